@@ -1,0 +1,174 @@
+package backend
+
+import (
+	"context"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Backend is what one remote can do. Pods, Node and Check are required; a nil
+// field means the remote cannot, and the engine plans around it.
+type Backend struct {
+	// Name is the kind of backend ("cri", "ecs", "sim"), for logs and metrics.
+	Name string
+	// Run does what the backend does by itself (keep connections and open stop
+	// calls alive) until the context ends. Nil: there is nothing to run. Calls
+	// made before Run is started or after it returned fail as Unavailable.
+	Run func(context.Context) error
+
+	Pods       Pods
+	Containers Containers
+	Images     Images
+	Events     Events
+	Logs       Logs
+	Node       Node
+	Check      Checker
+	Limits     Limits
+}
+
+// Pods is the life of whole pods on the remote: sandboxes for a container
+// runtime, tasks for ECS.
+type Pods interface {
+	// Launch makes attempt spec.Attempt of the pod: the sandbox where
+	// Containers lends the rest, else the whole pod with its containers. It is
+	// idempotent by UID and attempt, even if an earlier reply was lost.
+	// Errors: Invalid, Unsupported, Capacity before anything was made; after
+	// any other error the launch is unresolved: it may yet appear.
+	Launch(ctx context.Context, spec LaunchSpec) error
+	// Stop asks the remote to end this attempt: TERM now, KILL after grace
+	// (seconds are its finest unit; 0 is at once). It returns when the request
+	// is lodged. Asking again with a shorter grace shortens it; a longer one
+	// changes nothing. Once no container runs, it ends the sandbox and frees
+	// its address. Errors: NotFound when nothing is left to stop.
+	Stop(ctx context.Context, ref Ref, grace time.Duration) error
+	// Remove deletes every trace of this attempt, killing what still runs. It
+	// is repeated until it returns NotFound, the only proof of absence.
+	Remove(ctx context.Context, ref Ref) error
+	// List returns every attempt of every pod that this node owns, live or
+	// dead. An error means unknown: nothing may be concluded from it.
+	List(ctx context.Context) ([]PodFacts, error)
+	// Inspect is List for the pods named, in as few calls as the remote allows.
+	Inspect(ctx context.Context, uids []types.UID) ([]PodFacts, error)
+}
+
+// Containers is the life of single containers inside a launched pod. It is nil
+// where the pod is the unit of restart.
+type Containers interface {
+	// Start makes and starts one container in the newest sandbox of the pod. It
+	// is idempotent by UID, container name and attempt.
+	Start(ctx context.Context, ref Ref, spec ContainerSpec) error
+	// Stop asks for the end of one container, as Pods.Stop does for a pod.
+	Stop(ctx context.Context, ref ContainerRef, grace time.Duration) error
+	// Remove deletes a dead container and its log. Errors: NotFound when it is
+	// gone.
+	Remove(ctx context.Context, ref ContainerRef) error
+}
+
+// Images pulls and finds images on the remote. It is nil where the remote pulls
+// by itself.
+type Images interface {
+	// Find returns the id of an image that is there. Errors: NotFound.
+	Find(ctx context.Context, image string) (id string, err error)
+	// Pull fetches an image, trying each credential in turn (none: anonymous),
+	// and returns its id. Errors: Invalid for a name that no registry can have,
+	// Denied is never returned for a registry's refusal (that is transient).
+	Pull(ctx context.Context, image string, creds []Credential) (id string, err error)
+}
+
+// Credential is a registry's login, as a pull secret holds it. Never logged.
+type Credential struct {
+	Registry      string
+	Username      string
+	Password      string
+	IdentityToken string
+}
+
+// Events says that something about a pod may have changed. Hints may be lost,
+// late or repeated; relisting is the safety net.
+type Events interface {
+	// Run sends the UIDs of pods to look at until the context ends or the
+	// stream breaks; the caller runs it again.
+	Run(ctx context.Context, hints chan<- types.UID) error
+}
+
+// LogOptions are the kubelet's containerLogs parameters.
+type LogOptions struct {
+	Follow     bool
+	Timestamps bool
+	// Tail is the number of lines from the end; nil is all, 0 is none.
+	Tail *int64
+	// LimitBytes ends the stream after so many bytes; nil is no limit.
+	LimitBytes *int64
+	// Since drops lines before this time; zero is all.
+	Since time.Time
+}
+
+// Logs reads what containers wrote.
+type Logs interface {
+	// Open streams the log of one container attempt. The reader ends at the end
+	// of the log, with Follow at the end of the container, or with the context.
+	// Errors: NotFound.
+	Open(ctx context.Context, ref ContainerRef, opts LogOptions) (io.ReadCloser, error)
+}
+
+// Node describes the machine or service behind the node.
+type Node interface {
+	// Describe returns what the remote says of itself now. Errors: Unavailable,
+	// Denied.
+	Describe(ctx context.Context) (NodeFacts, error)
+}
+
+// NodeFacts is what a remote says of itself.
+type NodeFacts struct {
+	// Capacity of the remote; missing resources are taken from configuration.
+	Capacity corev1.ResourceList
+	// HostIPs are the addresses of the pods' host, primary first; may be empty.
+	HostIPs []string
+	// OS, Arch (GOOS, GOARCH words), kernel, OS image and runtime version
+	// ("containerd://1.6.20") for the Node's nodeInfo.
+	OS, Arch, Kernel, OSImage, RuntimeVersion string
+	// NetworkReady is false while pods cannot get an address (CRI NetworkReady).
+	NetworkReady bool
+	// Message says why the network is not ready.
+	Message string
+}
+
+// Refusal is one field of a pod that cannot be honoured.
+type Refusal struct {
+	// Field is the path in the pod, as in "spec.containers[0].securityContext.privileged".
+	Field string
+	// Why is a sentence for the user: what is not possible and what to do.
+	Why string
+}
+
+// Checker says which fields of a pod would be refused. It is pure: the same pod
+// and configuration give the same answer, without a call to the remote.
+type Checker interface {
+	Check(pod *corev1.Pod) []Refusal
+}
+
+// CheckFunc is a function as a Checker.
+type CheckFunc func(*corev1.Pod) []Refusal
+
+// Check calls f.
+func (f CheckFunc) Check(pod *corev1.Pod) []Refusal { return f(pod) }
+
+// Limits are plain numbers of a backend.
+type Limits struct {
+	// Runtime is the scheme of container ids in the API ("containerd").
+	Runtime string
+	// MaxGrace caps the grace of a Stop; 0 is no cap.
+	MaxGrace time.Duration
+	// Settle is how long after a call whose reply was lost its effect may still
+	// appear in a listing.
+	Settle time.Duration
+	// Call bounds one mutating call; the engine gives each its own deadline.
+	Call time.Duration
+	// Pull bounds one image pull.
+	Pull time.Duration
+	// Relist is the poll interval of listings, chosen for what a listing costs.
+	Relist time.Duration
+}

@@ -1,0 +1,106 @@
+package backendtest
+
+import "github.com/burstlet/burstlet/backend"
+
+// check is one rule of the contract.
+type check struct {
+	name  string
+	needs needs
+	run   func(*suite)
+}
+
+// known is true for the name of a check.
+func known(name string) bool {
+	for _, c := range checks {
+		if c.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// needs are the fields without which a check says nothing.
+type needs int
+
+const (
+	containerUnit needs = 1 << iota
+	podUnit
+	imageStore
+	logStream
+	hints
+)
+
+func (n needs) missing(b backend.Backend) string {
+	switch {
+	case n&containerUnit != 0 && b.Containers == nil:
+		return "Containers is nil: the pod is the unit of restart"
+	case n&podUnit != 0 && b.Containers != nil:
+		return "Containers is lent: the container is the unit of restart"
+	case n&imageStore != 0 && b.Images == nil:
+		return "Images is nil: the remote pulls by itself"
+	case n&logStream != 0 && b.Logs == nil:
+		return "Logs is nil"
+	case n&hints != 0 && b.Events == nil:
+		return "Events is nil"
+	}
+	return ""
+}
+
+// checks are all rules, as they stand in the output of a test.
+var checks = []check{
+	{"launch/shows identity at once", 0, launchIdentity},
+	{"launch/twice makes one", 0, launchTwice},
+	{"launch/twice at the same time makes one", 0, launchConcurrently},
+	{"launch/lost reply then replay makes one", 0, launchLostReply},
+	{"launch/after an injected error", 0, launchAfterError},
+	{"launch/next attempt after the end", 0, launchNextAttempt},
+	{"launch/addresses are unique", 0, launchAddresses},
+
+	{"read/Inspect says what List says", 0, inspectEqualsList},
+	{"read/Inspect of nothing is empty", 0, inspectUnknown},
+	{"read/Inspect of several pods", 0, inspectSeveral},
+	{"read/facts survive a restart of the engine", 0, factsAfterReopen},
+
+	{"start/twice makes one", containerUnit, startTwice},
+	{"start/lost reply then replay makes one", containerUnit, startLostReply},
+	{"start/needs a launched pod", containerUnit, startUnknown},
+	{"start/next attempt after an exit", containerUnit, startNextAttempt},
+
+	{"exit/codes", 0, exitCodes},
+	{"exit/times are in order", 0, exitTimes},
+	{"exit/of one container leaves the others", 0, exitOfOne},
+	{"exit/of all containers ends the attempt", podUnit, exitOfAll},
+
+	{"init/runs in order before the rest", podUnit, initOrder},
+	{"init/failure ends the attempt", podUnit, initFailure},
+
+	{"stop/TERM ends it within the grace", 0, stopTerm},
+	{"stop/KILL ends it after the grace", 0, stopKill},
+	{"stop/grace 0 kills at once", 0, stopNow},
+	{"stop/a shorter grace replaces a longer", 0, stopShorter},
+	{"stop/a longer grace changes nothing", 0, stopLonger},
+	{"stop/what is not there is NotFound", 0, stopUnknown},
+	{"stop/ends the attempt and keeps the facts", 0, stopEndsAttempt},
+	{"stop/lost reply then replay", 0, stopLostReply},
+	{"stop/of one container leaves the others", containerUnit, stopContainer},
+
+	{"remove/until NotFound", 0, removeUntilNotFound},
+	{"remove/kills what runs", 0, removeRunning},
+	{"remove/what is not there is NotFound", 0, removeUnknown},
+	{"remove/lost reply then replay", 0, removeLostReply},
+	{"remove/one dead container", containerUnit, removeContainer},
+	{"remove/leaves other pods alone", 0, removeLeavesOthers},
+
+	{"image/find and pull", imageStore, imageFindAndPull},
+	{"image/missing from the registry", 0, imageMissing},
+
+	{"logs/lines and options", logStream, logOptions},
+	{"logs/follow ends with the container", logStream, logFollow},
+	{"logs/unknown is NotFound", logStream, logUnknown},
+
+	{"events/a change is hinted at", hints, eventsHint},
+
+	{"node/describes itself", 0, nodeDescribe},
+	{"check/is pure", 0, checkPure},
+	{"context/an ended context ends calls", 0, contextEnded},
+}

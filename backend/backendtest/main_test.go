@@ -1,0 +1,53 @@
+package backendtest_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/backendtest"
+	"github.com/burstlet/burstlet/backend/fault"
+	"github.com/burstlet/burstlet/backend/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestRunIsRun passes the suite with a backend that answers only while its Run
+// runs, and shows that every connection was ended.
+func TestRunIsRun(t *testing.T) {
+	var running atomic.Int64
+	backendtest.Run(t, backendtest.Factory{
+		New: func(*testing.T) func() backend.Backend {
+			r := sim.New(sim.Config{})
+			return func() backend.Backend { return whileRunning(r.Backend(), &running) }
+		},
+		Around: synctest.Test,
+		Image:  "busybox", MissingImage: "missing",
+	})
+	if n := running.Load(); n != 0 {
+		t.Errorf("%d connections were left running", n)
+	}
+}
+
+func whileRunning(b backend.Backend, running *atomic.Int64) backend.Backend {
+	var up atomic.Bool
+	b = fault.Wrap(b, &fault.Script{Decide: func(fault.Call) (f fault.Fault) {
+		if !up.Load() {
+			f.Err = backend.Errorf(backend.ErrUnavailable, "not connected")
+		}
+		return f
+	}})
+	b.Run = func(ctx context.Context) error {
+		running.Add(1)
+		defer running.Add(-1)
+		up.Store(true)
+		defer up.Store(false)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return b
+}

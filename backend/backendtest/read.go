@@ -1,0 +1,86 @@
+package backendtest
+
+import (
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// sameFacts says how two listings differ; nil and empty are the same.
+func sameFacts(a, b []backend.PodFacts) error {
+	if diff := cmp.Diff(a, b, cmpopts.EquateEmpty()); diff != "" {
+		return fmt.Errorf("facts differ:\n%s", diff)
+	}
+	return nil
+}
+
+func inspectEqualsList(s *suite) {
+	pod := s.pod(exitWith(3), untilTerm)
+	ref := s.run(pod, 0)
+	s.await(ref, "c0 exited and c1 runs", func(f backend.PodFacts) bool {
+		return len(f.Containers) == 2 && f.Containers[0].State() != f.Containers[1].State() &&
+			allStarted(f)
+	})
+	s.eventually("Inspect says what List says", func() error {
+		return sameFacts(s.listed(pod.UID), s.inspect(pod.UID))
+	})
+}
+
+func inspectUnknown(s *suite) {
+	for _, uids := range [][]types.UID{nil, {uuid.NewUUID()}} {
+		facts, err := s.Pods.Inspect(s.Context(), uids)
+		if err != nil || len(facts) != 0 {
+			s.Errorf("Inspect of %v: %+v, %v, want nothing", uids, facts, err)
+		}
+	}
+}
+
+func inspectSeveral(s *suite) {
+	a, b, other := s.pod(untilTerm), s.pod(untilTerm), s.pod(untilTerm)
+	s.run(a, 0)
+	s.run(b, 0)
+	s.run(other, 0)
+	facts, err := s.Pods.Inspect(s.Context(), []types.UID{b.UID, uuid.NewUUID(), a.UID})
+	s.must(err)
+	got := map[types.UID]int{}
+	for _, f := range facts {
+		got[f.UID]++
+	}
+	if diff := cmp.Diff(map[types.UID]int{a.UID: 1, b.UID: 1}, got); diff != "" {
+		s.Errorf("attempts by pod (-want +got):\n%s", diff)
+	}
+}
+
+func factsAfterReopen(s *suite) {
+	pod := s.pod(exitWith(3), untilTerm)
+	ref := s.run(pod, 0)
+	s.await(ref, "c0 exited and c1 runs", func(f backend.PodFacts) bool {
+		return len(f.Containers) == 2 && f.Containers[0].State() != f.Containers[1].State() &&
+			allStarted(f)
+	})
+	var before []backend.PodFacts
+	s.eventually("the facts are at rest", func() error {
+		before = s.listed(pod.UID)
+		s.pause(s.f.Poll)
+		return sameFacts(before, s.listed(pod.UID))
+	})
+	s.reopen()
+	s.eventually("the facts are those before the restart", func() error {
+		return sameFacts(before, s.listed(pod.UID))
+	})
+	s.must(sameFacts(before, s.inspect(pod.UID)))
+}
+
+func allStarted(f backend.PodFacts) bool {
+	for _, c := range f.Containers {
+		if c.StartedAt.IsZero() {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,177 @@
+package cri
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Who deals with a field.
+const (
+	honoured = "honoured" // by this backend
+	engine   = "engine"   // by the engine: restarts, probes, hooks, environment
+	cluster  = "cluster"  // by scheduler, admission and controllers
+	refused  = "refused"  // here, by Check, in part or whole
+	walked   = "walked"   // its own fields are classified
+	// carried is handed to the runtime as an annotation: the file of a
+	// termination message is not mounted, and the API sets the field always.
+	carried = "carried"
+)
+
+func TestEveryFieldIsClassified(t *testing.T) {
+	podSpec := map[string]string{
+		"volumes": refused, "initContainers": walked, "containers": walked, "ephemeralContainers": engine,
+		"restartPolicy": engine, "terminationGracePeriodSeconds": engine, "activeDeadlineSeconds": engine,
+		"dnsPolicy": honoured, "nodeSelector": cluster, "serviceAccountName": cluster, "serviceAccount": cluster,
+		"automountServiceAccountToken": cluster, "nodeName": cluster, "hostNetwork": honoured, "hostPID": honoured,
+		"hostIPC": honoured, "shareProcessNamespace": honoured, "securityContext": walked, "imagePullSecrets": engine,
+		"hostname": honoured, "subdomain": cluster, "affinity": cluster, "schedulerName": cluster, "tolerations": cluster,
+		"hostAliases": refused, "priorityClassName": honoured, "priority": cluster, "dnsConfig": honoured,
+		"readinessGates": engine, "runtimeClassName": refused, "enableServiceLinks": engine, "preemptionPolicy": cluster,
+		"overhead": refused, "topologySpreadConstraints": cluster, "setHostnameAsFQDN": refused, "os": refused,
+		"hostUsers": refused, "schedulingGates": cluster, "resourceClaims": refused, "resources": refused,
+		"hostnameOverride": honoured, "schedulingGroup": cluster,
+	}
+	podSecurity := map[string]string{
+		"seLinuxOptions": refused, "windowsOptions": refused, "runAsUser": honoured, "runAsGroup": honoured,
+		"runAsNonRoot": honoured, "supplementalGroups": honoured, "supplementalGroupsPolicy": refused,
+		"fsGroup": honoured, "sysctls": honoured,
+		"fsGroupChangePolicy": honoured, // it is about volumes, of which there are none
+		"seccompProfile":      refused, "appArmorProfile": refused, "seLinuxChangePolicy": refused,
+	}
+	container := map[string]string{
+		"name": honoured, "image": honoured, "command": honoured, "args": honoured, "workingDir": honoured,
+		"ports": honoured, "envFrom": engine, "env": honoured, "resources": refused, "resizePolicy": engine,
+		"restartPolicy": engine, "restartPolicyRules": engine, "volumeMounts": refused, "volumeDevices": refused,
+		"livenessProbe": engine, "readinessProbe": engine, "startupProbe": engine, "lifecycle": refused,
+		"terminationMessagePath": carried, "terminationMessagePolicy": engine, "imagePullPolicy": engine,
+		"securityContext": walked, "stdin": honoured, "stdinOnce": honoured, "tty": honoured,
+	}
+	security := map[string]string{
+		"capabilities": honoured, "privileged": honoured, "seLinuxOptions": refused, "windowsOptions": refused,
+		"runAsUser": honoured, "runAsGroup": honoured, "runAsNonRoot": honoured, "readOnlyRootFilesystem": honoured,
+		"allowPrivilegeEscalation": honoured, "procMount": refused, "seccompProfile": refused, "appArmorProfile": refused,
+	}
+	classified(t, reflect.TypeFor[corev1.PodSpec](), podSpec, fields(podRules()))
+	classified(t, reflect.TypeFor[corev1.PodSecurityContext](), podSecurity, fields(podSecurityRules()))
+	classified(t, reflect.TypeFor[corev1.Container](), container, fields(containerRules()))
+	classified(t, reflect.TypeFor[corev1.SecurityContext](), security, fields(securityRules()))
+}
+
+func fields[T any](rules []rule[T]) []string {
+	var out []string
+	for _, r := range rules {
+		out = append(out, r.field)
+	}
+	return out
+}
+
+// classified holds a table against the API type and the rules of Check.
+func classified(t *testing.T, typ reflect.Type, table map[string]string, rules []string) {
+	t.Helper()
+	var known []string
+	for i := range typ.NumField() {
+		name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		known = append(known, name)
+		if table[name] == "" {
+			t.Errorf("%s.%s is not classified: does this backend honour it?", typ.Name(), name)
+		}
+		if has := slices.Contains(rules, name); has != (table[name] == refused) {
+			t.Errorf("%s.%s is %s, but has a rule: %v", typ.Name(), name, table[name], has)
+		}
+	}
+	for name := range table {
+		if !slices.Contains(known, name) {
+			t.Errorf("%s has no field %s", typ.Name(), name)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	local := "p.json"
+	for _, tt := range []struct {
+		name string
+		set  func(*corev1.Pod)
+		want []string
+	}{
+		{"plain", func(*corev1.Pod) {}, nil},
+		{"volumes", func(p *corev1.Pod) { p.Spec.Volumes = make([]corev1.Volume, 2) }, []string{"spec.volumes[0]", "spec.volumes[1]"}},
+		{"hostAliases", func(p *corev1.Pod) { p.Spec.HostAliases = make([]corev1.HostAlias, 1) }, []string{"spec.hostAliases"}},
+		{"runtimeClassName", func(p *corev1.Pod) { p.Spec.RuntimeClassName = new("kata") }, []string{"spec.runtimeClassName"}},
+		{"no runtimeClassName", func(p *corev1.Pod) { p.Spec.RuntimeClassName = new("") }, nil},
+		{"overhead", func(p *corev1.Pod) { p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("1")} }, []string{"spec.overhead"}},
+		{"FQDN", func(p *corev1.Pod) { p.Spec.SetHostnameAsFQDN = new(true) }, []string{"spec.setHostnameAsFQDN"}},
+		{"windows", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }, []string{"spec.os"}},
+		{"linux", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} }, nil},
+		{"user namespace", func(p *corev1.Pod) { p.Spec.HostUsers = new(false) }, []string{"spec.hostUsers"}},
+		{"host users", func(p *corev1.Pod) { p.Spec.HostUsers = new(true) }, nil},
+		{"claims", func(p *corev1.Pod) { p.Spec.ResourceClaims = make([]corev1.PodResourceClaim, 1) }, []string{"spec.resourceClaims[0]"}},
+		{"pod resources", func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }, []string{"spec.resources"}},
+		{"pod security", func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{
+				SELinuxOptions: &corev1.SELinuxOptions{}, SELinuxChangePolicy: new(corev1.SELinuxChangePolicyRecursive),
+				WindowsOptions:           &corev1.WindowsSecurityContextOptions{},
+				SupplementalGroupsPolicy: new(corev1.SupplementalGroupsPolicyStrict),
+				SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &local},
+				AppArmorProfile:          &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &local},
+			}
+		}, []string{
+			"spec.securityContext.seLinuxOptions", "spec.securityContext.seLinuxChangePolicy", "spec.securityContext.windowsOptions",
+			"spec.securityContext.supplementalGroupsPolicy", "spec.securityContext.seccompProfile", "spec.securityContext.appArmorProfile",
+		}},
+		{"pod security that is fine", func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{
+				RunAsUser: new(int64(1)), FSGroup: new(int64(2)), Sysctls: make([]corev1.Sysctl, 1),
+				SupplementalGroupsPolicy: new(corev1.SupplementalGroupsPolicyMerge),
+				SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				AppArmorProfile:          &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined},
+			}
+			p.Spec.HostNetwork, p.Spec.HostPID, p.Spec.ShareProcessNamespace = true, true, new(true)
+		}, nil},
+		{"container", func(p *corev1.Pod) {
+			c := &p.Spec.Containers[0]
+			c.VolumeMounts, c.VolumeDevices = make([]corev1.VolumeMount, 1), make([]corev1.VolumeDevice, 1)
+			c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("2Mi"), "ephemeral-storage": resource.MustParse("1Gi")}
+			c.Resources.Requests = corev1.ResourceList{"memory": resource.MustParse("1Mi"), "ephemeral-storage": resource.MustParse("1Gi")}
+			c.Resources.Claims = make([]corev1.ResourceClaim, 1)
+			c.Lifecycle = &corev1.Lifecycle{StopSignal: new(corev1.SIGHUP)}
+		}, []string{
+			"spec.containers[0].volumeMounts[0]", "spec.containers[0].volumeDevices[0]", "spec.containers[0].resources.claims[0]",
+			"spec.containers[0].resources.limits[hugepages-2Mi]", "spec.containers[0].resources.limits[nvidia.com/gpu]",
+			"spec.containers[0].resources.limits[ephemeral-storage]",
+			"spec.containers[0].lifecycle.stopSignal",
+		}},
+		{"container security", func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{SecurityContext: &corev1.SecurityContext{
+				SELinuxOptions: &corev1.SELinuxOptions{}, WindowsOptions: &corev1.WindowsSecurityContextOptions{},
+				ProcMount:       new(corev1.UnmaskedProcMount),
+				SeccompProfile:  &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost},
+				AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost},
+			}}}
+		}, []string{
+			"spec.initContainers[0].securityContext.seLinuxOptions", "spec.initContainers[0].securityContext.windowsOptions",
+			"spec.initContainers[0].securityContext.procMount", "spec.initContainers[0].securityContext.seccompProfile",
+			"spec.initContainers[0].securityContext.appArmorProfile",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pod := testPod("u1")
+			tt.set(pod)
+			var got []string
+			for _, r := range check(pod) {
+				got = append(got, r.Field)
+				if r.Why == "" {
+					t.Errorf("%s is refused without a reason", r.Field)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("refused (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

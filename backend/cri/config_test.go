@@ -1,0 +1,182 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/fakecri"
+)
+
+func TestValidate(t *testing.T) {
+	good := Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "uid/node"}
+	must(t, good.Validate())
+	for field, set := range map[string]func(*Config){
+		"endpoint":         func(c *Config) { c.Endpoint = "" },
+		"endpoint: ":       func(c *Config) { c.Endpoint = "tcp://host:1" },
+		"endpoint: \"":     func(c *Config) { c.Endpoint = "unix://relative.sock" },
+		"nodeIdentity":     func(c *Config) { c.NodeIdentity = "" },
+		"nodeIdentity: ":   func(c *Config) { c.NodeIdentity = "two words" },
+		"podLogsDir":       func(c *Config) { c.PodLogsDir = "logs" },
+		"containerLogsDir": func(c *Config) { c.ContainerLogsDir = "logs" },
+		"resolvConf":       func(c *Config) { c.ResolvConf = "resolv.conf" },
+		"cgroupParent":     func(c *Config) { c.CgroupParent = "/a/b" },
+		"cgroupDriver":     func(c *Config) { c.CgroupDriver = "magic" },
+		"clusterDNS[1]":    func(c *Config) { c.ClusterDNS = []string{"10.0.0.1", "dns"} },
+		"clusterDomain":    func(c *Config) { c.ClusterDomain = "not a domain" },
+	} {
+		c := good
+		set(&c)
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), field) {
+			t.Errorf("%v, want an error that begins with %q", err, field)
+		}
+		if _, err := New(c); err == nil {
+			t.Errorf("New took a bad %s", field)
+		}
+	}
+}
+
+// describe connects to a socket and asks.
+func describe(t *testing.T, socket string) error {
+	t.Helper()
+	w := &world{host: localHost{}, cfg: Config{Endpoint: "unix://" + socket, NodeIdentity: "n"}}
+	r, _ := w.connect(t)
+	_, err := node{r}.Describe(t.Context())
+	return err
+}
+
+func TestSocketTrouble(t *testing.T) {
+	dir := t.TempDir()
+	closed := filepath.Join(dir, "closed.sock")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: closed})
+	must(t, err)
+	listener.SetUnlinkOnClose(false)
+	must(t, listener.Close())
+
+	other := filepath.Join(dir, "other.sock")
+	l, err := net.Listen("unix", other)
+	must(t, err)
+	server := grpc.NewServer()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+
+	missing := filepath.Join(dir, "missing.sock")
+	for socket, want := range map[string]string{
+		missing: "the socket is not there",
+		closed:  "nothing listens on the socket",
+		other:   "does not speak CRI v1",
+	} {
+		err := describe(t, socket)
+		wantClass(t, err, backend.ErrUnavailable)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), socket) {
+			t.Errorf("%s: %v, want it to say %q", socket, err, want)
+		}
+	}
+	if got := dialAdvice(&net.OpError{Err: os.NewSyscallError("connect", os.ErrPermission)}); !strings.Contains(got, "socket's group") {
+		t.Errorf("permission denied: %q", got)
+	}
+}
+
+func TestReconnects(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	socket, err := socketPath(w.cfg.Endpoint)
+	must(t, err)
+	moved := socket + ".moved"
+	must(t, os.Rename(socket, moved))
+	_, err = pods{r}.List(t.Context())
+	wantClass(t, err, backend.ErrUnavailable)
+	must(t, os.Rename(moved, socket))
+	eventually(t, "the backend answers again", func() bool {
+		_, err := pods{r}.List(t.Context())
+		return err == nil
+	})
+}
+
+func TestErrorClasses(t *testing.T) {
+	for code, want := range map[codes.Code]string{
+		codes.NotFound: "NotFound", codes.AlreadyExists: "Exists", codes.InvalidArgument: "Invalid",
+		codes.Unimplemented: "Unsupported", codes.Unavailable: "Unavailable", codes.DeadlineExceeded: "Unavailable",
+		codes.Canceled: "Unavailable", codes.Unauthenticated: "Denied", codes.PermissionDenied: "Denied",
+		codes.Unknown: "Transient", codes.Internal: "Transient", codes.ResourceExhausted: "Transient",
+	} {
+		cause := newTransport("unix:///x", nil).explain(status.Error(code, "its words"))
+		err := failed(cause, "do %s", "this")
+		if got := backend.Class(err); got != want {
+			t.Errorf("%s: class %s, want %s", code, got, want)
+		}
+		if !errors.Is(err, cause) || strings.Contains(err.Error(), "rpc error") || !strings.HasPrefix(err.Error(), "do this: ") {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	w := newWorld(t, func(s *fakecri.Server) { s.NotReady = "cni plugin not initialized" })
+	r, _ := w.connect(t)
+	f, err := node{r}.Describe(t.Context())
+	must(t, err)
+	if f.RuntimeVersion != "containerd://1.6.20" || f.OS != "linux" || f.Arch == "" || f.Kernel == "" || f.OSImage == "" {
+		t.Errorf("%+v", f)
+	}
+	if f.NetworkReady || !strings.Contains(f.Message, "cni plugin not initialized") {
+		t.Errorf("network: %v %q", f.NetworkReady, f.Message)
+	}
+	if f.Capacity.Cpu().IsZero() || f.Capacity.Memory().Value() < 1<<20 {
+		t.Errorf("capacity %v", f.Capacity)
+	}
+	if _, ok := f.Capacity[corev1.ResourcePods]; ok {
+		t.Error("the number of pods is configuration, not capacity of the host")
+	}
+}
+
+func TestParseProc(t *testing.T) {
+	if n := countCPUs([]byte("cpu  1 2\ncpu0 1\ncpu1 1\ncpu12 1\nintr 3\ncpufreq 1\n")); n != 3 {
+		t.Errorf("%d CPUs", n)
+	}
+	if n, err := memTotal([]byte("MemTotal:       16316412 kB\nMemFree: 1 kB\n")); err != nil || n != 16316412<<10 {
+		t.Errorf("%d, %v", n, err)
+	}
+	for _, bad := range []string{"", "MemTotal: many kB", "MemTotal: 0 kB"} {
+		if _, err := memTotal([]byte(bad)); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	if got := prettyName([]byte("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n")); got != "Debian GNU/Linux 12 (bookworm)" {
+		t.Error(got)
+	}
+}
+
+func TestDefaultDeadline(t *testing.T) {
+	left := make(chan time.Duration, 2)
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Before = func(ctx context.Context, _ string, _ any) error {
+			deadline, _ := ctx.Deadline()
+			left <- time.Until(deadline)
+			return nil
+		}
+	})
+	r, _ := w.connect(t)
+	_, err := pods{r}.List(context.WithoutCancel(t.Context()))
+	must(t, err)
+	if d := <-left; d <= 0 || d > callTimeout {
+		t.Errorf("a call has %v left, want at most %v", d, callTimeout)
+	}
+}

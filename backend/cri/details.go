@@ -1,0 +1,194 @@
+package cri
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	// oomSettle is how long after a kill the runtime may still learn that it was
+	// for memory: the kernel tells of both apart.
+	oomSettle = 3 * time.Second
+	killed    = 137
+	// maxForeign bounds the ids remembered as not ours.
+	maxForeign = 4096
+)
+
+// details remembers what a listing does not say and what never changes once
+// said, keyed by id: a running container's start, a dead one's end, a sandbox's
+// addresses, and which pod an id belongs to.
+type details struct {
+	mu         sync.Mutex
+	containers map[string]*runtimeapi.ContainerStatus
+	addresses  map[string][]string
+	owners     map[string]types.UID
+	foreign    map[string]bool
+}
+
+func newDetails() *details {
+	return &details{
+		containers: map[string]*runtimeapi.ContainerStatus{},
+		addresses:  map[string][]string{},
+		owners:     map[string]types.UID{},
+		foreign:    map[string]bool{},
+	}
+}
+
+// own remembers the pod of a sandbox or container.
+func (d *details) own(id string, uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.owners[id] = uid
+	delete(d.foreign, id)
+}
+
+// owner returns the pod of an id; known is also true of what is not ours, whose
+// UID is empty.
+func (d *details) owner(id string) (uid types.UID, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if uid, ok := d.owners[id]; ok {
+		return uid, true
+	}
+	return "", d.foreign[id]
+}
+
+// disown remembers that an id is not ours.
+func (d *details) disown(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.foreign) >= maxForeign {
+		clear(d.foreign)
+	}
+	d.foreign[id] = true
+}
+
+// forget drops what is known of a container, to be asked anew.
+func (d *details) forget(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.containers, id)
+}
+
+func (d *details) container(id string) *runtimeapi.ContainerStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.containers[id]
+}
+
+func (d *details) keepContainer(s *runtimeapi.ContainerStatus, now time.Time) {
+	if !lasting(s, now) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.containers[s.GetId()] = s
+}
+
+// lasting is true of a status that stays as it is while the state does.
+func lasting(s *runtimeapi.ContainerStatus, now time.Time) bool {
+	switch s.GetState() {
+	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		return true
+	case runtimeapi.ContainerState_CONTAINER_EXITED:
+		return s.GetExitCode() != killed || now.Sub(time.Unix(0, s.GetFinishedAt())) > oomSettle
+	default:
+		return false
+	}
+}
+
+// prune drops what a complete listing, begun when before was taken, no longer
+// shows.
+func (d *details) prune(before map[string]types.UID, views []*view) {
+	listed := map[string]bool{}
+	for _, v := range views {
+		listed[v.ref.ID] = true
+		for _, c := range v.containers {
+			listed[c.GetId()] = true
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range before {
+		if !listed[id] {
+			delete(d.owners, id)
+			delete(d.containers, id)
+			delete(d.addresses, id)
+		}
+	}
+}
+
+// snapshot is the ids known now, for prune.
+func (d *details) snapshot() map[string]types.UID {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ids := make(map[string]types.UID, len(d.owners))
+	for id, uid := range d.owners {
+		ids[id] = uid
+	}
+	return ids
+}
+
+// containerStatus is the status of a listed container, from memory where it
+// cannot have changed. Nil without an error: it has gone since the listing.
+func (r *remote) containerStatus(ctx context.Context, c *runtimeapi.Container) (*runtimeapi.ContainerStatus, error) {
+	if s := r.details.container(c.GetId()); s != nil && s.GetState() == c.GetState() {
+		return s, nil
+	}
+	return r.askContainer(ctx, c.GetId())
+}
+
+// askContainer asks the runtime and remembers. Nil without an error: not there.
+func (r *remote) askContainer(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	switch {
+	case isNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, failed(err, "look at container %s", id)
+	}
+	r.details.keepContainer(reply.GetStatus(), time.Now())
+	return reply.GetStatus(), nil
+}
+
+// sandboxIPs are the addresses of a ready sandbox, asked once.
+func (r *remote) sandboxIPs(ctx context.Context, id string) ([]string, error) {
+	r.details.mu.Lock()
+	ips, ok := r.details.addresses[id]
+	r.details.mu.Unlock()
+	if ok {
+		return ips, nil
+	}
+	reply, err := r.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+	switch {
+	case isNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, failed(err, "look at sandbox %s", id)
+	}
+	network := reply.GetStatus().GetNetwork()
+	ips = appendIP(ips, network.GetIp())
+	for _, ip := range network.GetAdditionalIps() {
+		ips = appendIP(ips, ip.GetIp())
+	}
+	hostNetwork := reply.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE
+	if reply.GetStatus().GetState() == runtimeapi.PodSandboxState_SANDBOX_READY && (len(ips) > 0 || hostNetwork) {
+		r.details.mu.Lock()
+		r.details.addresses[id] = ips
+		r.details.mu.Unlock()
+	}
+	return ips, nil
+}
+
+// appendIP leaves out what is no address; on the host's network there is none.
+func appendIP(ips []string, ip string) []string {
+	if _, err := netip.ParseAddr(ip); err != nil {
+		return ips
+	}
+	return append(ips, ip)
+}

@@ -1,0 +1,21 @@
+// Package cri runs pods as containers on a Linux host, through a container
+// runtime that speaks CRI v1 (containerd 1.6 or newer).
+//
+// [New] assembles a [backend.Backend] whose parts share one remote:
+//
+//	transport   the gRPC connection: made in Run, lazily dialled, redialled
+//	host        what CRI cannot do: directories, links, log files, /proc
+//	stopper     StopContainer calls held open until the container has ended
+//	details     what a listing does not say, fetched once per change
+//
+// pods, containers, images, events, logs and node are thin: each turns one part
+// of the contract into CRI calls and host operations.
+//
+// The runtime is the database. A sandbox carries the kubelet's labels, its
+// metadata the attempt; a container's metadata carries the restart count and its
+// annotations the spec's hash. All of them carry this node's label, and every
+// listing selects on it: another kubelet's objects are never seen, so never
+// touched. containerd reserves the name made of namespace, name, UID and
+// attempt, so that a call repeated after a lost reply collides; Launch and Start
+// then adopt what the first call made.
+package cri

@@ -1,0 +1,163 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// events implements [backend.Events].
+type events struct{ *remote }
+
+// Run sends hints from CRI's own event stream, or where the runtime has none
+// (containerd 1.6) from containerd's event service on the same socket.
+func (e events) Run(ctx context.Context, hints chan<- types.UID) error {
+	err := e.criEvents(ctx, hints)
+	if status.Code(err) == codes.Unimplemented {
+		err = e.containerdEvents(ctx, hints)
+	}
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	if errors.Is(err, io.EOF) {
+		return backend.Errorf(backend.ErrUnavailable, "follow events: the runtime ended the stream")
+	}
+	return failed(err, "follow events")
+}
+
+func (e events) criEvents(ctx context.Context, hints chan<- types.UID) error {
+	stream, err := e.runtime.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
+	if err != nil {
+		return err
+	}
+	for {
+		event, err := stream.Recv()
+		if err != nil {
+			return e.transport.explain(err)
+		}
+		uid, err := e.eventPod(ctx, event)
+		if err != nil {
+			return err
+		}
+		if err := send(ctx, hints, uid); err != nil {
+			return err
+		}
+	}
+}
+
+// eventPod is the pod that an event is about, empty if it is not ours.
+func (e events) eventPod(ctx context.Context, event *runtimeapi.ContainerEventResponse) (types.UID, error) {
+	if s := event.GetPodSandboxStatus(); s != nil {
+		if s.GetLabels()[labelNode] != e.cfg.NodeIdentity {
+			return "", nil
+		}
+		return types.UID(s.GetMetadata().GetUid()), nil
+	}
+	return e.podOf(ctx, event.GetContainerId())
+}
+
+// podOf is the pod that a sandbox or container belongs to, empty if it is not
+// ours or gone. One that is not known is looked up once.
+func (e events) podOf(ctx context.Context, id string) (types.UID, error) {
+	if uid, known := e.details.owner(id); known {
+		return uid, nil
+	}
+	labels, err := e.labelsOf(ctx, id)
+	if err != nil || labels == nil {
+		return "", err
+	}
+	if labels[labelNode] != e.cfg.NodeIdentity {
+		e.details.disown(id)
+		return "", nil
+	}
+	uid := types.UID(labels[labelPodUID])
+	e.details.own(id, uid)
+	return uid, nil
+}
+
+// labelsOf is nil without an error when there is no such id.
+func (e events) labelsOf(ctx context.Context, id string) (map[string]string, error) {
+	c, err := e.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	if err == nil {
+		return c.GetStatus().GetLabels(), nil
+	}
+	if !isNotFound(err) {
+		return nil, fmt.Errorf("look at container %s: %w", id, err)
+	}
+	s, err := e.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+	if err == nil {
+		return s.GetStatus().GetLabels(), nil
+	}
+	if !isNotFound(err) {
+		return nil, fmt.Errorf("look at sandbox %s: %w", id, err)
+	}
+	return nil, nil
+}
+
+// send hands on a hint, unless there is no pod to look at.
+func send(ctx context.Context, hints chan<- types.UID, uid types.UID) error {
+	if uid == "" {
+		return nil
+	}
+	select {
+	case hints <- uid:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+const (
+	// exitPoll and exitPolls bound the wait for CRI to know of an exit that
+	// containerd has told of: milliseconds, as long as the disk is not slow.
+	exitPoll  = 10 * time.Millisecond
+	exitPolls = 100
+)
+
+// awaitExit waits until CRI says that a container or sandbox does not run. Its
+// event comes first: a listing at once would still show it running, and nothing
+// would look again before the next poll.
+func (e events) awaitExit(ctx context.Context, id string) error {
+	timer := time.NewTimer(exitPoll)
+	defer timer.Stop()
+	for range exitPolls {
+		running, err := e.stillRuns(ctx, id)
+		if err != nil || !running {
+			return err
+		}
+		select {
+		case <-timer.C:
+			timer.Reset(exitPoll)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (e events) stillRuns(ctx context.Context, id string) (bool, error) {
+	s, err := e.askContainer(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if s != nil {
+		return s.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, nil
+	}
+	reply, err := e.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
+	if isNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, failed(err, "look at sandbox %s", id)
+	}
+	return reply.GetStatus().GetState() == runtimeapi.PodSandboxState_SANDBOX_READY, nil
+}

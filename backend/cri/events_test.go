@@ -1,0 +1,160 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	containerdtypes "github.com/containerd/containerd/api/types"
+	"google.golang.org/protobuf/types/known/anypb"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/fakecri"
+)
+
+// follow runs the events of a backend until the test ends.
+func follow(t *testing.T, w *world, r *remote) <-chan types.UID {
+	t.Helper()
+	hints := make(chan types.UID)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- events{r}.Run(ctx, hints) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("events: %v", err)
+		}
+	})
+	if w.fake.CRIEvents == nil {
+		eventually(t, "the stream is open", func() bool { return w.fake.Subscribers() == 1 })
+	}
+	return hints
+}
+
+func wantHint(t *testing.T, hints <-chan types.UID, want types.UID) {
+	t.Helper()
+	select {
+	case got := <-hints:
+		if got != want {
+			t.Errorf("hint of %q, want %q", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("no hint of %q", want)
+	}
+}
+
+func TestContainerdEvents(t *testing.T) {
+	w := newWorld(t)
+	other := *w
+	other.cfg.NodeIdentity = "node-b"
+	theirs, _ := other.connect(t)
+	runPod(t, theirs, testPod("u9"), "foreign")
+	foreign, _ := w.fake.Container("foreign")
+
+	r, _ := w.connect(t)
+	runPod(t, r, testPod("u1"), "main")
+	main, _ := w.fake.Container("main")
+	fresh, _ := w.connect(t) // knows no ids
+	hints := follow(t, w, fresh)
+
+	// What must give no hint comes before what must.
+	w.fake.Emit("/tasks/start", foreign, "")
+	w.fake.Emit("/tasks/start", foreign, "")
+	w.fake.Emit("/tasks/start", "nobody", "")
+	w.fake.Emit("/tasks/exit", main, "an-exec")
+	w.fake.Emit("/tasks/start", main, "")
+	wantHint(t, hints, "u1")
+	if n := w.fake.Calls("ContainerStatus"); n != 3 {
+		t.Errorf("%d look-ups of containers, want one for each id", n)
+	}
+	w.fake.Emit("/containers/delete", inspect(t, r, "u1").ID, "")
+	wantHint(t, hints, "u1")
+}
+
+func TestCRIEvents(t *testing.T) {
+	w := newWorld(t, func(s *fakecri.Server) { s.CRIEvents = make(chan *runtimeapi.ContainerEventResponse) })
+	r, _ := w.connect(t)
+	runPod(t, r, testPod("u1"), "main")
+	id, _ := w.fake.Container("main")
+	hints := follow(t, w, r)
+	box := func(node string) *runtimeapi.PodSandboxStatus {
+		return &runtimeapi.PodSandboxStatus{
+			Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u2"}, Labels: map[string]string{labelNode: node},
+		}
+	}
+	w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: "x", PodSandboxStatus: box("node-b")}
+	w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: "x", PodSandboxStatus: box("node-a")}
+	wantHint(t, hints, "u2")
+	w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: id}
+	wantHint(t, hints, "u1")
+	if n := w.fake.Subscribers(); n != 0 {
+		t.Errorf("%d subscriptions to containerd beside CRI's events", n)
+	}
+}
+
+func TestExitHintWaitsForCRI(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	runPod(t, r, testPod("u1"), "main")
+	hints := follow(t, w, r)
+	id, _ := w.fake.Container("main")
+	before := w.fake.Calls("ContainerStatus")
+	w.fake.Emit("/tasks/exit", id, id) // containerd is ahead of CRI
+	eventually(t, "CRI is asked", func() bool { return w.fake.Calls("ContainerStatus") > before+1 })
+	select {
+	case uid := <-hints:
+		t.Errorf("hint of %s while CRI still says that the container runs", uid)
+	default:
+	}
+	w.fake.Exit(id, 0, "Completed")
+	wantHint(t, hints, "u1")
+	if inspect(t, r, "u1").Containers[0].State() != backend.Exited {
+		t.Error("the hint came before the fact")
+	}
+}
+
+func TestOOMEventForgetsDetails(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	runPod(t, r, testPod("u1"), "main")
+	hints := follow(t, w, r)
+	id, _ := w.fake.Container("main")
+	w.fake.Exit(id, 1, "Error")
+	inspect(t, r, "u1")
+	if r.details.container(id) == nil {
+		t.Fatal("details were not kept")
+	}
+	w.fake.Emit("/tasks/oom", id, "")
+	wantHint(t, hints, "u1")
+	if r.details.container(id) != nil {
+		t.Error("details were kept")
+	}
+}
+
+func TestEventsEndWithTheStream(t *testing.T) {
+	fake := fakecri.New(testImage)
+	socket := t.TempDir() + "/cri.sock"
+	stop, err := fake.Serve(socket)
+	must(t, err)
+	w := &world{fake: fake, host: localHost{}, cfg: Config{Endpoint: "unix://" + socket, NodeIdentity: "n"}}
+	r, _ := w.connect(t)
+	ended := make(chan error, 1)
+	go func() { ended <- events{r}.Run(t.Context(), make(chan types.UID)) }()
+	eventually(t, "the stream is open", func() bool { return fake.Subscribers() == 1 })
+	stop()
+	wantClass(t, <-ended, backend.ErrUnavailable)
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add("/tasks/exit", []byte("\x0a\x01a\x12\x01a\x18\x05"))
+	f.Add("/tasks/start", []byte("\x0a\xff"))
+	f.Fuzz(func(t *testing.T, topic string, value []byte) {
+		id, exit, err := decode(&containerdtypes.Envelope{Topic: topic, Event: &anypb.Any{Value: value}})
+		if err != nil && (id != "" || exit) {
+			t.Errorf("%q, %v beside %v", id, exit, err)
+		}
+	})
+}

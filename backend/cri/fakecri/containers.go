@@ -1,0 +1,170 @@
+package fakecri
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// CreateContainer reserves the name as containerd does.
+func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	box := s.sandboxes[r.GetPodSandboxId()]
+	if box == nil || box.state != runtimeapi.PodSandboxState_SANDBOX_READY {
+		return nil, fmt.Errorf("failed to get sandbox container task: no running task found")
+	}
+	name := s.containerName(r.GetConfig(), box)
+	for _, c := range s.containers {
+		if s.containerName(c.config, s.sandboxes[c.sandbox]) == name {
+			return nil, fmt.Errorf("failed to reserve container name %q: name %q is reserved for %q", name, name, c.id)
+		}
+	}
+	c := &container{
+		id: s.nextID("container"), sandbox: box.id, config: r.GetConfig(), created: time.Now(), ended: make(chan struct{}),
+	}
+	s.containers[c.id] = c
+	return &runtimeapi.CreateContainerResponse{ContainerId: c.id}, nil
+}
+
+// containerName does not know the sandbox's attempt, like containerd's.
+func (s *Server) containerName(config *runtimeapi.ContainerConfig, box *sandbox) string {
+	return fmt.Sprintf("%s_%s_%d", config.GetMetadata().GetName(), box.config.GetMetadata().GetUid(), config.GetMetadata().GetAttempt())
+}
+
+// StartContainer fails for a container that was started before.
+func (s *Server) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return nil, notFound("container")
+	}
+	if c.state != runtimeapi.ContainerState_CONTAINER_CREATED {
+		return nil, fmt.Errorf("container is in %s state", c.state)
+	}
+	c.state, c.started = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now()
+	return &runtimeapi.StartContainerResponse{}, nil
+}
+
+// StopContainer kills at the end of the timeout, while the call lives.
+func (s *Server) StopContainer(ctx context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
+	s.mu.Lock()
+	c := s.containers[r.GetContainerId()]
+	if c == nil || c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		s.mu.Unlock()
+		return &runtimeapi.StopContainerResponse{}, nil
+	}
+	c.stops = append(c.stops, r.GetTimeout())
+	if r.GetTimeout() > 0 && !s.IgnoresTERM[c.config.GetMetadata().GetName()] {
+		s.exit(c, 143, "Error")
+	}
+	ended := c.ended
+	s.mu.Unlock()
+	timeout := time.NewTimer(time.Duration(r.GetTimeout()) * time.Second)
+	defer timeout.Stop()
+	select {
+	case <-ended:
+	case <-timeout.C:
+		s.mu.Lock()
+		s.exit(c, 137, "Error")
+		s.mu.Unlock()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return &runtimeapi.StopContainerResponse{}, nil
+}
+
+// RemoveContainer kills what runs.
+func (s *Server) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.containers[r.GetContainerId()]; c != nil {
+		s.exit(c, 137, "Error")
+		delete(s.containers, c.id)
+	}
+	return &runtimeapi.RemoveContainerResponse{}, nil
+}
+
+// ListContainers honours the label selector.
+func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply := &runtimeapi.ListContainersResponse{}
+	for _, c := range s.containers {
+		if selects(r.GetFilter().GetLabelSelector(), c.config.GetLabels()) {
+			reply.Containers = append(reply.Containers, &runtimeapi.Container{
+				Id: c.id, PodSandboxId: c.sandbox, Metadata: c.config.GetMetadata(), State: c.state,
+				Image: c.config.GetImage(), ImageRef: c.config.GetImage().GetImage(), CreatedAt: c.created.UnixNano(),
+				Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+			})
+		}
+	}
+	return reply, nil
+}
+
+// ContainerStatus has the times and the end.
+func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return nil, notFound("container")
+	}
+	return &runtimeapi.ContainerStatusResponse{Status: &runtimeapi.ContainerStatus{
+		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state,
+		CreatedAt: c.created.UnixNano(), StartedAt: nanos(c.started), FinishedAt: nanos(c.finished),
+		ExitCode: c.code, Reason: c.reason, Image: c.config.GetImage(), ImageRef: c.config.GetImage().GetImage(),
+		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+	}}, nil
+}
+
+func nanos(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixNano()
+}
+
+func notFound(what string) error {
+	return status.Errorf(codes.NotFound, "an error occurred when try to find %s: not found", what)
+}
+
+// exit ends a container that has not ended. The lock is held.
+func (s *Server) exit(c *container, code int32, reason string) {
+	if c.state == runtimeapi.ContainerState_CONTAINER_EXITED {
+		return
+	}
+	c.state, c.finished, c.code, c.reason = runtimeapi.ContainerState_CONTAINER_EXITED, time.Now(), code, reason
+	close(c.ended)
+}
+
+// Exit ends a container by itself.
+func (s *Server) Exit(containerID string, code int32, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.exit(s.containers[containerID], code, reason)
+}
+
+// Container is the configuration of the only container of a name, with its id.
+func (s *Server) Container(name string) (string, *runtimeapi.ContainerConfig) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, c := range s.containers {
+		if c.config.GetMetadata().GetName() == name {
+			return id, c.config
+		}
+	}
+	return "", nil
+}
+
+// Stops are the timeouts of the stop calls that reached a running container.
+func (s *Server) Stops(containerID string) []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]int64(nil), s.containers[containerID].stops...)
+}

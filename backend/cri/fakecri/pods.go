@@ -1,0 +1,127 @@
+package fakecri
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// RunPodSandbox reserves the name as containerd does.
+func (s *Server) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := sandboxName(r.GetConfig().GetMetadata())
+	for _, other := range s.sandboxes {
+		if sandboxName(other.config.GetMetadata()) == name {
+			return nil, fmt.Errorf("failed to reserve sandbox name %q: name %q is reserved for %q", name, name, other.id)
+		}
+	}
+	box := &sandbox{id: s.nextID("sandbox"), config: r.GetConfig(), created: time.Now()}
+	s.sandboxes[box.id] = box
+	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: box.id}, nil
+}
+
+func sandboxName(m *runtimeapi.PodSandboxMetadata) string {
+	return fmt.Sprintf("%s_%s_%s_%d", m.GetName(), m.GetNamespace(), m.GetUid(), m.GetAttempt())
+}
+
+// StopPodSandbox kills the containers.
+func (s *Server) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopSandbox(r.GetPodSandboxId())
+	return &runtimeapi.StopPodSandboxResponse{}, nil
+}
+
+func (s *Server) stopSandbox(id string) {
+	box := s.sandboxes[id]
+	if box == nil {
+		return
+	}
+	for _, c := range s.containers {
+		if c.sandbox == id {
+			s.exit(c, 137, "Error")
+		}
+	}
+	box.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+}
+
+// RemovePodSandbox removes the containers with it.
+func (s *Server) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopSandbox(r.GetPodSandboxId())
+	for id, c := range s.containers {
+		if c.sandbox == r.GetPodSandboxId() {
+			delete(s.containers, id)
+		}
+	}
+	delete(s.sandboxes, r.GetPodSandboxId())
+	return &runtimeapi.RemovePodSandboxResponse{}, nil
+}
+
+// ListPodSandbox honours the label selector.
+func (s *Server) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reply := &runtimeapi.ListPodSandboxResponse{}
+	for _, box := range s.sandboxes {
+		if selects(r.GetFilter().GetLabelSelector(), box.config.GetLabels()) {
+			reply.Items = append(reply.Items, &runtimeapi.PodSandbox{
+				Id: box.id, Metadata: box.config.GetMetadata(), State: box.state, CreatedAt: box.created.UnixNano(),
+				Labels: box.config.GetLabels(), Annotations: box.config.GetAnnotations(),
+			})
+		}
+	}
+	return reply, nil
+}
+
+func selects(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+// PodSandboxStatus has an address while the sandbox is ready.
+func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	box := s.sandboxes[r.GetPodSandboxId()]
+	if box == nil {
+		return nil, status.Errorf(codes.NotFound, "an error occurred when try to find sandbox: not found")
+	}
+	network := &runtimeapi.PodSandboxNetworkStatus{}
+	if box.state == runtimeapi.PodSandboxState_SANDBOX_READY {
+		network.Ip = "10.1.0.7"
+		network.AdditionalIps = []*runtimeapi.PodIP{{Ip: "fd00::7"}}
+	}
+	return &runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{
+		Id: box.id, Metadata: box.config.GetMetadata(), State: box.state, CreatedAt: box.created.UnixNano(),
+		Network: network, Labels: box.config.GetLabels(), Annotations: box.config.GetAnnotations(),
+	}}, nil
+}
+
+// Kill ends a sandbox's own process, and nothing else.
+func (s *Server) Kill(sandboxID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sandboxes[sandboxID].state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+}
+
+// Sandboxes are the configurations of all sandboxes by id.
+func (s *Server) Sandboxes() map[string]*runtimeapi.PodSandboxConfig {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]*runtimeapi.PodSandboxConfig{}
+	for id, box := range s.sandboxes {
+		out[id] = box.config
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package fakecri
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"path"
+	"sync"
+	"time"
+
+	eventsapi "github.com/containerd/containerd/api/services/events/v1"
+	containerdtypes "github.com/containerd/containerd/api/types"
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// Hook sees each call, by the method's short name ("RunPodSandbox"), and may
+// fail it.
+type Hook func(ctx context.Context, method string, request any) error
+
+// Server is one runtime. Its fields are set before Serve.
+type Server struct {
+	runtimeapi.UnimplementedRuntimeServiceServer
+	runtimeapi.UnimplementedImageServiceServer
+	eventsapi.UnimplementedEventsServer
+
+	// Before fails a call before it does anything; After once it is done, as
+	// if the reply were lost.
+	Before, After Hook
+	// IgnoresTERM names containers that only KILL ends.
+	IgnoresTERM map[string]bool
+	// NotReady is the message of a network that is not ready.
+	NotReady string
+	// CRIEvents is CRI's own event stream, for one client; nil: there is none, as
+	// in containerd 1.6.
+	CRIEvents chan *runtimeapi.ContainerEventResponse
+	// Refused are the messages of registries by image; Users the users of
+	// images by name, where they are not root.
+	Refused map[string]string
+	Users   map[string]*runtimeapi.Image
+
+	mu         sync.Mutex
+	calls      map[string]int
+	ids        int
+	sandboxes  map[string]*sandbox
+	containers map[string]*container
+	images     map[string]string
+	auths      []*runtimeapi.AuthConfig
+	streams    map[chan *containerdtypes.Envelope]bool
+}
+
+type sandbox struct {
+	id      string
+	config  *runtimeapi.PodSandboxConfig
+	state   runtimeapi.PodSandboxState
+	created time.Time
+}
+
+type container struct {
+	id, sandbox string
+	config      *runtimeapi.ContainerConfig
+	state       runtimeapi.ContainerState
+	created     time.Time
+	started     time.Time
+	finished    time.Time
+	code        int32
+	reason      string
+	stops       []int64
+	ended       chan struct{}
+}
+
+// New makes a runtime with the images named.
+func New(images ...string) *Server {
+	s := &Server{
+		IgnoresTERM: map[string]bool{},
+		Refused:     map[string]string{},
+		Users:       map[string]*runtimeapi.Image{},
+		calls:       map[string]int{},
+		sandboxes:   map[string]*sandbox{},
+		containers:  map[string]*container{},
+		images:      map[string]string{},
+		streams:     map[chan *containerdtypes.Envelope]bool{},
+	}
+	for _, image := range images {
+		s.images[image] = "sha256:" + image
+	}
+	return s
+}
+
+// Serve serves on a unix socket until stop is called, which waits.
+func (s *Server) Serve(socket string) (stop func(), err error) {
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept))
+	runtimeapi.RegisterRuntimeServiceServer(server, s)
+	runtimeapi.RegisterImageServiceServer(server, s)
+	eventsapi.RegisterEventsServer(server, s)
+	var served sync.WaitGroup
+	served.Go(func() {
+		// It ends when stop is called; there is no other way to end it.
+		_ = server.Serve(listener)
+	})
+	return func() {
+		server.Stop()
+		served.Wait()
+	}, nil
+}
+
+func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	method := path.Base(info.FullMethod)
+	s.mu.Lock()
+	s.calls[method]++
+	s.mu.Unlock()
+	if s.Before != nil {
+		if err := s.Before(ctx, method, request); err != nil {
+			return nil, err
+		}
+	}
+	reply, err := handle(ctx, request)
+	if err == nil && s.After != nil {
+		err = s.After(ctx, method, request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// Calls is how often a method was called.
+func (s *Server) Calls(method string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[method]
+}
+
+func (s *Server) nextID(prefix string) string {
+	s.ids++
+	return fmt.Sprintf("%s-%04d", prefix, s.ids)
+}
+
+// Version is containerd 1.6's.
+func (s *Server) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: "1.6.20", RuntimeApiVersion: "v1"}, nil
+}
+
+// Status is ready but for the network, as NotReady says.
+func (s *Server) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+		{Type: runtimeapi.RuntimeReady, Status: true},
+		{Type: runtimeapi.NetworkReady, Status: s.NotReady == "", Reason: "NetworkPluginNotReady", Message: s.NotReady},
+	}}}, nil
+}

@@ -1,0 +1,117 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// images implements [backend.Images].
+type images struct{ *remote }
+
+// Find asks for the image as the pod names it.
+func (i images) Find(ctx context.Context, image string) (string, error) {
+	name, err := normalize(image)
+	if err != nil {
+		return "", fmt.Errorf("find image: %w", err)
+	}
+	found, err := i.imageStatus(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if found.GetId() == "" {
+		return "", backend.Errorf(backend.ErrNotFound, "find image %q: not on the host", image)
+	}
+	return found.GetId(), nil
+}
+
+// imageStatus is nil without an error when the image is not there.
+func (r *remote) imageStatus(ctx context.Context, image string) (*runtimeapi.Image, error) {
+	reply, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failed(err, "find image %q", image)
+	}
+	return reply.GetImage(), nil
+}
+
+// imageUser is the user that the image runs as.
+func (r *remote) imageUser(ctx context.Context, image string) (imageUser, error) {
+	found, err := r.imageStatus(ctx, image)
+	if err != nil {
+		return imageUser{}, err
+	}
+	if found == nil {
+		return imageUser{}, fmt.Errorf("find the user of image %q: the image is not on the host", image)
+	}
+	if uid := found.GetUid(); uid != nil {
+		return imageUser{uid: &uid.Value}, nil
+	}
+	if name := found.GetUsername(); name != "" {
+		return imageUser{name: name}, nil
+	}
+	var root int64
+	return imageUser{uid: &root}, nil
+}
+
+// Pull tries each credential in turn and returns at the first success. An error
+// holds the registry's answer to each.
+func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
+	name, err := normalize(image)
+	if err != nil {
+		return "", fmt.Errorf("pull image: %w", err)
+	}
+	auths := []*runtimeapi.AuthConfig{nil}
+	if len(creds) > 0 {
+		auths = auths[:0]
+	}
+	for _, c := range creds {
+		// Without the server: containerd would compare it with the registry it
+		// asks, a mirror perhaps, and the choice was made by the caller.
+		auths = append(auths, &runtimeapi.AuthConfig{Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken})
+	}
+	var errs []error
+	for _, auth := range auths {
+		reply, err := i.images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}, Auth: auth})
+		if err == nil {
+			return i.pulled(ctx, name, reply.GetImageRef())
+		}
+		errs = append(errs, err)
+		if status.Code(err) == codes.Unavailable || ctx.Err() != nil {
+			break
+		}
+	}
+	return "", pullFailed(image, errs)
+}
+
+// pulled returns the image's id, which is what Find returns: a runtime may
+// answer a pull with a digest instead.
+func (i images) pulled(ctx context.Context, name, ref string) (string, error) {
+	found, err := i.imageStatus(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if id := found.GetId(); id != "" {
+		return id, nil
+	}
+	return ref, nil
+}
+
+// pullFailed keeps the registry's words. Whatever the registry said, refused,
+// unknown or slow, may be different the next time: only a runtime that cannot
+// be reached has a class.
+func pullFailed(image string, errs []error) error {
+	err := fmt.Errorf("pull image %q: %w", image, errors.Join(errs...))
+	if status.Code(errs[len(errs)-1]) == codes.Unavailable {
+		return backend.Classed(backend.ErrUnavailable, err)
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package cri
+
+import (
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// The kubelet's labels and annotations, which crictl and log collectors read.
+const (
+	labelPodName       = "io.kubernetes.pod.name"
+	labelPodNamespace  = "io.kubernetes.pod.namespace"
+	labelPodUID        = "io.kubernetes.pod.uid"
+	labelContainerName = "io.kubernetes.container.name"
+
+	annotationHash              = "io.kubernetes.container.hash"
+	annotationRestartCount      = "io.kubernetes.container.restartCount"
+	annotationTermMessagePath   = "io.kubernetes.container.terminationMessagePath"
+	annotationTermMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
+	annotationGracePeriod       = "io.kubernetes.pod.terminationGracePeriod"
+)
+
+// Ours.
+const (
+	// labelNode is the node's identity; every listing selects on it.
+	labelNode = "burstlet.dev/node"
+	// annotationPodAttempt on a container is its sandbox's attempt.
+	annotationPodAttempt = "burstlet.dev/pod-attempt"
+	// annotationImage on a container is the image as the pod names it; the
+	// runtime only tells one of the names that the image has.
+	annotationImage = "burstlet.dev/image"
+	// annotationCgroup on a sandbox is its cgroup parent, to remove it by.
+	annotationCgroup = "burstlet.dev/cgroup-parent"
+)
+
+func (r *remote) podLabels(pod *corev1.Pod) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, pod.Labels)
+	r.ownLabels(labels, pod)
+	return labels
+}
+
+func (r *remote) containerLabels(pod *corev1.Pod, name string) map[string]string {
+	labels := map[string]string{labelContainerName: name}
+	r.ownLabels(labels, pod)
+	return labels
+}
+
+// ownLabels come last: a pod's own labels cannot pretend to be another node's.
+func (r *remote) ownLabels(labels map[string]string, pod *corev1.Pod) {
+	labels[labelPodName] = pod.Name
+	labels[labelPodNamespace] = pod.Namespace
+	labels[labelPodUID] = string(pod.UID)
+	labels[labelNode] = r.cfg.NodeIdentity
+}
+
+func containerAnnotations(spec backend.ContainerSpec, podAttempt int) map[string]string {
+	c := spec.Container
+	a := map[string]string{
+		annotationHash:              spec.Hash,
+		annotationRestartCount:      strconv.Itoa(spec.Attempt),
+		annotationTermMessagePath:   c.TerminationMessagePath,
+		annotationTermMessagePolicy: string(c.TerminationMessagePolicy),
+		annotationPodAttempt:        strconv.Itoa(podAttempt),
+		annotationImage:             c.Image,
+	}
+	if g := spec.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
+		a[annotationGracePeriod] = strconv.FormatInt(*g, 10)
+	}
+	return a
+}
+
+// selector selects this node's objects, of one pod unless uid is empty.
+func (r *remote) selector(uid types.UID) map[string]string {
+	s := map[string]string{labelNode: r.cfg.NodeIdentity}
+	if uid != "" {
+		s[labelPodUID] = string(uid)
+	}
+	return s
+}
+
+// sandboxRef names what the sandbox is an attempt of.
+func sandboxRef(s *runtimeapi.PodSandbox) backend.Ref {
+	return backend.Ref{
+		UID:       types.UID(s.GetMetadata().GetUid()),
+		Namespace: s.GetMetadata().GetNamespace(),
+		Name:      s.GetMetadata().GetName(),
+		Attempt:   int(s.GetMetadata().GetAttempt()),
+		ID:        s.GetId(),
+	}
+}
+
+// containerPodRef names the pod attempt that a container belongs to, for when
+// its sandbox is not there to say.
+func containerPodRef(c *runtimeapi.Container) (backend.Ref, error) {
+	attempt, err := strconv.Atoi(c.GetAnnotations()[annotationPodAttempt])
+	if err != nil {
+		return backend.Ref{}, backend.Errorf(backend.ErrInvalid, "read annotation %s of container %s: %w", annotationPodAttempt, c.GetId(), err)
+	}
+	return backend.Ref{
+		UID:       types.UID(c.GetLabels()[labelPodUID]),
+		Namespace: c.GetLabels()[labelPodNamespace],
+		Name:      c.GetLabels()[labelPodName],
+		Attempt:   attempt,
+		ID:        c.GetPodSandboxId(),
+	}, nil
+}

@@ -1,0 +1,126 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// pods implements [backend.Pods].
+type pods struct{ *remote }
+
+// Launch runs the sandbox of one attempt. An attempt that is there, live or
+// dead, is what an earlier call made; a dead one is for the caller to see in
+// the facts and to follow with the next attempt.
+func (p pods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+	ref := spec.Ref()
+	config, err := p.sandboxConfig(ctx, spec.Pod, spec.Attempt)
+	if err != nil {
+		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	conf, err := p.hostResolvConf(ctx, spec.Pod)
+	if err != nil {
+		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	config.DnsConfig = podDNS(p.cfg, spec.Pod, conf)
+	if err := p.host.MkdirAll(ctx, config.GetLogDirectory()); err != nil {
+		return fmt.Errorf("make log directory of pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	return p.retryReserved(ctx, func() (bool, error) { return p.runSandbox(ctx, ref, config) })
+}
+
+// runSandbox is done when the sandbox is there, or an error says why it is not.
+// Where an earlier call still works on it, it is not done and has no error.
+func (p pods) runSandbox(ctx context.Context, ref backend.Ref, config *runtimeapi.PodSandboxConfig) (done bool, err error) {
+	reply, cause := p.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+	if cause == nil {
+		p.details.own(reply.GetPodSandboxId(), ref.UID)
+		return true, nil
+	}
+	err = failed(cause, "run sandbox of pod %s/%s", ref.Namespace, ref.Name)
+	if lost(cause) {
+		return true, err
+	}
+	sandboxes, lookErr := p.listSandboxes(ctx, ref.UID)
+	if lookErr != nil {
+		return true, errors.Join(err, lookErr)
+	}
+	i := slices.IndexFunc(sandboxes, func(s *runtimeapi.PodSandbox) bool { return sandboxRef(s).Attempt == ref.Attempt })
+	switch {
+	case i >= 0 && reserved(cause):
+		p.details.own(sandboxes[i].GetId(), ref.UID)
+		return true, nil
+	case i >= 0:
+		// The name was free, so this call made it and could not clean up.
+		return true, errors.Join(err, p.removeSandbox(ctx, sandboxes[i].GetId()))
+	case reserved(cause):
+		return false, nil
+	default:
+		return true, err
+	}
+}
+
+// hostResolvConf reads the host's resolver configuration where the pod's is
+// made from it. A host without one has nothing to add.
+func (r *remote) hostResolvConf(ctx context.Context, pod *corev1.Pod) ([]byte, error) {
+	if pod.Spec.DNSPolicy == corev1.DNSNone {
+		return nil, nil
+	}
+	conf, err := r.host.ReadFile(ctx, r.cfg.ResolvConf)
+	if err != nil && !isNotExist(err) {
+		return nil, fmt.Errorf("read the host's resolver configuration: %w", err)
+	}
+	return conf, nil
+}
+
+const (
+	// reservedPoll and reservedPolls bound the wait for an earlier call that
+	// still holds a name: its caller has gone, or is beside us.
+	reservedPoll  = 100 * time.Millisecond
+	reservedPolls = 100
+)
+
+// retryReserved calls try until it is done. Errors: Throttled when an earlier
+// call takes longer than this one should wait.
+func (r *remote) retryReserved(ctx context.Context, try func() (done bool, err error)) error {
+	timer := time.NewTimer(reservedPoll)
+	defer timer.Stop()
+	for range reservedPolls {
+		if done, err := try(); done || err != nil {
+			return err
+		}
+		select {
+		case <-timer.C:
+			timer.Reset(reservedPoll)
+		case <-ctx.Done():
+			return backend.Errorf(backend.ErrUnavailable, "wait for an earlier call to the runtime: %w", ctx.Err())
+		}
+	}
+	return backend.Errorf(backend.ErrThrottled, "an earlier call to the runtime is still at work on the same attempt")
+}
+
+// reserved is true when the runtime has the name already. containerd before 2.0
+// answers Unknown, so the text has to tell.
+func reserved(err error) bool {
+	return status.Code(err) == codes.AlreadyExists || strings.Contains(err.Error(), "is reserved for")
+}
+
+func (r *remote) removeSandbox(ctx context.Context, id string) error {
+	if _, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil && !isNotFound(err) {
+		return failed(err, "stop sandbox %s", id)
+	}
+	if _, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil && !isNotFound(err) {
+		return failed(err, "remove sandbox %s", id)
+	}
+	return nil
+}

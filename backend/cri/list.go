@@ -1,0 +1,157 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// detailCalls is how many details are asked for at once.
+const detailCalls = 8
+
+// reasonSandboxDied tells of a sandbox that ended while containers of it run.
+const reasonSandboxDied = backend.SandboxNotReady
+
+// List makes two calls, and one more for each sandbox or container that has
+// changed since it was last looked at.
+func (p pods) List(ctx context.Context) ([]backend.PodFacts, error) {
+	known := p.details.snapshot()
+	views, err := p.views(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	facts, err := p.facts(ctx, views)
+	if err != nil {
+		return nil, err
+	}
+	p.details.prune(known, views)
+	return facts, nil
+}
+
+// Inspect selects one pod by its label; for several, listing all costs no more.
+func (p pods) Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFacts, error) {
+	if len(uids) == 0 {
+		return nil, nil
+	}
+	var only types.UID
+	if len(uids) == 1 {
+		only = uids[0]
+	}
+	views, err := p.views(ctx, only)
+	if err != nil {
+		return nil, err
+	}
+	views = slices.DeleteFunc(views, func(v *view) bool { return !slices.Contains(uids, v.ref.UID) })
+	return p.facts(ctx, views)
+}
+
+// facts fetches the missing details of the views, a few at a time.
+func (p pods) facts(ctx context.Context, views []*view) ([]backend.PodFacts, error) {
+	facts := make([]backend.PodFacts, len(views))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(detailCalls)
+	for i, v := range views {
+		p.ownView(v)
+		facts[i] = podFacts(v)
+		if v.ready() {
+			g.Go(func() (err error) {
+				facts[i].IPs, err = p.sandboxIPs(ctx, v.ref.ID)
+				return err
+			})
+		}
+		facts[i].Containers = make([]backend.ContainerFacts, len(v.containers))
+		for j, c := range v.containers {
+			g.Go(func() (err error) {
+				facts[i].Containers[j], err = p.containerFacts(ctx, c)
+				return err
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("fetch details: %w", err)
+	}
+	for i := range facts {
+		// Gone since the listing.
+		facts[i].Containers = slices.DeleteFunc(facts[i].Containers, func(c backend.ContainerFacts) bool { return c.ID == "" })
+	}
+	return facts, nil
+}
+
+func (p pods) ownView(v *view) {
+	if v.sandbox != nil {
+		p.details.own(v.ref.ID, v.ref.UID)
+	}
+	for _, c := range v.containers {
+		p.details.own(c.GetId(), v.ref.UID)
+	}
+}
+
+func podFacts(v *view) backend.PodFacts {
+	f := backend.PodFacts{Ref: v.ref, Live: v.ready() || len(v.running()) > 0}
+	if v.sandbox != nil {
+		f.CreatedAt = fromNanos(v.sandbox.GetCreatedAt())
+	}
+	if f.Live && !v.ready() {
+		f.Reason, f.Message = reasonSandboxDied, "the sandbox has ended while containers of it still run"
+	}
+	return f
+}
+
+// containerFacts has no ID when the container has gone since the listing.
+func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (backend.ContainerFacts, error) {
+	f := backend.ContainerFacts{
+		Name:      c.GetMetadata().GetName(),
+		ID:        c.GetId(),
+		Attempt:   int(c.GetMetadata().GetAttempt()),
+		Hash:      c.GetAnnotations()[annotationHash],
+		Image:     c.GetAnnotations()[annotationImage],
+		ImageID:   c.GetImageRef(),
+		CreatedAt: fromNanos(c.GetCreatedAt()),
+	}
+	if c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
+		return f, nil
+	}
+	s, err := p.containerStatus(ctx, c)
+	if err != nil || s == nil {
+		return backend.ContainerFacts{}, err
+	}
+	if s.GetImageRef() != "" {
+		f.ImageID = s.GetImageRef()
+	}
+	f.StartedAt = fromNanos(s.GetStartedAt())
+	switch s.GetState() {
+	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		f.StartedAt = orElse(f.StartedAt, f.CreatedAt)
+	case runtimeapi.ContainerState_CONTAINER_EXITED:
+		f.FinishedAt = orElse(fromNanos(s.GetFinishedAt()), orElse(f.StartedAt, f.CreatedAt))
+		f.ExitCode = s.GetExitCode()
+		f.OOM = s.GetReason() == "OOMKilled"
+		f.Reason, f.Message = s.GetReason(), s.GetMessage()
+	case runtimeapi.ContainerState_CONTAINER_UNKNOWN:
+		f.Reason, f.Message = "ContainerStatusUnknown", s.GetMessage()
+	}
+	return f, nil
+}
+
+// fromNanos is the zero time for zero: CRI's "not yet".
+func fromNanos(ns int64) time.Time {
+	if ns <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, ns)
+}
+
+// orElse guards against a runtime that does not say when.
+func orElse(t, other time.Time) time.Time {
+	if t.IsZero() {
+		return other
+	}
+	return t
+}

@@ -1,0 +1,353 @@
+package cri
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/backendtest"
+	"github.com/burstlet/burstlet/test/containerhost"
+	testimages "github.com/burstlet/burstlet/test/images"
+)
+
+const (
+	registryHost = "registry.burstlet.test"
+	missingImage = registryHost + "/missing:1"
+	privateImage = registryHost + "/private/busybox:1"
+	registryUser = "puller"
+	registryPass = "open sesame"
+)
+
+// testCgroup is this process's own: others may run the same tests.
+func testCgroup() string { return fmt.Sprintf("burstlet-test-%d", os.Getpid()) }
+
+// realConfig is a backend's configuration for a real host.
+func realConfig(h *containerhost.Host) Config {
+	return Config{
+		Endpoint:         h.Socket(),
+		NodeIdentity:     "cluster/node-1",
+		PodLogsDir:       filepath.Join(h.LogRoot(), "pods"),
+		ContainerLogsDir: filepath.Join(h.LogRoot(), "containers"),
+		CgroupParent:     testCgroup(),
+		ClusterDNS:       []string{"198.18.0.53"},
+		ClusterDomain:    "cluster.test",
+	}
+}
+
+func TestContractOnContainerd(t *testing.T) {
+	removeTestCgroups(t)
+	h := containerhost.ForTest(t)
+	serveRegistry(t, h)
+	backendtest.Run(t, backendtest.Factory{
+		New: func(t *testing.T) func() backend.Backend {
+			return func() backend.Backend {
+				b, err := New(realConfig(h))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return *b
+			}
+		},
+		Image:        testimages.BusyboxRef,
+		MissingImage: missingImage,
+		Eventually:   20 * time.Second,
+		Poll:         50 * time.Millisecond,
+		Slack:        200 * time.Millisecond,
+	})
+}
+
+// serveRegistry serves the test images at registryHost, on the host's own
+// loopback. Repositories below private/ want registryUser and registryPass.
+func serveRegistry(t *testing.T, h *containerhost.Host) {
+	t.Helper()
+	store := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	push(t, store)
+	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, pass, _ := r.BasicAuth()
+		if strings.HasPrefix(r.URL.Path, "/v2/private/") && (user != registryUser || pass != registryPass) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		store.ServeHTTP(w, r)
+	})
+	listener, err := listenInside(h.Pid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: guarded}}
+	server.Start()
+	t.Cleanup(server.Close)
+	dir := filepath.Join(h.StateDir(), "certs.d", registryHost)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + listener.Addr().String()
+	hosts := fmt.Sprintf("server = %q\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", url, url)
+	if err := os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(hosts), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// push puts the busybox image under its names, as the distribution API wants it.
+func push(t *testing.T, store http.Handler) {
+	t.Helper()
+	image, err := testimages.Busybox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.RawConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := image.RawManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mediaType, err := image.MediaType()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{testimages.BusyboxRef, privateImage} {
+		repository, tag, _ := strings.Cut(strings.TrimPrefix(ref, registryHost+"/"), ":")
+		upload(t, store, repository, bytes.NewReader(config))
+		for _, layer := range layers {
+			blob, err := layer.Compressed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			upload(t, store, repository, blob)
+		}
+		call(t, store, http.MethodPut, "/v2/"+repository+"/manifests/"+tag, string(mediaType), manifest)
+	}
+}
+
+func upload(t *testing.T, store http.Handler, repository string, blob io.Reader) {
+	t.Helper()
+	content, err := io.ReadAll(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(content))
+	call(t, store, http.MethodPost, "/v2/"+repository+"/blobs/uploads/?digest="+digest, "application/octet-stream", content)
+}
+
+func call(t *testing.T, store http.Handler, method, path, contentType string, body []byte) {
+	t.Helper()
+	request := httptest.NewRequestWithContext(t.Context(), method, path, bytes.NewReader(body))
+	request.Header.Set("Content-Type", contentType)
+	reply := httptest.NewRecorder()
+	store.ServeHTTP(reply, request)
+	if reply.Code != http.StatusCreated {
+		t.Fatalf("%s %s: %d %s", method, path, reply.Code, reply.Body)
+	}
+}
+
+// listenInside listens on the loopback of another process's network namespace.
+func listenInside(pid int) (net.Listener, error) {
+	type result struct {
+		listener net.Listener
+		err      error
+	}
+	results := make(chan result, 1)
+	go func() {
+		// The thread ends with the goroutine: it is not brought back.
+		runtime.LockOSThread()
+		inside, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
+		if err != nil {
+			results <- result{err: err}
+			return
+		}
+		defer inside.Close()
+		if err := unix.Setns(int(inside.Fd()), unix.CLONE_NEWNET); err != nil {
+			results <- result{err: fmt.Errorf("enter network namespace: %w", err)}
+			return
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		results <- result{listener: listener, err: err}
+	}()
+	got := <-results
+	return got.listener, got.err
+}
+
+// realWorld is one real host and a backend on it.
+type realWorld struct {
+	host *containerhost.Host
+	cfg  Config
+	*remote
+}
+
+func newRealWorld(t *testing.T) *realWorld {
+	t.Helper()
+	removeTestCgroups(t)
+	h := containerhost.ForTest(t)
+	serveRegistry(t, h)
+	cfg := realConfig(h)
+	w := &world{cfg: cfg, host: localHost{cgroupRoot: "/sys/fs/cgroup"}}
+	r, _ := w.connect(t)
+	return &realWorld{host: h, cfg: cfg, remote: r}
+}
+
+// removeTestCgroups removes the cgroup above the test's pods when all else that
+// the test began has ended.
+func removeTestCgroups(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		dirs, err := filepath.Glob("/sys/fs/cgroup/*/" + testCgroup())
+		must(t, err)
+		for _, dir := range append(dirs, "/sys/fs/cgroup/"+testCgroup()) {
+			must(t, removeEmptyDirs(dir))
+		}
+	})
+}
+
+// run runs a script in a pod of its own and returns its log and facts at the end.
+func (w *realWorld) run(t *testing.T, pod *corev1.Pod, script string) (string, backend.PodFacts) {
+	t.Helper()
+	ref := w.start(t, pod, script)
+	stream, err := logs{w.remote}.Open(t.Context(), backend.ContainerRef{Pod: ref, Name: "main"}, backend.LogOptions{Follow: true})
+	must(t, err)
+	text, err := io.ReadAll(stream)
+	must(t, err)
+	must(t, stream.Close())
+	return string(text), inspect(t, w.remote, pod.UID)
+}
+
+func (w *realWorld) start(t *testing.T, pod *corev1.Pod, script string) backend.Ref {
+	t.Helper()
+	c := &pod.Spec.Containers[0]
+	c.Image, c.Command = testimages.BusyboxRef, []string{"sh", "-c", script}
+	spec := launchSpec(pod, 0)
+	must(t, pods{w.remote}.Launch(t.Context(), spec))
+	must(t, containers{w.remote}.Start(t.Context(), spec.Ref(), backend.ContainerSpec{Pod: pod, Container: *c, Hash: "h"}))
+	return spec.Ref()
+}
+
+func TestRealPod(t *testing.T) {
+	w := newRealWorld(t)
+	pod := testPod("real-1")
+	pod.Spec.Hostname = "given"
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(1234)), RunAsGroup: new(int64(2345)), FSGroup: new(int64(3456))}
+	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+		ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+	pod.Spec.Containers[0].Resources = resources("100m 16Mi", "200m 32Mi")
+	text, facts := w.run(t, pod, `hostname; id -u; id -g; id -G; grep -h -E "NoNewPrivs|CapEff" /proc/1/status
+		cat /etc/resolv.conf; touch /x 2>/dev/null || echo read-only; exit 3`)
+	for _, want := range []string{
+		"given\n", "1234\n", "2345\n", "3456", "NoNewPrivs:\t1", "CapEff:\t0000000000000000",
+		"search ns.svc.cluster.test svc.cluster.test cluster.test", "nameserver 198.18.0.53", "options ndots:5", "read-only\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the container does not see %q:\n%s", want, text)
+		}
+	}
+	c := facts.Containers[0]
+	if c.ExitCode != 3 || c.Image != testimages.BusyboxRef || len(facts.IPs) != 1 || !facts.Live {
+		t.Errorf("%+v", facts)
+	}
+	link, err := filepath.EvalSymlinks(filepath.Join(w.cfg.ContainerLogsDir, "name-real-1_ns_main-"+c.ID+".log"))
+	must(t, err)
+	if want := filepath.Join(w.cfg.PodLogsDir, "ns_name-real-1_real-1", "main", "0.log"); link != want {
+		t.Errorf("link leads to %s, want %s", link, want)
+	}
+	if n := len(podCgroups(t, w.cfg, "burstable/podreal-1")); n == 0 {
+		t.Error("the pod has no cgroup of its own")
+	}
+	must(t, pods{w.remote}.Remove(t.Context(), facts.Ref))
+	wantClass(t, pods{w.remote}.Remove(t.Context(), facts.Ref), backend.ErrNotFound)
+	if left := podCgroups(t, w.cfg, "burstable/podreal-1"); len(left) != 0 {
+		t.Errorf("cgroups are left: %v", left)
+	}
+	wantThere(t, filepath.Dir(filepath.Dir(link)), false)
+}
+
+func podCgroups(t *testing.T, cfg Config, pod string) []string {
+	t.Helper()
+	var out []string
+	for _, pattern := range []string{"/sys/fs/cgroup/*/", "/sys/fs/cgroup/"} {
+		dirs, err := filepath.Glob(pattern + filepath.Join(cfg.CgroupParent, pod))
+		must(t, err)
+		out = append(out, dirs...)
+	}
+	return out
+}
+
+func TestRealRefusals(t *testing.T) {
+	w := newRealWorld(t)
+	pod := testPod("real-2")
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
+	pod.Spec.Containers[0].Image = testimages.BusyboxRef
+	spec := launchSpec(pod, 0)
+	must(t, pods{w.remote}.Launch(t.Context(), spec))
+	start := func(name string, command string) error {
+		c := corev1.Container{Name: name, Image: testimages.BusyboxRef, Command: []string{command}}
+		return containers{w.remote}.Start(t.Context(), spec.Ref(), backend.ContainerSpec{Pod: pod, Container: c, Hash: "h"})
+	}
+	if err := start("root", "true"); err == nil || !strings.Contains(err.Error(), "image will run as root") {
+		t.Errorf("root under runAsNonRoot: %v", err)
+	}
+	pod.Spec.SecurityContext = nil
+	if err := start("lost", "/no/such/program"); backend.Class(err) != "Transient" {
+		t.Errorf("a program that is not there: %v", err)
+	}
+	if c := inspect(t, w.remote, "real-2").Containers; len(c) != 1 || !c[0].NeverRan() || c[0].Reason != "StartError" {
+		t.Errorf("%+v, want one that never ran, StartError", c)
+	}
+
+	i := images{w.remote}
+	_, err := i.Pull(t.Context(), privateImage, nil)
+	if backend.Class(err) != "Transient" || !strings.Contains(err.Error(), "401") {
+		t.Errorf("pull without credentials: %s: %v", backend.Class(err), err)
+	}
+	creds := []backend.Credential{{Registry: registryHost, Username: registryUser, Password: "stale"}, {Registry: registryHost, Username: registryUser, Password: registryPass}}
+	id, err := i.Pull(t.Context(), privateImage, creds)
+	must(t, err)
+	if found, err := i.Find(t.Context(), privateImage); err != nil || found != id {
+		t.Errorf("found %q, %v; pulled %q", found, err, id)
+	}
+}
+
+func TestRealRestartOfContainerd(t *testing.T) {
+	w := newRealWorld(t)
+	pod := testPod("real-3")
+	ref := w.start(t, pod, "trap '' TERM; while true; do sleep 1; done")
+	must(t, pods{w.remote}.Stop(t.Context(), ref, time.Hour))
+	must(t, w.host.KillContainerd(t.Context()))
+	_, err := pods{w.remote}.List(t.Context())
+	wantClass(t, err, backend.ErrUnavailable)
+	must(t, w.host.StartContainerd(t.Context()))
+	eventually(t, "the backend answers again", func() bool {
+		_, err := pods{w.remote}.List(t.Context())
+		return err == nil
+	})
+	if f := inspect(t, w.remote, pod.UID); !f.Live || f.Containers[0].State() != backend.Running {
+		t.Fatalf("the container did not outlive containerd: %+v", f)
+	}
+	must(t, pods{w.remote}.Stop(t.Context(), ref, time.Second))
+	eventually(t, "the pod ends", func() bool { return !inspect(t, w.remote, pod.UID).Live })
+	if c := inspect(t, w.remote, pod.UID).Containers[0]; c.ExitCode != 137 {
+		t.Errorf("%+v, want killed", c)
+	}
+}

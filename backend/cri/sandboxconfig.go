@@ -1,0 +1,126 @@
+package cri
+
+import (
+	"context"
+	"maps"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// hostnameMax is the kernel's limit without the terminating zero.
+const hostnameMax = 63
+
+// sandboxConfig describes attempt of the pod to the runtime, all but its DNS. It
+// is the same at every call: CreateContainer wants it again.
+func (r *remote) sandboxConfig(ctx context.Context, pod *corev1.Pod, attempt int) (*runtimeapi.PodSandboxConfig, error) {
+	driver, err := r.cgroupDriver(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parent := cgroupParent(driver, r.cfg.CgroupParent, pod)
+	annotations := map[string]string{}
+	maps.Copy(annotations, pod.Annotations)
+	annotations[annotationCgroup] = parent
+	return &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{
+			Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: uint32(attempt),
+		},
+		Hostname:     hostname(pod),
+		LogDirectory: r.podLogDir(backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}),
+		PortMappings: portMappings(pod),
+		Labels:       r.podLabels(pod),
+		Annotations:  annotations,
+		Linux: &runtimeapi.LinuxPodSandboxConfig{
+			CgroupParent:    parent,
+			SecurityContext: sandboxSecurity(pod),
+			Sysctls:         sysctls(pod),
+			Resources:       linuxResources(podResources(pod)),
+		},
+	}, nil
+}
+
+// hostname is empty on the host's network: the pod then has the host's.
+func hostname(pod *corev1.Pod) string {
+	if pod.Spec.HostNetwork {
+		return ""
+	}
+	name := pod.Name
+	if pod.Spec.Hostname != "" {
+		name = pod.Spec.Hostname
+	}
+	if o := pod.Spec.HostnameOverride; o != nil {
+		name = *o
+	}
+	if len(name) > hostnameMax {
+		name = strings.TrimRight(name[:hostnameMax], "-.")
+	}
+	return name
+}
+
+// portMappings are the ports of the host that lead to the pod; the network
+// plugin makes them.
+func portMappings(pod *corev1.Pod) []*runtimeapi.PortMapping {
+	if pod.Spec.HostNetwork {
+		return nil
+	}
+	var out []*runtimeapi.PortMapping
+	for _, c := range pod.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.HostPort <= 0 {
+				continue
+			}
+			out = append(out, &runtimeapi.PortMapping{
+				Protocol: protocol(p.Protocol), ContainerPort: p.ContainerPort, HostPort: p.HostPort, HostIp: p.HostIP,
+			})
+		}
+	}
+	return out
+}
+
+func protocol(p corev1.Protocol) runtimeapi.Protocol {
+	switch p {
+	case corev1.ProtocolUDP:
+		return runtimeapi.Protocol_UDP
+	case corev1.ProtocolSCTP:
+		return runtimeapi.Protocol_SCTP
+	default:
+		return runtimeapi.Protocol_TCP
+	}
+}
+
+// sandboxSecurity is the security context of the sandbox's own process, which
+// the kubelet always runs under the runtime's seccomp profile.
+func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
+	sc := &runtimeapi.LinuxSandboxSecurityContext{
+		Privileged:         hasPrivileged(pod),
+		NamespaceOptions:   namespaces(pod),
+		SupplementalGroups: groups(pod),
+		Seccomp:            &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
+	}
+	if p := pod.Spec.SecurityContext; p != nil && p.RunAsUser != nil {
+		sc.RunAsUser = int64Value(p.RunAsUser)
+		// A group without a user is an error to the runtime.
+		sc.RunAsGroup = int64Value(p.RunAsGroup)
+	}
+	return sc
+}
+
+func sysctls(pod *corev1.Pod) map[string]string {
+	out := map[string]string{}
+	if p := pod.Spec.SecurityContext; p != nil {
+		for _, s := range p.Sysctls {
+			out[s.Name] = s.Value
+		}
+	}
+	return out
+}
+
+// podLogDir is the directory of the pod's logs, shared by all its attempts.
+func (r *remote) podLogDir(ref backend.Ref) string {
+	return path.Join(r.cfg.PodLogsDir, strings.Join([]string{ref.Namespace, ref.Name, string(ref.UID)}, "_"))
+}

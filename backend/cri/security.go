@@ -1,0 +1,186 @@
+package cri
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// maskedPaths and readonlyPaths are what every container gets unless it is
+// privileged (pkg/securitycontext, kept in step with moby's defaults).
+func maskedPaths() []string {
+	return []string{
+		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys",
+		"/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug",
+		"/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap",
+	}
+}
+
+func readonlyPaths() []string {
+	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+}
+
+// effectiveSecurity is the container's security context with what it leaves
+// open taken from the pod's.
+func effectiveSecurity(pod *corev1.Pod, c *corev1.Container) corev1.SecurityContext {
+	var sc corev1.SecurityContext
+	if c.SecurityContext != nil {
+		sc = *c.SecurityContext
+	}
+	if p := pod.Spec.SecurityContext; p != nil {
+		sc.RunAsUser = firstSet(sc.RunAsUser, p.RunAsUser)
+		sc.RunAsGroup = firstSet(sc.RunAsGroup, p.RunAsGroup)
+		sc.RunAsNonRoot = firstSet(sc.RunAsNonRoot, p.RunAsNonRoot)
+		sc.SeccompProfile = firstSet(sc.SeccompProfile, p.SeccompProfile)
+		sc.AppArmorProfile = firstSet(sc.AppArmorProfile, p.AppArmorProfile)
+	}
+	return sc
+}
+
+func firstSet[T any](a, b *T) *T {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+// containerSecurity is the container's security context for the runtime. user is
+// the image's, used where the pod names none.
+func containerSecurity(pod *corev1.Pod, c *corev1.Container, user imageUser) *runtimeapi.LinuxContainerSecurityContext {
+	sc := effectiveSecurity(pod, c)
+	out := &runtimeapi.LinuxContainerSecurityContext{
+		Privileged:         isTrue(sc.Privileged),
+		ReadonlyRootfs:     isTrue(sc.ReadOnlyRootFilesystem),
+		NoNewPrivs:         sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
+		NamespaceOptions:   namespaces(pod),
+		SupplementalGroups: groups(pod),
+		Seccomp:            seccomp(sc.SeccompProfile),
+		Apparmor:           appArmor(sc.AppArmorProfile),
+		RunAsUser:          int64Value(sc.RunAsUser),
+		RunAsGroup:         int64Value(sc.RunAsGroup),
+	}
+	if sc.Capabilities != nil {
+		out.Capabilities = &runtimeapi.Capability{
+			AddCapabilities:  names(sc.Capabilities.Add),
+			DropCapabilities: names(sc.Capabilities.Drop),
+		}
+	}
+	if sc.RunAsUser == nil {
+		out.RunAsUser = int64Value(user.uid)
+		out.RunAsUsername = user.name
+	}
+	out.MaskedPaths, out.ReadonlyPaths = maskedPaths(), readonlyPaths()
+	return out
+}
+
+func int64Value(v *int64) *runtimeapi.Int64Value {
+	if v == nil {
+		return nil
+	}
+	return &runtimeapi.Int64Value{Value: *v}
+}
+
+func names(caps []corev1.Capability) []string {
+	out := make([]string, len(caps))
+	for i, c := range caps {
+		// The runtime wants names without the prefix that people write.
+		out[i] = strings.TrimPrefix(string(c), "CAP_")
+	}
+	return out
+}
+
+func namespaces(pod *corev1.Pod) *runtimeapi.NamespaceOption {
+	mode := func(host bool, otherwise runtimeapi.NamespaceMode) runtimeapi.NamespaceMode {
+		if host {
+			return runtimeapi.NamespaceMode_NODE
+		}
+		return otherwise
+	}
+	pid := runtimeapi.NamespaceMode_CONTAINER
+	if isTrue(pod.Spec.ShareProcessNamespace) {
+		pid = runtimeapi.NamespaceMode_POD
+	}
+	return &runtimeapi.NamespaceOption{
+		Network: mode(pod.Spec.HostNetwork, runtimeapi.NamespaceMode_POD),
+		Ipc:     mode(pod.Spec.HostIPC, runtimeapi.NamespaceMode_POD),
+		Pid:     mode(pod.Spec.HostPID, pid),
+	}
+}
+
+func groups(pod *corev1.Pod) []int64 {
+	p := pod.Spec.SecurityContext
+	if p == nil {
+		return nil
+	}
+	var out []int64
+	if p.FSGroup != nil {
+		out = append(out, *p.FSGroup)
+	}
+	return append(out, p.SupplementalGroups...)
+}
+
+// seccomp without a profile is unconfined, the kubelet's default. Localhost
+// profiles are refused by Check.
+func seccomp(p *corev1.SeccompProfile) *runtimeapi.SecurityProfile {
+	if p != nil && p.Type == corev1.SeccompProfileTypeRuntimeDefault {
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
+	}
+	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+}
+
+// appArmor without a profile leaves the choice to the runtime. Localhost
+// profiles are refused by Check.
+func appArmor(p *corev1.AppArmorProfile) *runtimeapi.SecurityProfile {
+	switch {
+	case p == nil:
+		return nil
+	case p.Type == corev1.AppArmorProfileTypeUnconfined:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	default:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
+	}
+}
+
+func hasPrivileged(pod *corev1.Pod) bool {
+	privileged := func(c corev1.Container) bool {
+		return c.SecurityContext != nil && isTrue(c.SecurityContext.Privileged)
+	}
+	return slices.ContainsFunc(pod.Spec.Containers, privileged) || slices.ContainsFunc(pod.Spec.InitContainers, privileged)
+}
+
+// imageUser is the user that an image says it runs as: a number, a name, or
+// neither, which is root.
+type imageUser struct {
+	uid  *int64
+	name string
+}
+
+// needsImageUser is true when the pod's own security context does not settle
+// the user: a group needs one beside it, and runAsNonRoot has to know.
+func needsImageUser(sc corev1.SecurityContext) bool {
+	return sc.RunAsUser == nil && (isTrue(sc.RunAsNonRoot) || sc.RunAsGroup != nil)
+}
+
+// verifyNonRoot holds runAsNonRoot against the user that the container would
+// run as. The texts are the kubelet's.
+func verifyNonRoot(sc corev1.SecurityContext, user imageUser) error {
+	switch {
+	case !isTrue(sc.RunAsNonRoot):
+		return nil
+	case sc.RunAsUser != nil && *sc.RunAsUser == 0:
+		return fmt.Errorf("container's runAsUser breaks non-root policy")
+	case sc.RunAsUser != nil:
+		return nil
+	case user.name != "":
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", user.name)
+	case user.uid == nil || *user.uid == 0:
+		return fmt.Errorf("container has runAsNonRoot and image will run as root")
+	default:
+		return nil
+	}
+}

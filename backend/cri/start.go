@@ -1,0 +1,171 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	"github.com/containerd/log"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// containers implements [backend.Containers].
+type containers struct{ *remote }
+
+// Start creates and starts one attempt of a container. One that was created by
+// an earlier call is started; one that was started is left as it is.
+func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
+	sandbox, err := c.newestSandbox(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
+	}
+	if err := c.endBefore(ctx, ref, spec); err != nil {
+		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
+	}
+	id, fresh, err := c.create(ctx, sandbox, spec)
+	if err != nil {
+		return fmt.Errorf("create container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
+	}
+	c.details.own(id, ref.UID)
+	if fresh {
+		_, err := c.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
+		if err != nil && !c.wasStarted(ctx, id) {
+			return failed(err, "start container %s of pod %s/%s", spec.Container.Name, ref.Namespace, ref.Name)
+		}
+	}
+	c.link(ctx, sandbox, spec, id)
+	return nil
+}
+
+// endBefore makes sure that the attempt before does not run beside this one.
+func (c containers) endBefore(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
+	if spec.Attempt == 0 {
+		return nil
+	}
+	before, err := c.findContainer(ctx, ref.UID, spec.Container.Name, spec.Attempt-1)
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case before.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED:
+		return nil
+	}
+	return c.killLeftover(ctx, before.GetId())
+}
+
+// newestSandbox is the ref of the pod's newest sandbox: the one named, or found.
+func (c containers) newestSandbox(ctx context.Context, ref backend.Ref) (backend.Ref, error) {
+	if ref.ID != "" {
+		return ref, nil
+	}
+	sandboxes, err := c.listSandboxes(ctx, ref.UID)
+	if err != nil {
+		return backend.Ref{}, err
+	}
+	if len(sandboxes) == 0 {
+		return backend.Ref{}, backend.Errorf(backend.ErrNotFound, "pod has no sandbox")
+	}
+	newest := sandboxRef(sandboxes[0])
+	for _, s := range sandboxes[1:] {
+		if r := sandboxRef(s); r.Attempt > newest.Attempt {
+			newest = r
+		}
+	}
+	return newest, nil
+}
+
+// create returns the id of the attempt, made now or by an earlier call, and
+// whether it is fresh: created and never started.
+func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec) (id string, fresh bool, err error) {
+	podConfig, err := c.sandboxConfig(ctx, spec.Pod, sandbox.Attempt)
+	if err != nil {
+		return "", false, err
+	}
+	config, err := c.containerConfig(ctx, spec, sandbox.Attempt)
+	if err != nil {
+		return "", false, err
+	}
+	if err := c.host.MkdirAll(ctx, path.Join(podConfig.GetLogDirectory(), spec.Container.Name)); err != nil {
+		return "", false, fmt.Errorf("make log directory: %w", err)
+	}
+	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.ID, Config: config, SandboxConfig: podConfig}
+	err = c.retryReserved(ctx, func() (bool, error) {
+		reply, err := c.runtime.CreateContainer(ctx, request)
+		if err == nil {
+			id, fresh = reply.GetContainerId(), true
+			return true, nil
+		}
+		if !reserved(err) {
+			return true, failed(err, "call the runtime")
+		}
+		found, err := c.adopt(ctx, sandbox, spec)
+		id, fresh = found.GetId(), found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
+		return found != nil, err
+	})
+	return id, fresh, err
+}
+
+// adopt returns the container that holds the name if it is the one asked for.
+// None and no error: an earlier call still works on it, or what held the name
+// never started, could not be used and was removed.
+func (c containers) adopt(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec) (*runtimeapi.Container, error) {
+	found, err := c.findContainer(ctx, spec.Pod.UID, spec.Container.Name, spec.Attempt)
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case found.GetPodSandboxId() == sandbox.ID && found.GetAnnotations()[annotationHash] == spec.Hash:
+		return found, nil
+	case found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED:
+		_, err := c.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: found.GetId()})
+		if err != nil && !isNotFound(err) {
+			return nil, failed(err, "remove container %s, which never started", found.GetId())
+		}
+		return nil, nil
+	default:
+		return nil, backend.Errorf(backend.ErrExists, "attempt %d exists in another sandbox or from another spec (container %s)", spec.Attempt, found.GetId())
+	}
+}
+
+// findContainer finds one attempt by its labels. Errors: NotFound.
+func (r *remote) findContainer(ctx context.Context, uid types.UID, name string, attempt int) (*runtimeapi.Container, error) {
+	selector := r.selector(uid)
+	selector[labelContainerName] = name
+	list, err := r.listContainers(ctx, selector)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range list {
+		if int(c.GetMetadata().GetAttempt()) == attempt {
+			return c, nil
+		}
+	}
+	return nil, backend.Errorf(backend.ErrNotFound, "no attempt %d of container %s", attempt, name)
+}
+
+// wasStarted tells a container that another call has started, or that started
+// although the reply was lost, from one that does not start.
+func (c containers) wasStarted(ctx context.Context, id string) bool {
+	s, err := c.askContainer(ctx, id)
+	return err == nil && s.GetStartedAt() > 0
+}
+
+// link makes the log findable for collectors. Without it the container runs all
+// the same, so a failure is only told.
+func (c containers) link(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec, id string) {
+	pod := backend.Ref{UID: spec.Pod.UID, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name, Attempt: sandbox.Attempt}
+	target := path.Join(c.podLogDir(pod), logPath(spec.Container.Name, spec.Attempt))
+	err := c.host.MkdirAll(ctx, c.cfg.ContainerLogsDir)
+	if err == nil {
+		err = c.host.Symlink(ctx, target, c.logLink(pod, spec.Container.Name, id))
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).WithField("container", id).Warn("Failed to link the container's log for log collectors")
+	}
+}

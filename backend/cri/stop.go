@@ -1,0 +1,64 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// Stop lodges the end of every running container of the attempt, and of its
+// sandbox after them. What holds nothing but an address is freed at once.
+func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
+	views, err := p.views(ctx, ref.UID)
+	if err != nil {
+		return fmt.Errorf("stop pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	these, _ := split(views, ref.Attempt)
+	lodged := false
+	for _, v := range these {
+		if err := p.killLeftovers(ctx, v); err != nil {
+			return fmt.Errorf("stop pod %s/%s: %w", ref.Namespace, ref.Name, err)
+		}
+		running := v.running()
+		switch {
+		case v.ready() || len(running) > 0:
+			job := podStop{sandbox: v.ref.ID, containers: running}
+			if err := p.stopper.ask(ctx, request{pod: job, grace: grace}); err != nil {
+				return fmt.Errorf("stop pod %s/%s: %w", ref.Namespace, ref.Name, err)
+			}
+			lodged = true
+		case v.sandbox != nil:
+			// Its process died by itself: the address may still be held.
+			_, err := p.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: v.ref.ID})
+			if err != nil && !isNotFound(err) {
+				return failed(err, "free the address of pod %s/%s", ref.Namespace, ref.Name)
+			}
+		}
+	}
+	if !lodged {
+		return backend.Errorf(backend.ErrNotFound, "stop pod %s/%s: nothing of attempt %d runs", ref.Namespace, ref.Name, ref.Attempt)
+	}
+	return nil
+}
+
+// Stop lodges the end of one container. Errors: NotFound when it does not run.
+func (c containers) Stop(ctx context.Context, ref backend.ContainerRef, grace time.Duration) error {
+	found, err := c.findContainer(ctx, ref.Pod.UID, ref.Name, ref.Attempt)
+	if err != nil {
+		return fmt.Errorf("stop container %s of pod %s/%s: %w", ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
+	}
+	switch found.GetState() {
+	case runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_UNKNOWN:
+	default:
+		return backend.Errorf(backend.ErrNotFound, "stop container %s of pod %s/%s: it does not run", ref.Name, ref.Pod.Namespace, ref.Pod.Name)
+	}
+	job := podStop{containers: []string{found.GetId()}}
+	if err := c.stopper.ask(ctx, request{pod: job, grace: grace}); err != nil {
+		return fmt.Errorf("stop container %s of pod %s/%s: %w", ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
+	}
+	return nil
+}

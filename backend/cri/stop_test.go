@@ -1,0 +1,251 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/fakecri"
+)
+
+// fakeStops is a runtime of containers that ignore TERM, in virtual time.
+type fakeStops struct {
+	mu      sync.Mutex
+	calls   []int64
+	killed  map[string]time.Time
+	ended   map[string]chan struct{}
+	boxes   []string
+	failing bool
+}
+
+func newFakeStops(ids ...string) *fakeStops {
+	f := &fakeStops{killed: map[string]time.Time{}, ended: map[string]chan struct{}{}}
+	for _, id := range ids {
+		f.ended[id] = make(chan struct{})
+	}
+	return f
+}
+
+func (f *fakeStops) stopContainer(ctx context.Context, id string, seconds int64) error {
+	f.mu.Lock()
+	f.calls = append(f.calls, seconds)
+	failing := f.failing
+	f.mu.Unlock()
+	if failing {
+		return errors.New("shim is gone")
+	}
+	timeout := time.NewTimer(time.Duration(seconds) * time.Second)
+	defer timeout.Stop()
+	select {
+	case <-f.ended[id]:
+	case <-timeout.C:
+		f.kill(id)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (f *fakeStops) kill(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, dead := f.killed[id]; !dead {
+		f.killed[id] = time.Now()
+		close(f.ended[id])
+	}
+}
+
+func (f *fakeStops) stopSandbox(_ context.Context, id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.boxes = append(f.boxes, id)
+	return nil
+}
+
+// seen is what has happened so far.
+func (f *fakeStops) seen() (calls []int64, killed map[string]time.Time, boxes []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls), maps.Clone(f.killed), slices.Clone(f.boxes)
+}
+
+// withStopper runs a stopper in a bubble of virtual time, with the containers
+// named, and returns what became of them.
+func withStopper(t *testing.T, ids []string, test func(t *testing.T, s *stopper, fake *fakeStops)) *fakeStops {
+	t.Helper()
+	var fake *fakeStops
+	synctest.Test(t, func(t *testing.T) {
+		s := newStopper(nil)
+		fake = newFakeStops(ids...)
+		s.client = fake
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.run(ctx) }()
+		test(t, s, fake)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		wantClass(t, s.ask(t.Context(), request{}), backend.ErrUnavailable)
+	})
+	return fake
+}
+
+func TestStopperGrace(t *testing.T) {
+	ask := func(t *testing.T, s *stopper, grace time.Duration) {
+		t.Helper()
+		must(t, s.ask(t.Context(), request{pod: podStop{sandbox: "box", containers: []string{"a"}}, grace: grace}))
+	}
+	for _, tt := range []struct {
+		name  string
+		asks  []time.Duration // one every three seconds
+		kill  time.Duration
+		calls []int64
+	}{
+		{"once", []time.Duration{30 * time.Second}, 30 * time.Second, []int64{30}},
+		{"now", []time.Duration{0}, 0, []int64{0}},
+		{"rounded up", []time.Duration{1500 * time.Millisecond}, 2 * time.Second, []int64{2}},
+		{"what is left", []time.Duration{30 * time.Second, 27 * time.Second, 24 * time.Second}, 30 * time.Second, []int64{30}},
+		{"what is left, not quite", []time.Duration{30 * time.Second, 26900 * time.Millisecond}, 30 * time.Second, []int64{30}},
+		{"shorter", []time.Duration{30 * time.Second, 5 * time.Second}, 8 * time.Second, []int64{30, 5}},
+		{"shorter, then longer", []time.Duration{30 * time.Second, 5 * time.Second, time.Minute}, 8 * time.Second, []int64{30, 5}},
+		{"longer", []time.Duration{5 * time.Second, time.Minute}, 5 * time.Second, []int64{5}},
+		{"ever shorter", []time.Duration{time.Minute, 30 * time.Second, 0}, 6 * time.Second, []int64{60, 30, 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			withStopper(t, []string{"a"}, func(t *testing.T, s *stopper, fake *fakeStops) {
+				begun := time.Now()
+				for i, grace := range tt.asks {
+					if i > 0 {
+						<-time.After(3 * time.Second)
+					}
+					ask(t, s, grace)
+				}
+				<-fake.ended["a"]
+				synctest.Wait()
+				calls, killed, boxes := fake.seen()
+				if got := killed["a"].Sub(begun); got != tt.kill {
+					t.Errorf("killed after %v, want %v", got, tt.kill)
+				}
+				if !slices.Equal(calls, tt.calls) {
+					t.Errorf("stop calls %v, want %v", calls, tt.calls)
+				}
+				if !slices.Equal(boxes, []string{"box"}) {
+					t.Errorf("sandboxes stopped: %v, want the one, once", boxes)
+				}
+			})
+		})
+	}
+}
+
+func TestStopperSandboxWaitsForAll(t *testing.T) {
+	withStopper(t, []string{"a", "b"}, func(t *testing.T, s *stopper, fake *fakeStops) {
+		must(t, s.ask(t.Context(), request{pod: podStop{containers: []string{"a"}}, grace: 10 * time.Second}))
+		must(t, s.ask(t.Context(), request{pod: podStop{sandbox: "box", containers: []string{"a", "b"}}, grace: 20 * time.Second}))
+		<-time.After(15 * time.Second)
+		synctest.Wait()
+		if _, killed, boxes := fake.seen(); len(boxes) != 0 || killed["a"].IsZero() || !killed["b"].IsZero() {
+			t.Errorf("after 15 s: sandboxes %v stopped, containers %v killed", boxes, killed)
+		}
+		<-time.After(6 * time.Second)
+		synctest.Wait()
+		if _, _, boxes := fake.seen(); !slices.Equal(boxes, []string{"box"}) {
+			t.Errorf("sandboxes stopped: %v", boxes)
+		}
+	})
+}
+
+func TestStopperAfterAFailure(t *testing.T) {
+	withStopper(t, []string{"a"}, func(t *testing.T, s *stopper, fake *fakeStops) {
+		fake.failing = true
+		job := request{pod: podStop{sandbox: "box", containers: []string{"a"}}, grace: 10 * time.Second}
+		must(t, s.ask(t.Context(), job))
+		synctest.Wait()
+		if _, _, boxes := fake.seen(); len(boxes) != 0 {
+			t.Error("the sandbox was stopped within the grace of its container")
+		}
+		fake.mu.Lock()
+		fake.failing = false
+		fake.mu.Unlock()
+		must(t, s.ask(t.Context(), job))
+		<-time.After(11 * time.Second)
+		synctest.Wait()
+		if calls, _, boxes := fake.seen(); !slices.Equal(calls, []int64{10, 10}) || !slices.Equal(boxes, []string{"box"}) {
+			t.Errorf("calls %v, sandboxes %v", calls, boxes)
+		}
+	})
+}
+
+func TestStopperEndsWithOpenCalls(t *testing.T) {
+	fake := withStopper(t, []string{"a"}, func(t *testing.T, s *stopper, _ *fakeStops) {
+		must(t, s.ask(t.Context(), request{pod: podStop{containers: []string{"a"}}, grace: time.Hour}))
+		synctest.Wait()
+	})
+	if !fake.killed["a"].IsZero() {
+		t.Error("the container was killed at shutdown")
+	}
+}
+
+func TestStopPod(t *testing.T) {
+	w := newWorld(t, func(s *fakecri.Server) { s.IgnoresTERM["stubborn"] = true })
+	r, _ := w.connect(t)
+	ref := runPod(t, r, testPod("u1"), "main", "stubborn")
+	begun := time.Now()
+	must(t, pods{r}.Stop(t.Context(), ref, time.Hour))
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Stop waited %v", took)
+	}
+	eventually(t, "main ends", func() bool { return containerState(t, r, "main") == backend.Exited })
+	if containerState(t, r, "stubborn") != backend.Running || !inspect(t, r, "u1").Live {
+		t.Errorf("ended within its grace: %+v", inspect(t, r, "u1"))
+	}
+	must(t, pods{r}.Stop(t.Context(), ref, 0))
+	eventually(t, "the sandbox ends", func() bool { return !inspect(t, r, "u1").Live })
+	if c := inspect(t, r, "u1").Containers[1]; c.ExitCode != 137 {
+		t.Errorf("killed container: %+v", c)
+	}
+	wantClass(t, pods{r}.Stop(t.Context(), ref, 0), backend.ErrNotFound)
+	id, _ := w.fake.Container("stubborn")
+	if stops := w.fake.Stops(id); !slices.Equal(stops, []int64{3600, 0}) {
+		t.Errorf("stop calls %v", stops)
+	}
+}
+
+func containerState(t *testing.T, r *remote, name string) backend.State {
+	t.Helper()
+	for _, c := range inspect(t, r, "u1").Containers {
+		if c.Name == name {
+			return c.State()
+		}
+	}
+	t.Fatalf("no container %s", name)
+	return 0
+}
+
+func TestStopFreesADeadSandbox(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	ref := runPod(t, r, testPod("u1"))
+	w.fake.Kill(inspect(t, r, "u1").ID)
+	wantClass(t, pods{r}.Stop(t.Context(), ref, 0), backend.ErrNotFound)
+	if n := w.fake.Calls("StopPodSandbox"); n != 1 {
+		t.Errorf("%d calls to free the address, want 1", n)
+	}
+}
+
+func TestStopOneContainer(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	ref := runPod(t, r, testPod("u1"), "main", "other")
+	must(t, containers{r}.Stop(t.Context(), backend.ContainerRef{Pod: ref, Name: "main"}, time.Minute))
+	eventually(t, "main ends", func() bool { return containerState(t, r, "main") == backend.Exited })
+	if f := inspect(t, r, "u1"); !f.Live || containerState(t, r, "other") != backend.Running {
+		t.Errorf("the rest did not go on: %+v", f)
+	}
+}

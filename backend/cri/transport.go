@@ -1,0 +1,166 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// maxMessage is the kubelet's limit for one CRI message.
+	maxMessage = 16 << 20
+	// callTimeout bounds a call whose context has no deadline, as the kubelet's
+	// runtimeRequestTimeout does.
+	callTimeout = 2 * time.Minute
+	// dialTimeout bounds one attempt to connect.
+	dialTimeout = 10 * time.Second
+)
+
+// dialFunc makes the byte stream to the runtime's socket.
+type dialFunc func(context.Context) (net.Conn, error)
+
+// transport is the connection to the runtime. It exists while run runs; calls
+// at any other time fail as Unavailable. It implements
+// [grpc.ClientConnInterface], so that the generated clients sit on top of it.
+type transport struct {
+	endpoint string
+	dial     dialFunc
+
+	mu      sync.RWMutex
+	conn    *grpc.ClientConn
+	dialErr error
+}
+
+func newTransport(endpoint string, dial dialFunc) *transport {
+	return &transport{endpoint: endpoint, dial: dial}
+}
+
+func dialUnix(path string) dialFunc {
+	return func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}
+}
+
+// run holds the connection until the context ends. Nothing is dialled before
+// the first call.
+func (t *transport) run(ctx context.Context) error {
+	conn, err := grpc.NewClient("passthrough:///cri",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"),
+		grpc.WithContextDialer(t.dialContext),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: dialTimeout,
+		}))
+	if err != nil {
+		return fmt.Errorf("prepare connection to %s: %w", t.endpoint, err)
+	}
+	t.setConn(conn)
+	<-ctx.Done()
+	t.setConn(nil)
+	if err := conn.Close(); err != nil {
+		return fmt.Errorf("close connection to %s: %w", t.endpoint, err)
+	}
+	return nil
+}
+
+func (t *transport) setConn(conn *grpc.ClientConn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conn = conn
+}
+
+// dialContext keeps the reason why the last dial failed: gRPC buries it.
+func (t *transport) dialContext(ctx context.Context, _ string) (net.Conn, error) {
+	conn, err := t.dial(ctx)
+	if err != nil {
+		err = fmt.Errorf("%w (%s)", err, dialAdvice(err))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dialErr = err
+	return conn, err
+}
+
+func dialAdvice(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "the socket is not there: is the container runtime installed and running, and is this its socket?"
+	case errors.Is(err, fs.ErrPermission):
+		return "run as root or as a member of the socket's group"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens on the socket: start the container runtime"
+	default:
+		return "is the container runtime running?"
+	}
+}
+
+func (t *transport) current() (*grpc.ClientConn, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.conn == nil {
+		return nil, &callError{code: codes.Unavailable, msg: "the cri backend is not running", err: net.ErrClosed}
+	}
+	return t.conn, nil
+}
+
+// Invoke makes one call, within two minutes if the context sets no deadline.
+func (t *transport) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	conn, err := t.current()
+	if err != nil {
+		return err
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+	}
+	return t.explain(conn.Invoke(ctx, method, args, reply, opts...))
+}
+
+// NewStream opens a stream, which lives as long as its context.
+func (t *transport) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	conn, err := t.current()
+	if err != nil {
+		return nil, err
+	}
+	stream, err := conn.NewStream(ctx, desc, method, opts...)
+	if err != nil {
+		return nil, t.explain(err)
+	}
+	return stream, nil
+}
+
+// explain turns gRPC's error into the runtime's words, or into the reason why
+// it cannot be reached.
+func (t *transport) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	st := status.Convert(err)
+	e := &callError{code: st.Code(), msg: st.Message(), err: err}
+	if e.code != codes.Unavailable {
+		return e
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.dialErr != nil {
+		e.err = t.dialErr
+		e.msg = t.dialErr.Error()
+	}
+	e.msg = fmt.Sprintf("reach the container runtime at %s: %s", t.endpoint, e.msg)
+	return e
+}

@@ -1,0 +1,66 @@
+package ecs
+
+import (
+	"context"
+
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// definitions makes sure that task definitions are registered, each once.
+type definitions struct {
+	remote *remote
+	// slot holds the families that are known to be registered; who took it may
+	// look one up or register it. One at a time: two registrations of one family
+	// at once are what ECS refuses, and pods mostly share a few families.
+	slot chan map[string]bool
+}
+
+func newDefinitions(r *remote) *definitions {
+	d := &definitions{remote: r, slot: make(chan map[string]bool, 1)}
+	d.slot <- map[string]bool{}
+	return d
+}
+
+// ensure registers a definition unless its family exists. A family is named by
+// its content, so whoever registered it registered the same.
+func (d *definitions) ensure(ctx context.Context, in *awsecs.RegisterTaskDefinitionInput) error {
+	known, err := d.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { d.slot <- known }()
+	family := *in.Family
+	if known[family] {
+		return nil
+	}
+	exists, err := d.remote.registered(ctx, family)
+	if err != nil {
+		return err
+	}
+	if !exists {
+		if err := d.remote.register(ctx, in); err != nil {
+			return err
+		}
+	}
+	known[family] = true
+	return nil
+}
+
+// forget drops a family that ECS says is not there, so that it is made again.
+func (d *definitions) forget(ctx context.Context, family string) {
+	if known, err := d.take(ctx); err == nil {
+		delete(known, family)
+		d.slot <- known
+	}
+}
+
+func (d *definitions) take(ctx context.Context) (map[string]bool, error) {
+	select {
+	case known := <-d.slot:
+		return known, nil
+	case <-ctx.Done():
+		return nil, backend.Errorf(backend.ErrThrottled, "wait for another registration: %w", ctx.Err())
+	}
+}

@@ -1,0 +1,236 @@
+package ecs
+
+import (
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// Statuses of tasks and containers (ECS developer guide, "Task lifecycle").
+const (
+	statusRunning = "RUNNING"
+	statusStopped = "STOPPED"
+	statusDeleted = "DELETED"
+)
+
+// observation is a task as ECS showed it, with what is needed to read it.
+type observation struct {
+	id   identity
+	task types.Task
+	// before are the facts known before it, whose times are kept.
+	before backend.PodFacts
+	clock  *clock
+	now    time.Time
+
+	// Times of the task, here; zero if they have not come.
+	created, pulled, started, stopping, executionStopped, stopped time.Time
+	containers                                                    map[string]types.Container
+}
+
+func (o *observation) live() bool {
+	s := aws.ToString(o.task.LastStatus)
+	return s != statusStopped && s != statusDeleted
+}
+
+// ending is true once the task should stop.
+func (o *observation) ending() bool {
+	return !o.live() || aws.ToString(o.task.DesiredStatus) == statusStopped
+}
+
+// facts are what the observation says.
+func (o *observation) facts() backend.PodFacts {
+	t := &o.task
+	o.created, o.pulled, o.started = o.clock.local(t.CreatedAt), o.clock.local(t.PullStoppedAt), o.clock.local(t.StartedAt)
+	o.stopping, o.executionStopped, o.stopped = o.clock.local(t.StoppingAt), o.clock.local(t.ExecutionStoppedAt), o.clock.local(t.StoppedAt)
+	o.containers = map[string]types.Container{}
+	for _, c := range t.Containers {
+		o.containers[aws.ToString(c.Name)] = c
+	}
+	f := backend.PodFacts{Ref: o.id.ref(aws.ToString(t.TaskArn)), CreatedAt: firstKnown(o.before.CreatedAt, o.created, o.now), Live: o.live()}
+	if f.Live {
+		// A task has a machine of its own, whose only address is the task's.
+		f.IPs = addresses(*t)
+		f.HostIPs = f.IPs
+	} else {
+		f.StoppedAt = firstKnown(o.before.StoppedAt, o.stopped, o.executionStopped, o.now)
+	}
+	f.Reason, f.Message = endOf(*t)
+	var chain time.Time // the end of the init container before
+	blamed := false
+	for _, id := range o.id.Containers {
+		c := o.container(id, chain)
+		c.CreatedAt = f.CreatedAt
+		if id.Init {
+			chain = c.FinishedAt
+		}
+		blamed = blamed || c.NeverRan()
+		f.Containers = append(f.Containers, c)
+	}
+	if t.StopCode == types.TaskStopCodeTaskFailedToStart && !blamed && !o.live() {
+		o.blame(f.Containers)
+	}
+	return f
+}
+
+// blame gives the first container that never ran the task's reason for not
+// starting, where none has one of its own.
+func (o *observation) blame(cs []backend.ContainerFacts) {
+	for i := range cs {
+		if c := &cs[i]; c.State() == backend.Waiting {
+			why := aws.ToString(o.task.StoppedReason)
+			c.FinishedAt, c.Reason, c.Message = o.failedAt(), startFailure(why), why
+			return
+		}
+	}
+}
+
+// container reads one container; chain is the end of the init container before
+// it. Containers that AWS adds to a task are in no identity and never read.
+func (o *observation) container(id containerIdentity, chain time.Time) backend.ContainerFacts {
+	seen, known := o.containers[id.Name]
+	before := containerNamed(o.before.Containers, id.Name)
+	c := backend.ContainerFacts{
+		Name: id.Name, Attempt: id.Attempt, Hash: id.Hash, ID: aws.ToString(seen.RuntimeId),
+		Image: aws.ToString(seen.Image), ImageID: imageID(seen),
+	}
+	if !known {
+		return c
+	}
+	why := aws.ToString(seen.Reason)
+	over := aws.ToString(seen.LastStatus) == statusStopped
+	if !o.ran(id, seen, before) {
+		if over && o.ending() && why != "" {
+			c.FinishedAt, c.Reason, c.Message = firstKnown(before.FinishedAt, o.failedAt()), startFailure(why), why
+		}
+		return c
+	}
+	c.StartedAt = firstKnown(before.StartedAt, o.startOf(id, chain))
+	if !over {
+		return c
+	}
+	c.FinishedAt = firstKnown(before.FinishedAt, o.endOf(id))
+	if c.FinishedAt.Before(c.StartedAt) {
+		c.FinishedAt = c.StartedAt
+	}
+	c.Message = why
+	switch {
+	case isOOM(why):
+		c.OOM, c.Reason = true, reasonOOM
+	case why != "":
+		c.Reason, _, _ = strings.Cut(why, ":")
+	}
+	if seen.ExitCode == nil {
+		c.ExitCode, c.Reason = exitUnknown, reasonUnknown
+	} else {
+		c.ExitCode = *seen.ExitCode
+	}
+	return c
+}
+
+// ran is true for a container that runs or ran. An app container counts once the
+// task has its start time, so that the time does not change a moment later.
+func (o *observation) ran(id containerIdentity, seen types.Container, before backend.ContainerFacts) bool {
+	if seen.ExitCode != nil || !before.StartedAt.IsZero() {
+		return true
+	}
+	if id.Init {
+		return aws.ToString(seen.LastStatus) == statusRunning || !o.started.IsZero()
+	}
+	return !o.started.IsZero()
+}
+
+// startOf is when a container that ran started. ECS says it of the task alone.
+func (o *observation) startOf(id containerIdentity, chain time.Time) time.Time {
+	if id.Init {
+		return firstKnown(chain, o.pulled, o.created, o.now)
+	}
+	return firstKnown(o.started, chain, o.pulled, o.created, o.now)
+}
+
+// endOf is when a container that ran and is STOPPED ended.
+func (o *observation) endOf(id containerIdentity) time.Time {
+	switch {
+	case id.Init && !o.started.IsZero():
+		return o.started
+	case id.Init, o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
+		// Its end is what makes the task stop.
+		return firstKnown(o.stopping, o.executionStopped, o.now)
+	default:
+		return firstKnown(o.executionStopped, o.stopped, o.now)
+	}
+}
+
+// failedAt is when a container that never ran was given up.
+func (o *observation) failedAt() time.Time {
+	return firstKnown(o.stopping, o.stopped, o.now)
+}
+
+// firstKnown is the first of the times that is known: they stand in the order
+// of trust.
+func firstKnown(ts ...time.Time) time.Time {
+	for _, t := range ts {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+func containerNamed(cs []backend.ContainerFacts, name string) backend.ContainerFacts {
+	for _, c := range cs {
+		if c.Name == name {
+			return c
+		}
+	}
+	return backend.ContainerFacts{}
+}
+
+// imageID is the image by digest, as a runtime names what it pulled.
+func imageID(c types.Container) string {
+	digest := aws.ToString(c.ImageDigest)
+	if digest == "" {
+		return ""
+	}
+	name, _, _ := strings.Cut(aws.ToString(c.Image), "@")
+	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
+		name = name[:i]
+	}
+	return name + "@" + digest
+}
+
+// addresses are the task's, from its network interface (ECS API, Attachment:
+// details), and the IPv6 ones that stand at the containers (NetworkInterface).
+func addresses(t types.Task) []string {
+	var ips []string
+	add := func(ip string) {
+		for _, have := range ips {
+			if have == ip {
+				return
+			}
+		}
+		if ip != "" {
+			ips = append(ips, ip)
+		}
+	}
+	for _, a := range t.Attachments {
+		if aws.ToString(a.Type) != "ElasticNetworkInterface" {
+			continue
+		}
+		for _, kv := range a.Details {
+			if aws.ToString(kv.Name) == "privateIPv4Address" {
+				add(aws.ToString(kv.Value))
+			}
+		}
+	}
+	for _, c := range t.Containers {
+		for _, n := range c.NetworkInterfaces {
+			add(aws.ToString(n.PrivateIpv4Address))
+			add(aws.ToString(n.Ipv6Address))
+		}
+	}
+	return ips
+}

@@ -1,0 +1,46 @@
+package ecs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// node is backend.Node on ECS: there is no machine, only the service.
+type node struct {
+	cfg    Config
+	remote *remote
+}
+
+// Describe asks whether the cluster is there and active. All else is known.
+func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
+	if err := wait(ctx, n.remote.buckets.readCluster); err != nil {
+		return backend.NodeFacts{}, err
+	}
+	out, err := n.remote.api.DescribeClusters(ctx, &awsecs.DescribeClustersInput{Clusters: []string{n.cfg.Cluster}})
+	if err != nil {
+		return backend.NodeFacts{}, fmt.Errorf("describe cluster %s: %w", n.cfg.Cluster, classify(err))
+	}
+	if len(out.Clusters) == 0 {
+		return backend.NodeFacts{}, backend.Errorf(backend.ErrUnavailable, "describe cluster %s: there is none of this name in %s", n.cfg.Cluster, n.cfg.Region)
+	}
+	if s := aws.ToString(out.Clusters[0].Status); s != "ACTIVE" {
+		return backend.NodeFacts{}, backend.Errorf(backend.ErrUnavailable, "describe cluster %s: it is %s", n.cfg.Cluster, s)
+	}
+	return backend.NodeFacts{
+		Capacity: n.cfg.Capacity.DeepCopy(), OS: "linux", Arch: goArch(n.cfg.CPUArchitecture),
+		Kernel: "unknown", OSImage: "AWS Fargate", RuntimeVersion: "ecs://fargate-1.4.0", NetworkReady: true,
+	}, nil
+}
+
+// goArch is Go's word for ECS's.
+func goArch(arch string) string {
+	if arch == archARM {
+		return "arm64"
+	}
+	return "amd64"
+}

@@ -1,0 +1,193 @@
+package ecs
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// api are the calls of the SDK that are used.
+type api interface {
+	RegisterTaskDefinition(context.Context, *awsecs.RegisterTaskDefinitionInput, ...func(*awsecs.Options)) (*awsecs.RegisterTaskDefinitionOutput, error)
+	DescribeTaskDefinition(context.Context, *awsecs.DescribeTaskDefinitionInput, ...func(*awsecs.Options)) (*awsecs.DescribeTaskDefinitionOutput, error)
+	RunTask(context.Context, *awsecs.RunTaskInput, ...func(*awsecs.Options)) (*awsecs.RunTaskOutput, error)
+	DescribeTasks(context.Context, *awsecs.DescribeTasksInput, ...func(*awsecs.Options)) (*awsecs.DescribeTasksOutput, error)
+	ListTasks(context.Context, *awsecs.ListTasksInput, ...func(*awsecs.Options)) (*awsecs.ListTasksOutput, error)
+	StopTask(context.Context, *awsecs.StopTaskInput, ...func(*awsecs.Options)) (*awsecs.StopTaskOutput, error)
+	DescribeClusters(context.Context, *awsecs.DescribeClustersInput, ...func(*awsecs.Options)) (*awsecs.DescribeClustersOutput, error)
+}
+
+// remote is ECS behind its rate limits, its errors classed, its clock measured.
+type remote struct {
+	api     api
+	cluster string
+	buckets buckets
+	clock   clock
+}
+
+func newRemote(a api, cluster string) *remote {
+	return &remote{api: a, cluster: cluster, buckets: newBuckets()}
+}
+
+// Pages and batches (ECS API, ListTasks: maxResults, DescribeTasks: tasks). The
+// bound on pages is beyond what Fargate can start in an hour.
+const (
+	batch    = 100
+	maxPages = 1000
+)
+
+// register makes a new revision of a definition.
+func (r *remote) register(ctx context.Context, in *awsecs.RegisterTaskDefinitionInput) error {
+	if err := wait(ctx, r.buckets.register); err != nil {
+		return err
+	}
+	if _, err := r.api.RegisterTaskDefinition(ctx, in); err != nil {
+		return fmt.Errorf("register task definition %s: %w", *in.Family, classify(err))
+	}
+	return nil
+}
+
+// registered is true if a family has an active revision.
+func (r *remote) registered(ctx context.Context, family string) (bool, error) {
+	if err := wait(ctx, r.buckets.describeDefinition); err != nil {
+		return false, err
+	}
+	out, err := r.api.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: &family})
+	switch {
+	case isCode(err, "ClientException"): // "Unable to describe task definition."
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("describe task definition %s: %w", family, classify(err))
+	}
+	return out.TaskDefinition != nil && out.TaskDefinition.Status == types.TaskDefinitionStatusActive, nil
+}
+
+// run starts a task.
+func (r *remote) run(ctx context.Context, in *awsecs.RunTaskInput) (types.Task, error) {
+	if err := wait(ctx, r.buckets.modify, r.buckets.runTask); err != nil {
+		return types.Task{}, err
+	}
+	out, err := r.api.RunTask(ctx, in)
+	if err != nil {
+		return types.Task{}, fmt.Errorf("run task: %w", classify(err))
+	}
+	r.clock.measure(out.ResultMetadata)
+	switch {
+	case len(out.Tasks) > 0:
+		return out.Tasks[0], nil
+	case len(out.Failures) > 0:
+		// ECS API, "API failure reasons": RunTask's are about room. No task was
+		// made and the token is not used up.
+		f := out.Failures[0]
+		return types.Task{}, backend.Errorf(backend.ErrCapacity, "run task: refused: %s %s", aws.ToString(f.Reason), aws.ToString(f.Detail))
+	default:
+		// A token whose task was forgotten: its end is not known any more.
+		return types.Task{}, backend.Errorf(backend.ErrUnavailable, "run task: the answer has neither a task nor a failure")
+	}
+}
+
+// stop asks for the end of a task and returns it.
+func (r *remote) stop(ctx context.Context, arn, reason string) (*types.Task, error) {
+	if err := wait(ctx, r.buckets.modify); err != nil {
+		return nil, err
+	}
+	out, err := r.api.StopTask(ctx, &awsecs.StopTaskInput{Cluster: &r.cluster, Task: &arn, Reason: &reason})
+	if taskGone(err) {
+		return nil, backend.Errorf(backend.ErrNotFound, "stop task %s: %w", arn, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("stop task %s: %w", arn, classify(err))
+	}
+	r.clock.measure(out.ResultMetadata)
+	return out.Task, nil
+}
+
+// describe returns the tasks that ECS knows and the ARNs that it calls missing.
+func (r *remote) describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error) {
+	for len(arns) > 0 {
+		n := min(len(arns), batch)
+		if err := wait(ctx, r.buckets.read); err != nil {
+			return nil, nil, err
+		}
+		out, err := r.api.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &r.cluster, Tasks: arns[:n]})
+		if err != nil {
+			return nil, nil, fmt.Errorf("describe tasks: %w", classify(err))
+		}
+		r.clock.measure(out.ResultMetadata)
+		tasks = append(tasks, out.Tasks...)
+		for _, f := range out.Failures {
+			if aws.ToString(f.Reason) != "MISSING" {
+				return nil, nil, backend.Errorf(backend.ErrUnavailable, "describe task %s: %s", aws.ToString(f.Arn), aws.ToString(f.Reason))
+			}
+			missing = append(missing, aws.ToString(f.Arn))
+		}
+		if got := len(out.Tasks) + len(out.Failures); got < n {
+			return nil, nil, backend.Errorf(backend.ErrUnavailable, "describe tasks: %d of %d answered", got, n)
+		}
+		arns = arns[n:]
+	}
+	return tasks, missing, nil
+}
+
+// list returns the ARNs that match a filter.
+func (r *remote) list(ctx context.Context, in awsecs.ListTasksInput) ([]string, error) {
+	in.Cluster = &r.cluster
+	in.MaxResults = aws.Int32(batch)
+	var arns []string
+	for range maxPages {
+		if err := wait(ctx, r.buckets.read); err != nil {
+			return nil, err
+		}
+		out, err := r.api.ListTasks(ctx, &in)
+		if err != nil {
+			return nil, fmt.Errorf("list tasks: %w", classify(err))
+		}
+		arns = append(arns, out.TaskArns...)
+		if aws.ToString(out.NextToken) == "" {
+			return arns, nil
+		}
+		in.NextToken = out.NextToken
+	}
+	return nil, backend.Errorf(backend.ErrUnavailable, "list tasks: more than %d pages", maxPages)
+}
+
+// clock converts ECS's times to this machine's. The offset comes from the Date of
+// answers, which has whole seconds, so one within tolerance is left alone and a
+// time once converted stays what it was.
+type clock struct {
+	mu     sync.Mutex
+	offset time.Duration // of ECS's clock, ahead of ours
+}
+
+const clockTolerance = 2 * time.Second
+
+func (c *clock) measure(md middleware.Metadata) {
+	skew, ok := awsmiddleware.GetAttemptSkew(md)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if (skew - c.offset).Abs() > clockTolerance {
+		c.offset = skew
+	}
+}
+
+// local is the time here, zero for nil.
+func (c *clock) local(t *time.Time) time.Time {
+	if t == nil || t.IsZero() {
+		return time.Time{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return t.Add(-c.offset)
+}

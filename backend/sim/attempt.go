@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// attempt is one sandbox or task. The times below "projection" may lie in the
+// future: reads mask what is after now. Guarded by Remote.mu.
+type attempt struct {
+	node    string
+	ref     backend.Ref
+	created time.Time
+	ips     []string
+	// hostIPs are set in the pod unit, where each attempt has its own machine.
+	hostIPs []string
+	release string // address to give back when the attempt is gone
+	// containers are in the order of creation; in the pod unit, of the spec.
+	containers []*container
+	// stop is the request to end the whole attempt.
+	stop stopRequest
+
+	// projection
+	ready, dead, gone time.Time
+	reason, message   string
+
+	// changed is closed at the next change; nil while nobody waits.
+	changed chan struct{}
+}
+
+// container is one attempt of a container within an attempt of a pod.
+type container struct {
+	name, image, imageID, hash, id string
+	attempt                        int
+	// init containers gate what follows; a sidecar is one that keeps running.
+	init, sidecar bool
+	program       program
+	created       time.Time
+	stop          stopRequest
+
+	// projection
+	started, finished time.Time
+	exitCode          int32
+	oom               bool
+	reason, message   string
+}
+
+// stopRequest is when TERM was sent and when KILL will be; zero: never asked.
+type stopRequest struct{ term, kill time.Time }
+
+func (s stopRequest) asked() bool { return !s.term.IsZero() }
+
+// lodge merges one more request: the shorter grace wins.
+func (s *stopRequest) lodge(now time.Time, grace time.Duration) {
+	kill := now.Add(max(grace, 0))
+	if !s.asked() {
+		s.term, s.kill = now, kill
+		return
+	}
+	s.kill = earliest(s.kill, kill)
+}
+
+func (c *container) key(uid types.UID) ContainerKey { return ContainerKey{uid, c.name} }
+
+func (c *container) exited(now time.Time) bool { return reached(c.finished, now) }
+
+func (a *attempt) live(now time.Time) bool {
+	return !reached(a.dead, now) && !a.isGone(now)
+}
+
+func (a *attempt) isGone(now time.Time) bool { return reached(a.gone, now) }
+
+func (a *attempt) is(node string, ref backend.Ref) bool {
+	return a.node == node && a.ref.Attempt == ref.Attempt
+}
+
+// find returns one attempt of a container.
+func (a *attempt) find(name string, attempt int) *container {
+	for _, c := range a.containers {
+		if c.name == name && c.attempt == attempt {
+			return c
+		}
+	}
+	return nil
+}
+
+// wait returns a channel that is closed at the next change of the attempt.
+func (a *attempt) wait() <-chan struct{} {
+	if a.changed == nil {
+		a.changed = make(chan struct{})
+	}
+	return a.changed
+}
+
+// next is the first projected change after now; zero when there is none.
+func (a *attempt) next(now time.Time) time.Time {
+	var t time.Time
+	soonest := func(at time.Time) {
+		if at.After(now) {
+			t = earliest(t, at)
+		}
+	}
+	soonest(a.ready)
+	soonest(a.dead)
+	soonest(a.gone)
+	for _, c := range a.containers {
+		soonest(c.started)
+		soonest(c.finished)
+	}
+	return t
+}
+
+// reached is true when t is set and not after now.
+func reached(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
+
+// earliest of two times, where zero is never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
+		return b
+	}
+	return a
+}
+
+// latest of two times.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func isSidecar(c corev1.Container, init bool) bool {
+	return init && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}

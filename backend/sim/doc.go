@@ -1,0 +1,22 @@
+// Package sim is a remote in memory: it has a clock, addresses, images, logs
+// and pods, but runs no process. What a container would do is a [Life], read
+// from its command line or given by a script.
+//
+// A [Remote] is the far side and outlives every engine; [Remote.Backend] is one
+// engine's connection to it. A test that restarts its engine takes a new
+// Backend of the same Remote and finds everything as it was.
+//
+// Nothing happens in the background. An attempt of a pod and its containers
+// carry a projection: the times, past and future, at which each part starts and
+// ends if nobody interferes (project.go). Reads show the part of it that is not
+// after now; Stop and Remove change what is still to come and project again.
+// Blocking calls and hints wait on timers of package time, and no goroutine is
+// ever started, so the same code runs under testing/synctest in virtual time
+// and for people in real time.
+//
+// How the files fit: config.go is what a remote is made with, argv.go reads a
+// Life from a command line, remote.go holds what exists, attempt.go and
+// project.go are one attempt of a pod and its future, facts.go what is shown of
+// it, pods.go, containers.go, images.go, events.go, logs.go and node.go lend
+// the fields of the contract, audit.go records what truly happened.
+package sim

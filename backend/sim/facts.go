@@ -1,0 +1,70 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// Facts is what truly exists now, of all nodes, in the order of launching:
+// without latency, and past every decorator. It is for the invariants of tests.
+func (r *Remote) Facts() []backend.PodFacts {
+	now := r.lock()
+	defer r.mu.Unlock()
+	return r.facts(now, func(*attempt) bool { return true })
+}
+
+func (r *Remote) facts(now time.Time, want func(*attempt) bool) []backend.PodFacts {
+	out := make([]backend.PodFacts, 0, len(r.order)-r.holes)
+	for _, a := range r.order {
+		if a != nil && want(a) && !a.isGone(now) {
+			out = append(out, a.facts(now))
+		}
+	}
+	return out
+}
+
+// facts is the part of the projection that is not after now.
+func (a *attempt) facts(now time.Time) backend.PodFacts {
+	f := backend.PodFacts{Ref: a.ref, CreatedAt: shown(a.created, now), Live: a.live(now)}
+	if f.Live {
+		if reached(a.ready, now) {
+			f.IPs, f.HostIPs = slices.Clone(a.ips), slices.Clone(a.hostIPs)
+		}
+	} else {
+		f.StoppedAt = shown(a.dead, now)
+		f.Reason, f.Message = a.reason, a.message
+	}
+	if len(a.containers) == 0 {
+		return f
+	}
+	f.Containers = make([]backend.ContainerFacts, len(a.containers))
+	for i, c := range a.containers {
+		f.Containers[i] = c.facts(now)
+	}
+	return f
+}
+
+func (c *container) facts(now time.Time) backend.ContainerFacts {
+	f := backend.ContainerFacts{
+		Name: c.name, ID: c.id, Attempt: c.attempt, Hash: c.hash,
+		Image: c.image, ImageID: c.imageID,
+		CreatedAt:  shown(c.created, now),
+		StartedAt:  shown(c.started, now),
+		FinishedAt: shown(c.finished, now),
+	}
+	if c.exited(now) {
+		f.ExitCode, f.OOM, f.Reason, f.Message = c.exitCode, c.oom, c.reason, c.message
+	}
+	return f
+}
+
+// shown is a time as a remote would report it: unknown before it has come, and
+// without this process's monotonic clock.
+func shown(t, now time.Time) time.Time {
+	if !reached(t, now) {
+		return time.Time{}
+	}
+	return t.Round(0)
+}

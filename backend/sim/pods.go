@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// podsView lends backend.Pods.
+type podsView struct{ *view }
+
+// Launch makes the attempt, or finds it made already, and in the container unit
+// waits for its sandbox.
+func (v podsView) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+	if spec.Pod == nil || spec.Pod.UID == "" || spec.Attempt < 0 {
+		return backend.Errorf(backend.ErrInvalid, "launch pod: a UID and an attempt are required")
+	}
+	op := fmt.Sprintf("launch pod %s attempt %d", spec.Pod.UID, spec.Attempt)
+	if v.cfg.PodUnit && len(spec.Containers) == 0 {
+		return backend.Errorf(backend.ErrInvalid, "%s: no containers", op)
+	}
+	if err := v.request(ctx, op); err != nil {
+		return err
+	}
+	ready, err := v.launch(spec)
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	if !v.cfg.PodUnit {
+		if err := wait(ctx, time.Until(ready), op); err != nil {
+			return err
+		}
+	}
+	return v.reply(ctx, op)
+}
+
+func (v podsView) launch(spec backend.LaunchSpec) (ready time.Time, err error) {
+	now := v.lock()
+	defer v.mu.Unlock()
+	ref := spec.Ref()
+	if a := v.find(v.node, ref, now); a != nil {
+		if a.ref.Namespace != ref.Namespace || a.ref.Name != ref.Name || !a.gone.IsZero() {
+			return ready, backend.Errorf(backend.ErrExists, "it is another pod's or being removed")
+		}
+		return a.ready, nil
+	}
+	if v.maxPods > 0 && v.live(now) >= v.maxPods {
+		return ready, backend.Errorf(backend.ErrCapacity, "all of %d places are taken", v.maxPods)
+	}
+	a, err := v.newAttempt(spec, now)
+	if err != nil {
+		return ready, err
+	}
+	v.audit.launched(a, v.pods[ref.UID], now)
+	v.insert(a)
+	v.project(a, now)
+	return a.ready, nil
+}
+
+func (v podsView) newAttempt(spec backend.LaunchSpec, now time.Time) (*attempt, error) {
+	a := &attempt{node: v.node, ref: spec.Ref(), created: now, ready: now.Add(v.cfg.Latency.Launch)}
+	a.ref.ID = v.newID("pod", a.ref.UID, a.ref.Attempt)
+	if spec.Pod.Spec.HostNetwork {
+		a.ips = v.cfg.HostIPs
+	} else {
+		ip, ok := v.ips.take()
+		if !ok {
+			return nil, backend.Errorf(backend.ErrCapacity, "no address is free")
+		}
+		a.ips, a.release = []string{ip}, ip
+	}
+	if !v.cfg.PodUnit {
+		return a, nil
+	}
+	a.hostIPs = a.ips
+	for _, c := range spec.Containers {
+		a.containers = append(a.containers, v.newContainer(c, spec.Attempt, now))
+	}
+	return a, nil
+}
+
+// newContainer makes a container whose Script sees the given attempt.
+func (v *view) newContainer(spec backend.ContainerSpec, attempt int, now time.Time) *container {
+	c := &container{
+		name: spec.Container.Name, attempt: spec.Attempt, hash: spec.Hash,
+		image: spec.Container.Image, imageID: spec.ImageID,
+		init: spec.Init, sidecar: isSidecar(spec.Container, spec.Init), created: now,
+	}
+	if c.imageID == "" && !isMissing(c.image) {
+		c.imageID = imageID(c.image)
+	}
+	c.id = v.newID("container", c.name, c.attempt)
+	if v.cfg.Script == nil {
+		c.program = readProgram(spec.Container)
+	} else {
+		c.program = program{Life: v.cfg.Script(spec.Pod, spec.Container, attempt)}
+	}
+	return c
+}
+
+// Stop lodges the end of the attempt.
+func (v podsView) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
+	op := fmt.Sprintf("stop pod %s attempt %d", ref.UID, ref.Attempt)
+	if err := v.request(ctx, op); err != nil {
+		return err
+	}
+	if err := v.stop(ref, grace); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return v.reply(ctx, op)
+}
+
+func (v podsView) stop(ref backend.Ref, grace time.Duration) error {
+	now := v.lock()
+	defer v.mu.Unlock()
+	a := v.find(v.node, ref, now)
+	if a == nil || !a.live(now) {
+		return backend.Errorf(backend.ErrNotFound, "it is not live")
+	}
+	a.lodge(now, grace)
+	v.audit.add(Event{At: now, Kind: Stopped, Pod: a.ref, Grace: grace})
+	v.project(a, now)
+	return nil
+}
+
+// lodge asks the attempt and each of its containers to end.
+func (a *attempt) lodge(now time.Time, grace time.Duration) {
+	a.stop.lodge(now, grace)
+	for _, c := range a.containers {
+		if !c.exited(now) {
+			c.stop.lodge(now, grace)
+		}
+	}
+}
+
+// Remove kills what runs and forgets the attempt when it is down.
+func (v podsView) Remove(ctx context.Context, ref backend.Ref) error {
+	op := fmt.Sprintf("remove pod %s attempt %d", ref.UID, ref.Attempt)
+	if err := v.request(ctx, op); err != nil {
+		return err
+	}
+	if err := v.remove(ref); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return v.reply(ctx, op)
+}
+
+func (v podsView) remove(ref backend.Ref) error {
+	now := v.lock()
+	defer v.mu.Unlock()
+	a := v.find(v.node, ref, now)
+	switch {
+	case a == nil:
+		return backend.Errorf(backend.ErrNotFound, "it does not exist")
+	case !a.gone.IsZero():
+		return nil // being torn down
+	}
+	if a.live(now) {
+		a.lodge(now, 0)
+		v.project(a, now)
+	}
+	a.gone = latest(a.dead, now)
+	v.audit.add(Event{At: now, Kind: Removed, Pod: a.ref})
+	v.touch(a, now)
+	if a.isGone(now) {
+		v.drop(a)
+	} else {
+		v.leaving = append(v.leaving, a)
+	}
+	return nil
+}
+
+// List returns what this node owns, in the order of launching.
+func (v podsView) List(ctx context.Context) ([]backend.PodFacts, error) {
+	if err := v.request(ctx, "list pods"); err != nil {
+		return nil, err
+	}
+	out := v.list()
+	if err := v.reply(ctx, "list pods"); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (v podsView) list() []backend.PodFacts {
+	now := v.lock()
+	defer v.mu.Unlock()
+	return v.facts(now, func(a *attempt) bool { return a.node == v.node })
+}
+
+// Inspect costs as much as the pods named have attempts.
+func (v podsView) Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFacts, error) {
+	if err := v.request(ctx, "inspect pods"); err != nil {
+		return nil, err
+	}
+	out := v.inspect(uids)
+	if err := v.reply(ctx, "inspect pods"); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (v podsView) inspect(uids []types.UID) []backend.PodFacts {
+	now := v.lock()
+	defer v.mu.Unlock()
+	var out []backend.PodFacts
+	seen := make(map[types.UID]bool, len(uids))
+	for _, uid := range uids {
+		if seen[uid] {
+			continue
+		}
+		seen[uid] = true
+		for _, a := range v.pods[uid] {
+			if a.node == v.node && !a.isGone(now) {
+				out = append(out, a.facts(now))
+			}
+		}
+	}
+	return out
+}
+
+// acceptAll refuses nothing: nothing runs, so nothing can be impossible.
+func acceptAll(*corev1.Pod) []backend.Refusal { return nil }

@@ -1,0 +1,135 @@
+package backend
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Ref names one attempt of one pod on the remote. UID and Attempt suffice to
+// find it; ID, the remote's own name for it, saves a look-up where known.
+type Ref struct {
+	UID       types.UID
+	Namespace string
+	Name      string
+	Attempt   int
+	ID        string
+}
+
+// ContainerRef names one attempt of one container. ID saves a look-up.
+type ContainerRef struct {
+	Pod     Ref
+	Name    string
+	Attempt int
+	ID      string
+}
+
+// LaunchSpec is one attempt of a pod, ready to be made.
+type LaunchSpec struct {
+	// Pod is the pod as the API has it, read-only. Backends take pod-level
+	// fields from it, never a container's env (see Containers).
+	Pod *corev1.Pod
+	// Attempt counts sandboxes or tasks of this UID from 0.
+	Attempt int
+	// Containers are the init containers in order, then the app containers.
+	// Backends that lend Containers ignore it.
+	Containers []ContainerSpec
+}
+
+// Ref is the name of what this spec makes.
+func (s LaunchSpec) Ref() Ref {
+	return Ref{UID: s.Pod.UID, Namespace: s.Pod.Namespace, Name: s.Pod.Name, Attempt: s.Attempt}
+}
+
+// ContainerSpec is one attempt of a container, ready to be made.
+type ContainerSpec struct {
+	// Pod is the container's pod, read-only: security context, volumes, names.
+	Pod *corev1.Pod
+	// Container is the container with Env reduced to literals, EnvFrom folded
+	// into it, and $(VAR) expanded in Env, Command and Args.
+	Container corev1.Container
+	// Init marks an init container.
+	Init bool
+	// Attempt is the restart count that the API shows, from 0.
+	Attempt int
+	// Hash identifies the container's spec; a change of it means a restart.
+	Hash string
+	// ImageID is what Images returned for the image; empty without Images.
+	ImageID string
+}
+
+// SandboxNotReady is the Reason of an attempt that is still live only because
+// containers run on in it: its sandbox is dead. The engine ends it and makes the
+// next (kubelet: PodSandboxChanged).
+const SandboxNotReady = "SandboxNotReady"
+
+// PodFacts is what was seen of one attempt of a pod. Times are in the caller's
+// clock; a backend converts by the offset that it measured.
+type PodFacts struct {
+	Ref
+	CreatedAt time.Time
+	// Live is true while the attempt holds anything that runs, an address or a
+	// charge: a ready sandbox, a task that is not stopped.
+	Live bool
+	// StoppedAt is when it ceased to be live; zero while live or if unknown.
+	StoppedAt time.Time
+	// IPs are the pod's addresses, primary first.
+	IPs []string
+	// HostIPs are those of its host where pods of one node have different hosts.
+	HostIPs []string
+	// Reason and Message say why the remote ended it, if the remote did.
+	Reason, Message string
+	Containers      []ContainerFacts
+}
+
+// ContainerFacts is what was seen of one attempt of a container.
+type ContainerFacts struct {
+	Name string
+	// ID is the runtime's id, without scheme.
+	ID      string
+	Attempt int
+	// Hash is the spec's hash as given to Start or Launch.
+	Hash string
+	// Image is the name asked for, ImageID what it resolved to.
+	Image, ImageID string
+	// CreatedAt, StartedAt and FinishedAt tell the state: see State.
+	CreatedAt, StartedAt, FinishedAt time.Time
+	ExitCode                         int32
+	// OOM is true when the kernel killed it for memory.
+	OOM bool
+	// Reason and Message are the remote's own words on an end or a failure to
+	// start, in the kubelet's terms where there is one (ErrImagePull).
+	Reason, Message string
+}
+
+// State is what a container's times say. Nothing stores it.
+type State int
+
+// A container is created, then running, then exited; it may exit without ever
+// having run, when the remote failed to start it.
+const (
+	Waiting State = iota
+	Running
+	Exited
+)
+
+// State derives the container's state from its times.
+func (c ContainerFacts) State() State {
+	switch {
+	case !c.FinishedAt.IsZero():
+		return Exited
+	case !c.StartedAt.IsZero():
+		return Running
+	default:
+		return Waiting
+	}
+}
+
+// NeverRan is true for a container that ended without having started.
+func (c ContainerFacts) NeverRan() bool { return c.State() == Exited && c.StartedAt.IsZero() }
+
+// Ref is the name of the container that the facts are about.
+func (c ContainerFacts) Ref(pod Ref) ContainerRef {
+	return ContainerRef{Pod: pod, Name: c.Name, Attempt: c.Attempt, ID: c.ID}
+}

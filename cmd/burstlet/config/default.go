@@ -1,0 +1,64 @@
+package config
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Default returns what holds for the fields that a file leaves out. It is not
+// complete: a file must name the node and the backend.
+func Default() Configuration {
+	return Configuration{
+		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Client:        Client{QPS: 50, Burst: 100},
+		KubeletAPI:    KubeletAPI{Port: 10250},
+		ClusterDomain: "cluster.local",
+		Logging:       Logging{Level: "info", Format: FormatText},
+		Shutdown:      Shutdown{FlushTimeout: Duration{10 * time.Second}},
+	}
+}
+
+// Alone returns the configuration without a file: a node named burstlet on the
+// simulated backend.
+func Alone() Configuration {
+	c := Default()
+	c.Node.Name = "burstlet"
+	c.Backend.Type = BackendSim
+	c.KubeletAPI.SelfSigned = true
+	return c
+}
+
+// fillBackend gives the chosen backend its section and the section its defaults.
+func (c *Configuration) fillBackend() {
+	switch b := &c.Backend; b.Type {
+	case BackendSim:
+		fill(&b.sim().Granularity, GranularityContainer)
+	case BackendCRI:
+		fill(&b.cri().Endpoint, "unix:///run/containerd/containerd.sock")
+		fill(&b.CRI.PodLogsDir, "/var/log/pods")
+		fill(&b.CRI.ContainerLogsDir, "/var/log/containers")
+		fill(&b.CRI.CgroupParent, "burstlet")
+		fill(&b.CRI.ResolvConf, "/etc/resolv.conf")
+	case BackendECS:
+		fill(&b.ecs().CPUArchitecture, "X86_64")
+	}
+}
+
+func fill(field *string, value string) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+// sim, cri and ecs return a section to write to.
+func (b *Backend) sim() *Sim { return section(&b.Sim) }
+func (b *Backend) cri() *CRI { return section(&b.CRI) }
+func (b *Backend) ecs() *ECS { return section(&b.ECS) }
+
+func section[T any](p **T) *T {
+	if *p == nil {
+		*p = new(T)
+	}
+	return *p
+}

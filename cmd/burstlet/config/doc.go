@@ -1,0 +1,14 @@
+// Package config is burstlet's configuration: one YAML file, environment
+// variables and flags, the later above the earlier.
+//
+//	types.go     the file's shape: meaning, unit and default of every field
+//	values.go    durations and quantities as they stand in a file
+//	default.go   what holds where nothing is said
+//	decode.go    strict reading: an unknown key is an error that names it
+//	settings.go  the fields that a flag or a variable can give as well
+//	load.go      file, environment and flags in their order
+//	validate.go  every wrong value at once, each by its path in the file
+//
+// The package knows no backend and no Kubernetes client: the command turns a
+// [Configuration] into those.
+package config

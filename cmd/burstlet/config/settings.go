@@ -1,0 +1,137 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Setting is a field that a flag and an environment variable can give too.
+type Setting struct {
+	// Flag is the flag's name, without dashes.
+	Flag string
+	// Path is the field in the file.
+	Path string
+	// Usage is the flag's help.
+	Usage string
+	// Switch is true for a flag that may stand without a value.
+	Switch bool
+	set    func(c *Configuration, text string) error
+}
+
+// Env is the name of the setting's environment variable: BURSTLET_ and the
+// flag's name in capitals.
+func (s Setting) Env() string {
+	return "BURSTLET_" + strings.ToUpper(strings.ReplaceAll(s.Flag, "-", "_"))
+}
+
+// Check says whether a text can be the setting's value at all.
+func (s Setting) Check(text string) error {
+	scratch := Default()
+	return s.set(&scratch, text)
+}
+
+// Settings returns all settings in the order of the file. Lists are given with
+// commas between their elements.
+func Settings() []Setting {
+	return []Setting{
+		text("node-name", "node.name", "name of the Node",
+			func(c *Configuration) *string { return &c.Node.Name }),
+		text("node-internal-ip", "node.internalIP", "address at which the API server reaches this process",
+			func(c *Configuration) *string { return &c.Node.InternalIP }),
+		text("kubeconfig", "kubeconfig", "file with the access to the API server",
+			func(c *Configuration) *string { return &c.Kubeconfig }),
+		text("backend", "backend.type", "where pods run: sim, cri or ecs",
+			func(c *Configuration) *string { return &c.Backend.Type }),
+		text("sim-granularity", "backend.sim.granularity", "unit of restart of the simulated backend: container or pod",
+			func(c *Configuration) *string { return &c.Backend.sim().Granularity }),
+		text("cri-endpoint", "backend.cri.endpoint", "socket of the container runtime (unix://…)",
+			func(c *Configuration) *string { return &c.Backend.cri().Endpoint }),
+		text("ecs-region", "backend.ecs.region", "AWS region",
+			func(c *Configuration) *string { return &c.Backend.ecs().Region }),
+		text("ecs-cluster", "backend.ecs.cluster", "name or ARN of the ECS cluster",
+			func(c *Configuration) *string { return &c.Backend.ecs().Cluster }),
+		list("ecs-subnets", "backend.ecs.subnets", "ids of the tasks' subnets",
+			func(c *Configuration) *[]string { return &c.Backend.ecs().Subnets }),
+		text("kubelet-api-address", "kubeletAPI.address", "IP address of the kubelet API (empty: all)",
+			func(c *Configuration) *string { return &c.KubeletAPI.Address }),
+		number("kubelet-api-port", "kubeletAPI.port", "port of the kubelet API",
+			func(c *Configuration) *int { return &c.KubeletAPI.Port }),
+		text("kubelet-api-cert-file", "kubeletAPI.certFile", "serving certificate of the kubelet API, PEM",
+			func(c *Configuration) *string { return &c.KubeletAPI.CertFile }),
+		text("kubelet-api-key-file", "kubeletAPI.keyFile", "key of that certificate, PEM",
+			func(c *Configuration) *string { return &c.KubeletAPI.KeyFile }),
+		yesNo("kubelet-api-self-signed", "kubeletAPI.selfSigned", "make a certificate that nobody can verify",
+			func(c *Configuration) *bool { return &c.KubeletAPI.SelfSigned }),
+		text("kubelet-api-client-ca-file", "kubeletAPI.clientCAFile", "CAs of client certificates, PEM",
+			func(c *Configuration) *string { return &c.KubeletAPI.ClientCAFile }),
+		list("cluster-dns", "clusterDNS", "IP addresses of the cluster's DNS",
+			func(c *Configuration) *[]string { return &c.ClusterDNS }),
+		text("cluster-domain", "clusterDomain", "DNS domain of the cluster",
+			func(c *Configuration) *string { return &c.ClusterDomain }),
+		text("log-level", "logging.level", "error, warn, info, debug or trace",
+			func(c *Configuration) *string { return &c.Logging.Level }),
+		text("log-format", "logging.format", "text or json",
+			func(c *Configuration) *string { return &c.Logging.Format }),
+		span("shutdown-flush-timeout", "shutdown.flushTimeout", "how long the last statuses may take to be written",
+			func(c *Configuration) *Duration { return &c.Shutdown.FlushTimeout }),
+	}
+}
+
+func text(flag, path, usage string, field func(*Configuration) *string) Setting {
+	return Setting{Flag: flag, Path: path, Usage: usage, set: func(c *Configuration, text string) error {
+		*field(c) = text
+		return nil
+	}}
+}
+
+func list(flag, path, usage string, field func(*Configuration) *[]string) Setting {
+	return Setting{Flag: flag, Path: path, Usage: usage, set: func(c *Configuration, text string) error {
+		var out []string
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+		*field(c) = out
+		return nil
+	}}
+}
+
+func number(flag, path, usage string, field func(*Configuration) *int) Setting {
+	return Setting{Flag: flag, Path: path, Usage: usage, set: func(c *Configuration, text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", text)
+		}
+		*field(c) = n
+		return nil
+	}}
+}
+
+func yesNo(flag, path, usage string, field func(*Configuration) *bool) Setting {
+	return Setting{Flag: flag, Path: path, Usage: usage, Switch: true, set: func(c *Configuration, text string) error {
+		switch text {
+		case "true":
+			*field(c) = true
+		case "false":
+			*field(c) = false
+		default:
+			return errors.New("must be true or false")
+		}
+		return nil
+	}}
+}
+
+func span(flag, path, usage string, field func(*Configuration) *Duration) Setting {
+	return Setting{Flag: flag, Path: path, Usage: usage, set: func(c *Configuration, text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a duration such as 10s", text)
+		}
+		field(c).Duration = d
+		return nil
+	}}
+}

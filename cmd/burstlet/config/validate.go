@@ -1,0 +1,244 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// maxIdentity is what the backends take, in bytes.
+const maxIdentity = 512
+
+// Validate returns every wrong field by its path in the file. What only a
+// backend can judge, the form of an AWS role for example, it leaves to that
+// backend.
+func (c *Configuration) Validate() error {
+	var errs field.ErrorList
+	if c.APIVersion != APIVersion {
+		errs = append(errs, oneOf(field.NewPath("apiVersion"), c.APIVersion, APIVersion))
+	}
+	if c.Kind != Kind {
+		errs = append(errs, oneOf(field.NewPath("kind"), c.Kind, Kind))
+	}
+	errs = append(errs, c.Node.validate(field.NewPath("node"))...)
+	errs = append(errs, c.Client.validate(field.NewPath("client"))...)
+	errs = append(errs, c.Backend.validate(field.NewPath("backend"))...)
+	errs = append(errs, c.validateCapacity(field.NewPath("node", "capacity"))...)
+	errs = append(errs, c.KubeletAPI.validate(field.NewPath("kubeletAPI"))...)
+	errs = append(errs, c.validateDNS()...)
+	errs = append(errs, c.Logging.validate(field.NewPath("logging"))...)
+	if c.Shutdown.FlushTimeout.Duration < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("shutdown", "flushTimeout"),
+			c.Shutdown.FlushTimeout.String(), "must not be negative"))
+	}
+	joined := make([]error, len(errs))
+	for i, err := range errs {
+		joined[i] = err
+	}
+	return errors.Join(joined...)
+}
+
+// validateCapacity: Fargate has no size of its own, and a node without one takes
+// no pods.
+func (c *Configuration) validateCapacity(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.Backend.Type != BackendECS {
+		return nil
+	}
+	const why = "the ecs backend has no size of its own: say how much of the account's Fargate quota the node may use"
+	if c.Node.Capacity.CPU == nil {
+		errs = append(errs, field.Required(at.Child("cpu"), why))
+	}
+	if c.Node.Capacity.Memory == nil {
+		errs = append(errs, field.Required(at.Child("memory"), why))
+	}
+	return errs
+}
+
+func (n *Node) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if n.Name == "" {
+		errs = append(errs, field.Required(at.Child("name"), "the name of the Node that the credential is for"))
+	} else {
+		errs = append(errs, invalid(at.Child("name"), n.Name, apivalidation.NameIsDNSSubdomain(n.Name, false))...)
+	}
+	unprintable := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(n.Identity) > maxIdentity || strings.ContainsFunc(n.Identity, unprintable) {
+		errs = append(errs, field.Invalid(at.Child("identity"), n.Identity,
+			fmt.Sprintf("must be at most %d printable ASCII characters", maxIdentity)))
+	}
+	errs = append(errs, metav1validation.ValidateLabels(n.Labels, at.Child("labels"))...)
+	errs = append(errs, apivalidation.ValidateAnnotations(n.Annotations, at.Child("annotations"))...)
+	for i, taint := range n.Taints {
+		errs = append(errs, validateTaint(taint, at.Child("taints").Index(i))...)
+	}
+	for name, quantity := range n.Capacity.byName() {
+		path := at.Child("capacity", string(name))
+		switch {
+		case quantity == nil:
+		case quantity.Sign() < 0:
+			errs = append(errs, field.Invalid(path, quantity.String(), "must not be negative"))
+		case name == corev1.ResourcePods && quantity.MilliValue()%1000 != 0:
+			errs = append(errs, field.Invalid(path, quantity.String(), "must be a whole number"))
+		}
+	}
+	if n.InternalIP != "" {
+		errs = append(errs, validIP(at.Child("internalIP"), n.InternalIP)...)
+	}
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return errs
+}
+
+func validateTaint(taint corev1.Taint, at *field.Path) field.ErrorList {
+	errs := metav1validation.ValidateLabelName(taint.Key, at.Child("key"))
+	errs = append(errs, invalid(at.Child("value"), taint.Value, validation.IsValidLabelValue(taint.Value))...)
+	return append(errs, supported(at.Child("effect"), string(taint.Effect),
+		string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute))...)
+}
+
+func (c *Client) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if !(c.QPS > 0) || math.IsInf(float64(c.QPS), 0) {
+		errs = append(errs, field.Invalid(at.Child("qps"), c.QPS, "must be greater than 0"))
+	}
+	if c.Burst < 1 {
+		errs = append(errs, field.Invalid(at.Child("burst"), c.Burst, "must be at least 1"))
+	}
+	return errs
+}
+
+func (b *Backend) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if b.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), "one of sim, cri, ecs"))
+	} else {
+		errs = append(errs, supported(at.Child("type"), b.Type, BackendSim, BackendCRI, BackendECS)...)
+	}
+	for _, section := range []struct {
+		name  string
+		given bool
+	}{{BackendSim, b.Sim != nil}, {BackendCRI, b.CRI != nil}, {BackendECS, b.ECS != nil}} {
+		if section.given && section.name != b.Type {
+			errs = append(errs, field.Forbidden(at.Child(section.name), fmt.Sprintf("backend.type is %q; nothing of another backend may be set", b.Type)))
+		}
+	}
+	switch {
+	case b.Type == BackendSim && b.Sim != nil:
+		errs = append(errs, supported(at.Child(BackendSim, "granularity"), b.Sim.Granularity, GranularityContainer, GranularityPod)...)
+	case b.Type == BackendCRI && b.CRI != nil:
+		errs = append(errs, b.CRI.validate(at.Child(BackendCRI))...)
+	case b.Type == BackendECS && b.ECS != nil:
+		errs = append(errs, b.ECS.validate(at.Child(BackendECS))...)
+	}
+	return errs
+}
+
+func (c *CRI) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if path, ok := strings.CutPrefix(c.Endpoint, "unix://"); !ok || !filepath.IsAbs(path) {
+		errs = append(errs, field.Invalid(at.Child("endpoint"), c.Endpoint,
+			"must be unix:// and an absolute path, as in unix:///run/containerd/containerd.sock"))
+	}
+	for _, dir := range []struct{ name, path string }{
+		{"podLogsDir", c.PodLogsDir}, {"containerLogsDir", c.ContainerLogsDir}, {"resolvConf", c.ResolvConf},
+	} {
+		if !filepath.IsAbs(dir.path) {
+			errs = append(errs, field.Invalid(at.Child(dir.name), dir.path, "must be an absolute path"))
+		}
+	}
+	errs = append(errs, invalid(at.Child("cgroupParent"), c.CgroupParent, validation.IsDNS1123Label(c.CgroupParent))...)
+	if c.CgroupDriver != "" {
+		errs = append(errs, supported(at.Child("cgroupDriver"), c.CgroupDriver, "cgroupfs", "systemd")...)
+	}
+	return errs
+}
+
+func (e *ECS) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, required := range []struct {
+		name, why string
+		given     bool
+	}{
+		{"region", "an AWS region such as eu-central-1", e.Region != ""},
+		{"cluster", "the name or ARN of an ECS cluster", e.Cluster != ""},
+		{"subnets", "the ids of 1 to 16 subnets", len(e.Subnets) > 0},
+	} {
+		if !required.given {
+			errs = append(errs, field.Required(at.Child(required.name), required.why))
+		}
+	}
+	if e.LogGroup != "" && e.ExecutionRoleARN == "" {
+		errs = append(errs, field.Required(at.Child("executionRoleARN"), "logGroup needs a role that may write logs"))
+	}
+	return append(errs, supported(at.Child("cpuArchitecture"), e.CPUArchitecture, "X86_64", "ARM64")...)
+}
+
+func (k *KubeletAPI) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if k.Address != "" {
+		errs = append(errs, validIP(at.Child("address"), k.Address)...)
+	}
+	errs = append(errs, invalid(at.Child("port"), k.Port, validation.IsValidPortNum(k.Port))...)
+	files := k.CertFile != "" || k.KeyFile != ""
+	switch {
+	case files && k.SelfSigned:
+		errs = append(errs, field.Invalid(at.Child("selfSigned"), true, "excludes certFile and keyFile"))
+	case files && k.CertFile == "":
+		errs = append(errs, field.Required(at.Child("certFile"), "keyFile is set; both belong together"))
+	case files && k.KeyFile == "":
+		errs = append(errs, field.Required(at.Child("keyFile"), "certFile is set; both belong together"))
+	}
+	return errs
+}
+
+func (c *Configuration) validateDNS() field.ErrorList {
+	var errs field.ErrorList
+	for i, server := range c.ClusterDNS {
+		errs = append(errs, validIP(field.NewPath("clusterDNS").Index(i), server)...)
+	}
+	domain := strings.TrimSuffix(c.ClusterDomain, ".")
+	return append(errs, invalid(field.NewPath("clusterDomain"), c.ClusterDomain, validation.IsDNS1123Subdomain(domain))...)
+}
+
+func (l *Logging) validate(at *field.Path) field.ErrorList {
+	errs := supported(at.Child("level"), l.Level, "error", "warn", "info", "debug", "trace")
+	return append(errs, supported(at.Child("format"), l.Format, FormatText, FormatJSON)...)
+}
+
+// invalid makes errors of what a validation function said.
+func invalid(at *field.Path, value any, complaints []string) field.ErrorList {
+	var errs field.ErrorList
+	for _, complaint := range complaints {
+		errs = append(errs, field.Invalid(at, value, complaint))
+	}
+	return errs
+}
+
+func supported(at *field.Path, value string, values ...string) field.ErrorList {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	return field.ErrorList{oneOf(at, value, values...)}
+}
+
+func oneOf(at *field.Path, value string, values ...string) *field.Error {
+	return field.NotSupported(at, value, values)
+}
+
+// validIP takes addresses in the one form that every program reads alike.
+func validIP(at *field.Path, value string) field.ErrorList {
+	if ip, err := netip.ParseAddr(value); err != nil || ip.Zone() != "" {
+		return field.ErrorList{field.Invalid(at, value, "must be an IP address")}
+	}
+	return nil
+}

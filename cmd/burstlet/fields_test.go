@@ -1,0 +1,150 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri"
+	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/syncloop/admit"
+)
+
+var update = flag.Bool("update", false, "write docs/fields.md anew")
+
+const fieldsFile = "../../docs/fields.md"
+
+const fieldsIntro = `# Fields of a pod, by backend
+
+What becomes of each field of a pod. This page is written by a test from what
+the engine and the backends really answer
+(` + "`go test ./cmd/burstlet -run TestFieldsPage -update`" + `), and the same test fails when
+a field is missing here or when an answer changes.
+
+A field that is refused fails the pod with reason ` + "`UnsupportedByBackend`" + ` and the
+words in this table. The simulated backend refuses nothing by itself: it takes
+what the engine takes, and no container runs.
+
+`
+
+// fieldRow is a field with a value, and what becomes of it where it is taken.
+type fieldRow struct {
+	// field is the path in the pod; a container's begins with "containers[].".
+	field string
+	// value is what set gives it, for the reader.
+	value string
+	set   func(*corev1.Pod)
+	// cri and ecs say what happens there. Empty: the pod is refused.
+	cri, ecs string
+}
+
+// TestFieldsPage compares docs/fields.md with what the backends answer.
+func TestFieldsPage(t *testing.T) {
+	page := fieldsPage(t)
+	if *update {
+		if err := os.WriteFile(fieldsFile, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(fieldsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(have), page); diff != "" {
+		t.Errorf("docs/fields.md is not what the backends answer; go test ./cmd/burstlet -run TestFieldsPage -update (-file +answer):\n%s", diff)
+	}
+}
+
+func fieldsPage(t *testing.T) string {
+	t.Helper()
+	remote, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	simulated := sim.New(sim.Config{}).Backend().Check
+	var page strings.Builder
+	page.WriteString(fieldsIntro)
+	for _, section := range fieldSections() {
+		fmt.Fprintf(&page, "## %s\n\n| field | value | cri | ecs |\n|---|---|---|---|\n", section.title)
+		for _, row := range section.rows {
+			pod := plainPod()
+			row.set(pod)
+			if refused := simulated.Check(pod); len(refused) > 0 {
+				t.Errorf("%s: sim refuses %v", row.field, refused)
+			}
+			fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", row.field, row.value,
+				verdict(t, row, "cri", remote.Check, pod, row.cri),
+				verdict(t, row, "ecs", backend.CheckFunc(ecs.Check), pod, row.ecs))
+		}
+		page.WriteString("\n")
+	}
+	return strings.TrimSuffix(page.String(), "\n")
+}
+
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// verdict is a cell: the refusal, or what the row says happens.
+func verdict(t *testing.T, row fieldRow, name string, check backend.Checker, pod *corev1.Pod, how string) string {
+	t.Helper()
+	var whys []string
+	for _, r := range append(admit.Fields(pod), check.Check(pod)...) {
+		if path := index.ReplaceAllString(r.Field, "[]"); !strings.HasPrefix(path, "spec."+row.field) {
+			t.Errorf("%s: %s refuses %s instead: %s", row.field, name, path, r.Why)
+		}
+		whys = append(whys, r.Why)
+	}
+	switch {
+	case len(whys) > 0 && how != "":
+		t.Errorf("%s: %s refuses what the table says it takes: %s", row.field, name, whys)
+	case len(whys) == 0 && how == "":
+		t.Errorf("%s: %s takes it; the table must say what happens", row.field, name)
+	case len(whys) > 0:
+		return "**refused**: " + whys[0]
+	}
+	return how
+}
+
+// plainPod is a pod that everybody takes.
+func plainPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "n", UID: "u"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.example/i:1"}}},
+	}
+}
+
+// TestFieldsTableIsWhole fails for a field that Kubernetes has and the table
+// has not.
+func TestFieldsTableIsWhole(t *testing.T) {
+	have := map[string]bool{}
+	for _, section := range fieldSections() {
+		for _, row := range section.rows {
+			parts := strings.Split(row.field, ".")
+			for i := range parts {
+				have[strings.Join(parts[:i+1], ".")] = true
+			}
+		}
+	}
+	for prefix, kind := range map[string]reflect.Type{
+		"":                              reflect.TypeFor[corev1.PodSpec](),
+		"securityContext.":              reflect.TypeFor[corev1.PodSecurityContext](),
+		"containers[].":                 reflect.TypeFor[corev1.Container](),
+		"containers[].securityContext.": reflect.TypeFor[corev1.SecurityContext](),
+	} {
+		for i := range kind.NumField() {
+			name, _, _ := strings.Cut(kind.Field(i).Tag.Get("json"), ",")
+			if path := prefix + name; !have[path] && !have[path+"[]"] {
+				t.Errorf("the table lacks %s", path)
+			}
+		}
+	}
+}

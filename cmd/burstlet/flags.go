@@ -1,0 +1,55 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+)
+
+// settingFlag is a flag for a setting. It keeps the text that was given, since
+// the file, which it goes above, is read later.
+type settingFlag struct {
+	setting config.Setting
+	text    string
+}
+
+// String returns what was given.
+func (f *settingFlag) String() string { return f.text }
+
+// Set refuses a text that cannot be the setting's value.
+func (f *settingFlag) Set(text string) error {
+	if err := f.setting.Check(text); err != nil {
+		return err
+	}
+	f.text = text
+	return nil
+}
+
+// Type is the word for the value in the help; none for a switch.
+func (f *settingFlag) Type() string {
+	if f.setting.Switch {
+		return "bool"
+	}
+	return "string"
+}
+
+// addSettings makes a flag for each setting.
+func addSettings(flags *pflag.FlagSet) {
+	for _, s := range config.Settings() {
+		flag := flags.VarPF(&settingFlag{setting: s}, s.Flag, "", s.Usage+" ($"+s.Env()+")")
+		if s.Switch {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// givenSettings are the settings that the command line gave, by flag.
+func givenSettings(flags *pflag.FlagSet) map[string]string {
+	given := map[string]string{}
+	flags.Visit(func(f *pflag.Flag) {
+		if s, ok := f.Value.(*settingFlag); ok {
+			given[f.Name] = s.text
+		}
+	})
+	return given
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+)
+
+func newRunCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run a node until interrupted",
+		Long: `Run a node until SIGINT or SIGTERM. Its pods stay on the remote when it ends.
+
+Settings come from a YAML file, above it environment variables (BURSTLET_ and the
+flag's name: BURSTLET_NODE_NAME), above them flags; docs/operations.md tells what
+the file holds. Without a file the node is called burstlet and its pods are
+simulated: no container runs.`,
+		Example: `  burstlet run
+  burstlet run --config burstlet.yaml --log-level debug
+  burstlet run --backend cri --node-name edge-1`,
+		Args: cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&file, "config", "", "YAML file with the configuration ($"+config.FileEnv+")")
+	addSettings(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := config.Load(config.Sources{File: file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags)})
+		if err != nil {
+			return err
+		}
+		if err := setUpLogging(cfg.Logging); err != nil {
+			return err
+		}
+		return runNode(cmd.Context(), cfg)
+	}
+	return cmd
+}

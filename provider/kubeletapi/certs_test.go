@@ -1,0 +1,214 @@
+package kubeletapi
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+func TestServingCertificateIsReadAgain(t *testing.T) {
+	authority := newCA(t)
+	dir := t.TempDir()
+	write := func(cn string) {
+		_, cert, key := authority.issue(t, cn, x509.ExtKeyUsageServerAuth)
+		for name, data := range map[string][]byte{"tls.crt": cert, "tls.key": key} {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f := &fileCert{certFile: filepath.Join(dir, "tls.crt"), keyFile: filepath.Join(dir, "tls.key")}
+	now := time.Now()
+	name := func() string {
+		t.Helper()
+		cert, err := f.get(t.Context(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert.Leaf.Subject.CommonName
+	}
+	if _, err := f.get(t.Context(), now); err == nil || !strings.Contains(err.Error(), SettingCertFile) {
+		t.Fatalf("without files: %v", err)
+	}
+	write("first")
+	if got := name(); got != "first" {
+		t.Fatalf("got %s", got)
+	}
+	write("second-and-longer")
+	if got := name(); got != "first" {
+		t.Errorf("looked at the files again at once: %s", got)
+	}
+	now = now.Add(2 * time.Second)
+	if got := name(); got != "second-and-longer" {
+		t.Errorf("after a change: %s", got)
+	}
+	if err := os.WriteFile(f.keyFile, []byte("half a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(2 * time.Second)
+	if got := name(); got != "second-and-longer" {
+		t.Errorf("with broken files: %s", got)
+	}
+}
+
+func TestSelfSigned(t *testing.T) {
+	s := &selfSigned{name: "n1", ips: []net.IP{net.ParseIP("10.1.2.3")}}
+	now := time.Now()
+	first, err := s.get(t.Context(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(first.Leaf)
+	for _, host := range []string{"n1", "10.1.2.3"} {
+		if _, err := first.Leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: roots}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if again, err := s.get(t.Context(), now.Add(300*24*time.Hour)); err != nil || again != first {
+		t.Errorf("made again too early (%v)", err)
+	}
+	if again, err := s.get(t.Context(), now.Add(350*24*time.Hour)); err != nil || again == first {
+		t.Errorf("not made again before its end (%v)", err)
+	}
+}
+
+func TestOldTLSIsRefused(t *testing.T) {
+	s := serve(t, &fakeEngine{}, &reviews{}, nil)
+	dial := func(cfg *tls.Config) error {
+		cfg.InsecureSkipVerify = true
+		conn, err := tls.Dial("tcp", s.server.listener.Addr().String(), cfg)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	if err := dial(&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("TLS 1.1 was accepted")
+	}
+	if err := dial(&tls.Config{
+		MaxVersion:   tls.VersionTLS12,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA},
+	}); err == nil {
+		t.Error("a CBC cipher was accepted")
+	}
+	if err := dial(&tls.Config{MaxVersion: tls.VersionTLS12}); err != nil {
+		t.Errorf("TLS 1.2: %v", err)
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	s, err := New(Config{
+		Options:  Options{Address: taken.Addr().String(), SelfSigned: true},
+		NodeName: "n1", Client: fake.NewClientset(), Engine: &fakeEngine{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Listen(t.Context())
+	if err == nil || !strings.Contains(err.Error(), taken.Addr().String()) || !strings.Contains(err.Error(), SettingPort) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, tc := range []struct {
+		opts Options
+		want string
+	}{
+		{Options{}, "no serving certificate"},
+		{Options{SelfSigned: true, CertFile: "a", KeyFile: "b"}, SettingSelfSigned},
+		{Options{CertFile: "a"}, SettingKeyFile},
+		{Options{SelfSigned: true, Address: "10250"}, SettingAddress},
+		{Options{SelfSigned: true}, ""},
+	} {
+		_, err := New(Config{Options: tc.opts, NodeName: "n", Client: fake.NewClientset(), Engine: &fakeEngine{}})
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%+v: got %v, want %q", tc.opts, err, tc.want)
+		}
+	}
+}
+
+func TestClientCAOfTheCluster(t *testing.T) {
+	authority := newCA(t)
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterCANamespace, Name: clusterCAName},
+		Data:       map[string]string{clusterCAKey: string(authority.pem)},
+	}
+	ca := newClientCA("", fake.NewClientset(cm))
+	if _, ok := ca.VerifyOptions(); ok {
+		t.Error("options before the CA was read")
+	}
+	if err := ca.load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	opts, ok := ca.VerifyOptions()
+	cert, _, _ := authority.issue(t, "u", x509.ExtKeyUsageClientAuth)
+	if _, err := cert.Leaf.Verify(opts); !ok || err != nil {
+		t.Errorf("verify: %v", err)
+	}
+	if string(ca.CurrentCABundleContent()) != string(authority.pem) {
+		t.Error("other content")
+	}
+}
+
+func TestClientCAErrorsSayWhatToDo(t *testing.T) {
+	forbidden := fake.NewClientset()
+	forbidden.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, clusterCAName, errors.New("no"))
+	})
+	for name, ca := range map[string]*clientCA{
+		"a node may not read the ConfigMap": newClientCA("", forbidden),
+		"no ConfigMap":                      newClientCA("", fake.NewClientset()),
+		"no file":                           newClientCA("/nonexistent/ca.crt", nil),
+	} {
+		if err := ca.load(t.Context()); err == nil || !strings.Contains(err.Error(), SettingClientCAFile) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if err := newClientCA(writeFile(t, "ca.crt", []byte("nonsense")), nil).load(t.Context()); err == nil {
+		t.Error("nonsense was taken for a CA")
+	}
+}
+
+func TestRunFailsWithoutClientCA(t *testing.T) {
+	s, err := New(Config{
+		Options:  Options{Address: "127.0.0.1:0", SelfSigned: true, ClientCAFile: "/nonexistent"},
+		NodeName: "n1", Client: fake.NewClientset(), Engine: &fakeEngine{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	addr := s.listener.Addr().String()
+	if err := s.Run(context.Background()); err == nil {
+		t.Fatal("no error")
+	}
+	again, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatalf("the port stays taken: %v", err)
+	}
+	again.Close()
+}

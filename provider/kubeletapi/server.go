@@ -1,0 +1,171 @@
+package kubeletapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	stdlog "log"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/containerd/log"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	headerTimeout = 10 * time.Second // for a client to send its headers
+	idleTimeout   = 90 * time.Second // of a kept connection, as the kubelet has it
+	stopTimeout   = 2 * time.Second  // for requests to end at shutdown
+)
+
+// Server is the kubelet's HTTP API of one node.
+type Server struct {
+	cfg     Config
+	metrics *metrics
+	ca      *clientCA
+	certs   certSource
+	handler http.Handler
+
+	listener net.Listener
+	started  time.Time
+}
+
+// New returns a server that neither listens nor serves yet.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, metrics: m, ca: newClientCA(cfg.ClientCAFile, cfg.Client)}
+	if cfg.SelfSigned {
+		s.certs = &selfSigned{name: cfg.NodeName, ips: cfg.IPs}
+	} else {
+		s.certs = &fileCert{certFile: cfg.CertFile, keyFile: cfg.KeyFile}
+	}
+	authenticated, err := newAuth(cfg, s.ca)
+	if err != nil {
+		return nil, err
+	}
+	s.handler = m.wrap(authenticated.wrap(s.routes()))
+	return s, nil
+}
+
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
+	mux.HandleFunc("GET /pods", s.pods)
+	mux.HandleFunc("GET /pods/{$}", s.pods)
+	mux.HandleFunc("GET /runningpods/{$}", s.runningPods)
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /healthz/{check}", s.healthz)
+	if s.cfg.Gatherer != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
+	}
+	return mux
+}
+
+// Listen opens the port, after making sure that there is a certificate to serve
+// with. It is called once, before Run. Errors name the setting to change.
+func (s *Server) Listen(ctx context.Context) error {
+	if _, err := s.certs.get(ctx, time.Now()); err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", s.cfg.Address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("listen on %s for the kubelet API: another process uses this port: "+
+			"end it or choose another with %s: %w", s.cfg.Address, SettingPort, err)
+	case err != nil:
+		return fmt.Errorf("listen on %s for the kubelet API (%s): %w", s.cfg.Address, SettingAddress, err)
+	}
+	s.listener = listener
+	return nil
+}
+
+// Port is the port that Listen opened; 0 before.
+func (s *Server) Port() int32 {
+	if s.listener == nil {
+		return 0
+	}
+	addr, _ := s.listener.Addr().(*net.TCPAddr)
+	if addr == nil {
+		return 0
+	}
+	return int32(addr.Port) //nolint:gosec // a port fits
+}
+
+// Close closes a port that was opened and is not served.
+func (s *Server) Close() error {
+	if s.listener == nil {
+		return nil
+	}
+	return s.listener.Close()
+}
+
+// Run serves until the context ends, then ends all streams and returns nil. The
+// client CA is read first: it fails where that cannot be read.
+func (s *Server) Run(ctx context.Context) error {
+	if s.listener == nil {
+		return errors.New("serve kubelet API: it does not listen")
+	}
+	if err := s.ca.load(ctx); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	s.started = time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	server := &http.Server{
+		Handler:           s.handler,
+		TLSConfig:         tlsConfig(s.certs),
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    1 << 20,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          stdlog.New(lineLogger{log.G(ctx)}, "", 0),
+	}
+	group.Go(func() error {
+		s.ca.run(ctx)
+		return nil
+	})
+	group.Go(func() error {
+		err := server.ServeTLS(s.listener, "", "")
+		if errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+		return fmt.Errorf("serve kubelet API: %w", err)
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		return stop(ctx, server)
+	})
+	return group.Wait()
+}
+
+// stop gives requests, whose context has ended, a moment to notice.
+func stop(ctx context.Context, server *http.Server) error {
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("stop kubelet API: %w", err)
+	}
+	return nil
+}
+
+// lineLogger takes what net/http has to say of single connections.
+type lineLogger struct{ entry *log.Entry }
+
+func (l lineLogger) Write(p []byte) (int, error) {
+	l.entry.WithField("detail", strings.TrimSpace(string(p))).Debug("kubelet API connection failed")
+	return len(p), nil
+}

@@ -1,0 +1,256 @@
+package kubeletapi
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeEngine answers from functions.
+type fakeEngine struct {
+	mu     sync.Mutex
+	logs   func(ctx context.Context, path string, previous bool, opts backend.LogOptions) (io.ReadCloser, error)
+	pods   []*corev1.Pod
+	relist time.Time
+}
+
+func (e *fakeEngine) ContainerLogs(ctx context.Context, ns, pod, container string, previous bool, opts backend.LogOptions) (io.ReadCloser, error) {
+	return e.logs(ctx, ns+"/"+pod+"/"+container, previous, opts)
+}
+func (e *fakeEngine) Pods() []*corev1.Pod { return e.pods }
+func (e *fakeEngine) LastRelist() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.relist
+}
+
+// ca is a certificate authority for clients.
+type ca struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pem  []byte
+}
+
+func newCA(t *testing.T) *ca {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ca{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
+}
+
+func (c *ca) issue(t *testing.T, cn string, usage x509.ExtKeyUsage) (tls.Certificate, []byte, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: cn},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{usage}, DNSNames: []string{cn},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, c.cert, key.Public(), c.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair, certPEM, keyPEM
+}
+
+func writeFile(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// reviews is a fake API server: tokens and what users may do.
+type reviews struct {
+	tokens map[string]string          // token -> user
+	rights map[string]map[string]bool // user -> subresource
+	mu     sync.Mutex                 // guards asked
+	asked  []authorizationv1.ResourceAttributes
+}
+
+// client is a client of an HTTP server that reviews: the delegating parts use
+// REST clients, which fake clientsets do not have.
+func (r *reviews) client(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /apis/authentication.k8s.io/v1/tokenreviews", func(w http.ResponseWriter, req *http.Request) {
+		var review authenticationv1.TokenReview
+		if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+			t.Error(err)
+		}
+		user, ok := r.tokens[review.Spec.Token]
+		review.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, User: authenticationv1.UserInfo{Username: user}}
+		answer(t, w, &review)
+	})
+	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/subjectaccessreviews", func(w http.ResponseWriter, req *http.Request) {
+		var review authorizationv1.SubjectAccessReview
+		if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+			t.Error(err)
+		}
+		r.mu.Lock()
+		r.asked = append(r.asked, *review.Spec.ResourceAttributes)
+		r.mu.Unlock()
+		review.Status.Allowed = r.rights[review.Spec.User][review.Spec.ResourceAttributes.Subresource]
+		answer(t, w, &review)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	client, err := kubernetes.NewForConfigAndClient(
+		&rest.Config{Host: server.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}},
+		&http.Client{Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func answer(t *testing.T, w http.ResponseWriter, review any) {
+	t.Helper()
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(review); err != nil {
+		t.Error(err)
+	}
+}
+
+// served is a running server and a way to reach it.
+type served struct {
+	server *Server
+	url    string
+	ca     *ca
+}
+
+// serve runs a server on loopback until the test ends.
+func serve(t *testing.T, engine Engine, r *reviews, change func(*Config)) *served {
+	t.Helper()
+	clients := newCA(t)
+	reg := prometheus.NewRegistry()
+	cfg := Config{
+		Options:  Options{Address: "127.0.0.1:0", SelfSigned: true, ClientCAFile: writeFile(t, "ca.crt", clients.pem)},
+		NodeName: "n1", Client: r.client(t), Engine: engine, Gatherer: reg, Registerer: reg,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return &served{s, "https://" + s.listener.Addr().String(), clients}
+}
+
+// caller makes requests with a client certificate, a token or nothing.
+func (s *served) caller(t *testing.T, cert *tls.Certificate, token string) func(path string) *http.Response {
+	t.Helper()
+	cfg := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // self-signed here
+	if cert != nil {
+		cfg.Certificates = []tls.Certificate{*cert}
+	}
+	transport := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return func(path string) *http.Response {
+		t.Helper()
+		method, path, found := strings.Cut(path, " ")
+		if !found {
+			method, path = http.MethodGet, method
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		return resp
+	}
+}
+
+func body(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// all are rights to everything.
+func all(user string) map[string]map[string]bool {
+	return map[string]map[string]bool{user: {"proxy": true, "metrics": true}}
+}

@@ -1,0 +1,40 @@
+package provider
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of one node.
+type metrics struct {
+	dropped *prometheus.CounterVec
+	ready   prometheus.Gauge
+	pushes  prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "burstlet_framework_writes_dropped_total",
+			Help: "Writes to pods that virtual-kubelet wanted to make and that were not made, by verb.",
+		}, []string{"verb"}),
+		ready: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "burstlet_node_ready",
+			Help: "1 while the node's Ready condition should be True, else 0.",
+		}),
+		pushes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "burstlet_node_status_pushes_total",
+			Help: "Changes of the node's status handed to the API.",
+		}),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.dropped, m.ready, m.pushes} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register metrics of the node: %w", err)
+		}
+	}
+	return m, nil
+}

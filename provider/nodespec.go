@@ -1,0 +1,175 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// virtualLabel marks a Node as one of ours or of a kind with it.
+const (
+	virtualLabel      = "type"
+	virtualLabelValue = "virtual-kubelet"
+)
+
+// nodeSpec is the configured part of a Node.
+type nodeSpec struct {
+	name, backend string
+	NodeOptions
+	port int32 // of the kubelet API; 0 when it is not served
+}
+
+// build computes the Node that should stand in the API, but for labels that a
+// node may not set by itself (see restrictedLabels). inAPI is the status that
+// does stand there and before the one computed last; both may be empty.
+func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev1.Node {
+	capacity := s.capacity(obs.facts)
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: s.labels(obs.facts), Annotations: maps.Clone(s.Annotations)},
+		Status: corev1.NodeStatus{
+			Capacity:    capacity,
+			Allocatable: capacity.DeepCopy(),
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: s.InternalIP},
+				{Type: corev1.NodeHostName, Address: s.name},
+			},
+			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: s.Version},
+			Conditions: conditions(verdicts(s.backend, obs, capacity), obs.now, inAPI.Conditions, before.Conditions),
+		},
+	}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = s.port
+	if f := obs.facts; f != nil {
+		info := &node.Status.NodeInfo
+		info.OperatingSystem, info.Architecture, info.KernelVersion = f.OS, f.Arch, f.Kernel
+		info.OSImage, info.ContainerRuntimeVersion = f.OSImage, f.RuntimeVersion
+	}
+	return node
+}
+
+// capacity is what the remote says, with the configuration's word above it.
+func (s nodeSpec) capacity(facts *backend.NodeFacts) corev1.ResourceList {
+	capacity := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(s.MaxPods, resource.DecimalSI)}
+	if facts != nil {
+		for name, quantity := range facts.Capacity {
+			if name != corev1.ResourcePods {
+				capacity[name] = quantity.DeepCopy()
+			}
+		}
+	}
+	for name, quantity := range s.Capacity {
+		capacity[name] = quantity.DeepCopy()
+	}
+	return capacity
+}
+
+func (s nodeSpec) labels(facts *backend.NodeFacts) map[string]string {
+	labels := map[string]string{
+		corev1.LabelHostname: s.name,
+		virtualLabel:         virtualLabelValue,
+		// A load balancer cannot send traffic to this node's address.
+		corev1.LabelNodeExcludeBalancers: "",
+	}
+	if facts != nil && facts.OS != "" {
+		labels[corev1.LabelOSStable] = facts.OS
+	}
+	if facts != nil && facts.Arch != "" {
+		labels[corev1.LabelArchStable] = facts.Arch
+	}
+	for key, value := range s.Labels {
+		if !restricted(key) {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// restrictedLabels are the configured labels that NodeRestriction does not let a
+// node set. They are tried once, at registration, and never given to the
+// framework, whose every status update they would make fail.
+func (s nodeSpec) restrictedLabels() map[string]string {
+	labels := map[string]string{}
+	for key, value := range s.Labels {
+		if restricted(key) {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// selfLabels are labels of Kubernetes' own that a node may set on itself.
+var selfLabels = map[string]bool{
+	corev1.LabelHostname: true, corev1.LabelOSStable: true, corev1.LabelArchStable: true,
+	corev1.LabelTopologyZone: true, corev1.LabelTopologyRegion: true,
+	corev1.LabelFailureDomainBetaZone: true, corev1.LabelFailureDomainBetaRegion: true,
+	corev1.LabelInstanceType: true, corev1.LabelInstanceTypeStable: true,
+	"beta.kubernetes.io/os": true, "beta.kubernetes.io/arch": true,
+}
+
+// restricted follows the rule of Kubernetes' NodeRestriction admission.
+func restricted(key string) bool {
+	namespace, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return false
+	}
+	within := func(domain string) bool { return namespace == domain || strings.HasSuffix(namespace, "."+domain) }
+	switch {
+	case within(corev1.LabelNamespaceNodeRestriction):
+		return true
+	case selfLabels[key], within(corev1.LabelNamespaceSuffixKubelet), within(corev1.LabelNamespaceSuffixNode):
+		return false
+	default:
+		return within("kubernetes.io") || within("k8s.io")
+	}
+}
+
+// settled is true when the Node in the API says all that the wanted one says.
+// Times, and what others added, do not count.
+func settled(want, have *corev1.Node) bool {
+	for _, c := range want.Status.Conditions {
+		h := condition(have.Status.Conditions, c.Type)
+		if h == nil || h.Status != c.Status || h.Reason != c.Reason || h.Message != c.Message {
+			return false
+		}
+	}
+	return within(want.Labels, have.Labels) && within(want.Annotations, have.Annotations) &&
+		holds(want.Status.Capacity, have.Status.Capacity) &&
+		holds(want.Status.Allocatable, have.Status.Allocatable) &&
+		!slices.ContainsFunc(want.Status.Addresses, func(a corev1.NodeAddress) bool {
+			return !slices.Contains(have.Status.Addresses, a)
+		}) &&
+		want.Status.DaemonEndpoints == have.Status.DaemonEndpoints &&
+		sameInfo(want.Status.NodeInfo, have.Status.NodeInfo)
+}
+
+// sameInfo compares what we fill in.
+func sameInfo(a, b corev1.NodeSystemInfo) bool {
+	return a.KubeletVersion == b.KubeletVersion && a.ContainerRuntimeVersion == b.ContainerRuntimeVersion &&
+		a.OperatingSystem == b.OperatingSystem && a.Architecture == b.Architecture &&
+		a.KernelVersion == b.KernelVersion && a.OSImage == b.OSImage
+}
+
+// holds is true when every quantity of part is the same in whole.
+func holds(part, whole corev1.ResourceList) bool {
+	for name, quantity := range part {
+		if have, ok := whole[name]; !ok || have.Cmp(quantity) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// within is true when every pair of part is in whole.
+func within(part, whole map[string]string) bool {
+	for key, value := range part {
+		if have, ok := whole[key]; !ok || have != value {
+			return false
+		}
+	}
+	return true
+}

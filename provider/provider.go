@@ -1,0 +1,286 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/containerd/log"
+	vknode "github.com/virtual-kubelet/virtual-kubelet/node"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/burstlet/burstlet/provider/kubeletapi"
+)
+
+const (
+	// leaseSeconds is the kubelet's lease duration; it is renewed every quarter.
+	leaseSeconds = 40
+	// heartbeatEvery is how often the status is written although nothing
+	// changed, as a kubelet does.
+	heartbeatEvery = 5 * time.Minute
+	// startRetry is the pause between tries to register.
+	startRetry = time.Second
+)
+
+// Node is one virtual node: its registration, lease and status, its hand-off of
+// pods and its kubelet API.
+type Node struct {
+	cfg     Config
+	metrics *metrics
+	api     *kubeletapi.Server
+	remote  *remote
+	handler *podHandler
+	own     cache.SharedIndexInformer
+	refusal *firstRefusal
+	// changed is signalled when our Node changed in the API.
+	changed chan struct{}
+}
+
+// New returns a node that does nothing before Run.
+func New(cfg Config) (*Node, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		cfg: cfg, metrics: m,
+		remote:  &remote{node: cfg.Backend.Node},
+		handler: newPodHandler(cfg.Pods.GetStore(), cfg.Touch),
+		refusal: newFirstRefusal(),
+		changed: make(chan struct{}, 1),
+		own:     newNodeInformer(cfg.Client, cfg.NodeName),
+	}
+	if _, err = n.own.AddEventHandler(n.nodeEvents()); err != nil {
+		return nil, fmt.Errorf("watch node %s: %w", cfg.NodeName, err)
+	}
+	if err = cfg.Pods.SetWatchErrorHandlerWithContext(n.refusal.handle); err != nil {
+		return nil, fmt.Errorf("configure pod informer: %w", err)
+	}
+	if cfg.API != nil {
+		n.api, err = kubeletapi.New(kubeletapi.Config{
+			Options: *cfg.API, NodeName: cfg.NodeName, IPs: []net.IP{net.ParseIP(cfg.Node.InternalIP)},
+			Client: cfg.Client, Engine: cfg.Engine, Gatherer: cfg.Gatherer, Registerer: cfg.Registerer,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+func (n *Node) nodeEvents() cache.ResourceEventHandler {
+	signal := func(any) {
+		select {
+		case n.changed <- struct{}{}:
+		default:
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: signal, DeleteFunc: signal, UpdateFunc: func(_, obj any) { signal(obj) },
+	}
+}
+
+// Run registers the node and serves it until the context ends; then it returns
+// nil and leaves the Node and its pods as they are. It returns an error when the
+// port of the kubelet API cannot be opened, or when the API server cannot be
+// reached or refuses the credential at the start.
+func (n *Node) Run(ctx context.Context) error {
+	outer := ctx
+	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", n.cfg.NodeName))
+	if n.api != nil {
+		if err := n.api.Listen(ctx); err != nil {
+			return err
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if n.api != nil {
+		group.Go(func() error { return n.api.Run(ctx) })
+	}
+	group.Go(func() error { return n.start(ctx, group) })
+	err := group.Wait()
+	if outer.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return nil
+	}
+	return err
+}
+
+// start brings the parts up in their order, each running in the group.
+func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
+	started := time.Now()
+	n.remote.first(ctx)
+	spec := nodeSpec{name: n.cfg.NodeName, backend: n.cfg.Backend.Name, NodeOptions: n.cfg.Node}
+	if n.api != nil {
+		spec.port = n.api.Port()
+	}
+	composer := &composer{spec: spec, remote: n.remote, lastRelist: n.cfg.Engine.LastRelist, started: started}
+	deadline, cancel := context.WithTimeout(ctx, n.cfg.StartTimeout)
+	defer cancel()
+	inAPI, err := n.register(deadline, composer)
+	switch {
+	case ctx.Err() != nil:
+		return nil // whoever ended it says why
+	case err != nil:
+		return err
+	}
+	group.Go(func() error { n.remote.run(ctx); return nil })
+	group.Go(func() error { n.own.RunWithContext(ctx); return nil })
+	ready := make(chan struct{})
+	group.Go(func() error { return n.runNode(ctx, composer, inAPI, ready) })
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-ready:
+	}
+	return n.startPods(ctx, group)
+}
+
+// startPods syncs the pod informer and starts the hand-off.
+func (n *Node) startPods(ctx context.Context, group *errgroup.Group) error {
+	ours, err := n.cfg.Pods.AddEventHandler(podEvents(n.cfg.Touch, n.handler.forget))
+	if err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	group.Go(func() error { n.cfg.Pods.RunWithContext(ctx); return nil })
+	synced, err := n.refusal.wait(ctx, n.cfg.Pods.HasSynced, ours.HasSynced)
+	switch {
+	case err != nil:
+		return explain(n.cfg.Server, n.cfg.NodeName, "list pods of node "+n.cfg.NodeName, err)
+	case !synced:
+		return nil
+	}
+	if n.cfg.Synced != nil {
+		n.cfg.Synced()
+	}
+	writes := inertPods{
+		dropped: func(verb string) { n.metrics.dropped.WithLabelValues(verb).Inc() },
+		touch:   n.cfg.Touch,
+	}
+	group.Go(func() error {
+		return runPods(ctx, podControllerConfig(n.cfg.Client, n.cfg.Pods, n.handler, writes))
+	})
+	return nil
+}
+
+func (n *Node) registrar(b bound) registrar {
+	return registrar{
+		nodes:      nodeClient{n.cfg.Client.CoreV1().Nodes(), b},
+		taints:     n.cfg.Node.Taints,
+		restricted: nodeSpec{NodeOptions: n.cfg.Node}.restrictedLabels(),
+	}
+}
+
+// register makes the Node, trying until the context ends.
+func (n *Node) register(ctx context.Context, c *composer) (*corev1.Node, error) {
+	r := n.registrar(boundBy(ctx))
+	var last error
+	for {
+		node, err := r.ensure(ctx, c.compose(time.Now(), nil))
+		if err == nil {
+			return node, nil
+		}
+		if errors.Is(err, errForeign) {
+			return nil, fmt.Errorf("register node: %w", err)
+		}
+		if last == nil || ctx.Err() == nil {
+			last = err // not the end of the time itself
+		}
+		if refused(err) || !pause(ctx, startRetry) {
+			return nil, explain(n.cfg.Server, n.cfg.NodeName, "register node "+n.cfg.NodeName, last)
+		}
+	}
+}
+
+// runNode runs the framework's NodeController, and pushes the status to it, until
+// the context ends. ready is closed when the first status stands and the lease is
+// being kept.
+func (n *Node) runNode(ctx context.Context, c *composer, inAPI *corev1.Node, ready chan<- struct{}) error {
+	// The controller outlives the loop that pushes to it: its channel would block
+	// a pusher for ever. Its calls end with ctx.
+	controlCtx, stop := context.WithCancel(withNodeLogger(context.WithoutCancel(ctx)))
+	defer stop()
+	deadline, cancel := context.WithTimeout(ctx, n.cfg.StartTimeout)
+	defer cancel()
+	for {
+		provider, done, err := n.control(ctx, controlCtx, c, inAPI)
+		if err == nil {
+			close(ready)
+			statusLoop{
+				compose: c.compose,
+				inAPI:   func() (*corev1.Node, bool) { return ownNode(n.own, n.cfg.NodeName) },
+				changed: n.changed, push: provider.push, metrics: n.metrics,
+			}.run(ctx)
+			stop()
+			return <-done
+		}
+		if refused(err) || !pause(deadline, startRetry) {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return explain(n.cfg.Server, n.cfg.NodeName, "write status of node "+n.cfg.NodeName, err)
+		}
+	}
+}
+
+// control starts a NodeController under controlCtx and returns when it has
+// written the first status; done then tells when and how it ended.
+func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *corev1.Node) (
+	provider *nodeProvider, done <-chan error, err error,
+) {
+	registration := n.registrar(boundBy(ctx))
+	leases := leaseClient{
+		n.cfg.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(),
+	}
+	provider = &nodeProvider{}
+	controller, err := vknode.NewNodeController(provider, c.compose(time.Now(), inAPI), registration.nodes,
+		vknode.WithNodeEnableLeaseV1(leases, leaseSeconds),
+		vknode.WithNodeStatusUpdateInterval(heartbeatEvery),
+		vknode.WithNodeStatusUpdateErrorHandler(func(callCtx context.Context, err error) error {
+			if !apierrors.IsNotFound(err) {
+				return err
+			}
+			log.G(ctx).Warn("node was deleted from the API; registering it again")
+			_, err = registration.ensure(callCtx, c.compose(time.Now(), nil))
+			return err
+		}))
+	if err != nil {
+		return nil, nil, fmt.Errorf("make node controller: %w", err)
+	}
+	controlCtx, stop := context.WithCancel(controlCtx)
+	ended := make(chan error, 1)
+	go func() {
+		// A controller that failed to start leaves its pings running.
+		defer stop()
+		ended <- controller.Run(controlCtx)
+	}()
+	select {
+	case <-controller.Ready():
+		return provider, ended, nil
+	case err := <-ended:
+		return nil, nil, err
+	}
+}
+
+// nodeProvider is what the framework asks about the node.
+type nodeProvider struct{ notify func(*corev1.Node) }
+
+var _ vknode.NodeProvider = (*nodeProvider)(nil)
+
+// Ping never fails: a remote that is away is a condition of the node, not a
+// reason to give up its lease.
+func (*nodeProvider) Ping(context.Context) error { return nil }
+
+// NotifyNodeStatus takes the way to push a status. The framework calls it before
+// it is ready, once.
+func (p *nodeProvider) NotifyNodeStatus(_ context.Context, notify func(*corev1.Node)) {
+	p.notify = notify
+}
+
+func (p *nodeProvider) push(node *corev1.Node) { p.notify(node) }

@@ -1,0 +1,275 @@
+package provider_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/provider"
+	"github.com/burstlet/burstlet/provider/kubeletapi"
+	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/controlplane/cptest"
+)
+
+// The API server verifies our serving certificate, so that the names in it are
+// tested too.
+var plane = cptest.Shared{Config: controlplane.Config{VerifyKubelets: true}}
+
+func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
+
+// remote is a backend and an engine that has every pod's log say the same.
+type remote struct {
+	noNetwork atomic.Bool
+	err       atomic.Pointer[error]
+}
+
+func (r *remote) Describe(context.Context) (backend.NodeFacts, error) {
+	return backend.NodeFacts{
+		Capacity: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),
+		},
+		OS: "linux", Arch: "amd64", RuntimeVersion: "fake://1", NetworkReady: !r.noNetwork.Load(), Message: "none yet",
+	}, nil
+}
+
+func (*remote) LastRelist() time.Time { return time.Now() }
+
+func (*remote) Pods() []*corev1.Pod { return nil }
+
+func (r *remote) ContainerLogs(ctx context.Context, ns, pod, container string, previous bool, opts backend.LogOptions) (io.ReadCloser, error) {
+	if err := r.err.Load(); err != nil {
+		return nil, *err
+	}
+	if ns != "default" || container != "c" {
+		return nil, backend.Errorf(backend.ErrNotFound, "container %q not found in pod %q", container, pod)
+	}
+	text := fmt.Sprintf("log of %s previous=%v\n", pod, previous)
+	if opts.Tail != nil && *opts.Tail == 0 {
+		text = ""
+	}
+	if !opts.Follow {
+		return io.NopCloser(strings.NewReader(text)), nil
+	}
+	pr, pw := io.Pipe()
+	go func() {
+		_, _ = io.WriteString(pw, text)
+		<-ctx.Done()
+		pw.CloseWithError(ctx.Err())
+	}()
+	return pr, nil
+}
+
+// station is a node that runs against the real API server.
+type station struct {
+	cp     *controlplane.ControlPlane
+	name   string
+	port   int
+	admin  kubernetes.Interface
+	remote *remote
+	mu     sync.Mutex
+	keys   map[string]int
+}
+
+func clientset(t *testing.T, cfg *rest.Config) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// freePort is a port that was free a moment ago.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func start(t *testing.T, name string, labels map[string]string) *station {
+	t.Helper()
+	cp := plane.Get(t)
+	cred, err := cp.NodeCredential(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &station{cp: cp, name: name, port: freePort(t), admin: clientset(t, cp.AdminConfig()), remote: &remote{}, keys: map[string]int{}}
+	client := clientset(t, cred)
+	pods, err := provider.NewPodInformer(client, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := cp.ServingCert("127.0.0.1", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := prometheus.NewRegistry()
+	node, err := provider.New(provider.Config{
+		NodeName: name, Client: client, Server: cp.URL(), Pods: pods,
+		Touch:  func(key string) { s.mu.Lock(); s.keys[key]++; s.mu.Unlock() },
+		Engine: s.remote, Backend: backend.Backend{Name: "fake", Node: s.remote},
+		Node: provider.NodeOptions{InternalIP: "127.0.0.1", Labels: labels, Version: provider.KubeletVersion("0.1.0")},
+		API: &kubeletapi.Options{
+			Address:  fmt.Sprintf("127.0.0.1:%d", s.port),
+			CertFile: write(t, "tls.crt", cert), KeyFile: write(t, "tls.key", key),
+			ClientCAFile: cp.CAFile(),
+		},
+		Registerer: reg, Gatherer: reg,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- node.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		if err := s.admin.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	s.eventually(t, "the node is ready", func() error { return s.ready(t, corev1.ConditionTrue) })
+	return s
+}
+
+func write(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (s *station) eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(90 * time.Second)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func (s *station) node(t *testing.T) *corev1.Node {
+	t.Helper()
+	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), s.name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+func (s *station) ready(t *testing.T, want corev1.ConditionStatus) error {
+	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), s.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("conditions are %+v", node.Status.Conditions)
+}
+
+// call asks the kubelet API directly.
+func (s *station) call(t *testing.T, path, cn string, groups ...string) (int, string) {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pem, err := os.ReadFile(s.cp.CAFile())
+	if err != nil || !pool.AppendCertsFromPEM(pem) {
+		t.Fatal(err)
+	}
+	cfg := &tls.Config{RootCAs: pool}
+	if cn != "" {
+		cert, key, err := s.cp.ClientCert(cn, groups...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	transport := &http.Transport{TLSClientConfig: cfg}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Get(fmt.Sprintf("https://127.0.0.1:%d%s", s.port, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// pod makes a pod on the node and has it run, as far as the API is concerned.
+func (s *station) pod(t *testing.T, name string) {
+	t.Helper()
+	ctx := t.Context()
+	s.eventually(t, "make a pod", func() error { // once the ServiceAccount is there
+		_, err := s.admin.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.PodSpec{
+				NodeName: s.name, Containers: []corev1.Container{{Name: "c", Image: "busybox"}},
+				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			},
+		}, metav1.CreateOptions{})
+		return err
+	})
+	t.Cleanup(func() {
+		zero := int64(0)
+		if err := s.admin.CoreV1().Pods("default").Delete(context.Background(), name,
+			metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (s *station) kubectl(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, s.cp.Kubectl(), append([]string{"--kubeconfig", s.cp.KubeconfigPath()}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}

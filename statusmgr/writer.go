@@ -1,0 +1,251 @@
+package statusmgr
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/containerd/log"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+const (
+	// The first retry comes after backoffBase, each further one after twice the
+	// time, until backoffMax: the kubelet's own batch interval, so that after an
+	// outage of the API we are never later than it.
+	backoffBase = 100 * time.Millisecond
+	backoffMax  = 10 * time.Second
+	// backoffRefused bounds the delay for what the API finds invalid. A new
+	// status, or a change of the object, is tried at once.
+	backoffRefused = 5 * time.Minute
+	// maxInstantRetries bounds the retries without delay after an attempt that
+	// was made on a stale object.
+	maxInstantRetries = 3
+	// rewriteCalm ends the slowing down of rewrites.
+	rewriteCalm = time.Minute
+	// holdRecheck is a safety net. What was held back is looked at again as soon
+	// as the engine sets a status or reclaims the pod.
+	holdRecheck = 10 * time.Second
+)
+
+// job is one pod at the time a writer took it.
+type job struct {
+	entry     *entry // without the lock only compared, and its uid and name read
+	uid       types.UID
+	name      types.NamespacedName
+	api       *corev1.Pod
+	want      *corev1.PodStatus
+	version   uint64
+	reclaimed bool
+	deleted   bool
+	heldBack  bool // by the look before
+}
+
+// outcome is what a writer found out.
+type outcome struct {
+	api      *corev1.Pod // the newest object seen; never nil
+	wrote    bool        // the API took a patch
+	gone     bool        // the API has no pod of this UID under the name
+	heldBack bool        // phase or delete waits until no container can run
+	deleted  bool        // our delete was accepted
+	refused  error       // the wanted status is illegal for the object the API holds
+	err      error       // of a call that has to be repeated
+	stale    bool        // err may be due to the object we had: api is a newer one
+}
+
+// sync brings one pod's status into the API and, when all is done, deletes it.
+func (m *Manager) sync(ctx context.Context, j job) outcome {
+	out := outcome{api: j.api}
+	mayRun := true
+	if terminal(j.api.Status.Phase) || (j.want != nil && terminal(j.want.Phase)) {
+		mayRun = m.safety.CouldHaveRunningContainers(j.uid)
+	}
+	if j.want != nil {
+		m.write(ctx, j, mayRun, &out)
+	}
+	if out.err != nil || out.gone || out.refused != nil {
+		return out
+	}
+	switch {
+	case !deletable(out.api, j):
+	case mayRun:
+		out.heldBack = true
+	case m.current(j):
+		m.delete(ctx, j, &out)
+	}
+	return out
+}
+
+// write patches the status if the API does not hold it already.
+func (m *Manager) write(ctx context.Context, j job, mayRun bool, out *outcome) {
+	if out.refused = checkTransitions(&j.api.Spec, &j.api.Status, j.want); out.refused != nil {
+		m.metrics.writes.WithLabelValues(resultRefused).Inc()
+		log.G(ctx).WithFields(fields(j.entry)).WithError(out.refused).Error("Pod status refused")
+		return
+	}
+	merged, heldBack := merge(&j.api.Status, j.want, mayRun, time.Now())
+	out.heldBack = heldBack
+	if sameStatus(j.api, merged) {
+		m.metrics.writes.WithLabelValues(resultUnchanged).Inc()
+		return
+	}
+	patch, err := statusPatch(j.api, merged)
+	if err != nil {
+		out.err = err
+		return
+	}
+	if patch == nil {
+		m.metrics.writes.WithLabelValues(resultUnchanged).Inc()
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	reply, err := m.client.Pods(j.name.Namespace).Patch(call, j.name.Name,
+		types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	m.metrics.writes.WithLabelValues(result(err)).Inc()
+	if err != nil {
+		m.explain(ctx, j, err, out)
+		return
+	}
+	out.api, out.wrote = reply, true
+	if reply.Status.Phase != j.api.Status.Phase {
+		log.G(ctx).WithFields(fields(j.entry)).WithField("phase", reply.Status.Phase).Info("Pod phase reported")
+	}
+}
+
+// deletable reports whether only the containers' end stands between the pod and
+// its delete: the API shows it terminal (canBeDeleted in the kubelet's
+// status_manager.go) and the engine has reclaimed it. A pod whose grace is 0 and
+// that a finalizer keeps needs no delete: the API removes it with the finalizer.
+func deletable(api *corev1.Pod, j job) bool {
+	if api.DeletionTimestamp == nil || !terminal(api.Status.Phase) || !j.reclaimed || j.deleted {
+		return false
+	}
+	grace := api.DeletionGracePeriodSeconds
+	return len(api.Finalizers) == 0 || grace == nil || *grace > 0
+}
+
+// current reports whether the job still holds the newest status: what came
+// meanwhile is written before the delete.
+func (m *Manager) current(j job) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.entries[j.uid]
+	return e != nil && e == j.entry && e.version == j.version
+}
+
+func (m *Manager) delete(ctx context.Context, j job, out *outcome) {
+	call, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	err := m.client.Pods(j.name.Namespace).Delete(call, j.name.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: new(int64),
+		Preconditions:      metav1.NewUIDPreconditions(string(j.uid)),
+	})
+	m.metrics.deletes.WithLabelValues(result(err)).Inc()
+	if err != nil {
+		m.explain(ctx, j, err, out)
+		return
+	}
+	out.deleted = true
+	log.G(ctx).WithFields(fields(j.entry)).Info("Pod deleted from the API")
+}
+
+// explain finds out what a failed call means. A conflict is a newer object,
+// another UID under the name, or, since a patch that carries a UID is refused
+// before the absence is noticed, no object at all; an invalid status may have
+// been made from a stale object, and a foreign UID is reported as invalid too.
+// Only here the pod is read.
+func (m *Manager) explain(ctx context.Context, j job, err error, out *outcome) {
+	if apierrors.IsNotFound(err) {
+		out.gone = true
+		return
+	}
+	out.err = err
+	if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	fresh, getErr := m.client.Pods(j.name.Namespace).Get(call, j.name.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(getErr), getErr == nil && fresh.UID != j.uid:
+		out.gone, out.err = true, nil
+	case getErr != nil:
+		log.G(ctx).WithFields(fields(j.entry)).WithError(getErr).Debug("Pod not read after a refused write")
+	default:
+		out.stale = fresh.ResourceVersion != out.api.ResourceVersion || apierrors.IsConflict(err)
+		out.api = fresh
+	}
+}
+
+// backoff is the time until the next attempt after so many failures in a row.
+func backoff(failures int, limit time.Duration, err error) time.Duration {
+	delay := doubled(backoffBase, failures-1, limit)
+	delay += time.Duration(rand.Int64N(int64(delay)/5 + 1)) // apart from each other
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		delay = max(delay, time.Duration(seconds)*time.Second)
+	}
+	return delay
+}
+
+// rewriteDelay is how long a status that was written again so many times is left
+// alone after the last time: somebody seems to disagree with it.
+func rewriteDelay(rewrites int) time.Duration {
+	if rewrites == 0 {
+		return 0
+	}
+	return doubled(time.Second, rewrites-1, backoffMax)
+}
+
+func doubled(base time.Duration, times int, limit time.Duration) time.Duration {
+	if times > 16 {
+		return limit
+	}
+	return min(limit, base<<times)
+}
+
+// invalid reports an error that the same request will meet again.
+func invalid(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// refusedByAPI reports an error that a shutdown need not wait for.
+func refusedByAPI(err error) bool {
+	return invalid(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+}
+
+// result is the metric label of a call.
+func result(err error) string {
+	switch {
+	case err == nil:
+		return resultWritten
+	case apierrors.IsNotFound(err):
+		return resultGone
+	case apierrors.IsConflict(err):
+		return resultConflict
+	case invalid(err):
+		return resultInvalid
+	case refusedByAPI(err):
+		return resultForbidden
+	case apierrors.IsTooManyRequests(err):
+		return resultThrottled
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return resultTimeout
+	case errors.Is(err, context.Canceled):
+		return resultCanceled
+	default:
+		return resultError
+	}
+}
+
+// compareVersions compares two objects of one kind by resourceVersion; known is
+// false if that cannot be told.
+func compareVersions(a, b *corev1.Pod) (age int, known bool) {
+	age, err := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return age, err == nil
+}

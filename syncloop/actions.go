@@ -1,0 +1,191 @@
+package syncloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
+)
+
+// The kubelet's words for what failed.
+const (
+	reasonSandboxFailed     = "FailedCreatePodSandBox"
+	reasonCreateConfigError = "CreateContainerConfigError"
+	reasonCreateError       = "CreateContainerError"
+)
+
+// Action is one thing to do on the remote for one pod.
+type Action interface {
+	fmt.Stringer
+	// run does it. A pull, which is safe to end, ends with soft; what makes
+	// something is left to return within its own deadline.
+	run(ctx, soft context.Context, x *executor) Result
+}
+
+// executor is what actions act with.
+type executor struct {
+	backend backend.Backend
+	images  *images.Puller
+	// event tells the user; it does nothing for orphans.
+	event func(kind, reason, format string, args ...any)
+}
+
+// call gives a mutating call its own deadline. It outlives the order to end the
+// pod, not the process.
+func (x *executor) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := x.backend.Limits.Call
+	if limit == 0 {
+		limit = 2 * time.Minute
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// Launch makes an attempt of the pod. Restart and Ended are set where the pod
+// is the unit of restart and an attempt went before.
+type Launch struct {
+	Spec    backend.LaunchSpec
+	Restart bool
+	Ended   time.Time
+}
+
+func (a Launch) String() string { return fmt.Sprintf("launch attempt %d", a.Spec.Attempt) }
+
+func (a Launch) run(ctx, _ context.Context, x *executor) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a, Err: x.backend.Pods.Launch(ctx, a.Spec)}
+	switch {
+	case r.Err == nil:
+		if x.backend.Containers == nil {
+			for _, c := range a.Spec.Containers {
+				x.event(corev1.EventTypeNormal, "Created", "Created container: %s", c.Container.Name)
+			}
+		}
+	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
+		// Not the pod's matter: no Event, and nothing in its status.
+	case errors.Is(r.Err, backend.ErrCapacity):
+		r.Reason = "InsufficientCapacity"
+		x.event(corev1.EventTypeWarning, r.Reason, "The backend has no room for the pod now, it stays Pending: %v", r.Err)
+	case errors.Is(r.Err, backend.ErrInvalid):
+		r.Reason = reasonInvalid
+		x.event(corev1.EventTypeWarning, r.Reason, "The backend can never run this pod: %v", r.Err)
+	case errors.Is(r.Err, backend.ErrUnsupported):
+		r.Reason = ReasonUnsupported
+		x.event(corev1.EventTypeWarning, r.Reason, "Pod was rejected: %v", r.Err)
+	default:
+		r.Reason = reasonSandboxFailed
+		x.event(corev1.EventTypeWarning, r.Reason, "Failed to create pod sandbox: %v", r.Err)
+	}
+	return r
+}
+
+// StartContainer pulls the image where the policy says so and makes one attempt
+// of a container. Restart and Ended are set where an attempt went before.
+type StartContainer struct {
+	Ref     backend.Ref
+	Spec    backend.ContainerSpec
+	Pull    bool
+	Restart bool
+	Ended   time.Time
+}
+
+func (a StartContainer) String() string {
+	return fmt.Sprintf("start container %s attempt %d", a.Spec.Container.Name, a.Spec.Attempt)
+}
+
+func (a StartContainer) run(ctx, soft context.Context, x *executor) Result {
+	name := a.Spec.Container.Name
+	r := Result{Action: a}
+	if a.Pull {
+		id, err := x.images.Ensure(soft, &a.Spec.Container, x.event)
+		if err != nil {
+			r.Err, r.Reason = err, images.Reason(err)
+			return r
+		}
+		a.Spec.ImageID = id
+	}
+	if soft.Err() != nil {
+		r.Err = backend.Errorf(backend.ErrThrottled, "start container %s: the pod is ending", name)
+		return r
+	}
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	switch r.Err = x.backend.Containers.Start(ctx, a.Ref, a.Spec); {
+	case r.Err == nil:
+		x.event(corev1.EventTypeNormal, "Created", "Container created: %s", name)
+		x.event(corev1.EventTypeNormal, "Started", "Container started: %s", name)
+		return r
+	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
+		return r
+	case errors.Is(r.Err, backend.ErrInvalid):
+		r.Reason = reasonCreateConfigError
+	default:
+		r.Reason = reasonCreateError
+	}
+	x.event(corev1.EventTypeWarning, "Failed", "Error: %v", r.Err)
+	return r
+}
+
+// StopPod asks an attempt to end. First is true for the first time.
+type StopPod struct {
+	Ref      backend.Ref
+	Grace    time.Duration
+	Deadline time.Time
+	First    bool
+	Names    []string
+}
+
+func (a StopPod) String() string {
+	return fmt.Sprintf("stop attempt %d with grace %s", a.Ref.Attempt, a.Grace)
+}
+
+func (a StopPod) run(ctx, _ context.Context, x *executor) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	if a.First {
+		for _, name := range a.Names {
+			x.event(corev1.EventTypeNormal, "Killing", "Stopping container %s", name)
+		}
+	}
+	return Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
+}
+
+// RemovePod deletes an attempt. Settles is true when a launch of it whose reply
+// was lost cannot appear any more: then its absence is for good.
+type RemovePod struct {
+	Ref     backend.Ref
+	Settles bool
+}
+
+func (a RemovePod) String() string { return fmt.Sprintf("remove attempt %d", a.Ref.Attempt) }
+
+// run repeats the call at once: most remotes say NotFound the second time.
+func (a RemovePod) run(ctx, _ context.Context, x *executor) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a}
+	for range 2 {
+		if r.Err = x.backend.Pods.Remove(ctx, a.Ref); r.Err != nil {
+			break
+		}
+	}
+	return r
+}
+
+// RemoveContainer deletes an ended attempt of a container.
+type RemoveContainer struct{ Ref backend.ContainerRef }
+
+func (a RemoveContainer) String() string {
+	return fmt.Sprintf("remove container %s attempt %d", a.Ref.Name, a.Ref.Attempt)
+}
+
+func (a RemoveContainer) run(ctx, _ context.Context, x *executor) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	return Result{Action: a, Err: x.backend.Containers.Remove(ctx, a.Ref)}
+}

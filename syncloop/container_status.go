@@ -1,0 +1,226 @@
+package syncloop
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/resolve"
+)
+
+// The kubelet's words for container states.
+const (
+	reasonContainerCreating = "ContainerCreating"
+	reasonPodInitializing   = "PodInitializing"
+	reasonCrashLoopBackOff  = "CrashLoopBackOff"
+	reasonStatusUnknown     = "ContainerStatusUnknown"
+	reasonErrImagePull      = "ErrImagePull"
+	reasonImagePullBackOff  = "ImagePullBackOff"
+	messageStatusUnknown    = "The container could not be located when the pod was terminated"
+)
+
+// containerStatuses are those of the app or the init containers, in the order
+// of the spec.
+func (v view) containerStatuses(p *Plan, containers []corev1.Container, init bool) []corev1.ContainerStatus {
+	var statuses []corev1.ContainerStatus
+	for i := range containers {
+		statuses = append(statuses, v.containerStatus(p, &containers[i], init))
+	}
+	return statuses
+}
+
+// containerStatus tells one container's state:
+//
+//	seen running            Running
+//	seen ended              Terminated; Waiting, CrashLoopBackOff while it waits to restart
+//	seen ended, never ran   Waiting, with the remote's reason
+//	made, not started       Waiting
+//	never seen, never ran   Waiting
+//	ran, not seen any more  as it ended; Terminated, ContainerStatusUnknown, 137 if nobody saw
+func (v view) containerStatus(p *Plan, c *corev1.Container, init bool) corev1.ContainerStatus {
+	prior := v.prior(c.Name, init)
+	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
+	if prior != nil {
+		s.RestartCount, s.LastTerminationState = prior.RestartCount, prior.LastTerminationState
+		s.ImageID, s.ContainerID, s.Image = prior.ImageID, prior.ContainerID, prior.Image
+	}
+	history := v.history(c.Name)
+	switch {
+	case len(history) > 0:
+		v.fromFacts(&s, prior, history)
+	case ran(prior):
+		v.fromPrior(&s, prior)
+	default:
+		s.Image = c.Image
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: v.waitingReason()}
+	}
+	if p.Kill == nil {
+		v.waitForStart(&s, c, init)
+	} else {
+		v.endUnseen(&s)
+	}
+	running := s.State.Running != nil
+	s.Started, s.Ready = &running, running
+	if init {
+		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+	}
+	if prior != nil && s.State.Terminated == nil && !mayRunAgain(v.Pod.Spec.RestartPolicy, prior) {
+		return *prior
+	}
+	return s
+}
+
+// mayRunAgain is whether the API lets a container leave the state it has. Where
+// a whole attempt is made again, a container that ended for good runs again too:
+// the API goes on to tell of its first end (pod validation,
+// ValidateContainerStateTransition).
+func mayRunAgain(policy corev1.RestartPolicy, s *corev1.ContainerStatus) bool {
+	return s.State.Terminated == nil || policy == corev1.RestartPolicyAlways ||
+		policy == corev1.RestartPolicyOnFailure && s.State.Terminated.ExitCode != 0
+}
+
+func (v view) waitingReason() string {
+	if len(v.Pod.Spec.InitContainers) > 0 {
+		return reasonPodInitializing
+	}
+	return reasonContainerCreating
+}
+
+// fromFacts fills in what was seen of the newest attempt.
+func (v view) fromFacts(s *corev1.ContainerStatus, prior *corev1.ContainerStatus, history []seen) {
+	cur := &history[0]
+	id := v.Runtime + "://" + cur.ID
+	if ran(prior) && prior.ContainerID != id && prior.State.Terminated != nil {
+		s.LastTerminationState = prior.State
+	}
+	if len(history) > 1 && history[1].State() == backend.Exited && (v.Unit == ContainerUnit || !history[1].StartedAt.IsZero()) {
+		s.LastTerminationState = corev1.ContainerState{Terminated: v.terminated(&history[1])}
+	}
+	s.RestartCount = max(s.RestartCount, int32(cur.ContainerFacts.Attempt))
+	s.Image, s.ImageID = cur.Image, cur.ImageID
+	switch {
+	case !v.exited(cur) && cur.State() == backend.Running:
+		s.ContainerID = id
+		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: cur.StartedAt}}
+	case v.exited(cur) && cur.StartedAt.IsZero() && v.Unit == PodUnit:
+		s.State.Waiting = v.neverRan(cur)
+	case v.exited(cur):
+		s.ContainerID = id
+		s.State.Terminated = v.terminated(cur)
+	default:
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: v.waitingReason()}
+	}
+}
+
+// neverRan tells why the remote could not start a container; in the second half
+// of the wait for the next try it says that it backs off, as the kubelet does.
+func (v view) neverRan(c *seen) *corev1.ContainerStateWaiting {
+	if c.Reason == "" {
+		return &corev1.ContainerStateWaiting{Reason: v.waitingReason()}
+	}
+	w := &corev1.ContainerStateWaiting{Reason: c.Reason, Message: c.Message}
+	if c.Reason == reasonErrImagePull && c.pod == v.newest {
+		if half := v.taskHalf(); !v.Now.Before(half) {
+			w.Reason = reasonImagePullBackOff
+			w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, c.Reason, c.Message)
+		}
+	}
+	return w
+}
+
+// terminated is the end of a container, with what is unknown of it said so.
+func (v view) terminated(c *seen) *corev1.ContainerStateTerminated {
+	t := &corev1.ContainerStateTerminated{
+		ContainerID: v.Runtime + "://" + c.ID, StartedAt: metav1.Time{Time: c.StartedAt},
+		FinishedAt: metav1.Time{Time: c.FinishedAt}, ExitCode: exitCode(c),
+		Reason: c.Reason, Message: c.Message,
+	}
+	switch {
+	case c.State() != backend.Exited:
+		t.FinishedAt = metav1.Time{Time: c.pod.StoppedAt}
+		t.Reason, t.Message = reasonStatusUnknown, messageStatusUnknown
+	case c.OOM:
+		t.Reason = "OOMKilled"
+	case t.Reason != "":
+	case t.ExitCode == 0:
+		t.Reason = "Completed"
+	default:
+		t.Reason = "Error"
+	}
+	return t
+}
+
+// fromPrior is for a container that the remote has no more: how it ended stays;
+// if nobody saw it end, that is said.
+func (v view) fromPrior(s *corev1.ContainerStatus, prior *corev1.ContainerStatus) {
+	s.State = prior.State
+	if s.State.Running != nil {
+		s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ContainerID: prior.ContainerID, StartedAt: s.State.Running.StartedAt,
+			Reason: reasonStatusUnknown, Message: messageStatusUnknown, ExitCode: unknownExitCode,
+			FinishedAt: metav1.Time{Time: v.Now},
+		}}
+	}
+}
+
+// waitForStart turns the state of a container that is to be started into
+// Waiting where something holds it back, and says what.
+func (v view) waitForStart(s *corev1.ContainerStatus, c *corev1.Container, init bool) {
+	next := v.step(c, init)
+	if next.verb != start {
+		return
+	}
+	var wait *corev1.ContainerStateWaiting
+	f, failed := v.Memory.Failures[c.Name]
+	hold := v.Memory.Backoff[backoffKey(c.Name, resolve.Hash(c))]
+	if v.Unit == PodUnit {
+		hold = v.Memory.Backoff[podKey]
+		f, failed = v.Memory.Failures[podKey]
+	}
+	switch {
+	case failed && f.Reason != "":
+		wait = v.failureWait(c, f)
+	case next.restart && !backoffUntil(hold, next.ended, v.Now).IsZero():
+		wait = &corev1.ContainerStateWaiting{
+			Reason: reasonCrashLoopBackOff,
+			Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
+				hold.Delay.Round(time.Second), c.Name, v.describe()),
+		}
+	default:
+		return
+	}
+	if s.State.Terminated != nil {
+		s.LastTerminationState = s.State
+	}
+	s.State = corev1.ContainerState{Waiting: wait}
+}
+
+// failureWait shows a failure; a pull that backs off says so in the second half
+// of the wait.
+func (v view) failureWait(c *corev1.Container, f Failure) *corev1.ContainerStateWaiting {
+	w := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
+	if f.Reason == reasonErrImagePull && !v.Now.Before(f.half()) {
+		w.Reason = reasonImagePullBackOff
+		w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, f.Reason, f.Message)
+	}
+	return w
+}
+
+// endUnseen is for a pod that is ending: what ran and is seen no more has
+// ended, though nobody knows how. What never ran keeps waiting.
+func (v view) endUnseen(s *corev1.ContainerStatus) {
+	if v.running() || s.State.Waiting == nil || s.ContainerID == "" {
+		return
+	}
+	if s.LastTerminationState.Terminated != nil {
+		s.State = s.LastTerminationState
+		return
+	}
+	s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ContainerID: s.ContainerID, Reason: reasonStatusUnknown, Message: messageStatusUnknown,
+		ExitCode: unknownExitCode, FinishedAt: metav1.Time{Time: v.Now},
+	}}
+}

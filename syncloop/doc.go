@@ -1,0 +1,33 @@
+// Package syncloop is the engine: what makes a kubelet a kubelet, over a remote
+// runtime.
+//
+//	podsource ──changes──► Loop ──pod──► worker[UID] ──actions──► backend
+//	                        ▲                │  ▲                    │
+//	                        │           status  └──────facts────── pleg
+//	                        │                ▼
+//	                    statusmgr ◄──────────┘
+//
+// The Loop only dispatches; it never calls the remote. One worker per pod UID
+// owns all that is known of that pod: it gathers one [Input], asks [Decide] what
+// to do, reports the status and runs the actions, one batch at a time. Decide
+// is pure: it reads its input and nothing else, so every rule of the kubelet
+// stands in a table that a test can read.
+//
+// A UID goes syncing -> terminating -> terminated and never back:
+//
+//	syncing      sandbox, init containers in order, app containers, restarts
+//	terminating  stop with what is left of the grace, until facts show the exit
+//	terminated   nothing runs; deleted pods are removed from the remote until
+//	             the backend proves that nothing is left
+//
+// What is known when the process starts anew (the backend's listing and the
+// API's status restore the rest):
+//
+//	facts            listed again; nothing is decided before the first complete list
+//	pod status       what the API holds, the base for what cannot be listed any more
+//	crash backoff    forgotten: the next crash restarts at once, as after a kubelet's restart
+//	pull backoff     forgotten: the next pull is tried at once
+//	grace            what is left of it by the pod's deletionTimestamp
+//	lost launches    assumed for every pod without facts: replayed, or waited out
+//	refusals         a pod with facts or a started container is not judged again
+package syncloop

@@ -1,0 +1,154 @@
+package syncloop
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// Unit is what the backend can restart.
+type Unit int
+
+// ContainerUnit backends start single containers; for PodUnit backends the pod
+// is one thing that is launched, stopped and launched again.
+const (
+	ContainerUnit Unit = iota
+	PodUnit
+)
+
+// Input is all that a decision about one pod depends on.
+type Input struct {
+	// Pod is the pod wanted; nil for an orphan, which only Ref names.
+	Pod *corev1.Pod
+	Ref backend.Ref
+	// Removed is true when the API has the pod no longer.
+	Removed bool
+	// Facts are all attempts that the remote has, oldest first.
+	Facts []backend.PodFacts
+	Unit  Unit
+	// Pulls is true where the backend lends Images.
+	Pulls bool
+	// Refusals are the fields that cannot be honoured; RefuseAt is when to say
+	// so (refusals of one controller's pods are spaced).
+	Refusals []backend.Refusal
+	RefuseAt time.Time
+	// HostIPs are the addresses of the node's pods' host.
+	HostIPs []string
+	// Settle is the backend's bound for calls whose reply was lost.
+	Settle time.Duration
+	// MaxGrace caps a grace, if not zero.
+	MaxGrace time.Duration
+	// Runtime is the scheme of container ids.
+	Runtime string
+	Memory  Memory
+	Now     time.Time
+}
+
+// Memory is what a worker knows beyond the facts. The package comment says what
+// each part is after a restart.
+type Memory struct {
+	// Status is the last one decided; at first what the API holds.
+	Status corev1.PodStatus
+	// Kill is set once the pod must end, and only ever made stricter.
+	Kill *Kill
+	// Backoff holds crash loops by container name, or podKey for PodUnit.
+	Backoff map[string]Backoff
+	// Failures holds the last failure of an action by container name, or
+	// podKey for Launch. Success clears it.
+	Failures map[string]Failure
+	// Lost holds when the reply to a launch was lost, by attempt.
+	Lost map[int]time.Time
+	// LostStarts holds when the reply to a container's start was lost, by name.
+	LostStarts map[string]time.Time
+	// Stops holds what was asked of each attempt.
+	Stops map[int]StopAsk
+	// Removes holds the removals tried of each attempt.
+	Removes map[int]Removal
+}
+
+// podKey stands for the pod itself in maps that are keyed by container name.
+const podKey = ""
+
+// Kill is an order to end a pod. Orders are merged: the earliest deadline, the
+// first reason.
+type Kill struct {
+	// Deadline is when what still runs is killed.
+	Deadline time.Time
+	// Gone is true when nothing may be left on the remote.
+	Gone bool
+	// Phase is Failed when the order itself decides the outcome, with Reason
+	// and Message for the pod's status.
+	Phase           corev1.PodPhase
+	Reason, Message string
+}
+
+// Backoff is the state of one crash loop.
+type Backoff struct {
+	Delay time.Duration
+	Last  time.Time
+}
+
+// Failure is the last failure of an action.
+type Failure struct {
+	// Reason is the kubelet's word ("ErrImagePull"), Message what happened.
+	Reason, Message string
+	Class           string
+	At              time.Time
+	// Delay until the next try.
+	Delay time.Duration
+}
+
+// Until is when the action may be tried again.
+func (f Failure) Until() time.Time { return f.At.Add(f.Delay) }
+
+// half is when a wait is half over: from then on a failed pull is shown as
+// backing off.
+func (f Failure) half() time.Time { return f.At.Add(f.Delay / 2) }
+
+// StopAsk is what was last asked of an attempt.
+type StopAsk struct{ At, Deadline time.Time }
+
+// Removal is how often the removal of an attempt was asked.
+type Removal struct {
+	Count int
+	Last  time.Time
+	// Proven is true once the backend said NotFound.
+	Proven bool
+}
+
+// Plan is what to do now.
+type Plan struct {
+	// Actions run in order. A failed Launch ends the batch.
+	Actions []Action
+	// Status is what the pod is; not set for orphans.
+	Status corev1.PodStatus
+	// Kill is set from when the pod must end.
+	Kill *Kill
+	// WakeAt is when to decide again though nothing changed; zero for never.
+	WakeAt time.Time
+	// CouldRun is true while a container of the pod may be running.
+	CouldRun bool
+	// Reclaimed is true once nothing of a deleted pod is left on the remote.
+	Reclaimed bool
+	// Refused is true when the pod fails for its fields.
+	Refused bool
+}
+
+// wake keeps the earliest time asked for.
+func (p *Plan) wake(at time.Time) {
+	if p.WakeAt.IsZero() || at.Before(p.WakeAt) {
+		p.WakeAt = at
+	}
+}
+
+// ref names an attempt of the pod.
+func (in *Input) ref(attempt int) backend.Ref {
+	ref := in.Ref
+	if in.Pod != nil {
+		ref.UID, ref.Namespace, ref.Name = in.Pod.UID, in.Pod.Namespace, in.Pod.Name
+	}
+	ref.Attempt, ref.ID = attempt, ""
+	return ref
+}

@@ -1,0 +1,195 @@
+package syncloop
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+const (
+	// stopRepeat is how often a stop is asked again while facts show no exit.
+	stopRepeat = 10 * time.Second
+	// removeFirst and removeMax bound the delay between tries to remove.
+	removeFirst = 100 * time.Millisecond
+	removeMax   = 5 * time.Second
+	// keepAttempts is how many attempts stay for logs of the one before.
+	keepAttempts = 2
+	// keepDead is how many ended attempts of a container stay (kubelet:
+	// MaxPerPodContainer).
+	keepDead = 1
+)
+
+// end plans the way down: stop what runs; then, for a pod that is to be gone,
+// remove every attempt until the backend proves that nothing is left.
+func (v view) end(p *Plan) {
+	for i := range v.Facts {
+		a := &v.Facts[i]
+		if v.attemptRuns(a) || a.Live && !p.Kill.Gone {
+			v.stop(p, a, p.Kill.Deadline)
+		}
+	}
+	if !v.running() && p.Kill.Gone {
+		v.reclaim(p)
+	}
+}
+
+// stop asks an attempt to end by the deadline: at once, again when the deadline
+// moved closer, and again after a while if no exit is seen.
+func (v view) stop(p *Plan, a *backend.PodFacts, deadline time.Time) {
+	ask, asked := v.Memory.Stops[a.Attempt]
+	if asked && ask.Deadline.Before(deadline) {
+		deadline = ask.Deadline
+	}
+	if again := ask.At.Add(stopRepeat); asked && !deadline.Before(ask.Deadline) && v.Now.Before(again) {
+		p.wake(again)
+		return
+	}
+	grace := max(0, deadline.Sub(v.Now))
+	if v.MaxGrace > 0 {
+		grace = min(grace, v.MaxGrace)
+	}
+	p.Actions = append(p.Actions, StopPod{
+		Ref: a.Ref, Grace: grace, Deadline: deadline, First: !asked, Names: runningNames(a),
+	})
+}
+
+func runningNames(a *backend.PodFacts) []string {
+	var names []string
+	for _, c := range a.Containers {
+		if c.State() == backend.Running {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// reclaim removes every attempt that the remote has, or might have. A launch
+// whose reply was lost may still appear until it settled.
+func (v view) reclaim(p *Plan) {
+	pending := false
+	for _, attempt := range v.attempts() {
+		r, lost := v.Memory.Removes[attempt], v.Memory.Lost[attempt]
+		settled := lost.Add(v.Settle)
+		switch next := r.Last.Add(removeDelay(r.Count)); {
+		case r.Proven && lost.IsZero() && !v.has(attempt):
+			continue
+		case !lost.IsZero() && v.Now.Before(settled) && !v.has(attempt):
+			p.wake(settled)
+		case r.Count > 0 && v.Now.Before(next):
+			p.wake(next)
+		default:
+			p.Actions = append(p.Actions, RemovePod{
+				Ref: v.attemptRef(attempt), Settles: !lost.IsZero() && !v.Now.Before(settled),
+			})
+		}
+		pending = true
+	}
+	p.Reclaimed = !pending
+}
+
+// attempts are those seen, those whose launch may yet appear, or the first one
+// if there is neither: its absence is to be proved as well.
+func (v view) attempts() []int {
+	var attempts []int
+	for _, f := range v.Facts {
+		attempts = append(attempts, f.Attempt)
+	}
+	for attempt := range v.Memory.Lost {
+		attempts = append(attempts, attempt)
+	}
+	for attempt := range v.Memory.Removes {
+		attempts = append(attempts, attempt)
+	}
+	if len(attempts) == 0 {
+		return []int{0}
+	}
+	slices.Sort(attempts)
+	return slices.Compact(attempts)
+}
+
+func (v view) has(attempt int) bool {
+	return slices.ContainsFunc(v.Facts, func(f backend.PodFacts) bool { return f.Attempt == attempt })
+}
+
+func (v view) attemptRef(attempt int) backend.Ref {
+	for _, f := range v.Facts {
+		if f.Attempt == attempt {
+			return f.Ref
+		}
+	}
+	return v.ref(attempt)
+}
+
+func removeDelay(count int) time.Duration {
+	if count == 0 {
+		return 0
+	}
+	return min(removeFirst<<min(count-1, 10), removeMax)
+}
+
+// collect removes what a running pod no longer needs: attempts older than the
+// one before, and all but the last ended attempt of each container.
+func (v view) collect(p *Plan) {
+	if n := len(v.Facts) - keepAttempts; n > 0 && p.Kill == nil {
+		for i := range v.Facts[:n] {
+			a := &v.Facts[i]
+			r := v.Memory.Removes[a.Attempt]
+			if next := r.Last.Add(removeDelay(r.Count)); r.Count > 0 && v.Now.Before(next) {
+				p.wake(next)
+				continue
+			}
+			p.Actions = append(p.Actions, RemovePod{Ref: a.Ref})
+		}
+	}
+	if v.Unit == PodUnit || p.Kill != nil {
+		return
+	}
+	for _, c := range v.Pod.Spec.InitContainers {
+		v.collectContainer(p, c.Name)
+	}
+	for _, c := range v.Pod.Spec.Containers {
+		v.collectContainer(p, c.Name)
+	}
+}
+
+func (v view) collectContainer(p *Plan, name string) {
+	dead := 0
+	for _, c := range v.history(name) {
+		if c.State() != backend.Exited {
+			continue
+		}
+		if dead++; dead <= keepDead {
+			continue
+		}
+		action := RemoveContainer{Ref: c.ContainerFacts.Ref(c.pod.Ref)}
+		if f, ok := v.Memory.Failures[action.key()]; ok && v.Now.Before(f.Until()) {
+			p.wake(f.Until())
+			continue
+		}
+		p.Actions = append(p.Actions, action)
+	}
+}
+
+// couldRun says whether a container of the pod may be running, also one whose
+// start is not certain until it settled.
+func (v view) couldRun(p *Plan) {
+	p.CouldRun = v.running()
+	unsettled := func(at time.Time) {
+		if until := at.Add(v.Settle); v.Now.Before(until) {
+			p.CouldRun = true
+			p.wake(until)
+		}
+	}
+	for _, at := range v.Memory.LostStarts {
+		unsettled(at)
+	}
+	if v.Unit == PodUnit {
+		for _, at := range v.Memory.Lost {
+			unsettled(at)
+		}
+	}
+}
+
+func (a RemoveContainer) key() string { return fmt.Sprintf("remove %s/%d", a.Ref.Name, a.Ref.Attempt) }

@@ -1,0 +1,363 @@
+package syncloop
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/containerd/log"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// workState is a worker's stage, for logs and for those who ask.
+type workState int
+
+const (
+	syncing workState = iota
+	terminating
+	terminated
+)
+
+func (s workState) String() string {
+	return [...]string{"syncing", "terminating", "terminated"}[s]
+}
+
+// worker owns one pod UID. Its goroutine alone decides and acts; others leave
+// what they have in its slot and wake it.
+type worker struct {
+	loop *Loop
+	ref  backend.Ref
+	wake chan struct{}
+
+	// The slot: the latest pod, and whether the API has it no more.
+	mu      sync.Mutex
+	pod     *corev1.Pod
+	removed bool
+	// Published by the goroutine for others.
+	state    workState
+	couldRun bool
+	status   corev1.PodStatus
+	facts    []backend.PodFacts
+
+	// Below: the goroutine's own.
+	memory   Memory
+	ready    bool
+	minSeq   uint64
+	refusals []backend.Refusal
+	refuseAt time.Time
+	results  chan Result
+	batch    *batch
+	sent     bool
+	done     bool
+}
+
+// batch is the actions under way.
+type batch struct {
+	soft   context.CancelFunc
+	finish chan struct{}
+	kill   bool
+	makes  bool
+}
+
+func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
+	w := &worker{
+		loop: l, ref: ref, pod: pod, wake: make(chan struct{}, 1), results: make(chan Result),
+		couldRun: true, memory: newMemory(corev1.PodStatus{}),
+	}
+	if pod != nil {
+		w.ref = backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
+		w.memory = newMemory(*pod.Status.DeepCopy())
+		w.status = w.memory.Status
+		w.refusals, w.refuseAt = l.admit.Judge(pod)
+	}
+	return w
+}
+
+// update leaves the latest pod; removed is true when it is gone from the API.
+func (w *worker) update(pod *corev1.Pod, removed bool) {
+	w.mu.Lock()
+	w.pod, w.removed = pod, w.removed || removed
+	w.mu.Unlock()
+	w.poke()
+}
+
+// poke makes the worker decide again.
+func (w *worker) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run decides and acts until nothing of the pod is left or the context ends.
+// Ending with the context leaves the remote as it is.
+func (w *worker) run(ctx context.Context) {
+	ctx = log.WithLogger(ctx, log.G(ctx).WithFields(log.Fields{
+		"pod": w.ref.Namespace + "/" + w.ref.Name, "uid": w.ref.UID,
+	}))
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		wakeAt := w.safeStep(ctx)
+		if w.done {
+			return
+		}
+		if wakeAt.IsZero() {
+			timer.Stop()
+		} else {
+			timer.Reset(max(0, time.Until(wakeAt)))
+		}
+		var finish chan struct{}
+		if w.batch != nil {
+			finish = w.batch.finish
+		}
+		select {
+		case <-ctx.Done():
+			w.abandon()
+			return
+		case r := <-w.results:
+			w.record(ctx, r)
+		case <-finish:
+			w.batch.soft()
+			w.batch = nil
+		case <-w.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// abandon waits for the batch under way: its calls end with the context.
+func (w *worker) abandon() {
+	if w.batch == nil {
+		return
+	}
+	defer w.batch.soft()
+	for {
+		select {
+		case <-w.results:
+		case <-w.batch.finish:
+			return
+		}
+	}
+}
+
+// safeStep keeps one bad pod from taking the node down.
+func (w *worker) safeStep(ctx context.Context) (wakeAt time.Time) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.G(ctx).WithFields(log.Fields{"panic": fmt.Sprint(r), "stack": string(debug.Stack())}).
+				Error("deciding on a pod panicked, trying again")
+			wakeAt = time.Now().Add(delayTransient.most)
+		}
+	}()
+	return w.step(ctx)
+}
+
+// step decides once, reports the status, and begins the actions if none are
+// under way and the facts are from after the last ones.
+func (w *worker) step(ctx context.Context) time.Time {
+	record, known := w.loop.pleg.Get(w.ref.UID)
+	if !known {
+		return time.Time{} // the first complete listing wakes every worker
+	}
+	in := w.input(record.Facts)
+	if !w.ready {
+		w.ready = true
+		if in.Pod != nil && !in.Pod.CreationTimestamp.After(w.loop.started) {
+			w.memory.adopt(&in, w.loop.started)
+			in.Memory = w.memory
+		}
+	}
+	fresh := record.Seq >= w.minSeq
+	plan := Decide(in)
+	if fresh {
+		w.memory.Kill = plan.Kill
+	} else { // an order holds at once; that the pod has ended, only new facts can say
+		w.memory.Kill = merge(w.memory.Kill, newView(&in).ordered())
+	}
+	w.report(ctx, &in, &plan, fresh)
+	if w.memory.Kill != nil && w.batch != nil && !w.batch.kill {
+		w.batch.kill = true
+		w.batch.soft()
+	}
+	switch {
+	case w.batch != nil || !fresh:
+		return time.Time{} // the end of the batch, or newer facts, come by themselves
+	case plan.Reclaimed:
+		w.reclaimed(ctx, &in)
+	case len(plan.Actions) > 0:
+		w.begin(ctx, &in, plan)
+		return time.Time{}
+	}
+	return plan.WakeAt
+}
+
+func (w *worker) input(facts []backend.PodFacts) Input {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.loop
+	in := Input{
+		Pod: w.pod, Ref: w.ref, Removed: w.removed, Facts: facts, Unit: l.unit,
+		Pulls: l.cfg.Backend.Images != nil, Refusals: w.refusals, RefuseAt: w.refuseAt,
+		HostIPs: l.hostIPs(), Settle: l.cfg.Backend.Limits.Settle, MaxGrace: l.cfg.Backend.Limits.MaxGrace,
+		Runtime: l.cfg.Backend.Limits.Runtime, Memory: w.memory, Now: time.Now(),
+	}
+	w.facts = facts
+	return in
+}
+
+// report publishes what the pod is and hands a changed status on. Until facts
+// are from after the last action, what they do not show is no news: a container
+// just started is not one that vanished.
+func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) {
+	couldRun := plan.CouldRun || !fresh || w.batch != nil && w.batch.makes
+	state := syncing
+	if w.memory.Kill != nil {
+		state = terminating
+		if !couldRun {
+			state = terminated
+		}
+	}
+	w.mu.Lock()
+	from, ranBefore := w.state, w.couldRun
+	w.state, w.couldRun = max(w.state, state), couldRun
+	to := w.state
+	w.mu.Unlock()
+	if from != to {
+		log.G(ctx).WithFields(log.Fields{"from": from.String(), "to": to.String()}).Info("pod changes state")
+	}
+	if in.Pod == nil || !fresh {
+		return
+	}
+	if plan.Refused && w.memory.Status.Phase != corev1.PodFailed {
+		w.loop.cfg.Events.Eventf(in.Pod, corev1.EventTypeWarning, ReasonUnsupported, "%s", plan.Status.Message)
+	}
+	w.announce(in.Pod, &plan.Status)
+	same := w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, plan.Status)
+	w.memory.Status, w.sent = plan.Status, true
+	if same {
+		return
+	}
+	w.mu.Lock()
+	w.status = plan.Status
+	w.mu.Unlock()
+	if !in.Removed {
+		w.loop.cfg.Status.SetStatus(in.Pod, plan.Status)
+	}
+}
+
+// announce makes Events of what the plan decided, rather than an action did.
+func (w *worker) announce(pod *corev1.Pod, now *corev1.PodStatus) {
+	old := w.memory.Status
+	if now.Reason == reasonDeadlineExceeded && old.Reason != now.Reason {
+		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeNormal, now.Reason, "%s", now.Message)
+	}
+	backsOff := func(statuses []corev1.ContainerStatus, name string) bool {
+		return slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
+			return s.Name == name && s.State.Waiting != nil && s.State.Waiting.Reason == reasonCrashLoopBackOff
+		})
+	}
+	for _, pair := range [][2][]corev1.ContainerStatus{
+		{old.InitContainerStatuses, now.InitContainerStatuses}, {old.ContainerStatuses, now.ContainerStatuses},
+	} {
+		for _, s := range pair[1] {
+			if backsOff(pair[1], s.Name) && !backsOff(pair[0], s.Name) {
+				w.loop.cfg.Events.Eventf(pod, corev1.EventTypeWarning, "BackOff",
+					"Back-off restarting failed container %s in pod %s_%s(%s)", s.Name, pod.Name, pod.Namespace, pod.UID)
+			}
+		}
+	}
+}
+
+// reclaimed tells that nothing is left on the remote. A pod that is gone from
+// the API as well has no more use for its worker.
+func (w *worker) reclaimed(ctx context.Context, in *Input) {
+	if in.Pod != nil && !in.Removed {
+		w.loop.cfg.Status.Reclaimed(in.Pod.UID)
+		return
+	}
+	log.G(ctx).Info("pod is gone from the API and the remote")
+	w.done = true
+}
+
+// begin runs a plan's actions in a goroutine of their own, one after another.
+func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
+	soft, cancel := context.WithCancel(ctx)
+	b := &batch{soft: cancel, finish: make(chan struct{}), kill: plan.Kill != nil}
+	for _, a := range plan.Actions {
+		switch a.(type) {
+		case Launch, StartContainer:
+			b.makes = true
+		}
+	}
+	w.batch = b
+	if b.makes {
+		w.mu.Lock()
+		w.couldRun = true
+		w.mu.Unlock()
+	}
+	x := w.loop.executor(in.Pod)
+	w.loop.goWork(func() {
+		defer close(b.finish)
+		for _, a := range plan.Actions {
+			if soft.Err() != nil && plan.Kill == nil {
+				return // the pod is to end: what was planned for its life is void
+			}
+			r := runSafely(ctx, soft, a, x)
+			select {
+			case w.results <- r:
+			case <-ctx.Done():
+				return
+			}
+			if _, launch := a.(Launch); launch && r.Err != nil {
+				return
+			}
+		}
+	})
+}
+
+// runSafely turns a panic into an error: one bad pod must not take the node down.
+func runSafely(ctx, soft context.Context, a Action, x *executor) (r Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.G(ctx).WithField("stack", string(debug.Stack())).Error("an action panicked")
+			r = Result{Action: a, Err: fmt.Errorf("%s: panic: %v", a, p)}
+		}
+		r.At = time.Now()
+	}()
+	return a.run(ctx, soft, x)
+}
+
+// record notes a result and asks for facts from after it.
+func (w *worker) record(ctx context.Context, r Result) {
+	w.memory.Record(r)
+	w.minSeq = w.loop.pleg.Touch(w.ref.UID)
+	entry := log.G(ctx).WithField("action", r.Action.String())
+	switch class := backend.Class(r.Err); class {
+	case "":
+		entry.Debug("action done")
+	case "NotFound":
+		entry.Debug("action found nothing left")
+	default:
+		entry.WithError(r.Err).WithField("class", class).Warn("action failed")
+	}
+}
+
+// view for others.
+func (w *worker) snapshot() (*corev1.Pod, corev1.PodStatus, []backend.PodFacts) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pod, w.status, w.facts
+}
+
+func (w *worker) couldBeRunning() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.couldRun
+}

@@ -1,0 +1,104 @@
+package binaries
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// scratchPrefix names the directories of builds under way.
+	scratchPrefix = "build-"
+	// interruptWait is how long a cancelled go command may take to end its
+	// compilers before it is killed.
+	interruptWait = 10 * time.Second
+	// errorTail is how much of the go command's output an error quotes, in bytes.
+	errorTail = 2048
+)
+
+// removeScratch removes what killed builds left. The caller holds the lock, so
+// no build is under way.
+func (c *Cache) removeScratch() error {
+	left, err := filepath.Glob(filepath.Join(c.dir, scratchPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range left {
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("remove scratch directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// compile builds src in a scratch directory and renames the result to path, so
+// that path is either missing or complete.
+func (c *Cache) compile(ctx context.Context, path string, src source) (err error) {
+	scratch, err := os.MkdirTemp(c.dir, scratchPrefix)
+	if err != nil {
+		return fmt.Errorf("make scratch directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	if err := writeModule(scratch, src.mod, src.sum); err != nil {
+		return err
+	}
+
+	name := filepath.Base(path)
+	c.printf("building %s %s (from cold up to 4 minutes on two cores)", name, src.version)
+	started := time.Now()
+	out := filepath.Join(scratch, name)
+	err = runGo(ctx, scratch, c.log, nil,
+		"build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", src.ldflags, "-o", out, src.pkg)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(out, path); err != nil {
+		return fmt.Errorf("move into cache: %w", err)
+	}
+	c.printf("built %s %s in %s", name, src.version, time.Since(started).Round(100*time.Millisecond))
+	return nil
+}
+
+func writeModule(dir string, mod, sum []byte) error {
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), mod, 0o644); err != nil {
+		return fmt.Errorf("write module: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o644); err != nil {
+		return fmt.Errorf("write module: %w", err)
+	}
+	return nil
+}
+
+// runGo runs the go command in dir. Its standard output goes to stdout, or to
+// log when that is nil. Programs are static, so that they also run where
+// another root or mount namespace hides this machine's libraries.
+func runGo(ctx context.Context, dir string, log, stdout io.Writer, args ...string) error {
+	var tail bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "PWD="+dir)
+	cmd.Stderr = io.MultiWriter(log, &tail)
+	cmd.Stdout = stdout
+	if stdout == nil {
+		cmd.Stdout = cmd.Stderr
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = interruptWait
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("run go %s: %w", args[0], ctx.Err())
+		}
+		text := tail.Bytes()
+		text = text[max(0, len(text)-errorTail):]
+		return fmt.Errorf("run go %s: %w: %s", args[0], err, strings.TrimSpace(string(text)))
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package binaries
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// pins holds the module files; see doc.go.
+//
+//go:embed *.mod *.sum
+var pins embed.FS
+
+// Tool is a program that can be built; its value is the file name.
+type Tool string
+
+// The programs of a control plane, and the client for people.
+const (
+	Etcd                  Tool = "etcd"
+	KubeAPIServer         Tool = "kube-apiserver"
+	KubeControllerManager Tool = "kube-controller-manager"
+	KubeScheduler         Tool = "kube-scheduler"
+	Kubectl               Tool = "kubectl"
+)
+
+// Module paths that are pinned.
+const (
+	kubernetesModule = "k8s.io/kubernetes"
+	etcdModule       = "go.etcd.io/etcd/server/v3"
+)
+
+// All returns every tool, in the order in which they are built.
+func All() []Tool {
+	return []Tool{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl}
+}
+
+// Version returns the version of the module that t is built from, such as
+// v1.36.3.
+func (t Tool) Version() (string, error) {
+	s, err := t.source()
+	if err != nil {
+		return "", err
+	}
+	return s.version, nil
+}
+
+// source is all that a build needs to know.
+type source struct {
+	pkg, module, version string
+	mod, sum             []byte
+	ldflags              string
+}
+
+// pinName is the base name of the module files t is built from.
+func (t Tool) pinName() string {
+	if t == Etcd {
+		return "etcd"
+	}
+	return "kubernetes"
+}
+
+func (t Tool) module() string {
+	if t == Etcd {
+		return etcdModule
+	}
+	return kubernetesModule
+}
+
+func (t Tool) pkg() string {
+	if t == Etcd {
+		return etcdModule
+	}
+	return kubernetesModule + "/cmd/" + string(t)
+}
+
+func (t Tool) source() (source, error) {
+	mod, err := pins.ReadFile(t.pinName() + ".mod")
+	if err != nil {
+		return source{}, fmt.Errorf("read pin of %s: %w", t, err)
+	}
+	sum, err := pins.ReadFile(t.pinName() + ".sum")
+	if err != nil {
+		return source{}, fmt.Errorf("read pin of %s: %w", t, err)
+	}
+	version, err := requiredVersion(mod, t.module())
+	if err != nil {
+		return source{}, fmt.Errorf("read pin of %s: %w", t, err)
+	}
+	s := source{pkg: t.pkg(), module: t.module(), version: version, mod: mod, sum: sum, ldflags: "-s -w"}
+	if s.module == kubernetesModule {
+		s.ldflags += kubernetesVersionFlags(version, time.Now())
+	}
+	return s, nil
+}
+
+// requiredVersion finds the version of a module in a go.mod file: the word
+// after the module's path where it is required.
+func requiredVersion(mod []byte, module string) (string, error) {
+	for line := range strings.Lines(string(mod)) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) >= 2 && fields[0] == module && strings.HasPrefix(fields[1], "v") {
+			return fields[1], nil
+		}
+	}
+	return "", fmt.Errorf("module %s is not required", module)
+}
+
+// kubernetesVersionFlags are the linker flags of a Kubernetes release build;
+// without them a program reports no version. A module carries no commit.
+func kubernetesVersionFlags(version string, built time.Time) string {
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	values := []string{
+		"gitVersion=" + version,
+		"gitMajor=" + major,
+		"gitMinor=" + minor,
+		"gitCommit=unknown",
+		"gitTreeState=archive",
+		"buildDate=" + built.UTC().Format(time.RFC3339),
+	}
+	var b strings.Builder
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for _, v := range values {
+			b.WriteString(" -X " + pkg + "." + v)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"github.com/burstlet/burstlet/test/controlplane"
+)
+
+// options say how the demo is run.
+type options struct {
+	// once ends the demo after the show.
+	once bool
+	// simulated asks for the simulated backend.
+	simulated bool
+	// root says that the demo may make namespaces and mounts.
+	root bool
+	// burstlet is the program to run; empty to build it.
+	burstlet string
+}
+
+// demo is one run.
+type demo struct {
+	options
+	*cluster
+	out *screen
+}
+
+func newDemo(opts options, out *screen) *demo {
+	return &demo{options: opts, cluster: &cluster{}, out: out}
+}
+
+// real says that containers run.
+func (d *demo) real() bool { return d.root && !d.simulated }
+
+// run shows everything and takes it down again when it is over, when ctx ends or
+// when something fails. The end of force cuts short what the end waits for.
+func (d *demo) run(ctx, force context.Context) error {
+	d.greet()
+	err := d.upAndShow(ctx)
+	interrupted := ctx.Err() != nil
+	if err != nil && !interrupted {
+		d.diagnose(force)
+	}
+	if d.plane != nil {
+		d.out.heading("Stopping burstlet, its containers and the control plane")
+	}
+	downErr := d.down(force)
+	switch {
+	case err == nil:
+		err = d.node.exit() // part of the show: it wrote its last statuses
+	case interrupted:
+		err = errors.New("interrupted before the end")
+	}
+	if downErr != nil {
+		return errors.Join(err, fmt.Errorf("clean up: %w", downErr))
+	}
+	d.out.heading("No process, mount or directory is left")
+	return err
+}
+
+// greet says what kind of demo it is.
+func (d *demo) greet() {
+	switch {
+	case d.real():
+		d.out.write("burstlet: a virtual node that runs pods as real containers, on this machine alone\n")
+	case d.simulated:
+		d.out.write("burstlet: a virtual node on the simulated backend. NO CONTAINER RUNS (--simulated).\n")
+	default:
+		d.out.write("burstlet: a virtual node on the simulated backend. NO CONTAINER RUNS: containers need\n" +
+			"namespaces, mounts and cgroups, which only root may make here. Run the demo as root to see them.\n")
+	}
+}
+
+// upAndShow does it all but for the end.
+func (d *demo) upAndShow(ctx context.Context) error {
+	if d.real() {
+		if err := installPackages(ctx, d.out); err != nil {
+			return err
+		}
+	}
+	programs, err := controlPlanePrograms(ctx, d.out)
+	if err != nil {
+		return err
+	}
+	if err := d.up(ctx, programs); err != nil {
+		return err
+	}
+
+	ctx, fail := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { d.watch(ctx, fail) })
+	defer watching.Wait()
+	defer fail(nil)
+	err = d.show(ctx)
+	if err == nil && !d.once {
+		err = d.stay(ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause // a program that ended is why all else failed
+	}
+	return err
+}
+
+// up starts everything.
+func (d *demo) up(ctx context.Context, programs controlplane.Binaries) error {
+	d.out.heading("Starting a control plane: etcd, API server, controller manager, scheduler")
+	err := d.out.during(ctx, nil, func(ctx context.Context, log io.Writer) error {
+		return d.startPlane(ctx, programs, log)
+	})
+	if err != nil {
+		return err
+	}
+	program := d.burstlet
+	if program == "" {
+		program = filepath.Join(d.dir, "burstlet")
+		if err := buildBurstlet(ctx, d.out, program); err != nil {
+			return err
+		}
+	}
+	if d.real() {
+		d.out.heading("Starting containerd, in namespaces of its own")
+		err := d.out.during(ctx, nil, func(ctx context.Context, _ io.Writer) error { return d.startHost(ctx) })
+		if err != nil {
+			return err
+		}
+	}
+	d.out.heading("Starting burstlet")
+	d.out.command("burstlet", "run", "--config", d.configFile())
+	return d.startNode(program)
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/burstlet/burstlet/test/binaries"
+	"github.com/burstlet/burstlet/test/containerhost"
+	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/controlplane/cptest"
+)
+
+// watched is an output that cancels when a text was written.
+type watched struct {
+	text   string
+	cancel context.CancelFunc
+
+	mu  sync.Mutex
+	all strings.Builder
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all.Write(p)
+	if w.text != "" && strings.Contains(w.all.String(), w.text) {
+		w.cancel()
+	}
+	return len(p), nil
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.String()
+}
+
+// skipOr fails where every part is required, and skips elsewhere.
+func skipOr(t *testing.T, reason string) {
+	t.Helper()
+	if os.Getenv(cptest.RequireEnv) == "1" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
+}
+
+// requirePrograms skips a test without a control plane.
+func requirePrograms(t *testing.T) {
+	t.Helper()
+	_, err := controlplane.FindBinaries(t.Context(), "")
+	switch {
+	case errors.Is(err, binaries.ErrNotBuilt):
+		skipOr(t, "control plane binaries are not built: run make test (or go run ./test/cmd/controlplane build)")
+	case err != nil:
+		t.Fatal(err)
+	}
+}
+
+// start runs a demo until it ends, or is told to when it has written a text.
+func start(t *testing.T, opts options, until string) (*demo, string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out := &watched{text: until, cancel: cancel}
+	d := newDemo(opts, newScreen(out))
+	err := d.run(ctx, t.Context())
+	return d, out.String(), err
+}
+
+// checkNothingLeft checks that what a demo started and made is gone.
+func checkNothingLeft(t *testing.T, d *demo) {
+	t.Helper()
+	dirs := []string{d.plane.StateDir()}
+	if d.host != nil {
+		dirs = append(dirs, d.host.StateDir())
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", dir, err)
+		}
+	}
+	if pids := d.plane.PIDs(); len(pids) != 0 {
+		t.Errorf("processes are left: %v", pids)
+	}
+	if d.node != nil {
+		select {
+		case <-d.node.done:
+		default:
+			t.Error("burstlet is left")
+		}
+	}
+	for _, pattern := range []string{ownCgroup(), "*/" + ownCgroup()} {
+		if left, err := filepath.Glob(filepath.Join(cgroupRoot, pattern)); len(left) > 0 || err != nil {
+			t.Errorf("cgroups are left: %v %v", left, err)
+		}
+	}
+}
+
+// TestSimulated runs the whole demo until it waits for Ctrl-C, then is Ctrl-C.
+func TestSimulated(t *testing.T) {
+	requirePrograms(t)
+	d, output, err := start(t, options{simulated: true}, "Ctrl-C ends it")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, want := range []string{
+		"NO CONTAINER RUNS", "$ kubectl get pods -o wide\n", "Completed", "] hello from $HOSTNAME\n",
+		"--replicas=5\n", "No resources found", "export KUBECONFIG=" + d.plane.KubeconfigPath() + "\n", "is left",
+	} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not in the output", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(output)
+	}
+	checkNothingLeft(t, d)
+}
+
+// TestContainers runs the demo with real containers, once.
+func TestContainers(t *testing.T) {
+	requirePrograms(t)
+	if os.Geteuid() != 0 {
+		skipOr(t, "root is needed")
+	}
+	if missing := containerhost.Missing(); len(missing) > 0 {
+		skipOr(t, strings.Join(missing, ", ")+" not installed: run make test")
+	}
+	d, output, err := start(t, options{once: true, root: true}, "")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	checkNothingLeft(t, d)
+}
+
+// TestNodeEnds has a burstlet that ends at once: the demo must say so, keep its
+// log and still leave nothing behind.
+func TestNodeEnds(t *testing.T) {
+	requirePrograms(t)
+	program := filepath.Join(t.TempDir(), "burstlet")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho I cannot\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	d, output, err := start(t, options{once: true, simulated: true, burstlet: program}, "")
+	expectError(t, err, "burstlet ended: exit status 3")
+	for _, want := range []string{"Something went wrong", "$ kubectl get events", "I cannot"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not in the output:\n%s", want, output)
+		}
+	}
+	kept, err := filepath.Glob(filepath.Join(os.TempDir(), "burstlet-demo-logs-*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range kept {
+		names = append(names, filepath.Base(file))
+	}
+	want := "burstlet.log etcd.log kube-apiserver.log kube-controller-manager.log kube-scheduler.log"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("kept %s, not %s", got, want)
+	}
+	checkNothingLeft(t, d)
+}
+
+// TestInterrupted ends a demo in the middle.
+func TestInterrupted(t *testing.T) {
+	requirePrograms(t)
+	program := filepath.Join(t.TempDir(), "burstlet")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nwhile :; do sleep 0.1; done\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d, output, err := start(t, options{simulated: true, burstlet: program}, "A node joins")
+	expectError(t, err, "interrupted")
+	if strings.Contains(output, "wrong") {
+		t.Errorf("an interrupt is nothing wrong:\n%s", output)
+	}
+	checkNothingLeft(t, d)
+}

@@ -1,0 +1,20 @@
+// Command demo shows burstlet at work on this machine, alone: a real control
+// plane, a containerd apart from the machine's own, a virtual node, and on it a
+// Deployment and a Job of real containers.
+//
+//	go run ./test/cmd/demo          # stays up until Ctrl-C
+//	ONCE=1 go run ./test/cmd/demo   # ends by itself
+//
+// It is a test too. What it shows it checks, and it ends with status 1 when
+// anything is not as it should be: it then prints the pods, the events and the
+// end of burstlet's log, and keeps the logs of all programs.
+//
+// Without root there are no containers: the node then has the simulated backend.
+//
+// The parts: main.go knows flags and signals; demo.go is the order of things;
+// prepare.go installs and builds what is missing; cluster.go, config.go and
+// child.go start and stop the programs; show.go is what is shown, checks.go what
+// is expected of it, shell.go how commands are run and waited for; screen.go
+// knows how all of it looks; diagnose.go tells what went wrong; cgroups.go
+// removes what containers leave on the machine. manifests/ holds what is applied.
+package main

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/burstlet/burstlet/test/images"
+)
+
+func TestManifests(t *testing.T) {
+	var deployment appsv1.Deployment
+	readManifest(t, "hello.yaml", &deployment)
+	if deployment.Name != hello || *deployment.Spec.Replicas != helloPods {
+		t.Errorf("%s has %d replicas", deployment.Name, *deployment.Spec.Replicas)
+	}
+	checkTemplate(t, hello, deployment.Spec.Template)
+	if grace := *deployment.Spec.Template.Spec.TerminationGracePeriodSeconds; float64(grace) <= stopLimit.Seconds() {
+		t.Errorf("a grace of %d s: containers that ignore SIGTERM would go unnoticed", grace)
+	}
+
+	var job batchv1.Job
+	readManifest(t, "compute.yaml", &job)
+	if job.Name != compute || *job.Spec.Completions != computePods {
+		t.Errorf("%s has %d completions", job.Name, *job.Spec.Completions)
+	}
+	checkTemplate(t, compute, job.Spec.Template)
+}
+
+func readManifest(t *testing.T, name string, into any) {
+	t.Helper()
+	content, err := manifests.ReadFile("manifests/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(content, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkTemplate checks what pods need to run on the demo's node.
+func checkTemplate(t *testing.T, app string, template corev1.PodTemplateSpec) {
+	t.Helper()
+	if template.Labels["app"] != app {
+		t.Errorf("labels of %s: %v", app, template.Labels)
+	}
+	if c := template.Spec.Containers; len(c) != 1 || c[0].Image != images.BusyboxRef {
+		t.Errorf("%s does not run the image that the host holds, %s", app, images.BusyboxRef)
+	}
+	taint := corev1.Taint{Key: "virtual-kubelet.io/provider", Value: "burstlet", Effect: corev1.TaintEffectNoSchedule}
+	if ts := template.Spec.Tolerations; len(ts) != 1 || ts[0].Key != taint.Key || ts[0].Operator != corev1.TolerationOpExists {
+		t.Errorf("%s does not tolerate %v", app, taint)
+	}
+}

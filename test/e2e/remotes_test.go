@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/containerhost"
+	"github.com/burstlet/burstlet/test/ecs"
+	"github.com/burstlet/burstlet/test/images"
+)
+
+// remote is where a node's pods run, seen past burstlet.
+type remote struct {
+	name    string
+	backend string   // section of the configuration
+	env     []string // of the process
+	// live returns what still runs or holds something for a pod; nil where it
+	// cannot be seen from outside, in the simulation.
+	live func(t *testing.T, pod *corev1.Pod) []string
+	// all returns what still runs of any pod; nil as live.
+	all func(t *testing.T) []string
+}
+
+const missingImage = "registry.burstlet.test/missing:1"
+
+func simRemote(granularity string) func(*testing.T) remote {
+	return func(*testing.T) remote {
+		return remote{name: "sim-" + granularity, backend: "  type: sim\n  sim: {granularity: " + granularity + "}\n"}
+	}
+}
+
+// containerdHost is the remote of containers, and what runs on it.
+type containerdHost struct {
+	*containerhost.Host
+	cri runtimeapi.RuntimeServiceClient
+}
+
+func newContainerdHost(t *testing.T) *containerdHost {
+	t.Helper()
+	h := &containerdHost{Host: containerhost.ForTest(t)}
+	h.cri, _ = h.CRI()
+	return h
+}
+
+func (h *containerdHost) section() string {
+	return fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, podLogsDir: %q, containerLogsDir: %q}\n",
+		h.Socket(), h.LogRoot(), filepath.Join(h.StateDir(), "container-links"))
+}
+
+// sandboxes returns those of one pod, or of all with "".
+func (h *containerdHost) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSandbox {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	filter := &runtimeapi.PodSandboxFilter{}
+	if uid != "" {
+		filter.LabelSelector = map[string]string{"io.kubernetes.pod.uid": uid}
+	}
+	reply, err := h.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
+	if err != nil {
+		t.Errorf("list sandboxes: %v", err)
+		return nil
+	}
+	return reply.Items
+}
+
+// containers returns all containers in a state.
+func (h *containerdHost) containers(t *testing.T, state runtimeapi.ContainerState) []*runtimeapi.Container {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	reply, err := h.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State: &runtimeapi.ContainerStateValue{State: state},
+	}})
+	if err != nil {
+		t.Errorf("list containers: %v", err)
+		return nil
+	}
+	return reply.Containers
+}
+
+func criRemote(t *testing.T) remote {
+	h := newContainerdHost(t)
+	ids := func(t *testing.T, uid string) (ids []string) {
+		for _, s := range h.sandboxes(t, uid) {
+			ids = append(ids, s.Id)
+		}
+		return ids
+	}
+	return remote{
+		name: "cri", backend: h.section(),
+		live: func(t *testing.T, pod *corev1.Pod) []string { return ids(t, string(pod.UID)) },
+		all:  func(t *testing.T) []string { return ids(t, "") },
+	}
+}
+
+func ecsRemote(t *testing.T) remote {
+	server := ecs.New(ecs.Config{Delays: ecs.Delays{
+		Provision: 200 * time.Millisecond, Pull: 100 * time.Millisecond,
+		Deprovision: 200 * time.Millisecond, Visible: 300 * time.Millisecond,
+	}})
+	url, stop, err := server.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return remote{
+		name: "ecs",
+		backend: fmt.Sprintf("  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: [subnet-0123456789abcdef0], "+
+			"executionRoleARN: %q, endpoint: %q}\n", "arn:aws:iam::123456789012:role/execution", url),
+		env: []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example", "AWS_EC2_METADATA_DISABLED=true"},
+		// The server does not tell tasks apart by pod.
+		all: func(*testing.T) []string { return server.Tasks(true) },
+	}
+}
+
+// allRemotes are the kinds of remote that every scenario runs on.
+var allRemotes = []struct {
+	name string
+	make func(*testing.T) remote
+}{
+	{"sim-container", simRemote("container")}, {"sim-pod", simRemote("pod")}, {"cri", criRemote}, {"ecs", ecsRemote},
+}
+
+// imageOf is the image that all remotes have.
+const imageOf = images.BusyboxRef

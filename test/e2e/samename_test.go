@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// recreations is how often the pod is made anew.
+const recreations = 200
+
+// slowToStop takes a moment to end after TERM.
+var slowToStop = []string{"sh", "-c", "trap 'sleep 0.2; exit 0' TERM; while :; do sleep 0.05; done"}
+
+// TestSameName deletes a pod and makes it anew under its name as soon as the API
+// lets it, two hundred times: by turns gracefully, when it is starting or
+// running, and by force, when the old one stops while the new one starts. No pod
+// is lost, none runs twice, and none that was deleted gracefully is gone from the
+// API before its containers are.
+func TestSameName(t *testing.T) {
+	c := theCluster(t)
+	h := newContainerdHost(t)
+	n := newNode(t, c, "samename", h.section())
+	n.start()
+	n.ready()
+	namespace := c.namespace(t, "samename")
+	pods := c.client.CoreV1().Pods(namespace)
+
+	w := &witness{t: t, h: h, forced: map[types.UID]bool{}}
+	stop := w.watch(c, namespace)
+	s := scenario{name: "again", policy: "Always", argv: slowToStop}
+	for i := range recreations {
+		pod := w.create(c, s.pod(namespace, n.name))
+		switch i % 4 {
+		case 0, 1: // running
+			w.running(c, pod)
+		case 2: // starting
+			eventually(t, time.Minute, "the node takes the pod", func() error {
+				now, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
+				if err == nil && now.Status.StartTime == nil {
+					err = errors.New("not yet")
+				}
+				return err
+			})
+		case 3: // at once
+		}
+		if i%2 == 0 {
+			graceful(t, c, pod)
+			continue
+		}
+		w.force(pod.UID)
+		force(t, c, pod)
+	}
+	last := w.create(c, s.pod(namespace, n.name))
+	w.running(c, last)
+	eventually(t, time.Minute, "only the last pod is left", func() error {
+		for _, sandbox := range h.sandboxes(t, "") {
+			if sandbox.Metadata.Uid != string(last.UID) {
+				return fmt.Errorf("sandbox of %s", sandbox.Metadata.Uid)
+			}
+		}
+		return nil
+	})
+	graceful(t, c, last)
+	eventually(t, time.Minute, "nothing is left", func() error {
+		if left := len(h.sandboxes(t, "")); left > 0 {
+			return fmt.Errorf("%d sandboxes", left)
+		}
+		return c.gone(t, namespace, s.name)
+	})
+	stop()
+	if w.gone == 0 || w.looks == 0 {
+		t.Errorf("the witness saw %d deletions in %d looks", w.gone, w.looks)
+	}
+}
+
+// witness watches the API and the remote beside the test.
+type witness struct {
+	t *testing.T
+	h *containerdHost
+
+	mu     sync.Mutex
+	forced map[types.UID]bool
+	gone   int
+	looks  int
+}
+
+func (w *witness) force(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forced[uid] = true
+}
+
+// create makes the pod as soon as the name is free.
+func (w *witness) create(c *cluster, pod *corev1.Pod) *corev1.Pod {
+	w.t.Helper()
+	var made *corev1.Pod
+	eventually(w.t, time.Minute, "the name is free", func() error {
+		var err error
+		made, err = c.client.CoreV1().Pods(pod.Namespace).Create(w.t.Context(), pod, metav1.CreateOptions{})
+		return err
+	})
+	return made
+}
+
+func (w *witness) running(c *cluster, pod *corev1.Pod) {
+	w.t.Helper()
+	eventually(w.t, time.Minute, "pod running", func() error {
+		now, err := c.client.CoreV1().Pods(pod.Namespace).Get(w.t.Context(), pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if now.UID != pod.UID {
+			return fmt.Errorf("uid %s", now.UID)
+		}
+		return phaseIs(corev1.PodRunning, ready)(&now.Status)
+	})
+}
+
+// watch looks until the returned function is called.
+func (w *witness) watch(c *cluster, namespace string) (stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	events, err := c.client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: fields.Everything().String()})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { w.deletions(events) })
+	wg.Go(func() { w.doubles(ctx) })
+	return func() {
+		cancel()
+		events.Stop()
+		wg.Wait()
+	}
+}
+
+// deletions looks at the remote at the moment when a pod goes from the API.
+func (w *witness) deletions(events watch.Interface) {
+	for e := range events.ResultChan() {
+		pod, ok := e.Object.(*corev1.Pod)
+		if !ok || e.Type != watch.Deleted {
+			continue
+		}
+		w.mu.Lock()
+		forced := w.forced[pod.UID]
+		w.gone++
+		w.mu.Unlock()
+		// The API server lets a pod go at once that no node has taken yet.
+		if left := w.h.sandboxes(w.t, string(pod.UID)); len(left) > 0 && !forced {
+			w.t.Errorf("pod %s went from the API with %d sandboxes on the remote", pod.UID, len(left))
+		}
+	}
+}
+
+// doubles looks for a pod that runs twice.
+func (w *witness) doubles(ctx context.Context) {
+	for ctx.Err() == nil {
+		running := map[string]string{}
+		for _, container := range w.h.containers(w.t, runtimeapi.ContainerState_CONTAINER_RUNNING) {
+			uid := container.Labels["io.kubernetes.pod.uid"]
+			if other, twice := running[uid]; twice {
+				w.t.Errorf("pod %s runs twice: %s and %s", uid, other, container.Id)
+			}
+			running[uid] = container.Id
+		}
+		w.mu.Lock()
+		w.looks++
+		w.mu.Unlock()
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// TestShutdown ends burstlet as an operator does: it ends well and soon, its
+// pods run on, a pod that ends meanwhile is told of by the next process, and
+// nothing is made again.
+func TestShutdown(t *testing.T) {
+	c := theCluster(t)
+	h := newContainerdHost(t)
+	n := newNode(t, c, "shutdown", h.section())
+	n.start()
+	n.ready()
+	namespace := c.namespace(t, "shutdown")
+	pods := c.client.CoreV1().Pods(namespace)
+	for _, s := range []scenario{
+		{name: "runs", policy: "Always", argv: forever},
+		{name: "ends", policy: "Never", argv: []string{"sh", "-c", "sleep 6; exit 4"}},
+	} {
+		if _, err := pods.Create(t.Context(), s.pod(namespace, n.name), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, s.name+" runs", func() error {
+			pod, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			return phaseIs(corev1.PodRunning, ready)(&pod.Status)
+		})
+	}
+	before := h.ids(t)
+	started := time.Now()
+	n.stop()
+	if took := time.Since(started); took > 10*time.Second {
+		t.Errorf("the shutdown took %s", took)
+	}
+	eventually(t, 30*time.Second, "a pod ends while nobody looks", func() error {
+		if left := len(h.containers(t, runtimeapi.ContainerState_CONTAINER_RUNNING)); left != 1 {
+			return fmt.Errorf("%d containers run", left)
+		}
+		return nil
+	})
+	n.start()
+	eventually(t, time.Minute, "the end is told of", func() error {
+		pod, err := pods.Get(t.Context(), "ends", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return phaseIs(corev1.PodFailed, exited(4, "Error"))(&pod.Status)
+	})
+	pod, err := pods.Get(t.Context(), "runs", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := phaseIs(corev1.PodRunning, ready)(&pod.Status); err != nil || pod.Status.ContainerStatuses[0].RestartCount != 0 {
+		t.Errorf("the pod that ran on: %v, %s", err, states(&pod.Status))
+	}
+	if after := h.ids(t); after != before {
+		t.Errorf("containers before %s, after %s", before, after)
+	}
+}
+
+// ids names every container that there is, dead ones too.
+func (h *containerdHost) ids(t *testing.T) string {
+	t.Helper()
+	ids := map[string]string{}
+	for _, state := range []runtimeapi.ContainerState{runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED} {
+		for _, container := range h.containers(t, state) {
+			ids[container.Labels["io.kubernetes.pod.name"]] += container.Id
+		}
+	}
+	return fmt.Sprint(ids)
+}
