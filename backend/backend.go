@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"io"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +22,12 @@ type Backend struct {
 
 	Pods       Pods
 	Containers Containers
+	Files      Files
 	Images     Images
 	Events     Events
+	Exec       Exec
 	Logs       Logs
+	Dial       Dialer
 	Node       Node
 	Check      Checker
 	Limits     Limits
@@ -65,6 +69,48 @@ type Containers interface {
 	// Remove deletes a dead container and its log. Errors: NotFound when it is
 	// gone.
 	Remove(ctx context.Context, ref ContainerRef) error
+}
+
+// Files makes volumes on the remote. It is nil where contents travel in the
+// launch (LaunchSpec.Volumes). Volumes belong to the pod, not to an attempt.
+type Files interface {
+	// Place makes a volume what spec says: it makes its directory or mount where
+	// that is missing, and swaps in the contents in one step that no reader sees
+	// half done (kubelet: AtomicWriter). It is idempotent; with the contents
+	// there already it changes nothing. Errors: Invalid and Unsupported for a
+	// volume that can never be; any other is tried again.
+	Place(ctx context.Context, spec VolumeSpec) error
+	// Clear unmounts and removes all volumes of a pod. It is repeated until it
+	// returns NotFound, the only proof that none is left.
+	Clear(ctx context.Context, ref Ref) error
+	// Volumes lists what is placed for pods of this node, of the live and of
+	// those forgotten. An error means unknown.
+	Volumes(ctx context.Context) ([]VolumeFacts, error)
+}
+
+// ExecSpec is one command to run in a container. Nil streams are empty or
+// dropped.
+type ExecSpec struct {
+	Command        []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// Exec runs commands in running containers.
+type Exec interface {
+	// Exec runs a command to its end and returns its exit code; output has been
+	// written by then. When the context ends, the command is ended as far as the
+	// remote can, and the context's error returned. Errors: NotFound for a
+	// container that does not run, Invalid for a command that cannot be started.
+	Exec(ctx context.Context, ref ContainerRef, spec ExecSpec) (code int32, err error)
+}
+
+// Dialer reaches addresses as the pods' host does.
+type Dialer interface {
+	// Dial opens a TCP connection to host:port as seen from the pod's side:
+	// "localhost" is the pod's host, as for a kubelet. Errors: the connection's
+	// own (refused, timeout); Unavailable when the remote cannot be asked.
+	Dial(ctx context.Context, pod Ref, address string) (net.Conn, error)
 }
 
 // Images pulls and finds images on the remote. It is nil where the remote pulls
@@ -171,4 +217,7 @@ type Limits struct {
 	Pull time.Duration
 	// Relist is the poll interval of listings, chosen for what a listing costs.
 	Relist time.Duration
+	// Health is true where the remote runs probes by itself, as health checks of
+	// its own: facts then carry ContainerFacts.Healthy.
+	Health bool
 }

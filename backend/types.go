@@ -35,6 +35,9 @@ type LaunchSpec struct {
 	// Containers are the init containers in order, then the app containers.
 	// Backends that lend Containers ignore it.
 	Containers []ContainerSpec
+	// Volumes are the pod's, with their contents. Backends that lend Files
+	// ignore it: theirs are placed before.
+	Volumes []VolumeSpec
 }
 
 // Ref is the name of what this spec makes.
@@ -49,14 +52,57 @@ type ContainerSpec struct {
 	// Container is the container with Env reduced to literals, EnvFrom folded
 	// into it, and $(VAR) expanded in Env, Command and Args.
 	Container corev1.Container
-	// Init marks an init container.
+	// Init marks an init container, a sidecar (restartable init container) too.
 	Init bool
+	// Target is the container whose process namespace an ephemeral container
+	// joins (targetContainerName); empty for none.
+	Target string
 	// Attempt is the restart count that the API shows, from 0.
 	Attempt int
 	// Hash identifies the container's spec; a change of it means a restart.
 	Hash string
 	// ImageID is what Images returned for the image; empty without Images.
 	ImageID string
+}
+
+// VolumeSpec is one volume of a pod, ready to be made.
+type VolumeSpec struct {
+	// Pod is the volume's pod, read-only: its fsGroup, names, labels.
+	Pod  *corev1.Pod
+	Name string
+	// Source is the volume's. A claim is replaced by what its bound
+	// PersistentVolume says; a local volume is a hostPath.
+	Source corev1.VolumeSource
+	// ReadOnly volumes are mounted so for every container.
+	ReadOnly bool
+	// Files are the contents of configMap, secret, projected and downwardAPI
+	// volumes, sorted by path; nil for other kinds.
+	Files []File
+	// Hash identifies Source and Files: equal hashes, equal volumes.
+	Hash string
+}
+
+// File is one file of a volume's contents.
+type File struct {
+	// Path is relative and clean, without "..".
+	Path string
+	// Data may be a secret: it is never logged.
+	Data []byte
+	// Mode is the permission bits, before fsGroup widens them.
+	Mode int32
+	// UID owns the file; nil is root.
+	UID *int64
+}
+
+// VolumeFacts is what was seen of one placed volume.
+type VolumeFacts struct {
+	// Pod names the pod; Attempt and ID mean nothing here.
+	Pod  Ref
+	Name string
+	// Hash is the spec's, as last placed.
+	Hash string
+	// PlacedAt is when the contents were last swapped in: the age of a token.
+	PlacedAt time.Time
 }
 
 // SandboxNotReady is the Reason of an attempt that is still live only because
@@ -99,8 +145,13 @@ type ContainerFacts struct {
 	// OOM is true when the kernel killed it for memory.
 	OOM bool
 	// Reason and Message are the remote's own words on an end or a failure to
-	// start, in the kubelet's terms where there is one (ErrImagePull).
+	// start, in the kubelet's terms where there is one (ErrImagePull). Of a
+	// container that ended by itself, Message is its termination message: the
+	// file's contents or, by its policy, the end of its log.
 	Reason, Message string
+	// Healthy is the verdict of the remote's own health check where
+	// Limits.Health says so; nil while there is none yet.
+	Healthy *bool
 }
 
 // State is what a container's times say. Nothing stores it.

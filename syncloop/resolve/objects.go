@@ -1,0 +1,69 @@
+package resolve
+
+import (
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Objects is everything outside a pod that its environment and its volumes are
+// made of, as known now. It is a value: what it holds is read-only.
+type Objects struct {
+	// ConfigMaps, Secrets and ClusterTrustBundles by name (bundles selected by
+	// signer and labels: by BundleKey). An object that the pod references and
+	// that stands in none of them is not known yet.
+	ConfigMaps map[string]Object[*corev1.ConfigMap]
+	Secrets    map[string]Object[*corev1.Secret]
+	Bundles    map[string]Object[string]
+	// Tokens by TokenKey.
+	Tokens map[TokenKey]Object[Token]
+	// Claims tells, by claim name, the source of its bound volume.
+	Claims map[string]Object[Claim]
+	// Services of the pod's namespace and of default, and whether they have been
+	// listed once: before that no container may start.
+	Services       []*corev1.Service
+	ServicesSynced bool
+}
+
+// Object is one object as last seen. With Err set it cannot be had for now
+// (missing, forbidden): Err says why, in words for the user.
+type Object[T any] struct {
+	Value T
+	Err   error
+}
+
+// TokenKey names one service-account token of a pod. Audience is empty for the
+// API server's own, Expiration is in seconds.
+type TokenKey struct {
+	Audience   string
+	Expiration int64
+}
+
+// Token is a service-account token bound to its pod. Never logged.
+type Token struct {
+	Value   string
+	Expires time.Time
+}
+
+// Claim is what a PersistentVolumeClaim's bound volume says.
+type Claim struct {
+	Source   corev1.VolumeSource
+	ReadOnly bool
+}
+
+// Node is what a pod may learn of its node and cluster.
+type Node struct {
+	Name string
+	// Allocatable stands in for limits that a container does not set.
+	Allocatable corev1.ResourceList
+	// APIServer is the address of the API server that pods can reach; the zero
+	// value leaves KUBERNETES_SERVICE_HOST to the Service.
+	APIServer netip.AddrPort
+}
+
+// Addresses are what is known of a pod's and its host's, primary first.
+type Addresses struct {
+	PodIPs, HostIPs []string
+}
+
