@@ -66,4 +66,3 @@ type Node struct {
 type Addresses struct {
 	PodIPs, HostIPs []string
 }
-
