@@ -20,7 +20,7 @@
 //	                                   │ equal: nothing to write
 //	                                   │ terminal but something may run: phase held back
 //	                                   v
-//	                     PATCH pods/status (UID in the patch) ── reply ──> entry
+//	                     PATCH pods/status (UID, version in it) ── reply ──> entry
 //	                                   │ deletionTimestamp, Reclaimed, nothing runs,
 //	                                   v the API shows a terminal phase
 //	                     DELETE pod (grace 0, UID precondition), once
@@ -39,9 +39,11 @@
 //     DisruptionTarget is shared: it goes out with the terminal phase.
 //   - A terminated container comes back only if its restart policy says so.
 //   - A terminal phase waits until Safety says that no container can run, never
-//     changes again, and takes Ready and ContainersReady with it. Such a patch
-//     also carries the resourceVersion, so that it cannot overwrite a terminal
-//     phase that it did not know of.
+//     changes again, and takes Ready and ContainersReady with it.
+//   - A patch carries the resourceVersion: it cannot overwrite a terminal phase
+//     that it did not know of, and it cannot meet a delete by force half done,
+//     which would make the API server delete the successor. A pod that is known
+//     to be there is not written at all.
 //   - A pod is deleted only after the API shows its terminal phase, and only
 //     once: a finalizer may keep it for long after.
 //   - A name that holds another UID means that our pod is gone: its status is

@@ -349,6 +349,9 @@ func TestDeletable(t *testing.T) {
 		{"without a grace", pod(func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = nil }), ready, true},
 		{"with a finalizer", pod(finalized), ready, true},
 		{"grace 0, left over by a failed delete", pod(func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = new(int64) }), ready, true},
+		{"grace 0, left over, phase not terminal", pod(func(p *corev1.Pod) {
+			p.DeletionGracePeriodSeconds, p.Status.Phase = new(int64), corev1.PodRunning
+		}), ready, true},
 		{"not being deleted", pod(func(p *corev1.Pod) { p.DeletionTimestamp = nil }), ready, false},
 		{"phase not terminal", pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), ready, false},
 		{"not reclaimed", pod(nil), job{}, false},

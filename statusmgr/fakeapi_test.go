@@ -38,8 +38,11 @@ type fakeAPI struct {
 	// before fails a call before it has an effect, after when it had it.
 	before, after func(c call) error
 	delay         time.Duration
-	watch         func(*corev1.Pod)             // called with the lock held
-	ended         map[types.UID]corev1.PodPhase // for watch
+	watch         func(*corev1.Pod) // called with the lock held
+	// meanwhile comes between the server's look at a condemned pod that is
+	// updated and its delete of the name, with the lock held.
+	meanwhile func()
+	ended     map[types.UID]corev1.PodPhase // for watch
 }
 
 type call struct {
@@ -201,6 +204,11 @@ func (f *fakeAPI) Patch(ctx context.Context, name string, kind types.PatchType, 
 		if err != nil {
 			return err
 		}
+		if condemned(held) {
+			f.finishDelete(name)
+			out = next
+			return nil
+		}
 		if before, _ := json.Marshal(held); string(before) == mustJSON(next) {
 			out = held.DeepCopy() // a patch that changes nothing writes nothing
 			return nil
@@ -209,6 +217,16 @@ func (f *fakeAPI) Patch(ctx context.Context, name string, kind types.PatchType, 
 		return nil
 	})
 	return out, err
+}
+
+// finishDelete is what the server does with an update of a pod that only its
+// delete is left of: it deletes the name, whatever holds it by then (Update and
+// deleteWithoutFinalizers in apiserver's registry/store.go).
+func (f *fakeAPI) finishDelete(name string) {
+	if f.meanwhile != nil {
+		f.meanwhile()
+	}
+	delete(f.pods, name)
 }
 
 // applyPatch does it as the server does: only status and never the metadata.

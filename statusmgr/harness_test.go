@@ -148,3 +148,9 @@ func deleting(pod *corev1.Pod) {
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &now, &grace
 	pod.Generation++
 }
+
+// forced marks a pod as the first half of a delete with grace 0 does.
+func forced(pod *corev1.Pod) {
+	deleting(pod)
+	pod.DeletionGracePeriodSeconds = new(int64)
+}

@@ -22,8 +22,8 @@ const (
 
 // ours are the conditions that nobody else writes: one that the wanted status
 // lacks is removed from the API. The kubelet's list (pkg/kubelet/types/
-// pod_status.go) has PodScheduled too; here the scheduler's word stands unless
-// the engine gives one.
+// pod_status.go) has PodScheduled too; here the scheduler's word stands where
+// the engine gives none, as for a pod that it refuses.
 var ours = []corev1.PodConditionType{
 	corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodReadyToStartContainers,
 	corev1.PodResizePending, corev1.PodResizeInProgress, corev1.AllContainersRestarting,
@@ -139,9 +139,10 @@ func sameStatus(api *corev1.Pod, s *corev1.PodStatus) bool {
 
 // statusPatch is the strategic merge patch of the status that turns what api
 // holds into s; nil when there is nothing to change. It carries the UID, so that
-// the API refuses it for a successor of the same name. When it makes the phase
-// terminal it also carries the resourceVersion: what cannot be undone is only
-// done to the object that was looked at.
+// the API refuses it for a successor of the same name, and the resourceVersion,
+// so that only the object that was looked at is changed: a phase that somebody
+// else made terminal stays, and a pod that is being deleted by force meanwhile is
+// left alone (see condemned). The kubelet sends the UID alone.
 func statusPatch(api *corev1.Pod, s *corev1.PodStatus) ([]byte, error) {
 	from, err := json.Marshal(corev1.Pod{Status: api.Status})
 	if err != nil {
@@ -165,10 +166,7 @@ func statusPatch(api *corev1.Pod, s *corev1.PodStatus) ([]byte, error) {
 	if len(patch.Status) == 0 {
 		return nil, nil
 	}
-	patch.Metadata.UID = api.UID
-	if terminal(s.Phase) && !terminal(api.Status.Phase) {
-		patch.Metadata.ResourceVersion = api.ResourceVersion
-	}
+	patch.Metadata = patchMeta{UID: api.UID, ResourceVersion: api.ResourceVersion}
 	return json.Marshal(patch)
 }
 

@@ -209,7 +209,7 @@ func TestRealPatchAndEqualStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := realStatus(running)
-	r.SetStatus(pod, s) // the object from before the gate
+	r.SetStatus(pod, s) // the object from before the gate: refused, read again, written
 	r.idle()
 	got := r.get("patch")
 	if got.Status.Phase != corev1.PodRunning || got.Status.PodIP != "10.0.0.1" || got.Status.ObservedGeneration != got.Generation {
@@ -223,7 +223,7 @@ func TestRealPatchAndEqualStatus(t *testing.T) {
 	if c := findCondition(got.Status.Conditions, corev1.PodReady); c != nil && c.ObservedGeneration != got.Generation {
 		t.Errorf("condition observes generation %d of %d", c.ObservedGeneration, got.Generation)
 	}
-	r.expect(1, 0, 0)
+	r.expect(2, 0, 1)
 
 	r.Observe(got)
 	r.SetStatus(got, s)
@@ -233,7 +233,7 @@ func TestRealPatchAndEqualStatus(t *testing.T) {
 	second.Observe(got)
 	second.SetStatus(got, s)
 	second.idle()
-	r.expect(1, 0, 0)
+	r.expect(2, 0, 1)
 	second.expect(0, 0, 0)
 	if v := r.get("patch").ResourceVersion; v != got.ResourceVersion {
 		t.Errorf("resourceVersion went from %s to %s", got.ResourceVersion, v)

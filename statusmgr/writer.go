@@ -31,6 +31,9 @@ const (
 	// holdRecheck is a safety net. What was held back is looked at again as soon
 	// as the engine sets a status or reclaims the pod.
 	holdRecheck = 10 * time.Second
+	// condemnedGrace is how long the API server may take to finish a delete with
+	// grace 0 itself.
+	condemnedGrace = 5 * time.Second
 )
 
 // job is one pod at the time a writer took it.
@@ -62,10 +65,10 @@ type outcome struct {
 func (m *Manager) sync(ctx context.Context, j job) outcome {
 	out := outcome{api: j.api}
 	mayRun := true
-	if terminal(j.api.Status.Phase) || (j.want != nil && terminal(j.want.Phase)) {
+	if terminal(j.api.Status.Phase) || (j.want != nil && terminal(j.want.Phase)) || condemned(j.api) {
 		mayRun = m.safety.CouldHaveRunningContainers(j.uid)
 	}
-	if j.want != nil {
+	if j.want != nil && !condemned(j.api) {
 		m.write(ctx, j, mayRun, &out)
 	}
 	if out.err != nil || out.gone || out.refused != nil {
@@ -73,7 +76,7 @@ func (m *Manager) sync(ctx context.Context, j job) outcome {
 	}
 	switch {
 	case !deletable(out.api, j):
-	case mayRun:
+	case mayRun, condemned(out.api) && time.Since(out.api.DeletionTimestamp.Time) < condemnedGrace:
 		out.heldBack = true
 	case m.current(j):
 		m.delete(ctx, j, &out)
@@ -118,12 +121,25 @@ func (m *Manager) write(ctx context.Context, j job, mayRun bool, out *outcome) {
 	}
 }
 
+// condemned reports whether the API server is about to remove the pod: a delete
+// with grace 0 first writes the deletionTimestamp, then removes the object. It
+// takes an update between the two for the last one and removes the object itself,
+// by name and without a precondition, and so a successor that was made meanwhile
+// (ShouldDeleteDuringUpdate and deleteWithoutFinalizers in apiserver's
+// pkg/registry/generic/registry/store.go, Kubernetes 1.36; a PUT has the UID as
+// its precondition, a PATCH has none). Nobody is left to read the status anyway.
+func condemned(api *corev1.Pod) bool {
+	grace := api.DeletionGracePeriodSeconds
+	return api.DeletionTimestamp != nil && len(api.Finalizers) == 0 && (grace == nil || *grace == 0)
+}
+
 // deletable reports whether only the containers' end stands between the pod and
 // its delete: the API shows it terminal (canBeDeleted in the kubelet's
-// status_manager.go) and the engine has reclaimed it. A pod whose grace is 0 and
-// that a finalizer keeps needs no delete: the API removes it with the finalizer.
+// status_manager.go), or an API server that ended halfway left it condemned, and
+// the engine has reclaimed it. A pod whose grace is 0 and that a finalizer keeps
+// needs no delete: the API removes it with the finalizer.
 func deletable(api *corev1.Pod, j job) bool {
-	if api.DeletionTimestamp == nil || !terminal(api.Status.Phase) || !j.reclaimed || j.deleted {
+	if api.DeletionTimestamp == nil || !j.reclaimed || j.deleted || !terminal(api.Status.Phase) && !condemned(api) {
 		return false
 	}
 	grace := api.DeletionGracePeriodSeconds
