@@ -63,6 +63,9 @@ type ContainerSpec struct {
 	Hash string
 	// ImageID is what Images returned for the image; empty without Images.
 	ImageID string
+	// Credentials log in to the image's registry, to be tried in turn. Backends
+	// that lend Images ignore them. Never logged.
+	Credentials []Credential
 }
 
 // VolumeSpec is one volume of a pod, ready to be made.

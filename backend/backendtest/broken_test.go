@@ -2,6 +2,7 @@ package backendtest_test
 
 import (
 	"context"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,11 +26,13 @@ import (
 // brokenEnv chooses the broken backend in the process that is to fail.
 const brokenEnv = "BACKENDTEST_BROKEN"
 
-var broken = map[string]struct {
+type brokenBackend struct {
 	check   string
 	podUnit bool
 	breakIt func(backend.Backend) backend.Backend
-}{
+}
+
+var broken = map[string]brokenBackend{
 	"launch makes another each time": {"launch/twice_makes_one", false, func(b backend.Backend) backend.Backend {
 		b.Pods = &twins{Pods: b.Pods}
 		return b
@@ -102,7 +105,9 @@ func TestBrokenBackendsFail(t *testing.T) {
 		runBroken(t, name)
 		return
 	}
-	for name, b := range broken {
+	all := maps.Clone(broken)
+	maps.Copy(all, brokenAccess)
+	for name, b := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -120,6 +125,9 @@ func TestBrokenBackendsFail(t *testing.T) {
 
 func runBroken(t *testing.T, name string) {
 	b, ok := broken[name]
+	if !ok {
+		b, ok = brokenAccess[name]
+	}
 	if !ok {
 		t.Fatalf("no broken backend %q", name)
 	}

@@ -28,10 +28,16 @@ const (
 	imageStore
 	logStream
 	hints
+	severalApps
+	fileStore
+	commands
+	dialling
 )
 
-func (n needs) missing(b backend.Backend) string {
+func (n needs) missing(b backend.Backend, f Factory) string {
 	switch {
+	case n&severalApps != 0 && f.MaxApps == 1:
+		return "MaxApps is 1"
 	case n&containerUnit != 0 && b.Containers == nil:
 		return "Containers is nil: the pod is the unit of restart"
 	case n&podUnit != 0 && b.Containers != nil:
@@ -42,6 +48,18 @@ func (n needs) missing(b backend.Backend) string {
 		return "Logs is nil"
 	case n&hints != 0 && b.Events == nil:
 		return "Events is nil"
+	}
+	return n.missingAccess(b)
+}
+
+func (n needs) missingAccess(b backend.Backend) string {
+	switch {
+	case n&fileStore != 0 && b.Files == nil:
+		return "Files is nil: contents travel in the launch"
+	case n&commands != 0 && b.Exec == nil:
+		return "Exec is nil"
+	case n&dialling != 0 && b.Dial == nil:
+		return "Dial is nil"
 	}
 	return ""
 }
@@ -66,13 +84,18 @@ var checks = []check{
 	{"start/needs a launched pod", containerUnit, startUnknown},
 	{"start/next attempt after an exit", containerUnit, startNextAttempt},
 
+	{"start/an ephemeral container", containerUnit, startEphemeral},
+
 	{"exit/codes", 0, exitCodes},
 	{"exit/times are in order", 0, exitTimes},
-	{"exit/of one container leaves the others", 0, exitOfOne},
+	{"exit/of one container leaves the others", severalApps, exitOfOne},
 	{"exit/of all containers ends the attempt", podUnit, exitOfAll},
+	{"exit/termination message of its file", 0, messageOfFile},
+	{"exit/termination message of its log", 0, messageOfLog},
 
 	{"init/runs in order before the rest", podUnit, initOrder},
 	{"init/failure ends the attempt", podUnit, initFailure},
+	{"init/a sidecar ends after the rest", podUnit, initSidecar},
 
 	{"stop/TERM ends it within the grace", 0, stopTerm},
 	{"stop/KILL ends it after the grace", 0, stopKill},
@@ -82,14 +105,34 @@ var checks = []check{
 	{"stop/what is not there is NotFound", 0, stopUnknown},
 	{"stop/ends the attempt and keeps the facts", 0, stopEndsAttempt},
 	{"stop/lost reply then replay", 0, stopLostReply},
-	{"stop/of one container leaves the others", containerUnit, stopContainer},
+	{"stop/of one container leaves the others", containerUnit | severalApps, stopContainer},
 
 	{"remove/until NotFound", 0, removeUntilNotFound},
 	{"remove/kills what runs", 0, removeRunning},
 	{"remove/what is not there is NotFound", 0, removeUnknown},
 	{"remove/lost reply then replay", 0, removeLostReply},
-	{"remove/one dead container", containerUnit, removeContainer},
+	{"remove/one dead container", containerUnit | severalApps, removeContainer},
 	{"remove/leaves other pods alone", 0, removeLeavesOthers},
+
+	{"files/Volumes lists what is placed", fileStore, filesVolumes},
+	{"files/placing twice changes nothing", fileStore, filesTwice},
+	{"files/lost reply then replay", fileStore, filesLostReply},
+	{"files/survive a restart of the engine", fileStore, filesAfterReopen},
+	{"files/cleared until NotFound", fileStore, filesClear},
+	{"files/a swap is seen whole", fileStore | commands, swapSeenWhole},
+	{"files/an emptyDir is shared", fileStore | containerUnit | logStream | severalApps, emptyDirShared},
+	{"files/contents are what containers read", logStream, volumesAreRead},
+
+	{"exec/exit codes and output", commands, execOutput},
+	{"exec/input", commands, execStdin},
+	{"exec/several at once", commands, execConcurrently},
+	{"exec/what does not run is NotFound", commands, execNotRunning},
+	{"exec/what cannot be started is Invalid", commands, execInvalid},
+	{"exec/ends with its context", commands, execContext},
+
+	{"dial/connects to what listens", dialling, dialConnects},
+	{"dial/refused where nobody listens", dialling, dialRefused},
+	{"dial/ended context", dialling, dialContext},
 
 	{"image/find and pull", imageStore, imageFindAndPull},
 	{"image/missing from the registry", 0, imageMissing},

@@ -6,7 +6,8 @@
 // own; it looks at which fields of the backend are nil and checks what is left,
 // so that the same suite serves containers on a host and whole tasks. A check
 // that a remote cannot pass by its nature is named in Factory.Skip with the
-// reason, and shows as skipped.
+// reason, and shows as skipped; so does one whose pod Check refuses, and one
+// about several app containers where Factory.MaxApps is 1.
 //
 // The suite knows nothing of how a remote is made. It works in real time on real
 // remotes and in virtual time: Factory.Around puts each check into a

@@ -1,18 +1,26 @@
 package backendtest
 
 import (
+	"fmt"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
 )
 
 func exitCodes(s *suite) {
-	f := s.awaitExited(s.run(s.pod(succeed, fail, exitWith(3)), 0))
-	for name, want := range map[string]int32{"c0": 0, "c1": 1, "c2": 3} {
-		c := s.facts(f, name, 0)
-		if c.NeverRan() || c.ExitCode != want || c.OOM {
-			s.Errorf("%s: %+v, want exit code %d", name, c, want)
+	programs, codes := []program{succeed, fail, exitWith(3)}, []int32{0, 1, 3}
+	for len(programs) > 0 {
+		some := s.upTo(programs...)
+		f := s.awaitExited(s.run(s.pod(some...), 0))
+		for i := range some {
+			c := s.facts(f, fmt.Sprint("c", i), 0)
+			if c.NeverRan() || c.ExitCode != codes[i] || c.OOM {
+				s.Errorf("%s: %+v, want exit code %d", c.Name, c, codes[i])
+			}
 		}
+		programs, codes = programs[len(some):], codes[len(some):]
 	}
 }
 
@@ -59,11 +67,11 @@ func exitOfOne(s *suite) {
 }
 
 func exitOfAll(s *suite) {
-	f := s.awaitDead(s.run(s.pod(succeed, exitAfter(1, 6)), 0))
+	f := s.awaitDead(s.run(s.pod(s.upTo(exitAfter(1, 6), succeed)...), 0))
 	if !allAppsIn(f, backend.Exited) {
 		s.Errorf("not live, but a container has not exited: %+v", f)
 	}
-	if c := s.facts(f, "c1", 0); c.ExitCode != 6 {
+	if c := s.facts(f, "c0", 0); c.ExitCode != 6 {
 		s.Errorf("exit code %d, want 6", c.ExitCode)
 	}
 }
@@ -92,6 +100,61 @@ func initFailure(s *suite) {
 	for _, name := range []string{"i1", "c0"} {
 		if c := s.facts(f, name, 0); !c.StartedAt.IsZero() {
 			s.Errorf("%s ran after the failure of i0: %+v", name, c)
+		}
+	}
+}
+
+// initSidecar: an init container that is always restarted is not waited for, and
+// ends when all app containers have.
+func initSidecar(s *suite) {
+	pod := s.withInit(s.pod(exitAfter(2, 0)), untilTerm, succeed)
+	pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	if s.refused(pod) {
+		return
+	}
+	f := s.awaitDead(s.run(pod, 0))
+	side, init, app := s.facts(f, "i0", 0), s.facts(f, "i1", 0), s.facts(f, "c0", 0)
+	s.wantOrder(map[string]time.Time{
+		"start of i0": side.StartedAt.Add(-s.f.Slack), "end of i1": init.FinishedAt,
+		"end of c0": app.FinishedAt, "end of i0": side.FinishedAt.Add(s.f.Slack),
+	}, "start of i0", "end of i1", "end of c0", "end of i0")
+	if side.StartedAt.IsZero() || side.FinishedAt.IsZero() || app.StartedAt.IsZero() {
+		s.Errorf("sidecar %+v, app %+v", side, app)
+	}
+}
+
+// message runs a script to its end and returns its termination message.
+func (s *suite) message(policy corev1.TerminationMessagePolicy, script string) (string, bool) {
+	s.Helper()
+	pod := s.pod(program{"sh", "-c", script})
+	c := &pod.Spec.Containers[0]
+	c.TerminationMessagePath, c.TerminationMessagePolicy = corev1.TerminationMessagePathDefault, policy
+	if s.refused(pod) {
+		return "", false
+	}
+	return s.facts(s.awaitExited(s.run(pod, 0)), "c0", 0).Message, true
+}
+
+func messageOfFile(s *suite) {
+	for script, want := range map[string]string{
+		"echo log; echo -n bye > /dev/termination-log; exit 1": "bye",
+		"echo -n done > /dev/termination-log; exit 0":          "done",
+		"echo log; exit 1": "",
+	} {
+		if got, ok := s.message(corev1.TerminationMessageReadFile, script); ok && got != want {
+			s.Errorf("%q: message %q, want %q", script, got, want)
+		}
+	}
+}
+
+func messageOfLog(s *suite) {
+	for script, want := range map[string]string{
+		"echo one; echo two; exit 1":                            "one\ntwo\n",
+		"echo log; exit 0":                                      "",
+		"echo log; echo -n file > /dev/termination-log; exit 1": "file",
+	} {
+		if got, ok := s.message(corev1.TerminationMessageFallbackToLogsOnError, script); ok && got != want {
+			s.Errorf("%q: message %q, want %q", script, got, want)
 		}
 	}
 }

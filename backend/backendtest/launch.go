@@ -43,15 +43,15 @@ func (s *suite) wantContainerIdentity(c backend.ContainerFacts, attempt int) {
 }
 
 func launchIdentity(s *suite) {
-	pod := s.pod(untilTerm, untilTerm)
+	pod := s.pod(s.upTo(untilTerm, untilTerm)...)
 	ref := s.run(pod, 0)
 	f := s.only(pod.UID)
 	s.wantIdentity(f, pod, 0)
 	if !f.Live {
 		s.Error("not live right after its launch")
 	}
-	for _, name := range []string{"c0", "c1"} {
-		s.wantContainerIdentity(s.facts(f, name, 0), 0)
+	for _, c := range pod.Spec.Containers {
+		s.wantContainerIdentity(s.facts(f, c.Name, 0), 0)
 	}
 	s.awaitRunning(ref)
 	s.wantIdentity(s.only(pod.UID), pod, 0)

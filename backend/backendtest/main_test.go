@@ -33,6 +33,34 @@ func TestRunIsRun(t *testing.T) {
 	}
 }
 
+// TestMaxApps passes the suite with a remote that takes one app container a pod.
+func TestMaxApps(t *testing.T) {
+	for name, podUnit := range map[string]bool{"pod": true, "containers": false} {
+		t.Run(name, func(t *testing.T) {
+			backendtest.Run(t, backendtest.Factory{
+				New: func(*testing.T) func() backend.Backend {
+					b := sim.New(sim.Config{PodUnit: podUnit}).Backend()
+					b.Pods = single{b.Pods}
+					return func() backend.Backend { return b }
+				},
+				Around: synctest.Test,
+				Image:  "busybox", MissingImage: "missing",
+				MaxApps: 1,
+			})
+		})
+	}
+}
+
+// single refuses pods of several app containers.
+type single struct{ backend.Pods }
+
+func (p single) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+	if len(spec.Pod.Spec.Containers) > 1 {
+		return backend.Errorf(backend.ErrUnsupported, "one app container is all there can be")
+	}
+	return p.Pods.Launch(ctx, spec)
+}
+
 func whileRunning(b backend.Backend, running *atomic.Int64) backend.Backend {
 	var up atomic.Bool
 	b = fault.Wrap(b, &fault.Script{Decide: func(fault.Call) (f fault.Fault) {

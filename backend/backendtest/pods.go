@@ -34,6 +34,14 @@ func exitAfter(seconds int, code int32) program {
 // settle is what a shell needs after its start until its traps are set.
 const settle = 300 * time.Millisecond
 
+// upTo returns as many programs as a pod may have app containers.
+func (s *suite) upTo(programs ...program) []program {
+	if s.f.MaxApps > 0 && len(programs) > s.f.MaxApps {
+		return programs[:s.f.MaxApps]
+	}
+	return programs
+}
+
 // pod makes a pod of the check's own with app containers "c0", "c1", ….
 func (s *suite) pod(programs ...program) *corev1.Pod {
 	n := serial.Add(1)
@@ -98,7 +106,20 @@ func (s *suite) note(uid types.UID) {
 // returns its name.
 func (s *suite) run(pod *corev1.Pod, attempt int) backend.Ref {
 	s.Helper()
+	return s.runWith(pod, attempt)
+}
+
+// runWith is run for a pod with volumes, however they come there.
+func (s *suite) runWith(pod *corev1.Pod, attempt int, volumes ...backend.VolumeSpec) backend.Ref {
+	s.Helper()
 	spec := s.launchSpec(pod, attempt)
+	if s.Files == nil {
+		spec.Volumes = volumes
+	} else {
+		for _, v := range volumes {
+			s.must(s.Files.Place(s.Context(), v))
+		}
+	}
 	s.must(s.Pods.Launch(s.Context(), spec))
 	if s.Containers != nil {
 		for _, c := range pod.Spec.Containers {

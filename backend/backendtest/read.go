@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
@@ -19,13 +20,21 @@ func sameFacts(a, b []backend.PodFacts) error {
 	return nil
 }
 
-func inspectEqualsList(s *suite) {
-	pod := s.pod(exitWith(3), untilTerm)
-	ref := s.run(pod, 0)
-	s.await(ref, "c0 exited and c1 runs", func(f backend.PodFacts) bool {
-		return len(f.Containers) == 2 && f.Containers[0].State() != f.Containers[1].State() &&
-			allStarted(f)
+// mixed is a pod whose first container runs while the second, where there may be
+// one, has exited.
+func (s *suite) mixed() *corev1.Pod {
+	s.Helper()
+	pod := s.pod(s.upTo(untilTerm, exitWith(3))...)
+	s.await(s.run(pod, 0), "c0 runs and c1 exited", func(f backend.PodFacts) bool {
+		return len(f.Containers) == len(pod.Spec.Containers) && allStarted(f) &&
+			f.Containers[0].State() == backend.Running &&
+			(len(f.Containers) < 2 || f.Containers[1].State() == backend.Exited)
 	})
+	return pod
+}
+
+func inspectEqualsList(s *suite) {
+	pod := s.mixed()
 	s.eventually("Inspect says what List says", func() error {
 		return sameFacts(s.listed(pod.UID), s.inspect(pod.UID))
 	})
@@ -57,12 +66,7 @@ func inspectSeveral(s *suite) {
 }
 
 func factsAfterReopen(s *suite) {
-	pod := s.pod(exitWith(3), untilTerm)
-	ref := s.run(pod, 0)
-	s.await(ref, "c0 exited and c1 runs", func(f backend.PodFacts) bool {
-		return len(f.Containers) == 2 && f.Containers[0].State() != f.Containers[1].State() &&
-			allStarted(f)
-	})
+	pod := s.mixed()
 	var before []backend.PodFacts
 	s.eventually("the facts are at rest", func() error {
 		before = s.listed(pod.UID)

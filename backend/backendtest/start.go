@@ -1,6 +1,7 @@
 package backendtest
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/burstlet/burstlet/backend"
@@ -44,6 +45,34 @@ func startLostReply(s *suite) {
 	s.must(s.Containers.Start(s.Context(), ref, spec))
 	if f := s.only(ref.UID); len(f.Containers) != 1 {
 		s.Errorf("the replay made a second container: %+v", f.Containers)
+	}
+}
+
+// startEphemeral starts a container that the pod's spec did not name.
+func startEphemeral(s *suite) {
+	pod := s.pod(untilTerm)
+	ref := s.run(pod, 0)
+	s.awaitRunning(ref)
+	debugger := s.container("c-debug", untilTerm)
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{
+		EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: debugger.Name, Image: debugger.Image, Command: debugger.Command},
+		TargetContainerName:      "c0",
+	}}
+	spec := s.containerSpec(pod, debugger, false, 0)
+	spec.Target = "c0"
+	s.start(ref, spec)
+	s.start(ref, spec)
+	f := s.awaitRunning(ref)
+	if len(f.Containers) != 2 {
+		s.Errorf("%d containers, want c0 and the ephemeral one: %+v", len(f.Containers), f.Containers)
+	}
+	s.wantContainerIdentity(s.facts(f, debugger.Name, 0), 0)
+	s.must(s.Containers.Stop(s.Context(), s.facts(f, debugger.Name, 0).Ref(ref), 0))
+	f = s.await(ref, "the ephemeral container ended", func(f backend.PodFacts) bool {
+		return s.facts(f, debugger.Name, 0).State() == backend.Exited
+	})
+	if c := s.facts(f, "c0", 0); c.State() != backend.Running {
+		s.Errorf("c0 ended with it: %+v", c)
 	}
 }
 

@@ -105,13 +105,15 @@ func stopUnknown(s *suite) {
 }
 
 func stopEndsAttempt(s *suite) {
-	ref := s.runWithGrace(longGrace, untilTerm, untilTerm)
+	programs := s.upTo(untilTerm, untilTerm)
+	ref := s.runWithGrace(longGrace, programs...)
 	s.must(s.Pods.Stop(s.Context(), ref, longGrace))
 	s.awaitExited(ref)
 	s.stopUntilDead(ref)
 	f := s.only(ref.UID)
-	s.wantExit(f, "c0", 143)
-	s.wantExit(f, "c1", 143)
+	for i := range programs {
+		s.wantExit(f, fmt.Sprint("c", i), 143)
+	}
 	s.wantClass("stop what has ended", s.Pods.Stop(s.Context(), ref, 0), backend.ErrNotFound)
 }
 

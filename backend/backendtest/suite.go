@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
@@ -26,9 +27,12 @@ type Factory struct {
 	Around func(t *testing.T, check func(t *testing.T))
 	// Parallel runs the checks in parallel, to save real time.
 	Parallel bool
-	// Image can be pulled and has busybox's sh, sleep, echo, true and false;
-	// MissingImage is a valid name that no registry has.
+	// Image can be pulled and has busybox's sh, sleep, echo, true, false, cat, test,
+	// ls and httpd, and an empty file system that can be written. MissingImage is a valid name that no registry has.
 	Image, MissingImage string
+	// MaxApps is how many app containers a pod may have: 1, or 0 for any number.
+	// Checks then do with one, or are skipped where they are about several.
+	MaxApps int
 	// Eventually bounds how long the remote may take for one step: a launch, an
 	// exit to be seen, a removal. At most 20 s; zero is 10 s. Poll is how often
 	// the suite looks; zero is a fiftieth of Eventually.
@@ -100,11 +104,11 @@ func runCheck(t *testing.T, f Factory, c check) (skipped string) {
 	s.connect()
 	defer func() { s.disconnect() }() // that of the latest connect
 	defer s.cleanUp()
-	if why := c.needs.missing(s.Backend); why != "" {
+	if why := c.needs.missing(s.Backend, f); why != "" {
 		return why
 	}
 	c.run(s)
-	return ""
+	return s.skipped
 }
 
 // suite is one check under way.
@@ -115,6 +119,8 @@ type suite struct {
 	open       func() backend.Backend
 	disconnect func()
 	made       []types.UID
+	// skipped says why the check was of no use.
+	skipped string
 }
 
 // serial keeps pod names apart where checks share a remote.
@@ -211,6 +217,14 @@ func (s *suite) wantClass(what string, err, class error) {
 	}
 }
 
+// refused is true, and the check skipped, when Check refuses the pod.
+func (s *suite) refused(pod *corev1.Pod) bool {
+	for _, r := range s.Check.Check(pod) {
+		s.skipped = fmt.Sprintf("Check refuses %s: %s", r.Field, r.Why)
+	}
+	return s.skipped != ""
+}
+
 // cleanUp removes the pods that the check made, so that remotes can be shared.
 func (s *suite) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), 3*s.f.Eventually)
@@ -223,7 +237,7 @@ func (s *suite) cleanUp() {
 	}
 }
 
-// removeAll is nil when no attempt of the pod is left.
+// removeAll is nil when no attempt and no volume of the pod is left.
 func (s *suite) removeAll(ctx context.Context, uid types.UID) error {
 	facts, err := s.Pods.Inspect(ctx, []types.UID{uid})
 	if err != nil {
@@ -238,6 +252,9 @@ func (s *suite) removeAll(ctx context.Context, uid types.UID) error {
 	}
 	if len(left) > 0 {
 		return fmt.Errorf("not removed yet: %s", strings.Join(left, ", "))
+	}
+	if s.Files != nil {
+		return s.clear(ctx, backend.Ref{UID: uid})
 	}
 	return nil
 }

@@ -12,19 +12,12 @@ import (
 
 func TestContract(t *testing.T) {
 	const grace = "the grace of a task stands in its definition: nothing can shorten it"
-	const several = "a pod of several app containers is refused"
 	skip := map[string]string{
 		"stop/grace 0 kills at once":             grace,
 		"stop/a shorter grace replaces a longer": grace,
 		"remove/kills what runs":                 grace,
 		"remove/leaves other pods alone":         grace,
-	}
-	for _, name := range []string{
-		"launch/shows identity at once", "read/Inspect says what List says", "read/facts survive a restart of the engine",
-		"exit/codes", "exit/of one container leaves the others", "exit/of all containers ends the attempt",
-		"stop/ends the attempt and keeps the facts",
-	} {
-		skip[name] = several
+		"exit/termination message of its file":   "a task has no file for a termination message",
 	}
 	backendtest.Run(t, backendtest.Factory{
 		New: func(t *testing.T) func() backend.Backend {
@@ -35,6 +28,7 @@ func TestContract(t *testing.T) {
 		},
 		Around: func(t *testing.T, check func(*testing.T)) { synctest.Test(t, check) },
 		Image:  "busybox:1", MissingImage: "registry.example/missing:1",
-		Skip: skip,
+		MaxApps: 1,
+		Skip:    skip,
 	})
 }

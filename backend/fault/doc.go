@@ -1,6 +1,6 @@
 // Package fault decorates a backend with failures: errors, delays, calls that
 // happen although their reply is lost, listings that are partial or stale, and
-// hints that are dropped or repeated.
+// hints that are dropped or repeated, and a clock that is off.
 //
 // A [Script] says what goes wrong. Rules given with [Script.Add] apply to the
 // next calls of a method and then are spent; a Decide function, asked about

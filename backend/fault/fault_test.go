@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,13 +35,14 @@ func wantClass(t *testing.T, err error, want string) {
 func TestNilStaysNil(t *testing.T) {
 	w := fault.Wrap(backend.Backend{Name: "none"}, &fault.Script{})
 	if w.Pods != nil || w.Containers != nil || w.Images != nil || w.Events != nil || w.Logs != nil ||
-		w.Node != nil || w.Check != nil || w.Run != nil || w.Name != "none" {
+		w.Files != nil || w.Exec != nil || w.Dial != nil || w.Node != nil || w.Check != nil || w.Run != nil || w.Name != "none" {
 		t.Errorf("fields appeared: %+v", w)
 	}
 }
 
 // TestEveryMethod shows for each method that an error keeps the call from being
-// made, that a lost reply is Unavailable, and that both are spent after a time.
+// made, that a lost reply is Unavailable, that a delay outlives the context, and
+// that all are spent after a time.
 func TestEveryMethod(t *testing.T) {
 	ref := backend.Ref{UID: "u"}
 	c := backend.ContainerRef{Pod: ref, Name: "c"}
@@ -56,6 +58,22 @@ func TestEveryMethod(t *testing.T) {
 		},
 		fault.ContainersStop:   func(b backend.Backend, ctx context.Context) error { return b.Containers.Stop(ctx, c, 0) },
 		fault.ContainersRemove: func(b backend.Backend, ctx context.Context) error { return b.Containers.Remove(ctx, c) },
+		fault.FilesPlace: func(b backend.Backend, ctx context.Context) error {
+			return b.Files.Place(ctx, backend.VolumeSpec{Pod: spec("u").Pod, Name: "v"})
+		},
+		fault.FilesClear:   func(b backend.Backend, ctx context.Context) error { return b.Files.Clear(ctx, ref) },
+		fault.FilesVolumes: func(b backend.Backend, ctx context.Context) error { _, err := b.Files.Volumes(ctx); return err },
+		fault.ExecExec: func(b backend.Backend, ctx context.Context) error {
+			_, err := b.Exec.Exec(ctx, c, backend.ExecSpec{Command: []string{"true"}})
+			return err
+		},
+		fault.DialDial: func(b backend.Backend, ctx context.Context) error {
+			conn, err := b.Dial.Dial(ctx, ref, "localhost:80")
+			if err == nil {
+				err = errors.Join(conn.Close())
+			}
+			return err
+		},
 		fault.ImagesFind: func(b backend.Backend, ctx context.Context) error {
 			_, err := b.Images.Find(ctx, "busybox")
 			return err
@@ -95,8 +113,18 @@ func TestEveryMethod(t *testing.T) {
 			if n := s.Calls(m); n != 4 {
 				t.Errorf("counted %d calls, want 4", n)
 			}
+			s.Add(m, 1, fault.Fault{Delay: time.Hour})
+			s.Add(m, 1, fault.Fault{ReplyDelay: time.Hour})
+			short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			for want := 2; want <= 3; want++ {
+				wantClass(t, call(b, short), "Unavailable")
+				if inner.calls != want {
+					t.Errorf("delayed before, then after: %d calls went through, want %d", inner.calls, want)
+				}
+			}
 			if inner.open != 0 {
-				t.Errorf("%d log streams were left open", inner.open)
+				t.Errorf("%d streams were left open", inner.open)
 			}
 		})
 	}
@@ -109,6 +137,7 @@ func (c *counter) backend() backend.Backend {
 	return backend.Backend{
 		Pods: countPods{c}, Containers: countContainers{c}, Images: countImages{c},
 		Events: countEvents{c}, Logs: countLogs{c}, Node: countNode{c},
+		Files: countFiles{c}, Exec: countExec{c}, Dial: countDial{c},
 	}
 }
 
@@ -121,8 +150,31 @@ type (
 	countEvents     struct{ c *counter }
 	countLogs       struct{ c *counter }
 	countNode       struct{ c *counter }
+	countFiles      struct{ c *counter }
+	countExec       struct{ c *counter }
+	countDial       struct{ c *counter }
 	countStream     struct{ c *counter }
+	countConn       struct {
+		net.Conn
+		c *counter
+	}
 )
+
+func (f countFiles) Place(context.Context, backend.VolumeSpec) error { return f.c.hit() }
+func (f countFiles) Clear(context.Context, backend.Ref) error        { return f.c.hit() }
+func (f countFiles) Volumes(context.Context) ([]backend.VolumeFacts, error) {
+	return nil, f.c.hit()
+}
+
+func (e countExec) Exec(context.Context, backend.ContainerRef, backend.ExecSpec) (int32, error) {
+	return 0, e.c.hit()
+}
+
+func (d countDial) Dial(context.Context, backend.Ref, string) (net.Conn, error) {
+	d.c.open++
+	return countConn{c: d.c}, d.c.hit()
+}
+func (s countConn) Close() error { s.c.open--; return nil }
 
 func (p countPods) Launch(context.Context, backend.LaunchSpec) error { return p.c.hit() }
 func (p countPods) Stop(context.Context, backend.Ref, time.Duration) error {

@@ -21,9 +21,14 @@ const (
 	ContainersStart  Method = "Containers.Start"
 	ContainersStop   Method = "Containers.Stop"
 	ContainersRemove Method = "Containers.Remove"
+	FilesPlace       Method = "Files.Place"
+	FilesClear       Method = "Files.Clear"
+	FilesVolumes     Method = "Files.Volumes"
 	ImagesFind       Method = "Images.Find"
 	ImagesPull       Method = "Images.Pull"
 	EventsRun        Method = "Events.Run"
+	ExecExec         Method = "Exec.Exec"
+	DialDial         Method = "Dial.Dial"
 	LogsOpen         Method = "Logs.Open"
 	NodeDescribe     Method = "Node.Describe"
 	Hint             Method = "Hint"
@@ -34,10 +39,11 @@ type Call struct {
 	Method Method
 	// N counts the calls of this method from 0.
 	N int
-	// UID is the pod where the call is about one; Container its container.
-	// Attempt is that of a Launch or a Start.
+	// UID is the pod where the call is about one; Container its container, Volume
+	// its volume. Attempt is that of a Launch or a Start.
 	UID       types.UID
 	Container string
+	Volume    string
 	Attempt   int
 }
 
@@ -53,11 +59,12 @@ type Fault struct {
 	// ReplyDelay passes after the call was made: what it read may be old by
 	// then. If the context ends meanwhile, the reply is lost.
 	ReplyDelay time.Duration
-	// Late loses the reply of a Launch or a Start at once, and makes the call only
-	// so long after: what was asked for appears when the caller has long gone on,
-	// or is another process. A call that was made again meanwhile, with success,
-	// is settled: its late twin finds the name taken and makes nothing.
-	// Script.Wait waits for late calls.
+	// Late loses the reply of a Launch, a Start, a Place or an Exec at once, and
+	// makes the call only so long after: what was asked for appears when the
+	// caller has long gone on, or is another process. A call that was made again
+	// meanwhile, with success, is settled: its late twin finds the name taken and
+	// makes nothing. A command has no name and runs once more. Script.Wait waits
+	// for late calls.
 	Late time.Duration
 	// Partial answers a listing with every second pod and ErrUnavailable. A
 	// listing that is cut short must never be believed.
@@ -78,12 +85,15 @@ type Script struct {
 	// never a fault. It may be called from several goroutines, one at a time,
 	// and must not call the Script. Set it before the first call.
 	Decide func(Call) Fault
+	// Skew is added to all times that listings give, as by a backend that measured
+	// the offset of its remote's clock wrong. Set it before the first call.
+	Skew time.Duration
 
 	late  sync.WaitGroup
 	mu    sync.Mutex
 	calls map[Method]int
 	rules map[Method][]rule
-	made  map[Call]int // successful Launches and Starts, N left out
+	made  map[Call]int // successful calls that make something, N left out
 }
 
 type rule struct {
@@ -125,7 +135,7 @@ func (s *Script) Calls(m Method) int {
 // Wait returns when no late call is on its way.
 func (s *Script) Wait() { s.late.Wait() }
 
-// count returns how often a Launch or Start succeeded, and adds to it.
+// count returns how often a Launch, Start or Place succeeded, and adds to it.
 func (s *Script) count(c Call, add int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

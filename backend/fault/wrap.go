@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,11 +18,20 @@ func Wrap(b backend.Backend, s *Script) backend.Backend {
 	if b.Containers != nil {
 		w.Containers = containers{b.Containers, s}
 	}
+	if b.Files != nil {
+		w.Files = &files{inner: b.Files, script: s}
+	}
 	if b.Images != nil {
 		w.Images = images{b.Images, s}
 	}
 	if b.Events != nil {
 		w.Events = events{b.Events, s}
+	}
+	if b.Exec != nil {
+		w.Exec = execs{b.Exec, s}
+	}
+	if b.Dial != nil {
+		w.Dial = dialer{b.Dial, s}
 	}
 	if b.Logs != nil {
 		w.Logs = logs{b.Logs, s}
@@ -53,10 +61,20 @@ func (s *Script) making(ctx context.Context, c Call, call func(context.Context) 
 		})
 	}
 	before := s.count(c, 0)
+	return s.later(ctx, f, c, func(ctx context.Context) {
+		if s.count(c, 0) == before {
+			_ = call(ctx) // nobody hears the reply
+		}
+	})
+}
+
+// later makes a call when its caller has gone on, and returns what the caller
+// gets.
+func (s *Script) later(ctx context.Context, f Fault, c Call, call func(context.Context)) error {
 	s.late.Go(func() {
 		ctx := context.WithoutCancel(ctx)
-		if pause(ctx, f.Late) == nil && s.count(c, 0) == before {
-			_ = call(ctx) // nobody hears the reply
+		if pause(ctx, f.Late) == nil {
+			call(ctx)
 		}
 	})
 	return backend.Errorf(backend.ErrUnavailable, "injected loss of the reply of %s, which is made late", c.Method)
@@ -144,29 +162,6 @@ func (w images) Pull(ctx context.Context, image string, creds []backend.Credenti
 		return "", err
 	}
 	return id, nil
-}
-
-type logs struct {
-	inner  backend.Logs
-	script *Script
-}
-
-func (w logs) Open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
-	c := Call{Method: LogsOpen, UID: ref.Pod.UID, Container: ref.Name}
-	var stream io.ReadCloser
-	err := w.script.do(ctx, c, func() (err error) {
-		stream, err = w.inner.Open(ctx, ref, opts)
-		return err
-	})
-	if err == nil {
-		return stream, nil
-	}
-	if stream != nil {
-		// The reply was lost: nobody will read the stream, so how it closes is
-		// of no interest beside err.
-		_ = stream.Close()
-	}
-	return nil, err
 }
 
 type node struct {

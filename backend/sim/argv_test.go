@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 func TestFromArgv(t *testing.T) {
@@ -36,7 +38,7 @@ func TestFromArgv(t *testing.T) {
 		{sh("exit"), Life{}},
 		{sh("false; exit"), Life{ExitCode: 1}},
 		{sh("exit 256"), forever},
-		{sh("exit $CODE"), forever},
+		{sh("exit $CODE"), Life{}},
 		{[]string{"/bin/ash", "-c", "sleep 3; exit 2"}, Life{RunFor: 3 * s, ExitCode: 2}},
 		{sh("sleep 3 && exit 2"), Life{RunFor: 3 * s, ExitCode: 2}},
 		{sh("sleep 1; sleep 2"), Life{RunFor: 3 * s}},
@@ -49,8 +51,8 @@ func TestFromArgv(t *testing.T) {
 		{sh("trap 'exit 143' TERM; sleep 3600 & wait"), forever},
 		{sh("trap '' INT; true"), forever},
 		{sh("echo hello; sleep 1; echo 'a  b'; exit 1"), Life{RunFor: s, ExitCode: 1}},
-		{sh("echo x > /tmp/f; exit 1"), forever},
-		{sh("true || exit 1"), forever},
+		{sh("echo x > /tmp/f; exit 1"), Life{ExitCode: 1}},
+		{sh("true || exit 1"), Life{}},
 		{sh("exit '"), forever},
 		{sh(""), Life{}},
 		{sh(" ; ;"), Life{}},
@@ -96,7 +98,8 @@ func FuzzParseScript(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, script string) {
-		p := readProgram(corev1.Container{Command: []string{"sh", "-c", script}})
+		c := corev1.Container{Command: []string{"sh", "-c", script}}
+		p := readProgram(&container{spec: backend.ContainerSpec{Container: c}}, nil, time.Time{})
 		if p.ExitCode < 0 || p.ExitCode > 255 || p.RunFor < -1 {
 			t.Errorf("%q: %+v", script, p.Life)
 		}

@@ -21,6 +21,12 @@ type attempt struct {
 	release string // address to give back when the attempt is gone
 	// containers are in the order of creation; in the pod unit, of the spec.
 	containers []*container
+	// volumes came with the launch; nil where Files lends them.
+	volumes map[string]*volume
+	// health says that its facts carry verdicts of health.
+	health bool
+	// grace is what the pod leaves its sidecars at its end.
+	grace time.Duration
 	// stop is the request to end the whole attempt.
 	stop stopRequest
 
@@ -36,6 +42,9 @@ type attempt struct {
 type container struct {
 	name, image, imageID, hash, id string
 	attempt                        int
+	// spec is what it was made from; mounts are its volumes.
+	spec   backend.ContainerSpec
+	mounts []mount
 	// init containers gate what follows; a sidecar is one that keeps running.
 	init, sidecar bool
 	program       program
@@ -67,6 +76,23 @@ func (s *stopRequest) lodge(now time.Time, grace time.Duration) {
 func (c *container) key(uid types.UID) ContainerKey { return ContainerKey{uid, c.name} }
 
 func (c *container) exited(now time.Time) bool { return reached(c.finished, now) }
+
+// runs is true while the container has a process.
+func (c *container) runs(a *attempt, now time.Time) bool {
+	return reached(c.started, now) && !c.exited(now) && !a.isGone(now)
+}
+
+// hostname is the pod's.
+func (c *container) hostname() string {
+	switch pod := c.spec.Pod; {
+	case pod == nil:
+		return ""
+	case pod.Spec.Hostname != "":
+		return pod.Spec.Hostname
+	default:
+		return pod.Name
+	}
+}
 
 func (a *attempt) live(now time.Time) bool {
 	return !reached(a.dead, now) && !a.isGone(now)
@@ -110,6 +136,10 @@ func (a *attempt) next(now time.Time) time.Time {
 	for _, c := range a.containers {
 		soonest(c.started)
 		soonest(c.finished)
+		if up, down := c.verdicts(); a.health && c.runs(a, now) {
+			soonest(up)
+			soonest(down)
+		}
 	}
 	return t
 }

@@ -21,6 +21,8 @@ const (
 	Started  Kind = "Started"  // a container was made, not found
 	Stopped  Kind = "Stopped"  // a stop was lodged
 	Removed  Kind = "Removed"  // a removal was accepted for the first time
+	Placed   Kind = "Placed"   // a volume was made, or its contents swapped
+	Cleared  Kind = "Cleared"  // all volumes of a pod were removed
 	Vanished Kind = "Vanished"
 )
 
@@ -34,10 +36,18 @@ type Event struct {
 	Attempt   int
 	// Grace is that of a stop.
 	Grace time.Duration
+	// Volume and Hash are those of a placement.
+	Volume, Hash string
 }
 
 // ContainerKey names a container of a pod across its attempts.
 type ContainerKey struct {
+	UID  types.UID
+	Name string
+}
+
+// VolumeKey names a volume of a pod.
+type VolumeKey struct {
 	UID  types.UID
 	Name string
 }
@@ -71,13 +81,18 @@ const maxViolations = 100
 
 // recorder is guarded by Remote.mu.
 type recorder struct {
-	keep    bool
-	history []Event
-	audit   Audit
+	keep       bool
+	history    []Event
+	placements map[VolumeKey][]*placement
+	audit      Audit
 }
 
 func newRecorder(keep bool) recorder {
-	return recorder{keep: keep, audit: Audit{Launches: map[types.UID]int{}, Starts: map[ContainerKey]int{}}}
+	return recorder{
+		keep:       keep,
+		placements: map[VolumeKey][]*placement{},
+		audit:      Audit{Launches: map[types.UID]int{}, Starts: map[ContainerKey]int{}},
+	}
 }
 
 // History returns all events in order; empty without Config.Record.
@@ -105,6 +120,16 @@ func (r *recorder) add(e Event) {
 	}
 }
 
+// placed records the contents of a volume.
+func (r *recorder) placed(v *volume, now time.Time) {
+	if !r.keep {
+		return
+	}
+	key := VolumeKey{v.ref.UID, v.name}
+	r.placements[key] = append(r.placements[key], v.now)
+	r.add(Event{At: now, Kind: Placed, Pod: v.ref, Volume: v.name, Hash: v.now.hash})
+}
+
 func (r *recorder) violation(v Violation) {
 	if len(r.audit.Violations) < maxViolations {
 		r.audit.Violations = append(r.audit.Violations, v)
@@ -126,6 +151,10 @@ func (r *recorder) launched(a *attempt, others []*attempt, now time.Time) {
 	r.audit.Launches[a.ref.UID]++
 	for _, c := range a.containers {
 		r.audit.Starts[c.key(a.ref.UID)]++
+	}
+	for name, v := range a.volumes {
+		key := VolumeKey{a.ref.UID, name}
+		r.placements[key] = append(r.placements[key], v.now)
 	}
 	r.add(Event{At: now, Kind: Launched, Pod: a.ref})
 }

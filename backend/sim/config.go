@@ -1,10 +1,14 @@
 package sim
 
 import (
+	"context"
+	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // Config says what kind of remote to simulate. The zero value lends containers
@@ -27,12 +31,25 @@ type Config struct {
 	Images []string
 	// Latency is how long things take.
 	Latency Latency
+	// Files lends Files in the pod unit too. Without it contents travel in
+	// LaunchSpec.Volumes there, as on ECS; the container unit always lends it.
+	Files bool
+	// Health has the remote probe containers by itself, in the pod unit: what it
+	// finds is in Life.
+	Health bool
 	// NoEvents leaves Events nil.
 	NoEvents bool
 	// Script says what a container does. attempt is the container's own in the
 	// container unit and the pod's in the pod unit. Nil reads the command line:
-	// FromArgv.
+	// FromArgv. What a container writes and where it listens is always read from
+	// its command line.
 	Script func(pod *corev1.Pod, container corev1.Container, attempt int) Life
+	// Exec says what a command in a container does; where it says false, or is
+	// nil, the command line is read as that of a container.
+	Exec func(Command) (Outcome, bool)
+	// Dial connects to addresses that are none of the remote's; nil: they are
+	// unreachable.
+	Dial func(ctx context.Context, pod backend.Ref, address string) (net.Conn, error)
 	// Record keeps a History of every change. It grows without bound: for
 	// tests.
 	Record bool
@@ -71,6 +88,9 @@ type Life struct {
 	IgnoreTerm bool
 	// StopTakes is how long it takes from TERM to its exit with 143.
 	StopTakes time.Duration
+	// HealthyAfter is when, after its start, Config.Health finds a container with
+	// a probe healthy, and UnhealthyAfter when not any more; 0 is never.
+	HealthyAfter, UnhealthyAfter time.Duration
 }
 
 // Exit codes of a container that a signal ended.

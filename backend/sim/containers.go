@@ -43,7 +43,10 @@ func (v containersView) start(ref backend.Ref, spec backend.ContainerSpec) (time
 	if _, ok := v.images[normalize(spec.Container.Image)]; !ok {
 		return time.Time{}, fmt.Errorf("image %q is not on the remote", spec.Container.Image)
 	}
-	c := v.newContainer(spec, spec.Attempt, now)
+	c, err := v.newContainer(a, spec, spec.Attempt, now)
+	if err != nil {
+		return time.Time{}, err
+	}
 	v.audit.started(a, c, v.pods[ref.UID], now)
 	a.containers = append(a.containers, c)
 	v.project(a, now)

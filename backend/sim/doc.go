@@ -10,13 +10,22 @@
 // carry a projection: the times, past and future, at which each part starts and
 // ends if nobody interferes (project.go). Reads show the part of it that is not
 // after now; Stop and Remove change what is still to come and project again.
-// Blocking calls and hints wait on timers of package time, and no goroutine is
-// ever started, so the same code runs under testing/synctest in virtual time
-// and for people in real time.
+// Blocking calls and hints wait on timers of package time, and a goroutine is
+// started only for a connection of Dial and for the input of a command, so the
+// same code runs under testing/synctest in virtual time and for people in real
+// time.
 //
-// How the files fit: config.go is what a remote is made with, argv.go reads a
-// Life from a command line, remote.go holds what exists, attempt.go and
-// project.go are one attempt of a pod and its future, facts.go what is shown of
-// it, pods.go, containers.go, images.go, events.go, logs.go and node.go lend
-// the fields of the contract, audit.go records what truly happened.
+// Programs run on paper: what a container writes to its log and to files, where
+// it listens and when it ends is worked out from its command line when it is
+// made, with the files that it sees then. Commands of Exec run in time, in the
+// same small language of busybox's shell.
+//
+// How the files fit: config.go is what a remote is made with; script.go parses
+// command lines, process.go and commands.go run them, argv.go on paper and
+// exec.go in time; volumes.go is what is placed and mounted, filesystem.go what a
+// container sees of it. remote.go holds what exists, attempt.go and project.go
+// are one attempt of a pod and its future, facts.go and message.go what is shown
+// of it. pods.go, containers.go, files.go, images.go, events.go, exec.go,
+// logs.go, dial.go and node.go lend the fields of the contract; audit.go records
+// what truly happened.
 package sim

@@ -42,6 +42,7 @@ func (a *attempt) facts(now time.Time) backend.PodFacts {
 	f.Containers = make([]backend.ContainerFacts, len(a.containers))
 	for i, c := range a.containers {
 		f.Containers[i] = c.facts(now)
+		f.Containers[i].Healthy = a.healthy(c, now)
 	}
 	return f
 }
@@ -56,8 +57,39 @@ func (c *container) facts(now time.Time) backend.ContainerFacts {
 	}
 	if c.exited(now) {
 		f.ExitCode, f.OOM, f.Reason, f.Message = c.exitCode, c.oom, c.reason, c.message
+		if f.Message == "" {
+			f.Message = c.terminationMessage(now)
+		}
 	}
 	return f
+}
+
+// healthy is the verdict of the remote's own health check of a container that
+// has a probe; nil before there is one.
+func (a *attempt) healthy(c *container, now time.Time) *bool {
+	if !a.health || !c.probed() || !c.runs(a, now) {
+		return nil
+	}
+	up, down := c.verdicts()
+	if !reached(up, now) {
+		return nil
+	}
+	return new(!reached(down, now))
+}
+
+func (c *container) probed() bool {
+	s := &c.spec.Container
+	return s.ReadinessProbe != nil || s.LivenessProbe != nil || s.StartupProbe != nil
+}
+
+// verdicts are when the health check begins to say yes, and then no; zero is
+// never.
+func (c *container) verdicts() (up, down time.Time) {
+	up = c.started.Add(c.program.HealthyAfter)
+	if c.program.UnhealthyAfter > 0 {
+		down = c.started.Add(c.program.UnhealthyAfter)
+	}
+	return up, down
 }
 
 // shown is a time as a remote would report it: unknown before it has come, and

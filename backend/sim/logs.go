@@ -136,13 +136,17 @@ func (l *logReader) written(now time.Time) (all []stamped, count int, upcoming t
 	if l.attempt.isGone(now) {
 		end = earliest(end, l.attempt.gone)
 	}
-	all = append(all, stamped{c.started, "simulated container " + c.name + ": no process runs"})
+	all = append(all, stamped{c.started, "simulated container " + c.name + ": no process runs\n"})
 	for _, line := range c.program.lines {
 		at := c.started.Add(line.at)
 		if !end.IsZero() && at.After(end) {
 			break
 		}
-		all = append(all, stamped{at, line.text})
+		text := line.text
+		if !line.open {
+			text += "\n"
+		}
+		all = append(all, stamped{at, text})
 	}
 	for count < len(all) && reached(all[count].at, now) {
 		count++
@@ -153,7 +157,7 @@ func (l *logReader) written(now time.Time) (all []stamped, count int, upcoming t
 	return all, count, end
 }
 
-// stamped is a line and when it was written.
+// stamped is a line, or its beginning, and when it was written.
 type stamped struct {
 	at   time.Time
 	text string
@@ -163,7 +167,7 @@ func (l *logReader) format(s stamped) {
 	if s.at.Before(l.opts.Since) || l.left == 0 {
 		return
 	}
-	text := s.text + "\n"
+	text := s.text
 	if l.opts.Timestamps {
 		text = s.at.UTC().Format(time.RFC3339Nano) + " " + text
 	}

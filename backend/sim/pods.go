@@ -64,6 +64,7 @@ func (v podsView) launch(spec backend.LaunchSpec) (ready time.Time, err error) {
 
 func (v podsView) newAttempt(spec backend.LaunchSpec, now time.Time) (*attempt, error) {
 	a := &attempt{node: v.node, ref: spec.Ref(), created: now, ready: now.Add(v.cfg.Latency.Launch)}
+	a.health = v.cfg.PodUnit && v.cfg.Health
 	a.ref.ID = v.newID("pod", a.ref.UID, a.ref.Attempt)
 	if spec.Pod.Spec.HostNetwork {
 		a.ips = v.cfg.HostIPs
@@ -77,30 +78,85 @@ func (v podsView) newAttempt(spec backend.LaunchSpec, now time.Time) (*attempt, 
 	if !v.cfg.PodUnit {
 		return a, nil
 	}
-	a.hostIPs = a.ips
-	for _, c := range spec.Containers {
-		a.containers = append(a.containers, v.newContainer(c, spec.Attempt, now))
+	a.hostIPs, a.grace = a.ips, graceOf(spec.Pod)
+	if err := v.fill(a, spec, now); err != nil {
+		v.ips.release(a.release)
+		return nil, err
 	}
 	return a, nil
 }
 
+// fill gives an attempt that runs as one its volumes and containers.
+func (v podsView) fill(a *attempt, spec backend.LaunchSpec, now time.Time) error {
+	if !v.cfg.Files {
+		volumes, err := carried(spec, now)
+		if err != nil {
+			return err
+		}
+		a.volumes = volumes
+	}
+	for _, s := range spec.Containers {
+		c, err := v.newContainer(a, s, spec.Attempt, now)
+		switch {
+		case err != nil && a.volumes != nil:
+			return backend.Classed(backend.ErrInvalid, err) // no volume will come later
+		case err != nil:
+			return err
+		}
+		a.containers = append(a.containers, c)
+	}
+	return nil
+}
+
+// graceOf is the pod's, as the API server defaults it.
+func graceOf(pod *corev1.Pod) time.Duration {
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return corev1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
 // newContainer makes a container whose Script sees the given attempt.
-func (v *view) newContainer(spec backend.ContainerSpec, attempt int, now time.Time) *container {
+func (v *view) newContainer(a *attempt, spec backend.ContainerSpec, attempt int, now time.Time) (*container, error) {
 	c := &container{
 		name: spec.Container.Name, attempt: spec.Attempt, hash: spec.Hash,
-		image: spec.Container.Image, imageID: spec.ImageID,
+		image: spec.Container.Image, imageID: spec.ImageID, spec: spec,
 		init: spec.Init, sidecar: isSidecar(spec.Container, spec.Init), created: now,
 	}
+	c.spec.Credentials = nil // nothing is pulled
 	if c.imageID == "" && !isMissing(c.image) {
 		c.imageID = imageID(c.image)
 	}
-	c.id = v.newID("container", c.name, c.attempt)
-	if v.cfg.Script == nil {
-		c.program = readProgram(spec.Container)
-	} else {
-		c.program = program{Life: v.cfg.Script(spec.Pod, spec.Container, attempt)}
+	var err error
+	if c.mounts, err = mounts(spec, v.volumesOf(a)); err != nil {
+		return nil, err
 	}
-	return c
+	c.id = v.newID("container", c.name, c.attempt)
+	c.program = readProgram(c, a.writesOfInits(), now)
+	if v.cfg.Script != nil {
+		c.program.Life = v.cfg.Script(spec.Pod, spec.Container, attempt)
+	}
+	for _, w := range c.program.writes {
+		c.subscribe(w)
+	}
+	return c, nil
+}
+
+// writesOfInits are what the init containers of an attempt that runs as one will
+// have left in its volumes when the next container starts.
+func (a *attempt) writesOfInits() []write {
+	var out []write
+	if a.volumes == nil {
+		return nil // each container is made when those before it have ended
+	}
+	for _, c := range a.containers {
+		for _, w := range c.program.writes {
+			if c.init && w.volume != nil {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
 }
 
 // Stop lodges the end of the attempt.

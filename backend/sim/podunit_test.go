@@ -1,11 +1,14 @@
 package sim_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim"
@@ -26,6 +29,8 @@ type podUnitCase struct {
 func podUnitCases() map[string]podUnitCase {
 	sidecar := initContainer("side", "serve")
 	sidecar.Container.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	stubborn := initContainer("deaf", "sh", "-c", "trap '' TERM; sleep 99")
+	stubborn.Container.RestartPolicy = sidecar.Container.RestartPolicy
 	missing := container("m", "true")
 	missing.Container.Image = "registry.test:5000/a/is-missing:v1"
 	return map[string]podUnitCase{
@@ -57,6 +62,36 @@ func podUnitCases() map[string]podUnitCase {
 			want: at{
 				1: "live=true - | side 0..- 0 | i 0..1 0 | a 1..- 0",
 				2: "live=false 2 | side 0..2 143 | i 0..1 0 | a 1..2 0",
+			},
+		},
+		"sidecars end after the rest, the last one first": {
+			containers: []backend.ContainerSpec{sidecar, stubborn, container("a", "sleep", "2")},
+			want: at{
+				2: "live=true - | side 0..- 0 | deaf 0..- 0 | a 0..2 0",
+				6: "live=false 6 | side 0..6 137 | deaf 0..6 137 | a 0..2 0",
+			},
+		},
+		"sidecars end in the reverse order of their starts": {
+			containers: []backend.ContainerSpec{stubborn, sidecar, container("a", "sleep", "2")},
+			want: at{
+				2: "live=true - | deaf 0..- 0 | side 0..2 143 | a 0..2 0",
+				6: "live=false 6 | deaf 0..6 137 | side 0..2 143 | a 0..2 0",
+			},
+		},
+		"a stop ends the sidecars after the rest": {
+			containers: []backend.ContainerSpec{sidecar, container("a", "sh", "-c", "trap '' TERM; sleep 99")},
+			stopAt:     2, grace: 3 * time.Second,
+			want: at{
+				4: "live=true - | side 0..- 0 | a 0..- 0",
+				5: "live=false 5 | side 0..5 137 | a 0..5 137",
+			},
+		},
+		"a stop shortens the end of a sidecar": {
+			containers: []backend.ContainerSpec{stubborn, container("a", "sleep", "1")},
+			stopAt:     2, grace: time.Second,
+			want: at{
+				2: "live=true - | deaf 0..- 0 | a 0..1 0",
+				3: "live=false 3 | deaf 0..3 137 | a 0..1 0",
 			},
 		},
 		"image missing": {
@@ -111,7 +146,9 @@ func TestPodUnit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := t.Context()
 				b := sim.New(sim.Config{PodUnit: true, Latency: tt.latency}).Backend()
-				must(t, b.Pods.Launch(ctx, spec("u", 0, tt.containers...)))
+				launch := spec("u", 0, tt.containers...)
+				launch.Pod.Spec.TerminationGracePeriodSeconds = new(int64(4))
+				must(t, b.Pods.Launch(ctx, launch))
 				for second := range 15 {
 					if second == tt.stopAt && second > 0 {
 						must(t, b.Pods.Stop(ctx, backend.Ref{UID: "u"}, tt.grace))
@@ -125,5 +162,49 @@ func TestPodUnit(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestHealth: the remote's own verdicts come with time, and are hinted at.
+func TestHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		for _, health := range []bool{true, false} {
+			b := sim.New(sim.Config{PodUnit: true, Health: health}).Backend()
+			probed, plain := container("probed", "serve", "80", "ready-after=2s", "fail-after=4s"), container("plain", "serve")
+			probed.Container.ReadinessProbe = &corev1.Probe{}
+			must(t, b.Pods.Launch(ctx, spec("u", 0, probed, plain)))
+			stream, cancel := context.WithCancel(ctx)
+			hints, ended := make(chan types.UID, 10), make(chan error)
+			go func() { ended <- b.Events.Run(stream, hints) }()
+			var got []string
+			for range 6 {
+				facts, err := b.Pods.List(ctx)
+				must(t, err)
+				c := facts[0].Containers
+				got = append(got, verdict(c[0].Healthy)+verdict(c[1].Healthy))
+				time.Sleep(time.Second)
+			}
+			want, hinted := "?? ?? y? y? n? n?", 2
+			if !health {
+				want, hinted = "?? ?? ?? ?? ?? ??", 0
+			}
+			if s := strings.Join(got, " "); s != want || len(hints) != hinted || b.Limits.Health != health {
+				t.Errorf("health %v: %s and %d hints, want %s and %d", health, s, len(hints), want, hinted)
+			}
+			cancel()
+			wantClass(t, <-ended, "Unavailable")
+		}
+	})
+}
+
+func verdict(healthy *bool) string {
+	switch {
+	case healthy == nil:
+		return "?"
+	case *healthy:
+		return "y"
+	default:
+		return "n"
 	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -53,12 +54,15 @@ func (a *attempt) projectContainers(l Latency) {
 }
 
 // projectPod projects an attempt that runs as one: pulls, init containers in
-// order, then all others; it ends with the last of them.
+// order, then all others; when the last of them has ended, the sidecars are.
 func (a *attempt) projectPod(l Latency) {
 	a.ready, a.dead, a.reason, a.message = a.created.Add(l.Launch), time.Time{}, "", ""
 	pulled := a.ready.Add(l.Pull)
 	for _, c := range a.containers {
 		c.started, c.finished, c.stop = time.Time{}, time.Time{}, a.stop
+		if c.sidecar {
+			c.stop = stopRequest{} // until its turn
+		}
 	}
 	if a.cut(pulled) {
 		a.dead = a.stop.term.Add(l.Stop)
@@ -75,12 +79,30 @@ func (a *attempt) projectPod(l Latency) {
 	if end.IsZero() {
 		return
 	}
-	for _, c := range a.containers {
-		if c.sidecar && !c.started.IsZero() && (c.finished.IsZero() || c.finished.After(end)) {
-			c.finished, c.exitCode, c.oom = end, exitTerm, false
-		}
+	a.dead = a.endSidecars(end).Add(l.Stop)
+}
+
+// endSidecars ends the sidecars after all else has, the last one first, and
+// returns when none runs. They have the pod's grace, or what a stop left of its
+// own.
+func (a *attempt) endSidecars(end time.Time) time.Time {
+	kill := end.Add(a.grace)
+	switch {
+	case !a.stop.asked():
+	case a.stop.term.After(end):
+		kill = earliest(kill, a.stop.kill)
+	default:
+		kill = a.stop.kill
 	}
-	a.dead = end.Add(l.Stop)
+	for _, c := range slices.Backward(a.containers) {
+		if !c.sidecar || c.started.IsZero() || c.exited(end) {
+			continue
+		}
+		c.stop = stopRequest{term: end, kill: latest(kill, end)}
+		c.run(c.started)
+		end = latest(end, c.finished)
+	}
+	return end
 }
 
 // cut is true when a stop keeps what would begin at t from beginning.
@@ -150,10 +172,14 @@ func (a *attempt) projectApps(begin time.Time, l Latency) time.Time {
 	return end
 }
 
-// allDown is when everything that was started before a stop has ended.
+// allDown is when everything but sidecars that was started before a stop has
+// ended.
 func (a *attempt) allDown() time.Time {
 	end := a.stop.term
 	for _, c := range a.containers {
+		if c.sidecar {
+			continue
+		}
 		end = latest(end, c.finished)
 	}
 	return end

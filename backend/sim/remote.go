@@ -33,6 +33,8 @@ type Remote struct {
 	serial  int
 	ips     addresses
 	images  map[string]string
+	volumes map[volumeKey]map[string]*volume
+	queues  map[portKey]*queue
 	hints   map[*hintQueue]struct{}
 	audit   recorder
 }
@@ -45,6 +47,8 @@ func New(cfg Config) *Remote {
 		index:   map[*attempt]int{},
 		maxPods: cfg.MaxPods,
 		images:  map[string]string{},
+		volumes: map[volumeKey]map[string]*volume{},
+		queues:  map[portKey]*queue{},
 		hints:   map[*hintQueue]struct{}{},
 		audit:   newRecorder(cfg.Record),
 	}
@@ -64,7 +68,9 @@ func (r *Remote) BackendFor(node string) backend.Backend {
 	b := backend.Backend{
 		Name:   "sim",
 		Pods:   podsView{v},
+		Exec:   execView{v},
 		Logs:   logsView{v},
+		Dial:   dialView{v},
 		Node:   nodeView{v},
 		Check:  backend.CheckFunc(acceptAll),
 		Limits: r.limits(),
@@ -72,6 +78,9 @@ func (r *Remote) BackendFor(node string) backend.Backend {
 	if !r.cfg.PodUnit {
 		b.Containers = containersView{v}
 		b.Images = imagesView{v}
+	}
+	if !r.cfg.PodUnit || r.cfg.Files {
+		b.Files = filesView{v}
 	}
 	if !r.cfg.NoEvents {
 		b.Events = eventsView{v}
@@ -86,6 +95,7 @@ func (r *Remote) limits() backend.Limits {
 		Call:    30*time.Second + r.cfg.Latency.API + r.cfg.Latency.Launch + r.cfg.Latency.Start,
 		Pull:    time.Minute + r.cfg.Latency.Pull,
 		Relist:  10 * time.Second,
+		Health:  r.cfg.PodUnit && r.cfg.Health,
 	}
 	if r.cfg.NoEvents {
 		l.Relist = time.Second

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -341,4 +342,21 @@ func full(b *testing.B, n int) backend.Backend {
 		}
 	}
 	return back
+}
+
+// BenchmarkLife is one whole life of a pod with a volume, in virtual time.
+func BenchmarkLife(b *testing.B) {
+	ctx := b.Context()
+	back := sim.New(sim.Config{Images: []string{"busybox"}}).Backend()
+	for i := 0; b.Loop(); i++ {
+		s := spec(types.UID(fmt.Sprint(i)), 0, withMounts(container("c", "serve", "80"), corev1.VolumeMount{Name: "v", MountPath: "/v"}))
+		v := volumeOf("v", map[string]string{"token": "t"})
+		v.Pod = s.Pod
+		err := errors.Join(
+			back.Pods.Launch(ctx, s), back.Files.Place(ctx, v), back.Containers.Start(ctx, s.Ref(), s.Containers[0]),
+			back.Pods.Stop(ctx, s.Ref(), 0), back.Pods.Remove(ctx, s.Ref()), back.Files.Clear(ctx, s.Ref()))
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// volumeKey names the volumes of one pod of one node.
+type volumeKey struct {
+	node string
+	uid  types.UID
+}
+
+// volume is one volume of a pod. Guarded by Remote.mu.
+type volume struct {
+	ref      backend.Ref
+	name     string
+	readOnly bool
+	now      *placement
+	// writers are the containers that wrote or will write to it.
+	writers []*container
+}
+
+// placement is the contents of a volume from one swap to the next. It never
+// changes.
+type placement struct {
+	at    time.Time
+	hash  string
+	files map[string]backend.File
+}
+
+func newVolume(ref backend.Ref, spec backend.VolumeSpec, now time.Time) *volume {
+	v := &volume{ref: ref, name: spec.Name}
+	v.ref.Attempt, v.ref.ID = 0, ""
+	v.swap(spec, now)
+	return v
+}
+
+// swap makes the volume what spec says.
+func (v *volume) swap(spec backend.VolumeSpec, now time.Time) {
+	v.readOnly = spec.ReadOnly || hasContents(spec.Source)
+	v.now = newPlacement(spec, now)
+}
+
+// hasContents is true for the kinds of volumes that nobody but us writes.
+func hasContents(s corev1.VolumeSource) bool {
+	return s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil
+}
+
+func newPlacement(spec backend.VolumeSpec, now time.Time) *placement {
+	p := &placement{at: now, hash: spec.Hash}
+	if len(spec.Files) > 0 {
+		p.files = make(map[string]backend.File, len(spec.Files))
+	}
+	for _, f := range spec.Files {
+		f.Data = slices.Clone(f.Data)
+		p.files[f.Path] = f
+	}
+	return p
+}
+
+// sorted is a copy of the files in the order of their paths.
+func (p *placement) sorted() []backend.File {
+	out := make([]backend.File, 0, len(p.files))
+	for _, f := range p.files {
+		f.Data = slices.Clone(f.Data)
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b backend.File) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// checkVolume finds what no remote could place.
+func checkVolume(spec backend.VolumeSpec) error {
+	if spec.Name == "" {
+		return backend.Errorf(backend.ErrInvalid, "a volume has no name")
+	}
+	for i, f := range spec.Files {
+		if f.Path == "." || path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == ".." || strings.HasPrefix(f.Path, "../") {
+			return backend.Errorf(backend.ErrInvalid, "volume %q: %q is not a clean relative path", spec.Name, f.Path)
+		}
+		for _, other := range spec.Files[:i] {
+			if other.Path == f.Path || strings.HasPrefix(f.Path, other.Path+"/") || strings.HasPrefix(other.Path, f.Path+"/") {
+				return backend.Errorf(backend.ErrInvalid, "volume %q: %q and %q cannot both be files", spec.Name, other.Path, f.Path)
+			}
+		}
+	}
+	return nil
+}
+
+// mount is a volume as one container sees it.
+type mount struct {
+	path, subPath string
+	volume        *volume
+	readOnly      bool
+	// fixed is what a subPath shows: the contents at the container's start, not
+	// those swapped in later, as a bind mount does.
+	fixed *placement
+}
+
+func (m *mount) placement() *placement {
+	if m.fixed != nil {
+		return m.fixed
+	}
+	return m.volume.now
+}
+
+// mounts finds the volumes that a container mounts among those of its pod.
+func mounts(spec backend.ContainerSpec, volumes map[string]*volume) ([]mount, error) {
+	var out []mount
+	for _, m := range spec.Container.VolumeMounts {
+		if m.SubPathExpr != "" {
+			return nil, backend.Errorf(backend.ErrInvalid, "subPathExpr of the mount at %q is not expanded", m.MountPath)
+		}
+		v := volumes[m.Name]
+		if v == nil && isImageVolume(spec.Pod, m.Name) {
+			v = &volume{name: m.Name, readOnly: true, now: &placement{}} // the runtime's own
+		}
+		if v == nil {
+			return nil, fmt.Errorf("failed to generate container %q spec: volume %q is not placed: no such file or directory", spec.Container.Name, m.Name)
+		}
+		one := mount{path: path.Clean("/" + m.MountPath), subPath: m.SubPath, volume: v, readOnly: m.ReadOnly || v.readOnly}
+		if m.SubPath != "" {
+			one.subPath, one.fixed = path.Clean(m.SubPath), v.now
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+func isImageVolume(pod *corev1.Pod, name string) bool {
+	if pod == nil {
+		return false
+	}
+	for i := range pod.Spec.Volumes {
+		if pod.Spec.Volumes[i].Name == name {
+			return pod.Spec.Volumes[i].Image != nil
+		}
+	}
+	return false
+}
