@@ -1,0 +1,280 @@
+package simrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// fill sets everything in a value to something that is not zero, so that a field
+// which the wire forgets shows.
+func fill(v reflect.Value, seed int) {
+	switch v.Interface().(type) {
+	case *corev1.Pod:
+		v.Set(reflect.ValueOf(aPod()))
+		return
+	case corev1.Container:
+		v.Set(reflect.ValueOf(aPod().Spec.Containers[0]))
+		return
+	case corev1.VolumeSource:
+		v.Set(reflect.ValueOf(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Gi"))}}))
+		return
+	case corev1.ResourceList:
+		v.Set(reflect.ValueOf(corev1.ResourceList{"cpu": resource.MustParse("1500m")}))
+		return
+	case time.Time:
+		v.Set(reflect.ValueOf(time.Unix(1700000000+int64(seed), 123456789)))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), seed+i+1)
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i), seed+i)
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), seed)
+	case reflect.String:
+		v.SetString(fmt.Sprintf("ü %d \"\n", seed))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(seed) + 1)
+	case reflect.Uint8:
+		v.SetUint(uint64(seed%200) + 1)
+	default:
+		panic("fill does not know " + v.Type().String())
+	}
+}
+
+func filled[T any]() T {
+	var v T
+	fill(reflect.ValueOf(&v).Elem(), 1)
+	return v
+}
+
+func aPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			UID: "u", Namespace: "ns", Name: "p", Labels: map[string]string{"a": "b"},
+			CreationTimestamp: metav1.Unix(1700000000, 0),
+		},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64(0)),
+			Containers: []corev1.Container{{
+				Name: "c", Image: "i", Command: []string{"sh", "-c", "x"},
+				Env:       []corev1.EnvVar{{Name: "A", Value: "b"}, {Name: "EMPTY"}},
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("64Mi")}},
+			}},
+			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		},
+	}
+}
+
+// TestCallsArriveWhole: every argument and every answer of the unary calls, each
+// field of it, is the same at the other side.
+func TestCallsArriveWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{
+			pods: filled[[]backend.PodFacts](), vols: filled[[]backend.VolumeFacts](), facts: filled[backend.NodeFacts](),
+		}
+		b := serve(t, f.backend).running("node")
+		ctx := t.Context()
+		ref, cref := filled[backend.Ref](), filled[backend.ContainerRef]()
+		launch, start, place := filled[backend.LaunchSpec](), filled[backend.ContainerSpec](), filled[backend.VolumeSpec]()
+		uids, creds := []types.UID{"a", "b"}, filled[[]backend.Credential]()
+		for _, tt := range []struct {
+			call func() (any, error)
+			want any
+			args []any
+		}{
+			{func() (any, error) { return nil, b.Pods.Launch(ctx, launch) }, nil, []any{"launch", launch}},
+			{func() (any, error) { return nil, b.Pods.Stop(ctx, ref, 7) }, nil, []any{"stop", ref, time.Duration(7)}},
+			{func() (any, error) { return nil, b.Pods.Remove(ctx, ref) }, nil, []any{"remove", ref}},
+			{func() (any, error) { return b.Pods.List(ctx) }, f.pods, []any{"list"}},
+			{func() (any, error) { return b.Pods.Inspect(ctx, uids) }, f.pods, []any{"inspect", uids}},
+			{func() (any, error) { return nil, b.Containers.Start(ctx, ref, start) }, nil, []any{"start", ref, start}},
+			{func() (any, error) { return nil, b.Containers.Stop(ctx, cref, -1) }, nil, []any{"stop container", cref, time.Duration(-1)}},
+			{func() (any, error) { return nil, b.Containers.Remove(ctx, cref) }, nil, []any{"remove container", cref}},
+			{func() (any, error) { return nil, b.Files.Place(ctx, place) }, nil, []any{"place", place}},
+			{func() (any, error) { return nil, b.Files.Clear(ctx, ref) }, nil, []any{"clear", ref}},
+			{func() (any, error) { return b.Files.Volumes(ctx) }, f.vols, []any{"volumes"}},
+			{func() (any, error) { return b.Images.Find(ctx, "x") }, "id of x", []any{"find", "x"}},
+			{func() (any, error) { return b.Images.Pull(ctx, "x", creds) }, "id of x", []any{"pull", "x", creds}},
+			{func() (any, error) { return b.Node.Describe(ctx) }, f.facts, []any{"describe"}},
+		} {
+			got, err := tt.call()
+			if err != nil {
+				t.Errorf("%s: %v", tt.args[0], err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s: answer (-want +got):\n%s", tt.args[0], diff)
+			}
+			if diff := cmp.Diff(tt.args, f.asked); diff != "" {
+				t.Errorf("%s: arguments (-want +got):\n%s", tt.args[0], diff)
+			}
+		}
+		if launch.Pod == nil || launch.Containers[0].Pod == nil || launch.Volumes[1].Pod == nil || start.Pod == nil || place.Pod == nil {
+			t.Error("the caller's spec was changed")
+		}
+	})
+}
+
+// TestNothingStaysNothing: nil, zero and false are not confused on the way.
+func TestNothingStaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{}
+		b := serve(t, f.backend).running("node")
+		if got, err := b.Pods.List(t.Context()); got != nil || err != nil {
+			t.Errorf("no list: %#v, %v", got, err)
+		}
+		f.pods = []backend.PodFacts{{Containers: []backend.ContainerFacts{{Healthy: new(false)}, {}}, IPs: []string{}}, {}}
+		got, err := b.Pods.List(t.Context())
+		if diff := cmp.Diff(f.pods, got); diff != "" || err != nil {
+			t.Errorf("list: %v (-want +got):\n%s", err, diff)
+		}
+		wantClass(t, b.Pods.Launch(t.Context(), backend.LaunchSpec{}), "")
+		if diff := cmp.Diff([]any{"launch", backend.LaunchSpec{}}, f.asked); diff != "" {
+			t.Errorf("launch (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestFieldsAreLent: each field of the contract is there at the client exactly
+// when it is at the server.
+func TestFieldsAreLent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := (&far{}).backend("")
+		kind := reflect.TypeFor[backend.Backend]()
+		for i := range kind.NumField() {
+			field := kind.Field(i)
+			if field.Type.Kind() != reflect.Interface || field.Name == "Check" {
+				continue
+			}
+			if reflect.ValueOf(full).Field(i).IsNil() {
+				t.Errorf("the test's backend does not lend %s: is it carried?", field.Name)
+			}
+			less := full
+			reflect.ValueOf(&less).Elem().Field(i).SetZero()
+			b := serve(t, func(string) backend.Backend { return less }).connect("node")
+			for j := range kind.NumField() {
+				if kind.Field(j).Type.Kind() != reflect.Interface {
+					continue
+				}
+				if isNil := reflect.ValueOf(b).Field(j).IsNil(); isNil != (i == j) {
+					t.Errorf("server without %s: %s at the client is nil: %v", field.Name, kind.Field(j).Name, isNil)
+				}
+			}
+			if b.Name != "far" || b.Limits != full.Limits {
+				t.Errorf("name %q, limits %+v", b.Name, b.Limits)
+			}
+		}
+	})
+}
+
+// TestErrorsKeepTheirClass: class and text are those of the remote.
+func TestErrorsKeepTheirClass(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for name, tt := range map[string]struct {
+		err   error
+		class string
+		is    []error
+	}{
+		"not found":    {backend.Errorf(backend.ErrNotFound, "no pod %q\nhere: ü", "a"), "NotFound", []error{backend.ErrNotFound}},
+		"exists":       {backend.Errorf(backend.ErrExists, "x"), "Exists", []error{backend.ErrExists}},
+		"invalid":      {fmt.Errorf("around: %w", backend.Errorf(backend.ErrInvalid, "x")), "Invalid", []error{backend.ErrInvalid}},
+		"unsupported":  {backend.Errorf(backend.ErrUnsupported, "x"), "Unsupported", []error{backend.ErrUnsupported}},
+		"capacity":     {backend.Errorf(backend.ErrCapacity, "x"), "Capacity", []error{backend.ErrCapacity}},
+		"throttled":    {backend.Errorf(backend.ErrThrottled, "x"), "Throttled", []error{backend.ErrThrottled}},
+		"unavailable":  {backend.Errorf(backend.ErrUnavailable, "x"), "Unavailable", []error{backend.ErrUnavailable}},
+		"denied":       {backend.ErrDenied, "Denied", []error{backend.ErrDenied}},
+		"of no class":  {errors.New("something broke"), "Transient", nil},
+		"no text":      {errors.New(""), "Transient", nil},
+		"a connection": {refused, "Transient", []error{syscall.ECONNREFUSED}},
+		"a timeout":    {fmt.Errorf("dial: %w", os.ErrDeadlineExceeded), "Transient", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &far{err: tt.err}
+				b := serve(t, f.backend).running("node")
+				ctx, cref := t.Context(), backend.ContainerRef{}
+				_, listing := b.Pods.List(ctx)
+				_, exec := b.Exec.Exec(ctx, cref, backend.ExecSpec{})
+				_, logs := b.Logs.Open(ctx, cref, backend.LogOptions{})
+				_, dial := b.Dial.Dial(ctx, backend.Ref{}, "h:1")
+				f.hint = func(context.Context, chan<- types.UID) error { return tt.err }
+				events := b.Events.Run(ctx, nil)
+				for call, err := range map[string]error{"list": listing, "exec": exec, "logs": logs, "dial": dial, "events": events} {
+					if err == nil || err.Error() != tt.err.Error() || backend.Class(err) != tt.class {
+						t.Errorf("%s: %s: %v, want %s: %v", call, backend.Class(err), err, tt.class, tt.err)
+					}
+				}
+				for _, target := range tt.is {
+					if !errors.Is(dial, target) {
+						t.Errorf("dial: %v is not %v", dial, target)
+					}
+				}
+				var timeout net.Error
+				if got := errors.As(dial, &timeout) && timeout.Timeout(); got != (name == "a timeout") {
+					t.Errorf("dial: a timeout: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// TestNodesAreApart: the server asks for the backend of the node that calls, once.
+func TestNodesAreApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opened := map[string]int{}
+		fars := map[string]*far{"a/ü b": {}, "c": {}}
+		w := serve(t, func(node string) backend.Backend {
+			opened[node]++
+			return fars[node].backend(node)
+		})
+		for node := range fars {
+			_, err := w.running(node).Images.Find(t.Context(), node)
+			wantClass(t, err, "")
+		}
+		for node, f := range fars {
+			if diff := cmp.Diff([]any{"find", node}, f.asked); diff != "" || opened[node] != 1 {
+				t.Errorf("%s: opened %d times:\n%s", node, opened[node], diff)
+			}
+		}
+	})
+}
+
+// TestWhatCannotBeServed is refused with a reason.
+func TestWhatCannotBeServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := (&far{}).backend("")
+		runs.Run = func(context.Context) error { return nil }
+		w := serve(t, func(string) backend.Backend { return runs })
+		_, err := Connect(t.Context(), Config{Check: takesAll, dial: w.pipes.dial})
+		wantClass(t, err, "Unsupported")
+		if _, err := Connect(t.Context(), Config{dial: w.pipes.dial}); err == nil || !strings.Contains(err.Error(), "checker") {
+			t.Errorf("without a checker: %v", err)
+		}
+	})
+}

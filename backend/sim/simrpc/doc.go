@@ -1,0 +1,29 @@
+// Package simrpc carries the backend contract over a unix socket, so that a
+// simulated remote can live in a process of its own ("burstlet sim") and
+// outlive the engines that use it. [Server] lends a backend, [Connect] gives it
+// back to an engine; neither knows what stands behind the contract.
+//
+// The protocol is HTTP/1.1. Every call is a POST of JSON to /<protocol>/<field>/
+// <method>, with the node's identity in a header; status 200 carries the reply,
+// 422 the call's own error with its class, and anything else, a broken
+// connection too, is Unavailable. JSON but for two things that are big or many:
+// a pod travels once per call, as Kubernetes' protobuf, and listings have an
+// encoding of their own (facts.go) that is an order of magnitude cheaper.
+//
+//   - A call ends on the server when its connection closes, so a context that
+//     ends at the client, or a client that is killed, ends it there too.
+//   - Logs and hints are chunked bodies; how they ended is in a trailer.
+//   - Exec and Dial upgrade their connection: Exec to frames (exec.go), Dial to
+//     the bytes themselves.
+//   - /handshake is the one path of every protocol version. It says which fields
+//     are lent and the limits, and then stays open: the client is connected as
+//     long as it is.
+//
+// Check is pure, so it is not carried: an engine makes the remote's checker for
+// itself.
+//
+// How the files fit: protocol.go is what both sides must agree on, errors.go
+// and facts.go its encodings, listen.go the socket; server.go, serve.go,
+// serve_exec.go and routes.go are the far side; client.go (the connection),
+// call.go, fields.go and streams.go the near one; exec.go the frames of both.
+package simrpc

@@ -1,0 +1,297 @@
+package simrpc
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// podList and volumeList are listings in their compact form: fields one after
+// the other, numbers as varints. Words that many entries share (images, hashes,
+// namespaces) stand there once, which saves the reader the memory too.
+type (
+	podList    []backend.PodFacts
+	volumeList []backend.VolumeFacts
+)
+
+// MarshalBinary encodes the list.
+func (l podList) MarshalBinary() ([]byte, error) {
+	w := newFactsWriter(256 * len(l))
+	w.count(len(l), l == nil)
+	for i := range l {
+		w.pod(&l[i])
+	}
+	return w.buf, nil
+}
+
+// UnmarshalBinary decodes a list.
+func (l *podList) UnmarshalBinary(data []byte) error {
+	r := factsReader{rest: data}
+	*l = readSlice(&r, r.pod)
+	return r.end()
+}
+
+// MarshalBinary encodes the list.
+func (l volumeList) MarshalBinary() ([]byte, error) {
+	w := newFactsWriter(128 * len(l))
+	w.count(len(l), l == nil)
+	for i := range l {
+		w.ref(&l[i].Pod)
+		w.word(l[i].Name)
+		w.word(l[i].Hash)
+		w.time(l[i].PlacedAt)
+	}
+	return w.buf, nil
+}
+
+// UnmarshalBinary decodes a list.
+func (l *volumeList) UnmarshalBinary(data []byte) error {
+	r := factsReader{rest: data}
+	*l = readSlice(&r, func(v *backend.VolumeFacts) {
+		r.ref(&v.Pod)
+		v.Name, v.Hash, v.PlacedAt = r.word(), r.word(), r.time()
+	})
+	return r.end()
+}
+
+type factsWriter struct {
+	buf   []byte
+	words map[string]uint64 // 1-based
+}
+
+func newFactsWriter(size int) *factsWriter {
+	return &factsWriter{buf: make([]byte, 0, size), words: map[string]uint64{}}
+}
+
+func (w *factsWriter) pod(p *backend.PodFacts) {
+	w.ref(&p.Ref)
+	w.bool(p.Live)
+	w.time(p.CreatedAt)
+	w.time(p.StoppedAt)
+	w.texts(p.IPs)
+	w.texts(p.HostIPs)
+	w.word(p.Reason)
+	w.text(p.Message)
+	w.count(len(p.Containers), p.Containers == nil)
+	for i := range p.Containers {
+		w.container(&p.Containers[i])
+	}
+}
+
+func (w *factsWriter) container(c *backend.ContainerFacts) {
+	w.word(c.Name)
+	w.text(c.ID)
+	w.int(int64(c.Attempt))
+	w.word(c.Hash)
+	w.word(c.Image)
+	w.word(c.ImageID)
+	w.time(c.CreatedAt)
+	w.time(c.StartedAt)
+	w.time(c.FinishedAt)
+	w.int(int64(c.ExitCode))
+	w.bool(c.OOM)
+	w.word(c.Reason)
+	w.text(c.Message)
+	w.bool(c.Healthy != nil)
+	if c.Healthy != nil {
+		w.bool(*c.Healthy)
+	}
+}
+
+func (w *factsWriter) ref(r *backend.Ref) {
+	w.text(string(r.UID))
+	w.word(r.Namespace)
+	w.text(r.Name)
+	w.int(int64(r.Attempt))
+	w.text(r.ID)
+}
+
+func (w *factsWriter) uint(n uint64) { w.buf = binary.AppendUvarint(w.buf, n) }
+func (w *factsWriter) int(n int64)   { w.buf = binary.AppendVarint(w.buf, n) }
+
+func (w *factsWriter) bool(b bool) {
+	n := uint64(0)
+	if b {
+		n = 1
+	}
+	w.uint(n)
+}
+
+// count is one more than the length; 0 is nil.
+func (w *factsWriter) count(n int, isNil bool) {
+	if isNil {
+		w.uint(0)
+		return
+	}
+	w.uint(uint64(n) + 1)
+}
+
+func (w *factsWriter) text(s string) {
+	w.uint(uint64(len(s)))
+	w.buf = append(w.buf, s...)
+}
+
+// word is the number of a text seen before, or 0 and the text.
+func (w *factsWriter) word(s string) {
+	if n, ok := w.words[s]; ok {
+		w.uint(n)
+		return
+	}
+	w.words[s] = uint64(len(w.words)) + 1
+	w.uint(0)
+	w.text(s)
+}
+
+func (w *factsWriter) texts(list []string) {
+	w.count(len(list), list == nil)
+	for _, s := range list {
+		w.text(s)
+	}
+}
+
+func (w *factsWriter) time(t time.Time) {
+	w.bool(!t.IsZero())
+	if !t.IsZero() {
+		w.int(t.Unix())
+		w.uint(uint64(t.Nanosecond()))
+	}
+}
+
+var errCutShort = errors.New("the listing is cut short")
+
+// factsReader reads what factsWriter wrote. After the first error it reads
+// zeros; end returns the error.
+type factsReader struct {
+	rest  []byte
+	words []string
+	err   error
+}
+
+func (r *factsReader) end() error {
+	if r.err == nil && len(r.rest) > 0 {
+		r.fail(fmt.Errorf("%d bytes after the end of the listing", len(r.rest)))
+	}
+	return r.err
+}
+
+func (r *factsReader) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.rest = nil
+}
+
+func (r *factsReader) pod(p *backend.PodFacts) {
+	r.ref(&p.Ref)
+	p.Live, p.CreatedAt, p.StoppedAt = r.bool(), r.time(), r.time()
+	p.IPs, p.HostIPs = r.texts(), r.texts()
+	p.Reason, p.Message = r.word(), r.text()
+	p.Containers = readSlice(r, r.container)
+}
+
+func (r *factsReader) container(c *backend.ContainerFacts) {
+	c.Name, c.ID, c.Attempt = r.word(), r.text(), int(r.int())
+	c.Hash, c.Image, c.ImageID = r.word(), r.word(), r.word()
+	c.CreatedAt, c.StartedAt, c.FinishedAt = r.time(), r.time(), r.time()
+	c.ExitCode, c.OOM = int32(r.int()), r.bool()
+	c.Reason, c.Message = r.word(), r.text()
+	if r.bool() {
+		healthy := r.bool()
+		c.Healthy = &healthy
+	}
+}
+
+func (r *factsReader) ref(ref *backend.Ref) {
+	ref.UID, ref.Namespace, ref.Name = types.UID(r.text()), r.word(), r.text()
+	ref.Attempt, ref.ID = int(r.int()), r.text()
+}
+
+func (r *factsReader) uint() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if size <= 0 {
+		r.fail(errCutShort)
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *factsReader) int() int64 {
+	n, size := binary.Varint(r.rest)
+	if size <= 0 {
+		r.fail(errCutShort)
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *factsReader) bool() bool { return r.uint() == 1 }
+
+func (r *factsReader) text() string {
+	n := r.uint()
+	if n > uint64(len(r.rest)) {
+		r.fail(errCutShort)
+		return ""
+	}
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *factsReader) word() string {
+	n := r.uint()
+	switch {
+	case n == 0:
+		s := r.text()
+		r.words = append(r.words, s)
+		return s
+	case n > uint64(len(r.words)):
+		r.fail(errors.New("the listing refers to a word that it does not have"))
+		return ""
+	}
+	return r.words[n-1]
+}
+
+func (r *factsReader) texts() []string {
+	return readSlice(r, func(s *string) { *s = r.text() })
+}
+
+func (r *factsReader) time() time.Time {
+	if !r.bool() {
+		return time.Time{}
+	}
+	seconds, nanos := r.int(), r.uint()
+	if nanos > math.MaxInt32 {
+		r.fail(errors.New("a time of the listing is out of range"))
+		return time.Time{}
+	}
+	return time.Unix(seconds, int64(nanos))
+}
+
+// readSlice reads a count and so many elements.
+func readSlice[T any](r *factsReader, read func(*T)) []T {
+	n := r.uint()
+	if n == 0 {
+		return nil
+	}
+	n--
+	if n > uint64(len(r.rest)) { // every element takes a byte at least
+		r.fail(errCutShort)
+		return nil
+	}
+	list := make([]T, n)
+	for i := range list {
+		read(&list[i])
+		if r.err != nil {
+			return nil
+		}
+	}
+	return list
+}

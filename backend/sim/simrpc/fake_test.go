@@ -1,0 +1,142 @@
+package simrpc
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// far is a backend that keeps what it was asked and answers as told.
+type far struct {
+	mu    sync.Mutex
+	asked []any // by the last call
+	pods  []backend.PodFacts
+	vols  []backend.VolumeFacts
+	facts backend.NodeFacts
+	err   error
+
+	exec func(ctx context.Context, spec backend.ExecSpec) (int32, error)
+	dial func(ctx context.Context, address string) (net.Conn, error)
+	logs func(ctx context.Context) (io.ReadCloser, error)
+	hint func(ctx context.Context, hints chan<- types.UID) error
+	list func(ctx context.Context) error
+}
+
+// backend lends every field.
+func (f *far) backend(string) backend.Backend {
+	return backend.Backend{
+		Name: "far", Limits: backend.Limits{Runtime: "far", MaxGrace: time.Minute, Settle: 1, Call: 2, Pull: 3, Relist: 4, Health: true},
+		Pods: farPods{f}, Containers: farContainers{f}, Files: farFiles{f}, Images: farImages{f},
+		Events: farEvents{f}, Exec: farExec{f}, Logs: farLogs{f}, Dial: farDial{f}, Node: farNode{f},
+		Check: backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { panic("asked over the wire") }),
+	}
+}
+
+func (f *far) ask(args ...any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = args
+	return f.err
+}
+
+type farPods struct{ f *far }
+
+func (p farPods) Launch(_ context.Context, spec backend.LaunchSpec) error {
+	return p.f.ask("launch", spec)
+}
+
+func (p farPods) Stop(_ context.Context, ref backend.Ref, grace time.Duration) error {
+	return p.f.ask("stop", ref, grace)
+}
+func (p farPods) Remove(_ context.Context, ref backend.Ref) error { return p.f.ask("remove", ref) }
+
+func (p farPods) List(ctx context.Context) ([]backend.PodFacts, error) {
+	if p.f.list != nil {
+		return nil, p.f.list(ctx)
+	}
+	return p.f.pods, p.f.ask("list")
+}
+
+func (p farPods) Inspect(_ context.Context, uids []types.UID) ([]backend.PodFacts, error) {
+	return p.f.pods, p.f.ask("inspect", uids)
+}
+
+type farContainers struct{ f *far }
+
+func (c farContainers) Start(_ context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
+	return c.f.ask("start", ref, spec)
+}
+
+func (c farContainers) Stop(_ context.Context, ref backend.ContainerRef, grace time.Duration) error {
+	return c.f.ask("stop container", ref, grace)
+}
+
+func (c farContainers) Remove(_ context.Context, ref backend.ContainerRef) error {
+	return c.f.ask("remove container", ref)
+}
+
+type farFiles struct{ f *far }
+
+func (v farFiles) Place(_ context.Context, spec backend.VolumeSpec) error {
+	return v.f.ask("place", spec)
+}
+func (v farFiles) Clear(_ context.Context, ref backend.Ref) error { return v.f.ask("clear", ref) }
+func (v farFiles) Volumes(context.Context) ([]backend.VolumeFacts, error) {
+	return v.f.vols, v.f.ask("volumes")
+}
+
+type farImages struct{ f *far }
+
+func (i farImages) Find(_ context.Context, image string) (string, error) {
+	return "id of " + image, i.f.ask("find", image)
+}
+
+func (i farImages) Pull(_ context.Context, image string, creds []backend.Credential) (string, error) {
+	return "id of " + image, i.f.ask("pull", image, creds)
+}
+
+type farEvents struct{ f *far }
+
+func (e farEvents) Run(ctx context.Context, hints chan<- types.UID) error {
+	return e.f.hint(ctx, hints)
+}
+
+type farExec struct{ f *far }
+
+func (e farExec) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
+	if err := e.f.ask("exec", ref, spec.Command); err != nil {
+		return 0, err
+	}
+	return e.f.exec(ctx, spec)
+}
+
+type farLogs struct{ f *far }
+
+func (l farLogs) Open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
+	if err := l.f.ask("logs", ref, opts); err != nil {
+		return nil, err
+	}
+	return l.f.logs(ctx)
+}
+
+type farDial struct{ f *far }
+
+func (d farDial) Dial(ctx context.Context, pod backend.Ref, address string) (net.Conn, error) {
+	if err := d.f.ask("dial", pod, address); err != nil {
+		return nil, err
+	}
+	return d.f.dial(ctx, address)
+}
+
+type farNode struct{ f *far }
+
+func (n farNode) Describe(context.Context) (backend.NodeFacts, error) {
+	return n.f.facts, n.f.ask("describe")
+}

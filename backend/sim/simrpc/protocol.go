@@ -1,0 +1,212 @@
+package simrpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// protocol changes with every change of the contract or of how it is carried.
+const protocol = 1
+
+// What stands in the HTTP headers.
+const (
+	nodeHeader   = "Burstlet-Node"  // the node's identity, query-escaped
+	errorTrailer = "Burstlet-Error" // how a stream ended, if not well
+	upgradeName  = "burstlet-sim"
+
+	statusCallFailed = http.StatusUnprocessableEntity
+)
+
+// The paths of the calls. The part before the slash is the field.
+const (
+	podsLaunch       = "pods/launch"
+	podsStop         = "pods/stop"
+	podsRemove       = "pods/remove"
+	podsList         = "pods/list"
+	podsInspect      = "pods/inspect"
+	containersStart  = "containers/start"
+	containersStop   = "containers/stop"
+	containersRemove = "containers/remove"
+	filesPlace       = "files/place"
+	filesClear       = "files/clear"
+	filesVolumes     = "files/volumes"
+	imagesFind       = "images/find"
+	imagesPull       = "images/pull"
+	eventsRun        = "events/run"
+	execExec         = "exec/exec"
+	logsOpen         = "logs/open"
+	dialDial         = "dial/dial"
+	nodeDescribe     = "node/describe"
+
+	handshakePath = "/handshake"
+)
+
+func callPath(call string) string { return fmt.Sprintf("/%d/%s", protocol, call) }
+
+// handshake is what the server says of itself. Only Protocol means the same in
+// every version.
+type handshake struct {
+	Protocol int
+	// Version is the program's, for people.
+	Version string
+	// Name, Fields and Limits are the backend's. Fields has the lent ones.
+	Name   string
+	Fields []string
+	Limits backend.Limits
+}
+
+// handshakeRequest asks for the handshake, and with Hold to keep the answer
+// open until the server ends.
+type handshakeRequest struct{ Hold bool }
+
+// lent names the fields that are not nil, as the paths do.
+func lent(b backend.Backend) []string {
+	var names []string
+	for name, there := range map[string]bool{
+		"pods": b.Pods != nil, "containers": b.Containers != nil, "files": b.Files != nil,
+		"images": b.Images != nil, "events": b.Events != nil, "exec": b.Exec != nil,
+		"logs": b.Logs != nil, "dial": b.Dial != nil, "node": b.Node != nil,
+	} {
+		if there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// none is an empty request or reply.
+type none struct{}
+
+// podObject carries a pod as the API server stores it: smaller than JSON and
+// much faster to read.
+type podObject struct{ *corev1.Pod }
+
+// MarshalJSON wraps the protobuf of the pod.
+func (p podObject) MarshalJSON() ([]byte, error) {
+	if p.Pod == nil {
+		return []byte("null"), nil
+	}
+	data, err := p.Pod.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("encode pod: %w", err)
+	}
+	return json.Marshal(data)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *podObject) UnmarshalJSON(text []byte) error {
+	var data []byte
+	if err := json.Unmarshal(text, &data); err != nil || data == nil {
+		return err
+	}
+	p.Pod = &corev1.Pod{}
+	if err := p.Pod.Unmarshal(data); err != nil {
+		return fmt.Errorf("decode pod: %w", err)
+	}
+	return nil
+}
+
+// launchRequest carries a LaunchSpec, whose parts all are of one pod, with that
+// pod once.
+type launchRequest struct {
+	Pod  podObject
+	Spec backend.LaunchSpec
+}
+
+func newLaunchRequest(spec backend.LaunchSpec) launchRequest {
+	pod := spec.Pod
+	spec.Containers, spec.Volumes = slices.Clone(spec.Containers), slices.Clone(spec.Volumes)
+	setPod(&spec, nil)
+	return launchRequest{podObject{pod}, spec}
+}
+
+func (r launchRequest) spec() backend.LaunchSpec {
+	setPod(&r.Spec, r.Pod.Pod)
+	return r.Spec
+}
+
+func setPod(spec *backend.LaunchSpec, pod *corev1.Pod) {
+	spec.Pod = pod
+	for i := range spec.Containers {
+		spec.Containers[i].Pod = pod
+	}
+	for i := range spec.Volumes {
+		spec.Volumes[i].Pod = pod
+	}
+}
+
+type startRequest struct {
+	Ref  backend.Ref
+	Pod  podObject
+	Spec backend.ContainerSpec
+}
+
+func newStartRequest(ref backend.Ref, spec backend.ContainerSpec) startRequest {
+	pod := spec.Pod
+	spec.Pod = nil
+	return startRequest{ref, podObject{pod}, spec}
+}
+
+func (r startRequest) spec() backend.ContainerSpec {
+	r.Spec.Pod = r.Pod.Pod
+	return r.Spec
+}
+
+type placeRequest struct {
+	Pod  podObject
+	Spec backend.VolumeSpec
+}
+
+func newPlaceRequest(spec backend.VolumeSpec) placeRequest {
+	pod := spec.Pod
+	spec.Pod = nil
+	return placeRequest{podObject{pod}, spec}
+}
+
+func (r placeRequest) spec() backend.VolumeSpec {
+	r.Spec.Pod = r.Pod.Pod
+	return r.Spec
+}
+
+type stopRequest struct {
+	Ref   backend.Ref
+	Grace time.Duration
+}
+
+type stopContainerRequest struct {
+	Ref   backend.ContainerRef
+	Grace time.Duration
+}
+
+type inspectRequest struct{ UIDs []types.UID }
+
+type imageRequest struct {
+	Image string
+	Creds []backend.Credential
+}
+
+type logsRequest struct {
+	Ref  backend.ContainerRef
+	Opts backend.LogOptions
+}
+
+type dialRequest struct {
+	Pod     backend.Ref
+	Address string
+}
+
+// execRequest is an ExecSpec; the flags say which of its streams there are.
+type execRequest struct {
+	Ref                   backend.ContainerRef
+	Command               []string
+	Stdin, Stdout, Stderr bool
+}

@@ -1,0 +1,64 @@
+package simrpc
+
+import (
+	"context"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// routes are the calls of the contract.
+func routes() map[string]handlerFunc {
+	return map[string]handlerFunc{
+		podsLaunch: action(func(ctx context.Context, b backend.Backend, in launchRequest) error {
+			return b.Pods.Launch(ctx, in.spec())
+		}),
+		podsStop: action(func(ctx context.Context, b backend.Backend, in stopRequest) error {
+			return b.Pods.Stop(ctx, in.Ref, in.Grace)
+		}),
+		podsRemove: action(func(ctx context.Context, b backend.Backend, in backend.Ref) error {
+			return b.Pods.Remove(ctx, in)
+		}),
+		podsList: unary(func(ctx context.Context, b backend.Backend, _ none) (podList, error) {
+			return b.Pods.List(ctx)
+		}),
+		podsInspect: unary(func(ctx context.Context, b backend.Backend, in inspectRequest) (podList, error) {
+			return b.Pods.Inspect(ctx, in.UIDs)
+		}),
+
+		containersStart: action(func(ctx context.Context, b backend.Backend, in startRequest) error {
+			return b.Containers.Start(ctx, in.Ref, in.spec())
+		}),
+		containersStop: action(func(ctx context.Context, b backend.Backend, in stopContainerRequest) error {
+			return b.Containers.Stop(ctx, in.Ref, in.Grace)
+		}),
+		containersRemove: action(func(ctx context.Context, b backend.Backend, in backend.ContainerRef) error {
+			return b.Containers.Remove(ctx, in)
+		}),
+
+		filesPlace: action(func(ctx context.Context, b backend.Backend, in placeRequest) error {
+			return b.Files.Place(ctx, in.spec())
+		}),
+		filesClear: action(func(ctx context.Context, b backend.Backend, in backend.Ref) error {
+			return b.Files.Clear(ctx, in)
+		}),
+		filesVolumes: unary(func(ctx context.Context, b backend.Backend, _ none) (volumeList, error) {
+			return b.Files.Volumes(ctx)
+		}),
+
+		imagesFind: unary(func(ctx context.Context, b backend.Backend, in imageRequest) (string, error) {
+			return b.Images.Find(ctx, in.Image)
+		}),
+		imagesPull: unary(func(ctx context.Context, b backend.Backend, in imageRequest) (string, error) {
+			return b.Images.Pull(ctx, in.Image, in.Creds)
+		}),
+
+		nodeDescribe: unary(func(ctx context.Context, b backend.Backend, _ none) (backend.NodeFacts, error) {
+			return b.Node.Describe(ctx)
+		}),
+
+		eventsRun: serveEvents,
+		logsOpen:  serveLogs,
+		execExec:  serveExec,
+		dialDial:  serveDial,
+	}
+}

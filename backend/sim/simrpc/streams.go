@@ -1,0 +1,225 @@
+package simrpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// ended is how a streamed body came to its end: nil only when the server says
+// that all is there.
+func (s *stream) ended(ctx context.Context, call string, err error) error {
+	if ctx.Err() != nil || !errors.Is(err, io.EOF) {
+		return lost(ctx, call, err)
+	}
+	trailer := s.resp.Trailer.Get(errorTrailer)
+	if trailer == "" {
+		return nil
+	}
+	wire, err := readHeader(trailer)
+	if err != nil {
+		return backend.Errorf(backend.ErrUnavailable, "%s: read error: %w", call, err)
+	}
+	return wire.err()
+}
+
+type eventsClient struct{ c *client }
+
+// Run sends hints until the context ends or the stream breaks.
+func (e eventsClient) Run(ctx context.Context, hints chan<- types.UID) error {
+	s, err := e.c.stream(ctx, eventsRun, none{}, http.StatusOK)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	dec := json.NewDecoder(s.resp.Body)
+	for {
+		var uid types.UID
+		if err := dec.Decode(&uid); err != nil {
+			return s.ended(ctx, eventsRun, err)
+		}
+		select {
+		case hints <- uid:
+		case <-ctx.Done():
+			return lost(ctx, eventsRun, ctx.Err())
+		}
+	}
+}
+
+type logsClient struct{ c *client }
+
+// Open streams a container's log.
+func (l logsClient) Open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
+	s, err := l.c.stream(ctx, logsOpen, logsRequest{ref, opts}, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	failed := func(err error) error { return s.ended(ctx, logsOpen, err) }
+	return &logStream{stream: s, failed: failed}, nil
+}
+
+// logStream is a log on its way.
+type logStream struct {
+	stream *stream
+	failed func(error) error
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// Read returns the next part; io.EOF only at the true end.
+func (l *logStream) Read(p []byte) (int, error) {
+	n, err := l.stream.resp.Body.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return n, io.ErrClosedPipe
+	}
+	if err := l.failed(err); err != nil {
+		return n, err
+	}
+	return n, io.EOF
+}
+
+// Close ends the stream and a Read that waits.
+func (l *logStream) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.stream.close()
+	return nil
+}
+
+type dialClient struct{ c *client }
+
+// Dial connects as the remote does. The end of the context is an error of the
+// connection, a timeout for example: the remote may have been asked.
+func (d dialClient) Dial(ctx context.Context, pod backend.Ref, address string) (net.Conn, error) {
+	s, err := d.c.stream(ctx, dialDial, dialRequest{pod, address}, http.StatusSwitchingProtocols)
+	if err == nil && !s.stop() {
+		_ = s.conn.Close()
+		err = ctx.Err()
+	}
+	if err == nil {
+		return dialled{s.conn, s.in}, nil
+	}
+	if ctx.Err() != nil {
+		err = fmt.Errorf("dial %s: %w", address, ctx.Err())
+	}
+	return nil, err
+}
+
+// dialled hides what else the socket can do: ending one direction alone would
+// end the connection.
+type dialled struct {
+	net.Conn
+	in io.Reader
+}
+
+// Read begins with what came along with the answer's head.
+func (d dialled) Read(p []byte) (int, error) { return d.in.Read(p) }
+
+type execClient struct{ c *client }
+
+// Exec runs a command, handing its streams on.
+func (e execClient) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
+	s, err := e.c.stream(ctx, execExec, execRequest{
+		Ref: ref, Command: spec.Command,
+		Stdin: spec.Stdin != nil, Stdout: spec.Stdout != nil, Stderr: spec.Stderr != nil,
+	}, http.StatusSwitchingProtocols)
+	if err == nil {
+		defer s.close()
+		var code int32
+		if code, err = relay(&frames{conn: s.conn, in: s.in}, spec); err == nil {
+			return code, nil
+		}
+	}
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("%s: %w", execExec, ctx.Err())
+	}
+	return 0, err
+}
+
+// relay hands frames on until the command has ended.
+func relay(f *frames, spec backend.ExecSpec) (int32, error) {
+	wanted := make(chan struct{}, 1)
+	defer close(wanted)
+	if spec.Stdin != nil {
+		// It may outlive the call in a Read of the caller's, as os/exec's does.
+		go feed(f, spec.Stdin, wanted)
+	}
+	for {
+		kind, data, err := f.read()
+		if err != nil {
+			return 0, backend.Errorf(backend.ErrUnavailable, "%s: the server closed the connection: %w", execExec, err)
+		}
+		switch kind {
+		case frameStdout:
+			_, err = spec.Stdout.Write(data)
+		case frameStderr:
+			_, err = spec.Stderr.Write(data)
+		case frameWant:
+			wanted <- struct{}{}
+		case frameDone:
+			return done(data)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s: write output: %w", execExec, err)
+		}
+	}
+}
+
+func done(data []byte) (int32, error) {
+	var result execResult
+	if err := json.Unmarshal(data, &result); err != nil {
+		return 0, backend.Errorf(backend.ErrUnavailable, "%s: read result: %w", execExec, err)
+	}
+	if result.Err != nil {
+		return result.Code, result.Err.err()
+	}
+	return result.Code, nil
+}
+
+// feed sends a part of the input, or its end, each time it is wanted. A
+// connection that broke ends the call where its frames are read.
+func feed(f *frames, stdin io.Reader, wanted <-chan struct{}) {
+	buf := make([]byte, maxFrame)
+	var end error
+	for range wanted {
+		kind, data := frameStdinEnd, []byte(nil)
+		if end == nil {
+			var n int
+			n, end = readSome(stdin, buf)
+			if n > 0 {
+				kind, data = frameStdin, buf[:n]
+			}
+		}
+		if kind == frameStdinEnd && !errors.Is(end, io.EOF) {
+			data = []byte(clip(end.Error()))
+		}
+		if f.write(kind, data) != nil {
+			return
+		}
+	}
+}
+
+// readSome reads at least a byte or an error.
+func readSome(from io.Reader, buf []byte) (int, error) {
+	for {
+		if n, err := from.Read(buf); n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
