@@ -1,0 +1,124 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// Wrap puts the gate before every call of b that changes something on the
+// remote. Reads, probes' connections and logs pass.
+func (g *Gate) Wrap(b backend.Backend) backend.Backend {
+	if b.Pods != nil {
+		b.Pods = pods{b.Pods, g}
+	}
+	if b.Containers != nil {
+		b.Containers = containers{b.Containers, g}
+	}
+	if b.Files != nil {
+		b.Files = files{b.Files, g}
+	}
+	if b.Images != nil {
+		b.Images = images{b.Images, g}
+	}
+	if b.Exec != nil {
+		b.Exec = execs{b.Exec, g}
+	}
+	return b
+}
+
+type pods struct {
+	backend.Pods
+	gate *Gate
+}
+
+func (p pods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+	if err := p.gate.pass("launch"); err != nil {
+		return err
+	}
+	return p.Pods.Launch(ctx, spec)
+}
+
+func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
+	if err := p.gate.pass("stop"); err != nil {
+		return err
+	}
+	return p.Pods.Stop(ctx, ref, grace)
+}
+
+func (p pods) Remove(ctx context.Context, ref backend.Ref) error {
+	if err := p.gate.pass("remove"); err != nil {
+		return err
+	}
+	return p.Pods.Remove(ctx, ref)
+}
+
+type containers struct {
+	backend.Containers
+	gate *Gate
+}
+
+func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
+	if err := c.gate.pass("start container"); err != nil {
+		return err
+	}
+	return c.Containers.Start(ctx, ref, spec)
+}
+
+func (c containers) Stop(ctx context.Context, ref backend.ContainerRef, grace time.Duration) error {
+	if err := c.gate.pass("stop container"); err != nil {
+		return err
+	}
+	return c.Containers.Stop(ctx, ref, grace)
+}
+
+func (c containers) Remove(ctx context.Context, ref backend.ContainerRef) error {
+	if err := c.gate.pass("remove container"); err != nil {
+		return err
+	}
+	return c.Containers.Remove(ctx, ref)
+}
+
+type files struct {
+	backend.Files
+	gate *Gate
+}
+
+func (f files) Place(ctx context.Context, spec backend.VolumeSpec) error {
+	if err := f.gate.pass("place volume"); err != nil {
+		return err
+	}
+	return f.Files.Place(ctx, spec)
+}
+
+func (f files) Clear(ctx context.Context, ref backend.Ref) error {
+	if err := f.gate.pass("clear volumes"); err != nil {
+		return err
+	}
+	return f.Files.Clear(ctx, ref)
+}
+
+type images struct {
+	backend.Images
+	gate *Gate
+}
+
+func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
+	if err := i.gate.pass("pull"); err != nil {
+		return "", err
+	}
+	return i.Images.Pull(ctx, image, creds)
+}
+
+type execs struct {
+	inner backend.Exec
+	gate  *Gate
+}
+
+func (e execs) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
+	if err := e.gate.pass("exec"); err != nil {
+		return 0, err
+	}
+	return e.inner.Exec(ctx, ref, spec)
+}

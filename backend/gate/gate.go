@@ -1,0 +1,93 @@
+// Package gate lets changes through only while this process holds its nodes.
+// Every mutating backend call and every write to the API passes it. Without
+// leader election it is always open; with it, a process that lost its lease, or
+// slept past it, changes nothing any more.
+package gate
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// Gate is open until a deadline that whoever holds the lease moves on.
+type Gate struct {
+	mu     sync.Mutex
+	always bool
+	until  time.Time
+}
+
+// New returns a closed gate.
+func New() *Gate { return &Gate{} }
+
+// Always returns a gate that is open for ever.
+func Always() *Gate { return &Gate{always: true} }
+
+// Hold opens the gate until a time: that of the lease's last renewal, as it was
+// asked for, plus its duration. It never moves the deadline back.
+func (g *Gate) Hold(until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if until.After(g.until) {
+		g.until = until
+	}
+}
+
+// Close shuts the gate at once: the lease was given up or lost.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.until = time.Time{}
+}
+
+// Open is true while changes may be made. It asks both clocks: the monotonic one
+// stands still while a machine sleeps, the wall clock may be set back.
+func (g *Gate) Open() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.always || openAt(time.Now(), g.until)
+}
+
+func openAt(now, until time.Time) bool {
+	return now.Before(until) && now.Round(0).Before(until.Round(0))
+}
+
+// pass is nil while the gate is open. The error says that nothing was made, and
+// that it may be tried again.
+func (g *Gate) pass(what string) error {
+	if g.Open() {
+		return nil
+	}
+	return backend.Errorf(backend.ErrThrottled, "%s: this process does not hold the node's lease now", what)
+}
+
+// Transport returns next with the gate before every request that may change
+// something in the API; reads pass.
+func (g *Gate) Transport(next http.RoundTripper) http.RoundTripper {
+	return transport{g, next}
+}
+
+type transport struct {
+	gate *Gate
+	next http.RoundTripper
+}
+
+// RoundTrip refuses what changes something while the gate is closed.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+	default:
+		if err := t.gate.pass(r.Method); err != nil {
+			if r.Body != nil { // a RoundTripper closes the body, also on errors
+				if closeErr := r.Body.Close(); closeErr != nil {
+					return nil, fmt.Errorf("%w (and closing the body: %w)", err, closeErr)
+				}
+			}
+			return nil, err
+		}
+	}
+	return t.next.RoundTrip(r)
+}

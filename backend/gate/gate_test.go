@@ -1,0 +1,135 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/fault"
+	"github.com/burstlet/burstlet/backend/sim"
+)
+
+func TestOpensUntilTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New()
+		if g.Open() {
+			t.Error("open before anybody held it")
+		}
+		g.Hold(time.Now().Add(10 * time.Second))
+		g.Hold(time.Now().Add(time.Second)) // an older renewal, answered late
+		time.Sleep(10*time.Second - 1)
+		if !g.Open() {
+			t.Error("closed within the deadline")
+		}
+		time.Sleep(1)
+		if g.Open() {
+			t.Error("open at the deadline")
+		}
+		g.Hold(time.Now().Add(time.Hour))
+		if g.Close(); g.Open() {
+			t.Error("open after Close")
+		}
+		if !Always().Open() {
+			t.Error("a gate without leader election is closed")
+		}
+	})
+}
+
+// TestBothClocks: a machine that slept is late by the wall clock alone, one
+// whose clock was set back by the monotonic clock alone.
+func TestBothClocks(t *testing.T) {
+	now := time.Now()
+	wall := func(d time.Duration) time.Time { return now.Round(0).Add(d) }
+	if openAt(wall(2*time.Second), now.Add(time.Second)) {
+		t.Error("open though the wall clock is past the deadline")
+	}
+	if openAt(now.Add(2*time.Second), now.Add(time.Second)) {
+		t.Error("open though the monotonic clock is past the deadline")
+	}
+	if !openAt(now, now.Add(time.Second)) {
+		t.Error("closed before the deadline")
+	}
+}
+
+// TestBackend: with the gate closed no mutating call reaches the remote, every
+// reading one does.
+func TestBackend(t *testing.T) {
+	script := &fault.Script{}
+	b := fault.Wrap(sim.New(sim.Config{}).Backend(), script)
+	g := New()
+	gated := g.Wrap(b)
+	ctx := context.Background()
+	pod := &corev1.Pod{}
+	pod.UID = "u"
+	change := map[string]func() error{
+		"launch": func() error { return gated.Pods.Launch(ctx, backend.LaunchSpec{Pod: pod}) },
+		"stop":   func() error { return gated.Pods.Stop(ctx, backend.Ref{UID: "u"}, 0) },
+		"remove": func() error { return gated.Pods.Remove(ctx, backend.Ref{UID: "u"}) },
+		"start": func() error {
+			return gated.Containers.Start(ctx, backend.Ref{UID: "u"}, backend.ContainerSpec{Pod: pod})
+		},
+		"stopC":   func() error { return gated.Containers.Stop(ctx, backend.ContainerRef{}, 0) },
+		"removeC": func() error { return gated.Containers.Remove(ctx, backend.ContainerRef{}) },
+		"place":   func() error { return gated.Files.Place(ctx, backend.VolumeSpec{Pod: pod}) },
+		"clear":   func() error { return gated.Files.Clear(ctx, backend.Ref{UID: "u"}) },
+		"pull":    func() error { _, err := gated.Images.Pull(ctx, "busybox", nil); return err },
+		"exec": func() error {
+			_, err := gated.Exec.Exec(ctx, backend.ContainerRef{}, backend.ExecSpec{Command: []string{"true"}})
+			return err
+		},
+	}
+	for name, call := range change {
+		if err := call(); !errors.Is(err, backend.ErrThrottled) {
+			t.Errorf("%s passes a closed gate: %v", name, err)
+		}
+	}
+	if facts, err := gated.Pods.List(ctx); err != nil || len(facts) != 0 {
+		t.Errorf("list: %v, %v", facts, err)
+	}
+	g.Hold(time.Now().Add(time.Hour))
+	if err := change["launch"](); err != nil {
+		t.Errorf("launch through the open gate: %v", err)
+	}
+	if facts, err := gated.Pods.List(ctx); err != nil || len(facts) != 1 {
+		t.Errorf("list: %v, %v", facts, err)
+	}
+}
+
+func TestTransport(t *testing.T) {
+	served := 0
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
+	defer server.Close()
+	g := New()
+	client := &http.Client{Transport: g.Transport(http.DefaultTransport)}
+	do := func(method string) error {
+		r, err := http.NewRequestWithContext(t.Context(), method, server.URL, strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		return err
+	}
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		if err := do(method); !errors.Is(err, backend.ErrThrottled) {
+			t.Errorf("%s passes a closed gate: %v", method, err)
+		}
+	}
+	if err := do("GET"); err != nil || served != 1 {
+		t.Errorf("GET: %v, %d requests served, want 1", err, served)
+	}
+	g.Hold(time.Now().Add(time.Hour))
+	if err := do("PATCH"); err != nil {
+		t.Errorf("PATCH through the open gate: %v", err)
+	}
+}
