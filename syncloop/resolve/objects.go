@@ -18,6 +18,9 @@ type Objects struct {
 	Bundles    map[string]Object[string]
 	// Tokens by TokenKey.
 	Tokens map[TokenKey]Object[Token]
+	// Kept are tokens that are not in Tokens because one that was placed earlier,
+	// before a restart, is young enough: a volume that holds it stays as placed.
+	Kept map[TokenKey]bool
 	// Claims tells, by claim name, the source of its bound volume.
 	Claims map[string]Object[Claim]
 	// Services of the pod's namespace and of default, and whether they have been
@@ -27,7 +30,9 @@ type Objects struct {
 }
 
 // Object is one object as last seen. With Err set it cannot be had for now
-// (missing, forbidden): Err says why, in words for the user.
+// (missing, forbidden): Err says why, in words for the user. One that is missing
+// is told by apierrors.IsNotFound or the class backend.ErrNotFound: that alone an
+// optional reference forgives.
 type Object[T any] struct {
 	Value T
 	Err   error

@@ -1,0 +1,154 @@
+package resolve
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// environment is variables in the order in which they were first set.
+type environment struct {
+	names  []string
+	values map[string]string
+}
+
+func newEnvironment() *environment { return &environment{values: map[string]string{}} }
+
+// set gives a variable its value; one that was set keeps its place.
+func (e *environment) set(name, value string) {
+	if _, ok := e.values[name]; !ok {
+		e.names = append(e.names, name)
+	}
+	e.values[name] = value
+}
+
+func (e *environment) get(name string) (string, bool) {
+	value, ok := e.values[name]
+	return value, ok
+}
+
+func (e *environment) list() []corev1.EnvVar {
+	if len(e.names) == 0 {
+		return nil
+	}
+	out := make([]corev1.EnvVar, 0, len(e.names))
+	for _, name := range e.names {
+		out = append(out, corev1.EnvVar{Name: name, Value: e.values[name]})
+	}
+	return out
+}
+
+// environment is the container's: envFrom, then env, which may replace what
+// envFrom brought, then the services that nothing replaced (kubelet:
+// makeEnvironmentVariables).
+func (r resolver) environment() (*environment, error) {
+	services, err := serviceVariables(r.pod, r.objects, r.node)
+	if err != nil {
+		return nil, err
+	}
+	vars := newEnvironment()
+	for i := range r.container.EnvFrom {
+		if err := r.from(vars, &r.container.EnvFrom[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range r.container.Env {
+		v := &r.container.Env[i]
+		value, ok, err := r.value(v, vars, services)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			vars.set(v.Name, value)
+		}
+	}
+	for _, name := range services.names {
+		if _, taken := vars.get(name); !taken {
+			vars.set(name, services.values[name])
+		}
+	}
+	return vars, nil
+}
+
+// from sets all that one envFrom source holds, in the order of its keys.
+func (r resolver) from(vars *environment, source *corev1.EnvFromSource) error {
+	switch {
+	case source.ConfigMapRef != nil:
+		ref := source.ConfigMapRef
+		configMap, err := r.objects.configMap(ref.Name, optional(ref.Optional))
+		if err != nil || configMap == nil {
+			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
+			vars.set(source.Prefix+key, configMap.Data[key])
+		}
+	case source.SecretRef != nil:
+		ref := source.SecretRef
+		secret, err := r.objects.secret(ref.Name, optional(ref.Optional))
+		if err != nil || secret == nil {
+			return err
+		}
+		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
+			vars.set(source.Prefix+key, string(secret.Data[key]))
+		}
+	}
+	return nil
+}
+
+// value is that of one variable. It is false for an optional one whose source
+// does not have it: the variable is then not set, or stays as envFrom left it.
+func (r resolver) value(v *corev1.EnvVar, vars, services *environment) (string, bool, error) {
+	if v.Value != "" || v.ValueFrom == nil {
+		return expand(v.Value, func(name string) (string, bool) {
+			if value, ok := vars.get(name); ok {
+				return value, true
+			}
+			return services.get(name)
+		}), true, nil
+	}
+	switch from := v.ValueFrom; {
+	case from.FieldRef != nil:
+		value, err := podField(r.pod, from.FieldRef, r.at)
+		return value, true, err
+	case from.ResourceFieldRef != nil:
+		value, err := resourceField(r.pod, r.container, from.ResourceFieldRef, podLimits(r.pod, r.node.Allocatable))
+		return value, true, err
+	case from.ConfigMapKeyRef != nil:
+		return r.configMapKey(from.ConfigMapKeyRef)
+	case from.SecretKeyRef != nil:
+		return r.secretKey(from.SecretKeyRef)
+	case from.FileKeyRef != nil:
+		// The file is on the remote, where nothing parses it.
+		return "", false, backend.Errorf(backend.ErrUnsupported,
+			"environment variable %q: valueFrom.fileKeyRef is not supported", v.Name)
+	}
+	return "", true, nil
+}
+
+func (r resolver) configMapKey(ref *corev1.ConfigMapKeySelector) (string, bool, error) {
+	configMap, err := r.objects.configMap(ref.Name, optional(ref.Optional))
+	if err != nil || configMap == nil {
+		return "", false, err
+	}
+	value, ok := configMap.Data[ref.Key]
+	if !ok && !optional(ref.Optional) {
+		return "", false, fmt.Errorf("couldn't find key %v in ConfigMap %v/%v", ref.Key, r.pod.Namespace, ref.Name)
+	}
+	return value, ok, nil
+}
+
+func (r resolver) secretKey(ref *corev1.SecretKeySelector) (string, bool, error) {
+	secret, err := r.objects.secret(ref.Name, optional(ref.Optional))
+	if err != nil || secret == nil {
+		return "", false, err
+	}
+	value, ok := secret.Data[ref.Key]
+	if !ok && !optional(ref.Optional) {
+		return "", false, fmt.Errorf("couldn't find key %v in Secret %v/%v", ref.Key, r.pod.Namespace, ref.Name)
+	}
+	return string(value), ok, nil
+}

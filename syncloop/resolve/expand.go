@@ -1,0 +1,64 @@
+package resolve
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// expand replaces $(NAME) by what lookup finds, and $$ by $. References that
+// lookup does not know stay as they are.
+func expand(s string, lookup func(string) (string, bool)) string {
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '$' || i+1 == len(s) {
+			out.WriteByte(s[i])
+			continue
+		}
+		switch s[i+1] {
+		case '$':
+			out.WriteByte('$')
+			i++
+		case '(':
+			end := strings.IndexByte(s[i+2:], ')')
+			if end < 0 {
+				out.WriteByte('$')
+				continue
+			}
+			name := s[i+2 : i+2+end]
+			if value, ok := lookup(name); ok {
+				out.WriteString(value)
+			} else {
+				out.WriteString("$(" + name + ")")
+			}
+			i += 2 + end
+		default:
+			out.WriteByte('$')
+		}
+	}
+	return out.String()
+}
+
+// expandAll is expand for each, in place.
+func expandAll(words []string, lookup func(string) (string, bool)) {
+	for i := range words {
+		words[i] = expand(words[i], lookup)
+	}
+}
+
+// ProbeCommand is the command of an exec probe: $(VAR) names variables of the
+// container's spec, whose literal values count as they stand (the kubelet's
+// ExpandContainerCommandOnlyStatic). Commands of lifecycle hooks are not
+// expanded at all.
+func ProbeCommand(c *corev1.Container, command []string) []string {
+	values := make(map[string]string, len(c.Env))
+	for i := range c.Env {
+		values[c.Env[i].Name] = c.Env[i].Value
+	}
+	out := append([]string(nil), command...)
+	expandAll(out, func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	})
+	return out
+}
