@@ -1,6 +1,7 @@
 // Package prober runs the startup, liveness and readiness probes of containers:
 // one goroutine a probe, through the backend's Exec and Dial. It keeps outcomes;
-// what follows from them is for the plan to decide.
+// what follows from them is for the plan to decide. How one probe is carried out
+// is package check's matter.
 package prober
 
 import (
@@ -39,7 +40,19 @@ const (
 	Failure
 )
 
-// Result is a probe's outcome and, of a failure, the last output.
+// String is the outcome as logs name it.
+func (o Outcome) String() string {
+	switch o {
+	case Success:
+		return "success"
+	case Failure:
+		return "failure"
+	case Unknown:
+	}
+	return "unknown"
+}
+
+// Result is a probe's outcome and, of a failure, the last output, bounded.
 type Result struct {
 	Outcome Outcome
 	Message string
@@ -53,6 +66,45 @@ type Target struct {
 	StartedAt time.Time
 	// PodIP is where http, tcp and grpc probes go that name no host.
 	PodIP string
-	// Spec is the container, for its named ports.
+	// Spec is the container as the API has it, for its named ports and for
+	// $(NAME) of literal environment in exec commands. It is not the resolved
+	// one: what Secrets hold has no business in a probe's command.
 	Spec *corev1.Container
+}
+
+// The API's defaults (SetDefaults_Probe), for probes that did not pass its
+// defaulting.
+const (
+	defaultPeriod           = 10 * time.Second
+	defaultTimeout          = time.Second
+	defaultSuccessThreshold = 1
+	defaultFailureThreshold = 3
+)
+
+func period(p *corev1.Probe) time.Duration  { return seconds(p.PeriodSeconds, defaultPeriod) }
+func timeout(p *corev1.Probe) time.Duration { return seconds(p.TimeoutSeconds, defaultTimeout) }
+
+func seconds(n int32, otherwise time.Duration) time.Duration {
+	if n <= 0 {
+		return otherwise
+	}
+	return time.Duration(n) * time.Second
+}
+
+// threshold is how often in a row a finding must come to count.
+func threshold(p *corev1.Probe, found Outcome) int {
+	n, otherwise := p.SuccessThreshold, defaultSuccessThreshold
+	if found == Failure {
+		n, otherwise = p.FailureThreshold, defaultFailureThreshold
+	}
+	if n <= 0 {
+		return otherwise
+	}
+	return int(n)
+}
+
+// final is true for an outcome after which this container is not probed any
+// more: it has started, or it is to be restarted.
+func final(kind Kind, o Outcome) bool {
+	return o != Unknown && (kind == Startup || (kind == Liveness && o == Failure))
 }
