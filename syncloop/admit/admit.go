@@ -1,136 +1,193 @@
-// Package admit says which pods the node cannot take, and when to say so.
+// Package admit says which pods the node takes, and when to fail those that it
+// does not take.
 //
-// The engine's own refusals are the fields of a pod that it does not build yet;
-// each goes from this list when its capability lands. The backend adds what the
-// remote cannot do. Refusals of the pods of one controller are spaced, because
-// a controller replaces a failed pod at once and for ever.
+// [Decide] is the kubelet's admission, as a pure function. What the engine will
+// not do with a backend ([Fields]) and what the remote cannot do (the backend's
+// Check) is judged after the kubelet's own checks. [Ledger] keeps what the
+// admitted pods hold, so that a judgement costs the same however many there
+// are, and spaces the failures of one controller's pods where the scheduler does
+// not know of the obstacle: the controller would replace them at once and for
+// ever.
 package admit
 
 import (
 	"fmt"
-	"sync"
-	"time"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 )
 
-// The spacing of refusals of one controller's pods: at once, then 10 s, 20 s …
-// 5 min apart; forgotten after twice the last.
+// The kubelet's reasons for not admitting a pod (pkg/kubelet/lifecycle,
+// pkg/kubelet/sysctl), and one that is ours. A missing resource has the reason
+// OutOf<resource> ("OutOfcpu"), a failed predicate its name.
 const (
-	spaceFirst = 10 * time.Second
-	spaceMax   = 5 * time.Minute
+	ReasonInvalidNodeInfo                      = "InvalidNodeInfo"
+	ReasonSysctlForbidden                      = "SysctlForbidden"
+	ReasonPodOSSelectorNodeLabelDoesNotMatch   = "PodOSSelectorNodeLabelDoesNotMatch"
+	ReasonPodOSNotSupported                    = "PodOSNotSupported"
+	ReasonSupplementalGroupsPolicyNotSupported = "SupplementalGroupsPolicyNotSupported"
+	ReasonPodFeatureUnsupported                = "PodFeatureUnsupported"
+	ReasonNodeAffinity                         = "NodeAffinity"
+	ReasonNodeName                             = "NodeName"
+	ReasonNodePorts                            = "NodePorts"
+	ReasonTaintToleration                      = "TaintToleration"
+	// ReasonUnsupported is for fields that the engine or the backend cannot honour.
+	ReasonUnsupported = "UnsupportedByBackend"
+	outOf             = "OutOf"
 )
 
-// Judge judges pods.
-type Judge struct {
-	backend backend.Checker
+// restartAllFeature is the name of the node feature that pods with the action
+// RestartAllContainers require (k8s.io/component-helpers/nodedeclaredfeatures).
+const restartAllFeature = "RestartAllContainersOnContainerExits"
 
-	mu     sync.Mutex
-	owners map[types.UID]spacing
+// Rejection says why a pod is not admitted.
+type Rejection struct {
+	// Reason is one word, of the pod's status and of the Event.
+	Reason string
+	// Message is the Event's text; the status has it with a prefix.
+	Message string
 }
 
-type spacing struct {
-	next  time.Time
-	delay time.Duration
-}
+// StatusMessage is the message of the failed pod's status (kubelet: rejectPod).
+func (r *Rejection) StatusMessage() string { return "Pod was rejected: " + r.Message }
 
-// New returns a judge that asks the backend too.
-func New(b backend.Checker) *Judge {
-	return &Judge{backend: b, owners: map[types.UID]spacing{}}
-}
-
-// Judge returns the fields of a pod that cannot be honoured, and when to fail
-// the pod for them.
-func (j *Judge) Judge(pod *corev1.Pod) ([]backend.Refusal, time.Time) {
-	refusals := append(Fields(pod), j.backend.Check(pod)...)
-	if len(refusals) == 0 {
-		return nil, time.Time{}
+// recurs is true where the pod that replaces the failed one would likely come
+// back to this node and fail again, because the scheduler does not know of the
+// obstacle. What it knows of keeps the replacement away.
+func (r *Rejection) recurs() bool {
+	switch r.Reason {
+	case ReasonNodeAffinity, ReasonNodeName, ReasonNodePorts, ReasonTaintToleration:
+		return false
 	}
-	now := time.Now()
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil {
-		return refusals, now
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.forget(now)
-	s := j.owners[owner.UID]
-	at := now
-	if s.next.After(now) {
-		at = s.next
-	}
-	s.delay = min(max(spaceFirst, 2*s.delay), spaceMax)
-	s.next = at.Add(s.delay)
-	j.owners[owner.UID] = s
-	return refusals, at
+	return !strings.HasPrefix(r.Reason, outOf)
 }
 
-// forget drops controllers whose pods were not refused for a while.
-func (j *Judge) forget(now time.Time) {
-	for uid, s := range j.owners {
-		if now.After(s.next.Add(s.delay)) {
-			delete(j.owners, uid)
+// Node is what admission knows of the node. It is only read.
+type Node struct {
+	Name string
+	// Labels and Taints are those of the Node object as it is now.
+	Labels map[string]string
+	Taints []corev1.Taint
+	// Allocatable is what pods may use, the number of pods among it; a resource
+	// that it lacks is one of which there is none. Nil means that the node is not
+	// known yet: every pod is rejected with InvalidNodeInfo, so wait for it.
+	Allocatable corev1.ResourceList
+	// OS is the remote's, a GOOS word ("linux").
+	OS string
+	// Kernel is the version of the remote's kernel ("5.10.0-28-amd64"). Empty is
+	// unknown: sysctls that old kernels lack are not counted as safe.
+	Kernel string
+	// SupplementalGroupsPolicy is true where the remote can be strict about
+	// supplemental groups (status.features of the Node).
+	SupplementalGroupsPolicy bool
+	// HostNetwork, HostPID, HostIPC and HostPorts are what the configuration
+	// allows pods to ask of their host.
+	HostNetwork, HostPID, HostIPC, HostPorts bool
+	// AllowedUnsafeSysctls are names and patterns ("net.core.*") beyond the safe
+	// sysctls; see CheckSysctls.
+	AllowedUnsafeSysctls []string
+	// Can is what the engine can do with this backend.
+	Can Abilities
+}
+
+// Decide returns why a pod cannot be admitted beside the pods that were, or
+// nil. The kubelet's checks come first, in its order, then the fields that
+// cannot be honoured: the engine's and those in refusals.
+func Decide(pod *corev1.Pod, node Node, others []*corev1.Pod, refusals []backend.Refusal) *Rejection {
+	used := newUsage()
+	for _, other := range others {
+		if other.UID != pod.UID {
+			used.add(shareOf(other))
 		}
 	}
+	return decide(pod, &node, used, refusals)
 }
 
-// Fields returns the fields of a pod that the engine does not build yet.
-func Fields(pod *corev1.Pod) []backend.Refusal {
-	var out []backend.Refusal
-	refuse := func(field, why string) { out = append(out, backend.Refusal{Field: field, Why: why}) }
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		path := fmt.Sprintf("spec.initContainers[%d]", i)
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			refuse(path+".restartPolicy", "sidecar containers are not supported yet; use an app container")
+func decide(pod *corev1.Pod, node *Node, used *usage, refusals []backend.Refusal) *Rejection {
+	for _, check := range []func() *Rejection{
+		func() *Rejection { return sysctls(pod, node) },
+		func() *Rejection { return platform(pod, node) },
+		func() *Rejection { return used.fits(pod, node) },
+		func() *Rejection { return placement(pod, node, used) },
+		func() *Rejection { return features(pod, node) },
+		func() *Rejection { return unsupported(pod, node, refusals) },
+	} {
+		if r := check(); r != nil {
+			return r
 		}
-		container(path, c, refuse)
 	}
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		path := fmt.Sprintf("spec.containers[%d]", i)
-		if c.RestartPolicy != nil {
-			refuse(path+".restartPolicy", "restart policies of single containers are not supported yet; use spec.restartPolicy")
-		}
-		container(path, c, refuse)
-	}
-	if len(pod.Spec.EphemeralContainers) > 0 {
-		refuse("spec.ephemeralContainers", "ephemeral containers are not supported yet")
-	}
-	if len(pod.Spec.ImagePullSecrets) > 0 {
-		refuse("spec.imagePullSecrets", "pull secrets are not supported yet; use images that can be pulled without a login")
-	}
-	return out
+	return nil
 }
 
-func container(path string, c *corev1.Container, refuse func(field, why string)) {
-	for i, e := range c.Env {
-		if e.ValueFrom != nil {
-			refuse(fmt.Sprintf("%s.env[%d].valueFrom", path, i), "only literal values are supported yet; use value")
+// platform is for what no other pod's end can change.
+func platform(pod *corev1.Pod, node *Node) *Rejection {
+	if node.Allocatable == nil {
+		return &Rejection{ReasonInvalidNodeInfo, "Kubelet cannot get node info."}
+	}
+	// The kubelet reads the label of the pod, not its node selector.
+	if os, ok := pod.Labels[corev1.LabelOSStable]; ok && os != node.OS {
+		return &Rejection{
+			ReasonPodOSSelectorNodeLabelDoesNotMatch,
+			"Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
 		}
 	}
-	if len(c.EnvFrom) > 0 {
-		refuse(path+".envFrom", "variables from ConfigMaps and Secrets are not supported yet; use env with literal values")
+	if os := pod.Spec.OS; os != nil && string(os.Name) != node.OS {
+		return &Rejection{ReasonPodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS"}
 	}
-	probe := func(name string, set bool) {
-		if set {
-			refuse(path+"."+name, "probes are not supported yet; leave it out")
+	sc := pod.Spec.SecurityContext
+	if sc != nil && sc.SupplementalGroupsPolicy != nil && !node.SupplementalGroupsPolicy &&
+		*sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict {
+		return &Rejection{
+			ReasonSupplementalGroupsPolicyNotSupported,
+			fmt.Sprintf("SupplementalGroupsPolicy=%s is not supported in this node", corev1.SupplementalGroupsPolicyStrict),
 		}
 	}
-	probe("livenessProbe", c.LivenessProbe != nil)
-	probe("readinessProbe", c.ReadinessProbe != nil)
-	probe("startupProbe", c.StartupProbe != nil)
-	if c.Lifecycle != nil {
-		refuse(path+".lifecycle", "lifecycle hooks and stop signals are not supported yet; leave it out")
+	return nil
+}
+
+// features is for what pods require of the node by name.
+func features(pod *corev1.Pod, node *Node) *Rejection {
+	if node.Can.RestartAll {
+		return nil
 	}
-	if c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError {
-		refuse(path+".terminationMessagePolicy", "termination messages are not read yet; use File")
+	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			for _, rule := range list[i].RestartPolicyRules {
+				if rule.Action == corev1.ContainerRestartRuleActionRestartAllContainers {
+					return &Rejection{
+						ReasonPodFeatureUnsupported,
+						"Pod requires node features that are not available: " + restartAllFeature,
+					}
+				}
+			}
+		}
 	}
-	if len(c.RestartPolicyRules) > 0 {
-		refuse(path+".restartPolicyRules", "restart rules are not supported yet; use spec.restartPolicy")
+	return nil
+}
+
+// unsupported names every field that cannot be honoured, each once.
+func unsupported(pod *corev1.Pod, node *Node, refusals []backend.Refusal) *Rejection {
+	all := append(hostFields(pod, node), Fields(pod, node.Can)...)
+	all = append(all, refusals...)
+	if len(all) == 0 {
+		return nil
 	}
+	seen := map[string]bool{}
+	var words []string
+	for _, r := range all {
+		if !seen[r.Field] {
+			seen[r.Field] = true
+			words = append(words, r.Field+": "+r.Why)
+		}
+	}
+	return &Rejection{ReasonUnsupported, strings.Join(words, "; ")}
+}
+
+// static is true for a pod that did not come from the API server: such a pod
+// is not subject to taints.
+func static(pod *corev1.Pod) bool {
+	source, ok := pod.Annotations["kubernetes.io/config.source"]
+	return ok && source != "api"
 }

@@ -1,10 +1,16 @@
 // Package images decides whether an image must be pulled and pulls it: pull
-// policies, a limit on pulls at once, and one pull for all who wait for the same
-// image. Backoff is the caller's: it stands in the plan's input.
+// policies, the logins of pull secrets, a limit on pulls at once, and one pull for
+// all who wait for the same image with the same logins. Backoff is the caller's:
+// it stands in the plan's input.
+//
+// An image that is on the remote is used by every pod whose policy does not say
+// Always, whatever logins it was pulled with: the kubelet's credential
+// verification policy NeverVerify. Pods that must not share images say Always.
 package images
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -14,26 +20,6 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 )
-
-// The kubelet's errors for images (pkg/kubelet/images/types.go).
-var (
-	ErrPull      = errors.New("ErrImagePull")
-	ErrNever     = errors.New("ErrImageNeverPull")
-	ErrInvalid   = errors.New("InvalidImageName")
-	errRuntime   = errors.New("ImageInspectError")
-	errCancelled = errors.New("the pod is ending")
-)
-
-// Reason is the kubelet's word for an error of Ensure, as a container's waiting
-// reason; empty for one that is not the user's matter.
-func Reason(err error) string {
-	for _, class := range []error{ErrPull, ErrNever, ErrInvalid, errRuntime} {
-		if errors.Is(err, class) {
-			return class.Error()
-		}
-	}
-	return ""
-}
 
 // Event tells the user something about the pod.
 type Event func(kind, reason, format string, args ...any)
@@ -52,89 +38,122 @@ type pull struct {
 	done chan struct{}
 	id   string
 	err  error
+	// took is how long the pull itself lasted, without waiting for its turn.
+	took time.Duration
 	// waiters counts who wants it; the last to leave ends it.
 	waiters int
 	cancel  context.CancelFunc
 }
 
-// New returns a puller that runs at most parallel pulls at once, each bounded
-// by limit.
+// New returns a puller that runs at most parallel pulls at once, one after
+// another for 1 or less, each bounded by limit if that is not zero.
 func New(images backend.Images, parallel int, limit time.Duration) *Puller {
 	return &Puller{
-		images: images, limit: limit, slots: make(chan struct{}, parallel), pulling: map[string]*pull{},
+		images: images, limit: limit, slots: make(chan struct{}, max(parallel, 1)), pulling: map[string]*pull{},
 	}
 }
 
-// Ensure makes sure that a container's image is on the remote, as its pull
-// policy says, and returns its id.
-func (p *Puller) Ensure(ctx context.Context, c *corev1.Container, event Event) (string, error) {
-	policy := c.ImagePullPolicy
-	if policy != corev1.PullAlways {
-		id, err := p.images.Find(ctx, c.Image)
-		switch {
-		case err == nil:
-			event(corev1.EventTypeNormal, "Pulled", "Container image %q already present on machine", c.Image)
-			return id, nil
-		case errors.Is(err, backend.ErrInvalid):
-			return "", failed(event, "InspectFailed", backend.Classed(ErrInvalid, fmt.Errorf("apply image name %q: %w", c.Image, err)))
-		case !errors.Is(err, backend.ErrNotFound):
-			return "", backend.Classed(errRuntime, fmt.Errorf("look for image %q: %w", c.Image, err))
-		case policy == corev1.PullNever:
-			return "", failed(event, "ErrImageNeverPull", backend.Classed(ErrNever,
-				fmt.Errorf("container image %q is not present with pull policy of Never", c.Image)))
+// EnsureImageExists makes sure that a container's image is on the remote, as its
+// pull policy says, and returns its id. Credentials are tried in their order;
+// none is an anonymous pull. Errors are to be told by Reason; none of them
+// leaves anything on the remote but an image.
+func (p *Puller) EnsureImageExists(
+	ctx context.Context, c *corev1.Container, creds []backend.Credential, event Event,
+) (string, error) {
+	ref, err := parse(c.Image)
+	if err != nil {
+		return "", invalidName(event, c.Image, err)
+	}
+	if c.ImagePullPolicy != corev1.PullAlways {
+		id, err := p.find(ctx, c, event)
+		if err != nil || id != "" {
+			return id, err
 		}
 	}
 	event(corev1.EventTypeNormal, "Pulling", "Pulling image %q", c.Image)
 	start := time.Now()
-	id, err := p.shared(ctx, c.Image)
+	q, err := p.shared(ctx, c.Image, ref, creds)
 	switch {
 	case err == nil:
-		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %s", c.Image,
-			time.Since(start).Round(time.Millisecond))
-		return id, nil
+		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting)", c.Image,
+			q.took.Truncate(time.Millisecond), time.Since(start).Truncate(time.Millisecond))
+		return q.id, nil
 	case errors.Is(err, errCancelled):
 		return "", backend.Errorf(backend.ErrThrottled, "pull image %q: %w", c.Image, err)
 	case errors.Is(err, backend.ErrInvalid):
-		return "", failed(event, "InspectFailed", backend.Classed(ErrInvalid, fmt.Errorf("apply image name %q: %w", c.Image, err)))
+		return "", invalidName(event, c.Image, err)
+	case notOurs(err):
+		return "", fmt.Errorf("pull image %q: %w", c.Image, err)
 	}
-	return "", failed(event, "Failed", backend.Classed(ErrPull, fmt.Errorf("pull image %q: %w", c.Image, err)))
+	return "", pullFailure(event, c.Image, err)
 }
 
-func failed(event Event, reason string, err error) error {
-	event(corev1.EventTypeWarning, reason, "Error: %v", err)
-	return err
+// find returns the id of an image that is there; empty if it is to be pulled.
+func (p *Puller) find(ctx context.Context, c *corev1.Container, event Event) (string, error) {
+	id, err := p.images.Find(ctx, c.Image)
+	switch {
+	case err == nil:
+		event(corev1.EventTypeNormal, "Pulled",
+			"Container image %q already present on machine and can be accessed by the pod", c.Image)
+		return id, nil
+	case errors.Is(err, backend.ErrInvalid):
+		return "", invalidName(event, c.Image, err)
+	case notOurs(err):
+		return "", backend.Classed(errRuntime, fmt.Errorf("look for image %q: %w", c.Image, err))
+	case !errors.Is(err, backend.ErrNotFound):
+		return "", told(event, "InspectFailed", errRuntime, err, "Failed to inspect image %q: %v", c.Image, err)
+	case c.ImagePullPolicy == corev1.PullNever:
+		return "", told(event, "ErrImageNeverPull", ErrNever, err,
+			"Container image %q is not present with pull policy of Never", c.Image)
+	}
+	return "", nil
 }
 
-// shared joins a pull of the same image that is under way, or begins one.
-func (p *Puller) shared(ctx context.Context, image string) (string, error) {
+// shared joins a pull of the same image with the same logins that is under way,
+// or begins one.
+func (p *Puller) shared(ctx context.Context, image string, ref reference, creds []backend.Credential) (*pull, error) {
+	key := pullKey(ref, creds)
 	p.mu.Lock()
-	q := p.pulling[image]
+	q := p.pulling[key]
 	if q == nil {
 		// The pull belongs to all who wait for it: it ends with the last.
 		pullCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		q = &pull{done: make(chan struct{}), cancel: cancel}
-		p.pulling[image] = q
-		go p.pull(pullCtx, image, q)
+		p.pulling[key] = q
+		go p.pull(pullCtx, image, creds, q)
 	}
 	q.waiters++
 	p.mu.Unlock()
-	defer p.leave(image, q)
+	defer p.leave(key, q)
 	select {
 	case <-q.done:
-		return q.id, q.err
+		return q, q.err
 	case <-ctx.Done():
-		return "", errCancelled
+		return nil, errCancelled
 	}
+}
+
+// pullKey is the same for pulls that must end the same. It holds the logins
+// only as a hash.
+func pullKey(ref reference, creds []backend.Credential) string {
+	var all []byte
+	for _, c := range creds {
+		for _, part := range []string{c.Registry, c.Username, c.Password, c.IdentityToken} {
+			all = fmt.Appendf(all, "%d:%s", len(part), part)
+		}
+	}
+	hash := sha256.Sum256(all)
+	return ref.String() + " " + string(hash[:])
 }
 
 // leave ends a pull that nobody waits for, and waits until it has ended, so
 // that no pull outlives those who asked for it.
-func (p *Puller) leave(image string, q *pull) {
+func (p *Puller) leave(key string, q *pull) {
 	p.mu.Lock()
 	q.waiters--
 	last := q.waiters == 0
-	if last && p.pulling[image] == q {
-		delete(p.pulling, image)
+	if last && p.pulling[key] == q {
+		delete(p.pulling, key)
 	}
 	p.mu.Unlock()
 	if last {
@@ -143,7 +162,7 @@ func (p *Puller) leave(image string, q *pull) {
 	}
 }
 
-func (p *Puller) pull(ctx context.Context, image string, q *pull) {
+func (p *Puller) pull(ctx context.Context, image string, creds []backend.Credential, q *pull) {
 	defer close(q.done)
 	select {
 	case p.slots <- struct{}{}:
@@ -157,5 +176,7 @@ func (p *Puller) pull(ctx context.Context, image string, q *pull) {
 		ctx, cancel = context.WithTimeout(ctx, p.limit)
 		defer cancel()
 	}
-	q.id, q.err = p.images.Pull(ctx, image, nil)
+	start := time.Now()
+	q.id, q.err = p.images.Pull(ctx, image, creds)
+	q.took = time.Since(start)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +23,7 @@ type store struct {
 	findErr error
 	takes   time.Duration
 	pulls   int
+	creds   [][]backend.Credential
 	at      int
 	most    int
 }
@@ -38,9 +40,10 @@ func (s *store) Find(_ context.Context, image string) (string, error) {
 	return "", backend.ErrNotFound
 }
 
-func (s *store) Pull(ctx context.Context, image string, _ []backend.Credential) (string, error) {
+func (s *store) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
 	s.mu.Lock()
 	s.pulls++
+	s.creds = append(s.creds, creds)
 	s.at++
 	s.most = max(s.most, s.at)
 	s.mu.Unlock()
@@ -74,6 +77,9 @@ func TestEnsure(t *testing.T) {
 		{name: "registry refuses", policy: "Always", s: &store{pullErr: errors.New("no such manifest")}, pulls: 1, reason: "ErrImagePull", events: []string{"Pulling", "Failed"}},
 		{name: "bad name", policy: "Always", s: &store{pullErr: backend.ErrInvalid}, pulls: 1, reason: "InvalidImageName", events: []string{"Pulling", "InspectFailed"}},
 		{name: "bad name found out before", policy: "IfNotPresent", s: &store{findErr: backend.ErrInvalid}, reason: "InvalidImageName", events: []string{"InspectFailed"}},
+		{name: "runtime fails to look", policy: "IfNotPresent", s: &store{findErr: errors.New("disk full")}, reason: "ImageInspectError", events: []string{"InspectFailed"}},
+		{name: "registry down", policy: "Always", s: &store{pullErr: errors.New("pull: rpc error: code = Unknown desc = RegistryUnavailable: 503")}, pulls: 1, reason: "RegistryUnavailable", events: []string{"Pulling", "Failed"}},
+		{name: "bad signature", policy: "Always", s: &store{pullErr: errors.New("SignatureValidationFailed: no key")}, pulls: 1, reason: "SignatureValidationFailed", events: []string{"Pulling", "Failed"}},
 		{name: "cannot look", policy: "IfNotPresent", s: &store{findErr: backend.ErrUnavailable}, reason: "ImageInspectError"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -84,7 +90,7 @@ func TestEnsure(t *testing.T) {
 				}
 				var events []string
 				event := func(_, reason, _ string, _ ...any) { events = append(events, reason) }
-				id, err := New(s, 2, time.Minute).Ensure(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: tt.policy}, event)
+				id, err := New(s, 2, time.Minute).EnsureImageExists(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: tt.policy}, nil, event)
 				if got := Reason(err); got != tt.reason || (err == nil) != (tt.reason == "") || (err == nil) != (id == "id-i") {
 					t.Errorf("id %q, reason %q, error %v", id, got, err)
 				}
@@ -96,6 +102,132 @@ func TestEnsure(t *testing.T) {
 	}
 }
 
+// TestWords: what the user reads is what a kubelet says.
+func TestWords(t *testing.T) {
+	never := corev1.Container{Image: "i", ImagePullPolicy: corev1.PullNever}
+	always := corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}
+	for _, tt := range []struct {
+		name                   string
+		c                      corev1.Container
+		s                      *store
+		reason, waiting, event string
+	}{
+		{
+			"a name that cannot be",
+			corev1.Container{Image: "I/x:", ImagePullPolicy: corev1.PullNever},
+			&store{}, "InvalidImageName",
+			`Failed to apply default image tag "I/x:": couldn't parse image name "I/x:": invalid reference format`, "",
+		},
+		{
+			"a name in capitals",
+			corev1.Container{Image: "Nginx"},
+			&store{}, "InvalidImageName",
+			`Failed to apply default image tag "Nginx": couldn't parse image name "Nginx": invalid reference format: repository name (library/Nginx) must be lowercase`, "",
+		},
+		{"absent", never, &store{}, "ErrImageNeverPull", `Container image "i" is not present with pull policy of Never`, ""},
+		{"the runtime fails to look", never, &store{findErr: errors.New("bang")}, "ImageInspectError", `Failed to inspect image "i": bang`, ""},
+		{"the registry refuses", always, &store{pullErr: errors.New("401")}, "ErrImagePull", "401", `Failed to pull image "i": 401`},
+		{
+			"the registry is down", always, &store{pullErr: errors.New("RegistryUnavailable: 503")}, "RegistryUnavailable",
+			"image pull failed for i because the registry is unavailable: 503", `Failed to pull image "i": RegistryUnavailable: 503`,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var last string
+				_, err := New(tt.s, 0, 0).EnsureImageExists(t.Context(), &tt.c, nil, func(_, _, format string, args ...any) {
+					last = fmt.Sprintf(format, args...)
+				})
+				if tt.event == "" {
+					tt.event = tt.waiting
+				}
+				if Reason(err) != tt.reason || err.Error() != tt.waiting || last != tt.event {
+					t.Errorf("%s: %q, event %q", Reason(err), err, last)
+				}
+				if want := tt.s.pullErr != nil; PullFailed(Reason(err)) != want {
+					t.Errorf("backs off: %v", !want)
+				}
+			})
+		})
+	}
+}
+
+// TestARemoteThatCannotBeAskedSaysNothing: the transport's failure is not the
+// image's.
+func TestARemoteThatCannotBeAskedSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{pullErr: backend.Errorf(backend.ErrUnavailable, "connection lost")}
+		var events []string
+		_, err := New(s, 1, 0).EnsureImageExists(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}, nil,
+			func(_, reason, _ string, _ ...any) { events = append(events, reason) })
+		if Reason(err) != "" || !errors.Is(err, backend.ErrUnavailable) || !slices.Equal(events, []string{"Pulling"}) {
+			t.Errorf("%v, events %v", err, events)
+		}
+	})
+}
+
+// TestPullsAreSharedAmongEqualLogins: who has another login, or none, does not
+// get in by another's pull.
+func TestPullsAreSharedAmongEqualLogins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{takes: time.Minute}
+		p := New(s, 9, time.Hour)
+		var wg sync.WaitGroup
+		for _, login := range []string{"", "ann p", "ann p", "ann q", "bob p", ""} {
+			var creds []backend.Credential
+			if user, password, ok := strings.Cut(login, " "); ok {
+				creds = []backend.Credential{{Username: user, Password: password}}
+			}
+			for _, image := range []string{"i", "docker.io/library/i:latest"} {
+				wg.Go(func() {
+					c := &corev1.Container{Image: image, ImagePullPolicy: corev1.PullAlways}
+					if _, err := p.EnsureImageExists(t.Context(), c, creds, func(string, string, string, ...any) {}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		var logins []string
+		for _, creds := range s.creds {
+			name := ""
+			for _, c := range creds {
+				name += c.Username + " " + c.Password
+			}
+			logins = append(logins, name)
+		}
+		slices.Sort(logins)
+		if !slices.Equal(logins, []string{"", "ann p", "ann q", "bob p"}) {
+			t.Errorf("pulls by login: %q", logins)
+		}
+	})
+}
+
+func TestNoParallelPullsMeansOneAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &store{takes: time.Minute}
+		p := New(s, 0, 0)
+		var wg sync.WaitGroup
+		for i := range 3 {
+			wg.Go(func() {
+				c := &corev1.Container{Image: fmt.Sprint("i", i), ImagePullPolicy: corev1.PullAlways}
+				_, err := p.EnsureImageExists(t.Context(), c, nil, func(_, reason, format string, args ...any) {
+					if text := fmt.Sprintf(format, args...); reason == "Pulled" && !strings.Contains(text, " in 1m0s (") {
+						t.Errorf("waiting is counted as pulling: %s", text)
+					}
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if s.most != 1 {
+			t.Errorf("%d pulls at once", s.most)
+		}
+	})
+}
+
 func TestPullsAreSharedAndLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{takes: time.Minute}
@@ -104,7 +236,7 @@ func TestPullsAreSharedAndLimited(t *testing.T) {
 		for i := range 12 {
 			wg.Go(func() {
 				c := &corev1.Container{Image: fmt.Sprint("i", i%4), ImagePullPolicy: corev1.PullAlways}
-				if _, err := p.Ensure(t.Context(), c, func(string, string, string, ...any) {}); err != nil {
+				if _, err := p.EnsureImageExists(t.Context(), c, nil, func(string, string, string, ...any) {}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -128,7 +260,7 @@ func TestLeavingEndsThePull(t *testing.T) {
 		second, leaveToo := context.WithCancel(t.Context())
 		errs := make(chan error, 2)
 		for _, ctx := range []context.Context{first, second} {
-			go func() { _, err := p.Ensure(ctx, c, quiet); errs <- err }()
+			go func() { _, err := p.EnsureImageExists(ctx, c, nil, quiet); errs <- err }()
 		}
 		synctest.Wait()
 		leave()

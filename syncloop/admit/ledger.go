@@ -1,0 +1,113 @@
+package admit
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// Ledger holds the pods that the node has admitted and that have not ended, and
+// judges new ones beside them. A verdict is for a pod's life: an admitted pod is
+// not judged again, and a rejected one stays so though room is made later.
+type Ledger struct {
+	checks []backend.Checker
+
+	mu       sync.Mutex
+	used     *usage
+	admitted map[types.UID]share
+	rejected map[types.UID]verdict
+	spacing  spacing
+}
+
+type verdict struct {
+	rejection *Rejection
+	owner     types.UID
+	at        time.Time
+}
+
+// NewLedger returns an empty ledger. The checks say which fields of a pod cannot
+// be honoured, beyond [Fields]: the backend's Check, and those of other parts of
+// the engine.
+func NewLedger(checks ...backend.Checker) *Ledger {
+	return &Ledger{
+		checks: checks, used: newUsage(), admitted: map[types.UID]share{},
+		rejected: map[types.UID]verdict{}, spacing: newSpacing(),
+	}
+}
+
+// Judge admits a pod, or says why not and when to fail the pod for it: until
+// then it stays Pending. Asked again about a pod it answers the same. Pods that
+// wait to be judged are to come in order of creation, after those that already
+// run were added.
+func (l *Ledger) Judge(pod *corev1.Pod, node Node) (*Rejection, time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.admitted[pod.UID]; ok {
+		return nil, time.Time{}
+	}
+	if v, ok := l.rejected[pod.UID]; ok {
+		return v.rejection, v.at
+	}
+	var refusals []backend.Refusal
+	for _, c := range l.checks {
+		refusals = append(refusals, c.Check(pod)...)
+	}
+	r := decide(pod, &node, l.used, refusals)
+	if r == nil {
+		l.admit(pod)
+		return nil, time.Time{}
+	}
+	v := verdict{rejection: r, at: time.Now()}
+	if owner := metav1.GetControllerOf(pod); owner != nil && r.recurs() {
+		v.owner = owner.UID
+		v.at = l.spacing.take(owner.UID, pod.UID, v.at)
+	}
+	l.rejected[pod.UID] = v
+	return v.rejection, v.at
+}
+
+// Add enters a pod without judging it: one that already runs, or an admitted one
+// whose requests have changed.
+func (l *Ledger) Add(pod *corev1.Pod) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forget(pod.UID)
+	l.admit(pod)
+}
+
+// Remove takes out a pod whose containers have all ended for good, or that is
+// gone; rejected ones too. An unknown pod is no error.
+func (l *Ledger) Remove(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forget(uid)
+}
+
+// Len is the number of admitted pods.
+func (l *Ledger) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.admitted)
+}
+
+func (l *Ledger) admit(pod *corev1.Pod) {
+	s := shareOf(pod)
+	l.used.add(s)
+	l.admitted[pod.UID] = s
+}
+
+func (l *Ledger) forget(uid types.UID) {
+	if s, ok := l.admitted[uid]; ok {
+		l.used.sub(s)
+		delete(l.admitted, uid)
+	}
+	if v, ok := l.rejected[uid]; ok {
+		l.spacing.release(v.owner, uid, time.Now())
+		delete(l.rejected, uid)
+	}
+}
