@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/images"
 )
 
@@ -17,6 +18,9 @@ const (
 	reasonSandboxFailed     = "FailedCreatePodSandBox"
 	reasonCreateConfigError = "CreateContainerConfigError"
 	reasonCreateError       = "CreateContainerError"
+	reasonNoPullSecret      = "FailedToRetrieveImagePullSecret"
+	reasonFailedMount       = "FailedMount"
+	reasonNetworkNotReady   = "NetworkNotReady"
 )
 
 // Action is one thing to do on the remote for one pod.
@@ -45,12 +49,13 @@ func (x *executor) call(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, limit)
 }
 
-// Launch makes an attempt of the pod. Restart and Ended are set where the pod
-// is the unit of restart and an attempt went before.
+// Launch makes an attempt of the pod. Restart, Ended and Loop (the crash loop's
+// key) are set where the pod is the unit of restart and an attempt went before.
 type Launch struct {
 	Spec    backend.LaunchSpec
 	Restart bool
 	Ended   time.Time
+	Loop    string
 }
 
 func (a Launch) String() string { return fmt.Sprintf("launch attempt %d", a.Spec.Attempt) }
@@ -75,7 +80,7 @@ func (a Launch) run(ctx, _ context.Context, x *executor) Result {
 		r.Reason = reasonInvalid
 		x.event(corev1.EventTypeWarning, r.Reason, "The backend can never run this pod: %v", r.Err)
 	case errors.Is(r.Err, backend.ErrUnsupported):
-		r.Reason = ReasonUnsupported
+		r.Reason = admit.ReasonUnsupported
 		x.event(corev1.EventTypeWarning, r.Reason, "Pod was rejected: %v", r.Err)
 	default:
 		r.Reason = reasonSandboxFailed
@@ -85,13 +90,15 @@ func (a Launch) run(ctx, _ context.Context, x *executor) Result {
 }
 
 // StartContainer pulls the image where the policy says so and makes one attempt
-// of a container. Restart and Ended are set where an attempt went before.
+// of a container. Restart, Ended and Loop (the crash loop's key) are set where an
+// attempt went before.
 type StartContainer struct {
 	Ref     backend.Ref
 	Spec    backend.ContainerSpec
 	Pull    bool
 	Restart bool
 	Ended   time.Time
+	Loop    string
 }
 
 func (a StartContainer) String() string {
@@ -102,14 +109,15 @@ func (a StartContainer) run(ctx, soft context.Context, x *executor) Result {
 	name := a.Spec.Container.Name
 	r := Result{Action: a}
 	if a.Pull {
-		id, err := x.images.Ensure(soft, &a.Spec.Container, x.event)
+		id, err := x.images.EnsureImageExists(soft, &a.Spec.Container, a.Spec.Credentials, x.event)
 		if err != nil {
-			r.Err, r.Reason = err, images.Reason(err)
+			r.Err, r.Reason, r.Unmade = err, images.Reason(err), true
 			return r
 		}
 		a.Spec.ImageID = id
 	}
 	if soft.Err() != nil {
+		r.Unmade = true
 		r.Err = backend.Errorf(backend.ErrThrottled, "start container %s: the pod is ending", name)
 		return r
 	}
@@ -188,4 +196,68 @@ func (a RemoveContainer) run(ctx, _ context.Context, x *executor) Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	return Result{Action: a, Err: x.backend.Containers.Remove(ctx, a.Ref)}
+}
+
+// StopContainer asks one container to end. First is true for the first time; Why
+// is for the Event, empty when the whole pod ends.
+type StopContainer struct {
+	Ref      backend.ContainerRef
+	Grace    time.Duration
+	Deadline time.Time
+	First    bool
+	Why      string
+	key      string
+}
+
+func (a StopContainer) String() string {
+	return fmt.Sprintf("stop container %s attempt %d with grace %s", a.Ref.Name, a.Ref.Attempt, a.Grace)
+}
+
+func (a StopContainer) run(ctx, _ context.Context, x *executor) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	if a.First {
+		why := a.Why
+		if why == "" {
+			why = "Stopping container " + a.Ref.Name
+		}
+		x.event(corev1.EventTypeNormal, "Killing", "%s", why)
+	}
+	return Result{Action: a, Err: x.backend.Containers.Stop(ctx, a.Ref, a.Grace)}
+}
+
+// PlaceVolume makes a volume on the remote, or swaps its contents.
+type PlaceVolume struct{ Spec backend.VolumeSpec }
+
+func (a PlaceVolume) String() string { return "place volume " + a.Spec.Name }
+
+func (a PlaceVolume) key() string { return "volume " + a.Spec.Name }
+
+func (a PlaceVolume) run(ctx, _ context.Context, x *executor) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a, Err: x.backend.Files.Place(ctx, a.Spec)}
+	if r.Err != nil && !errors.Is(r.Err, backend.ErrThrottled) && !errors.Is(r.Err, backend.ErrUnavailable) {
+		r.Reason = reasonFailedMount
+		x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", a.Spec.Name, r.Err)
+	}
+	return r
+}
+
+// ClearVolumes unmounts and removes the pod's volumes.
+type ClearVolumes struct{ Ref backend.Ref }
+
+func (a ClearVolumes) String() string { return "clear volumes" }
+
+// run repeats the call at once: most remotes say NotFound the second time.
+func (a ClearVolumes) run(ctx, _ context.Context, x *executor) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a}
+	for range 2 {
+		if r.Err = x.backend.Files.Clear(ctx, a.Ref); r.Err != nil {
+			break
+		}
+	}
+	return r
 }

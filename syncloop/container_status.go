@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/syncloop/resolve"
+	"github.com/burstlet/burstlet/syncloop/images"
 )
 
 // The kubelet's words for container states.
@@ -22,12 +22,12 @@ const (
 	messageStatusUnknown    = "The container could not be located when the pod was terminated"
 )
 
-// containerStatuses are those of the app or the init containers, in the order
-// of the spec.
-func (v view) containerStatuses(p *Plan, containers []corev1.Container, init bool) []corev1.ContainerStatus {
+// containerStatuses are those of the containers of one role, in the order of the
+// spec.
+func (v view) containerStatuses(p *Plan, containers []member) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
-	for i := range containers {
-		statuses = append(statuses, v.containerStatus(p, &containers[i], init))
+	for _, m := range containers {
+		statuses = append(statuses, v.containerStatus(p, m))
 	}
 	return statuses
 }
@@ -40,8 +40,8 @@ func (v view) containerStatuses(p *Plan, containers []corev1.Container, init boo
 //	made, not started       Waiting
 //	never seen, never ran   Waiting
 //	ran, not seen any more  as it ended; Terminated, ContainerStatusUnknown, 137 if nobody saw
-func (v view) containerStatus(p *Plan, c *corev1.Container, init bool) corev1.ContainerStatus {
-	prior := v.prior(c.Name, init)
+func (v view) containerStatus(p *Plan, c member) corev1.ContainerStatus {
+	prior := v.prior(c)
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 	if prior != nil {
 		s.RestartCount, s.LastTerminationState = prior.RestartCount, prior.LastTerminationState
@@ -58,28 +58,68 @@ func (v view) containerStatus(p *Plan, c *corev1.Container, init bool) corev1.Co
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: v.waitingReason()}
 	}
 	if p.Kill == nil {
-		v.waitForStart(&s, c, init)
+		v.waitForStart(p, &s, c)
 	} else {
 		v.endUnseen(&s)
 	}
-	running := s.State.Running != nil
-	s.Started, s.Ready = &running, running
-	if init {
-		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
-	}
-	if prior != nil && s.State.Terminated == nil && !mayRunAgain(v.Pod.Spec.RestartPolicy, prior) {
+	v.readiness(&s, c)
+	v.allocation(&s, prior, c)
+	if prior != nil && s.State.Terminated == nil && !v.mayRunAgain(c, prior) {
 		return *prior
 	}
 	return s
+}
+
+// readiness fills in whether the container has started and is ready.
+//
+//	app, sidecar   by their hook and probes, while they run
+//	init           ready once it ended with 0
+//	ephemeral      never
+func (v view) readiness(s *corev1.ContainerStatus, c member) {
+	cur := v.current(c.Name)
+	running := s.State.Running != nil && cur != nil
+	started := running && v.started(c, cur)
+	switch c.role {
+	case ephemeralRole:
+		return
+	case initRole:
+		s.Ready = s.State.Terminated != nil && s.State.Terminated.ExitCode == 0
+	case appRole, sidecarRole:
+		s.Ready = running && v.isReady(c, cur)
+	}
+	s.Started = &started
+}
+
+// allocation tells of the resources and the mounts that the container has. Those
+// that it was first given stay.
+func (v view) allocation(s, prior *corev1.ContainerStatus, c member) {
+	if c.role == ephemeralRole {
+		return
+	}
+	resources := &c.Resources
+	if ran(prior) && prior.Resources != nil {
+		resources = prior.Resources
+	}
+	if len(resources.Requests)+len(resources.Limits) > 0 {
+		s.Resources, s.AllocatedResources = resources, resources.Requests
+	}
+	for _, m := range c.VolumeMounts {
+		status := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
+		if m.ReadOnly {
+			disabled := corev1.RecursiveReadOnlyDisabled
+			status.RecursiveReadOnly = &disabled
+		}
+		s.VolumeMounts = append(s.VolumeMounts, status)
+	}
 }
 
 // mayRunAgain is whether the API lets a container leave the state it has. Where
 // a whole attempt is made again, a container that ended for good runs again too:
 // the API goes on to tell of its first end (pod validation,
 // ValidateContainerStateTransition).
-func mayRunAgain(policy corev1.RestartPolicy, s *corev1.ContainerStatus) bool {
-	return s.State.Terminated == nil || policy == corev1.RestartPolicyAlways ||
-		policy == corev1.RestartPolicyOnFailure && s.State.Terminated.ExitCode != 0
+func (v view) mayRunAgain(c member, s *corev1.ContainerStatus) bool {
+	t := s.State.Terminated
+	return t == nil || v.Pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || v.restarts(c, t.ExitCode)
 }
 
 func (v view) waitingReason() string {
@@ -122,7 +162,7 @@ func (v view) neverRan(c *seen) *corev1.ContainerStateWaiting {
 		return &corev1.ContainerStateWaiting{Reason: v.waitingReason()}
 	}
 	w := &corev1.ContainerStateWaiting{Reason: c.Reason, Message: c.Message}
-	if c.Reason == reasonErrImagePull && c.pod == v.newest {
+	if images.PullFailed(c.Reason) && c.pod == v.newest {
 		if half := v.taskHalf(); !v.Now.Before(half) {
 			w.Reason = reasonImagePullBackOff
 			w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, c.Reason, c.Message)
@@ -168,17 +208,23 @@ func (v view) fromPrior(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 
 // waitForStart turns the state of a container that is to be started into
 // Waiting where something holds it back, and says what.
-func (v view) waitForStart(s *corev1.ContainerStatus, c *corev1.Container, init bool) {
-	next := v.step(c, init)
+func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
+	next := v.step(c)
+	if c.role == ephemeralRole {
+		next = v.stepEphemeral(c)
+	}
 	if next.verb != start {
 		return
 	}
 	var wait *corev1.ContainerStateWaiting
 	f, failed := v.Memory.Failures[c.Name]
-	hold := v.Memory.Backoff[backoffKey(c.Name, resolve.Hash(c))]
+	hold := v.Memory.Backoff[loopOf(c)]
 	if v.Unit == PodUnit {
-		hold = v.Memory.Backoff[podKey]
+		hold = v.Memory.Backoff[v.loopKey()]
 		f, failed = v.Memory.Failures[podKey]
+	}
+	if held, ok := p.Held[c.Name]; ok {
+		f, failed = held, true
 	}
 	switch {
 	case failed && f.Reason != "":
@@ -189,6 +235,9 @@ func (v view) waitForStart(s *corev1.ContainerStatus, c *corev1.Container, init 
 			Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
 				hold.Delay.Round(time.Second), c.Name, v.describe()),
 		}
+	case next.replace:
+		// Whatever its policy it runs again: it is not shown as one that ended.
+		wait = &corev1.ContainerStateWaiting{Reason: v.waitingReason()}
 	default:
 		return
 	}
@@ -200,9 +249,9 @@ func (v view) waitForStart(s *corev1.ContainerStatus, c *corev1.Container, init 
 
 // failureWait shows a failure; a pull that backs off says so in the second half
 // of the wait.
-func (v view) failureWait(c *corev1.Container, f Failure) *corev1.ContainerStateWaiting {
+func (v view) failureWait(c member, f Failure) *corev1.ContainerStateWaiting {
 	w := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
-	if f.Reason == reasonErrImagePull && !v.Now.Before(f.half()) {
+	if images.PullFailed(f.Reason) && !v.Now.Before(f.half()) {
 		w.Reason = reasonImagePullBackOff
 		w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, f.Reason, f.Message)
 	}

@@ -6,6 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/prober"
+	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 // Unit is what the backend can restart.
@@ -30,12 +33,23 @@ type Input struct {
 	Unit  Unit
 	// Pulls is true where the backend lends Images.
 	Pulls bool
-	// Refusals are the fields that cannot be honoured; RefuseAt is when to say
-	// so (refusals of one controller's pods are spaced).
-	Refusals []backend.Refusal
-	RefuseAt time.Time
+	// Rejection says why the node does not admit the pod, nil if it does; RefuseAt
+	// is when to fail it (rejections of one controller's pods are spaced).
+	Rejection *admit.Rejection
+	RefuseAt  time.Time
 	// HostIPs are the addresses of the node's pods' host.
 	HostIPs []string
+	// Places is true where the backend lends Files. Volumes and environments are
+	// made of Objects and Node.
+	Places  bool
+	Objects resolve.Objects
+	Node    resolve.Node
+	// Probes holds what probes have found; Health is true where the remote
+	// probes by itself.
+	Probes map[prober.Key]prober.Result
+	Health bool
+	// NetworkProblem says why pods cannot get an address now; empty if they can.
+	NetworkProblem string
 	// Settle is the backend's bound for calls whose reply was lost.
 	Settle time.Duration
 	// MaxGrace caps a grace, if not zero.
@@ -66,6 +80,16 @@ type Memory struct {
 	Stops map[int]StopAsk
 	// Removes holds the removals tried of each attempt.
 	Removes map[int]Removal
+	// Endings holds orders to end single containers, by container name.
+	Endings map[string]Ending
+	// ContainerStops holds what was asked of single containers, by stopKey.
+	ContainerStops map[string]StopAsk
+	// Hooks holds the hooks that ended.
+	Hooks map[HookKey]HookState
+	// Placed holds the hash of each volume's contents on the remote, by name.
+	Placed map[string]string
+	// Cleared is how often the removal of the volumes was asked.
+	Cleared Removal
 }
 
 // podKey stands for the pod itself in maps that are keyed by container name.
@@ -82,6 +106,17 @@ type Kill struct {
 	// and Message for the pod's status.
 	Phase           corev1.PodPhase
 	Reason, Message string
+}
+
+// Ending is an order to end one container of a pod that lives on.
+type Ending struct {
+	// ID is the container's, by the runtime.
+	ID       string
+	Deadline time.Time
+	// Replace is true when it is restarted whatever its policy says.
+	Replace bool
+	// Why is what the Event says.
+	Why string
 }
 
 // Backoff is the state of one crash loop.
@@ -120,7 +155,7 @@ type Removal struct {
 
 // Plan is what to do now.
 type Plan struct {
-	// Actions run in order. A failed Launch ends the batch.
+	// Actions run in order. A failed Launch or PlaceVolume ends the batch.
 	Actions []Action
 	// Status is what the pod is; not set for orphans.
 	Status corev1.PodStatus
@@ -134,6 +169,36 @@ type Plan struct {
 	Reclaimed bool
 	// Refused is true when the pod fails for its fields.
 	Refused bool
+	// Endings are the orders to end single containers, by name.
+	Endings map[string]Ending
+	// Hooks and Probes should be running now, and no others.
+	Hooks  []Hook
+	Probes []prober.Target
+	// Held tells, by container name, what keeps a container from being made.
+	Held map[string]Failure
+	// Says are Events; one that stood in the plan before is not told again.
+	Says []Saying
+}
+
+// Saying is an Event.
+type Saying struct{ Kind, Reason, Message string }
+
+func (p *Plan) say(kind, reason, message string) {
+	p.Says = append(p.Says, Saying{kind, reason, message})
+}
+
+func (p *Plan) hold(container, reason, message string) {
+	if p.Held == nil {
+		p.Held = map[string]Failure{}
+	}
+	p.Held[container] = Failure{Reason: reason, Message: message}
+}
+
+func (p *Plan) ending(container string, order Ending) {
+	if p.Endings == nil {
+		p.Endings = map[string]Ending{}
+	}
+	p.Endings[container] = order
 }
 
 // wake keeps the earliest time asked for.

@@ -1,8 +1,11 @@
 package syncloop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,9 +15,13 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/hooks"
 	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/pleg"
 	"github.com/burstlet/burstlet/syncloop/podsource"
+	"github.com/burstlet/burstlet/syncloop/prober"
+	"github.com/burstlet/burstlet/syncloop/resolve"
+	"github.com/burstlet/burstlet/syncloop/volumes"
 )
 
 // The kubelet's periods (syncFrequency, housekeepingPeriod).
@@ -22,8 +29,7 @@ const (
 	syncPeriod         = time.Minute
 	housekeepingPeriod = 2 * time.Second
 	// relistHinted is the period of listings where hints tell of changes.
-	relistHinted  = 5 * time.Second
-	parallelPulls = 5
+	relistHinted = 5 * time.Second
 )
 
 // Status is the writer of pod status, and the deleter of pods in the API.
@@ -43,15 +49,49 @@ type Events interface {
 	Eventf(pod *corev1.Pod, kind, reason, format string, args ...any)
 }
 
-// Config is what the engine works with. All fields are required but Metrics.
+// Objects keeps what pods refer to: ConfigMaps, Secrets, tokens, claims,
+// Services. When something of a pod changes it calls Loop.Poke.
+type Objects interface {
+	// Set wants what the pod refers to from now on, Forget no more.
+	Set(pod *corev1.Pod)
+	Forget(uid types.UID)
+	// Adopt tells when the pod's volumes were last placed, by name.
+	Adopt(pod *corev1.Pod, placedAt map[string]time.Time)
+	// Objects returns what is known now; it is cheap.
+	Objects(pod *corev1.Pod) resolve.Objects
+}
+
+// Node is what a node is to its pods. It is only read.
+type Node struct {
+	// Admission is what pods are judged by.
+	Admission admit.Node
+	// Cluster is what pods may learn of their node and cluster.
+	Cluster resolve.Node
+	// NetworkProblem says why pods cannot get an address now; empty if they can.
+	NetworkProblem string
+}
+
+// Config is what the engine works with. All fields are required but the metrics.
 type Config struct {
 	Backend backend.Backend
 	Source  *podsource.Source
 	Status  Status
 	Events  Events
+	// Objects is where what pods refer to comes from.
+	Objects Objects
+	// Node returns what the node is now.
+	Node func() Node
 	// HostIPs returns the addresses of the pods' host; nil for none.
 	HostIPs func() []string
+	// Pulls is how many images are pulled at once.
+	Pulls   int
 	Metrics *Metrics
+	// ProbeMetrics count the probes; nil counts nothing.
+	ProbeMetrics *prober.Metrics
+}
+
+func (c Config) event(pod *corev1.Pod, kind, reason, message string) {
+	c.Events.Eventf(pod, kind, reason, "%s", message)
 }
 
 // Loop is the engine of one node.
@@ -59,8 +99,11 @@ type Loop struct {
 	cfg     Config
 	unit    Unit
 	pleg    *pleg.PLEG
-	admit   *admit.Judge
+	ledger  *admit.Ledger
 	images  *images.Puller
+	prober  *prober.Manager
+	hooks   *hooks.Runner
+	volumes *placedVolumes
 	started time.Time
 
 	mu      sync.Mutex
@@ -79,11 +122,12 @@ func New(cfg Config) (*Loop, error) {
 	switch {
 	case b.Pods == nil, b.Check == nil, b.Node == nil:
 		return nil, fmt.Errorf("backend %q lacks Pods, Check or Node", b.Name)
-	case cfg.Source == nil, cfg.Status == nil, cfg.Events == nil:
-		return nil, fmt.Errorf("engine needs a pod source, a status writer and an event recorder")
+	case cfg.Source == nil, cfg.Status == nil, cfg.Events == nil, cfg.Objects == nil, cfg.Node == nil:
+		return nil, fmt.Errorf("engine needs a pod source, a status writer, an event recorder, objects and a node")
 	}
 	l := &Loop{
-		cfg: cfg, admit: admit.New(b.Check), started: time.Now(),
+		cfg: cfg, ledger: admit.NewLedger(b.Check, backend.CheckFunc(volumes.Unsupported)), started: time.Now(),
+		hooks: hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}), volumes: newPlacedVolumes(b.Files == nil),
 		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker),
 	}
 	if l.cfg.Metrics == nil {
@@ -93,8 +137,9 @@ func New(cfg Config) (*Loop, error) {
 		l.unit = PodUnit
 	}
 	if b.Images != nil {
-		l.images = images.New(b.Images, parallelPulls, b.Limits.Pull)
+		l.images = images.New(b.Images, cfg.Pulls, b.Limits.Pull)
 	}
+	l.prober = prober.New(prober.Config{Exec: b.Exec, Dial: b.Dial, Changed: l.Poke, Event: cfg.event, Metrics: cfg.ProbeMetrics})
 	period := b.Limits.Relist
 	if period == 0 && b.Events != nil {
 		period = relistHinted
@@ -113,6 +158,11 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer cancel()
 	plegDone := make(chan error, 1)
 	l.goWork(func() { plegDone <- l.pleg.Run(ctx) })
+	defer l.prober.Wait()
+	volumes := make(chan []backend.VolumeFacts)
+	if files := l.cfg.Backend.Files; files != nil {
+		l.goWork(func() { listVolumes(ctx, files, volumes) })
+	}
 	sync := time.NewTicker(syncPeriod)
 	defer sync.Stop()
 	housekeeping := time.NewTicker(housekeepingPeriod)
@@ -132,6 +182,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		case <-l.pleg.Changed():
 			l.dispatch(l.pleg.Take())
+		case facts := <-volumes:
+			l.volumesListed(ctx, facts)
 		case w := <-l.finished:
 			l.drop(w)
 		case <-sync.C:
@@ -155,7 +207,9 @@ func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 			w.update(pod, true)
 			return
 		}
-		l.startWorker(ctx, pod, backend.Ref{}).update(pod, true)
+		w := l.startWorker(ctx, pod, backend.Ref{})
+		w.judge(nil, time.Time{}) // it is only to be ended
+		w.update(pod, true)
 		return
 	}
 	l.cfg.Status.Observe(pod)
@@ -163,7 +217,59 @@ func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 		w.update(pod, false)
 		return
 	}
-	l.startWorker(ctx, pod, backend.Ref{})
+	log.G(ctx).WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "uid": pod.UID}).Info("pod added")
+	w := l.startWorker(ctx, pod, backend.Ref{})
+	if l.listed {
+		l.judge(w)
+	}
+}
+
+// judge admits a new worker's pod, or says why not. A pod that the remote has,
+// or that ran once, was admitted by an earlier life of the process.
+func (l *Loop) judge(w *worker) {
+	pod, _, _ := w.snapshot()
+	if pod == nil {
+		w.judge(nil, time.Time{})
+		return
+	}
+	record, _ := l.pleg.Get(pod.UID)
+	switch {
+	case terminal(pod.Status.Phase):
+		w.judge(nil, time.Time{})
+	case len(record.Facts) > 0, everStarted(&pod.Status):
+		l.ledger.Add(pod)
+		w.judge(nil, time.Time{})
+	case pod.DeletionTimestamp != nil:
+		w.judge(nil, time.Time{})
+	default:
+		w.judge(l.ledger.Judge(pod, l.cfg.Node().Admission))
+	}
+}
+
+// judgeAll judges the pods that came before the first complete listing: those
+// that run already take their room first, the others follow as they were made.
+func (l *Loop) judgeAll() {
+	var fresh []*worker
+	for _, w := range l.all() {
+		pod, _, _ := w.snapshot()
+		if pod == nil {
+			l.judge(w)
+			continue
+		}
+		if record, _ := l.pleg.Get(pod.UID); len(record.Facts) > 0 || everStarted(&pod.Status) {
+			l.judge(w)
+			continue
+		}
+		fresh = append(fresh, w)
+	}
+	slices.SortFunc(fresh, func(a, b *worker) int {
+		x, _, _ := a.snapshot()
+		y, _, _ := b.snapshot()
+		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.UID, y.UID))
+	})
+	for _, w := range fresh {
+		l.judge(w)
+	}
 }
 
 func (l *Loop) worker(uid types.UID) *worker {
@@ -194,6 +300,16 @@ func (l *Loop) drop(w *worker) {
 	if l.workers[w.ref.UID] == w {
 		delete(l.workers, w.ref.UID)
 	}
+	l.prober.Forget(w.ref.UID)
+	l.cfg.Objects.Forget(w.ref.UID)
+	l.ledger.Remove(w.ref.UID)
+}
+
+// Poke makes the worker of a pod decide again: something outside it changed.
+func (l *Loop) Poke(uid types.UID) {
+	if w := l.worker(uid); w != nil {
+		w.poke()
+	}
 }
 
 // dispatch wakes the workers of pods whose facts changed; the first complete
@@ -201,22 +317,26 @@ func (l *Loop) drop(w *worker) {
 func (l *Loop) dispatch(uids []types.UID) {
 	if _, known := l.pleg.Get(""); known && !l.listed {
 		l.listed = true
+		l.judgeAll()
 		l.pokeAll()
 		return
 	}
 	for _, uid := range uids {
-		if w := l.worker(uid); w != nil {
-			w.poke()
-		}
+		l.Poke(uid)
 	}
 }
 
 func (l *Loop) pokeAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, w := range l.workers {
+	for _, w := range l.all() {
 		w.poke()
 	}
+}
+
+// all returns the workers that there are now.
+func (l *Loop) all() []*worker {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.workers))
 }
 
 // housekeep ends pods on the remote that the API does not have. Nothing is

@@ -2,11 +2,13 @@ package syncloop
 
 import (
 	"errors"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
 )
 
 // The delays after failures, by what failed.
@@ -18,10 +20,6 @@ var (
 	delayPull      = delays{crashInitial, crashMax}
 )
 
-// adoptedGrace is the least grace that is left to a pod whose deletion an
-// earlier life of the process had begun (kubelet: minimumGracePeriodInSeconds).
-const adoptedGrace = 2 * time.Second
-
 type delays struct{ first, most time.Duration }
 
 // after doubles the delay that went before.
@@ -31,7 +29,7 @@ func (d delays) after(before time.Duration) time.Duration {
 
 func delaysFor(reason string, err error) delays {
 	switch {
-	case reason == reasonErrImagePull:
+	case images.PullFailed(reason):
 		return delayPull
 	case errors.Is(err, backend.ErrThrottled):
 		return delayThrottled
@@ -49,6 +47,8 @@ type Result struct {
 	Err    error
 	// Reason is the kubelet's word for Err ("ErrImagePull").
 	Reason string
+	// Unmade is true when it failed before anything was made.
+	Unmade bool
 	At     time.Time
 }
 
@@ -57,6 +57,7 @@ func newMemory(status corev1.PodStatus) Memory {
 	return Memory{
 		Status: status, Backoff: map[string]Backoff{}, Failures: map[string]Failure{},
 		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopAsk{}, Removes: map[int]Removal{},
+		ContainerStops: map[string]StopAsk{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{},
 	}
 }
 
@@ -71,12 +72,32 @@ func (m *Memory) adopt(in *Input, started time.Time) {
 	}
 	if order := v.ordered(); order != nil && in.Pod.DeletionTimestamp != nil {
 		// The API server's clock may not be ours: a moment is left in any case.
-		left := max(in.Pod.DeletionTimestamp.Sub(in.Now), adoptedGrace)
+		left := max(in.Pod.DeletionTimestamp.Sub(in.Now), minGrace)
 		if deadline := in.Now.Add(left); deadline.Before(order.Deadline) {
 			order.Deadline = deadline
 		}
 		m.Kill = order
 	}
+	for _, c := range v.all() { // a running container counts as hooked
+		if cur := v.current(c.Name); cur != nil && cur.State() == backend.Running {
+			m.Hooks[hookKey(c, cur, PostStart)] = HookState{Done: true}
+		}
+	}
+}
+
+// forget drops what is known of containers that the remote has no more.
+func (m *Memory) forget(facts []backend.PodFacts) {
+	if len(m.Hooks) == 0 && len(m.ContainerStops) == 0 {
+		return
+	}
+	ids, stops := map[string]bool{}, map[string]bool{}
+	for i := range facts {
+		for _, c := range facts[i].Containers {
+			ids[c.ID], stops[stopKey(&seen{ContainerFacts: c})] = true, true
+		}
+	}
+	maps.DeleteFunc(m.Hooks, func(k HookKey, _ HookState) bool { return !ids[k.ID] })
+	maps.DeleteFunc(m.ContainerStops, func(k string, _ StopAsk) bool { return !stops[k] })
 }
 
 // Record notes how an action ended.
@@ -87,13 +108,18 @@ func (m *Memory) Record(r Result) {
 	case StartContainer:
 		m.recordStart(a, r)
 	case StopPod:
-		// NotFound is a stop too; a failed one is asked again.
-		if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
-			m.Stops[a.Ref.Attempt] = StopAsk{At: r.At, Deadline: a.Deadline}
+		m.Stops[a.Ref.Attempt] = r.asked(a.Deadline)
+	case StopContainer:
+		m.ContainerStops[a.key] = r.asked(a.Deadline)
+	case PlaceVolume:
+		if r.Err == nil {
+			m.Placed[a.Spec.Name] = a.Spec.Hash
+			delete(m.Failures, a.key())
 			return
 		}
-		retry := r.At.Add(delayTransient.first - stopRepeat)
-		m.Stops[a.Ref.Attempt] = StopAsk{At: retry, Deadline: a.Deadline}
+		m.fail(a.key(), r)
+	case ClearVolumes:
+		m.Cleared = Removal{Count: m.Cleared.Count + 1, Last: r.At, Proven: errors.Is(r.Err, backend.ErrNotFound)}
 	case RemovePod:
 		rm := Removal{Count: m.Removes[a.Ref.Attempt].Count + 1, Last: r.At}
 		if errors.Is(r.Err, backend.ErrNotFound) {
@@ -112,6 +138,14 @@ func (m *Memory) Record(r Result) {
 	}
 }
 
+// asked notes a stop. NotFound is one too; a failed one is asked again soon.
+func (r Result) asked(deadline time.Time) StopAsk {
+	if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
+		return StopAsk{At: r.At, Deadline: deadline}
+	}
+	return StopAsk{At: r.At.Add(delayTransient.first - stopRepeat), Deadline: deadline}
+}
+
 // recordLaunch: a refusal before anything was made leaves nothing; after any
 // other error the attempt may yet appear.
 func (m *Memory) recordLaunch(a Launch, r Result) {
@@ -119,7 +153,7 @@ func (m *Memory) recordLaunch(a Launch, r Result) {
 		delete(m.Lost, a.Spec.Attempt)
 		delete(m.Failures, podKey)
 		if a.Restart {
-			m.Backoff[podKey] = m.Backoff[podKey].next(a.Ended, r.At)
+			m.Backoff[a.Loop] = m.Backoff[a.Loop].next(a.Ended, r.At)
 		}
 		return
 	}
@@ -143,13 +177,12 @@ func (m *Memory) recordStart(a StartContainer, r Result) {
 		delete(m.LostStarts, name)
 	} else {
 		m.fail(name, r)
-		if !definite(r.Err) && r.Reason != reasonErrImagePull {
+		if !definite(r.Err) && !r.Unmade {
 			m.LostStarts[name] = r.At
 		}
 	}
 	if a.Restart && (r.Err == nil || r.Reason == reasonCreateError) {
-		key := backoffKey(name, a.Spec.Hash)
-		m.Backoff[key] = m.Backoff[key].next(a.Ended, r.At)
+		m.Backoff[a.Loop] = m.Backoff[a.Loop].next(a.Ended, r.At)
 	}
 }
 

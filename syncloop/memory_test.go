@@ -49,7 +49,7 @@ func TestRecord(t *testing.T) {
 	launch := Launch{Spec: backend.LaunchSpec{Pod: aPod(), Attempt: 1}}
 	start := StartContainer{Spec: backend.ContainerSpec{Container: corev1.Container{Name: "a"}, Hash: "h"}}
 	again := start
-	again.Restart, again.Ended = true, at(1)
+	again.Restart, again.Ended, again.Loop = true, at(1), "a@h"
 	remove := RemovePod{Ref: backend.Ref{Attempt: 1}, Settles: true}
 	early := RemovePod{Ref: backend.Ref{Attempt: 1}}
 	for _, tt := range []struct {
@@ -120,7 +120,7 @@ func TestRecord(t *testing.T) {
 		},
 		{
 			"a pull that failed started nothing",
-			[]Result{{Action: start, Err: errors.New("x"), Reason: "ErrImagePull"}},
+			[]Result{{Action: start, Err: errors.New("x"), Reason: "ErrImagePull", Unmade: true}},
 			func(m *Memory) bool { return len(m.LostStarts) == 0 && m.Failures["a"].Delay == 10*time.Second },
 		},
 		{"first start: no crash loop", []Result{{Action: start}}, func(m *Memory) bool { return len(m.Backoff) == 0 }},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -13,13 +14,12 @@ import (
 func (v view) status(p *Plan) corev1.PodStatus {
 	old := &v.Memory.Status
 	s := corev1.PodStatus{
-		Conditions: old.Conditions, QOSClass: old.QOSClass, NominatedNodeName: old.NominatedNodeName,
+		QOSClass: old.QOSClass, NominatedNodeName: old.NominatedNodeName,
 		Reason: old.Reason, Message: old.Message, StartTime: old.StartTime,
 		ObservedGeneration: v.Pod.Generation,
 		PodIP:              old.PodIP, PodIPs: old.PodIPs, HostIP: old.HostIP, HostIPs: old.HostIPs,
-		EphemeralContainerStatuses: old.EphemeralContainerStatuses,
-		ResourceClaimStatuses:      old.ResourceClaimStatuses,
-		Phase:                      old.Phase,
+		ResourceClaimStatuses: old.ResourceClaimStatuses,
+		Phase:                 old.Phase,
 	}
 	if s.StartTime == nil {
 		s.StartTime = &metav1.Time{Time: v.Now}
@@ -27,13 +27,14 @@ func (v view) status(p *Plan) corev1.PodStatus {
 	if p.Kill != nil && p.Kill.Phase != "" {
 		s.Reason, s.Message = p.Kill.Reason, p.Kill.Message
 	}
-	if p.Refused || old.Phase == corev1.PodFailed && old.Reason == ReasonUnsupported && v.newest == nil {
+	if p.Refused || old.Phase == corev1.PodFailed && len(old.ContainerStatuses) == 0 && v.newest == nil {
 		s.Phase = corev1.PodFailed // a refused pod has no containers to tell of
 		return s
 	}
 	v.addresses(&s)
-	s.InitContainerStatuses = v.containerStatuses(p, v.Pod.Spec.InitContainers, true)
-	s.ContainerStatuses = v.containerStatuses(p, v.Pod.Spec.Containers, false)
+	s.InitContainerStatuses = v.containerStatuses(p, v.inits)
+	s.ContainerStatuses = v.containerStatuses(p, v.apps)
+	s.EphemeralContainerStatuses = v.containerStatuses(p, v.ephemerals)
 	s.Phase = v.phase(p, &s)
 	s.Conditions = v.conditions(&s)
 	return s
@@ -90,7 +91,7 @@ func (v view) phase(p *Plan, s *corev1.PodStatus) corev1.PodPhase {
 			return corev1.PodFailed
 		}
 	}
-	if !initialisedStatus(s) && !startedStatus(s) {
+	if len(v.uninitialised(s)) > 0 && !startedStatus(s) {
 		return corev1.PodPending
 	}
 	for _, c := range s.ContainerStatuses {
@@ -108,9 +109,20 @@ func succeeded(s *corev1.PodStatus) bool {
 	})
 }
 
-// initialisedStatus is true when every init container ended with 0.
-func initialisedStatus(s *corev1.PodStatus) bool {
-	return len(unready(s.InitContainerStatuses)) == 0
+// uninitialised are the init containers that hold the pod back: those that have
+// not ended with 0, and sidecars that have not started.
+func (v view) uninitialised(s *corev1.PodStatus) []string {
+	var names []string
+	for i, c := range s.InitContainerStatuses {
+		done := c.Ready
+		if v.inits[i].role == sidecarRole {
+			done = c.Started != nil && *c.Started
+		}
+		if !done {
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
 
 // startedStatus is true when an app container was started.
@@ -120,19 +132,20 @@ func startedStatus(s *corev1.PodStatus) bool {
 	})
 }
 
-// conditions sets those that a kubelet owns; the others stay as they are.
+// conditions are those that a kubelet owns; the others are not ours to tell of.
+// PodScheduled is among them: a pod that names its node has none, and the
+// scheduler's word about a pod that is gone may hit its successor (it patches by
+// name).
 func (v view) conditions(s *corev1.PodStatus) []corev1.PodCondition {
 	own := []corev1.PodCondition{
-		v.readyToStart(), initialisedCondition(s), containersReady(s),
+		v.readyToStart(), v.initialisedCondition(s), v.containersReady(s), condition(corev1.PodScheduled, true),
 	}
 	own = append(own, v.ready(own[2]))
-	var all []corev1.PodCondition
-	for _, c := range v.Memory.Status.Conditions {
-		if !slices.ContainsFunc(own, func(o corev1.PodCondition) bool { return o.Type == c.Type }) {
-			all = append(all, c)
-		}
+	if c, pending := v.resizePending(s); pending {
+		own = append(own, c)
 	}
-	for _, c := range own {
+	for i := range own {
+		c := &own[i]
 		c.ObservedGeneration = v.Pod.Generation
 		c.LastTransitionTime = metav1.Time{Time: v.Now}
 		for _, old := range v.Memory.Status.Conditions {
@@ -140,9 +153,8 @@ func (v view) conditions(s *corev1.PodStatus) []corev1.PodCondition {
 				c.LastTransitionTime = old.LastTransitionTime
 			}
 		}
-		all = append(all, c)
 	}
-	return all
+	return own
 }
 
 func condition(t corev1.PodConditionType, ok bool) corev1.PodCondition {
@@ -160,13 +172,35 @@ func (v view) readyToStart() corev1.PodCondition {
 		sandbox != nil && (len(sandbox.IPs) > 0 || v.Pod.Spec.HostNetwork))
 }
 
-func initialisedCondition(s *corev1.PodStatus) corev1.PodCondition {
+// resizePending answers a change of resources in place, which no backend can do
+// yet: Infeasible, and the containers keep what they have.
+func (v view) resizePending(s *corev1.PodStatus) (corev1.PodCondition, bool) {
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			m := v.named(list[i].Name)
+			if list[i].Resources == nil || sameResources(list[i].Resources, &m.Resources) || terminal(s.Phase) {
+				continue
+			}
+			c := condition(corev1.PodResizePending, true)
+			c.Reason = corev1.PodReasonInfeasible
+			c.Message = "container " + m.Name + ": this node cannot change resources in place; make the pod anew"
+			return c, true
+		}
+	}
+	return corev1.PodCondition{}, false
+}
+
+func sameResources(a, b *corev1.ResourceRequirements) bool {
+	return equality.Semantic.DeepEqual(a.Requests, b.Requests) && equality.Semantic.DeepEqual(a.Limits, b.Limits)
+}
+
+func (v view) initialisedCondition(s *corev1.PodStatus) corev1.PodCondition {
 	if s.Phase == corev1.PodSucceeded {
 		c := condition(corev1.PodInitialized, true)
 		c.Reason = "PodCompleted"
 		return c
 	}
-	missing := unready(s.InitContainerStatuses)
+	missing := v.uninitialised(s)
 	c := condition(corev1.PodInitialized, len(missing) == 0 || startedStatus(s))
 	if c.Status == corev1.ConditionFalse {
 		c.Reason, c.Message = "ContainersNotInitialized",
@@ -175,7 +209,8 @@ func initialisedCondition(s *corev1.PodStatus) corev1.PodCondition {
 	return c
 }
 
-func containersReady(s *corev1.PodStatus) corev1.PodCondition {
+// containersReady counts the sidecars too.
+func (v view) containersReady(s *corev1.PodStatus) corev1.PodCondition {
 	switch s.Phase {
 	case corev1.PodSucceeded:
 		c := condition(corev1.ContainersReady, false)
@@ -186,7 +221,13 @@ func containersReady(s *corev1.PodStatus) corev1.PodCondition {
 		c.Reason = "PodFailed"
 		return c
 	}
-	missing := unready(s.ContainerStatuses)
+	var missing []string
+	for i, c := range s.InitContainerStatuses {
+		if v.inits[i].role == sidecarRole && !c.Ready {
+			missing = append(missing, c.Name)
+		}
+	}
+	missing = append(missing, unready(s.ContainerStatuses)...)
 	c := condition(corev1.ContainersReady, len(missing) == 0 && len(s.ContainerStatuses) > 0)
 	if c.Status == corev1.ConditionFalse {
 		c.Reason, c.Message = "ContainersNotReady",

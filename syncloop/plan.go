@@ -2,13 +2,11 @@ package syncloop
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 const (
@@ -16,13 +14,13 @@ const (
 	// (kubelet: SyncTerminatingRuntimePod).
 	orphanGrace = time.Second
 	// minGrace is the least that a container gets to end by itself, also for a
-	// pod deleted with grace 0.
-	minGrace = time.Second
+	// pod deleted with grace 0 or after its preStop hook (kubelet:
+	// minimumGracePeriodInSeconds).
+	minGrace = 2 * time.Second
 )
 
 // Reasons in pod status that this package gives.
 const (
-	ReasonUnsupported      = "UnsupportedByBackend"
 	reasonDeadlineExceeded = "DeadlineExceeded"
 	reasonInvalid          = "InvalidPod"
 )
@@ -35,10 +33,11 @@ func Decide(in Input) Plan {
 		v.sync(&p)
 	}
 	if p.Kill != nil {
-		p.Actions = nil
+		p.Actions, p.Hooks, p.Endings = nil, nil, nil
 		v.end(&p)
 	}
 	v.couldRun(&p)
+	p.Probes = v.probes(&p)
 	if in.Pod != nil {
 		p.Status = v.status(&p)
 	}
@@ -113,31 +112,23 @@ func (v view) sync(p *Plan) {
 	v.collect(p)
 }
 
-// refused holds back or fails a pod with fields that cannot be honoured. One
-// that was started by an earlier life of this process is not judged again.
+// refused holds back or fails a pod that the node does not admit; the user is
+// told at once. One that was started by an earlier life of this process is not
+// judged again.
 func (v view) refused(p *Plan) bool {
-	if len(v.Refusals) == 0 || v.newest != nil || v.everRan() {
+	if v.Rejection == nil || v.newest != nil || v.everRan() {
 		return false
 	}
+	p.say(corev1.EventTypeWarning, v.Rejection.Reason, v.Rejection.Message)
 	if v.Now.Before(v.RefuseAt) {
 		p.wake(v.RefuseAt)
 		return true
 	}
 	p.Refused = true
 	p.Kill = &Kill{
-		Deadline: v.Now, Phase: corev1.PodFailed, Reason: ReasonUnsupported,
-		Message: RefusalMessage(v.Refusals),
+		Deadline: v.Now, Phase: corev1.PodFailed, Reason: v.Rejection.Reason, Message: v.Rejection.StatusMessage(),
 	}
 	return true
-}
-
-// RefusalMessage is what a refused pod's status and Event say.
-func RefusalMessage(refusals []backend.Refusal) string {
-	words := make([]string, len(refusals))
-	for i, r := range refusals {
-		words[i] = r.Field + ": " + r.Why
-	}
-	return "Pod was rejected: " + strings.Join(words, "; ")
 }
 
 // syncSandbox is for backends that start single containers: a live sandbox,
@@ -146,23 +137,42 @@ func (v view) syncSandbox(p *Plan) {
 	initialised, failed := v.initialised()
 	if failed || initialised && v.allDone() {
 		p.Kill = &Kill{Deadline: v.Now}
+		if v.running() { // sidecars
+			p.Kill.Deadline = v.Now.Add(v.grace())
+		}
 		return
 	}
 	if v.sandbox() == nil && v.newest != nil && v.attemptRuns(v.newest) {
 		v.stop(p, v.newest, v.Now.Add(v.grace())) // its sandbox died under it
 		return
 	}
-	if v.sandbox() == nil && !v.launch(p) {
+	if placed := v.placed(p); v.sandbox() == nil && (!placed || !v.launch(p)) {
 		return
 	}
-	if !initialised {
-		v.startInit(p)
-		return
+	v.endings(p)
+	v.postStarts(p)
+	for _, m := range v.ephemerals {
+		if s := v.stepEphemeral(m); s.verb == start {
+			v.start(p, m, s)
+		}
 	}
-	for i := range v.Pod.Spec.Containers {
-		c := &v.Pod.Spec.Containers[i]
-		if s := v.step(c, false); s.verb == start {
-			v.start(p, c, false, s)
+	if v.startInits(p, initialised); initialised {
+		v.startApps(p)
+	}
+}
+
+// startApps starts app containers in their order; each waits for the postStart
+// hooks of those before it.
+func (v view) startApps(p *Plan) {
+	for _, m := range v.apps {
+		if s := v.step(m); s.verb == start {
+			if v.start(p, m, s); postStart(m.Container) != nil {
+				return
+			}
+		}
+		if cur := v.current(m.Name); cur != nil && cur.State() == backend.Running &&
+			!v.postStarted(m, cur) && !v.Memory.Hooks[hookKey(m, cur, PostStart)].Failed {
+			return
 		}
 	}
 }
@@ -173,6 +183,10 @@ func (v view) launch(p *Plan) bool {
 		p.wake(f.Until())
 		return false
 	}
+	if v.NetworkProblem != "" && !v.Pod.Spec.HostNetwork {
+		p.say(corev1.EventTypeWarning, reasonNetworkNotReady, "network is not ready: "+v.NetworkProblem)
+		return false
+	}
 	launch := Launch{Spec: backend.LaunchSpec{Pod: v.Pod, Attempt: v.nextAttempt()}}
 	for attempt, lost := range v.Memory.Lost { // an older one must not appear beside it
 		if settled := lost.Add(v.Settle); attempt < launch.Spec.Attempt && v.Now.Before(settled) {
@@ -181,196 +195,20 @@ func (v view) launch(p *Plan) bool {
 		}
 	}
 	if v.Unit == PodUnit {
-		launch.Spec.Containers = v.specs()
+		var ready bool
+		if launch.Spec.Containers, ready = v.specs(p); !ready {
+			return false
+		}
+		if launch.Spec.Volumes, ready = v.contents(p); !ready {
+			return false
+		}
+		launch.Loop = v.loopKey()
 		if launch.Restart = v.newest != nil; launch.Restart {
 			launch.Ended, _ = v.taskEnd()
 		}
 	}
 	p.Actions = append(p.Actions, launch)
 	return true
-}
-
-// initialised is true once app containers may start; failed if they never will.
-// Init containers run anew in a new sandbox.
-func (v view) initialised() (done, failed bool) {
-	if v.appsInSandbox() {
-		return true, false
-	}
-	if v.sandbox() == nil && v.allDone() {
-		return true, false
-	}
-	for i := range v.Pod.Spec.InitContainers {
-		s := v.step(&v.Pod.Spec.InitContainers[i], true)
-		if s.verb != finished {
-			return false, false
-		}
-		if s.code != 0 {
-			return false, true
-		}
-	}
-	return true, false
-}
-
-func (v view) startInit(p *Plan) {
-	for i := range v.Pod.Spec.InitContainers {
-		c := &v.Pod.Spec.InitContainers[i]
-		switch s := v.step(c, true); s.verb {
-		case finished:
-			continue
-		case start:
-			v.start(p, c, true, s)
-		case wait:
-		}
-		return
-	}
-}
-
-// appsInSandbox is true once an app container was made in the live sandbox.
-func (v view) appsInSandbox() bool {
-	for _, c := range v.Pod.Spec.Containers {
-		if cur := v.current(c.Name); cur != nil && v.inSandbox(cur) {
-			return true
-		}
-	}
-	return false
-}
-
-func (v view) inSandbox(c *seen) bool { return c.pod == v.sandbox() }
-
-// allDone is true when every app container has ended for good.
-func (v view) allDone() bool {
-	for i := range v.Pod.Spec.Containers {
-		if v.step(&v.Pod.Spec.Containers[i], false).verb != finished {
-			return false
-		}
-	}
-	return true
-}
-
-type verb int
-
-const (
-	wait     verb = iota // it runs, or its end is not seen yet
-	start                // make attempt step.attempt
-	finished             // ended for good with step.code
-)
-
-// step is what is next for one container.
-type step struct {
-	verb    verb
-	attempt int
-	code    int32
-	// ended is when the attempt before ended; restart says there was one.
-	ended   time.Time
-	restart bool
-}
-
-// step finds what is next for a container.
-//
-//	never seen, API says it never ran   start attempt 0
-//	never seen, API says it ran         lost: ended with what the API knows, or 137
-//	made but not started                start the same attempt (in a new sandbox: the next)
-//	running                             wait
-//	ended                               by restart policy: start the next attempt, or finished
-//	init, ended 0 in an older sandbox   start the next attempt
-func (v view) step(c *corev1.Container, init bool) step {
-	cur, prior := v.current(c.Name), v.prior(c.Name, init)
-	if cur == nil {
-		if !ran(prior) {
-			return step{verb: start}
-		}
-		code, ended := lastEnd(prior)
-		return v.after(init, step{attempt: int(prior.RestartCount) + 1, code: code, ended: ended})
-	}
-	next := step{attempt: cur.ContainerFacts.Attempt + 1, ended: cur.FinishedAt}
-	if prior != nil {
-		next.attempt = max(next.attempt, int(prior.RestartCount))
-	}
-	switch {
-	case v.exited(cur):
-		if next.ended.IsZero() {
-			next.ended = cur.pod.StoppedAt
-		}
-		next.code = exitCode(cur)
-		if cur.StartedAt.IsZero() && v.Unit == PodUnit {
-			next.attempt, next.verb = cur.ContainerFacts.Attempt, start
-			return next
-		}
-		if init && next.code == 0 && v.Unit == ContainerUnit && !v.inSandbox(cur) {
-			next.verb = start
-			return next
-		}
-		return v.after(init, next)
-	case cur.State() == backend.Waiting:
-		if v.inSandbox(cur) {
-			return step{verb: start, attempt: cur.ContainerFacts.Attempt}
-		}
-		return step{verb: start, attempt: next.attempt}
-	}
-	return step{verb: wait}
-}
-
-// after applies the restart policy to a container that ended.
-func (v view) after(init bool, s step) step {
-	s.verb = finished
-	if shouldRestart(v.Pod.Spec.RestartPolicy, init, s.code) {
-		s.verb, s.restart = start, true
-	}
-	return s
-}
-
-// lastEnd is the exit code and time that a status tells of a container that the
-// remote has no more.
-func lastEnd(s *corev1.ContainerStatus) (int32, time.Time) {
-	t := s.State.Terminated
-	if t == nil && s.State.Running == nil {
-		t = s.LastTerminationState.Terminated
-	}
-	if t == nil {
-		return unknownExitCode, time.Time{}
-	}
-	return t.ExitCode, t.FinishedAt.Time
-}
-
-// start plans a container's next attempt, unless it has to wait.
-func (v view) start(p *Plan, c *corev1.Container, init bool, s step) {
-	if until := v.holdUntil(c, s); v.Now.Before(until) {
-		p.wake(until)
-		if half := v.Memory.Failures[c.Name].half(); v.Now.Before(half) {
-			p.wake(half)
-		}
-		return
-	}
-	ref := v.ref(v.nextAttempt())
-	if sandbox := v.sandbox(); sandbox != nil {
-		ref = sandbox.Ref
-	}
-	p.Actions = append(p.Actions, StartContainer{
-		Ref: ref, Spec: v.spec(c, init, s.attempt), Pull: v.Pulls,
-		Restart: s.restart, Ended: s.ended,
-	})
-}
-
-// holdUntil is when a container may be started: after its crash backoff and
-// after the delay that its last failure to start left.
-func (v view) holdUntil(c *corev1.Container, s step) time.Time {
-	var until time.Time
-	if s.restart {
-		until = backoffUntil(v.Memory.Backoff[backoffKey(c.Name, resolve.Hash(c))], s.ended, v.Now)
-	}
-	if f, ok := v.Memory.Failures[c.Name]; ok && f.Until().After(until) {
-		until = f.Until()
-	}
-	return until
-}
-
-// backoffKey names a crash loop: a changed container starts a new one.
-func backoffKey(name, hash string) string { return name + "@" + hash }
-
-func (v view) spec(c *corev1.Container, init bool, attempt int) backend.ContainerSpec {
-	return backend.ContainerSpec{
-		Pod: v.Pod, Container: resolve.Container(c), Init: init, Attempt: attempt, Hash: resolve.Hash(c),
-	}
 }
 
 // terminal phases are for ever.

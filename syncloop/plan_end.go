@@ -26,7 +26,13 @@ const (
 func (v view) end(p *Plan) {
 	for i := range v.Facts {
 		a := &v.Facts[i]
-		if v.attemptRuns(a) || a.Live && !p.Kill.Gone {
+		switch {
+		case !v.attemptRuns(a) && (!a.Live || p.Kill.Gone):
+		case a != v.newest || !v.hasSidecar() && !v.hasPreStop():
+			v.stop(p, a, p.Kill.Deadline)
+		case v.Unit == ContainerUnit:
+			v.stopInOrder(p, a)
+		case !v.hooksFirst(p, a):
 			v.stop(p, a, p.Kill.Deadline)
 		}
 	}
@@ -35,23 +41,15 @@ func (v view) end(p *Plan) {
 	}
 }
 
-// stop asks an attempt to end by the deadline: at once, again when the deadline
-// moved closer, and again after a while if no exit is seen.
+// stop asks an attempt to end by the deadline.
 func (v view) stop(p *Plan, a *backend.PodFacts, deadline time.Time) {
 	ask, asked := v.Memory.Stops[a.Attempt]
-	if asked && ask.Deadline.Before(deadline) {
-		deadline = ask.Deadline
-	}
-	if again := ask.At.Add(stopRepeat); asked && !deadline.Before(ask.Deadline) && v.Now.Before(again) {
-		p.wake(again)
+	deadline, grace, due := v.ask(p, ask, asked, deadline)
+	if !due {
 		return
 	}
-	grace := max(0, deadline.Sub(v.Now))
-	if v.MaxGrace > 0 {
-		grace = min(grace, v.MaxGrace)
-	}
 	p.Actions = append(p.Actions, StopPod{
-		Ref: a.Ref, Grace: grace, Deadline: deadline, First: !asked, Names: runningNames(a),
+		Ref: a.Ref, Grace: v.capped(grace), Deadline: deadline, First: !asked, Names: runningNames(a),
 	})
 }
 
@@ -86,7 +84,25 @@ func (v view) reclaim(p *Plan) {
 		}
 		pending = true
 	}
+	if !pending {
+		pending = v.clear(p)
+	}
 	p.Reclaimed = !pending
+}
+
+// clear removes the volumes once nothing of the pod runs; true until the
+// backend proves that none is left. What volumes an orphan has, nobody knows.
+func (v view) clear(p *Plan) (pending bool) {
+	if !v.Places || v.Memory.Cleared.Proven || v.Pod != nil && len(v.Pod.Spec.Volumes) == 0 {
+		return false
+	}
+	r := v.Memory.Cleared
+	if next := r.Last.Add(removeDelay(r.Count)); r.Count > 0 && v.Now.Before(next) {
+		p.wake(next)
+		return true
+	}
+	p.Actions = append(p.Actions, ClearVolumes{Ref: v.ref(0)})
+	return true
 }
 
 // attempts are those seen, those whose launch may yet appear, or the first one
@@ -146,10 +162,7 @@ func (v view) collect(p *Plan) {
 	if v.Unit == PodUnit || p.Kill != nil {
 		return
 	}
-	for _, c := range v.Pod.Spec.InitContainers {
-		v.collectContainer(p, c.Name)
-	}
-	for _, c := range v.Pod.Spec.Containers {
+	for _, c := range v.all() {
 		v.collectContainer(p, c.Name)
 	}
 }

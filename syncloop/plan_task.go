@@ -3,9 +3,8 @@ package syncloop
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 // syncTask is for backends whose unit of restart is the pod: launch it whole,
@@ -18,7 +17,8 @@ import (
 func (v view) syncTask(p *Plan) {
 	restart, failed := v.taskOutcome()
 	if v.sandbox() != nil {
-		if restart {
+		v.postStarts(p)
+		if restart && !v.allDone() {
 			v.stopForRestart(p)
 		}
 		return
@@ -49,34 +49,66 @@ func (v view) taskHalf() time.Time {
 	return until.Add(-until.Sub(ended) / 2)
 }
 
-// taskOutcome tells whether some container that ended must be restarted, and
-// whether an init container failed for good.
+// taskOutcome tells whether some container that ended must be restarted, or one
+// that runs must end (its image changed, a probe failed), and whether an init
+// container failed for good.
 func (v view) taskOutcome() (restart, failed bool) {
 	if v.newest == nil {
 		return false, false
 	}
-	for i := range v.Pod.Spec.InitContainers {
-		c := &v.Pod.Spec.InitContainers[i]
-		cur := v.current(c.Name)
-		if cur == nil || cur.pod != v.newest || !v.exited(cur) || cur.NeverRan() {
+	for _, m := range v.inits {
+		cur := v.current(m.Name)
+		if m.role == sidecarRole || cur == nil || cur.pod != v.newest || !v.exited(cur) || cur.NeverRan() {
 			continue
 		}
-		if s := v.step(c, true); s.verb == finished && s.code != 0 {
+		if s := v.step(m); s.verb == finished && s.code != 0 {
 			failed = true
 		}
 	}
-	for i := range v.Pod.Spec.Containers {
-		c := &v.Pod.Spec.Containers[i]
-		cur := v.current(c.Name)
-		restart = restart || cur != nil && cur.pod == v.newest && v.step(c, false).restart
+	for _, m := range v.all() {
+		cur := v.current(m.Name)
+		if m.role == initRole || cur == nil || cur.pod != v.newest {
+			continue
+		}
+		restart = restart || v.step(m).restart || v.mustRestart(m, cur)
 	}
 	return restart, failed
+}
+
+// mustRestart is true for a running container that must end.
+func (v view) mustRestart(m member, cur *seen) bool {
+	if v.exited(cur) || cur.State() != backend.Running {
+		return false
+	}
+	_, must := v.mustEnd(m, cur)
+	return must
+}
+
+// changed is true when the live attempt was made from another spec: the next is
+// not part of its crash loop.
+func (v view) changed() bool {
+	for _, m := range v.all() {
+		cur := v.current(m.Name)
+		if cur != nil && cur.pod == v.newest && cur.Hash != "" && cur.Hash != resolve.Hash(m.Container) {
+			return true
+		}
+	}
+	return false
+}
+
+// loopKey names the crash loop of the pod as its spec is now.
+func (v view) loopKey() string {
+	key := podKey
+	for _, m := range v.all() {
+		key += loopOf(m)
+	}
+	return key
 }
 
 // stopForRestart ends a live attempt in which a container crashed, once the
 // crash loop's delay has passed.
 func (v view) stopForRestart(p *Plan) {
-	if until := v.taskHold(); v.Now.Before(until) {
+	if until := v.taskHold(); v.Now.Before(until) && !v.changed() {
 		p.wake(until)
 		return
 	}
@@ -90,7 +122,7 @@ func (v view) taskHold() time.Time {
 		return time.Time{}
 	}
 	ended, ran := v.taskEnd()
-	b := v.Memory.Backoff[podKey]
+	b := v.Memory.Backoff[v.loopKey()]
 	if !ran {
 		b.Delay, b.Last = max(b.Delay, crashInitial), ended
 	}
@@ -112,25 +144,27 @@ func (v view) taskEnd() (ended time.Time, ran bool) {
 
 // specs are all containers for the next attempt. A container's attempt is its
 // restart count: it grows by one for each time that the container ran.
-func (v view) specs() []backend.ContainerSpec {
+func (v view) specs(p *Plan) ([]backend.ContainerSpec, bool) {
 	var specs []backend.ContainerSpec
-	add := func(cs []corev1.Container, init bool) {
-		for i := range cs {
-			specs = append(specs, v.spec(&cs[i], init, v.taskAttempt(&cs[i], init)))
+	for _, list := range [][]member{v.inits, v.apps} {
+		for _, m := range list {
+			spec, ok := v.spec(p, m, v.taskAttempt(m))
+			if !ok {
+				return nil, false
+			}
+			specs = append(specs, spec)
 		}
 	}
-	add(v.Pod.Spec.InitContainers, true)
-	add(v.Pod.Spec.Containers, false)
-	return specs
+	return specs, true
 }
 
-func (v view) taskAttempt(c *corev1.Container, init bool) int {
-	prior := v.prior(c.Name, init)
+func (v view) taskAttempt(m member) int {
+	prior := v.prior(m)
 	count := 0
 	if prior != nil {
 		count = int(prior.RestartCount)
 	}
-	cur := v.current(c.Name)
+	cur := v.current(m.Name)
 	switch {
 	case cur != nil && cur.StartedAt.IsZero():
 		return max(count, cur.ContainerFacts.Attempt)

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
@@ -94,6 +95,7 @@ func input(pod *corev1.Pod, now float64, facts ...backend.PodFacts) Input {
 	in := Input{
 		Pod: pod, Facts: facts, Now: at(now), Memory: newMemory(corev1.PodStatus{}),
 		Settle: 5 * time.Second, Runtime: "rt", HostIPs: []string{"192.0.2.1"},
+		Objects: resolve.Objects{ServicesSynced: true},
 	}
 	if pod != nil {
 		in.Memory = newMemory(pod.Status)
@@ -312,7 +314,7 @@ func sandboxDead(p backend.PodFacts) backend.PodFacts {
 }
 
 func key(name string) string {
-	return name + "@" + resolve.Hash(&corev1.Container{Name: name, Image: "img"})
+	return loopOf(member{Container: &corev1.Container{Name: name, Image: "img"}})
 }
 
 // running is a pod that the API holds as Running with restarts.
@@ -351,7 +353,7 @@ func TestPodUnit(t *testing.T) {
 		},
 		{
 			name: "crashed again: backoff", in: input(aPod(), 3, attempt(1, false, ran1("a", 1, 1, 2, 1))),
-			mem:   func(m *Memory) { m.Backoff[podKey] = Backoff{Delay: 10 * time.Second, Last: at(1)} },
+			mem:   func(m *Memory) { m.Backoff[key("a")] = Backoff{Delay: 10 * time.Second, Last: at(1)} },
 			phase: "Running", wake: 12,
 		},
 		{
@@ -405,7 +407,7 @@ func TestEnd(t *testing.T) {
 		},
 		{
 			name: "deleted with grace 0: still a moment", in: input(aPod(deleted(0, 2), running(0)), 2, alive),
-			want: []string{"stop attempt 0 with grace 1s"}, phase: "Running", couldRun: true,
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Running", couldRun: true,
 		},
 		{
 			name: "asked already: wait", in: input(aPod(deleted(7, 9), running(0)), 4, alive),
@@ -421,7 +423,7 @@ func TestEnd(t *testing.T) {
 				m.Kill = &Kill{Deadline: at(32), Gone: true}
 				m.Stops[0] = StopAsk{At: at(2), Deadline: at(32)}
 			},
-			want: []string{"stop attempt 0 with grace 1s"}, phase: "Running", couldRun: true,
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Running", couldRun: true,
 		},
 		{
 			name: "a longer grace does not", in: input(aPod(deleted(60, 64), running(0)), 4, alive),
@@ -527,7 +529,7 @@ func removed(in Input) Input { in.Removed = true; return in }
 func orphan(in Input) Input { in.Ref = in.Facts[0].Ref; return in }
 
 func TestRefusals(t *testing.T) {
-	refusals := []backend.Refusal{{Field: "spec.x", Why: "not possible"}}
+	rejection := &admit.Rejection{Reason: admit.ReasonUnsupported, Message: "spec.x: not possible"}
 	for _, tt := range []struct {
 		name    string
 		in      Input
@@ -545,13 +547,13 @@ func TestRefusals(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.in.Refusals, tt.in.RefuseAt = refusals, at(tt.at)
+			tt.in.Rejection, tt.in.RefuseAt = rejection, at(tt.at)
 			p := Decide(tt.in)
 			wantActions(t, p, tt.actions...)
 			if p.Refused != tt.refused || (p.Status.Phase == corev1.PodFailed) != tt.refused {
 				t.Fatalf("refused %v phase %s", p.Refused, p.Status.Phase)
 			}
-			if tt.refused && (p.Status.Reason != ReasonUnsupported || p.Status.Message != "Pod was rejected: spec.x: not possible") {
+			if tt.refused && (p.Status.Reason != admit.ReasonUnsupported || p.Status.Message != "Pod was rejected: spec.x: not possible") {
 				t.Errorf("status says %s: %s", p.Status.Reason, p.Status.Message)
 			}
 			if tt.refused { // and it stays as it is

@@ -25,12 +25,7 @@ func (l *Loop) LastRelist() time.Time { return l.pleg.LastList() }
 
 // Pods returns the pods of this node with their latest status.
 func (l *Loop) Pods() []*corev1.Pod {
-	l.mu.Lock()
-	workers := make([]*worker, 0, len(l.workers))
-	for _, w := range l.workers {
-		workers = append(workers, w)
-	}
-	l.mu.Unlock()
+	workers := l.all()
 	pods := make([]*corev1.Pod, 0, len(workers))
 	for _, w := range workers {
 		pod, status, _ := w.snapshot()
@@ -38,6 +33,11 @@ func (l *Loop) Pods() []*corev1.Pod {
 			continue
 		}
 		pod = pod.DeepCopy()
+		for _, c := range pod.Status.Conditions { // those of others
+			if !slices.ContainsFunc(status.Conditions, func(o corev1.PodCondition) bool { return o.Type == c.Type }) {
+				status.Conditions = append(slices.Clip(status.Conditions), c)
+			}
+		}
 		pod.Status = status
 		pods = append(pods, pod)
 	}
@@ -121,10 +121,5 @@ func (w *worker) isRemoved() bool {
 }
 
 func hasContainer(pod *corev1.Pod, name string) bool {
-	for _, cs := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		if slices.ContainsFunc(cs, func(c corev1.Container) bool { return c.Name == name }) {
-			return true
-		}
-	}
-	return false
+	return membersOf(pod).named(name) != nil
 }

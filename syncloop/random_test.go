@@ -1,12 +1,14 @@
 package syncloop_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"hash/fnv"
 	"math/rand"
 	randv2 "math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,22 +16,27 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/fault"
 	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 var (
 	oneSeed = flag.Int64("seed", -1, "run only this seed of TestRandomLives")
-	seeds   = flag.Int64("seeds", 100, "how many seeds TestRandomLives runs")
+	seeds   = flag.Int64("seeds", 200, "how many seeds TestRandomLives runs")
 )
 
 const (
-	steps = 120
+	steps = 160
 	// late bounds how long after its reply was lost a call is made.
 	late = 5 * time.Second
 )
+
+// lives counts the pods that TestRandomLives made.
+var lives atomic.Int64
 
 // TestRandomLives plays seeded random schedules on both granularities: pods are
 // made, deleted, forced out and made anew under their names, vanish from the
@@ -46,6 +53,7 @@ func TestRandomLives(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { newSchedule(t, seed).play() })
 		})
 	}
+	t.Logf("%d pod lives", lives.Load())
 }
 
 type schedule struct {
@@ -58,6 +66,7 @@ type schedule struct {
 	script  *fault.Script
 	calm    atomic.Bool
 	serial  int
+	podUnit bool
 	kinds   map[types.UID]kind
 }
 
@@ -67,9 +76,86 @@ type kind struct {
 	init   []string
 	argv   []string
 	phase  corev1.PodPhase
+	// ready is true if the pod must be Ready in the end.
+	ready  bool
+	change func(*corev1.Pod)
+	// single is true for pods that need containers started one by one.
+	single bool
+}
+
+// prober runs a command every two seconds.
+func prober(words ...string) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: words}},
+		PeriodSeconds: 2, FailureThreshold: 2, SuccessThreshold: 1, TimeoutSeconds: 20,
+	}
+}
+
+// asker asks the pod's port.
+func asker() *corev1.Probe {
+	p := prober()
+	p.ProbeHandler = corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(8080)}}
+	return p
+}
+
+func hook(words ...string) *corev1.LifecycleHandler {
+	return &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: words}}
+}
+
+// sidecar adds one before the init containers that are there.
+func sidecar(argv ...string) func(*corev1.Pod) {
+	always := corev1.ContainerRestartPolicyAlways
+	return func(pod *corev1.Pod) {
+		pod.Spec.InitContainers = append([]corev1.Container{{
+			Name: "s", Image: "busybox", Command: argv, RestartPolicy: &always, ImagePullPolicy: corev1.PullIfNotPresent,
+		}}, pod.Spec.InitContainers...)
+	}
+}
+
+func onApp(f func(*corev1.Container)) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { f(&pod.Spec.Containers[0]) }
+}
+
+// configured mounts the ConfigMap "config" and takes a variable from it.
+func configured(pod *corev1.Pod) {
+	ref := corev1.LocalObjectReference{Name: "config"}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref}}}}
+	c := &pod.Spec.Containers[0]
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/config"}}
+	c.Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref, Key: "key"}}}}
 }
 
 var kinds = []kind{
+	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: sidecar("sleep", "infinity")},
+	{policy: "Never", argv: []string{"sleep", "4"}, phase: "Succeeded", change: sidecar("sh", "-c", "trap '' TERM; sleep infinity")},
+	{policy: "OnFailure", init: []string{"sleep", "1"}, argv: []string{"sleep", "6"}, phase: "Succeeded", change: sidecar("sh", "-c", "sleep 5; exit 1"), single: true},
+	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
+		c.ReadinessProbe, c.StartupProbe = prober("true"), prober("true")
+	})},
+	{policy: "Always", argv: []string{"serve", "8080", "ready-after=3s"}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
+		c.ReadinessProbe = asker()
+	})},
+	{policy: "Always", argv: []string{"serve", "8080", "fail-after=9s"}, phase: "Running", change: onApp(func(c *corev1.Container) {
+		c.LivenessProbe = asker()
+	})},
+	{policy: "Never", argv: []string{"serve", "8080", "fail-after=9s"}, phase: "Failed", change: onApp(func(c *corev1.Container) {
+		c.LivenessProbe = asker()
+	})},
+	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
+		c.Lifecycle = &corev1.Lifecycle{PreStop: hook("sleep", "3")}
+	})},
+	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, single: true, change: onApp(func(c *corev1.Container) {
+		c.Lifecycle = &corev1.Lifecycle{PostStart: hook("sleep", "1"), PreStop: hook("sleep", "infinity")}
+	})},
+	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: configured},
+	{policy: "Never", argv: []string{"sh", "-c", "sleep 2; exit 42"}, phase: "Running", single: true, change: onApp(func(c *corev1.Container) {
+		never := corev1.ContainerRestartPolicyNever
+		c.RestartPolicy, c.RestartPolicyRules = &never, []corev1.ContainerRestartRule{{
+			Action:    corev1.ContainerRestartRuleActionRestart,
+			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+		}}
+	})},
+
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running"},
 	{policy: "Always", init: []string{"sleep", "2"}, argv: []string{"sleep", "infinity"}, phase: "Running"},
 	{policy: "Always", argv: []string{"sh", "-c", "trap '' TERM; sleep infinity"}, phase: "Running"},
@@ -83,10 +169,11 @@ var kinds = []kind{
 func newSchedule(t *testing.T, seed int64) *schedule {
 	r := rand.New(rand.NewSource(seed))
 	ms := func(n int) time.Duration { return time.Duration(r.Intn(n)) * time.Millisecond }
-	s := &schedule{seed: seed, rand: r, counts: map[fault.Call]int{}, kinds: map[types.UID]kind{}}
-	s.api = &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}}
+	s := &schedule{seed: seed, rand: r, counts: map[fault.Call]int{}, kinds: map[types.UID]kind{}, podUnit: seed%2 == 1}
+	s.api = newAPI(t)
+	s.setConfig(config("first"))
 	s.remote = sim.New(sim.Config{
-		PodUnit: seed%2 == 1, Record: true, NoEvents: r.Intn(4) == 0,
+		PodUnit: s.podUnit, Record: true, NoEvents: r.Intn(4) == 0,
 		Latency: sim.Latency{API: ms(50), Launch: ms(1000), Pull: ms(2000), Start: ms(300), Stop: ms(500)},
 	})
 	s.script = &fault.Script{Decide: s.fault}
@@ -152,6 +239,7 @@ func (s *schedule) play() {
 		s.audit()
 	}
 	s.calm.Store(true)
+	s.setConfig(config("last"))
 	time.Sleep(15 * time.Minute)
 	s.audit()
 	s.settled()
@@ -186,7 +274,11 @@ func (s *schedule) step() {
 		if k := s.kinds[pod.UID]; k.policy == "Never" || k.phase == "Succeeded" {
 			s.kinds[pod.UID] = kind{policy: k.policy} // its end is anybody's guess
 		}
-	case n < 12:
+	case n < 10 && pod != nil:
+		s.changeImage(name)
+	case n < 11:
+		s.configure()
+	case n < 14:
 		s.stop()
 		time.Sleep(time.Duration(s.rand.Intn(2000)) * time.Millisecond)
 		s.start(s.backend)
@@ -197,16 +289,56 @@ func (s *schedule) make(name string) {
 	s.serial++
 	uid := types.UID(fmt.Sprint("u", s.serial))
 	k := kinds[s.rand.Intn(len(kinds))]
+	for k.single && s.podUnit {
+		k = kinds[s.rand.Intn(len(kinds))]
+	}
 	s.kinds[uid] = k
+	lives.Add(1)
 	s.create(name, uid, k.policy, func(pod *corev1.Pod) {
 		if k.init != nil {
 			pod.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "busybox", Command: k.init}}
 		}
+		if k.change != nil {
+			k.change(pod)
+		}
 	}, k.argv...)
+}
+
+// changeImage gives the pod's app another image, as kubectl set image on a pod.
+func (s *schedule) changeImage(name string) {
+	s.update(name, func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Image = fmt.Sprint("busybox:", s.rand.Intn(3))
+		pod.Generation++
+	})
+	if pod := s.get(name); s.kinds[pod.UID].policy != "Always" {
+		// Restarted whatever its policy, at a moment that is anybody's guess.
+		s.kinds[pod.UID] = kind{policy: s.kinds[pod.UID].policy}
+	}
+}
+
+// configure changes, removes or brings back the ConfigMap that pods mount.
+func (s *schedule) configure() {
+	o := resolve.Object[*corev1.ConfigMap]{Err: errors.New("configmap \"config\" not found")}
+	if s.rand.Intn(3) > 0 {
+		o = config(fmt.Sprint(s.rand.Int()))
+	}
+	s.setConfig(o)
+}
+
+func config(value string) resolve.Object[*corev1.ConfigMap] {
+	return resolve.Object[*corev1.ConfigMap]{Value: &corev1.ConfigMap{Data: map[string]string{"key": value}}}
 }
 
 // settled compares the API with what truly is on the remote.
 func (s *schedule) settled() {
+	wanted := s.podsSettled()
+	s.volumesSettled(wanted)
+	s.attemptsSettled(wanted)
+}
+
+// podsSettled compares the pods in the API with what they must be, and returns
+// them.
+func (s *schedule) podsSettled() map[types.UID]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wanted := map[types.UID]bool{}
@@ -216,10 +348,18 @@ func (s *schedule) settled() {
 			s.t.Errorf("pod %s %s was deleted and is still there", pod.Name, pod.UID)
 		}
 		k := s.kinds[pod.UID]
+		if k.ready && !isReady(pod) {
+			s.t.Errorf("pod %s %s %v is not ready: %+v", pod.Name, pod.UID, k.argv, pod.Status)
+		}
 		if k.phase != "" && pod.Status.Phase != k.phase {
 			s.t.Errorf("pod %s %s %v is %s, want %s: %+v", pod.Name, pod.UID, k.argv, pod.Status.Phase, k.phase, pod.Status.ContainerStatuses)
 		}
 	}
+	return wanted
+}
+
+// attemptsSettled finds attempts of nobody, and pods that live twice.
+func (s *schedule) attemptsSettled(wanted map[types.UID]bool) {
 	live := map[types.UID]int{}
 	for _, f := range s.remote.Facts() {
 		if !wanted[f.UID] {
@@ -234,4 +374,32 @@ func (s *schedule) settled() {
 			s.t.Errorf("pod %s has %d live attempts", uid, n)
 		}
 	}
+}
+
+// volumesSettled finds volumes of nobody, and contents that are not the latest.
+func (s *schedule) volumesSettled(wanted map[types.UID]bool) {
+	files := s.remote.Backend().Files
+	if files == nil {
+		return
+	}
+	facts, err := files.Volumes(context.Background())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range facts {
+		if !wanted[f.Pod.UID] {
+			s.t.Errorf("volume %s of pod %s is left on the remote", f.Name, f.Pod.UID)
+			continue
+		}
+		placed, ok := s.remote.Volume(f.Pod.UID, f.Name)
+		if !ok || len(placed.Files) != 1 || string(placed.Files[0].Data) != "last" {
+			s.t.Errorf("volume %s of pod %s does not have the latest contents", f.Name, f.Pod.UID)
+		}
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }

@@ -1,6 +1,7 @@
 package syncloop
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,21 +19,56 @@ const (
 // unknownExitCode is reported for a container whose end nobody saw.
 const unknownExitCode = 137
 
-// shouldRestart is the restart policy for a container that ended with code.
+// restarts is the restart policy for a container that ended with code. The
+// first of its own rules that matches the code decides, then its own policy,
+// then the pod's.
 //
 //	              exit 0   exit != 0
 //	Always        app      app, init
 //	OnFailure     -        app, init
 //	Never         -        -
-func shouldRestart(policy corev1.RestartPolicy, init bool, code int32) bool {
-	switch policy {
+//	sidecar       always   always
+//	ephemeral     -        -
+func (v view) restarts(m member, code int32) bool {
+	switch {
+	case m.role == sidecarRole:
+		return true
+	case m.role == ephemeralRole:
+		return false
+	case m.RestartPolicy != nil && ruleRestarts(m.RestartPolicyRules, code):
+		return true
+	}
+	switch restartPolicy(v.Pod, m) {
 	case corev1.RestartPolicyNever:
 		return false
 	case corev1.RestartPolicyOnFailure:
 		return code != 0
 	default:
-		return !init || code != 0
+		return m.role == appRole || code != 0
 	}
+}
+
+// restartPolicy of a container is its own or the pod's.
+func restartPolicy(pod *corev1.Pod, m member) corev1.RestartPolicy {
+	if m.RestartPolicy != nil {
+		return corev1.RestartPolicy(*m.RestartPolicy)
+	}
+	return pod.Spec.RestartPolicy
+}
+
+// ruleRestarts is true if the first rule that matches says Restart
+// (Container.restartPolicyRules).
+func ruleRestarts(rules []corev1.ContainerRestartRule, code int32) bool {
+	for _, r := range rules {
+		if r.ExitCodes == nil {
+			continue
+		}
+		in := slices.Contains(r.ExitCodes.Values, code)
+		if in == (r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
+			return r.Action == corev1.ContainerRestartRuleActionRestart
+		}
+	}
+	return false
 }
 
 // backoffUntil is when a container that ended at finished may start again; the

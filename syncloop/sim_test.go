@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"math/rand"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,7 +21,9 @@ import (
 	"github.com/burstlet/burstlet/backend/fault"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop"
+	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/podsource"
+	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 // api is the API server and the status writer of these tests: it holds pods,
@@ -35,6 +39,60 @@ type api struct {
 	events []string
 	gone   map[types.UID]bool
 	stop   func()
+	// objects is what pods refer to, as the object cache would know it.
+	objects resolve.Objects
+}
+
+func (a *api) Set(*corev1.Pod)                         {}
+func (a *api) Adopt(*corev1.Pod, map[string]time.Time) {}
+func (a *api) Objects(*corev1.Pod) resolve.Objects {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o := a.objects
+	o.ServicesSynced = true
+	return o
+}
+
+func newAPI(t *testing.T) *api {
+	return &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}}
+}
+
+// setConfig sets the ConfigMap that pods refer to.
+func (a *api) setConfig(o resolve.Object[*corev1.ConfigMap]) {
+	a.mu.Lock()
+	a.objects.ConfigMaps = map[string]resolve.Object[*corev1.ConfigMap]{"config": o}
+	engine := a.engine
+	var uids []types.UID
+	for _, pod := range a.pods {
+		uids = append(uids, pod.UID)
+	}
+	a.mu.Unlock()
+	if engine != nil {
+		for _, uid := range uids {
+			engine.Poke(uid)
+		}
+	}
+}
+
+// update changes a pod's spec.
+func (a *api) update(name string, change func(*corev1.Pod)) {
+	a.mu.Lock()
+	if pod := a.pods["ns/"+name]; pod != nil {
+		pod = pod.DeepCopy()
+		change(pod)
+		a.put(pod)
+	}
+	a.mu.Unlock()
+	a.source.Touch("ns/" + name)
+}
+
+// node is one that takes every pod.
+func node(b backend.Backend) syncloop.Node {
+	n := syncloop.Node{Cluster: resolve.Node{Name: "node"}}
+	n.Admission = admit.Node{Name: "node", OS: "linux", Allocatable: corev1.ResourceList{
+		"cpu": resource.MustParse("1000"), "memory": resource.MustParse("1Ti"), "pods": resource.MustParse("1000"),
+	}, Can: admit.AbilitiesOf(b)}
+	return n
 }
 
 func (a *api) ListKeys() []string {
@@ -140,12 +198,30 @@ func (a *api) checkTransition(pod *corev1.Pod, old, status *corev1.PodStatus) {
 	} {
 		for i, was := range pair[0] {
 			if i < len(pair[1]) && was.State.Terminated != nil && pair[1][i].State.Terminated == nil &&
-				pod.Spec.RestartPolicy != corev1.RestartPolicyAlways &&
-				(pod.Spec.RestartPolicy == corev1.RestartPolicyNever || was.State.Terminated.ExitCode == 0) {
+				!mayComeBack(pod, was.Name, was.State.Terminated.ExitCode) {
 				a.t.Errorf("%s: container %s came back, the API refuses that: %+v", pod.Name, was.Name, pair[1][i].State)
 			}
 		}
 	}
+}
+
+// mayComeBack is what pod validation lets a status tell of a container that had
+// ended (ValidateContainerStateTransition).
+func mayComeBack(pod *corev1.Pod, name string, code int32) bool {
+	switch pod.Spec.RestartPolicy {
+	case corev1.RestartPolicyAlways:
+		return true
+	case corev1.RestartPolicyOnFailure:
+		if code != 0 {
+			return true
+		}
+	}
+	for _, c := range append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...) {
+		if c.Name == name && c.RestartPolicy != nil {
+			return *c.RestartPolicy == corev1.ContainerRestartPolicyAlways || len(c.RestartPolicyRules) > 0 && code == 42
+		}
+	}
+	return false
 }
 
 func (a *api) Reclaimed(uid types.UID) {
@@ -173,7 +249,9 @@ func (a *api) Eventf(pod *corev1.Pod, _, reason, format string, args ...any) {
 func (a *api) start(b backend.Backend) {
 	a.t.Helper()
 	a.source = podsource.New(a, func() bool { return true })
-	engine, err := syncloop.New(syncloop.Config{Backend: b, Source: a.source, Status: a, Events: a})
+	engine, err := syncloop.New(syncloop.Config{
+		Backend: b, Source: a.source, Status: a, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return node(b) },
+	})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -196,7 +274,8 @@ func each(t *testing.T, cfg sim.Config, f func(t *testing.T, a *api)) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := cfg
 				cfg.PodUnit, cfg.Record = podUnit, true
-				a := &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}, remote: sim.New(cfg)}
+				a := newAPI(t)
+				a.remote = sim.New(cfg)
 				a.start(a.remote.Backend())
 				defer func() { a.stop() }()
 				time.Sleep(time.Second)
@@ -457,7 +536,7 @@ func TestOneLaunchPerPod(t *testing.T) {
 	for name, podUnit := range map[string]bool{"containers": false, "task": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}}
+				a := newAPI(t)
 				a.remote = sim.New(sim.Config{PodUnit: podUnit, Record: true, Latency: sim.Latency{API: 20 * time.Millisecond, Start: time.Second}})
 				script := &fault.Script{}
 				a.start(fault.Wrap(a.remote.Backend(), script))
@@ -489,7 +568,7 @@ func TestDiesWhileLaunching(t *testing.T) {
 	for name, podUnit := range map[string]bool{"containers": false, "task": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}}
+				a := newAPI(t)
 				a.remote = sim.New(sim.Config{PodUnit: podUnit, Record: true})
 				a.start(a.remote.Backend())
 				a.create("p", "u", "Always", func(pod *corev1.Pod) {
@@ -528,7 +607,7 @@ func TestLostReplies(t *testing.T) {
 	for name, podUnit := range map[string]bool{"containers": false, "task": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}}
+				a := newAPI(t)
 				a.remote = sim.New(sim.Config{PodUnit: podUnit, Record: true, Latency: sim.Latency{API: 50 * time.Millisecond}})
 				script := loseSome(rand.New(rand.NewSource(1)))
 				a.start(fault.Wrap(a.remote.Backend(), script))

@@ -11,12 +11,13 @@ import (
 // view answers questions about the facts.
 type view struct {
 	*Input
+	members
 	// newest attempt; nil if the remote has none.
 	newest *backend.PodFacts
 }
 
 func newView(in *Input) view {
-	v := view{Input: in}
+	v := view{Input: in, members: membersOf(in.Pod)}
 	if n := len(in.Facts); n > 0 {
 		v.newest = &in.Facts[n-1]
 	}
@@ -123,13 +124,16 @@ func (v view) attemptRuns(p *backend.PodFacts) bool {
 }
 
 // prior is the container's last status, or nil.
-func (v view) prior(name string, init bool) *corev1.ContainerStatus {
+func (v view) prior(m member) *corev1.ContainerStatus {
 	statuses := v.Memory.Status.ContainerStatuses
-	if init {
+	switch {
+	case m.role.initial():
 		statuses = v.Memory.Status.InitContainerStatuses
+	case m.role == ephemeralRole:
+		statuses = v.Memory.Status.EphemeralContainerStatuses
 	}
 	for i := range statuses {
-		if statuses[i].Name == name {
+		if statuses[i].Name == m.Name {
 			return &statuses[i]
 		}
 	}
@@ -142,9 +146,21 @@ func ran(s *corev1.ContainerStatus) bool { return s != nil && s.ContainerID != "
 // everRan is true if any app container of the pod was started once, now or in
 // an earlier life of this process.
 func (v view) everRan() bool {
-	for _, c := range v.Pod.Spec.Containers {
-		if ran(v.prior(c.Name, false)) || v.current(c.Name) != nil {
+	for _, c := range v.apps {
+		if ran(v.prior(c)) || v.current(c.Name) != nil {
 			return true
+		}
+	}
+	return false
+}
+
+// everStarted is true if any container of the status was started once.
+func everStarted(s *corev1.PodStatus) bool {
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			if ran(&list[i]) {
+				return true
+			}
 		}
 	}
 	return false

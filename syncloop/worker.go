@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/admit"
 )
 
 // workState is a worker's stage, for logs and for those who ask.
@@ -39,6 +40,10 @@ type worker struct {
 	mu      sync.Mutex
 	pod     *corev1.Pod
 	removed bool
+	// judged is true once the pod was admitted or not.
+	judged    bool
+	rejection *admit.Rejection
+	refuseAt  time.Time
 	// Published by the goroutine for others.
 	state    workState
 	couldRun bool
@@ -46,15 +51,18 @@ type worker struct {
 	facts    []backend.PodFacts
 
 	// Below: the goroutine's own.
-	memory   Memory
-	ready    bool
-	minSeq   uint64
-	refusals []backend.Refusal
-	refuseAt time.Time
-	results  chan Result
-	batch    *batch
-	sent     bool
-	done     bool
+	memory  Memory
+	ready   bool
+	minSeq  uint64
+	results chan Result
+	batch   *batch
+	hooks   map[HookKey]context.CancelFunc
+	hooked  chan hookResult
+	said    []Saying
+	sent    bool
+	done    bool
+	// released is true once nothing that the pod refers to is wanted any more.
+	released bool
 }
 
 // batch is the actions under way.
@@ -67,14 +75,14 @@ type batch struct {
 
 func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 	w := &worker{
-		loop: l, ref: ref, pod: pod, wake: make(chan struct{}, 1), results: make(chan Result),
+		loop: l, ref: ref, pod: pod, judged: pod == nil, wake: make(chan struct{}, 1), results: make(chan Result),
 		couldRun: true, memory: newMemory(corev1.PodStatus{}),
+		hooks: map[HookKey]context.CancelFunc{}, hooked: make(chan hookResult),
 	}
 	if pod != nil {
 		w.ref = backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 		w.memory = newMemory(*pod.Status.DeepCopy())
 		w.status = w.memory.Status
-		w.refusals, w.refuseAt = l.admit.Judge(pod)
 	}
 	return w
 }
@@ -106,6 +114,7 @@ func (w *worker) run(ctx context.Context) {
 	for {
 		wakeAt := w.safeStep(ctx)
 		if w.done {
+			w.abandon()
 			return
 		}
 		if wakeAt.IsZero() {
@@ -123,6 +132,8 @@ func (w *worker) run(ctx context.Context) {
 			return
 		case r := <-w.results:
 			w.record(ctx, r)
+		case h := <-w.hooked:
+			w.hookEnded(ctx, h)
 		case <-finish:
 			w.batch.soft()
 			w.batch = nil
@@ -132,8 +143,14 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// abandon waits for the batch under way: its calls end with the context.
+// abandon waits for the batch and the hooks under way: they end with the context.
 func (w *worker) abandon() {
+	for _, end := range w.hooks {
+		end()
+	}
+	for len(w.hooks) > 0 {
+		delete(w.hooks, (<-w.hooked).key)
+	}
 	if w.batch == nil {
 		return
 	}
@@ -163,8 +180,11 @@ func (w *worker) safeStep(ctx context.Context) (wakeAt time.Time) {
 // under way and the facts are from after the last ones.
 func (w *worker) step(ctx context.Context) time.Time {
 	record, known := w.loop.pleg.Get(w.ref.UID)
-	if !known {
+	if !known || !w.isJudged() {
 		return time.Time{} // the first complete listing wakes every worker
+	}
+	if !w.ready && !w.adoptVolumes() {
+		return time.Time{} // and so does the first listing of volumes
 	}
 	in := w.input(record.Facts)
 	if !w.ready {
@@ -181,7 +201,17 @@ func (w *worker) step(ctx context.Context) time.Time {
 	} else { // an order holds at once; that the pod has ended, only new facts can say
 		w.memory.Kill = merge(w.memory.Kill, newView(&in).ordered())
 	}
+	w.memory.Endings = plan.Endings
+	w.memory.forget(in.Facts)
 	w.report(ctx, &in, &plan, fresh)
+	w.runHooks(ctx, &in, plan.Hooks)
+	if in.Pod != nil {
+		w.loop.prober.Set(ctx, in.Pod, plan.Probes)
+	}
+	if w.memory.Kill != nil && !w.released {
+		w.released = true
+		w.loop.cfg.Objects.Forget(w.ref.UID)
+	}
 	if w.memory.Kill != nil && w.batch != nil && !w.batch.kill {
 		w.batch.kill = true
 		w.batch.soft()
@@ -198,18 +228,56 @@ func (w *worker) step(ctx context.Context) time.Time {
 	return plan.WakeAt
 }
 
-func (w *worker) input(facts []backend.PodFacts) Input {
+// adoptVolumes takes over the volumes that an earlier life of the process placed;
+// false while they are not known.
+func (w *worker) adoptVolumes() bool {
+	placed, listed := w.loop.volumes.take(w.ref.UID)
+	if !listed {
+		return false
+	}
+	at := map[string]time.Time{}
+	for _, v := range placed {
+		w.memory.Placed[v.Name], at[v.Name] = v.Hash, v.PlacedAt
+	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	pod := w.pod
+	w.mu.Unlock()
+	if len(at) > 0 && pod != nil && pod.DeletionTimestamp == nil && !terminal(pod.Status.Phase) {
+		w.loop.cfg.Objects.Adopt(pod, at)
+	}
+	return true
+}
+
+// input gathers what the decision depends on. Others are asked without the lock.
+func (w *worker) input(facts []backend.PodFacts) Input {
 	l := w.loop
 	in := Input{
-		Pod: w.pod, Ref: w.ref, Removed: w.removed, Facts: facts, Unit: l.unit,
-		Pulls: l.cfg.Backend.Images != nil, Refusals: w.refusals, RefuseAt: w.refuseAt,
+		Ref: w.ref, Facts: facts, Unit: l.unit, Pulls: l.cfg.Backend.Images != nil,
+		Places: l.cfg.Backend.Files != nil, Health: l.cfg.Backend.Limits.Health,
 		HostIPs: l.hostIPs(), Settle: l.cfg.Backend.Limits.Settle, MaxGrace: l.cfg.Backend.Limits.MaxGrace,
-		Runtime: l.cfg.Backend.Limits.Runtime, Memory: w.memory, Now: time.Now(),
+		Runtime: l.cfg.Backend.Limits.Runtime, Memory: w.memory,
 	}
+	w.mu.Lock()
+	in.Pod, in.Removed, in.Rejection, in.RefuseAt = w.pod, w.removed, w.rejection, w.refuseAt
 	w.facts = facts
+	w.mu.Unlock()
+	if in.Pod != nil {
+		in.Probes = l.prober.Results(in.Pod.UID)
+		if w.wants(&in) {
+			l.cfg.Objects.Set(in.Pod)
+			in.Objects = l.cfg.Objects.Objects(in.Pod)
+		}
+		node := l.cfg.Node()
+		in.Node, in.NetworkProblem = node.Cluster, node.NetworkProblem
+	}
+	in.Now = time.Now()
 	return in
+}
+
+// wants is true for a pod that lives, and so needs what it refers to.
+func (w *worker) wants(in *Input) bool {
+	return !w.released && w.memory.Kill == nil && in.Rejection == nil && !in.Removed &&
+		in.Pod.DeletionTimestamp == nil && !terminal(w.memory.Status.Phase)
 }
 
 // report publishes what the pod is and hands a changed status on. Until facts
@@ -229,16 +297,17 @@ func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) 
 	w.state, w.couldRun = max(w.state, state), couldRun
 	to := w.state
 	w.mu.Unlock()
+	if to == terminated && from != to {
+		w.loop.ledger.Remove(w.ref.UID)
+	}
 	if from != to {
 		log.G(ctx).WithFields(log.Fields{"from": from.String(), "to": to.String()}).Info("pod changes state")
 	}
 	if in.Pod == nil || !fresh {
 		return
 	}
-	if plan.Refused && w.memory.Status.Phase != corev1.PodFailed {
-		w.loop.cfg.Events.Eventf(in.Pod, corev1.EventTypeWarning, ReasonUnsupported, "%s", plan.Status.Message)
-	}
 	w.announce(in.Pod, &plan.Status)
+	w.say(in.Pod, plan.Says)
 	same := w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, plan.Status)
 	w.memory.Status, w.sent = plan.Status, true
 	if same {
@@ -273,6 +342,16 @@ func (w *worker) announce(pod *corev1.Pod, now *corev1.PodStatus) {
 			}
 		}
 	}
+}
+
+// say tells what the plan says now and did not say before.
+func (w *worker) say(pod *corev1.Pod, says []Saying) {
+	for _, s := range says {
+		if !slices.Contains(w.said, s) {
+			w.loop.cfg.Events.Eventf(pod, s.Kind, s.Reason, "%s", s.Message)
+		}
+	}
+	w.said = says
 }
 
 // reclaimed tells that nothing is left on the remote. A pod that is gone from
@@ -315,11 +394,20 @@ func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
 			case <-ctx.Done():
 				return
 			}
-			if _, launch := a.(Launch); launch && r.Err != nil {
+			if r.Err != nil && first(a) {
 				return
 			}
 		}
 	})
+}
+
+// first is true for actions without which those after them cannot be.
+func first(a Action) bool {
+	switch a.(type) {
+	case Launch, PlaceVolume:
+		return true
+	}
+	return false
 }
 
 // runSafely turns a panic into an error: one bad pod must not take the node down.
@@ -360,4 +448,18 @@ func (w *worker) couldBeRunning() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.couldRun
+}
+
+// judge admits the pod, or notes why not and when to fail it.
+func (w *worker) judge(rejection *admit.Rejection, at time.Time) {
+	w.mu.Lock()
+	w.judged, w.rejection, w.refuseAt = true, rejection, at
+	w.mu.Unlock()
+	w.poke()
+}
+
+func (w *worker) isJudged() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.judged
 }

@@ -1,0 +1,70 @@
+package syncloop
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/resolve"
+	"github.com/burstlet/burstlet/syncloop/volumes"
+)
+
+// placed places volumes whose contents are not on the remote yet, and is true
+// when all are or are about to be: only then is a sandbox made. A volume that was placed once and
+// cannot be brought up to date keeps nobody waiting.
+//
+//	contents not known yet           wait
+//	contents cannot be had           FailedMount, wait for the object
+//	never placed, or changed since   place
+//	placed                           nothing
+func (v view) placed(p *Plan) bool {
+	if !v.Places || len(v.Pod.Spec.Volumes) == 0 {
+		return true
+	}
+	all := true
+	for _, w := range volumes.Specs(v.Pod, v.Objects, v.Node, v.addressesNow()) {
+		hash, placed := v.Memory.Placed[w.Spec.Name]
+		if w.Err != nil {
+			if all = all && placed; !placed {
+				v.failedMount(p, w)
+			}
+			continue
+		}
+		if placed && hash == w.Spec.Hash {
+			continue
+		}
+		action := PlaceVolume{Spec: w.Spec}
+		if f, failed := v.Memory.Failures[action.key()]; failed && v.Now.Before(f.Until()) {
+			p.wake(f.Until())
+			all = all && placed
+			continue
+		}
+		p.Actions = append(p.Actions, action) // if it fails, the batch ends
+	}
+	return all
+}
+
+// contents are the volumes of a launch, for backends that place none by
+// themselves. False while some cannot be had.
+func (v view) contents(p *Plan) ([]backend.VolumeSpec, bool) {
+	if v.Places {
+		return nil, v.placed(p)
+	}
+	var specs []backend.VolumeSpec
+	for _, w := range volumes.Specs(v.Pod, v.Objects, v.Node, v.addressesNow()) {
+		if w.Err != nil {
+			v.failedMount(p, w)
+			return nil, false
+		}
+		specs = append(specs, w.Spec)
+	}
+	return specs, true
+}
+
+func (v view) failedMount(p *Plan, w volumes.Wanted) {
+	if errors.Is(w.Err, resolve.ErrWaiting) {
+		return
+	}
+	p.say(corev1.EventTypeWarning, reasonFailedMount, w.Message())
+}

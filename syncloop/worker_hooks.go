@@ -1,0 +1,76 @@
+package syncloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/containerd/log"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// hookResult is how a hook ended.
+type hookResult struct {
+	key HookKey
+	err error
+}
+
+// runHooks makes exactly these hooks run: it begins those that do not and ends
+// those that nobody waits for any longer.
+func (w *worker) runHooks(ctx context.Context, in *Input, wanted []Hook) {
+	keep := make(map[HookKey]bool, len(wanted))
+	for _, h := range wanted {
+		keep[h.Key] = true
+		if w.hooks[h.Key] == nil {
+			w.beginHook(ctx, in.Pod, h)
+		}
+	}
+	for key, end := range w.hooks {
+		if !keep[key] {
+			end()
+		}
+	}
+}
+
+func (w *worker) beginHook(ctx context.Context, pod *corev1.Pod, h Hook) {
+	hookCtx, cancel := context.WithCancel(ctx)
+	w.hooks[h.Key] = cancel
+	w.loop.goWork(func() {
+		err := w.hookSafely(hookCtx, pod, h)
+		// The worker takes every result, also when it is told to leave.
+		w.hooked <- hookResult{h.Key, err}
+	})
+}
+
+func (w *worker) hookSafely(ctx context.Context, pod *corev1.Pod, h Hook) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.G(ctx).WithField("stack", string(debug.Stack())).Error("a hook panicked")
+			err = fmt.Errorf("%s hook: panic: %v", h.Key.Kind, p)
+		}
+	}()
+	return w.loop.hooks.Run(ctx, h.target(pod), h.Handler)
+}
+
+// hookEnded notes how a hook ended. One that was ended from here did not: it runs
+// again if it is wanted again.
+func (w *worker) hookEnded(ctx context.Context, h hookResult) {
+	w.hooks[h.key]()
+	delete(w.hooks, h.key)
+	if errors.Is(h.err, context.Canceled) {
+		return
+	}
+	w.memory.Hooks[h.key] = HookState{Done: true, Failed: h.err != nil}
+	if h.err == nil {
+		return
+	}
+	log.G(ctx).WithError(h.err).WithField("container", h.key.Container).Warn("lifecycle hook failed")
+	w.mu.Lock()
+	pod := w.pod
+	w.mu.Unlock()
+	if pod != nil {
+		// The error may show what the hook printed: it stays out of the Event.
+		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeWarning, "Failed"+string(h.key.Kind)+"Hook", "%sHook failed", h.key.Kind)
+	}
+}
