@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri"
 	"github.com/burstlet/burstlet/backend/ecs"
 	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/backend/sim/simrpc"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
 
@@ -39,9 +41,24 @@ func newBackend(ctx context.Context, cfg config.Configuration, identity string) 
 		}
 		return b, nil
 	case config.BackendSim:
+		if c.Sim.Socket != "" {
+			return connectSim(ctx, c.Sim.Socket, identity)
+		}
 		remote := sim.New(sim.Config{Node: identity, PodUnit: c.Sim.Granularity == config.GranularityPod})
 		return remote.Backend(), nil
 	default:
 		return backend.Backend{}, fmt.Errorf("backend.type %q is not one of sim, cri, ecs", c.Type)
 	}
+}
+
+// connectSim connects to the remote of a "burstlet sim".
+func connectSim(ctx context.Context, endpoint, identity string) (backend.Backend, error) {
+	b, err := simrpc.Connect(ctx, simrpc.Config{
+		Socket: strings.TrimPrefix(endpoint, "unix://"), Node: identity, Version: programVersion(),
+		Check: sim.New(sim.Config{}).Backend().Check,
+	})
+	if err != nil {
+		return backend.Backend{}, fmt.Errorf("set up the sim backend at %s: %w", endpoint, err)
+	}
+	return b, nil
 }

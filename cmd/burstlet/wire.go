@@ -17,12 +17,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/gate"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
 	"github.com/burstlet/burstlet/statusmgr"
 	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/podsource"
+	"github.com/burstlet/burstlet/syncloop/prober"
+	"github.com/burstlet/burstlet/syncloop/resolve/objectcache"
 )
 
 // The bounds of the checks at the start.
@@ -38,6 +41,7 @@ type node struct {
 	engine  *syncloop.Loop
 	status  *statusmgr.Manager
 	events  *eventSink
+	objects *objectcache.Cache
 	vk      *provider.Node
 }
 
@@ -73,6 +77,7 @@ func (n *node) run(ctx context.Context) error {
 	}
 	g.Go(func() error { return n.events.Run(ctx) })
 	g.Go(func() error { return n.status.Run(ctx) })
+	g.Go(func() error { return n.objects.Run(ctx) })
 	g.Go(func() error { return n.engine.Run(ctx) })
 	g.Go(func() error { return n.vk.Run(ctx) })
 	return g.Wait()
@@ -105,6 +110,9 @@ func wire(ctx context.Context, cfg config.Configuration) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Open for ever: without leader election this process always holds its node.
+	held := gate.Always()
+	rest.Wrap(held.Transport)
 	client, err := kubernetes.NewForConfig(rest)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the API server: %w", err)
@@ -119,6 +127,7 @@ func wire(ctx context.Context, cfg config.Configuration) (*node, error) {
 	}
 	host := &hostMemory{Node: b.Node}
 	b.Node = host
+	b = held.Wrap(b)
 
 	pods, err := provider.NewPodInformer(client, cfg.Node.Name)
 	if err != nil {
@@ -133,9 +142,17 @@ func wire(ctx context.Context, cfg config.Configuration) (*node, error) {
 		Safety:     statusmgr.SafetyFunc(func(uid types.UID) bool { return n.engine.CouldHaveRunningContainers(uid) }),
 		Registerer: registry,
 	})
+	n.objects = objectcache.New(objectcache.Config{
+		Client: client, Node: cfg.Node.Name, Changed: func(uid types.UID) { n.engine.Poke(uid) },
+	})
+	view, err := nodeView(cfg, b, func() provider.Current { return n.vk.Current() })
+	if err != nil {
+		return nil, err
+	}
 	n.engine, err = syncloop.New(syncloop.Config{
-		Backend: b, Source: source, Status: n.status, Events: n.events,
-		HostIPs: host.IPs, Metrics: syncloop.NewMetrics(registry),
+		Backend: b, Source: source, Status: n.status, Events: n.events, Objects: n.objects, Node: view,
+		HostIPs: host.IPs, Pulls: cfg.Pods.MaxParallelImagePulls, Metrics: syncloop.NewMetrics(registry),
+		ProbeMetrics: prober.NewMetrics(registry),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the engine: %w", err)

@@ -80,6 +80,10 @@ func TestLoadReadsEveryField(t *testing.T) {
 			KeyFile: "/etc/burstlet/tls.key", ClientCAFile: "/etc/burstlet/ca.crt",
 		},
 		ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "example.internal",
+		Pods: config.Pods{
+			APIServer: "192.0.2.1:6443", HostNetwork: true, HostPorts: true,
+			AllowedUnsafeSysctls: []string{"net.core.*"}, MaxParallelImagePulls: 3,
+		},
 		Logging:  config.Logging{Level: "debug", Format: config.FormatJSON},
 		Shutdown: config.Shutdown{FlushTimeout: config.Duration{Duration: 90 * time.Second}},
 	}
@@ -103,6 +107,15 @@ func TestLoadWithoutFile(t *testing.T) {
 	want.KubeletAPI.SelfSigned = true
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+// A sim of its own process has its own granularity.
+func TestSimSocket(t *testing.T) {
+	got := load(t, config.Sources{Flags: map[string]string{"sim-socket": "unix:///run/s.sock"}})
+	want := config.Backend{Type: config.BackendSim, Sim: &config.Sim{Socket: "unix:///run/s.sock"}}
+	if diff := cmp.Diff(want, got.Backend); diff != "" {
+		t.Errorf("backend (-want +got):\n%s", diff)
 	}
 }
 
@@ -156,12 +169,12 @@ func TestFlagFileOverEnvironmentFile(t *testing.T) {
 // names: a value that no field takes is refused under that path.
 func TestSettingsReachTheirFields(t *testing.T) {
 	refused := map[string]string{ // path: a value that Validate refuses
-		"node.name": "-", "node.internalIP": "x", "backend.type": "x", "backend.sim.granularity": "x",
+		"node.name": "-", "node.internalIP": "x", "backend.type": "x", "backend.sim.granularity": "x", "backend.sim.socket": "x",
 		"backend.cri.endpoint": "x", "kubeletAPI.address": "x", "kubeletAPI.port": "0",
 		"kubeletAPI.selfSigned": "true", "clusterDNS": "x", "clusterDomain": "-",
 		"logging.level": "x", "logging.format": "x", "shutdown.flushTimeout": "-1s",
 		"backend.ecs.region": "", "backend.ecs.cluster": "", "backend.ecs.subnets": "",
-		"kubeletAPI.certFile": "", "kubeletAPI.keyFile": "",
+		"kubeletAPI.certFile": "", "kubeletAPI.keyFile": "", "pods.apiServer": "host:6443",
 	}
 	unchecked := map[string]bool{"kubeconfig": true, "kubeletAPI.clientCAFile": true}
 	seen := map[string]bool{}

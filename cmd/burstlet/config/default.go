@@ -14,6 +14,7 @@ func Default() Configuration {
 		Client:        Client{QPS: 50, Burst: 100},
 		KubeletAPI:    KubeletAPI{Port: 10250},
 		ClusterDomain: "cluster.local",
+		Pods:          Pods{HostNetwork: true, HostPID: true, HostIPC: true, HostPorts: true, MaxParallelImagePulls: 5},
 		Logging:       Logging{Level: "info", Format: FormatText},
 		Shutdown:      Shutdown{FlushTimeout: Duration{10 * time.Second}},
 	}
@@ -33,7 +34,9 @@ func Alone() Configuration {
 func (c *Configuration) fillBackend() {
 	switch b := &c.Backend; b.Type {
 	case BackendSim:
-		fill(&b.sim().Granularity, GranularityContainer)
+		if b.sim().Socket == "" {
+			fill(&b.Sim.Granularity, GranularityContainer)
+		}
 	case BackendCRI:
 		fill(&b.cri().Endpoint, "unix:///run/containerd/containerd.sock")
 		fill(&b.CRI.PodLogsDir, "/var/log/pods")

@@ -96,6 +96,7 @@ client: {qps: 0, burst: 0}
 backend: {type: docker}
 kubeletAPI: {address: "", port: 70000, certFile: /a, selfSigned: true}
 clusterDNS: [10.0.0.1, dns]
+pods: {apiServer: 10.0.0.1, maxParallelImagePulls: 0}
 logging: {level: loud, format: xml}
 shutdown: {flushTimeout: -1s}
 `,
@@ -109,6 +110,8 @@ backend.type: Unsupported value: "docker": supported values: "sim", "cri", "ecs"
 kubeletAPI.port: Invalid value: 70000: must be between 1 and 65535, inclusive
 kubeletAPI.selfSigned: Invalid value: true: excludes certFile and keyFile
 clusterDNS[1]: Invalid value: "dns": must be an IP address
+pods.apiServer: Invalid value: "10.0.0.1": must be an IP address and a port, as in 192.0.2.1:6443
+pods.maxParallelImagePulls: Invalid value: 0: must be at least 1
 logging.level: Unsupported value: "loud": supported values: "error", "warn", "info", "debug", "trace"
 logging.format: Unsupported value: "xml": supported values: "text", "json"
 shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
@@ -124,6 +127,11 @@ shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
 		"a section of another backend": {
 			head + "backend: {type: sim, cri: {}}\nkubeletAPI: {selfSigned: true}\n",
 			"check FILE: backend.cri: Forbidden: backend.type is \"sim\"; nothing of another backend may be set",
+		},
+		"wrong sim": {
+			head + "backend: {type: sim, sim: {socket: unix://s, granularity: pod}}\nkubeletAPI: {selfSigned: true}\n",
+			`check FILE: backend.sim.socket: Invalid value: "unix://s": must be unix:// and an absolute path, as in unix:///run/burstlet-sim.sock
+backend.sim.granularity: Forbidden: the process behind socket decides (burstlet sim --pod-unit)`,
 		},
 		"wrong cri": {
 			head + "backend: {type: cri, cri: {endpoint: /run/x.sock, podLogsDir: logs, cgroupParent: a/b, cgroupDriver: x}}\nkubeletAPI: {selfSigned: true}\n",

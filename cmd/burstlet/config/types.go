@@ -54,6 +54,8 @@ type Configuration struct {
 	// ClusterDomain is the DNS domain of the cluster; default "cluster.local".
 	// It is used together with ClusterDNS.
 	ClusterDomain string `json:"clusterDomain"`
+	// Pods says what pods may ask of the node, and what they are told.
+	Pods Pods `json:"pods"`
 	// Logging says what is logged and how.
 	Logging Logging `json:"logging"`
 	// Shutdown says how the process ends.
@@ -99,6 +101,30 @@ type Capacity struct {
 	EphemeralStorage *Quantity `json:"ephemeral-storage"`
 }
 
+// Pods says what pods may ask of the node, and what they are told.
+type Pods struct {
+	// APIServer is the IP address and port, as in 192.0.2.1:6443, at which pods
+	// reach the API server: KUBERNETES_SERVICE_HOST and _PORT in their environment.
+	// Empty: the address of Service default/kubernetes, which pods without a
+	// kube-proxy cannot reach.
+	APIServer string `json:"apiServer"`
+	// HostNetwork, HostPID, HostIPC and HostPorts let pods use what is their
+	// host's; default true, as on a kubelet, where admission plugins of the cluster
+	// are to say no. A pod that asks for what is false is refused.
+	HostNetwork bool `json:"hostNetwork"`
+	// HostPID: see HostNetwork.
+	HostPID bool `json:"hostPID"`
+	// HostIPC: see HostNetwork.
+	HostIPC bool `json:"hostIPC"`
+	// HostPorts: see HostNetwork.
+	HostPorts bool `json:"hostPorts"`
+	// AllowedUnsafeSysctls are names and patterns, as in net.core.*, that pods may
+	// set beyond the safe ones (the kubelet's allowedUnsafeSysctls).
+	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"`
+	// MaxParallelImagePulls is how many images are pulled at once; default 5.
+	MaxParallelImagePulls int `json:"maxParallelImagePulls"`
+}
+
 // Client bounds the calls to the API server.
 type Client struct {
 	// QPS is the number of calls a second over time; default 50, the kubelet's
@@ -123,8 +149,13 @@ type Backend struct {
 
 // Sim is the simulated remote.
 type Sim struct {
+	// Socket is where a "burstlet sim" listens, as in
+	// unix:///run/burstlet-sim.sock: its pods outlive this process. Empty: the
+	// remote is in this process and ends with it.
+	Socket string `json:"socket"`
 	// Granularity is the unit of restart: "container", as on a host, or "pod",
-	// as on ECS; default "container".
+	// as on ECS; default "container". It excludes Socket: there, burstlet sim
+	// decides.
 	Granularity string `json:"granularity"`
 }
 

@@ -36,6 +36,7 @@ func (c *Configuration) Validate() error {
 	errs = append(errs, c.validateCapacity(field.NewPath("node", "capacity"))...)
 	errs = append(errs, c.KubeletAPI.validate(field.NewPath("kubeletAPI"))...)
 	errs = append(errs, c.validateDNS()...)
+	errs = append(errs, c.Pods.validate(field.NewPath("pods"))...)
 	errs = append(errs, c.Logging.validate(field.NewPath("logging"))...)
 	if c.Shutdown.FlushTimeout.Duration < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("shutdown", "flushTimeout"),
@@ -134,7 +135,7 @@ func (b *Backend) validate(at *field.Path) field.ErrorList {
 	}
 	switch {
 	case b.Type == BackendSim && b.Sim != nil:
-		errs = append(errs, supported(at.Child(BackendSim, "granularity"), b.Sim.Granularity, GranularityContainer, GranularityPod)...)
+		errs = append(errs, b.Sim.validate(at.Child(BackendSim))...)
 	case b.Type == BackendCRI && b.CRI != nil:
 		errs = append(errs, b.CRI.validate(at.Child(BackendCRI))...)
 	case b.Type == BackendECS && b.ECS != nil:
@@ -143,12 +144,19 @@ func (b *Backend) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
-func (c *CRI) validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if path, ok := strings.CutPrefix(c.Endpoint, "unix://"); !ok || !filepath.IsAbs(path) {
-		errs = append(errs, field.Invalid(at.Child("endpoint"), c.Endpoint,
-			"must be unix:// and an absolute path, as in unix:///run/containerd/containerd.sock"))
+func (s *Sim) validate(at *field.Path) field.ErrorList {
+	if s.Socket == "" {
+		return supported(at.Child("granularity"), s.Granularity, GranularityContainer, GranularityPod)
 	}
+	errs := validSocket(at.Child("socket"), s.Socket, "unix:///run/burstlet-sim.sock")
+	if s.Granularity != "" {
+		errs = append(errs, field.Forbidden(at.Child("granularity"), "the process behind socket decides (burstlet sim --pod-unit)"))
+	}
+	return errs
+}
+
+func (c *CRI) validate(at *field.Path) field.ErrorList {
+	errs := validSocket(at.Child("endpoint"), c.Endpoint, "unix:///run/containerd/containerd.sock")
 	for _, dir := range []struct{ name, path string }{
 		{"podLogsDir", c.PodLogsDir}, {"containerLogsDir", c.ContainerLogsDir}, {"resolvConf", c.ResolvConf},
 	} {
@@ -210,6 +218,19 @@ func (c *Configuration) validateDNS() field.ErrorList {
 	return append(errs, invalid(field.NewPath("clusterDomain"), c.ClusterDomain, validation.IsDNS1123Subdomain(domain))...)
 }
 
+func (p *Pods) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if p.APIServer != "" {
+		if a, err := netip.ParseAddrPort(p.APIServer); err != nil || a.Port() == 0 {
+			errs = append(errs, field.Invalid(at.Child("apiServer"), p.APIServer, "must be an IP address and a port, as in 192.0.2.1:6443"))
+		}
+	}
+	if p.MaxParallelImagePulls < 1 {
+		errs = append(errs, field.Invalid(at.Child("maxParallelImagePulls"), p.MaxParallelImagePulls, "must be at least 1"))
+	}
+	return errs
+}
+
 func (l *Logging) validate(at *field.Path) field.ErrorList {
 	errs := supported(at.Child("level"), l.Level, "error", "warn", "info", "debug", "trace")
 	return append(errs, supported(at.Child("format"), l.Format, FormatText, FormatJSON)...)
@@ -233,6 +254,14 @@ func supported(at *field.Path, value string, values ...string) field.ErrorList {
 
 func oneOf(at *field.Path, value string, values ...string) *field.Error {
 	return field.NotSupported(at, value, values)
+}
+
+// validSocket takes the URL of a unix socket.
+func validSocket(at *field.Path, value, example string) field.ErrorList {
+	if path, ok := strings.CutPrefix(value, "unix://"); !ok || !filepath.IsAbs(path) {
+		return field.ErrorList{field.Invalid(at, value, "must be unix:// and an absolute path, as in "+example)}
+	}
+	return nil
 }
 
 // validIP takes addresses in the one form that every program reads alike.
