@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// Behaviour 15: 4 KiB a container, 12 KiB a pod.
 func TestTerminationMessagesAreBounded(t *testing.T) {
 	for containers, want := range map[int]int{1: 4096, 3: 4096, 4: 3072, 12: 1024} {
 		t.Run(fmt.Sprint(containers), func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// Behaviour 3: a terminal phase waits until no container can run.
 func TestTerminalPhaseIsHeldBack(t *testing.T) {
 	bubble(t, func(h *harness) {
 		pod := h.api.put(testPod("p", "u1"))
@@ -78,6 +79,7 @@ func TestHeldBackPhaseIsLookedAtAgain(t *testing.T) {
 	})
 }
 
+// Behaviour 3: and takes readiness along in the same write.
 func TestTerminalPhaseTakesReadinessAlong(t *testing.T) {
 	for phase, reason := range map[corev1.PodPhase]string{
 		corev1.PodFailed: reasonPodFailed, corev1.PodSucceeded: reasonPodCompleted,
@@ -226,6 +228,7 @@ func TestDeleteWaitsForNoTicker(t *testing.T) {
 	})
 }
 
+// Behaviour 3: the pod is deleted only after the API shows how it ended.
 func TestTerminalStatusIsWrittenBeforeDelete(t *testing.T) {
 	bubble(t, func(h *harness) {
 		h.api.put(testPod("p", "u1"))

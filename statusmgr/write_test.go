@@ -272,6 +272,7 @@ func TestEqualStatusIsNotWrittenAfterRestart(t *testing.T) {
 	})
 }
 
+// Behaviour 4: a status is compared with what the API holds.
 func TestFlippedConditionIsWrittenAgain(t *testing.T) {
 	bubble(t, func(h *harness) {
 		h.SetStatus(h.api.put(testPod("p", "u1")), running())

@@ -413,6 +413,13 @@ func TestEphemeral(t *testing.T) {
 		tt.run(t)
 	}
 	p := Decide(input(aPod(debug), 2, attempt(0, true, runs("a", 0, 1))))
+	in := input(aPod(debug), 2, attempt(0, true, runs("a", 0, 1)))
+	in.Unit = PodUnit
+	refused := Decide(in)
+	wantActions(t, refused)
+	if s := statusOf(t, refused.Status, "d"); s.State.Waiting == nil || s.State.Waiting.Reason != "UnsupportedByBackend" || len(refused.Says) != 1 {
+		t.Errorf("where no container can be added: %+v, says %v", s, refused.Says)
+	}
 	if spec := p.Actions[0].(StartContainer).Spec; spec.Target != "a" {
 		t.Errorf("joins %q, want the processes of a", spec.Target)
 	}
@@ -491,7 +498,15 @@ func TestChangedImage(t *testing.T) {
 	t.Run("a pod that is one unit is made anew", func(t *testing.T) {
 		in := input(aPod(apps("a", "b")), 3, attempt(0, true, old(runs("a", 0, 1)), same(runs("b", 0, 1))))
 		in.Unit = PodUnit
-		wantActions(t, Decide(in), "stop attempt 0 with grace 30s")
+		p := Decide(in)
+		wantActions(t, p, "stop attempt 0 with grace 30s")
+		in = input(aPod(policy("Never"), apps("a", "b")), 5, attempt(0, false, old(ran1("a", 0, 1, 4, 143)), same(ran1("b", 0, 1, 4, 143))))
+		in.Unit, in.Memory.Endings = PodUnit, p.Endings
+		p = Decide(in)
+		wantActions(t, p, "launch attempt 1")
+		if s := statusOf(t, p.Status, "a"); s.State.Waiting == nil {
+			t.Errorf("shown as %+v: the API would not let it come back", s.State)
+		}
 	})
 }
 

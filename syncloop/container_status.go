@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/images"
 )
 
@@ -119,7 +120,8 @@ func (v view) allocation(s, prior *corev1.ContainerStatus, c member) {
 // ValidateContainerStateTransition).
 func (v view) mayRunAgain(c member, s *corev1.ContainerStatus) bool {
 	t := s.State.Terminated
-	return t == nil || v.Pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || v.restarts(c, t.ExitCode)
+	always := c.RestartPolicy == nil && v.Pod.Spec.RestartPolicy == corev1.RestartPolicyAlways
+	return t == nil || always || v.restarts(c, t.ExitCode)
 }
 
 func (v view) waitingReason() string {
@@ -211,6 +213,10 @@ func (v view) fromPrior(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
 	next := v.step(c)
 	if c.role == ephemeralRole {
+		if v.Unit == PodUnit {
+			v.unlaunchable(p, s, c)
+			return
+		}
 		next = v.stepEphemeral(c)
 	}
 	if next.verb != start {
@@ -228,7 +234,7 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
 	}
 	switch {
 	case failed && f.Reason != "":
-		wait = v.failureWait(c, f)
+		wait = v.failureWait(p, c, f)
 	case next.restart && !backoffUntil(hold, next.ended, v.Now).IsZero():
 		wait = &corev1.ContainerStateWaiting{
 			Reason: reasonCrashLoopBackOff,
@@ -247,12 +253,21 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
 	s.State = corev1.ContainerState{Waiting: wait}
 }
 
+// unlaunchable tells of an ephemeral container where no container can be added
+// to a pod that lives.
+func (v view) unlaunchable(p *Plan, s *corev1.ContainerStatus, c member) {
+	message := "spec.ephemeralContainers: no container can be added to a running pod on this node"
+	s.State.Waiting = &corev1.ContainerStateWaiting{Reason: admit.ReasonUnsupported, Message: message}
+	p.say(corev1.EventTypeWarning, admit.ReasonUnsupported, "Container "+c.Name+": "+message)
+}
+
 // failureWait shows a failure; a pull that backs off says so in the second half
 // of the wait.
-func (v view) failureWait(c member, f Failure) *corev1.ContainerStateWaiting {
+func (v view) failureWait(p *Plan, c member, f Failure) *corev1.ContainerStateWaiting {
 	w := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
 	if images.PullFailed(f.Reason) && !v.Now.Before(f.half()) {
 		w.Reason = reasonImagePullBackOff
+		p.say(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
 		w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, f.Reason, f.Message)
 	}
 	return w

@@ -9,7 +9,8 @@
 //
 // The Loop only dispatches; it never calls the remote. One worker per pod UID
 // owns all that is known of that pod: it gathers one [Input], asks [Decide] what
-// to do, reports the status and runs the actions, one batch at a time. Decide
+// to do, reports the status, keeps the hooks and probes running that the plan
+// names, and runs the actions, one batch at a time. Decide
 // is pure: it reads its input and nothing else, so every rule of the kubelet
 // stands in a table that a test can read.
 //
@@ -29,5 +30,11 @@
 //	pull backoff     forgotten: the next pull is tried at once
 //	grace            what is left of it by the pod's deletionTimestamp
 //	lost launches    assumed for every pod without facts: replayed, or waited out
-//	refusals         a pod with facts or a started container is not judged again
+//	admission        a pod with facts or a started container is admitted
+//	volumes          listed with their hashes: only changed contents are placed again
+//	tokens           kept until their time, by the age of their volume
+//	probes           run anew; ready and started stay as the API says meanwhile
+//	postStart        a running container counts as hooked
+//	preStop          runs again while grace is left
+//	endings          of single containers: decided anew from hashes and probes
 package syncloop

@@ -2,6 +2,7 @@ package syncloop
 
 import (
 	"errors"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +67,7 @@ func (v view) step(m member) step {
 			next.verb = start
 			return next
 		}
-		if e := v.Memory.Endings[m.Name]; e.ID == cur.ID && e.Replace {
+		if v.replaced(m, cur) {
 			next.verb, next.restart, next.replace = start, true, true
 			return next
 		}
@@ -79,6 +80,15 @@ func (v view) step(m member) step {
 	}
 	return step{verb: wait}
 }
+
+// replaced is true for a container that was ended because the spec changed: its
+// own, or in a pod that is one unit that of any container.
+func (v view) replaced(m member, cur *seen) bool {
+	own, whole := v.Memory.Endings[m.Name], v.Memory.Endings[podKey]
+	return own.Replace && own.ID == cur.ID || whole.Replace && whole.ID == attemptID(cur.pod)
+}
+
+func attemptID(a *backend.PodFacts) string { return strconv.Itoa(a.Attempt) }
 
 // after applies the restart policy to a container that ended.
 func (v view) after(m member, s step) step {

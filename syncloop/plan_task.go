@@ -15,6 +15,9 @@ import (
 //	ended, some container restarts   launch the next attempt after the backoff
 //	ended, none restarts             the pod has ended
 func (v view) syncTask(p *Plan) {
+	if order, ordered := v.replacement(); ordered {
+		p.ending(podKey, order)
+	}
 	restart, failed := v.taskOutcome()
 	if v.sandbox() != nil {
 		v.postStarts(p)
@@ -94,6 +97,19 @@ func (v view) changed() bool {
 		}
 	}
 	return false
+}
+
+// replacement is the order to make the attempt anew because the spec changed; it
+// stays until the next attempt is there.
+func (v view) replacement() (Ending, bool) {
+	if v.newest == nil {
+		return Ending{}, false
+	}
+	order := v.Memory.Endings[podKey]
+	if order.Replace && order.ID == attemptID(v.newest) {
+		return order, true
+	}
+	return Ending{ID: attemptID(v.newest), Replace: true}, v.sandbox() != nil && v.changed()
 }
 
 // loopKey names the crash loop of the pod as its spec is now.

@@ -250,9 +250,7 @@ func (s *schedule) history() {
 	if !s.t.Failed() {
 		return
 	}
-	for _, e := range s.remote.History() {
-		s.t.Logf("%s %s %s attempt %d %s/%d grace %s", e.At.Format("04:05.000"), e.Kind, e.Pod.UID, e.Pod.Attempt, e.Container, e.Attempt, e.Grace)
-	}
+	history(s.t, s.remote)
 }
 
 // step does one random thing.

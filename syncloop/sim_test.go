@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -83,7 +84,7 @@ func (a *api) update(name string, change func(*corev1.Pod)) {
 		a.put(pod)
 	}
 	a.mu.Unlock()
-	a.source.Touch("ns/" + name)
+	a.touch("ns/" + name)
 }
 
 // node is one that takes every pod.
@@ -134,7 +135,7 @@ func (a *api) create(name string, uid types.UID, policy corev1.RestartPolicy, ch
 	a.mu.Lock()
 	a.put(pod)
 	a.mu.Unlock()
-	a.source.Touch("ns/" + name)
+	a.touch("ns/" + name)
 }
 
 func (a *api) delete(name string, grace int64) {
@@ -146,7 +147,7 @@ func (a *api) delete(name string, grace int64) {
 		a.put(pod)
 	}
 	a.mu.Unlock()
-	a.source.Touch("ns/" + name)
+	a.touch("ns/" + name)
 }
 
 // force removes a pod without waiting for anybody.
@@ -154,7 +155,7 @@ func (a *api) force(name string) {
 	a.mu.Lock()
 	delete(a.pods, "ns/"+name)
 	a.mu.Unlock()
-	a.source.Touch("ns/" + name)
+	a.touch("ns/" + name)
 }
 
 func (a *api) get(name string) *corev1.Pod {
@@ -182,6 +183,14 @@ func (a *api) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 	held.Status = status
 	a.put(held)
 	a.source.Touch(pod.Namespace + "/" + pod.Name)
+}
+
+// touch tells the engine that runs now that a pod changed.
+func (a *api) touch(key string) {
+	a.mu.Lock()
+	source := a.source
+	a.mu.Unlock()
+	source.Touch(key)
 }
 
 // checkTransition refuses what the API and the invariants refuse.
@@ -229,11 +238,47 @@ func (a *api) Reclaimed(uid types.UID) {
 	defer a.mu.Unlock()
 	a.gone[uid] = true
 	for key, pod := range a.pods {
-		if pod.UID == uid && pod.DeletionTimestamp != nil {
+		if pod.UID != uid || pod.DeletionTimestamp == nil {
+			continue
+		}
+		a.proveGone(pod)
+		if len(pod.Finalizers) > 0 { // it stays for whoever put them
+			pod, none := pod.DeepCopy(), int64(0)
+			pod.DeletionGracePeriodSeconds = &none
+			a.put(pod)
+		} else {
 			delete(a.pods, key)
-			a.source.Touch(key)
+		}
+		a.source.Touch(key)
+	}
+}
+
+// proveGone looks whether of a pod that is said to be reclaimed nothing is left.
+func (a *api) proveGone(pod *corev1.Pod) {
+	for _, f := range a.remote.Facts() {
+		if f.UID == pod.UID {
+			a.t.Errorf("pod %s %s is said to be reclaimed, and attempt %d is on the remote", pod.Name, pod.UID, f.Attempt)
 		}
 	}
+	for _, v := range pod.Spec.Volumes {
+		if _, ok := a.remote.Volume(pod.UID, v.Name); ok && a.remote.Backend().Files != nil {
+			a.t.Errorf("pod %s %s is said to be reclaimed, and volume %s is on the remote", pod.Name, pod.UID, v.Name)
+		}
+	}
+}
+
+// finish takes the finalizers off a pod; one that waited for that alone goes.
+func (a *api) finish(name string) {
+	a.mu.Lock()
+	if pod := a.pods["ns/"+name]; pod != nil {
+		pod = pod.DeepCopy()
+		pod.Finalizers = nil
+		if a.put(pod); a.gone[pod.UID] {
+			delete(a.pods, "ns/"+name)
+		}
+	}
+	a.mu.Unlock()
+	a.touch("ns/" + name)
 }
 
 func (a *api) Observe(*corev1.Pod) {}
@@ -245,18 +290,42 @@ func (a *api) Eventf(pod *corev1.Pod, _, reason, format string, args ...any) {
 	a.events = append(a.events, pod.Name+" "+reason+" "+fmt.Sprintf(format, args...))
 }
 
+// event returns the first Event about a pod with a reason; "" if there is none.
+func (a *api) event(name, reason string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.events {
+		if strings.HasPrefix(e, name+" "+reason+" ") {
+			return e
+		}
+	}
+	return ""
+}
+
+// history prints what truly happened on the remote.
+func history(t *testing.T, remote *sim.Remote) {
+	for _, e := range remote.History() {
+		t.Logf("%s %s %s attempt %d %s/%d grace %s", e.At.Format("04:05.000"), e.Kind, e.Pod.UID, e.Pod.Attempt, e.Container, e.Attempt, e.Grace)
+	}
+}
+
 // start runs an engine over the same API and remote until a.stop.
-func (a *api) start(b backend.Backend) {
-	a.t.Helper()
-	a.source = podsource.New(a, func() bool { return true })
+func (a *api) start(b backend.Backend) { a.startAs(context.Background(), b, a) }
+
+// startAs is start for an engine whose statuses go through a writer of its own.
+func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.Status) {
+	source := podsource.New(a, func() bool { return true })
 	engine, err := syncloop.New(syncloop.Config{
-		Backend: b, Source: a.source, Status: a, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return node(b) },
+		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return node(b) },
 	})
 	if err != nil {
-		a.t.Fatal(err)
+		a.t.Error(err)
+		return
 	}
-	a.engine = engine
-	ctx, cancel := context.WithCancel(context.Background())
+	a.mu.Lock()
+	a.source, a.engine = source, engine
+	a.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- engine.Run(ctx) }()
 	a.stop = func() {

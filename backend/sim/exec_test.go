@@ -153,7 +153,7 @@ func TestExecScript(t *testing.T) {
 	})
 }
 
-// TestTerminationMessage: what the kubelet would find (kubelet-behaviours 15).
+// TestTerminationMessage: what the kubelet would find (behaviour 15).
 func TestTerminationMessage(t *testing.T) {
 	for name, tt := range map[string]struct {
 		script string

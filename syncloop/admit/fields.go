@@ -42,6 +42,7 @@ func Fields(pod *corev1.Pod, can Abilities) []backend.Refusal {
 		r.probes(path, c, can)
 		r.lifecycle(path, c, can)
 		r.restarts(path, c, init, can)
+		r.addresses(path, c, can)
 		for i, e := range c.Env {
 			if e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil {
 				r.refuse(fmt.Sprintf("%s.env[%d].valueFrom.fileKeyRef", path, i),
@@ -100,6 +101,23 @@ func (r *refuser) probes(path string, c *corev1.Container, can Abilities) {
 	probe("startupProbe", c.StartupProbe)
 	probe("livenessProbe", c.LivenessProbe)
 	probe("readinessProbe", c.ReadinessProbe)
+}
+
+// addresses are known only after the launch where a pod is launched whole.
+func (r *refuser) addresses(path string, c *corev1.Container, can Abilities) {
+	if !can.PodUnit {
+		return
+	}
+	for i, e := range c.Env {
+		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
+			continue
+		}
+		switch e.ValueFrom.FieldRef.FieldPath {
+		case "status.podIP", "status.podIPs", "status.hostIP", "status.hostIPs":
+			r.refuse(fmt.Sprintf("%s.env[%d].valueFrom.fieldRef", path, i),
+				"a pod's address is known only once it runs on this backend; let the container find it")
+		}
+	}
 }
 
 // lifecycle hooks are the engine's to run. One with tcpSocket is not refused:

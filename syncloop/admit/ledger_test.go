@@ -139,7 +139,7 @@ func TestSpacingIsBounded(t *testing.T) {
 	}
 }
 
-// TestLedger: kubelet-behaviours 6: running pods are not judged again, and count
+// TestLedger: behaviour 6: running pods are not judged again, and count
 // for those that come after.
 func TestLedger(t *testing.T) {
 	l, node := NewLedger(), aNode()

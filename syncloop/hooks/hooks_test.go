@@ -138,10 +138,10 @@ func TestHTTPGet(t *testing.T) {
 		dialled []string
 	}{
 		"default host is the pod":           {get("", ""), false, 200, []string{"10.0.0.1:8080"}},
-		"kubelet-behaviours 11: any host":   {get("HTTP", "example.test"), false, 200, []string{"example.test:8080"}},
+		"behaviour 11: any host":   {get("HTTP", "example.test"), false, 200, []string{"example.test:8080"}},
 		"any answer is a success":           {get("", ""), false, 500, []string{"10.0.0.1:8080"}},
-		"kubelet-behaviours 11: unverified": {get("HTTPS", ""), true, 200, []string{"10.0.0.1:8080"}},
-		"kubelet-behaviours 11: fallback":   {get("HTTPS", ""), false, 200, []string{"10.0.0.1:8080", "10.0.0.1:8080"}},
+		"behaviour 11: unverified": {get("HTTPS", ""), true, 200, []string{"10.0.0.1:8080"}},
+		"behaviour 11: fallback":   {get("HTTPS", ""), false, 200, []string{"10.0.0.1:8080", "10.0.0.1:8080"}},
 		"no redirect to another host":       {get("", ""), false, 302, []string{"10.0.0.1:8080"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestHTTPGet(t *testing.T) {
 	}
 }
 
-// TestHTTPSFallsBackToHTTP: kubelet-behaviours 11. Credentials are not sent in
+// TestHTTPSFallsBackToHTTP: behaviour 11. Credentials are not sent in
 // the clear, and users hear of it.
 func TestHTTPSFallsBackToHTTP(t *testing.T) {
 	var header http.Header
@@ -240,7 +240,7 @@ func TestSleepLastsAsLongAsItSays(t *testing.T) {
 	})
 }
 
-// TestAHookIsCutWithItsContext: kubelet-behaviours 2.
+// TestAHookIsCutWithItsContext: behaviour 2.
 func TestAHookIsCutWithItsContext(t *testing.T) {
 	for name, handler := range map[string]*corev1.LifecycleHandler{
 		"exec": execOf("sleep"), "httpGet": get("", ""), "sleep": sleepFor(3600),

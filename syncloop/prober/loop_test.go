@@ -118,7 +118,7 @@ func TestThresholds(t *testing.T) {
 
 var broken = answer{err: errors.New("exec failed")}
 
-// TestReadinessIsProbedAtOnceAfterStartup: kubelet-behaviours 8.
+// TestReadinessIsProbedAtOnceAfterStartup: behaviour 8.
 func TestReadinessIsProbedAtOnceAfterStartup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, Config{}, bad, good)
@@ -178,7 +178,7 @@ func TestEvents(t *testing.T) {
 	}{
 		"success": {good, 1, nil},
 		"failure": {bad, 1, []string{"Warning Unhealthy Liveness probe failed: not yet"}},
-		"kubelet-behaviours 8: an error is tried three times": {
+		"behaviour 8: an error is tried three times": {
 			broken, 3, []string{"Warning Unhealthy Liveness probe errored and resulted in unknown state: exec failed"},
 		},
 		"an unreachable remote is no news of the pod": {answer{err: backend.ErrUnavailable}, 1, nil},
@@ -199,7 +199,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestARedirectElsewhereIsAWarningAndASuccess: kubelet-behaviours 8.
+// TestARedirectElsewhereIsAWarningAndASuccess: behaviour 8.
 func TestARedirectElsewhereIsAWarningAndASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(64 << 10)

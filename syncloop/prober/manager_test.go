@@ -84,7 +84,7 @@ func TestAProbeNotNamedEnds(t *testing.T) {
 		live, ready := execTarget(Liveness, nil), execTarget(Readiness, nil)
 		r.set(thePod(), []Target{live, ready})
 		after(0)
-		// kubelet-behaviours 1: while a pod terminates readiness alone is probed.
+		// behaviour 1: while a pod terminates readiness alone is probed.
 		r.set(thePod(), []Target{ready})
 		after(10 * time.Second)
 		if got := r.remote.times(); len(got) != 3 {

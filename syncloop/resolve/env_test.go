@@ -192,7 +192,7 @@ func TestEnvironmentErrors(t *testing.T) {
 		"an unknown secret is waited for": {
 			from: []corev1.EnvFromSource{fromSecret("", "unknown", true)}, waiting: true, want: `secret "unknown": not known yet`,
 		},
-		"kubelet-behaviours 20: services are waited for": {
+		"behaviour 20: services are waited for": {
 			objects: func(o *Objects) { o.ServicesSynced = false }, waiting: true,
 			want: "services have not yet been read at least once, cannot construct envvars: not known yet",
 		},
@@ -343,8 +343,8 @@ func TestResourceFieldRefs(t *testing.T) {
 		"huge pages":                  {ref: corev1.ResourceFieldSelector{Resource: "limits.hugepages-2Mi", Divisor: resource.MustParse("1Mi")}, want: "4"},
 		"no default of huge pages":    {ref: corev1.ResourceFieldSelector{Resource: "limits.hugepages-2Mi", ContainerName: "i"}, want: "0"},
 		"no default of requests":      {ref: corev1.ResourceFieldSelector{Resource: "requests.ephemeral-storage"}, want: "0"},
-		"kubelet-behaviours 18: cpu":  {ref: corev1.ResourceFieldSelector{Resource: "limits.cpu"}, want: "4"},
-		"kubelet-behaviours 18: disk": {ref: corev1.ResourceFieldSelector{Resource: "limits.ephemeral-storage"}, want: "100000000000"},
+		"behaviour 18: cpu":  {ref: corev1.ResourceFieldSelector{Resource: "limits.cpu"}, want: "4"},
+		"behaviour 18: disk": {ref: corev1.ResourceFieldSelector{Resource: "limits.ephemeral-storage"}, want: "100000000000"},
 		"the pod's limit before":      {ref: corev1.ResourceFieldSelector{Resource: "limits.cpu"}, pod: podLevel, want: "2"},
 		"another container":           {ref: corev1.ResourceFieldSelector{Resource: "limits.memory", ContainerName: "i", Divisor: resource.MustParse("1Gi")}, want: "8"},
 		"the same container, by name": {ref: corev1.ResourceFieldSelector{Resource: "limits.memory", ContainerName: "c", Divisor: resource.MustParse("1Mi")}, want: "128"},

@@ -17,7 +17,7 @@ func TestHashes(t *testing.T) {
 		"the image":         {func(c *corev1.Container) { c.Image = "img:2" }, true, true},
 		"the name":          {func(c *corev1.Container) { c.Name = "d" }, true, true},
 		"what it refers to": {func(c *corev1.Container) { c.Env[0].Value = "2" }, false, false},
-		"kubelet-behaviours 7, 10: resources, resized in place, reset the backoff only": {func(c *corev1.Container) {
+		"behaviour 7, 10: resources, resized in place, reset the backoff only": {func(c *corev1.Container) {
 			c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		}, false, true},
 		"a defaulted field": {func(c *corev1.Container) { c.TerminationMessagePath = "/dev/termination-log" }, false, false},

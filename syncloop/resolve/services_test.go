@@ -74,7 +74,7 @@ func TestWhichServicesAPodSees(t *testing.T) {
 		"without links only the API server's":                    {"ns", ptr(false), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"}},
 		"its own service of that name goes first":                {"ns", nil, own, reachable, []string{"api 10.0.0.4", "kubernetes 10.0.0.6", "web 10.0.0.3"}},
 		"unless it sees none":                                    {"ns", ptr(false), own, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"}},
-		"kubelet-behaviours 19: the address that pods can reach": {"ns", ptr(false), all, reachable, []string{"kubernetes 198.51.100.7"}},
+		"behaviour 19: the address that pods can reach": {"ns", ptr(false), all, reachable, []string{"kubernetes 198.51.100.7"}},
 		"in default too":                                         {"default", nil, all, reachable, []string{"kubernetes 198.51.100.7", "other 10.0.0.2"}},
 		"even where the Service is missing":                      {"ns", nil, nil, reachable, []string{"kubernetes 198.51.100.7"}},
 	} {

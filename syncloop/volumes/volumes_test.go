@@ -221,7 +221,7 @@ func TestKeptTokensKeepTheVolume(t *testing.T) {
 		source         corev1.VolumeSource
 		waiting, keeps bool
 	}{
-		"kubelet-behaviours 5: a token that was placed is not minted anew": {projected(token("old")), true, true},
+		"behaviour 5: a token that was placed is not minted anew": {projected(token("old")), true, true},
 		"beside one that is new":               {projected(token(""), token("old")), true, true},
 		"no token of it is kept":               {projected(token("")), false, false},
 		"another token is not known yet":       {projected(token("new"), token("old")), true, false},

@@ -73,7 +73,7 @@ func TestHTTPRequestIsTheKubelets(t *testing.T) {
 		"named port":   {corev1.HTTPGetAction{Port: intstr.FromString("http"), Path: "/x?a=b"}, "10.0.0.1:8080", "10.0.0.1:8080", "/x?a=b", kubelet},
 		"quoted port":  {corev1.HTTPGetAction{Port: intstr.FromString("81")}, "10.0.0.1:81", "10.0.0.1:81", "/", kubelet},
 		"strange path": {corev1.HTTPGetAction{Port: intstr.FromInt32(80), Path: "/%zz"}, "10.0.0.1:80", "10.0.0.1:80", "/%25zz", kubelet},
-		"kubelet-behaviours 11: any host": {
+		"behaviour 11: any host": {
 			corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "example.test"}, "example.test:80", "example.test:80", "/", kubelet,
 		},
 		"IPv6": {corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "fd00::1"}, "[fd00::1]:80", "[fd00::1]:80", "/", kubelet},
@@ -149,7 +149,7 @@ func TestRedirects(t *testing.T) {
 			},
 			Success, "arrived",
 		},
-		"kubelet-behaviours 8: to another host is a warning and a success": {
+		"behaviour 8: to another host is a warning and a success": {
 			func(*http.Request) string { return "http://other.test/" },
 			Warning, "Probe terminated redirects, Response body: <a href=\"http://other.test/\">Found</a>.\n\n",
 		},

@@ -321,7 +321,7 @@ func TestChangedReferencesAreFollowed(t *testing.T) {
 	})
 }
 
-// kubelet-behaviours 21 of the image pull: pull secrets are Secrets too.
+// behaviour 21 of the image pull: pull secrets are Secrets too.
 func TestSecretsOfEnvironmentAndPulls(t *testing.T) {
 	secret := func(name string) *corev1.Secret {
 		return &corev1.Secret{

@@ -37,7 +37,7 @@ func serviceNames(o resolve.Objects) string {
 	return fmt.Sprint(names)
 }
 
-// kubelet-behaviours 20: service environment variables wait until Services were
+// behaviour 20: service environment variables wait until Services were
 // listed once.
 func TestPodsWaitForServices(t *testing.T) {
 	bubble(t, func(h *harness) {

@@ -84,7 +84,7 @@ func (h *harness) expectToken(pod *corev1.Pod, key resolve.TokenKey, want string
 	}
 }
 
-// kubelet-behaviours 17: only for audiences of the pod's own volumes.
+// behaviour 17: only for audiences of the pod's own volumes.
 func TestTokensOfThePodsVolumes(t *testing.T) {
 	bubble(t, func(h *harness) {
 		vault := resolve.TokenKey{Audience: "vault", Expiration: 600}
@@ -115,7 +115,7 @@ func TestTokensOfThePodsVolumes(t *testing.T) {
 	})
 }
 
-// kubelet-behaviours 17: renewed at 80 % of their life or 24 h, jittered.
+// behaviour 17: renewed at 80 % of their life or 24 h, jittered.
 func TestTokensAreRenewedInTime(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ttl int64
@@ -237,7 +237,7 @@ func TestNoTokenForAPodThatIsGone(t *testing.T) {
 	}
 }
 
-// kubelet-behaviours 5: after a restart tokens are not all minted anew.
+// behaviour 5: after a restart tokens are not all minted anew.
 func TestAdoptedTokensAreKept(t *testing.T) {
 	bubble(t, func(h *harness) {
 		short := resolve.TokenKey{Audience: "s", Expiration: 600}

@@ -1,0 +1,382 @@
+package syncloop_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/log"
+	"github.com/sirupsen/logrus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/syncloop"
+)
+
+// TestCrashPoints ends the engine at every side effect of every scenario, just
+// before it and just after it, and starts another some time later: the pod ends
+// as it does without a crash. Side effects are the calls that change the remote,
+// hooks among them, and the writes to the API.
+func TestCrashPoints(t *testing.T) {
+	points := 0
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			for _, unit := range s.units() {
+				t.Run(unit, func(t *testing.T) { points += s.crashEverywhere(t, unit == "task") })
+			}
+		})
+	}
+	t.Logf("%d crash points", points)
+}
+
+// pauses are how long a dead engine stays away.
+var pauses = []time.Duration{500 * time.Millisecond, 20 * time.Second}
+
+// scenario is what happens to a pod, and what must have become of it.
+type scenario struct {
+	name string
+	// single is true for what only backends of single containers can do.
+	single bool
+	cfg    sim.Config
+	play   func(w *world)
+}
+
+func (s scenario) units() []string {
+	if s.single {
+		return []string{"containers"}
+	}
+	return []string{"containers", "task"}
+}
+
+// crashEverywhere returns how many crash points it ran.
+func (s scenario) crashEverywhere(t *testing.T, podUnit bool) (points int) {
+	effects := s.run(t, podUnit, crash{})
+	if t.Failed() {
+		t.Fatal("it does not end well even without a crash")
+	}
+	if len(effects) == 0 {
+		t.Fatal("no side effects")
+	}
+	for i, effect := range effects {
+		for _, after := range []bool{false, true} {
+			for _, pause := range pauses {
+				c := crash{at: i + 1, after: after, pause: pause}
+				t.Run(c.name(effect), func(t *testing.T) { s.run(t, podUnit, c) })
+				points++
+			}
+		}
+	}
+	return points
+}
+
+// crash is the end of the engine at its side effect number at; zero is never.
+type crash struct {
+	at    int
+	after bool
+	pause time.Duration
+}
+
+func (c crash) name(effect string) string {
+	when := "before"
+	if c.after {
+		when = "after"
+	}
+	return fmt.Sprintf("%s %d %s, %s away", when, c.at, effect, c.pause)
+}
+
+// run plays the scenario in virtual time and returns the side effects of the
+// engine's first life.
+func (s scenario) run(t *testing.T, podUnit bool, c crash) (effects []string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, s.cfg, podUnit)
+		first := w.live(c)
+		over, supervised := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(supervised)
+			w.supervise(first, over)
+		}()
+		defer func() {
+			close(over)
+			<-supervised
+			w.stop()
+			effects = first.effects
+			w.settled()
+		}()
+		time.Sleep(time.Second)
+		s.play(w)
+		if c.at > 0 && !first.isDead() {
+			t.Errorf("the engine lived through it: it has %d side effects this time", len(first.effects))
+		}
+	})
+	return effects
+}
+
+// world is an API, a remote, and one engine after another.
+type world struct {
+	*api
+	podUnit bool
+	mu      sync.Mutex
+	execs   []executed
+}
+
+// executed is a command that ran to its end.
+type executed struct {
+	at        time.Time
+	uid       types.UID
+	container string
+}
+
+func newWorld(t *testing.T, cfg sim.Config, podUnit bool) *world {
+	cfg.PodUnit, cfg.Record = podUnit, true
+	if cfg.Latency == (sim.Latency{}) {
+		cfg.Latency = sim.Latency{
+			API: 20 * time.Millisecond, Launch: 300 * time.Millisecond, Pull: 200 * time.Millisecond,
+			Start: 100 * time.Millisecond, Stop: 50 * time.Millisecond,
+		}
+	}
+	w := &world{api: newAPI(t), podUnit: podUnit}
+	w.setConfig(config("first"))
+	w.remote = sim.New(cfg)
+	return w
+}
+
+// live starts an engine that will crash at c.
+func (w *world) live(c crash) *life {
+	l := &life{world: w, crash: c, dead: make(chan struct{})}
+	w.startAs(silent(), l.wrap(w.remote.Backend()), mortalStatus{w.api, l})
+	return l
+}
+
+// supervise replaces the engine when it dies, until the scenario is over.
+func (w *world) supervise(l *life, over <-chan struct{}) {
+	select {
+	case <-l.dead:
+	case <-over:
+		return
+	}
+	w.stop()
+	time.Sleep(l.pause)
+	w.live(crash{})
+}
+
+// settled is what holds at the end of every scenario: all pods were deleted.
+func (w *world) settled() {
+	w.audit()
+	for _, f := range w.remote.Facts() {
+		w.t.Errorf("attempt %d of pod %s is left on the remote", f.Attempt, f.UID)
+	}
+	if files := w.remote.Backend().Files; files != nil {
+		left, err := files.Volumes(context.Background())
+		if err != nil || len(left) > 0 {
+			w.t.Errorf("volumes left on the remote: %+v, %v", left, err)
+		}
+	}
+	for _, key := range w.ListKeys() {
+		w.t.Errorf("pod %s is left in the API", key)
+	}
+	if w.t.Failed() {
+		history(w.t, w.remote)
+	}
+}
+
+// silent drops the logs of thousands of lives.
+func silent() context.Context {
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	logger.SetLevel(logrus.PanicLevel)
+	return log.WithLogger(context.Background(), logrus.NewEntry(logger))
+}
+
+// life is one process: its side effects pass here, and once it is dead there are
+// none.
+type life struct {
+	*world
+	crash
+	mu      sync.Mutex
+	effects []string
+	dead    chan struct{}
+}
+
+// begin numbers a side effect. It is false for one that is not to happen.
+func (l *life) begin(name string) (n int, alive bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isDead() {
+		return 0, false
+	}
+	l.effects = append(l.effects, name)
+	n = len(l.effects)
+	if n == l.at && !l.after {
+		close(l.dead)
+		return n, false
+	}
+	return n, true
+}
+
+// end is false when nobody lives to hear how a side effect went.
+func (l *life) end(n int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n == l.at && !l.isDead() {
+		close(l.dead)
+	}
+	return !l.isDead()
+}
+
+func (l *life) isDead() bool {
+	select {
+	case <-l.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// call makes a call that changes the remote. Nobody hears a reply after death:
+// the process that waits for it ends with its context.
+func (l *life) call(ctx context.Context, name string, call func() error) error {
+	n, alive := l.begin(name)
+	if alive {
+		if err := call(); l.end(n) {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// write makes a write to the API.
+func (l *life) write(name string, write func()) {
+	if n, alive := l.begin(name); alive {
+		write()
+		l.end(n)
+	}
+}
+
+type mortalStatus struct {
+	*api
+	life *life
+}
+
+func (s mortalStatus) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
+	s.life.write("status "+string(status.Phase), func() { s.api.SetStatus(pod, status) })
+}
+
+func (s mortalStatus) Reclaimed(uid types.UID) {
+	s.life.write("delete", func() { s.api.Reclaimed(uid) })
+}
+
+var _ syncloop.Status = mortalStatus{}
+
+// wrap has all calls that change the remote pass the life.
+func (l *life) wrap(b backend.Backend) backend.Backend {
+	b.Pods = mortalPods{b.Pods, l}
+	if b.Containers != nil {
+		b.Containers = mortalContainers{b.Containers, l}
+	}
+	if b.Files != nil {
+		b.Files = mortalFiles{b.Files, l}
+	}
+	if b.Images != nil {
+		b.Images = mortalImages{b.Images, l}
+	}
+	b.Exec = mortalExec{b.Exec, l}
+	return b
+}
+
+type mortalPods struct {
+	backend.Pods
+	life *life
+}
+
+func (p mortalPods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+	return p.life.call(ctx, "launch", func() error { return p.Pods.Launch(ctx, spec) })
+}
+
+func (p mortalPods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
+	return p.life.call(ctx, "stop", func() error { return p.Pods.Stop(ctx, ref, grace) })
+}
+
+func (p mortalPods) Remove(ctx context.Context, ref backend.Ref) error {
+	return p.life.call(ctx, "remove", func() error { return p.Pods.Remove(ctx, ref) })
+}
+
+type mortalContainers struct {
+	backend.Containers
+	life *life
+}
+
+func (c mortalContainers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
+	return c.life.call(ctx, "start "+spec.Container.Name, func() error { return c.Containers.Start(ctx, ref, spec) })
+}
+
+func (c mortalContainers) Stop(ctx context.Context, ref backend.ContainerRef, grace time.Duration) error {
+	return c.life.call(ctx, "stop "+ref.Name, func() error { return c.Containers.Stop(ctx, ref, grace) })
+}
+
+func (c mortalContainers) Remove(ctx context.Context, ref backend.ContainerRef) error {
+	return c.life.call(ctx, "remove "+ref.Name, func() error { return c.Containers.Remove(ctx, ref) })
+}
+
+type mortalFiles struct {
+	backend.Files
+	life *life
+}
+
+func (f mortalFiles) Place(ctx context.Context, spec backend.VolumeSpec) error {
+	return f.life.call(ctx, "place "+spec.Name, func() error { return f.Files.Place(ctx, spec) })
+}
+
+func (f mortalFiles) Clear(ctx context.Context, ref backend.Ref) error {
+	return f.life.call(ctx, "clear", func() error { return f.Files.Clear(ctx, ref) })
+}
+
+type mortalImages struct {
+	backend.Images
+	life *life
+}
+
+func (i mortalImages) Pull(ctx context.Context, image string, creds []backend.Credential) (id string, err error) {
+	err = i.life.call(ctx, "pull", func() (err error) {
+		id, err = i.Images.Pull(ctx, image, creds)
+		return err
+	})
+	return id, err
+}
+
+type mortalExec struct {
+	inner backend.Exec
+	life  *life
+}
+
+// Exec runs probes ("true", "test") as they are: they change nothing.
+func (e mortalExec) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (code int32, err error) {
+	run := func() (err error) {
+		code, err = e.inner.Exec(ctx, ref, spec)
+		return err
+	}
+	if spec.Command[0] == "true" || spec.Command[0] == "test" {
+		err = run()
+		return code, err
+	}
+	err = e.life.call(ctx, "hook", func() error {
+		err := run()
+		if err == nil && code == 0 {
+			e.life.ran(executed{time.Now(), ref.Pod.UID, ref.Name})
+		}
+		return err
+	})
+	return code, err
+}
+
+func (w *world) ran(e executed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.execs = append(w.execs, e)
+}
