@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -545,63 +544,6 @@ func TestSandboxChanged(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.decide(t) })
-	}
-}
-
-// TestStatusFields: behaviour 9.
-func TestStatusFields(t *testing.T) {
-	pod := aPod(change(func(c *corev1.Container) {
-		c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
-		c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true}}
-	}))
-	pod.Generation = 7
-	p := Decide(input(pod, 3, attempt(0, true, runs("a", 0, 1))))
-	s := p.Status
-	if s.ObservedGeneration != 7 || s.PodIP != "10.0.0.9" || len(s.PodIPs) != 1 || s.HostIP != "192.0.2.1" || len(s.HostIPs) != 1 {
-		t.Errorf("status %+v", s)
-	}
-	for _, c := range s.Conditions {
-		if c.ObservedGeneration != 7 {
-			t.Errorf("condition %s observed generation %d", c.Type, c.ObservedGeneration)
-		}
-		if c.Type == corev1.PodReadyToStartContainers && c.Status != corev1.ConditionTrue {
-			t.Error("PodReadyToStartContainers is not True")
-		}
-	}
-	c := &s.ContainerStatuses[0]
-	if c.Resources == nil || c.AllocatedResources.Cpu().String() != "1" || len(c.VolumeMounts) != 1 || !c.VolumeMounts[0].ReadOnly {
-		t.Errorf("container status %+v", c)
-	}
-}
-
-// TestResize: behaviour 10, a change of resources in place is answered, and the
-// container keeps what it has, also when it is restarted.
-func TestResize(t *testing.T) {
-	cpu := func(n string) func(*corev1.Pod) {
-		return change(func(c *corev1.Container) {
-			c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(n)}
-		})
-	}
-	before := Decide(input(aPod(cpu("1")), 3, attempt(0, true, runs("a", 0, 1))))
-	if slices.ContainsFunc(before.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending }) {
-		t.Error("a resize is pending that nobody asked for")
-	}
-	resized := aPod(cpu("2"))
-	resized.Status = before.Status
-	after := Decide(input(resized, 4, attempt(0, true, runs("a", 0, 1))))
-	wantActions(t, after)
-	i := slices.IndexFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
-	if i < 0 || after.Status.Conditions[i].Reason != "Infeasible" || after.Status.Conditions[i].Status != corev1.ConditionTrue {
-		t.Fatalf("conditions %+v", after.Status.Conditions)
-	}
-	allocated := after.Status.ContainerStatuses[0].AllocatedResources
-	if got := allocated.Cpu().String(); got != "1" {
-		t.Errorf("allocated %s cpu, want 1", got)
-	}
-	again := Decide(input(resized, 5, attempt(0, true, ran1("a", 0, 1, 4, 1))))
-	requests := again.Actions[0].(StartContainer).Spec.Container.Resources.Requests
-	if got := requests.Cpu().String(); got != "1" {
-		t.Errorf("restarted with %s cpu, want 1", got)
 	}
 }
 

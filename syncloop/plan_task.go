@@ -59,23 +59,27 @@ func (v view) taskOutcome() (restart, failed bool) {
 	if v.newest == nil {
 		return false, false
 	}
-	for _, m := range v.inits {
-		cur := v.current(m.Name)
-		if m.role == sidecarRole || cur == nil || cur.pod != v.newest || !v.exited(cur) || cur.NeverRan() {
-			continue
-		}
-		if s := v.step(m); s.verb == finished && s.code != 0 {
-			failed = true
-		}
-	}
 	for _, m := range v.all() {
 		cur := v.current(m.Name)
-		if m.role == initRole || cur == nil || cur.pod != v.newest {
-			continue
+		switch {
+		case cur == nil || cur.pod != v.newest:
+		case m.role == initRole:
+			failed = failed || v.initFailed(m, cur)
+		default:
+			restart = restart || v.step(m).restart || v.mustRestart(m, cur)
 		}
-		restart = restart || v.step(m).restart || v.mustRestart(m, cur)
 	}
 	return restart, failed
+}
+
+// initFailed is true for an init container that ended otherwise than with 0, for
+// good.
+func (v view) initFailed(m member, cur *seen) bool {
+	if !v.exited(cur) || cur.NeverRan() {
+		return false
+	}
+	s := v.step(m)
+	return s.verb == finished && s.code != 0
 }
 
 // mustRestart is true for a running container that must end.

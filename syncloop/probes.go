@@ -95,13 +95,10 @@ func (v view) started(m member, cur *seen) bool {
 	if probeOf(m, prober.Startup) == nil {
 		return true
 	}
-	prior := v.sameContainer(m, cur)
-	switch v.verdict(m, cur, prober.Startup) {
-	case prober.Success:
-		return true
-	case prober.Failure:
-		return false
+	if found := v.verdict(m, cur, prober.Startup); found != prober.Unknown {
+		return found == prober.Success
 	}
+	prior := v.sameContainer(m, cur)
 	return prior != nil && prior.Started != nil && *prior.Started
 }
 
@@ -115,11 +112,8 @@ func (v view) isReady(m member, cur *seen) bool {
 	if probeOf(m, prober.Readiness) == nil {
 		return true
 	}
-	switch v.verdict(m, cur, prober.Readiness) {
-	case prober.Success:
-		return true
-	case prober.Failure:
-		return false
+	if found := v.verdict(m, cur, prober.Readiness); found != prober.Unknown {
+		return found == prober.Success
 	}
 	prior := v.sameContainer(m, cur)
 	return prior != nil && prior.Ready

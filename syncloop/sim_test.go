@@ -242,12 +242,15 @@ func (a *api) Reclaimed(uid types.UID) {
 			continue
 		}
 		a.proveGone(pod)
-		if len(pod.Finalizers) > 0 { // it stays for whoever put them
-			pod, none := pod.DeepCopy(), int64(0)
+		switch none := int64(0); {
+		case len(pod.Finalizers) == 0:
+			delete(a.pods, key)
+		case *pod.DeletionGracePeriodSeconds != none: // it stays for whoever put them
+			pod = pod.DeepCopy()
 			pod.DeletionGracePeriodSeconds = &none
 			a.put(pod)
-		} else {
-			delete(a.pods, key)
+		default:
+			continue
 		}
 		a.source.Touch(key)
 	}

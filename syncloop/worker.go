@@ -196,25 +196,11 @@ func (w *worker) step(ctx context.Context) time.Time {
 	}
 	fresh := record.Seq >= w.minSeq
 	plan := Decide(in)
-	if fresh {
-		w.memory.Kill = plan.Kill
-	} else { // an order holds at once; that the pod has ended, only new facts can say
-		w.memory.Kill = merge(w.memory.Kill, newView(&in).ordered())
-	}
-	w.memory.Endings = plan.Endings
-	w.memory.forget(in.Facts)
+	w.note(&in, &plan, fresh)
 	w.report(ctx, &in, &plan, fresh)
 	w.runHooks(ctx, &in, plan.Hooks)
 	if in.Pod != nil {
 		w.loop.prober.Set(ctx, in.Pod, plan.Probes)
-	}
-	if w.memory.Kill != nil && !w.released {
-		w.released = true
-		w.loop.cfg.Objects.Forget(w.ref.UID)
-	}
-	if w.memory.Kill != nil && w.batch != nil && !w.batch.kill {
-		w.batch.kill = true
-		w.batch.soft()
 	}
 	switch {
 	case w.batch != nil || !fresh:
@@ -226,6 +212,29 @@ func (w *worker) step(ctx context.Context) time.Time {
 		return time.Time{}
 	}
 	return plan.WakeAt
+}
+
+// note keeps the orders of a plan. An order to end the pod ends what is under way
+// for its life, and what it refers to is wanted no longer.
+func (w *worker) note(in *Input, plan *Plan, fresh bool) {
+	if fresh {
+		w.memory.Kill = plan.Kill
+	} else { // an order holds at once; that the pod has ended, only new facts can say
+		w.memory.Kill = merge(w.memory.Kill, newView(in).ordered())
+	}
+	w.memory.Endings = plan.Endings
+	w.memory.forget(in.Facts)
+	if w.memory.Kill == nil {
+		return
+	}
+	if !w.released {
+		w.released = true
+		w.loop.cfg.Objects.Forget(w.ref.UID)
+	}
+	if w.batch != nil && !w.batch.kill {
+		w.batch.kill = true
+		w.batch.soft()
+	}
 }
 
 // adoptVolumes takes over the volumes that an earlier life of the process placed;

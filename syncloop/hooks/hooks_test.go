@@ -137,12 +137,12 @@ func TestHTTPGet(t *testing.T) {
 		code    int
 		dialled []string
 	}{
-		"default host is the pod":           {get("", ""), false, 200, []string{"10.0.0.1:8080"}},
-		"behaviour 11: any host":   {get("HTTP", "example.test"), false, 200, []string{"example.test:8080"}},
-		"any answer is a success":           {get("", ""), false, 500, []string{"10.0.0.1:8080"}},
-		"behaviour 11: unverified": {get("HTTPS", ""), true, 200, []string{"10.0.0.1:8080"}},
-		"behaviour 11: fallback":   {get("HTTPS", ""), false, 200, []string{"10.0.0.1:8080", "10.0.0.1:8080"}},
-		"no redirect to another host":       {get("", ""), false, 302, []string{"10.0.0.1:8080"}},
+		"default host is the pod":     {get("", ""), false, 200, []string{"10.0.0.1:8080"}},
+		"behaviour 11: any host":      {get("HTTP", "example.test"), false, 200, []string{"example.test:8080"}},
+		"any answer is a success":     {get("", ""), false, 500, []string{"10.0.0.1:8080"}},
+		"behaviour 11: unverified":    {get("HTTPS", ""), true, 200, []string{"10.0.0.1:8080"}},
+		"behaviour 11: fallback":      {get("HTTPS", ""), false, 200, []string{"10.0.0.1:8080", "10.0.0.1:8080"}},
+		"no redirect to another host": {get("", ""), false, 302, []string{"10.0.0.1:8080"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []*http.Request

@@ -69,14 +69,14 @@ func TestWhichServicesAPodSees(t *testing.T) {
 		api       netip.AddrPort
 		want      []string
 	}{
-		"its namespace's and the API server's":                   {"ns", nil, all, netip.AddrPort{}, []string{"api 10.0.0.4", "kubernetes 10.0.0.1", "web 10.0.0.3"}},
-		"in default":                                             {"default", ptr(true), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1", "other 10.0.0.2"}},
-		"without links only the API server's":                    {"ns", ptr(false), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"}},
-		"its own service of that name goes first":                {"ns", nil, own, reachable, []string{"api 10.0.0.4", "kubernetes 10.0.0.6", "web 10.0.0.3"}},
-		"unless it sees none":                                    {"ns", ptr(false), own, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"}},
+		"its namespace's and the API server's":          {"ns", nil, all, netip.AddrPort{}, []string{"api 10.0.0.4", "kubernetes 10.0.0.1", "web 10.0.0.3"}},
+		"in default":                                    {"default", ptr(true), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1", "other 10.0.0.2"}},
+		"without links only the API server's":           {"ns", ptr(false), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"}},
+		"its own service of that name goes first":       {"ns", nil, own, reachable, []string{"api 10.0.0.4", "kubernetes 10.0.0.6", "web 10.0.0.3"}},
+		"unless it sees none":                           {"ns", ptr(false), own, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"}},
 		"behaviour 19: the address that pods can reach": {"ns", ptr(false), all, reachable, []string{"kubernetes 198.51.100.7"}},
-		"in default too":                                         {"default", nil, all, reachable, []string{"kubernetes 198.51.100.7", "other 10.0.0.2"}},
-		"even where the Service is missing":                      {"ns", nil, nil, reachable, []string{"kubernetes 198.51.100.7"}},
+		"in default too":                                {"default", nil, all, reachable, []string{"kubernetes 198.51.100.7", "other 10.0.0.2"}},
+		"even where the Service is missing":             {"ns", nil, nil, reachable, []string{"kubernetes 198.51.100.7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod(corev1.Container{})

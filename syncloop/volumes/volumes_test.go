@@ -222,12 +222,12 @@ func TestKeptTokensKeepTheVolume(t *testing.T) {
 		waiting, keeps bool
 	}{
 		"behaviour 5: a token that was placed is not minted anew": {projected(token("old")), true, true},
-		"beside one that is new":               {projected(token(""), token("old")), true, true},
-		"no token of it is kept":               {projected(token("")), false, false},
-		"another token is not known yet":       {projected(token("new"), token("old")), true, false},
-		"an object beside it is not known yet": {projected(token("old"), unknown), true, false},
-		"an object beside it is missing":       {projected(token("old"), missing), true, false},
-		"a volume of another kind":             {configMap("unknown"), true, false},
+		"beside one that is new":                                  {projected(token(""), token("old")), true, true},
+		"no token of it is kept":                                  {projected(token("")), false, false},
+		"another token is not known yet":                          {projected(token("new"), token("old")), true, false},
+		"an object beside it is not known yet":                    {projected(token("old"), unknown), true, false},
+		"an object beside it is missing":                          {projected(token("old"), missing), true, false},
+		"a volume of another kind":                                {configMap("unknown"), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Specs(podWith(tc.source), kept, resolve.Node{}, resolve.Addresses{})[0]
