@@ -39,7 +39,7 @@ func inits(argv ...[]string) func(*corev1.Pod) {
 
 var (
 	forever   = []string{"sleep", "infinity"}
-	crashes   = []string{"sh", "-c", "sleep 3; exit 1"}
+	failing   = []string{"sh", "-c", "sleep 3; exit 1"}
 	deaf      = []string{"sh", "-c", "trap '' TERM; sleep infinity"}
 	slowParts = sim.Latency{API: 20 * time.Millisecond, Launch: time.Second, Pull: time.Second, Start: time.Second, Stop: time.Second}
 )
@@ -75,12 +75,12 @@ var scenarios = []scenario{
 		w.ended("p", "u", 30)
 	}},
 	{name: "crash loop", play: func(w *world) {
-		w.create("p", "u", "Always", nil, crashes...)
-		time.Sleep(100 * time.Second)
+		w.create("p", "u", "Always", nil, failing...)
+		time.Sleep(2 * time.Minute)
 		w.phase("p", corev1.PodRunning)
 		// At 0, 3, 16, 39 and 82 s; an engine that was away begins anew.
 		n := w.restarts("p")
-		if n < 2 || n > 6 {
+		if n < 2 || n > 7 {
 			w.t.Errorf("%d restarts", n)
 		}
 		w.made("u", "a", int(n)+1)
@@ -230,7 +230,7 @@ var scenarios = []scenario{
 	}},
 	{name: "finalizer", play: func(w *world) {
 		w.create("p", "u", "Always", func(pod *corev1.Pod) { pod.Finalizers = []string{"test/hold"} }, forever...)
-		time.Sleep(5 * time.Second)
+		w.becomes(time.Minute, "p", corev1.PodRunning, 0)
 		w.delete("p", 5)
 		time.Sleep(time.Minute)
 		if w.get("p") == nil || len(w.remote.Facts()) != 0 {

@@ -88,6 +88,8 @@ type Memory struct {
 	Hooks map[HookKey]HookState
 	// Placed holds the hash of each volume's contents on the remote, by name.
 	Placed map[string]string
+	// Mounted holds the volumes placed since the last launch.
+	Mounted map[string]bool
 	// Cleared is how often the removal of the volumes was asked.
 	Cleared Removal
 }
@@ -176,6 +178,9 @@ type Plan struct {
 	Probes []prober.Target
 	// Held tells, by container name, what keeps a container from being made.
 	Held map[string]Failure
+	// Untrusted is true when tokens that an earlier life of the process placed may
+	// be gone, and are wanted anew.
+	Untrusted bool
 	// Says are Events; one that stood in the plan before is not told again.
 	Says []Saying
 }

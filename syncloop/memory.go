@@ -57,7 +57,7 @@ func newMemory(status corev1.PodStatus) Memory {
 	return Memory{
 		Status: status, Backoff: map[string]Backoff{}, Failures: map[string]Failure{},
 		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopAsk{}, Removes: map[int]Removal{},
-		ContainerStops: map[string]StopAsk{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{},
+		ContainerStops: map[string]StopAsk{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{}, Mounted: map[string]bool{},
 	}
 }
 
@@ -113,7 +113,7 @@ func (m *Memory) Record(r Result) {
 		m.ContainerStops[a.key] = r.asked(a.Deadline)
 	case PlaceVolume:
 		if r.Err == nil {
-			m.Placed[a.Spec.Name] = a.Spec.Hash
+			m.Placed[a.Spec.Name], m.Mounted[a.Spec.Name] = a.Spec.Hash, true
 			delete(m.Failures, a.key())
 			return
 		}
@@ -152,6 +152,7 @@ func (m *Memory) recordLaunch(a Launch, r Result) {
 	if r.Err == nil {
 		delete(m.Lost, a.Spec.Attempt)
 		delete(m.Failures, podKey)
+		clear(m.Mounted)
 		if a.Restart {
 			m.Backoff[a.Loop] = m.Backoff[a.Loop].next(a.Ended, r.At)
 		}

@@ -20,6 +20,7 @@ func (v view) syncTask(p *Plan) {
 	}
 	restart, failed := v.taskOutcome()
 	if v.sandbox() != nil {
+		v.placed(p) // what it mounts stays up to date; nobody waits for that
 		v.postStarts(p)
 		if restart && !v.allDone() {
 			v.stopForRestart(p)

@@ -14,10 +14,13 @@ import (
 // when all are or are about to be: only then is a sandbox made. A volume that was placed once and
 // cannot be brought up to date keeps nobody waiting.
 //
-//	contents not known yet           wait
-//	contents cannot be had           FailedMount, wait for the object
-//	never placed, or changed since   place
-//	placed                           nothing
+//	contents not known yet                  wait
+//	contents cannot be had                  FailedMount, wait for the object
+//	never placed, or changed since          place
+//	placed, and a sandbox is to be made     place again: the host may have been rebooted
+//	the same, but with a token that was     ask for the token
+//	placed by an earlier life
+//	placed                                  nothing
 func (v view) placed(p *Plan) bool {
 	if !v.Places || len(v.Pod.Spec.Volumes) == 0 {
 		return true
@@ -25,6 +28,9 @@ func (v view) placed(p *Plan) bool {
 	all := true
 	for _, w := range volumes.Specs(v.Pod, v.Objects, v.Node, v.addressesNow()) {
 		hash, placed := v.Memory.Placed[w.Spec.Name]
+		if v.sandbox() == nil && !v.Memory.Mounted[w.Spec.Name] {
+			placed, p.Untrusted = false, p.Untrusted || w.Keep
+		}
 		if w.Err != nil {
 			if all = all && placed; !placed {
 				v.failedMount(p, w)

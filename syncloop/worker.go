@@ -63,6 +63,8 @@ type worker struct {
 	done    bool
 	// released is true once nothing that the pod refers to is wanted any more.
 	released bool
+	// untrusted is true once tokens placed by an earlier life were given up.
+	untrusted bool
 }
 
 // batch is the actions under way.
@@ -224,6 +226,10 @@ func (w *worker) note(in *Input, plan *Plan, fresh bool) {
 	}
 	w.memory.Endings = plan.Endings
 	w.memory.forget(in.Facts)
+	if plan.Untrusted && !w.untrusted {
+		w.untrusted = true
+		w.loop.cfg.Objects.Adopt(in.Pod, nil)
+	}
 	if w.memory.Kill == nil {
 		return
 	}
