@@ -80,7 +80,9 @@ func (r *remote) backend() *backend.Backend {
 		Containers: containers{r},
 		Images:     images{r},
 		Events:     events{r},
+		Exec:       commands{r},
 		Logs:       logs{r},
+		Dial:       dialer{r},
 		Node:       node{r},
 		Check:      backend.CheckFunc(check),
 		Limits: backend.Limits{

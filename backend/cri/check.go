@@ -39,13 +39,25 @@ func check(pod *corev1.Pod) []backend.Refusal {
 	for _, list := range []struct {
 		field      string
 		containers []corev1.Container
-	}{{"initContainers", pod.Spec.InitContainers}, {"containers", pod.Spec.Containers}} {
+	}{
+		{"initContainers", pod.Spec.InitContainers},
+		{"containers", pod.Spec.Containers},
+		{"ephemeralContainers", ephemerals(pod)},
+	} {
 		for i := range list.containers {
 			c := &list.containers[i]
 			at := fmt.Sprintf("spec.%s[%d]", list.field, i)
 			out = apply(out, at, c, containerRules())
 			out = apply(out, at+".securityContext", c.SecurityContext, securityRules())
 		}
+	}
+	return out
+}
+
+func ephemerals(pod *corev1.Pod) []corev1.Container {
+	var out []corev1.Container
+	for _, e := range pod.Spec.EphemeralContainers {
+		out = append(out, corev1.Container(e.EphemeralContainerCommon))
 	}
 	return out
 }

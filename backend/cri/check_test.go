@@ -18,14 +18,11 @@ const (
 	cluster  = "cluster"  // by scheduler, admission and controllers
 	refused  = "refused"  // here, by Check, in part or whole
 	walked   = "walked"   // its own fields are classified
-	// carried is handed to the runtime as an annotation: the file of a
-	// termination message is not mounted, and the API sets the field always.
-	carried = "carried"
 )
 
 func TestEveryFieldIsClassified(t *testing.T) {
 	podSpec := map[string]string{
-		"volumes": refused, "initContainers": walked, "containers": walked, "ephemeralContainers": engine,
+		"volumes": refused, "initContainers": walked, "containers": walked, "ephemeralContainers": walked,
 		"restartPolicy": engine, "terminationGracePeriodSeconds": engine, "activeDeadlineSeconds": engine,
 		"dnsPolicy": honoured, "nodeSelector": cluster, "serviceAccountName": cluster, "serviceAccount": cluster,
 		"automountServiceAccountToken": cluster, "nodeName": cluster, "hostNetwork": honoured, "hostPID": honoured,
@@ -49,7 +46,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 		"ports": honoured, "envFrom": engine, "env": honoured, "resources": refused, "resizePolicy": engine,
 		"restartPolicy": engine, "restartPolicyRules": engine, "volumeMounts": refused, "volumeDevices": refused,
 		"livenessProbe": engine, "readinessProbe": engine, "startupProbe": engine, "lifecycle": refused,
-		"terminationMessagePath": carried, "terminationMessagePolicy": engine, "imagePullPolicy": engine,
+		"terminationMessagePath": honoured, "terminationMessagePolicy": honoured, "imagePullPolicy": engine,
 		"securityContext": walked, "stdin": honoured, "stdinOnce": honoured, "tty": honoured,
 	}
 	security := map[string]string{
@@ -146,6 +143,20 @@ func TestCheck(t *testing.T) {
 			"spec.containers[0].resources.limits[ephemeral-storage]",
 			"spec.containers[0].lifecycle.stopSignal",
 		}},
+		{"ephemeral container", func(p *corev1.Pod) {
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{}, {EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeMounts: make([]corev1.VolumeMount, 1)}}}
+		}, []string{"spec.ephemeralContainers[1].volumeMounts[0]"}},
+		{"what the engine does", func(p *corev1.Pod) {
+			c := &p.Spec.Containers[0]
+			c.LivenessProbe, c.RestartPolicy = &corev1.Probe{}, new(corev1.ContainerRestartPolicyNever)
+			c.Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}}}
+			c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}
+			c.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{}, PreStop: &corev1.LifecycleHandler{}}
+			c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
+			p.Spec.InitContainers = []corev1.Container{{RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
+			p.Spec.EphemeralContainers = make([]corev1.EphemeralContainer, 1)
+			p.Spec.ImagePullSecrets = make([]corev1.LocalObjectReference, 1)
+		}, nil},
 		{"container security", func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{SecurityContext: &corev1.SecurityContext{
 				SELinuxOptions: &corev1.SELinuxOptions{}, WindowsOptions: &corev1.WindowsSecurityContextOptions{},

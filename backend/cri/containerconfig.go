@@ -42,6 +42,7 @@ func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec
 		Envs:        envs(spec),
 		Labels:      r.containerLabels(spec.Pod, c.Name),
 		Annotations: containerAnnotations(spec, podAttempt),
+		Mounts:      r.messageMount(spec),
 		LogPath:     logPath(c.Name, spec.Attempt),
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,

@@ -143,7 +143,7 @@ func (r *remote) containerStatus(ctx context.Context, c *runtimeapi.Container) (
 	return r.askContainer(ctx, c.GetId())
 }
 
-// askContainer asks the runtime and remembers. Nil without an error: not there.
+// askContainer asks the runtime and remembers, with the termination message. Nil without an error: not there.
 func (r *remote) askContainer(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
 	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	switch {
@@ -152,8 +152,10 @@ func (r *remote) askContainer(ctx context.Context, id string) (*runtimeapi.Conta
 	case err != nil:
 		return nil, failed(err, "look at container %s", id)
 	}
-	r.details.keepContainer(reply.GetStatus(), time.Now())
-	return reply.GetStatus(), nil
+	s := reply.GetStatus()
+	r.addMessage(ctx, s)
+	r.details.keepContainer(s, time.Now())
+	return s, nil
 }
 
 // sandboxIPs are the addresses of a ready sandbox, asked once.

@@ -4,11 +4,11 @@
 // [New] assembles a [backend.Backend] whose parts share one remote:
 //
 //	transport   the gRPC connection: made in Run, lazily dialled, redialled
-//	host        what CRI cannot do: directories, links, log files, /proc
+//	host        what CRI cannot do: directories, links, logs, connections to pods
 //	stopper     StopContainer calls held open until the container has ended
 //	details     what a listing does not say, fetched once per change
 //
-// pods, containers, images, events, logs and node are thin: each turns one part
+// pods, containers, images, events, commands, logs, dialer and node are thin: each turns one part
 // of the contract into CRI calls and host operations.
 //
 // The runtime is the database. A sandbox carries the kubelet's labels, its

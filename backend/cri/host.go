@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"io"
+	"net"
 )
 
 // host is what the pods' host must do that CRI cannot. Paths are absolute and
@@ -16,6 +17,9 @@ type host interface {
 	// Symlink makes link point to target; a link that does so already is fine,
 	// another one is replaced.
 	Symlink(ctx context.Context, target, link string) error
+	// MakeShared makes an empty file that every user may write to, in a directory
+	// that only root can enter; it may be there already, with whatever is in it.
+	MakeShared(ctx context.Context, path string) error
 	// ReadFile reads a small file. Errors: fs.ErrNotExist.
 	ReadFile(ctx context.Context, path string) ([]byte, error)
 	// Open opens a file to read. Errors: fs.ErrNotExist.
@@ -27,6 +31,8 @@ type host interface {
 	RemoveCgroup(ctx context.Context, parent string) error
 	// Addresses are the host's own, that of its default route first.
 	Addresses(ctx context.Context) ([]string, error)
+	// Dial opens a TCP connection from the host. Errors: the connection's own.
+	Dial(ctx context.Context, address string) (net.Conn, error)
 	// Arch is the host's architecture, a GOARCH word.
 	Arch(ctx context.Context) (string, error)
 }

@@ -2,11 +2,11 @@ package cri
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -84,12 +84,12 @@ func (i images) Pull(ctx context.Context, image string, creds []backend.Credenti
 		if err == nil {
 			return i.pulled(ctx, name, reply.GetImageRef())
 		}
-		errs = append(errs, err)
+		errs = append(errs, &pullError{err})
 		if status.Code(err) == codes.Unavailable || ctx.Err() != nil {
 			break
 		}
 	}
-	return "", pullFailed(image, errs)
+	return "", pullFailed(errs)
 }
 
 // pulled returns the image's id, which is what Find returns: a runtime may
@@ -105,11 +105,25 @@ func (i images) pulled(ctx context.Context, name, ref string) (string, error) {
 	return ref, nil
 }
 
-// pullFailed keeps the registry's words. Whatever the registry said, refused,
+// pullError is the error of one pull in the kubelet's words, which users and
+// their tools know: gRPC's own but for the code Unknown, which says nothing.
+type pullError struct{ err error }
+
+func (e *pullError) Error() string {
+	if code := status.Code(e.err); code != codes.Unknown && code != codes.Unavailable {
+		return fmt.Sprintf("rpc error: code = %s desc = %v", code, e.err)
+	}
+	return e.err.Error()
+}
+
+func (e *pullError) Unwrap() error { return e.err }
+
+// pullFailed keeps the registry's words and nothing else: the engine says what
+// was pulled. Whatever the registry said, refused,
 // unknown or slow, may be different the next time: only a runtime that cannot
 // be reached has a class.
-func pullFailed(image string, errs []error) error {
-	err := fmt.Errorf("pull image %q: %w", image, errors.Join(errs...))
+func pullFailed(errs []error) error {
+	err := utilerrors.NewAggregate(errs)
 	if status.Code(errs[len(errs)-1]) == codes.Unavailable {
 		return backend.Classed(backend.ErrUnavailable, err)
 	}

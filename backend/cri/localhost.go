@@ -41,6 +41,18 @@ func (localHost) Symlink(_ context.Context, target, link string) error {
 	return os.Symlink(target, link)
 }
 
+func (localHost) MakeShared(_ context.Context, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	// The umask took bits away.
+	return errors.Join(f.Chmod(0o666), f.Close())
+}
+
 func (localHost) ReadFile(_ context.Context, path string) ([]byte, error) { return os.ReadFile(path) }
 
 func (localHost) Open(_ context.Context, path string) (file, error) {
@@ -96,6 +108,11 @@ func removeEmptyDirs(dir string) error {
 		}
 	}
 	return nil
+}
+
+func (localHost) Dial(ctx context.Context, address string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", address)
 }
 
 func (localHost) Arch(context.Context) (string, error) { return runtime.GOARCH, nil }

@@ -52,7 +52,8 @@ func realConfig(h *containerhost.Host) Config {
 
 func TestContractOnContainerd(t *testing.T) {
 	removeTestCgroups(t)
-	h := containerhost.ForTest(t)
+	// Pods are dialled from here, which is then as good as their host.
+	h := containerhost.ForTest(t, func(c *containerhost.Config) { c.Linked = true })
 	serveRegistry(t, h)
 	backendtest.Run(t, backendtest.Factory{
 		New: func(t *testing.T) func() backend.Backend {
@@ -69,6 +70,11 @@ func TestContractOnContainerd(t *testing.T) {
 		Eventually:   20 * time.Second,
 		Poll:         50 * time.Millisecond,
 		Slack:        200 * time.Millisecond,
+		Skip: map[string]string{
+			"exec/input": "ExecSync takes no input",
+			// TestRealExecEndsWithItsContext checks the rest of it.
+			"exec/ends with its context": "ExecSync gives out no output of a command that it killed",
+		},
 	})
 }
 

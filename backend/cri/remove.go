@@ -132,7 +132,7 @@ func (r *remote) unlink(ctx context.Context, pod backend.Ref, c *runtimeapi.Cont
 	return nil
 }
 
-// Remove deletes one dead container with its log and link.
+// Remove deletes one dead container with its log, link and termination message.
 func (c containers) Remove(ctx context.Context, ref backend.ContainerRef) error {
 	found, err := c.findContainer(ctx, ref.Pod.UID, ref.Name, ref.Attempt)
 	if err != nil {
@@ -150,6 +150,9 @@ func (c containers) Remove(ctx context.Context, ref backend.ContainerRef) error 
 	}
 	if err := c.host.RemoveAll(ctx, path.Join(c.podLogDir(pod), logPath(ref.Name, ref.Attempt))); err != nil {
 		return fmt.Errorf("remove log of container %s: %w", found.GetId(), err)
+	}
+	if err := c.host.RemoveAll(ctx, c.messageFile(pod, ref.Name, ref.Attempt)); err != nil {
+		return fmt.Errorf("remove termination message of container %s: %w", found.GetId(), err)
 	}
 	return c.removeContainer(ctx, found.GetId())
 }

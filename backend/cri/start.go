@@ -90,8 +90,14 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 	if err != nil {
 		return "", false, err
 	}
+	if err := c.joinTarget(ctx, spec, config); err != nil {
+		return "", false, err
+	}
 	if err := c.host.MkdirAll(ctx, path.Join(podConfig.GetLogDirectory(), spec.Container.Name)); err != nil {
 		return "", false, fmt.Errorf("make log directory: %w", err)
+	}
+	if err := c.makeMessageFile(ctx, spec); err != nil {
+		return "", false, err
 	}
 	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.ID, Config: config, SandboxConfig: podConfig}
 	err = c.retryReserved(ctx, func() (bool, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -117,13 +118,22 @@ func (t *transport) current() (*grpc.ClientConn, error) {
 	return t.conn, nil
 }
 
-// Invoke makes one call, within two minutes if the context sets no deadline.
+// unbounded frees a call from the bound of those whose context has no deadline.
+type unbounded struct{ grpc.EmptyCallOption }
+
+func isUnbounded(o grpc.CallOption) bool {
+	_, ok := o.(unbounded)
+	return ok
+}
+
+// Invoke makes one call, within two minutes if the context sets no deadline and
+// the call is not unbounded.
 func (t *transport) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	conn, err := t.current()
 	if err != nil {
 		return err
 	}
-	if _, ok := ctx.Deadline(); !ok {
+	if _, ok := ctx.Deadline(); !ok && !slices.ContainsFunc(opts, isUnbounded) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
 		defer cancel()

@@ -192,32 +192,6 @@ func capabilitiesFit(path string, value any, why string) []refusal {
 	return nil
 }
 
-func noSecretSource(path string, value any, why string) []refusal {
-	var out []refusal
-	sources, _ := value.([]corev1.EnvFromSource)
-	for i, s := range sources {
-		if s.SecretRef != nil {
-			out = append(out, refusal{Field: fmt.Sprintf("%s[%d].secretRef", path, i), Why: why})
-		}
-	}
-	return out
-}
-
-func noSecretValue(path string, value any, why string) []refusal {
-	var out []refusal
-	env, _ := value.([]corev1.EnvVar)
-	for i, e := range env {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {
-			out = append(out, refusal{Field: at + ".valueFrom.secretKeyRef", Why: why})
-		}
-		if e.Name == identityEnv {
-			out = append(out, refusal{Field: at + ".name", Why: identityEnv + " is burstlet's own: use another name"})
-		}
-	}
-	return out
-}
-
 // portsFit is ECS API, PortMapping, under awsvpc.
 func portsFit(path string, value any, _ string) []refusal {
 	var out []refusal

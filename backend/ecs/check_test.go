@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // Every field of the API is classified, and nothing else is: a new version of the
@@ -130,7 +132,17 @@ func TestCheck(t *testing.T) {
 		"containers: [{name: a, ports: [{containerPort: 1, hostIP: 1.2.3.4}]}]":                                 {"spec.containers[0].ports[0].hostIP"},
 		"containers: [{name: a, ports: [{containerPort: 1}, {containerPort: 1, protocol: UDP}]}]":               {"spec.containers[0].ports[1].containerPort"},
 		"containers: [{name: a, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]":               {"spec.containers[0].env[0].valueFrom.secretKeyRef"},
-		"containers: [{name: a, env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}]}]":            nil,
+		"containers: [{name: a, env: [{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}]}]":            {"spec.containers[0].env[0].valueFrom.configMapKeyRef"},
+		"containers: [{name: a, env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]":          {"spec.containers[0].env[0].valueFrom.fieldRef"},
+		"containers: [{name: a, env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIPs}}}]}]":          {"spec.containers[0].env[0].valueFrom.fieldRef"},
+		"containers: [{name: a, env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}]}]":      {"spec.containers[0].env[0].valueFrom.resourceFieldRef"},
+		"containers: [{name: a, env: [{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: p, key: k}}}]}]":  {"spec.containers[0].env[0].valueFrom.fileKeyRef"},
+		"containers: [{name: a, env: [{name: A, valueFrom: {}}]}]":                                              {"spec.containers[0].env[0].valueFrom"},
+		"containers: [{name: a, env: [{name: A, value: b}]}]":                                                   nil,
+		"containers: [{name: a, envFrom: [{configMapRef: {name: s}}, {prefix: P}]}]":                            {"spec.containers[0].envFrom[0].configMapRef", "spec.containers[0].envFrom[1]"},
+		"initContainers: [{name: b, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]":           {"spec.initContainers[0].env[0].valueFrom.secretKeyRef"},
+		"ephemeralContainers: [{name: b, image: i}]":                                                            {"spec.ephemeralContainers"},
+		"containers: [{name: a, livenessProbe: {exec: {command: [a]}}, resizePolicy: [{resourceName: cpu}]}]":   nil,
 		"containers: [{name: a, env: [{name: BURSTLET_POD, value: x}]}]":                                        {"spec.containers[0].env[0].name"},
 		"containers: [{name: a, envFrom: [{secretRef: {name: s}}]}]":                                            {"spec.containers[0].envFrom[0].secretRef"},
 		"containers: [{name: a, lifecycle: {stopSignal: SIGINT}}]":                                              {"spec.containers[0].lifecycle.stopSignal"},
@@ -163,6 +175,37 @@ func TestCheck(t *testing.T) {
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Fatal(d)
+			}
+		})
+	}
+}
+
+// The whys of addresses and of Secrets tell what cannot change from what is yet
+// to come.
+func TestWhysOfVariables(t *testing.T) {
+	for path, want := range map[string]string{
+		"status.podIP": whyAddressEnv, "status.podIPs": whyAddressEnv, "status.hostIP": whyAddressEnv, "status.hostIPs": whyAddressEnv,
+		"metadata.name": whyFieldEnv, "metadata.labels['a']": whyFieldEnv, "spec.nodeName": whyFieldEnv,
+	} {
+		_, got := valueSource(&corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}})
+		if got != want {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// A pod that was let through all the same puts no Secret into a definition.
+func TestSecretsNeverReachADefinition(t *testing.T) {
+	for name, c := range map[string]corev1.Container{
+		"valueFrom": {Env: []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}}},
+		"envFrom":   {EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}
+			resolved := corev1.Container{Name: "c", Env: []corev1.EnvVar{{Name: "A", Value: "hidden"}}}
+			_, err := definitionOf(Config{}, backend.LaunchSpec{Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: resolved}}})
+			if backend.Class(err) != "Unsupported" || strings.Contains(err.Error(), "hidden") {
+				t.Errorf("%s: %v", backend.Class(err), err)
 			}
 		})
 	}

@@ -27,6 +27,9 @@ const (
 // registration serves all of them.
 func definitionOf(cfg Config, spec backend.LaunchSpec) (*awsecs.RegisterTaskDefinitionInput, error) {
 	pod := &spec.Pod.Spec
+	if err := literals(pod); err != nil {
+		return nil, err
+	}
 	size, err := fit(needOf(pod))
 	if err != nil {
 		return nil, backend.Classed(backend.ErrUnsupported, err)

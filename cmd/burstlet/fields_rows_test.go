@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -10,42 +12,6 @@ const (
 	scheduling = "used before the pod reaches the node"
 	no         = ""
 )
-
-func ptr[T any](v T) *T { return &v }
-
-type fieldSection struct {
-	title string
-	rows  []fieldRow
-}
-
-func fieldSections() []fieldSection {
-	return []fieldSection{
-		{"What runs", podRunRows()},
-		{"Where and with what", podPlaceRows()},
-		{"The pod's security context", podSecurityRows()},
-		{"A container", containerRows()},
-		{"A container's health and end", containerLifeRows()},
-		{"A container's security context", securityRows()},
-	}
-}
-
-// spec makes a setter of one that changes the spec.
-func spec(set func(*corev1.PodSpec)) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { set(&pod.Spec) }
-}
-
-// container makes a setter of one that changes the only container.
-func container(set func(*corev1.Container)) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { set(&pod.Spec.Containers[0]) }
-}
-
-func podSecurity(context corev1.PodSecurityContext) func(*corev1.Pod) {
-	return spec(func(s *corev1.PodSpec) { s.SecurityContext = &context })
-}
-
-func security(context corev1.SecurityContext) func(*corev1.Pod) {
-	return container(func(c *corev1.Container) { c.SecurityContext = &context })
-}
 
 func podRunRows() []fieldRow {
 	return []fieldRow{
@@ -58,10 +24,10 @@ func podRunRows() []fieldRow {
 		}), "one after the other, each until it ends with 0", "one after the other (dependsOn SUCCESS)"},
 		{"initContainers[].restartPolicy", "Always (a sidecar)", spec(func(s *corev1.PodSpec) {
 			s.InitContainers = []corev1.Container{{Name: "i", Image: "i", RestartPolicy: ptr(corev1.ContainerRestartPolicyAlways)}}
-		}), no, no},
+		}), "started in order, restarted whenever it ends, ended after the app containers", no},
 		{"ephemeralContainers", "one", spec(func(s *corev1.PodSpec) {
 			s.EphemeralContainers = []corev1.EphemeralContainer{{}}
-		}), no, no},
+		}), "started in the running pod, in the process namespace of its target", no},
 		{
 			"restartPolicy", "any", spec(func(s *corev1.PodSpec) { s.RestartPolicy = corev1.RestartPolicyOnFailure }),
 			"as the kubelet's, with its backoff", "as the kubelet's; a restart is a new task",
@@ -84,7 +50,7 @@ func podRunRows() []fieldRow {
 		{"volumes", "one", spec(func(s *corev1.PodSpec) { s.Volumes = []corev1.Volume{{Name: "v"}} }), no, no},
 		{"imagePullSecrets", "one", spec(func(s *corev1.PodSpec) {
 			s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}}
-		}), no, no},
+		}), "their logins for the image's registry, in turn", no},
 		{
 			"serviceAccountName", "any", spec(func(s *corev1.PodSpec) { s.ServiceAccountName = "a" }),
 			"a name only: tokens travel in volumes", "a name only: tokens travel in volumes",
@@ -99,16 +65,16 @@ func podRunRows() []fieldRow {
 		},
 		{
 			"enableServiceLinks", "any", spec(func(s *corev1.PodSpec) { s.EnableServiceLinks = ptr(true) }),
-			"without effect: variables of Services are not set yet", "without effect: variables of Services are not set yet",
+			"unless false, variables for the Services of the namespace", "unless false, variables for the Services of the namespace, in the task definition",
 		},
 	}
 }
 
 func podPlaceRows() []fieldRow {
 	rows := []fieldRow{
-		{"hostNetwork", "true", spec(func(s *corev1.PodSpec) { s.HostNetwork = true }), "the host's network", no},
-		{"hostPID", "true", spec(func(s *corev1.PodSpec) { s.HostPID = true }), "the host's processes", no},
-		{"hostIPC", "true", spec(func(s *corev1.PodSpec) { s.HostIPC = true }), "the host's IPC", no},
+		{"hostNetwork", "true", spec(func(s *corev1.PodSpec) { s.HostNetwork = true }), "the host's network, unless the configuration forbids it", no},
+		{"hostPID", "true", spec(func(s *corev1.PodSpec) { s.HostPID = true }), "the host's processes, unless the configuration forbids it", no},
+		{"hostIPC", "true", spec(func(s *corev1.PodSpec) { s.HostIPC = true }), "the host's IPC, unless the configuration forbids it", no},
 		{"hostUsers", "false", spec(func(s *corev1.PodSpec) { s.HostUsers = ptr(false) }), no, no},
 		{
 			"shareProcessNamespace", "true", spec(func(s *corev1.PodSpec) { s.ShareProcessNamespace = ptr(true) }),
@@ -181,7 +147,7 @@ func podSecurityRows() []fieldRow {
 			path + "fsGroupChangePolicy", "any", podSecurity(context{FSGroupChangePolicy: ptr(corev1.FSGroupChangeAlways)}),
 			"without effect: there are no volumes yet", no,
 		},
-		{path + "sysctls", "any", podSecurity(context{Sysctls: []corev1.Sysctl{{Name: "a", Value: "b"}}}), "set in the sandbox", no},
+		{path + "sysctls", "any", podSecurity(context{Sysctls: []corev1.Sysctl{{Name: "a", Value: "b"}}}), "set in the sandbox; unsafe ones if the configuration allows them", no},
 		{
 			path + "seccompProfile", "RuntimeDefault", podSecurity(context{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}),
 			"the runtime's profile", "Fargate's profile",
@@ -208,7 +174,7 @@ func containerRows() []fieldRow {
 	}
 	return []fieldRow{
 		{path + "name", "any", container(func(*c) {}), "the container's name", "the container's name in the task"},
-		{path + "image", "any", container(func(*c) {}), "pulled by the runtime, without a login", "pulled by Fargate, with the execution role"},
+		{path + "image", "any", container(func(*c) {}), "pulled by the runtime", "pulled by Fargate, with the execution role"},
 		{path + "imagePullPolicy", "Always", container(func(c *c) { c.ImagePullPolicy = corev1.PullAlways }), "pulled at every start", "pulled for every task"},
 		{path + "imagePullPolicy", "IfNotPresent", container(func(c *c) { c.ImagePullPolicy = corev1.PullIfNotPresent }), "pulled when missing", "pulled for every task"},
 		{path + "imagePullPolicy", "Never", container(func(c *c) { c.ImagePullPolicy = corev1.PullNever }), "must be there", no},
@@ -216,20 +182,12 @@ func containerRows() []fieldRow {
 		{path + "args", "any", container(func(c *c) { c.Args = []string{"a"} }), "with $(VAR) expanded", "command, with $(VAR) expanded"},
 		{path + "workingDir", "any", container(func(c *c) { c.WorkingDir = "/" }), "the working directory", "workingDirectory"},
 		{
-			path + "env[]", "value", container(func(c *c) { c.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }),
-			"with $(VAR) expanded", "with $(VAR) expanded; in the clear in the task definition",
-		},
-		{path + "env[]", "valueFrom", container(func(c *c) {
-			c.Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{}}}}
-		}), no, no},
-		{path + "envFrom", "any", container(func(c *c) { c.EnvFrom = []corev1.EnvFromSource{{}} }), no, no},
-		{
 			path + "ports[]", "containerPort", container(func(c *c) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80}} }),
 			"for information: every port can be reached", "portMappings",
 		},
 		{
 			path + "ports[]", "another hostPort", container(func(c *c) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 81}} }),
-			"by the network plugin (portmap)", no,
+			"by the network plugin (portmap), unless the configuration forbids it", no,
 		},
 		{path + "resources", "limits of cpu", limits(corev1.ResourceCPU, "1"), "cgroup", "the task's size"},
 		{path + "resources", "limits of memory", limits(corev1.ResourceMemory, "64Mi"), "cgroup", "the task's size, and memory of the container"},
@@ -240,7 +198,7 @@ func containerRows() []fieldRow {
 		{path + "resources", "limits of devices", limits("example.com/gpu", "1"), no, no},
 		{
 			path + "resizePolicy", "any", container(func(c *c) { c.ResizePolicy = []corev1.ContainerResizePolicy{{}} }),
-			"without effect: there is no resize in place yet", "without effect: there is no resize in place",
+			"without effect: a resize in place is answered Infeasible", "without effect: a resize in place is answered Infeasible",
 		},
 		{path + "volumeMounts", "one", container(func(c *c) { c.VolumeMounts = []corev1.VolumeMount{{}} }), no, no},
 		{path + "volumeDevices", "one", container(func(c *c) { c.VolumeDevices = []corev1.VolumeDevice{{}} }), no, no},
@@ -250,27 +208,125 @@ func containerRows() []fieldRow {
 	}
 }
 
-func containerLifeRows() []fieldRow {
+func environmentRows() []fieldRow {
 	const path = "containers[]."
 	type c = corev1.Container
+	from := func(source corev1.EnvVarSource) func(*corev1.Pod) {
+		return container(func(c *c) { c.Env = []corev1.EnvVar{{Name: "A", ValueFrom: &source}} })
+	}
+	field := func(path string) func(*corev1.Pod) {
+		return from(corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}})
+	}
 	return []fieldRow{
-		{path + "livenessProbe", "any", container(func(c *c) { c.LivenessProbe = &corev1.Probe{} }), no, no},
-		{path + "readinessProbe", "any", container(func(c *c) { c.ReadinessProbe = &corev1.Probe{} }), no, no},
-		{path + "startupProbe", "any", container(func(c *c) { c.StartupProbe = &corev1.Probe{} }), no, no},
-		{path + "lifecycle", "any", container(func(c *c) { c.Lifecycle = &corev1.Lifecycle{} }), no, no},
-		{path + "restartPolicy", "any", container(func(c *c) { c.RestartPolicy = ptr(corev1.ContainerRestartPolicyNever) }), no, no},
-		{path + "restartPolicyRules", "any", container(func(c *c) { c.RestartPolicyRules = []corev1.ContainerRestartRule{{}} }), no, no},
+		{
+			path + "env[]", "value", container(func(c *c) { c.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }),
+			"with $(VAR) expanded", "with $(VAR) expanded; in the clear in the task definition",
+		},
+		{path + "env[]", "configMapKeyRef", from(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{}}), "the value at the container's start", no},
+		{path + "env[]", "secretKeyRef", from(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}), "the value at the container's start", no},
+		{path + "env[]", "fieldRef metadata.name", field("metadata.name"), "the pod's", no},
+		{path + "env[]", "fieldRef status.podIP", field("status.podIP"), "the pod's address", no},
+		{path + "env[]", "fieldRef status.hostIP", field("status.hostIP"), "the host's address", no},
+		{path + "env[]", "resourceFieldRef", from(corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}), "the container's, or what the node can allocate", no},
+		{path + "env[]", "fileKeyRef", from(corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}), no, no},
+		{
+			path + "envFrom", "configMapRef", container(func(c *c) { c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}} }),
+			"the values at the container's start", no,
+		},
+		{
+			path + "envFrom", "secretRef", container(func(c *c) { c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}} }),
+			"the values at the container's start", no,
+		},
+	}
+}
+
+func containerLifeRows() []fieldRow {
+	return slices.Concat(probeRows(), lifecycleRows(), endRows())
+}
+
+func probeRows() []fieldRow {
+	type c = corev1.Container
+	var rows []fieldRow
+	for _, probe := range []struct {
+		field string
+		set   func(*c, *corev1.Probe)
+		then  string
+	}{
+		{"startupProbe", func(c *c, p *corev1.Probe) { c.StartupProbe = p }, "; the other probes wait for it"},
+		{"livenessProbe", func(c *c, p *corev1.Probe) { c.LivenessProbe = p }, "; a failure restarts the container"},
+		{"readinessProbe", func(c *c, p *corev1.Probe) { c.ReadinessProbe = p }, "; it makes the container ready"},
+	} {
+		for _, kind := range []struct {
+			value   string
+			handler corev1.ProbeHandler
+			how     string
+		}{
+			{"exec", corev1.ProbeHandler{Exec: &corev1.ExecAction{}}, "run in the container"},
+			{"httpGet", corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{}}, "asked from the host"},
+			{"tcpSocket", corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}, "connected to from the host"},
+			{"grpc", corev1.ProbeHandler{GRPC: &corev1.GRPCAction{}}, "asked from the host"},
+		} {
+			rows = append(rows, fieldRow{
+				"containers[]." + probe.field, kind.value,
+				container(func(c *c) { probe.set(c, &corev1.Probe{ProbeHandler: kind.handler}) }),
+				kind.how + probe.then, no,
+			})
+		}
+	}
+	return rows
+}
+
+func lifecycleRows() []fieldRow {
+	const path = "containers[].lifecycle"
+	lifecycle := func(l corev1.Lifecycle) func(*corev1.Pod) {
+		return container(func(c *corev1.Container) { c.Lifecycle = &l })
+	}
+	exec := &corev1.LifecycleHandler{Exec: &corev1.ExecAction{}}
+	get := &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{}}
+	sleep := &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}
+	const after, before = "; a failure kills the container", ", within the grace, before TERM"
+	return []fieldRow{
+		{path, "postStart exec", lifecycle(corev1.Lifecycle{PostStart: exec}), "run in the container" + after, no},
+		{path, "postStart httpGet", lifecycle(corev1.Lifecycle{PostStart: get}), "asked from the host" + after, no},
+		{path, "postStart sleep", lifecycle(corev1.Lifecycle{PostStart: sleep}), "the next container waits", no},
+		{path, "preStop exec", lifecycle(corev1.Lifecycle{PreStop: exec}), "run in the container" + before, no},
+		{path, "preStop httpGet", lifecycle(corev1.Lifecycle{PreStop: get}), "asked from the host" + before, no},
+		{path, "preStop sleep", lifecycle(corev1.Lifecycle{PreStop: sleep}), "waited for" + before, "waited for" + before},
+		{path, "stopSignal", lifecycle(corev1.Lifecycle{StopSignal: ptr(corev1.SIGHUP)}), no, no},
+	}
+}
+
+func endRows() []fieldRow {
+	const path = "containers[]."
+	type c = corev1.Container
+	rules := func(action corev1.ContainerRestartRuleAction) func(*corev1.Pod) {
+		return container(func(c *c) { c.RestartPolicyRules = []corev1.ContainerRestartRule{{Action: action}} })
+	}
+	return []fieldRow{
+		{
+			path + "restartPolicy", "any", container(func(c *c) { c.RestartPolicy = ptr(corev1.ContainerRestartPolicyNever) }),
+			"of this container, before the pod's", no,
+		},
+		{path + "restartPolicyRules", "Restart", rules(corev1.ContainerRestartRuleActionRestart), "by exit code, before the policy", no},
+		{
+			path + "restartPolicyRules", "RestartAllContainers", rules(corev1.ContainerRestartRuleActionRestartAllContainers),
+			"the pod is rejected with reason `PodFeatureUnsupported`", no,
+		},
 		{
 			path + "terminationMessagePath", "/dev/termination-log", container(func(c *c) { c.TerminationMessagePath = corev1.TerminationMessagePathDefault }),
-			"without effect: messages are not read yet", "without effect: messages are not read yet",
+			"a file is mounted there", "without effect: messages are not read yet",
+		},
+		{
+			path + "terminationMessagePath", "/another", container(func(c *c) { c.TerminationMessagePath = "/another" }),
+			"a file is mounted there", no,
 		},
 		{
 			path + "terminationMessagePolicy", "File", container(func(c *c) { c.TerminationMessagePolicy = corev1.TerminationMessageReadFile }),
-			"without effect: messages are not read yet", "without effect: messages are not read yet",
+			"the last 4 KiB of the file", "without effect: messages are not read yet",
 		},
 		{path + "terminationMessagePolicy", "FallbackToLogsOnError", container(func(c *c) {
 			c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-		}), no, no},
+		}), "the file's, or after a failure without one the log's last 80 lines, at most 2 KiB", no},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/volumes"
 )
 
 var update = flag.Bool("update", false, "write docs/fields.md anew")
@@ -48,6 +50,43 @@ type fieldRow struct {
 	cri, ecs string
 }
 
+func ptr[T any](v T) *T { return &v }
+
+type fieldSection struct {
+	title string
+	rows  []fieldRow
+}
+
+func fieldSections() []fieldSection {
+	return []fieldSection{
+		{"What runs", podRunRows()},
+		{"Where and with what", podPlaceRows()},
+		{"The pod's security context", podSecurityRows()},
+		{"A container", containerRows()},
+		{"A container's environment", environmentRows()},
+		{"A container's health and end", containerLifeRows()},
+		{"A container's security context", securityRows()},
+	}
+}
+
+// spec makes a setter of one that changes the spec.
+func spec(set func(*corev1.PodSpec)) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { set(&pod.Spec) }
+}
+
+// container makes a setter of one that changes the only container.
+func container(set func(*corev1.Container)) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { set(&pod.Spec.Containers[0]) }
+}
+
+func podSecurity(context corev1.PodSecurityContext) func(*corev1.Pod) {
+	return spec(func(s *corev1.PodSpec) { s.SecurityContext = &context })
+}
+
+func security(context corev1.SecurityContext) func(*corev1.Pod) {
+	return container(func(c *corev1.Container) { c.SecurityContext = &context })
+}
+
 // TestFieldsPage compares docs/fields.md with what the backends answer.
 func TestFieldsPage(t *testing.T) {
 	page := fieldsPage(t)
@@ -67,7 +106,14 @@ func TestFieldsPage(t *testing.T) {
 
 func fieldsPage(t *testing.T) string {
 	t.Helper()
-	remote, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"})
+	host, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := ecs.New(t.Context(), ecs.Config{
+		Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "test",
+		Endpoint: "http://127.0.0.1:1", AccessKeyID: "a", SecretAccessKey: "b",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +129,7 @@ func fieldsPage(t *testing.T) string {
 				t.Errorf("%s: sim refuses %v", row.field, refused)
 			}
 			fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", row.field, row.value,
-				verdict(t, row, "cri", remote.Check, pod, row.cri),
-				verdict(t, row, "ecs", backend.CheckFunc(ecs.Check), pod, row.ecs))
+				verdict(t, row, *host, pod, row.cri), verdict(t, row, tasks, pod, row.ecs))
 		}
 		page.WriteString("\n")
 	}
@@ -93,11 +138,17 @@ func fieldsPage(t *testing.T) string {
 
 var index = regexp.MustCompile(`\[\d+\]`)
 
+// refusals are all that the engine and a backend have against a pod.
+func refusals(b backend.Backend, pod *corev1.Pod) []backend.Refusal {
+	return slices.Concat(admit.Fields(pod, admit.AbilitiesOf(b)), volumes.Unsupported(pod), b.Check.Check(pod))
+}
+
 // verdict is a cell: the refusal, or what the row says happens.
-func verdict(t *testing.T, row fieldRow, name string, check backend.Checker, pod *corev1.Pod, how string) string {
+func verdict(t *testing.T, row fieldRow, b backend.Backend, pod *corev1.Pod, how string) string {
 	t.Helper()
+	name := b.Name
 	var whys []string
-	for _, r := range append(admit.Fields(pod), check.Check(pod)...) {
+	for _, r := range refusals(b, pod) {
 		if path := index.ReplaceAllString(r.Field, "[]"); !strings.HasPrefix(path, "spec."+row.field) {
 			t.Errorf("%s: %s refuses %s instead: %s", row.field, name, path, r.Why)
 		}

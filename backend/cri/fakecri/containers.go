@@ -2,7 +2,9 @@ package fakecri
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -119,8 +121,30 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state,
 		CreatedAt: c.created.UnixNano(), StartedAt: nanos(c.started), FinishedAt: nanos(c.finished),
 		ExitCode: c.code, Reason: c.reason, Image: c.config.GetImage(), ImageRef: c.config.GetImage().GetImage(),
-		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(),
+		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
+		LogPath: path.Join(s.sandboxes[c.sandbox].config.GetLogDirectory(), c.config.GetLogPath()),
 	}}, nil
+}
+
+// ExecSync answers by Commands, for running containers alone.
+func (s *Server) ExecSync(ctx context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	s.mu.Lock()
+	c := s.containers[r.GetContainerId()]
+	var state runtimeapi.ContainerState
+	if c != nil {
+		state = c.state
+	}
+	s.mu.Unlock()
+	switch {
+	case c == nil:
+		return nil, notFound("container")
+	case state != runtimeapi.ContainerState_CONTAINER_RUNNING:
+		return nil, fmt.Errorf("container is in %s state", state)
+	case s.Commands == nil:
+		return nil, errors.New("failed to exec in container: no commands here")
+	default:
+		return s.Commands(ctx, r)
+	}
 }
 
 func nanos(t time.Time) int64 {

@@ -34,6 +34,8 @@ type Server struct {
 	// CRIEvents is CRI's own event stream, for one client; nil: there is none, as
 	// in containerd 1.6.
 	CRIEvents chan *runtimeapi.ContainerEventResponse
+	// Commands runs commands in running containers; nil: none can be run.
+	Commands func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	// Refused are the messages of registries by image; Users the users of
 	// images by name, where they are not root.
 	Refused map[string]string

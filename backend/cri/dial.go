@@ -1,0 +1,21 @@
+package cri
+
+import (
+	"context"
+	"net"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// dialer implements [backend.Dialer]: the pods' network is reached from their
+// host.
+type dialer struct{ *remote }
+
+// Dial returns the connection's own error in the words that it has: they stand
+// in the messages of probes.
+func (d dialer) Dial(ctx context.Context, _ backend.Ref, address string) (net.Conn, error) {
+	if _, err := d.transport.current(); err != nil {
+		return nil, failed(err, "connect to %s", address)
+	}
+	return d.host.Dial(ctx, address)
+}

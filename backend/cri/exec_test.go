@@ -1,0 +1,215 @@
+package cri
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/fakecri"
+)
+
+type (
+	execRequest = runtimeapi.ExecSyncRequest
+	execReply   = runtimeapi.ExecSyncResponse
+)
+
+func TestExec(t *testing.T) {
+	var asked *execRequest
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Commands = func(_ context.Context, r *execRequest) (*execReply, error) {
+			asked = r
+			return &execReply{Stdout: []byte("out"), Stderr: []byte("err"), ExitCode: 3}, nil
+		}
+	})
+	r, _ := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	var out, stderr bytes.Buffer
+	code, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a", "b c"}, Stdout: &out, Stderr: &stderr})
+	if err != nil || code != 3 || out.String() != "out" || stderr.String() != "err" {
+		t.Errorf("%d, %v, %q, %q", code, err, &out, &stderr)
+	}
+	if strings.Join(asked.GetCmd(), "|") != "a|b c" || asked.GetTimeout() != 0 {
+		t.Errorf("asked for %v", asked)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	if _, err := (commands{r}).Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}}); err != nil || asked.GetTimeout() != 90 {
+		t.Errorf("%v, asked for %v", err, asked)
+	}
+	_, err = commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdin: strings.NewReader("x")})
+	wantClass(t, err, backend.ErrUnsupported)
+	_, err = commands{r}.Exec(t.Context(), c, backend.ExecSpec{})
+	wantClass(t, err, backend.ErrInvalid)
+	broken := &net.OpError{Op: "write", Err: net.ErrClosed}
+	if _, err := (commands{r}).Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: failingWriter{broken}}); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("output that cannot be passed on: %v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+// A command may take longer than the runtime may for anything else.
+func TestExecIsNotBounded(t *testing.T) {
+	var bounded bool
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Commands = func(ctx context.Context, _ *execRequest) (*execReply, error) {
+			_, bounded = ctx.Deadline()
+			return &execReply{}, nil
+		}
+	})
+	r, _ := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	if _, err := (commands{r}).Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}}); err != nil || bounded {
+		t.Errorf("%v, bounded: %v", err, bounded)
+	}
+}
+
+func TestExecErrors(t *testing.T) {
+	const runc = "failed to exec in container: failed to start exec: OCI runtime exec failed: exec failed: unable to start container process: "
+	for name, tt := range map[string]struct {
+		answer error
+		want   error
+	}{
+		"not in the image":       {errors.New(runc + `exec: "x": executable file not found in $PATH: unknown`), backend.ErrInvalid},
+		"no such file":           {errors.New(runc + `exec: "/x": stat /x: no such file or directory: unknown`), backend.ErrInvalid},
+		"not executable":         {errors.New(runc + `exec: "/x": permission denied: unknown`), backend.ErrInvalid},
+		"no room for a process":  {errors.New(runc + "resource temporarily unavailable"), nil},
+		"a file of the runtime":  {errors.New("failed to open fifo: no such file or directory"), nil},
+		"gone in the meantime":   {status.Error(codes.NotFound, "no such container"), backend.ErrNotFound},
+		"the runtime went away":  {status.Error(codes.Unavailable, "closing"), backend.ErrUnavailable},
+		"ended by the runtime":   {status.Error(codes.DeadlineExceeded, "timeout 1s exceeded"), context.DeadlineExceeded},
+		"too much of its output": {status.Error(codes.ResourceExhausted, "larger than max"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(s *fakecri.Server) {
+				s.Commands = func(context.Context, *execRequest) (*execReply, error) { return nil, tt.answer }
+			})
+			r, _ := w.connect(t)
+			c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+			_, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"x"}})
+			if err == nil || (tt.want != nil && !errors.Is(err, tt.want)) || (backend.Class(tt.want) == "" && backend.Class(err) != "Transient") {
+				t.Errorf("%s: %v, want %v", backend.Class(err), err, tt.want)
+			}
+			if errors.Is(tt.want, context.DeadlineExceeded) && backend.Class(err) != "Transient" {
+				t.Errorf("class %s, want none", backend.Class(err))
+			}
+		})
+	}
+}
+
+func TestExecWhereNothingRuns(t *testing.T) {
+	w := newWorld(t)
+	r, stop := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	run := func(c backend.ContainerRef) error {
+		_, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}})
+		return err
+	}
+	id, _ := w.fake.Container("main")
+	w.fake.Exit(id, 0, "Completed")
+	wantClass(t, run(c), backend.ErrNotFound)
+	c.ID = id
+	wantClass(t, run(c), backend.ErrNotFound)
+	c.ID, c.Name = "", "other"
+	wantClass(t, run(c), backend.ErrNotFound)
+	stop()
+	wantClass(t, run(c), backend.ErrUnavailable)
+}
+
+func TestExecEndsWithItsContext(t *testing.T) {
+	ended := make(chan struct{})
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Commands = func(ctx context.Context, _ *execRequest) (*execReply, error) {
+			<-ctx.Done()
+			close(ended)
+			return nil, ctx.Err()
+		}
+	})
+	r, _ := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"sleep", "1000"}})
+	if !errors.Is(err, context.DeadlineExceeded) || backend.Class(err) != "Transient" {
+		t.Errorf("%s: %v", backend.Class(err), err)
+	}
+	<-ended
+}
+
+func TestDial(t *testing.T) {
+	w := newWorld(t)
+	r, stop := w.connect(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address := listener.Addr().String()
+	conn, err := dialer{r}.Dial(t.Context(), backend.Ref{}, address)
+	must(t, err)
+	must(t, conn.Close())
+	must(t, listener.Close())
+	_, err = dialer{r}.Dial(t.Context(), backend.Ref{}, address)
+	if backend.Class(err) != "Transient" || err.Error() != "dial tcp "+address+": connect: connection refused" {
+		t.Errorf("%s: %v", backend.Class(err), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (dialer{r}).Dial(ctx, backend.Ref{}, address); !errors.Is(err, context.Canceled) || backend.Class(err) != "Transient" {
+		t.Errorf("%s: %v", backend.Class(err), err)
+	}
+	stop()
+	_, err = dialer{r}.Dial(t.Context(), backend.Ref{}, address)
+	wantClass(t, err, backend.ErrUnavailable)
+}
+
+// An ephemeral container joins its target's process namespace, where the pod's
+// containers have one each.
+func TestTarget(t *testing.T) {
+	start := func(pod func(*fakecri.Server) *runtimeapi.ContainerConfig, target string, shared bool) (*runtimeapi.ContainerConfig, error) {
+		w := newWorld(t)
+		r, _ := w.connect(t)
+		p := testPod("u1")
+		p.Spec.ShareProcessNamespace = &shared
+		ref := runPod(t, r, p, "main")
+		spec := containerSpec(p, "debug", 0)
+		spec.Target = target
+		if err := (containers{r}).Start(t.Context(), ref, spec); err != nil {
+			return nil, err
+		}
+		return pod(w.fake), nil
+	}
+	var main string
+	config := func(s *fakecri.Server) *runtimeapi.ContainerConfig {
+		main, _ = s.Container("main")
+		_, c := s.Container("debug")
+		return c
+	}
+	for _, tt := range []struct {
+		target string
+		shared bool
+		pid    runtimeapi.NamespaceMode
+	}{
+		{"", false, runtimeapi.NamespaceMode_CONTAINER},
+		{"main", false, runtimeapi.NamespaceMode_TARGET},
+		{"main", true, runtimeapi.NamespaceMode_POD},
+	} {
+		c, err := start(config, tt.target, tt.shared)
+		must(t, err)
+		n := c.GetLinux().GetSecurityContext().GetNamespaceOptions()
+		if joins := tt.pid == runtimeapi.NamespaceMode_TARGET; n.GetPid() != tt.pid || (n.GetTargetId() == main) != joins {
+			t.Errorf("%+v: %v, target is %s", tt, n, main)
+		}
+	}
+	if _, err := start(config, "none", false); err == nil || !strings.Contains(err.Error(), "unable to find target container none") {
+		t.Errorf("no such target: %v", err)
+	}
+}
