@@ -414,7 +414,7 @@ func TestEphemeral(t *testing.T) {
 	}
 	p := Decide(input(aPod(debug), 2, attempt(0, true, runs("a", 0, 1))))
 	in := input(aPod(debug), 2, attempt(0, true, runs("a", 0, 1)))
-	in.Unit = PodUnit
+	in.Refused = map[string]string{"d": "spec.ephemeralContainers[0].volumeMounts[0]: not possible"}
 	refused := Decide(in)
 	wantActions(t, refused)
 	if s := statusOf(t, refused.Status, "d"); s.State.Waiting == nil || s.State.Waiting.Reason != "UnsupportedByBackend" || len(refused.Says) != 1 {
@@ -570,6 +570,7 @@ func configVolume(pod *corev1.Pod) {
 
 func TestVolumes(t *testing.T) {
 	places := func(in Input) Input { in.Places = true; return in }
+	task := func(in Input) Input { in.Unit = PodUnit; return in }
 	has := func(in Input, data string) Input {
 		in.Objects.ConfigMaps = map[string]resolve.Object[*corev1.ConfigMap]{
 			"config": {Value: &corev1.ConfigMap{Data: map[string]string{"k": data}}},
@@ -607,6 +608,10 @@ func TestVolumes(t *testing.T) {
 			mem: placed, want: []string{"place volume v"}, phase: "Running",
 		}},
 		{planCase: planCase{
+			name: "contents changed: swapped in under a running task", in: task(has(places(input(aPod(configVolume), 3, alive)), "new")),
+			mem: placed, want: []string{"place volume v"}, phase: "Running",
+		}},
+		{planCase: planCase{
 			name: "contents gone: what is placed stays", in: lacks(places(input(aPod(configVolume), 3, alive))), mem: placed, phase: "Running",
 		}},
 		{planCase: planCase{
@@ -617,6 +622,20 @@ func TestVolumes(t *testing.T) {
 		{planCase: planCase{
 			name: "a new sandbox: placed again, its host may have lost it", in: places(input(aPod(volume, running(0)), 5, attempt(0, false, ran1("a", 0, 1, 4, 1)))),
 			mem: placed, want: []string{"place volume v", "launch attempt 1", "start container a attempt 1"}, phase: "Running",
+		}},
+		{planCase: planCase{
+			name: "cleared when the pod has ended, though it stays in the API",
+			in:   places(input(aPod(volume, policy("Never"), completed), 9, attempt(0, false, ran1("a", 0, 1, 2, 0)))),
+			mem:  placed, want: []string{"clear volumes"}, phase: "Succeeded",
+		}},
+		{planCase: planCase{
+			name: "and not again",
+			in:   places(input(aPod(volume, policy("Never"), completed), 9, attempt(0, false, ran1("a", 0, 1, 2, 0)))),
+			mem: func(m *Memory) {
+				placed(m)
+				m.Cleared = Removal{Count: 1, Proven: true}
+			},
+			phase: "Succeeded",
 		}},
 		{planCase: planCase{
 			name: "cleared once nothing runs and no attempt is left", in: places(input(aPod(volume, deleted(7, 9)), 3)),

@@ -213,8 +213,9 @@ func (v view) fromPrior(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
 	next := v.step(c)
 	if c.role == ephemeralRole {
-		if v.Unit == PodUnit {
-			v.unlaunchable(p, s, c)
+		if why, refused := v.Refused[c.Name]; refused {
+			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: admit.ReasonUnsupported, Message: why}
+			p.say(corev1.EventTypeWarning, admit.ReasonUnsupported, "Container "+c.Name+": "+why)
 			return
 		}
 		next = v.stepEphemeral(c)
@@ -251,14 +252,6 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
 		s.LastTerminationState = s.State
 	}
 	s.State = corev1.ContainerState{Waiting: wait}
-}
-
-// unlaunchable tells of an ephemeral container where no container can be added
-// to a pod that lives.
-func (v view) unlaunchable(p *Plan, s *corev1.ContainerStatus, c member) {
-	message := "spec.ephemeralContainers: no container can be added to a running pod on this node"
-	s.State.Waiting = &corev1.ContainerStateWaiting{Reason: admit.ReasonUnsupported, Message: message}
-	p.say(corev1.EventTypeWarning, admit.ReasonUnsupported, "Container "+c.Name+": "+message)
 }
 
 // failureWait shows a failure; a pull that backs off says so in the second half

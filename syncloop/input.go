@@ -37,6 +37,9 @@ type Input struct {
 	// is when to fail it (rejections of one controller's pods are spaced).
 	Rejection *admit.Rejection
 	RefuseAt  time.Time
+	// Refused says, by name, why ephemeral containers cannot be added to the pod:
+	// they come after it was admitted.
+	Refused map[string]string
 	// HostIPs are the addresses of the node's pods' host.
 	HostIPs []string
 	// Places is true where the backend lends Files. Volumes and environments are

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -244,6 +245,27 @@ func (l *Loop) judge(w *worker) {
 	default:
 		w.judge(l.ledger.Judge(pod, l.cfg.Node().Admission))
 	}
+}
+
+// refusedEphemerals says which ephemeral containers cannot be honoured, and why.
+func (l *Loop) refusedEphemerals(pod *corev1.Pod) map[string]string {
+	if len(pod.Spec.EphemeralContainers) == 0 {
+		return nil
+	}
+	refused := map[string]string{}
+	refusals := l.cfg.Backend.Check.Check(pod)
+	for i, c := range pod.Spec.EphemeralContainers {
+		at := fmt.Sprintf("spec.ephemeralContainers[%d]", i)
+		if l.unit == PodUnit {
+			refused[c.Name] = at + ": no container can be added to a running pod on this node"
+		}
+		for _, r := range refusals {
+			if strings.HasPrefix(r.Field, at) {
+				refused[c.Name] = r.Field + ": " + r.Why
+			}
+		}
+	}
+	return refused
 }
 
 // judgeAll judges the pods that came before the first complete listing: those

@@ -202,6 +202,9 @@ func (v view) addressesNow() resolve.Addresses {
 // sandbox.
 func (v view) stepEphemeral(m member) step {
 	cur := v.current(m.Name)
+	if _, refused := v.Refused[m.Name]; refused {
+		return step{verb: wait}
+	}
 	switch {
 	case cur == nil && !ran(v.prior(m)):
 		return step{verb: start}

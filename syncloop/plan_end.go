@@ -36,9 +36,18 @@ func (v view) end(p *Plan) {
 			v.stop(p, a, p.Kill.Deadline)
 		}
 	}
-	if !v.running() && p.Kill.Gone {
+	switch {
+	case v.running():
+	case p.Kill.Gone:
 		v.reclaim(p)
+	case len(v.Memory.Placed) > 0 && !v.live(): // tokens and secrets do not outlive their use
+		v.clear(p)
 	}
+}
+
+// live is true while any attempt is.
+func (v view) live() bool {
+	return slices.ContainsFunc(v.Facts, func(a backend.PodFacts) bool { return a.Live })
 }
 
 // stop asks an attempt to end by the deadline.

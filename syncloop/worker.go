@@ -282,6 +282,7 @@ func (w *worker) input(facts []backend.PodFacts) Input {
 			l.cfg.Objects.Set(in.Pod)
 			in.Objects = l.cfg.Objects.Objects(in.Pod)
 		}
+		in.Refused = l.refusedEphemerals(in.Pod)
 		node := l.cfg.Node()
 		in.Node, in.NetworkProblem = node.Cluster, node.NetworkProblem
 	}
