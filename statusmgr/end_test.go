@@ -79,6 +79,26 @@ func TestHeldBackPhaseIsLookedAtAgain(t *testing.T) {
 	})
 }
 
+// An equal status that comes while a look is under way, which has asked before
+// it, is a reason to look again at once: nothing waits for holdRecheck.
+func TestEqualStatusDuringALookIsNotLost(t *testing.T) {
+	bubble(t, func(h *harness) {
+		pod := h.api.put(testPod("p", "u1"))
+		h.SetStatus(pod, running())
+		h.settle()
+		h.containersMayRun("u1", true)
+		h.answered = func() {
+			h.containersMayRun("u1", false)
+			h.SetStatus(pod, ended(corev1.PodFailed))
+		}
+		h.SetStatus(pod, ended(corev1.PodFailed))
+		h.settle()
+		if p := h.api.pod("p").Status.Phase; p != corev1.PodFailed {
+			t.Errorf("phase %s, want Failed without waiting", p)
+		}
+	})
+}
+
 // Behaviour 3: and takes readiness along in the same write.
 func TestTerminalPhaseTakesReadinessAlong(t *testing.T) {
 	for phase, reason := range map[corev1.PodPhase]string{

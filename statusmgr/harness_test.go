@@ -25,6 +25,8 @@ type harness struct {
 
 	mu     sync.Mutex
 	mayRun map[types.UID]bool
+	// answered, if set, happens just after the next answer.
+	answered func()
 }
 
 // bubble runs f with a started harness under virtual time.
@@ -56,8 +58,13 @@ func bubbleWith(t *testing.T, cfg Config, f func(h *harness)) {
 
 func (h *harness) CouldHaveRunningContainers(uid types.UID) bool {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.mayRun[uid]
+	may, answered := h.mayRun[uid], h.answered
+	h.answered = nil
+	h.mu.Unlock()
+	if answered != nil {
+		answered()
+	}
+	return may
 }
 
 func (h *harness) containersMayRun(uid types.UID, may bool) {

@@ -164,7 +164,9 @@ func (m *Manager) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 		if e.since.IsZero() {
 			e.since = now
 		}
-	} else if !advanced && !e.heldBack {
+	} else if _, looking := m.queue.busy[e.uid]; !advanced && !e.heldBack && !looking {
+		// A look under way may have asked the engine before this status: what it is
+		// about to hold back must be looked at again.
 		return
 	}
 	m.mark(e)

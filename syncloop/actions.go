@@ -146,6 +146,8 @@ type StopPod struct {
 	Deadline time.Time
 	First    bool
 	Names    []string
+	// Why says of containers why they end, where their pod lives on.
+	Why map[string]string
 }
 
 func (a StopPod) String() string {
@@ -157,7 +159,11 @@ func (a StopPod) run(ctx, _ context.Context, x *executor) Result {
 	defer cancel()
 	if a.First {
 		for _, name := range a.Names {
-			x.event(corev1.EventTypeNormal, "Killing", "Stopping container %s", name)
+			why := a.Why[name]
+			if why == "" {
+				why = "Stopping container " + name
+			}
+			x.event(corev1.EventTypeNormal, "Killing", "%s", why)
 		}
 	}
 	return Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}

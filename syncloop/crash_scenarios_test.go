@@ -27,6 +27,17 @@ func thenSucceeds(name string) func(*corev1.Pod, corev1.Container, int) sim.Life
 	}
 }
 
+// slowToEnd lets a container take its time to end.
+func slowToEnd(name string, takes time.Duration) func(*corev1.Pod, corev1.Container, int) sim.Life {
+	return func(_ *corev1.Pod, c corev1.Container, _ int) sim.Life {
+		life := sim.FromArgv(c)
+		if c.Name == name {
+			life.StopTakes = takes
+		}
+		return life
+	}
+}
+
 func inits(argv ...[]string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		for i, words := range argv {
@@ -118,11 +129,11 @@ var scenarios = []scenario{
 		w.made("u", "a", 1)
 		w.ended("p", "u", 30)
 	}},
-	{name: "sidecar of a deleted pod", play: func(w *world) {
+	{name: "sidecar of a deleted pod", cfg: sim.Config{Script: slowToEnd("a", 3*time.Second)}, play: func(w *world) {
 		w.create("p", "u", "Always", sidecar(forever...), forever...)
 		w.becomes(time.Minute, "p", corev1.PodRunning, 0)
 		w.ended("p", "u", 60)
-		w.stoppedBefore("u", "a", "s")
+		w.stoppedAfter("u", "a", 3*time.Second, "s")
 	}},
 	{name: "preStop hook", play: func(w *world) {
 		w.create("p", "u", "Always", onApp(func(c *corev1.Container) {
@@ -271,6 +282,28 @@ var scenarios = []scenario{
 		}
 		w.ended("p", "u", 30)
 	}},
+	{name: "deleted before anybody comes back", play: func(w *world) {
+		w.create("p", "u", "Always", configured, forever...)
+		time.Sleep(200 * time.Millisecond)
+		w.ended("p", "u", 1)
+	}},
+	{name: "vanishes and may not run again", play: func(w *world) {
+		w.create("p", "u", "Never", inits([]string{"true"}), forever...)
+		w.becomes(time.Minute, "p", corev1.PodRunning, 0)
+		w.remote.Vanish("u")
+		w.becomes(time.Minute, "p", corev1.PodFailed, 0)
+		w.made("u", "a", 1)
+		w.ended("p", "u", 30)
+	}},
+	{name: "vanishes, init containers and all", play: func(w *world) {
+		w.create("p", "u", "Always", inits([]string{"sleep", "1"}), forever...)
+		w.becomes(time.Minute, "p", corev1.PodRunning, 0)
+		w.remote.Vanish("u")
+		w.becomes(time.Minute, "p", corev1.PodRunning, 1)
+		w.made("u", "i1", 2)
+		w.made("u", "a", 2)
+		w.ended("p", "u", 30)
+	}},
 	{name: "refused", play: func(w *world) {
 		w.create("p", "u", "Always", unsupported, forever...)
 		time.Sleep(time.Minute)
@@ -377,11 +410,12 @@ func (w *world) stopped(uid types.UID, container string) time.Time {
 	return time.Time{}
 }
 
-// stoppedBefore holds where containers are stopped one by one.
-func (w *world) stoppedBefore(uid types.UID, first, second string) {
+// stoppedAfter is a sidecar that was stopped when the first container, which
+// takes so long, had ended. It holds where containers are stopped one by one.
+func (w *world) stoppedAfter(uid types.UID, first string, takes time.Duration, sidecar string) {
 	w.t.Helper()
-	if a, b := w.stopped(uid, first), w.stopped(uid, second); !w.podUnit && !a.Before(b) {
-		w.t.Errorf("%s was stopped at %s, %s at %s", first, a, second, b)
+	if a, b := w.stopped(uid, first), w.stopped(uid, sidecar); !w.podUnit && b.Before(a.Add(takes)) {
+		w.t.Errorf("%s was asked to end at %s, its sidecar %s at %s already", first, a, sidecar, b)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -71,6 +72,10 @@ const (
 	after moment = "after"
 )
 
+// stray is how long a call strays whose caller died amid it. One that was made
+// again meanwhile, with success, is settled: its late twin finds the name taken.
+const stray = 2 * time.Second
+
 // crashes are the ways to die at one side effect.
 var crashes = []crash{
 	{when: before, pause: 500 * time.Millisecond}, {when: before, pause: 20 * time.Second},
@@ -108,14 +113,13 @@ func (s scenario) run(t *testing.T, podUnit bool, c crash) (effects int) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, s.cfg, podUnit)
 		first := w.live(c)
-		over, supervised := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(supervised)
-			w.supervise(first, over)
-		}()
+		over := make(chan struct{})
+		var others sync.WaitGroup
+		others.Go(func() { w.supervise(first, over) })
+		others.Go(func() { w.watch(over) })
 		defer func() {
 			close(over)
-			<-supervised
+			others.Wait()
 			w.stop()
 			w.sent.Wait()
 			effects = len(first.effects)
@@ -138,6 +142,8 @@ type world struct {
 	sent  sync.WaitGroup
 	mu    sync.Mutex
 	execs []executed
+	// done counts the calls that were carried out, by name.
+	done map[string]int
 }
 
 // executed is a command that ran to its end.
@@ -155,7 +161,7 @@ func newWorld(t *testing.T, cfg sim.Config, podUnit bool) *world {
 			Start: 100 * time.Millisecond, Stop: 50 * time.Millisecond,
 		}
 	}
-	w := &world{api: newAPI(t), podUnit: podUnit}
+	w := &world{api: newAPI(t), podUnit: podUnit, done: map[string]int{}}
 	w.setConfig(config("first"))
 	w.remote = sim.New(cfg)
 	return w
@@ -164,7 +170,9 @@ func newWorld(t *testing.T, cfg sim.Config, podUnit bool) *world {
 // live starts an engine that will crash at c.
 func (w *world) live(c crash) *life {
 	l := &life{world: w, crash: c, dead: make(chan struct{})}
-	w.startAs(silent(), l.wrap(w.remote.Backend()), mortalStatus{w.api, l})
+	b := l.wrap(w.remote.Backend())
+	b.Limits.Settle = stray + time.Second
+	w.startAs(silent(), b, mortalStatus{w.api, l})
 	return l
 }
 
@@ -178,6 +186,23 @@ func (w *world) supervise(l *life, over <-chan struct{}) {
 	w.stop()
 	time.Sleep(l.pause)
 	w.live(crash{})
+}
+
+// watch looks for what must never be, as long as the scenario goes on.
+func (w *world) watch(over <-chan struct{}) {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-ticker.C:
+		}
+		if found := w.violations(); len(found) > 0 {
+			w.t.Errorf("%s: %s", time.Now().Format("04:05.000"), strings.Join(found, "; "))
+			return
+		}
+	}
 }
 
 // settled is what holds at the end of every scenario: all pods were deleted.
@@ -255,11 +280,19 @@ func call[T any](ctx context.Context, l *life, name string, call func(context.Co
 	n, alive := l.begin(name)
 	switch {
 	case alive:
-		if reply, err := call(ctx); l.end(n) {
+		reply, err := call(ctx)
+		l.carriedOut(name, err)
+		if l.end(n) {
 			return reply, err
 		}
 	case n == l.at && l.when == amid:
-		l.sent.Go(func() { _, _ = call(context.WithoutCancel(ctx)) }) // nobody hears the reply
+		twins := l.twins(name)
+		l.sent.Go(func() {
+			time.Sleep(stray)
+			if l.twins(name) == twins {
+				_, _ = call(context.WithoutCancel(ctx)) // nobody hears the reply
+			}
+		})
 	}
 	<-ctx.Done()
 	var none T
@@ -317,7 +350,7 @@ type mortalPods struct {
 }
 
 func (p mortalPods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
-	return p.life.call(ctx, "launch", func(ctx context.Context) error { return p.Pods.Launch(ctx, spec) })
+	return p.life.call(ctx, fmt.Sprintf("launch %s/%d", spec.Pod.UID, spec.Attempt), func(ctx context.Context) error { return p.Pods.Launch(ctx, spec) })
 }
 
 func (p mortalPods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
@@ -334,7 +367,7 @@ type mortalContainers struct {
 }
 
 func (c mortalContainers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
-	return c.life.call(ctx, "start "+spec.Container.Name, func(ctx context.Context) error { return c.Containers.Start(ctx, ref, spec) })
+	return c.life.call(ctx, fmt.Sprintf("start %s %s/%d", ref.UID, spec.Container.Name, spec.Attempt), func(ctx context.Context) error { return c.Containers.Start(ctx, ref, spec) })
 }
 
 func (c mortalContainers) Stop(ctx context.Context, ref backend.ContainerRef, grace time.Duration) error {
@@ -351,7 +384,7 @@ type mortalFiles struct {
 }
 
 func (f mortalFiles) Place(ctx context.Context, spec backend.VolumeSpec) error {
-	return f.life.call(ctx, "place "+spec.Name, func(ctx context.Context) error { return f.Files.Place(ctx, spec) })
+	return f.life.call(ctx, fmt.Sprintf("place %s %s %s", spec.Pod.UID, spec.Name, spec.Hash), func(ctx context.Context) error { return f.Files.Place(ctx, spec) })
 }
 
 func (f mortalFiles) Clear(ctx context.Context, ref backend.Ref) error {
@@ -384,6 +417,21 @@ func (e mortalExec) Exec(ctx context.Context, ref backend.ContainerRef, spec bac
 		}
 		return code, err
 	})
+}
+
+// carriedOut counts the calls of a name that succeeded.
+func (w *world) carriedOut(name string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		w.done[name]++
+	}
+}
+
+func (w *world) twins(name string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.done[name]
 }
 
 func (w *world) ran(e executed) {

@@ -63,12 +63,24 @@ func newMemory(status corev1.PodStatus) Memory {
 
 // adopt takes over a pod that an earlier life of the process may have worked on.
 // It assumes that the next attempt was launched just before the process died:
-// the launch is replayed, or waited out before the pod is gone. Of a deleted
+// the launch is replayed, or waited out before the pod is gone; so were starts of
+// the containers that do not run. Of a deleted
 // pod's grace it leaves what is left.
 func (m *Memory) adopt(in *Input, started time.Time) {
 	v := newView(in)
-	if v.sandbox() == nil && !terminal(m.Status.Phase) {
+	switch sandbox := v.sandbox(); {
+	case terminal(m.Status.Phase):
+	case sandbox == nil:
 		m.Lost[v.nextAttempt()] = started
+	case started.Sub(sandbox.CreatedAt) < in.Settle:
+		m.Lost[sandbox.Attempt] = started // a twin of its launch may be on its way still
+	}
+	if v.Unit == ContainerUnit && v.sandbox() != nil && !terminal(m.Status.Phase) {
+		for _, c := range v.all() {
+			if cur := v.current(c.Name); cur == nil || cur.State() != backend.Running {
+				m.LostStarts[c.Name] = started
+			}
+		}
 	}
 	if order := v.ordered(); order != nil && in.Pod.DeletionTimestamp != nil {
 		// The API server's clock may not be ours: a moment is left in any case.

@@ -22,6 +22,7 @@ func TestAdopt(t *testing.T) {
 	}{
 		{name: "no facts: a launch may be under way", in: input(aPod(), 10), lost: []int{0}},
 		{name: "a live sandbox: none is", in: input(aPod(), 10, attempt(0, true))},
+		{name: "a sandbox just made: a twin of its launch may be", in: settles(input(aPod(), 10, attempt(0, true)), 9*time.Second), lost: []int{0}},
 		{name: "a dead sandbox: the next may be", in: input(aPod(), 10, attempt(0, false)), lost: []int{1}},
 		{name: "completed", in: input(aPod(completed), 10)},
 		{name: "deleted long ago: a moment is left", in: input(aPod(deleted(30, 5)), 10, attempt(0, true)), left: 2},
@@ -42,6 +43,11 @@ func TestAdopt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func settles(in Input, settle time.Duration) Input {
+	in.Settle = settle
+	return in
 }
 
 // TestRecord reads as what is remembered of each result.

@@ -39,7 +39,8 @@ type step struct {
 //	running                             wait
 //	ended                               by restart policy: start the next attempt, or finished
 //	ended for a changed image           start the next attempt
-//	init, ended 0 in an older sandbox   start the next attempt
+//	init, ended 0 in an older sandbox,  start the next attempt
+//	or in one that is lost
 func (v view) step(m member) step {
 	cur, prior := v.current(m.Name), v.prior(m)
 	if cur == nil {
@@ -47,7 +48,12 @@ func (v view) step(m member) step {
 			return step{verb: start}
 		}
 		code, ended := lastEnd(prior)
-		return v.after(m, step{attempt: int(prior.RestartCount) + 1, code: code, ended: ended})
+		lost := step{attempt: int(prior.RestartCount) + 1, code: code, ended: ended}
+		if m.role == initRole && code == 0 && v.Unit == ContainerUnit {
+			lost.verb = start
+			return lost
+		}
+		return v.after(m, lost)
 	}
 	next := step{attempt: cur.ContainerFacts.Attempt + 1, ended: cur.FinishedAt}
 	if prior != nil {

@@ -32,7 +32,7 @@ func (v view) end(p *Plan) {
 			v.stop(p, a, p.Kill.Deadline)
 		case v.Unit == ContainerUnit:
 			v.stopInOrder(p, a)
-		case !v.hooksFirst(p, a):
+		case !v.hooksFirst(p, a, p.Kill.Deadline):
 			v.stop(p, a, p.Kill.Deadline)
 		}
 	}
@@ -58,8 +58,25 @@ func (v view) stop(p *Plan, a *backend.PodFacts, deadline time.Time) {
 		return
 	}
 	p.Actions = append(p.Actions, StopPod{
-		Ref: a.Ref, Grace: v.capped(grace), Deadline: deadline, First: !asked, Names: runningNames(a),
+		Ref: a.Ref, Grace: v.capped(grace), Deadline: deadline, First: !asked, Names: runningNames(a), Why: v.whyEnded(p, a),
 	})
+}
+
+// whyEnded says of the containers for whose sake an attempt ends, though its pod
+// lives on, why that is.
+func (v view) whyEnded(p *Plan, a *backend.PodFacts) map[string]string {
+	if p.Kill != nil {
+		return nil
+	}
+	why := map[string]string{}
+	for _, m := range v.all() {
+		if cur := v.current(m.Name); cur != nil && cur.pod == a && cur.State() == backend.Running {
+			if order, must := v.mustEnd(m, cur); must {
+				why[m.Name] = order.Why
+			}
+		}
+	}
+	return why
 }
 
 func runningNames(a *backend.PodFacts) []string {
@@ -212,6 +229,24 @@ func (v view) couldRun(p *Plan) {
 			unsettled(at)
 		}
 	}
+	// The facts may be from before it settled: a pod that ends waits for proof.
+	p.CouldRun = p.CouldRun || p.Kill != nil && v.unproved(p.Kill)
+}
+
+// unproved is true while something whose reply was lost may run, for all that is
+// known: a task until its removal finds nothing, a container as long as there
+// is a sandbox that it may be in.
+func (v view) unproved(order *Kill) bool {
+	if v.Unit == PodUnit {
+		for attempt := range v.Memory.Lost {
+			if order.Gone && !v.has(attempt) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(v.Memory.LostStarts) > 0 &&
+		slices.ContainsFunc(v.Facts, func(f backend.PodFacts) bool { return f.Live })
 }
 
 func (a RemoveContainer) key() string { return fmt.Sprintf("remove %s/%d", a.Ref.Name, a.Ref.Attempt) }

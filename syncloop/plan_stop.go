@@ -170,14 +170,14 @@ func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
 
 // hooksFirst is true while preStop hooks of a pod that is stopped as one must be
 // waited for.
-func (v view) hooksFirst(p *Plan, a *backend.PodFacts) bool {
+func (v view) hooksFirst(p *Plan, a *backend.PodFacts, deadline time.Time) bool {
 	waits := false
 	if _, asked := v.Memory.Stops[a.Attempt]; asked {
 		return false
 	}
 	for _, m := range v.all() {
 		if cur := v.current(m.Name); cur != nil && cur.pod == a && cur.State() == backend.Running {
-			waits = v.preStops(p, m, cur, p.Kill.Deadline) || waits
+			waits = v.preStops(p, m, cur, deadline) || waits
 		}
 	}
 	return waits

@@ -133,7 +133,34 @@ func (v view) stopForRestart(p *Plan) {
 		p.wake(until)
 		return
 	}
-	v.stop(p, v.newest, v.Now.Add(v.grace()))
+	order, ordered := v.Memory.Endings[taskEnding]
+	if !ordered || order.ID != attemptID(v.newest) {
+		order = Ending{ID: attemptID(v.newest), Deadline: v.Now.Add(v.restartGrace())}
+	}
+	p.ending(taskEnding, order)
+	if !v.hooksFirst(p, v.newest, order.Deadline) {
+		v.stop(p, v.newest, order.Deadline)
+	}
+}
+
+// taskEnding stands, among the orders to end single containers, for the attempt
+// that ends to be made again; podKey there says that its spec changed.
+const taskEnding = "\x00attempt"
+
+// restartGrace is what an attempt gets that is to be made again: the shortest
+// that a failed probe of it gives, or the pod's.
+func (v view) restartGrace() time.Duration {
+	grace := v.grace()
+	for _, m := range v.all() {
+		cur := v.current(m.Name)
+		if cur == nil || cur.pod != v.newest || cur.State() != backend.Running {
+			continue
+		}
+		if order, must := v.mustEnd(m, cur); must {
+			grace = min(grace, order.Deadline.Sub(v.Now))
+		}
+	}
+	return grace
 }
 
 // taskHold is when the next attempt may be launched. One that never ran (its

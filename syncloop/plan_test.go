@@ -479,7 +479,12 @@ func TestEnd(t *testing.T) {
 			want: []string{"remove attempt 0"}, phase: "Failed", couldRun: true, wake: 6,
 		},
 		{
-			name: "settled: it does not", in: input(aPod(deleted(7, 9)), 7, attempt(0, true)),
+			name: "settled, and its sandbox is there: it may run still", in: input(aPod(deleted(7, 9)), 7, attempt(0, true)),
+			mem:  func(m *Memory) { m.LostStarts["a"] = at(1) },
+			want: []string{"remove attempt 0"}, phase: "Failed", couldRun: true,
+		},
+		{
+			name: "settled, and its sandbox has ended: it does not", in: input(aPod(deleted(7, 9)), 7, attempt(0, false)),
 			mem:  func(m *Memory) { m.LostStarts["a"] = at(1) },
 			want: []string{"remove attempt 0"}, phase: "Failed",
 		},

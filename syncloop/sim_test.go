@@ -179,6 +179,9 @@ func (a *api) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 		status.Phase = old.Phase // held back, as the status writer does
 	}
 	a.checkTransition(pod, &old, &status)
+	if status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded {
+		a.proveEnded(pod, status.Phase)
+	}
 	held = held.DeepCopy()
 	held.Status = status
 	a.put(held)
@@ -253,6 +256,17 @@ func (a *api) Reclaimed(uid types.UID) {
 			continue
 		}
 		a.source.Touch(key)
+	}
+}
+
+// proveEnded looks whether no container of a pod runs that is said to have ended.
+func (a *api) proveEnded(pod *corev1.Pod, phase corev1.PodPhase) {
+	for _, f := range a.remote.Facts() {
+		for _, c := range f.Containers {
+			if f.UID == pod.UID && c.State() == backend.Running {
+				a.t.Errorf("pod %s %s is said to have %s, and container %s runs", pod.Name, pod.UID, phase, c.Name)
+			}
+		}
 	}
 }
 
@@ -360,16 +374,48 @@ func each(t *testing.T, cfg sim.Config, f func(t *testing.T, a *api)) {
 
 func (a *api) audit() {
 	a.t.Helper()
-	for _, v := range a.remote.Audit().Violations {
+	for _, v := range a.violations() {
 		a.t.Fatal(v)
+	}
+}
+
+// violations are what must not be at any moment: a pod that runs twice, one that
+// was said to be gone and is not, an app beside which no init container ran.
+func (a *api) violations() []string {
+	var found []string
+	for _, v := range a.remote.Audit().Violations {
+		found = append(found, v.Error())
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	pods := map[types.UID]*corev1.Pod{}
+	for _, pod := range a.pods {
+		pods[pod.UID] = pod
+	}
 	for _, f := range a.remote.Facts() {
 		if a.gone[f.UID] {
-			a.t.Fatalf("pod %s was said to be gone, and attempt %d is on the remote", f.UID, f.Attempt)
+			found = append(found, fmt.Sprintf("pod %s was said to be gone, and attempt %d is on the remote", f.UID, f.Attempt))
+		}
+		if pod := pods[f.UID]; pod != nil {
+			found = append(found, uninitialised(pod, &f)...)
 		}
 	}
+	return found
+}
+
+// uninitialised are the init containers that were to run in an attempt, and did
+// not, though its app containers were made.
+func uninitialised(pod *corev1.Pod, f *backend.PodFacts) (missing []string) {
+	made := func(name string) bool {
+		return slices.ContainsFunc(f.Containers, func(c backend.ContainerFacts) bool { return c.Name == name })
+	}
+	for _, c := range pod.Spec.InitContainers {
+		if made(pod.Spec.Containers[0].Name) && !made(c.Name) {
+			missing = append(missing, fmt.Sprintf("attempt %d of pod %s has its app container, and init container %s did not run in it",
+				f.Attempt, f.UID, c.Name))
+		}
+	}
+	return missing
 }
 
 func (a *api) remotePods() int {

@@ -42,7 +42,7 @@ func (v view) nextAttempt() int {
 	for attempt := range v.Memory.Lost {
 		next = max(next, attempt)
 	}
-	if v.Unit == PodUnit && v.newest == nil && len(v.Memory.Lost) == 0 {
+	if v.Unit == PodUnit && v.newest == nil {
 		// Tasks that the remote forgot have used up their numbers.
 		for _, s := range v.Memory.Status.ContainerStatuses {
 			if s.ContainerID != "" {

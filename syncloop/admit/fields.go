@@ -39,7 +39,7 @@ func (r *refuser) refuse(field, why string) {
 func Fields(pod *corev1.Pod, can Abilities) []backend.Refusal {
 	r := &refuser{}
 	each(pod, func(path string, c *corev1.Container, init bool) {
-		r.probes(path, c, can)
+		r.probes(path, c, init, can)
 		r.lifecycle(path, c, can)
 		r.restarts(path, c, init, can)
 		r.addresses(path, c, can)
@@ -78,7 +78,7 @@ func each(pod *corev1.Pod, f func(path string, c *corev1.Container, init bool)) 
 }
 
 // probes must be run by the engine or by the remote itself.
-func (r *refuser) probes(path string, c *corev1.Container, can Abilities) {
+func (r *refuser) probes(path string, c *corev1.Container, init bool, can Abilities) {
 	if can.Health {
 		return
 	}
@@ -97,6 +97,10 @@ func (r *refuser) probes(path string, c *corev1.Container, can Abilities) {
 		case p.GRPC != nil && !can.Dial:
 			r.refuse(path+".grpc", unreachable)
 		}
+	}
+	if init && can.PodUnit && c.StartupProbe != nil {
+		r.refuse(path+".startupProbe", "a pod is launched whole on this backend: nothing can wait for a sidecar's probe; leave it out")
+		return
 	}
 	probe("startupProbe", c.StartupProbe)
 	probe("livenessProbe", c.LivenessProbe)

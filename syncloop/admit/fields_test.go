@@ -69,6 +69,7 @@ func TestFields(t *testing.T) {
 		{"no dial", everything(), Abilities{Exec: true}, []string{grpc, startup, readiness, preStop}},
 		{"the remote probes by itself", everything(), Abilities{Health: true}, []string{postStart + ".exec", preStop}},
 		{"the pod is the unit", everything(), Abilities{Exec: true, Dial: true, PodUnit: true}, []string{
+			"spec.initContainers[0].startupProbe",
 			"spec.initContainers[1].restartPolicy", postStart, "spec.containers[1].restartPolicy", "spec.containers[1].restartPolicyRules",
 		}},
 		{"sleeping needs nothing", sleeps, Abilities{}, nil},

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -145,41 +144,6 @@ func (n *node) kubeconfig(change func(*rest.Config)) {
 	if err := controlplane.WriteKubeconfig(filepath.Join(filepath.Dir(n.config), "kubeconfig"), cred); err != nil {
 		n.t.Fatal(err)
 	}
-}
-
-// TestRefusedPod: a field that cannot be honoured fails the pod at once, and the
-// status and an Event name it.
-func TestRefusedPod(t *testing.T) {
-	c := theCluster(t)
-	n := newNode(t, c, "refuses", "  type: sim\n")
-	n.start()
-	n.ready()
-	namespace := c.namespace(t, "refuses")
-	pod := scenario{name: "probed", policy: "Always", argv: forever}.pod(namespace, n.name)
-	pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
-	if _, err := c.client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	const field = "spec.containers[0].livenessProbe"
-	eventually(t, 30*time.Second, "the pod is refused", func() error {
-		pod, err := c.client.CoreV1().Pods(namespace).Get(t.Context(), "probed", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if s := pod.Status; s.Phase != corev1.PodFailed || !strings.Contains(s.Message, field) {
-			return fmt.Errorf("%s: %s", s.Phase, s.Message)
-		}
-		events, err := c.client.CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for _, e := range events.Items {
-			if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, field) {
-				return nil
-			}
-		}
-		return fmt.Errorf("no Event names the field: %v", events.Items)
-	})
 }
 
 // TestLogs reads a container's log with kubectl, through the API server.

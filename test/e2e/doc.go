@@ -1,11 +1,16 @@
-// Package e2e runs the burstlet program against a real control plane and four
-// kinds of remote: the simulation in both granularities, containers on
-// containerd, and tasks on the ECS test server. Its tests:
+// Package e2e runs the burstlet program against a real control plane and five
+// kinds of remote: the simulation in both granularities and in a process of its
+// own, containers on containerd, and tasks on the ECS test server. Its tests:
 //
 //   - scenarios: one table of pod lives, the same on every remote;
+//   - behaviours: one table of what users rely on, on the remotes that can do it:
+//     environment, volumes, tokens, probes, hooks, sidecars, changes, admission;
+//   - refused deployment: pods that can never run do not flood the cluster;
 //   - same name: a pod deleted and made anew under its name, many times, while
 //     the old one is still stopping;
-//   - kill: the program killed with SIGKILL at random moments of a rollout;
+//   - kill: the program killed with SIGKILL at random moments of a rollout, on
+//     containerd and, with tokens, on a simulated remote;
+//   - remote dies: the remote killed, with all that runs on it;
 //   - bad input: errors that name the thing and say what to do.
 //
 // Every node runs with a node's own credential, under the Node authorizer and

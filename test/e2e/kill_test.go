@@ -3,20 +3,28 @@ package e2e
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-const (
-	killReplicas = 30
-	kills        = 20
-)
+// rollout is a Deployment that is rolled out while burstlet is killed.
+type rollout struct {
+	c         *cluster
+	n         *node
+	namespace string
+	replicas  int32
+	token     bool
+}
+
+// counts are the attempts and the running containers that a remote has, by pod.
+type counts func(*testing.T) (attempts, running map[types.UID]int)
 
 // TestKill kills burstlet with SIGKILL at twenty random moments while a
 // Deployment of thirty is rolled out again and again on containerd. In the end
@@ -28,12 +36,75 @@ func TestKill(t *testing.T) {
 	n := newNode(t, c, "kill", h.section())
 	n.start()
 	n.ready()
-	namespace := c.namespace(t, "kill")
-	ctx := t.Context()
+	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill"), replicas: 30}
+	restarts := crash(t, c, n, r.namespace)
+	r.killed(t, 20)
+	eventually(t, time.Minute, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, h.count, unharmed) })
+	pod, err := c.client.CoreV1().Pods(r.namespace).Get(t.Context(), "crashed", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := pod.Status.ContainerStatuses[0].RestartCount; now < restarts {
+		t.Errorf("the restart count of the crashed pod went from %d to %d", restarts, now)
+	}
+}
 
-	restarts := crash(t, c, n, namespace)
-	deployments := c.client.AppsV1().Deployments(namespace)
-	if _, err := deployments.Create(ctx, deployment(namespace, n.name), metav1.CreateOptions{}); err != nil {
+// TestKillOnSim does the same with a simulated remote in a process of its own,
+// whose pods have tokens: no pod is restarted, none that was adopted asks for a
+// token again, and with the Deployment all goes, volumes too.
+func TestKillOnSim(t *testing.T) {
+	t.Parallel()
+	c := theCluster(t)
+	p := newSimProcess(t)
+	view := p.as(c, "kill-sim")
+	n := newNode(t, c, "kill-sim", p.section())
+	n.start()
+	n.ready()
+	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: 20, token: true}
+	r.killed(t, 10)
+	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
+	eventually(t, time.Minute, "the remote has what the API has, once", same)
+
+	before := tokenRequests(t, n.name)
+	for range 2 {
+		n.kill()
+		n.start()
+	}
+	witness := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, "kill-sim-witness")}
+	pod := witness.create(witness.pod(forever))
+	witness.until("the restarted node takes a pod", isReady)
+	eventually(t, time.Minute, "the remote has what the API has, once", same)
+	after := tokenRequests(t, n.name)
+	for _, uid := range r.uids(t) {
+		if before[uid] == 0 || after[uid] != before[uid] {
+			t.Errorf("pod %s asked for %d tokens before the restarts and %d in all", uid, before[uid], after[uid])
+		}
+	}
+	if after[pod.UID] != 1 {
+		t.Errorf("the new pod asked for %d tokens", after[pod.UID])
+	}
+
+	force(t, c, pod)
+	if err := c.client.AppsV1().Deployments(r.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "all is gone", func() error {
+		if uids := r.uids(t); len(uids) > 0 {
+			return fmt.Errorf("%d pods in the API", len(uids))
+		}
+		if left := view.left(t, ""); len(left) > 0 {
+			return fmt.Errorf("on the remote: %v", left)
+		}
+		return nil
+	})
+}
+
+// killed rolls the Deployment out while burstlet is killed so many times, and
+// waits until that is done.
+func (r rollout) killed(t *testing.T, kills int) {
+	t.Helper()
+	ctx, deployments := t.Context(), r.c.client.AppsV1().Deployments(r.namespace)
+	if _, err := deployments.Create(ctx, r.deployment(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	seed := time.Now().UnixNano()
@@ -41,36 +112,27 @@ func TestKill(t *testing.T) {
 	random := rand.New(rand.NewSource(seed))
 	for i := range kills {
 		if i%4 == 2 {
-			roll(t, c, namespace, i)
+			r.roll(t, i)
 		}
 		select {
 		case <-time.After(time.Duration(50+random.Intn(1500)) * time.Millisecond):
-		case err := <-n.done:
+		case err := <-r.n.done:
 			t.Fatalf("burstlet ended by itself before kill %d: %v", i, err)
 		}
-		n.kill()
-		n.start()
+		r.n.kill()
+		r.n.start()
 	}
-
 	eventually(t, 3*time.Minute, "the rollout completes", func() error {
 		d, err := deployments.Get(ctx, "web", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != killReplicas ||
-			s.ReadyReplicas != killReplicas || s.Replicas != killReplicas {
+		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != r.replicas ||
+			s.ReadyReplicas != r.replicas || s.Replicas != r.replicas {
 			return fmt.Errorf("%d replicas, %d updated, %d ready", s.Replicas, s.UpdatedReplicas, s.ReadyReplicas)
 		}
 		return nil
 	})
-	eventually(t, time.Minute, "the remote has what the API has, once", func() error { return sameAsAPI(t, c, h, namespace) })
-	pod, err := c.client.CoreV1().Pods(namespace).Get(ctx, "crashed", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if now := pod.Status.ContainerStatuses[0].RestartCount; now < restarts {
-		t.Errorf("the restart count of the crashed pod went from %d to %d", restarts, now)
-	}
 }
 
 // crash makes a pod that crash-loops and returns its restart count.
@@ -98,14 +160,14 @@ func crash(t *testing.T, c *cluster, n *node, namespace string) int32 {
 	return restarts
 }
 
-func deployment(namespace, node string) *appsv1.Deployment {
-	replicas, labels := int32(killReplicas), map[string]string{"app": "web"}
-	pod := scenario{name: "web", policy: "Always", argv: forever}.pod(namespace, node)
+func (r rollout) deployment() *appsv1.Deployment {
+	labels := map[string]string{"app": "web"}
+	pod := scenario{name: "web", policy: "Always", argv: forever, token: r.token}.pod(r.namespace, r.n.name)
 	most := intstr.FromInt32(10)
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Replicas: &r.replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Strategy: appsv1.DeploymentStrategy{
 				Type:          appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &most, MaxUnavailable: &most},
@@ -116,9 +178,9 @@ func deployment(namespace, node string) *appsv1.Deployment {
 }
 
 // roll changes the template, so that every pod is replaced.
-func roll(t *testing.T, c *cluster, namespace string, version int) {
+func (r rollout) roll(t *testing.T, version int) {
 	t.Helper()
-	deployments := c.client.AppsV1().Deployments(namespace)
+	deployments := r.c.client.AppsV1().Deployments(r.namespace)
 	eventually(t, 30*time.Second, "roll out", func() error {
 		d, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
@@ -130,52 +192,69 @@ func roll(t *testing.T, c *cluster, namespace string, version int) {
 	})
 }
 
-// sameAsAPI compares sandboxes and running containers with the API's pods.
-func sameAsAPI(t *testing.T, c *cluster, h *containerdHost, namespace string) error {
+func (r rollout) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
-	list, err := c.client.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+	list, err := r.c.client.CoreV1().Pods(r.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	wanted := map[string]bool{}
-	for _, pod := range list.Items {
-		wanted[string(pod.UID)] = true
-		if err := unharmed(&pod); err != nil {
+	return list.Items
+}
+
+func (r rollout) uids(t *testing.T) []types.UID {
+	t.Helper()
+	var uids []types.UID
+	for _, pod := range r.pods(t) {
+		uids = append(uids, pod.UID)
+	}
+	return uids
+}
+
+// sameAsAPI compares what the remote has with the API's pods, each of which must
+// be well.
+func (r rollout) sameAsAPI(t *testing.T, count counts, well func(*corev1.Pod) error) error {
+	t.Helper()
+	wanted := map[types.UID]bool{}
+	for _, pod := range r.pods(t) {
+		wanted[pod.UID] = true
+		if err := phaseIs(corev1.PodRunning, ready)(&pod.Status); err != nil {
+			return fmt.Errorf("pod %s: %w", pod.Name, err)
+		}
+		if err := well(&pod); err != nil {
 			return fmt.Errorf("pod %s: %w", pod.Name, err)
 		}
 	}
-	if len(wanted) != killReplicas {
+	if len(wanted) != int(r.replicas) {
 		return fmt.Errorf("%d pods", len(wanted))
 	}
-	sandboxes, running := map[string]int{}, map[string]int{}
-	for _, s := range h.sandboxes(t, "") {
-		if s.Metadata.Name != "crashed" {
-			sandboxes[s.Metadata.Uid]++
-		}
-	}
-	for _, container := range h.containers(t, runtimeapi.ContainerState_CONTAINER_RUNNING) {
-		running[container.Labels["io.kubernetes.pod.uid"]]++
-	}
-	for uid, n := range sandboxes {
-		if !wanted[uid] || n != 1 {
-			return fmt.Errorf("%d sandboxes of pod %s, which the API has: %v", n, uid, wanted[uid])
+	attempts, running := count(t)
+	for uid, n := range attempts {
+		if wanted[uid] && n != 1 || !wanted[uid] && !r.other(t, uid) {
+			return fmt.Errorf("%d attempts of pod %s, which the API has: %v", n, uid, wanted[uid])
 		}
 	}
 	for uid := range wanted {
-		if sandboxes[uid] != 1 || running[uid] != 1 {
-			return fmt.Errorf("pod %s has %d sandboxes and %d running containers", uid, sandboxes[uid], running[uid])
+		if attempts[uid] != 1 || running[uid] != 1 {
+			return fmt.Errorf("pod %s has %d attempts and %d running containers", uid, attempts[uid], running[uid])
 		}
 	}
 	return nil
 }
 
-// unharmed is nil for a pod that runs and was not restarted. A start that the
+// other is true for a pod of the API that is not of the Deployment.
+func (r rollout) other(t *testing.T, uid types.UID) bool {
+	t.Helper()
+	list, err := r.c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "app!=web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return pod.UID == uid })
+}
+
+// unharmed is nil for a pod that was not restarted. A start that the
 // kill cut short is an attempt: containerd gives it up (StartError) and the next
 // has restart count 1, as under a kubelet.
 func unharmed(pod *corev1.Pod) error {
-	if err := phaseIs(corev1.PodRunning, ready)(&pod.Status); err != nil {
-		return err
-	}
 	c := pod.Status.ContainerStatuses[0]
 	last := c.LastTerminationState.Terminated
 	if c.RestartCount != 0 && (last == nil || last.Reason != "StartError") {

@@ -25,9 +25,15 @@ import (
 var plane cptest.Shared
 
 func TestMain(m *testing.M) {
+	args, err := auditArgs()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	plane.Config.APIServerArgs = args
 	code := plane.Main(m)
-	if program.dir != "" {
-		if err := os.RemoveAll(program.dir); err != nil {
+	for _, dir := range []string{program.dir, audit.dir} {
+		if err := os.RemoveAll(dir); err != nil { // nothing, for ""
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
@@ -77,8 +83,7 @@ func theCluster(t *testing.T) *cluster {
 	return &cluster{ControlPlane: cp, client: client}
 }
 
-// namespace makes one for a test, without the default token volume in its pods:
-// no backend but the simulation mounts volumes yet.
+// namespace makes one for a test, with its default service account.
 func (c *cluster) namespace(t *testing.T, name string) string {
 	t.Helper()
 	ctx := t.Context()
@@ -256,6 +261,12 @@ func (n *node) ready() {
 // eventually polls until f has no error.
 func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
+	poll(t, 50*time.Millisecond, limit, what, f)
+}
+
+// poll is eventually at another pace.
+func poll(t *testing.T, every, limit time.Duration, what string, f func() error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	for {
@@ -266,7 +277,7 @@ func eventually(t *testing.T, limit time.Duration, what string, f func() error) 
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: not within %s: %v", what, limit, err)
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(every):
 		}
 	}
 }

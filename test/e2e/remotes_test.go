@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/containerhost"
@@ -20,18 +21,45 @@ type remote struct {
 	name    string
 	backend string   // section of the configuration
 	env     []string // of the process
+	// mounts says that it has volumes: pods keep that of their service account's
+	// token.
+	mounts bool
+	// patience bounds each step of a pod's life.
+	patience time.Duration
 	// live returns what still runs or holds something for a pod; nil where it
-	// cannot be seen from outside, in the simulation.
+	// cannot be seen from outside, in the simulation within the process.
 	live func(t *testing.T, pod *corev1.Pod) []string
 	// all returns what still runs of any pod; nil as live.
 	all func(t *testing.T) []string
 }
 
+// soon bounds a step on a simulated remote, where nothing takes time: it is less
+// than the period of any ticker, for which no user should wait.
+const soon = 8 * time.Second
+
 const missingImage = "registry.burstlet.test/missing:1"
 
-func simRemote(granularity string) func(*testing.T) remote {
-	return func(*testing.T) remote {
-		return remote{name: "sim-" + granularity, backend: "  type: sim\n  sim: {granularity: " + granularity + "}\n"}
+// makeRemote makes the remote of a node.
+type makeRemote func(t *testing.T, c *cluster, node string) remote
+
+func simRemote(granularity string) makeRemote {
+	return func(*testing.T, *cluster, string) remote {
+		return remote{
+			name: "sim-" + granularity, backend: "  type: sim\n  sim: {granularity: " + granularity + "}\n",
+			mounts: true, patience: soon,
+		}
+	}
+}
+
+func simProcessRemote(args ...string) makeRemote {
+	return func(t *testing.T, c *cluster, node string) remote {
+		p := newSimProcess(t, args...)
+		view := p.as(c, node)
+		return remote{
+			name: "sim-process", backend: p.section(), mounts: true, patience: soon,
+			live: func(t *testing.T, pod *corev1.Pod) []string { return view.left(t, pod.UID) },
+			all:  func(t *testing.T) []string { return view.left(t, "") },
+		}
 	}
 }
 
@@ -85,7 +113,20 @@ func (h *containerdHost) containers(t *testing.T, state runtimeapi.ContainerStat
 	return reply.Containers
 }
 
-func criRemote(t *testing.T) remote {
+// count counts sandboxes and running containers by pod.
+func (h *containerdHost) count(t *testing.T) (sandboxes, running map[types.UID]int) {
+	t.Helper()
+	sandboxes, running = map[types.UID]int{}, map[types.UID]int{}
+	for _, s := range h.sandboxes(t, "") {
+		sandboxes[types.UID(s.Metadata.Uid)]++
+	}
+	for _, container := range h.containers(t, runtimeapi.ContainerState_CONTAINER_RUNNING) {
+		running[types.UID(container.Labels["io.kubernetes.pod.uid"])]++
+	}
+	return sandboxes, running
+}
+
+func criRemote(t *testing.T, _ *cluster, _ string) remote {
 	h := newContainerdHost(t)
 	ids := func(t *testing.T, uid string) (ids []string) {
 		for _, s := range h.sandboxes(t, uid) {
@@ -94,13 +135,13 @@ func criRemote(t *testing.T) remote {
 		return ids
 	}
 	return remote{
-		name: "cri", backend: h.section(),
+		name: "cri", backend: h.section(), patience: time.Minute,
 		live: func(t *testing.T, pod *corev1.Pod) []string { return ids(t, string(pod.UID)) },
 		all:  func(t *testing.T) []string { return ids(t, "") },
 	}
 }
 
-func ecsRemote(t *testing.T) remote {
+func ecsRemote(t *testing.T, _ *cluster, _ string) remote {
 	server := ecs.New(ecs.Config{Delays: ecs.Delays{
 		Provision: 200 * time.Millisecond, Pull: 100 * time.Millisecond,
 		Deprovision: 200 * time.Millisecond, Visible: 300 * time.Millisecond,
@@ -111,7 +152,7 @@ func ecsRemote(t *testing.T) remote {
 	}
 	t.Cleanup(stop)
 	return remote{
-		name: "ecs",
+		name: "ecs", patience: time.Minute,
 		backend: fmt.Sprintf("  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: [subnet-0123456789abcdef0], "+
 			"executionRoleARN: %q, endpoint: %q}\n", "arn:aws:iam::123456789012:role/execution", url),
 		env: []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example", "AWS_EC2_METADATA_DISABLED=true"},
@@ -123,9 +164,14 @@ func ecsRemote(t *testing.T) remote {
 // allRemotes are the kinds of remote that every scenario runs on.
 var allRemotes = []struct {
 	name string
-	make func(*testing.T) remote
+	make makeRemote
 }{
-	{"sim-container", simRemote("container")}, {"sim-pod", simRemote("pod")}, {"cri", criRemote}, {"ecs", ecsRemote},
+	{"sim-container", simRemote("container")},
+	{"sim-pod", simRemote("pod")},
+	{onSim, simProcessRemote()},
+	{onPodUnit, simProcessRemote("--pod-unit")},
+	{onCRI, criRemote},
+	{"ecs", ecsRemote},
 }
 
 // imageOf is the image that all remotes have.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ type scenario struct {
 	init   []string
 	argv   []string
 	image  string
+	// token leaves the pod the volume of its service account's token.
+	token bool
 	// want is checked until it holds; nil for scenarios that end at once.
 	want func(*corev1.PodStatus) error
 	// end does something to the pod, after which it must go from the API and
@@ -170,11 +173,11 @@ func (s scenario) pod(namespace, node string) *corev1.Pod {
 	if s.image != "" {
 		image = s.image
 	}
-	no, grace := false, int64(30)
+	grace := int64(30)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.name},
 		Spec: corev1.PodSpec{
-			RestartPolicy: s.policy, AutomountServiceAccountToken: &no, TerminationGracePeriodSeconds: &grace,
+			RestartPolicy: s.policy, AutomountServiceAccountToken: &s.token, TerminationGracePeriodSeconds: &grace,
 			NodeSelector: map[string]string{corev1.LabelHostname: node},
 			Tolerations:  []corev1.Toleration{{Key: "virtual-kubelet.io/provider", Operator: corev1.TolerationOpExists}},
 			Containers:   []corev1.Container{{Name: "app", Image: image, Command: s.argv, ImagePullPolicy: corev1.PullIfNotPresent}},
@@ -191,18 +194,15 @@ func TestScenarios(t *testing.T) {
 	for _, kind := range allRemotes {
 		t.Run(kind.name, func(t *testing.T) {
 			c := theCluster(t)
-			remote := kind.make(t)
-			n := newNode(t, c, "scenarios-"+remote.name, remote.backend, remote.env...)
+			name := "scenarios-" + kind.name
+			remote := kind.make(t, c, name)
+			n := newNode(t, c, name, remote.backend, remote.env...)
 			n.start()
 			n.ready()
-			namespace := c.namespace(t, "scenarios-"+remote.name)
-			t.Run("all", func(t *testing.T) {
-				for _, s := range scenarios {
-					t.Run(s.name, func(t *testing.T) {
-						t.Parallel()
-						s.run(t, c, n, remote, namespace)
-					})
-				}
+			namespace := c.namespace(t, name)
+			together(t, scenarios, func(s scenario) string { return s.name }, func(t *testing.T, s scenario) {
+				s.token = remote.mounts
+				s.run(t, c, n, remote, namespace)
 			})
 			if remote.all != nil {
 				eventually(t, time.Minute, "nothing left on the remote", func() error {
@@ -216,6 +216,17 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// together runs a table's rows all at once: they wait for time and for the
+// cluster, not for a core, so that -parallel is no measure for them.
+func together[T any](t *testing.T, rows []T, name func(T) string, run func(*testing.T, T)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for _, row := range rows {
+		wg.Go(func() { t.Run(name(row), func(t *testing.T) { run(t, row) }) })
+	}
+	wg.Wait()
+}
+
 func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace string) {
 	ctx := t.Context()
 	pods := c.client.CoreV1().Pods(namespace)
@@ -225,7 +236,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	}
 	var now *corev1.Pod
 	if s.want != nil {
-		eventually(t, time.Minute, s.name, func() error {
+		eventually(t, r.patience, s.name, func() error {
 			var err error
 			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err != nil {
 				return err
@@ -245,7 +256,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 		s.end = graceful
 	}
 	s.end(t, c, pod)
-	eventually(t, time.Minute, s.name+" gone from the API", func() error {
+	eventually(t, r.patience, s.name+" gone from the API", func() error {
 		return c.gone(t, namespace, s.name)
 	})
 	if r.live == nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,7 +98,13 @@ func (c *Checker) connect(ctx context.Context, pod backend.Ref, address string) 
 	if c.dial == nil {
 		return nil, backend.Errorf(backend.ErrUnsupported, "this backend cannot connect to pods")
 	}
-	return c.dial.Dial(ctx, pod, address)
+	conn, err := c.dial.Dial(ctx, pod, address)
+	var errno syscall.Errno
+	if err != nil && !Unasked(err) && errors.As(err, &errno) {
+		// Users see what a kubelet's own dial says, whatever way this one went.
+		return nil, fmt.Errorf("dial tcp %s: connect: %w", address, errno)
+	}
+	return conn, err
 }
 
 // sameHost follows redirects within the host first asked and takes one to

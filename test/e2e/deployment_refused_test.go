@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestDeploymentRefused: a Deployment whose pods the node can never take does
+// not flood the cluster. The failures of its pods are spaced, 0, 10 and 30 s
+// after the first, so that in a minute it makes three pods and one for each that
+// failed. Every pod's Events say what is wrong, also of those that wait. When the
+// user has put it right, it runs.
+func TestDeploymentRefused(t *testing.T) {
+	t.Parallel()
+	const field = "spec.volumes[0].image"
+	c := theCluster(t)
+	n := newNode(t, c, "refuses", "  type: sim\n")
+	n.start()
+	n.ready()
+	r := rollout{c: c, n: n, namespace: c.namespace(t, "refuses"), replicas: 3}
+	made := r.made(t)
+	d := r.deployment()
+	pod := &corev1.Pod{Spec: d.Spec.Template.Spec}
+	mount("models", corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: imageOf}})(pod)
+	d.Spec.Template.Spec = pod.Spec
+	if _, err := c.client.AppsV1().Deployments(r.namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Minute)
+
+	pods := made()
+	if len(pods) > 2*int(r.replicas) { // of a flood no more need be looked at
+		t.Fatalf("in a minute %d pods were made", len(pods))
+	}
+	phases := map[corev1.PodPhase]int{}
+	for _, pod := range r.pods(t) {
+		phases[pod.Status.Phase]++
+		if pod.Status.Phase == corev1.PodFailed && !has(pod.Status.Message, []string{"Pod was rejected: ", field}) {
+			t.Errorf("pod %s failed with %q", pod.Name, pod.Status.Message)
+		}
+	}
+	t.Logf("in a minute %d pods were made: %v", len(pods), phases)
+	if phases[corev1.PodFailed] != 3 || phases[corev1.PodPending] != 3 || len(pods) != 6 {
+		t.Errorf("in a minute %d pods were made: %v, want 3 Failed and 3 Pending", len(pods), phases)
+	}
+	for _, uid := range pods {
+		if said := c.events(t.Context(), r.namespace, uid); !has(said, []string{"UnsupportedByBackend", field}) {
+			t.Errorf("no Event of pod %s names the field: %s", uid, said)
+		}
+	}
+	r.putRight(t)
+}
+
+// putRight gives the Deployment pods that the node takes, and waits for them.
+func (r rollout) putRight(t *testing.T) {
+	t.Helper()
+	deployments, right := r.c.client.AppsV1().Deployments(r.namespace), r.deployment()
+	poll(t, pace, patience, "update the Deployment", func() error {
+		now, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now.Spec.Template = right.Spec.Template
+		_, err = deployments.Update(t.Context(), now, metav1.UpdateOptions{})
+		return err
+	})
+	poll(t, pace, 20*time.Second, "the Deployment that was put right runs", func() error {
+		now, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
+		if err == nil && (now.Status.ObservedGeneration < now.Generation || now.Status.ReadyReplicas != 3 || now.Status.UpdatedReplicas != 3) {
+			err = fmt.Errorf("%+v", now.Status)
+		}
+		return err
+	})
+}
+
+// made watches the rollout's pods; the function that it returns ends the watch
+// and names those that were made until then.
+func (r rollout) made(t *testing.T) func() []types.UID {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	events, err := r.c.client.CoreV1().Pods(r.namespace).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		uids []types.UID
+		wg   sync.WaitGroup
+	)
+	wg.Go(func() {
+		for e := range events.ResultChan() {
+			if pod, ok := e.Object.(*corev1.Pod); ok && !slices.Contains(uids, pod.UID) {
+				uids = append(uids, pod.UID)
+			}
+		}
+	})
+	return func() []types.UID {
+		events.Stop()
+		wg.Wait()
+		return uids
+	}
+}
