@@ -24,46 +24,82 @@ type breakage struct {
 }
 
 var breakages = []breakage{
-	{"acts on facts from before its last action", "worker.go",
-		"fresh := record.Seq >= w.minSeq", "fresh := true"},
-	{"takes a listing that failed for a whole one", "pleg/pleg.go",
-		"what is known stays\")\n\t\t}\n\t\treturn\n", "what is known stays\")\n\t\t}\n"},
-	{"does not see that a name has a new pod", "podsource/podsource.go",
-		"[]Change{{Remove, old}, {Add, now}}", "[]Change{{Update, now}}"},
-	{"forgets a launch whose reply was lost", "memory.go",
-		"\t\tm.Lost[a.Spec.Attempt] = r.At\n", ""},
-	{"believes after a restart that no launch is on its way", "memory.go",
-		"\t\tm.Lost[v.nextAttempt()] = started\n", ""},
-	{"lets a pod go before its absence is proved", "plan_end.go",
-		"p.Reclaimed = !pending", "p.Reclaimed = true"},
-	{"leaves the volumes of pods that are gone", "plan_end.go",
-		"if !v.Places || v.Memory.Cleared.Proven", "if true || v.Memory.Cleared.Proven"},
-	{"leaves pods that the API does not have", "loop.go",
-		"\t\t\tl.startWorker(ctx, nil, ref)\n", ""},
-	{"restarts what succeeded under OnFailure", "restart.go",
-		"return code != 0\n", "return true\n"},
-	{"forgets the delays of a crash loop", "restart.go",
-		"if b.Delay == 0 {\n\t\treturn time.Time{}", "if true {\n\t\treturn time.Time{}"},
-	{"writes a terminal phase while containers run", "plan_end.go",
-		"p.CouldRun = v.running()", "p.CouldRun = false"},
-	{"ignores a shorter grace", "plan.go",
-		"if b.Deadline.Before(m.Deadline) {", "if b.Deadline.IsZero() {"},
-	{"does not end a pod whose deadline has passed", "plan.go",
-		"!v.Now.Before(start.Add(seconds(spec.ActiveDeadlineSeconds, 0)))", "start.After(v.Now)"},
-	{"does not wait for preStop hooks", "plan_stop.go",
-		"p.wake(deadline)\n\treturn true\n", "p.wake(deadline)\n\treturn false\n"},
-	{"stops sidecars first", "plan_stop.go",
-		"case m.role == sidecarRole && served && !late:", "case m.role == sidecarRole && served && !late && !served:"},
-	{"does not bring volumes up to date", "plan_volumes.go",
-		"if placed && hash == w.Spec.Hash {", "if placed && hash != \"\" {"},
-	{"does not restart a container whose image changed", "plan_stop.go",
-		"cur.Hash != resolve.Hash(m.Container):", "resolve.Hash(m.Container) == \"\":"},
-	{"runs no init containers in a new sandbox whose old one is lost", "plan_container.go",
-		"m.role == initRole && code == 0 && v.Unit", "code < 0 && v.Unit"},
-	{"forgets after a restart what the API knows of a pod", "worker.go",
-		"newMemory(*pod.Status.DeepCopy())", "newMemory(corev1.PodStatus{})"},
-	{"takes what vanished for what never ran", "view.go",
-		"return s != nil && s.ContainerID != \"\"", "return false"},
+	{
+		"acts on facts from before its last action", "worker.go",
+		"fresh := record.Seq >= w.minSeq", "fresh := true",
+	},
+	{
+		"takes a listing that failed for a whole one", "pleg/pleg.go",
+		"what is known stays\")\n\t\t}\n\t\treturn\n", "what is known stays\")\n\t\t}\n",
+	},
+	{
+		"does not see that a name has a new pod", "podsource/podsource.go",
+		"[]Change{{Remove, old}, {Add, now}}", "[]Change{{Update, now}}",
+	},
+	{
+		"forgets a launch whose reply was lost", "memory.go",
+		"\t\tm.Lost[a.Spec.Attempt] = r.At\n", "",
+	},
+	{
+		"believes after a restart that no launch is on its way", "memory.go",
+		"\t\tm.Lost[v.nextAttempt()] = started\n", "",
+	},
+	{
+		"lets a pod go before its absence is proved", "plan_end.go",
+		"p.Reclaimed = !pending", "p.Reclaimed = true",
+	},
+	{
+		"leaves the volumes of pods that are gone", "plan_end.go",
+		"if !v.Places || v.Memory.Cleared.Proven", "if true || v.Memory.Cleared.Proven",
+	},
+	{
+		"leaves pods that the API does not have", "loop.go",
+		"\t\t\tl.startWorker(ctx, nil, ref)\n", "",
+	},
+	{
+		"restarts what succeeded under OnFailure", "restart.go",
+		"return code != 0\n", "return true\n",
+	},
+	{
+		"forgets the delays of a crash loop", "restart.go",
+		"if b.Delay == 0 {\n\t\treturn time.Time{}", "if true {\n\t\treturn time.Time{}",
+	},
+	{
+		"writes a terminal phase while containers run", "plan_end.go",
+		"p.CouldRun = v.running()", "p.CouldRun = false",
+	},
+	{
+		"ignores a shorter grace", "plan.go",
+		"if b.Deadline.Before(m.Deadline) {", "if b.Deadline.IsZero() {",
+	},
+	{
+		"does not wait for preStop hooks", "plan_stop.go",
+		"p.wake(deadline)\n\treturn true\n", "p.wake(deadline)\n\treturn false\n",
+	},
+	{
+		"stops sidecars first", "plan_stop.go",
+		"case m.role == sidecarRole && served && !late:", "case m.role == sidecarRole && served && !late && !served:",
+	},
+	{
+		"does not bring volumes up to date", "plan_volumes.go",
+		"if placed && hash == w.Spec.Hash {", "if placed && hash != \"\" {",
+	},
+	{
+		"does not restart a container whose image changed", "plan_stop.go",
+		"cur.Hash != resolve.Hash(m.Container):", "resolve.Hash(m.Container) == \"\":",
+	},
+	{
+		"runs no init containers in a new sandbox whose old one is lost", "plan_container.go",
+		"m.role == initRole && code == 0 && v.Unit", "code < 0 && v.Unit",
+	},
+	{
+		"forgets after a restart what the API knows of a pod", "worker.go",
+		"newMemory(*pod.Status.DeepCopy())", "newMemory(corev1.PodStatus{})",
+	},
+	{
+		"takes what vanished for what never ran", "view.go",
+		"return s != nil && s.ContainerID != \"\"", "return false",
+	},
 }
 
 var simulations = []string{"TestRandomLives", "TestCrashPoints"}

@@ -78,9 +78,12 @@ const stray = 2 * time.Second
 
 // crashes are the ways to die at one side effect.
 var crashes = []crash{
-	{when: before, pause: 500 * time.Millisecond}, {when: before, pause: 20 * time.Second},
-	{when: amid}, {when: amid, pause: 500 * time.Millisecond},
-	{when: after, pause: 500 * time.Millisecond}, {when: after, pause: 20 * time.Second},
+	{when: before, pause: 500 * time.Millisecond},
+	{when: before, pause: 20 * time.Second},
+	{when: amid},
+	{when: amid, pause: 500 * time.Millisecond},
+	{when: after, pause: 500 * time.Millisecond},
+	{when: after, pause: 20 * time.Second},
 }
 
 // crashEverywhere returns how many crash points it ran. Goroutines that are

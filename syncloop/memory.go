@@ -62,25 +62,12 @@ func newMemory(status corev1.PodStatus) Memory {
 }
 
 // adopt takes over a pod that an earlier life of the process may have worked on.
-// It assumes that the next attempt was launched just before the process died:
-// the launch is replayed, or waited out before the pod is gone; so were starts of
-// the containers that do not run. Of a deleted
-// pod's grace it leaves what is left.
+// Of a deleted pod's grace it leaves what is left; a running container counts as
+// hooked.
 func (m *Memory) adopt(in *Input, started time.Time) {
 	v := newView(in)
-	switch sandbox := v.sandbox(); {
-	case terminal(m.Status.Phase):
-	case sandbox == nil:
-		m.Lost[v.nextAttempt()] = started
-	case started.Sub(sandbox.CreatedAt) < in.Settle:
-		m.Lost[sandbox.Attempt] = started // a twin of its launch may be on its way still
-	}
-	if v.Unit == ContainerUnit && v.sandbox() != nil && !terminal(m.Status.Phase) {
-		for _, c := range v.all() {
-			if cur := v.current(c.Name); cur == nil || cur.State() != backend.Running {
-				m.LostStarts[c.Name] = started
-			}
-		}
+	if !terminal(m.Status.Phase) {
+		m.adoptLost(v, started)
 	}
 	if order := v.ordered(); order != nil && in.Pod.DeletionTimestamp != nil {
 		// The API server's clock may not be ours: a moment is left in any case.
@@ -90,9 +77,31 @@ func (m *Memory) adopt(in *Input, started time.Time) {
 		}
 		m.Kill = order
 	}
-	for _, c := range v.all() { // a running container counts as hooked
-		if cur := v.current(c.Name); cur != nil && cur.State() == backend.Running {
+	for _, c := range v.all() {
+		if cur := v.current(c.Name); postStart(c.Container) != nil && cur != nil && cur.State() == backend.Running {
 			m.Hooks[hookKey(c, cur, PostStart)] = HookState{Done: true}
+		}
+	}
+}
+
+// adoptLost assumes that the next attempt was launched, and containers that do
+// not run were started, just before the process died: the launch is replayed, or
+// waited out before the pod is gone; so are the starts.
+func (m *Memory) adoptLost(v view, started time.Time) {
+	sandbox := v.sandbox()
+	if sandbox == nil {
+		m.Lost[v.nextAttempt()] = started
+		return
+	}
+	if started.Sub(sandbox.CreatedAt) < v.Settle {
+		m.Lost[sandbox.Attempt] = started // a twin of its launch may be on its way still
+	}
+	if v.Unit == PodUnit {
+		return
+	}
+	for _, c := range v.all() {
+		if cur := v.current(c.Name); cur == nil || cur.State() != backend.Running {
+			m.LostStarts[c.Name] = started
 		}
 	}
 }

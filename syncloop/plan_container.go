@@ -44,16 +44,7 @@ type step struct {
 func (v view) step(m member) step {
 	cur, prior := v.current(m.Name), v.prior(m)
 	if cur == nil {
-		if !ran(prior) {
-			return step{verb: start}
-		}
-		code, ended := lastEnd(prior)
-		lost := step{attempt: int(prior.RestartCount) + 1, code: code, ended: ended}
-		if m.role == initRole && code == 0 && v.Unit == ContainerUnit {
-			lost.verb = start
-			return lost
-		}
-		return v.after(m, lost)
+		return v.stepUnseen(m, prior)
 	}
 	next := step{attempt: cur.ContainerFacts.Attempt + 1, ended: cur.FinishedAt}
 	if prior != nil {
@@ -85,6 +76,20 @@ func (v view) step(m member) step {
 		return step{verb: start, attempt: next.attempt}
 	}
 	return step{verb: wait}
+}
+
+// stepUnseen is what is next for a container that the remote does not have.
+func (v view) stepUnseen(m member, prior *corev1.ContainerStatus) step {
+	if !ran(prior) {
+		return step{verb: start}
+	}
+	code, ended := lastEnd(prior)
+	lost := step{attempt: int(prior.RestartCount) + 1, code: code, ended: ended}
+	if m.role == initRole && code == 0 && v.Unit == ContainerUnit {
+		lost.verb = start
+		return lost
+	}
+	return v.after(m, lost)
 }
 
 // replaced is true for a container that was ended because the spec changed: its

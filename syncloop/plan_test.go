@@ -278,6 +278,10 @@ func TestContainerUnit(t *testing.T) {
 			phase: "Running", wake: 13,
 		},
 		{
+			name: "kubelet-behaviours 14: the sandbox is lost, its init containers run again",
+			in:   input(aPod(inits("i"), running(0), initDone), 9), want: []string{"launch attempt 0", "start container i attempt 1"}, phase: "Running",
+		},
+		{
 			name: "a failed launch waits", in: input(aPod(), 9),
 			mem:   func(m *Memory) { m.Failures[podKey] = Failure{At: at(8), Delay: 4 * time.Second} },
 			phase: "Pending", wake: 12,
@@ -330,6 +334,15 @@ func running(restarts int32) func(*corev1.Pod) {
 		}
 	}
 }
+
+// initDone is an init container that ended well, for all that the API knows.
+func initDone(pod *corev1.Pod) {
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+		Name: "i", ContainerID: "rt://gone", Ready: true, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}},
+	}}
+}
+
+func task(in Input) Input { in.Unit = PodUnit; return in }
 
 func deadline(s int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.ActiveDeadlineSeconds = &s }
@@ -390,6 +403,10 @@ func TestPodUnit(t *testing.T) {
 			want: []string{"launch attempt 3"}, phase: "Running",
 		},
 		{name: "the remote forgot it, Never", in: input(aPod(never, running(0)), 9), phase: "Failed"},
+		{
+			name: "the remote forgot it while a twin of its launch was on its way: not that number again",
+			in:   input(aPod(running(0)), 9), mem: func(m *Memory) { m.Lost[0] = at(8) }, phase: "Running", wake: 13,
+		},
 	} {
 		tt.in.Unit = PodUnit
 		t.Run(tt.name, func(t *testing.T) { tt.decide(t) })
@@ -472,6 +489,11 @@ func TestEnd(t *testing.T) {
 			name: "settled: prove it", in: input(aPod(deleted(7, 9)), 7),
 			mem:  func(m *Memory) { m.Lost[0] = at(1) },
 			want: []string{"remove attempt 0"}, phase: "Failed",
+		},
+		{
+			name: "a task without a reply, settled by facts from before: it may run until its removal proves otherwise",
+			in:   task(input(aPod(deleted(7, 9)), 7)), mem: func(m *Memory) { m.Lost[0] = at(1) },
+			want: []string{"remove attempt 0"}, phase: "Failed", couldRun: true,
 		},
 		{
 			name: "a start without a reply: its container may run", in: input(aPod(deleted(7, 9)), 3, attempt(0, true)),
