@@ -12,7 +12,7 @@ GOLANGCI := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
 
 .PHONY: help
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/burstlet
@@ -26,6 +26,10 @@ test: ## Run all tests, after installing (as root) and building what they need
 	go run ./test/cmd/controlplane build; \
 	[ $$parts -ne 0 ] || export BURSTLET_REQUIRE_REAL=1; \
 	go test -race -shuffle=on -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: breakages
+breakages: ## Break the engine on purpose and show that the simulation catches it
+	go test -run '^TestBreakages$$' -breakages -timeout 40m -v ./syncloop
 
 .PHONY: lint
 lint: ## Check style, layers and modules

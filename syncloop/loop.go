@@ -155,11 +155,11 @@ func New(cfg Config) (*Loop, error) {
 func (l *Loop) Run(ctx context.Context) error {
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("backend", l.cfg.Backend.Name))
 	ctx, cancel := context.WithCancel(ctx)
+	defer l.prober.Wait() // after the workers, which begin probes
 	defer l.group.Wait()
 	defer cancel()
 	plegDone := make(chan error, 1)
 	l.goWork(func() { plegDone <- l.pleg.Run(ctx) })
-	defer l.prober.Wait()
 	volumes := make(chan []backend.VolumeFacts)
 	if files := l.cfg.Backend.Files; files != nil {
 		l.goWork(func() { listVolumes(ctx, files, volumes) })

@@ -16,6 +16,10 @@ import (
 	"github.com/burstlet/burstlet/syncloop/admit"
 )
 
+// wakeSoonest is the least time between two decisions that nothing but time asks
+// for.
+const wakeSoonest = 10 * time.Millisecond
+
 // workState is a worker's stage, for logs and for those who ask.
 type workState int
 
@@ -122,7 +126,8 @@ func (w *worker) run(ctx context.Context) {
 		if wakeAt.IsZero() {
 			timer.Stop()
 		} else {
-			timer.Reset(max(0, time.Until(wakeAt)))
+			// A plan that wakes in the past must not make a worker spin.
+			timer.Reset(max(wakeSoonest, time.Until(wakeAt)))
 		}
 		var finish chan struct{}
 		if w.batch != nil {
