@@ -189,6 +189,9 @@ func newSchedule(t *testing.T, seed int64) *schedule {
 		Latency: sim.Latency{API: ms(50), Launch: ms(1000), Pull: ms(2000), Start: ms(300), Stop: ms(500)},
 	})
 	s.script = &fault.Script{Decide: s.fault}
+	if r.Intn(3) == 0 { // a clock that was measured wrong
+		s.script.Skew = time.Duration(r.Intn(6000)-3000) * time.Millisecond
+	}
 	s.backend = fault.Wrap(s.remote.Backend(), s.script)
 	s.backend.Limits.Settle = late + 2*time.Second
 	return s

@@ -111,7 +111,7 @@ func TestSimulated(t *testing.T) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	for _, want := range []string{
-		"NO CONTAINER RUNS", "$ kubectl get pods -o wide\n", "Completed", "] hello from $HOSTNAME\n",
+		"NO CONTAINER RUNS", "$ kubectl get pods -o wide\n", "Completed", "] hello from hello-",
 		"--replicas=5\n", "No resources found", "export KUBECONFIG=" + d.plane.KubeconfigPath() + "\n", "is left",
 	} {
 		if !strings.Contains(output, want) {

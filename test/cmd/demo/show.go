@@ -78,7 +78,7 @@ func (d *demo) showDeployment(ctx context.Context) error {
 	if err := checkPods(pods); err != nil {
 		return err
 	}
-	return d.showLogs(ctx, hello, pods, d.greeting)
+	return d.showLogs(ctx, hello, pods, greeting)
 }
 
 // deploy applies the Deployment and shows its pods when all of them run.
@@ -111,14 +111,8 @@ func (d *demo) showLogs(ctx context.Context, app string, pods []corev1.Pod, text
 	return err
 }
 
-// greeting is what a pod of the Deployment writes. The simulation knows no
-// variables.
-func (d *demo) greeting(pod string) []string {
-	if !d.real() {
-		pod = "$HOSTNAME"
-	}
-	return []string{"hello from " + pod}
-}
+// greeting is what a pod of the Deployment writes.
+func greeting(pod string) []string { return []string{"hello from " + pod} }
 
 func (d *demo) showJob(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, "apply", "-f", "compute.yaml"); err != nil {
@@ -173,7 +167,7 @@ func (d *demo) showScale(ctx context.Context) error {
 		return err
 	}
 	// A shell that has not greeted yet does not listen for SIGTERM either.
-	if err := d.showLogs(ctx, hello, pods, d.greeting); err != nil {
+	if err := d.showLogs(ctx, hello, pods, greeting); err != nil {
 		return err
 	}
 	return d.scale(ctx, 2, stopLimit)
