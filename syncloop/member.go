@@ -94,7 +94,7 @@ func (m members) hasSidecar() bool {
 	return false
 }
 
-// hooked is true if any container has a preStop hook.
+// hasPreStop is true if any container has a preStop hook.
 func (m members) hasPreStop() bool {
 	for _, list := range [][]member{m.inits, m.apps} {
 		for _, c := range list {

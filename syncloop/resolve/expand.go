@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,6 +52,9 @@ func expandAll(words []string, lookup func(string) (string, bool)) {
 // ExpandContainerCommandOnlyStatic). Commands of lifecycle hooks are not
 // expanded at all.
 func ProbeCommand(c *corev1.Container, command []string) []string {
+	if !slices.ContainsFunc(command, func(word string) bool { return strings.Contains(word, "$") }) {
+		return command
+	}
 	values := make(map[string]string, len(c.Env))
 	for i := range c.Env {
 		values[c.Env[i].Name] = c.Env[i].Value

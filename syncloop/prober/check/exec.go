@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 // ExitError is the error of a command that ran and did not return 0.
@@ -47,7 +46,11 @@ func (c *Checker) Exec(ctx context.Context, ref backend.ContainerRef, command []
 func (c *Checker) probeExec(ctx context.Context, t Target, command []string, timeout time.Duration) (Verdict, string, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	output, err := c.Exec(limited, t.Ref, expandStatic(command, t.Container))
+	expanded := command
+	if t.Container != nil {
+		expanded = resolve.ProbeCommand(t.Container, command)
+	}
+	output, err := c.Exec(limited, t.Ref, expanded)
 	expired := limited.Err() != nil && ctx.Err() == nil
 	var exit *ExitError
 	switch {
@@ -88,49 +91,4 @@ func (b *bounded) String() string {
 // clip bounds output and makes it text: the API takes nothing but UTF-8.
 func clip(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxOutput)], "\uFFFD")
-}
-
-// expandStatic replaces $(NAME) in a command by the literal value that the
-// container's environment gives it (kubelet: ExpandContainerCommandOnlyStatic).
-// Values with a source are empty, unknown references stay, $$ is an escaped $.
-func expandStatic(command []string, container *corev1.Container) []string {
-	if container == nil || !strings.Contains(strings.Join(command, ""), "$") {
-		return command
-	}
-	values := make(map[string]string, len(container.Env))
-	for _, v := range container.Env {
-		values[v.Name] = v.Value
-	}
-	out := make([]string, len(command))
-	for i, word := range command {
-		out[i] = expand(word, values)
-	}
-	return out
-}
-
-func expand(s string, values map[string]string) string {
-	var out strings.Builder
-	for {
-		before, after, found := strings.Cut(s, "$")
-		out.WriteString(before)
-		if !found {
-			return out.String()
-		}
-		name, rest, closed := strings.Cut(strings.TrimPrefix(after, "("), ")")
-		switch {
-		case strings.HasPrefix(after, "$"):
-			out.WriteByte('$')
-			s = after[1:]
-		case strings.HasPrefix(after, "(") && closed:
-			value, known := values[name]
-			if !known {
-				value = "$(" + name + ")"
-			}
-			out.WriteString(value)
-			s = rest
-		default:
-			out.WriteByte('$')
-			s = after
-		}
-	}
 }
