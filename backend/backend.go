@@ -3,7 +3,6 @@ package backend
 import (
 	"context"
 	"io"
-	"net"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +25,11 @@ type Backend struct {
 	Images     Images
 	Events     Events
 	Exec       Exec
+	Attach     Attacher
+	Forward    Forwarder
 	Logs       Logs
 	Dial       Dialer
+	Stats      Stats
 	Node       Node
 	Check      Checker
 	Limits     Limits
@@ -86,31 +88,6 @@ type Files interface {
 	// Volumes lists what is placed for pods of this node, of the live and of
 	// those forgotten. An error means unknown.
 	Volumes(ctx context.Context) ([]VolumeFacts, error)
-}
-
-// ExecSpec is one command to run in a container. Nil streams are empty or
-// dropped.
-type ExecSpec struct {
-	Command        []string
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-}
-
-// Exec runs commands in running containers.
-type Exec interface {
-	// Exec runs a command to its end and returns its exit code; output has been
-	// written by then. When the context ends, the command is ended as far as the
-	// remote can, and the context's error returned. Errors: NotFound for a
-	// container that does not run, Invalid for a command that cannot be started.
-	Exec(ctx context.Context, ref ContainerRef, spec ExecSpec) (code int32, err error)
-}
-
-// Dialer reaches addresses as the pods' host does.
-type Dialer interface {
-	// Dial opens a TCP connection to host:port as seen from the pod's side:
-	// "localhost" is the pod's host, as for a kubelet. Errors: the connection's
-	// own (refused, timeout); Unavailable when the remote cannot be asked.
-	Dial(ctx context.Context, pod Ref, address string) (net.Conn, error)
 }
 
 // Images pulls and finds images on the remote. It is nil where the remote pulls

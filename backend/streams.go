@@ -1,0 +1,71 @@
+package backend
+
+import (
+	"context"
+	"io"
+	"net"
+)
+
+// TerminalSize is the size of a terminal in characters.
+type TerminalSize struct{ Width, Height uint16 }
+
+// ExecSpec is one command to run in a container. Nil streams are empty or
+// dropped.
+type ExecSpec struct {
+	Command        []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// TTY gives the command a terminal. All output then goes to Stdout.
+	TTY bool
+	// Resize brings the sizes of the user's terminal, the first at once; nil
+	// without TTY. It is closed when no more will come.
+	Resize <-chan TerminalSize
+}
+
+// Exec runs commands in running containers.
+type Exec interface {
+	// Exec runs a command to its end and returns its exit code; output has been
+	// written by then. It does not wait for Stdin to end. When the context ends,
+	// the command is ended as far as the remote can, and the context's error
+	// returned. Errors: NotFound for a container that does not run, Invalid for a
+	// command that cannot be started.
+	Exec(ctx context.Context, ref ContainerRef, spec ExecSpec) (code int32, err error)
+}
+
+// AttachSpec joins streams to a container's main process. Nil streams are left
+// alone.
+type AttachSpec struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// TTY says that the container has a terminal (container.tty): all output then
+	// goes to Stdout.
+	TTY bool
+	// Resize is as in ExecSpec.
+	Resize <-chan TerminalSize
+}
+
+// Attacher reaches the streams of running containers.
+type Attacher interface {
+	// Attach copies what the container writes from now on, and sends Stdin to it
+	// where container.stdin asks for one, until the container ends, or with the
+	// context. With container.stdinOnce the container's stdin is closed when the
+	// first attached Stdin ends. It returns nil when the container ended or its
+	// output did. Errors: NotFound for a container that does not run.
+	Attach(ctx context.Context, ref ContainerRef, spec AttachSpec) error
+}
+
+// Dialer reaches addresses as the pods' host does.
+type Dialer interface {
+	// Dial opens a TCP connection to host:port as seen from the pod's side:
+	// "localhost" is the pod's host, as for a kubelet. Errors: the connection's
+	// own (refused, timeout); Unavailable when the remote cannot be asked.
+	Dial(ctx context.Context, pod Ref, address string) (net.Conn, error)
+}
+
+// Forwarder reaches ports from inside pods, as kubectl port-forward does.
+type Forwarder interface {
+	// Forward opens a TCP connection to a port on the loopback interface of the
+	// pod's own network. Errors: NotFound for a pod without a live sandbox; the
+	// connection's own (refused); Unavailable when the remote cannot be asked.
+	Forward(ctx context.Context, pod Ref, port uint16) (net.Conn, error)
+}
