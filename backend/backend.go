@@ -188,6 +188,9 @@ type Limits struct {
 	// Settle is how long after a call whose reply was lost its effect may still
 	// appear in a listing.
 	Settle time.Duration
+	// Stale is how much older than its call what Pods.List and Pods.Inspect say may
+	// be; 0 where they read one's own writes.
+	Stale time.Duration
 	// Call bounds one mutating call; the engine gives each its own deadline.
 	Call time.Duration
 	// Pull bounds one image pull.

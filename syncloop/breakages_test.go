@@ -26,7 +26,15 @@ type breakage struct {
 var breakages = []breakage{
 	{
 		"acts on facts from before its last action", "worker.go",
-		"fresh := record.Seq >= w.minSeq", "fresh := true",
+		"fresh = record.Seq >= w.minSeq", "fresh = true",
+	},
+	{
+		"believes a listing that is too old", "worker.go",
+		"if w.memory.behind(&record, stale) {", "if false {",
+	},
+	{
+		"takes facts from before a lost launch settled for its end", "plan_end.go",
+		"case !v.FactsAt.After(until):", "case false:",
 	},
 	{
 		"takes a listing that failed for a whole one", "pleg/pleg.go",
@@ -102,7 +110,7 @@ var breakages = []breakage{
 	},
 }
 
-var simulations = []string{"TestRandomLives", "TestCrashPoints"}
+var simulations = []string{"TestRandomLives", "TestCrashPoints", "TestEndWaitsForProof"}
 
 // TestBreakages breaks the engine on purpose, one edit at a time, and shows that
 // the simulation catches each: what it does not catch, nobody would notice.

@@ -30,6 +30,7 @@
 //	pull backoff     forgotten: the next pull is tried at once
 //	grace            what is left of it by the pod's deletionTimestamp
 //	lost launches    assumed for every pod without facts: replayed, or waited out
+//	progress         as the API shows it; a listing that shows less may be old (Limits.Stale)
 //	admission        a pod with facts or a started container is admitted
 //	volumes          listed with their hashes: only changed contents are placed again
 //	tokens           kept until their time, by the age of their volume

@@ -30,7 +30,9 @@ type Input struct {
 	Removed bool
 	// Facts are all attempts that the remote has, oldest first.
 	Facts []backend.PodFacts
-	Unit  Unit
+	// FactsAt is when the read of the facts began.
+	FactsAt time.Time
+	Unit    Unit
 	// Pulls is true where the backend lends Images.
 	Pulls bool
 	// Rejection says why the node does not admit the pod, nil if it does; RefuseAt
@@ -47,6 +49,8 @@ type Input struct {
 	Places  bool
 	Objects resolve.Objects
 	Node    resolve.Node
+	// VirtualKubeletEvents is Config's.
+	VirtualKubeletEvents bool
 	// Probes holds what probes have found; Health is true where the remote
 	// probes by itself.
 	Probes map[prober.Key]prober.Result
@@ -95,6 +99,9 @@ type Memory struct {
 	Mounted map[string]bool
 	// Cleared is how often the removal of the volumes was asked.
 	Cleared Removal
+	// Known is how far the pod (podKey) and its containers have come, for remotes
+	// whose listings may be old.
+	Known map[string]Progress
 }
 
 // podKey stands for the pod itself in maps that are keyed by container name.
@@ -170,6 +177,8 @@ type Plan struct {
 	WakeAt time.Time
 	// CouldRun is true while a container of the pod may be running.
 	CouldRun bool
+	// Look is true when only newer facts can say more.
+	Look bool
 	// Reclaimed is true once nothing of a deleted pod is left on the remote.
 	Reclaimed bool
 	// Refused is true when the pod fails for its fields.

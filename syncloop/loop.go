@@ -89,6 +89,9 @@ type Config struct {
 	Metrics *Metrics
 	// ProbeMetrics count the probes; nil counts nothing.
 	ProbeMetrics *prober.Metrics
+	// VirtualKubeletEvents adds virtual-kubelet's own Events about missing
+	// references of an environment (resolve.LackEvents) to the kubelet's.
+	VirtualKubeletEvents bool
 }
 
 func (c Config) event(pod *corev1.Pod, kind, reason, message string) {

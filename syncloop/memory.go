@@ -58,6 +58,7 @@ func newMemory(status corev1.PodStatus) Memory {
 		Status: status, Backoff: map[string]Backoff{}, Failures: map[string]Failure{},
 		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopAsk{}, Removes: map[int]Removal{},
 		ContainerStops: map[string]StopAsk{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{}, Mounted: map[string]bool{},
+		Known: map[string]Progress{},
 	}
 }
 
@@ -123,6 +124,9 @@ func (m *Memory) forget(facts []backend.PodFacts) {
 
 // Record notes how an action ended.
 func (m *Memory) Record(r Result) {
+	if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
+		m.know(r)
+	}
 	switch a := r.Action.(type) {
 	case Launch:
 		m.recordLaunch(a, r)

@@ -169,6 +169,11 @@ func (v view) spec(p *Plan, m member, attempt int) (backend.ContainerSpec, bool)
 		Pod: v.Pod, Init: m.role.initial(), Target: m.target, Attempt: attempt, Hash: resolve.Hash(m.Container),
 	}
 	container, err := resolve.Resolve(v.Pod, m.Container, v.Objects, v.Node, v.addressesNow())
+	if v.VirtualKubeletEvents && !errors.Is(err, resolve.ErrWaiting) {
+		for _, e := range resolve.LackEvents(m.Container, v.Objects) {
+			p.say(corev1.EventTypeWarning, e.Reason, e.Message)
+		}
+	}
 	switch {
 	case errors.Is(err, resolve.ErrWaiting):
 		return spec, false

@@ -216,10 +216,16 @@ func (v view) collectContainer(p *Plan, name string) {
 func (v view) couldRun(p *Plan) {
 	p.CouldRun = v.running()
 	unsettled := func(at time.Time) {
-		if until := at.Add(v.Settle); v.Now.Before(until) {
-			p.CouldRun = true
+		until := at.Add(v.Settle)
+		switch {
+		case v.Now.Before(until):
 			p.wake(until)
+		case !v.FactsAt.After(until):
+			p.Look = true
+		default:
+			return
 		}
+		p.CouldRun = true
 	}
 	for _, at := range v.Memory.LostStarts {
 		unsettled(at)

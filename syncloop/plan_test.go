@@ -93,7 +93,7 @@ func attempt(n int, live bool, cs ...backend.ContainerFacts) backend.PodFacts {
 
 func input(pod *corev1.Pod, now float64, facts ...backend.PodFacts) Input {
 	in := Input{
-		Pod: pod, Facts: facts, Now: at(now), Memory: newMemory(corev1.PodStatus{}),
+		Pod: pod, Facts: facts, FactsAt: at(now), Now: at(now), Memory: newMemory(corev1.PodStatus{}),
 		Settle: 5 * time.Second, Runtime: "rt", HostIPs: []string{"192.0.2.1"},
 		Objects: resolve.Objects{ServicesSynced: true},
 	}

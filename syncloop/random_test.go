@@ -35,6 +35,8 @@ const (
 	stepTime = 1500 * time.Millisecond
 	// late bounds how long after its reply was lost a call is made.
 	late = 5 * time.Second
+	// stalest bounds the age of listings.
+	stalest = 3 * time.Second
 )
 
 // lives counts the pods that TestRandomLives made.
@@ -128,6 +130,10 @@ func onApp(f func(*corev1.Container)) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { f(&pod.Spec.Containers[0]) }
 }
 
+func deadline(seconds int64) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.ActiveDeadlineSeconds = &seconds }
+}
+
 // configured mounts the ConfigMap "config" and takes a variable from it.
 func configured(pod *corev1.Pod) {
 	ref := corev1.LocalObjectReference{Name: "config"}
@@ -176,6 +182,8 @@ var kinds = []kind{
 	{policy: "OnFailure", argv: []string{"sleep", "3"}, phase: "Succeeded"},
 	{policy: "Never", argv: []string{"sh", "-c", "sleep 1; exit 1"}, phase: "Failed"},
 	{policy: "Never", argv: []string{"sleep", "5"}},
+	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Failed", change: deadline(3)},
+	{policy: "OnFailure", argv: []string{"sh", "-c", "trap '' TERM; sleep infinity"}, phase: "Failed", change: deadline(9)},
 }
 
 func newSchedule(t *testing.T, seed int64) *schedule {
@@ -193,7 +201,8 @@ func newSchedule(t *testing.T, seed int64) *schedule {
 		s.script.Skew = time.Duration(r.Intn(6000)-3000) * time.Millisecond
 	}
 	s.backend = fault.Wrap(s.remote.Backend(), s.script)
-	s.backend.Limits.Settle = late + 2*time.Second
+	s.backend.Limits.Stale, s.script.Stalest = stalest, stalest
+	s.backend.Limits.Settle = late + 2*time.Second + stalest
 	return s
 }
 
@@ -209,7 +218,7 @@ func (s *schedule) fault(c fault.Call) fault.Fault {
 	if (c.Method == fault.PodsLaunch || c.Method == fault.ContainersStart) && luck.IntN(3) == 0 {
 		return fault.Fault{Late: time.Duration(luck.IntN(int(late)))}
 	}
-	switch luck.IntN(8) {
+	switch luck.IntN(9) {
 	case 0:
 		return fault.Fault{Err: backend.ErrUnavailable}
 	case 1:
@@ -223,6 +232,8 @@ func (s *schedule) fault(c fault.Call) fault.Fault {
 	case 5:
 		return fault.Fault{Partial: true, Drop: true}
 	case 6:
+		return fault.Fault{Stale: c.Method != fault.FilesVolumes}
+	case 7:
 		return fault.Fault{Repeat: 2, LoseReply: true}
 	default:
 		return fault.Fault{LoseReply: true}

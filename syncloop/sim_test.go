@@ -126,6 +126,36 @@ func TestDeleteEndsPull(t *testing.T) {
 	})
 }
 
+// TestEndWaitsForProof: the replies to all launches are lost, and each task
+// appears later. When the last may have, what was read before it did says nothing.
+func TestEndWaitsForProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t)
+		a.remote = sim.New(sim.Config{PodUnit: true, NoEvents: true, Record: true})
+		var script fault.Script
+		script.Add(fault.PodsLaunch, 1, fault.Fault{Late: 8 * time.Second})
+		script.Add(fault.PodsList, 7, fault.Fault{})
+		script.Add(fault.PodsList, 1, fault.Fault{ReplyDelay: 5 * time.Second})
+		b := fault.Wrap(a.remote.Backend(), &script)
+		b.Limits.Settle = 9 * time.Second
+		b.Limits.Relist = time.Second
+		a.start(b)
+		defer func() {
+			a.stop()
+			script.Wait()
+		}()
+		a.create("p", "u", "Always", deadline(1), "sh", "-c", "trap '' TERM; sleep infinity")
+		for range 60 {
+			time.Sleep(500 * time.Millisecond)
+			a.audit()
+		}
+		a.phase("p", corev1.PodPending)
+		time.Sleep(30 * time.Second)
+		a.audit()
+		a.phase("p", corev1.PodFailed)
+	})
+}
+
 func TestIgnoresTerm(t *testing.T) {
 	each(t, sim.Config{}, func(t *testing.T, a *api) {
 		a.create("p", "u", "Always", nil, "sh", "-c", "trap '' TERM; sleep infinity")

@@ -14,11 +14,15 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/pleg"
 )
 
 // wakeSoonest is the least time between two decisions that nothing but time asks
 // for.
 const wakeSoonest = 10 * time.Millisecond
+
+// lookEvery is the pause between looks at a remote whose answer was old.
+const lookEvery = time.Second
 
 // workState is a worker's stage, for logs and for those who ask.
 type workState int
@@ -55,9 +59,13 @@ type worker struct {
 	facts    []backend.PodFacts
 
 	// Below: the goroutine's own.
-	memory  Memory
-	ready   bool
-	minSeq  uint64
+	memory Memory
+	ready  bool
+	// believed is the last record that could be the latest.
+	believed pleg.Record
+	minSeq   uint64
+	// lookAt is when the remote may be looked at again for newer facts.
+	lookAt  time.Time
 	results chan Result
 	batch   *batch
 	hooks   map[HookKey]context.CancelFunc
@@ -193,7 +201,11 @@ func (w *worker) step(ctx context.Context) time.Time {
 	if !w.ready && !w.adoptVolumes() {
 		return time.Time{} // and so does the first listing of volumes
 	}
-	in := w.input(record.Facts)
+	fresh, again := w.believe(record)
+	if !fresh && !again.IsZero() && !w.ready {
+		return again
+	}
+	in := w.input(w.believed)
 	if !w.ready {
 		w.ready = true
 		if in.Pod != nil && !in.Pod.CreationTimestamp.After(w.loop.started) {
@@ -201,7 +213,6 @@ func (w *worker) step(ctx context.Context) time.Time {
 			in.Memory = w.memory
 		}
 	}
-	fresh := record.Seq >= w.minSeq
 	plan := Decide(in)
 	w.note(&in, &plan, fresh)
 	w.report(ctx, &in, &plan, fresh)
@@ -211,14 +222,47 @@ func (w *worker) step(ctx context.Context) time.Time {
 	}
 	switch {
 	case w.batch != nil || !fresh:
-		return time.Time{} // the end of the batch, or newer facts, come by themselves
+		return again // the end of the batch, or newer facts, come by themselves
 	case plan.Reclaimed:
 		w.reclaimed(ctx, &in)
 	case len(plan.Actions) > 0:
 		w.begin(ctx, &in, plan)
 		return time.Time{}
 	}
+	if plan.Look {
+		plan.wake(w.look())
+	}
 	return plan.WakeAt
+}
+
+// believe takes a record over as what is known now, unless it can only be old;
+// the time is then when to look at the remote again. It is true for one from
+// after the last action.
+func (w *worker) believe(record pleg.Record) (fresh bool, again time.Time) {
+	stale := w.loop.cfg.Backend.Limits.Stale
+	fresh = record.Seq >= w.minSeq
+	if stale == 0 || record.Seq == w.believed.Seq {
+		w.believed = record
+		return fresh, time.Time{}
+	}
+	if !w.ready {
+		w.memory.knowStatus(w.loop.started)
+	}
+	if w.memory.behind(&record, stale) {
+		return false, w.look()
+	}
+	w.believed = record
+	w.memory.Known = progress(record.Facts, time.Now())
+	return fresh, time.Time{}
+}
+
+// look asks for newer facts, but not too often, and returns when to ask again.
+func (w *worker) look() time.Time {
+	if now := time.Now(); !now.Before(w.lookAt) {
+		w.loop.pleg.Touch(w.ref.UID)
+		w.lookAt = now.Add(lookEvery)
+	}
+	return w.lookAt
 }
 
 // note keeps the orders of a plan. An order to end the pod ends what is under way
@@ -269,17 +313,18 @@ func (w *worker) adoptVolumes() bool {
 }
 
 // input gathers what the decision depends on. Others are asked without the lock.
-func (w *worker) input(facts []backend.PodFacts) Input {
+func (w *worker) input(record pleg.Record) Input {
 	l := w.loop
 	in := Input{
-		Ref: w.ref, Facts: facts, Unit: l.unit, Pulls: l.cfg.Backend.Images != nil,
+		Ref: w.ref, Facts: record.Facts, FactsAt: record.At, Unit: l.unit, Pulls: l.cfg.Backend.Images != nil,
 		Places: l.cfg.Backend.Files != nil, Health: l.cfg.Backend.Limits.Health,
 		HostIPs: l.hostIPs(), Settle: l.cfg.Backend.Limits.Settle, MaxGrace: l.cfg.Backend.Limits.MaxGrace,
 		Runtime: l.cfg.Backend.Limits.Runtime, Memory: w.memory,
+		VirtualKubeletEvents: l.cfg.VirtualKubeletEvents,
 	}
 	w.mu.Lock()
 	in.Pod, in.Removed, in.Rejection, in.RefuseAt = w.pod, w.removed, w.rejection, w.refuseAt
-	w.facts = facts
+	w.facts = record.Facts
 	w.mu.Unlock()
 	if in.Pod != nil {
 		in.Probes = l.prober.Results(in.Pod.UID)

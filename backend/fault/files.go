@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"time"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -27,9 +28,10 @@ func (w *files) Clear(ctx context.Context, ref backend.Ref) error {
 
 func (w *files) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
 	facts, err := read(ctx, w.script, Call{Method: FilesVolumes}, w.memory.old, func() ([]backend.VolumeFacts, error) {
+		from := time.Now()
 		facts, err := w.inner.Volumes(ctx)
 		if err == nil {
-			w.memory.keep(facts)
+			w.memory.keep(facts, from)
 		}
 		return facts, err
 	})

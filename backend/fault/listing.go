@@ -13,28 +13,28 @@ import (
 type memory[T any] struct {
 	mu   sync.Mutex
 	last []T
-	seen bool
+	from time.Time // when the call began
 }
 
-func (m *memory[T]) keep(facts []T) {
+func (m *memory[T]) keep(facts []T, from time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.last, m.seen = slices.Clone(facts), true
+	m.last, m.from = slices.Clone(facts), from
 }
 
-// old is false when there was no answer yet.
-func (m *memory[T]) old() ([]T, bool) {
+// old is false when there was no answer yet, or only one older than most.
+func (m *memory[T]) old(most time.Duration) ([]T, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.last), m.seen
+	return slices.Clone(m.last), !m.from.IsZero() && (most == 0 || time.Since(m.from) <= most)
 }
 
 // read makes a listing, complete, cut short, or from memory.
-func read[T any](ctx context.Context, s *Script, c Call, old func() ([]T, bool), call func() ([]T, error)) ([]T, error) {
+func read[T any](ctx context.Context, s *Script, c Call, old func(time.Duration) ([]T, bool), call func() ([]T, error)) ([]T, error) {
 	f := s.next(c)
 	var facts []T
 	err := f.apply(ctx, c, func() (err error) {
-		if last, ok := old(); f.Stale && ok {
+		if last, ok := old(s.Stalest); f.Stale && ok {
 			facts = last
 			return nil
 		}

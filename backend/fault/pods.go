@@ -36,9 +36,10 @@ func (w *pods) Remove(ctx context.Context, ref backend.Ref) error {
 
 func (w *pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 	facts, err := read(ctx, w.script, Call{Method: PodsList}, w.old, func() ([]backend.PodFacts, error) {
+		from := time.Now()
 		facts, err := w.inner.List(ctx)
 		if err == nil {
-			w.memory.keep(clone(facts))
+			w.memory.keep(clone(facts), from)
 		}
 		return facts, err
 	})
@@ -47,8 +48,8 @@ func (w *pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 }
 
 func (w *pods) Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFacts, error) {
-	named := func() ([]backend.PodFacts, bool) {
-		facts, ok := w.old()
+	named := func(most time.Duration) ([]backend.PodFacts, bool) {
+		facts, ok := w.old(most)
 		return slices.DeleteFunc(facts, func(f backend.PodFacts) bool { return !slices.Contains(uids, f.UID) }), ok
 	}
 	c := Call{Method: PodsInspect, UID: first(uids)}
@@ -58,8 +59,8 @@ func (w *pods) Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFact
 }
 
 // old is what the last List said.
-func (w *pods) old() ([]backend.PodFacts, bool) {
-	facts, ok := w.memory.old()
+func (w *pods) old(most time.Duration) ([]backend.PodFacts, bool) {
+	facts, ok := w.memory.old(most)
 	return clone(facts), ok
 }
 

@@ -31,6 +31,7 @@ const (
 	DialDial         Method = "Dial.Dial"
 	LogsOpen         Method = "Logs.Open"
 	NodeDescribe     Method = "Node.Describe"
+	StatsStats       Method = "Stats.Stats"
 	Hint             Method = "Hint"
 )
 
@@ -69,9 +70,8 @@ type Fault struct {
 	// Partial answers a listing with every second pod and ErrUnavailable. A
 	// listing that is cut short must never be believed.
 	Partial bool
-	// Stale answers a listing with the answer before, without making the call.
-	// This breaks the contract's promise to read one's own writes: it shows
-	// what an engine does on a remote that breaks it.
+	// Stale answers a listing with the answer before, without making the call,
+	// unless that is older than Script.Stalest.
 	Stale bool
 	// Drop loses a hint.
 	Drop bool
@@ -88,6 +88,9 @@ type Script struct {
 	// Skew is added to all times that listings give, as by a backend that measured
 	// the offset of its remote's clock wrong. Set it before the first call.
 	Skew time.Duration
+	// Stalest bounds the age of stale answers, as Limits.Stale promises it; zero is
+	// no bound. Set it before the first call.
+	Stalest time.Duration
 
 	late  sync.WaitGroup
 	mu    sync.Mutex

@@ -31,8 +31,9 @@ type Config struct {
 type Record struct {
 	// Facts are all attempts, oldest first; none if the remote has none.
 	Facts []backend.PodFacts
-	// Seq is the number of the read that the facts are from.
+	// Seq is the number of the read that the facts are from, At when it began.
 	Seq uint64
+	At  time.Time
 }
 
 // PLEG reads the remote and keeps what it saw.
@@ -42,10 +43,11 @@ type PLEG struct {
 	mu      sync.Mutex
 	seq     uint64
 	listSeq uint64
-	listAt  time.Time
-	records map[types.UID]Record
-	dirty   map[types.UID]struct{}
-	changed map[types.UID]struct{}
+	// The last complete listing began at listFrom and ended at listAt.
+	listFrom, listAt time.Time
+	records          map[types.UID]Record
+	dirty            map[types.UID]struct{}
+	changed          map[types.UID]struct{}
 
 	touched chan struct{}
 	signal  chan struct{}
@@ -85,7 +87,7 @@ func (p *PLEG) Get(uid types.UID) (Record, bool) {
 	if record, ok := p.records[uid]; ok {
 		return record, p.listSeq != 0
 	}
-	return Record{Seq: p.listSeq}, p.listSeq != 0
+	return Record{Seq: p.listSeq, At: p.listFrom}, p.listSeq != 0
 }
 
 // Changed receives when Take has something to return.
@@ -205,7 +207,7 @@ func (p *PLEG) list(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := p.listSeq == 0
-	p.listSeq, p.listAt = seq, time.Now()
+	p.listSeq, p.listFrom, p.listAt = seq, start, time.Now()
 	for uid, old := range p.records {
 		if _, ok := seen[uid]; ok {
 			continue
@@ -216,7 +218,7 @@ func (p *PLEG) list(ctx context.Context) {
 		}
 	}
 	for uid, now := range seen {
-		p.store(uid, now, seq, first)
+		p.store(uid, Record{now, seq, start}, first)
 	}
 	if first || len(p.changed) > 0 {
 		notify(p.signal)
@@ -225,6 +227,7 @@ func (p *PLEG) list(ctx context.Context) {
 
 // inspect looks at the touched pods in one call.
 func (p *PLEG) inspect(ctx context.Context) {
+	start := time.Now()
 	p.mu.Lock()
 	uids := make([]types.UID, 0, len(p.dirty))
 	for uid := range p.dirty {
@@ -253,16 +256,16 @@ func (p *PLEG) inspect(ctx context.Context) {
 	}
 	seen := group(facts)
 	for _, uid := range uids {
-		p.store(uid, seen[uid], seq, true)
+		p.store(uid, Record{seen[uid], seq, start}, true)
 	}
 	notify(p.signal)
 }
 
 // store keeps the newer of two reads and notes a change.
-func (p *PLEG) store(uid types.UID, facts []backend.PodFacts, seq uint64, report bool) {
+func (p *PLEG) store(uid types.UID, now Record, report bool) {
 	old := p.records[uid]
-	p.records[uid] = Record{Facts: facts, Seq: seq}
-	if report || !reflect.DeepEqual(old.Facts, facts) {
+	p.records[uid] = now
+	if report || !reflect.DeepEqual(old.Facts, now.Facts) {
 		p.changed[uid] = struct{}{}
 	}
 }

@@ -1,0 +1,98 @@
+package syncloop
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/pleg"
+)
+
+// Progress is how far a pod or a container is known to have come: made by us, or
+// seen. A listing that shows less may only be old (Limits.Stale).
+type Progress struct {
+	Attempt int
+	// State of a pod is Running while it is live, then Exited.
+	State backend.State
+	// At is when it was known last.
+	At time.Time
+}
+
+// beyond is true when p comes after q in a life.
+func (p Progress) beyond(q Progress) bool {
+	return p.Attempt > q.Attempt || p.Attempt == q.Attempt && p.State > q.State
+}
+
+// progress of a pod (podKey) and its containers, by name, as facts tell it.
+func progress(facts []backend.PodFacts, at time.Time) map[string]Progress {
+	all := map[string]Progress{}
+	for i := range facts {
+		f := &facts[i]
+		pod := Progress{f.Attempt, backend.Running, at}
+		if !f.Live {
+			pod.State = backend.Exited
+		}
+		further(all, podKey, pod)
+		for _, c := range f.Containers {
+			further(all, c.Name, Progress{c.Attempt, c.State(), at})
+		}
+	}
+	return all
+}
+
+func further(all map[string]Progress, key string, p Progress) {
+	if old, ok := all[key]; !ok || !old.beyond(p) {
+		all[key] = p
+	}
+}
+
+// know notes what an action that succeeded has made or removed.
+func (m *Memory) know(r Result) {
+	switch a := r.Action.(type) {
+	case Launch:
+		further(m.Known, podKey, Progress{a.Spec.Attempt, backend.Running, r.At})
+		for _, c := range a.Spec.Containers {
+			further(m.Known, c.Container.Name, Progress{c.Attempt, backend.Waiting, r.At})
+		}
+	case StartContainer:
+		further(m.Known, a.Spec.Container.Name, Progress{a.Spec.Attempt, backend.Running, r.At})
+	case RemovePod:
+		if a.Ref.Attempt == m.Known[podKey].Attempt {
+			clear(m.Known)
+		}
+	}
+}
+
+// knowStatus takes over what an earlier life of the process has seen.
+func (m *Memory) knowStatus(at time.Time) {
+	for _, list := range [][]corev1.ContainerStatus{m.Status.InitContainerStatuses, m.Status.ContainerStatuses} {
+		for i := range list {
+			s := &list[i]
+			if !ran(s) {
+				continue
+			}
+			p := Progress{int(s.RestartCount), backend.Waiting, at}
+			switch {
+			case s.State.Running != nil:
+				p.State = backend.Running
+			case s.State.Terminated != nil:
+				p.State = backend.Exited
+			}
+			further(m.Known, s.Name, p)
+		}
+	}
+}
+
+// behind is true for a record that shows less than what is known, from a read
+// that began too soon after to prove that it is no more.
+func (m *Memory) behind(record *pleg.Record, stale time.Duration) bool {
+	now := progress(record.Facts, record.At)
+	for key, known := range m.Known {
+		got, ok := now[key]
+		if (!ok || known.beyond(got)) && !record.At.After(known.At.Add(stale)) {
+			return true
+		}
+	}
+	return false
+}
