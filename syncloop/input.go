@@ -28,6 +28,8 @@ type Input struct {
 	Ref backend.Ref
 	// Removed is true when the API has the pod no longer.
 	Removed bool
+	// Order is one to end the pod that comes from the node; nil for none.
+	Order *Kill
 	// Facts are all attempts that the remote has, oldest first.
 	Facts []backend.PodFacts
 	// FactsAt is when the read of the facts began.
@@ -118,6 +120,9 @@ type Kill struct {
 	// and Message for the pod's status.
 	Phase           corev1.PodPhase
 	Reason, Message string
+	// Disrupted is true when it is no fault of the pod's (condition
+	// DisruptionTarget).
+	Disrupted bool
 }
 
 // Ending is an order to end one container of a pod that lives on.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/log"
@@ -109,6 +110,13 @@ type Loop struct {
 	hooks   *hooks.Runner
 	volumes *placedVolumes
 	started time.Time
+	// closing is true once the node shuts down; ended tells of each pod in which
+	// nothing runs any more.
+	closing atomic.Bool
+	ended   signal
+
+	stats  statsCache
+	looped atomic.Pointer[time.Time]
 
 	mu      sync.Mutex
 	workers map[types.UID]*worker
@@ -173,6 +181,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer housekeeping.Stop()
 	l.cfg.Source.TouchAll()
 	for {
+		l.tick()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -246,7 +255,9 @@ func (l *Loop) judge(w *worker) {
 	case pod.DeletionTimestamp != nil:
 		w.judge(nil, time.Time{})
 	default:
-		w.judge(l.ledger.Judge(pod, l.cfg.Node().Admission))
+		node := l.cfg.Node().Admission
+		node.ShuttingDown = l.closing.Load()
+		w.judge(l.ledger.Judge(pod, node))
 	}
 }
 

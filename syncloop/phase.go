@@ -36,7 +36,7 @@ func (v view) status(p *Plan) corev1.PodStatus {
 	s.ContainerStatuses = v.containerStatuses(p, v.apps)
 	s.EphemeralContainerStatuses = v.containerStatuses(p, v.ephemerals)
 	s.Phase = v.phase(p, &s)
-	s.Conditions = v.conditions(&s)
+	s.Conditions = v.conditions(p, &s)
 	return s
 }
 
@@ -136,12 +136,17 @@ func startedStatus(s *corev1.PodStatus) bool {
 // PodScheduled is among them: a pod that names its node has none, and the
 // scheduler's word about a pod that is gone may hit its successor (it patches by
 // name).
-func (v view) conditions(s *corev1.PodStatus) []corev1.PodCondition {
+func (v view) conditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
 	own := []corev1.PodCondition{
 		v.readyToStart(), v.initialisedCondition(s), v.containersReady(s), condition(corev1.PodScheduled, true),
 	}
 	own = append(own, v.ready(own[2]))
 	if c, pending := v.resizePending(s); pending {
+		own = append(own, c)
+	}
+	if p.Kill != nil && p.Kill.Disrupted {
+		c := condition(corev1.DisruptionTarget, true)
+		c.Reason, c.Message = corev1.PodReasonTerminationByKubelet, p.Kill.Message
 		own = append(own, c)
 	}
 	for i := range own {

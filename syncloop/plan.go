@@ -44,12 +44,14 @@ func Decide(in Input) Plan {
 	return p
 }
 
-// ordered is the order to end the pod that its state in the API gives.
+// ordered is the order to end the pod that its state in the API gives, or the
+// node.
 //
 //	gone from the API             all of it, within its grace
 //	deletionTimestamp             all of it, within the grace of the request
 //	phase Failed or Succeeded     what still runs; the rest stays for its logs
 //	activeDeadlineSeconds passed  Failed, DeadlineExceeded
+//	the node shuts down           Failed, Terminated
 func (v view) ordered() *Kill {
 	if v.Pod == nil {
 		return &Kill{Deadline: v.Now.Add(orphanGrace), Gone: true}
@@ -59,7 +61,7 @@ func (v view) ordered() *Kill {
 	switch {
 	case v.Removed || v.Pod.DeletionTimestamp != nil:
 		grace = max(minGrace, seconds(v.Pod.DeletionGracePeriodSeconds, int64(grace/time.Second)))
-		return &Kill{Deadline: v.Now.Add(grace), Gone: true}
+		return merge(&Kill{Deadline: v.Now.Add(grace), Gone: true}, v.Order)
 	case terminal(v.Memory.Status.Phase):
 		return &Kill{Deadline: v.Now.Add(grace)}
 	}
@@ -70,7 +72,7 @@ func (v view) ordered() *Kill {
 			Message: "Pod was active on the node longer than the specified deadline",
 		}
 	}
-	return nil
+	return v.Order
 }
 
 // merge keeps the earliest deadline and the first outcome of two orders.
@@ -87,7 +89,7 @@ func merge(a, b *Kill) *Kill {
 		m.Deadline = b.Deadline
 	}
 	if m.Phase == "" {
-		m.Phase, m.Reason, m.Message = b.Phase, b.Reason, b.Message
+		m.Phase, m.Reason, m.Message, m.Disrupted = b.Phase, b.Reason, b.Message, b.Disrupted
 	}
 	return &m
 }

@@ -52,11 +52,15 @@ type worker struct {
 	judged    bool
 	rejection *admit.Rejection
 	refuseAt  time.Time
+	// ordered is an order from outside to end the pod.
+	ordered *Kill
 	// Published by the goroutine for others.
 	state    workState
 	couldRun bool
-	status   corev1.PodStatus
-	facts    []backend.PodFacts
+	// over is true once nothing runs and the status that says so is handed on.
+	over   bool
+	status corev1.PodStatus
+	facts  []backend.PodFacts
 
 	// Below: the goroutine's own.
 	memory Memory
@@ -324,6 +328,7 @@ func (w *worker) input(record pleg.Record) Input {
 	}
 	w.mu.Lock()
 	in.Pod, in.Removed, in.Rejection, in.RefuseAt = w.pod, w.removed, w.rejection, w.refuseAt
+	in.Order = w.ordered
 	w.facts = record.Facts
 	w.mu.Unlock()
 	if in.Pod != nil {
@@ -366,6 +371,7 @@ func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) 
 	if to == terminated && from != to {
 		w.loop.ledger.Remove(w.ref.UID)
 	}
+	defer w.setOver(!couldRun)
 	if from != to {
 		log.G(ctx).WithFields(log.Fields{"from": from.String(), "to": to.String()}).Info("pod changes state")
 	}
@@ -508,6 +514,22 @@ func (w *worker) snapshot() (*corev1.Pod, corev1.PodStatus, []backend.PodFacts) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pod, w.status, w.facts
+}
+
+func (w *worker) setOver(over bool) {
+	w.mu.Lock()
+	ended := over && !w.over
+	w.over = over
+	w.mu.Unlock()
+	if ended {
+		w.loop.ended.happened()
+	}
+}
+
+func (w *worker) isOver() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over
 }
 
 func (w *worker) couldBeRunning() bool {

@@ -33,6 +33,7 @@ const (
 	ReasonNodeName                             = "NodeName"
 	ReasonNodePorts                            = "NodePorts"
 	ReasonTaintToleration                      = "TaintToleration"
+	ReasonNodeShutdown                         = "NodeShutdown"
 	// ReasonUnsupported is for fields that the engine or the backend cannot honour.
 	ReasonUnsupported = "UnsupportedByBackend"
 	outOf             = "OutOf"
@@ -58,7 +59,7 @@ func (r *Rejection) StatusMessage() string { return "Pod was rejected: " + r.Mes
 // obstacle. What it knows of keeps the replacement away.
 func (r *Rejection) recurs() bool {
 	switch r.Reason {
-	case ReasonNodeAffinity, ReasonNodeName, ReasonNodePorts, ReasonTaintToleration:
+	case ReasonNodeAffinity, ReasonNodeName, ReasonNodePorts, ReasonTaintToleration, ReasonNodeShutdown:
 		return false
 	}
 	return !strings.HasPrefix(r.Reason, outOf)
@@ -88,6 +89,8 @@ type Node struct {
 	// AllowedUnsafeSysctls are names and patterns ("net.core.*") beyond the safe
 	// sysctls; see CheckSysctls.
 	AllowedUnsafeSysctls []string
+	// ShuttingDown is true once the node takes no pod any more.
+	ShuttingDown bool
 	// Can is what the engine can do with this backend.
 	Can Abilities
 }
@@ -105,8 +108,16 @@ func Decide(pod *corev1.Pod, node Node, others []*corev1.Pod, refusals []backend
 	return decide(pod, &node, used, refusals)
 }
 
+func shuttingDown(node *Node) *Rejection {
+	if !node.ShuttingDown {
+		return nil
+	}
+	return &Rejection{Reason: ReasonNodeShutdown, Message: "Pod was rejected as the node is shutting down."}
+}
+
 func decide(pod *corev1.Pod, node *Node, used *usage, refusals []backend.Refusal) *Rejection {
 	for _, check := range []func() *Rejection{
+		func() *Rejection { return shuttingDown(node) },
 		func() *Rejection { return sysctls(pod, node) },
 		func() *Rejection { return platform(pod, node) },
 		func() *Rejection { return used.fits(pod, node) },

@@ -1,0 +1,89 @@
+package syncloop
+
+import (
+	"context"
+	"time"
+
+	"github.com/containerd/log"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// criticalPriority is from where on pods are critical (kubelet:
+// scheduling.SystemCriticalPriority).
+const criticalPriority = 2_000_000_000
+
+// The kubelet's words for pods that end with their node (nodeshutdown).
+const (
+	reasonNodeShutdown  = "Terminated"
+	messageNodeShutdown = "Pod was terminated in response to imminent node shutdown."
+)
+
+// Shutdown ends the node's pods as a kubelet does before its host goes down
+// (nodeshutdown): no pod is admitted any more; pods that are not critical get
+// their own grace, at most grace less critical; then the critical ones get theirs,
+// at most critical. They end as Failed, Terminated. It returns when no container
+// runs, when the time is over (what runs then is told in the log), or with the
+// context. Run must go on meanwhile.
+func (l *Loop) Shutdown(ctx context.Context, grace, critical time.Duration) {
+	l.closing.Store(true)
+	for _, group := range []struct {
+		critical bool
+		grace    time.Duration
+	}{{false, max(0, grace-critical)}, {true, critical}} {
+		l.endGroup(ctx, group.critical, group.grace)
+	}
+}
+
+func (l *Loop) endGroup(ctx context.Context, critical bool, grace time.Duration) {
+	of := func(w *worker) bool {
+		pod, _, _ := w.snapshot()
+		return pod != nil && isCritical(pod) == critical
+	}
+	deadline := time.Now().Add(grace)
+	for _, w := range l.all() {
+		if of(w) {
+			w.order(grace, deadline)
+		}
+	}
+	// A kill takes a moment too.
+	timer := time.NewTimer(grace + minGrace)
+	defer timer.Stop()
+	for {
+		ended, left := l.ended.next(), 0
+		for _, w := range l.all() {
+			if of(w) && !w.isOver() {
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			log.G(ctx).WithField("pods", left).Warn("the time for the shutdown is over, and pods still run")
+			return
+		case <-ended:
+		}
+	}
+}
+
+func isCritical(pod *corev1.Pod) bool {
+	return pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority
+}
+
+// order leaves an order to end the pod with its own grace, or at most so much.
+func (w *worker) order(grace time.Duration, deadline time.Time) {
+	w.mu.Lock()
+	own := seconds(w.pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	if own < grace {
+		deadline = deadline.Add(own - grace)
+	}
+	w.ordered = &Kill{
+		Deadline: deadline, Phase: corev1.PodFailed, Disrupted: true,
+		Reason: reasonNodeShutdown, Message: messageNodeShutdown,
+	}
+	w.mu.Unlock()
+	w.poke()
+}

@@ -1,0 +1,28 @@
+package syncloop
+
+import "sync"
+
+// signal tells any number of waiters that something happened.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{}
+}
+
+// next is closed the next time that it happens.
+func (s *signal) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *signal) happened() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
+}
