@@ -49,8 +49,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestKillOnSim does the same with a simulated remote in a process of its own,
-// whose pods have tokens: no pod is restarted, none that was adopted asks for a
+// TestKillOnSim does the same fifty times to a Deployment of a hundred, with a
+// simulated remote in a process of its own, whose pods have tokens: no pod is restarted, none that was adopted asks for a
 // token again, and with the Deployment all goes, volumes too.
 func TestKillOnSim(t *testing.T) {
 	t.Parallel()
@@ -60,8 +60,8 @@ func TestKillOnSim(t *testing.T) {
 	n := newNode(t, c, "kill-sim", p.section())
 	n.start()
 	n.ready()
-	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: 20, token: true}
-	r.killed(t, 10)
+	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: 100, token: true}
+	r.killed(t, 50)
 	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
 	eventually(t, time.Minute, "the remote has what the API has, once", same)
 
@@ -122,8 +122,14 @@ func (r rollout) killed(t *testing.T, kills int) {
 		r.n.kill()
 		r.n.start()
 	}
-	eventually(t, 3*time.Minute, "the rollout completes", func() error {
-		d, err := deployments.Get(ctx, "web", metav1.GetOptions{})
+	r.complete(t, 3*time.Minute)
+}
+
+// complete waits until the rollout is.
+func (r rollout) complete(t *testing.T, patience time.Duration) {
+	t.Helper()
+	eventually(t, patience, "the rollout completes", func() error {
+		d, err := r.c.client.AppsV1().Deployments(r.namespace).Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}

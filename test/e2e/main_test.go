@@ -69,6 +69,8 @@ func burstlet(t *testing.T) string {
 type cluster struct {
 	*controlplane.ControlPlane
 	client kubernetes.Interface
+	// via is where nodes reach the API server, if not at its own address.
+	via string
 }
 
 func theCluster(t *testing.T) *cluster {
@@ -151,6 +153,9 @@ func newNode(t *testing.T, c *cluster, name, backend string, env ...string) *nod
 	cred, err := c.NodeCredential(name)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.via != "" {
+		cred.Host = c.via
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	if err := controlplane.WriteKubeconfig(kubeconfig, cred); err != nil {
