@@ -152,6 +152,8 @@ type ContainerFacts struct {
 	// container that ended by itself, Message is its termination message: the
 	// file's contents or, by its policy, the end of its log.
 	Reason, Message string
+	// User is whom its first process runs as; nil where the remote does not say.
+	User *corev1.LinuxContainerUser
 	// Healthy is the verdict of the remote's own health check where
 	// Limits.Health says so; nil while there is none yet.
 	Healthy *bool

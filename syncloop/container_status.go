@@ -46,7 +46,7 @@ func (v view) containerStatus(p *Plan, c member) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 	if prior != nil {
 		s.RestartCount, s.LastTerminationState = prior.RestartCount, prior.LastTerminationState
-		s.ImageID, s.ContainerID, s.Image = prior.ImageID, prior.ContainerID, prior.Image
+		s.ImageID, s.ContainerID, s.Image, s.User = prior.ImageID, prior.ContainerID, prior.Image, prior.User
 	}
 	history := v.history(c.Name)
 	switch {
@@ -143,6 +143,9 @@ func (v view) fromFacts(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 	}
 	s.RestartCount = max(s.RestartCount, int32(cur.ContainerFacts.Attempt))
 	s.Image, s.ImageID = cur.Image, cur.ImageID
+	if cur.User != nil {
+		s.User = &corev1.ContainerUser{Linux: cur.User}
+	}
 	switch {
 	case !v.exited(cur) && cur.State() == backend.Running:
 		s.ContainerID = id

@@ -392,7 +392,7 @@ func (a *api) violations() []string {
 		if a.gone[f.UID] {
 			found = append(found, fmt.Sprintf("pod %s was said to be gone, and attempt %d is on the remote", f.UID, f.Attempt))
 		}
-		if pod := pods[f.UID]; pod != nil {
+		if pod := pods[f.UID]; pod != nil && f.Live {
 			found = append(found, uninitialised(pod, &f)...)
 		}
 	}

@@ -300,10 +300,7 @@ func (s *schedule) step() {
 		s.force(name)
 		s.make(name)
 	case n < 9 && pod != nil:
-		s.remote.Vanish(pod.UID)
-		if k := s.kinds[pod.UID]; k.policy == "Never" || k.phase == "Succeeded" {
-			s.kinds[pod.UID] = kind{policy: k.policy} // its end is anybody's guess
-		}
+		s.harm(pod.UID)
 	case n < 10 && pod != nil:
 		s.changeImage(name)
 	case n < 11:
@@ -312,6 +309,16 @@ func (s *schedule) step() {
 		s.stop()
 		time.Sleep(time.Duration(s.rand.Intn(2000)) * time.Millisecond)
 		s.start(s.backend)
+	}
+}
+
+// harm takes a pod's sandbox away, or all of it.
+func (s *schedule) harm(uid types.UID) {
+	if s.rand.Intn(3) > 0 || !s.remote.KillSandbox(uid) {
+		s.remote.Vanish(uid)
+	}
+	if k := s.kinds[uid]; k.policy == "Never" || k.phase == "Succeeded" {
+		s.kinds[uid] = kind{policy: k.policy} // its end is anybody's guess
 	}
 }
 

@@ -107,6 +107,8 @@ func TestBrokenBackendsFail(t *testing.T) {
 	}
 	all := maps.Clone(broken)
 	maps.Copy(all, brokenAccess)
+	maps.Copy(all, brokenStats)
+	maps.Copy(all, brokenStreams)
 	for name, b := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,6 +129,12 @@ func runBroken(t *testing.T, name string) {
 	b, ok := broken[name]
 	if !ok {
 		b, ok = brokenAccess[name]
+	}
+	if !ok {
+		b, ok = brokenStats[name]
+	}
+	if !ok {
+		b, ok = brokenStreams[name]
 	}
 	if !ok {
 		t.Fatalf("no broken backend %q", name)

@@ -32,6 +32,9 @@ const (
 	fileStore
 	commands
 	dialling
+	attaching
+	forwarding
+	statistics
 )
 
 func (n needs) missing(b backend.Backend, f Factory) string {
@@ -60,6 +63,12 @@ func (n needs) missingAccess(b backend.Backend) string {
 		return "Exec is nil"
 	case n&dialling != 0 && b.Dial == nil:
 		return "Dial is nil"
+	case n&attaching != 0 && b.Attach == nil:
+		return "Attach is nil"
+	case n&forwarding != 0 && b.Forward == nil:
+		return "Forward is nil"
+	case n&statistics != 0 && b.Stats == nil:
+		return "Stats is nil"
 	}
 	return ""
 }
@@ -129,10 +138,24 @@ var checks = []check{
 	{"exec/what does not run is NotFound", commands, execNotRunning},
 	{"exec/what cannot be started is Invalid", commands, execInvalid},
 	{"exec/ends with its context", commands, execContext},
+	{"exec/big output", commands, execBigOutput},
+	{"exec/a terminal", commands, execTerminal},
+
+	{"attach/output from now on until the end", attaching, attachOutput},
+	{"attach/input", attaching, attachInput},
+	{"attach/input stays open", attaching | containerUnit, attachAgain},
+	{"attach/a terminal", attaching, attachTerminal},
+	{"attach/what does not run is NotFound", attaching, attachNotRunning},
+	{"attach/ends with its context", attaching, attachContext},
 
 	{"dial/connects to what listens", dialling, dialConnects},
 	{"dial/refused where nobody listens", dialling, dialRefused},
 	{"dial/ended context", dialling, dialContext},
+
+	{"forward/both ways, each to its end", forwarding, forwardEchoes},
+	{"forward/refused where nobody listens", forwarding, forwardRefused},
+	{"forward/a pod that has ended is NotFound", forwarding, forwardEnded},
+	{"forward/ended context", forwarding, forwardContext},
 
 	{"image/find and pull", imageStore, imageFindAndPull},
 	{"image/missing from the registry", 0, imageMissing},
@@ -142,6 +165,11 @@ var checks = []check{
 	{"logs/unknown is NotFound", logStream, logUnknown},
 
 	{"events/a change is hinted at", hints, eventsHint},
+
+	{"stats/of what runs", statistics, statsOfRunning},
+	{"stats/counters never go back", statistics, statsCounters},
+	{"stats/of what has ended are gone", statistics, statsOfStopped},
+	{"stats/ended context", statistics, statsContext},
 
 	{"node/describes itself", 0, nodeDescribe},
 	{"check/is pure", 0, checkPure},

@@ -28,7 +28,8 @@ type Factory struct {
 	// Parallel runs the checks in parallel, to save real time.
 	Parallel bool
 	// Image can be pulled and has busybox's sh, sleep, echo, true, false, cat, test,
-	// ls and httpd, and an empty file system that can be written. MissingImage is a valid name that no registry has.
+	// ls, head, stty, httpd and nc, and an empty file system that can be written.
+	// MissingImage is a valid name that no registry has.
 	Image, MissingImage string
 	// MaxApps is how many app containers a pod may have: 1, or 0 for any number.
 	// Checks then do with one, or are skipped where they are about several.

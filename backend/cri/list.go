@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -126,6 +127,9 @@ func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (back
 		f.ImageID = s.GetImageRef()
 	}
 	f.StartedAt = fromNanos(s.GetStartedAt())
+	if u := s.GetUser().GetLinux(); u != nil { // containerd 2.0 and newer
+		f.User = &corev1.LinuxContainerUser{UID: u.GetUid(), GID: u.GetGid(), SupplementalGroups: u.GetSupplementalGroups()}
+	}
 	switch s.GetState() {
 	case runtimeapi.ContainerState_CONTAINER_RUNNING:
 		f.StartedAt = orElse(f.StartedAt, f.CreatedAt)

@@ -8,6 +8,12 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
+// The methods of the fields that serve kubectl's streams.
+const (
+	AttachAttach   Method = "Attach.Attach"
+	ForwardForward Method = "Forward.Forward"
+)
+
 type execs struct {
 	inner  backend.Exec
 	script *Script
@@ -34,6 +40,16 @@ func (w execs) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.
 	return code, nil
 }
 
+type attaches struct {
+	inner  backend.Attacher
+	script *Script
+}
+
+func (w attaches) Attach(ctx context.Context, ref backend.ContainerRef, spec backend.AttachSpec) error {
+	c := Call{Method: AttachAttach, UID: ref.Pod.UID, Container: ref.Name}
+	return w.script.do(ctx, c, func() error { return w.inner.Attach(ctx, ref, spec) })
+}
+
 type dialer struct {
 	inner  backend.Dialer
 	script *Script
@@ -43,6 +59,24 @@ func (w dialer) Dial(ctx context.Context, pod backend.Ref, address string) (net.
 	var conn net.Conn
 	err := w.script.do(ctx, Call{Method: DialDial, UID: pod.UID}, func() (err error) {
 		conn, err = w.inner.Dial(ctx, pod, address)
+		return err
+	})
+	if err == nil {
+		return conn, nil
+	}
+	drop(conn)
+	return nil, err
+}
+
+type forwarder struct {
+	inner  backend.Forwarder
+	script *Script
+}
+
+func (w forwarder) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error) {
+	var conn net.Conn
+	err := w.script.do(ctx, Call{Method: ForwardForward, UID: pod.UID}, func() (err error) {
+		conn, err = w.inner.Forward(ctx, pod, port)
 		return err
 	})
 	if err == nil {

@@ -30,6 +30,12 @@ func Wrap(b backend.Backend, s *Script) backend.Backend {
 	if b.Exec != nil {
 		w.Exec = execs{b.Exec, s}
 	}
+	if b.Attach != nil {
+		w.Attach = attaches{b.Attach, s}
+	}
+	if b.Forward != nil {
+		w.Forward = forwarder{b.Forward, s}
+	}
 	if b.Dial != nil {
 		w.Dial = dialer{b.Dial, s}
 	}
@@ -38,6 +44,9 @@ func Wrap(b backend.Backend, s *Script) backend.Backend {
 	}
 	if b.Node != nil {
 		w.Node = node{b.Node, s}
+	}
+	if b.Stats != nil {
+		w.Stats = &stats{inner: b.Stats, script: s}
 	}
 	return w
 }

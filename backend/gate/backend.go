@@ -8,7 +8,7 @@ import (
 )
 
 // Wrap puts the gate before every call of b that changes something on the
-// remote. Reads, probes' connections and logs pass.
+// remote. Reads, probes' and forwarded connections and logs pass.
 func (g *Gate) Wrap(b backend.Backend) backend.Backend {
 	if b.Pods != nil {
 		b.Pods = pods{b.Pods, g}
@@ -24,6 +24,9 @@ func (g *Gate) Wrap(b backend.Backend) backend.Backend {
 	}
 	if b.Exec != nil {
 		b.Exec = execs{b.Exec, g}
+	}
+	if b.Attach != nil {
+		b.Attach = attaches{b.Attach, g}
 	}
 	return b
 }
@@ -121,4 +124,16 @@ func (e execs) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.
 		return 0, err
 	}
 	return e.inner.Exec(ctx, ref, spec)
+}
+
+type attaches struct {
+	inner backend.Attacher
+	gate  *Gate
+}
+
+func (a attaches) Attach(ctx context.Context, ref backend.ContainerRef, spec backend.AttachSpec) error {
+	if err := a.gate.pass("attach"); err != nil {
+		return err
+	}
+	return a.inner.Attach(ctx, ref, spec)
 }

@@ -13,18 +13,23 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// Gate is open until a deadline that whoever holds the lease moves on.
+// Gate is open until a deadline that whoever holds the lease moves on. It serves
+// one term of a leader: the next has its own, so that what is left of a term that
+// was lost never passes again.
 type Gate struct {
+	closed chan struct{} // closed by Close
+
 	mu     sync.Mutex
 	always bool
 	until  time.Time
+	shut   bool
 }
 
-// New returns a closed gate.
-func New() *Gate { return &Gate{} }
+// New returns a gate that is closed until it is held.
+func New() *Gate { return &Gate{closed: make(chan struct{})} }
 
-// Always returns a gate that is open for ever.
-func Always() *Gate { return &Gate{always: true} }
+// Always returns a gate that is open until Close.
+func Always() *Gate { return &Gate{closed: make(chan struct{}), always: true} }
 
 // Hold opens the gate until a time: that of the lease's last renewal, as it was
 // asked for, plus its duration. It never moves the deadline back.
@@ -36,19 +41,26 @@ func (g *Gate) Hold(until time.Time) {
 	}
 }
 
-// Close shuts the gate at once: the lease was given up or lost.
+// Close shuts the gate at once and for ever: the lease was given up or lost.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.until = time.Time{}
+	if !g.shut {
+		g.shut = true
+		close(g.closed)
+	}
 }
+
+// Closed is closed by Close. A deadline that passed does not close it, since the
+// lease may be held again.
+func (g *Gate) Closed() <-chan struct{} { return g.closed }
 
 // Open is true while changes may be made. It asks both clocks: the monotonic one
 // stands still while a machine sleeps, the wall clock may be set back.
 func (g *Gate) Open() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.always || openAt(time.Now(), g.until)
+	return !g.shut && (g.always || openAt(time.Now(), g.until))
 }
 
 func openAt(now, until time.Time) bool {

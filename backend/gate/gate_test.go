@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -34,8 +35,18 @@ func TestOpensUntilTheDeadline(t *testing.T) {
 			t.Error("open at the deadline")
 		}
 		g.Hold(time.Now().Add(time.Hour))
-		if g.Close(); g.Open() {
+		select {
+		case <-g.Closed():
+			t.Error("closed for ever by a deadline")
+		default:
+		}
+		g.Close()
+		g.Close()
+		if <-g.Closed(); g.Open() {
 			t.Error("open after Close")
+		}
+		if g.Hold(time.Now().Add(time.Hour)); g.Open() {
+			t.Error("a renewal that was answered late opens a gate that was closed")
 		}
 		if !Always().Open() {
 			t.Error("a gate without leader election is closed")
@@ -65,6 +76,7 @@ func TestBackend(t *testing.T) {
 	script := &fault.Script{}
 	b := fault.Wrap(sim.New(sim.Config{}).Backend(), script)
 	g := New()
+	b.Attach = attacher{}
 	gated := g.Wrap(b)
 	ctx := context.Background()
 	pod := &corev1.Pod{}
@@ -81,6 +93,9 @@ func TestBackend(t *testing.T) {
 		"place":   func() error { return gated.Files.Place(ctx, backend.VolumeSpec{Pod: pod}) },
 		"clear":   func() error { return gated.Files.Clear(ctx, backend.Ref{UID: "u"}) },
 		"pull":    func() error { _, err := gated.Images.Pull(ctx, "busybox", nil); return err },
+		"attach": func() error {
+			return gated.Attach.Attach(ctx, backend.ContainerRef{}, backend.AttachSpec{})
+		},
 		"exec": func() error {
 			_, err := gated.Exec.Exec(ctx, backend.ContainerRef{}, backend.ExecSpec{Command: []string{"true"}})
 			return err
@@ -100,6 +115,38 @@ func TestBackend(t *testing.T) {
 	}
 	if facts, err := gated.Pods.List(ctx); err != nil || len(facts) != 1 {
 		t.Errorf("list: %v, %v", facts, err)
+	}
+}
+
+// attacher attaches to nothing.
+type attacher struct{}
+
+func (attacher) Attach(context.Context, backend.ContainerRef, backend.AttachSpec) error { return nil }
+
+// TestEveryCallIsJudged: a call that is added to the contract is let through by
+// nobody's decision; here it is decided.
+func TestEveryCallIsJudged(t *testing.T) {
+	change := map[string]bool{
+		"Pods.Launch": true, "Pods.Stop": true, "Pods.Remove": true,
+		"Containers.Start": true, "Containers.Stop": true, "Containers.Remove": true,
+		"Files.Place": true, "Files.Clear": true, "Images.Pull": true, "Exec.Exec": true, "Attach.Attach": true,
+	}
+	read := map[string]bool{
+		"Pods.List": true, "Pods.Inspect": true, "Files.Volumes": true, "Images.Find": true, "Events.Run": true,
+		"Logs.Open": true, "Dial.Dial": true, "Forward.Forward": true, "Stats.Stats": true, "Node.Describe": true, "Check.Check": true,
+	}
+	contract := reflect.TypeFor[backend.Backend]()
+	for i := range contract.NumField() {
+		field := contract.Field(i)
+		if field.Type.Kind() != reflect.Interface {
+			continue
+		}
+		for j := range field.Type.NumMethod() {
+			name := field.Name + "." + field.Type.Method(j).Name
+			if change[name] == read[name] {
+				t.Errorf("%s: say here whether it changes the remote; if so, the gate must be before it", name)
+			}
+		}
 	}
 }
 

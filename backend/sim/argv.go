@@ -16,16 +16,22 @@ import (
 //
 //	true, false, exit N        exit at once with 0, 1, N
 //	sleep N, sleep infinity    exit 0 after N seconds (or 5m, 1h), or never
-//	echo, env, printenv, hostname, ls, cat FILE, test, [
+//	echo, env, printenv, hostname, pwd, date, id, whoami, ps, stty, tty, test, [,
+//	ls, cat, head, tail, wc, grep, tar
 //	                           write to the log and exit at once; files are
 //	                           those of mounted volumes and what was written
-//	touch, rm, > and >>        change files, of emptyDir volumes too
+//	touch, rm, mkdir, > and >> change files, of emptyDir volumes too
+//	sh, cat                    read the input: empty, or with container.stdin
+//	                           what attached users type
 //	trap '' TERM               ignore TERM from here on
 //	serve PORT ready-after=3s fail-after=10s
 //	                           listen from 3 s after the start, answer 200 to
 //	                           HTTP, 500 from 10 s after it; both are optional
 //	httpd -p PORT              the same
-//	sh -c "A; B && C || D"     a script of these, with $NAME and redirects
+//	nc -ll -p PORT -e cat      listen and echo
+//	use cpu=250m memory=64Mi   use so much from here on, within the limits
+//	sh -c "A; B && C || D | E" a script of these, with NAME=value, $NAME, $?, cd,
+//	                           export and redirects
 //
 // Anything else, and a script from there on, runs until it is stopped. A Script
 // may fall back on it.
@@ -37,8 +43,15 @@ func FromArgv(c corev1.Container) Life {
 type program struct {
 	Life
 	lines     []line
+	loads     []load
 	writes    []write
 	listeners []listener
+	// before and readAt are what it was read with.
+	before []write
+	readAt time.Time
+	// shed is how many of the first lines are not kept any more; written is the
+	// length of those that were added in time.
+	shed, written int
 }
 
 // line is one line of output, written at an offset from the start. An open one
@@ -47,18 +60,20 @@ type line struct {
 	at   time.Duration
 	text string
 	open bool
+	fd   int
 }
 
 // readProgram runs a container's command line on paper, with the files that it
 // sees now and what will have been written before it starts.
 func readProgram(c *container, before []write, now time.Time) program {
 	m := &paper{container: c, before: before, now: now}
+	m.out.before, m.out.readAt = before, now
 	argv := append(append([]string(nil), c.spec.Container.Command...), c.spec.Container.Args...)
 	if len(argv) == 0 {
 		m.out.RunFor = -1
 		return m.out
 	}
-	p := process{machine: m, env: environmentOf(c)}
+	p := newProcess(m, c)
 	if p.runArgv(argv) == stays {
 		m.out.RunFor = -1
 	} else {
@@ -76,7 +91,7 @@ type paper struct {
 }
 
 func (m *paper) sleep(d time.Duration) bool {
-	if m.out.RunFor > math.MaxInt64-d {
+	if d < 0 || m.out.RunFor > math.MaxInt64-d {
 		return false
 	}
 	m.out.RunFor += d
@@ -84,28 +99,33 @@ func (m *paper) sleep(d time.Duration) bool {
 }
 
 // emit writes to the log, where both streams go.
-func (m *paper) emit(_ int, text string) {
-	for text != "" {
-		before, after, ended := strings.Cut(text, "\n")
-		m.out.lines = append(m.out.lines, line{m.out.RunFor, before, !ended})
-		text = after
+func (m *paper) emit(fd int, text string) {
+	if m.container.spec.Container.TTY {
+		fd, text = 1, onTerminal(text)
 	}
+	m.out.lines = append(m.out.lines, linesOf(text, fd, m.out.RunFor)...)
 }
 
-// read sees the files of now, and what was written on paper.
-func (m *paper) read(name string) ([]byte, bool) {
-	at, _ := m.container.locate(name)
-	data, ok := m.container.read(name, m.now)
-	for _, w := range m.writes() {
-		if w.place == at {
-			data, ok = w.apply(data, ok)
-		}
+// linesOf splits what is written at one time.
+func linesOf(text string, fd int, at time.Duration) []line {
+	var out []line
+	for text != "" {
+		before, after, ended := strings.Cut(text, "\n")
+		out = append(out, line{at, before, !ended, fd})
+		text = after
 	}
-	return data, ok
+	return out
+}
+
+// look sees the files of now, and what was written on paper.
+func (m *paper) look(name string) entry {
+	at, _ := m.container.locate(name)
+	writes := slices.DeleteFunc(slices.Clone(m.writes()), func(w write) bool { return w.place != at })
+	return replay(m.container.look(name, m.now), writes, func(w write) write { return w })
 }
 
 func (m *paper) list(dir string) ([]string, bool) {
-	return m.container.list(dir, m.read, m.writes())
+	return m.container.list(dir, m.look, m.writes())
 }
 
 func (m *paper) writes() []write { return append(slices.Clip(m.before), m.out.writes...) }
@@ -118,8 +138,16 @@ func (m *paper) change(name string, op writeOp, data string) string {
 	return why
 }
 
-// input is empty, or never ends where the container keeps it open.
-func (m *paper) input(func(string)) bool { return !m.container.spec.Container.Stdin }
+// next is the end of an empty input, or never comes where the container keeps it
+// open: what then happens is for those that attach (attach.go).
+func (m *paper) next() ([]byte, bool) { return nil, !m.container.spec.Container.Stdin }
+
+// terminal is nil: whoever attaches brings one.
+func (m *paper) terminal() *terminal { return nil }
+
+func (m *paper) interactive() *terminal { return nil }
+
+func (m *paper) clock() time.Time { return m.now.Add(m.out.RunFor) }
 
 func (m *paper) listen(l listener) {
 	if l.failing > 0 {

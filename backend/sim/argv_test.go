@@ -32,7 +32,15 @@ func TestFromArgv(t *testing.T) {
 		{[]string{"sleep"}, forever},
 		{sh("sleep 3000000000; sleep 3000000000; sleep 3000000000; sleep 3000000000"), forever},
 		{[]string{"nginx", "-g", "daemon off;"}, forever},
-		{[]string{"sh"}, forever},
+		{[]string{"sh"}, Life{}}, // at the end of its empty input
+		{[]string{"sh", "-il"}, Life{}},
+		{[]string{"cat"}, Life{}},
+		{sh("A=3; sleep $A; exit $A"), Life{RunFor: 3 * s, ExitCode: 3}},
+		{sh("false; exit $?"), Life{ExitCode: 1}},
+		{sh("exit 3 | cat; exit 4"), Life{ExitCode: 4}},
+		{sh("false && exit 3 | exit 4; true"), Life{}},
+		{sh("echo a | | cat"), forever},
+		{sh("echo a |"), forever},
 		{[]string{"sh", "script.sh", "-c"}, forever},
 		{sh("exit 7"), Life{ExitCode: 7}},
 		{sh("exit"), Life{}},
@@ -64,6 +72,11 @@ func TestFromArgv(t *testing.T) {
 	got := FromArgv(corev1.Container{Command: []string{"sleep"}, Args: []string{"3"}})
 	if got != (Life{RunFor: 3 * s}) {
 		t.Errorf("command and args: %+v", got)
+	}
+	for _, argv := range [][]string{{"sh"}, {"cat"}, sh("echo ready; cat; exit 3")} {
+		if got := FromArgv(corev1.Container{Command: argv, Stdin: true}); got != forever {
+			t.Errorf("%q with stdin: %+v", argv, got)
+		}
 	}
 }
 

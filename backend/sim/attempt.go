@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,11 @@ type attempt struct {
 	grace time.Duration
 	// stop is the request to end the whole attempt.
 	stop stopRequest
+	// burnt is the CPU time of containers that were removed from it.
+	burnt uint64
+
+	// broken is when its sandbox was killed; its containers run on.
+	broken time.Time
 
 	// projection
 	ready, dead, gone time.Time
@@ -45,11 +51,16 @@ type container struct {
 	// spec is what it was made from; mounts are its volumes.
 	spec   backend.ContainerSpec
 	mounts []mount
+	// user is whom it runs as.
+	user *corev1.LinuxContainerUser
 	// init containers gate what follows; a sidecar is one that keeps running.
 	init, sidecar bool
 	program       program
-	created       time.Time
-	stop          stopRequest
+	// console is its program living on in time; nil while nobody ever attached to
+	// its input.
+	console *console
+	created time.Time
+	stop    stopRequest
 
 	// projection
 	started, finished time.Time
@@ -95,7 +106,11 @@ func (c *container) hostname() string {
 }
 
 func (a *attempt) live(now time.Time) bool {
-	return !reached(a.dead, now) && !a.isGone(now)
+	return !reached(a.dead, now) && !a.isGone(now) && (!reached(a.broken, now) || a.anyRuns(now))
+}
+
+func (a *attempt) anyRuns(now time.Time) bool {
+	return slices.ContainsFunc(a.containers, func(c *container) bool { return c.runs(a, now) })
 }
 
 func (a *attempt) isGone(now time.Time) bool { return reached(a.gone, now) }
@@ -120,6 +135,14 @@ func (a *attempt) wait() <-chan struct{} {
 		a.changed = make(chan struct{})
 	}
 	return a.changed
+}
+
+// wake tells those that wait that something was written.
+func (a *attempt) wake() {
+	if a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
 }
 
 // next is the first projected change after now; zero when there is none.

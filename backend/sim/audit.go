@@ -24,6 +24,8 @@ const (
 	Placed   Kind = "Placed"   // a volume was made, or its contents swapped
 	Cleared  Kind = "Cleared"  // all volumes of a pod were removed
 	Vanished Kind = "Vanished"
+	// SandboxKilled is the end of a sandbox alone by Remote.KillSandbox.
+	SandboxKilled Kind = "SandboxKilled"
 )
 
 // Event is one change of the remote that a call made.

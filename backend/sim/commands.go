@@ -2,6 +2,7 @@ package sim
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,27 +20,55 @@ func echo(args []string, io streams) int32 {
 }
 
 func (p *process) cat(args []string, io streams) flow {
-	if len(args) == 0 && io.in != "" {
-		args = []string{io.in}
-	}
 	if len(args) == 0 {
-		if !p.input(io.out) {
+		args = []string{"-"}
+	}
+	var status int32
+	for _, name := range args {
+		in := io.in
+		if name != "-" {
+			data, why := p.contents(name)
+			if why != "" {
+				io.err("cat: can't open '" + name + "': " + why + "\n")
+				status = 1
+				continue
+			}
+			in = contents(data)
+		}
+		if !copyAll(in, io.out) {
 			return stays
 		}
-		p.status = 0
-		return goesOn
 	}
-	p.status = 0
-	for _, name := range args {
-		data, ok := p.read(name)
-		if !ok {
-			io.err("cat: can't open '" + name + "': No such file or directory\n")
-			p.status = 1
-			continue
-		}
-		io.out(string(data))
-	}
+	p.status = status
 	return goesOn
+}
+
+// contents is what is in a file, or what a kernel says instead.
+func (p *process) contents(name string) (data []byte, why string) {
+	switch e := p.look(p.abs(name)); {
+	case e.kind == regular:
+		return e.data, ""
+	case p.isDir(name):
+		return nil, "Is a directory"
+	default:
+		return nil, "No such file or directory"
+	}
+}
+
+func (p *process) isDir(name string) bool {
+	_, ok := p.list(p.abs(name))
+	return ok && p.look(p.abs(name)).kind != regular
+}
+
+// copyAll is false when the process does not live to see the end of its input.
+func copyAll(in source, out func(string)) bool {
+	for {
+		part, alive := in()
+		if !alive || part == nil {
+			return alive
+		}
+		out(string(part))
+	}
 }
 
 func (p *process) printenv(names []string, io streams) int32 {
@@ -63,15 +92,21 @@ func (p *process) printenv(names []string, io streams) int32 {
 	return status
 }
 
-// test knows -e, -f, -d, -s, -n, -z, = and !=, and "!" before them.
-func (p *process) test(name string, args []string, io streams) int32 {
-	if name == "[" {
-		if len(args) == 0 || args[len(args)-1] != "]" {
-			io.err("sh: [: missing ]\n")
-			return 2
-		}
-		args = args[:len(args)-1]
+func (p *process) hostname(_ []string, io streams) int32 {
+	io.out(p.env.value("HOSTNAME") + "\n")
+	return 0
+}
+
+func (p *process) bracket(args []string, io streams) int32 {
+	if len(args) == 0 || args[len(args)-1] != "]" {
+		io.err("sh: [: missing ]\n")
+		return 2
 	}
+	return p.test(args[:len(args)-1], io)
+}
+
+// test knows -e, -f, -r, -d, -s, -n, -z, = and !=, and "!" before them.
+func (p *process) test(args []string, io streams) int32 {
 	not := len(args) > 1 && args[0] == "!"
 	if not {
 		args = args[1:]
@@ -79,7 +114,7 @@ func (p *process) test(name string, args []string, io streams) int32 {
 	holds, ok := p.holds(args)
 	switch {
 	case !ok:
-		io.err("sh: " + name + ": unknown operand\n")
+		io.err("sh: test: unknown operand\n")
 		return 2
 	case holds != not:
 		return 0
@@ -121,61 +156,9 @@ func (p *process) holdsOf(flag, word string) (holds, known bool) {
 	case "-z":
 		return word == "", true
 	case "-d", "-e":
-		_, isDir := p.list(word)
-		return (isDir && !isFile) || (isFile && flag == "-e"), true
+		return p.isDir(word) || (isFile && flag == "-e"), true
 	}
 	return false, false
-}
-
-func (p *process) ls(args []string, io streams) int32 {
-	if len(args) == 0 {
-		args = []string{"/"}
-	}
-	var status int32
-	for _, name := range args {
-		if _, ok := p.read(name); ok {
-			io.out(name + "\n")
-			continue
-		}
-		names, ok := p.list(name)
-		if !ok {
-			io.err("ls: " + name + ": No such file or directory\n")
-			status = 1
-			continue
-		}
-		for _, n := range names {
-			io.out(n + "\n")
-		}
-	}
-	return status
-}
-
-// touch also removes, under the name rm.
-func (p *process) touch(name string, args []string, io streams) int32 {
-	var status int32
-	forced := false
-	for _, arg := range args {
-		if strings.HasPrefix(arg, "-") {
-			forced = forced || strings.Contains(arg, "f")
-			continue
-		}
-		op := appendTo
-		if name == "rm" {
-			op = remove
-			if _, ok := p.read(arg); !ok {
-				if !forced {
-					io.err("rm: can't remove '" + arg + "': No such file or directory\n")
-					status = 1
-				}
-				continue
-			}
-		}
-		if why := p.change(arg, op, ""); why != "" {
-			io.err(name + ": " + arg + ": " + why + "\n")
-			status = 1
-		}
-	}
-	return status
 }
 
 // listener is a port on which a program answers, at offsets from its start.
@@ -185,18 +168,22 @@ type listener struct {
 	from time.Duration
 	// failing is when it begins to answer 500; 0 is never.
 	failing time.Duration
+	// echoes says that it sends back what it gets, instead of HTTP.
+	echoes bool
 }
 
-// serve reads "serve PORT [ready-after=D] [fail-after=D]" or "httpd -p PORT",
-// and runs until it is stopped.
+// serve reads "serve PORT [ready-after=D] [fail-after=D]", "httpd -p PORT" or "nc
+// -ll -p PORT -e cat", which echoes, and runs until it is stopped.
 func (p *process) serve(name string, args []string) flow {
 	var l listener
 	for i, arg := range args {
-		switch key, value, ok := strings.Cut(arg, "="); {
-		case name == "httpd":
+		if name != "serve" {
 			if i > 0 && args[i-1] == "-p" {
 				l.port = port(arg)
 			}
+			continue
+		}
+		switch key, value, ok := strings.Cut(arg, "="); {
 		case !ok:
 			l.port = port(arg)
 		case key == "ready-after":
@@ -204,6 +191,12 @@ func (p *process) serve(name string, args []string) flow {
 		case key == "fail-after":
 			l.failing, _ = seconds([]string{value})
 		}
+	}
+	if name == "nc" {
+		if !slices.Contains(args, "-ll") || !slices.Equal(args[max(0, len(args)-2):], []string{"-e", "cat"}) {
+			return p.beyond(name)
+		}
+		l.echoes = true
 	}
 	if l.port > 0 {
 		p.listen(l)

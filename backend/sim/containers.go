@@ -37,7 +37,7 @@ func (v containersView) start(ref backend.Ref, spec backend.ContainerSpec) (time
 		return c.started, nil
 	}
 	a := v.newest(ref, now)
-	if a == nil || !a.live(now) || a.stop.asked() {
+	if a == nil || !a.live(now) || reached(a.broken, now) || a.stop.asked() {
 		return time.Time{}, backend.Errorf(backend.ErrNotFound, "the pod has no sandbox to start in")
 	}
 	if _, ok := v.images[normalize(spec.Container.Image)]; !ok {
@@ -132,6 +132,7 @@ func (v containersView) remove(ref backend.ContainerRef) error {
 		}
 	}
 	a.containers = kept
+	a.burnt += c.spent(a, now)
 	v.audit.add(Event{At: now, Kind: Removed, Pod: a.ref, Container: c.name, Attempt: c.attempt})
 	v.touch(a, now)
 	return nil

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/duplex"
 )
 
 // dialView lends backend.Dialer.
@@ -152,10 +154,29 @@ func (v dialView) listening(a *attempt, port int, now time.Time) (server, bool) 
 
 // connect has the container's own program answer.
 func (s server) connect() net.Conn {
-	client, far, closed := pipe()
-	go s.hangUp(far, closed)
+	if s.listener.echoes {
+		return s.echo()
+	}
+	return s.serve(http.HandlerFunc(s.answer))
+}
+
+// serve answers HTTP on a new connection.
+func (w watched) serve(h http.Handler) net.Conn {
+	client, far := duplex.Pipe()
+	go w.hangUp(far)
 	go func() {
-		_ = serveHTTP(far, closed, http.HandlerFunc(s.answer)) // ends with the connection
+		_ = serveHTTP(far, h) // ends with the connection
+	}()
+	return client
+}
+
+// echo sends back what comes on a new connection, until its end.
+func (w watched) echo() net.Conn {
+	client, far := duplex.Pipe()
+	go w.hangUp(far)
+	go func() {
+		_, _ = io.Copy(far, far) // ends with the connection
+		_ = far.Close()
 	}()
 	return client
 }
@@ -176,14 +197,14 @@ func (w watched) since() time.Time {
 }
 
 // hangUp closes a connection at the end of the container.
-func (w watched) hangUp(conn net.Conn, closed <-chan struct{}) {
-	w.wait(time.Time{}, closed, nil)
+func (w watched) hangUp(conn *duplex.Conn) {
+	w.wait(time.Time{}, conn.Closed(), nil)
 	_ = conn.Close() // a pipe's never fails
 }
 
 // serveHTTP serves one connection to its end.
-func serveHTTP(conn net.Conn, closed <-chan struct{}, h http.Handler) error {
-	l := &once{conn: conn, closed: closed}
+func serveHTTP(conn *duplex.Conn, h http.Handler) error {
+	l := &once{conn: conn, closed: conn.Closed()}
 	s := http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	return s.Serve(l)
 }
@@ -215,33 +236,8 @@ func (l *once) take() net.Conn {
 // Close does nothing: the listener ends with its connection.
 func (l *once) Close() error { return nil }
 
-// Addr is a pipe's.
-func (l *once) Addr() net.Addr { return pipeAddr{} }
-
-type pipeAddr struct{}
-
-func (pipeAddr) Network() string { return "tcp" }
-func (pipeAddr) String() string  { return "simulated" }
-
-// pipe is a connection in memory, and a channel that is closed with either end.
-func pipe() (client, far net.Conn, closed <-chan struct{}) {
-	a, b := net.Pipe()
-	done := make(chan struct{})
-	end := &sync.Once{}
-	hang := func() { end.Do(func() { close(done) }) }
-	return pipeEnd{a, hang}, pipeEnd{b, hang}, done
-}
-
-type pipeEnd struct {
-	net.Conn
-	hang func()
-}
-
-// Close also tells the other end's keeper.
-func (p pipeEnd) Close() error {
-	p.hang()
-	return p.Conn.Close()
-}
+// Addr is the connection's.
+func (l *once) Addr() net.Addr { return &net.TCPAddr{} }
 
 // portKey is a port of a pod.
 type portKey struct {
@@ -270,10 +266,10 @@ func (r *Remote) Listen(uid types.UID, port int) net.Listener {
 }
 
 func (q *queue) connect(ctx context.Context, w watched) (net.Conn, error) {
-	client, far, closed := pipe()
+	client, far := duplex.Pipe()
 	select {
 	case q.conns <- far:
-		go w.hangUp(far, closed)
+		go w.hangUp(far)
 		return client, nil
 	case <-q.closed:
 		return nil, dialError("", q.key.port, syscall.ECONNREFUSED)

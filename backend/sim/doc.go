@@ -10,22 +10,26 @@
 // carry a projection: the times, past and future, at which each part starts and
 // ends if nobody interferes (project.go). Reads show the part of it that is not
 // after now; Stop and Remove change what is still to come and project again.
-// Blocking calls and hints wait on timers of package time, and a goroutine is
-// started only for a connection of Dial and for the input of a command, so the
+// Blocking calls and hints wait on timers of package time. Goroutines are started
+// only for a connection of Dial or Forward, for what users send to commands, and
+// for a program that somebody attached input to, until its container ends. So the
 // same code runs under testing/synctest in virtual time and for people in real
 // time.
 //
 // Programs run on paper: what a container writes to its log and to files, where
 // it listens and when it ends is worked out from its command line when it is
 // made, with the files that it sees then. Commands of Exec run in time, in the
-// same small language of busybox's shell.
+// same small language of busybox's shell, with a terminal if wanted. A program
+// that comes to read its input stays there on paper, and goes on in time once
+// somebody attaches.
 //
 // How the files fit: config.go is what a remote is made with; script.go parses
-// command lines, process.go and commands.go run them, argv.go on paper and
-// exec.go in time; volumes.go is what is placed and mounted, filesystem.go what a
-// container sees of it. remote.go holds what exists, attempt.go and project.go
-// are one attempt of a pod and its future, facts.go and message.go what is shown
-// of it. pods.go, containers.go, files.go, images.go, events.go, exec.go,
-// logs.go, dial.go and node.go lend the fields of the contract; audit.go records
-// what truly happened.
+// command lines, process*.go, commands*.go and tar.go run them, argv.go on paper
+// and exec_live.go in time, on terminal.go; volumes.go is what is placed and mounted,
+// filesystem.go what a container sees of it. remote.go holds what exists,
+// attempt.go and project.go are one attempt of a pod and its future, facts.go and
+// message.go what is shown of it. pods.go, containers.go, files.go, images.go,
+// events.go, exec.go, attach*.go, forward.go, logs.go, dial.go, stats.go with
+// use.go, and node.go lend the fields of the contract; audit.go records what truly
+// happened.
 package sim

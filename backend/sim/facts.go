@@ -28,11 +28,14 @@ func (r *Remote) facts(now time.Time, want func(*attempt) bool) []backend.PodFac
 // facts is the part of the projection that is not after now.
 func (a *attempt) facts(now time.Time) backend.PodFacts {
 	f := backend.PodFacts{Ref: a.ref, CreatedAt: shown(a.created, now), Live: a.live(now)}
-	if f.Live {
+	switch {
+	case f.Live && reached(a.broken, now):
+		f.Reason, f.Message = backend.SandboxNotReady, "the sandbox was killed"
+	case f.Live:
 		if reached(a.ready, now) {
 			f.IPs, f.HostIPs = slices.Clone(a.ips), slices.Clone(a.hostIPs)
 		}
-	} else {
+	default:
 		f.StoppedAt = shown(a.dead, now)
 		f.Reason, f.Message = a.reason, a.message
 	}
@@ -54,6 +57,9 @@ func (c *container) facts(now time.Time) backend.ContainerFacts {
 		CreatedAt:  shown(c.created, now),
 		StartedAt:  shown(c.started, now),
 		FinishedAt: shown(c.finished, now),
+	}
+	if !f.StartedAt.IsZero() {
+		f.User = c.user
 	}
 	if c.exited(now) {
 		f.ExitCode, f.OOM, f.Reason, f.Message = c.exitCode, c.oom, c.reason, c.message

@@ -23,7 +23,37 @@ const (
 	replace writeOp = iota
 	appendTo
 	remove
+	makeDir
 )
+
+// entry is what is at a path.
+type entry struct {
+	kind kind
+	data []byte
+}
+
+type kind int
+
+const (
+	nothing kind = iota
+	regular
+	// directory is one that was made; others are there because of what is in them.
+	directory
+)
+
+// maxWritten is how many bytes a container may hold in files that it wrote, and
+// writeCost what each write takes beside its data.
+const (
+	maxWritten = 16 << 20
+	writeCost  = 64
+)
+
+const noSpace = "No space left on device"
+
+// rooted are the directories that an image has.
+var rooted = []string{"/", "/bin", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr", "/var"}
+
+const hostnameFile = "/etc/hostname"
 
 // place is where a path of a container leads: into a volume, or to the absolute
 // path in the container's own layer.
@@ -72,13 +102,19 @@ func within(name, dir string) bool {
 // read is the contents of a file as the container sees it now; false when there
 // is none.
 func (c *container) read(name string, now time.Time) ([]byte, bool) {
+	e := c.look(name, now)
+	return e.data, e.kind == regular
+}
+
+// look is what the container sees at a path now.
+func (c *container) look(name string, now time.Time) entry {
 	at, m := c.locate(name)
-	var data []byte
-	ok := at.volume == nil && (at.path == "/dev/null" || at.path == c.terminationPath())
-	writers := []*container{c}
+	e, writers := c.pristine(at), []*container{c}
 	if m != nil {
-		file, found := m.placement().files[at.path]
-		data, ok, writers = file.Data, found, at.volume.writers
+		e, writers = entry{}, at.volume.writers
+		if file, found := m.placement().files[at.path]; found {
+			e = entry{regular, file.Data}
+		}
 	}
 	type step struct {
 		at time.Time
@@ -93,23 +129,54 @@ func (c *container) read(name string, now time.Time) ([]byte, bool) {
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
-	for _, s := range steps {
-		data, ok = s.apply(data, ok)
-	}
-	return data, ok
+	return replay(e, steps, func(s step) write { return s.write })
 }
 
-// apply is what the write makes of a file.
-func (w write) apply(data []byte, ok bool) ([]byte, bool) {
-	switch w.op {
-	case remove:
-		return nil, false
-	case appendTo:
-		return append(slices.Clip(data), w.data...), true
-	case replace:
-		return []byte(w.data), true
+// replay is what writes make of an entry. The data is copied once, however many
+// there are.
+func replay[T any](e entry, steps []T, of func(T) write) entry {
+	if len(steps) == 0 {
+		return e
 	}
-	return data, ok
+	data := slices.Clone(e.data)
+	for _, s := range steps {
+		w := of(s)
+		switch w.op {
+		case remove:
+			e.kind, data = nothing, nil
+		case makeDir:
+			e.kind, data = directory, nil
+		case appendTo:
+			e.kind, data = regular, append(data, w.data...)
+		case replace:
+			e.kind, data = regular, append(data[:0:0], w.data...)
+		}
+	}
+	e.data = data
+	return e
+}
+
+// apply is what one write makes of a file.
+func (w write) apply(data []byte, ok bool) ([]byte, bool) {
+	e := entry{data: data}
+	if ok {
+		e.kind = regular
+	}
+	e = replay(e, []write{w}, func(w write) write { return w })
+	return e.data, e.kind == regular
+}
+
+// pristine is what is at a path of the container's own layer from the start.
+func (c *container) pristine(at place) entry {
+	switch {
+	case at.volume != nil:
+		return entry{}
+	case at.path == "/dev/null" || at.path == c.terminationPath():
+		return entry{kind: regular}
+	case at.path == hostnameFile:
+		return entry{regular, []byte(c.hostname() + "\n")}
+	}
+	return entry{}
 }
 
 // change is the write to a path that the shell asks for, or what a kernel says
@@ -144,6 +211,32 @@ func (c *container) keep(w write) {
 	}
 	c.program.writes = slices.Insert(writes, i, w)
 	c.subscribe(w)
+	if w.op != appendTo {
+		c.forget(w, i)
+	}
+}
+
+// forget drops the container's own writes before the i-th that it supersedes.
+func (c *container) forget(w write, i int) {
+	kept := c.program.writes[:0:0]
+	for j, other := range c.program.writes {
+		if j >= i || other.place != w.place {
+			kept = append(kept, other)
+		}
+	}
+	c.program.writes = kept
+}
+
+// fits is true where the container has room for a write, and for what it does not
+// supersede.
+func (c *container) fits(w write) bool {
+	room := maxWritten - len(w.data) - writeCost
+	for _, other := range c.program.writes {
+		if w.op == appendTo || other.place != w.place {
+			room -= len(other.data) + writeCost
+		}
+	}
+	return w.op == remove || w.path == "/dev/null" || room >= 0
 }
 
 // subscribe makes the container's writes seen in the volume.
@@ -154,20 +247,20 @@ func (c *container) subscribe(w write) {
 }
 
 // list returns the names in a directory; false when there is no such directory.
-// Whether a file is there, read says; more are writes that are not kept yet.
-func (c *container) list(dir string, read func(string) ([]byte, bool), more []write) ([]string, bool) {
+// What is there, look says; more are writes that are not kept yet.
+func (c *container) list(dir string, look func(string) entry, more []write) ([]string, bool) {
 	dir = path.Clean(path.Join("/", dir))
-	exists := dir == "/" || dir == "/tmp" || dir == "/dev"
+	exists := false
 	names := map[string]bool{}
 	for _, k := range c.paths(more) {
 		if !within(k.path, dir) {
 			continue
 		}
-		_, isFile := read(k.path)
+		kind := look(k.path).kind
 		switch {
-		case !isFile && !k.mount:
+		case kind == nothing && !k.dir:
 		case k.path == dir:
-			exists = exists || !isFile
+			exists = exists || kind != regular
 		default:
 			exists = true
 			first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(k.path, dir), "/"), "/")
@@ -177,15 +270,18 @@ func (c *container) list(dir string, read func(string) ([]byte, bool), more []wr
 	return slices.Sorted(maps.Keys(names)), exists
 }
 
-// known is a path that may be there.
+// known is a path that may be there, or surely as a directory.
 type known struct {
-	path  string
-	mount bool
+	path string
+	dir  bool
 }
 
 // paths are all places where something was placed or written.
 func (c *container) paths(more []write) []known {
-	var out []known
+	out := []known{{path: hostnameFile}}
+	for _, dir := range rooted {
+		out = append(out, known{dir, true})
+	}
 	for i := range c.mounts {
 		m := &c.mounts[i]
 		out = append(out, known{m.path, true})

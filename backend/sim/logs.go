@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sort"
 	"sync"
 	"time"
 
@@ -37,14 +38,14 @@ func (v logsView) open(ctx context.Context, ref backend.ContainerRef, opts backe
 	if c == nil {
 		return nil, backend.Errorf(backend.ErrNotFound, "no such container")
 	}
-	l := &logReader{done: ctx.Done(), cause: ctx.Err, remote: v.Remote, attempt: a, container: c, opts: opts}
+	l := &logReader{done: ctx.Done(), cause: ctx.Err, watched: watched{v.Remote, a, c}, opts: opts}
 	l.closing = make(chan struct{})
 	l.left = -1
 	if opts.LimitBytes != nil {
 		l.left = *opts.LimitBytes
 	}
 	if opts.Tail != nil {
-		_, written, _ := l.written(now)
+		written, _ := l.written(now)
 		l.next = max(0, written-int(min(*opts.Tail, int64(written))))
 	}
 	return l, nil
@@ -52,10 +53,8 @@ func (v logsView) open(ctx context.Context, ref backend.ContainerRef, opts backe
 
 // logReader is one stream. Read blocks only when following.
 type logReader struct {
-	remote    *Remote
-	attempt   *attempt
-	container *container
-	opts      backend.LogOptions
+	watched
+	opts backend.LogOptions
 	// done and cause are those of the context that opened the stream.
 	done    <-chan struct{}
 	cause   func() error
@@ -93,9 +92,9 @@ func (l *logReader) Read(p []byte) (int, error) {
 func (l *logReader) fill() (wait func() error, err error) {
 	now := l.remote.lock()
 	defer l.remote.mu.Unlock()
-	all, count, upcoming := l.written(now)
-	for ; l.next < count; l.next++ {
-		l.format(all[l.next])
+	lines, upcoming := l.linesFrom(&l.next, now)
+	for _, line := range lines {
+		l.format(line)
 	}
 	if len(l.buffer) > 0 {
 		return nil, nil
@@ -104,10 +103,10 @@ func (l *logReader) fill() (wait func() error, err error) {
 		return nil, io.EOF
 	}
 	changed := l.attempt.wait()
-	return func() error { return l.wait(changed, upcoming) }, nil
+	return func() error { return l.waitFor(changed, upcoming) }, nil
 }
 
-func (l *logReader) wait(changed <-chan struct{}, upcoming time.Time) error {
+func (l *logReader) waitFor(changed <-chan struct{}, upcoming time.Time) error {
 	var alarm <-chan time.Time
 	if !upcoming.IsZero() {
 		timer := time.NewTimer(time.Until(upcoming))
@@ -125,42 +124,80 @@ func (l *logReader) wait(changed <-chan struct{}, upcoming time.Time) error {
 	return nil
 }
 
-// written returns all lines the container will write as things stand, how many
-// of them it has written, and when the next line or the end comes.
-func (l *logReader) written(now time.Time) (all []stamped, count int, upcoming time.Time) {
-	c := l.container
-	if c.started.IsZero() {
-		return nil, 0, c.finished
-	}
+// written is how many lines the container has written by now, and when the next
+// one or the end comes.
+func (w watched) written(now time.Time) (count int, upcoming time.Time) {
+	c := w.container
 	end := c.finished
-	if l.attempt.isGone(now) {
-		end = earliest(end, l.attempt.gone)
+	if c.started.IsZero() {
+		return 0, end
 	}
-	all = append(all, stamped{c.started, "simulated container " + c.name + ": no process runs\n"})
-	for _, line := range c.program.lines {
-		at := c.started.Add(line.at)
-		if !end.IsZero() && at.After(end) {
-			break
+	if w.attempt.isGone(now) {
+		end = earliest(end, w.attempt.gone)
+	}
+	if !reached(c.started, now) {
+		return 0, c.started
+	}
+	until, lines := earliest(end, now), c.program.lines
+	n := sort.Search(len(lines), func(i int) bool { return c.started.Add(lines[i].at).After(until) })
+	if n < len(lines) {
+		if at := c.started.Add(lines[n].at); end.IsZero() || !at.After(end) {
+			return c.firstLines() + n, at
 		}
+	}
+	return c.firstLines() + n, end
+}
+
+// firstLines is how many lines come before those that are kept: one that says
+// that the container is simulated, and what was dropped.
+func (c *container) firstLines() int { return 1 + c.program.shed }
+
+// linesFrom returns what was written from the next line on, and moves it.
+func (w watched) linesFrom(next *int, now time.Time) (lines []stamped, upcoming time.Time) {
+	count, upcoming := w.written(now)
+	c := w.container
+	if *next == 0 && count > 0 && c.program.shed == 0 {
+		lines = append(lines, stamped{c.started, "simulated container " + c.name + ": no process runs\n", 1})
+	}
+	for i := max(*next, c.firstLines()); i < count; i++ {
+		line := c.program.lines[i-c.firstLines()]
 		text := line.text
 		if !line.open {
 			text += "\n"
 		}
-		all = append(all, stamped{at, text})
+		lines = append(lines, stamped{c.started.Add(line.at), text, line.fd})
 	}
-	for count < len(all) && reached(all[count].at, now) {
-		count++
+	*next = max(*next, count)
+	return lines, upcoming
+}
+
+// maxLogged is how much is kept of what a container's program writes in time.
+const maxLogged = 4 << 20
+
+// lineCost is what each line takes beside its text.
+const lineCost = 64
+
+// record adds what the container's own program writes now to its log, and drops
+// the older half of a log that is too long.
+func (w watched) record(now time.Time, fd int, text string) {
+	p := &w.container.program
+	added := linesOf(text, fd, now.Sub(w.container.started))
+	p.lines = append(p.lines, added...)
+	if p.written += len(text) + lineCost*len(added); p.written > maxLogged {
+		dropped := len(p.lines) / 2
+		p.lines, p.shed, p.written = append([]line(nil), p.lines[dropped:]...), p.shed+dropped, 0
+		for _, line := range p.lines {
+			p.written += len(line.text) + lineCost
+		}
 	}
-	if count < len(all) {
-		return all, count, all[count].at
-	}
-	return all, count, end
+	w.attempt.wake()
 }
 
 // stamped is a line, or its beginning, and when it was written.
 type stamped struct {
 	at   time.Time
 	text string
+	fd   int
 }
 
 func (l *logReader) format(s stamped) {

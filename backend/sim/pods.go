@@ -131,6 +131,7 @@ func (v *view) newContainer(a *attempt, spec backend.ContainerSpec, attempt int,
 	if c.mounts, err = mounts(spec, v.volumesOf(a)); err != nil {
 		return nil, err
 	}
+	c.user = linuxUser(&spec)
 	c.id = v.newID("container", c.name, c.attempt)
 	c.program = readProgram(c, a.writesOfInits(), now)
 	if v.cfg.Script != nil {

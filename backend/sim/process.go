@@ -10,17 +10,26 @@ import (
 // machine is what a process runs on: paper, for a container's own program, or
 // time, for a command in a running container.
 type machine interface {
-	// sleep is false when the process does not live to see its end.
+	// sleep is false when the process does not live to see its end, as after a
+	// negative duration.
 	sleep(d time.Duration) bool
 	emit(fd int, text string)
-	read(name string) ([]byte, bool)
+	look(name string) entry
 	list(dir string) ([]string, bool)
 	// change returns what a kernel says against it.
 	change(name string, op writeOp, data string) string
-	// input copies the standard input; false as for sleep.
-	input(out func(string)) bool
+	// next is the next part of the standard input, nil at its end; false as for
+	// sleep.
+	next() (part []byte, alive bool)
+	// terminal is nil where there is none; interactive is that of a shell that is
+	// about to read what to run.
+	terminal() *terminal
+	interactive() *terminal
+	clock() time.Time
 	listen(l listener)
 	ignoreTerm()
+	// uses changes what is used from now on (use.go).
+	uses(change func(*load))
 	// unknown runs a command that is beyond the convention.
 	unknown(name string, shell bool) (int32, flow)
 }
@@ -38,9 +47,17 @@ const (
 // process is one command line being run.
 type process struct {
 	machine
+	of     *container
 	env    environment
+	dir    string
 	status int32
-	inside bool // of a shell
+	inside bool   // of a shell
+	exited bool   // by the command exit
+	rest   []byte // of the standard input: read, and not yet used
+}
+
+func newProcess(m machine, c *container) *process {
+	return &process{machine: m, of: c, env: environmentOf(c), dir: path.Join("/", c.spec.Container.WorkingDir)}
 }
 
 // environment is a container's, in its order.
@@ -71,12 +88,34 @@ func environmentOf(c *container) environment {
 	return e
 }
 
+// expand is what a dollar sign and a name stand for.
+func (p *process) expand(name string) string {
+	if name == "?" {
+		return strconv.Itoa(int(p.status))
+	}
+	return p.env.value(name)
+}
+
+// abs is the absolute path of a name.
+func (p *process) abs(name string) string {
+	if path.IsAbs(name) {
+		return path.Clean(name)
+	}
+	return path.Join(p.dir, name)
+}
+
+// read is the contents of a file; false when there is none.
+func (p *process) read(name string) ([]byte, bool) {
+	e := p.look(p.abs(name))
+	return e.data, e.kind == regular
+}
+
 // runArgv runs a command line.
 func (p *process) runArgv(argv []string) flow {
 	if len(argv) > 0 && isShell(argv[0]) {
-		return p.runShell(argv)
+		return p.runShell(argv, streams{in: p.stdin})
 	}
-	return p.step(statement{words: argv})
+	return p.step(statement{words: argv}, nil, nil)
 }
 
 func isShell(arg string) bool {
@@ -87,30 +126,67 @@ func isShell(arg string) bool {
 	return false
 }
 
-// runShell runs a script; a shell without one reads its input, which is none of
-// the convention.
-func (p *process) runShell(argv []string) flow {
-	if len(argv) < 3 || argv[1] != "-c" {
+// runShell runs a script, or what a shell without one reads from its input.
+func (p *process) runShell(argv []string, io streams) flow {
+	given := len(argv) > 2 && argv[1] == "-c"
+	if !given && !readsInput(argv[1:]) {
 		return p.beyond(argv[0])
 	}
 	outer := p.inside
 	p.inside = true
 	defer func() { p.inside = outer }()
 	p.status = 0
-	f := p.run(parseScript(argv[2], p.env.value))
+	var f flow
+	switch {
+	case given:
+		f = p.run(argv[2])
+	case io.redirected:
+		held := p.rest
+		p.rest = nil
+		f = p.session(io.in, nil)
+		p.rest = held
+	default:
+		f = p.session(p.stdin, p.interactive())
+	}
 	if f == ends && outer {
+		p.exited = false
 		return goesOn // only the inner shell has
 	}
 	return f
 }
 
+// readsInput is true for a shell's arguments that name no script.
+func readsInput(args []string) bool {
+	for _, arg := range args {
+		if arg != "-i" && arg != "-l" && arg != "-il" && arg != "-li" && arg != "--login" {
+			return false
+		}
+	}
+	return true
+}
+
 // run runs statements until one ends the process.
-func (p *process) run(script []statement) flow {
-	for _, s := range script {
-		if s.when.skips(p.status) {
+func (p *process) run(script string) flow {
+	parser := parseScript(script, p.expand)
+	ran := true
+	var carried *pipeline
+	for s, ok := parser.next(); ok; s, ok = parser.next() {
+		if !s.fed {
+			ran, carried = !s.when.skips(p.status), nil
+		}
+		if !ran {
 			continue
 		}
-		if f := p.step(s); f != goesOn {
+		in := carried
+		carried = nil
+		if s.pipes {
+			carried = &pipeline{}
+		}
+		f := p.step(s, in, carried)
+		if f == ends && p.exited && (s.pipes || s.fed) {
+			p.exited, f = false, goesOn // only its part of the pipeline has
+		}
+		if f != goesOn {
 			return f
 		}
 	}
@@ -123,21 +199,34 @@ func (p *process) beyond(name string) flow {
 	return f
 }
 
-// step runs one statement.
-func (p *process) step(s statement) flow {
+// step runs one statement, whose input and output may be those of a pipeline.
+func (p *process) step(s statement, from, to *pipeline) flow {
 	if s.opaque {
 		return p.beyond("")
 	}
-	io, ok := p.open(s.redirects)
+	io, ok := p.open(s.redirects, from, to)
 	if !ok {
 		p.status = 1
 		return goesOn
 	}
-	if len(s.words) == 0 {
+	words := s.words
+	for len(words) > 0 && p.inside && assigns(words[0]) && assigns(words[len(words)-1]) {
+		name, value, _ := strings.Cut(words[0], "=")
+		p.env = append(p.env, variableOf{name, value})
+		words = words[1:]
+	}
+	if len(words) == 0 {
 		p.status = 0
 		return goesOn
 	}
-	return p.call(path.Base(s.words[0]), s.words, io)
+	return p.call(path.Base(words[0]), words, io)
+}
+
+// assigns is true for NAME=value.
+func assigns(word string) bool {
+	name, _, ok := strings.Cut(word, "=")
+	read, taken := variable(name)
+	return ok && read != "" && taken == len(name)
 }
 
 // call runs a command whose streams are open.
@@ -154,60 +243,72 @@ func (p *process) call(name string, argv []string, io streams) flow {
 		}
 		p.ignoreTerm()
 		p.status = 0
+	case "use":
+		p.use(args, io)
 	case "cat":
 		return p.cat(args, io)
-	case "serve", "httpd":
+	case "head", "tail":
+		return p.part(name, args, io)
+	case "wc":
+		return p.count(args, io)
+	case "grep":
+		return p.grep(args, io)
+	case "tar":
+		return p.tar(args, io)
+	case "serve", "httpd", "nc":
 		return p.serve(name, args)
 	default:
 		if isShell(name) {
-			return p.runShell(argv)
+			return p.runShell(argv, io)
 		}
 		return p.simple(name, argv, io)
 	}
 	return goesOn
 }
 
-// simple runs a command that takes no time.
+// simple runs a command that takes no time and reads no input.
 func (p *process) simple(name string, argv []string, io streams) flow {
-	args := argv[1:]
-	switch name {
-	case "true", ":":
-		p.status = 0
-	case "false":
-		p.status = 1
-	case "echo":
-		p.status = echo(args, io)
-	case "env":
-		if len(args) > 0 {
-			return p.beyond(argv[0])
-		}
-		p.status = p.printenv(nil, io)
-	case "printenv":
-		p.status = p.printenv(args, io)
-	case "hostname":
-		io.out(p.env.value("HOSTNAME") + "\n")
-		p.status = 0
-	case "test", "[":
-		p.status = p.test(name, args, io)
-	case "ls":
-		p.status = p.ls(args, io)
-	case "touch", "rm":
-		p.status = p.touch(name, args, io)
-	default:
+	run, ok := map[string]func(*process, []string, streams) int32{
+		"true":     func(*process, []string, streams) int32 { return 0 },
+		":":        func(*process, []string, streams) int32 { return 0 },
+		"false":    func(*process, []string, streams) int32 { return 1 },
+		"echo":     func(_ *process, args []string, io streams) int32 { return echo(args, io) },
+		"printenv": (*process).printenv,
+		"env":      (*process).printenv,
+		"hostname": (*process).hostname,
+		"test":     (*process).test,
+		"[":        (*process).bracket,
+		"ls":       (*process).ls,
+		"touch":    (*process).touch,
+		"rm":       (*process).rm,
+		"mkdir":    (*process).mkdir,
+		"pwd":      (*process).pwd,
+		"cd":       (*process).cd,
+		"export":   (*process).export,
+		"date":     (*process).date,
+		"id":       (*process).id,
+		"whoami":   (*process).whoami,
+		"ps":       (*process).ps,
+		"stty":     (*process).stty,
+		"tty":      (*process).tty,
+	}[name]
+	if !ok || (name == "env" && len(argv) > 1) || ((name == "cd" || name == "export") && !p.inside) {
 		return p.beyond(argv[0])
 	}
+	p.status = run(p, argv[1:], io)
 	return goesOn
 }
 
 func (p *process) exit(args []string) flow {
 	if len(args) == 0 {
+		p.exited = true
 		return ends // with the status of the last command
 	}
 	n, err := strconv.ParseUint(args[0], 10, 8)
 	if err != nil {
 		return p.beyond("exit " + args[0])
 	}
-	p.status = int32(n)
+	p.status, p.exited = int32(n), true
 	return ends
 }
 
@@ -234,49 +335,4 @@ func seconds(args []string) (time.Duration, bool) {
 	}
 	d, err := time.ParseDuration(args[0])
 	return d, err == nil && d >= 0
-}
-
-// streams are where a command reads and writes.
-type streams struct {
-	in       string // a file; "" is the standard input
-	out, err func(string)
-}
-
-// open makes the redirects of a command, in their order; false when one cannot
-// be.
-func (p *process) open(redirects []redirect) (streams, bool) {
-	io := streams{
-		out: func(text string) { p.emit(1, text) },
-		err: func(text string) { p.emit(2, text) },
-	}
-	for _, r := range redirects {
-		switch {
-		case r.fd == 0:
-			if _, ok := p.read(r.target); !ok {
-				p.emit(2, "sh: can't open "+r.target+": no such file\n")
-				return io, false
-			}
-			io.in = r.target
-			continue
-		case r.dup && r.target == "1":
-			io.err = io.out
-			continue
-		case r.dup:
-			io.out = io.err
-			continue
-		}
-		if !r.add {
-			if why := p.change(r.target, replace, ""); why != "" {
-				p.emit(2, "sh: can't create "+r.target+": "+why+"\n")
-				return io, false
-			}
-		}
-		sink := func(text string) { p.change(r.target, appendTo, text) }
-		if r.fd == 2 {
-			io.err = sink
-		} else {
-			io.out = sink
-		}
-	}
-	return io, true
 }

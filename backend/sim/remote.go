@@ -37,6 +37,9 @@ type Remote struct {
 	queues  map[portKey]*queue
 	hints   map[*hintQueue]struct{}
 	audit   recorder
+	// began is when the host did, spent the CPU time of what is gone, by node.
+	began time.Time
+	spent map[string]uint64
 }
 
 // New makes an empty remote.
@@ -51,6 +54,8 @@ func New(cfg Config) *Remote {
 		queues:  map[portKey]*queue{},
 		hints:   map[*hintQueue]struct{}{},
 		audit:   newRecorder(cfg.Record),
+		began:   time.Now(),
+		spent:   map[string]uint64{},
 	}
 	for _, image := range cfg.Images {
 		r.images[normalize(image)] = imageID(image)
@@ -66,14 +71,17 @@ func (r *Remote) Backend() backend.Backend { return r.BackendFor(r.cfg.Node) }
 func (r *Remote) BackendFor(node string) backend.Backend {
 	v := &view{Remote: r, node: node}
 	b := backend.Backend{
-		Name:   "sim",
-		Pods:   podsView{v},
-		Exec:   execView{v},
-		Logs:   logsView{v},
-		Dial:   dialView{v},
-		Node:   nodeView{v},
-		Check:  backend.CheckFunc(acceptAll),
-		Limits: r.limits(),
+		Name:    "sim",
+		Pods:    podsView{v},
+		Exec:    execView{v},
+		Attach:  attachView{v},
+		Logs:    logsView{v},
+		Dial:    dialView{v},
+		Forward: forwardView{v},
+		Stats:   statsView{v},
+		Node:    nodeView{v},
+		Check:   backend.CheckFunc(acceptAll),
+		Limits:  r.limits(),
 	}
 	if !r.cfg.PodUnit {
 		b.Containers = containersView{v}
@@ -127,6 +135,24 @@ func (r *Remote) Vanish(uid types.UID) bool {
 	return len(attempts) > 0
 }
 
+// KillSandbox kills the sandbox of a pod's live attempt and leaves its containers
+// running, as somebody may do on the remote. It is false when there was none, or
+// where the pod is the unit.
+func (r *Remote) KillSandbox(uid types.UID) bool {
+	now := r.lock()
+	defer r.mu.Unlock()
+	killed := false
+	for _, a := range r.pods[uid] {
+		if r.cfg.PodUnit || !a.live(now) || reached(a.broken, now) || !reached(a.ready, now) {
+			continue
+		}
+		a.broken, killed = now, true
+		r.touch(a, now)
+		r.audit.add(Event{At: now, Kind: SandboxKilled, Pod: a.ref})
+	}
+	return killed
+}
+
 // lock takes the mutex, forgets what is gone by now, and returns now.
 func (r *Remote) lock() time.Time {
 	r.mu.Lock()
@@ -164,6 +190,7 @@ func (r *Remote) drop(a *attempt) {
 		return
 	}
 	delete(r.index, a)
+	r.spent[a.node] += a.spent(a.gone)
 	r.order[i] = nil
 	r.holes++
 	rest := make([]*attempt, 0, len(r.pods[a.ref.UID]))
@@ -216,10 +243,7 @@ func (r *Remote) project(a *attempt, now time.Time) {
 
 // touch tells followers and hint queues that an attempt changed now.
 func (r *Remote) touch(a *attempt, now time.Time) {
-	if a.changed != nil {
-		close(a.changed)
-		a.changed = nil
-	}
+	a.wake()
 	for q := range r.hints {
 		q.schedule(a, now)
 		q.signal()

@@ -9,6 +9,8 @@ type statement struct {
 	redirects []redirect
 	// opaque marks shell syntax beyond the convention.
 	opaque bool
+	// fed takes its input from the output of the statement before, which pipes.
+	fed, pipes bool
 }
 
 // condition says after which status of the command before a statement runs.
@@ -35,19 +37,35 @@ type redirect struct {
 }
 
 // parseScript splits a script into statements, minding quotes and expanding
-// $NAME and ${NAME} by env.
-func parseScript(src string, env func(string) string) []statement {
-	p := scriptParser{env: env}
-	for i := 0; i < len(src); i++ {
-		i += p.feed(src[i], src[i+1:])
+// $NAME, ${NAME} and $? by env. A statement is expanded only when it is asked
+// for, so that those before it have had their effect.
+func parseScript(src string, env func(string) string) *scriptParser {
+	return &scriptParser{env: env, src: src}
+}
+
+// next returns the next statement; false at the end.
+func (p *scriptParser) next() (statement, bool) {
+	for len(p.out) == 0 && p.src != "" {
+		c, rest := p.src[0], p.src[1:]
+		p.src = rest[p.feed(c, rest):]
 	}
-	p.cur.opaque = p.cur.opaque || p.quote != 0
-	p.endStatement(always)
-	return p.out
+	if len(p.out) == 0 && !p.over {
+		p.over = true
+		p.cur.opaque = p.cur.opaque || p.quote != 0 || p.cur.fed && p.bare()
+		p.endStatement(always)
+	}
+	if len(p.out) == 0 {
+		return statement{}, false
+	}
+	s := p.out[0]
+	p.out = p.out[1:]
+	return s, true
 }
 
 type scriptParser struct {
 	env    func(string) string
+	src    string // what is still to be read
+	over   bool
 	out    []statement
 	cur    statement
 	word   strings.Builder
@@ -87,6 +105,8 @@ func (p *scriptParser) operator(c byte, rest string) int {
 	case c == '|' && strings.HasPrefix(rest, "|"):
 		p.endStatement(onFailure)
 		return 1
+	case c == '|':
+		p.pipe()
 	case c == '>' || c == '<':
 		return p.redirection(c, rest)
 	case c == '$':
@@ -95,6 +115,22 @@ func (p *scriptParser) operator(c byte, rest string) int {
 		p.cur.opaque = true
 	}
 	return 0
+}
+
+// bare is true before the first word of a statement.
+func (p *scriptParser) bare() bool {
+	return !p.inWord && len(p.cur.words) == 0 && len(p.cur.redirects) == 0 && p.awaits == nil
+}
+
+// pipe ends a statement whose output the next one reads.
+func (p *scriptParser) pipe() {
+	if p.bare() {
+		p.cur.opaque = true
+		return
+	}
+	p.cur.pipes = true
+	p.endStatement(always)
+	p.cur.fed = true
 }
 
 func lineEnd(s string) int {
@@ -142,6 +178,9 @@ func (p *scriptParser) expand(rest string, quoted bool) int {
 
 // variable reads the name after a dollar sign, and how long it is with braces.
 func variable(s string) (name string, taken int) {
+	if strings.HasPrefix(s, "?") {
+		return "?", 1
+	}
 	braces := strings.HasPrefix(s, "{")
 	if braces {
 		s = s[1:]
@@ -210,10 +249,11 @@ func (p *scriptParser) endStatement(next condition) {
 	if p.awaits != nil {
 		p.cur.opaque = true
 	}
+	fed := false
 	if len(p.cur.words) > 0 || len(p.cur.redirects) > 0 || p.cur.opaque {
 		p.out = append(p.out, p.cur)
 	} else if next == always {
-		next = p.cur.when // the line goes on after "&&"
+		next, fed = p.cur.when, p.cur.fed // the line goes on after "&&" and "|"
 	}
-	p.cur, p.awaits = statement{when: next}, nil
+	p.cur, p.awaits = statement{when: next, fed: fed}, nil
 }

@@ -295,8 +295,8 @@ func TestVersionMismatch(t *testing.T) {
 			Version  string
 			Limits   string
 		}
-		err := answer(http.StatusOK, future{2, "v9.0.0", "another shape"})
-		want := `connect to the sim: the server (version "v9.0.0") speaks protocol 2, this program (version "v1.0.0") 1: run both from one version`
+		err := answer(http.StatusOK, future{3, "v9.0.0", "another shape"})
+		want := `connect to the sim: the server (version "v9.0.0") speaks protocol 3, this program (version "v1.0.0") 2: run both from one version`
 		if err == nil || err.Error() != want || backend.Class(err) != "Unsupported" {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -13,8 +13,9 @@
 //   - A call ends on the server when its connection closes, so a context that
 //     ends at the client, or a client that is killed, ends it there too.
 //   - Logs and hints are chunked bodies; how they ended is in a trailer.
-//   - Exec and Dial upgrade their connection: Exec to frames (exec.go), Dial to
-//     the bytes themselves.
+//   - Exec, Attach, Forward and Dial upgrade their connection: Exec and Attach to
+//     frames of their streams (exec.go), Forward to frames of both directions, so
+//     that they can end apart (forward.go), Dial to the bytes themselves.
 //   - /handshake is the one path of every protocol version. It says which fields
 //     are lent and the limits, and then stays open: the client is connected as
 //     long as it is.
@@ -25,5 +26,6 @@
 // How the files fit: protocol.go is what both sides must agree on, errors.go
 // and facts.go its encodings, listen.go the socket; server.go, serve.go,
 // serve_exec.go and routes.go are the far side; client.go (the connection),
-// call.go, fields.go and streams.go the near one; exec.go the frames of both.
+// call.go, fields.go and streams.go the near one; exec.go the frames of both and
+// forward.go both sides of a forwarded connection.
 package simrpc

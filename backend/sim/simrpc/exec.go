@@ -6,20 +6,23 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
-// Frames are what an Exec's connection carries after its upgrade: a kind, a
+// Frames are what the connection of an Exec or Attach carries after its upgrade: a kind, a
 // length of 4 bytes, big endian, and so many bytes. Standard input travels only
 // as it is asked for, a frame for each frameWant: so the server always reads,
 // and sees at once when the client has gone, and no input is taken from the
-// caller that the command does not read.
+// caller that the command does not read. Forward has frames of its own (forward.go).
 const (
 	frameStdout   = byte('o') // server: what the command wrote
 	frameStderr   = byte('e')
 	frameWant     = byte('w') // server: the command reads its input
-	frameDone     = byte('d') // server: an execResult; the last frame
+	frameDone     = byte('d') // server: a streamsResult; the last frame
 	frameStdin    = byte('i') // client: a part of the input
 	frameStdinEnd = byte('x') // client: the end of the input, or why it broke
+	frameResize   = byte('r') // client: width and height, 2 bytes each; none is the end
 
 	maxFrame = 32 << 10
 	headSize = 5
@@ -28,8 +31,8 @@ const (
 // clip keeps a text within a frame, however JSON escapes it.
 func clip(text string) string { return text[:min(len(text), maxFrame/8)] }
 
-// execResult is how an Exec ended.
-type execResult struct {
+// streamsResult is how an Exec or Attach ended.
+type streamsResult struct {
 	Code int32
 	Err  *wireError `json:",omitempty"`
 }
@@ -66,6 +69,18 @@ func (f *frames) read() (kind byte, data []byte, err error) {
 		return 0, nil, err
 	}
 	return head[0], data, nil
+}
+
+// sizeFrame is what a frameResize carries.
+func sizeFrame(size backend.TerminalSize) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, size.Width), size.Height)
+}
+
+func readSizeFrame(data []byte) (size backend.TerminalSize, ok bool) {
+	if len(data) != 4 {
+		return size, false
+	}
+	return backend.TerminalSize{Width: binary.BigEndian.Uint16(data), Height: binary.BigEndian.Uint16(data[2:])}, true
 }
 
 // output is one of the command's streams, as an io.Writer.

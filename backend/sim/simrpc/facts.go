@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
@@ -101,6 +102,15 @@ func (w *factsWriter) container(c *backend.ContainerFacts) {
 	w.bool(c.Healthy != nil)
 	if c.Healthy != nil {
 		w.bool(*c.Healthy)
+	}
+	w.bool(c.User != nil)
+	if c.User != nil {
+		w.int(c.User.UID)
+		w.int(c.User.GID)
+		w.count(len(c.User.SupplementalGroups), c.User.SupplementalGroups == nil)
+		for _, g := range c.User.SupplementalGroups {
+			w.int(g)
+		}
 	}
 }
 
@@ -204,6 +214,10 @@ func (r *factsReader) container(c *backend.ContainerFacts) {
 	if r.bool() {
 		healthy := r.bool()
 		c.Healthy = &healthy
+	}
+	if r.bool() {
+		c.User = &corev1.LinuxContainerUser{UID: r.int(), GID: r.int()}
+		c.User.SupplementalGroups = readSlice(r, func(g *int64) { *g = r.int() })
 	}
 }
 

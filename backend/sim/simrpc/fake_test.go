@@ -20,10 +20,13 @@ type far struct {
 	pods  []backend.PodFacts
 	vols  []backend.VolumeFacts
 	facts backend.NodeFacts
+	stats backend.StatsFacts
 	err   error
 
 	exec func(ctx context.Context, spec backend.ExecSpec) (int32, error)
+	join func(ctx context.Context, spec backend.AttachSpec) error
 	dial func(ctx context.Context, address string) (net.Conn, error)
+	port func(ctx context.Context, port uint16) (net.Conn, error)
 	logs func(ctx context.Context) (io.ReadCloser, error)
 	hint func(ctx context.Context, hints chan<- types.UID) error
 	list func(ctx context.Context) error
@@ -34,7 +37,7 @@ func (f *far) backend(string) backend.Backend {
 	return backend.Backend{
 		Name: "far", Limits: backend.Limits{Runtime: "far", MaxGrace: time.Minute, Settle: 1, Call: 2, Pull: 3, Relist: 4, Health: true},
 		Pods: farPods{f}, Containers: farContainers{f}, Files: farFiles{f}, Images: farImages{f},
-		Events: farEvents{f}, Exec: farExec{f}, Logs: farLogs{f}, Dial: farDial{f}, Node: farNode{f},
+		Events: farEvents{f}, Exec: farExec{f}, Attach: farAttach{f}, Forward: farForward{f}, Logs: farLogs{f}, Dial: farDial{f}, Node: farNode{f}, Stats: farStats{f},
 		Check: backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { panic("asked over the wire") }),
 	}
 }
@@ -115,6 +118,24 @@ func (e farExec) Exec(ctx context.Context, ref backend.ContainerRef, spec backen
 		return 0, err
 	}
 	return e.f.exec(ctx, spec)
+}
+
+type farAttach struct{ f *far }
+
+func (a farAttach) Attach(ctx context.Context, ref backend.ContainerRef, spec backend.AttachSpec) error {
+	if err := a.f.ask("attach", ref); err != nil {
+		return err
+	}
+	return a.f.join(ctx, spec)
+}
+
+type farForward struct{ f *far }
+
+func (p farForward) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error) {
+	if err := p.f.ask("forward", pod, port); err != nil {
+		return nil, err
+	}
+	return p.f.port(ctx, port)
 }
 
 type farLogs struct{ f *far }

@@ -20,9 +20,12 @@ func (c *client) backend() backend.Backend {
 		"images":     func() { b.Images = imagesClient{c} },
 		"events":     func() { b.Events = eventsClient{c} },
 		"exec":       func() { b.Exec = execClient{c} },
+		"attach":     func() { b.Attach = attachClient{c} },
+		"forward":    func() { b.Forward = forwardClient{c} },
 		"logs":       func() { b.Logs = logsClient{c} },
 		"dial":       func() { b.Dial = dialClient{c} },
 		"node":       func() { b.Node = nodeClient{c} },
+		"stats":      func() { b.Stats = statsClient{c} },
 	} {
 		if slices.Contains(c.agreed.Fields, field) {
 			lend()

@@ -14,7 +14,7 @@ import (
 )
 
 // protocol changes with every change of the contract or of how it is carried.
-const protocol = 1
+const protocol = 2
 
 // What stands in the HTTP headers.
 const (
@@ -42,9 +42,12 @@ const (
 	imagesPull       = "images/pull"
 	eventsRun        = "events/run"
 	execExec         = "exec/exec"
+	attachAttach     = "attach/attach"
+	forwardForward   = "forward/forward"
 	logsOpen         = "logs/open"
 	dialDial         = "dial/dial"
 	nodeDescribe     = "node/describe"
+	statsStats       = "stats/stats"
 
 	handshakePath = "/handshake"
 )
@@ -74,6 +77,8 @@ func lent(b backend.Backend) []string {
 		"pods": b.Pods != nil, "containers": b.Containers != nil, "files": b.Files != nil,
 		"images": b.Images != nil, "events": b.Events != nil, "exec": b.Exec != nil,
 		"logs": b.Logs != nil, "dial": b.Dial != nil, "node": b.Node != nil,
+		"attach": b.Attach != nil, "forward": b.Forward != nil,
+		"stats": b.Stats != nil,
 	} {
 		if there {
 			names = append(names, name)
@@ -204,9 +209,29 @@ type dialRequest struct {
 	Address string
 }
 
-// execRequest is an ExecSpec; the flags say which of its streams there are.
+type forwardRequest struct {
+	Pod  backend.Ref
+	Port uint16
+}
+
+// streamFlags say which streams there are.
+type streamFlags struct{ Stdin, Stdout, Stderr, TTY, Resize bool }
+
+func flagsOf(spec backend.AttachSpec) streamFlags {
+	return streamFlags{
+		Stdin: spec.Stdin != nil, Stdout: spec.Stdout != nil, Stderr: spec.Stderr != nil,
+		TTY: spec.TTY, Resize: spec.Resize != nil,
+	}
+}
+
+// execRequest is an ExecSpec without its streams.
 type execRequest struct {
-	Ref                   backend.ContainerRef
-	Command               []string
-	Stdin, Stdout, Stderr bool
+	Ref     backend.ContainerRef
+	Command []string
+	Streams streamFlags
+}
+
+type attachRequest struct {
+	Ref     backend.ContainerRef
+	Streams streamFlags
 }

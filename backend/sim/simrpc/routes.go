@@ -55,10 +55,15 @@ func routes() map[string]handlerFunc {
 		nodeDescribe: unary(func(ctx context.Context, b backend.Backend, _ none) (backend.NodeFacts, error) {
 			return b.Node.Describe(ctx)
 		}),
+		statsStats: unary(func(ctx context.Context, b backend.Backend, _ none) (backend.StatsFacts, error) {
+			return b.Stats.Stats(ctx)
+		}),
 
-		eventsRun: serveEvents,
-		logsOpen:  serveLogs,
-		execExec:  serveExec,
-		dialDial:  serveDial,
+		eventsRun:      serveEvents,
+		logsOpen:       serveLogs,
+		execExec:       serveExec,
+		attachAttach:   serveAttach,
+		dialDial:       serveDial,
+		forwardForward: serveForward,
 	}
 }

@@ -1,6 +1,7 @@
 package simrpc
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 )
 
 // hijack answers that the connection changes its protocol and takes it over.
-func hijack(w http.ResponseWriter) (net.Conn, io.Reader, error) {
+func hijack(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, nil, err
@@ -26,12 +27,39 @@ func hijack(w http.ResponseWriter) (net.Conn, io.Reader, error) {
 	return conn, buf.Reader, nil
 }
 
+// raw reads a hijacked connection. Past what is buffered the HTTP server must not
+// see the end of the input: it would end the call's context, while what was sent
+// before is still on its way.
+func raw(conn net.Conn, buf *bufio.Reader) io.Reader {
+	return io.MultiReader(io.LimitReader(buf, int64(buf.Buffered())), conn)
+}
+
 // serveExec runs a command whose streams are frames.
 func serveExec(w http.ResponseWriter, r *http.Request, b backend.Backend) {
 	var in execRequest
 	if !read(w, r, &in) {
 		return
 	}
+	serveStreams(w, r, in.Streams, func(ctx context.Context, s backend.AttachSpec) (int32, error) {
+		return b.Exec.Exec(ctx, in.Ref, backend.ExecSpec{
+			Command: in.Command, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, TTY: s.TTY, Resize: s.Resize,
+		})
+	})
+}
+
+// serveAttach attaches streams that are frames.
+func serveAttach(w http.ResponseWriter, r *http.Request, b backend.Backend) {
+	var in attachRequest
+	if !read(w, r, &in) {
+		return
+	}
+	serveStreams(w, r, in.Streams, func(ctx context.Context, s backend.AttachSpec) (int32, error) {
+		return 0, b.Attach.Attach(ctx, in.Ref, s)
+	})
+}
+
+// serveStreams makes a call whose streams are frames. It ends with the client.
+func serveStreams(w http.ResponseWriter, r *http.Request, flags streamFlags, call func(context.Context, backend.AttachSpec) (int32, error)) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	conn, buf, err := hijack(w)
@@ -44,14 +72,23 @@ func serveExec(w http.ResponseWriter, r *http.Request, b backend.Backend) {
 	defer context.AfterFunc(ctx, closeConn)()
 
 	f := &frames{conn: conn, in: buf}
-	stdin := &wantedInput{frames: f, parts: make(chan inputPart, 1), gone: ctx.Done()}
+	in := &incoming{
+		wantedInput: wantedInput{frames: f, parts: make(chan inputPart, 1), gone: ctx.Done()},
+		sizes:       make(chan backend.TerminalSize, 1),
+	}
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
 		defer cancel()
-		stdin.receive()
+		in.receive()
 	}()
-	result := runExec(ctx, b.Exec, in, f, stdin)
+	code, err := call(ctx, in.streams(flags))
+	result := streamsResult{Code: code}
+	if err != nil {
+		wire := newWireError(ending(ctx, err))
+		wire.Text = clip(wire.Text)
+		result.Err = &wire
+	}
 	if data, err := json.Marshal(result); err == nil {
 		_ = f.write(frameDone, data) // a client that has gone needs no answer
 	}
@@ -59,25 +96,29 @@ func serveExec(w http.ResponseWriter, r *http.Request, b backend.Backend) {
 	<-reading
 }
 
-func runExec(ctx context.Context, exec backend.Exec, in execRequest, f *frames, stdin io.Reader) execResult {
-	spec := backend.ExecSpec{Command: in.Command}
-	if in.Stdin {
-		spec.Stdin = stdin
+// incoming is what a client sends during a call with streams.
+type incoming struct {
+	wantedInput
+	sizes      chan backend.TerminalSize
+	sizesEnded bool
+}
+
+// streams are those of the call that the client has.
+func (in *incoming) streams(flags streamFlags) backend.AttachSpec {
+	s := backend.AttachSpec{TTY: flags.TTY}
+	if flags.Stdin {
+		s.Stdin = &in.wantedInput
 	}
-	if in.Stdout {
-		spec.Stdout = output{f, frameStdout}
+	if flags.Stdout {
+		s.Stdout = output{in.frames, frameStdout}
 	}
-	if in.Stderr {
-		spec.Stderr = output{f, frameStderr}
+	if flags.Stderr {
+		s.Stderr = output{in.frames, frameStderr}
 	}
-	code, err := exec.Exec(ctx, in.Ref, spec)
-	result := execResult{Code: code}
-	if err != nil {
-		wire := newWireError(ending(ctx, err))
-		wire.Text = clip(wire.Text)
-		result.Err = &wire
+	if flags.Resize {
+		s.Resize = in.sizes
 	}
-	return result
+	return s
 }
 
 // inputPart is a part of the input, or how it ended.
@@ -121,11 +162,16 @@ func (s *wantedInput) Read(p []byte) (int, error) {
 }
 
 // receive hands on what the client sends, until it has gone.
-func (s *wantedInput) receive() {
+func (in *incoming) receive() {
+	defer in.endSizes()
 	for {
-		kind, data, err := s.frames.read()
+		kind, data, err := in.frames.read()
 		if err != nil {
 			return
+		}
+		if kind == frameResize {
+			in.resize(data)
+			continue
 		}
 		part := inputPart{data: data}
 		if kind == frameStdinEnd {
@@ -135,10 +181,32 @@ func (s *wantedInput) receive() {
 			}
 		}
 		select {
-		case s.parts <- part:
-		case <-s.gone:
+		case in.parts <- part:
+		case <-in.gone:
 			return
 		}
+	}
+}
+
+// resize hands on a size. One that nobody has taken yet is replaced: only the
+// latest matters.
+func (in *incoming) resize(data []byte) {
+	size, ok := readSizeFrame(data)
+	if !ok || in.sizesEnded {
+		in.endSizes()
+		return
+	}
+	select {
+	case <-in.sizes:
+	default:
+	}
+	in.sizes <- size // there is room: nobody else sends
+}
+
+func (in *incoming) endSizes() {
+	if !in.sizesEnded {
+		in.sizesEnded = true
+		close(in.sizes)
 	}
 }
 
@@ -162,7 +230,7 @@ func serveDial(w http.ResponseWriter, r *http.Request, b backend.Backend) {
 	closeConn := sync.OnceFunc(func() { _ = conn.Close() })
 	defer closeConn()
 	defer context.AfterFunc(r.Context(), func() { closeConn(); closeRemote() })()
-	join(conn, buf, remote, closeRemote)
+	join(conn, raw(conn, buf), remote, closeRemote)
 }
 
 // closeWrite ends what the client reads.

@@ -135,35 +135,50 @@ type execClient struct{ c *client }
 
 // Exec runs a command, handing its streams on.
 func (e execClient) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
-	s, err := e.c.stream(ctx, execExec, execRequest{
-		Ref: ref, Command: spec.Command,
-		Stdin: spec.Stdin != nil, Stdout: spec.Stdout != nil, Stderr: spec.Stderr != nil,
-	}, http.StatusSwitchingProtocols)
+	streams := backend.AttachSpec{Stdin: spec.Stdin, Stdout: spec.Stdout, Stderr: spec.Stderr, TTY: spec.TTY, Resize: spec.Resize}
+	return e.c.join(ctx, execExec, execRequest{ref, spec.Command, flagsOf(streams)}, streams)
+}
+
+type attachClient struct{ c *client }
+
+// Attach joins streams to a container.
+func (a attachClient) Attach(ctx context.Context, ref backend.ContainerRef, spec backend.AttachSpec) error {
+	_, err := a.c.join(ctx, attachAttach, attachRequest{ref, flagsOf(spec)}, spec)
+	return err
+}
+
+// join makes a call whose streams are frames.
+func (c *client) join(ctx context.Context, call string, in any, spec backend.AttachSpec) (int32, error) {
+	s, err := c.stream(ctx, call, in, http.StatusSwitchingProtocols)
 	if err == nil {
 		defer s.close()
 		var code int32
-		if code, err = relay(&frames{conn: s.conn, in: s.in}, spec); err == nil {
+		if code, err = relay(call, &frames{conn: s.conn, in: s.in}, spec); err == nil {
 			return code, nil
 		}
 	}
 	if ctx.Err() != nil {
-		return 0, fmt.Errorf("%s: %w", execExec, ctx.Err())
+		return 0, fmt.Errorf("%s: %w", call, ctx.Err())
 	}
 	return 0, err
 }
 
-// relay hands frames on until the command has ended.
-func relay(f *frames, spec backend.ExecSpec) (int32, error) {
-	wanted := make(chan struct{}, 1)
+// relay hands frames on until the call has ended.
+func relay(call string, f *frames, spec backend.AttachSpec) (int32, error) {
+	wanted, over := make(chan struct{}, 1), make(chan struct{})
 	defer close(wanted)
+	defer close(over)
 	if spec.Stdin != nil {
 		// It may outlive the call in a Read of the caller's, as os/exec's does.
 		go feed(f, spec.Stdin, wanted)
 	}
+	if spec.Resize != nil {
+		go sendSizes(f, spec.Resize, over)
+	}
 	for {
 		kind, data, err := f.read()
 		if err != nil {
-			return 0, backend.Errorf(backend.ErrUnavailable, "%s: the server closed the connection: %w", execExec, err)
+			return 0, backend.Errorf(backend.ErrUnavailable, "%s: the server closed the connection: %w", call, err)
 		}
 		switch kind {
 		case frameStdout:
@@ -173,23 +188,41 @@ func relay(f *frames, spec backend.ExecSpec) (int32, error) {
 		case frameWant:
 			wanted <- struct{}{}
 		case frameDone:
-			return done(data)
+			return done(call, data)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%s: write output: %w", execExec, err)
+			return 0, fmt.Errorf("%s: write output: %w", call, err)
 		}
 	}
 }
 
-func done(data []byte) (int32, error) {
-	var result execResult
+func done(call string, data []byte) (int32, error) {
+	var result streamsResult
 	if err := json.Unmarshal(data, &result); err != nil {
-		return 0, backend.Errorf(backend.ErrUnavailable, "%s: read result: %w", execExec, err)
+		return 0, backend.Errorf(backend.ErrUnavailable, "%s: read result: %w", call, err)
 	}
 	if result.Err != nil {
 		return result.Code, result.Err.err()
 	}
 	return result.Code, nil
+}
+
+// sendSizes hands on sizes until their end, or that of the call.
+func sendSizes(f *frames, sizes <-chan backend.TerminalSize, over <-chan struct{}) {
+	for {
+		select {
+		case size, more := <-sizes:
+			var data []byte
+			if more {
+				data = sizeFrame(size)
+			}
+			if f.write(frameResize, data) != nil || !more {
+				return // a connection that broke ends the call where it is read
+			}
+		case <-over:
+			return
+		}
+	}
 }
 
 // feed sends a part of the input, or its end, each time it is wanted. A

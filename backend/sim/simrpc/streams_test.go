@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/duplex"
 )
 
 // TestExec: input, both outputs, the exit code and the error arrive, however
@@ -287,5 +288,218 @@ func TestHints(t *testing.T) {
 			t.Errorf("%d hints of %d", len(got), len(want))
 		}
 		wantClass(t, <-ended, "Denied")
+	})
+}
+
+// TestTerminalOverTheWire: the terminal's sizes arrive, the latest if nobody
+// looked, and their end does.
+func TestTerminalOverTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []backend.TerminalSize
+		look := func(tty bool, sizes <-chan backend.TerminalSize) error {
+			if !tty {
+				return errors.New("no terminal")
+			}
+			time.Sleep(time.Minute)
+			for size := range sizes {
+				got = append(got, size)
+			}
+			return nil
+		}
+		f := &far{
+			exec: func(_ context.Context, s backend.ExecSpec) (int32, error) { return 0, look(s.TTY, s.Resize) },
+			join: func(_ context.Context, s backend.AttachSpec) error { return look(s.TTY, s.Resize) },
+		}
+		b := serve(t, f.backend).running("node")
+		sizes := func() <-chan backend.TerminalSize {
+			c := make(chan backend.TerminalSize)
+			go func() {
+				for _, after := range []time.Duration{0, time.Second, 2 * time.Minute} {
+					time.Sleep(after)
+					c <- backend.TerminalSize{Width: uint16(after / time.Second), Height: 65535}
+				}
+				close(c)
+			}()
+			return c
+		}
+		want := []backend.TerminalSize{{Width: 1, Height: 65535}, {Width: 120, Height: 65535}}
+		_, err := b.Exec.Exec(t.Context(), backend.ContainerRef{}, backend.ExecSpec{TTY: true, Resize: sizes()})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("exec: %v, %v", got, err)
+		}
+		got = nil
+		err = b.Attach.Attach(t.Context(), backend.ContainerRef{}, backend.AttachSpec{TTY: true, Resize: sizes()})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("attach: %v, %v", got, err)
+		}
+	})
+}
+
+// TestAttach: all three streams and the error arrive, and the call ends at the
+// server when its caller goes.
+func TestAttach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		left := make(chan error, 1)
+		f := &far{join: func(ctx context.Context, s backend.AttachSpec) error {
+			if s.Stdin == nil {
+				<-ctx.Done()
+				left <- ctx.Err()
+				return ctx.Err()
+			}
+			n, err := io.Copy(s.Stdout, s.Stdin)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.Stderr, "%d", n)
+			return errors.Join(err, backend.Errorf(backend.ErrNotFound, "it ended"))
+		}}
+		b := serve(t, f.backend).running("node")
+		var out, errs strings.Builder
+		err := b.Attach.Attach(t.Context(), backend.ContainerRef{Name: "c"}, backend.AttachSpec{
+			Stdin: strings.NewReader("input"), Stdout: &out, Stderr: &errs,
+		})
+		wantClass(t, err, "NotFound")
+		if out.String() != "input" || errs.String() != "5" {
+			t.Errorf("%q, %q", out.String(), errs.String())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = b.Attach.Attach(ctx, backend.ContainerRef{}, backend.AttachSpec{Stdout: &out})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("given up: %v", err)
+		}
+		if err := <-left; err == nil {
+			t.Error("the call at the server did not end")
+		}
+	})
+}
+
+// tunnels runs a test with a forwarding server in memory and on a socket.
+func tunnels(t *testing.T, test func(t *testing.T, b backend.Backend, remotes <-chan *duplex.Conn)) {
+	for name, over := range map[string]func(t *testing.T, f *far) backend.Backend{
+		"pipes": func(t *testing.T, f *far) backend.Backend { return serve(t, f.backend).connect("node") },
+		"socket": func(t *testing.T, f *far) backend.Backend {
+			path := socket(t)
+			serveSocket(t, path, f.backend)
+			return connectSocket(t, path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			remotes := make(chan *duplex.Conn, 1)
+			f := &far{port: func(_ context.Context, port uint16) (net.Conn, error) {
+				if port == 0 {
+					return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+				}
+				near, far := duplex.Pipe()
+				remotes <- far
+				return near, nil
+			}}
+			b := over(t, f)
+			runUntilReady(t, b)
+			test(t, b, remotes)
+		})
+	}
+}
+
+// TestForward: each direction ends on its own, with all that was sent before.
+func TestForward(t *testing.T) {
+	tunnels(t, func(t *testing.T, b backend.Backend, remotes <-chan *duplex.Conn) {
+		_, err := b.Forward.Forward(t.Context(), backend.Ref{UID: "u"}, 0)
+		if err == nil || backend.Class(err) != "Transient" || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("refused: %v", err)
+		}
+		sent := bytes.Repeat([]byte("0123456789abcdef"), 20000)
+		for name, endsFirst := range map[string]bool{"the caller ends first": true, "the remote ends first": false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			conn, err := b.Forward.Forward(ctx, backend.Ref{UID: "u"}, 80)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel() // it is about the connecting, not the connection
+			near, remote := conn.(*duplex.Conn), <-remotes
+			one, other := near, remote
+			if !endsFirst {
+				one, other = remote, near
+			}
+			for i, way := range [][2]*duplex.Conn{{one, other}, {other, one}} {
+				wrote := make(chan error, 1)
+				go func() {
+					_, err := way[0].Write(sent)
+					wrote <- errors.Join(err, way[0].CloseWrite())
+				}()
+				if got, err := io.ReadAll(way[1]); err != nil || !bytes.Equal(got, sent) {
+					t.Errorf("%s: direction %d: %d bytes, %v", name, i, len(got), err)
+				}
+				if err := <-wrote; err != nil {
+					t.Errorf("%s: direction %d: %v", name, i, err)
+				}
+			}
+			_, _ = near.Close(), remote.Close()
+		}
+	})
+}
+
+// TestForwardIsClosed: whoever closes, the other side sees it, after what was
+// written before.
+func TestForwardIsClosed(t *testing.T) {
+	tunnels(t, func(t *testing.T, b backend.Backend, remotes <-chan *duplex.Conn) {
+		open := func() (near, remote *duplex.Conn) {
+			conn, err := b.Forward.Forward(t.Context(), backend.Ref{}, 80)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return conn.(*duplex.Conn), <-remotes
+		}
+		near, remote := open()
+		_, err := io.WriteString(near, "last words")
+		_ = near.Close()
+		if got, readErr := io.ReadAll(remote); err != nil || readErr != nil || string(got) != "last words" {
+			t.Errorf("the caller closed: %q, %v, %v", got, err, readErr)
+		}
+		<-remote.Closed()
+
+		near, remote = open() // which nobody reads or writes
+		_ = near.Close()
+		<-remote.Closed()
+
+		near, remote = open()
+		_, err = io.WriteString(remote, "last words")
+		_ = remote.Close()
+		if got, readErr := io.ReadAll(near); err != nil || readErr != nil || string(got) != "last words" {
+			t.Errorf("the remote closed: %q, %v, %v", got, err, readErr)
+		}
+		if _, err := near.Write(make([]byte, 3*maxFrame)); err == nil {
+			t.Error("the remote closed, and takes all that is written")
+		}
+		_ = near.Close()
+
+		near, remote = open()
+		go func() { _, _ = near.Write(make([]byte, 10*maxFrame)) }() // which the remote does not read
+		time.Sleep(10 * time.Millisecond)
+		_ = near.Close()
+		if _, err := io.ReadAll(remote); err != nil {
+			t.Errorf("the caller closed while it wrote: %v", err)
+		}
+		<-remote.Closed()
+	})
+}
+
+// TestForwardEndsWithServer: nothing is left of a connection.
+func TestForwardEndsWithServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, remote := duplex.Pipe()
+		f := &far{port: func(context.Context, uint16) (net.Conn, error) { return near, nil }}
+		w := serve(t, f.backend)
+		b := w.running("node")
+		conn, err := b.Forward.Forward(t.Context(), backend.Ref{}, 80)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.stop()
+		<-remote.Closed()
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("read from a server that ended")
+		}
+		_ = conn.Close()
 	})
 }

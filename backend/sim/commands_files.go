@@ -1,0 +1,299 @@
+package sim
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// The commands that change or list files.
+
+const notFound = "No such file or directory"
+
+// flagsOf splits the letters before the operands from them.
+func flagsOf(args []string) (flags string, operands []string) {
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return flags, append(operands, args[i+1:]...)
+		case len(arg) > 1 && arg[0] == '-':
+			flags += arg[1:]
+		default:
+			operands = append(operands, arg)
+		}
+	}
+	return flags, operands
+}
+
+// ls lists a name a line, with -l also kind and size.
+func (p *process) ls(args []string, io streams) int32 {
+	flags, names := flagsOf(args)
+	if len(names) == 0 {
+		names = []string{"."}
+	}
+	var status int32
+	for _, name := range names {
+		inside, isDir := p.list(p.abs(name))
+		data, isFile := p.read(name)
+		switch {
+		case isFile || (isDir && strings.Contains(flags, "d")):
+			io.out(p.entryLine(flags, name, name, data))
+		case !isDir:
+			io.err("ls: " + name + ": " + notFound + "\n")
+			status = 1
+		default:
+			for _, n := range inside {
+				in := path.Join(name, n)
+				data, _ := p.read(in)
+				io.out(p.entryLine(flags, n, in, data))
+			}
+		}
+	}
+	return status
+}
+
+func (p *process) entryLine(flags, shown, name string, data []byte) string {
+	if !strings.Contains(flags, "l") {
+		return shown + "\n"
+	}
+	mode := "-rw-r--r--"
+	if p.isDir(name) {
+		mode = "drwxr-xr-x"
+	}
+	return fmt.Sprintf("%s    1 root     root     %9d %s\n", mode, len(data), shown)
+}
+
+func (p *process) touch(args []string, io streams) int32 {
+	_, names := flagsOf(args)
+	return p.changeAll("touch", names, appendTo, io)
+}
+
+// rm removes files, with -r directories too.
+func (p *process) rm(args []string, io streams) int32 {
+	flags, names := flagsOf(args)
+	var status int32
+	for _, name := range names {
+		_, isFile := p.read(name)
+		switch isDir := p.isDir(name); {
+		case isFile:
+			status = max(status, p.changeAll("rm", []string{name}, remove, io))
+		case isDir && strings.ContainsAny(flags, "rR"):
+			status = max(status, p.rmAll(p.abs(name), io))
+		case isDir:
+			io.err("rm: '" + name + "' is a directory\n")
+			status = 1
+		case !strings.Contains(flags, "f"):
+			io.err("rm: can't remove '" + name + "': " + notFound + "\n")
+			status = 1
+		}
+	}
+	return status
+}
+
+// rmAll removes a directory from below.
+func (p *process) rmAll(dir string, io streams) int32 {
+	var status int32
+	names, _ := p.list(dir)
+	for _, name := range names {
+		if in := path.Join(dir, name); p.isDir(in) {
+			status = max(status, p.rmAll(in, io))
+		} else {
+			status = max(status, p.changeAll("rm", []string{in}, remove, io))
+		}
+	}
+	if p.look(dir).kind == directory {
+		status = max(status, p.changeAll("rm", []string{dir}, remove, io))
+	}
+	return status
+}
+
+// mkdir makes directories, whether or not the one above is there.
+func (p *process) mkdir(args []string, io streams) int32 {
+	flags, names := flagsOf(args)
+	var status int32
+	for _, name := range names {
+		_, isFile := p.read(name)
+		switch there := p.isDir(name); {
+		case there && strings.Contains(flags, "p"):
+		case there || isFile:
+			io.err("mkdir: can't create directory '" + name + "': File exists\n")
+			status = 1
+		default:
+			status = max(status, p.changeAll("mkdir", []string{name}, makeDir, io))
+		}
+	}
+	return status
+}
+
+func (p *process) changeAll(command string, names []string, op writeOp, io streams) int32 {
+	var status int32
+	for _, name := range names {
+		if why := p.change(p.abs(name), op, ""); why != "" {
+			io.err(command + ": " + name + ": " + why + "\n")
+			status = 1
+		}
+	}
+	return status
+}
+
+func (p *process) pwd(_ []string, io streams) int32 {
+	io.out(p.dir + "\n")
+	return 0
+}
+
+func (p *process) cd(args []string, io streams) int32 {
+	to := "/"
+	if len(args) > 0 {
+		to = args[0]
+	}
+	if !p.isDir(to) {
+		io.err("sh: cd: can't cd to " + to + ": " + notFound + "\n")
+		return 2
+	}
+	p.dir = p.abs(to)
+	return 0
+}
+
+// part is head and tail: -n lines or -c bytes of the input or of files.
+func (p *process) part(name string, args []string, io streams) flow {
+	n, bytes, fromStart, files, ok := countOf(args)
+	if !ok {
+		return p.beyond(name)
+	}
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	for _, file := range files {
+		data, alive, why := p.gather(file, io)
+		switch {
+		case !alive:
+			return stays
+		case why != "":
+			io.err(name + ": " + file + ": " + why + "\n")
+			p.status = 1
+			return goesOn
+		case file == zeroes && (name != "head" || !bytes || n > maxWritten):
+			return p.beyond(name)
+		case file == zeroes:
+			data = make([]byte, n)
+		}
+		io.out(partOf(name, string(data), n, bytes, fromStart))
+	}
+	p.status = 0
+	return goesOn
+}
+
+func partOf(name, text string, n int, bytes, fromStart bool) string {
+	switch {
+	case name == "head":
+		return text[:offset(text, n, bytes)]
+	case fromStart:
+		return text[offset(text, max(0, n-1), bytes):]
+	case bytes:
+		return text[max(0, len(text)-n):]
+	default:
+		return text[offset(text, max(0, countLines(text)-n), false):]
+	}
+}
+
+// offset is where the first n lines or bytes end.
+func offset(text string, n int, bytes bool) int {
+	if bytes {
+		return min(n, len(text))
+	}
+	at := 0
+	for range n {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return len(text)
+		}
+		at += i + 1
+	}
+	return at
+}
+
+// countLines counts a last line without an end too.
+func countLines(text string) int {
+	n := strings.Count(text, "\n")
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		n++
+	}
+	return n
+}
+
+// countOf reads -n N, -nN, -N, -c N, and +N, from the start; 10 lines if none.
+func countOf(args []string) (n int, bytes, fromStart bool, files []string, ok bool) {
+	n = 10
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if len(arg) < 2 || arg[0] != '-' {
+			files = append(files, arg)
+			continue
+		}
+		text := strings.TrimPrefix(strings.TrimPrefix(arg[1:], "n"), "c")
+		bytes = arg[1] == 'c'
+		if text == "" && i+1 < len(args) {
+			i++
+			text = args[i]
+		}
+		fromStart = strings.HasPrefix(text, "+")
+		read, err := strconv.ParseUint(strings.TrimPrefix(text, "+"), 10, 31)
+		if err != nil {
+			return 0, false, false, nil, false
+		}
+		n = int(read)
+	}
+	return n, bytes, fromStart, files, true
+}
+
+// zeroes is a file without end.
+const zeroes = "/dev/zero"
+
+// gather reads all of a file, or of the input for "-".
+func (p *process) gather(file string, io streams) (data []byte, alive bool, why string) {
+	switch file {
+	case zeroes:
+		return nil, true, ""
+	case "-":
+		var held pipeline
+		alive = copyAll(io.in, held.add)
+		return []byte(held.text.String()), alive, ""
+	}
+	data, why = p.contents(file)
+	return data, true, why
+}
+
+// count is wc.
+func (p *process) count(args []string, io streams) flow {
+	flags, files := flagsOf(args)
+	if len(files) == 0 {
+		files = []string{"-"}
+	}
+	p.status = 0
+	for _, file := range files {
+		data, alive, why := p.gather(file, io)
+		if !alive {
+			return stays
+		}
+		if why != "" || file == zeroes {
+			io.err("wc: " + file + ": " + notFound + "\n")
+			p.status = 1
+			continue
+		}
+		text, line := string(data), ""
+		for _, one := range []struct {
+			flag string
+			n    int
+		}{{"l", strings.Count(text, "\n")}, {"w", len(strings.Fields(text))}, {"c", len(text)}} {
+			if flags == "" || strings.Contains(flags, one.flag) {
+				line += fmt.Sprintf(" %d", one.n)
+			}
+		}
+		if file != "-" {
+			line += " " + file
+		}
+		io.out(line[1:] + "\n")
+	}
+	return goesOn
+}
