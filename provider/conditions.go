@@ -31,6 +31,8 @@ type observation struct {
 	facts *backend.NodeFacts
 	// factsErr is why the last question had no answer; nil if it had.
 	factsErr error
+	// closing is true once the node is being shut down.
+	closing bool
 }
 
 // verdict is the status of a condition without its times.
@@ -91,6 +93,9 @@ func ready(backendName string, obs observation, capacity corev1.ResourceList) ve
 	if obs.facts != nil && !obs.facts.NetworkReady {
 		problems = append(problems, "container runtime network not ready: NetworkReady=false "+
 			"reason:NetworkPluginNotReady message:"+obs.facts.Message)
+	}
+	if obs.closing {
+		problems = append(problems, "node is shutting down")
 	}
 	if missing := missingCapacity(capacity); len(missing) > 0 {
 		problem := "missing node capacity for resources: " + strings.Join(missing, ", ")

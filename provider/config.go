@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
@@ -54,9 +55,15 @@ type Config struct {
 	// API are the choices for the kubelet's HTTP API. Nil: it is not served, and
 	// kubectl logs does not work.
 	API *kubeletapi.Options
+	// Event tells users about the Node, as record.EventRecorder does. May be nil.
+	Event func(object *corev1.ObjectReference, kind, reason, message string)
 	// Registerer takes metrics, Gatherer is what /metrics shows. May be nil.
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
+	// Probes is what /metrics/probes shows, ConfigZ what /configz does beside the
+	// kubelet API's own settings. May be nil.
+	Probes  prometheus.Gatherer
+	ConfigZ *kubeletv1beta1.KubeletConfiguration
 	// StartTimeout is how long Run tries to reach the API server before it
 	// gives up at its start; 20 s when zero.
 	StartTimeout time.Duration

@@ -7,6 +7,7 @@ import (
 	"github.com/containerd/log"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -68,16 +69,21 @@ func (c nodeClient) Patch(ctx context.Context, name string, kind types.PatchType
 // leaseClient bounds the framework's calls of leases, and keeps Get and Create
 // from failing for anything that waiting may heal: after a failure the framework
 // sleeps up to seven seconds without looking at its context.
+//
+// It also keeps the lease's owner right. The framework sets it once: after the
+// Node was deleted and made again the lease would go on naming the old one, until
+// the garbage collector deletes it for that.
 type leaseClient struct {
 	coordinationclient.LeaseInterface
 	bound bound
 	stop  <-chan struct{}
+	owner func() []metav1.OwnerReference
 }
 
 func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	return c.LeaseInterface.Update(ctx, lease, opts)
+	return c.LeaseInterface.Update(ctx, c.owned(lease), opts)
 }
 
 func (c leaseClient) Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error) {
@@ -88,8 +94,47 @@ func (c leaseClient) Get(ctx context.Context, name string, opts metav1.GetOption
 
 func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	return c.patiently(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
-		return c.LeaseInterface.Create(ctx, lease, opts)
+		return c.LeaseInterface.Create(ctx, c.owned(lease), opts)
 	})
+}
+
+func newLease(node string, now time.Time) *coordinationv1.Lease {
+	seconds := int32(leaseSeconds)
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: corev1.NamespaceNodeLease},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &node, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: now},
+		},
+	}
+}
+
+// owned returns the lease with our Node as its owner, where that is known.
+func (c leaseClient) owned(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	owner := c.owner()
+	if owner == nil || equality.Semantic.DeepEqual(lease.OwnerReferences, owner) {
+		return lease
+	}
+	lease = lease.DeepCopy()
+	lease.OwnerReferences = owner
+	return lease
+}
+
+// reclaim gives the lease to a Node that was made again, so that the garbage
+// collector leaves it alone, or makes it anew where that came first. What fails
+// here is made good by the framework's next renewal.
+func (c leaseClient) reclaim(ctx context.Context, name string) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	lease, err := c.LeaseInterface.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		_, err = c.LeaseInterface.Update(ctx, c.owned(lease), metav1.UpdateOptions{})
+	case apierrors.IsNotFound(err):
+		_, err = c.LeaseInterface.Create(ctx, c.owned(newLease(name, time.Now())), metav1.CreateOptions{})
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).Debug("node lease keeps its former owner until it is renewed")
+	}
 }
 
 // patiently repeats a call until it succeeds, or fails in a way that the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/log"
@@ -12,6 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/burstlet/burstlet/provider/kubeletapi"
@@ -23,6 +26,8 @@ const (
 	// heartbeatEvery is how often the status is written although nothing
 	// changed, as a kubelet does.
 	heartbeatEvery = 5 * time.Minute
+	// notReadyPoll is how often ShutDown looks at the informer's store.
+	notReadyPoll = 20 * time.Millisecond
 	// startRetry is the pause between tries to register.
 	startRetry = time.Second
 )
@@ -37,8 +42,11 @@ type Node struct {
 	handler *podHandler
 	own     cache.SharedIndexInformer
 	refusal *firstRefusal
-	// changed is signalled when our Node changed in the API.
+	// changed is signalled when our Node changed, in the API or here.
 	changed chan struct{}
+	closing atomic.Bool
+	// uid is the newest UID of our Node that was seen; a types.UID.
+	uid atomic.Value
 }
 
 // New returns a node that does nothing before Run.
@@ -68,6 +76,7 @@ func New(cfg Config) (*Node, error) {
 		n.api, err = kubeletapi.New(kubeletapi.Config{
 			Options: *cfg.API, NodeName: cfg.NodeName, IPs: []net.IP{net.ParseIP(cfg.Node.InternalIP)},
 			Client: cfg.Client, Engine: cfg.Engine, Gatherer: cfg.Gatherer, Registerer: cfg.Registerer,
+			Probes: cfg.Probes, ConfigZ: cfg.ConfigZ,
 		})
 		if err != nil {
 			return nil, err
@@ -76,15 +85,40 @@ func New(cfg Config) (*Node, error) {
 	return n, nil
 }
 
-func (n *Node) nodeEvents() cache.ResourceEventHandler {
-	signal := func(any) {
-		select {
-		case n.changed <- struct{}{}:
-		default:
+// ShutDown makes the node not ready, as a kubelet whose host goes down, until the
+// end of Run. It does nothing to the pods. It returns when the API says so, or
+// with the context.
+func (n *Node) ShutDown(ctx context.Context) {
+	n.closing.Store(true)
+	n.signal()
+	for {
+		if node, _ := ownNode(n.own, n.cfg.NodeName); node != nil {
+			if c := condition(node.Status.Conditions, corev1.NodeReady); c != nil && c.Status == corev1.ConditionFalse {
+				return
+			}
+		}
+		if !pause(ctx, notReadyPoll) {
+			return
 		}
 	}
+}
+
+func (n *Node) signal() {
+	select {
+	case n.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (n *Node) nodeEvents() cache.ResourceEventHandler {
+	signal := func(obj any) {
+		if node, ok := obj.(*corev1.Node); ok {
+			n.uid.Store(node.UID)
+		}
+		n.signal()
+	}
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: signal, DeleteFunc: signal, UpdateFunc: func(_, obj any) { signal(obj) },
+		AddFunc: signal, DeleteFunc: func(any) { n.signal() }, UpdateFunc: func(_, obj any) { signal(obj) },
 	}
 }
 
@@ -120,7 +154,10 @@ func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 	if n.api != nil {
 		spec.port = n.api.Port()
 	}
-	composer := &composer{spec: spec, remote: n.remote, lastRelist: n.cfg.Engine.LastRelist, started: started}
+	composer := &composer{
+		spec: spec, remote: n.remote, lastRelist: n.cfg.Engine.LastRelist,
+		closing: n.closing.Load, started: started,
+	}
 	deadline, cancel := context.WithTimeout(ctx, n.cfg.StartTimeout)
 	defer cancel()
 	inAPI, err := n.register(deadline, composer)
@@ -130,6 +167,7 @@ func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 	case err != nil:
 		return err
 	}
+	n.uid.Store(inAPI.UID)
 	group.Go(func() error { n.remote.run(ctx); return nil })
 	group.Go(func() error { n.own.RunWithContext(ctx); return nil })
 	ready := make(chan struct{})
@@ -216,6 +254,7 @@ func (n *Node) runNode(ctx context.Context, c *composer, inAPI *corev1.Node, rea
 				compose: c.compose,
 				inAPI:   func() (*corev1.Node, bool) { return ownNode(n.own, n.cfg.NodeName) },
 				changed: n.changed, push: provider.push, metrics: n.metrics,
+				tell: (&herald{event: n.cfg.Event, closing: n.closing.Load, started: c.started}).tell,
 			}.run(ctx)
 			stop()
 			return <-done
@@ -236,7 +275,7 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 ) {
 	registration := n.registrar(boundBy(ctx))
 	leases := leaseClient{
-		n.cfg.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(),
+		n.cfg.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(), n.owner,
 	}
 	provider = &nodeProvider{}
 	controller, err := vknode.NewNodeController(provider, c.compose(time.Now(), inAPI), registration.nodes,
@@ -247,8 +286,13 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 				return err
 			}
 			log.G(ctx).Warn("node was deleted from the API; registering it again")
-			_, err = registration.ensure(callCtx, c.compose(time.Now(), nil))
-			return err
+			node, err := registration.ensure(callCtx, c.compose(time.Now(), nil))
+			if err != nil {
+				return err
+			}
+			n.uid.Store(node.UID)
+			leases.reclaim(callCtx, node.Name)
+			return nil
 		}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("make node controller: %w", err)
@@ -266,6 +310,16 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 	case err := <-ended:
 		return nil, nil, err
 	}
+}
+
+// owner is the reference that makes our Node the owner of its lease; none while
+// the Node's UID is not known.
+func (n *Node) owner() []metav1.OwnerReference {
+	uid, _ := n.uid.Load().(types.UID)
+	if uid == "" {
+		return nil
+	}
+	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.cfg.NodeName, UID: uid}}
 }
 
 // nodeProvider is what the framework asks about the node.

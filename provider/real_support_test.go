@@ -40,6 +40,9 @@ func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 
 // remote is a backend and an engine that has every pod's log say the same.
 type remote struct {
+	kubeletapi.Streams  // not called here
+	kubeletapi.Measurer // not called here
+
 	noNetwork atomic.Bool
 	err       atomic.Pointer[error]
 }
@@ -54,6 +57,11 @@ func (r *remote) Describe(context.Context) (backend.NodeFacts, error) {
 }
 
 func (*remote) LastRelist() time.Time { return time.Now() }
+func (*remote) LastLoop() time.Time   { return time.Now() }
+
+func (*remote) Stats(context.Context, time.Duration) (backend.StatsFacts, error) {
+	return backend.StatsFacts{}, backend.Errorf(backend.ErrUnsupported, "nothing is measured")
+}
 
 func (*remote) Pods() []*corev1.Pod { return nil }
 

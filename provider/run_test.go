@@ -232,6 +232,51 @@ func TestDeletedNodeIsMadeAgain(t *testing.T) {
 	})
 }
 
+// Trap C4: the framework never changes the owner of a lease that it knows. Here the
+// garbage collector does not come.
+func TestLeaseFollowsANodeThatIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.run(func() {
+			b.settle(15 * time.Second)
+			old := b.inAPI().UID
+			if err := b.client.Tracker().Delete(nodeKind, "", "n1"); err != nil {
+				t.Fatal(err)
+			}
+			b.settle(3 * time.Second)
+			if got := b.lease().OwnerReferences; len(got) != 1 || got[0].UID == old || got[0].UID != b.inAPI().UID {
+				t.Errorf("the lease belongs to %v, the node is %s and was %s", got, b.inAPI().UID, old)
+			}
+			renewed := b.lease().Spec.RenewTime
+			b.settle(11 * time.Second)
+			if lease := b.lease(); !lease.Spec.RenewTime.After(renewed.Time) || lease.OwnerReferences[0].UID != b.inAPI().UID {
+				t.Errorf("lease %+v", lease)
+			}
+		})
+	})
+}
+
+// As a kubelet whose host goes down: not ready at once, in its words.
+func TestShutDownMakesTheNodeNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, nil)
+		b.run(func() {
+			b.settle(5 * time.Second)
+			b.expectReady("True", "KubeletReady")
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			b.node.ShutDown(ctx)
+			if ctx.Err() != nil {
+				t.Error("it waited for the context")
+			}
+			b.expectReady("False", "KubeletNotReady")
+			if c := condition(b.inAPI().Status.Conditions, corev1.NodeReady); c.Message != "node is shutting down" {
+				t.Errorf("message %q", c.Message)
+			}
+		})
+	})
+}
+
 func TestConditionTurnedBySomeoneElseIsWrittenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)

@@ -105,6 +105,7 @@ type composer struct {
 	spec       nodeSpec
 	remote     *remote
 	lastRelist func() time.Time
+	closing    func() bool
 	started    time.Time
 
 	mu     sync.Mutex
@@ -113,7 +114,7 @@ type composer struct {
 
 func (c *composer) compose(now time.Time, inAPI *corev1.Node) *corev1.Node {
 	facts, err := c.remote.get()
-	obs := observation{now: now, started: c.started, lastRelist: c.lastRelist(), facts: facts, factsErr: err}
+	obs := observation{now: now, started: c.started, lastRelist: c.lastRelist(), facts: facts, factsErr: err, closing: c.closing()}
 	var have corev1.NodeStatus
 	if inAPI != nil {
 		have = inAPI.Status
@@ -132,6 +133,8 @@ type statusLoop struct {
 	inAPI   func() (node *corev1.Node, known bool)
 	changed <-chan struct{}
 	push    func(*corev1.Node)
+	// tell makes Events of what is new.
+	tell    func(want, have *corev1.Node)
 	metrics *metrics
 }
 
@@ -145,6 +148,7 @@ func (l statusLoop) run(ctx context.Context) {
 		have, known := l.inAPI()
 		want := l.compose(now, have)
 		l.report(ctx, want, pushed)
+		l.tell(want, have)
 		if due(want, have, pushed, known, now.Sub(at)) {
 			pushed, at = want, now
 			l.metrics.pushes.Inc()

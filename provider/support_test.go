@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/provider/kubeletapi"
 )
 
 // touches records the hints that were given.
@@ -145,6 +146,9 @@ func writes(client *fake.Clientset, kind string) []string {
 
 // fakeRemote is a backend.Node and an Engine in one.
 type fakeRemote struct {
+	kubeletapi.Streams  // not called here
+	kubeletapi.Measurer // not called here
+
 	mu     sync.Mutex
 	facts  backend.NodeFacts
 	err    error
@@ -178,6 +182,12 @@ func (f *fakeRemote) LastRelist() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.relist()
+}
+
+func (*fakeRemote) LastLoop() time.Time { return time.Now() }
+
+func (*fakeRemote) Stats(context.Context, time.Duration) (backend.StatsFacts, error) {
+	return backend.StatsFacts{}, backend.Errorf(backend.ErrUnsupported, "nothing is measured")
 }
 
 func (f *fakeRemote) Pods() []*corev1.Pod { return f.pods }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/containerd/log"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,20 +22,55 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider/identity"
 )
 
-// clientConfig finds the access to the API server: the file named, else
-// $KUBECONFIG, else the pod's own service account, else ~/.kube/config.
-func clientConfig(cfg config.Configuration) (*rest.Config, error) {
-	c, err := findAccess(cfg.Kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	c.QPS, c.Burst = cfg.Client.QPS, cfg.Client.Burst
-	c.UserAgent = "burstlet/" + programVersion()
-	return c, nil
+// identityTimeout bounds the first question to the API server.
+const identityTimeout = 20 * time.Second
+
+// access is a node's way to the API server, over all its terms.
+type access struct {
+	// identity is the credential that the cluster issued; nil with a kubeconfig.
+	identity *identity.Client
+	// registry has the metrics of the process and of the credential.
+	registry *prometheus.Registry
+
+	rest   *rest.Config // of a kubeconfig
+	client config.Client
 }
 
+// openAccess finds the node's credential, or has one issued, for which it waits.
+func openAccess(ctx context.Context, cfg config.Configuration) (*access, error) {
+	a := &access{registry: prometheus.NewRegistry(), client: cfg.Client}
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	var err error
+	if cfg.BootstrapKubeconfig == "" {
+		a.rest, err = findAccess(cfg.Kubeconfig)
+		return a, err
+	}
+	a.identity, err = identity.NewClient(ctx, identity.ClientConfig{
+		NodeName: cfg.Node.Name, BootstrapKubeconfig: cfg.BootstrapKubeconfig,
+		CertDirectory: cfg.CertDirectory, Registerer: a.registry,
+	})
+	return a, err
+}
+
+// config returns the way for one client; it is the caller's own.
+func (a *access) config() *rest.Config {
+	var c *rest.Config
+	if a.identity != nil {
+		c = a.identity.RESTConfig()
+	} else {
+		c = rest.CopyConfig(a.rest)
+	}
+	c.QPS, c.Burst, c.UserAgent = a.client.QPS, a.client.Burst, userAgent()
+	return c
+}
+
+func userAgent() string { return "burstlet/" + programVersion() }
+
+// findAccess finds an access to the API server: the file named, else $KUBECONFIG,
+// else the pod's own service account, else ~/.kube/config.
 func findAccess(file string) (*rest.Config, error) {
 	if file == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
 		c, err := rest.InClusterConfig()
@@ -75,7 +113,7 @@ func nodeIdentity(ctx context.Context, client kubernetes.Interface, cfg config.C
 	return "", fmt.Errorf("reach the API server at %s: %w; check that it runs and the server in the kubeconfig (--kubeconfig)", server, err)
 }
 
-// eventSink sends Events about pods to the API server.
+// eventSink sends Events to the API server.
 type eventSink struct {
 	client      kubernetes.Interface
 	broadcaster record.EventBroadcaster
@@ -104,4 +142,10 @@ func (s *eventSink) Run(ctx context.Context) error {
 func (s *eventSink) Eventf(pod *corev1.Pod, kind, reason, format string, args ...any) {
 	log.L.WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "reason": reason}).Debug("event")
 	s.recorder.Eventf(runtime.Object(pod), kind, reason, format, args...)
+}
+
+// about makes an Event about an object that is not a pod.
+func (s *eventSink) about(object *corev1.ObjectReference, kind, reason, message string) {
+	log.L.WithFields(log.Fields{"kind": object.Kind, "name": object.Name, "reason": reason}).Debug("event")
+	s.recorder.Event(object, kind, reason, message)
 }

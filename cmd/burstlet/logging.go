@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"github.com/containerd/log"
+	"k8s.io/klog/v2"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider/klogs"
 )
 
 // setUpLogging sets what the process logs to standard error.
@@ -20,5 +22,6 @@ func setUpLogging(cfg config.Logging) error {
 	if err := log.SetFormat(format); err != nil {
 		return fmt.Errorf("set up logging: %w", err)
 	}
+	klog.SetLogger(klogs.New(log.L.WithField("from", "kubernetes")))
 	return nil
 }

@@ -1,41 +1,144 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"net/netip"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/gate"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
+	"github.com/burstlet/burstlet/provider/identity"
+	"github.com/burstlet/burstlet/statusmgr"
 	"github.com/burstlet/burstlet/syncloop"
-	"github.com/burstlet/burstlet/syncloop/admit"
-	"github.com/burstlet/burstlet/syncloop/resolve"
+	"github.com/burstlet/burstlet/syncloop/resolve/objectcache"
 )
 
-// nodeView returns what the engine asks about the node: what is configured,
-// with what the node is now.
-func nodeView(cfg config.Configuration, b backend.Backend, current func() provider.Current) (func() syncloop.Node, error) {
-	if err := admit.CheckSysctls(cfg.Pods.AllowedUnsafeSysctls); err != nil {
-		return nil, fmt.Errorf("pods.allowedUnsafeSysctls: %w", err)
+const (
+	probeTimeout = 3 * time.Second
+	probeRetry   = 100 * time.Millisecond
+	// notReadyTimeout is how long a drain waits until the API shows that the node
+	// is not ready.
+	notReadyTimeout = 2 * time.Second
+)
+
+// node is one virtual node, wired, for one term: while this process holds it.
+type node struct {
+	held     *gate.Gate
+	shutdown config.Shutdown
+
+	backend backend.Backend
+	engine  *syncloop.Loop
+	status  *statusmgr.Manager
+	events  *eventSink
+	objects *objectcache.Cache
+	serving *identity.Serving // nil without a certificate from the cluster
+	vk      *provider.Node
+}
+
+// run runs the parts until the context ends, and for as long as it then takes to
+// drain. The first part to fail ends the others.
+func (n *node) run(ctx context.Context) error {
+	parts, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g, parts := errgroup.WithContext(parts)
+	g.Go(func() error {
+		select {
+		case <-parts.Done():
+			return nil
+		case <-ctx.Done():
+		}
+		n.drain(parts)
+		stop()
+		return nil
+	})
+	if n.backend.Run != nil {
+		g.Go(func() error { return n.backend.Run(parts) })
 	}
-	fixed := syncloop.Node{
-		Admission: admit.Node{
-			Name: cfg.Node.Name, Can: admit.AbilitiesOf(b), AllowedUnsafeSysctls: cfg.Pods.AllowedUnsafeSysctls,
-			HostNetwork: cfg.Pods.HostNetwork, HostPID: cfg.Pods.HostPID, HostIPC: cfg.Pods.HostIPC, HostPorts: cfg.Pods.HostPorts,
-		},
-		Cluster: resolve.Node{Name: cfg.Node.Name},
+	if err := probe(parts, n.backend); err != nil {
+		if parts.Err() == nil {
+			g.Go(func() error { return err })
+		}
+		return g.Wait()
 	}
-	if cfg.Pods.APIServer != "" {
-		var err error
-		if fixed.Cluster.APIServer, err = netip.ParseAddrPort(cfg.Pods.APIServer); err != nil {
-			return nil, fmt.Errorf("pods.apiServer: %w", err)
+	g.Go(func() error { return n.events.Run(parts) })
+	g.Go(func() error { return n.status.Run(parts) })
+	g.Go(func() error { return n.objects.Run(parts) })
+	g.Go(func() error { return n.engine.Run(parts) })
+	g.Go(func() error { return n.vk.Run(parts) })
+	if n.serving != nil {
+		g.Go(func() error { return n.serving.Run(parts) })
+	}
+	return g.Wait()
+}
+
+// probe makes sure that the remote answers before the node is registered, as a
+// kubelet does with its runtime: a node without one is of no use to anybody.
+func probe(ctx context.Context, b backend.Backend) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for {
+		_, err := b.Node.Describe(ctx)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, backend.ErrUnavailable) {
+			return fmt.Errorf("reach the %s backend: %w", b.Name, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("reach the %s backend: %w", b.Name, err)
+		case <-time.After(probeRetry):
 		}
 	}
-	return func() syncloop.Node {
-		now, n := current(), fixed
-		n.Admission.Labels, n.Admission.Taints, n.Admission.Allocatable = now.Labels, now.Taints, now.Allocatable
-		n.Admission.OS, n.Admission.Kernel = now.OS, now.Kernel
-		n.Cluster.Allocatable, n.NetworkProblem = now.Allocatable, now.NetworkProblem
-		return n
-	}, nil
+}
+
+// drains is true where the pods are to end with the process: it was told to, and
+// no other process has the node by now.
+func (n *node) drains() bool {
+	return n.shutdown.Mode == config.ShutdownDrain && n.held.Open()
+}
+
+// drain ends the pods as a kubelet does whose host goes down.
+func (n *node) drain(ctx context.Context) {
+	if !n.drains() {
+		return
+	}
+	soon, cancel := context.WithTimeout(ctx, notReadyTimeout)
+	defer cancel()
+	n.vk.ShutDown(soon)
+	n.engine.Shutdown(ctx, n.shutdown.GracePeriod.Duration, n.shutdown.GracePeriodCriticalPods.Duration)
+}
+
+// flush writes the statuses that are left, unless another process has the node,
+// which writes them now.
+func (n *node) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.shutdown.FlushTimeout.Duration)
+	defer cancel()
+	go func() {
+		select {
+		case <-n.held.Closed():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	select {
+	case <-n.held.Closed():
+		return nil
+	default:
+	}
+	err := n.status.Flush(ctx)
+	select {
+	case <-n.held.Closed():
+		return nil
+	default:
+	}
+	if err != nil {
+		return fmt.Errorf("write the last statuses: %w", err)
+	}
+	return nil
 }

@@ -12,8 +12,9 @@ func newRunCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Run a node until interrupted",
-		Long: `Run a node until SIGINT or SIGTERM. Its pods stay on the remote when it ends.
+		Short: "Run nodes until interrupted",
+		Long: `Run one node, or those that the file lists, until SIGINT or SIGTERM. Their pods
+stay on the remote, unless shutdown.mode says to drain it.
 
 Settings come from a YAML file, above it environment variables (BURSTLET_ and the
 flag's name: BURSTLET_NODE_NAME), above them flags; docs/operations.md tells what
@@ -28,14 +29,14 @@ simulated: no container runs.`,
 	flags.StringVar(&file, "config", "", "YAML file with the configuration ($"+config.FileEnv+")")
 	addSettings(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := config.Load(config.Sources{File: file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags)})
+		cfg, err := config.Load(config.Sources{File: file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags), PodNamespace: podNamespace()})
 		if err != nil {
 			return err
 		}
 		if err := setUpLogging(cfg.Logging); err != nil {
 			return err
 		}
-		return runNode(cmd.Context(), cfg)
+		return runNodes(cmd.Context(), cfg)
 	}
 	return cmd
 }

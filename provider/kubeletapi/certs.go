@@ -8,11 +8,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/log"
@@ -31,6 +33,41 @@ const (
 // certSource returns the serving certificate of the moment.
 type certSource interface {
 	get(ctx context.Context, now time.Time) (*tls.Certificate, error)
+}
+
+// newCertSource is the source that was chosen.
+func newCertSource(cfg Config) certSource {
+	switch {
+	case cfg.Certificate != nil:
+		return &givenCert{certificate: cfg.Certificate}
+	case cfg.SelfSigned:
+		return &selfSigned{name: cfg.NodeName, ips: cfg.IPs}
+	}
+	return &fileCert{certFile: cfg.CertFile, keyFile: cfg.KeyFile}
+}
+
+// errNoCertificate is what a handshake ends with while the cluster has not issued
+// a certificate.
+var errNoCertificate = errors.New("no serving certificate available for the kubelet")
+
+// givenCert is a certificate that somebody else keeps valid. The server listens
+// without one, as a kubelet does: the node must be there for its certificate to
+// be approved.
+type givenCert struct {
+	certificate func() *tls.Certificate
+	missing     atomic.Bool
+}
+
+func (g *givenCert) get(ctx context.Context, _ time.Time) (*tls.Certificate, error) {
+	if cert := g.certificate(); cert != nil {
+		g.missing.Store(false)
+		return cert, nil
+	}
+	if !g.missing.Swap(true) {
+		log.G(ctx).Warn("a client of the kubelet API was turned away: there is no serving certificate; " +
+			"the log has told which request waits for approval")
+	}
+	return nil, errNoCertificate
 }
 
 // tlsConfig is TLS 1.2 and up, with AEAD ciphers only. Client certificates are

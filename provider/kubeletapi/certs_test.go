@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,6 +89,37 @@ func TestSelfSigned(t *testing.T) {
 	}
 }
 
+func noCertificate() *tls.Certificate { return nil }
+
+func TestClientsAreTurnedAwayUntilTheClusterHasIssuedACertificate(t *testing.T) {
+	var current atomic.Pointer[tls.Certificate]
+	s := serve(t, &fakeEngine{}, &reviews{}, func(c *Config) { c.SelfSigned, c.Certificate = false, current.Load })
+	authority := newCA(t)
+	roots := x509.NewCertPool()
+	roots.AddCert(authority.cert)
+	dial := func() error {
+		conn, err := tls.Dial("tcp", s.server.listener.Addr().String(), &tls.Config{RootCAs: roots, ServerName: "n1"})
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	if err := dial(); err == nil {
+		t.Fatal("served without a certificate")
+	}
+	for range 2 { // the first and one that replaces it
+		cert, _, _ := authority.issue(t, "n1", x509.ExtKeyUsageServerAuth)
+		current.Store(&cert)
+		if err := dial(); err != nil {
+			t.Errorf("with a certificate: %v", err)
+		}
+	}
+	current.Store(nil)
+	if err := dial(); err == nil {
+		t.Error("served with an expired certificate")
+	}
+}
+
 func TestOldTLSIsRefused(t *testing.T) {
 	s := serve(t, &fakeEngine{}, &reviews{}, nil)
 	dial := func(cfg *tls.Config) error {
@@ -140,7 +172,10 @@ func TestConfigIsChecked(t *testing.T) {
 		{Options{SelfSigned: true, CertFile: "a", KeyFile: "b"}, SettingSelfSigned},
 		{Options{CertFile: "a"}, SettingKeyFile},
 		{Options{SelfSigned: true, Address: "10250"}, SettingAddress},
+		{Options{SelfSigned: true, Certificate: noCertificate}, SettingSelfSigned},
+		{Options{CertFile: "a", KeyFile: "b", Certificate: noCertificate}, SettingCertFile},
 		{Options{SelfSigned: true}, ""},
+		{Options{Certificate: noCertificate}, ""},
 	} {
 		_, err := New(Config{Options: tc.opts, NodeName: "n", Client: fake.NewClientset(), Engine: &fakeEngine{}})
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {

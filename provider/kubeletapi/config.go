@@ -1,7 +1,9 @@
 package kubeletapi
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -38,6 +41,8 @@ type Engine interface {
 	// Invalid for a container without a log yet, Unsupported where the backend
 	// has no logs.
 	ContainerLogs(ctx context.Context, namespace, pod, container string, previous bool, opts backend.LogOptions) (io.ReadCloser, error)
+	Streams
+	Measurer
 	// Pods returns all pods that the node runs, each with its latest status. They
 	// are read-only.
 	Pods() []*corev1.Pod
@@ -57,12 +62,20 @@ type Options struct {
 	// SelfSigned makes a certificate in memory for the node's name and
 	// addresses, which the API server then must not verify.
 	SelfSigned bool
+	// Certificate returns the serving certificate of the moment, from whoever
+	// keeps it valid; nil: there is none yet, and clients are turned away. It is
+	// called for each connection.
+	Certificate func() *tls.Certificate
 	// ClientCAFile holds the CAs of client certificates in PEM, read again when
 	// it changes. Empty: the cluster's own, from ConfigMap
 	// kube-system/extension-apiserver-authentication.
 	ClientCAFile string
 	// DisableTokenReview leaves client certificates as the only credential.
 	DisableTokenReview bool
+	// StreamIdleTimeout ends exec, attach and port-forward connections on which
+	// nothing moved for so long (kubelet: streamingConnectionIdleTimeout); 0 is the
+	// kubelet's 4 hours.
+	StreamIdleTimeout time.Duration
 	// AlwaysAllow lets every authenticated caller do everything, as the
 	// kubelet's authorization mode AlwaysAllow. Anonymous callers stay refused.
 	AlwaysAllow bool
@@ -83,6 +96,13 @@ type Config struct {
 	// metrics. Nil: none.
 	Gatherer   prometheus.Gatherer
 	Registerer prometheus.Registerer
+	// Probes is what /metrics/probes shows: metrics with series of each pod, which
+	// a kubelet keeps apart. Nil: the path is not served.
+	Probes prometheus.Gatherer
+	// ConfigZ is what /configz shows of the node's configuration; the server itself
+	// fills in what is its own (address, certificates, authentication). Nil: only
+	// that.
+	ConfigZ *kubeletv1beta1.KubeletConfiguration
 }
 
 func (c *Config) check() error {
@@ -90,24 +110,32 @@ func (c *Config) check() error {
 	if c.NodeName == "" || c.Client == nil || c.Engine == nil {
 		errs = append(errs, errors.New("node name, client and engine are required"))
 	}
-	if c.Address == "" {
-		c.Address = DefaultAddress
-	}
+	c.Address = cmp.Or(c.Address, DefaultAddress)
+	c.StreamIdleTimeout = cmp.Or(c.StreamIdleTimeout, streamIdleTimeout)
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		errs = append(errs, fmt.Errorf("%s: %q is not host:port", SettingAddress, c.Address))
 	}
-	files := c.CertFile != "" || c.KeyFile != ""
-	switch {
-	case files && c.SelfSigned:
-		errs = append(errs, fmt.Errorf("%s and %s exclude each other", SettingSelfSigned, SettingCertFile))
-	case files && (c.CertFile == "" || c.KeyFile == ""):
-		errs = append(errs, fmt.Errorf("%s and %s belong together", SettingCertFile, SettingKeyFile))
-	case !files && !c.SelfSigned:
-		errs = append(errs, fmt.Errorf("no serving certificate: set %s and %s, or %s to true",
-			SettingCertFile, SettingKeyFile, SettingSelfSigned))
-	}
+	errs = append(errs, c.checkCertificate())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("configure kubelet API: %w", err)
+	}
+	return nil
+}
+
+// checkCertificate makes sure that exactly one serving certificate is chosen.
+func (c *Config) checkCertificate() error {
+	files := c.CertFile != "" || c.KeyFile != ""
+	switch {
+	case c.Certificate != nil && (files || c.SelfSigned):
+		return fmt.Errorf("a certificate from the cluster excludes %s and %s", SettingCertFile, SettingSelfSigned)
+	case c.Certificate != nil:
+	case files && c.SelfSigned:
+		return fmt.Errorf("%s and %s exclude each other", SettingSelfSigned, SettingCertFile)
+	case files && (c.CertFile == "" || c.KeyFile == ""):
+		return fmt.Errorf("%s and %s belong together", SettingCertFile, SettingKeyFile)
+	case !files && !c.SelfSigned:
+		return fmt.Errorf("no serving certificate: set %s and %s, or %s to true",
+			SettingCertFile, SettingKeyFile, SettingSelfSigned)
 	}
 	return nil
 }

@@ -6,6 +6,9 @@
 //	GET /pods, /runningpods/                           pods.go
 //	GET /healthz, /healthz/{check}                     health.go
 //	GET /metrics                                       a given Gatherer
+//	GET /metrics/probes                                another
+//	GET /stats/summary, /metrics/resource              stats.go and package stats
+//	GET /configz                                       configz.go
 //
 // A request passes, in this order: TLS (certs.go), the request metrics
 // (metrics.go), authentication by client certificate or TokenReview and
@@ -16,7 +19,7 @@
 // The CA of client certificates is a file, or what the cluster publishes in
 // ConfigMap kube-system/extension-apiserver-authentication (clientca.go).
 //
-// /healthz tells whether listings of the remote come in, as the kubelet tells
-// of its PLEG. It turns unhealthy when the remote is away, which restarting this
+// /healthz tells whether the engine's loop goes round and listings of the remote
+// come in, as the kubelet tells of its sync loop and PLEG. It turns unhealthy when the remote is away, which restarting this
 // process does not heal: as a liveness probe use /healthz/ping.
 package kubeletapi

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ type metrics struct {
 	duration *prometheus.HistogramVec
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, node string) (*metrics, error) {
 	labels := []string{"method", "path", "server_type", "long_running"}
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -32,7 +33,12 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration} {
+	name := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kubelet_node_name", Help: "The node's name. The count is always 1.",
+		ConstLabels: prometheus.Labels{"node": node},
+	})
+	name.Set(1)
+	for _, c := range []prometheus.Collector{m.requests, m.duration, name} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the kubelet API: %w", err)
 		}
@@ -41,18 +47,38 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 }
 
 // buckets are the values that the label path can have besides "other".
-var buckets = []string{"containerLogs", "healthz", "metrics", "pods", "runningpods"}
+var buckets = []string{
+	"attach", "configz", "containerLogs", "exec", "healthz", "metrics", "metrics/probes", "metrics/resource",
+	"pods", "portForward", "run", "runningpods", "stats",
+}
 
-// bucket is the label of a path: its first part, if the server knows it.
+// bucket is the label of a path: all of it or its first part, as the server knows
+// it.
 func bucket(path string) string {
-	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	path = strings.TrimPrefix(path, "/")
+	if slices.Contains(buckets, path) {
+		return path
+	}
+	first, _, _ := strings.Cut(path, "/")
 	if slices.Contains(buckets, first) {
 		return first
 	}
 	return "other"
 }
 
-// wrap counts requests and times those that are not long-running.
+// longRunning is true for a request that lasts as long as its client wants.
+func longRunning(bucket string, r *http.Request) bool {
+	switch bucket {
+	case "attach", "exec", "portForward":
+		return true
+	case "containerLogs":
+		return flag(r.URL.Query(), "follow")
+	}
+	return false
+}
+
+// wrap counts requests and times them. The writer stays net/http's own, so that
+// connections can be taken over.
 func (m *metrics) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := bucket(r.URL.Path)
@@ -60,10 +86,7 @@ func (m *metrics) wrap(next http.Handler) http.Handler {
 		if _, known := verbs[method]; !known {
 			method = "other"
 		}
-		long := "false"
-		if path == "containerLogs" && flag(r.URL.Query(), "follow") {
-			long = "true"
-		}
+		long := strconv.FormatBool(longRunning(path, r))
 		labels := []string{method, path, "readwrite", long}
 		m.requests.WithLabelValues(labels...).Inc()
 		start := time.Now()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +30,7 @@ type Server struct {
 	ca      *clientCA
 	certs   certSource
 	handler http.Handler
+	streams sync.WaitGroup // connections that were taken over
 
 	listener net.Listener
 	started  time.Time
@@ -39,16 +41,11 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(cfg.Registerer)
+	m, err := newMetrics(cfg.Registerer, cfg.NodeName)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, metrics: m, ca: newClientCA(cfg.ClientCAFile, cfg.Client)}
-	if cfg.SelfSigned {
-		s.certs = &selfSigned{name: cfg.NodeName, ips: cfg.IPs}
-	} else {
-		s.certs = &fileCert{certFile: cfg.CertFile, keyFile: cfg.KeyFile}
-	}
+	s := &Server{cfg: cfg, metrics: m, ca: newClientCA(cfg.ClientCAFile, cfg.Client), certs: newCertSource(cfg)}
 	authenticated, err := newAuth(cfg, s.ca)
 	if err != nil {
 		return nil, err
@@ -60,11 +57,13 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.containerLogs)
+	s.streamRoutes(mux)
 	mux.HandleFunc("GET /pods", s.pods)
 	mux.HandleFunc("GET /pods/{$}", s.pods)
 	mux.HandleFunc("GET /runningpods/{$}", s.runningPods)
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /healthz/{check}", s.healthz)
+	s.statsRoutes(mux)
 	if s.cfg.Gatherer != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
 	}
@@ -72,10 +71,13 @@ func (s *Server) routes() http.Handler {
 }
 
 // Listen opens the port, after making sure that there is a certificate to serve
-// with. It is called once, before Run. Errors name the setting to change.
+// with, unless the cluster is to issue it. It is called once, before Run. Errors
+// name the setting to change.
 func (s *Server) Listen(ctx context.Context) error {
-	if _, err := s.certs.get(ctx, time.Now()); err != nil {
-		return err
+	if s.cfg.Certificate == nil {
+		if _, err := s.certs.get(ctx, time.Now()); err != nil {
+			return err
+		}
 	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", s.cfg.Address)
@@ -143,7 +145,9 @@ func (s *Server) Run(ctx context.Context) error {
 	})
 	group.Go(func() error {
 		<-ctx.Done()
-		return stop(ctx, server)
+		err := stop(ctx, server)
+		s.awaitStreams(ctx)
+		return err
 	})
 	return group.Wait()
 }

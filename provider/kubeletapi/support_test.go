@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -36,6 +37,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeEngine answers from functions.
 type fakeEngine struct {
+	fakeStreams
+	fakeMeasurer
 	mu     sync.Mutex
 	logs   func(ctx context.Context, path string, previous bool, opts backend.LogOptions) (io.ReadCloser, error)
 	pods   []*corev1.Pod
@@ -51,6 +54,44 @@ func (e *fakeEngine) LastRelist() time.Time {
 	defer e.mu.Unlock()
 	return e.relist
 }
+
+// fakeStreams answers from functions; refused is why nothing can begin.
+type fakeStreams struct {
+	refusal sync.Mutex // guards refused
+	refused error
+	exec    func(ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error)
+	attach  func(ctx context.Context, pod backend.Ref, container string, spec backend.AttachSpec) error
+	forward func(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error)
+}
+
+func (e *fakeStreams) Exec(ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error) {
+	if err := e.CanExec(pod, container); err != nil {
+		return 0, err
+	}
+	return e.exec(ctx, pod, container, spec)
+}
+
+func (e *fakeStreams) Attach(ctx context.Context, pod backend.Ref, container string, spec backend.AttachSpec) error {
+	return e.attach(ctx, pod, container, spec)
+}
+
+func (e *fakeStreams) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error) {
+	return e.forward(ctx, pod, port)
+}
+
+func (e *fakeStreams) refuse(err error) {
+	e.refusal.Lock()
+	defer e.refusal.Unlock()
+	e.refused = err
+}
+
+func (e *fakeStreams) CanForward(backend.Ref) error {
+	e.refusal.Lock()
+	defer e.refusal.Unlock()
+	return e.refused
+}
+func (e *fakeStreams) CanExec(pod backend.Ref, _ string) error   { return e.CanForward(pod) }
+func (e *fakeStreams) CanAttach(pod backend.Ref, _ string) error { return e.CanForward(pod) }
 
 // ca is a certificate authority for clients.
 type ca struct {
@@ -177,6 +218,7 @@ type served struct {
 	server *Server
 	url    string
 	ca     *ca
+	stop   func() // ends the server and waits for it
 }
 
 // serve runs a server on loopback until the test ends.
@@ -201,13 +243,14 @@ func serve(t *testing.T, engine Engine, r *reviews, change func(*Config)) *serve
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return &served{s, "https://" + s.listener.Addr().String(), clients}
+	t.Cleanup(stop)
+	return &served{s, "https://" + s.listener.Addr().String(), clients, stop}
 }
 
 // caller makes requests with a client certificate, a token or nothing.

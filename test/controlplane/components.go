@@ -134,6 +134,7 @@ func (c *ControlPlane) controllerManager() component {
 		for flag, d := range map[string]time.Duration{
 			"--node-monitor-period=":       c.cfg.NodeMonitorPeriod,
 			"--node-monitor-grace-period=": c.cfg.NodeMonitorGracePeriod,
+			"--cluster-signing-duration=":  c.cfg.ClusterSigningDuration,
 		} {
 			if d != 0 {
 				a = append(a, flag+d.String())

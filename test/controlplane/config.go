@@ -53,6 +53,10 @@ type Config struct {
 	// at and after what silence a node is unhealthy. 0: the controller manager's
 	// defaults, 5 s and 50 s.
 	NodeMonitorPeriod, NodeMonitorGracePeriod time.Duration
+	// ClusterSigningDuration is the life of certificates that are issued for
+	// CertificateSigningRequests. They begin 5 minutes in the past. 0: the
+	// controller manager's default, a year.
+	ClusterSigningDuration time.Duration
 	// WithoutControllerManager and WithoutScheduler leave these out. Without the
 	// controller manager there are no ServiceAccounts.
 	WithoutControllerManager, WithoutScheduler bool

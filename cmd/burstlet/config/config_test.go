@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,10 @@ func environ(vars map[string]string) func(string) (string, bool) {
 	}
 }
 
+func span(seconds int) config.Duration {
+	return config.Duration{Duration: time.Duration(seconds) * time.Second}
+}
+
 func quantity(text string) *config.Quantity {
 	return &config.Quantity{Quantity: resource.MustParse(text)}
 }
@@ -68,8 +73,9 @@ func TestLoadReadsEveryField(t *testing.T) {
 			},
 			InternalIP: "192.0.2.7",
 		},
-		Kubeconfig: "/etc/burstlet/kubeconfig",
-		Client:     config.Client{QPS: 20.5, Burst: 40},
+		Kubeconfig:    "/etc/burstlet/kubeconfig",
+		CertDirectory: "/var/lib/burstlet/certs",
+		Client:        config.Client{QPS: 20.5, Burst: 40},
 		Backend: config.Backend{Type: config.BackendCRI, CRI: &config.CRI{
 			Endpoint: "unix:///run/other.sock", CgroupDriver: "systemd",
 			PodLogsDir: "/var/log/pods", ContainerLogsDir: "/var/log/containers",
@@ -84,8 +90,16 @@ func TestLoadReadsEveryField(t *testing.T) {
 			APIServer: "192.0.2.1:6443", HostNetwork: true, HostPorts: true,
 			AllowedUnsafeSysctls: []string{"net.core.*"}, MaxParallelImagePulls: 3,
 		},
-		Logging:  config.Logging{Level: "debug", Format: config.FormatJSON},
-		Shutdown: config.Shutdown{FlushTimeout: config.Duration{Duration: 90 * time.Second}},
+		LeaderElection: config.LeaderElection{
+			Namespace: "burst", Name: "edge", Kubeconfig: "/etc/burstlet/election",
+			LeaseDuration: span(20), RenewDeadline: span(15), RetryPeriod: span(3),
+		},
+		HealthzBindAddress: "0.0.0.0", HealthzPort: 10248,
+		Compatibility: config.Compatibility{VirtualKubeletEvents: true},
+		Logging:       config.Logging{Level: "debug", Format: config.FormatJSON},
+		Shutdown: config.Shutdown{
+			FlushTimeout: span(90), Mode: config.ShutdownDrain, GracePeriod: span(60), GracePeriodCriticalPods: span(20),
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
@@ -155,6 +169,14 @@ func TestFlagsOverEnvironmentOverFile(t *testing.T) {
 	}
 }
 
+// The certificate that stands where no file is gives way to a requested one.
+func TestServerTLSBootstrapWithoutFile(t *testing.T) {
+	got := load(t, config.Sources{Flags: map[string]string{"kubelet-api-server-tls-bootstrap": "true"}})
+	if got.KubeletAPI.SelfSigned || !got.KubeletAPI.ServerTLSBootstrap {
+		t.Errorf("kubelet API %+v", got.KubeletAPI)
+	}
+}
+
 func TestFlagFileOverEnvironmentFile(t *testing.T) {
 	got := load(t, config.Sources{
 		File:      write(t, strings.Replace(head, "name: one", "name: flag", 1)+sim),
@@ -175,8 +197,16 @@ func TestSettingsReachTheirFields(t *testing.T) {
 		"logging.level": "x", "logging.format": "x", "shutdown.flushTimeout": "-1s",
 		"backend.ecs.region": "", "backend.ecs.cluster": "", "backend.ecs.subnets": "",
 		"kubeletAPI.certFile": "", "kubeletAPI.keyFile": "", "pods.apiServer": "host:6443",
+		"bootstrapKubeconfig": "b", "certDirectory": "relative", "kubeletAPI.serverTLSBootstrap": "true", "kubeletAPI.signerName": "x",
+		"leaderElection.namespace": "-", "healthzBindAddress": "x", "healthzPort": "-1", "shutdown.mode": "x",
 	}
-	unchecked := map[string]bool{"kubeconfig": true, "kubeletAPI.clientCAFile": true}
+	unchecked := map[string]bool{"kubeconfig": true, "kubeletAPI.clientCAFile": true, "leaderElection.enabled": true}
+	with := map[string]map[string]string{ // what makes a field count
+		"bootstrapKubeconfig":      {"kubeconfig": "k"},
+		"certDirectory":            {"bootstrap-kubeconfig": "b"},
+		"leaderElection.namespace": {"leader-elect": "true"},
+		"healthzBindAddress":       {"healthz-port": "10248"},
+	}
 	seen := map[string]bool{}
 	for _, s := range config.Settings() {
 		if seen[s.Flag] || seen[s.Path] {
@@ -196,6 +226,7 @@ func TestSettingsReachTheirFields(t *testing.T) {
 		if parts := strings.Split(s.Path, "."); parts[0] == "backend" && len(parts) == 3 {
 			flags["backend"] = parts[1]
 		}
+		maps.Copy(flags, with[s.Path])
 		flags[s.Flag] = value
 		if _, err := config.Load(config.Sources{Flags: flags}); err == nil || !strings.Contains(err.Error(), s.Path) {
 			t.Errorf("--%s=%q: error %v, want one about %s", s.Flag, value, err, s.Path)

@@ -12,27 +12,59 @@ import (
 )
 
 // decode lays a YAML file over c. Fields that the file leaves out keep their
-// value. It reports every unknown and repeated key.
-func decode(file []byte, c *Configuration) error {
+// value. It reports every unknown and repeated key. The entries of nodes are
+// returned as they stand in the file, for expand.
+func decode(file []byte, c *Configuration) ([]json.RawMessage, error) {
 	c.APIVersion, c.Kind = "", ""
 	data, err := yaml.YAMLToJSONStrict(file)
 	if err != nil {
 		text := strings.TrimPrefix(err.Error(), "yaml: ")
-		return errors.New(strings.TrimPrefix(text, "unmarshal errors:\n  "))
+		return nil, errors.New(strings.TrimPrefix(text, "unmarshal errors:\n  "))
 	}
 	if string(data) == "null" {
-		return errors.New("it is empty")
+		return nil, errors.New("it is empty")
 	}
 	strict, err := kjson.UnmarshalStrict(data, c)
 	if err != nil {
-		return explain(err)
+		return nil, explain(locate(err, data))
 	}
 	for i, err := range strict {
 		if path, ok := strings.CutPrefix(err.Error(), "unknown field "); ok {
 			strict[i] = fmt.Errorf("%s: unknown key", strings.Trim(path, `"`))
 		}
 	}
-	return errors.Join(strict...)
+	if err := errors.Join(strict...); err != nil {
+		return nil, err
+	}
+	var list struct {
+		Nodes []json.RawMessage `json:"nodes"`
+	}
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("nodes: %w", err)
+	}
+	return list.Nodes, nil
+}
+
+// locate adds the index to the path of a value in nodes, which a decoder leaves
+// out of lists.
+func locate(err error, file []byte) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, "nodes.") {
+		return err
+	}
+	var list struct {
+		Nodes []json.RawMessage `json:"nodes"`
+	}
+	if json.Unmarshal(file, &list) != nil {
+		return err
+	}
+	for i, raw := range list.Nodes {
+		if errors.As(json.Unmarshal(raw, &NodeEntry{}), &wrong) {
+			wrong.Field = fmt.Sprintf("nodes[%d].%s", i, wrong.Field)
+			return wrong
+		}
+	}
+	return err
 }
 
 // explain says in the file's terms that a value has the wrong type.

@@ -11,12 +11,20 @@ import (
 func Default() Configuration {
 	return Configuration{
 		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		CertDirectory: "/var/lib/burstlet/pki",
 		Client:        Client{QPS: 50, Burst: 100},
 		KubeletAPI:    KubeletAPI{Port: 10250},
 		ClusterDomain: "cluster.local",
 		Pods:          Pods{HostNetwork: true, HostPID: true, HostIPC: true, HostPorts: true, MaxParallelImagePulls: 5},
-		Logging:       Logging{Level: "info", Format: FormatText},
-		Shutdown:      Shutdown{FlushTimeout: Duration{10 * time.Second}},
+		LeaderElection: LeaderElection{
+			LeaseDuration: Duration{8 * time.Second}, RenewDeadline: Duration{6 * time.Second}, RetryPeriod: Duration{time.Second},
+		},
+		HealthzBindAddress: "127.0.0.1",
+		Logging:            Logging{Level: "info", Format: FormatText},
+		Shutdown: Shutdown{
+			FlushTimeout: Duration{10 * time.Second}, Mode: ShutdownLeave,
+			GracePeriod: Duration{30 * time.Second}, GracePeriodCriticalPods: Duration{10 * time.Second},
+		},
 	}
 }
 
@@ -30,9 +38,9 @@ func Alone() Configuration {
 	return c
 }
 
-// fillBackend gives the chosen backend its section and the section its defaults.
-func (c *Configuration) fillBackend() {
-	switch b := &c.Backend; b.Type {
+// fill gives the chosen backend its section and the section its defaults.
+func (b *Backend) fill() {
+	switch b.Type {
 	case BackendSim:
 		if b.sim().Socket == "" {
 			fill(&b.Sim.Granularity, GranularityContainer)

@@ -104,14 +104,14 @@ shutdown: {flushTimeout: -1s}
 node.capacity.pods: Invalid value: "1500m": must be a whole number
 node.internalIP: Invalid value: "host": must be an IP address
 node.taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"
-client.qps: Invalid value: 0: must be greater than 0
-client.burst: Invalid value: 0: must be at least 1
 backend.type: Unsupported value: "docker": supported values: "sim", "cri", "ecs"
 kubeletAPI.port: Invalid value: 70000: must be between 1 and 65535, inclusive
 kubeletAPI.selfSigned: Invalid value: true: excludes certFile and keyFile
 clusterDNS[1]: Invalid value: "dns": must be an IP address
 pods.apiServer: Invalid value: "10.0.0.1": must be an IP address and a port, as in 192.0.2.1:6443
 pods.maxParallelImagePulls: Invalid value: 0: must be at least 1
+client.qps: Invalid value: 0: must be greater than 0
+client.burst: Invalid value: 0: must be at least 1
 logging.level: Unsupported value: "loud": supported values: "error", "warn", "info", "debug", "trace"
 logging.format: Unsupported value: "xml": supported values: "text", "json"
 shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,

@@ -13,15 +13,18 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(full)
 	f.Add([]byte("node: {capacity: {cpu: -1e99}}\nshutdown: {flushTimeout: }\n"))
+	f.Add([]byte("nodes:\n- {node: {name: a}, backend: {type: sim}}\n-\n- 3\n"))
 	f.Add([]byte("backend: {type: ecs, ecs: }\nclusterDNS: [fe80::1%eth0]\n"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		c := Default()
-		if err := decode(file, &c); err != nil {
+		entries, err := decode(file, &c)
+		if err != nil || c.complete(entries, "") != nil || c.Validate() != nil {
 			return
 		}
-		c.fillBackend()
-		if err := c.Validate(); err == nil && c.Node.Name == "" {
-			t.Error("a configuration without a node name is valid")
+		for _, one := range c.Each() {
+			if one.Node.Name == "" {
+				t.Error("a configuration without a node name is valid")
+			}
 		}
 	})
 }

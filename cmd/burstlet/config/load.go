@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,9 @@ type Sources struct {
 	LookupEnv func(name string) (value string, ok bool)
 	// Flags are the flags that were given, by name without dashes.
 	Flags map[string]string
+	// PodNamespace is the namespace of the pod that this process runs in; empty if
+	// it runs in none. It is the default of leaderElection.namespace.
+	PodNamespace string
 }
 
 // Load reads the configuration: [Default] or, without a file, [Alone]; above it
@@ -32,24 +36,49 @@ func Load(from Sources) (Configuration, error) {
 	}
 	c := Alone()
 	origin := "configuration"
+	var entries []json.RawMessage
 	if file != "" {
 		c, origin = Default(), file
 		data, err := os.ReadFile(file)
 		if err != nil {
 			return Configuration{}, fmt.Errorf("read configuration: %w", err)
 		}
-		if err := decode(data, &c); err != nil {
+		if entries, err = decode(data, &c); err != nil {
 			return Configuration{}, fmt.Errorf("read configuration %s: %w", file, err)
 		}
 	}
 	if err := from.override(&c); err != nil {
 		return Configuration{}, err
 	}
-	c.fillBackend()
+	if file == "" && c.KubeletAPI.ServerTLSBootstrap {
+		c.KubeletAPI.SelfSigned = false // that of Alone, unless it was asked for
+		if err := from.override(&c); err != nil {
+			return Configuration{}, err
+		}
+	}
+	if err := c.complete(entries, from.PodNamespace); err != nil {
+		return Configuration{}, fmt.Errorf("read configuration %s: %w", file, err)
+	}
 	if err := c.Validate(); err != nil {
 		return Configuration{}, fmt.Errorf("check %s: %w", origin, err)
 	}
 	return c, nil
+}
+
+// complete fills in what depends on other fields.
+func (c *Configuration) complete(entries []json.RawMessage, podNamespace string) error {
+	if len(entries) > 0 {
+		if err := c.expand(entries); err != nil {
+			return err
+		}
+	} else {
+		c.Nodes = nil
+		c.Backend.fill()
+	}
+	if c.LeaderElection.Enabled {
+		fill(&c.LeaderElection.Namespace, podNamespace)
+	}
+	return nil
 }
 
 // override lays the environment and then the flags over c.

@@ -30,17 +30,41 @@ const (
 	FormatJSON = "json"
 )
 
-// Configuration is the whole configuration of one node.
+// Ways to end, as shutdown.mode names them.
+const (
+	ShutdownLeave = "leave"
+	ShutdownDrain = "drain"
+)
+
+// Configuration is the whole configuration of a process: of one node, or of
+// several that Nodes lists. [Configuration.Each] gives it node by node.
 type Configuration struct {
 	// TypeMeta must be apiVersion burstlet.dev/v1alpha1, kind
 	// BurstletConfiguration.
 	metav1.TypeMeta `json:",inline"`
 
-	// Node says how the node appears in the cluster.
+	// Node says how the node appears in the cluster. Beside Nodes it is what their
+	// entries have in common, and name and identity must be left out.
 	Node Node `json:"node"`
+	// Nodes are several nodes in one process. Left out or empty: the one that Node
+	// describes. An entry starts as a copy of what the file says outside nodes (and
+	// variables and flags say) and changes what it gives: mappings are merged key by
+	// key, lists replaced. After [Load] the entries are complete.
+	Nodes []NodeEntry `json:"nodes"`
 	// Kubeconfig is the file with the node's access to the API server. Empty:
 	// $KUBECONFIG, else the pod's own service account, else ~/.kube/config.
 	Kubeconfig string `json:"kubeconfig"`
+	// BootstrapKubeconfig is a kubeconfig file whose credential may only ask for the
+	// node's own (the kubelet's --bootstrap-kubeconfig): at the start, and whenever
+	// the node has no valid client certificate, one is requested with it, kept in
+	// CertDirectory and rotated. It also says where the API server is. It excludes
+	// Kubeconfig. Empty: Kubeconfig is the node's credential.
+	BootstrapKubeconfig string `json:"bootstrapKubeconfig"`
+	// CertDirectory is where certificates that the cluster issued are kept with
+	// their keys (the kubelet's --cert-dir), with several nodes in a directory per
+	// node below it. It may be lost at any time: they are requested again. Default
+	// /var/lib/burstlet/pki.
+	CertDirectory string `json:"certDirectory"`
 	// Client bounds the calls to the API server.
 	Client Client `json:"client"`
 	// Backend says where pods run.
@@ -56,6 +80,17 @@ type Configuration struct {
 	ClusterDomain string `json:"clusterDomain"`
 	// Pods says what pods may ask of the node, and what they are told.
 	Pods Pods `json:"pods"`
+	// LeaderElection lets several processes stand by for the same nodes.
+	LeaderElection LeaderElection `json:"leaderElection"`
+	// HealthzBindAddress is the IP address of the process's health port; default
+	// 127.0.0.1, as the kubelet's. Probes of a pod need 0.0.0.0 or "::".
+	HealthzBindAddress string `json:"healthzBindAddress"`
+	// HealthzPort is the port of /healthz (the process lives) and /readyz (every
+	// node runs, or stands by), plain HTTP as the kubelet's 10248. 0, the default:
+	// not served.
+	HealthzPort int `json:"healthzPort"`
+	// Compatibility is for those who come from other virtual kubelets.
+	Compatibility Compatibility `json:"compatibility"`
 	// Logging says what is logged and how.
 	Logging Logging `json:"logging"`
 	// Shutdown says how the process ends.
@@ -204,11 +239,12 @@ type ECS struct {
 }
 
 // KubeletAPI is the HTTPS server that the API server calls for kubectl logs.
-// Without CertFile and without SelfSigned it is not served.
+// Without CertFile, SelfSigned and ServerTLSBootstrap it is not served.
 type KubeletAPI struct {
 	// Address is the IP address to listen on. Empty: all.
 	Address string `json:"address"`
-	// Port to listen on, published in the Node's status; default 10250.
+	// Port to listen on, published in the Node's status; default 10250. Entries of
+	// nodes that give none count up from it: 10250, 10251, …
 	Port int `json:"port"`
 	// CertFile and KeyFile hold the serving certificate and its key in PEM. They
 	// are read again when they change.
@@ -218,6 +254,14 @@ type KubeletAPI struct {
 	// SelfSigned makes a certificate in memory, which nobody can verify; default
 	// false, true without a file.
 	SelfSigned bool `json:"selfSigned"`
+	// ServerTLSBootstrap requests the serving certificate from the cluster by a
+	// CertificateSigningRequest, which somebody must approve, and rotates it (the
+	// kubelet's serverTLSBootstrap); default false. It excludes CertFile and
+	// SelfSigned.
+	ServerTLSBootstrap bool `json:"serverTLSBootstrap"`
+	// SignerName is the signer asked for that certificate; default
+	// kubernetes.io/kubelet-serving. It needs ServerTLSBootstrap.
+	SignerName string `json:"signerName"`
 	// ClientCAFile holds the CAs of client certificates in PEM, read again when
 	// it changes. Empty: those that the cluster publishes in ConfigMap
 	// kube-system/extension-apiserver-authentication.
@@ -233,8 +277,56 @@ type Logging struct {
 	Format string `json:"format"`
 }
 
-// Shutdown says how the process ends. Pods stay on the remote in any case.
+// Compatibility is for those who come from other virtual kubelets.
+type Compatibility struct {
+	// VirtualKubeletEvents adds virtual-kubelet's own Events about ConfigMaps and
+	// Secrets that a container's environment lacks to the kubelet's; default false.
+	VirtualKubeletEvents bool `json:"virtualKubeletEvents"`
+}
+
+// LeaderElection lets several processes with the same nodes stand by for each
+// other. There is one election per node; only who holds a node's lease runs it.
+type LeaderElection struct {
+	// Enabled turns it on; default false.
+	Enabled bool `json:"enabled"`
+	// Namespace of the Leases that are fought for. Not kube-node-lease, where a
+	// node's credential may only write the node's own. Default: the namespace of
+	// the pod that this process runs in; required elsewhere.
+	Namespace string `json:"namespace"`
+	// Name of the Lease; default burstlet-<node>. Not with nodes, whose elections
+	// differ by that name.
+	Name string `json:"name"`
+	// Kubeconfig is the file with the access to that Lease (get, create, update),
+	// which a node's credential does not give. Empty: $KUBECONFIG, else the pod's
+	// own service account, else ~/.kube/config.
+	Kubeconfig string `json:"kubeconfig"`
+	// LeaseDuration is how long a lease that is not renewed keeps others out, in
+	// whole seconds; default 8s. After a crash the next leader follows the last
+	// renewal by LeaseDuration at the soonest and by LeaseDuration + 4.4 *
+	// RetryPeriod (12.4s) and its calls' time at the latest; after a clean end at
+	// once, within 2.2 * RetryPeriod.
+	LeaseDuration Duration `json:"leaseDuration"`
+	// RenewDeadline is how long a leader tries to renew before it gives up; default
+	// 6s.
+	RenewDeadline Duration `json:"renewDeadline"`
+	// RetryPeriod is the pause between renewals; those who wait look after 1 to 2.2
+	// times as long. Default 1s.
+	RetryPeriod Duration `json:"retryPeriod"`
+}
+
+// Shutdown says how the process ends on SIGTERM.
 type Shutdown struct {
 	// FlushTimeout bounds the writing of the last statuses; default 10s.
 	FlushTimeout Duration `json:"flushTimeout"`
+	// Mode is "leave", so that pods stay on the remote and are found again, or
+	// "drain", so that they are ended as on a machine that is shut down; default
+	// leave. It must be leave with leaderElection, where the next leader takes the
+	// pods over.
+	Mode string `json:"mode"`
+	// GracePeriod is how long draining may take, the kubelet's shutdownGracePeriod;
+	// default 30s. The process needs GracePeriod + FlushTimeout before it is killed.
+	GracePeriod Duration `json:"gracePeriod"`
+	// GracePeriodCriticalPods is the last part of it, in which pods of priority
+	// 2000000000 and above are ended (shutdownGracePeriodCriticalPods); default 10s.
+	GracePeriodCriticalPods Duration `json:"gracePeriodCriticalPods"`
 }

@@ -30,18 +30,17 @@ func (c *Configuration) Validate() error {
 	if c.Kind != Kind {
 		errs = append(errs, oneOf(field.NewPath("kind"), c.Kind, Kind))
 	}
-	errs = append(errs, c.Node.validate(field.NewPath("node"))...)
-	errs = append(errs, c.Client.validate(field.NewPath("client"))...)
-	errs = append(errs, c.Backend.validate(field.NewPath("backend"))...)
-	errs = append(errs, c.validateCapacity(field.NewPath("node", "capacity"))...)
-	errs = append(errs, c.KubeletAPI.validate(field.NewPath("kubeletAPI"))...)
-	errs = append(errs, c.validateDNS()...)
-	errs = append(errs, c.Pods.validate(field.NewPath("pods"))...)
-	errs = append(errs, c.Logging.validate(field.NewPath("logging"))...)
-	if c.Shutdown.FlushTimeout.Duration < 0 {
-		errs = append(errs, field.Invalid(field.NewPath("shutdown", "flushTimeout"),
-			c.Shutdown.FlushTimeout.String(), "must not be negative"))
+	if len(c.Nodes) == 0 {
+		own := c.own()
+		errs = append(errs, own.validate(nil)...)
+	} else {
+		errs = append(errs, c.validateNodes()...)
 	}
+	errs = append(errs, c.Client.validate(field.NewPath("client"))...)
+	errs = append(errs, c.validateElection(field.NewPath("leaderElection"))...)
+	errs = append(errs, c.validateHealthz()...)
+	errs = append(errs, c.Logging.validate(field.NewPath("logging"))...)
+	errs = append(errs, c.validateShutdown(field.NewPath("shutdown"))...)
 	joined := make([]error, len(errs))
 	for i, err := range errs {
 		joined[i] = err
@@ -49,18 +48,29 @@ func (c *Configuration) Validate() error {
 	return errors.Join(joined...)
 }
 
+// validate judges one node; at is where it stands in the file, nil for its top.
+func (e *NodeEntry) validate(at *field.Path) field.ErrorList {
+	errs := e.Node.validate(at.Child("node"))
+	errs = append(errs, e.validateCredential(at)...)
+	errs = append(errs, e.Backend.validate(at.Child("backend"))...)
+	errs = append(errs, e.validateCapacity(at.Child("node", "capacity"))...)
+	errs = append(errs, e.KubeletAPI.validate(at.Child("kubeletAPI"))...)
+	errs = append(errs, e.validateDNS(at)...)
+	return append(errs, e.Pods.validate(at.Child("pods"))...)
+}
+
 // validateCapacity: Fargate has no size of its own, and a node without one takes
 // no pods.
-func (c *Configuration) validateCapacity(at *field.Path) field.ErrorList {
+func (e *NodeEntry) validateCapacity(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if c.Backend.Type != BackendECS {
+	if e.Backend.Type != BackendECS {
 		return nil
 	}
 	const why = "the ecs backend has no size of its own: say how much of the account's Fargate quota the node may use"
-	if c.Node.Capacity.CPU == nil {
+	if e.Node.Capacity.CPU == nil {
 		errs = append(errs, field.Required(at.Child("cpu"), why))
 	}
-	if c.Node.Capacity.Memory == nil {
+	if e.Node.Capacity.Memory == nil {
 		errs = append(errs, field.Required(at.Child("memory"), why))
 	}
 	return errs
@@ -197,25 +207,16 @@ func (k *KubeletAPI) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, validIP(at.Child("address"), k.Address)...)
 	}
 	errs = append(errs, invalid(at.Child("port"), k.Port, validation.IsValidPortNum(k.Port))...)
-	files := k.CertFile != "" || k.KeyFile != ""
-	switch {
-	case files && k.SelfSigned:
-		errs = append(errs, field.Invalid(at.Child("selfSigned"), true, "excludes certFile and keyFile"))
-	case files && k.CertFile == "":
-		errs = append(errs, field.Required(at.Child("certFile"), "keyFile is set; both belong together"))
-	case files && k.KeyFile == "":
-		errs = append(errs, field.Required(at.Child("keyFile"), "certFile is set; both belong together"))
-	}
-	return errs
+	return append(errs, k.validateCertificate(at)...)
 }
 
-func (c *Configuration) validateDNS() field.ErrorList {
+func (e *NodeEntry) validateDNS(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i, server := range c.ClusterDNS {
-		errs = append(errs, validIP(field.NewPath("clusterDNS").Index(i), server)...)
+	for i, server := range e.ClusterDNS {
+		errs = append(errs, validIP(at.Child("clusterDNS").Index(i), server)...)
 	}
-	domain := strings.TrimSuffix(c.ClusterDomain, ".")
-	return append(errs, invalid(field.NewPath("clusterDomain"), c.ClusterDomain, validation.IsDNS1123Subdomain(domain))...)
+	domain := strings.TrimSuffix(e.ClusterDomain, ".")
+	return append(errs, invalid(at.Child("clusterDomain"), e.ClusterDomain, validation.IsDNS1123Subdomain(domain))...)
 }
 
 func (p *Pods) validate(at *field.Path) field.ErrorList {

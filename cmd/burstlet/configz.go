@@ -1,0 +1,33 @@
+package main
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+)
+
+// kubeletConfig is the configuration in a kubelet's terms, for /configz. What it
+// leaves out has no counterpart, or is the kubelet API's own to say.
+func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguration {
+	c := &kubeletv1beta1.KubeletConfiguration{
+		RotateCertificates: cfg.BootstrapKubeconfig != "",
+		ClusterDNS:         cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,
+		KubeAPIQPS: new(int32(cfg.Client.QPS)), KubeAPIBurst: int32(cfg.Client.Burst), //nolint:gosec // validated
+		EventRecordQPS:        new(int32(eventQPS)),
+		EventBurst:            eventBurst,
+		HealthzBindAddress:    cfg.HealthzBindAddress,
+		HealthzPort:           new(int32(cfg.HealthzPort)), //nolint:gosec // a port
+		AllowedUnsafeSysctls:  cfg.Pods.AllowedUnsafeSysctls,
+		MaxParallelImagePulls: new(int32(cfg.Pods.MaxParallelImagePulls)), //nolint:gosec // validated
+		SerializeImagePulls:   new(cfg.Pods.MaxParallelImagePulls == 1),
+	}
+	if pods := cfg.Node.Capacity.Pods; pods != nil {
+		c.MaxPods = int32(pods.Value()) //nolint:gosec // as many do not fit
+	}
+	if cfg.Shutdown.Mode == config.ShutdownDrain {
+		c.ShutdownGracePeriod = metav1.Duration{Duration: cfg.Shutdown.GracePeriod.Duration}
+		c.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: cfg.Shutdown.GracePeriodCriticalPods.Duration}
+	}
+	return c
+}

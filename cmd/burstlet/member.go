@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containerd/log"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/gate"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider/election"
+)
+
+// member is one of the nodes of this process. It has nothing in common with the
+// others but the process.
+type member struct {
+	cfg config.Configuration
+	// id is this process in elections.
+	id    string
+	state *nodeState
+	// sim is a simulated remote in this process, which outlives the node's terms.
+	sim *backend.Backend
+}
+
+// run runs the node until the context ends: as soon as there is a credential, and
+// with leader election whenever this process leads.
+func (m *member) run(ctx context.Context) error {
+	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", m.cfg.Node.Name))
+	m.state.set(stateStarting, nil)
+	access, err := openAccess(ctx, m.cfg)
+	if err != nil {
+		return err
+	}
+	if access.identity == nil {
+		return m.campaign(ctx, access)
+	}
+	// The credential is kept until the last write.
+	rotation, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return access.identity.Run(rotation) })
+	g.Go(func() error {
+		defer stop()
+		return m.campaign(ctx, access)
+	})
+	return g.Wait()
+}
+
+// campaign leads for ever, or while an election lets it.
+func (m *member) campaign(ctx context.Context, access *access) error {
+	if !m.cfg.LeaderElection.Enabled {
+		return m.lead(ctx, access, gate.Always())
+	}
+	elector, err := m.elector()
+	if err != nil {
+		return err
+	}
+	return elector.Run(ctx, func(ctx context.Context, held *gate.Gate) error {
+		m.state.set(stateStarting, nil)
+		return m.lead(ctx, access, held)
+	})
+}
+
+// elector has a client of its own: a node may not write the lease of an election,
+// and that lease must not pass the gate, which it opens.
+func (m *member) elector() (*election.Elector, error) {
+	l := m.cfg.LeaderElection
+	access, err := findAccess(l.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
+	}
+	// One call that hangs must not cost the lease.
+	access.Timeout = max(time.Second, l.RenewDeadline.Duration/2)
+	access.UserAgent = userAgent() + " leader-election"
+	client, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return nil, fmt.Errorf("leader election: make a client for the API server: %w", err)
+	}
+	return election.New(election.Config{
+		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: m.cfg.LeaseName(), Identity: m.id,
+		LeaseDuration: l.LeaseDuration.Duration, RenewDeadline: l.RenewDeadline.Duration, RetryPeriod: l.RetryPeriod.Duration,
+		Standby: func(err error) { m.state.set(stateStandby, err) },
+	})
+}
+
+// lead runs the node while the gate is held, then writes the statuses that are
+// left.
+func (m *member) lead(ctx context.Context, access *access, held *gate.Gate) error {
+	n, err := m.wire(ctx, access, held)
+	if err != nil {
+		return err
+	}
+	greet(ctx, m.cfg)
+	err = n.run(ctx)
+	drained := n.drains()
+	if err = errors.Join(err, n.flush(ctx)); err != nil {
+		return err
+	}
+	if drained {
+		log.G(ctx).Info("node stopped, its pods were ended")
+	} else {
+		log.G(ctx).Info("node stopped, its pods stay on the remote")
+	}
+	return nil
+}
+
+// remote makes the node's backend. A simulation in this process is made once: its
+// pods end with it.
+func (m *member) remote(ctx context.Context, identity string) (backend.Backend, error) {
+	if m.sim != nil {
+		return *m.sim, nil
+	}
+	b, err := newBackend(ctx, m.cfg, identity)
+	if err != nil {
+		return backend.Backend{}, err
+	}
+	if m.cfg.Backend.Type == config.BackendSim && m.cfg.Backend.Sim.Socket == "" {
+		m.sim = &b
+	}
+	return b, nil
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/containerd/log"
+
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider"
+	"github.com/burstlet/burstlet/provider/kubeletapi"
+)
+
+func nodeOptions(cfg config.Configuration) provider.NodeOptions {
+	o := provider.NodeOptions{
+		Labels: cfg.Node.Labels, Annotations: cfg.Node.Annotations, Taints: cfg.Node.Taints,
+		Capacity: cfg.Node.Capacity.ResourceList(), InternalIP: cfg.Node.InternalIP,
+		Version: provider.KubeletVersion(programVersion()),
+	}
+	if pods := cfg.Node.Capacity.Pods; pods != nil {
+		o.MaxPods = pods.Value()
+	}
+	return o
+}
+
+// apiServed is true where there is a way to a serving certificate.
+func apiServed(cfg config.KubeletAPI) bool {
+	return cfg.CertFile != "" || cfg.KeyFile != "" || cfg.SelfSigned || cfg.ServerTLSBootstrap
+}
+
+// apiOptions are those of the kubelet API; nil, so that it is not served, where
+// there is no serving certificate. One that the cluster issues is still to be set.
+func apiOptions(cfg config.KubeletAPI) *kubeletapi.Options {
+	if !apiServed(cfg) {
+		return nil
+	}
+	return &kubeletapi.Options{
+		Address:  net.JoinHostPort(cfg.Address, strconv.Itoa(cfg.Port)),
+		CertFile: cfg.CertFile, KeyFile: cfg.KeyFile, SelfSigned: cfg.SelfSigned, ClientCAFile: cfg.ClientCAFile,
+	}
+}
+
+// greet says what a user must know who looks at nothing else.
+func greet(ctx context.Context, cfg config.Configuration) {
+	entry := log.G(ctx).WithFields(log.Fields{"node": cfg.Node.Name, "backend": cfg.Backend.Type})
+	if cfg.Backend.Type == config.BackendSim {
+		entry.Warn("the backend is simulated: no container runs; choose another with --backend or backend.type")
+	}
+	switch api := cfg.KubeletAPI; {
+	case !apiServed(api):
+		entry.Warn("no serving certificate: the kubelet API is off and kubectl logs does not work; " +
+			"set kubeletAPI.certFile and kubeletAPI.keyFile, or kubeletAPI.serverTLSBootstrap or kubeletAPI.selfSigned")
+	case api.SelfSigned:
+		entry.Info("the kubelet API has a self-signed certificate, which the API server must not verify")
+	}
+	entry.WithField("version", programVersion()).Info("starting the node")
+}

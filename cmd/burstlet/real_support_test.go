@@ -1,0 +1,305 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/backend/sim/simrpc"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/controlplane/cptest"
+)
+
+var plane cptest.Shared
+
+func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func local(scheme string, port int, path string) string {
+	return fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, path)
+}
+
+func eventually(t *testing.T, limit time.Duration, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v: %v", what, limit, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// stage is a real control plane with a simulated remote beside it.
+type stage struct {
+	t      *testing.T
+	cp     *controlplane.ControlPlane
+	admin  kubernetes.Interface
+	remote *sim.Remote
+	socket string
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	cp := plane.Get(t)
+	admin, err := kubernetes.NewForConfig(cp.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, cp: cp, admin: admin, remote: sim.New(sim.Config{Record: true}), socket: filepath.Join(t.TempDir(), "s")}
+	ctx, stop := context.WithCancel(context.Background())
+	l, err := simrpc.Listen(ctx, s.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	server := &simrpc.Server{Open: s.remote.BackendFor, Version: programVersion()}
+	go func() { done <- server.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *stage) kubeconfig(cred *rest.Config) string {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(path, cred); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+func (s *stage) nodeKubeconfig(node string) string {
+	s.t.Helper()
+	cred, err := s.cp.NodeCredential(node)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.kubeconfig(cred)
+}
+
+// configure loads a file; %SOCKET% and %CA% stand for the remote and the cluster's
+// CA.
+func (s *stage) configure(yaml string) config.Configuration {
+	s.t.Helper()
+	head := "apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"
+	yaml = strings.NewReplacer("%SOCKET%", "unix://"+s.socket, "%CA%", s.cp.CAFile()).Replace(yaml)
+	path := filepath.Join(s.t.TempDir(), "burstlet.yaml")
+	if err := os.WriteFile(path, []byte(head+yaml), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	cfg, err := config.Load(config.Sources{File: path})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return cfg
+}
+
+// process is a burstlet within the test.
+type process struct {
+	t    *testing.T
+	stop context.CancelFunc
+	done chan error
+	once sync.Once
+}
+
+func (s *stage) run(cfg config.Configuration) *process {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	p := &process{t: s.t, stop: stop, done: make(chan error, 1)}
+	go func() { p.done <- runNodes(ctx, cfg) }()
+	s.t.Cleanup(p.end)
+	return p
+}
+
+func (p *process) end() {
+	p.t.Helper()
+	p.once.Do(func() {
+		p.stop()
+		select {
+		case err := <-p.done:
+			if err != nil {
+				p.t.Errorf("burstlet ended with %v", err)
+			}
+		case <-time.After(time.Minute):
+			p.t.Error("burstlet did not end")
+		}
+	})
+}
+
+func (s *stage) nodeIs(name string, want corev1.ConditionStatus) error {
+	node, err := s.admin.CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == want {
+			return nil
+		}
+	}
+	return fmt.Errorf("conditions %v", node.Status.Conditions)
+}
+
+func (s *stage) pod(node, name string) *corev1.Pod {
+	s.t.Helper()
+	no := false
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			NodeName: node, AutomountServiceAccountToken: &no,
+			Containers:  []corev1.Container{{Name: "c", Image: "busybox", Command: []string{"sleep", "infinity"}}},
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		},
+	}
+	eventually(s.t, time.Minute, "make pod "+name, func() (err error) { // once the ServiceAccount is there
+		pod, err = s.admin.CoreV1().Pods("default").Create(s.t.Context(), pod, metav1.CreateOptions{})
+		return err
+	})
+	s.t.Cleanup(func() {
+		zero := int64(0)
+		_ = s.admin.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+	})
+	return pod
+}
+
+func (s *stage) podIs(name string, want func(*corev1.Pod) error) func() error {
+	return func() error {
+		pod, err := s.admin.CoreV1().Pods("default").Get(s.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return want(pod)
+	}
+}
+
+func runs(pod *corev1.Pod) error {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("pod %s is %s, %v", pod.Name, pod.Status.Phase, pod.Status.Conditions)
+}
+
+// tunnel forwards a port to the API server until it is told to pause: bytes then
+// stay where they are, and connections stay open.
+type tunnel struct {
+	l      net.Listener
+	target string
+
+	mu     sync.Mutex
+	paused chan struct{} // closed to go on; nil while it flows
+}
+
+func (s *stage) tunnel() *tunnel {
+	s.t.Helper()
+	u, err := url.Parse(s.cp.URL())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	t := &tunnel{l: l, target: u.Host}
+	go t.accept()
+	s.t.Cleanup(func() { t.resume(); _ = l.Close() })
+	return t
+}
+
+func (t *tunnel) url() string { return "https://" + t.l.Addr().String() }
+
+func (t *tunnel) accept() {
+	for {
+		in, err := t.l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer in.Close()
+			out, err := net.Dial("tcp", t.target)
+			if err != nil {
+				return
+			}
+			defer out.Close()
+			go t.copy(in, out)
+			t.copy(out, in)
+		}()
+	}
+}
+
+func (t *tunnel) copy(to io.WriteCloser, from io.Reader) {
+	defer to.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		t.flow()
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (t *tunnel) flow() {
+	t.mu.Lock()
+	paused := t.paused
+	t.mu.Unlock()
+	if paused != nil {
+		<-paused
+	}
+}
+
+func (t *tunnel) pause() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.paused = make(chan struct{})
+}
+
+func (t *tunnel) resume() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.paused != nil {
+		close(t.paused)
+		t.paused = nil
+	}
+}
+
+var errNotYet = errors.New("not yet")

@@ -1,0 +1,404 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+)
+
+// Two nodes of one process, each with a credential, a port and a backend of its
+// own, and a third whose remote is not there, which does not disturb them.
+func TestRealSeveralNodesInOneProcess(t *testing.T) {
+	s := newStage(t)
+	ports := []int{freePort(t), freePort(t), freePort(t)}
+	cfg := s.configure(fmt.Sprintf(`
+node: {internalIP: 127.0.0.1, labels: {team: blue}}
+backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
+kubeletAPI: {address: 127.0.0.1, selfSigned: true, clientCAFile: %%CA%%}
+healthzPort: %d
+nodes:
+- {node: {name: multi-a, labels: {rack: r1}}, kubeconfig: %s, kubeletAPI: {port: %d}}
+- {node: {name: multi-b, taints: [{key: k, effect: NoSchedule}], capacity: {pods: 7}}, kubeconfig: %s, kubeletAPI: {port: %d}}
+- {node: {name: multi-c}, kubeconfig: %s, backend: {sim: {socket: "unix:///nowhere/s"}}, kubeletAPI: {port: %d}}
+`, freePort(t), s.nodeKubeconfig("multi-a"), ports[0], s.nodeKubeconfig("multi-b"), ports[1], s.nodeKubeconfig("multi-c"), ports[2]))
+	p := s.run(cfg)
+	for i, name := range []string{"multi-a", "multi-b"} {
+		eventually(t, time.Minute, name+" ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+		node, err := s.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if node.Labels["team"] != "blue" || int(node.Status.DaemonEndpoints.KubeletEndpoint.Port) != ports[i] {
+			t.Errorf("%s: labels %v, endpoint %v", name, node.Labels, node.Status.DaemonEndpoints)
+		}
+		if (node.Labels["rack"] == "r1") != (i == 0) || (node.Spec.Taints[0].Key == "k") != (i == 1) ||
+			(node.Status.Capacity.Pods().Value() == 7) != (i == 1) {
+			t.Errorf("%s: labels %v, taints %v, capacity %v", name, node.Labels, node.Spec.Taints, node.Status.Capacity)
+		}
+		s.pod(name, "on-"+name)
+		eventually(t, time.Minute, "its pod", s.podIs("on-"+name, runs))
+	}
+	eventually(t, time.Minute, "/readyz tells of all", func() error {
+		text, err := readyz(cfg)
+		if err == nil && !strings.HasPrefix(text, "[+]node/multi-a running\n[+]node/multi-b running\n[-]node/multi-c failed: ") {
+			err = errors.New(text)
+		}
+		return err
+	})
+	p.end()
+	if found := s.remote.Audit().Violations; len(found) != 0 {
+		t.Errorf("violations: %v", found)
+	}
+}
+
+// An administrator deletes the Node: it is back within seconds with what it was
+// made with, and its lease is the new Node's.
+func TestRealDeletedNodeIsBackWithItsLease(t *testing.T) {
+	s := newStage(t)
+	s.run(s.configure(fmt.Sprintf(`
+node: {name: phoenix, internalIP: 127.0.0.1, labels: {team: blue}}
+kubeconfig: %s
+backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
+`, s.nodeKubeconfig("phoenix"))))
+	eventually(t, time.Minute, "ready", func() error { return s.nodeIs("phoenix", corev1.ConditionTrue) })
+	nodes, leases := s.admin.CoreV1().Nodes(), s.admin.CoordinationV1().Leases("kube-node-lease")
+	old, err := nodes.Get(t.Context(), "phoenix", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, time.Minute, "its lease", func() error {
+		_, err := leases.Get(t.Context(), "phoenix", metav1.GetOptions{})
+		return err
+	})
+	if err := nodes.Delete(t.Context(), "phoenix", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	deleted := time.Now()
+	var node *corev1.Node
+	eventually(t, 10*time.Second, "back and ready", func() (err error) {
+		if node, err = nodes.Get(t.Context(), "phoenix", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if node.UID == old.UID {
+			return errNotYet
+		}
+		return s.nodeIs("phoenix", corev1.ConditionTrue)
+	})
+	t.Logf("back after %v", time.Since(deleted))
+	if node.Labels["team"] != "blue" || node.Labels["type"] != "virtual-kubelet" || len(node.Spec.Taints) == 0 {
+		t.Errorf("labels %v, taints %v", node.Labels, node.Spec.Taints)
+	}
+	owned := func() error {
+		lease, err := leases.Get(t.Context(), "phoenix", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if len(lease.OwnerReferences) != 1 || lease.OwnerReferences[0].UID != node.UID {
+			return fmt.Errorf("the lease belongs to %v, the node is %s", lease.OwnerReferences, node.UID)
+		}
+		return nil
+	}
+	eventually(t, 5*time.Second, "the lease follows", owned)
+	t.Logf("its lease after %v", time.Since(deleted))
+	renewed := time.Now()
+	eventually(t, 15*time.Second, "the lease is renewed for the new node", func() error {
+		lease, err := leases.Get(t.Context(), "phoenix", metav1.GetOptions{})
+		if err == nil && lease.Spec.RenewTime.Time.Before(renewed) {
+			err = errNotYet
+		}
+		return err
+	})
+	if err := owned(); err != nil {
+		t.Error(err)
+	}
+}
+
+// readyz is what a process says of its nodes.
+func readyz(cfg config.Configuration) (string, error) {
+	resp, err := http.Get(local("http", cfg.HealthzPort, "/readyz"))
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return string(text), err
+}
+
+// contenders are two processes that stand for the same node.
+type contenders struct {
+	*stage
+	node    string
+	tunnels [2]*tunnel
+	cfgs    [2]config.Configuration
+}
+
+// stand makes two contenders, each with a way of its own to the election's lease.
+// The lease is written under a user that may write leases in this namespace and
+// nothing else.
+func (s *stage) stand(node string) *contenders {
+	s.t.Helper()
+	c := &contenders{stage: s, node: node}
+	s.allowLeases(node + "-election")
+	credential := s.nodeKubeconfig(node)
+	for i := range c.cfgs {
+		c.tunnels[i] = s.tunnel()
+		cred, err := s.cp.Credential(node + "-election")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		cred.Host = c.tunnels[i].url()
+		c.cfgs[i] = s.configure(fmt.Sprintf(`
+node: {name: %s, internalIP: 127.0.0.%d}
+kubeconfig: %s
+backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
+kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %%CA%%}
+healthzPort: %d
+leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
+`, node, i+1, credential, freePort(s.t), freePort(s.t), s.kubeconfig(cred)))
+	}
+	return c
+}
+
+func (s *stage) allowLeases(user string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	role := &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}}},
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user},
+		RoleRef:    rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: user},
+		Subjects:   []rbacv1.Subject{{APIGroup: "rbac.authorization.k8s.io", Kind: "User", Name: user}},
+	}
+	if _, err := s.admin.RbacV1().Roles("default").Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.admin.RbacV1().RoleBindings("default").Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// leads is nil when the Node shows contender i as the one to call, and no other
+// answers that it runs the node.
+func (c *contenders) leads(i int) error {
+	for j := range c.cfgs {
+		want := map[bool]string{true: "running", false: "standby"}[i == j]
+		text, err := readyz(c.cfgs[j])
+		if err != nil && i != j {
+			continue // it has ended
+		}
+		if err != nil {
+			return err
+		}
+		if text != "[+]node/"+c.node+" "+want+"\n" {
+			return fmt.Errorf("contender %d says %q", j, text)
+		}
+	}
+	node, err := c.admin.CoreV1().Nodes().Get(c.t.Context(), c.node, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	at, port := node.Status.Addresses[0].Address, int(node.Status.DaemonEndpoints.KubeletEndpoint.Port)
+	if at != c.cfgs[i].Node.InternalIP || port != c.cfgs[i].KubeletAPI.Port {
+		return fmt.Errorf("the node is at %s:%d", at, port)
+	}
+	return nil
+}
+
+// watchReady notes every time at which the node is not Ready, from the time on at
+// which it first was.
+func (c *contenders) watchReady() (unready func() []string) {
+	c.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	w, err := c.admin.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", c.node).String(),
+	})
+	if err != nil {
+		stop()
+		c.t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var found []string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range w.ResultChan() {
+			node, ok := event.Object.(*corev1.Node)
+			if !ok || event.Type == watch.Deleted {
+				continue
+			}
+			for _, cond := range node.Status.Conditions {
+				if cond.Type == corev1.NodeReady && cond.Status != corev1.ConditionTrue {
+					mu.Lock()
+					found = append(found, fmt.Sprintf("%s: %s %s", time.Now().Format(time.StampMilli), cond.Reason, cond.Message))
+					mu.Unlock()
+				}
+			}
+		}
+	}()
+	return func() []string {
+		stop()
+		w.Stop()
+		<-done
+		mu.Lock()
+		defer mu.Unlock()
+		return found
+	}
+}
+
+// TestRealTakeover: a leader that ends hands over at once, one that cannot renew
+// within 15 s; pods that are made meanwhile start once, those that run go on, and
+// the node is Ready throughout, at the address of whoever leads.
+func TestRealTakeover(t *testing.T) {
+	s := newStage(t)
+	c := s.stand("ha")
+	first := s.run(c.cfgs[0])
+	eventually(t, time.Minute, "the first leads", func() error { return c.leads(0) })
+	eventually(t, time.Minute, "ready", func() error { return s.nodeIs("ha", corev1.ConditionTrue) })
+	unready := c.watchReady()
+	s.run(c.cfgs[1])
+	var pods []string
+	add := func(n int) {
+		for range n {
+			pods = append(pods, fmt.Sprintf("ha-%d", len(pods)))
+			s.pod("ha", pods[len(pods)-1])
+		}
+	}
+	allRun := func() {
+		t.Helper()
+		for _, name := range pods {
+			eventually(t, time.Minute, name+" runs", s.podIs(name, runs))
+		}
+	}
+	add(5)
+	allRun()
+	first.end()
+	ended := time.Now()
+	add(5)
+	eventually(t, 15*time.Second, "the second leads after a clean end", func() error { return c.leads(1) })
+	t.Logf("clean takeover after %v", time.Since(ended))
+	allRun()
+
+	s.run(c.cfgs[0])
+	eventually(t, time.Minute, "the first stands by", func() error { return c.leads(1) })
+	c.tunnels[1].pause()
+	cut := time.Now()
+	add(5)
+	eventually(t, 20*time.Second, "the first leads after the second could not renew", func() error {
+		_, err := s.admin.CoordinationV1().Leases("default").Get(t.Context(), "burstlet-ha", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return c.leads(0)
+	})
+	if took := time.Since(cut); took > 15*time.Second {
+		t.Errorf("the takeover took %v", took)
+	} else {
+		t.Logf("takeover after %v", took)
+	}
+	add(5)
+	allRun()
+	c.tunnels[1].resume()
+	add(5)
+	allRun()
+	if err := c.leads(0); err != nil {
+		t.Error(err)
+	}
+	if found := unready(); len(found) != 0 {
+		t.Errorf("the node was not ready: %s", strings.Join(found, "; "))
+	}
+	c.once(pods)
+}
+
+// once checks that every pod was launched once and runs for the first time.
+func (c *contenders) once(pods []string) {
+	c.t.Helper()
+	if found := c.remote.Audit().Violations; len(found) != 0 {
+		c.t.Errorf("violations: %v", found)
+	}
+	audit := c.remote.Audit()
+	for _, name := range pods {
+		pod, err := c.admin.CoreV1().Pods("default").Get(c.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		launches, starts := audit.Launches[pod.UID], audit.Starts[sim.ContainerKey{UID: pod.UID, Name: "c"}]
+		if launches != 1 || starts != 1 || pod.Status.ContainerStatuses[0].RestartCount != 0 {
+			c.t.Errorf("pod %s: launched %d times, started %d times, %+v", name, launches, starts, pod.Status.ContainerStatuses)
+		}
+	}
+}
+
+// With shutdown.mode drain the pods end with the process, as with a kubelet's
+// host, and the API says so.
+func TestRealDrain(t *testing.T) {
+	s := newStage(t)
+	p := s.run(s.configure(fmt.Sprintf(`
+node: {name: drained, internalIP: 127.0.0.1}
+kubeconfig: %s
+backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
+shutdown: {mode: drain, gracePeriod: 10s, gracePeriodCriticalPods: 5s}
+`, s.nodeKubeconfig("drained"))))
+	eventually(t, time.Minute, "ready", func() error { return s.nodeIs("drained", corev1.ConditionTrue) })
+	s.pod("drained", "goes")
+	eventually(t, time.Minute, "it runs", s.podIs("goes", runs))
+	p.end()
+	if err := s.podIs("goes", func(pod *corev1.Pod) error {
+		if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Terminated" {
+			return fmt.Errorf("status %+v", pod.Status)
+		}
+		return nil
+	})(); err != nil {
+		t.Error(err)
+	}
+	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), "drained", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && (c.Status != corev1.ConditionFalse || c.Message != "node is shutting down") {
+			t.Errorf("ready: %+v", c)
+		}
+	}
+}
+
+// A leader without rights to its lease says so and stands by; it does not run.
+func TestRealElectionWithoutRights(t *testing.T) {
+	s := newStage(t)
+	credential := s.nodeKubeconfig("powerless")
+	cfg := s.configure(fmt.Sprintf(`
+node: {name: powerless, internalIP: 127.0.0.1}
+kubeconfig: %s
+backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
+healthzPort: %d
+leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
+`, credential, freePort(t), credential))
+	p := s.run(cfg)
+	eventually(t, time.Minute, "it is not ready, and says why", func() error {
+		text, err := readyz(cfg)
+		if err == nil && (!strings.HasPrefix(text, "[-]node/powerless standby: ") || !strings.Contains(text, "forbidden")) {
+			err = errors.New(text)
+		}
+		return err
+	})
+	if _, err := s.admin.CoreV1().Nodes().Get(t.Context(), "powerless", metav1.GetOptions{}); err == nil {
+		t.Error("the node runs without its lease")
+	}
+	p.end()
+}

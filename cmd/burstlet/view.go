@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider"
+	"github.com/burstlet/burstlet/syncloop"
+	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/resolve"
+)
+
+// nodeView returns what the engine asks about the node: what is configured,
+// with what the node is now.
+func nodeView(cfg config.Configuration, b backend.Backend, current func() provider.Current) (func() syncloop.Node, error) {
+	if err := admit.CheckSysctls(cfg.Pods.AllowedUnsafeSysctls); err != nil {
+		return nil, fmt.Errorf("pods.allowedUnsafeSysctls: %w", err)
+	}
+	fixed := syncloop.Node{
+		Admission: admit.Node{
+			Name: cfg.Node.Name, Can: admit.AbilitiesOf(b), AllowedUnsafeSysctls: cfg.Pods.AllowedUnsafeSysctls,
+			HostNetwork: cfg.Pods.HostNetwork, HostPID: cfg.Pods.HostPID, HostIPC: cfg.Pods.HostIPC, HostPorts: cfg.Pods.HostPorts,
+		},
+		Cluster: resolve.Node{Name: cfg.Node.Name},
+	}
+	if cfg.Pods.APIServer != "" {
+		var err error
+		if fixed.Cluster.APIServer, err = netip.ParseAddrPort(cfg.Pods.APIServer); err != nil {
+			return nil, fmt.Errorf("pods.apiServer: %w", err)
+		}
+	}
+	return func() syncloop.Node {
+		now, n := current(), fixed
+		n.Admission.Labels, n.Admission.Taints, n.Admission.Allocatable = now.Labels, now.Taints, now.Allocatable
+		n.Admission.OS, n.Admission.Kernel = now.OS, now.Kernel
+		n.Cluster.Allocatable, n.NetworkProblem = now.Allocatable, now.NetworkProblem
+		return n
+	}, nil
+}

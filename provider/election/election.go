@@ -1,0 +1,195 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containerd/log"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/burstlet/burstlet/backend/gate"
+)
+
+// ErrStuck says that the lease was lost and what led did not end in time. The
+// process must end: it cannot lead again, and its gate is closed.
+var ErrStuck = errors.New("the lease was lost, and the node did not stop in time")
+
+// defaultStopTimeout is the default of Config.StopTimeout.
+const defaultStopTimeout = 30 * time.Second
+
+// Config is what an Elector needs. All fields are required but those that say
+// otherwise.
+type Config struct {
+	// Leases reaches the Lease: get, create and update. Its calls should end well
+	// before RenewDeadline, and must not pass the gate.
+	Leases coordinationclient.LeasesGetter
+	// Namespace and Name are the Lease's.
+	Namespace, Name string
+	// Identity is this process among all that stand for the Lease; no two may share
+	// it, a process and its successor neither.
+	Identity string
+	// LeaseDuration is how long others wait after the last renewal that they saw,
+	// in whole seconds; RenewDeadline how long a leader tries to renew before it
+	// gives up; RetryPeriod the pause between renewals.
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// StopTimeout is how long what leads may take to end after the lease was lost;
+	// 30 s when zero.
+	StopTimeout time.Duration
+	// Standby is told when this process begins to stand by, with nil, and then
+	// whenever the Lease cannot be reached or can be again. It must not block. May
+	// be nil.
+	Standby func(err error)
+}
+
+// Elector stands for one Lease.
+type Elector struct{ cfg Config }
+
+// New checks the configuration.
+func New(cfg Config) (*Elector, error) {
+	if cfg.StopTimeout == 0 {
+		cfg.StopTimeout = defaultStopTimeout
+	}
+	if cfg.Standby == nil {
+		cfg.Standby = func(error) {}
+	}
+	if cfg.Leases == nil || cfg.Namespace == "" || cfg.Name == "" || cfg.Identity == "" {
+		return nil, errors.New("configure leader election: client, namespace, name and identity are required")
+	}
+	if cfg.LeaseDuration%time.Second != 0 {
+		return nil, fmt.Errorf("configure leader election: the lease's duration %v is not in whole seconds", cfg.LeaseDuration)
+	}
+	e := &Elector{cfg}
+	if _, err := e.elector(e.lock(), func(context.Context) {}, func() {}); err != nil {
+		return nil, fmt.Errorf("configure leader election: %w", err)
+	}
+	return e, nil
+}
+
+// Lead is what a leader does. Its context ends when it must stop: the lease was
+// lost and the gate is closed already, or the process ends and the lease is kept
+// until it has returned. It returns when nothing of it is left running.
+type Lead func(ctx context.Context, held *gate.Gate) error
+
+// Run waits for the lease, leads, and after a loss waits again, until ctx ends;
+// then it returns what lead returned. An error of lead while the lease was held
+// ends it too, and releases the lease.
+func (e *Elector) Run(ctx context.Context, lead Lead) error {
+	for ctx.Err() == nil {
+		if over, err := e.term(ctx, lead); over {
+			return err
+		}
+	}
+	return nil
+}
+
+// term is one wait and one lead; over says that there is to be no other.
+func (e *Elector) term(ctx context.Context, lead Lead) (over bool, err error) {
+	l := e.lock()
+	defer l.held.Close()
+	// The election outlives ctx: the lease is kept until what leads has ended.
+	campaign, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	l.lost = func() { l.held.Close(); stop() }
+	elected, ended := make(chan struct{}), make(chan struct{})
+	elector, err := e.elector(l, func(context.Context) { close(elected) }, l.held.Close)
+	if err != nil {
+		return true, fmt.Errorf("leader election: %w", err)
+	}
+	e.cfg.Standby(nil)
+	log.G(ctx).WithField("lease", l.Describe()).Info("standing by for the node's lease")
+	go func() {
+		defer close(ended)
+		// Ours are the words that users see.
+		elector.Run(klog.NewContext(campaign, klog.Logger{}))
+	}()
+	quit := func() {
+		l.held.Close()
+		stop()
+		<-ended
+		e.release(ctx, l)
+	}
+	select {
+	case <-elected:
+	case <-ended:
+		return false, nil
+	case <-ctx.Done():
+		quit()
+		return true, nil
+	}
+	log.G(ctx).WithField("lease", l.Describe()).Info("leading the node")
+	return e.serve(ctx, l, lead, ended, quit)
+}
+
+// serve leads until lead returns or the lease is lost.
+func (e *Elector) serve(ctx context.Context, l *lock, lead Lead, ended <-chan struct{}, quit func()) (over bool, err error) {
+	leading, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- lead(leading, l.held) }()
+	select {
+	case err := <-done:
+		// With the gate closed by the clock, the lease is as good as lost, and an
+		// error comes from there.
+		lost := err != nil && !l.held.Open() && ctx.Err() == nil
+		quit()
+		if !lost {
+			return true, err
+		}
+		log.G(ctx).WithField("lease", l.Describe()).WithError(err).Warn("lost the node's lease")
+		return false, nil
+	case <-ended: // the gate is closed
+	}
+	log.G(ctx).WithField("lease", l.Describe()).Warn("lost the node's lease: stopping the node, its pods stay on the remote")
+	stop()
+	timer := time.NewTimer(e.cfg.StopTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			log.G(ctx).WithError(err).Debug("node stopped after its lease was lost")
+		}
+		return false, nil
+	case <-timer.C:
+		return true, fmt.Errorf("lease %s: %w (%v)", l.Describe(), ErrStuck, e.cfg.StopTimeout)
+	}
+}
+
+// release uses a context of its own, since ctx has ended.
+func (e *Elector) release(ctx context.Context, l *lock) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.RenewDeadline)
+	defer cancel()
+	l.release(ctx)
+}
+
+func (e *Elector) lock() *lock {
+	return &lock{
+		Interface: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: e.cfg.Namespace, Name: e.cfg.Name},
+			Client:     e.cfg.Leases,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: e.cfg.Identity},
+		},
+		held:    gate.New(),
+		open:    e.cfg.LeaseDuration - e.cfg.LeaseDuration/8,
+		standby: e.cfg.Standby,
+		lost:    func() {},
+	}
+}
+
+func (e *Elector) elector(l *lock, elected func(context.Context), ended func()) (*leaderelection.LeaderElector, error) {
+	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: l, Name: e.cfg.Name,
+		LeaseDuration: e.cfg.LeaseDuration, RenewDeadline: e.cfg.RenewDeadline, RetryPeriod: e.cfg.RetryPeriod,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: elected, OnStoppedLeading: ended},
+	})
+}
+
+func normal(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
+}

@@ -1,0 +1,91 @@
+package election
+
+import (
+	"context"
+	"time"
+
+	"github.com/containerd/log"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/burstlet/burstlet/backend/gate"
+)
+
+// lock is the Lease as client-go's election uses it, in one term. Each write that
+// makes or keeps this process the holder opens the gate.
+type lock struct {
+	resourcelock.Interface
+	held *gate.Gate
+	// open is for how long after a renewal was asked for the gate stays open.
+	open    time.Duration
+	standby func(error)
+	// lost ends the term.
+	lost func()
+	// failed is true while calls fail, leading from the first renewal on; only the
+	// election's goroutine uses them.
+	failed, leading bool
+}
+
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.leading && record.HolderIdentity != l.Identity() {
+		// Another leads or has led, and what is known here is old. The election
+		// would try on until its deadline, and go on with a lease that is free again.
+		l.lost()
+	}
+	return record, raw, l.note(ctx, err, "leader lease not read; trying again")
+}
+
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	asked := time.Now()
+	err := l.Interface.Create(ctx, record)
+	l.renewed(asked, record, err)
+	return l.note(ctx, err, "leader lease not made; trying again")
+}
+
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	asked := time.Now()
+	err := l.Interface.Update(ctx, record)
+	l.renewed(asked, record, err)
+	return l.note(ctx, err, "leader lease not written; trying again")
+}
+
+func (l *lock) renewed(asked time.Time, record resourcelock.LeaderElectionRecord, err error) {
+	if err == nil && record.HolderIdentity == l.Identity() {
+		l.leading = true
+		l.held.Hold(asked.Add(l.open))
+	}
+}
+
+// note tells of the first failure of a row, and of its end, but for what is a normal answer: there is
+// no Lease yet, or somebody else wrote it first.
+func (l *lock) note(ctx context.Context, err error, message string) error {
+	fails := err != nil && !normal(err)
+	if fails == l.failed || fails && ctx.Err() != nil {
+		return err
+	}
+	l.failed = fails
+	if fails {
+		log.G(ctx).WithField("lease", l.Describe()).WithError(err).Warn(message)
+	}
+	if !l.leading && fails {
+		l.standby(err)
+	} else if !l.leading {
+		l.standby(nil)
+	}
+	return err
+}
+
+// release gives up a lease that this process still holds. The next leader then
+// need not wait for its end.
+func (l *lock) release(ctx context.Context) {
+	record, _, err := l.Get(ctx)
+	if err != nil || record.HolderIdentity != l.Identity() {
+		return // gone or another's; what failed is logged, and the lease ends by itself
+	}
+	now := metav1.Now()
+	// What comes of it is logged by Update.
+	_ = l.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+	})
+}

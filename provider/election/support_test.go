@@ -1,0 +1,230 @@
+package election
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/burstlet/burstlet/backend/gate"
+)
+
+// server keeps one Lease as an API server does: an update of what changed since
+// is a conflict.
+type server struct {
+	mu      sync.Mutex
+	lease   *coordinationv1.Lease
+	version int
+}
+
+var resource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+func (s *server) put(l *coordinationv1.Lease) *coordinationv1.Lease {
+	s.version++
+	s.lease = l.DeepCopy()
+	s.lease.ResourceVersion = strconv.Itoa(s.version)
+	return s.lease.DeepCopy()
+}
+
+func (s *server) holder() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lease == nil || s.lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *s.lease.Spec.HolderIdentity
+}
+
+// wire is one contender's way to the server.
+type wire struct {
+	coordinationclient.LeaseInterface
+	server *server
+
+	mu     sync.Mutex
+	cut    bool          // calls fail
+	frozen chan struct{} // calls wait until it is closed, and longer than their context
+	late   time.Duration // replies come so much later
+}
+
+func (w *wire) Leases(string) coordinationclient.LeaseInterface { return w }
+
+func (w *wire) set(change func(*wire)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(w)
+}
+
+func (w *wire) pass(ctx context.Context) error {
+	w.mu.Lock()
+	frozen, cut := w.frozen, w.cut
+	w.mu.Unlock()
+	if frozen != nil {
+		<-frozen // a frozen process does not look at its contexts
+	}
+	if cut {
+		return errors.New("connection refused")
+	}
+	return ctx.Err()
+}
+
+func (w *wire) reply() {
+	w.mu.Lock()
+	late := w.late
+	w.mu.Unlock()
+	time.Sleep(late)
+}
+
+func (w *wire) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if err := w.pass(ctx); err != nil {
+		return nil, err
+	}
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if w.server.lease == nil {
+		return nil, apierrors.NewNotFound(resource, name)
+	}
+	return w.server.lease.DeepCopy(), nil
+}
+
+func (w *wire) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	if err := w.pass(ctx); err != nil {
+		return nil, err
+	}
+	defer w.reply()
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if w.server.lease != nil {
+		return nil, apierrors.NewAlreadyExists(resource, l.Name)
+	}
+	return w.server.put(l), nil
+}
+
+func (w *wire) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	if err := w.pass(ctx); err != nil {
+		return nil, err
+	}
+	defer w.reply()
+	w.server.mu.Lock()
+	defer w.server.mu.Unlock()
+	if w.server.lease.ResourceVersion != l.ResourceVersion {
+		return nil, apierrors.NewConflict(resource, l.Name, errors.New("changed"))
+	}
+	return w.server.put(l), nil
+}
+
+// contender is a process that stands for the lease.
+type contender struct {
+	t    *testing.T
+	wire *wire
+	stop context.CancelFunc
+	over chan error
+
+	mu    sync.Mutex
+	terms []*gate.Gate
+	began []time.Time
+	// end is what lead does when its context ends, and fail ends it with an error.
+	end  func(*gate.Gate)
+	fail chan error
+	// standby is what was told of standing by.
+	standby []error
+}
+
+// The defaults of the configuration.
+const (
+	duration = 8 * time.Second
+	deadline = 6 * time.Second
+	retry    = time.Second
+	// takeover is LeaseDuration + 4.4 * RetryPeriod: see there.
+	takeover = 12400 * time.Millisecond
+)
+
+func contend(t *testing.T, s *server, name string) *contender {
+	t.Helper()
+	c := &contender{t: t, wire: &wire{server: s}, over: make(chan error, 1), fail: make(chan error), end: func(*gate.Gate) {}}
+	e, err := New(Config{
+		Leases: c.wire, Namespace: "release", Name: "burstlet-n", Identity: name,
+		LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry,
+		Standby: func(err error) { c.mu.Lock(); c.standby = append(c.standby, err); c.mu.Unlock() },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.stop = cancel
+	go func() { c.over <- e.Run(ctx, c.lead) }()
+	t.Cleanup(cancel)
+	return c
+}
+
+func (c *contender) lead(ctx context.Context, held *gate.Gate) error {
+	c.mu.Lock()
+	c.terms, c.began = append(c.terms, held), append(c.began, time.Now())
+	c.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		c.mu.Lock()
+		end := c.end
+		c.mu.Unlock()
+		end(held)
+		return nil
+	case err := <-c.fail:
+		return err
+	}
+}
+
+// onEnd sets what lead does when its context ends.
+func (c *contender) onEnd(end func(*gate.Gate)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end = end
+}
+
+// term is the gate of the term with this number, from 0.
+func (c *contender) term(n int) *gate.Gate {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.terms) <= n {
+		c.t.Fatalf("%d terms, want more than %d", len(c.terms), n)
+	}
+	return c.terms[n]
+}
+
+func (c *contender) led() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.terms)
+}
+
+// open is true while this contender may change something.
+func (c *contender) open() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range c.terms {
+		if g.Open() {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *contender) ended(want error) {
+	c.t.Helper()
+	if err := <-c.over; !errors.Is(err, want) {
+		c.t.Errorf("Run: %v, want %v", err, want)
+	}
+}
+
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}

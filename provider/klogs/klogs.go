@@ -1,0 +1,43 @@
+// Package klogs brings what the libraries of Kubernetes log into our log.
+package klogs
+
+import (
+	"fmt"
+
+	"github.com/containerd/log"
+	"github.com/go-logr/logr"
+)
+
+// New returns a logger on top of ours. Errors of these libraries become warnings,
+// because they try again or hand the error on; the rest is for debugging.
+func New(entry *log.Entry) logr.Logger { return logr.New(sink{entry}) }
+
+type sink struct{ entry *log.Entry }
+
+var _ logr.LogSink = sink{}
+
+func (sink) Init(logr.RuntimeInfo) {}
+
+func (sink) Enabled(int) bool { return true }
+
+func (s sink) Info(_ int, msg string, keysAndValues ...any) {
+	s.with(keysAndValues).Debug(msg)
+}
+
+func (s sink) Error(err error, msg string, keysAndValues ...any) {
+	s.with(keysAndValues).WithError(err).Warn(msg)
+}
+
+func (s sink) WithValues(keysAndValues ...any) logr.LogSink {
+	return sink{s.with(keysAndValues)}
+}
+
+func (s sink) WithName(string) logr.LogSink { return s }
+
+func (s sink) with(keysAndValues []any) *log.Entry {
+	fields := log.Fields{}
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		fields[fmt.Sprint(keysAndValues[i])] = keysAndValues[i+1]
+	}
+	return s.entry.WithFields(fields)
+}

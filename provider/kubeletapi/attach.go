@@ -1,0 +1,48 @@
+package kubeletapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// attach joins the connection's streams to the main process of a container.
+func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
+	opts, err := remotecommand.NewOptions(r)
+	if err != nil {
+		fail(w, r, backend.Classed(backend.ErrInvalid, err))
+		return
+	}
+	pod, container := podRef(r), r.PathValue("container")
+	if err := s.cfg.Engine.CanAttach(pod, container); err != nil {
+		fail(w, r, err)
+		return
+	}
+	s.takeOver(w, r, statusTimeout, func(w http.ResponseWriter, r *http.Request) {
+		remotecommand.ServeAttach(w, r, attacher{s.cfg.Engine, pod, opts}, pod.Name, string(pod.UID), container,
+			opts, s.cfg.StreamIdleTimeout, streamCreationTimeout, remotecommand.SupportedStreamingProtocols)
+	})
+}
+
+// attacher serves the streams of one request.
+type attacher struct {
+	engine Engine
+	pod    backend.Ref
+	opts   *remotecommand.Options
+}
+
+// AttachContainer attaches until the container, its output or the context ends.
+func (a attacher) AttachContainer(ctx context.Context, _, _, container string,
+	in io.Reader, out, errOut io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize,
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stdin, stdout, stderr, sizes := streamsOf(ctx, a.opts, in, out, errOut, resize)
+	return a.engine.Attach(ctx, a.pod, container, backend.AttachSpec{
+		Stdin: stdin, Stdout: stdout, Stderr: stderr, TTY: a.opts.TTY, Resize: sizes,
+	})
+}

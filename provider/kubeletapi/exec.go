@@ -1,0 +1,178 @@
+package kubeletapi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/log"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// exec runs a command in a container, its streams on the connection.
+func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+	opts, err := remotecommand.NewOptions(r)
+	if err != nil {
+		fail(w, r, backend.Classed(backend.ErrInvalid, err))
+		return
+	}
+	command := r.URL.Query()["command"]
+	if len(command) == 0 {
+		fail(w, r, invalid("command", "a command to run is required"))
+		return
+	}
+	pod, container := podRef(r), r.PathValue("container")
+	if err := s.cfg.Engine.CanExec(pod, container); err != nil {
+		fail(w, r, err)
+		return
+	}
+	s.takeOver(w, r, statusTimeout, func(w http.ResponseWriter, r *http.Request) {
+		remotecommand.ServeExec(w, r, executor{s.cfg.Engine, pod, opts}, pod.Name, string(pod.UID), container, command,
+			opts, s.cfg.StreamIdleTimeout, streamCreationTimeout, remotecommand.SupportedStreamingProtocols)
+	})
+}
+
+// executor runs the command of one request.
+type executor struct {
+	engine Engine
+	pod    backend.Ref
+	opts   *remotecommand.Options
+}
+
+// ExecInContainer runs a command. An exit code other than 0 is an exitError, which
+// travels as a Status of reason NonZeroExitCode.
+func (e executor) ExecInContainer(ctx context.Context, _, _, container string, command []string,
+	in io.Reader, out, errOut io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize, _ time.Duration,
+) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stdin, stdout, stderr, sizes := streamsOf(ctx, e.opts, in, out, errOut, resize)
+	code, err := e.engine.Exec(ctx, e.pod, container, backend.ExecSpec{
+		Command: command, Stdin: stdin, Stdout: stdout, Stderr: stderr, TTY: e.opts.TTY, Resize: sizes,
+	})
+	switch {
+	case err != nil:
+		return err
+	case code != 0:
+		return exitError(code)
+	}
+	return nil
+}
+
+// streamsOf keeps of a connection's streams those that were asked for: WebSocket
+// has the others too.
+func streamsOf(ctx context.Context, opts *remotecommand.Options, in io.Reader, out, errOut io.Writer,
+	resize <-chan remotecommand.TerminalSize,
+) (stdin io.Reader, stdout, stderr io.Writer, sizes <-chan backend.TerminalSize) {
+	if opts.Stdin {
+		stdin = in
+	}
+	if opts.Stdout {
+		stdout = out
+	}
+	if opts.Stderr {
+		stderr = errOut
+	}
+	if opts.TTY && resize != nil {
+		sizes = terminalSizes(ctx, resize)
+	}
+	return stdin, stdout, stderr, sizes
+}
+
+// terminalSizes passes sizes on until there are no more, or the context ends.
+func terminalSizes(ctx context.Context, from <-chan remotecommand.TerminalSize) <-chan backend.TerminalSize {
+	to := make(chan backend.TerminalSize)
+	go func() {
+		defer close(to)
+		for {
+			select {
+			case size, ok := <-from:
+				if !ok {
+					return
+				}
+				select {
+				case to <- backend.TerminalSize(size):
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return to
+}
+
+// exitError is an exit code in the form of k8s.io/utils/exec.ExitError.
+type exitError int32
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int32(e)) }
+
+// String is the text of the error.
+func (e exitError) String() string { return e.Error() }
+
+// Exited is true: the command ended by itself.
+func (exitError) Exited() bool { return true }
+
+// ExitStatus is the exit code.
+func (e exitError) ExitStatus() int { return int(e) }
+
+// maxRunOutput is what is kept of each stream of /run (CRI: ExecSync, 16 MB).
+const maxRunOutput = 16 << 20
+
+// run runs ?cmd=, split at spaces, and answers with its output: stdout, then
+// stderr.
+func (s *Server) run(w http.ResponseWriter, r *http.Request) {
+	text := r.FormValue("cmd")
+	if text == "" {
+		fail(w, r, invalid("cmd", "a command to run is required"))
+		return
+	}
+	var stdout, stderr capped
+	code, err := s.cfg.Engine.Exec(r.Context(), podRef(r), r.PathValue("container"), backend.ExecSpec{
+		Command: strings.Split(text, " "), Stdout: &stdout, Stderr: &stderr,
+	})
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	out, errOut := stdout.bytes(), stderr.bytes()
+	if code != 0 {
+		w.WriteHeader(http.StatusInternalServerError)
+		out = fmt.Appendf(nil, "command '%s' exited with %d: ", text, code)
+	}
+	for _, part := range [][]byte{out, errOut} {
+		if _, err := w.Write(part); err != nil {
+			log.G(r.Context()).WithError(err).Debug("output of a command not sent")
+			return
+		}
+	}
+}
+
+// capped keeps the beginning of what is written to it.
+type capped struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.buf.Write(p[:min(len(p), maxRunOutput-c.buf.Len())])
+	return len(p), nil
+}
+
+func (c *capped) bytes() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return bytes.Clone(c.buf.Bytes())
+}
