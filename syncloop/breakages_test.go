@@ -192,7 +192,7 @@ var (
 // passes. An engine that hangs or panics fails too, but not by an invariant.
 func run(t *testing.T, binary, simulation string) string {
 	out, err := exec.CommandContext(t.Context(), binary, "-test.run", "^"+simulation+"$", "-seeds", "100",
-		"-test.failfast", "-test.timeout", "120s").CombinedOutput()
+		"-test.failfast", "-test.timeout", "300s").CombinedOutput()
 	if err == nil {
 		return ""
 	}

@@ -145,6 +145,7 @@ func New(cfg Config) (*Loop, error) {
 	if l.cfg.Metrics == nil {
 		l.cfg.Metrics = NewMetrics(nil)
 	}
+	l.cfg.Metrics.watch(l)
 	if b.Containers == nil {
 		l.unit = PodUnit
 	}

@@ -124,9 +124,7 @@ func (m *Memory) forget(facts []backend.PodFacts) {
 
 // Record notes how an action ended.
 func (m *Memory) Record(r Result) {
-	if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
-		m.know(r)
-	}
+	m.know(r)
 	switch a := r.Action.(type) {
 	case Launch:
 		m.recordLaunch(a, r)

@@ -4,15 +4,31 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/syncloop/podsource"
 )
 
-// Metrics are the engine's, under the kubelet's names where it has one.
+// Metrics are those of one engine, under the kubelet's names and with its buckets
+// where it has one.
 type Metrics struct {
-	relist  prometheus.Histogram
-	pods    prometheus.Gauge
-	changes *prometheus.CounterVec
+	relist   prometheus.Histogram
+	interval prometheus.Histogram
+	pods     prometheus.Gauge
+	changes  *prometheus.CounterVec
+
+	podStart    prometheus.Histogram
+	workerStart prometheus.Histogram
+	worker      *prometheus.HistogramVec
+
+	seen gauges
+	// lastRelist is the PLEG goroutine's own.
+	lastRelist time.Time
+}
+
+// podStartBuckets are the kubelet's.
+var podStartBuckets = []float64{
+	0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600,
 }
 
 // NewMetrics registers the engine's metrics; with nil they are kept but shown
@@ -23,19 +39,75 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Name: "kubelet_pleg_relist_duration_seconds", Help: "Duration of complete listings of the remote.",
 			Buckets: prometheus.DefBuckets,
 		}),
+		interval: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "kubelet_pleg_relist_interval_seconds", Help: "Interval in seconds between relisting in PLEG.",
+			Buckets: prometheus.DefBuckets,
+		}),
 		pods: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kubelet_active_pods", Help: "Pods that the node works on.",
 		}),
 		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "burstlet_pod_changes_total", Help: "Pod changes from the API by kind.",
 		}, []string{"op"}),
+		podStart: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kubelet_pod_start_duration_seconds",
+			Help:    "Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run",
+			Buckets: podStartBuckets,
+		}),
+		workerStart: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kubelet_pod_worker_start_duration_seconds",
+			Help:    "Duration in seconds from kubelet seeing a pod to starting a worker.",
+			Buckets: prometheus.DefBuckets,
+		}),
+		worker: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kubelet_pod_worker_duration_seconds",
+			Help:    "Duration in seconds to sync a single pod. Broken down by operation type: create, sync, or kill",
+			Buckets: prometheus.DefBuckets,
+		}, []string{"operation_type"}),
 	}
 	if r != nil {
-		r.MustRegister(m.relist, m.pods, m.changes)
+		r.MustRegister(m.relist, m.interval, m.pods, m.changes, m.podStart, m.workerStart, m.worker, &m.seen)
 	}
 	return m
 }
 
-func (m *Metrics) relisted(d time.Duration) { m.relist.Observe(d.Seconds()) }
+// relisted notes a complete listing that took so long and ends now.
+func (m *Metrics) relisted(d time.Duration) {
+	m.relist.Observe(d.Seconds())
+	now := time.Now()
+	if !m.lastRelist.IsZero() {
+		m.interval.Observe(now.Sub(m.lastRelist).Seconds())
+	}
+	m.lastRelist = now
+}
+
 func (m *Metrics) running(n int)            { m.pods.Set(float64(n)) }
 func (m *Metrics) change(op podsource.Op)   { m.changes.WithLabelValues(op.String()).Inc() }
+func (m *Metrics) watch(l *Loop)            { m.seen.loop.Store(l) }
+func (m *Metrics) workerBegan(in time.Time) { m.workerStart.Observe(time.Since(in).Seconds()) }
+
+// reported notes that a pod that was first seen at a time goes from one phase to
+// another: its start is over when it runs.
+func (m *Metrics) reported(seen time.Time, old, now corev1.PodPhase) {
+	if (old == corev1.PodPending || old == "") && now == corev1.PodRunning {
+		m.podStart.Observe(time.Since(seen).Seconds())
+	}
+}
+
+// worked notes that the actions of a plan have ended that began at a time.
+func (m *Metrics) worked(plan *Plan, begun time.Time) {
+	m.worker.WithLabelValues(operationOf(plan)).Observe(time.Since(begun).Seconds())
+}
+
+// operationOf is the kubelet's word for what a plan is for.
+func operationOf(plan *Plan) string {
+	if plan.Kill != nil {
+		return "kill"
+	}
+	for _, a := range plan.Actions {
+		if _, ok := a.(Launch); ok {
+			return "create"
+		}
+	}
+	return "sync"
+}

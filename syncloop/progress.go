@@ -1,6 +1,7 @@
 package syncloop
 
 import (
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +50,10 @@ func further(all map[string]Progress, key string, p Progress) {
 
 // know notes what an action that succeeded has made or removed.
 func (m *Memory) know(r Result) {
+	_, removes := r.Action.(RemovePod)
+	if proved := removes && errors.Is(r.Err, backend.ErrNotFound); r.Err != nil && !proved {
+		return
+	}
 	switch a := r.Action.(type) {
 	case Launch:
 		further(m.Known, podKey, Progress{a.Spec.Attempt, backend.Running, r.At})

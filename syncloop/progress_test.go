@@ -19,6 +19,10 @@ func TestBehind(t *testing.T) {
 	}
 	launched := Result{At: at(10), Action: Launch{Spec: backend.LaunchSpec{Attempt: 1}}}
 	removed := func(n int) Result { return Result{At: at(11), Action: RemovePod{Ref: backend.Ref{Attempt: n}}} }
+	failed := func(r Result) Result {
+		r.Err = backend.Errorf(backend.ErrNotFound, "no sandbox")
+		return r
+	}
 	running, ended := runs("a", 0, 9), ran1("a", 0, 9, 10, 0)
 	for _, tt := range []struct {
 		name  string
@@ -37,6 +41,7 @@ func TestBehind(t *testing.T) {
 		{name: "launched, and an older attempt removed", did: []Result{launched, removed(0)}, from: 12, want: true},
 		{name: "started, and not shown", did: []Result{started(0)}, facts: []backend.PodFacts{attempt(0, true)}, from: 12, want: true},
 		{name: "started, and shown", did: []Result{started(0)}, facts: []backend.PodFacts{attempt(0, true, running)}, from: 12},
+		{name: "not started, for want of a sandbox", did: []Result{failed(started(0))}, facts: []backend.PodFacts{attempt(0, true)}, from: 12},
 		{name: "started, and ended by now", did: []Result{started(0)}, facts: []backend.PodFacts{attempt(0, true, ended)}, from: 12},
 		{name: "started again, and the one before shown", did: []Result{started(1)}, facts: []backend.PodFacts{attempt(0, true, ended)}, from: 12, want: true},
 		{name: "the API shows it running, and it is not there", api: status(0), facts: []backend.PodFacts{attempt(0, true)}, from: 12, want: true},

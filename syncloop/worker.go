@@ -43,6 +43,7 @@ type worker struct {
 	loop *Loop
 	ref  backend.Ref
 	wake chan struct{}
+	seen time.Time // when the pod was first seen
 
 	// The slot: the latest pod, and whether the API has it no more.
 	mu      sync.Mutex
@@ -94,7 +95,7 @@ type batch struct {
 func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 	w := &worker{
 		loop: l, ref: ref, pod: pod, judged: pod == nil, wake: make(chan struct{}, 1), results: make(chan Result),
-		couldRun: true, memory: newMemory(corev1.PodStatus{}),
+		couldRun: true, memory: newMemory(corev1.PodStatus{}), seen: time.Now(),
 		hooks: map[HookKey]context.CancelFunc{}, hooked: make(chan hookResult),
 	}
 	if pod != nil {
@@ -210,13 +211,7 @@ func (w *worker) step(ctx context.Context) time.Time {
 		return again
 	}
 	in := w.input(w.believed)
-	if !w.ready {
-		w.ready = true
-		if in.Pod != nil && !in.Pod.CreationTimestamp.After(w.loop.started) {
-			w.memory.adopt(&in, w.loop.started)
-			in.Memory = w.memory
-		}
-	}
+	w.first(&in)
 	plan := Decide(in)
 	w.note(&in, &plan, fresh)
 	w.report(ctx, &in, &plan, fresh)
@@ -237,6 +232,20 @@ func (w *worker) step(ctx context.Context) time.Time {
 		plan.wake(w.look())
 	}
 	return plan.WakeAt
+}
+
+// first takes over, before the first decision, a pod that an earlier life of the
+// process may have worked on.
+func (w *worker) first(in *Input) {
+	if w.ready {
+		return
+	}
+	w.ready = true
+	w.loop.cfg.Metrics.workerBegan(w.seen)
+	if in.Pod != nil && !in.Pod.CreationTimestamp.After(w.loop.started) {
+		w.memory.adopt(in, w.loop.started)
+		in.Memory = w.memory
+	}
 }
 
 // believe takes a record over as what is known now, unless it can only be old;
@@ -381,6 +390,7 @@ func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) 
 	w.announce(in.Pod, &plan.Status)
 	w.say(in.Pod, plan.Says)
 	same := w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, plan.Status)
+	w.loop.cfg.Metrics.reported(w.seen, w.memory.Status.Phase, plan.Status.Phase)
 	w.memory.Status, w.sent = plan.Status, true
 	if same {
 		return
@@ -456,6 +466,7 @@ func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
 	x := w.loop.executor(in.Pod)
 	w.loop.goWork(func() {
 		defer close(b.finish)
+		defer w.loop.cfg.Metrics.worked(&plan, time.Now())
 		for _, a := range plan.Actions {
 			if soft.Err() != nil && plan.Kill == nil {
 				return // the pod is to end: what was planned for its life is void

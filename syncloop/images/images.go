@@ -60,6 +60,14 @@ func New(images backend.Images, parallel int, limit time.Duration) *Puller {
 func (p *Puller) EnsureImageExists(
 	ctx context.Context, c *corev1.Container, creds []backend.Credential, event Event,
 ) (string, error) {
+	id, err := p.ensure(ctx, c, creds, event)
+	if reason := Reason(err); reason != "" && !notOurs(err) {
+		event(corev1.EventTypeWarning, "Failed", "Error: %s", reason) // kubelet: startContainer
+	}
+	return id, err
+}
+
+func (p *Puller) ensure(ctx context.Context, c *corev1.Container, creds []backend.Credential, event Event) (string, error) {
 	ref, err := parse(c.Image)
 	if err != nil {
 		return "", invalidName(event, c.Image, err)

@@ -73,13 +73,13 @@ func TestEnsure(t *testing.T) {
 		{name: "absent", policy: "IfNotPresent", pulls: 1, events: []string{"Pulling", "Pulled"}},
 		{name: "always", policy: "Always", s: &store{has: map[string]bool{"i": true}}, pulls: 1, events: []string{"Pulling", "Pulled"}},
 		{name: "never, present", policy: "Never", s: &store{has: map[string]bool{"i": true}}, events: []string{"Pulled"}},
-		{name: "never, absent", policy: "Never", reason: "ErrImageNeverPull", events: []string{"ErrImageNeverPull"}},
-		{name: "registry refuses", policy: "Always", s: &store{pullErr: errors.New("no such manifest")}, pulls: 1, reason: "ErrImagePull", events: []string{"Pulling", "Failed"}},
-		{name: "bad name", policy: "Always", s: &store{pullErr: backend.ErrInvalid}, pulls: 1, reason: "InvalidImageName", events: []string{"Pulling", "InspectFailed"}},
-		{name: "bad name found out before", policy: "IfNotPresent", s: &store{findErr: backend.ErrInvalid}, reason: "InvalidImageName", events: []string{"InspectFailed"}},
-		{name: "runtime fails to look", policy: "IfNotPresent", s: &store{findErr: errors.New("disk full")}, reason: "ImageInspectError", events: []string{"InspectFailed"}},
-		{name: "registry down", policy: "Always", s: &store{pullErr: errors.New("pull: rpc error: code = Unknown desc = RegistryUnavailable: 503")}, pulls: 1, reason: "RegistryUnavailable", events: []string{"Pulling", "Failed"}},
-		{name: "bad signature", policy: "Always", s: &store{pullErr: errors.New("SignatureValidationFailed: no key")}, pulls: 1, reason: "SignatureValidationFailed", events: []string{"Pulling", "Failed"}},
+		{name: "never, absent", policy: "Never", reason: "ErrImageNeverPull", events: []string{"ErrImageNeverPull", "Failed"}},
+		{name: "registry refuses", policy: "Always", s: &store{pullErr: errors.New("no such manifest")}, pulls: 1, reason: "ErrImagePull", events: []string{"Pulling", "Failed", "Failed"}},
+		{name: "bad name", policy: "Always", s: &store{pullErr: backend.ErrInvalid}, pulls: 1, reason: "InvalidImageName", events: []string{"Pulling", "InspectFailed", "Failed"}},
+		{name: "bad name found out before", policy: "IfNotPresent", s: &store{findErr: backend.ErrInvalid}, reason: "InvalidImageName", events: []string{"InspectFailed", "Failed"}},
+		{name: "runtime fails to look", policy: "IfNotPresent", s: &store{findErr: errors.New("disk full")}, reason: "ImageInspectError", events: []string{"InspectFailed", "Failed"}},
+		{name: "registry down", policy: "Always", s: &store{pullErr: errors.New("pull: rpc error: code = Unknown desc = RegistryUnavailable: 503")}, pulls: 1, reason: "RegistryUnavailable", events: []string{"Pulling", "Failed", "Failed"}},
+		{name: "bad signature", policy: "Always", s: &store{pullErr: errors.New("SignatureValidationFailed: no key")}, pulls: 1, reason: "SignatureValidationFailed", events: []string{"Pulling", "Failed", "Failed"}},
 		{name: "cannot look", policy: "IfNotPresent", s: &store{findErr: backend.ErrUnavailable}, reason: "ImageInspectError"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -134,15 +134,15 @@ func TestWords(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var last string
+				var before, last string
 				_, err := New(tt.s, 0, 0).EnsureImageExists(t.Context(), &tt.c, nil, func(_, _, format string, args ...any) {
-					last = fmt.Sprintf(format, args...)
+					before, last = last, fmt.Sprintf(format, args...)
 				})
 				if tt.event == "" {
 					tt.event = tt.waiting
 				}
-				if Reason(err) != tt.reason || err.Error() != tt.waiting || last != tt.event {
-					t.Errorf("%s: %q, event %q", Reason(err), err, last)
+				if Reason(err) != tt.reason || err.Error() != tt.waiting || before != tt.event || last != "Error: "+tt.reason {
+					t.Errorf("%s: %q, events %q and %q", Reason(err), err, before, last)
 				}
 				if want := tt.s.pullErr != nil; PullFailed(Reason(err)) != want {
 					t.Errorf("backs off: %v", !want)

@@ -264,8 +264,12 @@ func (p *PLEG) inspect(ctx context.Context) {
 // store keeps the newer of two reads and notes a change.
 func (p *PLEG) store(uid types.UID, now Record, report bool) {
 	old := p.records[uid]
+	same := reflect.DeepEqual(old.Facts, now.Facts)
+	if same {
+		now.Facts = old.Facts // those that others hold: once in memory
+	}
 	p.records[uid] = now
-	if report || !reflect.DeepEqual(old.Facts, now.Facts) {
+	if report || !same {
 		p.changed[uid] = struct{}{}
 	}
 }

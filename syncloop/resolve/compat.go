@@ -126,10 +126,12 @@ func (l lack) tell(events []LackEvent) []LackEvent {
 	}
 	switch {
 	case l.unreadable:
-		return append(events, LackEvent{"FailedToRead" + need + l.kind, fmt.Sprintf("%sfailed to read %s %q", skipping, l.word, l.name)})
+		what := fmt.Sprintf("failed to read %s %q", l.word, l.name)
+		return append(events, LackEvent{"FailedToRead" + need + l.kind, skipping + what})
 	case l.key != "":
-		return append(events, LackEvent{need + l.kind + "KeyNotFound",
-			fmt.Sprintf("%skey %q does not exist in %s %q", skipping, l.key, l.word, l.name)})
+		what := fmt.Sprintf("key %q does not exist in %s %q", l.key, l.word, l.name)
+		return append(events, LackEvent{need + l.kind + "KeyNotFound", skipping + what})
 	}
-	return append(events, LackEvent{need + l.kind + "NotFound", fmt.Sprintf("%s%s %q not found", skipping, l.word, l.name)})
+	what := fmt.Sprintf("%s %q not found", l.word, l.name)
+	return append(events, LackEvent{need + l.kind + "NotFound", skipping + what})
 }
