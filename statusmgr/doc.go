@@ -29,6 +29,10 @@
 //
 //   - Latest wins. A status set while an older one is being written, or while
 //     its write is being retried, replaces it; no write is lost.
+//   - What nobody acts on waits for what follows it: 100 ms for a pod that the
+//     API has heard nothing of, then 1 s (urgency.go). Phase, readiness, a
+//     container's start and end, reasons and messages are written at once. Of a
+//     pod that is deleted in the next moment, nothing more is said.
 //   - The comparison is with what the API holds, never with what was last sent,
 //     so a condition of ours that somebody flipped is written again, and an
 //     equal status costs nothing. In the normal path there is no GET: the
@@ -49,7 +53,9 @@
 //   - A name that holds another UID means that our pod is gone: its status is
 //     dropped and never written to the successor.
 //
-// Everything is triggered: no write waits for a ticker. [Manager.Run] owns every
+// Everything is triggered: no write waits for a ticker. The wanted status of a pod
+// that nothing happens to is the API object's own: it is in memory once.
+// [Manager.Run] owns every
 // goroutine; [Manager.Flush] drains what is left when Run has ended.
 //
 // The behaviour follows the kubelet's status manager

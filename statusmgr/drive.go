@@ -53,7 +53,7 @@ func (m *Manager) hurry() {
 	}
 	clear(m.stuck)
 	for uid := range m.dirty {
-		if e := m.entries[uid]; e.failures > 0 {
+		if e := m.entries[uid]; e.failures > 0 || !e.calm.IsZero() {
 			e.failures = 0
 			m.queue.add(uid)
 		}
@@ -150,6 +150,7 @@ func (m *Manager) begin(now time.Time) (j job, ok bool, wait time.Duration) {
 			continue
 		}
 		m.dirty[uid] = struct{}{}
+		e.calm = time.Time{}
 		e.retryAt = time.Time{} // what comes from now on is looked at right after
 		return job{
 			entry: e, uid: uid, name: e.name, api: e.api, want: e.want,
@@ -170,7 +171,7 @@ func (m *Manager) finish(ctx context.Context, j job, out outcome) {
 		return
 	}
 	if age, known := compareVersions(out.api, e.api); !known || age > 0 {
-		e.api = out.api
+		e.hold(out.api)
 	}
 	e.deleted = e.deleted || out.deleted
 	e.heldBack = out.heldBack
@@ -230,7 +231,7 @@ func (m *Manager) settle(e *entry, j job, out outcome, now time.Time) {
 		m.queue.addAt(e.uid, now.Add(holdRecheck))
 	}
 	if e.version != j.version {
-		m.queue.add(e.uid)
+		m.plan(e, now)
 		return
 	}
 	if out.refused != nil {
@@ -239,6 +240,7 @@ func (m *Manager) settle(e *entry, j job, out outcome, now time.Time) {
 		m.metrics.sync.Observe(now.Sub(e.since).Seconds())
 	}
 	e.since = time.Time{}
+	e.share()
 	if !m.queue.busy[j.uid] {
 		delete(m.dirty, e.uid)
 	}

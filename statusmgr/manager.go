@@ -83,6 +83,7 @@ type entry struct {
 	want    *corev1.PodStatus
 	version uint64    // of want
 	since   time.Time // of the first version not in the API yet; zero if none
+	calm    time.Time // of the first version that waits for a better one; zero if none
 
 	// written is the last version that a look brought into the API; rewrites
 	// counts the writes of that version after its first, the last at lastWrite.
@@ -169,7 +170,7 @@ func (m *Manager) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 		// about to hold back must be looked at again.
 		return
 	}
-	m.mark(e)
+	m.plan(e, now)
 }
 
 // Reclaimed says that nothing of the pod is left on the remote: containers,
@@ -193,7 +194,7 @@ func (m *Manager) Reclaimed(uid types.UID) {
 
 // Observe hands on what the API holds now: every add and update of an informer,
 // in its order. What differs from the wanted status is written again, at once
-// the first time; somebody who changes it back each time slows that down. A pod
+// the first time if it matters; somebody who changes it back each time slows that down. A pod
 // under the name of an older one ends the older one's state. pod is kept and
 // must not be changed afterwards.
 func (m *Manager) Observe(pod *corev1.Pod) {
@@ -214,7 +215,7 @@ func (m *Manager) Observe(pod *corev1.Pod) {
 		m.queue.addAt(e.uid, at)
 		m.wake()
 	default:
-		m.mark(e)
+		m.plan(e, now)
 	}
 }
 
@@ -270,12 +271,31 @@ func (m *Manager) claim(pod *corev1.Pod, observed bool) (e *entry, advanced bool
 	age, known := compareVersions(pod, e.api)
 	switch {
 	case known && age > 0, !known && observed:
-		e.api = pod
+		e.hold(pod)
 		return e, true
 	case known && age == 0 && observed:
-		e.api = pod // the informer's copy, so that ours can be freed
+		e.hold(pod) // the informer's copy, so that ours can be freed
 	}
 	return e, false
+}
+
+// hold takes a newer object of the API.
+func (e *entry) hold(pod *corev1.Pod) {
+	shared := e.want == &e.api.Status
+	e.api = pod
+	if shared && !e.share() {
+		e.want = e.want.DeepCopy() // so that the object before can be freed
+	}
+}
+
+// share lets the wanted status be the API object's own where they are equal: that
+// of a pod that nothing happens to is in memory once.
+func (e *entry) share() bool {
+	if e.want == nil || !equality.Semantic.DeepEqual(e.want, &e.api.Status) {
+		return false
+	}
+	e.want = &e.api.Status
+	return true
 }
 
 // mark has the pod looked at: at once, or when its backoff has passed.
@@ -288,6 +308,27 @@ func (m *Manager) mark(e *entry) {
 	} else {
 		m.queue.add(e.uid)
 	}
+	m.wake()
+}
+
+// plan has a pod with a new status looked at: at once, or when that has waited
+// long enough for one that somebody acts on.
+func (m *Manager) plan(e *entry, now time.Time) {
+	wait := patience(&e.api.Status, e.want)
+	if wait == 0 || e.heldBack || e.reclaimed {
+		m.mark(e)
+		return
+	}
+	if e.calm.IsZero() {
+		e.calm = now
+	}
+	at := e.calm.Add(wait)
+	if e.failures > 0 && e.retryAt.After(at) {
+		at = e.retryAt
+	}
+	m.dirty[e.uid] = struct{}{}
+	delete(m.stuck, e.uid)
+	m.queue.addAt(e.uid, at)
 	m.wake()
 }
 

@@ -67,7 +67,7 @@ func observeGeneration(c *corev1.PodCondition, generation int64) {
 // uniqueConditions keeps the last condition of each type. The API merges them
 // by type; a second one would differ from it for ever.
 func uniqueConditions(list []corev1.PodCondition) []corev1.PodCondition {
-	var out []corev1.PodCondition
+	out := make([]corev1.PodCondition, 0, len(list)) // it is kept: no room to grow
 	for i := range list {
 		if c := findCondition(out, list[i].Type); c != nil {
 			*c = list[i]

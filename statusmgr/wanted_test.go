@@ -82,7 +82,7 @@ func TestObservedGenerationFollowsThePod(t *testing.T) {
 		h.settle()
 		pod = h.api.update("p", func(p *corev1.Pod) { p.Generation = 5 })
 		h.SetStatus(pod, s)
-		h.settle()
+		h.pass(calmLater)
 		got := h.api.pod("p").Status
 		if got.ObservedGeneration != 5 {
 			t.Errorf("observedGeneration %d, want 5", got.ObservedGeneration)
@@ -97,7 +97,7 @@ func TestObservedGenerationFollowsThePod(t *testing.T) {
 		old := pod.DeepCopy()
 		old.Generation = 4
 		h.SetStatus(old, s)
-		h.settle()
+		h.pass(calmLater)
 		if g := h.api.pod("p").Status.ObservedGeneration; g != 5 {
 			t.Errorf("observedGeneration went back to %d", g)
 		}

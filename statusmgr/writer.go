@@ -68,7 +68,7 @@ func (m *Manager) sync(ctx context.Context, j job) outcome {
 	if terminal(j.api.Status.Phase) || (j.want != nil && terminal(j.want.Phase)) || condemned(j.api) {
 		mayRun = m.safety.CouldHaveRunningContainers(j.uid)
 	}
-	if j.want != nil && !condemned(j.api) {
+	if writable(j, mayRun) {
 		m.write(ctx, j, mayRun, &out)
 	}
 	if out.err != nil || out.gone || out.refused != nil {
@@ -144,6 +144,21 @@ func deletable(api *corev1.Pod, j job) bool {
 	}
 	grace := api.DeletionGracePeriodSeconds
 	return len(api.Finalizers) == 0 || grace == nil || *grace > 0
+}
+
+// writable reports whether there is a status to say and somebody to read it.
+func writable(j job, mayRun bool) bool {
+	return j.want != nil && !condemned(j.api) && (mayRun || !lastWord(j))
+}
+
+// lastWord reports whether the pod only waits for its delete and the API shows
+// already all of its end that matters: what is left to say is gone with the pod.
+func lastWord(j job) bool {
+	if !deletable(j.api, j) {
+		return false
+	}
+	merged, _ := merge(&j.api.Status, j.want, false, time.Now())
+	return !matters(&j.api.Status, merged)
 }
 
 // current reports whether the job still holds the newest status: what came
