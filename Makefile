@@ -52,8 +52,10 @@ demo: build ## Run pods in a cluster of its own until Ctrl-C (ONCE=1: end by its
 	exec bin/demo --burstlet bin/burstlet
 
 .PHONY: bench
-bench: ## Run all benchmarks
-	go test -run '^$$' -bench . -benchmem -timeout $(TEST_TIMEOUT) ./...
+bench: ## Run all benchmarks; at the end a table of numbers beside their bars
+	go run ./test/cmd/controlplane build
+	go test -run '^$$' -bench . -benchmem -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v /test/bench$$)
+	go test -run '^$$' -bench . -timeout $(TEST_TIMEOUT) ./test/bench
 
 .PHONY: clean
 clean: ## Remove bin/

@@ -82,7 +82,11 @@ func (c *Cache) Dir() string { return c.dir }
 // Lookup returns the path of a built program, or an error that wraps
 // ErrNotBuilt.
 func (c *Cache) Lookup(t Tool) (string, error) {
-	path := filepath.Join(c.dir, string(t))
+	name, err := t.fileName()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.dir, name)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("look up %s in %s: %w", t, c.dir, ErrNotBuilt)
@@ -126,7 +130,11 @@ func (c *Cache) build(ctx context.Context, t Tool, src source) (_ string, err er
 	if err := c.removeScratch(); err != nil {
 		return "", fmt.Errorf("build %s: %w", t, err)
 	}
-	path := filepath.Join(c.dir, string(t))
+	name, err := t.fileName()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(c.dir, name)
 	if err := c.compile(ctx, path, src); err != nil {
 		return "", fmt.Errorf("build %s %s: %w", t, src.version, err)
 	}

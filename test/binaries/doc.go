@@ -2,8 +2,8 @@
 // and keeps them in a cache outside the checkout.
 //
 // What is built is fixed by the module files beside this one, which are
-// embedded: kubernetes.mod and kubernetes.sum, etcd.mod and etcd.sum. They are
-// ordinary go.mod and go.sum files under another name, because a directory
+// embedded: kubernetes.mod and kubernetes.sum, and those of etcd and
+// metrics-server. They are ordinary go.mod and go.sum files under another name, because a directory
 // with a go.mod is a module of its own and could not be embedded. A build
 // writes them to a scratch directory and runs `go build` there, so it works
 // from any directory and nothing of it enters the project's own go.mod.
@@ -21,11 +21,11 @@
 //
 // # Another version
 //
-//	go run ./test/cmd/controlplane pin --kubernetes v1.36.4 --etcd v3.6.8
+//	go run ./test/cmd/controlplane pin --kubernetes v1.36.4 --etcd v3.6.8 --metrics-server v0.9.0
 //
 // rewrites the module files: the staging modules that k8s.io/kubernetes
 // replaces by directories of its own tree are replaced by their published
-// versions (v1.36.4 -> v0.36.4), and `go mod tidy` does the rest. Take the etcd
+// versions (v1.36.4 -> v0.36.4), for metrics-server too, and `go mod tidy` does the rest. Take the etcd
 // version that this Kubernetes release names in its own go.mod.
 //
 // To build one more program, add a constant to tool.go and run pin again with

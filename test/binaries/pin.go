@@ -16,8 +16,9 @@ import (
 type PinConfig struct {
 	// Dir is where the module files are written: this package's directory.
 	Dir string
-	// Kubernetes and Etcd are module versions, such as v1.36.3 and v3.6.8.
-	Kubernetes, Etcd string
+	// Kubernetes, Etcd and MetricsServer are module versions, such as v1.36.3,
+	// v3.6.8 and v0.9.0.
+	Kubernetes, Etcd, MetricsServer string
 	// Log receives what the go command prints. Nil: nothing is written.
 	Log io.Writer
 }
@@ -28,10 +29,11 @@ func Pin(ctx context.Context, cfg PinConfig) error {
 	if cfg.Log == nil {
 		cfg.Log = io.Discard
 	}
-	versions := map[string]string{kubernetesModule: cfg.Kubernetes, etcdModule: cfg.Etcd}
-	for _, module := range []string{kubernetesModule, etcdModule} {
-		if err := pinModule(ctx, cfg, module, versions[module]); err != nil {
-			return fmt.Errorf("pin %s %s: %w", module, versions[module], err)
+	for _, m := range []struct{ module, version string }{
+		{kubernetesModule, cfg.Kubernetes}, {etcdModule, cfg.Etcd}, {metricsServerModule, cfg.MetricsServer},
+	} {
+		if err := pinModule(ctx, cfg, m.module, m.version); err != nil {
+			return fmt.Errorf("pin %s %s: %w", m.module, m.version, err)
 		}
 	}
 	return nil
@@ -46,6 +48,13 @@ func pinModule(ctx context.Context, cfg PinConfig, module, version string) (err 
 	up, err := upstreamModule(ctx, scratch, cfg.Log, module, version)
 	if err != nil {
 		return err
+	}
+	if module == metricsServerModule { // with the libraries that the others have
+		kubernetes, err := upstreamModule(ctx, scratch, cfg.Log, kubernetesModule, cfg.Kubernetes)
+		if err != nil {
+			return err
+		}
+		up.Replace, up.kubernetes = kubernetes.Replace, cfg.Kubernetes
 	}
 	mod, name, err := moduleFile(up, module, version)
 	if err != nil {
@@ -75,6 +84,9 @@ type upstream struct {
 	Replace []struct {
 		Old, New struct{ Path string }
 	}
+	// kubernetes is the version of Kubernetes whose staging modules Replace
+	// names, where that is not the module's own.
+	kubernetes string
 }
 
 // upstreamModule reads the go.mod of a published module.
@@ -114,13 +126,17 @@ func moduleFile(up upstream, module, version string) (mod []byte, name string, e
 		fmt.Fprintf(&b, "\t%s\n", t.pkg())
 	}
 	fmt.Fprintf(&b, ")\n\nrequire %s %s\n\n", module, version)
+	release := up.kubernetes
+	if module == kubernetesModule {
+		release = version
+	}
 	for _, r := range up.Replace {
-		if module != kubernetesModule || !strings.HasPrefix(r.New.Path, "./staging/") {
+		if release == "" || !strings.HasPrefix(r.New.Path, "./staging/") {
 			continue
 		}
-		rest, ok := strings.CutPrefix(version, "v1.")
+		rest, ok := strings.CutPrefix(release, "v1.")
 		if !ok {
-			return nil, "", fmt.Errorf("staging modules of %s are unknown: want a version v1.x.y", version)
+			return nil, "", fmt.Errorf("staging modules of %s are unknown: want a version v1.x.y", release)
 		}
 		fmt.Fprintf(&b, "replace %s => %s v0.%s\n", r.Old.Path, r.Old.Path, rest)
 	}

@@ -15,24 +15,27 @@ var pins embed.FS
 // Tool is a program that can be built; its value is the file name.
 type Tool string
 
-// The programs of a control plane, and the client for people.
+// The programs of a control plane, the client for people, and what answers
+// kubectl top.
 const (
 	Etcd                  Tool = "etcd"
 	KubeAPIServer         Tool = "kube-apiserver"
 	KubeControllerManager Tool = "kube-controller-manager"
 	KubeScheduler         Tool = "kube-scheduler"
 	Kubectl               Tool = "kubectl"
+	MetricsServer         Tool = "metrics-server"
 )
 
 // Module paths that are pinned.
 const (
-	kubernetesModule = "k8s.io/kubernetes"
-	etcdModule       = "go.etcd.io/etcd/server/v3"
+	kubernetesModule    = "k8s.io/kubernetes"
+	etcdModule          = "go.etcd.io/etcd/server/v3"
+	metricsServerModule = "sigs.k8s.io/metrics-server"
 )
 
 // All returns every tool, in the order in which they are built.
 func All() []Tool {
-	return []Tool{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl}
+	return []Tool{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, MetricsServer}
 }
 
 // Version returns the version of the module that t is built from, such as
@@ -54,15 +57,16 @@ type source struct {
 
 // pinName is the base name of the module files t is built from.
 func (t Tool) pinName() string {
-	if t == Etcd {
-		return "etcd"
+	if t == Etcd || t == MetricsServer {
+		return string(t)
 	}
 	return "kubernetes"
 }
 
 func (t Tool) module() string {
-	if t == Etcd {
-		return etcdModule
+	modules := map[Tool]string{Etcd: etcdModule, MetricsServer: metricsServerModule}
+	if module, ok := modules[t]; ok {
+		return module
 	}
 	return kubernetesModule
 }
@@ -71,7 +75,17 @@ func (t Tool) pkg() string {
 	if t == Etcd {
 		return etcdModule
 	}
-	return kubernetesModule + "/cmd/" + string(t)
+	return t.module() + "/cmd/" + string(t)
+}
+
+// fileName is the program's in the cache, whose directory tells the versions of
+// Kubernetes and etcd but of nothing else.
+func (t Tool) fileName() (string, error) {
+	if t != MetricsServer {
+		return string(t), nil
+	}
+	version, err := t.Version()
+	return string(t) + "-" + version, err
 }
 
 func (t Tool) source() (source, error) {

@@ -11,7 +11,12 @@
 //   - kill: the program killed with SIGKILL at random moments of a rollout, on
 //     containerd and, with tokens, on a simulated remote;
 //   - remote dies: the remote killed, with all that runs on it;
-//   - bad input: errors that name the thing and say what to do.
+//   - bad input: errors that name the thing and say what to do;
+//   - upstream: virtual-kubelet's own end-to-end suite;
+//   - rights: every endpoint of the kubelet API by callers with one right each,
+//     what a node's credential cannot do, and section 4.2 of the CIS Kubernetes
+//     Benchmark;
+//   - kubectl: the verbs that end at a node, and top with metrics-server.
 //
 // Every node runs with a node's own credential, under the Node authorizer and
 // NodeRestriction.

@@ -60,7 +60,7 @@ func (l *link) accept() {
 }
 
 func (l *link) serve(conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // it may be cut
+	defer conn.Close()
 	if !l.keep(conn) {
 		return
 	}
@@ -69,7 +69,7 @@ func (l *link) serve(conn net.Conn) {
 	if err != nil {
 		return // the API server is away
 	}
-	defer server.Close() //nolint:errcheck // as above
+	defer server.Close()
 	if !l.keep(server) {
 		return
 	}

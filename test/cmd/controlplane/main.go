@@ -50,7 +50,16 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printLines(cmd.OutOrStdout(), b.Etcd, b.APIServer, b.ControllerManager, b.Scheduler, b.Kubectl)
+			cache, err := binaries.NewCache(binaries.CacheConfig{Dir: *cacheDir, Log: cmd.ErrOrStderr()})
+			if err != nil {
+				return err
+			}
+			// No part of the control plane, but tests start it beside one.
+			metrics, err := cache.Build(cmd.Context(), binaries.MetricsServer)
+			if err != nil {
+				return err
+			}
+			return printLines(cmd.OutOrStdout(), b.Etcd, b.APIServer, b.ControllerManager, b.Scheduler, b.Kubectl, metrics)
 		},
 	}
 }
@@ -121,8 +130,10 @@ func newPinCommand() *cobra.Command {
 	flags.StringVar(&cfg.Dir, "dir", "test/binaries", "directory of the module files")
 	flags.StringVar(&cfg.Kubernetes, "kubernetes", "", "version of k8s.io/kubernetes, such as v1.36.3")
 	flags.StringVar(&cfg.Etcd, "etcd", "", "version of go.etcd.io/etcd/server/v3, such as v3.6.8")
-	cobra.CheckErr(cmd.MarkFlagRequired("kubernetes"))
-	cobra.CheckErr(cmd.MarkFlagRequired("etcd"))
+	flags.StringVar(&cfg.MetricsServer, "metrics-server", "", "version of sigs.k8s.io/metrics-server, such as v0.9.0")
+	for _, name := range []string{"kubernetes", "etcd", "metrics-server"} {
+		cobra.CheckErr(cmd.MarkFlagRequired(name))
+	}
 	return cmd
 }
 

@@ -1,0 +1,316 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// printed is what a command printed, and its exit code.
+type printed struct {
+	out, err string
+	code     int
+}
+
+// commandTimeout bounds one command of kubectl.
+const commandTimeout = 40 * time.Second
+
+// kubectl runs kubectl in the namespace of the row, with input.
+func (l *life) kubectl(stdin string, args ...string) printed {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), commandTimeout)
+	defer cancel()
+	var out, errs bytes.Buffer
+	cmd := l.command(ctx, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		l.Fatalf("kubectl %s: %v %v: %s", strings.Join(args, " "), err, ctx.Err(), errs.String())
+	}
+	return printed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+func (l *life) command(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, l.c.Kubectl(), append([]string{"--kubeconfig", l.c.KubeconfigPath(), "-n", l.namespace}, args...)...)
+}
+
+// prints wants an output of a command that succeeds.
+func (l *life) prints(want string, args ...string) {
+	l.Helper()
+	if got := l.kubectl("", args...); got.code != 0 || got.out != want {
+		l.Errorf("kubectl %s prints %q, exits with %d and says %q; want %q", strings.Join(args, " "), got.out, got.code, got.err, want)
+	}
+}
+
+// verbs are those of kubectl that end at a node.
+var verbs = []struct {
+	name string
+	run  func(*life)
+}{
+	{"logs", kubectlLogs},
+	{"logs of the container before", kubectlLogsPrevious},
+	{"exec", kubectlExec},
+	{"exec in a terminal", kubectlExecTTY},
+	{"attach", kubectlAttach},
+	{"attach with input", kubectlAttachInput},
+	{"port-forward", kubectlPortForward},
+	{"cp", kubectlCp},
+	{"debug", kubectlDebug},
+	{"what is not there", kubectlErrors},
+}
+
+// TestKubectl: the verbs of kubectl, through the API server, on a simulated
+// remote in a process of its own.
+func TestKubectl(t *testing.T) {
+	t.Parallel()
+	c := theCluster(t)
+	n := newNode(t, c, "kubectl", newSimProcess(t).section())
+	n.start()
+	n.ready()
+	together(t, verbs,
+		func(v struct {
+			name string
+			run  func(*life)
+		},
+		) string {
+			return v.name
+		},
+		func(t *testing.T, v struct {
+			name string
+			run  func(*life)
+		},
+		) {
+			v.run(&life{T: t, c: c, n: n, namespace: c.namespace(t, "kubectl-"+strings.ReplaceAll(v.name, " ", "-"))})
+		})
+}
+
+// simulated is the first line of every simulated container's log.
+const simulated = "simulated container app: no process runs\n"
+
+func kubectlLogs(l *life) {
+	l.create(l.pod([]string{"sh", "-c", "echo one; echo two; sleep 3; echo three"}, func(pod *corev1.Pod) {
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+	}))
+	l.until("the pod runs", func(pod *corev1.Pod) error {
+		return phaseIs(corev1.PodRunning, func(*corev1.PodStatus) error { return nil })(&pod.Status)
+	})
+	l.prints(simulated+"one\ntwo\nthree\n", "logs", "-f", "subject") // ends with the container
+	l.prints(simulated+"one\ntwo\nthree\n", "logs", "subject")
+	l.prints("three\n", "logs", "--tail=1", "subject")
+	l.prints("", "logs", "--tail=0", "subject")
+	l.prints(simulated[:5], "logs", "--limit-bytes=5", "subject")
+	l.prints(simulated+"one\ntwo\nthree\n", "logs", "--since=1h", "subject")
+
+	stamped := l.kubectl("", "logs", "--timestamps", "--tail=2", "subject").out
+	lines := strings.Split(strings.TrimSuffix(stamped, "\n"), "\n")
+	if len(lines) != 2 {
+		l.Fatalf("with timestamps: %q", stamped)
+	}
+	at, text, _ := strings.Cut(lines[1], " ")
+	when, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil || text != "three" || time.Since(when) > time.Minute {
+		l.Errorf("with timestamps: %q: %v", lines[1], err)
+	}
+	// Of three seconds two lines are older than one.
+	l.prints("three\n", "logs", "--since-time="+when.Add(-time.Second).Format(time.RFC3339), "subject")
+	l.prints("[pod/subject/app] three\n", "logs", "--tail=1", "--prefix", "--all-containers", "subject")
+}
+
+func kubectlLogsPrevious(l *life) {
+	l.create(l.pod([]string{"sh", "-c", "echo attempt; sleep 1; exit 1"}))
+	l.until("the container was restarted", func(pod *corev1.Pod) error {
+		if s, err := app(&pod.Status); err != nil || s.RestartCount < 1 {
+			return fmt.Errorf("%s %w", states(&pod.Status), err)
+		}
+		return nil
+	})
+	l.prints(simulated+"attempt\n", "logs", "--previous", "subject")
+}
+
+func kubectlExec(l *life) {
+	l.create(l.pod(forever))
+	l.until("the pod is Ready", isReady)
+	l.prints("hello\n", "exec", "subject", "--", "echo", "hello")
+	l.prints("hello\n", "exec", "subject", "-c", "app", "--", "sh", "-c", "echo hello")
+	for _, tt := range []struct {
+		stdin string
+		args  []string
+		want  printed
+	}{
+		{"from here\n", []string{"exec", "-i", "subject", "--", "cat"}, printed{out: "from here\n"}},
+		{strings.Repeat("0123456789\n", 50000), []string{"exec", "-i", "subject", "--", "cat"}, printed{out: strings.Repeat("0123456789\n", 50000)}},
+		{"", []string{"exec", "subject", "--", "sh", "-c", "echo out; echo err >&2"}, printed{out: "out\n", err: "err\n"}},
+		{"", []string{"exec", "subject", "--", "sh", "-c", "echo gone; exit 7"}, printed{
+			out: "gone\n", err: "command terminated with exit code 7\n", code: 7,
+		}},
+	} {
+		if got := l.kubectl(tt.stdin, tt.args...); got != tt.want {
+			l.Errorf("kubectl %s: %.200q, want %.200q", strings.Join(tt.args, " "), fmt.Sprint(got), fmt.Sprint(tt.want))
+		}
+	}
+	if got := l.kubectl("", "exec", "subject", "--", "no-such-program"); got.code == 0 || !strings.Contains(got.err, "no-such-program") {
+		l.Errorf("a program that is not there: %+v", got)
+	}
+}
+
+func kubectlPortForward(l *life) {
+	l.create(l.pod([]string{"httpd", "-p", "8080"}))
+	l.until("the pod is Ready", isReady)
+	ctx, cancel := context.WithCancel(l.Context())
+	cmd := l.command(ctx, "port-forward", "pod/subject", ":8080", ":8081")
+	var out, errs lockedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	l.must(cmd.Start())
+	defer func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	}()
+	forwarding := regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+) -> (\d+)`)
+	local := map[string]string{}
+	eventually(l.T, patience, "both ports are forwarded", func() error {
+		for _, m := range forwarding.FindAllStringSubmatch(out.String(), -1) {
+			local[m[2]] = m[1]
+		}
+		if len(local) < 2 {
+			return fmt.Errorf("kubectl prints %q and %q", out.String(), errs.String())
+		}
+		return nil
+	})
+	client := &http.Client{Timeout: commandTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	for range 3 { // connections of one kubectl
+		resp, err := client.Get("http://" + local["8080"] + "/")
+		l.must(err)
+		body, err := io.ReadAll(resp.Body)
+		l.must(errors.Join(err, resp.Body.Close()))
+		if resp.StatusCode != http.StatusOK || string(body) != "ok\n" {
+			l.Errorf("through the forwarded port: %s %q", resp.Status, body)
+		}
+	}
+	if _, err := client.Get("http://" + local["8081"] + "/"); err == nil {
+		l.Error("a port on which nothing listens answers")
+	}
+	eventually(l.T, patience, "kubectl tells of the refused connection", func() error {
+		if !strings.Contains(errs.String(), "refused") {
+			return fmt.Errorf("it says %q", errs.String())
+		}
+		return nil
+	})
+}
+
+func kubectlCp(l *life) {
+	l.create(l.pod(forever, mount("data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})))
+	l.until("the pod is Ready", isReady)
+	dir := l.TempDir()
+	there, back := filepath.Join(dir, "there"), filepath.Join(dir, "back")
+	l.must(os.Mkdir(there, 0o755))
+	files := map[string]string{
+		"one.txt": "one\n", "two words.txt": "two\n", "large": strings.Repeat("0123456789abcdef", 20000), "empty": "",
+	}
+	for name, data := range files {
+		l.must(os.WriteFile(filepath.Join(there, name), []byte(data), 0o600))
+	}
+	l.prints("", "cp", filepath.Join(there, "one.txt"), "subject:/data/one")
+	l.prints("one\n", "exec", "subject", "--", "cat", "/data/one")
+	l.prints("", "cp", there, "subject:/data/tree")
+	if got := l.kubectl("", "cp", "subject:/data/tree", back); got.code != 0 {
+		l.Fatalf("copy back: %+v", got)
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(back, name))
+		if err != nil || string(got) != want {
+			l.Errorf("%s came back with %d bytes, want %d: %v", name, len(got), len(want), err)
+		}
+	}
+	// kubectl may leave before tar has said what is wrong.
+	none := filepath.Join(dir, "none")
+	got := l.kubectl("", "cp", "subject:/data/none", none)
+	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
+		l.Errorf("copy what is not there: %+v makes a file: %v", got, err)
+	}
+}
+
+func kubectlDebug(l *life) {
+	l.create(l.pod(forever))
+	l.until("the pod is Ready", isReady)
+	got := l.kubectl("", "debug", "subject", "--image="+imageOf, "--image-pull-policy=IfNotPresent", "--target=app", "-c", "helper",
+		"--profile=general", "--", "sh", "-c", "echo debugging; sleep 1000")
+	if got.code != 0 {
+		l.Fatalf("debug: %+v", got)
+	}
+	l.until("the ephemeral container runs", func(pod *corev1.Pod) error {
+		for _, s := range pod.Status.EphemeralContainerStatuses {
+			if s.Name == "helper" && s.State.Running != nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("ephemeral containers: %v", pod.Status.EphemeralContainerStatuses)
+	})
+	l.prints("simulated container helper: no process runs\ndebugging\n", "logs", "-c", "helper", "subject")
+	l.prints("inside\n", "exec", "-c", "helper", "subject", "--", "echo", "inside")
+
+	// With -i kubectl attaches, to a shell that is told what to do.
+	told := l.kubectl("echo by the helper\nexit 0\n", "debug", "-i", "subject", "--image="+imageOf, "--image-pull-policy=IfNotPresent",
+		"--target=app", "-c", "shell", "--profile=general", "--", "sh")
+	if told.code != 0 || !strings.Contains(told.out, "by the helper\n") {
+		l.Errorf("debug -i: %+v", told)
+	}
+	pod := l.until("the second ephemeral container ended", func(pod *corev1.Pod) error {
+		for _, s := range pod.Status.EphemeralContainerStatuses {
+			if s.Name == "shell" && s.State.Terminated != nil && s.State.Terminated.ExitCode == 0 {
+				return nil
+			}
+		}
+		return fmt.Errorf("ephemeral containers: %v", pod.Status.EphemeralContainerStatuses)
+	})
+	if err := isReady(pod); err != nil {
+		l.Errorf("the pod suffers: %v", err)
+	}
+}
+
+// kubectlErrors: what kubectl says where something is missing.
+func kubectlErrors(l *life) {
+	l.create(l.pod(forever))
+	l.until("the pod is Ready", isReady)
+	waiting := l.pod(forever, func(pod *corev1.Pod) {
+		pod.Name, pod.Spec.Containers[0].Image = "waiting", missingImage
+	})
+	l.create(waiting)
+	eventually(l.T, patience, "the pod without an image waits", func() error {
+		pod, err := l.pods().Get(l.Context(), "waiting", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return pullFails(&pod.Status)
+	})
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"logs", "--previous", "subject"}, `previous terminated container "app" in pod "subject" not found`},
+		{[]string{"logs", "-c", "other", "subject"}, "container other is not valid for pod subject"},
+		{[]string{"logs", "waiting"}, `container "app" in pod "waiting" is waiting to start`},
+		{[]string{"exec", "waiting", "--", "true"}, "container not found (\"app\")"},
+		{[]string{"exec", "-c", "other", "subject", "--", "true"}, "container other"},
+		{[]string{"attach", "waiting"}, "app"},
+		{[]string{"port-forward", "waiting", ":8080"}, "pod is not running"},
+	} {
+		got := l.kubectl("", tt.args...)
+		if got.code == 0 || !strings.Contains(got.err, tt.want) {
+			l.Errorf("kubectl %s exits with %d and says %q, want it to say %q", strings.Join(tt.args, " "), got.code, got.err, tt.want)
+		}
+	}
+}
