@@ -166,7 +166,13 @@ func (a StopPod) run(ctx, _ context.Context, x *executor) Result {
 			x.event(corev1.EventTypeNormal, "Killing", "%s", why)
 		}
 	}
-	return Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
+	r := Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
+	switch backend.Class(r.Err) {
+	case "", "NotFound", "Throttled", "Unavailable":
+	default:
+		x.event(corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", r.Err)
+	}
+	return r
 }
 
 // RemovePod deletes an attempt. Settles is true when a launch of it whose reply

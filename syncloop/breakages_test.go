@@ -62,7 +62,7 @@ var breakages = []breakage{
 	},
 	{
 		"leaves pods that the API does not have", "loop.go",
-		"\t\t\tl.startWorker(ctx, nil, ref)\n", "",
+		"\t\t\tl.startWorker(nil, ref)\n", "",
 	},
 	{
 		"restarts what succeeded under OnFailure", "restart.go",
@@ -102,7 +102,7 @@ var breakages = []breakage{
 	},
 	{
 		"forgets after a restart what the API knows of a pod", "worker.go",
-		"newMemory(*pod.Status.DeepCopy())", "newMemory(corev1.PodStatus{})",
+		"newMemory(pod.Status)", "newMemory(corev1.PodStatus{})",
 	},
 	{
 		"takes what vanished for what never ran", "view.go",

@@ -264,6 +264,7 @@ func (v view) failureWait(p *Plan, c member, f Failure) *corev1.ContainerStateWa
 	if images.PullFailed(f.Reason) && !v.Now.Before(f.half()) {
 		w.Reason = reasonImagePullBackOff
 		p.say(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
+		p.say(corev1.EventTypeWarning, "Failed", "Error: "+reasonImagePullBackOff)
 		w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, f.Reason, f.Message)
 	}
 	return w

@@ -124,8 +124,10 @@ type Loop struct {
 	group sync.WaitGroup
 	// The loop goroutine's own.
 	listed   bool
+	kept     uint64 // the listing that was last searched for orphans
 	orphans  map[types.UID]uint64
 	finished chan *worker
+	turns    *turns
 }
 
 // New returns an engine that does nothing until Run.
@@ -140,7 +142,7 @@ func New(cfg Config) (*Loop, error) {
 	l := &Loop{
 		cfg: cfg, ledger: admit.NewLedger(b.Check, backend.CheckFunc(volumes.Unsupported)), started: time.Now(),
 		hooks: hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}), volumes: newPlacedVolumes(b.Files == nil),
-		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker),
+		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
 	if l.cfg.Metrics == nil {
 		l.cfg.Metrics = NewMetrics(nil)
@@ -167,9 +169,13 @@ func New(cfg Config) (*Loop, error) {
 func (l *Loop) Run(ctx context.Context) error {
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("backend", l.cfg.Backend.Name))
 	ctx, cancel := context.WithCancel(ctx)
+	defer l.sleep()
 	defer l.prober.Wait() // after the workers, which begin probes
 	defer l.group.Wait()
 	defer cancel()
+	for range deciders() {
+		l.goWork(func() { l.giveTurns(ctx) })
+	}
 	plegDone := make(chan error, 1)
 	l.goWork(func() { plegDone <- l.pleg.Run(ctx) })
 	volumes := make(chan []backend.VolumeFacts)
@@ -221,7 +227,7 @@ func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 			w.update(pod, true)
 			return
 		}
-		w := l.startWorker(ctx, pod, backend.Ref{})
+		w := l.startWorker(pod, backend.Ref{})
 		w.judge(nil, time.Time{}) // it is only to be ended
 		w.update(pod, true)
 		return
@@ -232,7 +238,7 @@ func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 		return
 	}
 	log.G(ctx).WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "uid": pod.UID}).Info("pod added")
-	w := l.startWorker(ctx, pod, backend.Ref{})
+	w := l.startWorker(pod, backend.Ref{})
 	if l.listed {
 		l.judge(w)
 	}
@@ -316,18 +322,12 @@ func (l *Loop) worker(uid types.UID) *worker {
 }
 
 // startWorker starts the worker of a pod, or of an orphan that only ref names.
-func (l *Loop) startWorker(ctx context.Context, pod *corev1.Pod, ref backend.Ref) *worker {
+func (l *Loop) startWorker(pod *corev1.Pod, ref backend.Ref) *worker {
 	w := newWorker(l, pod, ref)
 	l.mu.Lock()
 	l.workers[w.ref.UID] = w
 	l.mu.Unlock()
-	l.goWork(func() {
-		w.run(ctx)
-		select {
-		case l.finished <- w:
-		case <-ctx.Done():
-		}
-	})
+	w.poke()
 	return w
 }
 
@@ -369,6 +369,13 @@ func (l *Loop) pokeAll() {
 	}
 }
 
+// sleep stops the alarms of all workers.
+func (l *Loop) sleep() {
+	for _, w := range l.all() {
+		w.sleep()
+	}
+}
+
 // all returns the workers that there are now.
 func (l *Loop) all() []*worker {
 	l.mu.Lock()
@@ -380,11 +387,12 @@ func (l *Loop) all() []*worker {
 // judged before the pod source has synced and the remote was listed whole, and
 // an orphan is one only when two complete listings showed it.
 func (l *Loop) housekeep(ctx context.Context) {
-	present, seq := l.pleg.Present()
 	l.cfg.Metrics.running(l.count())
-	if !l.cfg.Source.Synced() || seq == 0 {
-		return
+	if !l.cfg.Source.Synced() || l.pleg.Listed() == l.kept {
+		return // nor is there anything new since the last time
 	}
+	present, seq := l.pleg.Present()
+	l.kept = seq
 	for uid := range l.orphans {
 		if _, ok := present[uid]; !ok || l.worker(uid) != nil {
 			delete(l.orphans, uid)
@@ -402,7 +410,7 @@ func (l *Loop) housekeep(ctx context.Context) {
 			delete(l.orphans, uid)
 			log.G(ctx).WithFields(log.Fields{"pod": ref.Namespace + "/" + ref.Name, "uid": uid}).
 				Info("ending a pod that the API does not have")
-			l.startWorker(ctx, nil, ref)
+			l.startWorker(nil, ref)
 		}
 	}
 }

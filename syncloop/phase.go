@@ -1,6 +1,7 @@
 package syncloop
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -137,11 +138,11 @@ func startedStatus(s *corev1.PodStatus) bool {
 // scheduler's word about a pod that is gone may hit its successor (it patches by
 // name).
 func (v view) conditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
-	own := []corev1.PodCondition{
-		v.readyToStart(), v.initialisedCondition(s), v.containersReady(s), condition(corev1.PodScheduled, true),
-	}
-	own = append(own, v.ready(own[2]))
+	ready := v.containersReady(s)
+	own := append(make([]corev1.PodCondition, 0, 5), // for most that is all, for long
+		v.readyToStart(), v.initialisedCondition(s), ready, condition(corev1.PodScheduled, true), v.ready(ready))
 	if c, pending := v.resizePending(s); pending {
+		p.say(corev1.EventTypeWarning, "ResizeInfeasible", "Pod resize Infeasible: "+v.resizeSummary(c.Message))
 		own = append(own, c)
 	}
 	if p.Kill != nil && p.Kill.Disrupted {
@@ -193,6 +194,31 @@ func (v view) resizePending(s *corev1.PodStatus) (corev1.PodCondition, bool) {
 		}
 	}
 	return corev1.PodCondition{}, false
+}
+
+// resizeSummary is the kubelet's, of what the spec asks for (events.podResourceSummary).
+func (v view) resizeSummary(problem string) string {
+	type resized struct {
+		Name      string                      `json:"name"`
+		Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+	}
+	summary := struct {
+		Inits      []resized `json:"initContainers,omitempty"`
+		Apps       []resized `json:"containers,omitempty"`
+		Generation int64     `json:"generation"`
+		Error      string    `json:"error,omitempty"`
+	}{Generation: v.Pod.Generation, Error: problem}
+	for _, m := range v.inits {
+		summary.Inits = append(summary.Inits, resized{m.Name, m.Resources})
+	}
+	for _, m := range v.apps {
+		summary.Apps = append(summary.Apps, resized{m.Name, m.Resources})
+	}
+	text, err := json.Marshal(summary)
+	if err != nil {
+		return problem
+	}
+	return string(text)
 }
 
 func sameResources(a, b *corev1.ResourceRequirements) bool {

@@ -51,7 +51,9 @@ func TestStatusFields(t *testing.T) {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true}}
 	}))
 	pod.Generation = 7
-	p := Decide(input(pod, 3, attempt(0, true, runs("a", 0, 1))))
+	a := runs("a", 0, 1)
+	a.User = &corev1.LinuxContainerUser{UID: 7}
+	p := Decide(input(pod, 3, attempt(0, true, a)))
 	s := p.Status
 	if s.ObservedGeneration != 7 || s.PodIP != "10.0.0.9" || len(s.PodIPs) != 1 || s.HostIP != "192.0.2.1" || len(s.HostIPs) != 1 {
 		t.Errorf("status %+v", s)
@@ -65,6 +67,9 @@ func TestStatusFields(t *testing.T) {
 		}
 	}
 	c := &s.ContainerStatuses[0]
+	if c.User == nil || c.User.Linux.UID != 7 {
+		t.Errorf("user %+v", c.User)
+	}
 	if c.Resources == nil || c.AllocatedResources.Cpu().String() != "1" || len(c.VolumeMounts) != 1 || !c.VolumeMounts[0].ReadOnly {
 		t.Errorf("container status %+v", c)
 	}

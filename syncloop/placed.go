@@ -100,7 +100,7 @@ func (l *Loop) volumesListed(ctx context.Context, facts []backend.VolumeFacts) {
 		case before[uid]:
 			log.G(ctx).WithFields(log.Fields{"pod": f.Pod.Namespace + "/" + f.Pod.Name, "uid": uid}).
 				Info("removing the volumes of a pod that the API does not have")
-			l.startWorker(ctx, nil, backend.Ref{UID: uid, Namespace: f.Pod.Namespace, Name: f.Pod.Name})
+			l.startWorker(nil, backend.Ref{UID: uid, Namespace: f.Pod.Namespace, Name: f.Pod.Name})
 		default:
 			l.volumes.once[uid] = true
 		}

@@ -209,6 +209,9 @@ func (v view) launch(p *Plan) bool {
 			launch.Ended, _ = v.taskEnd()
 		}
 	}
+	if v.Unit == ContainerUnit && v.newest != nil {
+		p.say(corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+	}
 	p.Actions = append(p.Actions, launch)
 	return true
 }

@@ -47,13 +47,13 @@ func (v view) mustEnd(m member, cur *seen) (Ending, bool) {
 	switch {
 	case replaced && cur.Hash != "" && cur.Hash != resolve.Hash(m.Container):
 		order.Replace = true
-		order.Why = fmt.Sprintf("Container %s definition changed, will be restarted", m.Name)
+		order.Why = m.killed("definition changed", ", will be restarted")
 	case v.verdict(m, cur, prober.Startup) == prober.Failure:
 		order.Deadline = v.Now.Add(v.probeGrace(m, prober.Startup))
-		order.Why = fmt.Sprintf("Container %s failed startup probe%s", m.Name, v.willRestart(m))
+		order.Why = m.killed("failed startup probe", v.willRestart(m))
 	case v.verdict(m, cur, prober.Liveness) == prober.Failure:
 		order.Deadline = v.Now.Add(v.probeGrace(m, prober.Liveness))
-		order.Why = fmt.Sprintf("Container %s failed liveness probe%s", m.Name, v.willRestart(m))
+		order.Why = m.killed("failed liveness probe", v.willRestart(m))
 	case v.Memory.Hooks[hookKey(m, cur, PostStart)].Failed:
 		order.Why = "FailedPostStartHook"
 	default:
@@ -62,8 +62,17 @@ func (v view) mustEnd(m member, cur *seen) (Ending, bool) {
 	return order, true
 }
 
+// killed says, in the kubelet's words, why a container ends; of init containers it
+// does not say what follows.
+func (m member) killed(why, follows string) string {
+	if m.role.initial() {
+		return "Init container " + m.Name + " " + why
+	}
+	return "Container " + m.Name + " " + why + follows
+}
+
 func (v view) willRestart(m member) string {
-	if m.role == sidecarRole || restartPolicy(v.Pod, m) != corev1.RestartPolicyNever {
+	if restartPolicy(v.Pod, m) != corev1.RestartPolicyNever {
 		return ", will be restarted"
 	}
 	return ""

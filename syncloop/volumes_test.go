@@ -78,7 +78,7 @@ func TestVolumes(t *testing.T) {
 		{planCase: planCase{
 			name: "a new sandbox: placed again, its host may have lost it", in: places(input(aPod(volume, running(0)), 5, attempt(0, false, ran1("a", 0, 1, 4, 1)))),
 			mem: placed, want: []string{"place volume v", "launch attempt 1", "start container a attempt 1"}, phase: "Running",
-		}},
+		}, says: []string{"SandboxChanged Pod sandbox changed, it will be killed and re-created."}},
 		{planCase: planCase{
 			name: "cleared when the pod has ended, though it stays in the API",
 			in:   places(input(aPod(volume, policy("Never"), completed), 9, attempt(0, false, ran1("a", 0, 1, 2, 0)))),

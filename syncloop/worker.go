@@ -37,16 +37,18 @@ func (s workState) String() string {
 	return [...]string{"syncing", "terminating", "terminated"}[s]
 }
 
-// worker owns one pod UID. Its goroutine alone decides and acts; others leave
-// what they have in its slot and wake it.
+// worker owns one pod UID. Who has its turn alone decides and acts; others leave
+// what they have in its slot and ask for a turn.
 type worker struct {
 	loop *Loop
 	ref  backend.Ref
-	wake chan struct{}
 	seen time.Time // when the pod was first seen
 
 	// The slot: the latest pod, and whether the API has it no more.
 	mu      sync.Mutex
+	turn    turn
+	inbox   []func(context.Context)
+	alarm   *time.Timer
 	pod     *corev1.Pod
 	removed bool
 	// judged is true once the pod was admitted or not.
@@ -55,7 +57,7 @@ type worker struct {
 	refuseAt  time.Time
 	// ordered is an order from outside to end the pod.
 	ordered *Kill
-	// Published by the goroutine for others.
+	// Published for others.
 	state    workState
 	couldRun bool
 	// over is true once nothing runs and the status that says so is handed on.
@@ -63,21 +65,19 @@ type worker struct {
 	status corev1.PodStatus
 	facts  []backend.PodFacts
 
-	// Below: the goroutine's own.
+	// Below: of who has the turn.
 	memory Memory
 	ready  bool
 	// believed is the last record that could be the latest.
 	believed pleg.Record
 	minSeq   uint64
 	// lookAt is when the remote may be looked at again for newer facts.
-	lookAt  time.Time
-	results chan Result
-	batch   *batch
-	hooks   map[HookKey]context.CancelFunc
-	hooked  chan hookResult
-	said    []Saying
-	sent    bool
-	done    bool
+	lookAt time.Time
+	batch  *batch
+	hooks  map[HookKey]context.CancelFunc
+	said   []Saying
+	sent   bool
+	done   bool
 	// released is true once nothing that the pod refers to is wanted any more.
 	released bool
 	// untrusted is true once tokens placed by an earlier life were given up.
@@ -86,21 +86,18 @@ type worker struct {
 
 // batch is the actions under way.
 type batch struct {
-	soft   context.CancelFunc
-	finish chan struct{}
-	kill   bool
-	makes  bool
+	soft  context.CancelFunc
+	kill  bool
+	makes bool
 }
 
 func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 	w := &worker{
-		loop: l, ref: ref, pod: pod, judged: pod == nil, wake: make(chan struct{}, 1), results: make(chan Result),
-		couldRun: true, memory: newMemory(corev1.PodStatus{}), seen: time.Now(),
-		hooks: map[HookKey]context.CancelFunc{}, hooked: make(chan hookResult),
+		loop: l, ref: ref, pod: pod, judged: pod == nil, couldRun: true, memory: newMemory(corev1.PodStatus{}), seen: time.Now(),
 	}
 	if pod != nil {
 		w.ref = backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
-		w.memory = newMemory(*pod.Status.DeepCopy())
+		w.memory = newMemory(pod.Status) // only read, as all that the informer holds
 		w.status = w.memory.Status
 	}
 	return w
@@ -112,76 +109,6 @@ func (w *worker) update(pod *corev1.Pod, removed bool) {
 	w.pod, w.removed = pod, w.removed || removed
 	w.mu.Unlock()
 	w.poke()
-}
-
-// poke makes the worker decide again.
-func (w *worker) poke() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// run decides and acts until nothing of the pod is left or the context ends.
-// Ending with the context leaves the remote as it is.
-func (w *worker) run(ctx context.Context) {
-	ctx = log.WithLogger(ctx, log.G(ctx).WithFields(log.Fields{
-		"pod": w.ref.Namespace + "/" + w.ref.Name, "uid": w.ref.UID,
-	}))
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		wakeAt := w.safeStep(ctx)
-		if w.done {
-			w.abandon()
-			return
-		}
-		if wakeAt.IsZero() {
-			timer.Stop()
-		} else {
-			// A plan that wakes in the past must not make a worker spin.
-			timer.Reset(max(wakeSoonest, time.Until(wakeAt)))
-		}
-		var finish chan struct{}
-		if w.batch != nil {
-			finish = w.batch.finish
-		}
-		select {
-		case <-ctx.Done():
-			w.abandon()
-			return
-		case r := <-w.results:
-			w.record(ctx, r)
-		case h := <-w.hooked:
-			w.hookEnded(ctx, h)
-		case <-finish:
-			w.batch.soft()
-			w.batch = nil
-		case <-w.wake:
-		case <-timer.C:
-		}
-	}
-}
-
-// abandon waits for the batch and the hooks under way: they end with the context.
-func (w *worker) abandon() {
-	for _, end := range w.hooks {
-		end()
-	}
-	for len(w.hooks) > 0 {
-		delete(w.hooks, (<-w.hooked).key)
-	}
-	if w.batch == nil {
-		return
-	}
-	defer w.batch.soft()
-	for {
-		select {
-		case <-w.results:
-		case <-w.batch.finish:
-			return
-		}
-	}
 }
 
 // safeStep keeps one bad pod from taking the node down.
@@ -389,12 +316,11 @@ func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) 
 	}
 	w.announce(in.Pod, &plan.Status)
 	w.say(in.Pod, plan.Says)
-	same := w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, plan.Status)
+	if w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, plan.Status) {
+		return // and the old one stays: it is the one that others hold
+	}
 	w.loop.cfg.Metrics.reported(w.seen, w.memory.Status.Phase, plan.Status.Phase)
 	w.memory.Status, w.sent = plan.Status, true
-	if same {
-		return
-	}
 	w.mu.Lock()
 	w.status = plan.Status
 	w.mu.Unlock()
@@ -450,7 +376,7 @@ func (w *worker) reclaimed(ctx context.Context, in *Input) {
 // begin runs a plan's actions in a goroutine of their own, one after another.
 func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
 	soft, cancel := context.WithCancel(ctx)
-	b := &batch{soft: cancel, finish: make(chan struct{}), kill: plan.Kill != nil}
+	b := &batch{soft: cancel, kill: plan.Kill != nil}
 	for _, a := range plan.Actions {
 		switch a.(type) {
 		case Launch, StartContainer:
@@ -465,18 +391,17 @@ func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
 	}
 	x := w.loop.executor(in.Pod)
 	w.loop.goWork(func() {
-		defer close(b.finish)
+		defer w.later(func(context.Context) {
+			cancel()
+			w.batch = nil
+		})
 		defer w.loop.cfg.Metrics.worked(&plan, time.Now())
 		for _, a := range plan.Actions {
 			if soft.Err() != nil && plan.Kill == nil {
 				return // the pod is to end: what was planned for its life is void
 			}
 			r := runSafely(ctx, soft, a, x)
-			select {
-			case w.results <- r:
-			case <-ctx.Done():
-				return
-			}
+			w.later(func(ctx context.Context) { w.record(ctx, r) })
 			if r.Err != nil && first(a) {
 				return
 			}

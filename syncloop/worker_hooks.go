@@ -19,6 +19,9 @@ type hookResult struct {
 // runHooks makes exactly these hooks run: it begins those that do not and ends
 // those that nobody waits for any longer.
 func (w *worker) runHooks(ctx context.Context, in *Input, wanted []Hook) {
+	if len(wanted) == 0 && len(w.hooks) == 0 {
+		return
+	}
 	keep := make(map[HookKey]bool, len(wanted))
 	for _, h := range wanted {
 		keep[h.Key] = true
@@ -35,11 +38,13 @@ func (w *worker) runHooks(ctx context.Context, in *Input, wanted []Hook) {
 
 func (w *worker) beginHook(ctx context.Context, pod *corev1.Pod, h Hook) {
 	hookCtx, cancel := context.WithCancel(ctx)
+	if w.hooks == nil {
+		w.hooks = map[HookKey]context.CancelFunc{}
+	}
 	w.hooks[h.Key] = cancel
 	w.loop.goWork(func() {
 		err := w.hookSafely(hookCtx, pod, h)
-		// The worker takes every result, also when it is told to leave.
-		w.hooked <- hookResult{h.Key, err}
+		w.later(func(ctx context.Context) { w.hookEnded(ctx, hookResult{h.Key, err}) })
 	})
 }
 

@@ -119,6 +119,13 @@ func (p *PLEG) Present() (map[types.UID]backend.Ref, uint64) {
 	return present, p.listSeq
 }
 
+// Listed is the number of the last complete listing; 0 if there was none.
+func (p *PLEG) Listed() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listSeq
+}
+
 // LastList is when the last complete listing succeeded; zero if none did.
 func (p *PLEG) LastList() time.Time {
 	p.mu.Lock()
