@@ -2,6 +2,7 @@ package syncloop
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -94,6 +95,10 @@ func TestResize(t *testing.T) {
 	i := slices.IndexFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
 	if i < 0 || after.Status.Conditions[i].Reason != "Infeasible" || after.Status.Conditions[i].Status != corev1.ConditionTrue {
 		t.Fatalf("conditions %+v", after.Status.Conditions)
+	}
+	says := `Pod resize Infeasible: {"containers":[{"name":"a","resources":{"requests":{"cpu":"2"}}}],"generation":0,"error":"container a: `
+	if len(after.Says) != 1 || after.Says[0].Reason != "ResizeInfeasible" || !strings.HasPrefix(after.Says[0].Message, says) {
+		t.Errorf("says %q", after.Says)
 	}
 	allocated := after.Status.ContainerStatuses[0].AllocatedResources
 	if got := allocated.Cpu().String(); got != "1" {
