@@ -13,8 +13,8 @@ import (
 // is over, and one write tells all. The kubelet writes each step.
 const (
 	// calmFirst is for a pod that the API has heard nothing of: users wait for a
-	// first sign of life. It is as long as a sandbox takes on a quiet host.
-	calmFirst = 100 * time.Millisecond
+	// first sign of life. It is as long as a container takes on a quiet host.
+	calmFirst = 250 * time.Millisecond
 	calmLater = time.Second
 )
 

@@ -46,11 +46,11 @@ var breakages = []breakage{
 	},
 	{
 		"forgets a launch whose reply was lost", "memory.go",
-		"\t\tm.Lost[a.Spec.Attempt] = r.At\n", "",
+		"\t\tput(&m.Lost, a.Spec.Attempt, r.At)\n", "",
 	},
 	{
 		"believes after a restart that no launch is on its way", "memory.go",
-		"\t\tm.Lost[v.nextAttempt()] = started\n", "",
+		"\t\tput(&m.Lost, v.nextAttempt(), started)\n", "",
 	},
 	{
 		"lets a pod go before its absence is proved", "plan_end.go",
@@ -102,7 +102,7 @@ var breakages = []breakage{
 	},
 	{
 		"forgets after a restart what the API knows of a pod", "worker.go",
-		"newMemory(pod.Status)", "newMemory(corev1.PodStatus{})",
+		"w.memory.Status = pod.Status", "_ = pod.Status",
 	},
 	{
 		"takes what vanished for what never ran", "view.go",

@@ -70,7 +70,7 @@ type Input struct {
 }
 
 // Memory is what a worker knows beyond the facts. The package comment says what
-// each part is after a restart.
+// each part is after a restart. Its maps are nil until there is something in them.
 type Memory struct {
 	// Status is the last one decided; at first what the API holds.
 	Status corev1.PodStatus
@@ -102,7 +102,7 @@ type Memory struct {
 	// Cleared is how often the removal of the volumes was asked.
 	Cleared Removal
 	// Known is how far the pod (podKey) and its containers have come, for remotes
-	// whose listings may be old.
+	// whose listings may be old; nil for others.
 	Known map[string]Progress
 }
 

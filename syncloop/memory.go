@@ -5,8 +5,6 @@ import (
 	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/images"
 )
@@ -52,14 +50,12 @@ type Result struct {
 	At     time.Time
 }
 
-// newMemory starts from what the API holds.
-func newMemory(status corev1.PodStatus) Memory {
-	return Memory{
-		Status: status, Backoff: map[string]Backoff{}, Failures: map[string]Failure{},
-		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopAsk{}, Removes: map[int]Removal{},
-		ContainerStops: map[string]StopAsk{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{}, Mounted: map[string]bool{},
-		Known: map[string]Progress{},
+// put makes the map at its first entry: most pods never have one.
+func put[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
 	}
+	(*m)[key] = value
 }
 
 // adopt takes over a pod that an earlier life of the process may have worked on.
@@ -80,7 +76,7 @@ func (m *Memory) adopt(in *Input, started time.Time) {
 	}
 	for _, c := range v.all() {
 		if cur := v.current(c.Name); postStart(c.Container) != nil && cur != nil && cur.State() == backend.Running {
-			m.Hooks[hookKey(c, cur, PostStart)] = HookState{Done: true}
+			put(&m.Hooks, hookKey(c, cur, PostStart), HookState{Done: true})
 		}
 	}
 }
@@ -91,18 +87,18 @@ func (m *Memory) adopt(in *Input, started time.Time) {
 func (m *Memory) adoptLost(v view, started time.Time) {
 	sandbox := v.sandbox()
 	if sandbox == nil {
-		m.Lost[v.nextAttempt()] = started
+		put(&m.Lost, v.nextAttempt(), started)
 		return
 	}
 	if started.Sub(sandbox.CreatedAt) < v.Settle {
-		m.Lost[sandbox.Attempt] = started // a twin of its launch may be on its way still
+		put(&m.Lost, sandbox.Attempt, started) // a twin of its launch may be on its way still
 	}
 	if v.Unit == PodUnit {
 		return
 	}
 	for _, c := range v.all() {
 		if cur := v.current(c.Name); cur == nil || cur.State() != backend.Running {
-			m.LostStarts[c.Name] = started
+			put(&m.LostStarts, c.Name, started)
 		}
 	}
 }
@@ -131,12 +127,13 @@ func (m *Memory) Record(r Result) {
 	case StartContainer:
 		m.recordStart(a, r)
 	case StopPod:
-		m.Stops[a.Ref.Attempt] = r.asked(a.Deadline)
+		put(&m.Stops, a.Ref.Attempt, r.asked(a.Deadline))
 	case StopContainer:
-		m.ContainerStops[a.key] = r.asked(a.Deadline)
+		put(&m.ContainerStops, a.key, r.asked(a.Deadline))
 	case PlaceVolume:
 		if r.Err == nil {
-			m.Placed[a.Spec.Name], m.Mounted[a.Spec.Name] = a.Spec.Hash, true
+			put(&m.Placed, a.Spec.Name, a.Spec.Hash)
+			put(&m.Mounted, a.Spec.Name, true)
 			delete(m.Failures, a.key())
 			return
 		}
@@ -151,7 +148,7 @@ func (m *Memory) Record(r Result) {
 				delete(m.Lost, a.Ref.Attempt)
 			}
 		}
-		m.Removes[a.Ref.Attempt] = rm
+		put(&m.Removes, a.Ref.Attempt, rm)
 	case RemoveContainer:
 		if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
 			delete(m.Failures, a.key())
@@ -177,13 +174,13 @@ func (m *Memory) recordLaunch(a Launch, r Result) {
 		delete(m.Failures, podKey)
 		clear(m.Mounted)
 		if a.Restart {
-			m.Backoff[a.Loop] = m.Backoff[a.Loop].next(a.Ended, r.At)
+			put(&m.Backoff, a.Loop, m.Backoff[a.Loop].next(a.Ended, r.At))
 		}
 		return
 	}
 	m.fail(podKey, r)
 	if !definite(r.Err) {
-		m.Lost[a.Spec.Attempt] = r.At
+		put(&m.Lost, a.Spec.Attempt, r.At)
 	}
 }
 
@@ -202,11 +199,11 @@ func (m *Memory) recordStart(a StartContainer, r Result) {
 	} else {
 		m.fail(name, r)
 		if !definite(r.Err) && !r.Unmade {
-			m.LostStarts[name] = r.At
+			put(&m.LostStarts, name, r.At)
 		}
 	}
 	if a.Restart && (r.Err == nil || r.Reason == reasonCreateError) {
-		m.Backoff[a.Loop] = m.Backoff[a.Loop].next(a.Ended, r.At)
+		put(&m.Backoff, a.Loop, m.Backoff[a.Loop].next(a.Ended, r.At))
 	}
 }
 
@@ -219,5 +216,5 @@ func (m *Memory) fail(key string, r Result) {
 		last = 0
 	}
 	f.Delay = delaysFor(f.Reason, r.Err).after(last)
-	m.Failures[key] = f
+	put(&m.Failures, key, f)
 }

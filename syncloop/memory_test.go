@@ -12,6 +12,16 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
+// newMemory starts from what the API holds, with maps that tests fill.
+func newMemory(status corev1.PodStatus) Memory {
+	return Memory{
+		Status: status, Backoff: map[string]Backoff{}, Failures: map[string]Failure{},
+		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopAsk{}, Removes: map[int]Removal{},
+		ContainerStops: map[string]StopAsk{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{}, Mounted: map[string]bool{},
+		Known: map[string]Progress{},
+	}
+}
+
 // TestAdopt reads as what is assumed of a pod from an earlier life.
 func TestAdopt(t *testing.T) {
 	for _, tt := range []struct {

@@ -50,6 +50,9 @@ func further(all map[string]Progress, key string, p Progress) {
 
 // know notes what an action that succeeded has made or removed.
 func (m *Memory) know(r Result) {
+	if m.Known == nil {
+		return
+	}
 	_, removes := r.Action.(RemovePod)
 	if proved := removes && errors.Is(r.Err, backend.ErrNotFound); r.Err != nil && !proved {
 		return

@@ -93,12 +93,15 @@ type batch struct {
 
 func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 	w := &worker{
-		loop: l, ref: ref, pod: pod, judged: pod == nil, couldRun: true, memory: newMemory(corev1.PodStatus{}), seen: time.Now(),
+		loop: l, ref: ref, pod: pod, judged: pod == nil, couldRun: true, seen: time.Now(),
 	}
 	if pod != nil {
 		w.ref = backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
-		w.memory = newMemory(pod.Status) // only read, as all that the informer holds
+		w.memory.Status = pod.Status // only read, as all that the informer holds
 		w.status = w.memory.Status
+	}
+	if l.cfg.Backend.Limits.Stale > 0 {
+		w.memory.Known = map[string]Progress{}
 	}
 	return w
 }
@@ -241,7 +244,8 @@ func (w *worker) adoptVolumes() bool {
 	}
 	at := map[string]time.Time{}
 	for _, v := range placed {
-		w.memory.Placed[v.Name], at[v.Name] = v.Hash, v.PlacedAt
+		put(&w.memory.Placed, v.Name, v.Hash)
+		at[v.Name] = v.PlacedAt
 	}
 	w.mu.Lock()
 	pod := w.pod

@@ -38,10 +38,7 @@ func (w *worker) runHooks(ctx context.Context, in *Input, wanted []Hook) {
 
 func (w *worker) beginHook(ctx context.Context, pod *corev1.Pod, h Hook) {
 	hookCtx, cancel := context.WithCancel(ctx)
-	if w.hooks == nil {
-		w.hooks = map[HookKey]context.CancelFunc{}
-	}
-	w.hooks[h.Key] = cancel
+	put(&w.hooks, h.Key, cancel)
 	w.loop.goWork(func() {
 		err := w.hookSafely(hookCtx, pod, h)
 		w.later(func(ctx context.Context) { w.hookEnded(ctx, hookResult{h.Key, err}) })
@@ -66,7 +63,7 @@ func (w *worker) hookEnded(ctx context.Context, h hookResult) {
 	if errors.Is(h.err, context.Canceled) {
 		return
 	}
-	w.memory.Hooks[h.key] = HookState{Done: true, Failed: h.err != nil}
+	put(&w.memory.Hooks, h.key, HookState{Done: true, Failed: h.err != nil})
 	if h.err == nil {
 		return
 	}
