@@ -64,6 +64,9 @@ func (a *access) config() *rest.Config {
 		c = rest.CopyConfig(a.rest)
 	}
 	c.QPS, c.Burst, c.UserAgent = a.client.QPS, a.client.Burst, userAgent()
+	// As a kubelet: half the work for both sides.
+	c.ContentType = runtime.ContentTypeProtobuf
+	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	return c
 }
 
