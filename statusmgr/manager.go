@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	defaultWriters     = 8
+	defaultWriters     = 32
 	defaultCallTimeout = 15 * time.Second
 )
 
@@ -41,7 +41,7 @@ type Config struct {
 	// kubernetes.Interface.CoreV1() is one.
 	Client corev1client.PodsGetter
 	Safety Safety
-	// Writers bounds how many pods are written at once. Default 8.
+	// Writers bounds how many pods are written at once. Default 32.
 	Writers int
 	// CallTimeout bounds one API call. Default 15 s.
 	CallTimeout time.Duration
