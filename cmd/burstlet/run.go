@@ -2,16 +2,11 @@ package main
 
 import (
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
-
-// gcPercent trades a little work for memory: most of a node's heap is its pods,
-// which stay.
-const gcPercent = 50
 
 func newRunCommand() *cobra.Command {
 	var file string
@@ -41,9 +36,7 @@ simulated: no container runs.`,
 		if err := setUpLogging(cfg.Logging); err != nil {
 			return err
 		}
-		if os.Getenv("GOGC") == "" {
-			debug.SetGCPercent(gcPercent)
-		}
+		defer keepTidy(cmd.Context())()
 		return runNodes(cmd.Context(), cfg)
 	}
 	return cmd
