@@ -52,9 +52,7 @@ func TestStatusFields(t *testing.T) {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true}}
 	}))
 	pod.Generation = 7
-	a := runs("a", 0, 1)
-	a.User = &corev1.LinuxContainerUser{UID: 7}
-	p := Decide(input(pod, 3, attempt(0, true, a)))
+	p := Decide(input(pod, 3, attempt(0, true, runs("a", 0, 1))))
 	s := p.Status
 	if s.ObservedGeneration != 7 || s.PodIP != "10.0.0.9" || len(s.PodIPs) != 1 || s.HostIP != "192.0.2.1" || len(s.HostIPs) != 1 {
 		t.Errorf("status %+v", s)
@@ -68,11 +66,21 @@ func TestStatusFields(t *testing.T) {
 		}
 	}
 	c := &s.ContainerStatuses[0]
-	if c.User == nil || c.User.Linux.UID != 7 {
-		t.Errorf("user %+v", c.User)
-	}
 	if c.Resources == nil || c.AllocatedResources.Cpu().String() != "1" || len(c.VolumeMounts) != 1 || !c.VolumeMounts[0].ReadOnly {
 		t.Errorf("container status %+v", c)
+	}
+}
+
+// TestStatusUser: behaviour 9; it stays when the container is not seen any more.
+func TestStatusUser(t *testing.T) {
+	a := runs("a", 0, 1)
+	a.User = &corev1.LinuxContainerUser{UID: 7}
+	pod := aPod()
+	pod.Status = Decide(input(pod, 3, attempt(0, true, a))).Status
+	for _, p := range []Plan{Decide(input(pod, 4, attempt(0, true, a))), Decide(input(pod, 4, attempt(0, true)))} {
+		if u := p.Status.ContainerStatuses[0].User; u == nil || u.Linux.UID != 7 {
+			t.Errorf("user %+v", u)
+		}
 	}
 }
 
