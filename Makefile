@@ -57,6 +57,11 @@ bench: ## Run all benchmarks; at the end a table of numbers beside their bars
 	go test -run '^$$' -bench . -benchmem -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v /test/bench$$)
 	go test -run '^$$' -bench . -timeout $(TEST_TIMEOUT) ./test/bench
 
+.PHONY: chaos
+chaos: ## Stop the API server for ten minutes, freeze leaders, kill what can be killed
+	go run ./test/cmd/controlplane build
+	go test ./test/e2e -run '^(TestOutage|TestLeaderFrozen|TestKill|TestKillOnSim|TestRemoteDies)$$' -outage 10m -timeout 60m -v
+
 .PHONY: clean
 clean: ## Remove bin/
 	rm -rf bin

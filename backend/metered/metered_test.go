@@ -272,3 +272,50 @@ func TestRegisteringTwiceIsAnError(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestStorageOperations(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m, err := metered.NewMetrics(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &answer{}
+	b := metered.Wrap(full(a), m)
+	secret := backend.VolumeSpec{Source: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}}
+	if err := errors.Join(b.Files.Place(t.Context(), secret), b.Files.Clear(t.Context(), backend.Ref{})); err != nil {
+		t.Fatal(err)
+	}
+	a.err = backend.Errorf(backend.ErrNotFound, "none left")
+	if err := b.Files.Clear(t.Context(), backend.Ref{}); !errors.Is(err, backend.ErrNotFound) {
+		t.Fatal(err)
+	}
+	a.err = io.ErrUnexpectedEOF
+	if err := b.Files.Place(t.Context(), secret); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatal(err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]uint64{}
+	for _, f := range families {
+		if f.GetName() != "storage_operation_duration_seconds" {
+			continue
+		}
+		for _, metric := range f.Metric {
+			var words []string
+			for _, l := range metric.Label {
+				words = append(words, l.GetName()+"="+l.GetValue())
+			}
+			got[strings.Join(words, " ")] = metric.Histogram.GetSampleCount()
+		}
+	}
+	want := map[string]uint64{
+		"migrated=false operation_name=volume_mount status=success volume_plugin=kubernetes.io/secret":      1,
+		"migrated=false operation_name=volume_mount status=fail-unknown volume_plugin=kubernetes.io/secret": 1,
+		"migrated=false operation_name=volume_unmount status=success volume_plugin=":                        2,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -45,6 +45,7 @@ type Metrics struct {
 	errors     *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
 	classes    *prometheus.CounterVec
+	storage    *prometheus.HistogramVec
 }
 
 // NewMetrics registers the metrics; with nil they are kept but shown nowhere.
@@ -68,11 +69,12 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Name: "burstlet_backend_errors_total",
 			Help: "Cumulative number of runtime operation errors by operation type and class of the error.",
 		}, []string{"operation_type", "class"}),
+		storage: newStorage(),
 	}
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.operations, m.errors, m.duration, m.classes} {
+	for _, c := range []prometheus.Collector{m.operations, m.errors, m.duration, m.classes, m.storage} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the backend: %w", err)
 		}

@@ -106,11 +106,17 @@ type files struct {
 }
 
 func (f files) Place(ctx context.Context, spec backend.VolumeSpec) error {
-	return act(ctx, f.metrics, filesPlace, func() error { return f.inner.Place(ctx, spec) })
+	start := time.Now()
+	err := act(ctx, f.metrics, filesPlace, func() error { return f.inner.Place(ctx, spec) })
+	f.metrics.stored(plugin(&spec.Source), volumeMount, start, err)
+	return err
 }
 
 func (f files) Clear(ctx context.Context, ref backend.Ref) error {
-	return act(ctx, f.metrics, filesClear, func() error { return f.inner.Clear(ctx, ref) })
+	start := time.Now()
+	err := act(ctx, f.metrics, filesClear, func() error { return f.inner.Clear(ctx, ref) })
+	f.metrics.stored("", volumeUnmount, start, err) // all of a pod's
+	return err
 }
 
 func (f files) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
