@@ -29,7 +29,7 @@ test: ## Run all tests, after installing (as root) and building what they need
 
 .PHONY: breakages
 breakages: ## Break the engine on purpose and show that the simulation catches it
-	go test -run '^TestBreakages$$' -breakages -timeout 40m -v ./syncloop
+	go test ./syncloop -run '^TestBreakages$$' -breakages -timeout 40m -v
 
 .PHONY: lint
 lint: ## Check style, layers and modules
