@@ -35,12 +35,9 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 		Status: corev1.NodeStatus{
 			Capacity:    capacity,
 			Allocatable: capacity.DeepCopy(),
-			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: s.InternalIP},
-				{Type: corev1.NodeHostName, Address: s.name},
-			},
-			NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: s.Version},
-			Conditions: conditions(verdicts(s.backend, obs, capacity), obs.now, inAPI.Conditions, before.Conditions),
+			Addresses:   s.addresses(),
+			NodeInfo:    corev1.NodeSystemInfo{KubeletVersion: s.Version},
+			Conditions:  conditions(verdicts(s.backend, obs, capacity), obs.now, inAPI.Conditions, before.Conditions),
 		},
 	}
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = s.port
