@@ -30,7 +30,7 @@ var breakages = []breakage{
 	},
 	{
 		"believes a listing that is too old", "worker.go",
-		"if w.memory.behind(&record, stale) {", "if false {",
+		"if w.memory.behind(shown, record.At, stale) {", "if false {",
 	},
 	{
 		"takes facts from before a lost launch settled for its end", "plan_end.go",

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/syncloop/pleg"
 )
 
 // Progress is how far a pod or a container is known to have come: made by us, or
@@ -92,13 +91,12 @@ func (m *Memory) knowStatus(at time.Time) {
 	}
 }
 
-// behind is true for a record that shows less than what is known, from a read
-// that began too soon after to prove that it is no more.
-func (m *Memory) behind(record *pleg.Record, stale time.Duration) bool {
-	now := progress(record.Facts, record.At)
+// behind is true when less is shown than is known, by a read that began too soon
+// after to prove that it is no more.
+func (m *Memory) behind(shown map[string]Progress, began time.Time, stale time.Duration) bool {
 	for key, known := range m.Known {
-		got, ok := now[key]
-		if (!ok || known.beyond(got)) && !record.At.After(known.At.Add(stale)) {
+		got, ok := shown[key]
+		if (!ok || known.beyond(got)) && !began.After(known.At.Add(stale)) {
 			return true
 		}
 	}

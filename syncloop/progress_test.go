@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/syncloop/pleg"
 )
 
 // TestBehind reads as which listings can only be old, three seconds being the
@@ -57,8 +56,7 @@ func TestBehind(t *testing.T) {
 			for _, r := range tt.did {
 				m.Record(r)
 			}
-			record := pleg.Record{Facts: tt.facts, At: at(tt.from)}
-			if got := m.behind(&record, stale); got != tt.want {
+			if got := m.behind(progress(tt.facts, at(tt.from)), at(tt.from), stale); got != tt.want {
 				t.Errorf("behind: %v, want %v", got, tt.want)
 			}
 		})

@@ -31,7 +31,7 @@ func (l *Loop) Stats(ctx context.Context, maxAge time.Duration) (backend.StatsFa
 	return facts, nil
 }
 
-// LastLoop is when the loop last began to wait for something to do; zero if it
+// LastLoop is when the loop last turned, at least every few seconds; zero if it
 // has not begun.
 func (l *Loop) LastLoop() time.Time {
 	if at := l.looped.Load(); at != nil {

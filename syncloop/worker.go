@@ -102,6 +102,7 @@ func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 	}
 	if l.cfg.Backend.Limits.Stale > 0 {
 		w.memory.Known = map[string]Progress{}
+		w.memory.knowStatus(l.started)
 	}
 	return w
 }
@@ -141,7 +142,7 @@ func (w *worker) step(ctx context.Context) time.Time {
 		return again
 	}
 	in := w.input(w.believed)
-	w.first(&in)
+	w.takeOver(&in)
 	plan := Decide(in)
 	w.note(&in, &plan, fresh)
 	w.report(ctx, &in, &plan, fresh)
@@ -164,9 +165,9 @@ func (w *worker) step(ctx context.Context) time.Time {
 	return plan.WakeAt
 }
 
-// first takes over, before the first decision, a pod that an earlier life of the
+// takeOver adopts, before the first decision, a pod that an earlier life of the
 // process may have worked on.
-func (w *worker) first(in *Input) {
+func (w *worker) takeOver(in *Input) {
 	if w.ready {
 		return
 	}
@@ -188,14 +189,11 @@ func (w *worker) believe(record pleg.Record) (fresh bool, again time.Time) {
 		w.believed = record
 		return fresh, time.Time{}
 	}
-	if !w.ready {
-		w.memory.knowStatus(w.loop.started)
-	}
-	if w.memory.behind(&record, stale) {
+	shown := progress(record.Facts, time.Now())
+	if w.memory.behind(shown, record.At, stale) {
 		return false, w.look()
 	}
-	w.believed = record
-	w.memory.Known = progress(record.Facts, time.Now())
+	w.believed, w.memory.Known = record, shown
 	return fresh, time.Time{}
 }
 
