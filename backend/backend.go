@@ -18,11 +18,28 @@ type Backend struct {
 	// calls alive) until the context ends. Nil: there is nothing to run. Calls
 	// made before Run is started or after it returned fail as Unavailable.
 	Run func(context.Context) error
+	// Costs says what the pods cost, by kind of capacity. It calls nothing and is
+	// cheap. Nil: pods cost nothing by themselves.
+	Costs func() []CostFacts
+	// Links, Calls and Queues say how the way to the remote is: its connections,
+	// the requests to its API, what waits for its rates. They call nothing and are
+	// cheap. Nil: the backend has none.
+	Links  func() []LinkFacts
+	Calls  func() []CallFacts
+	Queues func() []QueueFacts
+	// Sweep deletes what the backend made for this node and would keep for its next
+	// pods (task definitions, secrets, logs), for a node that is taken away for good,
+	// and names it. Nothing of the node may be on the remote then. It is repeated until
+	// it names nothing. Nil: there is never anything.
+	Sweep func(context.Context) (removed []string, err error)
 
 	Pods       Pods
 	Containers Containers
+	Resize     Resizer
 	Files      Files
+	Refresh    Refresher
 	Images     Images
+	Store      ImageStore
 	Events     Events
 	Exec       Exec
 	Attach     Attacher
@@ -42,7 +59,8 @@ type Pods interface {
 	// Containers lends the rest, else the whole pod with its containers. It is
 	// idempotent by UID and attempt, even if an earlier reply was lost.
 	// Errors: Invalid, Unsupported, Capacity before anything was made; after
-	// any other error the launch is unresolved: it may yet appear.
+	// any other error that is not marked (Unmade) the launch is unresolved: it may
+	// yet appear. What waits before anything is sent may end with Wanted(ctx).
 	Launch(ctx context.Context, spec LaunchSpec) error
 	// Stop asks the remote to end this attempt: TERM now, KILL after grace
 	// (seconds are its finest unit; 0 is at once). It returns when the request
@@ -73,8 +91,22 @@ type Containers interface {
 	Remove(ctx context.Context, ref ContainerRef) error
 }
 
+// Resizer changes the resources of running containers. It is nil where a container
+// keeps what it was started with.
+type Resizer interface {
+	// Resize gives a running container the cpu and memory of spec.Container, and
+	// its pod's cgroup what spec.Pod asks for as a whole, without a restart. Both
+	// are what was allocated, not what the API asks for; of the container no
+	// environment is there. Facts then show it (ContainerFacts.Resources). It is
+	// idempotent. Errors: NotFound for
+	// a container that does not run; Invalid for what the kernel refuses, a memory
+	// limit below what is used.
+	Resize(ctx context.Context, ref ContainerRef, spec ContainerSpec) error
+}
+
 // Files makes volumes on the remote. It is nil where contents travel in the
-// launch (LaunchSpec.Volumes). Volumes belong to the pod, not to an attempt.
+// launch (LaunchSpec.Volumes) and stay as they were. Volumes belong to the pod, not
+// to an attempt.
 type Files interface {
 	// Place makes a volume what spec says: it makes its directory or mount where
 	// that is missing, and swaps in the contents in one step that no reader sees
@@ -90,6 +122,16 @@ type Files interface {
 	Volumes(ctx context.Context) ([]VolumeFacts, error)
 }
 
+// Refresher brings the files of volumes up to date in pods that run, where contents
+// travel in the launch. It is nil where they are placed (Files), or stay as launched.
+type Refresher interface {
+	// Refresh gives an attempt the files of these volumes; its others stay as they
+	// are. It is idempotent: what is there already is not written again. Readers see
+	// the files later, all of a volume at once. Errors: NotFound for an attempt that is
+	// not live, Invalid for files that do not fit.
+	Refresh(ctx context.Context, ref Ref, volumes []VolumeSpec) error
+}
+
 // Images pulls and finds images on the remote. It is nil where the remote pulls
 // by itself.
 type Images interface {
@@ -99,6 +141,31 @@ type Images interface {
 	// and returns its id. Errors: Invalid for a name that no registry can have,
 	// Denied is never returned for a registry's refusal (that is transient).
 	Pull(ctx context.Context, image string, creds []Credential) (id string, err error)
+}
+
+// ImageStore is the place where the remote keeps images, for those who make room
+// in it (kubelet: image garbage collection). It is nil where images are not ours.
+type ImageStore interface {
+	// List returns every image that is there, whoever pulled it.
+	List(ctx context.Context) ([]ImageFacts, error)
+	// Remove removes an image by its id. It refuses one that a container uses, of
+	// whoever's. Errors: NotFound.
+	Remove(ctx context.Context, id string) error
+	// Disk is the file system that images stand on.
+	Disk(ctx context.Context) (FilesystemUsage, error)
+}
+
+// ImageFacts is what was seen of one image.
+type ImageFacts struct {
+	ID string
+	// Names are its tags and digests.
+	Names []string
+	// Size on disk in bytes.
+	Size uint64
+	// Pinned images are the runtime's own: they stay.
+	Pinned bool
+	// Used is true while a container uses it, of whoever's.
+	Used bool
 }
 
 // Credential is a registry's login, as a pull secret holds it. Never logged.
@@ -148,15 +215,25 @@ type Node interface {
 type NodeFacts struct {
 	// Capacity of the remote; missing resources are taken from configuration.
 	Capacity corev1.ResourceList
-	// HostIPs are the addresses of the pods' host, primary first; may be empty.
+	// HostIPs are the addresses of the pods' host, primary first, at most one of a
+	// family; may be empty.
 	HostIPs []string
 	// OS, Arch (GOOS, GOARCH words), kernel, OS image and runtime version
 	// ("containerd://1.6.20") for the Node's nodeInfo.
 	OS, Arch, Kernel, OSImage, RuntimeVersion string
+	// MachineID, SystemUUID and BootID tell machines and boots apart, for the Node's
+	// nodeInfo; empty where there is none.
+	MachineID, SystemUUID, BootID string
 	// NetworkReady is false while pods cannot get an address (CRI NetworkReady).
 	NetworkReady bool
 	// Message says why the network is not ready.
 	Message string
+	// RuntimeHandlers are the handlers of RuntimeClasses that the remote has; the
+	// empty one is the default. Nil where it does not say.
+	RuntimeHandlers []string
+	// Annotations are what the remote has to say for the Node's, and nothing that
+	// changes often: each change is a write.
+	Annotations map[string]string
 }
 
 // Refusal is one field of a pod that cannot be honoured.
@@ -197,7 +274,20 @@ type Limits struct {
 	Pull time.Duration
 	// Relist is the poll interval of listings, chosen for what a listing costs.
 	Relist time.Duration
-	// Health is true where the remote runs probes by itself, as health checks of
-	// its own: facts then carry ContainerFacts.Healthy.
-	Health bool
+	// Once is true where a launch that was made is never made again, not even when it
+	// is repeated after its attempt was removed (ECS: a client token): an attempt that
+	// is seen has no twin on its way.
+	Once bool
+	// Tries is true where a launch that was refused for Capacity is another one
+	// when it is asked for again (LaunchSpec.Try): under another name, and perhaps
+	// at another place. A try is only made once the API holds its number.
+	Tries bool
+	// Supervised is true where the remote runs probes and hooks by itself, and ends
+	// containers whose startup or liveness probe fails: ContainerFacts.Healthy then
+	// says which are started and ready. It puts LatePodIP and its like in late.
+	Supervised bool
+	// EphemeralVolumes is true where a launch makes the volumes of kind ephemeral by
+	// itself, from the template of their claim, and ends them with the pod:
+	// VolumeSpec.Source then is the pod's own, and no claim is waited for.
+	EphemeralVolumes bool
 }

@@ -2,7 +2,8 @@ package backend
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/burstlet/burstlet/backend/class"
 )
 
 // The classes of errors. A backend chooses the class where the error arises and
@@ -10,65 +11,59 @@ import (
 // transient: retried with backoff, an Event each time.
 var (
 	// ErrNotFound: the thing is not there. From Remove it is proof of absence.
-	ErrNotFound = errors.New("not found")
+	ErrNotFound = class.ErrNotFound
 	// ErrExists: the thing is there already but is not the one asked for.
-	ErrExists = errors.New("already exists")
+	ErrExists = class.ErrExists
 	// ErrInvalid: this spec can never work. The pod fails.
-	ErrInvalid = errors.New("invalid")
+	ErrInvalid = class.ErrInvalid
 	// ErrUnsupported: the backend cannot do this. The pod is refused.
-	ErrUnsupported = errors.New("unsupported")
+	ErrUnsupported = class.ErrUnsupported
 	// ErrCapacity: no room now. The pod stays Pending, an Event, long backoff.
-	ErrCapacity = errors.New("no capacity")
+	ErrCapacity = class.ErrCapacity
 	// ErrThrottled: too many calls. Short backoff, no Event.
-	ErrThrottled = errors.New("throttled")
+	ErrThrottled = class.ErrThrottled
 	// ErrUnavailable: the transport is down or the reply was lost. Statuses are
 	// frozen; nothing is concluded.
-	ErrUnavailable = errors.New("unavailable")
+	ErrUnavailable = class.ErrUnavailable
 	// ErrDenied: the remote refuses our credentials. A node condition.
-	ErrDenied = errors.New("denied")
+	ErrDenied = class.ErrDenied
 )
 
-var classes = []struct {
-	err  error
-	name string
-}{
-	{ErrNotFound, "NotFound"},
-	{ErrExists, "Exists"},
-	{ErrInvalid, "Invalid"},
-	{ErrUnsupported, "Unsupported"},
-	{ErrCapacity, "Capacity"},
-	{ErrThrottled, "Throttled"},
-	{ErrUnavailable, "Unavailable"},
-	{ErrDenied, "Denied"},
-}
+// Unmade marks an error of Pods.Launch after which it is certain, whatever its
+// class, that this call made nothing. Text and class are err's own.
+func Unmade(err error) error { return unmade{err} }
+
+// IsUnmade is true for an error that Unmade marked.
+func IsUnmade(err error) bool { return errors.As(err, new(unmade)) }
+
+type unmade struct{ error }
+
+func (u unmade) Unwrap() error { return u.error }
 
 // Class is the name of an error's class, "" for nil and "Transient" for none.
-func Class(err error) string {
-	if err == nil {
-		return ""
-	}
-	for _, c := range classes {
-		if errors.Is(err, c.err) {
-			return c.name
-		}
-	}
-	return "Transient"
-}
+func Class(err error) string { return class.Of(err) }
 
 // Classed gives err a class: errors.Is finds both, and the text is err's own.
-func Classed(class, err error) error {
-	if err == nil || errors.Is(err, class) {
-		return err
-	}
-	return &classed{class: class, err: err}
-}
+func Classed(of, err error) error { return class.Give(of, err) }
 
 // Errorf is fmt.Errorf with a class.
-func Errorf(class error, format string, args ...any) error {
-	return Classed(class, fmt.Errorf(format, args...))
+func Errorf(of error, format string, args ...any) error {
+	return class.Errorf(of, format, args...)
 }
 
-type classed struct{ class, err error }
+// ContainerError is an error of Pods.Launch that keeps one container from being made,
+// found before anything was: the others wait with it. Text and class are Err's.
+type ContainerError struct {
+	// Container is its name.
+	Container string
+	// Reason is the kubelet's word for it, shown as that of the waiting container
+	// (ErrImagePull, CreateContainerConfigError).
+	Reason string
+	Err    error
+}
 
-func (e *classed) Error() string   { return e.err.Error() }
-func (e *classed) Unwrap() []error { return []error{e.err, e.class} }
+// Error is the text of Err.
+func (e *ContainerError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ContainerError) Unwrap() error { return e.Err }

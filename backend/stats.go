@@ -17,7 +17,9 @@ type Stats interface {
 type StatsFacts struct {
 	// Node is what the pods' host uses as a whole; nil where nobody can say.
 	Node *Usage
-	Pods []PodStats
+	// Images is the file system of images; nil where nobody can say.
+	Images *FilesystemUsage
+	Pods   []PodStats
 }
 
 // PodStats is what one attempt of a pod uses.
@@ -27,6 +29,9 @@ type PodStats struct {
 	// then the sum of its containers'.
 	Usage
 	Containers []ContainerStats
+	// Volumes are the pod's, by name, those in memory among them; nil where nobody
+	// can say.
+	Volumes map[string]FilesystemUsage
 }
 
 // ContainerStats is what one running container uses.

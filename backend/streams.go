@@ -15,6 +15,9 @@ type ExecSpec struct {
 	Command        []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
+	// Live asks for the output as it is written; else it may come at the end, which
+	// costs less, and not at all when the context ends before. Stdin and TTY imply it.
+	Live bool
 	// TTY gives the command a terminal. All output then goes to Stdout.
 	TTY bool
 	// Resize brings the sizes of the user's terminal, the first at once; nil

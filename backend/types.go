@@ -32,6 +32,11 @@ type LaunchSpec struct {
 	Pod *corev1.Pod
 	// Attempt counts sandboxes or tasks of this UID from 0.
 	Attempt int
+	// Try counts how often a launch of this attempt was definitely refused for
+	// Capacity before; 0 where Limits.Tries is not set.
+	Try int
+	// RuntimeHandler is that of the pod's RuntimeClass; empty is the default.
+	RuntimeHandler string
 	// Containers are the init containers in order, then the app containers.
 	// Backends that lend Containers ignore it.
 	Containers []ContainerSpec
@@ -52,6 +57,8 @@ type ContainerSpec struct {
 	// Container is the container with Env reduced to literals, EnvFrom folded
 	// into it, and $(VAR) expanded in Env, Command and Args.
 	Container corev1.Container
+	// Origins tell what the values of Container were made of.
+	Origins Origins
 	// Init marks an init container, a sidecar (restartable init container) too.
 	Init bool
 	// Target is the container whose process namespace an ephemeral container
@@ -68,16 +75,67 @@ type ContainerSpec struct {
 	Credentials []Credential
 }
 
+// Origin tells what a text was made of. OriginPod and OriginSecret together: of
+// both.
+type Origin uint8
+
+const (
+	// OriginShared is what all pods of one template have: literals, ConfigMaps,
+	// Services, resources of a container.
+	OriginShared Origin = 0
+	// OriginPod is what may differ between pods of one template: its name, UID,
+	// labels, annotations, node, addresses.
+	OriginPod Origin = 1 << 0
+	// OriginSecret is something of a Secret: it may stand nowhere in the clear.
+	OriginSecret Origin = 1 << 1
+)
+
+// Secret is true for what may stand nowhere in the clear.
+func (o Origin) Secret() bool { return o&OriginSecret != 0 }
+
+// OfPod is true for what may differ between pods of one template.
+func (o Origin) OfPod() bool { return o&OriginPod != 0 }
+
+// Origins tell what the values of a resolved container were made of, $(VAR)
+// counted in. Backends whose remote keeps what a launch says where others can
+// read it, or shares it between pods, need them.
+type Origins struct {
+	// Env is by the name of a variable. One that is missing was never resolved:
+	// nothing may be assumed of it.
+	Env map[string]Origin
+	// Command and Args are by word; nil when all are OriginShared.
+	Command, Args []Origin
+}
+
+// What stands in a resolved container for an address that nobody knows before it
+// runs, where Limits.Supervised: the remote replaces it by the address, several with
+// commas between.
+const (
+	LatePodIP   = "((burstlet:status.podIP))"
+	LatePodIPs  = "((burstlet:status.podIPs))"
+	LateHostIP  = "((burstlet:status.hostIP))"
+	LateHostIPs = "((burstlet:status.hostIPs))"
+)
+
 // VolumeSpec is one volume of a pod, ready to be made.
 type VolumeSpec struct {
 	// Pod is the volume's pod, read-only: its fsGroup, names, labels.
 	Pod  *corev1.Pod
 	Name string
 	// Source is the volume's. A claim is replaced by what its bound
-	// PersistentVolume says; a local volume is a hostPath.
+	// PersistentVolume says; a local volume is a hostPath. One of kind ephemeral
+	// stays with its template where Limits.EphemeralVolumes.
 	Source corev1.VolumeSource
 	// ReadOnly volumes are mounted so for every container.
 	ReadOnly bool
+	// Persistent is true for what a PersistentVolume says: a hostPath is then a
+	// local volume, whose ownership follows the pod's fsGroup.
+	Persistent bool
+	// MountOptions are those of the PersistentVolume.
+	MountOptions []string
+	// Handle is the volumeHandle of a PersistentVolume of kind csi: Source is then
+	// a CSI source with its driver and attributes.
+	Handle string
 	// Files are the contents of configMap, secret, projected and downwardAPI
 	// volumes, sorted by path; nil for other kinds.
 	Files []File
@@ -129,7 +187,11 @@ type PodFacts struct {
 	HostIPs []string
 	// Reason and Message say why the remote ended it, if the remote did.
 	Reason, Message string
-	Containers      []ContainerFacts
+	// Disrupted is true once the remote ends it, or has, for reasons of its own
+	// (maintenance, capacity taken back): that is no fault of the pod's, which
+	// fails with Reason and the condition DisruptionTarget.
+	Disrupted  bool
+	Containers []ContainerFacts
 }
 
 // ContainerFacts is what was seen of one attempt of a container.
@@ -152,10 +214,22 @@ type ContainerFacts struct {
 	// container that ended by itself, Message is its termination message: the
 	// file's contents or, by its policy, the end of its log.
 	Reason, Message string
+	// Killed is the probe for which the remote ended the container by itself, where
+	// Limits.Supervised, in the kubelet's words ("Liveness probe failed: …"); empty if it
+	// did not. It may be told some time after the end.
+	Killed string
+	// HookFailed is the lifecycle hook that failed there, "PostStart" (which ended it) or
+	// "PreStop"; told with Killed.
+	HookFailed string
+	// Resources are the cpu and memory that the remote holds it to now; nil where it
+	// does not say. No kernel holds a container to a request of memory: that one is
+	// not looked at.
+	Resources *corev1.ResourceRequirements
 	// User is whom its first process runs as; nil where the remote does not say.
 	User *corev1.LinuxContainerUser
-	// Healthy is the verdict of the remote's own health check where
-	// Limits.Health says so; nil while there is none yet.
+	// Healthy is true of a container whose postStart hook is done, whose startup probe
+	// has passed and whose readiness probe passes, where Limits.Supervised; nil while
+	// there is no verdict yet, and of one that has none of them.
 	Healthy *bool
 }
 

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -40,19 +41,30 @@ func attachOutput(s *suite) {
 }
 
 // attachInput: with stdinOnce the program's input ends with that of the first
-// that attaches, and it with its program.
+// that attaches, and it with its program. The input ends when all of it came back:
+// containerd may cut off what a program has not read by then (its issue 12734).
 func attachInput(s *suite) {
 	ref, c, ok := s.attachable(program{"sh", "-c", "cat; exit 5"}, func(c *corev1.Container) { c.Stdin, c.StdinOnce = true, true })
 	if !ok {
 		return
 	}
 	var out screen
-	ctx, cancel := context.WithTimeout(s.Context(), s.f.Eventually)
-	defer cancel()
+	keys := newKeyboard()
+	defer keys.close()
+	done := s.call(func() error {
+		return s.Attach.Attach(s.Context(), c, backend.AttachSpec{Stdin: keys, Stdout: &out})
+	})
 	in := strings.Repeat("a line of some length\n", 5000) + "end"
-	err := s.Attach.Attach(ctx, c, backend.AttachSpec{Stdin: strings.NewReader(in), Stdout: &out})
-	if err != nil || out.String() != in {
-		s.Errorf("of %d bytes %d came back: %v", len(in), len(out.String()), err)
+	keys.line(in)
+	s.eventually("the input comes back", func() error {
+		if got := out.String(); got != in+"\n" {
+			return fmt.Errorf("of %d bytes %d came back", len(in)+1, len(got))
+		}
+		return nil
+	})
+	keys.close()
+	if err := s.ended(done, "an attachment to what has ended"); err != nil {
+		s.Errorf("a container whose input has ended: %v", err)
 	}
 	s.wantExit(s.awaitExited(ref), "c0", 5)
 }

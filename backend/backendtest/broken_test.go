@@ -107,7 +107,9 @@ func TestBrokenBackendsFail(t *testing.T) {
 	}
 	all := maps.Clone(broken)
 	maps.Copy(all, brokenAccess)
+	maps.Copy(all, brokenResize)
 	maps.Copy(all, brokenStats)
+	maps.Copy(all, brokenStore)
 	maps.Copy(all, brokenStreams)
 	for name, b := range all {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +139,12 @@ func runBroken(t *testing.T, name string) {
 		b, ok = brokenStreams[name]
 	}
 	if !ok {
+		b, ok = brokenStore[name]
+	}
+	if !ok {
+		b, ok = brokenResize[name]
+	}
+	if !ok {
 		t.Fatalf("no broken backend %q", name)
 	}
 	backendtest.Run(t, backendtest.Factory{
@@ -145,7 +153,7 @@ func runBroken(t *testing.T, name string) {
 			return func() backend.Backend { return b.breakIt(r.Backend()) }
 		},
 		Around: synctest.Test,
-		Image:  "busybox", MissingImage: "missing",
+		Image:  "busybox", MissingImage: "missing", SpareImage: "spare",
 	})
 }
 

@@ -35,6 +35,8 @@ const (
 	attaching
 	forwarding
 	statistics
+	imageRemoval
+	resizing
 )
 
 func (n needs) missing(b backend.Backend, f Factory) string {
@@ -70,6 +72,17 @@ func (n needs) missingAccess(b backend.Backend) string {
 	case n&statistics != 0 && b.Stats == nil:
 		return "Stats is nil"
 	}
+	return n.missingUpkeep(b)
+}
+
+// missingUpkeep is for what changes a remote beside its pods' lives.
+func (n needs) missingUpkeep(b backend.Backend) string {
+	switch {
+	case n&imageRemoval != 0 && b.Store == nil:
+		return "Store is nil: images are not ours"
+	case n&resizing != 0 && b.Resize == nil:
+		return "Resize is nil: a container keeps what it was started with"
+	}
 	return ""
 }
 
@@ -95,12 +108,18 @@ var checks = []check{
 
 	{"start/an ephemeral container", containerUnit, startEphemeral},
 
+	{"resize/shows in facts, without a restart", resizing | containerUnit, resizeShows},
+	{"resize/twice changes nothing", resizing | containerUnit, resizeTwice},
+	{"resize/lost reply then replay", resizing | containerUnit, resizeLostReply},
+	{"resize/of what does not run is NotFound", resizing | containerUnit, resizeNotRunning},
+
 	{"exit/codes", 0, exitCodes},
 	{"exit/times are in order", 0, exitTimes},
 	{"exit/of one container leaves the others", severalApps, exitOfOne},
 	{"exit/of all containers ends the attempt", podUnit, exitOfAll},
 	{"exit/termination message of its file", 0, messageOfFile},
 	{"exit/termination message of its log", 0, messageOfLog},
+	{"exit/termination message of its file rather than its log", 0, messageOfFileBeforeLog},
 
 	{"init/runs in order before the rest", podUnit, initOrder},
 	{"init/failure ends the attempt", podUnit, initFailure},
@@ -159,6 +178,12 @@ var checks = []check{
 
 	{"image/find and pull", imageStore, imageFindAndPull},
 	{"image/missing from the registry", 0, imageMissing},
+
+	{"store/lists what is pulled", imageStore | imageRemoval, storeLists},
+	{"store/removes what nobody uses", imageStore | imageRemoval, storeRemoves},
+	{"store/what a container uses stays", imageStore | imageRemoval | containerUnit, storeKeepsUsed},
+	{"store/what is not there is NotFound", imageRemoval, storeUnknown},
+	{"store/the disk of images", imageRemoval, storeDisk},
 
 	{"logs/lines and options", logStream, logOptions},
 	{"logs/follow ends with the container", logStream, logFollow},

@@ -131,7 +131,7 @@ func execContext(s *suite) {
 	defer cancel()
 	begun := time.Now()
 	var out bytes.Buffer
-	_, err := s.Exec.Exec(ctx, c, backend.ExecSpec{Command: program{"sh", "-c", "echo begun; sleep 3600"}, Stdout: &out})
+	_, err := s.Exec.Exec(ctx, c, backend.ExecSpec{Command: program{"sh", "-c", "echo begun; sleep 3600"}, Live: true, Stdout: &out})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		s.Errorf("a command whose context ended: %v", err)
 	}

@@ -123,16 +123,21 @@ func initSidecar(s *suite) {
 	}
 }
 
-// message runs a script to its end and returns its termination message.
-func (s *suite) message(policy corev1.TerminationMessagePolicy, script string) (string, bool) {
+// message runs a script to its end and wants a termination message, perhaps some
+// time later: a remote's logs may be late.
+func (s *suite) message(policy corev1.TerminationMessagePolicy, script, want string) {
 	s.Helper()
 	pod := s.pod(program{"sh", "-c", script})
 	c := &pod.Spec.Containers[0]
 	c.TerminationMessagePath, c.TerminationMessagePolicy = corev1.TerminationMessagePathDefault, policy
 	if s.refused(pod) {
-		return "", false
+		return
 	}
-	return s.facts(s.awaitExited(s.run(pod, 0)), "c0", 0).Message, true
+	ref := s.run(pod, 0)
+	s.awaitExited(ref)
+	s.await(ref, fmt.Sprintf("%q: message %q", script, want), func(f backend.PodFacts) bool {
+		return s.facts(f, "c0", 0).Message == want
+	})
 }
 
 func messageOfFile(s *suite) {
@@ -141,20 +146,16 @@ func messageOfFile(s *suite) {
 		"echo -n done > /dev/termination-log; exit 0":          "done",
 		"echo log; exit 1": "",
 	} {
-		if got, ok := s.message(corev1.TerminationMessageReadFile, script); ok && got != want {
-			s.Errorf("%q: message %q, want %q", script, got, want)
-		}
+		s.message(corev1.TerminationMessageReadFile, script, want)
 	}
 }
 
 func messageOfLog(s *suite) {
-	for script, want := range map[string]string{
-		"echo one; echo two; exit 1":                            "one\ntwo\n",
-		"echo log; exit 0":                                      "",
-		"echo log; echo -n file > /dev/termination-log; exit 1": "file",
-	} {
-		if got, ok := s.message(corev1.TerminationMessageFallbackToLogsOnError, script); ok && got != want {
-			s.Errorf("%q: message %q, want %q", script, got, want)
-		}
+	for script, want := range map[string]string{"echo one; echo two; exit 1": "one\ntwo\n", "echo log; exit 0": ""} {
+		s.message(corev1.TerminationMessageFallbackToLogsOnError, script, want)
 	}
+}
+
+func messageOfFileBeforeLog(s *suite) {
+	s.message(corev1.TerminationMessageFallbackToLogsOnError, "echo log; echo -n file > /dev/termination-log; exit 1", "file")
 }

@@ -3,6 +3,7 @@ package backendtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,6 +32,9 @@ type Factory struct {
 	// ls, head, stty, httpd and nc, and an empty file system that can be written.
 	// MissingImage is a valid name that no registry has.
 	Image, MissingImage string
+	// SpareImage can be pulled, and nobody but one check does: it removes the image.
+	// Empty: removal is not checked.
+	SpareImage string
 	// MaxApps is how many app containers a pod may have: 1, or 0 for any number.
 	// Checks then do with one, or are skipped where they are about several.
 	MaxApps int
@@ -41,6 +45,9 @@ type Factory struct {
 	// Slack is how far the remote's times may be off: the resolution of its
 	// timestamps and the error of its clock offset.
 	Slack time.Duration
+	// Only are the beginnings of the names of the checks to run, for a test of a part
+	// of what a backend lends; none: all.
+	Only []string
 	// Skip names checks that this remote cannot pass by its nature, with why.
 	Skip map[string]string
 }
@@ -58,6 +65,9 @@ func Run(t *testing.T, f Factory) {
 	t.Helper()
 	f = f.withDefaults(t)
 	for _, c := range checks {
+		if !f.runs(c) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			if why, ok := f.Skip[c.name]; ok {
 				t.Skip(why)
@@ -72,6 +82,10 @@ func Run(t *testing.T, f Factory) {
 			}
 		})
 	}
+}
+
+func (f Factory) runs(c check) bool {
+	return len(f.Only) == 0 || slices.ContainsFunc(f.Only, func(begins string) bool { return strings.HasPrefix(c.name, begins) })
 }
 
 func (f Factory) withDefaults(t *testing.T) Factory {
@@ -139,6 +153,9 @@ func (s *suite) connect() {
 		s.disconnect = s.background("Backend.Run", s.Backend.Run)
 	}
 	s.eventually("the backend answers", func() error {
+		if _, err := s.Node.Describe(s.Context()); err != nil {
+			return err
+		}
 		_, err := s.Pods.List(s.Context())
 		return err
 	})

@@ -40,3 +40,13 @@ func (w *files) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
 	}
 	return facts, err
 }
+
+type refresher struct {
+	inner  backend.Refresher
+	script *Script
+}
+
+func (w refresher) Refresh(ctx context.Context, ref backend.Ref, volumes []backend.VolumeSpec) error {
+	c := Call{Method: RefreshRefresh, UID: ref.UID, Attempt: ref.Attempt}
+	return w.script.do(ctx, c, func() error { return w.inner.Refresh(ctx, ref, volumes) })
+}

@@ -18,15 +18,30 @@ func Wrap(b backend.Backend, s *Script) backend.Backend {
 	if b.Containers != nil {
 		w.Containers = containers{b.Containers, s}
 	}
+	if b.Resize != nil {
+		w.Resize = resizer{b.Resize, s}
+	}
 	if b.Files != nil {
 		w.Files = &files{inner: b.Files, script: s}
+	}
+	if b.Refresh != nil {
+		w.Refresh = refresher{b.Refresh, s}
 	}
 	if b.Images != nil {
 		w.Images = images{b.Images, s}
 	}
+	if b.Store != nil {
+		w.Store = &store{inner: b.Store, script: s}
+	}
 	if b.Events != nil {
 		w.Events = events{b.Events, s}
 	}
+	wrapAccess(&w, b, s)
+	return w
+}
+
+// wrapAccess is for what looks at pods or into them.
+func wrapAccess(w *backend.Backend, b backend.Backend, s *Script) {
 	if b.Exec != nil {
 		w.Exec = execs{b.Exec, s}
 	}
@@ -48,7 +63,6 @@ func Wrap(b backend.Backend, s *Script) backend.Backend {
 	if b.Stats != nil {
 		w.Stats = &stats{inner: b.Stats, script: s}
 	}
-	return w
 }
 
 // do makes one call with the fault that the script draws for it. When it

@@ -16,11 +16,20 @@ func (g *Gate) Wrap(b backend.Backend) backend.Backend {
 	if b.Containers != nil {
 		b.Containers = containers{b.Containers, g}
 	}
+	if b.Resize != nil {
+		b.Resize = resizer{b.Resize, g}
+	}
 	if b.Files != nil {
 		b.Files = files{b.Files, g}
 	}
+	if b.Refresh != nil {
+		b.Refresh = refresher{b.Refresh, g}
+	}
 	if b.Images != nil {
 		b.Images = images{b.Images, g}
+	}
+	if b.Store != nil {
+		b.Store = store{b.Store, g}
 	}
 	if b.Exec != nil {
 		b.Exec = execs{b.Exec, g}
@@ -102,6 +111,18 @@ func (f files) Clear(ctx context.Context, ref backend.Ref) error {
 	return f.Files.Clear(ctx, ref)
 }
 
+type refresher struct {
+	backend.Refresher
+	gate *Gate
+}
+
+func (r refresher) Refresh(ctx context.Context, ref backend.Ref, volumes []backend.VolumeSpec) error {
+	if err := r.gate.pass("refresh volumes"); err != nil {
+		return err
+	}
+	return r.Refresher.Refresh(ctx, ref, volumes)
+}
+
 type images struct {
 	backend.Images
 	gate *Gate
@@ -112,6 +133,18 @@ func (i images) Pull(ctx context.Context, image string, creds []backend.Credenti
 		return "", err
 	}
 	return i.Images.Pull(ctx, image, creds)
+}
+
+type store struct {
+	backend.ImageStore
+	gate *Gate
+}
+
+func (s store) Remove(ctx context.Context, id string) error {
+	if err := s.gate.pass("remove image"); err != nil {
+		return err
+	}
+	return s.ImageStore.Remove(ctx, id)
 }
 
 type execs struct {

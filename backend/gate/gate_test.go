@@ -76,7 +76,7 @@ func TestBackend(t *testing.T) {
 	script := &fault.Script{}
 	b := fault.Wrap(sim.New(sim.Config{}).Backend(), script)
 	g := New()
-	b.Attach = attacher{}
+	b.Attach, b.Refresh = attacher{}, refreshes{}
 	gated := g.Wrap(b)
 	ctx := context.Background()
 	pod := &corev1.Pod{}
@@ -88,11 +88,16 @@ func TestBackend(t *testing.T) {
 		"start": func() error {
 			return gated.Containers.Start(ctx, backend.Ref{UID: "u"}, backend.ContainerSpec{Pod: pod})
 		},
-		"stopC":   func() error { return gated.Containers.Stop(ctx, backend.ContainerRef{}, 0) },
+		"stopC": func() error { return gated.Containers.Stop(ctx, backend.ContainerRef{}, 0) },
+		"resize": func() error {
+			return gated.Resize.Resize(ctx, backend.ContainerRef{}, backend.ContainerSpec{Pod: pod})
+		},
 		"removeC": func() error { return gated.Containers.Remove(ctx, backend.ContainerRef{}) },
 		"place":   func() error { return gated.Files.Place(ctx, backend.VolumeSpec{Pod: pod}) },
 		"clear":   func() error { return gated.Files.Clear(ctx, backend.Ref{UID: "u"}) },
+		"refresh": func() error { return gated.Refresh.Refresh(ctx, backend.Ref{UID: "u"}, nil) },
 		"pull":    func() error { _, err := gated.Images.Pull(ctx, "busybox", nil); return err },
+		"removeI": func() error { return gated.Store.Remove(ctx, "id") },
 		"attach": func() error {
 			return gated.Attach.Attach(ctx, backend.ContainerRef{}, backend.AttachSpec{})
 		},
@@ -118,6 +123,11 @@ func TestBackend(t *testing.T) {
 	}
 }
 
+// refreshes renews nothing.
+type refreshes struct{}
+
+func (refreshes) Refresh(context.Context, backend.Ref, []backend.VolumeSpec) error { return nil }
+
 // attacher attaches to nothing.
 type attacher struct{}
 
@@ -128,11 +138,11 @@ func (attacher) Attach(context.Context, backend.ContainerRef, backend.AttachSpec
 func TestEveryCallIsJudged(t *testing.T) {
 	change := map[string]bool{
 		"Pods.Launch": true, "Pods.Stop": true, "Pods.Remove": true,
-		"Containers.Start": true, "Containers.Stop": true, "Containers.Remove": true,
-		"Files.Place": true, "Files.Clear": true, "Images.Pull": true, "Exec.Exec": true, "Attach.Attach": true,
+		"Containers.Start": true, "Containers.Stop": true, "Containers.Remove": true, "Resize.Resize": true,
+		"Files.Place": true, "Files.Clear": true, "Refresh.Refresh": true, "Images.Pull": true, "Store.Remove": true, "Exec.Exec": true, "Attach.Attach": true,
 	}
 	read := map[string]bool{
-		"Pods.List": true, "Pods.Inspect": true, "Files.Volumes": true, "Images.Find": true, "Events.Run": true,
+		"Pods.List": true, "Pods.Inspect": true, "Files.Volumes": true, "Images.Find": true, "Store.List": true, "Store.Disk": true, "Events.Run": true,
 		"Logs.Open": true, "Dial.Dial": true, "Forward.Forward": true, "Stats.Stats": true, "Node.Describe": true, "Check.Check": true,
 	}
 	contract := reflect.TypeFor[backend.Backend]()

@@ -36,6 +36,8 @@ type (
 	fakePods       struct{ *answer }
 	fakeContainers struct{ *answer }
 	fakeFiles      struct{ *answer }
+	fakeResizer    struct{ *answer }
+	fakeStore      struct{ *answer }
 	fakeOthers     struct{ *answer }
 )
 
@@ -56,9 +58,21 @@ func (c fakeContainers) Stop(context.Context, backend.ContainerRef, time.Duratio
 }
 func (c fakeContainers) Remove(context.Context, backend.ContainerRef) error { return c.do() }
 
-func (f fakeFiles) Place(context.Context, backend.VolumeSpec) error        { return f.do() }
+func (f fakeFiles) Place(context.Context, backend.VolumeSpec) error { return f.do() }
+
+func (o fakeOthers) Refresh(context.Context, backend.Ref, []backend.VolumeSpec) error { return o.do() }
+
 func (f fakeFiles) Clear(context.Context, backend.Ref) error               { return f.do() }
 func (f fakeFiles) Volumes(context.Context) ([]backend.VolumeFacts, error) { return nil, f.do() }
+
+func (r fakeResizer) Resize(context.Context, backend.ContainerRef, backend.ContainerSpec) error {
+	return r.do()
+}
+func (s fakeStore) List(context.Context) ([]backend.ImageFacts, error) { return nil, s.do() }
+func (s fakeStore) Remove(context.Context, string) error               { return s.do() }
+func (s fakeStore) Disk(context.Context) (backend.FilesystemUsage, error) {
+	return backend.FilesystemUsage{}, s.do()
+}
 
 func (o fakeOthers) Find(context.Context, string) (string, error) { return "id", o.do() }
 func (o fakeOthers) Pull(context.Context, string, []backend.Credential) (string, error) {
@@ -94,7 +108,7 @@ func (o fakeOthers) Describe(context.Context) (backend.NodeFacts, error) {
 func full(a *answer) backend.Backend {
 	o := fakeOthers{a}
 	return backend.Backend{
-		Name: "fake", Pods: fakePods{a}, Containers: fakeContainers{a}, Files: fakeFiles{a}, Images: o, Events: o, Exec: o,
+		Name: "fake", Pods: fakePods{a}, Containers: fakeContainers{a}, Resize: fakeResizer{a}, Files: fakeFiles{a}, Refresh: o, Images: o, Store: fakeStore{a}, Events: o, Exec: o,
 		Attach: o, Forward: o, Logs: o, Dial: o, Stats: o, Node: o,
 		Check: backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { return nil }),
 	}
@@ -112,11 +126,16 @@ func calls(b backend.Backend) map[string]func(context.Context) error {
 		"start_container":       func(ctx context.Context) error { return b.Containers.Start(ctx, ref, backend.ContainerSpec{}) },
 		"stop_container":        func(ctx context.Context) error { return b.Containers.Stop(ctx, c, 0) },
 		"remove_container":      func(ctx context.Context) error { return b.Containers.Remove(ctx, c) },
+		"update_container":      func(ctx context.Context) error { return b.Resize.Resize(ctx, c, backend.ContainerSpec{}) },
 		"place_volume":          func(ctx context.Context) error { return b.Files.Place(ctx, backend.VolumeSpec{}) },
 		"clear_volumes":         func(ctx context.Context) error { return b.Files.Clear(ctx, ref) },
+		"refresh_volumes":       func(ctx context.Context) error { return b.Refresh.Refresh(ctx, ref, nil) },
 		"list_volumes":          func(ctx context.Context) error { _, err := b.Files.Volumes(ctx); return err },
 		"image_status":          func(ctx context.Context) error { _, err := b.Images.Find(ctx, ""); return err },
 		"pull_image":            func(ctx context.Context) error { _, err := b.Images.Pull(ctx, "", nil); return err },
+		"list_images":           func(ctx context.Context) error { _, err := b.Store.List(ctx); return err },
+		"remove_image":          func(ctx context.Context) error { return b.Store.Remove(ctx, "") },
+		"image_fs_info":         func(ctx context.Context) error { _, err := b.Store.Disk(ctx); return err },
 		"container_events":      func(ctx context.Context) error { return b.Events.Run(ctx, nil) },
 		"exec":                  func(ctx context.Context) error { _, err := b.Exec.Exec(ctx, c, backend.ExecSpec{}); return err },
 		"attach":                func(ctx context.Context) error { return b.Attach.Attach(ctx, c, backend.AttachSpec{}) },

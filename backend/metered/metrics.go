@@ -24,11 +24,16 @@ const (
 	containersStart  operation = "start_container"
 	containersStop   operation = "stop_container"
 	containersRemove operation = "remove_container"
+	resizeResize     operation = "update_container"
 	filesPlace       operation = "place_volume"
 	filesClear       operation = "clear_volumes"
 	filesVolumes     operation = "list_volumes"
+	refreshRefresh   operation = "refresh_volumes"
 	imagesFind       operation = "image_status"
 	imagesPull       operation = "pull_image"
+	storeList        operation = "list_images"
+	storeRemove      operation = "remove_image"
+	storeDisk        operation = "image_fs_info"
 	eventsRun        operation = "container_events"
 	execExec         operation = "exec"
 	attachAttach     operation = "attach"
@@ -46,6 +51,9 @@ type Metrics struct {
 	duration   *prometheus.HistogramVec
 	classes    *prometheus.CounterVec
 	storage    *prometheus.HistogramVec
+	info       *prometheus.GaugeVec
+	costs      *costs
+	ways       *ways
 }
 
 // NewMetrics registers the metrics; with nil they are kept but shown nowhere.
@@ -70,11 +78,17 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Help: "Cumulative number of runtime operation errors by operation type and class of the error.",
 		}, []string{"operation_type", "class"}),
 		storage: newStorage(),
+		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "burstlet_backend_info",
+			Help: "A metric with a constant '1' value labeled by the kind of the backend.",
+		}, []string{"backend"}),
+		costs: &costs{},
+		ways:  &ways{},
 	}
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.operations, m.errors, m.duration, m.classes, m.storage} {
+	for _, c := range []prometheus.Collector{m.operations, m.errors, m.duration, m.classes, m.storage, m.info, m.costs, m.ways} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the backend: %w", err)
 		}
@@ -98,7 +112,7 @@ func (m *Metrics) done(ctx context.Context, op operation, start time.Time, err e
 // that nothing is left, and that an image is to be pulled.
 func answers(op operation) bool {
 	switch op {
-	case podsStop, podsRemove, containersStop, containersRemove, filesClear, imagesFind:
+	case podsStop, podsRemove, containersStop, containersRemove, filesClear, imagesFind, storeRemove:
 		return true
 	default:
 		return false

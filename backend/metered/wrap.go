@@ -20,15 +20,29 @@ func Wrap(b backend.Backend, m *Metrics) backend.Backend {
 	if b.Containers != nil {
 		w.Containers = containers{b.Containers, m}
 	}
+	if b.Resize != nil {
+		w.Resize = resizer{b.Resize, m}
+	}
 	if b.Files != nil {
 		w.Files = files{b.Files, m}
+	}
+	if b.Refresh != nil {
+		w.Refresh = refresher{b.Refresh, m}
 	}
 	if b.Images != nil {
 		w.Images = images{b.Images, m}
 	}
+	if b.Store != nil {
+		w.Store = store{b.Store, m}
+	}
 	if b.Events != nil {
 		w.Events = events{b.Events, m}
 	}
+	if b.Costs != nil {
+		m.costs.add(b.Name, b.Costs)
+	}
+	m.info.WithLabelValues(b.Name).Set(1)
+	m.ways.add(b)
 	wrapAccess(&w, b, m)
 	return w
 }
@@ -123,6 +137,15 @@ func (f files) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
 	return call(ctx, f.metrics, filesVolumes, func() ([]backend.VolumeFacts, error) { return f.inner.Volumes(ctx) })
 }
 
+type refresher struct {
+	inner   backend.Refresher
+	metrics *Metrics
+}
+
+func (r refresher) Refresh(ctx context.Context, ref backend.Ref, volumes []backend.VolumeSpec) error {
+	return act(ctx, r.metrics, refreshRefresh, func() error { return r.inner.Refresh(ctx, ref, volumes) })
+}
+
 type images struct {
 	inner   backend.Images
 	metrics *Metrics
@@ -134,6 +157,23 @@ func (i images) Find(ctx context.Context, image string) (string, error) {
 
 func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
 	return call(ctx, i.metrics, imagesPull, func() (string, error) { return i.inner.Pull(ctx, image, creds) })
+}
+
+type store struct {
+	inner   backend.ImageStore
+	metrics *Metrics
+}
+
+func (s store) List(ctx context.Context) ([]backend.ImageFacts, error) {
+	return call(ctx, s.metrics, storeList, func() ([]backend.ImageFacts, error) { return s.inner.List(ctx) })
+}
+
+func (s store) Remove(ctx context.Context, id string) error {
+	return act(ctx, s.metrics, storeRemove, func() error { return s.inner.Remove(ctx, id) })
+}
+
+func (s store) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
+	return call(ctx, s.metrics, storeDisk, func() (backend.FilesystemUsage, error) { return s.inner.Disk(ctx) })
 }
 
 type events struct {

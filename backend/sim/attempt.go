@@ -53,6 +53,9 @@ type container struct {
 	mounts []mount
 	// user is whom it runs as.
 	user *corev1.LinuxContainerUser
+	// held are the cpu and memory that it has; nil for none. Facts share it: it is
+	// replaced, never changed.
+	held *corev1.ResourceRequirements
 	// init containers gate what follows; a sidecar is one that keeps running.
 	init, sidecar bool
 	program       program

@@ -17,7 +17,7 @@ type Config struct {
 	// Node is the identity under which Backend owns its pods; "" is "sim".
 	Node string
 	// PodUnit makes the whole pod the unit of restart, as a task is on ECS:
-	// Containers and Images are nil and Launch runs everything.
+	// Containers, Images and Store are nil and Launch runs everything.
 	PodUnit bool
 	// Capacity is what Node.Describe says; nil is 16 CPUs, 64Gi, 110 pods.
 	Capacity corev1.ResourceList
@@ -29,6 +29,13 @@ type Config struct {
 	MaxPods int
 	// Images are in the image store from the beginning.
 	Images []string
+	// Pinned names the images that are the runtime's own.
+	Pinned []string
+	// ImageSize is what an image takes on disk, by its name with its tag; nil: 64
+	// MiB each. ImageDisk is the capacity of the file system that images alone stand
+	// on; 0 is 100 GiB. A pull for which there is no room fails.
+	ImageSize func(image string) uint64
+	ImageDisk uint64
 	// Latency is how long things take.
 	Latency Latency
 	// Files lends Files in the pod unit too. Without it contents travel in

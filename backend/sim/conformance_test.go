@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 			backendtest.Run(t, backendtest.Factory{
 				New:    func(*testing.T) func() backend.Backend { return sim.New(cfg).Backend },
 				Around: synctest.Test,
-				Image:  "busybox", MissingImage: "example.test/team/missing:1",
+				Image:  "busybox", MissingImage: "example.test/team/missing:1", SpareImage: "spare:1",
 			})
 		})
 	}
@@ -47,7 +47,7 @@ func TestConformanceInRealTime(t *testing.T) {
 	backendtest.Run(t, backendtest.Factory{
 		New:      func(*testing.T) func() backend.Backend { return sim.New(sim.Config{}).Backend },
 		Parallel: true,
-		Image:    "busybox", MissingImage: "missing",
+		Image:    "busybox", MissingImage: "missing", SpareImage: "spare:1",
 		Eventually: 5 * time.Second, Poll: 10 * time.Millisecond,
 	})
 }

@@ -28,8 +28,8 @@
 // and exec_live.go in time, on terminal.go; volumes.go is what is placed and mounted,
 // filesystem.go what a container sees of it. remote.go holds what exists,
 // attempt.go and project.go are one attempt of a pod and its future, facts.go and
-// message.go what is shown of it. pods.go, containers.go, files.go, images.go,
-// events.go, exec.go, attach*.go, forward.go, logs.go, dial.go, stats.go with
-// use.go, and node.go lend the fields of the contract; audit.go records what truly
-// happened.
+// message.go what is shown of it. pods.go, containers.go, resize.go, files.go,
+// images.go, store.go, events.go, exec.go, attach*.go, forward.go, logs.go, dial.go,
+// stats.go with use.go, and node.go lend the fields of the contract; audit.go
+// records what truly happened.
 package sim

@@ -59,7 +59,7 @@ func (c *container) facts(now time.Time) backend.ContainerFacts {
 		FinishedAt: shown(c.finished, now),
 	}
 	if !f.StartedAt.IsZero() {
-		f.User = c.user
+		f.User, f.Resources = c.user, c.held
 	}
 	if c.exited(now) {
 		f.ExitCode, f.OOM, f.Reason, f.Message = c.exitCode, c.oom, c.reason, c.message

@@ -56,17 +56,13 @@ func (v imagesView) Pull(ctx context.Context, image string, _ []backend.Credenti
 		return "", pullError(image)
 	}
 	id := imageID(image)
-	v.store(image, id)
+	if err := v.store(image, id); err != nil {
+		return "", err
+	}
 	if err := v.reply(ctx, op); err != nil {
 		return "", err
 	}
 	return id, nil
-}
-
-func (v imagesView) store(image, id string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.images[normalize(image)] = id
 }
 
 // imageName is the grammar of image references: host, path, tag, digest.

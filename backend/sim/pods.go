@@ -132,6 +132,7 @@ func (v *view) newContainer(a *attempt, spec backend.ContainerSpec, attempt int,
 		return nil, err
 	}
 	c.user = linuxUser(&spec)
+	c.hold(spec.Container.Resources)
 	c.id = v.newID("container", c.name, c.attempt)
 	c.program = readProgram(c, a.writesOfInits(), now)
 	if v.cfg.Script != nil {

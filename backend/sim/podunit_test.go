@@ -189,7 +189,7 @@ func TestHealth(t *testing.T) {
 			if !health {
 				want, hinted = "?? ?? ?? ?? ?? ??", 0
 			}
-			if s := strings.Join(got, " "); s != want || len(hints) != hinted || b.Limits.Health != health {
+			if s := strings.Join(got, " "); s != want || len(hints) != hinted || b.Limits.Supervised != health {
 				t.Errorf("health %v: %s and %d hints, want %s and %d", health, s, len(hints), want, hinted)
 			}
 			cancel()

@@ -85,7 +85,8 @@ func (r *Remote) BackendFor(node string) backend.Backend {
 	}
 	if !r.cfg.PodUnit {
 		b.Containers = containersView{v}
-		b.Images = imagesView{v}
+		b.Resize = resizeView{v}
+		b.Images, b.Store = imagesView{v}, storeView{v}
 	}
 	if !r.cfg.PodUnit || r.cfg.Files {
 		b.Files = filesView{v}
@@ -98,12 +99,12 @@ func (r *Remote) BackendFor(node string) backend.Backend {
 
 func (r *Remote) limits() backend.Limits {
 	l := backend.Limits{
-		Runtime: "sim",
-		Settle:  r.cfg.Latency.API,
-		Call:    30*time.Second + r.cfg.Latency.API + r.cfg.Latency.Launch + r.cfg.Latency.Start,
-		Pull:    time.Minute + r.cfg.Latency.Pull,
-		Relist:  10 * time.Second,
-		Health:  r.cfg.PodUnit && r.cfg.Health,
+		Runtime:    "sim",
+		Settle:     r.cfg.Latency.API,
+		Call:       30*time.Second + r.cfg.Latency.API + r.cfg.Latency.Launch + r.cfg.Latency.Start,
+		Pull:       time.Minute + r.cfg.Latency.Pull,
+		Relist:     10 * time.Second,
+		Supervised: r.cfg.PodUnit && r.cfg.Health,
 	}
 	if r.cfg.NoEvents {
 		l.Relist = time.Second

@@ -49,7 +49,7 @@ func (v statsView) measure() backend.StatsFacts {
 			continue
 		}
 		host.cpu += a.spent(now)
-		if p, sum := a.stats(now); len(p.Containers) > 0 {
+		if p, sum := a.stats(v.volumesOf(a), now); len(p.Containers) > 0 {
 			facts.Pods = append(facts.Pods, p)
 			host.milliCPU += sum.milliCPU
 			host.memory += sum.memory
@@ -59,6 +59,8 @@ func (v statsView) measure() backend.StatsFacts {
 	}
 	if !v.cfg.PodUnit {
 		facts.Node = v.hostUsage(host, now)
+		facts.Images = new(v.imageDisk())
+		shareDisk(facts.Pods, facts.Node.Rootfs)
 	}
 	return facts
 }
@@ -92,8 +94,9 @@ func (t total) usage(began, now time.Time) backend.Usage {
 	}
 }
 
-// stats is what an attempt's running containers use; none if none runs.
-func (a *attempt) stats(now time.Time) (backend.PodStats, total) {
+// stats is what an attempt's running containers and its volumes use; none if no
+// container runs.
+func (a *attempt) stats(volumes map[string]*volume, now time.Time) (backend.PodStats, total) {
 	p := backend.PodStats{Ref: a.ref}
 	var sum total
 	for _, c := range a.containers {
@@ -110,6 +113,9 @@ func (a *attempt) stats(now time.Time) (backend.PodStats, total) {
 	if len(p.Containers) == 0 {
 		return p, sum
 	}
+	var local uint64
+	p.Volumes, local = volumeStats(volumes, now)
+	sum.disk += local
 	sum.cpu = a.spent(now)
 	p.Usage = sum.usage(a.ready, now)
 	p.EphemeralStorage = &backend.FilesystemUsage{Used: new(sum.disk)}

@@ -22,6 +22,8 @@ const (
 type load struct {
 	at               time.Duration
 	milliCPU, memory uint64
+	// settled is what the container got, whatever its limits are now.
+	settled bool
 }
 
 // use reads "use [cpu=250m] [memory=64Mi]": what the container uses from now on.
@@ -81,7 +83,7 @@ func withLoad(loads []load, at time.Duration, change func(*load)) []load {
 		return 1
 	})
 	next := loads[i-1]
-	next.at = at
+	next.at, next.settled = at, false
 	change(&next)
 	return slices.Insert(slices.Clip(loads), i, next)
 }
@@ -114,6 +116,9 @@ func (c *container) half(name corev1.ResourceName, value func(*resource.Quantity
 
 // limited is what the container gets of a load: its limits hold.
 func (c *container) limited(l load) load {
+	if l.settled {
+		return l
+	}
 	limits := c.spec.Container.Resources.Limits
 	if q, ok := limits[corev1.ResourceCPU]; ok && q.Sign() > 0 {
 		l.milliCPU = min(l.milliCPU, uint64(q.MilliValue()))

@@ -24,7 +24,10 @@ type volume struct {
 	ref      backend.Ref
 	name     string
 	readOnly bool
-	now      *placement
+	// local is true for one that takes the host's disk (kubelet:
+	// IsLocalEphemeralVolume).
+	local bool
+	now   *placement
 	// writers are the containers that wrote or will write to it.
 	writers []*container
 }
@@ -47,6 +50,8 @@ func newVolume(ref backend.Ref, spec backend.VolumeSpec, now time.Time) *volume 
 // swap makes the volume what spec says.
 func (v *volume) swap(spec backend.VolumeSpec, now time.Time) {
 	v.readOnly = spec.ReadOnly || hasContents(spec.Source)
+	v.local = spec.Source.ConfigMap != nil ||
+		spec.Source.EmptyDir != nil && spec.Source.EmptyDir.Medium == corev1.StorageMediumDefault
 	v.now = newPlacement(spec, now)
 }
 

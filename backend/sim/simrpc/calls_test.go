@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,10 +49,9 @@ func fill(v reflect.Value, seed int) {
 			fill(v.Field(i), seed+i+1)
 		}
 	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
-		for i := range 2 {
-			fill(v.Index(i), seed+i)
-		}
+		fillSlice(v, seed)
+	case reflect.Map:
+		fillMap(v, seed)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem(), seed)
@@ -61,11 +61,26 @@ func fill(v reflect.Value, seed int) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(seed) + 1)
-	case reflect.Uint8:
+	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(uint64(seed%200) + 1)
 	default:
 		panic("fill does not know " + v.Type().String())
 	}
+}
+
+func fillSlice(v reflect.Value, seed int) {
+	v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+	for i := range 2 {
+		fill(v.Index(i), seed+i)
+	}
+}
+
+func fillMap(v reflect.Value, seed int) {
+	key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+	fill(key, seed)
+	fill(value, seed+1)
+	v.Set(reflect.MakeMap(v.Type()))
+	v.SetMapIndex(key, value)
 }
 
 func filled[T any]() T {
@@ -98,6 +113,7 @@ func TestCallsArriveWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{
 			pods: filled[[]backend.PodFacts](), vols: filled[[]backend.VolumeFacts](), facts: filled[backend.NodeFacts](),
+			kept: filled[[]backend.ImageFacts](), disk: filled[backend.FilesystemUsage](),
 		}
 		b := serve(t, f.backend).running("node")
 		ctx := t.Context()
@@ -116,12 +132,17 @@ func TestCallsArriveWhole(t *testing.T) {
 			{func() (any, error) { return b.Pods.Inspect(ctx, uids) }, f.pods, []any{"inspect", uids}},
 			{func() (any, error) { return nil, b.Containers.Start(ctx, ref, start) }, nil, []any{"start", ref, start}},
 			{func() (any, error) { return nil, b.Containers.Stop(ctx, cref, -1) }, nil, []any{"stop container", cref, time.Duration(-1)}},
+			{func() (any, error) { return nil, b.Resize.Resize(ctx, cref, start) }, nil, []any{"resize", cref, start}},
 			{func() (any, error) { return nil, b.Containers.Remove(ctx, cref) }, nil, []any{"remove container", cref}},
 			{func() (any, error) { return nil, b.Files.Place(ctx, place) }, nil, []any{"place", place}},
 			{func() (any, error) { return nil, b.Files.Clear(ctx, ref) }, nil, []any{"clear", ref}},
 			{func() (any, error) { return b.Files.Volumes(ctx) }, f.vols, []any{"volumes"}},
+			{func() (any, error) { return nil, b.Refresh.Refresh(ctx, ref, launch.Volumes) }, nil, []any{"refresh", ref, ofOnePod(launch.Volumes)}},
 			{func() (any, error) { return b.Images.Find(ctx, "x") }, "id of x", []any{"find", "x"}},
 			{func() (any, error) { return b.Images.Pull(ctx, "x", creds) }, "id of x", []any{"pull", "x", creds}},
+			{func() (any, error) { return b.Store.List(ctx) }, f.kept, []any{"list images"}},
+			{func() (any, error) { return nil, b.Store.Remove(ctx, "x") }, nil, []any{"remove image", "x"}},
+			{func() (any, error) { return b.Store.Disk(ctx) }, f.disk, []any{"disk"}},
 			{func() (any, error) { return b.Node.Describe(ctx) }, f.facts, []any{"describe"}},
 		} {
 			got, err := tt.call()
@@ -137,6 +158,29 @@ func TestCallsArriveWhole(t *testing.T) {
 		}
 		if launch.Pod == nil || launch.Containers[0].Pod == nil || launch.Volumes[1].Pod == nil || start.Pod == nil || place.Pod == nil {
 			t.Error("the caller's spec was changed")
+		}
+	})
+}
+
+// ofOnePod are volumes of the last one's pod, as those of a refresh are.
+func ofOnePod(volumes []backend.VolumeSpec) []backend.VolumeSpec {
+	out := slices.Clone(volumes)
+	for i := range out {
+		out[i].Pod = out[len(out)-1].Pod
+	}
+	return out
+}
+
+// TestContainerErrorsKeepWhatTheySay: whose error it is, and that nothing was made.
+func TestContainerErrorsKeepWhatTheySay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		said := &backend.ContainerError{Container: "c", Reason: "ErrImagePull", Err: backend.Errorf(backend.ErrDenied, "no access")}
+		f := &far{err: backend.Unmade(fmt.Errorf("launch: %w", said))}
+		err := serve(t, f.backend).running("node").Pods.Launch(t.Context(), backend.LaunchSpec{})
+		var got *backend.ContainerError
+		if !errors.As(err, &got) || got.Container != "c" || got.Reason != "ErrImagePull" || err.Error() != "launch: no access" ||
+			!backend.IsUnmade(err) || backend.Class(err) != "Denied" {
+			t.Errorf("%v: %+v", err, got)
 		}
 	})
 }

@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 					return func() backend.Backend { return w.connect("node") }
 				},
 				Around: synctest.Test,
-				Image:  "busybox", MissingImage: "example.test/team/missing:1",
+				Image:  "busybox", MissingImage: "example.test/team/missing:1", SpareImage: "spare:1",
 			})
 		})
 	}
@@ -55,7 +55,7 @@ func TestConformanceOverSocket(t *testing.T) {
 					return func() backend.Backend { return connectSocket(t, path) }
 				},
 				Parallel: true,
-				Image:    "busybox", MissingImage: "missing",
+				Image:    "busybox", MissingImage: "missing", SpareImage: "spare:1",
 				Eventually: 5 * time.Second, Poll: 10 * time.Millisecond,
 			})
 		})

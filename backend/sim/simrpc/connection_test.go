@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -295,8 +296,9 @@ func TestVersionMismatch(t *testing.T) {
 			Version  string
 			Limits   string
 		}
-		err := answer(http.StatusOK, future{3, "v9.0.0", "another shape"})
-		want := `connect to the sim: the server (version "v9.0.0") speaks protocol 3, this program (version "v1.0.0") 2: run both from one version`
+		err := answer(http.StatusOK, future{protocol + 1, "v9.0.0", "another shape"})
+		want := fmt.Sprintf(`connect to the sim: the server (version "v9.0.0") speaks protocol %d, this program (version "v1.0.0") %d: run both from one version`,
+			protocol+1, protocol)
 		if err == nil || err.Error() != want || backend.Class(err) != "Unsupported" {
 			t.Errorf("error %v, want %s", err, want)
 		}

@@ -16,6 +16,9 @@ type wireError struct {
 	Text    string
 	Timeout bool          `json:",omitempty"`
 	Errno   syscall.Errno `json:",omitempty"`
+	// Container and Reason are a backend.ContainerError's.
+	Container string `json:",omitempty"`
+	Reason    string `json:",omitempty"`
 }
 
 func newWireError(err error) wireError {
@@ -23,6 +26,10 @@ func newWireError(err error) wireError {
 	var timeout net.Error
 	w.Timeout = errors.As(err, &timeout) && timeout.Timeout()
 	_ = errors.As(err, &w.Errno) // 0 where there is none
+	var ofContainer *backend.ContainerError
+	if errors.As(err, &ofContainer) {
+		w.Container, w.Reason = ofContainer.Container, ofContainer.Reason
+	}
 	return w
 }
 
@@ -40,6 +47,9 @@ func readHeader(value string) (wireError, error) {
 // err is the error again, of the same class and with the same text.
 func (w wireError) err() error {
 	var err error = &remoteError{w}
+	if w.Container != "" {
+		err = backend.Unmade(&backend.ContainerError{Container: w.Container, Reason: w.Reason, Err: err})
+	}
 	for _, class := range []error{
 		backend.ErrNotFound, backend.ErrExists, backend.ErrInvalid, backend.ErrUnsupported,
 		backend.ErrCapacity, backend.ErrThrottled, backend.ErrUnavailable, backend.ErrDenied,

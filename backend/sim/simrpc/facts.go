@@ -79,6 +79,7 @@ func (w *factsWriter) pod(p *backend.PodFacts) {
 	w.texts(p.HostIPs)
 	w.word(p.Reason)
 	w.text(p.Message)
+	w.bool(p.Disrupted)
 	w.count(len(p.Containers), p.Containers == nil)
 	for i := range p.Containers {
 		w.container(&p.Containers[i])
@@ -99,6 +100,8 @@ func (w *factsWriter) container(c *backend.ContainerFacts) {
 	w.bool(c.OOM)
 	w.word(c.Reason)
 	w.text(c.Message)
+	w.text(c.Killed)
+	w.word(c.HookFailed)
 	w.bool(c.Healthy != nil)
 	if c.Healthy != nil {
 		w.bool(*c.Healthy)
@@ -112,6 +115,7 @@ func (w *factsWriter) container(c *backend.ContainerFacts) {
 			w.int(g)
 		}
 	}
+	w.resources(c.Resources)
 }
 
 func (w *factsWriter) ref(r *backend.Ref) {
@@ -180,7 +184,9 @@ var errCutShort = errors.New("the listing is cut short")
 type factsReader struct {
 	rest  []byte
 	words []string
-	err   error
+	// held are the resources read before, by how they are written.
+	held map[string]*corev1.ResourceRequirements
+	err  error
 }
 
 func (r *factsReader) end() error {
@@ -201,7 +207,7 @@ func (r *factsReader) pod(p *backend.PodFacts) {
 	r.ref(&p.Ref)
 	p.Live, p.CreatedAt, p.StoppedAt = r.bool(), r.time(), r.time()
 	p.IPs, p.HostIPs = r.texts(), r.texts()
-	p.Reason, p.Message = r.word(), r.text()
+	p.Reason, p.Message, p.Disrupted = r.word(), r.text(), r.bool()
 	p.Containers = readSlice(r, r.container)
 }
 
@@ -210,7 +216,7 @@ func (r *factsReader) container(c *backend.ContainerFacts) {
 	c.Hash, c.Image, c.ImageID = r.word(), r.word(), r.word()
 	c.CreatedAt, c.StartedAt, c.FinishedAt = r.time(), r.time(), r.time()
 	c.ExitCode, c.OOM = int32(r.int()), r.bool()
-	c.Reason, c.Message = r.word(), r.text()
+	c.Reason, c.Message, c.Killed, c.HookFailed = r.word(), r.text(), r.text(), r.word()
 	if r.bool() {
 		healthy := r.bool()
 		c.Healthy = &healthy
@@ -219,6 +225,7 @@ func (r *factsReader) container(c *backend.ContainerFacts) {
 		c.User = &corev1.LinuxContainerUser{UID: r.int(), GID: r.int()}
 		c.User.SupplementalGroups = readSlice(r, func(g *int64) { *g = r.int() })
 	}
+	c.Resources = r.resources()
 }
 
 func (r *factsReader) ref(ref *backend.Ref) {

@@ -21,6 +21,8 @@ type far struct {
 	vols  []backend.VolumeFacts
 	facts backend.NodeFacts
 	stats backend.StatsFacts
+	kept  []backend.ImageFacts
+	disk  backend.FilesystemUsage
 	err   error
 
 	exec func(ctx context.Context, spec backend.ExecSpec) (int32, error)
@@ -35,8 +37,8 @@ type far struct {
 // backend lends every field.
 func (f *far) backend(string) backend.Backend {
 	return backend.Backend{
-		Name: "far", Limits: backend.Limits{Runtime: "far", MaxGrace: time.Minute, Settle: 1, Call: 2, Pull: 3, Relist: 4, Health: true},
-		Pods: farPods{f}, Containers: farContainers{f}, Files: farFiles{f}, Images: farImages{f},
+		Name: "far", Limits: backend.Limits{Runtime: "far", MaxGrace: time.Minute, Settle: 1, Call: 2, Pull: 3, Relist: 4, Supervised: true},
+		Pods: farPods{f}, Containers: farContainers{f}, Resize: farResizer{f}, Files: farFiles{f}, Refresh: farRefresher{f}, Images: farImages{f}, Store: farStore{f},
 		Events: farEvents{f}, Exec: farExec{f}, Attach: farAttach{f}, Forward: farForward{f}, Logs: farLogs{f}, Dial: farDial{f}, Node: farNode{f}, Stats: farStats{f},
 		Check: backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { panic("asked over the wire") }),
 	}
@@ -95,6 +97,12 @@ func (v farFiles) Volumes(context.Context) ([]backend.VolumeFacts, error) {
 	return v.f.vols, v.f.ask("volumes")
 }
 
+type farRefresher struct{ f *far }
+
+func (r farRefresher) Refresh(_ context.Context, ref backend.Ref, volumes []backend.VolumeSpec) error {
+	return r.f.ask("refresh", ref, volumes)
+}
+
 type farImages struct{ f *far }
 
 func (i farImages) Find(_ context.Context, image string) (string, error) {
@@ -103,6 +111,22 @@ func (i farImages) Find(_ context.Context, image string) (string, error) {
 
 func (i farImages) Pull(_ context.Context, image string, creds []backend.Credential) (string, error) {
 	return "id of " + image, i.f.ask("pull", image, creds)
+}
+
+type farResizer struct{ f *far }
+
+func (r farResizer) Resize(_ context.Context, ref backend.ContainerRef, spec backend.ContainerSpec) error {
+	return r.f.ask("resize", ref, spec)
+}
+
+type farStore struct{ f *far }
+
+func (s farStore) List(context.Context) ([]backend.ImageFacts, error) {
+	return s.f.kept, s.f.ask("list images")
+}
+func (s farStore) Remove(_ context.Context, id string) error { return s.f.ask("remove image", id) }
+func (s farStore) Disk(context.Context) (backend.FilesystemUsage, error) {
+	return s.f.disk, s.f.ask("disk")
 }
 
 type farEvents struct{ f *far }

@@ -16,8 +16,11 @@ func (c *client) backend() backend.Backend {
 	for field, lend := range map[string]func(){
 		"pods":       func() { b.Pods = podsClient{c} },
 		"containers": func() { b.Containers = containersClient{c} },
+		"resize":     func() { b.Resize = resizeClient{c} },
 		"files":      func() { b.Files = filesClient{c} },
+		"refresh":    func() { b.Refresh = refreshClient{c} },
 		"images":     func() { b.Images = imagesClient{c} },
+		"store":      func() { b.Store = storeClient{c} },
 		"events":     func() { b.Events = eventsClient{c} },
 		"exec":       func() { b.Exec = execClient{c} },
 		"attach":     func() { b.Attach = attachClient{c} },
@@ -107,6 +110,13 @@ func (f filesClient) Volumes(ctx context.Context) ([]backend.VolumeFacts, error)
 	return list, nil
 }
 
+type refreshClient struct{ c *client }
+
+// Refresh gives an attempt the files of volumes.
+func (r refreshClient) Refresh(ctx context.Context, ref backend.Ref, volumes []backend.VolumeSpec) error {
+	return r.c.invoke(ctx, refreshRefresh, newRefreshRequest(ref, volumes), &none{})
+}
+
 type imagesClient struct{ c *client }
 
 // Find returns the id of an image that is there.
@@ -125,6 +135,31 @@ func (i imagesClient) id(ctx context.Context, call string, in imageRequest) (str
 		return "", err
 	}
 	return id, nil
+}
+
+type storeClient struct{ c *client }
+
+// List returns every image that is there.
+func (s storeClient) List(ctx context.Context) ([]backend.ImageFacts, error) {
+	var facts []backend.ImageFacts
+	if err := s.c.invoke(ctx, storeList, none{}, &facts); err != nil {
+		return nil, err
+	}
+	return facts, nil
+}
+
+// Remove removes an image.
+func (s storeClient) Remove(ctx context.Context, id string) error {
+	return s.c.invoke(ctx, storeRemove, removeImageRequest{id}, &none{})
+}
+
+// Disk measures the file system of images.
+func (s storeClient) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
+	var usage backend.FilesystemUsage
+	if err := s.c.invoke(ctx, storeDisk, none{}, &usage); err != nil {
+		return backend.FilesystemUsage{}, err
+	}
+	return usage, nil
 }
 
 type nodeClient struct{ c *client }

@@ -14,7 +14,7 @@ import (
 )
 
 // protocol changes with every change of the contract or of how it is carried.
-const protocol = 2
+const protocol = 5
 
 // What stands in the HTTP headers.
 const (
@@ -35,11 +35,16 @@ const (
 	containersStart  = "containers/start"
 	containersStop   = "containers/stop"
 	containersRemove = "containers/remove"
+	resizeResize     = "resize/resize"
 	filesPlace       = "files/place"
+	refreshRefresh   = "refresh/refresh"
 	filesClear       = "files/clear"
 	filesVolumes     = "files/volumes"
 	imagesFind       = "images/find"
 	imagesPull       = "images/pull"
+	storeList        = "store/list"
+	storeRemove      = "store/remove"
+	storeDisk        = "store/disk"
 	eventsRun        = "events/run"
 	execExec         = "exec/exec"
 	attachAttach     = "attach/attach"
@@ -74,11 +79,12 @@ type handshakeRequest struct{ Hold bool }
 func lent(b backend.Backend) []string {
 	var names []string
 	for name, there := range map[string]bool{
-		"pods": b.Pods != nil, "containers": b.Containers != nil, "files": b.Files != nil,
-		"images": b.Images != nil, "events": b.Events != nil, "exec": b.Exec != nil,
+		"pods": b.Pods != nil, "containers": b.Containers != nil, "resize": b.Resize != nil, "files": b.Files != nil,
+		"refresh": b.Refresh != nil,
+		"images":  b.Images != nil, "events": b.Events != nil, "exec": b.Exec != nil,
 		"logs": b.Logs != nil, "dial": b.Dial != nil, "node": b.Node != nil,
 		"attach": b.Attach != nil, "forward": b.Forward != nil,
-		"stats": b.Stats != nil,
+		"stats": b.Stats != nil, "store": b.Store != nil,
 	} {
 		if there {
 			names = append(names, name)
@@ -182,6 +188,30 @@ func (r placeRequest) spec() backend.VolumeSpec {
 	return r.Spec
 }
 
+// refreshRequest carries the volumes' pod, the same for all, once.
+type refreshRequest struct {
+	Ref     backend.Ref
+	Pod     podObject
+	Volumes []backend.VolumeSpec
+}
+
+func newRefreshRequest(ref backend.Ref, volumes []backend.VolumeSpec) refreshRequest {
+	out := refreshRequest{Ref: ref, Volumes: make([]backend.VolumeSpec, len(volumes))}
+	for i, v := range volumes {
+		out.Pod = podObject{v.Pod}
+		v.Pod = nil
+		out.Volumes[i] = v
+	}
+	return out
+}
+
+func (r refreshRequest) volumes() []backend.VolumeSpec {
+	for i := range r.Volumes {
+		r.Volumes[i].Pod = r.Pod.Pod
+	}
+	return r.Volumes
+}
+
 type stopRequest struct {
 	Ref   backend.Ref
 	Grace time.Duration
@@ -198,6 +228,8 @@ type imageRequest struct {
 	Image string
 	Creds []backend.Credential
 }
+
+type removeImageRequest struct{ ID string }
 
 type logsRequest struct {
 	Ref  backend.ContainerRef
@@ -228,6 +260,7 @@ func flagsOf(spec backend.AttachSpec) streamFlags {
 type execRequest struct {
 	Ref     backend.ContainerRef
 	Command []string
+	Live    bool
 	Streams streamFlags
 }
 

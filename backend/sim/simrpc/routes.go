@@ -35,6 +35,10 @@ func routes() map[string]handlerFunc {
 			return b.Containers.Remove(ctx, in)
 		}),
 
+		resizeResize: action(func(ctx context.Context, b backend.Backend, in resizeRequest) error {
+			return b.Resize.Resize(ctx, in.Ref, in.spec())
+		}),
+
 		filesPlace: action(func(ctx context.Context, b backend.Backend, in placeRequest) error {
 			return b.Files.Place(ctx, in.spec())
 		}),
@@ -45,11 +49,24 @@ func routes() map[string]handlerFunc {
 			return b.Files.Volumes(ctx)
 		}),
 
+		refreshRefresh: action(func(ctx context.Context, b backend.Backend, in refreshRequest) error {
+			return b.Refresh.Refresh(ctx, in.Ref, in.volumes())
+		}),
+
 		imagesFind: unary(func(ctx context.Context, b backend.Backend, in imageRequest) (string, error) {
 			return b.Images.Find(ctx, in.Image)
 		}),
 		imagesPull: unary(func(ctx context.Context, b backend.Backend, in imageRequest) (string, error) {
 			return b.Images.Pull(ctx, in.Image, in.Creds)
+		}),
+		storeList: unary(func(ctx context.Context, b backend.Backend, _ none) ([]backend.ImageFacts, error) {
+			return b.Store.List(ctx)
+		}),
+		storeRemove: action(func(ctx context.Context, b backend.Backend, in removeImageRequest) error {
+			return b.Store.Remove(ctx, in.ID)
+		}),
+		storeDisk: unary(func(ctx context.Context, b backend.Backend, _ none) (backend.FilesystemUsage, error) {
+			return b.Store.Disk(ctx)
 		}),
 
 		nodeDescribe: unary(func(ctx context.Context, b backend.Backend, _ none) (backend.NodeFacts, error) {

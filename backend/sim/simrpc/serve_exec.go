@@ -42,7 +42,7 @@ func serveExec(w http.ResponseWriter, r *http.Request, b backend.Backend) {
 	}
 	serveStreams(w, r, in.Streams, func(ctx context.Context, s backend.AttachSpec) (int32, error) {
 		return b.Exec.Exec(ctx, in.Ref, backend.ExecSpec{
-			Command: in.Command, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, TTY: s.TTY, Resize: s.Resize,
+			Command: in.Command, Live: in.Live, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, TTY: s.TTY, Resize: s.Resize,
 		})
 	})
 }

@@ -49,7 +49,8 @@ func TestStatsArriveWhole(t *testing.T) {
 		p := backend.PodStats{Ref: filled[backend.Ref](), Containers: []backend.ContainerStats{{Name: "c", Attempt: 3}, {}}}
 		numbers(&p.Usage)
 		numbers(&p.Containers[0].Usage)
-		full.Pods = []backend.PodStats{p, {}}
+		p.Volumes = map[string]backend.FilesystemUsage{"v": *p.Logs, "empty": {}}
+		full.Pods, full.Images = []backend.PodStats{p, {}}, p.Rootfs
 		for name, want := range map[string]backend.StatsFacts{"full": full, "empty": {}} {
 			f := &far{stats: want}
 			b := serve(t, f.backend).running("node")

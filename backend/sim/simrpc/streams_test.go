@@ -90,6 +90,9 @@ func TestExecIsAlive(t *testing.T) {
 			}
 		}
 		f := &far{exec: func(ctx context.Context, spec backend.ExecSpec) (int32, error) {
+			if !spec.Live {
+				return 0, errors.New("the output need not be live")
+			}
 			if _, err := io.WriteString(spec.Stdout, "early"); err != nil {
 				return 0, err
 			}
@@ -102,7 +105,7 @@ func TestExecIsAlive(t *testing.T) {
 		begun := time.Now()
 		in := &timedReader{Reader: strings.NewReader("in"), begun: begun}
 		out := writerFunc(func(p []byte) { seen = time.Since(begun) + 1 })
-		_, err := b.Exec.Exec(t.Context(), backend.ContainerRef{}, backend.ExecSpec{Stdin: in, Stdout: out})
+		_, err := b.Exec.Exec(t.Context(), backend.ContainerRef{}, backend.ExecSpec{Live: true, Stdin: in, Stdout: out})
 		wantClass(t, err, "")
 		if first := time.Duration(in.first.Load()); seen != 1 || first != time.Hour || time.Since(begun) != time.Hour {
 			t.Errorf("output after %v, input taken after %v, took %v", seen, first, time.Since(begun))
