@@ -10,6 +10,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/host/local"
+	"github.com/burstlet/burstlet/backend/cri/sshlink"
 )
 
 const (
@@ -27,62 +30,127 @@ const (
 // remote is what the parts of the backend share.
 type remote struct {
 	cfg       Config
+	socket    string // of the runtime, on its host
 	transport *transport
 	runtime   runtimeapi.RuntimeServiceClient
 	images    runtimeapi.ImageServiceClient
-	host      host
-	stopper   *stopper
-	details   *details
+	// host does the host operations; control and streams dial as the host does,
+	// streams what moves much data.
+	host             host.Host
+	control, streams host.Dialer
+	link             runner // nil on this machine
+	clock            clock
+	stopper          *stopper
+	details          *details
+	upkeep           *upkeep
+	way              *way
+	shares           *classShares
+	measured         measurements
 
 	driverMu sync.Mutex
 	driver   string // of cgroups, once known
 
-	memoryMu sync.Mutex
-	memory   int64 // of the host in bytes, once known
+	factsMu sync.Mutex
+	facts   *host.Facts // of the host, once known
 }
 
-// New makes a backend for the container runtime on a local socket. Nothing is
-// connected before its Run runs.
+// runner is what must run for the host to be reached.
+type runner interface {
+	Run(ctx context.Context) error
+	Facts() []backend.LinkFacts
+}
+
+// New makes a backend for the container runtime on a local socket, or on a host
+// reached over SSH. Nothing is connected before its Run runs.
 func New(cfg Config) (*backend.Backend, error) {
-	r, err := newRemote(cfg, localHost{cgroupRoot: "/sys/fs/cgroup"})
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configure cri backend: %w", err)
+	}
+	if !cfg.remote() {
+		r, err := newRemote(cfg, access{host: local.New(local.Options{Root: cfg.withDefaults().PodsDir}), control: localDialer{}, streams: localDialer{}})
+		if err != nil {
+			return nil, err
+		}
+		return r.backend(), nil
+	}
+	linkConfig, err := cfg.Link()
+	if err != nil {
+		return nil, fmt.Errorf("configure cri backend: %w", err)
+	}
+	link, err := sshlink.New(linkConfig)
+	if err != nil {
+		return nil, fmt.Errorf("configure cri backend: %w", err)
+	}
+	r, err := newRemote(cfg, access{host: link.Host(), control: link.Control(), streams: link.Streams(), link: link})
 	if err != nil {
 		return nil, err
 	}
 	return r.backend(), nil
 }
 
-func newRemote(cfg Config, h host) (*remote, error) {
+// access is how the host is reached.
+type access struct {
+	host             host.Host
+	control, streams host.Dialer
+	link             runner
+}
+
+func newRemote(cfg Config, a access) (*remote, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
-	path, err := socketPath(cfg.Endpoint)
-	if err != nil {
-		return nil, fmt.Errorf("configure cri backend: %w", err)
+	cfg = cfg.withDefaults()
+	socket := cfg.RuntimeSocket
+	if !cfg.remote() {
+		var err error
+		if socket, err = socketPath(cfg.Endpoint); err != nil {
+			return nil, fmt.Errorf("configure cri backend: %w", err)
+		}
 	}
-	t := newTransport(cfg.Endpoint, dialUnix(path))
+	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket))
+	w := newWay()
 	r := &remote{
-		cfg:       cfg.withDefaults(),
+		cfg:       cfg,
+		socket:    socket,
 		transport: t,
 		runtime:   runtimeapi.NewRuntimeServiceClient(t),
 		images:    runtimeapi.NewImageServiceClient(t),
-		host:      h,
+		host:      a.host,
+		control:   a.control,
+		streams:   yieldingDialer{a.streams, w},
+		way:       w,
+		link:      a.link,
 		details:   newDetails(),
+		upkeep:    newUpkeep(),
+		shares:    newClassShares(),
 	}
 	r.stopper = newStopper(r.runtime)
 	return r, nil
 }
 
 func (r *remote) backend() *backend.Backend {
+	var links func() []backend.LinkFacts
+	if r.link != nil {
+		links = r.link.Facts
+	}
 	return &backend.Backend{
 		Name:       "cri",
 		Run:        r.run,
+		Links:      links,
+		Sweep:      r.sweepAll,
 		Pods:       pods{r},
 		Containers: containers{r},
+		Resize:     resizer{r},
+		Files:      files{r},
 		Images:     images{r},
+		Store:      store{r},
 		Events:     events{r},
 		Exec:       commands{r},
+		Attach:     attacher{r},
+		Forward:    forwarder{r},
 		Logs:       logs{r},
 		Dial:       dialer{r},
+		Stats:      stats{r},
 		Node:       node{r},
 		Check:      backend.CheckFunc(check),
 		Limits: backend.Limits{
@@ -95,11 +163,15 @@ func (r *remote) backend() *backend.Backend {
 	}
 }
 
-// run holds the connection and the open stop calls. It runs once: a backend
-// that has ended stays ended.
+// run holds the connections and the open stop calls, and keeps logs in bounds. It
+// runs once: a backend that has ended stays ended.
 func (r *remote) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.stopper.run(ctx) })
 	g.Go(func() error { return r.transport.run(ctx) })
+	g.Go(func() error { return r.keepUp(ctx) })
+	if r.link != nil {
+		g.Go(func() error { return r.link.Run(ctx) })
+	}
 	return g.Wait()
 }

@@ -2,7 +2,6 @@ package cri
 
 import (
 	"context"
-	"encoding/json"
 	"path"
 	"strings"
 
@@ -69,23 +68,10 @@ func (r *remote) askCgroupDriver(ctx context.Context) (string, error) {
 	return CgroupDriverCgroupfs, nil
 }
 
-// systemdCgroup reads the verbose status of containerd before 2.0: its CRI
-// configuration, where the default runtime's options name the driver.
+// systemdCgroup reads the configuration of containerd before 2.0, where the default
+// runtime's options name the driver. Another runtime words it differently; cgroupfs
+// is the default of all.
 func systemdCgroup(config string) bool {
-	var c struct {
-		SystemdCgroup bool `json:"systemdCgroup"`
-		Containerd    struct {
-			DefaultRuntimeName string `json:"defaultRuntimeName"`
-			Runtimes           map[string]struct {
-				Options struct {
-					SystemdCgroup bool `json:"SystemdCgroup"`
-				} `json:"options"`
-			} `json:"runtimes"`
-		} `json:"containerd"`
-	}
-	if json.Unmarshal([]byte(config), &c) != nil {
-		// Another runtime words it differently; cgroupfs is the default of all.
-		return false
-	}
+	c := parseConfiguration(config)
 	return c.SystemdCgroup || c.Containerd.Runtimes[c.Containerd.DefaultRuntimeName].Options.SystemdCgroup
 }

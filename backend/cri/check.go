@@ -31,11 +31,11 @@ func apply[T any](refusals []backend.Refusal, at string, value *T, rules []rule[
 }
 
 // check says what of a pod cannot be honoured on a CRI host. It does not speak
-// of what the engine does itself, probes or environment for example.
+// of what the engine does itself, probes or environment for example, nor of
+// windowsOptions: as with a kubelet on Linux they are for other nodes.
 func check(pod *corev1.Pod) []backend.Refusal {
 	var out []backend.Refusal
 	out = apply(out, "spec", &pod.Spec, podRules())
-	out = apply(out, "spec.securityContext", pod.Spec.SecurityContext, podSecurityRules())
 	for _, list := range []struct {
 		field      string
 		containers []corev1.Container
@@ -48,7 +48,6 @@ func check(pod *corev1.Pod) []backend.Refusal {
 			c := &list.containers[i]
 			at := fmt.Sprintf("spec.%s[%d]", list.field, i)
 			out = apply(out, at, c, containerRules())
-			out = apply(out, at+".securityContext", c.SecurityContext, securityRules())
 		}
 	}
 	return out
@@ -83,26 +82,6 @@ func podRules() []rule[corev1.PodSpec] {
 	type spec = corev1.PodSpec
 	return []rule[spec]{
 		{
-			"volumes", func(s *spec) []string { return each(len(s.Volumes)) },
-			"volumes are not supported on a container host yet; for the service account token set automountServiceAccountToken: false",
-		},
-		{
-			"hostAliases", func(s *spec) []string { return when(len(s.HostAliases) > 0) },
-			"entries cannot be added to /etc/hosts yet; use DNS instead",
-		},
-		{
-			"runtimeClassName", func(s *spec) []string { return when(s.RuntimeClassName != nil && *s.RuntimeClassName != "") },
-			"only the runtime's default handler is supported; leave it out",
-		},
-		{
-			"overhead", func(s *spec) []string { return when(len(s.Overhead) > 0) },
-			"it belongs to a RuntimeClass, which is not supported; leave it out",
-		},
-		{
-			"setHostnameAsFQDN", func(s *spec) []string { return when(isTrue(s.SetHostnameAsFQDN)) },
-			"the host name is always the short one; leave it out",
-		},
-		{
 			"os", func(s *spec) []string { return when(s.OS != nil && s.OS.Name != corev1.Linux) },
 			"the host runs linux",
 		},
@@ -114,47 +93,15 @@ func podRules() []rule[corev1.PodSpec] {
 			"resourceClaims", func(s *spec) []string { return each(len(s.ResourceClaims)) },
 			"devices cannot be allocated on a container host",
 		},
-		{
-			"resources", func(s *spec) []string { return when(s.Resources != nil) },
-			"resources of the pod as a whole are not supported; set them on its containers",
-		},
 	}
-}
-
-func podSecurityRules() []rule[corev1.PodSecurityContext] {
-	type context = corev1.PodSecurityContext
-	return []rule[context]{
-		{"seLinuxOptions", func(c *context) []string { return when(c.SELinuxOptions != nil) }, whySELinux},
-		{"seLinuxChangePolicy", func(c *context) []string { return when(c.SELinuxChangePolicy != nil) }, whySELinux},
-		{"windowsOptions", func(c *context) []string { return when(c.WindowsOptions != nil) }, whyWindows},
-		{"supplementalGroupsPolicy", func(c *context) []string {
-			return when(c.SupplementalGroupsPolicy != nil && *c.SupplementalGroupsPolicy != corev1.SupplementalGroupsPolicyMerge)
-		}, "only Merge is supported: the groups of the image's /etc/group are always added"},
-		{"seccompProfile", func(c *context) []string { return localSeccomp(c.SeccompProfile) }, whyLocalhost},
-		{"appArmorProfile", func(c *context) []string { return localAppArmor(c.AppArmorProfile) }, whyLocalhost},
-	}
-}
-
-const (
-	whySELinux   = "SELinux labels are not supported; leave them out"
-	whyWindows   = "the host runs linux"
-	whyLocalhost = "profiles cannot be placed on the host; use RuntimeDefault or Unconfined"
-)
-
-func localSeccomp(p *corev1.SeccompProfile) []string {
-	return when(p != nil && p.Type == corev1.SeccompProfileTypeLocalhost)
-}
-
-func localAppArmor(p *corev1.AppArmorProfile) []string {
-	return when(p != nil && p.Type == corev1.AppArmorProfileTypeLocalhost)
 }
 
 func containerRules() []rule[corev1.Container] {
 	type container = corev1.Container
 	return []rule[container]{
 		{
-			"volumeMounts", func(c *container) []string { return each(len(c.VolumeMounts)) },
-			"volumes are not supported on a container host yet; for the service account token set automountServiceAccountToken: false",
+			"volumeMounts", func(c *container) []string { return recursive(c.VolumeMounts) },
+			"mounts below it would stay writable; use IfPossible",
 		},
 		{
 			"volumeDevices", func(c *container) []string { return each(len(c.VolumeDevices)) },
@@ -163,12 +110,6 @@ func containerRules() []rule[corev1.Container] {
 		{
 			"resources", func(c *container) []string { return unknownResources(c.Resources) },
 			"only cpu, memory and ephemeral-storage are known here; devices and huge pages cannot be allocated",
-		},
-		{
-			"resources", func(c *container) []string {
-				return at(has(c.Resources.Limits, corev1.ResourceEphemeralStorage), ".limits[ephemeral-storage]")
-			},
-			"the use of disk is not watched yet; a request without a limit is counted by the scheduler",
 		},
 		{"lifecycle", func(c *container) []string {
 			if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
@@ -179,16 +120,15 @@ func containerRules() []rule[corev1.Container] {
 	}
 }
 
-func has(list corev1.ResourceList, name corev1.ResourceName) bool {
-	_, ok := list[name]
-	return ok
-}
-
-func at(set bool, path string) []string {
-	if set {
-		return []string{path}
+// recursive names each mount that must be read-only with all below it.
+func recursive(mounts []corev1.VolumeMount) []string {
+	var out []string
+	for i := range mounts {
+		if r := mounts[i].RecursiveReadOnly; r != nil && *r == corev1.RecursiveReadOnlyEnabled {
+			out = append(out, fmt.Sprintf("[%d].recursiveReadOnly", i))
+		}
 	}
-	return nil
+	return out
 }
 
 // unknownResources names each resource that nothing on the host would enforce.
@@ -213,17 +153,4 @@ func unknownResources(r corev1.ResourceRequirements) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-func securityRules() []rule[corev1.SecurityContext] {
-	type context = corev1.SecurityContext
-	return []rule[context]{
-		{"seLinuxOptions", func(c *context) []string { return when(c.SELinuxOptions != nil) }, whySELinux},
-		{"windowsOptions", func(c *context) []string { return when(c.WindowsOptions != nil) }, whyWindows},
-		{"procMount", func(c *context) []string {
-			return when(c.ProcMount != nil && *c.ProcMount != corev1.DefaultProcMount)
-		}, "only Default is supported: unmasked /proc needs a user namespace"},
-		{"seccompProfile", func(c *context) []string { return localSeccomp(c.SeccompProfile) }, whyLocalhost},
-		{"appArmorProfile", func(c *context) []string { return localAppArmor(c.AppArmorProfile) }, whyLocalhost},
-	}
 }

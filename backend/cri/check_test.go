@@ -13,33 +13,34 @@ import (
 
 // Who deals with a field.
 const (
-	honoured = "honoured" // by this backend
-	engine   = "engine"   // by the engine: restarts, probes, hooks, environment
-	cluster  = "cluster"  // by scheduler, admission and controllers
-	refused  = "refused"  // here, by Check, in part or whole
-	walked   = "walked"   // its own fields are classified
+	honoured  = "honoured"  // by this backend
+	engine    = "engine"    // by the engine: restarts, probes, hooks, environment
+	cluster   = "cluster"   // by scheduler, admission and controllers
+	refused   = "refused"   // here, by Check, in part or whole
+	walked    = "walked"    // its own fields are classified
+	elsewhere = "elsewhere" // on nodes of another kind
 )
 
 func TestEveryFieldIsClassified(t *testing.T) {
 	podSpec := map[string]string{
-		"volumes": refused, "initContainers": walked, "containers": walked, "ephemeralContainers": walked,
+		"volumes": honoured, "initContainers": walked, "containers": walked, "ephemeralContainers": walked,
 		"restartPolicy": engine, "terminationGracePeriodSeconds": engine, "activeDeadlineSeconds": engine,
 		"dnsPolicy": honoured, "nodeSelector": cluster, "serviceAccountName": cluster, "serviceAccount": cluster,
 		"automountServiceAccountToken": cluster, "nodeName": cluster, "hostNetwork": honoured, "hostPID": honoured,
 		"hostIPC": honoured, "shareProcessNamespace": honoured, "securityContext": walked, "imagePullSecrets": engine,
-		"hostname": honoured, "subdomain": cluster, "affinity": cluster, "schedulerName": cluster, "tolerations": cluster,
-		"hostAliases": refused, "priorityClassName": honoured, "priority": cluster, "dnsConfig": honoured,
-		"readinessGates": engine, "runtimeClassName": refused, "enableServiceLinks": engine, "preemptionPolicy": cluster,
-		"overhead": refused, "topologySpreadConstraints": cluster, "setHostnameAsFQDN": refused, "os": refused,
-		"hostUsers": refused, "schedulingGates": cluster, "resourceClaims": refused, "resources": refused,
+		"hostname": honoured, "subdomain": honoured, "affinity": cluster, "schedulerName": cluster, "tolerations": cluster,
+		"hostAliases": honoured, "priorityClassName": honoured, "priority": cluster, "dnsConfig": honoured,
+		"readinessGates": engine, "runtimeClassName": honoured, "enableServiceLinks": engine, "preemptionPolicy": cluster,
+		"overhead": honoured, "topologySpreadConstraints": cluster, "setHostnameAsFQDN": honoured, "os": refused,
+		"hostUsers": refused, "schedulingGates": cluster, "resourceClaims": refused, "resources": honoured,
 		"hostnameOverride": honoured, "schedulingGroup": cluster,
 	}
 	podSecurity := map[string]string{
-		"seLinuxOptions": refused, "windowsOptions": refused, "runAsUser": honoured, "runAsGroup": honoured,
-		"runAsNonRoot": honoured, "supplementalGroups": honoured, "supplementalGroupsPolicy": refused,
+		"seLinuxOptions": honoured, "windowsOptions": elsewhere, "runAsUser": honoured, "runAsGroup": honoured,
+		"runAsNonRoot": honoured, "supplementalGroups": honoured, "supplementalGroupsPolicy": honoured,
 		"fsGroup": honoured, "sysctls": honoured,
-		"fsGroupChangePolicy": honoured, // it is about volumes, of which there are none
-		"seccompProfile":      refused, "appArmorProfile": refused, "seLinuxChangePolicy": refused,
+		"fsGroupChangePolicy": honoured, "seccompProfile": honoured, "appArmorProfile": honoured,
+		"seLinuxChangePolicy": honoured,
 	}
 	container := map[string]string{
 		"name": honoured, "image": honoured, "command": honoured, "args": honoured, "workingDir": honoured,
@@ -50,14 +51,14 @@ func TestEveryFieldIsClassified(t *testing.T) {
 		"securityContext": walked, "stdin": honoured, "stdinOnce": honoured, "tty": honoured,
 	}
 	security := map[string]string{
-		"capabilities": honoured, "privileged": honoured, "seLinuxOptions": refused, "windowsOptions": refused,
+		"capabilities": honoured, "privileged": honoured, "seLinuxOptions": honoured, "windowsOptions": elsewhere,
 		"runAsUser": honoured, "runAsGroup": honoured, "runAsNonRoot": honoured, "readOnlyRootFilesystem": honoured,
-		"allowPrivilegeEscalation": honoured, "procMount": refused, "seccompProfile": refused, "appArmorProfile": refused,
+		"allowPrivilegeEscalation": honoured, "procMount": honoured, "seccompProfile": honoured, "appArmorProfile": honoured,
 	}
 	classified(t, reflect.TypeFor[corev1.PodSpec](), podSpec, fields(podRules()))
-	classified(t, reflect.TypeFor[corev1.PodSecurityContext](), podSecurity, fields(podSecurityRules()))
+	classified(t, reflect.TypeFor[corev1.PodSecurityContext](), podSecurity, nil)
 	classified(t, reflect.TypeFor[corev1.Container](), container, fields(containerRules()))
-	classified(t, reflect.TypeFor[corev1.SecurityContext](), security, fields(securityRules()))
+	classified(t, reflect.TypeFor[corev1.SecurityContext](), security, nil)
 }
 
 func fields[T any](rules []rule[T]) []string {
@@ -97,55 +98,42 @@ func TestCheck(t *testing.T) {
 		want []string
 	}{
 		{"plain", func(*corev1.Pod) {}, nil},
-		{"volumes", func(p *corev1.Pod) { p.Spec.Volumes = make([]corev1.Volume, 2) }, []string{"spec.volumes[0]", "spec.volumes[1]"}},
-		{"hostAliases", func(p *corev1.Pod) { p.Spec.HostAliases = make([]corev1.HostAlias, 1) }, []string{"spec.hostAliases"}},
-		{"runtimeClassName", func(p *corev1.Pod) { p.Spec.RuntimeClassName = new("kata") }, []string{"spec.runtimeClassName"}},
-		{"no runtimeClassName", func(p *corev1.Pod) { p.Spec.RuntimeClassName = new("") }, nil},
-		{"overhead", func(p *corev1.Pod) { p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("1")} }, []string{"spec.overhead"}},
-		{"FQDN", func(p *corev1.Pod) { p.Spec.SetHostnameAsFQDN = new(true) }, []string{"spec.setHostnameAsFQDN"}},
 		{"windows", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }, []string{"spec.os"}},
 		{"linux", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} }, nil},
 		{"user namespace", func(p *corev1.Pod) { p.Spec.HostUsers = new(false) }, []string{"spec.hostUsers"}},
 		{"host users", func(p *corev1.Pod) { p.Spec.HostUsers = new(true) }, nil},
 		{"claims", func(p *corev1.Pod) { p.Spec.ResourceClaims = make([]corev1.PodResourceClaim, 1) }, []string{"spec.resourceClaims[0]"}},
-		{"pod resources", func(p *corev1.Pod) { p.Spec.Resources = &corev1.ResourceRequirements{} }, []string{"spec.resources"}},
 		{"pod security", func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{
+				WindowsOptions: &corev1.WindowsSecurityContextOptions{}, // a kubelet on Linux does not look at them
+				RunAsUser:      new(int64(1)), FSGroup: new(int64(2)), Sysctls: make([]corev1.Sysctl, 1),
 				SELinuxOptions: &corev1.SELinuxOptions{}, SELinuxChangePolicy: new(corev1.SELinuxChangePolicyRecursive),
-				WindowsOptions:           &corev1.WindowsSecurityContextOptions{},
 				SupplementalGroupsPolicy: new(corev1.SupplementalGroupsPolicyStrict),
 				SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &local},
 				AppArmorProfile:          &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &local},
 			}
-		}, []string{
-			"spec.securityContext.seLinuxOptions", "spec.securityContext.seLinuxChangePolicy", "spec.securityContext.windowsOptions",
-			"spec.securityContext.supplementalGroupsPolicy", "spec.securityContext.seccompProfile", "spec.securityContext.appArmorProfile",
-		}},
-		{"pod security that is fine", func(p *corev1.Pod) {
-			p.Spec.SecurityContext = &corev1.PodSecurityContext{
-				RunAsUser: new(int64(1)), FSGroup: new(int64(2)), Sysctls: make([]corev1.Sysctl, 1),
-				SupplementalGroupsPolicy: new(corev1.SupplementalGroupsPolicyMerge),
-				SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-				AppArmorProfile:          &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined},
-			}
+			p.Spec.Volumes, p.Spec.HostAliases = make([]corev1.Volume, 2), make([]corev1.HostAlias, 1)
+			p.Spec.RuntimeClassName, p.Spec.SetHostnameAsFQDN = new("kata"), new(true)
+			p.Spec.Overhead = corev1.ResourceList{"cpu": resource.MustParse("1")}
+			p.Spec.Resources = &corev1.ResourceRequirements{}
 			p.Spec.HostNetwork, p.Spec.HostPID, p.Spec.ShareProcessNamespace = true, true, new(true)
 		}, nil},
 		{"container", func(p *corev1.Pod) {
 			c := &p.Spec.Containers[0]
-			c.VolumeMounts, c.VolumeDevices = make([]corev1.VolumeMount, 1), make([]corev1.VolumeDevice, 1)
+			c.VolumeMounts, c.VolumeDevices = make([]corev1.VolumeMount, 2), make([]corev1.VolumeDevice, 1)
+			c.VolumeMounts[1].RecursiveReadOnly = new(corev1.RecursiveReadOnlyEnabled)
 			c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("2Mi"), "ephemeral-storage": resource.MustParse("1Gi")}
 			c.Resources.Requests = corev1.ResourceList{"memory": resource.MustParse("1Mi"), "ephemeral-storage": resource.MustParse("1Gi")}
 			c.Resources.Claims = make([]corev1.ResourceClaim, 1)
 			c.Lifecycle = &corev1.Lifecycle{StopSignal: new(corev1.SIGHUP)}
 		}, []string{
-			"spec.containers[0].volumeMounts[0]", "spec.containers[0].volumeDevices[0]", "spec.containers[0].resources.claims[0]",
+			"spec.containers[0].volumeMounts[1].recursiveReadOnly", "spec.containers[0].volumeDevices[0]", "spec.containers[0].resources.claims[0]",
 			"spec.containers[0].resources.limits[hugepages-2Mi]", "spec.containers[0].resources.limits[nvidia.com/gpu]",
-			"spec.containers[0].resources.limits[ephemeral-storage]",
 			"spec.containers[0].lifecycle.stopSignal",
 		}},
 		{"ephemeral container", func(p *corev1.Pod) {
-			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{}, {EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeMounts: make([]corev1.VolumeMount, 1)}}}
-		}, []string{"spec.ephemeralContainers[1].volumeMounts[0]"}},
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{}, {EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeDevices: make([]corev1.VolumeDevice, 1)}}}
+		}, []string{"spec.ephemeralContainers[1].volumeDevices[0]"}},
 		{"what the engine does", func(p *corev1.Pod) {
 			c := &p.Spec.Containers[0]
 			c.LivenessProbe, c.RestartPolicy = &corev1.Probe{}, new(corev1.ContainerRestartPolicyNever)
@@ -164,11 +152,7 @@ func TestCheck(t *testing.T) {
 				SeccompProfile:  &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost},
 				AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost},
 			}}}
-		}, []string{
-			"spec.initContainers[0].securityContext.seLinuxOptions", "spec.initContainers[0].securityContext.windowsOptions",
-			"spec.initContainers[0].securityContext.procMount", "spec.initContainers[0].securityContext.seccompProfile",
-			"spec.initContainers[0].securityContext.appArmorProfile",
-		}},
+		}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := testPod("u1")

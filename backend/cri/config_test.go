@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -50,7 +51,7 @@ func TestValidate(t *testing.T) {
 // describe connects to a socket and asks.
 func describe(t *testing.T, socket string) error {
 	t.Helper()
-	w := &world{host: localHost{}, cfg: Config{Endpoint: "unix://" + socket, NodeIdentity: "n"}}
+	w := &world{access: here(), cfg: Config{Endpoint: "unix://" + socket, NodeIdentity: "n"}}
 	r, _ := w.connect(t)
 	_, err := node{r}.Describe(t.Context())
 	return err
@@ -147,20 +148,10 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestParseProc(t *testing.T) {
-	if n := countCPUs([]byte("cpu  1 2\ncpu0 1\ncpu1 1\ncpu12 1\nintr 3\ncpufreq 1\n")); n != 3 {
-		t.Errorf("%d CPUs", n)
-	}
-	if n, err := memTotal([]byte("MemTotal:       16316412 kB\nMemFree: 1 kB\n")); err != nil || n != 16316412<<10 {
-		t.Errorf("%d, %v", n, err)
-	}
-	for _, bad := range []string{"", "MemTotal: many kB", "MemTotal: 0 kB"} {
-		if _, err := memTotal([]byte(bad)); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
-	}
-	if got := prettyName([]byte("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n")); got != "Debian GNU/Linux 12 (bookworm)" {
-		t.Error(got)
+func TestOneAddressOfAFamily(t *testing.T) {
+	got := onePerFamily([]string{"198.19.0.1", "fd00::1", "no address", "198.18.0.1", "fd00::2"})
+	if diff := cmp.Diff([]string{"198.19.0.1", "fd00::1"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -25,13 +25,20 @@ func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec
 		}
 	}
 	if err := verifyNonRoot(sc, user); err != nil {
-		return nil, err
+		return nil, backend.Classed(backend.ErrInvalid, err)
 	}
-	memory, err := r.hostMemory(ctx)
+	facts, err := r.hostFacts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	resources := linuxResources(c.Resources)
+	return r.describe(spec, podAttempt, user, facts.Memory), nil
+}
+
+// describe is what the runtime is told of an attempt of a container, all but its
+// mounts. user is its image's, memory the host's in bytes.
+func (r *remote) describe(spec backend.ContainerSpec, podAttempt int, user imageUser, memory int64) *runtimeapi.ContainerConfig {
+	c := &spec.Container
+	resources := linuxResources(withPodLimits(spec.Pod, c.Resources))
 	resources.OomScoreAdj = oomScore(spec.Pod, c, memory)
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(spec.Attempt)},
@@ -42,16 +49,15 @@ func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec
 		Envs:        envs(spec),
 		Labels:      r.containerLabels(spec.Pod, c.Name),
 		Annotations: containerAnnotations(spec, podAttempt),
-		Mounts:      r.messageMount(spec),
 		LogPath:     logPath(c.Name, spec.Attempt),
 		Stdin:       c.Stdin,
 		StdinOnce:   c.StdinOnce,
 		Tty:         c.TTY,
 		Linux: &runtimeapi.LinuxContainerConfig{
 			Resources:       resources,
-			SecurityContext: containerSecurity(spec.Pod, c, user),
+			SecurityContext: containerSecurity(spec.Pod, c, user, r.cfg.SeccompProfileRoot),
 		},
-	}, nil
+	}
 }
 
 // imageOf is the image to run: what was pulled, so that a tag that moved since

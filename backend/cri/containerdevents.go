@@ -19,12 +19,13 @@ const (
 )
 
 // containerdEvents sends hints from containerd's own events of the last stages
-// of every change: a task started, ended or out of memory, a container gone.
+// of every change: a task started, ended or out of memory, a container gone. What is
+// made is known from the call that made it, or else from a listing.
 func (e events) containerdEvents(ctx context.Context, hints chan<- types.UID) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(1 + exitWaits)
 	stream, err := eventsapi.NewEventsClient(e.transport).Subscribe(ctx, &eventsapi.SubscribeRequest{
-		Filters: []string{`namespace==` + containerdNamespace + `,topic~="^/(tasks/(start|exit|oom)|containers/(create|delete))$"`},
+		Filters: []string{`namespace==` + containerdNamespace + `,topic~="^/(tasks/(start|exit|oom)|containers/delete)$"`},
 	})
 	if err != nil {
 		return err
@@ -48,6 +49,9 @@ func (e events) handle(ctx context.Context, g *errgroup.Group, envelope *contain
 	if err != nil || id == "" {
 		return err
 	}
+	if _, known := e.details.owner(id); !known && envelope.GetTopic() == "/tasks/start" {
+		return nil // a sandbox whose call has not returned, or somebody else's
+	}
 	uid, err := e.podOf(ctx, id)
 	if err != nil || uid == "" {
 		return err
@@ -57,13 +61,13 @@ func (e events) handle(ctx context.Context, g *errgroup.Group, envelope *contain
 		e.details.forget(id)
 	}
 	if !exit {
-		return send(ctx, hints, uid)
+		return e.send(ctx, hints, uid)
 	}
 	g.Go(func() error {
 		if err := e.awaitExit(ctx, id); err != nil {
 			return err
 		}
-		return send(ctx, hints, uid)
+		return e.send(ctx, hints, uid)
 	})
 	return nil
 }

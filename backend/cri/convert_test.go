@@ -161,9 +161,47 @@ func TestHostname(t *testing.T) {
 	} {
 		pod := testPod("u1")
 		set(pod)
-		if got := hostname(pod); got != want {
-			t.Errorf("%q, want %q", got, want)
+		if got, err := hostname(pod, "cluster.local"); got != want || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, want)
 		}
+	}
+}
+
+func TestFullName(t *testing.T) {
+	pod := testPod("u1")
+	pod.Spec.Hostname, pod.Spec.Subdomain = "db-0", "db"
+	if name, err := hostname(pod, "cluster.local."); name != "db-0" || err != nil {
+		t.Errorf("%q, %v", name, err)
+	}
+	pod.Spec.SetHostnameAsFQDN = new(true)
+	if name, err := hostname(pod, "cluster.local."); name != "db-0.db.ns.svc.cluster.local" || err != nil {
+		t.Errorf("%q, %v", name, err)
+	}
+	pod.Spec.Subdomain = strings.Repeat("d", 60)
+	_, err := hostname(pod, "cluster.local")
+	wantClass(t, err, backend.ErrInvalid)
+	pod.Spec.HostnameOverride = new("own")
+	if name, err := hostname(pod, "cluster.local"); name != "own" || err != nil {
+		t.Errorf("%q, %v", name, err)
+	}
+}
+
+func TestHostsFile(t *testing.T) {
+	pod := testPod("u1")
+	pod.Spec.Hostname, pod.Spec.Subdomain = "db-0", "db"
+	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"a", "b.example"}}}
+	want := "10.0.0.7\tdb-0.db.ns.svc.cluster.local\tdb-0\nfd00::7\tdb-0.db.ns.svc.cluster.local\tdb-0\n" +
+		"\n# Entries added by HostAliases.\n192.0.2.1\ta\tb.example\n"
+	if got := ownNames([]string{"10.0.0.7", "fd00::7"}, pod, "cluster.local") + aliases(pod.Spec.HostAliases); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	pod.Spec.Subdomain = ""
+	if got := ownNames([]string{"10.0.0.7"}, pod, "cluster.local") + aliases(nil); got != "10.0.0.7\tdb-0\n" {
+		t.Errorf("%q", got)
+	}
+	own := &corev1.Container{VolumeMounts: []corev1.VolumeMount{{MountPath: "/etc/hosts"}}}
+	if managesHosts(own) || !managesHosts(&corev1.Container{}) {
+		t.Error("who brings an /etc/hosts keeps it, and only who does")
 	}
 }
 
@@ -220,6 +258,7 @@ func TestConfigs(t *testing.T) {
 		"container annotations": {config.Annotations, map[string]string{
 			annotationHash: "h", annotationRestartCount: "4", annotationPodAttempt: "2", annotationImage: testImage,
 			annotationTermMessagePath: "/dev/termination-log", annotationTermMessagePolicy: "", annotationGracePeriod: "7",
+			annotationResources: "{}", annotationCgroup: "/burstlet/besteffort/podu1",
 		}},
 		"log path":      {config.LogPath, "main/4.log"},
 		"image":         {config.Image.Image, "sha256:" + testImage},
@@ -281,8 +320,8 @@ func TestRunAsNonRoot(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, config, err := configsOf(t, testPod("u1"), corev1.Container{Name: "main", Image: testImage, SecurityContext: &tt.sc}, user(tt.image))
 			if tt.want != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.want) || backend.Class(err) != "Transient" {
-					t.Errorf("%v (%s), want a transient error saying %q", err, backend.Class(err), tt.want)
+				if err == nil || !strings.Contains(err.Error(), tt.want) || backend.Class(err) != "Invalid" {
+					t.Errorf("%v (%s), want an error of class Invalid saying %q", err, backend.Class(err), tt.want)
 				}
 				return
 			}

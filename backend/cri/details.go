@@ -2,12 +2,17 @@ package cri
 
 import (
 	"context"
+	"encoding/json"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 const (
@@ -17,6 +22,8 @@ const (
 	killed    = 137
 	// maxForeign bounds the ids remembered as not ours.
 	maxForeign = 4096
+	// maxImages bounds the images remembered.
+	maxImages = 1024
 )
 
 // details remembers what a listing does not say and what never changes once
@@ -28,6 +35,18 @@ type details struct {
 	addresses  map[string][]string
 	owners     map[string]types.UID
 	foreign    map[string]bool
+	// launched holds the newest sandbox that this process made of a pod; fresh the
+	// containers that it started and has not looked at since, with their pods.
+	launched map[types.UID]backend.Ref
+	fresh    map[string]types.UID
+	// waiting holds a channel for each pod that somebody waits to hear of.
+	waiting map[types.UID]chan struct{}
+	// enforced are the resources that the runtime holds containers to; resized those
+	// that this process gave them.
+	enforced map[string]*runtimeapi.LinuxContainerResources
+	resized  map[string]corev1.ResourceRequirements
+	// users are those that images run as, by the image's id.
+	users map[string]imageUser
 }
 
 func newDetails() *details {
@@ -36,6 +55,12 @@ func newDetails() *details {
 		addresses:  map[string][]string{},
 		owners:     map[string]types.UID{},
 		foreign:    map[string]bool{},
+		launched:   map[types.UID]backend.Ref{},
+		fresh:      map[string]types.UID{},
+		waiting:    map[types.UID]chan struct{}{},
+		enforced:   map[string]*runtimeapi.LinuxContainerResources{},
+		resized:    map[string]corev1.ResourceRequirements{},
+		users:      map[string]imageUser{},
 	}
 }
 
@@ -45,6 +70,50 @@ func (d *details) own(id string, uid types.UID) {
 	defer d.mu.Unlock()
 	d.owners[id] = uid
 	delete(d.foreign, id)
+}
+
+// launch remembers the sandbox that was made of an attempt.
+func (d *details) launch(ref backend.Ref) {
+	d.own(ref.ID, ref.UID)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.launched[ref.UID] = ref
+}
+
+// launchedAs completes the name of an attempt by its sandbox, if this process made it
+// and none since.
+func (d *details) launchedAs(ref backend.Ref) (backend.Ref, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	made, ok := d.launched[ref.UID]
+	return made, ok && made.Attempt == ref.Attempt
+}
+
+// start remembers a container that was started: its status is wanted.
+func (d *details) start(id string, uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fresh[id] = uid
+}
+
+// started are the containers of these pods that were started since somebody looked.
+func (d *details) started(uids []types.UID) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var ids []string
+	for id, uid := range d.fresh {
+		if slices.Contains(uids, uid) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// looked notes that a container was looked at.
+func (d *details) looked(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.fresh, id)
 }
 
 // owner returns the pod of an id; known is also true of what is not ours, whose
@@ -68,6 +137,52 @@ func (d *details) disown(id string) {
 	d.foreign[id] = true
 }
 
+// changed is closed at the next hint about a pod.
+func (d *details) changed(uid types.UID) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting[uid] == nil {
+		d.waiting[uid] = make(chan struct{})
+	}
+	return d.waiting[uid]
+}
+
+// tell wakes those who wait to hear of a pod.
+func (d *details) tell(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c := d.waiting[uid]; c != nil {
+		close(c)
+		delete(d.waiting, uid)
+	}
+}
+
+// enforce remembers what the runtime holds a container to.
+func (d *details) enforce(id string, resources *runtimeapi.LinuxContainerResources) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.enforced[id] = resources
+}
+
+// resize remembers what a container was resized to.
+func (d *details) resize(id string, resources corev1.ResourceRequirements) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.resized[id] = resources
+}
+
+// resources are what a running container was made with, or resized to, as far as
+// the runtime's numbers say so; nil if they are not known.
+func (d *details) resources(c *runtimeapi.Container) *corev1.ResourceRequirements {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was, ok := d.resized[c.GetId()]
+	if !ok && json.Unmarshal([]byte(c.GetAnnotations()[annotationResources]), &was) != nil {
+		return nil
+	}
+	return resourceFacts(&was, d.enforced[c.GetId()])
+}
+
 // forget drops what is known of a container, to be asked anew.
 func (d *details) forget(id string) {
 	d.mu.Lock()
@@ -81,6 +196,7 @@ func (d *details) container(id string) *runtimeapi.ContainerStatus {
 	return d.containers[id]
 }
 
+// keepContainer remembers a status that will not change; now is the host's time.
 func (d *details) keepContainer(s *runtimeapi.ContainerStatus, now time.Time) {
 	if !lasting(s, now) {
 		return
@@ -114,11 +230,17 @@ func (d *details) prune(before map[string]types.UID, views []*view) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for id := range before {
+	for id, uid := range before {
 		if !listed[id] {
+			if d.launched[uid].ID == id {
+				delete(d.launched, uid)
+			}
+			delete(d.fresh, id)
 			delete(d.owners, id)
 			delete(d.containers, id)
 			delete(d.addresses, id)
+			delete(d.enforced, id)
+			delete(d.resized, id)
 		}
 	}
 }
@@ -145,16 +267,23 @@ func (r *remote) containerStatus(ctx context.Context, c *runtimeapi.Container) (
 
 // askContainer asks the runtime and remembers, with the termination message. Nil without an error: not there.
 func (r *remote) askContainer(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
-	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	switch {
 	case isNotFound(err):
+		r.details.looked(id)
 		return nil, nil
 	case err != nil:
 		return nil, failed(err, "look at container %s", id)
 	}
+	r.details.looked(id)
 	s := reply.GetStatus()
-	r.addMessage(ctx, s)
-	r.details.keepContainer(s, time.Now())
+	final := r.addMessage(ctx, s)
+	if s.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+		r.details.enforce(id, resourcesOf(reply))
+	}
+	if final {
+		r.details.keepContainer(s, r.clock.theirs(time.Now()))
+	}
 	return s, nil
 }
 

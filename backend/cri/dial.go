@@ -17,5 +17,5 @@ func (d dialer) Dial(ctx context.Context, _ backend.Ref, address string) (net.Co
 	if _, err := d.transport.current(); err != nil {
 		return nil, failed(err, "connect to %s", address)
 	}
-	return d.host.Dial(ctx, address)
+	return d.control.DialContext(ctx, "tcp", address)
 }

@@ -41,6 +41,9 @@ var classes = map[codes.Code]error{
 // failed adds context to the error of a call and gives it its class.
 func failed(err error, format string, args ...any) error {
 	wrapped := fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+	if errors.Is(err, backend.ErrDenied) {
+		return wrapped // the way to the host says so, whatever gRPC makes of it
+	}
 	if class, ok := classes[status.Code(err)]; ok {
 		return backend.Classed(class, wrapped)
 	}

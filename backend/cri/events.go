@@ -48,7 +48,7 @@ func (e events) criEvents(ctx context.Context, hints chan<- types.UID) error {
 		if err != nil {
 			return err
 		}
-		if err := send(ctx, hints, uid); err != nil {
+		if err := e.send(ctx, hints, uid); err != nil {
 			return err
 		}
 	}
@@ -104,10 +104,11 @@ func (e events) labelsOf(ctx context.Context, id string) (map[string]string, err
 }
 
 // send hands on a hint, unless there is no pod to look at.
-func send(ctx context.Context, hints chan<- types.UID, uid types.UID) error {
+func (e events) send(ctx context.Context, hints chan<- types.UID, uid types.UID) error {
 	if uid == "" {
 		return nil
 	}
+	e.details.tell(uid)
 	select {
 	case hints <- uid:
 		return nil
@@ -117,17 +118,20 @@ func send(ctx context.Context, hints chan<- types.UID, uid types.UID) error {
 }
 
 const (
-	// exitPoll and exitPolls bound the wait for CRI to know of an exit that
-	// containerd has told of: milliseconds, as long as the disk is not slow.
-	exitPoll  = 10 * time.Millisecond
-	exitPolls = 100
+	// exitPoll, which doubles each time up to exitPollMax, and exitPolls bound the wait
+	// for CRI to know of an exit that containerd has told of: milliseconds, as long as
+	// the host is not busy, and one that is must not be made busier.
+	exitPoll    = 10 * time.Millisecond
+	exitPollMax = 160 * time.Millisecond
+	exitPolls   = 10
 )
 
 // awaitExit waits until CRI says that a container or sandbox does not run. Its
 // event comes first: a listing at once would still show it running, and nothing
 // would look again before the next poll.
 func (e events) awaitExit(ctx context.Context, id string) error {
-	timer := time.NewTimer(exitPoll)
+	pause := exitPoll
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for range exitPolls {
 		running, err := e.stillRuns(ctx, id)
@@ -136,7 +140,8 @@ func (e events) awaitExit(ctx context.Context, id string) error {
 		}
 		select {
 		case <-timer.C:
-			timer.Reset(exitPoll)
+			pause = min(2*pause, exitPollMax)
+			timer.Reset(pause)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -61,15 +61,18 @@ func TestContainerdEvents(t *testing.T) {
 	hints := follow(t, w, fresh)
 
 	// What must give no hint comes before what must.
-	w.fake.Emit("/tasks/start", foreign, "")
-	w.fake.Emit("/tasks/start", foreign, "")
-	w.fake.Emit("/tasks/start", "nobody", "")
+	w.fake.Emit("/tasks/start", main, "") // of a call that is not ours, or has not returned
+	w.fake.Emit("/tasks/oom", foreign, "")
+	w.fake.Emit("/tasks/oom", foreign, "")
+	w.fake.Emit("/tasks/oom", "nobody", "")
 	w.fake.Emit("/tasks/exit", main, "an-exec")
-	w.fake.Emit("/tasks/start", main, "")
+	w.fake.Emit("/tasks/oom", main, "")
 	wantHint(t, hints, "u1")
 	if n := w.fake.Calls("ContainerStatus"); n != 3 {
 		t.Errorf("%d look-ups of containers, want one for each id", n)
 	}
+	w.fake.Emit("/tasks/start", main, "")
+	wantHint(t, hints, "u1")
 	w.fake.Emit("/containers/delete", inspect(t, r, "u1").ID, "")
 	wantHint(t, hints, "u1")
 }
@@ -139,7 +142,7 @@ func TestEventsEndWithTheStream(t *testing.T) {
 	socket := t.TempDir() + "/cri.sock"
 	stop, err := fake.Serve(socket)
 	must(t, err)
-	w := &world{fake: fake, host: localHost{}, cfg: Config{Endpoint: "unix://" + socket, NodeIdentity: "n"}}
+	w := &world{fake: fake, access: here(), cfg: Config{Endpoint: "unix://" + socket, NodeIdentity: "n"}}
 	r, _ := w.connect(t)
 	ended := make(chan error, 1)
 	go func() { ended <- events{r}.Run(t.Context(), make(chan types.UID)) }()

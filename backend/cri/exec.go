@@ -14,38 +14,57 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/streaming"
 )
 
-// commands implements [backend.Exec] by ExecSync, as the kubelet runs its probes
-// and hooks: the runtime kills the command when the call ends. It gathers the
-// output, at most 16 MiB, and gives it out at the end; that of a command which
-// was killed is lost.
+// commands implements [backend.Exec]. What nobody watches is run by ExecSync, as the
+// kubelet runs its probes and hooks: the runtime kills the command when the call ends.
+// It gathers the output, at most 16 MiB, and gives it out at the end; that of a command
+// which was killed is lost. All else goes through the runtime's streaming server, where
+// the end of a call closes the command's streams; whether that ends the command is up to
+// the command, as it is for a kubelet's.
 type commands struct{ *remote }
 
-// Exec runs a command without input. Errors: Unsupported with Stdin.
+// Exec runs a command.
 func (c commands) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
-	if spec.Stdin != nil {
-		return 0, backend.Errorf(backend.ErrUnsupported,
-			"run command in container %s: input needs a streaming exec, which comes with the kubelet's exec API", ref.Name)
-	}
+	op := "run command in container " + ref.Name
 	if len(spec.Command) == 0 {
-		return 0, backend.Errorf(backend.ErrInvalid, "run command in container %s: the command is empty", ref.Name)
+		return 0, backend.Errorf(backend.ErrInvalid, "%s: the command is empty", op)
 	}
 	id, err := c.idOf(ctx, ref)
 	if err != nil {
-		return 0, c.execFailed(ctx, ref, "", err)
+		return 0, c.sessionFailed(ctx, op, "", err)
+	}
+	if spec.Live || spec.TTY || spec.Stdin != nil {
+		return c.stream(ctx, op, id, spec)
 	}
 	reply, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: spec.Command, Timeout: secondsLeft(ctx, time.Now()),
 	}, unbounded{})
 	if err != nil {
-		return 0, c.execFailed(ctx, ref, id, err)
+		return 0, c.sessionFailed(ctx, op, id, err)
 	}
 	err = errors.Join(writeAll(spec.Stdout, reply.GetStdout()), writeAll(spec.Stderr, reply.GetStderr()))
 	if err != nil {
-		return 0, fmt.Errorf("pass on the output of a command in container %s: %w", ref.Name, err)
+		return 0, fmt.Errorf("%s: pass on output: %w", op, err)
 	}
 	return reply.GetExitCode(), nil
+}
+
+// stream runs a command whose streams are passed on as they come.
+func (c commands) stream(ctx context.Context, op, id string, spec backend.ExecSpec) (int32, error) {
+	stdin, stdout, stderr := streaming.Needs(backend.AttachSpec{Stdin: spec.Stdin, Stderr: spec.Stderr, TTY: spec.TTY})
+	reply, err := c.runtime.Exec(ctx, &runtimeapi.ExecRequest{
+		ContainerId: id, Cmd: spec.Command, Tty: spec.TTY, Stdin: stdin, Stdout: stdout, Stderr: stderr,
+	})
+	if err != nil {
+		return 0, c.sessionFailed(ctx, op, id, err)
+	}
+	code, err := streaming.Exec(ctx, c.streams, reply.GetUrl(), spec)
+	if err != nil {
+		return 0, c.sessionFailed(ctx, op, id, err)
+	}
+	return code, nil
 }
 
 // secondsLeft is the timeout of a command for the runtime, which counts in
@@ -78,30 +97,37 @@ func (r *remote) idOf(ctx context.Context, ref backend.ContainerRef) (string, er
 	return found.GetId(), nil
 }
 
-// execFailed classes the error of a command that was not run to its end. The
-// runtime has one code for nearly all of them: what the container is doing and
-// the text have to tell.
-func (c commands) execFailed(ctx context.Context, ref backend.ContainerRef, id string, err error) error {
+// sessionFailed classes the error of a command that was not run to its end, or of an
+// attachment. The runtime has one code for nearly all of them: what the container is
+// doing and the text have to tell. Without an id the container was not found.
+func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("run command in container %s: %w", ref.Name, ctx.Err())
+		return fmt.Errorf("%s: %w", op, ctx.Err())
 	case id != "" && status.Code(err) == codes.DeadlineExceeded:
 		// The runtime's clock was ahead of ours.
-		return fmt.Errorf("run command in container %s: %w", ref.Name, context.DeadlineExceeded)
-	case id == "" || lost(err) || isNotFound(err):
-		return failed(err, "run command in container %s", ref.Name)
+		return fmt.Errorf("%s: %w", op, context.DeadlineExceeded)
+	case id == "" || lost(err) || isNotFound(err) || !saidByRuntime(err):
+		return failed(err, "%s", op)
 	}
-	s, lookErr := c.askContainer(ctx, id)
+	s, lookErr := r.askContainer(ctx, id)
 	switch {
 	case lookErr != nil:
-		return errors.Join(failed(err, "run command in container %s", ref.Name), lookErr)
+		return errors.Join(failed(err, "%s", op), lookErr)
 	case s.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING:
-		return backend.Errorf(backend.ErrNotFound, "run command in container %s: it is not running: %w", ref.Name, err)
+		return backend.Errorf(backend.ErrNotFound, "%s: it is not running: %w", op, err)
 	case cannotStart(err.Error()):
-		return backend.Errorf(backend.ErrInvalid, "run command in container %s: %w", ref.Name, err)
+		return backend.Errorf(backend.ErrInvalid, "%s: %w", op, err)
 	default:
-		return failed(err, "run command in container %s", ref.Name)
+		return failed(err, "%s", op)
 	}
+}
+
+// saidByRuntime is true for an answer of the runtime, to a call or on streams.
+func saidByRuntime(err error) bool {
+	var call *callError
+	var words *streaming.Error
+	return errors.As(err, &call) || errors.As(err, &words)
 }
 
 // cannotStart tells a command that can never be started from other failures, by

@@ -45,8 +45,6 @@ func TestExec(t *testing.T) {
 	if _, err := (commands{r}).Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}}); err != nil || asked.GetTimeout() != 90 {
 		t.Errorf("%v, asked for %v", err, asked)
 	}
-	_, err = commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdin: strings.NewReader("x")})
-	wantClass(t, err, backend.ErrUnsupported)
 	_, err = commands{r}.Exec(t.Context(), c, backend.ExecSpec{})
 	wantClass(t, err, backend.ErrInvalid)
 	broken := &net.OpError{Op: "write", Err: net.ErrClosed}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
+	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/host/local"
 )
 
 const testImage = "registry.test/app:1"
@@ -21,7 +24,65 @@ const testImage = "registry.test/app:1"
 type world struct {
 	fake *fakecri.Server
 	cfg  Config
-	host host
+	access
+}
+
+// here reaches this machine as its own host, which has no cgroups to give.
+func here() access {
+	return access{host: &withoutCgroups{Host: local.New(local.Options{})}, control: localDialer{}, streams: localDialer{}}
+}
+
+// withoutCgroups remembers the cgroups that it is asked for. Package local has
+// tests of real ones.
+type withoutCgroups struct {
+	host.Host
+	mu    sync.Mutex
+	asked []host.Cgroup
+	left  []host.Leftovers
+}
+
+func (h *withoutCgroups) ask(c *host.Cgroup) {
+	if c == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, *c)
+}
+
+func (h *withoutCgroups) last() host.Cgroup {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked[len(h.asked)-1]
+}
+
+func (h *withoutCgroups) Facts(ctx context.Context) (host.Facts, error) {
+	f, err := h.Host.Facts(ctx)
+	f.Lacks, f.Kubelets = nil, nil // of the machine that runs the tests
+	return f, err
+}
+
+func (h *withoutCgroups) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {
+	h.ask(p.Cgroup)
+	p.Cgroup = nil
+	return h.Host.Prepare(ctx, p)
+}
+
+func (h *withoutCgroups) Discard(ctx context.Context, d host.Discard) error {
+	h.ask(d.Cgroup)
+	d.Cgroup = nil
+	if d.Left != nil {
+		h.mu.Lock()
+		h.left = append(h.left, *d.Left)
+		h.mu.Unlock()
+		d.Left = nil
+	}
+	return h.Host.Discard(ctx, d)
+}
+
+func (h *withoutCgroups) Limit(_ context.Context, c host.Cgroup) error {
+	h.ask(&c)
+	return nil
 }
 
 // newWorld serves a fake runtime; set changes it before it is served.
@@ -39,10 +100,11 @@ func newWorld(t *testing.T, set ...func(*fakecri.Server)) *world {
 	}
 	t.Cleanup(stop)
 	return &world{
-		fake: fake,
-		host: localHost{cgroupRoot: filepath.Join(dir, "cgroup")},
+		fake:   fake,
+		access: here(),
 		cfg: Config{
 			Endpoint: "unix://" + socket, NodeIdentity: "node-a", CgroupDriver: CgroupDriverCgroupfs,
+			PodsDir:    filepath.Join(dir, "volumes"),
 			PodLogsDir: filepath.Join(dir, "pods"), ContainerLogsDir: filepath.Join(dir, "containers"),
 		},
 	}
@@ -51,11 +113,12 @@ func newWorld(t *testing.T, set ...func(*fakecri.Server)) *world {
 // connect runs a backend until the test ends, or until stop is called.
 func (w *world) connect(t *testing.T) (r *remote, stop func()) {
 	t.Helper()
-	r, err := newRemote(w.cfg, w.host)
+	r, err := newRemote(w.cfg, w.access)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	// It outlives what uses it, which the end of the test's context ends too.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- r.run(ctx) }()
 	stopped := false

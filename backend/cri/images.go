@@ -40,11 +40,18 @@ func (r *remote) imageStatus(ctx context.Context, image string) (*runtimeapi.Ima
 	if err != nil {
 		return nil, failed(err, "find image %q", image)
 	}
+	if found := reply.GetImage(); found != nil {
+		r.details.keepUser(found.GetId(), userOf(found))
+	}
 	return reply.GetImage(), nil
 }
 
-// imageUser is the user that the image runs as.
+// imageUser is the user that the image runs as. An id is always of the same image,
+// so that it is not asked for twice.
 func (r *remote) imageUser(ctx context.Context, image string) (imageUser, error) {
+	if user, known := r.details.user(image); known {
+		return user, nil
+	}
 	found, err := r.imageStatus(ctx, image)
 	if err != nil {
 		return imageUser{}, err
@@ -52,14 +59,35 @@ func (r *remote) imageUser(ctx context.Context, image string) (imageUser, error)
 	if found == nil {
 		return imageUser{}, fmt.Errorf("find the user of image %q: the image is not on the host", image)
 	}
-	if uid := found.GetUid(); uid != nil {
-		return imageUser{uid: &uid.Value}, nil
+	return userOf(found), nil
+}
+
+func userOf(image *runtimeapi.Image) imageUser {
+	if uid := image.GetUid(); uid != nil {
+		return imageUser{uid: &uid.Value}
 	}
-	if name := found.GetUsername(); name != "" {
-		return imageUser{name: name}, nil
+	if name := image.GetUsername(); name != "" {
+		return imageUser{name: name}
 	}
 	var root int64
-	return imageUser{uid: &root}, nil
+	return imageUser{uid: &root}
+}
+
+// keepUser remembers whom an image runs as.
+func (d *details) keepUser(id string, user imageUser) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.users) >= maxImages {
+		clear(d.users)
+	}
+	d.users[id] = user
+}
+
+func (d *details) user(id string) (user imageUser, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	user, known = d.users[id]
+	return user, known
 }
 
 // Pull tries each credential in turn and returns at the first success. An error

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"encoding/json"
 	"maps"
 	"strconv"
 
@@ -34,8 +35,14 @@ const (
 	// annotationImage on a container is the image as the pod names it; the
 	// runtime only tells one of the names that the image has.
 	annotationImage = "burstlet.dev/image"
-	// annotationCgroup on a sandbox is its cgroup parent, to remove it by.
+	// annotationCgroup on a sandbox or container is the pod's cgroup, to remove by.
 	annotationCgroup = "burstlet.dev/cgroup-parent"
+	// annotationShares on the sandbox of a burstable pod is its CPU shares: their
+	// class has the sum.
+	annotationShares = "burstlet.dev/cpu-shares"
+	// annotationResources on a container is what it was made with, as the pod has it:
+	// the runtime knows rounded numbers.
+	annotationResources = "burstlet.dev/resources"
 )
 
 func (r *remote) podLabels(pod *corev1.Pod) map[string]string {
@@ -68,6 +75,9 @@ func containerAnnotations(spec backend.ContainerSpec, podAttempt int) map[string
 		annotationTermMessagePolicy: string(c.TerminationMessagePolicy),
 		annotationPodAttempt:        strconv.Itoa(podAttempt),
 		annotationImage:             c.Image,
+	}
+	if resources, err := json.Marshal(enforced(c.Resources)); err == nil { // quantities always marshal
+		a[annotationResources] = string(resources)
 	}
 	if g := spec.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
 		a[annotationGracePeriod] = strconv.FormatInt(*g, 10)

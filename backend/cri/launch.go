@@ -4,17 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
+
+// maxResolvConf is far beyond what a resolver reads.
+const maxResolvConf = 64 << 10
 
 // pods implements [backend.Pods].
 type pods struct{ *remote }
@@ -23,28 +29,59 @@ type pods struct{ *remote }
 // dead, is what an earlier call made; a dead one is for the caller to see in
 // the facts and to follow with the next attempt.
 func (p pods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+	defer p.way.taken()()
 	ref := spec.Ref()
 	config, err := p.sandboxConfig(ctx, spec.Pod, spec.Attempt)
 	if err != nil {
 		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	conf, err := p.hostResolvConf(ctx, spec.Pod)
+	if err := p.supports(ctx, spec.Pod); err != nil {
+		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+	conf, err := p.prepareSandbox(ctx, spec.Pod, config)
 	if err != nil {
 		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 	config.DnsConfig = podDNS(p.cfg, spec.Pod, conf)
-	if err := p.host.MkdirAll(ctx, config.GetLogDirectory()); err != nil {
-		return fmt.Errorf("make log directory of pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	request := &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: spec.RuntimeHandler}
+	return p.retryReserved(ctx, func() (bool, error) { return p.runSandbox(ctx, ref, request) })
+}
+
+// prepareSandbox makes what the sandbox needs on the host and reads, beside it,
+// the resolver configuration that the pod's is made of.
+func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runtimeapi.PodSandboxConfig) ([]byte, error) {
+	cgroup, err := p.podCgroup(ctx, pod)
+	if err != nil {
+		return nil, err
 	}
-	return p.retryReserved(ctx, func() (bool, error) { return p.runSandbox(ctx, ref, config) })
+	mark := host.Ownership{Node: p.cfg.NodeIdentity, Cgroup: cgroup.Parent}
+	var conf []byte
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		conf, err = p.hostResolvConf(ctx, pod)
+		return err
+	})
+	g.Go(func() error {
+		_, err := p.host.Prepare(ctx, host.Preparation{
+			Dirs:   []string{config.GetLogDirectory()},
+			Cgroup: &cgroup,
+			Writes: []host.Write{{Path: path.Join(config.GetLogDirectory(), host.LogMark), Data: mark.Bytes(), Mode: 0o644, KeepExisting: true}},
+		})
+		if err != nil {
+			return fmt.Errorf("prepare the host: %w", err)
+		}
+		return nil
+	})
+	return conf, g.Wait()
 }
 
 // runSandbox is done when the sandbox is there, or an error says why it is not.
 // Where an earlier call still works on it, it is not done and has no error.
-func (p pods) runSandbox(ctx context.Context, ref backend.Ref, config *runtimeapi.PodSandboxConfig) (done bool, err error) {
-	reply, cause := p.runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
+func (p pods) runSandbox(ctx context.Context, ref backend.Ref, request *runtimeapi.RunPodSandboxRequest) (done bool, err error) {
+	reply, cause := p.runtime.RunPodSandbox(ctx, request)
 	if cause == nil {
-		p.details.own(reply.GetPodSandboxId(), ref.UID)
+		ref.ID = reply.GetPodSandboxId()
+		p.details.launch(ref)
 		return true, nil
 	}
 	err = failed(cause, "run sandbox of pod %s/%s", ref.Namespace, ref.Name)
@@ -76,7 +113,7 @@ func (r *remote) hostResolvConf(ctx context.Context, pod *corev1.Pod) ([]byte, e
 	if pod.Spec.DNSPolicy == corev1.DNSNone {
 		return nil, nil
 	}
-	conf, err := r.host.ReadFile(ctx, r.cfg.ResolvConf)
+	conf, err := r.host.ReadFile(ctx, r.cfg.ResolvConf, maxResolvConf)
 	if err != nil && !isNotExist(err) {
 		return nil, fmt.Errorf("read the host's resolver configuration: %w", err)
 	}

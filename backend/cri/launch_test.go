@@ -3,11 +3,13 @@ package cri
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
@@ -142,6 +144,48 @@ func TestStartReplacesWhatNeverStarted(t *testing.T) {
 	}
 }
 
+// A start that is repeated while its lost call is still at work waits for that.
+func TestStartWaitsForALostCall(t *testing.T) {
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Before = failOnce("StartContainer", errors.New(`failed to set starting state for container "c": container is already in starting state`))
+	})
+	r, _ := w.connect(t)
+	ref := runPod(t, r, testPod("u1"))
+	must(t, containers{r}.Start(t.Context(), ref, containerSpec(testPod("u1"), "main", 0)))
+	if c := inspect(t, r, "u1").Containers; len(c) != 1 || c[0].State() != backend.Running {
+		t.Errorf("%+v, want one that runs", c)
+	}
+}
+
+// A link that is lost while a container starts ends that, and is no failure of the
+// container: it is still to be started, and is, under the same attempt.
+func TestStartAfterACutOffStart(t *testing.T) {
+	const cut = `failed to start containerd task "c": context canceled: unknown`
+	var once sync.Once
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Before = func(_ context.Context, method string, request any) (err error) {
+			if r, ok := request.(*runtimeapi.StartContainerRequest); ok {
+				once.Do(func() {
+					s.FailStart(r.GetContainerId(), cut)
+					err = errors.New(cut)
+				})
+			}
+			return err
+		}
+	})
+	r, _ := w.connect(t)
+	pod := testPod("u1")
+	ref := runPod(t, r, pod)
+	wantClass(t, containers{r}.Start(t.Context(), ref, containerSpec(pod, "main", 0)), backend.ErrUnavailable)
+	if c := inspect(t, r, "u1").Containers; len(c) != 1 || c[0].State() != backend.Waiting {
+		t.Errorf("after the cut: %+v, want one that waits", c)
+	}
+	must(t, containers{r}.Start(t.Context(), ref, containerSpec(pod, "main", 0)))
+	if c := inspect(t, r, "u1").Containers; len(c) != 1 || c[0].State() != backend.Running || c[0].Attempt != 0 {
+		t.Errorf("after the replay: %+v, want one that runs", c)
+	}
+}
+
 func TestStartNeedsASandbox(t *testing.T) {
 	w := newWorld(t)
 	r, _ := w.connect(t)
@@ -187,7 +231,7 @@ func TestLabelsCannotBeForged(t *testing.T) {
 
 func TestCallsOutsideRun(t *testing.T) {
 	w := newWorld(t)
-	fresh, err := newRemote(w.cfg, w.host)
+	fresh, err := newRemote(w.cfg, w.access)
 	must(t, err)
 	ended, stop := w.connect(t)
 	stop()

@@ -33,10 +33,14 @@ func (p pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 		return nil, err
 	}
 	p.details.prune(known, views)
+	p.shares.listed(known, views)
+	p.upkeep.listed(p.remote, views)
 	return facts, nil
 }
 
 // Inspect selects one pod by its label; for several, listing all costs no more.
+// Containers that were just started are asked for their details beside the listings,
+// not after them.
 func (p pods) Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFacts, error) {
 	if len(uids) == 0 {
 		return nil, nil
@@ -45,8 +49,20 @@ func (p pods) Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFacts
 	if len(uids) == 1 {
 		only = uids[0]
 	}
-	views, err := p.views(ctx, only)
-	if err != nil {
+	var views []*view
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(1 + detailCalls)
+	g.Go(func() (err error) {
+		views, err = p.views(gctx, only)
+		return err
+	})
+	for _, id := range p.details.started(uids) {
+		g.Go(func() error {
+			_, err := p.askContainer(gctx, id)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	views = slices.DeleteFunc(views, func(v *view) bool { return !slices.Contains(uids, v.ref.UID) })
@@ -60,7 +76,7 @@ func (p pods) facts(ctx context.Context, views []*view) ([]backend.PodFacts, err
 	g.SetLimit(detailCalls)
 	for i, v := range views {
 		p.ownView(v)
-		facts[i] = podFacts(v)
+		facts[i] = p.podFacts(v)
 		if v.ready() {
 			g.Go(func() (err error) {
 				facts[i].IPs, err = p.sandboxIPs(ctx, v.ref.ID)
@@ -94,10 +110,10 @@ func (p pods) ownView(v *view) {
 	}
 }
 
-func podFacts(v *view) backend.PodFacts {
+func (r *remote) podFacts(v *view) backend.PodFacts {
 	f := backend.PodFacts{Ref: v.ref, Live: v.ready() || len(v.running()) > 0}
 	if v.sandbox != nil {
-		f.CreatedAt = fromNanos(v.sandbox.GetCreatedAt())
+		f.CreatedAt = r.fromNanos(v.sandbox.GetCreatedAt())
 	}
 	if f.Live && !v.ready() {
 		f.Reason, f.Message = reasonSandboxDied, "the sandbox has ended while containers of it still run"
@@ -114,7 +130,7 @@ func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (back
 		Hash:      c.GetAnnotations()[annotationHash],
 		Image:     c.GetAnnotations()[annotationImage],
 		ImageID:   c.GetImageRef(),
-		CreatedAt: fromNanos(c.GetCreatedAt()),
+		CreatedAt: p.fromNanos(c.GetCreatedAt()),
 	}
 	if c.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
 		return f, nil
@@ -126,15 +142,19 @@ func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (back
 	if s.GetImageRef() != "" {
 		f.ImageID = s.GetImageRef()
 	}
-	f.StartedAt = fromNanos(s.GetStartedAt())
+	if cutOff(s) {
+		return f, nil
+	}
+	f.StartedAt = p.fromNanos(s.GetStartedAt())
 	if u := s.GetUser().GetLinux(); u != nil { // containerd 2.0 and newer
 		f.User = &corev1.LinuxContainerUser{UID: u.GetUid(), GID: u.GetGid(), SupplementalGroups: u.GetSupplementalGroups()}
 	}
 	switch s.GetState() {
 	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		f.Resources = p.details.resources(c)
 		f.StartedAt = orElse(f.StartedAt, f.CreatedAt)
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
-		f.FinishedAt = orElse(fromNanos(s.GetFinishedAt()), orElse(f.StartedAt, f.CreatedAt))
+		f.FinishedAt = orElse(p.fromNanos(s.GetFinishedAt()), orElse(f.StartedAt, f.CreatedAt))
 		f.ExitCode = s.GetExitCode()
 		f.OOM = s.GetReason() == "OOMKilled"
 		f.Reason, f.Message = s.GetReason(), s.GetMessage()
@@ -142,14 +162,6 @@ func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (back
 		f.Reason, f.Message = "ContainerStatusUnknown", s.GetMessage()
 	}
 	return f, nil
-}
-
-// fromNanos is the zero time for zero: CRI's "not yet".
-func fromNanos(ns int64) time.Time {
-	if ns <= 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, ns)
 }
 
 // orElse guards against a runtime that does not say when.

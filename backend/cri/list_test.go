@@ -37,7 +37,7 @@ func TestListFetchesDetailsOnce(t *testing.T) {
 		}
 		return facts
 	}
-	first := list(6, 3)
+	first := list(6, 0) // their addresses stand in the containers' /etc/hosts
 	if diff := cmp.Diff(first, list(0, 0)); diff != "" {
 		t.Errorf("the second listing differs:\n%s", diff)
 	}
@@ -100,7 +100,7 @@ func TestListErrorsAreErrors(t *testing.T) {
 			r, _ := w.connect(t)
 			runPod(t, r, testPod("u1"))
 			pod := testPod("u1")
-			if method != "ListPodSandbox" {
+			if method != "ListPodSandbox" && method != "PodSandboxStatus" {
 				must(t, containers{r}.Start(t.Context(), launchSpec(pod, 0).Ref(), containerSpec(pod, "main", 0)))
 			}
 			if facts, err := (pods{r}).List(t.Context()); err == nil || !strings.Contains(err.Error(), "disk on fire") || facts != nil {
@@ -157,20 +157,23 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	if want := filepath.Join(logDir, "main", "0.log"); target != want {
 		t.Errorf("link to %s, want %s", target, want)
 	}
-	cgroup := filepath.Join(filepath.Dir(w.cfg.PodLogsDir), "cgroup", "memory", "burstlet", "besteffort", "podu1")
-	must(t, os.MkdirAll(filepath.Join(cgroup, "left"), 0o755))
+	cgroups := w.host.(*withoutCgroups)
+	made := cgroups.last()
+	if made.Parent != "/burstlet/besteffort/podu1" || made.Systemd || made.QOSShares != 2 {
+		t.Errorf("cgroup of the pod: %+v", made)
+	}
 
 	must(t, pods{r}.Remove(t.Context(), ref))
 	wantThere(t, link, false)
 	wantThere(t, logDir, true)
-	wantThere(t, cgroup, true)
 	wantClass(t, pods{r}.Remove(t.Context(), ref), backend.ErrNotFound)
 	wantThere(t, logDir, true)
 
 	must(t, pods{r}.Remove(t.Context(), next.Ref()))
 	wantThere(t, logDir, false)
-	wantThere(t, cgroup, false)
-	wantThere(t, filepath.Dir(cgroup), true)
+	if gone := cgroups.last(); gone.Parent != made.Parent || len(cgroups.asked) != 3 {
+		t.Errorf("cgroups: %+v", cgroups.asked)
+	}
 	wantClass(t, pods{r}.Remove(t.Context(), next.Ref()), backend.ErrNotFound)
 	if n := len(w.fake.Sandboxes()); n != 0 {
 		t.Errorf("%d sandboxes are left", n)
@@ -212,7 +215,7 @@ func TestOrphanContainersAreFoundAndRemoved(t *testing.T) {
 	}})
 	must(t, err)
 	want := backend.Ref{UID: "u1", Namespace: "ns", Name: "name-u1", Attempt: 2, ID: "gone"}
-	if len(views) != 1 || views[0].ref != want || !podFacts(views[0]).Live {
+	if len(views) != 1 || views[0].ref != want || !r.podFacts(views[0]).Live {
 		t.Errorf("%+v, want a live view of %+v", views[0], want)
 	}
 	if _, err := group(nil, []*runtimeapi.Container{{Id: "c1"}}); err == nil {

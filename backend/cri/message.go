@@ -7,12 +7,13 @@ import (
 	"io"
 	"path"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/cri/crilog"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 const (
@@ -24,6 +25,8 @@ const (
 	maxMessageFile        = 4096
 	maxMessageLog         = 2048
 	maxMessageLines int64 = 80
+	// logLag is how long after its end the runtime may still write a container's log.
+	logLag = 5 * time.Second
 )
 
 // messageFile is the host's file that is mounted at terminationMessagePath.
@@ -48,27 +51,20 @@ func podRef(pod *corev1.Pod) backend.Ref {
 	return backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// makeMessageFile leaves a file that is there: the container may run already.
-func (r *remote) makeMessageFile(ctx context.Context, spec backend.ContainerSpec) error {
-	for _, m := range r.messageMount(spec) {
-		if err := r.host.MakeShared(ctx, m.GetHostPath()); err != nil {
-			return fmt.Errorf("make file of termination message: %w", err)
-		}
-	}
-	return nil
-}
-
 // addMessage completes the message of an ended container by what it left in its
 // file or, as its policy says, at the end of its log (kubelet:
-// getTerminationMessage). What cannot be read is said in its place.
-func (r *remote) addMessage(ctx context.Context, s *runtimeapi.ContainerStatus) {
+// getTerminationMessage). What cannot be read is said in its place. It is not final
+// while a log that is empty may only be late.
+func (r *remote) addMessage(ctx context.Context, s *runtimeapi.ContainerStatus) (final bool) {
 	if s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
-		return
+		return true
 	}
+	final = true
 	text := r.messageOfFile(ctx, s)
 	policy := corev1.TerminationMessagePolicy(s.GetAnnotations()[annotationTermMessagePolicy])
 	if text == "" && policy == corev1.TerminationMessageFallbackToLogsOnError && s.GetExitCode() != 0 {
 		text = r.messageOfLog(ctx, s)
+		final = text != "" || r.clock.theirs(time.Now()).Sub(time.Unix(0, s.GetFinishedAt())) > logLag
 	}
 	switch {
 	case text == "":
@@ -77,6 +73,7 @@ func (r *remote) addMessage(ctx context.Context, s *runtimeapi.ContainerStatus) 
 	default:
 		s.Message += ": " + text
 	}
+	return final
 }
 
 func (r *remote) messageOfFile(ctx context.Context, s *runtimeapi.ContainerStatus) string {
@@ -85,31 +82,13 @@ func (r *remote) messageOfFile(ctx context.Context, s *runtimeapi.ContainerStatu
 		if inside == "" || m.GetContainerPath() != inside {
 			continue
 		}
-		text, err := r.readEnd(ctx, m.GetHostPath())
+		text, err := r.host.ReadFile(ctx, m.GetHostPath(), maxMessageFile)
 		if err != nil && !isNotExist(err) {
 			return fmt.Sprintf("Error on reading termination log %s: %v", m.GetHostPath(), err)
 		}
-		return text
+		return string(text)
 	}
 	return ""
-}
-
-// readEnd reads the last bytes of a file, as many as a message may have.
-func (r *remote) readEnd(ctx context.Context, name string) (text string, err error) {
-	f, err := r.host.Open(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return "", err
-	}
-	if _, err := f.Seek(max(0, size-maxMessageFile), io.SeekStart); err != nil {
-		return "", err
-	}
-	content, err := io.ReadAll(io.LimitReader(f, maxMessageFile))
-	return string(content), err
 }
 
 func (r *remote) messageOfLog(ctx context.Context, s *runtimeapi.ContainerStatus) string {
@@ -122,20 +101,14 @@ func (r *remote) messageOfLog(ctx context.Context, s *runtimeapi.ContainerStatus
 }
 
 func (r *remote) copyLogEnd(ctx context.Context, s *runtimeapi.ContainerStatus, out io.Writer) (err error) {
-	f, err := r.host.Open(ctx, s.GetLogPath())
+	lines := maxMessageLines
+	end, err := r.host.Log(ctx, host.LogRequest{Path: s.GetLogPath(), Tail: &lines})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	lines := maxMessageLines
-	if err := seekTail(f, &lines); err != nil {
-		return err
-	}
-	c := &logCopy{
-		logs: logs{r}, ref: backend.ContainerRef{Name: s.GetMetadata().GetName()},
-		lines: crilog.NewLines(f), out: crilog.NewWriter(out, crilog.Options{}),
-	}
-	return c.run(ctx)
+	defer func() { err = errors.Join(err, end.Close()) }()
+	_, err = io.Copy(out, end)
+	return err
 }
 
 // lastBytes keeps the end of what is written to it.

@@ -1,11 +1,15 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
 
+	"github.com/containerd/log"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
@@ -13,12 +17,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // node implements [backend.Node].
 type node struct{ *remote }
 
-// Describe asks the runtime how it is and reads the host's /proc.
+// Describe asks the runtime how it is and the host what it is.
 func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 	version, err := n.runtime.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
@@ -28,7 +33,7 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 		OS:             "linux",
 		RuntimeVersion: version.GetRuntimeName() + "://" + version.GetRuntimeVersion(),
 	}
-	st, err := n.runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	st, err := n.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {
 		return backend.NodeFacts{}, failed(err, "ask the container runtime at %s for its status", n.cfg.Endpoint)
 	}
@@ -39,10 +44,11 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 		case c.GetType() == runtimeapi.NetworkReady:
 			facts.NetworkReady = c.GetStatus()
 			if !c.GetStatus() {
-				facts.Message = strings.TrimPrefix(c.GetReason()+": "+c.GetMessage(), ": ")
+				facts.Message = cmp.Or(c.GetMessage(), c.GetReason())
 			}
 		}
 	}
+	facts.RuntimeHandlers = handlers(st)
 	if err := n.describeHost(ctx, &facts); err != nil {
 		return backend.NodeFacts{}, fmt.Errorf("describe the host: %w", err)
 	}
@@ -60,86 +66,84 @@ func (n node) notCRI(err error) error {
 }
 
 func (n node) describeHost(ctx context.Context, facts *backend.NodeFacts) error {
-	memory, err := n.hostMemory(ctx)
+	h, err := n.askHost(ctx)
 	if err != nil {
 		return err
 	}
-	stat, err := n.host.ReadFile(ctx, "/proc/stat")
-	if err != nil {
-		return fmt.Errorf("count CPUs: %w", err)
+	if i := slices.IndexFunc(h.Kubelets, func(k host.Kubelet) bool { return k.Uses(n.socket) }); i >= 0 {
+		return backend.Errorf(backend.ErrUnsupported, "a kubelet runs on the host with the same container runtime (process %d): "+
+			"it would remove every pod that it does not know; stop it, or give burstlet a containerd of its own", h.Kubelets[i].PID)
 	}
-	kernel, err := n.host.ReadFile(ctx, "/proc/sys/kernel/osrelease")
-	if err != nil {
-		return fmt.Errorf("read kernel version: %w", err)
-	}
-	release, err := n.host.ReadFile(ctx, "/etc/os-release")
-	if err != nil && !isNotExist(err) {
-		return fmt.Errorf("read OS release: %w", err)
-	}
-	if facts.Arch, err = n.host.Arch(ctx); err != nil {
-		return fmt.Errorf("read architecture: %w", err)
-	}
-	if facts.HostIPs, err = n.host.Addresses(ctx); err != nil {
-		return fmt.Errorf("read addresses: %w", err)
-	}
+	facts.Arch, facts.Kernel, facts.OSImage = h.Arch, h.Kernel, h.OSImage
+	facts.MachineID, facts.SystemUUID, facts.BootID = h.MachineID, h.SystemUUID, h.BootID
+	facts.HostIPs = onePerFamily(h.Addresses)
 	facts.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewQuantity(countCPUs(stat), resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+		corev1.ResourceCPU:              *resource.NewQuantity(h.CPUs, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(h.Memory, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(int64(h.Disk.Capacity), resource.BinarySI),
 	}
-	facts.Kernel = strings.TrimSpace(string(kernel))
-	facts.OSImage = prettyName(release)
 	return nil
 }
 
-// hostMemory is the host's memory in bytes, read once.
-func (r *remote) hostMemory(ctx context.Context) (int64, error) {
-	r.memoryMu.Lock()
-	defer r.memoryMu.Unlock()
-	if r.memory > 0 {
-		return r.memory, nil
+// onePerFamily keeps the first address of each family: the API takes no more in
+// status.hostIPs.
+func onePerFamily(addresses []string) []string {
+	var out []string
+	seen := map[bool]bool{}
+	for _, a := range addresses {
+		ip, err := netip.ParseAddr(a)
+		if err == nil && !seen[ip.Is4()] {
+			seen[ip.Is4()] = true
+			out = append(out, a)
+		}
 	}
-	info, err := r.host.ReadFile(ctx, "/proc/meminfo")
+	return out
+}
+
+// askHost asks what the host is, and how its clock stands to ours. What it lacks may
+// come, or no pod may need it: it is told once, and by doctor.
+func (r *remote) askHost(ctx context.Context) (host.Facts, error) {
+	before := time.Now()
+	facts, err := r.host.Facts(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("read the host's memory: %w", err)
+		return host.Facts{}, fmt.Errorf("ask the host what it is: %w", err)
 	}
-	if r.memory, err = memTotal(info); err != nil {
-		return 0, fmt.Errorf("read the host's memory: %w", err)
-	}
-	return r.memory, nil
-}
-
-// memTotal reads /proc/meminfo: "MemTotal:  16316412 kB".
-func memTotal(info []byte) (int64, error) {
-	for line := range strings.Lines(string(info)) {
-		fields := strings.Fields(line)
-		if len(fields) >= 2 && fields[0] == "MemTotal:" {
-			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			if err != nil || kib <= 0 {
-				return 0, fmt.Errorf("parse %q", strings.TrimSpace(line))
-			}
-			return kib << 10, nil
+	r.clock.measured(before, facts.Now, time.Now())
+	r.factsMu.Lock()
+	defer r.factsMu.Unlock()
+	if r.facts == nil || !slices.Equal(r.facts.Lacks, facts.Lacks) {
+		for _, lack := range facts.Lacks {
+			log.G(ctx).WithField("lacks", lack).Warn("The pods' host lacks something that pods may need")
 		}
 	}
-	return 0, fmt.Errorf("no MemTotal in /proc/meminfo")
+	r.facts = &facts
+	return facts, nil
 }
 
-// countCPUs counts the lines "cpu0", "cpu1", … of /proc/stat: those online.
-func countCPUs(stat []byte) int64 {
-	var n int64
-	for line := range strings.Lines(string(stat)) {
-		if len(line) > 3 && strings.HasPrefix(line, "cpu") && line[3] >= '0' && line[3] <= '9' {
-			n++
-		}
+// hostFacts are what the host was when it was last asked, at least once.
+func (r *remote) hostFacts(ctx context.Context) (host.Facts, error) {
+	r.factsMu.Lock()
+	known := r.facts
+	r.factsMu.Unlock()
+	if known != nil {
+		return *known, nil
 	}
-	return n
+	return r.askHost(ctx)
 }
 
-// prettyName is PRETTY_NAME of os-release(5).
-func prettyName(release []byte) string {
-	for line := range strings.Lines(string(release)) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "PRETTY_NAME="); ok {
-			return strings.Trim(value, `"'`)
-		}
+// handlers are the RuntimeClass handlers that the runtime knows: as it says itself
+// (containerd 2.0), else those of its configuration.
+func handlers(st *runtimeapi.StatusResponse) []string {
+	var out []string
+	for _, h := range st.GetRuntimeHandlers() {
+		out = append(out, h.GetName())
 	}
-	return "Linux"
+	if len(out) > 0 {
+		return out
+	}
+	c := configurationOf(st)
+	if len(c.Containerd.Runtimes) == 0 {
+		return nil // another runtime, which does not say
+	}
+	return append([]string{""}, slices.Sorted(maps.Keys(c.Containerd.Runtimes))...)
 }

@@ -1,8 +1,11 @@
 package cri
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 const (
@@ -64,42 +67,61 @@ func oomScore(pod *corev1.Pod, c *corev1.Container, memory int64) int64 {
 	return min(max(score, 1000+guaranteedOOMScore), bestEffortOOMScore-1)
 }
 
-// podResources is what the pod needs as a whole: the sum of its containers, or
-// its largest init container. A limit holds only if every container has one.
+// podResources is what the pod needs as a whole, with its sidecars and overhead
+// (kubelet: ResourceConfigForPod). A limit holds only if the pod has one itself or
+// every container does.
 func podResources(pod *corev1.Pod) corev1.ResourceRequirements {
-	sum := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
-	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		if q := total(pod, func(c *corev1.Container) resource.Quantity { return c.Resources.Requests[name] }); !q.IsZero() {
-			sum.Requests[name] = q
-		}
-		limit := func(c *corev1.Container) resource.Quantity { return c.Resources.Limits[name] }
-		if allSet(pod, limit) {
-			sum.Limits[name] = total(pod, limit)
-		}
-	}
-	return sum
-}
-
-func total(pod *corev1.Pod, of func(*corev1.Container) resource.Quantity) resource.Quantity {
-	var sum resource.Quantity
-	for i := range pod.Spec.Containers {
-		sum.Add(of(&pod.Spec.Containers[i]))
-	}
-	for i := range pod.Spec.InitContainers {
-		if q := of(&pod.Spec.InitContainers[i]); q.Cmp(sum) > 0 {
-			sum = q
-		}
-	}
-	return sum
-}
-
-func allSet(pod *corev1.Pod, of func(*corev1.Container) resource.Quantity) bool {
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if q := of(&list[i]); q.IsZero() {
-				return false
+	bounded := map[corev1.ResourceName]bool{corev1.ResourceCPU: true, corev1.ResourceMemory: true}
+	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{
+		ContainerFn: func(list corev1.ResourceList, _ resourcehelper.ContainerType) {
+			for name := range bounded {
+				if q := list[name]; q.IsZero() {
+					bounded[name] = false
+				}
 			}
+		},
+	})
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	out := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+	for name, all := range bounded {
+		if q, ok := requests[name]; ok && !q.IsZero() {
+			out.Requests[name] = q
+		}
+		if own := podLimit(pod, name); !own.IsZero() || all {
+			out.Limits[name] = limits[name]
 		}
 	}
-	return len(pod.Spec.Containers) > 0
+	return out
+}
+
+// podLimit is a limit of the pod itself; zero without one.
+func podLimit(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
+	if pod.Spec.Resources == nil {
+		return resource.Quantity{}
+	}
+	return pod.Spec.Resources.Limits[name]
+}
+
+// withPodLimits gives a container without a limit that of its pod, which is then
+// what the kernel tells it (kubelet: getCPULimit, getMemoryLimit).
+func withPodLimits(pod *corev1.Pod, r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		own, limit := r.Limits[name], podLimit(pod, name)
+		if own.IsZero() && !limit.IsZero() {
+			r.Limits = maps.Clone(r.Limits)
+			if r.Limits == nil {
+				r.Limits = corev1.ResourceList{}
+			}
+			if _, asked := r.Requests[name]; !asked && name == corev1.ResourceCPU {
+				// A limit stands for a request that is missing: this one does not.
+				r.Requests = maps.Clone(r.Requests)
+				if r.Requests == nil {
+					r.Requests = corev1.ResourceList{}
+				}
+				r.Requests[name] = resource.Quantity{}
+			}
+			r.Limits[name] = limit
+		}
+	}
+	return r
 }

@@ -1,34 +1,34 @@
 package cri
 
 import (
-	"bytes"
-	"crypto/sha256"
+	"context"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/registry"
-	"golang.org/x/sys/unix"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
+	"github.com/burstlet/burstlet/backend/cri/host/local"
 	"github.com/burstlet/burstlet/test/containerhost"
+	testhost "github.com/burstlet/burstlet/test/containerhost/namespaces"
 	testimages "github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/registry"
 )
 
 const (
 	registryHost = "registry.burstlet.test"
 	missingImage = registryHost + "/missing:1"
+	spareImage   = registryHost + "/spare:1"
 	privateImage = registryHost + "/private/busybox:1"
 	registryUser = "puller"
 	registryPass = "open sesame"
@@ -42,6 +42,7 @@ func realConfig(h *containerhost.Host) Config {
 	return Config{
 		Endpoint:         h.Socket(),
 		NodeIdentity:     "cluster/node-1",
+		PodsDir:          filepath.Join(h.Shared(), "pods"),
 		PodLogsDir:       filepath.Join(h.LogRoot(), "pods"),
 		ContainerLogsDir: filepath.Join(h.LogRoot(), "containers"),
 		CgroupParent:     testCgroup(),
@@ -50,150 +51,72 @@ func realConfig(h *containerhost.Host) Config {
 	}
 }
 
+// inside reaches a host whose files are this machine's and whose network is not.
+func inside(h *containerhost.Host) access {
+	return access{host: local.New(local.Options{Root: h.Shared()}), control: hostDialer{h}, streams: hostDialer{h}}
+}
+
+// hostDialer dials inside a host's network. Its sockets have paths of this machine.
+type hostDialer struct{ *containerhost.Host }
+
+func (d hostDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if network == "unix" {
+		return localDialer{}.DialContext(ctx, network, address)
+	}
+	return d.Host.DialContext(ctx, network, address)
+}
+
 func TestContractOnContainerd(t *testing.T) {
 	removeTestCgroups(t)
-	// Pods are dialled from here, which is then as good as their host.
-	h := containerhost.ForTest(t, func(c *containerhost.Config) { c.Linked = true })
+	backendtest.Run(t, onContainerd(t, func(_ *testing.T, b backend.Backend) backend.Backend { return b }))
+}
+
+// onContainerd is what the suite runs on a local socket; open makes what an engine
+// connects to.
+func onContainerd(t *testing.T, open func(t *testing.T, b backend.Backend) backend.Backend) backendtest.Factory {
+	t.Helper()
+	h := containerhost.ForTest(t)
 	serveRegistry(t, h)
-	backendtest.Run(t, backendtest.Factory{
-		New: func(t *testing.T) func() backend.Backend {
-			return func() backend.Backend {
-				b, err := New(realConfig(h))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return *b
-			}
-		},
+	return contract(func(t *testing.T) backend.Backend {
+		r, err := newRemote(realConfig(h), inside(h))
+		must(t, err)
+		return open(t, *r.backend())
+	})
+}
+
+// contract is what the suite needs to know of this backend.
+func contract(connect func(t *testing.T) backend.Backend) backendtest.Factory {
+	return backendtest.Factory{
+		New:          func(t *testing.T) func() backend.Backend { return func() backend.Backend { return connect(t) } },
 		Image:        testimages.BusyboxRef,
 		MissingImage: missingImage,
+		SpareImage:   spareImage,
+		Parallel:     true,
 		Eventually:   20 * time.Second,
 		Poll:         50 * time.Millisecond,
 		Slack:        200 * time.Millisecond,
-		Skip: map[string]string{
-			"exec/input": "ExecSync takes no input",
-			// TestRealExecEndsWithItsContext checks the rest of it.
-			"exec/ends with its context": "ExecSync gives out no output of a command that it killed",
-		},
-	})
+	}
 }
 
 // serveRegistry serves the test images at registryHost, on the host's own
 // loopback. Repositories below private/ want registryUser and registryPass.
 func serveRegistry(t *testing.T, h *containerhost.Host) {
 	t.Helper()
-	store := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	push(t, store)
-	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, pass, _ := r.BasicAuth()
-		if strings.HasPrefix(r.URL.Path, "/v2/private/") && (user != registryUser || pass != registryPass) {
-			w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
-			http.Error(w, "who are you?", http.StatusUnauthorized)
-			return
-		}
-		store.ServeHTTP(w, r)
-	})
-	listener, err := listenInside(h.Pid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: guarded}}
-	server.Start()
-	t.Cleanup(server.Close)
-	dir := filepath.Join(h.StateDir(), "certs.d", registryHost)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + listener.Addr().String()
-	hosts := fmt.Sprintf("server = %q\n[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", url, url)
-	if err := os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(hosts), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	server, err := h.ServeRegistry(t.Context(), registryHost, testRegistry(t))
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Close()) })
 }
 
-// push puts the busybox image under its names, as the distribution API wants it.
-func push(t *testing.T, store http.Handler) {
+func testRegistry(t *testing.T) http.Handler {
 	t.Helper()
 	image, err := testimages.Busybox()
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers, err := image.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := image.RawConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := image.RawManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mediaType, err := image.MediaType()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, ref := range []string{testimages.BusyboxRef, privateImage} {
-		repository, tag, _ := strings.Cut(strings.TrimPrefix(ref, registryHost+"/"), ":")
-		upload(t, store, repository, bytes.NewReader(config))
-		for _, layer := range layers {
-			blob, err := layer.Compressed()
-			if err != nil {
-				t.Fatal(err)
-			}
-			upload(t, store, repository, blob)
-		}
-		call(t, store, http.MethodPut, "/v2/"+repository+"/manifests/"+tag, string(mediaType), manifest)
-	}
-}
-
-func upload(t *testing.T, store http.Handler, repository string, blob io.Reader) {
-	t.Helper()
-	content, err := io.ReadAll(blob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(content))
-	call(t, store, http.MethodPost, "/v2/"+repository+"/blobs/uploads/?digest="+digest, "application/octet-stream", content)
-}
-
-func call(t *testing.T, store http.Handler, method, path, contentType string, body []byte) {
-	t.Helper()
-	request := httptest.NewRequestWithContext(t.Context(), method, path, bytes.NewReader(body))
-	request.Header.Set("Content-Type", contentType)
-	reply := httptest.NewRecorder()
-	store.ServeHTTP(reply, request)
-	if reply.Code != http.StatusCreated {
-		t.Fatalf("%s %s: %d %s", method, path, reply.Code, reply.Body)
-	}
-}
-
-// listenInside listens on the loopback of another process's network namespace.
-func listenInside(pid int) (net.Listener, error) {
-	type result struct {
-		listener net.Listener
-		err      error
-	}
-	results := make(chan result, 1)
-	go func() {
-		// The thread ends with the goroutine: it is not brought back.
-		runtime.LockOSThread()
-		inside, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
-		if err != nil {
-			results <- result{err: err}
-			return
-		}
-		defer inside.Close()
-		if err := unix.Setns(int(inside.Fd()), unix.CLONE_NEWNET); err != nil {
-			results <- result{err: fmt.Errorf("enter network namespace: %w", err)}
-			return
-		}
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		results <- result{listener: listener, err: err}
-	}()
-	got := <-results
-	return got.listener, got.err
+	must(t, err)
+	spare, err := mutate.Config(image, v1.Config{Labels: map[string]string{"it": "is another"}})
+	must(t, err)
+	r := registry.New(registry.Private{Prefix: "private/", User: registryUser, Password: registryPass})
+	must(t, r.Push(image, testimages.BusyboxRef, privateImage))
+	must(t, r.Push(spare, spareImage))
+	return r
 }
 
 // realWorld is one real host and a backend on it.
@@ -209,7 +132,7 @@ func newRealWorld(t *testing.T) *realWorld {
 	h := containerhost.ForTest(t)
 	serveRegistry(t, h)
 	cfg := realConfig(h)
-	w := &world{cfg: cfg, host: localHost{cgroupRoot: "/sys/fs/cgroup"}}
+	w := &world{cfg: cfg, access: inside(h)}
 	r, _ := w.connect(t)
 	return &realWorld{host: h, cfg: cfg, remote: r}
 }
@@ -219,11 +142,7 @@ func newRealWorld(t *testing.T) *realWorld {
 func removeTestCgroups(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
-		dirs, err := filepath.Glob("/sys/fs/cgroup/*/" + testCgroup())
-		must(t, err)
-		for _, dir := range append(dirs, "/sys/fs/cgroup/"+testCgroup()) {
-			must(t, removeEmptyDirs(dir))
-		}
+		must(t, testhost.RemoveCgroupTrees(testCgroup()))
 	})
 }
 

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 
@@ -9,11 +10,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // Remove deletes one attempt and, with the last one, the pod's logs and cgroup.
 // It goes by what a listing shows: NotFound means that one showed nothing.
 func (p pods) Remove(ctx context.Context, ref backend.Ref) error {
+	defer p.way.taken()()
 	views, err := p.views(ctx, ref.UID)
 	if err != nil {
 		return fmt.Errorf("remove pod %s/%s: %w", ref.Namespace, ref.Name, err)
@@ -36,39 +39,122 @@ func (p pods) Remove(ctx context.Context, ref backend.Ref) error {
 	return nil
 }
 
-// removeView deletes the sandbox last: as long as it is listed the rest is
-// known, whatever interrupts.
+// removeView deletes the sandbox last but for the logs, whose mark says whose cgroup
+// is left: whatever interrupts, the rest is known.
 func (p pods) removeView(ctx context.Context, v *view, last bool) error {
 	if v.sandbox != nil {
+		if err := p.stopper.leave(ctx, v.ref.ID); err != nil {
+			return err
+		}
+	}
+	if len(v.running()) > 0 { // else RemovePodSandbox ends the sandbox, and frees what a failed stop left
 		_, err := p.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: v.ref.ID})
 		if err != nil && !isNotFound(err) {
 			return failed(err, "stop sandbox %s", v.ref.ID)
 		}
 	}
-	for _, c := range v.containers {
-		if err := p.unlink(ctx, v.ref, c); err != nil {
-			return err
-		}
-		if v.sandbox != nil {
-			continue
-		}
-		if err := p.removeContainer(ctx, c.GetId()); err != nil {
-			return err
-		}
-	}
-	if last {
-		if err := p.removeLogs(ctx, v.ref); err != nil {
-			return err
-		}
+	if err := p.discardContainers(ctx, v, last); err != nil {
+		return err
 	}
 	if v.sandbox == nil {
+		for _, c := range v.containers {
+			if err := p.removeContainer(ctx, c.GetId()); err != nil {
+				return err
+			}
+		}
+		if last {
+			return p.removeLogs(ctx, v.ref)
+		}
 		return nil
 	}
-	if last {
-		p.removeCgroup(ctx, v)
+	if err := p.removeDead(ctx, v); err != nil {
+		return err
 	}
-	return p.removeDead(ctx, v)
+	if last {
+		return p.discardPod(ctx, v)
+	}
+	return nil
 }
+
+// discardContainers removes what the host keeps for an attempt's containers, in one
+// operation: links and bound subPaths. Of a pod that has another attempt, what is left
+// in its cgroup of this one goes as well.
+func (p pods) discardContainers(ctx context.Context, v *view, last bool) error {
+	var d host.Discard
+	if !last {
+		d.Left = v.leftovers()
+	}
+	if len(v.containers) == 0 && d.Left == nil {
+		return nil
+	}
+	for _, c := range v.containers {
+		name := c.GetMetadata().GetName()
+		subPaths := p.podDir(v.ref.UID).SubPaths(attemptName(name, int(c.GetMetadata().GetAttempt())))
+		d.Unmount = append(d.Unmount, subPaths)
+		d.Trees = append(d.Trees, subPaths, p.logLink(v.ref, name, c.GetId()))
+	}
+	if err := p.discard(ctx, v.ref, d); err != nil {
+		return fmt.Errorf("remove what the host keeps for its containers: %w", err)
+	}
+	return nil
+}
+
+// leftovers are those of an attempt whose containers have ended.
+func (v *view) leftovers() *host.Leftovers {
+	var ids []string
+	if !v.ready() { // else its end is the runtime's
+		ids = append(ids, v.ref.ID)
+	}
+	for _, c := range v.containers {
+		ids = append(ids, c.GetId())
+	}
+	return leftoversOf(v.sandbox, ids...)
+}
+
+// leftoversOf is nil where the pod's cgroup is not told.
+func leftoversOf(of annotated, ids ...string) *host.Leftovers {
+	cgroup := cgroupOf(of)
+	if cgroup == nil {
+		return nil
+	}
+	return &host.Leftovers{Cgroup: *cgroup, IDs: ids}
+}
+
+// annotated is a sandbox or a container.
+type annotated interface{ GetAnnotations() map[string]string }
+
+// cgroupOf is the pod's cgroup, which its sandbox and containers tell; nil if they
+// do not.
+func cgroupOf(of annotated) *host.Cgroup {
+	return host.Ownership{Cgroup: of.GetAnnotations()[annotationCgroup]}.PodCgroup()
+}
+
+// discardPod removes the pod's logs and cgroup.
+func (p pods) discardPod(ctx context.Context, v *view) error {
+	d := host.Discard{Cgroup: cgroupOf(v.sandbox)}
+	if named(v.ref) {
+		d.Trees = []string{p.podLogDir(v.ref)}
+	}
+	if err := p.discard(ctx, v.ref, d); err != nil {
+		return fmt.Errorf("remove the pod's logs and cgroup: %w", err)
+	}
+	return nil
+}
+
+// discard only tells of a cgroup's failure, unless the host cannot be asked: what
+// cannot be killed there must not keep the pod from going.
+func (r *remote) discard(ctx context.Context, ref backend.Ref, d host.Discard) error {
+	err := r.host.Discard(ctx, d)
+	if err == nil || d.Cgroup == nil && d.Left == nil || errors.Is(err, backend.ErrUnavailable) || ctx.Err() != nil {
+		return err
+	}
+	log.G(ctx).WithError(err).WithField("uid", ref.UID).Warn("Failed to remove the pod's cgroup")
+	d.Cgroup, d.Left = nil, nil
+	return r.host.Discard(ctx, d)
+}
+
+// named is true of a ref that names a directory of logs.
+func named(ref backend.Ref) bool { return ref.Name != "" && ref.Namespace != "" && ref.UID != "" }
 
 // removeDead deletes a sandbox with its containers, and what is left running
 // of them.
@@ -103,31 +189,25 @@ func (r *remote) removeContainer(ctx context.Context, id string) error {
 	return nil
 }
 
+// maxMark is more than a mark has bytes.
+const maxMark = 8 << 10
+
+// removeLogs removes what a launch made that never became a sandbox: logs and a cgroup.
 func (r *remote) removeLogs(ctx context.Context, ref backend.Ref) error {
-	if ref.Name == "" || ref.Namespace == "" || ref.UID == "" {
+	if !named(ref) {
 		return nil
 	}
-	if err := r.host.RemoveAll(ctx, r.podLogDir(ref)); err != nil {
+	dir := r.podLogDir(ref)
+	mark, err := r.host.ReadFile(ctx, path.Join(dir, host.LogMark), maxMark)
+	if err != nil && !isNotExist(err) {
+		return fmt.Errorf("read whose the logs of pod %s/%s are: %w", ref.Namespace, ref.Name, err)
+	}
+	discard := host.Discard{Trees: []string{dir}}
+	if o := host.ReadOwnership(mark); o.Node == r.cfg.NodeIdentity {
+		discard.Cgroup = o.PodCgroup()
+	}
+	if err := r.host.Discard(ctx, discard); err != nil {
 		return fmt.Errorf("remove logs of pod %s/%s: %w", ref.Namespace, ref.Name, err)
-	}
-	return nil
-}
-
-// removeCgroup only tells of a failure: an empty cgroup holds nothing, and
-// something that a person put there must not keep the pod from going.
-func (p pods) removeCgroup(ctx context.Context, v *view) {
-	parent := v.sandbox.GetAnnotations()[annotationCgroup]
-	if parent == "" {
-		return
-	}
-	if err := p.host.RemoveCgroup(ctx, parent); err != nil {
-		log.G(ctx).WithError(err).WithField("uid", v.ref.UID).Warn("Failed to remove the pod's cgroup")
-	}
-}
-
-func (r *remote) unlink(ctx context.Context, pod backend.Ref, c *runtimeapi.Container) error {
-	if err := r.host.RemoveAll(ctx, r.logLink(pod, c.GetMetadata().GetName(), c.GetId())); err != nil {
-		return fmt.Errorf("remove log link of container %s: %w", c.GetId(), err)
 	}
 	return nil
 }
@@ -145,14 +225,16 @@ func (c containers) Remove(ctx context.Context, ref backend.ContainerRef) error 
 	if err != nil {
 		return err
 	}
-	if err := c.unlink(ctx, pod, found); err != nil {
-		return err
-	}
-	if err := c.host.RemoveAll(ctx, path.Join(c.podLogDir(pod), logPath(ref.Name, ref.Attempt))); err != nil {
-		return fmt.Errorf("remove log of container %s: %w", found.GetId(), err)
-	}
-	if err := c.host.RemoveAll(ctx, c.messageFile(pod, ref.Name, ref.Attempt)); err != nil {
-		return fmt.Errorf("remove termination message of container %s: %w", found.GetId(), err)
+	subPaths := c.podDir(ref.Pod.UID).SubPaths(attemptName(ref.Name, ref.Attempt))
+	log := path.Join(c.podLogDir(pod), logPath(ref.Name, ref.Attempt))
+	err = c.discard(ctx, pod, host.Discard{
+		Left:        leftoversOf(found, found.GetId()),
+		Unmount:     []string{subPaths},
+		Trees:       []string{subPaths, c.logLink(pod, ref.Name, found.GetId()), log, c.messageFile(pod, ref.Name, ref.Attempt)},
+		RotatedLogs: []string{log},
+	})
+	if err != nil {
+		return fmt.Errorf("remove what the host keeps for container %s: %w", found.GetId(), err)
 	}
 	return c.removeContainer(ctx, found.GetId())
 }

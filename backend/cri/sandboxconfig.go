@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"path"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,8 +13,11 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// hostnameMax is the kernel's limit without the terminating zero.
-const hostnameMax = 63
+const (
+	// hostnameMax is the longest label of a name, fqdnMax the kernel's limit.
+	hostnameMax = 63
+	fqdnMax     = 64
+)
 
 // sandboxConfig describes attempt of the pod to the runtime, all but its DNS. It
 // is the same at every call: CreateContainer wants it again.
@@ -22,15 +26,22 @@ func (r *remote) sandboxConfig(ctx context.Context, pod *corev1.Pod, attempt int
 	if err != nil {
 		return nil, err
 	}
+	name, err := hostname(pod, r.cfg.ClusterDomain)
+	if err != nil {
+		return nil, err
+	}
 	parent := cgroupParent(driver, r.cfg.CgroupParent, pod)
 	annotations := map[string]string{}
 	maps.Copy(annotations, pod.Annotations)
 	annotations[annotationCgroup] = parent
+	if podQoS(pod) == corev1.PodQOSBurstable {
+		annotations[annotationShares] = strconv.FormatInt(linuxResources(podResources(pod)).GetCpuShares(), 10)
+	}
 	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{
 			Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: uint32(attempt),
 		},
-		Hostname:     hostname(pod),
+		Hostname:     name,
 		LogDirectory: r.podLogDir(backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}),
 		PortMappings: portMappings(pod),
 		Labels:       r.podLabels(pod),
@@ -40,15 +51,31 @@ func (r *remote) sandboxConfig(ctx context.Context, pod *corev1.Pod, attempt int
 			SecurityContext: sandboxSecurity(pod),
 			Sysctls:         sysctls(pod),
 			Resources:       linuxResources(podResources(pod)),
+			Overhead:        overhead(pod),
 		},
 	}, nil
 }
 
-// hostname is empty on the host's network: the pod then has the host's.
-func hostname(pod *corev1.Pod) string {
+// hostname is empty on the host's network: the pod then has the host's. Errors:
+// Invalid for a full name that the kernel has no room for; the words are the
+// kubelet's.
+func hostname(pod *corev1.Pod, domain string) (string, error) {
 	if pod.Spec.HostNetwork {
-		return ""
+		return "", nil
 	}
+	full := fqdn(pod, domain)
+	if !isTrue(pod.Spec.SetHostnameAsFQDN) || full == "" {
+		return shortName(pod), nil
+	}
+	if len(full) > fqdnMax {
+		return "", backend.Errorf(backend.ErrInvalid, "failed to construct FQDN from Pod hostname and cluster domain, FQDN %s is too long "+
+			"(64 characters is the max, %d characters requested)", full, len(full))
+	}
+	return full, nil
+}
+
+// shortName is the pod's host name without its domain.
+func shortName(pod *corev1.Pod) string {
 	name := pod.Name
 	if pod.Spec.Hostname != "" {
 		name = pod.Spec.Hostname
@@ -60,6 +87,14 @@ func hostname(pod *corev1.Pod) string {
 		name = strings.TrimRight(name[:hostnameMax], "-.")
 	}
 	return name
+}
+
+// fqdn is the pod's full name below its subdomain; empty without one.
+func fqdn(pod *corev1.Pod, domain string) string {
+	if pod.Spec.Subdomain == "" || pod.Spec.HostnameOverride != nil {
+		return ""
+	}
+	return strings.TrimSuffix(shortName(pod)+"."+pod.Spec.Subdomain+"."+pod.Namespace+".svc."+strings.TrimSuffix(domain, "."), ".")
 }
 
 // portMappings are the ports of the host that lead to the pod; the network
@@ -93,6 +128,14 @@ func protocol(p corev1.Protocol) runtimeapi.Protocol {
 	}
 }
 
+// overhead is what the pod's RuntimeClass takes for itself.
+func overhead(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
+	if len(pod.Spec.Overhead) == 0 {
+		return nil
+	}
+	return linuxResources(corev1.ResourceRequirements{Requests: pod.Spec.Overhead, Limits: pod.Spec.Overhead})
+}
+
 // sandboxSecurity is the security context of the sandbox's own process, which
 // the kubelet always runs under the runtime's seccomp profile.
 func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
@@ -100,6 +143,7 @@ func sandboxSecurity(pod *corev1.Pod) *runtimeapi.LinuxSandboxSecurityContext {
 		Privileged:         hasPrivileged(pod),
 		NamespaceOptions:   namespaces(pod),
 		SupplementalGroups: groups(pod),
+		SelinuxOptions:     podSELinux(pod),
 		Seccomp:            &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 	}
 	if p := pod.Spec.SecurityContext; p != nil && p.RunAsUser != nil {

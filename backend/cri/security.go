@@ -2,6 +2,7 @@ package cri
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -33,6 +34,7 @@ func effectiveSecurity(pod *corev1.Pod, c *corev1.Container) corev1.SecurityCont
 	if p := pod.Spec.SecurityContext; p != nil {
 		sc.RunAsUser = firstSet(sc.RunAsUser, p.RunAsUser)
 		sc.RunAsGroup = firstSet(sc.RunAsGroup, p.RunAsGroup)
+		sc.SELinuxOptions = firstSet(sc.SELinuxOptions, p.SELinuxOptions)
 		sc.RunAsNonRoot = firstSet(sc.RunAsNonRoot, p.RunAsNonRoot)
 		sc.SeccompProfile = firstSet(sc.SeccompProfile, p.SeccompProfile)
 		sc.AppArmorProfile = firstSet(sc.AppArmorProfile, p.AppArmorProfile)
@@ -51,7 +53,7 @@ func isTrue(b *bool) bool { return b != nil && *b }
 
 // containerSecurity is the container's security context for the runtime. user is
 // the image's, used where the pod names none.
-func containerSecurity(pod *corev1.Pod, c *corev1.Container, user imageUser) *runtimeapi.LinuxContainerSecurityContext {
+func containerSecurity(pod *corev1.Pod, c *corev1.Container, user imageUser, seccompRoot string) *runtimeapi.LinuxContainerSecurityContext {
 	sc := effectiveSecurity(pod, c)
 	out := &runtimeapi.LinuxContainerSecurityContext{
 		Privileged:         isTrue(sc.Privileged),
@@ -59,10 +61,13 @@ func containerSecurity(pod *corev1.Pod, c *corev1.Container, user imageUser) *ru
 		NoNewPrivs:         sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		NamespaceOptions:   namespaces(pod),
 		SupplementalGroups: groups(pod),
-		Seccomp:            seccomp(sc.SeccompProfile),
+		Seccomp:            seccomp(sc.SeccompProfile, seccompRoot),
 		Apparmor:           appArmor(sc.AppArmorProfile),
+		SelinuxOptions:     seLinux(sc.SELinuxOptions),
 		RunAsUser:          int64Value(sc.RunAsUser),
 		RunAsGroup:         int64Value(sc.RunAsGroup),
+
+		SupplementalGroupsPolicy: groupsPolicy(pod),
 	}
 	if sc.Capabilities != nil {
 		out.Capabilities = &runtimeapi.Capability{
@@ -74,7 +79,9 @@ func containerSecurity(pod *corev1.Pod, c *corev1.Container, user imageUser) *ru
 		out.RunAsUser = int64Value(user.uid)
 		out.RunAsUsername = user.name
 	}
-	out.MaskedPaths, out.ReadonlyPaths = maskedPaths(), readonlyPaths()
+	if sc.ProcMount == nil || *sc.ProcMount != corev1.UnmaskedProcMount {
+		out.MaskedPaths, out.ReadonlyPaths = maskedPaths(), readonlyPaths()
+	}
 	return out
 }
 
@@ -124,26 +131,56 @@ func groups(pod *corev1.Pod) []int64 {
 	return append(out, p.SupplementalGroups...)
 }
 
-// seccomp without a profile is unconfined, the kubelet's default. Localhost
-// profiles are refused by Check.
-func seccomp(p *corev1.SeccompProfile) *runtimeapi.SecurityProfile {
-	if p != nil && p.Type == corev1.SeccompProfileTypeRuntimeDefault {
+// seccomp without a profile is unconfined, the kubelet's default. root holds the
+// profiles of the host.
+func seccomp(p *corev1.SeccompProfile, root string) *runtimeapi.SecurityProfile {
+	switch {
+	case p == nil:
+	case p.Type == corev1.SeccompProfileTypeRuntimeDefault:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
+	case p.Type == corev1.SeccompProfileTypeLocalhost && p.LocalhostProfile != nil:
+		return &runtimeapi.SecurityProfile{
+			ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: path.Join(root, *p.LocalhostProfile),
+		}
 	}
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 }
 
-// appArmor without a profile leaves the choice to the runtime. Localhost
-// profiles are refused by Check.
+// appArmor without a profile leaves the choice to the runtime.
 func appArmor(p *corev1.AppArmorProfile) *runtimeapi.SecurityProfile {
 	switch {
 	case p == nil:
 		return nil
 	case p.Type == corev1.AppArmorProfileTypeUnconfined:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
+	case p.Type == corev1.AppArmorProfileTypeLocalhost && p.LocalhostProfile != nil:
+		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: *p.LocalhostProfile}
 	default:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
 	}
+}
+
+func podSELinux(pod *corev1.Pod) *runtimeapi.SELinuxOption {
+	if pod.Spec.SecurityContext == nil {
+		return nil
+	}
+	return seLinux(pod.Spec.SecurityContext.SELinuxOptions)
+}
+
+func seLinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
+	if o == nil {
+		return nil
+	}
+	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
+}
+
+// groupsPolicy says whether the groups of the image's /etc/group are added.
+func groupsPolicy(pod *corev1.Pod) runtimeapi.SupplementalGroupsPolicy {
+	p := pod.Spec.SecurityContext
+	if p != nil && p.SupplementalGroupsPolicy != nil && *p.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict {
+		return runtimeapi.SupplementalGroupsPolicy_Strict
+	}
+	return runtimeapi.SupplementalGroupsPolicy_Merge
 }
 
 func hasPrivileged(pod *corev1.Pod) bool {

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
+	"sync"
 
 	"github.com/containerd/log"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // containers implements [backend.Containers].
@@ -19,11 +23,9 @@ type containers struct{ *remote }
 // Start creates and starts one attempt of a container. One that was created by
 // an earlier call is started; one that was started is left as it is.
 func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
+	defer c.way.taken()()
 	sandbox, err := c.newestSandbox(ctx, ref)
 	if err != nil {
-		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
-	}
-	if err := c.endBefore(ctx, ref, spec); err != nil {
 		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
 	}
 	id, fresh, err := c.create(ctx, sandbox, spec)
@@ -31,13 +33,15 @@ func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.Con
 		return fmt.Errorf("create container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
 	}
 	c.details.own(id, ref.UID)
+	var linking sync.WaitGroup
+	linking.Go(func() { c.link(ctx, sandbox, spec, id) })
+	defer linking.Wait()
 	if fresh {
-		_, err := c.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
-		if err != nil && !c.wasStarted(ctx, id) {
+		if err := c.startCreated(ctx, id); err != nil {
 			return failed(err, "start container %s of pod %s/%s", spec.Container.Name, ref.Namespace, ref.Name)
 		}
 	}
-	c.link(ctx, sandbox, spec, id)
+	c.details.start(id, ref.UID)
 	return nil
 }
 
@@ -58,10 +62,14 @@ func (c containers) endBefore(ctx context.Context, ref backend.Ref, spec backend
 	return c.killLeftover(ctx, before.GetId())
 }
 
-// newestSandbox is the ref of the pod's newest sandbox: the one named, or found.
+// newestSandbox is the ref of the pod's newest sandbox: the one named, the one just
+// made, or found.
 func (c containers) newestSandbox(ctx context.Context, ref backend.Ref) (backend.Ref, error) {
 	if ref.ID != "" {
 		return ref, nil
+	}
+	if made, ok := c.details.launchedAs(ref); ok {
+		return made, nil
 	}
 	sandboxes, err := c.listSandboxes(ctx, ref.UID)
 	if err != nil {
@@ -80,7 +88,8 @@ func (c containers) newestSandbox(ctx context.Context, ref backend.Ref) (backend
 }
 
 // create returns the id of the attempt, made now or by an earlier call, and
-// whether it is fresh: created and never started.
+// whether it is fresh: created and never started. The pod's hosts file is written
+// beside: it has to be there before, and right when the container starts.
 func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec) (id string, fresh bool, err error) {
 	podConfig, err := c.sandboxConfig(ctx, spec.Pod, sandbox.Attempt)
 	if err != nil {
@@ -90,15 +99,16 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 	if err != nil {
 		return "", false, err
 	}
+	config.Annotations[annotationCgroup] = podConfig.Annotations[annotationCgroup]
 	if err := c.joinTarget(ctx, spec, config); err != nil {
 		return "", false, err
 	}
-	if err := c.host.MkdirAll(ctx, path.Join(podConfig.GetLogDirectory(), spec.Container.Name)); err != nil {
-		return "", false, fmt.Errorf("make log directory: %w", err)
-	}
-	if err := c.makeMessageFile(ctx, spec); err != nil {
+	hosts, err := c.prepareContainer(ctx, sandbox, spec, config)
+	if err != nil {
 		return "", false, err
 	}
+	var writing errgroup.Group
+	writing.Go(func() error { return c.writeHosts(ctx, hosts) })
 	request := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.ID, Config: config, SandboxConfig: podConfig}
 	err = c.retryReserved(ctx, func() (bool, error) {
 		reply, err := c.runtime.CreateContainer(ctx, request)
@@ -113,7 +123,7 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 		id, fresh = found.GetId(), found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
 		return found != nil, err
 	})
-	return id, fresh, err
+	return id, fresh, errors.Join(err, writing.Wait())
 }
 
 // adopt returns the container that holds the name if it is the one asked for.
@@ -126,17 +136,41 @@ func (c containers) adopt(ctx context.Context, sandbox backend.Ref, spec backend
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case found.GetPodSandboxId() == sandbox.ID && found.GetAnnotations()[annotationHash] == spec.Hash:
+	}
+	cut, err := c.wasCutOff(ctx, found)
+	asked := found.GetPodSandboxId() == sandbox.ID && found.GetAnnotations()[annotationHash] == spec.Hash
+	switch {
+	case err != nil:
+		return nil, err
+	case asked && !cut:
 		return found, nil
-	case found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED:
-		_, err := c.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: found.GetId()})
-		if err != nil && !isNotFound(err) {
-			return nil, failed(err, "remove container %s, which never started", found.GetId())
-		}
-		return nil, nil
+	case cut, found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED:
+		return nil, c.removeUnused(ctx, sandbox, found)
 	default:
 		return nil, backend.Errorf(backend.ErrExists, "attempt %d exists in another sandbox or from another spec (container %s)", spec.Attempt, found.GetId())
 	}
+}
+
+// removeUnused removes a container that never ran. Its task may have been made all the
+// same, and then goes with it; so does what stands in a cgroup and never became one.
+func (c containers) removeUnused(ctx context.Context, sandbox backend.Ref, found *runtimeapi.Container) error {
+	if err := c.removeContainer(ctx, found.GetId()); err != nil {
+		return err
+	}
+	left := leftoversOf(found, found.GetId())
+	if left == nil {
+		return nil
+	}
+	return c.discard(ctx, sandbox, host.Discard{Left: left})
+}
+
+// wasCutOff is cutOff for a listed container.
+func (c containers) wasCutOff(ctx context.Context, found *runtimeapi.Container) (bool, error) {
+	if found.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
+		return false, nil
+	}
+	s, err := c.containerStatus(ctx, found)
+	return cutOff(s), err
 }
 
 // findContainer finds one attempt by its labels. Errors: NotFound.
@@ -155,11 +189,37 @@ func (r *remote) findContainer(ctx context.Context, uid types.UID, name string, 
 	return nil, backend.Errorf(backend.ErrNotFound, "no attempt %d of container %s", attempt, name)
 }
 
-// wasStarted tells a container that another call has started, or that started
-// although the reply was lost, from one that does not start.
-func (c containers) wasStarted(ctx context.Context, id string) bool {
-	s, err := c.askContainer(ctx, id)
-	return err == nil && s.GetStartedAt() > 0
+// startCreated starts what was created, or waits for an earlier call that does: one
+// whose reply was lost is still at work when it is repeated at once.
+func (c containers) startCreated(ctx context.Context, id string) error {
+	return c.retryReserved(ctx, func() (bool, error) {
+		_, err := c.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
+		switch {
+		case err == nil:
+			return true, nil
+		case strings.Contains(err.Error(), "already in starting state"):
+			return false, nil
+		}
+		s, lookErr := c.askContainer(ctx, id)
+		switch {
+		case lookErr == nil && s.GetStartedAt() > 0:
+			// Another call has started it, or it started although the reply was lost.
+			return true, nil
+		case lookErr == nil && cutOff(s):
+			return true, backend.Errorf(backend.ErrUnavailable, "an earlier call was cut off while it started the container: %w", err)
+		default:
+			return true, err
+		}
+	})
+}
+
+// cutOff is true of a container that never ran because the connection of whoever
+// started it was lost: that ends what containerd does for a call. Nothing is wrong
+// with it; to those above it is one that was created and is still to be started.
+func cutOff(s *runtimeapi.ContainerStatus) bool {
+	said := s.GetMessage()
+	return s.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED && s.GetStartedAt() == 0 && s.GetReason() == "StartError" &&
+		(strings.Contains(said, "context canceled") || strings.Contains(said, "failed to start shim: start failed: : signal: killed"))
 }
 
 // link makes the log findable for collectors. Without it the container runs all
@@ -167,10 +227,10 @@ func (c containers) wasStarted(ctx context.Context, id string) bool {
 func (c containers) link(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec, id string) {
 	pod := backend.Ref{UID: spec.Pod.UID, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name, Attempt: sandbox.Attempt}
 	target := path.Join(c.podLogDir(pod), logPath(spec.Container.Name, spec.Attempt))
-	err := c.host.MkdirAll(ctx, c.cfg.ContainerLogsDir)
-	if err == nil {
-		err = c.host.Symlink(ctx, target, c.logLink(pod, spec.Container.Name, id))
-	}
+	_, err := c.host.Prepare(ctx, host.Preparation{
+		Dirs:  []string{c.cfg.ContainerLogsDir},
+		Links: []host.Link{{Target: target, Path: c.logLink(pod, spec.Container.Name, id)}},
+	})
 	if err != nil {
 		log.G(ctx).WithError(err).WithField("container", id).Warn("Failed to link the container's log for log collectors")
 	}

@@ -26,7 +26,7 @@ func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) er
 		running := v.running()
 		switch {
 		case v.ready() || len(running) > 0:
-			job := podStop{sandbox: v.ref.ID, containers: running}
+			job := podStop{sandbox: v.ref.ID, containers: running, removable: v.ready() && len(running) > 0}
 			if err := p.stopper.ask(ctx, request{pod: job, grace: grace}); err != nil {
 				return fmt.Errorf("stop pod %s/%s: %w", ref.Namespace, ref.Name, err)
 			}

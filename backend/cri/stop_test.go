@@ -22,6 +22,8 @@ type fakeStops struct {
 	ended   map[string]chan struct{}
 	boxes   []string
 	failing bool
+	// boxTakes is how long the stop of a sandbox takes.
+	boxTakes time.Duration
 }
 
 func newFakeStops(ids ...string) *fakeStops {
@@ -61,7 +63,14 @@ func (f *fakeStops) kill(id string) {
 	}
 }
 
-func (f *fakeStops) stopSandbox(_ context.Context, id string) error {
+func (f *fakeStops) stopSandbox(ctx context.Context, id string) error {
+	if f.boxTakes > 0 {
+		select {
+		case <-time.After(f.boxTakes):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.boxes = append(f.boxes, id)
@@ -180,6 +189,38 @@ func TestStopperAfterAFailure(t *testing.T) {
 			t.Errorf("calls %v, sandboxes %v", calls, boxes)
 		}
 	})
+}
+
+// TestStopperLeavesASandbox: to who removes it, at any moment; no call is open then.
+func TestStopperLeavesASandbox(t *testing.T) {
+	for name, tt := range map[string]struct {
+		after time.Duration // from the stop, whose container ends after 2 s
+		boxes []string
+	}{
+		"while its container runs":  {time.Second, nil},
+		"before its stop":           {2500 * time.Millisecond, nil},
+		"after its stop":            {4 * time.Second, []string{"box"}},
+		"in the middle of its stop": {3100 * time.Millisecond, []string{"box"}},
+		"twice":                     {0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withStopper(t, []string{"a"}, func(t *testing.T, s *stopper, fake *fakeStops) {
+				fake.boxTakes = 500 * time.Millisecond
+				job := podStop{sandbox: "box", containers: []string{"a"}, removable: true}
+				must(t, s.ask(t.Context(), request{pod: job, grace: 2 * time.Second}))
+				<-time.After(tt.after)
+				must(t, s.leave(t.Context(), "box"))
+				if _, _, boxes := fake.seen(); !slices.Equal(boxes, tt.boxes) {
+					t.Errorf("sandboxes stopped: %v, want %v", boxes, tt.boxes)
+				}
+				must(t, s.leave(t.Context(), "box"))
+				<-time.After(time.Minute)
+				if _, killed, boxes := fake.seen(); !slices.Equal(boxes, tt.boxes) || killed["a"].IsZero() {
+					t.Errorf("in the end: sandboxes stopped %v, want %v; killed %v", boxes, tt.boxes, killed)
+				}
+			})
+		})
+	}
 }
 
 func TestStopperEndsWithOpenCalls(t *testing.T) {

@@ -15,6 +15,11 @@ import (
 // stopMargin is what a stop call gets beyond its grace, to kill and to clean up.
 const stopMargin = 2 * time.Minute
 
+// removalFollows is how long a sandbox whose containers were ended is left to a
+// Remove, which ends it in one call: each stop of a sandbox runs the network's
+// plugins. A pod that stays in the API holds its address so much longer.
+const removalFollows = time.Second
+
 // stopClient is what the stopper needs of the runtime.
 type stopClient interface {
 	stopContainer(ctx context.Context, id string, seconds int64) error
@@ -51,7 +56,15 @@ func (c criStops) stopSandbox(ctx context.Context, id string) error {
 type stopper struct {
 	client   stopClient
 	requests chan request
+	leaves   chan leave
 	ended    chan struct{}
+}
+
+// leave asks that a sandbox be left to who asks. The reply is closed once no call
+// for it is open.
+type leave struct {
+	sandbox string
+	reply   chan<- (<-chan struct{})
 }
 
 // request asks for the end of containers and then of their sandbox.
@@ -65,10 +78,12 @@ type request struct {
 type podStop struct {
 	sandbox    string
 	containers []string
+	// removable sandboxes are left to a Remove for a moment after the containers.
+	removable bool
 }
 
 func newStopper(runtime runtimeapi.RuntimeServiceClient) *stopper {
-	return &stopper{client: criStops{runtime}, requests: make(chan request), ended: make(chan struct{})}
+	return &stopper{client: criStops{runtime}, requests: make(chan request), leaves: make(chan leave), ended: make(chan struct{})}
 }
 
 // ask returns when the request is lodged. Errors: Unavailable when run has
@@ -89,6 +104,27 @@ func (s *stopper) ask(ctx context.Context, r request) error {
 	}
 }
 
+// leave returns when no call for a sandbox is open and none will be made for what
+// was asked before. Errors: Unavailable when the context ends.
+func (s *stopper) leave(ctx context.Context, sandbox string) error {
+	reply := make(chan (<-chan struct{}), 1)
+	select {
+	case s.leaves <- leave{sandbox, reply}:
+	case <-s.ended:
+		return nil // and all its calls with it
+	case <-ctx.Done():
+		return backend.Errorf(backend.ErrUnavailable, "take over a sandbox: %w", ctx.Err())
+	}
+	select {
+	case <-<-reply:
+		return nil
+	case <-s.ended:
+		return nil
+	case <-ctx.Done():
+		return backend.Errorf(backend.ErrUnavailable, "wait for the stop of a sandbox: %w", ctx.Err())
+	}
+}
+
 // run serves requests until the context ends; then the open calls are dropped,
 // and the containers they were for are left to their next owner.
 func (s *stopper) run(ctx context.Context) error {
@@ -104,6 +140,8 @@ func (s *stopper) run(ctx context.Context) error {
 		select {
 		case r := <-s.requests:
 			state.lodge(ctx, r)
+		case l := <-s.leaves:
+			l.reply <- state.leave(l.sandbox)
 		case r := <-state.results:
 			state.finish(ctx, r)
 		case <-ctx.Done():
@@ -129,8 +167,11 @@ type containerStop struct {
 
 // sandboxStop is a sandbox to stop when nothing is waited for any more.
 type sandboxStop struct {
-	waits   map[string]bool // containers
-	calling bool
+	waits     map[string]bool // containers
+	calling   bool
+	removable bool
+	left      chan struct{} // closed: nobody needs the call that has not begun
+	done      chan struct{} // closed when the call has ended
 }
 
 // result is the end of one call, for a container or for a sandbox.
@@ -148,9 +189,10 @@ func (s *stops) lodge(ctx context.Context, r request) {
 	}
 	sandbox := s.sandboxes[r.pod.sandbox]
 	if sandbox == nil {
-		sandbox = &sandboxStop{waits: map[string]bool{}}
+		sandbox = &sandboxStop{waits: map[string]bool{}, left: make(chan struct{}), done: make(chan struct{})}
 		s.sandboxes[r.pod.sandbox] = sandbox
 	}
+	sandbox.removable = r.pod.removable
 	for _, id := range r.pod.containers {
 		sandbox.waits[id] = true
 	}
@@ -185,9 +227,48 @@ func (s *stops) stopSandbox(ctx context.Context, id string) {
 		return
 	}
 	sandbox.calling = true
+	removable := sandbox.removable
 	s.call(ctx, 0, result{sandbox: id}, func(ctx context.Context) error {
+		if removable {
+			timer := time.NewTimer(removalFollows)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-sandbox.left:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 		return s.client.stopSandbox(ctx, id)
 	})
+}
+
+// leave forgets a sandbox, unless a call for it is open: what it returns is closed
+// at the end of that.
+func (s *stops) leave(id string) <-chan struct{} {
+	sandbox := s.sandboxes[id]
+	if sandbox == nil {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	select {
+	case <-sandbox.left:
+	default:
+		close(sandbox.left)
+	}
+	if !sandbox.calling {
+		s.drop(id)
+	}
+	return sandbox.done
+}
+
+func (s *stops) drop(sandbox string) {
+	if known := s.sandboxes[sandbox]; known != nil {
+		close(known.done)
+		delete(s.sandboxes, sandbox)
+	}
 }
 
 // call makes one call in a goroutine of its own and reports its end.
@@ -208,7 +289,7 @@ func (s *stops) finish(ctx context.Context, r result) {
 		log.G(ctx).WithError(r.err).Warn("Failed to stop on the remote; it will be asked again")
 	}
 	if r.sandbox != "" {
-		delete(s.sandboxes, r.sandbox)
+		s.drop(r.sandbox)
 		return
 	}
 	c := s.containers[r.container]
@@ -227,7 +308,7 @@ func (s *stops) finish(ctx context.Context, r result) {
 		}
 		if r.err != nil {
 			// Stopping the sandbox would kill what is within its grace.
-			delete(s.sandboxes, id)
+			s.drop(id)
 			continue
 		}
 		delete(sandbox.waits, r.container)

@@ -16,6 +16,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 const (
@@ -47,11 +50,9 @@ func newTransport(endpoint string, dial dialFunc) *transport {
 	return &transport{endpoint: endpoint, dial: dial}
 }
 
-func dialUnix(path string) dialFunc {
-	return func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", path)
-	}
+// dialSocket dials the runtime as its host does.
+func dialSocket(from host.Dialer, path string) dialFunc {
+	return func(ctx context.Context) (net.Conn, error) { return from.DialContext(ctx, "unix", path) }
 }
 
 // run holds the connection until the context ends. Nothing is dialled before
@@ -88,7 +89,9 @@ func (t *transport) setConn(conn *grpc.ClientConn) {
 func (t *transport) dialContext(ctx context.Context, _ string) (net.Conn, error) {
 	conn, err := t.dial(ctx)
 	if err != nil {
-		err = fmt.Errorf("%w (%s)", err, dialAdvice(err))
+		if advice := dialAdvice(err); advice != "" {
+			err = fmt.Errorf("%w (%s)", err, advice)
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,6 +101,8 @@ func (t *transport) dialContext(ctx context.Context, _ string) (net.Conn, error)
 
 func dialAdvice(err error) string {
 	switch {
+	case errors.Is(err, backend.ErrDenied), errors.Is(err, backend.ErrUnavailable):
+		return "" // it has said so itself
 	case errors.Is(err, fs.ErrNotExist):
 		return "the socket is not there: is the container runtime installed and running, and is this its socket?"
 	case errors.Is(err, fs.ErrPermission):

@@ -120,7 +120,7 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 	return &runtimeapi.ContainerStatusResponse{Status: &runtimeapi.ContainerStatus{
 		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state,
 		CreatedAt: c.created.UnixNano(), StartedAt: nanos(c.started), FinishedAt: nanos(c.finished),
-		ExitCode: c.code, Reason: c.reason, Image: c.config.GetImage(), ImageRef: c.config.GetImage().GetImage(),
+		ExitCode: c.code, Reason: c.reason, Message: c.message, Image: c.config.GetImage(), ImageRef: c.config.GetImage().GetImage(),
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
 		LogPath: path.Join(s.sandboxes[c.sandbox].config.GetLogDirectory(), c.config.GetLogPath()),
 	}}, nil
@@ -128,23 +128,13 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 
 // ExecSync answers by Commands, for running containers alone.
 func (s *Server) ExecSync(ctx context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
-	s.mu.Lock()
-	c := s.containers[r.GetContainerId()]
-	var state runtimeapi.ContainerState
-	if c != nil {
-		state = c.state
+	if err := s.runs(r.GetContainerId()); err != nil {
+		return nil, err
 	}
-	s.mu.Unlock()
-	switch {
-	case c == nil:
-		return nil, notFound("container")
-	case state != runtimeapi.ContainerState_CONTAINER_RUNNING:
-		return nil, fmt.Errorf("container is in %s state", state)
-	case s.Commands == nil:
+	if s.Commands == nil {
 		return nil, errors.New("failed to exec in container: no commands here")
-	default:
-		return s.Commands(ctx, r)
 	}
+	return s.Commands(ctx, r)
 }
 
 func nanos(t time.Time) int64 {
@@ -172,6 +162,15 @@ func (s *Server) Exit(containerID string, code int32, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exit(s.containers[containerID], code, reason)
+}
+
+// FailStart ends a container that was created and does not start.
+func (s *Server) FailStart(containerID, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[containerID]
+	c.message = message
+	s.exit(c, 128, "StartError")
 }
 
 // Container is the configuration of the only container of a name, with its id.

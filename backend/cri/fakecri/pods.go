@@ -102,10 +102,17 @@ func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxSta
 		network.Ip = "10.1.0.7"
 		network.AdditionalIps = []*runtimeapi.PodIP{{Ip: "fd00::7"}}
 	}
-	return &runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{
+	reply := &runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{
 		Id: box.id, Metadata: box.config.GetMetadata(), State: box.state, CreatedAt: box.created.UnixNano(),
 		Network: network, Labels: box.config.GetLabels(), Annotations: box.config.GetAnnotations(),
-	}}, nil
+		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{
+			Options: box.config.GetLinux().GetSecurityContext().GetNamespaceOptions(),
+		}},
+	}}
+	if r.GetVerbose() {
+		reply.Info = map[string]string{"info": fmt.Sprintf(`{"pid":%d}`, SandboxPID)}
+	}
+	return reply, nil
 }
 
 // Kill ends a sandbox's own process, and nothing else.

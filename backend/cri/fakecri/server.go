@@ -12,6 +12,7 @@ import (
 	containerdtypes "github.com/containerd/containerd/api/types"
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/cri-streaming/pkg/streaming"
 )
 
 // Hook sees each call, by the method's short name ("RunPodSandbox"), and may
@@ -36,6 +37,11 @@ type Server struct {
 	CRIEvents chan *runtimeapi.ContainerEventResponse
 	// Commands runs commands in running containers; nil: none can be run.
 	Commands func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
+	// Streaming serves the streams of commands, attachments and forwarded ports; nil:
+	// there are none.
+	Streaming streaming.Server
+	// Measured changes what ListContainerStats tells of a container.
+	Measured func(*runtimeapi.ContainerStats)
 	// Refused are the messages of registries by image; Users the users of
 	// images by name, where they are not root.
 	Refused map[string]string
@@ -67,6 +73,7 @@ type container struct {
 	finished    time.Time
 	code        int32
 	reason      string
+	message     string
 	stops       []int64
 	ended       chan struct{}
 }

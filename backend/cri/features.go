@@ -1,0 +1,110 @@
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// appArmorEnabled is where the kernel says whether it enforces profiles.
+const appArmorEnabled = "/sys/module/apparmor/parameters/enabled"
+
+// supports refuses what this runtime and its host, as they are, cannot do. Errors:
+// Unsupported, naming the field.
+func (r *remote) supports(ctx context.Context, pod *corev1.Pod) error {
+	if err := r.supportsAppArmor(ctx, pod); err != nil {
+		return err
+	}
+	if groupsPolicy(pod) == runtimeapi.SupplementalGroupsPolicy_Merge {
+		return nil
+	}
+	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return failed(err, "ask the container runtime what it can do")
+	}
+	if !st.GetFeatures().GetSupplementalGroupsPolicy() {
+		return backend.Errorf(backend.ErrUnsupported, "spec.securityContext.supplementalGroupsPolicy: "+
+			"SupplementalGroupsPolicy=Strict is not supported in this node: use Merge, or containerd 2.0 or newer")
+	}
+	return nil
+}
+
+// supportsAppArmor refuses a profile that nothing would enforce: the runtime leaves
+// one out without a word (kubelet: appArmorAdmitHandler).
+func (r *remote) supportsAppArmor(ctx context.Context, pod *corev1.Pod) error {
+	field := appArmorField(pod)
+	if field == "" {
+		return nil
+	}
+	enabled, err := r.host.ReadFile(ctx, appArmorEnabled, 1<<10)
+	if err != nil && !isNotExist(err) {
+		return fmt.Errorf("ask the host for AppArmor: %w", err)
+	}
+	if !strings.HasPrefix(string(enabled), "Y") {
+		return backend.Errorf(backend.ErrUnsupported, "%s: Cannot enforce AppArmor: AppArmor is not enabled on the host", field)
+	}
+	return nil
+}
+
+// appArmorField is the first that asks for a profile; empty for none.
+func appArmorField(pod *corev1.Pod) string {
+	asks := func(p *corev1.AppArmorProfile) bool {
+		return p != nil && p.Type != corev1.AppArmorProfileTypeUnconfined
+	}
+	if sc := pod.Spec.SecurityContext; sc != nil && asks(sc.AppArmorProfile) {
+		return "spec.securityContext.appArmorProfile"
+	}
+	for _, list := range []struct {
+		name       string
+		containers []corev1.Container
+	}{{"initContainers", pod.Spec.InitContainers}, {"containers", pod.Spec.Containers}} {
+		for i := range list.containers {
+			if sc := list.containers[i].SecurityContext; sc != nil && asks(sc.AppArmorProfile) {
+				return fmt.Sprintf("spec.%s[%d].securityContext.appArmorProfile", list.name, i)
+			}
+		}
+	}
+	return ""
+}
+
+// configuration is what containerd tells of its own on request.
+type configuration struct {
+	SandboxImage  string `json:"sandboxImage"`
+	SystemdCgroup bool   `json:"systemdCgroup"`
+	Containerd    struct {
+		DefaultRuntimeName string `json:"defaultRuntimeName"`
+		Runtimes           map[string]struct {
+			Options struct {
+				SystemdCgroup bool `json:"SystemdCgroup"`
+			} `json:"options"`
+		} `json:"runtimes"`
+	} `json:"containerd"`
+}
+
+func configurationOf(st *runtimeapi.StatusResponse) configuration {
+	return parseConfiguration(st.GetInfo()["config"])
+}
+
+// parseConfiguration is empty where another runtime words it differently.
+func parseConfiguration(text string) configuration {
+	var c configuration
+	if json.Unmarshal([]byte(text), &c) != nil {
+		return configuration{}
+	}
+	return c
+}
+
+// sandboxImage is the image of the sandboxes' own process, which newer runtimes pin.
+func (r *remote) sandboxImage(ctx context.Context) (string, error) {
+	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+	if err != nil {
+		return "", failed(err, "ask the container runtime for its configuration")
+	}
+	return configurationOf(st).SandboxImage, nil
+}

@@ -1,0 +1,151 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+// files implements [backend.Files] by host operations.
+type files struct{ *remote }
+
+// Place makes a volume on the host. A hostPath is there or, as its type says, made;
+// nothing of it is the pod's.
+func (f files) Place(ctx context.Context, spec backend.VolumeSpec) error {
+	defer f.way.taken()()
+	if h := spec.Source.HostPath; h != nil && !claimed(spec) {
+		source := host.Source{Path: h.Path}
+		if h.Type != nil {
+			source.Type = string(*h.Type)
+		}
+		if _, err := f.host.Prepare(ctx, host.Preparation{Sources: []host.Source{source}}); err != nil {
+			return err
+		}
+		return nil
+	}
+	v, err := f.volume(spec)
+	if err != nil {
+		return err
+	}
+	return f.host.Place(ctx, v)
+}
+
+// claimed is true of a volume that stands for a claim: it is mounted below the
+// pod's directory, whatever it is.
+func claimed(spec backend.VolumeSpec) bool {
+	i := slices.IndexFunc(spec.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == spec.Name })
+	return i >= 0 && (spec.Pod.Spec.Volumes[i].PersistentVolumeClaim != nil || spec.Pod.Spec.Volumes[i].Ephemeral != nil)
+}
+
+func (f files) volume(spec backend.VolumeSpec) (host.Volume, error) {
+	v := host.Volume{
+		Pod: f.podDir(spec.Pod.UID), Namespace: spec.Pod.Namespace, PodName: spec.Pod.Name,
+		Name: spec.Name, Hash: spec.Hash, ReadOnly: spec.ReadOnly, MountOptions: spec.MountOptions,
+	}
+	v.Nested = nested(spec.Pod, spec.Name)
+	for _, file := range spec.Files {
+		v.Files = append(v.Files, host.File{Path: file.Path, Data: file.Data, Mode: file.Mode, UID: file.UID})
+	}
+	source := spec.Source
+	switch {
+	case source.EmptyDir != nil:
+		v.ReadOnly = false
+		setEmptyDir(&v, source.EmptyDir)
+	case source.ConfigMap != nil:
+		v.Kind, v.ReadOnly = host.KindFiles, false // containers mount it read-only
+	case source.Secret != nil, source.Projected != nil, source.DownwardAPI != nil:
+		v.Kind, v.ReadOnly = host.KindSecretFiles, false
+	case source.NFS != nil:
+		v.Kind, v.Source = host.KindNFS, source.NFS.Server+":"+source.NFS.Path
+		return v, nil // its ownership is the server's
+	case source.HostPath != nil:
+		v.Kind, v.Source = host.KindBind, source.HostPath.Path
+		if !spec.Persistent {
+			return v, nil
+		}
+	default:
+		return host.Volume{}, backend.Errorf(backend.ErrUnsupported, "volume %q: its kind is not supported on a container host", spec.Name)
+	}
+	if sc := spec.Pod.Spec.SecurityContext; sc != nil {
+		v.FSGroup = sc.FSGroup
+		v.OnRootMismatch = sc.FSGroupChangePolicy != nil && *sc.FSGroupChangePolicy == corev1.FSGroupChangeOnRootMismatch
+	}
+	return v, nil
+}
+
+// nested are the directories in a volume at which containers mount other volumes:
+// they cannot be made once it is mounted read-only.
+func nested(pod *corev1.Pod, volume string) []string {
+	found := map[string]bool{}
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers, ephemerals(pod)) {
+		for i := range c.VolumeMounts {
+			outer := &c.VolumeMounts[i]
+			if outer.Name != volume || outer.SubPath != "" || outer.SubPathExpr != "" {
+				continue
+			}
+			for j := range c.VolumeMounts {
+				below, inside := strings.CutPrefix(path.Clean(c.VolumeMounts[j].MountPath), path.Clean(outer.MountPath)+"/")
+				if inside && below != "" {
+					found[below] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func setEmptyDir(v *host.Volume, e *corev1.EmptyDirVolumeSource) {
+	switch e.Medium {
+	case corev1.StorageMediumMemory:
+		v.Kind = host.KindTmpfs
+		if e.SizeLimit != nil {
+			v.SizeLimit = e.SizeLimit.Value()
+		}
+	case corev1.StorageMediumDefault:
+		v.Kind = host.KindDir // its limit is the engine's to watch
+	default:
+		v.Kind = host.KindHugePages
+		v.PageSize = string(e.Medium[min(len(e.Medium), len(corev1.StorageMediumHugePagesPrefix)):])
+	}
+}
+
+// Clear removes all volumes of a pod. Errors: NotFound when none is left.
+func (f files) Clear(ctx context.Context, ref backend.Ref) error {
+	err := f.host.Clear(ctx, f.podDir(ref.UID))
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return backend.Errorf(backend.ErrNotFound, "clear volumes of pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	default:
+		return fmt.Errorf("clear volumes of pod %s/%s: %w", ref.Namespace, ref.Name, err)
+	}
+}
+
+// Volumes lists what is placed. One that a reboot took away is listed without a
+// hash: it is to be placed again, and to be cleared with its pod.
+func (f files) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
+	placed, err := f.host.Volumes(ctx, f.cfg.PodsDir, f.cfg.NodeIdentity)
+	if err != nil {
+		return nil, fmt.Errorf("list volumes: %w", err)
+	}
+	out := make([]backend.VolumeFacts, len(placed))
+	for i, p := range placed {
+		out[i] = backend.VolumeFacts{
+			Pod:  backend.Ref{UID: types.UID(p.UID), Namespace: p.Namespace, Name: p.PodName},
+			Name: p.Name, Hash: p.Hash, PlacedAt: f.clock.ours(p.PlacedAt),
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,67 @@
+package helper
+
+import (
+	"context"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+// Facts implements [host.Host].
+func (c *Client) Facts(ctx context.Context) (host.Facts, error) {
+	return call[host.Facts](ctx, c, opFacts, none{})
+}
+
+// ReadFile implements [host.Host].
+func (c *Client) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
+	return call[[]byte](ctx, c, opReadFile, readFileArgs{Path: path, Max: limit})
+}
+
+// Prepare implements [host.Host].
+func (c *Client) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {
+	return call[host.Prepared](ctx, c, opPrepare, p)
+}
+
+// Discard implements [host.Host].
+func (c *Client) Discard(ctx context.Context, d host.Discard) error {
+	_, err := call[none](ctx, c, opDiscard, d)
+	return err
+}
+
+// Place implements [host.Host].
+func (c *Client) Place(ctx context.Context, v host.Volume) error {
+	_, err := call[none](ctx, c, opPlace, v)
+	return err
+}
+
+// Clear implements [host.Host].
+func (c *Client) Clear(ctx context.Context, pod host.PodDir) error {
+	_, err := call[none](ctx, c, opClear, pod)
+	return err
+}
+
+// Volumes implements [host.Host].
+func (c *Client) Volumes(ctx context.Context, root, node string) ([]host.Placed, error) {
+	return call[[]host.Placed](ctx, c, opVolumes, volumesArgs{Root: root, Node: node})
+}
+
+// Rotate implements [host.Host].
+func (c *Client) Rotate(ctx context.Context, r host.Rotation) ([]string, error) {
+	return call[[]string](ctx, c, opRotate, r)
+}
+
+// Sweep implements [host.Host].
+func (c *Client) Sweep(ctx context.Context, s host.Sweep) error {
+	_, err := call[none](ctx, c, opSweep, s)
+	return err
+}
+
+// Limit implements [host.Host].
+func (c *Client) Limit(ctx context.Context, g host.Cgroup) error {
+	_, err := call[none](ctx, c, opLimit, g)
+	return err
+}
+
+// Usage implements [host.Host].
+func (c *Client) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, error) {
+	return call[host.Usage](ctx, c, opUsage, r)
+}

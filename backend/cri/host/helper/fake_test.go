@@ -1,0 +1,163 @@
+package helper
+
+import (
+	"context"
+	"io"
+	"net"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeHost records what it is asked and answers what it is told.
+type fakeHost struct {
+	mu    sync.Mutex
+	calls []fakeCall
+	// answer is asked for each operation; nil answers zero values.
+	answer func(ctx context.Context, op string, arg any) (any, error)
+	log    func(ctx context.Context, r host.LogRequest) (io.ReadCloser, error)
+}
+
+type fakeCall struct {
+	op  string
+	arg any
+}
+
+func answer[R any](ctx context.Context, f *fakeHost, op string, arg any) (R, error) {
+	f.mu.Lock()
+	f.calls = append(f.calls, fakeCall{op, arg})
+	f.mu.Unlock()
+	var r R
+	if f.answer == nil {
+		return r, nil
+	}
+	v, err := f.answer(ctx, op, arg)
+	if v != nil {
+		r = v.(R)
+	}
+	return r, err
+}
+
+func (f *fakeHost) Facts(ctx context.Context) (host.Facts, error) {
+	return answer[host.Facts](ctx, f, opFacts, none{})
+}
+
+func (f *fakeHost) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
+	return answer[[]byte](ctx, f, opReadFile, readFileArgs{path, limit})
+}
+
+func (f *fakeHost) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {
+	return answer[host.Prepared](ctx, f, opPrepare, p)
+}
+
+func (f *fakeHost) Discard(ctx context.Context, d host.Discard) error {
+	_, err := answer[none](ctx, f, opDiscard, d)
+	return err
+}
+
+func (f *fakeHost) Place(ctx context.Context, v host.Volume) error {
+	_, err := answer[none](ctx, f, opPlace, v)
+	return err
+}
+
+func (f *fakeHost) Clear(ctx context.Context, p host.PodDir) error {
+	_, err := answer[none](ctx, f, opClear, p)
+	return err
+}
+
+func (f *fakeHost) Volumes(ctx context.Context, root, node string) ([]host.Placed, error) {
+	return answer[[]host.Placed](ctx, f, opVolumes, volumesArgs{root, node})
+}
+
+func (f *fakeHost) Log(ctx context.Context, r host.LogRequest) (io.ReadCloser, error) {
+	return f.log(ctx, r)
+}
+
+func (f *fakeHost) Rotate(ctx context.Context, r host.Rotation) ([]string, error) {
+	return answer[[]string](ctx, f, opRotate, r)
+}
+
+func (f *fakeHost) Sweep(ctx context.Context, s host.Sweep) error {
+	_, err := answer[none](ctx, f, opSweep, s)
+	return err
+}
+
+func (f *fakeHost) Limit(ctx context.Context, c host.Cgroup) error {
+	_, err := answer[none](ctx, f, opLimit, c)
+	return err
+}
+
+func (f *fakeHost) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, error) {
+	return answer[host.Usage](ctx, f, opUsage, r)
+}
+
+// started is a helper that serves h over a stream, and its client.
+func started(t testing.TB, h host.Host) *Client {
+	t.Helper()
+	here, there := net.Pipe()
+	c := NewClient(here)
+	served := make(chan error, 1)
+	go func() { served <- Serve(context.Background(), there, h) }()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return c
+}
+
+// filled sets every field of a value to something of its own.
+func filled[T any](t testing.TB) T {
+	var v T
+	n := 0
+	fill(t, reflect.ValueOf(&v).Elem(), &n)
+	return v
+}
+
+func fill(t testing.TB, v reflect.Value, n *int) {
+	t.Helper()
+	*n++
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(time.Unix(int64(1_700_000_000+*n), 123_456_789).UTC()))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.String:
+		v.SetString(string(rune('a'+*n%26)) + "/ü\"<\x00" + v.Type().Name())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n) + 1<<20)
+	case reflect.Uint8, reflect.Uint64:
+		v.SetUint(uint64(250 + *n%6))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(t, v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(t, v.Index(0), n)
+		fill(t, v.Index(1), n)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(t, key, n)
+		fill(t, value, n)
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), n)
+		}
+	default:
+		t.Fatalf("a %s cannot be carried", v.Type())
+	}
+}

@@ -1,0 +1,35 @@
+package helper
+
+import "net/http"
+
+const (
+	// streamWindow is how much of one body may be under way, unread: enough that a
+	// volume takes no second round trip, and a log a fast link's whole width.
+	hostWindow, clientWindow = 32 << 20, 4 << 20
+	// connWindow is as good as none: a log that nobody reads must not hold up the
+	// other calls.
+	connWindow = 1 << 30
+	// frameSize is the most that one call sends before others have their turn.
+	frameSize = 64 << 10
+	// maxCalls bounds calls at once, logs that are followed among them.
+	maxCalls = 10_000
+	// maxMessage bounds arguments and results in bytes.
+	maxMessage = 256 << 20
+
+	// errorHeader is set on a response whose body is an error.
+	errorHeader = "Burstlet-Failed"
+	// errorTrailer has the error with which a log ended, as JSON in base64.
+	errorTrailer = "Burstlet-Error"
+)
+
+// settings are HTTP/2's. There are no pings: the stream's owner has keepalives.
+func settings(window int) (*http.Protocols, *http.HTTP2Config) {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	return protocols, &http.HTTP2Config{
+		MaxConcurrentStreams:          maxCalls,
+		MaxReadFrameSize:              frameSize,
+		MaxReceiveBufferPerStream:     window,
+		MaxReceiveBufferPerConnection: connWindow,
+	}
+}

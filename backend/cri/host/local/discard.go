@@ -1,0 +1,62 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+// Discard implements [host.Host]. A tree in which something is still mounted keeps
+// that, and says so.
+func (h *Host) Discard(ctx context.Context, d host.Discard) error {
+	var errs []error
+	for _, path := range d.Unmount {
+		path, err := realPath(path)
+		if err == nil {
+			err = h.unmountBelow(ctx, path)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	// Before the trees: a mark in them may be all that tells of it.
+	if d.Cgroup != nil {
+		if err := h.removeCgroup(ctx, *d.Cgroup, killed); err != nil {
+			errs = append(errs, fmt.Errorf("discard: %w", err))
+		}
+	}
+	if d.Left != nil {
+		if err := h.removeLeftovers(ctx, *d.Left); err != nil {
+			errs = append(errs, fmt.Errorf("discard: %w", err))
+		}
+	}
+	for _, path := range d.Trees {
+		if err := removeTree(ctx, path); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, log := range d.RotatedLogs {
+		if err := removeRotated(log); err != nil {
+			errs = append(errs, fmt.Errorf("discard rotated files of log %s: %w", log, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func removeRotated(log string) error {
+	files, err := rotatedFiles(log)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		if err := os.Remove(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,48 @@
+package local
+
+import "github.com/burstlet/burstlet/backend/cri/host"
+
+var _ host.Host = (*Host)(nil)
+
+// Options say where things are; the zero value is right on a usual host.
+type Options struct {
+	// Root of the pods' directories, for Facts; empty measures "/".
+	Root string
+	// CgroupRoot is where cgroups are mounted, by default /sys/fs/cgroup.
+	CgroupRoot string
+	// ProcRoot, SysRoot, EtcRoot and RunRoot are by default /proc, /sys, /etc and
+	// /run.
+	ProcRoot, SysRoot, EtcRoot, RunRoot string
+	// MountCommand and SystemctlCommand are found in PATH unless they are paths; by
+	// default mount and systemctl.
+	MountCommand, SystemctlCommand string
+}
+
+// Host does the host operations here. Its methods may be called at once.
+type Host struct {
+	opts Options
+	// usage is what was measured lately.
+	usage usageCache
+}
+
+// New makes a Host; it does nothing yet.
+func New(o Options) *Host {
+	for _, d := range []struct {
+		option *string
+		value  string
+	}{
+		{&o.Root, "/"},
+		{&o.CgroupRoot, "/sys/fs/cgroup"},
+		{&o.ProcRoot, "/proc"},
+		{&o.SysRoot, "/sys"},
+		{&o.EtcRoot, "/etc"},
+		{&o.RunRoot, "/run"},
+		{&o.MountCommand, "mount"},
+		{&o.SystemctlCommand, "systemctl"},
+	} {
+		if *d.option == "" {
+			*d.option = d.value
+		}
+	}
+	return &Host{opts: o}
+}

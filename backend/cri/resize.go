@@ -1,0 +1,193 @@
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+// resizer implements [backend.Resizer].
+type resizer struct{ *remote }
+
+// Resize changes the container and then makes the pod's cgroup what the pod needs
+// as a whole; where that is more than before, the pod's cgroup comes first.
+func (z resizer) Resize(ctx context.Context, ref backend.ContainerRef, spec backend.ContainerSpec) error {
+	found, err := z.findContainer(ctx, ref.Pod.UID, ref.Name, ref.Attempt)
+	if err != nil {
+		return fmt.Errorf("resize container %s of pod %s/%s: %w", ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
+	}
+	if found.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		return backend.Errorf(backend.ErrNotFound, "resize container %s of pod %s/%s: it does not run", ref.Name, ref.Pod.Namespace, ref.Pod.Name)
+	}
+	now, err := z.enforced(ctx, found)
+	if err != nil {
+		return fmt.Errorf("resize container %s of pod %s/%s: %w", ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
+	}
+	cgroup, err := z.podCgroup(ctx, spec.Pod)
+	if err != nil {
+		return err
+	}
+	want := linuxResources(withPodLimits(spec.Pod, spec.Container.Resources))
+	if grows(now, want) {
+		if err := z.limit(ctx, ref, cgroup); err != nil {
+			return err
+		}
+		return z.update(ctx, found.GetId(), spec)
+	}
+	if err := z.fits(ctx, found, now, want); err != nil {
+		return err
+	}
+	if err := z.update(ctx, found.GetId(), spec); err != nil {
+		return err
+	}
+	return z.limit(ctx, ref, cgroup)
+}
+
+// limit sets the limits of the pod's cgroup. One that is not there gets them when it
+// is made.
+func (z resizer) limit(ctx context.Context, ref backend.ContainerRef, cgroup host.Cgroup) error {
+	err := z.host.Limit(ctx, cgroup)
+	switch {
+	case err == nil, isNotExist(err):
+		return nil
+	case errors.Is(err, syscall.EBUSY):
+		return backend.Errorf(backend.ErrInvalid, "resize the cgroup of pod %s/%s: more memory is in use: %w", ref.Pod.Namespace, ref.Pod.Name, err)
+	default:
+		return fmt.Errorf("resize the cgroup of pod %s/%s: %w", ref.Pod.Namespace, ref.Pod.Name, err)
+	}
+}
+
+// fits refuses a limit of memory below what is in use: the kernel would kill for it,
+// or refuse (kubelet: validateMemoryResizeAction).
+func (z resizer) fits(ctx context.Context, c *runtimeapi.Container, now, want *runtimeapi.LinuxContainerResources) error {
+	limit := want.GetMemoryLimitInBytes()
+	if limit == 0 || now.GetMemoryLimitInBytes() > 0 && limit >= now.GetMemoryLimitInBytes() {
+		return nil
+	}
+	reply, err := z.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: c.GetId()})
+	if err != nil {
+		return failed(err, "measure container %s", c.GetMetadata().GetName())
+	}
+	if used := reply.GetStats().GetMemory().GetWorkingSetBytes().GetValue(); used > uint64(limit) {
+		return backend.Errorf(backend.ErrInvalid, "attempting to set container %q memory limit (%d) below current usage (%d)",
+			c.GetMetadata().GetName(), limit, used)
+	}
+	return nil
+}
+
+func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSpec) error {
+	want := linuxResources(withPodLimits(spec.Pod, spec.Container.Resources))
+	if want.CpuQuota == 0 {
+		want.CpuQuota = -1 // none, where 0 would leave the one that is
+	}
+	_, err := z.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: want})
+	if isNotFound(err) {
+		return backend.Errorf(backend.ErrNotFound, "resize container %s: %w", spec.Container.Name, err)
+	}
+	if err != nil {
+		return failed(err, "resize container %s", spec.Container.Name)
+	}
+	z.details.forget(id)
+	z.details.resize(id, enforced(spec.Container.Resources))
+	return nil
+}
+
+// grows is true where nothing of what is wanted is less than what there is; 0 is no
+// limit.
+func grows(now, want *runtimeapi.LinuxContainerResources) bool {
+	limit := func(now, want int64) bool { return want <= 0 || (now > 0 && want >= now) }
+	return want.GetCpuShares() >= now.GetCpuShares() && limit(now.GetCpuQuota(), want.GetCpuQuota()) &&
+		limit(now.GetMemoryLimitInBytes(), want.GetMemoryLimitInBytes())
+}
+
+// enforced is what of a container's resources is held to: cpu and memory.
+func enforced(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	keep := func(list corev1.ResourceList) corev1.ResourceList {
+		var out corev1.ResourceList
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if q, ok := list[name]; ok {
+				if out == nil {
+					out = corev1.ResourceList{}
+				}
+				out[name] = q
+			}
+		}
+		return out
+	}
+	return corev1.ResourceRequirements{Requests: keep(r.Requests), Limits: keep(r.Limits)}
+}
+
+// enforced asks what the runtime holds a container to.
+func (r *remote) enforced(ctx context.Context, c *runtimeapi.Container) (*runtimeapi.LinuxContainerResources, error) {
+	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId(), Verbose: true})
+	if err != nil {
+		return nil, failed(err, "look at container %s", c.GetId())
+	}
+	return resourcesOf(reply), nil
+}
+
+// resourcesOf are a container's as its status says: since containerd 1.7 by itself,
+// before in what the runtime tells on request.
+func resourcesOf(reply *runtimeapi.ContainerStatusResponse) *runtimeapi.LinuxContainerResources {
+	if r := reply.GetStatus().GetResources().GetLinux(); r != nil {
+		return r
+	}
+	var info struct {
+		RuntimeSpec struct {
+			Linux struct {
+				Resources struct {
+					CPU struct {
+						Shares, Period uint64
+						Quota          int64
+					}
+					Memory struct{ Limit int64 }
+				}
+			}
+		}
+	}
+	if json.Unmarshal([]byte(reply.GetInfo()["info"]), &info) != nil {
+		return nil // another runtime, which words it differently
+	}
+	res := info.RuntimeSpec.Linux.Resources
+	return &runtimeapi.LinuxContainerResources{
+		CpuShares: int64(res.CPU.Shares), CpuPeriod: int64(res.CPU.Period), CpuQuota: max(res.CPU.Quota, 0),
+		MemoryLimitInBytes: max(res.Memory.Limit, 0),
+	}
+}
+
+// resourceFacts are what a container is held to, in the pod's words as far as the
+// runtime's numbers allow: what it was made with or resized to while those are the
+// numbers, else what the numbers say. The runtime knows no request of memory.
+func resourceFacts(was *corev1.ResourceRequirements, now *runtimeapi.LinuxContainerResources) *corev1.ResourceRequirements {
+	if was == nil || now == nil {
+		return was
+	}
+	want := linuxResources(*was)
+	if want.GetCpuShares() == now.GetCpuShares() && want.GetCpuQuota() == max(now.GetCpuQuota(), 0) &&
+		want.GetMemoryLimitInBytes() == now.GetMemoryLimitInBytes() {
+		return was
+	}
+	out := corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
+	if m, ok := was.Requests[corev1.ResourceMemory]; ok {
+		out.Requests[corev1.ResourceMemory] = m
+	}
+	if s := now.GetCpuShares(); s > minShares {
+		out.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity((s*milliCPUs+sharesPerCPU-1)/sharesPerCPU, resource.DecimalSI)
+	}
+	if q := now.GetCpuQuota(); q > 0 && now.GetCpuPeriod() > 0 {
+		out.Limits[corev1.ResourceCPU] = *resource.NewMilliQuantity(q*milliCPUs/now.GetCpuPeriod(), resource.DecimalSI)
+	}
+	if m := now.GetMemoryLimitInBytes(); m > 0 {
+		out.Limits[corev1.ResourceMemory] = *resource.NewQuantity(m, resource.BinarySI)
+	}
+	return &out
+}

@@ -1,0 +1,126 @@
+package cri
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+func TestResourcesOfARunningContainer(t *testing.T) {
+	want := &runtimeapi.LinuxContainerResources{CpuShares: 102, CpuPeriod: 100000, CpuQuota: 20000, MemoryLimitInBytes: 64 << 20}
+	for name, reply := range map[string]*runtimeapi.ContainerStatusResponse{
+		"as containerd 1.7 tells": {Status: &runtimeapi.ContainerStatus{Resources: &runtimeapi.ContainerResources{Linux: want}}},
+		"as containerd 1.6 tells on request": {Info: map[string]string{
+			"info": `{"runtimeSpec":{"linux":{"resources":{"cpu":{"shares":102,"period":100000,"quota":20000},"memory":{"limit":67108864}}}}}`,
+		}},
+	} {
+		if diff := cmp.Diff(want.String(), resourcesOf(reply).String()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	if got := resourcesOf(&runtimeapi.ContainerStatusResponse{Info: map[string]string{"info": "words"}}); got != nil {
+		t.Errorf("a runtime that says it differently: %v", got)
+	}
+	none := resourcesOf(&runtimeapi.ContainerStatusResponse{Info: map[string]string{
+		"info": `{"runtimeSpec":{"linux":{"resources":{"cpu":{"shares":2,"quota":-1},"memory":{"limit":-1}}}}}`,
+	}})
+	if none.GetCpuQuota() != 0 || none.GetMemoryLimitInBytes() != 0 {
+		t.Errorf("no limits: %v", none)
+	}
+}
+
+func TestResourceFacts(t *testing.T) {
+	was := resources("100m 32Mi", "200m 64Mi")
+	for _, tt := range []struct {
+		name string
+		now  *runtimeapi.LinuxContainerResources
+		want corev1.ResourceRequirements
+	}{
+		{"not known", nil, was},
+		{"as it was made", linuxResources(was), was},
+		{"resized by an earlier life", linuxResources(resources("250m 32Mi", "1 128Mi")), resources("250m 32Mi", "1 128Mi")},
+		{"every request is told as it was", linuxResources(resources("999m 32Mi", "1001m 64Mi")), resources("999m 32Mi", "1001m 64Mi")},
+		{"without limits", &runtimeapi.LinuxContainerResources{CpuShares: 512, CpuQuota: -1}, resources("500m 32Mi", "- -")},
+	} {
+		got := resourceFacts(&was, tt.now)
+		same := func(a, b corev1.ResourceList) bool {
+			return len(a) == len(b) && a.Cpu().Cmp(*b.Cpu()) == 0 && a.Memory().Cmp(*b.Memory()) == 0
+		}
+		if !same(got.Requests, tt.want.Requests) || !same(got.Limits, tt.want.Limits) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestGrows(t *testing.T) {
+	small, large := linuxResources(resources("100m -", "200m 64Mi")), linuxResources(resources("200m -", "400m 128Mi"))
+	free := linuxResources(resources("200m -", "- -"))
+	for _, tt := range []struct {
+		name      string
+		now, want *runtimeapi.LinuxContainerResources
+		grows     bool
+	}{
+		{"more", small, large, true},
+		{"the same", small, small, true},
+		{"less", large, small, false},
+		{"its limits go", large, free, true},
+		{"limits come", free, large, false},
+		{"more cpu, less memory", linuxResources(resources("100m -", "200m 128Mi")), linuxResources(resources("200m -", "400m 64Mi")), false},
+	} {
+		if got := grows(tt.now, tt.want); got != tt.grows {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+func TestPodResources(t *testing.T) {
+	pod := testPod("u1")
+	pod.Spec.Containers[0].Resources = resources("100m 32Mi", "- -")
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}}
+	if got := podResources(pod); got.Limits.Cpu().MilliValue() != 2000 || got.Limits.Memory().Value() != 1<<30 {
+		t.Errorf("limits of the pod itself: %v", got)
+	}
+	c := linuxResources(withPodLimits(pod, pod.Spec.Containers[0].Resources))
+	if c.GetCpuQuota() != 200000 || c.GetMemoryLimitInBytes() != 1<<30 || c.GetCpuShares() != 102 {
+		t.Errorf("a container without limits of its own: %v", c)
+	}
+	if _, changed := pod.Spec.Containers[0].Resources.Limits["cpu"]; changed {
+		t.Error("the pod was changed")
+	}
+	pod.Spec.Resources = nil
+	pod.Spec.Overhead = corev1.ResourceList{"memory": resource.MustParse("8Mi")}
+	pod.Spec.InitContainers = []corev1.Container{{RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Resources: resources("50m 16Mi", "- -")}}
+	if got := podResources(pod); got.Requests.Cpu().MilliValue() != 150 || got.Requests.Memory().Value() != 56<<20 || len(got.Limits) != 0 {
+		t.Errorf("with a sidecar and overhead: %v", got)
+	}
+}
+
+func TestClock(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var c clock
+	ask := func(ahead, took time.Duration) time.Duration {
+		c.measured(now, now.Add(took/2+ahead), now.Add(took))
+		return now.Sub(c.ours(now))
+	}
+	for _, tt := range []struct{ ahead, took, want time.Duration }{
+		{400 * time.Millisecond, time.Millisecond, 0}, // clocks that are kept
+		{90 * time.Second, time.Millisecond, 90 * time.Second},
+		{90*time.Second + 700*time.Millisecond, time.Millisecond, 90 * time.Second}, // not worth a change
+		{91 * time.Second, time.Millisecond, 91 * time.Second},
+		{10 * time.Second, 4 * time.Minute, 91 * time.Second}, // a slow answer says little
+		{-3 * time.Second, time.Millisecond, -3 * time.Second},
+		{0, time.Millisecond, 0},
+	} {
+		if got := ask(tt.ahead, tt.took); got != tt.want {
+			t.Errorf("%v ahead, asked within %v: %v believed, want %v", tt.ahead, tt.took, got, tt.want)
+		}
+	}
+	ask(time.Hour, 0)
+	if !c.ours(time.Time{}).IsZero() || !c.theirs(time.Time{}).IsZero() || !c.ours(c.theirs(now)).Equal(now) {
+		t.Error("no time stays none, and there and back is the same")
+	}
+}

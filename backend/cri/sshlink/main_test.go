@@ -1,0 +1,14 @@
+package sshlink
+
+import (
+	"io"
+	"testing"
+
+	"github.com/containerd/log"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	log.L.Logger.SetOutput(io.Discard)
+	goleak.VerifyTestMain(m)
+}

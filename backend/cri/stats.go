@@ -1,0 +1,231 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+// stats implements [backend.Stats].
+type stats struct{ *remote }
+
+// Stats makes one call for the containers and one host operation for all else,
+// and a few more calls for what it sees for the first time.
+func (s stats) Stats(ctx context.Context) (backend.StatsFacts, error) {
+	reply, err := s.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
+		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: s.selector("")},
+	})
+	if err != nil {
+		return backend.StatsFacts{}, failed(err, "measure containers")
+	}
+	pods, err := s.running(ctx, reply.GetStats())
+	if err != nil {
+		return backend.StatsFacts{}, err
+	}
+	images, err := s.imagesPath(ctx)
+	if err != nil {
+		return backend.StatsFacts{}, err
+	}
+	usage, err := s.host.Usage(ctx, s.usageRequest(pods, images))
+	if err != nil {
+		return backend.StatsFacts{}, fmt.Errorf("measure the host: %w", err)
+	}
+	s.measured.mu.Lock()
+	defer s.measured.mu.Unlock()
+	s.measured.rates.begin()
+	facts := backend.StatsFacts{Node: s.nodeUsage(&usage)}
+	if images != "" {
+		facts.Images = new(filesystem(usage.Images))
+	}
+	for _, p := range pods {
+		facts.Pods = append(facts.Pods, s.podStats(p, &usage))
+	}
+	s.measured.rates.end()
+	return facts, nil
+}
+
+// usageRequest asks for each pod once: attempts of one share a cgroup and
+// directories, and the network is that of the last.
+func (s stats) usageRequest(pods []*measuredPod, images string) host.UsageRequest {
+	r := host.UsageRequest{Root: s.cfg.PodsDir, Images: images}
+	for _, p := range pods {
+		if !p.last || p.box.cgroup == "" {
+			continue
+		}
+		r.Pods = append(r.Pods, host.PodUsageRequest{
+			UID:    string(p.box.ref.UID),
+			Cgroup: host.Cgroup{Parent: p.box.cgroup, Systemd: isSlice(p.box.cgroup)},
+			NetPID: p.box.netPID, LogDir: s.podLogDir(p.box.ref), Dir: s.podDir(p.box.ref.UID),
+		})
+	}
+	return r
+}
+
+func (s stats) nodeUsage(u *host.Usage) *backend.Usage {
+	out := s.cgroupUsage("node", u.Now, &u.Node)
+	out.StartTime = s.clock.ours(u.Node.StartTime)
+	out.Rootfs = new(filesystem(u.Root))
+	out.Network = network(u.Network)
+	out.Processes = &u.Processes
+	return &out
+}
+
+func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
+	out := backend.PodStats{Ref: p.box.ref}
+	used, known := u.Pods[string(p.box.ref.UID)]
+	known = known && p.last
+	if known {
+		out.Usage = s.cgroupUsage(fmt.Sprintf("pod %s attempt %d", p.box.ref.UID, p.box.ref.Attempt), u.Now, &used.CgroupUsage)
+		out.Network = network(used.Network)
+		out.Processes = used.PIDs
+	}
+	out.Time, out.StartTime = s.clock.ours(u.Now), s.fromNanos(p.box.created)
+	var disk sum
+	for _, c := range p.containers {
+		var logs *host.Filesystem
+		if l, ok := used.Logs[c.stats.GetAttributes().GetMetadata().GetName()]; ok && known {
+			logs = &l
+		}
+		one := s.containerStats(c, logs, u)
+		disk.add(one.Rootfs)
+		disk.add(one.Logs)
+		if out.StartTime.IsZero() || one.StartTime.Before(out.StartTime) {
+			out.StartTime = one.StartTime
+		}
+		out.Containers = append(out.Containers, one)
+	}
+	if known && !used.MeasuredAt.IsZero() {
+		out.Volumes = make(map[string]backend.FilesystemUsage, len(used.Volumes))
+		for name, v := range used.Volumes {
+			out.Volumes[name] = filesystem(v)
+		}
+		for _, name := range used.OnDisk {
+			disk.add(new(out.Volumes[name]))
+		}
+		out.EphemeralStorage = disk.on(u.Root)
+	}
+	return out
+}
+
+// containerStats takes what the runtime tells, and the limit and the log from
+// elsewhere.
+func (s stats) containerStats(c measuredContainer, logs *host.Filesystem, u *host.Usage) backend.ContainerStats {
+	attributes, cpu, memory := c.stats.GetAttributes(), c.stats.GetCpu(), c.stats.GetMemory()
+	at := s.fromNanos(max(cpu.GetTimestamp(), memory.GetTimestamp()))
+	out := backend.ContainerStats{
+		Name: attributes.GetMetadata().GetName(), Attempt: int(attributes.GetMetadata().GetAttempt()),
+		Usage: backend.Usage{
+			Time:               orElse(at, s.clock.ours(u.Now)),
+			StartTime:          orElse(s.fromNanos(c.status.GetStartedAt()), s.fromNanos(c.status.GetCreatedAt())),
+			CPUCoreNanoSeconds: value(cpu.GetUsageCoreNanoSeconds()),
+			CPUNanoCores:       value(cpu.GetUsageNanoCores()),
+			MemoryUsage:        value(memory.GetUsageBytes()),
+			MemoryWorkingSet:   value(memory.GetWorkingSetBytes()),
+			MemoryRSS:          value(memory.GetRssBytes()),
+			PageFaults:         value(memory.GetPageFaults()),
+			MajorPageFaults:    value(memory.GetMajorPageFaults()),
+		},
+	}
+	if out.CPUNanoCores == nil {
+		out.CPUNanoCores = s.measured.rates.rate("container "+attributes.GetId(), time.Unix(0, cpu.GetTimestamp()), out.CPUCoreNanoSeconds)
+	}
+	out.MemoryAvailable = s.available(attributes.GetId(), memory)
+	if layer := c.stats.GetWritableLayer(); layer != nil {
+		f := backend.FilesystemUsage{}
+		if u.Images.Capacity > 0 {
+			f = filesystem(u.Images)
+		}
+		f.Used, f.InodesUsed = value(layer.GetUsedBytes()), value(layer.GetInodesUsed())
+		out.Rootfs = &f
+	}
+	if logs != nil {
+		out.Logs = new(filesystem(*logs))
+	}
+	return out
+}
+
+// available is what the limit leaves. The runtime says 0 also where there is no
+// limit.
+func (r *remote) available(id string, memory *runtimeapi.MemoryUsage) *uint64 {
+	r.details.mu.Lock()
+	limit := r.details.enforced[id].GetMemoryLimitInBytes()
+	r.details.mu.Unlock()
+	switch set := memory.GetWorkingSetBytes(); {
+	case limit > 0 && set != nil:
+		return new(uint64(limit) - min(uint64(limit), set.GetValue()))
+	case memory.GetAvailableBytes().GetValue() > 0:
+		return value(memory.GetAvailableBytes())
+	default:
+		return nil
+	}
+}
+
+// cgroupUsage is in our clock; what names the counter of its CPU time.
+func (s stats) cgroupUsage(what string, now time.Time, c *host.CgroupUsage) backend.Usage {
+	out := backend.Usage{
+		Time:         s.clock.ours(now),
+		CPUNanoCores: s.measured.rates.rate(what, now, c.CPUNanoseconds), CPUCoreNanoSeconds: c.CPUNanoseconds,
+		MemoryUsage: c.Memory, MemoryWorkingSet: c.WorkingSet, MemoryRSS: c.RSS,
+		PageFaults: c.PageFaults, MajorPageFaults: c.MajorPageFaults,
+	}
+	if c.MemoryLimit != nil && c.WorkingSet != nil {
+		out.MemoryAvailable = new(*c.MemoryLimit - min(*c.MemoryLimit, *c.WorkingSet))
+	}
+	return out
+}
+
+func value(v *runtimeapi.UInt64Value) *uint64 {
+	if v == nil {
+		return nil
+	}
+	return new(v.GetValue())
+}
+
+// network is nil where there is none of its own.
+func network(all []host.Interface) []backend.InterfaceUsage {
+	var out []backend.InterfaceUsage
+	for _, i := range all {
+		out = append(out, backend.InterfaceUsage{
+			Name: i.Name, RxBytes: &i.RxBytes, RxErrors: &i.RxErrors, TxBytes: &i.TxBytes, TxErrors: &i.TxErrors,
+		})
+	}
+	return out
+}
+
+// filesystem has no inodes where the file system does not count them.
+func filesystem(f host.Filesystem) backend.FilesystemUsage {
+	out := backend.FilesystemUsage{Available: &f.Available, Capacity: &f.Capacity, Used: &f.Used}
+	if f.Inodes > 0 || f.InodesUsed > 0 {
+		out.InodesUsed = &f.InodesUsed
+	}
+	if f.Inodes > 0 {
+		out.Inodes, out.InodesFree = &f.Inodes, &f.InodesFree
+	}
+	return out
+}
+
+// sum adds what parts of a pod take of one disk.
+type sum struct{ bytes, inodes uint64 }
+
+func (s *sum) add(part *backend.FilesystemUsage) {
+	if part == nil {
+		return
+	}
+	if part.Used != nil {
+		s.bytes += *part.Used
+	}
+	if part.InodesUsed != nil {
+		s.inodes += *part.InodesUsed
+	}
+}
+
+// on is the sum, on that disk.
+func (s *sum) on(disk host.Filesystem) *backend.FilesystemUsage {
+	disk.Used, disk.InodesUsed = s.bytes, s.inodes
+	return new(filesystem(disk))
+}

@@ -1,0 +1,207 @@
+package cri
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// measurements is what Stats remembers from one call to the next. Its zero value
+// is ready.
+type measurements struct {
+	mu sync.Mutex
+	// images is a path on the file system of images; asked is true once the runtime
+	// has answered.
+	images string
+	asked  bool
+	// boxes are the sandboxes of the containers that were measured last, by the
+	// container's id.
+	boxes map[string]*box
+	rates rates
+}
+
+// box is what of a sandbox does not change.
+type box struct {
+	ref     backend.Ref
+	created int64 // nanoseconds
+	cgroup  string
+	// netPID is a process in its network namespace; 0 on the host's.
+	netPID int
+}
+
+// measuredPod is one attempt of a pod, with those of its containers that run.
+type measuredPod struct {
+	box        *box
+	containers []measuredContainer
+	// last is true of the newest attempt of the pod.
+	last bool
+}
+
+type measuredContainer struct {
+	stats  *runtimeapi.ContainerStats
+	status *runtimeapi.ContainerStatus
+}
+
+// running are the pods of the containers that run and were measured, in the order
+// of UID and attempt.
+func (s stats) running(ctx context.Context, all []*runtimeapi.ContainerStats) ([]*measuredPod, error) {
+	all = slices.DeleteFunc(all, func(c *runtimeapi.ContainerStats) bool { return c.GetCpu() == nil && c.GetMemory() == nil })
+	boxes, err := s.boxes(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b *runtimeapi.ContainerStats) int {
+		return strings.Compare(a.GetAttributes().GetId(), b.GetAttributes().GetId())
+	})
+	byBox := map[string]*measuredPod{}
+	for _, c := range all {
+		id := c.GetAttributes().GetId()
+		b := boxes[id]
+		if b == nil {
+			continue // gone since it was measured
+		}
+		status, err := s.startedContainer(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			continue
+		}
+		if byBox[b.ref.ID] == nil {
+			byBox[b.ref.ID] = &measuredPod{box: b}
+		}
+		byBox[b.ref.ID].containers = append(byBox[b.ref.ID].containers, measuredContainer{stats: c, status: status})
+	}
+	pods := slices.SortedFunc(maps.Values(byBox), func(a, b *measuredPod) int {
+		if c := strings.Compare(string(a.box.ref.UID), string(b.box.ref.UID)); c != 0 {
+			return c
+		}
+		return a.box.ref.Attempt - b.box.ref.Attempt
+	})
+	for i, p := range pods {
+		p.last = i == len(pods)-1 || pods[i+1].box.ref.UID != p.box.ref.UID
+	}
+	return pods, nil
+}
+
+// startedContainer is the status of a container that runs, asked once. Nil
+// without an error: it has gone.
+func (s stats) startedContainer(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	if status := s.details.container(id); status != nil {
+		return status, nil
+	}
+	return s.askContainer(ctx, id)
+}
+
+// boxes are the sandboxes of containers: a measurement does not name them. Those
+// that are known already are not asked for again.
+func (s stats) boxes(ctx context.Context, all []*runtimeapi.ContainerStats) (map[string]*box, error) {
+	m := &s.measured
+	m.mu.Lock()
+	before := m.boxes
+	m.mu.Unlock()
+	boxes := make(map[string]*box, len(all))
+	for _, c := range all {
+		if b := before[c.GetAttributes().GetId()]; b != nil {
+			boxes[c.GetAttributes().GetId()] = b
+		}
+	}
+	if len(boxes) < len(all) {
+		views, err := s.views(ctx, "")
+		if err != nil {
+			return nil, err
+		}
+		if err := s.addBoxes(ctx, boxes, views); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	m.boxes = boxes // nobody writes to it any more
+	m.mu.Unlock()
+	return boxes, nil
+}
+
+// addBoxes adds the sandboxes of the containers in the views, asking for their
+// processes a few at a time.
+func (s stats) addBoxes(ctx context.Context, boxes map[string]*box, views []*view) error {
+	known := map[string]*box{}
+	for _, b := range boxes {
+		known[b.ref.ID] = b
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(detailCalls)
+	for _, v := range views {
+		b := known[v.ref.ID]
+		if b == nil {
+			b = &box{ref: v.ref, created: v.sandbox.GetCreatedAt(), cgroup: v.sandbox.GetAnnotations()[annotationCgroup]}
+			if v.ready() {
+				g.Go(func() (err error) {
+					b.netPID, err = s.networkProcess(ctx, v.ref.ID)
+					return err
+				})
+			}
+		}
+		for _, c := range v.containers {
+			boxes[c.GetId()] = b
+		}
+	}
+	return g.Wait()
+}
+
+// networkProcess is the process that holds a sandbox's network namespace; 0 where
+// it has none of its own, or the runtime does not say.
+func (s stats) networkProcess(ctx context.Context, id string) (int, error) {
+	reply, err := s.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
+	switch {
+	case isNotFound(err):
+		return 0, nil
+	case err != nil:
+		return 0, failed(err, "look at sandbox %s", id)
+	case reply.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE:
+		return 0, nil
+	}
+	return sandboxPID(reply.GetInfo()["info"]), nil
+}
+
+// sandboxPID reads containerd's verbose status; 0 for another runtime's, which
+// words it differently.
+func sandboxPID(verbose string) int {
+	var info struct {
+		PID int `json:"pid"`
+	}
+	if json.Unmarshal([]byte(verbose), &info) != nil {
+		return 0
+	}
+	return info.PID
+}
+
+// imagesPath is a path on the file system of images, asked once; empty where the
+// runtime does not say.
+func (s stats) imagesPath(ctx context.Context) (string, error) {
+	m := &s.measured
+	m.mu.Lock()
+	path, asked := m.images, m.asked
+	m.mu.Unlock()
+	if asked {
+		return path, nil
+	}
+	path, err := s.imageMount(ctx)
+	if err != nil && !errors.Is(err, backend.ErrUnsupported) {
+		return "", err
+	}
+	m.mu.Lock()
+	m.images, m.asked = path, true
+	m.mu.Unlock()
+	return path, nil
+}
+
+func isSlice(cgroup string) bool { return strings.HasSuffix(cgroup, ".slice") }

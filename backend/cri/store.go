@@ -1,0 +1,107 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+// store implements [backend.ImageStore].
+type store struct{ *remote }
+
+// List marks what any container of the runtime uses, ours or not.
+func (s store) List(ctx context.Context) ([]backend.ImageFacts, error) {
+	reply, err := s.images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	if err != nil {
+		return nil, failed(err, "list images")
+	}
+	used, err := s.used(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]backend.ImageFacts, 0, len(reply.GetImages()))
+	for _, i := range reply.GetImages() {
+		out = append(out, backend.ImageFacts{
+			ID: i.GetId(), Names: slices.Concat(i.GetRepoDigests(), i.GetRepoTags()), Size: i.GetSize(),
+			Pinned: i.GetPinned(), Used: slices.ContainsFunc(imageNames(i), func(n string) bool { return used[n] }),
+		})
+	}
+	return out, nil
+}
+
+// used are the names and ids of images that containers and sandboxes of anybody use.
+func (s store) used(ctx context.Context) (map[string]bool, error) {
+	containers, err := s.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		return nil, failed(err, "list containers")
+	}
+	out := map[string]bool{}
+	for _, c := range containers.GetContainers() {
+		out[c.GetImage().GetImage()], out[c.GetImageRef()] = true, true
+	}
+	image, err := s.sandboxImage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out[image] = true
+	delete(out, "")
+	return out, nil
+}
+
+func imageNames(i *runtimeapi.Image) []string {
+	return slices.Concat([]string{i.GetId()}, i.GetRepoTags(), i.GetRepoDigests())
+}
+
+// Remove removes an image that no container uses.
+func (s store) Remove(ctx context.Context, id string) error {
+	found, err := s.imageStatus(ctx, id)
+	if err != nil {
+		return err
+	}
+	if found == nil {
+		return backend.Errorf(backend.ErrNotFound, "remove image %s: not on the host", id)
+	}
+	used, err := s.used(ctx)
+	if err != nil {
+		return err
+	}
+	if found.GetPinned() || slices.ContainsFunc(imageNames(found), func(n string) bool { return used[n] }) {
+		return fmt.Errorf("remove image %s: a container uses it", id)
+	}
+	if _, err := s.images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: found.GetId()}}); err != nil {
+		return failed(err, "remove image %s", id)
+	}
+	return nil
+}
+
+// Disk is the file system of the runtime's snapshots.
+func (s store) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
+	mount, err := s.imageMount(ctx)
+	if err != nil {
+		return backend.FilesystemUsage{}, err
+	}
+	usage, err := s.host.Usage(ctx, host.UsageRequest{Root: s.cfg.PodsDir, Images: mount})
+	if err != nil {
+		return backend.FilesystemUsage{}, fmt.Errorf("measure the file system of images: %w", err)
+	}
+	return filesystem(usage.Images), nil
+}
+
+// imageMount is a path on the file system of images.
+func (r *remote) imageMount(ctx context.Context) (string, error) {
+	reply, err := r.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	if err != nil {
+		return "", failed(err, "ask where images are kept")
+	}
+	for _, f := range reply.GetImageFilesystems() {
+		if m := f.GetFsId().GetMountpoint(); m != "" {
+			return m, nil
+		}
+	}
+	return "", backend.Errorf(backend.ErrUnsupported, "the runtime does not say where images are kept")
+}

@@ -1,0 +1,28 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+// sweepAll is backend.Backend's Sweep: it removes the logs, and cgroups, of pods of
+// this node that are not there. The directory and the cgroup above all pods stay:
+// other nodes may have the same. So do images.
+func (r *remote) sweepAll(ctx context.Context) ([]string, error) {
+	views, err := r.views(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	uids := make([]string, 0, len(views))
+	for _, v := range views {
+		uids = append(uids, string(v.ref.UID))
+	}
+	if err := r.host.Sweep(ctx, host.Sweep{
+		PodLogs: r.cfg.PodLogsDir, KeepUIDs: uids, Links: r.cfg.ContainerLogsDir, Node: r.cfg.NodeIdentity,
+	}); err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	return nil, nil
+}

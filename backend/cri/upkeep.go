@@ -1,0 +1,109 @@
+package cri
+
+import (
+	"context"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/containerd/log"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+const (
+	// rotatePeriod is the kubelet's containerLogMonitorInterval.
+	rotatePeriod = 10 * time.Second
+	// sweepPeriod is how often what nobody owns is looked for.
+	sweepPeriod = time.Minute
+)
+
+// upkeep is what the last complete listing said that the host's logs are kept by.
+type upkeep struct {
+	mu sync.Mutex
+	// logs of running containers, with the ids of those.
+	logs map[string]string
+	// uids of the pods that there are; nil before the first listing.
+	uids []string
+}
+
+func newUpkeep() *upkeep { return &upkeep{} }
+
+// listed takes a complete listing.
+func (u *upkeep) listed(r *remote, views []*view) {
+	logs, uids := map[string]string{}, make([]string, 0, len(views))
+	for _, v := range views {
+		uids = append(uids, string(v.ref.UID))
+		for _, c := range v.containers {
+			if c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+				m := c.GetMetadata()
+				logs[path.Join(r.podLogDir(v.ref), logPath(m.GetName(), int(m.GetAttempt())))] = c.GetId()
+			}
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.logs, u.uids = logs, uids
+}
+
+func (u *upkeep) now() (logs map[string]string, uids []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.logs, u.uids
+}
+
+// keepUp keeps the logs on the host in bounds until the context ends.
+func (r *remote) keepUp(ctx context.Context) error {
+	rotate, sweep := time.NewTicker(rotatePeriod), time.NewTicker(sweepPeriod)
+	defer rotate.Stop()
+	defer sweep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-rotate.C:
+			r.rotateLogs(ctx)
+		case <-sweep.C:
+			r.sweep(ctx)
+		}
+	}
+}
+
+// rotateLogs rotates what has outgrown its size and has the runtime open new
+// files. A container that has ended meanwhile needs none.
+func (r *remote) rotateLogs(ctx context.Context) {
+	logs, _ := r.upkeep.now()
+	if len(logs) == 0 {
+		return
+	}
+	request := host.Rotation{MaxSize: r.cfg.ContainerLogMaxSize, MaxFiles: r.cfg.ContainerLogMaxFiles}
+	for file := range logs {
+		request.Logs = append(request.Logs, file)
+	}
+	rotated, err := r.host.Rotate(ctx, request)
+	if err != nil && ctx.Err() == nil {
+		log.G(ctx).WithError(err).Warn("Failed to rotate the logs of containers")
+	}
+	for _, file := range rotated {
+		_, err := r.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: logs[file]})
+		if err != nil && !isNotFound(err) && ctx.Err() == nil {
+			// The next rotation finds the log missing and puts it back.
+			log.G(ctx).WithError(err).WithField("container", logs[file]).Warn("Failed to reopen the log of a container")
+		}
+	}
+}
+
+// sweep removes logs of pods that are not there.
+func (r *remote) sweep(ctx context.Context) {
+	_, uids := r.upkeep.now()
+	if uids == nil {
+		return
+	}
+	err := r.host.Sweep(ctx, host.Sweep{
+		PodLogs: r.cfg.PodLogsDir, KeepUIDs: uids, Links: r.cfg.ContainerLogsDir, Node: r.cfg.NodeIdentity,
+	})
+	if err != nil && ctx.Err() == nil {
+		log.G(ctx).WithError(err).Warn("Failed to remove logs that nobody owns")
+	}
+}
