@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,32 +21,72 @@ const (
 	minMemoryMiB  = 6
 )
 
-// Check says which fields of a pod Fargate cannot honour, by the rules in
+// checking is one look at a pod.
+type checking struct {
+	cfg Config
+	pod *corev1.Pod
+	set settings
+	// taken, if it is not nil, is told of every field that is set and has a rule.
+	taken func(path string, r rule)
+}
+
+// checkerOf says which fields of a pod Fargate cannot honour, by the rules in
 // fields.go. A field that has no rule is refused.
-func Check(pod *corev1.Pod) []backend.Refusal {
+func checkerOf(cfg Config) backend.CheckFunc {
+	return func(pod *corev1.Pod) []backend.Refusal { return check(cfg, pod, nil) }
+}
+
+func check(cfg Config, pod *corev1.Pod, taken func(string, rule)) []refusal {
+	set, refused := settingsOf(cfg, pod)
+	k := &checking{cfg: cfg, pod: pod, set: set, taken: taken}
 	spec := &pod.Spec
-	out := apply("spec", reflect.ValueOf(*spec), podRules)
-	if n := len(spec.InitContainers) + len(spec.Containers); n > maxContainers {
-		out = append(out, refusal{Field: "spec.initContainers", Why: fmt.Sprintf("a Fargate task has at most %d containers, this has %d", maxContainers, n)})
+	out := append(refused, k.apply("spec", reflect.ValueOf(*spec), podRules)...)
+	for i := range spec.InitContainers {
+		out = append(out, k.container(fmt.Sprintf("spec.initContainers[%d]", i), &spec.InitContainers[i])...)
 	}
-	for i, c := range spec.InitContainers {
-		out = append(out, checkContainer(fmt.Sprintf("spec.initContainers[%d]", i), spec, c)...)
+	for i := range spec.Containers {
+		out = append(out, k.container(fmt.Sprintf("spec.containers[%d]", i), &spec.Containers[i])...)
 	}
-	for i, c := range spec.Containers {
-		out = append(out, checkContainer(fmt.Sprintf("spec.containers[%d]", i), spec, c)...)
+	return append(out, k.size()...)
+}
+
+// size says where a pod is too large.
+func (k *checking) size() []refusal {
+	var out []refusal
+	spec := &k.pod.Spec
+	if n, own := len(spec.InitContainers)+len(spec.Containers), k.ownContainers(); n+own > maxContainers {
+		out = append(out, refusal{Field: "spec.containers", Why: fmt.Sprintf(
+			"a Fargate task has at most %d containers, this has %d and %d of burstlet's own: split the pod", maxContainers, n, own)})
 	}
-	if _, err := fit(needOf(spec)); err != nil {
+	if _, err := fit(needOf(spec).fargateSize, k.cfg.priced().Rates, k.set.arch); err != nil {
 		out = append(out, refusal{Field: "spec.containers[*].resources", Why: err.Error() + ": ask for less"})
+	}
+	if g := storageOf(spec, k.set.storageGiB); g > maxStorageGiB {
+		out = append(out, refusal{Field: "spec.containers[*].resources", Why: fmt.Sprintf(
+			"%d GiB of ephemeral storage are more than the %d that a Fargate task has: ask for less", g, maxStorageGiB)})
 	}
 	return out
 }
 
-func checkContainer(path string, spec *corev1.PodSpec, c corev1.Container) []refusal {
-	return append(apply(path, reflect.ValueOf(c), containerRules), userIsSet(path, spec.SecurityContext, c.SecurityContext)...)
+// ownContainers counts those that burstlet adds: burstlet-init and burstlet-agent.
+func (k *checking) ownContainers() int {
+	if k.cfg.TaskImage == "" {
+		return 0
+	}
+	return 2
+}
+
+func (k *checking) container(path string, c *corev1.Container) []refusal {
+	out := k.apply(path, reflect.ValueOf(*c), containerRules)
+	if k.cfg.TaskImage == "" {
+		out = append(out, userIsSet(path, k.pod.Spec.SecurityContext, c.SecurityContext)...)
+	}
+	out = append(out, partsFit(path, c)...)
+	return append(out, k.wordsFit(path, c)...)
 }
 
 // apply goes through the fields of a struct that are set.
-func apply(path string, v reflect.Value, rules map[string]rule) []refusal {
+func (k *checking) apply(path string, v reflect.Value, rules map[string]rule) []refusal {
 	var out []refusal
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
@@ -54,13 +95,17 @@ func apply(path string, v reflect.Value, rules map[string]rule) []refusal {
 			continue
 		}
 		at := path + "." + name
-		switch r, ok := rules[name]; {
+		r, ok := rules[name]
+		if ok && k.taken != nil {
+			k.taken(at, r)
+		}
+		switch {
 		case !ok:
 			out = append(out, refusal{Field: at, Why: "this field is newer than this backend: remove it"})
 		case r.who == refused && !isFalse(f):
 			out = append(out, refusal{Field: at, Why: r.why})
 		case r.who == partly:
-			out = append(out, r.check(at, f.Interface(), r.why)...)
+			out = append(out, r.check(k, at, f.Interface(), r.why)...)
 		}
 	}
 	return out
@@ -80,41 +125,44 @@ func isFalse(v reflect.Value) bool {
 	return v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Bool && !v.Elem().Bool()
 }
 
-func podSecurity(path string, value any, _ string) []refusal {
+func podSecurity(k *checking, path string, value any, _ string) []refusal {
 	sc, _ := value.(*corev1.PodSecurityContext)
-	return apply(path, reflect.ValueOf(*sc), podSecurityRules)
+	return k.apply(path, reflect.ValueOf(*sc), podSecurityRules)
 }
 
-func containerSecurity(path string, value any, _ string) []refusal {
+func containerSecurity(k *checking, path string, value any, _ string) []refusal {
 	sc, _ := value.(*corev1.SecurityContext)
-	return apply(path, reflect.ValueOf(*sc), securityRules)
+	return k.apply(path, reflect.ValueOf(*sc), securityRules)
 }
 
-// userIsSet wants a user beside a group (ECS API, ContainerDefinition: user takes
-// a group only behind one), and for runAsNonRoot, because the image's user is not
-// known before the task runs.
+// nothing is for fields that something else looks at.
+func nothing(*checking, string, any, string) []refusal { return nil }
+
+// userIsSet wants, where no supervisor gives a container its user, one beside a group
+// (ECS API, ContainerDefinition: user takes a group only behind one), and one for
+// runAsNonRoot.
 func userIsSet(path string, pod *corev1.PodSecurityContext, own *corev1.SecurityContext) []refusal {
-	if pod == nil {
-		pod = &corev1.PodSecurityContext{}
+	user, group := userAndGroup(pod, own)
+	var nonRoot *bool
+	if own != nil {
+		nonRoot = own.RunAsNonRoot
 	}
-	if own == nil {
-		own = &corev1.SecurityContext{}
+	if nonRoot == nil && pod != nil {
+		nonRoot = pod.RunAsNonRoot
 	}
-	user := first(own.RunAsUser, pod.RunAsUser)
-	nonRoot := first(own.RunAsNonRoot, pod.RunAsNonRoot)
 	var out []refusal
-	if first(own.RunAsGroup, pod.RunAsGroup) != nil && user == nil {
-		out = append(out, refusal{Field: path + ".securityContext.runAsGroup", Why: "Fargate takes a group only with a user: set runAsUser too"})
+	if group != nil && user == nil {
+		out = append(out, refusal{Field: path + ".securityContext.runAsGroup", Why: "Fargate takes a group only with a user: set runAsUser too, or backend.ecs.taskImage"})
 	}
 	if nonRoot != nil && *nonRoot && (user == nil || *user == 0) {
-		out = append(out, refusal{Field: path + ".securityContext.runAsNonRoot", Why: "the image's user is not known here: set runAsUser to one other than 0"})
+		out = append(out, refusal{Field: path + ".securityContext.runAsNonRoot", Why: "nobody looks at the image's user: set runAsUser to one other than 0, or backend.ecs.taskImage"})
 	}
 	return out
 }
 
 // oneOf allows some values of a string.
-func oneOf(allowed ...string) func(string, any, string) []refusal {
-	return func(path string, value any, why string) []refusal {
+func oneOf(allowed ...string) func(*checking, string, any, string) []refusal {
+	return func(_ *checking, path string, value any, why string) []refusal {
 		v := reflect.ValueOf(value)
 		if v.Kind() == reflect.Pointer {
 			v = v.Elem()
@@ -126,44 +174,125 @@ func oneOf(allowed ...string) func(string, any, string) []refusal {
 	}
 }
 
-func notFalse(path string, value any, why string) []refusal {
+func notFalse(_ *checking, path string, value any, why string) []refusal {
 	if isFalse(reflect.ValueOf(value)) {
 		return []refusal{{Field: path, Why: why}}
 	}
 	return nil
 }
 
-func oneContainer(path string, value any, why string) []refusal {
-	var out []refusal
-	cs, _ := value.([]corev1.Container)
-	for i := 1; i < len(cs); i++ {
-		out = append(out, refusal{Field: fmt.Sprintf("%s[%d]", path, i), Why: why})
+func severalContainers(k *checking, path string, value any, _ string) []refusal {
+	if cs, _ := value.([]corev1.Container); len(cs) < 2 || k.cfg.TaskImage != "" {
+		return nil
 	}
-	return out
+	return []refusal{{Field: path + "[1]", Why: "several app containers need burstlet's own image beside them: set backend.ecs.taskImage, or use a pod for each"}}
 }
 
-func graceFits(path string, value any, why string) []refusal {
-	if s, _ := value.(*int64); *s > maxStop {
+func nameIsFree(_ *checking, path string, value any, why string) []refusal {
+	if name, _ := value.(string); strings.HasPrefix(name, ownPrefix) {
 		return []refusal{{Field: path, Why: why}}
 	}
 	return nil
 }
 
-func osIsLinux(path string, value any, why string) []refusal {
+// needsExecutionRole is for logins: the execution role reads them.
+func needsExecutionRole(k *checking, path string, _ any, _ string) []refusal {
+	if k.set.executionRole != "" {
+		return nil
+	}
+	return []refusal{{Field: path, Why: "logins reach a task by its execution role: set backend.ecs.executionRoleARN"}}
+}
+
+// unlessGivenUp refuses a field unless the pod says that it does without.
+func unlessGivenUp(field string) func(*checking, string, any, string) []refusal {
+	return func(k *checking, path string, value any, why string) []refusal {
+		if slices.Contains(k.set.unenforced, field) || isFalse(reflect.ValueOf(value)) {
+			return nil
+		}
+		return []refusal{{Field: path, Why: why}}
+	}
+}
+
+// needsTaskImage is for what burstlet's own program does in the task.
+func needsTaskImage(k *checking, path string, value any, why string) []refusal {
+	if k.cfg.TaskImage != "" || isFalse(reflect.ValueOf(value)) {
+		return nil
+	}
+	return []refusal{{Field: path, Why: why}}
+}
+
+// unlessSupervised refuses a field without burstlet's own program, unless the pod says
+// that it does without.
+func unlessSupervised(field string) func(*checking, string, any, string) []refusal {
+	return func(k *checking, path string, value any, why string) []refusal {
+		if k.cfg.TaskImage != "" {
+			return nil
+		}
+		return unlessGivenUp(field)(k, path, value, why)
+	}
+}
+
+// dnsFits: without a supervisor the resolver is the VPC's.
+func dnsFits(k *checking, path string, value any, why string) []refusal {
+	if policy, _ := value.(corev1.DNSPolicy); policy != corev1.DNSNone {
+		return nil
+	}
+	return needsTaskImage(k, path, value, why)
+}
+
+// escalation: allowPrivilegeEscalation true is what is so anyway.
+func escalation(k *checking, path string, value any, why string) []refusal {
+	if k.cfg.TaskImage != "" || !isFalse(reflect.ValueOf(value)) || slices.Contains(k.set.unenforced, "allowPrivilegeEscalation") {
+		return nil
+	}
+	return []refusal{{Field: path, Why: why}}
+}
+
+func graceFits(k *checking, path string, value any, why string) []refusal {
+	if s, _ := value.(*int64); *s > maxStop && !k.set.clampsGrace {
+		return []refusal{{Field: path, Why: why}}
+	}
+	return nil
+}
+
+// sysctlsFit is ECS API, SystemControl: what Fargate lets be set.
+func sysctlsFit(_ *checking, path string, value any, why string) []refusal {
+	var out []refusal
+	sysctls, _ := value.([]corev1.Sysctl)
+	for i, s := range sysctls {
+		name := sysctlName(s.Name)
+		allowed := slices.ContainsFunc([]string{"net.", "kernel.msg", "kernel.shm", "fs.mqueue."}, func(p string) bool { return strings.HasPrefix(name, p) })
+		if !allowed && name != "kernel.sem" {
+			out = append(out, refusal{Field: fmt.Sprintf("%s[%d]", path, i), Why: why})
+		}
+	}
+	return out
+}
+
+// messageFits wants a log that can be read, where that is the message.
+func messageFits(k *checking, path string, value any, why string) []refusal {
+	policy, _ := value.(corev1.TerminationMessagePolicy)
+	if policy == corev1.TerminationMessageReadFile || k.set.log.driver == driverAWSLogs {
+		return nil
+	}
+	return []refusal{{Field: path, Why: why}}
+}
+
+func osIsLinux(_ *checking, path string, value any, why string) []refusal {
 	if os, _ := value.(*corev1.PodOS); os.Name != corev1.Linux && os.Name != "" {
 		return []refusal{{Field: path, Why: why}}
 	}
 	return nil
 }
 
-func imageFits(path string, value any, why string) []refusal {
+func imageFits(_ *checking, path string, value any, why string) []refusal {
 	if s, _ := value.(string); len(s) > maxImage {
 		return []refusal{{Field: path, Why: why}}
 	}
 	return nil
 }
 
-func profileIsDefault(path string, value any, why string) []refusal {
+func profileIsDefault(_ *checking, path string, value any, why string) []refusal {
 	kind := ""
 	switch p := value.(type) {
 	case *corev1.SeccompProfile:
@@ -177,23 +306,74 @@ func profileIsDefault(path string, value any, why string) []refusal {
 	return []refusal{{Field: path, Why: why}}
 }
 
-func noStopSignal(path string, value any, why string) []refusal {
-	if l, _ := value.(*corev1.Lifecycle); l.StopSignal != nil {
+// labelIsDefault takes the one label that asks for nothing beyond what is so where
+// SELinux does not tell pods apart: the lowest level alone.
+func labelIsDefault(_ *checking, path string, value any, why string) []refusal {
+	if o, _ := value.(*corev1.SELinuxOptions); *o == (corev1.SELinuxOptions{Level: "s0"}) {
+		return nil
+	}
+	return []refusal{{Field: path, Why: why}}
+}
+
+// hooksFit: without a supervisor the engine refuses what hooks it cannot run, and a
+// container's signal is its image's.
+func hooksFit(k *checking, path string, value any, why string) []refusal {
+	if l, _ := value.(*corev1.Lifecycle); l.StopSignal != nil && k.cfg.TaskImage == "" {
 		return []refusal{{Field: path + ".stopSignal", Why: why}}
 	}
 	return nil
 }
 
-func capabilitiesFit(path string, value any, why string) []refusal {
-	caps, _ := value.(*corev1.Capabilities)
-	if slices.ContainsFunc(caps.Add, func(c corev1.Capability) bool { return c != "SYS_PTRACE" }) {
-		return []refusal{{Field: path + ".add", Why: why}}
+// messagePathFits: without a supervisor nobody reads the file, and the default says
+// nothing else.
+func messagePathFits(k *checking, path string, value any, why string) []refusal {
+	if s, _ := value.(string); s == corev1.TerminationMessagePathDefault {
+		return nil
 	}
-	return nil
+	return needsTaskImage(k, path, value, why)
+}
+
+// capabilitiesFit: what Fargate has not, nobody can add. Without a supervisor what is
+// there already is asked for in vain: ECS takes no other.
+func capabilitiesFit(k *checking, path string, value any, why string) []refusal {
+	caps, _ := value.(*corev1.Capabilities)
+	var out []refusal
+	for i, c := range caps.Add {
+		there := k.cfg.TaskImage != "" && slices.Contains(defaultCapabilities, strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_"))
+		if !there && c != capPtrace {
+			out = append(out, refusal{Field: fmt.Sprintf("%s.add[%d]", path, i), Why: why})
+		}
+	}
+	return out
+}
+
+// partsFit: a link to a part of a volume is made in the container's root file system,
+// in the place of nothing else.
+func partsFit(path string, c *corev1.Container) []refusal {
+	var out []refusal
+	for i, m := range c.VolumeMounts {
+		if m.SubPath == "" && m.SubPathExpr == "" {
+			continue
+		}
+		field := fmt.Sprintf("%s.volumeMounts[%d].subPath", path, i)
+		if m.SubPath == "" {
+			field += "Expr"
+		}
+		above := slices.ContainsFunc(c.VolumeMounts, func(other corev1.VolumeMount) bool {
+			return strings.HasPrefix(other.MountPath, strings.TrimSuffix(m.MountPath, "/")+"/")
+		})
+		switch {
+		case readOnlyRoot(c):
+			out = append(out, refusal{Field: field, Why: "on Fargate a part of a volume is a link in the container's root file system, which is read-only: mount the whole volume, or remove readOnlyRootFilesystem"})
+		case above:
+			out = append(out, refusal{Field: field, Why: "on Fargate nothing can be mounted below a part of a volume: mount it elsewhere"})
+		}
+	}
+	return out
 }
 
 // portsFit is ECS API, PortMapping, under awsvpc.
-func portsFit(path string, value any, _ string) []refusal {
+func portsFit(_ *checking, path string, value any, _ string) []refusal {
 	var out []refusal
 	seen := map[int32]bool{}
 	ports, _ := value.([]corev1.ContainerPort)
@@ -219,26 +399,32 @@ func portsFit(path string, value any, _ string) []refusal {
 }
 
 // resourcesFit refuses what Fargate has not, by resource.
-func resourcesFit(path string, value any, _ string) []refusal {
+func resourcesFit(_ *checking, path string, value any, _ string) []refusal {
 	r, _ := value.(corev1.ResourceRequirements)
+	out := otherResources(path, r, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
+	if m, ok := r.Limits[corev1.ResourceMemory]; ok && !m.IsZero() && m.Value() < minMemoryMiB*mib {
+		out = append(out, refusal{Field: path + ".limits.memory", Why: fmt.Sprintf("ECS wants at least %dMi: raise it", minMemoryMiB)})
+	}
+	return out
+}
+
+func podResourcesFit(_ *checking, path string, value any, _ string) []refusal {
+	r, _ := value.(*corev1.ResourceRequirements)
+	return otherResources(path, *r, corev1.ResourceCPU, corev1.ResourceMemory)
+}
+
+// otherResources refuses all but some, and devices.
+func otherResources(path string, r corev1.ResourceRequirements, known ...corev1.ResourceName) []refusal {
 	var out []refusal
 	for _, part := range []struct {
 		name string
 		list corev1.ResourceList
 	}{{"limits", r.Limits}, {"requests", r.Requests}} {
-		names := make([]string, 0, len(part.list))
-		for name := range part.list {
-			if name != corev1.ResourceCPU && name != corev1.ResourceMemory {
-				names = append(names, string(name))
+		for _, name := range slices.Sorted(maps.Keys(part.list)) {
+			if !slices.Contains(known, name) {
+				out = append(out, refusal{Field: path + "." + part.name + "." + string(name), Why: "Fargate has cpu, memory and ephemeral-storage: remove it"})
 			}
 		}
-		slices.Sort(names)
-		for _, name := range names {
-			out = append(out, refusal{Field: path + "." + part.name + "." + name, Why: "only cpu and memory are possible on Fargate yet: remove it"})
-		}
-	}
-	if m, ok := r.Limits[corev1.ResourceMemory]; ok && !m.IsZero() && m.Value() < minMemoryMiB*mib {
-		out = append(out, refusal{Field: path + ".limits.memory", Why: fmt.Sprintf("ECS wants at least %dMi: raise it", minMemoryMiB)})
 	}
 	if len(r.Claims) > 0 {
 		out = append(out, refusal{Field: path + ".claims", Why: "Fargate has no devices to claim: remove them"})

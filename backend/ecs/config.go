@@ -9,11 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
-	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -44,6 +40,48 @@ type Config struct {
 	// LogGroup is the CloudWatch group for the containers' output; empty: none.
 	// It needs ExecutionRoleARN.
 	LogGroup string
+	// LogOptions are options of the awslogs driver over burstlet's own, such as
+	// mode: blocking.
+	LogOptions map[string]string
+	// TaskImage is the image with burstlet-task, which supervises the containers of all
+	// pods: probes, hooks, files of volumes, users and groups, sessions. Empty: pods that
+	// need it are refused.
+	TaskImage string
+	// ClusterDNS are the cluster's name servers, where tasks can reach them: pods with
+	// dnsPolicy ClusterFirst ask them. Empty: such pods ask the VPC's resolver.
+	ClusterDNS []string
+	// ClusterDomain is the cluster's, "cluster.local", for names of pods and searches.
+	ClusterDomain string
+	// Images says what images say of themselves; nil asks their registries.
+	Images ImageConfigs
+	// RegistryMirrors are endpoints to ask in the place of registries, by the registry's
+	// host as images name it: "https://host[:port]", or http for one that may be. Logins
+	// of pods are sent to them.
+	RegistryMirrors map[string]string
+	// Refresh is how often a task looks for files that changed, 5 s or more; zero is 5
+	// minutes. Pods with tokens of short lives look more often.
+	Refresh time.Duration
+	// SessionStats measures what pods use through a session in each task, which stays
+	// open. It needs what exec needs.
+	SessionStats bool
+	// CapacityTypes are what pods are tried on, in order: [CapacityOnDemand] (also
+	// if empty) and [CapacitySpot], which the cluster must have FARGATE_SPOT for.
+	CapacityTypes []string
+	// PlatformVersion is Fargate's, 1.4.0 or newer; empty is LATEST.
+	PlatformVersion string
+	// EphemeralStorageGiB is each task's, at least: 21 to 200; 0 is Fargate's 20.
+	EphemeralStorageGiB int32
+	// EBS is how volumes are made for single pods; the zero value: not at all.
+	EBS EBS
+	// Rates are the prices by which sizes are chosen and shown; the zero value is
+	// [PublishedRates].
+	Rates Rates
+	// EventQueueURL is the SQS queue of this node with its tasks' state changes (see
+	// events.go); empty: tasks are polled alone.
+	EventQueueURL string
+	// UnusedAfter is how long definitions and shared secrets that no task uses are
+	// kept for the next pod of their shape; zero is a day.
+	UnusedAfter time.Duration
 	// Capacity is what the node offers, for example the account's vCPU quota.
 	// Missing resources are taken from the node's configuration.
 	Capacity corev1.ResourceList
@@ -66,6 +104,8 @@ const (
 	maxSubnets        = 16
 	maxSecurityGroups = 5
 	defaultSettle     = 5 * time.Minute
+	defaultUnused     = 24 * time.Hour
+	minUnused         = time.Hour
 
 	archX86 = "X86_64"
 	archARM = "ARM64"
@@ -73,6 +113,7 @@ const (
 
 var (
 	regionPattern = regexp.MustCompile(`^[a-z0-9-]+$`)
+	queuePattern  = regexp.MustCompile(`^https?://[^/]+/.+$`)
 	rolePattern   = regexp.MustCompile(`^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$`)
 )
 
@@ -83,24 +124,89 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf(field+": "+format, args...))
 	}
 	c.validatePlace(bad)
-	for field, role := range map[string]string{"executionRoleARN": c.ExecutionRoleARN, "taskRoleARN": c.TaskRoleARN} {
-		if role != "" && !rolePattern.MatchString(role) {
-			bad(field, "must be the ARN of an IAM role, not %q", role)
-		}
-	}
-	if a := c.CPUArchitecture; a != "" && a != archX86 && a != archARM {
-		bad("cpuArchitecture", "must be %s or %s, not %q", archX86, archARM, a)
-	}
-	if c.LogGroup != "" && c.ExecutionRoleARN == "" {
-		bad("executionRoleARN", "is required with logGroup, to write logs")
-	}
+	c.validateTasks(bad)
+	c.validateRoles(bad)
 	if c.Settle < 0 {
 		bad("settle", "must not be negative")
+	}
+	if c.UnusedAfter != 0 && c.UnusedAfter < minUnused {
+		bad("unusedAfter", "must be at least %s, for definitions are registered once a second at most", minUnused)
+	}
+	if c.EventQueueURL != "" && !queuePattern.MatchString(c.EventQueueURL) {
+		bad("eventQueueURL", "must be the URL of an SQS queue, not %q", c.EventQueueURL)
 	}
 	if (c.AccessKeyID != "" || c.SecretAccessKey != "") && c.Endpoint == "" {
 		bad("accessKeyID", "is only for a test server with endpoint; for AWS use its environment variables, files or roles")
 	}
 	return errors.Join(errs...)
+}
+
+// priced is the configuration with prices.
+func (c Config) priced() Config {
+	if c.Rates == (Rates{}) {
+		c.Rates = PublishedRates()
+	}
+	if c.Rates.SpotFactor == 0 {
+		c.Rates.SpotFactor = PublishedRates().SpotFactor
+	}
+	if c.Rates.EBSGB == 0 {
+		c.Rates.EBSGB = PublishedRates().EBSGB
+	}
+	return c
+}
+
+func (c Config) validateTasks(bad func(field, format string, args ...any)) {
+	if a := c.CPUArchitecture; a != "" && a != archX86 && a != archARM {
+		bad("cpuArchitecture", "must be %s or %s, not %q", archX86, archARM, a)
+	}
+	if len(c.TaskImage) > maxImage {
+		bad("taskImage", "must have at most %d characters", maxImage)
+	}
+	if len(c.CapacityTypes) > 0 {
+		if err := validCapacity(c.CapacityTypes); err != nil {
+			bad("capacityTypes", "%w", err)
+		}
+	}
+	if c.PlatformVersion != "" {
+		if err := validPlatform(c.PlatformVersion); err != nil {
+			bad("platformVersion", "%w", err)
+		}
+	}
+	if g := c.EphemeralStorageGiB; g != 0 && (g < minStorageGiB || g > maxStorageGiB) {
+		bad("ephemeralStorageGiB", "must be %d to %d, or 0 for Fargate's %d, not %d", minStorageGiB, maxStorageGiB, freeStorageGiB, g)
+	}
+	c.validateSupervised(bad)
+	c.EBS.validate(bad)
+	if err := c.Rates.validate(); err != nil {
+		bad("rates", "%w", err)
+	}
+}
+
+// validateSupervised looks at what concerns burstlet's own program and its images.
+func (c Config) validateSupervised(bad func(field, format string, args ...any)) {
+	if c.Refresh != 0 && c.Refresh < minRefresh {
+		bad("refresh", "must be at least %s, for each look is a call to Secrets Manager", minRefresh)
+	}
+	if _, err := parseMirrors(c.RegistryMirrors); err != nil {
+		bad("registryMirrors", "%w", err)
+	}
+}
+
+func (c Config) validateRoles(bad func(field, format string, args ...any)) {
+	for field, role := range map[string]string{"executionRoleARN": c.ExecutionRoleARN, "taskRoleARN": c.TaskRoleARN} {
+		if role != "" && !rolePattern.MatchString(role) {
+			bad(field, "must be the ARN of an IAM role, not %q", role)
+		}
+	}
+	if c.LogGroup != "" && c.ExecutionRoleARN == "" {
+		bad("executionRoleARN", "is required with logGroup, to write logs")
+	}
+	if len(c.LogOptions) > 0 && c.LogGroup == "" {
+		bad("logOptions", "need logGroup")
+	}
+	if err := validLogOptions(driverAWSLogs, c.LogOptions); err != nil {
+		bad("logOptions", "%w", err)
+	}
 }
 
 func (c Config) validatePlace(bad func(field, format string, args ...any)) {
@@ -142,7 +248,8 @@ const (
 	callLimit  = time.Minute
 	// maxGrace is the longest stopTimeout (ECS API, ContainerDefinition).
 	maxGrace = 120 * time.Second
-	relist   = 5 * time.Second
+	// relist is how often the engine asks; what is read then, pace.go says.
+	relist = time.Second
 )
 
 // New makes the backend. It reads credentials and calls nothing.
@@ -156,44 +263,74 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	if cfg.Settle == 0 {
 		cfg.Settle = defaultSettle
 	}
-	client, err := newClient(ctx, cfg)
+	cfg = cfg.priced()
+	if cfg.UnusedAfter == 0 {
+		cfg.UnusedAfter = defaultUnused
+	}
+	cls, err := newClients(ctx, cfg)
 	if err != nil {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
 	}
-	r := newRemote(client, cfg.Cluster)
-	return backend.Backend{
+	r := newRemote(cls.ecs, cfg.Cluster)
+	store := newPayloadStore(newSecretStore(cls.secrets, cfg.NodeIdentity))
+	p := newPods(cfg, r, store, cfg.EventQueueURL != "")
+	if p.images, err = imagesOf(cfg, cls.ecr); err != nil {
+		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
+	}
+	b := backend.Backend{
 		Name:  "ecs",
-		Pods:  newPods(cfg, r),
-		Node:  node{cfg: cfg, remote: r},
-		Check: backend.CheckFunc(Check),
-		Limits: backend.Limits{
-			Runtime: "ecs", MaxGrace: maxGrace, Settle: cfg.Settle, Call: callLimit, Relist: relist,
+		Costs: func() []backend.CostFacts { return p.meter.usage(time.Now()) },
+		Calls: cls.counts.facts,
+		Queues: func() []backend.QueueFacts {
+			return []backend.QueueFacts{{Call: "RunTask", Waiting: int(r.buckets.runTask.waiting.Load())}}
 		},
-	}, nil
+		Pods:  p,
+		Node:  node{cfg: cfg, remote: r, meter: p.meter},
+		Check: checkerOf(cfg),
+		Limits: backend.Limits{
+			Runtime: "ecs", MaxGrace: maxGrace, Settle: cfg.Settle, Call: callLimit, Relist: relist, Once: true, Tries: true,
+			Supervised: cfg.TaskImage != "", EphemeralVolumes: true,
+		},
+	}
+	if cfg.TaskImage != "" {
+		b.Refresh = refresher{p}
+	}
+	access := newSessions(ctx, p, cls)
+	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ecs, store).Run, access.Run}
+	b.Sweep = newCollector(cfg, p, cls.ecs, store).sweep
+	var l *logs
+	if cfg.LogGroup != "" {
+		l = &logs{streams: newLogStreams(cls.logs, cfg.Region, cfg.LogGroup), pods: p}
+		p.mem.messages = make(chan struct{}, 1)
+		b.Logs, tasks = l, append(tasks, messages{l}.Run)
+	}
+	access.lend(&b, l)
+	b.Run = together(tasks)
+	if cfg.EventQueueURL != "" {
+		b.Events = hinting{inner: newEvents(cls.queue, cfg.EventQueueURL, p.startedBy), mem: p.mem}
+	}
+	return b, nil
 }
 
-// newClient makes the SDK's client.
-func newClient(ctx context.Context, cfg Config) (*awsecs.Client, error) {
-	loaded := aws.Config{Region: cfg.Region}
-	if cfg.AccessKeyID != "" { // a test server: nothing of this machine's AWS settings
-		loaded.Credentials = credentials.NewStaticCredentialsProvider(cfg.AccessKeyID, cfg.SecretAccessKey, "")
-	} else {
-		var err error
-		if loaded, err = awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region)); err != nil {
-			return nil, fmt.Errorf("load AWS configuration: %w", err)
-		}
+// imagesOf looks up images once for many pods.
+func imagesOf(cfg Config, login ecrAPI) (ImageConfigs, error) {
+	if cfg.Images != nil {
+		return newImageCache(cfg.Images), nil
 	}
-	loaded.Retryer = func() aws.Retryer {
-		return retry.NewStandard(func(o *retry.StandardOptions) {
-			o.MaxAttempts, o.MaxBackoff = attempts, maxBackoff
-		})
+	r, err := newRegistries(cfg.RegistryMirrors, newECRLogins(login))
+	if err != nil {
+		return nil, err
 	}
-	return awsecs.NewFromConfig(loaded, func(o *awsecs.Options) {
-		if cfg.HTTPClient != nil {
-			o.HTTPClient = cfg.HTTPClient
+	return newImageCache(r), nil
+}
+
+// together runs what the backend does by itself until the context ends or one fails.
+func together(tasks []func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		for _, task := range tasks {
+			g.Go(func() error { return task(ctx) })
 		}
-		if cfg.Endpoint != "" {
-			o.BaseEndpoint = aws.String(cfg.Endpoint)
-		}
-	}), nil
+		return g.Wait()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	awsecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/smithy-go"
@@ -34,7 +35,17 @@ func TestValidate(t *testing.T) {
 		"taskRoleARN":      func(c *Config) { c.TaskRoleARN = "role" },
 		"cpuArchitecture":  func(c *Config) { c.CPUArchitecture = "amd64" },
 		"settle":           func(c *Config) { c.Settle = -1 },
-		"accessKeyID":      func(c *Config) { c.Endpoint = "" },
+		"unusedAfter":      func(c *Config) { c.UnusedAfter = time.Minute },
+		"eventQueueURL":    func(c *Config) { c.EventQueueURL = "queue" },
+		"taskImage":        func(c *Config) { c.TaskImage = strings.Repeat("x", 256) },
+		"capacityTypes":    func(c *Config) { c.CapacityTypes = []string{"FARGATE"} },
+		"platformVersion":  func(c *Config) { c.PlatformVersion = "1.3.0" },
+		"logOptions": func(c *Config) {
+			c.LogGroup, c.ExecutionRoleARN, c.LogOptions = "g", goldenConfig.ExecutionRoleARN, map[string]string{"awslogs-region": "x"}
+		},
+		"ephemeralStorageGiB": func(c *Config) { c.EphemeralStorageGiB = 20 },
+		"rates":               func(c *Config) { c.Rates = Rates{VCPU: -1} },
+		"accessKeyID":         func(c *Config) { c.Endpoint = "" },
 	} {
 		cfg := valid
 		change(&cfg)

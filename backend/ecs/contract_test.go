@@ -1,6 +1,11 @@
 package ecs
 
 import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,25 +15,111 @@ import (
 	stub "github.com/burstlet/burstlet/test/ecs"
 )
 
+// TestContract runs the contract on a node with all that can be configured, when
+// all goes well, when answers are old and late, within AWS's rates, and over a
+// way on which every fourth call fails.
 func TestContract(t *testing.T) {
 	const grace = "the grace of a task stands in its definition: nothing can shorten it"
+	const file = "a script has no files: see the tests with real containers"
 	skip := map[string]string{
-		"stop/grace 0 kills at once":             grace,
-		"stop/a shorter grace replaces a longer": grace,
-		"remove/kills what runs":                 grace,
-		"remove/leaves other pods alone":         grace,
-		"exit/termination message of its file":   "a task has no file for a termination message",
+		"stop/grace 0 kills at once":                               grace,
+		"stop/a shorter grace replaces a longer":                   grace,
+		"remove/kills what runs":                                   grace,
+		"remove/leaves other pods alone":                           grace,
+		"files/contents are what containers read":                  file,
+		"exit/termination message of its file":                     file,
+		"exit/termination message of its file rather than its log": file,
 	}
-	backendtest.Run(t, backendtest.Factory{
-		New: func(t *testing.T) func() backend.Backend {
-			s := stub.New(stub.Config{Delays: stub.Delays{
-				Provision: time.Second, Pull: time.Second, Deprovision: time.Second, Visible: 500 * time.Millisecond,
-			}})
-			return func() backend.Backend { return open(t, configOf(s)) }
-		},
-		Around: func(t *testing.T, check func(*testing.T)) { synctest.Test(t, check) },
-		Image:  "busybox:1", MissingImage: "registry.example/missing:1",
-		MaxApps: 1,
-		Skip:    skip,
-	})
+	quick := stub.Delays{Provision: time.Second, Pull: time.Second, Deprovision: time.Second, Visible: 500 * time.Millisecond}
+	old := quick
+	old.Visible, old.Stale, old.Ingest, old.Listed, old.Event = 2*time.Second, time.Second, 2*time.Second, 10*time.Second, 2*time.Second
+	for name, tc := range map[string]struct {
+		server stub.Config
+		slack  time.Duration
+		faulty bool
+	}{
+		"all goes well":                          {server: stub.Config{Delays: quick}, slack: time.Second},
+		"answers are old and late":               {server: stub.Config{Delays: old, Events: stub.EventFaults{Double: 3, Lose: 3}}, slack: 5 * time.Second},
+		"AWS's rates, other people's containers": {server: stub.Config{Delays: quick, Throttles: true, GuardDuty: true}, slack: time.Second},
+		"every fourth call fails":                {server: stub.Config{Delays: quick}, slack: 10 * time.Second, faulty: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := tc.server
+			cfg.LogGroups, cfg.Queues = []string{"/burstlet"}, []string{"events"}
+			backendtest.Run(t, backendtest.Factory{
+				New: func(t *testing.T) func() backend.Backend {
+					s := stub.New(cfg)
+					return func() backend.Backend { return withoutSessions(open(t, wholeConfig(s, tc.faulty))) }
+				},
+				Around: func(t *testing.T, check func(*testing.T)) { synctest.Test(t, check) },
+				Image:  "busybox:1", MissingImage: "registry.example/missing:1",
+				Eventually: 20 * time.Second, Poll: 200 * time.Millisecond,
+				// ECS has no time of the end of a container in a task that goes on: it
+				// is when that was first seen.
+				Slack: tc.slack,
+				Skip:  skip,
+			})
+		})
+	}
+}
+
+// withoutSessions leaves out what needs containers that are real: see
+// TestContractOfSessions.
+func withoutSessions(b backend.Backend) backend.Backend {
+	b.Exec, b.Attach, b.Forward, b.Dial, b.Stats = nil, nil, nil, nil, nil
+	return b
+}
+
+// wholeConfig is a node with all that can be configured.
+func wholeConfig(s *stub.Server, faulty bool) Config {
+	cfg := configOf(s)
+	cfg.Images = images{}
+	cfg.TaskImage, cfg.LogGroup, cfg.EventQueueURL = "burstlet-task:1", "/burstlet", s.QueueURL("events")
+	cfg.ExecutionRoleARN = "arn:aws:iam::123456789012:role/execution"
+	cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/task"
+	if faulty {
+		cfg.HTTPClient = &http.Client{Transport: &badWay{inner: s.Client().Transport, calls: map[string]int{}}}
+	}
+	return cfg
+}
+
+// badWay fails every fourth call of each action, one way after the other: it does
+// not arrive, its reply is lost, AWS has a fault, AWS throttles.
+type badWay struct {
+	inner http.RoundTripper
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+// RoundTrip makes or fails a call.
+func (b *badWay) RoundTrip(r *http.Request) (*http.Response, error) {
+	action := r.Header.Get("X-Amz-Target")
+	b.mu.Lock()
+	n := b.calls[action]
+	b.calls[action]++
+	b.mu.Unlock()
+	if n%4 != 2 {
+		return b.inner.RoundTrip(r)
+	}
+	switch n / 4 % 4 {
+	case 0:
+		return nil, errors.New("connection refused")
+	case 1:
+		if resp, err := b.inner.RoundTrip(r); err == nil {
+			_ = resp.Body.Close() // it is in memory
+		}
+		return nil, io.ErrUnexpectedEOF
+	case 2:
+		return answer(r, http.StatusInternalServerError, "ServerException"), nil
+	default:
+		return answer(r, http.StatusBadRequest, "ThrottlingException"), nil
+	}
+}
+
+// answer is an error of AWS's.
+func answer(r *http.Request, status int, code string) *http.Response {
+	return &http.Response{
+		StatusCode: status, Request: r, Header: http.Header{"Content-Type": {"application/x-amz-json-1.1"}},
+		Body: io.NopCloser(strings.NewReader(`{"__type":"` + code + `","message":"Rate exceeded"}`)),
+	}
 }

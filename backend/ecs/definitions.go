@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"context"
+	"time"
 
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
@@ -11,15 +12,15 @@ import (
 // definitions makes sure that task definitions are registered, each once.
 type definitions struct {
 	remote *remote
-	// slot holds the families that are known to be registered; who took it may
-	// look one up or register it. One at a time: two registrations of one family
+	// slot holds the families that are known to be registered, and when each was
+	// last used; who took it may look one up or register it. One at a time: two registrations of one family
 	// at once are what ECS refuses, and pods mostly share a few families.
-	slot chan map[string]bool
+	slot chan map[string]time.Time
 }
 
 func newDefinitions(r *remote) *definitions {
-	d := &definitions{remote: r, slot: make(chan map[string]bool, 1)}
-	d.slot <- map[string]bool{}
+	d := &definitions{remote: r, slot: make(chan map[string]time.Time, 1)}
+	d.slot <- map[string]time.Time{}
 	return d
 }
 
@@ -32,7 +33,8 @@ func (d *definitions) ensure(ctx context.Context, in *awsecs.RegisterTaskDefinit
 	}
 	defer func() { d.slot <- known }()
 	family := *in.Family
-	if known[family] {
+	if _, ok := known[family]; ok {
+		known[family] = time.Now()
 		return nil
 	}
 	exists, err := d.remote.registered(ctx, family)
@@ -44,7 +46,7 @@ func (d *definitions) ensure(ctx context.Context, in *awsecs.RegisterTaskDefinit
 			return err
 		}
 	}
-	known[family] = true
+	known[family] = time.Now()
 	return nil
 }
 
@@ -56,7 +58,9 @@ func (d *definitions) forget(ctx context.Context, family string) {
 	}
 }
 
-func (d *definitions) take(ctx context.Context) (map[string]bool, error) {
+func (d *definitions) take(ctx context.Context) (map[string]time.Time, error) {
+	ctx, cancel := backend.Wanted(ctx)
+	defer cancel()
 	select {
 	case known := <-d.slot:
 		return known, nil

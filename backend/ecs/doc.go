@@ -8,13 +8,20 @@
 // hashes) stands in an environment variable of the overrides, which ECS returns
 // as long as it knows the task (identity.go).
 //
-//   - RunTask carries a client token made from UID and attempt, so a repeated
+//   - RunTask carries a client token made from UID, attempt and try, so a repeated
 //     launch returns the first task. An outcome that is not known is kept as such
-//     for [Config].Settle.
+//     until a listing that began [Config].Settle later. After a definite refusal for
+//     lack of room the engine makes the next try, which goes to another subnet, then
+//     to the next kind of capacity (place.go).
 //   - ECS lists a node's tasks only while they should run. Tasks that stop are
 //     followed by the names known in memory (memory.go); a new process finds those
 //     still stopping, and those stopped in the last hour, by one sweep over the
 //     cluster's stopped tasks (read.go). Older ends are lost.
+//   - Reads are made when it is time to (pace.go): what comes or goes is described
+//     every second or two, all of it is listed and described every 5 seconds to a
+//     minute by how many there are, and at once what EventBridge hints at
+//     (memory_due.go). Between them List answers from memory. DescribeTasks is asked
+//     for a hundred at a time.
 //   - Facts are read from the task (facts.go, reasons.go). ECS has no times of
 //     single containers. An app container starts when the task did and ends when
 //     execution stopped; an init container ends when its end was first seen, or,
@@ -25,7 +32,21 @@
 //     of it runs, holds an address or is billed. ECS forgets it an hour later.
 //   - fields.go says of every field of a pod who honours it; check.go refuses the
 //     rest by name.
-//   - errors.go maps AWS's codes to the classes of package backend; buckets.go
-//     keeps calls below AWS's documented rates; the SDK's retryer is the only
-//     layer of retries.
+//   - What a task needs and may not stand in its definition or overrides is kept in
+//     Secrets Manager (payload_store.go: what pods of one shape share;
+//     payload_pods.go: what is a pod's alone, encrypted; secrets.go: the store) and
+//     written inside the task by package intask.
+//   - doctor.go and its like look at all that a node needs, for "burstlet doctor", by
+//     calls that only read; query.go is for services that nothing else needs.
+//   - garbage.go and families.go delete definitions and secrets that no task uses.
+//   - logs.go and log_streams.go read CloudWatch Logs, messages.go the ends of logs
+//     that are termination messages and the supervisors' reports; the facts of an
+//     end wait for those for a while (ends.go), and a new process reads them again,
+//     for which nothing waits. events.go reads the queue of task events, cost.go
+//     counts what tasks cost.
+//   - errors.go maps AWS's codes to the classes of package backend, and advice.go
+//     says what to do about them; buckets.go keeps calls below AWS's documented
+//     rates, and a launch whose pod is to end leaves their queue; the SDK's retryer
+//     is the only layer of retries. Where one of the calls that it repeated had no
+//     answer, the outcome of all is unknown.
 package ecs

@@ -101,6 +101,7 @@ func classify(err error) error {
 			}
 		}
 	}
+	err = advised(err, api)
 	if class == nil {
 		return err
 	}

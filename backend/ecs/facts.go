@@ -1,6 +1,8 @@
 package ecs
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +43,18 @@ func (o *observation) ending() bool {
 	return !o.live() || aws.ToString(o.task.DesiredStatus) == statusStopped
 }
 
+// rests is true while nothing of the task is on its way: it runs, has its address,
+// and each container has at least started.
+func (o *observation) rests(f *backend.PodFacts) bool {
+	return aws.ToString(o.task.LastStatus) == statusRunning && !o.ending() && len(f.IPs) > 0 &&
+		!slices.ContainsFunc(f.Containers, func(c backend.ContainerFacts) bool { return c.State() == backend.Waiting })
+}
+
+// judged is true once the health check of some container has a verdict.
+func judged(f *backend.PodFacts) bool {
+	return slices.ContainsFunc(f.Containers, func(c backend.ContainerFacts) bool { return c.Healthy != nil })
+}
+
 // facts are what the observation says.
 func (o *observation) facts() backend.PodFacts {
 	t := &o.task
@@ -58,31 +72,48 @@ func (o *observation) facts() backend.PodFacts {
 	} else {
 		f.StoppedAt = firstKnown(o.before.StoppedAt, o.stopped, o.executionStopped, o.now)
 	}
-	f.Reason, f.Message = endOf(*t)
+	f.Reason, f.Message, f.Disrupted = endOf(*t)
 	var chain time.Time // the end of the init container before
 	blamed := false
 	for _, id := range o.id.Containers {
 		c := o.container(id, chain)
 		c.CreatedAt = f.CreatedAt
-		if id.Init {
+		if id.once() {
 			chain = c.FinishedAt
 		}
 		blamed = blamed || c.NeverRan()
 		f.Containers = append(f.Containers, c)
 	}
-	if t.StopCode == types.TaskStopCodeTaskFailedToStart && !blamed && !o.live() {
-		o.blame(f.Containers)
+	if !blamed && !o.live() {
+		o.blame(f.Containers, o.whyNotStarted())
 	}
 	return f
 }
 
+// whyNotStarted is why a task ended before any container of the pod started; empty
+// where it did not.
+func (o *observation) whyNotStarted() string {
+	switch c, why := o.containers[initName], aws.ToString(o.containers[initName].Reason); {
+	case aws.ToInt32(c.ExitCode) != 0:
+		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s ended with exit code %d %s", initName, *c.ExitCode, why)
+	case c.ExitCode == nil && why != "" && o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
+		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s did not start: %s (is backend.ecs.taskImage burstlet's image?)", initName, why)
+	}
+	if o.task.StopCode == types.TaskStopCodeTaskFailedToStart {
+		return aws.ToString(o.task.StoppedReason)
+	}
+	return ""
+}
+
 // blame gives the first container that never ran the task's reason for not
 // starting, where none has one of its own.
-func (o *observation) blame(cs []backend.ContainerFacts) {
+func (o *observation) blame(cs []backend.ContainerFacts, why string) {
+	if why == "" {
+		return
+	}
 	for i := range cs {
 		if c := &cs[i]; c.State() == backend.Waiting {
-			why := aws.ToString(o.task.StoppedReason)
-			c.FinishedAt, c.Reason, c.Message = o.failedAt(), startFailure(why), why
+			c.FinishedAt, c.Reason, c.Message = o.failedAt(), startFailure(why), startAdvice(why)
 			return
 		}
 	}
@@ -104,12 +135,13 @@ func (o *observation) container(id containerIdentity, chain time.Time) backend.C
 	over := aws.ToString(seen.LastStatus) == statusStopped
 	if !o.ran(id, seen, before) {
 		if over && o.ending() && why != "" {
-			c.FinishedAt, c.Reason, c.Message = firstKnown(before.FinishedAt, o.failedAt()), startFailure(why), why
+			c.FinishedAt, c.Reason, c.Message = firstKnown(before.FinishedAt, o.failedAt()), startFailure(why), startAdvice(why)
 		}
 		return c
 	}
 	c.StartedAt = firstKnown(before.StartedAt, o.startOf(id, chain))
 	if !over {
+		c.Healthy = healthy(seen)
 		return c
 	}
 	c.FinishedAt = firstKnown(before.FinishedAt, o.endOf(id))
@@ -131,13 +163,26 @@ func (o *observation) container(id containerIdentity, chain time.Time) backend.C
 	return c
 }
 
+// healthy is the verdict of a container's health check (ECS API, Container:
+// healthStatus, UNKNOWN also where there is no check).
+func healthy(c types.Container) *bool {
+	switch c.HealthStatus {
+	case types.HealthStatusHealthy:
+		return aws.Bool(true)
+	case types.HealthStatusUnhealthy:
+		return aws.Bool(false)
+	case types.HealthStatusUnknown:
+	}
+	return nil
+}
+
 // ran is true for a container that runs or ran. An app container counts once the
 // task has its start time, so that the time does not change a moment later.
 func (o *observation) ran(id containerIdentity, seen types.Container, before backend.ContainerFacts) bool {
 	if seen.ExitCode != nil || !before.StartedAt.IsZero() {
 		return true
 	}
-	if id.Init {
+	if id.once() || id.Sidecar {
 		return aws.ToString(seen.LastStatus) == statusRunning || !o.started.IsZero()
 	}
 	return !o.started.IsZero()
@@ -151,12 +196,15 @@ func (o *observation) startOf(id containerIdentity, chain time.Time) time.Time {
 	return firstKnown(o.started, chain, o.pulled, o.created, o.now)
 }
 
+// once is true for an init container that is no sidecar: the next waits for its end.
+func (id containerIdentity) once() bool { return id.Init && !id.Sidecar }
+
 // endOf is when a container that ran and is STOPPED ended.
 func (o *observation) endOf(id containerIdentity) time.Time {
 	switch {
-	case id.Init && !o.started.IsZero():
+	case id.once() && !o.started.IsZero():
 		return o.started
-	case id.Init, o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
+	case id.once(), o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
 		// Its end is what makes the task stop.
 		return firstKnown(o.stopping, o.executionStopped, o.now)
 	default:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	corev1 "k8s.io/api/core/v1"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
@@ -17,6 +18,9 @@ import (
 
 // identityEnv is the variable of a task's overrides that says who it is for.
 const identityEnv = "BURSTLET_POD"
+
+// startedByRoot begins the startedBy of every node's tasks.
+const startedByRoot = "burstlet/"
 
 // identity is what a task is for, as compact JSON in identityEnv.
 type identity struct {
@@ -26,19 +30,32 @@ type identity struct {
 	Name       string              `json:"name"`
 	Attempt    int                 `json:"attempt"`
 	Containers []containerIdentity `json:"c"`
+	// Files tells the files that the pod's shape shared at the launch.
+	Files string `json:"f,omitempty"`
+	// Disk is the volume that was made for the pod; nil without one.
+	Disk *disk `json:"disk,omitempty"`
 }
 
 type containerIdentity struct {
 	Name    string `json:"n"`
 	Init    bool   `json:"i,omitempty"`
+	Sidecar bool   `json:"s,omitempty"`
 	Attempt int    `json:"a,omitempty"`
 	Hash    string `json:"h"`
+	// Fallback: its termination message is the end of its log if it fails.
+	Fallback bool `json:"l,omitempty"`
+	// Supervised: the last line of its log says how it ended.
+	Supervised bool `json:"v,omitempty"`
 }
 
-func identityOf(node string, spec backend.LaunchSpec) identity {
-	id := identity{Node: node, UID: spec.Pod.UID, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name, Attempt: spec.Attempt}
+func identityOf(cfg Config, spec backend.LaunchSpec) identity {
+	id := identity{Node: cfg.NodeIdentity, UID: spec.Pod.UID, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name, Attempt: spec.Attempt}
 	for _, c := range spec.Containers {
-		id.Containers = append(id.Containers, containerIdentity{c.Container.Name, c.Init, c.Attempt, c.Hash})
+		id.Containers = append(id.Containers, containerIdentity{
+			Name: c.Container.Name, Init: c.Init, Sidecar: sidecarSpec(c), Attempt: c.Attempt, Hash: c.Hash,
+			Supervised: cfg.TaskImage != "",
+			Fallback:   c.Container.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
+		})
 	}
 	return id
 }
@@ -101,7 +118,7 @@ func startedBy(node string) string {
 		}
 		return '_'
 	}, node)
-	return "burstlet/" + hashed([]byte(node))[:hash] + "/" + safe[:min(len(safe), readable)]
+	return startedByRoot + hashed([]byte(node))[:hash] + "/" + safe[:min(len(safe), readable)]
 }
 
 // tags repeat the identity for people and bills. StopTask deletes them, so nothing

@@ -31,6 +31,21 @@ type entry struct {
 	stopping bool
 	// missing is since when ECS calls it missing; zero while it does not.
 	missing time.Time
+	// looked is when it was last asked for, or ECS told of it unasked.
+	looked time.Time
+	// rests is true while nothing of it is on its way.
+	rests bool
+	// due is true where something says that it changed since.
+	due bool
+	// probed is true where its health checks are waited for.
+	probed bool
+	// confirmed is true once it was launched here or listed twice.
+	confirmed bool
+	// words are what containers left in their logs, by name; empty while not read.
+	words map[string]finalWords
+	// held are ends that are not shown yet, by container; none once dismissed.
+	held      map[string]heldEnd
+	dismissed bool
 }
 
 // memory is what ECS cannot list: tasks that stop or have stopped, tasks too new
@@ -39,6 +54,8 @@ type entry struct {
 type memory struct {
 	settle time.Duration
 	born   time.Time
+	// hints is true where EventBridge tells of changes.
+	hints bool
 
 	mu    sync.Mutex
 	tasks map[string]*entry // by ARN
@@ -51,26 +68,38 @@ type memory struct {
 	foreign map[string]bool
 	// unresolved are launches whose outcome is not known, and since when.
 	unresolved map[key]time.Time
-	// swept is true once a complete listing has been read.
-	swept bool
+	// listFrom is when the last complete listing began; zero before the first.
+	listFrom time.Time
+	// movedFrom is when tasks that come or go were last read.
+	movedFrom time.Time
+	// unsaid are containers whose termination message is to be read; messages wakes
+	// who reads it, and is nil where nobody does.
+	unsaid   []owed
+	messages chan struct{}
 }
 
 // removedMemory is how long a removed task is remembered: longer than ECS
 // remembers stopped tasks.
 const removedMemory = 2 * time.Hour
 
-func newMemory(settle time.Duration) *memory {
+func newMemory(settle time.Duration, hints bool) *memory {
 	return &memory{
-		settle: settle, born: time.Now(),
+		settle: settle, born: time.Now(), hints: hints,
 		tasks: map[string]*entry{}, byUID: map[types.UID][]string{},
 		removed: map[string]time.Time{}, removedKey: map[key]time.Time{},
 		foreign: map[string]bool{}, unresolved: map[key]time.Time{},
 	}
 }
 
+// launched is what a launch knows of its task beyond what ECS tells.
+type launched struct {
+	id     identity
+	probed bool
+}
+
 // launched notes the outcome of a launch. It was asked for, so it is known again
 // even if it had been removed.
-func (m *memory) launched(o *observation) {
+func (m *memory) launched(l launched, o *observation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ref := o.id.ref(*o.task.TaskArn)
@@ -78,6 +107,8 @@ func (m *memory) launched(o *observation) {
 	delete(m.removedKey, keyOf(ref))
 	delete(m.unresolved, keyOf(ref))
 	m.observe(o)
+	e := m.tasks[ref.ID]
+	e.confirmed, e.probed = true, l.probed
 }
 
 // observed notes what ECS said of a task, unless it was removed meanwhile.
@@ -94,12 +125,15 @@ func (m *memory) observed(o *observation) {
 func (m *memory) observe(o *observation) {
 	arn := *o.task.TaskArn
 	e := m.tasks[arn]
+	watched := e != nil && !e.partial // what is seen first may have been shown by another process
 	if e == nil {
 		e = &entry{id: o.id}
 		m.tasks[arn] = e
 		m.byUID[o.id.UID] = append(m.byUID[o.id.UID], arn)
 		delete(m.unresolved, key{o.id.UID, o.id.Attempt})
-	} else if o.task.Version < e.version {
+	}
+	e.looked, e.due = o.now, false
+	if o.task.Version < e.version {
 		return
 	}
 	if !e.partial {
@@ -110,6 +144,10 @@ func (m *memory) observe(o *observation) {
 	}
 	e.facts, e.version, e.missing = o.facts(), o.task.Version, time.Time{}
 	e.stopping = !e.partial && (e.stopping || o.ending())
+	e.rests = !e.partial && o.rests(&e.facts) && (!e.probed || judged(&e.facts))
+	e.dismissed = e.dismissed || stoppedByUs(o.task)
+	m.owes(arn, e, o, watched)
+	e.tell()
 }
 
 // identity is that of a task that is known.
@@ -128,6 +166,9 @@ func (m *memory) missed(arn string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.tasks[arn]
+	if e != nil {
+		e.looked, e.due = now, false
+	}
 	switch {
 	case e == nil || !e.facts.Live:
 	case e.missing.IsZero():
@@ -170,68 +211,44 @@ func (m *memory) ignore(arn string) bool {
 	return first
 }
 
-// toDescribe are those of the ARNs, and with all set of all tasks known, of which
-// something new may be learnt: what has stopped does not change any more.
-func (m *memory) toDescribe(arns []string, all bool) []string {
+// all are the facts to show of all tasks, in order.
+func (m *memory) all(now time.Time) []backend.PodFacts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	want := map[string]bool{}
-	for _, arn := range arns {
-		_, gone := m.removed[arn]
-		want[arn] = !gone && !m.foreign[arn]
+	out := make([]backend.PodFacts, 0, len(m.tasks))
+	for _, e := range m.tasks {
+		out = append(out, e.shown(now))
 	}
-	for arn, e := range m.tasks {
-		if !e.facts.Live {
-			want[arn] = false
-		} else if all {
-			want[arn] = true
-		}
-	}
-	var out []string
-	for arn, yes := range want {
-		if yes {
-			out = append(out, arn)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return inOrder(out)
 }
 
-// known are the facts of all tasks, or of those of the pods named, in order.
-func (m *memory) known(uids []types.UID, all bool) []backend.PodFacts {
+// of are the facts to show of the tasks of some pods, in order.
+func (m *memory) of(uids []types.UID, now time.Time) []backend.PodFacts {
+	return m.factsOf(uids, func(e *entry) backend.PodFacts { return e.shown(now) })
+}
+
+// known are the facts of the tasks of a pod, in order, with nothing held back.
+func (m *memory) known(uid types.UID) []backend.PodFacts {
+	return m.factsOf([]types.UID{uid}, (*entry).copied)
+}
+
+func (m *memory) factsOf(uids []types.UID, facts func(*entry) backend.PodFacts) []backend.PodFacts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := []backend.PodFacts{}
-	add := func(arn string) {
-		f := m.tasks[arn].facts
-		f.IPs, f.HostIPs, f.Containers = slices.Clone(f.IPs), slices.Clone(f.HostIPs), slices.Clone(f.Containers)
-		out = append(out, f)
-	}
-	if all {
-		for arn := range m.tasks {
-			add(arn)
-		}
-	}
 	for _, uid := range slices.Compact(slices.Sorted(slices.Values(uids))) {
 		for _, arn := range m.byUID[uid] {
-			add(arn)
+			out = append(out, facts(m.tasks[arn]))
 		}
 	}
+	return inOrder(out)
+}
+
+func inOrder(out []backend.PodFacts) []backend.PodFacts {
 	slices.SortFunc(out, func(a, b backend.PodFacts) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.UID, b.UID), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.ID, b.ID))
 	})
-	return out
-}
-
-// arns are the tasks of some pods.
-func (m *memory) arns(uids []types.UID) []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []string
-	for _, uid := range uids {
-		out = append(out, m.byUID[uid]...)
-	}
 	return out
 }
 
@@ -262,57 +279,30 @@ func (m *memory) unknownOutcome(k key, now time.Time) {
 	m.unresolved[k] = now
 }
 
-// refused notes that a launch made nothing, then or before: a token that had been
-// used would have returned its task.
-func (m *memory) refused(k key) {
+// pending is true while a launch may still appear: until a listing that began when
+// it must have shown was read.
+func (m *memory) pending(k key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.unresolved, k)
+	_, open := m.unresolved[k]
+	return open
 }
 
-// pending is true while a launch may still appear.
-func (m *memory) pending(k key, now time.Time) bool {
+// certain is true if what is not known here does not exist: all was listed when
+// nothing that another process launched could still be too new to show.
+func (m *memory) certain(k key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	since, ok := m.unresolved[k]
-	if ok && now.Sub(since) >= m.settle {
-		delete(m.unresolved, k)
-		return false
-	}
-	return ok
-}
-
-// certain is true if what is not known here does not exist: all was listed, and
-// nothing that another process launched can still be too new to show.
-func (m *memory) certain(k key, now time.Time) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if _, open := m.unresolved[k]; open || !m.swept {
+	if _, open := m.unresolved[k]; open || m.listFrom.IsZero() {
 		return false
 	}
 	_, removed := m.removedKey[k]
-	return removed || now.Sub(m.born) >= m.settle
+	return removed || !m.listFrom.Before(m.born.Add(m.settle))
 }
 
-// listed notes a complete listing and drops what is too old to matter.
-func (m *memory) listed(now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.swept = true
-	for arn, at := range m.removed {
-		if now.Sub(at) >= removedMemory {
-			delete(m.removed, arn)
-		}
-	}
-	for k, at := range m.removedKey {
-		if now.Sub(at) >= removedMemory {
-			delete(m.removedKey, k)
-		}
-	}
-}
-
+// isSwept is true once a complete listing was read.
 func (m *memory) isSwept() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.swept
+	return !m.listFrom.IsZero()
 }

@@ -3,6 +3,7 @@ package ecs
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -14,6 +15,7 @@ import (
 type node struct {
 	cfg    Config
 	remote *remote
+	meter  *meter
 }
 
 // Describe asks whether the cluster is there and active. All else is known.
@@ -34,6 +36,7 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 	return backend.NodeFacts{
 		Capacity: n.cfg.Capacity.DeepCopy(), OS: "linux", Arch: goArch(n.cfg.CPUArchitecture),
 		Kernel: "unknown", OSImage: "AWS Fargate", RuntimeVersion: "ecs://fargate-1.4.0", NetworkReady: true,
+		Annotations: n.meter.annotations(time.Now()),
 	}, nil
 }
 

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -19,11 +22,21 @@ type pods struct {
 	startedBy string
 	remote    *remote
 	defs      *definitions
-	mem       *memory
+	// payloads may be nil: then nothing has any.
+	payloads payloads
+	images   ImageConfigs
+	mem      *memory
+	meter    *meter
+	// listing is held by who lists.
+	listing chan struct{}
 }
 
-func newPods(cfg Config, r *remote) *pods {
-	return &pods{cfg: cfg, startedBy: startedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), mem: newMemory(cfg.Settle)}
+// newPods: hints is true where something tells of changes.
+func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
+	return &pods{
+		cfg: cfg, startedBy: startedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
+		mem: newMemory(cfg.Settle, hints), listing: make(chan struct{}, 1),
+	}
 }
 
 // Launch starts the task of an attempt. Called again it finds the first one by
@@ -40,48 +53,81 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 	if err := ctx.Err(); err != nil {
 		return backend.Classed(backend.ErrUnavailable, err)
 	}
-	if err := acceptable(spec); err != nil {
-		return err
+	def, run, err := p.prepare(ctx, spec)
+	if err == nil {
+		err = p.defs.ensure(ctx, def)
 	}
-	def, err := definitionOf(p.cfg, spec)
 	if err != nil {
-		return err
+		return backend.Unmade(err)
 	}
-	run, err := runOf(p.cfg, spec, *def.Family)
+	id, err := identityIn(types.Task{Overrides: run.Overrides}) // as ECS will return it
 	if err != nil {
-		return err
+		return backend.Unmade(err)
 	}
-	if err := p.defs.ensure(ctx, def); err != nil {
-		return err
-	}
-	k, id := keyOf(spec.Ref()), identityOf(p.cfg.NodeIdentity, spec)
+	k, l := keyOf(spec.Ref()), launched{id: id, probed: p.cfg.TaskImage != "" && probed(spec)}
 	task, err := p.remote.run(ctx, run)
 	var conflict *types.ConflictException
 	switch {
 	case err == nil && task.TaskArn != nil:
-		p.mem.launched(p.observation(id, task, time.Now()))
+		p.mem.launched(l, p.observation(l.id, task, time.Now()))
 		return nil
 	case err == nil:
 		err = backend.Errorf(backend.ErrUnavailable, "run task: the answer names no task")
 	case errors.As(err, &conflict):
-		return p.adopt(ctx, id, conflict, err)
-	case errors.Is(err, backend.ErrCapacity):
-		p.mem.refused(k)
+		// A task is there: whether it is wanted or not, what it is must be known.
+		return p.adopt(backend.While(ctx, context.WithoutCancel(ctx)), l, conflict, err)
 	case noDefinition(err):
 		p.defs.forget(ctx, *def.Family)
 	}
 	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, errNotSent) {
 		p.mem.unknownOutcome(k, time.Now())
+		return err
 	}
-	return err
+	return backend.Unmade(err)
+}
+
+// prepare makes of a launch what is asked of ECS. What cannot be is refused before
+// anything is stored for it.
+func (p *pods) prepare(ctx context.Context, spec backend.LaunchSpec) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput, error) {
+	if err := acceptable(p.cfg, spec); err != nil {
+		return nil, nil, err
+	}
+	looking, cancel := backend.Wanted(ctx)
+	defer cancel()
+	images, err := lookUp(looking, p.cfg, p.images, spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := preflight(p.cfg, spec, images); err != nil {
+		return nil, nil, err
+	}
+	var refs payloadRefs
+	if p.payloads != nil {
+		if refs, err = p.payloads.Ensure(ctx, spec); err != nil {
+			return nil, nil, err
+		}
+	}
+	def, err := definitionOf(p.cfg, spec, refs, images)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := runOf(p.cfg, spec, refs, images, *def.Family)
+	return def, run, err
+}
+
+// probed is true where ECS runs health checks of a container.
+func probed(spec backend.LaunchSpec) bool {
+	return slices.ContainsFunc(spec.Containers, func(c backend.ContainerSpec) bool {
+		return judgedByRemote(&c.Container)
+	})
 }
 
 // acceptable refuses what Check refuses: nothing is dropped in silence.
-func acceptable(spec backend.LaunchSpec) error {
+func acceptable(cfg Config, spec backend.LaunchSpec) error {
 	if len(spec.Containers) == 0 {
 		return backend.Errorf(backend.ErrInvalid, "there is no container")
 	}
-	refusals := Check(spec.Pod)
+	refusals := checkerOf(cfg).Check(spec.Pod)
 	if len(refusals) == 0 {
 		return nil
 	}
@@ -95,8 +141,8 @@ func acceptable(spec backend.LaunchSpec) error {
 // adopt takes over the task that an earlier launch of this attempt made with
 // other parameters (before the configuration changed). If it has stopped, that is
 // this attempt's end.
-func (p *pods) adopt(ctx context.Context, id identity, conflict *types.ConflictException, cause error) error {
-	k := key{id.UID, id.Attempt}
+func (p *pods) adopt(ctx context.Context, l launched, conflict *types.ConflictException, cause error) error {
+	k := key{l.id.UID, l.id.Attempt}
 	if len(conflict.ResourceIds) == 0 {
 		p.mem.unknownOutcome(k, time.Now())
 		return backend.Errorf(backend.ErrUnavailable, "adopt the task of this token: ECS names none: %v", cause)
@@ -111,19 +157,22 @@ func (p *pods) adopt(ctx context.Context, id identity, conflict *types.ConflictE
 		return backend.Errorf(backend.ErrUnavailable, "adopt task %s: %v", arn, err)
 	}
 	theirs, err := identityIn(tasks[0])
-	if err != nil || theirs.UID != id.UID || theirs.Attempt != id.Attempt || aws.ToString(tasks[0].StartedBy) != p.startedBy {
+	if err != nil || theirs.UID != l.id.UID || theirs.Attempt != l.id.Attempt || aws.ToString(tasks[0].StartedBy) != p.startedBy {
 		return backend.Errorf(backend.ErrExists, "adopt task %s: it is not this pod's", arn)
 	}
-	p.mem.launched(p.observation(theirs, tasks[0], time.Now()))
+	if p.payloads != nil {
+		p.payloads.Observed(theirs.ref(arn), tasks[0])
+	}
+	p.mem.launched(l, p.observation(theirs, tasks[0], time.Now()))
 	return nil
 }
 
 // locate finds the tasks of an attempt, listing if they may exist unknown.
 func (p *pods) locate(ctx context.Context, ref backend.Ref) ([]handle, error) {
-	if found := p.mem.find(ref); len(found) > 0 || p.mem.certain(keyOf(ref), time.Now()) {
+	if found := p.mem.find(ref); len(found) > 0 || p.mem.certain(keyOf(ref)) {
 		return found, nil
 	}
-	if _, err := p.List(ctx); err != nil {
+	if err := p.listSince(ctx, time.Now()); err != nil {
 		return nil, err
 	}
 	return p.mem.find(ref), nil
@@ -146,7 +195,7 @@ func (p *pods) stop(ctx context.Context, ref backend.Ref) error {
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 && p.mem.pending(keyOf(ref), time.Now()) {
+	if len(found) == 0 && p.mem.pending(keyOf(ref)) {
 		return backend.Errorf(backend.ErrUnavailable, "it is not known whether its task was made")
 	}
 	live := false
@@ -167,6 +216,7 @@ var errNotShown = errors.New("ECS does not show its task now")
 
 // end asks for the end of a task, once.
 func (p *pods) end(ctx context.Context, h handle) error {
+	p.mem.dismiss(h.arn)
 	if !h.live || h.stopping {
 		return nil
 	}
@@ -202,21 +252,25 @@ func (p *pods) remove(ctx context.Context, ref backend.Ref) error {
 	if err != nil {
 		return err
 	}
-	arns := make([]string, 0, len(found))
-	for _, h := range found {
-		arns = append(arns, h.arn)
-	}
-	if err := p.refresh(ctx, p.mem.toDescribe(arns, false)); err != nil {
-		return err
+	if len(found) > 0 {
+		if err := p.refresh(ctx, p.mem.asked([]ktypes.UID{ref.UID}, time.Now())); err != nil {
+			return err
+		}
 	}
 	if found = p.mem.find(ref); len(found) == 0 {
-		if p.mem.pending(keyOf(ref), time.Now()) {
+		if p.mem.pending(keyOf(ref)) {
 			return nil
+		}
+		if err := p.release(ctx, ref); err != nil {
+			return err
 		}
 		return backend.Errorf(backend.ErrNotFound, "no task of it is left")
 	}
 	for _, h := range found {
 		if !h.live {
+			if err := p.release(ctx, ref); err != nil {
+				return err
+			}
 			p.mem.remove(h.arn, time.Now())
 			continue
 		}
@@ -225,4 +279,12 @@ func (p *pods) remove(ctx context.Context, ref backend.Ref) error {
 		}
 	}
 	return nil
+}
+
+// release deletes what the store holds for the attempt alone.
+func (p *pods) release(ctx context.Context, ref backend.Ref) error {
+	if p.payloads == nil {
+		return nil
+	}
+	return p.payloads.Release(ctx, ref)
 }

@@ -2,23 +2,73 @@ package ecs
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/containerd/log"
+	"golang.org/x/sync/errgroup"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 )
 
-// List reads all tasks of this node: those that ECS lists under its name, and
-// those known that are not listed any more because they stop.
+// List returns all tasks of this node, and reads of them what it is time to read
+// (pace.go). It may be called as often as one likes.
 func (p *pods) List(ctx context.Context) ([]backend.PodFacts, error) {
+	if err := p.look(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.refresh(ctx, p.mem.moving(time.Now())); err != nil {
+		return nil, err
+	}
+	return p.mem.all(time.Now()), nil
+}
+
+// Inspect reads the tasks known of the pods named, but for those that ECS told of
+// a moment ago.
+func (p *pods) Inspect(ctx context.Context, uids []ktypes.UID) ([]backend.PodFacts, error) {
+	if err := p.look(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.refresh(ctx, p.mem.asked(uids, time.Now())); err != nil {
+		return nil, err
+	}
+	return p.mem.of(uids, time.Now()), nil
+}
+
+// look lists if it is time to.
+func (p *pods) look(ctx context.Context) error {
+	if now := time.Now(); p.mem.listDue(now) {
+		return p.listSince(ctx, now)
+	}
+	return nil
+}
+
+// listSince returns once a complete listing was read that began no earlier than
+// since: one serves all that wait for it.
+func (p *pods) listSince(ctx context.Context, since time.Time) error {
+	select {
+	case p.listing <- struct{}{}:
+		defer func() { <-p.listing }()
+	case <-ctx.Done():
+		return backend.Errorf(backend.ErrUnavailable, "wait for another listing: %w", ctx.Err())
+	}
+	if p.mem.listedSince(since) {
+		return nil
+	}
+	return p.listAll(ctx)
+}
+
+// listAll reads all tasks of this node: those that ECS lists under its name, and
+// those known that are not listed any more because they stop.
+func (p *pods) listAll(ctx context.Context) error {
+	from := time.Now()
 	arns, err := p.remote.list(ctx, awsecs.ListTasksInput{StartedBy: &p.startedBy})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !p.mem.isSwept() {
 		// A new process: tasks that stop, and so are not listed by startedBy, which
@@ -26,30 +76,15 @@ func (p *pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 		// are left out when they are described.
 		stopped, err := p.remote.list(ctx, awsecs.ListTasksInput{DesiredStatus: types.DesiredStatusStopped})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		arns = append(arns, stopped...)
 	}
-	if err := p.refresh(ctx, p.mem.toDescribe(arns, true)); err != nil {
-		return nil, err
+	if err := p.refresh(ctx, p.mem.unread(arns)); err != nil {
+		return err
 	}
-	p.mem.listed(time.Now())
-	return p.mem.known(nil, true), nil
-}
-
-// Inspect reads the tasks known of the pods named. The first call of a process
-// lists.
-func (p *pods) Inspect(ctx context.Context, uids []ktypes.UID) ([]backend.PodFacts, error) {
-	if !p.mem.isSwept() {
-		if _, err := p.List(ctx); err != nil {
-			return nil, err
-		}
-		return p.mem.known(uids, false), nil
-	}
-	if err := p.refresh(ctx, p.mem.toDescribe(p.mem.arns(uids), false)); err != nil {
-		return nil, err
-	}
-	return p.mem.known(uids, false), nil
+	p.mem.listed(from, time.Now())
+	return nil
 }
 
 // refresh describes tasks and notes what ECS says.
@@ -57,16 +92,20 @@ func (p *pods) refresh(ctx context.Context, arns []string) error {
 	if err := ctx.Err(); err != nil {
 		return backend.Classed(backend.ErrUnavailable, err)
 	}
-	tasks, missing, err := p.remote.describe(ctx, arns)
-	if err != nil {
-		return err
-	}
-	now := time.Now()
-	for _, t := range tasks {
-		p.note(ctx, t, now)
-	}
-	for _, arn := range missing {
-		p.mem.missed(arn, now)
+	for len(arns) > 0 {
+		n := min(len(arns), batch)
+		tasks, missing, err := p.remote.describe(ctx, arns[:n])
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		for _, t := range tasks {
+			p.note(ctx, t, now)
+		}
+		for _, arn := range missing {
+			p.mem.missed(arn, now)
+		}
+		arns = arns[n:]
 	}
 	return nil
 }
@@ -86,10 +125,52 @@ func (p *pods) note(ctx context.Context, t types.Task, now time.Time) {
 			}
 			return
 		}
+		if p.payloads != nil {
+			p.payloads.Observed(id.ref(arn), t)
+		}
 	}
 	p.mem.observed(p.observation(id, t, now))
 }
 
 func (p *pods) observation(id identity, t types.Task, now time.Time) *observation {
+	p.meter.observe(t, &p.remote.clock, now)
 	return &observation{id: id, task: t, clock: &p.remote.clock, now: now}
 }
+
+// hinting tells memory of hints on their way to the engine, which then asks: what
+// was hinted at is read anew.
+type hinting struct {
+	inner backend.Events
+	mem   *memory
+}
+
+// Run passes hints on until the context ends or the inner stream breaks.
+func (h hinting) Run(ctx context.Context, hints chan<- ktypes.UID) error {
+	g, ctx := errgroup.WithContext(ctx)
+	inner := make(chan ktypes.UID)
+	g.Go(func() error {
+		if err := h.inner.Run(ctx, inner); err != nil {
+			return err
+		}
+		return errStreamEnded
+	})
+	g.Go(func() error {
+		for {
+			select {
+			case uid := <-inner:
+				h.mem.hinted(uid)
+				select {
+				case hints <- uid:
+				case <-ctx.Done():
+					return nil
+				}
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// errStreamEnded: the stream of hints ended by itself; the caller opens it again.
+var errStreamEnded = errors.New("the stream of hints ended")

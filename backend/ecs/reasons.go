@@ -28,31 +28,36 @@ const (
 // it did not see.
 const exitUnknown = 137
 
-// endOf says why the remote ended a task; empty while it runs, and where its own
-// containers or we ended it (ECS API, Task: stopCode; ECS developer guide,
-// "Stopped task error codes"). Older documents show Spot as TerminationNotice.
-func endOf(t types.Task) (reason, message string) {
+// maintenance is in the stoppedReason of a task that AWS retires (ECS developer
+// guide, "Task retirement and maintenance").
+const maintenance = "maintenance on the underlying infrastructure"
+
+// endOf says why the remote ended a task, and whether for reasons of its own; empty
+// while it runs, and where its own containers or we ended it (ECS API, Task:
+// stopCode; ECS developer guide, "Stopped task error codes"). Older documents show
+// Spot as TerminationNotice.
+func endOf(t types.Task) (reason, message string, disrupted bool) {
 	message = aws.ToString(t.StoppedReason)
+	if strings.Contains(message, maintenance) { // under several codes
+		return reasonNodeShutdown, message, true
+	}
 	switch t.StopCode {
 	case types.TaskStopCodeSpotInterruption, types.TaskStopCodeTerminationNotice:
-		return reasonPreempted, message
+		return reasonPreempted, message, true
 	case types.TaskStopCodeInfrastructureHealth, types.TaskStopCodeServiceSchedulerInitiated:
-		return reasonNodeShutdown, message
+		return reasonNodeShutdown, message, true
 	case types.TaskStopCodeTaskFailedToStart:
-		return reasonFailedToStart, message
+		return reasonFailedToStart, message, false
 	case types.TaskStopCodeUserInitiated:
-		switch {
-		case strings.HasPrefix(message, stopReason):
-			return "", ""
-		case strings.Contains(message, "maintenance on the underlying infrastructure"):
-			return reasonNodeShutdown, message
+		if strings.HasPrefix(message, stopReason) {
+			return "", "", false
 		}
 		// Somebody else stopped it. To the pod it is as if it had been killed:
 		// whether it runs again is up to its restart policy.
-		return "", message
+		return "", message, false
 	case types.TaskStopCodeEssentialContainerExited:
 	}
-	return "", ""
+	return "", "", false
 }
 
 // startFailures are the prefixes of reasons for which a container did not start
@@ -62,6 +67,7 @@ var startFailures = []struct{ prefix, reason string }{
 	{"CannotPullImageManifest", reasonImagePull},
 	{"CannotPullECRContainer", reasonImagePull},
 	{"ResourceInitializationError", reasonConfig},
+	{"the files of the pod's volumes", reasonConfig},
 	{"ResourceNotFoundException", reasonConfig},
 	{"CannotCreateVolume", reasonCreate},
 	{"CannotCreateContainer", reasonCreate},

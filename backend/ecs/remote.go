@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -73,12 +74,18 @@ func (r *remote) registered(ctx context.Context, family string) (bool, error) {
 
 // run starts a task.
 func (r *remote) run(ctx context.Context, in *awsecs.RunTaskInput) (types.Task, error) {
-	if err := wait(ctx, r.buckets.modify, r.buckets.runTask); err != nil {
+	if err := wait(ctx, r.buckets.runTask, r.buckets.modify); err != nil {
 		return types.Task{}, err
 	}
-	out, err := r.api.RunTask(ctx, in)
+	var unheard unheard
+	out, err := r.api.RunTask(ctx, in, unheard.listen)
 	if err != nil {
-		return types.Task{}, fmt.Errorf("run task: %w", classify(err))
+		err = classify(err)
+		if unheard.any && !errors.As(err, new(*types.ConflictException)) {
+			// The SDK asked more than once, and what became of one time is not known.
+			return types.Task{}, backend.Errorf(backend.ErrUnavailable, "run task: an answer was lost before: %w", unclassed{err})
+		}
+		return types.Task{}, fmt.Errorf("run task: %w", err)
 	}
 	r.clock.measure(out.ResultMetadata)
 	switch {
@@ -94,6 +101,27 @@ func (r *remote) run(ctx context.Context, in *awsecs.RunTaskInput) (types.Task, 
 		return types.Task{}, backend.Errorf(backend.ErrUnavailable, "run task: the answer has neither a task nor a failure")
 	}
 }
+
+// unheard listens to the retries of one call: any is true once an answer was lost.
+type unheard struct{ any bool }
+
+func (u *unheard) listen(o *awsecs.Options) { o.Retryer = listener{o.Retryer, u} }
+
+type listener struct {
+	aws.Retryer
+	unheard *unheard
+}
+
+// IsErrorRetryable is asked about every failure.
+func (l listener) IsErrorRetryable(err error) bool {
+	if errors.Is(classify(err), backend.ErrUnavailable) {
+		l.unheard.any = true
+	}
+	return l.Retryer.IsErrorRetryable(err)
+}
+
+// unclassed is an error whose class is another's: only its text is told.
+type unclassed struct{ error }
 
 // stop asks for the end of a task and returns it.
 func (r *remote) stop(ctx context.Context, arn, reason string) (*types.Task, error) {

@@ -28,45 +28,94 @@ var fargateSizes = []struct {
 	{32768, []memoryRange{{61440, 61440, 1024}, {122880, 122880, 1024}, {249856, 249856, 1024}}},
 }
 
-// fit is the smallest size that has room for a need. Fewer vCPUs always cost
-// less than the next row's smallest memory does.
-func fit(need fargateSize) (fargateSize, error) {
+// fit is the cheapest size that has room for a need; of equally cheap ones the
+// one with the fewest vCPUs.
+func fit(need fargateSize, rates Rates, arch string) (fargateSize, error) {
+	var best fargateSize
+	var price float64
 	for _, row := range fargateSizes {
-		if row.cpu < need.cpu {
+		size := fargateSize{row.cpu, leastMemory(row.memory, need.memoryMiB)}
+		if row.cpu < need.cpu || size.memoryMiB == 0 {
 			continue
 		}
-		for _, m := range row.memory {
-			if need.memoryMiB > m.to {
-				continue
-			}
-			steps := (max(need.memoryMiB, m.from) - m.from + m.step - 1) / m.step
-			return fargateSize{row.cpu, m.from + steps*m.step}, nil
+		if p := rates.perHour(size, arch, 0); best.cpu == 0 || p < price {
+			best, price = size, p
 		}
 	}
-	return fargateSize{}, fmt.Errorf("%d CPU units and %d MiB are more than the largest Fargate task has", need.cpu, need.memoryMiB)
+	if best.cpu == 0 {
+		return best, fmt.Errorf("%d CPU units and %d MiB are more than the largest Fargate task has", need.cpu, need.memoryMiB)
+	}
+	return best, nil
 }
 
-const mib = 1 << 20
-
-// needOf is what a pod needs: the largest init container or all app containers
-// together, whichever is more, and the overhead. A limit counts before a request,
-// because a task cannot use more than its size.
-func needOf(spec *corev1.PodSpec) fargateSize {
-	var apps, inits fargateSize
-	for _, c := range spec.Containers {
-		n := needOfContainer(c.Resources)
-		apps.cpu += n.cpu
-		apps.memoryMiB += n.memoryMiB
+// leastMemory is the smallest of the sizes that has room; 0 if none has.
+func leastMemory(ranges []memoryRange, need int64) int64 {
+	for _, m := range ranges {
+		if need <= m.to {
+			steps := (max(need, m.from) - m.from + m.step - 1) / m.step
+			return m.from + steps*m.step
+		}
 	}
-	for _, c := range spec.InitContainers {
-		n := needOfContainer(c.Resources)
-		inits.cpu, inits.memoryMiB = max(inits.cpu, n.cpu), max(inits.memoryMiB, n.memoryMiB)
-	}
-	over := needOfContainer(corev1.ResourceRequirements{Requests: spec.Overhead})
-	return fargateSize{max(apps.cpu, inits.cpu) + over.cpu, max(apps.memoryMiB, inits.memoryMiB) + over.memoryMiB}
+	return 0
 }
 
-func needOfContainer(r corev1.ResourceRequirements) fargateSize {
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+	// anchorMiB is what the anchor of a pod with several app containers takes.
+	anchorMiB = 16
+)
+
+// amounts are what containers ask for.
+type amounts struct {
+	fargateSize
+	storage int64 // bytes of ephemeral storage
+}
+
+func (a amounts) add(b amounts) amounts {
+	return amounts{fargateSize{a.cpu + b.cpu, a.memoryMiB + b.memoryMiB}, a.storage + b.storage}
+}
+
+func (a amounts) or(b amounts) amounts {
+	return amounts{fargateSize{max(a.cpu, b.cpu), max(a.memoryMiB, b.memoryMiB)}, max(a.storage, b.storage)}
+}
+
+// needOf is what a pod needs, as the scheduler counts: all app containers and
+// sidecars together, or an init container and the sidecars that were started
+// before it, whichever is more; in their place what the pod as a whole asks for;
+// and the overhead. A limit counts before a request, because a task cannot use
+// more than its size.
+func needOf(spec *corev1.PodSpec) amounts {
+	var apps, inits, sidecars amounts
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		n := amountsOf(c.Resources)
+		if isSidecar(c) {
+			sidecars = sidecars.add(n)
+			n = amounts{}
+		}
+		inits = inits.or(sidecars.add(n))
+	}
+	for i := range spec.Containers {
+		apps = apps.add(amountsOf(spec.Containers[i].Resources))
+	}
+	need := inits.or(apps.add(sidecars))
+	if spec.Resources != nil {
+		whole := amountsOf(*spec.Resources)
+		if whole.cpu > 0 {
+			need.cpu = whole.cpu
+		}
+		if whole.memoryMiB > 0 {
+			need.memoryMiB = whole.memoryMiB
+		}
+	}
+	if anchored(spec) {
+		need.memoryMiB += anchorMiB
+	}
+	return need.add(amountsOf(corev1.ResourceRequirements{Requests: spec.Overhead}))
+}
+
+func amountsOf(r corev1.ResourceRequirements) amounts {
 	amount := func(name corev1.ResourceName) (int64, int64) {
 		q, ok := r.Limits[name]
 		if !ok || q.IsZero() { // no limit
@@ -76,8 +125,44 @@ func needOfContainer(r corev1.ResourceRequirements) fargateSize {
 	}
 	milli, _ := amount(corev1.ResourceCPU)
 	_, bytes := amount(corev1.ResourceMemory)
+	_, storage := amount(corev1.ResourceEphemeralStorage)
 	// Bounded: absurd quantities must not overflow, alone or in a sum.
 	const most = 1 << 50
-	milli, bytes = min(milli, most), min(bytes, most)
-	return fargateSize{cpu: (milli*1024 + 999) / 1000, memoryMiB: (bytes + mib - 1) / mib}
+	milli, bytes, storage = min(milli, most), min(bytes, most), min(storage, most)
+	return amounts{fargateSize{cpu: (milli*1024 + 999) / 1000, memoryMiB: (bytes + mib - 1) / mib}, storage}
 }
+
+// Ephemeral storage of a task beyond what it has anyway (ECS API,
+// EphemeralStorage).
+const (
+	minStorageGiB = 21
+	maxStorageGiB = 200
+)
+
+// storageOf is the ephemeral storage of a pod's task in GiB: the most of what the
+// node or the pod's annotation gives, what the containers ask for, and what the
+// emptyDirs on disk may hold. 0 is the default of Fargate, 20.
+func storageOf(spec *corev1.PodSpec, given int32) int32 {
+	var dirs int64
+	for i := range spec.Volumes {
+		e := spec.Volumes[i].EmptyDir
+		if e != nil && e.SizeLimit != nil && !inMemory(spec, &spec.Volumes[i]) {
+			dirs = min(dirs+min(e.SizeLimit.Value(), 1<<50), 1<<50)
+		}
+	}
+	bytes := max(needOf(spec).storage, dirs)
+	want := max(int32(min((bytes+gib-1)/gib, 1<<20)), given)
+	if want <= freeStorageGiB {
+		return 0
+	}
+	return max(want, minStorageGiB)
+}
+
+// isSidecar is true for a restartable init container.
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// anchored is true for a pod whose task needs an anchor: with several app
+// containers none of them may be essential, for the end of one would end all.
+func anchored(spec *corev1.PodSpec) bool { return len(spec.Containers) > 1 }

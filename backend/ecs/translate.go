@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
 // Limits of what is sent (ECS service quotas, and ECS API, TaskOverride).
@@ -23,190 +25,232 @@ const (
 )
 
 // definitionOf translates the shape of a pod: nothing in it differs between two
-// pods of one template. Its family is a hash of the rest, so that one
-// registration serves all of them.
-func definitionOf(cfg Config, spec backend.LaunchSpec) (*awsecs.RegisterTaskDefinitionInput, error) {
+// pods of one template, and no value of a Secret stands in it. Its family is the
+// node and a hash of the rest, so that one registration serves all of them.
+func definitionOf(cfg Config, spec backend.LaunchSpec, refs payloadRefs, images imageConfigs) (*awsecs.RegisterTaskDefinitionInput, error) {
 	pod := &spec.Pod.Spec
-	if err := literals(pod); err != nil {
+	set, err := settingsFor(cfg, spec.Pod)
+	if err != nil {
 		return nil, err
 	}
-	size, err := fit(needOf(pod))
+	size, err := fit(needOf(pod).fargateSize, cfg.priced().Rates, set.arch)
 	if err != nil {
 		return nil, backend.Classed(backend.ErrUnsupported, err)
 	}
-	in := &awsecs.RegisterTaskDefinitionInput{
-		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
-		NetworkMode:             types.NetworkModeAwsvpc,
-		Cpu:                     aws.String(strconv.FormatInt(size.cpu, 10)),
-		Memory:                  aws.String(strconv.FormatInt(size.memoryMiB, 10)),
-		ExecutionRoleArn:        optional(cfg.ExecutionRoleARN),
-		TaskRoleArn:             optional(cfg.TaskRoleARN),
-		RuntimePlatform: &types.RuntimePlatform{
-			OperatingSystemFamily: types.OSFamilyLinux, CpuArchitecture: types.CPUArchitecture(cfg.CPUArchitecture),
-		},
+	plan, err := volumesOf(spec, size, cfg.Region, set.taskRole)
+	if err != nil {
+		return nil, err
 	}
-	if aws.ToBool(pod.ShareProcessNamespace) {
-		in.PidMode = types.PidModeTask
+	if cfg.TaskImage == "" && len(plan.files) > 0 {
+		return nil, backend.Errorf(backend.ErrUnsupported, "volumes: %s", whyTaskImage)
 	}
-	before := ""
-	for _, c := range spec.Containers {
-		def := containerOf(cfg, pod, c, size)
-		if before != "" {
-			// One init container after the other, then the app containers. No
-			// startTimeout: without it there is no bound on how long one may take.
-			def.DependsOn = []types.ContainerDependency{{ContainerName: aws.String(before), Condition: types.ContainerConditionSuccess}}
-		}
-		if c.Init {
-			before = c.Container.Name
-		}
-		in.ContainerDefinitions = append(in.ContainerDefinitions, def)
+	in := taskOf(set, pod, size)
+	in.Volumes = plan.volumes
+	t := translator{cfg: cfg, set: set, spec: spec, refs: refs, images: images, size: size, plan: plan}
+	in.Volumes = append(in.Volumes, t.ownVolumes()...)
+	if in.ContainerDefinitions, err = t.containers(); err != nil {
+		return nil, err
 	}
 	content, err := normal(in)
 	if err != nil {
 		return nil, err
 	}
+	in.Family = aws.String(familyPrefix(cfg.NodeIdentity) + hashed(content)[:familyHash])
+	if content, err = normal(in); err != nil {
+		return nil, err
+	}
 	if len(content) > maxDefinition {
 		return nil, backend.Errorf(backend.ErrInvalid, "the task definition has %d bytes, ECS takes %d: shorten env, command or args", len(content), maxDefinition)
 	}
-	in.Family = aws.String("burstlet-" + hashed(content))
 	return in, nil
 }
 
-// containerOf translates one container.
-func containerOf(cfg Config, pod *corev1.PodSpec, spec backend.ContainerSpec, size fargateSize) types.ContainerDefinition {
-	c := spec.Container
-	def := types.ContainerDefinition{
-		Name:             aws.String(c.Name),
-		Image:            aws.String(c.Image),
-		Essential:        aws.Bool(!spec.Init),
-		EntryPoint:       c.Command,
-		Command:          c.Args,
-		WorkingDirectory: optional(c.WorkingDir),
-		StopTimeout:      aws.Int32(stopTimeout(pod)),
-		LogConfiguration: logging(cfg),
-	}
-	for _, e := range c.Env {
-		def.Environment = append(def.Environment, types.KeyValuePair{Name: aws.String(e.Name), Value: aws.String(e.Value)})
-	}
-	for _, p := range c.Ports {
-		def.PortMappings = append(def.PortMappings, types.PortMapping{
-			ContainerPort: aws.Int32(p.ContainerPort), Protocol: portProtocol(p.Protocol),
-		})
-	}
-	if c.Stdin {
-		def.Interactive = aws.Bool(true)
-	}
-	if c.TTY {
-		def.PseudoTerminal = aws.Bool(true)
-	}
-	// The container's own bound, below the task's. Init containers have none: the
-	// sum of all would have to fit in the task although they run before the others.
-	if limit, ok := c.Resources.Limits[corev1.ResourceMemory]; ok && !spec.Init {
-		if m := needOfContainer(corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: limit}}).memoryMiB; m > 0 && m < size.memoryMiB {
-			def.Memory = aws.Int32(int32(m))
-		}
-	}
-	secure(&def, pod.SecurityContext, c.SecurityContext)
-	return def
+// familyHash is how many characters of the hash stand in a family's name: 160
+// bits.
+const familyHash = 32
+
+// settingsFor are settingsOf with what is wrong as an error of class Unsupported.
+func settingsFor(cfg Config, pod *corev1.Pod) (settings, error) {
+	set, refused := settingsOf(cfg, pod)
+	return set, refusedError(refused)
 }
 
-// secure translates the security contexts, the container's before the pod's.
-func secure(def *types.ContainerDefinition, pod *corev1.PodSecurityContext, own *corev1.SecurityContext) {
-	if pod == nil {
-		pod = &corev1.PodSecurityContext{}
-	}
-	if own == nil {
-		own = &corev1.SecurityContext{}
-	}
-	user, group := first(own.RunAsUser, pod.RunAsUser), first(own.RunAsGroup, pod.RunAsGroup)
-	if user != nil {
-		u := strconv.FormatInt(*user, 10)
-		if group != nil {
-			u += ":" + strconv.FormatInt(*group, 10)
-		}
-		def.User = aws.String(u)
-	}
-	if aws.ToBool(own.ReadOnlyRootFilesystem) {
-		def.ReadonlyRootFilesystem = aws.Bool(true)
-	}
-	if caps := own.Capabilities; caps != nil && len(caps.Add)+len(caps.Drop) > 0 {
-		def.LinuxParameters = &types.LinuxParameters{Capabilities: &types.KernelCapabilities{Add: capabilityNames(caps.Add), Drop: capabilityNames(caps.Drop)}}
-	}
-}
-
-func capabilityNames(caps []corev1.Capability) []string {
-	var out []string
-	for _, c := range caps {
-		out = append(out, string(c))
-	}
-	return out
-}
-
-// stopTimeout is the grace between SIGTERM and SIGKILL, within what ECS takes
-// (ECS API, ContainerDefinition: stopTimeout). A longer one was refused.
-func stopTimeout(pod *corev1.PodSpec) int32 {
-	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if pod.TerminationGracePeriodSeconds != nil {
-		grace = *pod.TerminationGracePeriodSeconds
-	}
-	return int32(min(max(grace, minStop), maxStop))
-}
-
-func portProtocol(p corev1.Protocol) types.TransportProtocol {
-	if p == corev1.ProtocolUDP {
-		return types.TransportProtocolUdp
-	}
-	return types.TransportProtocolTcp
-}
-
-// logging is ECS developer guide, "Using the awslogs log driver". As on a node, a
-// slow log does not block the container.
-func logging(cfg Config) *types.LogConfiguration {
-	if cfg.LogGroup == "" {
+// refusedError is nil without refusals. Errors: Unsupported.
+func refusedError(refused []refusal) error {
+	if len(refused) == 0 {
 		return nil
 	}
-	return &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
-		"awslogs-group": cfg.LogGroup, "awslogs-region": cfg.Region, "awslogs-stream-prefix": "burstlet",
-		"mode": "non-blocking", "max-buffer-size": "25m",
-	}}
+	texts := make([]string, len(refused))
+	for i, r := range refused {
+		texts[i] = r.Field + ": " + r.Why
+	}
+	return backend.Errorf(backend.ErrUnsupported, "%s", strings.Join(texts, "; "))
 }
 
-// runOf is the request for one attempt of a pod. It is a function of the pod and
-// the configuration alone: a repeated request must be the same to the byte.
-func runOf(cfg Config, spec backend.LaunchSpec, family string) (*awsecs.RunTaskInput, error) {
-	id := identityOf(cfg.NodeIdentity, spec)
-	text, err := id.encode()
+// taskOf are the members of a definition that concern the whole task.
+func taskOf(set settings, pod *corev1.PodSpec, size fargateSize) *awsecs.RegisterTaskDefinitionInput {
+	in := &awsecs.RegisterTaskDefinitionInput{
+		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
+		NetworkMode:             types.NetworkModeAwsvpc,
+		Cpu:                     aws.String(strconv.FormatInt(size.cpu, 10)),
+		Memory:                  aws.String(strconv.FormatInt(size.memoryMiB, 10)),
+		ExecutionRoleArn:        optional(set.executionRole),
+		TaskRoleArn:             optional(set.taskRole),
+		RuntimePlatform: &types.RuntimePlatform{
+			OperatingSystemFamily: types.OSFamilyLinux, CpuArchitecture: types.CPUArchitecture(set.arch),
+		},
+	}
+	if aws.ToBool(pod.ShareProcessNamespace) {
+		in.PidMode = types.PidModeTask
+	}
+	if g := storageOf(pod, set.storageGiB); g > 0 {
+		in.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: g}
+	}
+	return in
+}
+
+// preflight translates with references as long as real ones can be, so that every
+// limit is told before anything is made. Errors: Unsupported and Invalid.
+func preflight(cfg Config, spec backend.LaunchSpec, images imageConfigs) error {
+	refs := placeholders(cfg, spec)
+	def, err := definitionOf(cfg, spec, refs, images)
+	if err != nil {
+		return err
+	}
+	_, err = runOf(cfg, spec, refs, images, *def.Family)
+	return err
+}
+
+// placeholders are references to payloads that were not stored.
+func placeholders(cfg Config, spec backend.LaunchSpec) payloadRefs {
+	arn := func(what string) string {
+		return "arn:aws:secretsmanager:" + cfg.Region + ":000000000000:secret:burstlet/" + nodeKey(cfg.NodeIdentity) + "/" + what + "-000000"
+	}
+	hash := strings.Repeat("x", 2*familyHash)
+	refs := payloadRefs{PullARNs: map[string]string{}}
+	if len(secretEnvOf(spec)) > 0 {
+		refs.EnvARN = arn("env/" + hash)
+	}
+	shared, own := filesOf(spec)
+	if len(shared) > 0 {
+		refs.FilesARNs = []string{arn("files/" + hash)}
+	}
+	if len(own)+len(shared) > 0 {
+		refs.PodName, refs.PodKey, refs.PodStored = "burstlet/"+nodeKey(cfg.NodeIdentity)+"/pod/"+hash, hash, len(own) > 0
+	}
+	if len(shared) > 0 {
+		refs.FilesTag = hash[:filesTag]
+	}
+	for name := range pullLogins(spec) {
+		refs.PullARNs[name] = arn("pull/" + hash)
+	}
+	return refs
+}
+
+// runOf is the request for one try of an attempt of a pod. It is a function of its
+// input alone: a repeated request must be the same to the byte.
+func runOf(cfg Config, spec backend.LaunchSpec, refs payloadRefs, images imageConfigs, family string) (*awsecs.RunTaskInput, error) {
+	set, err := settingsFor(cfg, spec.Pod)
 	if err != nil {
 		return nil, err
 	}
+	id := identityOf(cfg, spec)
+	volume, made, err := madeVolume(set.ebs, spec)
+	if err != nil {
+		return nil, err
+	}
+	id.Disk, id.Files = made, refs.FilesTag
+	if set.log.driver != driverAWSLogs { // what a supervisor says of an end, nobody reads
+		for i := range id.Containers {
+			id.Containers[i].Supervised = false
+		}
+	}
 	public := types.AssignPublicIpDisabled
-	if cfg.AssignPublicIP {
+	if set.publicIP {
 		public = types.AssignPublicIpEnabled
 	}
-	last := spec.Containers[len(spec.Containers)-1].Container.Name
+	subnets, capacity := placeOf(set, spec.Pod.UID, spec.Try)
 	in := &awsecs.RunTaskInput{
-		Cluster:        aws.String(cfg.Cluster),
-		TaskDefinition: aws.String(family),
-		LaunchType:     types.LaunchTypeFargate,
-		ClientToken:    aws.String(clientToken(id.UID, id.Attempt, 0)),
-		StartedBy:      aws.String(startedBy(cfg.NodeIdentity)),
-		Tags:           id.tags(),
+		Cluster:         aws.String(cfg.Cluster),
+		TaskDefinition:  aws.String(family),
+		ClientToken:     aws.String(clientToken(id.UID, id.Attempt, spec.Try)),
+		StartedBy:       aws.String(startedBy(cfg.NodeIdentity)),
+		PlatformVersion: optional(set.platformVersion),
+		Tags:            id.tags(),
 		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{
-			Subnets: cfg.Subnets, SecurityGroups: cfg.SecurityGroups, AssignPublicIp: public,
+			Subnets: subnets, SecurityGroups: set.securityGroups, AssignPublicIp: public,
 		}},
-		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{
-			Name:        aws.String(last),
-			Environment: []types.KeyValuePair{{Name: aws.String(identityEnv), Value: aws.String(text)}},
-		}}},
+	}
+	if capacity == CapacitySpot {
+		// ECS API, RunTask: Spot is had by a strategy alone.
+		in.CapacityProviderStrategy = []types.CapacityProviderStrategyItem{{CapacityProvider: aws.String("FARGATE_SPOT"), Weight: 1}}
+	} else {
+		in.LaunchType = types.LaunchTypeFargate
+	}
+	if made != nil {
+		in.VolumeConfigurations = []types.TaskVolumeConfiguration{made.configured(volume, set.ebs, id.tags())}
+	}
+	// ECS API, RunTask: it needs a role of the task's.
+	in.EnableExecuteCommand = cfg.TaskImage != "" && set.taskRole != ""
+	t := translator{cfg: cfg, set: set, spec: spec, refs: refs, images: images}
+	if in.Overrides, err = t.overrides(id); err != nil {
+		return nil, err
 	}
 	size, err := normal(in.Overrides)
 	if err != nil {
 		return nil, err
 	}
-	if len(size) > maxOverrides {
-		return nil, backend.Errorf(backend.ErrInvalid, "the overrides have %d characters, ECS takes %d: use shorter names", len(size), maxOverrides)
+	if n := len([]rune(string(size))); n > maxOverrides {
+		return nil, backend.Errorf(backend.ErrInvalid, "the overrides have %d characters, ECS takes %d: use fewer or shorter variables and args that differ between pods (fieldRef), and shorter names", n, maxOverrides)
 	}
 	return in, nil
+}
+
+// overridesOf are what differs between pods of one shape: their identity, with
+// the last app container, their own variables and words, and where burstlet-init and
+// burstlet-agent find their files.
+func (t *translator) overrides(id identity) (*types.TaskOverride, error) {
+	text, err := id.encode()
+	if err != nil {
+		return nil, err
+	}
+	out := &types.TaskOverride{}
+	payload := pairs(intask.EnvPayload, t.refs.PodName, intask.EnvPayloadKey, t.refs.PodKey)
+	if t.refs.PodStored {
+		out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{Name: aws.String(initName), Environment: payload})
+	}
+	if t.refreshes() {
+		out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{Name: aws.String(agentName), Environment: payload})
+	}
+	for i, c := range t.spec.Containers {
+		env, err := environmentOf(c)
+		if err != nil {
+			return nil, err
+		}
+		run, err := t.words(c)
+		if err != nil {
+			return nil, err
+		}
+		env.own = append(env.own, hostnameVariable(t.cfg, c)...)
+		if i == len(t.spec.Containers)-1 {
+			env.own = append(pairs(identityEnv, text), env.own...)
+		}
+		if len(env.own)+len(run.own) > 0 {
+			out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{
+				Name: aws.String(c.Container.Name), Command: run.own, Environment: env.own,
+			})
+		}
+	}
+	return out, nil
+}
+
+// pairs makes an environment of names and values in turn.
+func pairs(words ...string) []types.KeyValuePair {
+	var out []types.KeyValuePair
+	for i := 0; i+1 < len(words); i += 2 {
+		out = append(out, types.KeyValuePair{Name: aws.String(words[i]), Value: aws.String(words[i+1])})
+	}
+	return out
 }
 
 // normal is JSON of what is set, the same for the same content: members sorted,

@@ -1,0 +1,68 @@
+package ecs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/aws/smithy-go"
+)
+
+// The policies of deploy/aws, by who has them.
+const (
+	controllerPolicy = "deploy/aws/controller-policy.json"
+	executionPolicy  = "deploy/aws/task-execution-role-policy.json"
+)
+
+// adviceByText says what to look at, by what AWS's answer says. The texts are
+// undocumented: where none is recognised there is no advice.
+var adviceByText = []struct{ text, advice string }{
+	{"limit on the number of vcpus", `the account's quota is used up: ask for more under Service Quotas, AWS Fargate, "vCPU resource count"`},
+	{"cluster not found", "look at cluster and region in the node's configuration (backend.ecs)"},
+	{"subnet", "look at subnets in the node's configuration (backend.ecs) and at the pod's annotation ecs.burstlet.dev/subnets"},
+	{"security group", "look at securityGroups in the node's configuration (backend.ecs) and at the pod's annotation ecs.burstlet.dev/security-groups"},
+	{"assume the role", "the role must exist and trust ecs-tasks.amazonaws.com: look at executionRoleARN and taskRoleARN (backend.ecs)"},
+	{"role is not valid", "look at executionRoleARN and taskRoleARN in the node's configuration (backend.ecs)"},
+	{"capacity provider", "FARGATE_SPOT must be associated with the cluster (ECS API, PutClusterCapacityProviders)"},
+}
+
+// isDenied finds in AWS's text what was denied: "User: … is not authorized to
+// perform: ecs:RunTask on resource: arn:…".
+var isDenied = regexp.MustCompile(`not authorized to perform: ([a-z0-9-]+:[A-Za-z]+)(?: on resource: (\S+))?`)
+
+// advised adds to an answer of AWS's what to do about it.
+func advised(err error, api smithy.APIError) error {
+	if advice := adviceFor(err, api); advice != "" {
+		return fmt.Errorf("%w (%s)", err, advice)
+	}
+	return err
+}
+
+func adviceFor(err error, api smithy.APIError) string {
+	if strings.HasPrefix(api.ErrorCode(), "AccessDenied") {
+		if isDenied.MatchString(api.ErrorMessage()) {
+			return controllerPolicy + " grants it"
+		}
+		var op *smithy.OperationError
+		if errors.As(err, &op) {
+			return fmt.Sprintf("%s grants %s:%s", controllerPolicy, strings.ToLower(strings.ReplaceAll(op.Service(), " ", "")), op.Operation())
+		}
+	}
+	text := strings.ToLower(api.ErrorMessage())
+	for _, a := range adviceByText {
+		if strings.Contains(text, a.text) {
+			return a.advice
+		}
+	}
+	return ""
+}
+
+// startAdvice is for a container that did not start because the execution role may
+// not do something.
+func startAdvice(why string) string {
+	if strings.Contains(why, "AccessDenied") || isDenied.MatchString(why) {
+		return why + " (" + executionPolicy + " grants what the execution role needs)"
+	}
+	return why
+}

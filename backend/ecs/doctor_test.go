@@ -1,0 +1,260 @@
+package ecs
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/burstlet/burstlet/backend"
+	stub "github.com/burstlet/burstlet/test/ecs"
+)
+
+// doctorConfig uses all that there is.
+func doctorConfig(s *stub.Server) Config {
+	cfg := richConfig(s)
+	cfg.LogGroup, cfg.EventQueueURL, cfg.EBS = testGroup, s.QueueURL("events"), EBS{RoleARN: infraRole}
+	cfg.CapacityTypes = []string{CapacityOnDemand, CapacitySpot}
+	return cfg
+}
+
+func doctorWorld(change func(*stub.Config)) *stub.Server {
+	cfg := stub.Config{LogGroups: []string{testGroup}, Queues: []string{"events"}}
+	if change != nil {
+		change(&cfg)
+	}
+	return stub.New(cfg)
+}
+
+func verdictOf(f backend.Finding) string {
+	switch {
+	case f.OK:
+		return "ok"
+	case f.Warn:
+		return "warn"
+	}
+	return "FAIL"
+}
+
+func linesOf(found []backend.Finding) string {
+	var out strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&out, "%s %s: %s; %s\n", verdictOf(f), f.What, f.Detail, f.Advice)
+	}
+	return out.String()
+}
+
+// keeps is a transport that remembers which actions were called.
+type keeps struct {
+	next    http.RoundTripper
+	targets map[string]bool
+	// date changes the clock of all answers.
+	date time.Duration
+}
+
+func (k *keeps) RoundTrip(r *http.Request) (*http.Response, error) {
+	if target := r.Header.Get("X-Amz-Target"); target != "" {
+		k.targets[target[strings.LastIndex(target, ".")+1:]] = true
+	}
+	resp, err := k.next.RoundTrip(r)
+	if err == nil && k.date != 0 {
+		resp.Header.Set("Date", time.Now().Add(k.date).UTC().Format(http.TimeFormat))
+	}
+	return resp, err
+}
+
+func TestDoctorFindsNothingWrongAndChangesNothing(t *testing.T) {
+	s := doctorWorld(nil)
+	cfg := doctorConfig(s)
+	seen := &keeps{next: s.Client().Transport, targets: map[string]bool{}}
+	cfg.HTTPClient = &http.Client{Transport: seen}
+	found := Diagnose(t.Context(), cfg)
+	var whats []string
+	for _, f := range found {
+		if !f.OK {
+			t.Errorf("%s", linesOf([]backend.Finding{f}))
+		}
+		whats = append(whats, f.What)
+	}
+	want := []string{
+		"AWS credentials", "AWS caller", "AWS clock", "ECS cluster", "capacity", "AWS permissions", "event queue", "AWS permissions",
+		"execution role", "task role", "role of volumes", "subnets", "security groups", "vCPU quota", "vCPU quota",
+	}
+	if !slices.Equal(whats, want) {
+		t.Errorf("looked at %v", whats)
+	}
+	if text := linesOf(found); strings.Contains(text, cfg.SecretAccessKey) || strings.Contains(text, cfg.AccessKeyID) || strings.Contains(text, "password") {
+		t.Errorf("a secret is told:\n%s", text)
+	}
+	for call := range seen.targets {
+		if !strings.HasPrefix(call, "Describe") && !strings.HasPrefix(call, "List") && !strings.HasPrefix(call, "Get") {
+			t.Errorf("doctor called %s", call)
+		}
+	}
+	if report := s.Report(); len(report.Tasks) != 0 || len(report.Definitions) != 0 || len(report.Secrets) != 0 {
+		t.Errorf("doctor made %+v", report)
+	}
+}
+
+func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		world func(*stub.Config)
+		deny  string
+		set   func(*Config)
+		want  string
+	}{
+		"a bad key": {
+			world: func(c *stub.Config) { c.AccessKey = "another" },
+			want:  "FAIL AWS caller: InvalidClientTokenId: The security token included in the request is invalid.; the credentials have expired",
+		},
+		"a clock": {set: func(c *Config) { c.HTTPClient.Transport.(*keeps).date = -time.Hour }, want: "FAIL AWS clock: AWS's is -"},
+		"a slow clock": {
+			set:  func(c *Config) { c.HTTPClient.Transport.(*keeps).date = 30 * time.Second },
+			want: "warn AWS clock: AWS's is ",
+		},
+		"another cluster": {
+			set:  func(c *Config) { c.Cluster = "other" },
+			want: "FAIL ECS cluster: there is no other in us-east-1 of account 123456789012; aws ecs create-cluster --region us-east-1 --cluster-name other",
+		},
+		"no Spot": {
+			world: func(c *stub.Config) { c.CapacityProviders = []string{"FARGATE"} },
+			want:  "FAIL capacity: capacityTypes has spot, and the cluster is not associated with FARGATE_SPOT; aws ecs put-cluster-capacity-providers",
+		},
+		"no right to the cluster": {
+			deny: "ecs:DescribeClusters",
+			want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not ecs:DescribeClusters on arn:aws:ecs:us-east-1:123456789012:cluster/default; " + controllerPolicy + " grants it",
+		},
+		"no right to list": {deny: "ecs:ListTasks", want: "may not ecs:ListTasks on *; deploy/aws/controller-policy.json grants it (statement ListTasks)"},
+		"no right to run":  {deny: "ecs:RunTask", want: "may not ecs:RunTask on arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-doctor:1; " + controllerPolicy + " grants it (statement Run)"},
+		"no right to pass": {deny: "iam:PassRole", want: "may not iam:PassRole on arn:aws:iam::123456789012:role/execution; " + controllerPolicy + " grants it (statement RolesOfTasks)"},
+		"no right to keep": {deny: "secretsmanager:CreateSecret", want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not secretsmanager:CreateSecret"},
+		"no right to ECR":  {deny: "ecr:GetAuthorizationToken", want: "warn AWS permission: "},
+		"no right to read secrets": {
+			deny: "secretsmanager:GetSecretValue", want: "(statement SaltOfNamesAndFilesOfPods)",
+		},
+		"no log group": {
+			set:  func(c *Config) { c.LogGroup = "/other" },
+			want: "FAIL AWS permissions: logs:GetLogEvents: the log group does not exist; aws logs create-log-group",
+		},
+		"no right to logs": {deny: "logs:GetLogEvents", want: "log-group:" + testGroup + ":log-stream:burstlet/doctor; " + controllerPolicy + " grants it (statement Logs)"},
+		"no queue":         {set: func(c *Config) { c.EventQueueURL += "-other" }, want: "FAIL event queue: https://sqs.us-east-1.amazonaws.com/123456789012/events-other: QueueDoesNotExist"},
+		"no role": {
+			world: func(c *stub.Config) {
+				c.Roles = []stub.Role{{ARN: "arn:aws:iam::123456789012:role/task", Trusts: []string{"ecs-tasks.amazonaws.com"}}}
+			},
+			want: "FAIL execution role: there is no arn:aws:iam::123456789012:role/execution; make it",
+		},
+		"no trust": {
+			world: func(c *stub.Config) {
+				c.Roles = []stub.Role{{ARN: "arn:aws:iam::123456789012:role/execution", Trusts: []string{"ec2.amazonaws.com"}}}
+			},
+			want: "FAIL execution role: arn:aws:iam::123456789012:role/execution does not trust ecs-tasks.amazonaws.com",
+		},
+		"a path": {
+			world: func(c *stub.Config) {
+				c.Roles = []stub.Role{{ARN: "arn:aws:iam::123456789012:role/team/execution", Trusts: []string{"ecs-tasks.amazonaws.com"}}}
+			},
+			want: "FAIL execution role: there is no arn:aws:iam::123456789012:role/execution, but arn:aws:iam::123456789012:role/team/execution",
+		},
+		"no subnet": {world: func(c *stub.Config) { c.Subnets = []stub.Subnet{{ID: "subnet-a", VPC: "vpc-1"}} }, want: "FAIL subnets: InvalidSubnetID.NotFound: The subnet ID 'subnet-b' does not exist"},
+		"another VPC": {world: func(c *stub.Config) {
+			c.Subnets = []stub.Subnet{{ID: "subnet-a", VPC: "vpc-1"}, {ID: "subnet-b", VPC: "vpc-2"}}
+		}, want: "FAIL subnets: subnet-a is in vpc-1, subnet-b in vpc-2"},
+		"no group":     {world: func(c *stub.Config) { c.SecurityGroups = []string{"sg-z"} }, want: "FAIL security groups: InvalidGroup.NotFound"},
+		"a low quota":  {world: func(c *stub.Config) { c.VCPU = 6 }, want: "warn vCPU quota: Fargate On-Demand vCPU resource count: 6, and the node offers 100; ask for more"},
+		"no network":   {set: func(c *Config) { c.HTTPClient = &http.Client{Transport: unreachable{}} }, want: "FAIL AWS caller: ask sts: Post \"" + stub.Endpoint + "/\": no route to host; this machine must reach "},
+		"no subnet id": {set: func(c *Config) { c.Subnets = nil }, want: "FAIL configuration: subnets: must have 1 to 16 ids"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := doctorWorld(tc.world)
+			cfg := doctorConfig(s)
+			cfg.Capacity = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100")}
+			cfg.HTTPClient = &http.Client{Transport: &keeps{next: s.Client().Transport, targets: map[string]bool{}}}
+			if tc.deny != "" {
+				s.Deny(stub.Denial{Action: tc.deny})
+			}
+			if tc.set != nil {
+				tc.set(&cfg)
+			}
+			if got := linesOf(Diagnose(t.Context(), cfg)); !strings.Contains(got, tc.want) {
+				t.Errorf("want %s\ngot:\n%s", tc.want, got)
+			}
+		})
+	}
+}
+
+type unreachable struct{}
+
+func (unreachable) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("no route to host")
+}
+
+// A caller with the controller's policy and nothing more: what doctor may not look at
+// is said, and nothing fails.
+func TestDoctorWithTheControllersPolicyFailsNothing(t *testing.T) {
+	granted := policyOf(t, "controller-policy.json")
+	s := doctorWorld(func(c *stub.Config) {
+		c.Policy = func(_ stub.Principal, action, resource string) bool { return granted.allows(action, resource) }
+	})
+	text := linesOf(Diagnose(t.Context(), doctorConfig(s)))
+	for _, want := range []string{
+		"warn AWS permissions: not known of what changes something, which is not tried",
+		"ecs:RegisterTaskDefinition, ecs:DeregisterTaskDefinition, ecs:DeleteTaskDefinitions, ecs:RunTask, ",
+		"warn not looked at: the event queue (sqs:GetQueueAttributes), execution role and task role and role of volumes (iam:GetRole), " +
+			"subnets (ec2:DescribeSubnets), security groups (ec2:DescribeSecurityGroups), the vCPU quota (servicequotas:GetServiceQuota); burstlet does not need these rights",
+		"ok AWS permissions: all 10 that read are there",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "FAIL") {
+		t.Error(text)
+	}
+}
+
+// What doctor asks for is what the policy of deploy/aws grants, statement by statement.
+func TestDoctorAsksForWhatTheControllersPolicyGrants(t *testing.T) {
+	s := doctorWorld(nil)
+	cfg := doctorConfig(s)
+	c, err := newClients(t.Context(), cfg)
+	must(t, err)
+	d := &doctor{cfg: cfg, clients: c, account: "123456789012", cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/default"}
+	asked := map[string]bool{"Cluster ecs:DescribeClusters": true} // lookAtCluster
+	policy := policyOf(t, "controller-policy.json")
+	for _, p := range d.wanted() {
+		asked[p.sid+" "+p.action] = true
+		if !policy.allows(p.action, p.resource) && p.resource != "*" {
+			t.Errorf("the policy does not grant %s on %s", p.action, p.resource)
+		}
+	}
+	granted := map[string]bool{}
+	for _, statement := range policy.Statement {
+		for _, action := range statement.Action {
+			granted[statement.Sid+" "+action] = true
+		}
+	}
+	if want, got := slices.Sorted(maps.Keys(granted)), slices.Sorted(maps.Keys(asked)); !slices.Equal(want, got) {
+		t.Errorf("granted: %v\nasked:   %v", want, got)
+	}
+}
+
+func TestQueriesGoWhereTheServicesAre(t *testing.T) {
+	for _, tc := range []struct{ region, service, endpoint, signed string }{
+		{"eu-central-1", "sts", "https://sts.eu-central-1.amazonaws.com", "eu-central-1"},
+		{"eu-central-1", "iam", "https://iam.amazonaws.com", "us-east-1"},
+		{"cn-north-1", "ec2", "https://ec2.cn-north-1.amazonaws.com.cn", "cn-north-1"},
+		{"cn-northwest-1", "iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"},
+		{"us-gov-east-1", "iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"},
+	} {
+		if endpoint, signed := (querier{region: tc.region}).where(tc.service); endpoint != tc.endpoint || signed != tc.signed {
+			t.Errorf("%s in %s: %s signed for %s", tc.service, tc.region, endpoint, signed)
+		}
+	}
+}

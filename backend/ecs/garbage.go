@@ -1,0 +1,242 @@
+package ecs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/containerd/log"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// Numbers of collecting garbage.
+const (
+	// garbageInterval is how often it is looked for. A thing is collected when it
+	// was garbage at two looks in turn.
+	garbageInterval = 10 * time.Minute
+	// orphanAge is how old a secret of a pod without a task must be: a launch may
+	// wait for its turn, for room, or show late.
+	orphanAge = 30 * time.Minute
+	// garbageWarmup is how long a new process watches which definitions and shared
+	// secrets are used before it calls one unused. What it then gets wrong is made
+	// again by the next launch.
+	garbageWarmup = time.Hour
+	// garbageTokens are left in the bucket that registrations share, for them.
+	garbageTokens = 10
+)
+
+// collector deletes what this node made in AWS and no task needs any more: secrets
+// of pods that never came to have a task, and, when they were not used for
+// unusedAfter, definitions and shared secrets. It knows its own by name and tag,
+// touches nothing of others, and nothing while a listing is not complete. Tasks
+// without a pod are the engine's business.
+type collector struct {
+	remote      *remote
+	defs        *definitions
+	families    *familyStore
+	payloads    *payloadStore
+	startedBy   string
+	unusedAfter time.Duration
+	born        time.Time
+
+	// suspects are what the last look found to be garbage.
+	suspects map[string]bool
+}
+
+func newCollector(cfg Config, p *pods, api familiesAPI, store *payloadStore) *collector {
+	return &collector{
+		remote: p.remote, defs: p.defs, payloads: store, startedBy: p.startedBy,
+		families: newFamilyStore(api, p.remote.buckets, cfg.NodeIdentity), unusedAfter: cfg.UnusedAfter, born: time.Now(),
+	}
+}
+
+// inUse is what live tasks need.
+type inUse struct {
+	pods     map[key]bool // by their UID as names have it
+	families map[string]bool
+	// secrets are full ARNs.
+	secrets map[string]bool
+}
+
+// Run collects until the context ends. A look that fails is repeated at the next
+// turn.
+func (c *collector) Run(ctx context.Context) error {
+	ticker := time.NewTicker(garbageInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := c.look(ctx); err != nil && ctx.Err() == nil {
+			log.G(ctx).WithError(err).Warn("Looking for unused task definitions and secrets failed; it is tried again later")
+		}
+	}
+}
+
+// look finds garbage, and deletes what was garbage at the last look too.
+func (c *collector) look(ctx context.Context) error {
+	used, err := c.used(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := c.find(ctx, used, time.Now())
+	if err != nil {
+		return err
+	}
+	last := c.suspects
+	c.suspects = map[string]bool{}
+	var errs []error
+	for _, g := range found {
+		if !last[g.name] {
+			c.suspects[g.name] = true
+			continue
+		}
+		if err := g.collect(ctx); err != nil {
+			c.suspects[g.name] = true
+			errs = append(errs, err)
+			continue
+		}
+		log.G(ctx).WithField("name", g.name).Info("Deleted what no task uses any more")
+	}
+	_, err = c.families.purge(ctx)
+	return errors.Join(append(errs, err)...)
+}
+
+// garbage is one thing that nobody needs.
+type garbage struct {
+	name    string
+	collect func(context.Context) error
+}
+
+// find looks at everything that this node made.
+func (c *collector) find(ctx context.Context, used inUse, now time.Time) ([]garbage, error) {
+	secrets, err := c.payloads.store.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	families, err := c.families.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := c.podSecrets(secrets, used, now)
+	if now.Sub(c.born) < garbageWarmup {
+		return out, nil
+	}
+	out = append(out, c.sharedSecrets(secrets, used, now)...)
+	return append(out, c.unusedFamilies(families, used, now)...), nil
+}
+
+// podSecrets are those of attempts that have no task.
+func (c *collector) podSecrets(secrets []secretInfo, used inUse, now time.Time) []garbage {
+	var out []garbage
+	before := now.Add(-orphanAge)
+	for _, s := range secrets {
+		k, ok := c.payloads.store.podKey(s.name)
+		if !ok || used.pods[k] || s.created.After(before) || c.payloads.pods.usedSince(s.name, before) {
+			continue
+		}
+		out = append(out, garbage{s.name, func(ctx context.Context) error {
+			if c.payloads.pods.usedSince(s.name, before) {
+				return nil
+			}
+			c.payloads.pods.forget(s.name)
+			return c.payloads.store.remove(ctx, s.name)
+		}})
+	}
+	return out
+}
+
+// sharedSecrets are those that no live task's definition names and that nothing
+// asked for lately. The salt goes when it is the last.
+func (c *collector) sharedSecrets(secrets []secretInfo, used inUse, now time.Time) []garbage {
+	var out []garbage
+	before := now.Add(-c.unusedAfter)
+	left := 0
+	salt := secretInfo{}
+	for _, s := range secrets {
+		switch {
+		case s.name == c.payloads.store.prefix+kindSalt:
+			salt = s
+			continue
+		case !strings.HasPrefix(s.name, c.payloads.store.prefix+kindShared+"/"):
+			continue
+		}
+		left++
+		if used.secrets[s.arn] || s.created.After(before) {
+			continue
+		}
+		out = append(out, garbage{s.name, func(ctx context.Context) error {
+			return c.payloads.retire(ctx, s.name, before)
+		}})
+	}
+	if salt.name != "" && left == 0 && salt.created.Before(before) {
+		out = append(out, garbage{salt.name, func(ctx context.Context) error {
+			return c.payloads.retire(ctx, salt.name, before)
+		}})
+	}
+	return out
+}
+
+// unusedFamilies are those that no live task is of.
+func (c *collector) unusedFamilies(families []string, used inUse, now time.Time) []garbage {
+	var out []garbage
+	before := now.Add(-c.unusedAfter)
+	for _, family := range families {
+		if used.families[family] {
+			continue
+		}
+		out = append(out, garbage{family, func(ctx context.Context) error {
+			return c.defs.retire(ctx, family, before, c.families.deregister)
+		}})
+	}
+	return out
+}
+
+// used asks which live tasks this node has, and what their definitions name.
+func (c *collector) used(ctx context.Context) (inUse, error) {
+	used := inUse{pods: map[key]bool{}, families: map[string]bool{}, secrets: map[string]bool{}}
+	arns, err := c.remote.list(ctx, awsecs.ListTasksInput{StartedBy: &c.startedBy})
+	if err != nil {
+		return used, err
+	}
+	tasks, _, err := c.remote.describe(ctx, arns)
+	if err != nil {
+		return used, err
+	}
+	for _, t := range tasks {
+		if id, err := identityIn(t); err == nil {
+			k := keyOf(id.ref(""))
+			used.pods[key{safeUID(k.uid), k.attempt}] = true
+		}
+		if err := c.definitionOf(ctx, t, used); err != nil {
+			return used, err
+		}
+	}
+	return used, nil
+}
+
+// definitionOf adds what a task's definition names.
+func (c *collector) definitionOf(ctx context.Context, t types.Task, used inUse) error {
+	arn := aws.ToString(t.TaskDefinitionArn)
+	family := familyOf(arn)
+	if family == "" {
+		return backend.Errorf(backend.ErrUnavailable, "task %s: its definition %q has no family", aws.ToString(t.TaskArn), arn)
+	}
+	used.families[family] = true
+	secrets, err := c.families.secrets(ctx, arn)
+	if err != nil {
+		return fmt.Errorf("look at what task %s uses: %w", aws.ToString(t.TaskArn), err)
+	}
+	for _, s := range secrets {
+		used.secrets[s] = true
+	}
+	return nil
+}

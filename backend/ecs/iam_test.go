@@ -1,0 +1,215 @@
+package ecs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+	stub "github.com/burstlet/burstlet/test/ecs"
+)
+
+// oneOrMore is a member of a policy that may be a string or a list.
+type oneOrMore []string
+
+func (o *oneOrMore) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*o = oneOrMore{one}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(o))
+}
+
+// policy is a file of deploy/aws. Conditions are not evaluated.
+type policy struct {
+	Version   string
+	Statement []struct {
+		Sid, Effect      string
+		Action, Resource oneOrMore
+		Condition        map[string]map[string]string
+	}
+}
+
+// filledIn are what an administrator puts in.
+var filledIn = strings.NewReplacer(
+	"REGION", "us-east-1", "ACCOUNT", "123456789012", "CLUSTER", "default", "EXECUTION_ROLE", "execution",
+	"INFRASTRUCTURE_ROLE", "volumes",
+	"TASK_ROLE", "task", "LOG_GROUP", testGroup, "QUEUE", "events",
+)
+
+func policyOf(t *testing.T, file string) policy {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/aws/" + file)
+	must(t, err)
+	var p policy
+	must(t, json.Unmarshal([]byte(filledIn.Replace(string(text))), &p))
+	if p.Version != "2012-10-17" || len(p.Statement) == 0 {
+		t.Fatalf("%s is no policy", file)
+	}
+	for _, s := range p.Statement {
+		if s.Effect != "Allow" || len(s.Action) == 0 || len(s.Resource) == 0 {
+			t.Errorf("%s: statement %s allows nothing", file, s.Sid)
+		}
+		for _, a := range s.Action {
+			if strings.Contains(a, "*") {
+				t.Errorf("%s: %s grants more than is called", file, a)
+			}
+		}
+	}
+	return p
+}
+
+// actions are what a policy grants.
+func (p policy) actions() []string {
+	var out []string
+	for _, s := range p.Statement {
+		out = append(out, s.Action...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (p policy) allows(action, resource string) bool {
+	for _, s := range p.Statement {
+		if !slices.Contains(s.Action, action) {
+			continue
+		}
+		for _, r := range s.Resource {
+			// A * of IAM matches slashes too, one of path.Match does not.
+			if ok, err := path.Match(strings.ReplaceAll(r, "/", "|"), strings.ReplaceAll(resource, "/", "|")); ok && err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// life is all that a node does, with a pod that has all that there is.
+func life(t *testing.T, s *stub.Server) {
+	cfg := richConfig(s)
+	cfg.LogGroup, cfg.EventQueueURL, cfg.UnusedAfter = testGroup, s.QueueURL("events"), minUnused
+	cfg.EBS = EBS{RoleARN: infraRole}
+	b, stop := running(t, cfg)
+	defer stop()
+	_, err := b.Node.Describe(t.Context())
+	must(t, err)
+	spec := richSpec("web", 0)
+	must(t, b.Pods.Launch(t.Context(), spec))
+	time.Sleep(time.Minute)
+	facts, err := b.Pods.List(t.Context())
+	if f := only(t, facts, err); f.Containers[0].State() != backend.Running {
+		t.Fatalf("it does not run: %+v", f)
+	}
+	readAll(t, b, backend.ContainerRef{Pod: spec.Ref(), Name: "app"}, backend.LogOptions{})
+	hint(t, b, spec.Pod.UID)
+	changed := richSpec("web", 0).Volumes
+	for i := range changed {
+		for j := range changed[i].Files {
+			changed[i].Files[j].Data, changed[i].Hash = []byte("changed"), "changed"
+		}
+	}
+	must(t, b.Refresh.Refresh(t.Context(), spec.Ref(), changed))
+	// A second process finds the shared secrets where they are.
+	must(t, open(t, cfg).Pods.Launch(t.Context(), richSpec("other", 0)))
+	gone(t, b, spec.Ref())
+	disk := resolved(withVolume(podOf("disk", "sh", "-c", "sleep 100"), "v", "1Gi"), 0)
+	must(t, b.Pods.Launch(t.Context(), disk))
+	gone(t, b, disk.Ref())
+	time.Sleep(verifyAfter)
+	must(t, b.Pods.Launch(t.Context(), richSpec("later", 0)))
+	time.Sleep(time.Minute)
+	gone(t, b, richSpec("later", 0).Ref())
+	_, err = b.Pods.List(t.Context())
+	must(t, err)
+	gone(t, b, richSpec("other", 0).Ref())
+	time.Sleep(4 * time.Hour) // garbage is collected
+}
+
+// hint reads events until one is about a pod.
+func hint(t *testing.T, b backend.Backend, want types.UID) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	hints := make(chan types.UID, 100)
+	go func() { done <- b.Events.Run(ctx, hints) }()
+	if uid := <-hints; uid != want {
+		t.Errorf("hint of %s", uid)
+	}
+	time.Sleep(time.Minute)
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("events ended: %v", err)
+	}
+}
+
+func TestPoliciesGrantWhatIsCalledAndNoMore(t *testing.T) {
+	by := map[stub.Principal]policy{
+		stub.Caller: policyOf(t, "controller-policy.json"), stub.ExecutionRole: policyOf(t, "task-execution-role-policy.json"),
+		stub.TaskRole: policyOf(t, "task-role-policy.json"),
+	}
+	synctest.Test(t, func(t *testing.T) {
+		asked := map[stub.Principal]map[string]bool{stub.Caller: {}, stub.ExecutionRole: {}, stub.TaskRole: {}}
+		s := stub.New(stub.Config{
+			LogGroups: []string{testGroup}, Queues: []string{"events"}, Throttles: true, Delays: slow,
+			Policy: func(p stub.Principal, action, resource string) bool {
+				asked[p][action] = true
+				ok := by[p].allows(action, resource)
+				if !ok {
+					t.Errorf("%v may not %s on %s", p, action, resource)
+				}
+				return ok
+			},
+		})
+		life(t, s)
+		// The test server pulls no images.
+		notSeen := []string{"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken", "ecr:GetDownloadUrlForLayer"}
+		notSeen = append(notSeen, sessionActions...) // TestPoliciesLetSessionsBeOpened
+		for p, policy := range by {
+			for _, action := range policy.actions() {
+				if !asked[p][action] && !slices.Contains(notSeen, action) {
+					t.Errorf("%v is granted %s, which nothing needed", p, action)
+				}
+			}
+		}
+	})
+}
+
+// TestTheControllersPolicyGrantsTheCallsInTheCode looks at the interfaces to the
+// SDK, so that no call that a test misses is forgotten.
+func TestTheControllersPolicyGrantsTheCallsInTheCode(t *testing.T) {
+	// What calls need beside the action of their name.
+	want := map[string]bool{
+		"iam:PassRole": true, "ecs:TagResource": true, "secretsmanager:TagResource": true,
+		"ecr:BatchGetImage": true, "ecr:GetDownloadUrlForLayer": true, // of the login's holder, over the registry's own API
+	}
+	for prefix, iface := range map[string][]reflect.Type{
+		"ecs": {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[executeAPI]()}, "secretsmanager": {reflect.TypeFor[secretsAPI]()},
+		"logs": {reflect.TypeFor[logsAPI]()}, "ecr": {reflect.TypeFor[ecrAPI]()}, "sqs": {reflect.TypeFor[queueAPI]()},
+	} {
+		for _, calls := range iface {
+			for i := range calls.NumMethod() {
+				action := calls.Method(i).Name
+				if prefix == "sqs" {
+					action = strings.TrimSuffix(action, "Batch") // SQS: batches need the action of one
+				}
+				want[prefix+":"+action] = true
+			}
+		}
+	}
+	got := policyOf(t, "controller-policy.json").actions()
+	if want := slices.Sorted(maps.Keys(want)); !slices.Equal(got, want) {
+		t.Errorf("granted: %v\ncalled:  %v", got, want)
+	}
+}

@@ -1,0 +1,121 @@
+package intask
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// envRegion is set by Fargate in every container.
+const envRegion = "AWS_REGION"
+
+// EnvEndpoint is the URL of a test server instead of Secrets Manager.
+const EnvEndpoint = "BURSTLET_SECRETS_ENDPOINT"
+
+// Tries of one call: a role that was just made, or a new network interface, takes
+// a moment. ECS bounds the task's start itself.
+const (
+	secretTries = 8
+	firstPause  = 500 * time.Millisecond
+	maxPause    = 10 * time.Second
+)
+
+// errFinal is in the chain of an error that trying again does not mend,
+// errNoSecret in that of one about a secret that is not there.
+var (
+	errFinal    = errors.New("final")
+	errNoSecret = fmt.Errorf("there is no such secret: %w", errFinal)
+)
+
+// secret fetches the value of one secret, patiently.
+func (t Task) secret(ctx context.Context, name string) (string, error) {
+	pause := firstPause
+	for try := 1; ; try++ {
+		value, err := t.getSecret(ctx, name)
+		if err == nil || try == secretTries || errors.Is(err, errFinal) {
+			return value, err
+		}
+		t.Log.Printf("try %d: %v", try, err)
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return "", err
+		case <-timer.C:
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// getSecret is Secrets Manager API, GetSecretValue.
+func (t Task) getSecret(ctx context.Context, name string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	creds, err := t.credentials(ctx)
+	if err != nil {
+		return "", err
+	}
+	region := t.Env(envRegion)
+	endpoint := t.Env(EnvEndpoint)
+	if endpoint == "" {
+		endpoint = "https://secretsmanager." + region + "." + domainOf(region)
+	}
+	body, err := json.Marshal(map[string]string{"SecretId": name})
+	if err != nil {
+		return "", fmt.Errorf("get secret %s: %w", name, err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/", bytes.NewReader(body))
+	if err != nil {
+		return "", fmt.Errorf("get secret %s: %w", name, err)
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	req.Header.Set("X-Amz-Target", "secretsmanager.GetSecretValue")
+	sum := sha256.Sum256(body)
+	if err := v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), "secretsmanager", region, time.Now()); err != nil {
+		return "", fmt.Errorf("get secret %s: sign: %w", name, err)
+	}
+	answer, status, err := t.call(req)
+	if err != nil {
+		return "", fmt.Errorf("get secret %s: %w", name, err)
+	}
+	return secretIn(name, status, answer)
+}
+
+func secretIn(name string, status int, answer []byte) (string, error) {
+	var out struct {
+		SecretString *string `json:"SecretString"`
+		Type         string  `json:"__type"`
+		Message      string  `json:"message"`
+		OldMessage   string  `json:"Message"`
+	}
+	if err := json.Unmarshal(answer, &out); err != nil {
+		return "", fmt.Errorf("get secret %s: status %d without an answer", name, status)
+	}
+	switch {
+	case status == http.StatusOK && out.SecretString != nil:
+		return *out.SecretString, nil
+	case status == http.StatusOK:
+		return "", fmt.Errorf("get secret %s: it is no text: %w", name, errFinal)
+	case status == http.StatusBadRequest && bytes.Contains([]byte(out.Type), []byte("ResourceNotFound")):
+		// It was deleted with its pod: nobody waits for this task any more.
+		return "", fmt.Errorf("get secret %s: %s: %w", name, out.Type, errNoSecret)
+	default:
+		return "", fmt.Errorf("get secret %s: status %d: %s: %s%s", name, status, out.Type, out.Message, out.OldMessage)
+	}
+}
+
+// domainOf is the DNS domain of a region's partition.
+func domainOf(region string) string {
+	if len(region) > 3 && region[:3] == "cn-" {
+		return "amazonaws.com.cn"
+	}
+	return "amazonaws.com"
+}

@@ -1,0 +1,169 @@
+package ecs
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// listDue is true when all tasks are to be listed and read anew: after a while, soon
+// where it is not known what there is, and at once when what was launched without a
+// reply must show.
+func (m *memory) listDue(now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.listFrom.IsZero() || m.owed(m.born.Add(m.settle), now) {
+		return true
+	}
+	period := restPeriod(m.live(), m.hints)
+	for _, since := range m.unresolved {
+		if m.owed(since.Add(m.settle), now) {
+			return true
+		}
+		period = min(period, listOpen)
+	}
+	for _, e := range m.tasks {
+		if !e.confirmed {
+			period = min(period, listOpen)
+		}
+	}
+	return now.Sub(m.listFrom) >= period
+}
+
+// owed is true when a listing must begin that has not, by a time that has come.
+func (m *memory) owed(by, now time.Time) bool { return m.listFrom.Before(by) && !now.Before(by) }
+
+// live counts the tasks that may change.
+func (m *memory) live() int {
+	n := 0
+	for _, e := range m.tasks {
+		if e.facts.Live {
+			n++
+		}
+	}
+	return n
+}
+
+// unread are, of a listing, the tasks of which something new may be learnt: those
+// not known, and all that live. What has stopped does not change any more.
+func (m *memory) unread(arns []string) (ask []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, arn := range arns {
+		if e := m.tasks[arn]; e != nil {
+			e.confirmed = true
+			continue
+		}
+		if _, gone := m.removed[arn]; !gone && !m.foreign[arn] {
+			ask = append(ask, arn)
+		}
+	}
+	for arn, e := range m.tasks {
+		if e.facts.Live {
+			ask = append(ask, arn)
+		} else {
+			e.confirmed = true
+		}
+	}
+	slices.Sort(ask)
+	return slices.Compact(ask)
+}
+
+// listedSince is true if a complete listing was read that began no earlier.
+func (m *memory) listedSince(since time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.listFrom.IsZero() && !m.listFrom.Before(since)
+}
+
+// listed notes that a complete listing, which began at from, was read, and drops
+// what is too old to matter.
+func (m *memory) listed(from, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.listFrom, m.movedFrom = from, from
+	for k, since := range m.unresolved {
+		if !from.Before(since.Add(m.settle)) {
+			delete(m.unresolved, k)
+		}
+	}
+	for arn, at := range m.removed {
+		if now.Sub(at) >= removedMemory {
+			delete(m.removed, arn)
+		}
+	}
+	for k, at := range m.removedKey {
+		if now.Sub(at) >= removedMemory {
+			delete(m.removedKey, k)
+		}
+	}
+}
+
+// judgedPeriod is how often tasks at rest with health checks are read: of these
+// EventBridge tells nothing (ECS developer guide, "Amazon ECS task state change
+// events"). The caller holds the lock.
+func (m *memory) judgedPeriod() time.Duration {
+	n := 0
+	for _, e := range m.tasks {
+		if e.facts.Live && e.isJudged() {
+			n++
+		}
+	}
+	return restPeriod(n, false)
+}
+
+// isJudged is true for a task with a health check.
+func (e *entry) isJudged() bool { return e.probed || judged(&e.facts) }
+
+// moving are the tasks that come or go, and those with health checks, once it is time to
+// look at them.
+func (m *memory) moving(now time.Time) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var arns []string
+	judgedEvery := m.judgedPeriod()
+	for arn, e := range m.tasks {
+		switch {
+		case !e.facts.Live:
+		case e.due, e.isJudged() && now.Sub(e.looked) >= judgedEvery:
+			arns = append(arns, arn)
+		case e.rests && e.missing.IsZero():
+		case !e.missing.IsZero() && now.Sub(e.looked) < missingPeriod(now.Sub(e.missing)):
+		case now.Sub(e.looked) >= lookMoving:
+			arns = append(arns, arn)
+		}
+	}
+	if len(arns) == 0 || now.Sub(m.movedFrom) < movingPeriod(len(arns)) {
+		return nil
+	}
+	m.movedFrom = now
+	slices.Sort(arns)
+	return arns
+}
+
+// asked are the tasks of some pods of which something new may be learnt: not those
+// that have stopped, nor those that ECS told of a moment ago.
+func (m *memory) asked(uids []types.UID, now time.Time) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var arns []string
+	for _, uid := range uids {
+		for _, arn := range m.byUID[uid] {
+			if e := m.tasks[arn]; e.facts.Live && (e.due || now.Sub(e.looked) >= lookMoving) {
+				arns = append(arns, arn)
+			}
+		}
+	}
+	slices.Sort(arns)
+	return slices.Compact(arns)
+}
+
+// hinted notes that the tasks of a pod may have changed.
+func (m *memory) hinted(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, arn := range m.byUID[uid] {
+		m.tasks[arn].due = true
+	}
+}

@@ -1,0 +1,283 @@
+package ecs
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	ktypes "k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/intask"
+)
+
+// podSecrets are the files of single pods, each under a random key that stands in
+// the overrides of its task alone: neither who may read the store nor who may
+// describe tasks can read them. The key is remembered, so that a repeated launch
+// of this process asks for the same. After a crash it is lost: the next launch has
+// another, and ECS answers Conflict with the task that has the first.
+type podSecrets struct {
+	store *secretStore
+
+	mu      sync.Mutex
+	entries map[key][]*podSecret
+}
+
+// podSecret is one payload of an attempt. There is more than one if the contents
+// changed (a new token) between two launches of it.
+type podSecret struct {
+	// name is that of the first part.
+	name string
+	// sum and key are of what this process stored; of another's, neither is known.
+	sum [sha256.Size]byte
+	key string
+	// known is true of another's: its key, if it has one, is read from its task.
+	known bool
+	// made is true once all parts are stored, and stored once any may be.
+	made, stored bool
+	used         time.Time
+}
+
+// ensure stores what is packed, if anything is. It says the same for the same contents.
+func (p *podSecrets) ensure(ctx context.Context, ref backend.Ref, c contents) (name, secretKey string, err error) {
+	entry := p.entry(ref, c)
+	packed := c.own
+	if packed == nil {
+		return entry.name, entry.key, nil
+	}
+	sealed, err := intask.Seal(entry.key, entry.name, packed)
+	if err != nil {
+		return "", "", err
+	}
+	names, err := intask.PartNames(entry.name)
+	if err != nil {
+		return "", "", err
+	}
+	parts, err := split(sealed)
+	if err != nil {
+		return "", "", err
+	}
+	if !p.isMade(entry) {
+		p.stores(entry)
+		for i, part := range parts {
+			if _, err := p.store.create(ctx, names[i], part, podTags(ref)...); err != nil {
+				return "", "", err
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	entry.made, entry.used = true, time.Now()
+	return entry.name, entry.key, nil
+}
+
+// entry is that of these contents, a new one if there is none.
+func (p *podSecrets) entry(ref backend.Ref, c contents) *podSecret {
+	sum := sha256.Sum256(c.own)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := keyOf(ref)
+	for _, e := range p.entries[k] {
+		if !e.known && e.sum == sum {
+			e.used = time.Now()
+			p.last(k, e)
+			return e
+		}
+	}
+	e := &podSecret{name: p.newName(k, c.parts), sum: sum, key: intask.NewKey(), used: time.Now()}
+	p.entries[k] = append(p.entries[k], e)
+	return e
+}
+
+// last puts an entry last: it is the one that the attempt has. The caller holds the
+// lock.
+func (p *podSecrets) last(k key, e *podSecret) {
+	es := slices.DeleteFunc(p.entries[k], func(other *podSecret) bool { return other == e })
+	p.entries[k] = append(es, e)
+}
+
+// stores notes that something may be stored under an entry's name.
+func (p *podSecrets) stores(e *podSecret) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.stored = true
+}
+
+func (p *podSecrets) isMade(e *podSecret) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return e.made
+}
+
+// newName is <prefix>pod/<uid>/<attempt>.<random>.<parts>.
+func (p *podSecrets) newName(k key, parts int) string {
+	return p.store.prefix + kindPod + "/" + string(safeUID(k.uid)) + "/" + strconv.Itoa(k.attempt) + "." + strings.ToLower(rand.Text())[:12] + "." + strconv.Itoa(parts)
+}
+
+// podKey is the attempt that a name of newName, or of a part, is of.
+func (s *secretStore) podKey(name string) (key, bool) {
+	rest, ok := strings.CutPrefix(name, s.prefix+kindPod+"/")
+	uid, rest, both := strings.Cut(rest, "/")
+	number, _, dot := strings.Cut(rest, ".")
+	attempt, err := strconv.Atoi(number)
+	return key{ktypes.UID(uid), attempt}, ok && both && dot && err == nil
+}
+
+// plainUID are UIDs as names take them (Secrets Manager API, CreateSecret: Name).
+var plainUID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
+
+// safeUID is a UID as names take it.
+func safeUID(uid ktypes.UID) ktypes.UID {
+	if plainUID.MatchString(string(uid)) {
+		return uid
+	}
+	return ktypes.UID(hashed([]byte(uid)))
+}
+
+func podTags(ref backend.Ref) []smtypes.Tag {
+	pair := func(k, v string) smtypes.Tag {
+		return smtypes.Tag{Key: aws.String("burstlet/" + k), Value: aws.String(tagValue(v))}
+	}
+	return []smtypes.Tag{pair("namespace", ref.Namespace), pair("pod", ref.Name), pair("uid", string(ref.UID))}
+}
+
+// observed notes the payload that a task was given, if it is of this node.
+func (p *podSecrets) observed(ref backend.Ref, t types.Task) {
+	name := overridden(t, intask.EnvPayload)
+	if !strings.HasPrefix(name, p.store.prefix+kindPod+"/") {
+		return
+	}
+	if _, err := intask.PartNames(name); err != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k := keyOf(ref)
+	for _, e := range p.entries[k] {
+		if e.name == name {
+			p.last(k, e)
+			return
+		}
+	}
+	p.entries[k] = append(p.entries[k], &podSecret{
+		name: name, key: overridden(t, intask.EnvPayloadKey), known: true, made: true, stored: true, used: time.Now(),
+	})
+}
+
+// overridden is the value that a task's overrides give to a variable.
+func overridden(t types.Task, name string) string {
+	if t.Overrides == nil {
+		return ""
+	}
+	for _, c := range t.Overrides.ContainerOverrides {
+		for _, kv := range c.Environment {
+			if aws.ToString(kv.Name) == name {
+				return aws.ToString(kv.Value)
+			}
+		}
+	}
+	return ""
+}
+
+// release deletes the secrets of an attempt. What could not be deleted stays
+// known.
+func (p *podSecrets) release(ctx context.Context, ref backend.Ref) error {
+	k := keyOf(ref)
+	for {
+		e := p.first(k)
+		if e == nil {
+			return nil
+		}
+		names, err := intask.PartNames(e.name)
+		if err != nil {
+			return err
+		}
+		if !p.isStored(e) {
+			names = nil
+		}
+		for _, name := range names {
+			if err := p.store.remove(ctx, name); err != nil {
+				return err
+			}
+		}
+		p.drop(k, e)
+	}
+}
+
+func (p *podSecrets) isStored(e *podSecret) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return e.stored
+}
+
+func (p *podSecrets) first(k key) *podSecret {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if es := p.entries[k]; len(es) > 0 {
+		return es[0]
+	}
+	return nil
+}
+
+func (p *podSecrets) drop(k key, gone *podSecret) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var rest []*podSecret
+	for _, e := range p.entries[k] {
+		if e != gone {
+			rest = append(rest, e)
+		}
+	}
+	if p.entries[k] = rest; len(rest) == 0 {
+		delete(p.entries, k)
+	}
+}
+
+// usedSince is true if a secret, by the name of a part, was wanted after a time.
+func (p *podSecrets) usedSince(name string, t time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k, _ := p.store.podKey(name)
+	for mine, es := range p.entries {
+		if safeUID(mine.uid) != k.uid || mine.attempt != k.attempt {
+			continue
+		}
+		for _, e := range es {
+			if (name == e.name || strings.HasPrefix(name, e.name+".")) && e.used.After(t) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forget drops a secret that was collected, by the name of a part, so that a later
+// launch makes it anew.
+func (p *podSecrets) forget(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, es := range p.entries {
+		for _, e := range es {
+			if name == e.name || strings.HasPrefix(name, e.name+".") {
+				e.made = false
+			}
+		}
+	}
+}
+
+// Observed implements payloads.
+func (p *payloadStore) Observed(ref backend.Ref, task types.Task) { p.pods.observed(ref, task) }
+
+// Release implements payloads.
+func (p *payloadStore) Release(ctx context.Context, ref backend.Ref) error {
+	return p.pods.release(ctx, ref)
+}

@@ -1,0 +1,90 @@
+package ecs
+
+import "fmt"
+
+// Rates are the prices of running Linux tasks, in US dollars an hour.
+type Rates struct {
+	// VCPU and GB are of one vCPU and of one GB of memory, with x86 and ARM.
+	VCPU, GB, ARMVCPU, ARMGB float64
+	// StorageGB is of one GB of ephemeral storage beyond the first 20.
+	StorageGB float64
+	// EBSGB is of one GiB of an EBS volume of type gp3; those of other types, and
+	// IOPS and throughput, cost in relation to it what they do in [PricesRegion].
+	EBSGB float64
+	// SpotFactor is what Spot costs, as a part of the price on demand. It moves with
+	// what is free, and there is no list of it: see [PublishedRates].
+	SpotFactor float64
+}
+
+// Where and when PublishedRates were read.
+const (
+	PricesRegion = "us-east-1"
+	PricesDate   = "2026-11-20"
+)
+
+// PublishedRates are AWS's prices in PricesRegion on PricesDate ("AWS Fargate
+// Pricing": Linux). SpotFactor is the best case that the page advertises ("up to
+// 70 % off"), not a price.
+func PublishedRates() Rates {
+	return Rates{VCPU: 0.04048, GB: 0.004445, ARMVCPU: 0.03238, ARMGB: 0.00356, StorageGB: 0.000111, EBSGB: ebsPrices[ebsDefault].gb / monthHours, SpotFactor: 0.3}
+}
+
+// freeStorageGiB is the ephemeral storage that a task has anyway (ECS API,
+// EphemeralStorage).
+const freeStorageGiB = 20
+
+// perHour is the price on demand of a size with some ephemeral storage.
+func (r Rates) perHour(size fargateSize, arch string, storageGiB int32) float64 {
+	vcpu, gb := r.VCPU, r.GB
+	if arch == archARM {
+		vcpu, gb = r.ARMVCPU, r.ARMGB
+	}
+	return vcpu*float64(size.cpu)/1024 + gb*float64(size.memoryMiB)/1024 + r.StorageGB*float64(max(storageGiB-freeStorageGiB, 0))
+}
+
+// monthHours are the hours of a month as EBS bills it ("Amazon EBS pricing": of 30
+// days).
+const monthHours = 30 * 24
+
+// ebsPrice is what a kind of volume costs a month, in US dollars.
+type ebsPrice struct {
+	gb, iops, throughput float64
+	// What of IOPS and MiB/s is free.
+	freeIOPS, freeThroughput int32
+}
+
+// ebsPrices are AWS's in PricesRegion ("Amazon EBS pricing"). IOPS of io2 beyond
+// 32,000 cost less.
+var ebsPrices = map[string]ebsPrice{
+	"gp2":      {gb: 0.10},
+	ebsDefault: {gb: 0.08, iops: 0.005, throughput: 0.04, freeIOPS: 3000, freeThroughput: 125},
+	"io1":      {gb: 0.125, iops: 0.065},
+	"io2":      {gb: 0.125, iops: 0.065},
+	"st1":      {gb: 0.045},
+	"sc1":      {gb: 0.015},
+}
+
+// diskPerHour is the price of a volume made for a pod, on Spot too; 0 without one.
+func (r Rates) diskPerHour(d *disk) float64 {
+	if d == nil {
+		return 0
+	}
+	p := ebsPrices[d.Type]
+	month := p.gb*float64(d.GiB) + p.iops*float64(max(d.IOPS-p.freeIOPS, 0)) + p.throughput*float64(max(d.Throughput-p.freeThroughput, 0))
+	return month * r.EBSGB / ebsPrices[ebsDefault].gb
+}
+
+// validate reports rates that are no prices.
+func (r Rates) validate() error {
+	for name, rate := range map[string]float64{
+		"vcpu": r.VCPU, "gb": r.GB, "armVCPU": r.ARMVCPU, "armGB": r.ARMGB, "storageGB": r.StorageGB, "ebsGB": r.EBSGB, "spotFactor": r.SpotFactor,
+	} {
+		if rate < 0 || rate > 1000 {
+			return fmt.Errorf("%s must be dollars an hour, not %v", name, rate)
+		}
+	}
+	if r.SpotFactor > 1 {
+		return fmt.Errorf("spotFactor must be a part of the price on demand, 0 to 1, not %v", r.SpotFactor)
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package ecs
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/intask"
+	stub "github.com/burstlet/burstlet/test/ecs"
+)
+
+// storedFiles are what burstlet-agent of the only task finds, by volume and path.
+func storedFiles(t *testing.T, s *stub.Server) map[string]string {
+	t.Helper()
+	task := tasksOf(t, s).Tasks[0]
+	agent := map[string]string{}
+	for _, o := range task.Overrides.ContainerOverrides {
+		for _, e := range o.Environment {
+			if *o.Name == agentName {
+				agent[*e.Name] = *e.Value
+			}
+		}
+	}
+	name := agent[intask.EnvPayload]
+	names, err := intask.PartNames(name)
+	must(t, err)
+	sealed, err := intask.Join(func(i int) (string, error) {
+		out, err := sdkOf(t, s).secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &names[i]})
+		if err != nil {
+			return "", err
+		}
+		return *out.SecretString, nil
+	})
+	if err != nil {
+		return nil
+	}
+	packed, err := intask.Open(agent[intask.EnvPayloadKey], name, sealed)
+	must(t, err)
+	p, err := intask.Unpack(packed)
+	must(t, err)
+	out := map[string]string{}
+	for _, v := range p.Volumes {
+		for _, f := range v.Files {
+			out[v.Name+"/"+f.Path] = string(f.Data)
+		}
+	}
+	return out
+}
+
+func puts(s *stub.Server) int { return s.Calls()["PutSecretValue"] + s.Calls()["CreateSecret"] }
+
+// Files that changed reach the secret that the pod's agent reads, whichever process
+// launched it; what is as it was costs no write.
+func TestFilesAreRefreshed(t *testing.T) {
+	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+		spec := richSpec("a", 0)
+		must(t, b.Pods.Launch(t.Context(), spec))
+		time.Sleep(10 * time.Second)
+		if got := fmt.Sprint(storedFiles(t, s)); got != "map[v1/token:"+canaryToken+"-of-a]" {
+			t.Fatalf("at the launch: %s", got)
+		}
+		for name, b := range map[string]backend.Backend{"the process that launched it": b, "a new one": open(t, richConfig(s))} {
+			_, err := b.Pods.List(t.Context())
+			must(t, err)
+			before := puts(s)
+			must(t, b.Refresh.Refresh(t.Context(), spec.Ref(), spec.Volumes))
+			if n := puts(s) - before; n != 0 {
+				t.Errorf("%s: %d writes of nothing new", name, n)
+			}
+		}
+		again := open(t, richConfig(s))
+		_, err := again.Pods.List(t.Context())
+		must(t, err)
+		config := spec.Volumes[0]
+		config.Files = []backend.File{{Path: "app.conf", Data: []byte("x=2"), Mode: 0o644}}
+		must(t, again.Refresh.Refresh(t.Context(), spec.Ref(), []backend.VolumeSpec{config}))
+		if got := fmt.Sprint(storedFiles(t, s)); got != "map[v0/app.conf:x=2 v1/token:"+canaryToken+"-of-a]" {
+			t.Errorf("a changed ConfigMap: %s", got)
+		}
+		token := spec.Volumes[1]
+		token.Files = []backend.File{{Path: "token", Data: []byte("renewed"), Mode: 0o600}}
+		must(t, b.Refresh.Refresh(t.Context(), spec.Ref(), []backend.VolumeSpec{token}))
+		// Back to what it was launched with: that must be written too.
+		must(t, again.Refresh.Refresh(t.Context(), spec.Ref(), spec.Volumes[:1]))
+		if got := fmt.Sprint(storedFiles(t, s)); got != "map[v0/app.conf:x=1 v1/token:renewed]" {
+			t.Errorf("a renewed token, and the ConfigMap as it was: %s", got)
+		}
+		text := fmt.Sprintf("%+v%+v", s.Definitions(), s.TaskInfos())
+		if strings.Contains(text, "x=2") || strings.Contains(text, canaryToken) {
+			t.Error("contents are in a definition or an override")
+		}
+	})
+}
+
+// A pod that shares all its files gets a secret of its own when they change, and not
+// before; it goes with the pod.
+func TestSharedFilesAreRefreshed(t *testing.T) {
+	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+		spec := richSpec("a", 0)
+		spec.Volumes = spec.Volumes[:1]
+		spec.Pod.Spec.Volumes = spec.Pod.Spec.Volumes[:1]
+		spec.Containers[0].Container.VolumeMounts = spec.Containers[0].Container.VolumeMounts[:1]
+		must(t, b.Pods.Launch(t.Context(), spec))
+		time.Sleep(10 * time.Second)
+		if got := kinds(s); !strings.HasSuffix(got, " 0 pod") {
+			t.Errorf("at the launch: %s", got)
+		}
+		changed := spec.Volumes[0]
+		changed.Files = []backend.File{{Path: "app.conf", Data: []byte("x=2"), Mode: 0o644}}
+		must(t, b.Refresh.Refresh(t.Context(), spec.Ref(), []backend.VolumeSpec{changed}))
+		if got := fmt.Sprint(storedFiles(t, s)); got != "map[v0/app.conf:x=2]" {
+			t.Error(got)
+		}
+		changed.Files = []backend.File{{Path: "app.conf", Data: []byte(strings.Repeat(canary, 1)), Mode: 0o644}, {Path: "big", Data: noise(200_000), Mode: 0o644}}
+		err := b.Refresh.Refresh(t.Context(), spec.Ref(), []backend.VolumeSpec{changed})
+		wantClass(t, err, "Invalid")
+		if strings.Contains(err.Error(), canary) {
+			t.Errorf("%v", err)
+		}
+		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 0))
+		for err == nil || !errors.Is(err, backend.ErrNotFound) {
+			time.Sleep(time.Second)
+			err = b.Pods.Remove(t.Context(), spec.Ref())
+		}
+		if got := kinds(s); !strings.HasSuffix(got, " 0 pod") {
+			t.Errorf("after the pod: %s", got)
+		}
+		wantClass(t, b.Refresh.Refresh(t.Context(), spec.Ref(), spec.Volumes), "NotFound")
+	})
+}
+
+// noise does not compress.
+func noise(n int) []byte {
+	out, state := make([]byte, n), uint32(1)
+	for i := range out {
+		state ^= state << 13
+		state ^= state >> 17
+		state ^= state << 5
+		out[i] = byte(state)
+	}
+	return out
+}
+
+// A new token is looked for when the old one is due, at 80 % of its life.
+func TestTokensAreDue(t *testing.T) {
+	token := func(claims string) []byte {
+		return []byte("eyJhIjoxfQ." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln")
+	}
+	margin := int64(dueMargin / time.Second)
+	for _, tc := range []struct {
+		data []byte
+		want int64
+	}{
+		{token(`{"iat":1000,"exp":2000}`), 1800 + margin},
+		{token(`{"iat":2000,"exp":1000}`), 0},
+		{token(`{}`), 0},
+		{token(`x`), 0},
+		{[]byte("ey.a.b"), 0},
+		{[]byte("x=1"), 0},
+		{nil, 0},
+	} {
+		if got := tokenDue(tc.data); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.data, got, tc.want)
+		}
+	}
+	volumes := []intask.Volume{{Files: []intask.File{{Data: token(`{"iat":1000,"exp":9000}`)}, {Data: token(`{"iat":1000,"exp":2000}`)}, {Data: []byte("x")}}}}
+	if got := dueOf(volumes); got != 1800+margin {
+		t.Errorf("the first: %d", got)
+	}
+	pod := podOf("a")
+	for seconds, want := range map[int64]time.Duration{600: time.Minute, 3607: defaultRefresh, 10: minRefresh} {
+		pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &seconds}},
+		}}}}}
+		if got := refreshEvery(Config{}, pod); got != want {
+			t.Errorf("a token of %d s: every %s, want %s", seconds, got, want)
+		}
+	}
+}

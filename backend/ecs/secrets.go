@@ -1,0 +1,215 @@
+package ecs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	"golang.org/x/time/rate"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// secretsAPI are the calls to Secrets Manager that are used.
+type secretsAPI interface {
+	CreateSecret(context.Context, *secretsmanager.CreateSecretInput, ...func(*secretsmanager.Options)) (*secretsmanager.CreateSecretOutput, error)
+	DescribeSecret(context.Context, *secretsmanager.DescribeSecretInput, ...func(*secretsmanager.Options)) (*secretsmanager.DescribeSecretOutput, error)
+	PutSecretValue(context.Context, *secretsmanager.PutSecretValueInput, ...func(*secretsmanager.Options)) (*secretsmanager.PutSecretValueOutput, error)
+	GetSecretValue(context.Context, *secretsmanager.GetSecretValueInput, ...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error)
+	DeleteSecret(context.Context, *secretsmanager.DeleteSecretInput, ...func(*secretsmanager.Options)) (*secretsmanager.DeleteSecretOutput, error)
+	ListSecrets(context.Context, *secretsmanager.ListSecretsInput, ...func(*secretsmanager.Options)) (*secretsmanager.ListSecretsOutput, error)
+}
+
+// Names of secrets: secretRoot/<node key>/<kind>/..., so that policies and the
+// collection of garbage can tell them apart.
+const (
+	secretRoot = "burstlet"
+
+	kindPod    = "pod"
+	kindShared = "shared"
+	kindSalt   = "salt"
+)
+
+// tagNode is the tag with the node's identity.
+const tagNode = "burstlet/node"
+
+// maxSecret is what one secret holds (Secrets Manager API, CreateSecret).
+const maxSecret = 65536
+
+// secretStore is Secrets Manager behind its rate limits, its errors classed, with
+// the secrets of one node.
+type secretStore struct {
+	api    secretsAPI
+	node   string // its identity
+	prefix string
+	// Secrets Manager user guide, "Secrets Manager quotas", per second, account and
+	// region.
+	creates               *queue
+	reads, deletes, lists *rate.Limiter
+}
+
+func newSecretStore(api secretsAPI, node string) *secretStore {
+	return &secretStore{
+		api: api, node: node, prefix: secretRoot + "/" + nodeKey(node) + "/",
+		creates: newQueue(50, 50), reads: rate.NewLimiter(1000, 1000),
+		deletes: rate.NewLimiter(50, 50), lists: rate.NewLimiter(100, 100),
+	}
+}
+
+// secretInfo is a secret as listings show it.
+type secretInfo struct {
+	name, arn string
+	created   time.Time
+}
+
+// create makes a secret and returns its full ARN. One of this name that is there
+// already is taken for the same: names say what is in them.
+func (s *secretStore) create(ctx context.Context, name, value string, tags ...smtypes.Tag) (string, error) {
+	if err := wait(ctx, s.creates); err != nil {
+		return "", err
+	}
+	// Of the name alone: the token becomes the id of the version, which many may
+	// read, and a repeated request is told by it.
+	sum := sha256.Sum256([]byte(name))
+	out, err := s.api.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		Name: &name, SecretString: &value, ClientRequestToken: aws.String(hex.EncodeToString(sum[:])),
+		Description: aws.String("Made by burstlet for the pods of a node, and deleted by it"),
+		Tags:        append([]smtypes.Tag{{Key: aws.String(tagNode), Value: aws.String(tagValue(s.node))}}, tags...),
+	})
+	if err != nil {
+		err = classifySecret(err)
+		if errors.Is(err, backend.ErrExists) {
+			return s.find(ctx, name)
+		}
+		return "", fmt.Errorf("create secret %s: %w", name, err)
+	}
+	if aws.ToString(out.ARN) == "" {
+		return "", backend.Errorf(backend.ErrUnavailable, "create secret %s: the answer names none", name)
+	}
+	return *out.ARN, nil
+}
+
+// put gives a secret another value, and makes it if it is not there.
+func (s *secretStore) put(ctx context.Context, name, value string, tags ...smtypes.Tag) error {
+	if err := wait(ctx, s.creates); err != nil {
+		return err
+	}
+	_, err := s.api.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: &value})
+	if err = classifySecret(err); errors.Is(err, backend.ErrNotFound) {
+		_, err = s.create(ctx, name, value, tags...)
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("put secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// find returns the full ARN of a secret. Errors: NotFound, also while it is being
+// deleted.
+func (s *secretStore) find(ctx context.Context, name string) (string, error) {
+	if err := wait(ctx, s.reads); err != nil {
+		return "", err
+	}
+	out, err := s.api.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
+	if err != nil {
+		return "", fmt.Errorf("describe secret %s: %w", name, classifySecret(err))
+	}
+	if out.DeletedDate != nil || aws.ToString(out.ARN) == "" {
+		return "", backend.Errorf(backend.ErrNotFound, "describe secret %s: it is being deleted", name)
+	}
+	return *out.ARN, nil
+}
+
+// value returns what is in a secret. Errors: NotFound.
+func (s *secretStore) value(ctx context.Context, name string) (string, error) {
+	if err := wait(ctx, s.reads); err != nil {
+		return "", err
+	}
+	out, err := s.api.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
+	if err != nil {
+		return "", fmt.Errorf("get secret %s: %w", name, classifySecret(err))
+	}
+	return aws.ToString(out.SecretString), nil
+}
+
+// remove deletes a secret at once. One that is not there is no error.
+func (s *secretStore) remove(ctx context.Context, name string) error {
+	if err := wait(ctx, s.deletes); err != nil {
+		return err
+	}
+	_, err := s.api.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: aws.Bool(true)})
+	if err = classifySecret(err); err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return fmt.Errorf("delete secret %s: %w", name, err)
+	}
+	return nil
+}
+
+// list returns all secrets of this node, by name and tag. An error means unknown.
+func (s *secretStore) list(ctx context.Context) ([]secretInfo, error) {
+	in := &secretsmanager.ListSecretsInput{
+		MaxResults: aws.Int32(batch),
+		Filters:    []smtypes.Filter{{Key: smtypes.FilterNameStringTypeName, Values: []string{s.prefix}}},
+	}
+	var out []secretInfo
+	for range maxPages {
+		if err := wait(ctx, s.lists); err != nil {
+			return nil, err
+		}
+		page, err := s.api.ListSecrets(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("list secrets: %w", classifySecret(err))
+		}
+		for _, e := range page.SecretList {
+			if e.DeletedDate == nil && s.owns(e) {
+				out = append(out, secretInfo{name: aws.ToString(e.Name), arn: aws.ToString(e.ARN), created: aws.ToTime(e.CreatedDate)})
+			}
+		}
+		if aws.ToString(page.NextToken) == "" {
+			return out, nil
+		}
+		in.NextToken = page.NextToken
+	}
+	return nil, backend.Errorf(backend.ErrUnavailable, "list secrets: more than %d pages", maxPages)
+}
+
+// owns is true of a secret that this node made: its name and its tag say so.
+func (s *secretStore) owns(e smtypes.SecretListEntry) bool {
+	if !strings.HasPrefix(aws.ToString(e.Name), s.prefix) {
+		return false
+	}
+	for _, t := range e.Tags {
+		if aws.ToString(t.Key) == tagNode {
+			return aws.ToString(t.Value) == tagValue(s.node)
+		}
+	}
+	return false
+}
+
+// classifySecret gives errors of Secrets Manager their class (Secrets Manager API,
+// CreateSecret and others: Errors). What it does not like of a request is never the
+// pod's fault.
+func classifySecret(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isCode(err, "ResourceNotFoundException"):
+		return backend.Classed(backend.ErrNotFound, err)
+	case isCode(err, "ResourceExistsException"):
+		return backend.Classed(backend.ErrExists, err)
+	case isCode(err, "InternalServiceError"):
+		return backend.Classed(backend.ErrUnavailable, err)
+	case isCode(err, "InvalidRequestException"), isCode(err, "InvalidParameterException"), isCode(err, "EncryptionFailure"),
+		isCode(err, "DecryptionFailure"), isCode(err, "PreconditionNotMetException"), isCode(err, "InvalidNextTokenException"):
+		return err
+	default:
+		return classify(err)
+	}
+}

@@ -1,0 +1,143 @@
+package ecs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/intask"
+)
+
+// Tries of a container's server that does not listen yet.
+const (
+	containerTries = 5
+	containerAgain = 500 * time.Millisecond
+)
+
+// opened is a channel that was asked for.
+type opened struct {
+	channel  ssh.Channel
+	requests <-chan *ssh.Request
+	err      error
+}
+
+// openChannel opens a channel of a connection; nobody waits longer than ctx. Errors
+// of a connection that is broken are Unavailable, those of the other side its own.
+func openChannel(ctx context.Context, c ssh.Conn, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+	done := make(chan opened, 1)
+	go func() {
+		channel, requests, err := c.OpenChannel(kind, extra)
+		done <- opened{channel, requests, err}
+	}()
+	select {
+	case o := <-done:
+		var refused *ssh.OpenChannelError
+		if o.err != nil && !errors.As(o.err, &refused) {
+			o.err = backend.Errorf(backend.ErrUnavailable, "the session broke: %w", o.err)
+		}
+		return o.channel, o.requests, o.err
+	case <-ctx.Done():
+		go func() {
+			if o := <-done; o.err == nil { // it ends with the connection at the latest
+				go ssh.DiscardRequests(o.requests)
+				_ = o.channel.Close()
+			}
+		}()
+		return nil, nil, ctx.Err()
+	}
+}
+
+// container returns a connection to the server of a container of the task.
+func (t *taskSession) container(ctx context.Context, name string) (*ssh.Client, error) {
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if c := t.containers[name]; c != nil && alive(c) {
+		return c, nil
+	}
+	c, err := t.reach(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	t.containers[name] = c
+	return c, nil
+}
+
+// alive is true for a connection that answers, whatever it answers.
+func alive(c *ssh.Client) bool {
+	_, _, err := c.SendRequest("keepalive@burstlet.dev", true, nil)
+	return err == nil
+}
+
+// reach connects to the server of a container, which listens a moment after its
+// container has started.
+func (t *taskSession) reach(ctx context.Context, name string) (*ssh.Client, error) {
+	for try := 1; ; try++ {
+		channel, requests, err := openChannel(ctx, t.client, intask.ChannelContainer, ssh.Marshal(intask.ToContainer{Name: name}))
+		if err == nil {
+			go ssh.DiscardRequests(requests)
+			client, err := speakSSH(ctx, &channelConn{Channel: channel})
+			if err != nil {
+				return nil, backend.Errorf(backend.ErrUnavailable, "reach the container: %w", err)
+			}
+			return client, nil
+		}
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) {
+			return nil, err
+		}
+		if try == containerTries {
+			return nil, backend.Errorf(backend.ErrUnavailable, "reach the container: %s", refused.Message)
+		}
+		again := time.NewTimer(containerAgain)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// channelConn is a channel as a connection without deadlines.
+type channelConn struct {
+	undated
+	ssh.Channel
+}
+
+// connect opens a TCP connection from inside the task.
+func (t *taskSession) connect(ctx context.Context, address string, done func()) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("connect: the port %q is no number", port)
+	}
+	to := ssh.Marshal(struct {
+		Host       string
+		Port       uint32
+		Origin     string
+		OriginPort uint32
+	}{host, uint32(n), "127.0.0.1", 0})
+	channel, requests, err := openChannel(ctx, t.client, "direct-tcpip", to)
+	if err != nil {
+		var refused *ssh.OpenChannelError
+		if errors.As(err, &refused) && refused.Reason == ssh.ConnectionFailed {
+			return nil, fmt.Errorf("connect: %s", refused.Message)
+		}
+		return nil, err
+	}
+	go ssh.DiscardRequests(requests)
+	return newTaskConn(channel, address, done), nil
+}

@@ -1,0 +1,210 @@
+package ecs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"golang.org/x/crypto/ssh"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/ssm"
+)
+
+// executeAPI is what sessions need of ECS.
+type executeAPI interface {
+	ExecuteCommand(context.Context, *awsecs.ExecuteCommandInput, ...func(*awsecs.Options)) (*awsecs.ExecuteCommandOutput, error)
+}
+
+const requestEnd = intask.RequestEnd
+
+// sessionCommand is run in burstlet-agent, without a shell.
+var sessionCommand = strings.Join([]string{intask.Program, intask.CommandSession, agentContainer}, " ")
+
+// What keeps a session from being opened, and what to do.
+const (
+	whyNoExec = "its task was started without ECS Exec: give its pods a task role with which ECS Exec may work " +
+		"(backend.ecs.taskRoleARN or the annotation " + Prefix + "task-role-arn; deploy/aws/task-role-policy.json), and start it anew"
+	whyNoAgent = "the ECS Exec agent in the task is not connected: its role needs ssmmessages:CreateControlChannel, " +
+		"CreateDataChannel, OpenControlChannel and OpenDataChannel (deploy/aws/task-role-policy.json), and its subnets a way to the endpoint ssmmessages"
+)
+
+// execute asks ECS for a session, until the agent in the task is there. Errors:
+// Unsupported for a task that never has one, Unavailable where it is not there yet.
+func (s *sessions) execute(ctx context.Context, arn string) (ssm.Stream, error) {
+	limit := time.NewTimer(agentWait)
+	defer limit.Stop()
+	for {
+		out, err := s.ask(ctx, arn)
+		if err == nil && out.Session != nil {
+			return ssm.Stream{URL: aws.ToString(out.Session.StreamUrl), Token: aws.ToString(out.Session.TokenValue)}, nil
+		}
+		if err == nil {
+			return ssm.Stream{}, backend.Errorf(backend.ErrUnavailable, "execute command: the answer has no session")
+		}
+		if err = s.whyNot(ctx, arn, err); err != nil {
+			return ssm.Stream{}, err
+		}
+		again := time.NewTimer(openAgain)
+		select {
+		case <-again.C:
+		case <-limit.C:
+			return ssm.Stream{}, backend.Errorf(backend.ErrUnavailable, "%s", whyNoAgent)
+		case <-ctx.Done():
+			return ssm.Stream{}, backend.Errorf(backend.ErrUnavailable, "%s", whyNoAgent)
+		}
+	}
+}
+
+func (s *sessions) ask(ctx context.Context, arn string) (*awsecs.ExecuteCommandOutput, error) {
+	if err := wait(ctx, s.own, s.pods.remote.buckets.modify); err != nil {
+		return nil, err
+	}
+	return s.api.ExecuteCommand(ctx, &awsecs.ExecuteCommandInput{
+		Cluster: &s.pods.remote.cluster, Task: &arn, Container: aws.String(agentContainer),
+		Command: &sessionCommand, Interactive: true,
+	})
+}
+
+// whyNot is nil where it is worth asking again. ECS has one answer for a task
+// without ECS Exec and for one whose agent does not run yet.
+func (s *sessions) whyNot(ctx context.Context, arn string, err error) error {
+	var unconnected *types.TargetNotConnectedException
+	if errors.As(err, &unconnected) {
+		return nil
+	}
+	if !isCode(err, "InvalidParameterException") {
+		return fmt.Errorf("execute command: %w", classify(err))
+	}
+	tasks, _, derr := s.pods.remote.describe(ctx, []string{arn})
+	switch {
+	case derr != nil:
+		return derr
+	case len(tasks) == 0 || aws.ToString(tasks[0].DesiredStatus) == string(types.DesiredStatusStopped):
+		return backend.Errorf(backend.ErrNotFound, "its task has ended")
+	case !tasks[0].EnableExecuteCommand:
+		return backend.Errorf(backend.ErrUnsupported, "%s", whyNoExec)
+	}
+	return nil
+}
+
+// speakSSH greets the server behind a connection and returns a client of it. The
+// server's key comes over the connection, which AWS or another server that was
+// greeted so vouches for.
+func speakSSH(ctx context.Context, conn net.Conn) (*ssh.Client, error) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() }) // reads end with it
+	defer stop()
+	client, err := greet(conn)
+	if err == nil && !stop() {
+		err = errors.Join(ctx.Err(), client.Close())
+	}
+	if err != nil {
+		_ = conn.Close() // mostly closed already
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return client, nil
+}
+
+func greet(conn net.Conn) (*ssh.Client, error) {
+	from, ok := conn.(*lineConn)
+	var lines *bufio.Reader
+	if ok {
+		lines = from.lines
+	} else {
+		lines = bufio.NewReader(conn)
+		conn = buffered{conn, lines}
+	}
+	raw, err := intask.Hello(lines)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ssh.ParsePublicKey(raw)
+	if err != nil {
+		return nil, fmt.Errorf("the key of the server in the task cannot be read: %w", err)
+	}
+	if ok {
+		from.begin()
+	}
+	c, channels, requests, err := ssh.NewClientConn(conn, "burstlet-agent", &ssh.ClientConfig{
+		User: "root", HostKeyCallback: ssh.FixedHostKey(key), HostKeyAlgorithms: []string{key.Type()}, ClientVersion: "SSH-2.0-burstlet",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("speak to the server in the task: %w", err)
+	}
+	return ssh.NewClient(c, channels, requests), nil
+}
+
+// buffered is a connection from which more was read than was wanted.
+type buffered struct {
+	net.Conn
+	from *bufio.Reader
+}
+
+// Read reads.
+func (b buffered) Read(p []byte) (int, error) { return b.from.Read(p) }
+
+// lineConn carries bytes over a session: first its text, then lines of base64.
+type lineConn struct {
+	undated
+	session *ssm.Session
+	lines   *bufio.Reader
+	in      io.Reader
+	out     io.Writer
+}
+
+func overSession(s *ssm.Session) *lineConn {
+	return &lineConn{session: s, lines: bufio.NewReader(s)}
+}
+
+// begin is the end of text.
+func (c *lineConn) begin() {
+	c.in, c.out = intask.NewLineReader(c.lines), intask.NewLineWriter(c.session)
+}
+
+// Read reads what lines hold.
+func (c *lineConn) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+// Write writes whole lines.
+func (c *lineConn) Write(p []byte) (int, error) { return c.out.Write(p) }
+
+// Close closes the session.
+func (c *lineConn) Close() error { return c.session.Close() }
+
+// undated is what a connection has that knows neither addresses nor deadlines.
+type undated struct{}
+
+// LocalAddr is a name.
+func (undated) LocalAddr() net.Addr { return inTask("burstlet") }
+
+// RemoteAddr is a name.
+func (undated) RemoteAddr() net.Addr { return inTask("task") }
+
+// SetDeadline is refused.
+func (undated) SetDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetReadDeadline is refused.
+func (undated) SetReadDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// SetWriteDeadline is refused.
+func (undated) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
+
+// inTask is the address of something in a task.
+type inTask string
+
+// Network is that of sessions.
+func (inTask) Network() string { return "ecs" }
+
+func (a inTask) String() string { return string(a) }
