@@ -31,8 +31,12 @@ type observation struct {
 	facts *backend.NodeFacts
 	// factsErr is why the last question had no answer; nil if it had.
 	factsErr error
+	// images are those of the remote; nil while they are not known.
+	images []corev1.ContainerImage
 	// closing is true once the node is being shut down.
 	closing bool
+	// restate lets the message of a condition change that is kept steady.
+	restate bool
 }
 
 // verdict is the status of a condition without its times.
@@ -40,8 +44,8 @@ type verdict struct {
 	kind            corev1.NodeConditionType
 	status          corev1.ConditionStatus
 	reason, message string
-	// steady keeps the message of the present condition while the reason stays,
-	// because the new one differs only in details that come and go.
+	// steady keeps the message of the present condition while the reason stays:
+	// the new one may differ only in details that come and go.
 	steady bool
 }
 
@@ -80,7 +84,7 @@ func network(obs observation) verdict {
 
 func ready(backendName string, obs observation, capacity corev1.ResourceList) verdict {
 	no := func(reason, message string, steady bool) verdict {
-		return verdict{corev1.NodeReady, corev1.ConditionFalse, reason, message, steady}
+		return verdict{corev1.NodeReady, corev1.ConditionFalse, reason, message, steady && !obs.restate}
 	}
 	switch {
 	case backend.Class(obs.factsErr) == "Denied":
@@ -91,26 +95,37 @@ func ready(backendName string, obs observation, capacity corev1.ResourceList) ve
 	}
 	var problems []string
 	if obs.facts != nil && !obs.facts.NetworkReady {
-		problems = append(problems, "container runtime network not ready: NetworkReady=false "+
-			"reason:NetworkPluginNotReady message:"+obs.facts.Message)
+		problems = append(problems, networkProblem(obs.facts))
 	}
 	if obs.closing {
 		problems = append(problems, "node is shutting down")
 	}
 	if missing := missingCapacity(capacity); len(missing) > 0 {
-		problem := "missing node capacity for resources: " + strings.Join(missing, ", ")
-		if obs.facts == nil {
-			problem += "; the remote (backend " + backendName + ") has not answered yet"
-		}
-		problems = append(problems, problem)
+		problems = append(problems, "missing node capacity for resources: "+strings.Join(missing, ", "))
+	}
+	switch {
+	case obs.facts == nil:
+		problems = append(problems, unanswered(backendName, obs.factsErr))
+	case backend.Class(obs.factsErr) == "Unsupported": // it was well before
+		problems = append(problems, obs.factsErr.Error())
 	}
 	if len(problems) > 0 {
-		return no("KubeletNotReady", strings.Join(problems, "; "), false)
+		return no("KubeletNotReady", strings.Join(problems, "; "), obs.facts == nil && !obs.closing)
 	}
 	return verdict{
 		kind: corev1.NodeReady, status: corev1.ConditionTrue,
 		reason: "KubeletReady", message: "kubelet is posting ready status",
 	}
+}
+
+// unanswered is about a remote that never said what it is: whatever capacity is
+// configured, nobody knows that it runs pods.
+func unanswered(backendName string, err error) string {
+	problem := "the remote (backend " + backendName + ") has not answered yet"
+	if err != nil {
+		problem += ": " + err.Error()
+	}
+	return problem
 }
 
 func unreachable(obs observation) bool {

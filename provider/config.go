@@ -49,7 +49,7 @@ type Config struct {
 	// first listing was touched. May be nil.
 	Synced func()
 	Engine Engine
-	// Backend is what runs the pods; of it Name and Node are used.
+	// Backend is what runs the pods; of it Name, Node and Store are used.
 	Backend backend.Backend
 	Node    NodeOptions
 	// API are the choices for the kubelet's HTTP API. Nil: it is not served, and
@@ -79,6 +79,9 @@ type NodeOptions struct {
 	Capacity corev1.ResourceList
 	// MaxPods is the number of pods that fit; 110 when zero.
 	MaxPods int64
+	// MaxImages is how many images the Node's status names, the largest ones; -1 is
+	// all, nil is 50 (the kubelet's nodeStatusMaxImages).
+	MaxImages *int
 	// InternalIP is where this process is reached by the API server. Empty: the
 	// address from which this machine reaches the API server.
 	InternalIP string
@@ -105,6 +108,9 @@ func (c *Config) check() error {
 	if c.Node.MaxPods == 0 {
 		c.Node.MaxPods = defaultMaxPods
 	}
+	if c.Node.MaxImages == nil {
+		c.Node.MaxImages = new(defaultMaxImages)
+	}
 	if c.Node.Version == "" {
 		c.Node.Version = KubeletVersion("")
 	}
@@ -112,7 +118,7 @@ func (c *Config) check() error {
 		c.StartTimeout = defaultStartTimeout
 	}
 	if c.Node.InternalIP == "" {
-		ip, err := outboundIP(c.Server)
+		ip, err := OutboundIP(c.Server)
 		if err != nil {
 			return fmt.Errorf("find the address of this node; set it in the configuration: %w", err)
 		}
@@ -124,9 +130,10 @@ func (c *Config) check() error {
 	return nil
 }
 
-// outboundIP is the local address from which a server is reached. Connecting a
-// UDP socket asks the routing table and sends nothing.
-func outboundIP(server string) (string, error) {
+// OutboundIP is the local address from which a server is reached: a node's where
+// none is configured. Connecting a UDP socket asks the routing table and sends
+// nothing.
+func OutboundIP(server string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return "", fmt.Errorf("parse API server URL: %w", err)

@@ -35,12 +35,11 @@ func (n *Node) Current() Current {
 	return now
 }
 
+// networkProblem is a network that is not ready in the kubelet's words; empty when
+// it is.
 func networkProblem(facts *backend.NodeFacts) string {
-	switch {
-	case facts.NetworkReady:
+	if facts.NetworkReady {
 		return ""
-	case facts.Message == "":
-		return "the remote's network is not ready"
 	}
-	return facts.Message
+	return "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:" + facts.Message
 }

@@ -85,7 +85,15 @@ type herald struct {
 	event   func(object *corev1.ObjectReference, kind, reason, message string)
 	closing func() bool
 	started time.Time
-	last    *reported
+	// bootID is that of the host which the API knew last; empty for none.
+	bootID string
+	last   *reported
+}
+
+// NodeReference is what Events about a node name: kubectl describe node looks for
+// those with its name as UID.
+func NodeReference(name string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Kind: "Node", Name: name, UID: types.UID(name)}
 }
 
 // tell compares the Node that should stand in the API with what was told; have is
@@ -94,10 +102,15 @@ func (h *herald) tell(node, have *corev1.Node) {
 	if h.event == nil {
 		return
 	}
+	ref := NodeReference(node.Name)
+	if boot := node.Status.NodeInfo.BootID; boot != "" {
+		if h.bootID != "" && h.bootID != boot {
+			h.event(ref, corev1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", node.Name, boot))
+		}
+		h.bootID = boot
+	}
 	var said []news
 	said, h.last = newsOf(h.last, node, have != nil && have.Spec.Unschedulable, h.closing(), h.started)
-	// kubectl describe node looks for Events of a node by its name as UID.
-	ref := &corev1.ObjectReference{Kind: "Node", Name: node.Name, UID: types.UID(node.Name)}
 	for _, n := range said {
 		h.event(ref, corev1.EventTypeNormal, n.reason, n.message)
 	}

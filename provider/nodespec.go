@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,7 +32,7 @@ type nodeSpec struct {
 func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev1.Node {
 	capacity := s.capacity(obs.facts)
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: s.labels(obs.facts), Annotations: maps.Clone(s.Annotations)},
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: s.labels(obs.facts), Annotations: s.annotations(obs.facts)},
 		Status: corev1.NodeStatus{
 			Capacity:    capacity,
 			Allocatable: capacity.DeepCopy(),
@@ -41,10 +42,14 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 		},
 	}
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = s.port
+	if node.Status.Images = obs.images; obs.images == nil {
+		node.Status.Images = inAPI.Images // until more is known
+	}
 	if f := obs.facts; f != nil {
 		info := &node.Status.NodeInfo
 		info.OperatingSystem, info.Architecture, info.KernelVersion = f.OS, f.Arch, f.Kernel
 		info.OSImage, info.ContainerRuntimeVersion = f.OSImage, f.RuntimeVersion
+		info.MachineID, info.SystemUUID, info.BootID = f.MachineID, f.SystemUUID, f.BootID
 	}
 	return node
 }
@@ -84,6 +89,16 @@ func (s nodeSpec) labels(facts *backend.NodeFacts) map[string]string {
 		}
 	}
 	return labels
+}
+
+// annotations are the remote's, and the configured ones, which count.
+func (s nodeSpec) annotations(facts *backend.NodeFacts) map[string]string {
+	out := map[string]string{}
+	if facts != nil {
+		maps.Copy(out, facts.Annotations)
+	}
+	maps.Copy(out, s.Annotations)
+	return out
 }
 
 // restrictedLabels are the configured labels that NodeRestriction does not let a
@@ -141,6 +156,7 @@ func settled(want, have *corev1.Node) bool {
 			return !slices.Contains(have.Status.Addresses, a)
 		}) &&
 		want.Status.DaemonEndpoints == have.Status.DaemonEndpoints &&
+		equality.Semantic.DeepEqual(want.Status.Images, have.Status.Images) &&
 		sameInfo(want.Status.NodeInfo, have.Status.NodeInfo)
 }
 
@@ -148,7 +164,8 @@ func settled(want, have *corev1.Node) bool {
 func sameInfo(a, b corev1.NodeSystemInfo) bool {
 	return a.KubeletVersion == b.KubeletVersion && a.ContainerRuntimeVersion == b.ContainerRuntimeVersion &&
 		a.OperatingSystem == b.OperatingSystem && a.Architecture == b.Architecture &&
-		a.KernelVersion == b.KernelVersion && a.OSImage == b.OSImage
+		a.KernelVersion == b.KernelVersion && a.OSImage == b.OSImage &&
+		a.MachineID == b.MachineID && a.SystemUUID == b.SystemUUID && a.BootID == b.BootID
 }
 
 // holds is true when every quantity of part is the same in whole.

@@ -116,7 +116,13 @@ func TestReady(t *testing.T) {
 			"no answer yet",
 			observation{started: noon.Add(-time.Second), factsErr: away},
 			"False", "KubeletNotReady",
-			[]string{"missing node capacity for resources: cpu, memory", "has not answered yet"},
+			[]string{"missing node capacity for resources: cpu, memory", "has not answered yet: connection refused"},
+		},
+		{
+			"what pods cannot live with came later",
+			observation{started: start, lastRelist: noon, facts: goodFacts(), factsErr: backend.Errorf(backend.ErrUnsupported, "a kubelet runs on the host")},
+			"False", "KubeletNotReady",
+			[]string{"a kubelet runs on the host"},
 		},
 		{
 			"no network",
@@ -181,6 +187,38 @@ func TestMessageOfUnreachableRemoteIsSteady(t *testing.T) {
 	second := spec.build(obs, first.Status, first.Status)
 	if !settled(second, first) {
 		t.Errorf("%+v\n%+v", first.Status.Conditions, second.Status.Conditions)
+	}
+}
+
+// But what is wrong may change, and the reason does not tell.
+func TestMessageOfUnreachableRemoteIsRestated(t *testing.T) {
+	err := errors.New("no route to host")
+	r := &remote{facts: new(backend.NodeFacts), err: err}
+	c := &composer{
+		spec: spec, remote: r, started: noon,
+		lastRelist: func() time.Time { return time.Time{} }, closing: func() bool { return false },
+	}
+	message := func(after time.Duration) string {
+		return condition(c.compose(noon.Add(time.Hour+after), nil).Status.Conditions, corev1.NodeReady).Message
+	}
+	first := message(0)
+	r.err = errors.New("host key has changed")
+	if now := message(restateEvery - time.Second); now != first {
+		t.Errorf("it says %q at once", now)
+	}
+	if now := message(restateEvery); !strings.Contains(now, "host key has changed") {
+		t.Errorf("it says %q for ever", now)
+	}
+}
+
+// Capacity that is configured says nothing about the remote.
+func TestNodeIsNotReadyBeforeTheRemoteAnswered(t *testing.T) {
+	s := spec
+	s.Capacity = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
+	node := s.build(observation{now: noon, started: noon, factsErr: errors.New("refused")}, corev1.NodeStatus{}, corev1.NodeStatus{})
+	got := condition(node.Status.Conditions, corev1.NodeReady)
+	if got.Status != "False" || got.Reason != "KubeletNotReady" || !strings.Contains(got.Message, "has not answered yet: refused") {
+		t.Errorf("got %s %s: %s", got.Status, got.Reason, got.Message)
 	}
 }
 
@@ -268,5 +306,25 @@ func TestDue(t *testing.T) {
 		if got := due(node, tc.have, tc.pushed, tc.known, tc.since); got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+func TestAnnotationsAreTheRemotesAndTheConfiguredOnes(t *testing.T) {
+	facts := goodFacts()
+	facts.Annotations = map[string]string{"remote/cost": "1", "both": "remote"}
+	s := spec
+	s.Annotations = map[string]string{"team": "blue", "both": "configured"}
+	node := s.build(observation{now: noon, started: noon.Add(-time.Hour), lastRelist: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
+	want := map[string]string{"remote/cost": "1", "team": "blue", "both": "configured"}
+	if diff := cmp.Diff(want, node.Annotations); diff != "" {
+		t.Error(diff)
+	}
+	if !settled(node, node) {
+		t.Error("a node is not what it is")
+	}
+	have := node.DeepCopy()
+	have.Annotations["remote/cost"] = "2"
+	if settled(node, have) {
+		t.Error("a remote's annotation that changed is not written")
 	}
 }

@@ -60,7 +60,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, metrics: m,
-		remote:  &remote{node: cfg.Backend.Node},
+		remote:  &remote{node: cfg.Backend.Node, store: inventory{store: cfg.Backend.Store, most: *cfg.Node.MaxImages}},
 		handler: newPodHandler(cfg.Pods.GetStore(), cfg.Touch),
 		refusal: newFirstRefusal(),
 		changed: make(chan struct{}, 1),
@@ -149,7 +149,7 @@ func (n *Node) Run(ctx context.Context) error {
 // start brings the parts up in their order, each running in the group.
 func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 	started := time.Now()
-	n.remote.first(ctx)
+	n.remote.first(ctx, n.patience(ctx))
 	spec := nodeSpec{name: n.cfg.NodeName, backend: n.cfg.Backend.Name, NodeOptions: n.cfg.Node}
 	if n.api != nil {
 		spec.port = n.api.Port()
@@ -178,6 +178,20 @@ func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 	case <-ready:
 	}
 	return n.startPods(ctx, group)
+}
+
+// patience is how long registration waits for the remote to answer.
+func (n *Node) patience(ctx context.Context) time.Duration {
+	ctx, cancel := context.WithTimeout(ctx, firstDescribe)
+	defer cancel()
+	node, err := n.cfg.Client.CoreV1().Nodes().Get(ctx, n.cfg.NodeName, metav1.GetOptions{})
+	if err != nil {
+		return firstDescribe // registration tells of it
+	}
+	if c := condition(node.Status.Conditions, corev1.NodeReady); c == nil || c.Status != corev1.ConditionTrue {
+		return firstDescribe
+	}
+	return standingDescribe
 }
 
 // startPods syncs the pod informer and starts the hand-off.
@@ -254,7 +268,9 @@ func (n *Node) runNode(ctx context.Context, c *composer, inAPI *corev1.Node, rea
 				compose: c.compose,
 				inAPI:   func() (*corev1.Node, bool) { return ownNode(n.own, n.cfg.NodeName) },
 				changed: n.changed, push: provider.push, metrics: n.metrics,
-				tell: (&herald{event: n.cfg.Event, closing: n.closing.Load, started: c.started}).tell,
+				tell: (&herald{
+					event: n.cfg.Event, closing: n.closing.Load, started: c.started, bootID: inAPI.Status.NodeInfo.BootID,
+				}).tell,
 			}.run(ctx)
 			stop()
 			return <-done

@@ -43,13 +43,23 @@ func (r registrar) ensure(ctx context.Context, want *corev1.Node) (*corev1.Node,
 	if err != nil {
 		return nil, err
 	}
-	if version := node.Status.NodeInfo.KubeletVersion; version != "" && node.Labels[virtualLabel] != virtualLabelValue {
-		return nil, fmt.Errorf("%w: node %s belongs to another kubelet (version %s); "+
-			"choose another node name, or if that node is gone: kubectl delete node %s",
-			errForeign, node.Name, version, node.Name)
+	if err := CheckOwner(node); err != nil {
+		return nil, err
 	}
 	r.adviseTaints(ctx, node)
 	return node, r.label(ctx, node)
+}
+
+// CheckOwner returns an error that says what to do where a Node of our name belongs
+// to a kubelet of another kind.
+func CheckOwner(node *corev1.Node) error {
+	version := node.Status.NodeInfo.KubeletVersion
+	if version == "" || node.Labels[virtualLabel] == virtualLabelValue {
+		return nil
+	}
+	return fmt.Errorf("%w: node %s belongs to another kubelet (version %s); "+
+		"choose another node name, or if that node is gone: kubectl delete node %s",
+		errForeign, node.Name, version, node.Name)
 }
 
 // create makes the Node with its taints, at second try without the labels that

@@ -205,6 +205,49 @@ func TestRemoteThatNeverAnswers(t *testing.T) {
 	})
 }
 
+// A Node that is Ready stands as it is while a process that takes it over has not
+// reached the remote: NotReady would take its pods out of their Services.
+func TestReadyNodeStandsUntilTheRemoteAnswers(t *testing.T) {
+	refused := backend.Errorf(backend.ErrUnavailable, "dial host: refused")
+	denied := backend.Errorf(backend.ErrDenied, "no such key")
+	for name, tt := range map[string]struct {
+		err    error
+		stands time.Duration // it is as it was then
+		well   bool          // the remote answers from then on
+		then   time.Duration
+		after  string
+	}{
+		"it answers at once": {then: time.Second, after: "KubeletReady"},
+		"it answers late":    {err: refused, stands: 10 * time.Second, well: true, then: 11 * time.Second, after: "KubeletReady"},
+		"it never answers":   {err: refused, stands: 14 * time.Second, then: 17 * time.Second, after: "KubeletNotReady"},
+		"it refuses us":      {err: denied, stands: 2 * time.Second, then: 5 * time.Second, after: "BackendDenied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, nil)
+				standing := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", Labels: map[string]string{virtualLabel: virtualLabelValue}}}
+				standing.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "AsItWas"}}
+				if err := b.client.Tracker().Add(standing); err != nil {
+					t.Fatal(err)
+				}
+				b.remote.err = tt.err
+				b.run(func() {
+					if b.settle(tt.stands); tt.stands > 0 {
+						b.expectReady("True", "AsItWas")
+					}
+					if tt.well {
+						b.remote.set(func(f *fakeRemote) { f.err = nil })
+					}
+					b.settle(tt.then - tt.stands)
+					if c := condition(b.inAPI().Status.Conditions, corev1.NodeReady); c == nil || c.Reason != tt.after {
+						t.Errorf("Ready is %+v, want %s", c, tt.after)
+					}
+				})
+			})
+		})
+	}
+}
+
 func TestDeletedNodeIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
@@ -456,7 +499,7 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	ip, err := outboundIP("https://127.0.0.1:6443")
+	ip, err := OutboundIP("https://127.0.0.1:6443")
 	if err != nil || ip != "127.0.0.1" {
 		t.Errorf("outbound address %s, %v", ip, err)
 	}

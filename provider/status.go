@@ -14,26 +14,54 @@ import (
 
 const (
 	describeEvery   = 10 * time.Second // how often the remote is asked about itself
-	describeSoon    = time.Second      // the same before its first answer
+	describeSoon    = time.Second      // the same while it does not answer, or has no network for pods
 	describeTimeout = 10 * time.Second
 	firstDescribe   = 3 * time.Second // how long registration waits for that answer
-	composeEvery    = time.Second     // how often the Node is computed; no calls
-	repushEvery     = 10 * time.Second
+	// standingDescribe is the same where the Node is Ready: another process had it a
+	// moment ago, and nobody gains when pods and node are not ready until the remote
+	// is reached. It ends well before the lease that process kept (leaseSeconds).
+	standingDescribe = 15 * time.Second
+	composeEvery     = time.Second // how often the Node is computed; no calls
+	repushEvery      = 10 * time.Second
+	// restateEvery is how long a condition's message stays when it alone changes:
+	// the cause may be another one by now.
+	restateEvery = time.Minute
 )
 
 // remote keeps what the remote says of itself.
 type remote struct {
-	node backend.Node
+	node  backend.Node
+	store inventory
 
 	mu    sync.Mutex
 	facts *backend.NodeFacts
 	err   error
+	// images are for the Node's status; nil while they are not known.
+	images []corev1.ContainerImage
 }
 
 func (r *remote) get() (*backend.NodeFacts, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.facts, r.err
+}
+
+// stored are the images for the Node's status; nil while they are not known.
+func (r *remote) stored() []corev1.ContainerImage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.images
+}
+
+// lookForImages lists them if it is time to.
+func (r *remote) lookForImages(ctx context.Context) {
+	images, ok := r.store.list(ctx)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.images = images
 }
 
 // describe asks once. The last answer stays when there is none now.
@@ -61,30 +89,41 @@ func (r *remote) describe(ctx context.Context) error {
 	return err
 }
 
-// first asks until there is an answer, for a moment, so that a node registers
-// with its capacity.
-func (r *remote) first(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, firstDescribe)
+// first asks until there is an answer, for so long, so that a node registers with
+// its capacity. A refusal is one after a moment.
+func (r *remote) first(ctx context.Context, patience time.Duration) {
+	started := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for r.describe(ctx) != nil {
+	for {
+		err := r.describe(ctx)
+		if err == nil {
+			break
+		}
+		if backend.Class(err) == "Denied" && time.Since(started) >= firstDescribe {
+			return
+		}
 		if !pause(ctx, 100*time.Millisecond) {
 			return
 		}
 	}
+	r.lookForImages(ctx)
 }
 
 // run asks now and then until the context ends.
 func (r *remote) run(ctx context.Context) {
 	for {
 		wait := describeEvery
-		if facts, _ := r.get(); facts == nil {
-			wait = describeSoon
+		if facts, err := r.get(); facts == nil || err != nil || !facts.NetworkReady {
+			wait = describeSoon // somebody waits for it to be better
 		}
 		if !pause(ctx, wait) {
 			return
 		}
 		// What comes of it stands in the node's conditions.
-		_ = r.describe(ctx)
+		if r.describe(ctx) == nil {
+			r.lookForImages(ctx)
+		}
 	}
 }
 
@@ -108,19 +147,26 @@ type composer struct {
 	closing    func() bool
 	started    time.Time
 
-	mu     sync.Mutex
-	before corev1.NodeStatus
+	mu       sync.Mutex
+	before   corev1.NodeStatus
+	restated time.Time // when messages could last change
 }
 
 func (c *composer) compose(now time.Time, inAPI *corev1.Node) *corev1.Node {
 	facts, err := c.remote.get()
-	obs := observation{now: now, started: c.started, lastRelist: c.lastRelist(), facts: facts, factsErr: err, closing: c.closing()}
+	obs := observation{
+		now: now, started: c.started, lastRelist: c.lastRelist(), facts: facts, factsErr: err,
+		images: c.remote.stored(), closing: c.closing(),
+	}
 	var have corev1.NodeStatus
 	if inAPI != nil {
 		have = inAPI.Status
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if obs.restate = now.Sub(c.restated) >= restateEvery; obs.restate {
+		c.restated = now
+	}
 	node := c.spec.build(obs, have, c.before)
 	c.before = node.Status
 	return node.DeepCopy()

@@ -113,7 +113,7 @@ func New(cfg Config) *Manager {
 	if cfg.Safety == nil {
 		err = errors.Join(err, errors.New("status manager: no safety provider"))
 	}
-	return &Manager{
+	m := &Manager{
 		client:    cfg.Client,
 		safety:    cfg.Safety,
 		timeout:   cfg.CallTimeout,
@@ -129,6 +129,8 @@ func New(cfg Config) *Manager {
 		forgotten: newRecent(),
 		reclaimed: newRecent(),
 	}
+	m.metrics.backlog.add(m)
+	return m
 }
 
 // SetStatus says what the pod's status is now. pod is an object of the API, as

@@ -27,7 +27,12 @@ const (
 var ours = []corev1.PodConditionType{
 	corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodReadyToStartContainers,
 	corev1.PodResizePending, corev1.PodResizeInProgress, corev1.AllContainersRestarting,
+	AwaitingCapacity,
 }
+
+// AwaitingCapacity is True while the remote has no room for the pod. Its reason
+// names the launch that comes next, so that it outlives the process.
+const AwaitingCapacity corev1.PodConditionType = "burstlet.dev/AwaitingCapacity"
 
 // merge lays want over the status that the API holds and returns what the API
 // should hold. With mayRun a terminal phase is held back. It changes neither

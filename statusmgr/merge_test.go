@@ -81,7 +81,7 @@ func TestMergeConditions(t *testing.T) {
 		},
 		{
 			name: "ours that is no longer wanted goes",
-			held: []corev1.PodCondition{c(corev1.PodResizePending, yes), c(corev1.PodResizeInProgress, yes), c(corev1.AllContainersRestarting, yes), c("gate", no)},
+			held: []corev1.PodCondition{c(corev1.PodResizePending, yes), c(corev1.PodResizeInProgress, yes), c(corev1.AllContainersRestarting, yes), c(AwaitingCapacity, yes), c("gate", no)},
 			then: []corev1.PodCondition{c("gate", no)},
 		},
 		{

@@ -25,6 +25,7 @@ type metrics struct {
 	sync    prometheus.Histogram
 	writes  *prometheus.CounterVec
 	deletes *prometheus.CounterVec
+	backlog *backlog
 }
 
 // newMetrics registers the package's metrics with reg; nil registers nowhere.
@@ -46,13 +47,15 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help: "Deletes of finished pods sent to the API, by result.",
 		}, []string{"result"}),
 	}
+	m.backlog = &backlog{}
 	if reg == nil {
 		return m, nil
 	}
-	var errs [3]error
+	var errs [4]error
 	m.sync, errs[0] = register(reg, m.sync)
 	m.writes, errs[1] = register(reg, m.writes)
 	m.deletes, errs[2] = register(reg, m.deletes)
+	m.backlog, errs[3] = register(reg, m.backlog)
 	return m, errors.Join(errs[:]...)
 }
 

@@ -149,6 +149,9 @@ func TestNothingIsSaidOfAPodThatIsDeletedRightAfter(t *testing.T) {
 		pod := h.api.update("p", deleting)
 		over := ended(corev1.PodSucceeded)
 		over.Conditions = append(over.Conditions, condTrue(corev1.PodReadyToStartContainers))
+		for i := 1; i <= 2; i++ { // as of an engine: who is over is not ready
+			over.Conditions[i].Status = corev1.ConditionFalse
+		}
 		h.SetStatus(pod, over)
 		h.settle()
 		h.expect(2, 0, 0)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,8 +28,8 @@ const (
 // Action is one thing to do on the remote for one pod.
 type Action interface {
 	fmt.Stringer
-	// run does it. A pull, which is safe to end, ends with soft; what makes
-	// something is left to return within its own deadline.
+	// run does it. What is safe to end (a pull, a launch that waits for its turn)
+	// ends with soft; what makes something is left to return within its own deadline.
 	run(ctx, soft context.Context, x *executor) Result
 }
 
@@ -35,8 +37,24 @@ type Action interface {
 type executor struct {
 	backend backend.Backend
 	images  *images.Puller
+	// resized is told of each call that resizes, and how long it took.
+	resized func(ok bool, d time.Duration)
+	// full is told that a pull found no room on the remote.
+	full func()
 	// event tells the user; it does nothing for orphans.
 	event func(kind, reason, format string, args ...any)
+	// hold keeps hints of the pod back while a call changes it; holds counts those of
+	// the stage that is under way.
+	hold  func()
+	holds atomic.Int32
+	// ahead is the image that the action wants, where it was looked for before.
+	ahead foundImage
+}
+
+// acting notes that a call begins that changes the pod.
+func (x *executor) acting() {
+	x.holds.Add(1)
+	x.hold()
 }
 
 // call gives a mutating call its own deadline. It outlives the order to end the
@@ -52,7 +70,9 @@ func (x *executor) call(ctx context.Context) (context.Context, context.CancelFun
 // Launch makes an attempt of the pod. Restart, Ended and Loop (the crash loop's
 // key) are set where the pod is the unit of restart and an attempt went before.
 type Launch struct {
-	Spec    backend.LaunchSpec
+	Spec backend.LaunchSpec
+	// Counts is true where a refusal makes the next launch another try.
+	Counts  bool
 	Restart bool
 	Ended   time.Time
 	Loop    string
@@ -60,15 +80,22 @@ type Launch struct {
 
 func (a Launch) String() string { return fmt.Sprintf("launch attempt %d", a.Spec.Attempt) }
 
-func (a Launch) run(ctx, _ context.Context, x *executor) Result {
+func (a Launch) run(ctx, soft context.Context, x *executor) Result {
+	if soft.Err() != nil {
+		return Result{Action: a, GivenUp: true, Err: backend.Unmade(backend.Errorf(backend.ErrThrottled, "%s: the pod is ending", a))}
+	}
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := Result{Action: a, Err: x.backend.Pods.Launch(ctx, a.Spec)}
+	x.acting()
+	r := Result{Action: a, Err: x.backend.Pods.Launch(backend.While(ctx, soft), a.Spec)}
+	r.GivenUp = soft.Err() != nil && backend.IsUnmade(r.Err)
+	var ofContainer *backend.ContainerError
 	switch {
+	case r.GivenUp:
 	case r.Err == nil:
 		if x.backend.Containers == nil {
 			for _, c := range a.Spec.Containers {
-				x.event(corev1.EventTypeNormal, "Created", "Created container: %s", c.Container.Name)
+				x.event(corev1.EventTypeNormal, "Created", "Container created: %s", c.Container.Name)
 			}
 		}
 	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
@@ -76,6 +103,8 @@ func (a Launch) run(ctx, _ context.Context, x *executor) Result {
 	case errors.Is(r.Err, backend.ErrCapacity):
 		r.Reason = "InsufficientCapacity"
 		x.event(corev1.EventTypeWarning, r.Reason, "The backend has no room for the pod now, it stays Pending: %v", r.Err)
+	case errors.As(r.Err, &ofContainer):
+		x.tellContainer(&r, a, ofContainer)
 	case errors.Is(r.Err, backend.ErrInvalid):
 		r.Reason = reasonInvalid
 		x.event(corev1.EventTypeWarning, r.Reason, "The backend can never run this pod: %v", r.Err)
@@ -87,6 +116,22 @@ func (a Launch) run(ctx, _ context.Context, x *executor) Result {
 		x.event(corev1.EventTypeWarning, r.Reason, "Failed to create pod sandbox: %v", r.Err)
 	}
 	return r
+}
+
+// tellContainer says in the kubelet's words what keeps a container, and the attempt
+// with it, from being made.
+func (x *executor) tellContainer(r *Result, a Launch, why *backend.ContainerError) {
+	r.Reason, r.Container = why.Reason, why.Container
+	if images.PullFailed(why.Reason) {
+		for _, c := range a.Spec.Containers {
+			if c.Container.Name == why.Container {
+				x.event(corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", c.Container.Image, why.Err)
+			}
+		}
+		x.event(corev1.EventTypeWarning, "Failed", "Error: %s", why.Reason)
+		return
+	}
+	x.event(corev1.EventTypeWarning, "Failed", "Error: %v", why.Err)
 }
 
 // StartContainer pulls the image where the policy says so and makes one attempt
@@ -109,20 +154,24 @@ func (a StartContainer) run(ctx, soft context.Context, x *executor) Result {
 	name := a.Spec.Container.Name
 	r := Result{Action: a}
 	if a.Pull {
-		id, err := x.images.EnsureImageExists(soft, &a.Spec.Container, a.Spec.Credentials, x.event)
+		id, err := x.image(soft, &a.Spec)
 		if err != nil {
+			if images.NoSpace(err) {
+				x.full()
+			}
 			r.Err, r.Reason, r.Unmade = err, images.Reason(err), true
 			return r
 		}
 		a.Spec.ImageID = id
 	}
 	if soft.Err() != nil {
-		r.Unmade = true
+		r.Unmade, r.GivenUp = true, true
 		r.Err = backend.Errorf(backend.ErrThrottled, "start container %s: the pod is ending", name)
 		return r
 	}
 	ctx, cancel := x.call(ctx)
 	defer cancel()
+	x.acting()
 	switch r.Err = x.backend.Containers.Start(ctx, a.Ref, a.Spec); {
 	case r.Err == nil:
 		x.event(corev1.EventTypeNormal, "Created", "Container created: %s", name)
@@ -252,6 +301,37 @@ func (a PlaceVolume) run(ctx, _ context.Context, x *executor) Result {
 	if r.Err != nil && !errors.Is(r.Err, backend.ErrThrottled) && !errors.Is(r.Err, backend.ErrUnavailable) {
 		r.Reason = reasonFailedMount
 		x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", a.Spec.Name, r.Err)
+	}
+	return r
+}
+
+// RefreshVolumes gives a running attempt files that changed.
+type RefreshVolumes struct {
+	Ref     backend.Ref
+	Volumes []backend.VolumeSpec
+}
+
+func (a RefreshVolumes) String() string {
+	names := make([]string, len(a.Volumes))
+	for i, v := range a.Volumes {
+		names[i] = v.Name
+	}
+	return "refresh volumes " + strings.Join(names, ", ")
+}
+
+func (RefreshVolumes) key() string { return "volumes" }
+
+func (a RefreshVolumes) run(ctx, _ context.Context, x *executor) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a, Err: x.backend.Refresh.Refresh(ctx, a.Ref, a.Volumes)}
+	switch backend.Class(r.Err) {
+	case "", "NotFound", "Throttled", "Unavailable":
+	default:
+		r.Reason = reasonFailedMount
+		for _, v := range a.Volumes {
+			x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", v.Name, r.Err)
+		}
 	}
 	return r
 }

@@ -176,10 +176,10 @@ func TestProbes(t *testing.T) {
 		},
 		{
 			planCase: planCase{
-				name: "the remote's own health check stands for the probes where it has one",
+				name: "the remote's verdict stands for the probes where it runs them by itself",
 				in: func() Input {
 					in := input(aPod(withProbes, change(func(c *corev1.Container) { c.StartupProbe = nil })), 2, attempt(0, true, healthy(runs("a", 0, 1), true)))
-					in.Health = true
+					in.Supervised = true
 					return in
 				}(), phase: "Running",
 			},
@@ -187,13 +187,13 @@ func TestProbes(t *testing.T) {
 		},
 		{
 			planCase: planCase{
-				name: "and ends the container when it fails",
+				name: "a container that the remote finds not ready is not ended: what fails a liveness probe it ends by itself",
 				in: func() Input {
 					in := input(aPod(withProbes, change(func(c *corev1.Container) { c.StartupProbe = nil })), 2, attempt(0, true, healthy(runs("a", 0, 1), false)))
-					in.Health = true
+					in.Supervised = true
 					return in
 				}(),
-				want: []string{"stop container a attempt 0 with grace 30s"}, phase: "Running",
+				phase: "Running",
 			},
 			unready: []string{"a"},
 		},
@@ -517,6 +517,9 @@ func TestNetworkNotReady(t *testing.T) {
 	wantActions(t, p)
 	if len(p.Says) != 1 || p.Says[0].Reason != "NetworkNotReady" {
 		t.Errorf("says %v, want NetworkNotReady", p.Says)
+	}
+	if !p.WakeAt.Equal(in.Now.Add(time.Second)) {
+		t.Errorf("looks again at %v", p.WakeAt)
 	}
 	in.Pod.Spec.HostNetwork = true
 	wantActions(t, Decide(in), "launch attempt 0", "start container a attempt 0")

@@ -108,6 +108,18 @@ var breakages = []breakage{
 		"takes what vanished for what never ran", "view.go",
 		"return s != nil && s.ContainerID != \"\"", "return false",
 	},
+	{
+		"resizes pods beyond what the node has", "admit/resize.go",
+		"if Grows(allocated, wanted) {", "if false {",
+	},
+	{
+		"believes after a restart that what is asked for is allocated", "resize_worker.go",
+		"w.allocated, held = recoverAllocation(w.pod, facts, w.loop.cfg.Backend.Resize != nil)", "w.allocated, held = w.pod, w.pod",
+	},
+	{
+		"forgets resizes that wait for room", "resize_queue.go",
+		"\tr.asked = asked\n\treturn true\n", "\tr.asked = asked\n\treturn false\n",
+	},
 }
 
 var simulations = []string{"TestRandomLives", "TestCrashPoints", "TestEndWaitsForProof"}

@@ -64,7 +64,7 @@ func (v view) containerStatus(p *Plan, c member) corev1.ContainerStatus {
 		v.endUnseen(&s)
 	}
 	v.readiness(&s, c)
-	v.allocation(&s, prior, c)
+	v.allocation(&s, c)
 	if prior != nil && s.State.Terminated == nil && !v.mayRunAgain(c, prior) {
 		return *prior
 	}
@@ -91,19 +91,12 @@ func (v view) readiness(s *corev1.ContainerStatus, c member) {
 	s.Started = &started
 }
 
-// allocation tells of the resources and the mounts that the container has. Those
-// that it was first given stay.
-func (v view) allocation(s, prior *corev1.ContainerStatus, c member) {
+// allocation tells of the resources and the mounts that the container has.
+func (v view) allocation(s *corev1.ContainerStatus, c member) {
 	if c.role == ephemeralRole {
 		return
 	}
-	resources := &c.Resources
-	if ran(prior) && prior.Resources != nil {
-		resources = prior.Resources
-	}
-	if len(resources.Requests)+len(resources.Limits) > 0 {
-		s.Resources, s.AllocatedResources = resources, resources.Requests
-	}
+	v.resources(s, c)
 	for _, m := range c.VolumeMounts {
 		status := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
 		if m.ReadOnly {
@@ -155,8 +148,20 @@ func (v view) fromFacts(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 	case v.exited(cur):
 		s.ContainerID = id
 		s.State.Terminated = v.terminated(cur)
+		v.sameEnd(s.State.Terminated, prior)
 	default:
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: v.waitingReason()}
+	}
+}
+
+// sameEnd keeps the time of an end that was told before, where a remote without times
+// of containers has a new process see it anew.
+func (v view) sameEnd(t *corev1.ContainerStateTerminated, prior *corev1.ContainerStatus) {
+	if v.Unit != PodUnit || prior == nil || prior.State.Terminated == nil {
+		return
+	}
+	if told := prior.State.Terminated; told.ContainerID == t.ContainerID && !told.FinishedAt.IsZero() && told.FinishedAt.Before(&t.FinishedAt) {
+		t.FinishedAt = told.FinishedAt
 	}
 }
 
@@ -188,7 +193,7 @@ func (v view) terminated(c *seen) *corev1.ContainerStateTerminated {
 		t.FinishedAt = metav1.Time{Time: c.pod.StoppedAt}
 		t.Reason, t.Message = reasonStatusUnknown, messageStatusUnknown
 	case c.OOM:
-		t.Reason = "OOMKilled"
+		t.Reason = reasonOOMKilled
 	case t.Reason != "":
 	case t.ExitCode == 0:
 		t.Reason = "Completed"
@@ -232,6 +237,7 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
 	if v.Unit == PodUnit {
 		hold = v.Memory.Backoff[v.loopKey()]
 		f, failed = v.Memory.Failures[podKey]
+		failed = failed && (f.Container == "" || f.Container == c.Name)
 	}
 	if held, ok := p.Held[c.Name]; ok {
 		f, failed = held, true

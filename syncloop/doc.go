@@ -30,12 +30,19 @@
 //	pull backoff     forgotten: the next pull is tried at once
 //	grace            what is left of it by the pod's deletionTimestamp
 //	lost launches    assumed for every pod without facts: replayed, or waited out
+//	refused tries    as the API's condition tells (AwaitingCapacity)
 //	progress         as the API shows it; a listing that shows less may be old (Limits.Stale)
+//	allocation       requests as the API tells they were allocated, limits as they are held;
+//	                 what the remote shows beyond was allocated too, its word lost
+//	resize           under way while the API says so: what is not held yet is asked again
 //	admission        a pod with facts or a started container is admitted
 //	volumes          listed with their hashes: only changed contents are placed again
 //	tokens           kept until their time, by the age of their volume
 //	probes           run anew; ready and started stay as the API says meanwhile
 //	postStart        a running container counts as hooked
 //	preStop          runs again while grace is left
+//	evictions        decided anew once the pods' local storage is measured again
+//	OOM Events       not told again of ends that the API's status tells of
+//	age of images    forgotten: they are known, and last used, from now on
 //	endings          of single containers: decided anew from hashes and probes
 package syncloop

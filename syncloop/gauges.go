@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -16,6 +17,14 @@ var (
 		"Number of containers currently running", []string{"container_state"}, nil)
 	lastSeen = prometheus.NewDesc("kubelet_pleg_last_seen_seconds",
 		"Timestamp in seconds when PLEG was last seen active.", nil, nil)
+	podsByPhase = prometheus.NewDesc("burstlet_pods",
+		"Number of pods that the node works on, by the phase of the status that they should have.", []string{"phase"}, nil)
+	oldestStart = prometheus.NewDesc("burstlet_pod_start_oldest_seconds",
+		"How long the pod that has waited longest is Pending on this node, since it was first seen; 0 without any.", nil, nil)
+	oldestEnd = prometheus.NewDesc("burstlet_pod_end_overdue_seconds",
+		"How long the end of the most overdue pod should be over, its grace not counted; 0 without any.", nil, nil)
+	waitingWorkers = prometheus.NewDesc("burstlet_pod_workers_waiting",
+		"Number of pods that wait for a turn to be decided on.", nil, nil)
 )
 
 // gauges show what an engine knows of the remote, counted when somebody asks.
@@ -26,6 +35,12 @@ func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
 	ch <- runningPods
 	ch <- runningContainers
 	ch <- lastSeen
+	ch <- podsByPhase
+	ch <- oldestStart
+	ch <- oldestEnd
+	ch <- waitingWorkers
+	ch <- pendingResizes
+	ch <- inProgressResizes
 }
 
 // Collect counts what the workers know.
@@ -39,6 +54,9 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	for state, n := range containers {
 		ch <- prometheus.MustNewConstMetric(runningContainers, prometheus.GaugeValue, float64(n), stateWords[state])
 	}
+	ch <- prometheus.MustNewConstMetric(waitingWorkers, prometheus.GaugeValue, float64(l.turns.len()))
+	l.progress(time.Now()).collect(ch)
+	l.collectResizes(ch)
 	if at := l.LastRelist(); !at.IsZero() {
 		ch <- prometheus.MustNewConstMetric(lastSeen, prometheus.GaugeValue, float64(at.UnixNano())/float64(time.Second))
 	}
@@ -63,4 +81,45 @@ func (l *Loop) census() (pods int, containers [len(stateWords)]int) {
 		}
 	}
 	return pods, containers
+}
+
+// podProgress is how far the node's pods are.
+type podProgress struct {
+	phases            map[corev1.PodPhase]int
+	starting, overdue time.Duration
+}
+
+// allPhases are those that are shown, also while no pod has one.
+var allPhases = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown}
+
+func (p podProgress) collect(ch chan<- prometheus.Metric) {
+	for _, phase := range allPhases {
+		ch <- prometheus.MustNewConstMetric(podsByPhase, prometheus.GaugeValue, float64(p.phases[phase]), string(phase))
+	}
+	ch <- prometheus.MustNewConstMetric(oldestStart, prometheus.GaugeValue, p.starting.Seconds())
+	ch <- prometheus.MustNewConstMetric(oldestEnd, prometheus.GaugeValue, p.overdue.Seconds())
+}
+
+// progress looks at all pods. One that is unknown to the API has no phase and no
+// deadline.
+func (l *Loop) progress(now time.Time) podProgress {
+	p := podProgress{phases: map[corev1.PodPhase]int{}}
+	for _, w := range l.all() {
+		pod, status, _ := w.snapshot()
+		if pod == nil {
+			continue
+		}
+		phase := status.Phase
+		if phase == "" {
+			phase = corev1.PodPending
+		}
+		p.phases[phase]++
+		switch {
+		case pod.DeletionTimestamp != nil:
+			p.overdue = max(p.overdue, now.Sub(pod.DeletionTimestamp.Time))
+		case phase == corev1.PodPending:
+			p.starting = max(p.starting, now.Sub(w.seen))
+		}
+	}
+	return p
 }

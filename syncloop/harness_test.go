@@ -19,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
@@ -38,6 +39,9 @@ type api struct {
 	stop   func()
 	// objects is what pods refer to, as the object cache would know it.
 	objects resolve.Objects
+	// gc is what images are collected by; nil for never. nodeEvents are told of the node.
+	gc         *images.GCPolicy
+	nodeEvents []string
 }
 
 func (a *api) Set(*corev1.Pod)                         {}
@@ -303,6 +307,12 @@ func (a *api) Eventf(pod *corev1.Pod, _, reason, format string, args ...any) {
 	a.events = append(a.events, pod.Name+" "+reason+" "+fmt.Sprintf(format, args...))
 }
 
+func (a *api) tellNode(kind, reason, message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.nodeEvents = append(a.nodeEvents, kind+" "+reason+" "+message)
+}
+
 // event returns the first Event about a pod with a reason; "" if there is none.
 func (a *api) event(name, reason string) string {
 	a.mu.Lock()
@@ -330,6 +340,7 @@ func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.St
 	source := podsource.New(a, func() bool { return true })
 	engine, err := syncloop.New(syncloop.Config{
 		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return node(b) },
+		ImageGC: a.gc, NodeEvent: a.tellNode,
 	})
 	if err != nil {
 		a.t.Error(err)

@@ -45,6 +45,9 @@ func hookKey(m member, cur *seen, kind HookKind) HookKey {
 // postStarts runs the postStart hooks of containers that run and have not had
 // theirs.
 func (v view) postStarts(p *Plan) {
+	if v.Supervised {
+		return
+	}
 	for _, list := range [][]member{v.inits, v.apps} {
 		for _, m := range list {
 			cur := v.current(m.Name)

@@ -23,9 +23,14 @@ const (
 
 // Input is all that a decision about one pod depends on.
 type Input struct {
-	// Pod is the pod wanted; nil for an orphan, which only Ref names.
+	// Pod is the pod wanted, with the resources that it is allocated; nil for an
+	// orphan, which only Ref names.
 	Pod *corev1.Pod
-	Ref backend.Ref
+	// Resize is what became of other resources that its spec asks for; nil for none.
+	Resize *Resize
+	// Resizes is true where the backend lends Resize.
+	Resizes bool
+	Ref     backend.Ref
 	// Removed is true when the API has the pod no longer.
 	Removed bool
 	// Order is one to end the pod that comes from the node; nil for none.
@@ -48,19 +53,25 @@ type Input struct {
 	HostIPs []string
 	// Places is true where the backend lends Files. Volumes and environments are
 	// made of Objects and Node.
-	Places  bool
-	Objects resolve.Objects
-	Node    resolve.Node
+	Places bool
+	// Refreshes is true where it lends Refresh.
+	Refreshes bool
+	Objects   resolve.Objects
+	Node      resolve.Node
 	// VirtualKubeletEvents is Config's.
 	VirtualKubeletEvents bool
-	// Probes holds what probes have found; Health is true where the remote
-	// probes by itself.
-	Probes map[prober.Key]prober.Result
-	Health bool
+	// Probes holds what probes have found; Supervised is true where the remote runs
+	// probes and hooks by itself.
+	Probes     map[prober.Key]prober.Result
+	Supervised bool
 	// NetworkProblem says why pods cannot get an address now; empty if they can.
 	NetworkProblem string
 	// Settle is the backend's bound for calls whose reply was lost.
 	Settle time.Duration
+	// Once is the backend's: what was launched has no twin.
+	Once bool
+	// Tries is the backend's: it counts refused launches.
+	Tries bool
 	// MaxGrace caps a grace, if not zero.
 	MaxGrace time.Duration
 	// Runtime is the scheme of container ids.
@@ -83,6 +94,8 @@ type Memory struct {
 	Failures map[string]Failure
 	// Lost holds when the reply to a launch was lost, by attempt.
 	Lost map[int]time.Time
+	// Try counts the refused launches of the newest attempt that had any.
+	Try LaunchTry
 	// LostStarts holds when the reply to a container's start was lost, by name.
 	LostStarts map[string]time.Time
 	// Stops holds what was asked of each attempt.
@@ -99,8 +112,17 @@ type Memory struct {
 	Placed map[string]string
 	// Mounted holds the volumes placed since the last launch.
 	Mounted map[string]bool
+	// Resizing is a resize that is under way; nil for none.
+	Resizing *Resizing
+	// PodLags is true while the pod's own cgroup may not be what was allocated.
+	PodLags bool
+	// Resized holds what containers were last asked to be held to, by their id.
+	Resized map[string]Resized
 	// Cleared is how often the removal of the volumes was asked.
 	Cleared Removal
+	// Begun are the containers whose start was told of, by their ids, where the remote
+	// starts them by itself.
+	Begun map[string]bool
 	// Known is how far the pod (podKey) and its containers have come, for remotes
 	// whose listings may be old; nil for others.
 	Known map[string]Progress
@@ -146,8 +168,11 @@ type Backoff struct {
 type Failure struct {
 	// Reason is the kubelet's word ("ErrImagePull"), Message what happened.
 	Reason, Message string
-	Class           string
-	At              time.Time
+	// Container is the one that it is about, of an attempt that cannot be made; empty:
+	// all of it.
+	Container string
+	Class     string
+	At        time.Time
 	// Delay until the next try.
 	Delay time.Duration
 }
@@ -186,6 +211,8 @@ type Plan struct {
 	Look bool
 	// Reclaimed is true once nothing of a deleted pod is left on the remote.
 	Reclaimed bool
+	// Resized is true once the resize that was under way has come to its end.
+	Resized bool
 	// Refused is true when the pod fails for its fields.
 	Refused bool
 	// Endings are the orders to end single containers, by name.

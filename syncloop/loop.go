@@ -86,8 +86,12 @@ type Config struct {
 	// HostIPs returns the addresses of the pods' host; nil for none.
 	HostIPs func() []string
 	// Pulls is how many images are pulled at once.
-	Pulls   int
-	Metrics *Metrics
+	Pulls int
+	// ImageGC says when images that nobody uses are removed; nil: never.
+	ImageGC *images.GCPolicy
+	// NodeEvent tells users about the node; nil tells nobody.
+	NodeEvent func(kind, reason, message string)
+	Metrics   *Metrics
 	// ProbeMetrics count the probes; nil counts nothing.
 	ProbeMetrics *prober.Metrics
 	// VirtualKubeletEvents adds virtual-kubelet's own Events about missing
@@ -106,9 +110,11 @@ type Loop struct {
 	pleg    *pleg.PLEG
 	ledger  *admit.Ledger
 	images  *images.Puller
+	garbage *images.Collector // nil where no image is ever garbage
 	prober  *prober.Manager
 	hooks   *hooks.Runner
 	volumes *placedVolumes
+	resizes resizes
 	started time.Time
 	// closing is true once the node shuts down; ended tells of each pod in which
 	// nothing runs any more.
@@ -154,7 +160,10 @@ func New(cfg Config) (*Loop, error) {
 	if b.Images != nil {
 		l.images = images.New(b.Images, cfg.Pulls, b.Limits.Pull)
 	}
-	l.prober = prober.New(prober.Config{Exec: b.Exec, Dial: b.Dial, Changed: l.Poke, Event: cfg.event, Metrics: cfg.ProbeMetrics})
+	l.garbage = l.newCollector()
+	l.prober = prober.New(prober.Config{
+		Exec: b.Exec, Dial: b.Dial, Reach: l.reach, Changed: l.Poke, Event: cfg.event, Metrics: cfg.ProbeMetrics,
+	})
 	period := b.Limits.Relist
 	if period == 0 && b.Events != nil {
 		period = relistHinted
@@ -163,6 +172,12 @@ func New(cfg Config) (*Loop, error) {
 		Pods: b.Pods, Events: b.Events, Period: period, Observe: l.cfg.Metrics.relisted,
 	})
 	return l, nil
+}
+
+// reach asks the remote about a pod, only to hear from it.
+func (l *Loop) reach(ctx context.Context, uid types.UID) error {
+	_, err := l.cfg.Backend.Pods.Inspect(ctx, []types.UID{uid})
+	return err
 }
 
 // Run works until the context ends. It leaves the remote's pods as they are.
@@ -182,6 +197,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	if files := l.cfg.Backend.Files; files != nil {
 		l.goWork(func() { listVolumes(ctx, files, volumes) })
 	}
+	l.watchDisk(ctx)
 	sync := time.NewTicker(syncPeriod)
 	defer sync.Stop()
 	housekeeping := time.NewTicker(housekeepingPeriod)
@@ -207,6 +223,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		case w := <-l.finished:
 			l.drop(w)
 		case <-sync.C:
+			l.retryResizes(triggerPeriodic)
 			l.pokeAll()
 		case <-housekeeping.C:
 			l.housekeep(ctx)
@@ -253,18 +270,23 @@ func (l *Loop) judge(w *worker) {
 		return
 	}
 	record, _ := l.pleg.Get(pod.UID)
+	allocated, held := w.recoverAllocation(record.Facts)
 	switch {
 	case terminal(pod.Status.Phase):
 		w.judge(nil, time.Time{})
 	case len(record.Facts) > 0, everStarted(&pod.Status):
-		l.ledger.Add(pod)
+		l.ledger.Add(held)
 		w.judge(nil, time.Time{})
 	case pod.DeletionTimestamp != nil:
 		w.judge(nil, time.Time{})
 	default:
 		node := l.cfg.Node().Admission
 		node.ShuttingDown = l.closing.Load()
-		w.judge(l.ledger.Judge(pod, node))
+		rejection, at := l.ledger.Judge(allocated, node)
+		if rejection != nil {
+			l.cfg.Metrics.refused(rejection.Reason)
+		}
+		w.judge(rejection, at)
 	}
 }
 
@@ -313,6 +335,7 @@ func (l *Loop) judgeAll() {
 	for _, w := range fresh {
 		l.judge(w)
 	}
+	l.openResizes()
 }
 
 func (l *Loop) worker(uid types.UID) *worker {
@@ -332,6 +355,7 @@ func (l *Loop) startWorker(pod *corev1.Pod, ref backend.Ref) *worker {
 }
 
 func (l *Loop) drop(w *worker) {
+	defer l.retryResizes(triggerPodsRemoved) // without the lock
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.workers[w.ref.UID] == w {
@@ -391,6 +415,9 @@ func (l *Loop) housekeep(ctx context.Context) {
 	if !l.cfg.Source.Synced() || l.pleg.Listed() == l.kept {
 		return // nor is there anything new since the last time
 	}
+	if l.garbage != nil {
+		l.garbage.Ready()
+	}
 	present, seq := l.pleg.Present()
 	l.kept = seq
 	for uid := range l.orphans {
@@ -429,10 +456,14 @@ func (l *Loop) hostIPs() []string {
 }
 
 // executor returns what a pod's actions act with.
-func (l *Loop) executor(pod *corev1.Pod) *executor {
-	return &executor{backend: l.cfg.Backend, images: l.images, event: func(kind, reason, format string, args ...any) {
-		if pod != nil {
-			l.cfg.Events.Eventf(pod, kind, reason, format, args...)
-		}
-	}}
+func (l *Loop) executor(uid types.UID, pod *corev1.Pod) *executor {
+	return &executor{
+		backend: l.cfg.Backend, images: l.images, full: l.full, resized: l.cfg.Metrics.resize.resized,
+		hold: func() { l.pleg.Hold(uid) },
+		event: func(kind, reason, format string, args ...any) {
+			if pod != nil {
+				l.cfg.Events.Eventf(pod, kind, reason, format, args...)
+			}
+		},
+	}
 }

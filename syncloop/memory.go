@@ -5,6 +5,8 @@ import (
 	"maps"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/images"
 )
@@ -14,8 +16,10 @@ var (
 	delayTransient = delays{time.Second, 10 * time.Second}
 	delayThrottled = delays{time.Second, 30 * time.Second}
 	delayCapacity  = delays{30 * time.Second, 5 * time.Minute}
+	delayTry       = delays{5 * time.Second, 5 * time.Minute}
 	delayDenied    = delays{10 * time.Second, 5 * time.Minute}
 	delayPull      = delays{crashInitial, crashMax}
+	delayResize    = delays{10 * time.Second, time.Minute} // kubelet: backOffPeriod
 )
 
 type delays struct{ first, most time.Duration }
@@ -25,10 +29,21 @@ func (d delays) after(before time.Duration) time.Duration {
 	return min(max(d.first, 2*before), d.most)
 }
 
+// delaysAfter are those of an action that failed. Another try is another place,
+// where there may be room at once.
+func delaysAfter(r Result) delays {
+	if a, ok := r.Action.(Launch); ok && a.Counts && errors.Is(r.Err, backend.ErrCapacity) {
+		return delayTry
+	}
+	return delaysFor(r.Reason, r.Err)
+}
+
 func delaysFor(reason string, err error) delays {
 	switch {
 	case images.PullFailed(reason):
 		return delayPull
+	case reason == corev1.PodReasonError:
+		return delayResize
 	case errors.Is(err, backend.ErrThrottled):
 		return delayThrottled
 	case errors.Is(err, backend.ErrCapacity):
@@ -45,9 +60,15 @@ type Result struct {
 	Err    error
 	// Reason is the kubelet's word for Err ("ErrImagePull").
 	Reason string
+	// Container is the one that Err is about, where an attempt cannot be made because of
+	// it.
+	Container string
 	// Unmade is true when it failed before anything was made.
 	Unmade bool
-	At     time.Time
+	// GivenUp is true when it was ended, before anything was made, because the pod is
+	// to end.
+	GivenUp bool
+	At      time.Time
 }
 
 // put makes the map at its first entry: most pods never have one.
@@ -63,9 +84,11 @@ func put[K comparable, V any](m *map[K]V, key K, value V) {
 // hooked.
 func (m *Memory) adopt(in *Input, started time.Time) {
 	v := newView(in)
-	if !terminal(m.Status.Phase) {
-		m.adoptLost(v, started)
+	// The end of a pod of containers is told while a sandbox may yet appear.
+	if ended := terminal(m.Status.Phase); !ended || v.Unit == ContainerUnit {
+		m.adoptLost(v, started, ended)
 	}
+	m.adoptResize(in)
 	if order := v.ordered(); order != nil && in.Pod.DeletionTimestamp != nil {
 		// The API server's clock may not be ours: a moment is left in any case.
 		left := max(in.Pod.DeletionTimestamp.Sub(in.Now), minGrace)
@@ -83,17 +106,18 @@ func (m *Memory) adopt(in *Input, started time.Time) {
 
 // adoptLost assumes that the next attempt was launched, and containers that do
 // not run were started, just before the process died: the launch is replayed, or
-// waited out before the pod is gone; so are the starts.
-func (m *Memory) adoptLost(v view, started time.Time) {
+// waited out before the pod is gone; so are the starts, of which a pod that has
+// ended has none.
+func (m *Memory) adoptLost(v view, started time.Time, ended bool) {
 	sandbox := v.sandbox()
 	if sandbox == nil {
 		put(&m.Lost, v.nextAttempt(), started)
 		return
 	}
-	if started.Sub(sandbox.CreatedAt) < v.Settle {
+	if !v.Once && started.Sub(sandbox.CreatedAt) < v.Settle {
 		put(&m.Lost, sandbox.Attempt, started) // a twin of its launch may be on its way still
 	}
-	if v.Unit == PodUnit {
+	if v.Unit == PodUnit || ended {
 		return
 	}
 	for _, c := range v.all() {
@@ -105,7 +129,7 @@ func (m *Memory) adoptLost(v view, started time.Time) {
 
 // forget drops what is known of containers that the remote has no more.
 func (m *Memory) forget(facts []backend.PodFacts) {
-	if len(m.Hooks) == 0 && len(m.ContainerStops) == 0 {
+	if len(m.Hooks)+len(m.ContainerStops)+len(m.Resized)+len(m.Begun) == 0 {
 		return
 	}
 	ids, stops := map[string]bool{}, map[string]bool{}
@@ -115,6 +139,8 @@ func (m *Memory) forget(facts []backend.PodFacts) {
 		}
 	}
 	maps.DeleteFunc(m.Hooks, func(k HookKey, _ HookState) bool { return !ids[k.ID] })
+	maps.DeleteFunc(m.Begun, func(id string, _ bool) bool { return !ids[id] })
+	maps.DeleteFunc(m.Resized, func(id string, _ Resized) bool { return !ids[id] })
 	maps.DeleteFunc(m.ContainerStops, func(k string, _ StopAsk) bool { return !stops[k] })
 }
 
@@ -130,14 +156,12 @@ func (m *Memory) Record(r Result) {
 		put(&m.Stops, a.Ref.Attempt, r.asked(a.Deadline))
 	case StopContainer:
 		put(&m.ContainerStops, a.key, r.asked(a.Deadline))
+	case ResizeContainer:
+		m.recordResize(a, r)
 	case PlaceVolume:
-		if r.Err == nil {
-			put(&m.Placed, a.Spec.Name, a.Spec.Hash)
-			put(&m.Mounted, a.Spec.Name, true)
-			delete(m.Failures, a.key())
-			return
-		}
-		m.fail(a.key(), r)
+		m.recordPlace(a, r)
+	case RefreshVolumes:
+		m.recordRefresh(a, r)
 	case ClearVolumes:
 		m.Cleared = Removal{Count: m.Cleared.Count + 1, Last: r.At, Proven: errors.Is(r.Err, backend.ErrNotFound)}
 	case RemovePod:
@@ -158,6 +182,28 @@ func (m *Memory) Record(r Result) {
 	}
 }
 
+func (m *Memory) recordPlace(a PlaceVolume, r Result) {
+	if r.Err != nil {
+		m.fail(a.key(), r)
+		return
+	}
+	put(&m.Placed, a.Spec.Name, a.Spec.Hash)
+	put(&m.Mounted, a.Spec.Name, true)
+	delete(m.Failures, a.key())
+}
+
+// recordRefresh: an attempt that is gone needs its files no more.
+func (m *Memory) recordRefresh(a RefreshVolumes, r Result) {
+	if r.Err != nil && !errors.Is(r.Err, backend.ErrNotFound) {
+		m.fail(a.key(), r)
+		return
+	}
+	for _, v := range a.Volumes {
+		put(&m.Placed, v.Name, v.Hash)
+	}
+	delete(m.Failures, a.key())
+}
+
 // asked notes a stop. NotFound is one too; a failed one is asked again soon.
 func (r Result) asked(deadline time.Time) StopAsk {
 	if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
@@ -173,14 +219,20 @@ func (m *Memory) recordLaunch(a Launch, r Result) {
 		delete(m.Lost, a.Spec.Attempt)
 		delete(m.Failures, podKey)
 		clear(m.Mounted)
+		for _, v := range a.Spec.Volumes {
+			put(&m.Placed, v.Name, v.Hash)
+		}
 		if a.Restart {
 			put(&m.Backoff, a.Loop, m.Backoff[a.Loop].next(a.Ended, r.At))
 		}
 		return
 	}
 	m.fail(podKey, r)
-	if !definite(r.Err) {
+	if !definite(r.Err) && !backend.IsUnmade(r.Err) {
 		put(&m.Lost, a.Spec.Attempt, r.At)
+	}
+	if a.Counts && errors.Is(r.Err, backend.ErrCapacity) {
+		m.Try = LaunchTry{Attempt: a.Spec.Attempt, Count: a.Spec.Try + 1}
 	}
 }
 
@@ -210,11 +262,15 @@ func (m *Memory) recordStart(a StartContainer, r Result) {
 // fail notes a failure and how long to wait.
 func (m *Memory) fail(key string, r Result) {
 	before := m.Failures[key]
-	f := Failure{Reason: r.Reason, Message: r.Err.Error(), Class: backend.Class(r.Err), At: r.At}
+	f := Failure{Reason: r.Reason, Container: r.Container, Message: r.Err.Error(), Class: backend.Class(r.Err), At: r.At}
+	var ofContainer *backend.ContainerError
+	if errors.As(r.Err, &ofContainer) { // it is the container's waiting message, not the launch's
+		f.Message, f.Class = ofContainer.Error(), ""
+	}
 	last := before.Delay
 	if before.Reason != f.Reason {
 		last = 0
 	}
-	f.Delay = delaysFor(f.Reason, r.Err).after(last)
+	f.Delay = delaysAfter(r).after(last)
 	put(&m.Failures, key, f)
 }

@@ -33,8 +33,10 @@ func TestAdopt(t *testing.T) {
 		{name: "no facts: a launch may be under way", in: input(aPod(), 10), lost: []int{0}},
 		{name: "a live sandbox: none is", in: input(aPod(), 10, attempt(0, true))},
 		{name: "a sandbox just made: a twin of its launch may be", in: settles(input(aPod(), 10, attempt(0, true)), 9*time.Second), lost: []int{0}},
+		{name: "one just made of which there can be no other", in: once(settles(input(aPod(), 10, attempt(0, true)), 9*time.Second))},
 		{name: "a dead sandbox: the next may be", in: input(aPod(), 10, attempt(0, false)), lost: []int{1}},
-		{name: "completed", in: input(aPod(completed), 10)},
+		{name: "completed: a sandbox may yet appear", in: input(aPod(completed), 10), lost: []int{0}},
+		{name: "completed task: told when no launch could make one", in: task(input(aPod(completed), 10))},
 		{name: "deleted long ago: a moment is left", in: input(aPod(deleted(30, 5)), 10, attempt(0, true)), left: 2},
 		{name: "deleted a while ago: the rest is left", in: input(aPod(deleted(30, 25)), 10, attempt(0, true)), left: 15},
 		{name: "deleted just now, by a clock ahead of ours: no more than was asked for", in: input(aPod(deleted(30, 90)), 10, attempt(0, true)), left: 30},
@@ -54,6 +56,8 @@ func TestAdopt(t *testing.T) {
 		})
 	}
 }
+
+func once(in Input) Input { in.Once = true; return in }
 
 func settles(in Input, settle time.Duration) Input {
 	in.Settle = settle

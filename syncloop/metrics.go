@@ -1,11 +1,13 @@
 package syncloop
 
 import (
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 )
 
@@ -21,7 +23,13 @@ type Metrics struct {
 	workerStart prometheus.Histogram
 	worker      *prometheus.HistogramVec
 
-	seen gauges
+	collected *prometheus.CounterVec
+	evictions *prometheus.CounterVec
+	rejected  *prometheus.CounterVec
+	disk      *prometheus.GaugeVec
+
+	resize resizeMetrics
+	seen   gauges
 	// lastRelist is the PLEG goroutine's own.
 	lastRelist time.Time
 }
@@ -64,11 +72,56 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help:    "Duration in seconds to sync a single pod. Broken down by operation type: create, sync, or kill",
 			Buckets: prometheus.DefBuckets,
 		}, []string{"operation_type"}),
+		collected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubelet_image_garbage_collected_total",
+			Help: "Total number of images garbage collected by the kubelet, whether through disk usage or image age.",
+		}, []string{"reason"}),
+		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubelet_evictions", Help: "Cumulative number of pod evictions by eviction signal",
+		}, []string{"eviction_signal"}),
+		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubelet_admission_rejections_total", Help: "Cumulative number pod admission rejections by the Kubelet.",
+		}, []string{"reason"}),
+		disk: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "burstlet_image_filesystem_bytes",
+			Help: "Bytes of the file system that images stand on, as it was last measured: used or capacity.",
+		}, []string{"kind"}),
+	}
+	m.resize = newResizeMetrics()
+	// From 0 on, so that the first one is an increase.
+	for _, signal := range []string{signalEmptyDir, signalPod, signalContainer} {
+		m.evictions.WithLabelValues(signal)
+	}
+	for _, why := range images.GCReasons() {
+		m.collected.WithLabelValues(why)
 	}
 	if r != nil {
-		r.MustRegister(m.relist, m.interval, m.pods, m.changes, m.podStart, m.workerStart, m.worker, &m.seen)
+		r.MustRegister(m.resize.collectors()...)
+		r.MustRegister(m.relist, m.interval, m.pods, m.changes, m.podStart, m.workerStart, m.worker, m.collected, m.evictions,
+			m.rejected, m.disk, &m.seen)
 	}
 	return m
+}
+
+// imageDisk notes what the file system of images holds.
+func (m *Metrics) imageDisk(used, capacity uint64) {
+	m.disk.WithLabelValues("used").Set(float64(used))
+	m.disk.WithLabelValues("capacity").Set(float64(capacity))
+}
+
+// rejectionWord bounds the reasons of rejections: those that name a resource are
+// one where the resource is not one that every node has (kubelet:
+// recordAdmissionRejection).
+func rejectionWord(reason string) string {
+	resource, ok := strings.CutPrefix(reason, "OutOf")
+	switch corev1.ResourceName(resource) {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods, corev1.ResourceEphemeralStorage:
+		return reason
+	}
+	if ok {
+		return "OutOfExtendedResources"
+	}
+	return reason
 }
 
 // relisted notes a complete listing that took so long and ends now.
@@ -84,6 +137,9 @@ func (m *Metrics) relisted(d time.Duration) {
 func (m *Metrics) running(n int)            { m.pods.Set(float64(n)) }
 func (m *Metrics) change(op podsource.Op)   { m.changes.WithLabelValues(op.String()).Inc() }
 func (m *Metrics) watch(l *Loop)            { m.seen.loop.Store(l) }
+func (m *Metrics) evicted(signal string)    { m.evictions.WithLabelValues(signal).Inc() }
+func (m *Metrics) refused(reason string)    { m.rejected.WithLabelValues(rejectionWord(reason)).Inc() }
+func (m *Metrics) imageRemoved(why string)  { m.collected.WithLabelValues(why).Inc() }
 func (m *Metrics) workerBegan(in time.Time) { m.workerStart.Observe(time.Since(in).Seconds()) }
 
 // reported notes that a pod that was first seen at a time goes from one phase to

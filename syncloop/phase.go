@@ -1,12 +1,10 @@
 package syncloop
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -36,6 +34,7 @@ func (v view) status(p *Plan) corev1.PodStatus {
 	s.InitContainerStatuses = v.containerStatuses(p, v.inits)
 	s.ContainerStatuses = v.containerStatuses(p, v.apps)
 	s.EphemeralContainerStatuses = v.containerStatuses(p, v.ephemerals)
+	v.podResources(&s)
 	s.Phase = v.phase(p, &s)
 	s.Conditions = v.conditions(p, &s)
 	return s
@@ -141,10 +140,8 @@ func (v view) conditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
 	ready := v.containersReady(s)
 	own := append(make([]corev1.PodCondition, 0, 5), // for most that is all, for long
 		v.readyToStart(), v.initialisedCondition(s), ready, condition(corev1.PodScheduled, true), v.ready(ready))
-	if c, pending := v.resizePending(s); pending {
-		p.say(corev1.EventTypeWarning, "ResizeInfeasible", "Pod resize Infeasible: "+v.resizeSummary(c.Message))
-		own = append(own, c)
-	}
+	own = append(own, v.resizeConditions(p, s)...)
+	own = append(own, v.awaitingCapacity(p)...)
 	if p.Kill != nil && p.Kill.Disrupted {
 		c := condition(corev1.DisruptionTarget, true)
 		c.Reason, c.Message = corev1.PodReasonTerminationByKubelet, p.Kill.Message
@@ -152,7 +149,9 @@ func (v view) conditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
 	}
 	for i := range own {
 		c := &own[i]
-		c.ObservedGeneration = v.Pod.Generation
+		if c.ObservedGeneration == 0 { // a resize keeps the one that asked for it
+			c.ObservedGeneration = v.Pod.Generation
+		}
 		c.LastTransitionTime = metav1.Time{Time: v.Now}
 		for _, old := range v.Memory.Status.Conditions {
 			if old.Type == c.Type && old.Status == c.Status {
@@ -176,53 +175,6 @@ func (v view) readyToStart() corev1.PodCondition {
 	sandbox := v.sandbox()
 	return condition(corev1.PodReadyToStartContainers,
 		sandbox != nil && (len(sandbox.IPs) > 0 || v.Pod.Spec.HostNetwork))
-}
-
-// resizePending answers a change of resources in place, which no backend can do
-// yet: Infeasible, and the containers keep what they have.
-func (v view) resizePending(s *corev1.PodStatus) (corev1.PodCondition, bool) {
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
-		for i := range list {
-			m := v.named(list[i].Name)
-			if list[i].Resources == nil || sameResources(list[i].Resources, &m.Resources) || terminal(s.Phase) {
-				continue
-			}
-			c := condition(corev1.PodResizePending, true)
-			c.Reason = corev1.PodReasonInfeasible
-			c.Message = "container " + m.Name + ": this node cannot change resources in place; make the pod anew"
-			return c, true
-		}
-	}
-	return corev1.PodCondition{}, false
-}
-
-// resizeSummary is the kubelet's, of what the spec asks for (events.podResourceSummary).
-func (v view) resizeSummary(problem string) string {
-	type resized struct {
-		Name      string                      `json:"name"`
-		Resources corev1.ResourceRequirements `json:"resources,omitempty"`
-	}
-	summary := struct {
-		Inits      []resized `json:"initContainers,omitempty"`
-		Apps       []resized `json:"containers,omitempty"`
-		Generation int64     `json:"generation"`
-		Error      string    `json:"error,omitempty"`
-	}{Generation: v.Pod.Generation, Error: problem}
-	for _, m := range v.inits {
-		summary.Inits = append(summary.Inits, resized{m.Name, m.Resources})
-	}
-	for _, m := range v.apps {
-		summary.Apps = append(summary.Apps, resized{m.Name, m.Resources})
-	}
-	text, err := json.Marshal(summary)
-	if err != nil {
-		return problem
-	}
-	return string(text)
-}
-
-func sameResources(a, b *corev1.ResourceRequirements) bool {
-	return equality.Semantic.DeepEqual(a.Requests, b.Requests) && equality.Semantic.DeepEqual(a.Limits, b.Limits)
 }
 
 func (v view) initialisedCondition(s *corev1.PodStatus) corev1.PodCondition {

@@ -1,8 +1,6 @@
 package syncloop
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,40 +79,5 @@ func TestStatusUser(t *testing.T) {
 		if u := p.Status.ContainerStatuses[0].User; u == nil || u.Linux.UID != 7 {
 			t.Errorf("user %+v", u)
 		}
-	}
-}
-
-// TestResize: behaviour 10, a change of resources in place is answered, and the
-// container keeps what it has, also when it is restarted.
-func TestResize(t *testing.T) {
-	cpu := func(n string) func(*corev1.Pod) {
-		return change(func(c *corev1.Container) {
-			c.Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(n)}
-		})
-	}
-	before := Decide(input(aPod(cpu("1")), 3, attempt(0, true, runs("a", 0, 1))))
-	if slices.ContainsFunc(before.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending }) {
-		t.Error("a resize is pending that nobody asked for")
-	}
-	resized := aPod(cpu("2"))
-	resized.Status = before.Status
-	after := Decide(input(resized, 4, attempt(0, true, runs("a", 0, 1))))
-	wantActions(t, after)
-	i := slices.IndexFunc(after.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodResizePending })
-	if i < 0 || after.Status.Conditions[i].Reason != "Infeasible" || after.Status.Conditions[i].Status != corev1.ConditionTrue {
-		t.Fatalf("conditions %+v", after.Status.Conditions)
-	}
-	says := `Pod resize Infeasible: {"containers":[{"name":"a","resources":{"requests":{"cpu":"2"}}}],"generation":0,"error":"container a: `
-	if len(after.Says) != 1 || after.Says[0].Reason != "ResizeInfeasible" || !strings.HasPrefix(after.Says[0].Message, says) {
-		t.Errorf("says %q", after.Says)
-	}
-	allocated := after.Status.ContainerStatuses[0].AllocatedResources
-	if got := allocated.Cpu().String(); got != "1" {
-		t.Errorf("allocated %s cpu, want 1", got)
-	}
-	again := Decide(input(resized, 5, attempt(0, true, ran1("a", 0, 1, 4, 1))))
-	requests := again.Actions[0].(StartContainer).Spec.Container.Resources.Requests
-	if got := requests.Cpu().String(); got != "1" {
-		t.Errorf("restarted with %s cpu, want 1", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
 )
 
 const (
@@ -33,12 +34,16 @@ func Decide(in Input) Plan {
 		v.sync(&p)
 	}
 	if p.Kill != nil {
+		if v.disrupted() && p.Kill.Disrupted && !terminal(v.Memory.Status.Phase) {
+			p.say(corev1.EventTypeWarning, p.Kill.Reason, p.Kill.Message)
+		}
 		p.Actions, p.Hooks, p.Endings = nil, nil, nil
 		v.end(&p)
 	}
 	v.couldRun(&p)
 	p.Probes = v.probes(&p)
 	if in.Pod != nil {
+		v.tellVerdicts(&p)
 		p.Status = v.status(&p)
 	}
 	return p
@@ -51,6 +56,7 @@ func Decide(in Input) Plan {
 //	deletionTimestamp             all of it, within the grace of the request
 //	phase Failed or Succeeded     what still runs; the rest stays for its logs
 //	activeDeadlineSeconds passed  Failed, DeadlineExceeded
+//	the remote takes it back      Failed, by the remote's reason (DisruptionTarget)
 //	the node shuts down           Failed, Terminated
 func (v view) ordered() *Kill {
 	if v.Pod == nil {
@@ -71,6 +77,12 @@ func (v view) ordered() *Kill {
 			Deadline: v.Now.Add(grace), Phase: corev1.PodFailed, Reason: reasonDeadlineExceeded,
 			Message: "Pod was active on the node longer than the specified deadline",
 		}
+	}
+	if v.disrupted() {
+		return merge(&Kill{
+			Deadline: v.Now.Add(grace), Phase: corev1.PodFailed, Disrupted: true,
+			Reason: v.newest.Reason, Message: v.newest.Message,
+		}, v.Order)
 	}
 	return v.Order
 }
@@ -148,11 +160,20 @@ func (v view) syncSandbox(p *Plan) {
 		v.stop(p, v.newest, v.Now.Add(v.grace())) // its sandbox died under it
 		return
 	}
-	if placed := v.placed(p); v.sandbox() == nil && (!placed || !v.launch(p)) {
+	placed := v.placed(p)
+	if v.sandbox() == nil && (!placed || !v.launch(p)) {
 		return
 	}
 	v.endings(p)
 	v.postStarts(p)
+	if placed { // a sandbox may have been made beside volumes that could not be
+		v.startContainers(p, initialised)
+	}
+	v.resize(p)
+}
+
+// startContainers starts those whose turn has come.
+func (v view) startContainers(p *Plan, initialised bool) {
 	for _, m := range v.ephemerals {
 		if s := v.stepEphemeral(m); s.verb == start {
 			v.start(p, m, s)
@@ -179,22 +200,26 @@ func (v view) startApps(p *Plan) {
 	}
 }
 
+// networkRetry is how often a pod looks whether the network is ready by now.
+const networkRetry = time.Second
+
 // launch plans the next attempt, unless an earlier failure says to wait.
 func (v view) launch(p *Plan) bool {
-	if f, ok := v.Memory.Failures[podKey]; ok && v.Now.Before(f.Until()) {
-		p.wake(f.Until())
+	if v.backsOff(p) {
 		return false
 	}
 	if v.NetworkProblem != "" && !v.Pod.Spec.HostNetwork {
 		p.say(corev1.EventTypeWarning, reasonNetworkNotReady, "network is not ready: "+v.NetworkProblem)
+		p.wake(v.Now.Add(networkRetry))
 		return false
 	}
-	launch := Launch{Spec: backend.LaunchSpec{Pod: v.Pod, Attempt: v.nextAttempt()}}
-	for attempt, lost := range v.Memory.Lost { // an older one must not appear beside it
-		if settled := lost.Add(v.Settle); attempt < launch.Spec.Attempt && v.Now.Before(settled) {
-			p.wake(settled)
-			return false
-		}
+	handler, known := v.runtimeHandler(p)
+	if !known {
+		return false
+	}
+	launch := Launch{Spec: backend.LaunchSpec{Pod: v.Pod, Attempt: v.nextAttempt(), RuntimeHandler: handler}}
+	if v.mayAppear(p, launch.Spec.Attempt) || !v.tried(&launch) {
+		return false
 	}
 	if v.Unit == PodUnit {
 		var ready bool
@@ -214,6 +239,45 @@ func (v view) launch(p *Plan) bool {
 	}
 	p.Actions = append(p.Actions, launch)
 	return true
+}
+
+// backsOff is true while a failed launch is not made again. Half way a pull that
+// failed is told as one that is waited for.
+func (v view) backsOff(p *Plan) bool {
+	f, failed := v.Memory.Failures[podKey]
+	if !failed || !v.Now.Before(f.Until()) {
+		return false
+	}
+	p.wake(f.Until())
+	if half := f.half(); images.PullFailed(f.Reason) && v.Now.Before(half) {
+		p.wake(half)
+	}
+	return true
+}
+
+// mayAppear is true while an older launch whose reply was lost may appear beside this
+// attempt.
+func (v view) mayAppear(p *Plan, attempt int) bool {
+	for lost := range v.Memory.Lost {
+		if settled, may := v.unsettled(lost); may && lost < attempt && !v.holds(lost) {
+			p.wake(settled)
+			return true
+		}
+	}
+	return false
+}
+
+// runtimeHandler is that of the pod's RuntimeClass; false while it is not known.
+func (v view) runtimeHandler(p *Plan) (string, bool) {
+	name := v.Pod.Spec.RuntimeClassName
+	if name == nil || *name == "" {
+		return "", true
+	}
+	handler, known := v.Objects.RuntimeHandlers[*name]
+	if handler.Err != nil {
+		p.say(corev1.EventTypeWarning, reasonSandboxFailed, fmt.Sprintf("Failed to create pod sandbox: failed to get sandbox runtime: %v", handler.Err))
+	}
+	return handler.Value, known && handler.Err == nil
 }
 
 // terminal phases are for ever.

@@ -168,7 +168,7 @@ func (v view) spec(p *Plan, m member, attempt int) (backend.ContainerSpec, bool)
 	spec := backend.ContainerSpec{
 		Pod: v.Pod, Init: m.role.initial(), Target: m.target, Attempt: attempt, Hash: resolve.Hash(m.Container),
 	}
-	container, err := resolve.Resolve(v.Pod, m.Container, v.Objects, v.Node, v.addressesNow())
+	container, origins, err := resolve.Resolve(v.Pod, m.Container, v.Objects, v.Node, v.addressesNow())
 	if v.VirtualKubeletEvents && !errors.Is(err, resolve.ErrWaiting) {
 		for _, e := range resolve.LackEvents(m.Container, v.Objects) {
 			p.say(corev1.EventTypeWarning, e.Reason, e.Message)
@@ -182,26 +182,14 @@ func (v view) spec(p *Plan, m member, attempt int) (backend.ContainerSpec, bool)
 		p.say(corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
 		return spec, false
 	}
-	if held := v.held(m); held != nil {
-		container.Resources = *held
-	}
-	spec.Container = container
+	spec.Container, spec.Origins = container, origins
 	var known bool
 	spec.Credentials, known = v.credentials(p, m.Image)
 	return spec, known
 }
 
-// held are the resources that a container was first given: they stay, since a
-// change in place is not possible.
-func (v view) held(m member) *corev1.ResourceRequirements {
-	if prior := v.prior(m); ran(prior) {
-		return prior.Resources
-	}
-	return nil
-}
-
 func (v view) addressesNow() resolve.Addresses {
-	at := resolve.Addresses{HostIPs: v.HostIPs}
+	at := resolve.Addresses{HostIPs: v.HostIPs, Late: v.Supervised}
 	if s := v.sandbox(); s != nil {
 		at.PodIPs = s.IPs
 		if len(s.HostIPs) > 0 {

@@ -95,17 +95,17 @@ func (v view) reclaim(p *Plan) {
 	pending := false
 	for _, attempt := range v.attempts() {
 		r, lost := v.Memory.Removes[attempt], v.Memory.Lost[attempt]
-		settled := lost.Add(v.Settle)
+		settled, unsettled := v.unsettled(attempt)
 		switch next := r.Last.Add(removeDelay(r.Count)); {
 		case r.Proven && lost.IsZero() && !v.has(attempt):
 			continue
-		case !lost.IsZero() && v.Now.Before(settled) && !v.has(attempt):
+		case unsettled && !v.has(attempt):
 			p.wake(settled)
 		case r.Count > 0 && v.Now.Before(next):
 			p.wake(next)
 		default:
 			p.Actions = append(p.Actions, RemovePod{
-				Ref: v.attemptRef(attempt), Settles: !lost.IsZero() && !v.Now.Before(settled),
+				Ref: v.attemptRef(attempt), Settles: !lost.IsZero() && !unsettled,
 			})
 		}
 		pending = true
@@ -155,6 +155,18 @@ func (v view) has(attempt int) bool {
 	return slices.ContainsFunc(v.Facts, func(f backend.PodFacts) bool { return f.Attempt == attempt })
 }
 
+// holds says whether no launch of an attempt can make anything any more: a sandbox
+// that is listed, even a dead one, has the attempt's name for itself.
+func (v view) holds(attempt int) bool { return v.Unit == ContainerUnit && v.has(attempt) }
+
+// unsettled says until when a launch of an attempt whose reply was lost may appear;
+// false when none was lost or it settled.
+func (v view) unsettled(attempt int) (until time.Time, may bool) {
+	lost := v.Memory.Lost[attempt]
+	until = lost.Add(v.Settle)
+	return until, !lost.IsZero() && v.Now.Before(until)
+}
+
 func (v view) attemptRef(attempt int) backend.Ref {
 	for _, f := range v.Facts {
 		if f.Attempt == attempt {
@@ -164,19 +176,29 @@ func (v view) attemptRef(attempt int) backend.Ref {
 	return v.ref(attempt)
 }
 
+// removeDelay is the pause after so many tries. The second follows at once: it proves
+// what the first did.
 func removeDelay(count int) time.Duration {
-	if count == 0 {
+	if count <= 1 {
 		return 0
 	}
-	return min(removeFirst<<min(count-1, 10), removeMax)
+	return min(removeFirst<<min(count-2, 10), removeMax)
 }
 
 // collect removes what a running pod no longer needs: attempts older than the
-// one before, and all but the last ended attempt of each container.
+// one before, dead ones that hold no container (kubelet: evictSandboxes), and all
+// but the last ended attempt of each container.
 func (v view) collect(p *Plan) {
-	if n := len(v.Facts) - keepAttempts; n > 0 && p.Kill == nil {
-		for i := range v.Facts[:n] {
+	if p.Kill == nil {
+		for i := range v.Facts {
 			a := &v.Facts[i]
+			if i >= len(v.Facts)-keepAttempts && !v.isEmpty(i) {
+				continue
+			}
+			if settled, may := v.unsettled(a.Attempt); may && v.holds(a.Attempt) {
+				p.wake(settled) // its name stays taken until then
+				continue
+			}
 			r := v.Memory.Removes[a.Attempt]
 			if next := r.Last.Add(removeDelay(r.Count)); r.Count > 0 && v.Now.Before(next) {
 				p.wake(next)
@@ -191,6 +213,12 @@ func (v view) collect(p *Plan) {
 	for _, c := range v.all() {
 		v.collectContainer(p, c.Name)
 	}
+}
+
+// isEmpty is true of an attempt that another one followed and that holds nothing.
+func (v view) isEmpty(i int) bool {
+	a := &v.Facts[i]
+	return v.Unit == ContainerUnit && i < len(v.Facts)-1 && !a.Live && len(a.Containers) == 0
 }
 
 func (v view) collectContainer(p *Plan, name string) {

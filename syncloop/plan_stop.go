@@ -40,6 +40,8 @@ func (v view) endings(p *Plan) {
 //	spec changed (its image)   restarted, whatever its policy
 //	startup probe failed       ended; the restart policy decides
 //	liveness probe failed      ended; the restart policy decides
+//	to be resized, and its     restarted, whatever its policy
+//	resizePolicy says so
 //	postStart hook failed      ended; the restart policy decides
 func (v view) mustEnd(m member, cur *seen) (Ending, bool) {
 	order := Ending{ID: cur.ID, Deadline: v.Now.Add(v.grace())}
@@ -54,6 +56,9 @@ func (v view) mustEnd(m member, cur *seen) (Ending, bool) {
 	case v.verdict(m, cur, prober.Liveness) == prober.Failure:
 		order.Deadline = v.Now.Add(v.probeGrace(m, prober.Liveness))
 		order.Why = m.killed("failed liveness probe", v.willRestart(m))
+	case v.resizeRestarts(m, cur):
+		order.Replace = true
+		order.Why = "Container " + m.Name + " resize requires restart"
 	case v.Memory.Hooks[hookKey(m, cur, PostStart)].Failed:
 		order.Why = "FailedPostStartHook"
 	default:
@@ -100,7 +105,7 @@ func (v view) endContainer(p *Plan, m member, cur *seen, deadline time.Time, why
 func (v view) preStops(p *Plan, m member, cur *seen, deadline time.Time) bool {
 	handler, key := preStop(m.Container), hookKey(m, cur, PreStop)
 	_, stopped := v.Memory.ContainerStops[stopKey(cur)]
-	if handler == nil || stopped || v.Memory.Hooks[key].Done || !v.Now.Before(deadline) {
+	if handler == nil || v.Supervised || stopped || v.Memory.Hooks[key].Done || !v.Now.Before(deadline) {
 		return false
 	}
 	p.Hooks = append(p.Hooks, Hook{Key: key, Ref: cur.ref(), Handler: handler, PodIP: v.podIP(), Spec: m.Container})

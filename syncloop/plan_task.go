@@ -21,6 +21,7 @@ func (v view) syncTask(p *Plan) {
 	restart, failed := v.taskOutcome()
 	if v.sandbox() != nil {
 		v.placed(p) // what it mounts stays up to date; nobody waits for that
+		v.refreshed(p)
 		v.postStarts(p)
 		if restart && !v.allDone() {
 			v.stopForRestart(p)

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
@@ -274,8 +273,23 @@ func TestContainerUnit(t *testing.T) {
 		},
 		{
 			name: "the next attempt waits until a lost launch of the one before has settled",
-			in:   input(aPod(), 9, attempt(0, false, ran1("a", 0, 1, 2, 1))), mem: func(m *Memory) { m.Lost[0] = at(8) },
+			in:   task(input(aPod(), 9, attempt(0, false, ran1("a", 0, 1, 2, 1)))), mem: func(m *Memory) { m.Lost[0] = at(8) },
 			phase: "Running", wake: 13,
+		},
+		{
+			name: "a lost launch whose sandbox is listed, dead after a reboot: the next attempt at once",
+			in:   input(aPod(), 9, attempt(0, false)), mem: func(m *Memory) { m.Lost[0] = at(8) },
+			want: []string{"launch attempt 1", "start container a attempt 0"}, phase: "Pending",
+		},
+		{
+			name: "the dead sandbox keeps the name of a lost launch taken until it settled",
+			in:   input(aPod(), 9, attempt(0, false), attempt(1, true, runs("a", 0, 8))), mem: func(m *Memory) { m.Lost[0] = at(8) },
+			phase: "Running", wake: 13,
+		},
+		{
+			name: "settled: the dead sandbox goes",
+			in:   input(aPod(), 14, attempt(0, false), attempt(1, true, runs("a", 0, 8))), mem: func(m *Memory) { m.Lost[0] = at(8) },
+			want: []string{"remove attempt 0"}, phase: "Running",
 		},
 		{
 			name: "kubelet-behaviours 14: the sandbox is lost, its init containers run again",
@@ -299,9 +313,14 @@ func TestContainerUnit(t *testing.T) {
 		},
 		{
 			name: "all but one dead attempt of a container and two attempts of the pod are collected",
-			in: input(aPod(), 30, attempt(0, false), attempt(1, false),
-				attempt(2, true, ran1("a", 0, 1, 2, 1), ran1("a", 1, 3, 4, 1), runs("a", 2, 5))),
+			in: input(aPod(), 30, attempt(0, false), attempt(1, false, ran1("a", 0, 1, 2, 1)),
+				attempt(2, true, ran1("a", 1, 3, 4, 1), runs("a", 2, 5))),
 			want: []string{"remove attempt 0", "remove container a attempt 0"}, phase: "Running",
+		},
+		{
+			name: "a dead attempt that holds nothing is collected",
+			in:   input(aPod(), 30, attempt(0, false), attempt(1, true, runs("a", 0, 5))),
+			want: []string{"remove attempt 0"}, phase: "Running",
 		},
 		{
 			name: "deadline passed: failed and stopped", in: input(aPod(deadline(5), running(0)), 9, attempt(0, true, runs("a", 0, 1))),
@@ -476,8 +495,13 @@ func TestEnd(t *testing.T) {
 			phase: "Failed", reclaimed: true,
 		},
 		{
-			name: "removed without proof: again after a while", in: input(aPod(deleted(7, 9)), 3, dead),
-			mem:   func(m *Memory) { m.Removes[0] = Removal{Count: 1, Last: at(2.95)} },
+			name: "removed: prove it at once", in: input(aPod(deleted(7, 9)), 3, dead),
+			mem:  func(m *Memory) { m.Removes[0] = Removal{Count: 1, Last: at(2.95)} },
+			want: []string{"remove attempt 0"}, phase: "Failed",
+		},
+		{
+			name: "removed twice without proof: again after a while", in: input(aPod(deleted(7, 9)), 3, dead),
+			mem:   func(m *Memory) { m.Removes[0] = Removal{Count: 2, Last: at(2.95)} },
 			phase: "Failed",
 		},
 		{
@@ -554,42 +578,3 @@ func completed(pod *corev1.Pod) {
 func removed(in Input) Input { in.Removed = true; return in }
 
 func orphan(in Input) Input { in.Ref = in.Facts[0].Ref; return in }
-
-func TestRefusals(t *testing.T) {
-	rejection := &admit.Rejection{Reason: admit.ReasonUnsupported, Message: "spec.x: not possible"}
-	for _, tt := range []struct {
-		name    string
-		in      Input
-		at      float64
-		refused bool
-		actions []string
-	}{
-		{name: "at once", in: input(aPod(), 1), refused: true},
-		{name: "spaced: held back", in: input(aPod(), 1), at: 10},
-		{name: "spaced: due", in: input(aPod(), 10), at: 10, refused: true},
-		{name: "a pod with facts is not judged again", in: input(aPod(), 1, attempt(0, true, runs("a", 0, 1)))},
-		{
-			name: "nor one that ran before the restart", in: input(aPod(running(0)), 1),
-			actions: []string{"launch attempt 0", "start container a attempt 1"},
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.in.Rejection, tt.in.RefuseAt = rejection, at(tt.at)
-			p := Decide(tt.in)
-			wantActions(t, p, tt.actions...)
-			if p.Refused != tt.refused || (p.Status.Phase == corev1.PodFailed) != tt.refused {
-				t.Fatalf("refused %v phase %s", p.Refused, p.Status.Phase)
-			}
-			if tt.refused && (p.Status.Reason != admit.ReasonUnsupported || p.Status.Message != "Pod was rejected: spec.x: not possible") {
-				t.Errorf("status says %s: %s", p.Status.Reason, p.Status.Message)
-			}
-			if tt.refused { // and it stays as it is
-				tt.in.Memory.Status, tt.in.Memory.Kill = p.Status, p.Kill
-				again := Decide(tt.in)
-				if len(again.Status.ContainerStatuses) != 0 || again.Status.Phase != corev1.PodFailed {
-					t.Errorf("second decision: %+v", again.Status)
-				}
-			}
-		})
-	}
-}

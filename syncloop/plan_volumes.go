@@ -60,12 +60,39 @@ func (v view) contents(p *Plan) ([]backend.VolumeSpec, bool) {
 	var specs []backend.VolumeSpec
 	for _, w := range volumes.Specs(v.Pod, v.Objects, v.Node, v.addressesNow()) {
 		if w.Err != nil {
+			p.Untrusted = p.Untrusted || w.Keep // what it had went with its last attempt
 			v.failedMount(p, w)
 			return nil, false
 		}
 		specs = append(specs, w.Spec)
 	}
 	return specs, true
+}
+
+// refreshed gives the running attempt the files of its volumes that changed. After a
+// restart of this process nobody knows which did: it is given all, and the remote
+// compares. What waits for a token that was placed before stays as it is.
+func (v view) refreshed(p *Plan) {
+	if !v.Refreshes || p.Kill != nil || len(v.Pod.Spec.Volumes) == 0 {
+		return
+	}
+	action := RefreshVolumes{Ref: v.sandbox().Ref}
+	for _, w := range volumes.Specs(v.Pod, v.Objects, v.Node, v.addressesNow()) {
+		switch hash, known := v.Memory.Placed[w.Spec.Name]; {
+		case w.Err != nil: // the pod runs on with what it has
+			v.failedMount(p, w)
+		case w.Spec.Files != nil && (!known || hash != w.Spec.Hash):
+			action.Volumes = append(action.Volumes, w.Spec)
+		}
+	}
+	if len(action.Volumes) == 0 {
+		return
+	}
+	if f, failed := v.Memory.Failures[action.key()]; failed && v.Now.Before(f.Until()) {
+		p.wake(f.Until())
+		return
+	}
+	p.Actions = append(p.Actions, action)
 }
 
 func (v view) failedMount(p *Plan, w volumes.Wanted) {

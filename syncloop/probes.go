@@ -1,6 +1,8 @@
 package syncloop
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -26,7 +28,7 @@ func probeOf(m member, kind prober.Kind) *corev1.Probe {
 //	pod ending, container to be ended    readiness alone
 //	postStart hook not done              none
 func (v view) probes(p *Plan) []prober.Target {
-	if v.newest == nil || v.Health {
+	if v.newest == nil || v.Supervised {
 		return nil
 	}
 	var targets []prober.Target
@@ -68,18 +70,19 @@ func probeKey(m member, cur *seen, kind prober.Kind) prober.Key {
 }
 
 // verdict is what a probe of a running container has found: its own outcome, or
-// that of the remote's health check where the remote probes by itself.
+// what the remote says where it probes by itself. Of what failed there, the end of the
+// container tells.
 func (v view) verdict(m member, cur *seen, kind prober.Kind) prober.Outcome {
 	switch {
 	case probeOf(m, kind) == nil:
 		return prober.Unknown
-	case !v.Health:
+	case !v.Supervised:
 		return v.Probes[probeKey(m, cur, kind)].Outcome
-	case cur.Healthy == nil:
+	case kind == prober.Liveness || cur.Healthy == nil:
 		return prober.Unknown
 	case *cur.Healthy:
 		return prober.Success
-	case kind == prober.Startup: // a remote's health check begins after its start period
+	case kind == prober.Startup: // it may have passed, and the container not be ready
 		return prober.Unknown
 	}
 	return prober.Failure
@@ -89,10 +92,14 @@ func (v view) verdict(m member, cur *seen, kind prober.Kind) prober.Outcome {
 // probe succeeded. After a restart of this process one that had started still
 // has.
 func (v view) started(m member, cur *seen) bool {
-	if !v.postStarted(m, cur) {
+	hooked := v.Supervised && postStart(m.Container) != nil
+	if !hooked && !v.postStarted(m, cur) {
 		return false
 	}
-	if probeOf(m, prober.Startup) == nil {
+	if probeOf(m, prober.Startup) == nil && !hooked {
+		return true
+	}
+	if hooked && cur.Healthy != nil && *cur.Healthy {
 		return true
 	}
 	if found := v.verdict(m, cur, prober.Startup); found != prober.Unknown {
@@ -125,4 +132,49 @@ func (v view) sameContainer(m member, cur *seen) *corev1.ContainerStatus {
 		return prior
 	}
 	return nil
+}
+
+// tellVerdicts says what the remote found by itself, in the kubelet's words as far as it
+// tells: which containers are not started or ready, and which it ended for that.
+func (v view) tellVerdicts(p *Plan) {
+	if !v.Supervised {
+		return
+	}
+	for _, m := range v.all() {
+		if cur := v.current(m.Name); cur != nil && cur.State() == backend.Running && cur.Healthy != nil && !*cur.Healthy {
+			if kind := v.failing(m, cur); kind != "" {
+				p.say(corev1.EventTypeWarning, "Unhealthy", string(kind)+" probe failed")
+			}
+		}
+		for i, ended := range v.history(m.Name) {
+			if i == 2 { // the newest attempt, and the one before
+				break
+			}
+			v.tellEnd(p, m, &ended.ContainerFacts)
+		}
+	}
+}
+
+// failing is the probe that a container has not passed, or fails now; empty for one that
+// waits for its hook.
+func (v view) failing(m member, cur *seen) prober.Kind {
+	switch {
+	case !v.started(m, cur) && probeOf(m, prober.Startup) != nil:
+		return prober.Startup
+	case v.started(m, cur) && probeOf(m, prober.Readiness) != nil:
+		return prober.Readiness
+	}
+	return ""
+}
+
+// tellEnd says why the remote ended a container, and which of its hooks failed. What a
+// hook printed stays out of the Event.
+func (v view) tellEnd(p *Plan, m member, c *backend.ContainerFacts) {
+	if kind, _, ok := strings.Cut(c.Killed, " probe failed"); ok {
+		p.say(corev1.EventTypeWarning, "Unhealthy", c.Killed)
+		p.say(corev1.EventTypeNormal, "Killing", m.killed("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))
+	}
+	if c.HookFailed != "" {
+		p.say(corev1.EventTypeWarning, "Failed"+c.HookFailed+"Hook", c.HookFailed+"Hook failed")
+	}
 }

@@ -21,7 +21,7 @@ func TestDecisionsArePure(t *testing.T) {
 	pure := []string{"container_status.go", "hook.go", "member.go", "phase.go", "probes.go", "restart.go", "view.go"}
 	allowed := []string{
 		"cmp", "encoding/json", "errors", "fmt", "slices", "strconv", "strings", "time",
-		"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/api/equality", "k8s.io/apimachinery/pkg/apis/meta/v1",
+		"k8s.io/api/core/v1", "k8s.io/apimachinery/pkg/api/resource", "k8s.io/apimachinery/pkg/apis/meta/v1",
 		module + "/admit", module + "/hooks", module + "/images", module + "/prober", module + "/resolve", module + "/volumes",
 	}
 	checked := 0

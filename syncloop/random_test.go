@@ -48,10 +48,11 @@ var lives atomic.Int64
 // are not: for a rare failure add -count 20.
 
 // TestRandomLives plays seeded random schedules on both granularities: pods are
-// made, deleted, forced out and made anew under their names, vanish from the
+// made, deleted, resized, forced out and made anew under their names, vanish from the
 // remote; calls fail, hang and lose their replies; the engine is restarted. In
 // every step: no pod runs twice, no terminal phase changes, no restart count
-// falls, no container comes back against its policy. In the end, with the faults
+// falls, no container comes back against its policy, the pods are not held to more
+// than the node has. In the end, with the faults
 // gone: every pod is what it should be, and nothing else is left.
 func TestRandomLives(t *testing.T) {
 	for seed := range *seeds {
@@ -82,6 +83,8 @@ type schedule struct {
 	serial  int
 	podUnit bool
 	kinds   map[types.UID]kind
+	// sized are the pods with requests.
+	sized map[types.UID]bool
 }
 
 // kind is what a pod does, and what it must be in the end.
@@ -189,7 +192,7 @@ var kinds = []kind{
 func newSchedule(t *testing.T, seed int64) *schedule {
 	r := rand.New(rand.NewSource(seed))
 	ms := func(n int) time.Duration { return time.Duration(r.Intn(n)) * time.Millisecond }
-	s := &schedule{seed: seed, rand: r, counts: map[fault.Call]int{}, kinds: map[types.UID]kind{}, podUnit: seed%2 == 1}
+	s := &schedule{seed: seed, rand: r, counts: map[fault.Call]int{}, kinds: map[types.UID]kind{}, sized: map[types.UID]bool{}, podUnit: seed%2 == 1}
 	s.api = newAPI(t)
 	s.setConfig(config("first"))
 	s.remote = sim.New(sim.Config{
@@ -266,10 +269,15 @@ func (s *schedule) play() {
 		time.Sleep(time.Until(begin.Add(at)))
 		s.step()
 		s.audit()
+		s.overcommitted()
 	}
 	s.calm.Store(true)
 	s.setConfig(config("last"))
-	time.Sleep(15 * time.Minute)
+	time.Sleep(time.Minute)
+	s.contend()
+	time.Sleep(5 * time.Minute)
+	s.makeRoom()
+	time.Sleep(10 * time.Minute)
 	s.audit()
 	s.settled()
 }
@@ -284,7 +292,7 @@ func (s *schedule) history() {
 
 // step does one random thing.
 func (s *schedule) step() {
-	name := fmt.Sprint("p", s.rand.Intn(8))
+	name := fmt.Sprint("p", s.rand.Intn(names))
 	pod := s.get(name)
 	switch n := s.rand.Intn(20); {
 	case pod == nil && n < 18:
@@ -309,6 +317,8 @@ func (s *schedule) step() {
 		s.stop()
 		time.Sleep(time.Duration(s.rand.Intn(2000)) * time.Millisecond)
 		s.start(s.backend)
+	case s.resizable(pod):
+		s.resize(name, cpus[s.rand.Intn(len(cpus))], memories[s.rand.Intn(len(memories))])
 	}
 }
 
@@ -338,6 +348,7 @@ func (s *schedule) make(name string) {
 		if k.change != nil {
 			k.change(pod)
 		}
+		s.size(pod, k)
 	}, k.argv...)
 }
 
@@ -371,6 +382,7 @@ func (s *schedule) settled() {
 	wanted := s.podsSettled()
 	s.volumesSettled(wanted)
 	s.attemptsSettled(wanted)
+	s.resizesSettled()
 }
 
 // podsSettled compares the pods in the API with what they must be, and returns

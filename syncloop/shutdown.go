@@ -80,10 +80,10 @@ func (w *worker) order(grace time.Duration, deadline time.Time) {
 	if own < grace {
 		deadline = deadline.Add(own - grace)
 	}
-	w.ordered = &Kill{
+	w.ordered = merge(w.ordered, &Kill{
 		Deadline: deadline, Phase: corev1.PodFailed, Disrupted: true,
 		Reason: reasonNodeShutdown, Message: messageNodeShutdown,
-	}
+	})
 	w.mu.Unlock()
 	w.poke()
 }

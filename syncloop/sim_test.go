@@ -287,6 +287,21 @@ func TestOneLaunchPerPod(t *testing.T) {
 	}
 }
 
+// heldLaunches is told of each launch that is under way.
+type heldLaunches chan struct{}
+
+// launching makes nothing: a launch is under way until its context ends.
+type launching struct {
+	backend.Pods
+	under heldLaunches
+}
+
+func (l launching) Launch(ctx context.Context, _ backend.LaunchSpec) error {
+	l.under <- struct{}{}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 // TestDiesWhileLaunching ends the engine while a launch is under way and
 // restarts it when the pod is already being deleted: the launch appears after
 // the restart, and must not outlive the pod.
@@ -296,16 +311,20 @@ func TestDiesWhileLaunching(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAPI(t)
 				a.remote = sim.New(sim.Config{PodUnit: podUnit, Record: true})
-				a.start(a.remote.Backend())
+				first := a.remote.Backend()
+				under := make(heldLaunches)
+				first.Pods = launching{first.Pods, under}
+				a.start(first)
 				a.create("p", "u", "Always", func(pod *corev1.Pod) {
 					pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Second))
 				}, "sleep", "infinity")
 				late := a.get("p")
-				a.stop() // before it acted
+				<-under
+				a.stop()
 				b := a.remote.Backend()
 				b.Limits.Settle = 4 * time.Second
-				a.start(b)
 				a.delete("p", 1)
+				a.start(b)
 				time.Sleep(3 * time.Second)
 				spec := backend.LaunchSpec{Pod: late}
 				if podUnit {

@@ -63,6 +63,12 @@ func (t *turns) next() *worker {
 	return w
 }
 
+func (t *turns) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.queue)
+}
+
 // deciders is how many workers decide at once: it takes a processor, no waiting.
 func deciders() int { return 2 * runtime.GOMAXPROCS(0) }
 

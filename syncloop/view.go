@@ -93,6 +93,11 @@ func (v view) exited(c *seen) bool {
 	return c.State() == backend.Exited || v.Unit == PodUnit && !c.pod.Live
 }
 
+// disrupted is true where the remote ends the pod, or has, for reasons of its own.
+func (v view) disrupted() bool {
+	return v.Unit == PodUnit && v.newest != nil && v.newest.Disrupted
+}
+
 // exitCode of an exited container; one whose end was not seen counts as killed.
 func exitCode(c *seen) int32 {
 	if c.State() == backend.Exited {

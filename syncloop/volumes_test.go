@@ -76,6 +76,16 @@ func TestVolumes(t *testing.T) {
 			phase: "Pending", wake: 1.5,
 		}},
 		{planCase: planCase{
+			name: "a sandbox was made beside a place that failed: no container starts without it",
+			in:   places(input(aPod(volume), 1, attempt(0, true))),
+			mem:  func(m *Memory) { m.Failures["volume v"] = Failure{At: at(0.5), Delay: time.Second} }, phase: "Pending", wake: 1.5,
+		}},
+		{planCase: planCase{
+			name: "and it is placed before they do", in: places(input(aPod(volume), 2, attempt(0, true))),
+			mem:  func(m *Memory) { m.Failures["volume v"] = Failure{At: at(0.5), Delay: time.Second} },
+			want: []string{"place volume v", "start container a attempt 0"}, phase: "Pending",
+		}},
+		{planCase: planCase{
 			name: "a new sandbox: placed again, its host may have lost it", in: places(input(aPod(volume, running(0)), 5, attempt(0, false, ran1("a", 0, 1, 4, 1)))),
 			mem: placed, want: []string{"place volume v", "launch attempt 1", "start container a attempt 1"}, phase: "Running",
 		}, says: []string{"SandboxChanged Pod sandbox changed, it will be killed and re-created."}},

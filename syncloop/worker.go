@@ -55,8 +55,14 @@ type worker struct {
 	judged    bool
 	rejection *admit.Rejection
 	refuseAt  time.Time
-	// ordered is an order from outside to end the pod.
+	// allocated is the pod with the resources that are allocated; the pod itself,
+	// but while it asks for others: then realloc says what comes of that.
+	allocated *corev1.Pod
+	realloc   *reallocation
+	// ordered is an order from outside to end the pod; evicted is true once there was
+	// one because of its local storage.
 	ordered *Kill
+	evicted bool
 	// Published for others.
 	state    workState
 	couldRun bool
@@ -84,21 +90,15 @@ type worker struct {
 	untrusted bool
 }
 
-// batch is the actions under way.
-type batch struct {
-	soft  context.CancelFunc
-	kill  bool
-	makes bool
-}
-
 func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 	w := &worker{
-		loop: l, ref: ref, pod: pod, judged: pod == nil, couldRun: true, seen: time.Now(),
+		loop: l, ref: ref, pod: pod, allocated: pod, judged: pod == nil, couldRun: true, seen: time.Now(),
 	}
 	if pod != nil {
 		w.ref = backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 		w.memory.Status = pod.Status // only read, as all that the informer holds
 		w.status = w.memory.Status
+		w.memory.Try = tryIn(&pod.Status)
 	}
 	if l.cfg.Backend.Limits.Stale > 0 {
 		w.memory.Known = map[string]Progress{}
@@ -134,12 +134,15 @@ func (w *worker) step(ctx context.Context) time.Time {
 	if !known || !w.isJudged() {
 		return time.Time{} // the first complete listing wakes every worker
 	}
-	if !w.ready && !w.adoptVolumes() {
+	if !w.ready && !w.adoptVolumes(record.Facts) {
 		return time.Time{} // and so does the first listing of volumes
 	}
 	fresh, again := w.believe(record)
 	if !fresh && !again.IsZero() && !w.ready {
 		return again
+	}
+	if !w.askResize(fresh) {
+		return time.Time{} // who judges it wakes the worker
 	}
 	in := w.input(w.believed)
 	w.takeOver(&in)
@@ -150,13 +153,26 @@ func (w *worker) step(ctx context.Context) time.Time {
 	if in.Pod != nil {
 		w.loop.prober.Set(ctx, in.Pod, plan.Probes)
 	}
+	if !fresh {
+		return again // newer facts come by themselves
+	}
+	return w.act(ctx, &in, plan, again)
+}
+
+// act does what a plan from fresh facts says, and returns when to decide again.
+func (w *worker) act(ctx context.Context, in *Input, plan Plan, again time.Time) time.Time {
+	if plan.Resized {
+		w.resizeDone(ctx, in)
+	}
 	switch {
-	case w.batch != nil || !fresh:
-		return again // the end of the batch, or newer facts, come by themselves
+	case w.batch != nil:
+		return again // its end comes by itself
+	case plan.Kill == nil && w.reallocate(ctx, in):
+		return time.Time{} // it decides again at once
 	case plan.Reclaimed:
-		w.reclaimed(ctx, &in)
+		w.reclaimed(ctx, in)
 	case len(plan.Actions) > 0:
-		w.begin(ctx, &in, plan)
+		w.begin(ctx, in, plan)
 		return time.Time{}
 	}
 	if plan.Look {
@@ -233,9 +249,9 @@ func (w *worker) note(in *Input, plan *Plan, fresh bool) {
 	}
 }
 
-// adoptVolumes takes over the volumes that an earlier life of the process placed;
-// false while they are not known.
-func (w *worker) adoptVolumes() bool {
+// adoptVolumes takes over the volumes that an earlier life of the process placed, or
+// gave to an attempt with its launch; false while they are not known.
+func (w *worker) adoptVolumes(facts []backend.PodFacts) bool {
 	placed, listed := w.loop.volumes.take(w.ref.UID)
 	if !listed {
 		return false
@@ -248,6 +264,11 @@ func (w *worker) adoptVolumes() bool {
 	w.mu.Lock()
 	pod := w.pod
 	w.mu.Unlock()
+	if n := len(facts); pod != nil && w.loop.cfg.Backend.Refresh != nil && n > 0 && facts[n-1].Live {
+		for i := range pod.Spec.Volumes {
+			at[pod.Spec.Volumes[i].Name] = facts[n-1].CreatedAt
+		}
+	}
 	if len(at) > 0 && pod != nil && pod.DeletionTimestamp == nil && !terminal(pod.Status.Phase) {
 		w.loop.cfg.Objects.Adopt(pod, at)
 	}
@@ -259,13 +280,14 @@ func (w *worker) input(record pleg.Record) Input {
 	l := w.loop
 	in := Input{
 		Ref: w.ref, Facts: record.Facts, FactsAt: record.At, Unit: l.unit, Pulls: l.cfg.Backend.Images != nil,
-		Places: l.cfg.Backend.Files != nil, Health: l.cfg.Backend.Limits.Health,
-		HostIPs: l.hostIPs(), Settle: l.cfg.Backend.Limits.Settle, MaxGrace: l.cfg.Backend.Limits.MaxGrace,
-		Runtime: l.cfg.Backend.Limits.Runtime, Memory: w.memory,
+		Places: l.cfg.Backend.Files != nil, Refreshes: l.cfg.Backend.Refresh != nil, Supervised: l.cfg.Backend.Limits.Supervised,
+		HostIPs: l.hostIPs(), Settle: l.cfg.Backend.Limits.Settle, Once: l.cfg.Backend.Limits.Once, Tries: l.cfg.Backend.Limits.Tries, MaxGrace: l.cfg.Backend.Limits.MaxGrace,
+		Runtime: l.cfg.Backend.Limits.Runtime, Memory: w.memory, Resizes: l.cfg.Backend.Resize != nil,
 		VirtualKubeletEvents: l.cfg.VirtualKubeletEvents,
 	}
 	w.mu.Lock()
-	in.Pod, in.Removed, in.Rejection, in.RefuseAt = w.pod, w.removed, w.rejection, w.refuseAt
+	in.Pod, in.Resize = w.podNow()
+	in.Removed, in.Rejection, in.RefuseAt = w.removed, w.rejection, w.refuseAt
 	in.Order = w.ordered
 	w.facts = record.Facts
 	w.mu.Unlock()
@@ -278,6 +300,7 @@ func (w *worker) input(record pleg.Record) Input {
 		in.Refused = l.refusedEphemerals(in.Pod)
 		node := l.cfg.Node()
 		in.Node, in.NetworkProblem = node.Cluster, node.NetworkProblem
+		in.Node.EphemeralVolumes = l.cfg.Backend.Limits.EphemeralVolumes
 	}
 	in.Now = time.Now()
 	return in
@@ -308,6 +331,7 @@ func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) 
 	w.mu.Unlock()
 	if to == terminated && from != to {
 		w.loop.ledger.Remove(w.ref.UID)
+		w.loop.retryResizes(triggerPodTerminated)
 	}
 	defer w.setOver(!couldRun)
 	if from != to {
@@ -316,7 +340,9 @@ func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) 
 	if in.Pod == nil || !fresh {
 		return
 	}
+	w.tellStarts(in)
 	w.announce(in.Pod, &plan.Status)
+	w.announceResize(in, &plan.Status)
 	w.say(in.Pod, plan.Says)
 	if w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, plan.Status) {
 		return // and the old one stays: it is the one that others hold
@@ -334,8 +360,15 @@ func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) 
 // announce makes Events of what the plan decided, rather than an action did.
 func (w *worker) announce(pod *corev1.Pod, now *corev1.PodStatus) {
 	old := w.memory.Status
-	if now.Reason == reasonDeadlineExceeded && old.Reason != now.Reason {
+	switch {
+	case old.Reason == now.Reason:
+	case now.Reason == reasonDeadlineExceeded:
 		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeNormal, now.Reason, "%s", now.Message)
+	case now.Reason == reasonEvicted:
+		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeWarning, now.Reason, "%s", now.Message)
+	}
+	for _, s := range oomsOf(pod, &old, now) {
+		w.loop.cfg.Events.Eventf(pod, s.Kind, s.Reason, "%s", s.Message)
 	}
 	backsOff := func(statuses []corev1.ContainerStatus, name string) bool {
 		return slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
@@ -373,78 +406,6 @@ func (w *worker) reclaimed(ctx context.Context, in *Input) {
 	}
 	log.G(ctx).Info("pod is gone from the API and the remote")
 	w.done = true
-}
-
-// begin runs a plan's actions in a goroutine of their own, one after another.
-func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
-	soft, cancel := context.WithCancel(ctx)
-	b := &batch{soft: cancel, kill: plan.Kill != nil}
-	for _, a := range plan.Actions {
-		switch a.(type) {
-		case Launch, StartContainer:
-			b.makes = true
-		}
-	}
-	w.batch = b
-	if b.makes {
-		w.mu.Lock()
-		w.couldRun = true
-		w.mu.Unlock()
-	}
-	x := w.loop.executor(in.Pod)
-	w.loop.goWork(func() {
-		defer w.later(func(context.Context) {
-			cancel()
-			w.batch = nil
-		})
-		defer w.loop.cfg.Metrics.worked(&plan, time.Now())
-		for _, a := range plan.Actions {
-			if soft.Err() != nil && plan.Kill == nil {
-				return // the pod is to end: what was planned for its life is void
-			}
-			r := runSafely(ctx, soft, a, x)
-			w.later(func(ctx context.Context) { w.record(ctx, r) })
-			if r.Err != nil && first(a) {
-				return
-			}
-		}
-	})
-}
-
-// first is true for actions without which those after them cannot be.
-func first(a Action) bool {
-	switch a.(type) {
-	case Launch, PlaceVolume:
-		return true
-	}
-	return false
-}
-
-// runSafely turns a panic into an error: one bad pod must not take the node down.
-func runSafely(ctx, soft context.Context, a Action, x *executor) (r Result) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.G(ctx).WithField("stack", string(debug.Stack())).Error("an action panicked")
-			r = Result{Action: a, Err: fmt.Errorf("%s: panic: %v", a, p)}
-		}
-		r.At = time.Now()
-	}()
-	return a.run(ctx, soft, x)
-}
-
-// record notes a result and asks for facts from after it.
-func (w *worker) record(ctx context.Context, r Result) {
-	w.memory.Record(r)
-	w.minSeq = w.loop.pleg.Touch(w.ref.UID)
-	entry := log.G(ctx).WithField("action", r.Action.String())
-	switch class := backend.Class(r.Err); class {
-	case "":
-		entry.Debug("action done")
-	case "NotFound":
-		entry.Debug("action found nothing left")
-	default:
-		entry.WithError(r.Err).WithField("class", class).Warn("action failed")
-	}
 }
 
 // view for others.

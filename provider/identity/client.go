@@ -117,7 +117,7 @@ func NewClient(ctx context.Context, cfg ClientConfig) (*Client, error) {
 // manage makes the manager, which is not started.
 func (c *Client) manage(ctx context.Context) error {
 	template := &x509.CertificateRequest{Subject: subject(c.cfg.NodeName)}
-	store, err := openStore(c.cfg.CertDirectory, "burstlet-client", template.Subject.CommonName, c.narrator)
+	store, err := openStore(c.cfg.CertDirectory, clientFile, template.Subject.CommonName, c.narrator)
 	if err != nil {
 		return err
 	}

@@ -389,6 +389,7 @@ func TestRealClusterRoleAllowsWhatTheProcessDoes(t *testing.T) {
 		{serviceAccount, "", "default serviceaccounts", "", "get list create impersonate"},
 		{serviceAccount, "", "default persistentvolumeclaims", "get", "list watch update"},
 		{serviceAccount, "", "persistentvolumes", "get", "list watch update"},
+		{serviceAccount, "", "runtimeclasses.node.k8s.io", "get", "list watch update"},
 		{serviceAccount, "", "clustertrustbundles.certificates.k8s.io", "list", "get watch create"},
 		{serviceAccount, "", "certificatesigningrequests.certificates.k8s.io", "create get list watch", "update patch delete"},
 		{serviceAccount, "", "certificatesigningrequests.certificates.k8s.io/approval", "", "update patch"},

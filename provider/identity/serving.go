@@ -60,7 +60,7 @@ func NewServing(ctx context.Context, cfg ServingConfig) (*Serving, error) {
 	}
 	ctx = log.WithLogger(ctx, log.G(ctx).WithFields(log.Fields{"node": cfg.NodeName, "certificate": "serving"}))
 	s := &Serving{cfg: cfg, narrator: &narrator{entry: log.G(ctx)}}
-	store, err := openStore(cfg.CertDirectory, "burstlet-server", subject(cfg.NodeName).CommonName, s.narrator)
+	store, err := openStore(cfg.CertDirectory, servingFile, subject(cfg.NodeName).CommonName, s.narrator)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func openStore(dir, prefix, user string, n *narrator) (*store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the directory for certificates (%s): %w", SettingCertDirectory, err)
 	}
-	s.path = filepath.Join(dir, prefix+"-current.pem")
+	s.path = keptIn(dir, prefix)
 	// A half-written file of a process that was killed shows, too, that we may write.
 	if err := os.WriteFile(s.temp(), nil, 0o600); err != nil {
 		return nil, fmt.Errorf("write to the directory for certificates (%s): %w", SettingCertDirectory, err)

@@ -55,7 +55,7 @@ func (e executor) ExecInContainer(ctx context.Context, _, _, container string, c
 	defer cancel()
 	stdin, stdout, stderr, sizes := streamsOf(ctx, e.opts, in, out, errOut, resize)
 	code, err := e.engine.Exec(ctx, e.pod, container, backend.ExecSpec{
-		Command: command, Stdin: stdin, Stdout: stdout, Stderr: stderr, TTY: e.opts.TTY, Resize: sizes,
+		Command: command, Stdin: stdin, Stdout: stdout, Stderr: stderr, Live: true, TTY: e.opts.TTY, Resize: sizes,
 	})
 	switch {
 	case err != nil:

@@ -78,7 +78,7 @@ func TestExec(t *testing.T) {
 				if diff := cmp.Diff(backend.Ref{Namespace: "ns", Name: "p"}, pod); diff != "" || container != "c" {
 					t.Errorf("container %s of pod %s", container, diff)
 				}
-				if diff := cmp.Diff([]string{"sh", "-c", "cat"}, spec.Command); diff != "" || spec.TTY || spec.Resize != nil {
+				if diff := cmp.Diff([]string{"sh", "-c", "cat"}, spec.Command); diff != "" || !spec.Live || spec.TTY || spec.Resize != nil {
 					t.Errorf("command %s, %+v", diff, spec)
 				}
 				line := make([]byte, 6)
@@ -348,6 +348,9 @@ func TestRun(t *testing.T) {
 	s := streaming(t, engine, nil)
 	var code int32
 	engine.exec = func(_ context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error) {
+		if spec.Live {
+			t.Error("output is asked for as it comes, which nobody sees")
+		}
 		say(t, spec.Stderr, "%v", spec.Command)
 		say(t, spec.Stdout, "%s/%s ", pod.UID, container)
 		return code, nil

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
 		err := goleak.Find()
-		for range 5 {
+		for range 15 { // a websocket of client-go notices after 5 s that it is closed
 			if err != nil {
 				err = goleak.Find()
 			}

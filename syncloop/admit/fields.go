@@ -12,8 +12,9 @@ import (
 type Abilities struct {
 	// Exec runs commands in containers, Dial reaches ports of pods.
 	Exec, Dial bool
-	// Health is true where the remote runs probes by itself.
-	Health bool
+	// Supervised is true where the remote runs probes and hooks by itself, and puts
+	// addresses in when they are known.
+	Supervised bool
 	// PodUnit is true where the pod is the unit of restart.
 	PodUnit bool
 	// RestartAll is true where an exit can restart all containers of the pod
@@ -24,7 +25,7 @@ type Abilities struct {
 // AbilitiesOf returns what a backend lends. RestartAll, which is the engine's
 // own work, is left to the caller.
 func AbilitiesOf(b backend.Backend) Abilities {
-	return Abilities{Exec: b.Exec != nil, Dial: b.Dial != nil, Health: b.Limits.Health, PodUnit: b.Containers == nil}
+	return Abilities{Exec: b.Exec != nil, Dial: b.Dial != nil, Supervised: b.Limits.Supervised, PodUnit: b.Containers == nil}
 }
 
 // refuser collects refusals.
@@ -79,7 +80,7 @@ func each(pod *corev1.Pod, f func(path string, c *corev1.Container, init bool)) 
 
 // probes must be run by the engine or by the remote itself.
 func (r *refuser) probes(path string, c *corev1.Container, init bool, can Abilities) {
-	if can.Health {
+	if can.Supervised {
 		return
 	}
 	probe := func(name string, p *corev1.Probe) {
@@ -109,7 +110,7 @@ func (r *refuser) probes(path string, c *corev1.Container, init bool, can Abilit
 
 // addresses are known only after the launch where a pod is launched whole.
 func (r *refuser) addresses(path string, c *corev1.Container, can Abilities) {
-	if !can.PodUnit {
+	if !can.PodUnit || can.Supervised {
 		return
 	}
 	for i, e := range c.Env {
@@ -127,7 +128,7 @@ func (r *refuser) addresses(path string, c *corev1.Container, can Abilities) {
 // lifecycle hooks are the engine's to run. One with tcpSocket is not refused:
 // the API keeps it for old pods, and it fails when it is run, as on a kubelet.
 func (r *refuser) lifecycle(path string, c *corev1.Container, can Abilities) {
-	if c.Lifecycle == nil {
+	if c.Lifecycle == nil || can.Supervised {
 		return
 	}
 	hook := func(name string, h *corev1.LifecycleHandler) {

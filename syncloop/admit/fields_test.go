@@ -67,7 +67,7 @@ func TestFields(t *testing.T) {
 		{"a backend that can everything", everything(), Abilities{Exec: true, Dial: true}, nil},
 		{"no exec", everything(), Abilities{Dial: true}, []string{liveness, postStart + ".exec"}},
 		{"no dial", everything(), Abilities{Exec: true}, []string{grpc, startup, readiness, preStop}},
-		{"the remote probes by itself", everything(), Abilities{Health: true}, []string{postStart + ".exec", preStop}},
+		{"the remote runs probes and hooks by itself", everything(), Abilities{Supervised: true}, nil},
 		{"the pod is the unit", everything(), Abilities{Exec: true, Dial: true, PodUnit: true}, []string{
 			"spec.initContainers[0].startupProbe",
 			"spec.initContainers[1].restartPolicy", postStart, "spec.containers[1].restartPolicy", "spec.containers[1].restartPolicyRules",
@@ -115,8 +115,8 @@ func TestHostFields(t *testing.T) {
 }
 
 func TestAbilitiesOf(t *testing.T) {
-	got := AbilitiesOf(backend.Backend{Limits: backend.Limits{Health: true}})
-	if want := (Abilities{Health: true, PodUnit: true}); got != want {
+	got := AbilitiesOf(backend.Backend{Limits: backend.Limits{Supervised: true}})
+	if want := (Abilities{Supervised: true, PodUnit: true}); got != want {
 		t.Errorf("%+v", got)
 	}
 }

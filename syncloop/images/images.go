@@ -1,7 +1,7 @@
 // Package images decides whether an image must be pulled and pulls it: pull
 // policies, the logins of pull secrets, a limit on pulls at once, and one pull for
 // all who wait for the same image with the same logins. Backoff is the caller's:
-// it stands in the plan's input.
+// it stands in the plan's input. A Collector removes images that nobody uses any more.
 //
 // An image that is on the remote is used by every pod whose policy does not say
 // Always, whatever logins it was pulled with: the kubelet's credential
@@ -96,13 +96,33 @@ func (p *Puller) ensure(ctx context.Context, c *corev1.Container, creds []backen
 	return "", pullFailure(event, c.Image, err)
 }
 
+// Present is the id of a container's image if it is on the remote and may be used as
+// it is; empty otherwise, and EnsureImageExists then finds out why and what to do. It is
+// for a look ahead of the container's turn: it tells the user nothing, AlreadyPresent
+// does.
+func (p *Puller) Present(ctx context.Context, c *corev1.Container) string {
+	if _, err := parse(c.Image); err != nil || c.ImagePullPolicy == corev1.PullAlways {
+		return ""
+	}
+	id, err := p.images.Find(ctx, c.Image)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// AlreadyPresent tells the user that an image is not pulled because it is there.
+func AlreadyPresent(c *corev1.Container, event Event) {
+	event(corev1.EventTypeNormal, "Pulled",
+		"Container image %q already present on machine and can be accessed by the pod", c.Image)
+}
+
 // find returns the id of an image that is there; empty if it is to be pulled.
 func (p *Puller) find(ctx context.Context, c *corev1.Container, event Event) (string, error) {
 	id, err := p.images.Find(ctx, c.Image)
 	switch {
 	case err == nil:
-		event(corev1.EventTypeNormal, "Pulled",
-			"Container image %q already present on machine and can be accessed by the pod", c.Image)
+		AlreadyPresent(c, event)
 		return id, nil
 	case errors.Is(err, backend.ErrInvalid):
 		return "", invalidName(event, c.Image, err)

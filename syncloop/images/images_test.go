@@ -280,3 +280,30 @@ func TestLeavingEndsThePull(t *testing.T) {
 		}
 	})
 }
+
+// TestPresent: a look ahead finds what EnsureImageExists would use as it is, pulls
+// nothing and tells nobody.
+func TestPresent(t *testing.T) {
+	there := map[string]bool{"i": true}
+	for _, tt := range []struct {
+		name   string
+		image  string
+		policy corev1.PullPolicy
+		s      *store
+		want   string
+	}{
+		{"there", "i", corev1.PullIfNotPresent, &store{has: there}, "id-i"},
+		{"there, never pulled", "i", corev1.PullNever, &store{has: there}, "id-i"},
+		{"there, but pulled each time", "i", corev1.PullAlways, &store{has: there}, ""},
+		{"not there", "i", corev1.PullIfNotPresent, &store{}, ""},
+		{"no name", "I:I:I", corev1.PullIfNotPresent, &store{has: map[string]bool{"I:I:I": true}}, ""},
+		{"the runtime fails", "i", corev1.PullIfNotPresent, &store{findErr: errors.New("disk full")}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := New(tt.s, 1, 0).Present(t.Context(), &corev1.Container{Image: tt.image, ImagePullPolicy: tt.policy})
+			if got != tt.want || tt.s.pulls != 0 {
+				t.Errorf("%q and %d pulls, want %q", got, tt.s.pulls, tt.want)
+			}
+		})
+	}
+}

@@ -47,6 +47,7 @@ type PLEG struct {
 	listFrom, listAt time.Time
 	records          map[types.UID]Record
 	dirty            map[types.UID]struct{}
+	held             map[types.UID]int
 	changed          map[types.UID]struct{}
 
 	touched chan struct{}
@@ -63,7 +64,7 @@ func New(cfg Config) *PLEG {
 	}
 	return &PLEG{
 		cfg: cfg, records: map[types.UID]Record{},
-		dirty: map[types.UID]struct{}{}, changed: map[types.UID]struct{}{},
+		dirty: map[types.UID]struct{}{}, held: map[types.UID]int{}, changed: map[types.UID]struct{}{},
 		touched: make(chan struct{}, 1), signal: make(chan struct{}, 1),
 	}
 }
@@ -71,9 +72,24 @@ func New(cfg Config) *PLEG {
 // Touch asks for a look at one pod as soon as possible and returns the number
 // that a record must have to be from after this call. The pod is reported as
 // changed after that look even if it is as before.
-func (p *PLEG) Touch(uid types.UID) uint64 {
+func (p *PLEG) Touch(uid types.UID) uint64 { return p.Release(uid, 0) }
+
+// Hold leaves out hints of a pod until it is released as often: a call that changes the
+// pod begins. What it does is hinted at as well, and a look begun while it lasts would
+// keep the one after it waiting.
+func (p *PLEG) Hold(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.held[uid]++
+}
+
+// Release ends some holds of a pod and touches it.
+func (p *PLEG) Release(uid types.UID, holds int) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held[uid] -= holds; p.held[uid] <= 0 {
+		delete(p.held, uid)
+	}
 	p.dirty[uid] = struct{}{}
 	notify(p.touched)
 	return p.seq + 1
@@ -136,11 +152,12 @@ func (p *PLEG) LastList() time.Time {
 // Run reads until the context ends.
 func (p *PLEG) Run(ctx context.Context) error {
 	var g errgroup.Group
-	hints := make(chan types.UID, 64)
 	if p.cfg.Events != nil {
+		hints := make(chan types.UID, 64)
 		g.Go(func() error { return p.listen(ctx, hints) })
+		g.Go(func() error { return p.mark(ctx, hints) })
 	}
-	g.Go(func() error { return p.read(ctx, hints) })
+	g.Go(func() error { return p.read(ctx) })
 	return g.Wait()
 }
 
@@ -159,7 +176,7 @@ func (p *PLEG) listen(ctx context.Context, hints chan<- types.UID) error {
 	}
 }
 
-func (p *PLEG) read(ctx context.Context, hints <-chan types.UID) error {
+func (p *PLEG) read(ctx context.Context) error {
 	p.list(ctx)
 	ticker := time.NewTicker(p.cfg.Period)
 	defer ticker.Stop()
@@ -169,25 +186,31 @@ func (p *PLEG) read(ctx context.Context, hints <-chan types.UID) error {
 			return nil
 		case <-ticker.C:
 			p.list(ctx)
-		case uid := <-hints:
-			p.mark(uid, hints)
 		case <-p.touched:
 		}
 		p.inspect(ctx)
 	}
 }
 
-// mark adds a hint and all that wait behind it, so that one read serves them.
-func (p *PLEG) mark(uid types.UID, hints <-chan types.UID) {
+// mark takes hints as they come, also while a read is under way: the next serves all of
+// them, and those of a pod that is held are of no use after it.
+func (p *PLEG) mark(ctx context.Context, hints <-chan types.UID) error {
+	for {
+		select {
+		case uid := <-hints:
+			p.hinted(uid)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (p *PLEG) hinted(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for {
+	if p.held[uid] == 0 {
 		p.dirty[uid] = struct{}{}
-		select {
-		case uid = <-hints:
-		default:
-			return
-		}
+		notify(p.touched)
 	}
 }
 

@@ -31,6 +31,12 @@ func (r *remote) set(uid types.UID, live bool) {
 	r.pods[uid] = backend.PodFacts{Ref: backend.Ref{UID: uid}, Live: live}
 }
 
+func (r *remote) looks() [][]types.UID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.inspects)
+}
+
 func (r *remote) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -222,8 +228,43 @@ func TestHints(t *testing.T) {
 		if got := drained(p); !slices.Equal(got, []types.UID{"a", "b", "c", "d"}) {
 			t.Errorf("reports %v", got)
 		}
-		if len(r.inspects) > 2 {
-			t.Errorf("%d calls for four hints at once", len(r.inspects))
+		if n := len(r.looks()); n > 2 {
+			t.Errorf("%d calls for four hints at once", n)
+		}
+	})
+}
+
+// TestHold: what a call hints at while it lasts is looked at once, when it has ended.
+func TestHold(t *testing.T) {
+	r := &remote{pods: map[types.UID]backend.PodFacts{}, hold: time.Second}
+	h := &hints{}
+	run(t, r, h, func(p *PLEG) {
+		drained(p)
+		r.set("a", true)
+		p.Hold("a")
+		h.c <- "a"
+		h.c <- "b"
+		time.Sleep(2 * time.Second)
+		if looks := r.looks(); len(looks) != 1 || !slices.Equal(looks[0], []types.UID{"b"}) {
+			t.Errorf("looks at %v, want one at the pod that is not held", looks)
+		}
+		p.Hold("a") // by the next call
+		p.Release("a", 1)
+		time.Sleep(time.Second + time.Millisecond)
+		if got := drained(p); !slices.Contains(got, "a") {
+			t.Errorf("reports %v after the first call has ended", got)
+		}
+		h.c <- "a"
+		time.Sleep(2 * time.Second)
+		if n := len(r.looks()); n != 2 {
+			t.Errorf("%d looks, want 2: the second call lasts", n)
+		}
+		p.Release("a", 1)
+		time.Sleep(2 * time.Second)
+		h.c <- "a"
+		time.Sleep(2 * time.Second)
+		if n := len(r.looks()); n != 4 {
+			t.Errorf("%d looks, want 4: one after the call, one for the hint", n)
 		}
 	})
 }

@@ -11,11 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/prober/check"
 )
 
 // tries is how often a probe that errs is carried out (kubelet: maxProbeRetries).
 const tries = 3
+
+// answerTime is how long a remote that is within reach takes at most to say
+// something about a pod.
+const answerTime = time.Second
 
 // maxMessage bounds, in bytes, the output kept of a failing probe: there may be
 // ten thousands.
@@ -79,7 +84,7 @@ func (m *Manager) loop(ctx context.Context, p *podProbes, b *probe, first time.D
 func (m *Manager) once(ctx context.Context, p *podProbes, b *probe) (time.Duration, bool) {
 	pod, t := m.latest(p, b)
 	start := time.Now()
-	verdict, output, err := m.ask(ctx, t)
+	verdict, output, err := m.ask(ctx, pod.UID, t)
 	if ctx.Err() != nil {
 		return 0, false
 	}
@@ -105,15 +110,38 @@ func (m *Manager) latest(p *podProbes, b *probe) (*corev1.Pod, Target) {
 
 // ask carries out one probe, again if it errs. While the remote is out of reach
 // that is in vain: the backend has retried already.
-func (m *Manager) ask(ctx context.Context, t Target) (verdict check.Verdict, output string, err error) {
+func (m *Manager) ask(ctx context.Context, uid types.UID, t Target) (verdict check.Verdict, output string, err error) {
 	target := check.Target{Ref: t.Ref, PodIP: t.PodIP, Container: t.Spec}
+	var began time.Time
 	for range tries {
+		began = time.Now()
 		verdict, output, err = m.check.Probe(ctx, target, t.Probe.ProbeHandler, timeout(t.Probe))
 		if err == nil || ctx.Err() != nil || check.Unasked(err) {
 			break
 		}
 	}
-	return verdict, output, err
+	if verdict != check.Failure || time.Since(began) < timeout(t.Probe) {
+		return verdict, output, err
+	}
+	if err := m.unheard(ctx, uid); err != nil {
+		return check.Unknown, "", err
+	}
+	return verdict, output, nil
+}
+
+// unheard is the error of a remote that does not answer us either: that a container
+// did not answer then says nothing of the container. Any other error is an answer.
+func (m *Manager) unheard(ctx context.Context, uid types.UID) error {
+	if m.cfg.Reach == nil {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	err := m.cfg.Reach(limited, uid)
+	if err == nil || limited.Err() == nil && !check.Unasked(err) {
+		return nil
+	}
+	return backend.Errorf(backend.ErrUnavailable, "the remote did not answer after a probe without an answer: %w", err)
 }
 
 // tell emits the kubelet's Events. An unreachable remote is the node's matter

@@ -199,6 +199,52 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestSilenceOfTheRemoteIsNoFailure: a cut connection must not restart containers
+// that are well.
+func TestSilenceOfTheRemoteIsNoFailure(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reach func(context.Context, types.UID) error
+		want  Outcome
+		asked int
+	}{
+		"the remote answers: the container hangs": {func(context.Context, types.UID) error { return nil }, Failure, 2},
+		"an error is an answer":                   {func(context.Context, types.UID) error { return errors.New("no") }, Failure, 2},
+		"it cannot be reached":                    {func(context.Context, types.UID) error { return backend.ErrUnavailable }, Unknown, 2},
+		"it does not answer": {func(ctx context.Context, _ types.UID) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, Unknown, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				reach := func(ctx context.Context, uid types.UID) error {
+					asked++
+					return tt.reach(ctx, uid)
+				}
+				r := newRig(t, Config{Reach: reach}, answer{takes: time.Hour})
+				target := execTarget(Liveness, func(p *corev1.Probe) { p.FailureThreshold = 2 })
+				r.set(thePod(), []Target{target})
+				after(15 * time.Second)
+				if got := r.outcome(target.Key); got != tt.want || asked != tt.asked {
+					t.Errorf("found %v, asked %d times; want %v, %d", got, asked, tt.want, tt.asked)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAnswerNeedsNoSecondQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{Reach: func(context.Context, types.UID) error {
+			t.Error("the remote was asked")
+			return nil
+		}}, bad, good, broken)
+		r.set(thePod(), []Target{execTarget(Readiness, nil)})
+		after(25 * time.Second)
+	})
+}
+
 // TestARedirectElsewhereIsAWarningAndASuccess: behaviour 8.
 func TestARedirectElsewhereIsAWarningAndASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

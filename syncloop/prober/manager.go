@@ -19,6 +19,10 @@ import (
 type Config struct {
 	Exec backend.Exec
 	Dial backend.Dialer
+	// Reach asks the remote about a pod; an error within its context's time means that
+	// the remote was heard. It is called after a probe without an answer, to tell a
+	// container that hangs from a remote that is cut off; nil: all is the container's.
+	Reach func(context.Context, types.UID) error
 	// Changed is told at once of a pod with an outcome that changed. It is called
 	// from a probe's goroutine and must not block; nil is nobody.
 	Changed func(types.UID)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,9 @@ const (
 	pvcProtection = "kubernetes.io/pvc-protection"
 	// volumeGIDAnnotation of a PersistentVolume adds a group to its pods.
 	volumeGIDAnnotation = "pv.beta.kubernetes.io/gid"
+	// efsDriver is the CSI driver of Amazon EFS, whose volumes a backend can mount
+	// without a driver on the node.
+	efsDriver = "efs.csi.aws.com"
 	// mountOptionsAnnotation is what spec.mountOptions was once.
 	mountOptionsAnnotation = corev1.MountOptionAnnotation
 )
@@ -53,7 +57,8 @@ func CheckBinding(pvc *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume
 }
 
 // SourceOf is the volume that a PersistentVolume stands for. A local volume is a
-// hostPath that must be a directory. Errors: Unsupported, naming the field, for
+// hostPath that must be a directory. Of CSI drivers that of Amazon EFS alone is
+// known: whether a backend can mount it is the backend's to say. Errors: Unsupported, naming the field, for
 // kinds and settings that no backend can honour.
 func SourceOf(pv *corev1.PersistentVolume) (Claim, error) {
 	unsupported := func(field string) (Claim, error) {
@@ -62,9 +67,9 @@ func SourceOf(pv *corev1.PersistentVolume) (Claim, error) {
 	switch {
 	case pv.Spec.VolumeMode != nil && *pv.Spec.VolumeMode != corev1.PersistentVolumeFilesystem:
 		return unsupported("spec.volumeMode " + string(*pv.Spec.VolumeMode))
-	case len(pv.Spec.MountOptions) > 0:
+	case !takesOptions(pv) && len(pv.Spec.MountOptions) > 0:
 		return unsupported("spec.mountOptions")
-	case pv.Annotations[mountOptionsAnnotation] != "":
+	case !takesOptions(pv) && pv.Annotations[mountOptionsAnnotation] != "":
 		return unsupported("metadata.annotations[" + mountOptionsAnnotation + "]")
 	case pv.Annotations[volumeGIDAnnotation] != "":
 		return unsupported("metadata.annotations[" + volumeGIDAnnotation + "]")
@@ -72,15 +77,36 @@ func SourceOf(pv *corev1.PersistentVolume) (Claim, error) {
 		return Claim{Source: corev1.VolumeSource{HostPath: pv.Spec.HostPath.DeepCopy()}}, nil
 	case pv.Spec.Local != nil:
 		kind := corev1.HostPathDirectory
-		return Claim{Source: corev1.VolumeSource{
+		return Claim{Local: true, Source: corev1.VolumeSource{
 			HostPath: &corev1.HostPathVolumeSource{Path: pv.Spec.Local.Path, Type: &kind},
 		}}, nil
 	case pv.Spec.NFS != nil:
 		return Claim{
-			Source: corev1.VolumeSource{NFS: pv.Spec.NFS.DeepCopy()}, ReadOnly: pv.Spec.NFS.ReadOnly,
+			Source: corev1.VolumeSource{NFS: pv.Spec.NFS.DeepCopy()}, ReadOnly: pv.Spec.NFS.ReadOnly, MountOptions: mountOptions(pv),
+		}, nil
+	case isEFS(pv):
+		csi := pv.Spec.CSI
+		return Claim{
+			Source: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: csi.Driver, VolumeAttributes: csi.VolumeAttributes}},
+			Handle: csi.VolumeHandle, ReadOnly: csi.ReadOnly, MountOptions: mountOptions(pv),
 		}, nil
 	}
 	return unsupported("spec." + KindOf(pv.Spec.PersistentVolumeSource))
+}
+
+func isEFS(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == efsDriver
+}
+
+// takesOptions is true of volumes whose mount options mean something.
+func takesOptions(pv *corev1.PersistentVolume) bool { return pv.Spec.NFS != nil || isEFS(pv) }
+
+// mountOptions of a volume stand in its spec, or in the annotation of old.
+func mountOptions(pv *corev1.PersistentVolume) []string {
+	if old := pv.Annotations[mountOptionsAnnotation]; old != "" {
+		return strings.Split(old, ",")
+	}
+	return pv.Spec.MountOptions
 }
 
 // KindOf is the name of the field that is set in a source, a VolumeSource or a

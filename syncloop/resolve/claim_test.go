@@ -25,7 +25,7 @@ func TestSourceOf(t *testing.T) {
 		},
 		"local is a directory of the host that must be there": {
 			pv:   pvOf(corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/d"}}),
-			want: Claim{Source: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/d", Type: ptr(corev1.HostPathDirectory)}}},
+			want: Claim{Local: true, Source: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/d", Type: ptr(corev1.HostPathDirectory)}}},
 		},
 		"nfs": {
 			pv:   pvOf(corev1.PersistentVolumeSource{NFS: nfs()}),
@@ -38,6 +38,17 @@ func TestSourceOf(t *testing.T) {
 		"csi": {
 			pv:      pvOf(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}}),
 			wantErr: `persistentvolume "pv": spec.csi is not supported`,
+		},
+		"one of Amazon EFS": {
+			pv: corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
+				MountOptions: []string{"tls"}, PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+					Driver: "efs.csi.aws.com", VolumeHandle: "fs-1::fsap-2", ReadOnly: true, VolumeAttributes: map[string]string{"encryptInTransit": "true"},
+				}},
+			}},
+			want: Claim{
+				Source: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "efs.csi.aws.com", VolumeAttributes: map[string]string{"encryptInTransit": "true"}}},
+				Handle: "fs-1::fsap-2", ReadOnly: true, MountOptions: []string{"tls"},
+			},
 		},
 		"a kind as the API spells it": {
 			pv:      pvOf(corev1.PersistentVolumeSource{AWSElasticBlockStore: &corev1.AWSElasticBlockStoreVolumeSource{}}),
@@ -52,6 +63,19 @@ func TestSourceOf(t *testing.T) {
 		"mount options": {
 			pv: corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
 				MountOptions: []string{"nolock"}, PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: nfs()},
+			}},
+			want: Claim{Source: corev1.VolumeSource{NFS: nfs()}, MountOptions: []string{"nolock"}},
+		},
+		"mount options as they once were": {
+			pv: corev1.PersistentVolume{
+				ObjectMeta: metav1.ObjectMeta{Name: "pv", Annotations: map[string]string{corev1.MountOptionAnnotation: "soft,nolock"}},
+				Spec:       corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: nfs()}},
+			},
+			want: Claim{Source: corev1.VolumeSource{NFS: nfs()}, MountOptions: []string{"soft", "nolock"}},
+		},
+		"mount options of a directory": {
+			pv: corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
+				MountOptions: []string{"noatime"}, PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/d"}},
 			}},
 			wantErr: `persistentvolume "pv": spec.mountOptions is not supported`,
 		},

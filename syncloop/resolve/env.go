@@ -10,25 +10,43 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
+// text is a value and what it was made of.
+type text struct {
+	string
+	origin backend.Origin
+}
+
 // environment is variables in the order in which they were first set.
 type environment struct {
 	names  []string
-	values map[string]string
+	values map[string]text
 }
 
-func newEnvironment() *environment { return &environment{values: map[string]string{}} }
+func newEnvironment() *environment { return &environment{values: map[string]text{}} }
 
 // set gives a variable its value; one that was set keeps its place.
-func (e *environment) set(name, value string) {
+func (e *environment) set(name string, value text) {
 	if _, ok := e.values[name]; !ok {
 		e.names = append(e.names, name)
 	}
 	e.values[name] = value
 }
 
-func (e *environment) get(name string) (string, bool) {
+// share sets a variable that all pods of one template have alike.
+func (e *environment) share(name, value string) { e.set(name, text{string: value}) }
+
+func (e *environment) get(name string) (text, bool) {
 	value, ok := e.values[name]
 	return value, ok
+}
+
+// origins are those of all variables.
+func (e *environment) origins() map[string]backend.Origin {
+	out := make(map[string]backend.Origin, len(e.names))
+	for _, name := range e.names {
+		out[name] = e.values[name].origin
+	}
+	return out
 }
 
 func (e *environment) list() []corev1.EnvVar {
@@ -37,7 +55,7 @@ func (e *environment) list() []corev1.EnvVar {
 	}
 	out := make([]corev1.EnvVar, 0, len(e.names))
 	for _, name := range e.names {
-		out = append(out, corev1.EnvVar{Name: name, Value: e.values[name]})
+		out = append(out, corev1.EnvVar{Name: name, Value: e.values[name].string})
 	}
 	return out
 }
@@ -84,7 +102,7 @@ func (r resolver) from(vars *environment, source *corev1.EnvFromSource) error {
 			return err
 		}
 		for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
-			vars.set(source.Prefix+key, configMap.Data[key])
+			vars.share(source.Prefix+key, configMap.Data[key])
 		}
 	case source.SecretRef != nil:
 		ref := source.SecretRef
@@ -93,7 +111,7 @@ func (r resolver) from(vars *environment, source *corev1.EnvFromSource) error {
 			return err
 		}
 		for _, key := range slices.Sorted(maps.Keys(secret.Data)) {
-			vars.set(source.Prefix+key, string(secret.Data[key]))
+			vars.set(source.Prefix+key, text{string(secret.Data[key]), backend.OriginSecret})
 		}
 	}
 	return nil
@@ -101,9 +119,9 @@ func (r resolver) from(vars *environment, source *corev1.EnvFromSource) error {
 
 // value is that of one variable. It is false for an optional one whose source
 // does not have it: the variable is then not set, or stays as envFrom left it.
-func (r resolver) value(v *corev1.EnvVar, vars, services *environment) (string, bool, error) {
+func (r resolver) value(v *corev1.EnvVar, vars, services *environment) (text, bool, error) {
 	if v.Value != "" || v.ValueFrom == nil {
-		return expand(v.Value, func(name string) (string, bool) {
+		return expandText(v.Value, func(name string) (text, bool) {
 			if value, ok := vars.get(name); ok {
 				return value, true
 			}
@@ -113,20 +131,22 @@ func (r resolver) value(v *corev1.EnvVar, vars, services *environment) (string, 
 	switch from := v.ValueFrom; {
 	case from.FieldRef != nil:
 		value, err := podField(r.pod, from.FieldRef, r.at)
-		return value, true, err
+		return text{value, fieldOrigin(from.FieldRef.FieldPath, r.at)}, true, err
 	case from.ResourceFieldRef != nil:
 		value, err := resourceField(r.pod, r.container, from.ResourceFieldRef, podLimits(r.pod, r.node.Allocatable))
-		return value, true, err
+		return text{string: value}, true, err
 	case from.ConfigMapKeyRef != nil:
-		return r.configMapKey(from.ConfigMapKeyRef)
+		value, ok, err := r.configMapKey(from.ConfigMapKeyRef)
+		return text{string: value}, ok, err
 	case from.SecretKeyRef != nil:
-		return r.secretKey(from.SecretKeyRef)
+		value, ok, err := r.secretKey(from.SecretKeyRef)
+		return text{value, backend.OriginSecret}, ok, err
 	case from.FileKeyRef != nil:
 		// The file is on the remote, where nothing parses it.
-		return "", false, backend.Errorf(backend.ErrUnsupported,
+		return text{}, false, backend.Errorf(backend.ErrUnsupported,
 			"environment variable %q: valueFrom.fileKeyRef is not supported", v.Name)
 	}
-	return "", true, nil
+	return text{}, true, nil
 }
 
 func (r resolver) configMapKey(ref *corev1.ConfigMapKeySelector) (string, bool, error) {

@@ -132,7 +132,7 @@ func TestEnvironment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod(corev1.Container{EnvFrom: tc.from, Env: tc.env})
 			before := pod.DeepCopy()
-			got, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), Node{}, Addresses{})
+			got, _, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), Node{}, Addresses{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestCommandAndArgsSeeTheWholeEnvironment(t *testing.T) {
 	})
 	o := testObjects()
 	o.Services = []*corev1.Service{service("default", "kubernetes", "10.0.0.1", corev1.ServicePort{Name: "https", Port: 443})}
-	got, err := Resolve(pod, &pod.Spec.Containers[0], o, Node{}, Addresses{})
+	got, _, err := Resolve(pod, &pod.Spec.Containers[0], o, Node{}, Addresses{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +210,7 @@ func TestEnvironmentErrors(t *testing.T) {
 			if tc.objects != nil {
 				tc.objects(&o)
 			}
-			_, err := Resolve(pod, &pod.Spec.Containers[0], o, Node{}, Addresses{})
+			_, _, err := Resolve(pod, &pod.Spec.Containers[0], o, Node{}, Addresses{})
 			if err == nil || err.Error() != tc.want {
 				t.Errorf("error = %v, want %s", err, tc.want)
 			}
@@ -225,7 +225,7 @@ func TestAStaticPodDoesNotWaitForServices(t *testing.T) {
 	pod := testPod(corev1.Container{})
 	for source, waits := range map[string]bool{"api": true, "file": false} {
 		pod.Annotations["kubernetes.io/config.source"] = source
-		_, err := Resolve(pod, &pod.Spec.Containers[0], Objects{}, Node{}, Addresses{})
+		_, _, err := Resolve(pod, &pod.Spec.Containers[0], Objects{}, Node{}, Addresses{})
 		if errors.Is(err, ErrWaiting) != waits {
 			t.Errorf("source %s: %v", source, err)
 		}
@@ -250,7 +250,7 @@ func TestSubPaths(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod(corev1.Container{Env: env, VolumeMounts: []corev1.VolumeMount{tc.mount}})
-			got, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), Node{}, Addresses{})
+			got, _, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), Node{}, Addresses{})
 			if tc.wantErr != "" {
 				if err == nil || err.Error() != tc.wantErr || errors.Is(err, ErrWaiting) {
 					t.Errorf("error = %v, want %s", err, tc.wantErr)
@@ -282,7 +282,7 @@ func TestFieldRefs(t *testing.T) {
 		"status.podIP": "10.0.0.9", "status.podIPs": "10.0.0.9,fd00::9",
 	} {
 		pod := testPod(corev1.Container{Env: []corev1.EnvVar{{Name: "V", ValueFrom: field(path)}}})
-		got, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), Node{}, at)
+		got, _, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), Node{}, at)
 		if err != nil || got.Env[0].Value != want {
 			t.Errorf("%s = %+v, %v; want %q", path, got.Env, err, want)
 		}
@@ -352,7 +352,7 @@ func TestResourceFieldRefs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod(corev1.Container{Resources: resources, Env: []corev1.EnvVar{{Name: "V", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &tc.ref}}}})
 			pod.Spec.Resources = tc.pod
-			got, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), node, Addresses{})
+			got, _, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), node, Addresses{})
 			if err != nil || got.Env[0].Value != tc.want {
 				t.Errorf("%+v, %v; want %s", got.Env, err, tc.want)
 			}

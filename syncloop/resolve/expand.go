@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // expand replaces $(NAME) by what lookup finds, and $$ by $. References that
@@ -38,6 +40,33 @@ func expand(s string, lookup func(string) (string, bool)) string {
 		}
 	}
 	return out.String()
+}
+
+// expandText is expand that keeps account of what the result was made of.
+func expandText(s string, lookup func(string) (text, bool)) text {
+	var origin backend.Origin
+	out := expand(s, func(name string) (string, bool) {
+		value, ok := lookup(name)
+		origin |= value.origin
+		return value.string, ok
+	})
+	return text{out, origin}
+}
+
+// expandWords is expandText for each, in place. The origins are nil when all are
+// shared.
+func expandWords(words []string, lookup func(string) (text, bool)) []backend.Origin {
+	origins := make([]backend.Origin, len(words))
+	special := false
+	for i := range words {
+		word := expandText(words[i], lookup)
+		words[i], origins[i] = word.string, word.origin
+		special = special || word.origin != backend.OriginShared
+	}
+	if !special {
+		return nil
+	}
+	return origins
 }
 
 // expandAll is expand for each, in place.

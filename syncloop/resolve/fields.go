@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // podField is what a fieldRef of a variable names. Errors: ErrWaiting for an
@@ -28,6 +30,12 @@ func podField(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, at Addresses) (s
 		return pod.Spec.NodeName, nil
 	case "spec.serviceAccountName":
 		return pod.Spec.ServiceAccountName, nil
+	case "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs":
+		if at.Late {
+			return lateAddresses[ref.FieldPath], nil
+		}
+	}
+	switch ref.FieldPath {
 	case "status.hostIP":
 		return address(ref.FieldPath, at.HostIPs, false)
 	case "status.hostIPs":
@@ -38,6 +46,26 @@ func podField(pod *corev1.Pod, ref *corev1.ObjectFieldSelector, at Addresses) (s
 		return address(ref.FieldPath, podIPs, true)
 	}
 	return metadataField(pod, ref.FieldPath)
+}
+
+// lateAddresses are the texts in the place of addresses, by field.
+var lateAddresses = map[string]string{
+	"status.podIP": backend.LatePodIP, "status.podIPs": backend.LatePodIPs,
+	"status.hostIP": backend.LateHostIP, "status.hostIPs": backend.LateHostIPs,
+}
+
+// fieldOrigin is the origin of what podField returns. What is the same for all
+// pods of a template is shared: those have a namespace and an account in common, and
+// the text in the place of an address that is put in late.
+func fieldOrigin(path string, at Addresses) backend.Origin {
+	if at.Late && lateAddresses[path] != "" {
+		return backend.OriginShared
+	}
+	switch path {
+	case "metadata.namespace", "spec.serviceAccountName":
+		return backend.OriginShared
+	}
+	return backend.OriginPod
 }
 
 func address(field string, ips []string, all bool) (string, error) {

@@ -23,6 +23,8 @@ type Objects struct {
 	Kept map[TokenKey]bool
 	// Claims tells, by claim name, the source of its bound volume.
 	Claims map[string]Object[Claim]
+	// RuntimeHandlers tells, by the name of a RuntimeClass, its handler.
+	RuntimeHandlers map[string]Object[string]
 	// Services of the pod's namespace and of default, and whether they have been
 	// listed once: before that no container may start.
 	Services       []*corev1.Service
@@ -55,6 +57,12 @@ type Token struct {
 type Claim struct {
 	Source   corev1.VolumeSource
 	ReadOnly bool
+	// Handle names the volume to its CSI driver; Source is then a CSI one.
+	Handle string
+	// Local is true for a local volume: Source is then the hostPath where it is.
+	Local bool
+	// MountOptions are those of the volume.
+	MountOptions []string
 }
 
 // Node is what a pod may learn of its node and cluster.
@@ -65,9 +73,15 @@ type Node struct {
 	// APIServer is the address of the API server that pods can reach; the zero
 	// value leaves KUBERNETES_SERVICE_HOST to the Service.
 	APIServer netip.AddrPort
+	// EphemeralVolumes is true where the backend makes volumes of kind ephemeral
+	// by itself (backend.Limits): nobody waits for their claims.
+	EphemeralVolumes bool
 }
 
 // Addresses are what is known of a pod's and its host's, primary first.
 type Addresses struct {
 	PodIPs, HostIPs []string
+	// Late is true where the remote puts them in (backend.LatePodIP and its like):
+	// then neither is looked at.
+	Late bool
 }

@@ -25,6 +25,8 @@ type Refs struct {
 	Bundles []Bundle
 	// Claims of the pod's namespace.
 	Claims []ClaimRef
+	// RuntimeClasses are the pod's one, or none.
+	RuntimeClasses []string
 	// Services is true when a container's environment names services, which it
 	// always does: that of the API server stands in every container.
 	Services bool
@@ -148,7 +150,11 @@ func References(pod *corev1.Pod) Refs {
 			r.volume(pod, vol)
 		}
 	}
-	return r.refs()
+	refs := r.refs()
+	if name := pod.Spec.RuntimeClassName; name != nil && *name != "" {
+		refs.RuntimeClasses = []string{*name}
+	}
+	return refs
 }
 
 // refSet gathers references without doubles.

@@ -60,8 +60,10 @@ func TestReferences(t *testing.T) {
 	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 		EnvFrom: []corev1.EnvFromSource{fromConfigMap("", "cm-from", true), fromSecret("", "s-from", false)},
 	}}}
+	pod.Spec.RuntimeClassName = ptr("sandboxed")
 	want := Refs{
-		ConfigMaps: []string{"cm-from", "cm-key", "proj-cm", "vol-cm"}, Secrets: []string{"proj-s", "s-from", "s-key", "vol-s"},
+		RuntimeClasses: []string{"sandboxed"},
+		ConfigMaps:     []string{"cm-from", "cm-key", "proj-cm", "vol-cm"}, Secrets: []string{"proj-s", "s-from", "s-key", "vol-s"},
 		PullSecrets: []string{"pull"}, Services: true,
 		Tokens: []TokenKey{{Expiration: 3600}, {Audience: "vault", Expiration: 600}},
 		Bundles: []Bundle{

@@ -85,15 +85,15 @@ func apiServer(node Node) *corev1.Service {
 // container links (kubelet: envvars.FromServices).
 func describe(vars *environment, s *corev1.Service) {
 	prefix := variableName(s.Name)
-	vars.set(prefix+"_SERVICE_HOST", s.Spec.ClusterIP)
+	vars.share(prefix+"_SERVICE_HOST", s.Spec.ClusterIP)
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
 		number := strconv.Itoa(int(port.Port))
 		if i == 0 {
-			vars.set(prefix+"_SERVICE_PORT", number)
+			vars.share(prefix+"_SERVICE_PORT", number)
 		}
 		if port.Name != "" {
-			vars.set(prefix+"_SERVICE_PORT_"+variableName(port.Name), number)
+			vars.share(prefix+"_SERVICE_PORT_"+variableName(port.Name), number)
 		}
 	}
 	for i := range s.Spec.Ports {
@@ -103,13 +103,13 @@ func describe(vars *environment, s *corev1.Service) {
 		number := strconv.Itoa(int(port.Port))
 		url := scheme + "://" + net.JoinHostPort(s.Spec.ClusterIP, number)
 		if i == 0 {
-			vars.set(prefix+"_PORT", url)
+			vars.share(prefix+"_PORT", url)
 		}
 		link := prefix + "_PORT_" + number + "_" + strings.ToUpper(string(protocol))
-		vars.set(link, url)
-		vars.set(link+"_PROTO", scheme)
-		vars.set(link+"_PORT", number)
-		vars.set(link+"_ADDR", s.Spec.ClusterIP)
+		vars.share(link, url)
+		vars.share(link+"_PROTO", scheme)
+		vars.share(link+"_PORT", number)
+		vars.share(link+"_ADDR", s.Spec.ClusterIP)
 	}
 }
 

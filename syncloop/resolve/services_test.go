@@ -113,13 +113,13 @@ func TestTheAPIServersAddressReplacesAllOfItsVariables(t *testing.T) {
 			"KUBERNETES_PORT_443_TCP_PORT=443", "KUBERNETES_PORT_443_TCP_ADDR=2001:db8::7",
 		},
 	} {
-		got, err := Resolve(pod, &pod.Spec.Containers[0], o, Node{APIServer: netip.MustParseAddrPort(api)}, Addresses{})
+		got, _, err := Resolve(pod, &pod.Spec.Containers[0], o, Node{APIServer: netip.MustParseAddrPort(api)}, Addresses{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		vars := newEnvironment()
 		for _, v := range got.Env {
-			vars.set(v.Name, v.Value)
+			vars.share(v.Name, v.Value)
 		}
 		if diff := cmp.Diff(want, lines(vars)); diff != "" {
 			t.Error(diff)

@@ -41,10 +41,10 @@ func expandStrict(s string, vars *environment) (string, error) {
 	lacking := map[string]bool{}
 	out := expand(s, func(name string) (string, bool) {
 		value, _ := vars.get(name)
-		if value == "" {
+		if value.string == "" {
 			lacking[name] = true
 		}
-		return value, true
+		return value.string, true
 	})
 	if len(lacking) > 0 {
 		return "", fmt.Errorf("missing value for %s", strings.Join(slices.Sorted(maps.Keys(lacking)), ", "))

@@ -19,7 +19,9 @@ func hash(spec backend.VolumeSpec) string {
 		Source   any
 		ReadOnly bool
 		Files    []backend.File
-	}{spec.Source, spec.ReadOnly, spec.Files}); err != nil {
+		Options  []string `json:",omitempty"`
+		Handle   string   `json:",omitempty"`
+	}{spec.Source, spec.ReadOnly, spec.Files, spec.MountOptions, spec.Handle}); err != nil {
 		panic(fmt.Sprintf("marshal volume %s: %v", spec.Name, err))
 	}
 	return hex.EncodeToString(h.Sum(nil))

@@ -59,6 +59,7 @@ func wanted(pod *corev1.Pod, i int, o resolve.Objects, node resolve.Node) Wanted
 		// The kubelet mounts these read-only for everyone.
 		spec.ReadOnly = true
 		spec.Files, err = resolve.Files(pod, vol, o, node)
+	case vol.Ephemeral != nil && node.EphemeralVolumes: // made at the launch, from its template
 	case vol.PersistentVolumeClaim != nil, vol.Ephemeral != nil:
 		err = bind(&spec, vol, o)
 	case vol.NFS != nil:
@@ -90,7 +91,8 @@ func bind(spec *backend.VolumeSpec, vol *corev1.Volume, o resolve.Objects) error
 	if claim.Err != nil {
 		return claim.Err
 	}
-	spec.Source = claim.Value.Source
+	spec.Source, spec.Persistent, spec.MountOptions = claim.Value.Source, claim.Value.Local, claim.Value.MountOptions
+	spec.Handle = claim.Value.Handle
 	spec.ReadOnly = claim.Value.ReadOnly || vol.PersistentVolumeClaim != nil && vol.PersistentVolumeClaim.ReadOnly
 	if spec.ReadOnly && spec.Source.NFS != nil {
 		// Both say so, for a server may refuse to be mounted in another way.

@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -304,5 +305,23 @@ func TestSizeOfMemory(t *testing.T) {
 				t.Errorf("the pod was changed: %s", diff)
 			}
 		})
+	}
+}
+
+// A volume that the backend makes itself keeps its template; a claim does not.
+func TestAVolumeThatTheBackendMakesWaitsForNoClaim(t *testing.T) {
+	made := corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+		Spec: corev1.PersistentVolumeClaimSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+	}}}
+	pod := podWith(made, claim("data", false))
+	got := Specs(pod, resolve.Objects{}, resolve.Node{EphemeralVolumes: true}, resolve.Addresses{})
+	if got[0].Err != nil || got[0].Spec.Hash == "" || !reflect.DeepEqual(got[0].Spec.Source, made) {
+		t.Errorf("made for the pod: %+v", got[0])
+	}
+	if !errors.Is(got[1].Err, resolve.ErrWaiting) {
+		t.Errorf("a claim: %+v", got[1])
+	}
+	if got := Specs(pod, resolve.Objects{}, resolve.Node{}, resolve.Addresses{})[0]; !errors.Is(got.Err, resolve.ErrWaiting) {
+		t.Errorf("where the backend makes none: %+v", got)
 	}
 }

@@ -69,7 +69,7 @@ func facts() *backend.StatsFacts {
 	whole.Network = host.Network[:1]
 	whole.EphemeralStorage = &backend.FilesystemUsage{Used: new(uint64(12345))}
 	whole.Rootfs, whole.Logs = nil, nil
-	return &backend.StatsFacts{Node: &host, Pods: []backend.PodStats{
+	return &backend.StatsFacts{Node: &host, Images: fs(1000), Pods: []backend.PodStats{
 		{
 			Ref: backend.Ref{UID: "2", Namespace: "ns", Name: "whole", Attempt: 1}, Usage: whole,
 			Containers: []backend.ContainerStats{
@@ -82,7 +82,8 @@ func facts() *backend.StatsFacts {
 		},
 		{Ref: backend.Ref{UID: "2", Namespace: "ns", Name: "whole"}, Usage: usage(99, 2), Containers: []backend.ContainerStats{{Name: "a"}}},
 		{
-			Ref: backend.Ref{UID: "1", Namespace: "ns", Name: "parts"}, Usage: backend.Usage{},
+			Ref: backend.Ref{UID: "1", Namespace: "ns", Name: "parts"}, Usage: backend.Usage{Time: noon.Add(6 * time.Second)},
+			Volumes:    map[string]backend.FilesystemUsage{"scratch": *fs(3), "memory": *fs(5), "data": *fs(7), "generic": *fs(9), "gone": {}},
 			Containers: []backend.ContainerStats{{Name: "x", Usage: usage(5, 4)}, {Name: "y", Usage: usage(6, 5)}},
 		},
 		{Ref: backend.Ref{UID: "3", Namespace: "ns", Name: "ended"}, Usage: usage(99, 2)},
@@ -108,7 +109,16 @@ func pods() []*corev1.Pod {
 	whole.Status.ContainerStatuses[1].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
 	ended := pod("3", "ended", "c")
 	ended.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
-	return []*corev1.Pod{whole, pod("1", "parts", "x", "y"), ended}
+	parts := pod("1", "parts", "x", "y")
+	parts.Spec.Volumes = []corev1.Volume{
+		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+		{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
+		}},
+		{Name: "generic", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}},
+	}
+	return []*corev1.Pod{whole, parts, ended}
 }
 
 func TestSummaryIsTheKubelets(t *testing.T) {
@@ -149,8 +159,17 @@ func TestSummaryDecisions(t *testing.T) {
 	if got := *s.Pods[1].CPU.UsageCoreNanoSeconds; got != 10e9 {
 		t.Errorf("a pod's CPU that is known is not the sum of its containers': got %d", got)
 	}
-	if got := *s.Pods[0].EphemeralStorage.UsedBytes; got != 22 {
-		t.Errorf("ephemeral storage is the sum of layers and logs: got %d", got)
+	if got := *s.Pods[0].EphemeralStorage.UsedBytes; got != 22+3 {
+		t.Errorf("ephemeral storage is the sum of layers, logs and volumes on the disk: got %d", got)
+	}
+	var claims []string
+	for _, v := range s.Pods[0].VolumeStats {
+		if v.PVCRef != nil {
+			claims = append(claims, v.Name+" is "+v.PVCRef.Namespace+"/"+v.PVCRef.Name)
+		}
+	}
+	if want := []string{"data is ns/claim", "generic is ns/parts-generic"}; !slices.Equal(claims, want) {
+		t.Errorf("volumes of claims: got %v, want %v", claims, want)
 	}
 	if got := s.Pods[0].StartTime.Time; !got.Equal(noon.Add(-2 * time.Hour)) {
 		t.Errorf("a pod's start that was not measured is its status's: got %v", got)

@@ -41,6 +41,9 @@ func Summarize(in Input) *statsv1alpha1.Summary {
 		if in.Facts.Node != nil {
 			setNode(&summary.Node, in.Facts.Node, in.OnlyCPUAndMemory)
 		}
+		if !in.OnlyCPUAndMemory {
+			summary.Node.Runtime = runtimeOf(in.Facts)
+		}
 		summary.Pods = append(summary.Pods, measured(in)...)
 	}
 	slices.SortFunc(summary.Pods, func(a, b statsv1alpha1.PodStats) int {
@@ -116,7 +119,9 @@ func podOf(p *backend.PodStats, pod *corev1.Pod, only bool) statsv1alpha1.PodSta
 	out.EphemeralStorage = fsOf(p.Time, p.EphemeralStorage)
 	if out.EphemeralStorage == nil {
 		out.EphemeralStorage = sumStorage(containers)
+		addLocal(out.EphemeralStorage, p, pod)
 	}
+	out.VolumeStats = volumesOf(p, pod)
 	if p.Processes != nil {
 		out.ProcessStats = &statsv1alpha1.ProcessStats{ProcessCount: p.Processes}
 	}

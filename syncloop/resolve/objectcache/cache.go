@@ -28,6 +28,9 @@ type Config struct {
 	// Changed is called when Objects would return something else for a pod. It is
 	// called from many goroutines and must not block. Nil: nobody is told.
 	Changed func(types.UID)
+	// EphemeralVolumes is true where the backend makes volumes of kind ephemeral by
+	// itself: their claims are not read.
+	EphemeralVolumes bool
 }
 
 // Cache holds what the pods of a node refer to. Make one with New. All methods
@@ -37,6 +40,8 @@ type Cache struct {
 	node    string
 	changed func(types.UID)
 	wake    chan struct{} // Run has something to start
+	// unclaimed is Config.EphemeralVolumes.
+	unclaimed bool
 
 	mu         sync.Mutex
 	pods       map[types.UID]*podEntry
@@ -55,13 +60,15 @@ type podEntry struct {
 	// secrets are refs.Secrets and refs.PullSecrets together.
 	secrets []string
 	tokens  map[resolve.TokenKey]*token
-	claims  map[string]*claim
+	claims  map[string]*fetched[resolve.Claim]
+	// handlers of RuntimeClasses.
+	handlers map[string]*fetched[string]
 }
 
 // New returns a cache that is empty; Run fills it.
 func New(cfg Config) *Cache {
 	c := &Cache{
-		client: cfg.Client, node: cfg.Node, changed: cfg.Changed,
+		client: cfg.Client, node: cfg.Node, changed: cfg.Changed, unclaimed: cfg.EphemeralVolumes,
 		wake:    make(chan struct{}, 1),
 		pods:    make(map[types.UID]*podEntry),
 		bundles: make(map[string]*bundle),
@@ -131,10 +138,11 @@ func (c *Cache) Objects(pod *corev1.Pod) resolve.Objects {
 		return resolve.Objects{}
 	}
 	o := resolve.Objects{
-		ConfigMaps: c.configMaps.snapshot(e, e.refs.ConfigMaps),
-		Secrets:    c.secrets.snapshot(e, e.secrets),
-		Bundles:    c.bundleSnapshot(e),
-		Claims:     claimSnapshot(e),
+		ConfigMaps:      c.configMaps.snapshot(e, e.refs.ConfigMaps),
+		Secrets:         c.secrets.snapshot(e, e.secrets),
+		Bundles:         c.bundleSnapshot(e),
+		Claims:          snapshot(e.claims),
+		RuntimeHandlers: snapshot(e.handlers),
 	}
 	o.Tokens, o.Kept = tokenSnapshot(e, time.Now())
 	if e.refs.Services {
@@ -148,12 +156,13 @@ func (c *Cache) set(pod *corev1.Pod) *podEntry {
 	e := c.pods[pod.UID]
 	if e == nil {
 		e = &podEntry{
-			pod:    pod,
-			tokens: make(map[resolve.TokenKey]*token),
-			claims: make(map[string]*claim),
+			pod:      pod,
+			tokens:   make(map[resolve.TokenKey]*token),
+			claims:   make(map[string]*fetched[resolve.Claim]),
+			handlers: make(map[string]*fetched[string]),
 		}
 		c.pods[pod.UID] = e
-		c.apply(e, resolve.References(pod))
+		c.apply(e, c.references(pod))
 		return e
 	}
 	old := e.pod
@@ -161,10 +170,19 @@ func (c *Cache) set(pod *corev1.Pod) *podEntry {
 	if sameSpec(old, pod) {
 		return e
 	}
-	if refs := resolve.References(pod); !reflect.DeepEqual(refs, e.refs) {
+	if refs := c.references(pod); !reflect.DeepEqual(refs, e.refs) {
 		c.apply(e, refs)
 	}
 	return e
+}
+
+// references are what is to be read for a pod.
+func (c *Cache) references(pod *corev1.Pod) resolve.Refs {
+	refs := resolve.References(pod)
+	if c.unclaimed {
+		refs.Claims = slices.DeleteFunc(refs.Claims, func(ref resolve.ClaimRef) bool { return ref.Ephemeral })
+	}
+	return refs
 }
 
 // sameSpec tells without a look at all of it that a pod's spec is what it was.
@@ -185,6 +203,7 @@ func (c *Cache) apply(e *podEntry, refs resolve.Refs) {
 	c.useBundles(e, refs.Bundles)
 	c.useTokens(e, refs.Tokens)
 	c.useClaims(e, refs.Claims)
+	c.useRuntimeClasses(e, refs.RuntimeClasses)
 	if refs.Services {
 		c.useServices()
 	}

@@ -389,3 +389,15 @@ func TestSetBeforeRun(t *testing.T) {
 		}
 	})
 }
+
+// The claim of a volume that the backend makes is not read; others are.
+func TestClaimsOfVolumesThatTheBackendMakesAreNotRead(t *testing.T) {
+	pod := claimPod("a")
+	mount(pod, "e", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}})
+	for made, want := range map[bool]int{false: 2, true: 1} {
+		c := New(Config{Client: fake.NewClientset(), EphemeralVolumes: made})
+		if claims := c.references(pod).Claims; len(claims) != want || claims[want-1].Name != "x" {
+			t.Errorf("made by the backend %v: %v", made, claims)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package removal
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func (n *Node) elected() bool { return n.cfg.Election.Name != "" }
+
+func (n *Node) ownLease() types.NamespacedName {
+	return types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: n.cfg.Name}
+}
+
+// server returns who serves the node now, "" if nobody does.
+func (n *Node) server(ctx context.Context) (string, error) {
+	name := n.ownLease()
+	if n.elected() {
+		name = n.cfg.Election
+	}
+	lease, err := n.lease(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	holder := n.watch.see(lease, time.Now())
+	n.lastSign = n.watch.renewed // zero for a lease that was given up
+	return holder, nil
+}
+
+// lease returns a Lease, nil if there is none.
+func (n *Node) lease(ctx context.Context, name types.NamespacedName) (*coordinationv1.Lease, error) {
+	lease, err := n.cfg.Client.CoordinationV1().Leases(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read lease %s: %w", name, err)
+	}
+	return lease, nil
+}
+
+// awaitEnd waits until nobody serves the node.
+func (n *Node) awaitEnd(ctx context.Context) error {
+	said := ""
+	err := until(ctx, func() (bool, time.Duration, error) {
+		holder, err := n.server(ctx)
+		if err != nil || holder == "" {
+			return err == nil, 0, err
+		}
+		if holder != said {
+			said = holder
+			n.say("waiting for the end of %s, which runs it: stop it", holder)
+		}
+		return false, pause, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the end of what runs node %s: %w", n.cfg.Name, err)
+	}
+	return nil
+}
+
+// dropLease deletes the Lease that the node was kept alive by.
+func (n *Node) dropLease(ctx context.Context) error {
+	err := try(ctx, func() error { return n.deleteLease(ctx, n.ownLease(), nil) })
+	if err != nil {
+		return err
+	}
+	n.say("lease %s deleted", n.ownLease())
+	return nil
+}
+
+// deleteLease deletes a Lease. One that is gone is no error.
+func (n *Node) deleteLease(ctx context.Context, name types.NamespacedName, as *coordinationv1.Lease) error {
+	var options metav1.DeleteOptions
+	if as != nil { // as it was seen
+		options.Preconditions = &metav1.Preconditions{UID: &as.UID, ResourceVersion: &as.ResourceVersion}
+	}
+	err := n.cfg.Client.CoordinationV1().Leases(name.Namespace).Delete(ctx, name.Name, options)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete lease %s: %w", name, err)
+	}
+	return nil
+}
+
+// dropElection deletes the election's Lease once nobody holds it.
+func (n *Node) dropElection(ctx context.Context) error {
+	if !n.elected() {
+		return nil
+	}
+	err := try(ctx, func() error {
+		lease, err := n.lease(ctx, n.cfg.Election)
+		switch {
+		case err != nil || lease == nil:
+			return err
+		case lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "":
+			return n.taken(*lease.Spec.HolderIdentity)
+		}
+		return n.deleteLease(ctx, n.cfg.Election, lease)
+	})
+	if err != nil {
+		return err
+	}
+	n.say("lease %s deleted", n.cfg.Election)
+	return nil
+}
+
+var errTaken = errors.New("another process runs it now")
+
+func (n *Node) taken(by string) error {
+	return fmt.Errorf("node %s: %w: %s: stop it and run this again", n.cfg.Name, errTaken, by)
+}
+
+// confirm looks whether somebody who stood by made the node again.
+func (n *Node) confirm(ctx context.Context) error {
+	timer := time.NewTimer(n.cfg.Recheck)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ended(ctx)
+	case <-timer.C:
+	}
+	return try(ctx, func() error {
+		node, err := n.get(ctx)
+		if err != nil {
+			return err
+		}
+		var lease *coordinationv1.Lease
+		if n.elected() {
+			if lease, err = n.lease(ctx, n.cfg.Election); err != nil {
+				return err
+			}
+		}
+		switch {
+		case lease != nil && lease.Spec.HolderIdentity != nil:
+			return n.taken(*lease.Spec.HolderIdentity)
+		case node != nil:
+			return n.taken("it made the Node again")
+		}
+		return nil
+	})
+}
+
+// The user and group of a node's certificates.
+const (
+	nodeUser  = "system:node:"
+	nodeGroup = "system:nodes"
+)
+
+// dropRequests deletes the node's certificate requests. Certificates that were
+// issued stay valid until they expire: nothing revokes them.
+func (n *Node) dropRequests(ctx context.Context) error {
+	deleted := 0
+	requests := n.cfg.Client.CertificatesV1().CertificateSigningRequests()
+	err := try(ctx, func() error {
+		list, err := requests.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("list certificate requests: %w", err)
+		}
+		for i := range list.Items {
+			csr := &list.Items[i]
+			if !n.requested(csr) {
+				continue
+			}
+			if err := requests.Delete(ctx, csr.Name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete certificate request %s: %w", csr.Name, err)
+			}
+			deleted++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	n.say("certificate requests deleted: %d", deleted)
+	return nil
+}
+
+// requested is true of a request for a certificate of the node.
+func (n *Node) requested(csr *certificatesv1.CertificateSigningRequest) bool {
+	signers := []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName}
+	if !slices.Contains(append(signers, n.cfg.Signers...), csr.Spec.SignerName) {
+		return false
+	}
+	block, _ := pem.Decode(csr.Spec.Request)
+	if block == nil {
+		return false
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	return err == nil && request.Subject.CommonName == nodeUser+n.cfg.Name && slices.Contains(request.Subject.Organization, nodeGroup)
+}

@@ -1,0 +1,73 @@
+package syncloop
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"github.com/containerd/log"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
+)
+
+// aheadFor is how long an image that was found before its turn counts as there: it may
+// be removed meanwhile.
+const aheadFor = 10 * time.Second
+
+// foundImage is an image that was found for a container; without an id it was not.
+type foundImage struct {
+	container, id string
+	at            time.Time
+}
+
+// search looks for an image while the action before the one that wants it is under way.
+type search struct {
+	cancel context.CancelFunc
+	found  chan foundImage
+}
+
+// lookAhead looks for the image of the container that the next stage starts, if it
+// starts one.
+func (x *executor) lookAhead(ctx context.Context, todo [][]Action) search {
+	ctx, cancel := context.WithCancel(ctx)
+	s := search{cancel: cancel, found: make(chan foundImage, 1)}
+	var next StartContainer
+	if len(todo) > 0 {
+		next, _ = todo[0][0].(StartContainer)
+	}
+	if !next.Pull {
+		s.found <- foundImage{}
+		return s
+	}
+	go func() {
+		f := foundImage{container: next.Spec.Container.Name, at: time.Now()}
+		defer func() {
+			if p := recover(); p != nil { // it is asked again at its time
+				log.G(ctx).WithField("stack", string(debug.Stack())).Error("looking for an image panicked")
+			}
+			s.found <- f
+		}()
+		f.id = x.images.Present(ctx, &next.Spec.Container)
+	}()
+	return s
+}
+
+// end waits for what was found; a search in vain ends at once.
+func (s search) end(inVain bool) foundImage {
+	if inVain {
+		s.cancel()
+	}
+	defer s.cancel()
+	return <-s.found
+}
+
+// image makes sure that a container's image is there, and returns its id.
+func (x *executor) image(ctx context.Context, spec *backend.ContainerSpec) (string, error) {
+	f := x.ahead
+	if f.id != "" && f.container == spec.Container.Name && time.Since(f.at) < aheadFor {
+		images.AlreadyPresent(&spec.Container, x.event)
+		return f.id, nil
+	}
+	return x.images.EnsureImageExists(ctx, &spec.Container, spec.Credentials, x.event)
+}

@@ -1,0 +1,69 @@
+package syncloop
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
+)
+
+// finder has every image and counts who asks.
+type finder struct {
+	backend.Images
+	asked int
+	fail  func()
+}
+
+func (f *finder) Find(context.Context, string) (string, error) {
+	f.asked++
+	if f.fail != nil {
+		f.fail()
+	}
+	return "id", nil
+}
+
+func TestImageFoundAhead(t *testing.T) {
+	next := func(name string, policy corev1.PullPolicy, pull bool) [][]Action {
+		c := corev1.Container{Name: name, Image: "busybox", ImagePullPolicy: policy}
+		return [][]Action{{StartContainer{Spec: backend.ContainerSpec{Container: c}, Pull: pull}}}
+	}
+	for _, tt := range []struct {
+		name  string
+		todo  [][]Action
+		fail  func()
+		later time.Duration
+		want  int // questions, both times
+	}{
+		{name: "is used", todo: next("a", corev1.PullIfNotPresent, true), later: time.Second, want: 1},
+		{name: "long ago: asked again", todo: next("a", corev1.PullIfNotPresent, true), later: aheadFor, want: 2},
+		{name: "for another container", todo: next("b", corev1.PullIfNotPresent, true), want: 2},
+		{name: "nothing is started next", todo: [][]Action{{Launch{}}}, want: 1},
+		{name: "nothing comes next", want: 1},
+		{name: "the remote pulls by itself", todo: next("a", corev1.PullIfNotPresent, false), want: 1},
+		{name: "pulled in any case", todo: next("a", corev1.PullAlways, true), want: 1},
+		{name: "a panic is not the end", todo: next("a", corev1.PullIfNotPresent, true), fail: func() { panic("down") }, want: 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				remote := &finder{fail: tt.fail}
+				var told []string
+				x := &executor{images: images.New(remote, 1, 0), event: func(_, reason, _ string, _ ...any) { told = append(told, reason) }}
+				x.ahead = x.lookAhead(t.Context(), tt.todo).end(false)
+				if remote.fail = nil; len(told) > 0 {
+					t.Errorf("the user was told %v before the container's turn", told)
+				}
+				time.Sleep(tt.later)
+				c := corev1.Container{Name: "a", Image: "busybox", ImagePullPolicy: corev1.PullIfNotPresent}
+				id, err := x.image(t.Context(), &backend.ContainerSpec{Container: c})
+				if id != "id" || err != nil || remote.asked != tt.want || len(told) != 1 {
+					t.Errorf("%q, %v after %d questions, want %d; told %v", id, err, remote.asked, tt.want, told)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,136 @@
+package syncloop
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+func stored(bytes uint64) *backend.FilesystemUsage { return &backend.FilesystemUsage{Used: &bytes} }
+
+func storageLimit(q string) corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse(q)}}
+}
+
+func scratch(medium corev1.StorageMedium, limit string) corev1.Volume {
+	dir := &corev1.EmptyDirVolumeSource{Medium: medium}
+	if limit != "" {
+		dir.SizeLimit = new(resource.MustParse(limit))
+	}
+	return corev1.Volume{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: dir}}
+}
+
+// TestOverStorage: eviction_manager.go localStorageEviction, message for message.
+func TestOverStorage(t *testing.T) {
+	const kib = 1 << 10
+	disk, memory := corev1.StorageMediumDefault, corev1.StorageMediumMemory
+	one := func(name string, layer, logs uint64) backend.ContainerStats {
+		return backend.ContainerStats{Name: name, Usage: backend.Usage{Rootfs: stored(layer), Logs: stored(logs)}}
+	}
+	volume := func(bytes uint64) map[string]backend.FilesystemUsage {
+		return map[string]backend.FilesystemUsage{"scratch": *stored(bytes)}
+	}
+	for name, tt := range map[string]struct {
+		volumes    []corev1.Volume
+		containers []corev1.Container
+		stats      backend.PodStats
+		limited    bool
+		want       string
+	}{
+		"no limit": {
+			volumes: []corev1.Volume{scratch(disk, "")}, stats: backend.PodStats{Volumes: volume(1 << 50)},
+		},
+		"an emptyDir at its limit": {
+			volumes: []corev1.Volume{scratch(disk, "1Ki")}, stats: backend.PodStats{Volumes: volume(kib)}, limited: true,
+		},
+		"an emptyDir over its limit": {
+			volumes: []corev1.Volume{scratch(disk, "1Ki")}, stats: backend.PodStats{Volumes: volume(kib + 1)}, limited: true,
+			want: `Usage of EmptyDir volume "scratch" exceeds the limit "1Ki". `,
+		},
+		"an emptyDir in memory over its limit": {
+			volumes: []corev1.Volume{scratch(memory, "1Ki")}, stats: backend.PodStats{Volumes: volume(kib + 1)}, limited: true,
+			want: `Usage of EmptyDir volume "scratch" exceeds the limit "1Ki". `,
+		},
+		"an emptyDir with a limit of 0 has none": {
+			volumes: []corev1.Volume{scratch(disk, "0")}, stats: backend.PodStats{Volumes: volume(kib)},
+		},
+		"an emptyDir that was not measured": {
+			volumes: []corev1.Volume{scratch(disk, "1Ki")}, limited: true,
+		},
+		"a container at its limit": {
+			containers: []corev1.Container{{Name: "a", Resources: storageLimit("2Ki")}}, limited: true,
+			stats: backend.PodStats{Containers: []backend.ContainerStats{one("a", kib, kib)}},
+		},
+		"the pod over the sum of its containers' limits, by their layers and logs": {
+			containers: []corev1.Container{{Name: "a", Resources: storageLimit("2Ki")}}, limited: true,
+			stats: backend.PodStats{Containers: []backend.ContainerStats{one("a", kib, kib+1)}},
+			want:  "Pod ephemeral local storage usage exceeds the total limit of containers 2Ki. ",
+		},
+		"the pod over the sum, by its volumes on the disk": {
+			volumes:    []corev1.Volume{scratch(disk, "")},
+			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("1Ki")}}, limited: true,
+			stats: backend.PodStats{Containers: []backend.ContainerStats{one("a", kib, 0), one("b", 0, kib)}, Volumes: volume(1)},
+			want:  "Pod ephemeral local storage usage exceeds the total limit of containers 2Ki. ",
+		},
+		"volumes in memory do not count": {
+			volumes:    []corev1.Volume{scratch(memory, "")},
+			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1Ki")}}, limited: true,
+			stats: backend.PodStats{Containers: []backend.ContainerStats{one("a", kib, 0)}, Volumes: volume(1)},
+		},
+		"the pod over the sum, as it was measured as a whole": {
+			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1Ki")}}, limited: true,
+			stats: backend.PodStats{Usage: backend.Usage{EphemeralStorage: stored(kib + 1)}},
+			want:  "Pod ephemeral local storage usage exceeds the total limit of containers 1Ki. ",
+		},
+		"one container over its own limit": {
+			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("9Ki")}}, limited: true,
+			stats: backend.PodStats{Containers: []backend.ContainerStats{one("a", kib, 1), one("b", 0, 0)}},
+			want:  `Container a exceeded its local ephemeral storage limit "1Ki". `,
+		},
+		"of two attempts of a container the newer counts": {
+			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("9Ki")}}, limited: true,
+			stats: backend.PodStats{Containers: []backend.ContainerStats{{Name: "a", Attempt: 1, Usage: backend.Usage{Rootfs: stored(1)}}, one("a", kib, 1)}},
+		},
+		"the emptyDir is told of first": {
+			volumes:    []corev1.Volume{scratch(disk, "1")},
+			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1")}}, limited: true,
+			stats: backend.PodStats{Containers: []backend.ContainerStats{one("a", 9, 9)}, Volumes: volume(9)},
+			want:  `Usage of EmptyDir volume "scratch" exceeds the limit "1". `,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: tt.volumes, Containers: tt.containers}}
+			if got := limitsStorage(pod); got != tt.limited {
+				t.Errorf("has a limit: %v", got)
+			}
+			got := overStorage(pod, &tt.stats)
+			if got == nil {
+				got = &excess{}
+			}
+			if got.message != tt.want {
+				t.Errorf("got %q, want %q", got.message, tt.want)
+			}
+		})
+	}
+}
+
+// TestAnotherOrderToEnd: whoever comes second, the node's end or an eviction, shortens
+// the time, and the first reason stays.
+func TestAnotherOrderToEnd(t *testing.T) {
+	pod := &corev1.Pod{}
+	pod.UID = "u"
+	w := newWorker(&Loop{turns: newTurns(), workers: map[types.UID]*worker{}}, pod, backend.Ref{})
+	deadline := time.Now().Add(time.Hour)
+	w.order(time.Hour, deadline)
+	if !w.evict("too much") || w.evict("again") {
+		t.Error("the first order to evict is one, the second is none")
+	}
+	if w.ordered.Reason != reasonNodeShutdown || time.Until(w.ordered.Deadline) > evictGrace {
+		t.Errorf("got %+v", w.ordered)
+	}
+}

@@ -1,0 +1,83 @@
+package syncloop
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// queuingPods wait for their turn, then take a while to launch.
+type queuingPods struct {
+	backend.Pods
+	turn, takes time.Duration
+	sent, made  int
+}
+
+func (p *queuingPods) Launch(ctx context.Context, _ backend.LaunchSpec) error {
+	wanted, cancel := backend.Wanted(ctx)
+	defer cancel()
+	select {
+	case <-time.After(p.turn):
+	case <-wanted.Done():
+		return backend.Unmade(backend.Classed(backend.ErrUnavailable, wanted.Err()))
+	}
+	p.sent++
+	select {
+	case <-time.After(p.takes):
+	case <-ctx.Done():
+		return backend.Classed(backend.ErrUnavailable, ctx.Err())
+	}
+	p.made++
+	return nil
+}
+
+func TestALaunchIsGivenUpUntilItIsSent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ends       time.Duration // the order to end the pod
+		takes      time.Duration
+		sent, made int
+		class      string
+	}{
+		"no order":                       {time.Hour, 5 * time.Second, 1, 1, ""},
+		"before":                         {0, 5 * time.Second, 0, 0, "Throttled"},
+		"while it waits for its turn":    {5 * time.Second, 5 * time.Second, 0, 0, "Unavailable"},
+		"once it is sent":                {12 * time.Second, 5 * time.Second, 1, 1, ""},
+		"it has a deadline all the same": {12 * time.Second, time.Hour, 1, 0, "Unavailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				soft, end := context.WithCancel(t.Context())
+				defer end()
+				if tc.ends == 0 {
+					end()
+				} else {
+					stop := time.AfterFunc(tc.ends, end)
+					defer stop.Stop()
+				}
+				pods := &queuingPods{turn: 10 * time.Second, takes: tc.takes}
+				x := &executor{
+					backend: backend.Backend{Pods: pods}, hold: func() {}, event: func(string, string, string, ...any) {
+						if tc.class != "" {
+							t.Error("it is not the pod's matter: no Event")
+						}
+					},
+				}
+				r := Launch{Spec: backend.LaunchSpec{Pod: aPod()}}.run(t.Context(), soft, x)
+				if got := backend.Class(r.Err); got != tc.class || pods.sent != tc.sent || pods.made != tc.made {
+					t.Errorf("%q (%v), sent %d times, made %d", got, r.Err, pods.sent, pods.made)
+				}
+				if given := tc.sent == 0; r.GivenUp != given {
+					t.Errorf("given up: %v", r.GivenUp)
+				}
+				var m Memory
+				m.Record(r)
+				if _, lost := m.Lost[0]; lost != (tc.sent > tc.made) {
+					t.Errorf("lost: %v", lost)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package syncloop
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// The kubelet's reasons of Events about resizes (pkg/kubelet/events).
+const (
+	reasonResizeDeferred   = "ResizeDeferred"
+	reasonResizeInfeasible = "ResizeInfeasible"
+	reasonResizeStarted    = "ResizeStarted"
+	reasonResizeCompleted  = "ResizeCompleted"
+	reasonResizeError      = "ResizeError"
+)
+
+// Resize is what became of resources that a pod's spec asks for and that the pod
+// is not allocated.
+type Resize struct {
+	// Wanted is the pod as the API has it.
+	Wanted *corev1.Pod
+	// Reason is Deferred or Infeasible, empty while it is not judged.
+	Reason, Message string
+}
+
+// Resizing is a resize that was allocated and has not come to its end.
+type Resizing struct {
+	// Generation is that of the pod which asked for it.
+	Generation int64
+	// Reason is Error, and Message the last, once something failed.
+	Reason, Message string
+}
+
+// Resized is what a container was last asked to be held to. Done is false while
+// nobody knows whether it is.
+type Resized struct {
+	Resources corev1.ResourceRequirements
+	Done      bool
+}
+
+// resize brings running containers to what they are allocated (kubelet:
+// computePodResizeAction, doPodResizeAction), those first whose memory shrinks.
+// The first that has to wait after a failure holds back the rest.
+//
+//	held to what is allocated                    nothing
+//	another amount, resizePolicy NotRequired     resized in place
+//	another amount, RestartContainer             ended and started again: endings
+//	nothing to do, but the pod's own cgroup      the first container again
+//	differs though no resize is under way        resized in place, whatever the policy
+//	does not run                                 started with what is allocated
+func (v view) resize(p *Plan) {
+	if !v.Resizes {
+		return
+	}
+	running, lagging := v.resizable(), []member(nil)
+	ending := false
+	for _, m := range running {
+		if _, ends := p.Endings[m.Name]; ends {
+			ending = true
+			continue
+		}
+		if v.lags(m, v.current(m.Name)) {
+			lagging = append(lagging, m)
+		}
+	}
+	if v.Memory.PodLags && len(lagging) == 0 && !ending && len(running) > 0 {
+		lagging = running[:1]
+	}
+	if len(lagging) == 0 {
+		p.Resized = v.Memory.Resizing != nil && !ending
+		return
+	}
+	slices.SortStableFunc(lagging, func(a, b member) int { return cmp.Compare(v.memoryGrowth(a), v.memoryGrowth(b)) })
+	for _, m := range lagging {
+		action := v.resizeAction(m)
+		if f, ok := v.Memory.Failures[action.key()]; ok && v.Now.Before(f.Until()) {
+			p.wake(f.Until())
+			return
+		}
+		p.Actions = append(p.Actions, action)
+	}
+}
+
+// memoryGrowth is by how much a container's memory limit is to grow, in bytes.
+func (v view) memoryGrowth(m member) int64 {
+	return m.Resources.Limits.Memory().Value() - v.heldTo(m, v.current(m.Name)).Limits.Memory().Value()
+}
+
+func (v view) resizeAction(m member) ResizeContainer {
+	cur := v.current(m.Name)
+	container := *m.Container
+	container.Env, container.EnvFrom = nil, nil // they are not its business
+	return ResizeContainer{Ref: cur.ref(), Spec: backend.ContainerSpec{
+		Pod: v.Pod, Container: container, Init: m.role.initial(), Attempt: cur.ContainerFacts.Attempt, Hash: cur.Hash,
+	}}
+}
+
+// resizeRestarts is true for a running container that is to be resized in a
+// resource for which it wants to be restarted.
+func (v view) resizeRestarts(m member, cur *seen) bool {
+	if !v.Resizes || v.Memory.Resizing == nil || len(m.ResizePolicy) == 0 || !v.inSandbox(cur) || !v.lags(m, cur) {
+		return false
+	}
+	held := v.heldTo(m, cur)
+	for _, x := range parts() {
+		want, wanted := x.of(&m.Resources)
+		has, had := x.of(held)
+		if wanted == had && (!wanted || want.Cmp(has) == 0) {
+			continue
+		}
+		if slices.ContainsFunc(m.ResizePolicy, func(r corev1.ContainerResizePolicy) bool {
+			return r.ResourceName == x.name && r.RestartPolicy == corev1.RestartContainer
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// resizeConditions are PodResizePending and PodResizeInProgress (kubelet:
+// determinePodResizeStatus); a pod that has ended has neither.
+func (v view) resizeConditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
+	if terminal(s.Phase) {
+		return nil
+	}
+	var all []corev1.PodCondition
+	if r := v.Resize; r != nil && r.Reason != "" {
+		c := condition(corev1.PodResizePending, true)
+		c.Reason, c.Message, c.ObservedGeneration = r.Reason, r.Message, v.Pod.Generation
+		all = append(all, c)
+	}
+	if r := v.Memory.Resizing; r != nil && !p.Resized {
+		c := condition(corev1.PodResizeInProgress, true)
+		c.Reason, c.Message, c.ObservedGeneration = r.Reason, r.Message, r.Generation
+		all = append(all, c)
+	}
+	return all
+}
+
+// podResources tells of what the pod is allocated as a whole, where it says so
+// (kubelet: getEffectiveAllocatedResources).
+func (v view) podResources(s *corev1.PodStatus) {
+	if r := v.Pod.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
+		s.Resources, s.AllocatedResources = r, r.Requests
+	}
+}
+
+// resizeSays are the Events that the change of a status is worth: a resize that
+// waits for another reason or generation than before, one that failed otherwise.
+func resizeSays(pod *corev1.Pod, wanted *Resize, old, now *corev1.PodStatus) []Saying {
+	var says []Saying
+	was, is := conditionOf(old, corev1.PodResizePending), conditionOf(now, corev1.PodResizePending)
+	if is != nil && wanted != nil && (was == nil || was.Reason != is.Reason || was.ObservedGeneration != is.ObservedGeneration) {
+		reason := reasonResizeDeferred
+		if is.Reason == corev1.PodReasonInfeasible {
+			reason = reasonResizeInfeasible
+		}
+		says = append(says, Saying{
+			corev1.EventTypeWarning, reason, "Pod resize " + is.Reason + ": " + resizeSummary(wanted.Wanted, is.ObservedGeneration, is.Message),
+		})
+	}
+	was, is = conditionOf(old, corev1.PodResizeInProgress), conditionOf(now, corev1.PodResizeInProgress)
+	if is != nil && is.Reason == corev1.PodReasonError && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
+		says = append(says, Saying{
+			corev1.EventTypeWarning, reasonResizeError, "Pod resize error: " + resizeSummary(pod, is.ObservedGeneration, is.Message),
+		})
+	}
+	return says
+}
+
+func conditionOf(s *corev1.PodStatus, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == t && s.Conditions[i].Status == corev1.ConditionTrue {
+			return &s.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// resizeSummary is the kubelet's, of what the pod asks for (events.podResourceSummary).
+func resizeSummary(pod *corev1.Pod, generation int64, problem string) string {
+	type resized struct {
+		Name      string                      `json:"name"`
+		Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+	}
+	summary := struct {
+		Inits      []resized `json:"initContainers,omitempty"`
+		Apps       []resized `json:"containers,omitempty"`
+		Generation int64     `json:"generation"`
+		Error      string    `json:"error,omitempty"`
+	}{Generation: generation, Error: problem}
+	for i := range pod.Spec.InitContainers {
+		summary.Inits = append(summary.Inits, resized{pod.Spec.InitContainers[i].Name, pod.Spec.InitContainers[i].Resources})
+	}
+	for i := range pod.Spec.Containers {
+		summary.Apps = append(summary.Apps, resized{pod.Spec.Containers[i].Name, pod.Spec.Containers[i].Resources})
+	}
+	text, err := json.Marshal(summary)
+	if err != nil {
+		return problem
+	}
+	return string(text)
+}
+
+// resources tells of the resources of the container (kubelet:
+// convertContainerStatusResources): those it is allocated, and those that it is
+// held to while it runs. One without any says so only where others may be added.
+func (v view) resources(s *corev1.ContainerStatus, m member) {
+	resources := &m.Resources
+	if cur := v.current(m.Name); v.Resizes && s.State.Running != nil && cur != nil {
+		resources = v.heldTo(m, cur)
+	}
+	if len(m.Resources.Requests)+len(m.Resources.Limits) == 0 && v.Resize == nil {
+		return
+	}
+	s.Resources, s.AllocatedResources = resources, m.Resources.Requests
+}

@@ -1,0 +1,124 @@
+package syncloop
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Why a resize is infeasible, for the metric.
+const (
+	detailCapacity    = "insufficient_node_allocatable"
+	detailUnsupported = "unsupported_by_backend"
+)
+
+var (
+	pendingResizes = prometheus.NewDesc("kubelet_pod_pending_resizes",
+		"Number of pending resizes for pods.", []string{"reason"}, nil)
+	inProgressResizes = prometheus.NewDesc("kubelet_pod_in_progress_resizes",
+		"Number of in-progress resizes for pods.", nil, nil)
+)
+
+// resizeMetrics are the kubelet's of resizes.
+type resizeMetrics struct {
+	requested  *prometheus.CounterVec
+	duration   *prometheus.HistogramVec
+	infeasible *prometheus.CounterVec
+	accepted   *prometheus.CounterVec
+}
+
+func newResizeMetrics() resizeMetrics {
+	return resizeMetrics{
+		requested: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubelet_container_requested_resizes_total",
+			Help: "Number of requested resizes, counted at the container level.",
+		}, []string{"resource", "requirement", "operation"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kubelet_pod_resize_duration_milliseconds",
+			Help:    "Duration in milliseconds to actuate a pod resize",
+			Buckets: []float64{10, 50, 100, 500, 1000, 2000, 5000, 10000, 20000, 30000, 60000, 120000, 300000, 600000},
+		}, []string{"success"}),
+		infeasible: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubelet_pod_infeasible_resizes_total", Help: "Number of infeasible resizes for pods.",
+		}, []string{"reason_detail"}),
+		accepted: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubelet_pod_deferred_accepted_resizes_total",
+			Help: "Cumulative number of resizes that were accepted after being deferred.",
+		}, []string{"retry_trigger"}),
+	}
+}
+
+func (m *resizeMetrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.requested, m.duration, m.infeasible, m.accepted}
+}
+
+// resized notes one call that resizes.
+func (m *resizeMetrics) resized(ok bool, d time.Duration) {
+	m.duration.WithLabelValues(strconv.FormatBool(ok)).Observe(float64(d.Milliseconds()))
+}
+
+// allocated notes that a change was allocated that had waited for a reason.
+func (m *resizeMetrics) allocated(waited, trigger string) {
+	if waited == corev1.PodReasonDeferred {
+		m.accepted.WithLabelValues(trigger).Inc()
+	}
+}
+
+// wanted counts what a pod asks for otherwise than before.
+func (m *resizeMetrics) wanted(before, now *corev1.Pod) {
+	count := func(was, is []corev1.Container) {
+		for i := range was {
+			for _, x := range parts() {
+				requirement := "requests"
+				if x.limit {
+					requirement = "limits"
+				}
+				a, _ := x.of(&was[i].Resources)
+				b, _ := x.of(&is[i].Resources)
+				if op := resizeOperation(b, a); op != "" {
+					m.requested.WithLabelValues(string(x.name), requirement, op).Inc()
+				}
+			}
+		}
+	}
+	count(before.Spec.InitContainers, now.Spec.InitContainers)
+	count(before.Spec.Containers, now.Spec.Containers)
+}
+
+// resizeOperation is the kubelet's word for a change (resizeOperationForResources).
+func resizeOperation(now, before resource.Quantity) string {
+	switch c := now.Cmp(before); {
+	case now.IsZero() && !before.IsZero():
+		return "remove"
+	case before.IsZero() && !now.IsZero():
+		return "add"
+	case c < 0:
+		return "decrease"
+	case c > 0:
+		return "increase"
+	}
+	return ""
+}
+
+// collectResizes counts, by what the statuses tell, the resizes that wait and that
+// are under way.
+func (l *Loop) collectResizes(ch chan<- prometheus.Metric) {
+	pending, inProgress := map[string]int{}, 0
+	for _, w := range l.all() {
+		_, status, _ := w.snapshot()
+		if c := conditionOf(&status, corev1.PodResizePending); c != nil {
+			pending[strings.ToLower(c.Reason)]++
+		}
+		if conditionOf(&status, corev1.PodResizeInProgress) != nil {
+			inProgress++
+		}
+	}
+	for reason, n := range pending {
+		ch <- prometheus.MustNewConstMetric(pendingResizes, prometheus.GaugeValue, float64(n), reason)
+	}
+	ch <- prometheus.MustNewConstMetric(inProgressResizes, prometheus.GaugeValue, float64(inProgress))
+}
