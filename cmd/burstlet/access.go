@@ -9,7 +9,6 @@ import (
 
 	"github.com/containerd/log"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,8 +31,9 @@ const identityTimeout = 20 * time.Second
 type access struct {
 	// identity is the credential that the cluster issued; nil with a kubeconfig.
 	identity *identity.Client
-	// registry has the metrics of the process and of the credential.
+	// registry has the metrics of the credential and of the requests made with it.
 	registry *prometheus.Registry
+	calls    *apiCalls
 
 	rest   *rest.Config // of a kubeconfig
 	client config.Client
@@ -41,8 +41,8 @@ type access struct {
 
 // openAccess finds the node's credential, or has one issued, for which it waits.
 func openAccess(ctx context.Context, cfg config.Configuration) (*access, error) {
-	a := &access{registry: prometheus.NewRegistry(), client: cfg.Client}
-	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a := &access{registry: prometheus.NewRegistry(), calls: newAPICalls(), client: cfg.Client}
+	a.registry.MustRegister(a.calls.requests, a.calls.duration)
 	var err error
 	if cfg.BootstrapKubeconfig == "" {
 		a.rest, err = findAccess(cfg.Kubeconfig)
@@ -67,6 +67,7 @@ func (a *access) config() *rest.Config {
 	// As a kubelet: half the work for both sides.
 	c.ContentType = runtime.ContentTypeProtobuf
 	c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	c.Wrap(a.calls.count)
 	return c
 }
 

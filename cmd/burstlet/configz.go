@@ -21,6 +21,12 @@ func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguratio
 		AllowedUnsafeSysctls:  cfg.Pods.AllowedUnsafeSysctls,
 		MaxParallelImagePulls: new(int32(cfg.Pods.MaxParallelImagePulls)), //nolint:gosec // validated
 		SerializeImagePulls:   new(cfg.Pods.MaxParallelImagePulls == 1),
+
+		ImageGCHighThresholdPercent: new(int32(cfg.Images.GCHighThresholdPercent)), //nolint:gosec // a percentage
+		ImageGCLowThresholdPercent:  new(int32(cfg.Images.GCLowThresholdPercent)),  //nolint:gosec // a percentage
+		ImageMinimumGCAge:           metav1.Duration{Duration: cfg.Images.MinimumGCAge.Duration},
+		ImageMaximumGCAge:           metav1.Duration{Duration: cfg.Images.MaximumGCAge.Duration},
+		NodeStatusMaxImages:         new(int32(cfg.Images.NodeStatusMaxImages)), //nolint:gosec // as many images there are not
 	}
 	if pods := cfg.Node.Capacity.Pods; pods != nil {
 		c.MaxPods = int32(pods.Value()) //nolint:gosec // as many do not fit

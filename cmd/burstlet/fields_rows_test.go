@@ -9,8 +9,9 @@ import (
 
 // What stands in many cells.
 const (
-	scheduling = "used before the pod reaches the node"
-	no         = ""
+	scheduling  = "used before the pod reaches the node"
+	filesOnTask = "files, on the task's disk, brought up to date in one step, within `refresh` (with `taskRoleARN`); needs `taskImage`"
+	no          = ""
 )
 
 func podRunRows() []fieldRow {
@@ -18,13 +19,13 @@ func podRunRows() []fieldRow {
 		{"containers[]", "one", spec(func(*corev1.PodSpec) {}), "a container each", "the one app container of a task"},
 		{"containers[]", "two", spec(func(s *corev1.PodSpec) {
 			s.Containers = append(s.Containers, corev1.Container{Name: "d", Image: "i"})
-		}), "a container each", no},
+		}), "a container each", "containers of one task; burstlet-agent beside them waits for all of them; needs `taskImage`"},
 		{"initContainers[]", "one", spec(func(s *corev1.PodSpec) {
 			s.InitContainers = []corev1.Container{{Name: "i", Image: "i"}}
 		}), "one after the other, each until it ends with 0", "one after the other (dependsOn SUCCESS)"},
 		{"initContainers[].restartPolicy", "Always (a sidecar)", spec(func(s *corev1.PodSpec) {
 			s.InitContainers = []corev1.Container{{Name: "i", Image: "i", RestartPolicy: ptr(corev1.ContainerRestartPolicyAlways)}}
-		}), "started in order, restarted whenever it ends, ended after the app containers", no},
+		}), "started in order, restarted whenever it ends, ended after the app containers", fromTable},
 		{"ephemeralContainers", "one", spec(func(s *corev1.PodSpec) {
 			s.EphemeralContainers = []corev1.EphemeralContainer{{}}
 		}), "started in the running pod, in the process namespace of its target", no},
@@ -47,10 +48,9 @@ func podRunRows() []fieldRow {
 		{"readinessGates", "any", spec(func(s *corev1.PodSpec) {
 			s.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "x"}}
 		}), "Ready waits for the conditions", "Ready waits for the conditions"},
-		{"volumes", "one", spec(func(s *corev1.PodSpec) { s.Volumes = []corev1.Volume{{Name: "v"}} }), no, no},
 		{"imagePullSecrets", "one", spec(func(s *corev1.PodSpec) {
 			s.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "s"}}
-		}), "their logins for the image's registry, in turn", no},
+		}), "their logins for the image's registry, in turn", fromTable},
 		{
 			"serviceAccountName", "any", spec(func(s *corev1.PodSpec) { s.ServiceAccountName = "a" }),
 			"a name only: tokens travel in volumes", "a name only: tokens travel in volumes",
@@ -61,13 +61,47 @@ func podRunRows() []fieldRow {
 		},
 		{
 			"automountServiceAccountToken", "false", spec(func(s *corev1.PodSpec) { s.AutomountServiceAccountToken = ptr(false) }),
-			"needed today: with a token the API server adds a volume", "needed today: with a token the API server adds a volume",
+			"no token is mounted", "no token is mounted",
 		},
 		{
 			"enableServiceLinks", "any", spec(func(s *corev1.PodSpec) { s.EnableServiceLinks = ptr(true) }),
 			"unless false, variables for the Services of the namespace", "unless false, variables for the Services of the namespace, in the task definition",
 		},
 	}
+}
+
+func volumeRows() []fieldRow {
+	var rows []fieldRow
+	for _, v := range []struct {
+		kind   string
+		source corev1.VolumeSource
+		how    string
+		ecs    string
+	}{
+		{"emptyDir", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, "a directory on the host's disk; a pod that exceeds sizeLimit is evicted", "a directory on the task's ephemeral storage, which grows with sizeLimit; needs `taskImage`, unless root alone mounts it"},
+		{"emptyDir, medium Memory", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}, "a tmpfs of that size", "a tmpfs of that size for one container; one that several mount is on disk"},
+		{"hostPath", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}, "a path of the pods' host, checked or made as its type says", no},
+		{"configMap", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}, "files, updated in one step", filesOnTask},
+		{"secret", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}, "files on a tmpfs, updated in one step", filesOnTask},
+		{"projected", corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{}}, "files on a tmpfs, updated in one step; tokens are renewed", "files, on the task's disk, brought up to date in one step, within `refresh`; tokens are renewed; needs `taskImage` and, with tokens, `taskRoleARN`"},
+		{"downwardAPI", corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{}}, "files on a tmpfs, updated in one step", filesOnTask},
+		{"persistentVolumeClaim", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}, "bound to a PersistentVolume of kind local, hostPath or nfs", "bound to a PersistentVolume of the CSI driver efs.csi.aws.com, of Amazon EFS or S3 Files (volumeHandle s3files:…); another is refused at the launch"},
+		{"ephemeral", corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}},
+			},
+		}}}, "as persistentVolumeClaim", "one volume of Amazon EBS of the requested size, made for each task (a restart begins with an empty one) and deleted with it; another in the pod, volumeMode Block, other accessModes than ReadWriteOnce and ReadWriteOncePod, dataSource, selector and volumeName are refused; the claim and its storageClassName are not used; needs `ebs.roleARN`"},
+		{"nfs", corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}, "mounted by the pods' host, which needs mount.nfs (nfs-common)", no},
+	} {
+		rows = append(rows, fieldRow{"volumes", v.kind, spec(func(s *corev1.PodSpec) {
+			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: v.source}}
+		}), v.how, v.ecs})
+	}
+	return append(rows, fieldRow{"volumes", "any other kind", spec(func(s *corev1.PodSpec) {
+		s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}}}
+		s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v"}}
+	}), no, no})
 }
 
 func podPlaceRows() []fieldRow {
@@ -80,28 +114,28 @@ func podPlaceRows() []fieldRow {
 			"shareProcessNamespace", "true", spec(func(s *corev1.PodSpec) { s.ShareProcessNamespace = ptr(true) }),
 			"one process namespace for the pod", "pidMode task",
 		},
-		{"hostname", "any", spec(func(s *corev1.PodSpec) { s.Hostname = "h" }), "the pod's host name", no},
+		{"hostname", "any", spec(func(s *corev1.PodSpec) { s.Hostname = "h" }), "the pod's host name", fromTable},
 		{"hostnameOverride", "any", spec(func(s *corev1.PodSpec) { s.HostnameOverride = ptr("h") }), "the pod's host name", no},
 		{
 			"subdomain", "any", spec(func(s *corev1.PodSpec) { s.Subdomain = "d" }),
-			"without effect in the pod: /etc/hosts is not written yet", no,
+			"the pod's domain, in its /etc/hosts too", fromTable,
 		},
-		{"setHostnameAsFQDN", "true", spec(func(s *corev1.PodSpec) { s.SetHostnameAsFQDN = ptr(true) }), no, no},
-		{"hostAliases", "one", spec(func(s *corev1.PodSpec) { s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.1"}} }), no, no},
+		{"setHostnameAsFQDN", "true", spec(func(s *corev1.PodSpec) { s.SetHostnameAsFQDN = ptr(true) }), "the host name with the subdomain and the cluster's domain", no},
+		{"hostAliases", "one", spec(func(s *corev1.PodSpec) { s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.1"}} }), "lines of /etc/hosts", fromTable},
 		{
 			"dnsPolicy", "ClusterFirst", spec(func(s *corev1.PodSpec) { s.DNSPolicy = corev1.DNSClusterFirst }),
-			"`clusterDNS` of the configuration; without it the host's", "the VPC's resolver: names of Services are not found",
+			"`clusterDNS` of the configuration; without it the host's", "`clusterDNS` of the configuration with `backend.ecs.clusterDNS: routed`, else the VPC's resolver, which finds no Services",
 		},
 		{"dnsPolicy", "Default", spec(func(s *corev1.PodSpec) { s.DNSPolicy = corev1.DNSDefault }), "the host's resolv.conf", "the VPC's resolver"},
-		{"dnsPolicy", "None", spec(func(s *corev1.PodSpec) { s.DNSPolicy = corev1.DNSNone }), "`dnsConfig` alone", no},
-		{"dnsConfig", "any", spec(func(s *corev1.PodSpec) { s.DNSConfig = &corev1.PodDNSConfig{} }), "added to the policy's", no},
+		{"dnsPolicy", "None", spec(func(s *corev1.PodSpec) { s.DNSPolicy = corev1.DNSNone }), "`dnsConfig` alone", "`dnsConfig` alone, in /etc/resolv.conf; needs `taskImage`"},
+		{"dnsConfig", "any", spec(func(s *corev1.PodSpec) { s.DNSConfig = &corev1.PodDNSConfig{} }), "added to the policy's", fromTable},
 		{"os", "linux", spec(func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Linux} }), "what runs anyway", "what runs anyway"},
 		{"os", "windows", spec(func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }), no, no},
-		{"runtimeClassName", "any", spec(func(s *corev1.PodSpec) { s.RuntimeClassName = ptr("r") }), no, no},
+		{"runtimeClassName", "any", spec(func(s *corev1.PodSpec) { s.RuntimeClassName = ptr("r") }), "its handler, which the host's runtime must have", no},
 		{"overhead", "any", spec(func(s *corev1.PodSpec) {
 			s.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-		}), no, "added to the task's size"},
-		{"resources", "any", spec(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{} }), no, no},
+		}), "added to the limits of the pod's cgroup", "added to the task's size"},
+		{"resources", "any", spec(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{} }), "limits of the pod's cgroup", fromTable},
 		{"resourceClaims", "one", spec(func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "r"}} }), no, no},
 	}
 	for _, row := range []struct {
@@ -138,29 +172,31 @@ func podSecurityRows() []fieldRow {
 		},
 		{
 			path + "runAsNonRoot", "true, with runAsUser", podSecurity(context{RunAsUser: ptr(int64(1)), RunAsNonRoot: ptr(true)}),
-			"the image's user is looked at where none is set", "the user must be set",
+			"the image's user is looked at where none is set", fromTable,
 		},
-		{path + "supplementalGroups", "any", podSecurity(context{SupplementalGroups: []int64{1}}), "groups of the processes", no},
-		{path + "supplementalGroupsPolicy", "Strict", podSecurity(context{SupplementalGroupsPolicy: ptr(corev1.SupplementalGroupsPolicyStrict)}), no, no},
-		{path + "fsGroup", "any", podSecurity(context{FSGroup: ptr(int64(1))}), "a group of the processes (there are no volumes yet)", no},
+		{path + "supplementalGroups", "any", podSecurity(context{SupplementalGroups: []int64{1}}), "groups of the processes", fromTable},
+		{path + "supplementalGroupsPolicy", "Strict", podSecurity(context{SupplementalGroupsPolicy: ptr(corev1.SupplementalGroupsPolicyStrict)}), "with containerd 2.0 or newer; before, the pod is refused when it starts", fromTable},
+		{path + "fsGroup", "any", podSecurity(context{FSGroup: ptr(int64(1))}), "a group of the processes, and the owner of volumes", fromTable},
 		{
 			path + "fsGroupChangePolicy", "any", podSecurity(context{FSGroupChangePolicy: ptr(corev1.FSGroupChangeAlways)}),
-			"without effect: there are no volumes yet", no,
+			"as on a kubelet", fromTable,
 		},
 		{path + "sysctls", "any", podSecurity(context{Sysctls: []corev1.Sysctl{{Name: "a", Value: "b"}}}), "set in the sandbox; unsafe ones if the configuration allows them", no},
+		{path + "sysctls", "net.*, kernel.msg*, kernel.sem, kernel.shm*, fs.mqueue.*", podSecurity(context{Sysctls: []corev1.Sysctl{{Name: "net.ipv4.tcp_syncookies", Value: "1"}}}), "as above", "systemControls; unsafe ones if the configuration allows them"},
 		{
 			path + "seccompProfile", "RuntimeDefault", podSecurity(context{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}),
 			"the runtime's profile", "Fargate's profile",
 		},
-		{path + "seccompProfile", "Localhost", podSecurity(context{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost}}), no, no},
+		{path + "seccompProfile", "Localhost", podSecurity(context{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: ptr("p.json")}}), "a file of the host, below `seccompProfileRoot`", no},
 		{
 			path + "appArmorProfile", "RuntimeDefault", podSecurity(context{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}}),
-			"the runtime's profile", "Fargate's profile",
+			"the runtime's profile; refused where the host does not enforce AppArmor", "Fargate's profile",
 		},
-		{path + "appArmorProfile", "Localhost", podSecurity(context{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost}}), no, no},
-		{path + "seLinuxOptions", "any", podSecurity(context{SELinuxOptions: &corev1.SELinuxOptions{}}), no, no},
-		{path + "seLinuxChangePolicy", "any", podSecurity(context{SELinuxChangePolicy: ptr(corev1.SELinuxChangePolicyMountOption)}), no, no},
-		{path + "windowsOptions", "any", podSecurity(context{WindowsOptions: &corev1.WindowsSecurityContextOptions{}}), no, no},
+		{path + "appArmorProfile", "Localhost", podSecurity(context{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: ptr("p")}}), "a profile that is loaded on the host", no},
+		{path + "seLinuxOptions", "`level: s0`", podSecurity(context{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}), "given to the runtime; without effect on a host without SELinux", "what runs anyway"},
+		{path + "seLinuxOptions", "any other", podSecurity(context{SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"}}), "given to the runtime; without effect on a host without SELinux", no},
+		{path + "seLinuxChangePolicy", "any", podSecurity(context{SELinuxChangePolicy: ptr(corev1.SELinuxChangePolicyMountOption)}), "volumes are relabelled file by file", no},
+		{path + "windowsOptions", "any", podSecurity(context{WindowsOptions: &corev1.WindowsSecurityContextOptions{}}), "not looked at: the host runs linux", no},
 	}
 }
 
@@ -178,7 +214,7 @@ func containerRows() []fieldRow {
 		{path + "imagePullPolicy", "Always", container(func(c *c) { c.ImagePullPolicy = corev1.PullAlways }), "pulled at every start", "pulled for every task"},
 		{path + "imagePullPolicy", "IfNotPresent", container(func(c *c) { c.ImagePullPolicy = corev1.PullIfNotPresent }), "pulled when missing", "pulled for every task"},
 		{path + "imagePullPolicy", "Never", container(func(c *c) { c.ImagePullPolicy = corev1.PullNever }), "must be there", no},
-		{path + "command", "any", container(func(c *c) { c.Command = []string{"a"} }), "with $(VAR) expanded", "entryPoint, with $(VAR) expanded"},
+		{path + "command", "any", container(func(c *c) { c.Command = []string{"a"} }), "with $(VAR) expanded", fromTable},
 		{path + "args", "any", container(func(c *c) { c.Args = []string{"a"} }), "with $(VAR) expanded", "command, with $(VAR) expanded"},
 		{path + "workingDir", "any", container(func(c *c) { c.WorkingDir = "/" }), "the working directory", "workingDirectory"},
 		{
@@ -193,17 +229,24 @@ func containerRows() []fieldRow {
 		{path + "resources", "limits of memory", limits(corev1.ResourceMemory, "64Mi"), "cgroup", "the task's size, and memory of the container"},
 		{
 			path + "resources", "limits of ephemeral-storage", limits(corev1.ResourceEphemeralStorage, "1Gi"),
-			no, no,
+			"a pod that exceeds it is evicted", "ephemeralStorage of the task, up to 200 GiB",
 		},
 		{path + "resources", "limits of devices", limits("example.com/gpu", "1"), no, no},
 		{
 			path + "resizePolicy", "any", container(func(c *c) { c.ResizePolicy = []corev1.ContainerResizePolicy{{}} }),
-			"without effect: a resize in place is answered Infeasible", "without effect: a resize in place is answered Infeasible",
+			"a resize in place, or a restart, as it says", "without effect: a resize in place is answered Infeasible",
 		},
-		{path + "volumeMounts", "one", container(func(c *c) { c.VolumeMounts = []corev1.VolumeMount{{}} }), no, no},
+		{path + "volumeMounts", "one", container(func(c *c) { c.VolumeMounts = []corev1.VolumeMount{{}} }), "mounted, with subPath and propagation", fromTable},
+		{path + "volumeMounts", "subPath", container(func(c *c) { c.VolumeMounts = []corev1.VolumeMount{{SubPath: "a"}} }), "mounted", "a link to that part of the whole volume, made by the supervisor; not with readOnlyRootFilesystem"},
+		{path + "volumeMounts", "mountPropagation", container(func(c *c) {
+			c.VolumeMounts = []corev1.VolumeMount{{MountPropagation: ptr(corev1.MountPropagationBidirectional)}}
+		}), "mounted so", no},
+		{path + "volumeMounts", "recursiveReadOnly Enabled", container(func(c *c) {
+			c.VolumeMounts = []corev1.VolumeMount{{RecursiveReadOnly: ptr(corev1.RecursiveReadOnlyEnabled)}}
+		}), no, no},
 		{path + "volumeDevices", "one", container(func(c *c) { c.VolumeDevices = []corev1.VolumeDevice{{}} }), no, no},
-		{path + "stdin", "true", container(func(c *c) { c.Stdin = true }), "open, and nothing can attach yet", "interactive; nothing can attach yet"},
-		{path + "stdinOnce", "true", container(func(c *c) { c.StdinOnce = true }), "nothing can attach yet", "nothing can attach yet"},
+		{path + "stdin", "true", container(func(c *c) { c.Stdin = true }), "open for kubectl attach", fromTable},
+		{path + "stdinOnce", "true", container(func(c *c) { c.StdinOnce = true }), "closed when the first who attached leaves", fromTable},
 		{path + "tty", "true", container(func(c *c) { c.TTY = true }), "a terminal", "pseudoTerminal"},
 	}
 }
@@ -217,25 +260,27 @@ func environmentRows() []fieldRow {
 	field := func(path string) func(*corev1.Pod) {
 		return from(corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}})
 	}
+	const inDefinition = "the value at the launch; in the clear in the task definition"
+	const inSecrets = "the value at the launch, by way of Secrets Manager; needs `executionRoleARN`"
 	return []fieldRow{
 		{
 			path + "env[]", "value", container(func(c *c) { c.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }),
 			"with $(VAR) expanded", "with $(VAR) expanded; in the clear in the task definition",
 		},
-		{path + "env[]", "configMapKeyRef", from(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{}}), "the value at the container's start", no},
-		{path + "env[]", "secretKeyRef", from(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}), "the value at the container's start", no},
-		{path + "env[]", "fieldRef metadata.name", field("metadata.name"), "the pod's", no},
-		{path + "env[]", "fieldRef status.podIP", field("status.podIP"), "the pod's address", no},
-		{path + "env[]", "fieldRef status.hostIP", field("status.hostIP"), "the host's address", no},
-		{path + "env[]", "resourceFieldRef", from(corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}), "the container's, or what the node can allocate", no},
+		{path + "env[]", "configMapKeyRef", from(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{}}), "the value at the container's start", inDefinition},
+		{path + "env[]", "secretKeyRef", from(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}), "the value at the container's start", inSecrets},
+		{path + "env[]", "fieldRef metadata.name", field("metadata.name"), "the pod's", "the pod's, in the overrides of the task"},
+		{path + "env[]", "fieldRef status.podIP", field("status.podIP"), "the pod's address", "the task's address, put in by the supervisor; needs `taskImage`"},
+		{path + "env[]", "fieldRef status.hostIP", field("status.hostIP"), "the host's address", "the task's address, put in by the supervisor; needs `taskImage`"},
+		{path + "env[]", "resourceFieldRef", from(corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}), "the container's, or what the node can allocate", "the container's, or what the node can allocate"},
 		{path + "env[]", "fileKeyRef", from(corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}), no, no},
 		{
 			path + "envFrom", "configMapRef", container(func(c *c) { c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}} }),
-			"the values at the container's start", no,
+			"the values at the container's start", inDefinition,
 		},
 		{
 			path + "envFrom", "secretRef", container(func(c *c) { c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{}}} }),
-			"the values at the container's start", no,
+			"the values at the container's start", inSecrets,
 		},
 	}
 }
@@ -269,7 +314,7 @@ func probeRows() []fieldRow {
 			rows = append(rows, fieldRow{
 				"containers[]." + probe.field, kind.value,
 				container(func(c *c) { probe.set(c, &corev1.Probe{ProbeHandler: kind.handler}) }),
-				kind.how + probe.then, no,
+				kind.how + probe.then, fromTable,
 			})
 		}
 	}
@@ -286,13 +331,13 @@ func lifecycleRows() []fieldRow {
 	sleep := &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}
 	const after, before = "; a failure kills the container", ", within the grace, before TERM"
 	return []fieldRow{
-		{path, "postStart exec", lifecycle(corev1.Lifecycle{PostStart: exec}), "run in the container" + after, no},
-		{path, "postStart httpGet", lifecycle(corev1.Lifecycle{PostStart: get}), "asked from the host" + after, no},
-		{path, "postStart sleep", lifecycle(corev1.Lifecycle{PostStart: sleep}), "the next container waits", no},
-		{path, "preStop exec", lifecycle(corev1.Lifecycle{PreStop: exec}), "run in the container" + before, no},
-		{path, "preStop httpGet", lifecycle(corev1.Lifecycle{PreStop: get}), "asked from the host" + before, no},
-		{path, "preStop sleep", lifecycle(corev1.Lifecycle{PreStop: sleep}), "waited for" + before, "waited for" + before},
-		{path, "stopSignal", lifecycle(corev1.Lifecycle{StopSignal: ptr(corev1.SIGHUP)}), no, no},
+		{path, "postStart exec", lifecycle(corev1.Lifecycle{PostStart: exec}), "run in the container" + after, fromTable},
+		{path, "postStart httpGet", lifecycle(corev1.Lifecycle{PostStart: get}), "asked from the host" + after, fromTable},
+		{path, "postStart sleep", lifecycle(corev1.Lifecycle{PostStart: sleep}), "the next container waits", fromTable},
+		{path, "preStop exec", lifecycle(corev1.Lifecycle{PreStop: exec}), "run in the container" + before, fromTable},
+		{path, "preStop httpGet", lifecycle(corev1.Lifecycle{PreStop: get}), "asked from the host" + before, fromTable},
+		{path, "preStop sleep", lifecycle(corev1.Lifecycle{PreStop: sleep}), "waited for" + before, fromTable},
+		{path, "stopSignal", lifecycle(corev1.Lifecycle{StopSignal: ptr(corev1.SIGHUP)}), no, fromTable},
 	}
 }
 
@@ -314,19 +359,19 @@ func endRows() []fieldRow {
 		},
 		{
 			path + "terminationMessagePath", "/dev/termination-log", container(func(c *c) { c.TerminationMessagePath = corev1.TerminationMessagePathDefault }),
-			"a file is mounted there", "without effect: messages are not read yet",
+			"a file is mounted there", fromTable,
 		},
 		{
 			path + "terminationMessagePath", "/another", container(func(c *c) { c.TerminationMessagePath = "/another" }),
-			"a file is mounted there", no,
+			"a file is mounted there", fromTable,
 		},
 		{
 			path + "terminationMessagePolicy", "File", container(func(c *c) { c.TerminationMessagePolicy = corev1.TerminationMessageReadFile }),
-			"the last 4 KiB of the file", "without effect: messages are not read yet",
+			"the last 4 KiB of the file", "the last 4 KiB of the file, seen some seconds after the end",
 		},
 		{path + "terminationMessagePolicy", "FallbackToLogsOnError", container(func(c *c) {
 			c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-		}), "the file's, or after a failure without one the log's last 80 lines, at most 2 KiB", no},
+		}), "the file's, or after a failure without one the log's last 80 lines, at most 2 KiB", "the file's, or after a failure without one the log's last 80 lines, at most 2 KiB, seen some seconds after the end"},
 	}
 }
 
@@ -334,16 +379,16 @@ func securityRows() []fieldRow {
 	const path = "containers[].securityContext."
 	type context = corev1.SecurityContext
 	return []fieldRow{
-		{path + "runAsUser", "any", security(context{RunAsUser: ptr(int64(1))}), "the user", "user"},
-		{path + "runAsGroup", "with runAsUser", security(context{RunAsUser: ptr(int64(1)), RunAsGroup: ptr(int64(1))}), "the group", "user"},
-		{path + "runAsGroup", "alone", security(context{RunAsGroup: ptr(int64(1))}), "the group", no},
+		{path + "runAsUser", "any", security(context{RunAsUser: ptr(int64(1))}), "the user", fromTable},
+		{path + "runAsGroup", "with runAsUser", security(context{RunAsUser: ptr(int64(1)), RunAsGroup: ptr(int64(1))}), "the group", fromTable},
+		{path + "runAsGroup", "alone", security(context{RunAsGroup: ptr(int64(1))}), "the group", fromTable},
 		{
 			path + "runAsNonRoot", "true, with runAsUser", security(context{RunAsUser: ptr(int64(1)), RunAsNonRoot: ptr(true)}),
 			"the user must not be 0", "the user must not be 0",
 		},
-		{path + "runAsNonRoot", "true, alone", security(context{RunAsNonRoot: ptr(true)}), "the image's user must not be root", no},
+		{path + "runAsNonRoot", "true, alone", security(context{RunAsNonRoot: ptr(true)}), "the image's user must not be root", fromTable},
 		{path + "readOnlyRootFilesystem", "true", security(context{ReadOnlyRootFilesystem: ptr(true)}), "read-only", "readonlyRootFilesystem"},
-		{path + "allowPrivilegeEscalation", "false", security(context{AllowPrivilegeEscalation: ptr(false)}), "no_new_privs", no},
+		{path + "allowPrivilegeEscalation", "false", security(context{AllowPrivilegeEscalation: ptr(false)}), "no_new_privs", fromTable},
 		{path + "privileged", "true", security(context{Privileged: ptr(true)}), "privileged", no},
 		{
 			path + "capabilities", "add SYS_PTRACE", security(context{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}}),
@@ -352,7 +397,7 @@ func securityRows() []fieldRow {
 		{path + "capabilities", "add NET_ADMIN", security(context{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}}}), "added", no},
 		{path + "capabilities", "drop", security(context{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}), "dropped", "dropped"},
 		{path + "procMount", "Default", security(context{ProcMount: ptr(corev1.DefaultProcMount)}), "masked", "masked"},
-		{path + "procMount", "Unmasked", security(context{ProcMount: ptr(corev1.UnmaskedProcMount)}), no, no},
+		{path + "procMount", "Unmasked", security(context{ProcMount: ptr(corev1.UnmaskedProcMount)}), "unmasked; Kubernetes wants hostUsers: false beside it, which is refused", no},
 		{
 			path + "seccompProfile", "RuntimeDefault", security(context{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}),
 			"the runtime's profile", "Fargate's profile",
@@ -369,7 +414,8 @@ func securityRows() []fieldRow {
 			path + "appArmorProfile", "Unconfined", security(context{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}}),
 			"no profile", no,
 		},
-		{path + "seLinuxOptions", "any", security(context{SELinuxOptions: &corev1.SELinuxOptions{}}), no, no},
-		{path + "windowsOptions", "any", security(context{WindowsOptions: &corev1.WindowsSecurityContextOptions{}}), no, no},
+		{path + "seLinuxOptions", "`level: s0`", security(context{SELinuxOptions: &corev1.SELinuxOptions{Level: "s0"}}), "given to the runtime; without effect on a host without SELinux", "what runs anyway"},
+		{path + "seLinuxOptions", "any other", security(context{SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"}}), "given to the runtime; without effect on a host without SELinux", no},
+		{path + "windowsOptions", "any", security(context{WindowsOptions: &corev1.WindowsSecurityContextOptions{}}), "not looked at: the host runs linux", no},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -18,8 +17,6 @@ import (
 	"github.com/burstlet/burstlet/backend/cri"
 	"github.com/burstlet/burstlet/backend/ecs"
 	"github.com/burstlet/burstlet/backend/sim"
-	"github.com/burstlet/burstlet/syncloop/admit"
-	"github.com/burstlet/burstlet/syncloop/volumes"
 )
 
 var update = flag.Bool("update", false, "write docs/fields.md anew")
@@ -35,7 +32,10 @@ a field is missing here or when an answer changes.
 
 A field that is refused fails the pod with reason ` + "`UnsupportedByBackend`" + ` and the
 words in this table. The simulated backend refuses nothing by itself: it takes
-what the engine takes, and no container runs.
+what the engine takes, and no container runs. The ecs column is of a node with
+` + "`taskImage`, `logGroup`, `executionRoleARN`, `taskRoleARN` and `ebs.roleARN`" + `; what
+needs one of them is refused on a node without it, in words that name it.
+` + "`burstlet explain -f pod.yaml`" + ` says what becomes of a pod.
 
 `
 
@@ -60,6 +60,7 @@ type fieldSection struct {
 func fieldSections() []fieldSection {
 	return []fieldSection{
 		{"What runs", podRunRows()},
+		{"Volumes", volumeRows()},
 		{"Where and with what", podPlaceRows()},
 		{"The pod's security context", podSecurityRows()},
 		{"A container", containerRows()},
@@ -104,6 +105,28 @@ func TestFieldsPage(t *testing.T) {
 	}
 }
 
+// Claims are waited for on hosts and simulated nodes, as by a kubelet.
+func TestTasksAloneMakeVolumesByThemselves(t *testing.T) {
+	host, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := ecs.New(t.Context(), ecs.Config{
+		Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "test",
+		Endpoint: "http://127.0.0.1:1", AccessKeyID: "a", SecretAccessKey: "b",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, made := range map[string]bool{
+		"cri": host.Limits.EphemeralVolumes, "sim": sim.New(sim.Config{}).Backend().Limits.EphemeralVolumes, "ecs": tasks.Limits.EphemeralVolumes,
+	} {
+		if made != (name == "ecs") {
+			t.Errorf("%s makes volumes by itself: %v", name, made)
+		}
+	}
+}
+
 func fieldsPage(t *testing.T) string {
 	t.Helper()
 	host, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"})
@@ -111,7 +134,9 @@ func fieldsPage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	tasks, err := ecs.New(t.Context(), ecs.Config{
-		Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "test",
+		Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "test", TaskImage: "i", LogGroup: "/g",
+		ExecutionRoleARN: "arn:aws:iam::123456789012:role/e", TaskRoleARN: "arn:aws:iam::123456789012:role/t",
+		EBS:      ecs.EBS{RoleARN: "arn:aws:iam::123456789012:role/v"},
 		Endpoint: "http://127.0.0.1:1", AccessKeyID: "a", SecretAccessKey: "b",
 	})
 	if err != nil {
@@ -133,15 +158,23 @@ func fieldsPage(t *testing.T) string {
 		}
 		page.WriteString("\n")
 	}
-	return strings.TrimSuffix(page.String(), "\n")
+	page.WriteString(annotationsIntro)
+	for _, a := range ecs.Annotations() {
+		fmt.Fprintf(&page, "| `%s%s` | `%s` | %s |\n", ecs.Prefix, a.Name, a.Value, a.Meaning)
+	}
+	return page.String()
 }
+
+const annotationsIntro = `## Annotations of a pod on ecs
+
+Each goes before what the node's configuration says. An annotation under the prefix
+that is not in this table is refused by name.
+
+| annotation | value | meaning |
+|---|---|---|
+`
 
 var index = regexp.MustCompile(`\[\d+\]`)
-
-// refusals are all that the engine and a backend have against a pod.
-func refusals(b backend.Backend, pod *corev1.Pod) []backend.Refusal {
-	return slices.Concat(admit.Fields(pod, admit.AbilitiesOf(b)), volumes.Unsupported(pod), b.Check.Check(pod))
-}
 
 // verdict is a cell: the refusal, or what the row says happens.
 func verdict(t *testing.T, row fieldRow, b backend.Backend, pod *corev1.Pod, how string) string {
@@ -149,7 +182,9 @@ func verdict(t *testing.T, row fieldRow, b backend.Backend, pod *corev1.Pod, how
 	name := b.Name
 	var whys []string
 	for _, r := range refusals(b, pod) {
-		if path := index.ReplaceAllString(r.Field, "[]"); !strings.HasPrefix(path, "spec."+row.field) {
+		// A volume that is refused makes its mounts be refused too.
+		path := index.ReplaceAllString(r.Field, "[]")
+		if !strings.HasPrefix(path, "spec."+row.field) && (row.field != "volumes" || !strings.HasPrefix(path, "spec.containers[].volumeMounts")) {
 			t.Errorf("%s: %s refuses %s instead: %s", row.field, name, path, r.Why)
 		}
 		whys = append(whys, r.Why)
@@ -162,8 +197,14 @@ func verdict(t *testing.T, row fieldRow, b backend.Backend, pod *corev1.Pod, how
 	case len(whys) > 0:
 		return "**refused**: " + whys[0]
 	}
+	if how == fromTable {
+		return ecs.FieldRule(row.field)
+	}
 	return how
 }
+
+// fromTable stands for what the backend's own table says of a field.
+const fromTable = "\x00"
 
 // plainPod is a pod that everybody takes.
 func plainPod() *corev1.Pod {

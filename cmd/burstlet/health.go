@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
@@ -31,12 +34,34 @@ type nodeState struct {
 	mu    sync.Mutex
 	state string
 	err   error // why it failed, or why it cannot even stand by
+	// terms counts how often this process began to work as the node, failures how
+	// often that ended with an error.
+	terms, failures int
+	// metrics are those of the node while it works; nil at other times.
+	metrics prometheus.Gatherer
 }
 
 func (s *nodeState) set(state string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state, s.err = state, err
+	if state == stateFailed {
+		s.failures++
+	}
+}
+
+// began counts a term.
+func (s *nodeState) began() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.terms++
+}
+
+// show lends the node's metrics, until it is told nil.
+func (s *nodeState) show(metrics prometheus.Gatherer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.metrics = metrics
 }
 
 // line is one line of /readyz in the form of healthz checks. A node that stands by
@@ -53,8 +78,19 @@ func (s *nodeState) line() (text string, ready bool) {
 	return fmt.Sprintf("[-]node/%s %s\n", s.name, s.state), false
 }
 
+// check is a line of /readyz.
+type check interface {
+	line() (text string, ready bool)
+}
+
 // health tells probes how this process is.
-type health struct{ nodes []*nodeState }
+type health struct {
+	nodes []*nodeState
+	// checks are what /readyz shows beside them.
+	checks []check
+	// metrics serves /metrics; nil: there is none.
+	metrics http.Handler
+}
 
 func newHealth(configs []config.Configuration) *health {
 	h := &health{}
@@ -65,8 +101,12 @@ func newHealth(configs []config.Configuration) *health {
 }
 
 // ServeHTTP answers /healthz, which is ok while the process answers at all, and
-// /readyz with all nodes.
+// /readyz with all nodes, and /metrics where that is wanted.
 func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/metrics" && h.metrics != nil {
+		h.metrics.ServeHTTP(w, r)
+		return
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	text, code := "ok", http.StatusOK
@@ -85,8 +125,12 @@ func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *health) ready() (text string, code int) {
 	var report strings.Builder
 	code = http.StatusOK
+	checks := slices.Clone(h.checks)
 	for _, n := range h.nodes {
-		line, ready := n.line()
+		checks = append(checks, n)
+	}
+	for _, c := range checks {
+		line, ready := c.line()
 		report.WriteString(line)
 		if !ready {
 			code = http.StatusServiceUnavailable

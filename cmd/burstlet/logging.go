@@ -4,10 +4,8 @@ import (
 	"fmt"
 
 	"github.com/containerd/log"
-	"k8s.io/klog/v2"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
-	"github.com/burstlet/burstlet/provider/klogs"
 )
 
 // setUpLogging sets what the process logs to standard error.
@@ -16,12 +14,15 @@ func setUpLogging(cfg config.Logging) error {
 		return fmt.Errorf("set up logging: %w", err)
 	}
 	format := log.TextFormat
-	if cfg.Format == config.FormatJSON {
+	switch cfg.Format {
+	case config.FormatText:
+	case config.FormatJSON:
 		format = log.JSONFormat
+	default:
+		return fmt.Errorf("set up logging: format %q is not text or json", cfg.Format)
 	}
 	if err := log.SetFormat(format); err != nil {
 		return fmt.Errorf("set up logging: %w", err)
 	}
-	klog.SetLogger(klogs.New(log.L.WithField("from", "kubernetes")))
 	return nil
 }

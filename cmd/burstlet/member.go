@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 
@@ -23,6 +24,8 @@ type member struct {
 	// id is this process in elections.
 	id    string
 	state *nodeState
+	// process has the metrics of the process.
+	process prometheus.Gatherer
 	// sim is a simulated remote in this process, which outlives the node's terms.
 	sim *backend.Backend
 }
@@ -91,6 +94,8 @@ func (m *member) elector() (*election.Elector, error) {
 // lead runs the node while the gate is held, then writes the statuses that are
 // left.
 func (m *member) lead(ctx context.Context, access *access, held *gate.Gate) error {
+	m.state.began()
+	defer m.state.show(nil)
 	n, err := m.wire(ctx, access, held)
 	if err != nil {
 		return err

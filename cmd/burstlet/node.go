@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/containerd/log"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/burstlet/burstlet/backend"
@@ -31,6 +32,8 @@ type node struct {
 	held     *gate.Gate
 	shutdown config.Shutdown
 
+	// away says that the remote is another machine, which may be down for now.
+	away    bool
 	backend backend.Backend
 	engine  *syncloop.Loop
 	status  *statusmgr.Manager
@@ -59,7 +62,7 @@ func (n *node) run(ctx context.Context) error {
 	if n.backend.Run != nil {
 		g.Go(func() error { return n.backend.Run(parts) })
 	}
-	if err := probe(parts, n.backend); err != nil {
+	if err := probe(parts, n.backend, n.away); err != nil {
 		if parts.Err() == nil {
 			g.Go(func() error { return err })
 		}
@@ -77,8 +80,11 @@ func (n *node) run(ctx context.Context) error {
 }
 
 // probe makes sure that the remote answers before the node is registered, as a
-// kubelet does with its runtime: a node without one is of no use to anybody.
-func probe(ctx context.Context, b backend.Backend) error {
+// kubelet does with its runtime: a node without one is of no use to anybody. One
+// that is away may just not be reached for now: then the node is there, with a
+// condition that says so, and goes on when the remote is there too.
+func probe(ctx context.Context, b backend.Backend, away bool) error {
+	logger := log.G(ctx)
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for {
@@ -86,11 +92,16 @@ func probe(ctx context.Context, b backend.Backend) error {
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, backend.ErrUnavailable) {
+		// An answer that took too long is none.
+		if !errors.Is(err, backend.ErrUnavailable) && ctx.Err() == nil {
 			return fmt.Errorf("reach the %s backend: %w", b.Name, err)
 		}
 		select {
 		case <-ctx.Done():
+			if away {
+				logger.WithError(err).Warn("the remote cannot be reached yet; the node starts without it")
+				return nil
+			}
 			return fmt.Errorf("reach the %s backend: %w", b.Name, err)
 		case <-time.After(probeRetry):
 		}

@@ -10,18 +10,27 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
+	"github.com/burstlet/burstlet/syncloop/images"
 )
 
 func nodeOptions(cfg config.Configuration) provider.NodeOptions {
 	o := provider.NodeOptions{
 		Labels: cfg.Node.Labels, Annotations: cfg.Node.Annotations, Taints: cfg.Node.Taints,
 		Capacity: cfg.Node.Capacity.ResourceList(), InternalIP: cfg.Node.InternalIP,
-		Version: provider.KubeletVersion(programVersion()),
+		Version: provider.KubeletVersion(programVersion()), MaxImages: &cfg.Images.NodeStatusMaxImages,
 	}
 	if pods := cfg.Node.Capacity.Pods; pods != nil {
 		o.MaxPods = pods.Value()
 	}
 	return o
+}
+
+// imageGC is what the engine removes images by.
+func imageGC(cfg config.Images) *images.GCPolicy {
+	return &images.GCPolicy{
+		HighThresholdPercent: cfg.GCHighThresholdPercent, LowThresholdPercent: cfg.GCLowThresholdPercent,
+		MinAge: cfg.MinimumGCAge.Duration, MaxAge: cfg.MaximumGCAge.Duration,
+	}
 }
 
 // apiServed is true where there is a way to a serving certificate.

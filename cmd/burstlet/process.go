@@ -54,6 +54,10 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 	states := newHealth(configs)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	process := processMetrics()
+	if cfg.HealthzMetrics {
+		states.metrics = nodesHandler(process, states.nodes)
+	}
 	served, err := states.serve(ctx, cfg.HealthzBindAddress, cfg.HealthzPort)
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 	}
 	runs := make([]func(context.Context) error, len(configs))
 	for i, c := range configs {
-		m := &member{cfg: c, id: id, state: states.nodes[i]}
+		m := &member{cfg: c, id: id, state: states.nodes[i], process: process}
 		runs[i] = m.run
 		if len(configs) > 1 {
 			runs[i] = keeper{name: c.Node.Name, state: m.state, run: m.run}.keep

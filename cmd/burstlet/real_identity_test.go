@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"os"
 	"testing"
@@ -29,12 +30,12 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true, clientCAFil
 	s.approve("system:node:"+name, certificatesv1.KubeAPIServerClientKubeletSignerName)
 	eventually(t, time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
 	s.approve("system:node:"+name, certificatesv1.KubeletServingSignerName)
-	pem, err := os.ReadFile(s.cp.CAFile())
+	ca, err := os.ReadFile(s.cp.CAFile())
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pem)
+	pool.AppendCertsFromPEM(ca)
 	eventually(t, time.Minute, "the API has a certificate of the cluster", func() error {
 		conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{RootCAs: pool})
 		if err != nil {
@@ -46,6 +47,20 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true, clientCAFil
 		}
 		return nil
 	})
+}
+
+// subjectOf is the user whom a request's certificate is to name.
+func subjectOf(t *testing.T, csr *certificatesv1.CertificateSigningRequest) string {
+	t.Helper()
+	block, _ := pem.Decode(csr.Spec.Request)
+	if block == nil {
+		t.Fatalf("request %s is no PEM", csr.Name)
+	}
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return request.Subject.CommonName
 }
 
 // approve approves the request for a certificate of a user, as an administrator
@@ -60,7 +75,7 @@ func (s *stage) approve(user, signer string) {
 		}
 		for i := range list.Items {
 			csr := &list.Items[i]
-			if csr.Spec.SignerName != signer {
+			if csr.Spec.SignerName != signer || subjectOf(s.t, csr) != user {
 				continue
 			}
 			for _, c := range csr.Status.Conditions {

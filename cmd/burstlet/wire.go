@@ -76,10 +76,11 @@ func (m *member) wire(ctx context.Context, access *access, held *gate.Gate) (*no
 	if err != nil {
 		return nil, fmt.Errorf("make a client for Events: %w", err)
 	}
-	n := &node{held: held, shutdown: m.cfg.Shutdown, backend: held.Wrap(metered.Wrap(b, calls))}
+	m.state.show(prometheus.Gatherers{access.registry, registry})
+	n := &node{held: held, shutdown: m.cfg.Shutdown, away: isAway(m.cfg.Backend), backend: held.Wrap(metered.Wrap(b, calls))}
 	return n, n.assemble(ctx, materials{
 		cfg: m.cfg, server: rest.Host, client: client, events: events, remote: n.backend, host: host, registry: registry, probes: prometheus.NewRegistry(),
-		gatherer: prometheus.Gatherers{access.registry, registry},
+		gatherer: prometheus.Gatherers{m.process, access.registry, registry},
 		running:  func() { m.state.set(stateRunning, nil) },
 	})
 }
@@ -99,6 +100,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 	})
 	n.objects = objectcache.New(objectcache.Config{
 		Client: m.client, Node: m.cfg.Node.Name, Changed: func(uid types.UID) { n.engine.Poke(uid) },
+		EphemeralVolumes: m.remote.Limits.EphemeralVolumes,
 	})
 	if n.engine, err = n.newEngine(m, source); err != nil {
 		return err
@@ -125,6 +127,10 @@ func (n *node) newEngine(m materials, source *podsource.Source) (*syncloop.Loop,
 		Backend: m.remote, Source: source, Status: n.status, Events: n.events, Objects: n.objects, Node: view,
 		HostIPs: m.host.IPs, Pulls: m.cfg.Pods.MaxParallelImagePulls, Metrics: syncloop.NewMetrics(m.registry),
 		ProbeMetrics: prober.NewMetrics(m.probes), VirtualKubeletEvents: m.cfg.Compatibility.VirtualKubeletEvents,
+		ImageGC: imageGC(m.cfg.Images),
+		NodeEvent: func(kind, reason, message string) {
+			n.events.about(provider.NodeReference(m.cfg.Node.Name), kind, reason, message)
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the engine: %w", err)

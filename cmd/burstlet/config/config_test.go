@@ -80,6 +80,8 @@ func TestLoadReadsEveryField(t *testing.T) {
 			Endpoint: "unix:///run/other.sock", CgroupDriver: "systemd",
 			PodLogsDir: "/var/log/pods", ContainerLogsDir: "/var/log/containers",
 			CgroupParent: "burstlet", ResolvConf: "/etc/resolv.conf",
+			RuntimeSocket: "/run/containerd/containerd.sock", PodsDir: "/var/lib/burstlet/pods",
+			SeccompProfileRoot: "/var/lib/kubelet/seccomp", ContainerLogMaxSize: quantity("10Mi"), ContainerLogMaxFiles: 5,
 		}},
 		KubeletAPI: config.KubeletAPI{
 			Address: "192.0.2.7", Port: 10251, CertFile: "/etc/burstlet/tls.crt",
@@ -89,6 +91,10 @@ func TestLoadReadsEveryField(t *testing.T) {
 		Pods: config.Pods{
 			APIServer: "192.0.2.1:6443", HostNetwork: true, HostPorts: true,
 			AllowedUnsafeSysctls: []string{"net.core.*"}, MaxParallelImagePulls: 3,
+		},
+		Images: config.Images{
+			GCHighThresholdPercent: 70, GCLowThresholdPercent: 50, MinimumGCAge: span(40), MaximumGCAge: span(200),
+			NodeStatusMaxImages: -1,
 		},
 		LeaderElection: config.LeaderElection{
 			Namespace: "burst", Name: "edge", Kubeconfig: "/etc/burstlet/election",

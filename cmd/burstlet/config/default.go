@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -16,6 +17,9 @@ func Default() Configuration {
 		KubeletAPI:    KubeletAPI{Port: 10250},
 		ClusterDomain: "cluster.local",
 		Pods:          Pods{HostNetwork: true, HostPID: true, HostIPC: true, HostPorts: true, MaxParallelImagePulls: 5},
+		Images: Images{
+			GCHighThresholdPercent: 85, GCLowThresholdPercent: 80, MinimumGCAge: Duration{2 * time.Minute}, NodeStatusMaxImages: 50,
+		},
 		LeaderElection: LeaderElection{
 			LeaseDuration: Duration{8 * time.Second}, RenewDeadline: Duration{6 * time.Second}, RetryPeriod: Duration{time.Second},
 		},
@@ -47,6 +51,17 @@ func (b *Backend) fill() {
 		}
 	case BackendCRI:
 		fill(&b.cri().Endpoint, "unix:///run/containerd/containerd.sock")
+		fill(&b.CRI.RuntimeSocket, "/run/containerd/containerd.sock")
+		fill(&b.CRI.PodsDir, "/var/lib/burstlet/pods")
+		fill(&b.CRI.SeccompProfileRoot, "/var/lib/kubelet/seccomp")
+		fill(&b.CRI.ContainerLogMaxFiles, 5)
+		if b.CRI.ContainerLogMaxSize == nil {
+			b.CRI.ContainerLogMaxSize = &Quantity{resource.MustParse("10Mi")}
+		}
+		if s := b.CRI.SSH; s != nil {
+			fill(&s.Keepalive, Duration{5 * time.Second})
+			fill(&s.KeepaliveMax, 3)
+		}
 		fill(&b.CRI.PodLogsDir, "/var/log/pods")
 		fill(&b.CRI.ContainerLogsDir, "/var/log/containers")
 		fill(&b.CRI.CgroupParent, "burstlet")
@@ -56,8 +71,9 @@ func (b *Backend) fill() {
 	}
 }
 
-func fill(field *string, value string) {
-	if *field == "" {
+func fill[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
 		*field = value
 	}
 }

@@ -8,6 +8,11 @@
 //	settings.go  the fields that a flag or a variable can give as well
 //	load.go      file, environment and flags in their order
 //	validate.go  every wrong value at once, each by its path in the file
+//	limits.go    the values and bounds that it and the schema are made of
+//
+// reference_test.go makes docs/configuration.md and the JSON schema of the file out
+// of the types, their comments, defaults and limits; agree_test.go holds the schema
+// to what [Load] says.
 //
 // The package knows no backend and no Kubernetes client: the command turns a
 // [Configuration] into those.

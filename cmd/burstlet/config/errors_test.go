@@ -84,6 +84,32 @@ func TestLoadErrors(t *testing.T) {
 			"check FILE: node.name: Required value: the name of the Node that the credential is for\n" +
 				"backend.type: Required value: one of sim, cri, ecs",
 		},
+		"a host over SSH without a word how": {
+			head + "backend: {type: cri, cri: {endpoint: ssh://burst@192.0.2.9}}\n",
+			"check FILE: backend.cri.ssh: Required value: how the host is reached: keyFiles or agent, and knownHostsFile",
+		},
+		"SSH that nobody can trust": {
+			head + `backend:
+  type: cri
+  cri:
+    endpoint: ssh://192.0.2.9/run
+    podsDir: /
+    containerLogMaxFiles: 1
+    ssh: {jumpHosts: ["gate.example.org", "me:secret@gate"], keepaliveMax: -1}
+`,
+			`check FILE: backend.cri.endpoint: Invalid value: "ssh://192.0.2.9/run": must be user@host or user@host:port
+backend.cri.ssh.keyFiles: Required value: private keys to log in with, or agent, the socket of an SSH agent
+backend.cri.ssh.knownHostsFile: Required value: the keys of the host, as ssh-keyscan prints them (compare them with the host's own); insecureIgnoreHostKey: true does without, and lets anyone in between read and change everything
+backend.cri.ssh.jumpHosts[0]: Invalid value: "gate.example.org": must be user@host or user@host:port
+backend.cri.ssh.jumpHosts[1]: Invalid value: "(hidden)": must not hold a password: give a key
+backend.cri.ssh.keepaliveMax: Invalid value: -1: must be at least 1
+backend.cri.podsDir: Invalid value: "/": must be an absolute path
+backend.cri.containerLogMaxFiles: Invalid value: 1: must be at least 2`,
+		},
+		"SSH with a local socket": {
+			head + "backend: {type: cri, cri: {ssh: {agent: /run/agent, insecureIgnoreHostKey: true}}}\n",
+			"check FILE: backend.cri.ssh: Forbidden: only with an endpoint as in ssh://user@host",
+		},
 		"many wrong values at once": {
 			`apiVersion: burstlet.dev/v1alpha1
 kind: BurstletConfiguration
@@ -116,6 +142,20 @@ logging.level: Unsupported value: "loud": supported values: "error", "warn", "in
 logging.format: Unsupported value: "xml": supported values: "text", "json"
 shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
 		},
+		"images that are garbage too soon": {
+			head + sim + "images: {imageGCHighThresholdPercent: 101, imageGCLowThresholdPercent: 101, imageMinimumGCAge: -1s, " +
+				"imageMaximumGCAge: -1s, nodeStatusMaxImages: -2}\n",
+			"check FILE: images.imageGCHighThresholdPercent: Invalid value: 101: must be between 0 and 100, inclusive\n" +
+				"images.imageGCLowThresholdPercent: Invalid value: 101: must be between 0 and 100, inclusive\n" +
+				"images.imageGCLowThresholdPercent: Invalid value: 101: must be less than imageGCHighThresholdPercent 101\n" +
+				"images.imageMinimumGCAge: Invalid value: \"-1s\": must not be negative\n" +
+				"images.imageMaximumGCAge: Invalid value: \"-1s\": must not be negative\n" +
+				"images.nodeStatusMaxImages: Invalid value: -2: must be -1 or greater",
+		},
+		"images that are too old before they may go": {
+			head + sim + "images: {imageMinimumGCAge: 1h, imageMaximumGCAge: 1h}\n",
+			"check FILE: images.imageMaximumGCAge: Invalid value: \"1h0m0s\": must be greater than imageMinimumGCAge 1h0m0s",
+		},
 		"a certificate without its key": {
 			head + "backend: {type: sim}\nkubeletAPI: {certFile: /a}\n",
 			"check FILE: kubeletAPI.keyFile: Required value: certFile is set; both belong together",
@@ -135,10 +175,28 @@ backend.sim.granularity: Forbidden: the process behind socket decides (burstlet 
 		},
 		"wrong cri": {
 			head + "backend: {type: cri, cri: {endpoint: /run/x.sock, podLogsDir: logs, cgroupParent: a/b, cgroupDriver: x}}\nkubeletAPI: {selfSigned: true}\n",
-			`check FILE: backend.cri.endpoint: Invalid value: "/run/x.sock": must be unix:// and an absolute path, as in unix:///run/containerd/containerd.sock
+			`check FILE: backend.cri.endpoint: Invalid value: "/run/x.sock": must be unix:// and an absolute path, as in unix:///run/containerd/containerd.sock, or ssh://user@host
 backend.cri.podLogsDir: Invalid value: "logs": must be an absolute path
 backend.cri.cgroupParent: Invalid value: "a/b": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')
 backend.cri.cgroupDriver: Unsupported value: "x": supported values: "cgroupfs", "systemd"`,
+		},
+		"wrong ecs": {
+			head + "backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [s], unusedAfter: 10m, capacityTypes: [SPOT], ephemeralStorageGiB: 20, " +
+				"logOptions: {mode: blocking}, prices: {vcpu: 1, gb: 1, armVCPU: 1, ebsGB: -1, spotFactor: 2}, " +
+				"ebs: {volumeType: standard, filesystemType: zfs, kmsKeyID: k}}}\nkubeletAPI: {selfSigned: true}\n",
+			`check FILE: backend.ecs.unusedAfter: Invalid value: "10m0s": must be at least 1h
+backend.ecs.capacityTypes[0]: Unsupported value: "SPOT": supported values: "on-demand", "spot"
+backend.ecs.ephemeralStorageGiB: Invalid value: 20: must be 21 to 200, or 0 for Fargate's 20
+backend.ecs.logGroup: Required value: logOptions are those of its log driver
+backend.ecs.ebs.roleARN: Required value: the role by which Amazon ECS makes volumes
+backend.ecs.ebs.volumeType: Unsupported value: "standard": supported values: "gp3", "gp2", "io1", "io2", "st1", "sc1"
+backend.ecs.ebs.filesystemType: Unsupported value: "zfs": supported values: "ext3", "ext4", "xfs"
+backend.ecs.ebs.kmsKeyID: Invalid value: "k": is for encrypted volumes: set encrypted
+backend.ecs.prices.armGB: Invalid value: 0: must be dollars an hour
+backend.ecs.prices.ebsGB: Invalid value: -1: must be dollars an hour
+backend.ecs.prices.spotFactor: Invalid value: 2: must be 0 to 1
+node.capacity.cpu: Required value: the ecs backend has no size of its own: say how much of the account's Fargate quota the node may use
+node.capacity.memory: Required value: the ecs backend has no size of its own: say how much of the account's Fargate quota the node may use`,
 		},
 		"ecs with nothing": {
 			head + "backend: {type: ecs}\nkubeletAPI: {selfSigned: true}\n",

@@ -34,29 +34,38 @@ func Load(from Sources) (Configuration, error) {
 	if file == "" {
 		file = from.env(FileEnv)
 	}
+	var data []byte
+	if file != "" {
+		var err error
+		if data, err = os.ReadFile(file); err != nil {
+			return Configuration{}, fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	return from.load(file, data)
+}
+
+// load reads the file's content; file is its path, empty for none.
+func (s Sources) load(file string, data []byte) (Configuration, error) {
 	c := Alone()
 	origin := "configuration"
 	var entries []json.RawMessage
 	if file != "" {
 		c, origin = Default(), file
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return Configuration{}, fmt.Errorf("read configuration: %w", err)
-		}
+		var err error
 		if entries, err = decode(data, &c); err != nil {
 			return Configuration{}, fmt.Errorf("read configuration %s: %w", file, err)
 		}
 	}
-	if err := from.override(&c); err != nil {
+	if err := s.override(&c); err != nil {
 		return Configuration{}, err
 	}
 	if file == "" && c.KubeletAPI.ServerTLSBootstrap {
 		c.KubeletAPI.SelfSigned = false // that of Alone, unless it was asked for
-		if err := from.override(&c); err != nil {
+		if err := s.override(&c); err != nil {
 			return Configuration{}, err
 		}
 	}
-	if err := c.complete(entries, from.PodNamespace); err != nil {
+	if err := c.complete(entries, s.PodNamespace); err != nil {
 		return Configuration{}, fmt.Errorf("read configuration %s: %w", file, err)
 	}
 	if err := c.Validate(); err != nil {

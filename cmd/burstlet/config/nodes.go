@@ -10,29 +10,31 @@ import (
 )
 
 // NodeEntry is one of several nodes: what may differ between nodes of a process.
-// Its fields mean what those of [Configuration] mean.
+// Its fields mean what those of the same name outside nodes mean.
 type NodeEntry struct {
 	// Node must give a name; with an own identity where one is wanted.
 	Node Node `json:"node"`
-	// Kubeconfig: see Configuration.
+	// Kubeconfig as outside nodes.
 	Kubeconfig string `json:"kubeconfig"`
-	// BootstrapKubeconfig: see Configuration.
+	// BootstrapKubeconfig as outside nodes.
 	BootstrapKubeconfig string `json:"bootstrapKubeconfig"`
 	// CertDirectory of this node alone. Left out: a directory with the node's name
-	// in that of Configuration.
+	// in that outside nodes.
 	CertDirectory string `json:"certDirectory"`
-	// Backend: see Configuration. With another type than there, nothing of that
-	// section is taken over.
+	// Backend as outside nodes. With another type than there, nothing of
+	// that section is taken over.
 	Backend Backend `json:"backend"`
-	// KubeletAPI: see Configuration. A port that is left out is that of
-	// Configuration plus the entry's index.
+	// KubeletAPI as outside nodes. A port that is left out is that
+	// outside plus the entry's index.
 	KubeletAPI KubeletAPI `json:"kubeletAPI"`
-	// ClusterDNS: see Configuration.
+	// ClusterDNS as outside nodes.
 	ClusterDNS []string `json:"clusterDNS"`
-	// ClusterDomain: see Configuration.
+	// ClusterDomain as outside nodes.
 	ClusterDomain string `json:"clusterDomain"`
-	// Pods: see Configuration.
+	// Pods as outside nodes.
 	Pods Pods `json:"pods"`
+	// Images as outside nodes.
+	Images Images `json:"images"`
 }
 
 // Each returns the configuration of every node: c itself where it is of one
@@ -46,7 +48,7 @@ func (c Configuration) Each() []Configuration {
 		one := c
 		one.Nodes = nil
 		one.Node, one.Kubeconfig, one.BootstrapKubeconfig, one.CertDirectory = e.Node, e.Kubeconfig, e.BootstrapKubeconfig, e.CertDirectory
-		one.Backend, one.KubeletAPI, one.Pods = e.Backend, e.KubeletAPI, e.Pods
+		one.Backend, one.KubeletAPI, one.Pods, one.Images = e.Backend, e.KubeletAPI, e.Pods, e.Images
 		one.ClusterDNS, one.ClusterDomain = e.ClusterDNS, e.ClusterDomain
 		all[i] = one
 	}
@@ -58,6 +60,7 @@ func (c *Configuration) own() NodeEntry {
 	return NodeEntry{
 		Node: c.Node, Kubeconfig: c.Kubeconfig, BootstrapKubeconfig: c.BootstrapKubeconfig, CertDirectory: c.CertDirectory,
 		Backend: c.Backend, KubeletAPI: c.KubeletAPI, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Pods: c.Pods,
+		Images: c.Images,
 	}
 }
 

@@ -44,10 +44,13 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
 			Backend: config.Backend{Type: config.BackendCRI, CRI: &config.CRI{
 				Endpoint: "unix:///run/common.sock", PodLogsDir: "/var/log/pods", ContainerLogsDir: "/var/log/containers",
 				CgroupParent: "edge", ResolvConf: "/etc/resolv.conf",
+				RuntimeSocket: "/run/containerd/containerd.sock", PodsDir: "/var/lib/burstlet/pods",
+				SeccompProfileRoot: "/var/lib/kubelet/seccomp", ContainerLogMaxSize: quantity("10Mi"), ContainerLogMaxFiles: 5,
 			}},
 			KubeletAPI:    config.KubeletAPI{Port: 10250, SelfSigned: true},
 			ClusterDomain: "cluster.local",
 			Pods:          config.Default().Pods,
+			Images:        config.Default().Images,
 		}
 		e.Pods.HostPID, e.Pods.AllowedUnsafeSysctls = false, []string{"net.core.*"}
 		return e

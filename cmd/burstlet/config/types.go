@@ -73,13 +73,16 @@ type Configuration struct {
 	KubeletAPI KubeletAPI `json:"kubeletAPI"`
 	// ClusterDNS are the IP addresses of the cluster's DNS, for pods with
 	// dnsPolicy ClusterFirst. Empty: such pods get the name servers of their
-	// host. Only the cri backend uses it.
+	// host. The ecs backend uses it where its own clusterDNS says so, sim never.
 	ClusterDNS []string `json:"clusterDNS"`
 	// ClusterDomain is the DNS domain of the cluster; default "cluster.local".
 	// It is used together with ClusterDNS.
 	ClusterDomain string `json:"clusterDomain"`
 	// Pods says what pods may ask of the node, and what they are told.
 	Pods Pods `json:"pods"`
+	// Images says which images leave the remote's disk, and what the Node tells of
+	// those that are there. Only backends that keep images use it.
+	Images Images `json:"images"`
 	// LeaderElection lets several processes stand by for the same nodes.
 	LeaderElection LeaderElection `json:"leaderElection"`
 	// HealthzBindAddress is the IP address of the process's health port; default
@@ -89,6 +92,10 @@ type Configuration struct {
 	// node runs, or stands by), plain HTTP as the kubelet's 10248. 0, the default:
 	// not served.
 	HealthzPort int `json:"healthzPort"`
+	// HealthzMetrics lets the health port serve /metrics too, without
+	// authentication: those of the process and of all its nodes, each with the label
+	// node. Default false: each node's kubelet API alone has its metrics.
+	HealthzMetrics bool `json:"healthzMetrics"`
 	// Compatibility is for those who come from other virtual kubelets.
 	Compatibility Compatibility `json:"compatibility"`
 	// Logging says what is logged and how.
@@ -160,6 +167,28 @@ type Pods struct {
 	MaxParallelImagePulls int `json:"maxParallelImagePulls"`
 }
 
+// Images says which images leave the remote's disk; the names are the kubelet's.
+type Images struct {
+	// GCHighThresholdPercent of the disk that images stand on, when it is in use,
+	// begins the removal of images that no container uses and no pod of the node
+	// wants, those unused for longest first (the kubelet's
+	// imageGCHighThresholdPercent); default 85. 100: the disk never does.
+	GCHighThresholdPercent int `json:"imageGCHighThresholdPercent"`
+	// GCLowThresholdPercent is where that ends (imageGCLowThresholdPercent); default
+	// 80. It must be less than the high one.
+	GCLowThresholdPercent int `json:"imageGCLowThresholdPercent"`
+	// MinimumGCAge is how long an image is known before it may go to make room
+	// (imageMinimumGCAge); default 2m.
+	MinimumGCAge Duration `json:"imageMinimumGCAge"`
+	// MaximumGCAge is how long an image that nobody uses may stay, whatever the disk
+	// (imageMaximumGCAge); default 0s, for ever. It must be longer than MinimumGCAge.
+	// The time is counted from the start of this process.
+	MaximumGCAge Duration `json:"imageMaximumGCAge"`
+	// NodeStatusMaxImages is how many images the Node's status names, the largest
+	// ones (nodeStatusMaxImages); default 50, -1 all.
+	NodeStatusMaxImages int `json:"nodeStatusMaxImages"`
+}
+
 // Client bounds the calls to the API server.
 type Client struct {
 	// QPS is the number of calls a second over time; default 50, the kubelet's
@@ -176,7 +205,7 @@ type Backend struct {
 	Type string `json:"type"`
 	// Sim is the simulated remote, which runs no container.
 	Sim *Sim `json:"sim"`
-	// CRI is a container runtime on this host.
+	// CRI is a container runtime on this host or on one over SSH.
 	CRI *CRI `json:"cri"`
 	// ECS is AWS ECS on Fargate.
 	ECS *ECS `json:"ecs"`
@@ -194,11 +223,33 @@ type Sim struct {
 	Granularity string `json:"granularity"`
 }
 
-// CRI is a container runtime on this host that speaks CRI v1.
+// CRI is a container runtime that speaks CRI v1, on this host or on one that is
+// reached over SSH.
 type CRI struct {
-	// Endpoint is the runtime's socket; default
-	// unix:///run/containerd/containerd.sock.
+	// Endpoint is the runtime's socket on this host, as in
+	// unix:///run/containerd/containerd.sock, the default, or the host where it is:
+	// ssh://user@host or ssh://user@host:port.
 	Endpoint string `json:"endpoint"`
+	// SSH says how a host is reached; only with an ssh endpoint.
+	SSH *SSH `json:"ssh"`
+	// RuntimeSocket is the path of the runtime's socket on a host reached over SSH;
+	// default /run/containerd/containerd.sock.
+	RuntimeSocket string `json:"runtimeSocket"`
+	// PodsDir holds what pods have on the host, their volumes above all; default
+	// /var/lib/burstlet/pods.
+	PodsDir string `json:"podsDir"`
+	// SeccompProfileRoot holds the profiles that pods name as localhostProfile;
+	// default /var/lib/kubelet/seccomp.
+	SeccompProfileRoot string `json:"seccompProfileRoot"`
+	// ContainerLogMaxSize is the size at which a container's log is rotated; default
+	// 10Mi.
+	ContainerLogMaxSize *Quantity `json:"containerLogMaxSize"`
+	// ContainerLogMaxFiles is how many files of a container's log are kept, at least
+	// 2; default 5.
+	ContainerLogMaxFiles int `json:"containerLogMaxFiles"`
+	// PodPidsLimit is the most processes that a pod may have; 0, the default, is no
+	// limit.
+	PodPidsLimit int64 `json:"podPidsLimit"`
 	// PodLogsDir holds the containers' logs; default /var/log/pods.
 	PodLogsDir string `json:"podLogsDir"`
 	// ContainerLogsDir holds the links that log collectors read; default
@@ -210,6 +261,31 @@ type CRI struct {
 	CgroupDriver string `json:"cgroupDriver"`
 	// ResolvConf is the host's resolver configuration; default /etc/resolv.conf.
 	ResolvConf string `json:"resolvConf"`
+}
+
+// SSH says how a pods' host is reached. The user is root, or a member of the group
+// of the runtime's socket who may use sudo without a password.
+type SSH struct {
+	// KeyFiles hold private keys without a passphrase, tried in turn and read at
+	// every connect.
+	KeyFiles []string `json:"keyFiles"`
+	// Agent is the socket of an SSH agent, as in $SSH_AUTH_SOCK, that is asked for
+	// keys.
+	Agent string `json:"agent"`
+	// KnownHostsFile holds the keys of the host and of the jump hosts, in the format
+	// of OpenSSH's known_hosts. Required unless InsecureIgnoreHostKey is set.
+	KnownHostsFile string `json:"knownHostsFile"`
+	// InsecureIgnoreHostKey accepts any host that answers: whoever does gets the
+	// pods with their secrets. It warns at every start; default false.
+	InsecureIgnoreHostKey bool `json:"insecureIgnoreHostKey"`
+	// JumpHosts are passed on the way to the host, in order: user@host or
+	// user@host:port. They accept the same keys.
+	JumpHosts []string `json:"jumpHosts"`
+	// Keepalive is the pause between signs of life; default 5s.
+	Keepalive Duration `json:"keepalive"`
+	// KeepaliveMax is how many of them may stay without an answer before a connection
+	// is given up and made anew; default 3.
+	KeepaliveMax int `json:"keepaliveMax"`
 }
 
 // ECS is AWS ECS on Fargate. Credentials are not part of the configuration: the
@@ -234,8 +310,94 @@ type ECS struct {
 	// LogGroup is the CloudWatch group for the containers' output; empty: none.
 	// It needs ExecutionRoleARN.
 	LogGroup string `json:"logGroup"`
+	// LogOptions are options of the awslogs log driver over burstlet's own, as in
+	// mode: blocking.
+	LogOptions map[string]string `json:"logOptions"`
+	// TaskImage is the image with burstlet-task, which supervises the containers of
+	// every pod. Without it pods are refused that have files in volumes (tokens too),
+	// emptyDirs that others than root write to, several app containers, probes, hooks
+	// or whatever else is done inside the task (docs/fields.md).
+	TaskImage string `json:"taskImage"`
+	// RegistryMirrors are endpoints that are asked in the place of registries what
+	// images say of themselves, by the registry's host as images name it: a URL such as
+	// https://mirror.example:5000, http for one that speaks that alone. Pull secrets are
+	// used for them too. Fargate pulls from the registries themselves.
+	RegistryMirrors map[string]string `json:"registryMirrors"`
+	// ClusterDNS is "routed" where tasks reach the addresses of clusterDNS: then pods
+	// with dnsPolicy ClusterFirst ask them. Empty: they ask the VPC's resolver.
+	ClusterDNS string `json:"clusterDNS"`
+	// Refresh is how often a task looks for files of volumes that changed; default 5m,
+	// at least 5s. Pods with tokens of short lives look more often.
+	Refresh Duration `json:"refresh"`
+	// Stats is "sessions" to measure what pods use (kubectl top, autoscalers) through a
+	// session of ECS Exec in each task, which then stays open: it needs taskImage and a
+	// task role with which ECS Exec works. Empty: nothing is measured.
+	Stats string `json:"stats"`
+	// CapacityTypes are on-demand, spot or both, in the order to try; default
+	// on-demand. Spot needs the cluster to have the capacity provider FARGATE_SPOT.
+	CapacityTypes []string `json:"capacityTypes"`
+	// PlatformVersion is Fargate's, 1.4.0 or newer; default LATEST.
+	PlatformVersion string `json:"platformVersion"`
+	// EphemeralStorageGiB is each task's, at least: 21 to 200; default Fargate's 20.
+	EphemeralStorageGiB int32 `json:"ephemeralStorageGiB"`
+	// EBS is how the volumes are made that pods want for themselves
+	// (spec.volumes[].ephemeral); default: such pods are refused.
+	EBS *ECSVolumes `json:"ebs"`
+	// Prices are what sizes are chosen by and costs are told in; default those of
+	// us-east-1.
+	Prices *ECSPrices `json:"prices"`
+	// EventQueueURL is the SQS queue of this node with the state changes of its tasks
+	// (deploy/aws/README.md); empty: tasks are only polled.
+	EventQueueURL string `json:"eventQueueURL"`
+	// Settle is how long a task may take to show in listings; default 5m, the
+	// longest wait that AWS advises. So long does a launch without a reply keep its
+	// pod from being gone.
+	Settle Duration `json:"settle"`
+	// UnusedAfter is how long task definitions and shared secrets that no task uses
+	// are kept for the next pod of their kind; default 24h, at least 1h.
+	UnusedAfter Duration `json:"unusedAfter"`
 	// Endpoint is the URL of a test server instead of AWS; empty: AWS.
 	Endpoint string `json:"endpoint"`
+}
+
+// StatsSessions is ECS.Stats where tasks are measured through sessions.
+const StatsSessions = "sessions"
+
+// DNSRouted is ECS.ClusterDNS where tasks reach the cluster's name servers.
+const DNSRouted = "routed"
+
+// ECSVolumes are volumes of Amazon EBS that are made for single pods.
+type ECSVolumes struct {
+	// RoleARN is the ECS infrastructure role, which makes and deletes the volumes.
+	// Required.
+	RoleARN string `json:"roleARN"`
+	// VolumeType is gp3, gp2, io1, io2, st1 or sc1; default gp3. With io1 and io2
+	// each pod needs the annotation ecs.burstlet.dev/ebs-iops.
+	VolumeType string `json:"volumeType"`
+	// Encrypted asks for it where the account does not encrypt anyway; default false.
+	Encrypted bool `json:"encrypted"`
+	// KMSKeyID is the key of encrypted volumes; default the account's.
+	KMSKeyID string `json:"kmsKeyID"`
+	// FilesystemType is ext3, ext4 or xfs; default xfs.
+	FilesystemType string `json:"filesystemType"`
+}
+
+// ECSPrices are the prices of a region, in dollars an hour (AWS Fargate Pricing).
+type ECSPrices struct {
+	// VCPU is the price of one vCPU with x86.
+	VCPU float64 `json:"vcpu"`
+	// GB is the price of one GB of memory with x86.
+	GB float64 `json:"gb"`
+	// ARMVCPU is the price of one vCPU with ARM.
+	ARMVCPU float64 `json:"armVCPU"`
+	// ARMGB is the price of one GB of memory with ARM.
+	ARMGB float64 `json:"armGB"`
+	// StorageGB is of one GB of ephemeral storage beyond the first 20.
+	StorageGB float64 `json:"storageGB"`
+	// EBSGB is of one GiB of an EBS volume of type gp3; default that of us-east-1.
+	EBSGB float64 `json:"ebsGB"`
+	// SpotFactor is what Spot costs as a part of the price on demand, 0 to 1.
+	SpotFactor float64 `json:"spotFactor"`
 }
 
 // KubeletAPI is the HTTPS server that the API server calls for kubectl logs.

@@ -16,9 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// maxIdentity is what the backends take, in bytes.
-const maxIdentity = 512
-
 // Validate returns every wrong field by its path in the file. What only a
 // backend can judge, the form of an AWS role for example, it leaves to that
 // backend.
@@ -56,7 +53,11 @@ func (e *NodeEntry) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, e.validateCapacity(at.Child("node", "capacity"))...)
 	errs = append(errs, e.KubeletAPI.validate(at.Child("kubeletAPI"))...)
 	errs = append(errs, e.validateDNS(at)...)
-	return append(errs, e.Pods.validate(at.Child("pods"))...)
+	if b := e.Backend; b.Type == BackendECS && b.ECS != nil && b.ECS.ClusterDNS != "" && len(e.ClusterDNS) == 0 {
+		errs = append(errs, field.Required(at.Child("clusterDNS"), "the name servers that backend.ecs.clusterDNS says tasks can reach"))
+	}
+	errs = append(errs, e.Pods.validate(at.Child("pods"))...)
+	return append(errs, e.Images.validate(at.Child("images"))...)
 }
 
 // validateCapacity: Fargate has no size of its own, and a node without one takes
@@ -113,8 +114,7 @@ func (n *Node) validate(at *field.Path) field.ErrorList {
 func validateTaint(taint corev1.Taint, at *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabelName(taint.Key, at.Child("key"))
 	errs = append(errs, invalid(at.Child("value"), taint.Value, validation.IsValidLabelValue(taint.Value))...)
-	return append(errs, supported(at.Child("effect"), string(taint.Effect),
-		string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute))...)
+	return append(errs, supported(at.Child("effect"), string(taint.Effect), taintEffects()...)...)
 }
 
 func (c *Client) validate(at *field.Path) field.ErrorList {
@@ -122,7 +122,7 @@ func (c *Client) validate(at *field.Path) field.ErrorList {
 	if !(c.QPS > 0) || math.IsInf(float64(c.QPS), 0) {
 		errs = append(errs, field.Invalid(at.Child("qps"), c.QPS, "must be greater than 0"))
 	}
-	if c.Burst < 1 {
+	if c.Burst < minBurst {
 		errs = append(errs, field.Invalid(at.Child("burst"), c.Burst, "must be at least 1"))
 	}
 	return errs
@@ -131,9 +131,9 @@ func (c *Client) validate(at *field.Path) field.ErrorList {
 func (b *Backend) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if b.Type == "" {
-		errs = append(errs, field.Required(at.Child("type"), "one of sim, cri, ecs"))
+		errs = append(errs, field.Required(at.Child("type"), "one of "+strings.Join(backends(), ", ")))
 	} else {
-		errs = append(errs, supported(at.Child("type"), b.Type, BackendSim, BackendCRI, BackendECS)...)
+		errs = append(errs, supported(at.Child("type"), b.Type, backends()...)...)
 	}
 	for _, section := range []struct {
 		name  string
@@ -156,27 +156,11 @@ func (b *Backend) validate(at *field.Path) field.ErrorList {
 
 func (s *Sim) validate(at *field.Path) field.ErrorList {
 	if s.Socket == "" {
-		return supported(at.Child("granularity"), s.Granularity, GranularityContainer, GranularityPod)
+		return supported(at.Child("granularity"), s.Granularity, granularities()...)
 	}
 	errs := validSocket(at.Child("socket"), s.Socket, "unix:///run/burstlet-sim.sock")
 	if s.Granularity != "" {
 		errs = append(errs, field.Forbidden(at.Child("granularity"), "the process behind socket decides (burstlet sim --pod-unit)"))
-	}
-	return errs
-}
-
-func (c *CRI) validate(at *field.Path) field.ErrorList {
-	errs := validSocket(at.Child("endpoint"), c.Endpoint, "unix:///run/containerd/containerd.sock")
-	for _, dir := range []struct{ name, path string }{
-		{"podLogsDir", c.PodLogsDir}, {"containerLogsDir", c.ContainerLogsDir}, {"resolvConf", c.ResolvConf},
-	} {
-		if !filepath.IsAbs(dir.path) {
-			errs = append(errs, field.Invalid(at.Child(dir.name), dir.path, "must be an absolute path"))
-		}
-	}
-	errs = append(errs, invalid(at.Child("cgroupParent"), c.CgroupParent, validation.IsDNS1123Label(c.CgroupParent))...)
-	if c.CgroupDriver != "" {
-		errs = append(errs, supported(at.Child("cgroupDriver"), c.CgroupDriver, "cgroupfs", "systemd")...)
 	}
 	return errs
 }
@@ -198,7 +182,74 @@ func (e *ECS) validate(at *field.Path) field.ErrorList {
 	if e.LogGroup != "" && e.ExecutionRoleARN == "" {
 		errs = append(errs, field.Required(at.Child("executionRoleARN"), "logGroup needs a role that may write logs"))
 	}
-	return append(errs, supported(at.Child("cpuArchitecture"), e.CPUArchitecture, "X86_64", "ARM64")...)
+	if d := e.Settle.Duration; d < 0 {
+		errs = append(errs, field.Invalid(at.Child("settle"), d.String(), "must not be negative"))
+	}
+	if d := e.Refresh.Duration; d != 0 && d < minRefresh {
+		errs = append(errs, field.Invalid(at.Child("refresh"), d.String(), "must be at least "+minRefresh.String()))
+	}
+	errs = append(errs, ifSet(at.Child("clusterDNS"), e.ClusterDNS, DNSRouted)...)
+	errs = append(errs, ifSet(at.Child("stats"), e.Stats, StatsSessions)...)
+	if e.Stats != "" && e.TaskImage == "" {
+		errs = append(errs, field.Required(at.Child("taskImage"), "stats are measured through it"))
+	}
+	if d := e.UnusedAfter.Duration; d != 0 && d < minUnusedAfter {
+		errs = append(errs, field.Invalid(at.Child("unusedAfter"), d.String(), "must be at least 1h"))
+	}
+	errs = append(errs, e.validateTasks(at)...)
+	return append(errs, supported(at.Child("cpuArchitecture"), e.CPUArchitecture, architectures()...)...)
+}
+
+func (v *ECSVolumes) validate(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if v.RoleARN == "" {
+		errs = append(errs, field.Required(at.Child("roleARN"), "the role by which Amazon ECS makes volumes"))
+	}
+	if v.VolumeType != "" {
+		errs = append(errs, supported(at.Child("volumeType"), v.VolumeType, volumeTypes()...)...)
+	}
+	if v.FilesystemType != "" {
+		errs = append(errs, supported(at.Child("filesystemType"), v.FilesystemType, filesystemTypes()...)...)
+	}
+	if v.KMSKeyID != "" && !v.Encrypted {
+		errs = append(errs, field.Invalid(at.Child("kmsKeyID"), v.KMSKeyID, "is for encrypted volumes: set encrypted"))
+	}
+	return errs
+}
+
+// validateTasks looks at what each task is given; the backend looks closer.
+func (e *ECS) validateTasks(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, c := range e.CapacityTypes {
+		errs = append(errs, supported(at.Child("capacityTypes").Index(i), c, capacityTypes()...)...)
+	}
+	if g := e.EphemeralStorageGiB; g != 0 && (g < minTaskStorage || g > maxTaskStorage) {
+		errs = append(errs, field.Invalid(at.Child("ephemeralStorageGiB"), g,
+			fmt.Sprintf("must be %d to %d, or 0 for Fargate's 20", minTaskStorage, maxTaskStorage)))
+	}
+	if len(e.LogOptions) > 0 && e.LogGroup == "" {
+		errs = append(errs, field.Required(at.Child("logGroup"), "logOptions are those of its log driver"))
+	}
+	if v := e.EBS; v != nil {
+		errs = append(errs, v.validate(at.Child("ebs"))...)
+	}
+	if p := e.Prices; p != nil {
+		for _, price := range []struct {
+			name    string
+			dollars float64
+		}{{"vcpu", p.VCPU}, {"gb", p.GB}, {"armVCPU", p.ARMVCPU}, {"armGB", p.ARMGB}} {
+			if price.dollars <= 0 {
+				errs = append(errs, field.Invalid(at.Child("prices", price.name), price.dollars, "must be dollars an hour"))
+			}
+		}
+		if p.EBSGB < 0 {
+			errs = append(errs, field.Invalid(at.Child("prices", "ebsGB"), p.EBSGB, "must be dollars an hour"))
+		}
+		if p.SpotFactor < 0 || p.SpotFactor > 1 {
+			errs = append(errs, field.Invalid(at.Child("prices", "spotFactor"), p.SpotFactor, "must be 0 to 1"))
+		}
+	}
+	return errs
 }
 
 func (k *KubeletAPI) validate(at *field.Path) field.ErrorList {
@@ -226,15 +277,15 @@ func (p *Pods) validate(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("apiServer"), p.APIServer, "must be an IP address and a port, as in 192.0.2.1:6443"))
 		}
 	}
-	if p.MaxParallelImagePulls < 1 {
+	if p.MaxParallelImagePulls < minParallelPulls {
 		errs = append(errs, field.Invalid(at.Child("maxParallelImagePulls"), p.MaxParallelImagePulls, "must be at least 1"))
 	}
 	return errs
 }
 
 func (l *Logging) validate(at *field.Path) field.ErrorList {
-	errs := supported(at.Child("level"), l.Level, "error", "warn", "info", "debug", "trace")
-	return append(errs, supported(at.Child("format"), l.Format, FormatText, FormatJSON)...)
+	errs := supported(at.Child("level"), l.Level, logLevels()...)
+	return append(errs, supported(at.Child("format"), l.Format, logFormats()...)...)
 }
 
 // invalid makes errors of what a validation function said.
@@ -251,6 +302,14 @@ func supported(at *field.Path, value string, values ...string) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{oneOf(at, value, values...)}
+}
+
+// ifSet takes nothing too.
+func ifSet(at *field.Path, value string, values ...string) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	return supported(at, value, values...)
 }
 
 func oneOf(at *field.Path, value string, values ...string) *field.Error {

@@ -63,7 +63,7 @@ func (c *Configuration) LeaseName() string {
 
 func (c *Configuration) validateShutdown(at *field.Path) field.ErrorList {
 	s := &c.Shutdown
-	errs := supported(at.Child("mode"), s.Mode, ShutdownLeave, ShutdownDrain)
+	errs := supported(at.Child("mode"), s.Mode, shutdownModes()...)
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -95,6 +95,9 @@ func (c *Configuration) validateShutdown(at *field.Path) field.ErrorList {
 
 func (c *Configuration) validateHealthz() field.ErrorList {
 	if c.HealthzPort == 0 {
+		if c.HealthzMetrics {
+			return field.ErrorList{field.Invalid(field.NewPath("healthzMetrics"), true, "needs healthzPort, which serves them")}
+		}
 		return nil
 	}
 	errs := invalid(field.NewPath("healthzPort"), c.HealthzPort, validation.IsValidPortNum(c.HealthzPort))

@@ -32,8 +32,9 @@ type Quantity struct{ resource.Quantity }
 
 // UnmarshalJSON reads a number or a string.
 func (q *Quantity) UnmarshalJSON(data []byte) error {
-	parsed, err := resource.ParseQuantity(unquoted(data))
-	if err != nil {
+	text := unquoted(data)
+	parsed, err := resource.ParseQuantity(text)
+	if err != nil || !strings.ContainsAny(text, "0123456789") { // "-" is parsed as 0
 		return wrongType[Quantity](data)
 	}
 	q.Quantity = parsed

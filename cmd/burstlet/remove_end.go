@@ -1,0 +1,255 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containerd/log"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/gate"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider"
+	"github.com/burstlet/burstlet/provider/election"
+	"github.com/burstlet/burstlet/statusmgr"
+	"github.com/burstlet/burstlet/syncloop"
+	"github.com/burstlet/burstlet/syncloop/podsource"
+	"github.com/burstlet/burstlet/syncloop/resolve"
+)
+
+// taker takes a node over, to end its pods.
+type taker struct {
+	cfg    config.Configuration
+	access *rest.Config
+	id     string // in elections
+	// keep is true where pods are not to end.
+	keep bool
+}
+
+// holding is what is done while the node is held.
+type holding func(context.Context, backend.Backend) error
+
+// removalRelist is how often the remote is listed: an orphan is one when two listings
+// showed it, and somebody waits.
+const removalRelist = time.Second
+
+// take implements removal.Takeover.
+func (t *taker) take(ctx context.Context, do func(context.Context, backend.Backend) error) error {
+	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", t.cfg.Node.Name))
+	if !t.cfg.LeaderElection.Enabled {
+		return t.hold(ctx, gate.Always(), do)
+	}
+	client, err := kubernetes.NewForConfig(t.access)
+	if err != nil {
+		return fmt.Errorf("leader election: make a client for the API server: %w", err)
+	}
+	l := t.cfg.LeaderElection
+	elector, err := election.New(election.Config{
+		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: t.cfg.LeaseName(), Identity: t.id,
+		LeaseDuration: l.LeaseDuration.Duration, RenewDeadline: l.RenewDeadline.Duration, RetryPeriod: l.RetryPeriod.Duration,
+	})
+	if err != nil {
+		return err
+	}
+	led := false
+	err = elector.Run(ctx, func(ctx context.Context, held *gate.Gate) error {
+		err := t.hold(ctx, held, do)
+		led = err == nil
+		return err
+	})
+	if err == nil && !led {
+		err = fmt.Errorf("wait for lease %s/%s: %w", l.Namespace, t.cfg.LeaseName(), context.Cause(ctx))
+	}
+	return err
+}
+
+// hold does it with the node's remote.
+func (t *taker) hold(ctx context.Context, held *gate.Gate, do holding) error {
+	access := rest.CopyConfig(t.access)
+	access.Wrap(held.Transport)
+	client, err := kubernetes.NewForConfig(access)
+	if err != nil {
+		return fmt.Errorf("make a client for the API server: %w", err)
+	}
+	id, err := nodeIdentity(ctx, client, t.cfg, access.Host)
+	if err != nil {
+		return err
+	}
+	b, err := newBackend(ctx, t.cfg, id)
+	if t.keep {
+		if err != nil {
+			log.G(ctx).WithError(err).Warn("the remote cannot be asked what stays there")
+			return do(ctx, backend.Backend{})
+		}
+		return withRemote(ctx, b, isAway(t.cfg.Backend), do)
+	}
+	if err != nil {
+		return err
+	}
+	e := &ender{cfg: t.cfg, away: isAway(t.cfg.Backend), host: &hostMemory{Node: b.Node}}
+	b.Node, b.Pods = e.host, endOnly{b.Pods}
+	b.Limits.Relist = removalRelist
+	if err := e.assemble(ctx, client, held.Wrap(b)); err != nil {
+		return err
+	}
+	return e.run(ctx, do)
+}
+
+// withRemote does something while the remote's own parts run. One that cannot be
+// reached has no pods to tell of.
+func withRemote(ctx context.Context, b backend.Backend, away bool, do holding) error {
+	parts, stop := context.WithCancel(ctx)
+	defer stop()
+	g, parts := errgroup.WithContext(parts)
+	if b.Run != nil {
+		g.Go(func() error { return b.Run(parts) })
+	}
+	g.Go(func() error {
+		defer stop()
+		remote := b
+		if err := probe(parts, b, away); err != nil {
+			remote = backend.Backend{}
+		}
+		return do(parts, remote)
+	})
+	return g.Wait()
+}
+
+// endOnly launches nothing: the node is being removed.
+type endOnly struct{ backend.Pods }
+
+// Launch refuses, so that the pod waits for its end.
+func (endOnly) Launch(context.Context, backend.LaunchSpec) error {
+	return backend.Unmade(backend.Errorf(backend.ErrThrottled, "the node is being removed and starts no pods"))
+}
+
+// nothing is what pods refer to, never to be known: what runs goes on, but nothing is
+// started with it and no volume renewed. So the removal reads no Secret.
+type nothing struct{}
+
+func (nothing) Set(*corev1.Pod)                            {}
+func (nothing) Forget(types.UID)                           {}
+func (nothing) Adopt(*corev1.Pod, map[string]time.Time)    {}
+func (nothing) Objects(*corev1.Pod) (none resolve.Objects) { return none }
+
+// ender is an engine that ends a node's pods.
+type ender struct {
+	cfg     config.Configuration
+	away    bool
+	host    *hostMemory
+	backend backend.Backend
+	pods    cache.SharedIndexInformer
+	source  *podsource.Source
+	status  *statusmgr.Manager
+	events  *eventSink
+	engine  *syncloop.Loop
+}
+
+func (e *ender) assemble(ctx context.Context, client kubernetes.Interface, b backend.Backend) error {
+	var err error
+	e.backend = b
+	if e.pods, err = provider.NewPodInformer(client, e.cfg.Node.Name); err != nil {
+		return err
+	}
+	e.source = podsource.New(e.pods.GetStore(), e.pods.HasSynced)
+	touch := func(obj any) {
+		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
+			e.source.Touch(key)
+		}
+	}
+	if _, err = e.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: touch, UpdateFunc: func(_, obj any) { touch(obj) }, DeleteFunc: touch,
+	}); err != nil {
+		return fmt.Errorf("watch pods: %w", err)
+	}
+	e.events = newEventSink(client, e.cfg.Node.Name)
+	e.status = statusmgr.New(statusmgr.Config{
+		Client: client.CoreV1(),
+		Safety: statusmgr.SafetyFunc(func(uid types.UID) bool { return e.engine.CouldHaveRunningContainers(uid) }),
+	})
+	current, err := lastCurrent(ctx, client, e.cfg.Node.Name)
+	if err != nil {
+		return err
+	}
+	view, err := nodeView(e.cfg, b, func() provider.Current { return current })
+	if err != nil {
+		return err
+	}
+	e.engine, err = syncloop.New(syncloop.Config{
+		Backend: b, Source: e.source, Status: e.status, Events: e.events, Objects: nothing{}, Node: view,
+		HostIPs: e.host.IPs, Pulls: e.cfg.Pods.MaxParallelImagePulls,
+	})
+	if err != nil {
+		return fmt.Errorf("make the engine: %w", err)
+	}
+	return nil
+}
+
+// lastCurrent is the node as it stands in the API. It is only to refuse no pod, for
+// none is started.
+func lastCurrent(ctx context.Context, client kubernetes.Interface, name string) (provider.Current, error) {
+	most := resource.MustParse("1E")
+	now := provider.Current{Allocatable: corev1.ResourceList{}}
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		now.Labels, now.OS, now.Kernel = node.Labels, node.Status.NodeInfo.OperatingSystem, node.Status.NodeInfo.KernelVersion
+		for resource := range node.Status.Allocatable {
+			now.Allocatable[resource] = most
+		}
+	case !apierrors.IsNotFound(err):
+		return now, fmt.Errorf("read node %s: %w", name, err)
+	}
+	for _, resource := range []corev1.ResourceName{
+		corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage,
+	} {
+		now.Allocatable[resource] = most
+	}
+	return now, nil
+}
+
+// run runs the parts while it is done.
+func (e *ender) run(ctx context.Context, do holding) error {
+	parts, stop := context.WithCancel(ctx)
+	defer stop()
+	g, parts := errgroup.WithContext(parts)
+	if e.backend.Run != nil {
+		g.Go(func() error { return e.backend.Run(parts) })
+	}
+	if err := probe(parts, e.backend, e.away); err != nil {
+		stop()
+		return errors.Join(err, g.Wait())
+	}
+	g.Go(func() error { return e.events.Run(parts) })
+	g.Go(func() error { return e.status.Run(parts) })
+	g.Go(func() error { return e.engine.Run(parts) })
+	g.Go(func() error { e.pods.RunWithContext(parts); return nil })
+	g.Go(func() error {
+		defer stop()
+		if !cache.WaitForCacheSync(parts.Done(), e.pods.HasSynced) {
+			return fmt.Errorf("list the pods of node %s: %w", e.cfg.Node.Name, context.Cause(parts))
+		}
+		e.source.TouchAll()
+		if err := do(parts, e.backend); err != nil {
+			return err
+		}
+		flush, cancel := context.WithTimeout(context.WithoutCancel(parts), e.cfg.Shutdown.FlushTimeout.Duration)
+		defer cancel()
+		if err := e.status.Flush(flush); err != nil {
+			return fmt.Errorf("write the last statuses: %w", err)
+		}
+		return nil
+	})
+	return g.Wait()
+}

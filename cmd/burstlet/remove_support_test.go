@@ -1,0 +1,45 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"os/exec"
+	"testing"
+
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+)
+
+// kubectl runs kubectl as an administrator.
+func (s *removalStage) kubectl(args ...string) (string, error) {
+	cmd := exec.CommandContext(s.t.Context(), s.cp.Kubectl(), append([]string{"--kubeconfig", s.cp.KubeconfigPath()}, args...)...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// configureFile loads the stage's file once more.
+func (s *removalStage) configureFile() config.Configuration {
+	s.t.Helper()
+	cfg, err := config.Load(config.Sources{File: s.file})
+	s.must(err)
+	return cfg
+}
+
+// servingRequest is a request for a node's serving certificate.
+func servingRequest(t *testing.T, node string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{
+		Subject: pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, DNSNames: []string{node},
+	}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/burstlet/burstlet/backend/cri/host/helper"
+	"github.com/burstlet/burstlet/backend/cri/host/local"
+)
+
+// drainTime is how long operations may take to end with the session: one that a
+// hung file system holds must not keep the process for ever.
+const drainTime = time.Minute
+
+func main() {
+	log.SetFlags(log.LstdFlags | log.LUTC)
+	log.SetPrefix("hosthelper: ")
+	// A write to a session that has gone is an error, not the end. Unlike one that
+	// is ignored, a signal that is caught is not passed on to mount and others.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	err := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout})
+	stop()
+	if err != nil {
+		log.Print(err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, session io.ReadWriteCloser) error {
+	flags := flag.NewFlagSet("hosthelper", flag.ContinueOnError)
+	var o local.Options
+	flags.StringVar(&o.Root, "root", "", "directory of the pods, whose file system is measured")
+	dir := flags.String("remove-dir", "", "directory to remove at once if it holds this program alone")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *dir != "" {
+		if err := removeSelf(*dir); err != nil {
+			// What is left there takes room, and nothing else.
+			log.Print(err)
+		}
+	}
+	ended := newEnding(session)
+	served := make(chan error, 1)
+	go func() { served <- helper.Serve(ctx, ended, local.New(o)) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ended.done:
+	}
+	late := time.NewTimer(drainTime)
+	defer late.Stop()
+	select {
+	case err := <-served:
+		return err
+	case <-late.C:
+		return fmt.Errorf("operations under way %s after the session's end are given up", drainTime)
+	}
+}
+
+// removeSelf removes the directory of this program, which runs on without it.
+func removeSelf(dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find the program's own file: %w", err)
+	}
+	dir, err = filepath.EvalSymlinks(dir)
+	if err != nil {
+		return fmt.Errorf("remove the program's directory: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("remove the program's directory: %w", err)
+	}
+	if len(entries) != 1 || filepath.Join(dir, entries[0].Name()) != self {
+		return fmt.Errorf("remove the program's directory: %s does not hold this program alone", dir)
+	}
+	return errors.Join(os.Remove(self), os.Remove(dir))
+}
+
+// stdio is the standard input and output as one stream. A read of the input may
+// go on after Close, which then does not wait for it.
+type stdio struct{ in, out *os.File }
+
+func (s stdio) Read(p []byte) (int, error)  { return s.in.Read(p) }
+func (s stdio) Write(p []byte) (int, error) { return s.out.Write(p) }
+func (s stdio) Close() error                { return errors.Join(s.in.Close(), s.out.Close()) }
+
+// ending tells when a stream was closed.
+type ending struct {
+	io.ReadWriteCloser
+	done chan struct{}
+}
+
+func newEnding(rw io.ReadWriteCloser) *ending {
+	return &ending{ReadWriteCloser: rw, done: make(chan struct{})}
+}
+
+// Close is called once: the helper's connection sees to it.
+func (e *ending) Close() error {
+	close(e.done)
+	return e.ReadWriteCloser.Close()
+}
