@@ -9,11 +9,12 @@
 // could not measure. Without the control plane's programs it skips and says so.
 //
 // The real parts: a control plane of its own (test/controlplane) with an audit log
-// that counts writes, burstlet and "burstlet sim" as processes, and kwok, built
-// from the module that kwok.mod pins. Pods are bound to their node when they are
-// created, so that no scheduler is measured.
+// that counts writes, burstlet and "burstlet sim" as processes, kwok, built from
+// the module that kwok.mod pins, and a real kubelet (test/kubelet) on a host of the
+// same kind as the one that burstlet reaches over SSH. Pods are bound to their node
+// when they are created, so that no scheduler is measured.
 //
 // With BURSTLET_BENCH_PROFILE=<directory> burstlet is built with
 // testdata/profiling.go.txt overlaid, and CPU and heap profiles of each phase are
-// written there.
+// written there, and the logs of all programs.
 package bench

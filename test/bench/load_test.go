@@ -107,12 +107,13 @@ type watcher struct {
 	mu    sync.Mutex
 	pods  map[string]bool // whether each is Ready
 	ready int
+	gone  map[string]time.Time // when each was seen gone
 }
 
 // watchPods watches a node's pods until the benchmark ends.
 func (c *cluster) watchPods(b *testing.B, node string) *watcher {
 	b.Helper()
-	w := &watcher{b: b, changed: make(chan struct{}, 1), pods: map[string]bool{}}
+	w := &watcher{b: b, changed: make(chan struct{}, 1), pods: map[string]bool{}, gone: map[string]time.Time{}}
 	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
@@ -169,6 +170,7 @@ func (w *watcher) note(obj any, there bool) {
 	w.pods[key] = ready
 	if !there {
 		delete(w.pods, key)
+		w.gone[key] = time.Now()
 	}
 	w.mu.Unlock()
 	select {
@@ -184,6 +186,18 @@ func isReady(s *corev1.PodStatus) bool {
 		}
 	}
 	return false
+}
+
+// goneAt is when a pod was seen gone.
+func (w *watcher) goneAt(namespace, name string) time.Time {
+	w.b.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.gone[namespace+"/"+name]
+	if !ok {
+		w.b.Fatalf("pod %s was not seen gone", name)
+	}
+	return at
 }
 
 // until waits until so many pods are there and Ready.

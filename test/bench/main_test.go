@@ -34,6 +34,7 @@ func run(m *testing.M) int {
 	policy := filepath.Join(built.dir, "audit.yaml")
 	err = os.WriteFile(policy, []byte(auditPolicy), 0o600)
 	plane.Config.WithoutScheduler = true
+	plane.Config.BindAddress = "0.0.0.0" // a kubelet reaches it from its host
 	plane.Config.APIServerArgs = []string{
 		"--enable-priority-and-fairness=false", "--max-requests-inflight=4000", "--max-mutating-requests-inflight=2000",
 		"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog(),

@@ -43,15 +43,23 @@ type node struct {
 // or in that of socket.
 func newBurstlet(b *testing.B, c *cluster, name, socket string, pods int) *node {
 	b.Helper()
+	backend := "  type: sim\n"
+	if socket != "" {
+		backend += "  sim: {socket: unix://" + socket + "}\n"
+	}
+	return newBurstletOn(b, c, name, backend, pods)
+}
+
+// newBurstletOn starts a burstlet node with a section of the configuration as its
+// backend.
+func newBurstletOn(b *testing.B, c *cluster, name, backend string, pods int) *node {
+	b.Helper()
 	dir := b.TempDir()
 	cred, err := c.NodeCredential(name)
 	if err != nil {
 		b.Fatal(err)
 	}
-	port, backend := freePort(b), "  type: sim\n"
-	if socket != "" {
-		backend += "  sim: {socket: unix://" + socket + "}\n"
-	}
+	port := freePort(b)
 	config := filepath.Join(dir, "burstlet.yaml")
 	write(b, config, fmt.Sprintf(`apiVersion: burstlet.dev/v1alpha1
 kind: BurstletConfiguration
@@ -63,7 +71,7 @@ backend:
 %s`, kubeconfig(b, dir, cred), name, pods, port, c.CAFile(), backend))
 	n := &node{
 		c: c, name: name, user: "system:node:" + name,
-		api: fmt.Sprintf("https://127.0.0.1:%d", port), asAdmin: adminOfKubelets(b, c),
+		api: fmt.Sprintf("https://127.0.0.1:%d", port), asAdmin: adminOfKubelets(b, c, nil),
 	}
 	var env []string
 	if os.Getenv(profileEnv) != "" {
@@ -99,10 +107,11 @@ options:
 `
 
 // adminOfKubelets is an administrator whom the nodes' self-signed certificates
-// do not bother.
-func adminOfKubelets(b *testing.B, c *cluster) *http.Client {
+// do not bother. dial reaches the nodes; nil: they are on this machine.
+func adminOfKubelets(b *testing.B, c *cluster, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
 	b.Helper()
 	cfg := c.AdminConfig()
+	cfg.Dial = dial
 	cfg.TLSClientConfig.Insecure = true
 	cfg.TLSClientConfig.CAData, cfg.TLSClientConfig.CAFile = nil, ""
 	client, err := rest.HTTPClientFor(cfg)
@@ -185,26 +194,35 @@ func (n *node) ready(b *testing.B) {
 	})
 }
 
-// metric is the sum of a counter or gauge of the node's kubelet API over the
-// series whose labels hold label.
-func (n *node) metric(ctx context.Context, name, label string) (float64, error) {
+// metrics is what the node's kubelet API says of itself.
+func (n *node) metrics(ctx context.Context) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.api+"/metrics", nil)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	resp, err := n.asAdmin.Do(req)
 	if err != nil {
-		return 0, err
+		return "", err
 	}
 	text, err := io.ReadAll(resp.Body)
 	if err = firstOf(err, resp.Body.Close()); err != nil {
-		return 0, err
+		return "", err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("metrics of %s: %s: %s", n.name, resp.Status, text)
+		return "", fmt.Errorf("metrics of %s: %s: %s", n.name, resp.Status, text)
+	}
+	return string(text), nil
+}
+
+// metric is the sum of a counter or gauge of the node's kubelet API over the
+// series whose labels hold label.
+func (n *node) metric(ctx context.Context, name, label string) (float64, error) {
+	text, err := n.metrics(ctx)
+	if err != nil {
+		return 0, err
 	}
 	var sum float64
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		rest, ok := strings.CutPrefix(line, name)
 		if !ok || !strings.Contains(rest, label) || rest[0] != '{' && rest[0] != ' ' {
 			continue

@@ -3,14 +3,18 @@ package bench
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/aftermath"
 )
 
 // stopWait bounds how long a program may take to end by itself.
@@ -21,7 +25,8 @@ type process struct {
 	b    *testing.B
 	name string
 	log  lockedBuffer
-	cmd  *exec.Cmd
+	cmd  *exec.Cmd // nil of one that ends otherwise
+	pid  int
 	done chan struct{}
 	err  error // of the program; read it when done is closed
 }
@@ -54,17 +59,28 @@ func startProcess(b *testing.B, name, path string, env []string, args ...string)
 	if err := p.cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
+	p.pid = p.cmd.Process.Pid
 	go func() {
 		p.err = p.cmd.Wait()
 		close(p.done)
 	}()
 	b.Cleanup(func() {
-		if b.Failed() {
-			b.Logf("end of the log of %s:\n%s", name, p.log.tail(4000))
-		}
+		p.keepLog()
 		p.stop()
 	})
 	return p
+}
+
+// keepLog shows the end of the log of a benchmark that failed, and writes all of
+// it where profiles are asked for.
+func (p *process) keepLog() {
+	p.b.Helper()
+	aftermath.Show(p.b, p.name, p.log.tail(4000))
+	if dir := os.Getenv(profileEnv); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, p.name+".log"), []byte(p.log.tail(math.MaxInt)), 0o600); err != nil {
+			p.b.Error(err)
+		}
+	}
 }
 
 // running fails the benchmark if the program has ended.
@@ -104,16 +120,22 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
-// rss is the program's resident memory in bytes.
-func (p *process) rss() float64 {
+// rss is the program's memory in bytes, with the pages of its file.
+func (p *process) rss() float64 { return p.memory("VmRSS:") }
+
+// anonymous is the part of it that the kernel cannot take back and read again.
+func (p *process) anonymous() float64 { return p.memory("RssAnon:") }
+
+// memory is a line of /proc status, in bytes.
+func (p *process) memory(what string) float64 {
 	p.b.Helper()
 	p.running()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
 	if err != nil {
 		p.b.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, what); ok {
 			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
 			if err != nil {
 				p.b.Fatal(err)
@@ -121,35 +143,44 @@ func (p *process) rss() float64 {
 			return kib * 1024
 		}
 	}
-	p.b.Fatalf("/proc status of %s has no VmRSS", p.name)
+	p.b.Fatalf("/proc status of %s has no %s", p.name, what)
 	return 0
 }
-
-// clockTick is USER_HZ, which Linux fixes at 100 on all that Go runs on.
-const clockTick = 10 * time.Millisecond
 
 // cpu is the processor time that the program has used.
 func (p *process) cpu() time.Duration {
 	p.b.Helper()
 	p.running()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	used, err := cpuOf(p.pid)
 	if err != nil {
 		p.b.Fatal(err)
+	}
+	return used
+}
+
+// clockTick is USER_HZ, which Linux fixes at 100 on all that Go runs on.
+const clockTick = 10 * time.Millisecond
+
+// cpuOf is the processor time that a process has used.
+func cpuOf(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
 	}
 	// The name in parentheses may hold anything; utime and stime are the 12th and
 	// 13th fields after it.
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		p.b.Fatalf("/proc stat of %s: %q", p.name, text)
+		return 0, fmt.Errorf("/proc stat of %d: %q", pid, text)
 	}
 	var ticks int64
 	for _, f := range fields[11:13] {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
-			p.b.Fatal(err)
+			return 0, fmt.Errorf("/proc stat of %d: %w", pid, err)
 		}
 		ticks += n
 	}
-	return time.Duration(ticks) * clockTick
+	return time.Duration(ticks) * clockTick, nil
 }

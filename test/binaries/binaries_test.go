@@ -21,6 +21,16 @@ func TestVersionsArePinned(t *testing.T) {
 			t.Errorf("%s: got %q, %v", tool, version, err)
 		}
 		mod, err := pins.ReadFile(tool.pinName() + ".mod")
+		main, mainErr := tool.mainSource()
+		if mainErr != nil {
+			t.Error(mainErr)
+		}
+		if main != nil {
+			if !bytes.Contains(main, []byte("package main")) || !bytes.Contains(main, []byte(tool.module())) {
+				t.Errorf("%s: what is put together is no program of %s", tool, tool.module())
+			}
+			continue
+		}
 		if err != nil || !bytes.Contains(mod, []byte(tool.pkg()+"\n")) {
 			t.Errorf("%s: package %s is no tool of the pin: %v", tool, tool.pkg(), err)
 		}

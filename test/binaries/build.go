@@ -47,7 +47,7 @@ func (c *Cache) compile(ctx context.Context, path string, src source) (err error
 		return fmt.Errorf("make scratch directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	if err := writeModule(scratch, src.mod, src.sum); err != nil {
+	if err := writeModule(scratch, src.mod, src.sum, src.main); err != nil {
 		return err
 	}
 
@@ -55,8 +55,12 @@ func (c *Cache) compile(ctx context.Context, path string, src source) (err error
 	c.printf("building %s %s (from cold up to 4 minutes on two cores)", name, src.version)
 	started := time.Now()
 	out := filepath.Join(scratch, name)
-	err = runGo(ctx, scratch, c.log, nil,
-		"build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", src.ldflags, "-o", out, src.pkg)
+	command := []string{"build"}
+	if src.test {
+		command = []string{"test", "-c", "-vet=off"}
+	}
+	err = runGo(ctx, scratch, c.log, nil, append(command,
+		"-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", src.ldflags, "-o", out, src.pkg)...)
 	if err != nil {
 		return err
 	}
@@ -67,11 +71,19 @@ func (c *Cache) compile(ctx context.Context, path string, src source) (err error
 	return nil
 }
 
-func writeModule(dir string, mod, sum []byte) error {
+// writeModule writes the files of a module, and its program where it has one of
+// its own.
+func writeModule(dir string, mod, sum, main []byte) error {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), mod, 0o644); err != nil {
 		return fmt.Errorf("write module: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o644); err != nil {
+		return fmt.Errorf("write module: %w", err)
+	}
+	if main == nil {
+		return nil
+	}
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), main, 0o644); err != nil {
 		return fmt.Errorf("write module: %w", err)
 	}
 	return nil

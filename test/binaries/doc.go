@@ -2,11 +2,13 @@
 // and keeps them in a cache outside the checkout.
 //
 // What is built is fixed by the module files beside this one, which are
-// embedded: kubernetes.mod and kubernetes.sum, and those of etcd and
-// metrics-server. They are ordinary go.mod and go.sum files under another name, because a directory
-// with a go.mod is a module of its own and could not be embedded. A build
-// writes them to a scratch directory and runs `go build` there, so it works
-// from any directory and nothing of it enters the project's own go.mod.
+// embedded: kubernetes.mod and kubernetes.sum, and those of etcd, metrics-server,
+// Helm and CoreDNS. They are ordinary go.mod and go.sum files under another name,
+// because a directory with a go.mod is a module of its own and could not be
+// embedded. A build writes them to a scratch directory and runs `go build` there,
+// so it works from any directory and nothing of it enters the project's own go.mod.
+// CoreDNS is put together from the plugins that a cluster needs, by a main package
+// that is embedded the same way.
 //
 // The parts: [Tool] names a program and knows its module and package; [Cache]
 // looks programs up and builds the missing ones; [Pin] writes the module files
@@ -21,12 +23,17 @@
 //
 // # Another version
 //
-//	go run ./test/cmd/controlplane pin --kubernetes v1.36.4 --etcd v3.6.8 --metrics-server v0.9.0
+//	go run ./test/cmd/controlplane pin --kubernetes v1.36.4 --etcd v3.6.8 --metrics-server v0.9.0 \
+//		--helm v4.3.1 --coredns v1.14.2
 //
 // rewrites the module files: the staging modules that k8s.io/kubernetes
 // replaces by directories of its own tree are replaced by their published
-// versions (v1.36.4 -> v0.36.4), for metrics-server too, and `go mod tidy` does the rest. Take the etcd
-// version that this Kubernetes release names in its own go.mod.
+// versions (v1.36.4 -> v0.36.4), for metrics-server and CoreDNS too, and `go mod
+// tidy` does the rest. Take the etcd version that this Kubernetes release names in
+// its own go.mod, and the CoreDNS version that its kubeadm installs.
+//
+// A flag that is left out leaves that pin as it is; metrics-server and CoreDNS need
+// the version of Kubernetes beside their own.
 //
 // To build one more program, add a constant to tool.go and run pin again with
 // the present versions.

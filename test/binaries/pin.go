@@ -16,9 +16,10 @@ import (
 type PinConfig struct {
 	// Dir is where the module files are written: this package's directory.
 	Dir string
-	// Kubernetes, Etcd and MetricsServer are module versions, such as v1.36.3,
-	// v3.6.8 and v0.9.0.
-	Kubernetes, Etcd, MetricsServer string
+	// Kubernetes, Etcd, MetricsServer, Helm and CoreDNS are module versions, such as
+	// v1.36.3, v3.6.8, v0.9.0, v4.3.1 and v1.14.2. Empty: that pin stays as it is; only
+	// metrics-server and CoreDNS need Kubernetes beside them.
+	Kubernetes, Etcd, MetricsServer, Helm, CoreDNS string
 	// Log receives what the go command prints. Nil: nothing is written.
 	Log io.Writer
 }
@@ -30,8 +31,11 @@ func Pin(ctx context.Context, cfg PinConfig) error {
 		cfg.Log = io.Discard
 	}
 	for _, m := range []struct{ module, version string }{
-		{kubernetesModule, cfg.Kubernetes}, {etcdModule, cfg.Etcd}, {metricsServerModule, cfg.MetricsServer},
+		{kubernetesModule, cfg.Kubernetes}, {etcdModule, cfg.Etcd}, {metricsServerModule, cfg.MetricsServer}, {helmModule, cfg.Helm}, {coreDNSModule, cfg.CoreDNS},
 	} {
+		if m.version == "" {
+			continue
+		}
 		if err := pinModule(ctx, cfg, m.module, m.version); err != nil {
 			return fmt.Errorf("pin %s %s: %w", m.module, m.version, err)
 		}
@@ -49,7 +53,7 @@ func pinModule(ctx context.Context, cfg PinConfig, module, version string) (err 
 	if err != nil {
 		return err
 	}
-	if module == metricsServerModule { // with the libraries that the others have
+	if module == metricsServerModule || module == coreDNSModule { // with the libraries that the others have
 		kubernetes, err := upstreamModule(ctx, scratch, cfg.Log, kubernetesModule, cfg.Kubernetes)
 		if err != nil {
 			return err
@@ -60,7 +64,11 @@ func pinModule(ctx context.Context, cfg PinConfig, module, version string) (err 
 	if err != nil {
 		return err
 	}
-	if err := writeModule(scratch, mod, nil); err != nil {
+	main, err := Tool(name).mainSource()
+	if err != nil {
+		return err
+	}
+	if err := writeModule(scratch, mod, nil, main); err != nil {
 		return err
 	}
 	if err := runGo(ctx, scratch, cfg.Log, nil, "mod", "tidy"); err != nil {
@@ -114,18 +122,21 @@ func upstreamModule(ctx context.Context, scratch string, log io.Writer, module, 
 // module, and every staging directory replaced by its published module. It also
 // returns the base name of the pin.
 func moduleFile(up upstream, module, version string) (mod []byte, name string, err error) {
-	var b bytes.Buffer
+	var b, tools bytes.Buffer
 	for _, t := range All() {
 		if t.module() != module {
 			continue
 		}
-		if name == "" {
-			name = t.pinName()
-			fmt.Fprintf(&b, "module burstlet.test/%s\n\ngo %s\n\ntool (\n", name, up.Go)
+		name = t.pinName()
+		if t.pkg() != ownPackage {
+			fmt.Fprintf(&tools, "\t%s\n", t.pkg())
 		}
-		fmt.Fprintf(&b, "\t%s\n", t.pkg())
 	}
-	fmt.Fprintf(&b, ")\n\nrequire %s %s\n\n", module, version)
+	fmt.Fprintf(&b, "module burstlet.test/%s\n\ngo %s\n\n", name, up.Go)
+	if tools.Len() > 0 {
+		fmt.Fprintf(&b, "tool (\n%s)\n\n", &tools)
+	}
+	fmt.Fprintf(&b, "require %s %s\n\n", module, version)
 	release := up.kubernetes
 	if module == kubernetesModule {
 		release = version

@@ -7,23 +7,41 @@ import (
 	"time"
 )
 
-// pins holds the module files; see doc.go.
+// pins holds the module files, and the source of programs that are put together
+// here; see doc.go.
 //
-//go:embed *.mod *.sum
+//go:embed *.mod *.sum *.go.txt
 var pins embed.FS
 
 // Tool is a program that can be built; its value is the file name.
 type Tool string
 
-// The programs of a control plane, the client for people, and what answers
-// kubectl top.
+// The programs of a control plane, the client for people, those of a node, what
+// answers kubectl top, and what installs charts.
 const (
 	Etcd                  Tool = "etcd"
 	KubeAPIServer         Tool = "kube-apiserver"
 	KubeControllerManager Tool = "kube-controller-manager"
 	KubeScheduler         Tool = "kube-scheduler"
 	Kubectl               Tool = "kubectl"
+	Kubelet               Tool = "kubelet"
+	KubeProxy             Tool = "kube-proxy"
+	CoreDNS               Tool = "coredns"
 	MetricsServer         Tool = "metrics-server"
+	Helm                  Tool = "helm"
+)
+
+// What the suite of the Kubernetes project that holds nodes to its conformance
+// needs: the suite itself, the command that runs it in parallel, and programs that
+// its images hold.
+const (
+	E2E         Tool = "e2e.test"
+	Ginkgo      Tool = "ginkgo"
+	Agnhost     Tool = "agnhost"
+	NoNewPrivs  Tool = "nonewprivs"
+	testImages       = kubernetesModule + "/test/images/"
+	ginkgoPkg        = "github.com/onsi/ginkgo/v2/ginkgo"
+	e2eSuitePkg      = kubernetesModule + "/test/e2e"
 )
 
 // Module paths that are pinned.
@@ -31,11 +49,13 @@ const (
 	kubernetesModule    = "k8s.io/kubernetes"
 	etcdModule          = "go.etcd.io/etcd/server/v3"
 	metricsServerModule = "sigs.k8s.io/metrics-server"
+	helmModule          = "helm.sh/helm/v4"
+	coreDNSModule       = "github.com/coredns/coredns"
 )
 
 // All returns every tool, in the order in which they are built.
 func All() []Tool {
-	return []Tool{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, MetricsServer}
+	return []Tool{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kubelet, KubeProxy, CoreDNS, MetricsServer, Helm, E2E, Ginkgo, Agnhost, NoNewPrivs}
 }
 
 // Version returns the version of the module that t is built from, such as
@@ -53,18 +73,23 @@ type source struct {
 	pkg, module, version string
 	mod, sum             []byte
 	ldflags              string
+	// test says that the package's tests are built.
+	test bool
+	// main is the source of a program that is put together here, whose package is
+	// that of the module files; nil for all others.
+	main []byte
 }
 
 // pinName is the base name of the module files t is built from.
 func (t Tool) pinName() string {
-	if t == Etcd || t == MetricsServer {
-		return string(t)
+	if t.module() == kubernetesModule {
+		return "kubernetes"
 	}
-	return "kubernetes"
+	return string(t)
 }
 
 func (t Tool) module() string {
-	modules := map[Tool]string{Etcd: etcdModule, MetricsServer: metricsServerModule}
+	modules := map[Tool]string{Etcd: etcdModule, MetricsServer: metricsServerModule, Helm: helmModule, CoreDNS: coreDNSModule}
 	if module, ok := modules[t]; ok {
 		return module
 	}
@@ -72,16 +97,39 @@ func (t Tool) module() string {
 }
 
 func (t Tool) pkg() string {
-	if t == Etcd {
-		return etcdModule
+	packages := map[Tool]string{
+		Etcd: etcdModule, E2E: e2eSuitePkg,
+		Ginkgo:  ginkgoPkg, // at the version that Kubernetes requires
+		Agnhost: testImages + string(Agnhost), NoNewPrivs: testImages + string(NoNewPrivs),
+		CoreDNS: ownPackage,
+	}
+	if pkg, ok := packages[t]; ok {
+		return pkg
 	}
 	return t.module() + "/cmd/" + string(t)
 }
 
+// ownPackage is that of mainSource.
+const ownPackage = "."
+
+// mainSource is the source of a program that is put together here; nil for all
+// others. CoreDNS's own program has every plugin and with them the libraries of
+// three clouds.
+func (t Tool) mainSource() ([]byte, error) {
+	if t != CoreDNS {
+		return nil, nil
+	}
+	return pins.ReadFile(t.pinName() + ".go.txt")
+}
+
+// isTest says that the package is one of tests, and its program the binary of
+// them.
+func (t Tool) isTest() bool { return t == E2E }
+
 // fileName is the program's in the cache, whose directory tells the versions of
 // Kubernetes and etcd but of nothing else.
 func (t Tool) fileName() (string, error) {
-	if t != MetricsServer {
+	if t == Etcd || t.module() == kubernetesModule {
 		return string(t), nil
 	}
 	version, err := t.Version()
@@ -97,13 +145,20 @@ func (t Tool) source() (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("read pin of %s: %w", t, err)
 	}
+	main, err := t.mainSource()
+	if err != nil {
+		return source{}, fmt.Errorf("read source of %s: %w", t, err)
+	}
 	version, err := requiredVersion(mod, t.module())
 	if err != nil {
 		return source{}, fmt.Errorf("read pin of %s: %w", t, err)
 	}
-	s := source{pkg: t.pkg(), module: t.module(), version: version, mod: mod, sum: sum, ldflags: "-s -w"}
+	s := source{pkg: t.pkg(), module: t.module(), version: version, mod: mod, sum: sum, ldflags: "-s -w", test: t.isTest(), main: main}
 	if s.module == kubernetesModule {
 		s.ldflags += kubernetesVersionFlags(version, time.Now())
+	}
+	if t == Helm { // it reports no patch version without
+		s.ldflags += " -X " + helmModule + "/internal/version.version=" + version
 	}
 	return s, nil
 }

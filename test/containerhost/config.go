@@ -1,8 +1,6 @@
 package containerhost
 
 import (
-	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,9 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/template"
 
-	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/containerhost/containerd"
 )
 
 // maxSocketPath is the longest path of a unix socket, without its final zero
@@ -52,9 +49,6 @@ func (l layout) logs() string         { return filepath.Join(l.dir, "logs") }
 func (l layout) shared() string       { return filepath.Join(l.dir, "shared") }
 func (l layout) archive() string      { return filepath.Join(l.dir, "images.tar") }
 
-// marker tells a directory that a host owns, or owned, from any other.
-func (l layout) marker() string { return filepath.Join(l.dir, "containerhost") }
-
 // makeDirs makes the directories that the host and its users expect.
 func (l layout) makeDirs() error {
 	if len(l.socket()) > maxSocketPath {
@@ -71,58 +65,13 @@ func (l layout) makeDirs() error {
 	return nil
 }
 
-//go:embed containerd.toml.tmpl
-var containerdTemplate string
-
-// writeContainerdConfig writes containerd's configuration. streamAddress is
-// the host's own address that exec, attach and port-forward are served on.
-func (l layout) writeContainerdConfig(cniBin, snapshotter, streamAddress string) error {
-	parsed, err := template.New("containerd.toml").Option("missingkey=error").Parse(containerdTemplate)
-	if err != nil {
-		return fmt.Errorf("parse containerd configuration: %w", err)
+// containerd is the configuration of the host's containerd.
+func (l layout) containerd(snapshotter, streamAddress string) containerd.Config {
+	return containerd.Config{
+		Root: l.root(), State: l.state(), Socket: l.socket(),
+		CNIBin: containerd.CNIBinDir(), CNIConf: l.cniConf(), RegistryConf: l.registryConf(),
+		Snapshotter: snapshotter, StreamAddress: streamAddress,
 	}
-	var out strings.Builder
-	err = parsed.Execute(&out, map[string]string{
-		"Root": l.root(), "State": l.state(), "Socket": l.socket(),
-		"CNIBin": cniBin, "CNIConf": l.cniConf(), "RegistryConf": l.registryConf(),
-		"Snapshotter": snapshotter, "StreamAddress": streamAddress, "SandboxImage": images.PauseRef,
-	})
-	if err != nil {
-		return fmt.Errorf("render containerd configuration: %w", err)
-	}
-	if err := os.WriteFile(l.config(), []byte(out.String()), 0o644); err != nil {
-		return fmt.Errorf("write containerd configuration: %w", err)
-	}
-	return nil
-}
-
-// writeCNIConfig writes the pods' network: a bridge that is their gateway,
-// with host ports and without masquerading.
-func (l layout) writeCNIConfig(subnet netip.Prefix) error {
-	type object = map[string]any
-	list := object{
-		"cniVersion": "1.0.0",
-		"name":       "burstlet-test",
-		"plugins": []object{
-			{
-				"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": false, "hairpinMode": true,
-				"ipam": object{
-					"type":   "host-local",
-					"ranges": [][]object{{{"subnet": subnet.String()}}},
-					"routes": []object{{"dst": "0.0.0.0/0"}},
-				},
-			},
-			{"type": "portmap", "capabilities": object{"portMappings": true}},
-		},
-	}
-	content, err := json.MarshalIndent(list, "", "  ")
-	if err != nil {
-		return fmt.Errorf("render CNI configuration: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(l.cniConf(), "10-bridge.conflist"), content, 0o644); err != nil {
-		return fmt.Errorf("write CNI configuration: %w", err)
-	}
-	return nil
 }
 
 // validate checks what can be checked before anything is made.

@@ -1,8 +1,8 @@
 // Package containerhost starts a real containerd that shares as little as
 // possible with the machine it runs on: the remote of the tests and the demo.
 //
-// A [Host] is a set of namespaces (mount, network, UTS, PID) that a shell
-// script, init.sh, runs as PID 1:
+// A [Host] is a set of namespaces (package namespaces) that a shell script,
+// init.sh, runs as PID 1:
 //
 //   - /run, /tmp, /var/lib, /var/log and /var/tmp are its own, so network
 //     namespaces, CNI's address book, shim sockets and locks are not the
@@ -12,12 +12,9 @@
 //     below it becomes visible inside (tmpfs volumes, say), never the reverse.
 //   - Cgroups are the machine's, so that pod limits can be set from outside.
 //
-// The script is told to start or kill containerd over its standard input and
-// answers on its standard output. The end of that input ends it, whether [Host.Stop]
-// closed it or the process that owned it was killed, and with PID 1 the kernel
-// ends everything in the namespaces: containerd, shims and containers never
-// outlive their owner. What is left then, a directory, a bind mount and empty
-// cgroups, is found by its lock and removed by the next [Start].
+// containerd, shims and containers never outlive the process that owns the
+// host. What a killed owner leaves, a directory, a bind mount and empty cgroups,
+// is removed by the next [Start].
 //
 // containerd can be killed and started again without harm to the containers.
 //

@@ -2,19 +2,19 @@ package containerhost
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
-	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/containerhost/namespaces"
 )
 
 // readyTimeout bounds how long a host may take to become ready.
@@ -23,14 +23,13 @@ const readyTimeout = time.Minute
 // Host is a running containerd with its namespaces. Its methods may be called
 // by many goroutines, but Stop, KillContainerd and StartContainerd by one.
 type Host struct {
-	layout     layout
-	lock       *os.File
-	subnet     *claim
-	linkNet    *claim // nil unless linked
-	supervisor *supervisor
-	conn       *grpc.ClientConn
-	runtime    runtimeapi.RuntimeServiceClient
-	images     runtimeapi.ImageServiceClient
+	layout      layout
+	dir         *namespaces.Dir
+	subnet      *namespaces.Claim
+	linkNet     *namespaces.Claim // nil unless linked
+	snapshotter string
+	inside      *namespaces.Namespaces
+	client      *containerd.Client
 }
 
 // Start makes a host and returns when its containerd has a network, runs
@@ -49,7 +48,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	if err := sweep(os.TempDir()); err != nil {
+	if err := kind().Sweep(os.TempDir()); err != nil {
 		return nil, fmt.Errorf("remove remains of earlier hosts: %w", err)
 	}
 	h := &Host{}
@@ -69,15 +68,14 @@ func (h *Host) start(ctx context.Context, cfg Config) error {
 	if err := h.claimNetworks(cfg); err != nil {
 		return err
 	}
-	if err := h.layout.writeCNIConfig(h.subnet.prefix); err != nil {
+	if err := containerd.WriteCNIConfig(h.layout.cniConf(), h.subnet.Prefix); err != nil {
 		return err
 	}
-	hostname := cfg.Hostname
-	if hostname == "" {
-		hostname = "containerhost"
-	}
 	var err error
-	if h.supervisor, err = startSupervisor(ctx, h.layout.dir, hostname, cfg.Log); err != nil {
+	if h.snapshotter, err = containerd.Snapshotter(h.layout.dir); err != nil {
+		return err
+	}
+	if err := h.startInside(ctx, cfg); err != nil {
 		return err
 	}
 	streamAddress := netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -86,116 +84,97 @@ func (h *Host) start(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	if err := h.layout.writeContainerdConfig(cniBinDir(), h.supervisor.snapshotter, streamAddress.String()); err != nil {
+	if err := h.layout.containerd(h.snapshotter, streamAddress.String()).WriteFile(h.layout.config()); err != nil {
 		return err
 	}
-	if err := h.connect(); err != nil {
+	h.client, err = containerd.Connect(func() *namespaces.Namespaces { return h.inside }, h.layout.socket)
+	if err != nil {
 		return err
 	}
 	if err := h.StartContainerd(ctx); err != nil {
 		return err
 	}
-	return h.importImages(ctx)
+	return h.client.ImportAll(ctx, h.layout.archive(), h.layout.socket(), h.snapshotter)
+}
+
+//go:embed init.sh
+var initScript string
+
+func (h *Host) startInside(ctx context.Context, cfg Config) error {
+	binary, err := namespaces.LookPath("containerd")
+	if err != nil {
+		return fmt.Errorf("find containerd: %w", err)
+	}
+	hostname := cfg.Hostname
+	if hostname == "" {
+		hostname = "containerhost"
+	}
+	h.inside, err = namespaces.Start(ctx, namespaces.Config{
+		Dir: h.layout.dir, Setup: initScript, Args: []string{h.layout.dir, hostname, binary}, Log: cfg.Log,
+	})
+	return err
 }
 
 // takeDir makes the state directory, locks it and makes what the machine
 // mounts below it visible to the host.
-func (h *Host) takeDir(dir string) error {
+func (h *Host) takeDir(path string) error {
 	var err error
-	if dir == "" {
-		dir, err = os.MkdirTemp("", dirPrefix)
-	} else {
-		err = os.MkdirAll(dir, 0o755)
-	}
-	if err != nil {
-		return fmt.Errorf("make state directory: %w", err)
-	}
-	// Mounts are listed by their real path.
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
-		return fmt.Errorf("resolve state directory: %w", err)
-	}
-	h.layout = layout{dir: dir}
-	if h.lock, err = lockDir(dir); err != nil {
+	if h.dir, err = kind().Take(path); err != nil {
 		return err
 	}
-	if err := os.WriteFile(h.layout.marker(), nil, 0o644); err != nil {
-		return fmt.Errorf("mark state directory: %w", err)
-	}
-	// Pods of any user reach their volumes through it.
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return fmt.Errorf("open state directory: %w", err)
-	}
+	h.layout = layout{dir: h.dir.Path()}
 	if err := h.layout.makeDirs(); err != nil {
 		return err
 	}
-	return shareMounts(dir)
+	return shareMounts(h.layout.dir)
 }
 
 func (h *Host) claimNetworks(cfg Config) error {
 	var err error
 	if cfg.Subnet.IsValid() {
-		h.subnet, err = claimPrefix(cfg.Subnet)
+		h.subnet, err = namespaces.ClaimPrefix(cfg.Subnet)
 	} else {
-		h.subnet, err = claimFree(netip.AddrFrom4([4]byte{198, 18}), 24)
+		h.subnet, err = namespaces.ClaimFree(netip.AddrFrom4([4]byte{198, 18}), 24)
 	}
 	if err == nil && cfg.Linked {
-		h.linkNet, err = claimFree(netip.AddrFrom4([4]byte{198, 19}), 30)
+		h.linkNet, err = namespaces.ClaimFree(netip.AddrFrom4([4]byte{198, 19}), 30)
 	}
 	return err
-}
-
-// importImages builds the images and loads them, unpacked.
-func (h *Host) importImages(ctx context.Context) error {
-	all, err := images.All()
-	if err != nil {
-		return fmt.Errorf("build images: %w", err)
-	}
-	if err := images.WriteArchive(h.layout.archive(), all); err != nil {
-		return err
-	}
-	if err := h.ImportImages(ctx, h.layout.archive()); err != nil {
-		return err
-	}
-	for ref := range all {
-		if err := h.awaitImage(ctx, ref); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ImportImages loads an archive such as [images.WriteArchive] makes. CRI knows
 // the images a moment later.
 func (h *Host) ImportImages(ctx context.Context, archive string) error {
-	ctr, err := lookPath("ctr")
-	if err != nil {
-		return fmt.Errorf("find ctr: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, ctr, "--address", h.layout.socket(), "--namespace", "k8s.io",
-		"images", "import", "--snapshotter", h.supervisor.snapshotter, archive)
-	cmd.Env = hostEnv()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("import images: %w: %s", err, out)
-	}
-	return nil
+	return containerd.Import(ctx, archive, h.layout.socket(), h.snapshotter)
 }
 
 // StartContainerd starts containerd where it was killed, and returns when it
 // is ready to run pods.
-func (h *Host) StartContainerd(ctx context.Context) error {
-	if err := h.supervisor.startContainerd(ctx); err != nil {
-		return fmt.Errorf("start containerd: %w", err)
-	}
-	return h.awaitReady(ctx)
-}
+func (h *Host) StartContainerd(ctx context.Context) error { return h.client.Start(ctx) }
 
 // KillContainerd kills containerd (SIGKILL) and returns when it is gone.
 // Containers live on.
 func (h *Host) KillContainerd(ctx context.Context) error {
-	if err := h.supervisor.killContainerd(ctx); err != nil {
-		return fmt.Errorf("kill containerd: %w", err)
+	return h.inside.KillDaemon(ctx, containerd.Daemon)
+}
+
+// ServeRegistry serves a registry at a free port of the host's loopback, where
+// containerd finds it under its name. The server is the caller's to close.
+func (h *Host) ServeRegistry(ctx context.Context, name string, handler http.Handler) (*http.Server, error) {
+	listener, err := h.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("serve registry %s: %w", name, err)
 	}
-	return nil
+	if err := containerd.WriteRegistry(h.layout.registryConf(), name, listener.Addr().String()); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return containerd.ServeRegistry(listener, handler), nil
+}
+
+// UseRegistry makes containerd find a registry of that name at a numeric address
+// that the host reaches, in plain HTTP.
+func (h *Host) UseRegistry(name, address string) error {
+	return containerd.WriteRegistry(h.layout.registryConf(), name, address)
 }
 
 // Socket is the CRI endpoint, "unix:///…"; containerd's own services (events,
@@ -215,17 +194,17 @@ func (h *Host) LogRoot() string { return h.layout.logs() }
 func (h *Host) Shared() string { return h.layout.shared() }
 
 // Subnet is the network that pods get their addresses from.
-func (h *Host) Subnet() netip.Prefix { return h.subnet.prefix }
+func (h *Host) Subnet() netip.Prefix { return h.subnet.Prefix }
 
 // Snapshotter is what containerd uses: "overlayfs", or "native" where the
 // state directory's file system carries no overlays.
-func (h *Host) Snapshotter() string { return h.supervisor.snapshotter }
+func (h *Host) Snapshotter() string { return h.snapshotter }
 
 // Pid is the machine's PID of the host's PID 1.
-func (h *Host) Pid() int { return h.supervisor.cmd.Process.Pid }
+func (h *Host) Pid() int { return h.inside.Pid() }
 
 // CRI returns clients of the runtime and image services. They last until Stop,
 // also across restarts of containerd.
 func (h *Host) CRI() (runtimeapi.RuntimeServiceClient, runtimeapi.ImageServiceClient) {
-	return h.runtime, h.images
+	return h.client.Runtime, h.client.Images
 }

@@ -1,7 +1,6 @@
 package containerhost
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,6 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/registry"
 )
 
 // inside runs a shell command in the host and returns its output.
@@ -186,6 +187,38 @@ func TestDialing(t *testing.T) {
 	}
 }
 
+func TestRegistryIsFoundByName(t *testing.T) {
+	const ref = "pull.burstlet.test/busybox:1"
+	h := ForTest(t)
+	image, err := images.Busybox()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := registry.New()
+	if err := r.Push(image, ref); err != nil {
+		t.Fatal(err)
+	}
+	server, err := h.ServeRegistry(t.Context(), "pull.burstlet.test", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	_, imageService := h.CRI()
+	pull := func() error {
+		_, err := imageService.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
+		return err
+	}
+	if err := pull(); err != nil || r.Pulls("busybox") == 0 {
+		t.Errorf("pull: %v after %d reads", err, r.Pulls("busybox"))
+	}
+	if err := server.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pull(); err == nil {
+		t.Error("an image was pulled from a registry that is gone")
+	}
+}
+
 func TestTwoHostsSideBySide(t *testing.T) {
 	first, second := ForTest(t), ForTest(t)
 	if first.Subnet().Overlaps(second.Subnet()) {
@@ -231,28 +264,5 @@ func TestStartRefuses(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(used, "file")); err != nil {
 		t.Errorf("a refused host removed a file that was there: %v", err)
-	}
-}
-
-func TestTailKeepsTheEnd(t *testing.T) {
-	var all bytes.Buffer
-	log := &tail{next: &all}
-	for i := range 1000 {
-		if _, err := fmt.Fprintf(log, "line %d\n", i); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := log.String(); len(got) != tailBytes || !strings.HasSuffix(got, "line 999\n") {
-		t.Errorf("tail has %d bytes and ends in %q", len(got), got[max(0, len(got)-20):])
-	}
-	if !strings.HasPrefix(all.String(), "line 0\n") {
-		t.Error("the log was not passed on")
-	}
-}
-
-func TestLookPathNamesTheBinary(t *testing.T) {
-	_, err := lookPath("no-such-binary")
-	if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "no-such-binary") {
-		t.Errorf("error is %v", err)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+
+	"github.com/burstlet/burstlet/test/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/containerhost/namespaces"
 )
 
 // removeTimeout bounds the removal of sandboxes through CRI: what is left then
@@ -18,22 +21,20 @@ const removeTimeout = 20 * time.Second
 // client named itself (cgroup_parent), which are the client's to remove.
 func (h *Host) Stop(ctx context.Context) error {
 	var errs []error
-	if h.supervisor != nil {
-		h.removePods(ctx)
+	h.removePods(ctx)
+	if h.client != nil {
+		errs = append(errs, h.client.Close())
 	}
-	if h.conn != nil {
-		errs = append(errs, h.conn.Close())
+	if h.inside != nil {
+		errs = append(errs, h.unlink(ctx), h.inside.Stop())
 	}
-	if h.supervisor != nil {
-		errs = append(errs, h.unlink(ctx), h.supervisor.stop())
-	}
-	for _, claim := range []*claim{h.subnet, h.linkNet} {
+	for _, claim := range []*namespaces.Claim{h.subnet, h.linkNet} {
 		if claim != nil {
-			errs = append(errs, claim.release())
+			errs = append(errs, claim.Release())
 		}
 	}
-	if h.lock != nil {
-		errs = append(errs, reclaim(h.layout), h.lock.Close())
+	if h.dir != nil {
+		errs = append(errs, h.dir.Remove())
 	}
 	return errors.Join(errs...)
 }
@@ -42,12 +43,12 @@ func (h *Host) Stop(ctx context.Context) error {
 // containerd that a test killed or wedged is no failure: nothing outlives the
 // host's PID 1.
 func (h *Host) removePods(ctx context.Context) {
-	if h.conn == nil || !h.supervisor.running() {
+	if h.client == nil || !h.inside.Running(containerd.Daemon) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	if err := h.removeSandboxes(ctx); err != nil {
+	if err := h.client.RemoveSandboxes(ctx); err != nil {
 		log.G(ctx).WithError(err).Warn("sandboxes not removed, ending them with their host")
 	}
 }

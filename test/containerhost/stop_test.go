@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/burstlet/burstlet/test/containerhost/namespaces"
 )
 
 // remains finds what is left of a host on the machine: processes in the PID
@@ -25,16 +27,16 @@ func (r remains) check(t *testing.T) error {
 	t.Helper()
 	var found []error
 	found = append(found, r.processes(t)...)
-	all, err := mounts()
+	all, err := namespaces.Mounts()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range all {
-		if strings.HasPrefix(m.point, r.dir) {
-			found = append(found, fmt.Errorf("mount %s", m.point))
+		if strings.HasPrefix(m.Point, r.dir) {
+			found = append(found, fmt.Errorf("mount %s", m.Point))
 		}
-		if m.fsType == "cgroup" || m.fsType == "cgroup2" {
-			found = append(found, r.cgroups(m.point)...)
+		if m.FSType == "cgroup" || m.FSType == "cgroup2" {
+			found = append(found, r.cgroups(m.Point)...)
 		}
 	}
 	links, err := net.Interfaces()
@@ -169,7 +171,7 @@ func TestKilledOwner(t *testing.T) {
 	if r.check(t) == nil {
 		t.Fatal("nothing is left to sweep: this test would prove nothing")
 	}
-	if err := sweep(filepath.Dir(r.dir)); err != nil {
+	if err := kind().Sweep(filepath.Dir(r.dir)); err != nil {
 		t.Error(err)
 	}
 	if err := r.check(t); err != nil {

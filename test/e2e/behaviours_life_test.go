@@ -67,7 +67,7 @@ func readinessHTTP(l *life) {
 // readinessFalls: a probe that fails again takes the pod out of service, and no
 // more.
 func readinessFalls(l *life) {
-	l.create(l.pod(shell("touch /tmp/up; sleep 5; rm /tmp/up"), readyWhen("test -e /tmp/up")))
+	l.create(l.pod(shell("touch /tmp/up; sleep 12; rm /tmp/up"), readyWhen("test -e /tmp/up")))
 	l.until("Ready", isReady)
 	l.until("out of service", isUnready)
 }
@@ -294,7 +294,8 @@ func restartRule(l *life) {
 	})
 }
 
-// resize: a change of resources in place is answered, and changes nothing.
+// resize: a change of resources is done in place; where the pod is the unit it is
+// answered, and changes nothing.
 func resize(l *life) {
 	l.create(l.pod(shell(":"), func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
@@ -303,17 +304,44 @@ func resize(l *life) {
 	_, err := l.pods().Patch(l.Context(), "subject", types.StrategicMergePatchType,
 		[]byte(`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`), metav1.PatchOptions{}, "resize")
 	l.must(err)
-	pod := l.until("answered", func(pod *corev1.Pod) error {
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonInfeasible &&
-				strings.Contains(c.Message, "app") && c.ObservedGeneration == pod.Generation {
-				return isReady(pod)
-			}
-		}
-		return fmt.Errorf("generation %d, conditions %v", pod.Generation, pod.Status.Conditions)
-	})
-	l.must(neverRestarted(pod))
-	if r := pod.Status.ContainerStatuses[0].Resources; r == nil || r.Requests.Cpu().String() != "100m" {
-		l.Errorf("the container's resources are %v", r)
+	want, answered := "200m", resizeDone
+	if strings.HasPrefix(l.namespace, onPodUnit+"-") {
+		want, answered = "100m", resizeRefused
 	}
+	l.must(neverRestarted(l.until("answered", func(pod *corev1.Pod) error {
+		if err := answered(pod); err != nil {
+			return err
+		}
+		c, err := app(&pod.Status)
+		if err != nil {
+			return err
+		}
+		if c.Resources == nil || c.Resources.Requests.Cpu().String() != want {
+			return fmt.Errorf("the container's resources are %v", c.Resources)
+		}
+		return isReady(pod)
+	})))
+}
+
+// resizeDone is nil when nothing of a resize is left to do.
+func resizeDone(pod *corev1.Pod) error {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending || c.Type == corev1.PodResizeInProgress {
+			return fmt.Errorf("%s %s: %s", c.Type, c.Reason, c.Message)
+		}
+	}
+	if pod.Status.ObservedGeneration != pod.Generation {
+		return fmt.Errorf("generation %d, observed %d", pod.Generation, pod.Status.ObservedGeneration)
+	}
+	return nil
+}
+
+func resizeRefused(pod *corev1.Pod) error {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodResizePending && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonInfeasible &&
+			strings.Contains(c.Message, "app") && c.ObservedGeneration == pod.Generation {
+			return nil
+		}
+	}
+	return fmt.Errorf("generation %d, conditions %v", pod.Generation, pod.Status.Conditions)
 }

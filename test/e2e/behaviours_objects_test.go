@@ -107,7 +107,8 @@ func environmentLater(l *life) {
 	made := time.Now()
 	l.configMap("later", map[string]string{"late": "never too late"})
 	l.until("Ready", isReady)
-	if took := time.Since(made); took > 15*time.Second {
+	// A kubelet's cache may be a minute old. A start alone takes its time where many do.
+	if took := time.Since(made); took > 30*time.Second {
 		l.Errorf("the container was started %s after its ConfigMap was made", took)
 	}
 	l.must(neverRestarted(l.until("Ready", isReady)))

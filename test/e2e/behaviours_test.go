@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,9 +69,10 @@ func TestBehaviours(t *testing.T) {
 	}
 }
 
-// adopts restarts burstlet, which leaves every pod of the rows as it is.
+// adopts restarts burstlet, which leaves every pod of the rows as it is, but for
+// those that ended before: they may end again at any moment.
 func adopts(t *testing.T, c *cluster, n *node) {
-	before := running(t, c, n)
+	before := running(t, c, n, neverRestarted)
 	if len(before) == 0 {
 		t.Fatal("no row left a pod that is Ready")
 	}
@@ -79,16 +81,26 @@ func adopts(t *testing.T, c *cluster, n *node) {
 	witness := &life{T: t, c: c, n: n, namespace: c.namespace(t, n.name+"-witness")}
 	witness.create(witness.pod(forever))
 	witness.until("the restarted node takes a pod", isReady)
-	after := running(t, c, n)
+	after := running(t, c, n, neverRestarted)
 	for pod, was := range before {
 		if is, ok := after[pod]; !ok || is != was {
-			t.Errorf("pod %s: before the restart %s, after it %s", pod, was, is)
+			t.Errorf("pod %s: before the restart %s, after it %s", pod, was, cmp.Or(is, witness.now(pod)))
 		}
 	}
 }
 
-// running describes the containers of the node's Ready pods.
-func running(t *testing.T, c *cluster, n *node) map[string]string {
+// now describes a pod that is not Ready any more.
+func (l *life) now(key string) string {
+	namespace, name, _ := strings.Cut(key, "/")
+	pod, err := l.c.client.CoreV1().Pods(namespace).Get(l.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("deletion %v, conditions %v, %s", pod.DeletionTimestamp, pod.Status.Conditions, states(&pod.Status))
+}
+
+// running describes the containers of the node's Ready pods that are wanted.
+func running(t *testing.T, c *cluster, n *node, wanted func(*corev1.Pod) error) map[string]string {
 	t.Helper()
 	list, err := c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", n.name).String(),
@@ -99,7 +111,7 @@ func running(t *testing.T, c *cluster, n *node) map[string]string {
 	ready := map[string]string{}
 	for i := range list.Items {
 		pod := &list.Items[i]
-		if pod.DeletionTimestamp != nil || isReady(pod) != nil {
+		if pod.DeletionTimestamp != nil || isReady(pod) != nil || wanted(pod) != nil {
 			continue
 		}
 		var b strings.Builder
@@ -144,8 +156,9 @@ func (l *life) must(err error) {
 const (
 	// pace is how often a row looks; there are many rows.
 	pace = 200 * time.Millisecond
-	// patience is how long a row waits for what takes a kubelet a few seconds.
-	patience = 40 * time.Second
+	// patience is how long a row waits for what takes a kubelet a few seconds, with
+	// other packages' tests beside it.
+	patience = 90 * time.Second
 )
 
 // until waits until the row's pod is so, and returns it.

@@ -26,20 +26,19 @@ type rollout struct {
 // counts are the attempts and the running containers that a remote has, by pod.
 type counts func(*testing.T) (attempts, running map[types.UID]int)
 
-// TestKill kills burstlet with SIGKILL at twenty random moments while a
-// Deployment of thirty is rolled out again and again on containerd. In the end
-// all thirty run, each once, none restarted but where the kill cut a start short,
-// and nothing else is left; a pod that crashed before keeps its count.
+// TestKill kills burstlet with SIGKILL at fifty random moments while a Deployment
+// of thirty, with tokens, is rolled out again and again on a host over SSH. Nothing
+// is ever doubled. In the end all thirty run, each once, none restarted but where
+// the kill cut a start short, and nothing else is left; a pod that crashed before
+// keeps its count.
 func TestKill(t *testing.T) {
 	c := theCluster(t)
-	h := newContainerdHost(t)
-	n := newNode(t, c, "kill", h.section())
-	n.start()
-	n.ready()
-	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill"), replicas: 30}
-	restarts := crash(t, c, n, r.namespace)
-	r.killed(t, 20)
-	eventually(t, time.Minute, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, h.count, unharmed) })
+	s := newSSHNode(t, c, "kill")
+	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: 30, token: true}
+	restarts := crash(t, c, s.node, r.namespace)
+	r.killed(t, 50)
+	eventually(t, time.Minute, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })
+	s.wellKept(t)
 	pod, err := c.client.CoreV1().Pods(r.namespace).Get(t.Context(), "crashed", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +223,7 @@ func (r rollout) sameAsAPI(t *testing.T, count counts, well func(*corev1.Pod) er
 	for _, pod := range r.pods(t) {
 		wanted[pod.UID] = true
 		if err := phaseIs(corev1.PodRunning, ready)(&pod.Status); err != nil {
-			return fmt.Errorf("pod %s: %w", pod.Name, err)
+			return fmt.Errorf("pod %s, deleted at %v with finalizers %v: %w", pod.Name, pod.DeletionTimestamp, pod.Finalizers, err)
 		}
 		if err := well(&pod); err != nil {
 			return fmt.Errorf("pod %s: %w", pod.Name, err)

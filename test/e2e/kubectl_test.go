@@ -28,6 +28,10 @@ type printed struct {
 // commandTimeout bounds one command of kubectl.
 const commandTimeout = 40 * time.Second
 
+// noise is what an older kubectl (1.32 does) says when the API server's first message,
+// which is empty, comes before it has made its streams; later ones wait for them.
+var noise = regexp.MustCompile(`(?m)^E.* websocket\.go:\d+\] Unknown stream id \d+, discarding message\n`)
+
 // kubectl runs kubectl in the namespace of the row, with input.
 func (l *life) kubectl(stdin string, args ...string) printed {
 	l.Helper()
@@ -41,7 +45,30 @@ func (l *life) kubectl(stdin string, args ...string) printed {
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		l.Fatalf("kubectl %s: %v %v: %s", strings.Join(args, " "), err, ctx.Err(), errs.String())
 	}
-	return printed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+	return printed{out.String(), noise.ReplaceAllString(errs.String(), ""), cmd.ProcessState.ExitCode()}
+}
+
+// types runs kubectl with an input that does not end before kubectl does. Runtimes
+// let go of a container's output at the end of the input.
+func (l *life) types(stdin string, args ...string) printed {
+	l.Helper()
+	ctx, cancel := context.WithTimeout(l.Context(), commandTimeout)
+	defer cancel()
+	var out, errs bytes.Buffer
+	cmd := l.command(ctx, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	keys, err := cmd.StdinPipe() // which Wait closes
+	l.must(err)
+	l.must(cmd.Start())
+	if _, err := io.WriteString(keys, stdin); err != nil {
+		l.Errorf("type %q: %v", stdin, err)
+	}
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		l.Fatalf("kubectl %s: %v %v: %s", strings.Join(args, " "), err, ctx.Err(), errs.String())
+	}
+	return printed{out.String(), noise.ReplaceAllString(errs.String(), ""), cmd.ProcessState.ExitCode()}
 }
 
 func (l *life) command(ctx context.Context, args ...string) *exec.Cmd {
@@ -77,8 +104,20 @@ var verbs = []struct {
 // remote in a process of its own.
 func TestKubectl(t *testing.T) {
 	t.Parallel()
+	allVerbs(t, "kubectl", newSimProcess(t).section(), "simulated container %s: no process runs\n")
+}
+
+// TestKubectlOverSSH: the same with containers on a host that is reached over SSH.
+func TestKubectlOverSSH(t *testing.T) {
+	t.Parallel()
+	allVerbs(t, "kubectl-ssh", newContainerdHost(t).section(), "")
+}
+
+// allVerbs runs them on one node. Every log begins with preface.
+func allVerbs(t *testing.T, name, section, preface string) {
+	t.Helper()
 	c := theCluster(t)
-	n := newNode(t, c, "kubectl", newSimProcess(t).section())
+	n := newNode(t, c, name, section)
 	n.start()
 	n.ready()
 	together(t, verbs,
@@ -94,12 +133,27 @@ func TestKubectl(t *testing.T) {
 			run  func(*life)
 		},
 		) {
-			v.run(&life{T: t, c: c, n: n, namespace: c.namespace(t, "kubectl-"+strings.ReplaceAll(v.name, " ", "-"))})
+			l := &life{T: t, c: c, n: n, namespace: c.namespace(t, name+"-"+strings.ReplaceAll(v.name, " ", "-"))}
+			l.remote.preface = preface
+			v.run(l)
 		})
 }
 
-// simulated is the first line of every simulated container's log.
-const simulated = "simulated container app: no process runs\n"
+// webServer answers "ok" on port 8080.
+func (l *life) webServer() []string {
+	if l.remote.preface != "" {
+		return []string{"httpd", "-p", "8080"} // the simulation's own
+	}
+	return []string{"sh", "-c", "mkdir -p /tmp/www && echo ok >/tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www"}
+}
+
+// preface begins the log of a container.
+func (l *life) preface(container string) string {
+	if l.remote.preface == "" {
+		return ""
+	}
+	return fmt.Sprintf(l.remote.preface, container)
+}
 
 func kubectlLogs(l *life) {
 	l.create(l.pod([]string{"sh", "-c", "echo one; echo two; sleep 3; echo three"}, func(pod *corev1.Pod) {
@@ -108,12 +162,12 @@ func kubectlLogs(l *life) {
 	l.until("the pod runs", func(pod *corev1.Pod) error {
 		return phaseIs(corev1.PodRunning, func(*corev1.PodStatus) error { return nil })(&pod.Status)
 	})
-	l.prints(simulated+"one\ntwo\nthree\n", "logs", "-f", "subject") // ends with the container
-	l.prints(simulated+"one\ntwo\nthree\n", "logs", "subject")
+	l.prints(l.preface("app")+"one\ntwo\nthree\n", "logs", "-f", "subject") // ends with the container
+	l.prints(l.preface("app")+"one\ntwo\nthree\n", "logs", "subject")
 	l.prints("three\n", "logs", "--tail=1", "subject")
 	l.prints("", "logs", "--tail=0", "subject")
-	l.prints(simulated[:5], "logs", "--limit-bytes=5", "subject")
-	l.prints(simulated+"one\ntwo\nthree\n", "logs", "--since=1h", "subject")
+	l.prints((l.preface("app") + "one\n" + "two\n")[:5], "logs", "--limit-bytes=5", "subject")
+	l.prints(l.preface("app")+"one\ntwo\nthree\n", "logs", "--since=1h", "subject")
 
 	stamped := l.kubectl("", "logs", "--timestamps", "--tail=2", "subject").out
 	lines := strings.Split(strings.TrimSuffix(stamped, "\n"), "\n")
@@ -138,7 +192,7 @@ func kubectlLogsPrevious(l *life) {
 		}
 		return nil
 	})
-	l.prints(simulated+"attempt\n", "logs", "--previous", "subject")
+	l.prints(l.preface("app")+"attempt\n", "logs", "--previous", "subject")
 }
 
 func kubectlExec(l *life) {
@@ -168,7 +222,7 @@ func kubectlExec(l *life) {
 }
 
 func kubectlPortForward(l *life) {
-	l.create(l.pod([]string{"httpd", "-p", "8080"}))
+	l.create(l.pod(l.webServer()))
 	l.until("the pod is Ready", isReady)
 	ctx, cancel := context.WithCancel(l.Context())
 	cmd := l.command(ctx, "port-forward", "pod/subject", ":8080", ":8081")
@@ -193,7 +247,9 @@ func kubectlPortForward(l *life) {
 	client := &http.Client{Timeout: commandTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	for range 3 { // connections of one kubectl
 		resp, err := client.Get("http://" + local["8080"] + "/")
-		l.must(err)
+		if err != nil {
+			l.Fatalf("%v; kubectl says %q", err, errs.String())
+		}
 		body, err := io.ReadAll(resp.Body)
 		l.must(errors.Join(err, resp.Body.Close()))
 		if resp.StatusCode != http.StatusOK || string(body) != "ok\n" {
@@ -259,11 +315,11 @@ func kubectlDebug(l *life) {
 		}
 		return fmt.Errorf("ephemeral containers: %v", pod.Status.EphemeralContainerStatuses)
 	})
-	l.prints("simulated container helper: no process runs\ndebugging\n", "logs", "-c", "helper", "subject")
+	l.prints(l.preface("helper")+"debugging\n", "logs", "-c", "helper", "subject")
 	l.prints("inside\n", "exec", "-c", "helper", "subject", "--", "echo", "inside")
 
 	// With -i kubectl attaches, to a shell that is told what to do.
-	told := l.kubectl("echo by the helper\nexit 0\n", "debug", "-i", "subject", "--image="+imageOf, "--image-pull-policy=IfNotPresent",
+	told := l.types("echo by the helper\nexit 0\n", "debug", "-i", "subject", "--image="+imageOf, "--image-pull-policy=IfNotPresent",
 		"--target=app", "-c", "shell", "--profile=general", "--", "sh")
 	if told.code != 0 || !strings.Contains(told.out, "by the helper\n") {
 		l.Errorf("debug -i: %+v", told)

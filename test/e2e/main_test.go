@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/burstlet/burstlet/test/aftermath"
 	"github.com/burstlet/burstlet/test/controlplane"
 	"github.com/burstlet/burstlet/test/controlplane/cptest"
 )
@@ -122,6 +124,8 @@ type node struct {
 	env    []string
 	port   int
 	log    *lockedBuffer
+	// within is a command that runs the process in its own stead.
+	within []string
 
 	cmd  *exec.Cmd
 	done chan error
@@ -178,9 +182,7 @@ backend:
 		if n.cmd != nil {
 			n.stop()
 		}
-		if t.Failed() {
-			t.Logf("end of the log of node %s:\n%s", name, tail(n.log.String(), 20000))
-		}
+		aftermath.Show(t, "node "+name, n.log.String())
 	})
 	return n
 }
@@ -200,7 +202,8 @@ func freePort(t *testing.T) int {
 // start starts the process.
 func (n *node) start() {
 	n.t.Helper()
-	n.cmd = exec.Command(burstlet(n.t), "run", "--config", n.config)
+	argv := append(slices.Clone(n.within), burstlet(n.t), "run", "--config", n.config)
+	n.cmd = exec.Command(argv[0], argv[1:]...)
 	n.cmd.Env = append(os.Environ(), n.env...)
 	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
 	if err := n.cmd.Start(); err != nil {

@@ -3,7 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/burstlet/burstlet/test/containerhost"
 	"github.com/burstlet/burstlet/test/ecs"
 	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/remotehost"
 )
 
 // remote is where a node's pods run, seen past burstlet.
@@ -24,6 +24,8 @@ type remote struct {
 	// mounts says that it has volumes: pods keep that of their service account's
 	// token.
 	mounts bool
+	// preface is how every log begins, with the name of the container.
+	preface string
 	// patience bounds each step of a pod's life.
 	patience time.Duration
 	// live returns what still runs or holds something for a pod; nil where it
@@ -63,22 +65,24 @@ func simProcessRemote(args ...string) makeRemote {
 	}
 }
 
-// containerdHost is the remote of containers, and what runs on it.
+// containerdHost is a host of containers that is reached over SSH, and what runs on
+// it, seen past SSH.
 type containerdHost struct {
-	*containerhost.Host
+	*remotehost.Host
 	cri runtimeapi.RuntimeServiceClient
 }
 
-func newContainerdHost(t *testing.T) *containerdHost {
+func newContainerdHost(t *testing.T, options ...func(*remotehost.Config)) *containerdHost {
 	t.Helper()
-	h := &containerdHost{Host: containerhost.ForTest(t)}
+	h := &containerdHost{Host: remotehost.ForTest(t, options...)}
 	h.cri, _ = h.CRI()
 	return h
 }
 
-func (h *containerdHost) section() string {
-	return fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, podLogsDir: %q, containerLogsDir: %q}\n",
-		h.Socket(), h.LogRoot(), filepath.Join(h.StateDir(), "container-links"))
+// section is the host as a backend. More are further keys of backend.cri.
+func (h *containerdHost) section(more ...string) string {
+	return fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, ssh: {keyFiles: [%q], knownHostsFile: %q}%s}\n",
+		h.Endpoint(), h.KeyFile(), h.KnownHostsFile(), strings.Join(append([]string{""}, more...), ", "))
 }
 
 // sandboxes returns those of one pod, or of all with "".
@@ -135,7 +139,7 @@ func criRemote(t *testing.T, _ *cluster, _ string) remote {
 		return ids
 	}
 	return remote{
-		name: "cri", backend: h.section(), patience: time.Minute,
+		name: "cri", backend: h.section(), mounts: true, patience: time.Minute,
 		live: func(t *testing.T, pod *corev1.Pod) []string { return ids(t, string(pod.UID)) },
 		all:  func(t *testing.T) []string { return ids(t, "") },
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/burstlet/burstlet/test/aftermath"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,9 +45,7 @@ func newSimProcess(t *testing.T, args ...string) *simProcess {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
-		if t.Failed() {
-			t.Logf("end of the log of the sim:\n%s", tail(p.log.String(), 4000))
-		}
+		aftermath.Show(t, "the sim", p.log.String())
 	})
 	p.start()
 	return p

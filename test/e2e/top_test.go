@@ -14,9 +14,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/aftermath"
 	"github.com/burstlet/burstlet/test/binaries"
 	"github.com/burstlet/burstlet/test/controlplane"
 	"github.com/burstlet/burstlet/test/controlplane/cptest"
@@ -28,21 +30,37 @@ func TestTop(t *testing.T) {
 	t.Parallel()
 	c := theCluster(t)
 	program := metricsServer(t)
-	n := newNode(t, c, "top", newSimProcess(t).section())
-	n.start()
-	n.ready()
-	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "top")}
-	l.create(l.pod([]string{"sh", "-c", "use cpu=250m memory=64Mi; sleep 1000"}))
-	l.until("the pod is Ready", isReady)
-	l.serveMetrics(program)
+	var lives []*life
+	for _, on := range []struct{ name, section, script string }{
+		{"top", newSimProcess(t).section(), "use cpu=250m memory=64Mi; sleep 1000"},
+		{"top-ssh", newContainerdHost(t).section(), "head -c 32m /dev/zero >/dev/shm/used; while :; do :; done"},
+	} {
+		n := newNode(t, c, on.name, on.section)
+		n.start()
+		n.ready()
+		l := &life{T: t, c: c, n: n, namespace: c.namespace(t, on.name)}
+		l.create(l.pod([]string{"sh", "-c", on.script}, func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("300m")}
+		}))
+		l.until("the pod is Ready", isReady)
+		lives = append(lives, l)
+	}
+	simulated, overSSH := lives[0], lives[1]
+	simulated.serveMetrics(program, overSSH.n.name)
 	for _, tt := range []struct {
+		l    *life
 		args []string
 		want string
 	}{
-		{[]string{"top", "pod", "subject", "--no-headers"}, `^subject +2[45]\dm +6[345]Mi`},
-		{[]string{"top", "pod", "subject", "--containers", "--no-headers"}, `^subject +app +2[45]\dm +6[345]Mi`},
-		{[]string{"top", "node", n.name, "--no-headers"}, `^` + n.name + ` +[1-9]\d*m +\d+% +[1-9]\d*Mi`},
+		{simulated, []string{"top", "pod", "subject", "--no-headers"}, `^subject +2[45]\dm +6[345]Mi`},
+		{simulated, []string{"top", "pod", "subject", "--containers", "--no-headers"}, `^subject +app +2[45]\dm +6[345]Mi`},
+		{simulated, []string{"top", "node", simulated.n.name, "--no-headers"}, `^top +[1-9]\d*m +\d+% +[1-9]\d*Mi`},
+		// The limit of its processor time is what a loop gets, on machines that are not
+		// busier than that.
+		{overSSH, []string{"top", "pod", "subject", "--containers", "--no-headers"}, `^subject +app +[1-3]\d\dm +3\dMi`},
+		{overSSH, []string{"top", "node", overSSH.n.name, "--no-headers"}, `^top-ssh +[1-9]\d*m +\d+% +[1-9]\d*Mi`},
 	} {
+		l := tt.l
 		want := regexp.MustCompile(tt.want)
 		poll(t, time.Second, time.Minute, "kubectl "+strings.Join(tt.args, " "), func() error {
 			if got := l.kubectl("", tt.args...); !want.MatchString(got.out) {
@@ -90,8 +108,9 @@ spec:
   service: {name: metrics-server, namespace: %[1]s, port: %[2]d}
 `
 
-// serveMetrics runs metrics-server under the rights of its own manifest.
-func (l *life) serveMetrics(program string) {
+// serveMetrics runs metrics-server under the rights of its own manifest, for the
+// node of the row and others.
+func (l *life) serveMetrics(program string, others ...string) {
 	l.Helper()
 	const account = "metrics-server"
 	_, err := l.c.client.CoreV1().ServiceAccounts(l.namespace).Create(l.Context(),
@@ -117,7 +136,7 @@ func (l *life) serveMetrics(program string) {
 	cmd := exec.Command(program, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+dir,
 		"--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
 		"--kubelet-insecure-tls", "--kubelet-use-node-status-port", "--kubelet-preferred-address-types=InternalIP",
-		"--node-selector=kubernetes.io/hostname="+l.n.name, "--metric-resolution=10s", "--kubelet-request-timeout=5s")
+		"--node-selector=kubernetes.io/hostname in ("+strings.Join(append(others, l.n.name), ",")+")", "--metric-resolution=10s", "--kubelet-request-timeout=5s")
 	log := &lockedBuffer{}
 	cmd.Stdout, cmd.Stderr = log, log
 	l.must(cmd.Start())
@@ -132,9 +151,7 @@ func (l *life) serveMetrics(program string) {
 			l.Error(err)
 		}
 		_ = cmd.Wait() // it was killed
-		if l.Failed() {
-			l.Logf("end of the log of metrics-server:\n%s", tail(log.String(), 4000))
-		}
+		aftermath.Show(l, "metrics-server", log.String())
 	})
 	if got := l.kubectl(fmt.Sprintf(metricsService, l.namespace, port), "apply", "-f", "-"); got.code != 0 {
 		l.Fatalf("announce metrics-server: %+v", got)

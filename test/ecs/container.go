@@ -1,10 +1,20 @@
 package ecs
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
+
+// taskRules is what the rules of containers need of their task.
+type taskRules struct {
+	cpu, memory int
+	hasRole     bool // an execution role
+	volumes     map[string]bool
+}
 
 // checkContainers applies the rules of ContainerDefinition and returns an order
 // in which dependencies come first.
-func checkContainers(cs []containerDefinition, cpu, memory int, hasRole bool) ([]int, *apiError) {
+func checkContainers(cs []containerDefinition, t taskRules) ([]int, *apiError) {
 	if len(cs) == 0 {
 		return nil, clientError("Container list cannot be empty.")
 	}
@@ -13,69 +23,81 @@ func checkContainers(cs []containerDefinition, cpu, memory int, hasRole bool) ([
 		return nil, clientError("Too many containers: %d, the most is %d.", len(cs), maxContainers)
 	}
 	index := map[string]int{}
-	essential := false
-	var sumCPU, sumMemory int
 	for i := range cs {
 		c := &cs[i]
-		if e := c.check(hasRole); e != nil {
+		if e := c.check(t); e != nil {
 			return nil, e
 		}
 		if _, twice := index[*c.Name]; twice {
 			return nil, clientError("Container name %q is there twice.", *c.Name)
 		}
 		index[*c.Name] = i
+	}
+	if e := checkSums(cs, t); e != nil {
+		return nil, e
+	}
+	if e := checkVolumesFrom(cs, index); e != nil {
+		return nil, e
+	}
+	if e := checkDependencies(cs, index); e != nil {
+		return nil, e
+	}
+	return dependencyOrder(cs, index)
+}
+
+// checkSums applies the rules about all containers of a task.
+func checkSums(cs []containerDefinition, t taskRules) *apiError {
+	essential := false
+	var cpu, memory int
+	for i := range cs {
+		c := &cs[i]
 		essential = essential || c.isEssential()
-		sumCPU += int(value(c.CPU))
-		if c.MemoryReservation != nil {
-			sumMemory += int(*c.MemoryReservation)
-		} else {
-			sumMemory += int(value(c.Memory))
-		}
+		cpu += int(value(c.CPU))
+		memory += int(or(c.MemoryReservation, value(c.Memory)))
 	}
 	// ECS API, ContainerDefinition: essential: "All tasks must have at least one
 	// essential container".
 	if !essential {
-		return nil, clientError("A task definition must have at least one essential container.")
+		return clientError("A task definition must have at least one essential container.")
 	}
 	// ECS API, ContainerDefinition: cpu, memory: the sum is bounded by the task's.
 	// That equal is accepted is undocumented.
-	if sumCPU > cpu {
-		return nil, clientError("The total cpu of the containers %d exceeds the task's %d.", sumCPU, cpu)
+	if cpu > t.cpu {
+		return clientError("The total cpu of the containers %d exceeds the task's %d.", cpu, t.cpu)
 	}
-	if sumMemory > memory {
-		return nil, clientError("The total memory of the containers %d exceeds the task's %d.", sumMemory, memory)
+	if memory > t.memory {
+		return clientError("The total memory of the containers %d exceeds the task's %d.", memory, t.memory)
 	}
-	return dependencyOrder(cs, index)
+	return nil
 }
 
 func (c *containerDefinition) isEssential() bool { return c.Essential == nil || *c.Essential }
 
 // check applies the rules that concern one container.
-func (c *containerDefinition) check(hasRole bool) *apiError {
+func (c *containerDefinition) check(t taskRules) *apiError {
 	if !namePattern.MatchString(value(c.Name)) {
 		return clientError("Container.name contains invalid characters or is empty.")
 	}
-	if img := value(c.Image); img == "" || len(img) > maxImage {
-		return clientError("Container.image should not be null or empty or too long.")
-	}
-	if e := c.checkUnsupported(); e != nil {
-		return e
-	}
-	if e := c.checkNumbers(); e != nil {
-		return e
+	if img := value(c.Image); img == "" || len(img) > maxImage || strings.ContainsAny(img, " \t\n") {
+		return clientError("Container.image should not be null or empty or too long or have spaces.")
 	}
 	if c.User != nil && !userPattern.MatchString(*c.User) {
 		return clientError("Invalid user %q.", *c.User)
 	}
-	for _, kv := range c.Environment {
-		if value(kv.Name) == "" {
-			return clientError("Environment variable without a name.")
+	for _, e := range []*apiError{
+		c.checkUnsupported(), c.checkNumbers(), c.checkEnvironment(t.hasRole), c.RestartPolicy.check(), c.HealthCheck.check(),
+		c.LinuxParameters.check(), checkUlimits(c.Ulimits), checkSystemControls(c.SystemControls), c.checkMounts(t.volumes),
+		checkPorts(c.PortMappings), c.LogConfiguration.check(t.hasRole), c.Firelens.check(),
+	} {
+		if e != nil {
+			return e
 		}
 	}
-	if e := checkPorts(c.PortMappings); e != nil {
-		return e
+	// ECS API, ContainerDefinition: versionConsistency.
+	if v := value(c.VersionConsistency); v != "" && v != "enabled" && v != "disabled" {
+		return clientError("Invalid versionConsistency %q.", v)
 	}
-	return c.LogConfiguration.check(hasRole)
+	return nil
 }
 
 // checkUnsupported is ECS developer guide, "Task definition differences for
@@ -85,7 +107,7 @@ func (c *containerDefinition) checkUnsupported() *apiError {
 		"privileged": c.Privileged != nil, "links": len(c.Links) > 0, "hostname": c.Hostname != nil,
 		"extraHosts": len(c.ExtraHosts) > 0, "dnsServers": len(c.DNSServers) > 0,
 		"dnsSearchDomains": len(c.DNSSearchDomains) > 0, "dockerSecurityOptions": len(c.DockerSecurityOptions) > 0,
-		"disableNetworking": c.DisableNetworking != nil,
+		"disableNetworking": c.DisableNetworking != nil, "resourceRequirements": len(c.ResourceRequirements) > 0,
 	}
 	if lp := c.LinuxParameters; lp != nil {
 		bad["devices"] = len(lp.Devices) > 0
@@ -95,8 +117,6 @@ func (c *containerDefinition) checkUnsupported() *apiError {
 		// ECS API, KernelCapabilities: "you can only add SYS_PTRACE".
 		bad["capabilities.add"] = lp.Capabilities != nil && slices.ContainsFunc(lp.Capabilities.Add, func(s string) bool { return s != "SYS_PTRACE" })
 	}
-	bad["mountPoints, volumesFrom, systemControls (this server has none)"] =
-		len(c.MountPoints)+len(c.VolumesFrom)+len(c.SystemControls) > 0
 	for name, is := range bad {
 		if is {
 			return clientError("The following parameter is not supported for Fargate: %s.", name)
@@ -145,61 +165,4 @@ func checkPorts(ps []portMapping) *apiError {
 		}
 	}
 	return nil
-}
-
-// check is ECS developer guide, "Using the awslogs log driver": the options that
-// Fargate requires, and the execution role that awslogs needs.
-func (l *logConfiguration) check(hasRole bool) *apiError {
-	if l == nil {
-		return nil
-	}
-	if value(l.LogDriver) != "awslogs" {
-		return clientError("Log driver %q is not supported here.", value(l.LogDriver))
-	}
-	for _, o := range []string{"awslogs-group", "awslogs-region", "awslogs-stream-prefix"} {
-		if l.Options[o] == "" {
-			return clientError("Log driver awslogs requires options: %s.", o)
-		}
-	}
-	if !hasRole {
-		return clientError("Fargate requires task definition to have execution role ARN to support log driver awslogs.")
-	}
-	return nil
-}
-
-// dependencyOrder is ECS API, ContainerDependency: targets exist, no cycle, and
-// COMPLETE and SUCCESS not on an essential container.
-func dependencyOrder(cs []containerDefinition, index map[string]int) ([]int, *apiError) {
-	for _, c := range cs {
-		for _, d := range c.DependsOn {
-			target, ok := index[value(d.ContainerName)]
-			if !ok {
-				return nil, clientError("Container %q depends on a container that is not there: %q.", *c.Name, value(d.ContainerName))
-			}
-			switch cond := value(d.Condition); {
-			case cond == "START":
-			case cond != "COMPLETE" && cond != "SUCCESS":
-				return nil, clientError("Invalid or unsupported condition %q.", cond)
-			case cs[target].isEssential():
-				return nil, clientError("A container with a %s dependency cannot be essential: %q.", cond, *cs[target].Name)
-			}
-		}
-	}
-	order := make([]int, 0, len(cs))
-	placed := make([]bool, len(cs))
-	for range cs {
-		for i, c := range cs {
-			ready := !placed[i] && !slices.ContainsFunc(c.DependsOn, func(d dependency) bool {
-				return !placed[index[*d.ContainerName]]
-			})
-			if ready {
-				placed[i] = true
-				order = append(order, i)
-			}
-		}
-	}
-	if len(order) < len(cs) {
-		return nil, clientError("Container dependencies have a cycle.")
-	}
-	return order, nil
 }

@@ -3,19 +3,22 @@ package ecs
 import (
 	"fmt"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 )
 
 // definition is a revision of a task definition.
 type definition struct {
 	registerInput
-	arn        string
-	revision   int
-	inactive   bool
-	registered time.Time
-	order      []int // of containers, dependencies first
+	arn          string
+	revision     int
+	inactive     bool
+	deleting     bool
+	registered   time.Time
+	deregistered time.Time
+	order        []int // of containers, dependencies first
+
+	// What containers do, by their number and command: most tasks share it.
+	behaviours map[string]*behaviour
 }
 
 // Limits of task definitions (ECS service quotas, and ECS API,
@@ -38,27 +41,45 @@ const (
 var (
 	namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`)
 	userPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
+	rolePattern = regexp.MustCompile(`^arn:aws:iam::[0-9]{12}:role/.+$`)
 	tagPattern  = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`)
 )
 
-func (s *Server) registerTaskDefinition(body []byte, _ *Fault) (any, *apiError) {
+func (s *Server) registerTaskDefinition(c *request) (any, *apiError) {
 	var in registerInput
-	if e := decode(body, &in); e != nil {
+	if e := decode(c.body, &in); e != nil {
+		return nil, e
+	}
+	if e := s.authorizeRegister(&in); e != nil {
 		return nil, e
 	}
 	// ECS service quotas: "Task definition size" 64 KiB.
-	if len(body) > maxDefinition {
-		return nil, clientError("Actual length: '%d'. Max allowed length is '%d' bytes.", len(body), maxDefinition)
+	if len(c.body) > maxDefinition {
+		return nil, clientError("Actual length: '%d'. Max allowed length is '%d' bytes.", len(c.body), maxDefinition)
 	}
 	order, e := in.check()
 	if e != nil {
 		return nil, e
 	}
 	revs := s.families[*in.Family]
-	d := &definition{registerInput: in, revision: len(revs) + 1, registered: time.Now(), order: order}
+	d := &definition{registerInput: in, revision: len(revs) + 1, registered: c.now, order: order}
 	d.arn = s.arn(fmt.Sprintf("task-definition/%s:%d", *in.Family, d.revision))
 	s.families[*in.Family] = append(revs, d)
 	return map[string]any{"taskDefinition": d.view(), "tags": nonNil(in.Tags)}, nil
+}
+
+// authorizeRegister is Service Authorization Reference, "Actions, resources, and
+// condition keys for Amazon ECS".
+func (s *Server) authorizeRegister(in *registerInput) *apiError {
+	arn := s.arn("task-definition/" + value(in.Family) + ":*")
+	// It has no resource-level permissions; the tags' resource is the definition.
+	if e := s.authorize("ecs:RegisterTaskDefinition", "*"); e != nil {
+		return e
+	}
+	if e := s.authorizeTags("ecs", arn, len(in.Tags)); e != nil {
+		return e
+	}
+	return s.passRole(in.ExecutionRoleArn, in.TaskRoleArn)
 }
 
 // check applies the rules for Fargate and returns the order of containers.
@@ -82,7 +103,11 @@ func (in *registerInput) check() ([]int, *apiError) {
 	if e := checkTags(in.Tags); e != nil {
 		return nil, e
 	}
-	return checkContainers(in.ContainerDefinitions, cpu, memory, in.ExecutionRoleArn != nil)
+	volumes, e := in.checkVolumes()
+	if e != nil {
+		return nil, e
+	}
+	return checkContainers(in.ContainerDefinitions, taskRules{cpu, memory, in.ExecutionRoleArn != nil, volumes})
 }
 
 // checkTask applies the rules of the task-level members (ECS API,
@@ -101,7 +126,7 @@ func (in *registerInput) checkTask() *apiError {
 		return clientError("Ephemeral storage must be between %d and %d GiB.", minEphemeral, maxEphemeral)
 	}
 	for _, role := range []*string{in.ExecutionRoleArn, in.TaskRoleArn} {
-		if role != nil && !strings.HasPrefix(*role, "arn:aws:iam::") {
+		if role != nil && !rolePattern.MatchString(*role) {
 			return clientError("Role is not valid.")
 		}
 	}
@@ -120,96 +145,4 @@ func (rp *runtimePlatform) check() *apiError {
 		return clientError("This server has Linux only, not operatingSystemFamily %q.", o)
 	}
 	return nil
-}
-
-// checkTags is ECS API, Tag: restrictions.
-func checkTags(tags []tag) *apiError {
-	if len(tags) > maxTags {
-		return invalidParameter("Number of tags cannot exceed %d.", maxTags)
-	}
-	seen := map[string]bool{}
-	for _, t := range tags {
-		k, v := value(t.Key), value(t.Value)
-		if k == "" || len([]rune(k)) > maxTagKey || len([]rune(v)) > maxTagValue || strings.HasPrefix(strings.ToLower(k), "aws:") ||
-			!tagPattern.MatchString(k) || !tagPattern.MatchString(v) || seen[k] {
-			return invalidParameter("Invalid tag %q.", k)
-		}
-		seen[k] = true
-	}
-	return nil
-}
-
-func (s *Server) describeTaskDefinition(body []byte, _ *Fault) (any, *apiError) {
-	var in struct {
-		TaskDefinition *string  `json:"taskDefinition"`
-		Include        []string `json:"include"`
-	}
-	if e := decode(body, &in); e != nil {
-		return nil, e
-	}
-	d := s.findDefinition(value(in.TaskDefinition))
-	if d == nil {
-		return nil, clientError("Unable to describe task definition.")
-	}
-	return map[string]any{"taskDefinition": d.view()}, nil
-}
-
-func (s *Server) deregisterTaskDefinition(body []byte, _ *Fault) (any, *apiError) {
-	var in struct {
-		TaskDefinition *string `json:"taskDefinition"`
-	}
-	if e := decode(body, &in); e != nil {
-		return nil, e
-	}
-	d := s.findDefinition(value(in.TaskDefinition))
-	if d == nil || !strings.Contains(*in.TaskDefinition, ":") {
-		return nil, clientError("The specified task definition does not exist.")
-	}
-	d.inactive = true
-	return map[string]any{"taskDefinition": d.view()}, nil
-}
-
-// findDefinition finds family (its latest ACTIVE revision), family:revision or
-// an ARN (ECS API, DescribeTaskDefinition: taskDefinition).
-func (s *Server) findDefinition(name string) *definition {
-	name = strings.TrimPrefix(name, s.arn("task-definition/"))
-	family, rev, ok := strings.Cut(name, ":")
-	revs := s.families[family]
-	if ok {
-		if n, err := strconv.Atoi(rev); err == nil && n >= 1 && n <= len(revs) {
-			return revs[n-1]
-		}
-		return nil
-	}
-	for i := len(revs) - 1; i >= 0; i-- {
-		if !revs[i].inactive {
-			return revs[i]
-		}
-	}
-	return nil
-}
-
-// view is the definition as the API shows it.
-func (d *definition) view() any {
-	status := "ACTIVE"
-	if d.inactive {
-		status = "INACTIVE"
-	}
-	in := d.registerInput
-	in.Tags = nil
-	return struct {
-		registerInput
-		Arn          string   `json:"taskDefinitionArn"`
-		Revision     int      `json:"revision"`
-		Status       string   `json:"status"`
-		Compat       []string `json:"compatibilities"`
-		RegisteredAt epoch    `json:"registeredAt"`
-	}{in, d.arn, d.revision, status, []string{"EC2", "FARGATE"}, epoch(d.registered)}
-}
-
-func nonNil[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
 }

@@ -6,6 +6,10 @@ import "net/http"
 type Fault struct {
 	// Action is the call it applies to, such as "RunTask".
 	Action string
+	// Service is ecs, logs, secretsmanager or sqs; empty is any that has the action.
+	Service string
+	// Skip lets that many calls of the action pass first.
+	Skip int
 	// Times is how many calls it applies to; 0 is one.
 	Times int
 	// Code refuses the call with this error before anything is done.
@@ -31,11 +35,16 @@ func (s *Server) Inject(f Fault) {
 	s.faults = append(s.faults, &f)
 }
 
-// takeFault returns the first fault that waits for the action, using it up.
-func (s *Server) takeFault(action string) *Fault {
+// takeFault returns the first fault that waits for the action, using it up. Calls
+// that a fault lets pass are not seen by those behind it.
+func (s *Server) takeFault(service, action string) *Fault {
 	for i, f := range s.faults {
-		if f.Action != action {
+		if f.Action != action || f.Service != "" && f.Service != service {
 			continue
+		}
+		if f.Skip > 0 {
+			f.Skip--
+			return nil
 		}
 		if f.Times--; f.Times == 0 {
 			s.faults = append(s.faults[:i:i], s.faults[i+1:]...)

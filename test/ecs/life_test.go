@@ -13,29 +13,29 @@ import (
 )
 
 func TestInterpret(t *testing.T) {
-	for argv, want := range map[string]behaviour{
-		"true":                                   {0, 0, false, 143},
-		"/bin/false":                             {0, 1, false, 143},
-		"nice -n 5 true":                         {0, 0, false, 143},
-		"sleep 90":                               {90 * time.Second, 0, false, 143},
-		"sleep 0.5":                              {time.Second / 2, 0, false, 143},
-		"sleep infinity":                         {never, 0, false, 143},
-		"sh -c|exit 3":                           {0, 3, false, 143},
-		"sh -c|sleep 2; exit 7":                  {2 * time.Second, 7, false, 143},
-		"sh -c|echo hi; sleep 1; sleep 2; false": {3 * time.Second, 1, false, 143},
-		"sh -c|trap \"\" TERM; sleep 600":        {600 * time.Second, 0, true, 143},
-		"sh -c|trap '' TERM; while :; do :; done":  {never, 0, true, 143},
-		"sh -c|trap 'exit 9' TERM; sleep 5;exit 1": {5 * time.Second, 1, false, 9},
-		"sh -c|while true; do sleep 1; done":       {never, 0, false, 143},
-		"nginx -g|daemon off":                      {never, 0, false, 143},
-		"":                                         {never, 0, false, 143},
+	for argv, want := range map[string]outcome{
+		"true":                                   {0, 0, false, 143, false},
+		"/bin/false":                             {0, 1, false, 143, false},
+		"nice -n 5 true":                         {0, 0, false, 143, false},
+		"sleep 90":                               {90 * time.Second, 0, false, 143, false},
+		"sleep 0.5":                              {time.Second / 2, 0, false, 143, false},
+		"sleep infinity":                         {never, 0, false, 143, false},
+		"sh -c|exit 3":                           {0, 3, false, 143, false},
+		"sh -c|sleep 2; exit 7":                  {2 * time.Second, 7, false, 143, false},
+		"sh -c|echo hi; sleep 1; sleep 2; false": {3 * time.Second, 1, false, 143, false},
+		"sh -c|trap \"\" TERM; sleep 600":        {600 * time.Second, 0, true, 143, false},
+		"sh -c|trap '' TERM; while :; do :; done":  {never, 0, true, 143, false},
+		"sh -c|trap 'exit 9' TERM; sleep 5;exit 1": {5 * time.Second, 1, false, 9, false},
+		"sh -c|while true; do sleep 1; done":       {never, 0, false, 143, false},
+		"nginx -g|daemon off":                      {never, 0, false, 143, false},
+		"":                                         {never, 0, false, 143, false},
 	} {
 		head, last, two := strings.Cut(argv, "|")
 		words := strings.Fields(head)
 		if two {
 			words = append(words, last)
 		}
-		if got := interpret(words); got != want && (want.after != never || got.after != never || got.ignoresTerm != want.ignoresTerm) {
+		if got := interpret(words).outcome; got != want {
 			t.Errorf("%s: got %+v, want %+v", argv, got, want)
 		}
 	}

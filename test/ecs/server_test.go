@@ -184,7 +184,7 @@ func raw(t *testing.T, s *Server, action, body string, change func(*http.Request
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("X-Amz-Target", targetPrefix+action)
+	r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+action)
 	r.Header.Set("Content-Type", contentType)
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/ecs/aws4_request, SignedHeaders=host, Signature=0")
 	if change != nil {
@@ -274,7 +274,7 @@ func TestOverASocket(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		r.Header.Set("X-Amz-Target", targetPrefix+"ListTasks")
+		r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113.ListTasks")
 		r.Header.Set("Content-Type", contentType)
 		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/ecs/aws4_request, Signature=0")
 		resp, err := http.DefaultClient.Do(r)
@@ -319,6 +319,7 @@ func launch(t *testing.T, c *sdk.Client, cs ...types.ContainerDefinition) string
 
 func describe(t *testing.T, c *sdk.Client, arn string) types.Task {
 	t.Helper()
+	synctest.Wait() // what is under way now, in a fake runner
 	out, err := c.DescribeTasks(t.Context(), &sdk.DescribeTasksInput{Tasks: []string{arn}})
 	if err != nil || len(out.Tasks) != 1 {
 		t.Fatalf("%v, %v", out, err)

@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 	"time"
@@ -11,15 +10,16 @@ import (
 const (
 	maxDescribe = 100
 	maxResults  = 100
+	maxReason   = 1024
 )
 
-func (s *Server) describeTasks(body []byte, _ *Fault) (any, *apiError) {
+func (s *Server) describeTasks(c *request) (any, *apiError) {
 	var in struct {
 		Cluster *string  `json:"cluster"`
 		Tasks   []string `json:"tasks"`
 		Include []string `json:"include"`
 	}
-	if e := decode(body, &in); e != nil {
+	if e := decode(c.body, &in); e != nil {
 		return nil, e
 	}
 	if e := s.checkCluster(in.Cluster); e != nil {
@@ -28,20 +28,40 @@ func (s *Server) describeTasks(body []byte, _ *Fault) (any, *apiError) {
 	if len(in.Tasks) == 0 {
 		return nil, invalidParameter("Tasks cannot be empty.")
 	}
+	for _, inc := range in.Include {
+		if inc != "TAGS" {
+			return nil, invalidParameter("Invalid include %q.", inc)
+		}
+	}
 	if len(in.Tasks) > maxDescribe {
 		return nil, invalidParameter("Tasks cannot be more than %d.", maxDescribe)
 	}
-	now := time.Now()
+	for _, id := range in.Tasks {
+		if e := s.authorize("ecs:DescribeTasks", s.taskArn(id)); e != nil {
+			return nil, e
+		}
+	}
+	seen := s.seen(c.now)
 	views, failures := []any{}, []failure{}
 	for _, id := range in.Tasks {
 		t := s.findTask(id)
-		if t == nil || now.Sub(t.created) < s.cfg.Delays.Visible {
+		if t == nil || c.now.Sub(t.created) < s.cfg.Delays.Visible {
 			failures = append(failures, failure{Arn: s.taskArn(id), Reason: "MISSING"})
 			continue
 		}
-		views = append(views, s.view(t, now, slices.Contains(in.Include, "TAGS")))
+		views = append(views, s.view(t, seen, slices.Contains(in.Include, "TAGS")))
 	}
 	return map[string]any{"tasks": views, "failures": failures}, nil
+}
+
+// seen is the time as of which a read shows tasks: up to Delays.Stale ago, another
+// time with each call.
+func (s *Server) seen(now time.Time) time.Time {
+	s.reads++
+	if s.cfg.Delays.Stale <= 0 {
+		return now
+	}
+	return now.Add(-s.cfg.Delays.Stale * time.Duration(s.reads%4) / 3)
 }
 
 func (s *Server) taskArn(id string) string {
@@ -63,9 +83,9 @@ type listInput struct {
 	NextToken     *string `json:"nextToken"`
 }
 
-func (s *Server) listTasks(body []byte, _ *Fault) (any, *apiError) {
+func (s *Server) listTasks(c *request) (any, *apiError) {
 	var in listInput
-	if e := decode(body, &in); e != nil {
+	if e := decode(c.body, &in); e != nil {
 		return nil, e
 	}
 	if e := s.checkCluster(in.Cluster); e != nil {
@@ -76,54 +96,32 @@ func (s *Server) listTasks(body []byte, _ *Fault) (any, *apiError) {
 	if in.StartedBy != nil && (in.Family != nil || in.DesiredStatus != nil || in.LaunchType != nil) {
 		return nil, invalidParameter("startedBy must be the only filter.")
 	}
-	limit := maxResults
-	if in.MaxResults != nil {
-		if limit = int(*in.MaxResults); limit < 1 || limit > maxResults {
-			return nil, invalidParameter("maxResults must be between 1 and %d.", maxResults)
+	if d := value(in.DesiredStatus); !slices.Contains([]string{"", "RUNNING", "PENDING", "STOPPED"}, d) {
+		return nil, invalidParameter("Invalid desiredStatus %q.", d)
+	}
+	// Service Authorization Reference: its resource is a container instance.
+	if e := s.authorize("ecs:ListTasks", s.arn("container-instance/"+s.cfg.Cluster+"/*")); e != nil {
+		return nil, e
+	}
+	seen := s.seen(c.now)
+	var arns []string
+	for _, arn := range s.order {
+		if s.listed(&in, s.tasks[arn], c.now, seen) {
+			arns = append(arns, arn)
 		}
 	}
-	start, ok := s.position(in.NextToken)
-	if !ok {
-		return nil, invalidParameter("Invalid token")
-	}
-	arns := []string{}
-	out := map[string]any{}
-	for i := start; i < len(s.order); i++ {
-		if !s.listed(&in, s.tasks[s.order[i]], time.Now()) {
-			continue
-		}
-		if len(arns) == limit {
-			out["nextToken"] = base64.StdEncoding.EncodeToString([]byte(arns[len(arns)-1]))
-			break
-		}
-		arns = append(arns, s.order[i])
-	}
-	out["taskArns"] = arns
-	return out, nil
-}
-
-// position is where the page after a token starts.
-func (s *Server) position(token *string) (int, bool) {
-	if token == nil {
-		return 0, true
-	}
-	arn, err := base64.StdEncoding.DecodeString(*token)
-	if err != nil {
-		return 0, false
-	}
-	i := slices.Index(s.order, string(arn))
-	return i + 1, i >= 0
+	return s.listing("taskArns", arns, in.NextToken, in.MaxResults)
 }
 
 // listed applies the filters. By desiredStatus, default RUNNING, so a task that
 // is stopping is not among those listed by startedBy (ECS API, ListTasks).
-func (s *Server) listed(in *listInput, t *task, now time.Time) bool {
-	at := now.Sub(t.created)
+func (s *Server) listed(in *listInput, t *task, now, seen time.Time) bool {
+	at := max(0, seen.Sub(t.created))
 	desired := "RUNNING"
 	if in.DesiredStatus != nil {
 		desired = *in.DesiredStatus
 	}
-	return at >= s.cfg.Delays.Visible &&
+	return now.Sub(t.created) >= s.cfg.Delays.Visible &&
 		t.desired(at) == desired &&
 		(in.Family == nil || *in.Family == *t.def.Family) &&
 		(in.LaunchType == nil || *in.LaunchType == "FARGATE") &&
@@ -137,50 +135,39 @@ func (t *task) desired(at time.Duration) string {
 	return "RUNNING"
 }
 
-func (s *Server) stopTask(body []byte, _ *Fault) (any, *apiError) {
+func (s *Server) stopTask(c *request) (any, *apiError) {
 	var in struct {
 		Cluster *string `json:"cluster"`
 		Task    *string `json:"task"`
 		Reason  *string `json:"reason"`
 	}
-	if e := decode(body, &in); e != nil {
+	if e := decode(c.body, &in); e != nil {
 		return nil, e
 	}
 	if e := s.checkCluster(in.Cluster); e != nil {
 		return nil, e
+	}
+	if e := s.authorize("ecs:StopTask", s.taskArn(value(in.Task))); e != nil {
+		return nil, e
+	}
+	// ECS API, Task: stoppedReason: its length is undocumented.
+	if len(value(in.Reason)) > maxReason {
+		return nil, invalidParameter("reason can have at most %d characters.", maxReason)
 	}
 	t := s.findTask(value(in.Task))
 	if t == nil {
 		// The code and text are undocumented.
 		return nil, invalidParameter("The referenced task was not found.")
 	}
-	now := time.Now()
 	t.tags = nil // ECS API, StopTask: "Any tags associated with the task will be deleted".
-	if at := now.Sub(t.created); at < t.life.stopping {
+	if at := c.now.Sub(t.created); at < t.life.stopping {
 		reason := "Task stopped by user"
 		if in.Reason != nil {
 			reason = *in.Reason
 		}
-		s.end(t, stopCause{at, "UserInitiated", reason})
+		s.end(t, stopCause{at: at, code: codeUser, reason: reason})
 	}
-	return map[string]any{"task": s.view(t, now, true)}, nil
-}
-
-func (s *Server) end(t *task, cause stopCause) {
-	t.user = cause
-	t.life = lifeOf(t.def, t.ov, s.cfg.Delays, t.user)
-}
-
-// Interrupt ends a task now for a reason of AWS's own, such as SpotInterruption
-// with "Your Spot Task was interrupted." (ECS API, Task: stopCode).
-func (s *Server) Interrupt(arn, stopCode, reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.tasks[arn]; t != nil {
-		if at := time.Since(t.created); at < t.life.stopping {
-			s.end(t, stopCause{at, stopCode, reason})
-		}
-	}
+	return map[string]any{"task": s.view(t, c.now, true)}, nil
 }
 
 // Tasks returns the ARNs of all tasks remembered, oldest first; with live set

@@ -1,9 +1,7 @@
 package ecs
 
 import (
-	"fmt"
-	"path"
-	"strings"
+	"slices"
 	"time"
 )
 
@@ -27,17 +25,68 @@ type life struct {
 }
 
 type containerLife struct {
+	// start and end are never for a container that did not run; start is that of the
+	// first run where it was restarted.
 	start, end time.Duration
-	exit       int32
+	// refused is when it was known that it never will start.
+	refused time.Duration
+	exit    int32
+	lost    bool // its code is not known: its host failed
+	// supervised is true where a supervisor says how it ended.
+	supervised bool
 	reason     string
+	does       *behaviour
+	// health are its statuses, at offsets from start.
+	health []healthChange
+	// each is how long a run takes where it is restarted again and again, else 0.
+	each time.Duration
+	// digest is that of the image it really runs, restarts how often it was.
+	digest   string
+	restarts int
 }
 
-func (c containerLife) ran() bool { return c.start != never }
+func (c *containerLife) ran() bool { return c.start != never }
+
+// status is its health at an offset from the task's creation.
+func (c *containerLife) status(at time.Duration) string {
+	out := unknown
+	for _, h := range c.health {
+		if c.ran() && at >= sum(c.start, h.at) && c.end > sum(c.start, h.at) {
+			out = h.status
+		}
+	}
+	return out
+}
+
+// healthyAt is when it was HEALTHY first.
+func (c *containerLife) healthyAt() time.Duration {
+	for _, h := range c.health {
+		if at := sum(c.start, h.at); h.status == healthy && c.ran() && at < c.end {
+			return at
+		}
+	}
+	return never
+}
+
+// lines are what it writes, at offsets from its start.
+func (c *containerLife) lines() lines {
+	switch {
+	case c.does == nil:
+		return prints{}
+	case c.each > 0:
+		return c.does.again(c.each)
+	case c.supervised && c.end != never && !c.lost && !c.does.reports():
+		return reported{prints: c.does.prints, end: c.end - c.start, exit: c.exit}
+	}
+	return c.does.prints
+}
 
 // stopCause is a thing that ends a task.
 type stopCause struct {
 	at           time.Duration
 	code, reason string
+	// abrupt is true if its host is gone: nothing gets a signal, no code is known.
+	abrupt bool
 }
 
 func (s *stopCause) earliest(o stopCause) {
@@ -46,149 +95,216 @@ func (s *stopCause) earliest(o stopCause) {
 	}
 }
 
-// lifeOf derives the life of a task that a user stops at user (never: nobody).
-func lifeOf(d *definition, ov overrides, delays Delays, user stopCause) life {
-	l := life{
-		attached: delays.Provision, pulled: delays.Provision + delays.Pull,
-		started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
-		containers: make([]containerLife, len(d.ContainerDefinitions)),
-	}
-	cause := stopCause{at: never}
-	for _, i := range d.order {
-		cause.earliest(l.run(d, i, argv(d.ContainerDefinitions[i], ov)))
-	}
-	cause.earliest(user)
-	if cause.at != never {
-		l.stop(d, ov, cause, delays)
-	}
-	l.started = 0
-	for _, c := range l.containers {
-		l.started = max(l.started, c.start)
-	}
-	return l
+// Stop codes and reasons (ECS API, Task: stopCode, stoppedReason).
+const (
+	codeEssential = "EssentialContainerExited"
+	codeFailed    = "TaskFailedToStart"
+	codeUser      = "UserInitiated"
+	essentialText = "Essential container in task exited"
+)
+
+// plan derives lives.
+type plan struct {
+	life
+	d      *definition
+	ov     overrides
+	delays Delays
 }
 
-// run lets container i run as if nothing stopped the task, and returns how it
-// would end the task.
-func (l *life) run(d *definition, i int, args []string) stopCause {
-	def, c := d.ContainerDefinitions[i], &l.containers[i]
-	c.start, c.end = never, never
-	ready, failed := l.dependencies(d, def.DependsOn)
-	if failed != never {
-		// ECS API, ContainerDependency: SUCCESS that does not come. The task ends as
-		// if the dependent had exited: which stop code it gets is undocumented.
-		return stopCause{failed, "EssentialContainerExited", "Essential container in task exited"}
+// lifeOf derives the life of a task as it was made and as others acted on it.
+func lifeOf(t *task, delays Delays) life {
+	p := plan{d: t.def, ov: t.ov, delays: delays, life: life{
+		attached: delays.Provision, pulled: delays.Provision + delays.Pull,
+		started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
+		containers: make([]containerLife, len(t.def.ContainerDefinitions)),
+	}}
+	cause := stopCause{at: never}
+	for i := range p.containers {
+		p.containers[i] = containerLife{start: never, end: never, refused: never}
+	}
+	if t.broken != "" {
+		// ECS developer guide, "ResourceInitializationError task errors": before any
+		// image is pulled.
+		cause = stopCause{at: p.attached, code: codeFailed, reason: t.broken}
+	} else {
+		cause = p.runAll(t)
+	}
+	cause.earliest(t.user)
+	if cause.at != never {
+		p.stop(cause)
+	}
+	p.started = p.allStarted(p.d)
+	return p.life
+}
+
+// runAll lets all containers run as if nothing stopped the task, and returns what
+// would end it first. Anchors, which wait for others, know their end last.
+func (p *plan) runAll(t *task) stopCause {
+	cause := stopCause{at: never}
+	var anchors []int
+	for _, i := range p.d.order {
+		if c := p.run(t, i); p.containers[i].does != nil && p.isAnchor(i) {
+			anchors = append(anchors, i)
+		} else {
+			cause.earliest(c)
+		}
+	}
+	for _, i := range anchors {
+		c := &p.containers[i]
+		c.end, c.exit = p.waitedFor(i), 0
+		if p.d.ContainerDefinitions[i].isEssential() {
+			cause.earliest(stopCause{at: c.end, code: codeEssential, reason: essentialText})
+		}
+	}
+	return cause
+}
+
+// run lets container i run, and returns how it would end the task.
+func (p *plan) run(t *task, i int) stopCause {
+	def, c := &p.d.ContainerDefinitions[i], &p.containers[i]
+	ready, failed := p.dependencies(def.DependsOn)
+	if failed <= ready && failed != never {
+		c.refused = failed
+		if !def.isEssential() {
+			return stopCause{at: never}
+		}
+		// ECS API, ContainerDependency: a condition that cannot come true any more.
+		// The task ends as if the dependent had exited: which stop code it gets is
+		// undocumented.
+		return stopCause{at: failed, code: codeEssential, reason: essentialText}
 	}
 	if ready == never {
 		return stopCause{at: never}
 	}
 	if missing(*def.Image) {
-		// ECS developer guide, "CannotPullContainer task errors in Amazon ECS".
-		c.reason = fmt.Sprintf("CannotPullContainerError: pull image manifest has been retried 1 time(s): "+
-			"failed to resolve ref %s: %s: not found", *def.Image, *def.Image)
-		return stopCause{ready, "TaskFailedToStart", c.reason}
+		c.reason = cannotPull(*def.Image)
+		return stopCause{at: ready, code: codeFailed, reason: c.reason}
 	}
-	b := interpret(args)
-	c.start, c.end, c.exit = ready, sum(ready, b.after), b.exit
+	b := p.d.behaviour(i, p.argv(i))
+	if isMaterializer(p.argv(i)) {
+		b = &materialized
+		if t.noPayload {
+			b = &unmaterialized
+		}
+	}
+	c.does, c.start, c.end, c.exit = b, ready, sum(ready, b.after), b.exit
+	c.supervised = isHelper(argv(def, p.ov), "supervise")
+	if b.oom {
+		// ECS developer guide, "OutOfMemoryError task errors".
+		c.reason = "OutOfMemoryError: Container killed due to memory usage"
+	}
+	if def.RestartPolicy.restarts(b) {
+		c.end, c.each = never, b.after
+	}
+	if def.HealthCheck != nil {
+		c.health = p.d.health(i, b)
+	}
 	if def.isEssential() && c.end != never {
-		// ECS API, Task: stopCode, stoppedReason.
-		return stopCause{c.end, "EssentialContainerExited", "Essential container in task exited"}
+		return stopCause{at: c.end, code: codeEssential, reason: essentialText}
 	}
 	return stopCause{at: never}
 }
 
 // dependencies is when a container may start, and when it is known that it never
-// will because a container that must succeed did not.
-func (l *life) dependencies(d *definition, deps []dependency) (ready, failed time.Duration) {
-	ready, failed = l.pulled, never
+// will (ECS API, ContainerDependency: condition; ContainerDefinition: startTimeout
+// is how long others wait for a container, without bound if unset).
+func (p *plan) dependencies(deps []dependency) (ready, failed time.Duration) {
+	ready, failed = p.pulled, never
 	for _, dep := range deps {
-		on := l.containers[d.index(*dep.ContainerName)]
-		switch *dep.Condition {
-		case "START":
-			ready = max(ready, on.start)
-		case "COMPLETE":
-			ready = max(ready, on.end)
-		case "SUCCESS":
-			ready = max(ready, on.end)
-			if on.end != never && on.exit != 0 {
-				failed = min(failed, on.end)
+		i := p.d.index(*dep.ContainerName)
+		on, def := &p.containers[i], &p.d.ContainerDefinitions[i]
+		at, bad := on.condition(*dep.Condition)
+		if def.StartTimeout != nil && *dep.Condition != "START" && on.ran() {
+			if limit := on.start + time.Duration(*def.StartTimeout)*time.Second; at > limit {
+				bad = min(bad, limit)
 			}
 		}
+		ready, failed = max(ready, at), min(failed, bad)
 	}
 	return ready, failed
 }
 
+// condition is when a condition on a container came true, and when it was known
+// that it will not (never: it may still).
+func (c *containerLife) condition(name string) (met, failed time.Duration) {
+	switch name {
+	case "START":
+		return c.start, c.refused
+	case "COMPLETE":
+		return min(c.end, c.refused), never
+	case "SUCCESS":
+		if c.end != never && c.exit != 0 {
+			return never, c.end
+		}
+		return c.end, c.refused
+	default: // HEALTHY
+		at := c.healthyAt()
+		if at == never {
+			return never, min(c.end, c.refused)
+		}
+		return at, never
+	}
+}
+
 // stop ends what runs: SIGTERM, stopTimeout, SIGKILL, in the reverse order of
 // dependsOn (ECS API, StopTask; ContainerDefinition: dependsOn, stopTimeout).
-func (l *life) stop(d *definition, ov overrides, cause stopCause, delays Delays) {
-	l.stopping, l.stopCode, l.reason = cause.at, cause.code, cause.reason
-	l.deactivated = cause.at + delays.Deactivate
-	l.executionStopped = l.deactivated
-	for k := len(d.order) - 1; k >= 0; k-- {
-		i := d.order[k]
-		c, def := &l.containers[i], d.ContainerDefinitions[i]
+func (p *plan) stop(cause stopCause) {
+	p.stopping, p.stopCode, p.reason = cause.at, cause.code, cause.reason
+	p.deactivated = cause.at + p.delays.Deactivate
+	p.executionStopped = p.deactivated
+	for k := len(p.d.order) - 1; k >= 0; k-- {
+		i := p.d.order[k]
+		c := &p.containers[i]
 		if c.start > cause.at {
 			c.start, c.end = never, never
 			continue
 		}
-		term := l.deactivated
-		for j, other := range d.ContainerDefinitions {
-			for _, dep := range other.DependsOn {
-				if *dep.ContainerName == *def.Name && l.containers[j].ran() {
-					term = max(term, l.containers[j].end)
-				}
-			}
+		switch {
+		case c.end <= cause.at:
+		case cause.abrupt:
+			c.end, c.lost, c.reason = cause.at, true, ""
+		default:
+			p.end(i)
 		}
-		if c.end > term {
-			c.end, c.exit = kill(interpret(argv(def, ov)), c.end, term, def.StopTimeout)
-		}
-		l.executionStopped = max(l.executionStopped, c.end)
+		p.executionStopped = max(p.executionStopped, c.end)
 	}
-	l.stopped = l.executionStopped + delays.Deprovision
+	p.stopped = p.executionStopped + p.delays.Deprovision
 }
 
-// kill is the end and code of a container that would end at end and gets SIGTERM
-// at term.
-func kill(b behaviour, end, term time.Duration, timeout *int32) (time.Duration, int32) {
-	grace := defaultStopSecond * time.Second
-	if timeout != nil {
-		grace = time.Duration(*timeout) * time.Second
+// end stops container i, once those that depend on it have ended.
+func (p *plan) end(i int) {
+	c, def := &p.containers[i], &p.d.ContainerDefinitions[i]
+	term := p.deactivated
+	for j := range p.d.ContainerDefinitions {
+		other := &p.containers[j]
+		on := slices.ContainsFunc(p.d.ContainerDefinitions[j].DependsOn, func(d dependency) bool { return *d.ContainerName == *def.Name })
+		if on && other.ran() {
+			term = max(term, other.end)
+		}
+	}
+	if c.end > term {
+		c.end, c.exit = c.kill(term, def.StopTimeout)
+		if c.end < sum(c.start, c.does.after) {
+			c.reason = ""
+		}
+	}
+}
+
+// kill is the end and code of a container that gets SIGTERM at term.
+func (c *containerLife) kill(term time.Duration, timeout *int32) (time.Duration, int32) {
+	grace := time.Duration(or(timeout, defaultStopSecond)) * time.Second
+	end := c.end
+	if c.each > 0 { // of the run it is in: it is not restarted any more
+		end = c.start + (term-c.start+c.each-1)/c.each*c.each
 	}
 	switch {
-	case !b.ignoresTerm:
-		return term, b.termExit
+	case !c.does.ignoresTerm:
+		return term, c.does.termExit
 	case end <= term+grace:
-		return end, b.exit
+		return end, c.does.exit
 	default:
 		return term + grace, exitKill
 	}
-}
-
-func (d *definition) index(name string) int {
-	for i, c := range d.ContainerDefinitions {
-		if *c.Name == name {
-			return i
-		}
-	}
-	return -1 // cannot be: checked at registration
-}
-
-// argv is what a container would execute.
-func argv(c containerDefinition, ov overrides) []string {
-	cmd := c.Command
-	for _, o := range ov.ContainerOverrides {
-		if value(o.Name) == *c.Name && o.Command != nil {
-			cmd = o.Command
-		}
-	}
-	return append(append([]string{}, c.EntryPoint...), cmd...)
-}
-
-// missing is true for images that no registry has: by this server's convention
-// those with "missing" or "not-found" in the last part of their name.
-func missing(image string) bool {
-	base := path.Base(image)
-	return strings.Contains(base, "missing") || strings.Contains(base, "not-found")
 }
 
 // status is the task's lastStatus at an offset (ECS developer guide, "Task
@@ -210,4 +326,33 @@ func (l *life) status(now time.Duration) string {
 	default:
 		return "PROVISIONING"
 	}
+}
+
+// allStarted is when all containers had started, never if some have not. One that
+// nothing needs and that never will start is not waited for.
+func (l *life) allStarted(d *definition) time.Duration {
+	var at time.Duration
+	for i := range l.containers {
+		if c := &l.containers[i]; c.refused == never || d.ContainerDefinitions[i].isEssential() {
+			at = max(at, c.start)
+		}
+	}
+	return at
+}
+
+// changes are the instants at which something of the task changes, in order.
+func (l *life) changes() []time.Duration {
+	all := []time.Duration{0, l.attached, l.started, l.stopping, l.deactivated, l.executionStopped, l.stopped}
+	for i := range l.containers {
+		all = append(all, l.containers[i].start, l.containers[i].end)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	for len(all) > 0 && all[len(all)-1] == never {
+		all = all[:len(all)-1]
+	}
+	for len(all) > 0 && all[len(all)-1] > l.stopped {
+		all = all[:len(all)-1]
+	}
+	return all
 }

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,7 +12,11 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-const contentType = "application/x-amz-json-1.1"
+// Content types: awsJson1.1, and awsJson1.0 for SQS.
+const (
+	contentType    = "application/x-amz-json-1.1"
+	contentTypeSQS = "application/x-amz-json-1.0"
+)
 
 // apiError is an AWS error answer.
 type apiError struct {
@@ -35,26 +40,34 @@ func invalidParameter(format string, args ...any) *apiError {
 	return failf("InvalidParameterException", format, args...)
 }
 
-// writeError writes awsJson1.1's error: the type with a namespace, as AWS does.
-func writeError(w http.ResponseWriter, e *apiError) {
+// writeError writes awsJson's error: the type with the service's namespace, as
+// AWS does. svc is nil where no service was found.
+func writeError(w http.ResponseWriter, svc *service, e *apiError) {
 	status := e.Status
 	if status == 0 {
 		status = http.StatusBadRequest
 	}
-	body := map[string]any{"__type": "com.amazonaws.ecs#" + e.Code, "message": e.Message}
+	namespace, ct := "com.amazonaws.ecs#", contentType
+	if svc != nil {
+		namespace, ct = svc.namespace, svc.contentType
+	}
+	body := map[string]any{"__type": namespace + e.Code, "message": e.Message}
 	if e.ResourceIDs != nil {
 		body["resourceIds"] = e.ResourceIDs
 	}
 	w.Header().Set("X-Amzn-Errortype", e.Code)
-	writeJSON(w, status, body)
+	write(w, ct, status, body)
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
+func writeJSON(w http.ResponseWriter, ct string, v any) { write(w, ct, http.StatusOK, v) }
+
+func write(w http.ResponseWriter, ct string, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // our own types: a programming error
 		panic(err)
 	}
-	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Type", ct)
+	w.Header().Set("Content-Length", strconv.Itoa(len(b))) // as AWS does, never in chunks
 	w.WriteHeader(status)
 	// The client has gone if this fails; nobody is left to tell.
 	_, _ = w.Write(b)
@@ -85,6 +98,13 @@ type epoch time.Time
 // MarshalJSON writes seconds with milliseconds, as ECS does.
 func (t epoch) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(time.Time(t).UnixMilli())/1000, 'f', 3, 64), nil
+}
+
+func encodeToken(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+
+func decodeToken(t string) (string, bool) {
+	b, err := base64.StdEncoding.DecodeString(t)
+	return string(b), err == nil
 }
 
 // failure is an entry of failures[] (ECS API, Failure).

@@ -70,7 +70,13 @@ func TestBusyboxHasWhatTestsUse(t *testing.T) {
 		}
 		found[strings.TrimSuffix(header.Name, "/")] = header
 	}
-	for _, applet := range []string{"sh", "sleep", "cat", "httpd", "nc", "wget", "stat", "id", "env"} {
+	for _, applet := range []string{
+		"sh", "sleep", "cat", "httpd", "nc", "wget", "stat", "id", "env",
+		"tar",                                // kubectl cp
+		"head", "tail", "tty", "stty", "seq", // exec, attach, logs
+		"mkdir", "touch", "chmod", "ls", "ln", "readlink", "mount", "df", "sha256sum", "dd", // volumes
+		"hostname", "nslookup", "ip", "ps", "kill", "awk", "grep", "sed", "timeout",
+	} {
 		if h := found["bin/"+applet]; h == nil || h.Linkname != "busybox" {
 			t.Errorf("bin/%s is no link to busybox: %+v", applet, h)
 		}

@@ -27,13 +27,21 @@ const (
 // CheckBusybox says whether this machine's busybox can be put into an image,
 // which is what [Busybox] and [Pause] need.
 func CheckBusybox() error {
-	binary, err := elf.Open(busyboxPath)
+	if err := checkStatic(busyboxPath); err != nil {
+		return fmt.Errorf("%w (package busybox-static)", err)
+	}
+	return nil
+}
+
+// checkStatic wants a program that runs in an image without libraries.
+func checkStatic(program string) error {
+	binary, err := elf.Open(program)
 	if err != nil {
-		return fmt.Errorf("open %s (package busybox-static): %w", busyboxPath, err)
+		return fmt.Errorf("open %s: %w", program, err)
 	}
 	for _, part := range binary.Progs {
 		if part.Type == elf.PT_INTERP {
-			err = fmt.Errorf("%s is dynamically linked: package busybox-static is needed", busyboxPath)
+			err = fmt.Errorf("%s is dynamically linked", program)
 			break
 		}
 	}

@@ -54,12 +54,16 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// No part of the control plane, but tests start it beside one.
-			metrics, err := cache.Build(cmd.Context(), binaries.MetricsServer)
-			if err != nil {
-				return err
+			paths := []string{b.Etcd, b.APIServer, b.ControllerManager, b.Scheduler, b.Kubectl}
+			// No parts of the control plane, but tests start them beside one.
+			for _, tool := range []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm} {
+				path, err := cache.Build(cmd.Context(), tool)
+				if err != nil {
+					return err
+				}
+				paths = append(paths, path)
 			}
-			return printLines(cmd.OutOrStdout(), b.Etcd, b.APIServer, b.ControllerManager, b.Scheduler, b.Kubectl, metrics)
+			return printLines(cmd.OutOrStdout(), paths...)
 		},
 	}
 }
@@ -131,9 +135,9 @@ func newPinCommand() *cobra.Command {
 	flags.StringVar(&cfg.Kubernetes, "kubernetes", "", "version of k8s.io/kubernetes, such as v1.36.3")
 	flags.StringVar(&cfg.Etcd, "etcd", "", "version of go.etcd.io/etcd/server/v3, such as v3.6.8")
 	flags.StringVar(&cfg.MetricsServer, "metrics-server", "", "version of sigs.k8s.io/metrics-server, such as v0.9.0")
-	for _, name := range []string{"kubernetes", "etcd", "metrics-server"} {
-		cobra.CheckErr(cmd.MarkFlagRequired(name))
-	}
+	flags.StringVar(&cfg.Helm, "helm", "", "version of helm.sh/helm/v4, such as v4.3.1")
+	flags.StringVar(&cfg.CoreDNS, "coredns", "", "version of github.com/coredns/coredns, such as v1.14.2")
+	cmd.MarkFlagsOneRequired("kubernetes", "etcd", "metrics-server", "helm", "coredns")
 	return cmd
 }
 

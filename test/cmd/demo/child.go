@@ -7,9 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/burstlet/burstlet/test/controlplane"
 )
 
 // childGrace is how long a child may take to end: longer than burstlet takes to
@@ -26,8 +27,9 @@ type child struct {
 	err    error         // how it ended; valid once done is closed
 }
 
-// startChild starts a program with its output in a file.
-func startChild(name, path string, args []string, logPath string) (*child, error) {
+// startChild starts a program with its output in a file, and env beside what the
+// demo's own environment holds.
+func startChild(name, path string, args []string, logPath string, env ...string) (*child, error) {
 	log, err := os.Create(logPath)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
@@ -35,7 +37,7 @@ func startChild(name, path string, args []string, logPath string) (*child, error
 	// It lives until it is stopped, whatever context the start has.
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &child{name: name, cmd: exec.CommandContext(ctx, path, args...), cancel: cancel, done: make(chan struct{})}
-	c.cmd.Env = childEnv(os.Environ())
+	c.cmd.Env = append(controlplane.NodeEnv(os.Environ()), env...)
 	c.cmd.Stdout, c.cmd.Stderr = log, log
 	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(syscall.SIGTERM) }
 	c.cmd.WaitDelay = childGrace
@@ -100,15 +102,4 @@ func (c *child) exit() error {
 		return fmt.Errorf("%s did not end well: %w", c.name, c.err)
 	}
 	return nil
-}
-
-// childEnv is an environment without what would change burstlet's configuration.
-func childEnv(environ []string) []string {
-	var kept []string
-	for _, variable := range environ {
-		if !strings.HasPrefix(variable, "BURSTLET_") && !strings.HasPrefix(variable, "KUBECONFIG=") {
-			kept = append(kept, variable)
-		}
-	}
-	return kept
 }

@@ -14,8 +14,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/burstlet/burstlet/test/containerhost"
 	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/ecsprocess"
+	"github.com/burstlet/burstlet/test/remotehost"
 )
 
 // stopTimeout bounds the end of everything.
@@ -31,10 +32,11 @@ type cluster struct {
 	client kubernetes.Interface
 	// dir is below the control plane's state directory, which goes with it, also
 	// when the demo is killed: the next control plane removes it then.
-	dir           string
-	host          *containerhost.Host
-	containerdLog *os.File
-	node          *child
+	dir     string
+	host    *remotehost.Host
+	hostLog *os.File
+	cloud   *cloud
+	node    *child
 }
 
 // startPlane starts the control plane and writes the manifests to where kubectl
@@ -59,17 +61,14 @@ func (c *cluster) startPlane(ctx context.Context, programs controlplane.Binaries
 	return nil
 }
 
-// startHost starts containerd.
+// startHost starts a host with sshd and containerd.
 func (c *cluster) startHost(ctx context.Context) error {
-	if err := removeCgroups(cgroupRoot); err != nil {
-		return fmt.Errorf("remove what a killed demo left: %w", err)
-	}
 	var err error
-	if c.containerdLog, err = os.Create(filepath.Join(c.dir, "containerd.log")); err != nil {
-		return fmt.Errorf("make containerd's log: %w", err)
+	if c.hostLog, err = os.Create(filepath.Join(c.dir, "host.log")); err != nil {
+		return fmt.Errorf("make the host's log: %w", err)
 	}
-	if c.host, err = containerhost.Start(ctx, containerhost.Config{Log: c.containerdLog}); err != nil {
-		return fmt.Errorf("start containerd: %w", err)
+	if c.host, err = remotehost.Start(ctx, remotehost.Config{Hostname: hostName, Log: c.hostLog}); err != nil {
+		return fmt.Errorf("start the host: %w", err)
 	}
 	return nil
 }
@@ -88,7 +87,12 @@ func (c *cluster) startNode(program string) error {
 		return err
 	}
 	if c.host != nil {
-		cfg.host = &hostConfig{endpoint: c.host.Socket(), logs: c.host.LogRoot(), cgroup: ownCgroup()}
+		cfg.host = &hostConfig{endpoint: c.host.Endpoint(), key: c.host.KeyFile(), knownHosts: c.host.KnownHostsFile()}
+	}
+	var env []string
+	if c.cloud != nil {
+		cfg.cloud = c.cloud.config()
+		env = ecsprocess.Access()
 	}
 	content, err := cfg.render()
 	if err != nil {
@@ -97,7 +101,7 @@ func (c *cluster) startNode(program string) error {
 	if err := os.WriteFile(c.configFile(), content, 0o600); err != nil {
 		return fmt.Errorf("write burstlet's configuration: %w", err)
 	}
-	c.node, err = startChild("burstlet", program, []string{"run", "--config", c.configFile()}, c.nodeLog())
+	c.node, err = startChild("burstlet", program, []string{"run", "--config", c.configFile()}, c.nodeLog(), env...)
 	return err
 }
 
@@ -107,7 +111,11 @@ func (c *cluster) nodeLog() string    { return filepath.Join(c.dir, "burstlet.lo
 // watch calls failed when a program ends that should not, until ctx ends.
 func (c *cluster) watch(ctx context.Context, failed func(error)) {
 	var watching sync.WaitGroup
-	for _, wait := range []func(context.Context) error{c.plane.Wait, c.node.wait} {
+	waits := []func(context.Context) error{c.plane.Wait, c.node.wait}
+	if c.cloud != nil {
+		waits = append(waits, c.cloud.wait)
+	}
+	for _, wait := range waits {
 		watching.Go(func() {
 			if err := wait(ctx); err != nil {
 				failed(err)
@@ -128,12 +136,14 @@ func (c *cluster) down(force context.Context) error {
 	}
 	if c.host != nil {
 		if err := c.host.Stop(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("stop containerd: %w", err))
+			errs = append(errs, fmt.Errorf("stop the host: %w", err))
 		}
-		errs = append(errs, removeCgroups(cgroupRoot))
 	}
-	if c.containerdLog != nil {
-		errs = append(errs, c.containerdLog.Close())
+	if c.cloud != nil {
+		errs = append(errs, c.cloud.down(ctx))
+	}
+	if c.hostLog != nil {
+		errs = append(errs, c.hostLog.Close())
 	}
 	if c.plane != nil {
 		if err := c.plane.Stop(ctx); err != nil {

@@ -3,18 +3,22 @@ package main
 import (
 	"fmt"
 	"net"
-	"path/filepath"
 	"strconv"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/images"
 )
 
 const (
 	// nodeName is the name of the demo's node.
 	nodeName = "burstlet"
+	// hostName is that of the host where its pods run.
+	hostName = "faraway"
 	loopback = "127.0.0.1"
+	// imageDomain is the registry of the demo's images, by their names.
+	imageDomain = "registry.burstlet.test"
 	// firstPort is the kubelet's, and lastPort the end of those that are tried.
 	firstPort, lastPort = 10250, 10349
 )
@@ -25,29 +29,41 @@ type nodeConfig struct {
 	port                 int
 	// host has the containers; nil for the simulated backend.
 	host *hostConfig
+	// cloud has the tasks; nil for none.
+	cloud *cloudConfig
 }
 
-// hostConfig is a container host: its socket, the directory of its logs, and the
-// name of the cgroup that its containers stand in.
-type hostConfig struct{ endpoint, logs, cgroup string }
+// cloudConfig is an ECS, the queue that tells of its tasks, and where images are
+// looked up.
+type cloudConfig struct{ endpoint, queue, images string }
+
+// hostConfig is a container host: where it is, and how it is reached.
+type hostConfig struct{ endpoint, key, knownHosts string }
 
 // render writes burstlet's configuration file as a person would: without what
 // has a default.
 func (c nodeConfig) render() ([]byte, error) {
 	type object = map[string]any
-	where := object{"type": config.BackendSim}
+	where, node := object{"type": config.BackendSim}, object{"name": nodeName, "internalIP": loopback}
 	if c.host != nil {
 		where = object{"type": config.BackendCRI, "cri": object{
-			"endpoint":         c.host.endpoint,
-			"podLogsDir":       filepath.Join(c.host.logs, "pods"),
-			"containerLogsDir": filepath.Join(c.host.logs, "containers"),
-			"cgroupParent":     c.host.cgroup,
+			"endpoint": c.host.endpoint,
+			"ssh":      object{"keyFiles": []string{c.host.key}, "knownHostsFile": c.host.knownHosts},
+		}}
+	}
+	if c.cloud != nil {
+		node["capacity"] = object{"cpu": "16", "memory": "64Gi", "pods": 100}
+		where = object{"type": config.BackendECS, "ecs": object{
+			"region": "us-east-1", "cluster": "default", "subnets": []string{"subnet-a", "subnet-b"},
+			"executionRoleARN": roleARN + "execution", "taskRoleARN": roleARN + "task", "taskImage": images.TaskRef,
+			"logGroup": logGroup, "eventQueueURL": c.cloud.queue, "endpoint": c.cloud.endpoint,
+			"registryMirrors": object{imageDomain: c.cloud.images},
 		}}
 	}
 	content, err := yaml.Marshal(object{
 		"apiVersion": config.APIVersion,
 		"kind":       config.Kind,
-		"node":       object{"name": nodeName, "internalIP": loopback},
+		"node":       node,
 		"kubeconfig": c.kubeconfig,
 		"backend":    where,
 		"kubeletAPI": object{

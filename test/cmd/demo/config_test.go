@@ -4,33 +4,54 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/images"
 )
 
 // TestRender lets burstlet itself read what was rendered.
 func TestRender(t *testing.T) {
 	tests := map[string]struct {
-		host *hostConfig
-		want config.Backend
+		host  *hostConfig
+		cloud *cloudConfig
+		want  config.Backend
 	}{
 		"simulated": {
 			want: config.Backend{Type: "sim", Sim: &config.Sim{Granularity: "container"}},
 		},
-		"containerd": {
-			host: &hostConfig{endpoint: "unix:///host/cri.sock", logs: "/host/logs", cgroup: "burstlet-demo-7"},
+		"ECS": {
+			cloud: &cloudConfig{
+				endpoint: "http://127.0.0.1:4566", queue: "http://127.0.0.1:4566/123456789012/q", images: "http://127.0.0.1:5000",
+			},
+			want: config.Backend{Type: "ecs", ECS: &config.ECS{
+				Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-a", "subnet-b"},
+				ExecutionRoleARN: roleARN + "execution", TaskRoleARN: roleARN + "task", TaskImage: images.TaskRef, LogGroup: logGroup, CPUArchitecture: "X86_64",
+				EventQueueURL: "http://127.0.0.1:4566/123456789012/q", Endpoint: "http://127.0.0.1:4566",
+				RegistryMirrors: map[string]string{"registry.burstlet.test": "http://127.0.0.1:5000"},
+			}},
+		},
+		"a host over SSH": {
+			host: &hostConfig{endpoint: "ssh://root@127.0.0.1:2222", key: "/host/key", knownHosts: "/host/known_hosts"},
 			want: config.Backend{Type: "cri", CRI: &config.CRI{
-				Endpoint: "unix:///host/cri.sock", CgroupParent: "burstlet-demo-7",
-				PodLogsDir: "/host/logs/pods", ContainerLogsDir: "/host/logs/containers",
-				ResolvConf: "/etc/resolv.conf",
+				Endpoint: "ssh://root@127.0.0.1:2222",
+				SSH: &config.SSH{
+					KeyFiles: []string{"/host/key"}, KnownHostsFile: "/host/known_hosts",
+					Keepalive: config.Duration{Duration: 5 * time.Second}, KeepaliveMax: 3,
+				},
+				RuntimeSocket: "/run/containerd/containerd.sock", PodsDir: "/var/lib/burstlet/pods",
+				SeccompProfileRoot: "/var/lib/kubelet/seccomp", CgroupParent: "burstlet",
+				ContainerLogMaxSize: &config.Quantity{Quantity: resource.MustParse("10Mi")}, ContainerLogMaxFiles: 5,
+				PodLogsDir: "/var/log/pods", ContainerLogsDir: "/var/log/containers", ResolvConf: "/etc/resolv.conf",
 			}},
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := nodeConfig{kubeconfig: "/state/node.kubeconfig", clientCA: "/state/ca.crt", port: 10251, host: tc.host}
+			c := nodeConfig{kubeconfig: "/state/node.kubeconfig", clientCA: "/state/ca.crt", port: 10251, host: tc.host, cloud: tc.cloud}
 			content, err := c.render()
 			if err != nil {
 				t.Fatal(err)
@@ -47,6 +68,9 @@ func TestRender(t *testing.T) {
 			want.Node = config.Node{Name: "burstlet", InternalIP: "127.0.0.1"}
 			want.Kubeconfig = "/state/node.kubeconfig"
 			want.Backend = tc.want
+			if tc.cloud != nil {
+				want.Node.Capacity = got.Node.Capacity // it has no other than the one it is given
+			}
 			want.KubeletAPI = config.KubeletAPI{
 				Address: "127.0.0.1", Port: 10251, SelfSigned: true, ClientCAFile: "/state/ca.crt",
 			}
@@ -54,12 +78,5 @@ func TestRender(t *testing.T) {
 				t.Errorf("wanted -, got +:\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestChildEnv(t *testing.T) {
-	got := childEnv([]string{"PATH=/bin", "BURSTLET_BACKEND=ecs", "KUBECONFIG=/theirs", "HOME=/root"})
-	if diff := cmp.Diff([]string{"PATH=/bin", "HOME=/root"}, got); diff != "" {
-		t.Errorf("wanted -, got +:\n%s", diff)
 	}
 }

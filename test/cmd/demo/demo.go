@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/ecsprocess"
 )
 
 // options say how the demo is run.
@@ -17,6 +18,10 @@ type options struct {
 	once bool
 	// simulated asks for the simulated backend.
 	simulated bool
+	// ecs asks for tasks on an ECS, which only answers where no container can run.
+	ecs bool
+	// programs are those of an ECS that runs containers; empty paths to build them.
+	programs cloudPrograms
 	// root says that the demo may make namespaces and mounts.
 	root bool
 	// burstlet is the program to run; empty to build it.
@@ -28,14 +33,16 @@ type demo struct {
 	options
 	*cluster
 	out *screen
+	// containers says that containers run.
+	containers bool
 }
 
 func newDemo(opts options, out *screen) *demo {
-	return &demo{options: opts, cluster: &cluster{}, out: out}
+	return &demo{options: opts, cluster: &cluster{}, out: out, containers: opts.root && !opts.simulated}
 }
 
-// real says that containers run.
-func (d *demo) real() bool { return d.root && !d.simulated }
+// real says that containers run on a host of ours.
+func (d *demo) real() bool { return d.containers && !d.ecs }
 
 // run shows everything and takes it down again when it is over, when ctx ends or
 // when something fails. The end of force cuts short what the end waits for.
@@ -67,7 +74,14 @@ func (d *demo) run(ctx, force context.Context) error {
 func (d *demo) greet() {
 	switch {
 	case d.real():
-		d.out.write("burstlet: a virtual node that runs pods as real containers, on this machine alone\n")
+		d.out.write("burstlet: a virtual node whose pods are real containers on a host that is reached over SSH, all on this machine\n")
+	case d.ecs && d.containers:
+		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/ecs plays it:\n" +
+			"it answers as AWS does, within AWS's rates, and runs them as containers on this machine. Nothing is billed.\n")
+	case d.ecs:
+		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/ecs plays it.\n" +
+			"NO CONTAINER RUNS and nothing is billed: it answers as AWS does, within AWS's rates. Run the demo as\n" +
+			"root to see containers, with kubectl exec, cp and port-forward.\n")
 	case d.simulated:
 		d.out.write("burstlet: a virtual node on the simulated backend. NO CONTAINER RUNS (--simulated).\n")
 	default:
@@ -78,10 +92,8 @@ func (d *demo) greet() {
 
 // upAndShow does it all but for the end.
 func (d *demo) upAndShow(ctx context.Context) error {
-	if d.real() {
-		if err := installPackages(ctx, d.out); err != nil {
-			return err
-		}
+	if err := d.install(ctx); err != nil {
+		return err
 	}
 	programs, err := controlPlanePrograms(ctx, d.out)
 	if err != nil {
@@ -106,6 +118,20 @@ func (d *demo) upAndShow(ctx context.Context) error {
 	return err
 }
 
+// install installs what containers need. On ECS it can do without.
+func (d *demo) install(ctx context.Context) error {
+	if !d.containers {
+		return nil
+	}
+	err := installPackages(ctx, d.out)
+	if err != nil && d.ecs && ctx.Err() == nil {
+		d.out.note("NO CONTAINER RUNS: %v", err)
+		d.containers = false
+		return nil
+	}
+	return err
+}
+
 // up starts everything.
 func (d *demo) up(ctx context.Context, programs controlplane.Binaries) error {
 	d.out.heading("Starting a control plane: etcd, API server, controller manager, scheduler")
@@ -123,13 +149,39 @@ func (d *demo) up(ctx context.Context, programs controlplane.Binaries) error {
 		}
 	}
 	if d.real() {
-		d.out.heading("Starting containerd, in namespaces of its own")
+		d.out.heading("Starting a host with sshd and containerd, in namespaces of its own")
 		err := d.out.during(ctx, nil, func(ctx context.Context, _ io.Writer) error { return d.startHost(ctx) })
 		if err != nil {
 			return err
 		}
 	}
+	if d.ecs {
+		d.out.heading("Starting an ECS, with CloudWatch Logs, Secrets Manager and SQS")
+		if err := d.upCloud(ctx); err != nil {
+			return err
+		}
+	}
 	d.out.heading("Starting burstlet")
+	if d.real() {
+		d.out.note("Its pods run at %s, where nothing is installed for it.", d.host.Endpoint())
+	}
 	d.out.command("burstlet", "run", "--config", d.configFile())
 	return d.startNode(program)
+}
+
+// upCloud starts an ECS, and builds its programs if need be.
+func (d *demo) upCloud(ctx context.Context) error {
+	if !d.containers {
+		return d.startCloud(ctx, nil)
+	}
+	programs := d.programs
+	return d.out.during(ctx, nil, func(ctx context.Context, _ io.Writer) error {
+		if programs.ecs == "" || programs.task == "" {
+			var err error
+			if programs.ecs, programs.task, err = ecsprocess.Build(ctx, d.dir); err != nil {
+				return fmt.Errorf("%w (run the demo in the checkout, or pass --ecs-program and --burstlet-task)", err)
+			}
+		}
+		return d.startCloud(ctx, &programs)
+	})
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/test/binaries"
-	"github.com/burstlet/burstlet/test/containerhost"
 	"github.com/burstlet/burstlet/test/controlplane"
 	"github.com/burstlet/burstlet/test/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/remotehost"
 )
 
 // watched is an output that cancels when a text was written.
@@ -63,6 +63,17 @@ func requirePrograms(t *testing.T) {
 	}
 }
 
+// requireContainers skips a test where no container can run.
+func requireContainers(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		skipOr(t, "root is needed")
+	}
+	if missing := remotehost.Missing(); len(missing) > 0 {
+		skipOr(t, strings.Join(missing, ", ")+" not installed: run make test")
+	}
+}
+
 // start runs a demo until it ends, or is told to when it has written a text.
 func start(t *testing.T, opts options, until string) (*demo, string, error) {
 	t.Helper()
@@ -79,7 +90,7 @@ func checkNothingLeft(t *testing.T, d *demo) {
 	t.Helper()
 	dirs := []string{d.plane.StateDir()}
 	if d.host != nil {
-		dirs = append(dirs, d.host.StateDir())
+		dirs = append(dirs, filepath.Dir(d.host.KeyFile()))
 	}
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -94,11 +105,6 @@ func checkNothingLeft(t *testing.T, d *demo) {
 		case <-d.node.done:
 		default:
 			t.Error("burstlet is left")
-		}
-	}
-	for _, pattern := range []string{ownCgroup(), "*/" + ownCgroup()} {
-		if left, err := filepath.Glob(filepath.Join(cgroupRoot, pattern)); len(left) > 0 || err != nil {
-			t.Errorf("cgroups are left: %v %v", left, err)
 		}
 	}
 }
@@ -127,15 +133,41 @@ func TestSimulated(t *testing.T) {
 // TestContainers runs the demo with real containers, once.
 func TestContainers(t *testing.T) {
 	requirePrograms(t)
-	if os.Geteuid() != 0 {
-		skipOr(t, "root is needed")
-	}
-	if missing := containerhost.Missing(); len(missing) > 0 {
-		skipOr(t, strings.Join(missing, ", ")+" not installed: run make test")
-	}
+	requireContainers(t)
 	d, output, err := start(t, options{once: true, root: true}, "")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
+	}
+	checkNothingLeft(t, d)
+}
+
+// TestECS runs the demo on an ECS that only answers, once.
+func TestECS(t *testing.T) {
+	requirePrograms(t)
+	d, output, err := start(t, options{once: true, ecs: true}, "")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, want := range []string{"NO CONTAINER RUNS", "] hello from hello-", "One task definition serves them all", "ECS has no task left"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not in the output:\n%s", want, output)
+		}
+	}
+	checkNothingLeft(t, d)
+}
+
+// TestECSWithContainers runs the demo on an ECS that runs containers, once.
+func TestECSWithContainers(t *testing.T) {
+	requirePrograms(t)
+	requireContainers(t)
+	d, output, err := start(t, options{once: true, ecs: true, root: true}, "")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for _, want := range []string{"runs them as containers", "] hello from hello-", "-- cat /etc/greeting/text", "Forwarding from", "ECS has no task left"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is not in the output:\n%s", want, output)
+		}
 	}
 	checkNothingLeft(t, d)
 }

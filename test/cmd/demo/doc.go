@@ -9,11 +9,13 @@
 // anything is not as it should be: it then prints the pods, the events and the
 // end of burstlet's log, and keeps the logs of all programs.
 //
-// Without root there are no containers: the node then has the simulated backend.
+// With --ecs the pods are tasks on an ECS that answers as AWS does and runs them as
+// containers. Without root there are no containers: the node then has the simulated
+// backend, and with --ecs an ECS that only answers.
 //
 // The parts: main.go knows flags and signals; demo.go is the order of things;
-// prepare.go installs and builds what is missing; cluster.go, config.go and
-// child.go start and stop the programs; show.go is what is shown, checks.go what
+// prepare.go installs and builds what is missing; cluster.go, config.go, ecs.go and
+// child.go start and stop the programs; show.go and forward.go are what is shown, checks.go what
 // is expected of it, shell.go how commands are run and waited for; screen.go
 // knows how all of it looks; diagnose.go tells what went wrong; cgroups.go
 // removes what containers leave on the machine. manifests/ holds what is applied.

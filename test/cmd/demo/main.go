@@ -65,7 +65,11 @@ func newCommand(force context.Context) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.once, "once", false, "end by itself; the exit status says whether all went well (also $ONCE=1)")
 	flags.BoolVar(&opts.simulated, "simulated", false, "use the simulated backend even as root")
+	flags.BoolVar(&opts.ecs, "ecs", false, "use the ECS backend, on an ECS of the tests: it runs containers as root, and else only answers")
+	flags.StringVar(&opts.programs.ecs, "ecs-program", "", "test/cmd/ecs to run (default: build one, which needs the checkout)")
+	flags.StringVar(&opts.programs.task, "burstlet-task", "", "in-task binary (default: build one, which needs the checkout)")
 	flags.StringVar(&opts.burstlet, "burstlet", "", "burstlet program to run (default: build one, which needs the checkout)")
+	cmd.MarkFlagsMutuallyExclusive("simulated", "ecs")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if value := os.Getenv("ONCE"); value != "" && !flags.Changed("once") {
 			once, err := strconv.ParseBool(value)

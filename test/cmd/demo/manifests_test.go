@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,7 +14,11 @@ import (
 
 func TestManifests(t *testing.T) {
 	var deployment appsv1.Deployment
-	readManifest(t, "hello.yaml", &deployment)
+	var greeting corev1.ConfigMap
+	readManifest(t, "hello.yaml", &greeting, &deployment)
+	if greeting.Data["text"] == "" {
+		t.Errorf("the ConfigMap holds %v", greeting.Data)
+	}
 	if deployment.Name != hello || *deployment.Spec.Replicas != helloPods {
 		t.Errorf("%s has %d replicas", deployment.Name, *deployment.Spec.Replicas)
 	}
@@ -30,14 +35,20 @@ func TestManifests(t *testing.T) {
 	checkTemplate(t, compute, job.Spec.Template)
 }
 
-func readManifest(t *testing.T, name string, into any) {
+func readManifest(t *testing.T, name string, into ...any) {
 	t.Helper()
 	content, err := manifests.ReadFile("manifests/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.UnmarshalStrict(content, into); err != nil {
-		t.Fatal(err)
+	documents := strings.Split(string(content), "\n---\n")
+	if len(documents) != len(into) {
+		t.Fatalf("%s has %d objects", name, len(documents))
+	}
+	for i := range into {
+		if err := yaml.UnmarshalStrict([]byte(documents[i]), into[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/burstlet/burstlet/test/containerhost"
 	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/remotehost"
 )
 
 // endWait is how long a tool that was interrupted may take to end.
@@ -19,7 +19,7 @@ const endWait = 10 * time.Second
 
 // installPackages installs the Debian packages that a container host needs.
 func installPackages(ctx context.Context, out *screen) error {
-	missing := containerhost.Missing()
+	missing := remotehost.Missing()
 	if len(missing) == 0 {
 		return nil
 	}
@@ -37,7 +37,7 @@ func installPackages(ctx context.Context, out *screen) error {
 	if err != nil {
 		return fmt.Errorf("install packages: %w", err)
 	}
-	if missing := containerhost.Missing(); len(missing) > 0 {
+	if missing := remotehost.Missing(); len(missing) > 0 {
 		return fmt.Errorf("install packages: still missing: %s", strings.Join(missing, ", "))
 	}
 	return nil

@@ -47,7 +47,8 @@ func (c *cluster) runKubectl(ctx context.Context, args ...string) (string, error
 func (d *demo) ctr(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	args = append([]string{"--address", strings.TrimPrefix(d.host.Socket(), "unix://"), "--namespace", "k8s.io"}, args...)
+	args = append([]string{"--namespace", "k8s.io"}, args...)
+	d.out.note("On %s itself:", hostName)
 	d.out.command("ctr", args...)
 	output, err := combined(ctx, d.host.Command(ctx, "ctr", args...), commandLine("ctr", args...))
 	d.out.text(output)

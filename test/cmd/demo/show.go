@@ -78,7 +78,30 @@ func (d *demo) showDeployment(ctx context.Context) error {
 	if err := checkPods(pods); err != nil {
 		return err
 	}
-	return d.showLogs(ctx, hello, pods, greeting)
+	if err := d.showLogs(ctx, hello, pods, greeting); err != nil {
+		return err
+	}
+	if d.ecs && !d.containers {
+		return nil // no command can be run where nothing runs
+	}
+	if err := d.showExec(ctx, pods[0].Name); err != nil || !d.containers {
+		return err
+	}
+	return d.showForward(ctx)
+}
+
+// showExec looks into a pod: a file of its ConfigMap, and the token of its service
+// account, which is there and is not shown.
+func (d *demo) showExec(ctx context.Context, pod string) error {
+	output, err := d.kubectl(ctx, "exec", pod, "--", "cat", "/etc/greeting/text")
+	if err == nil && !strings.Contains(output, "hello from") {
+		err = fmt.Errorf("the ConfigMap's file holds %q", output)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = d.kubectl(ctx, "exec", pod, "--", "ls", "/var/run/secrets/kubernetes.io/serviceaccount")
+	return err
 }
 
 // deploy applies the Deployment and shows its pods when all of them run.
@@ -144,6 +167,9 @@ func (d *demo) showJob(ctx context.Context) error {
 // showContainers asks containerd itself: three pods run, each a container and
 // the one that holds its sandbox.
 func (d *demo) showContainers(ctx context.Context) error {
+	if d.ecs {
+		return d.showTasks(ctx)
+	}
 	if !d.real() {
 		d.out.note("Nothing: the pods are simulated.")
 		return nil
@@ -197,6 +223,9 @@ func (d *demo) showDelete(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, "get", "pods"); err != nil {
 		return err
 	}
+	if d.ecs {
+		return d.showNoTasks(ctx)
+	}
 	if !d.real() {
 		return nil
 	}
@@ -225,6 +254,11 @@ func (d *demo) stay(ctx context.Context) error {
 	return nil
 }
 
+// reaching are commands that end in a container.
+const reaching = `kubectl exec -it deployment/hello -- sh
+kubectl port-forward deployment/hello 8080
+`
+
 // hints tell how to play with the cluster.
 func (d *demo) hints() string {
 	text := "export KUBECONFIG=" + d.plane.KubeconfigPath() + "\n"
@@ -235,9 +269,12 @@ func (d *demo) hints() string {
 
 kubectl get nodes,pods -o wide
 kubectl logs -f deployment/hello
-kubectl scale deployment hello --replicas=10
+` + reaching + `kubectl scale deployment hello --replicas=10
 kubectl apply -f compute.yaml
 tail -f burstlet.log
 `
+	if d.ecs && !d.containers { // no command can be run where nothing runs
+		text = strings.Replace(text, reaching, "", 1)
+	}
 	return text + "\nCtrl-C ends it and removes everything."
 }

@@ -1,0 +1,99 @@
+// Command ecs serves Amazon ECS on Fargate, CloudWatch Logs, Secrets Manager and
+// SQS, to point burstlet at. No container runs, unless with --containers or
+// --cri-socket. See packages test/ecs and test/ecsrun.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/burstlet/burstlet/test/ecs"
+)
+
+func main() {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	if err := command().ExecuteContext(ctx); err != nil {
+		cancel()
+		fmt.Fprintln(os.Stderr, "ecs:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	var (
+		cfg    ecs.Config
+		listen string
+		on     containers
+	)
+	cmd := &cobra.Command{
+		Use:           "ecs",
+		Short:         "Serve ECS on Fargate to test on, until Ctrl-C",
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("listen") {
+				listen = ""
+			}
+			return on.around(cmd.Context(), func(runner ecs.Runner, facts []string, address string) error {
+				cfg.Runner = runner
+				if listen == "" {
+					listen = address + ":0"
+				}
+				return serve(cmd.Context(), cmd.OutOrStdout(), listen, cfg, facts)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&listen, "listen", "127.0.0.1:0", "address to serve on; port 0 is a free one. With --containers: one that tasks reach, by default")
+	f.StringVar(&cfg.Region, "region", "us-east-1", "region that requests are signed for")
+	f.StringVar(&cfg.Cluster, "cluster", "default", "the one cluster that exists")
+	f.BoolVar(&cfg.Throttles, "throttles", false, "refuse calls and launches beyond AWS's documented rates")
+	f.Float64Var(&cfg.VCPU, "vcpu", 0, "quota of vCPUs on demand; 0 is none")
+	f.Float64Var(&cfg.SpotVCPU, "spot-vcpu", 0, "quota of vCPUs on Spot; 0 is none")
+	f.BoolVar(&cfg.GuardDuty, "guardduty", false, "add GuardDuty's container to every task")
+	f.StringSliceVar(&cfg.LogGroups, "log-group", nil, "log group that exists (repeatable)")
+	f.StringSliceVar(&cfg.Queues, "queue", nil, "SQS queue that gets task state changes (repeatable)")
+	for name, d := range map[string]*time.Duration{
+		"provision": &cfg.Delays.Provision, "pull": &cfg.Delays.Pull, "deactivate": &cfg.Delays.Deactivate, "deprovision": &cfg.Delays.Deprovision,
+		"visible": &cfg.Delays.Visible, "stale": &cfg.Delays.Stale, "ingest": &cfg.Delays.Ingest, "listed": &cfg.Delays.Listed,
+		"erase": &cfg.Delays.Erase, "event": &cfg.Delays.Event,
+	} {
+		f.DurationVar(d, name, 0, "how long it takes, see Delays of package test/ecs")
+	}
+	f.BoolVar(&cfg.Sessions.Fast, "session-fast", false, "leave out the pauses of ECS Exec's agent")
+	f.DurationVar(&cfg.Sessions.Latency, "session-latency", 0, "how long a frame of a session is under way")
+	on.flags(f)
+	return cmd
+}
+
+// serve prints where it serves and other facts, and returns when ctx ends.
+func serve(ctx context.Context, out io.Writer, listen string, cfg ecs.Config, facts []string) error {
+	server := ecs.New(cfg)
+	defer server.Close()
+	url, stop, err := server.Listen(listen)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for _, line := range append([]string{"ECS_URL=" + url}, facts...) {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return fmt.Errorf("print the address: %w", err)
+		}
+	}
+	for _, q := range cfg.Queues {
+		if _, err := fmt.Fprintf(out, "QUEUE_URL=%s\n", server.QueueURL(q)); err != nil {
+			return fmt.Errorf("print the queue: %w", err)
+		}
+	}
+	<-ctx.Done()
+	return nil
+}

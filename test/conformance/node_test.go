@@ -1,0 +1,96 @@
+package conformance
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// scripted is a node whose program is a shell script.
+func scripted(t *testing.T, script string) *node {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script), 0o700); err != nil { //nolint:gosec // it is to be run
+		t.Fatal(err)
+	}
+	n := newNode(program, filepath.Join(dir, "config"), filepath.Join(dir, "log"))
+	if err := n.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// awaitLog waits until the log has a text so many times.
+func (n *node) awaitLog(t *testing.T, text string, times int) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	patience := time.After(10 * time.Second)
+	for {
+		content, err := os.ReadFile(n.log)
+		if err == nil && strings.Count(string(content), text) == times {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-patience:
+			t.Fatalf("the log is %q, %v; want %q %d times", content, err, text, times)
+		}
+	}
+}
+
+func TestNodeThatEndsByItselfIsAFailure(t *testing.T) {
+	n := scripted(t, "exit 3")
+	select {
+	case err := <-n.failed:
+		if !strings.Contains(err.Error(), "exit status 3") {
+			t.Errorf("the failure is %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("nobody heard of the end")
+	}
+}
+
+func TestNodeIsKilledAndStartedAgain(t *testing.T) {
+	n := scripted(t, "echo life $$ of $@\nexec sleep 1000")
+	n.awaitLog(t, "of run --config "+n.config, 1)
+	if err := n.kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.start(); err != nil {
+		t.Fatal(err)
+	}
+	n.awaitLog(t, "life", 2)
+	if err := n.stop(t.Context()); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	select {
+	case err := <-n.failed:
+		t.Errorf("what was asked for is a failure: %v", err)
+	default:
+	}
+}
+
+func TestNodeThatDoesNotStopIsKilled(t *testing.T) {
+	n := scripted(t, "trap '' TERM\necho deaf\nwhile :; do sleep 1; done")
+	n.awaitLog(t, "deaf", 1)
+	hurry, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := n.stop(hurry); err == nil || !strings.Contains(err.Error(), "did not end") {
+		t.Errorf("stop: %v", err)
+	}
+	select {
+	case <-n.done:
+	default:
+		t.Error("it still runs")
+	}
+}

@@ -1,0 +1,12 @@
+// Package namespaces runs daemons in namespaces of their own (mount, network,
+// UTS, IPC and PID): what the hosts of the tests are made of.
+//
+// A shell script runs as PID 1: first the caller's, which makes a host out of
+// the namespaces and defines one function for each daemon, then loop.sh. It is
+// told to start and kill daemons over its standard input and answers on its
+// standard output. The end of that input ends it, whether [Namespaces.Stop]
+// closed it or the process that owned it was killed, and with PID 1 the kernel
+// ends everything in the namespaces: nothing ever outlives its owner. What is
+// left then, a directory, mounts and empty cgroups, is found by the directory's
+// lock and removed by [Kind.Sweep].
+package namespaces

@@ -1,0 +1,206 @@
+package namespaces
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+//go:embed loop.sh
+var loopScript string
+
+// Config says what runs in the namespaces.
+type Config struct {
+	// Dir is where PID 1 starts and where its script is written.
+	Dir string
+	// Setup is the beginning of PID 1's script. It makes the host, defines a
+	// function daemon_NAME for each daemon, which ends with exec, and must not
+	// read standard input or write to standard output.
+	Setup string
+	// Args are the script's $1 and so on.
+	Args []string
+	// Log gets what the script and the daemons write; nil discards it.
+	Log io.Writer
+}
+
+// Namespaces is the Go side of PID 1. Its methods may be called by many
+// goroutines, but those that start and kill one daemon by one.
+type Namespaces struct {
+	cmd     *exec.Cmd
+	control io.WriteCloser
+	log     *Tail
+
+	mu      sync.Mutex
+	ready   bool
+	pids    map[string]string // of running daemons, as PID 1 sees them
+	starts  map[string]int    // how often a daemon was started
+	changed chan struct{}     // closed and replaced at every event
+	ended   bool              // PID 1 is gone or going
+	done    chan struct{}     // closed when PID 1 was waited for
+	waitErr error             // of PID 1, after done
+}
+
+// Start makes the namespaces and returns once the script has set them up. They
+// last until Stop; ctx bounds only the start.
+func Start(ctx context.Context, cfg Config) (*Namespaces, error) {
+	n := &Namespaces{
+		log: &Tail{next: cfg.Log}, pids: map[string]string{}, starts: map[string]int{},
+		changed: make(chan struct{}), done: make(chan struct{}),
+	}
+	script := filepath.Join(cfg.Dir, "init.sh")
+	if err := os.WriteFile(script, []byte(cfg.Setup+"\n"+loopScript), 0o644); err != nil {
+		return nil, fmt.Errorf("write init script: %w", err)
+	}
+	n.cmd = exec.Command("/bin/sh", append([]string{script}, cfg.Args...)...)
+	n.cmd.Dir = cfg.Dir
+	n.cmd.Env = Env()
+	n.cmd.Stderr = n.log
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID,
+		Setsid:     true, // Ctrl-C in a terminal is the owner's to handle
+	}
+	var err error
+	if n.control, err = n.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("make control pipe: %w", err)
+	}
+	events, err := n.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("make event pipe: %w", err)
+	}
+	if err := n.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start host: %w", err)
+	}
+	go n.watch(events)
+	if err := n.await(ctx, func() bool { return n.ready }); err != nil {
+		return nil, errors.Join(fmt.Errorf("set up host: %w", err), n.Stop())
+	}
+	return n, nil
+}
+
+// watch follows the script's reports until its end; Stop waits for it.
+func (n *Namespaces) watch(events io.Reader) {
+	lines := bufio.NewScanner(events)
+	for lines.Scan() {
+		n.handle(strings.Fields(lines.Text()))
+	}
+	err := n.cmd.Wait()
+	n.mu.Lock()
+	n.waitErr = errors.Join(lines.Err(), err)
+	n.ended = true
+	clear(n.pids)
+	n.notify()
+	n.mu.Unlock()
+	close(n.done)
+}
+
+func (n *Namespaces) handle(fields []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case len(fields) == 1 && fields[0] == "ready":
+		n.ready = true
+	case len(fields) == 3 && fields[0] == "pid":
+		n.pids[fields[1]] = fields[2]
+		n.starts[fields[1]]++
+	case len(fields) == 3 && fields[0] == "exited":
+		delete(n.pids, fields[1])
+	}
+	n.notify()
+}
+
+// notify wakes all that await; n.mu is held.
+func (n *Namespaces) notify() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// await returns when condition, called with n.mu held, is true.
+func (n *Namespaces) await(ctx context.Context, condition func() bool) error {
+	for {
+		n.mu.Lock()
+		met, ended, changed := condition(), n.ended, n.changed
+		n.mu.Unlock()
+		switch {
+		case met:
+			return nil
+		case ended:
+			return fmt.Errorf("host ended:\n%s", n.log)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Running says whether a daemon runs, as far as was reported.
+func (n *Namespaces) Running(daemon string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pids[daemon] != ""
+}
+
+// StartDaemon returns when the process was started, not when it serves.
+func (n *Namespaces) StartDaemon(ctx context.Context, daemon string) error {
+	n.mu.Lock()
+	running, before := n.pids[daemon] != "", n.starts[daemon]
+	n.mu.Unlock()
+	if running {
+		return fmt.Errorf("%s is running already", daemon)
+	}
+	if _, err := fmt.Fprintf(n.control, "start %s\n", daemon); err != nil {
+		return fmt.Errorf("ask for %s: %w", daemon, err)
+	}
+	if err := n.await(ctx, func() bool { return n.starts[daemon] > before }); err != nil {
+		return fmt.Errorf("start %s: %w", daemon, err)
+	}
+	return nil
+}
+
+// KillDaemon kills a daemon (SIGKILL) and returns when the process is gone; it
+// is fine if none ran.
+func (n *Namespaces) KillDaemon(ctx context.Context, daemon string) error {
+	n.mu.Lock()
+	pid := n.pids[daemon]
+	n.mu.Unlock()
+	if pid == "" {
+		return nil
+	}
+	if _, err := fmt.Fprintf(n.control, "kill %s\n", pid); err != nil {
+		return fmt.Errorf("ask to kill %s: %w", daemon, err)
+	}
+	if err := n.await(ctx, func() bool { return n.pids[daemon] != pid }); err != nil {
+		return fmt.Errorf("kill %s: %w", daemon, err)
+	}
+	return nil
+}
+
+// Pid is the machine's PID of PID 1.
+func (n *Namespaces) Pid() int { return n.cmd.Process.Pid }
+
+// Log is the end of what the script and the daemons wrote.
+func (n *Namespaces) Log() string { return n.log.String() }
+
+// Stop ends PID 1 and with it every process of the host. The kernel reaps
+// them all before PID 1 itself, so that none is left when Stop returns.
+func (n *Namespaces) Stop() error {
+	if err := n.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill host: %w", err)
+	}
+	<-n.done
+	var exit *exec.ExitError
+	if n.waitErr != nil && !errors.As(n.waitErr, &exit) {
+		return fmt.Errorf("wait for host: %w", n.waitErr)
+	}
+	return nil
+}

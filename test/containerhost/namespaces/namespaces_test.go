@@ -1,0 +1,33 @@
+package namespaces
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+func TestTailKeepsTheEnd(t *testing.T) {
+	var all bytes.Buffer
+	log := &Tail{next: &all}
+	for i := range 1000 {
+		if _, err := fmt.Fprintf(log, "line %d\n", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := log.String(); len(got) != tailBytes || !strings.HasSuffix(got, "line 999\n") {
+		t.Errorf("tail has %d bytes and ends in %q", len(got), got[max(0, len(got)-20):])
+	}
+	if !strings.HasPrefix(all.String(), "line 0\n") {
+		t.Error("the log was not passed on")
+	}
+}
+
+func TestLookPathNamesTheBinary(t *testing.T) {
+	_, err := LookPath("no-such-binary")
+	if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "no-such-binary") {
+		t.Errorf("error is %v", err)
+	}
+}

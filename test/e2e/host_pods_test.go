@@ -1,0 +1,528 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// hostLife is a row being run with containers of a host that is reached over SSH,
+// and that host, seen past SSH.
+type hostLife struct {
+	*life
+	h *containerdHost
+}
+
+type hostRow struct {
+	name string
+	run  func(*hostLife)
+}
+
+const (
+	// seccompRoot is where a kubelet's host keeps profiles.
+	seccompRoot = "/var/lib/kubelet/seccomp"
+	// pidsLimit is the node's podPidsLimit.
+	pidsLimit = 64
+	// atOnce bounds the rows that run at once: each has containers of its own.
+	atOnce = 10
+
+	hostResolv = "nameserver 192.0.2.53\nsearch host.test\noptions timeout:1\n"
+)
+
+// TestHost shows from inside of containers, and on their host, that what pods ask
+// for is what they get, and that nothing of it stays: many pods on one node, whose
+// host is reached over SSH.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	c := theCluster(t)
+	h := newContainerdHost(t)
+	h.write(t, "/etc/resolv.conf", hostResolv)
+	h.write(t, seccompRoot+"/profiles/no-mkdir.json",
+		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO"}]}`)
+	n := newNode(t, c, "host", h.section(fmt.Sprintf("podPidsLimit: %d", pidsLimit)))
+	n.configure("clusterDNS: [10.96.0.10]\npods: {allowedUnsafeSysctls: [net.core.somaxconn]}\n")
+	n.start()
+	n.ready()
+	rows := slices.Concat(honouredRows(), hostPods, hostVolumes, hostLimits)
+	slots := make(chan struct{}, atOnce)
+	together(t, rows, func(r hostRow) string { return r.name }, func(t *testing.T, r hostRow) {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		name := "host-" + strings.Map(func(c rune) rune {
+			if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+				return c
+			}
+			return '-'
+		}, strings.ToLower(r.name))
+		l := &hostLife{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, name)}, h: h}
+		r.run(l)
+		l.endsClean()
+	})
+	if !t.Failed() {
+		h.empty(t)
+	}
+}
+
+// write puts a file onto the host.
+func (h *containerdHost) write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(h.Path(filepath.Dir(path)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.Path(path), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outside runs a script on the host and returns what it prints, without the space
+// around it.
+func (l *hostLife) outside(script string) string {
+	l.Helper()
+	out, err := l.h.Command(l.Context(), "sh", "-ec", script).CombinedOutput()
+	if err != nil {
+		l.Fatalf("on the host: %s: %v: %s", script, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// inside runs a script in the container app.
+func (l *hostLife) inside(script string) string {
+	l.Helper()
+	got := l.kubectl("", "exec", "subject", "-c", "app", "--", "sh", "-c", script)
+	if got.code != 0 {
+		l.Fatalf("in the container: %s: %+v", script, got)
+	}
+	return strings.TrimSpace(got.out)
+}
+
+// endsClean deletes the row's pods, after which nothing of them is on the host.
+func (l *hostLife) endsClean() {
+	l.Helper()
+	pods, err := l.pods().List(l.Context(), metav1.ListOptions{})
+	l.must(err)
+	for i := range pods.Items {
+		graceful(l.T, l.c, &pods.Items[i])
+	}
+	poll(l.T, pace, time.Minute, "nothing left of the pods", func() error {
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			if err := l.c.gone(l.T, pod.Namespace, pod.Name); err != nil {
+				return err
+			}
+			if left := l.h.left(pod.UID); left != "" {
+				return fmt.Errorf("pod %s left:\n%s", pod.Name, left)
+			}
+		}
+		return nil
+	})
+}
+
+// left lists mounts, directories, cgroups and links of a pod that are on the host.
+func (h *containerdHost) left(uid types.UID) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	script := `grep -F "$1" /proc/mounts; find /sys/fs/cgroup -type d -name "*$1*"
+		ls -d /var/lib/burstlet/pods/"$1" /var/log/pods/*"$1" 2>/dev/null; find /var/log/containers -lname "*$1*" 2>/dev/null; :`
+	out, err := h.Command(ctx, "sh", "-c", script, "sh", string(uid)).CombinedOutput()
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// empty checks that nothing of any pod is on the host.
+func (h *containerdHost) empty(t *testing.T) {
+	t.Helper()
+	eventually(t, time.Minute, "nothing left on the host", func() error {
+		out, err := h.Command(t.Context(), "sh", "-c", `for dir in /var/lib/burstlet/pods /var/log/pods /var/log/containers; do [ ! -d $dir ] || ls -A $dir; done
+			grep -F /var/lib/burstlet/ /proc/mounts; find /sys/fs/cgroup -type d -path "*/burstlet/*pod*"; :`).CombinedOutput()
+		if err == nil && len(out) > 0 {
+			err = fmt.Errorf("left:\n%s", out)
+		}
+		return err
+	})
+}
+
+// honoured is a pod, a script of its container, and lines that it then prints.
+type honoured struct {
+	name   string
+	change func(*corev1.Pod)
+	script string
+	says   []string
+}
+
+func honouredRows() []hostRow {
+	var rows []hostRow
+	for _, row := range slices.Concat(honouredPods, honouredSecurity) {
+		rows = append(rows, hostRow{row.name, func(l *hostLife) {
+			pod := l.pod(shell(row.script))
+			if row.change != nil {
+				row.change(pod)
+			}
+			l.create(pod)
+			l.until("Ready", isReady)
+			l.says("app", row.says...)
+		}})
+	}
+	return rows
+}
+
+func secured(sc corev1.SecurityContext) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.Containers[0].SecurityContext = &sc }
+}
+
+func podSecured(sc corev1.PodSecurityContext) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { pod.Spec.SecurityContext = &sc }
+}
+
+func spec(f func(*corev1.PodSpec)) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) { f(&pod.Spec) }
+}
+
+// status prints a field of the shell's own /proc/self/status.
+func status(field string) string {
+	return fmt.Sprintf("echo %s $(sed -n 's/^%[1]s://p' /proc/self/status)", field)
+}
+
+const whoAmI = `echo user $(id -u) group $(id -g) groups $(sed -n 's/^Groups://p' /proc/self/status)`
+
+// honouredSecurity are security contexts, each seen by a process in the container.
+var honouredSecurity = []honoured{
+	{
+		"users and groups", podSecured(corev1.PodSecurityContext{
+			RunAsUser: new(int64(1000)), RunAsGroup: new(int64(3000)), FSGroup: new(int64(2000)), SupplementalGroups: []int64{4000},
+		}),
+		whoAmI,
+		[]string{"user 1000 group 3000 groups 2000 3000 4000"},
+	},
+	{"a container's own user", func(pod *corev1.Pod) {
+		podSecured(corev1.PodSecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(3000)), RunAsNonRoot: new(true)})(pod)
+		secured(corev1.SecurityContext{RunAsUser: new(int64(1001))})(pod)
+	}, whoAmI, []string{"user 1001 group 3000 groups 3000"}},
+	{"capabilities of every container", nil, status("CapEff"), []string{"CapEff 00000000a80425fb"}},
+	{"capabilities added and dropped", secured(corev1.SecurityContext{Capabilities: &corev1.Capabilities{
+		Add: []corev1.Capability{"NET_ADMIN"}, Drop: []corev1.Capability{"CHOWN"},
+	}}), status("CapEff"), []string{"CapEff 00000000a80435fa"}},
+	{"all capabilities dropped but one", secured(corev1.SecurityContext{Capabilities: &corev1.Capabilities{
+		Add: []corev1.Capability{"CAP_NET_BIND_SERVICE"}, Drop: []corev1.Capability{"ALL"},
+	}}), status("CapEff"), []string{"CapEff 0000000000000400"}},
+	{"seccomp is unconfined by default", nil, status("Seccomp"), []string{"Seccomp 0"}},
+	{"seccomp of the runtime", podSecured(corev1.PodSecurityContext{
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}), status("Seccomp"), []string{"Seccomp 2"}},
+	{"seccomp of the host", secured(corev1.SecurityContext{SeccompProfile: &corev1.SeccompProfile{
+		Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: new("profiles/no-mkdir.json"),
+	}}), status("Seccomp") + "; mkdir /tmp/made || echo denied", []string{"Seccomp 2", "denied"}},
+	{
+		"read-only root", secured(corev1.SecurityContext{ReadOnlyRootFilesystem: new(true)}),
+		"touch /file || echo root denied; echo x >>/etc/hosts || echo hosts denied; touch /dev/shm/file && echo shm allowed",
+		[]string{"root denied", "hosts denied", "shm allowed"},
+	},
+	{
+		"no privilege escalation", secured(corev1.SecurityContext{AllowPrivilegeEscalation: new(false)}),
+		status("NoNewPrivs"),
+		[]string{"NoNewPrivs 1"},
+	},
+	{"privilege escalation by default", nil, status("NoNewPrivs"), []string{"NoNewPrivs 0"}},
+	{
+		"masked and read-only paths of proc", nil,
+		"echo interrupts $(wc -c </proc/interrupts); echo 1 >/proc/sys/net/ipv4/ip_forward || echo sys denied",
+		[]string{"interrupts 0", "sys denied"},
+	},
+	{
+		"sysctls, safe and allowed", podSecured(corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{
+			{Name: "net.ipv4.ip_unprivileged_port_start", Value: "80"},
+			{Name: "kernel.shm_rmid_forced", Value: "1"},
+			{Name: "net.core.somaxconn", Value: "1234"},
+		}}),
+		"cd /proc/sys; echo sysctls $(cat net/ipv4/ip_unprivileged_port_start kernel/shm_rmid_forced net/core/somaxconn)",
+		[]string{"sysctls 80 1 1234"},
+	},
+}
+
+// honouredPods are about names, addresses and what containers of a pod share.
+var honouredPods = []honoured{
+	{"hostname is the pod's name", nil, "echo name $(hostname)", []string{"name subject"}},
+	{
+		"hostname and subdomain", spec(func(s *corev1.PodSpec) { s.Hostname, s.Subdomain = "web", "shop" }),
+		"echo name $(hostname); echo hosts $(grep web /etc/hosts | cut -f2-)",
+		[]string{"name web", "hosts web.shop.host-hostname-and-subdomain.svc.cluster.local web"},
+	},
+	{
+		"hostname as FQDN", spec(func(s *corev1.PodSpec) { s.Hostname, s.Subdomain, s.SetHostnameAsFQDN = "web", "shop", new(true) }),
+		"echo name $(hostname)",
+		[]string{"name web.shop.host-hostname-as-fqdn.svc.cluster.local"},
+	},
+	{"hostnameOverride", spec(func(s *corev1.PodSpec) { s.HostnameOverride = new("other.test") }), "echo name $(hostname)", []string{"name other.test"}},
+	{
+		"dnsPolicy ClusterFirst", nil, "cat /etc/resolv.conf",
+		[]string{
+			"nameserver 10.96.0.10",
+			"search host-dnspolicy-clusterfirst.svc.cluster.local svc.cluster.local cluster.local host.test", "options ndots:5",
+		},
+	},
+	{
+		"dnsPolicy Default", spec(func(s *corev1.PodSpec) { s.DNSPolicy = corev1.DNSDefault }), "cat /etc/resolv.conf",
+		[]string{"nameserver 192.0.2.53", "search host.test", "options timeout:1"},
+	},
+	{"dnsPolicy None with dnsConfig", spec(func(s *corev1.PodSpec) {
+		s.DNSPolicy = corev1.DNSNone
+		s.DNSConfig = &corev1.PodDNSConfig{
+			Nameservers: []string{"192.0.2.1", "192.0.2.2"}, Searches: []string{"my.test"},
+			Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}, {Name: "edns0"}},
+		}
+	}), "cat /etc/resolv.conf; echo lines $(wc -l </etc/resolv.conf)", []string{
+		"nameserver 192.0.2.1", "nameserver 192.0.2.2", "search my.test", "options ndots:2 edns0", "lines 4",
+	}},
+	{
+		"shared process namespace", func(pod *corev1.Pod) {
+			pod.Spec.ShareProcessNamespace = new(true)
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{"sleep", "4321"}})
+		},
+		"until ps | grep -q '[s]leep 4321'; do sleep 0.2; done; echo sees the other; echo first $(tr '\\0' ' ' </proc/1/cmdline)",
+		[]string{"sees the other", "first /bin/sleep 2147483647"},
+	},
+	{"process namespace of its own", nil, "echo first $(head -c 2 /proc/1/cmdline)", []string{"first sh"}},
+	{
+		"containers share network and IPC", func(pod *corev1.Pod) {
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{
+				"sh", "-c", "mkdir /tmp/www; echo beside >/tmp/www/index.html; touch /dev/shm/shared; exec httpd -f -p 8080 -h /tmp/www",
+			}})
+		},
+		"until wget -qO- 127.0.0.1:8080; do sleep 0.2; done; ls /dev/shm",
+		[]string{"beside", "shared"},
+	},
+}
+
+// hostPods are about pods, where lines do not tell.
+var hostPods = []hostRow{
+	{"privileged", privileged},
+	{"namespaces of the host", hostNamespaces},
+	{"runAsNonRoot", func(l *hostLife) {
+		pod := l.create(l.pod(shell(":"), podSecured(corev1.PodSecurityContext{RunAsNonRoot: new(true)})))
+		const words = "container has runAsNonRoot and image will run as root"
+		l.until("held back", waits("CreateContainerConfigError", words))
+		l.event(pod, "Failed", "Error: ", words)
+	}},
+	{"seccomp profile that is not there", func(l *hostLife) {
+		pod := l.create(l.pod(shell(":"), podSecured(corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{
+			Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: new("later/profile.json"),
+		}})))
+		l.event(pod, "Failed", "Error: ", seccompRoot+"/later/profile.json", "no such file or directory")
+		l.h.write(l.T, seccompRoot+"/later/profile.json", `{"defaultAction":"SCMP_ACT_ALLOW"}`)
+		l.must(neverRestarted(l.until("Ready once it is there", isReady)))
+	}},
+	{"AppArmor", withoutAppArmor},
+	{"sysctl that is not allowed", func(l *hostLife) {
+		rejected("SysctlForbidden", `forbidden sysctl: "kernel.msgmax" not allowlisted`, func(pod *corev1.Pod, _ string) {
+			podSecured(corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "8192"}}})(pod)
+		})(l.life)
+	}},
+	{"supplementalGroupsPolicy Strict", func(l *hostLife) {
+		strict := corev1.SupplementalGroupsPolicyStrict
+		l.create(l.pod(shell(":"), podSecured(corev1.PodSecurityContext{SupplementalGroupsPolicy: &strict})))
+		l.until("refused, or run where containerd can", func(pod *corev1.Pod) error {
+			const words = "SupplementalGroupsPolicy=Strict is not supported in this node"
+			if isReady(pod) == nil || pod.Status.Phase == corev1.PodFailed && strings.Contains(pod.Status.Message, words) {
+				return nil
+			}
+			return fmt.Errorf("%s %s: %s %s", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
+		})
+	}},
+	{"hostPort", hostPort},
+	{"hostAliases", hostAliases},
+	{"RuntimeClass", runtimeClass},
+	{"RuntimeClass that is not there", runtimeClassMissing},
+	{"RuntimeClass without its handler", runtimeHandlerMissing},
+}
+
+// privileged: a container has what the runtime itself has, and the host's devices.
+func privileged(l *hostLife) {
+	l.create(l.pod(shell(status("CapEff")+"; "+status("Seccomp")+"; test -w /proc/sys/net && mount -t tmpfs none /mnt && echo mounted; ls /dev | grep -x kmsg"),
+		secured(corev1.SecurityContext{Privileged: new(true)}), func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Command[2] = "mkdir -p /mnt; " + pod.Spec.Containers[0].Command[2]
+		}))
+	l.until("Ready", isReady)
+	l.says("app", l.outside(status("CapEff")), "Seccomp 0", "mounted", "kmsg")
+}
+
+// hostNamespaces: processes are in the host's, and the pod has its address and
+// names.
+func hostNamespaces(l *hostLife) {
+	script := "for n in net pid ipc uts; do echo $n $(readlink /proc/self/ns/$n); done"
+	l.create(l.pod(shell(script+"; echo name $(hostname); head -1 /etc/hosts; grep "+l.h.Hostname()+" /etc/hosts; cat /etc/resolv.conf"),
+		spec(func(s *corev1.PodSpec) {
+			s.HostNetwork, s.HostPID, s.HostIPC, s.DNSPolicy = true, true, true, corev1.DNSClusterFirstWithHostNet
+			s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"seven"}}}
+		})))
+	pod := l.until("Ready", isReady)
+	var want []string
+	for _, line := range strings.Split(l.outside(script), "\n") {
+		if !strings.HasPrefix(line, "uts ") { // not asked for, but with the network
+			want = append(want, line)
+		}
+	}
+	l.says("app", append(want, "name "+l.h.Hostname(), "# Kubernetes-managed hosts file (host network).",
+		l.h.Address().String()+" "+l.h.Hostname(), "nameserver 10.96.0.10")...)
+	if pod.Status.PodIP != pod.Status.HostIP || pod.Status.PodIP == "" {
+		l.Errorf("podIP %q, hostIP %q", pod.Status.PodIP, pod.Status.HostIP)
+	}
+}
+
+// withoutAppArmor: a profile that nothing would enforce is refused as a kubelet
+// refuses it; where it is enforced, the pod runs.
+func withoutAppArmor(l *hostLife) {
+	if enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled"); err == nil && strings.HasPrefix(string(enabled), "Y") {
+		l.Skip("this machine enforces AppArmor")
+	}
+	l.create(l.pod(shell(":"), podSecured(corev1.PodSecurityContext{
+		AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault},
+	})))
+	l.until("refused", func(pod *corev1.Pod) error {
+		const words = "Cannot enforce AppArmor: AppArmor is not enabled on the host"
+		if pod.Status.Phase != corev1.PodFailed || !strings.Contains(pod.Status.Message, words) {
+			return fmt.Errorf("%s %s: %s (%s)", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
+		}
+		return nil
+	})
+}
+
+// hostPort: a port of the host leads to the pod, until the pod goes.
+func hostPort(l *hostLife) {
+	l.create(l.pod([]string{"sh", "-c", "mkdir /tmp/www; echo through >/tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www"},
+		spec(func(s *corev1.PodSpec) {
+			s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 18080, Protocol: corev1.ProtocolTCP}}
+		})))
+	l.until("Ready", isReady)
+	address := net.JoinHostPort(l.h.Address().String(), "18080")
+	ask := func() (string, error) {
+		ctx, cancel := context.WithTimeout(l.Context(), 2*time.Second)
+		defer cancel()
+		conn, err := l.h.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return "", err
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+			return "", err
+		}
+		if _, err := fmt.Fprint(conn, "GET / HTTP/1.0\r\n\r\n"); err != nil {
+			return "", err
+		}
+		var last string
+		for lines := bufio.NewScanner(conn); lines.Scan(); {
+			last = lines.Text()
+		}
+		return last, nil
+	}
+	poll(l.T, pace, patience, "an answer at "+address, func() error {
+		if got, err := ask(); err != nil || got != "through" {
+			return fmt.Errorf("%q %w", got, err)
+		}
+		return nil
+	})
+	l.endsClean()
+	if got, err := ask(); err == nil {
+		l.Errorf("the port of a pod that has gone answers %q", got)
+	}
+}
+
+// hostAliases: the whole managed file, as a kubelet writes it.
+func hostAliases(l *hostLife) {
+	l.create(l.pod(shell("cat /etc/hosts"), spec(func(s *corev1.PodSpec) {
+		s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"seven", "seven.test"}}, {IP: "192.0.2.8", Hostnames: []string{"eight"}}}
+	})))
+	pod := l.until("Ready", isReady)
+	want := "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+		"fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n" +
+		pod.Status.PodIP + "\tsubject\n\n# Entries added by HostAliases.\n192.0.2.7\tseven\tseven.test\n192.0.2.8\teight\n"
+	poll(l.T, pace, patience, "the file", func() error {
+		if got, err := l.log("app"); err != nil || got != want {
+			return fmt.Errorf("is %q, want %q %w", got, want, err)
+		}
+		return nil
+	})
+}
+
+// class makes a RuntimeClass for as long as the row runs.
+func (l *hostLife) class(handler string, overhead corev1.ResourceList) string {
+	l.Helper()
+	class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}, Handler: handler}
+	if overhead != nil {
+		class.Overhead = &nodev1.Overhead{PodFixed: overhead}
+	}
+	classes := l.c.client.NodeV1().RuntimeClasses()
+	_, err := classes.Create(l.Context(), class, metav1.CreateOptions{})
+	l.must(err)
+	l.Cleanup(func() { _ = classes.Delete(context.Background(), class.Name, metav1.DeleteOptions{}) }) // a row may have done it
+	return class.Name
+}
+
+// runtimeClass: the handler runs the pod, whose cgroup has room for the overhead.
+func runtimeClass(l *hostLife) {
+	name := l.class("runc", corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Mi")})
+	var pod *corev1.Pod
+	poll(l.T, pace, patience, "the API server knows the class", func() (err error) {
+		pod, err = l.pods().Create(l.Context(), l.pod(shell(":"), spec(func(s *corev1.PodSpec) { s.RuntimeClassName = &name }),
+			limits("100m", "32Mi")), metav1.CreateOptions{})
+		return err
+	})
+	l.until("Ready", isReady)
+	sandboxes := l.h.sandboxes(l.T, string(pod.UID))
+	if len(sandboxes) != 1 || sandboxes[0].RuntimeHandler != "runc" {
+		l.Errorf("sandboxes %v", sandboxes)
+	}
+	l.cgroupHas(pod, "memory", "memory.limit_in_bytes", 48<<20)
+}
+
+// gated makes a pod of the class that no scheduler binds until ungate.
+func (l *hostLife) gated(class string) *corev1.Pod {
+	l.Helper()
+	var pod *corev1.Pod
+	poll(l.T, pace, patience, "the API server knows the class", func() (err error) {
+		pod, err = l.pods().Create(l.Context(), l.pod(shell(":"), spec(func(s *corev1.PodSpec) {
+			s.RuntimeClassName, s.SchedulingGates = &class, []corev1.PodSchedulingGate{{Name: "burstlet.test/gate"}}
+		})), metav1.CreateOptions{})
+		return err
+	})
+	return pod
+}
+
+func (l *hostLife) ungate() {
+	l.Helper()
+	_, err := l.pods().Patch(l.Context(), "subject", types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{})
+	l.must(err)
+}
+
+// runtimeClassMissing: an Event names the class, and the pod starts once it is
+// there.
+func runtimeClassMissing(l *hostLife) {
+	name := l.class("runc", nil)
+	pod := l.gated(name)
+	l.must(l.c.client.NodeV1().RuntimeClasses().Delete(l.Context(), name, metav1.DeleteOptions{}))
+	l.ungate()
+	l.event(pod, "FailedCreatePodSandBox", "failed to get sandbox runtime", `"`+name+`" not found`)
+	l.class("runc", nil)
+	l.must(neverRestarted(l.until("Ready once it is there", isReady)))
+}
+
+// runtimeHandlerMissing: an Event names the handler that the runtime lacks.
+func runtimeHandlerMissing(l *hostLife) {
+	name := l.class("no-such-handler", nil)
+	pod := l.gated(name)
+	l.ungate()
+	l.event(pod, "FailedCreatePodSandBox", `no runtime for "no-such-handler" is configured`)
+}

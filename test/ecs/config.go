@@ -1,0 +1,116 @@
+package ecs
+
+import (
+	"context"
+	"time"
+)
+
+// Config of a server. The zero value is a region us-east-1 with one cluster
+// named default in which everything is allowed and happens at once.
+type Config struct {
+	// Region and Account stand in ARNs; us-east-1 and 123456789012 if empty.
+	Region, Account string
+	// Cluster is the one cluster that exists; "default" if empty.
+	Cluster string
+	// AccessKey is the only access key id accepted; empty accepts any.
+	AccessKey string
+	Delays    Delays
+	// Throttles refuses calls beyond the documented rates with ThrottlingException.
+	Throttles bool
+	// CapacityProviders are those that the cluster is associated with; nil is
+	// FARGATE and FARGATE_SPOT.
+	CapacityProviders []string
+	// Subnets and SecurityGroups are those that exist; nil takes any id with the
+	// right prefix.
+	Subnets        []Subnet
+	SecurityGroups []string
+	// VCPU and SpotVCPU are the quotas of vCPUs that run at once; 0 is none.
+	VCPU, SpotVCPU float64
+	// QuotaAsFailure answers a quota reached with failures[] instead of
+	// ClientException. Which one AWS uses is undocumented.
+	QuotaAsFailure bool
+	// Roles are the IAM roles that exist, beside the caller's; nil takes any name.
+	Roles []Role
+	// LogGroups exist from the start.
+	LogGroups []string
+	// Queues are SQS queues; each gets every task state change.
+	Queues []string
+	// Events says how the queues misbehave.
+	Events EventFaults
+	// GuardDuty adds a container to every task that no definition has.
+	GuardDuty bool
+	// Policy says who may do what, such as (Caller, "ecs:RunTask", an ARN); nil
+	// allows all. It is called with the server's lock held.
+	Policy func(p Principal, action, resource string) bool
+	// Runner runs the containers of tasks for real; nil: what they do is read from
+	// their commands. A server with one must be closed.
+	Runner Runner
+	// Exec runs commands in containers where there is no runner: see Server.Exec.
+	Exec func(context.Context, ExecCall) (exitCode int, err error)
+	// Sessions says how sessions of ECS Exec behave.
+	Sessions SessionConfig
+}
+
+// Delays are how long things take.
+type Delays struct {
+	// Provision is the time in PROVISIONING, until the network interface is there.
+	Provision time.Duration
+	// Pull is the time from PENDING until the first container starts.
+	Pull time.Duration
+	// Deactivate is the time in DEACTIVATING before containers get SIGTERM.
+	Deactivate time.Duration
+	// Deprovision is the time in DEPROVISIONING, after the last container ended.
+	Deprovision time.Duration
+	// Visible is how long a new task is missing from DescribeTasks and ListTasks
+	// (ECS API, RunTask: "The Amazon ECS API follows an eventual consistency model").
+	Visible time.Duration
+	// Stale is how old a state DescribeTasks and ListTasks may show; it differs from
+	// call to call, so a later call may show an older state.
+	Stale time.Duration
+	// Ingest is how long after it was written a log event can be read.
+	Ingest time.Duration
+	// Listed is how long ListSecrets does not know of a change (Secrets Manager
+	// API, ListSecrets: "might not reflect changes from the last five minutes").
+	Listed time.Duration
+	// Erase is how long after DeleteSecret without recovery the name is not free
+	// (Secrets Manager API, DeleteSecret: "there might be a short delay").
+	Erase time.Duration
+	// Event is how long after a change its event is in the queues.
+	Event time.Duration
+}
+
+// Subnet is a subnet that exists. Zone and VPC may be empty.
+type Subnet struct{ ID, Zone, VPC string }
+
+// EventFaults are what EventBridge and SQS do not promise. Which event is
+// concerned depends on task and change alone, so that runs repeat.
+type EventFaults struct {
+	// Double delivers every n-th event twice; 0 none.
+	Double int
+	// Lose drops every n-th event; 0 none.
+	Lose int
+	// Jitter delays events by up to this much, so that they come out of order.
+	Jitter time.Duration
+}
+
+// Names of Fargate's capacity providers.
+const (
+	onDemand = "FARGATE"
+	spot     = "FARGATE_SPOT"
+)
+
+func (c Config) withDefaults() Config {
+	if c.Region == "" {
+		c.Region = "us-east-1"
+	}
+	if c.Account == "" {
+		c.Account = "123456789012"
+	}
+	if c.Cluster == "" {
+		c.Cluster = "default"
+	}
+	if c.CapacityProviders == nil {
+		c.CapacityProviders = []string{onDemand, spot}
+	}
+	return c
+}

@@ -1,0 +1,26 @@
+// Package remotehost starts a whole Linux host for tests and the demo, with
+// sshd, containerd, runc and CNI, any number of them at once on one machine:
+// what burstlet is pointed at with "ssh://".
+//
+// A [Host] is a set of namespaces (mount, network, UTS, IPC, PID, cgroup) with a
+// root file system of its own; package namespaces runs it.
+//
+//   - Its disk is a directory that outlives [Host.Reboot]: all of /etc, /var,
+//     /root, /home, /opt, /srv and /mnt. /run, /tmp and /dev do not outlive it.
+//     The machine's programs (/usr) are there read-only; of all other files of
+//     the machine it sees none, and the machine sees none of its files at their
+//     paths.
+//   - containerd is at its standard places and holds the images of package
+//     images. Users are root, and "burst", who is in the group of containerd's
+//     socket and may use sudo without a password.
+//   - The network has a bridge for pods, an address on eth0 and no way out.
+//   - It sees a part of every cgroup hierarchy of its own as the whole, and its
+//     own boot id in /proc. The clock, other sysctls and the rest of /sys are the
+//     machine's.
+//
+// The only way in is [Host.Link], a TCP proxy on the machine (its loopback, or
+// Config.LinkAddress) that leads to the host's sshd and can be cut, reset and slowed down.
+//
+// Nothing of a host outlives the process that owns it, even killed, but a
+// directory and empty cgroups, which the next [Start] removes.
+package remotehost
