@@ -12,18 +12,29 @@ GOLANGCI := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
 
 .PHONY: help
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: helper
+helper: ## Build the host helper that burstlet carries
+	@tools/build-helper
 
 .PHONY: build
-build: ## Build bin/burstlet
+build: helper ## Build bin/burstlet, and bin/burstlet-task for the image of helper containers on ECS
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/burstlet ./cmd/burstlet
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/burstlet-task ./cmd/burstlet-task
+
+.PHONY: image
+image: helper ## Make bin/burstlet-image.tar, an OCI archive for amd64 and arm64 (PUSH=registry/burstlet:tag: push it too; PLATFORM=linux/arm64: only that)
+	go run ./tools/image --version '$(VERSION)' --out bin/burstlet-image.tar \
+		$(if $(PLATFORM),--platform '$(PLATFORM)') $(if $(PUSH),--push '$(PUSH)')
 
 .PHONY: test
-test: ## Run all tests, after installing (as root) and building what they need
+test: helper ## Run all tests, after installing (as root) and building what they need
 	@parts=0; tools/real-parts || parts=$$?; \
 	[ $$parts -eq 0 ] || [ $$parts -eq 3 ] || exit $$parts; \
 	go run ./test/cmd/controlplane build; \
+	[ $$parts -ne 0 ] || go run ./test/cmd/conformance build; \
 	[ $$parts -ne 0 ] || export BURSTLET_REQUIRE_REAL=1; \
 	go test -race -shuffle=on -timeout $(TEST_TIMEOUT) ./...
 
@@ -45,23 +56,33 @@ fmt: ## Format the code
 	$(GOLANGCI) fmt
 
 .PHONY: demo
-demo: build ## Run pods in a cluster of its own until Ctrl-C (ONCE=1: end by itself)
+demo: build ## Run pods in a cluster of its own until Ctrl-C (ONCE=1: end by itself; BACKEND=ecs: tasks on an ECS to test on)
 	@parts=0; tools/real-parts || parts=$$?; \
-	[ $$parts -eq 0 ] || [ $$parts -eq 3 ] || exit $$parts; \
+	[ $$parts -eq 0 ] || [ $$parts -eq 3 ] || [ "$(BACKEND)" = ecs ] || exit $$parts; \
 	go build -o bin/demo ./test/cmd/demo; \
-	exec bin/demo --burstlet bin/burstlet
+	$(if $(filter ecs,$(BACKEND)),CGO_ENABLED=0 go build -o bin/ecs ./test/cmd/ecs;) \
+	exec bin/demo --burstlet bin/burstlet \
+		$(if $(filter ecs,$(BACKEND)),--ecs --ecs-program bin/ecs --burstlet-task bin/burstlet-task)
 
 .PHONY: bench
-bench: ## Run all benchmarks; at the end a table of numbers beside their bars
+bench: helper ## Run all benchmarks; at the end a table of numbers beside their bars
 	go run ./test/cmd/controlplane build
 	go test -run '^$$' -bench . -benchmem -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v /test/bench$$)
-	go test -run '^$$' -bench . -timeout $(TEST_TIMEOUT) ./test/bench
+	go test -run '^$$' -bench . -timeout 90m ./test/bench
 
 .PHONY: chaos
-chaos: ## Stop the API server for ten minutes, freeze leaders, kill what can be killed
+chaos: helper ## Cut off the API server and a host for ten minutes, freeze leaders, kill what can be killed
 	go run ./test/cmd/controlplane build
-	go test ./test/e2e -run '^(TestOutage|TestLeaderFrozen|TestKill|TestKillOnSim|TestRemoteDies)$$' -outage 10m -timeout 60m -v
+	go test ./backend/cri -run '^TestContractOverSSHWhileTheLinkIsReset$$' -linkresets -timeout 30m -v
+	go test ./test/e2e -run '^(TestOutage|TestLeaderFrozen|TestKill|TestKillOnSim|TestRemoteDies|TestSSHCutLong|TestSSHRestarts)$$' -outage 10m -sshcut 10m -timeout 60m -v
+
+.PHONY: conformance
+conformance: build ## Run the conformance tests for nodes on a host over SSH (BACKEND=ecs: on tasks; FOCUS=, SKIP=, PROCS=, SERIAL=1, KILL_EVERY=60s, CUT_EVERY=60s)
+	tools/real-parts
+	go run ./test/cmd/conformance --focus '$(FOCUS)' --skip '$(SKIP)' --procs $(or $(PROCS),6) \
+		$(if $(filter ecs,$(BACKEND)),--backend ecs --burstlet-task bin/burstlet-task) \
+		$(if $(SERIAL),--serial) $(if $(KILL_EVERY),--kill-every $(KILL_EVERY)) $(if $(CUT_EVERY),--cut-every $(CUT_EVERY))
 
 .PHONY: clean
-clean: ## Remove bin/
-	rm -rf bin
+clean: ## Remove bin/ and the host helper's binaries
+	rm -rf bin backend/cri/host/helper/binary/built/*.gz
