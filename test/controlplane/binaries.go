@@ -2,7 +2,6 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,14 +14,14 @@ import (
 // KubectlEnv names the environment variable that says which kubectl to use.
 const KubectlEnv = "BURSTLET_KUBECTL"
 
-// kubectlTrial bounds the check that an installed kubectl runs.
-const kubectlTrial = 10 * time.Second
+// kubectlTrial bounds the check that a kubectl of this machine runs.
+const kubectlTrial = time.Minute
 
 // Binaries are the paths of the programs.
 type Binaries struct {
 	Etcd, APIServer, ControllerManager, Scheduler string
-	// Kubectl is the one named by KubectlEnv, else the one in PATH if it runs,
-	// else one built like the others.
+	// Kubectl is the one named by KubectlEnv, else one built like the others. One in
+	// PATH may be of any version: before 1.33 it lost output that came early.
 	Kubectl string
 }
 
@@ -64,36 +63,16 @@ func collect(ctx context.Context, get func(binaries.Tool) (string, error)) (Bina
 		}
 		*want.path = path
 	}
-	var err error
-	if b.Kubectl, err = installedKubectl(ctx); err != nil {
-		return Binaries{}, err
-	}
-	if b.Kubectl == "" {
-		b.Kubectl, err = get(binaries.Kubectl)
-	}
-	return b, err
-}
-
-// installedKubectl returns a kubectl of this machine that runs, or "".
-func installedKubectl(ctx context.Context) (string, error) {
 	if path := os.Getenv(KubectlEnv); path != "" {
 		if err := tryKubectl(ctx, path); err != nil {
-			return "", fmt.Errorf("use kubectl named by %s: %w", KubectlEnv, err)
+			return Binaries{}, fmt.Errorf("use kubectl named by %s: %w", KubectlEnv, err)
 		}
-		return path, nil
+		b.Kubectl = path
+		return b, nil
 	}
-	path, err := exec.LookPath("kubectl")
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("look for kubectl: %w", err)
-	}
-	if tryKubectl(ctx, path) != nil {
-		// One that does not run is as good as none: ours is built instead.
-		return "", ctx.Err()
-	}
-	return path, nil
+	var err error
+	b.Kubectl, err = get(binaries.Kubectl)
+	return b, err
 }
 
 func tryKubectl(ctx context.Context, path string) error {
