@@ -12,11 +12,12 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
-// A health check asks a container's supervisor: it answers at once, so the least that
-// ECS takes is enough (ECS API, HealthCheck), and one answer says it.
+// A health check asks a container's supervisor: one answer says it, so the shortest
+// interval that ECS takes, and the longest timeout, since no answer in a task that is
+// short of CPU says nothing (ECS API, HealthCheck).
 const (
 	checkInterval  = 5
-	checkTimeout   = 5
+	checkTimeout   = 60
 	checkRetries   = 1
 	maxStartPeriod = 300
 )

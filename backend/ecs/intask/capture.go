@@ -14,7 +14,7 @@ const maxOutput = 10 << 10
 
 // drainTime is how long after a command's end what it wrote is still read, while
 // others hold its pipes.
-const drainTime = 100 * time.Millisecond
+const drainTime = time.Second
 
 // capture is a pipe whose first bytes are kept. All is read, so that who writes is
 // not disturbed.
