@@ -27,15 +27,35 @@ func (s *suite) attachable(p program, edit func(*corev1.Container)) (ref backend
 	return ref, s.facts(s.awaitRunning(ref), "c0", 0).Ref(ref), true
 }
 
+// attachOutput: one attachment only listens, another one types what the program
+// repeats, until it is heard: it then goes on to its end.
 func attachOutput(s *suite) {
-	script := "echo before; sleep 3; echo after; echo error >&2; sleep 1; echo last; exit 3"
-	ref, c, _ := s.attachable(program{"sh", "-c", script}, nil)
-	var out, errs screen
-	ctx, cancel := context.WithTimeout(s.Context(), 10*time.Second)
+	script := "echo before; cat; echo after; echo error >&2; sleep 1; echo last; exit 3"
+	ref, c, ok := s.attachable(program{"sh", "-c", script}, func(c *corev1.Container) { c.Stdin, c.StdinOnce = true, true })
+	if !ok {
+		return
+	}
+	s.awaitLog(c, "before")
+	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
-	err := s.Attach.Attach(ctx, c, backend.AttachSpec{Stdout: &out, Stderr: &errs})
-	if err != nil || out.String() != "after\nlast\n" || errs.String() != "error\n" {
-		s.Errorf("attached before the second line: %q, %q, %v", out.String(), errs.String(), err)
+	var out, errs screen
+	listening := s.call(func() error {
+		return s.Attach.Attach(ctx, c, backend.AttachSpec{Stdout: &out, Stderr: &errs})
+	})
+	keys := newKeyboard()
+	defer keys.close()
+	typing := s.call(func() error {
+		return s.Attach.Attach(ctx, c, backend.AttachSpec{Stdin: keys, Stdout: &screen{}})
+	})
+	s.typeUntil(keys, &out, listening, "again", "again\n")
+	keys.close()
+	err := s.ended(listening, "an attachment to what has ended")
+	after := strings.ReplaceAll(out.String(), "again\n", "")
+	if err != nil || after != "after\nlast\n" || errs.String() != "error\n" {
+		s.Errorf("attached after the first line: %q, %q, %v", out.String(), errs.String(), err)
+	}
+	if err := s.ended(typing, "an attachment that types"); err != nil {
+		s.Errorf("an attachment that types: %v", err)
 	}
 	s.wantExit(s.awaitExited(ref), "c0", 3)
 }
@@ -54,10 +74,12 @@ func attachInput(s *suite) {
 	done := s.call(func() error {
 		return s.Attach.Attach(s.Context(), c, backend.AttachSpec{Stdin: keys, Stdout: &out})
 	})
+	// What the program repeats before its output is attached as well is lost.
+	s.typeUntil(keys, &out, done, "begun", "begun\n")
 	in := strings.Repeat("a line of some length\n", 5000) + "end"
 	keys.line(in)
 	s.eventually("the input comes back", func() error {
-		if got := out.String(); got != in+"\n" {
+		if got := strings.ReplaceAll(out.String(), "begun\n", ""); got != in+"\n" {
 			return fmt.Errorf("of %d bytes %d came back", len(in)+1, len(got))
 		}
 		return nil
@@ -82,13 +104,9 @@ func attachAgain(s *suite) {
 		done := s.call(func() error {
 			return s.Attach.Attach(ctx, c, backend.AttachSpec{Stdin: keys, Stdout: &out})
 		})
-		keys.line(line)
-		s.eventually("the line comes back", func() error {
-			if out.String() != line+"\n" {
-				return errors.New("came: " + out.String())
-			}
-			return nil
-		})
+		if !s.typeUntil(keys, &out, done, line, line+"\n") {
+			s.Fatalf("the attachment that typed %q ended: %v", line, <-done)
+		}
 		keys.close()
 		s.pause(s.f.Poll)
 		cancel()

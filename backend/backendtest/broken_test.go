@@ -114,7 +114,7 @@ func TestBrokenBackendsFail(t *testing.T) {
 	for name, b := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0],
 				"-test.run=^TestBrokenBackendsFail$/^"+strings.ReplaceAll(b.check, "/", "$/^")+"$", "-test.v")

@@ -160,7 +160,7 @@ var checks = []check{
 	{"exec/big output", commands, execBigOutput},
 	{"exec/a terminal", commands, execTerminal},
 
-	{"attach/output from now on until the end", attaching, attachOutput},
+	{"attach/output from now on until the end", attaching | logStream, attachOutput},
 	{"attach/input", attaching, attachInput},
 	{"attach/input stays open", attaching | containerUnit, attachAgain},
 	{"attach/a terminal", attaching, attachTerminal},

@@ -127,18 +127,32 @@ func execInvalid(s *suite) {
 
 func execContext(s *suite) {
 	c := s.inside()
-	ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+	var out screen
+	spec := backend.ExecSpec{Command: program{"sh", "-c", "echo begun; sleep 3600"}, Live: true, Stdout: &out}
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	done := s.call(func() error {
+		_, err := s.Exec.Exec(ctx, c, spec)
+		return err
+	})
+	s.eventually("output until then", func() error {
+		if text := out.String(); text != "begun\n" {
+			return fmt.Errorf("came: %q", text)
+		}
+		return nil
+	})
+	cancel()
+	if err := s.ended(done, "a command whose context ended"); !errors.Is(err, context.Canceled) {
+		s.Errorf("a command whose context ended: %v", err)
+	}
+
+	ctx, cancel = context.WithTimeout(s.Context(), time.Second)
 	defer cancel()
 	begun := time.Now()
-	var out bytes.Buffer
-	_, err := s.Exec.Exec(ctx, c, backend.ExecSpec{Command: program{"sh", "-c", "echo begun; sleep 3600"}, Live: true, Stdout: &out})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		s.Errorf("a command whose context ended: %v", err)
+	if _, err := s.Exec.Exec(ctx, c, spec); !errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("a command whose time is over: %v", err)
 	}
 	if took := time.Since(begun); took > time.Second+s.f.Eventually/2 {
 		s.Errorf("it took %v to see that its context had ended", took-time.Second)
-	}
-	if out.String() != "begun\n" {
-		s.Errorf("output until then: %q", out.String())
 	}
 }

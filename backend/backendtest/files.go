@@ -191,7 +191,7 @@ func volumesAreRead(s *suite) {
 	}
 	ref := s.runWith(pod, 0, v)
 	c0 := s.facts(s.awaitExited(ref), "c0", 0).Ref(ref)
-	s.wantEnd("what it read", s.readLog(c0, backend.LogOptions{}), "1", "2", "1")
+	s.awaitLog(c0, "1", "2", "1")
 }
 
 // swapSeenWhole: while contents are swapped, a reader sees the old or the new.
@@ -243,5 +243,5 @@ func emptyDirShared(s *suite) {
 	s.must(s.Files.Place(s.Context(), v)) // again: it must not be emptied
 	s.start(ref, spec.Containers[1])
 	c1 := s.facts(s.awaitExited(ref), "c1", 0).Ref(ref)
-	s.wantEnd("what c0 left", s.readLog(c1, backend.LogOptions{}), "hello")
+	s.awaitLog(c1, "hello") // what c0 left
 }

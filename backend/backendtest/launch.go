@@ -73,7 +73,15 @@ func launchConcurrently(s *suite) {
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
 	for i := range errs {
-		wg.Go(func() { errs[i] = s.Pods.Launch(s.Context(), spec) })
+		wg.Go(func() {
+			_ = s.within(s.f.Eventually, func() error { // one may be told to come again
+				errs[i] = s.Pods.Launch(s.Context(), spec)
+				if backend.Class(errs[i]) == backend.Class(backend.ErrThrottled) {
+					return errs[i]
+				}
+				return nil
+			})
+		})
 	}
 	wg.Wait()
 	s.must(errors.Join(errs...))

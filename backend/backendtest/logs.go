@@ -26,14 +26,30 @@ func (s *suite) readLog(ref backend.ContainerRef, opts backend.LogOptions) strin
 
 // readLogUntil reads until the end of the log or of the context.
 func (s *suite) readLogUntil(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (string, error) {
-	s.Helper()
 	stream, err := s.Logs.Open(ctx, ref, opts)
-	s.must(err)
+	if err != nil {
+		return "", err
+	}
 	text, err := io.ReadAll(stream)
 	if closing := stream.Close(); err == nil {
 		err = closing
 	}
 	return string(text), err
+}
+
+// awaitLog reads a log, which may be late, until it ends with some lines.
+func (s *suite) awaitLog(ref backend.ContainerRef, want ...string) string {
+	s.Helper()
+	var text string
+	s.eventually(fmt.Sprintf("the log of %s ends with %q", ref.Name, want), func() (err error) {
+		ctx, cancel := context.WithTimeout(s.Context(), s.f.Eventually)
+		defer cancel()
+		if text, err = s.readLogUntil(ctx, ref, backend.LogOptions{}); err == nil && !endsWith(text, want) {
+			err = fmt.Errorf("it is %q", text)
+		}
+		return err
+	})
+	return text
 }
 
 func lines(text string) []string {
@@ -46,18 +62,20 @@ func lines(text string) []string {
 // wantEnd checks the last lines of a log.
 func (s *suite) wantEnd(what, text string, want ...string) {
 	s.Helper()
-	got := lines(text)
-	if len(got) < len(want) || !slices.Equal(got[len(got)-len(want):], want) {
+	if !endsWith(text, want) {
 		s.Errorf("%s: %q, want it to end with %q", what, text, want)
 	}
+}
+
+func endsWith(text string, want []string) bool {
+	got := lines(text)
+	return len(got) >= len(want) && slices.Equal(got[len(got)-len(want):], want)
 }
 
 func logOptions(s *suite) {
 	ref := s.run(s.pod(program{"sh", "-c", "echo first; sleep 1; echo second; sleep 1; echo third; exit 0"}), 0)
 	c := s.facts(s.awaitExited(ref), "c0", 0).Ref(ref)
-	all := s.readLog(c, backend.LogOptions{})
-	s.wantEnd("all", all, "first", "second", "third")
-
+	all := s.awaitLog(c, "first", "second", "third")
 	tail := s.readLog(c, backend.LogOptions{Tail: new(int64(2))})
 	s.wantEnd("tail 2", tail, "second", "third")
 	if len(lines(tail)) != 2 {
@@ -79,22 +97,22 @@ func logOptions(s *suite) {
 func (s *suite) logTimes(c backend.ContainerRef, all string) {
 	stamped := lines(s.readLog(c, backend.LogOptions{Timestamps: true}))
 	var texts []string
-	var last time.Time
+	var before, last time.Time
 	for _, l := range stamped {
 		at, text, _ := strings.Cut(l, " ")
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil || t.Before(last) {
 			s.Errorf("line %q: bad time or order: %v", l, err)
 		}
-		last = t
+		before, last = last, t
 		texts = append(texts, text)
 	}
 	if got := strings.Join(texts, "\n") + "\n"; got != all {
 		s.Errorf("with timestamps: %q, without: %q", got, all)
 	}
-	since := s.readLog(c, backend.LogOptions{Since: last.Add(-500 * time.Millisecond)})
+	since := s.readLog(c, backend.LogOptions{Since: last.Add(before.Sub(last) / 2)})
 	if since != "third\n" {
-		s.Errorf("since half a second before the last line: %q", since)
+		s.Errorf("since a moment between the last two lines: %q", since)
 	}
 }
 
@@ -108,15 +126,24 @@ func logFollow(s *suite) {
 
 	ref = s.run(s.pod(untilTerm), 0)
 	c := s.facts(s.awaitRunning(ref), "c0", 0).Ref(ref)
-	ctx, cancel := context.WithTimeout(s.Context(), settle)
+	ctx, cancel := context.WithCancel(s.Context())
 	defer cancel()
-	begun := time.Now()
-	_, err := s.readLogUntil(ctx, c, backend.LogOptions{Follow: true})
-	if ctx.Err() == nil {
-		s.Errorf("a followed log ended before container and context: %v", err)
+	stream, err := s.Logs.Open(ctx, c, backend.LogOptions{Follow: true})
+	s.must(err)
+	defer func() { _ = stream.Close() }()
+	done := s.call(func() error {
+		_, err := io.Copy(io.Discard, stream)
+		return err
+	})
+	s.pause(settle)
+	select {
+	case err := <-done:
+		s.Fatalf("a followed log ended before container and context: %v", err)
+	default:
 	}
-	if took := time.Since(begun); took > settle+s.f.Eventually/2 {
-		s.Errorf("followed for %v after the context ended", took-settle)
+	cancel()
+	if err := s.ended(done, "a followed log whose context ended"); err != nil {
+		s.Logf("it ended: %v", err)
 	}
 }
 

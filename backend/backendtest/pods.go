@@ -19,8 +19,8 @@ type program []string
 // What containers do. A process with id 1 ignores TERM unless it handles it, so
 // what should end on TERM has a trap.
 var (
-	untilTerm  = program{"sh", "-c", "trap 'exit 143' TERM; sleep 3600 & wait"}
-	ignoreTerm = program{"sh", "-c", "trap '' TERM; sleep 3600"}
+	untilTerm  = program{"sh", "-c", "trap 'exit 143' TERM; echo ready; sleep 36000 & wait"}
+	ignoreTerm = program{"sh", "-c", "trap '' TERM; echo ready; sleep 36000"}
 	succeed    = program{"true"}
 	fail       = program{"false"}
 )
@@ -31,7 +31,7 @@ func exitAfter(seconds int, code int32) program {
 	return program{"sh", "-c", fmt.Sprintf("sleep %d; exit %d", seconds, code)}
 }
 
-// settle is what a shell needs after its start until its traps are set.
+// settle is a moment in which nothing may happen.
 const settle = 300 * time.Millisecond
 
 // upTo returns as many programs as a pod may have app containers.
@@ -51,7 +51,7 @@ func (s *suite) pod(programs ...program) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy:                 corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: new(int64(longGrace / time.Second)),
+			TerminationGracePeriodSeconds: new(int64(s.longGrace() / time.Second)),
 		},
 	}
 	for i, p := range programs {
@@ -193,14 +193,25 @@ func (s *suite) await(ref backend.Ref, what string, ok func(backend.PodFacts) bo
 	return found
 }
 
-// awaitRunning waits until all app containers run, and their traps are set.
+// awaitRunning waits until all app containers run.
 func (s *suite) awaitRunning(ref backend.Ref) backend.PodFacts {
 	s.Helper()
-	f := s.await(ref, "runs", func(f backend.PodFacts) bool {
+	return s.await(ref, "runs", func(f backend.PodFacts) bool {
 		return f.Live && len(f.Containers) > 0 && allAppsIn(f, backend.Running)
 	})
-	s.pause(settle)
-	return f
+}
+
+// awaitReady waits until all containers, of untilTerm or ignoreTerm, have set their
+// traps.
+func (s *suite) awaitReady(ref backend.Ref) {
+	s.Helper()
+	f := s.awaitRunning(ref)
+	if !s.f.Shells {
+		return
+	}
+	for _, c := range f.Containers {
+		s.awaitLog(c.Ref(ref), "ready")
+	}
 }
 
 // awaitExited waits until all app containers have exited.

@@ -28,7 +28,7 @@ func removeUntilNotFound(s *suite) {
 }
 
 func removeRunning(s *suite) {
-	ref := s.runWithGrace(longGrace, ignoreTerm)
+	ref := s.runWithGrace(s.longGrace(), ignoreTerm)
 	s.removed(s.Context(), ref)
 	s.wantGone(ref)
 }
@@ -47,7 +47,7 @@ func removeLostReply(s *suite) {
 	var script fault.Script
 	script.Add(fault.PodsRemove, 1, fault.Fault{LoseReply: true})
 	b := fault.Wrap(s.Backend, &script)
-	ref := s.runWithGrace(longGrace, untilTerm)
+	ref := s.runWithGrace(s.longGrace(), untilTerm)
 	s.wantClass("remove with a lost reply", b.Pods.Remove(s.Context(), ref), backend.ErrUnavailable)
 	s.removed(s.Context(), ref)
 	s.wantGone(ref)
@@ -74,7 +74,7 @@ func removeContainer(s *suite) {
 }
 
 func removeLeavesOthers(s *suite) {
-	gone, kept := s.runWithGrace(longGrace, ignoreTerm), s.runWithGrace(longGrace, untilTerm)
+	gone, kept := s.runWithGrace(s.longGrace(), ignoreTerm), s.runWithGrace(s.longGrace(), untilTerm)
 	var before []backend.PodFacts
 	s.eventually("the facts are at rest", func() error {
 		before = s.inspect(kept.UID)

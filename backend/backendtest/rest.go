@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,7 +50,9 @@ func imageMissing(s *suite) {
 }
 
 func eventsHint(s *suite) {
-	got := make(chan types.UID, 1024)
+	got := make(chan types.UID)
+	hinted := &hintTimes{last: map[types.UID]time.Time{}}
+	defer s.background("the reader of hints", func(ctx context.Context) error { return hinted.read(ctx, got) })()
 	end := s.background("Events", func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			if err := s.Events.Run(ctx, got); err != nil && ctx.Err() == nil {
@@ -60,40 +63,57 @@ func eventsHint(s *suite) {
 		return ctx.Err()
 	})
 	defer end()
-	s.pause(settle) // until the stream is open
-	ref := s.run(s.pod(exitAfter(2, 0)), 0)
-	s.awaitHint(got, ref.UID, "its start")
-	s.await(ref, "runs", func(f backend.PodFacts) bool { return allAppsIn(f, backend.Running) })
-	drain(got)
-	s.awaitExited(ref)
-	s.awaitHint(got, ref.UID, "its exit")
+	s.eventually("the stream is open", func() error { // what happens before is not hinted at
+		s.run(s.pod(succeed), 0)
+		return s.within(time.Second, hinted.any)
+	})
+	ref := s.run(s.pod(untilTerm), 0) // which only starts
+	s.eventually("a hint of a start", func() error { return hinted.since(ref.UID, time.Time{}) })
+	long := 2 + 2*int(s.f.Slack/time.Second) // the hints of its start come before Slack
+	ref = s.run(s.pod(exitAfter(long, 0)), 0)
+	s.pause(time.Duration(long) * time.Second)
+	finished := s.facts(s.awaitExited(ref), "c0", 0).FinishedAt.Add(-s.f.Slack)
+	s.eventually("a hint of an exit", func() error { return hinted.since(ref.UID, finished) })
 }
 
-// awaitHint waits for a hint about one pod.
-func (s *suite) awaitHint(hints <-chan types.UID, uid types.UID, what string) {
-	s.Helper()
-	timeout := time.NewTimer(s.f.Eventually)
-	defer timeout.Stop()
+// hintTimes is when the last hint of each pod came.
+type hintTimes struct {
+	mu   sync.Mutex
+	last map[types.UID]time.Time
+}
+
+// read takes hints until its context ends.
+func (h *hintTimes) read(ctx context.Context, hints <-chan types.UID) error {
 	for {
 		select {
-		case got := <-hints:
-			if got == uid {
-				return
-			}
-		case <-timeout.C:
-			s.Fatalf("no hint of %s within %v", what, s.f.Eventually)
+		case uid := <-hints:
+			h.mu.Lock()
+			h.last[uid] = time.Now()
+			h.mu.Unlock()
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }
 
-func drain(hints <-chan types.UID) {
-	for {
-		select {
-		case <-hints:
-		default:
-			return
-		}
+// any is nil when a hint came.
+func (h *hintTimes) any() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.last) == 0 {
+		return errors.New("there was no hint yet")
 	}
+	return nil
+}
+
+// since is nil when a hint of a pod came at that time or later.
+func (h *hintTimes) since(uid types.UID, from time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at, ok := h.last[uid]; !ok || at.Before(from) {
+		return fmt.Errorf("the last one came at %v, want one since %v", at, from)
+	}
+	return nil
 }
 
 func nodeDescribe(s *suite) {

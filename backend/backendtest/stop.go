@@ -20,7 +20,7 @@ func (s *suite) runWithGrace(grace time.Duration, programs ...program) backend.R
 	pod := s.pod(programs...)
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(grace / time.Second))
 	ref := s.run(pod, 0)
-	s.awaitRunning(ref)
+	s.awaitReady(ref)
 	return ref
 }
 
@@ -52,8 +52,8 @@ func (s *suite) wantExit(f backend.PodFacts, name string, code int32) backend.Co
 }
 
 func stopTerm(s *suite) {
-	ref := s.runWithGrace(longGrace, untilTerm)
-	s.must(s.Pods.Stop(s.Context(), ref, longGrace))
+	ref := s.runWithGrace(s.longGrace(), untilTerm)
+	s.must(s.Pods.Stop(s.Context(), ref, s.longGrace()))
 	s.wantExit(s.awaitExited(ref), "c0", 143)
 }
 
@@ -69,14 +69,14 @@ func stopKill(s *suite) {
 }
 
 func stopNow(s *suite) {
-	ref := s.runWithGrace(longGrace, ignoreTerm)
+	ref := s.runWithGrace(s.longGrace(), ignoreTerm)
 	s.must(s.Pods.Stop(s.Context(), ref, 0))
 	s.wantExit(s.awaitExited(ref), "c0", 137)
 }
 
 func stopShorter(s *suite) {
-	ref := s.runWithGrace(longGrace, ignoreTerm)
-	s.must(s.Pods.Stop(s.Context(), ref, longGrace))
+	ref := s.runWithGrace(s.longGrace(), ignoreTerm)
+	s.must(s.Pods.Stop(s.Context(), ref, s.longGrace()))
 	s.pause(settle)
 	if f := s.only(ref.UID); !allAppsIn(f, backend.Running) {
 		s.Fatalf("ended long before its grace: %+v", f)
@@ -89,7 +89,7 @@ func stopShorter(s *suite) {
 func stopLonger(s *suite) {
 	ref := s.runWithGrace(shortGrace, ignoreTerm)
 	s.must(s.Pods.Stop(s.Context(), ref, shortGrace))
-	s.must(s.Pods.Stop(s.Context(), ref, longGrace))
+	s.must(s.Pods.Stop(s.Context(), ref, s.longGrace()))
 	s.pause(shortGrace)
 	s.wantExit(s.awaitExited(ref), "c0", 137)
 }
@@ -106,8 +106,8 @@ func stopUnknown(s *suite) {
 
 func stopEndsAttempt(s *suite) {
 	programs := s.upTo(untilTerm, untilTerm)
-	ref := s.runWithGrace(longGrace, programs...)
-	s.must(s.Pods.Stop(s.Context(), ref, longGrace))
+	ref := s.runWithGrace(s.longGrace(), programs...)
+	s.must(s.Pods.Stop(s.Context(), ref, s.longGrace()))
 	s.awaitExited(ref)
 	s.stopUntilDead(ref)
 	f := s.only(ref.UID)
@@ -121,16 +121,16 @@ func stopLostReply(s *suite) {
 	var script fault.Script
 	script.Add(fault.PodsStop, 1, fault.Fault{LoseReply: true})
 	b := fault.Wrap(s.Backend, &script)
-	ref := s.runWithGrace(longGrace, untilTerm)
-	s.wantClass("stop with a lost reply", b.Pods.Stop(s.Context(), ref, longGrace), backend.ErrUnavailable)
+	ref := s.runWithGrace(s.longGrace(), untilTerm)
+	s.wantClass("stop with a lost reply", b.Pods.Stop(s.Context(), ref, s.longGrace()), backend.ErrUnavailable)
 	s.wantExit(s.awaitExited(ref), "c0", 143)
 	s.stopUntilDead(ref)
 }
 
 func stopContainer(s *suite) {
-	ref := s.runWithGrace(longGrace, untilTerm, untilTerm)
+	ref := s.runWithGrace(s.longGrace(), untilTerm, untilTerm)
 	c0 := s.facts(s.only(ref.UID), "c0", 0).Ref(ref)
-	s.must(s.Containers.Stop(s.Context(), c0, longGrace))
+	s.must(s.Containers.Stop(s.Context(), c0, s.longGrace()))
 	f := s.await(ref, "c0 exited", func(f backend.PodFacts) bool {
 		return s.facts(f, "c0", 0).State() == backend.Exited
 	})

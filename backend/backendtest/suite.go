@@ -39,12 +39,17 @@ type Factory struct {
 	// Checks then do with one, or are skipped where they are about several.
 	MaxApps int
 	// Eventually bounds how long the remote may take for one step: a launch, an
-	// exit to be seen, a removal. At most 20 s; zero is 10 s. Poll is how often
-	// the suite looks; zero is a fiftieth of Eventually.
+	// exit to be seen, a removal. At most 10 min; zero is 10 s. In real time it is
+	// generous: a busy machine takes long. Poll is how often the suite looks; zero
+	// is a fiftieth of Eventually.
 	Eventually, Poll time.Duration
 	// Slack is how far the remote's times may be off: the resolution of its
 	// timestamps and the error of its clock offset.
 	Slack time.Duration
+	// Shells says that real shells run what containers are given, which need time
+	// until they have set their traps, and that Logs are lent, which show when. The
+	// traps of simulated ones are set at once.
+	Shells bool
 	// Only are the beginnings of the names of the checks to run, for a test of a part
 	// of what a backend lends; none: all.
 	Only []string
@@ -54,11 +59,17 @@ type Factory struct {
 
 const (
 	defaultEventually = 10 * time.Second
-	maxEventually     = 20 * time.Second
-	// longGrace is a grace that a check never waits for: an end within
-	// maxEventually was not caused by it.
-	longGrace = time.Minute
+	maxEventually     = 10 * time.Minute
 )
+
+// longGrace is a grace that a check never waits for: an end within Eventually was
+// not caused by it.
+func (s *suite) longGrace() time.Duration {
+	if limit := s.Limits.MaxGrace; limit > 0 {
+		return min(time.Hour, limit/2)
+	}
+	return time.Hour
+}
 
 // Run checks a backend against the contract.
 func Run(t *testing.T, f Factory) {

@@ -42,7 +42,9 @@ func TestExec(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	if _, err := (commands{r}).Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}}); err != nil || asked.GetTimeout() != 90 {
+	_, err = commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}})
+	deadline, _ := ctx.Deadline()
+	if got := asked.GetTimeout(); err != nil || got > 90 || got < int64(time.Until(deadline).Seconds()) || got < 1 {
 		t.Errorf("%v, asked for %v", err, asked)
 	}
 	_, err = commands{r}.Exec(t.Context(), c, backend.ExecSpec{})
@@ -126,23 +128,33 @@ func TestExecWhereNothingRuns(t *testing.T) {
 }
 
 func TestExecEndsWithItsContext(t *testing.T) {
-	ended := make(chan struct{})
+	begun, ended := make(chan struct{}, 2), make(chan struct{}, 2)
 	w := newWorld(t, func(s *fakecri.Server) {
 		s.Commands = func(ctx context.Context, _ *execRequest) (*execReply, error) {
+			begun <- struct{}{}
 			<-ctx.Done()
-			close(ended)
+			ended <- struct{}{}
 			return nil, ctx.Err()
 		}
 	})
 	r, _ := w.connect(t)
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"sleep", "1000"}})
-	if !errors.Is(err, context.DeadlineExceeded) || backend.Class(err) != "Transient" {
-		t.Errorf("%s: %v", backend.Class(err), err)
+	run := func(ctx context.Context, want error) {
+		_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"sleep", "1000"}})
+		if !errors.Is(err, want) || backend.Class(err) != "Transient" {
+			t.Errorf("%s: %v", backend.Class(err), err)
+		}
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		cancel()
+	}()
+	run(ctx, context.Canceled)
 	<-ended
+	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	run(ctx, context.DeadlineExceeded) // which may not have begun
 }
 
 func TestDial(t *testing.T) {

@@ -140,7 +140,7 @@ func (w *world) connect(t *testing.T) (r *remote, stop func()) {
 // eventually polls: a socket lies between, so there is nothing to wait on.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(3 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -148,7 +148,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline.C:
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within 3 min: %s", what)
 		}
 	}
 }

@@ -145,7 +145,10 @@ func TestStepsOfPodsTakeTheWay(t *testing.T) {
 		if err := f(); err != nil && !errors.Is(err, backend.ErrNotFound) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if got := r.way.isTaken(time.Now()); got != wanted {
+		r.way.mu.Lock()
+		got := !r.way.until.IsZero()
+		r.way.mu.Unlock()
+		if got != wanted {
 			t.Errorf("after %s the way is taken: %v, want %v", what, got, wanted)
 		}
 	}

@@ -63,7 +63,7 @@ func (w *realWorld) goAway(t *testing.T, name string, after time.Duration, goOn 
 // ask for, until it runs: once.
 func (w *realWorld) goOn(t *testing.T, ref backend.Ref, start backend.ContainerSpec) {
 	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		running := 0
 		for _, f := range inspect(t, w.remote, ref.UID).Containers {
 			switch f.State() {
@@ -89,7 +89,7 @@ func (w *realWorld) goOn(t *testing.T, ref backend.Ref, start backend.ContainerS
 // remove removes a pod as the engine does: until nothing is left.
 func (w *realWorld) remove(t *testing.T, ref backend.Ref) {
 	var err error
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if err = (pods{w.remote}).Remove(t.Context(), ref); errors.Is(err, backend.ErrNotFound) {
 			return
 		}

@@ -44,7 +44,7 @@ func TestRealExecEndsWithItsContext(t *testing.T) {
 			if !errors.Is(err, tt.want) {
 				t.Errorf("error %v, want %v", err, tt.want)
 			}
-			if took := time.Since(begun); took > 5*time.Second {
+			if took := time.Since(begun); took > 3*time.Minute {
 				t.Errorf("it took %v to end", took)
 			}
 			eventually(t, "the command is gone", func() bool { return !strings.Contains(running(), "sleep 4321") })
@@ -63,13 +63,13 @@ func TestRealEphemeralContainerSeesItsTarget(t *testing.T) {
 	spec := backend.ContainerSpec{Pod: pod, Container: pod.Spec.Containers[0], Target: "main", Hash: "h"}
 	spec.Container.Name, spec.Container.Command = "debug", []string{"sleep", "1234"}
 	must(t, containers{w.remote}.Start(t.Context(), ref, spec))
-	var out bytes.Buffer
-	_, err := commands{w.remote}.Exec(t.Context(), backend.ContainerRef{Pod: ref, Name: "debug"}, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out})
-	must(t, err)
 	for _, want := range []string{"sleep 4321", "sleep 1234"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not among the processes:\n%s", want, &out)
-		}
+		eventually(t, want+" is among the processes", func() bool {
+			var out bytes.Buffer
+			_, err := commands{w.remote}.Exec(t.Context(), backend.ContainerRef{Pod: ref, Name: "debug"}, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out})
+			must(t, err)
+			return strings.Contains(out.String(), want)
+		})
 	}
 	must(t, pods{w.remote}.Remove(t.Context(), ref))
 }

@@ -29,7 +29,7 @@ const (
 	resetFrom, resetTo = time.Second, 8 * time.Second
 	// patience is for how long a call that fails is made again, and againAfter the
 	// pause before it is.
-	patience, againAfter = 45 * time.Second, 20 * time.Millisecond
+	patience, againAfter = 3 * time.Minute, 20 * time.Millisecond
 )
 
 // TestContractOverSSHWithFaults: whoever repeats what failed, as the engine does,
@@ -217,8 +217,8 @@ func againErr(ctx context.Context, call func() error) error {
 	return err
 }
 
-// untilGone is again for removals: what is not there after a failure is what the
-// failed call removed.
+// untilGone is again for stops and removals: what is not there after a call that may
+// have been made is what that call ended.
 func untilGone(ctx context.Context, call func() error) error {
 	failed := false
 	return againErr(ctx, func() error {
@@ -226,7 +226,7 @@ func untilGone(ctx context.Context, call func() error) error {
 		if failed && errors.Is(err, backend.ErrNotFound) {
 			return nil
 		}
-		failed = failed || errors.Is(err, backend.ErrUnavailable)
+		failed = failed || (errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, errInjected))
 		return err
 	})
 }
@@ -279,7 +279,7 @@ func (p persistentPods) Launch(ctx context.Context, spec backend.LaunchSpec) err
 func (p persistentPods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
 	stop := func(ctx context.Context, grace time.Duration) error { return p.Pods.Stop(ctx, ref, grace) }
 	p.asked.note(ref.ID, grace, stop)
-	return againErr(ctx, func() error { return stop(ctx, grace) })
+	return untilGone(ctx, func() error { return stop(ctx, grace) })
 }
 
 func (p persistentPods) Remove(ctx context.Context, ref backend.Ref) error {
@@ -308,7 +308,7 @@ func (p persistentContainers) Start(ctx context.Context, ref backend.Ref, spec b
 func (p persistentContainers) Stop(ctx context.Context, ref backend.ContainerRef, grace time.Duration) error {
 	stop := func(ctx context.Context, grace time.Duration) error { return p.Containers.Stop(ctx, ref, grace) }
 	p.asked.note(ref.ID, grace, stop)
-	return againErr(ctx, func() error { return stop(ctx, grace) })
+	return untilGone(ctx, func() error { return stop(ctx, grace) })
 }
 
 func (p persistentContainers) Remove(ctx context.Context, ref backend.ContainerRef) error {

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"testing"
+	"time"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
@@ -13,7 +14,10 @@ import (
 func sshConfig(h *remotehost.Host) Config {
 	return Config{
 		Endpoint: h.Endpoint(), NodeIdentity: "cluster/node-1",
-		SSH:        &SSH{KeyFiles: []string{h.KeyFile()}, KnownHostsFile: h.KnownHostsFile(), Helper: binary.For},
+		SSH: &SSH{
+			KeyFiles: []string{h.KeyFile()}, KnownHostsFile: h.KnownHostsFile(), Helper: binary.For,
+			Keepalive: time.Minute, // a busy machine is no dead link
+		},
 		ClusterDNS: []string{"198.18.0.53"}, ClusterDomain: "cluster.test",
 	}
 }

@@ -92,9 +92,10 @@ func contract(connect func(t *testing.T) backend.Backend) backendtest.Factory {
 		MissingImage: missingImage,
 		SpareImage:   spareImage,
 		Parallel:     true,
-		Eventually:   20 * time.Second,
+		Eventually:   3 * time.Minute,
 		Poll:         50 * time.Millisecond,
 		Slack:        200 * time.Millisecond,
+		Shells:       true,
 	}
 }
 

@@ -46,7 +46,7 @@ func (m *meeting) join(call string) error {
 	select {
 	case <-m.all:
 		return nil
-	case <-time.After(10 * time.Second):
+	case <-time.After(3 * time.Minute):
 		return fmt.Errorf("%s waits for %v: they are not beside each other", call, m.missing)
 	}
 }

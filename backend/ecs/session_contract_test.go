@@ -58,7 +58,7 @@ func TestContractOfSessions(t *testing.T) {
 				},
 				Parallel: true, Image: "busybox:1", MissingImage: "registry.example/missing:1",
 				Only:       []string{"exec/", "attach/", "dial/", "forward/", "stats/"},
-				Eventually: 20 * time.Second, Poll: 100 * time.Millisecond, Slack: 2 * time.Second,
+				Eventually: 3 * time.Minute, Poll: 100 * time.Millisecond, Slack: 2 * time.Second,
 				Skip: map[string]string{
 					"attach/output from now on until the end": merged, "attach/input": noInput, "attach/a terminal": noInput,
 				},
@@ -106,7 +106,7 @@ func (n *sessionNode) launch(name string) backend.ContainerRef {
 	}
 	spec := backend.LaunchSpec{Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: pod.Spec.Containers[0], Hash: "h"}}}
 	must(n.T, n.Pods.Launch(n.Context(), spec))
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		facts, err := n.Pods.List(n.Context())
 		must(n.T, err)
@@ -239,7 +239,7 @@ func TestSessionsEndWithTheirBackendOnBothSides(t *testing.T) {
 	if _, err := b.Exec.Exec(t.Context(), ref, backend.ExecSpec{Command: []string{"true"}}); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("afterwards: %v", err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for open, _ := s.Sessions(); open > 0; open, _ = s.Sessions() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d sessions are open in tasks", open)

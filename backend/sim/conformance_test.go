@@ -48,6 +48,6 @@ func TestConformanceInRealTime(t *testing.T) {
 		New:      func(*testing.T) func() backend.Backend { return sim.New(sim.Config{}).Backend },
 		Parallel: true,
 		Image:    "busybox", MissingImage: "missing", SpareImage: "spare:1",
-		Eventually: 5 * time.Second, Poll: 10 * time.Millisecond,
+		Eventually: 3 * time.Minute, Poll: 10 * time.Millisecond,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -122,7 +123,7 @@ func (s *sshd) start(t testing.TB, path string) {
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := net.Dial("tcp", s.address)
 		if err == nil {
 			conn.Close()
@@ -180,7 +181,7 @@ func runLink(t testing.TB, cfg Config) *Link {
 
 func waitReal(t testing.TB, l *Link) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := l.Wait(ctx); err != nil {
 		t.Fatal(err)
@@ -258,7 +259,7 @@ func (w *realWorld) realForwards(t *testing.T) {
 	}
 	defer tcp.Close()
 	greeting := make([]byte, 8)
-	if _, err := tcp.Read(greeting); string(greeting) != "SSH-2.0-" {
+	if _, err := io.ReadFull(tcp, greeting); string(greeting) != "SSH-2.0-" {
 		t.Errorf("%q, %v", greeting, err)
 	}
 }
@@ -286,8 +287,14 @@ func (w *realWorld) realHelper(t *testing.T) {
 	// The other helper may be on its way.
 	w.link.reader.want()
 	waitFor(t, w.link, func(error) bool { return w.link.reader.err() == nil })
-	if after := helpersOnDisk(t); after > w.before {
-		t.Errorf("%d on disk, there were %d", after, w.before)
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		after := helpersOnDisk(t)
+		if after <= w.before {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d on disk, there were %d", after, w.before)
+		}
 	}
 	if err := w.link.Host().Sweep(t.Context(), host.Sweep{}); err != nil {
 		t.Fatal(err)
@@ -350,7 +357,7 @@ func helpersOnDisk(t *testing.T) int {
 
 func waitFor(t *testing.T, l *Link, is func(error) bool) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for {
 		changed := l.Changed()
 		err := l.Err()

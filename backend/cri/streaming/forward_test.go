@@ -149,7 +149,7 @@ func TestForwardToOneThatEnds(t *testing.T) {
 	if got, err := io.ReadAll(conn); err != nil || string(got) != "bye" {
 		t.Errorf("%q, %v", got, err)
 	}
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		_, err := conn.Write([]byte("anybody?"))
 		if errors.Is(err, syscall.EPIPE) {
@@ -200,7 +200,7 @@ func TestForwardDeadlines(t *testing.T) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("write: %v", err)
 	}
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(3 * time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	// Nothing of it is lost, and it goes on.
@@ -246,7 +246,7 @@ func TestForwardClose(t *testing.T) {
 			if err := conn.Close(); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(begun); took > 3*flushTimeout {
+			if took := time.Since(begun); took > flushTimeout+time.Minute {
 				t.Errorf("it took %v to close", took)
 			}
 			if err := <-used; !errors.Is(err, net.ErrClosed) {
@@ -281,11 +281,14 @@ func TestForwardCloseAfterWriting(t *testing.T) {
 	if _, err := conn.Write(make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
+	begun := time.Now()
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := <-heard; n != 1<<20 {
-		t.Errorf("%d bytes came", n)
+	took := time.Since(begun)
+	// Close does not wait for ever, for a busy machine neither.
+	if n := <-heard; n != 1<<20 && took < flushTimeout {
+		t.Errorf("%d bytes came, closed in %v", n, took)
 	}
 }
 

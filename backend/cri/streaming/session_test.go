@@ -183,7 +183,7 @@ func TestExecEndsWhileAllIsStuck(t *testing.T) {
 	defer cancel()
 	begun := time.Now()
 	_, err := w.exec(ctx, backend.ExecSpec{Stdin: rand.NewChaCha8([32]byte{}), Stdout: io.Discard})
-	if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > 5*time.Second {
+	if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > 3*time.Minute {
 		t.Errorf("%v after %v", err, took)
 	}
 	close(release)
@@ -286,7 +286,7 @@ const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUp
 
 func TestServerThatBreaksOff(t *testing.T) {
 	read := func(conn net.Conn, n int) {
-		err := conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		err := conn.SetReadDeadline(time.Now().Add(3 * time.Minute))
 		if err == nil {
 			_, err = conn.Read(make([]byte, n))
 		}
@@ -309,22 +309,23 @@ func TestServerThatBreaksOff(t *testing.T) {
 			begun := time.Now()
 			_, err := Exec(t.Context(), &world{t: t}, mute(t, serve), backend.ExecSpec{Stdin: never(t), TTY: true})
 			wantClass(t, err, backend.ErrUnavailable)
-			if took := time.Since(begun); took > 5*time.Second {
+			if took := time.Since(begun); took >= openTimeout {
 				t.Errorf("it took %v", took)
 			}
 		})
 	}
 	t.Run("or only waits", func(t *testing.T) {
 		for _, answer := range []string{"", switching} {
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			ctx, cancel := context.WithCancel(t.Context())
 			gone := make(chan struct{})
 			url := mute(t, func(conn net.Conn) {
 				read(conn, 4096)
 				write(conn, answer)
+				time.AfterFunc(200*time.Millisecond, cancel)
 				<-gone
 			})
 			_, err := Exec(ctx, &world{t: t}, url, backend.ExecSpec{Stdin: never(t)})
-			if !errors.Is(err, context.DeadlineExceeded) || backend.Class(err) != "Transient" {
+			if !errors.Is(err, context.Canceled) || backend.Class(err) != "Transient" {
 				t.Errorf("%v", err)
 			}
 			cancel()

@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long tests wait for what should come soon.
-const patience = 20 * time.Second
+const patience = 3 * time.Minute
 
 // box is a supervisor in processes of its own.
 type box struct {

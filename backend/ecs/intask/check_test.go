@@ -36,16 +36,14 @@ func closedPort(t *testing.T) int32 {
 	return portOf(t, l.Addr().String())
 }
 
-func TestHTTPProbes(t *testing.T) {
-	elsewhere := httptest.NewServer(http.NotFoundHandler())
-	defer elsewhere.Close()
-	seen := make(chan *http.Request, 10)
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// probed answers with the code that a path names, and tells of the request.
+func probed(elsewhere string, seen chan<- *http.Request) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/hang":
 			<-r.Context().Done()
 		case "/away":
-			http.Redirect(w, r, strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1), http.StatusFound)
+			http.Redirect(w, r, elsewhere, http.StatusFound)
 		case "/here":
 			http.Redirect(w, r, "/500", http.StatusFound)
 		default:
@@ -56,7 +54,14 @@ func TestHTTPProbes(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, "body "+r.URL.RawQuery)
 		}
-	})
+	}
+}
+
+func TestHTTPProbes(t *testing.T) {
+	elsewhere := httptest.NewServer(http.NotFoundHandler())
+	defer elsewhere.Close()
+	seen := make(chan *http.Request, 10)
+	handler := probed(strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1), seen)
 	plain, secure := httptest.NewServer(handler), httptest.NewTLSServer(handler)
 	defer plain.Close()
 	defer secure.Close()
@@ -78,7 +83,11 @@ func TestHTTPProbes(t *testing.T) {
 		"no answer within a timeout": {HTTPGet{Port: port, Path: "/hang"}, failed, `Get "http://127.0.0.1:` + strconv.Itoa(int(port)) + `/hang": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, output, err := checker{address: "127.0.0.1"}.check(t.Context(), Handler{HTTP: &c.get}, 200*time.Millisecond)
+			timeout := patience
+			if c.get.Path == "/hang" {
+				timeout = 5 * time.Second // it connects in that time
+			}
+			v, output, err := checker{address: "127.0.0.1"}.check(t.Context(), Handler{HTTP: &c.get}, timeout)
 			if v != c.verdict || err != nil || !strings.HasPrefix(output, c.output) {
 				t.Errorf("%v, %q, %v", v, output, err)
 			}
@@ -88,7 +97,7 @@ func TestHTTPProbes(t *testing.T) {
 		})
 	}
 	get := HTTPGet{Port: port, Path: "/", Headers: []Header{{"Host", "web.test"}, {"X-A", "1"}, {"X-A", "2"}, {"Accept", ""}}}
-	if v, _, err := (checker{address: "127.0.0.1"}).check(t.Context(), Handler{HTTP: &get}, time.Minute); v != success {
+	if v, _, err := (checker{address: "127.0.0.1"}).check(t.Context(), Handler{HTTP: &get}, patience); v != success {
 		t.Fatal(err)
 	}
 	r := <-seen
@@ -114,7 +123,7 @@ func TestTCPProbes(t *testing.T) {
 		"not a port": {TCPSocket{Port: 70000}, unknown, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v, output, err := checker{address: "127.0.0.1"}.check(t.Context(), Handler{TCP: &c.socket}, time.Second)
+			v, output, err := checker{address: "127.0.0.1"}.check(t.Context(), Handler{TCP: &c.socket}, patience)
 			if v != c.verdict || output != c.output || (err != nil) != c.errs {
 				t.Errorf("%v, %q, %v", v, output, err)
 			}
@@ -149,13 +158,14 @@ func TestGRPCProbes(t *testing.T) {
 		"a long name":  {healthy, strings.Repeat("long", 100), success, "service healthy"},
 		"not serving":  {healthy, "down", failed, `service unhealthy (responded with "NOT_SERVING")`},
 		"not known":    {healthy, "other", failed, "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"},
-		"not answered": {func(s *grpc.Server) { healthv1.RegisterHealthServer(s, slowHealth{}) }, "", failed, "timeout: health rpc did not complete within 500ms"},
+		"not answered": {func(s *grpc.Server) { healthv1.RegisterHealthServer(s, slowHealth{}) }, "", failed, "timeout: health rpc did not complete within 10s"},
 		"not asked for": {
 			func(*grpc.Server) {}, "", failed,
 			"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service grpc.health.v1.Health",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			must(t, err)
 			s := grpc.NewServer()
@@ -163,7 +173,11 @@ func TestGRPCProbes(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- s.Serve(l) }()
 			handler := Handler{GRPC: &GRPC{Port: portOf(t, l.Addr().String()), Service: c.service}}
-			v, output, err := checker{address: "127.0.0.1"}.check(t.Context(), handler, 500*time.Millisecond)
+			timeout := patience
+			if name == "not answered" {
+				timeout = 10 * time.Second // it connects in that time
+			}
+			v, output, err := checker{address: "127.0.0.1"}.check(t.Context(), handler, timeout)
 			if v != c.verdict || output != c.output || err != nil {
 				t.Errorf("%v, %q, %v", v, output, err)
 			}
@@ -182,7 +196,7 @@ func TestGRPCProbesWithoutAServerFail(t *testing.T) {
 	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	v, output, err = checker{address: "127.0.0.1"}.check(t.Context(), Handler{GRPC: &GRPC{Port: portOf(t, web.URL)}}, time.Second)
+	v, output, err = checker{address: "127.0.0.1"}.check(t.Context(), Handler{GRPC: &GRPC{Port: portOf(t, web.URL)}}, patience)
 	if v != failed || !strings.HasPrefix(output, "error: health rpc probe failed: rpc error: code = Unavailable") || err != nil {
 		t.Errorf("%v, %q, %v", v, output, err)
 	}

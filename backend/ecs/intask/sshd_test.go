@@ -153,7 +153,7 @@ func TestCommandsHaveTheirStreamsAndExitCodes(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	if out, _, _ := outcomeOf(t, c, "", "sh", "-c", "sleep 1000 & echo left"); out != "left\n" || time.Since(begun) > 10*time.Second {
+	if out, _, _ := outcomeOf(t, c, "", "sh", "-c", "sleep 1000 & echo left"); out != "left\n" || time.Since(begun) > patience {
 		t.Errorf("what holds its output open: %q after %v", out, time.Since(begun))
 	}
 }
@@ -237,7 +237,7 @@ func TestACommandEndsWithItsChannel(t *testing.T) {
 	_, err = fmt.Fscan(out, &pid)
 	must(t, err)
 	must(t, s.Close())
-	for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; {
+	for deadline := time.Now().Add(patience); syscall.Kill(pid, 0) == nil; {
 		if time.Now().After(deadline) {
 			t.Fatal("it runs on")
 		}

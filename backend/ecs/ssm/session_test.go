@@ -217,7 +217,7 @@ func TestASessionEndsWithItsConnection(t *testing.T) {
 	}
 	k := start(t, stub.SessionConfig{Fast: true}, echo)
 	s := k.dial("cat")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	read := make(chan error, 1)
 	go func() {

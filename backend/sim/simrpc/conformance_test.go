@@ -56,7 +56,7 @@ func TestConformanceOverSocket(t *testing.T) {
 				},
 				Parallel: true,
 				Image:    "busybox", MissingImage: "missing", SpareImage: "spare:1",
-				Eventually: 5 * time.Second, Poll: 10 * time.Millisecond,
+				Eventually: 3 * time.Minute, Poll: 10 * time.Millisecond,
 			})
 		})
 	}

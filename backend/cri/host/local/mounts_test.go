@@ -29,7 +29,7 @@ func withMounts(t *testing.T, test func(t *testing.T)) {
 	if os.Getuid() != 0 {
 		lacks(t, "mounting needs root")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--propagation", "private",
 		os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")

@@ -332,7 +332,7 @@ func TestAServerThatIsGoneHoldsNothingUp(t *testing.T) {
 		if p := onlyVolume(t, h, v); p.Hash != "" {
 			t.Errorf("placed = %+v", p)
 		}
-		ctx, cancel = context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel = context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		noError(t, h.Clear(ctx, v.Pod))
 		noError(t, unix.Unmount(v.Source, unix.MNT_DETACH))
