@@ -34,7 +34,7 @@ const (
 	// Node is the name of the node.
 	Node = "base"
 	// patience bounds each wait, on a machine that builds other packages meanwhile.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 	// pollInterval is how often what is waited for is looked at.
 	pollInterval = 50 * time.Millisecond
 	// logTail is how much of a program's log a failed test shows, in bytes.

@@ -35,7 +35,7 @@ spec:
         - name: web
           image: registry.burstlet.test/busybox:1.36
           command: [sh, -c, 'mkdir /srv && echo hello >/srv/index.html && exec httpd -f -p 8080 -h /srv']
-          readinessProbe: {httpGet: {port: 8080}, periodSeconds: 1}
+          readinessProbe: {httpGet: {port: 8080}, periodSeconds: 1, timeoutSeconds: 30}
           resources: {requests: {cpu: 10m}}
 ---
 apiVersion: v1
@@ -44,14 +44,16 @@ metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 `
 
-// asks is what a pod does to be sure of its cluster; each line prints one.
+// asks is what a pod does to be sure of its cluster; each prints a line. DNS and
+// Services know what is new a moment later.
 const asks = `set -e
-nslookup kubernetes.default.svc.cluster.local | grep -q 'Address: 10.96.0.1$' && echo name found
+until nslookup kubernetes.default.svc.cluster.local | grep -q 'Address: 10.96.0.1$'; do sleep 0.1; done
+echo name found
 account=/var/run/secrets/kubernetes.io/serviceaccount
-kubectl --server=https://kubernetes.default.svc --certificate-authority=$account/ca.crt --token="$(cat $account/token)" \
-	auth whoami --output=jsonpath='{.status.userInfo.username}{"\n"}'
-wget -q -O - http://web.default.svc.cluster.local
-wget -q -O - http://web
+until kubectl --server=https://kubernetes.default.svc --certificate-authority=$account/ca.crt --token="$(cat $account/token)" \
+	auth whoami --output=jsonpath='{.status.userInfo.username}{"\n"}' 2>/dev/null; do sleep 0.1; done
+until wget -q -O - http://web.default.svc.cluster.local 2>/dev/null; do sleep 0.1; done
+until wget -q -O - http://web 2>/dev/null; do sleep 0.1; done
 `
 
 func TestPodsUseTheCluster(t *testing.T) {

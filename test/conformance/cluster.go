@@ -24,10 +24,10 @@ const (
 	// address is the host's own.
 	kubeletPort = 10250
 	// readyTimeout bounds how long the node may take until the API shows it Ready.
-	readyTimeout = 2 * time.Minute
+	readyTimeout = 5 * time.Minute
 	readyPoll    = 100 * time.Millisecond
 	// stopTimeout bounds the end of everything.
-	stopTimeout = 2 * time.Minute
+	stopTimeout = 5 * time.Minute
 )
 
 // ClusterConfig says what to start.

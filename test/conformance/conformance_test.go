@@ -86,7 +86,7 @@ func TestNodeConformance(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	report, err := cluster.Run(t.Context(), Run{Focus: focusOf(subset()...), Procs: 4, Timeout: 15 * time.Minute, Dir: dir})
+	report, err := cluster.Run(t.Context(), Run{Focus: focusOf(subset()...), Procs: 4, Timeout: 40 * time.Minute, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,12 @@ func TestDisturbanceKillsAndStartsUntilItEnds(t *testing.T) {
 	n := scripted(t, "echo life\nexec sleep 1000")
 	n.awaitLog(t, "life", 1)
 	undisturbed := (&Cluster{node: n}).Disturb(t.Context(), Disturbance{KillEvery: 500 * time.Millisecond})
-	n.awaitLog(t, "life", 3)
+	n.awaitAnother(t)
+	n.awaitAnother(t)
 	if err := undisturbed(); err != nil {
 		t.Error(err)
 	}
+	n.awaitLog(t, "life", 2) // the first and the last; others may not have come so far
 	select {
 	case <-n.done:
 		t.Error("it does not run at the end")
@@ -33,5 +35,21 @@ func TestDisturbanceTellsWhatItCouldNotDo(t *testing.T) {
 	<-n.done
 	if err := undisturbed(); err == nil {
 		t.Error("a program that is gone was started again")
+	}
+}
+
+// awaitAnother waits until the process is another.
+func (n *node) awaitAnother(t *testing.T) {
+	t.Helper()
+	pid := func() int {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.process.Pid
+	}
+	before := pid()
+	for deadline := time.Now().Add(3 * time.Minute); pid() == before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is not replaced", before)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 // nodeGrace is how long burstlet may take to end: longer than it takes to write its
 // last statuses.
-const nodeGrace = 15 * time.Second
+const nodeGrace = 2 * time.Minute
 
 // node is burstlet, a process that can be killed and started again.
 type node struct {

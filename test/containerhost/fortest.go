@@ -26,7 +26,7 @@ func ForTest(t testing.TB, options ...func(*Config)) *Host {
 	}
 	t.Cleanup(func() {
 		aftermath.Show(t, "containerd", host.inside.Log())
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if err := host.Stop(ctx); err != nil {
 			t.Errorf("stop container host: %v", err)

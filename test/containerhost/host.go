@@ -18,7 +18,7 @@ import (
 )
 
 // readyTimeout bounds how long a host may take to become ready.
-const readyTimeout = time.Minute
+const readyTimeout = 3 * time.Minute
 
 // Host is a running containerd with its namespaces. Its methods may be called
 // by many goroutines, but Stop, KillContainerd and StartContainerd by one.

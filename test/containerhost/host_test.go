@@ -120,7 +120,7 @@ func TestContainersOutliveContainerd(t *testing.T) {
 		t.Errorf("after the restart the container is %v, started at %d instead of %d", after.GetState(), after.GetStartedAt(), before.GetStartedAt())
 	}
 	runtime, _ := h.CRI()
-	if _, err := runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: p.container, Timeout: 20}); err != nil {
+	if _, err := runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: p.container, Timeout: 180}); err != nil {
 		t.Fatal(err)
 	}
 	if code := p.awaitExit(t); code != 3 {

@@ -25,7 +25,7 @@ type pod struct {
 // runPod runs a shell script as a pod's only container.
 func runPod(t *testing.T, h *Host, name, script string, mounts ...*runtimeapi.Mount) *pod {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	runtime, _ := h.CRI()
 	logs := filepath.Join(h.LogRoot(), name)
@@ -119,7 +119,7 @@ func (p *pod) awaitLog(t *testing.T, text string) {
 // eventually polls: the host is another process and tells nobody.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()

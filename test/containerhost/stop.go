@@ -13,7 +13,7 @@ import (
 
 // removeTimeout bounds the removal of sandboxes through CRI: what is left then
 // ends with the host.
-const removeTimeout = 20 * time.Second
+const removeTimeout = time.Minute
 
 // Stop removes every pod and image and all else that [Start] or a client made:
 // processes, mounts, cgroups of containers, the state directory. What stays are

@@ -12,7 +12,7 @@ import (
 // Defaults of Config.
 const (
 	// DefaultStartTimeout is generous: on a quiet machine a start takes seconds.
-	DefaultStartTimeout = 2 * time.Minute
+	DefaultStartTimeout = 5 * time.Minute
 	// unreachableAddress (RFC 5737) is advertised while the API server listens on
 	// loopback only: an endpoint may not be a loopback address.
 	unreachableAddress = "192.0.2.1"

@@ -34,8 +34,8 @@ func receive[T any](t *testing.T, ch <-chan T) T {
 	select {
 	case v := <-ch:
 		return v
-	case <-time.After(10 * time.Second):
-		t.Fatal("nothing received in 10s")
+	case <-time.After(3 * time.Minute):
+		t.Fatal("nothing received in 3 min")
 		panic("unreachable")
 	}
 }
@@ -49,7 +49,7 @@ func TestAwaitQuotesLogOfEndedProcess(t *testing.T) {
 }
 
 func TestAwaitEndsWithContext(t *testing.T) {
-	p := startShell(t, "echo still at it; exec sleep 60", make(chan error, 1))
+	p := startShell(t, "echo still at it; exec sleep 1000", make(chan error, 1))
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	err := p.await(ctx, "shell", func(context.Context) error { return errors.New("not yet") })
@@ -131,7 +131,7 @@ func TestWatchReportsAnEnd(t *testing.T) {
 	for name, act := range tests {
 		t.Run(name, func(t *testing.T) {
 			failed := make(chan error, 1)
-			act(startShell(t, "exec sleep 60", failed))
+			act(startShell(t, "exec sleep 1000", failed))
 			if err := receive(t, failed); !strings.Contains(err.Error(), "shell ended: signal: killed") {
 				t.Errorf("got %v", err)
 			}
@@ -152,14 +152,14 @@ const ownerEnv = "BURSTLET_TEST_OWNER"
 
 func TestChildDiesWithKilledOwner(t *testing.T) {
 	if os.Getenv(ownerEnv) != "" {
-		p := startShell(t, "exec sleep 60", make(chan error, 1))
+		p := startShell(t, "exec sleep 1000", make(chan error, 1))
 		if _, err := fmt.Fprintf(os.Stdout, "pid=%d\n", p.cmd.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
 		<-p.done
 		return
 	}
-	owner := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=50s")
+	owner := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=10m")
 	// What a killed process leaves goes with this test.
 	owner.Env = append(os.Environ(), ownerEnv+"=1", "TMPDIR="+t.TempDir())
 	out, err := owner.StdoutPipe()
@@ -182,7 +182,7 @@ func TestChildDiesWithKilledOwner(t *testing.T) {
 // awaitGone waits until a process is gone, or waits only to be reaped.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for running(t, pid) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d still runs", pid)

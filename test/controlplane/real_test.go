@@ -66,7 +66,7 @@ func must[T any](v T, err error) func(t *testing.T) T {
 // eventually waits until a condition has no more objection.
 func eventually(t *testing.T, cond func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		err := cond(ctx)
@@ -75,7 +75,7 @@ func eventually(t *testing.T, cond func(ctx context.Context) error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("after a minute: %v", err)
+			t.Fatalf("after 3 minutes: %v", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -309,7 +309,7 @@ func TestWaitNamesTheProcessThatEnded(t *testing.T) {
 	if err := proc.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := cp.Wait(ctx); err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: signal: killed") {
 		t.Errorf("got %v", err)

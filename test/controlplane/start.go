@@ -23,7 +23,7 @@ const (
 	// pollEvery is how often a component is asked whether it is ready.
 	pollEvery = 50 * time.Millisecond
 	// askTimeout bounds one such question.
-	askTimeout = 2 * time.Second
+	askTimeout = 30 * time.Second
 	// portAttempts is how often a component that lost its port to another process
 	// is started on a new one.
 	portAttempts = 3

@@ -22,7 +22,7 @@ func (n *node) refused(args ...string) string {
 	n.t.Helper()
 	cmd := exec.Command(burstlet(n.t), append([]string{"run", "--config", n.config}, args...)...)
 	cmd.Env = append(os.Environ(), n.env...)
-	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // the test fails by the exit code
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // the test fails by the exit code
 	defer timer.Stop()
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 1 {
@@ -165,7 +165,7 @@ func TestLogs(t *testing.T) {
 		}
 		return string(out)
 	}
-	eventually(t, time.Minute, "the first line", func() error {
+	eventually(t, patience, "the first line", func() error {
 		if out := kubectl("logs", "talks"); !strings.HasPrefix(out, "one\n") {
 			return fmt.Errorf("log: %s", out)
 		}

@@ -37,7 +37,7 @@ func httpGet(port int32) corev1.ProbeHandler {
 }
 
 func every(second int32, failures int32, handler corev1.ProbeHandler) *corev1.Probe {
-	return &corev1.Probe{ProbeHandler: handler, PeriodSeconds: second, FailureThreshold: failures}
+	return &corev1.Probe{ProbeHandler: handler, PeriodSeconds: second, FailureThreshold: failures, TimeoutSeconds: answered}
 }
 
 func since(pod *corev1.Pod, kind corev1.PodConditionType) time.Time {
@@ -49,17 +49,23 @@ func since(pod *corev1.Pod, kind corev1.PodConditionType) time.Time {
 	return time.Time{}
 }
 
+// listensAfter is when a server begins to: what is to be seen before has its time.
+const listensAfter = 30 * time.Second
+
+// startsLate is that server, at port 8080, in the simulation.
+func startsLate() []string { return []string{"serve", "8080", "ready-after=" + listensAfter.String()} }
+
 // readinessHTTP: a pod is Ready when its server answers, not before.
 func readinessHTTP(l *life) {
-	pod := l.create(l.pod([]string{"serve", "8080", "ready-after=3s"}, func(pod *corev1.Pod) {
+	pod := l.create(l.pod(startsLate(), func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].ReadinessProbe = every(1, 1, httpGet(8080))
 	}))
 	ip := l.until("running", isUnready).Status.PodIP
 	l.event(pod, "Unhealthy", fmt.Sprintf("Readiness probe failed: Get \"http://%s:8080/\": dial tcp %[1]s:8080: connect: connection refused", ip))
 	pod = l.until("Ready", isReady)
 	started := pod.Status.ContainerStatuses[0].State.Running.StartedAt
-	if after := since(pod, corev1.PodReady).Sub(started.Time); after < 3*time.Second {
-		l.Errorf("it was Ready %s after its start, and answers after 3s", after)
+	if after := since(pod, corev1.PodReady).Sub(started.Time); after < listensAfter {
+		l.Errorf("it was Ready %s after its start, and answers after %s", after, listensAfter)
 	}
 	l.must(neverRestarted(pod))
 }
@@ -67,16 +73,17 @@ func readinessHTTP(l *life) {
 // readinessFalls: a probe that fails again takes the pod out of service, and no
 // more.
 func readinessFalls(l *life) {
-	l.create(l.pod(shell("touch /tmp/up; sleep 12; rm /tmp/up"), readyWhen("test -e /tmp/up")))
+	l.create(l.pod(shell("touch /tmp/up"), readyWhen("test -e /tmp/up")))
 	l.until("Ready", isReady)
+	l.prints("", "exec", "subject", "--", "rm", "/tmp/up")
 	l.until("out of service", isUnready)
 }
 
 // startupTCP: until the startup probe succeeds the other probes rest.
 func startupTCP(l *life) {
-	l.create(l.pod([]string{"serve", "8080", "ready-after=3s"}, readyWhen("true"), func(pod *corev1.Pod) {
+	l.create(l.pod(startsLate(), readyWhen("true"), func(pod *corev1.Pod) {
 		c := &pod.Spec.Containers[0]
-		c.StartupProbe = every(1, 30, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}})
+		c.StartupProbe = every(1, 300, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}})
 		c.LivenessProbe = every(1, 1, httpGet(8080))
 	}))
 	pod := l.until("running", isUnready)
@@ -159,12 +166,15 @@ func postStartFails(l *life) {
 
 // preStop: a deleted pod runs until its hook is done.
 func preStop(l *life) {
-	pod := l.create(l.pod(shell(":"), func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: run("sleep 3")}}
+	const hook = 15 * time.Second
+	pod := l.create(l.pod(forever, func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{
+			Exec: run(fmt.Sprint("sleep ", hook.Seconds())),
+		}}
 	}))
 	l.until("Ready", isReady)
 	deleted := time.Now()
-	graceful(l.T, l.c, pod) // within 5 s
+	l.must(l.pods().Delete(l.Context(), pod.Name, deleteOptions(100)))
 	l.stays(2*time.Second, "it runs while its hook does", func(pod *corev1.Pod) error {
 		if c := pod.Status.ContainerStatuses[0]; c.State.Running == nil {
 			return fmt.Errorf("%s", states(&pod.Status))
@@ -173,8 +183,8 @@ func preStop(l *life) {
 	})
 	l.event(pod, "Killing", "Stopping container app")
 	poll(l.T, pace, patience, "gone", func() error { return l.c.gone(l.T, l.namespace, "subject") })
-	if took := time.Since(deleted); took < 3*time.Second {
-		l.Errorf("it was gone after %s, and its hook takes 3s", took)
+	if took := time.Since(deleted); took < hook {
+		l.Errorf("it was gone after %s, and its hook takes %s", took, hook)
 	}
 }
 
@@ -186,7 +196,7 @@ func sidecarJob(l *life) {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 		pod.Spec.InitContainers = []corev1.Container{{
 			Name: "sidecar", Image: imageOf, RestartPolicy: &always, Command: shell("sleep 2; touch /tmp/up"),
-			StartupProbe: every(1, 30, corev1.ProbeHandler{Exec: run("test -e /tmp/up")}),
+			StartupProbe: every(1, 300, corev1.ProbeHandler{Exec: run("test -e /tmp/up")}),
 		}}
 	})
 	_, err := l.c.client.BatchV1().Jobs(l.namespace).Create(l.Context(), &batchv1.Job{

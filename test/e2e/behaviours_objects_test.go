@@ -107,8 +107,8 @@ func environmentLater(l *life) {
 	made := time.Now()
 	l.configMap("later", map[string]string{"late": "never too late"})
 	l.until("Ready", isReady)
-	// A kubelet's cache may be a minute old. A start alone takes its time where many do.
-	if took := time.Since(made); took > 30*time.Second {
+	// A kubelet's cache may be a minute old. A start takes another where many do.
+	if took := time.Since(made); took > 2*time.Minute {
 		l.Errorf("the container was started %s after its ConfigMap was made", took)
 	}
 	l.must(neverRestarted(l.until("Ready", isReady)))
@@ -188,10 +188,16 @@ func tokenWorks(l *life) {
 		}))
 	pod := l.until("Ready", isReady)
 	files := map[string]string{}
-	for _, container := range []string{"ca", "namespace", "app"} {
-		out, err := l.log(container)
-		l.must(err)
-		files[container] = strings.TrimRight(out, "\n")
+	for container, end := range map[string]string{"ca": "-----END CERTIFICATE-----", "namespace": l.namespace, "app": ""} {
+		poll(l.T, pace, patience, "the log of "+container, func() error { // Ready may come first
+			out, err := l.log(container)
+			out = strings.TrimRight(out, "\n")
+			if err == nil && (out == "" || !strings.HasSuffix(out, end)) {
+				err = fmt.Errorf("it is %d bytes, want the end %q", len(out), end)
+			}
+			files[container] = out
+			return err
+		})
 	}
 	if files["namespace"] != l.namespace {
 		l.Errorf("the namespace file says %q", files["namespace"])

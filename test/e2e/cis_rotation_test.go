@@ -26,7 +26,7 @@ import (
 
 // remainder is what is left of the certificates of an outdated node, which were
 // good for an hour.
-const remainder = 3 * time.Minute
+const remainder = 5 * time.Minute
 
 // outdatedNode is a node whose certificates are about to expire: both were
 // issued by the cluster and stand where the node keeps them.

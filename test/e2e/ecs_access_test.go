@@ -54,10 +54,13 @@ func (l *taskLife) pullSecret(name string) {
 }
 
 // apiClient: an API client in the task's own network asks with the token that is
-// mounted, at the address that is in its environment.
+// mounted, at the address that is in its environment. It may be quicker than the
+// right that it has, and than its pod's address.
 func apiClient(l *taskLife) {
 	l.c.allow(l.T, l.namespace, "default", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
-	l.create(l.pod(shell(`echo api $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT; kubectl get pod "$ME" -o 'jsonpath={.metadata.name} {.status.podIP} {.spec.nodeName}{"\n"}'
+	l.create(l.pod(shell(`echo api $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT
+		until kubectl get pod "$ME" -o 'jsonpath={.status.podIP}' | grep -q .; do sleep 1; done
+		kubectl get pod "$ME" -o 'jsonpath={.metadata.name} {.status.podIP} {.spec.nodeName}{"\n"}'
 		kubectl auth whoami -o 'jsonpath={.status.userInfo.username}{"\n"}'; kubectl get secrets 2>&1 | grep -o "cannot list resource \"secrets\""`),
 		func(pod *corev1.Pod) {
 			c := &pod.Spec.Containers[0]
@@ -119,7 +122,7 @@ func topOfTask(l *taskLife) {
 	l.serveMetrics(program)
 	want := regexp.MustCompile(`^subject +app +[1-9]\d*m +[1-9]\d*Mi`)
 	args := []string{"top", "pod", "subject", "--containers", "--no-headers"}
-	poll(l.T, time.Second, 2*time.Minute, "kubectl "+strings.Join(args, " "), func() error {
+	poll(l.T, time.Second, patience, "kubectl "+strings.Join(args, " "), func() error {
 		if got := l.kubectl("", args...); !want.MatchString(got.out) {
 			return fmt.Errorf("prints %q and %q, want %s", got.out, got.err, want)
 		}

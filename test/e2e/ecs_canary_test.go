@@ -71,7 +71,7 @@ func TestCanaryOnECS(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "file"}, StringData: map[string]string{"key": changed},
 	}, metav1.UpdateOptions{})
 	l.must(err)
-	poll(t, time.Second, 2*time.Minute, "the changed file arrives", func() error {
+	poll(t, time.Second, patience, "the changed file arrives", func() error {
 		got := l.kubectl("", "exec", "subject", "--", "cat", "/file/key")
 		if got.out != changed {
 			return fmt.Errorf("exit code %d, it has not", got.code)
@@ -149,7 +149,7 @@ func (s *cloud) call(t *testing.T, target, service string, request, answer any) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.Process.URL, bytes.NewReader(body))
 	if err != nil {
@@ -331,7 +331,7 @@ func (s *cloud) reader(t *testing.T) caller {
 		s.c.allow(t, namespace, account, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}})
 	}
 	who := caller{name: account, known: true, send: bearer(insecureTransport(t), s.c.token(t, namespace, account))}
-	eventually(t, 20*time.Second, "the reader of metrics has its right", func() error {
+	eventually(t, patience, "the reader of metrics has its right", func() error {
 		if code, body := s.n.ask(t, who, endpoint{method: http.MethodGet, path: "/metrics"}); code != http.StatusOK {
 			return fmt.Errorf("%d: %.200s", code, body)
 		}

@@ -154,13 +154,13 @@ func TestKillOnECS(t *testing.T) {
 	kill(*ecsKills / 2)
 	r.roll(t, 2)
 	kill(*ecsKills / 3)
-	r.complete(t, 5*time.Minute)
-	eventually(t, 2*time.Minute, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) })
+	r.complete(t, 2*patience)
+	eventually(t, patience, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) })
 	if err := deployments.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	kill(*ecsKills - *ecsKills/2 - *ecsKills/3)
-	eventually(t, 3*time.Minute, "all is gone", func() error {
+	eventually(t, patience, "all is gone", func() error {
 		if uids := r.uids(t); len(uids) > 0 {
 			return fmt.Errorf("%d pods in the API", len(uids))
 		}

@@ -96,7 +96,7 @@ func initAndSidecar(l *taskLife) {
 			{
 				Name: "sidecar", Image: imageOf, RestartPolicy: &always,
 				Command:      shell("sleep 2; echo sidecar >>/shared/order; touch /tmp/up"),
-				StartupProbe: every(1, 30, corev1.ProbeHandler{Exec: run("test -e /tmp/up")}),
+				StartupProbe: every(1, 300, corev1.ProbeHandler{Exec: run("test -e /tmp/up")}),
 			},
 			{Name: "two", Image: imageOf, Command: tells("two")},
 		}
@@ -170,7 +170,7 @@ func serving(pod *corev1.Pod) {
 func allProbes(l *taskLife) {
 	l.create(l.pod(nil, serving, func(pod *corev1.Pod) {
 		c := &pod.Spec.Containers[0]
-		c.StartupProbe = every(1, 30, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(5000)}})
+		c.StartupProbe = every(1, 300, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(5000)}})
 		c.LivenessProbe = every(1, 2, corev1.ProbeHandler{Exec: run("true")})
 		c.ReadinessProbe = every(1, 1, corev1.ProbeHandler{GRPC: &corev1.GRPCAction{Port: 5000}})
 	}))
@@ -210,11 +210,13 @@ func wasRestarted(pod *corev1.Pod) error {
 
 // livenessOfTask: a server that fails is ended, and started again.
 func livenessOfTask(l *taskLife) {
-	l.restartedBy(l.create(l.pod([]string{"sh", "-c", "mkdir /www; touch /www/index.html; httpd -p 8080 -h /www; sleep 4; rm /www/index.html; exec sleep 1000"}, func(pod *corev1.Pod) {
-		probe := every(1, 2, httpGet(8080))
-		probe.InitialDelaySeconds = 1
-		pod.Spec.Containers[0].LivenessProbe = probe
-	})), "HTTP probe failed with statuscode: 404")
+	pod := l.create(l.pod(shell("mkdir /www; touch /www/index.html; httpd -p 8080 -h /www"), func(pod *corev1.Pod) {
+		c := &pod.Spec.Containers[0]
+		c.StartupProbe, c.LivenessProbe = every(1, 300, httpGet(8080)), every(1, 2, httpGet(8080))
+	}))
+	l.until("Ready", isReady)
+	l.prints("", "exec", "subject", "--", "rm", "/www/index.html")
+	l.restartedBy(pod, "HTTP probe failed with statuscode: 404")
 }
 
 // postStartOfTask: the pod is not Ready before its hook is done.
@@ -241,17 +243,18 @@ func postStartFailsOnTask(l *taskLife) {
 // hooksOfTask: at its end the container's hook runs, then it hears its signal, and
 // is not killed.
 func hooksOfTask(l *taskLife) {
+	const grace = 120 // the longest that ECS has, in seconds
 	pod := l.create(l.pod([]string{"sh", "-c", "trap 'echo heard TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done"}, func(pod *corev1.Pod) {
-		pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
+		pod.Spec.TerminationGracePeriodSeconds = new(int64(grace))
 		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: run("echo hook >/proc/1/fd/1; sleep 2")}}
 	}))
 	l.until("Ready", isReady)
 	l.says("app", "up")
 	deleted := time.Now()
-	l.must(l.pods().Delete(l.Context(), pod.Name, deleteOptions(30)))
+	l.must(l.pods().Delete(l.Context(), pod.Name, deleteOptions(grace)))
 	poll(l.T, pace, patience, "gone", func() error { return l.c.gone(l.T, l.namespace, pod.Name) })
-	if took := time.Since(deleted); took < 2*time.Second || took > 20*time.Second {
-		l.Errorf("it took %s, with a hook of 2s and a grace of 30s", took)
+	if took := time.Since(deleted); took < 2*time.Second || took > 100*time.Second {
+		l.Errorf("it took %s, with a hook of 2s and a grace of %ds", took, grace)
 	}
 	l.s.wrote(l.T, pod, "up", "hook", "heard TERM")
 }

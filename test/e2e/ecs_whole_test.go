@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"k8s.io/client-go/kubernetes"
@@ -207,7 +206,7 @@ func TestWholePodsOnECS(t *testing.T) {
 func (s *cloud) life(t *testing.T, namespace string) *taskLife {
 	t.Helper()
 	l := &life{T: t, c: s.c, n: s.n, namespace: s.c.namespace(t, namespace)}
-	l.remote.mounts, l.remote.patience = true, time.Minute
+	l.remote.mounts = true
 	return &taskLife{l, s}
 }
 
@@ -242,7 +241,7 @@ func rowsOfOthers() []taskRow {
 func (s *cloud) endsClean(t *testing.T) {
 	t.Helper()
 	s.deleteAll(t)
-	poll(t, pace, time.Minute, "nothing left of the pods", func() error {
+	poll(t, pace, patience, "nothing left of the pods", func() error {
 		report, err := s.Report(t.Context())
 		if err != nil {
 			return err

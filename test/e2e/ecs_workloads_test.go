@@ -24,7 +24,7 @@ var taskWorkloads = []taskRow{
 }
 
 // cronPatience is the period of a CronJob, and what its pod takes.
-const cronPatience = 2 * time.Minute
+const cronPatience = time.Minute + patience
 
 // template is the row's pod as a controller makes it.
 func (l *taskLife) template(argv []string, change ...func(*corev1.Pod)) corev1.PodTemplateSpec {
@@ -51,7 +51,7 @@ func deploymentOnTasks(l *taskLife) {
 	l.must(err)
 	rolled := func(generation int64) {
 		l.Helper()
-		poll(l.T, pace, 2*time.Minute, "the Deployment is rolled out", func() error {
+		poll(l.T, pace, 2*patience, "the Deployment is rolled out", func() error {
 			d, err := deployments.Get(l.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -63,11 +63,14 @@ func deploymentOnTasks(l *taskLife) {
 		})
 	}
 	rolled(d.Generation)
-	d, err = deployments.Get(l.Context(), "web", metav1.GetOptions{})
-	l.must(err)
-	d.Spec.Template = serves("two")
-	d, err = deployments.Update(l.Context(), d, metav1.UpdateOptions{})
-	l.must(err)
+	poll(l.T, pace, patience, "update the Deployment", func() error { // its status changes, too
+		if d, err = deployments.Get(l.Context(), "web", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		d.Spec.Template = serves("two")
+		d, err = deployments.Update(l.Context(), d, metav1.UpdateOptions{})
+		return err
+	})
 	rolled(d.Generation)
 	addresses := map[string]bool{}
 	list, err := l.pods().List(l.Context(), metav1.ListOptions{})
@@ -96,7 +99,7 @@ func jobOnTasks(l *taskLife) {
 		ObjectMeta: metav1.ObjectMeta{Name: "job"}, Spec: batchv1.JobSpec{BackoffLimit: &backoff, Template: template},
 	}, metav1.CreateOptions{})
 	l.must(err)
-	poll(l.T, pace, 2*time.Minute, "the Job completes", func() error {
+	poll(l.T, pace, 2*patience, "the Job completes", func() error {
 		job, err := l.c.client.BatchV1().Jobs(l.namespace).Get(l.Context(), "job", metav1.GetOptions{})
 		if err == nil && (job.Status.CompletionTime == nil || job.Status.Succeeded != 1 || job.Status.Failed != 1) {
 			err = fmt.Errorf("%+v", job.Status)
@@ -116,8 +119,11 @@ func cronJobOnTasks(l *taskLife) {
 	var pod string
 	poll(l.T, time.Second, cronPatience, "a Job of the CronJob completes", func() error {
 		jobs, err := l.c.client.BatchV1().Jobs(l.namespace).List(l.Context(), metav1.ListOptions{})
-		if err != nil || len(jobs.Items) == 0 || jobs.Items[0].Status.Succeeded != 1 {
-			return fmt.Errorf("jobs %v, %w", jobs.Items, err)
+		if err != nil || len(jobs.Items) == 0 {
+			return fmt.Errorf("%d jobs, %w", len(jobs.Items), err)
+		}
+		if first := jobs.Items[0].Status; first.Succeeded != 1 {
+			return fmt.Errorf("of %d jobs the first has %d active, %d failed", len(jobs.Items), first.Active, first.Failed)
 		}
 		pods, err := l.pods().List(l.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + jobs.Items[0].Name})
 		if err != nil || len(pods.Items) != 1 {
@@ -126,7 +132,7 @@ func cronJobOnTasks(l *taskLife) {
 		pod = pods.Items[0].Name
 		return nil
 	})
-	l.prints("it is time\n", "logs", pod)
+	l.comesToPrint("it is time\n", "logs", pod)
 	l.must(l.c.client.BatchV1().CronJobs(l.namespace).Delete(l.Context(), "cron", metav1.DeleteOptions{}))
 }
 
@@ -162,7 +168,7 @@ func statefulSetOnTasks(l *taskLife) {
 // member waits for a pod to be Ready that is not the one before.
 func (l *taskLife) member(name, before string) (pod *corev1.Pod) {
 	l.Helper()
-	poll(l.T, pace, 2*time.Minute, name+" is Ready", func() (err error) {
+	poll(l.T, pace, patience, name+" is Ready", func() (err error) {
 		if pod, err = l.pods().Get(l.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -229,7 +235,7 @@ func (s *cloud) deleteAll(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	poll(t, pace, 2*time.Minute, "no pod is left", func() error {
+	poll(t, pace, 2*patience, "no pod is left", func() error {
 		list, err := s.c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) > 0 {
 			return fmt.Errorf("%d pods, %w", len(list.Items), err)

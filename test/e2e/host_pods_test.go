@@ -116,7 +116,7 @@ func (l *hostLife) endsClean() {
 	for i := range pods.Items {
 		graceful(l.T, l.c, &pods.Items[i])
 	}
-	poll(l.T, pace, time.Minute, "nothing left of the pods", func() error {
+	poll(l.T, pace, patience, "nothing left of the pods", func() error {
 		for i := range pods.Items {
 			pod := &pods.Items[i]
 			if err := l.c.gone(l.T, pod.Namespace, pod.Name); err != nil {
@@ -132,7 +132,7 @@ func (l *hostLife) endsClean() {
 
 // left lists mounts, directories, cgroups and links of a pod that are on the host.
 func (h *containerdHost) left(uid types.UID) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	script := `grep -F "$1" /proc/mounts; find /sys/fs/cgroup -type d -name "*$1*"
 		ls -d /var/lib/burstlet/pods/"$1" /var/log/pods/*"$1" 2>/dev/null; find /var/log/containers -lname "*$1*" 2>/dev/null; :`
@@ -146,7 +146,7 @@ func (h *containerdHost) left(uid types.UID) string {
 // empty checks that nothing of any pod is on the host.
 func (h *containerdHost) empty(t *testing.T) {
 	t.Helper()
-	eventually(t, time.Minute, "nothing left on the host", func() error {
+	eventually(t, patience, "nothing left on the host", func() error {
 		out, err := h.Command(t.Context(), "sh", "-c", `for dir in /var/lib/burstlet/pods /var/log/pods /var/log/containers; do [ ! -d $dir ] || ls -A $dir; done
 			grep -F /var/lib/burstlet/ /proc/mounts; find /sys/fs/cgroup -type d -path "*/burstlet/*pod*"; :`).CombinedOutput()
 		if err == nil && len(out) > 0 {
@@ -409,14 +409,14 @@ func hostPort(l *hostLife) {
 	l.until("Ready", isReady)
 	address := net.JoinHostPort(l.h.Address().String(), "18080")
 	ask := func() (string, error) {
-		ctx, cancel := context.WithTimeout(l.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(l.Context(), 30*time.Second)
 		defer cancel()
 		conn, err := l.h.DialContext(ctx, "tcp", address)
 		if err != nil {
 			return "", err
 		}
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			return "", err
 		}
 		if _, err := fmt.Fprint(conn, "GET / HTTP/1.0\r\n\r\n"); err != nil {

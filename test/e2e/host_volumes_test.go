@@ -178,9 +178,9 @@ func configMapFiles(l *hostLife) {
 	l.says("app", "hello", "binary 3", "modes 644 555 440", "ran", "bin", "text", "read-only", "no new", "no rm")
 }
 
-// live is how long an update may take that a watch tells of; a kubelet's may take
-// a minute.
-const live = 15 * time.Second
+// live is how long an update may take that a watch tells of: less than the minute
+// after which a kubelet looks.
+const live = 45 * time.Second
 
 // until the file has the text, the script waits and then says so.
 func waitsFor(file, text string) string {
@@ -237,7 +237,7 @@ func configMapOptional(l *hostLife) {
 	l.until("Ready", isReady)
 	l.says("app", "files 0")
 	l.configMap("maybe", map[string]string{"key": "here"})
-	poll(l.T, pace, 90*time.Second, "the object that came later", func() error { // as a kubelet: at its next look
+	poll(l.T, pace, patience, "the object that came later", func() error { // as a kubelet: at its next look
 		out, err := l.log("app")
 		if err == nil && !strings.Contains(out, "saw here") {
 			err = fmt.Errorf("%q", out)

@@ -37,7 +37,7 @@ func TestKill(t *testing.T) {
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: 30, token: true}
 	restarts := crash(t, c, s.node, r.namespace)
 	r.killed(t, 50)
-	eventually(t, time.Minute, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })
+	eventually(t, patience, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })
 	s.wellKept(t)
 	pod, err := c.client.CoreV1().Pods(r.namespace).Get(t.Context(), "crashed", metav1.GetOptions{})
 	if err != nil {
@@ -62,7 +62,7 @@ func TestKillOnSim(t *testing.T) {
 	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: 100, token: true}
 	r.killed(t, 50)
 	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
-	eventually(t, time.Minute, "the remote has what the API has, once", same)
+	eventually(t, patience, "the remote has what the API has, once", same)
 
 	before := tokenRequests(t, n.name)
 	for range 2 {
@@ -72,7 +72,7 @@ func TestKillOnSim(t *testing.T) {
 	witness := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, "kill-sim-witness")}
 	pod := witness.create(witness.pod(forever))
 	witness.until("the restarted node takes a pod", isReady)
-	eventually(t, time.Minute, "the remote has what the API has, once", same)
+	eventually(t, patience, "the remote has what the API has, once", same)
 	after := tokenRequests(t, n.name)
 	for _, uid := range r.uids(t) {
 		if before[uid] == 0 || after[uid] != before[uid] {
@@ -87,7 +87,7 @@ func TestKillOnSim(t *testing.T) {
 	if err := c.client.AppsV1().Deployments(r.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "all is gone", func() error {
+	eventually(t, patience, "all is gone", func() error {
 		if uids := r.uids(t); len(uids) > 0 {
 			return fmt.Errorf("%d pods in the API", len(uids))
 		}
@@ -121,7 +121,7 @@ func (r rollout) killed(t *testing.T, kills int) {
 		r.n.kill()
 		r.n.start()
 	}
-	r.complete(t, 3*time.Minute)
+	r.complete(t, 2*patience)
 }
 
 // complete waits until the rollout is.
@@ -151,7 +151,7 @@ func crash(t *testing.T, c *cluster, n *node, namespace string) int32 {
 		t.Fatal(err)
 	}
 	restarts := int32(0)
-	eventually(t, time.Minute, "a pod that crashed", func() error {
+	eventually(t, patience, "a pod that crashed", func() error {
 		pod, err := c.client.CoreV1().Pods(namespace).Get(ctx, "crashed", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -186,7 +186,7 @@ func (r rollout) deployment() *appsv1.Deployment {
 func (r rollout) roll(t *testing.T, version int) {
 	t.Helper()
 	deployments := r.c.client.AppsV1().Deployments(r.namespace)
-	eventually(t, 30*time.Second, "roll out", func() error {
+	eventually(t, patience, "roll out", func() error {
 		d, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ type printed struct {
 }
 
 // commandTimeout bounds one command of kubectl.
-const commandTimeout = 40 * time.Second
+const commandTimeout = patience
 
 // noise is what an older kubectl (1.32 does) says when the API server's first message,
 // which is empty, comes before it has made its streams; later ones wait for them.
@@ -81,6 +81,18 @@ func (l *life) prints(want string, args ...string) {
 	if got := l.kubectl("", args...); got.code != 0 || got.out != want {
 		l.Errorf("kubectl %s prints %q, exits with %d and says %q; want %q", strings.Join(args, " "), got.out, got.code, got.err, want)
 	}
+}
+
+// comesToPrint waits for it: containers write some time after their start, and the
+// logs of tasks come later.
+func (l *life) comesToPrint(want string, args ...string) {
+	l.Helper()
+	poll(l.T, pace, patience, "kubectl "+strings.Join(args, " "), func() error {
+		if got := l.kubectl("", args...); got.code != 0 || got.out != want {
+			return fmt.Errorf("it prints %q, exits with %d and says %q; want %q", got.out, got.code, got.err, want)
+		}
+		return nil
+	})
 }
 
 // verbs are those of kubectl that end at a node.
@@ -156,11 +168,14 @@ func (l *life) preface(container string) string {
 }
 
 func kubectlLogs(l *life) {
-	l.create(l.pod([]string{"sh", "-c", "echo one; echo two; sleep 3; echo three"}, func(pod *corev1.Pod) {
+	l.create(l.pod([]string{"sh", "-c", "echo one; echo two; sleep 10; echo three; sleep 3"}, func(pod *corev1.Pod) {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}))
-	l.until("the pod runs", func(pod *corev1.Pod) error {
-		return phaseIs(corev1.PodRunning, func(*corev1.PodStatus) error { return nil })(&pod.Status)
+	l.until("the pod runs, or has run", func(pod *corev1.Pod) error {
+		if phase := pod.Status.Phase; phase != corev1.PodRunning && phase != corev1.PodSucceeded {
+			return fmt.Errorf("phase %s (%s)", phase, states(&pod.Status))
+		}
+		return nil
 	})
 	l.prints(l.preface("app")+"one\ntwo\nthree\n", "logs", "-f", "subject") // ends with the container
 	l.prints(l.preface("app")+"one\ntwo\nthree\n", "logs", "subject")
@@ -176,10 +191,10 @@ func kubectlLogs(l *life) {
 	}
 	at, text, _ := strings.Cut(lines[1], " ")
 	when, err := time.Parse(time.RFC3339Nano, at)
-	if err != nil || text != "three" || time.Since(when) > time.Minute {
+	if err != nil || text != "three" || time.Since(when) > 10*patience {
 		l.Errorf("with timestamps: %q: %v", lines[1], err)
 	}
-	// Of three seconds two lines are older than one.
+	// Of ten seconds two lines are older than one.
 	l.prints("three\n", "logs", "--since-time="+when.Add(-time.Second).Format(time.RFC3339), "subject")
 	l.prints("[pod/subject/app] three\n", "logs", "--tail=1", "--prefix", "--all-containers", "subject")
 }
@@ -192,7 +207,7 @@ func kubectlLogsPrevious(l *life) {
 		}
 		return nil
 	})
-	l.prints(l.preface("app")+"attempt\n", "logs", "--previous", "subject")
+	l.comesToPrint(l.preface("app")+"attempt\n", "logs", "--previous", "subject")
 }
 
 func kubectlExec(l *life) {
@@ -222,7 +237,9 @@ func kubectlExec(l *life) {
 }
 
 func kubectlPortForward(l *life) {
-	l.create(l.pod(l.webServer()))
+	l.create(l.pod(l.webServer(), func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].ReadinessProbe = every(1, 1, httpGet(8080)) // it listens some time after its start
+	}))
 	l.until("the pod is Ready", isReady)
 	ctx, cancel := context.WithCancel(l.Context())
 	cmd := l.command(ctx, "port-forward", "pod/subject", ":8080", ":8081")
@@ -315,7 +332,7 @@ func kubectlDebug(l *life) {
 		}
 		return fmt.Errorf("ephemeral containers: %v", pod.Status.EphemeralContainerStatuses)
 	})
-	l.prints(l.preface("helper")+"debugging\n", "logs", "-c", "helper", "subject")
+	l.comesToPrint(l.preface("helper")+"debugging\n", "logs", "-c", "helper", "subject")
 	l.prints("inside\n", "exec", "-c", "helper", "subject", "--", "echo", "inside")
 
 	// With -i kubectl attaches, to a shell that is told what to do.

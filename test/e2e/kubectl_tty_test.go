@@ -148,10 +148,12 @@ func kubectlExecTTY(l *life) {
 	})
 }
 
-// kubectlAttach: what the container writes from now on, to its end.
+// kubectlAttach: what the container writes from now on, to its end. It writes for a
+// minute: kubectl needs time to be there.
 func kubectlAttach(l *life) {
 	var script, all strings.Builder
-	for i := range 8 {
+	const lines = 60
+	for i := range lines {
 		fmt.Fprintf(&script, "echo line %d; sleep 1; ", i)
 		fmt.Fprintf(&all, "line %d\n", i)
 	}
@@ -160,7 +162,7 @@ func kubectlAttach(l *life) {
 	}))
 	l.until("the pod is Ready", isReady)
 	got := l.kubectl("", "attach", "subject")
-	if got.code != 0 || !strings.HasSuffix(all.String(), got.out) || !strings.HasSuffix(got.out, "line 7\n") {
+	if got.code != 0 || !strings.HasSuffix(all.String(), got.out) || !strings.HasSuffix(got.out, fmt.Sprintf("line %d\n", lines-1)) {
 		l.Errorf("attach: %+v, want the end of %q", got, all.String())
 	}
 }

@@ -95,7 +95,8 @@ func (c *cluster) namespace(t *testing.T, name string) string {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 30*time.Second, "the default service account of "+name, func() error {
+	t.Cleanup(func() { c.tell(t, name) })
+	eventually(t, patience, "the default service account of "+name, func() error {
 		_, err := c.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
@@ -237,8 +238,8 @@ func (n *node) stop() {
 		if err != nil {
 			n.t.Errorf("node %s ended with %v", n.name, err)
 		}
-	case <-time.After(15 * time.Second):
-		n.t.Errorf("node %s did not end within 15 s", n.name)
+	case <-time.After(patience):
+		n.t.Errorf("node %s did not end within %s", n.name, patience)
 		if err := n.cmd.Process.Kill(); err != nil {
 			n.t.Error(err)
 		}
@@ -252,7 +253,7 @@ func (n *node) stop() {
 // ready waits until the API shows the node Ready.
 func (n *node) ready() {
 	n.t.Helper()
-	eventually(n.t, time.Minute, "node "+n.name+" Ready", func() error {
+	eventually(n.t, patience, "node "+n.name+" Ready", func() error {
 		node, err := n.c.client.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
 		if err != nil {
 			return err

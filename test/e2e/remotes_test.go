@@ -26,8 +26,8 @@ type remote struct {
 	mounts bool
 	// preface is how every log begins, with the name of the container.
 	preface string
-	// patience bounds each step of a pod's life.
-	patience time.Duration
+	// prompt says that nothing takes time there.
+	prompt bool
 	// live returns what still runs or holds something for a pod; nil where it
 	// cannot be seen from outside, in the simulation within the process.
 	live func(t *testing.T, pod *corev1.Pod) []string
@@ -35,8 +35,9 @@ type remote struct {
 	all func(t *testing.T) []string
 }
 
-// soon bounds a step on a simulated remote, where nothing takes time: it is less
-// than the period of any ticker, for which no user should wait.
+// soon bounds how long a step takes the quickest of many pods on a remote where
+// nothing takes time: it is less than the period of any ticker, for which no user
+// should wait. All would wait for the same one.
 const soon = 8 * time.Second
 
 const missingImage = "registry.burstlet.test/missing:1"
@@ -48,7 +49,7 @@ func simRemote(granularity string) makeRemote {
 	return func(*testing.T, *cluster, string) remote {
 		return remote{
 			name: "sim-" + granularity, backend: "  type: sim\n  sim: {granularity: " + granularity + "}\n",
-			mounts: true, patience: soon,
+			mounts: true, prompt: true,
 		}
 	}
 }
@@ -58,7 +59,7 @@ func simProcessRemote(args ...string) makeRemote {
 		p := newSimProcess(t, args...)
 		view := p.as(c, node)
 		return remote{
-			name: "sim-process", backend: p.section(), mounts: true, patience: soon,
+			name: "sim-process", backend: p.section(), mounts: true, prompt: true,
 			live: func(t *testing.T, pod *corev1.Pod) []string { return view.left(t, pod.UID) },
 			all:  func(t *testing.T) []string { return view.left(t, "") },
 		}
@@ -88,7 +89,7 @@ func (h *containerdHost) section(more ...string) string {
 // sandboxes returns those of one pod, or of all with "".
 func (h *containerdHost) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSandbox {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	filter := &runtimeapi.PodSandboxFilter{}
 	if uid != "" {
@@ -105,7 +106,7 @@ func (h *containerdHost) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSa
 // containers returns all containers in a state.
 func (h *containerdHost) containers(t *testing.T, state runtimeapi.ContainerState) []*runtimeapi.Container {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	reply, err := h.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		State: &runtimeapi.ContainerStateValue{State: state},
@@ -139,7 +140,7 @@ func criRemote(t *testing.T, _ *cluster, _ string) remote {
 		return ids
 	}
 	return remote{
-		name: "cri", backend: h.section(), mounts: true, patience: time.Minute,
+		name: "cri", backend: h.section(), mounts: true,
 		live: func(t *testing.T, pod *corev1.Pod) []string { return ids(t, string(pod.UID)) },
 		all:  func(t *testing.T) []string { return ids(t, "") },
 	}
@@ -156,7 +157,7 @@ func ecsRemote(t *testing.T, _ *cluster, _ string) remote {
 	}
 	t.Cleanup(stop)
 	return remote{
-		name: "ecs", patience: time.Minute,
+		name: "ecs",
 		backend: fmt.Sprintf("  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: [subnet-0123456789abcdef0], "+
 			"executionRoleARN: %q, endpoint: %q}\n", "arn:aws:iam::123456789012:role/execution", url),
 		env: []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example", "AWS_EC2_METADATA_DISABLED=true"},

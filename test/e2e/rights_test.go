@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -126,7 +125,7 @@ func TestRights(t *testing.T) {
 // ask sends a request to the node itself.
 func (n *node) ask(t *testing.T, who caller, e endpoint) (code int, body string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, e.method, fmt.Sprintf("https://127.0.0.1:%d%s", n.port, e.path), nil)
 	if err != nil {
@@ -211,7 +210,7 @@ func (c *cluster) account(t *testing.T, namespace, name, node, verb, right strin
 		APIGroups: []string{""}, Resources: []string{"nodes/" + right}, Verbs: []string{verb}, ResourceNames: []string{node},
 	})
 	// The kubelet remembers a refusal for 30 s.
-	eventually(t, 20*time.Second, name+" has its right", func() error {
+	eventually(t, patience, name+" has its right", func() error {
 		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:               "system:serviceaccount:" + namespace + ":" + name,

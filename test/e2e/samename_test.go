@@ -53,7 +53,7 @@ func TestSameName(t *testing.T) {
 		case 0, 1: // running
 			w.running(c, pod)
 		case 2: // starting
-			eventually(t, time.Minute, "the node takes the pod", func() error {
+			eventually(t, patience, "the node takes the pod", func() error {
 				now, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
 				if err == nil && now.Status.StartTime == nil {
 					err = errors.New("not yet")
@@ -71,7 +71,7 @@ func TestSameName(t *testing.T) {
 	}
 	last := w.create(c, s.pod(namespace, n.name))
 	w.running(c, last)
-	eventually(t, time.Minute, "only the last pod is left", func() error {
+	eventually(t, patience, "only the last pod is left", func() error {
 		for _, sandbox := range h.sandboxes(t, "") {
 			if sandbox.Metadata.Uid != string(last.UID) {
 				return fmt.Errorf("sandbox of %s", sandbox.Metadata.Uid)
@@ -81,7 +81,7 @@ func TestSameName(t *testing.T) {
 	})
 	w.ask(last.UID, false)
 	graceful(t, c, last)
-	eventually(t, time.Minute, "nothing is left", func() error {
+	eventually(t, patience, "nothing is left", func() error {
 		if left := len(h.sandboxes(t, "")); left > 0 {
 			return fmt.Errorf("%d sandboxes", left)
 		}
@@ -115,7 +115,7 @@ func (w *witness) ask(uid types.UID, force bool) {
 func (w *witness) create(c *cluster, pod *corev1.Pod) *corev1.Pod {
 	w.t.Helper()
 	var made *corev1.Pod
-	eventually(w.t, time.Minute, "the name is free", func() error {
+	eventually(w.t, patience, "the name is free", func() error {
 		var err error
 		made, err = c.client.CoreV1().Pods(pod.Namespace).Create(w.t.Context(), pod, metav1.CreateOptions{})
 		return err
@@ -131,7 +131,7 @@ func (w *witness) running(c *cluster, pod *corev1.Pod) {
 			w.t.Logf("pod %s\n%s\n%s", pod.UID, c.describe(w.t, pod), w.h.describe(w.t))
 		}
 	}()
-	eventually(w.t, time.Minute, "pod running", func() error {
+	eventually(w.t, patience, "pod running", func() error {
 		now, err := c.client.CoreV1().Pods(pod.Namespace).Get(w.t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -200,12 +201,28 @@ func TestScenarios(t *testing.T) {
 			n.start()
 			n.ready()
 			namespace := c.namespace(t, name)
+			var (
+				mu          sync.Mutex
+				there, gone []time.Duration
+			)
 			together(t, scenarios, func(s scenario) string { return s.name }, func(t *testing.T, s scenario) {
 				s.token = remote.mounts
-				s.run(t, c, n, remote, namespace)
+				came, went := s.run(t, c, n, remote, namespace)
+				mu.Lock()
+				defer mu.Unlock()
+				if came > 0 {
+					there = append(there, came)
+				}
+				if went > 0 {
+					gone = append(gone, went)
+				}
 			})
+			t.Logf("scenarios came to be so after %s, and went after %s", there, gone)
+			if remote.prompt && !t.Failed() && max(slices.Min(there), slices.Min(gone)) > soon {
+				t.Errorf("none came or none went within %s", soon)
+			}
 			if remote.all != nil {
-				eventually(t, time.Minute, "nothing left on the remote", func() error {
+				eventually(t, patience, "nothing left on the remote", func() error {
 					if ids := remote.all(t); len(ids) > 0 {
 						return fmt.Errorf("still there: %v", ids)
 					}
@@ -227,8 +244,10 @@ func together[T any](t *testing.T, rows []T, name func(T) string, run func(*test
 	wg.Wait()
 }
 
-func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace string) {
-	ctx := t.Context()
+// run returns how long the pod took to be what the scenario wants, and to go from
+// the API when it ran; 0 where that says nothing of the remote.
+func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace string) (came, went time.Duration) {
+	ctx, began := t.Context(), time.Now()
 	pods := c.client.CoreV1().Pods(namespace)
 	pod, err := pods.Create(ctx, s.pod(namespace, n.name), metav1.CreateOptions{})
 	if err != nil {
@@ -236,7 +255,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	}
 	var now *corev1.Pod
 	if s.want != nil {
-		eventually(t, r.patience, s.name, func() error {
+		eventually(t, patience, s.name, func() error {
 			var err error
 			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err != nil {
 				return err
@@ -244,7 +263,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 			return s.want(&now.Status)
 		})
 	} else { // on its way, but not there yet
-		eventually(t, time.Minute, s.name+" bound", func() error {
+		eventually(t, patience, s.name+" bound", func() error {
 			var err error
 			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err == nil && now.Status.StartTime == nil {
 				err = fmt.Errorf("the node has not taken it")
@@ -255,12 +274,23 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	if s.end == nil {
 		s.end = graceful
 	}
+	if s.want != nil {
+		came = time.Since(began)
+	}
+	began = time.Now()
 	s.end(t, c, pod)
-	eventually(t, r.patience, s.name+" gone from the API", func() error {
+	eventually(t, patience, s.name+" gone from the API", func() error {
 		return c.gone(t, namespace, s.name)
 	})
+	// Gone from the API only after the remote, unless the API server lets the pod
+	// go at once: by force, or because it had ended (pod strategy,
+	// CheckGracefulDelete).
+	after := now.DeletionTimestamp == nil && s.name != "vanished" && !ended(&now.Status)
+	if after {
+		went = time.Since(began)
+	}
 	if r.live == nil {
-		return
+		return came, went
 	}
 	left := func() error {
 		if ids := r.live(t, pod); len(ids) > 0 {
@@ -268,15 +298,13 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 		}
 		return nil
 	}
-	// Gone from the API only after the remote, unless the API server lets the pod
-	// go at once: by force, or because it had ended (pod strategy,
-	// CheckGracefulDelete).
-	if now.DeletionTimestamp == nil && s.name != "vanished" && !ended(&now.Status) {
+	if after {
 		if err := left(); err != nil {
 			t.Error(err)
 		}
 	}
-	eventually(t, time.Minute, s.name+" gone from the remote", left)
+	eventually(t, patience, s.name+" gone from the remote", left)
+	return came, went
 }
 
 func ended(s *corev1.PodStatus) bool {

@@ -63,7 +63,7 @@ func TestRemoteDies(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, time.Minute, "nothing is left", func() error {
+	eventually(t, patience, "nothing is left", func() error {
 		if left := view.left(t, ""); len(left) > 0 {
 			return fmt.Errorf("on the remote: %v", left)
 		}

@@ -61,7 +61,7 @@ func (p *simProcess) start() {
 	}
 	go func() { done <- cmd.Wait() }()
 	p.cmd, p.done = cmd, done
-	eventually(p.t, 30*time.Second, "the sim listens", func() error {
+	eventually(p.t, patience, "the sim listens", func() error {
 		conn, err := net.Dial("unix", p.socket)
 		if err != nil {
 			return err
@@ -123,14 +123,14 @@ func (p *simProcess) as(c *cluster, node string) *simView {
 type simView struct{ backend.Backend }
 
 // listTimeout bounds a listing of a server that does not answer.
-const listTimeout = 10 * time.Second
+const listTimeout = 30 * time.Second
 
 // pods are all attempts of the node's pods. It waits while there is no
 // connection.
 func (v *simView) pods(t *testing.T) []backend.PodFacts {
 	t.Helper()
 	var facts []backend.PodFacts
-	eventually(t, listTimeout, "list the sim's pods", func() (err error) {
+	eventually(t, patience, "list the sim's pods", func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
 		defer cancel()
 		facts, err = v.Pods.List(ctx)
@@ -147,7 +147,7 @@ func (v *simView) volumes(t *testing.T) []backend.VolumeFacts {
 		return nil
 	}
 	var facts []backend.VolumeFacts
-	eventually(t, listTimeout, "list the sim's volumes", func() (err error) {
+	eventually(t, patience, "list the sim's volumes", func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
 		defer cancel()
 		facts, err = v.Files.Volumes(ctx)

@@ -22,10 +22,6 @@ import (
 	"github.com/burstlet/burstlet/test/remotehost"
 )
 
-// unreachableFor bounds how long the API takes to show that a remote cannot be
-// reached: 40 s without a listing, and what a busy machine adds.
-const unreachableFor = 90 * time.Second
-
 // ailing is a node whose pods' host something is wrong with.
 type ailing struct {
 	*life
@@ -69,7 +65,7 @@ func (a *ailing) start() {
 // notReady waits until the Node is not Ready for a reason, in words that have these.
 func (a *ailing) notReady(reason string, words ...string) {
 	a.Helper()
-	poll(a.T, pace, unreachableFor, "node "+a.n.name+" says "+reason, func() error {
+	poll(a.T, pace, patience, "node "+a.n.name+" says "+reason, func() error {
 		node, err := a.c.client.CoreV1().Nodes().Get(a.Context(), a.n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -101,7 +97,7 @@ func (a *ailing) bound(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 // runs waits until a pod is Ready.
 func (a *ailing) runs(name string) {
 	a.Helper()
-	poll(a.T, pace, time.Minute, name+" is Ready", func() error {
+	poll(a.T, pace, patience, name+" is Ready", func() error {
 		pod, err := a.pods().Get(a.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -237,10 +238,10 @@ func numbered(what string, n int) (lines []string) {
 	return lines
 }
 
-// writes is a script that writes numbered lines, so many at a time and then a
-// pause of a second.
-func writes(what string, n, atOnce int) string {
-	return fmt.Sprintf("i=0; while [ $i -lt %d ]; do i=$((i+1)); echo \"%s $i %s\"; [ $((i %% %d)) != 0 ] || sleep 1; done; ", n, what, filler, atOnce)
+// write is the part of a script that writes the next numbered line, and pauses for a
+// second after so many.
+func write(what string, atOnce int) string {
+	return fmt.Sprintf("i=$((i+1)); echo \"%s $i %s\"; [ $((i %% %d)) != 0 ] || sleep 1; ", what, filler, atOnce)
 }
 
 // whole is a line that is longer than what a runtime writes as one record.
@@ -251,16 +252,18 @@ func writers() []writer {
 	again := numbered("again", 50)
 	return []writer{
 		{
+			// Slow enough that a collector is there for every file. It says at its end how
+			// many lines there are.
 			name: "long", policy: corev1.RestartPolicyNever, want: succeeded,
-			script: writes("long", 12000, 300), // 40 s, 1.5 MB
-			lines:  map[string][]string{"app": numbered("long", 12000)},
+			script: "until [ -e " + enough + " ]; do " + write("long", 50) + "done; echo $i >/dev/termination-log",
+			lines:  map[string][]string{"app": nil},
 		},
 		{
 			name: "again", policy: corev1.RestartPolicyAlways, want: restartedTwice,
 			change: readyWhen("[ -e /count/done ]"),
-			// Each run lasts longer than a collector's look, as its log goes when the
+			// Each run lasts much longer than a collector's look, as its log goes when the
 			// next run ends (kubelet: one dead instance is kept).
-			script: writes("again", 50, 25) + "n=$(cat /count/n 2>/dev/null); [ ${#n} = 2 ] && touch /count/done && sleep 1000; printf x >>/count/n; exit 1",
+			script: "while [ $((i+0)) -lt 50 ]; do " + write("again", 5) + "done; n=$(cat /count/n 2>/dev/null); [ ${#n} = 2 ] && touch /count/done && sleep 1000; printf x >>/count/n; exit 1",
 			lines:  map[string][]string{"app": slices.Concat(again, again, again)},
 		},
 		{
@@ -315,13 +318,27 @@ func TestLogCollector(t *testing.T) {
 			}))
 	}
 	followed := l.follow("long")
+	poll(t, pace, 2*patience, "the log of the long one is in three files", func() error {
+		found, err := filepath.Glob(h.Path(logsOnHost + "/*_long_*/app/*"))
+		files := map[string]bool{} // one that is compressed may be there twice
+		for _, file := range found {
+			files[strings.TrimSuffix(strings.TrimSuffix(file, ".tmp"), ".gz")] = true
+		}
+		if err == nil && len(files) < 3 {
+			err = fmt.Errorf("there are %q", found)
+		}
+		return err
+	})
+	l.prints("", "exec", "long", "--", "touch", enough)
 	for _, w := range writers() {
-		l.comes(w.name, 3*time.Minute, w.want)
+		l.comes(w.name, 2*patience, w.want)
 	}
 	got, files := stop()
 	if files["long/app"] < 3 {
 		t.Errorf("the log of the long one had %d files, want rotations", files["long/app"])
 	}
+	long := numbered("long", l.count("long"))
+	same(t, "long/app", got["long/app"], long)
 	for _, w := range writers() {
 		for container, lines := range w.lines {
 			if lines != nil {
@@ -335,7 +352,7 @@ func TestLogCollector(t *testing.T) {
 	if pods := len(writers()); len(got) != pods {
 		t.Errorf("there are lines of %d containers, want %d", len(got), pods)
 	}
-	same(t, "kubectl logs --follow", <-followed, numbered("long", 12000))
+	same(t, "kubectl logs --follow", <-followed, long)
 	before := l.kubectl("", "logs", "--previous", "again")
 	same(t, "kubectl logs --previous", strings.Split(strings.TrimSuffix(before.out, "\n"), "\n"), numbered("again", 50))
 }
@@ -344,7 +361,7 @@ func TestLogCollector(t *testing.T) {
 // that it printed.
 func (l *life) follow(pod string) <-chan []string {
 	l.Helper()
-	l.comes(pod, time.Minute, func(pod *corev1.Pod) error {
+	l.comes(pod, patience, func(pod *corev1.Pod) error {
 		return phaseIs(corev1.PodRunning, func(*corev1.PodStatus) error { return nil })(&pod.Status)
 	})
 	cmd := l.command(l.Context(), "logs", "--follow", pod)
@@ -365,6 +382,16 @@ func (l *life) follow(pod string) <-chan []string {
 		printed <- lines
 	}()
 	return printed
+}
+
+// count is the number that a pod left at its end.
+func (l *life) count(pod string) int {
+	l.Helper()
+	now, err := l.pods().Get(l.Context(), pod, metav1.GetOptions{})
+	l.must(err)
+	n, err := strconv.Atoi(strings.TrimSpace(now.Status.ContainerStatuses[0].State.Terminated.Message))
+	l.must(err)
+	return n
 }
 
 // comes waits until a pod is so.

@@ -20,12 +20,12 @@ import (
 var sshCut = flag.Duration("sshcut", 0, "for how long TestSSHCutLong cuts a node off its host, twice; make chaos says 10m")
 
 // unheard is how long nothing is heard over a dead connection before it is given
-// up (keepalives). A lease is renewed more often.
+// up (keepalives).
 const unheard = 20 * time.Second
 
 // TestSSHCut cuts a node off its host for 5 and for 60 s, in the middle of a
 // rollout, an exec and deletes. The pods do not notice. Then the API says what is
-// so within 30 s; nothing is doubled or left. The node is NotReady after 40 s, and
+// so soon; nothing is doubled or left. The node is NotReady after 40 s, and
 // keeps its lease.
 func TestSSHCut(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestSSHCut(t *testing.T) {
 	for i, length := range []time.Duration{5 * time.Second, time.Minute} {
 		t.Run(length.String(), func(t *testing.T) {
 			s.cut(t, r, 10*i, length, func() {})
-			r.complete(t, 2*time.Minute)
+			r.complete(t, patience)
 			s.wellKept(t)
 			kept.same(t)
 		})
@@ -62,10 +62,10 @@ func TestSSHCutLong(t *testing.T) {
 	for i := range 2 {
 		t.Run(fmt.Sprint("time ", i+1), func(t *testing.T) {
 			spread.roll(t, i)
-			spread.complete(t, 2*time.Minute)
+			spread.complete(t, patience)
 			spread.allOn(t, s.name)
 			s.cut(t, r, 10*i, *sshCut, func() { spread.allOn(t, spare.name) })
-			r.complete(t, 2*time.Minute)
+			r.complete(t, patience)
 			s.wellKept(t)
 			spare.wellKept(t)
 			kept.same(t)
@@ -97,7 +97,7 @@ func (r rollout) prefers(t *testing.T, first, second string) {
 	if _, err := r.c.client.AppsV1().Deployments(r.namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	r.complete(t, time.Minute)
+	r.complete(t, patience)
 }
 
 // allOn checks that the Deployment's pods that stay are Ready, all on one node.
@@ -126,7 +126,7 @@ func (s *sshNode) cut(t *testing.T, r rollout, version int, length time.Duration
 	victims := l.victims()
 	command := l.counting()
 	r.roll(t, version+1)
-	eventually(t, time.Minute, "the rollout is on its way", func() error { return r.onItsWay(t) })
+	eventually(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 
 	begin := time.Now()
 	s.h.Link().Cut()
@@ -148,7 +148,7 @@ func (s *sshNode) cut(t *testing.T, r rollout, version int, length time.Duration
 	t.Logf("the node is Ready %s after the way was back", time.Since(back).Round(100*time.Millisecond))
 	unready, reason := seen()
 	notReady(t, begin, unready, reason, away)
-	command.ends(t, length < 3*backendSilence)
+	command.ends(t, l, away)
 }
 
 // backendSilence is the pause between keepalives.
@@ -233,15 +233,15 @@ func (d deletion) ends(t *testing.T, back time.Time) {
 	}
 }
 
-// counting counts to thirty in the row's pod, twice a second.
+// counting counts in the row's pod, twice a second, until it is told that it is enough.
 type counting struct{ *started }
 
-const countTo = 30
+const enough = "/tmp/enough"
 
 func (l *life) counting() counting {
 	l.Helper()
 	c := counting{l.begin("exec", "subject", "--", "sh", "-c",
-		fmt.Sprintf("i=0; while [ $i -lt %d ]; do echo $i; i=$((i+1)); sleep 0.5; done; echo end; [ $i = %d ]", countTo, countTo))}
+		"i=0; until [ -e "+enough+" ]; do echo $i; i=$((i+1)); sleep 0.5; done; echo end")}
 	eventually(l.T, patience, "the command runs", func() error {
 		if !strings.Contains(c.out.String(), "1\n") {
 			return fmt.Errorf("it printed %q", c.out.String())
@@ -251,22 +251,24 @@ func (l *life) counting() counting {
 	return c
 }
 
-// ends wants the command to have ended well, with all that it said, or with an
-// error.
-func (c counting) ends(t *testing.T, well bool) {
+// ends wants the command to end well, with all that it said, after a short absence of
+// its host, and with an error by itself after a long one. In between is either.
+func (c counting) ends(t *testing.T, l *life, away time.Duration) {
 	t.Helper()
+	if away < 2*unheard {
+		l.prints("", "exec", "subject", "--", "touch", enough)
+	}
 	err := c.by(t, time.Now().Add(patience))
+	out := c.out.String()
 	var want strings.Builder
-	for i := range countTo {
+	for i := range strings.Count(out, "\n") - 1 {
 		fmt.Fprintln(&want, i)
 	}
 	want.WriteString("end\n")
 	switch {
-	case well && (err != nil || c.out.String() != want.String()):
-		t.Errorf("the command ended with %v, printed %q and says %q", err, c.out.String(), c.errs.String())
-	case !well && err == nil:
-		t.Errorf("the command ended well, and printed %q", c.out.String())
-	case !well:
+	case away >= 2*unheard && err == nil, err == nil && out != want.String(), err != nil && away < 3*backendSilence:
+		t.Errorf("after %s the command ended with %v, printed %q and says %q", away, err, tail(out, 500), c.errs.String())
+	case err != nil:
 		t.Logf("the command ended with %v and says %q", err, c.errs.String())
 	}
 }
@@ -311,8 +313,8 @@ func notReady(t *testing.T, cut, when time.Time, reason string, away time.Durati
 	t.Helper()
 	const unreachable = 40 * time.Second
 	// A listing that hangs in the dead connection, all but complete, may count still;
-	// the status is written every few seconds.
-	const latest = unreachable + unheard + 10*time.Second
+	// the status is written every few seconds, and later on a busy machine.
+	const latest = unreachable + unheard + 40*time.Second
 	if when.IsZero() {
 		if away > latest {
 			t.Errorf("the node stayed Ready while its host was away for %s", away)
@@ -321,8 +323,8 @@ func notReady(t *testing.T, cut, when time.Time, reason string, away time.Durati
 	}
 	after := when.Sub(cut).Round(100 * time.Millisecond)
 	t.Logf("the node is not Ready %s after the cut: %s", after, reason)
-	// The last listing may be a few seconds older than the cut.
-	if reason != "False BackendUnreachable" || after < unreachable-10*time.Second || after > latest {
+	// The last listing may be some seconds older than the cut.
+	if reason != "False BackendUnreachable" || after < unreachable-20*time.Second || after > latest {
 		t.Errorf("the node was %s after %s, want False BackendUnreachable after %s", reason, after, unreachable)
 	}
 }
@@ -334,8 +336,9 @@ func (s *sshNode) leased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if age := time.Since(lease.Spec.RenewTime.Time); age > unheard {
-		t.Errorf("the lease was renewed %s ago", age)
+	holds := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+	if age := time.Since(lease.Spec.RenewTime.Time); age > holds {
+		t.Errorf("the lease was renewed %s ago, and holds for %s", age, holds)
 	}
 }
 
@@ -354,25 +357,23 @@ func tolerant(pod *corev1.Pod) {
 	}
 }
 
-// stays is a command that outlives every test, as shell's does not.
-func stays(script string) []string { return []string{"sh", "-c", script + "; sleep 1000000"} }
-
 // keep makes such pods: one was restarted before, one has probes.
 func (s *sshNode) keep(t *testing.T, namespace string) *keptPods {
 	t.Helper()
 	l := &life{T: t, c: s.c, n: s.node, remote: remote{mounts: true}, namespace: s.c.namespace(t, namespace)}
 	data := mount("data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
-	l.create(l.pod(stays("true"), tolerant, func(pod *corev1.Pod) { pod.Name = "steady" }))
-	l.create(l.pod(stays("[ -e /data/once ] || { touch /data/once; exit 1; }"), tolerant, data,
+	l.create(l.pod(shell("true"), tolerant, func(pod *corev1.Pod) { pod.Name = "steady" }))
+	l.create(l.pod(shell("[ -e /data/once ] || { touch /data/once; exit 1; }"), tolerant, data,
 		func(pod *corev1.Pod) { pod.Name = "restarted" }))
-	l.create(l.pod(stays("true"), tolerant, func(pod *corev1.Pod) {
+	l.create(l.pod(shell("true"), tolerant, func(pod *corev1.Pod) {
 		pod.Name = "probed"
+		// Two run out of time before the connection is given up.
 		pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{
-			ProbeHandler: corev1.ProbeHandler{Exec: run("true")}, PeriodSeconds: 2, FailureThreshold: 2, TimeoutSeconds: 5,
+			ProbeHandler: corev1.ProbeHandler{Exec: run("true")}, PeriodSeconds: 2, FailureThreshold: 2, TimeoutSeconds: 9,
 		}
 	}))
 	k := &keptPods{life: l}
-	eventually(t, time.Minute, "the pods to be kept are Ready", func() error {
+	eventually(t, patience, "the pods to be kept are Ready", func() error {
 		k.before = running(t, s.c, s.node, whatever)
 		for key := range k.before {
 			if !strings.HasPrefix(key, namespace+"/") {

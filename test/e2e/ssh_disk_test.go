@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +76,7 @@ func TestNothingOnTheWrongDisk(t *testing.T) {
 		t.Error("the helper that runs on the host is not found: the search is no good")
 	}
 	l.must(l.pods().Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
-	eventually(t, time.Minute, "the pod is gone", func() error { return c.gone(t, l.namespace, pod.Name) })
+	eventually(t, patience, "the pod is gone", func() error { return c.gone(t, l.namespace, pod.Name) })
 	n.stop()
 	h.sameTraces(t, before, "it was stopped")
 	n.start()
@@ -120,7 +119,7 @@ func busy(l *life) *corev1.Pod {
 	settings.Data["color"] = "green"
 	_, err = l.c.client.CoreV1().ConfigMaps(l.namespace).Update(l.Context(), settings, metav1.UpdateOptions{})
 	l.must(err)
-	poll(l.T, pace, 2*time.Minute, "the update arrives", func() error {
+	poll(l.T, pace, patience, "the update arrives", func() error {
 		if got := l.kubectl("", "exec", "subject", "--", "cat", "/settings/color"); got.out != "green" {
 			return fmt.Errorf("%+v", got)
 		}
@@ -223,7 +222,7 @@ func (h *containerdHost) holding(t *testing.T, what []string) []string {
 		}
 	}
 	var found []string
-	eventually(t, time.Minute, "search the host", func() error {
+	eventually(t, patience, "search the host", func() error {
 		// Over a pipe: the strings must not come to the host's disk.
 		cmd := h.Command(t.Context(), "grep", args...)
 		cmd.Stdin = strings.NewReader(strings.Join(what, "\n") + "\n")
@@ -266,7 +265,7 @@ func (h *containerdHost) newTraces(t *testing.T, before []string) []string {
 // sameTraces wants no others than before, soon.
 func (h *containerdHost) sameTraces(t *testing.T, before []string, after string) {
 	t.Helper()
-	eventually(t, 30*time.Second, "nothing of burstlet is on the host after "+after, func() error {
+	eventually(t, patience, "nothing of burstlet is on the host after "+after, func() error {
 		if left := h.newTraces(t, before); len(left) > 0 {
 			return fmt.Errorf("there is %q", left)
 		}

@@ -49,7 +49,7 @@ type seenHost struct {
 
 // see lists what the host has.
 func (h *containerdHost) see(ctx context.Context) (seenHost, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	seen := seenHost{map[types.UID][]*runtimeapi.PodSandbox{}, map[types.UID][]*runtimeapi.Container{}}
 	sandboxes, err := h.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
@@ -182,7 +182,7 @@ func (s *sshNode) mustBound(t *testing.T) map[types.UID]*corev1.Pod {
 }
 
 // right waits until the pods that there were when the way to the host was back
-// are gone, or are what the API says. That is so within 30 s.
+// are gone, or are what the API says, afterwards.
 func (s *sshNode) right(t *testing.T, back time.Time) {
 	t.Helper()
 	before := s.mustBound(t)
@@ -274,7 +274,7 @@ func (s *sshNode) wellKept(t *testing.T) {
 	t.Helper()
 	begin := time.Now()
 	// What is left of logs is looked for once a minute.
-	poll(t, pace, 90*time.Second, "the host has what the API has, and nothing else", func() error {
+	poll(t, pace, patience, "the host has what the API has, and nothing else", func() error {
 		pods, err := s.bound(t.Context())
 		if err != nil {
 			return err

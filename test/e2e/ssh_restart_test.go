@@ -44,7 +44,7 @@ func TestSSHRestarts(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r.roll(t, 10*i)
-			eventually(t, time.Minute, "the rollout is on its way", func() error { return r.onItsWay(t) })
+			eventually(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 			if err := row.kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestSSHRestarts(t *testing.T) {
 			back := time.Now()
 			s.right(t, back)
 			s.ready()
-			r.complete(t, 2*time.Minute)
+			r.complete(t, patience)
 			s.wellKept(t)
 			kept.same(t)
 		})
@@ -80,7 +80,7 @@ func (s *sshNode) reboots(t *testing.T, r rollout) {
 		before := s.mustBound(t)
 		if i == 1 {
 			r.roll(t, 200)
-			eventually(t, time.Minute, "the rollout is on its way", func() error { return r.onItsWay(t) })
+			eventually(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 		}
 		if err := s.h.Reboot(t.Context()); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func (s *sshNode) reboots(t *testing.T, r rollout) {
 		l.reads(entries, i+2)
 		l.phase("fails", corev1.PodFailed)
 		l.phase("done", corev1.PodSucceeded)
-		r.complete(t, 2*time.Minute)
+		r.complete(t, patience)
 		s.wellKept(t)
 	}
 }
@@ -109,7 +109,6 @@ func onDiskAndInMemory(pod *corev1.Pod) {
 	mount("memory", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})(pod)
 	mount("hidden", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hidden"}})(pod)
 	readyWhen(`[ "$(cat /hidden/word)" = sesame ] && test -s ` + serviceAccountDir + "token && test -s " + serviceAccountDir + "ca.crt")(pod)
-	pod.Spec.Containers[0].ReadinessProbe.TimeoutSeconds = 5 // hosts are slow when they boot
 	data := pod.Spec.Containers[0].VolumeMounts[:1]
 	pod.Spec.InitContainers = []corev1.Container{{
 		Name: "init", Image: imageOf, ImagePullPolicy: corev1.PullIfNotPresent, VolumeMounts: data,
@@ -142,7 +141,7 @@ func (l *life) phase(name string, want corev1.PodPhase) {
 func (s *sshNode) restartedOnce(t *testing.T, before map[types.UID]*corev1.Pod) {
 	t.Helper()
 	compared := 0
-	poll(t, pace, 2*time.Minute, "pods came back", func() error {
+	poll(t, pace, patience, "pods came back", func() error {
 		now, err := s.bound(t.Context())
 		if err != nil {
 			return err

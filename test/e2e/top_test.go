@@ -55,14 +55,13 @@ func TestTop(t *testing.T) {
 		{simulated, []string{"top", "pod", "subject", "--no-headers"}, `^subject +2[45]\dm +6[345]Mi`},
 		{simulated, []string{"top", "pod", "subject", "--containers", "--no-headers"}, `^subject +app +2[45]\dm +6[345]Mi`},
 		{simulated, []string{"top", "node", simulated.n.name, "--no-headers"}, `^top +[1-9]\d*m +\d+% +[1-9]\d*Mi`},
-		// The limit of its processor time is what a loop gets, on machines that are not
-		// busier than that.
-		{overSSH, []string{"top", "pod", "subject", "--containers", "--no-headers"}, `^subject +app +[1-3]\d\dm +3\dMi`},
+		// The limit of its processor time is what a loop gets, or less on a busy machine.
+		{overSSH, []string{"top", "pod", "subject", "--containers", "--no-headers"}, `^subject +app +([1-9]\d?|[1-3]\d\d)m +3\dMi`},
 		{overSSH, []string{"top", "node", overSSH.n.name, "--no-headers"}, `^top-ssh +[1-9]\d*m +\d+% +[1-9]\d*Mi`},
 	} {
 		l := tt.l
 		want := regexp.MustCompile(tt.want)
-		poll(t, time.Second, time.Minute, "kubectl "+strings.Join(tt.args, " "), func() error {
+		poll(t, time.Second, patience, "kubectl "+strings.Join(tt.args, " "), func() error {
 			if got := l.kubectl("", tt.args...); !want.MatchString(got.out) {
 				return fmt.Errorf("prints %q and %q, want %s", got.out, got.err, want)
 			}
@@ -136,7 +135,7 @@ func (l *life) serveMetrics(program string, others ...string) {
 	cmd := exec.Command(program, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+dir,
 		"--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
 		"--kubelet-insecure-tls", "--kubelet-use-node-status-port", "--kubelet-preferred-address-types=InternalIP",
-		"--node-selector=kubernetes.io/hostname in ("+strings.Join(append(others, l.n.name), ",")+")", "--metric-resolution=10s", "--kubelet-request-timeout=5s")
+		"--node-selector=kubernetes.io/hostname in ("+strings.Join(append(others, l.n.name), ",")+")", "--metric-resolution=10s", "--kubelet-request-timeout=9s")
 	log := &lockedBuffer{}
 	cmd.Stdout, cmd.Stderr = log, log
 	l.must(cmd.Start())

@@ -11,7 +11,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
 	vke2e "github.com/virtual-kubelet/virtual-kubelet/test/e2e"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +39,7 @@ func TestUpstreamVirtualKubelet(t *testing.T) {
 	n.ready()
 	ran := 0
 	vke2e.NewEndToEndTestSuite(vke2e.EndToEndTestSuiteConfig{
-		Kubeconfig: c.KubeconfigPath(), Namespace: namespace, NodeName: n.name, WatchTimeout: 30 * time.Second,
+		Kubeconfig: c.KubeconfigPath(), Namespace: namespace, NodeName: n.name, WatchTimeout: patience,
 		ShouldSkipTest: func(string) bool {
 			ran++
 			return false
@@ -68,7 +67,7 @@ func (n *node) frontDoor(namespace, host string) {
 		n.t.Fatal(err)
 	}
 	// Another test of this machine may have the port for a while.
-	eventually(n.t, time.Minute, "port 10250 of "+host, func() (err error) {
+	eventually(n.t, patience, "port 10250 of "+host, func() (err error) {
 		server.Listener, err = net.Listen("tcp", net.JoinHostPort(host, "10250"))
 		return err
 	})

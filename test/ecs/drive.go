@@ -9,7 +9,7 @@ import (
 )
 
 // removeTimeout bounds the removal of a task when its server is closed.
-const removeTimeout = time.Minute
+const removeTimeout = 3 * time.Minute
 
 // driver lives the life of a task whose containers a Runner runs: it does what the
 // ECS agent does and writes what happened into the task's life. Its members but the

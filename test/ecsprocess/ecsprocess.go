@@ -21,9 +21,9 @@ import (
 
 const (
 	// startTimeout bounds a start: the host of the containers, and their images.
-	startTimeout = 3 * time.Minute
+	startTimeout = 5 * time.Minute
 	// stopGrace is how long the process may take to end: it ends every container.
-	stopGrace = time.Minute
+	stopGrace = 3 * time.Minute
 )
 
 // Config says what to start.

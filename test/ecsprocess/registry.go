@@ -18,7 +18,7 @@ import (
 )
 
 // registryHeaderTimeout bounds how long a client of a registry may take to ask.
-const registryHeaderTimeout = 10 * time.Second
+const registryHeaderTimeout = time.Minute
 
 // Registry serves images: burstlet looks up there what they run by default, and as
 // whom. What is pulled there is for [Config.Registries] to say.

@@ -17,7 +17,7 @@ import (
 )
 
 // cleanupTimeout bounds the removal of what could not be started.
-const cleanupTimeout = 30 * time.Second
+const cleanupTimeout = 2 * time.Minute
 
 // oomKilled is containerd's reason of a container that ran out of memory.
 const oomKilled = "OOMKilled"

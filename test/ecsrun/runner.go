@@ -23,7 +23,7 @@ const (
 	// maxMessage is containerd's own bound, in bytes.
 	maxMessage = 16 << 20
 	// headerTimeout bounds how long a task may take to ask for its metadata.
-	headerTimeout = 10 * time.Second
+	headerTimeout = time.Minute
 )
 
 // Config says where tasks run.

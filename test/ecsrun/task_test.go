@@ -1,6 +1,7 @@
 package ecsrun
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/containerhost"
 	"github.com/burstlet/burstlet/test/ecs"
@@ -69,8 +71,10 @@ func testChain(t *testing.T, w *world) {
 	arn := w.run(withVolume("v"),
 		shell("first", "stat -c '%a %u' /v; echo one >/v/f", mounted("v", "/v")),
 		shell("second", "cat /v/f >&2; echo two >>/v/f", mounted("v", "/v"), after("first", types.ContainerConditionSuccess)),
-		shell("side", "trap 'echo bye; exit 7' TERM; echo up; while true; do sleep 0.1; done", after("second", types.ContainerConditionSuccess)),
-		shell("app", "cat /v/f; exit 3", essential, mounted("v", "/v"), after("side", types.ContainerConditionStart)))
+		shell("side", "trap 'echo bye; exit 7' TERM; echo up; >/v/up; while true; do sleep 0.1; done",
+			heeding, mounted("v", "/v"), after("second", types.ContainerConditionSuccess)),
+		shell("app", "cat /v/f; until [ -e /v/up ]; do sleep 0.1; done; exit 3",
+			essential, mounted("v", "/v"), after("side", types.ContainerConditionStart)))
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
 	if task.StopCode != types.TaskStopCodeEssentialContainerExited || task.ExecutionStoppedAt == nil || task.StartedAt == nil {
 		t.Error(summary(task))
@@ -90,9 +94,7 @@ func testLogs(t *testing.T, w *world) {
 	if strings.Contains(w.log(arn, "app"), "three") {
 		t.Error("half a line is an event")
 	}
-	if code, err := w.server.Exec(t.Context(), ecs.ExecCall{TaskARN: arn, Container: "app", Argv: []string{"touch", "/tmp/go"}}); code != 0 || err != nil {
-		t.Fatal(code, err)
-	}
+	w.do(arn, "app", "touch", "/tmp/go")
 	w.until(arn, "STOPPED", inState("STOPPED"))
 	if got := w.log(arn, "app"); !strings.HasSuffix(got, "three\nfour\n") {
 		t.Errorf("%q", got)
@@ -151,16 +153,22 @@ func testFileSystem(t *testing.T, w *world) {
 
 func testHealth(t *testing.T, w *world) {
 	checked := func(c *types.ContainerDefinition) {
-		c.HealthCheck = &types.HealthCheck{Command: []string{"CMD-SHELL", "test -e /tmp/well"}, Interval: aws.Int32(5), Retries: aws.Int32(1), Timeout: aws.Int32(2)}
+		c.HealthCheck = &types.HealthCheck{
+			Command: []string{"CMD-SHELL", "test -e /tmp/well"}, Interval: aws.Int32(5), Retries: aws.Int32(1), Timeout: aws.Int32(60),
+			StartPeriod: aws.Int32(300), // until the test makes it well
+		}
 	}
-	arn := w.run(nil, shell("app", "touch /tmp/well; sleep 7; rm /tmp/well; sleep 900", essential, checked),
+	arn := w.run(nil, shell("app", "echo up; sleep 900", essential, checked),
 		shell("next", "echo here", after("app", types.ContainerConditionHealthy)))
+	w.awaitLog(arn, "app", "up")
 	w.until(arn, "PENDING before it is well", inState("PENDING"))
+	w.do(arn, "app", "touch", "/tmp/well")
 	task := w.until(arn, "HEALTHY", func(task types.Task) bool { return part(t, task, "app").HealthStatus == types.HealthStatusHealthy })
 	if task.HealthStatus != types.HealthStatusHealthy {
 		t.Error(summary(task))
 	}
 	w.awaitLog(arn, "next", "here")
+	w.do(arn, "app", "rm", "/tmp/well")
 	w.until(arn, "UNHEALTHY", func(task types.Task) bool {
 		return part(t, task, "app").HealthStatus == types.HealthStatusUnhealthy && *task.LastStatus == "RUNNING"
 	})
@@ -170,8 +178,8 @@ func testHealth(t *testing.T, w *world) {
 
 func testStop(t *testing.T, w *world) {
 	arn := w.run(withVolume("v"),
-		shell("base", "trap 'rm -f /v/f; sleep 0.5; [ -e /v/f ] || echo alone; exit 5' TERM; echo up; while true; do sleep 0.1; done",
-			essential, mounted("v", "/v")),
+		shell("base", "trap 'rm -f /v/f; sleep 0.5; [ -e /v/f ] || echo alone; until [ -e /tmp/go ]; do sleep 0.1; done; exit 5' TERM; "+
+			"echo up; while true; do sleep 0.1; done", essential, heeding, mounted("v", "/v")),
 		shell("deaf", "trap '' TERM; echo up; while true; do sleep 0.1; : >/v/f; done", mounted("v", "/v"), after("base", types.ContainerConditionStart)))
 	w.awaitLog(arn, "deaf", "up")
 	w.awaitLog(arn, "base", "up")
@@ -180,6 +188,7 @@ func testStop(t *testing.T, w *world) {
 	if task := w.task(arn); *task.DesiredStatus != "STOPPED" || *task.LastStatus == "STOPPED" {
 		t.Error(summary(task))
 	}
+	w.do(arn, "base", "touch", "/tmp/go") // it lives at least until here
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
 	exits(t, task, map[string]int32{"deaf": 137, "base": 5})
 	if took := time.Since(asked); took < 2*time.Second {
@@ -194,15 +203,33 @@ func testStop(t *testing.T, w *world) {
 }
 
 func testOutOfMemory(t *testing.T, w *world) {
-	arn := w.run(nil, shell("app", "sleep 0.5; head -c 60m /dev/zero | tail; echo survived", essential, func(c *types.ContainerDefinition) {
-		c.Memory = aws.Int32(16)
-		c.EntryPoint = []string{"sh", "-c", "exec tail -c 60m /dev/zero"}
-	}))
+	// containerd misses what is before it watches, and can miss what ends its
+	// container too.
+	const script = "until [ -e /tmp/go ]; do sleep 0.1; done; tail -c 60m /dev/zero; code=$?; until [ -e /tmp/told ]; do sleep 0.1; done; exit $code"
+	arn := w.run(nil, shell("app", script, essential, func(c *types.ContainerDefinition) { c.Memory = aws.Int32(16) }))
+	w.until(arn, "RUNNING", inState("RUNNING"))
+	w.do(arn, "app", "touch", "/tmp/go")
+	w.eventually(func() string { return "containerd to tell of the lack: " + summary(w.task(arn)) }, func() bool { return outOfMemory(t, w.host) })
+	w.do(arn, "app", "touch", "/tmp/told")
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
 	c := part(t, task, "app")
 	if aws.ToInt32(c.ExitCode) != 137 || !strings.HasPrefix(aws.ToString(c.Reason), "OutOfMemoryError: ") {
 		t.Error(summary(task))
 	}
+}
+
+// outOfMemory says whether a container of a host lacked memory.
+func outOfMemory(t *testing.T, host *containerhost.Host) bool {
+	t.Helper()
+	cri, _ := host.CRI()
+	list, err := cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(list.GetContainers(), func(c *runtimeapi.Container) bool {
+		reply, err := cri.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
+		return err == nil && reply.GetStatus().GetReason() == oomKilled
+	})
 }
 
 func testCannotPull(t *testing.T, w *world) {
@@ -275,7 +302,7 @@ func testFailedHost(t *testing.T, w *world) {
 }
 
 func testSpot(t *testing.T, w *world) {
-	arn := w.run(nil, shell("app", "trap 'echo warned; exit 9' TERM; echo up; while true; do sleep 0.1; done", essential))
+	arn := w.run(nil, shell("app", "trap 'echo warned; exit 9' TERM; echo up; while true; do sleep 0.1; done", essential, heeding))
 	w.awaitLog(arn, "app", "up")
 	w.server.InterruptSpot(arn)
 	task := w.until(arn, "STOPPED", inState("STOPPED"))

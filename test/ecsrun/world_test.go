@@ -26,7 +26,7 @@ const (
 	role    = "arn:aws:iam::123456789012:role/task"
 	group   = "logs"
 	prefix  = "p"
-	timeout = time.Minute
+	timeout = 3 * time.Minute
 )
 
 // world is a server that runs tasks on a host of its own.
@@ -91,6 +91,9 @@ func shell(name, script string, change ...func(*types.ContainerDefinition)) type
 
 func essential(c *types.ContainerDefinition) { c.Essential = aws.Bool(true) }
 
+// heeding is for what ends by SIGTERM: it has all the time that ECS gives.
+func heeding(c *types.ContainerDefinition) { c.StopTimeout = aws.Int32(120) }
+
 func after(name string, cond types.ContainerCondition) func(*types.ContainerDefinition) {
 	return func(c *types.ContainerDefinition) {
 		c.DependsOn = append(c.DependsOn, types.ContainerDependency{ContainerName: &name, Condition: cond})
@@ -140,6 +143,14 @@ func (w *world) stop(arn string) {
 	w.t.Helper()
 	if _, err := w.ecs.StopTask(w.t.Context(), &sdk.StopTaskInput{Task: &arn}); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// do runs a command in a container.
+func (w *world) do(arn, container string, argv ...string) {
+	w.t.Helper()
+	if code, err := w.server.Exec(w.t.Context(), ecs.ExecCall{TaskARN: arn, Container: container, Argv: argv}); code != 0 || err != nil {
+		w.t.Fatalf("%q: %d, %v", argv, code, err)
 	}
 }
 

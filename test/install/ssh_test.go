@@ -46,7 +46,7 @@ func TestInstallSSH(t *testing.T) {
 }
 
 // readiness is asked by burstlet over SSH, and in a task by what runs there.
-const readiness = "readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}"
+const readiness = "readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1, timeoutSeconds: 30}"
 
 // newSSH starts a cluster that has burstlet's image, and a host.
 func newSSH(t *testing.T) (*installed, *remotehost.Host) {

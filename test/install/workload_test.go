@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	helmTimeout = 3 * time.Minute
+	helmTimeout = 10 * time.Minute
 	// removalTimeout is what `burstlet remove-nodes` may take of that.
-	removalTimeout = 150 * time.Second
+	removalTimeout = 8 * time.Minute
 	// pause is between two requests of a user of the workload.
 	pause = 20 * time.Millisecond
 	// requestTimeout bounds one request, on a machine that is busy.
-	requestTimeout = 20 * time.Second
+	requestTimeout = 2 * time.Minute
 	// tryTimeout bounds one kubectl that is tried until it succeeds.
-	tryTimeout = 10 * time.Second
+	tryTimeout = time.Minute
 	// most is how many replicas there are under load.
 	most = 3
 )

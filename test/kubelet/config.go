@@ -139,9 +139,9 @@ func copyFile(from, to string, mode os.FileMode) (err error) {
 
 const (
 	// startTimeout bounds how long a kubelet may take to be healthy.
-	startTimeout = time.Minute
+	startTimeout = 3 * time.Minute
 	// stopGrace is how long one may take to end by itself.
-	stopGrace = 15 * time.Second
+	stopGrace = time.Minute
 	// pollInterval is how often readiness is looked at.
 	pollInterval = 20 * time.Millisecond
 )

@@ -29,7 +29,7 @@ import (
 const (
 	node = "kubelet-1"
 	// patience bounds each step, on a machine that builds other packages meanwhile.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 )
 
 var kernelSettings = []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops"}
@@ -71,7 +71,7 @@ func life(t *testing.T, cluster *controlplane.ControlPlane, host *remotehost.Hos
 		t.Error("the host has no link")
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := k.Stop(ctx); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,11 @@ const (
 	jobKubeletAPI = "burstlet-kubelet-api"
 )
 
-// prometheus is one that scrapes every second.
+// scrapeInterval is also how long a target may take: one that is late is down, and its
+// series are gone until it is scraped again.
+const scrapeInterval = "3s"
+
+// prometheus is one that scrapes often.
 type prometheus struct{ url string }
 
 // prometheus starts one with the shipped scrape configurations and rules.
@@ -47,7 +50,7 @@ func (w *world) prometheus() *prometheus {
 	nodes["static_configs"] = w.discoveredNodes()
 	nodes["authorization"].(map[string]any)["credentials_file"] = w.token()
 	config, err := yaml.Marshal(map[string]any{
-		"global":         map[string]any{"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+		"global":         map[string]any{"scrape_interval": scrapeInterval, "scrape_timeout": scrapeInterval, "evaluation_interval": "1s"},
 		"rule_files":     []string{ruleFilePath(w.T)},
 		"scrape_configs": []any{processes, nodes},
 	})
@@ -59,7 +62,7 @@ func (w *world) prometheus() *prometheus {
 	address := fmt.Sprintf("127.0.0.1:%d", freePort(w.T))
 	start(w.T, nil, program, "--config.file="+file, "--storage.tsdb.path="+w.TempDir(), "--web.listen-address="+address, "--log.level=warn")
 	p := &prometheus{url: "http://" + address}
-	eventually(w.T, 30*time.Second, "Prometheus is ready", func() error { return p.get("/-/ready", nil, nil) })
+	eventually(w.T, patience, "Prometheus is ready", func() error { return p.get("/-/ready", nil, nil) })
 	return p
 }
 

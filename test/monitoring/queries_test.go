@@ -26,7 +26,10 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	}
 	asked := slices.Concat(p.panels(t), alertQueries(t))
 	t.Logf("%d queries", len(asked))
-	p.answers(t, asked)
+	p.answers(t, asked, func(i int) {
+		w.round(2 + i)
+		p.scrapesAgain(t)
+	})
 	p.variables(t)
 	p.rulesWork(t)
 }
@@ -34,7 +37,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 // scrapes waits until all targets were scraped, by both ways.
 func (p *prometheus) scrapes(t *testing.T) {
 	t.Helper()
-	eventually(t, 30*time.Second, "every target is scraped", func() error {
+	eventually(t, patience, "every target is scraped", func() error {
 		for job, want := range map[string]float64{jobProcesses: 2, jobKubeletAPI: float64(len(nodeNames))} {
 			up, err := p.data(fmt.Sprintf(`sum(up{job=%q})`, job))
 			if err != nil || up[0].value != want {
@@ -57,7 +60,7 @@ func (p *prometheus) scrapes(t *testing.T) {
 func (p *prometheus) scrapesAgain(t *testing.T) {
 	t.Helper()
 	began := float64(time.Now().UnixMilli()) / 1000
-	eventually(t, 30*time.Second, "every target is scraped anew", func() error {
+	eventually(t, patience, "every target is scraped anew", func() error {
 		late, err := p.query(fmt.Sprintf(`timestamp(up) < %f`, began+0.5))
 		if err == nil && len(late) > 0 {
 			err = fmt.Errorf("not yet: %v", late)
@@ -138,26 +141,29 @@ func alertQueries(t *testing.T) (all []asking) {
 	return all
 }
 
-// answers asks until all have data; what has none in the end fails the test.
-func (p *prometheus) answers(t *testing.T, asked []asking) {
+// answers asks until each has had data. Between, there is more to see: a rate has none
+// of what happened longer ago than its range. What never had data fails the test.
+func (p *prometheus) answers(t *testing.T, asked []asking, more func(round int)) {
 	t.Helper()
-	failed := map[string]error{}
-	for began := time.Now(); ; time.Sleep(time.Second) {
-		clear(failed)
-		for _, a := range asked {
-			if err := p.answer(a); err != nil {
+	for began, i := time.Now(), 0; ; i++ {
+		failed := map[string]error{}
+		asked = slices.DeleteFunc(asked, func(a asking) bool {
+			err := p.answer(a)
+			if err != nil {
 				failed[a.where] = fmt.Errorf("%w: %s", err, a.expr)
 			}
-		}
-		if len(failed) == 0 {
+			return err == nil
+		})
+		if len(asked) == 0 {
 			return
 		}
-		if time.Since(began) > 30*time.Second {
-			break
+		if time.Since(began) > patience {
+			for _, where := range slices.Sorted(maps.Keys(failed)) {
+				t.Errorf("%s: %v", where, failed[where])
+			}
+			return
 		}
-	}
-	for _, where := range slices.Sorted(maps.Keys(failed)) {
-		t.Errorf("%s: %v", where, failed[where])
+		more(i)
 	}
 }
 

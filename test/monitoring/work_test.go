@@ -52,14 +52,10 @@ func (w *world) begin() {
 	w.Helper()
 	_, err := w.client.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workNamespace}}, metav1.CreateOptions{})
 	w.must(err)
-	eventually(w.T, 30*time.Second, "the service account", func() error {
+	eventually(w.T, patience, "the service account", func() error {
 		_, err := w.client.CoreV1().ServiceAccounts(workNamespace).Get(w.Context(), "default", metav1.GetOptions{})
 		return err
 	})
-	// What AWS answers first. The SDK asks three times where it is throttled.
-	w.tasks.Inject(ecs.Fault{Action: "RunTask", Code: "ThrottlingException", Times: 3})
-	w.tasks.Inject(ecs.Fault{Action: "RunTask", Failure: "Capacity is unavailable at this time. Please try again later or in a different availability zone"})
-	w.tasks.Inject(ecs.Fault{Action: "StopTask", Code: "AccessDeniedException"})
 	for _, node := range nodeNames {
 		w.create(w.pod(node, "stays"))
 	}
@@ -72,9 +68,14 @@ func (w *world) begin() {
 	}
 }
 
-// round lets a pod live on each node at once, with kubectl logs where there are logs.
+// round lets a pod live on each node at once, with kubectl logs where there are logs,
+// and AWS refuse what it is asked first.
 func (w *world) round(n int) {
 	w.Helper()
+	// What AWS answers first. The SDK asks three times where it is throttled.
+	w.tasks.Inject(ecs.Fault{Action: "RunTask", Code: "ThrottlingException", Times: 3})
+	w.tasks.Inject(ecs.Fault{Action: "RunTask", Failure: "Capacity is unavailable at this time. Please try again later or in a different availability zone"})
+	w.tasks.Inject(ecs.Fault{Action: "StopTask", Code: "AccessDeniedException"})
 	w.create(w.pod(nodeCRI, fmt.Sprint("missing", n), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = missingImage }))
 	var group sync.WaitGroup
 	for _, node := range nodeNames {
@@ -128,10 +129,10 @@ func (w *world) live(pod *corev1.Pod, logs bool) {
 // await is eventually for goroutines beside the test's own.
 func (w *world) await(what string, f func() error) {
 	var err error
-	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(100 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(100 * time.Millisecond) {
 		if err = f(); err == nil {
 			return
 		}
 	}
-	w.Errorf("%s: not within a minute: %v", what, err)
+	w.Errorf("%s: not within %s: %v", what, patience, err)
 }

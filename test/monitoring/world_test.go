@@ -94,7 +94,7 @@ func (w *world) simulation(program string) string {
 	})
 	socket := filepath.Join(dir, "sim.sock")
 	start(w.T, nil, program, "sim", "--socket", socket)
-	eventually(w.T, 30*time.Second, "the simulation listens", func() error {
+	eventually(w.T, patience, "the simulation listens", func() error {
 		_, err := os.Stat(socket)
 		return err
 	})
@@ -139,7 +139,7 @@ func (w *world) certify() {
 	w.Helper()
 	requests := w.client.CertificatesV1().CertificateSigningRequests()
 	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
-		eventually(w.T, time.Minute, "a request to "+signer, func() error {
+		eventually(w.T, patience, "a request to "+signer, func() error {
 			list, err := requests.List(w.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
 			if err != nil || len(list.Items) == 0 {
 				return fmt.Errorf("%d requests: %w", len(list.Items), err)
@@ -159,7 +159,7 @@ func (w *world) certify() {
 
 func (w *world) ready(name string) {
 	w.Helper()
-	eventually(w.T, time.Minute, "node "+name+" Ready", func() error {
+	eventually(w.T, patience, "node "+name+" Ready", func() error {
 		node, err := w.client.CoreV1().Nodes().Get(w.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ import (
 )
 
 // readyTimeout bounds how long a host may take to become ready.
-const readyTimeout = time.Minute
+const readyTimeout = 3 * time.Minute
 
 // Host is a running host. Its methods may be called by many goroutines, but
 // those that start, stop or kill something by one.

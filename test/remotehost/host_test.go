@@ -57,7 +57,7 @@ func overSSH(t *testing.T, h *Host, user, command string) string {
 // the sandbox and the container.
 func runPod(t *testing.T, h *Host, name, script string) (sandboxID, containerID string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	runtime, _ := h.CRI()
 	config := &runtimeapi.PodSandboxConfig{
@@ -93,7 +93,7 @@ func runPod(t *testing.T, h *Host, name, script string) (sandboxID, containerID 
 // eventually polls: the host is other processes and tells nobody.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -193,23 +193,23 @@ func TestHostIsAnotherMachine(t *testing.T) {
 	if out := inside(t, h, "cat /proc/1/cgroup"); strings.Contains(out, h.Cgroup()) {
 		t.Errorf("the host sees its place among the machine's cgroups: %s", out)
 	}
-	if banner := bannerAt(net.JoinHostPort(h.Address().String(), "22")); banner != "" {
+	if banner := bannerAt(net.JoinHostPort(h.Address().String(), "22"), 300*time.Millisecond); banner != "" {
 		t.Errorf("there is a way in beside the link: %q", banner)
 	}
-	if banner := bannerAt(h.Link().Address()); !strings.HasPrefix(banner, "SSH-2.0-") {
+	if banner := bannerAt(h.Link().Address(), 3*time.Minute); !strings.HasPrefix(banner, "SSH-2.0-") {
 		t.Errorf("sshd says %q: the check proves nothing", banner)
 	}
 }
 
-// bannerAt is what a server says first, if there is one. What answers in the
+// bannerAt is what a server says first, if there is one, in a time. What answers in the
 // place of others, as some networks do, says nothing.
-func bannerAt(address string) string {
-	conn, err := net.DialTimeout("tcp", address, 300*time.Millisecond)
+func bannerAt(address string, within time.Duration) string {
+	conn, err := net.DialTimeout("tcp", address, within)
 	if err != nil {
 		return ""
 	}
 	defer conn.Close()
-	if err := conn.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return ""
 	}
 	banner := make([]byte, 64)

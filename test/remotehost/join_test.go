@@ -6,19 +6,20 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 func TestJoinedHostIsReachedWithItsPods(t *testing.T) {
 	h := ForTest(t)
-	if got := bannerAt(netip.AddrPortFrom(h.Address(), sshPort).String()); strings.HasPrefix(got, "SSH-") {
+	if got := bannerAt(netip.AddrPortFrom(h.Address(), sshPort).String(), 300*time.Millisecond); strings.HasPrefix(got, "SSH-") {
 		t.Fatalf("a host that did not join says %q", got)
 	}
 	if err := h.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := bannerAt(netip.AddrPortFrom(h.Address(), sshPort).String()); !strings.HasPrefix(got, "SSH-") {
+	if got := bannerAt(netip.AddrPortFrom(h.Address(), sshPort).String(), 3*time.Minute); !strings.HasPrefix(got, "SSH-") {
 		t.Errorf("its sshd says %q", got)
 	}
 
@@ -29,7 +30,7 @@ func TestJoinedHostIsReachedWithItsPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the pod to answer", func() error {
-		if got := bannerAt(net.JoinHostPort(status.GetStatus().GetNetwork().GetIp(), "7")); got != "hello" {
+		if got := bannerAt(net.JoinHostPort(status.GetStatus().GetNetwork().GetIp(), "7"), 10*time.Second); got != "hello" {
 			return errors.New("it says " + got)
 		}
 		return nil

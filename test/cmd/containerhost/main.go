@@ -22,7 +22,7 @@ import (
 )
 
 // stopTimeout bounds the removal of what ran on the host.
-const stopTimeout = time.Minute
+const stopTimeout = 3 * time.Minute
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

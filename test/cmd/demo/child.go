@@ -15,7 +15,7 @@ import (
 
 // childGrace is how long a child may take to end: longer than burstlet takes to
 // write its last statuses.
-const childGrace = 15 * time.Second
+const childGrace = 2 * time.Minute
 
 // child is a program that runs beside the demo and ends with it, even when the
 // demo is killed.

@@ -26,7 +26,7 @@ func startShell(t *testing.T, script string) *child {
 			t.Error(err)
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		content, err := os.ReadFile(log)
 		if err != nil {
 			t.Fatal(err)

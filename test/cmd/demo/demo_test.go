@@ -77,7 +77,7 @@ func requireContainers(t *testing.T) {
 // start runs a demo until it ends, or is told to when it has written a text.
 func start(t *testing.T, opts options, until string) (*demo, string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	out := &watched{text: until, cancel: cancel}
 	d := newDemo(opts, newScreen(out))

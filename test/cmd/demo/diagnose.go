@@ -12,7 +12,7 @@ import (
 )
 
 // diagnoseTimeout bounds the look at what went wrong.
-const diagnoseTimeout = 30 * time.Second
+const diagnoseTimeout = 2 * time.Minute
 
 // diagnose shows what helps to see what went wrong, and keeps the logs.
 func (d *demo) diagnose(ctx context.Context) {

@@ -14,7 +14,7 @@ import (
 
 const (
 	// commandTimeout bounds a command that is shown.
-	commandTimeout = 30 * time.Second
+	commandTimeout = 2 * time.Minute
 	// pollEvery is how often something that is waited for is looked at.
 	pollEvery = 200 * time.Millisecond
 	// quickly is how long people wait without asking what is going on.

@@ -14,14 +14,14 @@ import (
 
 const (
 	// startLimit is generous: images are there, but a machine may be busy.
-	startLimit = 2 * time.Minute
-	// stopLimit is below the pods' grace of 60 s: containers hear SIGTERM and are
+	startLimit = 5 * time.Minute
+	// stopLimit is below the pods' grace of 120 s: containers hear SIGTERM and are
 	// not killed.
-	stopLimit = 50 * time.Second
+	stopLimit = 110 * time.Second
 	// logLimit bounds how long a line takes from a container's shell to kubectl.
-	logLimit = 30 * time.Second
+	logLimit = 3 * time.Minute
 	// readyLimit bounds how long burstlet takes to make its node ready.
-	readyLimit = time.Minute
+	readyLimit = 5 * time.Minute
 )
 
 // The apps of the manifests and how many pods they start with.

@@ -16,7 +16,7 @@ import (
 )
 
 // stopTimeout bounds the removal of what ran.
-const stopTimeout = time.Minute
+const stopTimeout = 3 * time.Minute
 
 // onLoopback is where the server listens where no container runs.
 const onLoopback = "127.0.0.1"

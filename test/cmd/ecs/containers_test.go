@@ -35,7 +35,7 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 // facts waits for lines NAME=VALUE that the command prints.
 func facts(t *testing.T, out *output, done <-chan error, last string) map[string]string {
 	t.Helper()
-	deadline, ticker := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
+	deadline, ticker := time.After(3*time.Minute), time.NewTicker(20*time.Millisecond)
 	defer ticker.Stop()
 	for !strings.Contains(out.String(), last+"=") {
 		select {
@@ -121,7 +121,7 @@ func call(t *testing.T, url, action, body string) (out answer) {
 // awaitExit waits until a task has stopped.
 func awaitExit(t *testing.T, url, arn string, want int) {
 	t.Helper()
-	deadline, ticker := time.After(time.Minute), time.NewTicker(50*time.Millisecond)
+	deadline, ticker := time.After(3*time.Minute), time.NewTicker(50*time.Millisecond)
 	defer ticker.Stop()
 	for {
 		task := call(t, url, "DescribeTasks", `{"tasks":["`+arn+`"]}`).Tasks[0]

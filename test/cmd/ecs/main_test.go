@@ -36,7 +36,7 @@ func TestServes(t *testing.T) {
 	cmd.SetOut(out)
 	cmd.SetArgs([]string{"--queue", "q", "--throttles", "--provision", "5s"})
 	go func() { done <- cmd.ExecuteContext(ctx) }()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for !strings.Contains(out.String(), "QUEUE_URL=https://sqs.us-east-1.amazonaws.com/123456789012/q\n") {
 		select {
 		case err := <-done:

@@ -23,7 +23,7 @@ import (
 
 const (
 	// stopTimeout bounds the removal of the hosts.
-	stopTimeout = time.Minute
+	stopTimeout = 3 * time.Minute
 
 	// What each host's own registry has, and what opens its private part.
 	registryName = "pull.burstlet.test"

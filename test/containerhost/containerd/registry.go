@@ -10,7 +10,7 @@ import (
 )
 
 // headerTimeout bounds how long a client of a registry may take to ask.
-const headerTimeout = 10 * time.Second
+const headerTimeout = time.Minute
 
 // ServeRegistry serves on a listener until the server is closed.
 func ServeRegistry(listener net.Listener, handler http.Handler) *http.Server {

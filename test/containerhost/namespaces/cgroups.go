@@ -118,7 +118,7 @@ func copyCpuset(parent, dir string) error {
 }
 
 // emptyTimeout is how long the processes of a killed owner may take to end.
-const emptyTimeout = 10 * time.Second
+const emptyTimeout = time.Minute
 
 // pollInterval is how often that is looked at.
 const pollInterval = 10 * time.Millisecond

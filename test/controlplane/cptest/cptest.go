@@ -23,7 +23,7 @@ const RequireEnv = "BURSTLET_REQUIRE_REAL"
 const (
 	// startTimeout bounds a start on a machine that builds other packages meanwhile.
 	startTimeout = 5 * time.Minute
-	stopTimeout  = time.Minute
+	stopTimeout  = 3 * time.Minute
 )
 
 // New starts a control plane for one test and stops it when the test ends. It
