@@ -38,6 +38,9 @@ var plane = cptest.Shared{Config: controlplane.Config{VerifyKubelets: true}}
 
 func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 
+// patience bounds what must not take long on a quiet machine.
+const patience = 3 * time.Minute
+
 // remote is a backend and an engine that has every pod's log say the same.
 type remote struct {
 	kubeletapi.Streams  // not called here
@@ -179,7 +182,7 @@ func write(t *testing.T, name string, data []byte) string {
 
 func (s *station) eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(90 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		err := check()
 		if err == nil {
@@ -273,7 +276,7 @@ func (s *station) pod(t *testing.T, name string) {
 
 func (s *station) kubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, s.cp.Kubectl(), append([]string{"--kubeconfig", s.cp.KubeconfigPath()}, args...)...)

@@ -2,6 +2,7 @@ package provider_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -162,7 +163,7 @@ func TestRealKubectlLogs(t *testing.T) {
 	}
 	s.remote.err.Store(nil)
 	t.Run("follow", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, s.cp.Kubectl(), "--kubeconfig", s.cp.KubeconfigPath(), "logs", "-f", "talker")
 		out, err := cmd.StdoutPipe()
@@ -184,7 +185,7 @@ func TestRealKubectlLogs(t *testing.T) {
 func TestRealWrongCredentials(t *testing.T) {
 	t.Parallel()
 	cp := plane.Get(t)
-	run := func(cfg *rest.Config, server string) error {
+	run := func(cfg *rest.Config, server string, tries time.Duration) error {
 		client := clientset(t, cfg)
 		pods, err := provider.NewPodInformer(client, "real-x")
 		if err != nil {
@@ -194,12 +195,12 @@ func TestRealWrongCredentials(t *testing.T) {
 		node, err := provider.New(provider.Config{
 			NodeName: "real-x", Client: client, Server: server, Pods: pods, Touch: func(string) {},
 			Engine: r, Backend: backend.Backend{Name: "fake", Node: r},
-			Node: provider.NodeOptions{InternalIP: "127.0.0.1"}, StartTimeout: 3 * time.Second,
+			Node: provider.NodeOptions{InternalIP: "127.0.0.1"}, StartTimeout: tries,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 		defer cancel()
 		return node.Run(ctx)
 	}
@@ -218,21 +219,21 @@ func TestRealWrongCredentials(t *testing.T) {
 	}
 	nobody := rest.AnonymousClientConfig(cp.AdminConfig())
 	nobody.BearerToken = "wrong"
-	expect("wrong token", run(nobody, cp.URL()), "401", cp.URL())
+	expect("wrong token", run(nobody, cp.URL(), patience), "401", cp.URL())
 
 	other, err := cp.NodeCredential("real-y")
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect("another node's credential", run(other, cp.URL()), "403", "system:node:real-x")
+	expect("another node's credential", run(other, cp.URL(), patience), "403", "system:node:real-x")
 
 	untrusting := rest.AnonymousClientConfig(cp.AdminConfig())
 	untrusting.CAData = nil
-	expect("unknown CA", run(untrusting, cp.URL()), "does not trust")
+	expect("unknown CA", run(untrusting, cp.URL(), patience), "does not trust")
 
 	gone := cp.AdminConfig()
 	gone.Host = fmt.Sprintf("https://127.0.0.1:%d", freePort(t))
-	expect("nobody there", run(gone, gone.Host), "cannot reach the API server at "+gone.Host, "refused")
+	expect("nobody there", run(gone, gone.Host, 10*time.Second), "cannot reach the API server at "+gone.Host, "refused")
 }
 
 func TestRealClientCAOfTheCluster(t *testing.T) {
@@ -253,8 +254,16 @@ func TestRealClientCAOfTheCluster(t *testing.T) {
 		if err := server.Listen(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		go func() { // it is ended once it serves
+			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // self-signed here
+			conn, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", server.Port()))
+			if err == nil {
+				conn.Close()
+				cancel()
+			}
+		}()
 		return server.Run(ctx)
 	}
 	if err := serve(cred); err == nil || !strings.Contains(err.Error(), kubeletapi.SettingClientCAFile) {

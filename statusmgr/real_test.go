@@ -167,11 +167,11 @@ func (r *realAPI) get(name string) *corev1.Pod {
 
 func (r *realAPI) within(what string, cond func() bool) {
 	r.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for !cond() {
 		select {
 		case <-deadline:
-			r.t.Fatalf("not within 30 s: %s", what)
+			r.t.Fatalf("not within 3 min: %s", what)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -180,7 +180,7 @@ func (r *realAPI) within(what string, cond func() bool) {
 // idle waits until the Manager has nothing to do.
 func (r *realAPI) idle() {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := r.Flush(ctx); err != nil {
 		r.t.Fatal(err)

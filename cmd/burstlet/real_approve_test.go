@@ -57,7 +57,7 @@ func (s *stage) approver(f approveFlags) int {
 			s.t.Errorf("the approver ended with %v", err)
 		}
 	})
-	eventually(s.t, time.Minute, "the approver is ready", func() error {
+	eventually(s.t, 3*time.Minute, "the approver is ready", func() error {
 		text, err := fetch(f.healthzPort, "/readyz")
 		if err == nil && text != "[+]approver ok\n" {
 			err = errors.New(text)
@@ -198,7 +198,7 @@ func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 	health := s.approver(approveFlags{nodes: []string{name}, networks: []string{"127.0.0.0/8"}, requesters: []string{nodeAccount}})
 	s.apply("serviceaccount.yaml")
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
-	eventually(t, time.Minute, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
+	eventually(t, 3*time.Minute, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
 
 	forged := map[string]string{}
 	forge := func(what string, who *rest.Config, change func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)) {
@@ -224,8 +224,8 @@ func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 	forge("an administrator asks", s.cp.AdminConfig(), own)
 	byAccount := s.request(s.as(nodeAccount), name, own)
 	honest := s.request(node, name, own)
-	eventually(t, time.Minute, "the honest request of the ServiceAccount is approved", func() error { return s.issued(byAccount) })
-	eventually(t, time.Minute, "the honest request that came last is approved", func() error { return s.issued(honest) })
+	eventually(t, 3*time.Minute, "the honest request of the ServiceAccount is approved", func() error { return s.issued(byAccount) })
+	eventually(t, 3*time.Minute, "the honest request that came last is approved", func() error { return s.issued(honest) })
 	for what, csr := range forged {
 		if err := s.issued(csr); !errors.Is(err, errNotYet) {
 			t.Errorf("%s: want it Pending, got %v", what, err)
@@ -256,7 +256,7 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 	port := freePort(t)
 	s.approver(approveFlags{podSelector: "app=housed", podNamespace: "burstlet"})
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
-	eventually(t, time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
 	early := s.request(s.node(name), name, own)
 
 	no := false
@@ -268,7 +268,7 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 			Containers: []corev1.Container{{Name: "c", Image: "burstlet"}},
 		},
 	}
-	eventually(t, time.Minute, "make the pod", func() (err error) { // once the ServiceAccount is there
+	eventually(t, 3*time.Minute, "make the pod", func() (err error) { // once the ServiceAccount is there
 		if err = s.issued(early); !errors.Is(err, errNotYet) {
 			t.Fatalf("the request without a pod: %v", err)
 		}
@@ -279,8 +279,8 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
-	eventually(t, time.Minute, "the early request is approved too", func() error { return s.issued(early) })
+	eventually(t, 3*time.Minute, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
+	eventually(t, 3*time.Minute, "the early request is approved too", func() error { return s.issued(early) })
 }
 
 // The approver's rights end where its work does.
@@ -316,7 +316,7 @@ func TestRealApproverRights(t *testing.T) {
 			return review.Status.Allowed
 		}
 		for verb := range strings.FieldsSeq(tc.yes) {
-			eventually(t, 10*time.Second, fmt.Sprintf("%+v: %s", tc, verb), func() error {
+			eventually(t, 3*time.Minute, fmt.Sprintf("%+v: %s", tc, verb), func() error {
 				if !allowed(verb) {
 					return errNotYet
 				}

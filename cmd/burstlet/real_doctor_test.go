@@ -63,7 +63,7 @@ leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
 		t.Errorf("doctor made a node: %v", err)
 	}
 	s.run(s.configure(yaml))
-	eventually(t, time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
 	if out, err = s.diagnosed(yaml); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -186,7 +186,7 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true}
 certDirectory: %s
 `, kubeconfig, freePort(t), t.TempDir())
 	var out string
-	eventually(t, time.Minute, "the rights are granted", func() error {
+	eventually(t, 3*time.Minute, "the rights are granted", func() error {
 		out, err = s.diagnosed(yaml)
 		return err
 	})
@@ -200,7 +200,7 @@ certDirectory: %s
 	if _, err := s.admin.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, time.Minute, "the right is missed", func() error {
+	eventually(t, 3*time.Minute, "the right is missed", func() error {
 		if out, err = s.diagnosed(yaml); err == nil || !strings.Contains(out, "may not patch pods/status: pods stay Pending") {
 			return fmt.Errorf("%w: %s", errNotYet, out)
 		}
@@ -235,7 +235,7 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 	says(t, out, "ok credential bootstrap kubeconfig ", "which asks for the node's own credential", "ok approval ", "warn node's rights cannot be asked for before")
 	p := s.run(s.configure(yaml))
 	s.approve("system:node:"+name, "kubernetes.io/kube-apiserver-client-kubelet")
-	eventually(t, time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
 	p.end()
 	if out, err = s.diagnosed(yaml); err != nil {
 		t.Errorf("%v: %s", err, out)

@@ -28,7 +28,7 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true, clientCAFile: %%CA%%}
 `, name, s.cp.KubeconfigPath(), t.TempDir(), port)))
 	s.approve("system:node:"+name, certificatesv1.KubeAPIServerClientKubeletSignerName)
-	eventually(t, time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
 	s.approve("system:node:"+name, certificatesv1.KubeletServingSignerName)
 	ca, err := os.ReadFile(s.cp.CAFile())
 	if err != nil {
@@ -36,7 +36,7 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true, clientCAFil
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	eventually(t, time.Minute, "the API has a certificate of the cluster", func() error {
+	eventually(t, 3*time.Minute, "the API has a certificate of the cluster", func() error {
 		conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{RootCAs: pool})
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func subjectOf(t *testing.T, csr *certificatesv1.CertificateSigningRequest) stri
 func (s *stage) approve(user, signer string) {
 	s.t.Helper()
 	requests := s.admin.CertificatesV1().CertificateSigningRequests()
-	eventually(s.t, time.Minute, "a request to "+signer, func() error {
+	eventually(s.t, 3*time.Minute, "a request to "+signer, func() error {
 		list, err := requests.List(s.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

@@ -154,7 +154,7 @@ func (p *process) end() {
 			if err != nil {
 				p.t.Errorf("burstlet ended with %v", err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(3 * time.Minute):
 			p.t.Error("burstlet did not end")
 		}
 	})
@@ -184,7 +184,7 @@ func (s *stage) pod(node, name string) *corev1.Pod {
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		},
 	}
-	eventually(s.t, time.Minute, "make pod "+name, func() (err error) { // once the ServiceAccount is there
+	eventually(s.t, 3*time.Minute, "make pod "+name, func() (err error) { // once the ServiceAccount is there
 		pod, err = s.admin.CoreV1().Pods("default").Create(s.t.Context(), pod, metav1.CreateOptions{})
 		return err
 	})

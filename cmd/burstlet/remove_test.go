@@ -94,14 +94,14 @@ func newRemovalStage(t *testing.T, node string) *removalStage {
 node: {name: %s, internalIP: 127.0.0.1}
 kubeconfig: %s
 backend: {type: sim, sim: {socket: "unix://%s"}}
-leaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s, leaseDuration: 20s, renewDeadline: 15s, retryPeriod: 250ms}
+leaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s, leaseDuration: 60s, renewDeadline: 45s, retryPeriod: 250ms}
 `, node, s.nodeKubeconfig(node), s.socket, s.cp.KubeconfigPath())
 	s.file = filepath.Join(t.TempDir(), "burstlet.yaml")
 	if err := os.WriteFile(s.file, []byte("apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+cfg), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.process = s.run(s.configure(cfg))
-	eventually(t, time.Minute, "ready", func() error { return s.nodeIs(node, corev1.ConditionTrue) })
+	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(node, corev1.ConditionTrue) })
 	return s
 }
 
@@ -124,7 +124,7 @@ func (l *lines) Write(p []byte) (int, error) {
 // beside; on is what is done when a line has a text.
 func (s *removalStage) remove(ctx context.Context, on map[string]func(), change func(*removeFlags)) (string, error) {
 	out := &lines{on: on}
-	f := removeFlags{kubeconfig: s.access, timeout: time.Minute, forceAfter: 2 * time.Second}
+	f := removeFlags{kubeconfig: s.access, timeout: 5 * time.Minute, forceAfter: 2 * time.Second}
 	if change != nil {
 		change(&f)
 	}
@@ -149,13 +149,13 @@ func (s *removalStage) bare(change func(*corev1.Pod), names ...string) {
 		if change != nil {
 			change(pod)
 		}
-		eventually(s.t, time.Minute, "make pod "+name, func() error {
+		eventually(s.t, 3*time.Minute, "make pod "+name, func() error {
 			_, err := s.admin.CoreV1().Pods("default").Create(s.t.Context(), pod, metav1.CreateOptions{})
 			return err
 		})
 	}
 	for _, name := range names {
-		eventually(s.t, time.Minute, name+" runs", s.podIs(name, runs))
+		eventually(s.t, 3*time.Minute, name+" runs", s.podIs(name, runs))
 	}
 }
 
@@ -178,7 +178,7 @@ func (s *removalStage) budget(app string) {
 	}, metav1.CreateOptions{})
 	s.must(err)
 	s.t.Cleanup(func() { _ = pdbs.Delete(context.Background(), app, metav1.DeleteOptions{}) })
-	eventually(s.t, 30*time.Second, "the budget is known", func() error {
+	eventually(s.t, 3*time.Minute, "the budget is known", func() error {
 		pdb, err := pdbs.Get(s.t.Context(), app, metav1.GetOptions{})
 		if err == nil && pdb.Status.CurrentHealthy != 1 {
 			err = errNotYet
@@ -205,7 +205,7 @@ func (s *removalStage) daemonSet(name string) {
 	}, metav1.CreateOptions{})
 	s.must(err)
 	s.t.Cleanup(func() { _ = sets.Delete(context.Background(), name, metav1.DeleteOptions{}) })
-	eventually(s.t, time.Minute, "its pod is ready", func() error {
+	eventually(s.t, 3*time.Minute, "its pod is ready", func() error {
 		set, err := sets.Get(s.t.Context(), name, metav1.GetOptions{})
 		if err == nil && set.Status.NumberReady != 1 {
 			err = fmt.Errorf("%+v", set.Status)
@@ -335,7 +335,7 @@ func TestRealRemoveNodesWithoutBurstlet(t *testing.T) {
 		out, err := s.remove(killed, map[string]func(){
 			"pod default/hooked": func() {
 				if asked.IsZero() {
-					asked = time.Now()
+					asked = s.evictedAt("hooked", 30*time.Second)
 				}
 			},
 			line: kill,
@@ -345,12 +345,15 @@ func TestRealRemoveNodesWithoutBurstlet(t *testing.T) {
 			t.Errorf("killed at %q: %v\n%s", line, err, out)
 		}
 	}
+	if asked.IsZero() {
+		t.Error("when the pod with a hook was evicted is not known")
+	}
 	for _, e := range s.stage.remote.History() {
 		if e.Kind == sim.Stopped && e.Pod.Name == "hooked" && e.At.Before(asked.Add(time.Second)) {
 			t.Errorf("stopped %v after it was evicted: before its hook was done", e.At.Sub(asked))
 		}
 	}
-	out, err := s.remove(ctx, nil, func(f *removeFlags) { f.timeout = 4 * time.Second })
+	out, err := s.remove(ctx, nil, func(f *removeFlags) { f.timeout = 20 * time.Second })
 	if err == nil || !strings.Contains(err.Error(), "the time is over") {
 		t.Errorf("error %v", err)
 	}
@@ -366,6 +369,16 @@ func TestRealRemoveNodesWithoutBurstlet(t *testing.T) {
 	_, err = s.admin.CoreV1().Pods("default").Patch(ctx, "kept", types.MergePatchType, patch, metav1.PatchOptions{})
 	s.must(err)
 	s.wantGone()
+}
+
+// evictedAt is when a pod of that grace was asked to end, by its own record; zero when
+// it was not.
+func (s *removalStage) evictedAt(name string, grace time.Duration) time.Time {
+	pod, err := s.admin.CoreV1().Pods("default").Get(s.t.Context(), name, metav1.GetOptions{})
+	if err != nil || pod.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	return pod.DeletionTimestamp.Add(-grace)
 }
 
 // What runs stays where it runs, for whoever wants it so, until it is removed after

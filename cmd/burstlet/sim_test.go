@@ -156,7 +156,7 @@ func connectTestSim(t *testing.T, endpoint string) backend.Backend {
 
 func awaitSim(t *testing.T, b backend.Backend) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		_, err := b.Node.Describe(t.Context())
 		if err == nil {
@@ -181,7 +181,7 @@ func startSimChild(t *testing.T, role string, args ...string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestSimProcess$", "-test.timeout=2m")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSimProcess$", "-test.timeout=10m")
 	cmd.Env = append(os.Environ(), simChild+"="+role, simChild+"_ARGS="+string(data))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -143,7 +143,7 @@ func TestRotationUsesTheNodesOwnCredentialAndTheBootstrapWhenThatExpired(t *test
 	t.Parallel()
 	api := newRequestAPI(t)
 	for user, until := range map[string]time.Time{
-		"system:node:n1": time.Now().Add(time.Minute), "boot": time.Now().Add(-time.Minute),
+		"system:node:n1": time.Now().Add(time.Hour), "boot": time.Now().Add(-time.Minute),
 	} {
 		api.mu.Lock()
 		api.users = nil

@@ -51,7 +51,7 @@ func serving(t *testing.T, api *requestAPI, change func(*ServingConfig)) (*Servi
 // issued waits for a certificate that satisfies a condition.
 func issued(t *testing.T, s *Serving, ok func(*x509.Certificate) bool) *x509.Certificate {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if cert := s.Certificate(); cert != nil && (ok == nil || ok(cert.Leaf)) {
 			return cert.Leaf
 		}

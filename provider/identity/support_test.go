@@ -240,7 +240,7 @@ func reply(t *testing.T, w http.ResponseWriter, code int, v any) {
 // await returns the nth request when it is there.
 func (a *requestAPI) await(n int) *certificatesv1.CertificateSigningRequest {
 	a.t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(3 * time.Minute); ; {
 		a.mu.Lock()
 		names, news := slices.Sorted(maps.Keys(a.requests)), a.news
 		var csr *certificatesv1.CertificateSigningRequest

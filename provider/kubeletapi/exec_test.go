@@ -195,7 +195,7 @@ func TestExecTellsWhyItFailed(t *testing.T) {
 // TestStreamsEndWithTheConnection: a command whose user has gone is ended, and one
 // on whose streams nothing moves.
 func TestStreamsEndWithTheConnection(t *testing.T) {
-	idle := func(c *Config) { c.StreamIdleTimeout = time.Second }
+	idle := func(c *Config) { c.StreamIdleTimeout = 4 * time.Second } // SPDY clients ping each 5 s
 	for name, change := range map[string]func(*Config){"gone": nil, "idle": idle} {
 		for _, protocol := range protocols {
 			for _, call := range []string{"exec", "attach"} {

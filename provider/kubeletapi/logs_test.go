@@ -166,7 +166,7 @@ func TestContainerLogsBreakingOff(t *testing.T) {
 		resp.Body.Close()
 		select {
 		case <-ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Error("the log's context did not end")
 		}
 	})

@@ -206,6 +206,7 @@ func TestPortForwardStreams(t *testing.T) {
 func TestPortForwardEnds(t *testing.T) {
 	for _, how := range []string{"client", "idle", "server"} {
 		t.Run(how, func(t *testing.T) {
+			t.Parallel()
 			engine := &fakeEngine{}
 			began, ended := make(chan struct{}), make(chan struct{})
 			engine.forward = ports{80: func(conn *net.TCPConn) {
@@ -215,7 +216,7 @@ func TestPortForwardEnds(t *testing.T) {
 			}}.forward(t)
 			s := streaming(t, engine, func(c *Config) {
 				if how == "idle" {
-					c.StreamIdleTimeout = time.Second
+					c.StreamIdleTimeout = 4 * time.Second // the client pings each 5 s
 				}
 			})
 			conn, _, err := s.dialer(t, "/portForward/ns/p").Dial("portforward.k8s.io")

@@ -68,7 +68,7 @@ func realNode(t *testing.T, engine Engine) *controlplane.ControlPlane {
 // default, or SPDY.
 func kubectl(t *testing.T, cp *controlplane.ControlPlane, webSocket bool, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, cp.Kubectl(), append([]string{"--kubeconfig", cp.KubeconfigPath()}, args...)...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("KUBECTL_REMOTE_COMMAND_WEBSOCKETS=%v", webSocket),

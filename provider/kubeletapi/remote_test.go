@@ -15,7 +15,7 @@ import (
 )
 
 // patience is for what ought to happen at once.
-const patience = 10 * time.Second
+const patience = 3 * time.Minute
 
 // client is the configuration of a client-go client of the server.
 func (s *served) client() *rest.Config {

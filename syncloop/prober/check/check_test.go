@@ -122,8 +122,8 @@ func TestExecTimeout(t *testing.T) {
 		verdict Verdict
 		output  string
 	}{
-		"is a failure":                        {context.Context.Err, Failure, `command timed out: "sleep $(FILE)" timed out after 1s`},
-		"is one whatever the backend says":    {func(context.Context) error { return errors.New("killed") }, Failure, `command timed out: "sleep $(FILE)" timed out after 1s`},
+		"is a failure":                        {context.Context.Err, Failure, `command timed out: "sleep $(FILE)" timed out after 1m0s`},
+		"is one whatever the backend says":    {func(context.Context) error { return errors.New("killed") }, Failure, `command timed out: "sleep $(FILE)" timed out after 1m0s`},
 		"is none while the remote is cut off": {func(context.Context) error { return backend.ErrUnavailable }, Unknown, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestGRPC(t *testing.T) {
 			func(*grpc.Server) {}, "", Failure,
 			"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service grpc.health.v1.Health",
 		},
-		"late answer": {slow, "", Failure, "timeout: health rpc did not complete within 1s"},
+		"late answer": {slow, "", Failure, "timeout: health rpc did not complete within 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestGRPCWithoutServerFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				verdict, output, err := probe(t, New(nil, dial), grpcOf(""))
-				want := `timeout: failed to connect service "10.0.0.1:9000" within 1s: context deadline exceeded`
+				want := `timeout: failed to connect service "10.0.0.1:9000" within 1m0s: context deadline exceeded`
 				if verdict != Failure || output != want || err != nil {
 					t.Errorf("got %s %q %v", verdict, output, err)
 				}

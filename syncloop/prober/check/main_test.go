@@ -137,8 +137,8 @@ type errRefused struct{}
 
 func (errRefused) Error() string { return "connect: connection refused" }
 
-// probe carries out one probe with a second's time.
+// probe carries out one probe with a minute's time.
 func probe(t *testing.T, c *Checker, h corev1.ProbeHandler) (Verdict, string, error) {
 	t.Helper()
-	return c.Probe(t.Context(), target, h, time.Second)
+	return c.Probe(t.Context(), target, h, time.Minute)
 }
