@@ -30,7 +30,7 @@ image: helper ## Make bin/burstlet-image.tar, an OCI archive for amd64 and arm64
 		$(if $(PLATFORM),--platform '$(PLATFORM)') $(if $(PUSH),--push '$(PUSH)')
 
 # Compiled first, also what tests build, and clusters one after the other: real parts
-# would wait for a core otherwise, and what they are held to is a machine of their own.
+# would wait for a core otherwise. The longest test of a single core goes first.
 .PHONY: test
 test: helper ## Run all tests, after installing (as root) and building what they need
 	@parts=0; tools/real-parts || parts=$$?; \
@@ -42,7 +42,7 @@ test: helper ## Run all tests, after installing (as root) and building what they
 	go build -o /dev/null ./tools/image; \
 	go build -race $$(go list -deps -test -f '{{if and (ne .Name "main") (not .ForTest)}}{{.ImportPath}}{{end}}' ./...); \
 	failed=0; alone='/(backend/cri|test/.*)$$'; \
-	go test -race -shuffle=on -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -vE "$$alone") || failed=1; \
+	go test -race -shuffle=on -timeout $(TEST_TIMEOUT) ./syncloop $$(go list ./... | grep -vE "$$alone|/syncloop$$") || failed=1; \
 	go test -race -shuffle=on -timeout $(TEST_TIMEOUT) -p 1 -parallel 3 $$(go list ./... | grep -E "$$alone") || failed=1; \
 	exit $$failed
 
