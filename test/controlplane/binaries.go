@@ -21,7 +21,7 @@ const kubectlTrial = time.Minute
 type Binaries struct {
 	Etcd, APIServer, ControllerManager, Scheduler string
 	// Kubectl is the one named by KubectlEnv, else one built like the others. One in
-	// PATH may be of any version: before 1.33 it lost output that came early.
+	// PATH may be of any version: 1.32 tells of messages before its streams exist.
 	Kubectl string
 }
 

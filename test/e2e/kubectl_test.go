@@ -28,10 +28,6 @@ type printed struct {
 // commandTimeout bounds one command of kubectl.
 const commandTimeout = patience
 
-// noise is what an older kubectl (1.32 does) says when the API server's first message,
-// which is empty, comes before it has made its streams; later ones wait for them.
-var noise = regexp.MustCompile(`(?m)^E.* websocket\.go:\d+\] Unknown stream id \d+, discarding message\n`)
-
 // kubectl runs kubectl in the namespace of the row, with input.
 func (l *life) kubectl(stdin string, args ...string) printed {
 	l.Helper()
@@ -45,7 +41,7 @@ func (l *life) kubectl(stdin string, args ...string) printed {
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		l.Fatalf("kubectl %s: %v %v: %s", strings.Join(args, " "), err, ctx.Err(), errs.String())
 	}
-	return printed{out.String(), noise.ReplaceAllString(errs.String(), ""), cmd.ProcessState.ExitCode()}
+	return printed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
 // types runs kubectl with an input that does not end before kubectl does. Runtimes
@@ -68,7 +64,7 @@ func (l *life) types(stdin string, args ...string) printed {
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
 		l.Fatalf("kubectl %s: %v %v: %s", strings.Join(args, " "), err, ctx.Err(), errs.String())
 	}
-	return printed{out.String(), noise.ReplaceAllString(errs.String(), ""), cmd.ProcessState.ExitCode()}
+	return printed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
 }
 
 func (l *life) command(ctx context.Context, args ...string) *exec.Cmd {

@@ -189,16 +189,21 @@ func TestExecEndsWhileAllIsStuck(t *testing.T) {
 	close(release)
 }
 
-func TestExecEndsWhenOutputIsNotTaken(t *testing.T) {
-	ended := make(chan struct{})
-	w := newWorld(t, &fakeRuntime{exec: func(p process) error {
+// saysAndReads is a process that ends with its input, after some output.
+func saysAndReads(ended chan<- struct{}) func(process) error {
+	return func(p process) error {
 		defer close(ended)
 		if _, err := io.WriteString(p.out, "x"); err != nil {
 			return err
 		}
 		_, err := io.Copy(io.Discard, p.in)
 		return err
-	}})
+	}
+}
+
+func TestExecEndsWhenOutputIsNotTaken(t *testing.T) {
+	ended := make(chan struct{})
+	w := newWorld(t, &fakeRuntime{exec: saysAndReads(ended)})
 	broken := errors.New("broken pipe")
 	_, err := w.exec(t.Context(), backend.ExecSpec{Stdin: never(t), Stdout: writerFunc(func([]byte) (int, error) { return 0, broken })})
 	if !errors.Is(err, broken) {
@@ -210,14 +215,7 @@ func TestExecEndsWhenOutputIsNotTaken(t *testing.T) {
 // A connection that breaks is no success.
 func TestExecOverAConnectionThatBreaks(t *testing.T) {
 	ended := make(chan struct{})
-	w := newWorld(t, &fakeRuntime{exec: func(p process) error {
-		defer close(ended)
-		if _, err := io.WriteString(p.out, "x"); err != nil {
-			return err
-		}
-		_, err := io.Copy(io.Discard, p.in)
-		return err
-	}})
+	w := newWorld(t, &fakeRuntime{exec: saysAndReads(ended)})
 	_, err := w.exec(t.Context(), backend.ExecSpec{Stdin: never(t), Stdout: writerFunc(func(b []byte) (int, error) {
 		w.cut()
 		return len(b), nil

@@ -93,12 +93,17 @@ func (hs hierarchies) measureMemory(levels []string, u *host.CgroupUsage) error 
 	return nil
 }
 
-func memoryV1(dir string) (host.CgroupUsage, error) {
-	used, err := number(filepath.Join(dir, "memory.usage_in_bytes"))
-	if err != nil {
-		return host.CgroupUsage{}, err
+// usedMemory reads what a cgroup uses in bytes, from a file of its version, and what of.
+func usedMemory(dir, file string) (used uint64, stat map[string]uint64, err error) {
+	if used, err = number(filepath.Join(dir, file)); err != nil {
+		return 0, nil, err
 	}
-	stat, err := numbers(filepath.Join(dir, "memory.stat"))
+	stat, err = numbers(filepath.Join(dir, "memory.stat"))
+	return used, stat, err
+}
+
+func memoryV1(dir string) (host.CgroupUsage, error) {
+	used, stat, err := usedMemory(dir, "memory.usage_in_bytes")
 	if err != nil {
 		return host.CgroupUsage{}, err
 	}
@@ -117,11 +122,7 @@ func memoryV1(dir string) (host.CgroupUsage, error) {
 }
 
 func memoryV2(dir string) (host.CgroupUsage, error) {
-	used, err := number(filepath.Join(dir, "memory.current"))
-	if err != nil {
-		return host.CgroupUsage{}, err
-	}
-	stat, err := numbers(filepath.Join(dir, "memory.stat"))
+	used, stat, err := usedMemory(dir, "memory.current")
 	if err != nil {
 		return host.CgroupUsage{}, err
 	}
