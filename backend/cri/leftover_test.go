@@ -14,7 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	testimages "github.com/burstlet/burstlet/test/images"
+	testimages "github.com/burstlet/burstlet/test/parts/images"
 )
 
 // TestCallerGoesAway ends the calls that start containers at many moments, as

@@ -18,7 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/fault"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 const (

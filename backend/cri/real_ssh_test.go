@@ -7,7 +7,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // sshConfig is a backend's configuration for a remote host.

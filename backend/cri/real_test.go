@@ -19,10 +19,10 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/cri/host/local"
-	"github.com/burstlet/burstlet/test/containerhost"
-	testhost "github.com/burstlet/burstlet/test/containerhost/namespaces"
-	testimages "github.com/burstlet/burstlet/test/images"
-	"github.com/burstlet/burstlet/test/registry"
+	"github.com/burstlet/burstlet/test/parts/containerhost"
+	testhost "github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
+	testimages "github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/registry"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // saturated launches more pods than may start in a while, and returns once some

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/burstlet/burstlet/backend"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 func taskWith(o *awsecstypes.TaskOverride) awsecstypes.Task { return awsecstypes.Task{Overrides: o} }

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/burstlet/burstlet/backend"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // testRates make sums easy to follow.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/backend"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // doctorConfig uses all that there is.

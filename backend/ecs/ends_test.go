@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // reporting is a script whose supervisor reports a message after a time.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // always is more often than the SDK tries.

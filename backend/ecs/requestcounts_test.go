@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // sent is how often a request had an outcome.

@@ -24,7 +24,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/burstlet/burstlet/backend/ecs/intask"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // world stands for what runs in the tasks of a server that runs nothing: the servers

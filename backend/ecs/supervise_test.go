@@ -13,7 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // supervisedPod has something of all that a supervisor does.

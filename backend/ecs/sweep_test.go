@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // swept sweeps until there is nothing, and returns what was named.

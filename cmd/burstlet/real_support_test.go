@@ -22,8 +22,8 @@ import (
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/backend/sim/simrpc"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
-	"github.com/burstlet/burstlet/test/controlplane"
-	"github.com/burstlet/burstlet/test/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 var plane cptest.Shared

@@ -26,7 +26,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim"
-	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
 func TestRemoveNodesFlags(t *testing.T) {

@@ -35,8 +35,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
-	"github.com/burstlet/burstlet/test/controlplane"
-	"github.com/burstlet/burstlet/test/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // life is that of the certificates that the cluster issues. They are backdated by

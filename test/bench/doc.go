@@ -8,9 +8,9 @@
 // reported as metrics and in a table at the end. What fails is a benchmark that
 // could not measure. Without the control plane's programs it skips and says so.
 //
-// The real parts: a control plane of its own (test/controlplane) with an audit log
+// The real parts: a control plane of its own (test/parts/controlplane) with an audit log
 // that counts writes, burstlet and "burstlet sim" as processes, kwok, built from
-// the module that kwok.mod pins, and a real kubelet (test/kubelet) on a host of the
+// the module that kwok.mod pins, and a real kubelet (test/parts/kubelet) on a host of the
 // same kind as the one that burstlet reaches over SSH. Pods are bound to their node
 // when they are created, so that no scheduler is measured.
 //

@@ -17,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/burstlet/burstlet/test/ecs"
-	"github.com/burstlet/burstlet/test/ecsprocess"
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
 )
 
 // What a task takes on the server, and the bars of design.md section 10.

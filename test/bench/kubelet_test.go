@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/burstlet/burstlet/test/kubelet"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/kubelet"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // For a quick trial: -besidebatches 1 -besideprobed 5 -besiderounds 1 -besideburst 6.

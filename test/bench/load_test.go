@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
 // clients is how many pods are created or deleted at once.

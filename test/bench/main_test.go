@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/burstlet/burstlet/test/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // plane is the control plane of all benchmarks. Nothing of it may be the limit

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
 // readyWait bounds the registration of a node.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/aftermath"
+	"github.com/burstlet/burstlet/test/kit/aftermath"
 )
 
 // stopWait bounds how long a program may take to end by itself.

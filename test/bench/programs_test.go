@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/burstlet/burstlet/test/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // profileEnv names the directory that profiles are written to.

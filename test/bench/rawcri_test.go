@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/burstlet/burstlet/test/containerhost"
-	"github.com/burstlet/burstlet/test/containerhost/namespaces"
-	"github.com/burstlet/burstlet/test/images"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/containerhost"
+	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // rawGrace is what a pod of busyboxPod has to end, in seconds.

@@ -14,10 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/burstlet/burstlet/test/containerhost"
-	"github.com/burstlet/burstlet/test/containerhost/namespaces"
-	"github.com/burstlet/burstlet/test/images"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/containerhost"
+	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
-	"github.com/burstlet/burstlet/test/registry"
+	"github.com/burstlet/burstlet/test/parts/registry"
 )
 
 const password = "only-this-registry-knows"

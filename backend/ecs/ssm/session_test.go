@@ -21,7 +21,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend/class"
 	"github.com/burstlet/burstlet/backend/ecs/ssm"
-	stub "github.com/burstlet/burstlet/test/ecs"
+	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 var creds = credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "not-a-secret", "")

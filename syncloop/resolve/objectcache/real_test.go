@@ -28,8 +28,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/syncloop/resolve"
-	"github.com/burstlet/burstlet/test/controlplane"
-	"github.com/burstlet/burstlet/test/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 var plane = cptest.Shared{Config: controlplane.Config{WithoutScheduler: true, APIServerArgs: []string{

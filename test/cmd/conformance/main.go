@@ -1,5 +1,5 @@
 // Command conformance runs the Kubernetes project's conformance tests for nodes
-// against burstlet; see package test/conformance.
+// against burstlet; see package test/suite/conformance.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/burstlet/burstlet/test/conformance"
-	"github.com/burstlet/burstlet/test/ecsprocess"
+	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/suite/conformance"
 )
 
 func main() {

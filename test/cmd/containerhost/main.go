@@ -1,6 +1,6 @@
 // Command containerhost runs a container host of the tests for people: a real
 // containerd in namespaces of its own, to look at and to try a client on. See
-// package test/containerhost.
+// package test/parts/containerhost.
 package main
 
 import (
@@ -17,8 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/burstlet/burstlet/test/containerhost"
-	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/parts/containerhost"
+	"github.com/burstlet/burstlet/test/parts/images"
 )
 
 // stopTimeout bounds the removal of what ran on the host.

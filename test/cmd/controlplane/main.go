@@ -1,5 +1,5 @@
 // Command controlplane builds and runs the control plane that the tests use;
-// see package test/controlplane.
+// see package test/parts/controlplane.
 package main
 
 import (
@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/burstlet/burstlet/test/binaries"
-	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/parts/binaries"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
 func main() {
@@ -131,7 +131,7 @@ func newPinCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&cfg.Dir, "dir", "test/binaries", "directory of the module files")
+	flags.StringVar(&cfg.Dir, "dir", "test/parts/binaries", "directory of the module files")
 	flags.StringVar(&cfg.Kubernetes, "kubernetes", "", "version of k8s.io/kubernetes, such as v1.36.3")
 	flags.StringVar(&cfg.Etcd, "etcd", "", "version of go.etcd.io/etcd/server/v3, such as v3.6.8")
 	flags.StringVar(&cfg.MetricsServer, "metrics-server", "", "version of sigs.k8s.io/metrics-server, such as v0.9.0")

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/burstlet/burstlet/test/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
 // childGrace is how long a child may take to end: longer than burstlet takes to

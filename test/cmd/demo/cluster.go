@@ -14,9 +14,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/burstlet/burstlet/test/controlplane"
-	"github.com/burstlet/burstlet/test/ecsprocess"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // stopTimeout bounds the end of everything.

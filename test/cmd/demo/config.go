@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
-	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/parts/images"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
-	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/parts/images"
 )
 
 // TestRender lets burstlet itself read what was rendered.

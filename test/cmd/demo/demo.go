@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/burstlet/burstlet/test/controlplane"
-	"github.com/burstlet/burstlet/test/ecsprocess"
+	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
 // options say how the demo is run.
@@ -76,10 +76,10 @@ func (d *demo) greet() {
 	case d.real():
 		d.out.write("burstlet: a virtual node whose pods are real containers on a host that is reached over SSH, all on this machine\n")
 	case d.ecs && d.containers:
-		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/ecs plays it:\n" +
+		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/fakeaws/ecs plays it:\n" +
 			"it answers as AWS does, within AWS's rates, and runs them as containers on this machine. Nothing is billed.\n")
 	case d.ecs:
-		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/ecs plays it.\n" +
+		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/fakeaws/ecs plays it.\n" +
 			"NO CONTAINER RUNS and nothing is billed: it answers as AWS does, within AWS's rates. Run the demo as\n" +
 			"root to see containers, with kubectl exec, cp and port-forward.\n")
 	case d.simulated:

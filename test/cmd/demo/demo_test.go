@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/binaries"
-	"github.com/burstlet/burstlet/test/controlplane"
-	"github.com/burstlet/burstlet/test/controlplane/cptest"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/binaries"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // watched is an output that cancels when a text was written.

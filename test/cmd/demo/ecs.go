@@ -13,9 +13,9 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/burstlet/burstlet/test/ecs"
-	"github.com/burstlet/burstlet/test/ecsprocess"
-	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/parts/images"
 )
 
 // cloud is an ECS: a process that runs tasks as containers, or a server in the

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/parts/images"
 )
 
 func TestManifests(t *testing.T) {

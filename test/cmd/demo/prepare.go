@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/burstlet/burstlet/test/controlplane"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // endWait is how long a tool that was interrupted may take to end.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/burstlet/burstlet/test/containerhost"
-	"github.com/burstlet/burstlet/test/ecs"
-	"github.com/burstlet/burstlet/test/ecsrun"
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/fakeaws/ecsrun"
+	"github.com/burstlet/burstlet/test/parts/containerhost"
 )
 
 // stopTimeout bounds the removal of what ran.

@@ -14,9 +14,9 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/burstlet/burstlet/test/containerhost"
-	"github.com/burstlet/burstlet/test/containerhost/containerd"
-	"github.com/burstlet/burstlet/test/images"
+	"github.com/burstlet/burstlet/test/parts/containerhost"
+	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/parts/images"
 )
 
 func TestFlagsThatDoNotGoTogether(t *testing.T) {

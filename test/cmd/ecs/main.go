@@ -1,6 +1,6 @@
 // Command ecs serves Amazon ECS on Fargate, CloudWatch Logs, Secrets Manager and
 // SQS, to point burstlet at. No container runs, unless with --containers or
-// --cri-socket. See packages test/ecs and test/ecsrun.
+// --cri-socket. See packages test/fakeaws/ecs and test/fakeaws/ecsrun.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/burstlet/burstlet/test/ecs"
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 func main() {
@@ -67,7 +67,7 @@ func command() *cobra.Command {
 		"visible": &cfg.Delays.Visible, "stale": &cfg.Delays.Stale, "ingest": &cfg.Delays.Ingest, "listed": &cfg.Delays.Listed,
 		"erase": &cfg.Delays.Erase, "event": &cfg.Delays.Event,
 	} {
-		f.DurationVar(d, name, 0, "how long it takes, see Delays of package test/ecs")
+		f.DurationVar(d, name, 0, "how long it takes, see Delays of package test/fakeaws/ecs")
 	}
 	f.BoolVar(&cfg.Sessions.Fast, "session-fast", false, "leave out the pauses of ECS Exec's agent")
 	f.DurationVar(&cfg.Sessions.Latency, "session-latency", 0, "how long a frame of a session is under way")

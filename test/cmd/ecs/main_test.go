@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/ecs"
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // output is what the command prints.

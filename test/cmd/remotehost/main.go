@@ -1,6 +1,6 @@
 // Command remotehost runs remote hosts of the tests for people: sshd and a real
 // containerd on hosts of their own, to look at and to point burstlet at. See
-// package test/remotehost.
+// package test/parts/remotehost.
 package main
 
 import (
@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/burstlet/burstlet/test/images"
-	"github.com/burstlet/burstlet/test/registry"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/registry"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
-	"github.com/burstlet/burstlet/test/remotehost"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // safeConfig is what a file must say beside its backend.

@@ -1,0 +1,305 @@
+package burstletimage_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/parts/burstletimage"
+	"github.com/burstlet/burstlet/test/parts/containerhost"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
+)
+
+const (
+	node = "from-the-image"
+	// nonroot is the image's user.
+	nonroot = 65532
+	// maxArchive is in bytes: what a node pulls, and few more.
+	maxArchive = 40 << 20
+	// patience bounds each step, on a machine that builds other packages meanwhile.
+	patience = 5 * time.Minute
+)
+
+// TestTheImageNeedsNoRights: a real containerd runs it as the image's own user, on a
+// read-only root, without capabilities and without a writable directory anywhere;
+// burstlet brings its node to Ready in a real cluster, answers commands in its
+// container, and ends when told to.
+func TestTheImageNeedsNoRights(t *testing.T) {
+	host := containerhost.ForTest(t, func(c *containerhost.Config) { c.Linked = true })
+	var archive string
+	var building errgroup.Group
+	building.Go(func() (err error) {
+		archive, err = burstletimage.Build(t.Context(), host.StateDir())
+		return err
+	})
+	cluster := cptest.New(t, controlplane.Config{BindAddress: host.Machine().String(), WithoutScheduler: true})
+	if err := building.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(archive); err != nil || info.Size() > maxArchive {
+		t.Errorf("the archive: %v, %v", info.Size(), err)
+	}
+	if err := host.ImportImages(t.Context(), archive); err != nil {
+		t.Fatal(err)
+	}
+	p := sandbox(t, host)
+	p.mounts = []*runtimeapi.Mount{{HostPath: configure(t, host, cluster), ContainerPath: "/etc/burstlet", Readonly: true}}
+
+	version := p.start(t, "version", "version", "--output", "json")
+	if code := p.exitCode(t, version); code != 0 {
+		t.Errorf("burstlet version ended with %d", code)
+	}
+	var said struct{ Version string }
+	if line := p.log(t, "version"); json.Unmarshal([]byte(line), &said) != nil || said.Version != burstletimage.Version {
+		t.Errorf("burstlet version said %q", line)
+	}
+
+	run := p.start(t, "run")
+	p.checkRights(t, run)
+	becomesReady(t, cluster, p)
+	for _, tt := range []struct {
+		command []string
+		want    string
+	}{
+		{[]string{"burstlet", "version"}, "burstlet " + burstletimage.Version},
+		{[]string{"burstlet", "doctor"}, node},
+	} {
+		if said := p.exec(t, run, tt.command...); !strings.Contains(said, tt.want) {
+			t.Errorf("%q said %q", tt.command, said)
+		}
+	}
+	if _, err := p.runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: run, Timeout: 180}); err != nil {
+		t.Error(err)
+	}
+	if code := p.exitCode(t, run); code != 0 {
+		t.Errorf("burstlet ended with %d when it was told to", code)
+	}
+	for _, bad := range []string{"read-only file system", "permission denied", "operation not permitted"} {
+		if log := p.log(t, "run"); strings.Contains(log, bad) {
+			t.Errorf("it met %q:\n%s", bad, log)
+		}
+	}
+}
+
+// configure writes what burstlet is told into a directory that only the image's user
+// may read, as the mounts of ConfigMaps and Secrets are.
+func configure(t *testing.T, host *containerhost.Host, cluster *controlplane.ControlPlane) (dir string) {
+	t.Helper()
+	dir = filepath.Join(host.Shared(), "etc")
+	credential, err := cluster.NodeCredential(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca, err := os.ReadFile(cluster.CAFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`apiVersion: burstlet.dev/v1alpha1
+kind: BurstletConfiguration
+kubeconfig: /etc/burstlet/kubeconfig
+node: {name: %s, internalIP: %s}
+backend: {type: sim}
+kubeletAPI: {selfSigned: true, clientCAFile: /etc/burstlet/ca.crt}
+`, node, host.Machine()) // any address will do: nobody calls the node
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	err = errors.Join(os.Mkdir(dir, 0o700),
+		os.WriteFile(filepath.Join(dir, "burstlet.yaml"), []byte(config), 0o400),
+		os.WriteFile(filepath.Join(dir, "ca.crt"), ca, 0o400),
+		controlplane.WriteKubeconfig(kubeconfig, credential))
+	for _, path := range []string{dir, filepath.Join(dir, "burstlet.yaml"), filepath.Join(dir, "ca.crt"), kubeconfig} {
+		err = errors.Join(err, os.Chown(path, nonroot, nonroot))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func becomesReady(t *testing.T, cluster *controlplane.ControlPlane, p *pod) {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(cluster.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Ready node", func() error {
+		n, err := client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("%w; burstlet says: %s", err, p.log(t, "run"))
+		}
+		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		if !ready {
+			return fmt.Errorf("conditions %+v", n.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// pod is a sandbox on the host in which containers of the image run.
+type pod struct {
+	runtime runtimeapi.RuntimeServiceClient
+	id      string
+	config  *runtimeapi.PodSandboxConfig
+	mounts  []*runtimeapi.Mount
+}
+
+func sandbox(t *testing.T, host *containerhost.Host) *pod {
+	t.Helper()
+	runtime, images := host.CRI()
+	eventually(t, "image", func() error {
+		reply, err := images.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: burstletimage.Ref}})
+		if err == nil && reply.GetImage() == nil {
+			err = errors.New("not known")
+		}
+		return err
+	})
+	config := &runtimeapi.PodSandboxConfig{
+		Metadata:     &runtimeapi.PodSandboxMetadata{Name: "burstlet", Namespace: "default", Uid: "burstlet"},
+		LogDirectory: host.LogRoot(),
+		Linux:        &runtimeapi.LinuxPodSandboxConfig{},
+	}
+	reply, err := runtime.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pod{runtime: runtime, id: reply.GetPodSandboxId(), config: config}
+}
+
+// start runs a container with a command of burstlet's, as the chart's pods are run:
+// the rest is the image's.
+func (p *pod) start(t *testing.T, command string, args ...string) (id string) {
+	t.Helper()
+	if len(args) == 0 {
+		args = []string{command}
+	}
+	created, err := p.runtime.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+		PodSandboxId: p.id, SandboxConfig: p.config,
+		Config: &runtimeapi.ContainerConfig{
+			Metadata: &runtimeapi.ContainerMetadata{Name: command},
+			Image:    &runtimeapi.ImageSpec{Image: burstletimage.Ref},
+			Args:     args,
+			Envs:     []*runtimeapi.KeyValue{{Key: "BURSTLET_CONFIG", Value: []byte("/etc/burstlet/burstlet.yaml")}},
+			LogPath:  command + ".log",
+			Mounts:   p.mounts,
+			Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{
+				ReadonlyRootfs: true, NoNewPrivs: true,
+				Capabilities: &runtimeapi.Capability{DropCapabilities: []string{"ALL"}},
+			}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id = created.GetContainerId()
+	if _, err := p.runtime.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// checkRights looks at what the runtime was told to run.
+func (p *pod) checkRights(t *testing.T, id string) {
+	t.Helper()
+	reply, err := p.runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info struct {
+		RuntimeSpec struct {
+			Process struct {
+				User         struct{ UID, GID int }
+				Capabilities map[string][]string
+			}
+			Root struct{ Readonly bool }
+		}
+	}
+	if err := json.Unmarshal([]byte(reply.GetInfo()["info"]), &info); err != nil {
+		t.Fatal(err)
+	}
+	process := info.RuntimeSpec.Process
+	if process.User.UID != nonroot || process.User.GID != nonroot || !info.RuntimeSpec.Root.Readonly {
+		t.Errorf("it runs as %+v, on a read-only root: %v", process.User, info.RuntimeSpec.Root.Readonly)
+	}
+	for set, capabilities := range process.Capabilities {
+		if len(capabilities) > 0 {
+			t.Errorf("it has %s capabilities: %q", set, capabilities)
+		}
+	}
+}
+
+func (p *pod) exec(t *testing.T, id string, command ...string) string {
+	t.Helper()
+	reply, err := p.runtime.ExecSync(t.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64(patience.Seconds())})
+	if err != nil {
+		t.Fatalf("%q: %v", command, err)
+	}
+	t.Logf("%q ended with %d", command, reply.GetExitCode())
+	return string(reply.GetStdout()) + string(reply.GetStderr())
+}
+
+func (p *pod) exitCode(t *testing.T, id string) (code int32) {
+	t.Helper()
+	eventually(t, "end of the container", func() error {
+		reply, err := p.runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
+		if err != nil {
+			return err
+		}
+		code = reply.GetStatus().GetExitCode()
+		if state := reply.GetStatus().GetState(); state != runtimeapi.ContainerState_CONTAINER_EXITED {
+			return fmt.Errorf("it is %s", state)
+		}
+		return nil
+	})
+	return code
+}
+
+// log is what a container wrote, without the log file's own columns.
+func (p *pod) log(t *testing.T, command string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(p.config.GetLogDirectory(), command+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(content)) {
+		if columns := strings.SplitN(line, " ", 4); len(columns) == 4 {
+			lines = append(lines, columns[3])
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// eventually polls: the runtime and the cluster are other processes and tell nobody.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("wait for %s: %v", what, err)
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/burstlet/burstlet/test/parts/binaries"
+)
+
+// KubectlEnv names the environment variable that says which kubectl to use.
+const KubectlEnv = "BURSTLET_KUBECTL"
+
+// kubectlTrial bounds the check that a kubectl of this machine runs.
+const kubectlTrial = time.Minute
+
+// Binaries are the paths of the programs.
+type Binaries struct {
+	Etcd, APIServer, ControllerManager, Scheduler string
+	// Kubectl is the one named by KubectlEnv, else one built like the others. One in
+	// PATH may be of any version: 1.32 tells of messages before its streams exist.
+	Kubectl string
+}
+
+// FindBinaries returns the programs in the cache. When one is missing the error
+// wraps binaries.ErrNotBuilt. An empty cacheDir means the default one.
+func FindBinaries(ctx context.Context, cacheDir string) (Binaries, error) {
+	cache, err := binaries.NewCache(binaries.CacheConfig{Dir: cacheDir})
+	if err != nil {
+		return Binaries{}, err
+	}
+	return collect(ctx, cache.Lookup)
+}
+
+// BuildBinaries returns the programs and builds those that are missing, which
+// takes about 4 minutes on two cores from cold. Progress goes to log. An empty
+// cacheDir means the default one.
+func BuildBinaries(ctx context.Context, cacheDir string, log io.Writer) (Binaries, error) {
+	cache, err := binaries.NewCache(binaries.CacheConfig{Dir: cacheDir, Log: log})
+	if err != nil {
+		return Binaries{}, err
+	}
+	return collect(ctx, func(t binaries.Tool) (string, error) { return cache.Build(ctx, t) })
+}
+
+func collect(ctx context.Context, get func(binaries.Tool) (string, error)) (Binaries, error) {
+	var b Binaries
+	for _, want := range []struct {
+		tool binaries.Tool
+		path *string
+	}{
+		{binaries.Etcd, &b.Etcd},
+		{binaries.KubeAPIServer, &b.APIServer},
+		{binaries.KubeControllerManager, &b.ControllerManager},
+		{binaries.KubeScheduler, &b.Scheduler},
+	} {
+		path, err := get(want.tool)
+		if err != nil {
+			return Binaries{}, err
+		}
+		*want.path = path
+	}
+	if path := os.Getenv(KubectlEnv); path != "" {
+		if err := tryKubectl(ctx, path); err != nil {
+			return Binaries{}, fmt.Errorf("use kubectl named by %s: %w", KubectlEnv, err)
+		}
+		b.Kubectl = path
+		return b, nil
+	}
+	var err error
+	b.Kubectl, err = get(binaries.Kubectl)
+	return b, err
+}
+
+func tryKubectl(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, kubectlTrial)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, path, "version", "--client").CombinedOutput(); err != nil {
+		return fmt.Errorf("run %s: %w: %s", path, err, out)
+	}
+	return nil
+}

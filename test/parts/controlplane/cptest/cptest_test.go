@@ -1,0 +1,63 @@
+package cptest
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/burstlet/burstlet/test/parts/binaries"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+)
+
+// recorder is a test that only notes how it ended.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Skipf(format string, _ ...any) {
+	r.skipped = format
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.failed = args[0].(error).Error()
+	runtime.Goexit()
+}
+
+func TestMissingBinaries(t *testing.T) {
+	tests := map[string]struct {
+		require         string
+		skipped, failed string
+	}{
+		"skips by default":     {skipped: "control plane binaries are not built: run make test"},
+		"fails when required":  {require: "1", failed: "not built"},
+		"any other value skip": {require: "0", skipped: "control plane binaries are not built"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(binaries.CacheEnv, t.TempDir())
+			t.Setenv(RequireEnv, tc.require)
+			for how, get := range map[string]func(testing.TB){
+				"New":    func(tb testing.TB) { New(tb, controlplane.Config{}) },
+				"Shared": func(tb testing.TB) { new(Shared).Get(tb) },
+			} {
+				r := &recorder{}
+				done := make(chan struct{})
+				go func() {
+					defer close(done)
+					get(r)
+				}()
+				<-done
+				if !strings.HasPrefix(r.skipped, tc.skipped) || (r.skipped == "") != (tc.skipped == "") {
+					t.Errorf("%s: skipped with %q", how, r.skipped)
+				}
+				if !strings.Contains(r.failed, tc.failed) || (r.failed == "") != (tc.failed == "") {
+					t.Errorf("%s: failed with %q", how, r.failed)
+				}
+			}
+		})
+	}
+}

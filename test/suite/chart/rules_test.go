@@ -1,0 +1,132 @@
+package chart
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// TestCopies: a chart cannot read beyond its directory; what it has from deploy is
+// what stands there. Not parallel, so that -update copies before anything is rendered.
+func TestCopies(t *testing.T) {
+	deploy := filepath.Join("..", "..", "..", "deploy")
+	copies := map[string]string{
+		filepath.Join(deploy, "prometheus", "alerts.yaml"):     "alerts.yaml",
+		filepath.Join(deploy, "rbac", "clusterrole-node.yaml"): filepath.Join("rbac", "clusterrole-node.yaml"),
+		filepath.Join(deploy, "rbac", "serviceaccount.yaml"):   filepath.Join("rbac", "serviceaccount.yaml"),
+		filepath.Join(deploy, "rbac", "approver.yaml"):         filepath.Join("rbac", "approver.yaml"),
+		filepath.Join(deploy, "rbac", "remove-nodes.yaml"):     filepath.Join("rbac", "remove-nodes.yaml"),
+	}
+	dashboards, err := filepath.Glob(filepath.Join(deploy, "grafana", "*.json"))
+	if err != nil || len(dashboards) == 0 {
+		t.Errorf("no dashboards: %v", err)
+	}
+	for _, file := range dashboards {
+		copies[file] = filepath.Join("dashboards", filepath.Base(file))
+	}
+	for from, to := range copies {
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		golden(t, filepath.Join(chartDir, "files", to), data)
+	}
+	held, err := filepath.Glob(filepath.Join(chartDir, "files", "*", "*"))
+	if err != nil || len(held) != len(copies)-1 {
+		t.Errorf("the chart holds %q: %v", held, err)
+	}
+}
+
+// TestRights: the roles of the chart give what those of deploy/rbac give, which other
+// tests hold to what burstlet does; and to the same groups.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ set, kind, in, name, file, of string }{
+		{"ssh", "ClusterRole", "", "burstlet:burstlet:node", "clusterrole-node.yaml", "burstlet:node"},
+		{"ssh", "Role", "kube-node-lease", "burstlet:burstlet:node-lease", "clusterrole-node.yaml", "burstlet:node-lease"},
+		{"ssh", "Role", namespace, "burstlet:burstlet:leader-election", "serviceaccount.yaml", "burstlet:leader-election"},
+		{"bootstrap", "ClusterRole", "", "burstlet:burstlet:approver", "approver.yaml", "burstlet:approver"},
+		{"bootstrap", "Role", namespace, "burstlet-approver", "approver.yaml", "burstlet:approver"},
+		{"ssh", "ClusterRole", "", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
+		{"ssh", "Role", "default", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
+		{"ssh", "Role", "kube-node-lease", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
+		{"ssh", "Role", namespace, "burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
+	} {
+		got, want := role(t, rendered(t, tc.set), tc.kind, tc.in, tc.name), role(t, deployed(t, tc.file), tc.kind, tc.in, tc.of)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s %s: the chart gives\n%s\n%s gives\n%s", tc.kind, tc.name, asYAML(t, got), tc.file, asYAML(t, want))
+		}
+	}
+	all, other := rendered(t, "bootstrap"), deployed(t, "bootstrap.yaml")
+	for _, name := range []string{"bootstrap", "bootstrap-approval", "rotation-approval"} {
+		got := find[rbacv1.ClusterRoleBinding](t, all, "ClusterRoleBinding", "burstlet:burstlet:"+name)
+		want := find[rbacv1.ClusterRoleBinding](t, other, "ClusterRoleBinding", "burstlet:"+name)
+		if got.RoleRef != want.RoleRef || !reflect.DeepEqual(got.Subjects, want.Subjects) {
+			t.Errorf("%s: the chart binds %v to %v, deploy/rbac %v to %v", name, got.RoleRef, got.Subjects, want.RoleRef, want.Subjects)
+		}
+	}
+}
+
+// TestNothingMore: with a credential of its own burstlet's account may fight for its
+// leases and nothing else; what removes nodes has its rights while it runs.
+func TestNothingMore(t *testing.T) {
+	t.Parallel()
+	for _, m := range rendered(t, "bootstrap") {
+		var binding rbacv1.ClusterRoleBinding // or a RoleBinding
+		if m.hook() || !strings.HasSuffix(m.Kind, "Binding") {
+			continue
+		}
+		if err := yaml.Unmarshal([]byte(m.text), &binding); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range binding.Subjects {
+			if s.Kind == rbacv1.ServiceAccountKind && s.Name == "burstlet" && binding.RoleRef.Name != "burstlet:burstlet:leader-election" {
+				t.Errorf("it has the role %s", binding.RoleRef.Name)
+			}
+		}
+	}
+}
+
+func deployed(t *testing.T, file string) []manifest {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "rbac", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifests(t, string(data))
+}
+
+// role returns the rules of a role.
+func role(t *testing.T, all []manifest, kind, in, name string) []rbacv1.PolicyRule {
+	t.Helper()
+	for _, m := range all {
+		if m.Kind == kind && m.Name == name && m.Namespace == in {
+			var role rbacv1.ClusterRole // or a Role
+			if err := yaml.Unmarshal([]byte(m.text), &role); err != nil {
+				t.Fatal(err)
+			}
+			if len(role.Rules) == 0 {
+				t.Fatalf("%s %s has no rules", kind, name)
+			}
+			return role.Rules
+		}
+	}
+	t.Fatalf("there is no %s %s in %q", kind, name, in)
+	return nil
+}
+
+func asYAML(t *testing.T, value any) string {
+	t.Helper()
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes.TrimSpace(data))
+}

@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/burstlet/burstlet/test/parts/binaries"
+	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+)
+
+// requireEnv, when 1, turns a skip of real parts into a failure.
+const requireEnv = "BURSTLET_REQUIRE_REAL"
+
+// subset are tests of all kinds that take little time, by the ends of their names
+// without labels.
+func subset() []string {
+	return []string{
+		"Granular Checks: Pods should function for intra-pod communication: http",
+		"Granular Checks: Pods should function for node-pod communication: udp [LinuxOnly]",
+		"[sig-node] ConfigMap should be consumable via environment variable",
+		"] Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly",
+		"should report termination message from log output if TerminationMessagePolicy FallbackToLogsOnError is set",
+		"Containers should be able to override the image's default command and arguments",
+		"Downward API should provide default limits.cpu/memory from node allocatable",
+		"Ephemeral Containers [NodeConformance] will start an ephemeral container in an existing pod",
+		"InitContainer [NodeConformance] should invoke init containers on a RestartAlways pod",
+		"Kubelet when scheduling a read only busybox container should not write to root filesystem [LinuxOnly]",
+		"KubeletManagedEtcHosts should test kubelet managed /etc/hosts file",
+		"should reject pod when the node OS doesn't match pod's OS",
+		"Pods should be submitted and removed",
+		"Pods should support pod readiness gates",
+		"Pods should support remote command execution over websockets",
+		"] Probing container with readiness probe should not be ready before initial delay and never restart",
+		"RuntimeClass should reject a Pod requesting a non-existent RuntimeClass",
+		"Security Context When creating a container with runAsUser should run the container with uid 65534 [LinuxOnly]",
+		"should not allow privilege escalation when false [LinuxOnly]",
+		"Sysctls [LinuxOnly] [NodeConformance] should support sysctls [Environment:NotInUserNS]",
+		"Restartable Init Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly",
+		"Downward API volume should provide podname as non-root with fsgroup [LinuxOnly]",
+		"EmptyDir volumes should support (non-root,0666,tmpfs) [LinuxOnly]",
+		"HostPath should support subPath",
+		"Projected combined should project all components that make up the projection API [Projection]",
+		"Secrets should be consumable in multiple volumes in a pod",
+	}
+}
+
+func TestSubsetIsOfTheBaseline(t *testing.T) {
+	for _, end := range subset() {
+		matching := slices.DeleteFunc(Baseline(BackendCRI), func(name string) bool {
+			return !regexp.MustCompile(focusOf(end)).MatchString(name)
+		})
+		if len(matching) != 1 {
+			t.Errorf("%q is the end of %q", end, matching)
+		}
+	}
+}
+
+// focusOf matches the tests whose names end so, but for labels.
+func focusOf(ends ...string) string {
+	quoted := make([]string, len(ends))
+	for i, end := range ends {
+		quoted[i] = regexp.QuoteMeta(end)
+	}
+	return "(" + strings.Join(quoted, "|") + `)( \[(NodeConformance|Conformance)\])*$`
+}
+
+// TestNodeConformance runs the subset; make conformance runs all.
+func TestNodeConformance(t *testing.T) {
+	containerd.Need(t, "conformance tests", Missing())
+	programs := built(t)
+	dir := t.TempDir()
+	cluster, err := StartCluster(t.Context(), ClusterConfig{Programs: programs, Burstlet: burstlet(t), Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(context.Background()); err != nil { // it is bounded by itself
+			t.Error(err)
+		}
+	})
+	report, err := cluster.Run(t.Context(), Run{Focus: focusOf(subset()...), Procs: 4, Timeout: 40 * time.Minute, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range report.Failed {
+		t.Errorf("%s: %s", name, report.Why[name])
+	}
+	if got, want := len(report.Passed), len(subset()); got != want {
+		t.Errorf("%d tests passed, want %d", got, want)
+	}
+	if t.Failed() {
+		showEnd(t, filepath.Join(dir, "burstlet.log"))
+	}
+}
+
+// built finds the programs of a run, or skips the test.
+func built(t *testing.T) Programs {
+	t.Helper()
+	programs, err := FindPrograms(t.Context())
+	switch {
+	case errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(requireEnv) != "1":
+		t.Skipf("the suite is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return programs
+}
+
+// TestImagesAreThoseOfTheSuite fails when another version of the suite names others.
+func TestImagesAreThoseOfTheSuite(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), built(t).E2E, "--list-images").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := strings.Fields(string(out))
+	for _, name := range []string{agnhostImage, agnhostPrevImage, busyboxImage, nginxImage, noNewPrivsImage, nonRootImage, pauseImage} {
+		if !slices.Contains(known, name) {
+			t.Errorf("no test asks for %s, but for %q", name, known)
+		}
+	}
+}
+
+// showEnd shows the end of a log.
+func showEnd(t *testing.T, path string) {
+	t.Helper()
+	const tail = 50_000
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("end of %s:\n%s", filepath.Base(path), content[max(0, len(content)-tail):])
+}
+
+// burstlet builds the program under test.
+func burstlet(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "burstlet")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", path,
+		"github.com/burstlet/burstlet/cmd/burstlet").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build burstlet: %v\n%s", err, out)
+	}
+	return path
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+)
+
+// refused runs the node, which must end by itself with an error, and returns
+// the error it printed.
+func (n *node) refused(args ...string) string {
+	n.t.Helper()
+	cmd := exec.Command(burstlet(n.t), append([]string{"run", "--config", n.config}, args...)...)
+	cmd.Env = append(os.Environ(), n.env...)
+	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // the test fails by the exit code
+	defer timer.Stop()
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 1 {
+		n.t.Fatalf("ended with %v, want exit code 1:\n%s", err, out)
+	}
+	return string(out[strings.LastIndex(string(out), "burstlet: "):])
+}
+
+// edit changes the configuration file.
+func (n *node) edit(old, now string) {
+	n.t.Helper()
+	b, err := os.ReadFile(n.config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if !strings.Contains(string(b), old) {
+		n.t.Fatalf("%q is not in the configuration", old)
+	}
+	if err := os.WriteFile(n.config, []byte(strings.Replace(string(b), old, now, 1)), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// TestBadInput: a clear error that names the thing and what to do.
+func TestBadInput(t *testing.T) {
+	c := theCluster(t)
+	sim := "  type: sim\n"
+	for _, tt := range []struct {
+		name    string
+		backend string
+		change  func(n *node)
+		// want are words that the error has.
+		want func(n *node) []string
+	}{
+		{
+			name: "unknown key", backend: sim,
+			change: func(n *node) { n.edit("logging: {level: debug}", "logging: {level: debug}\nclusterDSN: [10.0.0.1]") },
+			want:   func(*node) []string { return []string{"clusterDSN"} },
+		},
+		{
+			name: "unknown key, nested", backend: sim,
+			change: func(n *node) { n.edit("level: debug", "loudness: debug") },
+			want:   func(*node) []string { return []string{"logging.loudness"} },
+		},
+		{
+			name: "API server not there", backend: sim,
+			change: func(n *node) { n.kubeconfig(func(r *rest.Config) { r.Host = "https://127.0.0.1:1" }) },
+			want:   func(*node) []string { return []string{"https://127.0.0.1:1", "refused", "--kubeconfig"} },
+		},
+		{
+			name: "no such kubeconfig", backend: sim,
+			change: func(n *node) { n.edit("kubeconfig: ", "kubeconfig: /absent") },
+			want:   func(*node) []string { return []string{"kubeconfig", "/absent", "no such file"} },
+		},
+		{
+			name: "wrong credential", backend: sim,
+			change: func(n *node) {
+				n.kubeconfig(func(r *rest.Config) {
+					r.CertData, r.KeyData, r.BearerToken = nil, nil, "of-another-cluster"
+				})
+			},
+			want: func(n *node) []string { return []string{n.c.URL(), "credential", "Unauthorized", "--kubeconfig"} },
+		},
+		{
+			name: "another node's credential", backend: sim,
+			change: func(n *node) { n.edit("name: bad-another-node-s-credential", "name: somebody-else") },
+			want:   func(*node) []string { return []string{"somebody-else", "forbidden"} },
+		},
+		{
+			name: "port in use", backend: sim,
+			change: func(n *node) {
+				l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", n.port))
+				if err != nil {
+					n.t.Fatal(err)
+				}
+				n.t.Cleanup(func() { l.Close() })
+			},
+			want: func(n *node) []string { return []string{fmt.Sprint(n.port), "in use", "kubeletAPI.port"} },
+		},
+		{
+			name: "no socket", backend: "  type: cri\n  cri: {endpoint: unix:///absent/containerd.sock}\n",
+			want: func(*node) []string { return []string{"/absent/containerd.sock", "containerd"} },
+		},
+		{
+			name: "ECS without capacity", backend: "  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: [subnet-1]}\n",
+			change: func(n *node) { n.edit(", capacity: {cpu: 64, memory: 256Gi, pods: 500}", "") },
+			want:   func(*node) []string { return []string{"node.capacity.cpu", "node.capacity.memory"} },
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, c, "bad-"+strings.NewReplacer(" ", "-", "'", "-", ",", "").Replace(strings.ToLower(tt.name)), tt.backend,
+				"AWS_EC2_METADATA_DISABLED=true", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example")
+			if tt.change != nil {
+				tt.change(n)
+			}
+			line := n.refused()
+			t.Log(line)
+			for _, word := range tt.want(n) {
+				if !strings.Contains(line, word) {
+					t.Errorf("the error does not say %q", word)
+				}
+			}
+			if strings.Contains(line, "of-another-cluster") {
+				t.Error("the error shows the token")
+			}
+		})
+	}
+}
+
+// kubeconfig replaces the node's access.
+func (n *node) kubeconfig(change func(*rest.Config)) {
+	n.t.Helper()
+	cred, err := n.c.NodeCredential(n.name)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	change(cred)
+	if err := controlplane.WriteKubeconfig(filepath.Join(filepath.Dir(n.config), "kubeconfig"), cred); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// TestLogs reads a container's log with kubectl, through the API server.
+func TestLogs(t *testing.T) {
+	c := theCluster(t)
+	h := newContainerdHost(t)
+	n := newNode(t, c, "logs", h.section())
+	n.start()
+	n.ready()
+	namespace := c.namespace(t, "logs")
+	pod := scenario{name: "talks", policy: "Never", argv: []string{"sh", "-c", "echo one; echo two; sleep 1; echo three"}}.pod(namespace, n.name)
+	if _, err := c.client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kubectl := func(args ...string) string {
+		out, err := exec.CommandContext(t.Context(), c.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath(), "-n", namespace}, args...)...).CombinedOutput()
+		if err != nil {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	eventually(t, patience, "the first line", func() error {
+		if out := kubectl("logs", "talks"); !strings.HasPrefix(out, "one\n") {
+			return fmt.Errorf("log: %s", out)
+		}
+		return nil
+	})
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"logs", "-f", "talks"}, "one\ntwo\nthree\n"}, // ends with the container
+		{[]string{"logs", "talks"}, "one\ntwo\nthree\n"},
+		{[]string{"logs", "--tail=1", "talks"}, "three\n"},
+		{[]string{"logs", "--tail=0", "talks"}, ""},
+		{[]string{"logs", "--limit-bytes=5", "talks"}, "one\nt"},
+	} {
+		if out := kubectl(tt.args...); out != tt.want {
+			t.Errorf("kubectl %s prints %q, want %q", strings.Join(tt.args, " "), out, tt.want)
+		}
+	}
+	if out := kubectl("logs", "--timestamps", "talks"); !strings.HasPrefix(out, time.Now().UTC().Format("2006-01-02T")) {
+		t.Errorf("with timestamps: %q", out)
+	}
+	if out := kubectl("logs", "--previous", "talks"); !strings.Contains(out, "previous terminated container") {
+		t.Errorf("of the one before: %q", out)
+	}
+}

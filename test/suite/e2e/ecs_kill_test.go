@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+)
+
+// How often burstlet is killed, and beside how many pods.
+var (
+	ecsKills = flag.Int("ecskills", 8, "SIGKILLs of TestKillOnECS")
+	ecsPods  = flag.Int("ecspods", 60, "pods of TestKillOnECS")
+)
+
+// ecsServer is an ECS in the test's process, which outlives burstlet, with AWS's
+// rates.
+type ecsServer struct {
+	*ecs.Server
+	url    string
+	images *ecsprocess.Registry
+}
+
+func newECSServer(t *testing.T) ecsServer {
+	t.Helper()
+	s := ecs.New(ecs.Config{Throttles: true, Delays: ecs.Delays{
+		Provision: 2 * time.Second, Pull: time.Second, Deprovision: time.Second, Visible: time.Second,
+	}})
+	url, stop, err := s.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return ecsServer{s, url, lookUps(t)}
+}
+
+// lookUps serves what an image runs by default, where no container runs.
+func lookUps(t *testing.T) *ecsprocess.Registry {
+	t.Helper()
+	image, err := ecsprocess.Unpacked(v1.Config{Cmd: []string{"sh"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := ecsprocess.ServeImages("127.0.0.1", map[string]v1.Image{imageOf: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func (s ecsServer) section() string {
+	return fmt.Sprintf(`  type: ecs
+  ecs:
+    region: us-east-1
+    cluster: default
+    subnets: [subnet-a, subnet-b]
+    executionRoleARN: arn:aws:iam::123456789012:role/execution
+    taskRoleARN: arn:aws:iam::123456789012:role/task
+    taskImage: burstlet-task:1
+    settle: 20s
+    endpoint: %s
+    %s
+`, s.url, s.images.Mirrors())
+}
+
+// count is the tasks of each pod that are not STOPPED, and those of them that run.
+func (s ecsServer) count(*testing.T) (live, running map[types.UID]int) {
+	live, running = map[types.UID]int{}, map[types.UID]int{}
+	for _, task := range s.TaskInfos() {
+		uid := types.UID(task.Tags["burstlet/uid"])
+		if task.LastStatus != "STOPPED" {
+			live[uid]++
+		}
+		if task.LastStatus == "RUNNING" {
+			running[uid]++
+		}
+	}
+	return live, running
+}
+
+// watchTwins looks for pods with two live tasks until the returned function is
+// called, which says how many it found.
+func (s ecsServer) watchTwins(t *testing.T) (stop func() []string) {
+	end, done := make(chan struct{}), make(chan []string, 1)
+	go func() {
+		var twins []string
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-end:
+				done <- twins
+				return
+			case <-tick.C:
+				live, _ := s.count(t)
+				for uid, n := range live {
+					if n > 1 {
+						twins = append(twins, fmt.Sprintf("%d live tasks of pod %s", n, uid))
+					}
+				}
+			}
+		}
+	}()
+	return func() []string {
+		close(end)
+		return <-done
+	}
+}
+
+// TestKillOnECS kills burstlet with SIGKILL at random moments of a Deployment's
+// rollout, of its replacement and of its end, pods with tokens, within AWS's rates:
+// at no moment does a pod have two live tasks, in the end each has one, and with
+// the Deployment all goes.
+func TestKillOnECS(t *testing.T) {
+	c := theCluster(t)
+	s := newECSServer(t)
+	n := newNode(t, c, "kill-ecs", s.section(), ecsprocess.Access()...)
+	n.start()
+	n.ready()
+	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-ecs"), replicas: int32(*ecsPods), token: true}
+	stop := s.watchTwins(t)
+	deployments := c.client.AppsV1().Deployments(r.namespace)
+	if _, err := deployments.Create(t.Context(), r.deployment(), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewSource(seed))
+	kill := func(times int) {
+		t.Helper()
+		for range times {
+			select {
+			case <-time.After(time.Duration(100+random.Intn(1800)) * time.Millisecond):
+			case err := <-n.done:
+				t.Fatalf("burstlet ended by itself: %v", err)
+			}
+			n.kill()
+			n.start()
+		}
+	}
+	kill(*ecsKills / 2)
+	r.roll(t, 2)
+	kill(*ecsKills / 3)
+	r.complete(t, 2*patience)
+	eventually(t, patience, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) })
+	if err := deployments.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kill(*ecsKills - *ecsKills/2 - *ecsKills/3)
+	eventually(t, patience, "all is gone", func() error {
+		if uids := r.uids(t); len(uids) > 0 {
+			return fmt.Errorf("%d pods in the API", len(uids))
+		}
+		if live, _ := s.count(t); len(live) > 0 {
+			return fmt.Errorf("live tasks of %d pods", len(live))
+		}
+		return nil
+	})
+	for _, twin := range stop() {
+		t.Error(twin)
+	}
+	calls := s.Calls()
+	t.Logf("%d RunTask, %d StopTask, %d RegisterTaskDefinition, %d DescribeTasks, %d ListTasks calls; throttled %v",
+		calls["RunTask"], calls["StopTask"], calls["RegisterTaskDefinition"], calls["DescribeTasks"], calls["ListTasks"], s.Throttled())
+}

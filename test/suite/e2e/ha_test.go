@@ -1,0 +1,259 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+)
+
+const (
+	// leases last longer than by default: on a busy machine a renewal takes seconds.
+	leases = "leaseDuration: 15s, renewDeadline: 12s"
+	// takeover bounds how long a node is without a leader: 19.4 s after a crash
+	// (configuration, leaseDuration), and what a busy machine adds. It is less than what
+	// makes a node not Ready.
+	takeover = 45 * time.Second
+	// frozen is how long the old leader sleeps.
+	frozen = 90 * time.Second
+	// electors is the namespace of the leases that leaders fight for.
+	electors = "burstlet-system"
+	elector  = "burstlet-elector"
+)
+
+// TestLeaderFrozen: of two processes with one node, the leader is frozen in the
+// middle of a rollout, and wakes long after. The other has taken the node over soon
+// after its lease ended; nothing is doubled or lost, and the node stays Ready. Then
+// the new leader is killed, and the one after it ended as an operator does, after
+// which the next need not wait for the end of the lease.
+func TestLeaderFrozen(t *testing.T) {
+	t.Parallel()
+	c := theCluster(t)
+	kubeconfig := c.elections(t)
+	p := newSimProcess(t)
+	view := p.as(c, "ha")
+	var pair [2]*node
+	for i := range pair {
+		pair[i] = newNode(t, c, "ha", p.section())
+		pair[i].configure(fmt.Sprintf("leaderElection: {enabled: true, namespace: %s, kubeconfig: %s, %s}\n", electors, kubeconfig, leases))
+	}
+	a, b := pair[0], pair[1]
+	a.start()
+	a.ready()
+	first := c.leader(t)
+	b.start()
+
+	watch := watchHA(t, c, view)
+	r := rollout{c: c, n: a, namespace: c.namespace(t, "ha"), replicas: 60, token: true}
+	r.killed(t, 0)
+	r.roll(t, 1)
+	time.Sleep(time.Second) // in the middle of it
+	a.freeze()
+	woken := time.Now().Add(frozen)
+	second := c.nextLeader(t, first)
+	r.roll(t, 2)
+	r.complete(t, patience)
+	time.Sleep(time.Until(woken))
+	r.roll(t, 3)
+	a.wake()
+	r.complete(t, patience)
+	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
+	eventually(t, patience, "the remote has what the API has, once", same)
+	if now := c.leader(t); now != second {
+		t.Errorf("%s leads, want %s still", now, second)
+	}
+
+	r.roll(t, 4)
+	b.kill()
+	third := c.nextLeader(t, second)
+	r.complete(t, patience)
+	b.edit(leases, "leaseDuration: 10m") // so long it would wait for a lease that is not given up
+	b.start()
+	r.roll(t, 5)
+	a.stop()
+	c.nextLeader(t, third)
+	r.complete(t, patience)
+	eventually(t, patience, "the remote has what the API has, once", same)
+	watch.end(t)
+}
+
+// elections makes the namespace of the leases and a credential that may write
+// them, and nothing else, and returns its kubeconfig file.
+func (c *cluster) elections(t *testing.T) string {
+	t.Helper()
+	ctx := t.Context()
+	c.namespace(t, electors)
+	meta := metav1.ObjectMeta{Namespace: electors, Name: elector}
+	if _, err := c.client.RbacV1().Roles(electors).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
+	}}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.client.RbacV1().RoleBindings(electors).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: elector},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: elector}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cred, err := c.Credential(elector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "elector")
+	if err := controlplane.WriteKubeconfig(kubeconfig, cred); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig
+}
+
+// leader is who holds the node's election lease; "" for nobody.
+func (c *cluster) leader(t *testing.T) string {
+	t.Helper()
+	lease, err := c.client.CoordinationV1().Leases(electors).Get(t.Context(), "burstlet-ha", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holder := lease.Spec.HolderIdentity; holder != nil {
+		return *holder
+	}
+	return ""
+}
+
+// nextLeader waits until another than the old one leads.
+func (c *cluster) nextLeader(t *testing.T, old string) string {
+	t.Helper()
+	begin, now := time.Now(), ""
+	eventually(t, takeover, "another leader than "+old, func() error {
+		if now = c.leader(t); now == "" || now == old {
+			return fmt.Errorf("%q leads", now)
+		}
+		return nil
+	})
+	t.Logf("%s leads after %s", now, time.Since(begin).Round(100*time.Millisecond))
+	return now
+}
+
+// configure adds to the node's configuration.
+func (n *node) configure(yaml string) {
+	n.t.Helper()
+	f, err := os.OpenFile(n.config, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(yaml); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *node) freeze() { n.signal(syscall.SIGSTOP) }
+
+func (n *node) wake() { n.signal(syscall.SIGCONT) }
+
+func (n *node) signal(s syscall.Signal) {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(s); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// haWatch looks all the time for what must never be.
+type haWatch struct {
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex
+	doubled map[types.UID]string
+	// unready is the longest time without a Ready node.
+	unready time.Duration
+}
+
+func watchHA(t *testing.T, c *cluster, view *simView) *haWatch {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &haWatch{stop: stop, doubled: map[types.UID]string{}}
+	t.Cleanup(func() {
+		stop()
+		w.wg.Wait()
+	})
+	w.wg.Go(func() {
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		wasReady := time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			w.look(ctx, view)
+			node, err := c.client.CoreV1().Nodes().Get(ctx, "ha", metav1.GetOptions{})
+			if err == nil && nodeReady(node) {
+				wasReady = time.Now()
+			}
+			w.mu.Lock()
+			w.unready = max(w.unready, time.Since(wasReady))
+			w.mu.Unlock()
+		}
+	})
+	return w
+}
+
+// look finds pods that run twice.
+func (w *haWatch) look(ctx context.Context, view *simView) {
+	facts, err := view.Pods.List(ctx)
+	if err != nil {
+		return // the next look comes soon
+	}
+	live, running := map[types.UID]int{}, map[types.UID]int{}
+	for _, f := range facts {
+		if f.Live {
+			live[f.UID]++
+		}
+		for _, c := range f.Containers {
+			if !c.StartedAt.IsZero() && c.FinishedAt.IsZero() {
+				running[f.UID]++
+			}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uid, n := range live {
+		if n > 1 || running[uid] > 1 {
+			w.doubled[uid] = fmt.Sprintf("%d live attempts, %d running containers", n, running[uid])
+		}
+	}
+}
+
+func nodeReady(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (w *haWatch) end(t *testing.T) {
+	t.Helper()
+	w.stop()
+	w.wg.Wait()
+	for uid, what := range w.doubled {
+		t.Errorf("pod %s had %s", uid, what)
+	}
+	t.Logf("the node was not Ready for at most %s", w.unready.Round(100*time.Millisecond))
+	if w.unready > takeover {
+		t.Errorf("the node was not Ready for %s", w.unready)
+	}
+}

@@ -1,0 +1,210 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
+)
+
+var outage = flag.Duration("outage", 30*time.Second, "for how long TestOutage stops the API server; make chaos says 10m")
+
+// afterwards bounds how long statuses may be wrong after an outage: 30 s, and what a
+// busy machine adds. It is less than a call that hangs lasts.
+const afterwards = 90 * time.Second
+
+// ownCluster is a control plane that only one test uses, and may stop.
+func ownCluster(t *testing.T) *cluster {
+	t.Helper()
+	cp := cptest.New(t, controlplane.Config{})
+	cfg := cp.AdminConfig()
+	cfg.QPS, cfg.Burst = 1000, 1000
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cluster{ControlPlane: cp, client: client}
+}
+
+// TestOutage: while the API server is away, pods go on: they end, are restarted,
+// and the process may die. Then the API soon says what truly is, and
+// nothing runs twice or is left. The same when a watch has a gap in which pods
+// were deleted, by force too, and made anew under their names.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	c := ownCluster(t)
+	link := newLink(t, c.URL())
+	c.via = link.url()
+	p := newSimProcess(t)
+	view := p.as(c, "outage")
+	n := newNode(t, c, "outage", p.section())
+	n.start()
+	n.ready()
+	o := outageTest{
+		c: c, n: n, view: view, link: link,
+		r: rollout{c: c, n: n, namespace: c.namespace(t, "outage"), replicas: 30, token: true},
+	}
+	o.r.killed(t, 1)
+	t.Run("the API server is away", o.away)
+	t.Run("it is away, and burstlet dies", o.awayAndKilled)
+	t.Run("a gap in the watch", o.gap)
+}
+
+type outageTest struct {
+	c    *cluster
+	n    *node
+	view *simView
+	link *link
+	r    rollout
+}
+
+func (o outageTest) create(t *testing.T, name string, argv ...string) *corev1.Pod {
+	t.Helper()
+	s := scenario{name: name, policy: "Never", argv: argv}
+	pod, err := o.c.client.CoreV1().Pods(o.r.namespace).Create(t.Context(), s.pod(o.r.namespace, o.n.name), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pod
+}
+
+// until waits until a pod is in one of the phases, and returns how long that took.
+func (o outageTest) until(t *testing.T, name string, phases ...corev1.PodPhase) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	eventually(t, afterwards, fmt.Sprintf("pod %s is one of %s", name, phases), func() error {
+		pod, err := o.c.client.CoreV1().Pods(o.r.namespace).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(phases, pod.Status.Phase) {
+			return fmt.Errorf("it is %s", pod.Status.Phase)
+		}
+		return nil
+	})
+	return time.Since(begin)
+}
+
+// without stops the API server for so long, and while f runs.
+func (o outageTest) without(t *testing.T, length time.Duration, f func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), length+5*time.Minute)
+	defer cancel()
+	if err := o.c.StopAPIServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	f()
+	select {
+	case <-ctx.Done():
+	case <-time.After(length - time.Since(begin)):
+	}
+	if err := o.c.StartAPIServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o outageTest) away(t *testing.T) {
+	o.create(t, "ends", "sleep", "8")
+	o.create(t, "fails", "sh", "-c", "sleep 12; exit 3")
+	// A machine that is slow sees only that they ran.
+	o.until(t, "ends", corev1.PodRunning, corev1.PodSucceeded)
+	o.until(t, "fails", corev1.PodRunning, corev1.PodFailed)
+	o.r.roll(t, 100)
+	o.without(t, *outage, func() {})
+	t.Logf("ended pods are told of %s after", max(o.until(t, "ends", corev1.PodSucceeded), o.until(t, "fails", corev1.PodFailed)))
+	o.well(t)
+}
+
+func (o outageTest) awayAndKilled(t *testing.T) {
+	o.create(t, "ends-unseen", "sleep", "8")
+	o.until(t, "ends-unseen", corev1.PodRunning, corev1.PodSucceeded)
+	o.r.roll(t, 200)
+	o.without(t, *outage/3, o.n.kill)
+	o.n.start()
+	o.n.ready()
+	o.until(t, "ends-unseen", corev1.PodSucceeded)
+	o.well(t)
+}
+
+// gap cuts burstlet off, deletes pods behind its back, and starts the API server
+// again, whose watches then cannot be resumed: no delete is ever told.
+func (o outageTest) gap(t *testing.T) {
+	ctx, pods := t.Context(), o.c.client.CoreV1().Pods(o.r.namespace)
+	var names []string
+	for i := range 6 {
+		names = append(names, fmt.Sprint("gap-", i))
+		o.create(t, names[i], forever...)
+	}
+	old := map[types.UID]bool{}
+	for _, name := range names {
+		o.until(t, name, corev1.PodRunning)
+		pod, err := pods.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old[pod.UID] = true
+	}
+	o.link.cut()
+	grace := int64(0)
+	for _, name := range names {
+		if err := pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names[:3] {
+		o.create(t, name, forever...)
+	}
+	if err := o.c.StopAPIServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.c.StartAPIServer(ctx); err != nil {
+		t.Fatal(err)
+	}
+	o.link.heal()
+	for _, name := range names[:3] {
+		o.until(t, name, corev1.PodRunning)
+	}
+	eventually(t, afterwards, "what was deleted is gone from the remote", func() error {
+		for _, f := range o.view.pods(t) {
+			if old[f.UID] {
+				return fmt.Errorf("pod %s %s", f.Name, f.UID)
+			}
+		}
+		return nil
+	})
+	o.well(t)
+}
+
+// well waits until the rollout is complete and the remote has what the API has.
+func (o outageTest) well(t *testing.T) {
+	t.Helper()
+	begin := time.Now()
+	o.r.complete(t, patience)
+	eventually(t, afterwards, "the remote has what the API has, once", func() error {
+		return o.r.sameAsAPI(t, o.view.count, neverRestarted)
+	})
+	uids := map[types.UID]bool{}
+	list, err := o.c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		uids[pod.UID] = true
+	}
+	if left := slices.DeleteFunc(o.view.pods(t), func(f backend.PodFacts) bool { return uids[f.UID] }); len(left) > 0 {
+		t.Errorf("orphans on the remote: %v", left)
+	}
+	t.Logf("all is well %s after", time.Since(begin).Round(100*time.Millisecond))
+}

@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
+)
+
+// remote is where a node's pods run, seen past burstlet.
+type remote struct {
+	name    string
+	backend string   // section of the configuration
+	env     []string // of the process
+	// mounts says that it has volumes: pods keep that of their service account's
+	// token.
+	mounts bool
+	// preface is how every log begins, with the name of the container.
+	preface string
+	// prompt says that nothing takes time there.
+	prompt bool
+	// live returns what still runs or holds something for a pod; nil where it
+	// cannot be seen from outside, in the simulation within the process.
+	live func(t *testing.T, pod *corev1.Pod) []string
+	// all returns what still runs of any pod; nil as live.
+	all func(t *testing.T) []string
+}
+
+// soon bounds how long a step takes the quickest of many pods on a remote where
+// nothing takes time: it is less than the period of any ticker, for which no user
+// should wait. All would wait for the same one.
+const soon = 8 * time.Second
+
+const missingImage = "registry.burstlet.test/missing:1"
+
+// makeRemote makes the remote of a node.
+type makeRemote func(t *testing.T, c *cluster, node string) remote
+
+func simRemote(granularity string) makeRemote {
+	return func(*testing.T, *cluster, string) remote {
+		return remote{
+			name: "sim-" + granularity, backend: "  type: sim\n  sim: {granularity: " + granularity + "}\n",
+			mounts: true, prompt: true,
+		}
+	}
+}
+
+func simProcessRemote(args ...string) makeRemote {
+	return func(t *testing.T, c *cluster, node string) remote {
+		p := newSimProcess(t, args...)
+		view := p.as(c, node)
+		return remote{
+			name: "sim-process", backend: p.section(), mounts: true, prompt: true,
+			live: func(t *testing.T, pod *corev1.Pod) []string { return view.left(t, pod.UID) },
+			all:  func(t *testing.T) []string { return view.left(t, "") },
+		}
+	}
+}
+
+// containerdHost is a host of containers that is reached over SSH, and what runs on
+// it, seen past SSH.
+type containerdHost struct {
+	*remotehost.Host
+	cri runtimeapi.RuntimeServiceClient
+}
+
+func newContainerdHost(t *testing.T, options ...func(*remotehost.Config)) *containerdHost {
+	t.Helper()
+	h := &containerdHost{Host: remotehost.ForTest(t, options...)}
+	h.cri, _ = h.CRI()
+	return h
+}
+
+// section is the host as a backend. More are further keys of backend.cri.
+func (h *containerdHost) section(more ...string) string {
+	return fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, ssh: {keyFiles: [%q], knownHostsFile: %q}%s}\n",
+		h.Endpoint(), h.KeyFile(), h.KnownHostsFile(), strings.Join(append([]string{""}, more...), ", "))
+}
+
+// sandboxes returns those of one pod, or of all with "".
+func (h *containerdHost) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSandbox {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	filter := &runtimeapi.PodSandboxFilter{}
+	if uid != "" {
+		filter.LabelSelector = map[string]string{"io.kubernetes.pod.uid": uid}
+	}
+	reply, err := h.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
+	if err != nil {
+		t.Errorf("list sandboxes: %v", err)
+		return nil
+	}
+	return reply.Items
+}
+
+// containers returns all containers in a state.
+func (h *containerdHost) containers(t *testing.T, state runtimeapi.ContainerState) []*runtimeapi.Container {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	reply, err := h.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		State: &runtimeapi.ContainerStateValue{State: state},
+	}})
+	if err != nil {
+		t.Errorf("list containers: %v", err)
+		return nil
+	}
+	return reply.Containers
+}
+
+// count counts sandboxes and running containers by pod.
+func (h *containerdHost) count(t *testing.T) (sandboxes, running map[types.UID]int) {
+	t.Helper()
+	sandboxes, running = map[types.UID]int{}, map[types.UID]int{}
+	for _, s := range h.sandboxes(t, "") {
+		sandboxes[types.UID(s.Metadata.Uid)]++
+	}
+	for _, container := range h.containers(t, runtimeapi.ContainerState_CONTAINER_RUNNING) {
+		running[types.UID(container.Labels["io.kubernetes.pod.uid"])]++
+	}
+	return sandboxes, running
+}
+
+func criRemote(t *testing.T, _ *cluster, _ string) remote {
+	h := newContainerdHost(t)
+	ids := func(t *testing.T, uid string) (ids []string) {
+		for _, s := range h.sandboxes(t, uid) {
+			ids = append(ids, s.Id)
+		}
+		return ids
+	}
+	return remote{
+		name: "cri", backend: h.section(), mounts: true,
+		live: func(t *testing.T, pod *corev1.Pod) []string { return ids(t, string(pod.UID)) },
+		all:  func(t *testing.T) []string { return ids(t, "") },
+	}
+}
+
+func ecsRemote(t *testing.T, _ *cluster, _ string) remote {
+	server := ecs.New(ecs.Config{Delays: ecs.Delays{
+		Provision: 200 * time.Millisecond, Pull: 100 * time.Millisecond,
+		Deprovision: 200 * time.Millisecond, Visible: 300 * time.Millisecond,
+	}})
+	url, stop, err := server.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return remote{
+		name: "ecs",
+		backend: fmt.Sprintf("  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: [subnet-0123456789abcdef0], "+
+			"executionRoleARN: %q, endpoint: %q}\n", "arn:aws:iam::123456789012:role/execution", url),
+		env: []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example", "AWS_EC2_METADATA_DISABLED=true"},
+		// The server does not tell tasks apart by pod.
+		all: func(*testing.T) []string { return server.Tasks(true) },
+	}
+}
+
+// allRemotes are the kinds of remote that every scenario runs on.
+var allRemotes = []struct {
+	name string
+	make makeRemote
+}{
+	{"sim-container", simRemote("container")},
+	{"sim-pod", simRemote("pod")},
+	{onSim, simProcessRemote()},
+	{onPodUnit, simProcessRemote("--pod-unit")},
+	{onCRI, criRemote},
+	{"ecs", ecsRemote},
+}
+
+// imageOf is the image that all remotes have.
+const imageOf = images.BusyboxRef

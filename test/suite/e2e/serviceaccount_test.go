@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+)
+
+// TestServiceAccount: a node with the ServiceAccount and the roles of deploy/rbac,
+// and nothing else, leads, runs a pod with a token and a ConfigMap, serves its log,
+// and is refused nothing.
+func TestServiceAccount(t *testing.T) {
+	t.Parallel()
+	c := theCluster(t)
+	for _, file := range []string{"serviceaccount.yaml", "clusterrole-node.yaml"} {
+		out, err := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig", c.KubeconfigPath(),
+			"apply", "-f", filepath.Join("..", "..", "..", "deploy", "rbac", file)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("apply %s: %v\n%s", file, err, out)
+		}
+	}
+	token, err := c.client.CoreV1().ServiceAccounts("burstlet").CreateToken(t.Context(), "burstlet",
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, c, "serviceaccount", "  type: sim\n")
+	kubeconfig := filepath.Join(filepath.Dir(n.config), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(kubeconfig, &rest.Config{
+		Host: c.URL(), BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: c.AdminConfig().CAData},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	n.configure(fmt.Sprintf("leaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s}\n", kubeconfig))
+	n.start()
+	n.ready()
+	l := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, "serviceaccount")}
+	l.configMap("config", map[string]string{"key": "value"})
+	l.create(l.pod(shell("echo $KEY; sleep 1000"), func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Key: "key"},
+		}}}
+	}))
+	pod := l.until("Ready", isReady)
+	l.says("app", "value")
+	l.event(pod, "Started")
+	l.must(l.pods().Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
+	eventually(t, patience, "the pod is gone", func() error { return c.gone(t, l.namespace, pod.Name) })
+	for line := range strings.Lines(n.log.String()) {
+		if strings.Contains(strings.ToLower(line), "forbidden") {
+			t.Errorf("refused: %s", line)
+		}
+	}
+}

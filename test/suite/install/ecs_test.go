@@ -1,0 +1,214 @@
+package install
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/parts/burstletimage"
+	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/world/basecluster"
+)
+
+// registryName is the domain of all images here.
+const registryName = "registry.burstlet.test"
+
+// TestInstallECS: the same in short with pods as tasks. The release's own image is
+// that of the helper containers.
+func TestInstallECS(t *testing.T) {
+	t.Parallel()
+	containerd.Need(t, "an ECS with containers", ecsprocess.Missing())
+	h := newHelm(t)
+	cloud, mirror := newCloud(t)
+	c := basecluster.ForTest(t, basecluster.Config{Hosts: []string{cloud.Gateway.String()}})
+	h.c = c
+	c.ImportArchive(t, imageArchive(t))
+
+	i := &installed{T: t, c: c, helm: h, node: "fargate", dial: (&net.Dialer{}).DialContext}
+	before := i.state(nil)
+	v := ecsValues(t, i.node, cloud, c, mirror)
+	h.run(t, "install", append(withValues(t, v), "--create-namespace")...)
+	i.awaitNode(i.node)
+	c.Apply(t, fmt.Sprintf(work, i.node, readiness))
+	c.AwaitDeployment(t, metav1.NamespaceDefault, "work")
+	i.use(i.pods()[0])
+	v["config"].(values)["logging"] = values{"level": "debug"}
+	i.upgrade(v)
+	h.run(t, "uninstall")
+	nothingOn(t, cloud)
+	i.endsClean(before, nil)
+}
+
+// newCloud starts an ECS that runs containers, and a registry of all images.
+func newCloud(t *testing.T) (*ecsprocess.Process, *ecsprocess.Registry) {
+	t.Helper()
+	all, err := images.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := builtImage(t)
+	all[burstletimage.Ref] = own
+	mirror, err := ecsprocess.ServeImages("0.0.0.0", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := mirror.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	program, _, err := ecsprocess.Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &basecluster.Log{}
+	log.ShowAtFailure(t, "ECS")
+	cloud, err := ecsprocess.Start(t.Context(), ecsprocess.Config{
+		Program: program, Images: map[string]v1.Image{burstletimage.Ref: own}, Log: log,
+		LogGroups: []string{ecsprocess.LogGroup}, Queues: []string{ecsprocess.Queue},
+		Args: []string{"--provision", "300ms", "--deprovision", "1s", "--ingest", "200ms"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cloud.Stop(context.Background()); err != nil { // it is bounded by itself
+			t.Error(err)
+		}
+	})
+	return cloud, mirror
+}
+
+// ecsValues are those of a release with one node of tasks.
+func ecsValues(t *testing.T, node string, cloud *ecsprocess.Process, c *basecluster.Cluster, mirror *ecsprocess.Registry) values {
+	t.Helper()
+	var backend values
+	section := cloud.Section(fmt.Sprintf("registryMirrors: {%q: \"http://%s:%d\"}", registryName, c.Machine(), mirror.Port), "settle: 5s")
+	if err := yaml.Unmarshal([]byte(section), &backend); err != nil {
+		t.Fatal(err)
+	}
+	delete(backend["ecs"].(values), "taskImage") // the release's own, by default
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(c.URL(), "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var env []values
+	for _, variable := range ecsprocess.Access() {
+		name, value, _ := strings.Cut(variable, "=")
+		env = append(env, values{"name": name, "value": value})
+	}
+	return values{
+		"image":    imageValues(t),
+		"replicas": 2,
+		"config":   values{"pods": values{"apiServer": net.JoinHostPort(cloud.Gateway.String(), port)}},
+		"removal":  values{"timeout": removalTimeout.String()},
+		"env":      env,
+		"nodes": values{node: values{
+			"node": values{"capacity": values{"cpu": "4", "memory": "8Gi"}}, "backend": backend,
+		}},
+	}
+}
+
+// nothingOn: no task runs, no secret is kept, no definition can be run.
+func nothingOn(t *testing.T, cloud *ecsprocess.Process) {
+	t.Helper()
+	report, err := ecs.Remote{URL: cloud.URL}.Report(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range report.Tasks {
+		if task.LastStatus != "STOPPED" {
+			t.Errorf("task %s is %s", task.ARN, task.LastStatus)
+		}
+	}
+	for _, secret := range report.Secrets {
+		if !secret.Deleted {
+			t.Errorf("secret %s is left", secret.Name)
+		}
+	}
+	for _, definition := range report.Definitions {
+		if definition.Status == "ACTIVE" {
+			t.Errorf("task definition %s:%d is left", definition.Family, definition.Revision)
+		}
+	}
+	if len(report.Tasks) == 0 {
+		t.Error("ECS knows of no task: this would show nothing")
+	}
+}
+
+// builtImage is burstlet's image, read from its archive.
+func builtImage(t *testing.T) v1.Image {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unpack(imageArchive(t), dir); err != nil {
+		t.Fatal(err)
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		manifest, err := index.IndexManifest()
+		if err != nil || len(manifest.Manifests) != 1 {
+			t.Fatalf("read index of the image: %v, %+v", err, manifest)
+		}
+		only := manifest.Manifests[0]
+		if !only.MediaType.IsIndex() {
+			built, err := index.Image(only.Digest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return built
+		}
+		if index, err = index.ImageIndex(only.Digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// unpack unpacks an archive into a directory.
+func unpack(archive, dir string) (err error) {
+	file, err := os.Open(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	for entries := tar.NewReader(file); ; {
+		header, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		path := filepath.Join(dir, filepath.FromSlash(header.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		content, err := io.ReadAll(entries)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/parts/remotehost"
+	"github.com/burstlet/burstlet/test/world/basecluster"
+)
+
+// TestInstallSSH: two processes of burstlet on a real kubelet, a node whose pods run
+// on a host over SSH, and the whole life of the release.
+func TestInstallSSH(t *testing.T) {
+	t.Parallel()
+	i, host := newSSH(t)
+	i.c.ServeMetrics(t)
+	before := i.state(host)
+
+	v := sshValues(t, i.node, host)
+	i.helm.run(t, "install", append(withValues(t, v), "--create-namespace")...)
+	i.awaitNode(i.node)
+	i.c.Apply(t, fmt.Sprintf(work, i.node, readiness))
+	i.c.AwaitDeployment(t, metav1.NamespaceDefault, "work")
+	pod := i.pods()[0]
+	i.use(pod)
+	i.forward(pod)
+	i.top(pod)
+	i.scaleUp()
+	v["config"] = values{"logging": values{"level": "debug"}}
+	i.upgrade(v)
+
+	started := time.Now()
+	i.helm.run(t, "uninstall")
+	t.Logf("uninstalled in %s", time.Since(started).Round(time.Second))
+	i.endsClean(before, host)
+}
+
+// readiness is asked by burstlet over SSH, and in a task by what runs there.
+const readiness = "readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1, timeoutSeconds: 30}"
+
+// newSSH starts a cluster that has burstlet's image, and a host.
+func newSSH(t *testing.T) (*installed, *remotehost.Host) {
+	t.Helper()
+	h, archive := newHelm(t), imageArchive(t)
+	h.c = basecluster.ForTest(t, basecluster.Config{ControllerManagerArgs: []string{
+		// By default an autoscaler looks each 15 s, and at a pod when it is minutes old.
+		"--horizontal-pod-autoscaler-sync-period=3s",
+		"--horizontal-pod-autoscaler-cpu-initialization-period=5s",
+		"--horizontal-pod-autoscaler-initial-readiness-delay=5s",
+	}})
+	host := remotehost.ForTest(t, at(h.c.Machine()))
+	h.c.ImportArchive(t, archive)
+	return &installed{T: t, c: h.c, helm: h, node: "edge-1", dial: host.DialContext}, host
+}
+
+func at(address netip.Addr) func(*remotehost.Config) {
+	return func(c *remotehost.Config) { c.LinkAddress = address }
+}
+
+// sshValues are those of a release with one node on a host.
+func sshValues(t *testing.T, node string, host *remotehost.Host) values {
+	t.Helper()
+	key, err := os.ReadFile(host.KeyFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := os.ReadFile(host.KnownHostsFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values{
+		"image":    imageValues(t),
+		"replicas": 2,
+		"nodes": values{node: values{
+			"backend": values{"type": "cri", "cri": values{"endpoint": host.EndpointOf(remotehost.Burst)}},
+		}},
+		// Less than Helm's own.
+		"removal": values{"timeout": removalTimeout.String()},
+		"sshKeys": values{"privateKey": string(key), "knownHosts": string(known)},
+	}
+}
+
+// state is all that there is in the cluster, and on a host.
+type state struct{ objects, host map[string]bool }
+
+// state looks; the host may be nil.
+func (i *installed) state(host *remotehost.Host) state {
+	i.Helper()
+	now := state{objects: objects(i.T, i.c)}
+	if host != nil {
+		now.host = hostState(i.T, host)
+	}
+	return now
+}
+
+// endsClean compares all that there is with what was before the installation. The
+// namespace was made for the release, and Helm leaves it.
+func (i *installed) endsClean(before state, host *remotehost.Host) {
+	i.Helper()
+	// What the release's own pods leave ends a moment after Helm.
+	basecluster.Await(i, "nothing to be left", func(context.Context) error {
+		now := i.state(host)
+		left := slices.DeleteFunc(added(before.objects, now.objects), func(name string) bool {
+			// The Deployment waits for the node to come back.
+			return strings.Contains(name, " default/work") || ofNamespace(name)
+		})
+		left = append(left, slices.DeleteFunc(added(before.host, now.host), emptyPlace.MatchString)...)
+		if len(left) > 0 {
+			return fmt.Errorf("left:\n%s", strings.Join(left, "\n"))
+		}
+		return nil
+	})
+	for _, pod := range i.pods() {
+		if pod.Spec.NodeName != "" {
+			i.Errorf("pod %s is still on node %s: %+v", pod.Name, pod.Spec.NodeName, pod.Status)
+		}
+	}
+}
+
+// ofNamespace says that an object is the namespace or what the cluster puts into each.
+func ofNamespace(name string) bool {
+	return slices.Contains([]string{
+		"namespaces /" + namespace, "serviceaccounts " + namespace + "/default", "configmaps " + namespace + "/kube-root-ca.crt",
+	}, name)
+}
+
+// emptyPlace are the directories in which pods have theirs, as any kubelet makes them
+// once for a host, and what CNI plugins keep. What stands in them has names of its own.
+var emptyPlace = regexp.MustCompile(`^(` +
+	`cgroup /sys/fs/cgroup(/[^/]+)?/burstlet(/burstable|/besteffort)?` +
+	`|file /var/lib/burstlet(/pods)?|file /var/log/(pods|containers)|file /run/netns` +
+	`|file /var/lib/cni(/results|/networks(/burstlet-test(/lock|/last_reserved_ip\.0)?)?)?)$`)
+
+// hostState is what stands on a host: sandboxes, containers, processes, mounts, files
+// and cgroups. What containerd itself keeps of images is left out.
+func hostState(t *testing.T, host *remotehost.Host) map[string]bool {
+	t.Helper()
+	state := map[string]bool{}
+	cri, _ := host.CRI()
+	sandboxes, err := cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sandboxes.Items {
+		state["sandbox "+s.Id+" of "+s.Metadata.Name] = true
+	}
+	containers, err := cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range containers.Containers {
+		state["container "+c.Id+" of "+c.Metadata.Name] = true
+	}
+	for what, script := range map[string]string{
+		"process": "cat /proc/[0-9]*/comm 2>/dev/null | grep -v -x -e cat -e sort -e sh -e grep | sort -u",
+		"mount":   "cut -d ' ' -f 2 /proc/self/mounts",
+		"file": "find / /run /tmp /dev/shm -xdev -path /var/lib/containerd -prune -o -path /run/containerd -prune " +
+			"-o -path /usr -prune -o -print",
+		"cgroup": "find /sys/fs/cgroup -type d",
+	} {
+		out, err := host.Command(t.Context(), "sh", "-c", script).CombinedOutput()
+		if err != nil {
+			t.Fatalf("look for each %s on the host: %v: %s", what, err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			state[what+" "+strings.TrimSpace(line)] = true
+		}
+	}
+	return state
+}

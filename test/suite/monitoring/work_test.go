@@ -1,0 +1,138 @@
+package monitoring
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/parts/images"
+)
+
+const (
+	workNamespace = "monitored"
+	missingImage  = "registry.burstlet.test/missing:1"
+)
+
+func (w *world) pod(node, name string, change ...func(*corev1.Pod)) *corev1.Pod {
+	mount := node != nodeECS // which has volumes with a task image only
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: workNamespace, Name: name + "-" + node},
+		Spec: corev1.PodSpec{
+			NodeSelector:                  map[string]string{corev1.LabelHostname: node},
+			Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			TerminationGracePeriodSeconds: new(int64(1)), AutomountServiceAccountToken: &mount,
+			Containers: []corev1.Container{{
+				Name: "app", Image: images.BusyboxRef, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command: []string{"sh", "-c", "echo hello; sleep 3600"},
+			}},
+		},
+	}
+	for _, f := range change {
+		f(pod)
+	}
+	return pod
+}
+
+func (w *world) create(pod *corev1.Pod) {
+	w.Helper()
+	if _, err := w.client.CoreV1().Pods(pod.Namespace).Create(w.Context(), pod, metav1.CreateOptions{}); err != nil {
+		w.Error(err)
+	}
+}
+
+// begin makes the namespace, a pod on each node that stays, and what goes wrong.
+func (w *world) begin() {
+	w.Helper()
+	_, err := w.client.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workNamespace}}, metav1.CreateOptions{})
+	w.must(err)
+	eventually(w.T, patience, "the service account", func() error {
+		_, err := w.client.CoreV1().ServiceAccounts(workNamespace).Get(w.Context(), "default", metav1.GetOptions{})
+		return err
+	})
+	for _, node := range nodeNames {
+		w.create(w.pod(node, "stays"))
+	}
+	// Bound past the scheduler, the pod is refused by the node.
+	for i := range 2 {
+		w.create(w.pod(nodeSim, fmt.Sprint("refused", i), func(pod *corev1.Pod) {
+			pod.Spec.NodeName, pod.Spec.NodeSelector = nodeSim, nil
+			pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("100Ti")}
+		}))
+	}
+}
+
+// round lets a pod live on each node at once, with kubectl logs where there are logs,
+// and AWS refuse what it is asked first.
+func (w *world) round(n int) {
+	w.Helper()
+	// What AWS answers first. The SDK asks three times where it is throttled.
+	w.tasks.Inject(ecs.Fault{Action: "RunTask", Code: "ThrottlingException", Times: 3})
+	w.tasks.Inject(ecs.Fault{Action: "RunTask", Failure: "Capacity is unavailable at this time. Please try again later or in a different availability zone"})
+	w.tasks.Inject(ecs.Fault{Action: "StopTask", Code: "AccessDeniedException"})
+	w.create(w.pod(nodeCRI, fmt.Sprint("missing", n), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = missingImage }))
+	var group sync.WaitGroup
+	for _, node := range nodeNames {
+		pod := w.pod(node, fmt.Sprint("round", n))
+		w.create(pod)
+		group.Go(func() { w.live(pod, node != nodeECS) })
+	}
+	group.Wait()
+	if w.Failed() {
+		w.FailNow()
+	}
+}
+
+// live waits for a pod to run, reads its log, deletes it and waits until it is gone.
+func (w *world) live(pod *corev1.Pod, logs bool) {
+	pods := w.client.CoreV1().Pods(pod.Namespace)
+	w.await(pod.Name+" runs", func() error {
+		p, err := pods.Get(w.Context(), pod.Name, metav1.GetOptions{})
+		if err == nil && p.Status.Phase != corev1.PodRunning {
+			err = fmt.Errorf("phase %s, %v", p.Status.Phase, p.Status.ContainerStatuses)
+		}
+		return err
+	})
+	if logs {
+		w.await("the log of "+pod.Name, func() error {
+			log, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).Stream(w.Context())
+			if err != nil {
+				return err
+			}
+			defer log.Close()
+			_, err = io.Copy(io.Discard, log)
+			return err
+		})
+	}
+	if err := pods.Delete(w.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		w.Error(err)
+		return
+	}
+	w.await(pod.Name+" is gone", func() error {
+		_, err := pods.Get(w.Context(), pod.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		return fmt.Errorf("it is still there")
+	})
+}
+
+// await is eventually for goroutines beside the test's own.
+func (w *world) await(what string, f func() error) {
+	var err error
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(100 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	w.Errorf("%s: not within %s: %v", what, patience, err)
+}

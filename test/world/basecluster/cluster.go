@@ -1,0 +1,254 @@
+package basecluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/parts/binaries"
+	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/kubelet"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
+)
+
+const (
+	// Node is the name of the node.
+	Node = "base"
+	// patience bounds each wait, on a machine that builds other packages meanwhile.
+	patience = 5 * time.Minute
+	// pollInterval is how often what is waited for is looked at.
+	pollInterval = 50 * time.Millisecond
+	// logTail is how much of a program's log a failed test shows, in bytes.
+	logTail = 6000
+)
+
+// Config says what the cluster is like. Its zero value is a good one.
+type Config struct {
+	// Hosts are further names and addresses for the API server's certificate, for
+	// those who reach it elsewhere than at [Cluster.Machine].
+	Hosts []string
+	// ControllerManagerArgs are further flags of the controller manager.
+	ControllerManagerArgs []string
+}
+
+// Cluster is a running cluster.
+type Cluster struct {
+	*controlplane.ControlPlane
+	// Host is the node, seen past Kubernetes.
+	Host *remotehost.Host
+	// Client may do everything.
+	Client kubernetes.Interface
+}
+
+// ForTest starts a cluster that lives as long as the test, and returns when its DNS
+// answers. It skips the test with the reason where that cannot be (and fails it when
+// BURSTLET_REQUIRE_REAL=1). The ends of the logs are shown when the test fails.
+func ForTest(t testing.TB, cfg Config) *Cluster {
+	t.Helper()
+	containerd.Need(t, "base cluster", remotehost.Missing())
+	proxy, dns := program(t, binaries.KubeProxy), program(t, binaries.CoreDNS)
+	host := remotehost.ForTest(t, func(c *remotehost.Config) { c.Hostname = Node })
+	if err := host.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{Host: host}
+	c.ControlPlane = cptest.New(t, controlplane.Config{
+		// The kubelet's own way to the machine is another than the pods'.
+		BindAddress: "0.0.0.0", AdvertiseAddress: c.Machine().String(), APIServerHosts: cfg.Hosts,
+		// Addresses of Services lead nowhere from here.
+		APIServerArgs: []string{
+			"--enable-aggregator-routing=true",
+			"--enable-bootstrap-token-auth=true", // as kubeadm has it
+		},
+		ControllerManagerArgs: cfg.ControllerManagerArgs,
+	})
+	admin := c.AdminConfig()
+	admin.QPS, admin.Burst = 1000, 1000
+	var err error
+	if c.Client, err = kubernetes.NewForConfig(admin); err != nil {
+		t.Fatal(err)
+	}
+	log := &Log{}
+	log.ShowAtFailure(t, "the kubelet")
+	kubelet.ForTest(t, c.ControlPlane, host, kubelet.Config{Node: Node, Verbosity: 2, Log: log})
+	c.startProxy(t, proxy)
+	c.startDNS(t, dns)
+	c.awaitNode(t)
+	c.AwaitDeployment(t, metav1.NamespaceSystem, dnsName)
+	return c
+}
+
+// program finds a program in the cache, or ends the test.
+func program(t testing.TB, tool binaries.Tool) string {
+	t.Helper()
+	cache, err := binaries.NewCache(binaries.CacheConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := cache.Lookup(tool)
+	if errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(cptest.RequireEnv) != "1" {
+		t.Skipf("%s is not built: run make test (or go run ./test/cmd/controlplane build): %v", tool, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Machine is this machine's address for the node and its pods.
+func (c *Cluster) Machine() netip.Addr { return c.Host.Gateway() }
+
+// Server is the API server's address for the node and its pods.
+func (c *Cluster) Server() (string, error) {
+	own, err := url.Parse(c.URL())
+	if err != nil {
+		return "", fmt.Errorf("parse address of the API server: %w", err)
+	}
+	return "https://" + net.JoinHostPort(c.Machine().String(), own.Port()), nil
+}
+
+// Inside is a credential for use on the node: it finds the API server from there.
+func (c *Cluster) Inside(credential *rest.Config) (*rest.Config, error) {
+	server, err := c.Server()
+	if err != nil {
+		return nil, err
+	}
+	inside := rest.CopyConfig(credential)
+	inside.Host = server
+	return inside, nil
+}
+
+// Import gives the node images, by their full names with tags.
+func (c *Cluster) Import(t testing.TB, all map[string]v1.Image) {
+	t.Helper()
+	archive := filepath.Join(t.TempDir(), "images.tar")
+	if err := images.WriteArchive(archive, all); err != nil {
+		t.Fatal(err)
+	}
+	c.ImportArchive(t, archive)
+}
+
+// ImportArchive gives the node the images of an archive.
+func (c *Cluster) ImportArchive(t testing.TB, archive string) {
+	t.Helper()
+	if err := c.Host.ImportImages(t.Context(), archive); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Command prepares kubectl with the administrator's credential.
+func (c *Cluster) Command(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, c.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...)
+}
+
+// Apply hands manifests to kubectl apply.
+func (c *Cluster) Apply(t testing.TB, manifests string) {
+	t.Helper()
+	cmd := c.Command(t.Context(), "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifests)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("apply manifests: %v: %s", err, out)
+	}
+}
+
+// Ready says whether a node is.
+func Ready(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// awaitNode waits until pods are scheduled to the node, and its lease is kept.
+func (c *Cluster) awaitNode(t testing.TB) {
+	t.Helper()
+	Await(t, "node "+Node+" to be Ready", func(ctx context.Context) error {
+		node, err := c.Client.CoreV1().Nodes().Get(ctx, Node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !Ready(node) {
+			return fmt.Errorf("conditions are %v", node.Status.Conditions)
+		}
+		_, err = c.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, Node, metav1.GetOptions{})
+		return err
+	})
+}
+
+// AwaitDeployment waits until a Deployment has rolled out.
+func (c *Cluster) AwaitDeployment(t testing.TB, namespace, name string) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			c.describe(t, namespace, name)
+		}
+	})
+	Await(t, "Deployment "+namespace+"/"+name, func(ctx context.Context) error {
+		d, err := c.Client.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		want, status := *d.Spec.Replicas, d.Status
+		if status.ObservedGeneration < d.Generation || status.UpdatedReplicas != want || status.Replicas != want || status.AvailableReplicas != want {
+			return fmt.Errorf("status is %+v", status)
+		}
+		return nil
+	})
+}
+
+// describe shows what there is to know of a Deployment that failed a test.
+func (c *Cluster) describe(t testing.TB, namespace, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, args := range [][]string{
+		{"get", "pods", "--all-namespaces", "--output", "wide"},
+		{"get", "events", "--namespace", namespace, "--sort-by", ".lastTimestamp"},
+		{"logs", "--namespace", namespace, "deployment/" + name, "--all-pods", "--prefix", "--tail", "40"},
+	} {
+		out, err := c.Command(ctx, args...).CombinedOutput()
+		t.Logf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// Await polls until the check succeeds, and fails the test when it takes too long.
+func Await(t testing.TB, what string, check func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	var last error
+	for {
+		err := check(ctx)
+		if err == nil {
+			return
+		}
+		if last == nil || ctx.Err() == nil { // not the end of the time itself
+			last = err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("wait for %s: %v; last: %v", what, ctx.Err(), last)
+		}
+	}
+}
