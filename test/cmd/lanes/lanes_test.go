@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// atRoot runs the test in the root of the checkout, as the command runs.
+func atRoot(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(strings.TrimSpace(string(out)))
+}
+
+// TestEveryPackageHasItsSuite: the gate and the lane of everything run every package
+// once, and say so when one is in no suite.
+func TestEveryPackageHasItsSuite(t *testing.T) {
+	atRoot(t)
+	out, err := exec.Command("go", "list", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := strings.Fields(string(out))
+	for _, name := range []string{"gate", "all"} {
+		suites, err := suitesOf(name, packages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkAll(suites, packages); err != nil {
+			t.Errorf("lane %s: %v", name, err)
+		}
+		if err := checkAll(suites, append(packages, module+"/new")); err == nil || !strings.Contains(err.Error(), "/new") {
+			t.Errorf("lane %s: a package in no suite: %v", name, err)
+		}
+		for _, s := range suites {
+			if s.command == nil && s.race != strings.Contains(s.name, "-race") {
+				t.Errorf("lane %s, suite %q: the name does not tell whether it looks for races", name, s.name)
+			}
+		}
+	}
+}
+
+func TestUnknownLane(t *testing.T) {
+	if _, err := suitesOf("night", nil); err == nil || !strings.Contains(err.Error(), `"night"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestSuites runs suites of tests that fail by chance, always, or hang.
+func TestSuites(t *testing.T) {
+	atRoot(t)
+	luck := module + "/test/cmd/lanes/testdata/luck"
+	for _, tt := range []struct {
+		name, env string
+		world     bool
+		bound     time.Duration
+		verdict   string
+		flaky     int
+		failures  []string
+	}{
+		{"all is well", "", true, time.Minute, ok, 0, nil},
+		{"one by chance", "LUCK_ONCE", true, time.Minute, ok, 1, nil},
+		{"nothing is by chance outside the world", "LUCK_ONCE", false, time.Minute, failed, 0, []string{"TestOnce/row"}},
+		{"one for good", "LUCK_NEVER", true, time.Minute, failed, 0, []string{"TestNever"}},
+		{"one hangs", "LUCK_HANG", true, 12 * time.Second, cut, 0, []string{"TestHang"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.env != "" {
+				t.Setenv(tt.env, filepath.Join(t.TempDir(), "failed"))
+			}
+			s := suite{name: tt.name, bound: tt.bound, lane: "gate", packages: []string{luck}, world: tt.world}
+			r, err := s.run(t.Context(), t.TempDir(), time.Now().Add(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var failures []string
+			for _, f := range r.Failures {
+				failures = append(failures, f.Test)
+			}
+			if r.Verdict != tt.verdict || len(r.Flaky) != tt.flaky || !slices.Equal(failures, tt.failures) {
+				t.Errorf("verdict %s, flaky %v, failures %v; want %s, %d, %v", r.Verdict, r.Flaky, failures, tt.verdict, tt.flaky, tt.failures)
+			}
+			for _, f := range r.Flaky {
+				if f.Test != "TestOnce/row" || !strings.Contains(f.Output, "no luck at first") {
+					t.Errorf("flaky: %+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestASuiteWithoutTimeIsNotRun(t *testing.T) {
+	r, err := suite{name: "late", bound: time.Hour}.run(t.Context(), t.TempDir(), time.Now().Add(time.Minute))
+	if err != nil || r.Verdict != notRun {
+		t.Errorf("verdict %s, error %v", r.Verdict, err)
+	}
+}
+
+func TestReadResults(t *testing.T) {
+	line := func(action, test string, output ...string) string {
+		return fmt.Sprintf(`{"Action":%q,"Package":"p","Test":%q,"Output":%q}`+"\n", action, test, strings.Join(output, ""))
+	}
+	for _, tt := range []struct {
+		name, events string
+		want         results
+	}{
+		{"nothing", "", results{}},
+		{"passed and skipped", line("pass", "A") + line("skip", "B") + line("pass", ""), results{Passed: 1, Skipped: 1}},
+		{
+			"a subtest failed: told once",
+			line("output", "A/x", "why\n") + line("fail", "A/x") + line("fail", "A") + line("fail", ""),
+			results{Failed: 2, Failures: []failure{{"p", "A/x", "why\n"}}},
+		},
+		{
+			"a subtest passed at the second try",
+			line("output", "A/x", "why\n") + line("fail", "A/x") + line("fail", "A") + line("fail", "") +
+				line("output", "A/x", "fine\n") + line("pass", "A/x") + line("pass", "A") + line("pass", ""),
+			results{Passed: 2, Flaky: []failure{{"p", "A/x", "why\n"}}},
+		},
+		{
+			"a package that does not build", line("output", "", "syntax error\n") + line("fail", ""),
+			results{Failed: 1, Failures: []failure{{"p", "", "syntax error\n"}}},
+		},
+		{
+			"one never ended", line("run", "A") + line("output", "A", "waiting\n") + line("pass", "B") + line("fail", ""),
+			results{Passed: 1, Failed: 1, Failures: []failure{{"p", "A", "waiting\n(it did not end)\n"}}},
+		},
+		{
+			"a data race", line("output", "A", "WARNING: DATA RACE\n") + line("pass", "A"),
+			results{Passed: 1, Raced: true},
+		},
+		{"the last line is cut off", line("pass", "A") + `{"Action":"fai`, results{Passed: 1}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := readResults(strings.NewReader(tt.events))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("results (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	world := suite{name: "w", world: true}
+	flaky := func(pkg, test string) row {
+		return row{results: results{Passed: 1, Flaky: []failure{{module + pkg, test, ""}}}}
+	}
+	for _, tt := range []struct {
+		name string
+		row  row
+		err  error
+		want string
+	}{
+		{"good", row{results: results{Passed: 1}}, nil, ok},
+		{"no test was run", row{}, nil, failed},
+		{"the command failed", row{results: results{Passed: 1}}, os.ErrInvalid, failed},
+		{"a race", row{results: results{Passed: 1, Raced: true}}, nil, failed},
+		{"chance in the world", flaky("/test/suite/e2e", "TestHost/row"), nil, ok},
+		{"no chance in the engine", flaky("/syncloop", "TestLife"), nil, failed},
+		{"nor below it", flaky("/syncloop/pleg", "TestRelist"), nil, failed},
+		{"nor in the simulated remote", flaky("/backend/sim", "TestExec"), nil, failed},
+		{"nor in the contract", flaky("/backend/cri", "TestContractOverSSH/pods"), nil, failed},
+	} {
+		if got := world.verdict(tt.row, tt.err); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report")
+	one := failure{module + "/test/suite/e2e", "TestHost/row", "the failure, whole\n"}
+	for _, r := range []row{
+		{Suite: "units", Seconds: 61, Verdict: ok, results: results{Passed: 1700, Skipped: 3}},
+		{Suite: "e2e", Seconds: 300, Verdict: ok, results: results{Passed: 200, Flaky: []failure{one, one}}},
+	} {
+		if err := addRow(path, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := readRows(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if !show(&out, rows) {
+		t.Error("two flaky tests fail the run")
+	}
+	for _, want := range []string{"FLAKY test/suite/e2e TestHost/row", "the failure, whole", "1900 passed, 0 failed, 3 skipped"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, out.String())
+		}
+	}
+	if show(&bytes.Buffer{}, append(rows, row{Suite: "install", Verdict: ok, results: results{Passed: 1, Flaky: []failure{one}}})) {
+		t.Error("a third flaky test does not fail the run")
+	}
+	for _, verdict := range []string{failed, cut, notRun} {
+		if show(&bytes.Buffer{}, append(rows, row{Suite: "install", Verdict: verdict})) {
+			t.Errorf("a suite that is %q does not fail the run", verdict)
+		}
+	}
+}

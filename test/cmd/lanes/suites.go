@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// module is the path of this project's module.
+const module = "github.com/burstlet/burstlet"
+
+// suite is what runs as one: a command, or tests of packages.
+type suite struct {
+	name string
+	// bound is how long it may take.
+	bound time.Duration
+
+	// command is run as it is; nil: tests of packages are run.
+	command []string
+
+	packages []string // import paths
+	lane     string
+	race     bool
+	shuffle  bool
+	// alone runs one package after the other.
+	alone bool
+	// fresh takes no result from go's cache: the tests run programs that are built of
+	// this tree, or let programs read it, and go knows nothing of that.
+	fresh bool
+	// world says that its tests depend on containers, clusters or clocks: one that
+	// fails may have failed by chance. They are always fresh.
+	world bool
+	// program says that they run a burstlet, which is built once; raced, that it looks
+	// for data races.
+	program, raced bool
+}
+
+var (
+	// engine are the packages in which the race detector can find something. Those of
+	// the tests themselves wait for real parts, and are clients that poll.
+	engine = regexp.MustCompile(`^(syncloop|statusmgr|provider|backend|cmd)(/|$)`)
+	// worlds are packages whose tests start clusters or hosts of containers; each runs
+	// while nothing else does.
+	worlds = regexp.MustCompile(`^test/(suite/(e2e|install|monitoring|conformance)|world/|parts/(burstletimage|containerhost|controlplane|kubelet|remotehost)|fakeaws/(ecsprocess|ecsrun)|cmd/(demo|ecs|remotehost))`)
+	// made are packages whose tests build images, and render the chart.
+	made = regexp.MustCompile(`^(tools/image|test/suite/chart|test/parts/binaries|test/cmd/lanes)$`)
+	// contract holds backend/cri, most of whose time goes into the contract on real
+	// containers.
+	contract = regexp.MustCompile(`^backend/cri$`)
+)
+
+// suitesOf returns the suites of a lane; all are the import paths of this module.
+func suitesOf(name string, all []string) ([]suite, error) {
+	pick := func(yes *regexp.Regexp, no ...*regexp.Regexp) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(path string) bool {
+			path = strings.TrimPrefix(strings.TrimPrefix(path, module), "/")
+			return !yes.MatchString(path) || slices.ContainsFunc(no, func(r *regexp.Regexp) bool { return r.MatchString(path) })
+		})
+	}
+	every := regexp.MustCompile("")
+	is := func(pattern string) []string { return pick(regexp.MustCompile("^" + pattern + "$")) }
+	lint := suite{name: "lint", bound: 15 * time.Minute, command: []string{"make", "--no-print-directory", "lint"}}
+	switch name {
+	case "lint":
+		return []suite{lint}, nil
+	case "test":
+		return []suite{
+			{name: "units", lane: "test", bound: 25 * time.Minute, packages: pick(every, worlds, contract, made)},
+			{name: "containers over SSH", lane: "test", bound: 10 * time.Minute, packages: is("backend/cri"), world: true},
+			{name: "e2e, in short", lane: "test", bound: 15 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true},
+		}, nil
+	case "gate":
+		return []suite{
+			lint,
+			{name: "units", lane: "gate", bound: 20 * time.Minute, packages: pick(every, worlds, engine, made)},
+			{name: "image and chart", lane: "gate", bound: 10 * time.Minute, packages: pick(made), fresh: true},
+			{name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, packages: pick(engine, contract), race: true},
+			{name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true, world: true},
+			{name: "e2e", lane: "gate", bound: 25 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true, raced: true},
+			{name: "install", lane: "gate", bound: 15 * time.Minute, packages: is("test/suite/install"), world: true, program: true},
+			{name: "monitoring", lane: "gate", bound: 10 * time.Minute, packages: is("test/suite/monitoring"), world: true, program: true},
+			{name: "conformance", lane: "gate", bound: 10 * time.Minute, packages: is("test/suite/conformance"), world: true, program: true},
+			{
+				name: "real parts", lane: "gate", bound: 20 * time.Minute, world: true, program: true, alone: true,
+				packages: pick(worlds, regexp.MustCompile(`^test/suite/`)),
+			},
+		}, nil
+	case "all":
+		makes := func(target string, bound time.Duration, more ...string) suite {
+			return suite{
+				name: strings.Join(append([]string{target}, more...), " "), bound: bound,
+				command: append([]string{"make", "--no-print-directory", target}, more...),
+			}
+		}
+		return []suite{
+			lint,
+			{name: "units, -race", lane: "all", bound: 90 * time.Minute, packages: pick(every, worlds, contract), race: true, shuffle: true, fresh: true},
+			{
+				name: "worlds, -race", lane: "all", bound: 3 * time.Hour, alone: true, race: true, shuffle: true, world: true, program: true, raced: true,
+				packages: append(is("backend/cri"), pick(worlds)...),
+			},
+			makes("breakages", time.Hour),
+			makes("chaos", 2*time.Hour),
+			makes("conformance", 90*time.Minute),
+			makes("conformance", 90*time.Minute, "BACKEND=ecs"),
+			makes("bench", 3*time.Hour),
+		}, nil
+	}
+	return nil, fmt.Errorf("no lane %q: want lint, test, gate or all", name)
+}
+
+// checkAll finds packages that no suite of a lane runs, or several: a package that is
+// moved or new must not fall out of the gate.
+func checkAll(suites []suite, all []string) error {
+	times := map[string]int{}
+	for _, s := range suites {
+		if s.command == nil && len(s.packages) == 0 {
+			return fmt.Errorf("suite %q has no packages: were they moved?", s.name)
+		}
+		for _, path := range s.packages {
+			times[path]++
+		}
+	}
+	for _, path := range all {
+		if times[path] != 1 {
+			return fmt.Errorf("%d suites run the tests of %s, want one: see test/cmd/lanes/suites.go", times[path], path)
+		}
+	}
+	return nil
+}
+
+// byChance says that a failure of this test may be one of the machine: it is one of
+// the world, and not one of the contract, which must hold on every machine.
+func byChance(s suite, pkg, test string) bool {
+	if !s.world || strings.Contains(test, "Contract") {
+		return false
+	}
+	for _, never := range []string{"/syncloop", "/statusmgr", "/backend/sim", "/backend/backendtest"} {
+		if rest, ok := strings.CutPrefix(pkg, module+never); ok && (rest == "" || rest[0] == '/') {
+			return false
+		}
+	}
+	return true
+}
