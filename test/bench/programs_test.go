@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // profileEnv names the directory that profiles are written to.
@@ -56,12 +56,8 @@ func kwok(b *testing.B) string {
 	built.kwok.Do(func() {
 		_, built.kwok.err = goCommand("build", "-modfile=kwok.mod", "-o", path, "sigs.k8s.io/kwok/cmd/kwok")
 	})
-	switch err := built.kwok.err; {
-	case err == nil:
-	case os.Getenv(cptest.RequireEnv) == "1":
-		b.Fatal(err)
-	default:
-		b.Skipf("kwok cannot be built: %v", err)
+	if err := built.kwok.err; err != nil {
+		need.Missing(b, "kwok cannot be built: %v", err)
 	}
 	return path
 }

@@ -16,8 +16,8 @@ const (
 
 // For polls until f returns nil, and fails the test with f's last error if that takes
 // longer than limit. It may be used in cleanups. f runs in the caller's goroutine; it
-// returns what is not yet as it should be, and leaves the failing to For: a Fatal in it
-// would end the wait at the first look.
+// returns what is not yet as it should be. A Fatal in it ends the wait: that is for what
+// no time will mend, as a process that has ended, not for a call that may fail once.
 func For(t testing.TB, limit time.Duration, what string, f func() error) {
 	t.Helper()
 	// Not the test's context, which has ended in cleanups.
