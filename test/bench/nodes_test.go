@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
@@ -60,7 +61,7 @@ func newBurstletOn(b *testing.B, c *cluster, name, backend string, pods int) *no
 	if err != nil {
 		b.Fatal(err)
 	}
-	port := freePort(b)
+	port := ports.Free(b)
 	config := filepath.Join(dir, "burstlet.yaml")
 	write(b, config, fmt.Sprintf(`apiVersion: burstlet.dev/v1alpha1
 kind: BurstletConfiguration
@@ -306,18 +307,4 @@ func write(b *testing.B, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-}
-
-func freePort(b *testing.B) int {
-	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() {
-		if err := l.Close(); err != nil {
-			b.Error(err)
-		}
-	}()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -40,11 +40,12 @@ func Free(t testing.TB) int {
 }
 
 // Reserve is Free outside of tests: the port is the caller's until release is called.
-func Reserve() (port int, release func() error, err error) {
+// Addresses that the port is for must be this machine's.
+func Reserve(addresses ...string) (port int, release func() error, err error) {
 	var problem error
 	for range tries {
 		port = first + rand.IntN(last-first+1)
-		if release, problem = reserve(port); problem == nil {
+		if release, problem = reserve(port, addresses...); problem == nil {
 			return port, release, nil
 		}
 	}
@@ -54,17 +55,19 @@ func Reserve() (port int, release func() error, err error) {
 // reserve takes a port if it is free. The mark of the reservation is a socket with a
 // name and no file: like ports there is one per name and network namespace, and the
 // kernel removes it with its process.
-func reserve(port int) (release func() error, err error) {
+func reserve(port int, addresses ...string) (release func() error, err error) {
 	mark, err := net.Listen("unix", "@burstlet-test-port-"+strconv.Itoa(port))
 	if err != nil {
 		return nil, fmt.Errorf("reserve port %d: %w", port, err)
 	}
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
-	if err == nil {
-		err = l.Close()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("try port %d: %w", port, err), mark.Close())
+	for _, address := range append([]string{""}, addresses...) { // all, and these
+		l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+		if err == nil {
+			err = l.Close()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("try port %d: %w", port, err), mark.Close())
+		}
 	}
 	return mark.Close, nil
 }

@@ -38,6 +38,12 @@ func TestAReleasedPortIsFree(t *testing.T) {
 	}
 }
 
+func TestAPortOfAnotherMachine(t *testing.T) {
+	if port, _, err := Reserve("192.0.2.1"); err == nil {
+		t.Errorf("got port %d of an address that is not this machine's", port)
+	}
+}
+
 // A port is free when nothing listens on it at any address: not only at that at which
 // it is tried.
 func TestAPortInUseIsNotFree(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 const (
@@ -103,10 +105,15 @@ func (c *ControlPlane) startOne(ctx context.Context, comp component) error {
 	for range portAttempts {
 		port := 0
 		if comp.host != "" {
-			var err error
-			if port, err = freePort(comp.host); err != nil {
+			free, release, err := ports.Reserve(comp.host)
+			if err != nil {
 				return fmt.Errorf("start %s: %w", comp.name, err)
 			}
+			// Of one that is taken nonetheless, too: it is not to be tried again.
+			c.mu.Lock()
+			c.releases = append(c.releases, release)
+			c.mu.Unlock()
+			port = free
 		}
 		if comp.name == apiServerName {
 			c.apiPort = port
