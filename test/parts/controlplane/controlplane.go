@@ -54,7 +54,7 @@ func (c *ControlPlane) PIDs() map[string]int {
 	defer c.mu.Unlock()
 	pids := make(map[string]int, len(c.procs))
 	for _, p := range c.procs {
-		pids[p.name] = p.cmd.Process.Pid
+		pids[p.name] = p.Pid()
 	}
 	return pids
 }

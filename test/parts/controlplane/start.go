@@ -157,7 +157,7 @@ func (c *ControlPlane) launch(ctx context.Context, comp component, port int) (*p
 		return nil, errors.Join(err, p.stop(context.WithoutCancel(ctx), stopGrace))
 	}
 	p.watch()
-	c.printf("%s is ready after %s (pid %d)", comp.name, time.Since(began).Round(10*time.Millisecond), p.cmd.Process.Pid)
+	c.printf("%s is ready after %s (pid %d)", comp.name, time.Since(began).Round(10*time.Millisecond), p.Pid())
 	return p, nil
 }
 
@@ -213,7 +213,7 @@ func (p *process) await(ctx context.Context, what string, ask func(context.Conte
 			return nil
 		}
 		select {
-		case <-p.done:
+		case <-p.Done():
 			return fmt.Errorf("wait for %s: %w", what, p.failure())
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w: last answer: %w; end of %s:\n%s", what, ctx.Err(), err, p.logPath, p.logTail())
