@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 const (
@@ -84,7 +86,7 @@ func restart(b *testing.B, n *contender) {
 	from := auditMark(b)
 	start := time.Now()
 	n.process = n.launch()
-	eventually(b, adoptLimit, "every pod is adopted", func() error {
+	wait.For(b, adoptLimit, "every pod is adopted", func() error {
 		n.running()
 		const name = "burstlet_status_writes_total"
 		same, err := n.metric(b.Context(), name, `result="unchanged"`)

@@ -56,14 +56,9 @@ const (
 func newKubelet(b *testing.B, c *cluster, name string) (*contender, *remotehost.Host) {
 	b.Helper()
 	h := remotehost.ForTest(b)
-	p := &process{b: b, name: name, done: make(chan struct{})}
+	p := &process{b: b, name: name}
 	k := kubelet.ForTest(b, c.ControlPlane, h, kubelet.Config{Node: name, QPS: sameQPS, Verbosity: kubeletVerbosity(), Log: &p.log})
-	p.pid = k.Pid()
-	go func() {
-		<-k.Done()
-		p.err = k.Err()
-		close(p.done)
-	}()
+	p.ran, p.pid = k, k.Pid()
 	b.Cleanup(p.keepLog)
 	n := &node{process: p, c: c, name: name, user: "system:node:" + name, api: "https://" + k.Address(), asAdmin: adminOfKubelets(b, c, h.DialContext)}
 	n.ready(b)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
@@ -47,7 +48,7 @@ func (c *cluster) namespace(b *testing.B, name string) string {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
 	}
-	eventually(b, readyWait, "the default service account of "+name, func() error {
+	wait.For(b, readyWait, "the default service account of "+name, func() error {
 		_, err := c.client.CoreV1().ServiceAccounts(name).Get(b.Context(), "default", metav1.GetOptions{})
 		return err
 	})

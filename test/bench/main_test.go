@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/burstlet/burstlet/test/kit/launch"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
@@ -28,6 +29,11 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	var err error
 	if built.dir, err = os.MkdirTemp("", "burstlet-bench-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// What is measured is burstlet without the race detector, whatever others test.
+	if err := os.Unsetenv(launch.RaceEnv); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
@@ -59,7 +61,7 @@ func newBurstletOn(b *testing.B, c *cluster, name, backend string, pods int) *no
 	if err != nil {
 		b.Fatal(err)
 	}
-	port := freePort(b)
+	port := ports.Free(b)
 	config := filepath.Join(dir, "burstlet.yaml")
 	write(b, config, fmt.Sprintf(`apiVersion: burstlet.dev/v1alpha1
 kind: BurstletConfiguration
@@ -165,7 +167,7 @@ func newSim(b *testing.B, pods int) (*process, string) {
 	b.Helper()
 	socket := filepath.Join(built.dir, "sim.sock")
 	p := startProcess(b, "sim", burstlet(b), nil, "sim", "--socket", socket, "--max-pods", strconv.Itoa(pods), "--log-level", "warn")
-	eventually(b, readyWait, "the sim listens", func() error {
+	wait.For(b, readyWait, "the sim listens", func() error {
 		p.running()
 		conn, err := net.Dial("unix", socket)
 		if err != nil {
@@ -179,7 +181,7 @@ func newSim(b *testing.B, pods int) (*process, string) {
 // ready waits until the API shows the node Ready.
 func (n *node) ready(b *testing.B) {
 	b.Helper()
-	eventually(b, readyWait, "node "+n.name+" Ready", func() error {
+	wait.For(b, readyWait, "node "+n.name+" Ready", func() error {
 		n.running()
 		node, err := n.c.client.CoreV1().Nodes().Get(b.Context(), n.name, metav1.GetOptions{})
 		if err != nil {
@@ -304,35 +306,5 @@ func write(b *testing.B, path, text string) {
 	b.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
-	}
-}
-
-func freePort(b *testing.B) int {
-	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() {
-		if err := l.Close(); err != nil {
-			b.Error(err)
-		}
-	}()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-// eventually polls until f has no error.
-func eventually(b *testing.B, limit time.Duration, what string, f func() error) {
-	b.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := f()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			b.Fatalf("%s: not within %s: %v", what, limit, err)
-		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }

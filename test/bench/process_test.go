@@ -1,20 +1,17 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
-	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/child"
+	"github.com/burstlet/burstlet/test/kit/launch"
+	"github.com/burstlet/burstlet/test/kit/logs"
 )
 
 // stopWait bounds how long a program may take to end by itself.
@@ -24,50 +21,27 @@ const stopWait = 20 * time.Second
 type process struct {
 	b    *testing.B
 	name string
-	log  lockedBuffer
-	cmd  *exec.Cmd // nil of one that ends otherwise
+	log  logs.Buffer
 	pid  int
-	done chan struct{}
-	err  error // of the program; read it when done is closed
+	ran  running
 }
 
-// lockedBuffer keeps what a process prints.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lockedBuffer) tail(n int) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := l.buf.String()
-	return text[max(0, len(text)-n):]
+// running is what runs: a child of the benchmark, or a kubelet, which ends with its
+// host.
+type running interface {
+	Done() <-chan struct{}
+	Err() error
 }
 
 // startProcess starts a program and ends it with the benchmark.
 func startProcess(b *testing.B, name, path string, env []string, args ...string) *process {
 	b.Helper()
-	p := &process{b: b, name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
-	if err := p.cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	p.pid = p.cmd.Process.Pid
-	go func() {
-		p.err = p.cmd.Wait()
-		close(p.done)
-	}()
-	b.Cleanup(func() {
-		p.keepLog()
-		p.stop()
+	p := &process{b: b, name: name}
+	b.Cleanup(p.keepLog)
+	c := child.ForTest(b, child.Config{
+		Name: name, Program: path, Args: args, Env: append(launch.Environ(os.Environ()), env...), Log: &p.log, Grace: stopWait,
 	})
+	p.ran, p.pid = c, c.Pid()
 	return p
 }
 
@@ -75,9 +49,9 @@ func startProcess(b *testing.B, name, path string, env []string, args ...string)
 // it where profiles are asked for.
 func (p *process) keepLog() {
 	p.b.Helper()
-	aftermath.Show(p.b, p.name, p.log.tail(4000))
+	logs.Show(p.b, p.name, p.log.Tail(4000))
 	if dir := os.Getenv(profileEnv); dir != "" {
-		if err := os.WriteFile(filepath.Join(dir, p.name+".log"), []byte(p.log.tail(math.MaxInt)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, p.name+".log"), []byte(p.log.String()), 0o600); err != nil {
 			p.b.Error(err)
 		}
 	}
@@ -87,36 +61,17 @@ func (p *process) keepLog() {
 func (p *process) running() {
 	p.b.Helper()
 	select {
-	case <-p.done:
-		p.b.Fatalf("%s ended: %v\n%s", p.name, p.err, p.log.tail(4000))
+	case <-p.ran.Done():
+		p.b.Fatalf("%s ended: %v\n%s", p.name, p.ran.Err(), p.log.Tail(4000))
 	default:
 	}
 }
 
 // kill ends the program with SIGKILL.
-func (p *process) kill() { p.signal(syscall.SIGKILL) }
-
-// stop ends the program as an operator does. A second call does nothing.
-func (p *process) stop() { p.signal(syscall.SIGTERM) }
-
-func (p *process) signal(s syscall.Signal) {
+func (p *process) kill() {
 	p.b.Helper()
-	select {
-	case <-p.done:
-		return
-	default:
-	}
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.b.Errorf("end %s: %v", p.name, err)
-	}
-	select {
-	case <-p.done:
-	case <-time.After(stopWait):
-		p.b.Errorf("%s did not end within %s", p.name, stopWait)
-		if err := p.cmd.Process.Kill(); err != nil {
-			p.b.Error(err)
-		}
-		<-p.done
+	if err := p.ran.(*child.Child).Kill(); err != nil {
+		p.b.Error(err)
 	}
 }
 

@@ -10,42 +10,32 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/kit/launch"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // profileEnv names the directory that profiles are written to.
 const profileEnv = "BURSTLET_BENCH_PROFILE"
 
-// built holds the programs under test, built once for all benchmarks.
+// built holds what is built once for all benchmarks, but burstlet.
 var built struct {
-	dir      string
-	burstlet once
-	kwok     once
-}
-
-type once struct {
-	sync.Once
-	err error
+	dir  string
+	kwok struct {
+		sync.Once
+		err error
+	}
 }
 
 func burstlet(b *testing.B) string {
 	b.Helper()
-	path := filepath.Join(built.dir, "burstlet")
-	built.burstlet.Do(func() {
-		args := []string{"build", "-o", path}
-		if os.Getenv(profileEnv) != "" {
-			var overlay string
-			if overlay, built.burstlet.err = profilingOverlay(); built.burstlet.err != nil {
-				return
-			}
-			args = append(args, "-overlay", overlay)
-		}
-		_, built.burstlet.err = goCommand(append(args, "../../cmd/burstlet")...)
-	})
-	if built.burstlet.err != nil {
-		b.Fatal(built.burstlet.err)
+	if os.Getenv(profileEnv) == "" {
+		return launch.Program(b)
 	}
-	return path
+	overlay, err := profilingOverlay()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return launch.Program(b, "-overlay", overlay)
 }
 
 // kwok is built from the module that kwok.mod pins. Where that cannot be had the
@@ -56,12 +46,8 @@ func kwok(b *testing.B) string {
 	built.kwok.Do(func() {
 		_, built.kwok.err = goCommand("build", "-modfile=kwok.mod", "-o", path, "sigs.k8s.io/kwok/cmd/kwok")
 	})
-	switch err := built.kwok.err; {
-	case err == nil:
-	case os.Getenv(cptest.RequireEnv) == "1":
-		b.Fatal(err)
-	default:
-		b.Skipf("kwok cannot be built: %v", err)
+	if err := built.kwok.err; err != nil {
+		need.Missing(b, "kwok cannot be built: %v", err)
 	}
 	return path
 }

@@ -168,14 +168,10 @@ func BenchmarkSSHPodStart(b *testing.B) {
 // starts do beside a copy on another node, which shares nothing but processors,
 // tells the rest from what the link costs.
 func BenchmarkSSHCopyBesideStarts(b *testing.B) {
-	kubectl, err := exec.LookPath("kubectl")
-	if err != nil {
-		b.Skipf("kubectl is not installed: %v", err)
-	}
 	c := theCluster(b)
 	n, _ := newSSHNode(b, c, "bench-ssh-copy")
 	other, _ := newSSHNode(b, c, "bench-ssh-elsewhere")
-	here, there := newCopier(b, n, kubectl), newCopier(b, other, kubectl)
+	here, there := newCopier(b, n, c.Kubectl()), newCopier(b, other, c.Kubectl())
 	n.starts(b, "warm", sshWarmUp, 1)
 	without := quantile(n.starts(b, "alone", beside, 1), 0.5).Seconds()
 

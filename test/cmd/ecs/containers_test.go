@@ -5,15 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/images"
@@ -33,19 +35,9 @@ func TestFlagsThatDoNotGoTogether(t *testing.T) {
 }
 
 // facts waits for lines NAME=VALUE that the command prints.
-func facts(t *testing.T, out *output, done <-chan error, last string) map[string]string {
+func facts(t *testing.T, out *logs.Buffer, done <-chan error, last string) map[string]string {
 	t.Helper()
-	deadline, ticker := time.After(3*time.Minute), time.NewTicker(20*time.Millisecond)
-	defer ticker.Stop()
-	for !strings.Contains(out.String(), last+"=") {
-		select {
-		case err := <-done:
-			t.Fatalf("it ended: %v", err)
-		case <-deadline:
-			t.Fatalf("printed %q", out.String())
-		case <-ticker.C:
-		}
-	}
+	printed(t, out, done, last+"=")
 	got := map[string]string{}
 	for line := range strings.Lines(out.String()) {
 		name, v, _ := strings.Cut(strings.TrimSpace(line), "=")
@@ -67,7 +59,7 @@ func TestServesContainers(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd, out, done := command(), &output{}, make(chan error, 1)
+	cmd, out, done := command(), &logs.Buffer{}, make(chan error, 1)
 	cmd.SetOut(out)
 	cmd.SetArgs([]string{"--containers", "--image", archive, "--queue", "q"})
 	go func() { done <- cmd.ExecuteContext(ctx) }()
@@ -121,20 +113,15 @@ func call(t *testing.T, url, action, body string) (out answer) {
 // awaitExit waits until a task has stopped.
 func awaitExit(t *testing.T, url, arn string, want int) {
 	t.Helper()
-	deadline, ticker := time.After(3*time.Minute), time.NewTicker(50*time.Millisecond)
-	defer ticker.Stop()
-	for {
-		task := call(t, url, "DescribeTasks", `{"tasks":["`+arn+`"]}`).Tasks[0]
-		if task.LastStatus == "STOPPED" {
-			if code := task.Containers[0].ExitCode; code == nil || *code != want {
-				t.Errorf("%v: %s", code, task.StoppedReason)
-			}
-			return
+	task := answer{}.Tasks
+	wait.For(t, patience, "the task stops", func() error {
+		task = call(t, url, "DescribeTasks", `{"tasks":["`+arn+`"]}`).Tasks
+		if task[0].LastStatus != "STOPPED" {
+			return fmt.Errorf("it is %s", task[0].LastStatus)
 		}
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatal("the task does not stop")
-		}
+		return nil
+	})
+	if code := task[0].Containers[0].ExitCode; code == nil || *code != want {
+		t.Errorf("%v: %s", code, task[0].StoppedReason)
 	}
 }

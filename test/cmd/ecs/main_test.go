@@ -1,51 +1,28 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
-// output is what the command prints.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
+// patience bounds each step, on a machine that builds other packages meanwhile.
+const patience = 3 * time.Minute
 
 func TestServes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd, out, done := command(), &output{}, make(chan error, 1)
+	cmd, out, done := command(), &logs.Buffer{}, make(chan error, 1)
 	cmd.SetOut(out)
 	cmd.SetArgs([]string{"--queue", "q", "--throttles", "--provision", "5s"})
 	go func() { done <- cmd.ExecuteContext(ctx) }()
-	deadline := time.After(3 * time.Minute)
-	for !strings.Contains(out.String(), "QUEUE_URL=https://sqs.us-east-1.amazonaws.com/123456789012/q\n") {
-		select {
-		case err := <-done:
-			t.Fatalf("it ended: %v", err)
-		case <-deadline:
-			t.Fatalf("printed %q", out.String())
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+	printed(t, out, done, "QUEUE_URL=https://sqs.us-east-1.amazonaws.com/123456789012/q\n")
 	line, _, _ := strings.Cut(out.String(), "\n")
 	report, err := ecs.Remote{URL: strings.TrimPrefix(line, "ECS_URL=")}.Report(ctx)
 	if err != nil || report.Now.IsZero() || len(report.Tasks) != 0 {
@@ -55,4 +32,20 @@ func TestServes(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+}
+
+// printed waits until the command has printed a text.
+func printed(t *testing.T, out *logs.Buffer, done <-chan error, text string) {
+	t.Helper()
+	wait.For(t, patience, "what the command prints", func() error {
+		select {
+		case err := <-done:
+			t.Fatalf("it ended: %v; printed %q", err, out.String())
+		default:
+		}
+		if !strings.Contains(out.String(), text) {
+			return fmt.Errorf("printed %q, want %q", out.String(), text)
+		}
+		return nil
+	})
 }

@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/burstlet/burstlet/test/kit/child"
 	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
@@ -52,7 +53,7 @@ type Process struct {
 	// Gateway is this machine's address in the network of the tasks.
 	Gateway netip.Addr
 
-	child *child
+	child *child.Child
 }
 
 // Missing names the Debian packages that it needs and that this machine lacks.
@@ -90,11 +91,17 @@ func start(ctx context.Context, cfg Config, dir string) (*Process, error) {
 		cfg.Log = io.Discard
 	}
 	printed, printing := io.Pipe()
-	child, err := startChild(cfg.Program, args, printing, cfg.Log)
+	running, err := child.Start(child.Config{
+		Name: "ECS", Program: cfg.Program, Args: args, Stdout: printing, Log: cfg.Log, Grace: stopGrace,
+	})
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{child: child}
+	p := &Process{child: running}
+	go func() {
+		<-running.Done()
+		_ = printing.Close() // always nil; what reads comes to the end
+	}()
 	found := make(chan error, 1)
 	go func() {
 		lines := bufio.NewScanner(printed)
@@ -105,8 +112,8 @@ func start(ctx context.Context, cfg Config, dir string) (*Process, error) {
 	}()
 	select {
 	case err = <-found:
-	case <-child.done:
-		err = fmt.Errorf("%s ended: %w", cfg.Program, child.err)
+	case <-running.Done():
+		err = running.Err()
 	case <-ctx.Done():
 		err = fmt.Errorf("wait for its address: %w", ctx.Err())
 	}
@@ -163,8 +170,8 @@ func (p *Process) read(lines *bufio.Scanner, queues int) error {
 }
 
 // Failed is closed when the process has ended, which it does not by itself.
-func (p *Process) Failed() <-chan struct{} { return p.child.done }
+func (p *Process) Failed() <-chan struct{} { return p.child.Done() }
 
 // Stop ends the process and all that it runs; when ctx ends, or it takes too long,
 // with SIGKILL.
-func (p *Process) Stop(ctx context.Context) error { return p.child.stop(ctx) }
+func (p *Process) Stop(ctx context.Context) error { return p.child.Stop(ctx) }

@@ -91,7 +91,7 @@ func TestStopKills(t *testing.T) {
 	}
 	now, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := p.Stop(now); err == nil || !strings.Contains(err.Error(), "did not end when it was asked to") {
+	if err := p.Stop(now); err == nil || !strings.Contains(err.Error(), "did not end after SIGTERM") {
 		t.Errorf("it ended with %v", err)
 	}
 	<-p.Failed()

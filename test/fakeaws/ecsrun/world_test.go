@@ -1,7 +1,6 @@
 package ecsrun
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
@@ -167,18 +167,18 @@ func (w *world) until(arn, what string, is func(types.Task) bool) types.Task {
 
 func (w *world) eventually(what func() string, is func() bool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), timeout)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for !is() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			w.t.Fatalf("wait for %s", what())
+	wait.For(w.t, timeout, "a task", func() error {
+		if !is() {
+			return lazy(what)
 		}
-	}
+		return nil
+	})
 }
+
+// lazy is an error whose text takes questions to find.
+type lazy func() string
+
+func (l lazy) Error() string { return l() }
 
 func inState(want string) func(types.Task) bool {
 	return func(t types.Task) bool { return *t.LastStatus == want }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
 )
@@ -129,7 +130,7 @@ func TestContainersOutliveContainerd(t *testing.T) {
 	if _, err := runtime.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: p.sandbox}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "shims to be reaped", func() error {
+	wait.For(t, patience, "shims to be reaped", func() error {
 		if out := inside(t, h, "cat /proc/[0-9]*/stat | grep -E 'shim|\\) Z ' || true"); out != "" {
 			return errors.New(out)
 		}
@@ -157,12 +158,12 @@ func TestDialing(t *testing.T) {
 	}
 
 	apart := net.JoinHostPort(runPod(t, h, "web", server).ip(t), "8080")
-	eventually(t, "pod through the host's network", func() error {
+	wait.For(t, patience, "pod through the host's network", func() error {
 		return get(h.DialContext(t.Context(), "tcp", apart))
 	})
 	reached := net.JoinHostPort(runPod(t, linked, "web", server).ip(t), "8080")
 	var dialer net.Dialer
-	eventually(t, "pod through the link", func() error {
+	wait.For(t, patience, "pod through the link", func() error {
 		return get(dialer.DialContext(t.Context(), "tcp", reached))
 	})
 	runtime, _ := linked.CRI()

@@ -11,8 +11,12 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
+
+// patience bounds each step, on a machine that builds other packages meanwhile.
+const patience = 3 * time.Minute
 
 // pod is a sandbox with one container, made by runPod.
 type pod struct {
@@ -90,7 +94,7 @@ func (p *pod) ip(t *testing.T) string {
 func (p *pod) awaitExit(t *testing.T) int32 {
 	t.Helper()
 	var code int32
-	eventually(t, "container exit", func() error {
+	wait.For(t, patience, "container exit", func() error {
 		status := p.status(t)
 		if status.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
 			return fmt.Errorf("state is %s", status.GetState())
@@ -104,7 +108,7 @@ func (p *pod) awaitExit(t *testing.T) int32 {
 // awaitLog waits for a text in the log file, which it reads from outside.
 func (p *pod) awaitLog(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, "log line", func() error {
+	wait.For(t, patience, "log line", func() error {
 		content, err := os.ReadFile(p.logFile)
 		if err != nil {
 			return err
@@ -114,24 +118,4 @@ func (p *pod) awaitLog(t *testing.T, text string) {
 		}
 		return nil
 	})
-}
-
-// eventually polls: the host is another process and tells nobody.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("wait for %s: %v", what, err)
-		}
-	}
 }

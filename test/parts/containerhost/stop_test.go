@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 )
 
@@ -162,7 +163,7 @@ func TestKilledOwner(t *testing.T) {
 	if err := owner.Wait(); err == nil {
 		t.Fatal("the owner was not killed")
 	}
-	eventually(t, "processes to end with their owner", func() error {
+	wait.For(t, patience, "processes to end with their owner", func() error {
 		if left := r.check(t); left != nil && strings.Contains(left.Error(), "process ") {
 			return left
 		}

@@ -29,6 +29,8 @@ type ControlPlane struct {
 	logMu sync.Mutex // two components start at once
 	mu    sync.Mutex
 	procs []*process // in the order of their start
+	// releases give back the ports, also that of a stopped API server.
+	releases []func() error
 }
 
 // URL returns the API server's address, on loopback where it listens there.
@@ -52,7 +54,7 @@ func (c *ControlPlane) PIDs() map[string]int {
 	defer c.mu.Unlock()
 	pids := make(map[string]int, len(c.procs))
 	for _, p := range c.procs {
-		pids[p.name] = p.cmd.Process.Pid
+		pids[p.name] = p.Pid()
 	}
 	return pids
 }
@@ -122,6 +124,10 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 		errs = append(errs, p.stop(ctx, stopGrace))
 	}
 	c.procs = nil
+	for _, release := range c.releases {
+		errs = append(errs, release())
+	}
+	c.releases = nil
 	if c.removeDir {
 		errs = append(errs, os.RemoveAll(c.dir))
 		c.removeDir = false

@@ -28,9 +28,9 @@
 // # What listens where
 //
 // etcd listens on unix sockets in the state directory, which only its owner may
-// enter. The others listen on 127.0.0.1, on free ports from 20000 to 29999:
-// below the range that the kernel gives to outgoing connections and below the
-// node ports, so that a stopped API server finds its port free again.
+// enter. The others listen on 127.0.0.1, on ports of package
+// test/kit/ports, which keeps them until Stop, so that a stopped API server finds
+// its port free again.
 // Config.BindAddress makes the API server listen elsewhere too, for nodes and
 // pods in network namespaces.
 //

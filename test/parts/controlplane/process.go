@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/child"
 )
 
 const (
@@ -21,17 +21,14 @@ const (
 	tailBytes = 4096
 )
 
-// process is a running program. A goroutine of its own starts it, waits for it
-// and ends with it.
+// process is a running program with its log.
 type process struct {
+	*child.Child
 	name, logPath string
 	logFrom       int64 // where in its log this run begins
-	cmd           *exec.Cmd
 	failed        chan<- error
 	watched       atomic.Bool // report to failed when it ends by itself
 	stopping      atomic.Bool
-	done          chan struct{} // closed when the program has ended and was reaped
-	err           error         // how it ended; valid once done is closed
 }
 
 // startProcess starts a program in dir with its output appended to logPath.
@@ -45,48 +42,24 @@ func startProcess(name, path string, args []string, dir, logPath string, failed 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", name, err), log.Close())
 	}
-	cmd := exec.Command(path, args...)
-	cmd.Dir = dir
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Pdeathsig: syscall.SIGKILL,
-		Setpgid:   true, // a terminal's Ctrl-C is for us; we stop them in order
-	}
-	p := &process{
-		name: name, logPath: logPath, logFrom: info.Size(),
-		cmd: cmd, failed: failed, done: make(chan struct{}),
-	}
-	started := make(chan error, 1)
-	go p.own(log, started)
-	if err := <-started; err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	return p, nil
-}
-
-// own runs the program. The parent-death signal follows the thread that
-// started the program, not the process, so this goroutine keeps its thread
-// until the program has ended.
-func (p *process) own(log io.Closer, started chan<- error) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	closeErr := log.Close() // the program has its own descriptor
+	running, err := child.Start(child.Config{Name: name, Program: path, Args: args, Dir: dir, Log: log})
 	if err != nil {
-		started <- errors.Join(err, closeErr)
-		return
+		return nil, errors.Join(err, log.Close())
 	}
-	started <- nil
-	p.err = errors.Join(p.cmd.Wait(), closeErr)
-	close(p.done)
-	p.report()
+	p := &process{Child: running, name: name, logPath: logPath, logFrom: info.Size(), failed: failed}
+	go func() {
+		<-p.Done()
+		_ = log.Close() // it was written; an error has nobody to tell
+		p.report()
+	}()
+	return p, nil
 }
 
 // watch asks for a report when the program ends by itself, or has already.
 func (p *process) watch() {
 	p.watched.Store(true)
 	select {
-	case <-p.done:
+	case <-p.Done():
 		p.report()
 	default:
 	}
@@ -105,11 +78,7 @@ func (p *process) report() {
 
 // failure says how an ended program ended, with the end of its log.
 func (p *process) failure() error {
-	reason := p.err
-	if reason == nil {
-		reason = errors.New("exit status 0")
-	}
-	return fmt.Errorf("%s ended: %w; end of %s:\n%s", p.name, reason, p.logPath, p.logTail())
+	return fmt.Errorf("%w; end of %s:\n%s", p.Err(), p.logPath, p.logTail())
 }
 
 // logTail returns the last lines that this run of the program logged.
@@ -138,27 +107,20 @@ func (p *process) logTail() []byte {
 // It returns once the program is gone.
 func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	p.stopping.Store(true)
-	if err := p.signal(syscall.SIGTERM); err != nil {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
-	case <-p.done:
+	case <-p.Done():
 		return nil
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	if err := p.signal(syscall.SIGKILL); err != nil {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
-	<-p.done
-	return nil
-}
-
-func (p *process) signal(s os.Signal) error {
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("send %s to %s: %w", s, p.name, err)
-	}
+	<-p.Done()
 	return nil
 }

@@ -3,11 +3,8 @@ package controlplane
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,7 +65,7 @@ func TestLogTailIsOfThisRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	receive(t, p.done)
+	receive(t, p.Done())
 	if got := string(p.logTail()); got != "this run" {
 		t.Errorf("got %q", got)
 	}
@@ -80,7 +77,7 @@ func TestLogTailIsOfThisRun(t *testing.T) {
 
 func TestLogTailIsBounded(t *testing.T) {
 	p := startShell(t, "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done", make(chan error, 1))
-	receive(t, p.done)
+	receive(t, p.Done())
 	tail := string(p.logTail())
 	if len(tail) > tailBytes || !strings.HasPrefix(tail, "line ") || !strings.HasSuffix(tail, "line 1999") {
 		t.Errorf("got %d bytes, from %.20q", len(tail), tail)
@@ -102,8 +99,8 @@ func TestStopKillsWhatIgnoresSIGTERM(t *testing.T) {
 	if err := p.stop(t.Context(), 100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if p.err == nil || !strings.Contains(p.err.Error(), "killed") {
-		t.Errorf("ended with %v, want killed", p.err)
+	if err := p.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("ended with %v, want killed", err)
 	}
 	select {
 	case err := <-failed:
@@ -116,15 +113,15 @@ func TestWatchReportsAnEnd(t *testing.T) {
 	tests := map[string]func(p *process){
 		"watched before the end": func(p *process) {
 			p.watch()
-			if err := p.signal(syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		},
 		"watched after the end": func(p *process) {
-			if err := p.signal(syscall.SIGKILL); err != nil {
+			if err := syscall.Kill(p.Pid(), syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
-			<-p.done
+			<-p.Done()
 			p.watch()
 		},
 	}
@@ -132,7 +129,7 @@ func TestWatchReportsAnEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			failed := make(chan error, 1)
 			act(startShell(t, "exec sleep 1000", failed))
-			if err := receive(t, failed); !strings.Contains(err.Error(), "shell ended: signal: killed") {
+			if err := receive(t, failed); !strings.Contains(err.Error(), "shell ended by itself: signal: killed") {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -145,62 +142,4 @@ func TestStartProcessSaysWhatIsMissing(t *testing.T) {
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want not exist", err)
 	}
-}
-
-// ownerEnv makes TestChildDiesWithKilledOwner the owner that is killed.
-const ownerEnv = "BURSTLET_TEST_OWNER"
-
-func TestChildDiesWithKilledOwner(t *testing.T) {
-	if os.Getenv(ownerEnv) != "" {
-		p := startShell(t, "exec sleep 1000", make(chan error, 1))
-		if _, err := fmt.Fprintf(os.Stdout, "pid=%d\n", p.cmd.Process.Pid); err != nil {
-			t.Fatal(err)
-		}
-		<-p.done
-		return
-	}
-	owner := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=10m")
-	// What a killed process leaves goes with this test.
-	owner.Env = append(os.Environ(), ownerEnv+"=1", "TMPDIR="+t.TempDir())
-	out, err := owner.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := owner.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var pid int
-	_, scanErr := fmt.Fscanf(out, "pid=%d\n", &pid)
-	killErr := owner.Process.Kill()
-	_ = owner.Wait() // it was killed
-	if err := errors.Join(scanErr, killErr); err != nil {
-		t.Fatal(err)
-	}
-	awaitGone(t, pid)
-}
-
-// awaitGone waits until a process is gone, or waits only to be reaped.
-func awaitGone(t *testing.T, pid int) {
-	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for running(t, pid) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d still runs", pid)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-func running(t *testing.T, pid int) bool {
-	t.Helper()
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-		return false
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	// pid (name) state ...
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }

@@ -26,9 +26,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
+
+// patience bounds each step, on a machine that builds other packages meanwhile.
+const patience = 3 * time.Minute
 
 var plane cptest.Shared
 
@@ -63,31 +67,13 @@ func must[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
-// eventually waits until a condition has no more objection.
-func eventually(t *testing.T, cond func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	for {
-		err := cond(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("after 3 minutes: %v", err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 // newNamespace makes a namespace that pods can be created in.
 func newNamespace(t *testing.T, admin kubernetes.Interface) string {
 	t.Helper()
 	ns := must(admin.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{}))(t)
-	eventually(t, func(ctx context.Context) error {
-		_, err := admin.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
+	wait.For(t, patience, "the default service account of "+ns.Name, func() error {
+		_, err := admin.CoreV1().ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})
 		return err
 	})
 	return ns.Name
@@ -104,17 +90,13 @@ func TestPodWithoutNodeStaysPending(t *testing.T) {
 	admin := client(t, plane.Get(t).AdminConfig())
 	ns := newNamespace(t, admin)
 	must(admin.CoreV1().Pods(ns).Create(t.Context(), pod("homeless"), metav1.CreateOptions{}))(t)
-	eventually(t, func(ctx context.Context) error {
-		got, err := admin.CoreV1().Pods(ns).Get(ctx, "homeless", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
+	wait.Pod(t, admin, ns, "homeless", patience, "found to have no node", func(got *corev1.Pod) error {
 		for _, c := range got.Status.Conditions {
 			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable && got.Status.Phase == corev1.PodPending {
 				return nil
 			}
 		}
-		return fmt.Errorf("the scheduler has not looked at the pod: %+v", got.Status)
+		return errors.New("the scheduler has not looked at the pod")
 	})
 }
 
@@ -159,7 +141,7 @@ func TestNodeIsHeldToItself(t *testing.T) {
 		return err
 	}
 	// The authorizer learns of the binding a moment later.
-	eventually(t, func(ctx context.Context) error { return getSecret(ctx, "bound") })
+	wait.For(t, patience, "the Secret", func() error { return getSecret(t.Context(), "bound") })
 	for what, err := range map[string]error{
 		"patch its own node": patchNode("node-a"),
 		"set a plain label":  labelNode("example.test/x"),
@@ -231,8 +213,8 @@ func TestApprovedRequestIsSigned(t *testing.T) {
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
 	})
 	must(api.UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{}))(t)
-	eventually(t, func(ctx context.Context) error {
-		got, err := api.Get(ctx, csr.Name, metav1.GetOptions{})
+	wait.For(t, patience, "the certificate", func() error {
+		got, err := api.Get(t.Context(), csr.Name, metav1.GetOptions{})
 		if err == nil && len(got.Status.Certificate) == 0 {
 			err = fmt.Errorf("not signed: %+v", got.Status)
 		}

@@ -17,12 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 const (
-	// pollEvery is how often a component is asked whether it is ready.
-	pollEvery = 50 * time.Millisecond
-	// askTimeout bounds one such question.
+	// askTimeout bounds one question whether a component is ready.
 	askTimeout = 30 * time.Second
 	// portAttempts is how often a component that lost its port to another process
 	// is started on a new one.
@@ -103,10 +104,15 @@ func (c *ControlPlane) startOne(ctx context.Context, comp component) error {
 	for range portAttempts {
 		port := 0
 		if comp.host != "" {
-			var err error
-			if port, err = freePort(comp.host); err != nil {
+			free, release, err := ports.Reserve(comp.host)
+			if err != nil {
 				return fmt.Errorf("start %s: %w", comp.name, err)
 			}
+			// Of one that is taken nonetheless, too: it is not to be tried again.
+			c.mu.Lock()
+			c.releases = append(c.releases, release)
+			c.mu.Unlock()
+			port = free
 		}
 		if comp.name == apiServerName {
 			c.apiPort = port
@@ -150,7 +156,7 @@ func (c *ControlPlane) launch(ctx context.Context, comp component, port int) (*p
 		return nil, errors.Join(err, p.stop(context.WithoutCancel(ctx), stopGrace))
 	}
 	p.watch()
-	c.printf("%s is ready after %s (pid %d)", comp.name, time.Since(began).Round(10*time.Millisecond), p.cmd.Process.Pid)
+	c.printf("%s is ready after %s (pid %d)", comp.name, time.Since(began).Round(10*time.Millisecond), p.Pid())
 	return p, nil
 }
 
@@ -196,23 +202,23 @@ func getOK(ctx context.Context, client *http.Client, url string) error {
 
 // await asks until the answer is good. It ends early when the process ends.
 func (p *process) await(ctx context.Context, what string, ask func(context.Context) error) error {
-	ticker := time.NewTicker(pollEvery)
-	defer ticker.Stop()
-	for {
-		askCtx, cancel := context.WithTimeout(ctx, askTimeout)
-		err := ask(askCtx)
-		cancel()
-		if err == nil {
-			return nil
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := wait.Until(ctx, what, func(ctx context.Context) error {
+		ctx, answered := context.WithTimeout(ctx, askTimeout)
+		defer answered()
+		err := ask(ctx)
 		select {
-		case <-p.done:
-			return fmt.Errorf("wait for %s: %w", what, p.failure())
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w: last answer: %w; end of %s:\n%s", what, ctx.Err(), err, p.logPath, p.logTail())
-		case <-ticker.C:
+		case <-p.Done():
+			cancel(p.Err())
+		default:
 		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%w; end of %s:\n%s", err, p.logPath, p.logTail())
 	}
+	return nil
 }
 
 // allowKubeletAPI allows the API server what it asks of kubelets, as a cluster's

@@ -46,7 +46,7 @@ func TestWithDefaults(t *testing.T) {
 }
 
 func TestPrepareStateDir(t *testing.T) {
-	parent := t.TempDir()
+	parent := shortTempDir(t)
 	used := filepath.Join(parent, "used")
 	if err := os.MkdirAll(filepath.Join(used, "pki"), 0o755); err != nil {
 		t.Fatal(err)
@@ -68,9 +68,6 @@ func TestPrepareStateDir(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if tc.err == "" && len(tc.dir) > maxStateDir {
-				t.Skipf("the temporary directory's path is too long: %s", tc.dir)
-			}
 			path, ours, err := prepareStateDir(tc.dir)
 			if tc.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.err) {
@@ -90,6 +87,21 @@ func TestPrepareStateDir(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shortTempDir is one whose path leaves room for sockets, whatever TMPDIR is.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "cp-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 func TestSweepRemovesOnlyAbandonedState(t *testing.T) {
@@ -122,18 +134,5 @@ func TestSweepRemovesOnlyAbandonedState(t *testing.T) {
 		if _, err := os.Stat(dir); (err == nil) != want {
 			t.Errorf("%s: exists: %v, want %v", filepath.Base(dir), err == nil, want)
 		}
-	}
-}
-
-func TestFreePort(t *testing.T) {
-	port, err := freePort(loopback)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if port < firstPort || port > lastPort {
-		t.Errorf("got %d", port)
-	}
-	if _, err := freePort("192.0.2.1"); err == nil {
-		t.Error("got a port of an address that is not this machine's")
 	}
 }

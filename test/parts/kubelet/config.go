@@ -142,6 +142,4 @@ const (
 	startTimeout = 3 * time.Minute
 	// stopGrace is how long one may take to end by itself.
 	stopGrace = time.Minute
-	// pollInterval is how often readiness is looked at.
-	pollInterval = 20 * time.Millisecond
 )

@@ -2,8 +2,6 @@ package kubelet
 
 import (
 	"context"
-	"errors"
-	"os"
 	"testing"
 
 	"github.com/burstlet/burstlet/test/parts/binaries"
@@ -18,17 +16,8 @@ import (
 // credential and the CA.
 func ForTest(t testing.TB, cluster *controlplane.ControlPlane, host *remotehost.Host, cfg Config) *Kubelet {
 	t.Helper()
-	cache, err := binaries.NewCache(binaries.CacheConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Binary, err = cache.Lookup(binaries.Kubelet)
-	if errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(cptest.RequireEnv) != "1" {
-		t.Skipf("the kubelet is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg.Binary = cptest.Tool(t, binaries.Kubelet)
+	var err error
 	if cfg.Credential, err = cluster.NodeCredential(cfg.Node); err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -148,21 +148,17 @@ func Healthz(ctx context.Context, dial func(ctx context.Context, network, addres
 
 // poll calls check until it succeeds, the kubelet is gone or ctx ends.
 func (k *Kubelet) poll(ctx context.Context, what string, check func() error) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	return wait.Until(ctx, what, func(context.Context) error {
 		err := check()
-		if err == nil {
-			return nil
-		}
 		select {
-		case <-ticker.C:
 		case <-k.done:
-			return fmt.Errorf("wait for %s: it ended: %w", what, k.Err())
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w; last: %w", what, ctx.Err(), err)
+			cancel(fmt.Errorf("it ended: %w", k.Err()))
+		default:
 		}
-	}
+		return err
+	})
 }
 
 // Pid is the kubelet's, on the machine.

@@ -8,17 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/images"
@@ -55,9 +54,9 @@ func TestPodLifeOnARealKubelet(t *testing.T) {
 func life(t *testing.T, cluster *controlplane.ControlPlane, host *remotehost.Host) {
 	t.Helper()
 	before := readSettings(t)
-	var log lockedLog
+	log := logs.Buffer{Keep: 8000}
 	k := kubelet.ForTest(t, cluster, host, kubelet.Config{Node: node, Verbosity: 2, Log: &log})
-	t.Cleanup(func() { aftermath.Show(t, "the kubelet", log.tail()) })
+	log.ShowAtFailure(t, "the kubelet")
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.Pid()))
 	if err != nil || filepath.Base(exe) != "kubelet" {
 		t.Errorf("process %d is %q, %v", k.Pid(), exe, err)
@@ -95,18 +94,7 @@ func life(t *testing.T, cluster *controlplane.ControlPlane, host *remotehost.Hos
 // podLife runs one pod from its creation to its end.
 func podLife(t *testing.T, client kubernetes.Interface, host *remotehost.Host) {
 	t.Helper()
-	eventually(t, "node Ready", func(ctx context.Context) error {
-		n, err := client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for _, c := range n.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("conditions %v", n.Status.Conditions)
-	})
+	wait.Node(t, client, node, patience, "Ready", wait.NodeReady)
 	pods := client.CoreV1().Pods(metav1.NamespaceDefault)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "one"},
@@ -118,17 +106,13 @@ func podLife(t *testing.T, client kubernetes.Interface, host *remotehost.Host) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "pod Ready", func(ctx context.Context) error {
-		p, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
+	wait.Pod(t, client, metav1.NamespaceDefault, pod.Name, patience, "Ready", func(p *corev1.Pod) error {
 		for _, c := range p.Status.Conditions {
 			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
 				return nil
 			}
 		}
-		return fmt.Errorf("status %+v", p.Status)
+		return errors.New("it is not")
 	})
 	if got := sandboxes(t, host); len(got) != 1 || got[0].Metadata.Uid != string(made.UID) {
 		t.Errorf("sandboxes of the host: %v", got)
@@ -136,16 +120,7 @@ func podLife(t *testing.T, client kubernetes.Interface, host *remotehost.Host) {
 	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "pod gone", func(ctx context.Context) error {
-		switch _, err := pods.Get(ctx, pod.Name, metav1.GetOptions{}); {
-		case err == nil:
-			return errors.New("it is there")
-		case apierrors.IsNotFound(err):
-			return nil
-		default:
-			return err
-		}
-	})
+	wait.PodGone(t, client, metav1.NamespaceDefault, pod.Name, patience)
 }
 
 func sandboxes(t *testing.T, host *remotehost.Host) []*runtimeapi.PodSandbox {
@@ -179,42 +154,4 @@ func readSettings(t *testing.T) string {
 		all = append(all, name+"="+strings.TrimSpace(string(value)))
 	}
 	return strings.Join(all, " ")
-}
-
-func eventually(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
-		}
-	}
-}
-
-// lockedLog keeps what the kubelet prints.
-type lockedLog struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lockedLog) tail() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	text := l.text.String()
-	return text[max(0, len(text)-8000):]
 }

@@ -15,8 +15,12 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
+
+// patience bounds each step, on a machine that builds other packages meanwhile.
+const patience = 3 * time.Minute
 
 // inside runs a shell command in the host and returns its output.
 func inside(t *testing.T, h *Host, script string) string {
@@ -90,29 +94,9 @@ func runPod(t *testing.T, h *Host, name, script string) (sandboxID, containerID 
 	return sandbox.GetPodSandboxId(), container.GetContainerId()
 }
 
-// eventually polls: the host is other processes and tells nobody.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("wait for %s: %v", what, err)
-		}
-	}
-}
-
 func awaitLog(t *testing.T, h *Host, name, text string) {
 	t.Helper()
-	eventually(t, "log line", func() error {
+	wait.For(t, patience, "log line", func() error {
 		out, err := h.Command(t.Context(), "cat", "/var/log/pods/"+name+"/main/0.log").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), text) {
 			return fmt.Errorf("log is %q, %w", out, err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 func TestJoinedHostIsReachedWithItsPods(t *testing.T) {
@@ -29,7 +31,7 @@ func TestJoinedHostIsReachedWithItsPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pod to answer", func() error {
+	wait.For(t, patience, "the pod to answer", func() error {
 		if got := bannerAt(net.JoinHostPort(status.GetStatus().GetNetwork().GetIp(), "7"), 10*time.Second); got != "hello" {
 			return errors.New("it says " + got)
 		}

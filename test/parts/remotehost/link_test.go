@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // A second is forever on a loopback, and hush is as long as nothing must happen.
@@ -100,7 +102,7 @@ func TestLinkPassesHalfCloseOn(t *testing.T) {
 	if got, err := io.ReadAll(client); err != nil || string(got) != "the answer" {
 		t.Errorf("the client read %q, %v", got, err)
 	}
-	eventually(t, "connection to end", func() error {
+	wait.For(t, patience, "connection to end", func() error {
 		if counts := link.Counts(); counts != (LinkCounts{Connections: 1, ToHost: 8, FromHost: 10}) {
 			return errors.New("open")
 		}
@@ -128,7 +130,7 @@ func TestCutIsABlackHole(t *testing.T) {
 	}
 	defer late.Close()
 	receiveNothing(t, late)
-	eventually(t, "the counts of a cut link", func() error {
+	wait.For(t, patience, "the counts of a cut link", func() error {
 		if counts := link.Counts(); counts != (LinkCounts{Connections: 2, Open: 2, ToHost: 1}) {
 			return fmt.Errorf("%+v", counts)
 		}
@@ -158,7 +160,7 @@ func TestHostNeverHearsOfWhoGaveUp(t *testing.T) {
 	}
 	send(t, client, "who gave up")
 	client.Close()
-	eventually(t, "connection to be forgotten", func() error {
+	wait.For(t, patience, "connection to be forgotten", func() error {
 		if counts := link.Counts(); counts != (LinkCounts{Connections: 1}) {
 			return fmt.Errorf("%+v", counts)
 		}

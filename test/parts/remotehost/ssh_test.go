@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 func TestSSHUsers(t *testing.T) {
@@ -60,7 +62,7 @@ func TestSSHForwardsTheSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "tunnel", func() error {
+		wait.For(t, patience, "tunnel", func() error {
 			_, err := os.Stat(local)
 			return err
 		})

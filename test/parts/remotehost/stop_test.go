@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 )
 
@@ -111,7 +112,7 @@ func TestStopLeavesNothing(t *testing.T) {
 			if err := h.Stop(t.Context()); err != nil {
 				t.Error(err)
 			}
-			eventually(t, "clients to end with the link", func() error { return r.check(t) })
+			wait.For(t, patience, "clients to end with the link", func() error { return r.check(t) })
 		})
 	}
 }
@@ -159,5 +160,5 @@ func TestKilledOwner(t *testing.T) {
 		t.Error(err)
 	}
 	// Whoever inherits PID 1 reaps it when it likes.
-	eventually(t, "nothing to be left", func() error { return r.check(t) })
+	wait.For(t, patience, "nothing to be left", func() error { return r.check(t) })
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
@@ -75,22 +76,15 @@ func (c *Client) Close() error {
 
 // poll calls check until it succeeds, containerd is gone or ctx ends.
 func (c *Client) poll(ctx context.Context, what string, check func(context.Context) error) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	return wait.Until(ctx, what, func(ctx context.Context) error {
 		err := check(ctx)
-		if err == nil {
-			return nil
+		if host := c.host(); err != nil && !host.Running(Daemon) {
+			cancel(fmt.Errorf("containerd ended:\n%s", host.Log()))
 		}
-		if host := c.host(); !host.Running(Daemon) {
-			return fmt.Errorf("wait for %s: containerd ended:\n%s", what, host.Log())
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w; last: %w", what, ctx.Err(), err)
-		}
-	}
+		return err
+	})
 }
 
 // Start starts containerd and returns when it is ready to run pods.

@@ -4,28 +4,18 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
-// requireEnv, when 1, turns a skip of real parts into a failure: "make test"
-// sets it, so that nothing is skipped there.
-const requireEnv = "BURSTLET_REQUIRE_REAL"
-
-// Need skips the test with the reason where no such host can be started, because
-// packages are missing or this is not root, and fails it when
-// BURSTLET_REQUIRE_REAL=1.
+// Need ends the test as [need.Missing] does where no such host can be started,
+// because packages are missing or this is not root.
 func Need(t testing.TB, host string, missing []string) {
 	t.Helper()
-	reason := ""
 	switch {
 	case len(missing) > 0:
-		reason = strings.Join(missing, ", ") + " not installed: run make test"
+		need.Missing(t, "no %s: %s not installed: run make test", host, strings.Join(missing, ", "))
 	case os.Geteuid() != 0:
-		reason = "root is needed"
-	default:
-		return
+		need.Missing(t, "no %s: root is needed", host)
 	}
-	if os.Getenv(requireEnv) == "1" {
-		t.Fatalf("no %s: %s", host, reason)
-	}
-	t.Skipf("no %s: %s", host, reason)
 }

@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
-// RequireEnv names the environment variable that, set to 1, makes a missing
-// part fail a test instead of skipping it. `make test` sets it.
-const RequireEnv = "BURSTLET_REQUIRE_REAL"
+// RequireEnv is need.RequireEnv, which callers are to use.
+const RequireEnv = need.RequireEnv
 
 const (
 	// startTimeout bounds a start on a machine that builds other packages meanwhile.
@@ -101,9 +101,27 @@ func check(t testing.TB, err error) {
 	t.Helper()
 	switch {
 	case err == nil:
-	case errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(RequireEnv) != "1":
-		t.Skipf("control plane binaries are not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+	case errors.Is(err, binaries.ErrNotBuilt):
+		need.Missing(t, "control plane binaries are not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
 	default:
 		t.Fatal(err)
 	}
+}
+
+// Tool returns the path of a program in the cache, or ends a test without it as
+// [need.Missing] does.
+func Tool(t testing.TB, tool binaries.Tool) string {
+	t.Helper()
+	cache, err := binaries.NewCache(binaries.CacheConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, err := cache.Lookup(tool)
+	if errors.Is(err, binaries.ErrNotBuilt) {
+		need.Missing(t, "%s is not built: run make test (or go run ./test/cmd/controlplane build): %v", tool, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -1,10 +1,12 @@
 package cptest
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
@@ -22,8 +24,8 @@ func (r *recorder) Skipf(format string, _ ...any) {
 	runtime.Goexit()
 }
 
-func (r *recorder) Fatal(args ...any) {
-	r.failed = args[0].(error).Error()
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.failed = fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
 
@@ -32,17 +34,18 @@ func TestMissingBinaries(t *testing.T) {
 		require         string
 		skipped, failed string
 	}{
-		"skips by default":     {skipped: "control plane binaries are not built: run make test"},
+		"skips by default":     {skipped: "not built: run make test"},
 		"fails when required":  {require: "1", failed: "not built"},
-		"any other value skip": {require: "0", skipped: "control plane binaries are not built"},
+		"any other value skip": {require: "0", skipped: "not built"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(binaries.CacheEnv, t.TempDir())
-			t.Setenv(RequireEnv, tc.require)
+			t.Setenv(need.RequireEnv, tc.require)
 			for how, get := range map[string]func(testing.TB){
 				"New":    func(tb testing.TB) { New(tb, controlplane.Config{}) },
 				"Shared": func(tb testing.TB) { new(Shared).Get(tb) },
+				"Tool":   func(tb testing.TB) { Tool(tb, binaries.Kubelet) },
 			} {
 				r := &recorder{}
 				done := make(chan struct{})
@@ -51,7 +54,7 @@ func TestMissingBinaries(t *testing.T) {
 					get(r)
 				}()
 				<-done
-				if !strings.HasPrefix(r.skipped, tc.skipped) || (r.skipped == "") != (tc.skipped == "") {
+				if !strings.Contains(r.skipped, tc.skipped) || (r.skipped == "") != (tc.skipped == "") {
 					t.Errorf("%s: skipped with %q", how, r.skipped)
 				}
 				if !strings.Contains(r.failed, tc.failed) || (r.failed == "") != (tc.failed == "") {

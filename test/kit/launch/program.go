@@ -1,0 +1,143 @@
+// Package launch builds burstlet and runs it, for all suites that try the real program.
+package launch
+
+import (
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+const (
+	// ProgramEnv names the environment variable with the path of a burstlet that was
+	// built before, so that not each suite links one.
+	ProgramEnv = "BURSTLET_PROGRAM"
+	// RaceEnv names the environment variable that, set to 1, makes burstlet one with
+	// the race detector. The program of ProgramEnv is used only if it is such a one.
+	RaceEnv = "BURSTLET_RACE"
+
+	pkg  = "github.com/burstlet/burstlet/cmd/burstlet"
+	race = "-race"
+)
+
+// Program returns the path of burstlet: the one of ProgramEnv, or one that is built
+// once per process from the checkout around the working directory, and removed with
+// the process. flags are further ones for "go build", as "-race"; one that was built
+// before serves only without others than that.
+func Program(t testing.TB, flags ...string) string {
+	t.Helper()
+	path, err := program(flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func program(flags []string) (string, error) {
+	if os.Getenv(RaceEnv) == "1" && !slices.Contains(flags, race) {
+		flags = append(slices.Clone(flags), race)
+	}
+	path, err := prebuilt(flags)
+	if path != "" || err != nil {
+		return path, err
+	}
+	return built.get(flags)
+}
+
+// prebuilt is the program of ProgramEnv, "" if there is none or it is not as wanted.
+func prebuilt(flags []string) (string, error) {
+	path := os.Getenv(ProgramEnv)
+	if path == "" || len(slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == race })) > 0 {
+		return "", nil
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", ProgramEnv, err)
+	}
+	if info.Path != pkg {
+		return "", fmt.Errorf("%s: %s is %s, not burstlet", ProgramEnv, path, info.Path)
+	}
+	detects := slices.Contains(info.Settings, debug.BuildSetting{Key: race, Value: "true"})
+	if detects != slices.Contains(flags, race) {
+		return "", nil
+	}
+	return path, nil
+}
+
+// builds are the programs that this process has built.
+type builds struct {
+	mu   sync.Mutex
+	dir  string
+	held io.Closer        // open as long as dir is to be there
+	all  map[string]build // by their flags
+}
+
+type build struct {
+	path string
+	err  error
+}
+
+var built = builds{all: map[string]build{}}
+
+// get returns the program with flags, and builds it at the first call.
+func (b *builds) get(flags []string) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := strings.Join(flags, "\n")
+	done, ok := b.all[key]
+	if !ok {
+		done.path, done.err = b.build(flags)
+		b.all[key] = done
+	}
+	return done.path, done.err
+}
+
+func (b *builds) build(flags []string) (string, error) {
+	if b.dir == "" {
+		dir, held, err := tempDir()
+		if err != nil {
+			return "", fmt.Errorf("build burstlet: %w", err)
+		}
+		b.dir, b.held = dir, held
+	}
+	path := filepath.Join(b.dir, fmt.Sprint(len(b.all)), "burstlet")
+	// As "make" builds it, so that what it has compiled is compiled.
+	cgo := "CGO_ENABLED=0"
+	if slices.Contains(flags, race) {
+		cgo = "CGO_ENABLED=1"
+	}
+	cmd := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", path}, flags...), pkg)...)
+	cmd.Env = append(os.Environ(), cgo)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build burstlet: %w\n%s", err, out)
+	}
+	return path, nil
+}
+
+// tempDir makes a directory that is removed when this process has ended, in whichever
+// way: a shell waits for the end of a pipe that only this process holds, as held.
+func tempDir() (dir string, held io.Closer, err error) {
+	if dir, err = os.MkdirTemp("", "burstlet-program-"); err != nil {
+		return "", nil, err
+	}
+	end, mine, err := os.Pipe()
+	if err != nil {
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	remover := exec.Command("sh", "-c", `read nothing; rm -rf -- "$1"`, "sh", dir)
+	remover.Stdin = end
+	remover.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is not for it
+	if err := errors.Join(remover.Start(), end.Close()); err != nil {
+		return "", nil, errors.Join(err, mine.Close(), os.RemoveAll(dir))
+	}
+	return dir, mine, nil
+}

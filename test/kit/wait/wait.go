@@ -1,0 +1,61 @@
+package wait
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// The pace of polling: as often as firstPause in the beginning, for what takes no time,
+// then ever less often, so that many who wait leave the processor to what they wait for.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 100 * time.Millisecond
+)
+
+// For polls until f returns nil, and fails the test with f's last error if that takes
+// longer than limit. It may be used in cleanups. f runs in the caller's goroutine; it
+// returns what is not yet as it should be. A Fatal in it ends the wait: that is for what
+// no time will mend, as a process that has ended, not for a call that may fail once.
+func For(t testing.TB, limit time.Duration, what string, f func() error) {
+	t.Helper()
+	// Not the test's context, which has ended in cleanups.
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	err := poll(ctx, func(context.Context) error { return f() })
+	if err != nil {
+		err = f() // the machine may have stood still since the last look
+	}
+	if err != nil {
+		t.Fatalf("%s: not within %s: %v", what, limit, err)
+	}
+}
+
+// Until polls until f returns nil. When ctx ends before, the error holds the context's
+// cause and f's last error; an f that finds that no time will mend it cancels ctx with
+// the cause.
+func Until(ctx context.Context, what string, f func(context.Context) error) error {
+	if err := poll(ctx, f); err != nil {
+		return fmt.Errorf("wait for %s: %w; last: %w", what, context.Cause(ctx), err)
+	}
+	return nil
+}
+
+// poll returns the last error of f when ctx has ended.
+func poll(ctx context.Context, f func(context.Context) error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for pause := firstPause; ; pause = min(pause*5/4, lastPause) {
+		err := f(ctx)
+		if err == nil {
+			return nil
+		}
+		timer.Reset(pause)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-timer.C:
+		}
+	}
+}
