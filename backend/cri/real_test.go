@@ -91,11 +91,15 @@ func contract(connect func(t *testing.T) backend.Backend) backendtest.Factory {
 		Image:        testimages.BusyboxRef,
 		MissingImage: missingImage,
 		SpareImage:   spareImage,
-		Parallel:     true,
-		Eventually:   3 * time.Minute,
-		Poll:         50 * time.Millisecond,
-		Slack:        200 * time.Millisecond,
-		Shells:       true,
+		Lends: []string{
+			"Run", "Links", "Sweep", "Containers", "Resize", "Files", "Images", "Store", "Events",
+			"Exec", "Attach", "Forward", "Logs", "Dial", "Stats",
+		},
+		AtOnce:     8,
+		Eventually: 3 * time.Minute,
+		Poll:       50 * time.Millisecond,
+		Slack:      200 * time.Millisecond,
+		Shells:     true,
 	}
 }
 
