@@ -27,6 +27,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // scriptHelper speaks the line protocol of the tests, as a program that the host
@@ -53,12 +54,10 @@ type sshd struct {
 func startSSHD(t testing.TB, options ...string) (*sshd, Config) {
 	t.Helper()
 	path, err := exec.LookPath("/usr/sbin/sshd")
-	if err != nil || os.Getuid() != 0 {
-		if os.Getenv("BURSTLET_REQUIRE_REAL") == "1" {
-			t.Fatalf("sshd must run here as root: %v", err)
-		}
-		t.Skipf("needs root and /usr/sbin/sshd: %v", err)
+	if err != nil {
+		need.Missing(t, "sshd is needed: %v", err)
 	}
+	need.Root(t)
 	// It insists on this directory.
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 		t.Fatal(err)
@@ -437,10 +436,7 @@ func BenchmarkSmallCall(b *testing.B) {
 
 func TestRealHelperOverARealSSHD(t *testing.T) {
 	if _, err := binary.For(runtime.GOARCH); err != nil {
-		if os.Getenv("BURSTLET_REQUIRE_REAL") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		need.Missing(t, "%v", err)
 	}
 	_, cfg := startSSHD(t)
 	cfg.Helper, cfg.NewClient = binary.For, nil
