@@ -167,6 +167,7 @@ func TestHowSoonFilesAreLookedFor(t *testing.T) {
 }
 
 func TestMaterializeInstallsTheSupervisor(t *testing.T) {
+	t.Parallel()
 	need.Root(t) // as in a task
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "run/web"), 0o777))

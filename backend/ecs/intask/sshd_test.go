@@ -134,6 +134,7 @@ func outcomeOf(t *testing.T, c *ssh.Client, stdin string, argv ...string) (out, 
 }
 
 func TestCommandsHaveTheirStreamsAndExitCodes(t *testing.T) {
+	t.Parallel()
 	c := client(t, served(t), "app")
 	for _, tt := range []struct {
 		stdin string
@@ -216,6 +217,7 @@ func TestATerminalHasItsSize(t *testing.T) {
 }
 
 func TestATerminalThatIsHeldOpenEndsNevertheless(t *testing.T) {
+	t.Parallel()
 	c := client(t, served(t), "app")
 	s, err := c.NewSession()
 	must(t, err)
