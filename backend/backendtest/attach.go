@@ -20,7 +20,7 @@ func (s *suite) attachable(p program, edit func(*corev1.Container)) (ref backend
 	if edit != nil {
 		edit(&pod.Spec.Containers[0])
 	}
-	if s.refused(pod) {
+	if s.refuses(pod) {
 		return ref, c, false
 	}
 	ref = s.run(pod, 0)

@@ -93,6 +93,19 @@ var broken = map[string]brokenBackend{
 		b.Images = strict{b.Images}
 		return b
 	}},
+	"logs are no longer lent": {"lends/what_is_declared", false, func(b backend.Backend) backend.Backend {
+		b.Logs = nil
+		return b
+	}},
+	"something new is lent": {"lends/what_is_declared", true, func(b backend.Backend) backend.Backend {
+		b.Sweep = func(context.Context) ([]string, error) { return nil, nil }
+		return b
+	}},
+	"more is refused than is declared": {"exit/termination_message_of_its_file", false, func(b backend.Backend) backend.Backend {
+		b.Check = backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { return []backend.Refusal{{Field: "spec", Why: "it may not"}} })
+		return b
+	}},
+	"what is declared as refused is taken": {"attach/a_terminal", false, func(b backend.Backend) backend.Backend { return b }},
 	"contexts are ignored": {"context/an_ended_context_ends_calls", true, func(b backend.Backend) backend.Backend {
 		b.Pods = deaf{b.Pods}
 		return b
@@ -147,7 +160,15 @@ func runBroken(t *testing.T, name string) {
 	if !ok {
 		t.Fatalf("no broken backend %q", name)
 	}
+	lends, refuses := simLends, []string(nil)
+	if b.podUnit {
+		lends = simLendsOfPods
+	}
+	if name == "what is declared as refused is taken" {
+		refuses = []string{"attach/a terminal"}
+	}
 	backendtest.Run(t, backendtest.Factory{
+		Lends: lends, Refuses: refuses,
 		New: func(*testing.T) func() backend.Backend {
 			r := sim.New(sim.Config{PodUnit: b.podUnit, Latency: sim.Latency{Stop: time.Second}})
 			return func() backend.Backend { return b.breakIt(r.Backend()) }

@@ -88,6 +88,8 @@ func (n needs) missingUpkeep(b backend.Backend) string {
 
 // checks are all rules, as they stand in the output of a test.
 var checks = []check{
+	{lendsCheck, 0, lendsAsDeclared},
+
 	{"launch/shows identity at once", 0, launchIdentity},
 	{"launch/twice makes one", 0, launchTwice},
 	{"launch/twice at the same time makes one", 0, launchConcurrently},

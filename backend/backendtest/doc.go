@@ -6,8 +6,10 @@
 // own; it looks at which fields of the backend are nil and checks what is left,
 // so that the same suite serves containers on a host and whole tasks. A check
 // that a remote cannot pass by its nature is named in Factory.Skip with the
-// reason, and shows as skipped; so does one whose pod Check refuses, and one
-// about several app containers where Factory.MaxApps is 1.
+// reason, and shows as skipped; so does one whose pod Check refuses
+// (Factory.Refuses), and one about several app containers where Factory.MaxApps
+// is 1. What a backend lends stands in Factory.Lends: it cannot stop lending
+// something, and with it pass fewer checks, unnoticed.
 //
 // The suite knows nothing of how a remote is made. It works in real time on real
 // remotes and in virtual time: Factory.Around puts each check into a

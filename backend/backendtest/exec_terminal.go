@@ -167,7 +167,7 @@ func execTerminal(s *suite) {
 	err := s.ended(done, "a shell that was left")
 	switch {
 	case errors.Is(err, backend.ErrUnsupported):
-		s.skipped = err.Error()
+		s.refused = err.Error()
 	case err != nil || code != 3:
 		s.Errorf("a shell that was left: %d, %v, want 3; shown: %q", code, err, u.screen.String())
 	}

@@ -109,7 +109,7 @@ func initFailure(s *suite) {
 func initSidecar(s *suite) {
 	pod := s.withInit(s.pod(exitAfter(2, 0)), untilTerm, succeed)
 	pod.Spec.InitContainers[0].RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
-	if s.refused(pod) {
+	if s.refuses(pod) {
 		return
 	}
 	f := s.awaitDead(s.run(pod, 0))
@@ -130,7 +130,7 @@ func (s *suite) message(policy corev1.TerminationMessagePolicy, script, want str
 	pod := s.pod(program{"sh", "-c", script})
 	c := &pod.Spec.Containers[0]
 	c.TerminationMessagePath, c.TerminationMessagePolicy = corev1.TerminationMessagePathDefault, policy
-	if s.refused(pod) {
+	if s.refuses(pod) {
 		return
 	}
 	ref := s.run(pod, 0)

@@ -186,7 +186,7 @@ func volumesAreRead(s *suite) {
 	v := s.withSecret(pod, "d/one", "1\n", "two", "2\n")
 	c := &pod.Spec.Containers[0]
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/sub", SubPath: "d/one", ReadOnly: true})
-	if s.refused(pod) {
+	if s.refuses(pod) {
 		return
 	}
 	ref := s.runWith(pod, 0, v)

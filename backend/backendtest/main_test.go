@@ -2,6 +2,7 @@ package backendtest_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// What the simulation lends of pods as units, and of containers.
+var (
+	simLendsOfPods = []string{"Exec", "Attach", "Logs", "Dial", "Forward", "Stats", "Events"}
+	simLends       = append([]string{"Containers", "Resize", "Images", "Store", "Files"}, simLendsOfPods...)
+)
+
 // TestRunIsRun passes the suite with a backend that answers only while its Run
 // runs, and shows that every connection was ended.
 func TestRunIsRun(t *testing.T) {
@@ -25,6 +32,7 @@ func TestRunIsRun(t *testing.T) {
 			r := sim.New(sim.Config{})
 			return func() backend.Backend { return whileRunning(r.Backend(), &running) }
 		},
+		Lends:  append(slices.Clone(simLends), "Run"),
 		Around: synctest.Test,
 		Image:  "busybox", MissingImage: "missing",
 	})
@@ -35,14 +43,15 @@ func TestRunIsRun(t *testing.T) {
 
 // TestMaxApps passes the suite with a remote that takes one app container a pod.
 func TestMaxApps(t *testing.T) {
-	for name, podUnit := range map[string]bool{"pod": true, "containers": false} {
+	for name, lends := range map[string][]string{"pod": simLendsOfPods, "containers": simLends} {
 		t.Run(name, func(t *testing.T) {
 			backendtest.Run(t, backendtest.Factory{
 				New: func(*testing.T) func() backend.Backend {
-					b := sim.New(sim.Config{PodUnit: podUnit}).Backend()
+					b := sim.New(sim.Config{PodUnit: name == "pod"}).Backend()
 					b.Pods = single{b.Pods}
 					return func() backend.Backend { return b }
 				},
+				Lends:  lends,
 				Around: synctest.Test,
 				Image:  "busybox", MissingImage: "missing",
 				MaxApps: 1,

@@ -3,8 +3,10 @@ package backendtest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,8 +28,17 @@ type Factory struct {
 	New func(t *testing.T) (open func() backend.Backend)
 	// Around runs a check; nil calls it. It is for synctest.Test.
 	Around func(t *testing.T, check func(t *testing.T))
-	// Parallel runs the checks in parallel, to save real time.
-	Parallel bool
+	// Lends names the fields of Backend that may be nil and are not, but for Limits:
+	// "Containers", "Exec". Whoever lends more or less than that fails: checks of what
+	// is not lent are skipped.
+	Lends []string
+	// Refuses names the checks whose pods Check refuses, or whose calls are
+	// Unsupported: they are skipped. Any other that is refused fails, and so does one
+	// of these that is not.
+	Refuses []string
+	// AtOnce is how many checks run side by side, to save real time, whatever
+	// -parallel says: they wait most of the time. Zero: one after the other.
+	AtOnce int
 	// Image can be pulled and has busybox's sh, sleep, echo, true, false, cat, test,
 	// ls, head, stty, httpd and nc, and an empty file system that can be written.
 	// MissingImage is a valid name that no registry has.
@@ -75,28 +86,46 @@ func (s *suite) longGrace() time.Duration {
 func Run(t *testing.T, f Factory) {
 	t.Helper()
 	f = f.withDefaults(t)
+	var running sync.WaitGroup
+	places := make(chan struct{}, max(f.AtOnce, 1))
 	for _, c := range checks {
 		if !f.runs(c) {
 			continue
 		}
-		t.Run(c.name, func(t *testing.T) {
-			if why, ok := f.Skip[c.name]; ok {
-				t.Skip(why)
-			}
-			if f.Parallel {
-				t.Parallel()
-			}
-			var skipped string
-			f.Around(t, func(t *testing.T) { skipped = runCheck(t, f, c) })
-			if skipped != "" {
-				t.Skip(skipped)
-			}
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			t.Run(c.name, func(t *testing.T) { f.run(t, c) })
 		})
+	}
+	running.Wait()
+}
+
+// run runs one check in its subtest.
+func (f Factory) run(t *testing.T, c check) {
+	if why, ok := f.Skip[c.name]; ok {
+		t.Skip(why)
+	}
+	var out outcome
+	f.Around(t, func(t *testing.T) { out = runCheck(t, f, c) })
+	declared := slices.Contains(f.Refuses, c.name)
+	switch {
+	case out.refused != "" && !declared:
+		t.Errorf("refused, and Factory.Refuses does not name it: %s", out.refused)
+	case out.refused == "" && out.skipped == "" && declared:
+		t.Error("Factory.Refuses names it, but it is not refused")
+	case out.refused != "":
+		t.Skip(out.refused)
+	case out.skipped != "":
+		t.Skip(out.skipped)
 	}
 }
 
+// outcome says why a check was of no use.
+type outcome struct{ skipped, refused string }
+
 func (f Factory) runs(c check) bool {
-	return len(f.Only) == 0 || slices.ContainsFunc(f.Only, func(begins string) bool { return strings.HasPrefix(c.name, begins) })
+	return c.name == lendsCheck || len(f.Only) == 0 || slices.ContainsFunc(f.Only, func(begins string) bool { return strings.HasPrefix(c.name, begins) })
 }
 
 func (f Factory) withDefaults(t *testing.T) Factory {
@@ -104,9 +133,9 @@ func (f Factory) withDefaults(t *testing.T) Factory {
 	if f.New == nil || f.Image == "" || f.MissingImage == "" {
 		t.Fatal("backendtest: New, Image and MissingImage are required")
 	}
-	for name := range f.Skip {
+	for _, name := range slices.AppendSeq(slices.Clone(f.Refuses), maps.Keys(f.Skip)) {
 		if !known(name) {
-			t.Fatalf("backendtest: Skip names no check: %q", name)
+			t.Fatalf("backendtest: Skip or Refuses names no check: %q", name)
 		}
 	}
 	if f.Eventually == 0 {
@@ -125,16 +154,16 @@ func (f Factory) withDefaults(t *testing.T) Factory {
 }
 
 // runCheck runs one check, or returns why it says nothing about this backend.
-func runCheck(t *testing.T, f Factory, c check) (skipped string) {
+func runCheck(t *testing.T, f Factory, c check) outcome {
 	s := &suite{T: t, f: f, open: f.New(t)}
 	s.connect()
 	defer func() { s.disconnect() }() // that of the latest connect
 	defer s.cleanUp()
 	if why := c.needs.missing(s.Backend, f); why != "" {
-		return why
+		return outcome{skipped: why}
 	}
 	c.run(s)
-	return s.skipped
+	return s.outcome
 }
 
 // suite is one check under way.
@@ -145,8 +174,7 @@ type suite struct {
 	open       func() backend.Backend
 	disconnect func()
 	made       []types.UID
-	// skipped says why the check was of no use.
-	skipped string
+	outcome
 }
 
 // serial keeps pod names apart where checks share a remote.
@@ -246,12 +274,12 @@ func (s *suite) wantClass(what string, err, class error) {
 	}
 }
 
-// refused is true, and the check skipped, when Check refuses the pod.
-func (s *suite) refused(pod *corev1.Pod) bool {
+// refuses is true, and the check of no use, when Check refuses the pod.
+func (s *suite) refuses(pod *corev1.Pod) bool {
 	for _, r := range s.Check.Check(pod) {
-		s.skipped = fmt.Sprintf("Check refuses %s: %s", r.Field, r.Why)
+		s.refused = fmt.Sprintf("Check refuses %s: %s", r.Field, r.Why)
 	}
-	return s.skipped != ""
+	return s.refused != ""
 }
 
 // cleanUp removes the pods that the check made, so that remotes can be shared.

@@ -112,6 +112,9 @@ func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) er
 	}
 	s, lookErr := r.askContainer(ctx, id)
 	switch {
+	case lookErr != nil && ctx.Err() != nil:
+		// The runtime saw the end of the call before us, and said so in words.
+		return fmt.Errorf("%s: %w", op, ctx.Err())
 	case lookErr != nil:
 		return errors.Join(failed(err, "%s", op), lookErr)
 	case s.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING:

@@ -157,6 +157,33 @@ func TestExecEndsWithItsContext(t *testing.T) {
 	run(ctx, context.DeadlineExceeded) // which may not have begun
 }
 
+// The runtime may see the end of a call first, and say so in its words: that the
+// command did not start. Whoever is asked about the container then has no time left.
+func TestExecThatEndsBeforeItsCommandStarts(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := false
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Commands = func(context.Context, *execRequest) (*execReply, error) {
+			asked = true
+			return nil, errors.New("failed to start exec: context deadline exceeded: unknown")
+		}
+		s.Before = func(call context.Context, method string, _ any) error {
+			if asked && method == "ContainerStatus" {
+				cancel()
+				<-call.Done()
+			}
+			return nil
+		}
+	})
+	r, _ := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"sleep", "1000"}})
+	if !errors.Is(err, context.Canceled) || backend.Class(err) != "Transient" {
+		t.Errorf("%s: %v", backend.Class(err), err)
+	}
+}
+
 func TestDial(t *testing.T) {
 	w := newWorld(t)
 	r, stop := w.connect(t)
@@ -167,8 +194,9 @@ func TestDial(t *testing.T) {
 	must(t, err)
 	must(t, conn.Close())
 	must(t, listener.Close())
-	_, err = dialer{r}.Dial(t.Context(), backend.Ref{}, address)
-	if backend.Class(err) != "Transient" || err.Error() != "dial tcp "+address+": connect: connection refused" {
+	const closed = "127.0.0.1:1" // the kernel gives it to nobody
+	_, err = dialer{r}.Dial(t.Context(), backend.Ref{}, closed)
+	if backend.Class(err) != "Transient" || err.Error() != "dial tcp "+closed+": connect: connection refused" {
 		t.Errorf("%s: %v", backend.Class(err), err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,20 +14,24 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	testimages "github.com/burstlet/burstlet/test/parts/images"
 )
 
-// TestCallerGoesAway ends the calls that start containers at many moments, as
+// callersGoAway ends the calls that start containers at many moments, as
 // the death of the process does. Whatever the runtime makes of it (containerd
 // 1.6 calls about one in a hundred exited while it runs), a next attempt never
 // runs beside it, each pod can be removed, and nothing runs on.
-func TestCallerGoesAway(t *testing.T) {
-	w := newRealWorld(t)
+func callersGoAway(t *testing.T, w *realWorld) {
+	// The moments are spread over the same span, however many they are; half of them
+	// go on.
+	count := lane.Pick(10, 10, 40)
 	var wg sync.WaitGroup
 	for g := range 6 {
 		wg.Go(func() {
-			for i := range 40 {
-				w.goAway(t, fmt.Sprintf("away-%d-%d", g, i), time.Duration(25+i*5)*time.Millisecond, i%2 == 0)
+			for i := range count {
+				after := 25*time.Millisecond + time.Duration(i)*200*time.Millisecond/time.Duration(count)
+				w.goAway(t, fmt.Sprintf("away-%d-%d", g, i), after, i%2 == 0)
 			}
 		})
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/fault"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -27,21 +28,26 @@ const (
 	// resetFrom and resetTo bound the random pause between two resets of the link,
 	// which takes a second or two to come up again where all are busy.
 	resetFrom, resetTo = time.Second, 8 * time.Second
-	// patience is for how long a call that fails is made again, and againAfter the
-	// pause before it is.
+	// patience is for how long a call that fails is made again while the link is
+	// reset, and againAfter the pause before it is.
 	patience, againAfter = 3 * time.Minute, 20 * time.Millisecond
+	// mostInARow is more faults in a row than one call draws: a chance of 10 to the -21.
+	mostInARow = 40
 )
 
 // TestContractOverSSHWithFaults: whoever repeats what failed, as the engine does,
 // finds the contract honoured although calls fail before they are made, their
 // replies are lost or late, and listings are cut short.
 func TestContractOverSSHWithFaults(t *testing.T) {
+	lane.From(t, lane.Gate)
 	_, f := overSSH(t, withFaults(t))
 	backendtest.Run(t, f)
 }
 
-// TestContractOnContainerdWithFaults: the same on a local socket.
+// TestContractOnContainerdWithFaults: the same on a local socket. What repeats and
+// what is repeated are the same code as over SSH, so only the slowest lane has both.
 func TestContractOnContainerdWithFaults(t *testing.T) {
+	lane.From(t, lane.All)
 	removeTestCgroups(t)
 	backendtest.Run(t, onContainerd(t, withFaults(t)))
 }
@@ -114,18 +120,21 @@ func drawFaults(name string) func(fault.Call) fault.Fault {
 	}
 }
 
-var errInjected = backend.Errorf(backend.ErrUnavailable, "injected: the call was not made")
+var errInjected = backend.Errorf(backend.ErrUnavailable, "%w: the call was not made", fault.ErrInjected)
 
 func pick(draw *rand.Rand, from ...fault.Fault) fault.Fault { return from[draw.IntN(len(from))] }
 
-var linkResets = flag.Bool("linkresets", false, "run TestContractOverSSHWhileTheLinkIsReset, which takes minutes; make chaos does")
+var (
+	linkResets = flag.Bool("linkresets", false, "run TestContractOverSSHWhileTheLinkIsReset in every lane; make chaos does")
+	linkSeed   = flag.Uint64("linkseed", 0, "the seed of the moments of resets, to have those of a run again; 0: a new one")
+)
 
 // TestContractOverSSHWhileTheLinkIsReset: the same, with all connections of the
 // link reset at random moments. Streams end with their connection: what is about
 // them is left out.
 func TestContractOverSSHWhileTheLinkIsReset(t *testing.T) {
 	if !*linkResets {
-		t.Skip("it takes minutes: make chaos runs it (-linkresets)")
+		lane.From(t, lane.All)
 	}
 	h, f := overSSH(t, func(_ *testing.T, b backend.Backend) backend.Backend { return persistent(b, true) })
 	f.Around = func(t *testing.T, check func(t *testing.T)) {
@@ -157,8 +166,11 @@ func TestContractOverSSHWhileTheLinkIsReset(t *testing.T) {
 // how often.
 func resetAtRandom(t *testing.T, l *remotehost.Link) (end func() int) {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed of the moments: %d", seed)
+	seed := *linkSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("the moments are those of -linkseed %d", seed)
 	draw := rand.New(rand.NewPCG(seed, 2))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	count := make(chan int)
@@ -179,29 +191,44 @@ func resetAtRandom(t *testing.T, l *remotehost.Link) (end func() int) {
 	}
 }
 
-// persistent repeats calls that failed as Unavailable, as the engine does. What
-// has a stream is left as it is. With stops that are lost the engine's way is to
-// ask again with what is left of the grace until facts show the end: askAgain
-// does so when facts are read.
-func persistent(b backend.Backend, askAgain bool) backend.Backend {
-	asked := &stopsAsked{again: askAgain, by: map[string]stopAsked{}}
-	b.Pods = persistentPods{b.Pods, asked}
-	b.Containers = persistentContainers{b.Containers, asked}
-	b.Resize = persistentResizer{b.Resize}
-	b.Files = persistentFiles{b.Files}
-	b.Images = persistentImages{b.Images}
-	b.Store = persistentStore{b.Store}
-	b.Node = persistentNode{b.Node}
-	b.Stats = persistentStats{b.Stats}
+// persistent repeats calls that failed, as the engine does: those into which a
+// fault was put, and while the link is reset all that are Unavailable. What has a
+// stream is left as it is. With stops that are lost the engine's way is to ask again
+// with what is left of the grace until facts show the end: so it is done when facts
+// are read while the link is reset.
+func persistent(b backend.Backend, linkIsReset bool) backend.Backend {
+	asked := &stopsAsked{again: linkIsReset, by: map[string]stopAsked{}}
+	r := repeats{anyUnavailable: linkIsReset}
+	b.Pods = persistentPods{b.Pods, asked, r}
+	b.Containers = persistentContainers{b.Containers, asked, r}
+	b.Resize = persistentResizer{b.Resize, r}
+	b.Files = persistentFiles{b.Files, r}
+	b.Images = persistentImages{b.Images, r}
+	b.Store = persistentStore{b.Store, r}
+	b.Node = persistentNode{b.Node, r}
+	b.Stats = persistentStats{b.Stats, r}
 	return b
 }
 
-// again makes a call until it does not fail as Unavailable.
-func again[T any](ctx context.Context, call func() (T, error)) (T, error) {
+// repeats says which calls are made again.
+type repeats struct{ anyUnavailable bool }
+
+// again is true when a call is to be made again: a fault was put into it, which a
+// few calls in a row are enough for, or the link is reset. A call that fails by itself
+// is not: who repeated it would hide that.
+func (r repeats) again(err error, times int, deadline time.Time) bool {
+	if r.anyUnavailable {
+		return errors.Is(err, backend.ErrUnavailable) && time.Now().Before(deadline)
+	}
+	return errors.Is(err, fault.ErrInjected) && times < mostInARow
+}
+
+// again makes a call until it does not fail, or fails by itself.
+func again[T any](ctx context.Context, r repeats, call func() (T, error)) (T, error) {
 	deadline := time.Now().Add(patience)
-	for {
+	for times := 1; ; times++ {
 		value, err := call()
-		if !errors.Is(err, backend.ErrUnavailable) || time.Now().After(deadline) {
+		if !r.again(err, times, deadline) {
 			return value, err
 		}
 		select {
@@ -212,16 +239,16 @@ func again[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	}
 }
 
-func againErr(ctx context.Context, call func() error) error {
-	_, err := again(ctx, func() (struct{}, error) { return struct{}{}, call() })
+func againErr(ctx context.Context, r repeats, call func() error) error {
+	_, err := again(ctx, r, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
 // untilGone is again for stops and removals: what is not there after a call that may
 // have been made is what that call ended.
-func untilGone(ctx context.Context, call func() error) error {
+func untilGone(ctx context.Context, r repeats, call func() error) error {
 	failed := false
-	return againErr(ctx, func() error {
+	return againErr(ctx, r, func() error {
 		err := call()
 		if failed && errors.Is(err, backend.ErrNotFound) {
 			return nil
@@ -270,103 +297,123 @@ func (s *stopsAsked) askAgain(ctx context.Context) {
 type persistentPods struct {
 	backend.Pods
 	asked *stopsAsked
+	repeats
 }
 
 func (p persistentPods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
-	return againErr(ctx, func() error { return p.Pods.Launch(ctx, spec) })
+	return againErr(ctx, p.repeats, func() error { return p.Pods.Launch(ctx, spec) })
 }
 
 func (p persistentPods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
 	stop := func(ctx context.Context, grace time.Duration) error { return p.Pods.Stop(ctx, ref, grace) }
 	p.asked.note(ref.ID, grace, stop)
-	return untilGone(ctx, func() error { return stop(ctx, grace) })
+	return untilGone(ctx, p.repeats, func() error { return stop(ctx, grace) })
 }
 
 func (p persistentPods) Remove(ctx context.Context, ref backend.Ref) error {
-	return untilGone(ctx, func() error { return p.Pods.Remove(ctx, ref) })
+	return untilGone(ctx, p.repeats, func() error { return p.Pods.Remove(ctx, ref) })
 }
 
 func (p persistentPods) List(ctx context.Context) ([]backend.PodFacts, error) {
 	p.asked.askAgain(ctx)
-	return again(ctx, func() ([]backend.PodFacts, error) { return p.Pods.List(ctx) })
+	return again(ctx, p.repeats, func() ([]backend.PodFacts, error) { return p.Pods.List(ctx) })
 }
 
 func (p persistentPods) Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFacts, error) {
 	p.asked.askAgain(ctx)
-	return again(ctx, func() ([]backend.PodFacts, error) { return p.Pods.Inspect(ctx, uids) })
+	return again(ctx, p.repeats, func() ([]backend.PodFacts, error) { return p.Pods.Inspect(ctx, uids) })
 }
 
 type persistentContainers struct {
 	backend.Containers
 	asked *stopsAsked
+	repeats
 }
 
 func (p persistentContainers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
-	return againErr(ctx, func() error { return p.Containers.Start(ctx, ref, spec) })
+	return againErr(ctx, p.repeats, func() error { return p.Containers.Start(ctx, ref, spec) })
 }
 
 func (p persistentContainers) Stop(ctx context.Context, ref backend.ContainerRef, grace time.Duration) error {
 	stop := func(ctx context.Context, grace time.Duration) error { return p.Containers.Stop(ctx, ref, grace) }
 	p.asked.note(ref.ID, grace, stop)
-	return untilGone(ctx, func() error { return stop(ctx, grace) })
+	return untilGone(ctx, p.repeats, func() error { return stop(ctx, grace) })
 }
 
 func (p persistentContainers) Remove(ctx context.Context, ref backend.ContainerRef) error {
-	return untilGone(ctx, func() error { return p.Containers.Remove(ctx, ref) })
+	return untilGone(ctx, p.repeats, func() error { return p.Containers.Remove(ctx, ref) })
 }
 
-type persistentResizer struct{ backend.Resizer }
+type persistentResizer struct {
+	backend.Resizer
+	repeats
+}
 
 func (p persistentResizer) Resize(ctx context.Context, ref backend.ContainerRef, spec backend.ContainerSpec) error {
-	return againErr(ctx, func() error { return p.Resizer.Resize(ctx, ref, spec) })
+	return againErr(ctx, p.repeats, func() error { return p.Resizer.Resize(ctx, ref, spec) })
 }
 
-type persistentFiles struct{ backend.Files }
+type persistentFiles struct {
+	backend.Files
+	repeats
+}
 
 func (p persistentFiles) Place(ctx context.Context, spec backend.VolumeSpec) error {
-	return againErr(ctx, func() error { return p.Files.Place(ctx, spec) })
+	return againErr(ctx, p.repeats, func() error { return p.Files.Place(ctx, spec) })
 }
 
 func (p persistentFiles) Clear(ctx context.Context, ref backend.Ref) error {
-	return untilGone(ctx, func() error { return p.Files.Clear(ctx, ref) })
+	return untilGone(ctx, p.repeats, func() error { return p.Files.Clear(ctx, ref) })
 }
 
 func (p persistentFiles) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
-	return again(ctx, func() ([]backend.VolumeFacts, error) { return p.Files.Volumes(ctx) })
+	return again(ctx, p.repeats, func() ([]backend.VolumeFacts, error) { return p.Files.Volumes(ctx) })
 }
 
-type persistentImages struct{ backend.Images }
+type persistentImages struct {
+	backend.Images
+	repeats
+}
 
 func (p persistentImages) Find(ctx context.Context, image string) (string, error) {
-	return again(ctx, func() (string, error) { return p.Images.Find(ctx, image) })
+	return again(ctx, p.repeats, func() (string, error) { return p.Images.Find(ctx, image) })
 }
 
 func (p persistentImages) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
-	return again(ctx, func() (string, error) { return p.Images.Pull(ctx, image, creds) })
+	return again(ctx, p.repeats, func() (string, error) { return p.Images.Pull(ctx, image, creds) })
 }
 
-type persistentStore struct{ backend.ImageStore }
+type persistentStore struct {
+	backend.ImageStore
+	repeats
+}
 
 func (p persistentStore) List(ctx context.Context) ([]backend.ImageFacts, error) {
-	return again(ctx, func() ([]backend.ImageFacts, error) { return p.ImageStore.List(ctx) })
+	return again(ctx, p.repeats, func() ([]backend.ImageFacts, error) { return p.ImageStore.List(ctx) })
 }
 
 func (p persistentStore) Remove(ctx context.Context, id string) error {
-	return untilGone(ctx, func() error { return p.ImageStore.Remove(ctx, id) })
+	return untilGone(ctx, p.repeats, func() error { return p.ImageStore.Remove(ctx, id) })
 }
 
 func (p persistentStore) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
-	return again(ctx, func() (backend.FilesystemUsage, error) { return p.ImageStore.Disk(ctx) })
+	return again(ctx, p.repeats, func() (backend.FilesystemUsage, error) { return p.ImageStore.Disk(ctx) })
 }
 
-type persistentNode struct{ backend.Node }
+type persistentNode struct {
+	backend.Node
+	repeats
+}
 
 func (p persistentNode) Describe(ctx context.Context) (backend.NodeFacts, error) {
-	return again(ctx, func() (backend.NodeFacts, error) { return p.Node.Describe(ctx) })
+	return again(ctx, p.repeats, func() (backend.NodeFacts, error) { return p.Node.Describe(ctx) })
 }
 
-type persistentStats struct{ inner backend.Stats }
+type persistentStats struct {
+	inner backend.Stats
+	repeats
+}
 
 func (p persistentStats) Stats(ctx context.Context) (backend.StatsFacts, error) {
-	return again(ctx, func() (backend.StatsFacts, error) { return p.inner.Stats(ctx) })
+	return again(ctx, p.repeats, func() (backend.StatsFacts, error) { return p.inner.Stats(ctx) })
 }

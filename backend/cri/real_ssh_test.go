@@ -33,11 +33,16 @@ func TestContractOverSSH(t *testing.T) {
 // what an engine connects to.
 func overSSH(t *testing.T, open func(t *testing.T, b backend.Backend) backend.Backend) (*remotehost.Host, backendtest.Factory) {
 	t.Helper()
-	h := remotehost.ForTest(t)
+	h := remotehost.ForTest(t, func(c *remotehost.Config) {
+		// All checks that run at once connect at once: sshd would turn some away.
+		c.SSHDOptions = []string{"MaxStartups 100"}
+	})
 	must(t, h.ServeRegistry(t.Context(), registryHost, testRegistry(t)))
-	return h, contract(func(t *testing.T) backend.Backend {
+	f := contract(func(t *testing.T) backend.Backend {
 		b, err := New(sshConfig(h))
 		must(t, err)
 		return open(t, *b)
 	})
+	f.Lends = append(f.Lends, "Links")
+	return h, f
 }

@@ -15,18 +15,19 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
-// realMuch is what travels each way: kubectl cp of something big.
-const realMuch = 64 << 20
+// realMuch is what travels each way, in bytes: kubectl cp of something big. It is
+// more than any buffer on the way holds.
+func realMuch() int64 { return lane.Pick[int64](16, 16, 64) << 20 }
 
 // noise is the same for the same seed.
 func noise(seed byte) io.Reader {
-	return io.LimitReader(rand.NewChaCha8([32]byte{seed}), realMuch)
+	return io.LimitReader(rand.NewChaCha8([32]byte{seed}), realMuch())
 }
 
-func TestRealExecCarriesMuch(t *testing.T) {
-	w := newRealWorld(t)
+func realExecCarriesMuch(t *testing.T, w *realWorld) {
 	ref := w.start(t, testPod("real-much"), "exec sleep 4321")
 	c := backend.ContainerRef{Pod: ref, Name: "main"}
 	sent := sha256.New()
@@ -38,21 +39,20 @@ func TestRealExecCarriesMuch(t *testing.T) {
 	if want := fmt.Sprintf("%x", sent.Sum(nil)); err != nil || code != 3 || !strings.HasPrefix(sum.String(), want) {
 		t.Errorf("to the container: %d, %v, %q, want %s", code, err, &sum, want)
 	}
-	t.Logf("%d MiB to a container in %v", realMuch>>20, time.Since(begun))
+	t.Logf("%d MiB to a container in %v", realMuch()>>20, time.Since(begun))
 	begun = time.Now()
 	came := sha256.New()
 	code, err = commands{w.remote}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"cat", "/tmp-file"}, Live: true, Stdout: came, Stderr: io.Discard})
 	if err != nil || code != 0 || !bytes.Equal(came.Sum(nil), sent.Sum(nil)) {
 		t.Errorf("from the container: %d, %v", code, err)
 	}
-	t.Logf("%d MiB from a container in %v", realMuch>>20, time.Since(begun))
+	t.Logf("%d MiB from a container in %v", realMuch()>>20, time.Since(begun))
 	must(t, pods{w.remote}.Remove(t.Context(), ref))
 }
 
-// Nothing but its input ties a command to who watches it: containerd closes that, and
+// realExecStreamEnds: nothing but its input ties a command to who watches it: containerd closes that, and
 // ends none whose watcher has left, for a kubelet neither.
-func TestRealExecStreamEndsWithItsContext(t *testing.T) {
-	w := newRealWorld(t)
+func realExecStreamEnds(t *testing.T, w *realWorld) {
 	ref := w.start(t, testPod("real-watched"), "exec sleep 4321")
 	c := backend.ContainerRef{Pod: ref, Name: "main"}
 	processes := func() string {
@@ -84,8 +84,7 @@ func (c cancelling) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestRealForward(t *testing.T) {
-	w := newRealWorld(t)
+func realForward(t *testing.T, w *realWorld) {
 	ref := w.start(t, testPod("real-ports"), "nc -ll -p 7000 -e cat & mkdir /www && echo page > /www/index.html && exec httpd -f -p 127.0.0.1:8080 -h /www")
 	f := forwarder{w.remote}
 	eventually(t, "a page of what listens on loopback alone", func() bool {
@@ -112,12 +111,12 @@ func TestRealForward(t *testing.T) {
 	})
 	came := sha256.New()
 	begun := time.Now()
-	n, err := io.CopyN(came, conn, realMuch)
+	n, err := io.CopyN(came, conn, realMuch())
 	sending.Wait() // the echo may be back before it was counted
 	if err != nil || !bytes.Equal(came.Sum(nil), sent.Sum(nil)) {
 		t.Errorf("%d bytes came back, %v", n, err)
 	}
-	t.Logf("%d MiB there and back in %v", realMuch>>20, time.Since(begun))
+	t.Logf("%d MiB there and back in %v", realMuch()>>20, time.Since(begun))
 
 	refused, err := f.Forward(t.Context(), ref, 7001)
 	if err == nil {

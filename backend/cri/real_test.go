@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/cri/host/local"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/containerhost"
 	testhost "github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 	testimages "github.com/burstlet/burstlet/test/parts/images"
@@ -34,17 +36,21 @@ const (
 	registryPass = "open sesame"
 )
 
+// sideBySide is how much is tried on one host at once, whatever -parallel says: it
+// waits for the host most of the time.
+const sideBySide = 8
+
 // testCgroup is this process's own: others may run the same tests.
 func testCgroup() string { return fmt.Sprintf("burstlet-test-%d", os.Getpid()) }
 
-// realConfig is a backend's configuration for a real host.
-func realConfig(h *containerhost.Host) Config {
+// realConfig is a node's configuration for a real host, which it may share with others.
+func realConfig(h *containerhost.Host, node string) Config {
 	return Config{
 		Endpoint:         h.Socket(),
-		NodeIdentity:     "cluster/node-1",
-		PodsDir:          filepath.Join(h.Shared(), "pods"),
-		PodLogsDir:       filepath.Join(h.LogRoot(), "pods"),
-		ContainerLogsDir: filepath.Join(h.LogRoot(), "containers"),
+		NodeIdentity:     "cluster/" + node,
+		PodsDir:          filepath.Join(h.Shared(), node, "pods"),
+		PodLogsDir:       filepath.Join(h.LogRoot(), node, "pods"),
+		ContainerLogsDir: filepath.Join(h.LogRoot(), node, "containers"),
 		CgroupParent:     testCgroup(),
 		ClusterDNS:       []string{"198.18.0.53"},
 		ClusterDomain:    "cluster.test",
@@ -67,6 +73,7 @@ func (d hostDialer) DialContext(ctx context.Context, network, address string) (n
 }
 
 func TestContractOnContainerd(t *testing.T) {
+	lane.From(t, lane.Gate)
 	removeTestCgroups(t)
 	backendtest.Run(t, onContainerd(t, func(_ *testing.T, b backend.Backend) backend.Backend { return b }))
 }
@@ -78,7 +85,7 @@ func onContainerd(t *testing.T, open func(t *testing.T, b backend.Backend) backe
 	h := containerhost.ForTest(t)
 	serveRegistry(t, h)
 	return contract(func(t *testing.T) backend.Backend {
-		r, err := newRemote(realConfig(h), inside(h))
+		r, err := newRemote(realConfig(h, "node-1"), inside(h))
 		must(t, err)
 		return open(t, *r.backend())
 	})
@@ -91,11 +98,15 @@ func contract(connect func(t *testing.T) backend.Backend) backendtest.Factory {
 		Image:        testimages.BusyboxRef,
 		MissingImage: missingImage,
 		SpareImage:   spareImage,
-		Parallel:     true,
-		Eventually:   3 * time.Minute,
-		Poll:         50 * time.Millisecond,
-		Slack:        200 * time.Millisecond,
-		Shells:       true,
+		Lends: []string{
+			"Run", "Sweep", "Containers", "Resize", "Files", "Images", "Store", "Events",
+			"Exec", "Attach", "Forward", "Logs", "Dial", "Stats",
+		},
+		AtOnce:     sideBySide,
+		Eventually: 3 * time.Minute,
+		Poll:       50 * time.Millisecond,
+		Slack:      200 * time.Millisecond,
+		Shells:     true,
 	}
 }
 
@@ -120,6 +131,36 @@ func testRegistry(t *testing.T) http.Handler {
 	return r
 }
 
+// TestReal runs what needs a real containerd on one host, each with a node of its
+// own: side by side what leaves containerd alone, then what does not.
+func TestReal(t *testing.T) {
+	lane.From(t, lane.Gate)
+	removeTestCgroups(t)
+	h := containerhost.ForTest(t)
+	serveRegistry(t, h)
+	var running sync.WaitGroup
+	places := make(chan struct{}, sideBySide)
+	for name, test := range map[string]func(*testing.T, *realWorld){
+		"a pod":                                  realPod,
+		"refusals":                               realRefusals,
+		"statistics":                             realStats,
+		"exec ends with its context":             realExecEnds,
+		"a streamed exec ends with its context":  realExecStreamEnds,
+		"exec carries much":                      realExecCarriesMuch,
+		"an ephemeral container sees its target": realEphemeral,
+		"a forwarded port":                       realForward,
+	} {
+		places <- struct{}{}
+		running.Go(func() {
+			defer func() { <-places }()
+			t.Run(name, func(t *testing.T) { test(t, newRealWorld(t, h)) })
+		})
+	}
+	running.Wait()
+	t.Run("callers go away", func(t *testing.T) { callersGoAway(t, newRealWorld(t, h)) })
+	t.Run("containerd restarts", func(t *testing.T) { realRestart(t, newRealWorld(t, h)) })
+}
+
 // realWorld is one real host and a backend on it.
 type realWorld struct {
 	host *containerhost.Host
@@ -127,12 +168,11 @@ type realWorld struct {
 	*remote
 }
 
-func newRealWorld(t *testing.T) *realWorld {
+// newRealWorld connects a node of the test's own.
+func newRealWorld(t *testing.T, h *containerhost.Host) *realWorld {
 	t.Helper()
-	removeTestCgroups(t)
-	h := containerhost.ForTest(t)
-	serveRegistry(t, h)
-	cfg := realConfig(h)
+	_, name, _ := strings.Cut(t.Name(), "/")
+	cfg := realConfig(h, name)
 	w := &world{cfg: cfg, access: inside(h)}
 	r, _ := w.connect(t)
 	return &realWorld{host: h, cfg: cfg, remote: r}
@@ -169,8 +209,7 @@ func (w *realWorld) start(t *testing.T, pod *corev1.Pod, script string) backend.
 	return spec.Ref()
 }
 
-func TestRealPod(t *testing.T) {
-	w := newRealWorld(t)
+func realPod(t *testing.T, w *realWorld) {
 	pod := testPod("real-1")
 	pod.Spec.Hostname = "given"
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(1234)), RunAsGroup: new(int64(2345)), FSGroup: new(int64(3456))}
@@ -220,8 +259,7 @@ func podCgroups(t *testing.T, cfg Config, pod string) []string {
 	return out
 }
 
-func TestRealRefusals(t *testing.T) {
-	w := newRealWorld(t)
+func realRefusals(t *testing.T, w *realWorld) {
 	pod := testPod("real-2")
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
 	pod.Spec.Containers[0].Image = testimages.BusyboxRef
@@ -255,8 +293,8 @@ func TestRealRefusals(t *testing.T) {
 	}
 }
 
-func TestRealRestartOfContainerd(t *testing.T) {
-	w := newRealWorld(t)
+// realRestart: containers outlive containerd, and what was asked is asked again.
+func realRestart(t *testing.T, w *realWorld) {
 	pod := testPod("real-3")
 	ref := w.start(t, pod, "trap '' TERM; while true; do sleep 1; done")
 	must(t, pods{w.remote}.Stop(t.Context(), ref, time.Hour))

@@ -11,9 +11,8 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// TestRealStats: what a container is known to use is what is measured.
-func TestRealStats(t *testing.T) {
-	w := newRealWorld(t)
+// realStats: what a container is known to use is what is measured.
+func realStats(t *testing.T, w *realWorld) {
 	pod := testPod("real-stats")
 	pod.Spec.Volumes = []corev1.Volume{
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},

@@ -33,6 +33,7 @@ func TestContract(t *testing.T) {
 	quick := stub.Delays{Provision: time.Second, Pull: time.Second, Deprovision: time.Second, Visible: 500 * time.Millisecond}
 	old := quick
 	old.Visible, old.Stale, old.Ingest, old.Listed, old.Event = 2*time.Second, time.Second, 2*time.Second, 10*time.Second, 2*time.Second
+	lends := []string{"Run", "Costs", "Calls", "Queues", "Sweep", "Refresh", "Logs", "Events"}
 	for name, tc := range map[string]struct {
 		server stub.Config
 		slack  time.Duration
@@ -44,6 +45,7 @@ func TestContract(t *testing.T) {
 		"every fourth call fails":                {server: stub.Config{Delays: quick}, slack: 10 * time.Second, faulty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cfg := tc.server
 			cfg.LogGroups, cfg.Queues = []string{"/burstlet"}, []string{"events"}
 			backendtest.Run(t, backendtest.Factory{
@@ -51,6 +53,7 @@ func TestContract(t *testing.T) {
 					s := stub.New(cfg)
 					return func() backend.Backend { return withoutSessions(open(t, wholeConfig(s, tc.faulty))) }
 				},
+				Lends:  lends,
 				Around: func(t *testing.T, check func(*testing.T)) { synctest.Test(t, check) },
 				Image:  "busybox:1", MissingImage: "registry.example/missing:1",
 				Eventually: 20 * time.Second, Poll: 200 * time.Millisecond,

@@ -47,6 +47,7 @@ func TestContractOfSessions(t *testing.T) {
 		"a bad way":  {Fast: true, Faults: stub.FrameFaults{Drop: 97, Double: 13, Swap: 7}, Latency: time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			backendtest.Run(t, backendtest.Factory{
 				New: func(t *testing.T) func() backend.Backend {
 					_, _, url := newWorld(t, stub.Config{LogGroups: []string{"/burstlet"}, Sessions: sessions})
@@ -56,7 +57,11 @@ func TestContractOfSessions(t *testing.T) {
 						return b
 					}
 				},
-				Parallel: true, Image: "busybox:1", MissingImage: "registry.example/missing:1",
+				Lends: []string{
+					"Run", "Costs", "Calls", "Queues", "Sweep", "Refresh", "Logs", "Exec", "Attach", "Forward", "Dial", "Stats",
+				},
+				Refuses: []string{"attach/input stays open"},
+				AtOnce:  8, Image: "busybox:1", MissingImage: "registry.example/missing:1",
 				Only:       []string{"exec/", "attach/", "dial/", "forward/", "stats/"},
 				Eventually: 3 * time.Minute, Poll: 100 * time.Millisecond, Slack: 2 * time.Second,
 				Skip: map[string]string{

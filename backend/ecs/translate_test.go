@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,6 +42,13 @@ func TestTranslationGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no test data: %v", err)
+	}
+	goldens, err := filepath.Glob("testdata/*.golden.json")
+	must(t, err)
+	for _, golden := range goldens {
+		if !slices.Contains(files, strings.TrimSuffix(golden, ".golden.json")+".yaml") {
+			t.Errorf("%s is of no pod any more: remove it", golden)
+		}
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

@@ -101,11 +101,16 @@ func TestEveryMethod(t *testing.T) {
 			b := fault.Wrap(inner.backend(), &s)
 			s.Fail(m, 2, backend.Errorf(backend.ErrDenied, "injected"))
 			s.Add(m, 1, fault.Fault{LoseReply: true})
+			lost := 2
 			for i, want := range []struct {
 				class string
 				calls int
 			}{{"Denied", 0}, {"Denied", 0}, {"Unavailable", 1}, {"", 2}} {
-				wantClass(t, call(b, t.Context()), want.class)
+				err := call(b, t.Context())
+				wantClass(t, err, want.class)
+				if errors.Is(err, fault.ErrInjected) != (i == lost) {
+					t.Errorf("call %d: %v: what the script made itself is marked, and nothing else", i, err)
+				}
 				if inner.calls != want.calls {
 					t.Errorf("call %d: %d calls went through, want %d", i, inner.calls, want.calls)
 				}
@@ -226,7 +231,7 @@ func TestListings(t *testing.T) {
 		s.Add(fault.PodsList, 1, fault.Fault{Partial: true})
 		facts, err := b.Pods.List(ctx)
 		wantClass(t, err, "Unavailable")
-		if len(facts) != 2 {
+		if len(facts) != 2 || !errors.Is(err, fault.ErrInjected) {
 			t.Errorf("a partial listing has %d of 3 pods", len(facts))
 		}
 

@@ -45,7 +45,7 @@ func read[T any](ctx context.Context, s *Script, c Call, old func(time.Duration)
 	case err != nil:
 		return nil, err
 	case f.Partial:
-		return half(facts), backend.Errorf(backend.ErrUnavailable, "injected break in the middle of %s", c.Method)
+		return half(facts), backend.Errorf(backend.ErrUnavailable, "%w break in the middle of %s", ErrInjected, c.Method)
 	}
 	return facts, nil
 }

@@ -1,11 +1,17 @@
 package fault
 
 import (
+	"errors"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// ErrInjected is in the errors that a Script makes itself: a lost reply, a listing
+// that breaks off. What fails without it failed by itself. Whoever gives Fault.Err
+// puts it in where that matters.
+var ErrInjected = errors.New("injected")
 
 // Method names a call of the contract.
 type Method string

@@ -100,12 +100,12 @@ func (s *Script) later(ctx context.Context, f Fault, c Call, call func(context.C
 			call(ctx)
 		}
 	})
-	return backend.Errorf(backend.ErrUnavailable, "injected loss of the reply of %s, which is made late", c.Method)
+	return backend.Errorf(backend.ErrUnavailable, "%w loss of the reply of %s, which is made late", ErrInjected, c.Method)
 }
 
 func (f Fault) apply(ctx context.Context, c Call, call func() error) error {
 	if err := pause(ctx, f.Delay); err != nil {
-		return backend.Errorf(backend.ErrUnavailable, "injected delay before %s: %w", c.Method, err)
+		return backend.Errorf(backend.ErrUnavailable, "%w delay before %s: %w", ErrInjected, c.Method, err)
 	}
 	if f.Err != nil {
 		return f.Err
@@ -114,10 +114,10 @@ func (f Fault) apply(ctx context.Context, c Call, call func() error) error {
 		return err
 	}
 	if err := pause(ctx, f.ReplyDelay); err != nil {
-		return backend.Errorf(backend.ErrUnavailable, "injected delay after %s: %w", c.Method, err)
+		return backend.Errorf(backend.ErrUnavailable, "%w delay after %s: %w", ErrInjected, c.Method, err)
 	}
 	if f.LoseReply {
-		return backend.Errorf(backend.ErrUnavailable, "injected loss of the reply of %s", c.Method)
+		return backend.Errorf(backend.ErrUnavailable, "%w loss of the reply of %s", ErrInjected, c.Method)
 	}
 	return nil
 }

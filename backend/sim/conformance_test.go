@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,20 @@ var slow = sim.Latency{
 	Start: 200 * time.Millisecond, Stop: 500 * time.Millisecond,
 }
 
+// podLends is what pods as units lend; containersLend is what containers do.
+var (
+	podLends       = []string{"Exec", "Attach", "Logs", "Dial", "Forward", "Stats", "Events"}
+	containersLend = append([]string{"Containers", "Resize", "Images", "Store", "Files"}, podLends...)
+)
+
+func lends(cfg sim.Config) []string {
+	lent := containersLend
+	if cfg.PodUnit {
+		lent = podLends
+	}
+	return slices.DeleteFunc(slices.Clone(lent), func(name string) bool { return cfg.NoEvents && name == "Events" })
+}
+
 // TestConformance runs the contract in virtual time, in both granularities, at
 // once and with latencies.
 func TestConformance(t *testing.T) {
@@ -32,6 +47,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			backendtest.Run(t, backendtest.Factory{
 				New:    func(*testing.T) func() backend.Backend { return sim.New(cfg).Backend },
+				Lends:  lends(cfg),
 				Around: synctest.Test,
 				Image:  "busybox", MissingImage: "example.test/team/missing:1", SpareImage: "spare:1",
 			})
@@ -45,9 +61,10 @@ func TestConformanceInRealTime(t *testing.T) {
 		t.Skip("takes some seconds of real time")
 	}
 	backendtest.Run(t, backendtest.Factory{
-		New:      func(*testing.T) func() backend.Backend { return sim.New(sim.Config{}).Backend },
-		Parallel: true,
-		Image:    "busybox", MissingImage: "missing", SpareImage: "spare:1",
+		New:    func(*testing.T) func() backend.Backend { return sim.New(sim.Config{}).Backend },
+		Lends:  containersLend,
+		AtOnce: 16,
+		Image:  "busybox", MissingImage: "missing", SpareImage: "spare:1",
 		Eventually: 3 * time.Minute, Poll: 10 * time.Millisecond,
 	})
 }

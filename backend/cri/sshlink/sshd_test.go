@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // scriptHelper speaks the line protocol of the tests, as a program that the host
@@ -53,12 +55,10 @@ type sshd struct {
 func startSSHD(t testing.TB, options ...string) (*sshd, Config) {
 	t.Helper()
 	path, err := exec.LookPath("/usr/sbin/sshd")
-	if err != nil || os.Getuid() != 0 {
-		if os.Getenv("BURSTLET_REQUIRE_REAL") == "1" {
-			t.Fatalf("sshd must run here as root: %v", err)
-		}
-		t.Skipf("needs root and /usr/sbin/sshd: %v", err)
+	if err != nil {
+		need.Missing(t, "sshd is needed: %v", err)
 	}
+	need.Root(t)
 	// It insists on this directory.
 	if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 		t.Fatal(err)
@@ -68,13 +68,8 @@ func startSSHD(t testing.TB, options ...string) (*sshd, Config) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &sshd{address: l.Addr().String(), file: filepath.Join(dir, "sshd_config")}
-	l.Close()
-	_, port, err := net.SplitHostPort(s.address)
+	s := &sshd{address: ownAddress(t), file: filepath.Join(dir, "sshd_config")}
+	ip, port, err := net.SplitHostPort(s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +78,7 @@ func startSSHD(t testing.TB, options ...string) (*sshd, Config) {
 		"authorized_keys": string(ssh.MarshalAuthorizedKey(userKey)),
 		"known_hosts":     knownhosts.Line([]string{s.address}, hostKey) + "\n",
 		"sshd_config": strings.Join(append(options,
-			"ListenAddress 127.0.0.1", "Port "+port, "HostKey "+filepath.Join(dir, "host"), "PidFile none",
+			"ListenAddress "+ip, "Port "+port, "HostKey "+filepath.Join(dir, "host"), "PidFile none",
 			"AuthorizedKeysFile "+filepath.Join(dir, "authorized_keys"), "StrictModes no", "UsePAM no",
 			"PermitRootLogin prohibit-password", "PasswordAuthentication no"), "\n") + "\n",
 	}
@@ -99,6 +94,29 @@ func startSSHD(t testing.TB, options ...string) (*sshd, Config) {
 		Helper:    func(string) ([]byte, error) { return []byte(scriptHelper), nil },
 		NewClient: newFakeClient(host.Facts{}),
 	}
+}
+
+// ownAddress is one of loopback's many, with a port that nothing listens on. The
+// kernel gives neither to a connection, so that both are still free when sshd starts,
+// and starts again.
+func ownAddress(t testing.TB) string {
+	t.Helper()
+	var last error
+	for range 100 {
+		// Below 32768, where the kernel's own choice begins.
+		address := fmt.Sprintf("127.%d.%d.%d:%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250), 20000+rand.IntN(10000))
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			last = err
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}
+	t.Fatalf("no free address was found: %v", last)
+	return ""
 }
 
 func realKey(t testing.TB, dir, name string) ssh.PublicKey {
@@ -228,6 +246,7 @@ type realWorld struct {
 }
 
 func TestRealSSHD(t *testing.T) {
+	t.Parallel()
 	w := &realWorld{before: helpersOnDisk(t)}
 	w.sshd, w.cfg = startSSHD(t)
 	w.socket = echoSocket(t)
@@ -373,6 +392,7 @@ func waitFor(t *testing.T, l *Link, is func(error) bool) {
 }
 
 func TestRealSSHDThatForbids(t *testing.T) {
+	t.Parallel()
 	_, cfg := startSSHD(t, "AllowTcpForwarding no", "AllowStreamLocalForwarding no", "PermitTTY no", "MaxSessions 2")
 	l := runLink(t, cfg)
 	socket := echoSocket(t)
@@ -436,11 +456,9 @@ func BenchmarkSmallCall(b *testing.B) {
 }
 
 func TestRealHelperOverARealSSHD(t *testing.T) {
+	t.Parallel()
 	if _, err := binary.For(runtime.GOARCH); err != nil {
-		if os.Getenv("BURSTLET_REQUIRE_REAL") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		need.Missing(t, "%v", err)
 	}
 	_, cfg := startSSHD(t)
 	cfg.Helper, cfg.NewClient = binary.For, nil

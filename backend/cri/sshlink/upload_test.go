@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // sh runs a script as a host's shell does.
@@ -78,9 +80,7 @@ func TestPartOfAnUploadIsRemoved(t *testing.T) {
 }
 
 func TestUploadRemovesWhatEarlierOnesLeft(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("only root's leftovers are removed")
-	}
+	need.Root(t) // only root's leftovers are removed
 	place := t.TempDir()
 	old, young, others := filepath.Join(place, helperName+".old"), filepath.Join(place, helperName+".young"), filepath.Join(place, "other")
 	for _, dir := range []string{old, young, others} {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 func TestTheAgentEndsWithTheLastAppContainer(t *testing.T) {
@@ -165,9 +167,8 @@ func TestHowSoonFilesAreLookedFor(t *testing.T) {
 }
 
 func TestMaterializeInstallsTheSupervisor(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, as in a task")
-	}
+	t.Parallel()
+	need.Root(t) // as in a task
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "run/web"), 0o777))
 	must(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
@@ -191,9 +192,7 @@ func TestMaterializeInstallsTheSupervisor(t *testing.T) {
 }
 
 func TestTheAgentServesUntilItIsStopped(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, as in a task")
-	}
+	need.Root(t) // as in a task
 	dir := t.TempDir()
 	cmd := exec.Command("/proc/self/exe", CommandAgent)
 	cmd.Env = []string{testRun + "=" + dir}
@@ -229,7 +228,7 @@ func TestOtherCommandsAreRefused(t *testing.T) {
 func TestAProxyOfThePodIsNotAsked(t *testing.T) {
 	own := ownAddresses()
 	if len(own) == 0 {
-		t.Skip("needs an address of its own")
+		need.Missing(t, "this machine has no address but loopback's")
 	}
 	b := newBox(t)
 	l, err := net.Listen("tcp", net.JoinHostPort(own.first(), "0"))

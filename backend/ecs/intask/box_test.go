@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // patience is how long tests wait for what should come soon.
@@ -61,9 +63,7 @@ func openDir(t *testing.T) string {
 
 // newBox prepares one; the container's files are those of a small image.
 func newBox(t *testing.T) *box {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, as in a task")
-	}
+	need.Root(t) // as in a task
 	b := &box{t: t, dir: openDir(t), stdout: &buffer{}, stderr: &buffer{}}
 	must(t, os.Mkdir(b.path("etc"), 0o755))
 	b.write("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nbroken\napp:x:1000:1001:app:/home/app:/bin/sh\n")

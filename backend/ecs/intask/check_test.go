@@ -27,14 +27,9 @@ func portOf(t *testing.T, address string) int32 {
 	return int32(n)
 }
 
-// closedPort is one that nobody listens on.
-func closedPort(t *testing.T) int32 {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, l.Close())
-	return portOf(t, l.Addr().String())
-}
+// closedPort is one that nobody listens on, and that no other test is given: the
+// kernel gives away none that is so low.
+const closedPort int32 = 1
 
 // probed answers with the code that a path names, and tells of the request.
 func probed(elsewhere string, seen chan<- *http.Request) http.HandlerFunc {
@@ -58,6 +53,7 @@ func probed(elsewhere string, seen chan<- *http.Request) http.HandlerFunc {
 }
 
 func TestHTTPProbes(t *testing.T) {
+	t.Parallel()
 	elsewhere := httptest.NewServer(http.NotFoundHandler())
 	defer elsewhere.Close()
 	seen := make(chan *http.Request, 10)
@@ -79,7 +75,7 @@ func TestHTTPProbes(t *testing.T) {
 		"not to another host":        {HTTPGet{Port: port, Path: "/away"}, success, "<a href="},
 		"any certificate will do":    {HTTPGet{Scheme: "HTTPS", Port: portOf(t, secure.URL), Path: "/"}, success, "body "},
 		"a host of its own":          {HTTPGet{Host: "localhost", Port: port, Path: "/"}, success, "body "},
-		"nobody listens":             {HTTPGet{Port: closedPort(t), Path: "/"}, failed, `Get "http://127.0.0.1:`},
+		"nobody listens":             {HTTPGet{Port: closedPort, Path: "/"}, failed, `Get "http://127.0.0.1:`},
 		"no answer within a timeout": {HTTPGet{Port: port, Path: "/hang"}, failed, `Get "http://127.0.0.1:` + strconv.Itoa(int(port)) + `/hang": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +106,7 @@ func TestTCPProbes(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
-	open, closed := portOf(t, l.Addr().String()), closedPort(t)
+	open, closed := portOf(t, l.Addr().String()), closedPort
 	for name, c := range map[string]struct {
 		socket  TCPSocket
 		verdict verdict
@@ -142,6 +138,7 @@ func (slowHealth) Check(ctx context.Context, _ *healthv1.HealthCheckRequest) (*h
 }
 
 func TestGRPCProbes(t *testing.T) {
+	t.Parallel()
 	healthy := func(s *grpc.Server) {
 		h := health.NewServer()
 		h.SetServingStatus("down", healthv1.HealthCheckResponse_NOT_SERVING)
@@ -188,7 +185,7 @@ func TestGRPCProbes(t *testing.T) {
 }
 
 func TestGRPCProbesWithoutAServerFail(t *testing.T) {
-	port := closedPort(t)
+	port := closedPort
 	v, output, err := checker{address: "127.0.0.1"}.check(t.Context(), Handler{GRPC: &GRPC{Port: port}}, 200*time.Millisecond)
 	want := fmt.Sprintf(`timeout: failed to connect service "127.0.0.1:%d" within 200ms: context deadline exceeded`, port)
 	if v != failed || output != want || err != nil {
@@ -244,7 +241,7 @@ func TestHTTPHooks(t *testing.T) {
 	if want := "/stop a kube-lifecycle/1.36|/stop  kube-lifecycle/1.36"; strings.Join(asked, "|") != want {
 		t.Errorf("asked %q", asked)
 	}
-	f := c.hook(t.Context(), &Handler{HTTP: &HTTPGet{Port: closedPort(t), Path: "/x"}})
+	f := c.hook(t.Context(), &Handler{HTTP: &HTTPGet{Port: closedPort, Path: "/x"}})
 	if f == nil || f.What != "HTTP lifecycle hook (/x)" || !strings.HasPrefix(f.Why, "error: Get ") {
 		t.Errorf("%+v", f)
 	}

@@ -2,6 +2,7 @@ package intask
 
 import (
 	"context"
+	"flag"
 	"log"
 	"os"
 	"os/signal"
@@ -16,6 +17,10 @@ func TestMain(m *testing.M) {
 	commands := []string{CommandSupervise, CommandEnter, CommandHealth, CommandAgent, CommandMaterialize, CommandSession}
 	if len(os.Args) > 1 && slices.Contains(commands, os.Args[1]) {
 		os.Exit(asProgram())
+	}
+	// They wait, they do not compute; -parallel on the command line still wins.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		log.Fatal(err)
 	}
 	os.Exit(m.Run())
 }

@@ -134,6 +134,7 @@ func outcomeOf(t *testing.T, c *ssh.Client, stdin string, argv ...string) (out, 
 }
 
 func TestCommandsHaveTheirStreamsAndExitCodes(t *testing.T) {
+	t.Parallel()
 	c := client(t, served(t), "app")
 	for _, tt := range []struct {
 		stdin string
@@ -216,6 +217,7 @@ func TestATerminalHasItsSize(t *testing.T) {
 }
 
 func TestATerminalThatIsHeldOpenEndsNevertheless(t *testing.T) {
+	t.Parallel()
 	c := client(t, served(t), "app")
 	s, err := c.NewSession()
 	must(t, err)
@@ -301,7 +303,7 @@ func TestPortsAreReachedEachWayToItsEnd(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	must(t, l.Close())
-	if _, err := c.Dial("tcp", l.Addr().String()); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := c.Dial("tcp", fmt.Sprint("127.0.0.1:", closedPort)); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("where nobody listens: %v", err)
 	}
 }

@@ -57,6 +57,7 @@ func TestTheContainerEndsAsItsCommandDid(t *testing.T) {
 }
 
 func TestTheContainerIsItsUser(t *testing.T) {
+	t.Parallel()
 	const show = `echo "$(id -u) $(id -g) $(id -G) $HOME"; grep -E 'CapBnd|CapPrm|NoNew' /proc/self/status | tr -d '\n\t'`
 	for name, c := range map[string]struct {
 		id   Identity
@@ -174,6 +175,7 @@ func TestSIGTERMRunsPreStopAndThenEndsTheContainer(t *testing.T) {
 }
 
 func TestTheGraceBoundsHookAndContainer(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		spec Spec
 		argv string
@@ -216,6 +218,7 @@ func TestOtherSignalsAreTheContainers(t *testing.T) {
 }
 
 func TestAFailedProbeEndsTheContainer(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		spec Spec
 		want Report
@@ -352,6 +355,7 @@ func children(t *testing.T, pid int) []string {
 }
 
 func TestOrphansAreReapedAndEndWithTheContainer(t *testing.T) {
+	t.Parallel()
 	for name, shared := range map[string]bool{"PID 1": false, "shared processes": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // around is what a task sees: the endpoints of ECS and Secrets Manager, without a
@@ -174,9 +176,7 @@ func TestSharedAndOwnFilesAreWritten(t *testing.T) {
 }
 
 func TestOwnersAndGroupsAreSet(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to give files away")
-	}
+	need.Root(t)
 	env := sharedEnv(t, Payload{Volumes: []Volume{{Name: "config", Group: new(int64(2000)), Files: []File{
 		{Path: "f", Data: []byte("x"), Mode: 0o600, UID: new(int64(1000))},
 	}}}})

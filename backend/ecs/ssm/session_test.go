@@ -171,9 +171,6 @@ func TestWhatKeepsASessionFromOpeningIsTold(t *testing.T) {
 	first, err := d.Dial(k.Context(), used)
 	must(t, err)
 	t.Cleanup(func() { _ = first.Close() })
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, closed.Close())
 	wrong := k.stream("cat")
 	wrong.Token = "wrong-token-of-a-session"
 	for name, tt := range map[string]struct {
@@ -184,7 +181,7 @@ func TestWhatKeepsASessionFromOpeningIsTold(t *testing.T) {
 		"a token used twice":      {d, used, class.ErrUnavailable},
 		"a wrong token":           {d, wrong, class.ErrUnavailable},
 		"nobody signs":            {ssm.Dialer{}, k.stream("cat"), class.ErrDenied},
-		"nobody is there":         {d, ssm.Stream{URL: "ws://" + closed.Addr().String(), Token: "t"}, class.ErrUnavailable},
+		"nobody is there":         {d, ssm.Stream{URL: "ws://127.0.0.1:1", Token: "t"}, class.ErrUnavailable},
 		"this is no URL":          {d, ssm.Stream{URL: "http://x/?X-Amz-Signature=secret", Token: "t"}, class.ErrUnavailable},
 		"the command cannot be":   {d, k.stream(`sh "`), class.ErrUnavailable},
 		"no credentials are here": {ssm.Dialer{Credentials: aws.AnonymousCredentials{}}, k.stream("cat"), class.ErrDenied},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,21 @@ import (
 var slow = sim.Latency{
 	API: 20 * time.Millisecond, Launch: 700 * time.Millisecond, Pull: 2 * time.Second,
 	Start: 200 * time.Millisecond, Stop: 500 * time.Millisecond,
+}
+
+// podLends is what a client lends of pods as units; containersLend is what it lends
+// of containers.
+var (
+	podLends       = []string{"Run", "Exec", "Attach", "Logs", "Dial", "Forward", "Stats", "Events"}
+	containersLend = append([]string{"Containers", "Resize", "Images", "Store", "Files"}, podLends...)
+)
+
+func lends(cfg sim.Config) []string {
+	lent := containersLend
+	if cfg.PodUnit {
+		lent = podLends
+	}
+	return slices.DeleteFunc(slices.Clone(lent), func(name string) bool { return cfg.NoEvents && name == "Events" })
 }
 
 // TestConformance runs the contract through server and client in virtual time,
@@ -34,6 +50,7 @@ func TestConformance(t *testing.T) {
 					w := serve(t, sim.New(cfg).BackendFor)
 					return func() backend.Backend { return w.connect("node") }
 				},
+				Lends:  lends(cfg),
 				Around: synctest.Test,
 				Image:  "busybox", MissingImage: "example.test/team/missing:1", SpareImage: "spare:1",
 			})
@@ -48,14 +65,16 @@ func TestConformanceOverSocket(t *testing.T) {
 	}
 	for name, cfg := range map[string]sim.Config{"containers": {}, "pod": {PodUnit: true}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			backendtest.Run(t, backendtest.Factory{
 				New: func(t *testing.T) func() backend.Backend {
 					path := socket(t)
 					serveSocket(t, path, sim.New(cfg).BackendFor)
 					return func() backend.Backend { return connectSocket(t, path) }
 				},
-				Parallel: true,
-				Image:    "busybox", MissingImage: "missing", SpareImage: "spare:1",
+				Lends:  lends(cfg),
+				AtOnce: 16,
+				Image:  "busybox", MissingImage: "missing", SpareImage: "spare:1",
 				Eventually: 3 * time.Minute, Poll: 10 * time.Millisecond,
 			})
 		})

@@ -13,22 +13,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // inMounts marks the process of a test that mounts.
 const inMounts = "BURSTLET_TEST_MOUNTS"
 
 // withMounts runs a test in a process whose mounts are its own: none reaches the
-// machine. It needs root, and skips without (and fails when BURSTLET_REQUIRE_REAL=1).
+// machine. It needs root.
 func withMounts(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if os.Getenv(inMounts) == t.Name() {
 		test(t)
 		return
 	}
-	if os.Getuid() != 0 {
-		lacks(t, "mounting needs root")
-	}
+	need.Root(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--propagation", "private",
@@ -39,17 +39,11 @@ func withMounts(t *testing.T, test func(t *testing.T)) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	if strings.Contains(string(output), "--- SKIP") {
-		t.Skipf("%s", output)
+		need.Missing(t, "%s", output)
 	}
-}
-
-// lacks skips a test for a reason, and fails it where nothing may be skipped.
-func lacks(t *testing.T, reason string) {
-	t.Helper()
-	if os.Getenv("BURSTLET_REQUIRE_REAL") == "1" {
-		t.Fatal(reason)
+	if !strings.Contains(string(output), "--- PASS: "+t.Name()+" ") {
+		t.Fatalf("it did not run:\n%s", output)
 	}
-	t.Skip(reason)
 }
 
 // mountRoot is a directory of a test that mounts; what is mounted below it goes

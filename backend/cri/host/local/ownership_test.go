@@ -9,14 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
-
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		lacks(t, "changing owners needs root")
-	}
-}
 
 // ownerAndMode is group and mode as the kernel has them.
 func ownerAndMode(t *testing.T, path string) string {
@@ -27,7 +21,7 @@ func ownerAndMode(t *testing.T, path string) string {
 }
 
 func TestAnFSGroupGetsTheVolumeAsAtTheKubelet(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	for _, c := range []struct {
 		name                       string
 		o                          ownership
@@ -60,7 +54,7 @@ func TestAnFSGroupGetsTheVolumeAsAtTheKubelet(t *testing.T) {
 }
 
 func TestOnRootMismatchLooksAtTheRootOnly(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	for _, c := range []struct {
 		name     string
 		group    int
@@ -93,7 +87,7 @@ func TestOnRootMismatchLooksAtTheRootOnly(t *testing.T) {
 }
 
 func TestAnEmptyDirBelongsToItsFSGroup(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	h, root, group := New(Options{}), t.TempDir(), int64(4711)
 	v := volume(root, "data", host.KindDir, "h")
 	noError(t, h.Place(t.Context(), v))
@@ -108,7 +102,7 @@ func TestAnEmptyDirBelongsToItsFSGroup(t *testing.T) {
 }
 
 func TestContentsAreOwnedBeforeTheyAreSeen(t *testing.T) {
-	needRoot(t)
+	need.Root(t)
 	h, root, group, user := New(Options{}), t.TempDir(), int64(4711), int64(1000)
 	v := volume(root, "config", host.KindFiles, "h1", host.File{Path: "d/key", Data: []byte("k"), Mode: 0o600, UID: &user})
 	v.FSGroup = &group

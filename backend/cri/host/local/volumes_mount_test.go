@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // onlyVolume is what Volumes says of the one volume that is there.
@@ -166,7 +167,7 @@ func TestAFullDiskLeavesTheFormerContents(t *testing.T) {
 func TestHugePagesAreMountedWithTheirSize(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
 		if !present("/sys/kernel/mm/hugepages/hugepages-2048kB") {
-			lacks(t, "the kernel has no huge pages of 2Mi")
+			need.Missing(t, "the kernel has no huge pages of 2Mi")
 		}
 		h, root := New(Options{}), mountRoot(t)
 		v := volume(root, "huge", host.KindHugePages, "h")
@@ -304,7 +305,7 @@ func hangMount(t *testing.T, path string) {
 	t.Helper()
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		lacks(t, "no file system that hangs: "+err.Error())
+		need.Missing(t, "no file system that hangs: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Close(fd) })
 	putDir(t, path)

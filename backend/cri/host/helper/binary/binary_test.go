@@ -5,20 +5,18 @@ import (
 	"compress/gzip"
 	"debug/elf"
 	"errors"
-	"os"
 	"testing"
 	"testing/fstest"
-)
 
-// requireEnv turns skips into failures.
-const requireEnv = "BURSTLET_REQUIRE_REAL"
+	"github.com/burstlet/burstlet/test/kit/need"
+)
 
 func TestBuiltHelper(t *testing.T) {
 	for goarch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
 		t.Run(goarch, func(t *testing.T) {
 			file, err := For(goarch)
-			if errors.Is(err, ErrMissing) && os.Getenv(requireEnv) != "1" {
-				t.Skip("the host helper has not been built: make helper")
+			if errors.Is(err, ErrMissing) {
+				need.Missing(t, "the host helper has not been built: make helper")
 			}
 			if err != nil {
 				t.Fatal(err)
