@@ -37,9 +37,9 @@ func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
 func (c *cluster) runKubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.plane.Kubectl(), args...)
+	cmd := exec.CommandContext(ctx, c.kubectlPath, args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.plane.KubeconfigPath(), "KUBECACHEDIR="+filepath.Join(c.dir, "cache"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "KUBECACHEDIR="+filepath.Join(c.dir, "cache"))
 	return combined(ctx, cmd, commandLine("kubectl", args...))
 }
 
