@@ -63,10 +63,12 @@ lint: ## Check style, layers and modules
 fmt: ## Format the code
 	$(GOLANGCI) fmt
 
-# The demo itself installs and builds what is missing, burstlet among it, side by side.
+# The demo itself builds what is missing, burstlet among it, side by side.
 .PHONY: demo
 demo: helper ## Run pods in a cluster of its own until Ctrl-C (ONCE=1: end by itself; BACKEND=ecs: tasks on an ECS to test on; CLUSTER=mine: on the cluster of your kubectl, after asking)
 	$(if $(filter-out mine,$(CLUSTER)),$(error CLUSTER=$(CLUSTER): there is only CLUSTER=mine))
+	@parts=0; tools/real-parts host || parts=$$?; \
+	[ $$parts -eq 0 ] || [ $$parts -eq 3 ] || [ "$(BACKEND)" = ecs ] || exit $$parts
 	@go build -o bin/demo ./test/cmd/demo
 	$(if $(filter ecs,$(BACKEND)),@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/burstlet-task ./cmd/burstlet-task)
 	$(if $(filter ecs,$(BACKEND)),@CGO_ENABLED=0 go build -trimpath -o bin/ecs ./test/cmd/ecs)
