@@ -56,6 +56,11 @@ func (d *demo) meet(ctx context.Context) error {
 		return err
 	}
 	d.out.text(made)
+	return d.mayGoOn(ctx)
+}
+
+// mayGoOn asks whether to go on, unless that was said before.
+func (d *demo) mayGoOn(ctx context.Context) error {
 	if d.once || d.yes {
 		return nil
 	}
