@@ -193,6 +193,7 @@ func (d *demo) removeNode(ctx context.Context, more ...string) error {
 	cmd := exec.CommandContext(ctx, d.program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then says what remains
 	cmd.WaitDelay = endWait
+	cmd.SysProcAttr = apart()
 	cmd.Env = append(controlplane.NodeEnv(os.Environ()), "KUBECONFIG="+d.kubeconfig)
 	log, err := os.OpenFile(filepath.Join(d.dir, "remove-nodes.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -225,14 +226,14 @@ func (d *demo) checkLeft(ctx context.Context) error {
 	}
 	_, err = d.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
 	if err == nil {
-		return fmt.Errorf("Node %s is left", nodeName)
+		return fmt.Errorf("the Node %s is left", nodeName)
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("look for the Node: %w", err)
 	}
 	_, err = d.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, nodeName, metav1.GetOptions{})
 	if err == nil {
-		return fmt.Errorf("Lease %s/%s is left", corev1.NamespaceNodeLease, nodeName)
+		return fmt.Errorf("the Lease %s/%s is left", corev1.NamespaceNodeLease, nodeName)
 	}
 	if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("look for the Lease: %w", err)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -39,9 +40,14 @@ func (c *cluster) runKubectl(ctx context.Context, args ...string) (string, error
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.kubectlPath, args...)
 	cmd.Dir = c.dir
+	cmd.SysProcAttr = apart()
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "KUBECACHEDIR="+filepath.Join(c.dir, "cache"))
 	return combined(ctx, cmd, commandLine("kubectl", args...))
 }
+
+// apart keeps a terminal's Ctrl-C from a program: it is for the demo, whose end needs
+// programs that work.
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // ctr shows what containerd itself knows, and returns it.
 func (d *demo) ctr(ctx context.Context, args ...string) (string, error) {
