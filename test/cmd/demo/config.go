@@ -78,7 +78,7 @@ func (c nodeConfig) render() ([]byte, error) {
 		},
 	}
 	if c.election != "" {
-		settings["leaderElection"] = object{"enabled": true, "namespace": c.election}
+		settings["leaderElection"] = object{"enabled": true, "namespace": c.election, "kubeconfig": c.kubeconfig}
 	}
 	content, err := yaml.Marshal(settings)
 	if err != nil {

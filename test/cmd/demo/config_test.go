@@ -82,6 +82,7 @@ func TestRender(t *testing.T) {
 			}
 			if tc.election != "" {
 				want.LeaderElection.Enabled, want.LeaderElection.Namespace = true, tc.election
+				want.LeaderElection.Kubeconfig = "/state/node.kubeconfig"
 			}
 			want.KubeletAPI = config.KubeletAPI{
 				Address: "127.0.0.1", Port: 10251, SelfSigned: true, ClientCAFile: "/state/ca.crt",
