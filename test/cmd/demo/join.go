@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -136,21 +137,24 @@ func (c *cluster) keepToken(ctx context.Context) error {
 	}
 }
 
-// askReach asks burstlet something through the API server, and remembers why where
-// that cannot be.
-func (d *demo) askReach(ctx context.Context) {
+// askReach has the user's API server ask burstlet for a pod's log, and remembers where
+// that cannot be. Nothing else of the API shows it before: the node calls the API server
+// itself, and nodes/proxy refuses addresses of the loopback interface.
+func (d *demo) askReach(ctx context.Context, pod string) {
 	if d.mine == nil {
 		return
 	}
 	asked, cancel := context.WithTimeout(ctx, reachLimit)
 	defer cancel()
-	_, err := d.client.CoreV1().RESTClient().Get().Resource("nodes").Name(nodeName).SubResource("proxy").
-		Suffix("healthz", "ping").DoRaw(asked)
+	output, err := d.runKubectl(asked, "logs", pod)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
+	if output = strings.TrimSpace(output); asked.Err() != nil || output == "" {
+		output = fmt.Sprintf("no answer within %s", reachLimit)
+	}
 	d.unreached = true
-	d.out.note("The API server cannot call burstlet at %s: %v", d.mine.address, err)
+	d.out.note("The API server of your cluster cannot call burstlet at %s:\n%s", d.mine.address, output)
 	d.out.note("So kubectl logs, exec and port-forward cannot work here, and are left out. All else does.\n" +
 		"Where this machine has an address that the API server reaches, name it: ADDRESS=192.0.2.10")
 }

@@ -92,9 +92,7 @@ func TestOnMyCluster(t *testing.T) {
 			if diff := cmp.Diff(before, objects(t, c)); diff != "" {
 				t.Errorf("objects in the cluster, before -, after +:\n%s", diff)
 			}
-			if t.Failed() {
-				t.Log(output)
-			}
+			t.Log(output)
 		})
 	}
 }

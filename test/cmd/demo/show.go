@@ -67,11 +67,8 @@ func (d *demo) showNode(ctx context.Context) error {
 	if d.mine != nil { // there may be many
 		get = append(get, nodeName)
 	}
-	if _, err = d.kubectl(ctx, get...); err != nil {
-		return err
-	}
-	d.askReach(ctx)
-	return nil
+	_, err = d.kubectl(ctx, get...)
+	return err
 }
 
 func (d *demo) showDeployment(ctx context.Context) error {
@@ -85,6 +82,7 @@ func (d *demo) showDeployment(ctx context.Context) error {
 	if err := checkPods(pods); err != nil {
 		return err
 	}
+	d.askReach(ctx, pods[0].Name)
 	if err := d.showLogs(ctx, hello, pods, greeting); err != nil {
 		return err
 	}
