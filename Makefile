@@ -63,14 +63,18 @@ lint: ## Check style, layers and modules
 fmt: ## Format the code
 	$(GOLANGCI) fmt
 
+# The demo itself builds what is missing, burstlet among it, side by side.
 .PHONY: demo
-demo: build ## Run pods in a cluster of its own until Ctrl-C (ONCE=1: end by itself; BACKEND=ecs: tasks on an ECS to test on)
-	@parts=0; tools/real-parts || parts=$$?; \
-	[ $$parts -eq 0 ] || [ $$parts -eq 3 ] || [ "$(BACKEND)" = ecs ] || exit $$parts; \
-	go build -o bin/demo ./test/cmd/demo; \
-	$(if $(filter ecs,$(BACKEND)),CGO_ENABLED=0 go build -o bin/ecs ./test/cmd/ecs;) \
-	exec bin/demo --burstlet bin/burstlet \
-		$(if $(filter ecs,$(BACKEND)),--ecs --ecs-program bin/ecs --burstlet-task bin/burstlet-task)
+demo: helper ## Run pods in a cluster of its own until Ctrl-C (ONCE=1: end by itself; BACKEND=ecs: tasks on an ECS to test on; CLUSTER=mine: on the cluster of your kubectl, after asking)
+	$(if $(filter-out mine,$(CLUSTER)),$(error CLUSTER=$(CLUSTER): there is only CLUSTER=mine))
+	@parts=0; tools/real-parts host || parts=$$?; \
+	[ $$parts -eq 0 ] || [ $$parts -eq 3 ] || [ "$(BACKEND)" = ecs ] || exit $$parts
+	@go build -o bin/demo ./test/cmd/demo
+	$(if $(filter ecs,$(BACKEND)),@CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/burstlet-task ./cmd/burstlet-task)
+	$(if $(filter ecs,$(BACKEND)),@CGO_ENABLED=0 go build -trimpath -o bin/ecs ./test/cmd/ecs)
+	@exec bin/demo --burstlet bin/burstlet --build --ldflags '$(LDFLAGS)' \
+		$(if $(filter ecs,$(BACKEND)),--ecs --ecs-program bin/ecs --burstlet-task bin/burstlet-task) \
+		$(if $(CLUSTER),--mine $(if $(filter yes 1,$(CONFIRM)),--yes) $(if $(ADDRESS),--address '$(ADDRESS)'))
 
 .PHONY: bench
 bench: helper ## Run all benchmarks; at the end a table of numbers beside their bars

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -46,18 +47,22 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 		Short: "Build the programs that are missing and print their paths",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b, err := controlplane.BuildBinaries(cmd.Context(), *cacheDir, cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
 			cache, err := binaries.NewCache(binaries.CacheConfig{Dir: *cacheDir, Log: cmd.ErrOrStderr()})
 			if err != nil {
 				return err
 			}
-			paths := []string{b.Etcd, b.APIServer, b.ControllerManager, b.Scheduler, b.Kubectl}
 			// No parts of the control plane, but tests start them beside one.
-			for _, tool := range []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm} {
-				path, err := cache.Build(cmd.Context(), tool)
+			beside := []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm}
+			if err := cache.BuildAll(cmd.Context(), slices.Concat(controlplane.Tools(), beside)...); err != nil {
+				return err
+			}
+			b, err := controlplane.FindBinaries(cmd.Context(), *cacheDir)
+			if err != nil {
+				return err
+			}
+			paths := []string{b.Etcd, b.APIServer, b.ControllerManager, b.Scheduler, b.Kubectl}
+			for _, tool := range beside {
+				path, err := cache.Lookup(tool)
 				if err != nil {
 					return err
 				}

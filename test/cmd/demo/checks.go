@@ -26,7 +26,7 @@ func (c *cluster) lookAtPods(app string, want func([]corev1.Pod) bool) func(cont
 }
 
 func (c *cluster) pods(ctx context.Context, app string) ([]corev1.Pod, error) {
-	list, err := c.client.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	list, err := c.client.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
@@ -116,6 +116,30 @@ func checkLogs(output string, pods []corev1.Pod, texts func(pod string) []string
 			if !slices.Contains(lines, line) {
 				errs = append(errs, fmt.Errorf("the log of pod %s lacks the line %q", pod.Name, text))
 			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkLogFiles finds the texts that files of logs lack. Lines are those that the CRI
+// has: TIME STREAM TAG TEXT. They do not tell the pod; a text of several pods is there
+// once for each.
+func checkLogFiles(output string, pods []corev1.Pod, texts func(pod string) []string) error {
+	wanted, found := map[string]int{}, map[string]int{}
+	for _, pod := range pods {
+		for _, text := range texts(pod.Name) {
+			wanted[text]++
+		}
+	}
+	for _, line := range strings.Split(output, "\n") {
+		if fields := strings.SplitN(line, " ", 4); len(fields) == 4 {
+			found[fields[3]]++
+		}
+	}
+	var errs []error
+	for _, text := range slices.Sorted(maps.Keys(wanted)) {
+		if found[text] < wanted[text] {
+			errs = append(errs, fmt.Errorf("the logs have the line %q %d times, not %d", text, found[text], wanted[text]))
 		}
 	}
 	return errors.Join(errs...)

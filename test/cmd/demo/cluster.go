@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,11 +27,25 @@ var manifests embed.FS
 // cluster is all that the demo starts. Its fields are filled one by one as the
 // parts come up; down ends those that are there.
 type cluster struct {
+	// plane is the demo's own control plane, and mine the user's cluster: one is nil.
 	plane  *controlplane.ControlPlane
+	mine   *mine
 	client kubernetes.Interface
+	// kubectlPath and kubeconfig, the value of $KUBECONFIG, are what kubectl is run with.
+	kubectlPath, kubeconfig string
+	// namespace holds what is shown.
+	namespace string
 	// dir is below the control plane's state directory, which goes with it, also
-	// when the demo is killed: the next control plane removes it then.
-	dir     string
+	// when the demo is killed: the next control plane removes it then. On the user's
+	// cluster it stands alone.
+	dir string
+	// program is burstlet; scratch holds it where it has no other place.
+	program, scratch string
+	// unreached says that the user's API server cannot call burstlet.
+	unreached bool
+	// leave removes what was made in a cluster that stays, once burstlet has ended; nil
+	// where nothing was.
+	leave   func(context.Context) error
 	host    *remotehost.Host
 	hostLog *os.File
 	cloud   *cloud
@@ -50,15 +63,9 @@ func (c *cluster) startPlane(ctx context.Context, programs controlplane.Binaries
 	if c.client, err = kubernetes.NewForConfig(c.plane.AdminConfig()); err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
+	c.kubectlPath, c.kubeconfig = c.plane.Kubectl(), c.plane.KubeconfigPath()
 	c.dir = filepath.Join(c.plane.StateDir(), "demo")
-	files, err := fs.Sub(manifests, "manifests")
-	if err != nil {
-		return fmt.Errorf("find manifests: %w", err)
-	}
-	if err := os.CopyFS(c.dir, files); err != nil {
-		return fmt.Errorf("write manifests: %w", err)
-	}
-	return nil
+	return writeFiles(manifests, "manifests", c.dir)
 }
 
 // startHost starts a host with sshd and containerd.
@@ -74,16 +81,12 @@ func (c *cluster) startHost(ctx context.Context) error {
 }
 
 // startNode writes burstlet's configuration and starts it.
-func (c *cluster) startNode(program string) error {
-	credential, err := c.plane.NodeCredential(nodeName)
+func (c *cluster) startNode() error {
+	cfg, err := c.nodeAccess()
 	if err != nil {
-		return fmt.Errorf("make the node's credential: %w", err)
+		return err
 	}
-	cfg := nodeConfig{kubeconfig: filepath.Join(c.dir, "node.kubeconfig"), clientCA: c.plane.CAFile()}
-	if err := controlplane.WriteKubeconfig(cfg.kubeconfig, credential); err != nil {
-		return fmt.Errorf("write the node's kubeconfig: %w", err)
-	}
-	if cfg.port, err = freePort(); err != nil {
+	if cfg.port, err = freePort(cfg.bind); err != nil {
 		return err
 	}
 	if c.host != nil {
@@ -101,8 +104,27 @@ func (c *cluster) startNode(program string) error {
 	if err := os.WriteFile(c.configFile(), content, 0o600); err != nil {
 		return fmt.Errorf("write burstlet's configuration: %w", err)
 	}
-	c.node, err = startChild("burstlet", program, []string{"run", "--config", c.configFile()}, c.nodeLog(), env...)
+	c.node, err = startChild("burstlet", c.program, []string{"run", "--config", c.configFile()}, c.nodeLog(), env...)
 	return err
+}
+
+// nodeAccess is how the node and the API server reach each other. On the user's
+// cluster the node has its kubeconfig already.
+func (c *cluster) nodeAccess() (nodeConfig, error) {
+	if c.mine != nil {
+		return nodeConfig{
+			kubeconfig: c.nodeKubeconfig(), clientCA: c.clientCAFile(),
+			address: c.mine.address, bind: c.mine.bind, election: demoName,
+		}, nil
+	}
+	credential, err := c.plane.NodeCredential(nodeName)
+	if err != nil {
+		return nodeConfig{}, fmt.Errorf("make the node's credential: %w", err)
+	}
+	if err := controlplane.WriteKubeconfig(c.nodeKubeconfig(), credential); err != nil {
+		return nodeConfig{}, fmt.Errorf("write the node's kubeconfig: %w", err)
+	}
+	return nodeConfig{kubeconfig: c.nodeKubeconfig(), clientCA: c.plane.CAFile(), address: loopback, bind: loopback}, nil
 }
 
 func (c *cluster) configFile() string { return filepath.Join(c.dir, "burstlet.yaml") }
@@ -111,7 +133,13 @@ func (c *cluster) nodeLog() string    { return filepath.Join(c.dir, "burstlet.lo
 // watch calls failed when a program ends that should not, until ctx ends.
 func (c *cluster) watch(ctx context.Context, failed func(error)) {
 	var watching sync.WaitGroup
-	waits := []func(context.Context) error{c.plane.Wait, c.node.wait}
+	waits := []func(context.Context) error{c.node.wait}
+	if c.plane != nil {
+		waits = append(waits, c.plane.Wait)
+	}
+	if c.mine != nil {
+		waits = append(waits, c.keepToken)
+	}
 	if c.cloud != nil {
 		waits = append(waits, c.cloud.wait)
 	}
@@ -128,11 +156,18 @@ func (c *cluster) watch(ctx context.Context, failed func(error)) {
 // down ends what runs, in order, and removes what it made. The end of force cuts
 // all waiting short.
 func (c *cluster) down(force context.Context) error {
-	ctx, cancel := context.WithTimeout(force, stopTimeout)
+	timeout := stopTimeout
+	if c.leave != nil {
+		timeout += leaveTimeout
+	}
+	ctx, cancel := context.WithTimeout(force, timeout)
 	defer cancel()
 	var errs []error
 	if c.node != nil {
 		errs = append(errs, c.node.stop(ctx))
+	}
+	if c.leave != nil {
+		errs = append(errs, c.leave(ctx))
 	}
 	if c.host != nil {
 		if err := c.host.Stop(ctx); err != nil {
@@ -149,6 +184,12 @@ func (c *cluster) down(force context.Context) error {
 		if err := c.plane.Stop(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("stop the control plane: %w", err))
 		}
+	}
+	if c.mine != nil && c.dir != "" {
+		errs = append(errs, os.RemoveAll(c.dir))
+	}
+	if c.scratch != "" {
+		errs = append(errs, os.RemoveAll(c.scratch))
 	}
 	return errors.Join(errs...)
 }

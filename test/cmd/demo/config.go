@@ -13,7 +13,7 @@ import (
 
 const (
 	// nodeName is the name of the demo's node.
-	nodeName = "burstlet"
+	nodeName = demoName
 	// hostName is that of the host where its pods run.
 	hostName = "faraway"
 	loopback = "127.0.0.1"
@@ -26,7 +26,12 @@ const (
 // nodeConfig is what is particular to a run of the demo.
 type nodeConfig struct {
 	kubeconfig, clientCA string
-	port                 int
+	// address is where the API server calls burstlet, which listens at bind.
+	address, bind string
+	port          int
+	// election is the namespace of the Lease that says who runs the node; empty for
+	// none.
+	election string
 	// host has the containers; nil for the simulated backend.
 	host *hostConfig
 	// cloud has the tasks; nil for none.
@@ -44,7 +49,7 @@ type hostConfig struct{ endpoint, key, knownHosts string }
 // has a default.
 func (c nodeConfig) render() ([]byte, error) {
 	type object = map[string]any
-	where, node := object{"type": config.BackendSim}, object{"name": nodeName, "internalIP": loopback}
+	where, node := object{"type": config.BackendSim}, object{"name": nodeName, "internalIP": c.address}
 	if c.host != nil {
 		where = object{"type": config.BackendCRI, "cri": object{
 			"endpoint": c.host.endpoint,
@@ -60,18 +65,22 @@ func (c nodeConfig) render() ([]byte, error) {
 			"registryMirrors": object{imageDomain: c.cloud.images},
 		}}
 	}
-	content, err := yaml.Marshal(object{
+	settings := object{
 		"apiVersion": config.APIVersion,
 		"kind":       config.Kind,
 		"node":       node,
 		"kubeconfig": c.kubeconfig,
 		"backend":    where,
 		"kubeletAPI": object{
-			"address": loopback, "port": c.port, "selfSigned": true,
+			"address": c.bind, "port": c.port, "selfSigned": true,
 			// The node's credential may not read the ConfigMap with the CAs.
 			"clientCAFile": c.clientCA,
 		},
-	})
+	}
+	if c.election != "" {
+		settings["leaderElection"] = object{"enabled": true, "namespace": c.election, "kubeconfig": c.kubeconfig}
+	}
+	content, err := yaml.Marshal(settings)
 	if err != nil {
 		return nil, fmt.Errorf("render the configuration: %w", err)
 	}
@@ -79,10 +88,10 @@ func (c nodeConfig) render() ([]byte, error) {
 }
 
 // freePort finds a port for the kubelet API: the kubelet's own if it is free.
-func freePort() (int, error) {
+func freePort(address string) (int, error) {
 	var last error
 	for port := firstPort; port <= lastPort; port++ {
-		listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 		if err != nil {
 			last = err
 			continue

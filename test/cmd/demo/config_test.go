@@ -16,14 +16,22 @@ import (
 // TestRender lets burstlet itself read what was rendered.
 func TestRender(t *testing.T) {
 	tests := map[string]struct {
-		host  *hostConfig
-		cloud *cloudConfig
-		want  config.Backend
+		host     *hostConfig
+		cloud    *cloudConfig
+		address  string
+		election string
+		want     config.Backend
 	}{
-		"simulated": {
+		"on a cluster of the user's": {
+			address: "192.0.2.7", election: "burstlet-demo",
 			want: config.Backend{Type: "sim", Sim: &config.Sim{Granularity: "container"}},
 		},
+		"simulated": {
+			address: "127.0.0.1",
+			want:    config.Backend{Type: "sim", Sim: &config.Sim{Granularity: "container"}},
+		},
 		"ECS": {
+			address: "127.0.0.1",
 			cloud: &cloudConfig{
 				endpoint: "http://127.0.0.1:4566", queue: "http://127.0.0.1:4566/123456789012/q", images: "http://127.0.0.1:5000",
 			},
@@ -35,7 +43,8 @@ func TestRender(t *testing.T) {
 			}},
 		},
 		"a host over SSH": {
-			host: &hostConfig{endpoint: "ssh://root@127.0.0.1:2222", key: "/host/key", knownHosts: "/host/known_hosts"},
+			address: "127.0.0.1",
+			host:    &hostConfig{endpoint: "ssh://root@127.0.0.1:2222", key: "/host/key", knownHosts: "/host/known_hosts"},
 			want: config.Backend{Type: "cri", CRI: &config.CRI{
 				Endpoint: "ssh://root@127.0.0.1:2222",
 				SSH: &config.SSH{
@@ -51,7 +60,7 @@ func TestRender(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := nodeConfig{kubeconfig: "/state/node.kubeconfig", clientCA: "/state/ca.crt", port: 10251, host: tc.host, cloud: tc.cloud}
+			c := nodeConfig{kubeconfig: "/state/node.kubeconfig", clientCA: "/state/ca.crt", port: 10251, address: tc.address, bind: "127.0.0.1", election: tc.election, host: tc.host, cloud: tc.cloud}
 			content, err := c.render()
 			if err != nil {
 				t.Fatal(err)
@@ -65,11 +74,15 @@ func TestRender(t *testing.T) {
 				t.Fatalf("%v in:\n%s", err, content)
 			}
 			want := config.Default()
-			want.Node = config.Node{Name: "burstlet", InternalIP: "127.0.0.1"}
+			want.Node = config.Node{Name: "burstlet-demo", InternalIP: tc.address}
 			want.Kubeconfig = "/state/node.kubeconfig"
 			want.Backend = tc.want
 			if tc.cloud != nil {
 				want.Node.Capacity = got.Node.Capacity // it has no other than the one it is given
+			}
+			if tc.election != "" {
+				want.LeaderElection.Enabled, want.LeaderElection.Namespace = true, tc.election
+				want.LeaderElection.Kubeconfig = "/state/node.kubeconfig"
 			}
 			want.KubeletAPI = config.KubeletAPI{
 				Address: "127.0.0.1", Port: 10251, SelfSigned: true, ClientCAFile: "/state/ca.crt",

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -26,6 +27,16 @@ type options struct {
 	root bool
 	// burstlet is the program to run; empty to build it.
 	burstlet string
+	// build says to build burstlet first, with the linker flags, at the path given.
+	build   bool
+	ldflags string
+	// onMine asks for the cluster that the user already has, yes for no question, and
+	// address is where its API server reaches this machine; empty to find it.
+	onMine, yes bool
+	address     string
+	// in is where answers are read, and terminal says that somebody gives them.
+	in       io.Reader
+	terminal bool
 }
 
 // demo is one run.
@@ -38,7 +49,11 @@ type demo struct {
 }
 
 func newDemo(opts options, out *screen) *demo {
-	return &demo{options: opts, cluster: &cluster{}, out: out, containers: opts.root && !opts.simulated}
+	namespace := metav1.NamespaceDefault
+	if opts.onMine {
+		namespace = demoName
+	}
+	return &demo{options: opts, cluster: &cluster{namespace: namespace}, out: out, containers: opts.root && !opts.simulated}
 }
 
 // real says that containers run on a host of ours.
@@ -53,8 +68,11 @@ func (d *demo) run(ctx, force context.Context) error {
 	if err != nil && !interrupted {
 		d.diagnose(force)
 	}
-	if d.plane != nil {
+	switch {
+	case d.plane != nil:
 		d.out.heading("Stopping burstlet, its containers and the control plane")
+	case d.leave != nil:
+		d.out.heading("Stopping burstlet and removing what the demo made from your cluster")
 	}
 	downErr := d.down(force)
 	switch {
@@ -66,13 +84,22 @@ func (d *demo) run(ctx, force context.Context) error {
 	if downErr != nil {
 		return errors.Join(err, fmt.Errorf("clean up: %w", downErr))
 	}
-	d.out.heading("No process, mount or directory is left")
+	switch {
+	case d.onMine && d.leave == nil: // nothing was begun
+	case d.onMine:
+		d.out.heading("Nothing of the demo is left in your cluster, and no process, mount or directory here")
+	default:
+		d.out.heading("No process, mount or directory is left")
+	}
 	return err
 }
 
 // greet says what kind of demo it is.
 func (d *demo) greet() {
 	switch {
+	case d.real() && d.onMine:
+		d.out.write("burstlet: a virtual node in a cluster that you have, whose pods are real containers on a host of the demo's,\n" +
+			"reached over SSH, on this machine\n")
 	case d.real():
 		d.out.write("burstlet: a virtual node whose pods are real containers on a host that is reached over SSH, all on this machine\n")
 	case d.ecs && d.containers:
@@ -92,14 +119,18 @@ func (d *demo) greet() {
 
 // upAndShow does it all but for the end.
 func (d *demo) upAndShow(ctx context.Context) error {
+	if d.onMine {
+		if err := d.meet(ctx); err != nil {
+			return err
+		}
+	}
 	if err := d.install(ctx); err != nil {
 		return err
 	}
-	programs, err := controlPlanePrograms(ctx, d.out)
-	if err != nil {
+	if err := d.upCluster(ctx); err != nil {
 		return err
 	}
-	if err := d.up(ctx, programs); err != nil {
+	if err := d.up(ctx); err != nil {
 		return err
 	}
 
@@ -108,7 +139,7 @@ func (d *demo) upAndShow(ctx context.Context) error {
 	watching.Go(func() { d.watch(ctx, fail) })
 	defer watching.Wait()
 	defer fail(nil)
-	err = d.show(ctx)
+	err := d.show(ctx)
 	if err == nil && !d.once {
 		err = d.stay(ctx)
 	}
@@ -132,22 +163,27 @@ func (d *demo) install(ctx context.Context) error {
 	return err
 }
 
-// up starts everything.
-func (d *demo) up(ctx context.Context, programs controlplane.Binaries) error {
-	d.out.heading("Starting a control plane: etcd, API server, controller manager, scheduler")
-	err := d.out.during(ctx, nil, func(ctx context.Context, log io.Writer) error {
-		return d.startPlane(ctx, programs, log)
-	})
-	if err != nil {
-		return err
-	}
-	program := d.burstlet
-	if program == "" {
-		program = filepath.Join(d.dir, "burstlet")
-		if err := buildBurstlet(ctx, d.out, program); err != nil {
+// upCluster builds what is missing, and starts a control plane or makes what a node
+// needs in the user's.
+func (d *demo) upCluster(ctx context.Context) error {
+	if d.onMine {
+		if err := d.prepare(ctx, nil); err != nil {
 			return err
 		}
+		return d.join(ctx)
 	}
+	var programs controlplane.Binaries
+	if err := d.prepare(ctx, &programs); err != nil {
+		return err
+	}
+	d.out.heading("Starting a control plane: etcd, API server, controller manager, scheduler")
+	return d.out.during(ctx, nil, func(ctx context.Context, log io.Writer) error {
+		return d.startPlane(ctx, programs, log)
+	})
+}
+
+// up starts everything beside the cluster.
+func (d *demo) up(ctx context.Context) error {
 	if d.real() {
 		d.out.heading("Starting a host with sshd and containerd, in namespaces of its own")
 		err := d.out.during(ctx, nil, func(ctx context.Context, _ io.Writer) error { return d.startHost(ctx) })
@@ -166,7 +202,7 @@ func (d *demo) up(ctx context.Context, programs controlplane.Binaries) error {
 		d.out.note("Its pods run at %s, where nothing is installed for it.", d.host.Endpoint())
 	}
 	d.out.command("burstlet", "run", "--config", d.configFile())
-	return d.startNode(program)
+	return d.startNode()
 }
 
 // upCloud starts an ECS, and builds its programs if need be.

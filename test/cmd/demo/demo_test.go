@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
-	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -42,22 +43,13 @@ func (w *watched) String() string {
 	return w.all.String()
 }
 
-// skipOr fails where every part is required, and skips elsewhere.
-func skipOr(t *testing.T, reason string) {
-	t.Helper()
-	if os.Getenv(cptest.RequireEnv) == "1" {
-		t.Fatal(reason)
-	}
-	t.Skip(reason)
-}
-
 // requirePrograms skips a test without a control plane.
 func requirePrograms(t *testing.T) {
 	t.Helper()
 	_, err := controlplane.FindBinaries(t.Context(), "")
 	switch {
 	case errors.Is(err, binaries.ErrNotBuilt):
-		skipOr(t, "control plane binaries are not built: run make test (or go run ./test/cmd/controlplane build)")
+		need.Missing(t, "control plane binaries are not built: run make test (or go run ./test/cmd/controlplane build)")
 	case err != nil:
 		t.Fatal(err)
 	}
@@ -66,11 +58,9 @@ func requirePrograms(t *testing.T) {
 // requireContainers skips a test where no container can run.
 func requireContainers(t *testing.T) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		skipOr(t, "root is needed")
-	}
+	need.Root(t)
 	if missing := remotehost.Missing(); len(missing) > 0 {
-		skipOr(t, strings.Join(missing, ", ")+" not installed: run make test")
+		need.Missing(t, "%s not installed: run make test", strings.Join(missing, ", "))
 	}
 }
 
@@ -91,6 +81,9 @@ func checkNothingLeft(t *testing.T, d *demo) {
 	dirs := []string{d.plane.StateDir()}
 	if d.host != nil {
 		dirs = append(dirs, filepath.Dir(d.host.KeyFile()))
+	}
+	if d.scratch != "" {
+		dirs = append(dirs, d.scratch)
 	}
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -132,6 +125,7 @@ func TestSimulated(t *testing.T) {
 
 // TestContainers runs the demo with real containers, once.
 func TestContainers(t *testing.T) {
+	lane.From(t, lane.Gate)
 	requirePrograms(t)
 	requireContainers(t)
 	d, output, err := start(t, options{once: true, root: true}, "")
@@ -156,8 +150,10 @@ func TestECS(t *testing.T) {
 	checkNothingLeft(t, d)
 }
 
-// TestECSWithContainers runs the demo on an ECS that runs containers, once.
+// TestECSWithContainers runs the demo on an ECS that runs containers, once. What it
+// shows of pods, TestWholePodsOnECS of test/suite/e2e holds in the gate.
 func TestECSWithContainers(t *testing.T) {
+	lane.From(t, lane.All)
 	requirePrograms(t)
 	requireContainers(t)
 	d, output, err := start(t, options{once: true, ecs: true, root: true}, "")

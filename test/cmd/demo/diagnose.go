@@ -16,7 +16,7 @@ const diagnoseTimeout = 2 * time.Minute
 
 // diagnose shows what helps to see what went wrong, and keeps the logs.
 func (d *demo) diagnose(ctx context.Context) {
-	if d.plane == nil {
+	if d.kubeconfig == "" {
 		return // the error says it all
 	}
 	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
@@ -52,8 +52,10 @@ func (c *cluster) keepLogs() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for component := range c.plane.PIDs() {
-		logs = append(logs, c.plane.LogPath(component))
+	if c.plane != nil {
+		for component := range c.plane.PIDs() {
+			logs = append(logs, c.plane.LogPath(component))
+		}
 	}
 	dir, err := os.MkdirTemp("", "burstlet-demo-logs-")
 	if err != nil {

@@ -13,10 +13,14 @@
 // containers. Without root there are no containers: the node then has the simulated
 // backend, and with --ecs an ECS that only answers.
 //
+// With --mine it uses the cluster of kubectl's current context instead of a control
+// plane of its own, asks before it makes anything there, and removes all of it.
+//
 // The parts: main.go knows flags and signals; demo.go is the order of things;
 // prepare.go installs and builds what is missing; cluster.go, config.go, ecs.go and
-// child.go start and stop the programs; show.go and forward.go are what is shown, checks.go what
-// is expected of it, shell.go how commands are run and waited for; screen.go
-// knows how all of it looks; diagnose.go tells what went wrong; cgroups.go
-// removes what containers leave on the machine. manifests/ holds what is applied.
+// child.go start and stop the programs; mine.go finds the user's cluster, ask.go asks
+// for it, and join.go makes and removes what a node needs there; show.go and forward.go
+// are what is shown, checks.go what is expected of it, shell.go how commands are run and
+// waited for; screen.go knows how all of it looks; diagnose.go tells what went wrong.
+// manifests/ holds what is applied, and mine/ what is made in the user's cluster.
 package main

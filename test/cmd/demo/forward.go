@@ -22,8 +22,8 @@ func (d *demo) showForward(ctx context.Context) (err error) {
 	defer cancel()
 	args := []string{"port-forward", "deployment/" + hello, ":8080"}
 	d.out.command("kubectl", args...)
-	cmd := exec.CommandContext(ctx, d.plane.Kubectl(), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.plane.KubeconfigPath())
+	cmd := exec.CommandContext(ctx, d.kubectlPath, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.kubeconfig)
 	printed, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("run kubectl: %w", err)

@@ -61,6 +61,9 @@ func checkTemplate(t *testing.T, app string, template corev1.PodTemplateSpec) {
 	if c := template.Spec.Containers; len(c) != 1 || c[0].Image != images.BusyboxRef {
 		t.Errorf("%s does not run the image that the host holds, %s", app, images.BusyboxRef)
 	}
+	if node := template.Spec.NodeSelector[corev1.LabelHostname]; node != nodeName {
+		t.Errorf("%s wants node %q, not the demo's", app, node)
+	}
 	taint := corev1.Taint{Key: "virtual-kubelet.io/provider", Value: "burstlet", Effect: corev1.TaintEffectNoSchedule}
 	if ts := template.Spec.Tolerations; len(ts) != 1 || ts[0].Key != taint.Key || ts[0].Operator != corev1.TolerationOpExists {
 		t.Errorf("%s does not tolerate %v", app, taint)

@@ -7,8 +7,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
@@ -43,30 +46,67 @@ func installPackages(ctx context.Context, out *screen) error {
 	return nil
 }
 
-// controlPlanePrograms returns the control plane's programs, built if need be.
-func controlPlanePrograms(ctx context.Context, out *screen) (controlplane.Binaries, error) {
-	found, err := controlplane.FindBinaries(ctx, "")
-	if err == nil || ctx.Err() != nil {
-		return found, err
-	}
-	out.heading("Building the control plane, once; this takes some minutes")
-	err = out.during(ctx, []string{"building ", "built "}, func(ctx context.Context, log io.Writer) error {
+// prepare builds what is missing, side by side: burstlet, and the control plane's
+// programs where they are wanted.
+func (d *demo) prepare(ctx context.Context, programs *controlplane.Binaries) error {
+	ours, plane := d.build || d.burstlet == "", false
+	if programs != nil {
 		var err error
-		found, err = controlplane.BuildBinaries(ctx, "", log)
-		return err
-	})
-	if err != nil {
-		return controlplane.Binaries{}, fmt.Errorf("build the control plane: %w", err)
+		*programs, err = controlplane.FindBinaries(ctx, "")
+		plane = err != nil
 	}
-	return found, nil
+	if err := d.placeBurstlet(); err != nil {
+		return err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case plane && ours:
+		d.out.heading("Building burstlet, and once a control plane; this takes some minutes")
+	case plane:
+		d.out.heading("Building a control plane, once; this takes some minutes")
+	case ours:
+		d.out.heading("Building burstlet")
+	default:
+		return nil
+	}
+	return d.out.during(ctx, []string{"building ", "built "}, func(ctx context.Context, log io.Writer) error {
+		builds, ctx := errgroup.WithContext(ctx)
+		if ours {
+			builds.Go(func() error { return d.buildBurstlet(ctx, log) })
+		}
+		if plane {
+			builds.Go(func() error {
+				var err error
+				if *programs, err = controlplane.BuildBinaries(ctx, "", log); err != nil {
+					return fmt.Errorf("build the control plane: %w", err)
+				}
+				return nil
+			})
+		}
+		return builds.Wait()
+	})
+}
+
+// placeBurstlet says where the program is, or will be.
+func (d *demo) placeBurstlet() error {
+	var err error
+	if d.burstlet != "" {
+		if d.program, err = filepath.Abs(d.burstlet); err != nil {
+			return fmt.Errorf("find burstlet: %w", err)
+		}
+		return nil
+	}
+	if d.scratch, err = os.MkdirTemp("", "burstlet-demo-build-"); err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
+	d.program = filepath.Join(d.scratch, "burstlet")
+	return nil
 }
 
 // buildBurstlet builds burstlet from the checkout that the demo runs in.
-func buildBurstlet(ctx context.Context, out *screen, path string) error {
-	out.heading("Building burstlet")
-	err := out.during(ctx, nil, func(ctx context.Context, log io.Writer) error {
-		return runTool(ctx, log, "go", "build", "-o", path, "github.com/burstlet/burstlet/cmd/burstlet")
-	})
+func (d *demo) buildBurstlet(ctx context.Context, log io.Writer) error {
+	err := runTool(ctx, log, "go", "build", "-ldflags", d.ldflags, "-o", d.program, "github.com/burstlet/burstlet/cmd/burstlet")
 	if err != nil {
 		return fmt.Errorf("build burstlet (run the demo in the checkout, or pass --burstlet): %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -37,11 +38,16 @@ func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
 func (c *cluster) runKubectl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.plane.Kubectl(), args...)
+	cmd := exec.CommandContext(ctx, c.kubectlPath, args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.plane.KubeconfigPath(), "KUBECACHEDIR="+filepath.Join(c.dir, "cache"))
+	cmd.SysProcAttr = apart()
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "KUBECACHEDIR="+filepath.Join(c.dir, "cache"))
 	return combined(ctx, cmd, commandLine("kubectl", args...))
 }
+
+// apart keeps a terminal's Ctrl-C from a program: it is for the demo, whose end needs
+// programs that work.
+func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // ctr shows what containerd itself knows, and returns it.
 func (d *demo) ctr(ctx context.Context, args ...string) (string, error) {

@@ -63,7 +63,11 @@ func (d *demo) showNode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.kubectl(ctx, "get", "nodes")
+	get := []string{"get", "nodes"}
+	if d.mine != nil { // there may be many
+		get = append(get, nodeName)
+	}
+	_, err = d.kubectl(ctx, get...)
 	return err
 }
 
@@ -78,11 +82,12 @@ func (d *demo) showDeployment(ctx context.Context) error {
 	if err := checkPods(pods); err != nil {
 		return err
 	}
+	d.askReach(ctx, pods[0].Name)
 	if err := d.showLogs(ctx, hello, pods, greeting); err != nil {
 		return err
 	}
-	if d.ecs && !d.containers {
-		return nil // no command can be run where nothing runs
+	if d.ecs && !d.containers || d.unreached {
+		return nil // no command can be run where nothing runs, or nothing is reached
 	}
 	if err := d.showExec(ctx, pods[0].Name); err != nil || !d.containers {
 		return err
@@ -119,6 +124,9 @@ func (d *demo) deploy(ctx context.Context) error {
 // showLogs shows what the pods of an app wrote, once each has written what it
 // should.
 func (d *demo) showLogs(ctx context.Context, app string, pods []corev1.Pod, texts func(pod string) []string) error {
+	if d.unreached {
+		return d.showLogFiles(ctx, app, pods, texts)
+	}
 	args := []string{"logs", "-l", "app=" + app, "--prefix"}
 	err := d.out.await(ctx, "the logs of "+app, logLimit, func(ctx context.Context) error {
 		output, err := d.runKubectl(ctx, args...)
@@ -134,6 +142,29 @@ func (d *demo) showLogs(ctx context.Context, app string, pods []corev1.Pod, text
 	return err
 }
 
+// showLogFiles shows the same where the API server cannot ask burstlet for it: in the
+// files that the host's containerd writes. Where pods are simulated there are none.
+func (d *demo) showLogFiles(ctx context.Context, app string, pods []corev1.Pod, texts func(pod string) []string) error {
+	if !d.real() {
+		return nil
+	}
+	script := "cat /var/log/pods/" + d.namespace + "_" + app + "-*/" + app + "/*.log"
+	var output string
+	err := d.out.await(ctx, "the logs of "+app, logLimit, func(ctx context.Context) error {
+		var err error
+		if output, err = combined(ctx, d.host.Command(ctx, "sh", "-c", script), script); err != nil {
+			return err
+		}
+		return checkLogFiles(output, pods, texts)
+	})
+	if err != nil {
+		return err
+	}
+	d.out.note("On %s itself:", hostName)
+	d.out.text("$ " + script + "\n" + output)
+	return nil
+}
+
 // greeting is what a pod of the Deployment writes.
 func greeting(pod string) []string { return []string{"hello from " + pod} }
 
@@ -145,7 +176,7 @@ func (d *demo) showJob(ctx context.Context) error {
 		return err
 	}
 	err := d.out.await(ctx, "the Job to be Complete", startLimit, func(ctx context.Context) error {
-		job, err := d.client.BatchV1().Jobs(metav1.NamespaceDefault).Get(ctx, compute, metav1.GetOptions{})
+		job, err := d.client.BatchV1().Jobs(d.namespace).Get(ctx, compute, metav1.GetOptions{})
 		if err == nil && !isComplete(job) {
 			err = fmt.Errorf("%d of %d pods are counted as done", job.Status.Succeeded, computePods)
 		}
@@ -178,7 +209,9 @@ func (d *demo) showContainers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := strings.Count(output, "RUNNING"); n != 2*helloPods {
+	n := strings.Count(output, "RUNNING")
+	// Pods of the user's DaemonSets may run beside them.
+	if n != 2*helloPods && (d.mine == nil || n < 2*helloPods) {
 		return fmt.Errorf("containerd runs %d containers, not %d", n, 2*helloPods)
 	}
 	return nil
@@ -231,7 +264,11 @@ func (d *demo) showDelete(ctx context.Context) error {
 	}
 	// A pod goes from the API only when nothing of it is left, so this is not
 	// waited for.
-	for _, list := range [][]string{{"tasks", "list"}, {"containers", "list"}} {
+	lists := [][]string{{"tasks", "list"}, {"containers", "list"}}
+	if d.mine != nil {
+		lists = [][]string{{"containers", "list", `labels."io.kubernetes.pod.namespace"==` + d.namespace}}
+	}
+	for _, list := range lists {
 		output, err := d.ctr(ctx, list...)
 		if err != nil {
 			return err
@@ -254,27 +291,32 @@ func (d *demo) stay(ctx context.Context) error {
 	return nil
 }
 
+// logging is a command that reads a container's log.
+const logging = "kubectl logs -f deployment/hello\n"
+
 // reaching are commands that end in a container.
-const reaching = `kubectl exec -it deployment/hello -- sh
+const reaching = logging + `kubectl exec -it deployment/hello -- sh
 kubectl port-forward deployment/hello 8080
 `
 
 // hints tell how to play with the cluster.
 func (d *demo) hints() string {
-	text := "export KUBECONFIG=" + d.plane.KubeconfigPath() + "\n"
+	text := "export KUBECONFIG=" + d.kubeconfig + "\n"
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		text += "alias kubectl=" + d.plane.Kubectl() + "\n"
+		text += "alias kubectl=" + d.kubectlPath + "\n"
 	}
 	text += "cd " + d.dir + `
 
 kubectl get nodes,pods -o wide
-kubectl logs -f deployment/hello
 ` + reaching + `kubectl scale deployment hello --replicas=10
 kubectl apply -f compute.yaml
 tail -f burstlet.log
 `
-	if d.ecs && !d.containers { // no command can be run where nothing runs
+	switch {
+	case d.unreached:
 		text = strings.Replace(text, reaching, "", 1)
+	case d.ecs && !d.containers: // no command can be run where nothing runs
+		text = strings.Replace(text, reaching, logging, 1)
 	}
 	return text + "\nCtrl-C ends it and removes everything."
 }

@@ -145,7 +145,7 @@ func TestBuildOnceForAll(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := c.build(t.Context(), Etcd, src); err != nil {
+			if err := c.buildAll(t.Context(), []program{{Etcd, src}}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -169,7 +169,7 @@ func TestBuildOnceForAll(t *testing.T) {
 
 func TestFailedBuildSaysWhyAndLeavesNothing(t *testing.T) {
 	c := newCache(t, nil)
-	_, err := c.build(t.Context(), Etcd, localSource(t, "package main\n\nfunc main() { undefined() }\n"))
+	err := c.buildAll(t.Context(), []program{{Etcd, localSource(t, "package main\n\nfunc main() { undefined() }\n")}})
 	if err == nil || !strings.Contains(err.Error(), "undefined: undefined") {
 		t.Errorf("got %v", err)
 	}
@@ -182,7 +182,7 @@ func TestCancelledBuildLeavesNothing(t *testing.T) {
 	c := newCache(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.build(ctx, Etcd, localSource(t, hello)); !errors.Is(err, context.Canceled) {
+	if err := c.buildAll(ctx, []program{{Etcd, localSource(t, hello)}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want canceled", err)
 	}
 	if got := entries(t, c); got != "" {

@@ -39,35 +39,39 @@ func (c *Cache) removeScratch() error {
 	return nil
 }
 
-// compile builds src in a scratch directory and renames the result to path, so
-// that path is either missing or complete.
-func (c *Cache) compile(ctx context.Context, path string, src source) (err error) {
+// compile builds a batch in a scratch directory and renames the results, so that a
+// program is either missing or complete.
+func (c *Cache) compile(ctx context.Context, b batch) (err error) {
 	scratch, err := os.MkdirTemp(c.dir, scratchPrefix)
 	if err != nil {
 		return fmt.Errorf("make scratch directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	if err := writeModule(scratch, src.mod, src.sum, src.main); err != nil {
+	module, out := filepath.Join(scratch, "module"), filepath.Join(scratch, "out")
+	for _, dir := range []string{module, out} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return fmt.Errorf("make scratch directory: %w", err)
+		}
+	}
+	if err := writeModule(module, b[0].mod, b[0].sum, b[0].main); err != nil {
 		return err
 	}
 
-	name := filepath.Base(path)
-	c.printf("building %s %s (from cold up to 4 minutes on two cores)", name, src.version)
+	c.printf("building %s %s (minutes, where nothing of it was ever compiled)", names(b), b[0].version)
 	started := time.Now()
-	out := filepath.Join(scratch, name)
-	command := []string{"build"}
-	if src.test {
-		command = []string{"test", "-c", "-vet=off"}
-	}
-	err = runGo(ctx, scratch, c.log, nil, append(command,
-		"-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", src.ldflags, "-o", out, src.pkg)...)
-	if err != nil {
+	if err := runGo(ctx, module, c.log, nil, b.command(out)...); err != nil {
 		return err
 	}
-	if err := os.Rename(out, path); err != nil {
-		return fmt.Errorf("move into cache: %w", err)
+	for _, p := range b {
+		name, err := p.tool.fileName()
+		if err != nil {
+			return err
+		}
+		if err := os.Rename(b.out(out, p), filepath.Join(c.dir, name)); err != nil {
+			return fmt.Errorf("move into cache: %w", err)
+		}
 	}
-	c.printf("built %s %s in %s", name, src.version, time.Since(started).Round(100*time.Millisecond))
+	c.printf("built %s %s in %s", names(b), b[0].version, time.Since(started).Round(100*time.Millisecond))
 	return nil
 }
 

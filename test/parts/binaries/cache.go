@@ -9,7 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // ErrNotBuilt says that a program is not in the cache.
@@ -24,7 +28,7 @@ type CacheConfig struct {
 	// under CacheEnv or the user's cache directory.
 	Dir string
 	// Log receives a line when a build starts and ends, and what the go command
-	// prints. Nil: nothing is written.
+	// prints; one write at a time. Nil: nothing is written.
 	Log io.Writer
 }
 
@@ -36,9 +40,9 @@ type Cache struct {
 
 // NewCache returns the cache; it touches no file.
 func NewCache(cfg CacheConfig) (*Cache, error) {
-	c := &Cache{dir: cfg.Dir, log: cfg.Log}
-	if c.log == nil {
-		c.log = io.Discard
+	c := &Cache{dir: cfg.Dir, log: io.Discard}
+	if cfg.Log != nil {
+		c.log = &oneByOne{to: cfg.Log}
 	}
 	if c.dir == "" {
 		dir, err := defaultDir()
@@ -100,45 +104,99 @@ func (c *Cache) Lookup(t Tool) (string, error) {
 	return path, nil
 }
 
-// Build returns the path of a program and builds it first when it is missing.
-// One build runs at a time, whichever process asks; a second caller waits and
-// then finds the program. A build that fails or is cancelled leaves no program.
+// Build returns the path of a program and builds it first when it is missing; see
+// BuildAll.
 func (c *Cache) Build(ctx context.Context, t Tool) (string, error) {
 	if path, err := c.Lookup(t); err == nil || !errors.Is(err, ErrNotBuilt) {
 		return path, err
 	}
-	src, err := t.source()
-	if err != nil {
+	if err := c.BuildAll(ctx, t); err != nil {
 		return "", err
 	}
-	return c.build(ctx, t, src)
+	return c.Lookup(t)
 }
 
-func (c *Cache) build(ctx context.Context, t Tool, src source) (_ string, err error) {
+// BuildAll builds those programs that are missing, those of a module at once and two
+// modules side by side. One process builds at a time, whichever asks; a second caller
+// waits and then finds the programs. A build that fails or is cancelled leaves no
+// program of its module.
+func (c *Cache) BuildAll(ctx context.Context, tools ...Tool) error {
+	missing, err := c.missing(tools)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return c.buildAll(ctx, missing)
+}
+
+// missing are the programs of tools that are not in the cache, with their sources.
+func (c *Cache) missing(tools []Tool) ([]program, error) {
+	var missing []program
+	for i, t := range tools {
+		_, err := c.Lookup(t)
+		if err == nil || slices.Contains(tools[:i], t) {
+			continue
+		}
+		if !errors.Is(err, ErrNotBuilt) {
+			return nil, err
+		}
+		src, err := t.source()
+		if err != nil {
+			return nil, err
+		}
+		missing = append(missing, program{tool: t, source: src})
+	}
+	return missing, nil
+}
+
+func (c *Cache) buildAll(ctx context.Context, programs []program) (err error) {
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return "", fmt.Errorf("build %s: %w", t, err)
+		return fmt.Errorf("build %s: %w", names(programs), err)
 	}
 	unlock, err := c.lock(ctx)
 	if err != nil {
-		return "", fmt.Errorf("build %s: %w", t, err)
+		return fmt.Errorf("build %s: %w", names(programs), err)
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	// Whoever held the lock may have built it.
-	if path, err := c.Lookup(t); err == nil || !errors.Is(err, ErrNotBuilt) {
-		return path, err
+	// Whoever held the lock may have built some.
+	var missing []program
+	for _, p := range programs {
+		_, err := c.Lookup(p.tool)
+		if errors.Is(err, ErrNotBuilt) {
+			missing = append(missing, p)
+		} else if err != nil {
+			return err
+		}
+	}
+	if len(missing) == 0 {
+		return nil
 	}
 	if err := c.removeScratch(); err != nil {
-		return "", fmt.Errorf("build %s: %w", t, err)
+		return fmt.Errorf("build %s: %w", names(missing), err)
 	}
-	name, err := t.fileName()
-	if err != nil {
-		return "", err
+	builds, ctx := errgroup.WithContext(ctx)
+	for _, line := range lines(missing) {
+		builds.Go(func() error {
+			for _, batch := range line {
+				if err := c.compile(ctx, batch); err != nil {
+					return fmt.Errorf("build %s %s: %w", names(batch), batch[0].version, err)
+				}
+			}
+			return nil
+		})
 	}
-	path := filepath.Join(c.dir, name)
-	if err := c.compile(ctx, path, src); err != nil {
-		return "", fmt.Errorf("build %s %s: %w", t, src.version, err)
-	}
-	return path, nil
+	return builds.Wait()
+}
+
+// oneByOne is a writer for builds that go on side by side.
+type oneByOne struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *oneByOne) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(p)
 }
 
 // printf writes a progress line. Progress is a courtesy: an error of the

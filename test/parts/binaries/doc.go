@@ -10,6 +10,9 @@
 // CoreDNS is put together from the plugins that a cluster needs, by a main package
 // that is embedded the same way.
 //
+// Programs of one module are built by one go command, so that what they share is
+// compiled once, and two modules are built side by side (batch.go).
+//
 // The parts: [Tool] names a program and knows its module and package; [Cache]
 // looks programs up and builds the missing ones; [Pin] writes the module files
 // for other versions.

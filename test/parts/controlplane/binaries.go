@@ -36,14 +36,27 @@ func FindBinaries(ctx context.Context, cacheDir string) (Binaries, error) {
 }
 
 // BuildBinaries returns the programs and builds those that are missing, which
-// takes about 4 minutes on two cores from cold. Progress goes to log. An empty
-// cacheDir means the default one.
+// takes minutes on two cores from cold. Progress goes to log. An empty cacheDir
+// means the default one.
 func BuildBinaries(ctx context.Context, cacheDir string, log io.Writer) (Binaries, error) {
 	cache, err := binaries.NewCache(binaries.CacheConfig{Dir: cacheDir, Log: log})
 	if err != nil {
 		return Binaries{}, err
 	}
-	return collect(ctx, func(t binaries.Tool) (string, error) { return cache.Build(ctx, t) })
+	if err := cache.BuildAll(ctx, Tools()...); err != nil {
+		return Binaries{}, err
+	}
+	return collect(ctx, cache.Lookup)
+}
+
+// Tools are the programs of a control plane that are built: all, but a kubectl where
+// one is named.
+func Tools() []binaries.Tool {
+	tools := []binaries.Tool{binaries.Etcd, binaries.KubeAPIServer, binaries.KubeControllerManager, binaries.KubeScheduler}
+	if os.Getenv(KubectlEnv) == "" {
+		tools = append(tools, binaries.Kubectl)
+	}
+	return tools
 }
 
 func collect(ctx context.Context, get func(binaries.Tool) (string, error)) (Binaries, error) {
