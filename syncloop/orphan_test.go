@@ -55,6 +55,11 @@ func (a *api) has(uid types.UID) bool {
 	return false
 }
 
+// ends counts the calls that end a pod.
+func ends(script *fault.Script) int {
+	return script.Calls(fault.PodsStop) + script.Calls(fault.PodsRemove)
+}
+
 // A pod that the API does not have is ended when two complete listings showed it:
 // one may be older than what the API told, and one that failed says nothing.
 func TestPodsAreOrphansAfterTwoListings(t *testing.T) {
@@ -62,9 +67,9 @@ func TestPodsAreOrphansAfterTwoListings(t *testing.T) {
 		script.Add(fault.PodsList, 1, fault.Fault{})              // at 10 s
 		script.Add(fault.PodsList, 1, fault.Fault{Partial: true}) // at 20 s
 		time.Sleep(28 * time.Second)
-		if n := script.Calls(fault.PodsList); n != 3 || !a.has(pod.UID) || script.Calls(fault.PodsStop) > 0 {
-			t.Errorf("after %d listings, of which one showed it whole: there %v, %d stops; want it left alone",
-				n, a.has(pod.UID), script.Calls(fault.PodsStop))
+		if n := script.Calls(fault.PodsList); n != 3 || !a.has(pod.UID) || ends(script) > 0 {
+			t.Errorf("after %d listings, of which one was complete and showed it: there %v, %d calls to end it; want it left alone",
+				n, a.has(pod.UID), ends(script))
 		}
 		time.Sleep(10 * time.Second) // the second at 30 s
 		if a.has(pod.UID) {
@@ -79,7 +84,7 @@ func TestPodsThatTheAPIShowsAfterTheFirstListingAreNoOrphans(t *testing.T) {
 		a.create(pod.Name, pod.UID, "Always", nil, forever...)
 		time.Sleep(time.Minute)
 		a.phase(pod.Name, corev1.PodRunning)
-		if n := script.Calls(fault.PodsStop) + script.Calls(fault.PodsRemove); n > 0 || !a.has(pod.UID) {
+		if n := ends(script); n > 0 || !a.has(pod.UID) {
 			t.Errorf("%d calls to end the pod, there %v", n, a.has(pod.UID))
 		}
 	})
