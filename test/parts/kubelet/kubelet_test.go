@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/images"
@@ -57,7 +57,7 @@ func life(t *testing.T, cluster *controlplane.ControlPlane, host *remotehost.Hos
 	before := readSettings(t)
 	var log lockedLog
 	k := kubelet.ForTest(t, cluster, host, kubelet.Config{Node: node, Verbosity: 2, Log: &log})
-	t.Cleanup(func() { aftermath.Show(t, "the kubelet", log.tail()) })
+	t.Cleanup(func() { logs.Show(t, "the kubelet", log.tail()) })
 	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", k.Pid()))
 	if err != nil || filepath.Base(exe) != "kubelet" {
 		t.Errorf("process %d is %q, %v", k.Pid(), exe, err)
