@@ -15,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/helper"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // asProgram makes the test's binary the program.
@@ -208,7 +209,7 @@ func TestWrongArguments(t *testing.T) {
 func TestItIsSmall(t *testing.T) {
 	goTool, err := exec.LookPath("go")
 	if err != nil {
-		t.Skip("no go tool to ask for dependencies")
+		need.Missing(t, "no go tool to ask for dependencies: %v", err)
 	}
 	out, err := exec.CommandContext(t.Context(), goTool, "list", "-deps", ".").Output()
 	if err != nil {
