@@ -51,8 +51,8 @@ func seedsToRun() int64 {
 	return lane.Pick[int64](200, 200, 1000)
 }
 
-// A seed is replayed with -seed N, as a failure says. What is done and what each call meets depends
-// on the seed alone; the order of goroutines that are ready at the same moment
+// A seed is replayed with -seed N, as a failure says. What is done and what each call
+// meets depends on the seed alone; the order of goroutines that are ready at the same moment
 // does not, so most events of two runs are the same to the millisecond and some
 // are not: for a rare failure add -count 20.
 
@@ -306,7 +306,7 @@ func (s *schedule) history() {
 	if !s.t.Failed() {
 		return
 	}
-	s.t.Logf("to replay it: go test ./syncloop -run '^TestRandomLives$' -seed %d", s.seed)
+	s.t.Logf("to replay it: go test ./syncloop -run '^TestRandomLives$' -seed %d -count 20", s.seed)
 	history(s.t, s.remote)
 }
 
