@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,78 +37,104 @@ func changes(s *fault.Script) map[fault.Method]int {
 	return n
 }
 
-// TestWithoutTheLeaseNothingIsChanged runs a node whose parts were made as "burstlet
-// run" makes them: while its gate is closed it changes nothing on the remote nor in
-// the API, though there is much to do. It does that when the gate is open again.
+// wired is a node whose parts were made as "burstlet run" makes them.
+type wired struct {
+	t      *testing.T
+	node   *node
+	server *memoryAPI
+	script *fault.Script
+	remote *sim.Remote
+	stop   func()
+}
+
+func wire(t *testing.T, held *gate.Gate) *wired {
+	t.Helper()
+	w := &wired{t: t, server: newMemoryAPI("edge"), script: &fault.Script{}, remote: sim.New(sim.Config{Record: true})}
+	b := fault.Wrap(w.remote.Backend(), w.script)
+	cfg := config.Alone()
+	cfg.Node.Name, cfg.Node.Identity, cfg.Node.InternalIP = "edge", "test/edge", "192.0.2.1"
+	cfg.KubeletAPI.SelfSigned = false // a listener that waits is not idle to virtual time
+	m := &member{cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b}
+	var err error
+	w.node, err = m.wire(t.Context(), &access{
+		registry: prometheus.NewRegistry(), calls: newAPICalls(), client: cfg.Client,
+		rest: &rest.Config{Host: "http://api.test", Transport: w.server},
+	}, held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.node.run(ctx) }()
+	w.stop = func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	return w
+}
+
+// unchanged lets a minute pass, in which nothing may be changed.
+func (w *wired) unchanged() {
+	w.t.Helper()
+	made, written := changes(w.script), w.server.written()
+	time.Sleep(time.Minute)
+	for method, calls := range changes(w.script) {
+		if calls > made[method] {
+			w.t.Errorf("%d calls of %s pass the closed gate", calls-made[method], method)
+		}
+	}
+	for write, n := range w.server.written() {
+		if n > written[write] {
+			w.t.Errorf("%d of %s pass the closed gate", n-written[write], write)
+		}
+	}
+}
+
+// live are the pods that the remote has, and whether they are live.
+func (w *wired) live() map[types.UID]bool {
+	pods := map[types.UID]bool{}
+	for _, f := range w.remote.Facts() {
+		pods[f.UID] = f.Live
+	}
+	return pods
+}
+
+// TestWithoutTheLeaseNothingIsChanged: while its gate is closed a node changes nothing
+// on the remote nor in the API, though there is much to do. It does that when the gate
+// is open.
 func TestWithoutTheLeaseNothingIsChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := newMemoryAPI("edge")
-		script := &fault.Script{}
-		remote := sim.New(sim.Config{Record: true})
-		b := fault.Wrap(remote.Backend(), script)
-		cfg := config.Alone()
-		cfg.Node.Name, cfg.Node.Identity, cfg.Node.InternalIP = "edge", "test/edge", "192.0.2.1"
-		cfg.KubeletAPI.SelfSigned = false // a listener that waits is not idle to virtual time
-		m := &member{cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b}
 		held := gate.New()
-		n, err := m.wire(t.Context(), &access{
-			registry: prometheus.NewRegistry(), calls: newAPICalls(), client: cfg.Client,
-			rest: &rest.Config{Host: "http://api.test", Transport: server},
-		}, held)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- n.run(ctx) }()
-		defer func() {
-			stop()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}()
-		server.put(boundPod("before"))
+		w := wire(t, held)
+		defer w.stop()
+		w.server.put(boundPod("before"))
 		time.Sleep(time.Second)
-		if got, writes := changes(script), server.written(); len(got) > 0 || len(writes) > 0 {
+		if got, writes := changes(w.script), w.server.written(); len(got) > 0 || len(writes) > 0 {
 			t.Errorf("before the gate was ever open: changes of the remote %v, writes %v", got, writes)
 		}
 
 		held.Hold(time.Now().Add(time.Minute))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		runs := map[types.UID]bool{}
-		for _, f := range remote.Facts() {
-			runs[f.UID] = f.Live
-		}
-		if !runs["before"] || len(server.written()) == 0 {
-			t.Fatalf("with the gate open the pod runs: %v, writes %v", runs, server.written())
+		if !w.live()["before"] || len(w.server.written()) == 0 {
+			t.Fatalf("with the gate open the remote has %v, writes %v", w.live(), w.server.written())
 		}
 
 		// The lease is over: a pod is to be ended, another to be made.
-		made, written := changes(script), server.written()
-		server.put(deletedPod("before"))
-		server.put(boundPod("after"))
-		time.Sleep(time.Minute)
-		for method, calls := range changes(script) {
-			if calls > made[method] {
-				t.Errorf("%d calls of %s pass the closed gate", calls-made[method], method)
-			}
-		}
-		for write, n := range server.written() {
-			if n > written[write] {
-				t.Errorf("%d of %s pass the closed gate", n-written[write], write)
-			}
-		}
-		_, err = n.engine.Exec(t.Context(), backend.Ref{UID: "before", Namespace: "ns", Name: "before"}, "a", backend.ExecSpec{Command: []string{"true"}})
+		w.server.put(deletedPod("before"))
+		w.server.put(boundPod("after"))
+		w.unchanged()
+		_, err := w.node.engine.Exec(t.Context(), backend.Ref{UID: "before", Namespace: "ns", Name: "before"}, "a", backend.ExecSpec{Command: []string{"true"}})
 		if !errors.Is(err, backend.ErrThrottled) {
 			t.Errorf("a command in a container: %v, want it refused", err)
 		}
 
 		held.Hold(time.Now().Add(time.Hour))
 		time.Sleep(10 * time.Minute)
-		facts := remote.Facts()
-		if len(facts) != 1 || facts[0].UID != "after" || !facts[0].Live || server.pod("before") != nil {
-			t.Errorf("with the gate open again: %+v on the remote, pod that was deleted %v", facts, server.pod("before"))
+		if diff := cmp.Diff(map[types.UID]bool{"after": true}, w.live()); diff != "" || w.server.pod("before") != nil {
+			t.Errorf("with the gate open again the remote has (-want +got)\n%s, the API the pod that was deleted: %v", diff, w.server.pod("before"))
 		}
 	})
 }
