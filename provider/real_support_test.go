@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,6 +27,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
+	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -111,17 +111,6 @@ func clientset(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// freePort is a port that was free a moment ago.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func start(t *testing.T, name string, labels map[string]string) *station {
 	t.Helper()
 	cp := plane.Get(t)
@@ -129,7 +118,7 @@ func start(t *testing.T, name string, labels map[string]string) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &station{cp: cp, name: name, port: freePort(t), admin: clientset(t, cp.AdminConfig()), remote: &remote{}, keys: map[string]int{}}
+	s := &station{cp: cp, name: name, port: ports.Free(t), admin: clientset(t, cp.AdminConfig()), remote: &remote{}, keys: map[string]int{}}
 	client := clientset(t, cred)
 	pods, err := provider.NewPodInformer(client, name)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
+	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 func TestRealNodeUnderANodesCredential(t *testing.T) {
@@ -232,7 +233,7 @@ func TestRealWrongCredentials(t *testing.T) {
 	expect("unknown CA", run(untrusting, cp.URL(), patience), "does not trust")
 
 	gone := cp.AdminConfig()
-	gone.Host = fmt.Sprintf("https://127.0.0.1:%d", freePort(t))
+	gone.Host = fmt.Sprintf("https://127.0.0.1:%d", ports.Free(t))
 	expect("nobody there", run(gone, gone.Host, 10*time.Second), "cannot reach the API server at "+gone.Host, "refused")
 }
 

@@ -2,10 +2,12 @@ package syncloop_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,20 +22,25 @@ import (
 	"github.com/burstlet/burstlet/syncloop"
 )
 
+var oneEffect = flag.Int("effect", 0, "have the engines of TestCrashPoints crash at the side effect of this number alone; 0: at each")
+
 // TestCrashPoints ends the engine at every side effect of every scenario and
 // starts another some time later: the pod ends as it does without a crash. Side
 // effects are the calls that change the remote, hooks among them, and the writes
 // to the API.
 func TestCrashPoints(t *testing.T) {
-	points := 0
+	var points atomic.Int64
+	t.Cleanup(func() { t.Logf("%d crash points", points.Load()) }) // when all have ended
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			for _, unit := range s.units() {
-				t.Run(unit, func(t *testing.T) { points += s.crashEverywhere(t, unit == "task") })
+				t.Run(unit, func(t *testing.T) {
+					t.Parallel()
+					points.Add(int64(s.crashEverywhere(t, unit == "task")))
+				})
 			}
 		})
 	}
-	t.Logf("%d crash points", points)
 }
 
 // scenario is what happens to a pod, and what must have become of it.
@@ -59,6 +66,8 @@ type crash struct {
 	// pause is how long there is no engine.
 	pause time.Duration
 }
+
+func (c crash) String() string { return fmt.Sprintf("%s %d, %s away", c.when, c.at, c.pause) }
 
 // moment is when exactly the engine dies.
 type moment string
@@ -93,11 +102,12 @@ func (s scenario) crashEverywhere(t *testing.T, podUnit bool) (points int) {
 	if n := s.run(t, podUnit, crash{}); t.Failed() || n == 0 {
 		t.Fatalf("it does not end well even without a crash, after %d side effects", n)
 	}
-	for at := 1; ; at++ {
+	first := max(1, *oneEffect)
+	for at := first; *oneEffect == 0 || at == first; at++ {
 		reached := 0
 		for _, c := range crashes {
 			c.at = at
-			t.Run(fmt.Sprintf("%s %d, %s away", c.when, c.at, c.pause), func(t *testing.T) {
+			t.Run(c.String(), func(t *testing.T) {
 				if s.run(t, podUnit, c) >= at {
 					reached++
 				}
@@ -108,6 +118,7 @@ func (s scenario) crashEverywhere(t *testing.T, podUnit bool) (points int) {
 			return points
 		}
 	}
+	return points
 }
 
 // run plays the scenario in virtual time and returns how many side effects the
@@ -127,6 +138,7 @@ func (s scenario) run(t *testing.T, podUnit bool, c crash) (effects int) {
 			w.sent.Wait()
 			effects = len(first.effects)
 			if w.settled(); t.Failed() {
+				s.replay(t, podUnit, c)
 				t.Logf("the side effects before the crash: %q", first.effects)
 				history(t, w.remote)
 			}
@@ -135,6 +147,19 @@ func (s scenario) run(t *testing.T, podUnit bool, c crash) (effects int) {
 		s.play(w)
 	})
 	return effects
+}
+
+// replay says how to run one crash again, and no other.
+func (s scenario) replay(t *testing.T, podUnit bool, c crash) {
+	unit := s.units()[0]
+	if podUnit {
+		unit = "task"
+	}
+	name := "^TestCrashPoints$/^" + s.name + "$/^" + unit + "$"
+	if c.at > 0 {
+		name += "/^" + c.String() + "$"
+	}
+	t.Logf("to replay it: go test ./syncloop -run '%s' -effect %d", strings.ReplaceAll(name, " ", "_"), c.at)
 }
 
 // world is an API, a remote, and one engine after another.

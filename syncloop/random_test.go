@@ -22,11 +22,12 @@ import (
 	"github.com/burstlet/burstlet/backend/fault"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop/resolve"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 var (
 	oneSeed = flag.Int64("seed", -1, "run only this seed of TestRandomLives")
-	seeds   = flag.Int64("seeds", 200, "how many seeds TestRandomLives runs")
+	seeds   = flag.Int64("seeds", 0, "how many seeds TestRandomLives runs; 0: as many as the lane says")
 )
 
 const (
@@ -42,8 +43,16 @@ const (
 // lives counts the pods that TestRandomLives made.
 var lives atomic.Int64
 
-// A seed is replayed with -seed N. What is done and what each call meets depends
-// on the seed alone; the order of goroutines that are ready at the same moment
+// seedsToRun is how many schedules TestRandomLives plays.
+func seedsToRun() int64 {
+	if *seeds > 0 {
+		return *seeds
+	}
+	return lane.Pick[int64](200, 200, 1000)
+}
+
+// A seed is replayed with -seed N, as a failure says. What is done and what each call
+// meets depends on the seed alone; the order of goroutines that are ready at the same moment
 // does not, so most events of two runs are the same to the millisecond and some
 // are not: for a rare failure add -count 20.
 
@@ -55,17 +64,27 @@ var lives atomic.Int64
 // than the node has. In the end, with the faults
 // gone: every pod is what it should be, and nothing else is left.
 func TestRandomLives(t *testing.T) {
-	for seed := range *seeds {
-		if *oneSeed >= 0 && seed != *oneSeed {
-			continue
+	first, end := int64(0), seedsToRun()
+	if *oneSeed >= 0 {
+		first, end = *oneSeed, *oneSeed+1
+	}
+	lives.Store(0)
+	t.Cleanup(func() { // when all have played
+		t.Logf("%d pod lives", lives.Load())
+		if least := 50 * end; *oneSeed < 0 && *seeds == 0 && !t.Failed() && lives.Load() < least {
+			t.Errorf("%d pod lives, want at least %d", lives.Load(), least)
 		}
+	})
+	failFast := flag.Lookup("test.failfast").Value.String() == "true" // which parallel tests do not heed
+	all := t
+	for seed := first; seed < end; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			if failFast && all.Failed() {
+				t.Skip("another seed failed")
+			}
 			synctest.Test(t, func(t *testing.T) { newSchedule(t, seed).play() })
 		})
-	}
-	t.Logf("%d pod lives", lives.Load())
-	if full := *oneSeed < 0 && *seeds >= 200; full && !t.Failed() && lives.Load() < 10_000 {
-		t.Errorf("%d pod lives, want at least 10000", lives.Load())
 	}
 }
 
@@ -287,6 +306,7 @@ func (s *schedule) history() {
 	if !s.t.Failed() {
 		return
 	}
+	s.t.Logf("to replay it: go test ./syncloop -run '^TestRandomLives$' -seed %d -count 20", s.seed)
 	history(s.t, s.remote)
 }
 

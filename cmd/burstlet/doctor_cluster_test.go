@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 func verdictText(f backend.Finding) string {
@@ -228,11 +229,11 @@ func TestDoctorJudgesAServingCertificateInFiles(t *testing.T) {
 }
 
 func TestDoctorLooksWhetherThePortIsFree(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port := ports.Free(t)
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
 	at := fmt.Sprintf("127.0.0.1:%d", port)
 	wantFinding(t, portFinding(t.Context(), "127.0.0.1", port, false), "FAIL port "+at+" is in use by another program")
 	wantFinding(t, portFinding(t.Context(), "127.0.0.1", port, true), "warn port "+at+" is in use")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/election"
+	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 var errBroken = errors.New("reach the cri backend: no such file or directory")
@@ -135,7 +136,7 @@ func TestHealth(t *testing.T) {
 func TestHealthPort(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	port := freePort(t)
+	port := ports.Free(t)
 	wait, err := newHealth(nil).serve(ctx, "127.0.0.1", port)
 	if err != nil {
 		t.Fatal(err)

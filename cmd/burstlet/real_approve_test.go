@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 // The ServiceAccounts of deploy/rbac.
@@ -47,7 +48,7 @@ func (s *stage) approver(f approveFlags) int {
 	}
 	s.apply("approver.yaml")
 	access := s.as(approverAccount)
-	f.healthzBindAddress, f.healthzPort = "127.0.0.1", freePort(s.t)
+	f.healthzBindAddress, f.healthzPort = "127.0.0.1", ports.Free(s.t)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- approveCertificates(ctx, access, f) }()
@@ -193,7 +194,7 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true, clientCAFil
 func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 	s := newStage(t)
 	const name = "approved"
-	port := freePort(t)
+	port := ports.Free(t)
 	s.apply("clusterrole-node.yaml")
 	health := s.approver(approveFlags{nodes: []string{name}, networks: []string{"127.0.0.0/8"}, requesters: []string{nodeAccount}})
 	s.apply("serviceaccount.yaml")
@@ -253,7 +254,7 @@ func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 	s := newStage(t)
 	const name = "housed"
-	port := freePort(t)
+	port := ports.Free(t)
 	s.approver(approveFlags{podSelector: "app=housed", podNamespace: "burstlet"})
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
 	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })

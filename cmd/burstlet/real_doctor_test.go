@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 // diagnosed is what doctor says of a node on the real control plane.
@@ -41,7 +43,7 @@ func TestRealDoctorOfANode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, ip := freePort(t), outerAddress(t)
+	port, ip := ports.Free(t), outerAddress(t)
 	yaml := fmt.Sprintf(`
 node: {name: %s, internalIP: %s}
 kubeconfig: %s
@@ -134,7 +136,7 @@ func TestRealDoctorOfWrongCredentials(t *testing.T) {
 		t.Error("a token is printed")
 	}
 	gone := *cred
-	gone.Host = fmt.Sprintf("https://127.0.0.1:%d", freePort(t))
+	gone.Host = fmt.Sprintf("https://127.0.0.1:%d", ports.Free(t))
 	says(t, look(s.kubeconfig(&gone)), "FAIL cluster "+gone.Host+": ", "connection refused: check that it runs")
 	says(t, look("/absent"), "FAIL credential ")
 }
@@ -184,7 +186,7 @@ kubeconfig: %s
 backend: {type: sim, sim: {}}
 kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true}
 certDirectory: %s
-`, kubeconfig, freePort(t), t.TempDir())
+`, kubeconfig, ports.Free(t), t.TempDir())
 	var out string
 	eventually(t, 3*time.Minute, "the rights are granted", func() error {
 		out, err = s.diagnosed(yaml)

@@ -12,6 +12,8 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 // A node without a credential has its client certificate and that of its API
@@ -19,7 +21,7 @@ import (
 func TestRealCertificatesFromTheCluster(t *testing.T) {
 	s := newStage(t)
 	const name = "certified"
-	port := freePort(t)
+	port := ports.Free(t)
 	s.run(s.configure(fmt.Sprintf(`
 node: {name: %s, internalIP: 127.0.0.1}
 bootstrapKubeconfig: %s

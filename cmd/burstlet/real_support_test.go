@@ -30,16 +30,6 @@ var plane cptest.Shared
 
 func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 func local(scheme string, port int, path string) string {
 	return fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, path)
 }

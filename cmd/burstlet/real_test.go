@@ -19,13 +19,14 @@ import (
 
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/kit/ports"
 )
 
 // Two nodes of one process, each with a credential, a port and a backend of its
 // own, and a third whose remote is not there, which does not disturb them.
 func TestRealSeveralNodesInOneProcess(t *testing.T) {
 	s := newStage(t)
-	ports := []int{freePort(t), freePort(t), freePort(t)}
+	taken := []int{ports.Free(t), ports.Free(t), ports.Free(t)}
 	cfg := s.configure(fmt.Sprintf(`
 node: {internalIP: 127.0.0.1, labels: {team: blue}}
 backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
@@ -35,7 +36,7 @@ nodes:
 - {node: {name: multi-a, labels: {rack: r1}}, kubeconfig: %s, kubeletAPI: {port: %d}}
 - {node: {name: multi-b, taints: [{key: k, effect: NoSchedule}], capacity: {pods: 7}}, kubeconfig: %s, kubeletAPI: {port: %d}}
 - {node: {name: multi-c}, kubeconfig: %s, backend: {sim: {socket: "unix:///nowhere/s"}}, kubeletAPI: {port: %d}}
-`, freePort(t), s.nodeKubeconfig("multi-a"), ports[0], s.nodeKubeconfig("multi-b"), ports[1], s.nodeKubeconfig("multi-c"), ports[2]))
+`, ports.Free(t), s.nodeKubeconfig("multi-a"), taken[0], s.nodeKubeconfig("multi-b"), taken[1], s.nodeKubeconfig("multi-c"), taken[2]))
 	p := s.run(cfg)
 	for i, name := range []string{"multi-a", "multi-b"} {
 		eventually(t, 3*time.Minute, name+" ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
@@ -43,7 +44,7 @@ nodes:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if node.Labels["team"] != "blue" || int(node.Status.DaemonEndpoints.KubeletEndpoint.Port) != ports[i] {
+		if node.Labels["team"] != "blue" || int(node.Status.DaemonEndpoints.KubeletEndpoint.Port) != taken[i] {
 			t.Errorf("%s: labels %v, endpoint %v", name, node.Labels, node.Status.DaemonEndpoints)
 		}
 		if (node.Labels["rack"] == "r1") != (i == 0) || (node.Spec.Taints[0].Key == "k") != (i == 1) ||
@@ -169,7 +170,7 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %%CA%%}
 healthzPort: %d
 leaderElection: {enabled: true, namespace: default, kubeconfig: %s, leaseDuration: 60s, renewDeadline: 45s}
-`, node, i+1, credential, freePort(s.t), freePort(s.t), s.kubeconfig(cred)))
+`, node, i+1, credential, ports.Free(s.t), ports.Free(s.t), s.kubeconfig(cred)))
 	}
 	return c
 }
@@ -192,6 +193,19 @@ func (s *stage) allowLeases(user string) {
 	if _, err := s.admin.RbacV1().RoleBindings("default").Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// holder is who holds the election's lease, "" for nobody.
+func (c *contenders) holder() string {
+	c.t.Helper()
+	lease, err := c.admin.CoordinationV1().Leases("default").Get(c.t.Context(), c.cfgs[0].LeaseName(), metav1.GetOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
 }
 
 // leads is nil when the Node shows contender i as the one to call, and no other
@@ -289,10 +303,14 @@ func TestRealTakeover(t *testing.T) {
 	}
 	add(5)
 	allRun()
+	holder := c.holder()
 	first.end()
 	ended := time.Now()
+	if now := c.holder(); holder == "" || now == holder {
+		t.Errorf("the first held the lease as %q, and when it has ended %q does: it was not given up", holder, now)
+	}
 	add(5)
-	eventually(t, 45*time.Second, "the second leads after a clean end", func() error { return c.leads(1) })
+	eventually(t, 3*time.Minute, "the second leads after a clean end", func() error { return c.leads(1) })
 	t.Logf("clean takeover after %v", time.Since(ended))
 	allRun()
 
@@ -385,7 +403,7 @@ kubeconfig: %s
 backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 healthzPort: %d
 leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
-`, credential, freePort(t), credential))
+`, credential, ports.Free(t), credential))
 	p := s.run(cfg)
 	eventually(t, 3*time.Minute, "it is not ready, and says why", func() error {
 		text, err := readyz(cfg)

@@ -28,7 +28,13 @@ type loop struct {
 
 func start(t *testing.T, cfg Config, objects ...runtime.Object) loop {
 	t.Helper()
-	client := fake.NewClientset(objects...)
+	return startOn(t, fake.NewClientset(objects...), cfg)
+}
+
+// startOn takes a client with all its reactors: from now on the approver reads them,
+// and a client adds none under its lock.
+func startOn(t *testing.T, client *fake.Clientset, cfg Config) loop {
+	t.Helper()
 	cfg.Client, cfg.Registerer = client, prometheus.NewRegistry()
 	a, err := New(cfg)
 	if err != nil {
@@ -161,15 +167,15 @@ func TestAddressesOfPods(t *testing.T) {
 func TestApprovalIsTriedAgain(t *testing.T) {
 	csr := own().make(t)
 	synctest.Test(t, func(t *testing.T) {
-		l := start(t, Config{Policy: network()}, edge("10.1.2.3"))
-		failures := 2
-		l.client.PrependReactor("update", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
+		client, failures := fake.NewClientset(edge("10.1.2.3")), 2
+		client.PrependReactor("update", "certificatesigningrequests", func(clienttesting.Action) (bool, runtime.Object, error) {
 			if failures == 0 {
 				return false, nil, nil
 			}
 			failures--
 			return true, nil, errors.New("etcd is away")
 		})
+		l := startOn(t, client, Config{Policy: network()})
 		if _, err := l.client.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,18 +54,25 @@ type world struct {
 	lines    []string
 	// onLine is told of each line.
 	onLine func(n int, line string)
+	// meanwhile is what others do just before something is deleted; it may be nil.
+	meanwhile func(resource, name string)
+	// leases counts the election's Leases, and revision the writes of them.
+	leases, revision int
 }
 
 const grace = 3 * time.Second
 
 var (
-	election = types.NamespacedName{Namespace: "burstlet", Name: "burstlet-edge"}
-	podKind  = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	election  = types.NamespacedName{Namespace: "burstlet", Name: "burstlet-edge"}
+	podKind   = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	nodeKind  = corev1.SchemeGroupVersion.WithResource("nodes")
+	leaseKind = coordinationv1.SchemeGroupVersion.WithResource("leases")
 )
 
 func newWorld(t *testing.T, running bool) *world {
 	t.Helper()
 	w := &world{t: t, client: &fake.Clientset{}, tracker: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()), running: running, remote: map[types.UID]string{}, secrets: []string{"secret s", "definition d"}}
+	w.client.AddReactor("delete", "*", w.refuse)
 	w.client.AddReactor("*", "*", clienttesting.ObjectReaction(w.tracker))
 	w.client.PrependReactor("list", "pods", w.listPods)
 	w.client.PrependReactor("create", "pods", w.evict)
@@ -167,6 +176,43 @@ func (w *world) evict(action clienttesting.Action) (bool, runtime.Object, error)
 func (w *world) delete(action clienttesting.Action) (bool, runtime.Object, error) {
 	del := action.(clienttesting.DeleteActionImpl)
 	return true, nil, w.end(del.Name, del.DeleteOptions)
+}
+
+// refuse looks at the preconditions of deletions, as the tracker does not. What may
+// happen just before one happens here.
+func (w *world) refuse(action clienttesting.Action) (bool, runtime.Object, error) {
+	del := action.(clienttesting.DeleteActionImpl)
+	if w.meanwhile != nil {
+		w.meanwhile(del.Resource.Resource, del.Name)
+	}
+	obj, err := w.tracker.Get(del.Resource, del.Namespace, del.Name)
+	if err != nil {
+		return true, nil, err
+	}
+	have, err := meta.Accessor(obj)
+	if err != nil {
+		return true, nil, err
+	}
+	for _, as := range []struct{ field, want, have string }{
+		{"UID", text(del.DeleteOptions.Preconditions, func(p *metav1.Preconditions) *types.UID { return p.UID }), string(have.GetUID())},
+		{"ResourceVersion", text(del.DeleteOptions.Preconditions, func(p *metav1.Preconditions) *string { return p.ResourceVersion }), have.GetResourceVersion()},
+	} {
+		if as.want != anything && as.want != as.have {
+			return true, nil, apierrors.NewConflict(del.Resource.GroupResource(), del.Name,
+				fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s)", as.field, as.want, as.field, as.have))
+		}
+	}
+	return false, nil, nil
+}
+
+// anything is what a precondition wants that is not set.
+const anything = "*"
+
+func text[T ~string](p *metav1.Preconditions, field func(*metav1.Preconditions) *T) string {
+	if p == nil || field(p) == nil {
+		return anything
+	}
+	return string(*field(p))
 }
 
 // end marks a pod as the API server does.
@@ -290,15 +336,20 @@ func (w *world) lease(holder string) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: election.Name}}
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &holder, new(int32(8))
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
-	leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
-	err := w.tracker.Update(leases, lease, election.Namespace)
+	w.revision++
+	lease.UID, lease.ResourceVersion = w.leaseUID(), strconv.Itoa(w.revision)
+	err := w.tracker.Update(leaseKind, lease, election.Namespace)
 	if apierrors.IsNotFound(err) {
-		err = w.tracker.Create(leases, lease, election.Namespace)
+		w.leases++
+		lease.UID = w.leaseUID()
+		err = w.tracker.Create(leaseKind, lease, election.Namespace)
 	}
 	if err != nil {
 		w.t.Error(err)
 	}
 }
+
+func (w *world) leaseUID() types.UID { return types.UID(fmt.Sprint("lease-", w.leases)) }
 
 // take is the Takeover: nobody else may have the node.
 func (w *world) take(ctx context.Context, do func(context.Context, backend.Backend) error) error {
