@@ -3,12 +3,11 @@ package kubelet
 import (
 	"context"
 	"errors"
-	"os"
 	"testing"
 
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
-	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -23,8 +22,8 @@ func ForTest(t testing.TB, cluster *controlplane.ControlPlane, host *remotehost.
 		t.Fatal(err)
 	}
 	cfg.Binary, err = cache.Lookup(binaries.Kubelet)
-	if errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(cptest.RequireEnv) != "1" {
-		t.Skipf("the kubelet is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+	if errors.Is(err, binaries.ErrNotBuilt) {
+		need.Missing(t, "the kubelet is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -53,8 +53,9 @@ type Config struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	*controlplane.ControlPlane
-	// Host is the node, seen past Kubernetes.
-	Host *remotehost.Host
+	// Host is the node, seen past Kubernetes, and Kubelet its kubelet.
+	Host    *remotehost.Host
+	Kubelet *kubelet.Kubelet
 	// Client may do everything.
 	Client kubernetes.Interface
 }
@@ -89,7 +90,7 @@ func ForTest(t testing.TB, cfg Config) *Cluster {
 	}
 	log := &Log{}
 	log.ShowAtFailure(t, "the kubelet")
-	kubelet.ForTest(t, c.ControlPlane, host, kubelet.Config{Node: Node, Verbosity: 2, Log: log})
+	c.Kubelet = kubelet.ForTest(t, c.ControlPlane, host, kubelet.Config{Node: Node, Verbosity: 2, Log: log})
 	c.startProxy(t, proxy)
 	c.startDNS(t, dns)
 	c.awaitNode(t)
@@ -105,8 +106,8 @@ func program(t testing.TB, tool binaries.Tool) string {
 		t.Fatal(err)
 	}
 	path, err := cache.Lookup(tool)
-	if errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(cptest.RequireEnv) != "1" {
-		t.Skipf("%s is not built: run make test (or go run ./test/cmd/controlplane build): %v", tool, err)
+	if errors.Is(err, binaries.ErrNotBuilt) {
+		need.Missing(t, "%s is not built: run make test (or go run ./test/cmd/controlplane build): %v", tool, err)
 	}
 	if err != nil {
 		t.Fatal(err)
