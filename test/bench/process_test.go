@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 )
 
 // stopWait bounds how long a program may take to end by itself.
@@ -75,7 +75,7 @@ func startProcess(b *testing.B, name, path string, env []string, args ...string)
 // it where profiles are asked for.
 func (p *process) keepLog() {
 	p.b.Helper()
-	aftermath.Show(p.b, p.name, p.log.tail(4000))
+	logs.Show(p.b, p.name, p.log.tail(4000))
 	if dir := os.Getenv(profileEnv); dir != "" {
 		if err := os.WriteFile(filepath.Join(dir, p.name+".log"), []byte(p.log.tail(math.MaxInt)), 0o600); err != nil {
 			p.b.Error(err)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 )
 
@@ -25,7 +25,7 @@ func ForTest(t testing.TB, options ...func(*Config)) *Host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		aftermath.Show(t, "containerd", host.inside.Log())
+		logs.Show(t, "containerd", host.inside.Log())
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if err := host.Stop(ctx); err != nil {

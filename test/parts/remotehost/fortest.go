@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 )
 
@@ -36,7 +36,7 @@ func ForTest(t testing.TB, options ...func(*Config)) *Host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		aftermath.Show(t, "sshd and containerd", host.inside.Load().Log())
+		logs.Show(t, "sshd and containerd", host.inside.Load().Log())
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()
 		if err := host.Stop(ctx); err != nil {

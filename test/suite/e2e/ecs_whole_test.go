@@ -14,7 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -72,7 +72,7 @@ func newCloud(t *testing.T, name string, more ...string) *cloud {
 		if err := process.Stop(context.Background()); err != nil { // it is bounded by itself
 			t.Error(err)
 		}
-		aftermath.Show(t, "ECS", log.String())
+		logs.Show(t, "ECS", log.String())
 	})
 	s.Process, s.Remote = process, ecs.Remote{URL: process.URL}
 	s.c = cloudCluster(t, process.Gateway.String())

@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -183,7 +183,7 @@ backend:
 		if n.cmd != nil {
 			n.stop()
 		}
-		aftermath.Show(t, "node "+name, n.log.String())
+		logs.Show(t, "node "+name, n.log.String())
 	})
 	return n
 }

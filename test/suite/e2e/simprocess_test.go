@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +45,7 @@ func newSimProcess(t *testing.T, args ...string) *simProcess {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
-		aftermath.Show(t, "the sim", p.log.String())
+		logs.Show(t, "the sim", p.log.String())
 	})
 	p.start()
 	return p

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -150,7 +150,7 @@ func (l *life) serveMetrics(program string, others ...string) {
 			l.Error(err)
 		}
 		_ = cmd.Wait() // it was killed
-		aftermath.Show(l, "metrics-server", log.String())
+		logs.Show(l, "metrics-server", log.String())
 	})
 	if got := l.kubectl(fmt.Sprintf(metricsService, l.namespace, port), "apply", "-f", "-"); got.code != 0 {
 		l.Fatalf("announce metrics-server: %+v", got)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
@@ -76,7 +76,7 @@ func start(t *testing.T, env []string, program string, args ...string) {
 		if err := <-done; err != nil {
 			t.Errorf("%s ended with %v", name, err)
 		}
-		aftermath.Show(t, name, log.tail(8000))
+		logs.Show(t, name, log.tail(8000))
 	})
 }
 

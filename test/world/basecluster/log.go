@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/logs"
 )
 
 // Log keeps the end of what a program prints.
@@ -29,6 +29,6 @@ func (l *Log) ShowAtFailure(t testing.TB, of string) {
 	t.Cleanup(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		aftermath.Show(t, of, string(l.text))
+		logs.Show(t, of, string(l.text))
 	})
 }
