@@ -1,7 +1,6 @@
 package burstletimage_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/burstletimage"
 	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -140,7 +140,7 @@ func becomesReady(t *testing.T, cluster *controlplane.ControlPlane, p *pod) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Ready node", func() error {
+	wait.For(t, patience, "Ready node", func() error {
 		n, err := client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
 		if err != nil {
 			return fmt.Errorf("%w; burstlet says: %s", err, p.log(t, "run"))
@@ -166,7 +166,7 @@ type pod struct {
 func sandbox(t *testing.T, host *containerhost.Host) *pod {
 	t.Helper()
 	runtime, images := host.CRI()
-	eventually(t, "image", func() error {
+	wait.For(t, patience, "image", func() error {
 		reply, err := images.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: burstletimage.Ref}})
 		if err == nil && reply.GetImage() == nil {
 			err = errors.New("not known")
@@ -263,7 +263,7 @@ func (p *pod) exec(t *testing.T, id string, command ...string) string {
 
 func (p *pod) exitCode(t *testing.T, id string) (code int32) {
 	t.Helper()
-	eventually(t, "end of the container", func() error {
+	wait.For(t, patience, "end of the container", func() error {
 		reply, err := p.runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
 		if err != nil {
 			return err
@@ -291,24 +291,4 @@ func (p *pod) log(t *testing.T, command string) string {
 		}
 	}
 	return strings.Join(lines, "")
-}
-
-// eventually polls: the runtime and the cluster are other processes and tell nobody.
-func eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("wait for %s: %v", what, err)
-		}
-	}
 }

@@ -18,9 +18,9 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/burstletimage"
 	"github.com/burstlet/burstlet/test/parts/images"
-	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 
 // registryName is the domain of all images here.
@@ -64,7 +64,7 @@ func newCloud(t *testing.T, archive string) (*ecsprocess.Process, *ecsprocess.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &basecluster.Log{}
+	log := &logs.Buffer{}
 	log.ShowAtFailure(t, "ECS")
 	cloud, err := ecsprocess.Start(t.Context(), ecsprocess.Config{
 		Program: program, Images: map[string]v1.Image{burstletimage.Ref: own}, Log: log,
