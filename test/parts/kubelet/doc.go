@@ -11,4 +11,6 @@
 // API server must listen on more than loopback (controlplane.Config.BindAddress
 // 0.0.0.0). The kernel settings that a kubelet demands are the machine's; it is
 // shown the values it wants and writes none.
+//
+// Its tests are among those of test/suite/install, which start one anyway.
 package kubelet

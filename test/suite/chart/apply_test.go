@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
@@ -30,9 +31,11 @@ items: # a pod is not taken without them
   - {apiVersion: v1, kind: ServiceAccount, metadata: {name: mine, namespace: burstlet}}
 `
 
-// cluster is the control plane, ready for releases.
+// cluster is the control plane, ready for releases. Tests that use it run from the gate
+// on; what Helm renders is looked at in every lane.
 func cluster(t *testing.T) *controlplane.ControlPlane {
 	t.Helper()
+	lane.From(t, lane.Gate)
 	cp := plane.Get(t)
 	prepared.Do(func() {
 		crds, err := os.ReadFile(filepath.Join("testdata", "crds.yaml"))
@@ -109,15 +112,26 @@ func TestApplied(t *testing.T) {
 	}
 }
 
-// TestDashboards: each is a ConfigMap that the API server takes, and in it the file.
+// withDashboards is a release that has them.
+func withDashboards(t *testing.T) string {
+	t.Helper()
+	return template(t, "ssh", "--set", "grafanaDashboards.enabled=true")
+}
+
+// TestDashboardsAreApplied: the API server takes them.
+func TestDashboardsAreApplied(t *testing.T) {
+	t.Parallel()
+	accepted(t, cluster(t), withDashboards(t))
+}
+
+// TestDashboards: each is a ConfigMap, and in it the file.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
-	text := template(t, "ssh", "--set", "grafanaDashboards.enabled=true")
 	files, err := filepath.Glob(filepath.Join(chartDir, "files", "dashboards", "burstlet-*.json"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no dashboards: %v", err)
 	}
-	all := manifests(t, text)
+	all := manifests(t, withDashboards(t))
 	for _, file := range files {
 		short := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), "burstlet-"), ".json")
 		got := find[corev1.ConfigMap](t, all, "ConfigMap", "burstlet-dashboard-"+short)
@@ -129,5 +143,4 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s is not in its ConfigMap, or that has not its label", file)
 		}
 	}
-	accepted(t, cluster(t), text)
 }

@@ -24,6 +24,7 @@ var kustomizeDir = filepath.Join("..", "..", "..", "deploy", "kustomize")
 // without what Helm alone needs.
 func TestKustomizeIsTheChart(t *testing.T) {
 	t.Parallel()
+	var made []string
 	for _, set := range []struct {
 		name  string
 		place func(m manifest) string
@@ -67,11 +68,22 @@ func TestKustomizeIsTheChart(t *testing.T) {
 			}
 		}
 		for file, text := range files {
-			golden(t, filepath.Join(kustomizeDir, file),
-				[]byte("# Made of charts/burstlet by go test ./test/suite/chart -update.\n"+strings.TrimPrefix(text, "---\n")))
+			path := filepath.Join(kustomizeDir, file)
+			made = append(made, path)
+			golden(t, path, []byte(madeOf+strings.TrimPrefix(text, "---\n")))
 		}
 	}
+	only(t, slices.DeleteFunc(filesBelow(t, kustomizeDir), func(path string) bool {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+		}
+		return !strings.HasPrefix(string(data), madeOf) // somebody wrote it
+	}), made)
 }
+
+// madeOf is how files begin that are made of the chart.
+const madeOf = "# Made of charts/burstlet by go test ./test/suite/chart -update.\n"
 
 func fileFor(m manifest) string {
 	if strings.Contains(m.Kind, "Role") {

@@ -4,11 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -35,8 +41,8 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	}
 	path, err := cache.Lookup(binaries.Helm)
 	switch {
-	case errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(cptest.RequireEnv) != "1":
-		t.Skipf("helm is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+	case errors.Is(err, binaries.ErrNotBuilt):
+		need.Missing(t, "helm is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
 	case err != nil:
 		t.Fatal(err)
 	}
@@ -65,7 +71,38 @@ func golden(t *testing.T, path string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not up to date: go test ./test/suite/chart -update, then look at the difference", path)
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
+		t.Errorf("%s is not up to date (-it +what is made): go test ./test/suite/chart -update, then look at the difference:\n%s", path, diff)
 	}
+}
+
+// only compares the files that are there with those that are made: what nothing makes
+// any more is a mistake, and -update removes it.
+func only(t *testing.T, there, made []string) {
+	t.Helper()
+	for _, path := range there {
+		if slices.Contains(made, path) {
+			continue
+		}
+		if !*update {
+			t.Errorf("%s is there, and nothing makes it: go test ./test/suite/chart -update removes it", path)
+		} else if err := os.Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// filesBelow are all files of a directory and those in it.
+func filesBelow(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("files of %s: %q, %v", dir, paths, err)
+	}
+	return paths
 }

@@ -30,12 +30,17 @@ func sets(t *testing.T) []string {
 	return files
 }
 
+// withNotes are those whose notes differ.
+var withNotes = []string{"ssh", "two", "everything"}
+
+func goldenFile(name string) string { return filepath.Join("testdata", "golden", name) }
+
 func valuesFile(set string) string { return filepath.Join("testdata", "values", set+".yaml") }
 
 // rendered is what the chart makes of a set. TestRendered holds it to what Helm says.
 func rendered(t *testing.T, set string) []manifest {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "golden", set+".yaml"))
+	data, err := os.ReadFile(goldenFile(set + ".yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +60,18 @@ func template(t *testing.T, set string, args ...string) string {
 // TestRendered: each set of values makes the manifests of its golden file.
 func TestRendered(t *testing.T) {
 	t.Parallel()
+	var made []string
+	for _, set := range sets(t) {
+		made = append(made, goldenFile(set+".yaml"))
+	}
+	for _, set := range withNotes {
+		made = append(made, goldenFile(set+".txt"))
+	}
+	only(t, filesBelow(t, goldenFile("")), made)
 	for _, set := range sets(t) {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
-			golden(t, filepath.Join("testdata", "golden", set+".yaml"), []byte(template(t, set)))
+			golden(t, goldenFile(set+".yaml"), []byte(template(t, set)))
 		})
 	}
 }
@@ -66,29 +79,35 @@ func TestRendered(t *testing.T) {
 // TestNotes: what a user reads after the installation.
 func TestNotes(t *testing.T) {
 	t.Parallel()
-	for _, set := range []string{"ssh", "two", "everything"} {
-		out, problems, err := helm(t, "install", namespace, chartDir, "--dry-run=client", "--namespace", namespace, "--values", valuesFile(set))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, problems)
-		}
-		_, notes, found := strings.Cut(out, "\nNOTES:\n")
-		if !found {
-			t.Fatalf("no notes in:\n%s", out)
-		}
-		golden(t, filepath.Join("testdata", "golden", set+".txt"), []byte(notes))
+	for _, set := range withNotes {
+		t.Run(set, func(t *testing.T) {
+			t.Parallel()
+			out, problems, err := helm(t, "install", namespace, chartDir, "--dry-run=client", "--namespace", namespace, "--values", valuesFile(set))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, problems)
+			}
+			_, notes, found := strings.Cut(out, "\nNOTES:\n")
+			if !found {
+				t.Fatalf("no notes in:\n%s", out)
+			}
+			golden(t, goldenFile(set+".txt"), []byte(notes))
+		})
 	}
 }
 
 func TestLint(t *testing.T) {
 	t.Parallel()
-	args := []string{"lint", "--strict", chartDir}
+	with := map[string][]string{"without values": nil}
 	for _, set := range sets(t) {
-		if out, problems, err := helm(t, append(args, "--values", valuesFile(set))...); err != nil {
-			t.Errorf("%s: %v\n%s%s", set, err, out, problems)
-		}
+		with[set] = []string{"--values", valuesFile(set)}
 	}
-	if out, problems, err := helm(t, args...); err != nil {
-		t.Errorf("without values: %v\n%s%s", err, out, problems)
+	for name, args := range with {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, problems, err := helm(t, append([]string{"lint", "--strict", chartDir}, args...)...); err != nil {
+				t.Errorf("%v\n%s%s", err, out, problems)
+			}
+		})
 	}
 }
 
@@ -142,14 +161,17 @@ func TestTaskImage(t *testing.T) {
 		"10.1.2.3:5000/burstlet":                              "",
 		"burstlet":                                            "",
 	} {
-		all := manifests(t, template(t, "ecs", "--set", "image.repository="+repository))
-		cfg := load(t, find[corev1.ConfigMap](t, all, "ConfigMap", namespace), nil)
-		if got := cfg.Nodes[0].Backend.ECS.TaskImage; got != want {
-			t.Errorf("%s: got %q, want %q", repository, got, want)
-		}
-		if got := cfg.Nodes[1].Backend.ECS.TaskImage; got != "" {
-			t.Errorf("%s: got %q where there shall be none", repository, got)
-		}
+		t.Run(strings.ReplaceAll(repository, "/", " "), func(t *testing.T) {
+			t.Parallel()
+			all := manifests(t, template(t, "ecs", "--set", "image.repository="+repository))
+			cfg := load(t, find[corev1.ConfigMap](t, all, "ConfigMap", namespace), nil)
+			if got := cfg.Nodes[0].Backend.ECS.TaskImage; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if got := cfg.Nodes[1].Backend.ECS.TaskImage; got != "" {
+				t.Errorf("got %q where there shall be none", got)
+			}
+		})
 	}
 }
 

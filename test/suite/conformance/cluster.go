@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,6 +93,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	if c.client, err = kubernetes.NewForConfig(c.plane.AdminConfig()); err != nil {
 		return fmt.Errorf("make a client: %w", err)
 	}
+	if err := portIsFree(ctx, address); err != nil {
+		return err
+	}
 	config, err := c.writeConfig(address)
 	if err != nil {
 		return fmt.Errorf("configure burstlet: %w", err)
@@ -100,6 +105,17 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	return c.awaitReady(ctx)
+}
+
+// portIsFree fails when another kubelet answers where the suite looks for burstlet's: it
+// would be the one under test.
+func portIsFree(ctx context.Context, address string) error {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(kubeletPort)))
+	if err != nil {
+		return fmt.Errorf("take the port at which the suite looks for a kubelet (does this machine run one?): %w", err)
+	}
+	return l.Close()
 }
 
 // writeConfig writes burstlet's configuration, as a person would for a node of a

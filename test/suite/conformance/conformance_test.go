@@ -12,53 +12,88 @@ import (
 	"testing"
 	"time"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
+	"github.com/burstlet/burstlet/test/parts/burstletimage"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 )
 
-// requireEnv, when 1, turns a skip of real parts into a failure.
-const requireEnv = "BURSTLET_REQUIRE_REAL"
+// short are tests of all kinds that take little time.
+var short = []struct {
+	// name is the end of the name, without labels.
+	name string
+	// row is that of the e2e suite which shows the same over SSH: then only lane all
+	// runs it here.
+	row string
+}{
+	{"Granular Checks: Pods should function for intra-pod communication: http", ""},
+	{"Granular Checks: Pods should function for node-pod communication: udp [LinuxOnly]", ""},
+	{"[sig-node] ConfigMap should be consumable via environment variable", "environment"},
+	{"] Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly", "poststart"},
+	{"should report termination message from log output if TerminationMessagePolicy FallbackToLogsOnError is set", ""},
+	{"Containers should be able to override the image's default command and arguments", ""},
+	{"Downward API should provide default limits.cpu/memory from node allocatable", "environment"},
+	{"Ephemeral Containers [NodeConformance] will start an ephemeral container in an existing pod", "ephemeral"},
+	{"InitContainer [NodeConformance] should invoke init containers on a RestartAlways pod", "init-then-run"},
+	{"Kubelet when scheduling a read only busybox container should not write to root filesystem [LinuxOnly]", "read-only root"},
+	{"KubeletManagedEtcHosts should test kubelet managed /etc/hosts file", ""},
+	{"should reject pod when the node OS doesn't match pod's OS", ""},
+	{"Pods should be submitted and removed", "delete-while-running"},
+	{"Pods should support pod readiness gates", ""},
+	{"Pods should support remote command execution over websockets", "WebSocket"},
+	{"] Probing container with readiness probe should not be ready before initial delay and never restart", ""},
+	{"RuntimeClass should reject a Pod requesting a non-existent RuntimeClass", "RuntimeClass that is not there"},
+	{"Security Context When creating a container with runAsUser should run the container with uid 65534 [LinuxOnly]", "users and groups"},
+	{"should not allow privilege escalation when false [LinuxOnly]", "no privilege escalation"},
+	{"Sysctls [LinuxOnly] [NodeConformance] should support sysctls [Environment:NotInUserNS]", "sysctls, safe and allowed"},
+	{"Restartable Init Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly", ""},
+	{"Downward API volume should provide podname as non-root with fsgroup [LinuxOnly]", "projected"},
+	{"EmptyDir volumes should support (non-root,0666,tmpfs) [LinuxOnly]", "emptyDir in memory"},
+	{"HostPath should support subPath", "subPath"},
+	{"Projected combined should project all components that make up the projection API [Projection]", "projected"},
+	{"Secrets should be consumable in multiple volumes in a pod", ""},
+}
 
-// subset are tests of all kinds that take little time, by the ends of their names
-// without labels.
-func subset() []string {
-	return []string{
-		"Granular Checks: Pods should function for intra-pod communication: http",
-		"Granular Checks: Pods should function for node-pod communication: udp [LinuxOnly]",
-		"[sig-node] ConfigMap should be consumable via environment variable",
-		"] Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly",
-		"should report termination message from log output if TerminationMessagePolicy FallbackToLogsOnError is set",
-		"Containers should be able to override the image's default command and arguments",
-		"Downward API should provide default limits.cpu/memory from node allocatable",
-		"Ephemeral Containers [NodeConformance] will start an ephemeral container in an existing pod",
-		"InitContainer [NodeConformance] should invoke init containers on a RestartAlways pod",
-		"Kubelet when scheduling a read only busybox container should not write to root filesystem [LinuxOnly]",
-		"KubeletManagedEtcHosts should test kubelet managed /etc/hosts file",
-		"should reject pod when the node OS doesn't match pod's OS",
-		"Pods should be submitted and removed",
-		"Pods should support pod readiness gates",
-		"Pods should support remote command execution over websockets",
-		"] Probing container with readiness probe should not be ready before initial delay and never restart",
-		"RuntimeClass should reject a Pod requesting a non-existent RuntimeClass",
-		"Security Context When creating a container with runAsUser should run the container with uid 65534 [LinuxOnly]",
-		"should not allow privilege escalation when false [LinuxOnly]",
-		"Sysctls [LinuxOnly] [NodeConformance] should support sysctls [Environment:NotInUserNS]",
-		"Restartable Init Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly",
-		"Downward API volume should provide podname as non-root with fsgroup [LinuxOnly]",
-		"EmptyDir volumes should support (non-root,0666,tmpfs) [LinuxOnly]",
-		"HostPath should support subPath",
-		"Projected combined should project all components that make up the projection API [Projection]",
-		"Secrets should be consumable in multiple volumes in a pod",
+// subset are the names of those that the lane runs.
+func subset() (names []string) {
+	for _, s := range short {
+		if lane.Pick(s.row == "", s.row == "", true) {
+			names = append(names, s.name)
+		}
 	}
+	return names
 }
 
 func TestSubsetIsOfTheBaseline(t *testing.T) {
-	for _, end := range subset() {
+	for _, s := range short {
 		matching := slices.DeleteFunc(Baseline(BackendCRI), func(name string) bool {
-			return !regexp.MustCompile(focusOf(end)).MatchString(name)
+			return !regexp.MustCompile(focusOf(s.name)).MatchString(name)
 		})
 		if len(matching) != 1 {
-			t.Errorf("%q is the end of %q", end, matching)
+			t.Errorf("%q is the end of %q", s.name, matching)
+		}
+	}
+}
+
+// TestTheEndToEndSuiteHasTheRest: the rows for which the gate leaves tests out are there.
+func TestTheEndToEndSuiteHasTheRest(t *testing.T) {
+	var sources strings.Builder
+	files, err := filepath.Glob(filepath.Join("..", "e2e", "*_test.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the e2e suite has %q, %v", files, err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources.Write(data)
+	}
+	for _, s := range short {
+		row := regexp.MustCompile(`\{\s*(name: )?"` + regexp.QuoteMeta(s.row) + `",`)
+		if s.row != "" && !row.MatchString(sources.String()) {
+			t.Errorf("no row %q, for which the gate leaves out %q", s.row, s.name)
 		}
 	}
 }
@@ -72,8 +107,9 @@ func focusOf(ends ...string) string {
 	return "(" + strings.Join(quoted, "|") + `)( \[(NodeConformance|Conformance)\])*$`
 }
 
-// TestNodeConformance runs the subset; make conformance runs all.
+// TestNodeConformance runs the subset; make conformance runs all 236.
 func TestNodeConformance(t *testing.T) {
+	lane.From(t, lane.Gate)
 	containerd.Need(t, "conformance tests", Missing())
 	programs := built(t)
 	dir := t.TempDir()
@@ -106,8 +142,8 @@ func built(t *testing.T) Programs {
 	t.Helper()
 	programs, err := FindPrograms(t.Context())
 	switch {
-	case errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(requireEnv) != "1":
-		t.Skipf("the suite is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
+	case errors.Is(err, binaries.ErrNotBuilt):
+		need.Missing(t, "the suite is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
 	case err != nil:
 		t.Fatal(err)
 	}
@@ -116,6 +152,7 @@ func built(t *testing.T) Programs {
 
 // TestImagesAreThoseOfTheSuite fails when another version of the suite names others.
 func TestImagesAreThoseOfTheSuite(t *testing.T) {
+	lane.From(t, lane.Gate) // the first that builds the suite
 	out, err := exec.CommandContext(t.Context(), built(t).E2E, "--list-images").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -139,14 +176,12 @@ func showEnd(t *testing.T, path string) {
 	t.Logf("end of %s:\n%s", filepath.Base(path), content[max(0, len(content)-tail):])
 }
 
-// burstlet builds the program under test.
+// burstlet builds the program under test, in lane all with the race detector.
 func burstlet(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "burstlet")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", path,
-		"github.com/burstlet/burstlet/cmd/burstlet").CombinedOutput()
+	program, err := burstletimage.Program(t.Context(), t.TempDir(), lane.Current() == lane.All)
 	if err != nil {
-		t.Fatalf("build burstlet: %v\n%s", err, out)
+		t.Fatal(err)
 	}
-	return path
+	return program
 }

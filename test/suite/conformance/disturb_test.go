@@ -1,9 +1,12 @@
 package conformance
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 func TestDisturbanceKillsAndStartsUntilItEnds(t *testing.T) {
@@ -47,9 +50,10 @@ func (n *node) awaitAnother(t *testing.T) {
 		return n.process.Pid
 	}
 	before := pid()
-	for deadline := time.Now().Add(3 * time.Minute); pid() == before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d is not replaced", before)
+	wait.For(t, patience, "another process", func() error {
+		if pid() == before {
+			return fmt.Errorf("process %d is not replaced", before)
 		}
-	}
+		return nil
+	})
 }

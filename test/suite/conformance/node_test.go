@@ -2,12 +2,18 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
+
+// patience bounds what a shell script does at once.
+const patience = 3 * time.Minute
 
 // scripted is a node whose program is a shell script.
 func scripted(t *testing.T, script string) *node {
@@ -32,20 +38,13 @@ func scripted(t *testing.T, script string) *node {
 // awaitLog waits until the log has a text so many times at least.
 func (n *node) awaitLog(t *testing.T, text string, times int) {
 	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	patience := time.After(3 * time.Minute)
-	for {
+	wait.For(t, patience, "the log of the node", func() error {
 		content, err := os.ReadFile(n.log)
-		if err == nil && strings.Count(string(content), text) >= times {
-			return
+		if err != nil || strings.Count(string(content), text) < times {
+			return fmt.Errorf("it is %q, %v; want %q %d times", content, err, text, times)
 		}
-		select {
-		case <-ticker.C:
-		case <-patience:
-			t.Fatalf("the log is %q, %v; want %q %d times", content, err, text, times)
-		}
-	}
+		return nil
+	})
 }
 
 func TestNodeThatEndsByItselfIsAFailure(t *testing.T) {
@@ -55,7 +54,7 @@ func TestNodeThatEndsByItselfIsAFailure(t *testing.T) {
 		if !strings.Contains(err.Error(), "exit status 3") {
 			t.Errorf("the failure is %v", err)
 		}
-	case <-time.After(3 * time.Minute):
+	case <-time.After(patience):
 		t.Error("nobody heard of the end")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -17,13 +16,12 @@ import (
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 
-// TestInstallWithCertificates: nodes with credentials of their own, got with a
+// installWithCertificates: nodes with credentials of their own, got with a
 // bootstrap token, and serving certificates that the chart's approver lets pass; and
 // an upgrade that takes a node away.
-func TestInstallWithCertificates(t *testing.T) {
-	t.Parallel()
-	i, host := newSSH(t)
-	before := i.state(host)
+func installWithCertificates(t *testing.T, w *world) {
+	i, host := newSSH(t, w, "certificates", "edge-2")
+	before := hostState(t, host)
 	const second = "demo-1"
 	v := sshValues(t, i.node, host)
 	v["identity"] = values{"mode": "bootstrap", "bootstrap": values{"token": values{"create": true}}}
@@ -34,8 +32,7 @@ func TestInstallWithCertificates(t *testing.T) {
 	i.awaitNode(i.node)
 	i.awaitNode(second)
 	i.helm.run(t, "test", "--logs")
-	i.c.Apply(t, fmt.Sprintf(work, i.node, readiness))
-	i.c.AwaitDeployment(t, metav1.NamespaceDefault, "work")
+	i.begin()
 	i.use(i.pods()[0])
 	i.servesWithCertificate(i.node)
 
@@ -43,7 +40,8 @@ func TestInstallWithCertificates(t *testing.T) {
 	i.upgradeWithout(v, second)
 	i.servesWithCertificate(i.node)
 	i.helm.run(t, "uninstall")
-	i.endsClean(before, host)
+	i.endsClean()
+	nothingOnHost(t, host, before)
 }
 
 // servesWithCertificate: the kubelet API of a node has a certificate of the cluster's.

@@ -14,54 +14,42 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/burstletimage"
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/images"
-	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 
 // registryName is the domain of all images here.
 const registryName = "registry.burstlet.test"
 
-// TestInstallECS: the same in short with pods as tasks. The release's own image is
+// installECS: the same in short with pods as tasks. The release's own image is
 // that of the helper containers.
-func TestInstallECS(t *testing.T) {
-	t.Parallel()
-	containerd.Need(t, "an ECS with containers", ecsprocess.Missing())
-	h := newHelm(t)
-	cloud, mirror := newCloud(t)
-	c := basecluster.ForTest(t, basecluster.Config{Hosts: []string{cloud.Gateway.String()}})
-	h.c = c
-	c.ImportArchive(t, imageArchive(t))
-
-	i := &installed{T: t, c: c, helm: h, node: "fargate", dial: (&net.Dialer{}).DialContext}
-	before := i.state(nil)
-	v := ecsValues(t, i.node, cloud, c, mirror)
-	h.run(t, "install", append(withValues(t, v), "--create-namespace")...)
+func installECS(t *testing.T, w *world) {
+	i := newInstalled(t, w, "ecs", "fargate", (&net.Dialer{}).DialContext)
+	v := ecsValues(t, i.node, w)
+	i.helm.run(t, "install", append(withValues(t, v), "--create-namespace")...)
 	i.awaitNode(i.node)
-	c.Apply(t, fmt.Sprintf(work, i.node, readiness))
-	c.AwaitDeployment(t, metav1.NamespaceDefault, "work")
+	i.begin()
 	i.use(i.pods()[0])
 	v["config"].(values)["logging"] = values{"level": "debug"}
 	i.upgrade(v)
-	h.run(t, "uninstall")
-	nothingOn(t, cloud)
-	i.endsClean(before, nil)
+	i.helm.run(t, "uninstall")
+	nothingOn(t, w.cloud)
+	i.endsClean()
 }
 
 // newCloud starts an ECS that runs containers, and a registry of all images.
-func newCloud(t *testing.T) (*ecsprocess.Process, *ecsprocess.Registry) {
+func newCloud(t *testing.T, archive string) (*ecsprocess.Process, *ecsprocess.Registry) {
 	t.Helper()
 	all, err := images.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := builtImage(t)
+	own := builtImage(t, archive)
 	all[burstletimage.Ref] = own
 	mirror, err := ecsprocess.ServeImages("0.0.0.0", all)
 	if err != nil {
@@ -76,7 +64,7 @@ func newCloud(t *testing.T) (*ecsprocess.Process, *ecsprocess.Registry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &basecluster.Log{}
+	log := &logs.Buffer{}
 	log.ShowAtFailure(t, "ECS")
 	cloud, err := ecsprocess.Start(t.Context(), ecsprocess.Config{
 		Program: program, Images: map[string]v1.Image{burstletimage.Ref: own}, Log: log,
@@ -95,15 +83,15 @@ func newCloud(t *testing.T) (*ecsprocess.Process, *ecsprocess.Registry) {
 }
 
 // ecsValues are those of a release with one node of tasks.
-func ecsValues(t *testing.T, node string, cloud *ecsprocess.Process, c *basecluster.Cluster, mirror *ecsprocess.Registry) values {
+func ecsValues(t *testing.T, node string, w *world) values {
 	t.Helper()
 	var backend values
-	section := cloud.Section(fmt.Sprintf("registryMirrors: {%q: \"http://%s:%d\"}", registryName, c.Machine(), mirror.Port), "settle: 5s")
+	section := w.cloud.Section(fmt.Sprintf("registryMirrors: {%q: \"http://%s:%d\"}", registryName, w.c.Machine(), w.mirror.Port), "settle: 5s")
 	if err := yaml.Unmarshal([]byte(section), &backend); err != nil {
 		t.Fatal(err)
 	}
 	delete(backend["ecs"].(values), "taskImage") // the release's own, by default
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(c.URL(), "https://"))
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(w.c.URL(), "https://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +103,7 @@ func ecsValues(t *testing.T, node string, cloud *ecsprocess.Process, c *baseclus
 	return values{
 		"image":    imageValues(t),
 		"replicas": 2,
-		"config":   values{"pods": values{"apiServer": net.JoinHostPort(cloud.Gateway.String(), port)}},
+		"config":   values{"pods": values{"apiServer": net.JoinHostPort(w.cloud.Gateway.String(), port)}},
 		"removal":  values{"timeout": removalTimeout.String()},
 		"env":      env,
 		"nodes": values{node: values{
@@ -152,10 +140,10 @@ func nothingOn(t *testing.T, cloud *ecsprocess.Process) {
 }
 
 // builtImage is burstlet's image, read from its archive.
-func builtImage(t *testing.T) v1.Image {
+func builtImage(t *testing.T, archive string) v1.Image {
 	t.Helper()
 	dir := t.TempDir()
-	if err := unpack(imageArchive(t), dir); err != nil {
+	if err := unpack(archive, dir); err != nil {
 		t.Fatal(err)
 	}
 	index, err := layout.ImageIndexFromPath(dir)

@@ -12,9 +12,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/burstletimage"
-	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 
@@ -22,8 +22,10 @@ const (
 	// chart is seen from here.
 	chart = "../../../charts/burstlet"
 
-	release   = "burstlet"
-	namespace = "burstlet-system"
+	release = "burstlet"
+	// What the names of namespaces begin with: those of releases, and of the pods that
+	// use them.
+	releasePrefix, workPrefix = "burstlet-", "users-"
 )
 
 // values are those of a chart.
@@ -71,28 +73,29 @@ func imageValues(t *testing.T) values {
 	return values{"repository": repository, "tag": tag}
 }
 
-// helm runs the real one against a cluster.
+// helm runs the real one for a release of its own in the cluster.
 type helm struct {
-	program string
-	c       *basecluster.Cluster
-	home    string
+	program   string
+	c         *basecluster.Cluster
+	home      string
+	namespace string
 }
 
-// newHelm finds the program, or skips the test.
-func newHelm(t *testing.T) *helm {
+// helmProgram finds the program, or ends the test.
+func helmProgram(t *testing.T) string {
 	t.Helper()
 	cache, err := binaries.NewCache(binaries.CacheConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	program, err := cache.Lookup(binaries.Helm)
-	if errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(cptest.RequireEnv) != "1" {
-		t.Skipf("helm is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+	if errors.Is(err, binaries.ErrNotBuilt) {
+		need.Missing(t, "helm is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &helm{program: program, home: t.TempDir()}
+	return program
 }
 
 // run runs a command on the release, until what it does is done.
@@ -101,7 +104,7 @@ func (h *helm) run(t *testing.T, command string, args ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), helmTimeout)
 	defer cancel()
 	all := append([]string{
-		command, release, "--kubeconfig", h.c.KubeconfigPath(), "--namespace", namespace, "--timeout", helmTimeout.String(),
+		command, release, "--kubeconfig", h.c.KubeconfigPath(), "--namespace", h.namespace, "--timeout", helmTimeout.String(),
 	}, args...)
 	if command != "test" {
 		all = append(all, "--wait")
@@ -122,9 +125,9 @@ func (h *helm) show(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), helmTimeout)
 	defer cancel()
 	for _, args := range [][]string{
-		{"get", "all", "--namespace", namespace, "--output", "wide"},
-		{"get", "events", "--namespace", namespace, "--sort-by", ".lastTimestamp"},
-		{"logs", "--namespace", namespace, "--selector", "app.kubernetes.io/name=burstlet", "--prefix", "--tail", "60"},
+		{"get", "all", "--namespace", h.namespace, "--output", "wide"},
+		{"get", "events", "--namespace", h.namespace, "--sort-by", ".lastTimestamp"},
+		{"logs", "--namespace", h.namespace, "--selector", "app.kubernetes.io/name=burstlet", "--prefix", "--tail", "60"},
 	} {
 		out, err := h.c.Command(ctx, args...).CombinedOutput()
 		t.Logf("kubectl %q: %v\n%s", args, err, out)

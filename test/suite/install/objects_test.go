@@ -65,3 +65,29 @@ func added(before, after map[string]bool) []string {
 	slices.Sort(names)
 	return names
 }
+
+// TestWhatIsLeftIsNotOverlooked: of the tests' own namespaces, what a release or its
+// users' pods leave there is no more expected than elsewhere.
+func TestWhatIsLeftIsNotOverlooked(t *testing.T) {
+	for name, want := range map[string]bool{
+		"namespaces /burstlet-ssh":                      true,
+		"namespaces /users-ssh":                         true,
+		"serviceaccounts burstlet-ssh/default":          true,
+		"configmaps users-ssh/kube-root-ca.crt":         true,
+		"deployments users-ssh/work":                    true,
+		"replicasets users-ssh/work-5d":                 true,
+		"namespaces /other":                             false,
+		"serviceaccounts burstlet-ssh/burstlet":         false,
+		"secrets burstlet-ssh/sh.helm.release.v1":       false,
+		"deployments burstlet-ssh/work":                 false,
+		"configmaps users-ssh/burstlet":                 false,
+		"nodes /edge-1":                                 false,
+		"leases kube-node-lease/edge-1":                 false,
+		"clusterroles /burstlet-ssh:burstlet:node":      false,
+		"roles kube-node-lease/burstlet-ssh:node-lease": false,
+	} {
+		if got := isOurs(name); got != want {
+			t.Errorf("%s is expected to be left: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -11,26 +11,22 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 
-// TestInstallSSH: two processes of burstlet on a real kubelet, a node whose pods run
+// installSSH: two processes of burstlet on a real kubelet, a node whose pods run
 // on a host over SSH, and the whole life of the release.
-func TestInstallSSH(t *testing.T) {
-	t.Parallel()
-	i, host := newSSH(t)
-	i.c.ServeMetrics(t)
-	before := i.state(host)
+func installSSH(t *testing.T, w *world) {
+	i, host := newSSH(t, w, "ssh", "edge-1")
+	before := hostState(t, host)
 
 	v := sshValues(t, i.node, host)
 	i.helm.run(t, "install", append(withValues(t, v), "--create-namespace")...)
 	i.awaitNode(i.node)
-	i.c.Apply(t, fmt.Sprintf(work, i.node, readiness))
-	i.c.AwaitDeployment(t, metav1.NamespaceDefault, "work")
+	i.begin()
 	pod := i.pods()[0]
 	i.use(pod)
 	i.forward(pod)
@@ -42,25 +38,18 @@ func TestInstallSSH(t *testing.T) {
 	started := time.Now()
 	i.helm.run(t, "uninstall")
 	t.Logf("uninstalled in %s", time.Since(started).Round(time.Second))
-	i.endsClean(before, host)
+	i.endsClean()
+	nothingOnHost(t, host, before)
 }
 
 // readiness is asked by burstlet over SSH, and in a task by what runs there.
 const readiness = "readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1, timeoutSeconds: 30}"
 
-// newSSH starts a cluster that has burstlet's image, and a host.
-func newSSH(t *testing.T) (*installed, *remotehost.Host) {
+// newSSH starts a host for a release's node.
+func newSSH(t *testing.T, w *world, name, node string) (*installed, *remotehost.Host) {
 	t.Helper()
-	h, archive := newHelm(t), imageArchive(t)
-	h.c = basecluster.ForTest(t, basecluster.Config{ControllerManagerArgs: []string{
-		// By default an autoscaler looks each 15 s, and at a pod when it is minutes old.
-		"--horizontal-pod-autoscaler-sync-period=3s",
-		"--horizontal-pod-autoscaler-cpu-initialization-period=5s",
-		"--horizontal-pod-autoscaler-initial-readiness-delay=5s",
-	}})
-	host := remotehost.ForTest(t, at(h.c.Machine()))
-	h.c.ImportArchive(t, archive)
-	return &installed{T: t, c: h.c, helm: h, node: "edge-1", dial: host.DialContext}, host
+	host := remotehost.ForTest(t, at(w.c.Machine()))
+	return newInstalled(t, w, name, node, host.DialContext), host
 }
 
 func at(address netip.Addr) func(*remotehost.Config) {
@@ -90,48 +79,17 @@ func sshValues(t *testing.T, node string, host *remotehost.Host) values {
 	}
 }
 
-// state is all that there is in the cluster, and on a host.
-type state struct{ objects, host map[string]bool }
-
-// state looks; the host may be nil.
-func (i *installed) state(host *remotehost.Host) state {
-	i.Helper()
-	now := state{objects: objects(i.T, i.c)}
-	if host != nil {
-		now.host = hostState(i.T, host)
-	}
-	return now
-}
-
-// endsClean compares all that there is with what was before the installation. The
-// namespace was made for the release, and Helm leaves it.
-func (i *installed) endsClean(before state, host *remotehost.Host) {
-	i.Helper()
-	// What the release's own pods leave ends a moment after Helm.
-	basecluster.Await(i, "nothing to be left", func(context.Context) error {
-		now := i.state(host)
-		left := slices.DeleteFunc(added(before.objects, now.objects), func(name string) bool {
-			// The Deployment waits for the node to come back.
-			return strings.Contains(name, " default/work") || ofNamespace(name)
-		})
-		left = append(left, slices.DeleteFunc(added(before.host, now.host), emptyPlace.MatchString)...)
+// nothingOnHost compares all that stands on a host with what was there before the
+// installation.
+func nothingOnHost(t *testing.T, host *remotehost.Host, before map[string]bool) {
+	t.Helper()
+	basecluster.Await(t, "nothing to be left on the host", func(context.Context) error {
+		left := slices.DeleteFunc(added(before, hostState(t, host)), emptyPlace.MatchString)
 		if len(left) > 0 {
 			return fmt.Errorf("left:\n%s", strings.Join(left, "\n"))
 		}
 		return nil
 	})
-	for _, pod := range i.pods() {
-		if pod.Spec.NodeName != "" {
-			i.Errorf("pod %s is still on node %s: %+v", pod.Name, pod.Spec.NodeName, pod.Status)
-		}
-	}
-}
-
-// ofNamespace says that an object is the namespace or what the cluster puts into each.
-func ofNamespace(name string) bool {
-	return slices.Contains([]string{
-		"namespaces /" + namespace, "serviceaccounts " + namespace + "/default", "configmaps " + namespace + "/kube-root-ca.crt",
-	}, name)
 }
 
 // emptyPlace are the directories in which pods have theirs, as any kubelet makes them

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	toolswatch "k8s.io/client-go/tools/watch"
 
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
@@ -44,24 +46,38 @@ type guard struct {
 func (i *installed) watchOver() *guard {
 	i.Helper()
 	g := &guard{}
-	pods, err := i.c.Client.CoreV1().Pods(metav1.NamespaceDefault).Watch(i.Context(), metav1.ListOptions{LabelSelector: "app=work"})
+	pods := i.c.Client.CoreV1().Pods(i.namespace)
+	selected := metav1.ListOptions{LabelSelector: "app=work"}
+	podList, err := pods.List(i.Context(), selected)
 	if err != nil {
 		i.Fatal(err)
 	}
-	g.over(pods, harmed)
-	nodes, err := i.c.Client.CoreV1().Nodes().Watch(i.Context(), metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, i.node).String(),
-	})
+	for _, pod := range podList.Items {
+		g.note(harmed(watch.Event{Type: watch.Added, Object: &pod}))
+	}
+	g.over(i, podList.ResourceVersion, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.LabelSelector = selected.LabelSelector
+		return pods.Watch(ctx, o)
+	}, harmed)
+	nodes := i.c.Client.CoreV1().Nodes()
+	node, err := nodes.Get(i.Context(), i.node, metav1.GetOptions{})
 	if err != nil {
 		i.Fatal(err)
 	}
-	g.over(nodes, func(e watch.Event) error {
-		if node, ok := e.Object.(*corev1.Node); !ok || e.Type == watch.Deleted || !basecluster.Ready(node) {
-			return fmt.Errorf("node: %s: %s", e.Type, conditions(e.Object))
-		}
-		return nil
-	})
+	g.note(unready(watch.Event{Type: watch.Added, Object: node}))
+	g.over(i, node.ResourceVersion, func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, i.node).String()
+		return nodes.Watch(ctx, o)
+	}, unready)
 	return g
+}
+
+// unready says what is wrong with a node that should be Ready.
+func unready(e watch.Event) error {
+	if node, ok := e.Object.(*corev1.Node); !ok || e.Type == watch.Deleted || !basecluster.Ready(node) {
+		return fmt.Errorf("node: %s: %s", e.Type, conditions(e.Object))
+	}
+	return nil
 }
 
 func conditions(object runtime.Object) string {
@@ -71,17 +87,33 @@ func conditions(object runtime.Object) string {
 	return fmt.Sprintf("%+v", object)
 }
 
-func (g *guard) over(w watch.Interface, check func(watch.Event) error) {
+// over watches from a version of the objects on. A watch ends when the connection or the
+// API server's patience does: then another goes on where it was, and nothing is missed.
+func (g *guard) over(i *installed, from string, watcher func(context.Context, metav1.ListOptions) (watch.Interface, error), check func(watch.Event) error) {
+	i.Helper()
+	w, err := toolswatch.NewRetryWatcherWithContext(i.Context(), from, &cache.ListWatch{WatchFuncWithContext: watcher})
+	if err != nil {
+		i.Fatal(err)
+	}
 	g.stops = append(g.stops, w.Stop)
 	g.running.Go(func() {
 		for event := range w.ResultChan() {
-			if err := check(event); err != nil && !g.stopped.Load() {
-				g.mu.Lock()
-				g.seen = append(g.seen, err)
-				g.mu.Unlock()
-			}
+			g.note(check(event))
+		}
+		if !g.stopped.Load() {
+			g.note(errors.New("a watch ended by itself: what came then was not seen"))
 		}
 	})
+}
+
+// note keeps what must not be, until the end.
+func (g *guard) note(err error) {
+	if err == nil || g.stopped.Load() {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen = append(g.seen, err)
 }
 
 // harmed says what is wrong with a pod that should be as it was.
@@ -136,30 +168,25 @@ func (i *installed) upgrade(v values) {
 	if was, is := kept(before), kept(i.pods()); !maps.Equal(was, is) {
 		i.Errorf("the upgrade changed containers from\n%v to\n%v", was, is)
 	}
-	for _, name := range i.processes() {
-		if slices.Contains(processes, name) {
-			i.Errorf("pod %s of burstlet was not replaced", name)
+	for _, now := range i.processes() {
+		if slices.ContainsFunc(processes, func(was corev1.Pod) bool { return was.UID == now.UID }) {
+			i.Errorf("pod %s of burstlet was not replaced", now.Name)
 		}
 	}
 }
 
 // processes are the pods of burstlet itself that are not ending.
-func (i *installed) processes() []string {
+func (i *installed) processes() []corev1.Pod {
 	i.Helper()
-	list, err := i.c.Client.CoreV1().Pods(namespace).List(context.Background(), metav1.ListOptions{
+	list, err := i.c.Client.CoreV1().Pods(i.helm.namespace).List(context.Background(), metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/name=burstlet,app.kubernetes.io/component=node",
 	})
 	if err != nil {
 		i.Fatal(err)
 	}
-	var names []string
-	for _, pod := range list.Items {
-		if pod.DeletionTimestamp == nil {
-			names = append(names, pod.Name)
-		}
-	}
-	if len(names) == 0 {
+	stay := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	if len(stay) == 0 {
 		i.Fatal("there is no pod of burstlet")
 	}
-	return names
+	return stay
 }

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,8 +31,6 @@ const (
 	pause = 20 * time.Millisecond
 	// requestTimeout bounds one request, on a machine that is busy.
 	requestTimeout = 2 * time.Minute
-	// tryTimeout bounds one kubectl that is tried until it succeeds.
-	tryTimeout = time.Minute
 	// most is how many replicas there are under load.
 	most = 3
 )
@@ -95,14 +95,57 @@ type installed struct {
 	c    *basecluster.Cluster
 	helm *helm
 	node string
+	// namespace is that of the workload.
+	namespace string
 	// dial reaches the pods of the node, past burstlet.
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	dial dialFunc
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// newInstalled is a release that is to be installed, by the name of what it shows.
+func newInstalled(t *testing.T, w *world, name, node string, dial dialFunc) *installed {
+	h := &helm{program: w.helm, c: w.c, home: t.TempDir(), namespace: releasePrefix + name}
+	return &installed{T: t, c: w.c, helm: h, node: node, namespace: workPrefix + name, dial: dial}
+}
+
+// begin makes the workload, with one pod, and waits until that is Ready.
+func (i *installed) begin() {
+	i.Helper()
+	i.c.Apply(i, "{apiVersion: v1, kind: Namespace, metadata: {name: "+i.namespace+"}}")
+	i.apply(fmt.Sprintf(work, i.node, readiness))
+	i.c.AwaitDeployment(i, i.namespace, "work")
+}
+
+// apply hands manifests to kubectl, for the workload's namespace.
+func (i *installed) apply(manifests string) {
+	i.Helper()
+	cmd := i.kubectl(i.Context(), "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(manifests)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		i.Fatalf("apply manifests: %v: %s", err, out)
+	}
+}
+
+// kubectl is for the workload's namespace.
+func (i *installed) kubectl(ctx context.Context, args ...string) *exec.Cmd {
+	return i.c.Command(ctx, append([]string{"--namespace", i.namespace}, args...)...)
+}
+
+// endsClean: the release is gone, and no pod of the workload is on its node any more.
+func (i *installed) endsClean() {
+	i.Helper()
+	for _, pod := range i.pods() {
+		if pod.Spec.NodeName != "" {
+			i.Errorf("pod %s is still on node %s: %+v", pod.Name, pod.Spec.NodeName, pod.Status)
+		}
+	}
 }
 
 // pods are those of the workload that are not ending, by name.
 func (i *installed) pods() []corev1.Pod {
 	i.Helper()
-	list, err := i.c.Client.CoreV1().Pods(metav1.NamespaceDefault).List(i.Context(), metav1.ListOptions{LabelSelector: "app=work"})
+	list, err := i.c.Client.CoreV1().Pods(i.namespace).List(i.Context(), metav1.ListOptions{LabelSelector: "app=work"})
 	if err != nil {
 		i.Fatal(err)
 	}
@@ -124,13 +167,33 @@ func (i *installed) awaitNode(name string) {
 	})
 }
 
-// use does to a pod what people do with kubectl. While burstlet's processes change,
-// the node's address is still that of the one before for a moment.
+// awaitServed waits until the node's address is that of a process of burstlet that
+// stays: while they change, it is that of the one before for a moment.
+func (i *installed) awaitServed() {
+	i.Helper()
+	basecluster.Await(i, "node "+i.node+" to have the address of a process that stays", func(ctx context.Context) error {
+		node, err := i.c.Client.CoreV1().Nodes().Get(ctx, i.node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		var stay []string
+		for _, process := range i.processes() {
+			stay = append(stay, process.Status.PodIP)
+		}
+		if address := internalIP(node); !slices.Contains(stay, address) {
+			return fmt.Errorf("the address is %s, the processes' are %q", address, stay)
+		}
+		return nil
+	})
+}
+
+// use does to a pod what people do with kubectl, once: each succeeds at the first try.
 func (i *installed) use(pod corev1.Pod) {
 	i.Helper()
 	if pod.Spec.NodeName != i.node {
 		i.Errorf("pod %s is on node %s, want %s", pod.Name, pod.Spec.NodeName, i.node)
 	}
+	i.awaitServed()
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -139,16 +202,12 @@ func (i *installed) use(pod corev1.Pod) {
 		{[]string{"exec", pod.Name, "--", "cat", "/srv/index.html"}, pod.Name + "\n"},
 	} {
 		started := time.Now()
-		basecluster.Await(i, "kubectl "+tt.args[0], func(ctx context.Context) error {
-			// The API server dials an address that is gone for half a minute.
-			ctx, cancel := context.WithTimeout(ctx, tryTimeout)
-			defer cancel()
-			out, err := i.c.Command(ctx, tt.args...).CombinedOutput()
-			if err != nil || string(out) != tt.want {
-				return fmt.Errorf("it prints %q: %w", out, err)
-			}
-			return nil
-		})
+		ctx, cancel := context.WithTimeout(i.Context(), requestTimeout)
+		out, err := i.kubectl(ctx, tt.args...).CombinedOutput()
+		cancel()
+		if err != nil || string(out) != tt.want {
+			i.Errorf("kubectl %s prints %q: %v", tt.args[0], out, err)
+		}
 		i.Logf("kubectl %s answered after %s", tt.args[0], time.Since(started).Round(time.Millisecond))
 	}
 }
@@ -160,7 +219,7 @@ func (i *installed) forward(pod corev1.Pod) {
 	i.Helper()
 	ctx, cancel := context.WithTimeout(i.Context(), helmTimeout)
 	defer cancel()
-	cmd := i.c.Command(ctx, "port-forward", pod.Name, ":8080")
+	cmd := i.kubectl(ctx, "port-forward", pod.Name, ":8080")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		i.Fatal(err)
@@ -259,7 +318,7 @@ func (i *installed) top(pod corev1.Pod) {
 	i.Helper()
 	want := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(pod.Name) + ` +\d+m +\d+Mi`)
 	basecluster.Await(i, "kubectl top pod", func(ctx context.Context) error {
-		out, err := i.c.Command(ctx, "top", "pod", "--no-headers").CombinedOutput()
+		out, err := i.kubectl(ctx, "top", "pod", "--no-headers").CombinedOutput()
 		if err != nil || !want.Match(out) {
 			return fmt.Errorf("%w: %s", err, out)
 		}
@@ -270,10 +329,10 @@ func (i *installed) top(pod corev1.Pod) {
 // scaleUp uses one pod until there are as many as there may be, all of them Ready.
 func (i *installed) scaleUp() {
 	i.Helper()
-	i.c.Apply(i, scaler)
+	i.apply(scaler)
 	u := i.serveUsers(i.pods())
 	basecluster.Await(i, "the autoscaler", func(ctx context.Context) error {
-		d, err := i.c.Client.AppsV1().Deployments(metav1.NamespaceDefault).Get(ctx, "work", metav1.GetOptions{})
+		d, err := i.c.Client.AppsV1().Deployments(i.namespace).Get(ctx, "work", metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -289,7 +348,7 @@ func (i *installed) scaleUp() {
 
 // scaled says what the autoscaler thinks.
 func (i *installed) scaled(ctx context.Context) string {
-	h, err := i.c.Client.AutoscalingV2().HorizontalPodAutoscalers(metav1.NamespaceDefault).Get(ctx, "work", metav1.GetOptions{})
+	h, err := i.c.Client.AutoscalingV2().HorizontalPodAutoscalers(i.namespace).Get(ctx, "work", metav1.GetOptions{})
 	if err != nil {
 		return err.Error()
 	}

@@ -17,6 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // The jobs: alerts and dashboards look at the first. The shipped files are two ways to
@@ -59,10 +62,10 @@ func (w *world) prometheus() *prometheus {
 	promtool(w.T, "check", "config", file)
 	program, err := exec.LookPath("prometheus")
 	w.must(err)
-	address := fmt.Sprintf("127.0.0.1:%d", freePort(w.T))
+	address := fmt.Sprintf("127.0.0.1:%d", ports.Free(w.T))
 	start(w.T, nil, program, "--config.file="+file, "--storage.tsdb.path="+w.TempDir(), "--web.listen-address="+address, "--log.level=warn")
 	p := &prometheus{url: "http://" + address}
-	eventually(w.T, patience, "Prometheus is ready", func() error { return p.get("/-/ready", nil, nil) })
+	wait.For(w.T, patience, "Prometheus is ready", func() error { return p.get("/-/ready", nil, nil) })
 	return p
 }
 

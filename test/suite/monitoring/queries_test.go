@@ -8,12 +8,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // TestEveryQueryReturnsData: with a cluster, every kind of remote, pods that come and
 // go and failures, no panel and no alert of the shipped files asks for what is not
 // there.
 func TestEveryQueryReturnsData(t *testing.T) {
+	lane.From(t, lane.Gate)
 	t.Parallel()
 	need(t)
 	w := newWorld(t)
@@ -37,7 +41,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 // scrapes waits until all targets were scraped, by both ways.
 func (p *prometheus) scrapes(t *testing.T) {
 	t.Helper()
-	eventually(t, patience, "every target is scraped", func() error {
+	wait.For(t, patience, "every target is scraped", func() error {
 		for job, want := range map[string]float64{jobProcesses: 2, jobKubeletAPI: float64(len(nodeNames))} {
 			up, err := p.data(fmt.Sprintf(`sum(up{job=%q})`, job))
 			if err != nil || up[0].value != want {
@@ -60,7 +64,7 @@ func (p *prometheus) scrapes(t *testing.T) {
 func (p *prometheus) scrapesAgain(t *testing.T) {
 	t.Helper()
 	began := float64(time.Now().UnixMilli()) / 1000
-	eventually(t, patience, "every target is scraped anew", func() error {
+	wait.For(t, patience, "every target is scraped anew", func() error {
 		late, err := p.query(fmt.Sprintf(`timestamp(up) < %f`, began+0.5))
 		if err == nil && len(late) > 0 {
 			err = fmt.Errorf("not yet: %v", late)
@@ -84,7 +88,7 @@ var legendLabel = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
 func (p *prometheus) panels(t *testing.T) (all []asking) {
 	t.Helper()
 	for _, d := range dashboards(t) {
-		values := map[string]string{"job": jobProcesses, "__rate_interval": "2m", "__range": "1h"}
+		values := map[string]string{"job": jobProcesses, "__rate_interval": rateInterval, "__range": "1h"}
 		for _, v := range d.Templating.List {
 			if v.Name != "node" {
 				continue
@@ -141,11 +145,21 @@ func alertQueries(t *testing.T) (all []asking) {
 	return all
 }
 
+const (
+	// rateInterval is longer than a round takes: what a rate counts stays in its range
+	// however slow the machine is.
+	rateInterval = "15m"
+	// moreRounds is how many rounds there are beside the first two. What burstlet counts
+	// is there after one; that a target answered too late, and its series are gone until
+	// it is scraped again, is mended by another.
+	moreRounds = 5
+)
+
 // answers asks until each has had data. Between, there is more to see: a rate has none
 // of what happened longer ago than its range. What never had data fails the test.
 func (p *prometheus) answers(t *testing.T, asked []asking, more func(round int)) {
 	t.Helper()
-	for began, i := time.Now(), 0; ; i++ {
+	for i := 0; ; i++ {
 		failed := map[string]error{}
 		asked = slices.DeleteFunc(asked, func(a asking) bool {
 			err := p.answer(a)
@@ -157,12 +171,13 @@ func (p *prometheus) answers(t *testing.T, asked []asking, more func(round int))
 		if len(asked) == 0 {
 			return
 		}
-		if time.Since(began) > patience {
+		if i == moreRounds {
 			for _, where := range slices.Sorted(maps.Keys(failed)) {
 				t.Errorf("%s: %v", where, failed[where])
 			}
 			return
 		}
+		t.Logf("without data after %d rounds: %q", 2+i, slices.Sorted(maps.Keys(failed)))
 		more(i)
 	}
 }

@@ -1,10 +1,9 @@
 package monitoring
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
 
@@ -52,7 +52,7 @@ func (w *world) begin() {
 	w.Helper()
 	_, err := w.client.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workNamespace}}, metav1.CreateOptions{})
 	w.must(err)
-	eventually(w.T, patience, "the service account", func() error {
+	wait.For(w.T, patience, "the service account", func() error {
 		_, err := w.client.CoreV1().ServiceAccounts(workNamespace).Get(w.Context(), "default", metav1.GetOptions{})
 		return err
 	})
@@ -100,15 +100,10 @@ func (w *world) live(pod *corev1.Pod, logs bool) {
 		return err
 	})
 	if logs {
-		w.await("the log of "+pod.Name, func() error {
-			log, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).Stream(w.Context())
-			if err != nil {
-				return err
-			}
-			defer log.Close()
-			_, err = io.Copy(io.Discard, log)
-			return err
-		})
+		// What the container writes first may be a moment away; that there is a log is not.
+		if _, err := pods.GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(w.Context()); err != nil {
+			w.Errorf("the log of %s: %v", pod.Name, err)
+		}
 	}
 	if err := pods.Delete(w.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		w.Error(err)
@@ -126,13 +121,11 @@ func (w *world) live(pod *corev1.Pod, logs bool) {
 	})
 }
 
-// await is eventually for goroutines beside the test's own.
+// await is wait.For for goroutines beside the test's own.
 func (w *world) await(what string, f func() error) {
-	var err error
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(100 * time.Millisecond) {
-		if err = f(); err == nil {
-			return
-		}
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	if err := wait.Until(ctx, what, func(context.Context) error { return f() }); err != nil {
+		w.Error(err)
 	}
-	w.Errorf("%s: not within %s: %v", what, patience, err)
 }

@@ -1,9 +1,12 @@
 package monitoring
 
 import (
+	"crypto/tls"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
@@ -42,6 +47,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	built := building(t)
 	host := remotehost.ForTest(t) // the first, since it may skip the test
 	w := &world{T: t, cp: plane.Get(t)}
 	cfg := w.cp.AdminConfig()
@@ -49,7 +55,7 @@ func newWorld(t *testing.T) *world {
 	var err error
 	w.client, err = kubernetes.NewForConfig(cfg)
 	w.must(err)
-	program := buildBurstlet(t)
+	program := built()
 	socket := w.simulation(program)
 	w.tasks = ecs.New(ecs.Config{Delays: ecs.Delays{Provision: 200 * time.Millisecond, Pull: 100 * time.Millisecond, Deprovision: 200 * time.Millisecond}})
 	url, stop, err := w.tasks.Start()
@@ -59,7 +65,7 @@ func newWorld(t *testing.T) *world {
 	process := w.entry(nodeProcess, "kubeconfig: "+w.credential(nodeProcess), "type: sim, sim: {socket: \"unix://"+socket+"\"}")
 	nodes := strings.Join([]string{
 		fmt.Sprintf("- node: {name: %s}\n  bootstrapKubeconfig: %s\n  certDirectory: %s\n  kubeletAPI: {port: %d, serverTLSBootstrap: true}\n  backend: {type: sim}\n",
-			nodeSim, w.cp.KubeconfigPath(), t.TempDir(), freePort(t)),
+			nodeSim, w.cp.KubeconfigPath(), t.TempDir(), ports.Free(t)),
 		process,
 		w.entry(nodeECS, "kubeconfig: "+w.credential(nodeECS), fmt.Sprintf("type: ecs, ecs: {region: us-east-1, cluster: default, subnets: [subnet-0123456789abcdef0], "+
 			"executionRoleARN: \"arn:aws:iam::123456789012:role/execution\", endpoint: %q}", url)),
@@ -69,7 +75,7 @@ func newWorld(t *testing.T) *world {
 	w.run(0, program, nodes)
 	w.certify()
 	for _, name := range nodeNames {
-		w.ready(name)
+		w.served(wait.Node(t, w.client, name, patience, "Ready", wait.NodeReady))
 	}
 	w.run(1, program, w.entry(nodeProcess, "kubeconfig: "+w.credential(nodeProcess), "type: sim, sim: {socket: \"unix://"+socket+"\"}"))
 	return w
@@ -94,7 +100,7 @@ func (w *world) simulation(program string) string {
 	})
 	socket := filepath.Join(dir, "sim.sock")
 	start(w.T, nil, program, "sim", "--socket", socket)
-	eventually(w.T, patience, "the simulation listens", func() error {
+	wait.For(w.T, patience, "the simulation listens", func() error {
 		_, err := os.Stat(socket)
 		return err
 	})
@@ -113,14 +119,14 @@ func (w *world) credential(node string) string {
 
 // entry is a node in a configuration.
 func (w *world) entry(name, access, backend string) string {
-	return fmt.Sprintf("- node: {name: %s}\n  %s\n  kubeletAPI: {port: %d, selfSigned: true}\n  backend: {%s}\n", name, access, freePort(w.T), backend)
+	return fmt.Sprintf("- node: {name: %s}\n  %s\n  kubeletAPI: {port: %d, selfSigned: true}\n  backend: {%s}\n", name, access, ports.Free(w.T), backend)
 }
 
 // run starts a process with nodes, as the chart does: behind leases, with its health
 // port open.
 func (w *world) run(i int, program, nodes string) {
 	w.Helper()
-	w.health[i] = freePort(w.T)
+	w.health[i] = ports.Free(w.T)
 	file := writeFile(w.T, "burstlet.yaml", `apiVersion: burstlet.dev/v1alpha1
 kind: BurstletConfiguration
 node: {internalIP: 127.0.0.1, capacity: {cpu: 64, memory: 256Gi, pods: 500}}
@@ -139,7 +145,7 @@ func (w *world) certify() {
 	w.Helper()
 	requests := w.client.CertificatesV1().CertificateSigningRequests()
 	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
-		eventually(w.T, patience, "a request to "+signer, func() error {
+		wait.For(w.T, patience, "a request to "+signer, func() error {
 			list, err := requests.List(w.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
 			if err != nil || len(list.Items) == 0 {
 				return fmt.Errorf("%d requests: %w", len(list.Items), err)
@@ -157,18 +163,17 @@ func (w *world) certify() {
 	}
 }
 
-func (w *world) ready(name string) {
+// served waits until the kubelet API of a node has a certificate: a node is Ready before
+// the one that it asked for is there.
+func (w *world) served(node *corev1.Node) {
 	w.Helper()
-	eventually(w.T, patience, "node "+name+" Ready", func() error {
-		node, err := w.client.CoreV1().Nodes().Get(w.Context(), name, metav1.GetOptions{})
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(node.Status.DaemonEndpoints.KubeletEndpoint.Port)))
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // three have one of their own
+	wait.For(w.T, patience, "the kubelet API of node "+node.Name, func() error {
+		conn, err := dialer.DialContext(w.Context(), "tcp", address)
 		if err != nil {
 			return err
 		}
-		for _, c := range node.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("conditions %v", node.Status.Conditions)
+		return conn.Close()
 	})
 }

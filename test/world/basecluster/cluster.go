@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,6 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -35,8 +37,8 @@ const (
 	Node = "base"
 	// patience bounds each wait, on a machine that builds other packages meanwhile.
 	patience = 5 * time.Minute
-	// pollInterval is how often what is waited for is looked at.
-	pollInterval = 50 * time.Millisecond
+	// lastLook bounds the look when it is over.
+	lastLook = time.Minute
 	// logTail is how much of a program's log a failed test shows, in bytes.
 	logTail = 6000
 )
@@ -53,8 +55,9 @@ type Config struct {
 // Cluster is a running cluster.
 type Cluster struct {
 	*controlplane.ControlPlane
-	// Host is the node, seen past Kubernetes.
-	Host *remotehost.Host
+	// Host is the node, seen past Kubernetes, and Kubelet its kubelet.
+	Host    *remotehost.Host
+	Kubelet *kubelet.Kubelet
 	// Client may do everything.
 	Client kubernetes.Interface
 }
@@ -87,9 +90,9 @@ func ForTest(t testing.TB, cfg Config) *Cluster {
 	if c.Client, err = kubernetes.NewForConfig(admin); err != nil {
 		t.Fatal(err)
 	}
-	log := &Log{}
+	log := &logs.Buffer{Keep: logTail}
 	log.ShowAtFailure(t, "the kubelet")
-	kubelet.ForTest(t, c.ControlPlane, host, kubelet.Config{Node: Node, Verbosity: 2, Log: log})
+	c.Kubelet = kubelet.ForTest(t, c.ControlPlane, host, kubelet.Config{Node: Node, Verbosity: 2, Log: log})
 	c.startProxy(t, proxy)
 	c.startDNS(t, dns)
 	c.awaitNode(t)
@@ -105,8 +108,8 @@ func program(t testing.TB, tool binaries.Tool) string {
 		t.Fatal(err)
 	}
 	path, err := cache.Lookup(tool)
-	if errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(cptest.RequireEnv) != "1" {
-		t.Skipf("%s is not built: run make test (or go run ./test/cmd/controlplane build): %v", tool, err)
+	if errors.Is(err, binaries.ErrNotBuilt) {
+		need.Missing(t, "%s is not built: run make test (or go run ./test/cmd/controlplane build): %v", tool, err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -232,23 +235,12 @@ func (c *Cluster) describe(t testing.TB, namespace, name string) {
 // Await polls until the check succeeds, and fails the test when it takes too long.
 func Await(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	// A look may take longer than the wait: the last one tells what was wrong.
+	looks, cancel := context.WithTimeout(t.Context(), patience+lastLook)
 	defer cancel()
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	var last error
-	for {
-		err := check(ctx)
-		if err == nil {
-			return
-		}
-		if last == nil || ctx.Err() == nil { // not the end of the time itself
-			last = err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("wait for %s: %v; last: %v", what, ctx.Err(), last)
-		}
+	ctx, cancel := context.WithTimeout(looks, patience)
+	defer cancel()
+	if err := wait.Until(ctx, what, func(context.Context) error { return check(looks) }); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -10,4 +10,6 @@
 // the node alone, so the API server asks the endpoints of aggregated APIs.
 //
 // No registry is reached: what pods run is imported, see [Cluster.Import].
+//
+// Its tests are among those of test/suite/install, which start such a cluster anyway.
 package basecluster

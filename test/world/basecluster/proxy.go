@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/kubelet"
 )
@@ -50,7 +51,7 @@ func (c *Cluster) startProxy(t testing.TB, program string) {
 	if err := c.installProxy(program); err != nil {
 		t.Fatalf("install kube-proxy: %v", err)
 	}
-	log := &Log{}
+	log := &logs.Buffer{Keep: logTail}
 	log.ShowAtFailure(t, "kube-proxy")
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := c.Host.Command(ctx, proxyProgram, "--config="+proxyConfig, "--v=2")

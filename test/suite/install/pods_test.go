@@ -1,4 +1,4 @@
-package basecluster_test
+package install
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,22 +55,27 @@ until wget -q -O - http://web.default.svc.cluster.local 2>/dev/null; do sleep 0.
 until wget -q -O - http://web 2>/dev/null; do sleep 0.1; done
 `
 
-func TestPodsUseTheCluster(t *testing.T) {
-	started := time.Now()
-	c := basecluster.ForTest(t, basecluster.Config{})
-	t.Logf("cluster started in %s", time.Since(started))
+// podsUseTheCluster: names, Services, the API server and metrics are there for pods and
+// for this machine, with nothing of burstlet.
+func podsUseTheCluster(t *testing.T, w *world) {
+	c := w.c
 	image, err := basecluster.ProgramImage(c.Kubectl())
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Import(t, map[string]v1.Image{clientRef: image})
 	c.Apply(t, web)
+	t.Cleanup(func() {
+		cmd := c.Command(context.Background(), "delete", "deployment/web", "service/web", "pod/client", "--ignore-not-found")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("delete what was applied: %v: %s", err, out)
+		}
+	})
 	c.AwaitDeployment(t, metav1.NamespaceDefault, "web")
 
 	t.Run("from a pod", func(t *testing.T) { fromAPod(t, c) })
 	t.Run("from this machine", func(t *testing.T) { fromThisMachine(t, c) })
 	t.Run("metrics", func(t *testing.T) {
-		c.ServeMetrics(t)
 		want := regexp.MustCompile(`(?m)^web-\S+ +\d+m +\d+Mi`)
 		basecluster.Await(t, "kubectl top pod", func(ctx context.Context) error {
 			out, err := c.Command(ctx, "top", "pod", "--no-headers").CombinedOutput()
