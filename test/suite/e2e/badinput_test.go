@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
@@ -48,6 +49,8 @@ func (n *node) edit(old, now string) {
 
 // TestBadInput: a clear error that names the thing and what to do.
 func TestBadInput(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 20*time.Second)
 	c := theCluster(t)
 	sim := "  type: sim\n"
 	for _, tt := range []struct {
@@ -148,6 +151,8 @@ func (n *node) kubeconfig(change func(*rest.Config)) {
 
 // TestLogs reads a container's log with kubectl, through the API server.
 func TestLogs(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 20*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "logs", h.section())

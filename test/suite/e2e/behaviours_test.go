@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // Kinds of remote that rows of the table run on.
@@ -48,7 +50,8 @@ func behaviours() []behaviour {
 
 // TestBehaviours runs each row on the remotes that it names, all on one node.
 func TestBehaviours(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, worker, 120*time.Second)
 	for _, kind := range allRemotes {
 		rows := slices.DeleteFunc(behaviours(), func(b behaviour) bool { return !slices.Contains(b.on, kind.name) })
 		if len(rows) == 0 {

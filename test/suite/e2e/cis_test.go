@@ -24,6 +24,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // recommendation is one of the CIS Kubernetes Benchmark, section 4.2 (Kubelet).
@@ -83,7 +85,8 @@ type hardened struct {
 // TestCISBenchmark looks at a node as the CIS Kubernetes Benchmark does, by what
 // it does and by what it says of itself.
 func TestCISBenchmark(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 70*time.Second)
 	c := theCluster(t)
 	n := newNode(t, c, "cis", "  type: sim\n")
 	certFile, keyFile := n.servingFiles()

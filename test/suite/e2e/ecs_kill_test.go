@@ -13,12 +13,13 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // How often burstlet is killed, and beside how many pods.
 var (
-	ecsKills = flag.Int("ecskills", 8, "SIGKILLs of TestKillOnECS")
-	ecsPods  = flag.Int("ecspods", 60, "pods of TestKillOnECS")
+	ecsKills = flag.Int("ecskills", lane.Pick(6, 6, 8), "SIGKILLs of TestKillOnECS")
+	ecsPods  = flag.Int("ecspods", lane.Pick(40, 40, 60), "pods of TestKillOnECS")
 )
 
 // ecsServer is an ECS in the test's process, which outlives burstlet, with AWS's
@@ -125,6 +126,8 @@ func (s ecsServer) watchTwins(t *testing.T) (stop func() []string) {
 // at no moment does a pod have two live tasks, in the end each has one, and with
 // the Deployment all goes.
 func TestKillOnECS(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, worker, 90*time.Second)
 	c := theCluster(t)
 	s := newECSServer(t)
 	n := newNode(t, c, "kill-ecs", s.section(), ecsprocess.Access()...)

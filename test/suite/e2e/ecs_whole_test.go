@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"k8s.io/client-go/kubernetes"
@@ -15,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
 	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -189,7 +191,8 @@ type taskRow struct {
 // TestWholePodsOnECS: pods with all that Fargate can give them, as real containers:
 // what users see of them is what they see on a kubelet.
 func TestWholePodsOnECS(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, worker, 150*time.Second)
 	s := newCloud(t, "tasks", "refresh: 5s", "stats: sessions")
 	rows := slices.Concat(taskWorkloads, taskPods, taskAccess, rowsOfOthers())
 	slots := make(chan struct{}, tasksAtOnce)

@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
@@ -382,7 +383,8 @@ func wholePod(p *statsv1alpha1.PodStats) error {
 // TestHostImages: when the disk fills, an image that nobody uses goes; those that
 // containers use stay, also other people's.
 func TestHostImages(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 100*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t, func(c *remotehost.Config) { c.DiskBytes = 256 << 20 })
 	unused, others := "registry.burstlet.test/unused:1", "registry.burstlet.test/others:1"

@@ -46,7 +46,7 @@ const (
 // for is what they get, and that nothing of it stays: many pods on one node, whose
 // host is reached over SSH.
 func TestHost(t *testing.T) {
-	t.Parallel()
+	turn(t, worker, 150*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	h.write(t, "/etc/resolv.conf", hostResolv)

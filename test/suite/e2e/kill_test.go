@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // rollout is a Deployment that is rolled out while burstlet is killed.
@@ -26,17 +28,19 @@ type rollout struct {
 // counts are the attempts and the running containers that a remote has, by pod.
 type counts func(*testing.T) (attempts, running map[types.UID]int)
 
-// TestKill kills burstlet with SIGKILL at fifty random moments while a Deployment
-// of thirty, with tokens, is rolled out again and again on a host over SSH. Nothing
-// is ever doubled. In the end all thirty run, each once, none restarted but where
+// TestKill kills burstlet with SIGKILL at many random moments while a Deployment,
+// with tokens, is rolled out again and again on a host over SSH. Nothing
+// is ever doubled. In the end all of it run, each once, none restarted but where
 // the kill cut a start short, and nothing else is left; a pod that crashed before
 // keeps its count.
 func TestKill(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, worker, 100*time.Second)
 	c := theCluster(t)
 	s := newSSHNode(t, c, "kill")
-	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: 30, token: true}
+	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: lane.Pick[int32](20, 20, 30), token: true}
 	restarts := crash(t, c, s.node, r.namespace)
-	r.killed(t, 50)
+	r.killed(t, lane.Pick(15, 15, 50))
 	eventually(t, patience, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })
 	s.wellKept(t)
 	pod, err := c.client.CoreV1().Pods(r.namespace).Get(t.Context(), "crashed", metav1.GetOptions{})
@@ -48,19 +52,21 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestKillOnSim does the same fifty times to a Deployment of a hundred, with a
-// simulated remote in a process of its own, whose pods have tokens: no pod is restarted, none that was adopted asks for a
-// token again, and with the Deployment all goes, volumes too.
+// TestKillOnSim does the same more often to a larger Deployment, with a simulated
+// remote in a process of its own, whose pods have tokens: no pod is restarted, none
+// that was adopted asks for a token again, and with the Deployment all goes, volumes
+// too.
 func TestKillOnSim(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, worker, 100*time.Second)
 	c := theCluster(t)
 	p := newSimProcess(t)
 	view := p.as(c, "kill-sim")
 	n := newNode(t, c, "kill-sim", p.section())
 	n.start()
 	n.ready()
-	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: 100, token: true}
-	r.killed(t, 50)
+	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: lane.Pick[int32](60, 60, 100), token: true}
+	r.killed(t, lane.Pick(20, 20, 50))
 	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
 	eventually(t, patience, "the remote has what the API has, once", same)
 

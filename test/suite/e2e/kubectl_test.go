@@ -17,6 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // printed is what a command printed, and its exit code.
@@ -111,13 +113,14 @@ var verbs = []struct {
 // TestKubectl: the verbs of kubectl, through the API server, on a simulated
 // remote in a process of its own.
 func TestKubectl(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 75*time.Second)
 	allVerbs(t, "kubectl", newSimProcess(t).section(), "simulated container %s: no process runs\n")
 }
 
 // TestKubectlOverSSH: the same with containers on a host that is reached over SSH.
 func TestKubectlOverSSH(t *testing.T) {
-	t.Parallel()
+	turn(t, waiter, 80*time.Second)
 	allVerbs(t, "kubectl-ssh", newContainerdHost(t).section(), "")
 }
 

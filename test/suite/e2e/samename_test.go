@@ -14,20 +14,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // recreations is how often the pod is made anew.
-const recreations = 200
+var recreations = lane.Pick(60, 60, 200)
 
 // slowToStop takes a moment to end after TERM.
 var slowToStop = []string{"sh", "-c", "trap 'sleep 0.2; exit 0' TERM; while :; do sleep 0.05; done"}
 
 // TestSameName deletes a pod and makes it anew under its name as soon as the API
-// lets it, two hundred times: by turns gracefully, when it is starting or
+// lets it, many times: by turns gracefully, when it is starting or
 // running, and by force, when the old one stops while the new one starts. No pod
 // is lost, none runs twice, and none that was deleted gracefully is gone from the
 // API before its containers are.
 func TestSameName(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, worker, 120*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "samename", h.section())

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // scenario is one pod's life.
@@ -192,6 +194,8 @@ func (s scenario) pod(namespace, node string) *corev1.Pod {
 
 // TestScenarios runs the one table on every kind of remote.
 func TestScenarios(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, worker, 80*time.Second)
 	for _, kind := range allRemotes {
 		t.Run(kind.name, func(t *testing.T) {
 			c := theCluster(t)

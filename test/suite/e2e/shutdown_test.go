@@ -8,12 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // TestShutdown ends burstlet as an operator does: it ends well and soon, with no wait
 // for the time that it may take, its pods run on, a pod that ends meanwhile is told of by the next process, and
 // nothing is made again.
 func TestShutdown(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 40*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "shutdown", h.section())

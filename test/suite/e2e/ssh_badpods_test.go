@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
@@ -32,7 +34,8 @@ var badPods = []struct {
 // TestBadPodsOverSSH: what keeps a pod from starting is told of in an Event with
 // the kubelet's words, and the pod starts when it is put right.
 func TestBadPodsOverSSH(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 120*time.Second)
 	c := theCluster(t)
 	a := newAiling(t, c, "ssh-pods", func(cfg *remotehost.Config) { cfg.DiskBytes = badDisk })
 	a.start()

@@ -15,6 +15,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 var sshCut = flag.Duration("sshcut", 0, "for how long TestSSHCutLong cuts a node off its host, twice; make chaos says 10m")
@@ -28,7 +30,8 @@ const unheard = 20 * time.Second
 // so soon; nothing is doubled or left. The node is NotReady after 40 s, and
 // keeps its lease.
 func TestSSHCut(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 170*time.Second)
 	c := theCluster(t)
 	s := newSSHNode(t, c, "ssh-cut")
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "ssh-cut"), replicas: 10, token: true}
@@ -51,7 +54,7 @@ func TestSSHCutLong(t *testing.T) {
 	if *sshCut == 0 {
 		t.Skip("it takes long: run make chaos, or give -sshcut 10m")
 	}
-	t.Parallel()
+	turn(t, waiter, 1500*time.Second)
 	c := ownCluster(t)
 	s, spare := newSSHNode(t, c, "ssh-long"), newSSHNode(t, c, "ssh-spare")
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "ssh-long"), replicas: 10, token: true}

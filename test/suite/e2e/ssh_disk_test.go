@@ -10,10 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // readOnly runs a command that can write to no file system but below the
@@ -37,7 +40,8 @@ exec "$@"
 // pods have and do; nothing that is burstlet's own is ever on the host's, and
 // when it has ended nothing of it is there at all.
 func TestNothingOnTheWrongDisk(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 80*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "disks", h.section())

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/test/kit/aftermath"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -27,7 +28,8 @@ import (
 // TestTop: kubectl top, answered by metrics-server, which reads the node with a
 // right to nodes/metrics and no other.
 func TestTop(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 50*time.Second)
 	c := theCluster(t)
 	program := metricsServer(t)
 	var lives []*life

@@ -11,12 +11,14 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	vke2e "github.com/virtual-kubelet/virtual-kubelet/test/e2e"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
@@ -27,6 +29,8 @@ const upstreamTests = 9
 // TestUpstreamVirtualKubelet runs virtual-kubelet's own end-to-end suite. The
 // suite keeps its state in its package: this is the only test that may use it.
 func TestUpstreamVirtualKubelet(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 50*time.Second)
 	c := theCluster(t)
 	namespace := c.namespace(t, "upstream-vk")
 	n := newNode(t, c, "upstream-vk", newSimProcess(t).section())
