@@ -174,13 +174,19 @@ const (
 func (l *life) until(what string, want func(*corev1.Pod) error) *corev1.Pod {
 	l.Helper()
 	var pod *corev1.Pod
-	poll(l.T, pace, patience, what, func() (err error) {
+	l.c.untilPods(l.T, l.namespace, patience, what, func() (err error) {
 		if pod, err = l.pods().Get(l.Context(), "subject", metav1.GetOptions{}); err != nil {
 			return err
 		}
 		return want(pod)
 	})
 	return pod
+}
+
+// untilGone waits until the API has no pod of this name.
+func (l *life) untilGone(name string) {
+	l.Helper()
+	l.c.untilPods(l.T, l.namespace, patience, name+" is gone", func() error { return l.c.gone(l.T, l.namespace, name) })
 }
 
 // stays checks for a while that the row's pod is so.

@@ -97,7 +97,9 @@ func cloudCluster(t *testing.T, address string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{ControlPlane: cp, client: client}
+	c := &cluster{ControlPlane: cp, client: client, changes: watchPods(client)}
+	t.Cleanup(c.changes.end)
+	return c
 }
 
 // serveImages returns what tasks have from the start, and the registry of all there

@@ -276,7 +276,7 @@ func restarts(l *hostLife) {
 		pod := l.pod([]string{"sh", "-c", tt.script}, mount("state", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))
 		pod.Name, pod.Spec.RestartPolicy = tt.name, tt.policy
 		l.create(pod)
-		poll(l.T, pace, patience, tt.name, func() error {
+		l.c.untilPods(l.T, l.namespace, patience, tt.name, func() error {
 			pod, err := l.pods().Get(l.Context(), tt.name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -302,7 +302,7 @@ func restartedOnce(pod *corev1.Pod) error {
 func (l *hostLife) evicted(words string) {
 	l.Helper()
 	var pod *corev1.Pod
-	poll(l.T, pace, 2*patience, "evicted", func() (err error) { // usage is measured once a minute
+	l.c.untilPods(l.T, l.namespace, 2*patience, "evicted", func() (err error) { // usage is measured once a minute
 		if pod, err = l.pods().Get(l.Context(), "subject", metav1.GetOptions{}); err != nil {
 			return err
 		}

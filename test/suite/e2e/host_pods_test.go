@@ -16,6 +16,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -42,9 +43,10 @@ const (
 	hostResolv = "nameserver 192.0.2.53\nsearch host.test\noptions timeout:1\n"
 )
 
-// TestHost shows from inside of containers, and on their host, that what pods ask
-// for is what they get, and that nothing of it stays: many pods on one node, whose
-// host is reached over SSH.
+// TestHost shows on one node, whose host is reached over SSH, what pods ask for and
+// get, from inside of containers and on the host: every field row by row, and what
+// every remote passes: lives, behaviours and the verbs of kubectl. Nothing of it
+// stays. In the end burstlet is killed, and takes up the pods that it left.
 func TestHost(t *testing.T) {
 	turn(t, worker, 150*time.Second)
 	c := theCluster(t)
@@ -56,24 +58,108 @@ func TestHost(t *testing.T) {
 	n.configure("clusterDNS: [10.96.0.10]\npods: {allowedUnsafeSysctls: [net.core.somaxconn]}\n")
 	n.start()
 	n.ready()
-	rows := slices.Concat(honouredRows(), hostPods, hostVolumes, hostLimits)
+	rows := slices.Concat(hostFields(), hostBehaviours(), hostVerbs(), hostScenarios())
 	slots := make(chan struct{}, atOnce)
 	together(t, rows, func(r hostRow) string { return r.name }, func(t *testing.T, r hostRow) {
-		slots <- struct{}{}
-		defer func() { <-slots }()
-		name := "host-" + strings.Map(func(c rune) rune {
-			if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-				return c
-			}
-			return '-'
-		}, strings.ToLower(r.name))
-		l := &hostLife{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, name)}, h: h}
+		if !slices.Contains(longRows, r.name) { // which wait for time alone, and would be the last
+			slots <- struct{}{}
+			defer func() { <-slots }()
+		}
+		l := &hostLife{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, rowNamespace(r.name))}, h: h}
 		r.run(l)
-		l.endsClean()
 	})
-	if !t.Failed() {
-		h.empty(t)
+	if t.Failed() {
+		return
 	}
+	n.edit("pods: {", "pods: {hostNetwork: false, ")
+	t.Run("restarted", func(t *testing.T) { adopts(t, c, n) })
+	t.Run("behaviour host-network", func(t *testing.T) {
+		refuseHostNetwork(&life{T: t, c: c, n: n, remote: h.remote(), namespace: c.namespace(t, "host-network-refused")})
+	})
+	n.deletePods(t)
+	h.empty(t)
+}
+
+// longRows are rows that wait for about a minute: eviction is decided once a minute,
+// kubectl attach needs time to be there.
+var longRows = []string{"ephemeral storage", "emptyDir over its limit", "kubectl attach"}
+
+// rowNamespace is a namespace's name for a row.
+func rowNamespace(row string) string {
+	return "host-" + strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(row))
+}
+
+// hostFields are rows about fields of a pod, after each of which nothing is left.
+func hostFields() []hostRow {
+	var rows []hostRow
+	for _, r := range slices.Concat(honouredRows(), hostPods, hostVolumes, hostLimits) {
+		rows = append(rows, hostRow{r.name, func(l *hostLife) {
+			r.run(l)
+			l.endsClean()
+		}})
+	}
+	return rows
+}
+
+// hostBehaviours are those of the table of all remotes that containers can do. Their
+// pods stay, so that a restart of burstlet has something to take up.
+func hostBehaviours() []hostRow {
+	var rows []hostRow
+	for _, b := range behaviours() {
+		if slices.Contains(b.on, onCRI) {
+			rows = append(rows, hostRow{"behaviour " + b.name, func(l *hostLife) {
+				l.remote = l.h.remote()
+				b.run(l.life)
+			}})
+		}
+	}
+	return rows
+}
+
+func hostVerbs() []hostRow {
+	var rows []hostRow
+	for _, v := range verbs {
+		rows = append(rows, hostRow{"kubectl " + v.name, func(l *hostLife) { v.run(l.life) }})
+	}
+	return rows
+}
+
+func hostScenarios() []hostRow {
+	var rows []hostRow
+	for _, s := range scenarios {
+		s.token = true
+		rows = append(rows, hostRow{"scenario " + s.name, func(l *hostLife) {
+			s.run(l.T, l.c, l.n, l.h.remote(), l.namespace)
+		}})
+	}
+	return rows
+}
+
+// deletePods deletes all pods of the node and waits until they are gone.
+func (n *node) deletePods(t *testing.T) {
+	t.Helper()
+	onNode := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", n.name).String()}
+	list, err := n.c.client.CoreV1().Pods("").List(t.Context(), onNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			graceful(t, n.c, &list.Items[i])
+		}
+	}
+	eventually(t, patience, "the node's pods are gone", func() error {
+		list, err := n.c.client.CoreV1().Pods("").List(t.Context(), onNode)
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("there are %d, one is %s/%s", len(list.Items), list.Items[0].Namespace, list.Items[0].Name)
+		}
+		return err
+	})
 }
 
 // write puts a file onto the host.

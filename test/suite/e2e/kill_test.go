@@ -157,7 +157,7 @@ func crash(t *testing.T, c *cluster, n *node, namespace string) int32 {
 		t.Fatal(err)
 	}
 	restarts := int32(0)
-	eventually(t, patience, "a pod that crashed", func() error {
+	c.untilPods(t, namespace, patience, "a pod that crashed", func() error {
 		pod, err := c.client.CoreV1().Pods(namespace).Get(ctx, "crashed", metav1.GetOptions{})
 		if err != nil {
 			return err

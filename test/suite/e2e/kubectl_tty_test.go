@@ -184,7 +184,7 @@ func kubectlAttachInput(l *life) {
 	l.says("app", "to the container")
 
 	l.must(l.pods().Delete(l.Context(), "subject", metav1.DeleteOptions{}))
-	eventually(l.T, patience, "the pod is gone", func() error { return l.c.gone(l.T, l.namespace, "subject") })
+	l.untilGone("subject")
 	l.create(l.pod([]string{"sh"}, once, func(pod *corev1.Pod) { pod.Spec.Containers[0].TTY = true }))
 	l.until("the pod with a terminal is Ready", isReady)
 	executor, err := protocols[0].make(l.c.AdminConfig(), l.streams("attach", &corev1.PodExecOptions{

@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := plane.Main(m)
+	if common.c != nil {
+		common.c.changes.end()
+	}
 	for _, dir := range []string{program.dir, audit.dir} {
 		if err := os.RemoveAll(dir); err != nil { // nothing, for ""
 			fmt.Fprintln(os.Stderr, err)
@@ -54,18 +57,32 @@ type cluster struct {
 	client kubernetes.Interface
 	// via is where nodes reach the API server, if not at its own address.
 	via string
+	// changes tells of pods; nil where the API server is not always there.
+	changes *podChanges
+}
+
+// common is the cluster of all tests that need none of their own.
+var common struct {
+	once sync.Once
+	c    *cluster
+	err  error
 }
 
 func theCluster(t *testing.T) *cluster {
 	t.Helper()
 	cp := plane.Get(t)
-	cfg := cp.AdminConfig()
-	cfg.QPS, cfg.Burst = 1000, 1000
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
+	common.once.Do(func() {
+		cfg := cp.AdminConfig()
+		cfg.QPS, cfg.Burst = 1000, 1000
+		var client kubernetes.Interface
+		if client, common.err = kubernetes.NewForConfig(cfg); common.err == nil {
+			common.c = &cluster{ControlPlane: cp, client: client, changes: watchPods(client)}
+		}
+	})
+	if common.err != nil {
+		t.Fatal(common.err)
 	}
-	return &cluster{ControlPlane: cp, client: client}
+	return common.c
 }
 
 // namespace makes one for a test, with its default service account.

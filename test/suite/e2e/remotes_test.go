@@ -131,8 +131,8 @@ func (h *containerdHost) count(t *testing.T) (sandboxes, running map[types.UID]i
 	return sandboxes, running
 }
 
-func criRemote(t *testing.T, _ *cluster, _ string) remote {
-	h := newContainerdHost(t)
+// remote is the host as a kind of remote.
+func (h *containerdHost) remote() remote {
 	ids := func(t *testing.T, uid string) (ids []string) {
 		for _, s := range h.sandboxes(t, uid) {
 			ids = append(ids, s.Id)
@@ -140,7 +140,7 @@ func criRemote(t *testing.T, _ *cluster, _ string) remote {
 		return ids
 	}
 	return remote{
-		name: "cri", backend: h.section(), mounts: true,
+		name: onCRI, backend: h.section(), mounts: true,
 		live: func(t *testing.T, pod *corev1.Pod) []string { return ids(t, string(pod.UID)) },
 		all:  func(t *testing.T) []string { return ids(t, "") },
 	}
@@ -166,7 +166,8 @@ func ecsRemote(t *testing.T, _ *cluster, _ string) remote {
 	}
 }
 
-// allRemotes are the kinds of remote that every scenario runs on.
+// allRemotes are the kinds of remote that every scenario runs on, beside a host over
+// SSH (TestHost).
 var allRemotes = []struct {
 	name string
 	make makeRemote
@@ -175,7 +176,6 @@ var allRemotes = []struct {
 	{"sim-pod", simRemote("pod")},
 	{onSim, simProcessRemote()},
 	{onPodUnit, simProcessRemote("--pod-unit")},
-	{onCRI, criRemote},
 	{"ecs", ecsRemote},
 }
 

@@ -307,7 +307,7 @@ func TestNodeCredential(t *testing.T) {
 	refused("another node", err)
 
 	l.must(l.pods().Delete(t.Context(), "subject", metav1.DeleteOptions{}))
-	eventually(t, patience, "the pod is gone", func() error { return c.gone(t, l.namespace, "subject") })
+	l.untilGone("subject")
 	eventually(t, patience, "the Secret is out of reach again", func() error {
 		switch err := read("own"); {
 		case apierrors.IsForbidden(err):

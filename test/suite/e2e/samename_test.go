@@ -57,7 +57,7 @@ func TestSameName(t *testing.T) {
 		case 0, 1: // running
 			w.running(c, pod)
 		case 2: // starting
-			eventually(t, patience, "the node takes the pod", func() error {
+			c.untilPods(t, namespace, patience, "the node takes the pod", func() error {
 				now, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
 				if err == nil && now.Status.StartTime == nil {
 					err = errors.New("not yet")
@@ -119,7 +119,7 @@ func (w *witness) ask(uid types.UID, force bool) {
 func (w *witness) create(c *cluster, pod *corev1.Pod) *corev1.Pod {
 	w.t.Helper()
 	var made *corev1.Pod
-	eventually(w.t, patience, "the name is free", func() error {
+	c.untilPods(w.t, pod.Namespace, patience, "the name is free", func() error {
 		var err error
 		made, err = c.client.CoreV1().Pods(pod.Namespace).Create(w.t.Context(), pod, metav1.CreateOptions{})
 		return err
@@ -135,7 +135,7 @@ func (w *witness) running(c *cluster, pod *corev1.Pod) {
 			w.t.Logf("pod %s\n%s\n%s", pod.UID, c.describe(w.t, pod), w.h.describe(w.t))
 		}
 	}()
-	eventually(w.t, patience, "pod running", func() error {
+	c.untilPods(w.t, pod.Namespace, patience, "pod running", func() error {
 		now, err := c.client.CoreV1().Pods(pod.Namespace).Get(w.t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

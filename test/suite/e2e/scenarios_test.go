@@ -259,7 +259,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	}
 	var now *corev1.Pod
 	if s.want != nil {
-		eventually(t, patience, s.name, func() error {
+		c.untilPods(t, namespace, patience, s.name, func() error {
 			var err error
 			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err != nil {
 				return err
@@ -267,7 +267,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 			return s.want(&now.Status)
 		})
 	} else { // on its way, but not there yet
-		eventually(t, patience, s.name+" bound", func() error {
+		c.untilPods(t, namespace, patience, s.name+" bound", func() error {
 			var err error
 			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err == nil && now.Status.StartTime == nil {
 				err = fmt.Errorf("the node has not taken it")
@@ -283,7 +283,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	}
 	began = time.Now()
 	s.end(t, c, pod)
-	eventually(t, patience, s.name+" gone from the API", func() error {
+	c.untilPods(t, namespace, patience, s.name+" gone from the API", func() error {
 		return c.gone(t, namespace, s.name)
 	})
 	// Gone from the API only after the remote, unless the API server lets the pod

@@ -57,7 +57,7 @@ func TestServiceAccount(t *testing.T) {
 	l.says("app", "value")
 	l.event(pod, "Started")
 	l.must(l.pods().Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
-	eventually(t, patience, "the pod is gone", func() error { return c.gone(t, l.namespace, pod.Name) })
+	l.untilGone(pod.Name)
 	for line := range strings.Lines(n.log.String()) {
 		if strings.Contains(strings.ToLower(line), "forbidden") {
 			t.Errorf("refused: %s", line)

@@ -33,7 +33,7 @@ func TestShutdown(t *testing.T) {
 		if _, err := pods.Create(t.Context(), s.pod(namespace, n.name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, patience, s.name+" runs", func() error {
+		c.untilPods(t, namespace, patience, s.name+" runs", func() error {
 			pod, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -55,7 +55,7 @@ func TestShutdown(t *testing.T) {
 		return nil
 	})
 	n.start()
-	eventually(t, patience, "the end is told of", func() error {
+	c.untilPods(t, namespace, patience, "the end is told of", func() error {
 		pod, err := pods.Get(t.Context(), "ends", metav1.GetOptions{})
 		if err != nil {
 			return err

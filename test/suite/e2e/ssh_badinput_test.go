@@ -98,7 +98,7 @@ func (a *ailing) bound(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 // runs waits until a pod is Ready.
 func (a *ailing) runs(name string) {
 	a.Helper()
-	poll(a.T, pace, patience, name+" is Ready", func() error {
+	a.c.untilPods(a.T, a.namespace, patience, name+" is Ready", func() error {
 		pod, err := a.pods().Get(a.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -400,7 +400,7 @@ func (l *life) count(pod string) int {
 // comes waits until a pod is so.
 func (l *life) comes(name string, within time.Duration, want func(*corev1.Pod) error) {
 	l.Helper()
-	poll(l.T, pace, within, name+" gets there", func() error {
+	l.c.untilPods(l.T, l.namespace, within, name+" gets there", func() error {
 		pod, err := l.pods().Get(l.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -177,7 +177,7 @@ func (l *life) victims() []*corev1.Pod {
 	l.create(l.pod(forever))
 	l.until("the pod is Ready", isReady)
 	for _, victim := range victims {
-		eventually(l.T, patience, victim.Name+" is Ready", func() error {
+		l.c.untilPods(l.T, l.namespace, patience, victim.Name+" is Ready", func() error {
 			pod, err := l.pods().Get(l.Context(), victim.Name, metav1.GetOptions{})
 			if err == nil {
 				err = isReady(pod)

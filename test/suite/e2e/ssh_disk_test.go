@@ -80,7 +80,7 @@ func TestNothingOnTheWrongDisk(t *testing.T) {
 		t.Error("the helper that runs on the host is not found: the search is no good")
 	}
 	l.must(l.pods().Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
-	eventually(t, patience, "the pod is gone", func() error { return c.gone(t, l.namespace, pod.Name) })
+	l.untilGone(pod.Name)
 	n.stop()
 	h.sameTraces(t, before, "it was stopped")
 	n.start()

@@ -22,7 +22,7 @@ const daemonAway = 3 * time.Second
 // but what is on its disk: pods come back.
 func TestSSHRestarts(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, worker, 140*time.Second)
+	turn(t, waiter, 175*time.Second)
 	c := theCluster(t)
 	s := newSSHNode(t, c, "ssh-restarts")
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "ssh-restarts"), replicas: 10, token: true}
@@ -129,7 +129,7 @@ func (l *life) reads(want string, inits int) {
 // phase waits until a pod is in a phase.
 func (l *life) phase(name string, want corev1.PodPhase) {
 	l.Helper()
-	eventually(l.T, patience, name+" is "+string(want), func() error {
+	l.c.untilPods(l.T, l.namespace, patience, name+" is "+string(want), func() error {
 		pod, err := l.pods().Get(l.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
