@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
 	"github.com/burstlet/burstlet/test/kit/aftermath"
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -154,10 +154,7 @@ func toolsImage(t *testing.T) v1.Image {
 	}
 	agnhost, err := cache.Lookup(binaries.Agnhost)
 	if err != nil {
-		if os.Getenv(cptest.RequireEnv) != "1" {
-			t.Skipf("agnhost is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
-		}
-		t.Fatal(err)
+		need.Missing(t, "agnhost is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
 	}
 	plane, err := controlplane.FindBinaries(t.Context(), "")
 	if err != nil {

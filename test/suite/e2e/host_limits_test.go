@@ -67,26 +67,33 @@ func cgroup(pod *corev1.Pod) string {
 	return path.Join("burstlet", class, "pod"+string(pod.UID))
 }
 
+// cgroupValue is a file of a cgroup, named as in version 1, on either version.
 func (l *hostLife) cgroupValue(controller, group, file string) (int64, error) {
-	b, err := os.ReadFile(l.h.Path(path.Join("/sys/fs/cgroup", controller, group, file)))
+	const root = "/sys/fs/cgroup"
+	if _, err := os.Stat(l.h.Path(path.Join(root, "cgroup.controllers"))); err == nil {
+		return unifiedValue(l.h.Path(path.Join(root, group)), file)
+	}
+	b, err := os.ReadFile(l.h.Path(path.Join(root, controller, group, file)))
 	if err != nil {
 		return 0, err
 	}
 	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }
 
-// cgroupHas waits until the kernel holds the pod to the value. The files are those
-// of cgroup version 1; package local has tests of both.
+// cgroupHas waits until the kernel holds the pod to the value, named and counted as
+// in version 1.
 func (l *hostLife) cgroupHas(pod *corev1.Pod, controller, file string, want int64) {
 	l.Helper()
-	if _, err := os.Stat(l.h.Path("/sys/fs/cgroup/cgroup.controllers")); err == nil {
-		l.Skip("the host has cgroup version 2")
-	}
 	pod, err := l.pods().Get(l.Context(), pod.Name, metav1.GetOptions{})
 	l.must(err)
 	poll(l.T, pace, patience, file+" of the pod's cgroup", func() error {
-		if got, err := l.cgroupValue(controller, cgroup(pod), file); err != nil || got != want {
-			return fmt.Errorf("%d, want %d: %w", got, want, err)
+		got, err := l.cgroupValue(controller, cgroup(pod), file)
+		switch {
+		case err != nil:
+			return err
+		case file == "cpu.shares" && got == sharesOf(weightOf(want)): // coarser in version 2
+		case got != want:
+			return fmt.Errorf("%d, want %d", got, want)
 		}
 		return nil
 	})
@@ -95,7 +102,7 @@ func (l *hostLife) cgroupHas(pod *corev1.Pod, controller, file string, want int6
 // qos is a pod of a class: where its cgroup stands, and what holds for it.
 func qos(class corev1.PodQOSClass, change func(*corev1.Pod), want cgroupValues) func(*hostLife) {
 	return func(l *hostLife) {
-		l.create(l.pod(shell("echo limit $(cat /sys/fs/cgroup/memory/memory.limit_in_bytes)"), change))
+		l.create(l.pod(shell("echo limit $("+memoryLimit+")"), change))
 		pod := l.until("Ready", isReady)
 		if pod.Status.QOSClass != class {
 			l.Errorf("the class is %s", pod.Status.QOSClass)
@@ -113,7 +120,7 @@ func qos(class corev1.PodQOSClass, change func(*corev1.Pod), want cgroupValues) 
 
 // podResources: containers share what the pod has, and the kernel tells each of it.
 func podResources(l *hostLife) {
-	l.create(l.pod(shell("echo limit $(cat /sys/fs/cgroup/memory/memory.limit_in_bytes)"), func(pod *corev1.Pod) {
+	l.create(l.pod(shell("echo limit $("+memoryLimit+")"), func(pod *corev1.Pod) {
 		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: resources("100m", "32Mi"), Limits: resources("300m", "96Mi")}
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{"sleep", "1000"}})
 	}))
@@ -182,7 +189,7 @@ func resizeInPlace(l *hostLife) {
 		l.cgroupHas(pod, "cpu", "cpu.cfs_quota_us", to.quota)
 		l.cgroupHas(pod, "memory", "memory.limit_in_bytes", want.Memory().Value())
 		wantInside := fmt.Sprintf("%d %d", want.Memory().Value(), to.quota)
-		if got := l.inside("echo $(cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/cpu/cpu.cfs_quota_us)"); got != wantInside {
+		if got := l.inside("echo $(" + memoryLimit + ") $(" + cpuQuota + ")"); got != wantInside {
 			l.Errorf("in the container: %s, want %s", got, wantInside)
 		}
 		l.event(pod, "ResizeCompleted")

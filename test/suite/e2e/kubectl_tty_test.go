@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	clientexec "k8s.io/client-go/util/exec"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // sizes are those of a user's terminal, as it comes to have them.
@@ -130,7 +132,7 @@ func kubectlExecTTY(l *life) {
 	l.Run("kubectl", func(t *testing.T) {
 		script, err := exec.LookPath("script") // of util-linux, which gives kubectl a terminal
 		if err != nil {
-			t.Skipf("no terminal for kubectl: %v", err)
+			need.Missing(t, "no terminal for kubectl: %v", err)
 		}
 		row := *l
 		row.T = t

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
@@ -96,7 +97,7 @@ func lateHostPath(a *ailing) {
 func noNFS(a *ailing) {
 	for _, dir := range []string{"/sbin", "/usr/sbin"} {
 		if _, err := os.Stat(filepath.Join(dir, "mount.nfs")); err == nil {
-			a.Skip("this machine, whose programs the hosts use, has mount.nfs")
+			need.Missing(a, "this machine, whose programs the hosts use, has mount.nfs; one without it is needed")
 		}
 	}
 	pod := a.create(a.pod(forever, mount("share", corev1.VolumeSource{
