@@ -3,7 +3,6 @@ package e2e
 import (
 	"flag"
 	"fmt"
-	"math/rand"
 	"testing"
 	"time"
 
@@ -139,9 +138,7 @@ func TestKillOnECS(t *testing.T) {
 	if _, err := deployments.Create(t.Context(), r.deployment(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewSource(seed))
+	random := randomness(t)
 	kill := func(times int) {
 		t.Helper()
 		for range times {

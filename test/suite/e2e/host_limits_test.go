@@ -401,13 +401,16 @@ func TestHostImages(t *testing.T) {
 		t.Fatalf("images %v", there)
 	}
 	n := newNode(t, c, "images", h.section())
-	// The pod must be there before its image is old enough to go.
-	n.configure("images: {imageGCHighThresholdPercent: 1, imageGCLowThresholdPercent: 0, imageMinimumGCAge: 1m}\n")
 	n.start()
 	n.ready()
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "images")}
 	l.create(l.pod(shell(":")))
 	l.until("Ready", isReady)
+	// Images go from now on: the pod, whose image nobody could pull again, is there.
+	n.stop()
+	n.configure("images: {imageGCHighThresholdPercent: 1, imageGCLowThresholdPercent: 0, imageMinimumGCAge: 10s}\n")
+	n.start()
+	n.ready()
 	poll(t, pace, patience, "the unused image goes", func() error {
 		if there := h.images(t); there[unused] {
 			return fmt.Errorf("images %v", there)

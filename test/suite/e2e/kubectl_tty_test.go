@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,17 +73,39 @@ func (l *life) sit(executor remotecommand.Executor) *session {
 	return s
 }
 
-// types sends a line again and again until the screen shows the words.
-func (s *session) types(line, words string) {
+// asks types a line, once, and waits for what is answered: a line of this kind.
+func (s *session) asks(line string, kind *regexp.Regexp) string {
 	s.l.Helper()
-	eventually(s.l.T, commandTimeout, fmt.Sprintf("%q is answered with %q", line, words), func() error {
-		if strings.Contains(s.out.String(), words) {
-			return nil
+	before := len(s.out.String())
+	if _, err := io.WriteString(s.keys, line+"\n"); err != nil {
+		s.l.Fatal(err)
+	}
+	var answer string
+	eventually(s.l.T, commandTimeout, fmt.Sprintf("%q is answered", line), func() error {
+		match := kind.FindStringSubmatch(s.out.String()[before:])
+		if match == nil {
+			return fmt.Errorf("the screen shows %q", s.out.String())
 		}
-		if _, err := io.WriteString(s.keys, line+"\n"); err != nil {
-			return err
+		answer = match[1]
+		return nil
+	})
+	return answer
+}
+
+var (
+	aTerminal = regexp.MustCompile(`(?m)^(/dev/pts/\d+)\r?$`)
+	aSize     = regexp.MustCompile(`(?m)^(\d+ \d+)\r?$`)
+)
+
+// comesToHave waits until the terminal has a size, which comes beside what is typed.
+// Each time it is asked for is answered.
+func (s *session) comesToHave(size string) {
+	s.l.Helper()
+	poll(s.l.T, pace, commandTimeout, "the terminal's size is "+size, func() error {
+		if now := s.asks("stty size", aSize); now != size {
+			return fmt.Errorf("it is %s", now)
 		}
-		return fmt.Errorf("the screen shows %q", s.out.String())
+		return nil
 	})
 }
 
@@ -122,10 +145,10 @@ func kubectlExecTTY(l *life) {
 			}))
 			row.must(err)
 			s := row.sit(executor)
-			s.types("tty", "/dev/pts/")
-			s.types("stty size", "40 100")
+			s.asks("tty", aTerminal)
+			s.comesToHave("40 100")
 			s.sizes <- remotecommand.TerminalSize{Width: 132, Height: 43}
-			s.types("stty size", "43 132")
+			s.comesToHave("43 132")
 			s.leaves("exit 3", 3)
 		})
 	}
@@ -194,7 +217,7 @@ func kubectlAttachInput(l *life) {
 	}))
 	l.must(err)
 	s := l.sit(executor)
-	s.types("stty size", "40 100")
+	s.comesToHave("40 100")
 	s.leaves("exit 5", 0) // that of the container does not travel
 	l.until("the shell has ended with its code", func(pod *corev1.Pod) error {
 		return phaseIs(corev1.PodFailed, exited(5, "Error"))(&pod.Status)

@@ -67,7 +67,30 @@ func buildBurstlet() (string, error) {
 // by itself tells so by its exit code too; one that is killed does not.
 func raced(t *testing.T, of, log string) {
 	t.Helper()
-	if at := strings.Index(log, "WARNING: DATA RACE"); at >= 0 {
-		t.Errorf("a data race in %s:\n%s", of, log[at:min(len(log), at+4000)])
+	if race := firstRace(log); race != "" {
+		t.Errorf("a data race in %s:\n%s", of, race)
+	}
+}
+
+// firstRace is what the race detector says of the first race, "" for none.
+func firstRace(log string) string {
+	at := strings.Index(log, "WARNING: DATA RACE")
+	if at < 0 {
+		return ""
+	}
+	race, _, _ := strings.Cut(log[at:], "\n==================")
+	return race[:min(len(race), 4000)]
+}
+
+func TestFirstRace(t *testing.T) {
+	const race = "WARNING: DATA RACE\nWrite at 0x00c0 by goroutine 7:\n  main.main.func1()"
+	for log, want := range map[string]string{
+		"all is well\n": "",
+		"before\n==================\n" + race + "\n==================\nafter\n": race,
+		"killed in the middle\n==================\n" + race:                     race,
+	} {
+		if got := firstRace(log); got != want {
+			t.Errorf("of %q: %q, want %q", log, got, want)
+		}
 	}
 }

@@ -40,6 +40,10 @@ type remote struct {
 // should wait. All would wait for the same one.
 const soon = 8 * time.Second
 
+// halfway is when half of the pods are there or gone: some have a backoff of 10 s, a few
+// wait for a machine with other work, but no step of all of them hangs.
+const halfway = 30 * time.Second
+
 const missingImage = "registry.burstlet.test/missing:1"
 
 // makeRemote makes the remote of a node.
@@ -89,33 +93,49 @@ func (h *containerdHost) section(more ...string) string {
 // sandboxes returns those of one pod, or of all with "".
 func (h *containerdHost) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSandbox {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	filter := &runtimeapi.PodSandboxFilter{}
 	if uid != "" {
 		filter.LabelSelector = map[string]string{"io.kubernetes.pod.uid": uid}
 	}
-	reply, err := h.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
-	if err != nil {
+	var items []*runtimeapi.PodSandbox
+	if err := asked(func(ctx context.Context) error {
+		reply, err := h.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
+		items = reply.GetItems()
+		return err
+	}); err != nil {
 		t.Errorf("list sandboxes: %v", err)
-		return nil
 	}
-	return reply.Items
+	return items
+}
+
+// asked asks until there is an answer: a runtime that was started again just now does
+// not give one to everybody. It returns the last error after a minute of them.
+func asked(ask func(context.Context) error) error {
+	for end := time.Now().Add(time.Minute); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+		err := ask(ctx)
+		cancel()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(pace)
+	}
 }
 
 // containers returns all containers in a state.
 func (h *containerdHost) containers(t *testing.T, state runtimeapi.ContainerState) []*runtimeapi.Container {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	reply, err := h.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
-		State: &runtimeapi.ContainerStateValue{State: state},
-	}})
-	if err != nil {
+	var list []*runtimeapi.Container
+	if err := asked(func(ctx context.Context) error {
+		reply, err := h.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+			State: &runtimeapi.ContainerStateValue{State: state},
+		}})
+		list = reply.GetContainers()
+		return err
+	}); err != nil {
 		t.Errorf("list containers: %v", err)
-		return nil
 	}
-	return reply.Containers
+	return list
 }
 
 // count counts sandboxes and running containers by pod.

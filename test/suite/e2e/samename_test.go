@@ -91,10 +91,15 @@ func TestSameName(t *testing.T) {
 		}
 		return c.gone(t, namespace, s.name)
 	})
+	eventually(t, patience, "the witness saw every deletion, and looked as often", func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.gone != recreations+1 || w.looks < recreations {
+			return fmt.Errorf("%d deletions of %d, %d looks", w.gone, recreations+1, w.looks)
+		}
+		return nil
+	})
 	stop()
-	if w.gone == 0 || w.looks == 0 {
-		t.Errorf("the witness saw %d deletions in %d looks", w.gone, w.looks)
-	}
 }
 
 // witness watches the API and the remote beside the test.

@@ -225,6 +225,9 @@ func TestScenarios(t *testing.T) {
 			if remote.prompt && !t.Failed() && max(slices.Min(there), slices.Min(gone)) > soon {
 				t.Errorf("none came or none went within %s", soon)
 			}
+			if remote.prompt && !t.Failed() && max(median(there), median(gone)) > halfway {
+				t.Errorf("half of them came or went later than after %s", halfway)
+			}
 			if remote.all != nil {
 				eventually(t, patience, "nothing left on the remote", func() error {
 					if ids := remote.all(t); len(ids) > 0 {
@@ -235,6 +238,11 @@ func TestScenarios(t *testing.T) {
 			}
 		})
 	}
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // together runs a table's rows all at once: they wait for time and for the
