@@ -49,7 +49,7 @@ func (n *node) edit(old, now string) {
 // TestBadInput: a clear error that names the thing and what to do.
 func TestBadInput(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 20*time.Second)
+	turn(t, waiter, 5*time.Second)
 	c := theCluster(t)
 	sim := "  type: sim\n"
 	for _, tt := range []struct {

@@ -51,7 +51,7 @@ func behaviours() []behaviour {
 // TestBehaviours runs each row on the remotes that it names, all on one node.
 func TestBehaviours(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, worker, 120*time.Second)
+	turn(t, worker, 65*time.Second)
 	for _, kind := range allRemotes {
 		rows := slices.DeleteFunc(behaviours(), func(b behaviour) bool { return !slices.Contains(b.on, kind.name) })
 		if len(rows) == 0 {

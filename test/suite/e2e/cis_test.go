@@ -85,7 +85,7 @@ type hardened struct {
 // it does and by what it says of itself.
 func TestCISBenchmark(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 70*time.Second)
+	turn(t, waiter, 10*time.Second)
 	c := theCluster(t)
 	n := newNode(t, c, "cis", "  type: sim\n")
 	certFile, keyFile := n.servingFiles()

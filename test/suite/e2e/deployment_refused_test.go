@@ -22,7 +22,7 @@ import (
 // right, it runs.
 func TestDeploymentRefused(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 90*time.Second)
+	turn(t, waiter, 40*time.Second)
 	const field = "spec.volumes[0].image"
 	c := theCluster(t)
 	n := newNode(t, c, "refuses", "  type: sim\n")

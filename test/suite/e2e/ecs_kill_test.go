@@ -126,7 +126,7 @@ func (s ecsServer) watchTwins(t *testing.T) (stop func() []string) {
 // the Deployment all goes.
 func TestKillOnECS(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, worker, 90*time.Second)
+	turn(t, worker, 30*time.Second)
 	c := theCluster(t)
 	s := newECSServer(t)
 	n := newNode(t, c, "kill-ecs", s.section(), ecsprocess.Access()...)

@@ -42,7 +42,7 @@ var frozen = lane.Pick(60*time.Second, 60*time.Second, 90*time.Second)
 // which the next need not wait for the end of the lease.
 func TestLeaderFrozen(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 180*time.Second)
+	turn(t, waiter, 120*time.Second)
 	c := theCluster(t)
 	kubeconfig := c.elections(t)
 	p := newSimProcess(t)

@@ -391,7 +391,7 @@ func wholePod(p *statsv1alpha1.PodStats) error {
 // containers use stay, also other people's.
 func TestHostImages(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 100*time.Second)
+	turn(t, waiter, 70*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t, func(c *remotehost.Config) { c.DiskBytes = 256 << 20 })
 	unused, others := "registry.burstlet.test/unused:1", "registry.burstlet.test/others:1"
@@ -461,8 +461,11 @@ func (h *containerdHost) importImages(t *testing.T, names ...string) {
 func (h *containerdHost) images(t *testing.T) map[string]bool {
 	t.Helper()
 	_, client := h.CRI()
-	reply, err := client.ListImages(context.WithoutCancel(t.Context()), &runtimeapi.ListImagesRequest{})
-	if err != nil {
+	var reply *runtimeapi.ListImagesResponse
+	if err := asked(func(ctx context.Context) (err error) {
+		reply, err = client.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	there := map[string]bool{}

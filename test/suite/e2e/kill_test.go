@@ -38,7 +38,7 @@ type counts func(*testing.T) (attempts, running map[types.UID]int)
 // keeps its count.
 func TestKill(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, worker, 100*time.Second)
+	turn(t, worker, 60*time.Second)
 	c := theCluster(t)
 	s := newSSHNode(t, c, "kill")
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: lane.Pick[int32](20, 20, 30), token: true}
@@ -61,7 +61,7 @@ func TestKill(t *testing.T) {
 // too.
 func TestKillOnSim(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, worker, 100*time.Second)
+	turn(t, worker, 35*time.Second)
 	c := theCluster(t)
 	p := newSimProcess(t)
 	view := p.as(c, "kill-sim")

@@ -44,7 +44,7 @@ func ownCluster(t *testing.T) *cluster {
 // were deleted, by force too, and made anew under their names.
 func TestOutage(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 150*time.Second)
+	turn(t, waiter, 205*time.Second)
 	c := ownCluster(t)
 	link := newLink(t, c.URL())
 	c.via = link.url()

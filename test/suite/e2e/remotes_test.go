@@ -42,7 +42,7 @@ const soon = 8 * time.Second
 
 // halfway is when half of the pods are there or gone: some have a backoff of 10 s, a few
 // wait for a machine with other work, but no step of all of them hangs.
-const halfway = 30 * time.Second
+const halfway = 20 * time.Second
 
 const missingImage = "registry.burstlet.test/missing:1"
 

@@ -97,7 +97,7 @@ func (c caller) want(e endpoint) int {
 // TestRights: whom the kubelet API lets do what, asked of a real API server:
 // every endpoint by callers with one right each.
 func TestRights(t *testing.T) {
-	turn(t, waiter, 30*time.Second)
+	turn(t, waiter, 15*time.Second)
 	c := theCluster(t)
 	n := newNode(t, c, "rights", "  type: sim\n")
 	n.start()
@@ -260,7 +260,7 @@ func (c *cluster) bind(t *testing.T, namespace, account, role string) {
 // to, while they live, and nothing else.
 func TestNodeCredential(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 30*time.Second)
+	turn(t, waiter, 5*time.Second)
 	c := theCluster(t)
 	n := newNode(t, c, "credential", "  type: sim\n")
 	n.start()

@@ -31,7 +31,7 @@ var slowToStop = []string{"sh", "-c", "trap 'sleep 0.2; exit 0' TERM; while :; d
 // API before its containers are.
 func TestSameName(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, worker, 120*time.Second)
+	turn(t, worker, 55*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "samename", h.section())

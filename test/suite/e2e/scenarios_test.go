@@ -195,7 +195,7 @@ func (s scenario) pod(namespace, node string) *corev1.Pod {
 // TestScenarios runs the one table on every kind of remote.
 func TestScenarios(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, worker, 80*time.Second)
+	turn(t, worker, 15*time.Second)
 	for _, kind := range allRemotes {
 		t.Run(kind.name, func(t *testing.T) {
 			c := theCluster(t)

@@ -22,7 +22,7 @@ import (
 // and is refused nothing.
 func TestServiceAccount(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 20*time.Second)
+	turn(t, waiter, 5*time.Second)
 	c := theCluster(t)
 	for _, file := range []string{"serviceaccount.yaml", "clusterrole-node.yaml"} {
 		out, err := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig", c.KubeconfigPath(),

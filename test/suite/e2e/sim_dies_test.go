@@ -18,7 +18,7 @@ import (
 // volumes, with tokens.
 func TestRemoteDies(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 40*time.Second)
+	turn(t, waiter, 15*time.Second)
 	c := theCluster(t)
 	p := newSimProcess(t)
 	view := p.as(c, "remote-dies")

@@ -36,7 +36,7 @@ var badPods = []struct {
 // the kubelet's words, and the pod starts when it is put right.
 func TestBadPodsOverSSH(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 120*time.Second)
+	turn(t, waiter, 55*time.Second)
 	c := theCluster(t)
 	a := newAiling(t, c, "ssh-pods", func(cfg *remotehost.Config) { cfg.DiskBytes = badDisk })
 	a.start()

@@ -303,7 +303,7 @@ func restartedTwice(pod *corev1.Pod) error {
 // shows every line across rotations too, and --previous those before a restart.
 func TestLogCollector(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 120*time.Second)
+	turn(t, waiter, 80*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "collector", h.section("containerLogMaxSize: 100Ki", "containerLogMaxFiles: 3"))

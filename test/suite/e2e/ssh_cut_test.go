@@ -31,7 +31,7 @@ const unheard = 20 * time.Second
 // keeps its lease.
 func TestSSHCut(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 170*time.Second)
+	turn(t, waiter, 190*time.Second)
 	c := theCluster(t)
 	s := newSSHNode(t, c, "ssh-cut")
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "ssh-cut"), replicas: 10, token: true}

@@ -47,7 +47,7 @@ exec "$@"
 // when it has ended nothing of it is there at all.
 func TestNothingOnTheWrongDisk(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 80*time.Second)
+	turn(t, waiter, 50*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "disks", h.section())

@@ -29,7 +29,7 @@ const upstreamTests = 9
 // suite keeps its state in its package: this is the only test that may use it.
 func TestUpstreamVirtualKubelet(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 50*time.Second)
+	turn(t, waiter, 10*time.Second)
 	c := theCluster(t)
 	namespace := c.namespace(t, "upstream-vk")
 	n := newNode(t, c, "upstream-vk", newSimProcess(t).section())
