@@ -50,7 +50,7 @@ func buildBurstlet() (string, error) {
 		return path, nil
 	}
 	path := filepath.Join(program.dir, "burstlet")
-	args := []string{"build", "-o", path}
+	args := []string{"build", "-trimpath", "-o", path}
 	env := append(os.Environ(), "CGO_ENABLED=0")
 	if os.Getenv(raceEnv) == "1" {
 		args, env = append(args, "-race"), append(os.Environ(), "CGO_ENABLED=1")
