@@ -93,8 +93,8 @@ func (s *session) asks(line string, kind *regexp.Regexp) string {
 }
 
 var (
-	aTerminal = regexp.MustCompile(`(?m)^(/dev/pts/\d+)\r?$`)
-	aSize     = regexp.MustCompile(`(?m)^(\d+ \d+)\r?$`)
+	aTerminal = regexp.MustCompile(`(?m)^(/dev/pts/\d+)\r?\n`)
+	aSize     = regexp.MustCompile(`(?m)^(\d+ \d+)\r?\n`)
 )
 
 // comesToHave waits until the terminal has a size, which comes beside what is typed.
