@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
@@ -48,6 +48,8 @@ func (n *node) edit(old, now string) {
 
 // TestBadInput: a clear error that names the thing and what to do.
 func TestBadInput(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 5*time.Second)
 	c := theCluster(t)
 	sim := "  type: sim\n"
 	for _, tt := range []struct {
@@ -143,52 +145,5 @@ func (n *node) kubeconfig(change func(*rest.Config)) {
 	change(cred)
 	if err := controlplane.WriteKubeconfig(filepath.Join(filepath.Dir(n.config), "kubeconfig"), cred); err != nil {
 		n.t.Fatal(err)
-	}
-}
-
-// TestLogs reads a container's log with kubectl, through the API server.
-func TestLogs(t *testing.T) {
-	c := theCluster(t)
-	h := newContainerdHost(t)
-	n := newNode(t, c, "logs", h.section())
-	n.start()
-	n.ready()
-	namespace := c.namespace(t, "logs")
-	pod := scenario{name: "talks", policy: "Never", argv: []string{"sh", "-c", "echo one; echo two; sleep 1; echo three"}}.pod(namespace, n.name)
-	if _, err := c.client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	kubectl := func(args ...string) string {
-		out, err := exec.CommandContext(t.Context(), c.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath(), "-n", namespace}, args...)...).CombinedOutput()
-		if err != nil {
-			return fmt.Sprintf("%v: %s", err, out)
-		}
-		return string(out)
-	}
-	eventually(t, patience, "the first line", func() error {
-		if out := kubectl("logs", "talks"); !strings.HasPrefix(out, "one\n") {
-			return fmt.Errorf("log: %s", out)
-		}
-		return nil
-	})
-	for _, tt := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"logs", "-f", "talks"}, "one\ntwo\nthree\n"}, // ends with the container
-		{[]string{"logs", "talks"}, "one\ntwo\nthree\n"},
-		{[]string{"logs", "--tail=1", "talks"}, "three\n"},
-		{[]string{"logs", "--tail=0", "talks"}, ""},
-		{[]string{"logs", "--limit-bytes=5", "talks"}, "one\nt"},
-	} {
-		if out := kubectl(tt.args...); out != tt.want {
-			t.Errorf("kubectl %s prints %q, want %q", strings.Join(tt.args, " "), out, tt.want)
-		}
-	}
-	if out := kubectl("logs", "--timestamps", "talks"); !strings.HasPrefix(out, time.Now().UTC().Format("2006-01-02T")) {
-		t.Errorf("with timestamps: %q", out)
-	}
-	if out := kubectl("logs", "--previous", "talks"); !strings.Contains(out, "previous terminated container") {
-		t.Errorf("of the one before: %q", out)
 	}
 }

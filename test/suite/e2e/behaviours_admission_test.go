@@ -12,9 +12,8 @@ var admissionBehaviours = []behaviour{
 	{"unsupported-volume", []string{onSim, onCRI}, rejected("UnsupportedByBackend", "spec.volumes[0]", func(pod *corev1.Pod, _ string) {
 		mount("disk", corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "192.0.2.1:3260", IQN: "iqn.2001-04.test:disk"}})(pod)
 	})},
-	{"host-network", []string{onSim, onCRI}, rejected("UnsupportedByBackend", "spec.hostNetwork", func(pod *corev1.Pod, _ string) {
-		pod.Spec.HostNetwork = true
-	})},
+	// On a host over SSH too, once its node is told not to allow it (TestHost).
+	{"host-network", []string{onSim}, refuseHostNetwork},
 	{"poststart-refused", []string{onPodUnit}, rejected("UnsupportedByBackend", "spec.containers[0].lifecycle.postStart", func(pod *corev1.Pod, _ string) {
 		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: run("true")}}
 	})},
@@ -31,6 +30,10 @@ var admissionBehaviours = []behaviour{
 		func(pod *corev1.Pod, _ string) {
 			pod.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn", Value: "1024"}}}
 		})},
+}
+
+func refuseHostNetwork(l *life) {
+	rejected("UnsupportedByBackend", "spec.hostNetwork", func(pod *corev1.Pod, _ string) { pod.Spec.HostNetwork = true })(l)
 }
 
 func outOfCPU(pod *corev1.Pod, node string) {

@@ -114,7 +114,7 @@ func (l *life) restartedBy(pod *corev1.Pod, failure string) {
 	l.event(pod, "Unhealthy", "Liveness probe failed: "+failure)
 	l.event(pod, "Killing", "Container app failed liveness probe, will be restarted")
 	graceful(l.T, l.c, pod) // it goes on failing
-	poll(l.T, pace, patience, "gone", func() error { return l.c.gone(l.T, l.namespace, pod.Name) })
+	l.untilGone(pod.Name)
 }
 
 func livenessHTTP(l *life) {
@@ -182,7 +182,7 @@ func preStop(l *life) {
 		return nil
 	})
 	l.event(pod, "Killing", "Stopping container app")
-	poll(l.T, pace, patience, "gone", func() error { return l.c.gone(l.T, l.namespace, "subject") })
+	l.untilGone("subject")
 	if took := time.Since(deleted); took < hook {
 		l.Errorf("it was gone after %s, and its hook takes %s", took, hook)
 	}

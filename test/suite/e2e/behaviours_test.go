@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // Kinds of remote that rows of the table run on.
@@ -48,7 +50,8 @@ func behaviours() []behaviour {
 
 // TestBehaviours runs each row on the remotes that it names, all on one node.
 func TestBehaviours(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, worker, 65*time.Second)
 	for _, kind := range allRemotes {
 		rows := slices.DeleteFunc(behaviours(), func(b behaviour) bool { return !slices.Contains(b.on, kind.name) })
 		if len(rows) == 0 {
@@ -171,13 +174,19 @@ const (
 func (l *life) until(what string, want func(*corev1.Pod) error) *corev1.Pod {
 	l.Helper()
 	var pod *corev1.Pod
-	poll(l.T, pace, patience, what, func() (err error) {
+	l.c.untilPods(l.T, l.namespace, patience, what, func() (err error) {
 		if pod, err = l.pods().Get(l.Context(), "subject", metav1.GetOptions{}); err != nil {
 			return err
 		}
 		return want(pod)
 	})
 	return pod
+}
+
+// untilGone waits until the API has no pod of this name.
+func (l *life) untilGone(name string) {
+	l.Helper()
+	l.c.untilPods(l.T, l.namespace, patience, name+" is gone", func() error { return l.c.gone(l.T, l.namespace, name) })
 }
 
 // stays checks for a while that the row's pod is so.

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // TestDeploymentRefused: a Deployment whose pods the node can never take does
@@ -19,7 +21,8 @@ import (
 // pod's Events say what is wrong, also of those that wait. When the user has put it
 // right, it runs.
 func TestDeploymentRefused(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 40*time.Second)
 	const field = "spec.volumes[0].image"
 	c := theCluster(t)
 	n := newNode(t, c, "refuses", "  type: sim\n")

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
 
@@ -29,7 +30,8 @@ const taskImageRef = images.TaskRef
 // a definition, an override, a tag, a log, an Event, a metric, or what burstlet
 // writes; and not where a secret of the pod's own is kept.
 func TestCanaryOnECS(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 60*time.Second)
 	s := newCloud(t, "canary", "refresh: 5s")
 	l := s.life(t, "canary")
 	var canaries []string

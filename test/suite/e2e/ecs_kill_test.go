@@ -3,7 +3,6 @@ package e2e
 import (
 	"flag"
 	"fmt"
-	"math/rand"
 	"testing"
 	"time"
 
@@ -13,12 +12,13 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // How often burstlet is killed, and beside how many pods.
 var (
-	ecsKills = flag.Int("ecskills", 8, "SIGKILLs of TestKillOnECS")
-	ecsPods  = flag.Int("ecspods", 60, "pods of TestKillOnECS")
+	ecsKills = flag.Int("ecskills", lane.Pick(6, 6, 8), "SIGKILLs of TestKillOnECS")
+	ecsPods  = flag.Int("ecspods", lane.Pick(40, 40, 60), "pods of TestKillOnECS")
 )
 
 // ecsServer is an ECS in the test's process, which outlives burstlet, with AWS's
@@ -125,6 +125,8 @@ func (s ecsServer) watchTwins(t *testing.T) (stop func() []string) {
 // at no moment does a pod have two live tasks, in the end each has one, and with
 // the Deployment all goes.
 func TestKillOnECS(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, worker, 30*time.Second)
 	c := theCluster(t)
 	s := newECSServer(t)
 	n := newNode(t, c, "kill-ecs", s.section(), ecsprocess.Access()...)
@@ -136,9 +138,7 @@ func TestKillOnECS(t *testing.T) {
 	if _, err := deployments.Create(t.Context(), r.deployment(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewSource(seed))
+	random := randomness(t)
 	kill := func(times int) {
 		t.Helper()
 		for range times {

@@ -252,7 +252,7 @@ func hooksOfTask(l *taskLife) {
 	l.says("app", "up")
 	deleted := time.Now()
 	l.must(l.pods().Delete(l.Context(), pod.Name, deleteOptions(grace)))
-	poll(l.T, pace, patience, "gone", func() error { return l.c.gone(l.T, l.namespace, pod.Name) })
+	l.untilGone(pod.Name)
 	if took := time.Since(deleted); took < 2*time.Second || took > 100*time.Second {
 		l.Errorf("it took %s, with a hook of 2s and a grace of %ds", took, grace)
 	}
@@ -345,7 +345,7 @@ func privateImage(l *taskLife) {
 	l.create(l.pod(forever, func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = privateRef }))
 	l.until("it cannot be pulled", func(pod *corev1.Pod) error { return pullFails(&pod.Status) })
 	l.must(l.pods().Delete(l.Context(), "subject", deleteOptions(1)))
-	poll(l.T, pace, patience, "gone", func() error { return l.c.gone(l.T, l.namespace, "subject") })
+	l.untilGone("subject")
 	l.pullSecret("registry")
 	l.create(l.pod(forever, func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Image = privateRef

@@ -3,18 +3,20 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -95,7 +97,9 @@ func cloudCluster(t *testing.T, address string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{ControlPlane: cp, client: client}
+	c := &cluster{ControlPlane: cp, client: client, changes: watchPods(client)}
+	t.Cleanup(c.changes.end)
+	return c
 }
 
 // serveImages returns what tasks have from the start, and the registry of all there
@@ -150,10 +154,7 @@ func toolsImage(t *testing.T) v1.Image {
 	}
 	agnhost, err := cache.Lookup(binaries.Agnhost)
 	if err != nil {
-		if os.Getenv(cptest.RequireEnv) != "1" {
-			t.Skipf("agnhost is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
-		}
-		t.Fatal(err)
+		need.Missing(t, "agnhost is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
 	}
 	plane, err := controlplane.FindBinaries(t.Context(), "")
 	if err != nil {
@@ -189,7 +190,8 @@ type taskRow struct {
 // TestWholePodsOnECS: pods with all that Fargate can give them, as real containers:
 // what users see of them is what they see on a kubelet.
 func TestWholePodsOnECS(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, worker, 150*time.Second)
 	s := newCloud(t, "tasks", "refresh: 5s", "stats: sessions")
 	rows := slices.Concat(taskWorkloads, taskPods, taskAccess, rowsOfOthers())
 	slots := make(chan struct{}, tasksAtOnce)

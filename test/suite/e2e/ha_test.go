@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
@@ -26,12 +27,13 @@ const (
 	// (configuration, leaseDuration), and what a busy machine adds. It is less than what
 	// makes a node not Ready.
 	takeover = 45 * time.Second
-	// frozen is how long the old leader sleeps.
-	frozen = 90 * time.Second
 	// electors is the namespace of the leases that leaders fight for.
 	electors = "burstlet-system"
 	elector  = "burstlet-elector"
 )
+
+// frozen is how long the old leader sleeps: longer than the takeover may last.
+var frozen = lane.Pick(60*time.Second, 60*time.Second, 90*time.Second)
 
 // TestLeaderFrozen: of two processes with one node, the leader is frozen in the
 // middle of a rollout, and wakes long after. The other has taken the node over soon
@@ -39,7 +41,8 @@ const (
 // the new leader is killed, and the one after it ended as an operator does, after
 // which the next need not wait for the end of the lease.
 func TestLeaderFrozen(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 120*time.Second)
 	c := theCluster(t)
 	kubeconfig := c.elections(t)
 	p := newSimProcess(t)
@@ -52,15 +55,21 @@ func TestLeaderFrozen(t *testing.T) {
 	a, b := pair[0], pair[1]
 	a.start()
 	a.ready()
-	first := c.leader(t)
+	first, err := c.leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	b.start()
 
 	watch := watchHA(t, c, view)
-	r := rollout{c: c, n: a, namespace: c.namespace(t, "ha"), replicas: 60, token: true}
+	r := rollout{c: c, n: a, namespace: c.namespace(t, "ha"), replicas: lane.Pick[int32](30, 30, 60), token: true}
 	r.killed(t, 0)
 	r.roll(t, 1)
-	time.Sleep(time.Second) // in the middle of it
+	eventually(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 	a.freeze()
+	if r.isComplete(t) == nil {
+		t.Fatal("the leader was frozen after the rollout, not in the middle of it")
+	}
 	woken := time.Now().Add(frozen)
 	second := c.nextLeader(t, first)
 	r.roll(t, 2)
@@ -71,8 +80,8 @@ func TestLeaderFrozen(t *testing.T) {
 	r.complete(t, patience)
 	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
 	eventually(t, patience, "the remote has what the API has, once", same)
-	if now := c.leader(t); now != second {
-		t.Errorf("%s leads, want %s still", now, second)
+	if now, err := c.leader(t.Context()); err != nil || now != second {
+		t.Errorf("%q leads, want %s still: %v", now, second, err)
 	}
 
 	r.roll(t, 4)
@@ -119,25 +128,21 @@ func (c *cluster) elections(t *testing.T) string {
 }
 
 // leader is who holds the node's election lease; "" for nobody.
-func (c *cluster) leader(t *testing.T) string {
-	t.Helper()
-	lease, err := c.client.CoordinationV1().Leases(electors).Get(t.Context(), "burstlet-ha", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
+func (c *cluster) leader(ctx context.Context) (string, error) {
+	lease, err := c.client.CoordinationV1().Leases(electors).Get(ctx, "burstlet-ha", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return "", err
 	}
-	if holder := lease.Spec.HolderIdentity; holder != nil {
-		return *holder
-	}
-	return ""
+	return *lease.Spec.HolderIdentity, nil
 }
 
 // nextLeader waits until another than the old one leads.
 func (c *cluster) nextLeader(t *testing.T, old string) string {
 	t.Helper()
 	begin, now := time.Now(), ""
-	eventually(t, takeover, "another leader than "+old, func() error {
-		if now = c.leader(t); now == "" || now == old {
-			return fmt.Errorf("%q leads", now)
+	eventually(t, takeover, "another leader than "+old, func() (err error) {
+		if now, err = c.leader(t.Context()); err != nil || now == "" || now == old {
+			return fmt.Errorf("%q leads: %w", now, err)
 		}
 		return nil
 	})

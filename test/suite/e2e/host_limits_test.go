@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
@@ -66,26 +67,33 @@ func cgroup(pod *corev1.Pod) string {
 	return path.Join("burstlet", class, "pod"+string(pod.UID))
 }
 
+// cgroupValue is a file of a cgroup, named as in version 1, on either version.
 func (l *hostLife) cgroupValue(controller, group, file string) (int64, error) {
-	b, err := os.ReadFile(l.h.Path(path.Join("/sys/fs/cgroup", controller, group, file)))
+	const root = "/sys/fs/cgroup"
+	if _, err := os.Stat(l.h.Path(path.Join(root, "cgroup.controllers"))); err == nil {
+		return unifiedValue(l.h.Path(path.Join(root, group)), file)
+	}
+	b, err := os.ReadFile(l.h.Path(path.Join(root, controller, group, file)))
 	if err != nil {
 		return 0, err
 	}
 	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }
 
-// cgroupHas waits until the kernel holds the pod to the value. The files are those
-// of cgroup version 1; package local has tests of both.
+// cgroupHas waits until the kernel holds the pod to the value, named and counted as
+// in version 1.
 func (l *hostLife) cgroupHas(pod *corev1.Pod, controller, file string, want int64) {
 	l.Helper()
-	if _, err := os.Stat(l.h.Path("/sys/fs/cgroup/cgroup.controllers")); err == nil {
-		l.Skip("the host has cgroup version 2")
-	}
 	pod, err := l.pods().Get(l.Context(), pod.Name, metav1.GetOptions{})
 	l.must(err)
 	poll(l.T, pace, patience, file+" of the pod's cgroup", func() error {
-		if got, err := l.cgroupValue(controller, cgroup(pod), file); err != nil || got != want {
-			return fmt.Errorf("%d, want %d: %w", got, want, err)
+		got, err := l.cgroupValue(controller, cgroup(pod), file)
+		switch {
+		case err != nil:
+			return err
+		case file == "cpu.shares" && got == sharesOf(weightOf(want)): // coarser in version 2
+		case got != want:
+			return fmt.Errorf("%d, want %d", got, want)
 		}
 		return nil
 	})
@@ -94,7 +102,7 @@ func (l *hostLife) cgroupHas(pod *corev1.Pod, controller, file string, want int6
 // qos is a pod of a class: where its cgroup stands, and what holds for it.
 func qos(class corev1.PodQOSClass, change func(*corev1.Pod), want cgroupValues) func(*hostLife) {
 	return func(l *hostLife) {
-		l.create(l.pod(shell("echo limit $(cat /sys/fs/cgroup/memory/memory.limit_in_bytes)"), change))
+		l.create(l.pod(shell("echo limit $("+memoryLimit+")"), change))
 		pod := l.until("Ready", isReady)
 		if pod.Status.QOSClass != class {
 			l.Errorf("the class is %s", pod.Status.QOSClass)
@@ -112,7 +120,7 @@ func qos(class corev1.PodQOSClass, change func(*corev1.Pod), want cgroupValues) 
 
 // podResources: containers share what the pod has, and the kernel tells each of it.
 func podResources(l *hostLife) {
-	l.create(l.pod(shell("echo limit $(cat /sys/fs/cgroup/memory/memory.limit_in_bytes)"), func(pod *corev1.Pod) {
+	l.create(l.pod(shell("echo limit $("+memoryLimit+")"), func(pod *corev1.Pod) {
 		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: resources("100m", "32Mi"), Limits: resources("300m", "96Mi")}
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{"sleep", "1000"}})
 	}))
@@ -181,7 +189,7 @@ func resizeInPlace(l *hostLife) {
 		l.cgroupHas(pod, "cpu", "cpu.cfs_quota_us", to.quota)
 		l.cgroupHas(pod, "memory", "memory.limit_in_bytes", want.Memory().Value())
 		wantInside := fmt.Sprintf("%d %d", want.Memory().Value(), to.quota)
-		if got := l.inside("echo $(cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/cpu/cpu.cfs_quota_us)"); got != wantInside {
+		if got := l.inside("echo $(" + memoryLimit + ") $(" + cpuQuota + ")"); got != wantInside {
 			l.Errorf("in the container: %s, want %s", got, wantInside)
 		}
 		l.event(pod, "ResizeCompleted")
@@ -275,7 +283,7 @@ func restarts(l *hostLife) {
 		pod := l.pod([]string{"sh", "-c", tt.script}, mount("state", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))
 		pod.Name, pod.Spec.RestartPolicy = tt.name, tt.policy
 		l.create(pod)
-		poll(l.T, pace, patience, tt.name, func() error {
+		l.c.untilPods(l.T, l.namespace, patience, tt.name, func() error {
 			pod, err := l.pods().Get(l.Context(), tt.name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -301,7 +309,7 @@ func restartedOnce(pod *corev1.Pod) error {
 func (l *hostLife) evicted(words string) {
 	l.Helper()
 	var pod *corev1.Pod
-	poll(l.T, pace, 2*patience, "evicted", func() (err error) { // usage is measured once a minute
+	l.c.untilPods(l.T, l.namespace, 2*patience, "evicted", func() (err error) { // usage is measured once a minute
 		if pod, err = l.pods().Get(l.Context(), "subject", metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -382,7 +390,8 @@ func wholePod(p *statsv1alpha1.PodStats) error {
 // TestHostImages: when the disk fills, an image that nobody uses goes; those that
 // containers use stay, also other people's.
 func TestHostImages(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 70*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t, func(c *remotehost.Config) { c.DiskBytes = 256 << 20 })
 	unused, others := "registry.burstlet.test/unused:1", "registry.burstlet.test/others:1"
@@ -392,13 +401,16 @@ func TestHostImages(t *testing.T) {
 		t.Fatalf("images %v", there)
 	}
 	n := newNode(t, c, "images", h.section())
-	// The pod must be there before its image is old enough to go.
-	n.configure("images: {imageGCHighThresholdPercent: 1, imageGCLowThresholdPercent: 0, imageMinimumGCAge: 1m}\n")
 	n.start()
 	n.ready()
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "images")}
 	l.create(l.pod(shell(":")))
 	l.until("Ready", isReady)
+	// Images go from now on: the pod, whose image nobody could pull again, is there.
+	n.stop()
+	n.configure("images: {imageGCHighThresholdPercent: 1, imageGCLowThresholdPercent: 0, imageMinimumGCAge: 10s}\n")
+	n.start()
+	n.ready()
 	poll(t, pace, patience, "the unused image goes", func() error {
 		if there := h.images(t); there[unused] {
 			return fmt.Errorf("images %v", there)
@@ -449,8 +461,11 @@ func (h *containerdHost) importImages(t *testing.T, names ...string) {
 func (h *containerdHost) images(t *testing.T) map[string]bool {
 	t.Helper()
 	_, client := h.CRI()
-	reply, err := client.ListImages(context.WithoutCancel(t.Context()), &runtimeapi.ListImagesRequest{})
-	if err != nil {
+	var reply *runtimeapi.ListImagesResponse
+	if err := asked(func(ctx context.Context) (err error) {
+		reply, err = client.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+		return err
+	}); err != nil {
 		t.Fatal(err)
 	}
 	there := map[string]bool{}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,144 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
-
-// hostLife is a row being run with containers of a host that is reached over SSH,
-// and that host, seen past SSH.
-type hostLife struct {
-	*life
-	h *containerdHost
-}
-
-type hostRow struct {
-	name string
-	run  func(*hostLife)
-}
-
-const (
-	// seccompRoot is where a kubelet's host keeps profiles.
-	seccompRoot = "/var/lib/kubelet/seccomp"
-	// pidsLimit is the node's podPidsLimit.
-	pidsLimit = 64
-	// atOnce bounds the rows that run at once: each has containers of its own.
-	atOnce = 10
-
-	hostResolv = "nameserver 192.0.2.53\nsearch host.test\noptions timeout:1\n"
-)
-
-// TestHost shows from inside of containers, and on their host, that what pods ask
-// for is what they get, and that nothing of it stays: many pods on one node, whose
-// host is reached over SSH.
-func TestHost(t *testing.T) {
-	t.Parallel()
-	c := theCluster(t)
-	h := newContainerdHost(t)
-	h.write(t, "/etc/resolv.conf", hostResolv)
-	h.write(t, seccompRoot+"/profiles/no-mkdir.json",
-		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO"}]}`)
-	n := newNode(t, c, "host", h.section(fmt.Sprintf("podPidsLimit: %d", pidsLimit)))
-	n.configure("clusterDNS: [10.96.0.10]\npods: {allowedUnsafeSysctls: [net.core.somaxconn]}\n")
-	n.start()
-	n.ready()
-	rows := slices.Concat(honouredRows(), hostPods, hostVolumes, hostLimits)
-	slots := make(chan struct{}, atOnce)
-	together(t, rows, func(r hostRow) string { return r.name }, func(t *testing.T, r hostRow) {
-		slots <- struct{}{}
-		defer func() { <-slots }()
-		name := "host-" + strings.Map(func(c rune) rune {
-			if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-				return c
-			}
-			return '-'
-		}, strings.ToLower(r.name))
-		l := &hostLife{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, name)}, h: h}
-		r.run(l)
-		l.endsClean()
-	})
-	if !t.Failed() {
-		h.empty(t)
-	}
-}
-
-// write puts a file onto the host.
-func (h *containerdHost) write(t *testing.T, path, content string) {
-	t.Helper()
-	if err := os.MkdirAll(h.Path(filepath.Dir(path)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(h.Path(path), []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// outside runs a script on the host and returns what it prints, without the space
-// around it.
-func (l *hostLife) outside(script string) string {
-	l.Helper()
-	out, err := l.h.Command(l.Context(), "sh", "-ec", script).CombinedOutput()
-	if err != nil {
-		l.Fatalf("on the host: %s: %v: %s", script, err, out)
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// inside runs a script in the container app.
-func (l *hostLife) inside(script string) string {
-	l.Helper()
-	got := l.kubectl("", "exec", "subject", "-c", "app", "--", "sh", "-c", script)
-	if got.code != 0 {
-		l.Fatalf("in the container: %s: %+v", script, got)
-	}
-	return strings.TrimSpace(got.out)
-}
-
-// endsClean deletes the row's pods, after which nothing of them is on the host.
-func (l *hostLife) endsClean() {
-	l.Helper()
-	pods, err := l.pods().List(l.Context(), metav1.ListOptions{})
-	l.must(err)
-	for i := range pods.Items {
-		graceful(l.T, l.c, &pods.Items[i])
-	}
-	poll(l.T, pace, patience, "nothing left of the pods", func() error {
-		for i := range pods.Items {
-			pod := &pods.Items[i]
-			if err := l.c.gone(l.T, pod.Namespace, pod.Name); err != nil {
-				return err
-			}
-			if left := l.h.left(pod.UID); left != "" {
-				return fmt.Errorf("pod %s left:\n%s", pod.Name, left)
-			}
-		}
-		return nil
-	})
-}
-
-// left lists mounts, directories, cgroups and links of a pod that are on the host.
-func (h *containerdHost) left(uid types.UID) string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	script := `grep -F "$1" /proc/mounts; find /sys/fs/cgroup -type d -name "*$1*"
-		ls -d /var/lib/burstlet/pods/"$1" /var/log/pods/*"$1" 2>/dev/null; find /var/log/containers -lname "*$1*" 2>/dev/null; :`
-	out, err := h.Command(ctx, "sh", "-c", script, "sh", string(uid)).CombinedOutput()
-	if err != nil {
-		return err.Error()
-	}
-	return strings.TrimSpace(string(out))
-}
-
-// empty checks that nothing of any pod is on the host.
-func (h *containerdHost) empty(t *testing.T) {
-	t.Helper()
-	eventually(t, patience, "nothing left on the host", func() error {
-		out, err := h.Command(t.Context(), "sh", "-c", `for dir in /var/lib/burstlet/pods /var/log/pods /var/log/containers; do [ ! -d $dir ] || ls -A $dir; done
-			grep -F /var/lib/burstlet/ /proc/mounts; find /sys/fs/cgroup -type d -path "*/burstlet/*pod*"; :`).CombinedOutput()
-		if err == nil && len(out) > 0 {
-			err = fmt.Errorf("left:\n%s", out)
-		}
-		return err
-	})
-}
 
 // honoured is a pod, a script of its container, and lines that it then prints.
 type honoured struct {
@@ -333,10 +197,20 @@ var hostPods = []hostRow{
 	}},
 	{"supplementalGroupsPolicy Strict", func(l *hostLife) {
 		strict := corev1.SupplementalGroupsPolicyStrict
-		l.create(l.pod(shell(":"), podSecured(corev1.PodSecurityContext{SupplementalGroupsPolicy: &strict})))
-		l.until("refused, or run where containerd can", func(pod *corev1.Pod) error {
+		l.create(l.pod(shell(whoAmI), podSecured(corev1.PodSecurityContext{
+			SupplementalGroupsPolicy: &strict, RunAsUser: new(int64(0)), RunAsGroup: new(int64(3000)),
+		})))
+		// The image has root in more groups.
+		runtime, err := l.h.cri.Status(l.Context(), &runtimeapi.StatusRequest{})
+		l.must(err)
+		if runtime.GetFeatures().GetSupplementalGroupsPolicy() {
+			l.until("Ready, as containerd can do it", isReady)
+			l.says("app", "user 0 group 3000 groups 3000")
+			return
+		}
+		l.until("refused, as containerd cannot do it", func(pod *corev1.Pod) error {
 			const words = "SupplementalGroupsPolicy=Strict is not supported in this node"
-			if isReady(pod) == nil || pod.Status.Phase == corev1.PodFailed && strings.Contains(pod.Status.Message, words) {
+			if pod.Status.Phase == corev1.PodFailed && strings.Contains(pod.Status.Message, words) {
 				return nil
 			}
 			return fmt.Errorf("%s %s: %s %s", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
@@ -386,7 +260,7 @@ func hostNamespaces(l *hostLife) {
 // refuses it; where it is enforced, the pod runs.
 func withoutAppArmor(l *hostLife) {
 	if enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled"); err == nil && strings.HasPrefix(string(enabled), "Y") {
-		l.Skip("this machine enforces AppArmor")
+		need.Missing(l, "this machine enforces AppArmor, and a host without it is needed")
 	}
 	l.create(l.pod(shell(":"), podSecured(corev1.PodSecurityContext{
 		AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault},

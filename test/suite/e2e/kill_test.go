@@ -1,17 +1,22 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"math/rand"
-	"slices"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // rollout is a Deployment that is rolled out while burstlet is killed.
@@ -26,17 +31,19 @@ type rollout struct {
 // counts are the attempts and the running containers that a remote has, by pod.
 type counts func(*testing.T) (attempts, running map[types.UID]int)
 
-// TestKill kills burstlet with SIGKILL at fifty random moments while a Deployment
-// of thirty, with tokens, is rolled out again and again on a host over SSH. Nothing
-// is ever doubled. In the end all thirty run, each once, none restarted but where
+// TestKill kills burstlet with SIGKILL at many random moments while a Deployment,
+// with tokens, is rolled out again and again on a host over SSH. Nothing
+// is ever doubled. In the end all of it run, each once, none restarted but where
 // the kill cut a start short, and nothing else is left; a pod that crashed before
 // keeps its count.
 func TestKill(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, worker, 60*time.Second)
 	c := theCluster(t)
 	s := newSSHNode(t, c, "kill")
-	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: 30, token: true}
+	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: lane.Pick[int32](20, 20, 30), token: true}
 	restarts := crash(t, c, s.node, r.namespace)
-	r.killed(t, 50)
+	r.killed(t, lane.Pick(15, 15, 50))
 	eventually(t, patience, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })
 	s.wellKept(t)
 	pod, err := c.client.CoreV1().Pods(r.namespace).Get(t.Context(), "crashed", metav1.GetOptions{})
@@ -48,19 +55,21 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// TestKillOnSim does the same fifty times to a Deployment of a hundred, with a
-// simulated remote in a process of its own, whose pods have tokens: no pod is restarted, none that was adopted asks for a
-// token again, and with the Deployment all goes, volumes too.
+// TestKillOnSim does the same more often to a larger Deployment, with a simulated
+// remote in a process of its own, whose pods have tokens: no pod is restarted, none
+// that was adopted asks for a token again, and with the Deployment all goes, volumes
+// too.
 func TestKillOnSim(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, worker, 35*time.Second)
 	c := theCluster(t)
 	p := newSimProcess(t)
 	view := p.as(c, "kill-sim")
 	n := newNode(t, c, "kill-sim", p.section())
 	n.start()
 	n.ready()
-	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: 100, token: true}
-	r.killed(t, 50)
+	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: lane.Pick[int32](60, 60, 100), token: true}
+	r.killed(t, lane.Pick(20, 20, 50))
 	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
 	eventually(t, patience, "the remote has what the API has, once", same)
 
@@ -106,9 +115,7 @@ func (r rollout) killed(t *testing.T, kills int) {
 	if _, err := deployments.Create(ctx, r.deployment(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	seed := time.Now().UnixNano()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewSource(seed))
+	random := randomness(t)
 	for i := range kills {
 		if i%4 == 2 {
 			r.roll(t, i)
@@ -124,20 +131,40 @@ func (r rollout) killed(t *testing.T, kills int) {
 	r.complete(t, 2*patience)
 }
 
+// seedEnv names the environment variable with the seed of a run to be had again.
+const seedEnv = "BURSTLET_SEED"
+
+// randomness is that of the test, whose seed it tells.
+func randomness(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := time.Now().UnixNano()
+	if given := os.Getenv(seedEnv); given != "" {
+		var err error
+		if seed, err = strconv.ParseInt(given, 10, 64); err != nil {
+			t.Fatalf("%s: %v", seedEnv, err)
+		}
+	}
+	t.Logf("%s=%d makes the same choices", seedEnv, seed)
+	return rand.New(rand.NewSource(seed))
+}
+
 // complete waits until the rollout is.
 func (r rollout) complete(t *testing.T, patience time.Duration) {
 	t.Helper()
-	eventually(t, patience, "the rollout completes", func() error {
-		d, err := r.c.client.AppsV1().Deployments(r.namespace).Get(t.Context(), "web", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != r.replicas ||
-			s.ReadyReplicas != r.replicas || s.Replicas != r.replicas {
-			return fmt.Errorf("%d replicas, %d updated, %d ready", s.Replicas, s.UpdatedReplicas, s.ReadyReplicas)
-		}
-		return nil
-	})
+	eventually(t, patience, "the rollout completes", func() error { return r.isComplete(t) })
+}
+
+func (r rollout) isComplete(t *testing.T) error {
+	t.Helper()
+	d, err := r.c.client.AppsV1().Deployments(r.namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if s := d.Status; s.ObservedGeneration < d.Generation || s.UpdatedReplicas != r.replicas ||
+		s.ReadyReplicas != r.replicas || s.Replicas != r.replicas {
+		return fmt.Errorf("%d replicas, %d updated, %d ready", s.Replicas, s.UpdatedReplicas, s.ReadyReplicas)
+	}
+	return nil
 }
 
 // crash makes a pod that crash-loops and returns its restart count.
@@ -151,7 +178,7 @@ func crash(t *testing.T, c *cluster, n *node, namespace string) int32 {
 		t.Fatal(err)
 	}
 	restarts := int32(0)
-	eventually(t, patience, "a pod that crashed", func() error {
+	c.untilPods(t, namespace, patience, "a pod that crashed", func() error {
 		pod, err := c.client.CoreV1().Pods(namespace).Get(ctx, "crashed", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -199,11 +226,20 @@ func (r rollout) roll(t *testing.T, version int) {
 
 func (r rollout) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
-	list, err := r.c.client.CoreV1().Pods(r.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+	pods, err := r.list(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return list.Items
+	return pods
+}
+
+// list is pods for those who look again after an error.
+func (r rollout) list(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := r.c.client.CoreV1().Pods(r.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
 }
 
 func (r rollout) uids(t *testing.T) []types.UID {
@@ -220,7 +256,15 @@ func (r rollout) uids(t *testing.T) []types.UID {
 func (r rollout) sameAsAPI(t *testing.T, count counts, well func(*corev1.Pod) error) error {
 	t.Helper()
 	wanted := map[types.UID]bool{}
-	for _, pod := range r.pods(t) {
+	pods, err := r.list(t.Context())
+	if err != nil {
+		return err
+	}
+	others, err := r.others(t.Context())
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
 		wanted[pod.UID] = true
 		if err := phaseIs(corev1.PodRunning, ready)(&pod.Status); err != nil {
 			return fmt.Errorf("pod %s, deleted at %v with finalizers %v: %w", pod.Name, pod.DeletionTimestamp, pod.Finalizers, err)
@@ -234,7 +278,7 @@ func (r rollout) sameAsAPI(t *testing.T, count counts, well func(*corev1.Pod) er
 	}
 	attempts, running := count(t)
 	for uid, n := range attempts {
-		if wanted[uid] && n != 1 || !wanted[uid] && !r.other(t, uid) {
+		if wanted[uid] && n != 1 || !wanted[uid] && !others[uid] {
 			return fmt.Errorf("%d attempts of pod %s, which the API has: %v", n, uid, wanted[uid])
 		}
 	}
@@ -246,14 +290,19 @@ func (r rollout) sameAsAPI(t *testing.T, count counts, well func(*corev1.Pod) er
 	return nil
 }
 
-// other is true for a pod of the API that is not of the Deployment.
-func (r rollout) other(t *testing.T, uid types.UID) bool {
-	t.Helper()
-	list, err := r.c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "app!=web"})
+// others are the node's pods in the API that are not of the Deployment.
+func (r rollout) others(ctx context.Context) (map[types.UID]bool, error) {
+	list, err := r.c.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		LabelSelector: "app!=web", FieldSelector: fields.OneTermEqualSelector("spec.nodeName", r.n.name).String(),
+	})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return slices.ContainsFunc(list.Items, func(pod corev1.Pod) bool { return pod.UID == uid })
+	uids := map[types.UID]bool{}
+	for i := range list.Items {
+		uids[list.Items[i].UID] = true
+	}
+	return uids, nil
 }
 
 // unharmed is nil for a pod that was not restarted. A start that the

@@ -17,6 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // printed is what a command printed, and its exit code.
@@ -109,16 +111,11 @@ var verbs = []struct {
 }
 
 // TestKubectl: the verbs of kubectl, through the API server, on a simulated
-// remote in a process of its own.
+// remote in a process of its own. TestHost has them on a host over SSH.
 func TestKubectl(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 75*time.Second)
 	allVerbs(t, "kubectl", newSimProcess(t).section(), "simulated container %s: no process runs\n")
-}
-
-// TestKubectlOverSSH: the same with containers on a host that is reached over SSH.
-func TestKubectlOverSSH(t *testing.T) {
-	t.Parallel()
-	allVerbs(t, "kubectl-ssh", newContainerdHost(t).section(), "")
 }
 
 // allVerbs runs them on one node. Every log begins with preface.
@@ -358,7 +355,7 @@ func kubectlErrors(l *life) {
 		pod.Name, pod.Spec.Containers[0].Image = "waiting", missingImage
 	})
 	l.create(waiting)
-	eventually(l.T, patience, "the pod without an image waits", func() error {
+	l.c.untilPods(l.T, l.namespace, patience, "the pod without an image waits", func() error {
 		pod, err := l.pods().Get(l.Context(), "waiting", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	clientexec "k8s.io/client-go/util/exec"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // sizes are those of a user's terminal, as it comes to have them.
@@ -70,17 +73,39 @@ func (l *life) sit(executor remotecommand.Executor) *session {
 	return s
 }
 
-// types sends a line again and again until the screen shows the words.
-func (s *session) types(line, words string) {
+// asks types a line, once, and waits for what is answered: a line of this kind.
+func (s *session) asks(line string, kind *regexp.Regexp) string {
 	s.l.Helper()
-	eventually(s.l.T, commandTimeout, fmt.Sprintf("%q is answered with %q", line, words), func() error {
-		if strings.Contains(s.out.String(), words) {
-			return nil
+	before := len(s.out.String())
+	if _, err := io.WriteString(s.keys, line+"\n"); err != nil {
+		s.l.Fatal(err)
+	}
+	var answer string
+	eventually(s.l.T, commandTimeout, fmt.Sprintf("%q is answered", line), func() error {
+		match := kind.FindStringSubmatch(s.out.String()[before:])
+		if match == nil {
+			return fmt.Errorf("the screen shows %q", s.out.String())
 		}
-		if _, err := io.WriteString(s.keys, line+"\n"); err != nil {
-			return err
+		answer = match[1]
+		return nil
+	})
+	return answer
+}
+
+var (
+	aTerminal = regexp.MustCompile(`(?m)^(/dev/pts/\d+)\r?\n`)
+	aSize     = regexp.MustCompile(`(?m)^(\d+ \d+)\r?\n`)
+)
+
+// comesToHave waits until the terminal has a size, which comes beside what is typed.
+// Each time it is asked for is answered.
+func (s *session) comesToHave(size string) {
+	s.l.Helper()
+	poll(s.l.T, pace, commandTimeout, "the terminal's size is "+size, func() error {
+		if now := s.asks("stty size", aSize); now != size {
+			return fmt.Errorf("it is %s", now)
 		}
-		return fmt.Errorf("the screen shows %q", s.out.String())
+		return nil
 	})
 }
 
@@ -120,17 +145,17 @@ func kubectlExecTTY(l *life) {
 			}))
 			row.must(err)
 			s := row.sit(executor)
-			s.types("tty", "/dev/pts/")
-			s.types("stty size", "40 100")
+			s.asks("tty", aTerminal)
+			s.comesToHave("40 100")
 			s.sizes <- remotecommand.TerminalSize{Width: 132, Height: 43}
-			s.types("stty size", "43 132")
+			s.comesToHave("43 132")
 			s.leaves("exit 3", 3)
 		})
 	}
 	l.Run("kubectl", func(t *testing.T) {
 		script, err := exec.LookPath("script") // of util-linux, which gives kubectl a terminal
 		if err != nil {
-			t.Skipf("no terminal for kubectl: %v", err)
+			need.Missing(t, "no terminal for kubectl: %v", err)
 		}
 		row := *l
 		row.T = t
@@ -184,7 +209,7 @@ func kubectlAttachInput(l *life) {
 	l.says("app", "to the container")
 
 	l.must(l.pods().Delete(l.Context(), "subject", metav1.DeleteOptions{}))
-	eventually(l.T, patience, "the pod is gone", func() error { return l.c.gone(l.T, l.namespace, "subject") })
+	l.untilGone("subject")
 	l.create(l.pod([]string{"sh"}, once, func(pod *corev1.Pod) { pod.Spec.Containers[0].TTY = true }))
 	l.until("the pod with a terminal is Ready", isReady)
 	executor, err := protocols[0].make(l.c.AdminConfig(), l.streams("attach", &corev1.PodExecOptions{
@@ -192,7 +217,7 @@ func kubectlAttachInput(l *life) {
 	}))
 	l.must(err)
 	s := l.sit(executor)
-	s.types("stty size", "40 100")
+	s.comesToHave("40 100")
 	s.leaves("exit 5", 0) // that of the container does not travel
 	l.until("the shell has ended with its code", func(pod *corev1.Pod) error {
 		return phaseIs(corev1.PodFailed, exited(5, "Error"))(&pod.Status)

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -33,7 +35,14 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	plane.Config.APIServerArgs = args
+	if err := letAllStand(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := plane.Main(m)
+	if common.c != nil {
+		common.c.changes.end()
+	}
 	for _, dir := range []string{program.dir, audit.dir} {
 		if err := os.RemoveAll(dir); err != nil { // nothing, for ""
 			fmt.Fprintln(os.Stderr, err)
@@ -42,49 +51,38 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program is burstlet, built once.
-var program struct {
-	once sync.Once
-	dir  string
-	err  error
-}
-
-func burstlet(t *testing.T) string {
-	t.Helper()
-	program.once.Do(func() {
-		if program.dir, program.err = os.MkdirTemp("", "burstlet-e2e-"); program.err != nil {
-			return
-		}
-		out, err := exec.Command("go", "build", "-race", "-o", filepath.Join(program.dir, "burstlet"),
-			"github.com/burstlet/burstlet/cmd/burstlet").CombinedOutput()
-		if err != nil {
-			program.err = fmt.Errorf("build burstlet: %w\n%s", err, out)
-		}
-	})
-	if program.err != nil {
-		t.Fatal(program.err)
-	}
-	return filepath.Join(program.dir, "burstlet")
-}
-
 // cluster is the shared control plane with an administrator's client.
 type cluster struct {
 	*controlplane.ControlPlane
 	client kubernetes.Interface
 	// via is where nodes reach the API server, if not at its own address.
 	via string
+	// changes tells of pods; nil where the API server is not always there.
+	changes *podChanges
+}
+
+// common is the cluster of all tests that need none of their own.
+var common struct {
+	once sync.Once
+	c    *cluster
+	err  error
 }
 
 func theCluster(t *testing.T) *cluster {
 	t.Helper()
 	cp := plane.Get(t)
-	cfg := cp.AdminConfig()
-	cfg.QPS, cfg.Burst = 1000, 1000
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
+	common.once.Do(func() {
+		cfg := cp.AdminConfig()
+		cfg.QPS, cfg.Burst = 1000, 1000
+		var client kubernetes.Interface
+		if client, common.err = kubernetes.NewForConfig(cfg); common.err == nil {
+			common.c = &cluster{ControlPlane: cp, client: client, changes: watchPods(client)}
+		}
+	})
+	if common.err != nil {
+		t.Fatal(common.err)
 	}
-	return &cluster{ControlPlane: cp, client: client}
+	return common.c
 }
 
 // namespace makes one for a test, with its default service account.
@@ -183,6 +181,7 @@ backend:
 		if n.cmd != nil {
 			n.stop()
 		}
+		raced(t, "node "+name, n.log.String())
 		logs.Show(t, "node "+name, n.log.String())
 	})
 	return n
@@ -190,14 +189,24 @@ backend:
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
+// freePort is one that nothing listens on, below those that the kernel gives away:
+// from there another process's connection could take it before it is used.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, last, tries = 10000, 19999, 100 // the control plane's begin above
+	var err error
+	for range tries {
+		port := first + rand.IntN(last-first+1)
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatalf("no free port: %v", err)
+	return 0
 }
 
 // start starts the process.
@@ -267,18 +276,32 @@ func (n *node) ready() {
 	})
 }
 
-// eventually polls until f has no error.
+// eventually polls until f has no error, often at first.
 func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
 	t.Helper()
 	poll(t, 50*time.Millisecond, limit, what, f)
 }
 
-// poll is eventually at another pace.
+// slowest is the pace to which a wait that goes on comes down: a hundred wait at once.
+const slowest = time.Second
+
+// poll is eventually with another pace to begin with.
 func poll(t *testing.T, every, limit time.Duration, what string, f func() error) {
+	t.Helper()
+	await(t, nil, every, limit, what, f)
+}
+
+// await polls until f has no error. It looks at once when changed says that something
+// did; changed may be nil.
+func await(t *testing.T, changed func() <-chan struct{}, every, limit time.Duration, what string, f func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	for {
+		var now <-chan struct{}
+		if changed != nil {
+			now = changed() // before f looks, so that nothing is missed
+		}
 		err := f()
 		if err == nil {
 			return
@@ -286,7 +309,9 @@ func poll(t *testing.T, every, limit time.Duration, what string, f func() error)
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: not within %s: %v", what, limit, err)
+		case <-now:
 		case <-time.After(every):
+			every = min(every*5/4, max(every, slowest))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -42,7 +43,8 @@ func ownCluster(t *testing.T) *cluster {
 // nothing runs twice or is left. The same when a watch has a gap in which pods
 // were deleted, by force too, and made anew under their names.
 func TestOutage(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 205*time.Second)
 	c := ownCluster(t)
 	link := newLink(t, c.URL())
 	c.via = link.url()

@@ -40,6 +40,10 @@ type remote struct {
 // should wait. All would wait for the same one.
 const soon = 8 * time.Second
 
+// halfway is when half of the pods are there or gone: some have a backoff of 10 s, a few
+// wait for a machine with other work, but no step of all of them hangs.
+const halfway = 20 * time.Second
+
 const missingImage = "registry.burstlet.test/missing:1"
 
 // makeRemote makes the remote of a node.
@@ -89,33 +93,49 @@ func (h *containerdHost) section(more ...string) string {
 // sandboxes returns those of one pod, or of all with "".
 func (h *containerdHost) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSandbox {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	filter := &runtimeapi.PodSandboxFilter{}
 	if uid != "" {
 		filter.LabelSelector = map[string]string{"io.kubernetes.pod.uid": uid}
 	}
-	reply, err := h.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
-	if err != nil {
+	var items []*runtimeapi.PodSandbox
+	if err := asked(func(ctx context.Context) error {
+		reply, err := h.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
+		items = reply.GetItems()
+		return err
+	}); err != nil {
 		t.Errorf("list sandboxes: %v", err)
-		return nil
 	}
-	return reply.Items
+	return items
+}
+
+// asked asks until there is an answer: a runtime that was started again just now does
+// not give one to everybody. It returns the last error after a minute of them.
+func asked(ask func(context.Context) error) error {
+	for end := time.Now().Add(time.Minute); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+		err := ask(ctx)
+		cancel()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(pace)
+	}
 }
 
 // containers returns all containers in a state.
 func (h *containerdHost) containers(t *testing.T, state runtimeapi.ContainerState) []*runtimeapi.Container {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	reply, err := h.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
-		State: &runtimeapi.ContainerStateValue{State: state},
-	}})
-	if err != nil {
+	var list []*runtimeapi.Container
+	if err := asked(func(ctx context.Context) error {
+		reply, err := h.cri.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+			State: &runtimeapi.ContainerStateValue{State: state},
+		}})
+		list = reply.GetContainers()
+		return err
+	}); err != nil {
 		t.Errorf("list containers: %v", err)
-		return nil
 	}
-	return reply.Containers
+	return list
 }
 
 // count counts sandboxes and running containers by pod.
@@ -131,8 +151,8 @@ func (h *containerdHost) count(t *testing.T) (sandboxes, running map[types.UID]i
 	return sandboxes, running
 }
 
-func criRemote(t *testing.T, _ *cluster, _ string) remote {
-	h := newContainerdHost(t)
+// remote is the host as a kind of remote.
+func (h *containerdHost) remote() remote {
 	ids := func(t *testing.T, uid string) (ids []string) {
 		for _, s := range h.sandboxes(t, uid) {
 			ids = append(ids, s.Id)
@@ -140,7 +160,7 @@ func criRemote(t *testing.T, _ *cluster, _ string) remote {
 		return ids
 	}
 	return remote{
-		name: "cri", backend: h.section(), mounts: true,
+		name: onCRI, backend: h.section(), mounts: true,
 		live: func(t *testing.T, pod *corev1.Pod) []string { return ids(t, string(pod.UID)) },
 		all:  func(t *testing.T) []string { return ids(t, "") },
 	}
@@ -166,7 +186,8 @@ func ecsRemote(t *testing.T, _ *cluster, _ string) remote {
 	}
 }
 
-// allRemotes are the kinds of remote that every scenario runs on.
+// allRemotes are the kinds of remote that every scenario runs on, beside a host over
+// SSH (TestHost).
 var allRemotes = []struct {
 	name string
 	make makeRemote
@@ -175,7 +196,6 @@ var allRemotes = []struct {
 	{"sim-pod", simRemote("pod")},
 	{onSim, simProcessRemote()},
 	{onPodUnit, simProcessRemote("--pod-unit")},
-	{onCRI, criRemote},
 	{"ecs", ecsRemote},
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -17,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // endpoint is one of the kubelet API and what one needs for it.
@@ -94,7 +97,7 @@ func (c caller) want(e endpoint) int {
 // TestRights: whom the kubelet API lets do what, asked of a real API server:
 // every endpoint by callers with one right each.
 func TestRights(t *testing.T) {
-	t.Parallel()
+	turn(t, waiter, 15*time.Second)
 	c := theCluster(t)
 	n := newNode(t, c, "rights", "  type: sim\n")
 	n.start()
@@ -256,7 +259,8 @@ func (c *cluster) bind(t *testing.T, namespace, account, role string) {
 // TestNodeCredential: with its own credential a node reads what its pods refer
 // to, while they live, and nothing else.
 func TestNodeCredential(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 5*time.Second)
 	c := theCluster(t)
 	n := newNode(t, c, "credential", "  type: sim\n")
 	n.start()
@@ -303,7 +307,7 @@ func TestNodeCredential(t *testing.T) {
 	refused("another node", err)
 
 	l.must(l.pods().Delete(t.Context(), "subject", metav1.DeleteOptions{}))
-	eventually(t, patience, "the pod is gone", func() error { return c.gone(t, l.namespace, "subject") })
+	l.untilGone("subject")
 	eventually(t, patience, "the Secret is out of reach again", func() error {
 		switch err := read("own"); {
 		case apierrors.IsForbidden(err):

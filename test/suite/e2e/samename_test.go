@@ -14,20 +14,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // recreations is how often the pod is made anew.
-const recreations = 200
+var recreations = lane.Pick(60, 60, 200)
 
 // slowToStop takes a moment to end after TERM.
 var slowToStop = []string{"sh", "-c", "trap 'sleep 0.2; exit 0' TERM; while :; do sleep 0.05; done"}
 
 // TestSameName deletes a pod and makes it anew under its name as soon as the API
-// lets it, two hundred times: by turns gracefully, when it is starting or
+// lets it, many times: by turns gracefully, when it is starting or
 // running, and by force, when the old one stops while the new one starts. No pod
 // is lost, none runs twice, and none that was deleted gracefully is gone from the
 // API before its containers are.
 func TestSameName(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, worker, 55*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "samename", h.section())
@@ -53,7 +57,7 @@ func TestSameName(t *testing.T) {
 		case 0, 1: // running
 			w.running(c, pod)
 		case 2: // starting
-			eventually(t, patience, "the node takes the pod", func() error {
+			c.untilPods(t, namespace, patience, "the node takes the pod", func() error {
 				now, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
 				if err == nil && now.Status.StartTime == nil {
 					err = errors.New("not yet")
@@ -87,10 +91,15 @@ func TestSameName(t *testing.T) {
 		}
 		return c.gone(t, namespace, s.name)
 	})
+	eventually(t, patience, "the witness saw every deletion, and looked as often", func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.gone != recreations+1 || w.looks < recreations {
+			return fmt.Errorf("%d deletions of %d, %d looks", w.gone, recreations+1, w.looks)
+		}
+		return nil
+	})
 	stop()
-	if w.gone == 0 || w.looks == 0 {
-		t.Errorf("the witness saw %d deletions in %d looks", w.gone, w.looks)
-	}
 }
 
 // witness watches the API and the remote beside the test.
@@ -115,7 +124,7 @@ func (w *witness) ask(uid types.UID, force bool) {
 func (w *witness) create(c *cluster, pod *corev1.Pod) *corev1.Pod {
 	w.t.Helper()
 	var made *corev1.Pod
-	eventually(w.t, patience, "the name is free", func() error {
+	c.untilPods(w.t, pod.Namespace, patience, "the name is free", func() error {
 		var err error
 		made, err = c.client.CoreV1().Pods(pod.Namespace).Create(w.t.Context(), pod, metav1.CreateOptions{})
 		return err
@@ -131,7 +140,7 @@ func (w *witness) running(c *cluster, pod *corev1.Pod) {
 			w.t.Logf("pod %s\n%s\n%s", pod.UID, c.describe(w.t, pod), w.h.describe(w.t))
 		}
 	}()
-	eventually(w.t, patience, "pod running", func() error {
+	c.untilPods(w.t, pod.Namespace, patience, "pod running", func() error {
 		now, err := c.client.CoreV1().Pods(pod.Namespace).Get(w.t.Context(), pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // scenario is one pod's life.
@@ -192,6 +194,8 @@ func (s scenario) pod(namespace, node string) *corev1.Pod {
 
 // TestScenarios runs the one table on every kind of remote.
 func TestScenarios(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, worker, 15*time.Second)
 	for _, kind := range allRemotes {
 		t.Run(kind.name, func(t *testing.T) {
 			c := theCluster(t)
@@ -221,6 +225,9 @@ func TestScenarios(t *testing.T) {
 			if remote.prompt && !t.Failed() && max(slices.Min(there), slices.Min(gone)) > soon {
 				t.Errorf("none came or none went within %s", soon)
 			}
+			if remote.prompt && !t.Failed() && max(median(there), median(gone)) > halfway {
+				t.Errorf("half of them came or went later than after %s", halfway)
+			}
 			if remote.all != nil {
 				eventually(t, patience, "nothing left on the remote", func() error {
 					if ids := remote.all(t); len(ids) > 0 {
@@ -231,6 +238,11 @@ func TestScenarios(t *testing.T) {
 			}
 		})
 	}
+}
+
+func median(all []time.Duration) time.Duration {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // together runs a table's rows all at once: they wait for time and for the
@@ -255,7 +267,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	}
 	var now *corev1.Pod
 	if s.want != nil {
-		eventually(t, patience, s.name, func() error {
+		c.untilPods(t, namespace, patience, s.name, func() error {
 			var err error
 			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err != nil {
 				return err
@@ -263,7 +275,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 			return s.want(&now.Status)
 		})
 	} else { // on its way, but not there yet
-		eventually(t, patience, s.name+" bound", func() error {
+		c.untilPods(t, namespace, patience, s.name+" bound", func() error {
 			var err error
 			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err == nil && now.Status.StartTime == nil {
 				err = fmt.Errorf("the node has not taken it")
@@ -279,7 +291,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	}
 	began = time.Now()
 	s.end(t, c, pod)
-	eventually(t, patience, s.name+" gone from the API", func() error {
+	c.untilPods(t, namespace, patience, s.name+" gone from the API", func() error {
 		return c.gone(t, namespace, s.name)
 	})
 	// Gone from the API only after the remote, unless the API server lets the pod

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
@@ -19,7 +21,8 @@ import (
 // and nothing else, leads, runs a pod with a token and a ConfigMap, serves its log,
 // and is refused nothing.
 func TestServiceAccount(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 5*time.Second)
 	c := theCluster(t)
 	for _, file := range []string{"serviceaccount.yaml", "clusterrole-node.yaml"} {
 		out, err := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig", c.KubeconfigPath(),
@@ -54,7 +57,7 @@ func TestServiceAccount(t *testing.T) {
 	l.says("app", "value")
 	l.event(pod, "Started")
 	l.must(l.pods().Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
-	eventually(t, patience, "the pod is gone", func() error { return c.gone(t, l.namespace, pod.Name) })
+	l.untilGone(pod.Name)
 	for line := range strings.Lines(n.log.String()) {
 		if strings.Contains(strings.ToLower(line), "forbidden") {
 			t.Errorf("refused: %s", line)

@@ -8,12 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // TestShutdown ends burstlet as an operator does: it ends well and soon, with no wait
 // for the time that it may take, its pods run on, a pod that ends meanwhile is told of by the next process, and
 // nothing is made again.
 func TestShutdown(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 40*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "shutdown", h.section())
@@ -29,7 +33,7 @@ func TestShutdown(t *testing.T) {
 		if _, err := pods.Create(t.Context(), s.pod(namespace, n.name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, patience, s.name+" runs", func() error {
+		c.untilPods(t, namespace, patience, s.name+" runs", func() error {
 			pod, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -51,7 +55,7 @@ func TestShutdown(t *testing.T) {
 		return nil
 	})
 	n.start()
-	eventually(t, patience, "the end is told of", func() error {
+	c.untilPods(t, namespace, patience, "the end is told of", func() error {
 		pod, err := pods.Get(t.Context(), "ends", metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // TestRemoteDies kills the remote itself with SIGKILL, with all that runs on it,
@@ -15,7 +17,8 @@ import (
 // nobody saw, and the pods' policies decide: those that start again have their
 // volumes, with tokens.
 func TestRemoteDies(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 15*time.Second)
 	c := theCluster(t)
 	p := newSimProcess(t)
 	view := p.as(c, "remote-dies")

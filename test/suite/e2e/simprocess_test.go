@@ -45,6 +45,7 @@ func newSimProcess(t *testing.T, args ...string) *simProcess {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
+		raced(t, "the sim", p.log.String())
 		logs.Show(t, "the sim", p.log.String())
 	})
 	p.start()

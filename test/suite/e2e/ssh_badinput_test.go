@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -97,7 +98,7 @@ func (a *ailing) bound(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 // runs waits until a pod is Ready.
 func (a *ailing) runs(name string) {
 	a.Helper()
-	poll(a.T, pace, patience, name+" is Ready", func() error {
+	a.c.untilPods(a.T, a.namespace, patience, name+" is Ready", func() error {
 		pod, err := a.pods().Get(a.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -149,7 +150,8 @@ func (a *ailing) another() (private, authorized []byte, fingerprint string) {
 // TestBadInputOverSSH: whatever is wrong with a pods' host is told of in words that
 // a user can act on, and when it is put right everything goes on by itself.
 func TestBadInputOverSSH(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 150*time.Second)
 	c := theCluster(t)
 	together(t, []struct {
 		name string

@@ -8,9 +8,12 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
@@ -32,7 +35,8 @@ var badPods = []struct {
 // TestBadPodsOverSSH: what keeps a pod from starting is told of in an Event with
 // the kubelet's words, and the pod starts when it is put right.
 func TestBadPodsOverSSH(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 55*time.Second)
 	c := theCluster(t)
 	a := newAiling(t, c, "ssh-pods", func(cfg *remotehost.Config) { cfg.DiskBytes = badDisk })
 	a.start()
@@ -93,7 +97,7 @@ func lateHostPath(a *ailing) {
 func noNFS(a *ailing) {
 	for _, dir := range []string{"/sbin", "/usr/sbin"} {
 		if _, err := os.Stat(filepath.Join(dir, "mount.nfs")); err == nil {
-			a.Skip("this machine, whose programs the hosts use, has mount.nfs")
+			need.Missing(a, "this machine, whose programs the hosts use, has mount.nfs; one without it is needed")
 		}
 	}
 	pod := a.create(a.pod(forever, mount("share", corev1.VolumeSource{

@@ -20,6 +20,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // containerLogs is where log collectors look, on every node of Kubernetes.
@@ -300,7 +302,8 @@ func restartedTwice(pod *corev1.Pod) error {
 // every pod, once, with its pod, across restarts and rotations; kubectl logs --follow
 // shows every line across rotations too, and --previous those before a restart.
 func TestLogCollector(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 80*time.Second)
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "collector", h.section("containerLogMaxSize: 100Ki", "containerLogMaxFiles: 3"))
@@ -397,7 +400,7 @@ func (l *life) count(pod string) int {
 // comes waits until a pod is so.
 func (l *life) comes(name string, within time.Duration, want func(*corev1.Pod) error) {
 	l.Helper()
-	poll(l.T, pace, within, name+" gets there", func() error {
+	l.c.untilPods(l.T, l.namespace, within, name+" gets there", func() error {
 		pod, err := l.pods().Get(l.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

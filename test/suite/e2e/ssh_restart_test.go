@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // daemonAway is how long a daemon is away before it is started again.
@@ -19,7 +21,8 @@ const daemonAway = 3 * time.Second
 // them again: pods do not notice. Then the host is rebooted, which ends everything
 // but what is on its disk: pods come back.
 func TestSSHRestarts(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 175*time.Second)
 	c := theCluster(t)
 	s := newSSHNode(t, c, "ssh-restarts")
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "ssh-restarts"), replicas: 10, token: true}
@@ -126,7 +129,7 @@ func (l *life) reads(want string, inits int) {
 // phase waits until a pod is in a phase.
 func (l *life) phase(name string, want corev1.PodPhase) {
 	l.Helper()
-	eventually(l.T, patience, name+" is "+string(want), func() error {
+	l.c.untilPods(l.T, l.namespace, patience, name+" is "+string(want), func() error {
 		pod, err := l.pods().Get(l.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -18,16 +17,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
-	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // TestTop: kubectl top, answered by metrics-server, which reads the node with a
 // right to nodes/metrics and no other.
 func TestTop(t *testing.T) {
-	t.Parallel()
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 50*time.Second)
 	c := theCluster(t)
 	program := metricsServer(t)
 	var lives []*life
@@ -80,8 +81,8 @@ func metricsServer(t *testing.T) string {
 	path, err := cache.Lookup(binaries.MetricsServer)
 	switch {
 	case err == nil:
-	case errors.Is(err, binaries.ErrNotBuilt) && os.Getenv(cptest.RequireEnv) != "1":
-		t.Skipf("metrics-server is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+	case errors.Is(err, binaries.ErrNotBuilt):
+		need.Missing(t, "metrics-server is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
 	default:
 		t.Fatal(err)
 	}

@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// hostLife is a row being run with containers of a host that is reached over SSH,
+// and that host, seen past SSH.
+type hostLife struct {
+	*life
+	h *containerdHost
+}
+
+type hostRow struct {
+	name string
+	run  func(*hostLife)
+}
+
+const (
+	// seccompRoot is where a kubelet's host keeps profiles.
+	seccompRoot = "/var/lib/kubelet/seccomp"
+	// pidsLimit is the node's podPidsLimit.
+	pidsLimit = 64
+	// atOnce bounds the rows that run at once: each has containers of its own.
+	atOnce = 10
+
+	hostResolv = "nameserver 192.0.2.53\nsearch host.test\noptions timeout:1\n"
+)
+
+// TestHost shows on one node, whose host is reached over SSH, what pods ask for and
+// get, from inside of containers and on the host: every field row by row, and what
+// every remote passes: lives, behaviours and the verbs of kubectl. Nothing of it
+// stays. In the end burstlet is killed, and takes up the pods that it left.
+func TestHost(t *testing.T) {
+	turn(t, worker, 150*time.Second)
+	c := theCluster(t)
+	h := newContainerdHost(t)
+	h.write(t, "/etc/resolv.conf", hostResolv)
+	h.write(t, seccompRoot+"/profiles/no-mkdir.json",
+		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO"}]}`)
+	n := newNode(t, c, "host", h.section(fmt.Sprintf("podPidsLimit: %d", pidsLimit)))
+	n.configure("clusterDNS: [10.96.0.10]\npods: {allowedUnsafeSysctls: [net.core.somaxconn]}\n")
+	n.start()
+	n.ready()
+	rows := slices.Concat(hostFields(), hostBehaviours(), hostVerbs(), hostScenarios())
+	slots := make(chan struct{}, atOnce)
+	together(t, rows, func(r hostRow) string { return r.name }, func(t *testing.T, r hostRow) {
+		if !slices.Contains(longRows, r.name) { // which wait for time alone, and would be the last
+			slots <- struct{}{}
+			defer func() { <-slots }()
+		}
+		l := &hostLife{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, rowNamespace(r.name))}, h: h}
+		r.run(l)
+	})
+	if t.Failed() {
+		return
+	}
+	n.edit("pods: {", "pods: {hostNetwork: false, ")
+	t.Run("restarted", func(t *testing.T) { adopts(t, c, n) })
+	t.Run("behaviour host-network", func(t *testing.T) {
+		refuseHostNetwork(&life{T: t, c: c, n: n, remote: h.remote(), namespace: c.namespace(t, "host-network-refused")})
+	})
+	n.deletePods(t)
+	h.empty(t)
+}
+
+// longRows are rows that wait for about a minute: eviction is decided once a minute,
+// kubectl attach needs time to be there.
+var longRows = []string{"ephemeral storage", "emptyDir over its limit", "kubectl attach"}
+
+// rowNamespace is a namespace's name for a row.
+func rowNamespace(row string) string {
+	return "host-" + strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(row))
+}
+
+// hostFields are rows about fields of a pod, after each of which nothing is left.
+func hostFields() []hostRow {
+	var rows []hostRow
+	for _, r := range slices.Concat(honouredRows(), hostPods, hostVolumes, hostLimits) {
+		rows = append(rows, hostRow{r.name, func(l *hostLife) {
+			r.run(l)
+			l.endsClean()
+		}})
+	}
+	return rows
+}
+
+// hostBehaviours are those of the table of all remotes that containers can do. Their
+// pods stay, so that a restart of burstlet has something to take up.
+func hostBehaviours() []hostRow {
+	var rows []hostRow
+	for _, b := range behaviours() {
+		if slices.Contains(b.on, onCRI) {
+			rows = append(rows, hostRow{"behaviour " + b.name, func(l *hostLife) {
+				l.remote = l.h.remote()
+				b.run(l.life)
+			}})
+		}
+	}
+	return rows
+}
+
+func hostVerbs() []hostRow {
+	var rows []hostRow
+	for _, v := range verbs {
+		rows = append(rows, hostRow{"kubectl " + v.name, func(l *hostLife) { v.run(l.life) }})
+	}
+	return rows
+}
+
+func hostScenarios() []hostRow {
+	var rows []hostRow
+	for _, s := range scenarios {
+		s.token = true
+		rows = append(rows, hostRow{"scenario " + s.name, func(l *hostLife) {
+			s.run(l.T, l.c, l.n, l.h.remote(), l.namespace)
+		}})
+	}
+	return rows
+}
+
+// deletePods deletes all pods of the node and waits until they are gone.
+func (n *node) deletePods(t *testing.T) {
+	t.Helper()
+	onNode := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", n.name).String()}
+	list, err := n.c.client.CoreV1().Pods("").List(t.Context(), onNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			graceful(t, n.c, &list.Items[i])
+		}
+	}
+	eventually(t, patience, "the node's pods are gone", func() error {
+		list, err := n.c.client.CoreV1().Pods("").List(t.Context(), onNode)
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("there are %d, one is %s/%s", len(list.Items), list.Items[0].Namespace, list.Items[0].Name)
+		}
+		return err
+	})
+}
+
+// write puts a file onto the host.
+func (h *containerdHost) write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(h.Path(filepath.Dir(path)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.Path(path), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outside runs a script on the host and returns what it prints, without the space
+// around it.
+func (l *hostLife) outside(script string) string {
+	l.Helper()
+	out, err := l.h.Command(l.Context(), "sh", "-ec", script).CombinedOutput()
+	if err != nil {
+		l.Fatalf("on the host: %s: %v: %s", script, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// inside runs a script in the container app.
+func (l *hostLife) inside(script string) string {
+	l.Helper()
+	got := l.kubectl("", "exec", "subject", "-c", "app", "--", "sh", "-c", script)
+	if got.code != 0 {
+		l.Fatalf("in the container: %s: %+v", script, got)
+	}
+	return strings.TrimSpace(got.out)
+}
+
+// endsClean deletes the row's pods, after which nothing of them is on the host.
+func (l *hostLife) endsClean() {
+	l.Helper()
+	pods, err := l.pods().List(l.Context(), metav1.ListOptions{})
+	l.must(err)
+	for i := range pods.Items {
+		graceful(l.T, l.c, &pods.Items[i])
+	}
+	poll(l.T, pace, patience, "nothing left of the pods", func() error {
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			if err := l.c.gone(l.T, pod.Namespace, pod.Name); err != nil {
+				return err
+			}
+			if left := l.h.left(pod.UID); left != "" {
+				return fmt.Errorf("pod %s left:\n%s", pod.Name, left)
+			}
+		}
+		return nil
+	})
+}
+
+// left lists mounts, directories, cgroups and links of a pod that are on the host.
+func (h *containerdHost) left(uid types.UID) string {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	script := `grep -F "$1" /proc/mounts; find /sys/fs/cgroup -type d -name "*$1*"
+		ls -d /var/lib/burstlet/pods/"$1" /var/log/pods/*"$1" 2>/dev/null; find /var/log/containers -lname "*$1*" 2>/dev/null; :`
+	out, err := h.Command(ctx, "sh", "-c", script, "sh", string(uid)).CombinedOutput()
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// empty checks that nothing of any pod is on the host.
+func (h *containerdHost) empty(t *testing.T) {
+	t.Helper()
+	eventually(t, patience, "nothing left on the host", func() error {
+		out, err := h.Command(t.Context(), "sh", "-c", `for dir in /var/lib/burstlet/pods /var/log/pods /var/log/containers; do [ ! -d $dir ] || ls -A $dir; done
+			grep -F /var/lib/burstlet/ /proc/mounts; find /sys/fs/cgroup -type d -path "*/burstlet/*pod*"; :`).CombinedOutput()
+		if err == nil && len(out) > 0 {
+			err = fmt.Errorf("left:\n%s", out)
+		}
+		return err
+	})
+}
