@@ -6,9 +6,12 @@ SHELL := /bin/bash
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS := -s -w -X main.version=$(VERSION)
-# Of one package: those with a control plane and containers wait for real time.
-TEST_TIMEOUT ?= 60m
 GOLANGCI := go tool -modfile=tools/golangci-lint/go.mod golangci-lint
+
+# As the control plane of the tests is built, so that what both are made of is compiled
+# once, and wherever the checkout stands. The race detector alone needs cgo.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath
 
 .PHONY: help
 help: ## Show this
@@ -22,29 +25,39 @@ helper: ## Build the host helper that burstlet carries
 build: helper ## Build bin/burstlet, and bin/burstlet-task for the image of helper containers on ECS
 	@mkdir -p bin
 	go build -ldflags '$(LDFLAGS)' -o bin/burstlet ./cmd/burstlet
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/burstlet-task ./cmd/burstlet-task
+	go build -ldflags '-s -w' -o bin/burstlet-task ./cmd/burstlet-task
 
 .PHONY: image
 image: helper ## Make bin/burstlet-image.tar, an OCI archive for amd64 and arm64 (PUSH=registry/burstlet:tag: push it too; PLATFORM=linux/arm64: only that)
 	go run ./tools/image --version '$(VERSION)' --out bin/burstlet-image.tar \
 		$(if $(PLATFORM),--platform '$(PLATFORM)') $(if $(PUSH),--push '$(PUSH)')
 
-# Compiled first, also what tests build, and clusters one after the other: real parts
-# would wait for a core otherwise. The longest test of a single core goes first.
-.PHONY: test
-test: helper ## Run all tests, after installing (as root) and building what they need
+# Installs (as root) what real containers need; without root their tests are skipped.
+define real
 	@parts=0; tools/real-parts || parts=$$?; \
 	[ $$parts -eq 0 ] || [ $$parts -eq 3 ] || exit $$parts; \
+	[ $$parts -ne 0 ] || export BURSTLET_REQUIRE_REAL=1;
+endef
+
+.PHONY: test
+test: helper ## Run what most changes can break, in minutes, with a real control plane and real containers over SSH
+	$(real) \
 	go run ./test/cmd/controlplane build; \
+	go run ./test/cmd/lanes test
+
+.PHONY: gate
+gate: helper ## Run the rest of what must hold before a change lands: lint, -race, whole suites (SUITES='e2e|install': only those)
+	$(real) \
+	go run ./test/cmd/controlplane build --all; \
 	[ $$parts -ne 0 ] || go run ./test/cmd/conformance build; \
-	[ $$parts -ne 0 ] || export BURSTLET_REQUIRE_REAL=1; \
-	CGO_ENABLED=0 go build -trimpath ./cmd/burstlet ./cmd/burstlet-task ./test/cmd/ecs; \
-	go build -o /dev/null ./tools/image; \
-	go build -race $$(go list -deps -test -f '{{if and (ne .Name "main") (not .ForTest)}}{{.ImportPath}}{{end}}' ./...); \
-	failed=0; alone='/(backend/cri|test/.*)$$'; \
-	go test -race -shuffle=on -timeout $(TEST_TIMEOUT) ./syncloop $$(go list ./... | grep -vE "$$alone|/syncloop$$") || failed=1; \
-	go test -race -shuffle=on -timeout $(TEST_TIMEOUT) -p 1 -parallel 3 $$(go list ./... | grep -E "$$alone") || failed=1; \
-	exit $$failed
+	go run ./test/cmd/lanes -suites '$(SUITES)' gate
+
+.PHONY: test-all
+test-all: helper ## Run everything whole, for hours: -race everywhere, breakages, chaos, conformance, benchmarks (SUITES=: only those)
+	$(real) \
+	go run ./test/cmd/controlplane build --all; \
+	[ $$parts -ne 0 ] || go run ./test/cmd/conformance build; \
+	go run ./test/cmd/lanes -budget 0 -suites '$(SUITES)' all
 
 .PHONY: breakages
 breakages: ## Break the engine on purpose and show that the simulation catches it
@@ -78,8 +91,8 @@ demo: helper ## Run pods in a cluster of its own until Ctrl-C (ONCE=1: end by it
 
 .PHONY: bench
 bench: helper ## Run all benchmarks; at the end a table of numbers beside their bars
-	go run ./test/cmd/controlplane build
-	go test -run '^$$' -bench . -benchmem -p 1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v /test/bench$$)
+	go run ./test/cmd/controlplane build --all
+	go test -run '^$$' -bench . -benchmem -p 1 -timeout 60m $$(go list ./... | grep -v /test/bench$$)
 	go test -run '^$$' -bench . -timeout 90m ./test/bench
 
 .PHONY: chaos

@@ -42,7 +42,8 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand(cacheDir *string) *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs that are missing and print their paths",
 		Args:  cobra.NoArgs,
@@ -51,8 +52,10 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// No parts of the control plane, but tests start them beside one.
-			beside := []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm}
+			var beside []binaries.Tool
+			if all {
+				beside = []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm}
+			}
 			if err := cache.BuildAll(cmd.Context(), slices.Concat(controlplane.Tools(), beside)...); err != nil {
 				return err
 			}
@@ -71,6 +74,8 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			return printLines(cmd.OutOrStdout(), paths...)
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "also what the tests of the gate start beside a control plane: a kubelet and Helm, for example")
+	return cmd
 }
 
 func newUpCommand(cacheDir *string) *cobra.Command {
