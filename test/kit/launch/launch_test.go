@@ -134,7 +134,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	wait.For(t, patience, "the directory is removed", func() error {
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s is there: %w", dir, err)
+			return fmt.Errorf("%s is there: %v", dir, err)
 		}
 		return nil
 	})
