@@ -42,7 +42,7 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	path, err := cache.Lookup(binaries.Helm)
 	switch {
 	case errors.Is(err, binaries.ErrNotBuilt):
-		need.Missing(t, "helm is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+		need.Missing(t, "helm is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", err)
 	case err != nil:
 		t.Fatal(err)
 	}

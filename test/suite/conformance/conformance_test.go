@@ -143,7 +143,7 @@ func built(t *testing.T) Programs {
 	programs, err := FindPrograms(t.Context())
 	switch {
 	case errors.Is(err, binaries.ErrNotBuilt):
-		need.Missing(t, "the suite is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
+		need.Missing(t, "the suite is not built: run make gate (or go run ./test/cmd/conformance build): %v", err)
 	case err != nil:
 		t.Fatal(err)
 	}

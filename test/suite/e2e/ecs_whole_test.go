@@ -154,7 +154,7 @@ func toolsImage(t *testing.T) v1.Image {
 	}
 	agnhost, err := cache.Lookup(binaries.Agnhost)
 	if err != nil {
-		need.Missing(t, "agnhost is not built: run make test (or go run ./test/cmd/conformance build): %v", err)
+		need.Missing(t, "agnhost is not built: run make gate (or go run ./test/cmd/conformance build): %v", err)
 	}
 	plane, err := controlplane.FindBinaries(t.Context(), "")
 	if err != nil {

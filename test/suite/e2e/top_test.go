@@ -82,7 +82,7 @@ func metricsServer(t *testing.T) string {
 	switch {
 	case err == nil:
 	case errors.Is(err, binaries.ErrNotBuilt):
-		need.Missing(t, "metrics-server is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+		need.Missing(t, "metrics-server is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", err)
 	default:
 		t.Fatal(err)
 	}

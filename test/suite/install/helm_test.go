@@ -90,7 +90,7 @@ func helmProgram(t *testing.T) string {
 	}
 	program, err := cache.Lookup(binaries.Helm)
 	if errors.Is(err, binaries.ErrNotBuilt) {
-		need.Missing(t, "helm is not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+		need.Missing(t, "helm is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func program(t testing.TB, tool binaries.Tool) string {
 	}
 	path, err := cache.Lookup(tool)
 	if errors.Is(err, binaries.ErrNotBuilt) {
-		need.Missing(t, "%s is not built: run make test (or go run ./test/cmd/controlplane build): %v", tool, err)
+		need.Missing(t, "%s is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", tool, err)
 	}
 	if err != nil {
 		t.Fatal(err)
