@@ -36,89 +36,111 @@ type results struct {
 // maxOutput is how much is kept of what one test prints, in bytes.
 const maxOutput = 64 << 10
 
-// readResults reads the events of a run and of the runs that repeat what failed.
+// testID names a test; of a package as a whole the test is "".
+type testID struct{ pkg, test string }
+
+// testState is what is known of one test so far.
+type testState struct {
+	output strings.Builder
+	first  string // what it printed until it failed first
+	failed bool   // ever
+	last   string // how it ended last: pass, fail, skip; "" while it runs
+}
+
+// collector takes the events of a run and of the runs that repeat what failed.
+type collector struct {
+	tests map[testID]*testState
+	order []testID
+	raced bool
+}
+
+// readResults reads events to their end.
 func readResults(r io.Reader) (results, error) {
-	type id struct{ pkg, test string }
-	type state struct {
-		output strings.Builder
-		first  string // what it printed until it failed first
-		failed bool   // ever
-		last   string // action
-	}
-	var res results
-	tests := map[id]*state{}
-	var order []id
+	c := collector{tests: map[testID]*testState{}}
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
-			break
+		var e event
+		if json.Unmarshal(line, &e) == nil { // the last line of a run that was cut off is none
+			c.add(e)
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) {
+			return c.results(), nil
+		}
+		if err != nil {
 			return results{}, fmt.Errorf("read events of tests: %w", err)
 		}
-		var e event
-		if json.Unmarshal(line, &e) != nil {
-			continue // the last line of a run that was cut off
-		}
-		if strings.Contains(e.Output, "WARNING: DATA RACE") {
-			res.Raced = true
-		}
-		key := id{e.Package, e.Test}
-		s := tests[key]
-		if s == nil {
-			s = &state{}
-			tests[key] = s
-			order = append(order, key)
-		}
-		switch e.Action {
-		case "output":
-			if s.output.Len() < maxOutput {
-				s.output.WriteString(e.Output)
-			}
-		case "pass", "fail", "skip":
-			s.last = e.Action
-			if e.Action == "fail" && !s.failed {
-				s.failed, s.first = true, s.output.String()
-			}
-			s.output.Reset()
-		}
 	}
-	for _, key := range order {
-		s := tests[key]
-		if key.test == "" {
-			// A package fails with its tests; without any, it did not build, ran out of
-			// time or failed in TestMain.
-			if s.last == "fail" && !slices.ContainsFunc(order, func(other id) bool {
-				o := tests[other]
-				return other.pkg == key.pkg && other.test != "" && (o.failed || o.last == "")
-			}) {
+}
+
+func (c *collector) add(e event) {
+	if strings.Contains(e.Output, "WARNING: DATA RACE") {
+		c.raced = true
+	}
+	id := testID{e.Package, e.Test}
+	s := c.tests[id]
+	if s == nil {
+		s = &testState{}
+		c.tests[id] = s
+		c.order = append(c.order, id)
+	}
+	switch e.Action {
+	case "output":
+		if s.output.Len() < maxOutput {
+			s.output.WriteString(e.Output)
+		}
+	case "pass", "fail", "skip":
+		s.last = e.Action
+		if e.Action == "fail" && !s.failed {
+			s.failed, s.first = true, s.output.String()
+		}
+		s.output.Reset()
+	}
+}
+
+// any says whether it holds for some test of the package.
+func (c *collector) any(pkg string, holds func(test string, s *testState) bool) bool {
+	return slices.ContainsFunc(c.order, func(id testID) bool {
+		return id.pkg == pkg && id.test != "" && holds(id.test, c.tests[id])
+	})
+}
+
+func (c *collector) results() results {
+	res := results{Raced: c.raced}
+	for _, id := range c.order {
+		s := c.tests[id]
+		if id.test == "" {
+			// A package fails with its tests; without any, it did not build or failed in
+			// TestMain.
+			if s.last == "fail" && !c.any(id.pkg, func(_ string, t *testState) bool { return t.failed || t.last == "" }) {
 				res.Failed++
-				res.Failures = append(res.Failures, failure{key.pkg, "", s.first})
+				res.Failures = append(res.Failures, failure{id.pkg, "", s.first})
 			}
 			continue
 		}
-		leaf := !slices.ContainsFunc(order, func(other id) bool {
-			return other.pkg == key.pkg && strings.HasPrefix(other.test, key.test+"/") && tests[other].failed
-		})
+		leaf := !c.any(id.pkg, func(test string, t *testState) bool { return strings.HasPrefix(test, id.test+"/") && t.failed })
 		switch s.last {
 		case "pass":
 			res.Passed++
 			if s.failed && leaf {
-				res.Flaky = append(res.Flaky, failure{key.pkg, key.test, s.first})
+				res.Flaky = append(res.Flaky, failure{id.pkg, id.test, s.first})
 			}
 		case "skip":
 			res.Skipped++
 		default: // it failed, or never ended
 			res.Failed++
 			if leaf {
-				output := s.first
-				if !s.failed {
-					output = s.output.String() + "(it did not end)\n"
-				}
-				res.Failures = append(res.Failures, failure{key.pkg, key.test, output})
+				res.Failures = append(res.Failures, failure{id.pkg, id.test, s.lastWords()})
 			}
 		}
 	}
-	return res, nil
+	return res
+}
+
+// lastWords is what a test printed that failed, or that did not end.
+func (s *testState) lastWords() string {
+	if s.failed {
+		return s.first
+	}
+	return s.output.String() + "(it did not end)\n"
 }

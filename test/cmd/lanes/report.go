@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,16 +38,15 @@ func readRows(path string) ([]row, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Open(path)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read report: %w", err)
 	}
-	defer f.Close()
 	var rows []row
-	dec := json.NewDecoder(bufio.NewReader(f))
+	dec := json.NewDecoder(bytes.NewReader(data))
 	for {
 		var r row
 		switch err := dec.Decode(&r); {

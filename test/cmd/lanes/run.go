@@ -167,9 +167,9 @@ func (s suite) run(ctx context.Context, dir string, deadline time.Time) (row, er
 	if openErr != nil {
 		return r, fmt.Errorf("read events: %w", openErr)
 	}
-	defer f.Close()
 	var readErr error
-	if r.results, readErr = readResults(f); readErr != nil {
+	r.results, readErr = readResults(f)
+	if readErr = errors.Join(readErr, f.Close()); readErr != nil {
 		return r, readErr
 	}
 	r.Verdict = s.verdict(r, err)

@@ -126,7 +126,7 @@ func TestKilledOwner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println(c.Pid())
+		_, _ = os.Stdout.WriteString(strconv.Itoa(c.Pid()) + "\n")
 		<-c.Done()
 	}
 	owner := exec.Command(os.Args[0], "-test.run=^TestKilledOwner$")

@@ -107,7 +107,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer held.Close()
-		fmt.Println("dir " + dir)
+		_, _ = os.Stdout.WriteString("dir " + dir + "\n")
 		time.Sleep(patience)
 	}
 	var log logs.Buffer
@@ -133,10 +133,14 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 	wait.For(t, patience, "the directory is removed", func() error {
-		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("%s is there: %v", dir, err)
+		switch _, err := os.Stat(dir); {
+		case err == nil:
+			return fmt.Errorf("%s is there", dir)
+		case errors.Is(err, os.ErrNotExist):
+			return nil
+		default:
+			return err
 		}
-		return nil
 	})
 }
 

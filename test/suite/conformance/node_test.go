@@ -40,8 +40,11 @@ func (n *node) awaitLog(t *testing.T, text string, times int) {
 	t.Helper()
 	wait.For(t, patience, "the log of the node", func() error {
 		content, err := os.ReadFile(n.log)
-		if err != nil || strings.Count(string(content), text) < times {
-			return fmt.Errorf("it is %q, %v; want %q %d times", content, err, text, times)
+		if err != nil {
+			return err
+		}
+		if strings.Count(string(content), text) < times {
+			return fmt.Errorf("it is %q; want %q %d times", content, text, times)
 		}
 		return nil
 	})
