@@ -145,7 +145,7 @@ func TestNothingIsLeft(t *testing.T) {
 }
 
 func TestEnviron(t *testing.T) {
-	got := Environ([]string{"PATH=/bin", "KUBECONFIG=/root/.kube/config", "BURSTLET_NODE_NAME=a", "KUBECONFIGS=b", "BURSTLET_BACKEND=ecs"})
+	got := Environ([]string{"PATH=/bin", "KUBECONFIG=/home/anna/.kube/config", "BURSTLET_NODE_NAME=a", "KUBECONFIGS=b", "BURSTLET_BACKEND=ecs"})
 	if want := []string{"PATH=/bin", "KUBECONFIGS=b"}; !slices.Equal(got, want) {
 		t.Errorf("environment %q, want %q", got, want)
 	}
