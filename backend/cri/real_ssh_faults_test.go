@@ -137,6 +137,7 @@ func TestContractOverSSHWhileTheLinkIsReset(t *testing.T) {
 		lane.From(t, lane.All)
 	}
 	h, f := overSSH(t, func(_ *testing.T, b backend.Backend) backend.Backend { return persistent(b, true) })
+	f.AtOnce = 2 // so that it lasts, and many resets fall into it
 	f.Around = func(t *testing.T, check func(t *testing.T)) {
 		_, rest, _ := strings.Cut(t.Name(), "/")
 		topic, name, _ := strings.Cut(rest, "/")
@@ -199,7 +200,7 @@ func resetAtRandom(t *testing.T, l *remotehost.Link) (end func() int) {
 func persistent(b backend.Backend, linkIsReset bool) backend.Backend {
 	asked := &stopsAsked{again: linkIsReset, by: map[string]stopAsked{}}
 	r := repeats{anyUnavailable: linkIsReset}
-	b.Pods = persistentPods{b.Pods, asked, r}
+	b.Pods = persistentPods{b.Pods, asked, r, &sync.Map{}}
 	b.Containers = persistentContainers{b.Containers, asked, r}
 	b.Resize = persistentResizer{b.Resize, r}
 	b.Files = persistentFiles{b.Files, r}
@@ -298,6 +299,7 @@ type persistentPods struct {
 	backend.Pods
 	asked *stopsAsked
 	repeats
+	removed *sync.Map // by the attempt's Ref: who asks once more is told NotFound, whatever fails
 }
 
 func (p persistentPods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
@@ -311,7 +313,15 @@ func (p persistentPods) Stop(ctx context.Context, ref backend.Ref, grace time.Du
 }
 
 func (p persistentPods) Remove(ctx context.Context, ref backend.Ref) error {
-	return untilGone(ctx, p.repeats, func() error { return p.Pods.Remove(ctx, ref) })
+	remove := func() error { return p.Pods.Remove(ctx, ref) }
+	if _, again := p.removed.Load(ref); again {
+		return againErr(ctx, p.repeats, remove)
+	}
+	err := untilGone(ctx, p.repeats, remove)
+	if err == nil || errors.Is(err, backend.ErrNotFound) {
+		p.removed.Store(ref, true)
+	}
+	return err
 }
 
 func (p persistentPods) List(ctx context.Context) ([]backend.PodFacts, error) {

@@ -27,7 +27,7 @@
 //     what a node's credential cannot do, and section 4.2 of the CIS Kubernetes
 //     Benchmark.
 //
-// Tests stand in line (turn): two that keep a core busy run at once, and beside them
+// Tests stand in line (turn): three that keep a core busy run at once, and beside them six of
 // those that wait. Their lanes are those of package lane; smaller counts of kills and
 // pods in the gate than in "make test-all".
 //

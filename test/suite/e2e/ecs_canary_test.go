@@ -31,7 +31,7 @@ const taskImageRef = images.TaskRef
 // writes; and not where a secret of the pod's own is kept.
 func TestCanaryOnECS(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 60*time.Second)
+	turn(t, waiter, 100*time.Second)
 	s := newCloud(t, "canary", "refresh: 5s")
 	l := s.life(t, "canary")
 	var canaries []string

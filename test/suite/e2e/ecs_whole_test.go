@@ -191,7 +191,7 @@ type taskRow struct {
 // what users see of them is what they see on a kubelet.
 func TestWholePodsOnECS(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, worker, 150*time.Second)
+	turn(t, worker, 300*time.Second)
 	s := newCloud(t, "tasks", "refresh: 5s", "stats: sessions")
 	rows := slices.Concat(taskWorkloads, taskPods, taskAccess, rowsOfOthers())
 	slots := make(chan struct{}, tasksAtOnce)

@@ -392,8 +392,9 @@ func (h *containerdHost) orphanedLogs(pods map[types.UID]*corev1.Pod, _ seenHost
 	return left, nil
 }
 
-// orphanedCgroups are those of pods that are not there, and those of containers
-// that do not run, which is where processes would be that CRI does not know.
+// orphanedCgroups are those of pods that are not there, and those with processes of
+// containers that do not run, which CRI does not know. An empty one is what runc leaves
+// when containerd is killed while it starts a container: it goes with its pod.
 func (h *containerdHost) orphanedCgroups(pods map[types.UID]*corev1.Pod, seen seenHost) ([]string, error) {
 	known := map[string]bool{}
 	for uid := range pods {
@@ -419,8 +420,8 @@ func (h *containerdHost) orphanedCgroups(pods map[types.UID]*corev1.Pod, seen se
 			}
 			uid, isPod := strings.CutPrefix(entry.Name(), "pod")
 			inPod := strings.HasPrefix(filepath.Base(filepath.Dir(path)), "pod")
-			if isPod && pods[types.UID(uid)] == nil || inPod && !known[entry.Name()] {
-				left = append(left, path+runningIn(path))
+			if runs := runningIn(path); isPod && pods[types.UID(uid)] == nil || inPod && !known[entry.Name()] && runs != "" {
+				left = append(left, path+runs)
 			}
 			return nil
 		})

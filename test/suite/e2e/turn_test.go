@@ -21,7 +21,7 @@ const (
 // turns lets the package's tests run beside each other, but not all: so many of each
 // share at a time. Of those that stand in line the longest goes first, so that no
 // long one runs alone in the end.
-var turns = lineOf(map[share]int{waiter: 8, worker: 2})
+var turns = lineOf(map[share]int{waiter: 6, worker: 3})
 
 type line struct {
 	mu      sync.Mutex
