@@ -489,6 +489,8 @@ func TestDeleteIsTriedAgain(t *testing.T) {
 		{name: "transport", failure: errors.New("reset"), deletes: 2},
 		{name: "lost reply", failure: errors.New("reset"), after: true, deletes: 2},
 		{name: "conflict of the same pod", failure: apierrors.NewConflict(podResource, "p", errors.New("modified")), deletes: 2},
+		// NodeRestriction asks its own informer, which a new API server has not filled.
+		{name: "not found by an API server that knows no pods yet", failure: apierrors.NewNotFound(podResource, "p"), deletes: 2},
 		{name: "gone", then: gone, deletes: 1},
 		{name: "replaced", then: replaced, deletes: 1},
 	}

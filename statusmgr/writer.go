@@ -189,15 +189,13 @@ func (m *Manager) delete(ctx context.Context, j job, out *outcome) {
 // explain finds out what a failed call means. A conflict is a newer object,
 // another UID under the name, or, since a patch that carries a UID is refused
 // before the absence is noticed, no object at all; an invalid status may have
-// been made from a stale object, and a foreign UID is reported as invalid too.
-// Only here the pod is read.
+// been made from a stale object, and a foreign UID is reported as invalid too. Not
+// found may mean that the API server has just started and knows no pods yet: of a
+// delete, its NodeRestriction plugin answers so from an informer (admitPod in
+// plugin/pkg/admission/noderestriction, Kubernetes 1.36). Only here the pod is read.
 func (m *Manager) explain(ctx context.Context, j job, err error, out *outcome) {
-	if apierrors.IsNotFound(err) {
-		out.gone = true
-		return
-	}
 	out.err = err
-	if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
+	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, m.timeout)
