@@ -212,6 +212,9 @@ func (s suite) argv(bound time.Duration, events string) []string {
 	if s.alone {
 		argv = append(argv, "-p=1")
 	}
+	if s.parallel > 0 {
+		argv = append(argv, fmt.Sprintf("-parallel=%d", s.parallel))
+	}
 	if s.fresh || s.world {
 		argv = append(argv, "-count=1")
 	}

@@ -26,6 +26,8 @@ type suite struct {
 	shuffle  bool
 	// alone runs one package after the other.
 	alone bool
+	// parallel is how many tests of a package run at once; 0: as many as there are cores.
+	parallel int
 	// fresh takes no result from go's cache: the tests run programs that are built of
 	// this tree, or let programs read it, and go knows nothing of that.
 	fresh bool
@@ -79,7 +81,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			{name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, packages: pick(engine, contract), race: true},
 			{name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true, world: true},
 			{name: "e2e", lane: "gate", bound: 25 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true, raced: true},
-			{name: "install", lane: "gate", bound: 15 * time.Minute, packages: is("test/suite/install"), world: true, program: true},
+			{name: "install", lane: "gate", bound: 15 * time.Minute, packages: is("test/suite/install"), world: true, program: true, parallel: 6},
 			{name: "monitoring", lane: "gate", bound: 10 * time.Minute, packages: is("test/suite/monitoring"), world: true, program: true},
 			{name: "conformance", lane: "gate", bound: 10 * time.Minute, packages: is("test/suite/conformance"), world: true, program: true},
 			{

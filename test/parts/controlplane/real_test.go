@@ -293,7 +293,7 @@ func TestWaitNamesTheProcessThatEnded(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if err := cp.Wait(ctx); err == nil || !strings.Contains(err.Error(), "kube-apiserver ended: signal: killed") {
+	if err := cp.Wait(ctx); err == nil || !strings.Contains(err.Error(), "kube-apiserver ended by itself: signal: killed") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func TestMissingBinaries(t *testing.T) {
 		require         string
 		skipped, failed string
 	}{
-		"skips by default":     {skipped: "not built: run make test"},
+		"skips by default":     {skipped: "not built: run make "},
 		"fails when required":  {require: "1", failed: "not built"},
 		"any other value skip": {require: "0", skipped: "not built"},
 	}
