@@ -396,15 +396,7 @@ func (h *containerdHost) orphanedLogs(pods map[types.UID]*corev1.Pod, _ seenHost
 // containers that do not run, which CRI does not know. An empty one is what runc leaves
 // when containerd is killed while it starts a container: it goes with its pod.
 func (h *containerdHost) orphanedCgroups(pods map[types.UID]*corev1.Pod, seen seenHost) ([]string, error) {
-	known := map[string]bool{}
-	for uid := range pods {
-		for _, sandbox := range seen.ready(uid) {
-			known[sandbox.Id] = true
-		}
-		for _, running := range seen.running(uid) {
-			known[running[0].Id] = true
-		}
-	}
+	known := seen.knownOf(pods)
 	found, err := filepath.Glob("/sys/fs/cgroup/*/" + h.Cgroup() + "/burstlet")
 	if err != nil {
 		return nil, err
@@ -418,9 +410,10 @@ func (h *containerdHost) orphanedCgroups(pods map[types.UID]*corev1.Pod, seen se
 			if err != nil {
 				return err
 			}
+			runs := runningIn(path)
 			uid, isPod := strings.CutPrefix(entry.Name(), "pod")
-			inPod := strings.HasPrefix(filepath.Base(filepath.Dir(path)), "pod")
-			if runs := runningIn(path); isPod && pods[types.UID(uid)] == nil || inPod && !known[entry.Name()] && runs != "" {
+			ofContainer := strings.HasPrefix(filepath.Base(filepath.Dir(path)), "pod") && !known[entry.Name()]
+			if isPod && pods[types.UID(uid)] == nil || ofContainer && runs != "" {
 				left = append(left, path+runs)
 			}
 			return nil
@@ -430,6 +423,20 @@ func (h *containerdHost) orphanedCgroups(pods map[types.UID]*corev1.Pod, seen se
 		}
 	}
 	return left, nil
+}
+
+// knownOf are the ids of what CRI says runs of pods.
+func (s seenHost) knownOf(pods map[types.UID]*corev1.Pod) map[string]bool {
+	known := map[string]bool{}
+	for uid := range pods {
+		for _, sandbox := range s.ready(uid) {
+			known[sandbox.Id] = true
+		}
+		for _, running := range s.running(uid) {
+			known[running[0].Id] = true
+		}
+	}
+	return known
 }
 
 // runningIn says what runs in a cgroup.
