@@ -219,6 +219,17 @@ func TestALockOnWhatIsGoneMeansNothing(t *testing.T) {
 	}
 }
 
+// A pod's directory that cannot be made is an error, however often it is tried.
+func TestPlaceWhereNoDirectoryCanBe(t *testing.T) {
+	root := t.TempDir()
+	v := volume(root, "config", host.KindFiles, "")
+	noError(t, os.MkdirAll(filepath.Dir(v.Pod.Path()), 0o755))
+	noError(t, os.Symlink("nowhere", v.Pod.Path()))
+	if _, err := New(Options{}).enterPod(t.Context(), v.Pod); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // Helpers of two connections may be at work on one pod: each finds it whole.
 func TestPlaceAndClearAtOnce(t *testing.T) {
 	root := t.TempDir()

@@ -19,19 +19,28 @@ import (
 // directory is shared by those who place volumes and held alone by Clear; each
 // volume has a lock of its own.
 
+// enterTries bounds how often a pod's directory is made anew because a Clear took it
+// away. Where it takes more something else is wrong, a link to nowhere for example.
+const enterTries = 100
+
 // enterPod opens a pod's directory, made if need be, for as long as the file is
 // open.
 func (h *Host) enterPod(ctx context.Context, pod host.PodDir) (*os.File, error) {
-	for {
-		if err := mkdirAll(pod.Path(), kubeletDirMode); err != nil {
+	var err error
+	for range enterTries {
+		err = mkdirAll(pod.Path(), kubeletDirMode)
+		if err == nil {
+			var dir *os.File
+			if dir, err = lockPod(ctx, pod, unix.LOCK_SH); err == nil {
+				return dir, nil
+			}
+		}
+		// A Clear may take it away at any moment until it is locked.
+		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		dir, err := lockPod(ctx, pod, unix.LOCK_SH)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return dir, err
-		}
-		// A Clear took it away in between.
 	}
+	return nil, err
 }
 
 // lockPod opens and locks a pod's directory. Errors: fs.ErrNotExist when there is
