@@ -484,6 +484,8 @@ func TestDeleteIsTriedAgain(t *testing.T) {
 		then    func(h *harness)
 		after   bool // the call had its effect, the reply was lost
 		deletes int
+		// unreadable says that the pod is Forbidden when it is read first.
+		unreadable bool
 	}{
 		{name: "unavailable", failure: apierrors.NewServiceUnavailable("x"), deletes: 2},
 		{name: "transport", failure: errors.New("reset"), deletes: 2},
@@ -492,13 +494,19 @@ func TestDeleteIsTriedAgain(t *testing.T) {
 		// NodeRestriction asks its own informer, which a new API server has not filled.
 		{name: "not found by an API server that knows no pods yet", failure: apierrors.NewNotFound(podResource, "p"), deletes: 2},
 		{name: "gone", then: gone, deletes: 1},
+		{name: "gone, and not to be read", then: gone, unreadable: true, deletes: 2},
 		{name: "replaced", then: replaced, deletes: 1},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(h *harness) {
 				once := false
+				refused := false
 				hook := func(k call) error {
+					if k.verb == "get" && c.unreadable && !refused {
+						refused = true
+						return apierrors.NewForbidden(podResource, "p", errors.New("no relationship found"))
+					}
 					if k.verb != "delete" || once {
 						return nil
 					}

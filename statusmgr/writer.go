@@ -111,6 +111,10 @@ func (m *Manager) write(ctx context.Context, j job, mayRun bool, out *outcome) {
 	reply, err := m.client.Pods(j.name.Namespace).Patch(call, j.name.Name,
 		types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	m.metrics.writes.WithLabelValues(result(err)).Inc()
+	if apierrors.IsNotFound(err) {
+		out.gone = true
+		return
+	}
 	if err != nil {
 		m.explain(ctx, j, err, out)
 		return
@@ -189,9 +193,9 @@ func (m *Manager) delete(ctx context.Context, j job, out *outcome) {
 // explain finds out what a failed call means. A conflict is a newer object,
 // another UID under the name, or, since a patch that carries a UID is refused
 // before the absence is noticed, no object at all; an invalid status may have
-// been made from a stale object, and a foreign UID is reported as invalid too. Not
-// found may mean that the API server has just started and knows no pods yet: of a
-// delete, its NodeRestriction plugin answers so from an informer (admitPod in
+// been made from a stale object, and a foreign UID is reported as invalid too. A
+// delete that finds nothing may have met an API server that has just started: its
+// NodeRestriction plugin answers so from an informer (admitPod in
 // plugin/pkg/admission/noderestriction, Kubernetes 1.36). Only here the pod is read.
 func (m *Manager) explain(ctx context.Context, j job, err error, out *outcome) {
 	out.err = err
@@ -205,6 +209,11 @@ func (m *Manager) explain(ctx context.Context, j job, err error, out *outcome) {
 	case apierrors.IsNotFound(getErr), getErr == nil && fresh.UID != j.uid:
 		out.gone, out.err = true, nil
 	case getErr != nil:
+		if apierrors.IsNotFound(err) {
+			// A node may not read what is gone, nor what such an API server does not know
+			// yet. The watch tells which it is.
+			out.err = getErr
+		}
 		log.G(ctx).WithFields(fields(j.entry)).WithError(getErr).Debug("Pod not read after a refused write")
 	default:
 		out.stale = fresh.ResourceVersion != out.api.ResourceVersion || apierrors.IsConflict(err)
