@@ -2,7 +2,6 @@ package chart
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"io/fs"
 	"os"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -35,17 +33,7 @@ var chartDir = filepath.Join("..", "..", "..", "charts", "burstlet")
 // helm runs Helm with a home of its own and returns what it said on both outputs.
 func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	cache, err := binaries.NewCache(binaries.CacheConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := cache.Lookup(binaries.Helm)
-	switch {
-	case errors.Is(err, binaries.ErrNotBuilt):
-		need.Missing(t, "helm is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", err)
-	case err != nil:
-		t.Fatal(err)
-	}
+	path := cptest.Tool(t, binaries.Helm)
 	home := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -19,9 +18,9 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/logs"
-	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // TestTop: kubectl top, answered by metrics-server, which reads the node with a
@@ -74,19 +73,7 @@ func TestTop(t *testing.T) {
 // metricsServer finds the program, or skips the test.
 func metricsServer(t *testing.T) string {
 	t.Helper()
-	cache, err := binaries.NewCache(binaries.CacheConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := cache.Lookup(binaries.MetricsServer)
-	switch {
-	case err == nil:
-	case errors.Is(err, binaries.ErrNotBuilt):
-		need.Missing(t, "metrics-server is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", err)
-	default:
-		t.Fatal(err)
-	}
-	return path
+	return cptest.Tool(t, binaries.MetricsServer)
 }
 
 // metricsService announces a metrics-server of this machine. ExternalName spares

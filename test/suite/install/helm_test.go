@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +11,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/burstletimage"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 
@@ -84,18 +83,7 @@ type helm struct {
 // helmProgram finds the program, or ends the test.
 func helmProgram(t *testing.T) string {
 	t.Helper()
-	cache, err := binaries.NewCache(binaries.CacheConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := cache.Lookup(binaries.Helm)
-	if errors.Is(err, binaries.ErrNotBuilt) {
-		need.Missing(t, "helm is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
+	return cptest.Tool(t, binaries.Helm)
 }
 
 // run runs a command on the release, until what it does is done.

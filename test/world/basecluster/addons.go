@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/parts/binaries"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
 
@@ -37,7 +38,7 @@ func (c *Cluster) startDNS(t testing.TB, program string) {
 // pods of all nodes use. It skips the test when the program is not built.
 func (c *Cluster) ServeMetrics(t testing.TB) {
 	t.Helper()
-	c.addOn(t, binaries.MetricsServer, program(t, binaries.MetricsServer), metricsManifests)
+	c.addOn(t, binaries.MetricsServer, cptest.Tool(t, binaries.MetricsServer), metricsManifests)
 	c.AwaitDeployment(t, metav1.NamespaceSystem, metricsName)
 	// Discovery of all else fails until it is there.
 	Await(t, "the metrics API", func(context.Context) error {

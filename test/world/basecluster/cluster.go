@@ -2,7 +2,6 @@ package basecluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -21,7 +20,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/test/kit/logs"
-	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
@@ -68,7 +66,7 @@ type Cluster struct {
 func ForTest(t testing.TB, cfg Config) *Cluster {
 	t.Helper()
 	containerd.Need(t, "base cluster", remotehost.Missing())
-	proxy, dns := program(t, binaries.KubeProxy), program(t, binaries.CoreDNS)
+	proxy, dns := cptest.Tool(t, binaries.KubeProxy), cptest.Tool(t, binaries.CoreDNS)
 	host := remotehost.ForTest(t, func(c *remotehost.Config) { c.Hostname = Node })
 	if err := host.Join(t.Context()); err != nil {
 		t.Fatal(err)
@@ -98,23 +96,6 @@ func ForTest(t testing.TB, cfg Config) *Cluster {
 	c.awaitNode(t)
 	c.AwaitDeployment(t, metav1.NamespaceSystem, dnsName)
 	return c
-}
-
-// program finds a program in the cache, or ends the test.
-func program(t testing.TB, tool binaries.Tool) string {
-	t.Helper()
-	cache, err := binaries.NewCache(binaries.CacheConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path, err := cache.Lookup(tool)
-	if errors.Is(err, binaries.ErrNotBuilt) {
-		need.Missing(t, "%s is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", tool, err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // Machine is this machine's address for the node and its pods.
