@@ -9,7 +9,7 @@
 //
 // Every suite has a bound, and all of them together have one (-budget): what was cut
 // off is named. A suite's tests are run by gotestsum. One of the world (containers,
-// clusters, clocks) that fails is run once more, alone: when it passes then it is
+// clusters, clocks) that fails is run once more, whole: when it passes then it is
 // FLAKY, the lane goes on, and its first failure is printed whole at the end. More than
 // two such tests fail the lane, and so does one where chance has no place: the engine,
 // the contract, a data race.

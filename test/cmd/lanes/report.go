@@ -99,7 +99,7 @@ func show(w io.Writer, rows []row) bool {
 			fmt.Fprintf(&b, "\nFAIL %s %s\n%s", strings.TrimPrefix(f.Package, module+"/"), f.Test, digest(f.Output))
 		}
 		for _, f := range r.Flaky {
-			fmt.Fprintf(&b, "\nFLAKY %s %s failed, and passed when it was run once more, alone. The failure:\n%s",
+			fmt.Fprintf(&b, "\nFLAKY %s %s failed, and passed when it was run once more. The failure:\n%s",
 				strings.TrimPrefix(f.Package, module+"/"), f.Test, f.Output)
 		}
 	}

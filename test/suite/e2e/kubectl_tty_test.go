@@ -190,6 +190,8 @@ func kubectlAttach(l *life) {
 	if got.code != 0 || !strings.HasSuffix(all.String(), got.out) || !strings.HasSuffix(got.out, fmt.Sprintf("line %d\n", lines-1)) {
 		l.Errorf("attach: %+v, want the end of %q", got, all.String())
 	}
+	// The row leaves no pod that is about to end.
+	l.until("the pod has ended", succeeded)
 }
 
 // kubectlAttachInput: the container's own input, and its terminal.
