@@ -46,7 +46,7 @@ test: helper ## Run what most changes can break, in minutes, with a real control
 	go run ./test/cmd/lanes test
 
 .PHONY: gate
-gate: helper ## Run the rest of what must hold before a change lands: lint, -race, whole suites (SUITES='e2e|install': only those)
+gate: helper ## Run the rest of what must hold before a change lands: lint, -race, whole suites (SUITES='e2e|worlds': only those)
 	$(real) \
 	go run ./test/cmd/controlplane build --all; \
 	[ $$parts -ne 0 ] || go run ./test/cmd/conformance build; \

@@ -36,6 +36,7 @@ func says(t *testing.T, out string, wants ...string) {
 
 // A node's own credential, before the node runs and while it does. Nothing is made.
 func TestRealDoctorOfANode(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	const name = "examined"
 	s.allowLeases(name + "-election")
@@ -110,6 +111,7 @@ func (s *stage) nodeKubeconfigOf(yaml string) string {
 // A credential for another node, one that knows nothing of burstlet, and a server that
 // is not there.
 func TestRealDoctorOfWrongCredentials(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	look := func(kubeconfig string) string {
 		out, err := s.diagnosed(fmt.Sprintf("node: {name: mine, internalIP: 127.0.0.1}\nkubeconfig: %s\nbackend: {type: sim, sim: {}}\n", kubeconfig))
@@ -143,6 +145,7 @@ func TestRealDoctorOfWrongCredentials(t *testing.T) {
 
 // The ServiceAccount mode with the manifests of deploy/rbac, and with one right less.
 func TestRealDoctorOfAServiceAccount(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	ctx := t.Context()
 	const namespace, name = "default", "doctored"
@@ -221,6 +224,7 @@ func caOf(t *testing.T, s *stage) []byte {
 
 // A node that asks the cluster for its credential: before it has one, and after.
 func TestRealDoctorOfABootstrap(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	const name = "to-be"
 	dir := t.TempDir()

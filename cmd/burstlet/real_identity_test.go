@@ -19,6 +19,7 @@ import (
 // A node without a credential has its client certificate and that of its API
 // issued by the cluster.
 func TestRealCertificatesFromTheCluster(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	const name = "certified"
 	port := ports.Free(t)

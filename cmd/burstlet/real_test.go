@@ -25,6 +25,7 @@ import (
 // Two nodes of one process, each with a credential, a port and a backend of its
 // own, and a third whose remote is not there, which does not disturb them.
 func TestRealSeveralNodesInOneProcess(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	taken := []int{ports.Free(t), ports.Free(t), ports.Free(t)}
 	cfg := s.configure(fmt.Sprintf(`
@@ -70,6 +71,7 @@ nodes:
 // An administrator deletes the Node: it is back within seconds with what it was
 // made with, and its lease is the new Node's.
 func TestRealDeletedNodeIsBackWithItsLease(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	s.run(s.configure(fmt.Sprintf(`
 node: {name: phoenix, internalIP: 127.0.0.1, labels: {team: blue}}
@@ -281,6 +283,7 @@ func (c *contenders) watchReady() (unready func() []string) {
 // when its lease is over; pods that are made meanwhile start once, those that run go
 // on, and the node is Ready throughout, at the address of whoever leads.
 func TestRealTakeover(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	c := s.stand("ha")
 	first := s.run(c.cfgs[0])
@@ -363,6 +366,7 @@ func (c *contenders) once(pods []string) {
 // With shutdown.mode drain the pods end with the process, as with a kubelet's
 // host, and the API says so.
 func TestRealDrain(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	p := s.run(s.configure(fmt.Sprintf(`
 node: {name: drained, internalIP: 127.0.0.1}
@@ -395,6 +399,7 @@ shutdown: {mode: drain, flushTimeout: 2m, gracePeriod: 10s, gracePeriodCriticalP
 
 // A leader without rights to its lease says so and stands by; it does not run.
 func TestRealElectionWithoutRights(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	credential := s.nodeKubeconfig("powerless")
 	cfg := s.configure(fmt.Sprintf(`

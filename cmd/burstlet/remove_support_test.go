@@ -8,6 +8,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"os/exec"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
@@ -18,6 +20,19 @@ func (s *removalStage) kubectl(args ...string) (string, error) {
 	cmd := exec.CommandContext(s.t.Context(), s.cp.Kubectl(), append([]string{"--kubeconfig", s.cp.KubeconfigPath()}, args...)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
+}
+
+// granting is held by who applies the removal's rights, which are the same for all.
+var granting sync.Mutex
+
+// grantRemoval gives the removal its rights.
+func (s *removalStage) grantRemoval() {
+	s.t.Helper()
+	granting.Lock()
+	defer granting.Unlock()
+	if out, err := s.kubectl("apply", "-f", filepath.Join("..", "..", "deploy", "rbac", "remove-nodes.yaml")); err != nil {
+		s.t.Fatalf("%v\n%s", err, out)
+	}
 }
 
 // configureFile loads the stage's file once more.

@@ -75,9 +75,7 @@ func newRemovalStage(t *testing.T, node string) *removalStage {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	if out, err := s.kubectl("apply", "-f", filepath.Join("..", "..", "deploy", "rbac", "remove-nodes.yaml")); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	s.grantRemoval()
 	token, err := s.admin.CoreV1().ServiceAccounts("burstlet").CreateToken(ctx, "burstlet-remove-nodes", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +185,8 @@ func (s *removalStage) budget(app string) {
 	})
 }
 
-// daemonSet makes one whose pods tolerate everything, as those of networks do.
+// daemonSet makes one for this node whose pods tolerate everything, as those of
+// networks do.
 func (s *removalStage) daemonSet(name string) {
 	s.t.Helper()
 	labels := map[string]string{"app": name}
@@ -197,6 +196,7 @@ func (s *removalStage) daemonSet(name string) {
 		Spec: appsv1.DaemonSetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
+				NodeSelector:                  map[string]string{corev1.LabelHostname: s.node}, // other tests have nodes, too
 				TerminationGracePeriodSeconds: new(int64(1)),
 				Containers:                    []corev1.Container{{Name: "c", Image: "busybox"}},
 				Tolerations:                   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
@@ -268,6 +268,7 @@ func (s *removalStage) onRemote() []string {
 
 // As helm uninstall does it: beside burstlet, which runs as a Deployment.
 func TestRealRemoveNodesBesideBurstlet(t *testing.T) {
+	t.Parallel()
 	s := newRemovalStage(t, "leaving")
 	ctx := t.Context()
 	_, err := s.admin.AppsV1().Deployments("burstlet").Create(ctx, &appsv1.Deployment{
@@ -320,6 +321,7 @@ func TestRealRemoveNodesBesideBurstlet(t *testing.T) {
 // Burstlet has ended and its pods run on: the removal ends them itself, with their
 // hooks, is killed at several steps, and says what it cannot remove.
 func TestRealRemoveNodesWithoutBurstlet(t *testing.T) {
+	t.Parallel()
 	s := newRemovalStage(t, "left")
 	ctx := t.Context()
 	s.bare(func(p *corev1.Pod) { p.Finalizers = []string{"example.org/never"} }, "kept")
@@ -384,6 +386,7 @@ func (s *removalStage) evictedAt(name string, grace time.Duration) time.Time {
 // What runs stays where it runs, for whoever wants it so, until it is removed after
 // all; and a process that takes the node back is told of.
 func TestRealRemoveNodesKeepsPods(t *testing.T) {
+	t.Parallel()
 	s := newRemovalStage(t, "half")
 	ctx := t.Context()
 	s.bare(nil, "stays")

@@ -210,11 +210,11 @@ func (s suite) argv(bound time.Duration, events string) []string {
 	if s.shuffle {
 		argv = append(argv, "-shuffle=on")
 	}
-	if s.alone {
-		argv = append(argv, "-p=1")
+	if s.packagesAtOnce > 0 {
+		argv = append(argv, fmt.Sprintf("-p=%d", s.packagesAtOnce))
 	}
-	if s.parallel > 0 {
-		argv = append(argv, fmt.Sprintf("-parallel=%d", s.parallel))
+	if s.testsAtOnce > 0 {
+		argv = append(argv, fmt.Sprintf("-parallel=%d", s.testsAtOnce))
 	}
 	if s.fresh || s.world {
 		argv = append(argv, "-count=1")

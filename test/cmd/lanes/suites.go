@@ -24,10 +24,9 @@ type suite struct {
 	lane     string
 	race     bool
 	shuffle  bool
-	// alone runs one package after the other.
-	alone bool
-	// parallel is how many tests of a package run at once; 0: as many as there are cores.
-	parallel int
+	// packagesAtOnce is how many packages run at once, and testsAtOnce how many parallel
+	// tests of each; 0: as many as there are cores. Tests that wait leave cores to others.
+	packagesAtOnce, testsAtOnce int
 	// fresh takes no result from go's cache: the tests run programs that are built of
 	// this tree, or let programs read it, and go knows nothing of that.
 	fresh bool
@@ -43,8 +42,7 @@ var (
 	// engine are the packages in which the race detector can find something. Those of
 	// the tests themselves wait for real parts, and are clients that poll.
 	engine = regexp.MustCompile(`^(syncloop|statusmgr|provider|backend|cmd)(/|$)`)
-	// worlds are packages whose tests start clusters or hosts of containers; each runs
-	// while nothing else does.
+	// worlds are packages whose tests start clusters or hosts of containers.
 	worlds = regexp.MustCompile(`^test/(suite/(e2e|install|monitoring|conformance)|world/|parts/(burstletimage|containerhost|controlplane|kubelet|remotehost)|fakeaws/(ecsprocess|ecsrun)|cmd/(demo|ecs|remotehost))`)
 	// made are packages whose tests build images, and render the chart.
 	made = regexp.MustCompile(`^(tools/image|test/suite/chart|test/parts/binaries|test/cmd/lanes)$`)
@@ -69,24 +67,24 @@ func suitesOf(name string, all []string) ([]suite, error) {
 		return []suite{lint}, nil
 	case "test":
 		return []suite{
-			{name: "units", lane: "test", bound: 25 * time.Minute, packages: pick(every, worlds, contract, made)},
+			{name: "units", lane: "test", bound: 25 * time.Minute, packages: longestFirst(pick(every, worlds, contract, made)), packagesAtOnce: 4, testsAtOnce: 6},
 			{name: "containers over SSH", lane: "test", bound: 10 * time.Minute, packages: is("backend/cri"), world: true},
 			{name: "e2e, in short", lane: "test", bound: 15 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true},
 		}, nil
 	case "gate":
 		return []suite{
 			lint,
-			{name: "units", lane: "gate", bound: 20 * time.Minute, packages: pick(every, worlds, engine, made)},
+			{name: "units", lane: "gate", bound: 20 * time.Minute, packages: pick(every, worlds, engine, made), packagesAtOnce: 4, testsAtOnce: 6},
 			{name: "image and chart", lane: "gate", bound: 10 * time.Minute, packages: pick(made), fresh: true},
-			{name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, packages: pick(engine, contract), race: true},
+			{
+				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true,
+				packages: longestFirst(pick(engine, contract)), packagesAtOnce: 4, testsAtOnce: 6,
+			},
 			{name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true, world: true},
 			{name: "e2e", lane: "gate", bound: 25 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true, raced: true},
-			{name: "install", lane: "gate", bound: 15 * time.Minute, packages: is("test/suite/install"), world: true, program: true, parallel: 6},
-			{name: "monitoring", lane: "gate", bound: 10 * time.Minute, packages: is("test/suite/monitoring"), world: true, program: true},
-			{name: "conformance", lane: "gate", bound: 10 * time.Minute, packages: is("test/suite/conformance"), world: true, program: true},
 			{
-				name: "real parts", lane: "gate", bound: 20 * time.Minute, world: true, program: true, alone: true,
-				packages: pick(worlds, regexp.MustCompile(`^test/suite/`)),
+				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
+				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 2, testsAtOnce: 6,
 			},
 		}, nil
 	case "all":
@@ -100,7 +98,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			lint,
 			{name: "units, -race", lane: "all", bound: 90 * time.Minute, packages: pick(every, worlds, contract), race: true, shuffle: true, fresh: true},
 			{
-				name: "worlds, -race", lane: "all", bound: 3 * time.Hour, alone: true, race: true, shuffle: true, world: true, program: true, raced: true,
+				name: "worlds, -race", lane: "all", bound: 3 * time.Hour, packagesAtOnce: 1, race: true, shuffle: true, world: true, program: true, raced: true,
 				packages: append(is("backend/cri"), pick(worlds)...),
 			},
 			makes("breakages", time.Hour),
@@ -111,6 +109,25 @@ func suitesOf(name string, all []string) ([]suite, error) {
 		}, nil
 	}
 	return nil, fmt.Errorf("no lane %q: want lint, test, gate or all", name)
+}
+
+// longest are packages that take a minute or more, the longest first.
+var longest = []string{
+	"cmd/burstlet", "provider/identity", "syncloop",
+	"test/cmd/demo", "test/suite/install", "test/suite/conformance", "test/suite/monitoring",
+}
+
+// longestFirst puts them before the others: go test begins packages in their order, and
+// none of them should run alone in the end.
+func longestFirst(packages []string) []string {
+	rank := func(path string) int {
+		if i := slices.Index(longest, strings.TrimPrefix(path, module+"/")); i >= 0 {
+			return i
+		}
+		return len(longest)
+	}
+	slices.SortStableFunc(packages, func(a, b string) int { return rank(a) - rank(b) })
+	return packages
 }
 
 // checkAll finds packages that no suite of a lane runs, or several: a package that is

@@ -75,9 +75,8 @@ func TestHost(t *testing.T) {
 	h.empty(t)
 }
 
-// longRows are rows that wait for about a minute: eviction is decided once a minute,
-// kubectl attach needs time to be there.
-var longRows = []string{"ephemeral storage", "emptyDir over its limit", "kubectl attach"}
+// longRows are rows that wait for about a minute, after which eviction is decided.
+var longRows = []string{"ephemeral storage", "emptyDir over its limit"}
 
 // rowNamespace is a namespace's name for a row.
 func rowNamespace(row string) string {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -174,21 +175,35 @@ func kubectlExecTTY(l *life) {
 }
 
 // kubectlAttach: what the container writes from now on, to its end. It writes for a
-// minute: kubectl needs time to be there.
+// minute, or until kubectl is there.
 func kubectlAttach(l *life) {
+	const count = 60
 	var script, all strings.Builder
-	const lines = 60
-	for i := range lines {
-		fmt.Fprintf(&script, "echo line %d; sleep 1; ", i)
+	for i := range count {
+		fmt.Fprintf(&script, "echo line %d; test -e /tmp/seen || sleep 1; ", i)
 		fmt.Fprintf(&all, "line %d\n", i)
 	}
 	l.create(l.pod([]string{"sh", "-c", script.String()}, func(pod *corev1.Pod) {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}))
 	l.until("the pod is Ready", isReady)
-	got := l.kubectl("", "attach", "subject")
-	if got.code != 0 || !strings.HasSuffix(all.String(), got.out) || !strings.HasSuffix(got.out, fmt.Sprintf("line %d\n", lines-1)) {
-		l.Errorf("attach: %+v, want the end of %q", got, all.String())
+	ctx, cancel := context.WithTimeout(l.Context(), commandTimeout)
+	defer cancel()
+	var stderr strings.Builder
+	cmd := l.command(ctx, "attach", "subject")
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	l.must(err)
+	l.must(cmd.Start())
+	out := bufio.NewReader(stdout)
+	got, err := out.ReadString('\n')
+	if err == nil {
+		l.prints("", "exec", "subject", "--", "touch", "/tmp/seen")
+	}
+	rest, _ := io.ReadAll(out) // what is missing is seen below
+	got += string(rest)
+	if err := cmd.Wait(); err != nil || got == "" || !strings.HasSuffix(all.String(), got) {
+		l.Errorf("attach: %v, %q, %s; want the end of %q", err, got, &stderr, all.String())
 	}
 	// The row leaves no pod that is about to end.
 	l.until("the pod has ended", succeeded)
