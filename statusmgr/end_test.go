@@ -503,7 +503,7 @@ func TestDeleteIsTriedAgain(t *testing.T) {
 				once := false
 				refused := false
 				hook := func(k call) error {
-					if k.verb == "get" && c.unreadable && !refused {
+					if k.verb == "list" && c.unreadable && !refused {
 						refused = true
 						return apierrors.NewForbidden(podResource, "p", errors.New("no relationship found"))
 					}

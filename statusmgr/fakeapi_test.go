@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apifields "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -164,13 +165,21 @@ func (f *fakeAPI) do(ctx context.Context, c call, effect func() error) error {
 	return err
 }
 
-func (f *fakeAPI) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Pod, error) {
-	var out *corev1.Pod
-	err := f.do(ctx, call{verb: "get", name: name}, func() error {
-		if f.pods[name] == nil {
-			return apierrors.NewNotFound(podResource, name)
+// List is for one name on one node, whose pods all are of that node.
+func (f *fakeAPI) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+	selector, err := apifields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return nil, err
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	if node, found := selector.RequiresExactMatch("spec.nodeName"); name == "" || !found || node != testNode {
+		f.t.Errorf("list with field selector %q, want a name on node %s", o.FieldSelector, testNode)
+	}
+	out := &corev1.PodList{}
+	err = f.do(ctx, call{verb: "list", name: name}, func() error {
+		if f.pods[name] != nil {
+			out.Items = append(out.Items, *f.pods[name].DeepCopy())
 		}
-		out = f.pods[name].DeepCopy()
 		return nil
 	})
 	return out, err

@@ -83,10 +83,10 @@ func (h *harness) pass(d time.Duration) {
 }
 
 // expect fails the test unless so many calls of each verb came in so far.
-func (h *harness) expect(patches, deletes, gets int) {
+func (h *harness) expect(patches, deletes, lists int) {
 	h.t.Helper()
-	if p, d, g := h.api.count("patch"), h.api.count("delete"), h.api.count("get"); p != patches || d != deletes || g != gets {
-		h.t.Fatalf("calls: %d patches, %d deletes, %d gets; want %d, %d, %d", p, d, g, patches, deletes, gets)
+	if p, d, l := h.api.count("patch"), h.api.count("delete"), h.api.count("list"); p != patches || d != deletes || l != lists {
+		h.t.Fatalf("calls: %d patches, %d deletes, %d lists; want %d, %d, %d", p, d, l, patches, deletes, lists)
 	}
 }
 
@@ -102,10 +102,14 @@ func (h *harness) empty() {
 	}
 }
 
+// testNode is the node of all pods.
+const testNode = "node"
+
 func testPod(name string, uid types.UID) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid, Generation: 1},
 		Spec: corev1.PodSpec{
+			NodeName:      testNode,
 			RestartPolicy: corev1.RestartPolicyAlways,
 			Containers:    []corev1.Container{{Name: "a"}, {Name: "b"}},
 		},

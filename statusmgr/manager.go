@@ -37,7 +37,7 @@ func (f SafetyFunc) CouldHaveRunningContainers(uid types.UID) bool { return f(ui
 // Config is what a Manager needs. Client and Safety are required: without them
 // Run and Flush return an error.
 type Config struct {
-	// Client reaches the pods; only Get, Patch and Delete are called.
+	// Client reaches the pods; only List, Patch and Delete are called.
 	// kubernetes.Interface.CoreV1() is one.
 	Client corev1client.PodsGetter
 	Safety Safety

@@ -97,9 +97,9 @@ func (c *counted) count(verb string) {
 	c.n[verb]++
 }
 
-func (p countedPods) Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Pod, error) {
-	p.c.count("get")
-	return p.PodInterface.Get(ctx, name, o)
+func (p countedPods) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
+	p.c.count("list")
+	return p.PodInterface.List(ctx, o)
 }
 
 func (p countedPods) Patch(ctx context.Context, name string, k types.PatchType, d []byte, o metav1.PatchOptions, s ...string) (*corev1.Pod, error) {
@@ -112,12 +112,12 @@ func (p countedPods) Delete(ctx context.Context, name string, o metav1.DeleteOpt
 	return p.PodInterface.Delete(ctx, name, o)
 }
 
-func (r *realAPI) expect(patches, deletes, gets int) {
+func (r *realAPI) expect(patches, deletes, lists int) {
 	r.t.Helper()
 	r.calls.mu.Lock()
 	defer r.calls.mu.Unlock()
-	if n := r.calls.n; n["patch"] != patches || n["delete"] != deletes || n["get"] != gets {
-		r.t.Fatalf("calls %v, want %d patches, %d deletes, %d gets", n, patches, deletes, gets)
+	if n := r.calls.n; n["patch"] != patches || n["delete"] != deletes || n["list"] != lists {
+		r.t.Fatalf("calls %v, want %d patches, %d deletes, %d lists", n, patches, deletes, lists)
 	}
 }
 
@@ -256,6 +256,28 @@ func TestRealSuccessorIsNotTouched(t *testing.T) {
 	if _, ok := r.Status(old.UID); ok {
 		t.Error("the old pod's status is still held")
 	}
+}
+
+// A pod that is gone when its end is to be completed costs no second try: nobody may
+// be there any more to tell of it, as when the process ends.
+func TestRealPodGoneBeforeItsDelete(t *testing.T) {
+	r := newReal(t)
+	r.create("gone", nil)
+	if err := r.admin.Delete(t.Context(), "gone", *metav1.NewDeleteOptions(30)); err != nil {
+		t.Fatal(err)
+	}
+	pod := r.get("gone")
+	r.Observe(pod)
+	r.SetStatus(pod, realEnded())
+	r.idle()
+	if err := r.admin.Delete(t.Context(), "gone", *metav1.NewDeleteOptions(0)); err != nil {
+		t.Fatal(err)
+	}
+	r.Reclaimed(pod.UID)
+	if err := r.Flush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	r.expect(1, 1, 1)
 }
 
 func TestRealVanishedPodIsDropped(t *testing.T) {

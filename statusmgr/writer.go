@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apifields "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
@@ -202,23 +203,31 @@ func (m *Manager) explain(ctx context.Context, j job, err error, out *outcome) {
 	if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 		return
 	}
-	call, cancel := context.WithTimeout(ctx, m.timeout)
-	defer cancel()
-	fresh, getErr := m.client.Pods(j.name.Namespace).Get(call, j.name.Name, metav1.GetOptions{})
+	fresh, readErr := m.read(ctx, j.name, out.api.Spec.NodeName)
 	switch {
-	case apierrors.IsNotFound(getErr), getErr == nil && fresh.UID != j.uid:
+	case readErr != nil:
+		log.G(ctx).WithFields(fields(j.entry)).WithError(readErr).Debug("Pod not read after a refused write")
+	case fresh == nil || fresh.UID != j.uid:
 		out.gone, out.err = true, nil
-	case getErr != nil:
-		if apierrors.IsNotFound(err) {
-			// A node may not read what is gone, nor what such an API server does not know
-			// yet. The watch tells which it is.
-			out.err = getErr
-		}
-		log.G(ctx).WithFields(fields(j.entry)).WithError(getErr).Debug("Pod not read after a refused write")
 	default:
 		out.stale = fresh.ResourceVersion != out.api.ResourceVersion || apierrors.IsConflict(err)
 		out.api = fresh
 	}
+}
+
+// read returns the node's pod of that name; nil where there is none. It lists: a node
+// may not get a pod that is gone, nor one that a new API server's Node authorizer does
+// not know yet, and is told the same of both; its own pods it may always list.
+func (m *Manager) read(ctx context.Context, name types.NamespacedName, node string) (*corev1.Pod, error) {
+	call, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	list, err := m.client.Pods(name.Namespace).List(call, metav1.ListOptions{
+		FieldSelector: apifields.Set{metav1.ObjectNameField: name.Name, "spec.nodeName": node}.String(),
+	})
+	if err != nil || len(list.Items) == 0 {
+		return nil, err
+	}
+	return &list.Items[0], nil
 }
 
 // backoff is the time until the next attempt after so many failures in a row.
