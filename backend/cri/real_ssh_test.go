@@ -7,6 +7,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
+	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -23,8 +24,9 @@ func sshConfig(h *remotehost.Host) Config {
 }
 
 // TestContractOverSSH: a host that is reached over SSH honours the contract as the
-// one here does.
+// one here does. TestContractOverSSHWithFaults makes the same calls.
 func TestContractOverSSH(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	_, f := overSSH(t, func(_ *testing.T, b backend.Backend) backend.Backend { return b })
 	backendtest.Run(t, f)
 }

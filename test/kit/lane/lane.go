@@ -65,6 +65,16 @@ func From(t testing.TB, first Lane) {
 	}
 }
 
+// RacedFrom is [From] for a test that looks for data races: without the race detector
+// it runs in every lane. It is for one whose calls another test, which has it in all of
+// them, makes too.
+func RacedFrom(t testing.TB, first Lane) {
+	t.Helper()
+	if now := Current(); Raced && now < first {
+		t.Skipf("lane %s: with the race detector this test runs from lane %s on", now, first)
+	}
+}
+
 // Pick returns the value for the current lane.
 func Pick[T any](test, gate, all T) T {
 	switch Current() {

@@ -95,7 +95,8 @@ func (s *session) asks(line string, kind *regexp.Regexp) string {
 
 var (
 	aTerminal = regexp.MustCompile(`(?m)^(/dev/pts/\d+)\r?\n`)
-	aSize     = regexp.MustCompile(`(?m)^(\d+ \d+)\r?\n`)
+	// Of a terminal that has no size yet stty says only which it asked.
+	aSize = regexp.MustCompile(`(?m)^(\d+ \d+|stty: standard input)\r?\n`)
 )
 
 // comesToHave waits until the terminal has a size, which comes beside what is typed.
