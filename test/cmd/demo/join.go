@@ -163,6 +163,10 @@ func (d *demo) askReach(ctx context.Context, pod string) {
 // nothing is left. burstlet has ended; the host where pods ran is still there.
 func (d *demo) leaveMine(ctx context.Context) error {
 	var errs []error
+	// Before the node goes: pods made in place of its own would wait for another, and
+	// the namespace for their grace.
+	_, err := d.kubectl(ctx, "delete", "-f", "hello.yaml", "-f", "compute.yaml", "--ignore-not-found")
+	errs = append(errs, err)
 	if d.node != nil {
 		err := d.removeNode(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -172,7 +176,7 @@ func (d *demo) leaveMine(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
-	_, err := d.kubectl(ctx, "delete", "-f", rightsFile, "--ignore-not-found")
+	_, err = d.kubectl(ctx, "delete", "-f", rightsFile, "--ignore-not-found")
 	errs = append(errs, err)
 	// What others said of the node.
 	err = d.client.CoreV1().Events(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{},
