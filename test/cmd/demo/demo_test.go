@@ -104,6 +104,7 @@ func checkNothingLeft(t *testing.T, d *demo) {
 
 // TestSimulated runs the whole demo until it waits for Ctrl-C, then is Ctrl-C.
 func TestSimulated(t *testing.T) {
+	t.Parallel()
 	requirePrograms(t)
 	d, output, err := start(t, options{simulated: true}, "Ctrl-C ends it")
 	if err != nil {
@@ -126,6 +127,7 @@ func TestSimulated(t *testing.T) {
 // TestContainers runs the demo with real containers, once.
 func TestContainers(t *testing.T) {
 	lane.From(t, lane.Gate)
+	t.Parallel()
 	requirePrograms(t)
 	requireContainers(t)
 	d, output, err := start(t, options{once: true, root: true}, "")
@@ -137,6 +139,7 @@ func TestContainers(t *testing.T) {
 
 // TestECS runs the demo on an ECS that only answers, once.
 func TestECS(t *testing.T) {
+	t.Parallel()
 	requirePrograms(t)
 	d, output, err := start(t, options{once: true, ecs: true}, "")
 	if err != nil {
@@ -154,6 +157,7 @@ func TestECS(t *testing.T) {
 // shows of pods, TestWholePodsOnECS of test/suite/e2e holds in the gate.
 func TestECSWithContainers(t *testing.T) {
 	lane.From(t, lane.All)
+	t.Parallel()
 	requirePrograms(t)
 	requireContainers(t)
 	d, output, err := start(t, options{once: true, ecs: true, root: true}, "")
@@ -201,6 +205,7 @@ func TestNodeEnds(t *testing.T) {
 
 // TestInterrupted ends a demo in the middle.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	requirePrograms(t)
 	program := filepath.Join(t.TempDir(), "burstlet")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\nwhile :; do sleep 0.1; done\n"), 0o755); err != nil {

@@ -85,7 +85,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			{name: "e2e", lane: "gate", bound: 25 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true, raced: true},
 			{
 				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
-				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 2, testsAtOnce: 6,
+				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 3, testsAtOnce: 6,
 			},
 		}, nil
 	case "all":
