@@ -22,9 +22,9 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host/local"
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/parts/containerhost"
-	testhost "github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 	testimages "github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
+	testhost "github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 const (

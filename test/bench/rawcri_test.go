@@ -12,9 +12,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/parts/containerhost"
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // rawGrace is what a pod of busyboxPod has to end, in seconds.

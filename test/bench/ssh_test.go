@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/parts/containerhost"
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 const (

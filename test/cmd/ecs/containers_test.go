@@ -17,8 +17,8 @@ import (
 	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/containerhost"
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
 func TestFlagsThatDoNotGoTogether(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/test/kit/logs"
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
 // ForTest starts a host that lives as long as the test, or skips the test with

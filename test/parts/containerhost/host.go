@@ -13,8 +13,8 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // readyTimeout bounds how long a host may take to become ready.

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // kind tells the state directories of these hosts.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/containerd/log"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // removeTimeout bounds the removal of sandboxes through CRI: what is left then

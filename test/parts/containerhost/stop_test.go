@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/burstlet/burstlet/test/kit/wait"
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // remains finds what is left of a host on the machine: processes in the PID

@@ -9,8 +9,8 @@ import (
 	"os/exec"
 	"strconv"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // link is a veth pair between a host and the machine.

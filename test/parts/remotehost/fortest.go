@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/test/kit/logs"
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
 // Missing names the Debian packages that a host needs and that this machine

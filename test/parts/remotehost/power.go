@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // PowerOn boots a host that is off, and returns when sshd and containerd serve.

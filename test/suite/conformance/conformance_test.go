@@ -16,7 +16,7 @@ import (
 	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/burstletimage"
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
 // short are tests of all kinds that take little time.

@@ -10,10 +10,10 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // Names of the images that tests ask for: test/utils/image/manifest.go of

@@ -18,11 +18,11 @@ import (
 	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
 const (

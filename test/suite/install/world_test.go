@@ -13,7 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
 	"github.com/burstlet/burstlet/test/kit/lane"
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 

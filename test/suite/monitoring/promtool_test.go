@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
 // need skips the test where Prometheus is not installed, or fails it where nothing may

@@ -22,12 +22,12 @@ import (
 	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/binaries"
-	"github.com/burstlet/burstlet/test/parts/containerhost/containerd"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/kubelet"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
 const (

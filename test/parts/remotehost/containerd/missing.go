@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost/namespaces"
 	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // Missing names the Debian packages that containerd needs in namespaces and
