@@ -33,6 +33,10 @@ type Config struct {
 	// those who do not reach loopback, such as pods of another host that is joined to
 	// the machine's network; by default 127.0.0.1.
 	LinkAddress netip.Addr
+	// Linked boots the host with the other end of eth0's wire in the machine's network,
+	// and with a route to the pods there: the machine dials the host's address, pods and
+	// the streaming server, and they dial [Host.Gateway] and nothing beyond it.
+	Linked bool
 	// Log gets what sshd and containerd log; nil discards it.
 	Log io.Writer
 }
@@ -72,6 +76,7 @@ func (l layout) disk(path string) string { return filepath.Join(l.dir, "disk", p
 func (l layout) key() string        { return filepath.Join(l.dir, "id_ed25519") }
 func (l layout) knownHosts() string { return filepath.Join(l.dir, "known_hosts") }
 func (l layout) archive() string    { return filepath.Join(l.dir, "images.tar") }
+func (l layout) shared() string     { return filepath.Join(l.dir, "shared") }
 
 const (
 	dirPrefix    = "blremote-"

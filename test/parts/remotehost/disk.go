@@ -78,6 +78,22 @@ func (h *Host) fillDisk() error {
 	return nil
 }
 
+// shareDir makes the directory that machine and host share. What is mounted below it
+// is seen in mount namespaces that are made from then on.
+func (h *Host) shareDir() error {
+	dir := h.layout.shared()
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("make shared directory: %w", err)
+	}
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind shared directory: %w", err)
+	}
+	if err := unix.Mount("", dir, "", unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("share mounts: %w", err)
+	}
+	return nil
+}
+
 // chmod sets all mode bits, the sticky one too.
 func chmod(path string, mode os.FileMode) error { return unix.Chmod(path, uint32(mode)) }
 

@@ -90,6 +90,9 @@ func (h *Host) start(ctx context.Context) error {
 	if h.network, err = namespaces.ClaimFree(netip.AddrFrom4([4]byte{198, 19}), 30); err != nil {
 		return err
 	}
+	if err := h.shareDir(); err != nil {
+		return err
+	}
 	if err := h.install(); err != nil {
 		return err
 	}
@@ -132,10 +135,14 @@ func (h *Host) install() error {
 	if h.snapshotter, err = containerd.Snapshotter(h.layout.disk("/")); err != nil {
 		return err
 	}
+	streamAddress := "127.0.0.1"
+	if h.cfg.Linked {
+		streamAddress = h.Address().String()
+	}
 	return containerd.Config{
 		Root: "/var/lib/containerd", State: "/run/containerd", Socket: containerdSocket, SocketGroup: containerdGID,
 		CNIBin: containerd.CNIBinDir(), CNIConf: cniConf, RegistryConf: registryConf,
-		Snapshotter: h.snapshotter, StreamAddress: "127.0.0.1",
+		Snapshotter: h.snapshotter, StreamAddress: streamAddress,
 	}.WriteFile(h.layout.disk(containerdConfig))
 }
 
@@ -159,7 +166,9 @@ func (h *Host) startInside(ctx context.Context) error {
 	address := h.Address().String() + "/" + strconv.Itoa(h.network.Prefix.Bits())
 	inside, err := namespaces.Start(ctx, namespaces.Config{
 		Dir: h.layout.dir, Setup: setupScript, Log: h.cfg.Log,
-		Args: []string{h.layout.disk("/"), h.hostname(), containerdBinary, sshdBinary, h.layout.cgroup(), h.bootID, address},
+		Args: []string{
+			h.layout.disk("/"), h.hostname(), containerdBinary, sshdBinary, h.layout.cgroup(), h.bootID, address, h.layout.shared(),
+		},
 	})
 	if err != nil {
 		return errors.Join(err, namespaces.RemoveCgroupTrees(h.layout.cgroup()))
@@ -191,14 +200,20 @@ func (h *Host) Command(ctx context.Context, name string, args ...string) *exec.C
 	return h.inside.Load().Command(ctx, name, args...)
 }
 
-// DialContext dials from inside the host's network: its pods, and its
-// loopback. The address is numeric.
+// DialContext dials from inside the host's network: its pods, and its loopback,
+// which the streaming server listens on unless Linked. The address is numeric.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	inside := h.inside.Load()
 	if inside == nil {
 		return nil, errors.New("the host was never on")
 	}
 	return inside.DialContext(ctx, network, address)
+}
+
+// Listen listens inside the host's network until it is closed or a reboot. The
+// address is numeric.
+func (h *Host) Listen(ctx context.Context, network, address string) (net.Listener, error) {
+	return h.inside.Load().Listen(ctx, network, address)
 }
 
 func (h *Host) dialSSHD(ctx context.Context) (net.Conn, error) {
@@ -218,7 +233,7 @@ func (h *Host) KeyFile() string { return h.layout.key() }
 // KnownHostsFile holds, on the machine, the host's key for the address of its link.
 func (h *Host) KnownHostsFile() string { return h.layout.knownHosts() }
 
-// Link is the only way in.
+// Link is the only way in, but for a host that is Linked or joined.
 func (h *Host) Link() *Link { return h.link }
 
 // CRI returns clients of the runtime and image services, for looking at the
@@ -227,7 +242,8 @@ func (h *Host) CRI() (runtimeapi.RuntimeServiceClient, runtimeapi.ImageServiceCl
 	return h.client.Runtime, h.client.Images
 }
 
-// Socket is the path, on the machine, of containerd's socket, until a reboot.
+// Socket is the path, on the machine, of containerd's socket, until a reboot: CRI and
+// containerd's own services (events, say) are served there.
 func (h *Host) Socket() string { return h.socket() }
 
 func (h *Host) socket() string { return h.Path(containerdSocket) }
@@ -235,6 +251,11 @@ func (h *Host) socket() string { return h.Path(containerdSocket) }
 // Path is where the machine finds a path of the host, until a reboot. Symbolic
 // links in it may lead out of the host.
 func (h *Host) Path(path string) string { return fmt.Sprintf("/proc/%d/root%s", h.Pid(), path) }
+
+// Shared is an empty directory for what a client on the machine shares with
+// containerd: logs, volumes. It has the same path on both sides. Mounts that the machine
+// makes below it are seen inside, never the reverse. It outlives reboots.
+func (h *Host) Shared() string { return h.layout.shared() }
 
 // Subnet is the network that pods get their addresses from.
 func (h *Host) Subnet() netip.Prefix { return h.subnet.Prefix }
@@ -258,6 +279,10 @@ func (h *Host) BootID() string { return h.bootID }
 // Cgroup is the name, in every hierarchy of the machine, of the cgroup that the
 // host sees as the root.
 func (h *Host) Cgroup() string { return h.layout.cgroup() }
+
+// CgroupRoot is where the machine finds what the host has at /sys/fs/cgroup, until a
+// reboot.
+func (h *Host) CgroupRoot() string { return h.Path("/sys/fs/cgroup") }
 
 // Snapshotter is what containerd uses: "overlayfs", or "native" where the disk
 // carries no overlays.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/kit/wait"
@@ -59,7 +61,7 @@ func overSSH(t *testing.T, h *Host, user, command string) string {
 
 // runPod runs a shell script as a pod's only container and returns the ids of
 // the sandbox and the container.
-func runPod(t *testing.T, h *Host, name, script string) (sandboxID, containerID string) {
+func runPod(t *testing.T, h *Host, name, script string, mounts ...*runtimeapi.Mount) (sandboxID, containerID string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -80,6 +82,7 @@ func runPod(t *testing.T, h *Host, name, script string) (sandboxID, containerID 
 			Image:    &runtimeapi.ImageSpec{Image: images.BusyboxRef},
 			Command:  []string{"sh", "-c", script},
 			LogPath:  "main/0.log",
+			Mounts:   mounts,
 			Linux: &runtimeapi.LinuxContainerConfig{Resources: &runtimeapi.LinuxContainerResources{
 				MemoryLimitInBytes: 64 << 20, CpuShares: 100,
 			}},
@@ -92,6 +95,40 @@ func runPod(t *testing.T, h *Host, name, script string) (sandboxID, containerID 
 		t.Fatalf("start container: %v", err)
 	}
 	return sandbox.GetPodSandboxId(), container.GetContainerId()
+}
+
+func containerStatus(t *testing.T, h *Host, id string) *runtimeapi.ContainerStatus {
+	t.Helper()
+	runtime, _ := h.CRI()
+	reply, err := runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	if err != nil {
+		t.Fatalf("get container status: %v", err)
+	}
+	return reply.GetStatus()
+}
+
+// awaitExit returns the exit code.
+func awaitExit(t *testing.T, h *Host, id string) (code int32) {
+	t.Helper()
+	wait.For(t, patience, "container exit", func() error {
+		status := containerStatus(t, h, id)
+		if status.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
+			return fmt.Errorf("state is %s", status.GetState())
+		}
+		code = status.GetExitCode()
+		return nil
+	})
+	return code
+}
+
+func podIP(t *testing.T, h *Host, sandbox string) string {
+	t.Helper()
+	runtime, _ := h.CRI()
+	reply, err := runtime.PodSandboxStatus(t.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
+	if err != nil {
+		t.Fatalf("get sandbox status: %v", err)
+	}
+	return reply.GetStatus().GetNetwork().GetIp()
 }
 
 func awaitLog(t *testing.T, h *Host, name, text string) {
@@ -120,6 +157,13 @@ func TestTwoHostsSideBySide(t *testing.T) {
 		}
 		// Both pods have the same cgroup, each below its host's own root.
 		inside(t, h, "ls -d /sys/fs/cgroup/pods/same-name/* /sys/fs/cgroup/memory/pods/same-name/* 2>/dev/null | grep .")
+		inside(t, h, "ip link show cni0")
+		if out := inside(t, h, "ls /run/netns | wc -l"); out != "1" {
+			t.Errorf("%s network namespaces in the /run/netns of %s, want 1", out, h.Hostname())
+		}
+	}
+	if _, err := net.InterfaceByName("cni0"); err == nil {
+		t.Error("the pods' bridge is on the machine")
 	}
 	if first.Subnet().Overlaps(second.Subnet()) || first.Address() == second.Address() || first.Hostname() == second.Hostname() {
 		t.Errorf("both hosts are %s at %s with pods in %s", first.Hostname(), first.Address(), first.Subnet())
@@ -160,6 +204,44 @@ func TestFilesAreApart(t *testing.T) {
 	if out := inside(t, h, "touch /usr/probe /usr/bin/probe /usr/lib/probe 2>&1 || true"); strings.Count(out, "Read-only") != 3 {
 		t.Errorf("the machine's programs can be written: %s", out)
 	}
+}
+
+func TestSharedFiles(t *testing.T) {
+	h := ForTest(t)
+	volume, theirs := filepath.Join(h.Shared(), "volume"), filepath.Join(h.Shared(), "theirs")
+	for _, dir := range []string{volume, theirs} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.Mount("tmpfs", volume, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(volume, "key"), []byte("on tmpfs\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sandbox, container := runPod(t, h, "reader", "cat /volume/key; stat -f -c %T /volume; echo back >/theirs/file; exit 7",
+		&runtimeapi.Mount{HostPath: volume, ContainerPath: "/volume", Readonly: true},
+		&runtimeapi.Mount{HostPath: theirs, ContainerPath: "/theirs"})
+	if code := awaitExit(t, h, container); code != 7 {
+		t.Errorf("exit code %d, want 7", code)
+	}
+	awaitLog(t, h, "reader", "stdout F on tmpfs\n")
+	awaitLog(t, h, "reader", "stdout F tmpfs\n")
+	if back, err := os.ReadFile(filepath.Join(theirs, "file")); err != nil || string(back) != "back\n" {
+		t.Errorf("the pod wrote %q, %v", back, err)
+	}
+	if ip, err := netip.ParseAddr(podIP(t, h, sandbox)); err != nil || !h.Subnet().Contains(ip) {
+		t.Errorf("pod has address %v (%v), want one of %s", ip, err, h.Subnet())
+	}
+	inside(t, h, "mount -t tmpfs x "+theirs+" && touch "+theirs+"/hidden")
+	if _, err := os.Stat(filepath.Join(theirs, "hidden")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what the host mounted is seen on the machine: %v", err)
+	}
+	if err := h.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	inside(t, h, "cat "+volume+"/key "+theirs+"/file")
 }
 
 func TestHostIsAnotherMachine(t *testing.T) {

@@ -17,6 +17,11 @@ func (h *Host) PowerOn(ctx context.Context) error {
 	if err := h.startInside(ctx); err != nil {
 		return fmt.Errorf("power on: %w", err)
 	}
+	if h.cfg.Linked {
+		if err := h.connect(ctx); err != nil {
+			return err
+		}
+	}
 	for _, registry := range h.registries {
 		if err := h.listen(ctx, registry); err != nil {
 			return err
@@ -36,7 +41,7 @@ func (h *Host) PowerOff() error {
 		return nil
 	}
 	h.on = false
-	errs := []error{h.inside.Load().Stop()}
+	errs := []error{h.disconnect(), h.inside.Load().Stop()}
 	for _, registry := range h.registries {
 		errs = append(errs, registry.close())
 	}

@@ -1,12 +1,15 @@
 package remotehost
 
 import (
+	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
 )
@@ -75,12 +78,47 @@ func TestContainersOutliveDaemons(t *testing.T) {
 	if err := h.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	runtime, _ := h.CRI()
-	c, err := runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: container})
-	if err != nil || c.GetStatus().GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
-		t.Errorf("the container is %v, %v", c.GetStatus().GetState(), err)
+	if state := containerStatus(t, h, container).GetState(); state != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		t.Errorf("the container is %v", state)
 	}
 	overSSH(t, h, Root, "true")
+}
+
+func TestContainersOutliveContainerd(t *testing.T) {
+	h := ForTest(t)
+	sandbox, container := runPod(t, h, "steady", "trap 'exit 3' TERM; echo up; while :; do sleep 0.05; done")
+	awaitLog(t, h, "steady", "up")
+	before := containerStatus(t, h, container)
+	if err := h.KillContainerd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := net.Dial("unix", h.Socket()); err == nil {
+		conn.Close()
+		t.Error("containerd still answers")
+	}
+	if err := h.StartContainerd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after := containerStatus(t, h, container)
+	if after.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || after.GetStartedAt() != before.GetStartedAt() {
+		t.Errorf("after the restart the container is %v, started at %d instead of %d", after.GetState(), after.GetStartedAt(), before.GetStartedAt())
+	}
+	runtime, _ := h.CRI()
+	if _, err := runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: 180}); err != nil {
+		t.Fatal(err)
+	}
+	if code := awaitExit(t, h, container); code != 3 {
+		t.Errorf("exit code %d, want 3", code)
+	}
+	if _, err := runtime.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox}); err != nil {
+		t.Fatal(err)
+	}
+	wait.For(t, patience, "shims to be reaped", func() error {
+		if out := inside(t, h, "cat /proc/[0-9]*/stat | grep -E 'shim|\\) Z ' || true"); out != "" {
+			return errors.New(out)
+		}
+		return nil
+	})
 }
 
 func TestRegistry(t *testing.T) {

@@ -28,12 +28,18 @@ func (h *Host) ServeRegistry(ctx context.Context, name string, handler http.Hand
 }
 
 func (h *Host) listen(ctx context.Context, registry *served) error {
-	listener, err := h.inside.Load().Listen(ctx, "tcp", "127.0.0.1:0")
+	listener, err := h.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("serve registry %s: %w", registry.name, err)
 	}
 	registry.server = containerd.ServeRegistry(listener, registry.handler)
-	return containerd.WriteRegistry(h.layout.disk(registryConf), registry.name, listener.Addr().String())
+	return h.UseRegistry(registry.name, listener.Addr().String())
+}
+
+// UseRegistry makes containerd find a registry of that name at a numeric address
+// that the host reaches, in plain HTTP.
+func (h *Host) UseRegistry(name, address string) error {
+	return containerd.WriteRegistry(h.layout.disk(registryConf), name, address)
 }
 
 func (s *served) close() error {
@@ -47,7 +53,7 @@ func (s *served) close() error {
 // the host's own loopback that it returns: the host is then a jump host. It lasts
 // until a reboot. The other host's link does not count or hold it.
 func (h *Host) Reach(ctx context.Context, other *Host) (string, error) {
-	listener, err := h.inside.Load().Listen(ctx, "tcp", "127.0.0.1:0")
+	listener, err := h.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("reach %s: %w", other.Hostname(), err)
 	}

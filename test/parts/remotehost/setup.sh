@@ -2,7 +2,7 @@
 # namespaces/loop.sh follows.
 #   $1 the host's disk        $2 host name          $3 containerd binary
 #   $4 sshd binary            $5 name of its cgroup $6 boot id
-#   $7 its address and prefix length
+#   $7 its address and prefix length        $8 directory shared with the machine
 set -eu
 
 # The cgroup namespace begins where its first process stands.
@@ -13,9 +13,10 @@ if [ -z "${apart-}" ]; then
 	apart=1 exec unshare --cgroup -- /bin/sh "$0" "$@"
 fi
 unset apart
-disk=$1 hostname=$2 containerd=$3 sshd=$4 cgroup=$5 boot_id=$6 address=$7
+disk=$1 hostname=$2 containerd=$3 sshd=$4 cgroup=$5 boot_id=$6 address=$7 shared=$8
 
-mount --make-rprivate /
+# Mounts that the machine makes below the shared directory still arrive here.
+mount --make-rslave /
 mount --bind "$disk" "$disk"
 cd "$disk"
 
@@ -40,6 +41,8 @@ mount -t sysfs -o nosuid,nodev,noexec sysfs sys
 mount -t tmpfs -o nosuid,nodev,mode=0755 tmpfs run
 mount -t tmpfs -o nosuid,nodev,mode=1777 tmpfs tmp
 mkdir -m 0755 run/lock run/sshd
+mkdir -p ".$shared"
+mount --rbind "$shared" ".$shared"
 
 mount -t tmpfs -o nosuid,mode=0755 tmpfs dev
 for node in null zero full random urandom tty kmsg fuse; do

@@ -18,7 +18,7 @@ import (
 
 // remains finds what is left of a host on the machine: processes in the PID
 // namespace or naming the directory, mounts, links, cgroups, the directory.
-type remains struct{ dir, pidNS, cgroup string }
+type remains struct{ dir, pidNS, cgroup, machineEnd string }
 
 func remainsOf(t *testing.T, h *Host) remains {
 	t.Helper()
@@ -26,7 +26,7 @@ func remainsOf(t *testing.T, h *Host) remains {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return remains{dir: h.layout.dir, pidNS: ns, cgroup: h.Cgroup()}
+	return remains{dir: h.layout.dir, pidNS: ns, cgroup: h.Cgroup(), machineEnd: h.machineEnd()}
 }
 
 func (r remains) check(t *testing.T) error {
@@ -55,7 +55,7 @@ func (r remains) check(t *testing.T) error {
 		t.Fatal(err)
 	}
 	for _, link := range links {
-		if link.Name == "cni0" || link.Name == "wire0" {
+		if link.Name == "cni0" || link.Name == wire || link.Name == r.machineEnd {
 			found = append(found, fmt.Errorf("link %s", link.Name))
 		}
 	}
@@ -83,36 +83,45 @@ func (r remains) processes(t *testing.T) []error {
 }
 
 func TestStopLeavesNothing(t *testing.T) {
-	for name, before := range map[string]func(*testing.T, *Host) error{
-		"while all runs":              func(*testing.T, *Host) error { return nil },
-		"after containerd was killed": func(t *testing.T, h *Host) error { return h.KillContainerd(t.Context()) },
-		"while a session is open": func(t *testing.T, h *Host) error {
-			return sshCommand(t.Context(), h, Root, "sleep 3600").Start()
-		},
-		"while the link is cut": func(t *testing.T, h *Host) error {
+	session := func(t *testing.T, h *Host) (*exec.Cmd, error) {
+		client := sshCommand(t.Context(), h, Root, "sleep 3600")
+		return client, client.Start()
+	}
+	for name, before := range map[string]func(*testing.T, *Host) (client *exec.Cmd, err error){
+		"while all runs":              func(*testing.T, *Host) (*exec.Cmd, error) { return nil, nil },
+		"after containerd was killed": func(t *testing.T, h *Host) (*exec.Cmd, error) { return nil, h.KillContainerd(t.Context()) },
+		"while a session is open":     session,
+		"while the link is cut": func(t *testing.T, h *Host) (*exec.Cmd, error) {
 			h.Link().Cut()
-			return sshCommand(t.Context(), h, Root, "sleep 3600").Start()
+			return session(t, h)
 		},
-		"while it is off": func(_ *testing.T, h *Host) error { return h.PowerOff() },
+		"while it is off": func(_ *testing.T, h *Host) (*exec.Cmd, error) { return nil, h.PowerOff() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ForTest(t) // skips where Start could not be asked
-			h, err := Start(t.Context(), Config{DiskBytes: 1 << 30})
+			h, err := Start(t.Context(), Config{DiskBytes: 1 << 30, Linked: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := remainsOf(t, h)
 			runPod(t, h, "one", "sleep 3600")
+			runPod(t, h, "two", "sleep 3600")
 			if r.check(t) == nil {
 				t.Error("the check finds nothing of a running host")
 			}
-			if err := before(t, h); err != nil {
+			client, err := before(t, h)
+			if err != nil {
 				t.Fatal(err)
 			}
 			if err := h.Stop(t.Context()); err != nil {
 				t.Error(err)
 			}
-			wait.For(t, patience, "clients to end with the link", func() error { return r.check(t) })
+			if client != nil && client.Wait() == nil {
+				t.Error("the session ended well")
+			}
+			if err := r.check(t); err != nil {
+				t.Errorf("left behind: %v", err)
+			}
 		})
 	}
 }
@@ -122,10 +131,10 @@ const ownerEnv = "BURSTLET_TEST_REMOTE_OWNER"
 
 func TestKilledOwner(t *testing.T) {
 	if os.Getenv(ownerEnv) == "1" {
-		h := ForTest(t)
+		h := ForTest(t, func(c *Config) { c.Linked = true })
 		runPod(t, h, "orphan", "sleep 3600")
 		overSSH(t, h, Root, "nohup sleep 3600 >/dev/null 2>&1 </dev/null &")
-		if _, err := fmt.Fprintf(os.Stdout, "\nowned %d %s %s\n", h.Pid(), h.layout.dir, h.Cgroup()); err != nil {
+		if _, err := fmt.Fprintf(os.Stdout, "\nowned %d %s %s %s\n", h.Pid(), h.layout.dir, h.Cgroup(), h.machineEnd()); err != nil {
 			t.Fatal(err)
 		}
 		<-t.Context().Done() // until killed
@@ -143,7 +152,7 @@ func TestKilledOwner(t *testing.T) {
 	var pid int
 	var r remains
 	for lines := bufio.NewScanner(out); pid == 0 && lines.Scan(); {
-		_, _ = fmt.Sscanf(lines.Text(), "owned %d %s %s", &pid, &r.dir, &r.cgroup)
+		_, _ = fmt.Sscanf(lines.Text(), "owned %d %s %s %s", &pid, &r.dir, &r.cgroup, &r.machineEnd)
 	}
 	r.pidNS, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
 	if err := errors.Join(err, owner.Process.Kill()); err != nil {
