@@ -48,7 +48,6 @@ func TestContractOverSSHWithFaults(t *testing.T) {
 // what is repeated are the same code as over SSH, so only the slowest lane has both.
 func TestContractOnContainerdWithFaults(t *testing.T) {
 	lane.From(t, lane.All)
-	removeTestCgroups(t)
 	backendtest.Run(t, onContainerd(t, withFaults(t)))
 }
 

@@ -2,11 +2,9 @@ package cri
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,10 +19,9 @@ import (
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/cri/host/local"
 	"github.com/burstlet/burstlet/test/kit/lane"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
 	testimages "github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
-	testhost "github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 const (
@@ -40,30 +37,29 @@ const (
 // waits for the host most of the time.
 const sideBySide = 8
 
-// testCgroup is this process's own: others may run the same tests.
-func testCgroup() string { return fmt.Sprintf("burstlet-test-%d", os.Getpid()) }
-
 // realConfig is a node's configuration for a real host, which it may share with others.
-func realConfig(h *containerhost.Host, node string) Config {
+func realConfig(h *remotehost.Host, node string) Config {
 	return Config{
-		Endpoint:         h.Socket(),
+		Endpoint:         "unix://" + h.Socket(),
 		NodeIdentity:     "cluster/" + node,
 		PodsDir:          filepath.Join(h.Shared(), node, "pods"),
-		PodLogsDir:       filepath.Join(h.LogRoot(), node, "pods"),
-		ContainerLogsDir: filepath.Join(h.LogRoot(), node, "containers"),
-		CgroupParent:     testCgroup(),
+		PodLogsDir:       filepath.Join(h.Shared(), node, "logs"),
+		ContainerLogsDir: filepath.Join(h.Shared(), node, "links"),
+		CgroupParent:     "burstlet-test",
 		ClusterDNS:       []string{"198.18.0.53"},
 		ClusterDomain:    "cluster.test",
 	}
 }
 
-// inside reaches a host whose files are this machine's and whose network is not.
-func inside(h *containerhost.Host) access {
-	return access{host: local.New(local.Options{Root: h.Shared()}), control: hostDialer{h}, streams: hostDialer{h}}
+// inside reaches a host as a burstlet on it does: containerd, files and cgroups are
+// at paths of this machine, and only its network is elsewhere.
+func inside(h *remotehost.Host) access {
+	here := local.New(local.Options{Root: h.Shared(), CgroupRoot: h.CgroupRoot()})
+	return access{host: here, control: hostDialer{h}, streams: hostDialer{h}}
 }
 
 // hostDialer dials inside a host's network. Its sockets have paths of this machine.
-type hostDialer struct{ *containerhost.Host }
+type hostDialer struct{ *remotehost.Host }
 
 func (d hostDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	if network == "unix" {
@@ -74,7 +70,6 @@ func (d hostDialer) DialContext(ctx context.Context, network, address string) (n
 
 func TestContractOnContainerd(t *testing.T) {
 	lane.From(t, lane.Gate)
-	removeTestCgroups(t)
 	backendtest.Run(t, onContainerd(t, func(_ *testing.T, b backend.Backend) backend.Backend { return b }))
 }
 
@@ -82,8 +77,8 @@ func TestContractOnContainerd(t *testing.T) {
 // connects to.
 func onContainerd(t *testing.T, open func(t *testing.T, b backend.Backend) backend.Backend) backendtest.Factory {
 	t.Helper()
-	h := containerhost.ForTest(t)
-	serveRegistry(t, h)
+	h := remotehost.ForTest(t)
+	must(t, h.ServeRegistry(t.Context(), registryHost, testRegistry(t)))
 	return contract(func(t *testing.T) backend.Backend {
 		r, err := newRemote(realConfig(h, "node-1"), inside(h))
 		must(t, err)
@@ -110,15 +105,8 @@ func contract(connect func(t *testing.T) backend.Backend) backendtest.Factory {
 	}
 }
 
-// serveRegistry serves the test images at registryHost, on the host's own
-// loopback. Repositories below private/ want registryUser and registryPass.
-func serveRegistry(t *testing.T, h *containerhost.Host) {
-	t.Helper()
-	server, err := h.ServeRegistry(t.Context(), registryHost, testRegistry(t))
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Close()) })
-}
-
+// testRegistry has the test images for registryHost. Repositories below private/ want
+// registryUser and registryPass.
 func testRegistry(t *testing.T) http.Handler {
 	t.Helper()
 	image, err := testimages.Busybox()
@@ -135,9 +123,8 @@ func testRegistry(t *testing.T) http.Handler {
 // own: side by side what leaves containerd alone, then what does not.
 func TestReal(t *testing.T) {
 	lane.From(t, lane.Gate)
-	removeTestCgroups(t)
-	h := containerhost.ForTest(t)
-	serveRegistry(t, h)
+	h := remotehost.ForTest(t)
+	must(t, h.ServeRegistry(t.Context(), registryHost, testRegistry(t)))
 	var running sync.WaitGroup
 	places := make(chan struct{}, sideBySide)
 	for name, test := range map[string]func(*testing.T, *realWorld){
@@ -163,28 +150,19 @@ func TestReal(t *testing.T) {
 
 // realWorld is one real host and a backend on it.
 type realWorld struct {
-	host *containerhost.Host
+	host *remotehost.Host
 	cfg  Config
 	*remote
 }
 
 // newRealWorld connects a node of the test's own.
-func newRealWorld(t *testing.T, h *containerhost.Host) *realWorld {
+func newRealWorld(t *testing.T, h *remotehost.Host) *realWorld {
 	t.Helper()
 	_, name, _ := strings.Cut(t.Name(), "/")
 	cfg := realConfig(h, name)
 	w := &world{cfg: cfg, access: inside(h)}
 	r, _ := w.connect(t)
 	return &realWorld{host: h, cfg: cfg, remote: r}
-}
-
-// removeTestCgroups removes the cgroup above the test's pods when all else that
-// the test began has ended.
-func removeTestCgroups(t *testing.T) {
-	t.Helper()
-	t.Cleanup(func() {
-		must(t, testhost.RemoveCgroupTrees(testCgroup()))
-	})
 }
 
 // run runs a script in a pod of its own and returns its log and facts at the end.
@@ -237,22 +215,22 @@ func realPod(t *testing.T, w *realWorld) {
 	if want := filepath.Join(w.cfg.PodLogsDir, "ns_name-real-1_real-1", "main", "0.log"); link != want {
 		t.Errorf("link leads to %s, want %s", link, want)
 	}
-	if n := len(podCgroups(t, w.cfg, "burstable/podreal-1")); n == 0 {
+	if n := len(podCgroups(t, w, "burstable/podreal-1")); n == 0 {
 		t.Error("the pod has no cgroup of its own")
 	}
 	must(t, pods{w.remote}.Remove(t.Context(), facts.Ref))
 	wantClass(t, pods{w.remote}.Remove(t.Context(), facts.Ref), backend.ErrNotFound)
-	if left := podCgroups(t, w.cfg, "burstable/podreal-1"); len(left) != 0 {
+	if left := podCgroups(t, w, "burstable/podreal-1"); len(left) != 0 {
 		t.Errorf("cgroups are left: %v", left)
 	}
 	wantThere(t, filepath.Dir(filepath.Dir(link)), false)
 }
 
-func podCgroups(t *testing.T, cfg Config, pod string) []string {
+func podCgroups(t *testing.T, w *realWorld, pod string) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{"/sys/fs/cgroup/*/", "/sys/fs/cgroup/"} {
-		dirs, err := filepath.Glob(pattern + filepath.Join(cfg.CgroupParent, pod))
+	for _, hierarchy := range []string{"*", ""} {
+		dirs, err := filepath.Glob(filepath.Join(w.host.CgroupRoot(), hierarchy, w.cfg.CgroupParent, pod))
 		must(t, err)
 		out = append(out, dirs...)
 	}

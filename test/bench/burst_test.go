@@ -30,9 +30,9 @@ func BenchmarkBesideKubeletBurst(b *testing.B) {
 	}{
 		{what: "kubelet", unit: "kubelet-burst", burster: theirs},
 		{what: "over SSH", unit: "ssh-burst", burster: far},
-		{what: "raw CRI on the host of SSH", unit: "raw-ssh-burst", burster: newRawSSH(b, farHost)},
+		{what: "raw CRI on the host of SSH", unit: "raw-ssh-burst", burster: newRaw(b, farHost)},
 		{what: "on a local socket", unit: "socket-burst", burster: near},
-		{what: "raw CRI on the local socket", unit: "raw-socket-burst", burster: newRawSocket(b, nearHost)},
+		{what: "raw CRI on the local socket", unit: "raw-socket-burst", burster: newRaw(b, nearHost)},
 	}
 	for i := range turns {
 		turns[i].burst(b, "warm", burstWarmUp)

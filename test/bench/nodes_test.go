@@ -53,8 +53,8 @@ func newBurstlet(b *testing.B, c *cluster, name, socket string, pods int) *node 
 }
 
 // newBurstletOn starts a burstlet node with a section of the configuration as its
-// backend.
-func newBurstletOn(b *testing.B, c *cluster, name, backend string, pods int) *node {
+// backend; through is a command that runs it, if need be.
+func newBurstletOn(b *testing.B, c *cluster, name, backend string, pods int, through ...string) *node {
 	b.Helper()
 	dir := b.TempDir()
 	cred, err := c.NodeCredential(name)
@@ -80,14 +80,14 @@ backend:
 		n.profiles = filepath.Join(built.dir, name+".sock")
 		env = []string{"BURSTLET_BENCH_SOCKET=" + n.profiles}
 	}
-	path := burstlet(b)
+	argv := append(through, burstlet(b), "run", "--config", config)
 	n.launch = func() *process {
 		if n.profiles != "" {
 			if err := os.RemoveAll(n.profiles); err != nil {
 				b.Fatal(err)
 			}
 		}
-		return startProcess(b, name, path, env, "run", "--config", config)
+		return startProcess(b, name, argv[0], env, argv[1:]...)
 	}
 	n.process = n.launch()
 	n.ready(b)

@@ -11,10 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
-	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // rawGrace is what a pod of busyboxPod has to end, in seconds.
@@ -27,42 +25,21 @@ type rawCRI struct {
 	// logs and files are directories as containerd sees them: of logs, and of what
 	// is mounted into every container.
 	logs, files string
-	cgroup      string
 }
 
-// newRawSSH makes pods on a host that burstlet reaches over SSH, past SSH.
-func newRawSSH(b *testing.B, h *remotehost.Host) *rawCRI {
+// newRaw makes pods on a host, past SSH.
+func newRaw(b *testing.B, h *remotehost.Host) *rawCRI {
 	b.Helper()
 	const dir = "/var/lib/raw"
 	runtime, _ := h.CRI()
-	fillRaw(b, h.Path(dir))
-	return &rawCRI{runtime: runtime, logs: filepath.Join(dir, "logs"), files: dir, cgroup: "raw"}
-}
-
-// newRawSocket makes pods on a containerd of this machine.
-func newRawSocket(b *testing.B, h *containerhost.Host) *rawCRI {
-	b.Helper()
-	dir := filepath.Join(h.Shared(), "raw")
-	cgroup := fmt.Sprintf("burstlet-raw-%d", os.Getpid())
-	b.Cleanup(func() {
-		if err := namespaces.RemoveCgroupTrees(cgroup); err != nil {
-			b.Error(err)
-		}
-	})
-	runtime, _ := h.CRI()
-	fillRaw(b, dir)
-	return &rawCRI{runtime: runtime, logs: filepath.Join(h.LogRoot(), "raw"), files: dir, cgroup: cgroup}
-}
-
-// fillRaw makes what is mounted: an agent mounts as much into every container.
-func fillRaw(b *testing.B, dir string) {
-	b.Helper()
-	if err := os.MkdirAll(filepath.Join(dir, "token"), 0o755); err != nil {
+	// An agent mounts as much into every container.
+	if err := os.MkdirAll(h.Path(dir+"/token"), 0o755); err != nil {
 		b.Fatal(err)
 	}
-	for _, name := range []string{"hosts", "message", "token/token"} {
-		write(b, filepath.Join(dir, name), "")
+	for _, name := range []string{"/hosts", "/message", "/token/token"} {
+		write(b, h.Path(dir+name), "")
 	}
+	return &rawCRI{runtime: runtime, logs: dir + "/logs", files: dir}
 }
 
 // burst makes pods at once, and then ends and removes them at once.
@@ -99,7 +76,7 @@ func (r *rawCRI) start(ctx context.Context, name string) (sandbox, container str
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "raw", Uid: name},
 		Hostname: name, LogDirectory: filepath.Join(r.logs, name),
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
-			CgroupParent:    "/" + r.cgroup + "/" + name,
+			CgroupParent:    "/raw/" + name,
 			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: private},
 		},
 	}

@@ -14,10 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
-	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 const (
@@ -47,19 +45,22 @@ func newSSHNode(b *testing.B, c *cluster, name string) (*contender, *remotehost.
 	return contend(b, n), h
 }
 
-// newSocketNode starts a containerd of this machine and a burstlet node on its
-// socket.
-func newSocketNode(b *testing.B, c *cluster, name string) (*contender, *containerhost.Host) {
+// withCgroups runs a command that finds a host's cgroups ($0) where all of this
+// machine's are, as on that host.
+const withCgroups = `mount --make-rprivate /sys/fs/cgroup
+for at in /sys/fs/cgroup /sys/fs/cgroup/*; do
+	[ ! -d "$at/$0" ] || mount --bind "$at/$0" "$at"
+done
+exec "$@"`
+
+// newSocketNode starts a host and a burstlet node on the socket of its containerd.
+func newSocketNode(b *testing.B, c *cluster, name string) (*contender, *remotehost.Host) {
 	b.Helper()
-	cgroup := fmt.Sprintf("burstlet-bench-%d", os.Getpid())
-	b.Cleanup(func() {
-		if err := namespaces.RemoveCgroupTrees(cgroup); err != nil {
-			b.Error(err)
-		}
-	})
-	h := containerhost.ForTest(b)
-	n := newBurstletOn(b, c, name, fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, podsDir: %q, podLogsDir: %q, containerLogsDir: %q, cgroupParent: %s}\n",
-		h.Socket(), filepath.Join(h.Shared(), "pods"), filepath.Join(h.LogRoot(), "pods"), filepath.Join(h.LogRoot(), "containers"), cgroup), hostPods)
+	h := remotehost.ForTest(b)
+	n := newBurstletOn(b, c, name, fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, podsDir: %q, podLogsDir: %q, containerLogsDir: %q}\n",
+		"unix://"+h.Socket(), filepath.Join(h.Shared(), "pods"), filepath.Join(h.Shared(), "logs"), filepath.Join(h.Shared(), "links")), hostPods,
+		// Mounts of volumes are to be seen on the host.
+		"unshare", "--mount", "--propagation", "unchanged", "--", "sh", "-ec", withCgroups, h.Cgroup())
 	return contend(b, n), h
 }
 

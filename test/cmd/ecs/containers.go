@@ -12,7 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsrun"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // stopTimeout bounds the removal of what ran.
@@ -27,7 +27,6 @@ const machine = "machine"
 // containers are the flags that make tasks real.
 type containers struct {
 	own        bool
-	stateDir   string
 	images     []string
 	registries []string
 	socket     string
@@ -37,7 +36,6 @@ type containers struct {
 
 func (c *containers) flags(f *pflag.FlagSet) {
 	f.BoolVar(&c.own, "containers", false, "run tasks as containers, on a containerd that is started and ends with this command")
-	f.StringVar(&c.stateDir, "state-dir", "", "with --containers: empty or missing directory for all that containerd and this machine share (default: a new one)")
 	f.StringSliceVar(&c.images, "image", nil, "with --containers: archive of images to import (repeatable)")
 	f.StringSliceVar(&c.registries, "registry", nil, "with --containers: NAME=ADDRESS:PORT of a registry to pull from in plain HTTP; the address \""+machine+"\" is this machine (repeatable)")
 	f.StringVar(&c.socket, "cri-socket", "", "run tasks as containers on the containerd at this socket")
@@ -55,17 +53,17 @@ func (c *containers) around(ctx context.Context, f func(ecs.Runner, []string, st
 		return c.onHost(ctx, f)
 	case c.socket != "":
 		return c.onSocket(ctx, f)
-	case c.stateDir != "" || c.dir != "" || len(c.images) > 0 || len(c.registries) > 0:
-		return errors.New("--state-dir, --dir, --image and --registry need --containers or --cri-socket")
+	case c.dir != "" || len(c.images) > 0 || len(c.registries) > 0:
+		return errors.New("--dir, --image and --registry need --containers or --cri-socket")
 	}
 	return f(nil, nil, onLoopback)
 }
 
 func (c *containers) onHost(ctx context.Context, f func(ecs.Runner, []string, string) error) (err error) {
-	if missing := containerhost.Missing(); len(missing) > 0 {
+	if missing := remotehost.Missing(); len(missing) > 0 {
 		return fmt.Errorf("packages are missing, install them with: apt-get install %s", strings.Join(missing, " "))
 	}
-	host, err := containerhost.Start(ctx, containerhost.Config{Linked: true, StateDir: c.stateDir})
+	host, err := remotehost.Start(ctx, remotehost.Config{Linked: true})
 	if err != nil {
 		return err
 	}
@@ -83,12 +81,12 @@ func (c *containers) onHost(ctx context.Context, f func(ecs.Runner, []string, st
 	}
 	defer func() { err = errors.Join(err, runner.Close()) }()
 	return f(runner, []string{
-		"CRI_SOCKET=" + host.Socket(), "STATE_DIR=" + host.StateDir(), "TASKS_SUBNET=" + host.Subnet().String(), "MACHINE=" + host.Machine().String(),
-	}, host.Machine().String())
+		"CRI_SOCKET=unix://" + host.Socket(), "SHARED_DIR=" + host.Shared(), "TASKS_SUBNET=" + host.Subnet().String(), "MACHINE=" + host.Gateway().String(),
+	}, host.Gateway().String())
 }
 
 // prepare imports images and names registries.
-func (c *containers) prepare(ctx context.Context, host *containerhost.Host) error {
+func (c *containers) prepare(ctx context.Context, host *remotehost.Host) error {
 	for _, archive := range c.images {
 		if err := host.ImportImages(ctx, archive); err != nil {
 			return fmt.Errorf("--image %s: %w", archive, err)
@@ -101,7 +99,7 @@ func (c *containers) prepare(ctx context.Context, host *containerhost.Host) erro
 			return fmt.Errorf("--registry %s: want NAME=ADDRESS:PORT", r)
 		}
 		if where == machine {
-			where = host.Machine().String()
+			where = host.Gateway().String()
 		}
 		if err := host.UseRegistry(name, net.JoinHostPort(where, port)); err != nil {
 			return fmt.Errorf("--registry %s: %w", r, err)
@@ -111,15 +109,15 @@ func (c *containers) prepare(ctx context.Context, host *containerhost.Host) erro
 }
 
 func (c *containers) onSocket(ctx context.Context, f func(ecs.Runner, []string, string) error) (err error) {
-	if c.dir == "" || c.stateDir != "" || len(c.images) > 0 || len(c.registries) > 0 {
-		return errors.New("--cri-socket needs --dir, and takes no --state-dir, --image and --registry")
+	if c.dir == "" || len(c.images) > 0 || len(c.registries) > 0 {
+		return errors.New("--cri-socket needs --dir, and takes no --image and --registry")
 	}
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", c.metadata)
 	if err != nil {
 		return fmt.Errorf("serve metadata: %w", err)
 	}
-	runner, err := ecsrun.New(ctx, ecsrun.Config{Socket: strings.TrimPrefix(c.socket, "unix://"), Dir: c.dir, Metadata: listener})
+	runner, err := ecsrun.New(ctx, ecsrun.Config{Socket: strings.TrimPrefix(c.socket, "unix://"), Dir: c.dir, Cgroups: "/sys/fs/cgroup", Metadata: listener})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

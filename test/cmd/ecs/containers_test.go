@@ -16,8 +16,8 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/kit/wait"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
@@ -47,7 +47,7 @@ func facts(t *testing.T, out *logs.Buffer, done <-chan error, last string) map[s
 }
 
 func TestServesContainers(t *testing.T) {
-	containerd.Need(t, "container host", containerhost.Missing())
+	containerd.Need(t, "remote host", remotehost.Missing())
 	busybox, err := images.Busybox()
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestServesContainers(t *testing.T) {
 	cmd.SetArgs([]string{"--containers", "--image", archive, "--queue", "q"})
 	go func() { done <- cmd.ExecuteContext(ctx) }()
 	got := facts(t, out, done, "QUEUE_URL")
-	if got["MACHINE"] == "" || !strings.HasPrefix(got["ECS_URL"], "http://"+got["MACHINE"]+":") || got["STATE_DIR"] == "" || got["TASKS_SUBNET"] == "" {
+	if got["MACHINE"] == "" || !strings.HasPrefix(got["ECS_URL"], "http://"+got["MACHINE"]+":") || got["SHARED_DIR"] == "" || got["TASKS_SUBNET"] == "" {
 		t.Errorf("%v", got)
 	}
 	url := got["ECS_URL"]

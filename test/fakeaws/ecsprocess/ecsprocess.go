@@ -16,8 +16,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/burstlet/burstlet/test/kit/child"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 const (
@@ -57,7 +57,7 @@ type Process struct {
 }
 
 // Missing names the Debian packages that it needs and that this machine lacks.
-func Missing() []string { return containerhost.Missing() }
+func Missing() []string { return remotehost.Missing() }
 
 // Start starts it and returns when it serves. It needs root. ctx bounds the start,
 // not the life.

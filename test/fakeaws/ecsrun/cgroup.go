@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// cgroupRoot is where the machine's cgroups are, which containerd shares.
-const cgroupRoot = "/sys/fs/cgroup"
-
 // cgroups makes one cgroup for each task below one of this runner. In version 1
 // they are in every hierarchy, made by the runtime but for that of memory.
 type cgroups struct {
@@ -31,22 +28,23 @@ const cgroupsOf = "burstlet-ecs"
 
 var runners atomic.Uint64 // numbers them, for the kernel keeps names by process
 
-// newCgroups removes what processes that were killed left, too.
-func newCgroups() (cgroups, error) {
+// newCgroups makes those below a root, and removes what processes that were killed
+// left there, too.
+func newCgroups(root string) (cgroups, error) {
 	c := cgroups{parent: filepath.Join(cgroupsOf, fmt.Sprintf("%d-%d", os.Getpid(), runners.Add(1)))}
-	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
-		c.roots, c.memory, c.limit = []string{cgroupRoot}, cgroupRoot, "memory.max"
+	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
+		c.roots, c.memory, c.limit = []string{root}, root, "memory.max"
 	} else {
-		entries, err := os.ReadDir(cgroupRoot)
+		entries, err := os.ReadDir(root)
 		if err != nil {
 			return cgroups{}, fmt.Errorf("list cgroup hierarchies: %w", err)
 		}
 		for _, e := range entries {
 			if e.IsDir() {
-				c.roots = append(c.roots, filepath.Join(cgroupRoot, e.Name()))
+				c.roots = append(c.roots, filepath.Join(root, e.Name()))
 			}
 		}
-		c.memory, c.limit = filepath.Join(cgroupRoot, "memory"), "memory.limit_in_bytes"
+		c.memory, c.limit = filepath.Join(root, "memory"), "memory.limit_in_bytes"
 	}
 	return c, c.sweep()
 }
@@ -91,7 +89,7 @@ func (c cgroups) make(task string, memoryMiB int) error {
 		return fmt.Errorf("make cgroup: %w", err)
 	}
 	if c.limit == "memory.max" { // version 2 wants the controller enabled on the way
-		for _, at := range []string{cgroupRoot, filepath.Join(cgroupRoot, cgroupsOf), filepath.Join(cgroupRoot, c.parent)} {
+		for _, at := range []string{c.memory, filepath.Join(c.memory, cgroupsOf), filepath.Join(c.memory, c.parent)} {
 			if err := os.WriteFile(filepath.Join(at, "cgroup.subtree_control"), []byte("+memory"), 0); err != nil {
 				return fmt.Errorf("enable memory controller: %w", err)
 			}

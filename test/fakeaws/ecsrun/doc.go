@@ -1,7 +1,7 @@
 // Package ecsrun runs the tasks of package test/fakeaws/ecs as real containers: it is an
-// ecs.Runner on the CRI v1 socket of a containerd (test/parts/containerhost's).
+// ecs.Runner on the CRI v1 socket of a containerd (test/parts/remotehost's).
 //
-//   - runner.go connects; host.go puts a runner on a container host and its
+//   - runner.go connects; host.go puts a runner on a host and its
 //     metadata server on 169.254.170.2 there.
 //   - task.go makes one sandbox for each task, which is its network namespace,
 //     volume.go its directories, cgroup.go the bound on its memory.

@@ -3,15 +3,14 @@ package ecsrun
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
-// OnHost makes a runner on a container host. If that is Linked, tasks are reached
-// from the machine, and reach it at [containerhost.Host.Machine].
-func OnHost(ctx context.Context, host *containerhost.Host) (*Runner, error) {
+// OnHost makes a runner on a host. If that is Linked, tasks are reached from the
+// machine, and reach it at [remotehost.Host.Gateway].
+func OnHost(ctx context.Context, host *remotehost.Host) (*Runner, error) {
 	// Tasks have no route but to the host, which answers for this address itself.
 	add := host.Command(ctx, "ip", "address", "replace", ecs.MetadataHost+"/32", "dev", "lo")
 	if out, err := add.CombinedOutput(); err != nil {
@@ -21,7 +20,9 @@ func OnHost(ctx context.Context, host *containerhost.Host) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve metadata: %w", err)
 	}
-	r, err := New(ctx, Config{Socket: strings.TrimPrefix(host.Socket(), "unix://"), Dir: host.Shared(), Metadata: listener})
+	r, err := New(ctx, Config{
+		Socket: host.Socket(), Dir: host.Shared(), Cgroups: host.CgroupRoot(), Metadata: listener,
+	})
 	if err != nil {
 		_ = listener.Close() // what failed is said
 		return nil, err

@@ -16,15 +16,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // mine are the cgroups of this process's tasks, in all hierarchies.
-func mine(t *testing.T) []string {
+func mine(t *testing.T, host *remotehost.Host) []string {
 	t.Helper()
 	var out []string
-	for _, pattern := range []string{cgroupRoot, filepath.Join(cgroupRoot, "*")} {
-		found, err := filepath.Glob(filepath.Join(pattern, cgroupsOf, strconv.Itoa(os.Getpid())+"-*"))
+	for _, hierarchy := range []string{"*", ""} {
+		found, err := filepath.Glob(filepath.Join(host.CgroupRoot(), hierarchy, cgroupsOf, strconv.Itoa(os.Getpid())+"-*"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func mine(t *testing.T) []string {
 	return out
 }
 
-func mounts(t *testing.T, host *containerhost.Host) int {
+func mounts(t *testing.T, host *remotehost.Host) int {
 	t.Helper()
 	out, err := host.Command(t.Context(), "cat", "/proc/self/mounts").Output()
 	if err != nil {
@@ -43,7 +43,7 @@ func mounts(t *testing.T, host *containerhost.Host) int {
 }
 
 func TestNothingIsLeft(t *testing.T) {
-	host := containerhost.ForTest(t, linked)
+	host := remotehost.ForTest(t, linked)
 	goroutines, before := runtime.NumGoroutine(), mounts(t, host)
 	w := newWorld(t, host, ecs.Config{})
 	tmpfs := func(c *types.ContainerDefinition) {
@@ -59,7 +59,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	running := w.run(withFileSystem("/"), shell("app", "trap '' TERM; while true; do sleep 1; done", essential, mounted("efs", "/e")))
 	w.until(running, "RUNNING", inState("RUNNING"))
-	if len(mine(t)) == 0 || sandboxes(t, host) != 1 {
+	if len(mine(t, host)) == 0 || sandboxes(t, host) != 1 {
 		t.Error("a running task is not seen by this test")
 	}
 	if err := w.close(); err != nil {
@@ -68,7 +68,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if found := sandboxes(t, host); found != 0 {
 		t.Errorf("%d sandboxes are left", found)
 	}
-	if found := mine(t); len(found) != 0 {
+	if found := mine(t, host); len(found) != 0 {
 		t.Errorf("cgroups are left: %v", found)
 	}
 	for _, dir := range []string{tasksDir(host.Shared()), systemsDir(host.Shared())} {
@@ -84,7 +84,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}, func() bool { return runtime.NumGoroutine() <= goroutines })
 }
 
-func sandboxes(t *testing.T, host *containerhost.Host) int {
+func sandboxes(t *testing.T, host *remotehost.Host) int {
 	t.Helper()
 	cri, _ := host.CRI()
 	list, err := cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})

@@ -33,6 +33,8 @@ type Config struct {
 	// Dir is a directory that containerd sees at the same path. Volumes, logs and
 	// file systems stand there. Close removes what the runner made, but not Dir.
 	Dir string
+	// Cgroups is where the cgroups are mounted that containerd sees at /sys/fs/cgroup.
+	Cgroups string
 	// Metadata is where requests of tasks to http://169.254.170.2 arrive. Close
 	// closes it.
 	Metadata net.Listener
@@ -75,7 +77,7 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 	if _, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("get CRI version: %w", err), conn.Close())
 	}
-	if r.cgroups, err = newCgroups(); err != nil {
+	if r.cgroups, err = newCgroups(cfg.Cgroups); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	r.serve(cfg.Metadata)

@@ -13,13 +13,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 func TestTasks(t *testing.T) {
-	host := containerhost.ForTest(t, linked)
+	host := remotehost.ForTest(t, linked)
 	w := newWorld(t, host, ecs.Config{})
 	for _, c := range []struct {
 		name string
@@ -219,7 +219,7 @@ func testOutOfMemory(t *testing.T, w *world) {
 }
 
 // outOfMemory says whether a container of a host lacked memory.
-func outOfMemory(t *testing.T, host *containerhost.Host) bool {
+func outOfMemory(t *testing.T, host *remotehost.Host) bool {
 	t.Helper()
 	cri, _ := host.CRI()
 	list, err := cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
@@ -253,15 +253,9 @@ func testPull(t *testing.T, w *world) {
 	if err := store.Push(image, "registry.test/app:1"); err != nil {
 		t.Fatal(err)
 	}
-	served, err := w.host.ServeRegistry(t.Context(), "registry.test", store)
-	if err != nil {
+	if err := w.host.ServeRegistry(t.Context(), "registry.test", store); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := served.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
 	login, err := w.secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 		Name: aws.String("login"), SecretString: aws.String(`{"username":"me","password":"p:w"}`),
 	})

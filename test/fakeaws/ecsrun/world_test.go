@@ -17,8 +17,8 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/wait"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/images"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 const (
@@ -32,7 +32,7 @@ const (
 // world is a server that runs tasks on a host of its own.
 type world struct {
 	t       *testing.T
-	host    *containerhost.Host
+	host    *remotehost.Host
 	server  *ecs.Server
 	ecs     *sdk.Client
 	logs    *cloudwatchlogs.Client
@@ -41,7 +41,7 @@ type world struct {
 }
 
 // newWorld starts one; the test is skipped where it cannot be.
-func newWorld(t *testing.T, host *containerhost.Host, cfg ecs.Config) *world {
+func newWorld(t *testing.T, host *remotehost.Host, cfg ecs.Config) *world {
 	t.Helper()
 	runner, err := OnHost(t.Context(), host)
 	if err != nil {
@@ -49,7 +49,7 @@ func newWorld(t *testing.T, host *containerhost.Host, cfg ecs.Config) *world {
 	}
 	cfg.Runner, cfg.LogGroups = runner, []string{group}
 	w := &world{t: t, host: host, server: ecs.New(cfg)}
-	url, stop, err := w.server.Listen(host.Machine().String() + ":0")
+	url, stop, err := w.server.Listen(host.Gateway().String() + ":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, host *containerhost.Host, cfg ecs.Config) *world {
 	return w
 }
 
-func linked(cfg *containerhost.Config) { cfg.Linked = true }
+func linked(cfg *remotehost.Config) { cfg.Linked = true }
 
 // shell is a container that runs a script and logs.
 func shell(name, script string, change ...func(*types.ContainerDefinition)) types.ContainerDefinition {

@@ -21,9 +21,9 @@ import (
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/burstletimage"
-	"github.com/burstlet/burstlet/test/parts/containerhost"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 const (
@@ -42,14 +42,15 @@ const (
 // container, and ends when told to.
 func TestTheImageNeedsNoRights(t *testing.T) {
 	lane.From(t, lane.Gate)
-	host := containerhost.ForTest(t, func(c *containerhost.Config) { c.Linked = true })
+	host := remotehost.ForTest(t, func(c *remotehost.Config) { c.Linked = true })
 	var archive string
+	dir := t.TempDir()
 	var building errgroup.Group
 	building.Go(func() (err error) {
-		archive, err = burstletimage.Build(t.Context(), host.StateDir())
+		archive, err = burstletimage.Build(t.Context(), dir)
 		return err
 	})
-	cluster := cptest.New(t, controlplane.Config{BindAddress: host.Machine().String(), WithoutScheduler: true})
+	cluster := cptest.New(t, controlplane.Config{BindAddress: host.Gateway().String(), WithoutScheduler: true})
 	if err := building.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ var runsHere = regexp.MustCompile(`(?m)^  ok +node +Node ` + node + ` is run by 
 
 // configure writes what burstlet is told into a directory that only the image's user
 // may read, as the mounts of ConfigMaps and Secrets are.
-func configure(t *testing.T, host *containerhost.Host, cluster *controlplane.ControlPlane) (dir string) {
+func configure(t *testing.T, host *remotehost.Host, cluster *controlplane.ControlPlane) (dir string) {
 	t.Helper()
 	dir = filepath.Join(host.Shared(), "etc")
 	credential, err := cluster.NodeCredential(node)
@@ -119,7 +120,7 @@ kubeconfig: /etc/burstlet/kubeconfig
 node: {name: %s, internalIP: %s}
 backend: {type: sim}
 kubeletAPI: {selfSigned: true, clientCAFile: /etc/burstlet/ca.crt}
-`, node, host.Machine()) // any address will do: nobody calls the node
+`, node, host.Gateway()) // any address will do: nobody calls the node
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	err = errors.Join(os.Mkdir(dir, 0o700),
 		os.WriteFile(filepath.Join(dir, "burstlet.yaml"), []byte(config), 0o400),
@@ -163,7 +164,7 @@ type pod struct {
 	mounts  []*runtimeapi.Mount
 }
 
-func sandbox(t *testing.T, host *containerhost.Host) *pod {
+func sandbox(t *testing.T, host *remotehost.Host) *pod {
 	t.Helper()
 	runtime, images := host.CRI()
 	wait.For(t, patience, "image", func() error {
@@ -175,7 +176,7 @@ func sandbox(t *testing.T, host *containerhost.Host) *pod {
 	})
 	config := &runtimeapi.PodSandboxConfig{
 		Metadata:     &runtimeapi.PodSandboxMetadata{Name: "burstlet", Namespace: "default", Uid: "burstlet"},
-		LogDirectory: host.LogRoot(),
+		LogDirectory: filepath.Join(host.Shared(), "logs"),
 		Linux:        &runtimeapi.LinuxPodSandboxConfig{},
 	}
 	reply, err := runtime.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})

@@ -1,5 +1,4 @@
 // Package registry is an image registry for tests and the demo, in memory, with
-// and without authentication. It is an [net/http.Handler]: ServeRegistry of a
-// host (packages containerhost and remotehost) serves it inside the host, where
-// containerd finds it by name.
+// and without authentication. It is an [net/http.Handler]: ServeRegistry of a host
+// (package remotehost) serves it inside the host, where containerd finds it by name.
 package registry

@@ -78,12 +78,7 @@ func (l layout) knownHosts() string { return filepath.Join(l.dir, "known_hosts")
 func (l layout) archive() string    { return filepath.Join(l.dir, "images.tar") }
 func (l layout) shared() string     { return filepath.Join(l.dir, "shared") }
 
-const (
-	dirPrefix    = "blremote-"
-	cgroupPrefix = "remotehost-"
-)
-
 // cgroup is the name of the host's cgroup at the top of every hierarchy.
 func (l layout) cgroup() string {
-	return cgroupPrefix + strings.TrimPrefix(filepath.Base(l.dir), dirPrefix)
+	return "remotehost-" + strings.TrimPrefix(filepath.Base(l.dir), dirPrefix)
 }

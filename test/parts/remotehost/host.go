@@ -28,7 +28,7 @@ const readyTimeout = 3 * time.Minute
 type Host struct {
 	cfg         Config
 	layout      layout
-	dir         *namespaces.Dir
+	dir         *stateDir
 	subnet      *namespaces.Claim // of pods
 	network     *namespaces.Claim // of eth0
 	snapshotter string
@@ -41,12 +41,6 @@ type Host struct {
 	inside atomic.Pointer[namespaces.Namespaces]
 	on     bool
 	bootID string
-}
-
-func kind() namespaces.Kind {
-	return namespaces.Kind{Prefix: dirPrefix, Marker: "remotehost", Reclaim: func(dir string) error {
-		return namespaces.RemoveCgroupTrees(layout{dir: dir}.cgroup())
-	}}
 }
 
 // Start makes a host and returns when sshd listens and containerd has a
@@ -65,7 +59,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	if err := kind().Sweep(os.TempDir()); err != nil {
+	if err := sweep(os.TempDir()); err != nil {
 		return nil, fmt.Errorf("remove remains of earlier hosts: %w", err)
 	}
 	h := &Host{cfg: cfg}
@@ -80,10 +74,10 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 
 func (h *Host) start(ctx context.Context) error {
 	var err error
-	if h.dir, err = kind().Take(""); err != nil {
+	if h.dir, err = takeDir(); err != nil {
 		return err
 	}
-	h.layout = layout{dir: h.dir.Path()}
+	h.layout = layout{dir: h.dir.path}
 	if h.subnet, err = namespaces.ClaimFree(netip.AddrFrom4([4]byte{198, 18}), 24); err != nil {
 		return err
 	}
@@ -140,7 +134,7 @@ func (h *Host) install() error {
 		streamAddress = h.Address().String()
 	}
 	return containerd.Config{
-		Root: "/var/lib/containerd", State: "/run/containerd", Socket: containerdSocket, SocketGroup: containerdGID,
+		Socket: containerdSocket, SocketGroup: containerdGID,
 		CNIBin: containerd.CNIBinDir(), CNIConf: cniConf, RegistryConf: registryConf,
 		Snapshotter: h.snapshotter, StreamAddress: streamAddress,
 	}.WriteFile(h.layout.disk(containerdConfig))

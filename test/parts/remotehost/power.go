@@ -91,7 +91,7 @@ func (h *Host) Stop(context.Context) error {
 		}
 	}
 	if h.dir != nil {
-		errs = append(errs, h.dir.Remove())
+		errs = append(errs, h.dir.remove())
 	}
 	return errors.Join(errs...)
 }

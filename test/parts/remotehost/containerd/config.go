@@ -16,10 +16,9 @@ import (
 	"github.com/burstlet/burstlet/test/parts/images"
 )
 
-// Config is what differs between the containerds of hosts. Paths are those that
-// containerd sees.
+// Config is what containerd is told. Paths are those that it sees.
 type Config struct {
-	Root, State, Socket string
+	Socket string
 	// SocketGroup is the number of the group that may use the socket beside root.
 	SocketGroup int
 	// CNIBin holds the plugins, CNIConf the configuration of WriteCNIConfig.

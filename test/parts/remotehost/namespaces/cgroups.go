@@ -28,38 +28,6 @@ func CgroupRoots() ([]string, error) {
 	return roots, nil
 }
 
-// RemoveCgroups removes the empty cgroups, anywhere in any hierarchy, whose
-// name is a key of names.
-func RemoveCgroups(names map[string]bool) error {
-	if len(names) == 0 {
-		return nil
-	}
-	roots, err := CgroupRoots()
-	var errs []error
-	for _, root := range roots {
-		errs = append(errs, removeNamed(root, names))
-	}
-	return errors.Join(append(errs, err)...)
-}
-
-func removeNamed(root string, names map[string]bool) error {
-	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // others' cgroups come and go
-		}
-		if err != nil {
-			return fmt.Errorf("walk cgroups: %w", err)
-		}
-		if !entry.IsDir() || !names[entry.Name()] {
-			return nil
-		}
-		if err := removeCgroup(path); err != nil {
-			return err
-		}
-		return fs.SkipDir
-	})
-}
-
 // MakeCgroups makes a cgroup at the top of every hierarchy, ready for processes.
 func MakeCgroups(name string) error {
 	roots, err := CgroupRoots()

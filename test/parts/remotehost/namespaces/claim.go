@@ -17,7 +17,7 @@ type Claim struct {
 
 // ClaimPrefix claims one given network.
 func ClaimPrefix(prefix netip.Prefix) (*Claim, error) {
-	listener, err := net.Listen("unix", "@burstlet-containerhost/"+prefix.String())
+	listener, err := net.Listen("unix", "@burstlet-remotehost/"+prefix.String())
 	if err != nil {
 		return nil, fmt.Errorf("claim network %s: %w", prefix, err)
 	}

@@ -6,7 +6,5 @@
 // told to start and kill daemons over its standard input and answers on its
 // standard output. The end of that input ends it, whether [Namespaces.Stop]
 // closed it or the process that owned it was killed, and with PID 1 the kernel
-// ends everything in the namespaces: nothing ever outlives its owner. What is
-// left then, a directory, mounts and empty cgroups, is found by the directory's
-// lock and removed by [Kind.Sweep].
+// ends everything in the namespaces: nothing ever outlives its owner.
 package namespaces

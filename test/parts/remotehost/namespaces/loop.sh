@@ -1,5 +1,5 @@
-# The part of PID 1 that every host has; it follows the script of its kind,
-# which defines a function daemon_NAME for each daemon.
+# The part of PID 1 that minds daemons; it follows the caller's script, which
+# defines a function daemon_NAME for each daemon.
 # Input:  "start NAME", or "kill PID" with a PID as reported.
 # Output: "ready", then "pid NAME PID" and "exited NAME CODE" of daemons.
 

@@ -1,4 +1,4 @@
-package namespaces
+package remotehost
 
 import (
 	"errors"
@@ -8,35 +8,26 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
-// Kind is a kind of host, whose state directories are told from all others.
-type Kind struct {
-	// Prefix starts the names of directories that were not named by a caller.
-	Prefix string
-	// Marker is the file that tells a directory that a host owns, or owned.
-	Marker string
-	// Reclaim removes what is left in the kernel of a host whose processes are
-	// gone, before the mounts below its directory and the directory itself.
-	Reclaim func(dir string) error
-}
+const (
+	dirPrefix = "blremote-"
+	// marker is the file that tells a directory that a host owns, or owned.
+	marker = "remotehost"
+)
 
-// Dir is a state directory that this process owns.
-type Dir struct {
-	kind Kind
+// stateDir is a directory that this process owns.
+type stateDir struct {
 	path string
 	lock *os.File
 }
 
-// Take makes a state directory, or takes an empty or missing one, locks and
-// marks it. On an error, too, a directory that is not nil is to be removed.
-func (k Kind) Take(path string) (*Dir, error) {
-	var err error
-	if path == "" {
-		path, err = os.MkdirTemp("", k.Prefix)
-	} else {
-		err = os.MkdirAll(path, 0o755)
-	}
+// takeDir makes a state directory, locks and marks it. On an error, too, a directory
+// that is not nil is to be removed.
+func takeDir() (*stateDir, error) {
+	path, err := os.MkdirTemp("", dirPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
@@ -44,11 +35,11 @@ func (k Kind) Take(path string) (*Dir, error) {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return nil, fmt.Errorf("resolve state directory: %w", err)
 	}
-	d := &Dir{kind: k, path: path}
+	d := &stateDir{path: path}
 	if d.lock, err = lockDir(path); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(path, k.Marker), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(path, marker), nil, 0o644); err != nil {
 		return d, fmt.Errorf("mark state directory: %w", err)
 	}
 	// Users other than root reach what stands there.
@@ -58,26 +49,23 @@ func (k Kind) Take(path string) (*Dir, error) {
 	return d, nil
 }
 
-// Path is where the directory stands, without symbolic links.
-func (d *Dir) Path() string { return d.path }
-
-// Remove removes the directory and what its kind and its mounts left; the
-// host's processes must be gone.
-func (d *Dir) Remove() error {
-	return errors.Join(d.kind.reclaim(d.path), d.lock.Close())
+// remove removes the directory and what else the host left; its processes must be
+// gone.
+func (d *stateDir) remove() error {
+	return errors.Join(reclaim(d.path), d.lock.Close())
 }
 
-// Sweep reclaims the state directories in parent whose owner was killed. Their
+// sweep reclaims the state directories in parent whose owner was killed. Their
 // processes are gone already.
-func (k Kind) Sweep(parent string) error {
-	dirs, err := filepath.Glob(filepath.Join(parent, k.Prefix+"*"))
+func sweep(parent string) error {
+	dirs, err := filepath.Glob(filepath.Join(parent, dirPrefix+"*"))
 	if err != nil {
 		return fmt.Errorf("list state directories: %w", err)
 	}
 	var errs []error
 	for _, dir := range dirs {
 		// An owner locks before it marks, so an unlocked mark has no owner.
-		if _, err := os.Stat(filepath.Join(dir, k.Marker)); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, marker)); err != nil {
 			continue
 		}
 		lock, err := lockDir(dir)
@@ -88,13 +76,13 @@ func (k Kind) Sweep(parent string) error {
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, k.reclaim(dir), lock.Close())
+		errs = append(errs, reclaim(dir), lock.Close())
 	}
 	return errors.Join(errs...)
 }
 
-func (k Kind) reclaim(dir string) error {
-	err := errors.Join(k.Reclaim(dir), UnmountBelow(dir))
+func reclaim(dir string) error {
+	err := errors.Join(namespaces.RemoveCgroupTrees(layout{dir: dir}.cgroup()), namespaces.UnmountBelow(dir))
 	if remove := os.RemoveAll(dir); remove != nil {
 		err = errors.Join(err, fmt.Errorf("remove state directory: %w", remove))
 	}
