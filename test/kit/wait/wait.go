@@ -2,16 +2,20 @@ package wait
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 )
 
-// The pace of polling: as often as firstPause in the beginning, for what takes no time,
-// then ever less often, so that many who wait leave the processor to what they wait for.
+// The pace of polling: as often as firstPause in the beginning, for what takes no time.
+// After that a pause is a part of the time that was waited, so that a look comes late
+// by little of what the wait takes, and many who wait for long leave the processor to
+// what they wait for.
 const (
 	firstPause = 10 * time.Millisecond
-	lastPause  = 100 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
+	part       = 16
 )
 
 // For polls until f returns nil, and fails the test with f's last error if that takes
@@ -33,8 +37,8 @@ func For(t testing.TB, limit time.Duration, what string, f func() error) {
 }
 
 // Until polls until f returns nil. When ctx ends before, the error holds the context's
-// cause and f's last error; an f that finds that no time will mend it cancels ctx with
-// the cause.
+// cause and f's last error, also the one before if ctx ended while f looked; an f that
+// finds that no time will mend it cancels ctx with the cause.
 func Until(ctx context.Context, what string, f func(context.Context) error) error {
 	if err := poll(ctx, f); err != nil {
 		return fmt.Errorf("wait for %s: %w; last: %w", what, context.Cause(ctx), err)
@@ -42,20 +46,32 @@ func Until(ctx context.Context, what string, f func(context.Context) error) erro
 	return nil
 }
 
-// poll returns the last error of f when ctx has ended.
+// poll returns the last error of f when ctx has ended, and the one before with it if
+// ctx ended while f looked.
 func poll(ctx context.Context, f func(context.Context) error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for pause := firstPause; ; pause = min(pause*5/4, lastPause) {
+	begin := time.Now()
+	var seen error
+	for {
 		err := f(ctx)
 		if err == nil {
 			return nil
 		}
-		timer.Reset(pause)
+		if ctx.Err() == nil {
+			seen = err
+		}
+		timer.Reset(min(max(firstPause, time.Since(begin)/part), lastPause))
 		select {
 		case <-ctx.Done():
-			return err
 		case <-timer.C:
+		}
+		switch {
+		case ctx.Err() == nil:
+		case seen == nil || errors.Is(err, seen):
+			return err
+		default:
+			return fmt.Errorf("%w; as the time ended: %w", seen, err)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestFor(t *testing.T) {
 		if took := time.Since(start); took != time.Minute {
 			t.Errorf("failed after %s", took)
 		}
-		if looks < 600 || looks > 700 {
+		if looks < 120 || looks > 220 {
 			t.Errorf("%d looks in a minute", looks)
 		}
 	})
@@ -110,6 +110,45 @@ func TestUntil(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// A look that the end of the context cuts short tells only of that end: what the one
+// before saw is told too.
+func TestUntilTellsWhatItSawBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		seen, looks := errors.New("phase Pending"), 0
+		err := Until(ctx, "a pod that runs", func(ctx context.Context) error {
+			if ctx.Err() != nil {
+				t.Error("it looks with a context that has ended")
+			}
+			if looks++; looks == 1 {
+				return seen
+			}
+			<-ctx.Done()
+			return fmt.Errorf("get the pod: %w", context.Cause(ctx))
+		})
+		if !errors.Is(err, seen) || !strings.Contains(err.Error(), "get the pod") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// Where the pause and the context end together, there is no look without a context.
+func TestUntilLooksWithAContextThatHolds(t *testing.T) {
+	for range 20 { // which of two that are ready comes first is the runtime's choice
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), firstPause)
+			defer cancel()
+			_ = Until(ctx, "the end of time", func(ctx context.Context) error {
+				if ctx.Err() != nil {
+					t.Error("it looks with a context that has ended")
+				}
+				return errors.New("not yet")
+			})
+		})
+	}
 }
 
 func pod(phase corev1.PodPhase) *corev1.Pod {
