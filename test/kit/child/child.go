@@ -46,6 +46,8 @@ type Config struct {
 	Dir string
 	// Log receives what it prints; nil: nothing does.
 	Log io.Writer
+	// LogFile is, instead, a file to whose end it is written; made if it is missing.
+	LogFile string
 	// Stdout receives its standard output, if that is not for Log.
 	Stdout io.Writer
 	// Grace is how long it may take to end after SIGTERM; 0: two minutes.
@@ -58,9 +60,11 @@ type Child struct {
 	grace time.Duration
 	cmd   *exec.Cmd
 	races races
+	file  *os.File      // LogFile, until it has ended
 	asked atomic.Int32  // the signal that asked it to end; 0: none did
 	done  chan struct{} // closed when it has ended and was reaped
-	err   error         // how it ended; valid once done is closed
+	// How it ended, and whether its log could be written; valid once done is closed.
+	err, logErr error
 }
 
 // Start starts a program.
@@ -72,7 +76,14 @@ func Start(cfg Config) (*Child, error) {
 	if c.grace == 0 {
 		c.grace = defaultGrace
 	}
-	if cfg.Log == nil {
+	switch {
+	case cfg.LogFile != "":
+		var err error
+		if c.file, err = os.OpenFile(cfg.LogFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return nil, fmt.Errorf("start %s: %w", c.name, err)
+		}
+		cfg.Log = c.file
+	case cfg.Log == nil:
 		cfg.Log = io.Discard
 	}
 	c.races.to = cfg.Log
@@ -100,12 +111,21 @@ func (c *Child) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := c.cmd.Start()
-	started <- err
 	if err != nil {
+		started <- errors.Join(err, c.closeLog())
 		return
 	}
+	started <- nil
 	c.err = c.cmd.Wait()
+	c.logErr = c.closeLog()
 	close(c.done)
+}
+
+func (c *Child) closeLog() error {
+	if c.file == nil {
+		return nil
+	}
+	return c.file.Close()
 }
 
 // Pid is its process ID.
@@ -131,10 +151,23 @@ func (c *Child) Err() error {
 	case asked != syscall.SIGKILL && c.err != nil:
 		errs = append(errs, fmt.Errorf("%s: %w after %s: %w", c.name, ErrExit, asked, c.err))
 	}
+	if c.logErr != nil {
+		errs = append(errs, fmt.Errorf("close the log of %s: %w", c.name, c.logErr))
+	}
 	if report := c.races.found(); report != "" {
 		errs = append(errs, fmt.Errorf("%s: %w:\n%s", c.name, ErrRace, report))
 	}
 	return errors.Join(errs...)
+}
+
+// Wait returns Err once it has ended, or nil when ctx ends before.
+func (c *Child) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.done:
+		return c.Err()
+	}
 }
 
 // Signal sends a signal. One that ends programs (SIGTERM, SIGINT, SIGKILL) makes its

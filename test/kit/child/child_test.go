@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -109,6 +110,35 @@ func TestOutput(t *testing.T) {
 	<-c.Done()
 	if out.String() != "/\n" || log.String() != "b\n" {
 		t.Errorf("prints %q, logs %q", out.String(), log.String())
+	}
+}
+
+// What a program prints is added to its file, and its end waited for or not.
+func TestLogFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	for range 2 {
+		c, err := Start(Config{Program: "sh", Args: []string{"-c", "echo out; echo err >&2; exit 3"}, LogFile: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(t.Context()); err == nil || err.Error() != "sh ended by itself: exit status 3" {
+			t.Errorf("error %v", err)
+		}
+	}
+	if text, err := os.ReadFile(file); string(text) != "out\nerr\nout\nerr\n" {
+		t.Errorf("the log has %q, %v", text, err)
+	}
+	if _, err := Start(Config{Program: "sh", LogFile: filepath.Join(file, "log")}); err == nil || !strings.Contains(err.Error(), "start sh: ") {
+		t.Errorf("without a directory for the log: %v", err)
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	c, _ := run(t, time.Hour, "echo ready"+waits)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Wait(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

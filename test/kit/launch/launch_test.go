@@ -4,7 +4,6 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +39,7 @@ func TestProgram(t *testing.T) {
 		for _, tt := range []struct {
 			flags []string
 			want  string
-		}{{nil, before}, {[]string{race}, ""}, {[]string{"-tags=a"}, ""}} {
+		}{{nil, before}, {[]string{Race}, ""}, {[]string{"-tags=a"}, ""}} {
 			if got, err := prebuilt(tt.flags); got != tt.want || err != nil {
 				t.Errorf("with flags %q: %q, want %q, error %v", tt.flags, got, tt.want, err)
 			}
@@ -48,14 +47,14 @@ func TestProgram(t *testing.T) {
 	})
 	t.Run("not burstlet", func(t *testing.T) {
 		t.Setenv(ProgramEnv, os.Args[0])
-		if got, err := program(nil); err == nil || !strings.Contains(err.Error(), "not burstlet") {
+		if got, err := Build(); err == nil || !strings.Contains(err.Error(), "not burstlet") {
 			t.Errorf("program %s, error %v", got, err)
 		}
 	})
 	t.Run("runs", func(t *testing.T) { runs(t) })
 }
 
-// runs: a node that is told what is wrong with its configuration, and a simulation.
+// runs: a node that is told what is wrong with its configuration, and a simulated remote.
 func runs(t *testing.T) {
 	var log logs.Buffer
 	c, err := Run(Config{Program: Program(t), File: File(t, "apiVersion: unheard.of\n"), Log: &log})
@@ -66,24 +65,9 @@ func runs(t *testing.T) {
 	if err := c.Err(); !strings.Contains(fmt.Sprint(err), "burstlet ended by itself: exit status 1") || !strings.Contains(log.String(), "unheard.of") {
 		t.Errorf("%v; it prints %s", err, log.String())
 	}
-	dir, err := os.MkdirTemp("", "burstlet-") // that of a test is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	socket := filepath.Join(dir, "sim.sock")
-	sim := Sim(t, socket, nil)
-	wait.For(t, patience, "the simulation listens", func() error {
-		conn, err := net.Dial("unix", socket)
-		if err != nil {
-			return errors.Join(err, sim.Err())
-		}
-		return conn.Close()
-	})
+	sim := NewSim(t)
+	sim.Kill()
+	sim.Start()
 }
 
 func TestWithin(t *testing.T) {

@@ -25,26 +25,29 @@ const (
 	// the race detector. The program of ProgramEnv is used only if it is such a one.
 	RaceEnv = "BURSTLET_RACE"
 
-	pkg  = "github.com/burstlet/burstlet/cmd/burstlet"
-	race = "-race"
+	// Race is the flag for a burstlet with the race detector.
+	Race = "-race"
+
+	pkg = "github.com/burstlet/burstlet/cmd/burstlet"
 )
 
-// Program returns the path of burstlet: the one of ProgramEnv, or one that is built
-// once per process from the checkout around the working directory, and removed with
-// the process. flags are further ones for "go build", as "-race"; one that was built
-// before serves only without others than that.
+// Program is [Build], which must succeed.
 func Program(t testing.TB, flags ...string) string {
 	t.Helper()
-	path, err := program(flags)
+	path, err := Build(flags...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func program(flags []string) (string, error) {
-	if os.Getenv(RaceEnv) == "1" && !slices.Contains(flags, race) {
-		flags = append(slices.Clone(flags), race)
+// Build returns the path of burstlet: the one of ProgramEnv, or one that is built once
+// per process from the checkout around the working directory, and removed with the
+// process. flags are further ones for "go build", as [Race]; one that was built before
+// serves only without others than that.
+func Build(flags ...string) (string, error) {
+	if os.Getenv(RaceEnv) == "1" && !slices.Contains(flags, Race) {
+		flags = append(slices.Clone(flags), Race)
 	}
 	path, err := prebuilt(flags)
 	if path != "" || err != nil {
@@ -56,7 +59,7 @@ func program(flags []string) (string, error) {
 // prebuilt is the program of ProgramEnv, "" if there is none or it is not as wanted.
 func prebuilt(flags []string) (string, error) {
 	path := os.Getenv(ProgramEnv)
-	if path == "" || len(slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == race })) > 0 {
+	if path == "" || len(slices.DeleteFunc(slices.Clone(flags), func(f string) bool { return f == Race })) > 0 {
 		return "", nil
 	}
 	info, err := buildinfo.ReadFile(path)
@@ -66,8 +69,8 @@ func prebuilt(flags []string) (string, error) {
 	if info.Path != pkg {
 		return "", fmt.Errorf("%s: %s is %s, not burstlet", ProgramEnv, path, info.Path)
 	}
-	detects := slices.Contains(info.Settings, debug.BuildSetting{Key: race, Value: "true"})
-	if detects != slices.Contains(flags, race) {
+	detects := slices.Contains(info.Settings, debug.BuildSetting{Key: Race, Value: "true"})
+	if detects != slices.Contains(flags, Race) {
 		return "", nil
 	}
 	return path, nil
@@ -112,7 +115,7 @@ func (b *builds) build(flags []string) (string, error) {
 	path := filepath.Join(b.dir, fmt.Sprint(len(b.all)), "burstlet")
 	// As "make" builds it, so that what it has compiled is compiled.
 	cgo := "CGO_ENABLED=0"
-	if slices.Contains(flags, race) {
+	if slices.Contains(flags, Race) {
 		cgo = "CGO_ENABLED=1"
 	}
 	cmd := exec.Command("go", append(append([]string{"build", "-trimpath", "-o", path}, flags...), pkg)...)

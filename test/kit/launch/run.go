@@ -24,8 +24,10 @@ type Config struct {
 	Env []string
 	// Within is a command that runs the program in its own stead, as "ip netns exec x".
 	Within []string
-	// Log receives what it prints. In tests nil shows the end when the test fails.
-	Log io.Writer
+	// Log receives what it prints, or LogFile, a file, at its end. In tests without
+	// either the end is shown when the test fails.
+	Log     io.Writer
+	LogFile string
 }
 
 // Run runs a burstlet until it is stopped.
@@ -40,15 +42,6 @@ func ForTest(t testing.TB, cfg Config) *child.Child {
 	return child.ForTest(t, cfg.child())
 }
 
-// Sim runs "burstlet sim", as ForTest does: a simulated remote with a socket.
-func Sim(t testing.TB, socket string, log io.Writer, args ...string) *child.Child {
-	t.Helper()
-	return child.ForTest(t, child.Config{
-		Name: "burstlet sim", Program: Program(t), Args: append([]string{"sim", "--socket", socket}, args...),
-		Env: Environ(os.Environ()), Log: log,
-	})
-}
-
 func (c Config) child() child.Config {
 	if c.Name == "" {
 		c.Name = "burstlet"
@@ -56,7 +49,7 @@ func (c Config) child() child.Config {
 	argv := append(append(append([]string{}, c.Within...), c.Program, "run", "--config", c.File), c.Args...)
 	return child.Config{
 		Name: c.Name, Program: argv[0], Args: argv[1:],
-		Env: append(Environ(os.Environ()), c.Env...), Log: c.Log,
+		Env: append(Environ(os.Environ()), c.Env...), Log: c.Log, LogFile: c.LogFile,
 	}
 }
 

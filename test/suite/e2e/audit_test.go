@@ -12,10 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// audit is the API server's log of token requests. It has no token in it: the
-// replies are not logged.
-var audit struct{ dir string }
-
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -26,18 +22,16 @@ rules:
 
 // auditArgs writes the policy and returns the API server's flags.
 func auditArgs() ([]string, error) {
-	var err error
-	if audit.dir, err = os.MkdirTemp("", "burstlet-audit-"); err != nil {
-		return nil, err
-	}
-	policy := filepath.Join(audit.dir, "policy.yaml")
+	policy := filepath.Join(scratch, "policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return nil, err
 	}
 	return []string{"--audit-policy-file=" + policy, "--audit-log-path=" + auditLog()}, nil
 }
 
-func auditLog() string { return filepath.Join(audit.dir, "audit.log") }
+// auditLog is the API server's log of token requests. It has no token in it: the
+// replies are not logged.
+func auditLog() string { return filepath.Join(scratch, "audit.log") }
 
 // tokenRequests counts the requests for tokens that a node made, by the pod that
 // the tokens are bound to; refused ones too.

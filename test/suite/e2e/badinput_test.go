@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,17 +19,23 @@ import (
 
 // refused runs the node, which must end by itself with an error, and returns
 // the error it printed.
-func (n *node) refused(args ...string) string {
+func (n *node) refused() string {
 	n.t.Helper()
-	cmd := exec.Command(burstlet(n.t), append([]string{"run", "--config", n.config}, args...)...)
-	cmd.Env = append(os.Environ(), n.env...)
-	timer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // the test fails by the exit code
-	defer timer.Stop()
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 1 {
-		n.t.Fatalf("ended with %v, want exit code 1:\n%s", err, out)
+	before := len(n.log.String())
+	n.start()
+	ran := n.ran
+	select {
+	case <-ran.Done():
+		n.ran = nil
+	case <-time.After(patience):
+		n.t.Fatalf("it has not ended within %s", patience)
 	}
-	return string(out[strings.LastIndex(string(out), "burstlet: "):])
+	log := n.log.String()[before:]
+	var exit *exec.ExitError
+	if err := ran.Err(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		n.t.Fatalf("%v, want exit code 1:\n%s", err, log)
+	}
+	return log[strings.LastIndex(log, "burstlet: "):]
 }
 
 // edit changes the configuration file.

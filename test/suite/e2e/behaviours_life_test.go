@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
 
@@ -159,9 +160,7 @@ func postStartFails(l *life) {
 	}))
 	l.event(pod, "FailedPostStartHook", "PostStartHook failed")
 	l.event(pod, "Killing", "FailedPostStartHook")
-	l.until("failed", func(pod *corev1.Pod) error {
-		return phaseIs(corev1.PodFailed, func(*corev1.PodStatus) error { return nil })(&pod.Status)
-	})
+	l.until("failed", phaseIs(corev1.PodFailed))
 }
 
 // preStop: a deleted pod runs until its hook is done.
@@ -204,7 +203,7 @@ func sidecarJob(l *life) {
 		Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod.Spec}},
 	}, metav1.CreateOptions{})
 	l.must(err)
-	poll(l.T, pace, patience, "the Job completes", func() error {
+	wait.For(l.T, patience, "the Job completes", func() error {
 		job, err := l.c.client.BatchV1().Jobs(l.namespace).Get(l.Context(), "job", metav1.GetOptions{})
 		if err == nil && (job.Status.CompletionTime == nil || job.Status.Succeeded != 1 || job.Status.Failed != 0) {
 			err = fmt.Errorf("%+v", job.Status)
@@ -216,8 +215,8 @@ func sidecarJob(l *life) {
 	if len(list.Items) != 1 {
 		l.Fatalf("the Job has %d pods", len(list.Items))
 	}
+	l.must(phaseIs(corev1.PodSucceeded, exited(0, "Completed"))(&list.Items[0]))
 	s := list.Items[0].Status
-	l.must(phaseIs(corev1.PodSucceeded, exited(0, "Completed"))(&s))
 	sidecar, main := s.InitContainerStatuses[0], s.ContainerStatuses[0].State.Terminated
 	if sidecar.State.Terminated == nil || sidecar.RestartCount != 0 {
 		l.Fatalf("sidecar: %s", states(&s))

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // objectBehaviours are about what pods refer to: the environment and volumes.
@@ -138,7 +140,7 @@ func secretItems(l *life) {
 			SecretName: "keys", Items: []corev1.KeyToPath{{Key: "a", Path: "deep/a.txt"}},
 		}})))
 	l.until("the files are there", isReady)
-	poll(l.T, pace, patience, "the file's contents", func() error {
+	wait.For(l.T, patience, "the file's contents", func() error {
 		out, err := l.log("app")
 		if err == nil && out != "alpha" {
 			err = fmt.Errorf("it is %q", out)
@@ -189,7 +191,7 @@ func tokenWorks(l *life) {
 	pod := l.until("Ready", isReady)
 	files := map[string]string{}
 	for container, end := range map[string]string{"ca": "-----END CERTIFICATE-----", "namespace": l.namespace, "app": ""} {
-		poll(l.T, pace, patience, "the log of "+container, func() error { // Ready may come first
+		wait.For(l.T, patience, "the log of "+container, func() error { // Ready may come first
 			out, err := l.log(container)
 			out = strings.TrimRight(out, "\n")
 			if err == nil && (out == "" || !strings.HasSuffix(out, end)) {

@@ -17,6 +17,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // Kinds of remote that rows of the table run on.
@@ -86,7 +87,7 @@ func adopts(t *testing.T, c *cluster, n *node) {
 	witness.create(witness.pod(forever))
 	witness.until("the restarted node takes a pod", isReady)
 	// A node that was away for long may have had its pods called not Ready.
-	eventually(t, patience, "the pods are what they were", func() error {
+	wait.For(t, patience, "the pods are what they were", func() error {
 		after := running(t, c, n, neverRestarted)
 		var changed []error
 		for pod, was := range before {
@@ -173,20 +174,13 @@ const (
 // until waits until the row's pod is so, and returns it.
 func (l *life) until(what string, want func(*corev1.Pod) error) *corev1.Pod {
 	l.Helper()
-	var pod *corev1.Pod
-	l.c.untilPods(l.T, l.namespace, patience, what, func() (err error) {
-		if pod, err = l.pods().Get(l.Context(), "subject", metav1.GetOptions{}); err != nil {
-			return err
-		}
-		return want(pod)
-	})
-	return pod
+	return wait.Pod(l, l.c.client, l.namespace, "subject", patience, what, want)
 }
 
 // untilGone waits until the API has no pod of this name.
 func (l *life) untilGone(name string) {
 	l.Helper()
-	l.c.untilPods(l.T, l.namespace, patience, name+" is gone", func() error { return l.c.gone(l.T, l.namespace, name) })
+	wait.PodGone(l, l.c.client, l.namespace, name, patience)
 }
 
 // stays checks for a while that the row's pod is so.
@@ -208,7 +202,7 @@ func (l *life) stays(during time.Duration, what string, want func(*corev1.Pod) e
 func (l *life) event(pod *corev1.Pod, reason string, words ...string) string {
 	l.Helper()
 	var message string
-	poll(l.T, pace, patience, "an Event "+reason+" with "+strings.Join(words, ", "), func() error {
+	wait.For(l.T, patience, "an Event "+reason+" with "+strings.Join(words, ", "), func() error {
 		events, err := l.c.client.CoreV1().Events(l.namespace).List(l.Context(), metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String(),
 		})
@@ -260,7 +254,7 @@ func (l *life) log(container string) (string, error) {
 // says waits until the container has written all of these lines.
 func (l *life) says(container string, lines ...string) {
 	l.Helper()
-	poll(l.T, pace, patience, "the log of "+container, func() error {
+	wait.For(l.T, patience, "the log of "+container, func() error {
 		out, err := l.log(container)
 		if err != nil {
 			return err
@@ -292,7 +286,7 @@ func isReady(pod *corev1.Pod) error {
 func isUnready(pod *corev1.Pod) error {
 	if err := phaseIs(corev1.PodRunning, func(s *corev1.PodStatus) error {
 		return condition(s, corev1.PodReady, corev1.ConditionFalse)
-	})(&pod.Status); err != nil {
+	})(pod); err != nil {
 		return err
 	}
 	return neverRestarted(pod)

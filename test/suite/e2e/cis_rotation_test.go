@@ -22,6 +22,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // remainder is what is left of the certificates of an outdated node, which were
@@ -110,7 +112,7 @@ func (c *cluster) expiring(t *testing.T, template *x509.Certificate) []byte {
 // goes on under the new one.
 func rotatesClientCertificate(h *hardened) {
 	file := filepath.Join(h.renewed.certDirectory(), clientFile)
-	eventually(h.T, patience, "another client certificate", func() error {
+	wait.For(h.T, patience, "another client certificate", func() error {
 		pair, err := tls.LoadX509KeyPair(file, file)
 		if err != nil {
 			return err
@@ -133,7 +135,7 @@ func rotatesClientCertificate(h *hardened) {
 // serves it once somebody has approved it.
 func rotatesServingCertificate(h *hardened) {
 	requests := h.c.client.CertificatesV1().CertificateSigningRequests()
-	eventually(h.T, patience, "a request for a serving certificate", func() error {
+	wait.For(h.T, patience, "a request for a serving certificate", func() error {
 		list, err := requests.List(h.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName})
 		if err != nil {
 			return err
@@ -150,7 +152,7 @@ func rotatesServingCertificate(h *hardened) {
 		}
 		return fmt.Errorf("there are %d, none of the node", len(list.Items))
 	})
-	eventually(h.T, patience, "it serves the new certificate", func() error {
+	wait.For(h.T, patience, "it serves the new certificate", func() error {
 		leaf, err := h.renewed.served(&tls.Config{RootCAs: h.c.caPool(h.T), ServerName: "127.0.0.1"})
 		if err == nil && time.Until(leaf.NotAfter) < 2*remainder {
 			err = fmt.Errorf("it serves one until %s", leaf.NotAfter)

@@ -27,6 +27,7 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // recommendation is one of the CIS Kubernetes Benchmark, section 4.2 (Kubelet).
@@ -91,7 +92,7 @@ func TestCISBenchmark(t *testing.T) {
 	certFile, keyFile := n.servingFiles()
 	n.edit("selfSigned: true", "certFile: "+certFile+", keyFile: "+keyFile)
 	n.start()
-	h := &hardened{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, "cis")}, pid: n.cmd.Process.Pid, renewed: outdatedNode(t, c)}
+	h := &hardened{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, "cis")}, pid: n.ran.Pid(), renewed: outdatedNode(t, c)}
 	n.ready()
 	h.says = h.configz()
 	for _, r := range recommendations {
@@ -262,7 +263,7 @@ func losesNoEvents(h *hardened) {
 		pod := h.create(h.pod(forever, func(pod *corev1.Pod) { pod.Name = fmt.Sprintf("told-%d", i) }))
 		created[string(pod.UID)] = true
 	}
-	eventually(h.T, patience, "an Event Started of each pod", func() error {
+	wait.For(h.T, patience, "an Event Started of each pod", func() error {
 		events, err := h.c.client.CoreV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "reason=Started"})
 		if err != nil {
 			return err
@@ -278,7 +279,7 @@ func losesNoEvents(h *hardened) {
 		}
 		return nil
 	})
-	eventually(h.T, patience, "Events of the node", func() error {
+	wait.For(h.T, patience, "Events of the node", func() error {
 		// As kubectl describe node asks.
 		events, err := h.c.client.CoreV1().Events(metav1.NamespaceDefault).List(h.Context(), metav1.ListOptions{
 			FieldSelector: "involvedObject.kind=Node,involvedObject.uid=" + h.n.name,

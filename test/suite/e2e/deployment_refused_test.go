@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // TestDeploymentRefused: a Deployment whose pods the node can never take does
@@ -40,7 +41,7 @@ func TestDeploymentRefused(t *testing.T) {
 	}
 	// Between the third failure and the fourth there are 40 s.
 	var all []corev1.Pod
-	poll(t, pace, patience, "three pods have failed, and three wait", func() error {
+	wait.For(t, patience, "three pods have failed, and three wait", func() error {
 		phases := map[corev1.PodPhase]int{}
 		all = r.pods(t)
 		for _, pod := range all {
@@ -66,7 +67,7 @@ func TestDeploymentRefused(t *testing.T) {
 		}
 	}
 	for _, pod := range all {
-		poll(t, pace, patience, fmt.Sprintf("an Event of pod %s names the field", pod.Name), func() error {
+		wait.For(t, patience, fmt.Sprintf("an Event of pod %s names the field", pod.Name), func() error {
 			if said := c.events(t.Context(), r.namespace, pod.UID); !has(said, []string{"UnsupportedByBackend", field}) {
 				return fmt.Errorf("there are %s", said)
 			}
@@ -80,7 +81,7 @@ func TestDeploymentRefused(t *testing.T) {
 func (r rollout) putRight(t *testing.T) {
 	t.Helper()
 	deployments, right := r.c.client.AppsV1().Deployments(r.namespace), r.deployment()
-	poll(t, pace, patience, "update the Deployment", func() error {
+	wait.For(t, patience, "update the Deployment", func() error {
 		now, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func (r rollout) putRight(t *testing.T) {
 		_, err = deployments.Update(t.Context(), now, metav1.UpdateOptions{})
 		return err
 	})
-	poll(t, pace, patience, "the Deployment that was put right runs", func() error {
+	wait.For(t, patience, "the Deployment that was put right runs", func() error {
 		now, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
 		if err == nil && (now.Status.ObservedGeneration < now.Generation || now.Status.ReadyReplicas != 3 || now.Status.UpdatedReplicas != 3) {
 			err = fmt.Errorf("%+v", now.Status)

@@ -16,6 +16,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/binaries"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // taskAccess are about reaching the API from a task, and a task from outside.
@@ -116,13 +120,13 @@ func execWithoutShell(l *taskLife) {
 
 // topOfTask: kubectl top, answered by metrics-server.
 func topOfTask(l *taskLife) {
-	program := metricsServer(l.T)
+	program := cptest.Tool(l.T, binaries.MetricsServer)
 	l.create(l.pod([]string{"sh", "-c", "head -c 32m /dev/zero >/tmp/used; while :; do :; done"}, limits("300m", "128Mi")))
 	l.until("Ready", isReady)
 	l.serveMetrics(program)
 	want := regexp.MustCompile(`^subject +app +[1-9]\d*m +[1-9]\d*Mi`)
 	args := []string{"top", "pod", "subject", "--containers", "--no-headers"}
-	poll(l.T, time.Second, patience, "kubectl "+strings.Join(args, " "), func() error {
+	wait.For(l.T, patience, "kubectl "+strings.Join(args, " "), func() error {
 		if got := l.kubectl("", args...); !want.MatchString(got.out) {
 			return fmt.Errorf("prints %q and %q, want %s", got.out, got.err, want)
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
 
@@ -73,7 +74,7 @@ func TestCanaryOnECS(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "file"}, StringData: map[string]string{"key": changed},
 	}, metav1.UpdateOptions{})
 	l.must(err)
-	poll(t, time.Second, patience, "the changed file arrives", func() error {
+	wait.For(t, patience, "the changed file arrives", func() error {
 		got := l.kubectl("", "exec", "subject", "--", "cat", "/file/key")
 		if got.out != changed {
 			return fmt.Errorf("exit code %d, it has not", got.code)
@@ -333,7 +334,7 @@ func (s *cloud) reader(t *testing.T) caller {
 		s.c.allow(t, namespace, account, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}})
 	}
 	who := caller{name: account, known: true, send: bearer(insecureTransport(t), s.c.token(t, namespace, account))}
-	eventually(t, patience, "the reader of metrics has its right", func() error {
+	wait.For(t, patience, "the reader of metrics has its right", func() error {
 		if code, body := s.n.ask(t, who, endpoint{method: http.MethodGet, path: "/metrics"}); code != http.StatusOK {
 			return fmt.Errorf("%d: %.200s", code, body)
 		}
@@ -359,7 +360,7 @@ func (s *cloud) wrote(t *testing.T, pod *corev1.Pod, lines ...string) {
 	if task == "" {
 		t.Fatalf("no task of pod %s", pod.Name)
 	}
-	poll(t, pace, patience, fmt.Sprintf("the log has %q", lines), func() error {
+	wait.For(t, patience, fmt.Sprintf("the log has %q", lines), func() error {
 		var have []string
 		s.streams(t, func(name, content string) {
 			if strings.HasSuffix(name, "/app/"+task) {

@@ -13,6 +13,7 @@ import (
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // How often burstlet is killed, and beside how many pods.
@@ -144,8 +145,8 @@ func TestKillOnECS(t *testing.T) {
 		for range times {
 			select {
 			case <-time.After(time.Duration(100+random.Intn(1800)) * time.Millisecond):
-			case err := <-n.done:
-				t.Fatalf("burstlet ended by itself: %v", err)
+			case <-n.ran.Done():
+				t.Fatal(n.ran.Err())
 			}
 			n.kill()
 			n.start()
@@ -155,12 +156,12 @@ func TestKillOnECS(t *testing.T) {
 	r.roll(t, 2)
 	kill(*ecsKills / 3)
 	r.complete(t, 2*patience)
-	eventually(t, patience, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) })
+	wait.For(t, patience, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) })
 	if err := deployments.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	kill(*ecsKills - *ecsKills/2 - *ecsKills/3)
-	eventually(t, patience, "all is gone", func() error {
+	wait.For(t, patience, "all is gone", func() error {
 		if uids := r.uids(t); len(uids) > 0 {
 			return fmt.Errorf("%d pods in the API", len(uids))
 		}

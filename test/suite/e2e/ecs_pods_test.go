@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // taskPods are about what is in a pod, and how it lives.
@@ -64,7 +66,7 @@ func honouredByTasks() []taskRow {
 // tells waits until this is all that a container wrote: logs come a moment late.
 func (l *taskLife) tells(container, want string) {
 	l.Helper()
-	poll(l.T, pace, patience, "the log of "+container, func() error {
+	wait.For(l.T, patience, "the log of "+container, func() error {
 		out, err := l.log(container)
 		if err == nil && out != want {
 			err = fmt.Errorf("it is %q, want %q", out, want)
@@ -234,9 +236,7 @@ func postStartFailsOnTask(l *taskLife) {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: run("exit 3")}}
 	}))
-	l.until("failed", func(pod *corev1.Pod) error {
-		return phaseIs(corev1.PodFailed, func(*corev1.PodStatus) error { return nil })(&pod.Status)
-	})
+	l.until("failed", phaseIs(corev1.PodFailed))
 	l.event(pod, "FailedPostStartHook", "PostStartHook failed")
 }
 
@@ -275,7 +275,7 @@ func terminationMessages(l *taskLife) {
 			pod.Name, pod.Spec.RestartPolicy = name, corev1.RestartPolicyNever
 			pod.Spec.Containers[0].TerminationMessagePolicy = tt.policy
 		}))
-		poll(l.T, pace, patience, "pod "+name+" has ended with its message", func() error {
+		wait.For(l.T, patience, "pod "+name+" has ended with its message", func() error {
 			pod, err := l.pods().Get(l.Context(), name, getOptions)
 			if err != nil {
 				return err

@@ -16,7 +16,7 @@ import (
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/logs"
-	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -61,20 +61,20 @@ func newCloud(t *testing.T, name string, more ...string) *cloud {
 	containerd.Need(t, "an ECS with containers", ecsprocess.Missing())
 	s := &cloud{password: randomText(t)}
 	all, tasks := s.serveImages(t)
-	log := &lockedBuffer{}
+	log := &logs.Buffer{}
+	log.ShowAtFailure(t, "ECS")
 	process, err := ecsprocess.Start(t.Context(), ecsprocess.Config{
 		Program: ecsPrograms.ecs, Images: all, Registries: map[string]int{privateDomain: tasks.Port},
 		LogGroups: []string{ecsprocess.LogGroup}, Queues: []string{ecsprocess.Queue}, Log: log,
 		Args: []string{"--provision", "300ms", "--deprovision", "1s", "--ingest", "200ms"},
 	})
 	if err != nil {
-		t.Fatalf("%v\n%s", err, tail(log.String(), 4000))
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := process.Stop(context.Background()); err != nil { // it is bounded by itself
 			t.Error(err)
 		}
-		logs.Show(t, "ECS", log.String())
 	})
 	s.Process, s.Remote = process, ecs.Remote{URL: process.URL}
 	s.c = cloudCluster(t, process.Gateway.String())
@@ -97,9 +97,7 @@ func cloudCluster(t *testing.T, address string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{ControlPlane: cp, client: client, changes: watchPods(client)}
-	t.Cleanup(c.changes.end)
-	return c
+	return &cluster{ControlPlane: cp, client: client}
 }
 
 // serveImages returns what tasks have from the start, and the registry of all there
@@ -107,12 +105,13 @@ func cloudCluster(t *testing.T, address string) *cluster {
 func (s *cloud) serveImages(t *testing.T) (imported map[string]v1.Image, served *ecsprocess.Registry) {
 	t.Helper()
 	ecsPrograms.once.Do(func() {
-		if burstlet(t); program.err == nil { // its directory goes at the end
-			ecsPrograms.ecs, ecsPrograms.task, ecsPrograms.err = ecsprocess.Build(context.Background(), program.dir)
-		}
+		ecsPrograms.ecs, ecsPrograms.task, ecsPrograms.err = ecsprocess.Build(context.Background(), scratch)
 	})
+	if ecsPrograms.err != nil {
+		t.Fatal(ecsPrograms.err)
+	}
 	task, err := images.Task(ecsPrograms.task)
-	if err = firstError(ecsPrograms.err, err); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
 	all, err := images.All()
@@ -135,32 +134,15 @@ func (s *cloud) serveImages(t *testing.T) (imported map[string]v1.Image, served 
 	return imported, served
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // toolsImage is busybox with an API client and with servers of the conformance
 // tests.
 func toolsImage(t *testing.T) v1.Image {
 	t.Helper()
-	cache, err := binaries.NewCache(binaries.CacheConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	agnhost, err := cache.Lookup(binaries.Agnhost)
-	if err != nil {
-		need.Missing(t, "agnhost is not built: run make gate (or go run ./test/cmd/conformance build): %v", err)
-	}
 	plane, err := controlplane.FindBinaries(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := images.Programs(plane.Kubectl, agnhost)
+	files, err := images.Programs(plane.Kubectl, cptest.Tool(t, binaries.Agnhost))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +225,7 @@ func rowsOfOthers() []taskRow {
 func (s *cloud) endsClean(t *testing.T) {
 	t.Helper()
 	s.deleteAll(t)
-	poll(t, pace, patience, "nothing left of the pods", func() error {
+	wait.For(t, patience, "nothing left of the pods", func() error {
 		report, err := s.Report(t.Context())
 		if err != nil {
 			return err

@@ -13,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // taskWorkloads are controllers whose pods are tasks.
@@ -51,7 +53,7 @@ func deploymentOnTasks(l *taskLife) {
 	l.must(err)
 	rolled := func(generation int64) {
 		l.Helper()
-		poll(l.T, pace, 2*patience, "the Deployment is rolled out", func() error {
+		wait.For(l.T, 2*patience, "the Deployment is rolled out", func() error {
 			d, err := deployments.Get(l.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				return err
@@ -63,7 +65,7 @@ func deploymentOnTasks(l *taskLife) {
 		})
 	}
 	rolled(d.Generation)
-	poll(l.T, pace, patience, "update the Deployment", func() error { // its status changes, too
+	wait.For(l.T, patience, "update the Deployment", func() error { // its status changes, too
 		if d, err = deployments.Get(l.Context(), "web", metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -99,7 +101,7 @@ func jobOnTasks(l *taskLife) {
 		ObjectMeta: metav1.ObjectMeta{Name: "job"}, Spec: batchv1.JobSpec{BackoffLimit: &backoff, Template: template},
 	}, metav1.CreateOptions{})
 	l.must(err)
-	poll(l.T, pace, 2*patience, "the Job completes", func() error {
+	wait.For(l.T, 2*patience, "the Job completes", func() error {
 		job, err := l.c.client.BatchV1().Jobs(l.namespace).Get(l.Context(), "job", metav1.GetOptions{})
 		if err == nil && (job.Status.CompletionTime == nil || job.Status.Succeeded != 1 || job.Status.Failed != 1) {
 			err = fmt.Errorf("%+v", job.Status)
@@ -117,7 +119,7 @@ func cronJobOnTasks(l *taskLife) {
 	}, metav1.CreateOptions{})
 	l.must(err)
 	var pod string
-	poll(l.T, time.Second, cronPatience, "a Job of the CronJob completes", func() error {
+	wait.For(l.T, cronPatience, "a Job of the CronJob completes", func() error {
 		jobs, err := l.c.client.BatchV1().Jobs(l.namespace).List(l.Context(), metav1.ListOptions{})
 		if err != nil || len(jobs.Items) == 0 {
 			return fmt.Errorf("%d jobs, %w", len(jobs.Items), err)
@@ -168,7 +170,7 @@ func statefulSetOnTasks(l *taskLife) {
 // member waits for a pod to be Ready that is not the one before.
 func (l *taskLife) member(name, before string) (pod *corev1.Pod) {
 	l.Helper()
-	poll(l.T, pace, patience, name+" is Ready", func() (err error) {
+	wait.For(l.T, patience, name+" is Ready", func() (err error) {
 		if pod, err = l.pods().Get(l.Context(), name, metav1.GetOptions{}); err != nil {
 			return err
 		}
@@ -235,7 +237,7 @@ func (s *cloud) deleteAll(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	poll(t, pace, 2*patience, "no pod is left", func() error {
+	wait.For(t, 2*patience, "no pod is left", func() error {
 		list, err := s.c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(list.Items) > 0 {
 			return fmt.Errorf("%d pods, %w", len(list.Items), err)

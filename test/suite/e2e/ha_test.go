@@ -11,12 +11,12 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
@@ -65,7 +65,7 @@ func TestLeaderFrozen(t *testing.T) {
 	r := rollout{c: c, n: a, namespace: c.namespace(t, "ha"), replicas: lane.Pick[int32](30, 30, 60), token: true}
 	r.killed(t, 0)
 	r.roll(t, 1)
-	eventually(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
+	wait.For(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 	a.freeze()
 	if r.isComplete(t) == nil {
 		t.Fatal("the leader was frozen after the rollout, not in the middle of it")
@@ -79,7 +79,7 @@ func TestLeaderFrozen(t *testing.T) {
 	a.wake()
 	r.complete(t, patience)
 	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
-	eventually(t, patience, "the remote has what the API has, once", same)
+	wait.For(t, patience, "the remote has what the API has, once", same)
 	if now, err := c.leader(t.Context()); err != nil || now != second {
 		t.Errorf("%q leads, want %s still: %v", now, second, err)
 	}
@@ -94,7 +94,7 @@ func TestLeaderFrozen(t *testing.T) {
 	a.stop()
 	c.nextLeader(t, third)
 	r.complete(t, patience)
-	eventually(t, patience, "the remote has what the API has, once", same)
+	wait.For(t, patience, "the remote has what the API has, once", same)
 	watch.end(t)
 }
 
@@ -140,13 +140,17 @@ func (c *cluster) leader(ctx context.Context) (string, error) {
 func (c *cluster) nextLeader(t *testing.T, old string) string {
 	t.Helper()
 	begin, now := time.Now(), ""
-	eventually(t, takeover, "another leader than "+old, func() (err error) {
+	wait.For(t, patience, "another leader than "+old, func() (err error) {
 		if now, err = c.leader(t.Context()); err != nil || now == "" || now == old {
 			return fmt.Errorf("%q leads: %w", now, err)
 		}
 		return nil
 	})
-	t.Logf("%s leads after %s", now, time.Since(begin).Round(100*time.Millisecond))
+	took := time.Since(begin).Round(100 * time.Millisecond)
+	t.Logf("%s leads after %s", now, took)
+	if took > takeover {
+		t.Errorf("nobody led for longer than %s", takeover)
+	}
 	return now
 }
 
@@ -169,7 +173,7 @@ func (n *node) wake() { n.signal(syscall.SIGCONT) }
 
 func (n *node) signal(s syscall.Signal) {
 	n.t.Helper()
-	if err := n.cmd.Process.Signal(s); err != nil {
+	if err := n.ran.Signal(s); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -204,7 +208,7 @@ func watchHA(t *testing.T, c *cluster, view *simView) *haWatch {
 			}
 			w.look(ctx, view)
 			node, err := c.client.CoreV1().Nodes().Get(ctx, "ha", metav1.GetOptions{})
-			if err == nil && nodeReady(node) {
+			if err == nil && wait.NodeReady(node) == nil {
 				wasReady = time.Now()
 			}
 			w.mu.Lock()
@@ -239,15 +243,6 @@ func (w *haWatch) look(ctx context.Context, view *simView) {
 			w.doubled[uid] = fmt.Sprintf("%d live attempts, %d running containers", n, running[uid])
 		}
 	}
-}
-
-func nodeReady(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 func (w *haWatch) end(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
@@ -86,7 +87,7 @@ func (l *hostLife) cgroupHas(pod *corev1.Pod, controller, file string, want int6
 	l.Helper()
 	pod, err := l.pods().Get(l.Context(), pod.Name, metav1.GetOptions{})
 	l.must(err)
-	poll(l.T, pace, patience, file+" of the pod's cgroup", func() error {
+	wait.For(l.T, patience, file+" of the pod's cgroup", func() error {
 		got, err := l.cgroupValue(controller, cgroup(pod), file)
 		switch {
 		case err != nil:
@@ -228,7 +229,7 @@ func resizeRestarts(l *hostLife) {
 func resizeBelowUse(l *hostLife) {
 	l.create(l.pod(shell("head -c 40m /dev/zero >/dev/shm/file"), limits("200m", "96Mi")))
 	l.until("Ready", isReady)
-	poll(l.T, pace, patience, "the file", func() error {
+	wait.For(l.T, patience, "the file", func() error {
 		if size := l.inside("stat -c %s /dev/shm/file || :"); size != strconv.Itoa(40<<20) {
 			return fmt.Errorf("size %s", size)
 		}
@@ -283,11 +284,7 @@ func restarts(l *hostLife) {
 		pod := l.pod([]string{"sh", "-c", tt.script}, mount("state", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))
 		pod.Name, pod.Spec.RestartPolicy = tt.name, tt.policy
 		l.create(pod)
-		l.c.untilPods(l.T, l.namespace, patience, tt.name, func() error {
-			pod, err := l.pods().Get(l.Context(), tt.name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
+		wait.Pod(l, l.c.client, l.namespace, tt.name, patience, "gets there", func(pod *corev1.Pod) error {
 			c, err := app(&pod.Status)
 			if err == nil && (pod.Status.Phase != tt.phase || c.RestartCount != tt.count) {
 				err = fmt.Errorf("%s %s", pod.Status.Phase, states(&pod.Status))
@@ -308,11 +305,8 @@ func restartedOnce(pod *corev1.Pod) error {
 // evicted waits until the pod has failed as one that took too much of the disk.
 func (l *hostLife) evicted(words string) {
 	l.Helper()
-	var pod *corev1.Pod
-	l.c.untilPods(l.T, l.namespace, 2*patience, "evicted", func() (err error) { // usage is measured once a minute
-		if pod, err = l.pods().Get(l.Context(), "subject", metav1.GetOptions{}); err != nil {
-			return err
-		}
+	// Usage is measured once a minute.
+	pod := wait.Pod(l, l.c.client, l.namespace, "subject", 2*patience, "evicted", func(pod *corev1.Pod) error {
 		if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Evicted" || !strings.Contains(pod.Status.Message, words) {
 			return fmt.Errorf("%s %s: %s (%s)", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
 		}
@@ -337,7 +331,7 @@ func statistics(l *hostLife) {
 	pod := l.until("Ready", isReady)
 	// The API server's proxy refuses nodes whose address is a loopback.
 	who := l.c.account(l.T, l.namespace, "reader", l.n.name, "get", "stats")
-	poll(l.T, time.Second, patience, "the pod in the summary", func() error {
+	wait.For(l.T, patience, "the pod in the summary", func() error {
 		code, body := l.n.ask(l.T, who, endpoint{method: http.MethodGet, path: "/stats/summary"})
 		var s statsv1alpha1.Summary
 		if err := json.Unmarshal([]byte(body), &s); err != nil || code != http.StatusOK {
@@ -411,7 +405,7 @@ func TestHostImages(t *testing.T) {
 	n.configure("images: {imageGCHighThresholdPercent: 1, imageGCLowThresholdPercent: 0, imageMinimumGCAge: 10s}\n")
 	n.start()
 	n.ready()
-	poll(t, pace, patience, "the unused image goes", func() error {
+	wait.For(t, patience, "the unused image goes", func() error {
 		if there := h.images(t); there[unused] {
 			return fmt.Errorf("images %v", there)
 		}
@@ -446,7 +440,7 @@ func (h *containerdHost) importImages(t *testing.T, names ...string) {
 	if err := h.ImportImages(t.Context(), archive); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, patience, "the images", func() error {
+	wait.For(t, patience, "the images", func() error {
 		there := h.images(t)
 		for _, name := range names {
 			if !there[name] {

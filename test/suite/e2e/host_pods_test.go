@@ -18,6 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // honoured is a pod, a script of its container, and lines that it then prints.
@@ -302,7 +303,7 @@ func hostPort(l *hostLife) {
 		}
 		return last, nil
 	}
-	poll(l.T, pace, patience, "an answer at "+address, func() error {
+	wait.For(l.T, patience, "an answer at "+address, func() error {
 		if got, err := ask(); err != nil || got != "through" {
 			return fmt.Errorf("%q %w", got, err)
 		}
@@ -323,7 +324,7 @@ func hostAliases(l *hostLife) {
 	want := "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
 		"fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n" +
 		pod.Status.PodIP + "\tsubject\n\n# Entries added by HostAliases.\n192.0.2.7\tseven\tseven.test\n192.0.2.8\teight\n"
-	poll(l.T, pace, patience, "the file", func() error {
+	wait.For(l.T, patience, "the file", func() error {
 		if got, err := l.log("app"); err != nil || got != want {
 			return fmt.Errorf("is %q, want %q %w", got, want, err)
 		}
@@ -349,7 +350,7 @@ func (l *hostLife) class(handler string, overhead corev1.ResourceList) string {
 func runtimeClass(l *hostLife) {
 	name := l.class("runc", corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Mi")})
 	var pod *corev1.Pod
-	poll(l.T, pace, patience, "the API server knows the class", func() (err error) {
+	wait.For(l.T, patience, "the API server knows the class", func() (err error) {
 		pod, err = l.pods().Create(l.Context(), l.pod(shell(":"), spec(func(s *corev1.PodSpec) { s.RuntimeClassName = &name }),
 			limits("100m", "32Mi")), metav1.CreateOptions{})
 		return err
@@ -366,7 +367,7 @@ func runtimeClass(l *hostLife) {
 func (l *hostLife) gated(class string) *corev1.Pod {
 	l.Helper()
 	var pod *corev1.Pod
-	poll(l.T, pace, patience, "the API server knows the class", func() (err error) {
+	wait.For(l.T, patience, "the API server knows the class", func() (err error) {
 		pod, err = l.pods().Create(l.Context(), l.pod(shell(":"), spec(func(s *corev1.PodSpec) {
 			s.RuntimeClassName, s.SchedulingGates = &class, []corev1.PodSchedulingGate{{Name: "burstlet.test/gate"}}
 		})), metav1.CreateOptions{})

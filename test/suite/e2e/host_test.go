@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // hostLife is a row being run with containers of a host that is reached over SSH,
@@ -147,7 +149,7 @@ func (n *node) deletePods(t *testing.T) {
 			graceful(t, n.c, &list.Items[i])
 		}
 	}
-	eventually(t, patience, "the node's pods are gone", func() error {
+	wait.For(t, patience, "the node's pods are gone", func() error {
 		list, err := n.c.client.CoreV1().Pods("").List(t.Context(), onNode)
 		if err == nil && len(list.Items) > 0 {
 			err = fmt.Errorf("there are %d, one is %s/%s", len(list.Items), list.Items[0].Namespace, list.Items[0].Name)
@@ -196,7 +198,7 @@ func (l *hostLife) endsClean() {
 	for i := range pods.Items {
 		graceful(l.T, l.c, &pods.Items[i])
 	}
-	poll(l.T, pace, patience, "nothing left of the pods", func() error {
+	wait.For(l.T, patience, "nothing left of the pods", func() error {
 		for i := range pods.Items {
 			pod := &pods.Items[i]
 			if err := l.c.gone(l.T, pod.Namespace, pod.Name); err != nil {
@@ -226,7 +228,7 @@ func (h *containerdHost) left(uid types.UID) string {
 // empty checks that nothing of any pod is on the host.
 func (h *containerdHost) empty(t *testing.T) {
 	t.Helper()
-	eventually(t, patience, "nothing left on the host", func() error {
+	wait.For(t, patience, "nothing left on the host", func() error {
 		out, err := h.Command(t.Context(), "sh", "-c", `for dir in /var/lib/burstlet/pods /var/log/pods /var/log/containers; do [ ! -d $dir ] || ls -A $dir; done
 			grep -F /var/lib/burstlet/ /proc/mounts; find /sys/fs/cgroup -type d -path "*/burstlet/*pod*"; :`).CombinedOutput()
 		if err == nil && len(out) > 0 {

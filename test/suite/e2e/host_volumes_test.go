@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // hostVolumes are about volumes of real containers.
@@ -150,13 +152,7 @@ func hostPathMissing(l *hostLife) {
 	}
 	l.outside("mkdir -p /srv/later/dir; touch /srv/later/file")
 	for _, name := range []string{"directory", "file"} {
-		poll(l.T, pace, patience, name, func() error {
-			pod, err := l.pods().Get(l.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			return isReady(pod)
-		})
+		wait.Pod(l, l.c.client, l.namespace, name, patience, "Ready", isReady)
 	}
 }
 
@@ -237,7 +233,7 @@ func configMapOptional(l *hostLife) {
 	l.until("Ready", isReady)
 	l.says("app", "files 0")
 	l.configMap("maybe", map[string]string{"key": "here"})
-	poll(l.T, pace, patience, "the object that came later", func() error { // as a kubelet: at its next look
+	wait.For(l.T, patience, "the object that came later", func() error { // as a kubelet: at its next look
 		out, err := l.log("app")
 		if err == nil && !strings.Contains(out, "saw here") {
 			err = fmt.Errorf("%q", out)

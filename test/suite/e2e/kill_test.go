@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // rollout is a Deployment that is rolled out while burstlet is killed.
@@ -44,7 +45,7 @@ func TestKill(t *testing.T) {
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: lane.Pick[int32](20, 20, 30), token: true}
 	restarts := crash(t, c, s.node, r.namespace)
 	r.killed(t, lane.Pick(15, 15, 50))
-	eventually(t, patience, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })
+	wait.For(t, patience, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })
 	s.wellKept(t)
 	pod, err := c.client.CoreV1().Pods(r.namespace).Get(t.Context(), "crashed", metav1.GetOptions{})
 	if err != nil {
@@ -71,7 +72,7 @@ func TestKillOnSim(t *testing.T) {
 	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: lane.Pick[int32](60, 60, 100), token: true}
 	r.killed(t, lane.Pick(20, 20, 50))
 	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }
-	eventually(t, patience, "the remote has what the API has, once", same)
+	wait.For(t, patience, "the remote has what the API has, once", same)
 
 	before := tokenRequests(t, n.name)
 	for range 2 {
@@ -81,7 +82,7 @@ func TestKillOnSim(t *testing.T) {
 	witness := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, "kill-sim-witness")}
 	pod := witness.create(witness.pod(forever))
 	witness.until("the restarted node takes a pod", isReady)
-	eventually(t, patience, "the remote has what the API has, once", same)
+	wait.For(t, patience, "the remote has what the API has, once", same)
 	after := tokenRequests(t, n.name)
 	for _, uid := range r.uids(t) {
 		if before[uid] == 0 || after[uid] != before[uid] {
@@ -96,7 +97,7 @@ func TestKillOnSim(t *testing.T) {
 	if err := c.client.AppsV1().Deployments(r.namespace).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, patience, "all is gone", func() error {
+	wait.For(t, patience, "all is gone", func() error {
 		if uids := r.uids(t); len(uids) > 0 {
 			return fmt.Errorf("%d pods in the API", len(uids))
 		}
@@ -122,8 +123,8 @@ func (r rollout) killed(t *testing.T, kills int) {
 		}
 		select {
 		case <-time.After(time.Duration(50+random.Intn(1500)) * time.Millisecond):
-		case err := <-r.n.done:
-			t.Fatalf("burstlet ended by itself before kill %d: %v", i, err)
+		case <-r.n.ran.Done():
+			t.Fatalf("before kill %d: %v", i, r.n.ran.Err())
 		}
 		r.n.kill()
 		r.n.start()
@@ -151,7 +152,7 @@ func randomness(t *testing.T) *rand.Rand {
 // complete waits until the rollout is.
 func (r rollout) complete(t *testing.T, patience time.Duration) {
 	t.Helper()
-	eventually(t, patience, "the rollout completes", func() error { return r.isComplete(t) })
+	wait.For(t, patience, "the rollout completes", func() error { return r.isComplete(t) })
 }
 
 func (r rollout) isComplete(t *testing.T) error {
@@ -177,19 +178,8 @@ func crash(t *testing.T, c *cluster, n *node, namespace string) int32 {
 	if _, err := c.client.CoreV1().Pods(namespace).Create(ctx, crashed, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	restarts := int32(0)
-	c.untilPods(t, namespace, patience, "a pod that crashed", func() error {
-		pod, err := c.client.CoreV1().Pods(namespace).Get(ctx, "crashed", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if err := phaseIs(corev1.PodRunning, crashLoops)(&pod.Status); err != nil {
-			return err
-		}
-		restarts = pod.Status.ContainerStatuses[0].RestartCount
-		return nil
-	})
-	return restarts
+	pod := wait.Pod(t, c.client, namespace, "crashed", patience, "crashes", phaseIs(corev1.PodRunning, crashLoops))
+	return pod.Status.ContainerStatuses[0].RestartCount
 }
 
 func (r rollout) deployment() *appsv1.Deployment {
@@ -213,7 +203,7 @@ func (r rollout) deployment() *appsv1.Deployment {
 func (r rollout) roll(t *testing.T, version int) {
 	t.Helper()
 	deployments := r.c.client.AppsV1().Deployments(r.namespace)
-	eventually(t, patience, "roll out", func() error {
+	wait.For(t, patience, "roll out", func() error {
 		d, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -266,7 +256,7 @@ func (r rollout) sameAsAPI(t *testing.T, count counts, well func(*corev1.Pod) er
 	}
 	for _, pod := range pods {
 		wanted[pod.UID] = true
-		if err := phaseIs(corev1.PodRunning, ready)(&pod.Status); err != nil {
+		if err := phaseIs(corev1.PodRunning, ready)(&pod); err != nil {
 			return fmt.Errorf("pod %s, deleted at %v with finalizers %v: %w", pod.Name, pod.DeletionTimestamp, pod.Finalizers, err)
 		}
 		if err := well(&pod); err != nil {

@@ -16,9 +16,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // printed is what a command printed, and its exit code.
@@ -38,12 +39,7 @@ func (l *life) kubectl(stdin string, args ...string) printed {
 	var out, errs bytes.Buffer
 	cmd := l.command(ctx, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errs
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
-		l.Fatalf("kubectl %s: %v %v: %s", strings.Join(args, " "), err, ctx.Err(), errs.String())
-	}
-	return printed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+	return l.ended(ctx, cmd.Run(), cmd, &out, &errs)
 }
 
 // types runs kubectl with an input that does not end before kubectl does. Runtimes
@@ -61,12 +57,56 @@ func (l *life) types(stdin string, args ...string) printed {
 	if _, err := io.WriteString(keys, stdin); err != nil {
 		l.Errorf("type %q: %v", stdin, err)
 	}
-	err = cmd.Wait()
+	return l.ended(ctx, cmd.Wait(), cmd, &out, &errs)
+}
+
+// ended is what a kubectl printed that ended in time, with whichever exit code.
+func (l *life) ended(ctx context.Context, err error, cmd *exec.Cmd, out, errs *bytes.Buffer) printed {
+	l.Helper()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
-		l.Fatalf("kubectl %s: %v %v: %s", strings.Join(args, " "), err, ctx.Err(), errs.String())
+		l.Fatalf("%s: %v %v: %s", strings.Join(cmd.Args, " "), err, ctx.Err(), errs.String())
 	}
 	return printed{out.String(), errs.String(), cmd.ProcessState.ExitCode()}
+}
+
+// begun is a kubectl that goes on beside the row, until that ends at the latest.
+type begun struct {
+	out, errs logs.Buffer
+	done      chan struct{} // closed when it has ended
+	err       error         // how; valid once done is closed
+}
+
+func (l *life) begin(args ...string) *begun {
+	l.Helper()
+	ctx, cancel := context.WithCancel(l.Context())
+	cmd, b := l.command(ctx, args...), &begun{done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &b.out, &b.errs
+	if err := cmd.Start(); err != nil {
+		cancel()
+		l.Fatal(err)
+	}
+	go func() {
+		b.err = cmd.Wait()
+		close(b.done)
+	}()
+	l.Cleanup(func() {
+		cancel()
+		<-b.done
+	})
+	return b
+}
+
+// by waits for the end, which must come by then.
+func (b *begun) by(t *testing.T, limit time.Time) error {
+	t.Helper()
+	select {
+	case <-b.done:
+		return b.err
+	case <-time.After(time.Until(limit)):
+		t.Fatalf("kubectl has not ended; it printed %q and says %q", b.out.String(), b.errs.String())
+		return nil
+	}
 }
 
 func (l *life) command(ctx context.Context, args ...string) *exec.Cmd {
@@ -85,7 +125,7 @@ func (l *life) prints(want string, args ...string) {
 // logs of tasks come later.
 func (l *life) comesToPrint(want string, args ...string) {
 	l.Helper()
-	poll(l.T, pace, patience, "kubectl "+strings.Join(args, " "), func() error {
+	wait.For(l.T, patience, "kubectl "+strings.Join(args, " "), func() error {
 		if got := l.kubectl("", args...); got.code != 0 || got.out != want {
 			return fmt.Errorf("it prints %q, exits with %d and says %q; want %q", got.out, got.code, got.err, want)
 		}
@@ -234,23 +274,15 @@ func kubectlPortForward(l *life) {
 		pod.Spec.Containers[0].ReadinessProbe = every(1, 1, httpGet(8080)) // it listens some time after its start
 	}))
 	l.until("the pod is Ready", isReady)
-	ctx, cancel := context.WithCancel(l.Context())
-	cmd := l.command(ctx, "port-forward", "pod/subject", ":8080", ":8081")
-	var out, errs lockedBuffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	l.must(cmd.Start())
-	defer func() {
-		cancel()
-		_ = cmd.Wait() // it was killed
-	}()
+	s := l.begin("port-forward", "pod/subject", ":8080", ":8081")
 	forwarding := regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+) -> (\d+)`)
 	local := map[string]string{}
-	eventually(l.T, patience, "both ports are forwarded", func() error {
-		for _, m := range forwarding.FindAllStringSubmatch(out.String(), -1) {
+	wait.For(l.T, patience, "both ports are forwarded", func() error {
+		for _, m := range forwarding.FindAllStringSubmatch(s.out.String(), -1) {
 			local[m[2]] = m[1]
 		}
 		if len(local) < 2 {
-			return fmt.Errorf("kubectl prints %q and %q", out.String(), errs.String())
+			return fmt.Errorf("kubectl prints %q and %q", s.out.String(), s.errs.String())
 		}
 		return nil
 	})
@@ -258,7 +290,7 @@ func kubectlPortForward(l *life) {
 	for range 3 { // connections of one kubectl
 		resp, err := client.Get("http://" + local["8080"] + "/")
 		if err != nil {
-			l.Fatalf("%v; kubectl says %q", err, errs.String())
+			l.Fatalf("%v; kubectl says %q", err, s.errs.String())
 		}
 		body, err := io.ReadAll(resp.Body)
 		l.must(errors.Join(err, resp.Body.Close()))
@@ -269,9 +301,9 @@ func kubectlPortForward(l *life) {
 	if _, err := client.Get("http://" + local["8081"] + "/"); err == nil {
 		l.Error("a port on which nothing listens answers")
 	}
-	eventually(l.T, patience, "kubectl tells of the refused connection", func() error {
-		if !strings.Contains(errs.String(), "refused") {
-			return fmt.Errorf("it says %q", errs.String())
+	wait.For(l.T, patience, "kubectl tells of the refused connection", func() error {
+		if !strings.Contains(s.errs.String(), "refused") {
+			return fmt.Errorf("it says %q", s.errs.String())
 		}
 		return nil
 	})
@@ -355,13 +387,7 @@ func kubectlErrors(l *life) {
 		pod.Name, pod.Spec.Containers[0].Image = "waiting", missingImage
 	})
 	l.create(waiting)
-	l.c.untilPods(l.T, l.namespace, patience, "the pod without an image waits", func() error {
-		pod, err := l.pods().Get(l.Context(), "waiting", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return pullFails(&pod.Status)
-	})
+	wait.Pod(l, l.c.client, l.namespace, "waiting", patience, "waits for its image", phaseIs(corev1.PodPending, pullFails))
 	for _, tt := range []struct {
 		args []string
 		want string

@@ -19,7 +19,9 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	clientexec "k8s.io/client-go/util/exec"
 
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // sizes are those of a user's terminal, as it comes to have them.
@@ -50,7 +52,7 @@ var protocols = []struct {
 type session struct {
 	l     *life
 	keys  *io.PipeWriter
-	out   *lockedBuffer
+	out   *logs.Buffer
 	sizes sizes
 	end   chan error
 }
@@ -58,7 +60,7 @@ type session struct {
 // sit opens a terminal to the container of the row.
 func (l *life) sit(executor remotecommand.Executor) *session {
 	in, keys := io.Pipe()
-	s := &session{l: l, keys: keys, out: &lockedBuffer{}, sizes: make(sizes, 2), end: make(chan error, 1)}
+	s := &session{l: l, keys: keys, out: &logs.Buffer{}, sizes: make(sizes, 2), end: make(chan error, 1)}
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	s.sizes <- remotecommand.TerminalSize{Width: 100, Height: 40}
 	go func() {
@@ -82,7 +84,7 @@ func (s *session) asks(line string, kind *regexp.Regexp) string {
 		s.l.Fatal(err)
 	}
 	var answer string
-	eventually(s.l.T, commandTimeout, fmt.Sprintf("%q is answered", line), func() error {
+	wait.For(s.l.T, commandTimeout, fmt.Sprintf("%q is answered", line), func() error {
 		match := kind.FindStringSubmatch(s.out.String()[before:])
 		if match == nil {
 			return fmt.Errorf("the screen shows %q", s.out.String())
@@ -103,7 +105,7 @@ var (
 // Each time it is asked for is answered.
 func (s *session) comesToHave(size string) {
 	s.l.Helper()
-	poll(s.l.T, pace, commandTimeout, "the terminal's size is "+size, func() error {
+	wait.For(s.l.T, commandTimeout, "the terminal's size is "+size, func() error {
 		if now := s.asks("stty size", aSize); now != size {
 			return fmt.Errorf("it is %s", now)
 		}
@@ -221,9 +223,7 @@ func kubectlAttachInput(l *life) {
 	if got := l.kubectl("to the container\n", "attach", "-i", "subject"); got.code != 0 || !strings.Contains(got.out, "to the container\n") {
 		l.Errorf("attach -i: %+v", got)
 	}
-	l.until("the container has ended with its input", func(pod *corev1.Pod) error {
-		return phaseIs(corev1.PodSucceeded, exited(0, "Completed"))(&pod.Status)
-	})
+	l.until("the container has ended with its input", phaseIs(corev1.PodSucceeded, exited(0, "Completed")))
 	l.says("app", "to the container")
 
 	l.must(l.pods().Delete(l.Context(), "subject", metav1.DeleteOptions{}))
@@ -237,7 +237,5 @@ func kubectlAttachInput(l *life) {
 	s := l.sit(executor)
 	s.comesToHave("40 100")
 	s.leaves("exit 5", 0) // that of the container does not travel
-	l.until("the shell has ended with its code", func(pod *corev1.Pod) error {
-		return phaseIs(corev1.PodFailed, exited(5, "Error"))(&pod.Status)
-	})
+	l.until("the shell has ended with its code", phaseIs(corev1.PodFailed, exited(5, "Error")))
 }

@@ -1,35 +1,35 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/burstlet/burstlet/test/kit/child"
+	"github.com/burstlet/burstlet/test/kit/launch"
 	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
-var plane cptest.Shared
+var (
+	plane cptest.Shared
+	// scratch is a directory for what all tests share.
+	scratch string
+)
 
 func TestMain(m *testing.M) {
-	args, err := auditArgs()
+	args, err := prepare()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -40,15 +40,19 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := plane.Main(m)
-	if common.c != nil {
-		common.c.changes.end()
-	}
-	for _, dir := range []string{program.dir, audit.dir} {
-		if err := os.RemoveAll(dir); err != nil { // nothing, for ""
-			fmt.Fprintln(os.Stderr, err)
-		}
+	if err := os.RemoveAll(scratch); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
+}
+
+// prepare makes scratch and returns flags of the API server.
+func prepare() ([]string, error) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "burstlet-e2e-"); err != nil {
+		return nil, err
+	}
+	return auditArgs()
 }
 
 // cluster is the shared control plane with an administrator's client.
@@ -57,8 +61,6 @@ type cluster struct {
 	client kubernetes.Interface
 	// via is where nodes reach the API server, if not at its own address.
 	via string
-	// changes tells of pods; nil where the API server is not always there.
-	changes *podChanges
 }
 
 // common is the cluster of all tests that need none of their own.
@@ -76,7 +78,7 @@ func theCluster(t *testing.T) *cluster {
 		cfg.QPS, cfg.Burst = 1000, 1000
 		var client kubernetes.Interface
 		if client, common.err = kubernetes.NewForConfig(cfg); common.err == nil {
-			common.c = &cluster{ControlPlane: cp, client: client, changes: watchPods(client)}
+			common.c = &cluster{ControlPlane: cp, client: client}
 		}
 	})
 	if common.err != nil {
@@ -94,7 +96,7 @@ func (c *cluster) namespace(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.tell(t, name) })
-	eventually(t, patience, "the default service account of "+name, func() error {
+	wait.For(t, patience, "the default service account of "+name, func() error {
 		_, err := c.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	})
@@ -122,30 +124,11 @@ type node struct {
 	config string
 	env    []string
 	port   int
-	log    *lockedBuffer
+	log    logs.Buffer
 	// within is a command that runs the process in its own stead.
 	within []string
 
-	cmd  *exec.Cmd
-	done chan error
-}
-
-// lockedBuffer keeps what a process prints.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
+	ran *child.Child
 }
 
 // newNode configures a node with a credential of its own; backend is the
@@ -164,7 +147,7 @@ func newNode(t *testing.T, c *cluster, name, backend string, env ...string) *nod
 	if err := controlplane.WriteKubeconfig(kubeconfig, cred); err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, c: c, name: name, config: filepath.Join(dir, "burstlet.yaml"), env: env, port: freePort(t), log: &lockedBuffer{}}
+	n := &node{t: t, c: c, name: name, config: filepath.Join(dir, "burstlet.yaml"), env: env, port: ports.Free(t)}
 	yaml := fmt.Sprintf(`apiVersion: burstlet.dev/v1alpha1
 kind: BurstletConfiguration
 kubeconfig: %s
@@ -178,10 +161,9 @@ backend:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if n.cmd != nil {
+		if n.ran != nil {
 			n.stop()
 		}
-		raced(t, "node "+name, n.log.String())
 		logs.Show(t, "node "+name, n.log.String())
 	})
 	return n
@@ -189,129 +171,38 @@ backend:
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// freePort is one that nothing listens on, below those that the kernel gives away:
-// from there another process's connection could take it before it is used.
-func freePort(t *testing.T) int {
-	t.Helper()
-	const first, last, tries = 10000, 19999, 100 // the control plane's begin above
-	var err error
-	for range tries {
-		port := first + rand.IntN(last-first+1)
-		var l net.Listener
-		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-			return port
-		}
-	}
-	t.Fatalf("no free port: %v", err)
-	return 0
-}
-
 // start starts the process.
 func (n *node) start() {
 	n.t.Helper()
-	argv := append(slices.Clone(n.within), burstlet(n.t), "run", "--config", n.config)
-	n.cmd = exec.Command(argv[0], argv[1:]...)
-	n.cmd.Env = append(os.Environ(), n.env...)
-	n.cmd.Stdout, n.cmd.Stderr = n.log, n.log
-	if err := n.cmd.Start(); err != nil {
+	var err error
+	n.ran, err = launch.Run(launch.Config{
+		Name: "node " + n.name, Program: launch.Program(n.t), File: n.config, Env: n.env, Within: n.within, Log: &n.log,
+	})
+	if err != nil {
 		n.t.Fatal(err)
 	}
-	cmd, done := n.cmd, make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	n.done = done
 }
 
 // kill ends the process with SIGKILL.
 func (n *node) kill() {
 	n.t.Helper()
-	if err := n.cmd.Process.Kill(); err != nil {
+	if err := n.ran.Kill(); err != nil {
 		n.t.Error(err)
 	}
-	if err := <-n.done; err == nil {
-		n.t.Error("a killed process ended well")
-	}
-	n.cmd = nil
+	n.ran = nil
 }
 
 // stop ends the process as an operator does, and wants it to end well.
 func (n *node) stop() {
 	n.t.Helper()
-	if err := n.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		n.t.Errorf("end node %s: %v", n.name, err)
+	if err := n.ran.Stop(context.Background()); err != nil { // bounded by its grace
+		n.t.Error(err)
 	}
-	select {
-	case err := <-n.done:
-		if err != nil {
-			n.t.Errorf("node %s ended with %v", n.name, err)
-		}
-	case <-time.After(patience):
-		n.t.Errorf("node %s did not end within %s", n.name, patience)
-		if err := n.cmd.Process.Kill(); err != nil {
-			n.t.Error(err)
-		}
-		if err := <-n.done; err != nil {
-			n.t.Log(err)
-		}
-	}
-	n.cmd = nil
+	n.ran = nil
 }
 
 // ready waits until the API shows the node Ready.
 func (n *node) ready() {
 	n.t.Helper()
-	eventually(n.t, patience, "node "+n.name+" Ready", func() error {
-		node, err := n.c.client.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for _, c := range node.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("conditions %v", node.Status.Conditions)
-	})
-}
-
-// eventually polls until f has no error, often at first.
-func eventually(t *testing.T, limit time.Duration, what string, f func() error) {
-	t.Helper()
-	poll(t, 50*time.Millisecond, limit, what, f)
-}
-
-// slowest is the pace to which a wait that goes on comes down: a hundred wait at once.
-const slowest = time.Second
-
-// poll is eventually with another pace to begin with.
-func poll(t *testing.T, every, limit time.Duration, what string, f func() error) {
-	t.Helper()
-	await(t, nil, every, limit, what, f)
-}
-
-// await polls until f has no error. It looks at once when changed says that something
-// did; changed may be nil.
-func await(t *testing.T, changed func() <-chan struct{}, every, limit time.Duration, what string, f func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	for {
-		var now <-chan struct{}
-		if changed != nil {
-			now = changed() // before f looks, so that nothing is missed
-		}
-		err := f()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s: %v", what, limit, err)
-		case <-now:
-		case <-time.After(every):
-			every = min(every*5/4, max(every, slowest))
-		}
-	}
+	wait.Node(n.t, n.c.client, n.name, patience, "Ready", wait.NodeReady)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -85,7 +86,7 @@ func (o outageTest) create(t *testing.T, name string, argv ...string) *corev1.Po
 func (o outageTest) until(t *testing.T, name string, phases ...corev1.PodPhase) time.Duration {
 	t.Helper()
 	begin := time.Now()
-	eventually(t, afterwards, fmt.Sprintf("pod %s is one of %s", name, phases), func() error {
+	wait.For(t, afterwards, fmt.Sprintf("pod %s is one of %s", name, phases), func() error {
 		pod, err := o.c.client.CoreV1().Pods(o.r.namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -178,7 +179,7 @@ func (o outageTest) gap(t *testing.T) {
 	for _, name := range names[:3] {
 		o.until(t, name, corev1.PodRunning)
 	}
-	eventually(t, afterwards, "what was deleted is gone from the remote", func() error {
+	wait.For(t, afterwards, "what was deleted is gone from the remote", func() error {
 		for _, f := range o.view.pods(t) {
 			if old[f.UID] {
 				return fmt.Errorf("pod %s %s", f.Name, f.UID)
@@ -194,7 +195,7 @@ func (o outageTest) well(t *testing.T) {
 	t.Helper()
 	begin := time.Now()
 	o.r.complete(t, patience)
-	eventually(t, afterwards, "the remote has what the API has, once", func() error {
+	wait.For(t, afterwards, "the remote has what the API has, once", func() error {
 		return o.r.sameAsAPI(t, o.view.count, neverRestarted)
 	})
 	uids := map[types.UID]bool{}

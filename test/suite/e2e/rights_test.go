@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // endpoint is one of the kubelet API and what one needs for it.
@@ -213,7 +214,7 @@ func (c *cluster) account(t *testing.T, namespace, name, node, verb, right strin
 		APIGroups: []string{""}, Resources: []string{"nodes/" + right}, Verbs: []string{verb}, ResourceNames: []string{node},
 	})
 	// The kubelet remembers a refusal for 30 s.
-	eventually(t, patience, name+" has its right", func() error {
+	wait.For(t, patience, name+" has its right", func() error {
 		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:               "system:serviceaccount:" + namespace + ":" + name,
@@ -308,7 +309,7 @@ func TestNodeCredential(t *testing.T) {
 
 	l.must(l.pods().Delete(t.Context(), "subject", metav1.DeleteOptions{}))
 	l.untilGone("subject")
-	eventually(t, patience, "the Secret is out of reach again", func() error {
+	wait.For(t, patience, "the Secret is out of reach again", func() error {
 		switch err := read("own"); {
 		case apierrors.IsForbidden(err):
 			return nil

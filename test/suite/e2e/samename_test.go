@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // recreations is how often the pod is made anew.
@@ -38,7 +38,6 @@ func TestSameName(t *testing.T) {
 	n.start()
 	n.ready()
 	namespace := c.namespace(t, "samename")
-	pods := c.client.CoreV1().Pods(namespace)
 
 	w := &witness{t: t, h: h, asked: map[types.UID]bool{}}
 	stop := w.watch(c, namespace)
@@ -57,13 +56,7 @@ func TestSameName(t *testing.T) {
 		case 0, 1: // running
 			w.running(c, pod)
 		case 2: // starting
-			c.untilPods(t, namespace, patience, "the node takes the pod", func() error {
-				now, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
-				if err == nil && now.Status.StartTime == nil {
-					err = errors.New("not yet")
-				}
-				return err
-			})
+			wait.Pod(t, c.client, namespace, s.name, patience, "is taken by the node", isTaken)
 		case 3: // at once
 		}
 		w.ask(pod.UID, i%2 == 1)
@@ -75,7 +68,7 @@ func TestSameName(t *testing.T) {
 	}
 	last := w.create(c, s.pod(namespace, n.name))
 	w.running(c, last)
-	eventually(t, patience, "only the last pod is left", func() error {
+	wait.For(t, patience, "only the last pod is left", func() error {
 		for _, sandbox := range h.sandboxes(t, "") {
 			if sandbox.Metadata.Uid != string(last.UID) {
 				return fmt.Errorf("sandbox of %s", sandbox.Metadata.Uid)
@@ -85,13 +78,13 @@ func TestSameName(t *testing.T) {
 	})
 	w.ask(last.UID, false)
 	graceful(t, c, last)
-	eventually(t, patience, "nothing is left", func() error {
+	wait.For(t, patience, "nothing is left", func() error {
 		if left := len(h.sandboxes(t, "")); left > 0 {
 			return fmt.Errorf("%d sandboxes", left)
 		}
 		return c.gone(t, namespace, s.name)
 	})
-	eventually(t, patience, "the witness saw every deletion, and looked as often", func() error {
+	wait.For(t, patience, "the witness saw every deletion, and looked as often", func() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.gone != recreations+1 || w.looks < recreations {
@@ -124,8 +117,7 @@ func (w *witness) ask(uid types.UID, force bool) {
 func (w *witness) create(c *cluster, pod *corev1.Pod) *corev1.Pod {
 	w.t.Helper()
 	var made *corev1.Pod
-	c.untilPods(w.t, pod.Namespace, patience, "the name is free", func() error {
-		var err error
+	wait.For(w.t, patience, "the name is free", func() (err error) {
 		made, err = c.client.CoreV1().Pods(pod.Namespace).Create(w.t.Context(), pod, metav1.CreateOptions{})
 		return err
 	})
@@ -140,15 +132,11 @@ func (w *witness) running(c *cluster, pod *corev1.Pod) {
 			w.t.Logf("pod %s\n%s\n%s", pod.UID, c.describe(w.t, pod), w.h.describe(w.t))
 		}
 	}()
-	c.untilPods(w.t, pod.Namespace, patience, "pod running", func() error {
-		now, err := c.client.CoreV1().Pods(pod.Namespace).Get(w.t.Context(), pod.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
+	wait.Pod(w.t, c.client, pod.Namespace, pod.Name, patience, "runs", func(now *corev1.Pod) error {
 		if now.UID != pod.UID {
 			return fmt.Errorf("uid %s", now.UID)
 		}
-		return phaseIs(corev1.PodRunning, ready)(&now.Status)
+		return phaseIs(corev1.PodRunning, ready)(now)
 	})
 	runs = true
 }

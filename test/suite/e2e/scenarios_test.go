@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // scenario is one pod's life.
@@ -24,7 +26,7 @@ type scenario struct {
 	// token leaves the pod the volume of its service account's token.
 	token bool
 	// want is checked until it holds; nil for scenarios that end at once.
-	want func(*corev1.PodStatus) error
+	want func(*corev1.Pod) error
 	// end does something to the pod, after which it must go from the API and
 	// from the remote; nil deletes it with a grace of 5 s.
 	end func(t *testing.T, c *cluster, pod *corev1.Pod)
@@ -48,12 +50,19 @@ var scenarios = []scenario{
 	{name: "vanished", policy: "Always", argv: forever, want: phaseIs("Running", ready), end: force},
 }
 
-func phaseIs(phase corev1.PodPhase, more func(*corev1.PodStatus) error) func(*corev1.PodStatus) error {
-	return func(s *corev1.PodStatus) error {
+// phaseIs wants a phase, and more of the status.
+func phaseIs(phase corev1.PodPhase, more ...func(*corev1.PodStatus) error) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		s := &pod.Status
 		if s.Phase != phase {
 			return fmt.Errorf("phase %s, want %s (%s)", s.Phase, phase, states(s))
 		}
-		return more(s)
+		for _, want := range more {
+			if err := want(s); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
@@ -229,7 +238,7 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("half of them came or went later than after %s", halfway)
 			}
 			if remote.all != nil {
-				eventually(t, patience, "nothing left on the remote", func() error {
+				wait.For(t, patience, "nothing left on the remote", func() error {
 					if ids := remote.all(t); len(ids) > 0 {
 						return fmt.Errorf("still there: %v", ids)
 					}
@@ -267,21 +276,9 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	}
 	var now *corev1.Pod
 	if s.want != nil {
-		c.untilPods(t, namespace, patience, s.name, func() error {
-			var err error
-			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err != nil {
-				return err
-			}
-			return s.want(&now.Status)
-		})
+		now = wait.Pod(t, c.client, namespace, s.name, patience, "gets there", s.want)
 	} else { // on its way, but not there yet
-		c.untilPods(t, namespace, patience, s.name+" bound", func() error {
-			var err error
-			if now, err = pods.Get(ctx, s.name, metav1.GetOptions{}); err == nil && now.Status.StartTime == nil {
-				err = fmt.Errorf("the node has not taken it")
-			}
-			return err
-		})
+		now = wait.Pod(t, c.client, namespace, s.name, patience, "is taken by the node", isTaken)
 	}
 	if s.end == nil {
 		s.end = graceful
@@ -291,9 +288,7 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 	}
 	began = time.Now()
 	s.end(t, c, pod)
-	c.untilPods(t, namespace, patience, s.name+" gone from the API", func() error {
-		return c.gone(t, namespace, s.name)
-	})
+	wait.PodGone(t, c.client, namespace, s.name, patience)
 	// Gone from the API only after the remote, unless the API server lets the pod
 	// go at once: by force, or because it had ended (pod strategy,
 	// CheckGracefulDelete).
@@ -315,8 +310,16 @@ func (s scenario) run(t *testing.T, c *cluster, n *node, r remote, namespace str
 			t.Error(err)
 		}
 	}
-	eventually(t, patience, s.name+" gone from the remote", left)
+	wait.For(t, patience, s.name+" gone from the remote", left)
 	return came, went
+}
+
+// isTaken is nil for a pod that its node has taken.
+func isTaken(pod *corev1.Pod) error {
+	if pod.Status.StartTime == nil {
+		return errors.New("the node has not taken it")
+	}
+	return nil
 }
 
 func ended(s *corev1.PodStatus) bool {

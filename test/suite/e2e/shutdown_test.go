@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // TestShutdown ends burstlet as an operator does: it ends well and soon, with no wait
@@ -33,13 +34,7 @@ func TestShutdown(t *testing.T) {
 		if _, err := pods.Create(t.Context(), s.pod(namespace, n.name), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		c.untilPods(t, namespace, patience, s.name+" runs", func() error {
-			pod, err := pods.Get(t.Context(), s.name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			return phaseIs(corev1.PodRunning, ready)(&pod.Status)
-		})
+		wait.Pod(t, c.client, namespace, s.name, patience, "runs", phaseIs(corev1.PodRunning, ready))
 	}
 	before := h.ids(t)
 	started := time.Now()
@@ -48,25 +43,19 @@ func TestShutdown(t *testing.T) {
 		t.Errorf("the shutdown took %s", took)
 	}
 	h.run(t, "ends", "touch", "/tmp/enough")
-	eventually(t, patience, "a pod ends while nobody looks", func() error {
+	wait.For(t, patience, "a pod ends while nobody looks", func() error {
 		if left := len(h.containers(t, runtimeapi.ContainerState_CONTAINER_RUNNING)); left != 1 {
 			return fmt.Errorf("%d containers run", left)
 		}
 		return nil
 	})
 	n.start()
-	c.untilPods(t, namespace, patience, "the end is told of", func() error {
-		pod, err := pods.Get(t.Context(), "ends", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return phaseIs(corev1.PodFailed, exited(4, "Error"))(&pod.Status)
-	})
+	wait.Pod(t, c.client, namespace, "ends", patience, "has ended", phaseIs(corev1.PodFailed, exited(4, "Error")))
 	pod, err := pods.Get(t.Context(), "runs", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := phaseIs(corev1.PodRunning, ready)(&pod.Status); err != nil || pod.Status.ContainerStatuses[0].RestartCount != 0 {
+	if err := phaseIs(corev1.PodRunning, ready)(pod); err != nil || pod.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the pod that ran on: %v, %s", err, states(&pod.Status))
 	}
 	if after := h.ids(t); after != before {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // TestRemoteDies kills the remote itself with SIGKILL, with all that runs on it,
@@ -40,7 +41,7 @@ func TestRemoteDies(t *testing.T) {
 		before[policy] = l.until("Ready", isReady)
 	}
 
-	p.kill()
+	p.Kill()
 	for _, l := range rows {
 		l.stays(time.Second, "nothing is known while the remote is away", func(pod *corev1.Pod) error {
 			if err := isReady(pod); err != nil {
@@ -49,7 +50,7 @@ func TestRemoteDies(t *testing.T) {
 			return neverRestarted(pod)
 		})
 	}
-	p.start()
+	p.Start()
 	for policy, l := range rows {
 		pod := l.until("after the crash", func(pod *corev1.Pod) error { return endedUnseen(pod, policy) })
 		if pod.UID != before[policy].UID {
@@ -66,7 +67,7 @@ func TestRemoteDies(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	eventually(t, patience, "nothing is left", func() error {
+	wait.For(t, patience, "nothing is left", func() error {
 		if left := view.left(t, ""); len(left) > 0 {
 			return fmt.Errorf("on the remote: %v", left)
 		}
@@ -84,7 +85,7 @@ func endedUnseen(pod *corev1.Pod, policy corev1.RestartPolicy) error {
 	end := c.LastTerminationState.Terminated
 	if policy == corev1.RestartPolicyNever {
 		end = c.State.Terminated
-		err = phaseIs(corev1.PodFailed, func(*corev1.PodStatus) error { return nil })(&pod.Status)
+		err = phaseIs(corev1.PodFailed)(pod)
 	} else if err = isReady(pod); err == nil && c.RestartCount != 1 {
 		err = fmt.Errorf("%s", states(&pod.Status))
 	}

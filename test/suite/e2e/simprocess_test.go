@@ -3,15 +3,12 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/launch"
+	"github.com/burstlet/burstlet/test/kit/wait"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,72 +20,19 @@ import (
 
 // simProcess is a "burstlet sim" that can be killed and started again.
 type simProcess struct {
-	t      *testing.T
-	socket string
-	args   []string
-	log    *lockedBuffer
-	cmd    *exec.Cmd
-	done   chan error
+	*launch.Sim
+	t *testing.T
 }
 
 // newSimProcess starts a simulated remote; args are further flags.
 func newSimProcess(t *testing.T, args ...string) *simProcess {
 	t.Helper()
-	// The directory of a test with a long name is too long for a socket.
-	dir, err := os.MkdirTemp("", "burstlet-sim-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &simProcess{t: t, socket: filepath.Join(dir, "sim.sock"), args: args, log: &lockedBuffer{}}
-	t.Cleanup(func() {
-		p.kill()
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-		raced(t, "the sim", p.log.String())
-		logs.Show(t, "the sim", p.log.String())
-	})
-	p.start()
-	return p
-}
-
-// start starts the process and waits until it serves.
-func (p *simProcess) start() {
-	p.t.Helper()
-	cmd, done := exec.Command(burstlet(p.t), append([]string{"sim", "--socket", p.socket}, p.args...)...), make(chan error, 1)
-	cmd.Stdout, cmd.Stderr = p.log, p.log
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	go func() { done <- cmd.Wait() }()
-	p.cmd, p.done = cmd, done
-	eventually(p.t, patience, "the sim listens", func() error {
-		conn, err := net.Dial("unix", p.socket)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
-}
-
-// kill ends the process with SIGKILL, and its pods with it.
-func (p *simProcess) kill() {
-	p.t.Helper()
-	if p.cmd == nil {
-		return
-	}
-	if err := p.cmd.Process.Kill(); err != nil {
-		p.t.Error(err)
-	}
-	if err := <-p.done; err == nil {
-		p.t.Error("a killed process ended well")
-	}
-	p.cmd = nil
+	return &simProcess{launch.NewSim(t, args...), t}
 }
 
 // section is the backend section of a node's configuration.
 func (p *simProcess) section() string {
-	return "  type: sim\n  sim: {socket: unix://" + p.socket + "}\n"
+	return "  type: sim\n  sim: {socket: unix://" + p.Socket + "}\n"
 }
 
 // as looks at the remote as a node does: each sees its own pods alone.
@@ -100,7 +44,7 @@ func (p *simProcess) as(c *cluster, node string) *simView {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b, err := simrpc.Connect(ctx, simrpc.Config{
-		Socket: p.socket, Node: string(svc.UID) + "/" + node, Version: "e2e",
+		Socket: p.Socket, Node: string(svc.UID) + "/" + node, Version: "e2e",
 		Check: backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { return nil }),
 	})
 	if err != nil {
@@ -131,7 +75,7 @@ const listTimeout = 30 * time.Second
 func (v *simView) pods(t *testing.T) []backend.PodFacts {
 	t.Helper()
 	var facts []backend.PodFacts
-	eventually(t, patience, "list the sim's pods", func() (err error) {
+	wait.For(t, patience, "list the sim's pods", func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
 		defer cancel()
 		facts, err = v.Pods.List(ctx)
@@ -148,7 +92,7 @@ func (v *simView) volumes(t *testing.T) []backend.VolumeFacts {
 		return nil
 	}
 	var facts []backend.VolumeFacts
-	eventually(t, patience, "list the sim's volumes", func() (err error) {
+	wait.For(t, patience, "list the sim's volumes", func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
 		defer cancel()
 		facts, err = v.Files.Volumes(ctx)

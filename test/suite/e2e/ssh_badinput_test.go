@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -66,7 +67,7 @@ func (a *ailing) start() {
 // notReady waits until the Node is not Ready for a reason, in words that have these.
 func (a *ailing) notReady(reason string, words ...string) {
 	a.Helper()
-	poll(a.T, pace, patience, "node "+a.n.name+" says "+reason, func() error {
+	wait.For(a.T, patience, "node "+a.n.name+" says "+reason, func() error {
 		node, err := a.c.client.CoreV1().Nodes().Get(a.Context(), a.n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -98,13 +99,7 @@ func (a *ailing) bound(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 // runs waits until a pod is Ready.
 func (a *ailing) runs(name string) {
 	a.Helper()
-	a.c.untilPods(a.T, a.namespace, patience, name+" is Ready", func() error {
-		pod, err := a.pods().Get(a.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return isReady(pod)
-	})
+	wait.Pod(a, a.c.client, a.namespace, name, patience, "Ready", isReady)
 }
 
 // recovers runs a fault: what it does makes the node not Ready, what it returns
@@ -112,7 +107,6 @@ func (a *ailing) runs(name string) {
 // still do, never restarted, and the process is the same one.
 func (a *ailing) recovers(fault string, f func() (mend func())) {
 	a.Helper()
-	process := a.n.cmd.Process.Pid
 	mend := f()
 	a.late++
 	late := fmt.Sprintf("late-%d", a.late)
@@ -123,8 +117,8 @@ func (a *ailing) recovers(fault string, f func() (mend func())) {
 	a.runs(late)
 	a.Logf("after %s: Ready, and the pod that waited too, within %s", fault, time.Since(mended).Round(100*time.Millisecond))
 	select {
-	case err := <-a.n.done:
-		a.Fatalf("after %s: burstlet %d ended: %v", fault, process, err)
+	case <-a.n.ran.Done():
+		a.Fatalf("after %s: %v", fault, a.n.ran.Err())
 	default:
 	}
 	a.until("the pod that ran runs on", func(pod *corev1.Pod) error {

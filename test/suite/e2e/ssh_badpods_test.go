@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
@@ -111,7 +112,7 @@ func noNFS(a *ailing) {
 // gone waits until a pod is.
 func (a *ailing) gone(pod *corev1.Pod) {
 	a.Helper()
-	poll(a.T, pace, patience, pod.Name+" is gone", func() error {
+	wait.For(a.T, patience, pod.Name+" is gone", func() error {
 		if left := a.h.sandboxes(a.T, string(pod.UID)); len(left) > 0 {
 			return fmt.Errorf("sandboxes %v", left)
 		}

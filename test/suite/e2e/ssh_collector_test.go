@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -22,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // containerLogs is where log collectors look, on every node of Kubernetes.
@@ -283,7 +283,7 @@ func writers() []writer {
 
 // succeeded is nil for a pod that did.
 func succeeded(pod *corev1.Pod) error {
-	return phaseIs(corev1.PodSucceeded, func(*corev1.PodStatus) error { return nil })(&pod.Status)
+	return phaseIs(corev1.PodSucceeded)(pod)
 }
 
 // restartedTwice is nil for a pod that is Ready in its third run.
@@ -321,7 +321,7 @@ func TestLogCollector(t *testing.T) {
 			}))
 	}
 	followed := l.follow("long")
-	poll(t, pace, 2*patience, "the log of the long one is in three files", func() error {
+	wait.For(t, 2*patience, "the log of the long one is in three files", func() error {
 		found, err := filepath.Glob(h.Path(logsOnHost + "/*_long_*/app/*"))
 		files := map[string]bool{} // one that is compressed may be there twice
 		for _, file := range found {
@@ -364,23 +364,13 @@ func TestLogCollector(t *testing.T) {
 // that it printed.
 func (l *life) follow(pod string) <-chan []string {
 	l.Helper()
-	l.comes(pod, patience, func(pod *corev1.Pod) error {
-		return phaseIs(corev1.PodRunning, func(*corev1.PodStatus) error { return nil })(&pod.Status)
-	})
-	cmd := l.command(l.Context(), "logs", "--follow", pod)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.StdoutPipe()
-	l.must(err)
-	l.must(cmd.Start())
-	printed := make(chan []string, 1)
+	l.comes(pod, patience, phaseIs(corev1.PodRunning))
+	b, printed := l.begin("logs", "--follow", pod), make(chan []string, 1)
 	go func() {
-		var lines []string
-		for scanner := bufio.NewScanner(out); scanner.Scan(); {
-			lines = append(lines, scanner.Text())
-		}
-		if err := cmd.Wait(); err != nil && l.Context().Err() == nil {
-			l.Errorf("kubectl logs --follow, after %d lines: %v: %s", len(lines), err, said.String())
+		<-b.done
+		lines := strings.Split(strings.TrimSuffix(b.out.String(), "\n"), "\n")
+		if b.err != nil && l.Context().Err() == nil {
+			l.Errorf("kubectl logs --follow, after %d lines: %v: %s", len(lines), b.err, b.errs.String())
 		}
 		printed <- lines
 	}()
@@ -400,13 +390,7 @@ func (l *life) count(pod string) int {
 // comes waits until a pod is so.
 func (l *life) comes(name string, within time.Duration, want func(*corev1.Pod) error) {
 	l.Helper()
-	l.c.untilPods(l.T, l.namespace, within, name+" gets there", func() error {
-		pod, err := l.pods().Get(l.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return want(pod)
-	})
+	wait.Pod(l, l.c.client, l.namespace, name, within, "gets there", want)
 }
 
 // same compares lines and says where they first differ.

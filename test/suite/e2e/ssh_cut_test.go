@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 var sshCut = flag.Duration("sshcut", 0, "for how long TestSSHCutLong cuts a node off its host, twice; make chaos says 10m")
@@ -129,7 +129,7 @@ func (s *sshNode) cut(t *testing.T, r rollout, version int, length time.Duration
 	victims := l.victims()
 	command := l.counting()
 	r.roll(t, version+1)
-	eventually(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
+	wait.For(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 
 	begin := time.Now()
 	s.h.Link().Cut()
@@ -177,49 +177,13 @@ func (l *life) victims() []*corev1.Pod {
 	l.create(l.pod(forever))
 	l.until("the pod is Ready", isReady)
 	for _, victim := range victims {
-		l.c.untilPods(l.T, l.namespace, patience, victim.Name+" is Ready", func() error {
-			pod, err := l.pods().Get(l.Context(), victim.Name, metav1.GetOptions{})
-			if err == nil {
-				err = isReady(pod)
-			}
-			return err
-		})
+		wait.Pod(l, l.c.client, l.namespace, victim.Name, patience, "Ready", isReady)
 	}
 	return victims
 }
 
-// started is a command that goes on during a test.
-type started struct {
-	cmd       *exec.Cmd
-	out, errs lockedBuffer
-	done      chan error
-}
-
-func (l *life) begin(args ...string) *started {
-	l.Helper()
-	ctx, cancel := context.WithCancel(l.Context())
-	s := &started{cmd: l.command(ctx, args...), done: make(chan error, 1)}
-	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.errs
-	l.must(s.cmd.Start())
-	go func() { s.done <- s.cmd.Wait() }()
-	l.Cleanup(cancel)
-	return s
-}
-
-// by waits for the end, which must come by then.
-func (s *started) by(t *testing.T, limit time.Time) error {
-	t.Helper()
-	select {
-	case err := <-s.done:
-		return err
-	case <-time.After(time.Until(limit)):
-		t.Fatalf("kubectl has not ended; it printed %q and says %q", s.out.String(), s.errs.String())
-		return nil
-	}
-}
-
 // deletion deletes pods and waits until they are gone, as users do.
-type deletion struct{ *started }
+type deletion struct{ *begun }
 
 func (l *life) deletion(pods ...*corev1.Pod) deletion {
 	args := []string{"delete", "pod"}
@@ -237,7 +201,7 @@ func (d deletion) ends(t *testing.T, back time.Time) {
 }
 
 // counting counts in the row's pod, twice a second, until it is told that it is enough.
-type counting struct{ *started }
+type counting struct{ *begun }
 
 const enough = "/tmp/enough"
 
@@ -245,7 +209,7 @@ func (l *life) counting() counting {
 	l.Helper()
 	c := counting{l.begin("exec", "subject", "--", "sh", "-c",
 		"i=0; until [ -e "+enough+" ]; do echo $i; i=$((i+1)); sleep 0.5; done; echo end")}
-	eventually(l.T, patience, "the command runs", func() error {
+	wait.For(l.T, patience, "the command runs", func() error {
 		if !strings.Contains(c.out.String(), "1\n") {
 			return fmt.Errorf("it printed %q", c.out.String())
 		}
@@ -376,7 +340,7 @@ func (s *sshNode) keep(t *testing.T, namespace string) *keptPods {
 		}
 	}))
 	k := &keptPods{life: l}
-	eventually(t, patience, "the pods to be kept are Ready", func() error {
+	wait.For(t, patience, "the pods to be kept are Ready", func() error {
 		k.before = running(t, s.c, s.node, whatever)
 		for key := range k.before {
 			if !strings.HasPrefix(key, namespace+"/") {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // readOnly runs a command that can write to no file system but below the
@@ -62,7 +63,7 @@ func TestNothingOnTheWrongDisk(t *testing.T) {
 	before := h.traces(t)
 	n.start()
 	n.ready()
-	onlyWrites(t, n.cmd.Process.Pid, certs)
+	onlyWrites(t, n.ran.Pid(), certs)
 
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "disks"), remote: remote{mounts: true}}
 	pod := busy(l)
@@ -129,7 +130,7 @@ func busy(l *life) *corev1.Pod {
 	settings.Data["color"] = "green"
 	_, err = l.c.client.CoreV1().ConfigMaps(l.namespace).Update(l.Context(), settings, metav1.UpdateOptions{})
 	l.must(err)
-	poll(l.T, pace, patience, "the update arrives", func() error {
+	wait.For(l.T, patience, "the update arrives", func() error {
 		if got := l.kubectl("", "exec", "subject", "--", "cat", "/settings/color"); got.out != "green" {
 			return fmt.Errorf("%+v", got)
 		}
@@ -239,7 +240,7 @@ func (h *containerdHost) holding(t *testing.T, what []string) []string {
 		}
 	}
 	var found []string
-	eventually(t, patience, "search the host", func() error {
+	wait.For(t, patience, "search the host", func() error {
 		// Over a pipe: the strings must not come to the host's disk.
 		cmd := h.Command(t.Context(), "grep", args...)
 		cmd.Stdin = strings.NewReader(strings.Join(what, "\n") + "\n")
@@ -282,7 +283,7 @@ func (h *containerdHost) newTraces(t *testing.T, before []string) []string {
 // sameTraces wants no others than before, soon.
 func (h *containerdHost) sameTraces(t *testing.T, before []string, after string) {
 	t.Helper()
-	eventually(t, patience, "nothing of burstlet is on the host after "+after, func() error {
+	wait.For(t, patience, "nothing of burstlet is on the host after "+after, func() error {
 		if left := h.newTraces(t, before); len(left) > 0 {
 			return fmt.Errorf("there is %q", left)
 		}

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // sshNode is a node whose pods run on a host over SSH, and that host seen past SSH.
@@ -186,7 +188,7 @@ func (s *sshNode) mustBound(t *testing.T) map[types.UID]*corev1.Pod {
 func (s *sshNode) right(t *testing.T, back time.Time) {
 	t.Helper()
 	before := s.mustBound(t)
-	poll(t, pace, time.Until(back.Add(afterwards)), "the API says what is so", func() error {
+	wait.For(t, time.Until(back.Add(afterwards)), "the API says what is so", func() error {
 		pods, err := s.bound(t.Context())
 		if err != nil {
 			return err
@@ -274,7 +276,7 @@ func (s *sshNode) wellKept(t *testing.T) {
 	t.Helper()
 	begin := time.Now()
 	// What is left of logs is looked for once a minute.
-	poll(t, pace, patience, "the host has what the API has, and nothing else", func() error {
+	wait.For(t, patience, "the host has what the API has, and nothing else", func() error {
 		pods, err := s.bound(t.Context())
 		if err != nil {
 			return err

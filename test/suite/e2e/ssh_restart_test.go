@@ -8,10 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // daemonAway is how long a daemon is away before it is started again.
@@ -47,7 +47,7 @@ func TestSSHRestarts(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r.roll(t, 10*i)
-			eventually(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
+			wait.For(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 			if err := row.kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func (s *sshNode) reboots(t *testing.T, r rollout) {
 		before := s.mustBound(t)
 		if i == 1 {
 			r.roll(t, 200)
-			eventually(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
+			wait.For(t, patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 		}
 		if err := s.h.Reboot(t.Context()); err != nil {
 			t.Fatal(err)
@@ -129,13 +129,8 @@ func (l *life) reads(want string, inits int) {
 // phase waits until a pod is in a phase.
 func (l *life) phase(name string, want corev1.PodPhase) {
 	l.Helper()
-	l.c.untilPods(l.T, l.namespace, patience, name+" is "+string(want), func() error {
-		pod, err := l.pods().Get(l.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return phaseIs(want, func(*corev1.PodStatus) error { return nil })(&pod.Status)
-	})
+	wait.Pod(l, l.c.client, l.namespace, name, patience, string(want),
+		phaseIs(want))
 }
 
 // restartedOnce waits until pods are what they were before a reboot, with one restart
@@ -144,7 +139,7 @@ func (l *life) phase(name string, want corev1.PodPhase) {
 func (s *sshNode) restartedOnce(t *testing.T, before map[types.UID]*corev1.Pod) {
 	t.Helper()
 	compared := 0
-	poll(t, pace, patience, "pods came back", func() error {
+	wait.For(t, patience, "pods came back", func() error {
 		now, err := s.bound(t.Context())
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/child"
 	"github.com/burstlet/burstlet/test/kit/lane"
-	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -29,7 +30,7 @@ func TestTop(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, waiter, 50*time.Second)
 	c := theCluster(t)
-	program := metricsServer(t)
+	program := cptest.Tool(t, binaries.MetricsServer)
 	var lives []*life
 	for _, on := range []struct{ name, section, script string }{
 		{"top", newSimProcess(t).section(), "use cpu=250m memory=64Mi; sleep 1000"},
@@ -61,19 +62,13 @@ func TestTop(t *testing.T) {
 	} {
 		l := tt.l
 		want := regexp.MustCompile(tt.want)
-		poll(t, time.Second, patience, "kubectl "+strings.Join(tt.args, " "), func() error {
+		wait.For(t, patience, "kubectl "+strings.Join(tt.args, " "), func() error {
 			if got := l.kubectl("", tt.args...); !want.MatchString(got.out) {
 				return fmt.Errorf("prints %q and %q, want %s", got.out, got.err, want)
 			}
 			return nil
 		})
 	}
-}
-
-// metricsServer finds the program, or skips the test.
-func metricsServer(t *testing.T) string {
-	t.Helper()
-	return cptest.Tool(t, binaries.MetricsServer)
 }
 
 // metricsService announces a metrics-server of this machine. ExternalName spares
@@ -114,19 +109,19 @@ func (l *life) serveMetrics(program string, others ...string) {
 	}, metav1.CreateOptions{})
 	l.must(err)
 
-	dir, port := l.TempDir(), freePort(l.T)
+	dir, port := l.TempDir(), ports.Free(l.T)
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	admin := l.c.AdminConfig()
 	l.must(controlplane.WriteKubeconfig(kubeconfig, &rest.Config{
 		Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}, BearerToken: l.c.token(l.T, l.namespace, account),
 	}))
-	cmd := exec.Command(program, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+dir,
-		"--kubeconfig="+kubeconfig, "--authentication-kubeconfig="+kubeconfig, "--authorization-kubeconfig="+kubeconfig,
+	child.ForTest(l, child.Config{Program: program, Args: []string{
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir=" + dir,
+		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 		"--kubelet-insecure-tls", "--kubelet-use-node-status-port", "--kubelet-preferred-address-types=InternalIP",
-		"--node-selector=kubernetes.io/hostname in ("+strings.Join(append(others, l.n.name), ",")+")", "--metric-resolution=10s", "--kubelet-request-timeout=9s")
-	log := &lockedBuffer{}
-	cmd.Stdout, cmd.Stderr = log, log
-	l.must(cmd.Start())
+		"--node-selector=kubernetes.io/hostname in (" + strings.Join(append(others, l.n.name), ",") + ")",
+		"--metric-resolution=10s", "--kubelet-request-timeout=9s",
+	}})
 	l.Cleanup(func() {
 		// An API that nobody serves would keep namespaces from ending.
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
@@ -134,11 +129,6 @@ func (l *life) serveMetrics(program string, others ...string) {
 		if out, err := l.command(ctx, "delete", "apiservice", "v1beta1.metrics.k8s.io").CombinedOutput(); err != nil {
 			l.Errorf("%v: %s", err, out)
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			l.Error(err)
-		}
-		_ = cmd.Wait() // it was killed
-		logs.Show(l, "metrics-server", log.String())
 	})
 	if got := l.kubectl(fmt.Sprintf(metricsService, l.namespace, port), "apply", "-f", "-"); got.code != 0 {
 		l.Fatalf("announce metrics-server: %+v", got)

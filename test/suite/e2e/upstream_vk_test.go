@@ -19,6 +19,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // upstreamTests is how many tests virtual-kubelet's suite has: fewer would mean
@@ -70,7 +71,7 @@ func (n *node) frontDoor(namespace, host string) {
 		n.t.Fatal(err)
 	}
 	// Another test of this machine may have the port for a while.
-	eventually(n.t, patience, "port 10250 of "+host, func() (err error) {
+	wait.For(n.t, patience, "port 10250 of "+host, func() (err error) {
 		server.Listener, err = net.Listen("tcp", net.JoinHostPort(host, "10250"))
 		return err
 	})
