@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,12 @@ func TestProgram(t *testing.T) {
 			if got, err := prebuilt(tt.flags); got != tt.want || err != nil {
 				t.Errorf("with flags %q: %q, want %q, error %v", tt.flags, got, tt.want, err)
 			}
+		}
+	})
+	t.Run("with the race detector", func(t *testing.T) {
+		raced := &debug.BuildInfo{Settings: []debug.BuildSetting{{Key: Race, Value: "true"}}}
+		if !serves(raced, nil) || !serves(raced, []string{Race}) {
+			t.Error("it does not serve")
 		}
 	})
 	t.Run("not burstlet", func(t *testing.T) {

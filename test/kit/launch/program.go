@@ -22,7 +22,7 @@ const (
 	// built before, so that not each suite links one.
 	ProgramEnv = "BURSTLET_PROGRAM"
 	// RaceEnv names the environment variable that, set to 1, makes burstlet one with
-	// the race detector. The program of ProgramEnv is used only if it is such a one.
+	// the race detector. The program of ProgramEnv is then used only if it is such a one.
 	RaceEnv = "BURSTLET_RACE"
 
 	// Race is the flag for a burstlet with the race detector.
@@ -44,7 +44,7 @@ func Program(t testing.TB, flags ...string) string {
 // Build returns the path of burstlet: the one of ProgramEnv, or one that is built once
 // per process from the checkout around the working directory, and removed with the
 // process. flags are further ones for "go build", as [Race]; one that was built before
-// serves only without others than that.
+// serves only without others than that. One with the race detector serves all.
 func Build(flags ...string) (string, error) {
 	if os.Getenv(RaceEnv) == "1" && !slices.Contains(flags, Race) {
 		flags = append(slices.Clone(flags), Race)
@@ -69,11 +69,14 @@ func prebuilt(flags []string) (string, error) {
 	if info.Path != pkg {
 		return "", fmt.Errorf("%s: %s is %s, not burstlet", ProgramEnv, path, info.Path)
 	}
-	detects := slices.Contains(info.Settings, debug.BuildSetting{Key: Race, Value: "true"})
-	if detects != slices.Contains(flags, Race) {
+	if !serves(info, flags) {
 		return "", nil
 	}
 	return path, nil
+}
+
+func serves(info *debug.BuildInfo, flags []string) bool {
+	return !slices.Contains(flags, Race) || slices.Contains(info.Settings, debug.BuildSetting{Key: Race, Value: "true"})
 }
 
 // builds are the programs that this process has built.
