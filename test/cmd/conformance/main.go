@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,8 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
-	"github.com/burstlet/burstlet/test/parts/binaries"
-	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/suite/conformance"
 )
 
@@ -80,12 +77,8 @@ func newBuildCommand() *cobra.Command {
 		Short: "Build the suite and the programs in its images that are missing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cache, err := binaries.NewCache(binaries.CacheConfig{Log: cmd.ErrOrStderr()})
-			if err != nil {
-				return err
-			}
-			suite := []binaries.Tool{binaries.Ginkgo, binaries.Agnhost, binaries.NoNewPrivs, binaries.E2E}
-			return cache.BuildAll(cmd.Context(), slices.Concat(controlplane.Tools(), suite)...)
+			_, err := conformance.BuildPrograms(cmd.Context(), cmd.ErrOrStderr())
+			return err
 		},
 	}
 }

@@ -152,11 +152,5 @@ func isComplete(job *batchv1.Job) bool {
 	})
 }
 
-func nodeReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 // rows is how many lines a table has below its head.
 func rows(table string) int { return strings.Count(strings.TrimSpace(table), "\n") }

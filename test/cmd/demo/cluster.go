@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/kit/child"
+	"github.com/burstlet/burstlet/test/kit/launch"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
@@ -49,7 +51,7 @@ type cluster struct {
 	host    *remotehost.Host
 	hostLog *os.File
 	cloud   *cloud
-	node    *child
+	node    *child.Child
 }
 
 // startPlane starts the control plane and writes the manifests to where kubectl
@@ -104,7 +106,7 @@ func (c *cluster) startNode() error {
 	if err := os.WriteFile(c.configFile(), content, 0o600); err != nil {
 		return fmt.Errorf("write burstlet's configuration: %w", err)
 	}
-	c.node, err = startChild("burstlet", c.program, []string{"run", "--config", c.configFile()}, c.nodeLog(), env...)
+	c.node, err = launch.Run(launch.Config{Program: c.program, File: c.configFile(), Env: env, LogFile: c.nodeLog()})
 	return err
 }
 
@@ -133,7 +135,7 @@ func (c *cluster) nodeLog() string    { return filepath.Join(c.dir, "burstlet.lo
 // watch calls failed when a program ends that should not, until ctx ends.
 func (c *cluster) watch(ctx context.Context, failed func(error)) {
 	var watching sync.WaitGroup
-	waits := []func(context.Context) error{c.node.wait}
+	waits := []func(context.Context) error{c.node.Wait}
 	if c.plane != nil {
 		waits = append(waits, c.plane.Wait)
 	}
@@ -153,6 +155,17 @@ func (c *cluster) watch(ctx context.Context, failed func(error)) {
 	watching.Wait()
 }
 
+// stopNode ends burstlet. How it ended is for its Err to say.
+func (c *cluster) stopNode(ctx context.Context) error {
+	err := c.node.Stop(ctx)
+	select {
+	case <-c.node.Done():
+		return nil
+	default:
+		return err
+	}
+}
+
 // down ends what runs, in order, and removes what it made. The end of force cuts
 // all waiting short.
 func (c *cluster) down(force context.Context) error {
@@ -164,7 +177,7 @@ func (c *cluster) down(force context.Context) error {
 	defer cancel()
 	var errs []error
 	if c.node != nil {
-		errs = append(errs, c.node.stop(ctx))
+		errs = append(errs, c.stopNode(ctx))
 	}
 	if c.leave != nil {
 		errs = append(errs, c.leave(ctx))

@@ -77,7 +77,7 @@ func (d *demo) run(ctx, force context.Context) error {
 	downErr := d.down(force)
 	switch {
 	case err == nil:
-		err = d.node.exit() // part of the show: it wrote its last statuses
+		err = d.node.Err() // part of the show: it wrote its last statuses
 	case interrupted:
 		err = errors.New("interrupted before the end")
 	}

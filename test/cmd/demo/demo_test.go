@@ -95,7 +95,7 @@ func checkNothingLeft(t *testing.T, d *demo) {
 	}
 	if d.node != nil {
 		select {
-		case <-d.node.done:
+		case <-d.node.Done():
 		default:
 			t.Error("burstlet is left")
 		}
@@ -182,7 +182,7 @@ func TestNodeEnds(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", t.TempDir())
 	d, output, err := start(t, options{once: true, simulated: true, burstlet: program}, "")
-	expectError(t, err, "burstlet ended: exit status 3")
+	expectError(t, err, "burstlet ended by itself: exit status 3")
 	for _, want := range []string{"Something went wrong", "$ kubectl get events", "I cannot"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("%q is not in the output:\n%s", want, output)

@@ -17,7 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/kit/launch"
 )
 
 const (
@@ -202,7 +202,7 @@ func (d *demo) removeNode(ctx context.Context, more ...string) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it then says what remains
 	cmd.WaitDelay = endWait
 	cmd.SysProcAttr = apart()
-	cmd.Env = append(controlplane.NodeEnv(os.Environ()), "KUBECONFIG="+d.kubeconfig)
+	cmd.Env = append(launch.Environ(os.Environ()), "KUBECONFIG="+d.kubeconfig)
 	log, err := os.OpenFile(filepath.Join(d.dir, "remove-nodes.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("remove the node: %w", err)

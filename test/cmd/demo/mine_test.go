@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/launch"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
@@ -31,10 +31,7 @@ func TestOnMyCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", c.KubeconfigPath())
 	t.Setenv(controlplane.KubectlEnv, c.Kubectl())
 	t.Setenv("TMPDIR", t.TempDir())
-	program := filepath.Join(t.TempDir(), "burstlet")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/burstlet/burstlet/cmd/burstlet").CombinedOutput(); err != nil {
-		t.Fatalf("build burstlet: %v: %s", err, out)
-	}
+	program := launch.Program(t)
 	before := objects(t, c)
 	if len(before) == 0 {
 		t.Fatal("the cluster is empty")
@@ -62,7 +59,7 @@ func TestOnMyCluster(t *testing.T) {
 		},
 		{
 			name: "burstlet ends", opts: options{simulated: true, once: true, burstlet: ending(t, program)},
-			wantErr: "burstlet ended: exit status 3", want: []string{"Something went wrong", "Nothing of the demo is left"},
+			wantErr: "burstlet ended by itself: exit status 3", want: []string{"Something went wrong", "Nothing of the demo is left"},
 		},
 		{
 			name: "interrupted", opts: options{root: true, yes: true}, until: "--replicas=5",

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 const (
@@ -55,7 +57,7 @@ func (d *demo) show(ctx context.Context) error {
 func (d *demo) showNode(ctx context.Context) error {
 	err := d.out.await(ctx, "node "+nodeName+" to be Ready", readyLimit, func(ctx context.Context) error {
 		node, err := d.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
-		if err == nil && !nodeReady(node) {
+		if err == nil && wait.NodeReady(node) != nil {
 			err = errors.New("it is not")
 		}
 		return err

@@ -101,6 +101,16 @@ func NodeReady(node *corev1.Node) error {
 	return fmt.Errorf("conditions %v", node.Status.Conditions)
 }
 
+// PodReady says what a pod lacks to be Ready; for [Pod].
+func PodReady(pod *corev1.Pod) error {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	return fmt.Errorf("phase %s, conditions %v", pod.Status.Phase, pod.Status.Conditions)
+}
+
 // source is where objects of a kind come from.
 type source[T any] struct {
 	list  func(context.Context, metav1.ListOptions) (items []T, version string, err error)

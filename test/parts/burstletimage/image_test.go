@@ -7,15 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
@@ -137,23 +133,12 @@ kubeletAPI: {selfSigned: true, clientCAFile: /etc/burstlet/ca.crt}
 
 func becomesReady(t *testing.T, cluster *controlplane.ControlPlane, p *pod) {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(cluster.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	wait.For(t, patience, "Ready node", func() error {
-		n, err := client.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("%w; burstlet says: %s", err, p.log(t, "run"))
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("burstlet says: %s", p.log(t, "run"))
 		}
-		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-		if !ready {
-			return fmt.Errorf("conditions %+v", n.Status.Conditions)
-		}
-		return nil
 	})
+	wait.Node(t, cptest.Client(t, cluster.AdminConfig()), node, patience, "Ready", wait.NodeReady)
 }
 
 // pod is a sandbox on the host in which containers of the image run.

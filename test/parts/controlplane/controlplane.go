@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -47,6 +48,11 @@ func (c *ControlPlane) StateDir() string { return c.dir }
 
 // Kubectl returns the path of a kubectl.
 func (c *ControlPlane) Kubectl() string { return c.cfg.Binaries.Kubectl }
+
+// Command prepares a kubectl with the administrator's credential.
+func (c *ControlPlane) Command(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, c.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...)
+}
 
 // PIDs returns the processes that run, by component name.
 func (c *ControlPlane) PIDs() map[string]int {

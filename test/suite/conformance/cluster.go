@@ -12,10 +12,11 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/burstlet/burstlet/test/kit/launch"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
@@ -27,7 +28,6 @@ const (
 	kubeletPort = 10250
 	// readyTimeout bounds how long the node may take until the API shows it Ready.
 	readyTimeout = 5 * time.Minute
-	readyPoll    = 100 * time.Millisecond
 	// stopTimeout bounds the end of everything.
 	stopTimeout = 5 * time.Minute
 )
@@ -100,7 +100,9 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("configure burstlet: %w", err)
 	}
-	c.node = newNode(c.cfg.Burstlet, config, filepath.Join(c.cfg.Dir, "burstlet.log"), c.remote.env()...)
+	c.node = newNode(launch.Config{
+		Program: c.cfg.Burstlet, File: config, Env: c.remote.env(), LogFile: filepath.Join(c.cfg.Dir, "burstlet.log"),
+	})
 	if err := c.node.start(); err != nil {
 		return err
 	}
@@ -151,30 +153,21 @@ backend: %s
 func (c *Cluster) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	ticker := time.NewTicker(readyPoll)
-	defer ticker.Stop()
-	for {
-		node, err := c.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
-		if err == nil && isReady(node) {
-			return nil
-		}
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	return wait.Until(ctx, "the node to be Ready", func(ctx context.Context) error {
 		select {
 		case err := <-c.node.failed:
+			fail(err)
 			return err
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the node to be Ready: %w; last: %w; see %s", ctx.Err(), err, c.node.log)
-		case <-ticker.C:
+		default:
 		}
-	}
-}
-
-func isReady(node *corev1.Node) bool {
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
+		node, err := c.client.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-	}
-	return false
+		return wait.NodeReady(node)
+	})
 }
 
 // Stop ends all parts and removes what they made but the logs. Its end is bounded,

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/launch"
 	"github.com/burstlet/burstlet/test/kit/need"
 	"github.com/burstlet/burstlet/test/parts/binaries"
-	"github.com/burstlet/burstlet/test/parts/burstletimage"
 	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
@@ -112,8 +112,9 @@ func TestNodeConformance(t *testing.T) {
 	lane.From(t, lane.Gate)
 	containerd.Need(t, "conformance tests", Missing())
 	programs := built(t)
+	program := launch.Program(t, lane.Pick(nil, nil, []string{launch.Race})...)
 	dir := t.TempDir()
-	cluster, err := StartCluster(t.Context(), ClusterConfig{Programs: programs, Burstlet: burstlet(t), Dir: dir})
+	cluster, err := StartCluster(t.Context(), ClusterConfig{Programs: programs, Burstlet: program, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,14 +175,4 @@ func showEnd(t *testing.T, path string) {
 		t.Error(err)
 	}
 	t.Logf("end of %s:\n%s", filepath.Base(path), content[max(0, len(content)-tail):])
-}
-
-// burstlet builds the program under test, in lane all with the race detector.
-func burstlet(t *testing.T) string {
-	t.Helper()
-	program, err := burstletimage.Program(t.Context(), t.TempDir(), lane.Current() == lane.All)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
 }

@@ -20,7 +20,7 @@ func TestDisturbanceKillsAndStartsUntilItEnds(t *testing.T) {
 	}
 	n.awaitLog(t, "life", 2) // the first and the last; others may not have come so far
 	select {
-	case <-n.done:
+	case <-n.process.Done():
 		t.Error("it does not run at the end")
 	case err := <-n.failed:
 		t.Errorf("a kill is a failure: %v", err)
@@ -31,11 +31,12 @@ func TestDisturbanceKillsAndStartsUntilItEnds(t *testing.T) {
 func TestDisturbanceTellsWhatItCouldNotDo(t *testing.T) {
 	n := scripted(t, "echo life\nexec sleep 1000")
 	n.awaitLog(t, "life", 1)
-	if err := os.Remove(n.program); err != nil {
+	if err := os.Remove(n.cfg.Program); err != nil {
 		t.Fatal(err)
 	}
+	gone := n.process.Done()
 	undisturbed := (&Cluster{node: n}).Disturb(t.Context(), Disturbance{KillEvery: 10 * time.Millisecond})
-	<-n.done
+	<-gone
 	if err := undisturbed(); err == nil {
 		t.Error("a program that is gone was started again")
 	}
@@ -47,7 +48,7 @@ func (n *node) awaitAnother(t *testing.T) {
 	pid := func() int {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.process.Pid
+		return n.process.Pid()
 	}
 	before := pid()
 	wait.For(t, patience, "another process", func() error {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -26,24 +27,6 @@ func FindPrograms(ctx context.Context) (Programs, error) {
 	if err != nil {
 		return Programs{}, err
 	}
-	return collect(plane, cache.Lookup)
-}
-
-// BuildPrograms returns the programs and builds those that are missing: of the
-// suite that takes 3 minutes on two cores. Progress goes to log.
-func BuildPrograms(ctx context.Context, log io.Writer) (Programs, error) {
-	plane, err := controlplane.BuildBinaries(ctx, "", log)
-	if err != nil {
-		return Programs{}, err
-	}
-	cache, err := binaries.NewCache(binaries.CacheConfig{Log: log})
-	if err != nil {
-		return Programs{}, err
-	}
-	return collect(plane, func(t binaries.Tool) (string, error) { return cache.Build(ctx, t) })
-}
-
-func collect(plane controlplane.Binaries, get func(binaries.Tool) (string, error)) (Programs, error) {
 	p := Programs{Plane: plane}
 	for _, want := range []struct {
 		tool binaries.Tool
@@ -54,11 +37,25 @@ func collect(plane controlplane.Binaries, get func(binaries.Tool) (string, error
 		{binaries.NoNewPrivs, &p.NoNewPrivs},
 		{binaries.E2E, &p.E2E},
 	} {
-		path, err := get(want.tool)
+		path, err := cache.Lookup(want.tool)
 		if err != nil {
 			return Programs{}, err
 		}
 		*want.path = path
 	}
 	return p, nil
+}
+
+// BuildPrograms builds the programs that are missing, side by side: of the suite that
+// takes 3 minutes on two cores. Progress goes to log.
+func BuildPrograms(ctx context.Context, log io.Writer) (Programs, error) {
+	cache, err := binaries.NewCache(binaries.CacheConfig{Log: log})
+	if err != nil {
+		return Programs{}, err
+	}
+	suite := []binaries.Tool{binaries.Ginkgo, binaries.Agnhost, binaries.NoNewPrivs, binaries.E2E}
+	if err := cache.BuildAll(ctx, slices.Concat(controlplane.Tools(), suite)...); err != nil {
+		return Programs{}, err
+	}
+	return FindPrograms(ctx)
 }

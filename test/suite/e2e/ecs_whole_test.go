@@ -10,7 +10,6 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
@@ -91,13 +90,7 @@ func newCloud(t *testing.T, name string, more ...string) *cloud {
 func cloudCluster(t *testing.T, address string) *cluster {
 	t.Helper()
 	cp := cptest.New(t, controlplane.Config{BindAddress: address})
-	cfg := cp.AdminConfig()
-	cfg.QPS, cfg.Burst = 1000, 1000
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &cluster{ControlPlane: cp, client: client}
+	return &cluster{ControlPlane: cp, client: cptest.Client(t, cp.AdminConfig())}
 }
 
 // serveImages returns what tasks have from the start, and the registry of all there

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/wait"
-	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 const (
@@ -120,11 +119,7 @@ func (c *cluster) elections(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "elector")
-	if err := controlplane.WriteKubeconfig(kubeconfig, cred); err != nil {
-		t.Fatal(err)
-	}
-	return kubeconfig
+	return cptest.Kubeconfig(t, cred)
 }
 
 // leader is who holds the node's election lease; "" for nobody.

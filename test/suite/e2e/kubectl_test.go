@@ -110,7 +110,7 @@ func (b *begun) by(t *testing.T, limit time.Time) error {
 }
 
 func (l *life) command(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, l.c.Kubectl(), append([]string{"--kubeconfig", l.c.KubeconfigPath(), "-n", l.namespace}, args...)...)
+	return l.c.Command(ctx, append([]string{"-n", l.namespace}, args...)...)
 }
 
 // prints wants an output of a command that succeeds.

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -63,44 +61,17 @@ type cluster struct {
 	via string
 }
 
-// common is the cluster of all tests that need none of their own.
-var common struct {
-	once sync.Once
-	c    *cluster
-	err  error
-}
-
 func theCluster(t *testing.T) *cluster {
 	t.Helper()
 	cp := plane.Get(t)
-	common.once.Do(func() {
-		cfg := cp.AdminConfig()
-		cfg.QPS, cfg.Burst = 1000, 1000
-		var client kubernetes.Interface
-		if client, common.err = kubernetes.NewForConfig(cfg); common.err == nil {
-			common.c = &cluster{ControlPlane: cp, client: client}
-		}
-	})
-	if common.err != nil {
-		t.Fatal(common.err)
-	}
-	return common.c
+	return &cluster{ControlPlane: cp, client: cptest.Client(t, cp.AdminConfig())}
 }
 
 // namespace makes one for a test, with its default service account.
 func (c *cluster) namespace(t *testing.T, name string) string {
 	t.Helper()
-	ctx := t.Context()
-	if _, err := c.client.CoreV1().Namespaces().Create(ctx,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { c.tell(t, name) })
-	wait.For(t, patience, "the default service account of "+name, func() error {
-		_, err := c.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
-		return err
-	})
-	return name
+	return cptest.Namespace(t, c.client, name)
 }
 
 // gone is nil when the API has no pod of this name.

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/test/kit/lane"
@@ -30,13 +29,7 @@ const afterwards = 90 * time.Second
 func ownCluster(t *testing.T) *cluster {
 	t.Helper()
 	cp := cptest.New(t, controlplane.Config{})
-	cfg := cp.AdminConfig()
-	cfg.QPS, cfg.Burst = 1000, 1000
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &cluster{ControlPlane: cp, client: client}
+	return &cluster{ControlPlane: cp, client: cptest.Client(t, cp.AdminConfig())}
 }
 
 // TestOutage: while the API server is away, pods go on: they end, are restarted,

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,8 +24,7 @@ func TestServiceAccount(t *testing.T) {
 	turn(t, waiter, 5*time.Second)
 	c := theCluster(t)
 	for _, file := range []string{"serviceaccount.yaml", "clusterrole-node.yaml"} {
-		out, err := exec.CommandContext(t.Context(), c.Kubectl(), "--kubeconfig", c.KubeconfigPath(),
-			"apply", "-f", filepath.Join("..", "..", "..", "deploy", "rbac", file)).CombinedOutput()
+		out, err := c.Command(t.Context(), "apply", "-f", filepath.Join("..", "..", "..", "deploy", "rbac", file)).CombinedOutput()
 		if err != nil {
 			t.Fatalf("apply %s: %v\n%s", file, err, out)
 		}

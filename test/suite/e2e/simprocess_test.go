@@ -7,15 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/burstlet/burstlet/test/kit/launch"
-	"github.com/burstlet/burstlet/test/kit/wait"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim/simrpc"
+	"github.com/burstlet/burstlet/test/kit/launch"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // simProcess is a "burstlet sim" that can be killed and started again.

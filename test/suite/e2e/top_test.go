@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,7 +19,6 @@ import (
 	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/binaries"
-	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
@@ -110,11 +108,10 @@ func (l *life) serveMetrics(program string, others ...string) {
 	l.must(err)
 
 	dir, port := l.TempDir(), ports.Free(l.T)
-	kubeconfig := filepath.Join(dir, "kubeconfig")
 	admin := l.c.AdminConfig()
-	l.must(controlplane.WriteKubeconfig(kubeconfig, &rest.Config{
+	kubeconfig := cptest.Kubeconfig(l, &rest.Config{
 		Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}, BearerToken: l.c.token(l.T, l.namespace, account),
-	}))
+	})
 	child.ForTest(l, child.Config{Program: program, Args: []string{
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir=" + dir,
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,

@@ -1,9 +1,6 @@
 package install
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,10 +8,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 	"github.com/burstlet/burstlet/test/world/basecluster"
@@ -37,34 +34,14 @@ func podLife(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	basecluster.Await(t, "pod Ready", func(ctx context.Context) error {
-		p, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("status %+v", p.Status)
-	})
+	wait.Pod(t, w.c.Client, made.Namespace, made.Name, basecluster.Patience, "Ready", wait.PodReady)
 	if got := sandboxes(t, w.c.Host, string(made.UID)); len(got) != 1 {
 		t.Errorf("sandboxes of the pod on the host: %v", got)
 	}
 	if err := pods.Delete(t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	basecluster.Await(t, "pod gone", func(ctx context.Context) error {
-		switch _, err := pods.Get(ctx, pod.Name, metav1.GetOptions{}); {
-		case err == nil:
-			return errors.New("it is there")
-		case apierrors.IsNotFound(err):
-			return nil
-		default:
-			return err
-		}
-	})
+	wait.PodGone(t, w.c.Client, made.Namespace, made.Name, basecluster.Patience)
 }
 
 // sandboxes are those of a pod that the host's runtime knows.

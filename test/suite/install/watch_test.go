@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	toolswatch "k8s.io/client-go/tools/watch"
 
-	"github.com/burstlet/burstlet/test/world/basecluster"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // kept are the containers of pods: what an upgrade must not touch.
@@ -74,7 +74,7 @@ func (i *installed) watchOver() *guard {
 
 // unready says what is wrong with a node that should be Ready.
 func unready(e watch.Event) error {
-	if node, ok := e.Object.(*corev1.Node); !ok || e.Type == watch.Deleted || !basecluster.Ready(node) {
+	if node, ok := e.Object.(*corev1.Node); !ok || e.Type == watch.Deleted || wait.NodeReady(node) != nil {
 		return fmt.Errorf("node: %s: %s", e.Type, conditions(e.Object))
 	}
 	return nil

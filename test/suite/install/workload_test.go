@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 
@@ -155,16 +156,7 @@ func (i *installed) pods() []corev1.Pod {
 // awaitNode waits until a virtual node is Ready.
 func (i *installed) awaitNode(name string) {
 	i.Helper()
-	basecluster.Await(i, "node "+name+" to be Ready", func(ctx context.Context) error {
-		node, err := i.c.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if !basecluster.Ready(node) {
-			return fmt.Errorf("conditions are %v", node.Status.Conditions)
-		}
-		return nil
-	})
+	wait.Node(i, i.c.Client, name, basecluster.Patience, "Ready", wait.NodeReady)
 }
 
 // awaitServed waits until the node's address is that of a process of burstlet that

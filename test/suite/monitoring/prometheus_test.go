@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/burstlet/burstlet/test/kit/child"
 	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 )
@@ -60,10 +60,10 @@ func (w *world) prometheus() *prometheus {
 	w.must(err)
 	file := writeFile(w.T, "prometheus.yml", "%s", config)
 	promtool(w.T, "check", "config", file)
-	program, err := exec.LookPath("prometheus")
-	w.must(err)
 	address := fmt.Sprintf("127.0.0.1:%d", ports.Free(w.T))
-	start(w.T, nil, program, "--config.file="+file, "--storage.tsdb.path="+w.TempDir(), "--web.listen-address="+address, "--log.level=warn")
+	child.ForTest(w, child.Config{Program: "prometheus", Args: []string{
+		"--config.file=" + file, "--storage.tsdb.path=" + w.TempDir(), "--web.listen-address=" + address, "--log.level=warn",
+	}})
 	p := &prometheus{url: "http://" + address}
 	wait.For(w.T, patience, "Prometheus is ready", func() error { return p.get("/-/ready", nil, nil) })
 	return p
@@ -127,7 +127,7 @@ func (w *world) token() string {
 	w.must(err)
 	_, err = w.client.CoreV1().ServiceAccounts(meta.Namespace).Create(w.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
 	w.must(err)
-	out, err := exec.CommandContext(w.Context(), w.cp.Kubectl(), "--kubeconfig", w.cp.KubeconfigPath(), "apply", "-f", filepath.Join(prometheusDir, "rbac.yaml")).CombinedOutput()
+	out, err := w.cp.Command(w.Context(), "apply", "-f", filepath.Join(prometheusDir, "rbac.yaml")).CombinedOutput()
 	if err != nil {
 		w.Fatalf("apply rbac.yaml: %v\n%s", err, out)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
 
@@ -50,12 +51,7 @@ func (w *world) create(pod *corev1.Pod) {
 // begin makes the namespace, a pod on each node that stays, and what goes wrong.
 func (w *world) begin() {
 	w.Helper()
-	_, err := w.client.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: workNamespace}}, metav1.CreateOptions{})
-	w.must(err)
-	wait.For(w.T, patience, "the service account", func() error {
-		_, err := w.client.CoreV1().ServiceAccounts(workNamespace).Get(w.Context(), "default", metav1.GetOptions{})
-		return err
-	})
+	cptest.Namespace(w, w.client, workNamespace)
 	for _, node := range nodeNames {
 		w.create(w.pod(node, "stays"))
 	}

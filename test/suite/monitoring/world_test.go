@@ -4,8 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,9 +15,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/launch"
 	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -50,13 +50,9 @@ func newWorld(t *testing.T) *world {
 	built := building(t)
 	host := remotehost.ForTest(t) // the first, since it may skip the test
 	w := &world{T: t, cp: plane.Get(t)}
-	cfg := w.cp.AdminConfig()
-	cfg.QPS, cfg.Burst = 500, 500
-	var err error
-	w.client, err = kubernetes.NewForConfig(cfg)
-	w.must(err)
+	w.client = cptest.Client(t, w.cp.AdminConfig())
 	program := built()
-	socket := w.simulation(program)
+	socket := launch.NewSim(t).Socket
 	w.tasks = ecs.New(ecs.Config{Delays: ecs.Delays{Provision: 200 * time.Millisecond, Pull: 100 * time.Millisecond, Deprovision: 200 * time.Millisecond}})
 	url, stop, err := w.tasks.Start()
 	w.must(err)
@@ -88,33 +84,10 @@ func (w *world) must(err error) {
 	}
 }
 
-// simulation starts a simulated remote of its own and returns its socket.
-func (w *world) simulation(program string) string {
-	w.Helper()
-	dir, err := os.MkdirTemp("", "burstlet-sim-") // a test's own is too long for a socket
-	w.must(err)
-	w.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			w.Error(err)
-		}
-	})
-	socket := filepath.Join(dir, "sim.sock")
-	start(w.T, nil, program, "sim", "--socket", socket)
-	wait.For(w.T, patience, "the simulation listens", func() error {
-		_, err := os.Stat(socket)
-		return err
-	})
-	return socket
-}
-
 // credential returns the kubeconfig of a node.
 func (w *world) credential(node string) string {
 	w.Helper()
-	cred, err := w.cp.NodeCredential(node)
-	w.must(err)
-	file := filepath.Join(w.TempDir(), "kubeconfig")
-	w.must(controlplane.WriteKubeconfig(file, cred))
-	return file
+	return cptest.NodeKubeconfig(w, w.cp, node)
 }
 
 // entry is a node in a configuration.
@@ -127,7 +100,7 @@ func (w *world) entry(name, access, backend string) string {
 func (w *world) run(i int, program, nodes string) {
 	w.Helper()
 	w.health[i] = ports.Free(w.T)
-	file := writeFile(w.T, "burstlet.yaml", `apiVersion: burstlet.dev/v1alpha1
+	file := launch.File(w, fmt.Sprintf(`apiVersion: burstlet.dev/v1alpha1
 kind: BurstletConfiguration
 node: {internalIP: 127.0.0.1, capacity: {cpu: 64, memory: 256Gi, pods: 500}}
 kubeletAPI: {address: 127.0.0.1, clientCAFile: %s}
@@ -135,9 +108,11 @@ leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
 healthzPort: %d
 healthzMetrics: true
 nodes:
-%s`, w.cp.CAFile(), w.cp.KubeconfigPath(), w.health[i], nodes)
-	start(w.T, []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example", "AWS_EC2_METADATA_DISABLED=true"},
-		program, "run", "--config", file)
+%s`, w.cp.CAFile(), w.cp.KubeconfigPath(), w.health[i], nodes))
+	launch.ForTest(w, launch.Config{
+		Name: fmt.Sprint("burstlet ", i), Program: program, File: file,
+		Env: []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example", "AWS_EC2_METADATA_DISABLED=true"},
+	})
 }
 
 // certify approves the certificates that the simulated node asks for.

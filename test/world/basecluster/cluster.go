@@ -6,9 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +31,8 @@ import (
 const (
 	// Node is the name of the node.
 	Node = "base"
-	// patience bounds each wait, on a machine that builds other packages meanwhile.
-	patience = 5 * time.Minute
-	// lastLook bounds the look when it is over.
-	lastLook = time.Minute
+	// Patience bounds each wait, on a machine that builds other packages meanwhile.
+	Patience = 5 * time.Minute
 	// logTail is how much of a program's log a failed test shows, in bytes.
 	logTail = 6000
 )
@@ -82,12 +78,7 @@ func ForTest(t testing.TB, cfg Config) *Cluster {
 		},
 		ControllerManagerArgs: cfg.ControllerManagerArgs,
 	})
-	admin := c.AdminConfig()
-	admin.QPS, admin.Burst = 1000, 1000
-	var err error
-	if c.Client, err = kubernetes.NewForConfig(admin); err != nil {
-		t.Fatal(err)
-	}
+	c.Client = cptest.Client(t, c.AdminConfig())
 	log := &logs.Buffer{Keep: logTail}
 	log.ShowAtFailure(t, "the kubelet")
 	c.Kubelet = kubelet.ForTest(t, c.ControlPlane, host, kubelet.Config{Node: Node, Verbosity: 2, Log: log})
@@ -139,11 +130,6 @@ func (c *Cluster) ImportArchive(t testing.TB, archive string) {
 	}
 }
 
-// Command prepares kubectl with the administrator's credential.
-func (c *Cluster) Command(ctx context.Context, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, c.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...)
-}
-
 // Apply hands manifests to kubectl apply.
 func (c *Cluster) Apply(t testing.TB, manifests string) {
 	t.Helper()
@@ -154,13 +140,6 @@ func (c *Cluster) Apply(t testing.TB, manifests string) {
 	}
 }
 
-// Ready says whether a node is.
-func Ready(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 // awaitNode waits until pods are scheduled to the node, and its lease is kept.
 func (c *Cluster) awaitNode(t testing.TB) {
 	t.Helper()
@@ -169,8 +148,8 @@ func (c *Cluster) awaitNode(t testing.TB) {
 		if err != nil {
 			return err
 		}
-		if !Ready(node) {
-			return fmt.Errorf("conditions are %v", node.Status.Conditions)
+		if err := wait.NodeReady(node); err != nil {
+			return err
 		}
 		_, err = c.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, Node, metav1.GetOptions{})
 		return err
@@ -201,7 +180,7 @@ func (c *Cluster) AwaitDeployment(t testing.TB, namespace, name string) {
 // describe shows what there is to know of a Deployment that failed a test.
 func (c *Cluster) describe(t testing.TB, namespace, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	for _, args := range [][]string{
 		{"get", "pods", "--all-namespaces", "--output", "wide"},
@@ -216,12 +195,9 @@ func (c *Cluster) describe(t testing.TB, namespace, name string) {
 // Await polls until the check succeeds, and fails the test when it takes too long.
 func Await(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
-	// A look may take longer than the wait: the last one tells what was wrong.
-	looks, cancel := context.WithTimeout(t.Context(), patience+lastLook)
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	defer cancel()
-	ctx, cancel := context.WithTimeout(looks, patience)
-	defer cancel()
-	if err := wait.Until(ctx, what, func(context.Context) error { return check(looks) }); err != nil {
+	if err := wait.Until(ctx, what, check); err != nil {
 		t.Fatal(err)
 	}
 }

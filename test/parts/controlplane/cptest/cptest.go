@@ -8,17 +8,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/binaries"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
-
-// RequireEnv is need.RequireEnv, which callers are to use.
-const RequireEnv = need.RequireEnv
 
 const (
 	// startTimeout bounds a start on a machine that builds other packages meanwhile.
@@ -118,10 +123,60 @@ func Tool(t testing.TB, tool binaries.Tool) string {
 	}
 	path, err := cache.Lookup(tool)
 	if errors.Is(err, binaries.ErrNotBuilt) {
-		need.Missing(t, "%s is not built: run make gate (or go run ./test/cmd/controlplane build --all): %v", tool, err)
+		command := "controlplane build --all"
+		if slices.Contains([]binaries.Tool{binaries.E2E, binaries.Ginkgo, binaries.Agnhost, binaries.NoNewPrivs}, tool) {
+			command = "conformance build"
+		}
+		need.Missing(t, "%s is not built: run make gate (or go run ./test/cmd/%s): %v", tool, command, err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Client is a client with a credential.
+func Client(t testing.TB, credential *rest.Config) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(credential)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// Kubeconfig writes a credential into a directory of the test's own and returns the
+// file's path.
+func Kubeconfig(t testing.TB, credential *rest.Config) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := controlplane.WriteKubeconfig(path, credential); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// NodeKubeconfig is Kubeconfig for a node.
+func NodeKubeconfig(t testing.TB, cp *controlplane.ControlPlane, node string) string {
+	t.Helper()
+	credential, err := cp.NodeCredential(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Kubeconfig(t, credential)
+}
+
+// Namespace makes a namespace, waits for its default service account, which pods need,
+// and returns its name.
+func Namespace(t testing.TB, client kubernetes.Interface, name string) string {
+	t.Helper()
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(),
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wait.For(t, startTimeout, "the default service account of "+name, func() error {
+		_, err := client.CoreV1().ServiceAccounts(name).Get(t.Context(), "default", metav1.GetOptions{})
+		return err
+	})
+	return name
 }
