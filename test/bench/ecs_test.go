@@ -1,11 +1,9 @@
 package bench
 
 import (
-	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,6 +17,9 @@ import (
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/fakeaws/ecsprocess"
+	"github.com/burstlet/burstlet/test/kit/child"
+	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // What a task takes on the server, and the bars of design.md section 10.
@@ -40,26 +41,21 @@ func newECS(b *testing.B) ecs.Remote {
 	if _, err := goCommand("build", "-o", path, "../cmd/ecs"); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(path, "--throttles", "--provision", ecsProvision.String(), "--pull", ecsPull.String(), "--visible", "2s", "--deprovision", "3s")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() {
-		if err := firstOf(cmd.Process.Signal(os.Interrupt), cmd.Wait()); err != nil {
-			b.Errorf("end the ECS server: %v", err)
+	var said logs.Buffer
+	c := child.ForTest(b, child.Config{Name: "the ECS server", Program: path, Stdout: &said, Args: []string{
+		"--throttles", "--provision", ecsProvision.String(), "--pull", ecsPull.String(), "--visible", "2s", "--deprovision", "3s",
+	}})
+	var server ecs.Remote
+	wait.For(b, readyWait, "the ECS server's address", func() error {
+		line, _, whole := strings.Cut(said.String(), "\n")
+		url, ok := strings.CutPrefix(line, "ECS_URL=")
+		if !whole || !ok {
+			return errors.Join(fmt.Errorf("it says %q", line), c.Err())
 		}
+		server.URL = url
+		return nil
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	url, ok := strings.CutPrefix(strings.TrimSpace(line), "ECS_URL=")
-	if err != nil || !ok {
-		b.Fatalf("the ECS server says %q: %v", line, err)
-	}
-	return ecs.Remote{URL: url}
+	return server
 }
 
 // newECSNode starts a burstlet node on the ECS server.

@@ -32,7 +32,7 @@ const (
 // it again.
 func BenchmarkSimTenThousandPods(b *testing.B) {
 	c := theCluster(b)
-	_, socket := newSim(b, hugePods+100)
+	socket := newSim(b, hugePods+100)
 	n := contend(b, newBurstlet(b, c, "bench-huge", socket, hugePods+100))
 	reference := newReference(b, c, n.name)
 	n.profiled(b, "huge-up", func() {

@@ -16,7 +16,7 @@ const (
 // pod at a time, so that nothing waits behind anything.
 func BenchmarkSimWritesPerLife(b *testing.B) {
 	c := theCluster(b)
-	_, socket := newSim(b, 100)
+	socket := newSim(b, 100)
 	for _, remote := range []struct{ name, socket string }{{"lives-within", ""}, {"lives-apart", socket}} {
 		n := contend(b, newBurstlet(b, c, remote.name, remote.socket, 100))
 		from := auditMark(b)

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // clients is how many pods are created or deleted at once.
@@ -32,27 +32,13 @@ type cluster struct {
 func theCluster(b *testing.B) *cluster {
 	b.Helper()
 	cp := plane.Get(b)
-	cfg := cp.AdminConfig()
-	cfg.QPS = -1 // no limit
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return &cluster{cp, client}
+	return &cluster{cp, cptest.Client(b, cp.AdminConfig())}
 }
 
 // namespace makes one with its default service account.
 func (c *cluster) namespace(b *testing.B, name string) string {
 	b.Helper()
-	if _, err := c.client.CoreV1().Namespaces().Create(b.Context(),
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		b.Fatal(err)
-	}
-	wait.For(b, readyWait, "the default service account of "+name, func() error {
-		_, err := c.client.CoreV1().ServiceAccounts(name).Get(b.Context(), "default", metav1.GetOptions{})
-		return err
-	})
-	return name
+	return cptest.Namespace(b, c.client, name)
 }
 
 // pod is one container that ends when it is asked to, bound to a node.

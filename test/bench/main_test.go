@@ -33,7 +33,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	// What is measured is burstlet without the race detector, whatever others test.
-	if err := os.Unsetenv(launch.RaceEnv); err != nil {
+	if err := errors.Join(os.Unsetenv(launch.RaceEnv), os.Unsetenv(launch.ProgramEnv)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -77,7 +77,7 @@ func BenchmarkSimThousandPods(b *testing.B) {
 	c := theCluster(b)
 	kwok := contend(b, newKwok(b, c, "bench-kwok"))
 	ours := contend(b, newBurstlet(b, c, "bench-sim", "", 2*manyPods))
-	_, socket := newSim(b, 2*manyPods)
+	socket := newSim(b, 2*manyPods)
 	apart := contend(b, newBurstlet(b, c, "bench-apart", socket, 2*manyPods))
 	b.ResetTimer()
 	for _, n := range []*contender{kwok, ours, apart} {

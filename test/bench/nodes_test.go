@@ -3,6 +3,7 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,9 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/launch"
 	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
-	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // readyWait bounds the registration of a node.
@@ -70,7 +72,7 @@ node: {name: %s, internalIP: 127.0.0.1, capacity: {cpu: 100000, memory: 1000Ti, 
 kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %s}
 client: {qps: 100000, burst: 100000}
 backend:
-%s`, kubeconfig(b, dir, cred), name, pods, port, c.CAFile(), backend))
+%s`, cptest.Kubeconfig(b, cred), name, pods, port, c.CAFile(), backend))
 	n := &node{
 		c: c, name: name, user: "system:node:" + name,
 		api: fmt.Sprintf("https://127.0.0.1:%d", port), asAdmin: adminOfKubelets(b, c, nil),
@@ -152,7 +154,7 @@ func newKwok(b *testing.B, c *cluster, name string) *node {
 	}
 	file := filepath.Join(dir, "kwok.yaml")
 	write(b, file, config.String())
-	access := kubeconfig(b, dir, cred)
+	access := cptest.Kubeconfig(b, cred)
 	n := &node{c: c, name: name, user: user}
 	n.launch = func() *process {
 		return startProcess(b, "kwok", path, nil, "--kubeconfig", access, "--config", file, "--node-ip", "127.0.0.1")
@@ -163,19 +165,9 @@ func newKwok(b *testing.B, c *cluster, name string) *node {
 }
 
 // newSim starts a simulated remote and returns its socket.
-func newSim(b *testing.B, pods int) (*process, string) {
+func newSim(b *testing.B, pods int) string {
 	b.Helper()
-	socket := filepath.Join(built.dir, "sim.sock")
-	p := startProcess(b, "sim", burstlet(b), nil, "sim", "--socket", socket, "--max-pods", strconv.Itoa(pods), "--log-level", "warn")
-	wait.For(b, readyWait, "the sim listens", func() error {
-		p.running()
-		conn, err := net.Dial("unix", socket)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
-	})
-	return p, socket
+	return launch.NewSim(b, "--max-pods", strconv.Itoa(pods), "--log-level", "warn").Socket
 }
 
 // ready waits until the API shows the node Ready.
@@ -187,12 +179,7 @@ func (n *node) ready(b *testing.B) {
 		if err != nil {
 			return err
 		}
-		for _, c := range node.Status.Conditions {
-			if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue {
-				return nil
-			}
-		}
-		return fmt.Errorf("conditions %v", node.Status.Conditions)
+		return wait.NodeReady(node)
 	})
 }
 
@@ -207,7 +194,7 @@ func (n *node) metrics(ctx context.Context) (string, error) {
 		return "", err
 	}
 	text, err := io.ReadAll(resp.Body)
-	if err = firstOf(err, resp.Body.Close()); err != nil {
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return "", err
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -274,7 +261,7 @@ func (n *node) fetch(file, path string) error {
 		return err
 	}
 	text, err := io.ReadAll(resp.Body)
-	if err = firstOf(err, resp.Body.Close()); err != nil {
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return err
 	}
 	if resp.StatusCode != http.StatusOK {
@@ -284,22 +271,6 @@ func (n *node) fetch(file, path string) error {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(os.Getenv(profileEnv), file), text, 0o600)
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
-func kubeconfig(b *testing.B, dir string, cred *rest.Config) string {
-	b.Helper()
-	path := filepath.Join(dir, "kubeconfig")
-	if err := controlplane.WriteKubeconfig(path, cred); err != nil {
-		b.Fatal(err)
-	}
-	return path
 }
 
 func write(b *testing.B, path, text string) {

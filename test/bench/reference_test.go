@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/burstlet/burstlet/provider"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // referenceEnv makes this test binary the process that the memory of a node is
@@ -27,11 +28,7 @@ func newReference(b *testing.B, c *cluster, node string) *process {
 	if err != nil {
 		b.Fatal(err)
 	}
-	cred, err := c.NodeCredential(node)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return startProcess(b, "reference", self, []string{referenceEnv + "=" + node + " " + kubeconfig(b, b.TempDir(), cred)})
+	return startProcess(b, "reference", self, []string{referenceEnv + "=" + node + " " + cptest.NodeKubeconfig(b, c.ControlPlane, node)})
 }
 
 func runReference() error {

@@ -218,7 +218,7 @@ func newCopier(b *testing.B, n *contender, kubectl string) *copier {
 	b.Helper()
 	dir := b.TempDir()
 	c := &copier{
-		kubectl: kubectl, access: kubeconfig(b, dir, n.c.AdminConfig()), namespace: n.namespace, pod: "copy",
+		kubectl: kubectl, access: n.c.KubeconfigPath(), namespace: n.namespace, pod: "copy",
 		source: filepath.Join(dir, "source"), target: filepath.Join(dir, "target"), spent: map[bool][]time.Duration{},
 	}
 	write(b, c.source, "")
