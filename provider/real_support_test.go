@@ -1,7 +1,6 @@
 package provider_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,12 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
+	"github.com/burstlet/burstlet/test/kit/background"
 	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -102,15 +101,6 @@ type station struct {
 	keys   map[string]int
 }
 
-func clientset(t *testing.T, cfg *rest.Config) kubernetes.Interface {
-	t.Helper()
-	client, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
-
 func start(t *testing.T, name string, labels map[string]string) *station {
 	t.Helper()
 	cp := plane.Get(t)
@@ -118,8 +108,8 @@ func start(t *testing.T, name string, labels map[string]string) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &station{cp: cp, name: name, port: ports.Free(t), admin: clientset(t, cp.AdminConfig()), remote: &remote{}, keys: map[string]int{}}
-	client := clientset(t, cred)
+	s := &station{cp: cp, name: name, port: ports.Free(t), admin: cptest.Client(t, cp.AdminConfig()), remote: &remote{}, keys: map[string]int{}}
+	client := cptest.Client(t, cred)
 	pods, err := provider.NewPodInformer(client, name)
 	if err != nil {
 		t.Fatal(err)
@@ -144,19 +134,13 @@ func start(t *testing.T, name string, labels map[string]string) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- node.Run(ctx) }()
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
 		if err := s.admin.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
-	s.eventually(t, "the node is ready", func() error { return s.ready(t, corev1.ConditionTrue) })
+	background.Run(t, node.Run)
+	wait.Node(t, s.admin, name, patience, "Ready", wait.NodeReady)
 	return s
 }
 
@@ -169,21 +153,6 @@ func write(t *testing.T, name string, data []byte) string {
 	return path
 }
 
-func (s *station) eventually(t *testing.T, what string, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %v", what, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-}
-
 func (s *station) node(t *testing.T) *corev1.Node {
 	t.Helper()
 	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), s.name, metav1.GetOptions{})
@@ -193,17 +162,17 @@ func (s *station) node(t *testing.T) *corev1.Node {
 	return node
 }
 
-func (s *station) ready(t *testing.T, want corev1.ConditionStatus) error {
-	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), s.name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status == want {
-			return nil
+// ready waits until the node's condition Ready has a status.
+func (s *station) ready(t *testing.T, want corev1.ConditionStatus) {
+	t.Helper()
+	wait.Node(t, s.admin, s.name, patience, "Ready "+string(want), func(node *corev1.Node) error {
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady && c.Status == want {
+				return nil
+			}
 		}
-	}
-	return fmt.Errorf("conditions are %+v", node.Status.Conditions)
+		return fmt.Errorf("conditions %v", node.Status.Conditions)
+	})
 }
 
 // call asks the kubelet API directly.
@@ -244,7 +213,7 @@ func (s *station) call(t *testing.T, path, cn string, groups ...string) (int, st
 func (s *station) pod(t *testing.T, name string) {
 	t.Helper()
 	ctx := t.Context()
-	s.eventually(t, "make a pod", func() error { // once the ServiceAccount is there
+	wait.For(t, patience, "make a pod", func() error { // once the ServiceAccount is there
 		_, err := s.admin.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: corev1.PodSpec{
@@ -267,9 +236,6 @@ func (s *station) kubectl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, s.cp.Kubectl(), append([]string{"--kubeconfig", s.cp.KubeconfigPath()}, args...)...)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return out.String(), err
+	out, err := s.cp.Command(ctx, args...).CombinedOutput()
+	return string(out), err
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +20,8 @@ import (
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
 	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 func TestRealNodeUnderANodesCredential(t *testing.T) {
@@ -39,14 +40,14 @@ func TestRealNodeUnderANodesCredential(t *testing.T) {
 	s.remote.noNetwork.Store(true)
 	leases := s.admin.CoordinationV1().Leases("kube-node-lease")
 	var first *coordinationv1.Lease
-	s.eventually(t, "a lease", func() (err error) {
+	wait.For(t, patience, "a lease", func() (err error) {
 		first, err = leases.Get(t.Context(), s.name, metav1.GetOptions{})
 		return err
 	})
 	if *first.Spec.LeaseDurationSeconds != 40 {
 		t.Errorf("lease %+v", first.Spec)
 	}
-	s.eventually(t, "the lease is renewed", func() error {
+	wait.For(t, patience, "the lease is renewed", func() error {
 		lease, err := leases.Get(t.Context(), s.name, metav1.GetOptions{})
 		if err == nil && !lease.Spec.RenewTime.After(first.Spec.RenewTime.Time) {
 			err = errors.New("not yet")
@@ -57,9 +58,9 @@ func TestRealNodeUnderANodesCredential(t *testing.T) {
 	if out, err := s.kubectl(t, "label", "node", s.name, "node-role.kubernetes.io/burst="); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	s.eventually(t, "not ready", func() error { return s.ready(t, corev1.ConditionFalse) })
+	s.ready(t, corev1.ConditionFalse)
 	s.remote.noNetwork.Store(false)
-	s.eventually(t, "ready again", func() error { return s.ready(t, corev1.ConditionTrue) })
+	s.ready(t, corev1.ConditionTrue)
 	if _, ok := s.node(t).Labels["node-role.kubernetes.io/burst"]; !ok {
 		t.Error("the role that an administrator gave is gone")
 	}
@@ -72,7 +73,7 @@ func TestRealDeletedNodeIsMadeAgain(t *testing.T) {
 	if err := s.admin.CoreV1().Nodes().Delete(t.Context(), s.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(t, "made again", func() error { return s.ready(t, corev1.ConditionTrue) })
+	s.ready(t, corev1.ConditionTrue)
 	if node := s.node(t); node.UID == old.UID || len(node.Spec.Taints) == 0 {
 		t.Errorf("made again as %+v", node.Spec)
 	}
@@ -82,7 +83,7 @@ func TestRealPodsAreHandedOnAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := start(t, "real-c", nil)
 	s.pod(t, "left-alone")
-	s.eventually(t, "a hint", func() error {
+	wait.For(t, patience, "a hint", func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.keys["default/left-alone"] == 0 {
@@ -95,7 +96,7 @@ func TestRealPodsAreHandedOnAndLeftAlone(t *testing.T) {
 		metav1.DeleteOptions{GracePeriodSeconds: &one}); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually(t, "the framework tried to delete it", func() error {
+	wait.For(t, patience, "the framework tried to delete it", func() error {
 		code, text := s.call(t, "/metrics", "admin", "system:masters")
 		if code != http.StatusOK || !strings.Contains(text, `burstlet_framework_writes_dropped_total{verb="delete"}`) {
 			return fmt.Errorf("%d %s", code, text)
@@ -166,7 +167,7 @@ func TestRealKubectlLogs(t *testing.T) {
 	t.Run("follow", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, s.cp.Kubectl(), "--kubeconfig", s.cp.KubeconfigPath(), "logs", "-f", "talker")
+		cmd := s.cp.Command(ctx, "logs", "-f", "talker")
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +188,7 @@ func TestRealWrongCredentials(t *testing.T) {
 	t.Parallel()
 	cp := plane.Get(t)
 	run := func(cfg *rest.Config, server string, tries time.Duration) error {
-		client := clientset(t, cfg)
+		client := cptest.Client(t, cfg)
 		pods, err := provider.NewPodInformer(client, "real-x")
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +248,7 @@ func TestRealClientCAOfTheCluster(t *testing.T) {
 	serve := func(cfg *rest.Config) error {
 		server, err := kubeletapi.New(kubeletapi.Config{
 			Options:  kubeletapi.Options{Address: "127.0.0.1:0", SelfSigned: true},
-			NodeName: "real-z", Client: clientset(t, cfg), Engine: &remote{},
+			NodeName: "real-z", Client: cptest.Client(t, cfg), Engine: &remote{},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apifields "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
@@ -45,10 +46,7 @@ func (r *realAPI) CouldHaveRunningContainers(types.UID) bool {
 func newReal(t *testing.T) *realAPI {
 	t.Helper()
 	cp := plane.Get(t)
-	admin, err := kubernetes.NewForConfig(cp.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := cptest.Client(t, cp.AdminConfig())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: realNode}}
 	if _, err := admin.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
@@ -57,21 +55,10 @@ func newReal(t *testing.T) *realAPI {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kubernetes.NewForConfig(cred)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := cptest.Client(t, cred)
 	r := &realAPI{t: t, admin: admin.CoreV1().Pods(metav1.NamespaceDefault), calls: &counted{PodsGetter: client.CoreV1(), n: make(map[string]int)}}
 	r.Manager = New(Config{Client: r.calls, Safety: r})
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	background.Run(t, r.Run)
 	return r
 }
 
@@ -167,14 +154,7 @@ func (r *realAPI) get(name string) *corev1.Pod {
 
 func (r *realAPI) within(what string, cond func() bool) {
 	r.t.Helper()
-	deadline := time.After(3 * time.Minute)
-	for !cond() {
-		select {
-		case <-deadline:
-			r.t.Fatalf("not within 3 min: %s", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	wait.Holds(r.t, 3*time.Minute, what, cond)
 }
 
 // idle waits until the Manager has nothing to do.
@@ -416,9 +396,5 @@ func (r *realAPI) follow(name string) {
 }
 
 func (r *realAPI) watchClient() cache.Getter {
-	client, err := kubernetes.NewForConfig(plane.Get(r.t).AdminConfig())
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return client.CoreV1().RESTClient()
+	return cptest.Client(r.t, plane.Get(r.t).AdminConfig()).CoreV1().RESTClient()
 }

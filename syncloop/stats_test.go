@@ -1,7 +1,6 @@
 package syncloop_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/podsource"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // measuredEngine runs an engine on sim with metrics.
@@ -33,15 +33,7 @@ func measuredEngine(t *testing.T, cfg sim.Config, f func(a *api, reg *prometheus
 			t.Fatal(err)
 		}
 		a.source, a.engine = source, engine
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- engine.Run(ctx) }()
-		defer func() {
-			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}()
+		background.Run(t, engine.Run)
 		time.Sleep(time.Second)
 		f(a, reg)
 	})

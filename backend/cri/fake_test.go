@@ -16,6 +16,8 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/local"
+	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 const testImage = "registry.test/app:1"
@@ -117,22 +119,8 @@ func (w *world) connect(t *testing.T) (r *remote, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// It outlives what uses it, which the end of the test's context ends too.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- r.run(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	}
-	t.Cleanup(stop)
+	// It outlives what uses it, which the end of the test's context ends.
+	stop = background.Run(t, r.run)
 	eventually(t, "backend runs", func() bool { _, err := r.transport.current(); return err == nil })
 	return r, stop
 }
@@ -140,17 +128,7 @@ func (w *world) connect(t *testing.T) (r *remote, stop func()) {
 // eventually polls: a socket lies between, so there is nothing to wait on.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(3 * time.Minute)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline.C:
-			t.Fatalf("not within 3 min: %s", what)
-		}
-	}
+	wait.Holds(t, 3*time.Minute, what, ok)
 }
 
 func must(t *testing.T, err error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // reporting is a script whose supervisor reports a message after a time.
@@ -170,7 +171,7 @@ func (tc ending) run(t *testing.T) {
 		tc.change(&cfg)
 	}
 	b := open(t, cfg)
-	defer run(t, b)()
+	defer background.Run(t, b.Run)()
 	ref := launchedPod(t, b, "p", 0, tc.script)
 	time.Sleep(25 * time.Second)
 	if tc.server != nil {
@@ -198,7 +199,7 @@ func TestTheEndOfAnInitContainerIsShownWithTheNext(t *testing.T) {
 		cfg := richConfig(s)
 		cfg.LogGroup = testGroup
 		b := open(t, cfg)
-		defer run(t, b)()
+		defer background.Run(t, b.Run)()
 		pod := withInit(podOf("p", "sleep", "900"), []string{"sh", "-c", "sleep 5; echo '\x1eburstlet {\"exit\":0,\"message\":\"done\"}'"})
 		must(t, b.Pods.Launch(t.Context(), specOf(pod, 0)))
 		time.Sleep(7 * time.Second)
@@ -234,7 +235,7 @@ func TestNobodyWaitsForAReport(t *testing.T) {
 				cfg := richConfig(s)
 				cfg.LogGroup = testGroup
 				b := open(t, cfg)
-				defer run(t, b)()
+				defer background.Run(t, b.Run)()
 				ref := launchedPod(t, b, "p", 0, "sleep 30; exit 3")
 				time.Sleep(20 * time.Second)
 				look(t, b, ref)
@@ -264,7 +265,7 @@ func TestAPodThatIsStoppedEndsAtOnce(t *testing.T) {
 		cfg := richConfig(s)
 		cfg.LogGroup = testGroup
 		b := open(t, cfg)
-		defer run(t, b)()
+		defer background.Run(t, b.Run)()
 		spec := specOf(podOf("p", "sh", "-c", "trap 'exit 0' TERM; sleep 900"), 0)
 		spec.Pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
 		must(t, b.Pods.Launch(t.Context(), spec))

@@ -1,7 +1,6 @@
 package ecs
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,21 +15,14 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // running is a backend whose Run goes on until stop is called.
 func running(t *testing.T, cfg Config) (b backend.Backend, stop func()) {
 	t.Helper()
 	b = open(t, cfg)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
-	return b, func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	}
+	return b, background.Run(t, b.Run)
 }
 
 // collecting runs f in virtual time with a server and a backend that collects.

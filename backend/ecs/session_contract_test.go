@@ -17,6 +17,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // plain are images that say nothing of themselves but a command.
@@ -90,13 +91,7 @@ func newSessionNode(t *testing.T, server stub.Config, edit func(*Config)) *sessi
 	}
 	b, err := New(t.Context(), cfg)
 	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		must(t, <-done)
-	})
+	background.Run(t, b.Run)
 	n := &sessionNode{T: t, Backend: b, server: s}
 	n.ref = n.launch("web")
 	return n
@@ -232,15 +227,12 @@ func TestSessionsEndWithTheirBackendOnBothSides(t *testing.T) {
 	_, s, url := newWorld(t, stub.Config{LogGroups: []string{"/burstlet"}, Sessions: stub.SessionConfig{Fast: true}})
 	b, err := New(t.Context(), sessionConfig(url))
 	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
+	stop := background.Run(t, b.Run)
 	n := &sessionNode{T: t, Backend: b, server: s}
 	ref := n.launch("web")
 	_, err = b.Exec.Exec(t.Context(), ref, backend.ExecSpec{Command: []string{"true"}})
 	must(t, err)
-	cancel()
-	must(t, <-done)
+	stop()
 	if _, err := b.Exec.Exec(t.Context(), ref, backend.ExecSpec{Command: []string{"true"}}); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("afterwards: %v", err)
 	}

@@ -127,7 +127,7 @@ func (k keeper) keep(ctx context.Context) error {
 			pause = retryFirst
 		}
 		k.failed(ctx, err, pause)
-		if !wait(ctx, pause) {
+		if !waited(ctx, pause) {
 			return nil
 		}
 		pause = min(2*pause, retryMost)
@@ -150,8 +150,8 @@ func (k keeper) failed(ctx context.Context, err error, pause time.Duration) {
 		Error("node failed; it will be started again")
 }
 
-// wait is false when the context ended first.
-func wait(ctx context.Context, pause time.Duration) bool {
+// waited is false when the context ended first.
+func waited(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {

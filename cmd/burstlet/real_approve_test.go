@@ -15,10 +15,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -29,7 +27,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/kit/background"
 	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // The ServiceAccounts of deploy/rbac.
@@ -49,16 +49,8 @@ func (s *stage) approver(f approveFlags) int {
 	s.apply("approver.yaml")
 	access := s.as(approverAccount)
 	f.healthzBindAddress, f.healthzPort = "127.0.0.1", ports.Free(s.t)
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- approveCertificates(ctx, access, f) }()
-	s.t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			s.t.Errorf("the approver ended with %v", err)
-		}
-	})
-	eventually(s.t, 3*time.Minute, "the approver is ready", func() error {
+	background.Run(s.t, func(ctx context.Context) error { return approveCertificates(ctx, access, f) })
+	wait.For(s.t, patience, "the approver is ready", func() error {
 		text, err := fetch(f.healthzPort, "/readyz")
 		if err == nil && text != "[+]approver ok\n" {
 			err = errors.New(text)
@@ -71,8 +63,7 @@ func (s *stage) approver(f approveFlags) int {
 // apply makes the objects of a file in deploy/rbac.
 func (s *stage) apply(file string) {
 	s.t.Helper()
-	cmd := exec.CommandContext(s.t.Context(), s.cp.Kubectl(), "--kubeconfig", s.cp.KubeconfigPath(), "apply", "-f", "../../deploy/rbac/"+file)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := s.cp.Command(s.t.Context(), "apply", "-f", "../../deploy/rbac/"+file).CombinedOutput(); err != nil {
 		s.t.Fatalf("apply %s: %v\n%s", file, err, out)
 	}
 }
@@ -199,7 +190,7 @@ func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 	health := s.approver(approveFlags{nodes: []string{name}, networks: []string{"127.0.0.0/8"}, requesters: []string{nodeAccount}})
 	s.apply("serviceaccount.yaml")
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
-	eventually(t, 3*time.Minute, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
+	wait.For(t, patience, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
 
 	forged := map[string]string{}
 	forge := func(what string, who *rest.Config, change func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)) {
@@ -225,8 +216,8 @@ func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 	forge("an administrator asks", s.cp.AdminConfig(), own)
 	byAccount := s.request(s.as(nodeAccount), name, own)
 	honest := s.request(node, name, own)
-	eventually(t, 3*time.Minute, "the honest request of the ServiceAccount is approved", func() error { return s.issued(byAccount) })
-	eventually(t, 3*time.Minute, "the honest request that came last is approved", func() error { return s.issued(honest) })
+	wait.For(t, patience, "the honest request of the ServiceAccount is approved", func() error { return s.issued(byAccount) })
+	wait.For(t, patience, "the honest request that came last is approved", func() error { return s.issued(honest) })
 	for what, csr := range forged {
 		if err := s.issued(csr); !errors.Is(err, errNotYet) {
 			t.Errorf("%s: want it Pending, got %v", what, err)
@@ -257,7 +248,7 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 	port := ports.Free(t)
 	s.approver(approveFlags{podSelector: "app=housed", podNamespace: "burstlet"})
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
-	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+	s.ready(name)
 	early := s.request(s.node(name), name, own)
 
 	no := false
@@ -269,7 +260,7 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 			Containers: []corev1.Container{{Name: "c", Image: "burstlet"}},
 		},
 	}
-	eventually(t, 3*time.Minute, "make the pod", func() (err error) { // once the ServiceAccount is there
+	wait.For(t, patience, "make the pod", func() (err error) { // once the ServiceAccount is there
 		if err = s.issued(early); !errors.Is(err, errNotYet) {
 			t.Fatalf("the request without a pod: %v", err)
 		}
@@ -280,8 +271,8 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 	if _, err := pods.UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 3*time.Minute, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
-	eventually(t, 3*time.Minute, "the early request is approved too", func() error { return s.issued(early) })
+	wait.For(t, patience, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
+	wait.For(t, patience, "the early request is approved too", func() error { return s.issued(early) })
 }
 
 // The approver's rights end where its work does.
@@ -317,7 +308,7 @@ func TestRealApproverRights(t *testing.T) {
 			return review.Status.Allowed
 		}
 		for verb := range strings.FieldsSeq(tc.yes) {
-			eventually(t, 3*time.Minute, fmt.Sprintf("%+v: %s", tc, verb), func() error {
+			wait.For(t, patience, fmt.Sprintf("%+v: %s", tc, verb), func() error {
 				if !allowed(verb) {
 					return errNotYet
 				}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // diagnosed is what doctor says of a node on the real control plane.
@@ -51,7 +52,7 @@ kubeconfig: %s
 backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 kubeletAPI: {port: %d, selfSigned: true, clientCAFile: %%CA%%}
 leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
-`, name, ip, s.nodeKubeconfig(name), port, s.kubeconfig(election))
+`, name, ip, s.nodeKubeconfig(name), port, cptest.Kubeconfig(s.t, election))
 	out, err := s.diagnosed(yaml)
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
@@ -66,7 +67,7 @@ leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
 		t.Errorf("doctor made a node: %v", err)
 	}
 	s.run(s.configure(yaml))
-	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+	s.ready(name)
 	if out, err = s.diagnosed(yaml); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
@@ -126,20 +127,20 @@ func TestRealDoctorOfWrongCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, look(s.kubeconfig(cred)), "warn user stranger, neither the node's own nor a ServiceAccount",
+	says(t, look(cptest.Kubeconfig(s.t, cred)), "warn user stranger, neither the node's own nor a ServiceAccount",
 		"FAIL rights stranger may not get, list, watch, create, patch nodes: the node is not registered: apply deploy/rbac/clusterrole-node.yaml",
 		"FAIL node nodes \"mine\" is forbidden")
 	foreign := *cred
 	foreign.TLSClientConfig = rest.TLSClientConfig{CAData: caOf(t, s)}
 	foreign.BearerToken = "canary"
-	out := look(s.kubeconfig(&foreign))
+	out := look(cptest.Kubeconfig(s.t, &foreign))
 	says(t, out, "FAIL credential kubeconfig ", "is not accepted by the API server")
 	if strings.Contains(out, "canary") {
 		t.Error("a token is printed")
 	}
 	gone := *cred
 	gone.Host = fmt.Sprintf("https://127.0.0.1:%d", ports.Free(t))
-	says(t, look(s.kubeconfig(&gone)), "FAIL cluster "+gone.Host+": ", "connection refused: check that it runs")
+	says(t, look(cptest.Kubeconfig(s.t, &gone)), "FAIL cluster "+gone.Host+": ", "connection refused: check that it runs")
 	says(t, look("/absent"), "FAIL credential ")
 }
 
@@ -180,7 +181,7 @@ func TestRealDoctorOfAServiceAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := s.kubeconfig(&rest.Config{
+	kubeconfig := cptest.Kubeconfig(s.t, &rest.Config{
 		Host: s.cp.URL(), BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: caOf(t, s)},
 	})
 	yaml := fmt.Sprintf(`
@@ -191,7 +192,7 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true}
 certDirectory: %s
 `, kubeconfig, ports.Free(t), t.TempDir())
 	var out string
-	eventually(t, 3*time.Minute, "the rights are granted", func() error {
+	wait.For(t, patience, "the rights are granted", func() error {
 		out, err = s.diagnosed(yaml)
 		return err
 	})
@@ -205,7 +206,7 @@ certDirectory: %s
 	if _, err := s.admin.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 3*time.Minute, "the right is missed", func() error {
+	wait.For(t, patience, "the right is missed", func() error {
 		if out, err = s.diagnosed(yaml); err == nil || !strings.Contains(out, "may not patch pods/status: pods stay Pending") {
 			return fmt.Errorf("%w: %s", errNotYet, out)
 		}
@@ -241,7 +242,7 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 	says(t, out, "ok credential bootstrap kubeconfig ", "which asks for the node's own credential", "ok approval ", "warn node's rights cannot be asked for before")
 	p := s.run(s.configure(yaml))
 	s.approve("system:node:"+name, "kubernetes.io/kube-apiserver-client-kubelet")
-	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+	s.ready(name)
 	p.end()
 	if out, err = s.diagnosed(yaml); err != nil {
 		t.Errorf("%v: %s", err, out)

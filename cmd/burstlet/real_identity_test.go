@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // A node without a credential has its client certificate and that of its API
@@ -31,7 +31,7 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true, clientCAFile: %%CA%%}
 `, name, s.cp.KubeconfigPath(), t.TempDir(), port)))
 	s.approve("system:node:"+name, certificatesv1.KubeAPIServerClientKubeletSignerName)
-	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+	s.ready(name)
 	s.approve("system:node:"+name, certificatesv1.KubeletServingSignerName)
 	ca, err := os.ReadFile(s.cp.CAFile())
 	if err != nil {
@@ -39,7 +39,7 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true, clientCAFil
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	eventually(t, 3*time.Minute, "the API has a certificate of the cluster", func() error {
+	wait.For(t, patience, "the API has a certificate of the cluster", func() error {
 		conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{RootCAs: pool})
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func subjectOf(t *testing.T, csr *certificatesv1.CertificateSigningRequest) stri
 func (s *stage) approve(user, signer string) {
 	s.t.Helper()
 	requests := s.admin.CertificatesV1().CertificateSigningRequests()
-	eventually(s.t, 3*time.Minute, "a request to "+signer, func() error {
+	wait.For(s.t, patience, "a request to "+signer, func() error {
 		list, err := requests.List(s.t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err

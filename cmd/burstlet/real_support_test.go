@@ -17,11 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/backend/sim/simrpc"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -34,20 +35,8 @@ func local(scheme string, port int, path string) string {
 	return fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, path)
 }
 
-func eventually(t *testing.T, limit time.Duration, what string, check func() error) {
-	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v: %v", what, limit, err)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
+// patience is how long a step may take, on a machine with other work.
+const patience = 3 * time.Minute
 
 // stage is a real control plane with a simulated remote beside it.
 type stage struct {
@@ -61,44 +50,22 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	cp := plane.Get(t)
-	admin, err := kubernetes.NewForConfig(cp.AdminConfig())
+	s := &stage{
+		t: t, cp: cp, admin: cptest.Client(t, cp.AdminConfig()), remote: sim.New(sim.Config{Record: true}),
+		socket: filepath.Join(t.TempDir(), "s"),
+	}
+	l, err := simrpc.Listen(t.Context(), s.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{t: t, cp: cp, admin: admin, remote: sim.New(sim.Config{Record: true}), socket: filepath.Join(t.TempDir(), "s")}
-	ctx, stop := context.WithCancel(context.Background())
-	l, err := simrpc.Listen(ctx, s.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
 	server := &simrpc.Server{Open: s.remote.BackendFor, Version: programVersion()}
-	go func() { done <- server.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	background.Run(t, func(ctx context.Context) error { return server.Serve(ctx, l) })
 	return s
-}
-
-func (s *stage) kubeconfig(cred *rest.Config) string {
-	s.t.Helper()
-	path := filepath.Join(s.t.TempDir(), "kubeconfig")
-	if err := controlplane.WriteKubeconfig(path, cred); err != nil {
-		s.t.Fatal(err)
-	}
-	return path
 }
 
 func (s *stage) nodeKubeconfig(node string) string {
 	s.t.Helper()
-	cred, err := s.cp.NodeCredential(node)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return s.kubeconfig(cred)
+	return cptest.NodeKubeconfig(s.t, s.cp, node)
 }
 
 // configure loads a file; %SOCKET% and %CA% stand for the remote and the cluster's
@@ -144,23 +111,20 @@ func (p *process) end() {
 			if err != nil {
 				p.t.Errorf("burstlet ended with %v", err)
 			}
-		case <-time.After(3 * time.Minute):
+		case <-time.After(patience):
 			p.t.Error("burstlet did not end")
 		}
 	})
 }
 
-func (s *stage) nodeIs(name string, want corev1.ConditionStatus) error {
-	node, err := s.admin.CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status == want {
-			return nil
-		}
-	}
-	return fmt.Errorf("conditions %v", node.Status.Conditions)
+func (s *stage) ready(node string) {
+	s.t.Helper()
+	wait.Node(s.t, s.admin, node, patience, "Ready", wait.NodeReady)
+}
+
+func (s *stage) podReady(name string) {
+	s.t.Helper()
+	wait.Pod(s.t, s.admin, "default", name, patience, "Ready", wait.PodReady)
 }
 
 func (s *stage) pod(node, name string) *corev1.Pod {
@@ -174,7 +138,7 @@ func (s *stage) pod(node, name string) *corev1.Pod {
 			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		},
 	}
-	eventually(s.t, 3*time.Minute, "make pod "+name, func() (err error) { // once the ServiceAccount is there
+	wait.For(s.t, patience, "make pod "+name, func() (err error) { // once the ServiceAccount is there
 		pod, err = s.admin.CoreV1().Pods("default").Create(s.t.Context(), pod, metav1.CreateOptions{})
 		return err
 	})
@@ -183,25 +147,6 @@ func (s *stage) pod(node, name string) *corev1.Pod {
 		_ = s.admin.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
 	})
 	return pod
-}
-
-func (s *stage) podIs(name string, want func(*corev1.Pod) error) func() error {
-	return func() error {
-		pod, err := s.admin.CoreV1().Pods("default").Get(s.t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		return want(pod)
-	}
-}
-
-func runs(pod *corev1.Pod) error {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			return nil
-		}
-	}
-	return fmt.Errorf("pod %s is %s, %v", pod.Name, pod.Status.Phase, pod.Status.Conditions)
 }
 
 // tunnel forwards a port to the API server until it is told to pause: bytes then

@@ -20,6 +20,8 @@ import (
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/test/kit/ports"
+	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 // Two nodes of one process, each with a credential, a port and a backend of its
@@ -40,7 +42,7 @@ nodes:
 `, ports.Free(t), s.nodeKubeconfig("multi-a"), taken[0], s.nodeKubeconfig("multi-b"), taken[1], s.nodeKubeconfig("multi-c"), taken[2]))
 	p := s.run(cfg)
 	for i, name := range []string{"multi-a", "multi-b"} {
-		eventually(t, 3*time.Minute, name+" ready", func() error { return s.nodeIs(name, corev1.ConditionTrue) })
+		s.ready(name)
 		node, err := s.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -53,9 +55,9 @@ nodes:
 			t.Errorf("%s: labels %v, taints %v, capacity %v", name, node.Labels, node.Spec.Taints, node.Status.Capacity)
 		}
 		s.pod(name, "on-"+name)
-		eventually(t, 3*time.Minute, "its pod", s.podIs("on-"+name, runs))
+		s.podReady("on-" + name)
 	}
-	eventually(t, 3*time.Minute, "/readyz tells of all", func() error {
+	wait.For(t, patience, "/readyz tells of all", func() error {
 		text, err := readyz(cfg)
 		if err == nil && !strings.HasPrefix(text, "[+]node/multi-a running\n[+]node/multi-b running\n[-]node/multi-c failed: ") {
 			err = errors.New(text)
@@ -78,13 +80,13 @@ node: {name: phoenix, internalIP: 127.0.0.1, labels: {team: blue}}
 kubeconfig: %s
 backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 `, s.nodeKubeconfig("phoenix"))))
-	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs("phoenix", corev1.ConditionTrue) })
+	s.ready("phoenix")
 	nodes, leases := s.admin.CoreV1().Nodes(), s.admin.CoordinationV1().Leases("kube-node-lease")
 	old, err := nodes.Get(t.Context(), "phoenix", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 3*time.Minute, "its lease", func() error {
+	wait.For(t, patience, "its lease", func() error {
 		_, err := leases.Get(t.Context(), "phoenix", metav1.GetOptions{})
 		return err
 	})
@@ -92,15 +94,11 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 		t.Fatal(err)
 	}
 	deleted := time.Now()
-	var node *corev1.Node
-	eventually(t, 3*time.Minute, "back and ready", func() (err error) {
-		if node, err = nodes.Get(t.Context(), "phoenix", metav1.GetOptions{}); err != nil {
-			return err
-		}
+	node := wait.Node(t, s.admin, "phoenix", patience, "back and Ready", func(node *corev1.Node) error {
 		if node.UID == old.UID {
 			return errNotYet
 		}
-		return s.nodeIs("phoenix", corev1.ConditionTrue)
+		return wait.NodeReady(node)
 	})
 	t.Logf("back after %v", time.Since(deleted))
 	if node.Labels["team"] != "blue" || node.Labels["type"] != "virtual-kubelet" || len(node.Spec.Taints) == 0 {
@@ -116,10 +114,10 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 		}
 		return nil
 	}
-	eventually(t, 3*time.Minute, "the lease follows", owned)
+	wait.For(t, patience, "the lease follows", owned)
 	t.Logf("its lease after %v", time.Since(deleted))
 	renewed := time.Now()
-	eventually(t, 3*time.Minute, "the lease is renewed for the new node", func() error {
+	wait.For(t, patience, "the lease is renewed for the new node", func() error {
 		lease, err := leases.Get(t.Context(), "phoenix", metav1.GetOptions{})
 		if err == nil && lease.Spec.RenewTime.Time.Before(renewed) {
 			err = errNotYet
@@ -172,7 +170,7 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %%CA%%}
 healthzPort: %d
 leaderElection: {enabled: true, namespace: default, kubeconfig: %s, leaseDuration: 60s, renewDeadline: 45s}
-`, node, i+1, credential, ports.Free(s.t), ports.Free(s.t), s.kubeconfig(cred)))
+`, node, i+1, credential, ports.Free(s.t), ports.Free(s.t), cptest.Kubeconfig(s.t, cred)))
 	}
 	return c
 }
@@ -287,8 +285,8 @@ func TestRealTakeover(t *testing.T) {
 	s := newStage(t)
 	c := s.stand("ha")
 	first := s.run(c.cfgs[0])
-	eventually(t, 3*time.Minute, "the first leads", func() error { return c.leads(0) })
-	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs("ha", corev1.ConditionTrue) })
+	wait.For(t, patience, "the first leads", func() error { return c.leads(0) })
+	s.ready("ha")
 	unready := c.watchReady()
 	s.run(c.cfgs[1])
 	var pods []string
@@ -301,7 +299,7 @@ func TestRealTakeover(t *testing.T) {
 	allRun := func() {
 		t.Helper()
 		for _, name := range pods {
-			eventually(t, 3*time.Minute, name+" runs", s.podIs(name, runs))
+			s.podReady(name)
 		}
 	}
 	add(5)
@@ -313,16 +311,16 @@ func TestRealTakeover(t *testing.T) {
 		t.Errorf("the first held the lease as %q, and when it has ended %q does: it was not given up", holder, now)
 	}
 	add(5)
-	eventually(t, 3*time.Minute, "the second leads after a clean end", func() error { return c.leads(1) })
+	wait.For(t, patience, "the second leads after a clean end", func() error { return c.leads(1) })
 	t.Logf("clean takeover after %v", time.Since(ended))
 	allRun()
 
 	s.run(c.cfgs[0])
-	eventually(t, 3*time.Minute, "the first stands by", func() error { return c.leads(1) })
+	wait.For(t, patience, "the first stands by", func() error { return c.leads(1) })
 	c.tunnels[1].pause()
 	cut := time.Now()
 	add(5)
-	eventually(t, 3*time.Minute, "the first leads after the second could not renew", func() error {
+	wait.For(t, patience, "the first leads after the second could not renew", func() error {
 		_, err := s.admin.CoordinationV1().Leases("default").Get(t.Context(), "burstlet-ha", metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -374,17 +372,13 @@ kubeconfig: %s
 backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 shutdown: {mode: drain, flushTimeout: 2m, gracePeriod: 10s, gracePeriodCriticalPods: 5s}
 `, s.nodeKubeconfig("drained"))))
-	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs("drained", corev1.ConditionTrue) })
+	s.ready("drained")
 	s.pod("drained", "goes")
-	eventually(t, 3*time.Minute, "it runs", s.podIs("goes", runs))
+	s.podReady("goes")
 	p.end()
-	if err := s.podIs("goes", func(pod *corev1.Pod) error {
-		if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Terminated" {
-			return fmt.Errorf("status %+v", pod.Status)
-		}
-		return nil
-	})(); err != nil {
-		t.Error(err)
+	pod, err := s.admin.CoreV1().Pods("default").Get(t.Context(), "goes", metav1.GetOptions{})
+	if err != nil || pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Terminated" {
+		t.Errorf("status %+v, %v", pod.Status, err)
 	}
 	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), "drained", metav1.GetOptions{})
 	if err != nil {
@@ -410,7 +404,7 @@ healthzPort: %d
 leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
 `, credential, ports.Free(t), credential))
 	p := s.run(cfg)
-	eventually(t, 3*time.Minute, "it is not ready, and says why", func() error {
+	wait.For(t, patience, "it is not ready, and says why", func() error {
 		text, err := readyz(cfg)
 		if err == nil && (!strings.HasPrefix(text, "[-]node/powerless standby: ") || !strings.Contains(text, "forbidden")) {
 			err = errors.New(text)

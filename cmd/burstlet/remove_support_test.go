@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -17,8 +16,7 @@ import (
 
 // kubectl runs kubectl as an administrator.
 func (s *removalStage) kubectl(args ...string) (string, error) {
-	cmd := exec.CommandContext(s.t.Context(), s.cp.Kubectl(), append([]string{"--kubeconfig", s.cp.KubeconfigPath()}, args...)...)
-	out, err := cmd.CombinedOutput()
+	out, err := s.cp.Command(s.t.Context(), args...).CombinedOutput()
 	return string(out), err
 }
 

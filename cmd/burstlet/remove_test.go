@@ -26,7 +26,9 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
 func TestRemoveNodesFlags(t *testing.T) {
@@ -80,7 +82,7 @@ func newRemovalStage(t *testing.T, node string) *removalStage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.access = s.kubeconfig(&rest.Config{
+	s.access = cptest.Kubeconfig(s.t, &rest.Config{
 		Host: s.cp.URL(), BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.cp.AdminConfig().CAData},
 	})
 	svc, err := s.admin.CoreV1().Services("default").Get(ctx, "kubernetes", metav1.GetOptions{})
@@ -99,7 +101,7 @@ leaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s, leaseDurati
 		t.Fatal(err)
 	}
 	s.process = s.run(s.configure(cfg))
-	eventually(t, 3*time.Minute, "ready", func() error { return s.nodeIs(node, corev1.ConditionTrue) })
+	s.ready(node)
 	return s
 }
 
@@ -147,13 +149,13 @@ func (s *removalStage) bare(change func(*corev1.Pod), names ...string) {
 		if change != nil {
 			change(pod)
 		}
-		eventually(s.t, 3*time.Minute, "make pod "+name, func() error {
+		wait.For(s.t, patience, "make pod "+name, func() error {
 			_, err := s.admin.CoreV1().Pods("default").Create(s.t.Context(), pod, metav1.CreateOptions{})
 			return err
 		})
 	}
 	for _, name := range names {
-		eventually(s.t, 3*time.Minute, name+" runs", s.podIs(name, runs))
+		s.podReady(name)
 	}
 }
 
@@ -176,7 +178,7 @@ func (s *removalStage) budget(app string) {
 	}, metav1.CreateOptions{})
 	s.must(err)
 	s.t.Cleanup(func() { _ = pdbs.Delete(context.Background(), app, metav1.DeleteOptions{}) })
-	eventually(s.t, 3*time.Minute, "the budget is known", func() error {
+	wait.For(s.t, patience, "the budget is known", func() error {
 		pdb, err := pdbs.Get(s.t.Context(), app, metav1.GetOptions{})
 		if err == nil && pdb.Status.CurrentHealthy != 1 {
 			err = errNotYet
@@ -205,7 +207,7 @@ func (s *removalStage) daemonSet(name string) {
 	}, metav1.CreateOptions{})
 	s.must(err)
 	s.t.Cleanup(func() { _ = sets.Delete(context.Background(), name, metav1.DeleteOptions{}) })
-	eventually(s.t, 3*time.Minute, "its pod is ready", func() error {
+	wait.For(s.t, patience, "its pod is ready", func() error {
 		set, err := sets.Get(s.t.Context(), name, metav1.GetOptions{})
 		if err == nil && set.Status.NumberReady != 1 {
 			err = fmt.Errorf("%+v", set.Status)

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +17,10 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/child"
+	"github.com/burstlet/burstlet/test/kit/logs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // simChild names what a process of this test binary is to be; its arguments
@@ -45,7 +45,9 @@ func TestSimProcess(t *testing.T) {
 	const pods = 20
 	engine := startSimChild(t, "engine", endpoint, fmt.Sprint(pods))
 	engine.await(t, "launched")
-	engine.kill(t)
+	if err := engine.Kill(); err != nil {
+		t.Error(err)
+	}
 
 	b := connectTestSim(t, endpoint)
 	wantSimPods(t, b, pods)
@@ -53,7 +55,9 @@ func TestSimProcess(t *testing.T) {
 		t.Errorf("node %+v, %v; want room for 100 pods", node, err)
 	}
 	wantSimRefused(t, socket)
-	remote.kill(t)
+	if err := remote.Kill(); err != nil {
+		t.Error(err)
+	}
 	if _, err := b.Pods.List(t.Context()); backend.Class(err) != "Unavailable" {
 		t.Errorf("without a remote: %v", err)
 	}
@@ -64,7 +68,9 @@ func TestSimProcess(t *testing.T) {
 	if facts, err := b.Pods.List(t.Context()); err != nil || len(facts) != 0 {
 		t.Errorf("on a new remote: %d pods, %v", len(facts), err)
 	}
-	next.terminate(t)
+	if err := next.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if _, err := os.Stat(socket); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket stays: %v", err)
 	}
@@ -141,98 +147,48 @@ func connectTestSim(t *testing.T, endpoint string) backend.Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- b.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	background.Run(t, b.Run)
 	awaitSim(t, b)
 	return b
 }
 
 func awaitSim(t *testing.T, b backend.Backend) {
 	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for {
+	wait.For(t, patience, "the sim answers", func() error {
 		_, err := b.Node.Describe(t.Context())
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the sim does not answer: %v", err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return err
+	})
 }
 
-// child is a process of this test binary.
-type child struct {
-	cmd   *exec.Cmd
-	lines *bufio.Scanner
+// simProcess is a process of this test binary.
+type simProcess struct {
+	*child.Child
+	log *logs.Buffer
 }
 
-func startSimChild(t *testing.T, role string, args ...string) *child {
+func startSimChild(t *testing.T, role string, args ...string) simProcess {
 	t.Helper()
 	data, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestSimProcess$", "-test.timeout=10m")
-	cmd.Env = append(os.Environ(), simChild+"="+role, simChild+"_ARGS="+string(data))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if cmd.ProcessState == nil {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
+	log := &logs.Buffer{}
+	log.ShowAtFailure(t, role)
+	return simProcess{child.ForTest(t, child.Config{
+		Name: role, Program: os.Args[0], Args: []string{"-test.run=^TestSimProcess$", "-test.timeout=10m"},
+		Env: append(os.Environ(), simChild+"="+role, simChild+"_ARGS="+string(data)), Log: log,
+	}), log}
+}
+
+// await waits until the process has printed a line.
+func (p simProcess) await(t *testing.T, line string) {
+	t.Helper()
+	wait.For(t, patience, fmt.Sprintf("%q is printed", line), func() error {
+		if !strings.Contains("\n"+p.log.String(), "\n"+line+"\n") {
+			return errors.Join(errors.New("it is not"), p.Err())
 		}
+		return nil
 	})
-	return &child{cmd, bufio.NewScanner(out)}
-}
-
-// await reads what the process prints up to a line.
-func (c *child) await(t *testing.T, line string) {
-	t.Helper()
-	for c.lines.Scan() {
-		if c.lines.Text() == line {
-			return
-		}
-		t.Logf("%s", c.lines.Text())
-	}
-	t.Fatalf("the process ended without %q: %v", line, c.lines.Err())
-}
-
-// kill ends the process as kill -9 does.
-func (c *child) kill(t *testing.T) {
-	t.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	var exit *exec.ExitError
-	if err := c.cmd.Wait(); !errors.As(err, &exit) {
-		t.Fatalf("a killed process: %v", err)
-	}
-}
-
-// terminate ends the process in its own way.
-func (c *child) terminate(t *testing.T) {
-	t.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Wait(); err != nil {
-		t.Errorf("after SIGTERM: %v", err)
-	}
 }
 
 func TestSimFlags(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -19,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend/gate"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // changing are the calls that a backend without the lease must not get.
@@ -63,15 +63,7 @@ func wire(t *testing.T, held *gate.Gate) *wired {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- w.node.run(ctx) }()
-	w.stop = func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
+	w.stop = background.Run(t, w.node.run)
 	return w
 }
 

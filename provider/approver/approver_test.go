@@ -1,7 +1,6 @@
 package approver
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // loop is an approver that runs on a cluster in memory.
@@ -40,16 +41,8 @@ func startOn(t *testing.T, client *fake.Clientset, cfg Config) loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-	})
+	t.Cleanup(synctest.Wait)
+	background.Run(t, a.Run)
 	return loop{a, t, client}
 }
 

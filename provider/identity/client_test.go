@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // bootstrap runs NewClient; the results come when it has returned.
@@ -35,16 +39,8 @@ func bootstrap(ctx context.Context, cfg ClientConfig) (<-chan *Client, <-chan er
 // running runs a client until the test ends.
 func running(t *testing.T, c *Client) *Client {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-		c.transport.CloseIdleConnections()
-	})
+	t.Cleanup(c.transport.CloseIdleConnections)
+	background.Run(t, c.Run)
 	return c
 }
 
@@ -195,11 +191,14 @@ func TestInterruptedBootstrapNamesTheRequest(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, errs := bootstrap(ctx, ClientConfig{NodeName: "n1", BootstrapKubeconfig: api.kubeconfig("boot")})
 	name := api.await(1).Name
-	for api.mu.Lock(); len(api.users) < 2; api.mu.Lock() { // it is being waited for
-		api.mu.Unlock()
-		time.Sleep(time.Millisecond)
-	}
-	api.mu.Unlock()
+	wait.For(t, patience, "the request is waited for", func() error {
+		api.mu.Lock()
+		defer api.mu.Unlock()
+		if len(api.users) < 2 {
+			return fmt.Errorf("users %q", api.users)
+		}
+		return nil
+	})
 	cancel()
 	if err := <-errs; !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v", err)

@@ -35,6 +35,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -54,7 +56,7 @@ func TestMain(m *testing.M) { os.Exit(plane.Main(m)) }
 func realAdmin(t *testing.T) (*controlplane.ControlPlane, kubernetes.Interface) {
 	t.Helper()
 	cp := plane.Get(t)
-	return cp, must(kubernetes.NewForConfig(cp.AdminConfig()))(t)
+	return cp, cptest.Client(t, cp.AdminConfig())
 }
 
 // manifests are the objects of a file in deploy/rbac.
@@ -236,15 +238,7 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 	s := must(NewServing(t.Context(), ServingConfig{NodeName: node, Client: client, CertDirectory: t.TempDir(), Addresses: func() []corev1.NodeAddress {
 		return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: node}}
 	}}))(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	background.Run(t, s.Run)
 	issued(t, s, nil)
 
 	var asClient, asServer seen
@@ -287,17 +281,15 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 		asServer.add(fmt.Sprintf("%x", sha256.Sum256(leaf.Raw)), leaf.NotAfter)
 		return conn.Close()
 	})
-	deadline := time.After(10 * time.Minute)
-	for !asClient.enough(3) || !asServer.enough(3) {
-		select {
-		case <-deadline:
-			t.Fatalf("certificates in use: %d for the client, %d for the server", len(asClient.order), len(asServer.order))
-		case <-time.After(100 * time.Millisecond):
-		}
+	wait.For(t, 10*time.Minute, "certificates in use", func() error {
 		if t.Failed() {
-			return
+			t.FailNow()
 		}
-	}
+		if !asClient.enough(3) || !asServer.enough(3) {
+			return fmt.Errorf("%d for the client, %d for the server", len(asClient.order), len(asServer.order))
+		}
+		return nil
+	})
 	work.stop()
 	t.Logf("%d calls; certificates in use: %d for the client, %d for the server", work.made.Load(), len(asClient.order), len(asServer.order))
 }
@@ -409,13 +401,12 @@ func TestRealClusterRoleAllowsWhatTheProcessDoes(t *testing.T) {
 	} {
 		for _, verb := range strings.Fields(tc.yes) {
 			// The API server learns of new roles a moment after they were made.
-			for deadline := time.Now().Add(3 * time.Minute); !allowed(t, admin, tc.user, tc.group, tc.resource, verb); {
-				if time.Now().After(deadline) {
-					t.Errorf("%s %s %s: %s is refused", tc.user, tc.group, tc.resource, verb)
-					break
+			wait.For(t, patience, fmt.Sprintf("%s %s may %s %s", tc.user, tc.group, verb, tc.resource), func() error {
+				if !allowed(t, admin, tc.user, tc.group, tc.resource, verb) {
+					return errors.New("it is refused")
 				}
-				time.Sleep(10 * time.Millisecond)
-			}
+				return nil
+			})
 		}
 		for _, verb := range strings.Fields(tc.no) {
 			if allowed(t, admin, tc.user, tc.group, tc.resource, verb) {

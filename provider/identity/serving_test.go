@@ -1,8 +1,8 @@
 package identity
 
 import (
-	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -20,6 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+
+	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // serving is a Serving that runs until the test ends.
@@ -36,28 +39,23 @@ func serving(t *testing.T, api *requestAPI, change func(*ServingConfig)) (*Servi
 	}
 	entry, hook := recorded()
 	s := must(NewServing(log.WithLogger(t.Context(), entry), cfg))(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
+	background.Run(t, s.Run)
 	return s, hook
 }
 
 // issued waits for a certificate that satisfies a condition.
 func issued(t *testing.T, s *Serving, ok func(*x509.Certificate) bool) *x509.Certificate {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if cert := s.Certificate(); cert != nil && (ok == nil || ok(cert.Leaf)) {
-			return cert.Leaf
+	var leaf *x509.Certificate
+	wait.For(t, patience, "such a certificate", func() error {
+		cert := s.Certificate()
+		if cert == nil || ok != nil && !ok(cert.Leaf) {
+			return errors.New("there is none")
 		}
-	}
-	t.Fatal("no such certificate")
-	return nil
+		leaf = cert.Leaf
+		return nil
+	})
+	return leaf
 }
 
 func TestServingCertificateIsRequestedForTheNodesAddresses(t *testing.T) {

@@ -33,6 +33,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
+// patience bounds what ought to happen at once, on a machine with other work.
+const patience = 3 * time.Minute
+
 // authority issues certificates for tests.
 type authority struct {
 	t    *testing.T
@@ -240,7 +243,7 @@ func reply(t *testing.T, w http.ResponseWriter, code int, v any) {
 // await returns the nth request when it is there.
 func (a *requestAPI) await(n int) *certificatesv1.CertificateSigningRequest {
 	a.t.Helper()
-	for deadline := time.After(3 * time.Minute); ; {
+	for deadline := time.After(patience); ; {
 		a.mu.Lock()
 		names, news := slices.Sorted(maps.Keys(a.requests)), a.news
 		var csr *certificatesv1.CertificateSigningRequest

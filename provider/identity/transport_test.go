@@ -81,7 +81,7 @@ func TestCallsMoveToANewCertificateAndNoneFails(t *testing.T) {
 	}
 	select {
 	case write <- struct{}{}:
-	case <-time.After(3 * time.Minute):
+	case <-time.After(patience):
 		t.Fatal("a call under way was cut off by the change")
 	}
 	if got := line(); got != first.Leaf.SerialNumber.String() {

@@ -16,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
@@ -28,10 +27,7 @@ import (
 func realNode(t *testing.T, engine Engine) *controlplane.ControlPlane {
 	t.Helper()
 	cp := cptest.New(t, controlplane.Config{WithoutControllerManager: true, WithoutScheduler: true})
-	admin, err := kubernetes.NewForConfig(cp.AdminConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := cptest.Client(t, cp.AdminConfig())
 	s := serve(t, engine, &reviews{}, func(c *Config) { c.Client, c.ClientCAFile = admin, cp.CAFile() })
 	ctx, core := t.Context(), admin.CoreV1()
 	node, err := core.Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{})
@@ -70,7 +66,7 @@ func kubectl(t *testing.T, cp *controlplane.ControlPlane, webSocket bool, args .
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, cp.Kubectl(), append([]string{"--kubeconfig", cp.KubeconfigPath()}, args...)...)
+	cmd := cp.Command(ctx, args...)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("KUBECTL_REMOTE_COMMAND_WEBSOCKETS=%v", webSocket),
 		fmt.Sprintf("KUBECTL_PORT_FORWARD_WEBSOCKETS=%v", webSocket))
 	return cmd

@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // TestMain finds goroutines that are left. A look takes half a second, and there are
@@ -259,17 +260,7 @@ func serve(t *testing.T, engine Engine, r *reviews, change func(*Config)) *serve
 	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	stop := sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return &served{s, "https://" + s.listener.Addr().String(), clients, stop}
+	return &served{s, "https://" + s.listener.Addr().String(), clients, background.Run(t, s.Run)}
 }
 
 // caller makes requests with a client certificate, a token or nothing.

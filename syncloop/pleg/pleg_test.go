@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // remote answers reads from a map and counts them.
@@ -95,15 +96,9 @@ func run(t *testing.T, r *remote, h *hints, f func(p *PLEG)) {
 			cfg.Events = h
 		}
 		p := New(cfg)
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- p.Run(ctx) }()
+		background.Run(t, p.Run)
 		synctest.Wait()
 		f(p)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 const (
@@ -50,15 +51,7 @@ func (w *world) link(t *testing.T) *Link {
 		t.Fatal(err)
 	}
 	l := newLink(w.cfg.withDefaults(), w.network.DialContext)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
+	background.Run(t, l.Run)
 	return l
 }
 

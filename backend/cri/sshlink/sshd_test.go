@@ -28,6 +28,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
+	"github.com/burstlet/burstlet/test/kit/background"
 	"github.com/burstlet/burstlet/test/kit/need"
 )
 
@@ -184,15 +185,7 @@ func runLink(t testing.TB, cfg Config) *Link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
+	background.Run(t, l.Run)
 	waitReal(t, l)
 	return l
 }

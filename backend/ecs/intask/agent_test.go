@@ -15,7 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 func TestTheAgentEndsWithTheLastAppContainer(t *testing.T) {
@@ -196,11 +198,11 @@ func TestTheAgentServesUntilItIsStopped(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command("/proc/self/exe", CommandAgent)
 	cmd.Env = []string{testRun + "=" + dir}
-	said := &buffer{}
+	said := &logs.Buffer{}
 	cmd.Stderr = said
 	must(t, cmd.Start())
 	socket := filepath.Join(dir, filepath.Base(AgentRunDir), AgentSocket)
-	until(t, "it answers", func() bool {
+	wait.Holds(t, patience, "it answers", func() bool {
 		conn, err := net.Dial("unix", socket)
 		if err == nil {
 			must(t, conn.Close())

@@ -3,16 +3,18 @@ package intask
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/burstlet/burstlet/test/kit/logs"
 	"github.com/burstlet/burstlet/test/kit/need"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // patience is how long tests wait for what should come soon.
@@ -25,25 +27,7 @@ type box struct {
 	cmd *exec.Cmd
 	// env is what the program alone is told.
 	env            []string
-	stdout, stderr *buffer
-}
-
-// buffer can be read while a process writes to it.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	stdout, stderr *logs.Buffer
 }
 
 func must(t *testing.T, err error) {
@@ -64,7 +48,7 @@ func openDir(t *testing.T) string {
 // newBox prepares one; the container's files are those of a small image.
 func newBox(t *testing.T) *box {
 	need.Root(t) // as in a task
-	b := &box{t: t, dir: openDir(t), stdout: &buffer{}, stderr: &buffer{}}
+	b := &box{t: t, dir: openDir(t), stdout: &logs.Buffer{}, stderr: &logs.Buffer{}}
 	must(t, os.Mkdir(b.path("etc"), 0o755))
 	b.write("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nbroken\napp:x:1000:1001:app:/home/app:/bin/sh\n")
 	b.write("etc/group", "root:x:0:\nwheel:x:10:root,app\napp:x:1001:\n")
@@ -162,18 +146,13 @@ func (b *box) health() (healthy bool, text string) {
 	return err == nil, strings.TrimSpace(string(out))
 }
 
-// until waits for something to become true.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 // says waits for something on the container's stdout.
 func (b *box) says(text string) {
 	b.t.Helper()
-	until(b.t, "stdout says "+text+": "+b.stdout.String()+b.stderr.String(), func() bool { return strings.Contains(b.stdout.String(), text) })
+	wait.For(b.t, patience, "stdout says "+text, func() error {
+		if out := b.stdout.String(); !strings.Contains(out, text) {
+			return fmt.Errorf("%s%s", out, b.stderr)
+		}
+		return nil
+	})
 }

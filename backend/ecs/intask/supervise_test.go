@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 func exits(command string) *Handler { return &Handler{Exec: []string{"sh", "-c", command}} }
@@ -286,7 +288,7 @@ func TestReadinessWaitsForPostStartAndFollowsItsProbe(t *testing.T) {
 		Readiness: probing("cat " + b.path("ready")),
 	}, "sh", "-c", "echo up; exec sleep 1000")
 	b.says("up")
-	until(t, "it says what it waits for", func() bool {
+	wait.Holds(t, patience, "it says what it waits for", func() bool {
 		ok, text := b.health()
 		if ok {
 			t.Fatalf("healthy: %q", text)
@@ -295,9 +297,9 @@ func TestReadinessWaitsForPostStartAndFollowsItsProbe(t *testing.T) {
 	})
 	b.write("ready", "yes")
 	b.write("hooked", "")
-	until(t, "healthy", func() bool { ok, _ := b.health(); return ok })
+	wait.Holds(t, patience, "healthy", func() bool { ok, _ := b.health(); return ok })
 	must(t, os.Remove(b.path("ready")))
-	until(t, "unhealthy", func() bool { ok, _ := b.health(); return !ok })
+	wait.Holds(t, patience, "unhealthy", func() bool { ok, _ := b.health(); return !ok })
 	if _, text := b.health(); !strings.HasPrefix(text, "Readiness probe failed: cat: ") {
 		t.Errorf("%q", text)
 	}
@@ -366,13 +368,13 @@ func TestOrphansAreReapedAndEndWithTheContainer(t *testing.T) {
 			b.start(Spec{Grace: 5, SharedPIDs: shared}, "sh", "-c",
 				`(sleep 0.1 & sleep 0.1 &) ; (setsid `+mark+` 1000 &) ; echo up; read x <`+b.path("fifo")+`; exit 4`)
 			b.says("up")
-			until(t, "the orphans are reaped", func() bool { return len(children(t, b.cmd.Process.Pid)) <= 2 })
+			wait.Holds(t, patience, "the orphans are reaped", func() bool { return len(children(t, b.cmd.Process.Pid)) <= 2 })
 			b.signal(syscall.SIGTERM)
 			if code, _ := b.end(); code != 143 {
 				t.Errorf("exit %d", code)
 			}
 			// What was killed is gone a moment later.
-			until(t, "nothing is left", func() bool { return exec.Command("pgrep", "-f", mark).Run() != nil })
+			wait.Holds(t, patience, "nothing is left", func() bool { return exec.Command("pgrep", "-f", mark).Run() != nil })
 		})
 	}
 }

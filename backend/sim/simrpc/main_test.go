@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -105,15 +106,7 @@ func (w *world) running(node string) backend.Backend {
 // run runs a connection until the test ends, and waits until it is there. It is
 // for virtual time.
 func run(t testing.TB, b backend.Backend) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- b.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
+	background.Run(t, b.Run)
 	synctest.Wait()
 }
 

@@ -22,6 +22,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/burstlet/burstlet/syncloop/resolve"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // harness is a Cache over a fake API server, in virtual time.
@@ -367,17 +368,12 @@ func TestSetBeforeRun(t *testing.T) {
 		if len(c.Objects(pod).ConfigMaps) != 0 {
 			t.Error("something is known before Run")
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- c.Run(ctx) }()
+		stop := background.Run(t, c.Run)
 		synctest.Wait()
 		if err := c.Objects(pod).ConfigMaps["m"].Err; err == nil || !strings.Contains(err.Error(), "not found") {
 			t.Errorf("error %v", err)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		stop()
 		lists := 0
 		for _, a := range api.Actions() {
 			if a.Matches("list", "configmaps") {

@@ -1,13 +1,13 @@
 package objectcache
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net/http"
 	"os"
@@ -28,6 +28,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/syncloop/resolve"
+	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
@@ -90,38 +92,23 @@ func (r *realAPI) asked(words ...string) int {
 func newReal(t *testing.T) *realAPI {
 	t.Helper()
 	cp := plane.Get(t)
-	admin, err := kubernetes.NewForConfig(cp.AdminConfig())
+	admin := cptest.Client(t, cp.AdminConfig())
 	r := &realAPI{t: t, name: "objectcache-" + strconv.FormatInt(time.Now().UnixNano(), 36), admin: admin, changes: map[types.UID]int{}}
-	r.check(err)
 	ctx := t.Context()
-	_, err = admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, metav1.CreateOptions{})
+	_, err := admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, metav1.CreateOptions{})
 	r.check(err)
 	_, err = admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, metav1.CreateOptions{})
 	r.check(err)
 	cred, err := cp.NodeCredential(r.name)
 	r.check(err)
-	cred.QPS = 1000
-	cred.Burst = 1000
 	cred.Wrap(r.wrap)
-	client, err := kubernetes.NewForConfig(cred)
-	r.check(err)
+	client := cptest.Client(t, cred)
 	r.Cache = New(Config{Client: client, Node: r.name, Changed: func(uid types.UID) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.changes[uid]++
 	}})
-	run, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(run) }()
-	t.Cleanup(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			r.check(err)
-		case <-time.After(3 * time.Minute):
-			t.Error("Run did not end")
-		}
-	})
+	background.Run(t, r.Run)
 	return r
 }
 
@@ -135,13 +122,14 @@ func (r *realAPI) check(err error) {
 // within waits until what is true.
 func (r *realAPI) within(limit time.Duration, what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(limit); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.t.Fatalf("not within %v: %s\n%s", limit, what, strings.Join(r.requests, "\n"))
+	wait.For(r.t, limit, what, func() error {
+		if ok() {
+			return nil
 		}
-	}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return fmt.Errorf("requests:\n%s", strings.Join(r.requests, "\n"))
+	})
 }
 
 func (r *realAPI) create(pod *corev1.Pod) *corev1.Pod {

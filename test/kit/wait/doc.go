@@ -1,6 +1,6 @@
 // Package wait is the one way in which tests wait.
 //
-// [For] polls, for what tells nobody of its changes. [Pod], [Node] and [PodGone] watch
+// [For] and [Holds] poll, for what tells nobody of its changes. [Pod], [Node] and [PodGone] watch
 // the API: they see every state that the object is in, also one that lasts a moment,
 // and cost the API server one request. [Until] is For outside of tests.
 //

@@ -13,7 +13,7 @@ import (
 // by little of what the wait takes, and many who wait for long leave the processor to
 // what they wait for.
 const (
-	firstPause = 10 * time.Millisecond
+	firstPause = 5 * time.Millisecond
 	lastPause  = 500 * time.Millisecond
 	part       = 16
 )
@@ -35,6 +35,19 @@ func For(t testing.TB, limit time.Duration, what string, f func() error) {
 		t.Fatalf("%s: not within %s: %v", what, limit, err)
 	}
 }
+
+// Holds is For with a condition that has nothing to tell while it does not hold.
+func Holds(t testing.TB, limit time.Duration, what string, holds func() bool) {
+	t.Helper()
+	For(t, limit, what, func() error {
+		if !holds() {
+			return errNot
+		}
+		return nil
+	})
+}
+
+var errNot = errors.New("it is not so")
 
 // Until polls until f returns nil. When ctx ends before, the error holds the context's
 // cause and f's last error, also the one before if ctx ended while f looked; an f that

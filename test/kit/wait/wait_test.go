@@ -86,6 +86,18 @@ func TestForLooksOnceMoreAtTheEnd(t *testing.T) {
 	})
 }
 
+func TestHolds(t *testing.T) {
+	looks := 0
+	Holds(t, time.Minute, "the third look", func() bool { looks++; return looks == 3 })
+	if looks != 3 {
+		t.Errorf("%d looks, want 3", looks)
+	}
+	got := failure(t, func(t testing.TB) { Holds(t, time.Millisecond, "never", func() bool { return false }) })
+	if want := "never: not within 1ms: it is not so"; got != want {
+		t.Errorf("failed with %q, want %q", got, want)
+	}
+}
+
 func TestForInACleanup(t *testing.T) {
 	t.Run("test", func(t *testing.T) {
 		t.Cleanup(func() {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
 // logLine is a record as a runtime writes it.
@@ -237,11 +238,7 @@ func openIn(t *testing.T, dir string) int {
 // waitFor looks again and again: the kernel tells others, not this test.
 func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not happen")
-		}
-	}
+	wait.Holds(t, 3*time.Minute, "it happens", done)
 }
 
 func TestFollowingEndsWithItsContext(t *testing.T) {
