@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
@@ -111,15 +112,13 @@ func (h *containerdHost) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSa
 // asked asks until there is an answer: a runtime that was started again just now does
 // not give one to everybody. It returns the last error after a minute of them.
 func asked(ask func(context.Context) error) error {
-	for end := time.Now().Add(time.Minute); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
-		err := ask(ctx)
-		cancel()
-		if err == nil || time.Now().After(end) {
-			return err
-		}
-		time.Sleep(pace)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return wait.Until(ctx, "an answer", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, listTimeout)
+		defer cancel()
+		return ask(ctx)
+	})
 }
 
 // containers returns all containers in a state.
