@@ -243,6 +243,8 @@ func TestStopPod(t *testing.T) {
 		t.Errorf("Stop waited %v", took)
 	}
 	eventually(t, "main ends", func() bool { return containerState(t, r, "main") == backend.Exited })
+	id, _ := w.fake.Container("stubborn")
+	eventually(t, "stubborn is asked", func() bool { return len(w.fake.Stops(id)) > 0 }) // a call of its own
 	if containerState(t, r, "stubborn") != backend.Running || !inspect(t, r, "u1").Live {
 		t.Errorf("ended within its grace: %+v", inspect(t, r, "u1"))
 	}
@@ -252,7 +254,6 @@ func TestStopPod(t *testing.T) {
 		t.Errorf("killed container: %+v", c)
 	}
 	wantClass(t, pods{r}.Stop(t.Context(), ref, 0), backend.ErrNotFound)
-	id, _ := w.fake.Container("stubborn")
 	if stops := w.fake.Stops(id); !slices.Equal(stops, []int64{3600, 0}) {
 		t.Errorf("stop calls %v", stops)
 	}
