@@ -64,8 +64,7 @@ func TestBehaviours(t *testing.T) {
 			remote := kind.make(t, c, name)
 			n := newNode(t, c, name, remote.backend, remote.env...)
 			n.edit("logging:", "pods: {hostNetwork: false}\nlogging:")
-			n.start()
-			n.ready()
+			n.run()
 			together(t, rows, func(b behaviour) string { return b.name }, func(t *testing.T, b behaviour) {
 				b.run(&life{T: t, c: c, n: n, remote: remote, namespace: c.namespace(t, kind.name+"-"+b.name)})
 			})

@@ -27,8 +27,7 @@ func TestDeploymentRefused(t *testing.T) {
 	const field = "spec.volumes[0].image"
 	c := theCluster(t)
 	n := newNode(t, c, "refuses", "  type: sim\n")
-	n.start()
-	n.ready()
+	n.run()
 	r := rollout{c: c, n: n, namespace: c.namespace(t, "refuses"), replicas: 3}
 	made := r.made(t)
 	d := r.deployment()

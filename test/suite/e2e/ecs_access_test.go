@@ -23,7 +23,7 @@ import (
 )
 
 // taskAccess are about reaching the API from a task, and a task from outside.
-var taskAccess = []taskRow{
+var taskAccess = []row[*taskLife]{
 	{"api client", apiClient},
 	{"cp of a binary file", copyBinary},
 	{"exec in images without a shell", execWithoutShell},

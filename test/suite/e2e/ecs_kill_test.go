@@ -131,8 +131,7 @@ func TestKillOnECS(t *testing.T) {
 	c := theCluster(t)
 	s := newECSServer(t)
 	n := newNode(t, c, "kill-ecs", s.section(), ecsprocess.Access()...)
-	n.start()
-	n.ready()
+	n.run()
 	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-ecs"), replicas: int32(*ecsPods), token: true}
 	stop := s.watchTwins(t)
 	deployments := c.client.AppsV1().Deployments(r.namespace)

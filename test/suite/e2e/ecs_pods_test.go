@@ -15,7 +15,7 @@ import (
 )
 
 // taskPods are about what is in a pod, and how it lives.
-var taskPods = slices.Concat([]taskRow{
+var taskPods = slices.Concat([]row[*taskLife]{
 	{"init containers and sidecar", initAndSidecar},
 	{"files", files},
 	{"subPath", subPath},
@@ -40,25 +40,17 @@ var taskPods = slices.Concat([]taskRow{
 
 // honouredByTasks are the security contexts and settings of [honouredRows] that a
 // task has too.
-func honouredByTasks() []taskRow {
+func honouredByTasks() []row[*taskLife] {
 	names := []string{
 		"users and groups", "a container's own user", "capabilities of every container", "no privilege escalation",
 		"privilege escalation by default", "dnsPolicy None with dnsConfig",
 	}
-	var rows []taskRow
-	for _, row := range slices.Concat(honouredPods, honouredSecurity) {
-		if !slices.Contains(names, row.name) {
+	var rows []row[*taskLife]
+	for _, h := range slices.Concat(honouredPods, honouredSecurity) {
+		if !slices.Contains(names, h.name) {
 			continue
 		}
-		rows = append(rows, taskRow{strings.ReplaceAll(strings.ToLower(row.name), "'", ""), func(l *taskLife) {
-			pod := l.pod(shell(row.script))
-			if row.change != nil {
-				row.change(pod)
-			}
-			l.create(pod)
-			l.until("Ready", isReady)
-			l.says("app", row.says...)
-		}})
+		rows = append(rows, row[*taskLife]{strings.ReplaceAll(strings.ToLower(h.name), "'", ""), func(l *taskLife) { h.run(l.life) }})
 	}
 	return rows
 }

@@ -81,8 +81,7 @@ func newCloud(t *testing.T, name string, more ...string) *cloud {
 	s.n.edit("backend:\n", "")
 	s.n.configure(fmt.Sprintf("pods: {apiServer: %q}\nbackend: %s\n", strings.TrimPrefix(s.c.URL(), "https://"),
 		process.Section(append([]string{tasks.Mirrors(), "settle: 20s"}, more...)...))) // this ECS lists what it has
-	s.n.start()
-	s.n.ready()
+	s.n.run()
 	return s
 }
 
@@ -157,11 +156,6 @@ type taskLife struct {
 	s *cloud
 }
 
-type taskRow struct {
-	name string
-	run  func(*taskLife)
-}
-
 // TestWholePodsOnECS: pods with all that Fargate can give them, as real containers:
 // what users see of them is what they see on a kubelet.
 func TestWholePodsOnECS(t *testing.T) {
@@ -170,7 +164,7 @@ func TestWholePodsOnECS(t *testing.T) {
 	s := newCloud(t, "tasks", "refresh: 5s", "stats: sessions")
 	rows := slices.Concat(taskWorkloads, taskPods, taskAccess, rowsOfOthers())
 	slots := make(chan struct{}, tasksAtOnce)
-	together(t, rows, func(r taskRow) string { return r.name }, func(t *testing.T, r taskRow) {
+	together(t, rows, row[*taskLife].title, func(t *testing.T, r row[*taskLife]) {
 		slots <- struct{}{}
 		defer func() { <-slots }()
 		r.run(s.life(t, "task-"+strings.ToLower(strings.ReplaceAll(r.name, " ", "-"))))
@@ -188,26 +182,26 @@ func (s *cloud) life(t *testing.T, namespace string) *taskLife {
 }
 
 // rowsOfOthers are those of other kinds of remote that tasks can run.
-func rowsOfOthers() []taskRow {
-	var rows []taskRow
+func rowsOfOthers() []row[*taskLife] {
+	var rows []row[*taskLife]
 	names := []string{
 		"environment", "environment-later", "configmap-update", "volume-later", "labels-update", "token",
 		"readiness-falls", "liveness-exec", "sidecar-job", "pull-secret-missing",
 	}
 	for _, b := range behaviours() {
 		if slices.Contains(names, b.name) {
-			rows = append(rows, taskRow{b.name, func(l *taskLife) { b.run(l.life) }})
+			rows = append(rows, row[*taskLife]{b.name, func(l *taskLife) { b.run(l.life) }})
 		}
 	}
 	for _, v := range verbs {
 		// A task takes no containers while it runs, and its input cannot be reached.
 		if v.name != "debug" && v.name != "attach with input" {
-			rows = append(rows, taskRow{"kubectl " + v.name, func(l *taskLife) { v.run(l.life) }})
+			rows = append(rows, row[*taskLife]{"kubectl " + v.name, func(l *taskLife) { v.run(l.life) }})
 		}
 	}
 	for _, scenario := range scenarios {
 		scenario.token = true
-		rows = append(rows, taskRow{"scenario " + scenario.name, func(l *taskLife) {
+		rows = append(rows, row[*taskLife]{"scenario " + scenario.name, func(l *taskLife) {
 			scenario.run(l.T, l.c, l.n, l.remote, l.namespace)
 		}})
 	}

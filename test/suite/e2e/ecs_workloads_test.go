@@ -18,7 +18,7 @@ import (
 )
 
 // taskWorkloads are controllers whose pods are tasks.
-var taskWorkloads = []taskRow{
+var taskWorkloads = []row[*taskLife]{
 	{"deployment", deploymentOnTasks},
 	{"job", jobOnTasks},
 	{"cronjob", cronJobOnTasks},

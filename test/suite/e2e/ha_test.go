@@ -52,8 +52,7 @@ func TestLeaderFrozen(t *testing.T) {
 		pair[i].configure(fmt.Sprintf("leaderElection: {enabled: true, namespace: %s, kubeconfig: %s, %s}\n", electors, kubeconfig, leases))
 	}
 	a, b := pair[0], pair[1]
-	a.start()
-	a.ready()
+	a.run()
 	first, err := c.leader(t.Context())
 	if err != nil {
 		t.Fatal(err)

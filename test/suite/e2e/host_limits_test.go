@@ -29,7 +29,7 @@ import (
 )
 
 // hostLimits are about what pods may use, and what is said of what they do.
-var hostLimits = []hostRow{
+var hostLimits = []row[*hostLife]{
 	{"QoS Guaranteed", qos(corev1.PodQOSGuaranteed, limits("250m", "64Mi"), cgroupValues{"cpu/cpu.cfs_quota_us": 25000, "cpu/cpu.shares": 256, "memory/memory.limit_in_bytes": 64 << 20})},
 	{"QoS Burstable", qos(corev1.PodQOSBurstable, requests("500m", "32Mi"), cgroupValues{"cpu/cpu.cfs_quota_us": -1, "cpu/cpu.shares": 512})},
 	{"QoS BestEffort", qos(corev1.PodQOSBestEffort, func(*corev1.Pod) {}, cgroupValues{"cpu/cpu.cfs_quota_us": -1, "cpu/cpu.shares": 2})},
@@ -395,16 +395,14 @@ func TestHostImages(t *testing.T) {
 		t.Fatalf("images %v", there)
 	}
 	n := newNode(t, c, "images", h.section())
-	n.start()
-	n.ready()
+	n.run()
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "images")}
 	l.create(l.pod(shell(":")))
 	l.until("Ready", isReady)
 	// Images go from now on: the pod, whose image nobody could pull again, is there.
 	n.stop()
 	n.configure("images: {imageGCHighThresholdPercent: 1, imageGCLowThresholdPercent: 0, imageMinimumGCAge: 10s}\n")
-	n.start()
-	n.ready()
+	n.run()
 	wait.For(t, patience, "the unused image goes", func() error {
 		if there := h.images(t); there[unused] {
 			return fmt.Errorf("images %v", there)

@@ -29,18 +29,20 @@ type honoured struct {
 	says   []string
 }
 
-func honouredRows() []hostRow {
-	var rows []hostRow
-	for _, row := range slices.Concat(honouredPods, honouredSecurity) {
-		rows = append(rows, hostRow{row.name, func(l *hostLife) {
-			pod := l.pod(shell(row.script))
-			if row.change != nil {
-				row.change(pod)
-			}
-			l.create(pod)
-			l.until("Ready", isReady)
-			l.says("app", row.says...)
-		}})
+func (h honoured) run(l *life) {
+	pod := l.pod(shell(h.script))
+	if h.change != nil {
+		h.change(pod)
+	}
+	l.create(pod)
+	l.until("Ready", isReady)
+	l.says("app", h.says...)
+}
+
+func honouredRows() []row[*hostLife] {
+	var rows []row[*hostLife]
+	for _, h := range slices.Concat(honouredPods, honouredSecurity) {
+		rows = append(rows, row[*hostLife]{h.name, func(l *hostLife) { h.run(l.life) }})
 	}
 	return rows
 }
@@ -173,7 +175,7 @@ var honouredPods = []honoured{
 }
 
 // hostPods are about pods, where lines do not tell.
-var hostPods = []hostRow{
+var hostPods = []row[*hostLife]{
 	{"privileged", privileged},
 	{"namespaces of the host", hostNamespaces},
 	{"runAsNonRoot", func(l *hostLife) {

@@ -24,11 +24,6 @@ type hostLife struct {
 	h *containerdHost
 }
 
-type hostRow struct {
-	name string
-	run  func(*hostLife)
-}
-
 const (
 	// seccompRoot is where a kubelet's host keeps profiles.
 	seccompRoot = "/var/lib/kubelet/seccomp"
@@ -53,11 +48,10 @@ func TestHost(t *testing.T) {
 		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO"}]}`)
 	n := newNode(t, c, "host", h.section(fmt.Sprintf("podPidsLimit: %d", pidsLimit)))
 	n.configure("clusterDNS: [10.96.0.10]\npods: {allowedUnsafeSysctls: [net.core.somaxconn]}\n")
-	n.start()
-	n.ready()
+	n.run()
 	rows := slices.Concat(hostFields(), hostBehaviours(), hostVerbs(), hostScenarios())
 	slots := make(chan struct{}, atOnce)
-	together(t, rows, func(r hostRow) string { return r.name }, func(t *testing.T, r hostRow) {
+	together(t, rows, row[*hostLife].title, func(t *testing.T, r row[*hostLife]) {
 		if !slices.Contains(longRows, r.name) { // which wait for time alone, and would be the last
 			slots <- struct{}{}
 			defer func() { <-slots }()
@@ -91,10 +85,10 @@ func rowNamespace(row string) string {
 }
 
 // hostFields are rows about fields of a pod, after each of which nothing is left.
-func hostFields() []hostRow {
-	var rows []hostRow
+func hostFields() []row[*hostLife] {
+	var rows []row[*hostLife]
 	for _, r := range slices.Concat(honouredRows(), hostPods, hostVolumes, hostLimits) {
-		rows = append(rows, hostRow{r.name, func(l *hostLife) {
+		rows = append(rows, row[*hostLife]{r.name, func(l *hostLife) {
 			r.run(l)
 			l.endsClean()
 		}})
@@ -104,11 +98,11 @@ func hostFields() []hostRow {
 
 // hostBehaviours are those of the table of all remotes that containers can do. Their
 // pods stay, so that a restart of burstlet has something to take up.
-func hostBehaviours() []hostRow {
-	var rows []hostRow
+func hostBehaviours() []row[*hostLife] {
+	var rows []row[*hostLife]
 	for _, b := range behaviours() {
 		if slices.Contains(b.on, onCRI) {
-			rows = append(rows, hostRow{"behaviour " + b.name, func(l *hostLife) {
+			rows = append(rows, row[*hostLife]{"behaviour " + b.name, func(l *hostLife) {
 				l.remote = l.h.remote()
 				b.run(l.life)
 			}})
@@ -117,19 +111,19 @@ func hostBehaviours() []hostRow {
 	return rows
 }
 
-func hostVerbs() []hostRow {
-	var rows []hostRow
+func hostVerbs() []row[*hostLife] {
+	var rows []row[*hostLife]
 	for _, v := range verbs {
-		rows = append(rows, hostRow{"kubectl " + v.name, func(l *hostLife) { v.run(l.life) }})
+		rows = append(rows, row[*hostLife]{"kubectl " + v.name, func(l *hostLife) { v.run(l.life) }})
 	}
 	return rows
 }
 
-func hostScenarios() []hostRow {
-	var rows []hostRow
+func hostScenarios() []row[*hostLife] {
+	var rows []row[*hostLife]
 	for _, s := range scenarios {
 		s.token = true
-		rows = append(rows, hostRow{"scenario " + s.name, func(l *hostLife) {
+		rows = append(rows, row[*hostLife]{"scenario " + s.name, func(l *hostLife) {
 			s.run(l.T, l.c, l.n, l.h.remote(), l.namespace)
 		}})
 	}

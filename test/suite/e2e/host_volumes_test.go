@@ -14,7 +14,7 @@ import (
 )
 
 // hostVolumes are about volumes of real containers.
-var hostVolumes = []hostRow{
+var hostVolumes = []row[*hostLife]{
 	{"emptyDir", emptyDirShared},
 	{"emptyDir in memory", emptyDirMemory},
 	{"emptyDir over its limit", emptyDirEvicted},

@@ -67,8 +67,7 @@ func TestKillOnSim(t *testing.T) {
 	p := newSimProcess(t)
 	view := p.as(c, "kill-sim")
 	n := newNode(t, c, "kill-sim", p.section())
-	n.start()
-	n.ready()
+	n.run()
 	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-sim"), replicas: lane.Pick[int32](60, 60, 100), token: true}
 	r.killed(t, lane.Pick(20, 20, 50))
 	same := func() error { return r.sameAsAPI(t, view.count, neverRestarted) }

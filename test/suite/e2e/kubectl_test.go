@@ -134,10 +134,7 @@ func (l *life) comesToPrint(want string, args ...string) {
 }
 
 // verbs are those of kubectl that end at a node.
-var verbs = []struct {
-	name string
-	run  func(*life)
-}{
+var verbs = []row[*life]{
 	{"logs", kubectlLogs},
 	{"logs of the container before", kubectlLogsPrevious},
 	{"exec", kubectlExec},
@@ -163,25 +160,12 @@ func allVerbs(t *testing.T, name, section, preface string) {
 	t.Helper()
 	c := theCluster(t)
 	n := newNode(t, c, name, section)
-	n.start()
-	n.ready()
-	together(t, verbs,
-		func(v struct {
-			name string
-			run  func(*life)
-		},
-		) string {
-			return v.name
-		},
-		func(t *testing.T, v struct {
-			name string
-			run  func(*life)
-		},
-		) {
-			l := &life{T: t, c: c, n: n, namespace: c.namespace(t, name+"-"+strings.ReplaceAll(v.name, " ", "-"))}
-			l.remote.preface = preface
-			v.run(l)
-		})
+	n.run()
+	together(t, verbs, row[*life].title, func(t *testing.T, v row[*life]) {
+		l := &life{T: t, c: c, n: n, namespace: c.namespace(t, name+"-"+strings.ReplaceAll(v.name, " ", "-"))}
+		l.remote.preface = preface
+		v.run(l)
+	})
 }
 
 // webServer answers "ok" on port 8080.

@@ -154,6 +154,13 @@ func (n *node) start() {
 	}
 }
 
+// run starts the process and waits until its node is Ready.
+func (n *node) run() {
+	n.t.Helper()
+	n.start()
+	n.ready()
+}
+
 // kill ends the process with SIGKILL.
 func (n *node) kill() {
 	n.t.Helper()

@@ -45,8 +45,7 @@ func TestOutage(t *testing.T) {
 	p := newSimProcess(t)
 	view := p.as(c, "outage")
 	n := newNode(t, c, "outage", p.section())
-	n.start()
-	n.ready()
+	n.run()
 	o := outageTest{
 		c: c, n: n, view: view, link: link,
 		r: rollout{c: c, n: n, namespace: c.namespace(t, "outage"), replicas: 30, token: true},

@@ -101,8 +101,7 @@ func TestRights(t *testing.T) {
 	turn(t, waiter, 15*time.Second)
 	c := theCluster(t)
 	n := newNode(t, c, "rights", "  type: sim\n")
-	n.start()
-	n.ready()
+	n.run()
 	namespace := c.namespace(t, "rights")
 	l := &life{T: t, c: c, n: n, namespace: namespace}
 	l.create(l.pod([]string{"httpd", "-p", "8080"}))
@@ -264,8 +263,7 @@ func TestNodeCredential(t *testing.T) {
 	turn(t, waiter, 5*time.Second)
 	c := theCluster(t)
 	n := newNode(t, c, "credential", "  type: sim\n")
-	n.start()
-	n.ready()
+	n.run()
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "credential")}
 	for _, name := range []string{"own", "foreign"} {
 		_, err := c.client.CoreV1().Secrets(l.namespace).Create(t.Context(),

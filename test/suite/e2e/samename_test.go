@@ -35,8 +35,7 @@ func TestSameName(t *testing.T) {
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "samename", h.section())
-	n.start()
-	n.ready()
+	n.run()
 	namespace := c.namespace(t, "samename")
 
 	w := &witness{t: t, h: h, asked: map[types.UID]bool{}}

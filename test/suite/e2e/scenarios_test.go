@@ -211,8 +211,7 @@ func TestScenarios(t *testing.T) {
 			name := "scenarios-" + kind.name
 			remote := kind.make(t, c, name)
 			n := newNode(t, c, name, remote.backend, remote.env...)
-			n.start()
-			n.ready()
+			n.run()
 			namespace := c.namespace(t, name)
 			var (
 				mu          sync.Mutex
@@ -253,6 +252,14 @@ func median(all []time.Duration) time.Duration {
 	slices.Sort(all)
 	return all[len(all)/2]
 }
+
+// row is one of a table whose rows are run on what is of type L.
+type row[L any] struct {
+	name string
+	run  func(L)
+}
+
+func (r row[L]) title() string { return r.name }
 
 // together runs a table's rows all at once: they wait for time and for the
 // cluster, not for a core, so that -parallel is no measure for them.

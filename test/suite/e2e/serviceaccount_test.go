@@ -42,8 +42,7 @@ func TestServiceAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.configure(fmt.Sprintf("leaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s}\n", kubeconfig))
-	n.start()
-	n.ready()
+	n.run()
 	l := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, "serviceaccount")}
 	l.configMap("config", map[string]string{"key": "value"})
 	l.create(l.pod(shell("echo $KEY; sleep 1000"), func(pod *corev1.Pod) {

@@ -23,8 +23,7 @@ func TestShutdown(t *testing.T) {
 	h := newContainerdHost(t)
 	n := newNode(t, c, "shutdown", h.section())
 	n.configure("shutdown: {flushTimeout: 10m}\n")
-	n.start()
-	n.ready()
+	n.run()
 	namespace := c.namespace(t, "shutdown")
 	pods := c.client.CoreV1().Pods(namespace)
 	for _, s := range []scenario{

@@ -24,8 +24,7 @@ func TestRemoteDies(t *testing.T) {
 	p := newSimProcess(t)
 	view := p.as(c, "remote-dies")
 	n := newNode(t, c, "remote-dies", p.section())
-	n.start()
-	n.ready()
+	n.run()
 	policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
 	rows := map[corev1.RestartPolicy]*life{}
 	for _, policy := range policies {

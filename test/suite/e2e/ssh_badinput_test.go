@@ -147,26 +147,11 @@ func TestBadInputOverSSH(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, waiter, 150*time.Second)
 	c := theCluster(t)
-	together(t, []struct {
-		name string
-		run  func(*ailing)
-	}{
+	together(t, []row[*ailing]{
 		{"ssh-login", badLogin},
 		{"ssh-runtime", badRuntime},
 		{"ssh-power", noPower},
-	}, func(row struct {
-		name string
-		run  func(*ailing)
-	},
-	) string {
-		return row.name
-	}, func(t *testing.T, row struct {
-		name string
-		run  func(*ailing)
-	},
-	) {
-		row.run(newAiling(t, c, row.name))
-	})
+	}, row[*ailing].title, func(t *testing.T, r row[*ailing]) { r.run(newAiling(t, c, r.name)) })
 }
 
 // badLogin: the host refuses our key, then it shows another key than before.

@@ -24,10 +24,7 @@ import (
 const badDisk = 192 << 20
 
 // badPods are what is wrong for some pods, on a host that serves all others.
-var badPods = []struct {
-	name string
-	run  func(*ailing)
-}{
+var badPods = []row[*ailing]{
 	{"image", lateImage},
 	{"host-path", lateHostPath},
 	{"nfs", noNFS},
@@ -41,20 +38,10 @@ func TestBadPodsOverSSH(t *testing.T) {
 	c := theCluster(t)
 	a := newAiling(t, c, "ssh-pods", func(cfg *remotehost.Config) { cfg.DiskBytes = badDisk })
 	a.start()
-	together(t, badPods, func(row struct {
-		name string
-		run  func(*ailing)
-	},
-	) string {
-		return row.name
-	}, func(t *testing.T, row struct {
-		name string
-		run  func(*ailing)
-	},
-	) {
+	together(t, badPods, row[*ailing].title, func(t *testing.T, r row[*ailing]) {
 		l := *a.life
-		l.T, l.namespace = t, c.namespace(t, "ssh-pods-"+row.name)
-		row.run(&ailing{life: &l, h: a.h})
+		l.T, l.namespace = t, c.namespace(t, "ssh-pods-"+r.name)
+		r.run(&ailing{life: &l, h: a.h})
 	})
 	noNetwork(a)
 	fullDisk(a)

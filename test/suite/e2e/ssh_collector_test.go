@@ -307,8 +307,7 @@ func TestLogCollector(t *testing.T) {
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	n := newNode(t, c, "collector", h.section("containerLogMaxSize: 100Ki", "containerLogMaxFiles: 3"))
-	n.start()
-	n.ready()
+	n.run()
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "collector"), remote: remote{mounts: true}}
 	stop := collect(t, h)
 	for _, w := range writers() {

@@ -61,8 +61,7 @@ func TestNothingOnTheWrongDisk(t *testing.T) {
 	n.edit("\nkubeconfig: ", "\ncertDirectory: "+certs+"\nkubeconfig: ")
 	n.within = []string{"unshare", "--mount", "--propagation", "private", "sh", "-c", readOnly, "sh", certs}
 	before := h.traces(t)
-	n.start()
-	n.ready()
+	n.run()
 	onlyWrites(t, n.ran.Pid(), certs)
 
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "disks"), remote: remote{mounts: true}}
@@ -90,8 +89,7 @@ func TestNothingOnTheWrongDisk(t *testing.T) {
 	l.untilGone(pod.Name)
 	n.stop()
 	h.sameTraces(t, before, "it was stopped")
-	n.start()
-	n.ready()
+	n.run()
 	n.kill()
 	h.sameTraces(t, before, "it was killed")
 }

@@ -35,8 +35,7 @@ func TestTop(t *testing.T) {
 		{"top-ssh", newContainerdHost(t).section(), "head -c 32m /dev/zero >/dev/shm/used; while :; do :; done"},
 	} {
 		n := newNode(t, c, on.name, on.section)
-		n.start()
-		n.ready()
+		n.run()
 		l := &life{T: t, c: c, n: n, namespace: c.namespace(t, on.name)}
 		l.create(l.pod([]string{"sh", "-c", on.script}, func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("300m")}

@@ -39,8 +39,7 @@ func TestUpstreamVirtualKubelet(t *testing.T) {
 	n.edit("internalIP: 127.0.0.1", "internalIP: "+host)
 	n.edit("address: 127.0.0.1", "address: "+host)
 	n.frontDoor(namespace, host)
-	n.start()
-	n.ready()
+	n.run()
 	ran := 0
 	vke2e.NewEndToEndTestSuite(vke2e.EndToEndTestSuiteConfig{
 		Kubeconfig: c.KubeconfigPath(), Namespace: namespace, NodeName: n.name, WatchTimeout: patience,
