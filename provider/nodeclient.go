@@ -66,6 +66,18 @@ func (c nodeClient) Patch(ctx context.Context, name string, kind types.PatchType
 	return c.NodeInterface.Patch(ctx, name, kind, data, opts, subresources...)
 }
 
+// frameworkNodes are the Nodes that the framework is given. One that was deleted
+// between its registration and its first status the framework makes by itself, of an
+// object that has neither taints nor restricted labels: made says how a Node is made.
+type frameworkNodes struct {
+	corev1client.NodeInterface
+	made func(context.Context, *corev1.Node) (*corev1.Node, error)
+}
+
+func (c frameworkNodes) Create(ctx context.Context, node *corev1.Node, _ metav1.CreateOptions) (*corev1.Node, error) {
+	return c.made(ctx, node)
+}
+
 // leaseClient bounds the framework's calls of leases, and keeps Get and Create
 // from failing for anything that waiting may heal: after a failure the framework
 // sleeps up to seven seconds without looking at its context.

@@ -293,8 +293,16 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 	leases := leaseClient{
 		n.cfg.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(), n.owner,
 	}
+	nodes := frameworkNodes{registration.nodes, func(callCtx context.Context, want *corev1.Node) (*corev1.Node, error) {
+		log.G(ctx).Warn("node was deleted from the API; registering it again")
+		node, err := registration.create(callCtx, want)
+		if err == nil {
+			n.uid.Store(node.UID)
+		}
+		return node, err
+	}}
 	provider = &nodeProvider{}
-	controller, err := vknode.NewNodeController(provider, c.compose(time.Now(), inAPI), registration.nodes,
+	controller, err := vknode.NewNodeController(provider, c.compose(time.Now(), inAPI), nodes,
 		vknode.WithNodeEnableLeaseV1(leases, leaseSeconds),
 		vknode.WithNodeStatusUpdateInterval(heartbeatEvery),
 		vknode.WithNodeStatusUpdateErrorHandler(func(callCtx context.Context, err error) error {

@@ -275,6 +275,34 @@ func TestDeletedNodeIsMadeAgain(t *testing.T) {
 	})
 }
 
+// The framework makes a Node that goes between its registration and its first status
+// by itself, of what it was given, which has no taints.
+func TestNodeDeletedAsItRegistersIsMadeWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const label = "node-restriction.kubernetes.io/team" // a node may not set it by a patch
+		b := newBench(t, func(cfg *Config) { cfg.Node.Labels = map[string]string{label: "blue"} })
+		deleted := false
+		b.client.PrependReactor("*", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			if a.GetVerb() == "create" || deleted {
+				return false, nil, nil
+			}
+			deleted = b.client.Tracker().Delete(nodeKind, "", "n1") == nil // once it is there
+			return false, nil, nil
+		})
+		b.run(func() {
+			b.settle(15 * time.Second)
+			node := b.inAPI()
+			if !deleted || len(node.Spec.Taints) != 1 || node.Labels[label] != "blue" {
+				t.Errorf("deleted %t, made again with taints %v and labels %v", deleted, node.Spec.Taints, node.Labels)
+			}
+			b.expectReady("True", "KubeletReady")
+			if got := b.lease().OwnerReferences; len(got) != 1 || got[0].UID != node.UID {
+				t.Errorf("the lease belongs to %v, not to %s", got, node.UID)
+			}
+		})
+	})
+}
+
 // Trap C4: the framework never changes the owner of a lease that it knows. Here the
 // garbage collector does not come.
 func TestLeaseFollowsANodeThatIsMadeAgain(t *testing.T) {
