@@ -29,8 +29,9 @@ type results struct {
 	// Flaky are tests that failed first and passed when they were run once more, with
 	// what they printed the first time.
 	Flaky []failure `json:",omitempty"`
-	// Raced says that the race detector found something.
-	Raced bool `json:",omitempty"`
+	// Races are the race detector's reports. The tests that run then fail without them:
+	// a report is printed by no test of its own.
+	Races []string `json:",omitempty"`
 }
 
 // maxOutput is how much is kept of what one test prints, in bytes.
@@ -51,12 +52,14 @@ type testState struct {
 type collector struct {
 	tests map[testID]*testState
 	order []testID
-	raced bool
+	races []string
+	// race is the report that a package is printing.
+	race map[string]*strings.Builder
 }
 
 // readResults reads events to their end.
 func readResults(r io.Reader) (results, error) {
-	c := collector{tests: map[testID]*testState{}}
+	c := collector{tests: map[testID]*testState{}, race: map[string]*strings.Builder{}}
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -65,6 +68,9 @@ func readResults(r io.Reader) (results, error) {
 			c.add(e)
 		}
 		if errors.Is(err, io.EOF) {
+			for pkg := range c.race { // cut off
+				c.endRace(pkg)
+			}
 			return c.results(), nil
 		}
 		if err != nil {
@@ -74,9 +80,7 @@ func readResults(r io.Reader) (results, error) {
 }
 
 func (c *collector) add(e event) {
-	if strings.Contains(e.Output, "WARNING: DATA RACE") {
-		c.raced = true
-	}
+	c.addRace(e)
 	id := testID{e.Package, e.Test}
 	s := c.tests[id]
 	if s == nil {
@@ -98,6 +102,28 @@ func (c *collector) add(e event) {
 	}
 }
 
+// addRace keeps what stands between the two lines of a report.
+func (c *collector) addRace(e event) {
+	report := c.race[e.Package]
+	if report == nil {
+		if !strings.Contains(e.Output, "WARNING: DATA RACE") {
+			return
+		}
+		report = &strings.Builder{}
+		c.race[e.Package] = report
+	}
+	if strings.HasPrefix(e.Output, "======") {
+		c.endRace(e.Package)
+	} else if report.Len() < maxOutput {
+		report.WriteString(e.Output)
+	}
+}
+
+func (c *collector) endRace(pkg string) {
+	c.races = append(c.races, c.race[pkg].String())
+	delete(c.race, pkg)
+}
+
 // any says whether it holds for some test of the package.
 func (c *collector) any(pkg string, holds func(test string, s *testState) bool) bool {
 	return slices.ContainsFunc(c.order, func(id testID) bool {
@@ -106,7 +132,7 @@ func (c *collector) any(pkg string, holds func(test string, s *testState) bool) 
 }
 
 func (c *collector) results() results {
-	res := results{Raced: c.raced}
+	res := results{Races: c.races}
 	for _, id := range c.order {
 		s := c.tests[id]
 		if id.test == "" {

@@ -138,8 +138,13 @@ func TestReadResults(t *testing.T) {
 			results{Passed: 1, Failed: 1, Failures: []failure{{"p", "A", "waiting\n(it did not end)\n"}}},
 		},
 		{
-			"a data race", line("output", "A", "WARNING: DATA RACE\n") + line("pass", "A"),
-			results{Passed: 1, Raced: true},
+			"a data race", line("output", "A", "======\n") + line("output", "A", "WARNING: DATA RACE\n") +
+				line("output", "B", "Write at 0x0\n") + line("output", "A", "======\n") + line("output", "A", "else\n") + line("pass", "A") + line("pass", "B"),
+			results{Passed: 2, Races: []string{"WARNING: DATA RACE\nWrite at 0x0\n"}},
+		},
+		{
+			"a data race, cut off", line("output", "A", "WARNING: DATA RACE\n") + line("pass", "A"),
+			results{Passed: 1, Races: []string{"WARNING: DATA RACE\n"}},
 		},
 		{"the last line is cut off", line("pass", "A") + `{"Action":"fai`, results{Passed: 1}},
 	} {
@@ -169,7 +174,7 @@ func TestVerdict(t *testing.T) {
 		{"good", row{results: results{Passed: 1}}, nil, ok},
 		{"no test was run", row{}, nil, failed},
 		{"the command failed", row{results: results{Passed: 1}}, os.ErrInvalid, failed},
-		{"a race", row{results: results{Passed: 1, Raced: true}}, nil, failed},
+		{"a race", row{results: results{Passed: 1, Races: []string{"WARNING"}}}, nil, failed},
 		{"chance in the world", flaky("/test/suite/e2e", "TestHost/row"), nil, ok},
 		{"no chance in the engine", flaky("/syncloop", "TestLife"), nil, failed},
 		{"nor below it", flaky("/syncloop/pleg", "TestRelist"), nil, failed},
@@ -208,6 +213,11 @@ func TestReport(t *testing.T) {
 	}
 	if show(&bytes.Buffer{}, append(rows, row{Suite: "install", Verdict: ok, results: results{Passed: 1, Flaky: []failure{one}}})) {
 		t.Error("a third flaky test does not fail the run")
+	}
+	out.Reset()
+	show(&out, []row{{Suite: "engine", Verdict: failed, results: results{Races: []string{"WARNING: DATA RACE\nWrite\n"}}}})
+	if !strings.Contains(out.String(), "FAIL engine: a data race\nWARNING: DATA RACE\nWrite\n") {
+		t.Errorf("a race is not told of:\n%s", out.String())
 	}
 	for _, verdict := range []string{failed, cut, notRun} {
 		if show(&bytes.Buffer{}, append(rows, row{Suite: "install", Verdict: verdict})) {

@@ -98,6 +98,9 @@ func show(w io.Writer, rows []row) bool {
 		for _, f := range r.Failures {
 			fmt.Fprintf(&b, "\nFAIL %s %s\n%s", strings.TrimPrefix(f.Package, module+"/"), f.Test, digest(f.Output))
 		}
+		for _, race := range r.Races {
+			fmt.Fprintf(&b, "\nFAIL %s: a data race\n%s", r.Suite, race)
+		}
 		for _, f := range r.Flaky {
 			fmt.Fprintf(&b, "\nFLAKY %s %s failed, and passed when it was run once more. The failure:\n%s",
 				strings.TrimPrefix(f.Package, module+"/"), f.Test, f.Output)

@@ -183,7 +183,7 @@ func (s suite) run(ctx context.Context, dir string, deadline time.Time) (row, er
 // verdict judges a suite that ended with err.
 func (s suite) verdict(r row, err error) string {
 	switch {
-	case err != nil, r.Failed > 0, r.Raced:
+	case err != nil, r.Failed > 0, len(r.Races) > 0:
 		return failed
 	case s.command == nil && r.Passed == 0:
 		return failed // nothing was run
