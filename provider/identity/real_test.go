@@ -217,6 +217,12 @@ func (s *seen) enough(n int) bool {
 	return len(s.order) >= n && time.Now().After(s.first.Add(2*time.Second))
 }
 
+func (s *seen) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.order)
+}
+
 // A node that has only a bootstrap token gets its client certificate from the
 // real controllers and its serving certificate, and both rotate until the first
 // ones have expired; no call of the node and no connection to it fails.
@@ -286,12 +292,12 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 			t.FailNow()
 		}
 		if !asClient.enough(3) || !asServer.enough(3) {
-			return fmt.Errorf("%d for the client, %d for the server", len(asClient.order), len(asServer.order))
+			return fmt.Errorf("%d for the client, %d for the server", asClient.count(), asServer.count())
 		}
 		return nil
 	})
 	work.stop()
-	t.Logf("%d calls; certificates in use: %d for the client, %d for the server", work.made.Load(), len(asClient.order), len(asServer.order))
+	t.Logf("%d calls; certificates in use: %d for the client, %d for the server", work.made.Load(), asClient.count(), asServer.count())
 }
 
 // registered makes the node and its lease, with its own rights.
