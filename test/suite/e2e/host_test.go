@@ -71,8 +71,9 @@ func TestHost(t *testing.T) {
 	h.empty(t)
 }
 
-// longRows are rows that wait for about a minute, after which eviction is decided.
-var longRows = []string{"ephemeral storage", "emptyDir over its limit"}
+// longRows are rows that wait for about a minute: so often disks are measured, and
+// eviction is decided.
+var longRows = []string{"ephemeral storage", "emptyDir over its limit", "statistics"}
 
 // rowNamespace is a namespace's name for a row.
 func rowNamespace(row string) string {
