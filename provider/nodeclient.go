@@ -68,14 +68,14 @@ func (c nodeClient) Patch(ctx context.Context, name string, kind types.PatchType
 
 // frameworkNodes are the Nodes that the framework is given. One that was deleted
 // between its registration and its first status the framework makes by itself, of an
-// object that has neither taints nor restricted labels: made says how a Node is made.
+// object that has neither taints nor restricted labels: again registers it as we do.
 type frameworkNodes struct {
 	corev1client.NodeInterface
-	made func(context.Context, *corev1.Node) (*corev1.Node, error)
+	again func(context.Context) (*corev1.Node, error)
 }
 
-func (c frameworkNodes) Create(ctx context.Context, node *corev1.Node, _ metav1.CreateOptions) (*corev1.Node, error) {
-	return c.made(ctx, node)
+func (c frameworkNodes) Create(ctx context.Context, _ *corev1.Node, _ metav1.CreateOptions) (*corev1.Node, error) {
+	return c.again(ctx)
 }
 
 // leaseClient bounds the framework's calls of leases, and keeps Get and Create

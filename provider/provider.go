@@ -293,30 +293,25 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 	leases := leaseClient{
 		n.cfg.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(), n.owner,
 	}
-	nodes := frameworkNodes{registration.nodes, func(callCtx context.Context, want *corev1.Node) (*corev1.Node, error) {
+	again := func(callCtx context.Context) (*corev1.Node, error) {
 		log.G(ctx).Warn("node was deleted from the API; registering it again")
-		node, err := registration.create(callCtx, want)
-		if err == nil {
-			n.uid.Store(node.UID)
+		node, err := registration.ensure(callCtx, c.compose(time.Now(), nil))
+		if err != nil {
+			return nil, err
 		}
-		return node, err
-	}}
+		n.uid.Store(node.UID)
+		leases.reclaim(callCtx, node.Name)
+		return node, nil
+	}
 	provider = &nodeProvider{}
-	controller, err := vknode.NewNodeController(provider, c.compose(time.Now(), inAPI), nodes,
+	controller, err := vknode.NewNodeController(provider, c.compose(time.Now(), inAPI), frameworkNodes{registration.nodes, again},
 		vknode.WithNodeEnableLeaseV1(leases, leaseSeconds),
 		vknode.WithNodeStatusUpdateInterval(heartbeatEvery),
 		vknode.WithNodeStatusUpdateErrorHandler(func(callCtx context.Context, err error) error {
-			if !apierrors.IsNotFound(err) {
-				return err
+			if apierrors.IsNotFound(err) {
+				_, err = again(callCtx)
 			}
-			log.G(ctx).Warn("node was deleted from the API; registering it again")
-			node, err := registration.ensure(callCtx, c.compose(time.Now(), nil))
-			if err != nil {
-				return err
-			}
-			n.uid.Store(node.UID)
-			leases.reclaim(callCtx, node.Name)
-			return nil
+			return err
 		}))
 	if err != nil {
 		return nil, nil, fmt.Errorf("make node controller: %w", err)
