@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
@@ -27,8 +26,6 @@ const (
 	pollInterval = 20 * time.Millisecond
 	// maxMessage is containerd's own bound, in bytes.
 	maxMessage = 16 << 20
-	// removers is how many sandboxes are removed at a time.
-	removers = 8
 )
 
 // Client is a client of the containerd of one host.
@@ -160,28 +157,4 @@ func (c *Client) awaitImage(ctx context.Context, ref string) error {
 		}
 		return nil
 	})
-}
-
-// RemoveSandboxes removes every sandbox with its containers, at once and
-// without grace.
-func (c *Client) RemoveSandboxes(ctx context.Context) error {
-	list, err := c.Runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
-	if err != nil {
-		return fmt.Errorf("list sandboxes: %w", err)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(removers)
-	for _, sandbox := range list.GetItems() {
-		group.Go(func() error {
-			id := sandbox.GetId()
-			if _, err := c.Runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil {
-				return fmt.Errorf("stop sandbox %s: %w", id, err)
-			}
-			if _, err := c.Runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
-				return fmt.Errorf("remove sandbox %s: %w", id, err)
-			}
-			return nil
-		})
-	}
-	return group.Wait()
 }
