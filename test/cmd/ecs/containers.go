@@ -117,7 +117,9 @@ func (c *containers) onSocket(ctx context.Context, f func(ecs.Runner, []string, 
 	if err != nil {
 		return fmt.Errorf("serve metadata: %w", err)
 	}
-	runner, err := ecsrun.New(ctx, ecsrun.Config{Socket: strings.TrimPrefix(c.socket, "unix://"), Dir: c.dir, Cgroups: "/sys/fs/cgroup", Metadata: listener})
+	runner, err := ecsrun.New(ctx, ecsrun.Config{
+		Socket: strings.TrimPrefix(c.socket, "unix://"), Dir: c.dir, Cgroups: "/sys/fs/cgroup", Proc: "/proc", Metadata: listener,
+	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -21,7 +21,7 @@ func OnHost(ctx context.Context, host *remotehost.Host) (*Runner, error) {
 		return nil, fmt.Errorf("serve metadata: %w", err)
 	}
 	r, err := New(ctx, Config{
-		Socket: host.Socket(), Dir: host.Shared(), Cgroups: host.CgroupRoot(), Metadata: listener,
+		Socket: host.Socket(), Dir: host.Shared(), Cgroups: host.CgroupRoot(), Proc: host.Path("/proc"), Metadata: listener,
 	})
 	if err != nil {
 		_ = listener.Close() // what failed is said

@@ -129,10 +129,15 @@ func checkStats(t *testing.T, log, running, ended string) {
 				Total float64 `json:"total_usage"`
 			} `json:"cpu_usage"`
 		} `json:"cpu_stats"`
-		Memory struct{ Usage, Limit float64 } `json:"memory_stats"`
+		Memory   struct{ Usage, Limit float64 } `json:"memory_stats"`
+		Networks map[string]struct {
+			Received float64 `json:"rx_bytes"`
+			Sent     float64 `json:"tx_bytes"`
+		}
 	}
 	fetched(t, log, "stats", &stats)
-	if stats.CPU.Usage.Total == 0 || stats.Memory.Usage == 0 || stats.Memory.Limit != 512<<20 {
+	if stats.CPU.Usage.Total == 0 || stats.Memory.Usage == 0 || stats.Memory.Limit != 512<<20 ||
+		stats.Networks["eth0"].Received == 0 || stats.Networks["eth0"].Sent == 0 {
 		t.Errorf("%+v", stats)
 	}
 	var all map[string]*struct{ Name string }

@@ -35,6 +35,8 @@ type Config struct {
 	Dir string
 	// Cgroups is where the cgroups are mounted that containerd sees at /sys/fs/cgroup.
 	Cgroups string
+	// Proc is where the process file system is mounted that containerd sees at /proc.
+	Proc string
 	// Metadata is where requests of tasks to http://169.254.170.2 arrive. Close
 	// closes it.
 	Metadata net.Listener
@@ -43,6 +45,7 @@ type Config struct {
 // Runner runs tasks. It is safe for concurrent use.
 type Runner struct {
 	dir     string
+	proc    string
 	conn    *grpc.ClientConn
 	runtime runtimeapi.RuntimeServiceClient
 	images  runtimeapi.ImageServiceClient
@@ -70,7 +73,7 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 		return nil, fmt.Errorf("make CRI client: %w", err)
 	}
 	r := &Runner{
-		dir: cfg.Dir, conn: conn, served: make(chan struct{}),
+		dir: cfg.Dir, proc: cfg.Proc, conn: conn, served: make(chan struct{}),
 		runtime: runtimeapi.NewRuntimeServiceClient(conn), images: runtimeapi.NewImageServiceClient(conn),
 		store: containersapi.NewContainersClient(conn), tasks: tasksapi.NewTasksClient(conn),
 	}

@@ -3,15 +3,22 @@ package ecsrun
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
+	tasksapi "github.com/containerd/containerd/api/services/tasks/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
-// Usage asks the runtime. Where that does not know of a sandbox's network, as
-// before containerd 1.7, none is shown.
+// taskInterface is the name of a task's interface within its network.
+const taskInterface = "eth0"
+
+// Usage asks the runtime, and the kernel about the network.
 func (c *container) Usage(ctx context.Context) (ecs.Usage, error) {
 	reply, err := c.t.r.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: c.id})
 	if err != nil {
@@ -25,14 +32,38 @@ func (c *container) Usage(ctx context.Context) (ecs.Usage, error) {
 		RootBytes:       s.GetWritableLayer().GetUsedBytes().GetValue(),
 	}
 	u.MemoryBytes = max(u.WorkingSetBytes, s.GetMemory().GetUsageBytes().GetValue())
-	pod, err := c.t.r.runtime.PodSandboxStats(ctx, &runtimeapi.PodSandboxStatsRequest{PodSandboxId: c.t.sandbox})
+	return u, c.t.traffic(ctx, &u)
+}
+
+// traffic fills in what went through the task's interface. The runtime is not asked:
+// PodSandboxStats ends containerd before 1.6.22 when any other call looks at a sandbox
+// ("concurrent map read and map write", containerd commit 9f650143f).
+func (t *task) traffic(ctx context.Context, u *ecs.Usage) error {
+	reply, err := t.r.tasks.Get(inNamespace(ctx), &tasksapi.GetRequest{ContainerID: t.sandbox})
 	if err != nil {
-		return u, nil //nolint:nilerr // there is no network in it then
+		return fmt.Errorf("get process of sandbox: %w", err)
 	}
-	if n := pod.GetStats().GetLinux().GetNetwork().GetDefaultInterface(); n.GetName() != "" {
-		u.Interface = n.GetName()
-		u.RxBytes, u.RxErrors = n.GetRxBytes().GetValue(), n.GetRxErrors().GetValue()
-		u.TxBytes, u.TxErrors = n.GetTxBytes().GetValue(), n.GetTxErrors().GetValue()
+	pid := strconv.FormatUint(uint64(reply.GetProcess().GetPid()), 10)
+	table, err := os.ReadFile(filepath.Join(t.r.proc, pid, "net", "dev"))
+	if err != nil {
+		return fmt.Errorf("read use of network: %w", err)
 	}
-	return u, nil
+	for line := range strings.Lines(string(table)) {
+		name, counters, _ := strings.Cut(line, ":")
+		if strings.TrimSpace(name) != taskInterface {
+			continue
+		}
+		// The kernel's columns (proc_pid_net(5)): bytes, packets, errs and 5 more received, then sent.
+		fields := strings.Fields(counters)
+		u.Interface = taskInterface
+		for column, into := range map[int]*uint64{0: &u.RxBytes, 2: &u.RxErrors, 8: &u.TxBytes, 10: &u.TxErrors} {
+			if column >= len(fields) {
+				return fmt.Errorf("read use of network: %q has %d columns", line, len(fields))
+			}
+			if *into, err = strconv.ParseUint(fields[column], 10, 64); err != nil {
+				return fmt.Errorf("read use of network: %w", err)
+			}
+		}
+	}
+	return nil
 }
