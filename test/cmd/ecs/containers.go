@@ -44,8 +44,9 @@ func (c *containers) flags(f *pflag.FlagSet) {
 }
 
 // around calls f with a runner (nil: none), what is to be said of it, and an address
-// of this machine that tasks reach, and removes all that it made when f returns.
-func (c *containers) around(ctx context.Context, f func(ecs.Runner, []string, string) error) error {
+// of this machine that tasks reach, and removes all that it made when f returns. The
+// context of f ends when tasks can run no more, which is an error.
+func (c *containers) around(ctx context.Context, f func(context.Context, ecs.Runner, []string, string) error) error {
 	switch {
 	case c.own && c.socket != "":
 		return errors.New("give --containers or --cri-socket, not both")
@@ -56,10 +57,10 @@ func (c *containers) around(ctx context.Context, f func(ecs.Runner, []string, st
 	case c.dir != "" || len(c.images) > 0 || len(c.registries) > 0:
 		return errors.New("--dir, --image and --registry need --containers or --cri-socket")
 	}
-	return f(nil, nil, onLoopback)
+	return f(ctx, nil, nil, onLoopback)
 }
 
-func (c *containers) onHost(ctx context.Context, f func(ecs.Runner, []string, string) error) (err error) {
+func (c *containers) onHost(ctx context.Context, f func(context.Context, ecs.Runner, []string, string) error) (err error) {
 	if missing := remotehost.Missing(); len(missing) > 0 {
 		return fmt.Errorf("packages are missing, install them with: apt-get install %s", strings.Join(missing, " "))
 	}
@@ -80,7 +81,17 @@ func (c *containers) onHost(ctx context.Context, f func(ecs.Runner, []string, st
 		return err
 	}
 	defer func() { err = errors.Join(err, runner.Close()) }()
-	return f(runner, []string{
+	ctx, end := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	go func() {
+		failed <- host.AwaitFailure(ctx)
+		end()
+	}()
+	defer func() {
+		end()
+		err = errors.Join(<-failed, err)
+	}()
+	return f(ctx, runner, []string{
 		"CRI_SOCKET=unix://" + host.Socket(), "SHARED_DIR=" + host.Shared(), "TASKS_SUBNET=" + host.Subnet().String(), "MACHINE=" + host.Gateway().String(),
 	}, host.Gateway().String())
 }
@@ -108,7 +119,7 @@ func (c *containers) prepare(ctx context.Context, host *remotehost.Host) error {
 	return nil
 }
 
-func (c *containers) onSocket(ctx context.Context, f func(ecs.Runner, []string, string) error) (err error) {
+func (c *containers) onSocket(ctx context.Context, f func(context.Context, ecs.Runner, []string, string) error) (err error) {
 	if c.dir == "" || len(c.images) > 0 || len(c.registries) > 0 {
 		return errors.New("--cri-socket needs --dir, and takes no --image and --registry")
 	}
@@ -124,5 +135,5 @@ func (c *containers) onSocket(ctx context.Context, f func(ecs.Runner, []string, 
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, runner.Close()) }()
-	return f(runner, nil, onLoopback)
+	return f(ctx, runner, nil, onLoopback)
 }

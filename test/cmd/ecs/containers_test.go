@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,6 +45,23 @@ func facts(t *testing.T, out *logs.Buffer, done <-chan error, last string) map[s
 		got[name] = v
 	}
 	return got
+}
+
+func TestEndsWithItsContainerd(t *testing.T) {
+	containerd.Need(t, "remote host", remotehost.Missing())
+	cmd, out, done := command(), &logs.Buffer{}, make(chan error, 1)
+	cmd.SetOut(out)
+	cmd.SetArgs([]string{"--containers"})
+	go func() { done <- cmd.ExecuteContext(t.Context()) }()
+	socket := facts(t, out, done, "MACHINE")["CRI_SOCKET"]
+	pid, _, _ := strings.Cut(strings.TrimPrefix(socket, "unix:///proc/"), "/") // of the host's PID 1
+	kill := `for p in /proc/[0-9]*; do if [ "$(cat $p/comm)" = containerd ]; then kill -ABRT ${p#/proc/}; fi; done`
+	if out, err := exec.CommandContext(t.Context(), "nsenter", "--target", pid, "--mount", "--pid", "sh", "-c", kill).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "containerd ended by itself") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestServesContainers(t *testing.T) {

@@ -43,12 +43,12 @@ func command() *cobra.Command {
 			if !cmd.Flags().Changed("listen") {
 				listen = ""
 			}
-			return on.around(cmd.Context(), func(runner ecs.Runner, facts []string, address string) error {
+			return on.around(cmd.Context(), func(ctx context.Context, runner ecs.Runner, facts []string, address string) error {
 				cfg.Runner = runner
 				if listen == "" {
 					listen = address + ":0"
 				}
-				return serve(cmd.Context(), cmd.OutOrStdout(), listen, cfg, facts)
+				return serve(ctx, cmd.OutOrStdout(), listen, cfg, facts)
 			})
 		},
 	}

@@ -172,6 +172,9 @@ func (p *Process) read(lines *bufio.Scanner, queues int) error {
 // Failed is closed when the process has ended, which it does not by itself.
 func (p *Process) Failed() <-chan struct{} { return p.child.Done() }
 
+// Err is nil while it runs.
+func (p *Process) Err() error { return p.child.Err() }
+
 // Stop ends the process and all that it runs; when ctx ends, or it takes too long,
 // with SIGKILL.
 func (p *Process) Stop(ctx context.Context) error { return p.child.Stop(ctx) }

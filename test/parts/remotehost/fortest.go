@@ -23,7 +23,7 @@ func Missing() []string {
 // ForTest starts a host that lives as long as the test, or skips the test with
 // the reason where no host can be started (and fails it when
 // BURSTLET_REQUIRE_REAL=1). The end of the log of sshd and containerd is shown
-// when the test fails. Options change the configuration.
+// when the test fails, which it does if containerd ended by itself. Options change the configuration.
 func ForTest(t testing.TB, options ...func(*Config)) *Host {
 	t.Helper()
 	containerd.Need(t, "remote host", Missing())
@@ -36,6 +36,9 @@ func ForTest(t testing.TB, options ...func(*Config)) *Host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if err := host.inside.Load().Failed(containerd.Daemon); err != nil {
+			t.Error(err)
+		}
 		logs.Show(t, "sshd and containerd", host.inside.Load().Log())
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 		defer cancel()

@@ -182,6 +182,12 @@ func (h *Host) KillContainerd(ctx context.Context) error {
 	return h.inside.Load().KillDaemon(ctx, containerd.Daemon)
 }
 
+// AwaitFailure returns an error when containerd has ended by itself since the host was
+// powered on, and nil when ctx ends or the host is powered off.
+func (h *Host) AwaitFailure(ctx context.Context) error {
+	return h.inside.Load().AwaitFailure(ctx, containerd.Daemon)
+}
+
 // ImportImages loads an archive such as [images.WriteArchive] makes. CRI knows
 // the images a moment later.
 func (h *Host) ImportImages(ctx context.Context, archive string) error {

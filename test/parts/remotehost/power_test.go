@@ -1,6 +1,7 @@
 package remotehost
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/images"
 	"github.com/burstlet/burstlet/test/parts/registry"
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
 func TestRebootKeepsTheDiskAlone(t *testing.T) {
@@ -172,4 +174,36 @@ func TestDiskFull(t *testing.T) {
 	}
 	inside(t, h, "rm /var/lib/big")
 	runPod(t, h, "fits", "sleep 3600")
+}
+
+func TestContainerdThatEndsByItselfIsSaid(t *testing.T) {
+	containerd.Need(t, "remote host", Missing())
+	h, err := Start(t.Context(), Config{}) // ForTest's fails of it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	ended := make(chan error, 1)
+	go func() { ended <- h.AwaitFailure(t.Context()) }()
+	if err := h.KillContainerd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.StartContainerd(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.inside.Load().Failed(containerd.Daemon); err != nil {
+		t.Errorf("KillContainerd is not by itself: %v", err)
+	}
+	// SIGABRT is the end of a Go program with a report.
+	kill := `for p in /proc/[0-9]*; do if [ "$(cat $p/comm)" = containerd ]; then kill -ABRT ${p#/proc/}; fi; done`
+	if out, err := h.Command(t.Context(), "sh", "-c", kill).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "containerd ended by itself, with code 2") || !strings.Contains(err.Error(), "SIGABRT") {
+		t.Errorf("got %v", err)
+	}
 }

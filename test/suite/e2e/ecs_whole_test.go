@@ -167,10 +167,20 @@ func TestWholePodsOnECS(t *testing.T) {
 	together(t, rows, row[*taskLife].title, func(t *testing.T, r row[*taskLife]) {
 		slots <- struct{}{}
 		defer func() { <-slots }()
+		s.lives(t)
 		r.run(s.life(t, "task-"+strings.ToLower(strings.ReplaceAll(r.name, " ", "-"))))
 	})
+	s.lives(t)
 	t.Run("restarted", func(t *testing.T) { adopts(t, s.c, s.n) })
 	s.endsClean(t)
+}
+
+// lives ends a test that would wait in vain: of an ECS that has ended.
+func (s *cloud) lives(t *testing.T) {
+	t.Helper()
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // life is a row on the cloud.

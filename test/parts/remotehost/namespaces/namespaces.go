@@ -43,6 +43,8 @@ type Namespaces struct {
 	ready   bool
 	pids    map[string]string // of running daemons, as PID 1 sees them
 	starts  map[string]int    // how often a daemon was started
+	killed  map[string]bool   // the pids that KillDaemon asked for
+	failed  map[string]string // the exit codes of daemons that ended by themselves
 	changed chan struct{}     // closed and replaced at every event
 	ended   bool              // PID 1 is gone or going
 	done    chan struct{}     // closed when PID 1 was waited for
@@ -54,6 +56,7 @@ type Namespaces struct {
 func Start(ctx context.Context, cfg Config) (*Namespaces, error) {
 	n := &Namespaces{
 		log: &Tail{next: cfg.Log}, pids: map[string]string{}, starts: map[string]int{},
+		killed: map[string]bool{}, failed: map[string]string{},
 		changed: make(chan struct{}), done: make(chan struct{}),
 	}
 	script := filepath.Join(cfg.Dir, "init.sh")
@@ -112,6 +115,9 @@ func (n *Namespaces) handle(fields []string) {
 		n.pids[fields[1]] = fields[2]
 		n.starts[fields[1]]++
 	case len(fields) == 3 && fields[0] == "exited":
+		if !n.killed[n.pids[fields[1]]] {
+			n.failed[fields[1]] = fields[2]
+		}
 		delete(n.pids, fields[1])
 	}
 	n.notify()
@@ -150,6 +156,25 @@ func (n *Namespaces) Running(daemon string) bool {
 	return n.pids[daemon] != ""
 }
 
+// Failed is an error if the daemon ended by itself since the start.
+func (n *Namespaces) Failed(daemon string) error {
+	n.mu.Lock()
+	code, failed := n.failed[daemon]
+	n.mu.Unlock()
+	if !failed {
+		return nil
+	}
+	return fmt.Errorf("%s ended by itself, with code %s:\n%s", daemon, code, n.log)
+}
+
+// AwaitFailure returns when the daemon has ended by itself, with [Namespaces.Failed],
+// or with nil when ctx or PID 1 has ended.
+func (n *Namespaces) AwaitFailure(ctx context.Context, daemon string) error {
+	// What ends it is said by Failed.
+	_ = n.await(ctx, func() bool { _, failed := n.failed[daemon]; return failed })
+	return n.Failed(daemon)
+}
+
 // StartDaemon returns when the process was started, not when it serves.
 func (n *Namespaces) StartDaemon(ctx context.Context, daemon string) error {
 	n.mu.Lock()
@@ -172,6 +197,7 @@ func (n *Namespaces) StartDaemon(ctx context.Context, daemon string) error {
 func (n *Namespaces) KillDaemon(ctx context.Context, daemon string) error {
 	n.mu.Lock()
 	pid := n.pids[daemon]
+	n.killed[pid] = true
 	n.mu.Unlock()
 	if pid == "" {
 		return nil

@@ -31,3 +31,23 @@ func TestLookPathNamesTheBinary(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+func TestTailKeepsTheBeginningOfACrash(t *testing.T) {
+	log := &Tail{}
+	writes := []string{"it runs, and says panic: now and then\n", "up\nfatal error: concurrent map writes\n", "\ngoroutine 7 [running]:\nmain.main()\n"}
+	for i := range 1000 {
+		writes = append(writes, fmt.Sprintf("goroutine %d [select]:\n", i))
+	}
+	for _, text := range writes {
+		if _, err := log.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := log.String()
+	if !strings.HasPrefix(got, "fatal error: concurrent map writes\n\ngoroutine 7 [running]:\nmain.main()\n") || !strings.HasSuffix(got, "goroutine 999 [select]:\n") {
+		t.Errorf("it kept %q", got)
+	}
+	if most := 2*tailBytes + len("\n...\n"); len(got) > most {
+		t.Errorf("it kept %d bytes, want %d at most", len(got), most)
+	}
+}
