@@ -19,7 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/fault"
 	"github.com/burstlet/burstlet/test/kit/lane"
-	"github.com/burstlet/burstlet/test/parts/remotehost"
+	"github.com/burstlet/burstlet/test/kit/link"
 )
 
 const (
@@ -164,7 +164,7 @@ func TestContractOverSSHWhileTheLinkIsReset(t *testing.T) {
 
 // resetAtRandom resets a link until the returned function is called, which says
 // how often.
-func resetAtRandom(t *testing.T, l *remotehost.Link) (end func() int) {
+func resetAtRandom(t *testing.T, l *link.Link) (end func() int) {
 	t.Helper()
 	seed := *linkSeed
 	if seed == 0 {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/sim/simrpc"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/test/kit/background"
+	"github.com/burstlet/burstlet/test/kit/link"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -149,92 +147,10 @@ func (s *stage) pod(node, name string) *corev1.Pod {
 	return pod
 }
 
-// tunnel forwards a port to the API server until it is told to pause: bytes then
-// stay where they are, and connections stay open.
-type tunnel struct {
-	l      net.Listener
-	target string
-
-	mu     sync.Mutex
-	paused chan struct{} // closed to go on; nil while it flows
-}
-
-func (s *stage) tunnel() *tunnel {
+// tunnel is a way to the API server that can be made silent.
+func (s *stage) tunnel() *link.Link {
 	s.t.Helper()
-	u, err := url.Parse(s.cp.URL())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	t := &tunnel{l: l, target: u.Host}
-	go t.accept()
-	s.t.Cleanup(func() { t.resume(); _ = l.Close() })
-	return t
-}
-
-func (t *tunnel) url() string { return "https://" + t.l.Addr().String() }
-
-func (t *tunnel) accept() {
-	for {
-		in, err := t.l.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer in.Close()
-			out, err := net.Dial("tcp", t.target)
-			if err != nil {
-				return
-			}
-			defer out.Close()
-			go t.copy(in, out)
-			t.copy(out, in)
-		}()
-	}
-}
-
-func (t *tunnel) copy(to io.WriteCloser, from io.Reader) {
-	defer to.Close()
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := from.Read(buf)
-		t.flow()
-		if n > 0 {
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (t *tunnel) flow() {
-	t.mu.Lock()
-	paused := t.paused
-	t.mu.Unlock()
-	if paused != nil {
-		<-paused
-	}
-}
-
-func (t *tunnel) pause() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.paused = make(chan struct{})
-}
-
-func (t *tunnel) resume() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.paused != nil {
-		close(t.paused)
-		t.paused = nil
-	}
+	return link.ForTest(s.t, link.To(strings.TrimPrefix(s.cp.URL(), "https://")))
 }
 
 var errNotYet = errors.New("not yet")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/kit/link"
 	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -144,7 +145,7 @@ func readyz(cfg config.Configuration) (string, error) {
 type contenders struct {
 	*stage
 	node    string
-	tunnels [2]*tunnel
+	tunnels [2]*link.Link
 	cfgs    [2]config.Configuration
 }
 
@@ -162,7 +163,7 @@ func (s *stage) stand(node string) *contenders {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		cred.Host = c.tunnels[i].url()
+		cred.Host = "https://" + c.tunnels[i].Address()
 		c.cfgs[i] = s.configure(fmt.Sprintf(`
 node: {name: %s, internalIP: 127.0.0.%d}
 kubeconfig: %s
@@ -317,7 +318,7 @@ func TestRealTakeover(t *testing.T) {
 
 	s.run(c.cfgs[0])
 	wait.For(t, patience, "the first stands by", func() error { return c.leads(1) })
-	c.tunnels[1].pause()
+	c.tunnels[1].Cut()
 	cut := time.Now()
 	add(5)
 	wait.For(t, patience, "the first leads after the second could not renew", func() error {
@@ -330,7 +331,7 @@ func TestRealTakeover(t *testing.T) {
 	t.Logf("takeover after %v", time.Since(cut))
 	add(5)
 	allRun()
-	c.tunnels[1].resume()
+	c.tunnels[1].Restore()
 	add(5)
 	allRun()
 	if err := c.leads(0); err != nil {

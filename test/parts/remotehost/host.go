@@ -16,6 +16,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/test/kit/link"
 	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
@@ -33,9 +34,9 @@ type Host struct {
 	network     *namespaces.Claim // of eth0
 	snapshotter string
 	client      *containerd.Client
-	link        *Link
+	link        *link.Link
 	registries  []*served
-	reached     []*Link
+	reached     []*link.Link
 
 	// inside is replaced at a reboot; nil before the first start.
 	inside atomic.Pointer[namespaces.Namespaces]
@@ -93,7 +94,7 @@ func (h *Host) start(ctx context.Context) error {
 	if h.client, err = containerd.Connect(h.inside.Load, h.socket); err != nil {
 		return err
 	}
-	if h.link, err = listenLink(ctx, h.cfg.LinkAddress, h.dialSSHD); err != nil {
+	if h.link, err = link.Listen(ctx, h.cfg.LinkAddress, h.dialSSHD); err != nil {
 		return err
 	}
 	if err := h.TrustHostKey(); err != nil {
@@ -234,7 +235,7 @@ func (h *Host) KeyFile() string { return h.layout.key() }
 func (h *Host) KnownHostsFile() string { return h.layout.knownHosts() }
 
 // Link is the only way in, but for a host that is Linked or joined.
-func (h *Host) Link() *Link { return h.link }
+func (h *Host) Link() *link.Link { return h.link }
 
 // CRI returns clients of the runtime and image services, for looking at the
 // host past its link. They last until Stop, also across restarts and reboots.

@@ -35,7 +35,7 @@ func (h *Host) PowerOn(ctx context.Context) error {
 
 // PowerOff ends all processes at once, and what is not on the disk is gone: /run,
 // /tmp, mounts, network, cgroups. The link resets its connections and whoever
-// dials it; see [Link.Cut] for a host that does not answer.
+// dials it; see [link.Link.Cut] for a host that does not answer.
 func (h *Host) PowerOff() error {
 	if !h.on {
 		return nil
@@ -76,10 +76,10 @@ func (h *Host) Restart(ctx context.Context) error {
 func (h *Host) Stop(context.Context) error {
 	var errs []error
 	if h.link != nil {
-		errs = append(errs, h.link.close())
+		errs = append(errs, h.link.Close())
 	}
-	for _, link := range h.reached {
-		errs = append(errs, link.close())
+	for _, way := range h.reached {
+		errs = append(errs, way.Close())
 	}
 	errs = append(errs, h.PowerOff())
 	if h.client != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/burstlet/burstlet/test/kit/link"
 	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 )
 
@@ -57,7 +58,7 @@ func (h *Host) Reach(ctx context.Context, other *Host) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reach %s: %w", other.Hostname(), err)
 	}
-	link := serveLink(listener, other.dialSSHD)
-	h.reached = append(h.reached, link)
-	return link.Address(), nil
+	way := link.Serve(listener, other.dialSSHD)
+	h.reached = append(h.reached, way)
+	return way.Address(), nil
 }

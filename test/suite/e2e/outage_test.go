@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/link"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -40,14 +42,14 @@ func TestOutage(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, waiter, 205*time.Second)
 	c := ownCluster(t)
-	link := newLink(t, c.URL())
-	c.via = link.url()
+	way := link.ForTest(t, link.To(strings.TrimPrefix(c.URL(), "https://")))
+	c.via = "https://" + way.Address()
 	p := newSimProcess(t)
 	view := p.as(c, "outage")
 	n := newNode(t, c, "outage", p.section())
 	n.run()
 	o := outageTest{
-		c: c, n: n, view: view, link: link,
+		c: c, n: n, view: view, way: way,
 		r: rollout{c: c, n: n, namespace: c.namespace(t, "outage"), replicas: 30, token: true},
 	}
 	o.r.killed(t, 1)
@@ -60,7 +62,7 @@ type outageTest struct {
 	c    *cluster
 	n    *node
 	view *simView
-	link *link
+	way  *link.Link // to the API server
 	r    rollout
 }
 
@@ -151,7 +153,7 @@ func (o outageTest) gap(t *testing.T) {
 		}
 		old[pod.UID] = true
 	}
-	o.link.cut()
+	o.way.Break()
 	grace := int64(0)
 	for _, name := range names {
 		if err := pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
@@ -167,7 +169,7 @@ func (o outageTest) gap(t *testing.T) {
 	if err := o.c.StartAPIServer(ctx); err != nil {
 		t.Fatal(err)
 	}
-	o.link.heal()
+	o.way.Restore()
 	for _, name := range names[:3] {
 		o.until(t, name, corev1.PodRunning)
 	}

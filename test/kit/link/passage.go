@@ -1,4 +1,4 @@
-package remotehost
+package link
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type passage struct {
 	near net.Conn // towards the client
 
 	mu    sync.Mutex
-	far   net.Conn // towards the host; nil until it is dialled
+	far   net.Conn // towards the far side; nil until it is dialled
 	ended bool
 	done  chan struct{} // closed at the end
 }
@@ -40,10 +40,10 @@ func (p *passage) run() {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer p.end(false)
-	toHost, gone := make(chan segment, segmentsUnderWay), make(chan struct{})
+	sent, gone := make(chan segment, segmentsUnderWay), make(chan struct{})
 	reading.Go(func() {
 		defer close(gone)
-		p.read(p.near, toHost)
+		p.read(p.near, sent)
 	})
 	if !p.connecting(gone) {
 		return
@@ -53,11 +53,11 @@ func (p *passage) run() {
 		p.reset()
 		return
 	}
-	fromHost := make(chan segment, segmentsUnderWay)
-	reading.Go(func() { p.read(far, fromHost) })
+	received := make(chan segment, segmentsUnderWay)
+	reading.Go(func() { p.read(far, received) })
 	var both sync.WaitGroup
-	both.Go(func() { p.carry(toHost, far, true) })
-	both.Go(func() { p.carry(fromHost, p.near, false) })
+	both.Go(func() { p.carry(sent, far, true) })
+	both.Go(func() { p.carry(received, p.near, false) })
 	both.Wait()
 }
 
@@ -103,7 +103,7 @@ func (p *passage) setFar(far net.Conn) bool {
 }
 
 // carry passes on one direction until it ended, and then that it did.
-func (p *passage) carry(segments <-chan segment, to net.Conn, toHost bool) {
+func (p *passage) carry(segments <-chan segment, to net.Conn, sent bool) {
 	for s := range segments {
 		if !p.wait(s.due) {
 			return
@@ -113,7 +113,7 @@ func (p *passage) carry(segments <-chan segment, to net.Conn, toHost bool) {
 		case s.end == nil:
 			_, err = to.Write(s.data)
 			if err == nil {
-				p.link.count(len(s.data), toHost)
+				p.link.count(len(s.data), sent)
 			}
 		case errors.Is(s.end, io.EOF):
 			err = closeWrite(to)

@@ -1,4 +1,4 @@
-package remotehost
+package link
 
 import (
 	"bytes"
@@ -16,6 +16,9 @@ import (
 	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
+// patience is how long a test waits for what comes at once on an idle machine.
+const patience = time.Minute
+
 // A second is forever on a loopback, and hush is as long as nothing must happen.
 const hush = 100 * time.Millisecond
 
@@ -26,19 +29,12 @@ func newTestLink(t *testing.T) (*Link, net.Listener) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link, err := listenLink(t.Context(), netip.Addr{}, func(ctx context.Context) (net.Conn, error) {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "tcp", server.Addr().String())
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		if err := errors.Join(link.close(), server.Close()); err != nil {
+		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return link, server
+	return ForTest(t, To(server.Addr().String())), server
 }
 
 // through opens a connection and returns both its ends.
@@ -103,7 +99,7 @@ func TestLinkPassesHalfCloseOn(t *testing.T) {
 		t.Errorf("the client read %q, %v", got, err)
 	}
 	wait.For(t, patience, "connection to end", func() error {
-		if counts := link.Counts(); counts != (LinkCounts{Connections: 1, ToHost: 8, FromHost: 10}) {
+		if counts := link.Counts(); counts != (Counts{Connections: 1, Sent: 8, Received: 10}) {
 			return errors.New("open")
 		}
 		return nil
@@ -131,7 +127,7 @@ func TestCutIsABlackHole(t *testing.T) {
 	defer late.Close()
 	receiveNothing(t, late)
 	wait.For(t, patience, "the counts of a cut link", func() error {
-		if counts := link.Counts(); counts != (LinkCounts{Connections: 2, Open: 2, ToHost: 1}) {
+		if counts := link.Counts(); counts != (Counts{Connections: 2, Open: 2, Sent: 1}) {
 			return fmt.Errorf("%+v", counts)
 		}
 		return nil
@@ -161,7 +157,7 @@ func TestHostNeverHearsOfWhoGaveUp(t *testing.T) {
 	send(t, client, "who gave up")
 	client.Close()
 	wait.For(t, patience, "connection to be forgotten", func() error {
-		if counts := link.Counts(); counts != (LinkCounts{Connections: 1}) {
+		if counts := link.Counts(); counts != (Counts{Connections: 1}) {
 			return fmt.Errorf("%+v", counts)
 		}
 		return nil
@@ -209,12 +205,12 @@ func TestResetOfOneSideIsPassedOn(t *testing.T) {
 }
 
 func TestNobodyBehindALink(t *testing.T) {
-	link, err := listenLink(t.Context(), netip.Addr{}, func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED })
+	link, err := Listen(t.Context(), netip.Addr{}, func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := link.close(); err != nil {
+		if err := link.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -281,16 +277,41 @@ func TestLinkListensWhereItIsTold(t *testing.T) {
 		"elsewhere":  {at: netip.MustParseAddr("127.0.0.9"), want: "127.0.0.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			link, err := listenLink(t.Context(), tt.at, func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED })
+			link, err := Listen(t.Context(), tt.at, func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED })
 			if err != nil {
 				t.Fatal(err)
 			}
 			if host, _, err := net.SplitHostPort(link.Address()); err != nil || host != tt.want {
 				t.Errorf("it listens at %s (%v), want %s", link.Address(), err, tt.want)
 			}
-			if err := link.close(); err != nil {
+			if err := link.Close(); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+func TestBreak(t *testing.T) {
+	link, server := newTestLink(t)
+	client, host := through(t, link, server)
+	send(t, client, "hello")
+	receive(t, host, "hello")
+	link.Break()
+	for side, conn := range map[string]net.Conn{"client": client, "host": host} {
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: got %v, want a reset", side, err)
+		}
+	}
+	refused, err := net.Dial("tcp", link.Address())
+	if err == nil { // the reset may come before the connection is one
+		_, err = refused.Read(make([]byte, 1))
+		refused.Close()
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("a new connection of a broken link: %v, want a reset", err)
+	}
+	link.Restore()
+	client, host = through(t, link, server)
+	send(t, client, "hello")
+	receive(t, host, "hello")
 }

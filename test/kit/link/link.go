@@ -1,4 +1,6 @@
-package remotehost
+// Package link is a TCP proxy that can be made as bad as networks are: slow, silent,
+// reset, refusing. Tests put it between burstlet and a host or an API server.
+package link
 
 import (
 	"context"
@@ -10,34 +12,45 @@ import (
 	"time"
 )
 
-// Link is a TCP proxy on the machine, on loopback by default, that leads into a host's network
-// and can be made as bad as networks are. Its methods may be called by many
+// Link passes on what it accepts to the far side. Its methods may be called by many
 // goroutines.
 type Link struct {
 	listener net.Listener
-	dial     func(context.Context) (net.Conn, error)
+	dial     Dial
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
+	broken bool
 	delay  time.Duration
 	whole  chan struct{} // closed while the link is not cut
 	cut    bool
 	conns  map[*passage]bool
-	counts LinkCounts
+	counts Counts
 }
 
-// LinkCounts says what a link carried since it was made.
-type LinkCounts struct {
+// Dial connects to the far side. Its context ends with the connection's life.
+type Dial func(context.Context) (net.Conn, error)
+
+// To dials a TCP address.
+func To(address string) Dial {
+	return func(ctx context.Context) (net.Conn, error) {
+		var dialer net.Dialer
+		return dialer.DialContext(ctx, "tcp", address)
+	}
+}
+
+// Counts is what a link has carried since it was made.
+type Counts struct {
 	// Connections is how many were accepted, Open how many of them are open.
 	Connections, Open int
-	// ToHost and FromHost are bytes that were delivered.
-	ToHost, FromHost int64
+	// Sent and Received are bytes delivered to the far side and from it.
+	Sent, Received int64
 }
 
-// listenLink makes a link at a free port of an address of the machine; loopback
+// Listen makes a link at a free port of an address of this machine, or of loopback
 // where that is the zero address.
-func listenLink(ctx context.Context, at netip.Addr, dial func(context.Context) (net.Conn, error)) (*Link, error) {
+func Listen(ctx context.Context, at netip.Addr, dial Dial) (*Link, error) {
 	if !at.IsValid() {
 		at = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
@@ -46,11 +59,11 @@ func listenLink(ctx context.Context, at netip.Addr, dial func(context.Context) (
 	if err != nil {
 		return nil, fmt.Errorf("listen for link: %w", err)
 	}
-	return serveLink(listener, dial), nil
+	return Serve(listener, dial), nil
 }
 
-// serveLink passes on what a listener accepts, until close.
-func serveLink(listener net.Listener, dial func(context.Context) (net.Conn, error)) *Link {
+// Serve makes a link of what a listener accepts, until Close.
+func Serve(listener net.Listener, dial Dial) *Link {
 	l := &Link{listener: listener, dial: dial, whole: make(chan struct{}), conns: map[*passage]bool{}}
 	close(l.whole)
 	l.running.Go(l.accept)
@@ -68,9 +81,9 @@ func (l *Link) accept() {
 		l.mu.Lock()
 		l.conns[p] = true
 		l.counts.Connections++
-		ended := l.closed
+		refused := l.closed || l.broken
 		l.mu.Unlock()
-		if ended {
+		if refused {
 			p.reset()
 			continue
 		}
@@ -78,7 +91,7 @@ func (l *Link) accept() {
 	}
 }
 
-// Address is the link's "address:port", on the machine.
+// Address is the link's "address:port".
 func (l *Link) Address() string { return l.listener.Addr().String() }
 
 // Cut makes the link a black hole: open connections neither carry anything nor
@@ -91,10 +104,19 @@ func (l *Link) Cut() {
 	}
 }
 
-// Restore ends a Cut.
+// Break resets all connections, and each new one as soon as it is accepted.
+func (l *Link) Break() {
+	l.mu.Lock()
+	l.broken = true
+	l.mu.Unlock()
+	l.Reset()
+}
+
+// Restore ends a Cut or a Break.
 func (l *Link) Restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.broken = false
 	if l.cut {
 		l.cut = false
 		close(l.whole)
@@ -124,7 +146,7 @@ func (l *Link) Delay(eachWay time.Duration) {
 }
 
 // Counts says what the link carried so far.
-func (l *Link) Counts() LinkCounts {
+func (l *Link) Counts() Counts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	counts := l.counts
@@ -163,18 +185,18 @@ func (l *Link) forget(p *passage) {
 	delete(l.conns, p)
 }
 
-func (l *Link) count(bytes int, toHost bool) {
+func (l *Link) count(bytes int, sent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if toHost {
-		l.counts.ToHost += int64(bytes)
+	if sent {
+		l.counts.Sent += int64(bytes)
 	} else {
-		l.counts.FromHost += int64(bytes)
+		l.counts.Received += int64(bytes)
 	}
 }
 
-// close ends the link and all its connections.
-func (l *Link) close() error {
+// Close ends the link and all its connections.
+func (l *Link) Close() error {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
