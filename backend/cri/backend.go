@@ -11,7 +11,6 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
-	"github.com/burstlet/burstlet/backend/cri/host/local"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 )
 
@@ -38,7 +37,8 @@ type remote struct {
 	// streams what moves much data.
 	host             host.Host
 	control, streams host.Dialer
-	link             runner // nil on this machine
+	reach            func(context.Context) error // holds the way to the host; nil: there is none to hold
+	links            func() []backend.LinkFacts  // nil on this machine
 	clock            clock
 	stopper          *stopper
 	details          *details
@@ -54,12 +54,6 @@ type remote struct {
 	facts   *host.Facts // of the host, once known
 }
 
-// runner is what must run for the host to be reached.
-type runner interface {
-	Run(ctx context.Context) error
-	Facts() []backend.LinkFacts
-}
-
 // New makes a backend for the container runtime on a local socket, or on a host
 // reached over SSH. Nothing is connected before its Run runs.
 func New(cfg Config) (*backend.Backend, error) {
@@ -67,7 +61,8 @@ func New(cfg Config) (*backend.Backend, error) {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
 	if !cfg.remote() {
-		r, err := newRemote(cfg, access{host: local.New(local.Options{Root: cfg.withDefaults().PodsDir}), control: localDialer{}, streams: localDialer{}})
+		here := newResidentHost(cfg.withDefaults().PodsDir)
+		r, err := newRemote(cfg, access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run})
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +76,7 @@ func New(cfg Config) (*backend.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
-	r, err := newRemote(cfg, access{host: link.Host(), control: link.Control(), streams: link.Streams(), link: link})
+	r, err := newRemote(cfg, access{host: link.Host(), control: link.Control(), streams: link.Streams(), run: link.Run, links: link.Facts})
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +87,10 @@ func New(cfg Config) (*backend.Backend, error) {
 type access struct {
 	host             host.Host
 	control, streams host.Dialer
-	link             runner
+	// run holds what the host is reached by, until its context ends; nil: nothing.
+	run func(context.Context) error
+	// links are the connections to the host, nil for this machine.
+	links func() []backend.LinkFacts
 }
 
 func newRemote(cfg Config, a access) (*remote, error) {
@@ -107,7 +105,8 @@ func newRemote(cfg Config, a access) (*remote, error) {
 			return nil, fmt.Errorf("configure cri backend: %w", err)
 		}
 	}
-	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket))
+	known := newDetails()
+	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket), hostCaller{a.host, socket, known.owner})
 	w := newWay()
 	r := &remote{
 		cfg:       cfg,
@@ -119,8 +118,9 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		control:   a.control,
 		streams:   yieldingDialer{a.streams, w},
 		way:       w,
-		link:      a.link,
-		details:   newDetails(),
+		reach:     a.run,
+		links:     a.links,
+		details:   known,
 		upkeep:    newUpkeep(),
 		shares:    newClassShares(),
 	}
@@ -129,14 +129,10 @@ func newRemote(cfg Config, a access) (*remote, error) {
 }
 
 func (r *remote) backend() *backend.Backend {
-	var links func() []backend.LinkFacts
-	if r.link != nil {
-		links = r.link.Facts
-	}
 	return &backend.Backend{
 		Name:       "cri",
 		Run:        r.run,
-		Links:      links,
+		Links:      r.links,
 		Sweep:      r.sweepAll,
 		Pods:       pods{r},
 		Containers: containers{r},
@@ -170,8 +166,8 @@ func (r *remote) run(ctx context.Context) error {
 	g.Go(func() error { return r.stopper.run(ctx) })
 	g.Go(func() error { return r.transport.run(ctx) })
 	g.Go(func() error { return r.keepUp(ctx) })
-	if r.link != nil {
-		g.Go(func() error { return r.link.Run(ctx) })
+	if r.reach != nil {
+		g.Go(func() error { return r.reach(ctx) })
 	}
 	return g.Wait()
 }

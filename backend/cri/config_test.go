@@ -118,7 +118,7 @@ func TestErrorClasses(t *testing.T) {
 		codes.Canceled: "Unavailable", codes.Unauthenticated: "Denied", codes.PermissionDenied: "Denied",
 		codes.Unknown: "Transient", codes.Internal: "Transient", codes.ResourceExhausted: "Transient",
 	} {
-		cause := newTransport("unix:///x", nil).explain(status.Error(code, "its words"))
+		cause := newTransport("unix:///x", nil, hostCaller{}).explain(status.Error(code, "its words"))
 		err := failed(cause, "do %s", "this")
 		if got := backend.Class(err); got != want {
 			t.Errorf("%s: class %s, want %s", code, got, want)

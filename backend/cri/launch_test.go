@@ -157,8 +157,8 @@ func TestStartWaitsForALostCall(t *testing.T) {
 	}
 }
 
-// A link that is lost while a container starts ends that, and is no failure of the
-// container: it is still to be started, and is, under the same attempt.
+// A start that the runtime cut off has failed, as on a kubelet: the process may have
+// begun, and is not begun again as the same attempt.
 func TestStartAfterACutOffStart(t *testing.T) {
 	const cut = `failed to start containerd task "c": context canceled: unknown`
 	var once sync.Once
@@ -176,13 +176,18 @@ func TestStartAfterACutOffStart(t *testing.T) {
 	r, _ := w.connect(t)
 	pod := testPod("u1")
 	ref := runPod(t, r, pod)
-	wantClass(t, containers{r}.Start(t.Context(), ref, containerSpec(pod, "main", 0)), backend.ErrUnavailable)
-	if c := inspect(t, r, "u1").Containers; len(c) != 1 || c[0].State() != backend.Waiting {
-		t.Errorf("after the cut: %+v, want one that waits", c)
+	if err := (containers{r}).Start(t.Context(), ref, containerSpec(pod, "main", 0)); err == nil {
+		t.Error("the start succeeded")
 	}
-	must(t, containers{r}.Start(t.Context(), ref, containerSpec(pod, "main", 0)))
-	if c := inspect(t, r, "u1").Containers; len(c) != 1 || c[0].State() != backend.Running || c[0].Attempt != 0 {
-		t.Errorf("after the replay: %+v, want one that runs", c)
+	for _, when := range []string{"after the cut", "after the start was asked for again"} {
+		c := inspect(t, r, "u1").Containers
+		if len(c) != 1 || c[0].State() != backend.Exited || c[0].ExitCode != 128 || c[0].Reason != "StartError" {
+			t.Errorf("%s: %+v, want one that exited with 128", when, c)
+		}
+		must(t, containers{r}.Start(t.Context(), ref, containerSpec(pod, "main", 0)))
+	}
+	if runs := w.fake.Runs("main"); runs != 0 {
+		t.Errorf("it was started again %d times", runs)
 	}
 }
 

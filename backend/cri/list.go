@@ -142,9 +142,6 @@ func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (back
 	if s.GetImageRef() != "" {
 		f.ImageID = s.GetImageRef()
 	}
-	if cutOff(s) {
-		return f, nil
-	}
 	f.StartedAt = p.fromNanos(s.GetStartedAt())
 	if u := s.GetUser().GetLinux(); u != nil { // containerd 2.0 and newer
 		f.User = &corev1.LinuxContainerUser{UID: u.GetUid(), GID: u.GetGid(), SupplementalGroups: u.GetSupplementalGroups()}

@@ -137,14 +137,10 @@ func (c containers) adopt(ctx context.Context, sandbox backend.Ref, spec backend
 	case err != nil:
 		return nil, err
 	}
-	cut, err := c.wasCutOff(ctx, found)
-	asked := found.GetPodSandboxId() == sandbox.ID && found.GetAnnotations()[annotationHash] == spec.Hash
 	switch {
-	case err != nil:
-		return nil, err
-	case asked && !cut:
+	case found.GetPodSandboxId() == sandbox.ID && found.GetAnnotations()[annotationHash] == spec.Hash:
 		return found, nil
-	case cut, found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED:
+	case found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED:
 		return nil, c.removeUnused(ctx, sandbox, found)
 	default:
 		return nil, backend.Errorf(backend.ErrExists, "attempt %d exists in another sandbox or from another spec (container %s)", spec.Attempt, found.GetId())
@@ -162,15 +158,6 @@ func (c containers) removeUnused(ctx context.Context, sandbox backend.Ref, found
 		return nil
 	}
 	return c.discard(ctx, sandbox, host.Discard{Left: left})
-}
-
-// wasCutOff is cutOff for a listed container.
-func (c containers) wasCutOff(ctx context.Context, found *runtimeapi.Container) (bool, error) {
-	if found.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
-		return false, nil
-	}
-	s, err := c.containerStatus(ctx, found)
-	return cutOff(s), err
 }
 
 // findContainer finds one attempt by its labels. Errors: NotFound.
@@ -205,21 +192,10 @@ func (c containers) startCreated(ctx context.Context, id string) error {
 		case lookErr == nil && s.GetStartedAt() > 0:
 			// Another call has started it, or it started although the reply was lost.
 			return true, nil
-		case lookErr == nil && cutOff(s):
-			return true, backend.Errorf(backend.ErrUnavailable, "an earlier call was cut off while it started the container: %w", err)
 		default:
 			return true, err
 		}
 	})
-}
-
-// cutOff is true of a container that never ran because the connection of whoever
-// started it was lost: that ends what containerd does for a call. Nothing is wrong
-// with it; to those above it is one that was created and is still to be started.
-func cutOff(s *runtimeapi.ContainerStatus) bool {
-	said := s.GetMessage()
-	return s.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED && s.GetStartedAt() == 0 && s.GetReason() == "StartError" &&
-		(strings.Contains(said, "context canceled") || strings.Contains(said, "failed to start shim: start failed: : signal: killed"))
 }
 
 // link makes the log findable for collectors. Without it the container runs all

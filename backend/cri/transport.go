@@ -40,14 +40,16 @@ type dialFunc func(context.Context) (net.Conn, error)
 type transport struct {
 	endpoint string
 	dial     dialFunc
+	// onHost makes the calls that must be finished.
+	onHost hostCaller
 
 	mu      sync.RWMutex
 	conn    *grpc.ClientConn
 	dialErr error
 }
 
-func newTransport(endpoint string, dial dialFunc) *transport {
-	return &transport{endpoint: endpoint, dial: dial}
+func newTransport(endpoint string, dial dialFunc, onHost hostCaller) *transport {
+	return &transport{endpoint: endpoint, dial: dial, onHost: onHost}
 }
 
 // dialSocket dials the runtime as its host does.
@@ -143,6 +145,9 @@ func (t *transport) Invoke(ctx context.Context, method string, args, reply any, 
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 	}
+	if madeOnHost[method] {
+		return t.explain(t.onHost.invoke(ctx, method, args, reply))
+	}
 	return t.explain(conn.Invoke(ctx, method, args, reply, opts...))
 }
 
@@ -172,7 +177,9 @@ func (t *transport) explain(err error) error {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if t.dialErr != nil {
+	if known, ok := errors.AsType[*callError](err); ok {
+		e = known // the host said why it could not be called
+	} else if t.dialErr != nil {
 		e.err = t.dialErr
 		e.msg = t.dialErr.Error()
 	}

@@ -3,6 +3,7 @@
 // output. It is one static file without Kubernetes' libraries, and burstlet carries
 // it (package helper/binary). It logs to the standard error.
 //
-// It ends when its input ends, or on SIGTERM or SIGHUP, when the operations under
-// way have ended: each leaves what the next process goes on from.
+// It ends when its input ends, when the other side has been silent for a minute, or on
+// SIGTERM or SIGHUP, and then once the operations under way have ended: each leaves what
+// the next process goes on from. Calls of the container runtime are finished before.
 package main

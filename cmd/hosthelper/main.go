@@ -18,7 +18,8 @@ import (
 )
 
 // drainTime is how long operations may take to end with the session: one that a
-// hung file system holds must not keep the process for ever.
+// hung file system holds must not keep the process for ever. Calls of the container
+// runtime have bounds of their own.
 const drainTime = time.Minute
 
 func main() {
@@ -53,9 +54,12 @@ func run(ctx context.Context, args []string, session io.ReadWriteCloser) error {
 			log.Print(err)
 		}
 	}
+	host := local.New(o)
+	// The runtime would cancel a call of a process that goes.
+	defer host.AwaitCalls()
 	ended := newEnding(session)
 	served := make(chan error, 1)
-	go func() { served <- helper.Serve(ctx, ended, local.New(o)) }()
+	go func() { served <- helper.Serve(ctx, ended, host) }()
 	select {
 	case err := <-served:
 		return err

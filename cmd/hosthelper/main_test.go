@@ -13,6 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/helper"
 	"github.com/burstlet/burstlet/test/kit/need"
@@ -128,6 +133,76 @@ func TestSignalsEndIt(t *testing.T) {
 			}
 			p.ends(t)
 		})
+	}
+}
+
+// The session ends while the runtime starts a container: the helper lives until the
+// runtime has done it.
+func TestACallOutlivesItsSession(t *testing.T) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	runtime := fakecri.New("image")
+	runtime.Starting = func(ctx context.Context) {
+		close(begun)
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	stop, err := runtime.Serve(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	p := start(t, self(t))
+	c := helper.NewClient(p.stream)
+	call := func(method string, request, reply proto.Message) error {
+		encoded, err := proto.Marshal(request)
+		if err != nil {
+			return err
+		}
+		out, err := c.Call(t.Context(), host.Call{Socket: socket, Method: method, Request: encoded, Timeout: time.Minute})
+		if err != nil {
+			return err
+		}
+		return proto.Unmarshal(out, reply)
+	}
+	var sandbox runtimeapi.RunPodSandboxResponse
+	var container runtimeapi.CreateContainerResponse
+	if err := call(runtimeapi.RuntimeService_RunPodSandbox_FullMethodName, &runtimeapi.RunPodSandboxRequest{}, &sandbox); err != nil {
+		t.Fatal(err)
+	}
+	create := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.GetPodSandboxId(), Config: &runtimeapi.ContainerConfig{}}
+	if err := call(runtimeapi.RuntimeService_CreateContainer_FullMethodName, create, &container); err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan error, 1)
+	go func() {
+		request := &runtimeapi.StartContainerRequest{ContainerId: container.GetContainerId()}
+		lost <- call(runtimeapi.RuntimeService_StartContainer_FullMethodName, request, &runtimeapi.StartContainerResponse{})
+	}()
+	<-begun
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-lost; !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("who started it got %v", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		p.ends(t)
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		t.Error("the helper ended before the call that it made")
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(goOn)
+	<-ended
+	reply, err := runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: container.GetContainerId()})
+	if state := reply.GetStatus().GetState(); err != nil || state != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		t.Errorf("the container is %s, %v", state, err)
 	}
 }
 

@@ -38,16 +38,32 @@ func (s *Server) containerName(config *runtimeapi.ContainerConfig, box *sandbox)
 	return fmt.Sprintf("%s_%s_%d", config.GetMetadata().GetName(), box.config.GetMetadata().GetUid(), config.GetMetadata().GetAttempt())
 }
 
-// StartContainer fails for a container that was started before.
-func (s *Server) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+// StartContainer fails for a container that was started before, and for one that is
+// being started.
+func (s *Server) StartContainer(ctx context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.containers[r.GetContainerId()]
-	if c == nil {
+	switch {
+	case c == nil:
 		return nil, notFound("container")
-	}
-	if c.state != runtimeapi.ContainerState_CONTAINER_CREATED {
+	case c.starting:
+		return nil, fmt.Errorf("failed to set starting state for container %q: container is already in starting state", c.id)
+	case c.state != runtimeapi.ContainerState_CONTAINER_CREATED:
 		return nil, fmt.Errorf("container is in %s state", c.state)
+	}
+	s.begun[c.config.GetMetadata().GetName()]++
+	if s.Starting != nil {
+		c.starting = true
+		s.mu.Unlock()
+		s.Starting(ctx)
+		s.mu.Lock()
+		c.starting = false
+	}
+	if err := ctx.Err(); err != nil {
+		cut := fmt.Sprintf("failed to start containerd task %q: %v: unknown", c.id, err)
+		s.failStart(c, cut)
+		return nil, errors.New(cut)
 	}
 	c.state, c.started = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now()
 	return &runtimeapi.StartContainerResponse{}, nil
@@ -168,7 +184,10 @@ func (s *Server) Exit(containerID string, code int32, reason string) {
 func (s *Server) FailStart(containerID, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.containers[containerID]
+	s.failStart(s.containers[containerID], message)
+}
+
+func (s *Server) failStart(c *container, message string) {
 	c.message = message
 	s.exit(c, 128, "StartError")
 }

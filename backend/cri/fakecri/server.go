@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	eventsapi "github.com/containerd/containerd/api/services/events/v1"
 	containerdtypes "github.com/containerd/containerd/api/types"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-streaming/pkg/streaming"
 )
@@ -28,6 +31,10 @@ type Server struct {
 	// Before fails a call before it does anything; After once it is done, as
 	// if the reply were lost.
 	Before, After Hook
+	// Starting is called while a StartContainer is under way, whose process has begun.
+	// When the call's context has ended on its return, the container is killed, as
+	// containerd does, which then does not know that it ran.
+	Starting func(ctx context.Context)
 	// IgnoresTERM names containers that only KILL ends.
 	IgnoresTERM map[string]bool
 	// NotReady is the message of a network that is not ready.
@@ -49,6 +56,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	calls      map[string]int
+	begun      map[string]int // processes that have begun, by the container's name
 	ids        int
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
@@ -75,6 +83,7 @@ type container struct {
 	reason      string
 	message     string
 	stops       []int64
+	starting    bool
 	ended       chan struct{}
 }
 
@@ -85,6 +94,7 @@ func New(images ...string) *Server {
 		Refused:     map[string]string{},
 		Users:       map[string]*runtimeapi.Image{},
 		calls:       map[string]int{},
+		begun:       map[string]int{},
 		sandboxes:   map[string]*sandbox{},
 		containers:  map[string]*container{},
 		images:      map[string]string{},
@@ -137,11 +147,24 @@ func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnarySer
 	return reply, nil
 }
 
+// ByGRPC is true of a call by gRPC's own library, and not by the host helper.
+func ByGRPC(ctx context.Context) bool {
+	headers, _ := metadata.FromIncomingContext(ctx)
+	return slices.ContainsFunc(headers.Get("user-agent"), func(agent string) bool { return strings.HasPrefix(agent, "grpc-go/") })
+}
+
 // Calls is how often a method was called.
 func (s *Server) Calls(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.calls[method]
+}
+
+// Runs is how many processes of containers of a name have begun.
+func (s *Server) Runs(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun[name]
 }
 
 func (s *Server) nextID(prefix string) string {

@@ -51,6 +51,14 @@ type Host interface {
 	Limit(ctx context.Context, c Cgroup) error
 	// Usage measures the host and pods.
 	Usage(ctx context.Context, r UsageRequest) (Usage, error)
+
+	// Call makes a call of the container runtime and returns the encoded reply. A call
+	// that has reached the host is finished there, within its own timeout, though ctx,
+	// the connection or the process at the other end goes: containerd would cancel it
+	// with its caller, after a container may have begun.
+	// Errors: [*CallError] is the runtime's answer; after any other error it is unknown
+	// whether the call was made.
+	Call(ctx context.Context, c Call) ([]byte, error)
 }
 
 // Dialer opens connections as the host does.

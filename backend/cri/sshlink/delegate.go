@@ -46,6 +46,10 @@ func (d *delegate) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, 
 	return call(ctx, d, func(h host.Host) (host.Usage, error) { return h.Usage(ctx, r) })
 }
 
+func (d *delegate) Call(ctx context.Context, c host.Call) ([]byte, error) {
+	return call(ctx, d, func(h host.Host) ([]byte, error) { return h.Call(ctx, c) })
+}
+
 func (d *delegate) Discard(ctx context.Context, discard host.Discard) error {
 	h, err := d.helper.ready(ctx)
 	if err != nil {

@@ -65,3 +65,8 @@ func (c *Client) Limit(ctx context.Context, g host.Cgroup) error {
 func (c *Client) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, error) {
 	return call[host.Usage](ctx, c, opUsage, r)
 }
+
+// Call implements [host.Host].
+func (c *Client) Call(ctx context.Context, r host.Call) ([]byte, error) {
+	return call[[]byte](ctx, c, opCall, r)
+}

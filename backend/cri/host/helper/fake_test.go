@@ -53,6 +53,10 @@ func (f *fakeHost) ReadFile(ctx context.Context, path string, limit int64) ([]by
 	return answer[[]byte](ctx, f, opReadFile, readFileArgs{path, limit})
 }
 
+func (f *fakeHost) Call(ctx context.Context, c host.Call) ([]byte, error) {
+	return answer[[]byte](ctx, f, opCall, c)
+}
+
 func (f *fakeHost) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {
 	return answer[host.Prepared](ctx, f, opPrepare, p)
 }

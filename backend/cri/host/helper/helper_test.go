@@ -36,7 +36,7 @@ func noResult(err error) (any, error) { return nil, err }
 func everyCall(t testing.TB, zero bool) []oneCall {
 	prep, discard, volume := filled[host.Preparation](t), filled[host.Discard](t), filled[host.Volume](t)
 	pod, rotation, sweep := filled[host.PodDir](t), filled[host.Rotation](t), filled[host.Sweep](t)
-	cgroup, usage := filled[host.Cgroup](t), filled[host.UsageRequest](t)
+	cgroup, usage, runtimeCall := filled[host.Cgroup](t), filled[host.UsageRequest](t), filled[host.Call](t)
 	facts, prepared, used := filled[host.Facts](t), filled[host.Prepared](t), filled[host.Usage](t)
 	placed, rotated, file := filled[[]host.Placed](t), filled[[]string](t), []byte("\x00\xff\nbytes")
 	if zero {
@@ -44,6 +44,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		prep, discard = host.Preparation{Dirs: []string{}, Cgroup: &host.Cgroup{}}, host.Discard{}
 		volume = host.Volume{FSGroup: new(int64), Files: []host.File{{Data: []byte{}, UID: new(int64)}, {}}}
 		pod, rotation, sweep, cgroup, usage = host.PodDir{}, host.Rotation{}, host.Sweep{}, host.Cgroup{}, host.UsageRequest{}
+		runtimeCall = host.Call{}
 		facts, prepared, used = host.Facts{}, host.Prepared{}, host.Usage{Node: host.CgroupUsage{RSS: new(uint64)}}
 		placed, rotated, file = nil, []string{}, nil
 	}
@@ -58,6 +59,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		{opRotate, rotation, rotated, func(ctx context.Context, h host.Host) (any, error) { return h.Rotate(ctx, rotation) }},
 		{opSweep, sweep, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Sweep(ctx, sweep)) }},
 		{opLimit, cgroup, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Limit(ctx, cgroup)) }},
+		{opCall, runtimeCall, file, func(ctx context.Context, h host.Host) (any, error) { return h.Call(ctx, runtimeCall) }},
 		{opUsage, usage, used, func(ctx context.Context, h host.Host) (any, error) { return h.Usage(ctx, usage) }},
 	}
 }
@@ -109,6 +111,7 @@ func TestErrorsAnswerAsOnTheHost(t *testing.T) {
 		ownError{errors.New("with words of its own")},
 		fmt.Errorf("operation: %w", context.DeadlineExceeded),
 		errors.Join(fs.ErrExist, os.ErrDeadlineExceeded),
+		fmt.Errorf("start: %w", &host.CallError{Code: 9, Message: "the container is odd"}),
 	}
 	for _, e := range asked {
 		cases = append(cases, fmt.Errorf("it says: %w", e))
@@ -125,6 +128,10 @@ func TestErrorsAnswerAsOnTheHost(t *testing.T) {
 			if errors.Is(got, e) != errors.Is(want, e) {
 				t.Errorf("%v: errors.Is(%v) = %t, on the host %t", want, e, errors.Is(got, e), errors.Is(want, e))
 			}
+		}
+		var answer, wanted *host.CallError
+		if errors.As(got, &answer) != errors.As(want, &wanted) || wanted != nil && *answer != *wanted {
+			t.Errorf("%v: the runtime's answer is %v", want, answer)
 		}
 		if backend.Class(got) != backend.Class(want) {
 			t.Errorf("%v: class %s, on the host %s", want, backend.Class(got), backend.Class(want))
@@ -227,6 +234,63 @@ func TestBrokenStreamIsUnavailable(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// deaf is a stream whose network goes away: nothing comes, and what is sent is lost.
+type deaf struct {
+	net.Conn
+	gone, closed chan struct{}
+}
+
+func (d deaf) Read(p []byte) (int, error) {
+	n, err := d.Conn.Read(p)
+	select {
+	case <-d.gone:
+		<-d.closed
+		return 0, net.ErrClosed
+	default:
+		return n, err
+	}
+}
+
+func (d deaf) Write(p []byte) (int, error) {
+	select {
+	case <-d.gone:
+		return len(p), nil
+	default:
+		return d.Conn.Write(p)
+	}
+}
+
+func (d deaf) Close() error {
+	close(d.closed)
+	return d.Conn.Close()
+}
+
+func TestServeEndsWithinAMinuteOfSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		network := deaf{there, make(chan struct{}), make(chan struct{})}
+		served := make(chan error, 1)
+		go func() { served <- Serve(t.Context(), network, &fakeHost{}) }()
+		c := NewClient(here)
+		defer c.Close()
+		for range 2 {
+			if _, err := c.Facts(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour) // a client that is there may be quiet
+		}
+		close(network.gone)
+		lost := time.Now()
+		go func() { _, _ = c.Facts(t.Context()) }() // it ends what is being read, and goes nowhere
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(lost); took > time.Minute+time.Second {
+			t.Errorf("it ended after %s", took)
+		}
+	})
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {

@@ -1,6 +1,9 @@
 package helper
 
-import "net/http"
+import (
+	"net/http"
+	"time"
+)
 
 const (
 	// streamWindow is how much of one body may be under way, unread: enough that a
@@ -16,13 +19,18 @@ const (
 	// maxMessage bounds arguments and results in bytes.
 	maxMessage = 256 << 20
 
+	// quiet is how long the other side may be silent before the host asks whether it is
+	// there, and then how long it may take to answer: an SSH session whose network went
+	// away lasts for hours on a host without keepalives of its own.
+	quiet = 30 * time.Second
+
 	// errorHeader is set on a response whose body is an error.
 	errorHeader = "Burstlet-Failed"
 	// errorTrailer has the error with which a log ended, as JSON in base64.
 	errorTrailer = "Burstlet-Error"
 )
 
-// settings are HTTP/2's. There are no pings: the stream's owner has keepalives.
+// settings are HTTP/2's. The client sends no pings: the stream's owner has keepalives.
 func settings(window int) (*http.Protocols, *http.HTTP2Config) {
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)

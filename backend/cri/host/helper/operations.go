@@ -25,6 +25,7 @@ const (
 	opSweep    = "Sweep"
 	opLimit    = "Limit"
 	opUsage    = "Usage"
+	opCall     = "Call"
 )
 
 type readFileArgs struct {
@@ -88,6 +89,7 @@ func operations() map[string]operation {
 		opUsage: carry(func(ctx context.Context, h host.Host, r host.UsageRequest) (host.Usage, error) {
 			return h.Usage(ctx, r)
 		}),
+		opCall: carry(func(ctx context.Context, h host.Host, c host.Call) ([]byte, error) { return h.Call(ctx, c) }),
 	}
 }
 

@@ -31,6 +31,7 @@ func serve(ctx context.Context, rw io.ReadWriteCloser, h host.Host, version stri
 	c := newConn(rw, version, 0)
 	s := &server{host: h, operations: operations()}
 	protocols, http2 := settings(hostWindow)
+	http2.SendPingTimeout, http2.PingTimeout = quiet, quiet
 	web := &http.Server{
 		Handler: s, Protocols: protocols, HTTP2: http2,
 		BaseContext: func(net.Listener) context.Context { return operating },

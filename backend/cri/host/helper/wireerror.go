@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/burstlet/burstlet/backend/class"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // maxErrorText bounds the text of an error in bytes.
@@ -24,6 +25,8 @@ type wireError struct {
 	Text   string   `json:"text"`
 	Is     []string `json:"is,omitempty"`
 	Errnos []string `json:"errnos,omitempty"`
+	// Call is the runtime's answer, if it was one.
+	Call *host.CallError `json:"call,omitempty"`
 }
 
 type namedError struct {
@@ -65,6 +68,9 @@ func toWire(err error) *wireError {
 		}
 	}
 	w.Errnos = errnoNames(err, nil)
+	if answer, ok := errors.AsType[*host.CallError](err); ok {
+		w.Call = answer
+	}
 	return w
 }
 
@@ -100,6 +106,9 @@ func (w *wireError) error() error {
 				out.causes = append(out.causes, s.err)
 			}
 		}
+	}
+	if w.Call != nil {
+		out.causes = append(out.causes, w.Call)
 	}
 	for _, name := range w.Errnos {
 		if errno, ok := errnoNamed(name); ok {

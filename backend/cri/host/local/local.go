@@ -23,6 +23,9 @@ type Host struct {
 	opts Options
 	// usage is what was measured lately.
 	usage usageCache
+	// calls of the container runtime that are under way, and the locks that order them.
+	calls calls
+	turns turns
 }
 
 // New makes a Host; it does nothing yet.
