@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/approver"
 )
@@ -66,11 +67,11 @@ may run at once. deploy/rbac/approver.yaml lists the rights that it needs.`,
 		if err := setUpLogging(f.logging); err != nil {
 			return err
 		}
-		access, err := findAccess(f.kubeconfig)
+		found, err := access.Find(f.kubeconfig)
 		if err != nil {
 			return err
 		}
-		return approveCertificates(cmd.Context(), access, f)
+		return approveCertificates(cmd.Context(), found, f)
 	}
 	return cmd
 }
@@ -95,7 +96,7 @@ func (f approveFlags) policy() (approver.Policy, error) {
 }
 
 // approveCertificates approves until the context ends.
-func approveCertificates(ctx context.Context, access *rest.Config, f approveFlags) error {
+func approveCertificates(ctx context.Context, server *rest.Config, f approveFlags) error {
 	policy, err := f.policy()
 	if err != nil {
 		return err
@@ -105,12 +106,12 @@ func approveCertificates(ctx context.Context, access *rest.Config, f approveFlag
 			return errors.New("flag --pod-namespace is required: this process runs in no pod whose namespace would be taken")
 		}
 	}
-	access = rest.CopyConfig(access)
-	access.UserAgent = userAgent()
+	server = rest.CopyConfig(server)
+	server.UserAgent = userAgent()
 	calls, registry := newAPICalls(), prometheus.NewRegistry()
 	registry.MustRegister(calls.requests, calls.duration)
-	access.Wrap(calls.count)
-	client, err := kubernetes.NewForConfig(access)
+	server.Wrap(calls.count)
+	client, err := kubernetes.NewForConfig(server)
 	if err != nil {
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}

@@ -1,23 +1,13 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
-	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/cmd/burstlet/doctor"
 )
-
-// diagnoseTimeout bounds the look at one node's cluster, and at its backend.
-const diagnoseTimeout = 2 * time.Minute
 
 func newDoctorCommand() *cobra.Command {
 	var file string
@@ -51,88 +41,9 @@ runs, as the same user.`,
 		if err := setUpLogging(cfg.Logging); err != nil {
 			return err
 		}
-		return diagnoseNodes(cmd.Context(), cmd.OutOrStdout(), cfg.Each(), !backendOnly)
+		return doctor.Run(cmd.Context(), cmd.OutOrStdout(), cfg.Each(), doctor.Options{
+			Version: programVersion(), BackendOnly: backendOnly,
+		})
 	}
 	return cmd
-}
-
-// diagnoseNodes looks at one node after the other and prints what it finds.
-func diagnoseNodes(ctx context.Context, out io.Writer, nodes []config.Configuration, cluster bool) error {
-	failed := 0
-	for _, node := range nodes {
-		found, err := diagnoseNode(ctx, node, cluster)
-		if err != nil {
-			return fmt.Errorf("look at node %s: %w", node.Node.Name, err)
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("look at node %s: %w", node.Node.Name, ctx.Err())
-		}
-		n, err := printFindings(out, node.Node.Name, node.Backend, found)
-		if err != nil {
-			return err
-		}
-		failed += n
-	}
-	switch failed {
-	case 0:
-		return nil
-	case 1:
-		return errors.New("one check failed")
-	default:
-		return fmt.Errorf("%d checks failed", failed)
-	}
-}
-
-// diagnoseNode looks at the node's cluster, if it is to, and then at its backend.
-func diagnoseNode(ctx context.Context, c config.Configuration, cluster bool) ([]backend.Finding, error) {
-	var found []backend.Finding
-	identity := identityOr(c)
-	if cluster {
-		found, identity = diagnoseCluster(ctx, c)
-	}
-	more, err := diagnoseBackend(ctx, c, identity)
-	return append(found, more...), err
-}
-
-// printFindings prints a node's lines and returns how many failed.
-func printFindings(out io.Writer, node string, b config.Backend, found []backend.Finding) (failed int, err error) {
-	where := b.Type
-	switch b.Type {
-	case config.BackendCRI:
-		where += " " + b.CRI.Endpoint
-	case config.BackendECS:
-		where += " " + b.ECS.Cluster + " in " + b.ECS.Region
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	lines := []string{fmt.Sprintf("node %s (%s)\n", node, where)}
-	for _, f := range found {
-		verdict := "FAIL"
-		switch {
-		case f.OK:
-			verdict = "ok"
-		case f.Warn:
-			verdict = "warn"
-		default:
-			failed++
-		}
-		lines = append(lines, fmt.Sprintf("  %s\t%s\t%s\n", verdict, f.What, findingText(f)))
-	}
-	for _, line := range lines {
-		if _, err := io.WriteString(table, line); err != nil {
-			return failed, fmt.Errorf("print: %w", err)
-		}
-	}
-	if err := table.Flush(); err != nil {
-		return failed, fmt.Errorf("print: %w", err)
-	}
-	return failed, nil
-}
-
-// findingText is what was found and what to do, in one line.
-func findingText(f backend.Finding) string {
-	text := strings.NewReplacer("\n", "; ", "\t", " ").Replace(f.Detail)
-	if f.Advice != "" {
-		text += ": " + f.Advice
-	}
-	return text
 }

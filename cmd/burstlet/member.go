@@ -13,6 +13,8 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/gate"
+	"github.com/burstlet/burstlet/cmd/burstlet/access"
+	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/election"
 )
@@ -35,29 +37,29 @@ type member struct {
 func (m *member) run(ctx context.Context) error {
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", m.cfg.Node.Name))
 	m.state.set(stateStarting, nil)
-	access, err := openAccess(ctx, m.cfg)
+	cred, err := openCredential(ctx, m.cfg)
 	if err != nil {
 		return err
 	}
-	if access.identity == nil {
-		return m.campaign(ctx, access)
+	if cred.identity == nil {
+		return m.campaign(ctx, cred)
 	}
 	// The credential is kept until the last write.
 	rotation, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return access.identity.Run(rotation) })
+	g.Go(func() error { return cred.identity.Run(rotation) })
 	g.Go(func() error {
 		defer stop()
-		return m.campaign(ctx, access)
+		return m.campaign(ctx, cred)
 	})
 	return g.Wait()
 }
 
 // campaign leads for ever, or while an election lets it.
-func (m *member) campaign(ctx context.Context, access *access) error {
+func (m *member) campaign(ctx context.Context, cred *credential) error {
 	if !m.cfg.LeaderElection.Enabled {
-		return m.lead(ctx, access, gate.Always())
+		return m.lead(ctx, cred, gate.Always())
 	}
 	elector, err := m.elector()
 	if err != nil {
@@ -65,7 +67,7 @@ func (m *member) campaign(ctx context.Context, access *access) error {
 	}
 	return elector.Run(ctx, func(ctx context.Context, held *gate.Gate) error {
 		m.state.set(stateStarting, nil)
-		return m.lead(ctx, access, held)
+		return m.lead(ctx, cred, held)
 	})
 }
 
@@ -73,14 +75,14 @@ func (m *member) campaign(ctx context.Context, access *access) error {
 // and that lease must not pass the gate, which it opens.
 func (m *member) elector() (*election.Elector, error) {
 	l := m.cfg.LeaderElection
-	access, err := findAccess(l.Kubeconfig)
+	server, err := access.Find(l.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
 	}
 	// One call that hangs must not cost the lease.
-	access.Timeout = max(time.Second, l.RenewDeadline.Duration/2)
-	access.UserAgent = userAgent() + " leader-election"
-	client, err := kubernetes.NewForConfig(access)
+	server.Timeout = max(time.Second, l.RenewDeadline.Duration/2)
+	server.UserAgent = userAgent() + " leader-election"
+	client, err := kubernetes.NewForConfig(server)
 	if err != nil {
 		return nil, fmt.Errorf("leader election: make a client for the API server: %w", err)
 	}
@@ -93,10 +95,10 @@ func (m *member) elector() (*election.Elector, error) {
 
 // lead runs the node while the gate is held, then writes the statuses that are
 // left.
-func (m *member) lead(ctx context.Context, access *access, held *gate.Gate) error {
+func (m *member) lead(ctx context.Context, cred *credential, held *gate.Gate) error {
 	m.state.began()
 	defer m.state.show(nil)
-	n, err := m.wire(ctx, access, held)
+	n, err := m.wire(ctx, cred, held)
 	if err != nil {
 		return err
 	}
@@ -120,11 +122,11 @@ func (m *member) remote(ctx context.Context, identity string) (backend.Backend, 
 	if m.sim != nil {
 		return *m.sim, nil
 	}
-	b, err := newBackend(ctx, m.cfg, identity)
+	b, err := backends.New(ctx, backends.Node{Config: m.cfg, Identity: identity, Version: programVersion()})
 	if err != nil {
 		return backend.Backend{}, err
 	}
-	if m.cfg.Backend.Type == config.BackendSim && m.cfg.Backend.Sim.Socket == "" {
+	if backends.InProcess(m.cfg.Backend) {
 		m.sim = &b
 	}
 	return b, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/containerd/log"
 
+	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
@@ -33,15 +34,10 @@ func imageGC(cfg config.Images) *images.GCPolicy {
 	}
 }
 
-// apiServed is true where there is a way to a serving certificate.
-func apiServed(cfg config.KubeletAPI) bool {
-	return cfg.CertFile != "" || cfg.KeyFile != "" || cfg.SelfSigned || cfg.ServerTLSBootstrap
-}
-
 // apiOptions are those of the kubelet API; nil, so that it is not served, where
 // there is no serving certificate. One that the cluster issues is still to be set.
 func apiOptions(cfg config.KubeletAPI) *kubeletapi.Options {
-	if !apiServed(cfg) {
+	if !cfg.Served() {
 		return nil
 	}
 	return &kubeletapi.Options{
@@ -53,11 +49,11 @@ func apiOptions(cfg config.KubeletAPI) *kubeletapi.Options {
 // greet says what a user must know who looks at nothing else.
 func greet(ctx context.Context, cfg config.Configuration) {
 	entry := log.G(ctx).WithFields(log.Fields{"node": cfg.Node.Name, "backend": cfg.Backend.Type})
-	if cfg.Backend.Type == config.BackendSim {
-		entry.Warn("the backend is simulated: no container runs; choose another with --backend or backend.type")
+	if kind, err := backends.Of(cfg.Backend.Type); err == nil && kind.Caution != "" {
+		entry.Warn(kind.Caution)
 	}
 	switch api := cfg.KubeletAPI; {
-	case !apiServed(api):
+	case !api.Served():
 		entry.Warn("no serving certificate: the kubelet API is off and kubectl logs does not work; " +
 			"set kubeletAPI.certFile and kubeletAPI.keyFile, or kubeletAPI.serverTLSBootstrap or kubeletAPI.selfSigned")
 	case api.SelfSigned:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,12 +14,50 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
+
+// runDoctor runs the command on a configuration.
+func runDoctor(t *testing.T, yaml string) (string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "burstlet.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := newDoctorCommand()
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetOut(&out)
+	cmd.SetArgs([]string{"--config", file, "--log-level", "error"})
+	err := cmd.ExecuteContext(t.Context())
+	return strings.Join(strings.Fields(out.String()), " "), err
+}
+
+// rbacFile are the objects of a file in deploy/rbac.
+func rbacFile(t *testing.T, name string) []runtime.Object {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "rbac", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var out []runtime.Object
+	for doc := range strings.SplitSeq(string(data), "\n---\n") {
+		object, _, err := strict.Decode([]byte(doc), nil, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		out = append(out, object)
+	}
+	return out
+}
 
 // diagnosed is what doctor says of a node on the real control plane.
 func (s *stage) diagnosed(yaml string) (string, error) {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/removal"
 )
@@ -109,11 +110,11 @@ func removeNodes(ctx context.Context, out io.Writer, cfg config.Configuration, f
 	if err != nil {
 		return err
 	}
-	access, err := removeAccess(cfg, f.kubeconfig)
+	server, err := removeAccess(cfg, f.kubeconfig)
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(access)
+	client, err := kubernetes.NewForConfig(server)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
@@ -131,7 +132,7 @@ func removeNodes(ctx context.Context, out io.Writer, cfg config.Configuration, f
 	}
 	nodes := make([]*removal.Node, len(chosen))
 	for i, c := range chosen {
-		nodes[i] = removal.New(removalConfig(c, f, client, say, &taker{cfg: c, access: access, id: "remove-nodes_" + id, keep: f.keepPods}))
+		nodes[i] = removal.New(removalConfig(c, f, client, say, &taker{cfg: c, access: server, id: "remove-nodes_" + id, keep: f.keepPods}))
 	}
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -159,12 +160,12 @@ func chooseNodes(all []config.Configuration, names []string) ([]config.Configura
 }
 
 func removeAccess(cfg config.Configuration, file string) (*rest.Config, error) {
-	access, err := findAccess(file)
+	found, err := access.Find(file)
 	if err != nil {
 		return nil, err
 	}
-	access.QPS, access.Burst, access.UserAgent = cfg.Client.QPS, cfg.Client.Burst, userAgent()+" remove-nodes"
-	return access, nil
+	found.QPS, found.Burst, found.UserAgent = cfg.Client.QPS, cfg.Client.Burst, userAgent()+" remove-nodes"
+	return found, nil
 }
 
 // sayTo prints lines, one at a time. Who reads them no more does not keep the

@@ -19,6 +19,8 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/gate"
+	"github.com/burstlet/burstlet/cmd/burstlet/access"
+	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/election"
@@ -76,28 +78,28 @@ func (t *taker) take(ctx context.Context, do func(context.Context, backend.Backe
 
 // hold does it with the node's remote.
 func (t *taker) hold(ctx context.Context, held *gate.Gate, do holding) error {
-	access := rest.CopyConfig(t.access)
-	access.Wrap(held.Transport)
-	client, err := kubernetes.NewForConfig(access)
+	server := rest.CopyConfig(t.access)
+	server.Wrap(held.Transport)
+	client, err := kubernetes.NewForConfig(server)
 	if err != nil {
 		return fmt.Errorf("make a client for the API server: %w", err)
 	}
-	id, err := nodeIdentity(ctx, client, t.cfg, access.Host)
+	id, err := access.NodeIdentity(ctx, client, t.cfg, server.Host)
 	if err != nil {
 		return err
 	}
-	b, err := newBackend(ctx, t.cfg, id)
+	b, err := backends.New(ctx, backends.Node{Config: t.cfg, Identity: id, Version: programVersion()})
 	if t.keep {
 		if err != nil {
 			log.G(ctx).WithError(err).Warn("the remote cannot be asked what stays there")
 			return do(ctx, backend.Backend{})
 		}
-		return withRemote(ctx, b, isAway(t.cfg.Backend), do)
+		return withRemote(ctx, b, backends.Away(t.cfg.Backend), do)
 	}
 	if err != nil {
 		return err
 	}
-	e := &ender{cfg: t.cfg, away: isAway(t.cfg.Backend), host: &hostMemory{Node: b.Node}}
+	e := &ender{cfg: t.cfg, away: backends.Away(t.cfg.Backend), host: &hostMemory{Node: b.Node}}
 	b.Node, b.Pods = e.host, endOnly{b.Pods}
 	b.Limits.Relist = removalRelist
 	if err := e.assemble(ctx, client, held.Wrap(b)); err != nil {

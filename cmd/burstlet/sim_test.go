@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/test/kit/background"
 	"github.com/burstlet/burstlet/test/kit/child"
@@ -143,7 +144,7 @@ func simTestSpec(uid string) backend.LaunchSpec {
 func connectTestSim(t *testing.T, endpoint string) backend.Backend {
 	t.Helper()
 	cfg := config.Configuration{Backend: config.Backend{Type: config.BackendSim, Sim: &config.Sim{Socket: endpoint}}}
-	b, err := newBackend(t.Context(), cfg, simIdentity)
+	b, err := backends.New(t.Context(), backends.Node{Config: cfg, Identity: simIdentity, Version: programVersion()})
 	if err != nil {
 		t.Fatal(err)
 	}

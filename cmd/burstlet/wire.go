@@ -12,6 +12,8 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/gate"
 	"github.com/burstlet/burstlet/backend/metered"
+	"github.com/burstlet/burstlet/cmd/burstlet/access"
+	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/identity"
@@ -49,14 +51,14 @@ type materials struct {
 
 // wire makes the parts of a node for one term and introduces them to each other.
 // Every change that they make in the API or on the remote passes the gate.
-func (m *member) wire(ctx context.Context, access *access, held *gate.Gate) (*node, error) {
-	rest := access.config()
+func (m *member) wire(ctx context.Context, cred *credential, held *gate.Gate) (*node, error) {
+	rest := cred.config()
 	rest.Wrap(held.Transport)
 	client, err := kubernetes.NewForConfig(rest)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the API server: %w", err)
 	}
-	id, err := nodeIdentity(ctx, client, m.cfg, rest.Host)
+	id, err := access.NodeIdentity(ctx, client, m.cfg, rest.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -76,11 +78,11 @@ func (m *member) wire(ctx context.Context, access *access, held *gate.Gate) (*no
 	if err != nil {
 		return nil, fmt.Errorf("make a client for Events: %w", err)
 	}
-	m.state.show(prometheus.Gatherers{access.registry, registry})
-	n := &node{held: held, shutdown: m.cfg.Shutdown, away: isAway(m.cfg.Backend), backend: held.Wrap(metered.Wrap(b, calls))}
+	m.state.show(prometheus.Gatherers{cred.registry, registry})
+	n := &node{held: held, shutdown: m.cfg.Shutdown, away: backends.Away(m.cfg.Backend), backend: held.Wrap(metered.Wrap(b, calls))}
 	return n, n.assemble(ctx, materials{
 		cfg: m.cfg, server: rest.Host, client: client, events: events, remote: n.backend, host: host, registry: registry, probes: prometheus.NewRegistry(),
-		gatherer: prometheus.Gatherers{m.process, access.registry, registry},
+		gatherer: prometheus.Gatherers{m.process, cred.registry, registry},
 		running:  func() { m.state.set(stateRunning, nil) },
 	})
 }

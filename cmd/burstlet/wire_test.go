@@ -56,7 +56,7 @@ func wire(t *testing.T, held *gate.Gate) *wired {
 	cfg.KubeletAPI.SelfSigned = false // a listener that waits is not idle to virtual time
 	m := &member{cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b}
 	var err error
-	w.node, err = m.wire(t.Context(), &access{
+	w.node, err = m.wire(t.Context(), &credential{
 		registry: prometheus.NewRegistry(), calls: newAPICalls(), client: cfg.Client,
 		rest: &rest.Config{Host: "http://api.test", Transport: w.server},
 	}, held)

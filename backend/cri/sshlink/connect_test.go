@@ -360,7 +360,7 @@ func TestHostKeyAlgorithms(t *testing.T) {
 		"hashed":               {knownhosts.Line([]string{knownhosts.HashHostname("10.0.0.1")}, key.PublicKey()), "10.0.0.1:22", ssh.KeyAlgoED25519, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := loadHostKeys(Config{KnownHostsFile: writeFile(t, "known_hosts", 0o600, []byte(tc.lines))}, Hop{"u", tc.address})
+			h, err := loadHostKeys(Config{KnownHostsFile: writeFile(t, "known_hosts", 0o600, []byte(tc.lines))}, Hop{User: "u", Address: tc.address})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -100,7 +100,7 @@ func (c *Configuration) entry(index int, raw json.RawMessage) (NodeEntry, error)
 	case given.BootstrapKubeconfig != "":
 		e.Kubeconfig = ""
 	}
-	if given.KubeletAPI.givesCertificate() {
+	if given.KubeletAPI.Served() {
 		e.KubeletAPI.dropCertificate()
 	}
 	if err := json.Unmarshal(raw, &e); err != nil {
@@ -116,7 +116,9 @@ func (c *Configuration) entry(index int, raw json.RawMessage) (NodeEntry, error)
 	return e, nil
 }
 
-func (k *KubeletAPI) givesCertificate() bool {
+// Served is true where there is a way to a serving certificate: without one the kubelet
+// API is not served.
+func (k *KubeletAPI) Served() bool {
 	return k.CertFile != "" || k.KeyFile != "" || k.SelfSigned || k.ServerTLSBootstrap
 }
 
@@ -157,7 +159,7 @@ func (e *NodeEntry) collisions(other NodeEntry, at *field.Path, name string) fie
 	if e.Node.Identity != "" && e.Node.Identity == other.Node.Identity {
 		taken(at.Child("node", "identity"), e.Node.Identity)
 	}
-	if a, b := e.KubeletAPI, other.KubeletAPI; a.givesCertificate() && b.givesCertificate() &&
+	if a, b := e.KubeletAPI, other.KubeletAPI; a.Served() && b.Served() &&
 		a.Port == b.Port && (a.Address == b.Address || everywhere(a.Address) || everywhere(b.Address)) {
 		taken(at.Child("kubeletAPI", "port"), a.Port)
 	}

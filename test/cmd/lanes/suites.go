@@ -42,7 +42,7 @@ var (
 	// engine are the packages in which the race detector can find something. Those of
 	// the tests themselves wait for real parts, and are clients that poll.
 	// cmd/burstlet/config has no goroutines.
-	engine = regexp.MustCompile(`^(syncloop|statusmgr|provider|backend)(/|$)|^cmd/[^/]+$`)
+	engine = regexp.MustCompile(`^(syncloop|statusmgr|provider|backend)(/|$)|^cmd/[^/]+(/(backends|doctor|explain))?$`)
 	// worlds are packages whose tests start clusters or hosts of containers.
 	worlds = regexp.MustCompile(`^test/(suite/(e2e|install|monitoring|conformance)|world/|parts/(burstletimage|controlplane|kubelet|remotehost)|fakeaws/(ecsprocess|ecsrun)|cmd/(demo|ecs|remotehost))`)
 	// made are packages whose tests build images, and render the chart.

@@ -1,6 +1,7 @@
-package main
+package explain
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
 
 const explainConfig = `
@@ -25,10 +28,26 @@ backend:
     taskImage: registry.example/burstlet:1
 `
 
-// explained runs the command on some pods and reads its answer.
-func explained(t *testing.T, pods string, args ...string) ([]explanation, error) {
+// run explains the pods of a file on the nodes of a configuration.
+func run(t *testing.T, format, yaml, file string) (string, error) {
 	t.Helper()
-	text, failed := execute(t, append([]string{"explain", "-f", saved(t, "pods.yaml", pods), "-o", "json"}, args...)...)
+	cfg, err := config.Load(config.Sources{File: saved(t, "c.yaml", yaml)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := Read(strings.NewReader(""), []string{file})
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	err = Run(t.Context(), &out, cfg.Each(), pods, format)
+	return out.String(), err
+}
+
+// explained explains some pods and reads the answer.
+func explained(t *testing.T, pods, yaml string) ([]explanation, error) {
+	t.Helper()
+	text, failed := run(t, config.FormatJSON, yaml, saved(t, "pods.yaml", pods))
 	var out []explanation
 	if err := json.Unmarshal([]byte(text), &out); err != nil {
 		t.Fatalf("%v: %s (%v)", err, text, failed)
@@ -74,7 +93,7 @@ items:
 - {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: e}, spec: {selector: {}, template: {spec: `+plain+`}}}
 - {apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: `+plain+`}}}
 - {apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: "", jobTemplate: {spec: {template: {spec: `+plain+`}}}}}
-`, "--config", saved(t, "c.yaml", explainConfig))
+`, explainConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +117,7 @@ kind: Pod
 metadata: {name: p, annotations: {ecs.burstlet.dev/typo: x}}
 spec: {hostNetwork: true, priority: 1, containers: [{name: c, image: i, imagePullPolicy: Never}]}
 `
-	config := saved(t, "c.yaml", explainConfig)
-	got, err := explained(t, pod, "--config", config)
+	got, err := explained(t, pod, explainConfig)
 	if err == nil || err.Error() != "one pod is refused" || len(got) != 1 || got[0].Accepted || got[0].Task != nil {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -118,7 +136,7 @@ spec: {hostNetwork: true, priority: 1, containers: [{name: c, image: i, imagePul
 			t.Errorf("%s is taken and refused", f.Field)
 		}
 	}
-	text, err := execute(t, "explain", "-f", saved(t, "p.yaml", pod), "--config", config)
+	text, err := run(t, config.FormatText, explainConfig, saved(t, "p.yaml", pod))
 	if err == nil || !strings.HasPrefix(text, "Pod default/p on node fargate (ecs): REFUSED\n  REFUSED  ") ||
 		strings.Index(text, "  taken") < strings.LastIndex(text, "  REFUSED") {
 		t.Errorf("%s, %v", text, err)
@@ -126,7 +144,7 @@ spec: {hostNetwork: true, priority: 1, containers: [{name: c, image: i, imagePul
 }
 
 func TestExplainShowsNoSecret(t *testing.T) {
-	text, err := execute(t, "explain", "--config", saved(t, "c.yaml", explainConfig), "-f", saved(t, "p.yaml", `
+	text, err := run(t, config.FormatText, explainConfig, saved(t, "p.yaml", `
 apiVersion: v1
 kind: Secret
 metadata: {name: s}
@@ -161,8 +179,8 @@ spec:
 }
 
 func TestExplainUsesThePricesOfTheConfiguration(t *testing.T) {
-	got, err := explained(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+plain, "--config", saved(t, "c.yaml",
-		explainConfig+"    prices: {vcpu: 4, gb: 2, armVCPU: 1, armGB: 1, storageGB: 0, spotFactor: 0.5}\n"))
+	got, err := explained(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+plain,
+		explainConfig+"    prices: {vcpu: 4, gb: 2, armVCPU: 1, armGB: 1, storageGB: 0, spotFactor: 0.5}\n")
 	if err != nil || got[0].Task.OnDemand != 2 || got[0].Task.Spot != 1 || strings.Contains(got[0].Task.Prices, "us-east-1") {
 		t.Errorf("%+v, %v", got[0].Task, err)
 	}
@@ -171,14 +189,15 @@ func TestExplainUsesThePricesOfTheConfiguration(t *testing.T) {
 func TestExplainWorksForOtherBackends(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true, containers: [{name: c, image: i, command: [a], args: [b]}]}"
 	for _, backend := range []string{"cri", "sim"} {
-		got, err := explained(t, pod, "--backend", backend, "--node-name", "n")
+		got, err := explained(t, pod,
+			"apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\nnode: {name: node}\nbackend: {type: "+backend+"}\n")
 		if err != nil || !got[0].Accepted || got[0].Task != nil || len(got[0].Taken) == 0 ||
 			(backend == "sim") != (len(got[0].Containers) == 1) || (backend == "cri") != (got[0].Host != nil) {
 			t.Errorf("%s: %+v, %v", backend, got, err)
 		}
 	}
-	got, err := explained(t, pod, "--config", saved(t, "c.yaml",
-		"apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\nnode: {name: node}\nbackend: {type: cri}\npods: {hostNetwork: false}\n"))
+	got, err := explained(t, pod,
+		"apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\nnode: {name: node}\nbackend: {type: cri}\npods: {hostNetwork: false}\n")
 	if err == nil || got[0].Accepted || !strings.Contains(got[0].Refused[0].How, "hostNetwork") {
 		t.Errorf("the configuration forbids it: %+v, %v", got, err)
 	}
@@ -194,7 +213,7 @@ spec:
   selector: {}
   volumeClaimTemplates: [{metadata: {name: data}}]
   template: {spec: {automountServiceAccountToken: false, containers: [{name: c, image: i, volumeMounts: [{name: data, mountPath: /d}]}]}}
-`, "--config", saved(t, "c.yaml", explainConfig))
+`, explainConfig)
 	if err != nil || !got[0].Accepted || len(got[0].Notes) != 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -210,14 +229,14 @@ func TestExplainTellsWhatItCannotRead(t *testing.T) {
 		"no pod":           {"apiVersion: v1\nkind: Service\nmetadata: {name: p}", "no pod and no workload"},
 		"a bad later one":  {"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n---\napiVersion: v1\nkind: Pod\nspec: 3", "document 2: "},
 	} {
-		_, err := execute(t, "explain", "-f", saved(t, "p.yaml", tc.pods))
+		_, err := Read(nil, []string{saved(t, "p.yaml", tc.pods)})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
 		}
 	}
-	for _, args := range [][]string{{"explain"}, {"explain", "-f", "/does/not/exist"}, {"explain", "-f", "-", "-o", "xml"}} {
-		if _, err := execute(t, args...); err == nil {
-			t.Errorf("%v: no error", args)
+	for _, files := range [][]string{nil, {"/does/not/exist"}} {
+		if _, err := Read(nil, files); err == nil {
+			t.Errorf("%v: no error", files)
 		}
 	}
 }
@@ -233,16 +252,16 @@ spec:
   - name: v
     ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 100Gi}}}}}
 `
-	with := saved(t, "c.yaml", explainConfig+"    ebs: {roleARN: arn:aws:iam::123456789012:role/v, volumeType: gp3}\n")
-	got, err := explained(t, pod, "--config", with)
+	with := explainConfig + "    ebs: {roleARN: arn:aws:iam::123456789012:role/v, volumeType: gp3}\n"
+	got, err := explained(t, pod, with)
 	if err != nil || got[0].Task == nil || got[0].Task.Volume != "100 GiB of EBS gp3, 4000 IOPS" || !strings.Contains(string(got[0].Task.RunTask), `"sizeInGiB": 100`) {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	text, err := execute(t, "explain", "-f", saved(t, "pod.yaml", pod), "--config", with)
+	text, err := run(t, config.FormatText, with, saved(t, "pod.yaml", pod))
 	if err != nil || !strings.Contains(text, "volume: 100 GiB of EBS gp3, 4000 IOPS, made for the pod") {
 		t.Errorf("%v: %s", err, text)
 	}
-	got, err = explained(t, pod, "--config", saved(t, "c.yaml", explainConfig))
+	got, err = explained(t, pod, explainConfig)
 	if err == nil || len(got[0].Refused) != 1 || got[0].Refused[0].Field != "spec.volumes[0].ephemeral" || !strings.Contains(got[0].Refused[0].How, "backend.ecs.ebs.roleARN") {
 		t.Errorf("without a role: %v: %+v", err, got)
 	}

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"os"
@@ -24,16 +24,14 @@ backend:
 
 // What becomes of pods on a container host, word by word, as text and as JSON.
 func TestExplainOnAHostIsAsWritten(t *testing.T) {
-	files, err := filepath.Glob("testdata/explain/*.yaml")
+	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	// Before SSH is used the files are read.
-	config := saved(t, "c.yaml", explainHostConfig)
 	for _, file := range files {
 		for format, end := range map[string]string{"text": ".golden.txt", "json": ".golden.json"} {
 			t.Run(filepath.Base(file)+" "+format, func(t *testing.T) {
-				got, failed := execute(t, "explain", "-f", file, "--config", config, "-o", format)
+				got, failed := run(t, format, explainHostConfig, file)
 				if (failed != nil) != strings.Contains(file, "refused") {
 					t.Fatalf("%v: %s", failed, got)
 				}
@@ -48,7 +46,7 @@ func TestExplainOnAHostIsAsWritten(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d := cmp.Diff(string(want), got); d != "" {
-					t.Errorf("not as in %s; go test ./cmd/burstlet -run TestExplainOnAHost -update (-file +now):\n%s", golden, d)
+					t.Errorf("not as in %s; go test ./cmd/burstlet/explain -run TestExplainOnAHost -update (-file +now):\n%s", golden, d)
 				}
 			})
 		}
@@ -56,7 +54,7 @@ func TestExplainOnAHostIsAsWritten(t *testing.T) {
 }
 
 func TestExplainOnAHostShowsNoSecret(t *testing.T) {
-	text, err := execute(t, "explain", "--config", saved(t, "c.yaml", explainHostConfig), "-o", "json", "-f", saved(t, "p.yaml", `
+	text, err := run(t, "json", explainHostConfig, saved(t, "p.yaml", `
 apiVersion: v1
 kind: Secret
 metadata: {name: s}
@@ -86,7 +84,7 @@ func TestExplainOnAHostTellsWhatALaunchRefuses(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := explained(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  "+tc.spec, "--config", saved(t, "c.yaml", explainHostConfig))
+			got, err := explained(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  "+tc.spec, explainHostConfig)
 			if err == nil || got[0].Accepted || got[0].Host != nil || !strings.Contains(got[0].Refused[0].How, tc.want) {
 				t.Errorf("%v: %+v", err, got)
 			}

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"bytes"
@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// template is one pod to look at.
-type template struct {
+// Template is one pod to explain.
+type Template struct {
 	// name tells where it is from: "Deployment shop/web".
 	name string
 	pod  *corev1.Pod
@@ -26,13 +26,13 @@ type template struct {
 	notes []string
 }
 
-// readTemplates reads the pods in some files. Errors name the file and the
-// document in it.
-func readTemplates(stdin io.Reader, files []string) ([]template, error) {
+// Read reads the pods, and the templates of workloads, in files; - is stdin. Errors name
+// the file and the document in it.
+func Read(stdin io.Reader, files []string) ([]Template, error) {
 	if len(files) == 0 {
 		return nil, errors.New("flag --filename: name at least one file with pods")
 	}
-	var out []template
+	var out []Template
 	for _, file := range files {
 		found, err := readFile(stdin, file)
 		if err != nil {
@@ -46,7 +46,7 @@ func readTemplates(stdin io.Reader, files []string) ([]template, error) {
 	return out, nil
 }
 
-func readFile(stdin io.Reader, file string) ([]template, error) {
+func readFile(stdin io.Reader, file string) ([]Template, error) {
 	if file == "-" {
 		return decodeTemplates(stdin)
 	}
@@ -62,10 +62,10 @@ const documentSize = 8 << 20
 
 // decodeTemplates reads documents strictly: a field that Kubernetes does not know
 // is an error that names it.
-func decodeTemplates(r io.Reader) ([]template, error) {
+func decodeTemplates(r io.Reader) ([]Template, error) {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	documents := yaml.NewYAMLOrJSONDecoder(r, documentSize)
-	var out []template
+	var out []Template
 	for i := 1; ; i++ {
 		var raw runtime.RawExtension
 		err := documents.Decode(&raw)
@@ -86,7 +86,7 @@ func decodeTemplates(r io.Reader) ([]template, error) {
 	}
 }
 
-func decodeObject(decoder runtime.Decoder, raw []byte) ([]template, error) {
+func decodeObject(decoder runtime.Decoder, raw []byte) ([]Template, error) {
 	object, kind, err := decoder.Decode(raw, nil, nil)
 	if runtime.IsNotRegisteredError(err) {
 		return nil, nil // another's kind: no pod
@@ -95,7 +95,7 @@ func decodeObject(decoder runtime.Decoder, raw []byte) ([]template, error) {
 		return nil, err
 	}
 	if list, ok := object.(*corev1.List); ok {
-		var out []template
+		var out []Template
 		for i := range list.Items {
 			found, err := decodeObject(decoder, list.Items[i].Raw)
 			if err != nil {
@@ -123,9 +123,9 @@ func decodeObject(decoder runtime.Decoder, raw []byte) ([]template, error) {
 	}
 	pod.Name = name + suffix
 	pod.UID = "00000000-0000-0000-0000-000000000000" // as long as a real one
-	t := template{name: kind.Kind + " " + pod.Namespace + "/" + name, pod: pod}
+	t := Template{name: kind.Kind + " " + pod.Namespace + "/" + name, pod: pod}
 	t.addToken()
-	return []template{t}, nil
+	return []Template{t}, nil
 }
 
 // podIn is the pod that an object is or makes, with what its name gets behind the
@@ -175,7 +175,7 @@ const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 // addToken adds the volume with the token as the API server's admission does
 // (ServiceAccount), unless the pod has it or does not want it. The service account
 // may say that it is not wanted; that is not known here.
-func (t *template) addToken() {
+func (t *Template) addToken() {
 	spec := &t.pod.Spec
 	if wanted := spec.AutomountServiceAccountToken; wanted != nil && !*wanted {
 		return

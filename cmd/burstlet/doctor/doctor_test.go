@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -10,33 +10,40 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
-// runDoctor runs the command on a configuration.
-func runDoctor(t *testing.T, yaml string, args ...string) (string, error) {
+// runDoctor diagnoses the nodes of a configuration.
+func runDoctor(t *testing.T, yaml string, o Options) (string, error) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "burstlet.yaml")
-	if err := os.WriteFile(file, []byte("apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+yaml), 0o600); err != nil {
+	file := saved(t, "burstlet.yaml", "apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+yaml)
+	cfg, err := config.Load(config.Sources{File: file})
+	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	cmd := newDoctorCommand()
-	cmd.SilenceUsage, cmd.SilenceErrors = true, true
-	cmd.SetOut(&out)
-	cmd.SetArgs(append([]string{"--config", file, "--log-level", "error"}, args...))
-	err := cmd.ExecuteContext(t.Context())
+	err = Run(t.Context(), &out, cfg.Each(), o)
 	return strings.Join(strings.Fields(out.String()), " "), err
 }
 
-// doctor runs the command on a configuration of nodes, and asks no cluster.
+func saved(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// doctor diagnoses a configuration of nodes, and asks no cluster.
 func doctor(t *testing.T, backends ...string) (string, error) {
 	t.Helper()
 	text := "nodes:\n"
 	for i, b := range backends {
 		text += fmt.Sprintf("- node: {name: n%d}\n  backend: %s\n", i, b)
 	}
-	return runDoctor(t, text, "--backend-only")
+	return runDoctor(t, text, Options{BackendOnly: true})
 }
 
 func TestDoctorLooksAtEachNode(t *testing.T) {
@@ -92,7 +99,7 @@ func TestDoctorLooksAtAWS(t *testing.T) {
 	defer stop()
 	look := func(cluster string) (string, error) {
 		return runDoctor(t, "node: {name: n0, capacity: {cpu: 100, memory: 400Gi}}\nbackend: {type: ecs, ecs: {region: eu-central-1, cluster: "+
-			cluster+", subnets: [subnet-1], endpoint: "+url+"}}", "--backend-only")
+			cluster+", subnets: [subnet-1], endpoint: "+url+"}}", Options{BackendOnly: true})
 	}
 	out, err := look("burst")
 	if err != nil || !strings.Contains(out, "node n0 (ecs burst in eu-central-1) ok AWS credentials found by EnvConfigCredentials ok AWS caller arn:aws:sts::") {

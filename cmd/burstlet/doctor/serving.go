@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (e *clusterExam) served(ctx context.Context) {
 	if e.cfg.BootstrapKubeconfig != "" || e.cfg.KubeletAPI.ServerTLSBootstrap {
 		e.add(directoryFinding(e.cfg.CertDirectory))
 	}
-	if !apiServed(e.cfg.KubeletAPI) {
+	if !e.cfg.KubeletAPI.Served() {
 		e.add(backend.Doubtful(servingCertificate, "none: the kubelet API is off, and kubectl logs, exec and top do not work",
 			"set kubeletAPI.certFile and keyFile, serverTLSBootstrap or selfSigned"))
 		return

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
@@ -50,7 +50,7 @@ type right struct {
 	needed func(config.Configuration) bool
 }
 
-func servesAPI(c config.Configuration) bool { return apiServed(c.KubeletAPI) }
+func servesAPI(c config.Configuration) bool { return c.KubeletAPI.Served() }
 
 func requestsServing(c config.Configuration) bool { return c.KubeletAPI.ServerTLSBootstrap }
 

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"cmp"
@@ -16,12 +16,12 @@ import (
 // unknownVolume stands in for what a claim is bound to.
 const unknownVolume = "fs-00000000"
 
-// previewSpec is a launch of a pod in which what is not known here stands in by
+// launchOf is a launch of a pod in which what is not known here stands in by
 // name: values of ConfigMaps and Secrets, tokens, claims. Variables of whole
 // objects (envFrom) and of Services are left out.
-func previewSpec(c config.Configuration, pod *corev1.Pod) (backend.LaunchSpec, error) {
+func launchOf(c config.Configuration, b backend.Backend, pod *corev1.Pod) (backend.LaunchSpec, error) {
 	node := resolve.Node{
-		Name: c.Node.Name, Allocatable: c.Node.Capacity.ResourceList(), EphemeralVolumes: c.Backend.Type == config.BackendECS,
+		Name: c.Node.Name, Allocatable: c.Node.Capacity.ResourceList(), EphemeralVolumes: b.Limits.EphemeralVolumes,
 	}
 	if c.Pods.APIServer != "" {
 		var err error
@@ -30,8 +30,8 @@ func previewSpec(c config.Configuration, pod *corev1.Pod) (backend.LaunchSpec, e
 		}
 	}
 	objects, addresses := standIns(pod), resolve.Addresses{Late: true}
-	tasks := c.Backend.Type == config.BackendECS
-	if !tasks {
+	whole := b.Files == nil // volumes travel in the launch
+	if !whole {
 		addresses = resolve.Addresses{PodIPs: []string{"(status.podIP)"}, HostIPs: []string{"(status.hostIP)"}}
 		pod = withMessagePaths(pod)
 	}
@@ -47,7 +47,7 @@ func previewSpec(c config.Configuration, pod *corev1.Pod) (backend.LaunchSpec, e
 			})
 		}
 	}
-	if !tasks { // hosts are told of volumes one by one
+	if !whole {
 		return spec, nil
 	}
 	for _, v := range volumes.Specs(pod, objects, node, addresses) {

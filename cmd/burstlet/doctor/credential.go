@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/identity"
 )
@@ -49,10 +50,10 @@ type credential struct {
 // findCredential finds what "burstlet run" would use, and requests nothing.
 func findCredential(c config.Configuration) (credential, error) {
 	if c.BootstrapKubeconfig == "" {
-		found, err := findAccess(c.Kubeconfig)
+		found, err := access.Find(c.Kubeconfig)
 		return credential{rest: found, source: accessSource(c.Kubeconfig, found)}, err
 	}
-	found, err := findAccess(c.BootstrapKubeconfig)
+	found, err := access.Find(c.BootstrapKubeconfig)
 	if err != nil {
 		return credential{}, fmt.Errorf("bootstrapKubeconfig: %w", err)
 	}
@@ -68,7 +69,7 @@ func findCredential(c config.Configuration) (credential, error) {
 	return credential{rest: own, source: "certificate " + file, issued: true}, nil
 }
 
-// accessSource says where findAccess finds an access.
+// accessSource says where access.Find finds an access.
 func accessSource(file string, found *rest.Config) string {
 	env := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
 	switch {

@@ -1,4 +1,4 @@
-package main
+package explain
 
 import (
 	"flag"
@@ -21,13 +21,13 @@ import (
 
 var update = flag.Bool("update", false, "write docs/fields.md anew")
 
-const fieldsFile = "../../docs/fields.md"
+const fieldsFile = "../../../docs/fields.md"
 
 const fieldsIntro = `# Fields of a pod, by backend
 
 What becomes of each field of a pod. This page is written by a test from what
 the engine and the backends really answer
-(` + "`go test ./cmd/burstlet -run TestFieldsPage -update`" + `), and the same test fails when
+(` + "`go test ./cmd/burstlet/explain -run TestFieldsPage -update`" + `), and the same test fails when
 a field is missing here or when an answer changes.
 
 A field that is refused fails the pod with reason ` + "`UnsupportedByBackend`" + ` and the
@@ -101,7 +101,7 @@ func TestFieldsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(have), page); diff != "" {
-		t.Errorf("docs/fields.md is not what the backends answer; go test ./cmd/burstlet -run TestFieldsPage -update (-file +answer):\n%s", diff)
+		t.Errorf("docs/fields.md is not what the backends answer; go test ./cmd/burstlet/explain -run TestFieldsPage -update (-file +answer):\n%s", diff)
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 )
@@ -38,7 +39,7 @@ func (e *clusterExam) node(ctx context.Context) {
 	}
 	e.running = e.renewed(ctx)
 	e.add(nodeFinding(node, e.running))
-	if e.running && apiServed(e.cfg.KubeletAPI) {
+	if e.running && e.cfg.KubeletAPI.Served() {
 		e.add(e.proxied(ctx))
 	}
 }
@@ -103,18 +104,18 @@ func (e *clusterExam) election(ctx context.Context) {
 	if !l.Enabled {
 		return
 	}
-	access, err := findAccess(l.Kubeconfig)
+	server, err := access.Find(l.Kubeconfig)
 	if err != nil {
 		e.add(backend.Bad(what, err.Error(), "set leaderElection.kubeconfig"))
 		return
 	}
-	access.Timeout, access.UserAgent = identityTimeout, userAgent()+" doctor"
-	client, err := kubernetes.NewForConfig(access)
+	server.Timeout, server.UserAgent = access.FirstCallTimeout, e.opts.userAgent()
+	client, err := kubernetes.NewForConfig(server)
 	if err != nil {
 		e.add(backend.Bad(what, err.Error(), "set leaderElection.kubeconfig"))
 		return
 	}
-	source := accessSource(l.Kubeconfig, access)
+	source := accessSource(l.Kubeconfig, server)
 	found := rightFindings(ctx, client, what, source, []right{electionRight(l.Namespace)}, e.cfg.LeaseName(), true,
 		"grant it as Role burstlet:leader-election of "+fileServiceAccount+" does, and name that credential as leaderElection.kubeconfig")
 	if found[0].OK {

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ import (
 // rbacFile are the objects of a file in deploy/rbac.
 func rbacFile(t *testing.T, name string) []runtime.Object {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "rbac", name))
+	data, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "rbac", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,15 +17,18 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider"
 )
 
 // maxVersionReply is far beyond what /version says.
 const maxVersionReply = 64 << 10
 
-// clusterExam is the look at the cluster of one node.
+// clusterExam diagnoses the cluster of one node.
 type clusterExam struct {
 	cfg    config.Configuration
+	opts   Options
 	cred   credential
 	client kubernetes.Interface
 	// user is who the API server takes us for.
@@ -38,20 +42,20 @@ type clusterExam struct {
 
 func (e *clusterExam) add(found ...backend.Finding) { e.found = append(e.found, found...) }
 
-// diagnoseCluster looks at all that the node needs of its cluster. It stops where
+// diagnoseCluster diagnoses all that the node needs of its cluster. It stops where
 // what follows cannot work. It returns the node's identity too, as far as it can be
 // known.
-func diagnoseCluster(ctx context.Context, c config.Configuration) (found []backend.Finding, identity string) {
-	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
+func diagnoseCluster(ctx context.Context, c config.Configuration, o Options) (found []backend.Finding, identity string) {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
-	e := &clusterExam{cfg: c}
-	identity = identityOr(c)
+	e := &clusterExam{cfg: c, opts: o}
+	identity = access.StandInIdentity(c)
 	if e.enter(ctx) {
 		e.credentials(ctx)
 		if e.user.name != "" {
 			e.rights(ctx)
 			e.node(ctx)
-			if id, err := nodeIdentity(ctx, e.client, c, e.cred.rest.Host); err == nil {
+			if id, err := access.NodeIdentity(ctx, e.client, c, e.cred.rest.Host); err == nil {
 				identity = id
 			}
 		}
@@ -69,9 +73,9 @@ func (e *clusterExam) enter(ctx context.Context) bool {
 		e.add(backend.Bad("credential", err.Error(), ""))
 		return false
 	}
-	e.cred.rest.UserAgent = userAgent() + " doctor"
+	e.cred.rest.UserAgent = e.opts.userAgent()
 	e.cred.rest.QPS, e.cred.rest.Burst = e.cfg.Client.QPS, e.cfg.Client.Burst
-	e.cred.rest.Timeout = identityTimeout
+	e.cred.rest.Timeout = access.FirstCallTimeout
 	host := e.cred.rest.Host
 	reply, err := askVersion(ctx, e.cred.rest)
 	if err != nil {
@@ -86,7 +90,8 @@ func (e *clusterExam) enter(ctx context.Context) bool {
 	case reply.info == nil:
 		e.add(backend.Doubtful("version", fmt.Sprintf("the API server does not tell it (%s)", http.StatusText(reply.status)), "see /version there"))
 	default:
-		e.add(judgeServer(currentVersions().Kubernetes, reply.info))
+		kubelet, _, _ := strings.Cut(provider.KubeletVersion(""), "+")
+		e.add(judgeServer(kubelet, reply.info))
 	}
 	e.skew = reply.clock.Skew
 	e.add(judgeClock(reply))

@@ -1,0 +1,114 @@
+package backends
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/user"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri"
+	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
+	hostlocal "github.com/burstlet/burstlet/backend/cri/host/local"
+	"github.com/burstlet/burstlet/backend/cri/sshlink"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+)
+
+func criKind() Kind {
+	return Kind{
+		Place:     func(b config.Backend) string { return b.CRI.Endpoint },
+		Away:      func(b config.Backend) bool { return strings.HasPrefix(b.CRI.Endpoint, "ssh://") },
+		InProcess: func(config.Backend) bool { return false },
+		New: func(ctx context.Context, n Node) (backend.Backend, error) {
+			b, err := newCRI(ctx, n)
+			if err != nil {
+				return backend.Backend{}, fmt.Errorf("set up the cri backend: %w", err)
+			}
+			return b, nil
+		},
+		Offline:  newCRI,
+		Diagnose: diagnoseHost,
+		Taken:    func(_ Node, pod *corev1.Pod) map[string]string { return cri.Taken(pod) },
+		Preview: func(ctx context.Context, n Node, launch backend.LaunchSpec) (Preview, error) {
+			host, err := cri.Explain(ctx, criConfig(n), launch)
+			if err != nil {
+				return Preview{}, err
+			}
+			return Preview{Host: &host}, nil
+		},
+	}
+}
+
+// newCRI makes the backend, which connects to nothing before it runs.
+func newCRI(_ context.Context, n Node) (backend.Backend, error) {
+	b, err := cri.New(criConfig(n))
+	if err != nil {
+		return backend.Backend{}, err
+	}
+	return *b, nil
+}
+
+// criConfig is the configuration of a container host as its backend wants it.
+func criConfig(n Node) cri.Config {
+	c := n.Config.Backend.CRI
+	out := cri.Config{
+		Endpoint: c.Endpoint, NodeIdentity: n.Identity, RuntimeSocket: c.RuntimeSocket,
+		PodsDir: c.PodsDir, SeccompProfileRoot: c.SeccompProfileRoot,
+		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit,
+		PodLogsDir: c.PodLogsDir, ContainerLogsDir: c.ContainerLogsDir,
+		CgroupParent: c.CgroupParent, CgroupDriver: c.CgroupDriver,
+		ClusterDNS: n.Config.ClusterDNS, ClusterDomain: n.Config.ClusterDomain, ResolvConf: c.ResolvConf,
+	}
+	if c.ContainerLogMaxSize != nil {
+		out.ContainerLogMaxSize = c.ContainerLogMaxSize.Value()
+	}
+	if s := c.SSH; s != nil {
+		out.SSH = &cri.SSH{
+			KeyFiles: s.KeyFiles, Agent: s.Agent, KnownHostsFile: s.KnownHostsFile,
+			InsecureIgnoreHostKey: s.InsecureIgnoreHostKey, JumpHosts: s.JumpHosts,
+			Keepalive: s.Keepalive.Duration, KeepaliveMax: s.KeepaliveMax, Helper: binary.For,
+		}
+	}
+	return out
+}
+
+// diagnoseHost diagnoses a container host, here or over SSH.
+func diagnoseHost(ctx context.Context, n Node) ([]backend.Finding, error) {
+	c := n.Config.Backend.CRI
+	if c.SSH == nil {
+		return diagnoseHere(ctx, c), nil
+	}
+	cfg, err := criConfig(n).Link()
+	if err != nil {
+		return nil, err
+	}
+	link, err := sshlink.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return link.Diagnose(ctx, c.RuntimeSocket), nil
+}
+
+// diagnoseHere diagnoses this machine.
+func diagnoseHere(ctx context.Context, c *config.CRI) []backend.Finding {
+	name := "this user"
+	if me, err := user.Current(); err == nil {
+		name = me.Username
+	}
+	root := backend.Good("root", "runs as root")
+	if os.Getuid() != 0 {
+		root = backend.Bad("root", "runs as "+name,
+			"the host operations (mounts, cgroups) need root: run burstlet as root, or reach the host over SSH")
+	}
+	socket := strings.TrimPrefix(c.Endpoint, "unix://")
+	found := append([]backend.Finding{root}, sshlink.DiagnoseRuntime(ctx, &net.Dialer{}, name, socket)...)
+	facts, err := hostlocal.New(hostlocal.Options{Root: c.PodsDir}).Facts(ctx)
+	if err != nil {
+		return append(found, backend.Bad("host", err.Error(), ""))
+	}
+	return append(found, sshlink.DiagnoseHost(facts, socket)...)
+}

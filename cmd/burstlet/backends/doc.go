@@ -1,0 +1,11 @@
+// Package backends is the table of the kinds of backend: for each, how its part of the
+// configuration is read, and how it is made, diagnosed and explained. It is the only
+// place that tells kinds apart; whoever needs one asks [Of] for it.
+//
+//	kind.go   the table, and what a kind is
+//	cri.go    containers on a host, here or over SSH
+//	ecs.go    tasks on ECS
+//	sim.go    the simulation, in this process or behind a socket
+//
+// The package may import the backends and package config.
+package backends

@@ -1,0 +1,93 @@
+package backends
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri"
+	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+)
+
+// Node is the node that a backend is for.
+type Node struct {
+	// Config is the configuration of this one node.
+	Config config.Configuration
+	// Identity tells its pods on the remote from those of all other nodes.
+	Identity string
+	// Version is burstlet's own, which a "burstlet sim" compares with its own.
+	Version string
+}
+
+// Kind is a kind of backend. Fields that are nil say that the kind cannot.
+type Kind struct {
+	// Place says where the pods run, in words for people; empty where there is nothing
+	// to say.
+	Place func(config.Backend) string
+	// Caution is what a user must know before anything else; empty: nothing.
+	Caution string
+	// Away is true of a remote on another machine, which may be down for now.
+	Away func(config.Backend) bool
+	// InProcess is true of a remote that ends with this process.
+	InProcess func(config.Backend) bool
+	// New makes the backend and makes sure that it is there: a node without its remote
+	// says so at once.
+	New func(context.Context, Node) (backend.Backend, error)
+	// Offline makes the backend for questions that are answered without the remote.
+	Offline func(context.Context, Node) (backend.Backend, error)
+	// Diagnose looks at where the pods run, and makes nothing there. The error is one
+	// of the configuration.
+	Diagnose func(context.Context, Node) ([]backend.Finding, error)
+	// Taken says, by path, what becomes of the fields of a pod; nil: the kind says
+	// nothing of fields.
+	Taken func(Node, *corev1.Pod) map[string]string
+	// Preview says what a launch would turn into; nil: the containers that the pod
+	// names. Errors: Unsupported and Invalid, as a launch has them.
+	Preview func(context.Context, Node, backend.LaunchSpec) (Preview, error)
+}
+
+// Preview is what a launch turns into; the field of the kind is set.
+type Preview struct {
+	// Host is the sandbox and the containers on a container host.
+	Host *cri.Preview `json:"host,omitempty"`
+	// Task is the task on ECS.
+	Task *ecs.Preview `json:"task,omitempty"`
+}
+
+// Of returns the kind that backend.type names.
+func Of(name string) (Kind, error) {
+	switch name {
+	case config.BackendSim:
+		return simKind(), nil
+	case config.BackendCRI:
+		return criKind(), nil
+	case config.BackendECS:
+		return ecsKind(), nil
+	default:
+		return Kind{}, fmt.Errorf("backend.type %q is not one of sim, cri, ecs", name)
+	}
+}
+
+// New makes the node's backend, as [Kind.New] does.
+func New(ctx context.Context, n Node) (backend.Backend, error) {
+	kind, err := Of(n.Config.Backend.Type)
+	if err != nil {
+		return backend.Backend{}, err
+	}
+	return kind.New(ctx, n)
+}
+
+// Away is true of a remote on another machine, which may be down for now.
+func Away(b config.Backend) bool {
+	kind, err := Of(b.Type)
+	return err == nil && kind.Away(b)
+}
+
+// InProcess is true of a remote that ends with this process.
+func InProcess(b config.Backend) bool {
+	kind, err := Of(b.Type)
+	return err == nil && kind.InProcess(b)
+}
