@@ -14,8 +14,6 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/identity"
-	"github.com/burstlet/burstlet/statusmgr"
-	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/resolve/objectcache"
 )
 
@@ -33,11 +31,8 @@ type node struct {
 	shutdown config.Shutdown
 
 	// away says that the remote is another machine, which may be down for now.
-	away    bool
-	backend backend.Backend
-	engine  *syncloop.Loop
-	status  *statusmgr.Manager
-	events  *eventSink
+	away bool
+	*podEngine
 	objects *objectcache.Cache
 	serving *identity.Serving // nil without a certificate from the cluster
 	vk      *provider.Node
@@ -68,10 +63,8 @@ func (n *node) run(ctx context.Context) error {
 		}
 		return g.Wait()
 	}
-	g.Go(func() error { return n.events.Run(parts) })
-	g.Go(func() error { return n.status.Run(parts) })
+	n.start(parts, g)
 	g.Go(func() error { return n.objects.Run(parts) })
-	g.Go(func() error { return n.engine.Run(parts) })
 	g.Go(func() error { return n.vk.Run(parts) })
 	if n.serving != nil {
 		g.Go(func() error { return n.serving.Run(parts) })

@@ -44,7 +44,7 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 	configs := cfg.Each()
 	var errs []error
 	for _, c := range configs { // what is wrong here no retry heals
-		if _, err := nodeView(c, backend.Backend{}, nil); err != nil {
+		if _, err := engineNode(c, backend.Backend{}, nil); err != nil {
 			errs = append(errs, fmt.Errorf("configure node %s: %w", c.Node.Name, err))
 		}
 	}
@@ -68,10 +68,10 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 	}
 	runs := make([]func(context.Context) error, len(configs))
 	for i, c := range configs {
-		m := &member{cfg: c, id: id, state: states.nodes[i], process: process}
-		runs[i] = m.run
+		r := &nodeRunner{cfg: c, id: id, state: states.nodes[i], process: process}
+		runs[i] = r.run
 		if len(configs) > 1 {
-			runs[i] = keeper{name: c.Node.Name, state: m.state, run: m.run}.keep
+			runs[i] = keeper{name: c.Node.Name, state: r.state, run: r.run}.keep
 		}
 	}
 	err = together(ctx, runs)

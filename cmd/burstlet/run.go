@@ -36,7 +36,7 @@ simulated: no container runs.`,
 		if err := setUpLogging(cfg.Logging); err != nil {
 			return err
 		}
-		defer keepTidy(cmd.Context())()
+		defer trimHeap(cmd.Context())()
 		return runNodes(cmd.Context(), cfg)
 	}
 	return cmd

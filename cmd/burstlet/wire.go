@@ -18,9 +18,7 @@ import (
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/identity"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
-	"github.com/burstlet/burstlet/statusmgr"
 	"github.com/burstlet/burstlet/syncloop"
-	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/prober"
 	"github.com/burstlet/burstlet/syncloop/resolve/objectcache"
 )
@@ -51,18 +49,18 @@ type materials struct {
 
 // wire makes the parts of a node for one term and introduces them to each other.
 // Every change that they make in the API or on the remote passes the gate.
-func (m *member) wire(ctx context.Context, cred *credential, held *gate.Gate) (*node, error) {
+func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate) (*node, error) {
 	rest := cred.config()
 	rest.Wrap(held.Transport)
 	client, err := kubernetes.NewForConfig(rest)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the API server: %w", err)
 	}
-	id, err := access.NodeIdentity(ctx, client, m.cfg, rest.Host)
+	id, err := access.NodeIdentity(ctx, client, r.cfg, rest.Host)
 	if err != nil {
 		return nil, err
 	}
-	b, err := m.remote(ctx, id)
+	b, err := r.remote(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -78,33 +76,35 @@ func (m *member) wire(ctx context.Context, cred *credential, held *gate.Gate) (*
 	if err != nil {
 		return nil, fmt.Errorf("make a client for Events: %w", err)
 	}
-	m.state.show(prometheus.Gatherers{cred.registry, registry})
-	n := &node{held: held, shutdown: m.cfg.Shutdown, away: backends.Away(m.cfg.Backend), backend: held.Wrap(metered.Wrap(b, calls))}
+	r.state.show(prometheus.Gatherers{cred.registry, registry})
+	n := &node{held: held, shutdown: r.cfg.Shutdown, away: backends.Away(r.cfg.Backend)}
 	return n, n.assemble(ctx, materials{
-		cfg: m.cfg, server: rest.Host, client: client, events: events, remote: n.backend, host: host, registry: registry, probes: prometheus.NewRegistry(),
-		gatherer: prometheus.Gatherers{m.process, cred.registry, registry},
-		running:  func() { m.state.set(stateRunning, nil) },
+		cfg: r.cfg, server: rest.Host, client: client, events: events, remote: held.Wrap(metered.Wrap(b, calls)), host: host,
+		registry: registry, probes: prometheus.NewRegistry(),
+		gatherer: prometheus.Gatherers{r.process, cred.registry, registry},
+		running:  func() { r.state.set(stateRunning, nil) },
 	})
 }
 
 // assemble makes the parts.
 func (n *node) assemble(ctx context.Context, m materials) error {
-	pods, err := provider.NewPodInformer(m.client, m.cfg.Node.Name)
-	if err != nil {
-		return err
-	}
-	source := podsource.New(pods.GetStore(), pods.HasSynced)
-	n.events = newEventSink(m.events, m.cfg.Node.Name)
-	n.status = statusmgr.New(statusmgr.Config{
-		Client:     m.client.CoreV1(),
-		Safety:     statusmgr.SafetyFunc(func(uid types.UID) bool { return n.engine.CouldHaveRunningContainers(uid) }),
-		Registerer: m.registry,
-	})
 	n.objects = objectcache.New(objectcache.Config{
 		Client: m.client, Node: m.cfg.Node.Name, Changed: func(uid types.UID) { n.engine.Poke(uid) },
 		EphemeralVolumes: m.remote.Limits.EphemeralVolumes,
 	})
-	if n.engine, err = n.newEngine(m, source); err != nil {
+	var err error
+	n.podEngine, err = newPodEngine(engineConfig{
+		cfg: m.cfg, client: m.client, events: m.events, remote: m.remote, host: m.host, registerer: m.registry,
+		current: func() provider.Current { return n.vk.Current() },
+		engine: syncloop.Config{
+			Objects: n.objects, ImageGC: imageGC(m.cfg.Images), Metrics: syncloop.NewMetrics(m.registry),
+			ProbeMetrics: prober.NewMetrics(m.probes), VirtualKubeletEvents: m.cfg.Compatibility.VirtualKubeletEvents,
+			NodeEvent: func(kind, reason, message string) {
+				n.events.about(provider.NodeReference(m.cfg.Node.Name), kind, reason, message)
+			},
+		},
+	})
+	if err != nil {
 		return err
 	}
 	api, err := n.apiOptions(ctx, m)
@@ -112,32 +112,12 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		return err
 	}
 	n.vk, err = provider.New(provider.Config{
-		NodeName: m.cfg.Node.Name, Client: m.client, Server: m.server, Pods: pods,
-		Touch: source.Touch, Synced: func() { source.TouchAll(); m.running() }, Engine: n.engine, Backend: m.remote,
+		NodeName: m.cfg.Node.Name, Client: m.client, Server: m.server, Pods: n.pods,
+		Touch: n.source.Touch, Synced: func() { n.source.TouchAll(); m.running() }, Engine: n.engine, Backend: m.remote,
 		Node: nodeOptions(m.cfg), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
 		Probes: m.probes, ConfigZ: kubeletConfig(m.cfg),
 	})
 	return err
-}
-
-func (n *node) newEngine(m materials, source *podsource.Source) (*syncloop.Loop, error) {
-	view, err := nodeView(m.cfg, m.remote, func() provider.Current { return n.vk.Current() })
-	if err != nil {
-		return nil, err
-	}
-	engine, err := syncloop.New(syncloop.Config{
-		Backend: m.remote, Source: source, Status: n.status, Events: n.events, Objects: n.objects, Node: view,
-		HostIPs: m.host.IPs, Pulls: m.cfg.Pods.MaxParallelImagePulls, Metrics: syncloop.NewMetrics(m.registry),
-		ProbeMetrics: prober.NewMetrics(m.probes), VirtualKubeletEvents: m.cfg.Compatibility.VirtualKubeletEvents,
-		ImageGC: imageGC(m.cfg.Images),
-		NodeEvent: func(kind, reason, message string) {
-			n.events.about(provider.NodeReference(m.cfg.Node.Name), kind, reason, message)
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make the engine: %w", err)
-	}
-	return engine, nil
 }
 
 // apiOptions are those of the kubelet API, with the certificate that the cluster

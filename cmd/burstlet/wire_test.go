@@ -54,9 +54,9 @@ func wire(t *testing.T, held *gate.Gate) *wired {
 	cfg := config.Alone()
 	cfg.Node.Name, cfg.Node.Identity, cfg.Node.InternalIP = "edge", "test/edge", "192.0.2.1"
 	cfg.KubeletAPI.SelfSigned = false // a listener that waits is not idle to virtual time
-	m := &member{cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b}
+	r := &nodeRunner{cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b}
 	var err error
-	w.node, err = m.wire(t.Context(), &credential{
+	w.node, err = r.wire(t.Context(), &credential{
 		registry: prometheus.NewRegistry(), calls: newAPICalls(), client: cfg.Client,
 		rest: &rest.Config{Host: "http://api.test", Transport: w.server},
 	}, held)

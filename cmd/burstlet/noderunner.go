@@ -19,9 +19,9 @@ import (
 	"github.com/burstlet/burstlet/provider/election"
 )
 
-// member is one of the nodes of this process. It has nothing in common with the
-// others but the process.
-type member struct {
+// nodeRunner runs one of the nodes of this process, term by term. It has nothing in common
+// with the others but the process.
+type nodeRunner struct {
 	cfg config.Configuration
 	// id is this process in elections.
 	id    string
@@ -34,15 +34,15 @@ type member struct {
 
 // run runs the node until the context ends: as soon as there is a credential, and
 // with leader election whenever this process leads.
-func (m *member) run(ctx context.Context) error {
-	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", m.cfg.Node.Name))
-	m.state.set(stateStarting, nil)
-	cred, err := openCredential(ctx, m.cfg)
+func (r *nodeRunner) run(ctx context.Context) error {
+	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", r.cfg.Node.Name))
+	r.state.set(stateStarting, nil)
+	cred, err := openCredential(ctx, r.cfg)
 	if err != nil {
 		return err
 	}
 	if cred.identity == nil {
-		return m.campaign(ctx, cred)
+		return r.campaign(ctx, cred)
 	}
 	// The credential is kept until the last write.
 	rotation, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -51,30 +51,30 @@ func (m *member) run(ctx context.Context) error {
 	g.Go(func() error { return cred.identity.Run(rotation) })
 	g.Go(func() error {
 		defer stop()
-		return m.campaign(ctx, cred)
+		return r.campaign(ctx, cred)
 	})
 	return g.Wait()
 }
 
 // campaign leads for ever, or while an election lets it.
-func (m *member) campaign(ctx context.Context, cred *credential) error {
-	if !m.cfg.LeaderElection.Enabled {
-		return m.lead(ctx, cred, gate.Always())
+func (r *nodeRunner) campaign(ctx context.Context, cred *credential) error {
+	if !r.cfg.LeaderElection.Enabled {
+		return r.lead(ctx, cred, gate.Always())
 	}
-	elector, err := m.elector()
+	elector, err := r.elector()
 	if err != nil {
 		return err
 	}
 	return elector.Run(ctx, func(ctx context.Context, held *gate.Gate) error {
-		m.state.set(stateStarting, nil)
-		return m.lead(ctx, cred, held)
+		r.state.set(stateStarting, nil)
+		return r.lead(ctx, cred, held)
 	})
 }
 
 // elector has a client of its own: a node may not write the lease of an election,
 // and that lease must not pass the gate, which it opens.
-func (m *member) elector() (*election.Elector, error) {
-	l := m.cfg.LeaderElection
+func (r *nodeRunner) elector() (*election.Elector, error) {
+	l := r.cfg.LeaderElection
 	server, err := access.Find(l.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("leader election: %w", err)
@@ -87,22 +87,22 @@ func (m *member) elector() (*election.Elector, error) {
 		return nil, fmt.Errorf("leader election: make a client for the API server: %w", err)
 	}
 	return election.New(election.Config{
-		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: m.cfg.LeaseName(), Identity: m.id,
+		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: r.cfg.LeaseName(), Identity: r.id,
 		LeaseDuration: l.LeaseDuration.Duration, RenewDeadline: l.RenewDeadline.Duration, RetryPeriod: l.RetryPeriod.Duration,
-		Standby: func(err error) { m.state.set(stateStandby, err) },
+		Standby: func(err error) { r.state.set(stateStandby, err) },
 	})
 }
 
 // lead runs the node while the gate is held, then writes the statuses that are
 // left.
-func (m *member) lead(ctx context.Context, cred *credential, held *gate.Gate) error {
-	m.state.began()
-	defer m.state.show(nil)
-	n, err := m.wire(ctx, cred, held)
+func (r *nodeRunner) lead(ctx context.Context, cred *credential, held *gate.Gate) error {
+	r.state.began()
+	defer r.state.show(nil)
+	n, err := r.wire(ctx, cred, held)
 	if err != nil {
 		return err
 	}
-	greet(ctx, m.cfg)
+	greet(ctx, r.cfg)
 	err = n.run(ctx)
 	drained := n.drains()
 	if err = errors.Join(err, n.flush(ctx)); err != nil {
@@ -118,16 +118,16 @@ func (m *member) lead(ctx context.Context, cred *credential, held *gate.Gate) er
 
 // remote makes the node's backend. A simulation in this process is made once: its
 // pods end with it.
-func (m *member) remote(ctx context.Context, identity string) (backend.Backend, error) {
-	if m.sim != nil {
-		return *m.sim, nil
+func (r *nodeRunner) remote(ctx context.Context, identity string) (backend.Backend, error) {
+	if r.sim != nil {
+		return *r.sim, nil
 	}
-	b, err := backends.New(ctx, backends.Node{Config: m.cfg, Identity: identity, Version: programVersion()})
+	b, err := backends.New(ctx, backends.Node{Config: r.cfg, Identity: identity, Version: programVersion()})
 	if err != nil {
 		return backend.Backend{}, err
 	}
-	if backends.InProcess(m.cfg.Backend) {
-		m.sim = &b
+	if backends.InProcess(r.cfg.Backend) {
+		r.sim = &b
 	}
 	return b, nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
-// nodeView returns what the engine asks about the node: what is configured,
+// engineNode returns what the engine asks about the node: what is configured,
 // with what the node is now.
-func nodeView(cfg config.Configuration, b backend.Backend, current func() provider.Current) (func() syncloop.Node, error) {
+func engineNode(cfg config.Configuration, b backend.Backend, current func() provider.Current) (func() syncloop.Node, error) {
 	if err := admit.CheckSysctls(cfg.Pods.AllowedUnsafeSysctls); err != nil {
 		return nil, fmt.Errorf("pods.allowedUnsafeSysctls: %w", err)
 	}

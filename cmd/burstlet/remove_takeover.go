@@ -24,9 +24,7 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/election"
-	"github.com/burstlet/burstlet/statusmgr"
 	"github.com/burstlet/burstlet/syncloop"
-	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
@@ -99,10 +97,11 @@ func (t *taker) hold(ctx context.Context, held *gate.Gate, do holding) error {
 	if err != nil {
 		return err
 	}
-	e := &ender{cfg: t.cfg, away: backends.Away(t.cfg.Backend), host: &hostMemory{Node: b.Node}}
-	b.Node, b.Pods = e.host, endOnly{b.Pods}
+	host := &hostMemory{Node: b.Node}
+	b.Node, b.Pods = host, endOnly{b.Pods}
 	b.Limits.Relist = removalRelist
-	if err := e.assemble(ctx, client, held.Wrap(b)); err != nil {
+	e, err := newEnder(ctx, t.cfg, client, held.Wrap(b), host)
+	if err != nil {
 		return err
 	}
 	return e.run(ctx, do)
@@ -147,24 +146,24 @@ func (nothing) Objects(*corev1.Pod) (none resolve.Objects) { return none }
 
 // ender is an engine that ends a node's pods.
 type ender struct {
-	cfg     config.Configuration
-	away    bool
-	host    *hostMemory
-	backend backend.Backend
-	pods    cache.SharedIndexInformer
-	source  *podsource.Source
-	status  *statusmgr.Manager
-	events  *eventSink
-	engine  *syncloop.Loop
+	cfg config.Configuration
+	*podEngine
 }
 
-func (e *ender) assemble(ctx context.Context, client kubernetes.Interface, b backend.Backend) error {
-	var err error
-	e.backend = b
-	if e.pods, err = provider.NewPodInformer(client, e.cfg.Node.Name); err != nil {
-		return err
+func newEnder(
+	ctx context.Context, cfg config.Configuration, client kubernetes.Interface, b backend.Backend, host *hostMemory,
+) (*ender, error) {
+	current, err := lastCurrent(ctx, client, cfg.Node.Name)
+	if err != nil {
+		return nil, err
 	}
-	e.source = podsource.New(e.pods.GetStore(), e.pods.HasSynced)
+	e, err := newPodEngine(engineConfig{
+		cfg: cfg, client: client, events: client, remote: b, host: host,
+		current: func() provider.Current { return current }, engine: syncloop.Config{Objects: nothing{}},
+	})
+	if err != nil {
+		return nil, err
+	}
 	touch := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 			e.source.Touch(key)
@@ -173,29 +172,9 @@ func (e *ender) assemble(ctx context.Context, client kubernetes.Interface, b bac
 	if _, err = e.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: touch, UpdateFunc: func(_, obj any) { touch(obj) }, DeleteFunc: touch,
 	}); err != nil {
-		return fmt.Errorf("watch pods: %w", err)
+		return nil, fmt.Errorf("watch pods: %w", err)
 	}
-	e.events = newEventSink(client, e.cfg.Node.Name)
-	e.status = statusmgr.New(statusmgr.Config{
-		Client: client.CoreV1(),
-		Safety: statusmgr.SafetyFunc(func(uid types.UID) bool { return e.engine.CouldHaveRunningContainers(uid) }),
-	})
-	current, err := lastCurrent(ctx, client, e.cfg.Node.Name)
-	if err != nil {
-		return err
-	}
-	view, err := nodeView(e.cfg, b, func() provider.Current { return current })
-	if err != nil {
-		return err
-	}
-	e.engine, err = syncloop.New(syncloop.Config{
-		Backend: b, Source: e.source, Status: e.status, Events: e.events, Objects: nothing{}, Node: view,
-		HostIPs: e.host.IPs, Pulls: e.cfg.Pods.MaxParallelImagePulls,
-	})
-	if err != nil {
-		return fmt.Errorf("make the engine: %w", err)
-	}
-	return nil
+	return &ender{cfg, e}, nil
 }
 
 // lastCurrent is the node as it stands in the API. It is only to refuse no pod, for
@@ -229,13 +208,11 @@ func (e *ender) run(ctx context.Context, do holding) error {
 	if e.backend.Run != nil {
 		g.Go(func() error { return e.backend.Run(parts) })
 	}
-	if err := probe(parts, e.backend, e.away); err != nil {
+	if err := probe(parts, e.backend, backends.Away(e.cfg.Backend)); err != nil {
 		stop()
 		return errors.Join(err, g.Wait())
 	}
-	g.Go(func() error { return e.events.Run(parts) })
-	g.Go(func() error { return e.status.Run(parts) })
-	g.Go(func() error { return e.engine.Run(parts) })
+	e.start(parts, g)
 	g.Go(func() error { e.pods.RunWithContext(parts); return nil })
 	g.Go(func() error {
 		defer stop()

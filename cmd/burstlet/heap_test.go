@@ -27,7 +27,7 @@ func TestTheHeapCanBeRead(t *testing.T) {
 	if after := readHeap(); after.allocated < before.allocated+uint64(len(kept)) {
 		t.Errorf("%d bytes allocated, %d after another MiB", before.allocated, after.allocated)
 	}
-	if stop := keepTidy(t.Context()); stop != nil {
+	if stop := trimHeap(t.Context()); stop != nil {
 		stop()
 	}
 }

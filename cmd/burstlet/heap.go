@@ -13,14 +13,14 @@ const (
 	// gcPercent trades a little work for memory: most of a node's heap is its pods,
 	// which stay.
 	gcPercent = 50
-	// tidyEvery is how often it is looked whether a burst is over.
-	tidyEvery = 10 * time.Second
+	// trimEvery is how often the heap is checked for a burst that is over.
+	trimEvery = 10 * time.Second
 )
 
-// keepTidy keeps the process small, unless $GOGC says how: after a burst of work
+// trimHeap keeps the process small, unless $GOGC says how: after a burst of work
 // the heap would stay as large as it then was until the next one. It returns what
 // ends it.
-func keepTidy(ctx context.Context) (stop func()) {
+func trimHeap(ctx context.Context) (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}
 	}
@@ -28,7 +28,7 @@ func keepTidy(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
-		tick := time.NewTicker(tidyEvery)
+		tick := time.NewTicker(trimEvery)
 		defer tick.Stop()
 		var b bursts
 		for {
