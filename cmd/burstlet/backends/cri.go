@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri"
+	"github.com/burstlet/burstlet/backend/cri/explain"
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
 	hostlocal "github.com/burstlet/burstlet/backend/cri/host/local"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
@@ -34,7 +35,7 @@ func criKind() Kind {
 		Diagnose: diagnoseHost,
 		Taken:    func(_ Node, pod *corev1.Pod) map[string]string { return cri.Taken(pod) },
 		Preview: func(ctx context.Context, n Node, launch backend.LaunchSpec) (Preview, error) {
-			host, err := cri.Explain(ctx, criConfig(n), launch)
+			host, err := explain.Explain(ctx, criConfig(n), launch)
 			if err != nil {
 				return Preview{}, err
 			}

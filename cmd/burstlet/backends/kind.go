@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/cri"
+	"github.com/burstlet/burstlet/backend/cri/explain"
 	"github.com/burstlet/burstlet/backend/ecs"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
@@ -52,7 +52,7 @@ type Kind struct {
 // Preview is what a launch turns into; the field of the kind is set.
 type Preview struct {
 	// Host is the sandbox and the containers on a container host.
-	Host *cri.Preview `json:"host,omitempty"`
+	Host *explain.Preview `json:"host,omitempty"`
 	// Task is the task on ECS.
 	Task *ecs.Preview `json:"task,omitempty"`
 }

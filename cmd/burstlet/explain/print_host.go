@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/burstlet/burstlet/backend/cri"
+	criexplain "github.com/burstlet/burstlet/backend/cri/explain"
 )
 
 // sheet is a table of two columns, whose second is left out where it is empty.
@@ -31,7 +31,7 @@ func (s *sheet) print(out *bytes.Buffer) error {
 }
 
 // printHost writes what a pod turns into on a container host.
-func printHost(out *bytes.Buffer, p *cri.Preview) error {
+func printHost(out *bytes.Buffer, p *criexplain.Preview) error {
 	fmt.Fprintf(out, "  QoS class: %s\n  sandbox:\n", p.QOSClass)
 	if err := printSandbox(out, &p.Sandbox); err != nil {
 		return err
@@ -57,7 +57,7 @@ func printHost(out *bytes.Buffer, p *cri.Preview) error {
 	return nil
 }
 
-func printSandbox(out *bytes.Buffer, p *cri.SandboxPreview) error {
+func printSandbox(out *bytes.Buffer, p *criexplain.SandboxPreview) error {
 	var s sheet
 	host := p.Hostname
 	if host == "" {
@@ -79,7 +79,7 @@ func printSandbox(out *bytes.Buffer, p *cri.SandboxPreview) error {
 	return s.print(out)
 }
 
-func printContainer(out *bytes.Buffer, n int, c *cri.ContainerPreview) error {
+func printContainer(out *bytes.Buffer, n int, c *criexplain.ContainerPreview) error {
 	fmt.Fprintf(out, "  %d. %s %s:\n", n, c.Kind, c.Name)
 	var s sheet
 	s.row("starts", c.Starts)
@@ -107,7 +107,7 @@ func printContainer(out *bytes.Buffer, n int, c *cri.ContainerPreview) error {
 }
 
 // commandLine is what runs, as far as the image does not say.
-func commandLine(c *cri.ContainerPreview) string {
+func commandLine(c *criexplain.ContainerPreview) string {
 	command := strings.Join(quoted(c.Command), " ")
 	if len(c.Command) == 0 {
 		command = "the image's entrypoint"
@@ -135,7 +135,7 @@ func quoted(words []string) []string {
 }
 
 // resources are what the kernel enforces, in its own words.
-func resources(r cri.ResourcesPreview) string {
+func resources(r criexplain.ResourcesPreview) string {
 	out := []string{fmt.Sprintf("cpu.shares %d", r.CPUShares)}
 	if r.CPUQuota > 0 {
 		out = append(out, fmt.Sprintf("cpu.max %d of %d us", r.CPUQuota, r.CPUPeriod))

@@ -1,4 +1,4 @@
-package cri
+package explain
 
 import (
 	"slices"

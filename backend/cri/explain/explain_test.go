@@ -1,4 +1,4 @@
-package cri
+package explain
 
 import (
 	"fmt"
@@ -7,17 +7,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri"
 )
 
-// What is explained is what a launch then tells the runtime and the host.
-func TestExplainTellsWhatALaunchDoes(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.ClusterDNS, w.cfg.ClusterDomain, w.cfg.PodPidsLimit = []string{"10.96.0.10"}, "cluster.local", 77
-	r, _ := w.connect(t)
-	pod := testPod("u1")
+const testImage = "registry.test/app:1"
+
+func testPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "name-u1", UID: "u1"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: testImage}}},
+	}
+}
+
+// What is explained is what a dry run asks, which a launch asks too (backend/cri:
+// TestADryRunAsksWhatALaunchAsks).
+func TestExplainTellsWhatADryRunAsks(t *testing.T) {
+	cfg := cri.Config{
+		Endpoint: "unix:///r.sock", NodeIdentity: "n", ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local", PodPidsLimit: 77,
+	}
+	pod := testPod()
 	pod.Spec.HostPID = true
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(7)), SupplementalGroups: []int64{8}}
 	pod.Spec.Volumes = []corev1.Volume{
@@ -30,54 +42,46 @@ func TestExplainTellsWhatALaunchDoes(t *testing.T) {
 	c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
 	c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CAP_CHOWN"}}}
 	c.VolumeMounts = []corev1.VolumeMount{{Name: "dir", MountPath: "/d"}, {Name: "host", MountPath: "h", ReadOnly: true}, {Name: "files", MountPath: "/f"}}
-	spec := launchSpec(pod, 0)
-	spec.Containers = []backend.ContainerSpec{{Pod: pod, Container: *c, Hash: "h"}}
-
-	told, err := Explain(t.Context(), w.cfg, spec)
-	must(t, err)
-	must(t, pods{r}.Launch(t.Context(), spec))
-	must(t, containers{r}.Start(t.Context(), spec.Ref(), spec.Containers[0]))
-	_, config := w.fake.Container("main")
-	cgroup := w.host.(*withoutCgroups).last()
-	for _, sandbox := range w.fake.Sandboxes() {
-		for what, pair := range map[string][2]any{
-			"host name": {sandbox.GetHostname(), told.Sandbox.Hostname},
-			"cgroup":    {sandbox.GetLinux().GetCgroupParent(), told.Sandbox.Cgroup},
-			"its limits": {
-				ResourcesPreview{CPUShares: cgroup.Shares, CPUQuota: cgroup.Quota, CPUPeriod: cgroup.Period, Memory: cgroup.Memory}, told.Sandbox.Resources,
-			},
-			"pids":       {cgroup.PIDs, told.Sandbox.PIDs},
-			"logs":       {sandbox.GetLogDirectory(), told.Sandbox.Logs},
-			"namespaces": {explainNamespaces(sandbox.GetLinux().GetSecurityContext().GetNamespaceOptions()), told.Sandbox.Namespaces},
-			"servers":    {sandbox.GetDnsConfig().GetServers(), told.Sandbox.DNS.Servers},
-		} {
-			if d := cmp.Diff(pair[0], pair[1]); d != "" {
-				t.Errorf("%s (-launched +told):\n%s", what, d)
-			}
-		}
+	launch := backend.LaunchSpec{Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: *c, Hash: "h"}}}
+	dry, err := cri.DryRun(t.Context(), cfg, launch)
+	if err != nil {
+		t.Fatal(err)
 	}
-	got := told.Containers[0]
-	var mounts []string
+	told, err := Explain(t.Context(), cfg, launch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, config := told.Containers[0], dry.Containers[0].Config
+	var mounts, toldMounts []string
 	for _, m := range config.GetMounts() {
 		mounts = append(mounts, fmt.Sprint(m.GetContainerPath(), m.GetHostPath(), m.GetReadonly()))
 	}
-	var toldMounts []string
 	for _, m := range got.Mounts {
 		toldMounts = append(toldMounts, fmt.Sprint(m.Path, m.HostPath, m.ReadOnly))
 	}
-	linux := config.GetLinux()
+	linux, cgroup := config.GetLinux(), dry.Cgroup
 	for what, pair := range map[string][2]any{
-		"mounts":    {mounts, toldMounts},
-		"command":   {config.GetCommand(), got.Command},
-		"directory": {config.GetWorkingDir(), got.WorkingDir},
-		"log":       {told.Sandbox.Logs + "/" + config.GetLogPath(), got.Log},
-		"user":      {fmt.Sprint(linux.GetSecurityContext().GetRunAsUser().GetValue()), got.Security.User},
-		"groups":    {linux.GetSecurityContext().GetSupplementalGroups(), got.Security.SupplementalGroups},
-		"added":     {linux.GetSecurityContext().GetCapabilities().GetAddCapabilities(), got.Security.AddCapabilities},
-		"resources": {explainResources(pod, linux.GetResources()), got.Cgroup},
+		"host name": {dry.Sandbox.GetHostname(), told.Sandbox.Hostname},
+		"cgroup":    {dry.Sandbox.GetLinux().GetCgroupParent(), told.Sandbox.Cgroup},
+		"its limits": {
+			ResourcesPreview{CPUShares: cgroup.Shares, CPUQuota: cgroup.Quota, CPUPeriod: cgroup.Period, Memory: cgroup.Memory}, told.Sandbox.Resources,
+		},
+		"pids":       {cgroup.PIDs, told.Sandbox.PIDs},
+		"logs":       {dry.Sandbox.GetLogDirectory(), told.Sandbox.Logs},
+		"namespaces": {NamespacesPreview{Network: "pod", IPC: "pod", PID: "host"}, told.Sandbox.Namespaces},
+		"servers":    {dry.DNS(nil).GetServers(), told.Sandbox.DNS.Servers},
+		"mounts":     {mounts, toldMounts},
+		"command":    {config.GetCommand(), got.Command},
+		"directory":  {config.GetWorkingDir(), got.WorkingDir},
+		"log":        {told.Sandbox.Logs + "/" + config.GetLogPath(), got.Log},
+		"user":       {fmt.Sprint(linux.GetSecurityContext().GetRunAsUser().GetValue()), got.Security.User},
+		"groups":     {linux.GetSecurityContext().GetSupplementalGroups(), got.Security.SupplementalGroups},
+		"added":      {linux.GetSecurityContext().GetCapabilities().GetAddCapabilities(), got.Security.AddCapabilities},
+		"resources":  {explainResources(linux.GetResources(), dry.HostOOMScore), got.Cgroup},
+		"volume":     {dry.Dir.Volume("dir"), told.Volumes[0].Path},
 	} {
 		if d := cmp.Diff(pair[0], pair[1]); d != "" {
-			t.Errorf("%s (-launched +told):\n%s", what, d)
+			t.Errorf("%s (-asked +told):\n%s", what, d)
 		}
 	}
 }
@@ -86,7 +90,7 @@ func TestExplainTellsWhatALaunchDoes(t *testing.T) {
 // (kubelet-behaviours: computePodActions, termination order).
 func TestExplainTellsTheOrderOfContainers(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
-	pod := testPod("u1")
+	pod := testPod()
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "second", Image: testImage, RestartPolicy: new(corev1.ContainerRestartPolicyOnFailure)})
 	pod.Spec.InitContainers = []corev1.Container{
@@ -94,14 +98,16 @@ func TestExplainTellsTheOrderOfContainers(t *testing.T) {
 		{Name: "side", Image: testImage, RestartPolicy: &always},
 		{Name: "probed", Image: testImage, RestartPolicy: &always, StartupProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}}},
 	}
-	spec := launchSpec(pod, 0)
+	spec := backend.LaunchSpec{Pod: pod}
 	for i, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for _, c := range list {
 			spec.Containers = append(spec.Containers, backend.ContainerSpec{Pod: pod, Container: c, Init: i == 0})
 		}
 	}
-	told, err := Explain(t.Context(), Config{Endpoint: "unix:///r.sock", NodeIdentity: "n"}, spec)
-	must(t, err)
+	told, err := Explain(t.Context(), cri.Config{Endpoint: "unix:///r.sock", NodeIdentity: "n"}, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var got []string
 	for _, c := range told.Containers {
 		got = append(got, fmt.Sprintf("%s %s | starts %s | restarts %s | ends %s", c.Kind, c.Name, c.Starts, c.Restarts, c.Ends))

@@ -1,4 +1,4 @@
-package cri
+package explain
 
 // Preview is what a pod would become on a container host, told without a call to it.
 type Preview struct {

@@ -1,4 +1,4 @@
-package cri
+package explain
 
 import (
 	"cmp"
@@ -13,52 +13,42 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // Explain says what a launch would become with a configuration, by the code that
-// launches; nothing is called. Containers of the launch are resolved; of volumes only the pod's are
-// looked at. Errors: Invalid, as a launch has them.
-func Explain(ctx context.Context, cfg Config, launch backend.LaunchSpec) (Preview, error) {
-	if err := cfg.Validate(); err != nil {
-		return Preview{}, fmt.Errorf("configure cri backend: %w", err)
-	}
-	cfg = cfg.withDefaults()
-	out := Preview{QOSClass: string(podQoS(launch.Pod))}
-	if cfg.CgroupDriver == CgroupDriverAuto {
-		cfg.CgroupDriver = CgroupDriverCgroupfs
-		out.Notes = append(out.Notes, "the runtime says which cgroup driver it uses; with systemd the cgroup is "+
-			cgroupParent(CgroupDriverSystemd, cfg.CgroupParent, launch.Pod))
-	}
-	r := &remote{cfg: cfg, shares: newClassShares()}
-	var err error
-	if out.Sandbox, err = r.explainSandbox(ctx, launch.Pod); err != nil {
+// launches; nothing is called. Containers of the launch are resolved; of volumes the
+// pod's alone count. Errors: Invalid, as a launch has them.
+func Explain(ctx context.Context, cfg cri.Config, launch backend.LaunchSpec) (Preview, error) {
+	requests, err := cri.DryRun(ctx, cfg, launch)
+	if err != nil {
 		return Preview{}, err
 	}
-	if out.Volumes, err = r.explainVolumes(launch); err != nil {
-		return Preview{}, err
+	out := Preview{
+		QOSClass: string(requests.QOSClass), Sandbox: explainSandbox(launch.Pod, &requests),
+		Volumes: explainVolumes(launch, &requests),
+	}
+	if requests.SystemdCgroup != "" {
+		out.Notes = append(out.Notes, "the runtime says which cgroup driver it uses; with systemd the cgroup is "+requests.SystemdCgroup)
 	}
 	for i := range launch.Containers {
-		c, err := r.explainContainer(launch.Containers, i)
-		if err != nil {
-			return Preview{}, err
-		}
-		out.Containers = append(out.Containers, c)
+		out.Containers = append(out.Containers, explainContainer(launch.Containers, i, &requests))
 	}
-	out.Notes = append(out.Notes, hostNotes(launch.Pod, out)...)
+	out.Notes = append(out.Notes, hostNotes(&requests, out)...)
 	return out, nil
 }
 
 // hostNotes say what only the host can tell of a pod.
-func hostNotes(pod *corev1.Pod, p Preview) []string {
+func hostNotes(requests *cri.LaunchRequests, p Preview) []string {
 	var out []string
-	if p.QOSClass == string(corev1.PodQOSBurstable) && pod.Spec.PriorityClassName != nodeCriticalClass {
+	if requests.HostOOMScore {
 		out = append(out, "oom_score_adj of a burstable container depends on the host's memory: 3 to 999, the lower the more of it the container requests")
 	}
-	if field := appArmorField(pod); field != "" {
+	if field := requests.AppArmorField; field != "" {
 		out = append(out, field+": refused on a host without AppArmor")
 	}
-	if groupsPolicy(pod) == runtimeapi.SupplementalGroupsPolicy_Strict {
+	if slices.ContainsFunc(p.Containers, func(c ContainerPreview) bool { return c.Security.GroupsPolicy != "" }) {
 		out = append(out, "spec.securityContext.supplementalGroupsPolicy: Strict is refused by a runtime before containerd 2.0")
 	}
 	if slices.ContainsFunc(p.Containers, func(c ContainerPreview) bool { return strings.Contains(c.Security.User, "must not be root") }) {
@@ -67,21 +57,14 @@ func hostNotes(pod *corev1.Pod, p Preview) []string {
 	return out
 }
 
-func (r *remote) explainSandbox(ctx context.Context, pod *corev1.Pod) (SandboxPreview, error) {
-	config, err := r.sandboxConfig(ctx, pod, 0)
-	if err != nil {
-		return SandboxPreview{}, err
-	}
-	cgroup, err := r.podCgroup(ctx, pod)
-	if err != nil {
-		return SandboxPreview{}, err
-	}
+func explainSandbox(pod *corev1.Pod, requests *cri.LaunchRequests) SandboxPreview {
+	config, cgroup := requests.Sandbox, requests.Cgroup
 	linux := config.GetLinux()
 	out := SandboxPreview{
 		Hostname: config.GetHostname(), Namespaces: explainNamespaces(linux.GetSecurityContext().GetNamespaceOptions()),
 		Cgroup:    cgroup.Parent,
 		Resources: ResourcesPreview{CPUShares: cgroup.Shares, CPUQuota: cgroup.Quota, CPUPeriod: cgroup.Period, Memory: cgroup.Memory},
-		PIDs:      cgroup.PIDs, DNS: explainDNS(r.cfg, pod), Sysctls: linux.GetSysctls(), Logs: config.GetLogDirectory(),
+		PIDs:      cgroup.PIDs, DNS: explainDNS(requests.DNS), Sysctls: linux.GetSysctls(), Logs: config.GetLogDirectory(),
 	}
 	if class := pod.Spec.RuntimeClassName; class != nil {
 		out.RuntimeClass = *class
@@ -89,7 +72,7 @@ func (r *remote) explainSandbox(ctx context.Context, pod *corev1.Pod) (SandboxPr
 	for _, p := range config.GetPortMappings() {
 		out.Ports = append(out.Ports, fmt.Sprintf("%s:%d -> %d/%s", cmp.Or(p.GetHostIp(), "*"), p.GetHostPort(), p.GetContainerPort(), p.GetProtocol()))
 	}
-	return out, nil
+	return out
 }
 
 func explainNamespaces(o *runtimeapi.NamespaceOption) NamespacesPreview {
@@ -108,19 +91,19 @@ func explainNamespaces(o *runtimeapi.NamespaceOption) NamespacesPreview {
 
 // explainDNS is what the pod's resolv.conf has of the configuration and the pod: the
 // host's is not known.
-func explainDNS(cfg Config, pod *corev1.Pod) DNSPreview {
-	dns := podDNS(cfg, pod, nil)
+func explainDNS(on func(resolvConf []byte) *runtimeapi.DNSConfig) DNSPreview {
+	dns := on(nil)
 	out := DNSPreview{Servers: dns.GetServers(), Searches: dns.GetSearches(), Options: dns.GetOptions()}
 	// What a host's could say shows whether it would be taken.
 	const server, search = "192.0.2.255", "host.invalid"
-	with := podDNS(cfg, pod, []byte("nameserver "+server+"\nsearch "+search+"\n"))
+	with := on([]byte("nameserver " + server + "\nsearch " + search + "\n"))
 	out.OfHost = slices.Contains(with.GetServers(), server)
 	out.HostSearches = !out.OfHost && slices.Contains(with.GetSearches(), search)
 	return out
 }
 
 // explainVolumes are the volumes that some container mounts.
-func (r *remote) explainVolumes(launch backend.LaunchSpec) ([]VolumePreview, error) {
+func explainVolumes(launch backend.LaunchSpec, requests *cri.LaunchRequests) []VolumePreview {
 	mounted := map[string]bool{}
 	for i := range launch.Containers {
 		for _, m := range launch.Containers[i].Container.VolumeMounts {
@@ -129,40 +112,30 @@ func (r *remote) explainVolumes(launch backend.LaunchSpec) ([]VolumePreview, err
 	}
 	var out []VolumePreview
 	for i := range launch.Pod.Spec.Volumes {
-		v := &launch.Pod.Spec.Volumes[i]
-		if !mounted[v.Name] {
-			continue
+		if v := &launch.Pod.Spec.Volumes[i]; mounted[v.Name] {
+			out = append(out, explainVolume(launch.Pod, v, requests))
 		}
-		one, err := r.explainVolume(launch.Pod, v)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, one)
 	}
-	return out, nil
+	return out
 }
 
-func (r *remote) explainVolume(pod *corev1.Pod, v *corev1.Volume) (VolumePreview, error) {
-	spec := backend.VolumeSpec{Pod: pod, Name: v.Name, Source: v.VolumeSource}
-	out := VolumePreview{Name: v.Name, Path: r.podDir(pod.UID).Volume(v.Name)}
+func explainVolume(pod *corev1.Pod, v *corev1.Volume, requests *cri.LaunchRequests) VolumePreview {
+	out := VolumePreview{Name: v.Name, Path: requests.Dir.Volume(v.Name)}
 	switch {
 	case v.HostPath != nil:
-		return VolumePreview{Name: v.Name, Kind: "host path", Path: v.HostPath.Path}, nil
+		return VolumePreview{Name: v.Name, Kind: "host path", Path: v.HostPath.Path}
 	case v.PersistentVolumeClaim != nil:
 		out.Kind, out.ReadOnly = "claim", v.PersistentVolumeClaim.ReadOnly
 		out.Source = "what the PersistentVolume of claim " + v.PersistentVolumeClaim.ClaimName + " says"
-		return out, nil
+		return out
 	case v.Ephemeral != nil:
 		out.Kind, out.Source = "claim", "what the PersistentVolume of claim "+pod.Name+"-"+v.Name+" says"
-		return out, nil
+		return out
 	}
-	made, err := files{r}.volume(spec)
-	if err != nil {
-		return VolumePreview{}, err
-	}
+	made := requests.Volumes[v.Name]
 	out.Kind, out.Source, out.SizeBytes, out.FSGroup = kindWord(made.Kind), made.Source, made.SizeLimit, made.FSGroup
 	out.ReadOnly = made.ReadOnly || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || (v.NFS != nil && v.NFS.ReadOnly)
-	return out, nil
+	return out
 }
 
 func kindWord(kind string) string {
@@ -180,46 +153,42 @@ func kindWord(kind string) string {
 	}
 }
 
-// explainContainer describes the i-th container of a launch.
-func (r *remote) explainContainer(all []backend.ContainerSpec, i int) (ContainerPreview, error) {
-	spec := all[i]
-	c := &spec.Container
-	sc := effectiveSecurity(spec.Pod, c)
-	if sc.RunAsUser != nil { // else the image decides
-		if err := verifyNonRoot(sc, imageUser{}); err != nil {
-			return ContainerPreview{}, backend.Classed(backend.ErrInvalid, fmt.Errorf("container %s: %w", c.Name, err))
-		}
-	}
-	config := r.describe(spec, 0, imageUser{}, 0)
+// explainContainer explains the i-th container of a launch.
+func explainContainer(all []backend.ContainerSpec, i int, requests *cri.LaunchRequests) ContainerPreview {
+	spec, asked := all[i], &requests.Containers[i]
+	c, config := &spec.Container, asked.Config
 	out := ContainerPreview{
 		Name: c.Name, Kind: kindOf(spec), Starts: startsWhen(all, i), Restarts: restartsWhen(spec), Ends: endsWhen(all, i),
-		Image: c.Image, Pull: string(pullPolicy(c)), Command: c.Command, Args: c.Args, WorkingDir: c.WorkingDir,
-		Security: explainSecurity(sc, config.GetLinux().GetSecurityContext()),
-		Cgroup:   explainResources(spec.Pod, config.GetLinux().GetResources()),
-		Log:      path.Join(r.podLogDir(podRef(spec.Pod)), config.GetLogPath()),
+		Image: c.Image, Pull: string(pullPolicy(c, asked.Image)), Command: c.Command, Args: c.Args, WorkingDir: c.WorkingDir,
+		Security: explainSecurity(asked.Security, config.GetLinux().GetSecurityContext()),
+		Cgroup:   explainResources(config.GetLinux().GetResources(), requests.HostOOMScore),
+		Log:      path.Join(requests.Sandbox.GetLogDirectory(), config.GetLogPath()),
+		Mounts:   explainMounts(c, asked),
 	}
 	for _, e := range c.Env {
 		out.Env = append(out.Env, e.Name)
 	}
-	var err error
-	out.Mounts, err = r.explainMounts(spec)
-	return out, err
+	return out
 }
 
-// pullPolicy is the container's, else the API server's default for its image.
-func pullPolicy(c *corev1.Container) corev1.PullPolicy {
-	if c.ImagePullPolicy != "" {
+// pullPolicy is the container's, else the API server's default for its image, whose full
+// name is given.
+func pullPolicy(c *corev1.Container, image string) corev1.PullPolicy {
+	switch {
+	case c.ImagePullPolicy != "":
 		return c.ImagePullPolicy
-	}
-	if full, err := normalize(c.Image); err == nil && strings.HasSuffix(full, ":latest") {
+	case strings.HasSuffix(image, ":latest"):
 		return corev1.PullAlways
+	default:
+		return corev1.PullIfNotPresent
 	}
-	return corev1.PullIfNotPresent
 }
 
-func explainResources(pod *corev1.Pod, res *runtimeapi.LinuxContainerResources) ResourcesPreview {
-	out := ResourcesPreview{CPUShares: res.GetCpuShares(), CPUQuota: res.GetCpuQuota(), CPUPeriod: res.GetCpuPeriod(), Memory: res.GetMemoryLimitInBytes()}
-	if podQoS(pod) != corev1.PodQOSBurstable || pod.Spec.PriorityClassName == nodeCriticalClass {
+func explainResources(res *runtimeapi.LinuxContainerResources, hostOOMScore bool) ResourcesPreview {
+	out := ResourcesPreview{
+		CPUShares: res.GetCpuShares(), CPUQuota: res.GetCpuQuota(), CPUPeriod: res.GetCpuPeriod(), Memory: res.GetMemoryLimitInBytes(),
+	}
+	if !hostOOMScore {
 		score := res.GetOomScoreAdj()
 		out.OOMScore = &score
 	}
@@ -236,7 +205,7 @@ func explainSecurity(sc corev1.SecurityContext, told *runtimeapi.LinuxContainerS
 	switch {
 	case sc.RunAsUser != nil:
 		out.User = strconv.FormatInt(*sc.RunAsUser, 10)
-	case isTrue(sc.RunAsNonRoot):
+	case sc.RunAsNonRoot != nil && *sc.RunAsNonRoot:
 		out.User = "the image's, which must not be root"
 	}
 	if told.GetSupplementalGroupsPolicy() == runtimeapi.SupplementalGroupsPolicy_Strict {
@@ -256,31 +225,23 @@ func profileWord(p *runtimeapi.SecurityProfile) string {
 	}
 }
 
-// explainMounts are a container's mounts as its start makes them.
-func (r *remote) explainMounts(spec backend.ContainerSpec) ([]MountPreview, error) {
-	mounts, subPaths, err := r.volumeMounts(spec)
-	if err != nil {
-		return nil, err
-	}
+// explainMounts are a container's mounts as its start makes them: those of volumes, in
+// the container's order, come first.
+func explainMounts(c *corev1.Container, asked *cri.ContainerRequests) []MountPreview {
 	var out []MountPreview
-	for i, m := range mounts { // in the order of the container's
-		asked := spec.Container.VolumeMounts[i]
+	for i, m := range asked.Config.GetMounts() {
 		one := mountPreview(m)
-		one.Volume = asked.Name
-		for _, s := range subPaths {
+		if i < len(c.VolumeMounts) {
+			one.Volume = c.VolumeMounts[i].Name
+		}
+		for _, s := range asked.SubPaths {
 			if s.Target == m.GetHostPath() {
 				one.SubPath = path.Join(s.Volume, s.Path)
 			}
 		}
 		out = append(out, one)
 	}
-	for _, m := range r.messageMount(spec) {
-		out = append(out, mountPreview(m))
-	}
-	if managesHosts(&spec.Container) {
-		out = append(out, mountPreview(r.hostsMount(spec)))
-	}
-	return out, nil
+	return out
 }
 
 func mountPreview(m *runtimeapi.Mount) MountPreview {
