@@ -33,6 +33,7 @@ runs, as the same user.`,
 	flags.StringVar(&file, "config", "", "YAML file with the configuration ($"+config.FileEnv+")")
 	flags.BoolVar(&backendOnly, "backend-only", false, "do not ask the cluster")
 	addSettings(flags)
+	hideSettings(flags, "backend.sim.granularity", "clusterD", "pods.", "healthz", "shutdown.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(config.Sources{File: file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags), PodNamespace: podNamespace()})
 		if err != nil {

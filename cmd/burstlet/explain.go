@@ -37,6 +37,8 @@ Settings come from the same places as those of "burstlet run".`,
 	flags.StringVarP(&format, "output", "o", config.FormatText, "text or json")
 	flags.StringVar(&file, "config", "", "YAML file with the configuration ($"+config.FileEnv+")")
 	addSettings(flags)
+	hideSettings(flags, "node.internalIP", "kubeconfig", "bootstrapKubeconfig", "certDirectory", "backend.sim.socket",
+		"kubeletAPI.", "leaderElection.", "healthz", "logging.", "shutdown.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if format != config.FormatText && format != config.FormatJSON {
 			return fmt.Errorf("flag --output: %q is not text or json", format)

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/pflag"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
@@ -41,6 +44,15 @@ func addSettings(flags *pflag.FlagSet) {
 			flag.NoOptDefVal = "true"
 		}
 	}
+}
+
+// hideSettings leaves settings out of the help of a command that they do not concern, by
+// the beginnings of their paths. They may still be given, as what "burstlet run" is given.
+func hideSettings(flags *pflag.FlagSet, paths ...string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		s, ok := f.Value.(*settingFlag)
+		f.Hidden = ok && slices.ContainsFunc(paths, func(path string) bool { return strings.HasPrefix(s.setting.Path, path) })
+	})
 }
 
 // givenSettings are the settings that the command line gave, by flag.

@@ -71,6 +71,43 @@ func TestSettingsAreFlags(t *testing.T) {
 	}
 }
 
+// The help of a command lists the settings that concern it; what "burstlet run" takes may
+// be given all the same.
+func TestHelpListsTheSettingsOfACommand(t *testing.T) {
+	for command, tc := range map[string]struct{ listed, hidden []string }{
+		"run": {listed: []string{"--shutdown-mode", "--kubeconfig", "--pods-api-server"}},
+		"doctor": {
+			listed: []string{"--backend-only", "--kubeconfig", "--kubelet-api-port", "--cri-endpoint", "--leader-elect", "--log-level"},
+			hidden: []string{"--shutdown-mode", "--healthz-port", "--pods-api-server", "--cluster-dns"},
+		},
+		"explain": {
+			listed: []string{"--filename", "--backend", "--cri-endpoint", "--ecs-cluster", "--cluster-dns"},
+			hidden: []string{"--kubeconfig", "--kubelet-api-port", "--shutdown-mode", "--log-level"},
+		},
+	} {
+		help, err := execute(t, command, "--help")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, flag := range tc.listed {
+			if !strings.Contains(help, flag+" ") {
+				t.Errorf("%s: the help lacks %s", command, flag)
+			}
+		}
+		for _, flag := range tc.hidden {
+			if strings.Contains(help, flag+" ") {
+				t.Errorf("%s: the help lists %s", command, flag)
+			}
+		}
+		if !strings.Contains(help, "ssh://user@host") {
+			t.Errorf("%s: nothing says that a host may be reached over SSH", command)
+		}
+	}
+	if out, err := execute(t, "doctor", "--backend-only", "--shutdown-mode", "leave"); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestCommandErrors(t *testing.T) {
 	for _, tc := range []struct {
 		args []string

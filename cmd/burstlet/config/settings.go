@@ -53,7 +53,7 @@ func Settings() []Setting {
 			func(c *Configuration) *string { return &c.Backend.sim().Socket }),
 		text("sim-granularity", "backend.sim.granularity", "unit of restart of the simulated backend: container or pod",
 			func(c *Configuration) *string { return &c.Backend.sim().Granularity }),
-		text("cri-endpoint", "backend.cri.endpoint", "socket of the container runtime (unix://…)",
+		text("cri-endpoint", "backend.cri.endpoint", "container runtime: its socket here (unix:///…), or its host (ssh://user@host[:port])",
 			func(c *Configuration) *string { return &c.Backend.cri().Endpoint }),
 		text("ecs-region", "backend.ecs.region", "AWS region",
 			func(c *Configuration) *string { return &c.Backend.ecs().Region }),
