@@ -60,15 +60,15 @@ func New(cfg Config) (*backend.Backend, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
-	if !cfg.remote() {
-		here := newResidentHost(cfg.withDefaults().PodsDir)
+	if !cfg.Remote() {
+		here := newResidentHost(cfg.WithDefaults().PodsDir)
 		r, err := newRemote(cfg, access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run})
 		if err != nil {
 			return nil, err
 		}
 		return r.backend(), nil
 	}
-	linkConfig, err := cfg.Link()
+	linkConfig, err := Link(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
@@ -97,13 +97,10 @@ func newRemote(cfg Config, a access) (*remote, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	socket := cfg.RuntimeSocket
-	if !cfg.remote() {
-		var err error
-		if socket, err = socketPath(cfg.Endpoint); err != nil {
-			return nil, fmt.Errorf("configure cri backend: %w", err)
-		}
+	if !cfg.Remote() {
+		socket, _ = cfg.Socket() // validated
 	}
 	known := newDetails()
 	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket), hostCaller{a.host, socket, known.owner})

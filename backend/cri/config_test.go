@@ -26,7 +26,7 @@ func TestValidate(t *testing.T) {
 	for field, set := range map[string]func(*Config){
 		"endpoint":         func(c *Config) { c.Endpoint = "" },
 		"endpoint: ":       func(c *Config) { c.Endpoint = "tcp://host:1" },
-		"endpoint: \"":     func(c *Config) { c.Endpoint = "unix://relative.sock" },
+		"endpoint: I":      func(c *Config) { c.Endpoint = "unix://relative.sock" },
 		"nodeIdentity":     func(c *Config) { c.NodeIdentity = "" },
 		"nodeIdentity: ":   func(c *Config) { c.NodeIdentity = "two words" },
 		"podLogsDir":       func(c *Config) { c.PodLogsDir = "logs" },
@@ -98,11 +98,13 @@ func TestSocketTrouble(t *testing.T) {
 func TestReconnects(t *testing.T) {
 	w := newWorld(t)
 	r, _ := w.connect(t)
-	socket, err := socketPath(w.cfg.Endpoint)
-	must(t, err)
+	socket, ok := w.cfg.Socket()
+	if !ok {
+		t.Fatal(w.cfg.Endpoint)
+	}
 	moved := socket + ".moved"
 	must(t, os.Rename(socket, moved))
-	_, err = pods{r}.List(t.Context())
+	_, err := pods{r}.List(t.Context())
 	wantClass(t, err, backend.ErrUnavailable)
 	must(t, os.Rename(moved, socket))
 	eventually(t, "the backend answers again", func() bool {

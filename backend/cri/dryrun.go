@@ -59,7 +59,7 @@ func DryRun(ctx context.Context, cfg Config, launch backend.LaunchSpec) (LaunchR
 	if err := cfg.Validate(); err != nil {
 		return LaunchRequests{}, fmt.Errorf("configure cri backend: %w", err)
 	}
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	pod := launch.Pod
 	out := LaunchRequests{
 		QOSClass: podQoS(pod), AppArmorField: appArmorField(pod),

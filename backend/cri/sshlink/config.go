@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/host/helper"
 )
@@ -21,13 +20,7 @@ const (
 )
 
 // Hop is one sshd: who logs in, and where.
-type Hop struct {
-	User string
-	// Address is host:port.
-	Address string
-}
-
-func (h Hop) String() string { return h.User + "@" + h.Address }
+type Hop = criconfig.Hop
 
 // Client is a running helper, as package backend/cri/host/helper makes it.
 type Client interface {
@@ -68,83 +61,24 @@ type Config struct {
 	NewClient func(io.ReadWriteCloser) Client
 }
 
-// ParseEndpoint takes ssh://user@host[:port] apart. The port is 22 if none is
-// given.
-func ParseEndpoint(endpoint string) (Hop, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		// The text of url's error holds all of the URL, a password too.
-		return Hop{}, errors.New("not a URL of the form ssh://user@host[:port]")
-	}
-	_, password := u.User.Password()
-	switch {
-	case u.Scheme != "ssh" || u.Hostname() == "":
-		return Hop{}, errors.New("must have the form ssh://user@host[:port]")
-	case password:
-		return Hop{}, errors.New("must not hold a password: log in with a key")
-	case u.User.Username() == "":
-		return Hop{}, errors.New("lacks the user: ssh://user@host[:port]")
-	case u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "":
-		return Hop{}, errors.New("must end after the port: ssh://user@host[:port]")
-	}
-	port := u.Port()
-	if port == "" {
-		port = defaultPort
-	}
-	h := Hop{User: u.User.Username(), Address: net.JoinHostPort(u.Hostname(), port)}
-	return h, checkHop(h)
-}
-
-func checkHop(h Hop) error {
-	name, port, err := net.SplitHostPort(h.Address)
-	switch {
-	case err != nil:
-		return fmt.Errorf("address %q is not host:port", h.Address)
-	case name == "":
-		return fmt.Errorf("address %q lacks the host", h.Address)
-	case h.User == "":
-		return errors.New("lacks the user")
-	case strings.ContainsAny(h.User+name, " \t\r\n\x00"):
-		return errors.New("must not contain white space")
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return fmt.Errorf("port %q is not a number from 1 to 65535", port)
-	}
-	return nil
-}
-
 // Validate says, by the names of the configuration file, what is wrong. It reads
 // nothing.
 func (c Config) Validate() error {
 	var errs []error
-	if err := checkHop(Hop{c.User, c.Address}); err != nil {
+	if err := (Hop{User: c.User, Address: c.Address}).Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("endpoint: %w", err))
 	}
-	if len(c.KeyFiles) == 0 && c.Agent == "" {
-		errs = append(errs, errors.New("ssh.keyFiles: name the file of a private key, or set ssh.agent"))
+	settings := criconfig.SSH{
+		KeyFiles: c.KeyFiles, Agent: c.Agent, KnownHostsFile: c.KnownHostsFile, InsecureIgnoreHostKey: c.InsecureIgnoreHostKey,
+		Keepalive: c.Keepalive, KeepaliveMax: c.KeepaliveMax,
 	}
-	for i, file := range c.KeyFiles {
-		if file == "" {
-			errs = append(errs, fmt.Errorf("ssh.keyFiles[%d]: must not be empty", i))
-		}
-	}
-	switch {
-	case c.KnownHostsFile == "" && !c.InsecureIgnoreHostKey:
-		errs = append(errs, fmt.Errorf("ssh.knownHostsFile: name a file with the host's key (ssh-keyscan%s), "+
-			"or set ssh.insecureIgnoreHostKey to talk to anyone", keyscanArgs(c.Address)))
-	case c.KnownHostsFile != "" && c.InsecureIgnoreHostKey:
-		errs = append(errs, errors.New("ssh.insecureIgnoreHostKey: excludes ssh.knownHostsFile"))
+	for _, err := range settings.Errors(field.NewPath("ssh")) {
+		errs = append(errs, err)
 	}
 	for i, hop := range c.Jumps {
-		if err := checkHop(hop); err != nil {
+		if err := hop.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("ssh.jumpHosts[%d]: %w", i, err))
 		}
-	}
-	if c.Keepalive < 0 {
-		errs = append(errs, errors.New("ssh.keepalive: must not be negative"))
-	}
-	if c.KeepaliveMax < 0 {
-		errs = append(errs, errors.New("ssh.keepaliveMax: must not be negative"))
 	}
 	return errors.Join(errs...)
 }
@@ -164,5 +98,5 @@ func (c Config) withDefaults() Config {
 
 // hops is the way: the jump hosts, then the host.
 func (c Config) hops() []Hop {
-	return append(append([]Hop(nil), c.Jumps...), Hop{c.User, c.Address})
+	return append(append([]Hop(nil), c.Jumps...), Hop{User: c.User, Address: c.Address})
 }

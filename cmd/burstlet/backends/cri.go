@@ -55,24 +55,10 @@ func newCRI(_ context.Context, n Node) (backend.Backend, error) {
 
 // criConfig is the configuration of a container host as its backend wants it.
 func criConfig(n Node) cri.Config {
-	c := n.Config.Backend.CRI
-	out := cri.Config{
-		Endpoint: c.Endpoint, NodeIdentity: n.Identity, RuntimeSocket: c.RuntimeSocket,
-		PodsDir: c.PodsDir, SeccompProfileRoot: c.SeccompProfileRoot,
-		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit,
-		PodLogsDir: c.PodLogsDir, ContainerLogsDir: c.ContainerLogsDir,
-		CgroupParent: c.CgroupParent, CgroupDriver: c.CgroupDriver,
-		ClusterDNS: n.Config.ClusterDNS, ClusterDomain: n.Config.ClusterDomain, ResolvConf: c.ResolvConf,
-	}
-	if c.ContainerLogMaxSize != nil {
-		out.ContainerLogMaxSize = c.ContainerLogMaxSize.Value()
-	}
-	if s := c.SSH; s != nil {
-		out.SSH = &cri.SSH{
-			KeyFiles: s.KeyFiles, Agent: s.Agent, KnownHostsFile: s.KnownHostsFile,
-			InsecureIgnoreHostKey: s.InsecureIgnoreHostKey, JumpHosts: s.JumpHosts,
-			Keepalive: s.Keepalive.Duration, KeepaliveMax: s.KeepaliveMax, Helper: binary.For,
-		}
+	out := n.Config.Backend.CRI.Settings()
+	out.NodeIdentity, out.ClusterDNS, out.ClusterDomain = n.Identity, n.Config.ClusterDNS, n.Config.ClusterDomain
+	if out.SSH != nil {
+		out.SSH.Helper = binary.For
 	}
 	return out
 }
@@ -83,7 +69,7 @@ func diagnoseHost(ctx context.Context, n Node) ([]backend.Finding, error) {
 	if c.SSH == nil {
 		return diagnoseHere(ctx, c), nil
 	}
-	cfg, err := criConfig(n).Link()
+	cfg, err := cri.Link(criConfig(n))
 	if err != nil {
 		return nil, err
 	}

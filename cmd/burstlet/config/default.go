@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 )
 
 // Default returns what holds for the fields that a file leaves out. It is not
@@ -50,25 +52,31 @@ func (b *Backend) fill() {
 			fill(&b.Sim.Granularity, GranularityContainer)
 		}
 	case BackendCRI:
-		fill(&b.cri().Endpoint, "unix:///run/containerd/containerd.sock")
-		fill(&b.CRI.RuntimeSocket, "/run/containerd/containerd.sock")
-		fill(&b.CRI.PodsDir, "/var/lib/burstlet/pods")
-		fill(&b.CRI.SeccompProfileRoot, "/var/lib/kubelet/seccomp")
-		fill(&b.CRI.ContainerLogMaxFiles, 5)
-		if b.CRI.ContainerLogMaxSize == nil {
-			b.CRI.ContainerLogMaxSize = &Quantity{resource.MustParse("10Mi")}
-		}
-		if s := b.CRI.SSH; s != nil {
-			fill(&s.Keepalive, Duration{5 * time.Second})
-			fill(&s.KeepaliveMax, 3)
-		}
-		fill(&b.CRI.PodLogsDir, "/var/log/pods")
-		fill(&b.CRI.ContainerLogsDir, "/var/log/containers")
-		fill(&b.CRI.CgroupParent, "burstlet")
-		fill(&b.CRI.ResolvConf, "/etc/resolv.conf")
+		b.cri().fill()
 	case BackendECS:
 		fill(&b.ecs().CPUArchitecture, "X86_64")
 	}
+}
+
+// fill gives the section the defaults of its backend.
+func (c *CRI) fill() {
+	fill(&c.Endpoint, "unix:///run/containerd/containerd.sock")
+	d := criconfig.Config{}.WithDefaults()
+	fill(&c.RuntimeSocket, d.RuntimeSocket)
+	fill(&c.PodsDir, d.PodsDir)
+	fill(&c.SeccompProfileRoot, d.SeccompProfileRoot)
+	fill(&c.ContainerLogMaxFiles, d.ContainerLogMaxFiles)
+	if c.ContainerLogMaxSize == nil {
+		c.ContainerLogMaxSize = &Quantity{*resource.NewQuantity(d.ContainerLogMaxSize, resource.BinarySI)}
+	}
+	if s := c.SSH; s != nil {
+		fill(&s.Keepalive, Duration{5 * time.Second})
+		fill(&s.KeepaliveMax, 3)
+	}
+	fill(&c.PodLogsDir, d.PodLogsDir)
+	fill(&c.ContainerLogsDir, d.ContainerLogsDir)
+	fill(&c.CgroupParent, d.CgroupParent)
+	fill(&c.ResolvConf, d.ResolvConf)
 }
 
 func fill[T comparable](field *T, value T) {

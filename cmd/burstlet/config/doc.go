@@ -14,6 +14,7 @@
 // of the types, their comments, defaults and limits; agree_test.go holds the schema
 // to what [Load] says.
 //
-// The package knows no backend and no Kubernetes client: the command turns a
-// [Configuration] into those.
+// What a file says of the cri backend is judged by that backend's own rules
+// (backend/cri/criconfig). Beside them the package knows no backend and no Kubernetes
+// client: package cmd/burstlet/backends turns a [Configuration] into those.
 package config

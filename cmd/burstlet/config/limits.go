@@ -13,8 +13,6 @@ const (
 	minPercent       = 0   // of the disk of images
 	maxPercent       = 100
 	minStatusImages  = -1 // all
-	minLogFiles      = 2  // of a container: one that is written, one that was
-	minKeepaliveMax  = 1
 	minParallelPulls = 1
 	minBurst         = 1
 	minTaskStorage   = 21              // GiB, what Fargate takes
@@ -26,8 +24,6 @@ const (
 func backends() []string { return []string{BackendSim, BackendCRI, BackendECS} }
 
 func granularities() []string { return []string{GranularityContainer, GranularityPod} }
-
-func cgroupDrivers() []string { return []string{"cgroupfs", "systemd"} }
 
 func architectures() []string { return []string{"X86_64", "ARM64"} }
 

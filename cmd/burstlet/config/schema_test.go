@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 )
 
 // schema is a JSON schema, draft 7.
@@ -108,7 +110,7 @@ func limits() map[string]schema {
 		"Backend.type":                       oneOfThese(backends()),
 		"Sim.socket":                         orEmpty("unix:///.*"),
 		"Sim.granularity":                    oneOfOr(granularities()),
-		"CRI.endpoint":                       orEmpty("unix:///.*|" + sshScheme + hostForm),
+		"CRI.endpoint":                       orEmpty("unix:///.*|" + criconfig.SSHScheme + hostForm),
 		"CRI.runtimeSocket":                  dir,
 		"CRI.podsDir":                        dir,
 		"CRI.seccompProfileRoot":             dir,
@@ -116,14 +118,14 @@ func limits() map[string]schema {
 		"CRI.containerLogsDir":               dir,
 		"CRI.resolvConf":                     dir,
 		"CRI.containerLogMaxSize":            {"exclusiveMinimum": 0, "allOf": positive(quantityForm)["allOf"]},
-		"CRI.containerLogMaxFiles":           zeroOr(atLeast(minLogFiles)),
+		"CRI.containerLogMaxFiles":           zeroOr(atLeast(criconfig.MinLogFiles)),
 		"CRI.podPidsLimit":                   atLeast(0),
 		"CRI.cgroupParent":                   atMost(validation.DNS1123LabelMaxLength, orEmpty(label)),
-		"CRI.cgroupDriver":                   oneOfOr(cgroupDrivers()),
+		"CRI.cgroupDriver":                   oneOfOr(criconfig.CgroupDrivers()),
 		"SSH.keyFiles":                       each(schema{"minLength": 1}),
 		"SSH.jumpHosts":                      each(matches(hostForm)),
 		"SSH.keepalive":                      span,
-		"SSH.keepaliveMax":                   zeroOr(atLeast(minKeepaliveMax)),
+		"SSH.keepaliveMax":                   zeroOr(atLeast(criconfig.MinKeepaliveMax)),
 		"ECS.region":                         {"minLength": 1},
 		"ECS.cluster":                        {"minLength": 1},
 		"ECS.subnets":                        {"minItems": 1},

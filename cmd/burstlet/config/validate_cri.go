@@ -1,98 +1,38 @@
 package config
 
 import (
-	"net/url"
-	"path/filepath"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 )
 
-const sshScheme = "ssh://"
-
+// validate leaves judging to the backend's own rules. A size of 0 is theirs for the
+// default, in a file it is wrong.
 func (c *CRI) validate(at *field.Path) field.ErrorList {
-	errs := c.validateEndpoint(at)
-	for _, dir := range []struct{ name, path string }{
-		{"runtimeSocket", c.RuntimeSocket},
-		{"podsDir", c.PodsDir},
-		{"seccompProfileRoot", c.SeccompProfileRoot},
-		{"podLogsDir", c.PodLogsDir},
-		{"containerLogsDir", c.ContainerLogsDir},
-		{"resolvConf", c.ResolvConf},
-	} {
-		if !filepath.IsAbs(dir.path) || filepath.Clean(dir.path) != dir.path || dir.path == "/" {
-			errs = append(errs, field.Invalid(at.Child(dir.name), dir.path, "must be an absolute path"))
-		}
-	}
-	if c.ContainerLogMaxSize != nil && c.ContainerLogMaxSize.Sign() <= 0 {
-		errs = append(errs, field.Invalid(at.Child("containerLogMaxSize"), c.ContainerLogMaxSize.String(), "must be positive"))
-	}
-	if c.ContainerLogMaxFiles < minLogFiles {
-		errs = append(errs, field.Invalid(at.Child("containerLogMaxFiles"), c.ContainerLogMaxFiles, "must be at least 2"))
-	}
-	if c.PodPidsLimit < 0 {
-		errs = append(errs, field.Invalid(at.Child("podPidsLimit"), c.PodPidsLimit, "must not be negative; 0 is no limit"))
-	}
-	errs = append(errs, invalid(at.Child("cgroupParent"), c.CgroupParent, validation.IsDNS1123Label(c.CgroupParent))...)
-	if c.CgroupDriver != "" {
-		errs = append(errs, supported(at.Child("cgroupDriver"), c.CgroupDriver, cgroupDrivers()...)...)
+	errs := c.Settings().Errors(at)
+	if size := c.ContainerLogMaxSize; size != nil && size.Sign() <= 0 {
+		errs = append(errs, field.Invalid(at.Child("containerLogMaxSize"), size.String(), "must be positive"))
 	}
 	return errs
 }
 
-func (c *CRI) validateEndpoint(at *field.Path) field.ErrorList {
-	if !strings.HasPrefix(c.Endpoint, sshScheme) {
-		errs := validSocket(at.Child("endpoint"), c.Endpoint, "unix:///run/containerd/containerd.sock, or ssh://user@host")
-		if c.SSH != nil {
-			errs = append(errs, field.Forbidden(at.Child("ssh"), "only with an endpoint as in ssh://user@host"))
-		}
-		return errs
+// Settings returns the section as its backend takes it.
+func (c *CRI) Settings() criconfig.Config {
+	out := criconfig.Config{
+		Endpoint: c.Endpoint, RuntimeSocket: c.RuntimeSocket, PodsDir: c.PodsDir, SeccompProfileRoot: c.SeccompProfileRoot,
+		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit,
+		PodLogsDir: c.PodLogsDir, ContainerLogsDir: c.ContainerLogsDir,
+		CgroupParent: c.CgroupParent, CgroupDriver: c.CgroupDriver, ResolvConf: c.ResolvConf,
 	}
-	errs := validHop(at.Child("endpoint"), c.Endpoint, c.Endpoint)
-	if c.SSH == nil {
-		return append(errs, field.Required(at.Child("ssh"), "how the host is reached: keyFiles or agent, and knownHostsFile"))
+	if size := c.ContainerLogMaxSize; size != nil && size.Sign() > 0 {
+		out.ContainerLogMaxSize = size.Value()
 	}
-	return append(errs, c.SSH.validate(at.Child("ssh"))...)
-}
-
-func (s *SSH) validate(at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(s.KeyFiles) == 0 && s.Agent == "" {
-		errs = append(errs, field.Required(at.Child("keyFiles"), "private keys to log in with, or agent, the socket of an SSH agent"))
-	}
-	for i, file := range s.KeyFiles {
-		if file == "" {
-			errs = append(errs, field.Required(at.Child("keyFiles").Index(i), "the path of a private key"))
+	if s := c.SSH; s != nil {
+		out.SSH = &criconfig.SSH{
+			KeyFiles: s.KeyFiles, Agent: s.Agent, KnownHostsFile: s.KnownHostsFile,
+			InsecureIgnoreHostKey: s.InsecureIgnoreHostKey, JumpHosts: s.JumpHosts,
+			Keepalive: s.Keepalive.Duration, KeepaliveMax: s.KeepaliveMax,
 		}
 	}
-	switch {
-	case s.KnownHostsFile == "" && !s.InsecureIgnoreHostKey:
-		errs = append(errs, field.Required(at.Child("knownHostsFile"),
-			"the keys of the host, as ssh-keyscan prints them (compare them with the host's own); insecureIgnoreHostKey: true does without, and lets anyone in between read and change everything"))
-	case s.KnownHostsFile != "" && s.InsecureIgnoreHostKey:
-		errs = append(errs, field.Invalid(at.Child("insecureIgnoreHostKey"), true, "excludes knownHostsFile"))
-	}
-	for i, hop := range s.JumpHosts {
-		errs = append(errs, validHop(at.Child("jumpHosts").Index(i), hop, sshScheme+hop)...)
-	}
-	if s.Keepalive.Duration <= 0 {
-		errs = append(errs, field.Invalid(at.Child("keepalive"), s.Keepalive.String(), "must be positive"))
-	}
-	if s.KeepaliveMax < minKeepaliveMax {
-		errs = append(errs, field.Invalid(at.Child("keepaliveMax"), s.KeepaliveMax, "must be at least 1"))
-	}
-	return errs
-}
-
-// validHop wants a user and a host, and nothing else but a port.
-func validHop(at *field.Path, value, endpoint string) field.ErrorList {
-	u, err := url.Parse(endpoint)
-	if err != nil || u.Scheme != "ssh" || u.User.Username() == "" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
-		return field.ErrorList{field.Invalid(at, value, "must be user@host or user@host:port")}
-	}
-	if _, given := u.User.Password(); given {
-		return field.ErrorList{field.Invalid(at, "(hidden)", "must not hold a password: give a key")}
-	}
-	return nil
+	return out
 }
