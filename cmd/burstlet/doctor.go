@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
@@ -35,7 +33,7 @@ runs, as the same user.`,
 	addSettings(flags)
 	hideSettings(flags, "backend.sim.granularity", "clusterD", "pods.", "healthz", "shutdown.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := config.Load(config.Sources{File: file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags), PodNamespace: podNamespace()})
+		cfg, err := loadConfig(file, flags)
 		if err != nil {
 			return err
 		}

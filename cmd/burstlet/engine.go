@@ -73,8 +73,8 @@ func newPodEngine(c engineConfig) (*podEngine, error) {
 	return e, nil
 }
 
-// start runs the engine and what it writes to in a group. Who feeds it, and the
-// backend, run by themselves.
+// start runs the engine and what it writes to in a group. The caller runs the informer
+// that feeds it, and the backend.
 func (e *podEngine) start(ctx context.Context, g *errgroup.Group) {
 	g.Go(func() error { return e.events.Run(ctx) })
 	g.Go(func() error { return e.status.Run(ctx) })

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +42,7 @@ Settings come from the same places as those of "burstlet run".`,
 		if format != config.FormatText && format != config.FormatJSON {
 			return fmt.Errorf("flag --output: %q is not text or json", format)
 		}
-		cfg, err := config.Load(config.Sources{File: file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags), PodNamespace: podNamespace()})
+		cfg, err := loadConfig(file, flags)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -64,4 +65,11 @@ func givenSettings(flags *pflag.FlagSet) map[string]string {
 		}
 	})
 	return given
+}
+
+// loadConfig reads the configuration of a command: a file, the environment and the flags.
+func loadConfig(file string, flags *pflag.FlagSet) (config.Configuration, error) {
+	return config.Load(config.Sources{
+		File: file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags), PodNamespace: podNamespace(),
+	})
 }

@@ -78,7 +78,7 @@ deploy/rbac/remove-nodes.yaml lists the rights that it needs.`,
 	flags.BoolVar(&f.keepPods, "keep-pods", false, "leave on the remote what runs there and remove the nodes and their pods from the API alone")
 	addSettingsBut(flags, "kubeconfig")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := config.Load(config.Sources{File: f.file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags), PodNamespace: podNamespace()})
+		cfg, err := loadConfig(f.file, flags)
 		if err != nil {
 			return err
 		}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
@@ -29,7 +27,7 @@ simulated: no container runs.`,
 	flags.StringVar(&file, "config", "", "YAML file with the configuration ($"+config.FileEnv+")")
 	addSettings(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := config.Load(config.Sources{File: file, LookupEnv: os.LookupEnv, Flags: givenSettings(flags), PodNamespace: podNamespace()})
+		cfg, err := loadConfig(file, flags)
 		if err != nil {
 			return err
 		}

@@ -117,7 +117,8 @@ func (c Config) Remote() bool { return strings.HasPrefix(c.Endpoint, SSHScheme) 
 func (c Config) Validate() error {
 	errs := c.Errors(nil)
 	if c.NodeIdentity == "" {
-		errs = append(errs, field.Required(field.NewPath("nodeIdentity"), "it tells this node's containers from those of others"))
+		errs = append(errs,
+			field.Required(field.NewPath("nodeIdentity"), "it tells this node's containers from those of others"))
 	}
 	if len(c.NodeIdentity) > maxIdentity || strings.ContainsFunc(c.NodeIdentity, unprintable) {
 		errs = append(errs, field.Invalid(field.NewPath("nodeIdentity"), c.NodeIdentity,
@@ -151,7 +152,8 @@ func (c Config) Errors(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("containerLogMaxSize"), c.ContainerLogMaxSize, "must be positive"))
 	}
 	if n := c.ContainerLogMaxFiles; n != 0 && n < MinLogFiles {
-		errs = append(errs, field.Invalid(at.Child("containerLogMaxFiles"), n, fmt.Sprintf("must be at least %d", MinLogFiles)))
+		errs = append(errs,
+			field.Invalid(at.Child("containerLogMaxFiles"), n, fmt.Sprintf("must be at least %d", MinLogFiles)))
 	}
 	if c.PodPidsLimit < 0 {
 		errs = append(errs, field.Invalid(at.Child("podPidsLimit"), c.PodPidsLimit, "must not be negative; 0 is no limit"))
@@ -171,7 +173,8 @@ func (c Config) endpointErrors(at *field.Path) field.ErrorList {
 	if c.Remote() {
 		errs := hopErrors(at.Child("endpoint"), c.Endpoint, c.Endpoint)
 		if c.SSH == nil {
-			return append(errs, field.Required(at.Child("ssh"), "how the host is reached: keyFiles or agent, and knownHostsFile"))
+			return append(errs,
+				field.Required(at.Child("ssh"), "how the host is reached: keyFiles or agent, and knownHostsFile"))
 		}
 		return append(errs, c.SSH.Errors(at.Child("ssh"))...)
 	}

@@ -45,7 +45,8 @@ type SSH struct {
 func (s SSH) Errors(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.KeyFiles) == 0 && s.Agent == "" {
-		errs = append(errs, field.Required(at.Child("keyFiles"), "private keys to log in with, or agent, the socket of an SSH agent"))
+		errs = append(errs,
+			field.Required(at.Child("keyFiles"), "private keys to log in with, or agent, the socket of an SSH agent"))
 	}
 	for i, file := range s.KeyFiles {
 		if file == "" {

@@ -30,7 +30,8 @@ func Explain(ctx context.Context, cfg cri.Config, launch backend.LaunchSpec) (Pr
 		Volumes: explainVolumes(launch, &requests),
 	}
 	if requests.SystemdCgroup != "" {
-		out.Notes = append(out.Notes, "the runtime says which cgroup driver it uses; with systemd the cgroup is "+requests.SystemdCgroup)
+		out.Notes = append(out.Notes,
+			"the runtime says which cgroup driver it uses; with systemd the cgroup is "+requests.SystemdCgroup)
 	}
 	for i := range launch.Containers {
 		out.Containers = append(out.Containers, explainContainer(launch.Containers, i, &requests))
@@ -43,15 +44,18 @@ func Explain(ctx context.Context, cfg cri.Config, launch backend.LaunchSpec) (Pr
 func hostNotes(requests *cri.LaunchRequests, p Preview) []string {
 	var out []string
 	if requests.HostOOMScore {
-		out = append(out, "oom_score_adj of a burstable container depends on the host's memory: 3 to 999, the lower the more of it the container requests")
+		out = append(out,
+			"oom_score_adj of a burstable container depends on the host's memory: 3 to 999, the lower the more of it the container requests")
 	}
 	if field := requests.AppArmorField; field != "" {
 		out = append(out, field+": refused on a host without AppArmor")
 	}
 	if slices.ContainsFunc(p.Containers, func(c ContainerPreview) bool { return c.Security.GroupsPolicy != "" }) {
-		out = append(out, "spec.securityContext.supplementalGroupsPolicy: Strict is refused by a runtime before containerd 2.0")
+		out = append(out,
+			"spec.securityContext.supplementalGroupsPolicy: Strict is refused by a runtime before containerd 2.0")
 	}
-	if slices.ContainsFunc(p.Containers, func(c ContainerPreview) bool { return strings.Contains(c.Security.User, "must not be root") }) {
+	if slices.ContainsFunc(p.Containers,
+		func(c ContainerPreview) bool { return strings.Contains(c.Security.User, "must not be root") }) {
 		out = append(out, "runAsNonRoot: the pod fails where the image's user is root or a name")
 	}
 	return out
@@ -70,7 +74,8 @@ func explainSandbox(pod *corev1.Pod, requests *cri.LaunchRequests) SandboxPrevie
 		out.RuntimeClass = *class
 	}
 	for _, p := range config.GetPortMappings() {
-		out.Ports = append(out.Ports, fmt.Sprintf("%s:%d -> %d/%s", cmp.Or(p.GetHostIp(), "*"), p.GetHostPort(), p.GetContainerPort(), p.GetProtocol()))
+		out.Ports = append(out.Ports,
+			fmt.Sprintf("%s:%d -> %d/%s", cmp.Or(p.GetHostIp(), "*"), p.GetHostPort(), p.GetContainerPort(), p.GetProtocol()))
 	}
 	return out
 }
@@ -134,7 +139,8 @@ func explainVolume(pod *corev1.Pod, v *corev1.Volume, requests *cri.LaunchReques
 	}
 	made := requests.Volumes[v.Name]
 	out.Kind, out.Source, out.SizeBytes, out.FSGroup = kindWord(made.Kind), made.Source, made.SizeLimit, made.FSGroup
-	out.ReadOnly = made.ReadOnly || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil || (v.NFS != nil && v.NFS.ReadOnly)
+	out.ReadOnly = made.ReadOnly || v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil ||
+		(v.NFS != nil && v.NFS.ReadOnly)
 	return out
 }
 
@@ -186,7 +192,8 @@ func pullPolicy(c *corev1.Container, image string) corev1.PullPolicy {
 
 func explainResources(res *runtimeapi.LinuxContainerResources, hostOOMScore bool) ResourcesPreview {
 	out := ResourcesPreview{
-		CPUShares: res.GetCpuShares(), CPUQuota: res.GetCpuQuota(), CPUPeriod: res.GetCpuPeriod(), Memory: res.GetMemoryLimitInBytes(),
+		CPUShares: res.GetCpuShares(), CPUQuota: res.GetCpuQuota(), CPUPeriod: res.GetCpuPeriod(),
+		Memory: res.GetMemoryLimitInBytes(),
 	}
 	if !hostOOMScore {
 		score := res.GetOomScoreAdj()
@@ -199,8 +206,10 @@ func explainSecurity(sc corev1.SecurityContext, told *runtimeapi.LinuxContainerS
 	out := SecurityPreview{
 		User: "the image's", Group: sc.RunAsGroup, SupplementalGroups: told.GetSupplementalGroups(),
 		Privileged: told.GetPrivileged(), ReadOnlyRoot: told.GetReadonlyRootfs(), NoNewPrivileges: told.GetNoNewPrivs(),
-		AddCapabilities: told.GetCapabilities().GetAddCapabilities(), DropCapabilities: told.GetCapabilities().GetDropCapabilities(),
-		Seccomp: profileWord(told.GetSeccomp()), AppArmor: profileWord(told.GetApparmor()), UnmaskedProc: len(told.GetMaskedPaths()) == 0,
+		AddCapabilities:  told.GetCapabilities().GetAddCapabilities(),
+		DropCapabilities: told.GetCapabilities().GetDropCapabilities(),
+		Seccomp:          profileWord(told.GetSeccomp()), AppArmor: profileWord(told.GetApparmor()),
+		UnmaskedProc: len(told.GetMaskedPaths()) == 0,
 	}
 	switch {
 	case sc.RunAsUser != nil:

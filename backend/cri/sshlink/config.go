@@ -69,8 +69,9 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("endpoint: %w", err))
 	}
 	settings := criconfig.SSH{
-		KeyFiles: c.KeyFiles, Agent: c.Agent, KnownHostsFile: c.KnownHostsFile, InsecureIgnoreHostKey: c.InsecureIgnoreHostKey,
-		Keepalive: c.Keepalive, KeepaliveMax: c.KeepaliveMax,
+		KeyFiles: c.KeyFiles, Agent: c.Agent, KnownHostsFile: c.KnownHostsFile,
+		InsecureIgnoreHostKey: c.InsecureIgnoreHostKey,
+		Keepalive:             c.Keepalive, KeepaliveMax: c.KeepaliveMax,
 	}
 	for _, err := range settings.Errors(field.NewPath("ssh")) {
 		errs = append(errs, err)

@@ -41,10 +41,12 @@ func Find(file string) (*rest.Config, error) {
 	return c, nil
 }
 
-// NodeIdentity returns what tells this node's pods on a remote from all others: as
+// NodeIdentity returns what distinguishes this node's pods on a remote from all others: as
 // configured, else the UID of Service default/kubernetes and the node's name. server is
 // the URL of the API server, for errors.
-func NodeIdentity(ctx context.Context, client kubernetes.Interface, cfg config.Configuration, server string) (string, error) {
+func NodeIdentity(
+	ctx context.Context, client kubernetes.Interface, cfg config.Configuration, server string,
+) (string, error) {
 	if cfg.Node.Identity != "" {
 		return cfg.Node.Identity, nil
 	}
@@ -65,8 +67,8 @@ func NodeIdentity(ctx context.Context, client kubernetes.Interface, cfg config.C
 		server, err)
 }
 
-// StandInIdentity returns the node's identity if it is configured. Otherwise it takes the
-// cluster to know, and a word stands in: names on ECS that hold it are not the real ones.
+// StandInIdentity returns the node's identity if it is configured. Otherwise only the
+// cluster knows it, and a word stands in: names on ECS that hold it are not the real ones.
 func StandInIdentity(cfg config.Configuration) string {
 	if cfg.Node.Identity != "" {
 		return cfg.Node.Identity

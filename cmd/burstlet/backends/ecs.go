@@ -42,7 +42,8 @@ func ecsKind() Kind {
 func ecsConfig(n Node) ecs.Config {
 	c := n.Config.Backend.ECS
 	out := ecs.Config{
-		Region: c.Region, Cluster: c.Cluster, Subnets: c.Subnets, SecurityGroups: c.SecurityGroups, AssignPublicIP: c.AssignPublicIP,
+		Region: c.Region, Cluster: c.Cluster, Subnets: c.Subnets, SecurityGroups: c.SecurityGroups,
+		AssignPublicIP:   c.AssignPublicIP,
 		ExecutionRoleARN: c.ExecutionRoleARN, TaskRoleARN: c.TaskRoleARN, CPUArchitecture: c.CPUArchitecture,
 		LogGroup: c.LogGroup, LogOptions: c.LogOptions, TaskImage: c.TaskImage, CapacityTypes: c.CapacityTypes,
 		PlatformVersion: c.PlatformVersion, EphemeralStorageGiB: c.EphemeralStorageGiB, Endpoint: c.Endpoint,
@@ -56,12 +57,14 @@ func ecsConfig(n Node) ecs.Config {
 	}
 	if v := c.EBS; v != nil {
 		out.EBS = ecs.EBS{
-			RoleARN: v.RoleARN, VolumeType: v.VolumeType, Encrypted: v.Encrypted, KMSKeyID: v.KMSKeyID, FilesystemType: v.FilesystemType,
+			RoleARN: v.RoleARN, VolumeType: v.VolumeType, Encrypted: v.Encrypted, KMSKeyID: v.KMSKeyID,
+			FilesystemType: v.FilesystemType,
 		}
 	}
 	if p := c.Prices; p != nil {
 		out.Rates = ecs.Rates{
-			VCPU: p.VCPU, GB: p.GB, ARMVCPU: p.ARMVCPU, ARMGB: p.ARMGB, StorageGB: p.StorageGB, EBSGB: p.EBSGB, SpotFactor: p.SpotFactor,
+			VCPU: p.VCPU, GB: p.GB, ARMVCPU: p.ARMVCPU, ARMGB: p.ARMGB, StorageGB: p.StorageGB, EBSGB: p.EBSGB,
+			SpotFactor: p.SpotFactor,
 		}
 	}
 	return out

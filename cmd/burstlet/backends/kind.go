@@ -16,16 +16,15 @@ import (
 type Node struct {
 	// Config is the configuration of this one node.
 	Config config.Configuration
-	// Identity tells its pods on the remote from those of all other nodes.
+	// Identity distinguishes its pods on the remote from those of all other nodes.
 	Identity string
-	// Version is burstlet's own, which a "burstlet sim" compares with its own.
+	// Version is burstlet's own; a "burstlet sim" compares it with its version.
 	Version string
 }
 
 // Kind is a kind of backend. Fields that are nil say that the kind cannot.
 type Kind struct {
-	// Place says where the pods run, in words for people; empty where there is nothing
-	// to say.
+	// Place names where the pods run, for people; empty where there is nothing to name.
 	Place func(config.Backend) string
 	// Caution is what a user must know before anything else; empty: nothing.
 	Caution string
@@ -33,12 +32,11 @@ type Kind struct {
 	Away func(config.Backend) bool
 	// InProcess is true of a remote that ends with this process.
 	InProcess func(config.Backend) bool
-	// New makes the backend and makes sure that it is there: a node without its remote
-	// says so at once.
+	// New makes the backend. It fails at once where the remote cannot be used.
 	New func(context.Context, Node) (backend.Backend, error)
 	// Offline makes the backend for questions that are answered without the remote.
 	Offline func(context.Context, Node) (backend.Backend, error)
-	// Diagnose looks at where the pods run, and makes nothing there. The error is one
+	// Diagnose examines where the pods run and changes nothing there. The error is one
 	// of the configuration.
 	Diagnose func(context.Context, Node) ([]backend.Finding, error)
 	// Taken says, by path, what becomes of the fields of a pod; nil: the kind says

@@ -20,10 +20,12 @@ func Default() Configuration {
 		ClusterDomain: "cluster.local",
 		Pods:          Pods{HostNetwork: true, HostPID: true, HostIPC: true, HostPorts: true, MaxParallelImagePulls: 5},
 		Images: Images{
-			GCHighThresholdPercent: 85, GCLowThresholdPercent: 80, MinimumGCAge: Duration{2 * time.Minute}, NodeStatusMaxImages: 50,
+			GCHighThresholdPercent: 85, GCLowThresholdPercent: 80, MinimumGCAge: Duration{2 * time.Minute},
+			NodeStatusMaxImages: 50,
 		},
 		LeaderElection: LeaderElection{
-			LeaseDuration: Duration{8 * time.Second}, RenewDeadline: Duration{6 * time.Second}, RetryPeriod: Duration{time.Second},
+			LeaseDuration: Duration{8 * time.Second}, RenewDeadline: Duration{6 * time.Second},
+			RetryPeriod: Duration{time.Second},
 		},
 		HealthzBindAddress: "127.0.0.1",
 		Logging:            Logging{Level: "info", Format: FormatText},

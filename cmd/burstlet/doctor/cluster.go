@@ -45,7 +45,9 @@ func (e *clusterExam) add(found ...backend.Finding) { e.found = append(e.found, 
 // diagnoseCluster diagnoses all that the node needs of its cluster. It stops where
 // what follows cannot work. It returns the node's identity too, as far as it can be
 // known.
-func diagnoseCluster(ctx context.Context, c config.Configuration, o Options) (found []backend.Finding, identity string) {
+func diagnoseCluster(
+	ctx context.Context, c config.Configuration, o Options,
+) (found []backend.Finding, identity string) {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	e := &clusterExam{cfg: c, opts: o}
@@ -85,10 +87,12 @@ func (e *clusterExam) enter(ctx context.Context) bool {
 	e.add(backend.Good(what, "the API server answers at "+host))
 	switch {
 	case reply.status == http.StatusUnauthorized:
-		e.add(backend.Bad("credential", e.cred.source+" is not accepted by the API server", "it has expired, or is of another cluster: get another"))
+		e.add(backend.Bad("credential", e.cred.source+" is not accepted by the API server",
+			"it has expired, or is of another cluster: get another"))
 		return false
 	case reply.info == nil:
-		e.add(backend.Doubtful("version", fmt.Sprintf("the API server does not tell it (%s)", http.StatusText(reply.status)), "see /version there"))
+		e.add(backend.Doubtful("version", fmt.Sprintf("the API server does not tell it (%s)", http.StatusText(reply.status)),
+			"see /version there"))
 	default:
 		kubelet, _, _ := strings.Cut(provider.KubeletVersion(""), "+")
 		e.add(judgeServer(kubelet, reply.info))

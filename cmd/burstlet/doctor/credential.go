@@ -98,10 +98,12 @@ func (w whoami) isNode() bool {
 // credentials says which credential it is, whose, and how long it is good.
 func (e *clusterExam) credentials(ctx context.Context) {
 	e.add(expiryFinding(e.cred, time.Now()))
-	review, err := e.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := e.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	switch {
 	case apierrors.IsUnauthorized(err):
-		e.add(backend.Bad("user", e.cred.source+" is not accepted by the API server", "it has expired, or is of another cluster: get another"))
+		e.add(backend.Bad("user", e.cred.source+" is not accepted by the API server",
+			"it has expired, or is of another cluster: get another"))
 		return
 	case err != nil:
 		e.add(backend.Bad("user", "the API server does not say who "+e.cred.source+" is: "+err.Error(), "see its log"))
@@ -120,15 +122,18 @@ func userFinding(user whoami, bootstrap bool, node string) backend.Finding {
 	case user.name == own && user.isNode():
 		return backend.Good(what, own+", the node's own")
 	case user.isNode():
-		return backend.Bad(what, user.name+", the credential of another node", "node.name must be "+strings.TrimPrefix(user.name, nodeUserPrefix)+", or the credential that of "+own)
+		return backend.Bad(what, user.name+", the credential of another node",
+			"node.name must be "+strings.TrimPrefix(user.name, nodeUserPrefix)+", or the credential that of "+own)
 	case user.name == own:
-		return backend.Bad(what, own+" without the group "+nodesGroup, "the certificate must have the organization "+nodesGroup)
+		return backend.Bad(what, own+" without the group "+nodesGroup,
+			"the certificate must have the organization "+nodesGroup)
 	case user.name == "system:anonymous":
 		return backend.Bad(what, "nobody: there is no credential", "put one into the kubeconfig")
 	case bootstrap:
 		return backend.Good(what, user.name+", which asks for the node's own credential when burstlet starts")
 	case strings.HasPrefix(user.name, bootstrapUserPrefix):
-		return backend.Bad(what, user.name+", a bootstrap token", "name its kubeconfig as bootstrapKubeconfig, not as kubeconfig")
+		return backend.Bad(what, user.name+", a bootstrap token",
+			"name its kubeconfig as bootstrapKubeconfig, not as kubeconfig")
 	case slices.Contains(user.groups, mastersGroup):
 		return backend.Doubtful(what, user.name+" in group "+mastersGroup+", who may do everything", prefer)
 	case strings.HasPrefix(user.name, serviceAccountUserPrefix):

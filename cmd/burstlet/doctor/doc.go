@@ -9,7 +9,7 @@
 //	serving.go       the kubelet API: certificate, port, address
 //	version.go       which API servers a node may join
 //
-// It reads alone: it makes nothing in the cluster or on the remote, and prints no
+// It only reads: it makes nothing in the cluster or on the remote, and prints no
 // secret. Where pods run, package cmd/burstlet/backends diagnoses by kind. The package may
 // import the configuration, access, backends, and what provider and provider/identity
 // show of a node.

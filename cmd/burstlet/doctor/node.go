@@ -91,9 +91,11 @@ func (e *clusterExam) proxied(ctx context.Context) backend.Finding {
 	case apierrors.IsForbidden(err):
 		return backend.Doubtful(what, "not known: this credential may not have it called", ask)
 	case apierrors.IsBadRequest(err):
-		return backend.Doubtful(what, "not known: the API server does not proxy to that address ("+err.Error()+")", "kubectl logs tells once a pod runs")
+		return backend.Doubtful(what, "not known: the API server does not proxy to that address ("+err.Error()+")",
+			"kubectl logs tells once a pod runs")
 	default:
-		return backend.Bad(what, err.Error(), "the API server must reach node.internalIP at kubeletAPI.port: look at routes, firewalls and NetworkPolicies")
+		return backend.Bad(what, err.Error(),
+			"the API server must reach node.internalIP at kubeletAPI.port: look at routes, firewalls and NetworkPolicies")
 	}
 }
 
@@ -132,7 +134,8 @@ func (e *clusterExam) leader(ctx context.Context, client kubernetes.Interface, l
 		return "nobody has led yet"
 	case err != nil:
 		return "the lease cannot be read: " + err.Error()
-	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || !holds(lease, time.Now().Add(e.skew), l.LeaseDuration.Duration):
+	case lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" ||
+		!holds(lease, time.Now().Add(e.skew), l.LeaseDuration.Duration):
 		return "nobody leads now"
 	default:
 		return *lease.Spec.HolderIdentity + " leads"

@@ -76,9 +76,10 @@ func askRights(ctx context.Context, client kubernetes.Interface, questions []que
 	for i := range questions {
 		q := &questions[i]
 		g.Go(func() error {
-			review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &q.attributes},
-			}, metav1.CreateOptions{})
+			review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+				&authorizationv1.SelfSubjectAccessReview{
+					Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &q.attributes},
+				}, metav1.CreateOptions{})
 			if err != nil {
 				return fmt.Errorf("ask the API server for rights: %w", err)
 			}
@@ -91,7 +92,9 @@ func askRights(ctx context.Context, client kubernetes.Interface, questions []que
 
 // rightFindings asks for rights, and returns a finding for each that is missing and
 // one for all that are there.
-func rightFindings(ctx context.Context, client kubernetes.Interface, what, who string, rights []right, name string, asNode bool, advice string) []backend.Finding {
+func rightFindings(
+	ctx context.Context, client kubernetes.Interface, what, who string, rights []right, name string, asNode bool, advice string,
+) []backend.Finding {
 	var found []backend.Finding
 	asked, unknown := 0, []string{}
 	for _, r := range rights {
@@ -190,7 +193,8 @@ func (e *clusterExam) bootstrapRights(ctx context.Context) {
 		e.add(backend.Doubtful("approval", "somebody must approve the request for the node's credential when burstlet starts",
 			"kubectl certificate approve, or bind burstlet:bootstrap-approval ("+fileBootstrap+")"))
 	}
-	e.add(backend.Doubtful("node's rights", "cannot be asked for before the node has its own credential", "run burstlet doctor again when burstlet has started once"))
+	e.add(backend.Doubtful("node's rights", "cannot be asked for before the node has its own credential",
+		"run burstlet doctor again when burstlet has started once"))
 }
 
 // clientCA asks whether the CA of callers of the kubelet API can be read where no

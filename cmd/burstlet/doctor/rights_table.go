@@ -58,28 +58,76 @@ func requestsServing(c config.Configuration) bool { return c.KubeletAPI.ServerTL
 // deploy/rbac/clusterrole-node.yaml grants, rule by rule, in its order.
 func nodeRights() []right {
 	return []right{
-		{group: groupCore, resources: []string{"nodes"}, verbs: []string{"get", "list", "watch", "create", "patch"}, scope: ownObject, why: "the node is not registered"},
-		{group: groupCore, resources: []string{"nodes/status"}, verbs: []string{"patch"}, scope: ownObject, why: "the node does not become ready"},
-		{group: groupCore, resources: []string{"pods"}, verbs: []string{"get", "list", "watch", "delete"}, scope: ownPods, why: "pods are not seen, or never go away"},
+		{
+			group: groupCore, resources: []string{"nodes"}, verbs: []string{"get", "list", "watch", "create", "patch"},
+			scope: ownObject,
+			why:   "the node is not registered",
+		},
+		{
+			group: groupCore, resources: []string{"nodes/status"}, verbs: []string{"patch"}, scope: ownObject,
+			why: "the node does not become ready",
+		},
+		{
+			group: groupCore, resources: []string{"pods"}, verbs: []string{"get", "list", "watch", "delete"}, scope: ownPods,
+			why: "pods are not seen, or never go away",
+		},
 		{group: groupCore, resources: []string{"pods/status"}, verbs: []string{"patch"}, why: "pods stay Pending"},
-		{group: groupCore, resources: []string{"events"}, verbs: []string{"create", "patch"}, why: "kubectl describe shows no events", optional: true},
-		{group: groupCore, resources: []string{"secrets", "configmaps"}, verbs: []string{"get", "list", "watch"}, scope: referenced, why: "pods that use one do not start"},
-		{group: groupCore, resources: []string{"services"}, verbs: []string{"get", "list", "watch"}, why: "no pod starts: their environment tells of Services"},
-		{group: groupCore, resources: []string{"serviceaccounts/token"}, verbs: []string{"create"}, scope: referenced, why: "pods with a token do not start"},
-		{group: groupCore, resources: []string{"persistentvolumeclaims", "persistentvolumes"}, verbs: []string{"get"}, scope: referenced, why: "pods with a claim do not start"},
-		{group: groupNode, resources: []string{"runtimeclasses"}, verbs: []string{"get"}, why: "pods with a runtimeClassName do not start", optional: true},
-		{group: groupCertificates, resources: []string{"clustertrustbundles"}, verbs: []string{"list"}, scope: unasked, why: "pods with a clusterTrustBundle do not start", optional: true},
-		{group: groupCertificates, resources: []string{"certificatesigningrequests"}, verbs: []string{"create", "get", "list", "watch"}, why: "no serving certificate is requested", needed: requestsServing},
-		{group: groupAuthentication, resources: []string{"tokenreviews"}, verbs: []string{"create"}, why: "the kubelet API accepts no token", needed: servesAPI},
-		{group: groupAuthorization, resources: []string{"subjectaccessreviews"}, verbs: []string{"create"}, why: "kubectl logs and exec are refused", needed: servesAPI},
-		{group: groupCoordination, resources: []string{"leases"}, verbs: []string{"get", "create", "update"}, namespace: leaseNamespace, scope: ownObject, why: "the node is taken for dead"},
+		{
+			group: groupCore, resources: []string{"events"}, verbs: []string{"create", "patch"},
+			why: "kubectl describe shows no events", optional: true,
+		},
+		{
+			group: groupCore, resources: []string{"secrets", "configmaps"}, verbs: []string{"get", "list", "watch"},
+			scope: referenced,
+			why:   "pods that use one do not start",
+		},
+		{
+			group: groupCore, resources: []string{"services"}, verbs: []string{"get", "list", "watch"},
+			why: "no pod starts: their environment tells of Services",
+		},
+		{
+			group: groupCore, resources: []string{"serviceaccounts/token"}, verbs: []string{"create"}, scope: referenced,
+			why: "pods with a token do not start",
+		},
+		{
+			group: groupCore, resources: []string{"persistentvolumeclaims", "persistentvolumes"}, verbs: []string{"get"},
+			scope: referenced,
+			why:   "pods with a claim do not start",
+		},
+		{
+			group: groupNode, resources: []string{"runtimeclasses"}, verbs: []string{"get"},
+			why: "pods with a runtimeClassName do not start", optional: true,
+		},
+		{
+			group: groupCertificates, resources: []string{"clustertrustbundles"}, verbs: []string{"list"}, scope: unasked,
+			why: "pods with a clusterTrustBundle do not start", optional: true,
+		},
+		{
+			group: groupCertificates, resources: []string{"certificatesigningrequests"},
+			verbs: []string{"create", "get", "list", "watch"},
+			why:   "no serving certificate is requested", needed: requestsServing,
+		},
+		{
+			group: groupAuthentication, resources: []string{"tokenreviews"}, verbs: []string{"create"},
+			why: "the kubelet API accepts no token", needed: servesAPI,
+		},
+		{
+			group: groupAuthorization, resources: []string{"subjectaccessreviews"}, verbs: []string{"create"},
+			why: "kubectl logs and exec are refused", needed: servesAPI,
+		},
+		{
+			group: groupCoordination, resources: []string{"leases"}, verbs: []string{"get", "create", "update"},
+			namespace: leaseNamespace, scope: ownObject,
+			why: "the node is taken for dead",
+		},
 	}
 }
 
 // electionRight is that of the credential that the leader election uses.
 func electionRight(namespace string) right {
 	return right{
-		group: groupCoordination, resources: []string{"leases"}, verbs: []string{"get", "create", "update"}, namespace: namespace, scope: ownObject,
+		group: groupCoordination, resources: []string{"leases"}, verbs: []string{"get", "create", "update"},
+		namespace: namespace, scope: ownObject,
 		why: "no process leads, and the node does not run",
 	}
 }
@@ -88,6 +136,10 @@ func electionRight(namespace string) right {
 // (deploy/rbac/bootstrap.yaml: system:node-bootstrapper).
 func bootstrapRights() []right {
 	return []right{
-		{group: groupCertificates, resources: []string{"certificatesigningrequests"}, verbs: []string{"create", "get", "list", "watch"}, why: "the node's credential is not requested"},
+		{
+			group: groupCertificates, resources: []string{"certificatesigningrequests"},
+			verbs: []string{"create", "get", "list", "watch"},
+			why:   "the node's credential is not requested",
+		},
 	}
 }

@@ -97,7 +97,8 @@ func addressFinding(address, from, server string, own []net.Addr) backend.Findin
 	case ip.IsLoopback() && isLoopback(server):
 		return backend.Good(what, detail+": the API server is on this machine too")
 	case ip.IsLoopback():
-		return backend.Bad(what, detail+": on another machine that is itself", "set node.internalIP to an address of this machine that the API server reaches")
+		return backend.Bad(what, detail+": on another machine that is itself",
+			"set node.internalIP to an address of this machine that the API server reaches")
 	case !local:
 		return backend.Doubtful(what, detail+", which this machine does not have"+unknown,
 			"right where something forwards it to here (NAT, a load balancer); else set node.internalIP")
@@ -124,7 +125,8 @@ func isLoopback(server string) bool {
 func filesFinding(certFile, keyFile, address string, now time.Time) backend.Finding {
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
-		return backend.Bad(servingCertificate, err.Error(), "kubeletAPI.certFile and keyFile must be a certificate and its key in PEM that this user may read")
+		return backend.Bad(servingCertificate, err.Error(),
+			"kubeletAPI.certFile and keyFile must be a certificate and its key in PEM that this user may read")
 	}
 	return leafFinding(certFile, cert.Leaf, address, now)
 }
@@ -134,9 +136,11 @@ func leafFinding(where string, leaf *x509.Certificate, address string, now time.
 	detail := fmt.Sprintf("%s is valid until %s", where, stamp(leaf.NotAfter))
 	switch {
 	case now.After(leaf.NotAfter):
-		return backend.Bad(servingCertificate, fmt.Sprintf("%s expired on %s", where, stamp(leaf.NotAfter)), "replace it: it is read again when it changes")
+		return backend.Bad(servingCertificate, fmt.Sprintf("%s expired on %s", where, stamp(leaf.NotAfter)),
+			"replace it: it is read again when it changes")
 	case now.Before(leaf.NotBefore):
-		return backend.Bad(servingCertificate, fmt.Sprintf("%s is not valid before %s", where, stamp(leaf.NotBefore)), "look at the clocks")
+		return backend.Bad(servingCertificate, fmt.Sprintf("%s is not valid before %s", where, stamp(leaf.NotBefore)),
+			"look at the clocks")
 	case address != "" && leaf.VerifyHostname(address) != nil:
 		return backend.Doubtful(servingCertificate, detail+", but not for "+address,
 			"an API server with --kubelet-certificate-authority refuses it: issue one with that IP address")
@@ -149,7 +153,8 @@ func leafFinding(where string, leaf *x509.Certificate, address string, now time.
 func (e *clusterExam) requested(ctx context.Context, address string) {
 	cert, file, err := identity.KeptServing(e.cfg.CertDirectory, e.cfg.Node.Name)
 	if err != nil {
-		e.add(backend.Bad(servingCertificate, err.Error(), "give each node a directory of its own (certDirectory), or remove the file"))
+		e.add(backend.Bad(servingCertificate, err.Error(),
+			"give each node a directory of its own (certDirectory), or remove the file"))
 		return
 	}
 	if cert != nil && time.Now().Before(cert.Leaf.NotAfter) {
@@ -186,7 +191,8 @@ func (e *clusterExam) pending(ctx context.Context, signer string) string {
 	}
 	for i := range list.Items {
 		csr := &list.Items[i]
-		if csr.Spec.SignerName == signer && len(csr.Status.Conditions) == 0 && requestedFor(csr.Spec.Request) == nodeUserPrefix+e.cfg.Node.Name {
+		if csr.Spec.SignerName == signer && len(csr.Status.Conditions) == 0 &&
+			requestedFor(csr.Spec.Request) == nodeUserPrefix+e.cfg.Node.Name {
 			return csr.Name
 		}
 	}
@@ -221,7 +227,8 @@ func directoryFinding(dir string) backend.Finding {
 		existing = filepath.Dir(existing)
 	}
 	if err := unix.Access(existing, unix.W_OK|unix.X_OK); err != nil {
-		return backend.Bad(what, fmt.Sprintf("%s: this user may not write to %s: %v", dir, existing, err), "set certDirectory to one that it may write to")
+		return backend.Bad(what, fmt.Sprintf("%s: this user may not write to %s: %v", dir, existing, err),
+			"set certDirectory to one that it may write to")
 	}
 	return backend.Good(what, dir)
 }
@@ -240,13 +247,15 @@ func portFinding(ctx context.Context, address string, port int, running bool) ba
 		}
 		return backend.Good(what, at+" is free")
 	case errors.Is(err, syscall.EADDRINUSE) && running:
-		return backend.Doubtful(what, at+" is in use", "right if that is the burstlet that runs the node now; else set kubeletAPI.port to another")
+		return backend.Doubtful(what, at+" is in use",
+			"right if that is the burstlet that runs the node now; else set kubeletAPI.port to another")
 	case errors.Is(err, syscall.EADDRINUSE):
 		return backend.Bad(what, at+" is in use by another program", "a kubelet has 10250: set kubeletAPI.port to another")
 	case errors.Is(err, syscall.EACCES):
 		return backend.Bad(what, at+": "+syscall.EACCES.Error(), "set kubeletAPI.port to one above 1023")
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return backend.Bad(what, at+": this machine does not have the address", "set kubeletAPI.address to one of this machine's, or leave it out")
+		return backend.Bad(what, at+": this machine does not have the address",
+			"set kubeletAPI.address to one of this machine's, or leave it out")
 	default:
 		return backend.Bad(what, err.Error(), "set kubeletAPI.port and kubeletAPI.address")
 	}

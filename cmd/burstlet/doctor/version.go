@@ -39,9 +39,11 @@ func judgeServer(kubelet string, server *apiversion.Info) backend.Finding {
 	supported := fmt.Sprintf("1.%d to 1.%d is supported", own.Minor(), own.Minor()+kubeletMayLag)
 	switch {
 	case theirs.Major() != own.Major() || theirs.Minor() < oldestServer:
-		return backend.Bad(what, detail, fmt.Sprintf("%s, and sidecars need at least 1.%d: upgrade the cluster", supported, oldestServer))
+		return backend.Bad(what, detail,
+			fmt.Sprintf("%s, and sidecars need at least 1.%d: upgrade the cluster", supported, oldestServer))
 	case theirs.Minor() < own.Minor():
-		return backend.Doubtful(what, detail, supported+": the server drops what it does not know of a pod's status; upgrade the cluster when you can")
+		return backend.Doubtful(what, detail,
+			supported+": the server drops what it does not know of a pod's status; upgrade the cluster when you can")
 	case theirs.Minor() > own.Minor()+kubeletMayLag:
 		return backend.Doubtful(what, detail, supported+": take a newer burstlet")
 	default:

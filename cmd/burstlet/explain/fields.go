@@ -34,13 +34,15 @@ func refusals(b backend.Backend, pod *corev1.Pod) []backend.Refusal {
 func allRefusals(c config.Configuration, b backend.Backend, pod *corev1.Pod) []backend.Refusal {
 	out := refusals(b, pod)
 	node := admit.Node{
-		Name: c.Node.Name, Labels: pod.Spec.NodeSelector, Allocatable: roomy(c), OS: string(corev1.Linux), SupplementalGroupsPolicy: true,
-		HostNetwork: c.Pods.HostNetwork, HostPID: c.Pods.HostPID, HostIPC: c.Pods.HostIPC, HostPorts: c.Pods.HostPorts,
+		Name: c.Node.Name, Labels: pod.Spec.NodeSelector, Allocatable: roomy(c), OS: string(corev1.Linux),
+		SupplementalGroupsPolicy: true,
+		HostNetwork:              c.Pods.HostNetwork, HostPID: c.Pods.HostPID, HostIPC: c.Pods.HostIPC, HostPorts: c.Pods.HostPorts,
 		AllowedUnsafeSysctls: c.Pods.AllowedUnsafeSysctls, Can: admit.AbilitiesOf(b),
 	}
 	free := pod.DeepCopy() // where it may go is the scheduler's business
 	free.Spec.NodeName, free.Spec.Affinity = c.Node.Name, nil
-	if rejected := admit.Decide(free, node, nil, nil); rejected != nil && (rejected.Reason != admit.ReasonUnsupported || len(out) == 0) {
+	if rejected := admit.Decide(free, node, nil, nil); rejected != nil &&
+		(rejected.Reason != admit.ReasonUnsupported || len(out) == 0) {
 		out = append(out, backend.Refusal{Field: "spec", Why: rejected.Reason + ": " + rejected.Message})
 	}
 	return out

@@ -43,7 +43,8 @@ func launchOf(c config.Configuration, b backend.Backend, pod *corev1.Pod) (backe
 				return spec, fmt.Errorf("container %s: %w", list[j].Name, err)
 			}
 			spec.Containers = append(spec.Containers, backend.ContainerSpec{
-				Pod: pod, Container: container, Origins: origins, Init: i == 0, Hash: resolve.Hash(&list[j]), Credentials: standInLogin(pod),
+				Pod: pod, Container: container, Origins: origins, Init: i == 0, Hash: resolve.Hash(&list[j]),
+				Credentials: standInLogin(pod),
 			})
 		}
 	}

@@ -46,7 +46,8 @@ func (e explanation) print(out io.Writer) error {
 		if c.Init {
 			kind = "init container"
 		}
-		fmt.Fprintf(&text, "  %s %s: %s\n", kind, c.Name, strings.Join(slices.Concat([]string{c.Image}, c.Command, c.Args), " "))
+		fmt.Fprintf(&text, "  %s %s: %s\n", kind, c.Name,
+			strings.Join(slices.Concat([]string{c.Image}, c.Command, c.Args), " "))
 	}
 	if e.Host != nil {
 		if err := printHost(&text, e.Host); err != nil {

@@ -40,7 +40,8 @@ func printHost(out *bytes.Buffer, p *criexplain.Preview) error {
 		fmt.Fprintln(out, "  volumes on the host:")
 		var s sheet
 		for _, v := range p.Volumes {
-			s.row(v.Name, v.Kind, "at "+v.Path, prefixed("of ", v.Source), limited(v.SizeBytes), when(v.ReadOnly, "read-only"), group(v.FSGroup))
+			s.row(v.Name, v.Kind, "at "+v.Path, prefixed("of ", v.Source), limited(v.SizeBytes), when(v.ReadOnly, "read-only"),
+				group(v.FSGroup))
 		}
 		if err := s.print(out); err != nil {
 			return err
@@ -67,7 +68,8 @@ func printSandbox(out *bytes.Buffer, p *criexplain.SandboxPreview) error {
 	s.row("namespaces", "network "+p.Namespaces.Network, "ipc "+p.Namespaces.IPC, "pid "+p.Namespaces.PID)
 	s.row("cgroup", p.Cgroup)
 	s.row("its limits", resources(p.Resources), when(p.PIDs > 0, "pids "+strconv.FormatInt(p.PIDs, 10)))
-	s.row("DNS", when(p.DNS.OfHost, "the host's resolv.conf"), words("servers", p.DNS.Servers), words("search", p.DNS.Searches)+when(p.DNS.HostSearches, " and the host's"), words("options", p.DNS.Options))
+	s.row("DNS", when(p.DNS.OfHost, "the host's resolv.conf"), words("servers", p.DNS.Servers),
+		words("search", p.DNS.Searches)+when(p.DNS.HostSearches, " and the host's"), words("options", p.DNS.Options))
 	s.row("host ports", p.Ports...)
 	var sysctls []string
 	for _, name := range slices.Sorted(maps.Keys(p.Sysctls)) {
@@ -90,9 +92,12 @@ func printContainer(out *bytes.Buffer, n int, c *criexplain.ContainerPreview) er
 	s.row("directory", c.WorkingDir)
 	s.row("environment", c.Env...)
 	sec := c.Security
-	s.row("user", sec.User, number("group", sec.Group), numbers("groups", sec.SupplementalGroups), when(sec.GroupsPolicy != "", "no groups of the image"))
-	s.row("security", when(sec.Privileged, "privileged"), when(sec.ReadOnlyRoot, "read-only root"), when(sec.NoNewPrivileges, "no new privileges"),
-		words("capabilities added", sec.AddCapabilities), words("dropped", sec.DropCapabilities), "seccomp "+sec.Seccomp, "AppArmor "+sec.AppArmor,
+	s.row("user", sec.User, number("group", sec.Group), numbers("groups", sec.SupplementalGroups),
+		when(sec.GroupsPolicy != "", "no groups of the image"))
+	s.row("security", when(sec.Privileged, "privileged"), when(sec.ReadOnlyRoot, "read-only root"),
+		when(sec.NoNewPrivileges, "no new privileges"),
+		words("capabilities added", sec.AddCapabilities), words("dropped", sec.DropCapabilities),
+		"seccomp "+sec.Seccomp, "AppArmor "+sec.AppArmor,
 		when(sec.UnmaskedProc, "/proc unmasked"))
 	s.row("cgroup", resources(c.Cgroup))
 	for _, m := range c.Mounts {

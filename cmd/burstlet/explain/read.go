@@ -190,15 +190,18 @@ func (t *Template) addToken() {
 			}
 			if !has {
 				mounted = true
-				list[i].VolumeMounts = append(list[i].VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: tokenPath, ReadOnly: true})
+				list[i].VolumeMounts = append(list[i].VolumeMounts,
+					corev1.VolumeMount{Name: volume, MountPath: tokenPath, ReadOnly: true})
 			}
 		}
 	}
 	if !mounted {
 		return
 	}
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Projected: tokenSources()}})
-	t.notes = append(t.notes, "volume "+volume+" was added, as the API server does: automountServiceAccountToken false keeps it away")
+	spec.Volumes = append(spec.Volumes,
+		corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{Projected: tokenSources()}})
+	t.notes = append(t.notes,
+		"volume "+volume+" was added, as the API server does: automountServiceAccountToken false keeps it away")
 }
 
 func tokenSources() *corev1.ProjectedVolumeSource {
@@ -207,7 +210,8 @@ func tokenSources() *corev1.ProjectedVolumeSource {
 	return &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: &expires}},
 		{ConfigMap: &corev1.ConfigMapProjection{
-			LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"}, Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+			LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+			Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
 		}},
 		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
 			{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}},
