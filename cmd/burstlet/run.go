@@ -15,7 +15,7 @@ func newRunCommand() *cobra.Command {
 stay on the remote, unless shutdown.mode says to drain it.
 
 Settings come from a YAML file, above it environment variables (BURSTLET_ and the
-flag's name: BURSTLET_NODE_NAME), above them flags; docs/operations.md tells what
+flag's name: BURSTLET_NODE_NAME), above them flags; docs/configuration.md says what
 the file holds. Without a file the node is called burstlet and its pods are
 simulated: no container runs.`,
 		Example: `  burstlet run

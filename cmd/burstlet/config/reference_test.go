@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -96,27 +97,43 @@ func short(value any) string {
 
 const intro = `# Configuration
 
-Every field of the file, as the types of ` + "`cmd/burstlet/config`" + ` say. This page and
-[configuration.schema.json](../charts/burstlet/configuration.schema.json) are written by a test
-(` + "`" + again + "`" + `), which fails when they
-are stale. [operations.md](operations.md) has whole files to copy from.
+Every field of the configuration file, with its flag and environment variable. A test generates this page and
+[configuration.schema.json](../charts/burstlet/configuration.schema.json) from the types in
+` + "`cmd/burstlet/config`" + ` (` + "`" + again + "`" + `) and fails when they
+are stale.
 
-A file is YAML, begins with ` + "`apiVersion: " + APIVersion + "`" + ` and ` + "`kind: " + Kind + "`" + `, and is
-given by ` + "`--config FILE`" + ` or ` + "`" + FileEnv + "`" + `. An unknown key is an error that names it. Flags
-go before environment variables, variables before the file; an empty variable is not set, and
-lists have commas between their elements. ` + "`burstlet doctor --config FILE`" + ` checks a file and
-what it names. Durations are written as in ` + "`10s`, `1m30s`, `24h`" + `, quantities as in ` + "`4`, `500m`, `16Gi`" + `.
+The file is YAML with ` + "`apiVersion: " + APIVersion + "` and `kind: " + Kind + "`" + `. Name it with
+` + "`--config FILE` or `" + FileEnv + "`" + `. An unknown key is an error that names the key. Flags override environment
+variables, and variables override the file. An empty variable counts as unset; lists in variables and flags are
+separated by commas. Durations look like ` + "`10s`, `1m30s`, `24h`, quantities like `4`, `500m`, `16Gi`" + `.
+` + "`burstlet doctor --config FILE`" + ` checks a file and everything that it names.
+
+[Examples](#examples) · [The file](#the-file) · [Flags](#flags)
 
 `
+
+// examples follow the introduction. TestDocumentedFiles loads them.
+//
+//go:embed testdata/examples.md
+var examples string
 
 // page is docs/configuration.md.
 func page(g *generator) string {
 	var out strings.Builder
 	out.WriteString(intro)
+	out.WriteString(examples)
 	chapter(&out, g, "", reflect.TypeFor[Configuration]())
 	heading(&out, g, "nodes[].", reflect.TypeFor[NodeEntry]())
 	table(&out, g, "nodes[].", reflect.TypeFor[NodeEntry]())
+	flagTable(&out)
 	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+func flagTable(out *strings.Builder) {
+	out.WriteString("## Flags\n\n`--config`, `" + FileEnv + "`: the file.\n\n| flag | variable | field |\n|---|---|---|\n")
+	for _, s := range Settings() {
+		fmt.Fprintf(out, "| `--%s` | `%s` | `%s` |\n", s.Flag, s.Env(), s.Path)
+	}
 }
 
 // chapter writes the table of a mapping and those of the mappings in it.
