@@ -267,8 +267,26 @@ func TestAlertsSayWhatTheyMeanAndWhatToDo(t *testing.T) {
 				t.Errorf("%s: %s is %q", name, key, text)
 			}
 		}
-		if url := r.Annotations["runbook_url"]; !strings.HasSuffix(url, "/docs/operations.md#monitoring") {
-			t.Errorf("%s: runbook_url %q", name, url)
+	}
+}
+
+// TestRunbook: every alert points at its own section of the runbook.
+func TestRunbook(t *testing.T) {
+	runbook, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all := rules(t)
+	for _, r := range all {
+		if r.Alert == "" {
+			continue
+		}
+		url := r.Annotations["runbook_url"]
+		if !strings.HasSuffix(url, "/docs/operations.md#"+strings.ToLower(r.Alert)) {
+			t.Errorf("%s: runbook_url %q", r.Alert, url)
+		}
+		if !strings.Contains(string(runbook), "\n### "+r.Alert+"\n") {
+			t.Errorf("docs/operations.md has no section %s", r.Alert)
 		}
 	}
 }
