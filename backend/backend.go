@@ -15,9 +15,11 @@ type Backend struct {
 	// Name is the kind of backend ("cri", "ecs", "sim"), for logs and metrics.
 	Name string
 	// Run does what the backend does by itself (keep connections and open stop
-	// calls alive) until the context ends. Nil: there is nothing to run. Calls
-	// made before Run is started or after it returned fail as Unavailable.
-	Run func(context.Context) error
+	// calls alive, collect garbage) until the context ends. It asks may before each
+	// change that it makes on the remote, and leaves out what it may not. Nil: there
+	// is nothing to run. Calls made before Run is started or after it returned fail
+	// as Unavailable.
+	Run func(ctx context.Context, may Permit) error
 	// Costs says what the pods cost, by kind of capacity. It calls nothing and is
 	// cheap. Nil: pods cost nothing by themselves.
 	Costs func() []CostFacts

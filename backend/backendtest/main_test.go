@@ -78,7 +78,7 @@ func whileRunning(b backend.Backend, running *atomic.Int64) backend.Backend {
 		}
 		return f
 	}})
-	b.Run = func(ctx context.Context) error {
+	b.Run = func(ctx context.Context, _ backend.Permit) error {
 		running.Add(1)
 		defer running.Add(-1)
 		up.Store(true)

@@ -189,7 +189,7 @@ func (s *suite) connect() {
 		s.Fatal("Pods, Node and Check are required")
 	}
 	if s.Backend.Run != nil {
-		s.disconnect = s.background("Backend.Run", s.Backend.Run)
+		s.disconnect = s.background("Backend.Run", s.Backend.RunFreely)
 	}
 	s.eventually("the backend answers", func() error {
 		if _, err := s.Node.Describe(s.Context()); err != nil {

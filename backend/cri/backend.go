@@ -158,11 +158,11 @@ func (r *remote) backend() *backend.Backend {
 
 // run holds the connections and the open stop calls, and keeps logs in bounds. It
 // runs once: a backend that has ended stays ended.
-func (r *remote) run(ctx context.Context) error {
+func (r *remote) run(ctx context.Context, may backend.Permit) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.stopper.run(ctx) })
+	g.Go(func() error { return r.stopper.run(ctx, may) })
 	g.Go(func() error { return r.transport.run(ctx) })
-	g.Go(func() error { return r.keepUp(ctx) })
+	g.Go(func() error { return r.keepUp(ctx, may) })
 	if r.reach != nil {
 		g.Go(func() error { return r.reach(ctx) })
 	}

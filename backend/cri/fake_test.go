@@ -120,7 +120,7 @@ func (w *world) connect(t *testing.T) (r *remote, stop func()) {
 		t.Fatal(err)
 	}
 	// It outlives what uses it, which the end of the test's context ends.
-	stop = background.Run(t, r.run)
+	stop = background.Run(t, func(ctx context.Context) error { return r.run(ctx, backend.Always) })
 	eventually(t, "backend runs", func() bool { _, err := r.transport.current(); return err == nil })
 	return r, stop
 }

@@ -25,7 +25,7 @@ func TestRealStartsAreMadeOnce(t *testing.T) {
 	h := remotehost.ForTest(t)
 	b, err := New(sshConfig(h))
 	must(t, err)
-	background.Run(t, b.Run)
+	background.Run(t, b.RunFreely)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	draw := rand.New(rand.NewPCG(seed, 3))

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,8 @@ type fakeStops struct {
 	ended   map[string]chan struct{}
 	boxes   []string
 	failing bool
+	// frozen is true while nothing may be changed.
+	frozen atomic.Bool
 	// boxTakes is how long the stop of a sandbox takes.
 	boxTakes time.Duration
 }
@@ -32,6 +35,13 @@ func newFakeStops(ids ...string) *fakeStops {
 		f.ended[id] = make(chan struct{})
 	}
 	return f
+}
+
+func (f *fakeStops) may(change string) error {
+	if f.frozen.Load() {
+		return backend.Errorf(backend.ErrThrottled, "%s: not now", change)
+	}
+	return nil
 }
 
 func (f *fakeStops) stopContainer(ctx context.Context, id string, seconds int64) error {
@@ -95,7 +105,7 @@ func withStopper(t *testing.T, ids []string, test func(t *testing.T, s *stopper,
 		s.client = fake
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- s.run(ctx) }()
+		go func() { ended <- s.run(ctx, fake.may) }()
 		test(t, s, fake)
 		cancel()
 		if err := <-ended; err != nil {
@@ -104,6 +114,29 @@ func withStopper(t *testing.T, ids []string, test func(t *testing.T, s *stopper,
 		wantClass(t, s.ask(t.Context(), request{}), backend.ErrUnavailable)
 	})
 	return fake
+}
+
+// TestStopperAsksFirst: a sandbox whose turn comes when nothing may be changed any more
+// is left alone, and so is a container.
+func TestStopperAsksFirst(t *testing.T) {
+	withStopper(t, []string{"a", "b"}, func(t *testing.T, s *stopper, fake *fakeStops) {
+		must(t, s.ask(t.Context(), request{pod: podStop{sandbox: "box", containers: []string{"a"}}, grace: time.Minute}))
+		<-time.After(time.Second)
+		fake.frozen.Store(true)
+		<-fake.ended["a"]
+		must(t, s.ask(t.Context(), request{pod: podStop{containers: []string{"b"}}}))
+		<-time.After(time.Minute)
+		calls, killed, boxes := fake.seen()
+		if len(calls) != 1 || !killed["b"].IsZero() || len(boxes) > 0 {
+			t.Errorf("stop calls %v, sandboxes stopped: %v, killed %v", calls, boxes, killed)
+		}
+		fake.frozen.Store(false)
+		must(t, s.ask(t.Context(), request{pod: podStop{sandbox: "box"}}))
+		<-time.After(time.Minute)
+		if _, _, boxes := fake.seen(); !slices.Equal(boxes, []string{"box"}) {
+			t.Errorf("sandboxes stopped: %v, want the one that is asked for again", boxes)
+		}
+	})
 }
 
 func TestStopperGrace(t *testing.T) {

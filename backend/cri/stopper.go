@@ -126,11 +126,13 @@ func (s *stopper) leave(ctx context.Context, sandbox string) error {
 }
 
 // run serves requests until the context ends; then the open calls are dropped,
-// and the containers they were for are left to their next owner.
-func (s *stopper) run(ctx context.Context) error {
+// and the containers they were for are left to their next owner. It asks may before
+// each call, since a sandbox's comes long after its request.
+func (s *stopper) run(ctx context.Context, may backend.Permit) error {
 	defer close(s.ended)
 	state := &stops{
 		stopper:    s,
+		may:        may,
 		results:    make(chan result),
 		containers: map[string]*containerStop{},
 		sandboxes:  map[string]*sandboxStop{},
@@ -153,6 +155,7 @@ func (s *stopper) run(ctx context.Context) error {
 // stops is the state of the stopper's goroutine.
 type stops struct {
 	*stopper
+	may        backend.Permit
 	calls      sync.WaitGroup
 	results    chan result
 	containers map[string]*containerStop
@@ -216,6 +219,9 @@ func (s *stops) stopContainer(ctx context.Context, id string, grace time.Duratio
 	c.kill = kill
 	c.open++
 	s.call(ctx, timeout, result{container: id}, func(ctx context.Context) error {
+		if err := s.may.Ask("stop container"); err != nil {
+			return err
+		}
 		return s.client.stopContainer(ctx, id, seconds)
 	})
 }
@@ -239,6 +245,9 @@ func (s *stops) stopSandbox(ctx context.Context, id string) {
 			case <-ctx.Done():
 				return ctx.Err()
 			}
+		}
+		if err := s.may.Ask("stop sandbox"); err != nil {
+			return err
 		}
 		return s.client.stopSandbox(ctx, id)
 	})

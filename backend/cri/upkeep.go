@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/log"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -54,7 +55,7 @@ func (u *upkeep) now() (logs map[string]string, uids []string) {
 }
 
 // keepUp keeps the logs on the host in bounds until the context ends.
-func (r *remote) keepUp(ctx context.Context) error {
+func (r *remote) keepUp(ctx context.Context, may backend.Permit) error {
 	rotate, sweep := time.NewTicker(rotatePeriod), time.NewTicker(sweepPeriod)
 	defer rotate.Stop()
 	defer sweep.Stop()
@@ -63,18 +64,18 @@ func (r *remote) keepUp(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-rotate.C:
-			r.rotateLogs(ctx)
+			r.rotateLogs(ctx, may)
 		case <-sweep.C:
-			r.sweep(ctx)
+			r.sweep(ctx, may)
 		}
 	}
 }
 
 // rotateLogs rotates what has outgrown its size and has the runtime open new
 // files. A container that has ended meanwhile needs none.
-func (r *remote) rotateLogs(ctx context.Context) {
+func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
 	logs, _ := r.upkeep.now()
-	if len(logs) == 0 {
+	if len(logs) == 0 || may.Ask("rotate logs") != nil {
 		return
 	}
 	request := host.Rotation{MaxSize: r.cfg.ContainerLogMaxSize, MaxFiles: r.cfg.ContainerLogMaxFiles}
@@ -86,6 +87,9 @@ func (r *remote) rotateLogs(ctx context.Context) {
 		log.G(ctx).WithError(err).Warn("Failed to rotate the logs of containers")
 	}
 	for _, file := range rotated {
+		if may.Ask("reopen a log") != nil {
+			return
+		}
 		_, err := r.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: logs[file]})
 		if err != nil && !isNotFound(err) && ctx.Err() == nil {
 			// The next rotation finds the log missing and puts it back.
@@ -95,9 +99,9 @@ func (r *remote) rotateLogs(ctx context.Context) {
 }
 
 // sweep removes logs of pods that are not there.
-func (r *remote) sweep(ctx context.Context) {
+func (r *remote) sweep(ctx context.Context, may backend.Permit) {
 	_, uids := r.upkeep.now()
-	if uids == nil {
+	if uids == nil || may.Ask("remove logs that nobody owns") != nil {
 		return
 	}
 	err := r.host.Sweep(ctx, host.Sweep{

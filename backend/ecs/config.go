@@ -296,7 +296,8 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		b.Refresh = refresher{p}
 	}
 	access := newSessions(ctx, p, cls)
-	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ecs, store).Run, access.Run}
+	collector := newCollector(cfg, p, cls.ecs, store)
+	tasks := []func(context.Context) error{access.Run}
 	b.Sweep = newCollector(cfg, p, cls.ecs, store).sweep
 	var l *logs
 	if cfg.LogGroup != "" {
@@ -305,7 +306,10 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		b.Logs, tasks = l, append(tasks, messages{l}.Run)
 	}
 	access.lend(&b, l)
-	b.Run = together(tasks)
+	b.Run = func(ctx context.Context, may backend.Permit) error {
+		collect := func(ctx context.Context) error { return collector.Run(ctx, may) }
+		return together(ctx, append([]func(context.Context) error{collect}, tasks...))
+	}
 	if cfg.EventQueueURL != "" {
 		b.Events = hinting{inner: newEvents(cls.queue, cfg.EventQueueURL, p.startedBy), mem: p.mem}
 	}
@@ -325,12 +329,10 @@ func imagesOf(cfg Config, login ecrAPI) (ImageConfigs, error) {
 }
 
 // together runs what the backend does by itself until the context ends or one fails.
-func together(tasks []func(context.Context) error) func(context.Context) error {
-	return func(ctx context.Context) error {
-		g, ctx := errgroup.WithContext(ctx)
-		for _, task := range tasks {
-			g.Go(func() error { return task(ctx) })
-		}
-		return g.Wait()
+func together(ctx context.Context, tasks []func(context.Context) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, task := range tasks {
+		g.Go(func() error { return task(ctx) })
 	}
+	return g.Wait()
 }

@@ -171,7 +171,7 @@ func (tc ending) run(t *testing.T) {
 		tc.change(&cfg)
 	}
 	b := open(t, cfg)
-	defer background.Run(t, b.Run)()
+	defer background.Run(t, b.RunFreely)()
 	ref := launchedPod(t, b, "p", 0, tc.script)
 	time.Sleep(25 * time.Second)
 	if tc.server != nil {
@@ -199,7 +199,7 @@ func TestTheEndOfAnInitContainerIsShownWithTheNext(t *testing.T) {
 		cfg := richConfig(s)
 		cfg.LogGroup = testGroup
 		b := open(t, cfg)
-		defer background.Run(t, b.Run)()
+		defer background.Run(t, b.RunFreely)()
 		pod := withInit(podOf("p", "sleep", "900"), []string{"sh", "-c", "sleep 5; echo '\x1eburstlet {\"exit\":0,\"message\":\"done\"}'"})
 		must(t, b.Pods.Launch(t.Context(), specOf(pod, 0)))
 		time.Sleep(7 * time.Second)
@@ -235,7 +235,7 @@ func TestNobodyWaitsForAReport(t *testing.T) {
 				cfg := richConfig(s)
 				cfg.LogGroup = testGroup
 				b := open(t, cfg)
-				defer background.Run(t, b.Run)()
+				defer background.Run(t, b.RunFreely)()
 				ref := launchedPod(t, b, "p", 0, "sleep 30; exit 3")
 				time.Sleep(20 * time.Second)
 				look(t, b, ref)
@@ -265,7 +265,7 @@ func TestAPodThatIsStoppedEndsAtOnce(t *testing.T) {
 		cfg := richConfig(s)
 		cfg.LogGroup = testGroup
 		b := open(t, cfg)
-		defer background.Run(t, b.Run)()
+		defer background.Run(t, b.RunFreely)()
 		spec := specOf(podOf("p", "sh", "-c", "trap 'exit 0' TERM; sleep 900"), 0)
 		spec.Pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
 		must(t, b.Pods.Launch(t.Context(), spec))

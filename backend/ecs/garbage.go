@@ -65,8 +65,8 @@ type inUse struct {
 }
 
 // Run collects until the context ends. A look that fails is repeated at the next
-// turn.
-func (c *collector) Run(ctx context.Context) error {
+// turn. It asks may before each thing that it deletes.
+func (c *collector) Run(ctx context.Context, may backend.Permit) error {
 	ticker := time.NewTicker(garbageInterval)
 	defer ticker.Stop()
 	for {
@@ -75,14 +75,14 @@ func (c *collector) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if err := c.look(ctx); err != nil && ctx.Err() == nil {
+		if err := c.look(ctx, may); err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("Looking for unused task definitions and secrets failed; it is tried again later")
 		}
 	}
 }
 
 // look finds garbage, and deletes what was garbage at the last look too.
-func (c *collector) look(ctx context.Context) error {
+func (c *collector) look(ctx context.Context, may backend.Permit) error {
 	used, err := c.used(ctx)
 	if err != nil {
 		return err
@@ -99,14 +99,20 @@ func (c *collector) look(ctx context.Context) error {
 			c.suspects[g.name] = true
 			continue
 		}
-		if err := g.collect(ctx); err != nil {
+		err := may.Ask("delete " + g.name)
+		if err == nil {
+			err = g.collect(ctx)
+		}
+		if err != nil {
 			c.suspects[g.name] = true
 			errs = append(errs, err)
 			continue
 		}
 		log.G(ctx).WithField("name", g.name).Info("Deleted what no task uses any more")
 	}
-	_, err = c.families.purge(ctx)
+	if err = may.Ask("delete task definitions"); err == nil {
+		_, err = c.families.purge(ctx)
+	}
 	return errors.Join(append(errs, err)...)
 }
 

@@ -1,7 +1,9 @@
 package ecs
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +24,7 @@ import (
 func running(t *testing.T, cfg Config) (b backend.Backend, stop func()) {
 	t.Helper()
 	b = open(t, cfg)
-	return b, background.Run(t, b.Run)
+	return b, background.Run(t, b.RunFreely)
 }
 
 // collecting runs f in virtual time with a server and a backend that collects.
@@ -63,6 +65,35 @@ func TestScaledToZeroNothingIsLeftAfterTheCacheTime(t *testing.T) {
 		must(t, b.Pods.Launch(t.Context(), richSpec("c", 0)))
 		if got := kinds(s); got != "1 salt, 2 shared, 1 pod" {
 			t.Error(got)
+		}
+	})
+}
+
+// TestGarbageStaysWhereNothingMayBeChanged: each thing is asked for, and goes once it may.
+func TestGarbageStaysWhereNothingMayBeChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stub.New(stub.Config{})
+		b := open(t, richConfig(s))
+		var permitted atomic.Bool
+		defer background.Run(t, func(ctx context.Context) error {
+			return b.Run(ctx, func(change string) error {
+				if permitted.Load() {
+					return nil
+				}
+				return backend.Errorf(backend.ErrThrottled, "%s: not now", change)
+			})
+		})()
+		must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+		gone(t, b, richSpec("a", 0).Ref())
+		before := kinds(s)
+		time.Sleep(3 * 24 * time.Hour)
+		if got := kinds(s); got != before || statuses(s)["ACTIVE"] != 1 {
+			t.Errorf("deleted though nothing may be: %s (before: %s), definitions %v", got, before, statuses(s))
+		}
+		permitted.Store(true)
+		time.Sleep(time.Hour)
+		if got := kinds(s); got != "0 salt, 0 shared, 0 pod" || statuses(s)["ACTIVE"]+statuses(s)["INACTIVE"] != 0 {
+			t.Errorf("left though it may be deleted: %s, definitions %v", got, statuses(s))
 		}
 	})
 }

@@ -60,7 +60,7 @@ func TestAFailedContainersMessageIsTheEndOfItsLog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withLogs(t, func(t *testing.T, _ *stub.Server, b backend.Backend) {
-				defer background.Run(t, b.Run)()
+				defer background.Run(t, b.RunFreely)()
 				first, then := lastWords(t, b, failing(t, b, "p", tc.policy, tc.script))
 				if first.ExitCode != then.ExitCode || strings.Contains(first.Message, "one") {
 					t.Errorf("first %+v, then %+v", first, then)
@@ -76,7 +76,7 @@ func TestAFailedContainersMessageIsTheEndOfItsLog(t *testing.T) {
 // A listing, and the end itself, wait for no log.
 func TestAMessageDelaysNothing(t *testing.T) {
 	withLogs(t, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		defer background.Run(t, b.Run)()
+		defer background.Run(t, b.RunFreely)()
 		s.Inject(stub.Fault{Service: "logs", Action: "GetLogEvents", Code: "ThrottlingException", Times: 30})
 		ref := failing(t, b, "p", corev1.TerminationMessageFallbackToLogsOnError, "sleep 10; echo late; exit 1")
 		for begun := time.Now(); time.Since(begun) < 5*time.Minute; time.Sleep(time.Second) {
@@ -99,7 +99,7 @@ func TestAMessageDelaysNothing(t *testing.T) {
 
 func TestAMessageIsReadOnceAndAgainAfterARestart(t *testing.T) {
 	withLogs(t, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		end := background.Run(t, b.Run)
+		end := background.Run(t, b.RunFreely)
 		ref := failing(t, b, "p", corev1.TerminationMessageFallbackToLogsOnError, "echo bye; exit 1")
 		if _, then := lastWords(t, b, ref); then.Message != "bye\n" {
 			t.Fatalf("%q", then.Message)
@@ -114,7 +114,7 @@ func TestAMessageIsReadOnceAndAgainAfterARestart(t *testing.T) {
 		cfg := richConfig(s)
 		cfg.LogGroup = testGroup
 		b = open(t, cfg)
-		defer background.Run(t, b.Run)()
+		defer background.Run(t, b.RunFreely)()
 		_, err := b.Pods.List(t.Context())
 		must(t, err)
 		time.Sleep(time.Second)
@@ -129,7 +129,7 @@ func TestAMessageIsReadOnceAndAgainAfterARestart(t *testing.T) {
 
 func TestALogThatCannotBeReadIsSaid(t *testing.T) {
 	withLogs(t, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		defer background.Run(t, b.Run)()
+		defer background.Run(t, b.RunFreely)()
 		s.Deny(stub.Denial{Principal: stub.Caller, Action: "logs:GetLogEvents", Resource: "*"})
 		_, then := lastWords(t, b, failing(t, b, "p", corev1.TerminationMessageFallbackToLogsOnError, "echo bye; exit 1"))
 		if !strings.HasPrefix(then.Message, "Error on reading termination message from logs: ") {
@@ -141,7 +141,7 @@ func TestALogThatCannotBeReadIsSaid(t *testing.T) {
 // Who was removed meanwhile is not asked for.
 func TestNobodyReadsForAPodThatIsGone(t *testing.T) {
 	withLogs(t, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		defer background.Run(t, b.Run)()
+		defer background.Run(t, b.RunFreely)()
 		ref := failing(t, b, "p", corev1.TerminationMessageFallbackToLogsOnError, "echo bye; exit 1")
 		for look(t, b, ref).State() != backend.Exited {
 			time.Sleep(100 * time.Millisecond)

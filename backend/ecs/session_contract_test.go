@@ -91,7 +91,7 @@ func newSessionNode(t *testing.T, server stub.Config, edit func(*Config)) *sessi
 	}
 	b, err := New(t.Context(), cfg)
 	must(t, err)
-	background.Run(t, b.Run)
+	background.Run(t, b.RunFreely)
 	n := &sessionNode{T: t, Backend: b, server: s}
 	n.ref = n.launch("web")
 	return n
@@ -227,7 +227,7 @@ func TestSessionsEndWithTheirBackendOnBothSides(t *testing.T) {
 	_, s, url := newWorld(t, stub.Config{LogGroups: []string{"/burstlet"}, Sessions: stub.SessionConfig{Fast: true}})
 	b, err := New(t.Context(), sessionConfig(url))
 	must(t, err)
-	stop := background.Run(t, b.Run)
+	stop := background.Run(t, b.RunFreely)
 	n := &sessionNode{T: t, Backend: b, server: s}
 	ref := n.launch("web")
 	_, err = b.Exec.Exec(t.Context(), ref, backend.ExecSpec{Command: []string{"true"}})

@@ -55,7 +55,7 @@ func (n *node) run(ctx context.Context) error {
 		return nil
 	})
 	if n.backend.Run != nil {
-		g.Go(func() error { return n.backend.Run(parts) })
+		g.Go(func() error { return n.backend.RunFreely(parts) })
 	}
 	if err := probe(parts, n.backend, n.away); err != nil {
 		if parts.Err() == nil {

@@ -92,7 +92,7 @@ func (t *taker) hold(ctx context.Context, held *gate.Gate, do holding) error {
 			log.G(ctx).WithError(err).Warn("the remote cannot be asked what stays there")
 			return do(ctx, backend.Backend{})
 		}
-		return withRemote(ctx, b, backends.Away(t.cfg.Backend), do)
+		return withRemote(ctx, held.Wrap(b), backends.Away(t.cfg.Backend), do)
 	}
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func withRemote(ctx context.Context, b backend.Backend, away bool, do holding) e
 	defer stop()
 	g, parts := errgroup.WithContext(parts)
 	if b.Run != nil {
-		g.Go(func() error { return b.Run(parts) })
+		g.Go(func() error { return b.RunFreely(parts) })
 	}
 	g.Go(func() error {
 		defer stop()
@@ -206,7 +206,7 @@ func (e *ender) run(ctx context.Context, do holding) error {
 	defer stop()
 	g, parts := errgroup.WithContext(parts)
 	if e.backend.Run != nil {
-		g.Go(func() error { return e.backend.Run(parts) })
+		g.Go(func() error { return e.backend.RunFreely(parts) })
 	}
 	if err := probe(parts, e.backend, backends.Away(e.cfg.Backend)); err != nil {
 		stop()

@@ -148,7 +148,7 @@ func connectTestSim(t *testing.T, endpoint string) backend.Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
-	background.Run(t, b.Run)
+	background.Run(t, b.RunFreely)
 	awaitSim(t, b)
 	return b
 }

@@ -313,7 +313,7 @@ func TestNodesAreApart(t *testing.T) {
 func TestWhatCannotBeServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := (&far{}).backend("")
-		runs.Run = func(context.Context) error { return nil }
+		runs.Run = func(context.Context, backend.Permit) error { return nil }
 		w := serve(t, func(string) backend.Backend { return runs })
 		_, err := Connect(t.Context(), Config{Check: takesAll, dial: w.pipes.dial})
 		wantClass(t, err, "Unsupported")

@@ -26,7 +26,7 @@ import (
 // runUntilReady is run in real time.
 func runUntilReady(t testing.TB, b backend.Backend) {
 	t.Helper()
-	background.Run(t, b.Run)
+	background.Run(t, b.RunFreely)
 	wait.For(t, patience, "the server answers", func() error {
 		_, err := b.Node.Describe(t.Context())
 		return err
@@ -44,7 +44,7 @@ func TestRunIsTheConnection(t *testing.T) {
 		wantClass(t, err, "Unavailable")
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- b.Run(ctx) }()
+		go func() { ended <- b.RunFreely(ctx) }()
 		synctest.Wait()
 		_, err = b.Pods.List(t.Context())
 		wantClass(t, err, "")
@@ -243,7 +243,7 @@ func TestAnotherServerComesBack(t *testing.T) {
 	stop := serveSocket(t, path, sim.New(sim.Config{}).BackendFor)
 	b := connectSocket(t, path)
 	ended := make(chan error, 1)
-	go func() { ended <- b.Run(t.Context()) }()
+	go func() { ended <- b.RunFreely(t.Context()) }()
 	wait.For(t, patience, "the server answers", func() error { _, err := b.Pods.List(t.Context()); return err })
 	stop()
 	serveSocket(t, path, sim.New(sim.Config{PodUnit: true}).BackendFor)

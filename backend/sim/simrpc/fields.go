@@ -12,7 +12,10 @@ import (
 
 // backend lends what the server lends.
 func (c *client) backend() backend.Backend {
-	b := backend.Backend{Name: c.agreed.Name, Run: c.run, Check: c.cfg.Check, Limits: c.agreed.Limits}
+	b := backend.Backend{
+		Name: c.agreed.Name, Check: c.cfg.Check, Limits: c.agreed.Limits,
+		Run: func(ctx context.Context, _ backend.Permit) error { return c.run(ctx) }, // it changes nothing
+	}
 	for field, lend := range map[string]func(){
 		"pods":       func() { b.Pods = podsClient{c} },
 		"containers": func() { b.Containers = containersClient{c} },

@@ -106,7 +106,7 @@ func (w *world) running(node string) backend.Backend {
 // run runs a connection until the test ends, and waits until it is there. It is
 // for virtual time.
 func run(t testing.TB, b backend.Backend) {
-	background.Run(t, b.Run)
+	background.Run(t, b.RunFreely)
 	synctest.Wait()
 }
 

@@ -52,7 +52,7 @@ func (p *simProcess) as(c *cluster, node string) *simView {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := b.Run(ctx); err != nil {
+		if err := b.RunFreely(ctx); err != nil {
 			p.t.Errorf("connection to the sim: %v", err)
 		}
 	})

@@ -86,7 +86,7 @@ func (c *cluster) start(l *link) *process {
 	c.now = p
 	c.mu.Unlock()
 	go func() { p.done <- p.engine.Run(ctx) }()
-	go func() { p.done <- b.Run(ctx) }()
+	go func() { p.done <- b.RunFreely(ctx) }()
 	return p
 }
 
