@@ -8,4 +8,6 @@
 // field of a backend. A nil field stays nil, and Check, which calls no remote,
 // is left alone. One Script may serve several backends in turn, so that it goes
 // on across the restarts of an engine.
+//
+// It imports the contract and the table of its calls.
 package fault

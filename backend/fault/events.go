@@ -8,31 +8,32 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-type events struct {
-	inner  backend.Events
-	script *Script
+// follow passes hints on, but for those that the script drops, delays or repeats. A
+// fault of EventsRun breaks the stream before it begins.
+func (w *faulty) follow(ctx context.Context, c Call, hints *chan<- types.UID, next func(context.Context) error) error {
+	return w.script.next(c).apply(ctx, c, func() error {
+		out, inner := *hints, make(chan types.UID)
+		*hints = inner
+		return w.passAll(ctx, inner, out, next)
+	})
 }
 
-// Run passes hints on, but for those that the script drops, delays or repeats.
-// A fault of EventsRun breaks the stream before it begins.
-func (w events) Run(ctx context.Context, hints chan<- types.UID) error {
-	return w.script.do(ctx, Call{Method: EventsRun}, func() error { return w.run(ctx, hints) })
-}
-
-func (w events) run(ctx context.Context, hints chan<- types.UID) error {
+// passAll runs the stream behind inner, and hands on what it says to out.
+func (w *faulty) passAll(
+	ctx context.Context, inner <-chan types.UID, out chan<- types.UID, next func(context.Context) error,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	inner := make(chan types.UID)
 	var end error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		end = w.inner.Run(ctx, inner)
+		end = next(ctx)
 	}()
 	for {
 		select {
 		case uid := <-inner:
-			if err := w.pass(ctx, uid, hints); err != nil {
+			if err := w.pass(ctx, uid, out); err != nil {
 				cancel()
 				<-ended // for our reason: the context ended or the script broke the stream
 				return err
@@ -44,7 +45,7 @@ func (w events) run(ctx context.Context, hints chan<- types.UID) error {
 }
 
 // pass sends one hint on, as often as the script says.
-func (w events) pass(ctx context.Context, uid types.UID, hints chan<- types.UID) error {
+func (w *faulty) pass(ctx context.Context, uid types.UID, hints chan<- types.UID) error {
 	f := w.script.next(Call{Method: Hint, UID: uid})
 	if f.Err != nil {
 		return f.Err

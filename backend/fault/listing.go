@@ -19,35 +19,62 @@ type memory[T any] struct {
 func (m *memory[T]) keep(facts []T, from time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.last, m.from = slices.Clone(facts), from
+	m.last, m.from = facts, from
 }
 
 // old is false when there was no answer yet, or only one older than most.
 func (m *memory[T]) old(most time.Duration) ([]T, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.last), !m.from.IsZero() && (most == 0 || time.Since(m.from) <= most)
+	return m.last, !m.from.IsZero() && (most == 0 || time.Since(m.from) <= most)
+}
+
+// listing is how a listing is made.
+type listing[T any] struct {
+	// next makes the call and fills the reply.
+	next   func(context.Context) error
+	memory *memory[T]
+	// part is what a listing of a part is about: it is not kept, and stale it is that
+	// part of what was kept. Nil for complete ones.
+	part func(T) bool
+	// copy copies what is kept, and skew moves the times of an answer; both may be nil.
+	copy func([]T) []T
+	skew func([]T)
 }
 
 // read makes a listing, complete, cut short, or from memory.
-func read[T any](ctx context.Context, s *Script, c Call, old func(time.Duration) ([]T, bool), call func() ([]T, error)) ([]T, error) {
+func read[T any](ctx context.Context, s *Script, c Call, reply *[]T, l listing[T]) error {
 	f := s.next(c)
-	var facts []T
-	err := f.apply(ctx, c, func() (err error) {
-		if last, ok := old(s.Stalest); f.Stale && ok {
-			facts = last
+	if l.copy == nil {
+		l.copy = slices.Clone[[]T]
+	}
+	err := f.apply(ctx, c, func() error {
+		if last, ok := l.memory.old(s.Stalest); f.Stale && ok {
+			*reply = l.copy(last)
+			if l.part != nil {
+				*reply = slices.DeleteFunc(*reply, func(t T) bool { return !l.part(t) })
+			}
 			return nil
 		}
-		facts, err = call()
+		from := time.Now()
+		err := l.next(ctx)
+		if err == nil && l.part == nil {
+			l.memory.keep(l.copy(*reply), from)
+		}
 		return err
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case f.Partial:
-		return half(facts), backend.Errorf(backend.ErrUnavailable, "%w break in the middle of %s", ErrInjected, c.Method)
+	if err != nil {
+		*reply = nil
+		return err
 	}
-	return facts, nil
+	if f.Partial {
+		*reply = half(*reply)
+		err = backend.Errorf(backend.ErrUnavailable, "%w break in the middle of %s", ErrInjected, c.Method)
+	}
+	if l.skew != nil {
+		l.skew(*reply)
+	}
+	return err
 }
 
 // half is every second one.
@@ -57,26 +84,4 @@ func half[T any](facts []T) []T {
 		out = append(out, facts[i])
 	}
 	return out
-}
-
-// skewed is a time of a remote whose clock was measured wrong.
-func (s *Script) skewed(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return t.Add(s.Skew)
-}
-
-func (s *Script) skew(facts []backend.PodFacts) {
-	if s.Skew == 0 {
-		return
-	}
-	for i := range facts {
-		f := &facts[i]
-		f.CreatedAt, f.StoppedAt = s.skewed(f.CreatedAt), s.skewed(f.StoppedAt)
-		for j := range f.Containers {
-			c := &f.Containers[j]
-			c.CreatedAt, c.StartedAt, c.FinishedAt = s.skewed(c.CreatedAt), s.skewed(c.StartedAt), s.skewed(c.FinishedAt)
-		}
-	}
 }

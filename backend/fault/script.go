@@ -13,39 +13,6 @@ import (
 // puts it in where that matters.
 var ErrInjected = errors.New("injected")
 
-// Method names a call of the contract.
-type Method string
-
-// The methods that a Script knows. Hint is not a call: it is one hint on its
-// way through Events.Run.
-const (
-	PodsLaunch       Method = "Pods.Launch"
-	PodsStop         Method = "Pods.Stop"
-	PodsRemove       Method = "Pods.Remove"
-	PodsList         Method = "Pods.List"
-	PodsInspect      Method = "Pods.Inspect"
-	ContainersStart  Method = "Containers.Start"
-	ContainersStop   Method = "Containers.Stop"
-	ContainersRemove Method = "Containers.Remove"
-	ResizeResize     Method = "Resize.Resize"
-	FilesPlace       Method = "Files.Place"
-	FilesClear       Method = "Files.Clear"
-	FilesVolumes     Method = "Files.Volumes"
-	RefreshRefresh   Method = "Refresh.Refresh"
-	ImagesFind       Method = "Images.Find"
-	ImagesPull       Method = "Images.Pull"
-	StoreList        Method = "Store.List"
-	StoreRemove      Method = "Store.Remove"
-	StoreDisk        Method = "Store.Disk"
-	EventsRun        Method = "Events.Run"
-	ExecExec         Method = "Exec.Exec"
-	DialDial         Method = "Dial.Dial"
-	LogsOpen         Method = "Logs.Open"
-	NodeDescribe     Method = "Node.Describe"
-	StatsStats       Method = "Stats.Stats"
-	Hint             Method = "Hint"
-)
-
 // Call is one call that is about to be made.
 type Call struct {
 	Method Method
@@ -71,12 +38,12 @@ type Fault struct {
 	// ReplyDelay passes after the call was made: what it read may be old by
 	// then. If the context ends meanwhile, the reply is lost.
 	ReplyDelay time.Duration
-	// Late loses the reply of a Launch, a Start, a Place or an Exec at once, and
-	// makes the call only so long after: what was asked for appears when the
-	// caller has long gone on, or is another process. A call that was made again
-	// meanwhile, with success, is settled: its late twin finds the name taken and
-	// makes nothing. A command has no name and runs once more. Script.Wait waits
-	// for late calls.
+	// Late loses the reply of a call that makes something (a Launch, a Start, a Place
+	// or an Exec: Method.Makes in the table) at once, and makes the call only so long
+	// after: what was asked for appears when the caller has long gone on, or is another
+	// process. A call that was made again meanwhile, with success, is settled: its late
+	// twin finds the name taken and makes nothing. A command has no name and runs once
+	// more. Script.Wait waits for late calls.
 	Late time.Duration
 	// Partial answers a listing with every second pod and ErrUnavailable. A
 	// listing that is cut short must never be believed.

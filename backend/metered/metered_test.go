@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,9 +14,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 	"github.com/burstlet/burstlet/backend/metered"
 )
 
@@ -32,124 +31,40 @@ func (a *answer) do() error {
 	return a.err
 }
 
-type (
-	fakePods       struct{ *answer }
-	fakeContainers struct{ *answer }
-	fakeFiles      struct{ *answer }
-	fakeResizer    struct{ *answer }
-	fakeStore      struct{ *answer }
-	fakeOthers     struct{ *answer }
-)
-
-func (p fakePods) Launch(context.Context, backend.LaunchSpec) error       { return p.do() }
-func (p fakePods) Stop(context.Context, backend.Ref, time.Duration) error { return p.do() }
-func (p fakePods) Remove(context.Context, backend.Ref) error              { return p.do() }
-func (p fakePods) List(context.Context) ([]backend.PodFacts, error)       { return nil, p.do() }
-func (p fakePods) Inspect(context.Context, []types.UID) ([]backend.PodFacts, error) {
-	return nil, p.do()
-}
-
-func (c fakeContainers) Start(context.Context, backend.Ref, backend.ContainerSpec) error {
-	return c.do()
-}
-
-func (c fakeContainers) Stop(context.Context, backend.ContainerRef, time.Duration) error {
-	return c.do()
-}
-func (c fakeContainers) Remove(context.Context, backend.ContainerRef) error { return c.do() }
-
-func (f fakeFiles) Place(context.Context, backend.VolumeSpec) error { return f.do() }
-
-func (o fakeOthers) Refresh(context.Context, backend.Ref, []backend.VolumeSpec) error { return o.do() }
-
-func (f fakeFiles) Clear(context.Context, backend.Ref) error               { return f.do() }
-func (f fakeFiles) Volumes(context.Context) ([]backend.VolumeFacts, error) { return nil, f.do() }
-
-func (r fakeResizer) Resize(context.Context, backend.ContainerRef, backend.ContainerSpec) error {
-	return r.do()
-}
-func (s fakeStore) List(context.Context) ([]backend.ImageFacts, error) { return nil, s.do() }
-func (s fakeStore) Remove(context.Context, string) error               { return s.do() }
-func (s fakeStore) Disk(context.Context) (backend.FilesystemUsage, error) {
-	return backend.FilesystemUsage{}, s.do()
-}
-
-func (o fakeOthers) Find(context.Context, string) (string, error) { return "id", o.do() }
-func (o fakeOthers) Pull(context.Context, string, []backend.Credential) (string, error) {
-	return "id", o.do()
-}
-func (o fakeOthers) Run(context.Context, chan<- types.UID) error { return o.do() }
-func (o fakeOthers) Exec(context.Context, backend.ContainerRef, backend.ExecSpec) (int32, error) {
-	return 3, o.do()
-}
-
-func (o fakeOthers) Attach(context.Context, backend.ContainerRef, backend.AttachSpec) error {
-	return o.do()
-}
-
-func (o fakeOthers) Forward(context.Context, backend.Ref, uint16) (net.Conn, error) {
-	return nil, o.do()
-}
-
-func (o fakeOthers) Open(context.Context, backend.ContainerRef, backend.LogOptions) (io.ReadCloser, error) {
-	return nil, o.do()
-}
-
-func (o fakeOthers) Dial(context.Context, backend.Ref, string) (net.Conn, error) { return nil, o.do() }
-
-func (o fakeOthers) Stats(context.Context) (backend.StatsFacts, error) {
-	return backend.StatsFacts{}, o.do()
-}
-
-func (o fakeOthers) Describe(context.Context) (backend.NodeFacts, error) {
-	return backend.NodeFacts{}, o.do()
-}
-
+// full lends all of the contract.
 func full(a *answer) backend.Backend {
-	o := fakeOthers{a}
-	return backend.Backend{
-		Name: "fake", Pods: fakePods{a}, Containers: fakeContainers{a}, Resize: fakeResizer{a}, Files: fakeFiles{a}, Refresh: o, Images: o, Store: fakeStore{a}, Events: o, Exec: o,
-		Attach: o, Forward: o, Logs: o, Dial: o, Stats: o, Node: o,
-		Check: backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { return nil }),
+	var fields []string
+	for _, m := range intercept.Methods() {
+		fields = append(fields, m.Name.Field())
 	}
+	b := intercept.Lend(fields, func(_ context.Context, c *intercept.Call, _ func(context.Context) error) error {
+		if code, ok := c.Reply.(*int32); ok {
+			*code = 3 // an exit code of exec
+		}
+		return a.do()
+	})
+	b.Name = "fake"
+	return b
 }
 
-// calls are all of the contract, by operation.
+// calls are all of the contract that the remote answers, by operation.
 func calls(b backend.Backend) map[string]func(context.Context) error {
-	ref, c := backend.Ref{}, backend.ContainerRef{}
-	return map[string]func(context.Context) error{
-		"run_podsandbox":        func(ctx context.Context) error { return b.Pods.Launch(ctx, backend.LaunchSpec{}) },
-		"stop_podsandbox":       func(ctx context.Context) error { return b.Pods.Stop(ctx, ref, 0) },
-		"remove_podsandbox":     func(ctx context.Context) error { return b.Pods.Remove(ctx, ref) },
-		"list_podsandbox":       func(ctx context.Context) error { _, err := b.Pods.List(ctx); return err },
-		"podsandbox_status":     func(ctx context.Context) error { _, err := b.Pods.Inspect(ctx, nil); return err },
-		"start_container":       func(ctx context.Context) error { return b.Containers.Start(ctx, ref, backend.ContainerSpec{}) },
-		"stop_container":        func(ctx context.Context) error { return b.Containers.Stop(ctx, c, 0) },
-		"remove_container":      func(ctx context.Context) error { return b.Containers.Remove(ctx, c) },
-		"update_container":      func(ctx context.Context) error { return b.Resize.Resize(ctx, c, backend.ContainerSpec{}) },
-		"place_volume":          func(ctx context.Context) error { return b.Files.Place(ctx, backend.VolumeSpec{}) },
-		"clear_volumes":         func(ctx context.Context) error { return b.Files.Clear(ctx, ref) },
-		"refresh_volumes":       func(ctx context.Context) error { return b.Refresh.Refresh(ctx, ref, nil) },
-		"list_volumes":          func(ctx context.Context) error { _, err := b.Files.Volumes(ctx); return err },
-		"image_status":          func(ctx context.Context) error { _, err := b.Images.Find(ctx, ""); return err },
-		"pull_image":            func(ctx context.Context) error { _, err := b.Images.Pull(ctx, "", nil); return err },
-		"list_images":           func(ctx context.Context) error { _, err := b.Store.List(ctx); return err },
-		"remove_image":          func(ctx context.Context) error { return b.Store.Remove(ctx, "") },
-		"image_fs_info":         func(ctx context.Context) error { _, err := b.Store.Disk(ctx); return err },
-		"container_events":      func(ctx context.Context) error { return b.Events.Run(ctx, nil) },
-		"exec":                  func(ctx context.Context) error { _, err := b.Exec.Exec(ctx, c, backend.ExecSpec{}); return err },
-		"attach":                func(ctx context.Context) error { return b.Attach.Attach(ctx, c, backend.AttachSpec{}) },
-		"port_forward":          func(ctx context.Context) error { _, err := b.Forward.Forward(ctx, ref, 1); return err },
-		"open_log":              func(ctx context.Context) error { _, err := b.Logs.Open(ctx, c, backend.LogOptions{}); return err },
-		"dial":                  func(ctx context.Context) error { _, err := b.Dial.Dial(ctx, ref, ""); return err },
-		"list_podsandbox_stats": func(ctx context.Context) error { _, err := b.Stats.Stats(ctx); return err },
-		"status":                func(ctx context.Context) error { _, err := b.Node.Describe(ctx); return err },
+	all := map[string]func(context.Context) error{}
+	for _, m := range intercept.Methods() {
+		if m.Kind == intercept.Local || m.Kind == intercept.Background {
+			continue
+		}
+		all[m.Operation] = func(ctx context.Context) error {
+			_, err := intercept.Invoke(ctx, b, m.Name, func([]any) error { return nil })
+			return err
+		}
 	}
+	return all
 }
 
-// methods is how many the fields of the contract have that call the remote.
+// methods is how many the fields of the contract have that call the remote, with Sweep.
 func methods(b backend.Backend) int {
-	n := 0
+	n := 1
 	v := reflect.ValueOf(b)
 	for i := range v.NumField() {
 		if f := v.Type().Field(i); f.Type.Kind() == reflect.Interface && f.Name != "Check" {
@@ -157,6 +72,14 @@ func methods(b backend.Backend) int {
 		}
 	}
 	return n
+}
+
+// published are the operations of which dashboards and alerts may be made.
+var published = []string{
+	"run_podsandbox", "stop_podsandbox", "remove_podsandbox", "list_podsandbox", "podsandbox_status", "start_container",
+	"stop_container", "remove_container", "update_container", "place_volume", "clear_volumes", "refresh_volumes",
+	"list_volumes", "image_status", "pull_image", "list_images", "remove_image", "image_fs_info", "container_events",
+	"exec", "attach", "port_forward", "open_log", "dial", "list_podsandbox_stats", "status",
 }
 
 // TestEveryCallIsCounted: no method of the contract is left out, and each has a
@@ -172,6 +95,11 @@ func TestEveryCallIsCounted(t *testing.T) {
 	all := calls(b)
 	if got := methods(b); got != len(all) {
 		t.Errorf("%d calls are tested, the contract has %d", len(all), got)
+	}
+	for _, op := range published {
+		if all[op] == nil {
+			t.Errorf("no call is operation %s", op)
+		}
 	}
 	for op, call := range all {
 		if err := call(t.Context()); !errors.Is(err, backend.ErrThrottled) {

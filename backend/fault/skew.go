@@ -1,35 +1,38 @@
 package fault
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
 )
 
-type stats struct {
-	inner  backend.Stats
-	script *Script
-	memory memory[backend.StatsFacts] // of the last answer
+// skewed is a time of a remote whose clock was measured wrong.
+func (s *Script) skewed(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(s.Skew)
 }
 
-// Stats that is partial is an error, as any listing that is cut short; a stale
-// one has the times of when it was measured.
-func (w *stats) Stats(ctx context.Context) (backend.StatsFacts, error) {
-	answers, err := read(ctx, w.script, Call{Method: StatsStats}, w.memory.old, func() ([]backend.StatsFacts, error) {
-		from := time.Now()
-		facts, err := w.inner.Stats(ctx)
-		if err != nil {
-			return nil, err
-		}
-		w.memory.keep([]backend.StatsFacts{facts}, from)
-		return []backend.StatsFacts{facts}, nil
-	})
-	if err != nil {
-		return backend.StatsFacts{}, err
+func (s *Script) skewPods(facts []backend.PodFacts) {
+	if s.Skew == 0 {
+		return
 	}
-	return w.script.skewStats(answers[0]), nil
+	for i := range facts {
+		f := &facts[i]
+		f.CreatedAt, f.StoppedAt = s.skewed(f.CreatedAt), s.skewed(f.StoppedAt)
+		for j := range f.Containers {
+			c := &f.Containers[j]
+			c.CreatedAt, c.StartedAt, c.FinishedAt = s.skewed(c.CreatedAt), s.skewed(c.StartedAt), s.skewed(c.FinishedAt)
+		}
+	}
+}
+
+func (s *Script) skewVolumes(facts []backend.VolumeFacts) {
+	for i := range facts {
+		facts[i].PlacedAt = s.skewed(facts[i].PlacedAt)
+	}
 }
 
 // skewStats moves the times of a copy: the memory keeps what was measured.
