@@ -1,7 +1,3 @@
-// Package gate lets changes through only while this process holds its nodes.
-// Every mutating backend call and every write to the API passes it. Without
-// leader election it is always open; with it, a process that lost its lease, or
-// slept past it, changes nothing any more.
 package gate
 
 import (

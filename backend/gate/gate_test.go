@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/fault"
+	"github.com/burstlet/burstlet/backend/intercept"
 	"github.com/burstlet/burstlet/backend/sim"
 )
 
@@ -133,30 +133,92 @@ type attacher struct{}
 
 func (attacher) Attach(context.Context, backend.ContainerRef, backend.AttachSpec) error { return nil }
 
-// TestEveryCallIsJudged: a call that is added to the contract is let through by
-// nobody's decision; here it is decided.
-func TestEveryCallIsJudged(t *testing.T) {
-	change := map[string]bool{
-		"Pods.Launch": true, "Pods.Stop": true, "Pods.Remove": true,
-		"Containers.Start": true, "Containers.Stop": true, "Containers.Remove": true, "Resize.Resize": true,
-		"Files.Place": true, "Files.Clear": true, "Refresh.Refresh": true, "Images.Pull": true, "Store.Remove": true, "Exec.Exec": true, "Attach.Attach": true,
+// TestClosedByDefault: only calls of which the table says that they read pass a closed
+// gate, and so does Run, which is asked again for each of its changes.
+func TestClosedByDefault(t *testing.T) {
+	g := New()
+	var reached intercept.Name
+	far := intercept.Lend(everything(), func(_ context.Context, c *intercept.Call, _ func(context.Context) error) error {
+		reached = c.Name
+		return nil
+	})
+	gated := g.Wrap(far)
+	call := func(name intercept.Name) (passed bool, err error) {
+		reached = ""
+		_, err = intercept.Invoke(t.Context(), gated, name, func([]any) error { return nil })
+		return reached == name, err
 	}
-	read := map[string]bool{
-		"Pods.List": true, "Pods.Inspect": true, "Files.Volumes": true, "Images.Find": true, "Store.List": true, "Store.Disk": true, "Events.Run": true,
-		"Logs.Open": true, "Dial.Dial": true, "Forward.Forward": true, "Stats.Stats": true, "Node.Describe": true, "Check.Check": true,
-	}
-	contract := reflect.TypeFor[backend.Backend]()
-	for i := range contract.NumField() {
-		field := contract.Field(i)
-		if field.Type.Kind() != reflect.Interface {
+	for _, m := range intercept.Methods() {
+		if m.Kind == intercept.Local {
 			continue
 		}
-		for j := range field.Type.NumMethod() {
-			name := field.Name + "." + field.Type.Method(j).Name
-			if change[name] == read[name] {
-				t.Errorf("%s: say here whether it changes the remote; if so, the gate must be before it", name)
-			}
+		passed, err := call(m.Name)
+		if want := m.Reads || m.Name == intercept.Run; passed != want || (err == nil) != want {
+			t.Errorf("%s passes a closed gate: %v (%v), want %v", m.Name, passed, err, want)
 		}
+		if !passed && !errors.Is(err, backend.ErrThrottled) {
+			t.Errorf("%s is refused as %v", m.Name, err)
+		}
+	}
+	g.Hold(time.Now().Add(time.Hour))
+	for _, m := range intercept.Methods() {
+		if m.Kind == intercept.Local {
+			continue
+		}
+		if passed, err := call(m.Name); !passed || err != nil {
+			t.Errorf("%s does not pass the open gate: %v", m.Name, err)
+		}
+	}
+}
+
+// everything names all fields of the contract.
+func everything() []string {
+	var fields []string
+	for _, m := range intercept.Methods() {
+		fields = append(fields, m.Name.Field())
+	}
+	return fields
+}
+
+// TestSweep: what a node leaves behind is deleted only by who holds it.
+func TestSweep(t *testing.T) {
+	swept := 0
+	g := New()
+	gated := g.Wrap(backend.Backend{Sweep: func(context.Context) ([]string, error) { swept++; return []string{"a"}, nil }})
+	if removed, err := gated.Sweep(t.Context()); swept > 0 || len(removed) > 0 || !errors.Is(err, backend.ErrThrottled) {
+		t.Errorf("a sweep passes the closed gate: %v, %v", removed, err)
+	}
+	g.Hold(time.Now().Add(time.Hour))
+	if removed, err := gated.Sweep(t.Context()); swept != 1 || len(removed) != 1 || err != nil {
+		t.Errorf("with the gate open it removed %v, %v", removed, err)
+	}
+}
+
+// TestRun: a backend runs whether the gate is open or not, and asks it before each change
+// that it makes by itself.
+func TestRun(t *testing.T) {
+	g := New()
+	var asked []error
+	gated := g.Wrap(backend.Backend{Run: func(_ context.Context, may backend.Permit) error {
+		asked = append(asked, may.Ask("collect garbage"))
+		g.Hold(time.Now().Add(time.Hour))
+		asked = append(asked, may.Ask("collect garbage"))
+		g.Close()
+		asked = append(asked, may.Ask("collect garbage"))
+		return nil
+	}})
+	if err := gated.Run(t.Context(), backend.Always); err != nil {
+		t.Fatal(err)
+	}
+	if len(asked) != 3 || asked[1] != nil ||
+		!errors.Is(asked[0], backend.ErrThrottled) || !errors.Is(asked[2], backend.ErrThrottled) {
+		t.Errorf("closed, open, closed: %v", asked)
+	}
+	open := Always().Wrap(backend.Backend{Run: func(_ context.Context, may backend.Permit) error {
+		return may.Ask("anything")
+	}})
+	if err := open.Run(t.Context(), nil); !errors.Is(err, backend.ErrThrottled) {
+		t.Errorf("an open gate permits what its caller did not: %v", err)
 	}
 }
 
