@@ -16,14 +16,16 @@ import (
 	"syscall"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 )
 
 // invoke makes a call of one request and one reply.
-func (c *client) invoke(ctx context.Context, call string, in, out any) error {
+func (c *client) invoke(ctx context.Context, name intercept.Name, in, out any) error {
+	call := string(name)
 	if err := c.ready(call); err != nil {
 		return err
 	}
-	req, err := c.request(ctx, callPath(call), in)
+	req, err := c.request(ctx, callPath(name), in)
 	if err != nil {
 		return err
 	}
@@ -152,8 +154,8 @@ func (c *client) open(ctx context.Context, path string, in any, want int) (*stre
 }
 
 // stream opens a stream of a call.
-func (c *client) stream(ctx context.Context, call string, in any, want int) (*stream, error) {
-	if err := c.ready(call); err != nil {
+func (c *client) stream(ctx context.Context, call intercept.Name, in any, want int) (*stream, error) {
+	if err := c.ready(string(call)); err != nil {
 		return nil, err
 	}
 	return c.open(ctx, callPath(call), in, want)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 )
 
 // fill sets everything in a value to something that is not zero, so that a field
@@ -209,7 +210,8 @@ func TestNothingStaysNothing(t *testing.T) {
 // when it is at the server.
 func TestFieldsAreLent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		full := (&far{}).backend("")
+		full := intercept.Lend(carriedFields(), nil)
+		full.Name, full.Limits = "far", filled[backend.Limits]()
 		kind := reflect.TypeFor[backend.Backend]()
 		for i := range kind.NumField() {
 			field := kind.Field(i)
@@ -232,6 +234,61 @@ func TestFieldsAreLent(t *testing.T) {
 			}
 			if b.Name != "far" || b.Limits != full.Limits {
 				t.Errorf("name %q, limits %+v", b.Name, b.Limits)
+			}
+		}
+	})
+}
+
+// carriedFields are all that a client can lend.
+func carriedFields() []string {
+	var fields []string
+	for _, m := range intercept.Methods() {
+		if m.Kind != intercept.Local && m.Name != intercept.Run {
+			fields = append(fields, m.Name.Field())
+		}
+	}
+	return fields
+}
+
+// TestEveryUnaryCallArrivesWhole: what the table names is carried, whatever it is.
+func TestEveryUnaryCallArrivesWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked, answer []any
+		answering := func(_ context.Context, c *intercept.Call, _ func(context.Context) error) error {
+			asked, answer = c.Args, nil
+			if c.Reply != nil {
+				fill(reflect.ValueOf(c.Reply).Elem(), 1)
+				answer = append(answer, c.Reply)
+			}
+			return nil
+		}
+		full := intercept.Lend(carriedFields(), answering)
+		b := serve(t, func(string) backend.Backend { return full }).running("node")
+		for _, m := range intercept.Methods() {
+			if m.Kind != intercept.Unary {
+				continue
+			}
+			var sent, got []any
+			reply, err := intercept.Invoke(t.Context(), b, m.Name, func(args []any) error {
+				for i, arg := range args {
+					fill(reflect.ValueOf(arg).Elem(), i+1)
+				}
+				sent = args
+				return nil
+			})
+			if reply != nil {
+				got = append(got, reply)
+			}
+			for _, arg := range sent {
+				if v, ok := arg.(*[]backend.VolumeSpec); ok {
+					*v = ofOnePod(*v)
+				}
+			}
+			if diff := cmp.Diff(sent, asked); diff != "" || err != nil {
+				t.Errorf("%s: %v, arguments (-sent +arrived):\n%s", m.Name, err, diff)
+			}
+			if diff := cmp.Diff(answer, got); diff != "" {
+				t.Errorf("%s: answer (-sent +arrived):\n%s", m.Name, diff)
 			}
 		}
 	})

@@ -3,8 +3,9 @@
 // outlive the engines that use it. [Server] lends a backend, [Connect] gives it
 // back to an engine; neither knows what stands behind the contract.
 //
-// The protocol is HTTP/1.1. Every call is a POST of JSON to /<protocol>/<field>/
-// <method>, with the node's identity in a header; status 200 carries the reply,
+// The protocol is HTTP/1.1. Every call is a POST to /<protocol>/<call>, as the table of
+// package intercept names it, of its arguments as a JSON list, with the node's identity
+// in a header; status 200 carries the reply,
 // 422 the call's own error with its class, and anything else, a broken
 // connection too, is Unavailable. JSON but for two things that are big or many:
 // a pod travels once per call, as Kubernetes' protobuf, and listings have an
@@ -23,9 +24,12 @@
 // Check is pure, so it is not carried: an engine makes the remote's checker for
 // itself.
 //
-// How the files fit: protocol.go is what both sides must agree on, errors.go
-// and facts.go its encodings, listen.go the socket; server.go, serve.go,
-// serve_exec.go and routes.go are the far side; client.go (the connection),
-// call.go, fields.go and streams.go the near one; exec.go the frames of both and
-// forward.go both sides of a forwarded connection.
+// Calls of one request and one reply are carried by that table alone: a new one
+// needs nothing here. Streams are carried by hand.
+//
+// How the files fit: protocol.go is what both sides must agree on, carry.go,
+// errors.go and facts.go its encodings, listen.go the socket; server.go, serve.go and
+// serve_exec.go are the far side; client.go (the connection), call.go, carry.go and
+// streams.go the near one; exec.go the frames of both and forward.go both sides of a
+// forwarded connection.
 package simrpc

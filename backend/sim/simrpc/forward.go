@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 	"github.com/burstlet/burstlet/backend/sim/duplex"
 )
 
@@ -26,7 +27,7 @@ type forwardClient struct{ c *client }
 // Forward connects to a port of a pod. The end of the context is an error of the
 // connection: the remote may have been asked.
 func (f forwardClient) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error) {
-	s, err := f.c.stream(ctx, forwardForward, forwardRequest{pod, port}, http.StatusSwitchingProtocols)
+	s, err := f.c.stream(ctx, intercept.ForwardForward, forwardRequest{pod, port}, http.StatusSwitchingProtocols)
 	if err == nil && !s.stop() {
 		_ = s.conn.Close()
 		err = ctx.Err()

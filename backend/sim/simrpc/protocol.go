@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 )
 
 // protocol changes with every change of the contract or of how it is carried.
-const protocol = 5
+const protocol = 6
 
 // What stands in the HTTP headers.
 const (
@@ -25,39 +24,9 @@ const (
 	statusCallFailed = http.StatusUnprocessableEntity
 )
 
-// The paths of the calls. The part before the slash is the field.
-const (
-	podsLaunch       = "pods/launch"
-	podsStop         = "pods/stop"
-	podsRemove       = "pods/remove"
-	podsList         = "pods/list"
-	podsInspect      = "pods/inspect"
-	containersStart  = "containers/start"
-	containersStop   = "containers/stop"
-	containersRemove = "containers/remove"
-	resizeResize     = "resize/resize"
-	filesPlace       = "files/place"
-	refreshRefresh   = "refresh/refresh"
-	filesClear       = "files/clear"
-	filesVolumes     = "files/volumes"
-	imagesFind       = "images/find"
-	imagesPull       = "images/pull"
-	storeList        = "store/list"
-	storeRemove      = "store/remove"
-	storeDisk        = "store/disk"
-	eventsRun        = "events/run"
-	execExec         = "exec/exec"
-	attachAttach     = "attach/attach"
-	forwardForward   = "forward/forward"
-	logsOpen         = "logs/open"
-	dialDial         = "dial/dial"
-	nodeDescribe     = "node/describe"
-	statsStats       = "stats/stats"
+const handshakePath = "/handshake"
 
-	handshakePath = "/handshake"
-)
-
-func callPath(call string) string { return fmt.Sprintf("/%d/%s", protocol, call) }
+func callPath(call intercept.Name) string { return fmt.Sprintf("/%d/%s", protocol, call) }
 
 // handshake is what the server says of itself. Only Protocol means the same in
 // every version.
@@ -65,7 +34,7 @@ type handshake struct {
 	Protocol int
 	// Version is the program's, for people.
 	Version string
-	// Name, Fields and Limits are the backend's. Fields has the lent ones.
+	// Name, Fields and Limits are the backend's. Fields are those that it lends.
 	Name   string
 	Fields []string
 	Limits backend.Limits
@@ -75,26 +44,7 @@ type handshake struct {
 // open until the server ends.
 type handshakeRequest struct{ Hold bool }
 
-// lent names the fields that are not nil, as the paths do.
-func lent(b backend.Backend) []string {
-	var names []string
-	for name, there := range map[string]bool{
-		"pods": b.Pods != nil, "containers": b.Containers != nil, "resize": b.Resize != nil, "files": b.Files != nil,
-		"refresh": b.Refresh != nil,
-		"images":  b.Images != nil, "events": b.Events != nil, "exec": b.Exec != nil,
-		"logs": b.Logs != nil, "dial": b.Dial != nil, "node": b.Node != nil,
-		"attach": b.Attach != nil, "forward": b.Forward != nil,
-		"stats": b.Stats != nil, "store": b.Store != nil,
-	} {
-		if there {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// none is an empty request or reply.
+// none is an empty reply, and the empty request of a stream.
 type none struct{}
 
 // podObject carries a pod as the API server stores it: smaller than JSON and
@@ -155,16 +105,16 @@ func setPod(spec *backend.LaunchSpec, pod *corev1.Pod) {
 	}
 }
 
+// startRequest carries the spec of a container with its pod apart.
 type startRequest struct {
-	Ref  backend.Ref
 	Pod  podObject
 	Spec backend.ContainerSpec
 }
 
-func newStartRequest(ref backend.Ref, spec backend.ContainerSpec) startRequest {
+func newStartRequest(spec backend.ContainerSpec) startRequest {
 	pod := spec.Pod
 	spec.Pod = nil
-	return startRequest{ref, podObject{pod}, spec}
+	return startRequest{podObject{pod}, spec}
 }
 
 func (r startRequest) spec() backend.ContainerSpec {
@@ -172,6 +122,7 @@ func (r startRequest) spec() backend.ContainerSpec {
 	return r.Spec
 }
 
+// placeRequest carries a volume with its pod apart.
 type placeRequest struct {
 	Pod  podObject
 	Spec backend.VolumeSpec
@@ -188,15 +139,14 @@ func (r placeRequest) spec() backend.VolumeSpec {
 	return r.Spec
 }
 
-// refreshRequest carries the volumes' pod, the same for all, once.
+// refreshRequest carries volumes with their pod, the same for all, once.
 type refreshRequest struct {
-	Ref     backend.Ref
 	Pod     podObject
 	Volumes []backend.VolumeSpec
 }
 
-func newRefreshRequest(ref backend.Ref, volumes []backend.VolumeSpec) refreshRequest {
-	out := refreshRequest{Ref: ref, Volumes: make([]backend.VolumeSpec, len(volumes))}
+func newRefreshRequest(volumes []backend.VolumeSpec) refreshRequest {
+	out := refreshRequest{Volumes: make([]backend.VolumeSpec, len(volumes))}
 	for i, v := range volumes {
 		out.Pod = podObject{v.Pod}
 		v.Pod = nil
@@ -205,31 +155,12 @@ func newRefreshRequest(ref backend.Ref, volumes []backend.VolumeSpec) refreshReq
 	return out
 }
 
-func (r refreshRequest) volumes() []backend.VolumeSpec {
+func (r refreshRequest) spec() []backend.VolumeSpec {
 	for i := range r.Volumes {
 		r.Volumes[i].Pod = r.Pod.Pod
 	}
 	return r.Volumes
 }
-
-type stopRequest struct {
-	Ref   backend.Ref
-	Grace time.Duration
-}
-
-type stopContainerRequest struct {
-	Ref   backend.ContainerRef
-	Grace time.Duration
-}
-
-type inspectRequest struct{ UIDs []types.UID }
-
-type imageRequest struct {
-	Image string
-	Creds []backend.Credential
-}
-
-type removeImageRequest struct{ ID string }
 
 type logsRequest struct {
 	Ref  backend.ContainerRef

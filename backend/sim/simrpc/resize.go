@@ -1,38 +1,11 @@
 package simrpc
 
 import (
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/burstlet/burstlet/backend"
 )
-
-type resizeRequest struct {
-	Ref  backend.ContainerRef
-	Pod  podObject
-	Spec backend.ContainerSpec
-}
-
-func newResizeRequest(ref backend.ContainerRef, spec backend.ContainerSpec) resizeRequest {
-	pod := spec.Pod
-	spec.Pod = nil
-	return resizeRequest{ref, podObject{pod}, spec}
-}
-
-func (r resizeRequest) spec() backend.ContainerSpec {
-	r.Spec.Pod = r.Pod.Pod
-	return r.Spec
-}
-
-type resizeClient struct{ c *client }
-
-// Resize changes the resources of a running container.
-func (r resizeClient) Resize(ctx context.Context, ref backend.ContainerRef, spec backend.ContainerSpec) error {
-	return r.c.invoke(ctx, resizeResize, newResizeRequest(ref, spec), &none{})
-}
 
 // resources writes what a container is held to. Many containers are held to the
 // same: that stands in a listing once, and in the reader's memory too.

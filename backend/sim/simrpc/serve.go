@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 )
 
 const (
@@ -20,27 +21,46 @@ const (
 	typeBinary = "application/octet-stream"
 )
 
-// unary serves a call of one request and one reply.
-func unary[In, Out any](call func(ctx context.Context, b backend.Backend, in In) (Out, error)) handlerFunc {
-	return func(w http.ResponseWriter, r *http.Request, b backend.Backend) {
-		var in In
-		if !read(w, r, &in) {
-			return
-		}
-		out, err := call(r.Context(), b, in)
-		if err != nil {
-			fail(w, ending(r.Context(), err))
-			return
-		}
-		reply(w, out)
+// handlers are the calls of the contract: those of one request and one reply as the
+// table says, the others by hand.
+func handlers() map[intercept.Name]handlerFunc {
+	all := map[intercept.Name]handlerFunc{
+		intercept.EventsRun:      serveEvents,
+		intercept.LogsOpen:       serveLogs,
+		intercept.ExecExec:       serveExec,
+		intercept.AttachAttach:   serveAttach,
+		intercept.DialDial:       serveDial,
+		intercept.ForwardForward: serveForward,
 	}
+	for _, m := range intercept.Methods() {
+		if m.Kind == intercept.Unary {
+			all[m.Name] = unary(m.Name)
+		}
+	}
+	return all
 }
 
-// action is unary without a reply.
-func action[In any](call func(ctx context.Context, b backend.Backend, in In) error) handlerFunc {
-	return unary(func(ctx context.Context, b backend.Backend, in In) (none, error) {
-		return none{}, call(ctx, b, in)
-	})
+// unary serves a call of one request and one reply.
+func unary(call intercept.Name) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request, b backend.Backend) {
+		var parts []json.RawMessage
+		if !read(w, r, &parts) {
+			return
+		}
+		var unread error
+		out, err := intercept.Invoke(r.Context(), b, call, func(args []any) error {
+			unread = uncarried(parts, args)
+			return unread
+		})
+		switch {
+		case unread != nil:
+			http.Error(w, "read request: "+unread.Error(), http.StatusBadRequest)
+		case err != nil:
+			fail(w, ending(r.Context(), err))
+		default:
+			reply(w, carriedReply(out))
+		}
+	}
 }
 
 // read decodes the request; false when it cannot be, which has been answered.

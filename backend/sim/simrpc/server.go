@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 )
 
 // stopTimeout bounds how long the answers to calls that end with the server may
@@ -80,10 +81,9 @@ func (w warnings) Write(line []byte) (int, error) {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+handshakePath, s.handshake)
-	for call, handle := range routes() {
-		field, _, _ := strings.Cut(call, "/")
+	for call, handle := range handlers() {
 		mux.HandleFunc("POST "+callPath(call), func(w http.ResponseWriter, r *http.Request) {
-			s.serve(w, r, field, handle)
+			s.serve(w, r, call.Field(), handle)
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ type handlerFunc func(w http.ResponseWriter, r *http.Request, b backend.Backend)
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, field string, handle handlerFunc) {
 	b, err := s.node(r)
-	if err == nil && !slices.Contains(lent(b), field) {
+	if err == nil && !slices.Contains(intercept.Lent(b), field) {
 		err = backend.Errorf(backend.ErrUnsupported, "the remote does not lend %s", field)
 	}
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Server) handshake(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, handshake{
-		Protocol: protocol, Version: s.Version, Name: b.Name, Fields: lent(b), Limits: b.Limits,
+		Protocol: protocol, Version: s.Version, Name: b.Name, Fields: intercept.Lent(b), Limits: b.Limits,
 	})
 	if in.Hold && flush(w) == nil {
 		<-r.Context().Done()

@@ -13,13 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 )
 
 // ended is how a streamed body came to its end: nil only when the server says
 // that all is there.
-func (s *stream) ended(ctx context.Context, call string, err error) error {
+func (s *stream) ended(ctx context.Context, call intercept.Name, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, io.EOF) {
-		return lost(ctx, call, err)
+		return lost(ctx, string(call), err)
 	}
 	trailer := s.resp.Trailer.Get(errorTrailer)
 	if trailer == "" {
@@ -36,7 +37,7 @@ type eventsClient struct{ c *client }
 
 // Run sends hints until the context ends or the stream breaks.
 func (e eventsClient) Run(ctx context.Context, hints chan<- types.UID) error {
-	s, err := e.c.stream(ctx, eventsRun, none{}, http.StatusOK)
+	s, err := e.c.stream(ctx, intercept.EventsRun, none{}, http.StatusOK)
 	if err != nil {
 		return err
 	}
@@ -45,12 +46,12 @@ func (e eventsClient) Run(ctx context.Context, hints chan<- types.UID) error {
 	for {
 		var uid types.UID
 		if err := dec.Decode(&uid); err != nil {
-			return s.ended(ctx, eventsRun, err)
+			return s.ended(ctx, intercept.EventsRun, err)
 		}
 		select {
 		case hints <- uid:
 		case <-ctx.Done():
-			return lost(ctx, eventsRun, ctx.Err())
+			return lost(ctx, string(intercept.EventsRun), ctx.Err())
 		}
 	}
 }
@@ -59,11 +60,11 @@ type logsClient struct{ c *client }
 
 // Open streams a container's log.
 func (l logsClient) Open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
-	s, err := l.c.stream(ctx, logsOpen, logsRequest{ref, opts}, http.StatusOK)
+	s, err := l.c.stream(ctx, intercept.LogsOpen, logsRequest{ref, opts}, http.StatusOK)
 	if err != nil {
 		return nil, err
 	}
-	failed := func(err error) error { return s.ended(ctx, logsOpen, err) }
+	failed := func(err error) error { return s.ended(ctx, intercept.LogsOpen, err) }
 	return &logStream{stream: s, failed: failed}, nil
 }
 
@@ -107,7 +108,7 @@ type dialClient struct{ c *client }
 // Dial connects as the remote does. The end of the context is an error of the
 // connection, a timeout for example: the remote may have been asked.
 func (d dialClient) Dial(ctx context.Context, pod backend.Ref, address string) (net.Conn, error) {
-	s, err := d.c.stream(ctx, dialDial, dialRequest{pod, address}, http.StatusSwitchingProtocols)
+	s, err := d.c.stream(ctx, intercept.DialDial, dialRequest{pod, address}, http.StatusSwitchingProtocols)
 	if err == nil && !s.stop() {
 		_ = s.conn.Close()
 		err = ctx.Err()
@@ -136,19 +137,19 @@ type execClient struct{ c *client }
 // Exec runs a command, handing its streams on.
 func (e execClient) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
 	streams := backend.AttachSpec{Stdin: spec.Stdin, Stdout: spec.Stdout, Stderr: spec.Stderr, TTY: spec.TTY, Resize: spec.Resize}
-	return e.c.join(ctx, execExec, execRequest{ref, spec.Command, spec.Live, flagsOf(streams)}, streams)
+	return e.c.join(ctx, intercept.ExecExec, execRequest{ref, spec.Command, spec.Live, flagsOf(streams)}, streams)
 }
 
 type attachClient struct{ c *client }
 
 // Attach joins streams to a container.
 func (a attachClient) Attach(ctx context.Context, ref backend.ContainerRef, spec backend.AttachSpec) error {
-	_, err := a.c.join(ctx, attachAttach, attachRequest{ref, flagsOf(spec)}, spec)
+	_, err := a.c.join(ctx, intercept.AttachAttach, attachRequest{ref, flagsOf(spec)}, spec)
 	return err
 }
 
 // join makes a call whose streams are frames.
-func (c *client) join(ctx context.Context, call string, in any, spec backend.AttachSpec) (int32, error) {
+func (c *client) join(ctx context.Context, call intercept.Name, in any, spec backend.AttachSpec) (int32, error) {
 	s, err := c.stream(ctx, call, in, http.StatusSwitchingProtocols)
 	if err == nil {
 		defer s.close()
@@ -164,7 +165,7 @@ func (c *client) join(ctx context.Context, call string, in any, spec backend.Att
 }
 
 // relay hands frames on until the call has ended.
-func relay(call string, f *frames, spec backend.AttachSpec) (int32, error) {
+func relay(call intercept.Name, f *frames, spec backend.AttachSpec) (int32, error) {
 	wanted, over := make(chan struct{}, 1), make(chan struct{})
 	defer close(wanted)
 	defer close(over)
@@ -196,7 +197,7 @@ func relay(call string, f *frames, spec backend.AttachSpec) (int32, error) {
 	}
 }
 
-func done(call string, data []byte) (int32, error) {
+func done(call intercept.Name, data []byte) (int32, error) {
 	var result streamsResult
 	if err := json.Unmarshal(data, &result); err != nil {
 		return 0, backend.Errorf(backend.ErrUnavailable, "%s: read result: %w", call, err)
