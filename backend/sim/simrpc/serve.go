@@ -136,7 +136,9 @@ func finish(w http.ResponseWriter, err error) {
 	if err == nil {
 		return
 	}
-	w.Header().Set(errorTrailer, newWireError(err).header())
+	if header, encodeErr := newWireError(err).header(); encodeErr == nil {
+		w.Header().Set(errorTrailer, header)
+	}
 }
 
 // serveLogs streams one container's log.

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
@@ -25,27 +24,6 @@ func FuzzArguments(f *testing.F) {
 		out := operations()[names[int(which)%len(names)]].do(t.Context(), h, args)
 		if out == nil || len(h.calls) > 1 {
 			t.Errorf("%s: %v after %d calls", names[int(which)%len(names)], out, len(h.calls))
-		}
-	})
-}
-
-func FuzzError(f *testing.F) {
-	f.Add([]byte(`{"text":"x","is":["class.Invalid","fs.ErrNotExist","?"],"errnos":["ENOENT","E"]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var w *wireError
-		if decode(data, &w) != nil || w == nil {
-			return
-		}
-		// What was understood says the same when it is passed on.
-		err := w.error()
-		again := toWire(err)
-		if len(err.Error()) < maxErrorText && strings.ToValidUTF8(err.Error(), "\uFFFD") != again.Text {
-			t.Errorf("text %q, then %q", err.Error(), again.Text)
-		}
-		for _, s := range sentinels() {
-			if slices.Contains(w.Is, s.name) && !slices.Contains(again.Is, s.name) {
-				t.Errorf("%s was lost", s.name)
-			}
 		}
 	})
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/wireerr"
 )
 
 // oneCall is an operation with an argument, as asked and as it is to arrive.
@@ -141,9 +142,9 @@ func TestErrorsAnswerAsOnTheHost(t *testing.T) {
 
 func TestLongErrorIsCut(t *testing.T) {
 	h := &fakeHost{answer: func(context.Context, string, any) (any, error) {
-		return nil, errors.New(strings.Repeat("é", maxErrorText))
+		return nil, errors.New(strings.Repeat("é", wireerr.MaxText))
 	}}
-	if err := started(t, h).Sweep(t.Context(), host.Sweep{}); err == nil || len(err.Error()) > maxErrorText+8 {
+	if err := started(t, h).Sweep(t.Context(), host.Sweep{}); err == nil || len(err.Error()) > wireerr.MaxText+8 {
 		t.Errorf("text of %d bytes", len(fmt.Sprint(err)))
 	}
 }
