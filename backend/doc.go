@@ -4,8 +4,10 @@
 // A [Backend] is a struct of small interfaces. A nil field means "this remote
 // cannot do that", and the engine plans around it: without Containers the pod
 // is the unit of restart, without Images the remote pulls by itself, without
-// Events only the poll interval bounds how late a change is seen. A decorator
-// wraps fields; nothing is found by type assertion, so nothing is hidden.
+// Events only the poll interval bounds how late a change is seen. Nothing is found
+// by type assertion, so nothing is hidden from a decorator; package intercept has
+// the table of all calls, and wraps them. What an engine plans by is one value,
+// [Traits].
 //
 // The rules every backend keeps, checked by package backendtest:
 //
@@ -23,8 +25,11 @@
 //     every later List and Inspect until it is gone for certain. A remote that
 //     is eventually consistent hides that inside its backend.
 //   - An error from a read means "unknown", never "gone".
-//   - Every value in this package can be serialised, so that the contract works
-//     in one process and over a socket.
+//   - What a backend changes by itself, in Run, it asks a [Permit] for: another
+//     process may hold the node by now.
+//   - Arguments and facts are plain values that can be serialised, but for the
+//     streams of the calls that move data, so that the contract works in one
+//     process and over a socket.
 //
 // Errors carry one of eight classes, chosen where they arise: see errors.go.
 package backend
