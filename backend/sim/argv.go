@@ -9,32 +9,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/shell"
+	"github.com/burstlet/burstlet/backend/sim/terminal"
 )
 
 // FromArgv reads a Life from a container's command and arguments, as a busybox
-// image would run them:
-//
-//	true, false, exit N        exit at once with 0, 1, N
-//	sleep N, sleep infinity    exit 0 after N seconds (or 5m, 1h), or never
-//	echo, env, printenv, hostname, pwd, date, id, whoami, ps, stty, tty, test, [,
-//	ls, cat, head, tail, wc, grep, tar
-//	                           write to the log and exit at once; files are
-//	                           those of mounted volumes and what was written
-//	touch, rm, mkdir, > and >> change files, of emptyDir volumes too
-//	sh, cat                    read the input: empty, or with container.stdin
-//	                           what attached users type
-//	trap '' TERM               ignore TERM from here on
-//	serve PORT ready-after=3s fail-after=10s
-//	                           listen from 3 s after the start, answer 200 to
-//	                           HTTP, 500 from 10 s after it; both are optional
-//	httpd -p PORT              the same
-//	nc -ll -p PORT -e cat      listen and echo
-//	use cpu=250m memory=64Mi   use so much from here on, within the limits
-//	sh -c "A; B && C || D | E" a script of these, with NAME=value, $NAME, $?, cd,
-//	                           export and redirects
-//
-// Anything else, and a script from there on, runs until it is stopped. A Script
-// may fall back on it.
+// image would run them. Package shell says which commands it knows: they write to
+// the log, see the files of mounted volumes and what was written, and read an
+// input that is empty or, with container.stdin, what attached users type. Anything
+// else, and a script from there on, runs until it is stopped. A Script may fall
+// back on FromArgv.
 func FromArgv(c corev1.Container) Life {
 	return readProgram(&container{spec: backend.ContainerSpec{Container: c}}, nil, time.Time{}).Life
 }
@@ -45,7 +29,7 @@ type program struct {
 	lines     []line
 	loads     []load
 	writes    []write
-	listeners []listener
+	listeners []shell.Listener
 	// before and readAt are what it was read with.
 	before []write
 	readAt time.Time
@@ -68,18 +52,33 @@ type line struct {
 func readProgram(c *container, before []write, now time.Time) program {
 	m := &paper{container: c, before: before, now: now}
 	m.out.before, m.out.readAt = before, now
-	argv := append(append([]string(nil), c.spec.Container.Command...), c.spec.Container.Args...)
+	argv := c.argv()
 	if len(argv) == 0 {
 		m.out.RunFor = -1
 		return m.out
 	}
-	p := newProcess(m, c)
-	if p.runArgv(argv) == stays {
-		m.out.RunFor = -1
+	if status, ended := shell.Run(m, c.forShell(), argv); ended {
+		m.out.ExitCode = status
 	} else {
-		m.out.ExitCode = p.status
+		m.out.RunFor = -1
 	}
 	return m.out
+}
+
+// argv is the container's own command line; empty for the image's own.
+func (c *container) argv() []string {
+	return slices.Concat(c.spec.Container.Command, c.spec.Container.Args)
+}
+
+// forShell is the container as a command in it sees it.
+func (c *container) forShell() shell.Container {
+	spec := &c.spec.Container
+	out := shell.Container{Argv: c.argv(), Hostname: c.hostname(), Dir: spec.WorkingDir}
+	for _, v := range spec.Env {
+		out.Env = append(out.Env, v.Name+"="+v.Value)
+	}
+	out.UID, out.GID = userOf(&c.spec)
+	return out
 }
 
 // paper is a machine on which time passes in a sum.
@@ -90,7 +89,8 @@ type paper struct {
 	out       program
 }
 
-func (m *paper) sleep(d time.Duration) bool {
+// Sleep adds to how long the program runs.
+func (m *paper) Sleep(d time.Duration) bool {
 	if d < 0 || m.out.RunFor > math.MaxInt64-d {
 		return false
 	}
@@ -98,10 +98,10 @@ func (m *paper) sleep(d time.Duration) bool {
 	return true
 }
 
-// emit writes to the log, where both streams go.
-func (m *paper) emit(fd int, text string) {
+// Write writes to the log, where both streams go.
+func (m *paper) Write(fd int, text string) {
 	if m.container.spec.Container.TTY {
-		fd, text = 1, onTerminal(text)
+		fd, text = 1, terminal.Shown(text)
 	}
 	m.out.lines = append(m.out.lines, linesOf(text, fd, m.out.RunFor)...)
 }
@@ -117,20 +117,22 @@ func linesOf(text string, fd int, at time.Duration) []line {
 	return out
 }
 
-// look sees the files of now, and what was written on paper.
-func (m *paper) look(name string) entry {
+// Lookup sees the files of now, and what was written on paper.
+func (m *paper) Lookup(name string) shell.Entry {
 	at, _ := m.container.locate(name)
 	writes := slices.DeleteFunc(slices.Clone(m.writes()), func(w write) bool { return w.place != at })
-	return replay(m.container.look(name, m.now), writes, func(w write) write { return w })
+	return replay(m.container.lookup(name, m.now), writes, func(w write) write { return w })
 }
 
-func (m *paper) list(dir string) ([]string, bool) {
-	return m.container.list(dir, m.look, m.writes())
+// ReadDir sees what Lookup does.
+func (m *paper) ReadDir(dir string) ([]string, bool) {
+	return m.container.list(dir, m.Lookup, m.writes())
 }
 
 func (m *paper) writes() []write { return append(slices.Clip(m.before), m.out.writes...) }
 
-func (m *paper) change(name string, op writeOp, data string) string {
+// Change adds to what the program will write.
+func (m *paper) Change(name string, op shell.Op, data string) string {
 	w, why := m.container.change(m.out.RunFor, name, op, data)
 	if why == "" {
 		m.out.writes = append(m.out.writes, w)
@@ -138,26 +140,31 @@ func (m *paper) change(name string, op writeOp, data string) string {
 	return why
 }
 
-// next is the end of an empty input, or never comes where the container keeps it
+// ReadInput is the end of an empty input, or never comes where the container keeps it
 // open: what then happens is for those that attach (attach.go).
-func (m *paper) next() ([]byte, bool) { return nil, !m.container.spec.Container.Stdin }
+func (m *paper) ReadInput() ([]byte, bool) { return nil, !m.container.spec.Container.Stdin }
 
-// terminal is nil: whoever attaches brings one.
-func (m *paper) terminal() *terminal { return nil }
+// Terminal is nil: whoever attaches brings one.
+func (m *paper) Terminal() *terminal.Terminal { return nil }
 
-func (m *paper) interactive() *terminal { return nil }
+// Interactive is nil, as Terminal is.
+func (m *paper) Interactive() *terminal.Terminal { return nil }
 
-func (m *paper) clock() time.Time { return m.now.Add(m.out.RunFor) }
+// Now is when the program comes here, if it starts now.
+func (m *paper) Now() time.Time { return m.now.Add(m.out.RunFor) }
 
-func (m *paper) listen(l listener) {
-	if l.failing > 0 {
-		l.failing += m.out.RunFor
+// Listen opens a port, at offsets from the start of the program.
+func (m *paper) Listen(l shell.Listener) {
+	if l.FailingFrom > 0 {
+		l.FailingFrom += m.out.RunFor
 	}
-	l.from += m.out.RunFor
+	l.From += m.out.RunFor
 	m.out.listeners = append(m.out.listeners, l)
-	m.out.HealthyAfter, m.out.UnhealthyAfter = l.from, l.failing
+	m.out.HealthyAfter, m.out.UnhealthyAfter = l.From, l.FailingFrom
 }
 
-func (m *paper) ignoreTerm() { m.out.IgnoreTerm = true }
+// IgnoreTerm is for the program's whole life.
+func (m *paper) IgnoreTerm() { m.out.IgnoreTerm = true }
 
-func (m *paper) unknown(string, bool) (int32, flow) { return 0, stays }
+// Unknown runs until it is stopped.
+func (m *paper) Unknown(string, bool) (int32, shell.Flow) { return 0, shell.Stay }

@@ -2,11 +2,12 @@ package sim
 
 import (
 	"io"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/shell"
+	"github.com/burstlet/burstlet/backend/sim/terminal"
 )
 
 // console is a container's program from where it reads its input on: until then
@@ -53,7 +54,7 @@ func (k *console) start(spec backend.AttachSpec, quit <-chan struct{}) {
 
 // join sends input and sizes of one that attaches, until quit.
 func (k *console) join(spec backend.AttachSpec, quit <-chan struct{}) {
-	k.tty.resizing(spec.Resize, quit)
+	k.tty.Follow(spec.Resize, quit)
 	if spec.Stdin == nil {
 		return
 	}
@@ -96,13 +97,12 @@ func (k *console) send(part []byte, quit <-chan struct{}) bool {
 
 // main runs the program to its end, which is the container's.
 func (k *console) main() {
-	spec := &k.container.spec.Container
-	argv := slices.Concat(spec.Command, spec.Args)
+	argv := k.container.argv()
 	if len(argv) == 0 {
 		argv = []string{"sh"} // as a busybox image has it
 	}
-	p := newProcess(k, k.container)
-	if p.runArgv(argv) == stays {
+	status, ended := shell.Run(k, k.container.forShell(), argv)
+	if !ended {
 		return // until somebody stops it
 	}
 	now := k.remote.lock()
@@ -111,7 +111,7 @@ func (k *console) main() {
 		return
 	}
 	life := &k.container.program.Life
-	life.RunFor, life.ExitCode = now.Sub(k.container.started), p.status
+	life.RunFor, life.ExitCode = now.Sub(k.container.started), status
 	k.remote.project(k.attempt, now)
 }
 
@@ -139,100 +139,110 @@ func (k *console) arrive() {
 	took := k.replay.out.RunFor
 	k.replay = nil
 	if left := took - k.ran(); left > 0 {
-		k.live.sleep(left)
+		k.live.Sleep(left)
 	}
 }
 
-func (k *console) next() ([]byte, bool) {
+// ReadInput waits for what those that are attached type.
+func (k *console) ReadInput() ([]byte, bool) {
 	k.arrive()
-	return k.live.next()
+	return k.live.ReadInput()
 }
 
-func (k *console) interactive() *terminal {
+// Interactive is where the program stops running on paper.
+func (k *console) Interactive() *terminal.Terminal {
 	k.arrive()
 	return k.tty
 }
 
-func (k *console) terminal() *terminal {
+// Terminal is the program's own once it runs in time.
+func (k *console) Terminal() *terminal.Terminal {
 	if k.replay != nil {
 		return nil // as it was on paper
 	}
 	return k.tty
 }
 
-// listen is for as long as the container runs: it is its own program.
-func (k *console) listen(l listener) {
+// Listen is for as long as the container runs: it is its own program.
+func (k *console) Listen(l shell.Listener) {
 	if k.replay != nil {
 		return // it does already
 	}
 	now := k.remote.lock()
 	defer k.remote.mu.Unlock()
 	ran := now.Sub(k.container.started)
-	l.from += ran
-	if l.failing > 0 {
-		l.failing += ran
+	l.From += ran
+	if l.FailingFrom > 0 {
+		l.FailingFrom += ran
 	}
 	k.container.program.listeners = append(k.container.program.listeners, l)
 }
 
-func (k *console) sleep(d time.Duration) bool {
+// Sleep passes time, on paper until the program comes to its input.
+func (k *console) Sleep(d time.Duration) bool {
 	if k.replay != nil {
-		return k.replay.sleep(d)
+		return k.replay.Sleep(d)
 	}
-	return k.live.sleep(d)
+	return k.live.Sleep(d)
 }
 
-func (k *console) emit(fd int, text string) {
+// Write writes to the log what is not there yet.
+func (k *console) Write(fd int, text string) {
 	if k.replay == nil {
-		k.live.emit(fd, text)
+		k.live.Write(fd, text)
 	}
 }
 
-func (k *console) look(name string) entry {
+// Lookup sees what the container does.
+func (k *console) Lookup(name string) shell.Entry {
 	if k.replay == nil {
-		return k.live.look(name)
+		return k.live.Lookup(name)
 	}
 	k.remote.lock()
 	defer k.remote.mu.Unlock()
-	return k.replay.look(name)
+	return k.replay.Lookup(name)
 }
 
-func (k *console) list(dir string) ([]string, bool) {
+// ReadDir sees what the container does.
+func (k *console) ReadDir(dir string) ([]string, bool) {
 	if k.replay == nil {
-		return k.live.list(dir)
+		return k.live.ReadDir(dir)
 	}
 	k.remote.lock()
 	defer k.remote.mu.Unlock()
-	return k.replay.list(dir)
+	return k.replay.ReadDir(dir)
 }
 
-func (k *console) change(name string, op writeOp, data string) string {
+// Change writes as the container.
+func (k *console) Change(name string, op shell.Op, data string) string {
 	if k.replay == nil {
-		return k.live.change(name, op, data)
+		return k.live.Change(name, op, data)
 	}
 	k.remote.lock()
 	defer k.remote.mu.Unlock()
-	return k.replay.change(name, op, data)
+	return k.replay.Change(name, op, data)
 }
 
-func (k *console) uses(change func(*load)) {
+// Use changes what the container uses.
+func (k *console) Use(milliCPU, memory *uint64) {
 	if k.replay == nil {
-		k.live.uses(change)
+		k.live.Use(milliCPU, memory)
 	}
 }
 
-func (k *console) clock() time.Time {
+// Now is the time, on paper that of the program.
+func (k *console) Now() time.Time {
 	if k.replay != nil {
-		return k.replay.clock()
+		return k.replay.Now()
 	}
-	return k.live.clock()
+	return k.live.Now()
 }
 
-// unknown is beyond the convention: on paper such a program runs until it is
+// Unknown is beyond the convention: on paper such a program runs until it is
 // stopped.
-func (k *console) unknown(name string, shell bool) (int32, flow) {
+func (k *console) Unknown(name string, inShell bool) (int32, shell.Flow) {
 	if k.replay != nil {
-		return 0, stays
+		return 0, shell.Stay
 	}
-	return k.live.unknown(name, shell)
+	return k.live.Unknown(name, inShell)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim/duplex"
+	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
 // dialView lends backend.Dialer.
@@ -74,7 +75,7 @@ func dialError(host string, port int, why syscall.Errno) error {
 // server is what listens on a port: a queue of Remote.Listen or a container.
 type server struct {
 	watched
-	listener listener
+	listener shell.Listener
 	queue    *queue
 }
 
@@ -144,7 +145,7 @@ func (v dialView) listening(a *attempt, port int, now time.Time) (server, bool) 
 			return server{watched: watched{v.Remote, a, c}, queue: q}, true
 		}
 		for _, l := range c.program.listeners {
-			if l.port == port && reached(c.started.Add(l.from), now) {
+			if l.Port == port && reached(c.started.Add(l.From), now) {
 				return server{watched: watched{v.Remote, a, c}, listener: l}, true
 			}
 		}
@@ -154,7 +155,7 @@ func (v dialView) listening(a *attempt, port int, now time.Time) (server, bool) 
 
 // connect has the container's own program answer.
 func (s server) connect() net.Conn {
-	if s.listener.echoes {
+	if s.listener.Echoes {
 		return s.echo()
 	}
 	return s.serve(http.HandlerFunc(s.answer))
@@ -182,8 +183,8 @@ func (w watched) echo() net.Conn {
 }
 
 func (s server) answer(w http.ResponseWriter, _ *http.Request) {
-	_, _, runs := s.look()
-	if failing := s.listener.failing; !runs || failing > 0 && reached(s.since().Add(failing), time.Now()) {
+	_, _, runs := s.state()
+	if failing := s.listener.FailingFrom; !runs || failing > 0 && reached(s.since().Add(failing), time.Now()) {
 		http.Error(w, "failing", http.StatusInternalServerError)
 		return
 	}

@@ -85,21 +85,21 @@ func (v execView) enter(ctx context.Context, ref backend.ContainerRef, spec back
 	}
 	if spec.TTY {
 		l.onTerminal()
-		l.tty.resizing(spec.Resize, quit)
+		l.tty.Follow(spec.Resize, quit)
 	}
 	return l, nil
 }
 
 func (v execView) runIn(l *live, argv []string) (int32, error) {
 	if outcome, ok := v.scripted(l, argv); ok {
-		if !l.sleep(max(-1, outcome.After)) || outcome.Err != nil {
+		if !l.Sleep(max(-1, outcome.After)) || outcome.Err != nil {
 			return 0, outcome.Err
 		}
-		l.emit(1, outcome.Stdout)
-		l.emit(2, outcome.Stderr)
+		l.Write(1, outcome.Stdout)
+		l.Write(2, outcome.Stderr)
 		return outcome.ExitCode, l.err
 	}
-	return l.run(newProcess(l, l.container), argv)
+	return l.run(argv)
 }
 
 func (v execView) scripted(l *live, argv []string) (Outcome, bool) {
@@ -165,7 +165,7 @@ func (w watched) wait(until time.Time, done <-chan struct{}, in <-chan []byte) (
 
 // pass waits for one thing to happen.
 func (w watched) pass(until time.Time, done <-chan struct{}, in <-chan []byte) ([]byte, wakeup) {
-	changed, end, runs := w.look()
+	changed, end, runs := w.state()
 	if !runs {
 		return nil, ended
 	}
@@ -189,9 +189,9 @@ func (w watched) pass(until time.Time, done <-chan struct{}, in <-chan []byte) (
 	return nil, byChange
 }
 
-// look says whether the container runs, when it will end as things stand, and
+// state says whether the container runs, when it will end as things stand, and
 // gives a channel that is closed when things change.
-func (w watched) look() (changed <-chan struct{}, end time.Time, runs bool) {
+func (w watched) state() (changed <-chan struct{}, end time.Time, runs bool) {
 	now := w.remote.lock()
 	defer w.remote.mu.Unlock()
 	if !w.container.runs(w.attempt, now) {

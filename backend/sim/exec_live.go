@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/shell"
+	"github.com/burstlet/burstlet/backend/sim/terminal"
 )
 
 // live is a machine on which time passes: one command in a running container, or
@@ -15,7 +17,7 @@ type live struct {
 	done  <-chan struct{}
 	stdin *input // nil is empty
 	out   map[int]io.Writer
-	tty   *terminal // nil is none
+	tty   *terminal.Terminal // nil is none
 	// cut says that the command did not live to its end; err is why it could not
 	// go on where that was not its caller's or its container's end.
 	cut bool
@@ -33,18 +35,19 @@ type input struct {
 
 // onTerminal gives the machine a terminal, which shows what is typed.
 func (l *live) onTerminal() {
-	l.tty = &terminal{echo: func(text string) { l.emit(1, text) }}
+	l.tty = terminal.New(func(text string) { l.Write(1, text) })
 }
 
 // run runs a command line to its end.
-func (l *live) run(p *process, argv []string) (int32, error) {
-	if p.runArgv(argv) == stays {
+func (l *live) run(argv []string) (int32, error) {
+	status, ended := shell.Run(l, l.container.forShell(), argv)
+	if !ended {
 		l.hold(time.Time{}, false)
-		if l.tty.takeInterrupt() {
-			return exitInterrupt, nil
+		if l.tty.TakeInterrupt() {
+			return shell.ExitInterrupted, nil
 		}
 	}
-	return p.status, l.err
+	return status, l.err
 }
 
 // hold passes time until a moment (zero is never), or until there is input to
@@ -52,7 +55,7 @@ func (l *live) run(p *process, argv []string) (int32, error) {
 func (l *live) hold(until time.Time, reading bool) wakeup {
 	for !l.cut && l.err == nil {
 		switch {
-		case l.tty != nil && l.tty.interrupt:
+		case l.tty.Interrupted():
 			return byInterrupt
 		case reading && l.readable():
 			return byInput
@@ -73,7 +76,7 @@ func (l *live) hold(until time.Time, reading bool) wakeup {
 // listens is where the next input comes from; nil while none is wanted.
 func (l *live) listens(reading bool) <-chan []byte {
 	in := l.stdin
-	wanted := reading || (l.tty != nil && !l.tty.full())
+	wanted := reading || (l.tty != nil && !l.tty.Full())
 	if in == nil || in.ended || !wanted {
 		return nil
 	}
@@ -88,11 +91,11 @@ func (l *live) take(part []byte) {
 	switch {
 	case part == nil:
 		l.stdin.ended = true
-		if l.tty != nil && len(l.tty.editing) > 0 {
-			l.tty.push(l.tty.editing)
+		if l.tty != nil {
+			l.tty.EndInput()
 		}
 	case l.tty != nil:
-		l.tty.typed(part)
+		l.tty.Type(part)
 	default:
 		l.stdin.parts = append(l.stdin.parts, part)
 	}
@@ -100,17 +103,18 @@ func (l *live) take(part []byte) {
 
 // readable is true when a read would not wait.
 func (l *live) readable() bool {
-	return l.stdin == nil || l.stdin.ended || len(l.stdin.parts) > 0 || (l.tty != nil && len(l.tty.lines) > 0)
+	return l.stdin == nil || l.stdin.ended || len(l.stdin.parts) > 0 || (l.tty != nil && l.tty.HasLine())
 }
 
-func (l *live) next() ([]byte, bool) {
+// ReadInput waits for the next part of the input, on a terminal for the next line.
+func (l *live) ReadInput() ([]byte, bool) {
 	if l.hold(time.Time{}, true) != byInput {
 		return nil, false
 	}
 	in := l.stdin
 	switch {
-	case l.tty != nil && len(l.tty.lines) > 0:
-		return l.tty.line(), true
+	case l.tty != nil && l.tty.HasLine():
+		return l.tty.Line(), true
 	case in == nil || len(in.parts) == 0:
 		return nil, true
 	}
@@ -119,7 +123,8 @@ func (l *live) next() ([]byte, bool) {
 	return part, true
 }
 
-func (l *live) sleep(d time.Duration) bool {
+// Sleep passes time; it ends early with the command.
+func (l *live) Sleep(d time.Duration) bool {
 	var until time.Time
 	if d > 0 {
 		until = time.Now().Add(d)
@@ -130,9 +135,10 @@ func (l *live) sleep(d time.Duration) bool {
 	return l.hold(until, false) == byTime
 }
 
-func (l *live) emit(fd int, text string) {
+// Write writes to what the caller gave.
+func (l *live) Write(fd int, text string) {
 	if l.tty != nil {
-		fd, text = 1, onTerminal(text)
+		fd, text = 1, terminal.Shown(text)
 	}
 	w := l.out[fd]
 	if w == nil || text == "" || l.cut || l.err != nil {
@@ -143,11 +149,14 @@ func (l *live) emit(fd int, text string) {
 	}
 }
 
-func (l *live) terminal() *terminal { return l.tty }
+// Terminal is the command's own.
+func (l *live) Terminal() *terminal.Terminal { return l.tty }
 
-func (l *live) interactive() *terminal { return l.tty }
+// Interactive is the command's own terminal.
+func (l *live) Interactive() *terminal.Terminal { return l.tty }
 
-func (l *live) clock() time.Time { return time.Now() }
+// Now is the time.
+func (l *live) Now() time.Time { return time.Now() }
 
 // ran is how long the container has been running.
 func (l *live) ran() time.Duration {
@@ -156,20 +165,23 @@ func (l *live) ran() time.Duration {
 	return now.Sub(l.container.started)
 }
 
-func (l *live) look(name string) entry {
+// Lookup sees what the container does.
+func (l *live) Lookup(name string) shell.Entry {
 	now := l.remote.lock()
 	defer l.remote.mu.Unlock()
-	return l.container.look(name, now)
+	return l.container.lookup(name, now)
 }
 
-func (l *live) list(dir string) ([]string, bool) {
+// ReadDir sees what the container does.
+func (l *live) ReadDir(dir string) ([]string, bool) {
 	now := l.remote.lock()
 	defer l.remote.mu.Unlock()
-	look := func(name string) entry { return l.container.look(name, now) }
-	return l.container.list(dir, look, nil)
+	lookup := func(name string) shell.Entry { return l.container.lookup(name, now) }
+	return l.container.list(dir, lookup, nil)
 }
 
-func (l *live) change(name string, op writeOp, data string) string {
+// Change writes as the container.
+func (l *live) Change(name string, op shell.Op, data string) string {
 	now := l.remote.lock()
 	defer l.remote.mu.Unlock()
 	c := l.container
@@ -178,28 +190,29 @@ func (l *live) change(name string, op writeOp, data string) string {
 	case why != "":
 		return why
 	case !c.fits(w):
-		return noSpace
+		return shell.NoSpace
 	}
 	c.keep(w)
 	return ""
 }
 
-// listen is for nobody: what a command serves ends with it.
-func (l *live) listen(listener) {}
+// Listen does nothing: what a command serves ends with it.
+func (l *live) Listen(shell.Listener) {}
 
-func (l *live) ignoreTerm() {}
+// IgnoreTerm does nothing: nobody sends TERM to a command.
+func (l *live) IgnoreTerm() {}
 
-// unknown fails as a shell does, or as a runtime that finds no such program.
-func (l *live) unknown(name string, shell bool) (int32, flow) {
+// Unknown fails as a shell does, or as a runtime that finds no such program.
+func (l *live) Unknown(name string, inShell bool) (int32, shell.Flow) {
 	switch {
-	case !shell:
+	case !inShell:
 		l.err = backend.Errorf(backend.ErrInvalid, "exec: %q: executable file not found in $PATH", name)
-		return 0, stays
+		return 0, shell.Stay
 	case name == "":
-		l.emit(2, "sh: syntax that the simulator does not know\n")
-		return 2, ends
+		l.Write(2, "sh: syntax that the simulator does not know\n")
+		return 2, shell.Exit
 	default:
-		l.emit(2, "sh: "+name+": not found\n")
-		return 127, goesOn
+		l.Write(2, "sh: "+name+": not found\n")
+		return 127, shell.Continue
 	}
 }

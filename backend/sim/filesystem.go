@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
 // write is one change that a container makes to a file, at an offset from its
@@ -13,42 +15,12 @@ import (
 type write struct {
 	at time.Duration
 	place
-	op   writeOp
+	op   shell.Op
 	data string
 }
 
-type writeOp int
-
-const (
-	replace writeOp = iota
-	appendTo
-	remove
-	makeDir
-)
-
-// entry is what is at a path.
-type entry struct {
-	kind kind
-	data []byte
-}
-
-type kind int
-
-const (
-	nothing kind = iota
-	regular
-	// directory is one that was made; others are there because of what is in them.
-	directory
-)
-
-// maxWritten is how many bytes a container may hold in files that it wrote, and
-// writeCost what each write takes beside its data.
-const (
-	maxWritten = 16 << 20
-	writeCost  = 64
-)
-
-const noSpace = "No space left on device"
+// writeCost is what each write takes of shell.MaxWritten beside its data.
+const writeCost = 64
 
 // rooted are the directories that an image has.
 var rooted = []string{"/", "/bin", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr", "/var"}
@@ -102,18 +74,18 @@ func within(name, dir string) bool {
 // read is the contents of a file as the container sees it now; false when there
 // is none.
 func (c *container) read(name string, now time.Time) ([]byte, bool) {
-	e := c.look(name, now)
-	return e.data, e.kind == regular
+	e := c.lookup(name, now)
+	return e.Data, e.Kind == shell.File
 }
 
-// look is what the container sees at a path now.
-func (c *container) look(name string, now time.Time) entry {
+// lookup is what the container sees at a path now.
+func (c *container) lookup(name string, now time.Time) shell.Entry {
 	at, m := c.locate(name)
 	e, writers := c.pristine(at), []*container{c}
 	if m != nil {
-		e, writers = entry{}, at.volume.writers
+		e, writers = shell.Entry{}, at.volume.writers
 		if file, found := m.placement().files[at.path]; found {
-			e = entry{regular, file.Data}
+			e = shell.Entry{Kind: shell.File, Data: file.Data}
 		}
 	}
 	type step struct {
@@ -134,54 +106,54 @@ func (c *container) look(name string, now time.Time) entry {
 
 // replay is what writes make of an entry. The data is copied once, however many
 // there are.
-func replay[T any](e entry, steps []T, of func(T) write) entry {
+func replay[T any](e shell.Entry, steps []T, of func(T) write) shell.Entry {
 	if len(steps) == 0 {
 		return e
 	}
-	data := slices.Clone(e.data)
+	data := slices.Clone(e.Data)
 	for _, s := range steps {
 		w := of(s)
 		switch w.op {
-		case remove:
-			e.kind, data = nothing, nil
-		case makeDir:
-			e.kind, data = directory, nil
-		case appendTo:
-			e.kind, data = regular, append(data, w.data...)
-		case replace:
-			e.kind, data = regular, append(data[:0:0], w.data...)
+		case shell.Remove:
+			e.Kind, data = shell.Missing, nil
+		case shell.MakeDir:
+			e.Kind, data = shell.Directory, nil
+		case shell.Append:
+			e.Kind, data = shell.File, append(data, w.data...)
+		case shell.Replace:
+			e.Kind, data = shell.File, append(data[:0:0], w.data...)
 		}
 	}
-	e.data = data
+	e.Data = data
 	return e
 }
 
 // apply is what one write makes of a file.
 func (w write) apply(data []byte, ok bool) ([]byte, bool) {
-	e := entry{data: data}
+	e := shell.Entry{Data: data}
 	if ok {
-		e.kind = regular
+		e.Kind = shell.File
 	}
 	e = replay(e, []write{w}, func(w write) write { return w })
-	return e.data, e.kind == regular
+	return e.Data, e.Kind == shell.File
 }
 
 // pristine is what is at a path of the container's own layer from the start.
-func (c *container) pristine(at place) entry {
+func (c *container) pristine(at place) shell.Entry {
 	switch {
 	case at.volume != nil:
-		return entry{}
+		return shell.Entry{}
 	case at.path == "/dev/null" || at.path == c.terminationPath():
-		return entry{kind: regular}
+		return shell.Entry{Kind: shell.File}
 	case at.path == hostnameFile:
-		return entry{regular, []byte(c.hostname() + "\n")}
+		return shell.Entry{Kind: shell.File, Data: []byte(c.hostname() + "\n")}
 	}
-	return entry{}
+	return shell.Entry{}
 }
 
 // change is the write to a path that the shell asks for, or what a kernel says
 // against it.
-func (c *container) change(at time.Duration, name string, op writeOp, data string) (write, string) {
+func (c *container) change(at time.Duration, name string, op shell.Op, data string) (write, string) {
 	to, m := c.locate(name)
 	switch {
 	case m != nil && m.readOnly:
@@ -211,7 +183,7 @@ func (c *container) keep(w write) {
 	}
 	c.program.writes = slices.Insert(writes, i, w)
 	c.subscribe(w)
-	if w.op != appendTo {
+	if w.op != shell.Append {
 		c.forget(w, i)
 	}
 }
@@ -230,13 +202,13 @@ func (c *container) forget(w write, i int) {
 // fits is true where the container has room for a write, and for what it does not
 // supersede.
 func (c *container) fits(w write) bool {
-	room := maxWritten - len(w.data) - writeCost
+	room := shell.MaxWritten - len(w.data) - writeCost
 	for _, other := range c.program.writes {
-		if w.op == appendTo || other.place != w.place {
+		if w.op == shell.Append || other.place != w.place {
 			room -= len(other.data) + writeCost
 		}
 	}
-	return w.op == remove || w.path == "/dev/null" || room >= 0
+	return w.op == shell.Remove || w.path == "/dev/null" || room >= 0
 }
 
 // subscribe makes the container's writes seen in the volume.
@@ -247,8 +219,8 @@ func (c *container) subscribe(w write) {
 }
 
 // list returns the names in a directory; false when there is no such directory.
-// What is there, look says; more are writes that are not kept yet.
-func (c *container) list(dir string, look func(string) entry, more []write) ([]string, bool) {
+// What is there, lookup says; more are writes that are not kept yet.
+func (c *container) list(dir string, lookup func(string) shell.Entry, more []write) ([]string, bool) {
 	dir = path.Clean(path.Join("/", dir))
 	exists := false
 	names := map[string]bool{}
@@ -256,11 +228,11 @@ func (c *container) list(dir string, look func(string) entry, more []write) ([]s
 		if !within(k.path, dir) {
 			continue
 		}
-		kind := look(k.path).kind
+		kind := lookup(k.path).Kind
 		switch {
-		case kind == nothing && !k.dir:
+		case kind == shell.Missing && !k.dir:
 		case k.path == dir:
-			exists = exists || kind != regular
+			exists = exists || kind != shell.File
 		default:
 			exists = true
 			first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(k.path, dir), "/"), "/")

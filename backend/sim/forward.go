@@ -47,7 +47,7 @@ func (v forwardView) connect(ctx context.Context, pod backend.Ref, port int) (ne
 		return nil, err
 	case found.queue != nil:
 		return found.queue.connect(ctx, found.watched)
-	case found.listener.port != 0:
+	case found.listener.Port != 0:
 		return found.connect(), nil
 	case greets:
 		return found.serve(found.greeting(port)), nil
@@ -95,7 +95,7 @@ func (c *container) declares(port int) bool {
 // serves is true for a port that the program listens on at some time.
 func (p *program) serves(port int) bool {
 	for _, l := range p.listeners {
-		if l.port == port {
+		if l.Port == port {
 			return true
 		}
 	}

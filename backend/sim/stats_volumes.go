@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
 // volumeStats is what the volumes of a pod hold, by name, and how much of it is on
@@ -53,12 +54,12 @@ func (v *volume) size(now time.Time) (bytes, files uint64) {
 	}
 	for path, steps := range written {
 		slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
-		var e entry
+		var e shell.Entry
 		if file, placed := v.now.files[path]; placed {
-			e = entry{regular, file.Data}
+			e = shell.Entry{Kind: shell.File, Data: file.Data}
 		}
-		if e = replay(e, steps, func(s step) write { return s.write }); e.kind == regular {
-			bytes += uint64(len(e.data))
+		if e = replay(e, steps, func(s step) write { return s.write }); e.Kind == shell.File {
+			bytes += uint64(len(e.Data))
 			files++
 		}
 	}

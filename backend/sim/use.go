@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,51 +24,31 @@ type load struct {
 	settled bool
 }
 
-// use reads "use [cpu=250m] [memory=64Mi]": what the container uses from now on.
-func (p *process) use(args []string, io streams) {
-	p.status = 0
-	var cpu, memory *resource.Quantity
-	for _, arg := range args {
-		key, value, _ := strings.Cut(arg, "=")
-		q, err := resource.ParseQuantity(value)
-		switch {
-		case err != nil || q.Sign() < 0:
-			io.err(fmt.Sprintf("use: %s is no amount\n", arg))
-			p.status = 1
-			return
-		case key == "cpu":
-			cpu = &q
-		case key == "memory":
-			memory = &q
-		default:
-			io.err(fmt.Sprintf("use: %s is not cpu or memory\n", key))
-			p.status = 1
-			return
-		}
+// change makes the load another; nil leaves that part as it is.
+func (l *load) change(milliCPU, memory *uint64) {
+	if milliCPU != nil {
+		l.milliCPU = *milliCPU
 	}
-	p.uses(func(l *load) {
-		if cpu != nil {
-			l.milliCPU = uint64(max(0, cpu.MilliValue()))
-		}
-		if memory != nil {
-			l.memory = uint64(max(0, memory.Value()))
-		}
-	})
+	if memory != nil {
+		l.memory = *memory
+	}
 }
 
-func (m *paper) uses(change func(*load)) {
+// Use changes what the program uses from this time on.
+func (m *paper) Use(milliCPU, memory *uint64) {
 	loads := m.out.loads
 	if len(loads) == 0 {
 		loads = []load{m.container.defaultLoad()}
 	}
-	m.out.loads = withLoad(loads, m.out.RunFor, change)
+	m.out.loads = withLoad(loads, m.out.RunFor, func(l *load) { l.change(milliCPU, memory) })
 }
 
-func (l *live) uses(change func(*load)) {
+// Use changes what the container uses from now on.
+func (l *live) Use(milliCPU, memory *uint64) {
 	now := l.remote.lock()
 	defer l.remote.mu.Unlock()
 	c := l.container
-	c.program.loads = withLoad(c.loads(), now.Sub(c.started), change)
+	c.program.loads = withLoad(c.loads(), now.Sub(c.started), func(l *load) { l.change(milliCPU, memory) })
 }
 
 // withLoad changes what is used from an offset on. What was to change later

@@ -1,4 +1,4 @@
-package sim
+package shell
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ type pipeline struct{ text strings.Builder }
 
 // maxPipeline bounds what a pipeline holds; the rest is dropped, as by a reader
 // that does not read it.
-const maxPipeline = 2 * maxWritten
+const maxPipeline = 2 * MaxWritten
 
 func (l *pipeline) add(text string) {
 	if l.text.Len()+len(text) <= maxPipeline {
@@ -49,7 +49,7 @@ func (p *process) stdin() ([]byte, bool) {
 		p.rest = nil
 		return part, true
 	}
-	return p.next()
+	return p.ReadInput()
 }
 
 // maxLine bounds a line of a script that a shell reads.
@@ -84,8 +84,8 @@ func (p *process) line(in source) (text string, ended, alive bool) {
 func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool) {
 	io := streams{
 		in:  p.stdin,
-		out: func(text string) { p.emit(1, text) },
-		err: func(text string) { p.emit(2, text) },
+		out: func(text string) { p.Write(1, text) },
+		err: func(text string) { p.Write(2, text) },
 	}
 	if from != nil {
 		io.in, io.redirected = contents([]byte(from.text.String())), true
@@ -98,7 +98,7 @@ func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool)
 		case r.fd == 0:
 			data, ok := p.read(r.target)
 			if !ok {
-				p.emit(2, "sh: can't open "+r.target+": no such file\n")
+				p.Write(2, "sh: can't open "+r.target+": no such file\n")
 				return io, false
 			}
 			io.in, io.redirected = contents(data), true
@@ -111,8 +111,8 @@ func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool)
 			continue
 		}
 		if !r.add {
-			if why := p.change(p.abs(r.target), replace, ""); why != "" {
-				p.emit(2, "sh: can't create "+r.target+": "+why+"\n")
+			if why := p.Change(p.abs(r.target), Replace, ""); why != "" {
+				p.Write(2, "sh: can't create "+r.target+": "+why+"\n")
 				return io, false
 			}
 		}
@@ -130,9 +130,9 @@ func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool)
 func (p *process) sink(name string) func(string) {
 	said := false
 	return func(text string) {
-		if why := p.change(name, appendTo, text); why != "" && !said {
+		if why := p.Change(name, Append, text); why != "" && !said {
 			said = true
-			p.emit(2, "sh: write error: "+why+"\n")
+			p.Write(2, "sh: write error: "+why+"\n")
 		}
 	}
 }

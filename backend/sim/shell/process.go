@@ -1,4 +1,4 @@
-package sim
+package shell
 
 import (
 	"path"
@@ -7,57 +7,27 @@ import (
 	"time"
 )
 
-// machine is what a process runs on: paper, for a container's own program, or
-// time, for a command in a running container.
-type machine interface {
-	// sleep is false when the process does not live to see its end, as after a
-	// negative duration.
-	sleep(d time.Duration) bool
-	emit(fd int, text string)
-	look(name string) entry
-	list(dir string) ([]string, bool)
-	// change returns what a kernel says against it.
-	change(name string, op writeOp, data string) string
-	// next is the next part of the standard input, nil at its end; false as for
-	// sleep.
-	next() (part []byte, alive bool)
-	// terminal is nil where there is none; interactive is that of a shell that is
-	// about to read what to run.
-	terminal() *terminal
-	interactive() *terminal
-	clock() time.Time
-	listen(l listener)
-	ignoreTerm()
-	// uses changes what is used from now on (use.go).
-	uses(change func(*load))
-	// unknown runs a command that is beyond the convention.
-	unknown(name string, shell bool) (int32, flow)
+// ExitInterrupted is the exit code of a command that ^C ended: 128 + SIGINT.
+const ExitInterrupted = 130
+
+// Run runs a command line in a container. status is its exit code; ended is false
+// for a command that runs until it is stopped, or did not live to see its end.
+func Run(m Machine, c Container, argv []string) (status int32, ended bool) {
+	p := &process{Machine: m, of: c, env: environmentOf(c), dir: path.Join("/", c.Dir)}
+	f := p.runArgv(argv)
+	return p.status, f != Stay
 }
-
-// flow is how a script goes on after a command.
-type flow int
-
-const (
-	goesOn flow = iota
-	ends
-	// stays is a process that runs until it is stopped.
-	stays
-)
 
 // process is one command line being run.
 type process struct {
-	machine
-	of     *container
+	Machine
+	of     Container
 	env    environment
 	dir    string
 	status int32
 	inside bool   // of a shell
 	exited bool   // by the command exit
 	rest   []byte // of the standard input: read, and not yet used
-}
-
-func newProcess(m machine, c *container) *process {
-	return &process{machine: m, of: c, env: environmentOf(c), dir: path.Join("/", c.spec.Container.WorkingDir)}
 }
 
 // environment is a container's, in its order.
@@ -79,11 +49,12 @@ func (e environment) value(name string) string {
 	return value
 }
 
-// environmentOf is what a runtime adds to, and then the container's own.
-func environmentOf(c *container) environment {
-	e := environment{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, {"HOSTNAME", c.hostname()}}
-	for _, v := range c.spec.Container.Env {
-		e = append(e, variableOf{v.Name, v.Value})
+// environmentOf is what a runtime adds, and then the container's own.
+func environmentOf(c Container) environment {
+	e := environment{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, {"HOSTNAME", c.Hostname}}
+	for _, v := range c.Env {
+		name, value, _ := strings.Cut(v, "=")
+		e = append(e, variableOf{name, value})
 	}
 	return e
 }
@@ -106,12 +77,12 @@ func (p *process) abs(name string) string {
 
 // read is the contents of a file; false when there is none.
 func (p *process) read(name string) ([]byte, bool) {
-	e := p.look(p.abs(name))
-	return e.data, e.kind == regular
+	e := p.Lookup(p.abs(name))
+	return e.Data, e.Kind == File
 }
 
 // runArgv runs a command line.
-func (p *process) runArgv(argv []string) flow {
+func (p *process) runArgv(argv []string) Flow {
 	if len(argv) > 0 && isShell(argv[0]) {
 		return p.runShell(argv, streams{in: p.stdin})
 	}
@@ -127,7 +98,7 @@ func isShell(arg string) bool {
 }
 
 // runShell runs a script, or what a shell without one reads from its input.
-func (p *process) runShell(argv []string, io streams) flow {
+func (p *process) runShell(argv []string, io streams) Flow {
 	given := len(argv) > 2 && argv[1] == "-c"
 	if !given && !readsInput(argv[1:]) {
 		return p.beyond(argv[0])
@@ -136,7 +107,7 @@ func (p *process) runShell(argv []string, io streams) flow {
 	p.inside = true
 	defer func() { p.inside = outer }()
 	p.status = 0
-	var f flow
+	var f Flow
 	switch {
 	case given:
 		f = p.run(argv[2])
@@ -146,11 +117,11 @@ func (p *process) runShell(argv []string, io streams) flow {
 		f = p.session(io.in, nil)
 		p.rest = held
 	default:
-		f = p.session(p.stdin, p.interactive())
+		f = p.session(p.stdin, p.Interactive())
 	}
-	if f == ends && outer {
+	if f == Exit && outer {
 		p.exited = false
-		return goesOn // only the inner shell has
+		return Continue // only the inner shell has
 	}
 	return f
 }
@@ -166,7 +137,7 @@ func readsInput(args []string) bool {
 }
 
 // run runs statements until one ends the process.
-func (p *process) run(script string) flow {
+func (p *process) run(script string) Flow {
 	parser := parseScript(script, p.expand)
 	ran := true
 	var carried *pipeline
@@ -183,31 +154,31 @@ func (p *process) run(script string) flow {
 			carried = &pipeline{}
 		}
 		f := p.step(s, in, carried)
-		if f == ends && p.exited && (s.pipes || s.fed) {
-			p.exited, f = false, goesOn // only its part of the pipeline has
+		if f == Exit && p.exited && (s.pipes || s.fed) {
+			p.exited, f = false, Continue // only its part of the pipeline has
 		}
-		if f != goesOn {
+		if f != Continue {
 			return f
 		}
 	}
-	return goesOn
+	return Continue
 }
 
-func (p *process) beyond(name string) flow {
-	status, f := p.unknown(name, p.inside)
+func (p *process) beyond(name string) Flow {
+	status, f := p.Unknown(name, p.inside)
 	p.status = status
 	return f
 }
 
 // step runs one statement, whose input and output may be those of a pipeline.
-func (p *process) step(s statement, from, to *pipeline) flow {
+func (p *process) step(s statement, from, to *pipeline) Flow {
 	if s.opaque {
 		return p.beyond("")
 	}
 	io, ok := p.open(s.redirects, from, to)
 	if !ok {
 		p.status = 1
-		return goesOn
+		return Continue
 	}
 	words := s.words
 	for len(words) > 0 && p.inside && assigns(words[0]) && assigns(words[len(words)-1]) {
@@ -217,7 +188,7 @@ func (p *process) step(s statement, from, to *pipeline) flow {
 	}
 	if len(words) == 0 {
 		p.status = 0
-		return goesOn
+		return Continue
 	}
 	return p.call(path.Base(words[0]), words, io)
 }
@@ -230,7 +201,7 @@ func assigns(word string) bool {
 }
 
 // call runs a command whose streams are open.
-func (p *process) call(name string, argv []string, io streams) flow {
+func (p *process) call(name string, argv []string, io streams) Flow {
 	args := argv[1:]
 	switch name {
 	case "exit":
@@ -241,7 +212,7 @@ func (p *process) call(name string, argv []string, io streams) flow {
 		if len(args) != 2 || args[0] != "" || strings.TrimPrefix(args[1], "SIG") != "TERM" {
 			return p.beyond(argv[0])
 		}
-		p.ignoreTerm()
+		p.IgnoreTerm()
 		p.status = 0
 	case "use":
 		p.use(args, io)
@@ -263,11 +234,11 @@ func (p *process) call(name string, argv []string, io streams) flow {
 		}
 		return p.simple(name, argv, io)
 	}
-	return goesOn
+	return Continue
 }
 
 // simple runs a command that takes no time and reads no input.
-func (p *process) simple(name string, argv []string, io streams) flow {
+func (p *process) simple(name string, argv []string, io streams) Flow {
 	run, ok := map[string]func(*process, []string, streams) int32{
 		"true":     func(*process, []string, streams) int32 { return 0 },
 		":":        func(*process, []string, streams) int32 { return 0 },
@@ -296,29 +267,29 @@ func (p *process) simple(name string, argv []string, io streams) flow {
 		return p.beyond(argv[0])
 	}
 	p.status = run(p, argv[1:], io)
-	return goesOn
+	return Continue
 }
 
-func (p *process) exit(args []string) flow {
+func (p *process) exit(args []string) Flow {
 	if len(args) == 0 {
 		p.exited = true
-		return ends // with the status of the last command
+		return Exit // with the status of the last command
 	}
 	n, err := strconv.ParseUint(args[0], 10, 8)
 	if err != nil {
 		return p.beyond("exit " + args[0])
 	}
 	p.status, p.exited = int32(n), true
-	return ends
+	return Exit
 }
 
-func (p *process) pause(args []string) flow {
+func (p *process) pause(args []string) Flow {
 	d, ok := seconds(args)
-	if !ok || !p.sleep(d) {
-		return stays
+	if !ok || !p.Sleep(d) {
+		return Stay
 	}
 	p.status = 0
-	return goesOn
+	return Continue
 }
 
 // seconds reads the operand of sleep; false is infinity or not a duration.

@@ -1,4 +1,4 @@
-package sim
+package shell
 
 import (
 	"fmt"
@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/burstlet/burstlet/backend"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The commands that tell of the container and its terminal.
+// The commands about the container and its terminal.
 
 func (p *process) export(args []string, _ streams) int32 {
 	for _, arg := range args {
@@ -23,48 +21,8 @@ func (p *process) export(args []string, _ streams) int32 {
 }
 
 func (p *process) date(_ []string, io streams) int32 {
-	io.out(p.clock().UTC().Format("Mon Jan _2 15:04:05 UTC 2006") + "\n")
+	io.out(p.Now().UTC().Format("Mon Jan _2 15:04:05 UTC 2006") + "\n")
 	return 0
-}
-
-// user is whom the security contexts say, or root.
-func (p *process) user() (uid, gid int64) { return userOf(&p.of.spec) }
-
-// linuxUser is what the facts say of it.
-func linuxUser(spec *backend.ContainerSpec) *corev1.LinuxContainerUser {
-	uid, gid := userOf(spec)
-	u := &corev1.LinuxContainerUser{UID: uid, GID: gid, SupplementalGroups: []int64{gid}}
-	if spec.Pod == nil || spec.Pod.Spec.SecurityContext == nil {
-		return u
-	}
-	sc := spec.Pod.Spec.SecurityContext
-	u.SupplementalGroups = append(u.SupplementalGroups, sc.SupplementalGroups...)
-	if sc.FSGroup != nil {
-		u.SupplementalGroups = append(u.SupplementalGroups, *sc.FSGroup)
-	}
-	slices.Sort(u.SupplementalGroups)
-	u.SupplementalGroups = slices.Compact(u.SupplementalGroups)
-	return u
-}
-
-func userOf(spec *backend.ContainerSpec) (uid, gid int64) {
-	if spec.Pod != nil && spec.Pod.Spec.SecurityContext != nil {
-		if sc := spec.Pod.Spec.SecurityContext; sc.RunAsUser != nil {
-			uid = *sc.RunAsUser
-		}
-		if sc := spec.Pod.Spec.SecurityContext; sc.RunAsGroup != nil {
-			gid = *sc.RunAsGroup
-		}
-	}
-	if sc := spec.Container.SecurityContext; sc != nil {
-		if sc.RunAsUser != nil {
-			uid = *sc.RunAsUser
-		}
-		if sc.RunAsGroup != nil {
-			gid = *sc.RunAsGroup
-		}
-	}
-	return uid, gid
 }
 
 // named adds the one name that a busybox image surely knows.
@@ -76,7 +34,7 @@ func named(id int64) string {
 }
 
 func (p *process) id(args []string, io streams) int32 {
-	uid, gid := p.user()
+	uid, gid := p.of.UID, p.of.GID
 	switch flags, _ := flagsOf(args); flags {
 	case "u":
 		io.out(fmt.Sprintln(uid))
@@ -89,7 +47,7 @@ func (p *process) id(args []string, io streams) int32 {
 }
 
 func (p *process) whoami(_ []string, io streams) int32 {
-	if uid, _ := p.user(); uid != 0 {
+	if uid := p.of.UID; uid != 0 {
 		io.err(fmt.Sprintf("whoami: unknown uid %d\n", uid))
 		return 1
 	}
@@ -99,12 +57,11 @@ func (p *process) whoami(_ []string, io streams) int32 {
 
 // ps shows the container's own process: there is no other.
 func (p *process) ps(_ []string, io streams) int32 {
-	uid, _ := p.user()
-	user := fmt.Sprint(uid)
-	if uid == 0 {
+	user := fmt.Sprint(p.of.UID)
+	if p.of.UID == 0 {
 		user = "root"
 	}
-	argv := slices.Concat(p.of.spec.Container.Command, p.of.spec.Container.Args)
+	argv := p.of.Argv
 	if len(argv) == 0 {
 		argv = []string{"(the image's own)"}
 	}
@@ -114,15 +71,12 @@ func (p *process) ps(_ []string, io streams) int32 {
 
 // stty says the size of the terminal: "stty size", or what stty says of it.
 func (p *process) stty(args []string, io streams) int32 {
-	tty := p.terminal()
+	tty := p.Terminal()
 	if tty == nil {
 		io.err("stty: standard input: Inappropriate ioctl for device\n")
 		return 1
 	}
-	size := tty.size.Load()
-	if size == nil {
-		size = &backend.TerminalSize{}
-	}
+	size := tty.Size()
 	if slices.Equal(args, []string{"size"}) {
 		io.out(fmt.Sprintf("%d %d\n", size.Height, size.Width))
 	} else {
@@ -132,7 +86,7 @@ func (p *process) stty(args []string, io streams) int32 {
 }
 
 func (p *process) tty(_ []string, io streams) int32 {
-	if p.terminal() == nil {
+	if p.Terminal() == nil {
 		io.out("not a tty\n")
 		return 1
 	}
@@ -140,8 +94,40 @@ func (p *process) tty(_ []string, io streams) int32 {
 	return 0
 }
 
+// use reads "use [cpu=250m] [memory=64Mi]": what the container uses from now on.
+func (p *process) use(args []string, io streams) {
+	p.status = 0
+	var cpu, memory *resource.Quantity
+	for _, arg := range args {
+		key, value, _ := strings.Cut(arg, "=")
+		q, err := resource.ParseQuantity(value)
+		switch {
+		case err != nil || q.Sign() < 0:
+			io.err(fmt.Sprintf("use: %s is no amount\n", arg))
+			p.status = 1
+			return
+		case key == "cpu":
+			cpu = &q
+		case key == "memory":
+			memory = &q
+		default:
+			io.err(fmt.Sprintf("use: %s is not cpu or memory\n", key))
+			p.status = 1
+			return
+		}
+	}
+	var milliCPU, bytes *uint64
+	if cpu != nil {
+		milliCPU = new(uint64(max(0, cpu.MilliValue())))
+	}
+	if memory != nil {
+		bytes = new(uint64(max(0, memory.Value())))
+	}
+	p.Use(milliCPU, bytes)
+}
+
 // grep knows -v, -i and -q.
-func (p *process) grep(args []string, io streams) flow {
+func (p *process) grep(args []string, io streams) Flow {
 	flags, operands := flagsOf(args)
 	if len(operands) == 0 || strings.Trim(flags, "viqE") != "" {
 		return p.beyond("grep")
@@ -154,7 +140,7 @@ func (p *process) grep(args []string, io streams) flow {
 	if err != nil {
 		io.err("grep: bad regex '" + operands[0] + "'\n")
 		p.status = 2
-		return goesOn
+		return Continue
 	}
 	files := operands[1:]
 	if len(files) == 0 {
@@ -164,7 +150,7 @@ func (p *process) grep(args []string, io streams) flow {
 	for _, file := range files {
 		data, alive, why := p.gather(file, io)
 		if !alive {
-			return stays
+			return Stay
 		}
 		if why != "" {
 			io.err("grep: " + file + ": " + why + "\n")
@@ -182,5 +168,5 @@ func (p *process) grep(args []string, io streams) flow {
 			}
 		}
 	}
-	return goesOn
+	return Continue
 }

@@ -1,4 +1,4 @@
-package sim
+package shell
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func (p *process) ls(args []string, io streams) int32 {
 	}
 	var status int32
 	for _, name := range names {
-		inside, isDir := p.list(p.abs(name))
+		inside, isDir := p.ReadDir(p.abs(name))
 		data, isFile := p.read(name)
 		switch {
 		case isFile || (isDir && strings.Contains(flags, "d")):
@@ -66,7 +66,7 @@ func (p *process) entryLine(flags, shown, name string, data []byte) string {
 
 func (p *process) touch(args []string, io streams) int32 {
 	_, names := flagsOf(args)
-	return p.changeAll("touch", names, appendTo, io)
+	return p.changeAll("touch", names, Append, io)
 }
 
 // rm removes files, with -r directories too.
@@ -77,7 +77,7 @@ func (p *process) rm(args []string, io streams) int32 {
 		_, isFile := p.read(name)
 		switch isDir := p.isDir(name); {
 		case isFile:
-			status = max(status, p.changeAll("rm", []string{name}, remove, io))
+			status = max(status, p.changeAll("rm", []string{name}, Remove, io))
 		case isDir && strings.ContainsAny(flags, "rR"):
 			status = max(status, p.rmAll(p.abs(name), io))
 		case isDir:
@@ -94,16 +94,16 @@ func (p *process) rm(args []string, io streams) int32 {
 // rmAll removes a directory from below.
 func (p *process) rmAll(dir string, io streams) int32 {
 	var status int32
-	names, _ := p.list(dir)
+	names, _ := p.ReadDir(dir)
 	for _, name := range names {
 		if in := path.Join(dir, name); p.isDir(in) {
 			status = max(status, p.rmAll(in, io))
 		} else {
-			status = max(status, p.changeAll("rm", []string{in}, remove, io))
+			status = max(status, p.changeAll("rm", []string{in}, Remove, io))
 		}
 	}
-	if p.look(dir).kind == directory {
-		status = max(status, p.changeAll("rm", []string{dir}, remove, io))
+	if p.Lookup(dir).Kind == Directory {
+		status = max(status, p.changeAll("rm", []string{dir}, Remove, io))
 	}
 	return status
 }
@@ -120,16 +120,16 @@ func (p *process) mkdir(args []string, io streams) int32 {
 			io.err("mkdir: can't create directory '" + name + "': File exists\n")
 			status = 1
 		default:
-			status = max(status, p.changeAll("mkdir", []string{name}, makeDir, io))
+			status = max(status, p.changeAll("mkdir", []string{name}, MakeDir, io))
 		}
 	}
 	return status
 }
 
-func (p *process) changeAll(command string, names []string, op writeOp, io streams) int32 {
+func (p *process) changeAll(command string, names []string, op Op, io streams) int32 {
 	var status int32
 	for _, name := range names {
-		if why := p.change(p.abs(name), op, ""); why != "" {
+		if why := p.Change(p.abs(name), op, ""); why != "" {
 			io.err(command + ": " + name + ": " + why + "\n")
 			status = 1
 		}
@@ -156,7 +156,7 @@ func (p *process) cd(args []string, io streams) int32 {
 }
 
 // part is head and tail: -n lines or -c bytes of the input or of files.
-func (p *process) part(name string, args []string, io streams) flow {
+func (p *process) part(name string, args []string, io streams) Flow {
 	n, bytes, fromStart, files, ok := countOf(args)
 	if !ok {
 		return p.beyond(name)
@@ -168,12 +168,12 @@ func (p *process) part(name string, args []string, io streams) flow {
 		data, alive, why := p.gather(file, io)
 		switch {
 		case !alive:
-			return stays
+			return Stay
 		case why != "":
 			io.err(name + ": " + file + ": " + why + "\n")
 			p.status = 1
-			return goesOn
-		case file == zeroes && (name != "head" || !bytes || n > maxWritten):
+			return Continue
+		case file == zeroes && (name != "head" || !bytes || n > MaxWritten):
 			return p.beyond(name)
 		case file == zeroes:
 			data = make([]byte, n)
@@ -181,7 +181,7 @@ func (p *process) part(name string, args []string, io streams) flow {
 		io.out(partOf(name, string(data), n, bytes, fromStart))
 	}
 	p.status = 0
-	return goesOn
+	return Continue
 }
 
 func partOf(name, text string, n int, bytes, fromStart bool) string {
@@ -265,7 +265,7 @@ func (p *process) gather(file string, io streams) (data []byte, alive bool, why 
 }
 
 // count is wc.
-func (p *process) count(args []string, io streams) flow {
+func (p *process) count(args []string, io streams) Flow {
 	flags, files := flagsOf(args)
 	if len(files) == 0 {
 		files = []string{"-"}
@@ -274,7 +274,7 @@ func (p *process) count(args []string, io streams) flow {
 	for _, file := range files {
 		data, alive, why := p.gather(file, io)
 		if !alive {
-			return stays
+			return Stay
 		}
 		if why != "" || file == zeroes {
 			io.err("wc: " + file + ": " + notFound + "\n")
@@ -295,5 +295,5 @@ func (p *process) count(args []string, io streams) flow {
 		}
 		io.out(line[1:] + "\n")
 	}
-	return goesOn
+	return Continue
 }

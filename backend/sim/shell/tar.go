@@ -1,4 +1,4 @@
-package sim
+package shell
 
 import (
 	"archive/tar"
@@ -25,32 +25,32 @@ func (w words) Error() string { return string(w) }
 
 // tar creates, lists and extracts archives without compression, as kubectl cp
 // asks for. Files have neither modes nor times of their own here.
-func (p *process) tar(args []string, streams streams) flow {
+func (p *process) tar(args []string, streams streams) Flow {
 	call := readTarCall(args)
 	p.status = 1
 	switch {
 	case len(call.unknown) > 0:
 		streams.err("tar: unrecognized option: " + call.unknown[0] + "\n")
-		return goesOn
+		return Continue
 	case call.mode == 0:
 		streams.err("tar: must specify one of -c, -x or -t\n")
-		return goesOn
+		return Continue
 	}
 	base := p.abs(call.dir)
 	if !p.isDir(base) {
 		streams.err("tar: can't change directory to '" + call.dir + "': " + notFound + "\n")
-		return goesOn
+		return Continue
 	}
 	if call.mode == 'c' {
 		p.status = p.createTar(call, base, streams)
-		return goesOn
+		return Continue
 	}
 	in := streams.in
 	if call.file != "-" {
 		data, why := p.contents(call.file)
 		if why != "" {
 			streams.err("tar: can't open '" + call.file + "': " + why + "\n")
-			return goesOn
+			return Continue
 		}
 		in = contents(data)
 	}
@@ -106,7 +106,7 @@ func (c *tarCall) take(letter rune, value string) {
 func (p *process) createTar(call tarCall, base string, streams streams) int32 {
 	out, list := streams.out, streams.err
 	if call.file != "-" {
-		if why := p.change(p.abs(call.file), replace, ""); why != "" {
+		if why := p.Change(p.abs(call.file), Replace, ""); why != "" {
 			streams.err("tar: can't open '" + call.file + "': " + why + "\n")
 			return 1
 		}
@@ -148,23 +148,23 @@ func (p *process) under(base, name string) string {
 
 // addToTar adds a file, or a directory and all in it, under a member name.
 func (p *process) addToTar(w *tar.Writer, name, member string, said func(string)) error {
-	if e := p.look(name); e.kind == regular {
+	if e := p.Lookup(name); e.Kind == File {
 		said(member)
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: member, Mode: 0o644, Size: int64(len(e.data)), ModTime: p.clock()}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: member, Mode: 0o644, Size: int64(len(e.Data)), ModTime: p.Now()}
 		if err := w.WriteHeader(header); err != nil {
 			return err
 		}
-		_, err := w.Write(e.data)
+		_, err := w.Write(e.Data)
 		return err
 	}
-	names, ok := p.list(name)
+	names, ok := p.ReadDir(name)
 	if !ok {
 		return words(notFound)
 	}
 	if member != "" && member != "." {
 		member = strings.TrimSuffix(member, "/")
 		said(member + "/")
-		header := &tar.Header{Typeflag: tar.TypeDir, Name: member + "/", Mode: 0o755, ModTime: p.clock()}
+		header := &tar.Header{Typeflag: tar.TypeDir, Name: member + "/", Mode: 0o755, ModTime: p.Now()}
 		if err := w.WriteHeader(header); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (p *process) addToTar(w *tar.Writer, name, member string, said func(string)
 
 // extractTar makes what an archive holds below base, or lists it. It reads no
 // further than the archive's end.
-func (p *process) extractTar(call tarCall, base string, in source, streams streams) flow {
+func (p *process) extractTar(call tarCall, base string, in source, streams streams) Flow {
 	from := &sourceReader{in: in, alive: true}
 	r := tar.NewReader(from)
 	seen := false
@@ -187,16 +187,16 @@ func (p *process) extractTar(call tarCall, base string, in source, streams strea
 		h, err := r.Next()
 		switch {
 		case !from.alive:
-			return stays
+			return Stay
 		case errors.Is(err, io.EOF) && seen:
 			p.status = 0
-			return goesOn
+			return Continue
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			streams.err("tar: short read\n")
-			return goesOn
+			return Continue
 		case err != nil:
 			streams.err("tar: invalid tar magic\n")
-			return goesOn
+			return Continue
 		}
 		seen = true
 		if call.verbose || call.mode == 't' {
@@ -207,10 +207,10 @@ func (p *process) extractTar(call tarCall, base string, in source, streams strea
 		}
 		if err := p.extract(r, h, base); err != nil {
 			if !from.alive {
-				return stays
+				return Stay
 			}
 			streams.err("tar: " + err.Error() + "\n")
-			return goesOn
+			return Continue
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (p *process) extract(r io.Reader, h *tar.Header, base string) error {
 		if p.isDir(name) {
 			return nil
 		}
-		if why := p.change(name, makeDir, ""); why != "" {
+		if why := p.Change(name, MakeDir, ""); why != "" {
 			return fmt.Errorf("can't make dir %s: %s", h.Name, why)
 		}
 		return nil
@@ -237,21 +237,26 @@ func (p *process) extract(r io.Reader, h *tar.Header, base string) error {
 	if p.isDir(name) {
 		return fmt.Errorf("can't open '%s': Is a directory", h.Name)
 	}
-	if h.Size > maxWritten {
-		return errors.New("write error: " + noSpace)
+	if h.Size > MaxWritten {
+		return errors.New("write error: " + NoSpace)
 	}
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return errors.New("short read")
 	}
-	switch why := p.change(name, replace, string(data)); why {
+	switch why := p.Change(name, Replace, string(data)); why {
 	case "":
 		return nil
-	case noSpace:
+	case NoSpace:
 		return errors.New("write error: " + why)
 	default:
 		return fmt.Errorf("can't open '%s': %s", h.Name, why)
 	}
+}
+
+// within is true for a directory and all below it.
+func within(name, dir string) bool {
+	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
 }
 
 // writerFunc is a function as an io.Writer.

@@ -1,11 +1,10 @@
-package sim
+package shell
 
 import (
 	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // The commands of the convention, as busybox has them. Each returns its status.
@@ -19,7 +18,7 @@ func echo(args []string, io streams) int32 {
 	return 0
 }
 
-func (p *process) cat(args []string, io streams) flow {
+func (p *process) cat(args []string, io streams) Flow {
 	if len(args) == 0 {
 		args = []string{"-"}
 	}
@@ -36,18 +35,18 @@ func (p *process) cat(args []string, io streams) flow {
 			in = contents(data)
 		}
 		if !copyAll(in, io.out) {
-			return stays
+			return Stay
 		}
 	}
 	p.status = status
-	return goesOn
+	return Continue
 }
 
 // contents is what is in a file, or what a kernel says instead.
 func (p *process) contents(name string) (data []byte, why string) {
-	switch e := p.look(p.abs(name)); {
-	case e.kind == regular:
-		return e.data, ""
+	switch e := p.Lookup(p.abs(name)); {
+	case e.Kind == File:
+		return e.Data, ""
 	case p.isDir(name):
 		return nil, "Is a directory"
 	default:
@@ -56,8 +55,8 @@ func (p *process) contents(name string) (data []byte, why string) {
 }
 
 func (p *process) isDir(name string) bool {
-	_, ok := p.list(p.abs(name))
-	return ok && p.look(p.abs(name)).kind != regular
+	_, ok := p.ReadDir(p.abs(name))
+	return ok && p.Lookup(p.abs(name)).Kind != File
 }
 
 // copyAll is false when the process does not live to see the end of its input.
@@ -161,47 +160,36 @@ func (p *process) holdsOf(flag, word string) (holds, known bool) {
 	return false, false
 }
 
-// listener is a port on which a program answers, at offsets from its start.
-type listener struct {
-	port int
-	// from is when it begins to listen.
-	from time.Duration
-	// failing is when it begins to answer 500; 0 is never.
-	failing time.Duration
-	// echoes says that it sends back what it gets, instead of HTTP.
-	echoes bool
-}
-
 // serve reads "serve PORT [ready-after=D] [fail-after=D]", "httpd -p PORT" or "nc
 // -ll -p PORT -e cat", which echoes, and runs until it is stopped.
-func (p *process) serve(name string, args []string) flow {
-	var l listener
+func (p *process) serve(name string, args []string) Flow {
+	var l Listener
 	for i, arg := range args {
 		if name != "serve" {
 			if i > 0 && args[i-1] == "-p" {
-				l.port = port(arg)
+				l.Port = port(arg)
 			}
 			continue
 		}
 		switch key, value, ok := strings.Cut(arg, "="); {
 		case !ok:
-			l.port = port(arg)
+			l.Port = port(arg)
 		case key == "ready-after":
-			l.from, _ = seconds([]string{value})
+			l.From, _ = seconds([]string{value})
 		case key == "fail-after":
-			l.failing, _ = seconds([]string{value})
+			l.FailingFrom, _ = seconds([]string{value})
 		}
 	}
 	if name == "nc" {
 		if !slices.Contains(args, "-ll") || !slices.Equal(args[max(0, len(args)-2):], []string{"-e", "cat"}) {
 			return p.beyond(name)
 		}
-		l.echoes = true
+		l.Echoes = true
 	}
-	if l.port > 0 {
-		p.listen(l)
+	if l.Port > 0 {
+		p.Listen(l)
 	}
-	return stays
+	return Stay
 }
 
 // port reads "8080" or "0.0.0.0:8080"; 0 is none.

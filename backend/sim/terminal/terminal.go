@@ -1,4 +1,7 @@
-package sim
+// Package terminal is a terminal's line discipline, as a kernel has it, between
+// what a user types and what a program reads. It imports the rest of the project
+// for the size of the user's terminal alone.
+package terminal
 
 import (
 	"strings"
@@ -8,11 +11,11 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// terminal is a terminal's line discipline, as a kernel has it: it echoes what is
-// typed, lets the user edit a line, hands on whole lines, and turns ^C into an
-// interrupt and ^D into an end of input. But for the size it belongs to the
-// goroutine of its process.
-type terminal struct {
+// Terminal echoes what is typed, lets the user edit a line, hands on whole lines,
+// and turns ^C into an interrupt and ^D into an end of input. But for the size it
+// belongs to the goroutine of its process. A nil Terminal is none: it has no size
+// to follow and no interrupts.
+type Terminal struct {
 	// echo shows the user what was typed.
 	echo func(string)
 	// editing is the line being typed; lines are complete and not yet read, an
@@ -49,11 +52,14 @@ const (
 // maxTyped is how much may be typed ahead before the terminal takes no more.
 const maxTyped = 64 << 10
 
-// full is true while the terminal takes no more.
-func (t *terminal) full() bool { return t.held+len(t.editing) > maxTyped }
+// New makes a terminal that shows its user what was typed with echo.
+func New(echo func(string)) *Terminal { return &Terminal{echo: echo} }
 
-// typed takes in what the user typed.
-func (t *terminal) typed(data []byte) {
+// Full is true while the terminal takes no more.
+func (t *Terminal) Full() bool { return t.held+len(t.editing) > maxTyped }
+
+// Type takes in what the user typed.
+func (t *Terminal) Type(data []byte) {
 	var shown strings.Builder
 	for _, b := range data {
 		switch {
@@ -81,7 +87,7 @@ func (t *terminal) typed(data []byte) {
 }
 
 // escaped swallows escape sequences: there is no history to move in.
-func (t *terminal) escaped(b byte) bool {
+func (t *Terminal) escaped(b byte) bool {
 	switch {
 	case b == escapeKey:
 		t.escape = afterEscape
@@ -95,12 +101,19 @@ func (t *terminal) escaped(b byte) bool {
 	return true
 }
 
-func (t *terminal) push(line []byte) {
+// EndInput hands on a line that was begun: nothing more will be typed.
+func (t *Terminal) EndInput() {
+	if len(t.editing) > 0 {
+		t.push(t.editing)
+	}
+}
+
+func (t *Terminal) push(line []byte) {
 	t.lines, t.held, t.editing = append(t.lines, line), t.held+len(line), nil
 }
 
 // erase takes back the last character, or all, and returns what shows it.
-func (t *terminal) erase(all bool) string {
+func (t *Terminal) erase(all bool) string {
 	n := 0
 	for len(t.editing) > 0 && (all || n == 0) {
 		_, size := utf8.DecodeLastRune(t.editing)
@@ -110,8 +123,12 @@ func (t *terminal) erase(all bool) string {
 	return strings.Repeat("\b \b", n)
 }
 
-// line takes the oldest complete line; nil is an end of input.
-func (t *terminal) line() []byte {
+// HasLine is true when a line or an end of input can be taken.
+func (t *Terminal) HasLine() bool { return len(t.lines) > 0 }
+
+// Line takes the oldest complete line, which there must be; nil is an end of
+// input.
+func (t *Terminal) Line() []byte {
 	line := t.lines[0]
 	t.lines, t.held = t.lines[1:], t.held-len(line)
 	if len(line) == 0 {
@@ -120,9 +137,12 @@ func (t *terminal) line() []byte {
 	return line
 }
 
-// takeInterrupt is true once for each ^C.
-func (t *terminal) takeInterrupt() bool {
-	if t == nil || !t.interrupt {
+// Interrupted is true when ^C was typed and nobody took it yet.
+func (t *Terminal) Interrupted() bool { return t != nil && t.interrupt }
+
+// TakeInterrupt is true once for each ^C.
+func (t *Terminal) TakeInterrupt() bool {
+	if !t.Interrupted() {
 		return false
 	}
 	t.interrupt = false
@@ -130,7 +150,7 @@ func (t *terminal) takeInterrupt() bool {
 }
 
 // follow takes over the sizes of the user's terminal until they or the call end.
-func (t *terminal) follow(sizes <-chan backend.TerminalSize, quit <-chan struct{}) {
+func (t *Terminal) follow(sizes <-chan backend.TerminalSize, quit <-chan struct{}) {
 	for {
 		select {
 		case size, ok := <-sizes:
@@ -144,9 +164,17 @@ func (t *terminal) follow(sizes <-chan backend.TerminalSize, quit <-chan struct{
 	}
 }
 
-// resizing follows sizes in the background. The size that is there already is
-// that of the terminal from the start.
-func (t *terminal) resizing(sizes <-chan backend.TerminalSize, quit <-chan struct{}) {
+// Size is the last that is known of the user's terminal; zero where none is.
+func (t *Terminal) Size() backend.TerminalSize {
+	if size := t.size.Load(); size != nil {
+		return *size
+	}
+	return backend.TerminalSize{}
+}
+
+// Follow takes over sizes in the background until they end or quit is closed. The
+// size that is there already is that of the terminal from the start.
+func (t *Terminal) Follow(sizes <-chan backend.TerminalSize, quit <-chan struct{}) {
 	if t == nil || sizes == nil {
 		return
 	}
@@ -161,5 +189,5 @@ func (t *terminal) resizing(sizes <-chan backend.TerminalSize, quit <-chan struc
 	go t.follow(sizes, quit)
 }
 
-// onTerminal is how a terminal shows text: it ends lines as a typewriter does.
-func onTerminal(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
+// Shown is how a terminal shows text: it ends lines as a typewriter does.
+func Shown(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
