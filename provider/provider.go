@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
 )
 
@@ -97,7 +98,7 @@ func (n *Node) ShutDown(ctx context.Context) {
 				return
 			}
 		}
-		if !pause(ctx, notReadyPoll) {
+		if pause.For(ctx, notReadyPoll) != nil {
 			return
 		}
 	}
@@ -244,7 +245,7 @@ func (n *Node) register(ctx context.Context, c *composer) (*corev1.Node, error) 
 		if last == nil || ctx.Err() == nil {
 			last = err // not the end of the time itself
 		}
-		if refused(err) || !pause(ctx, startRetry) {
+		if refused(err) || pause.For(ctx, startRetry) != nil {
 			return nil, explain(n.cfg.Server, n.cfg.NodeName, "register node "+n.cfg.NodeName, last)
 		}
 	}
@@ -275,7 +276,7 @@ func (n *Node) runNode(ctx context.Context, c *composer, inAPI *corev1.Node, rea
 			stop()
 			return <-done
 		}
-		if refused(err) || !pause(deadline, startRetry) {
+		if refused(err) || pause.For(deadline, startRetry) != nil {
 			if ctx.Err() != nil {
 				return nil
 			}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 const (
@@ -103,7 +104,7 @@ func (r *remote) first(ctx context.Context, patience time.Duration) {
 		if backend.Class(err) == "Denied" && time.Since(started) >= firstDescribe {
 			return
 		}
-		if !pause(ctx, 100*time.Millisecond) {
+		if pause.For(ctx, 100*time.Millisecond) != nil {
 			return
 		}
 	}
@@ -117,25 +118,13 @@ func (r *remote) run(ctx context.Context) {
 		if facts, err := r.get(); facts == nil || err != nil || !facts.NetworkReady {
 			wait = describeSoon // somebody waits for it to be better
 		}
-		if !pause(ctx, wait) {
+		if pause.For(ctx, wait) != nil {
 			return
 		}
 		// What comes of it stands in the node's conditions.
 		if r.describe(ctx) == nil {
 			r.lookForImages(ctx)
 		}
-	}
-}
-
-// pause waits; false means that the context ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

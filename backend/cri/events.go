@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // events implements [backend.Events].
@@ -130,21 +131,16 @@ const (
 // event comes first: a listing at once would still show it running, and nothing
 // would look again before the next poll.
 func (e events) awaitExit(ctx context.Context, id string) error {
-	pause := exitPoll
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
+	wait := exitPoll
 	for range exitPolls {
 		running, err := e.stillRuns(ctx, id)
 		if err != nil || !running {
 			return err
 		}
-		select {
-		case <-timer.C:
-			pause = min(2*pause, exitPollMax)
-			timer.Reset(pause)
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := pause.For(ctx, wait); err != nil {
+			return err
 		}
+		wait = min(2*wait, exitPollMax)
 	}
 	return nil
 }

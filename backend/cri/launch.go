@@ -17,6 +17,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // maxResolvConf is far beyond what a resolver reads.
@@ -130,17 +131,12 @@ const (
 // retryReserved calls try until it is done. Errors: Throttled when an earlier
 // call takes longer than this one should wait.
 func (r *remote) retryReserved(ctx context.Context, try func() (done bool, err error)) error {
-	timer := time.NewTimer(reservedPoll)
-	defer timer.Stop()
 	for range reservedPolls {
 		if done, err := try(); done || err != nil {
 			return err
 		}
-		select {
-		case <-timer.C:
-			timer.Reset(reservedPoll)
-		case <-ctx.Done():
-			return backend.Errorf(backend.ErrUnavailable, "wait for an earlier call to the runtime: %w", ctx.Err())
+		if err := pause.For(ctx, reservedPoll); err != nil {
+			return backend.Errorf(backend.ErrUnavailable, "wait for an earlier call to the runtime: %w", err)
 		}
 	}
 	return backend.Errorf(backend.ErrThrottled, "an earlier call to the runtime is still at work on the same attempt")

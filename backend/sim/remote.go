@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // Remote is the simulated far side: what it holds outlives every Backend. It is
@@ -310,18 +311,8 @@ func (v *view) reply(ctx context.Context, op string) error {
 
 // wait passes time; a context that ends is a transport that breaks.
 func wait(ctx context.Context, d time.Duration, op string) error {
-	if err := ctx.Err(); err != nil {
+	if err := pause.For(ctx, d); err != nil {
 		return backend.Errorf(backend.ErrUnavailable, "%s: %w", op, err)
 	}
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return backend.Errorf(backend.ErrUnavailable, "%s: %w", op, ctx.Err())
-	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package sshlink
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -35,16 +34,4 @@ func (b *backoff) pause(err error) time.Duration {
 	}
 	b.next = min(max(2*b.next, firstPause), longest)
 	return time.Duration(float64(b.next) * (1 - jitter + 2*jitter*rand.Float64())) //nolint:gosec // no secret
-}
-
-// wait waits for d; it is false when the context ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

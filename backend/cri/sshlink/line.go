@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 var (
@@ -88,7 +89,7 @@ func (l *line) run(ctx context.Context) {
 			logger.WithError(err).Warn("the pods' host cannot be reached")
 			told = err.Error()
 		}
-		wait(ctx, pauses.pause(err))
+		_ = pause.For(ctx, pauses.pause(err)) // the loop ends with the context
 	}
 }
 
