@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/fields"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 )
@@ -145,7 +147,7 @@ func (r *remote) backend() *backend.Backend {
 		Dial:       dialer{r},
 		Stats:      stats{r},
 		Node:       node{r},
-		Check:      backend.CheckFunc(check),
+		Check:      backend.CheckFunc(fields.Check),
 		Limits: backend.Limits{
 			Runtime: runtimeName,
 			Settle:  settle,
@@ -155,6 +157,9 @@ func (r *remote) backend() *backend.Backend {
 		},
 	}
 }
+
+// Taken says, by path, what becomes of the fields of a pod: see [fields.Uses].
+func Taken(pod *corev1.Pod) map[string]string { return fields.Uses(pod) }
 
 // run holds the connections and the open stop calls, and keeps logs in bounds. It
 // runs once: a backend that has ended stays ended.

@@ -88,7 +88,11 @@ func (f files) volume(spec backend.VolumeSpec) (host.Volume, error) {
 // they cannot be made once it is mounted read-only.
 func nested(pod *corev1.Pod, volume string) []string {
 	found := map[string]bool{}
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers, ephemerals(pod)) {
+	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	for _, e := range pod.Spec.EphemeralContainers {
+		containers = append(containers, corev1.Container(e.EphemeralContainerCommon))
+	}
+	for _, c := range containers {
 		for i := range c.VolumeMounts {
 			outer := &c.VolumeMounts[i]
 			if outer.Name != volume || outer.SubPath != "" || outer.SubPathExpr != "" {

@@ -1,4 +1,4 @@
-package cri
+package fields
 
 import (
 	"fmt"
@@ -30,10 +30,10 @@ func apply[T any](refusals []backend.Refusal, at string, value *T, rules []rule[
 	return refusals
 }
 
-// check says what of a pod cannot be honoured on a CRI host. It does not speak
+// Check says what of a pod cannot be honoured on a CRI host. It does not speak
 // of what the engine does itself, probes or environment for example, nor of
 // windowsOptions: as with a kubelet on Linux they are for other nodes.
-func check(pod *corev1.Pod) []backend.Refusal {
+func Check(pod *corev1.Pod) []backend.Refusal {
 	var out []backend.Refusal
 	out = apply(out, "spec", &pod.Spec, podRules())
 	for _, list := range []struct {
@@ -42,7 +42,7 @@ func check(pod *corev1.Pod) []backend.Refusal {
 	}{
 		{"initContainers", pod.Spec.InitContainers},
 		{"containers", pod.Spec.Containers},
-		{"ephemeralContainers", ephemerals(pod)},
+		{"ephemeralContainers", ephemeralContainers(pod)},
 	} {
 		for i := range list.containers {
 			c := &list.containers[i]
@@ -53,7 +53,7 @@ func check(pod *corev1.Pod) []backend.Refusal {
 	return out
 }
 
-func ephemerals(pod *corev1.Pod) []corev1.Container {
+func ephemeralContainers(pod *corev1.Pod) []corev1.Container {
 	var out []corev1.Container
 	for _, e := range pod.Spec.EphemeralContainers {
 		out = append(out, corev1.Container(e.EphemeralContainerCommon))

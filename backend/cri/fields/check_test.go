@@ -1,4 +1,4 @@
-package cri
+package fields
 
 import (
 	"reflect"
@@ -55,13 +55,13 @@ func TestEveryFieldIsClassified(t *testing.T) {
 		"runAsUser": honoured, "runAsGroup": honoured, "runAsNonRoot": honoured, "readOnlyRootFilesystem": honoured,
 		"allowPrivilegeEscalation": honoured, "procMount": honoured, "seccompProfile": honoured, "appArmorProfile": honoured,
 	}
-	classified(t, reflect.TypeFor[corev1.PodSpec](), podSpec, fields(podRules()))
+	classified(t, reflect.TypeFor[corev1.PodSpec](), podSpec, fieldsOf(podRules()))
 	classified(t, reflect.TypeFor[corev1.PodSecurityContext](), podSecurity, nil)
-	classified(t, reflect.TypeFor[corev1.Container](), container, fields(containerRules()))
+	classified(t, reflect.TypeFor[corev1.Container](), container, fieldsOf(containerRules()))
 	classified(t, reflect.TypeFor[corev1.SecurityContext](), security, nil)
 }
 
-func fields[T any](rules []rule[T]) []string {
+func fieldsOf[T any](rules []rule[T]) []string {
 	var out []string
 	for _, r := range rules {
 		out = append(out, r.field)
@@ -155,10 +155,10 @@ func TestCheck(t *testing.T) {
 		}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pod := testPod("u1")
+			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: make([]corev1.Container, 1)}}
 			tt.set(pod)
 			var got []string
-			for _, r := range check(pod) {
+			for _, r := range Check(pod) {
 				got = append(got, r.Field)
 				if r.Why == "" {
 					t.Errorf("%s is refused without a reason", r.Field)

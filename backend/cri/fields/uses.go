@@ -1,4 +1,4 @@
-package cri
+package fields
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Taken says, by path, what becomes of the fields of a pod on a container host.
+// Uses says, by path, what becomes of the fields of a pod on a container host.
 // Refused ones may be among them: see Check. docs/fields.md says the same, which a
 // test holds it to.
-func Taken(pod *corev1.Pod) map[string]string {
+func Uses(pod *corev1.Pod) map[string]string {
 	out := map[string]string{}
 	add := func(at string, fields map[string]string) {
 		for field, how := range fields {
