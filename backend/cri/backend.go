@@ -14,6 +14,8 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/fields"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
+	"github.com/burstlet/burstlet/backend/cri/stopper"
+	"github.com/burstlet/burstlet/backend/cri/throttle"
 )
 
 const (
@@ -42,10 +44,10 @@ type remote struct {
 	reach            func(context.Context) error // holds the way to the host; nil: there is none to hold
 	links            func() []backend.LinkFacts  // nil on this machine
 	clock            clock
-	stopper          *stopper
+	stopper          *stopper.Stopper
 	details          *details
 	upkeep           *upkeep
-	way              *way
+	throttle         *throttle.Throttle
 	shares           *classShares
 	measured         measurements
 
@@ -106,7 +108,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 	}
 	known := newDetails()
 	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket), hostCaller{a.host, socket, known.owner})
-	w := newWay()
+	slow := throttle.New()
 	r := &remote{
 		cfg:       cfg,
 		socket:    socket,
@@ -115,15 +117,15 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		images:    runtimeapi.NewImageServiceClient(t),
 		host:      a.host,
 		control:   a.control,
-		streams:   yieldingDialer{a.streams, w},
-		way:       w,
+		streams:   slow.Dialer(a.streams),
+		throttle:  slow,
 		reach:     a.run,
 		links:     a.links,
 		details:   known,
 		upkeep:    newUpkeep(),
 		shares:    newClassShares(),
 	}
-	r.stopper = newStopper(r.runtime)
+	r.stopper = stopper.New(runtimeStops{r.runtime})
 	return r, nil
 }
 
@@ -165,7 +167,7 @@ func Taken(pod *corev1.Pod) map[string]string { return fields.Uses(pod) }
 // runs once: a backend that has ended stays ended.
 func (r *remote) run(ctx context.Context, may backend.Permit) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return r.stopper.run(ctx, may) })
+	g.Go(func() error { return r.stopper.Run(ctx, may) })
 	g.Go(func() error { return r.transport.run(ctx) })
 	g.Go(func() error { return r.keepUp(ctx, may) })
 	if r.reach != nil {

@@ -7,6 +7,7 @@
 //	host        what CRI cannot do: directories, links, logs, connections to pods
 //	stopper     StopContainer calls held open until the container has ended
 //	details     what a listing does not say, fetched once per change
+//	throttle    slows streams while pods start or go
 //
 // pods, containers, images, events, commands, logs, dialer and node are thin: each turns one part
 // of the contract into CRI calls and host operations.

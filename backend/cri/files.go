@@ -23,7 +23,7 @@ type files struct{ *remote }
 // Place makes a volume on the host. A hostPath is there or, as its type says, made;
 // nothing of it is the pod's.
 func (f files) Place(ctx context.Context, spec backend.VolumeSpec) error {
-	defer f.way.taken()()
+	defer f.throttle.Begin()()
 	if h := spec.Source.HostPath; h != nil && !claimed(spec) {
 		source := host.Source{Path: h.Path}
 		if h.Type != nil {

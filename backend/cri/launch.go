@@ -30,7 +30,7 @@ type pods struct{ *remote }
 // dead, is what an earlier call made; a dead one is for the caller to see in
 // the facts and to follow with the next attempt.
 func (p pods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
-	defer p.way.taken()()
+	defer p.throttle.Begin()()
 	ref := spec.Ref()
 	config, err := p.sandboxConfig(ctx, spec.Pod, spec.Attempt)
 	if err != nil {

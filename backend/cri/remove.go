@@ -16,7 +16,7 @@ import (
 // Remove deletes one attempt and, with the last one, the pod's logs and cgroup.
 // It goes by what a listing shows: NotFound means that one showed nothing.
 func (p pods) Remove(ctx context.Context, ref backend.Ref) error {
-	defer p.way.taken()()
+	defer p.throttle.Begin()()
 	views, err := p.views(ctx, ref.UID)
 	if err != nil {
 		return fmt.Errorf("remove pod %s/%s: %w", ref.Namespace, ref.Name, err)
@@ -43,7 +43,7 @@ func (p pods) Remove(ctx context.Context, ref backend.Ref) error {
 // is left: whatever interrupts, the rest is known.
 func (p pods) removeView(ctx context.Context, v *view, last bool) error {
 	if v.sandbox != nil {
-		if err := p.stopper.leave(ctx, v.ref.ID); err != nil {
+		if err := p.stopper.Leave(ctx, v.ref.ID); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/stopper"
 )
 
 // TestRemoveLeavesNothingOfAFailedLaunch: what was made for a sandbox that never was.
@@ -141,7 +142,7 @@ func TestEachStopOfASandboxCounts(t *testing.T) {
 			eventually(t, "it has stopped", func() bool { return tt.until(inspect(t, r, ref.UID)) })
 			ended := inspect(t, r, ref.UID).Containers[0].FinishedAt
 			must(t, pods{r}.Remove(t.Context(), ref))
-			late := time.Since(ended) >= removalFollows // on a busy machine
+			late := time.Since(ended) >= stopper.RemovalFollows // on a busy machine
 			wantClass(t, pods{r}.Remove(t.Context(), ref), backend.ErrNotFound)
 			mu.Lock()
 			defer mu.Unlock()

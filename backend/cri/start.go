@@ -23,7 +23,7 @@ type containers struct{ *remote }
 // Start creates and starts one attempt of a container. One that was created by
 // an earlier call is started; one that was started is left as it is.
 func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
-	defer c.way.taken()()
+	defer c.throttle.Begin()()
 	sandbox, err := c.newestSandbox(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)

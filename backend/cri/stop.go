@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/stopper"
 )
 
 // Stop lodges the end of every running container of the attempt, and of its
@@ -26,8 +27,8 @@ func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) er
 		running := v.running()
 		switch {
 		case v.ready() || len(running) > 0:
-			job := podStop{sandbox: v.ref.ID, containers: running, removable: v.ready() && len(running) > 0}
-			if err := p.stopper.ask(ctx, request{pod: job, grace: grace}); err != nil {
+			job := stopper.Request{Containers: running, Grace: grace, Sandbox: v.ref.ID, Removable: v.ready() && len(running) > 0}
+			if err := p.stopper.Stop(ctx, job); err != nil {
 				return fmt.Errorf("stop pod %s/%s: %w", ref.Namespace, ref.Name, err)
 			}
 			lodged = true
@@ -56,9 +57,32 @@ func (c containers) Stop(ctx context.Context, ref backend.ContainerRef, grace ti
 	default:
 		return backend.Errorf(backend.ErrNotFound, "stop container %s of pod %s/%s: it does not run", ref.Name, ref.Pod.Namespace, ref.Pod.Name)
 	}
-	job := podStop{containers: []string{found.GetId()}}
-	if err := c.stopper.ask(ctx, request{pod: job, grace: grace}); err != nil {
+	job := stopper.Request{Containers: []string{found.GetId()}, Grace: grace}
+	if err := c.stopper.Stop(ctx, job); err != nil {
 		return fmt.Errorf("stop container %s of pod %s/%s: %w", ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
+	}
+	return nil
+}
+
+// runtimeStops are the calls that stopper.Stopper holds open.
+type runtimeStops struct {
+	runtime runtimeapi.RuntimeServiceClient
+}
+
+// StopContainer is CRI's.
+func (c runtimeStops) StopContainer(ctx context.Context, id string, seconds int64) error {
+	_, err := c.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: seconds})
+	if err != nil && !isNotFound(err) {
+		return failed(err, "stop container %s", id)
+	}
+	return nil
+}
+
+// StopSandbox is CRI's StopPodSandbox.
+func (c runtimeStops) StopSandbox(ctx context.Context, id string) error {
+	_, err := c.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
+	if err != nil && !isNotFound(err) {
+		return failed(err, "stop sandbox %s", id)
 	}
 	return nil
 }

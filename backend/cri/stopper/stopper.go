@@ -1,4 +1,6 @@
-package cri
+// Package stopper holds calls open that stop containers, longer than those who ask
+// for the stop wait. It imports the contract and nothing else of the project.
+package stopper
 
 import (
 	"context"
@@ -7,7 +9,6 @@ import (
 	"time"
 
 	"github.com/containerd/log"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -15,47 +16,31 @@ import (
 // stopMargin is what a stop call gets beyond its grace, to kill and to clean up.
 const stopMargin = 2 * time.Minute
 
-// removalFollows is how long a sandbox whose containers were ended is left to a
+// RemovalFollows is how long a sandbox whose containers were ended is left to a
 // Remove, which ends it in one call: each stop of a sandbox runs the network's
 // plugins. A pod that stays in the API holds its address so much longer.
-const removalFollows = time.Second
+const RemovalFollows = time.Second
 
-// stopClient is what the stopper needs of the runtime.
-type stopClient interface {
-	stopContainer(ctx context.Context, id string, seconds int64) error
-	stopSandbox(ctx context.Context, id string) error
+// Runtime is what the stopper needs of the container runtime. Neither call minds
+// what is not there any more.
+type Runtime interface {
+	// StopContainer sends TERM, and KILL after so many seconds. It returns when the
+	// container has ended.
+	StopContainer(ctx context.Context, id string, seconds int64) error
+	// StopSandbox ends a sandbox and all in it.
+	StopSandbox(ctx context.Context, id string) error
 }
 
-type criStops struct {
-	runtime runtimeapi.RuntimeServiceClient
-}
-
-func (c criStops) stopContainer(ctx context.Context, id string, seconds int64) error {
-	_, err := c.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: seconds})
-	if err != nil && !isNotFound(err) {
-		return failed(err, "stop container %s", id)
-	}
-	return nil
-}
-
-func (c criStops) stopSandbox(ctx context.Context, id string) error {
-	_, err := c.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
-	if err != nil && !isNotFound(err) {
-		return failed(err, "stop sandbox %s", id)
-	}
-	return nil
-}
-
-// stopper holds StopContainer calls open. The runtime sends TERM when a call
+// Stopper holds StopContainer calls open. The runtime sends TERM when a call
 // arrives and KILL at the end of its timeout, but only while the call lives, so
 // it must not end with whoever asked.
 //
 // One goroutine owns all state and never blocks; each call has a goroutine of
 // its own that reports back. A call that fails is forgotten: whoever wants the
 // container stopped asks again, as the contract says.
-type stopper struct {
-	client   stopClient
-	requests chan request
+type Stopper struct {
+	runtime  Runtime
+	requests chan Request
 	leaves   chan leave
 	ended    chan struct{}
 }
@@ -67,28 +52,26 @@ type leave struct {
 	reply   chan<- (<-chan struct{})
 }
 
-// request asks for the end of containers and then of their sandbox.
-type request struct {
-	pod   podStop
-	grace time.Duration
+// Request asks for the end of containers and then of their sandbox.
+type Request struct {
+	// Containers are the ids of the containers.
+	Containers []string
+	// Grace is from TERM to KILL.
+	Grace time.Duration
+	// Sandbox is the id of the sandbox that ends after them; "" is none.
+	Sandbox string
+	// Removable sandboxes are left to a Remove for RemovalFollows after the containers.
+	Removable bool
 }
 
-// podStop names containers, and the sandbox that ends after them unless it is
-// empty.
-type podStop struct {
-	sandbox    string
-	containers []string
-	// removable sandboxes are left to a Remove for a moment after the containers.
-	removable bool
+// New makes a stopper that does nothing before Run.
+func New(runtime Runtime) *Stopper {
+	return &Stopper{runtime: runtime, requests: make(chan Request), leaves: make(chan leave), ended: make(chan struct{})}
 }
 
-func newStopper(runtime runtimeapi.RuntimeServiceClient) *stopper {
-	return &stopper{client: criStops{runtime}, requests: make(chan request), leaves: make(chan leave), ended: make(chan struct{})}
-}
-
-// ask returns when the request is lodged. Errors: Unavailable when run has
-// ended, or is not there within the context.
-func (s *stopper) ask(ctx context.Context, r request) error {
+// Stop returns when the request is lodged. Errors: Unavailable when Run has ended,
+// or is not there within the context.
+func (s *Stopper) Stop(ctx context.Context, r Request) error {
 	select {
 	case <-s.ended:
 		return backend.Errorf(backend.ErrUnavailable, "the cri backend is not running")
@@ -104,9 +87,9 @@ func (s *stopper) ask(ctx context.Context, r request) error {
 	}
 }
 
-// leave returns when no call for a sandbox is open and none will be made for what
+// Leave returns when no call for a sandbox is open and none will be made for what
 // was asked before. Errors: Unavailable when the context ends.
-func (s *stopper) leave(ctx context.Context, sandbox string) error {
+func (s *Stopper) Leave(ctx context.Context, sandbox string) error {
 	reply := make(chan (<-chan struct{}), 1)
 	select {
 	case s.leaves <- leave{sandbox, reply}:
@@ -125,13 +108,13 @@ func (s *stopper) leave(ctx context.Context, sandbox string) error {
 	}
 }
 
-// run serves requests until the context ends; then the open calls are dropped,
+// Run serves requests until the context ends; then the open calls are dropped,
 // and the containers they were for are left to their next owner. It asks may before
 // each call, since a sandbox's comes long after its request.
-func (s *stopper) run(ctx context.Context, may backend.Permit) error {
+func (s *Stopper) Run(ctx context.Context, may backend.Permit) error {
 	defer close(s.ended)
 	state := &stops{
-		stopper:    s,
+		Stopper:    s,
 		may:        may,
 		results:    make(chan result),
 		containers: map[string]*containerStop{},
@@ -154,7 +137,7 @@ func (s *stopper) run(ctx context.Context, may backend.Permit) error {
 
 // stops is the state of the stopper's goroutine.
 type stops struct {
-	*stopper
+	*Stopper
 	may        backend.Permit
 	calls      sync.WaitGroup
 	results    chan result
@@ -183,23 +166,23 @@ type result struct {
 	err                error
 }
 
-func (s *stops) lodge(ctx context.Context, r request) {
-	for _, id := range r.pod.containers {
-		s.stopContainer(ctx, id, r.grace)
+func (s *stops) lodge(ctx context.Context, r Request) {
+	for _, id := range r.Containers {
+		s.stopContainer(ctx, id, r.Grace)
 	}
-	if r.pod.sandbox == "" {
+	if r.Sandbox == "" {
 		return
 	}
-	sandbox := s.sandboxes[r.pod.sandbox]
+	sandbox := s.sandboxes[r.Sandbox]
 	if sandbox == nil {
 		sandbox = &sandboxStop{waits: map[string]bool{}, left: make(chan struct{}), done: make(chan struct{})}
-		s.sandboxes[r.pod.sandbox] = sandbox
+		s.sandboxes[r.Sandbox] = sandbox
 	}
-	sandbox.removable = r.pod.removable
-	for _, id := range r.pod.containers {
+	sandbox.removable = r.Removable
+	for _, id := range r.Containers {
 		sandbox.waits[id] = true
 	}
-	s.stopSandbox(ctx, r.pod.sandbox)
+	s.stopSandbox(ctx, r.Sandbox)
 }
 
 // stopContainer opens a call unless one is open that kills as early. The grace
@@ -222,7 +205,7 @@ func (s *stops) stopContainer(ctx context.Context, id string, grace time.Duratio
 		if err := s.may.Ask("stop container"); err != nil {
 			return err
 		}
-		return s.client.stopContainer(ctx, id, seconds)
+		return s.runtime.StopContainer(ctx, id, seconds)
 	})
 }
 
@@ -236,7 +219,7 @@ func (s *stops) stopSandbox(ctx context.Context, id string) {
 	removable := sandbox.removable
 	s.call(ctx, 0, result{sandbox: id}, func(ctx context.Context) error {
 		if removable {
-			timer := time.NewTimer(removalFollows)
+			timer := time.NewTimer(RemovalFollows)
 			defer timer.Stop()
 			select {
 			case <-timer.C:
@@ -249,7 +232,7 @@ func (s *stops) stopSandbox(ctx context.Context, id string) {
 		if err := s.may.Ask("stop sandbox"); err != nil {
 			return err
 		}
-		return s.client.stopSandbox(ctx, id)
+		return s.runtime.StopSandbox(ctx, id)
 	})
 }
 
