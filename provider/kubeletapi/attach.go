@@ -39,10 +39,9 @@ type attacher struct {
 func (a attacher) AttachContainer(ctx context.Context, _, _, container string,
 	in io.Reader, out, errOut io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize,
 ) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stdin, stdout, stderr, sizes := streamsOf(ctx, a.opts, in, out, errOut, resize)
+	s := streamsOf(ctx, a.opts, in, out, errOut, resize)
+	defer s.end()
 	return a.engine.Attach(ctx, a.pod, container, backend.AttachSpec{
-		Stdin: stdin, Stdout: stdout, Stderr: stderr, TTY: a.opts.TTY, Resize: sizes,
+		Stdin: s.stdin, Stdout: s.stdout, Stderr: s.stderr, TTY: a.opts.TTY, Resize: s.sizes,
 	})
 }

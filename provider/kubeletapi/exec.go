@@ -51,11 +51,10 @@ type executor struct {
 func (e executor) ExecInContainer(ctx context.Context, _, _, container string, command []string,
 	in io.Reader, out, errOut io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize, _ time.Duration,
 ) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stdin, stdout, stderr, sizes := streamsOf(ctx, e.opts, in, out, errOut, resize)
+	s := streamsOf(ctx, e.opts, in, out, errOut, resize)
+	defer s.end()
 	code, err := e.engine.Exec(ctx, e.pod, container, backend.ExecSpec{
-		Command: command, Stdin: stdin, Stdout: stdout, Stderr: stderr, Live: true, TTY: e.opts.TTY, Resize: sizes,
+		Command: command, Stdin: s.stdin, Stdout: s.stdout, Stderr: s.stderr, Live: true, TTY: e.opts.TTY, Resize: s.sizes,
 	})
 	switch {
 	case err != nil:
@@ -66,28 +65,40 @@ func (e executor) ExecInContainer(ctx context.Context, _, _, container string, c
 	return nil
 }
 
+// connStreams are those of a connection that were asked for.
+type connStreams struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	sizes          <-chan backend.TerminalSize
+	// end ends what passes sizes on, and waits for it.
+	end func()
+}
+
 // streamsOf keeps of a connection's streams those that were asked for: WebSocket
 // has the others too.
 func streamsOf(ctx context.Context, opts *remotecommand.Options, in io.Reader, out, errOut io.Writer,
 	resize <-chan remotecommand.TerminalSize,
-) (stdin io.Reader, stdout, stderr io.Writer, sizes <-chan backend.TerminalSize) {
+) connStreams {
+	s := connStreams{end: func() {}}
 	if opts.Stdin {
-		stdin = in
+		s.stdin = in
 	}
 	if opts.Stdout {
-		stdout = out
+		s.stdout = out
 	}
 	if opts.Stderr {
-		stderr = errOut
+		s.stderr = errOut
 	}
 	if opts.TTY && resize != nil {
-		sizes = terminalSizes(ctx, resize)
+		s.sizes, s.end = terminalSizes(ctx, resize)
 	}
-	return stdin, stdout, stderr, sizes
+	return s
 }
 
-// terminalSizes passes sizes on until there are no more, or the context ends.
-func terminalSizes(ctx context.Context, from <-chan remotecommand.TerminalSize) <-chan backend.TerminalSize {
+// terminalSizes passes sizes on until there are no more, the context ends, or end
+// is called, which waits for that.
+func terminalSizes(ctx context.Context, from <-chan remotecommand.TerminalSize) (sizes <-chan backend.TerminalSize, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	to := make(chan backend.TerminalSize)
 	go func() {
 		defer close(to)
@@ -107,7 +118,11 @@ func terminalSizes(ctx context.Context, from <-chan remotecommand.TerminalSize) 
 			}
 		}
 	}()
-	return to
+	return to, func() {
+		cancel()
+		for range to { // until it is closed
+		}
+	}
 }
 
 // exitError is an exit code in the form of k8s.io/utils/exec.ExitError.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/websocket"
 	utilexec "k8s.io/client-go/util/exec"
+	serving "k8s.io/cri-streaming/pkg/streaming/remotecommand"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -375,5 +376,26 @@ func TestRunKeepsTheBeginningOfMuchOutput(t *testing.T) {
 	}
 	if got := len(c.bytes()); got != maxRunOutput {
 		t.Errorf("%d bytes are kept", got)
+	}
+}
+
+// TestSizesEndWithTheirCommand: what passes them on has ended when end returns, also
+// where nobody takes a size that has come.
+func TestSizesEndWithTheirCommand(t *testing.T) {
+	from := make(chan serving.TerminalSize)
+	for name, size := range map[string]bool{"without a size": false, "with one": true} {
+		sizes, end := terminalSizes(t.Context(), from)
+		if size {
+			from <- serving.TerminalSize{Width: 80, Height: 24}
+		}
+		end()
+		select {
+		case got, open := <-sizes:
+			if open {
+				t.Errorf("%s: %v came after the end", name, got)
+			}
+		default:
+			t.Errorf("%s: it goes on after its end", name)
+		}
 	}
 }
