@@ -129,7 +129,7 @@ func (l logs) ended(ctx context.Context, ref *backend.ContainerRef) bool {
 	}
 	s, err := l.askContainer(ctx, ref.ID)
 	if err != nil {
-		log.G(ctx).WithError(err).WithField("container", ref.Name).Debug("Failed to ask for the state of a followed container")
+		log.G(ctx).WithError(err).WithField("container", ref.Name).Debug("failed to ask for the state of a followed container")
 		return false
 	}
 	return s == nil || s.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED

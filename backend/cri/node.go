@@ -113,7 +113,7 @@ func (r *remote) askHost(ctx context.Context) (host.Facts, error) {
 	defer r.factsMu.Unlock()
 	if r.facts == nil || !slices.Equal(r.facts.Lacks, facts.Lacks) {
 		for _, lack := range facts.Lacks {
-			log.G(ctx).WithField("lacks", lack).Warn("The pods' host lacks something that pods may need")
+			log.G(ctx).WithField("lacks", lack).Warn("the pods' host lacks something that pods may need")
 		}
 	}
 	r.facts = &facts

@@ -148,7 +148,7 @@ func (r *remote) discard(ctx context.Context, ref backend.Ref, d host.Discard) e
 	if err == nil || d.Cgroup == nil && d.Left == nil || errors.Is(err, backend.ErrUnavailable) || ctx.Err() != nil {
 		return err
 	}
-	log.G(ctx).WithError(err).WithField("uid", ref.UID).Warn("Failed to remove the pod's cgroup")
+	log.G(ctx).WithError(err).WithField("uid", ref.UID).Warn("failed to remove the pod's cgroup")
 	d.Cgroup, d.Left = nil, nil
 	return r.host.Discard(ctx, d)
 }

@@ -208,6 +208,6 @@ func (c containers) link(ctx context.Context, sandbox backend.Ref, spec backend.
 		Links: []host.Link{{Target: target, Path: c.logLink(pod, spec.Container.Name, id)}},
 	})
 	if err != nil {
-		log.G(ctx).WithError(err).WithField("container", id).Warn("Failed to link the container's log for log collectors")
+		log.G(ctx).WithError(err).WithField("container", id).Warn("failed to link the container's log for log collectors")
 	}
 }

@@ -84,7 +84,7 @@ func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
 	}
 	rotated, err := r.host.Rotate(ctx, request)
 	if err != nil && ctx.Err() == nil {
-		log.G(ctx).WithError(err).Warn("Failed to rotate the logs of containers")
+		log.G(ctx).WithError(err).Warn("failed to rotate the logs of containers")
 	}
 	for _, file := range rotated {
 		if may.Ask("reopen a log") != nil {
@@ -93,7 +93,7 @@ func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
 		_, err := r.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: logs[file]})
 		if err != nil && !isNotFound(err) && ctx.Err() == nil {
 			// The next rotation finds the log missing and puts it back.
-			log.G(ctx).WithError(err).WithField("container", logs[file]).Warn("Failed to reopen the log of a container")
+			log.G(ctx).WithError(err).WithField("container", logs[file]).Warn("failed to reopen the log of a container")
 		}
 	}
 }
@@ -108,6 +108,6 @@ func (r *remote) sweep(ctx context.Context, may backend.Permit) {
 		PodLogs: r.cfg.PodLogsDir, KeepUIDs: uids, Links: r.cfg.ContainerLogsDir, Node: r.cfg.NodeIdentity,
 	})
 	if err != nil && ctx.Err() == nil {
-		log.G(ctx).WithError(err).Warn("Failed to remove logs that nobody owns")
+		log.G(ctx).WithError(err).Warn("failed to remove logs that no pod owns")
 	}
 }

@@ -278,7 +278,7 @@ func (s *stops) call(ctx context.Context, timeout time.Duration, r result, do fu
 
 func (s *stops) finish(ctx context.Context, r result) {
 	if r.err != nil && !errors.Is(r.err, context.Canceled) {
-		log.G(ctx).WithError(r.err).Warn("Failed to stop on the remote; it will be asked again")
+		log.G(ctx).WithError(r.err).Warn("failed to stop on the remote; it will be asked again")
 	}
 	if r.sandbox != "" {
 		s.drop(r.sandbox)
