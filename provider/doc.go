@@ -1,5 +1,5 @@
-// Package provider is the only room that knows virtual-kubelet. It registers a
-// node, keeps its lease and status, and hands the pods bound to it to the
+// Package provider is the only package that imports virtual-kubelet. It registers
+// a node, keeps its lease and status, and hands the pods bound to it to the
 // engine; package kubeletapi beside it serves the kubelet's HTTP API.
 //
 // # The node
@@ -16,20 +16,20 @@
 // # The hand-off of pods
 //
 // The framework's PodController is keyed by namespace/name, deletes pods by
-// timers of its own and writes statuses. So it is run, but believed in nothing:
-// each of its calls is a hint that a key changed (handoff.go), its pod client
+// timers of its own and writes statuses. So it runs, but nothing it reports is
+// trusted: each of its calls is a hint that a key changed (handoff.go), its pod client
 // cannot write (inert.go), its recorder drops, and its queues never give up. Our
 // own handler on the same informer (informer.go) gives the same hint for what
 // the framework does not see, such as a deletion missed by a broken watch.
-// Whoever receives the hints reads the informer's store and compares by UID.
+// The receiver of the hints reads the informer's store and compares by UID.
 //
 // # The order of things
 //
 // Run opens the port of the kubelet API, registers the node and starts its
 // lease, syncs the pod informer and then lets the framework hand over pods. At
 // the start an API server that cannot be reached, or that refuses the
-// credential, is an error that says what to do (errors.go); later outages are
-// ridden out.
+// credential, is an error that says what to do (errors.go). The node survives later
+// outages.
 //
 // The framework waits with an uninterruptible sleep when its lease cannot be
 // ensured; nodeclient.go retries before it gets there, so that Run ends within a

@@ -134,7 +134,7 @@ func TestRebooted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said []string
-			h := &herald{bootID: tt.inAPI, closing: func() bool { return false }, event: func(ref *corev1.ObjectReference, kind, reason, message string) {
+			h := &eventReporter{bootID: tt.inAPI, closing: func() bool { return false }, event: func(ref *corev1.ObjectReference, kind, reason, message string) {
 				if reason == "Rebooted" {
 					said = append(said, reason+": "+message)
 					if kind != corev1.EventTypeWarning || *ref != *NodeReference("n1") {
@@ -143,7 +143,7 @@ func TestRebooted(t *testing.T) {
 				}
 			}}
 			for _, boot := range tt.boots {
-				h.tell(node(boot), node("2")) // what was just written is there
+				h.report(node(boot), node("2")) // what was just written is there
 			}
 			if !slices.Equal(said, tt.want) {
 				t.Errorf("told %q, want %q", said, tt.want)

@@ -8,18 +8,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// news is an Event about the node.
-type news struct{ reason, message string }
+// nodeEvent is an Event about the node.
+type nodeEvent struct{ reason, message string }
 
-// reported is what users were told last.
+// reported is what the last Events said.
 type reported struct {
 	statuses      map[corev1.NodeConditionType]corev1.ConditionStatus
 	unschedulable bool
 	closing       bool
 }
 
-// conditionNews are the kubelet's reasons for a condition that is true and false.
-var conditionNews = []struct {
+// conditionReasons are the kubelet's reasons for a condition that is true and false.
+var conditionReasons = []struct {
 	kind    corev1.NodeConditionType
 	yes, no string
 }{
@@ -29,8 +29,8 @@ var conditionNews = []struct {
 	{corev1.NodeReady, "NodeReady", "NodeNotReady"},
 }
 
-// newsOf is what a kubelet tells of its node, in its words, and what was told
-// after that:
+// eventsOf returns the Events that a kubelet records about its node, in its words,
+// and what is reported after them:
 //
 //	at the start            Starting, and each pressure as it is
 //	Ready, at the start     only if it became so in this life of the process
@@ -40,21 +40,21 @@ var conditionNews = []struct {
 //
 // node is what should stand in the API; last is nil at the start, which was at
 // started.
-func newsOf(last *reported, node *corev1.Node, unschedulable, closing bool, started time.Time) ([]news, *reported) {
-	var out []news
+func eventsOf(last *reported, node *corev1.Node, unschedulable, closing bool, started time.Time) ([]nodeEvent, *reported) {
+	var out []nodeEvent
 	status := func(reason string) {
-		out = append(out, news{reason, fmt.Sprintf("Node %s status is now: %s", node.Name, reason)})
+		out = append(out, nodeEvent{reason, fmt.Sprintf("Node %s status is now: %s", node.Name, reason)})
 	}
 	first := last == nil
 	if first {
 		last = &reported{}
-		out = append(out, news{"Starting", "Starting kubelet."})
+		out = append(out, nodeEvent{"Starting", "Starting kubelet."})
 	}
 	now := &reported{statuses: map[corev1.NodeConditionType]corev1.ConditionStatus{}, unschedulable: unschedulable, closing: closing}
 	if closing && !last.closing {
-		out = append(out, news{"Shutdown", "Shutdown manager detected shutdown event"})
+		out = append(out, nodeEvent{"Shutdown", "Shutdown manager detected shutdown event"})
 	}
-	for _, n := range conditionNews {
+	for _, n := range conditionReasons {
 		c := condition(node.Status.Conditions, n.kind)
 		if c == nil {
 			continue
@@ -79,9 +79,9 @@ func newsOf(last *reported, node *corev1.Node, unschedulable, closing bool, star
 	return out, now
 }
 
-// herald tells of the node whenever there is news. It belongs to the loop that
-// writes the node's status.
-type herald struct {
+// eventReporter records Events about the node when it changes. It belongs to the loop
+// that writes the node's status.
+type eventReporter struct {
 	event   func(object *corev1.ObjectReference, kind, reason, message string)
 	closing func() bool
 	started time.Time
@@ -96,22 +96,22 @@ func NodeReference(name string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Kind: "Node", Name: name, UID: types.UID(name)}
 }
 
-// tell compares the Node that should stand in the API with what was told; have is
-// the one there, nil for none.
-func (h *herald) tell(node, have *corev1.Node) {
-	if h.event == nil {
+// report compares the Node that should stand in the API with what was reported; have
+// is the one there, nil for none.
+func (r *eventReporter) report(node, have *corev1.Node) {
+	if r.event == nil {
 		return
 	}
 	ref := NodeReference(node.Name)
 	if boot := node.Status.NodeInfo.BootID; boot != "" {
-		if h.bootID != "" && h.bootID != boot {
-			h.event(ref, corev1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", node.Name, boot))
+		if r.bootID != "" && r.bootID != boot {
+			r.event(ref, corev1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", node.Name, boot))
 		}
-		h.bootID = boot
+		r.bootID = boot
 	}
-	var said []news
-	said, h.last = newsOf(h.last, node, have != nil && have.Spec.Unschedulable, h.closing(), h.started)
-	for _, n := range said {
-		h.event(ref, corev1.EventTypeNormal, n.reason, n.message)
+	var events []nodeEvent
+	events, r.last = eventsOf(r.last, node, have != nil && have.Spec.Unschedulable, r.closing(), r.started)
+	for _, n := range events {
+		r.event(ref, corev1.EventTypeNormal, n.reason, n.message)
 	}
 }

@@ -62,7 +62,7 @@ func TestNodeEventsAreTheKubelets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said []string
 			closing := false
-			h := &herald{started: started, closing: func() bool { return closing }, event: func(ref *corev1.ObjectReference, kind, reason, message string) {
+			h := &eventReporter{started: started, closing: func() bool { return closing }, event: func(ref *corev1.ObjectReference, kind, reason, message string) {
 				if ref.Kind != "Node" || ref.Name != "n1" || ref.UID != "n1" || kind != corev1.EventTypeNormal {
 					t.Errorf("an Event of type %s about %+v", kind, ref)
 				}
@@ -70,7 +70,7 @@ func TestNodeEventsAreTheKubelets(t *testing.T) {
 			}}
 			for i, s := range steps {
 				said, closing = nil, s.closing
-				if h.tell(s.node, s.have); !slices.Equal(said, s.want) {
+				if h.report(s.node, s.have); !slices.Equal(said, s.want) {
 					t.Errorf("step %d tells %q, want %q", i, said, s.want)
 				}
 			}

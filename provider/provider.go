@@ -187,7 +187,7 @@ func (n *Node) patience(ctx context.Context) time.Duration {
 	defer cancel()
 	node, err := n.cfg.Client.CoreV1().Nodes().Get(ctx, n.cfg.NodeName, metav1.GetOptions{})
 	if err != nil {
-		return firstDescribe // registration tells of it
+		return firstDescribe // registration reports the error
 	}
 	if c := condition(node.Status.Conditions, corev1.NodeReady); c == nil || c.Status != corev1.ConditionTrue {
 		return firstDescribe
@@ -269,9 +269,9 @@ func (n *Node) runNode(ctx context.Context, c *composer, inAPI *corev1.Node, rea
 				compose: c.compose,
 				inAPI:   func() (*corev1.Node, bool) { return ownNode(n.own, n.cfg.NodeName) },
 				changed: n.changed, push: provider.push, metrics: n.metrics,
-				tell: (&herald{
+				record: (&eventReporter{
 					event: n.cfg.Event, closing: n.closing.Load, started: c.started, bootID: inAPI.Status.NodeInfo.BootID,
-				}).tell,
+				}).report,
 			}.run(ctx)
 			stop()
 			return <-done

@@ -168,8 +168,8 @@ type statusLoop struct {
 	inAPI   func() (node *corev1.Node, known bool)
 	changed <-chan struct{}
 	push    func(*corev1.Node)
-	// tell makes Events of what is new.
-	tell    func(want, have *corev1.Node)
+	// record records Events about what changed.
+	record  func(want, have *corev1.Node)
 	metrics *metrics
 }
 
@@ -183,7 +183,7 @@ func (l statusLoop) run(ctx context.Context) {
 		have, known := l.inAPI()
 		want := l.compose(now, have)
 		l.report(ctx, want, pushed)
-		l.tell(want, have)
+		l.record(want, have)
 		if due(want, have, pushed, known, now.Sub(at)) {
 			pushed, at = want, now
 			l.metrics.pushes.Inc()

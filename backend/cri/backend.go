@@ -46,7 +46,7 @@ type remote struct {
 	clock            clock
 	stopper          *stopper.Stopper
 	details          *details
-	upkeep           *upkeep
+	hostLogs         *hostLogs
 	throttle         *throttle.Throttle
 	shares           *classShares
 	measured         measurements
@@ -122,7 +122,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		reach:     a.run,
 		links:     a.links,
 		details:   known,
-		upkeep:    newUpkeep(),
+		hostLogs:  newHostLogs(),
 		shares:    newClassShares(),
 	}
 	r.stopper = stopper.New(runtimeStops{r.runtime})
@@ -169,7 +169,7 @@ func (r *remote) run(ctx context.Context, may backend.Permit) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.stopper.Run(ctx, may) })
 	g.Go(func() error { return r.transport.run(ctx) })
-	g.Go(func() error { return r.keepUp(ctx, may) })
+	g.Go(func() error { return r.maintainLogs(ctx, may) })
 	if r.reach != nil {
 		g.Go(func() error { return r.reach(ctx) })
 	}

@@ -34,7 +34,7 @@ func (p pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 	}
 	p.details.prune(known, views)
 	p.shares.listed(known, views)
-	p.upkeep.listed(p.remote, views)
+	p.hostLogs.listed(p.remote, views)
 	return facts, nil
 }
 

@@ -134,7 +134,7 @@ func (v containersView) remove(ref backend.ContainerRef) error {
 	a.containers = kept
 	a.burnt += c.spent(a, now)
 	v.audit.add(Event{At: now, Kind: Removed, Pod: a.ref, Container: c.name, Attempt: c.attempt})
-	v.touch(a, now)
+	v.notify(a, now)
 	return nil
 }
 

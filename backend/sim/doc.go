@@ -22,13 +22,14 @@
 // terminal if wanted. Package shell interprets both. A program that comes to read
 // its input stays there on paper, and goes on in time once somebody attaches.
 //
-// How the files fit: config.go is what a remote is made with; argv.go runs command
+// How the files fit: config.go is what a remote is made with; program.go runs command
 // lines on paper and exec_live.go in time, both as machines of package shell;
 // volumes.go is what is placed and mounted, filesystem.go what a container sees of
 // it. remote.go holds what exists, attempt.go and project.go are one attempt of a
-// pod and its future, facts.go and message.go what is shown of it. pods.go,
+// pod and its future, facts.go and termination_message.go what is
+// shown of it. pods.go,
 // containers.go, resize.go, files.go, images.go, store.go, events.go, exec.go,
-// attach*.go, forward.go, logs.go, dial.go, stats.go with use.go, and node.go lend
+// attach*.go, forward.go, logs.go, dial.go, stats.go with resource_use.go, and node.go lend
 // the fields of the contract; audit.go records what truly happened.
 //
 // The packages below are parts that know nothing of pods: shell, terminal and

@@ -224,7 +224,7 @@ func (v podsView) remove(ref backend.Ref) error {
 	}
 	a.gone = latest(a.dead, now)
 	v.audit.add(Event{At: now, Kind: Removed, Pod: a.ref})
-	v.touch(a, now)
+	v.notify(a, now)
 	if a.isGone(now) {
 		v.drop(a)
 	} else {

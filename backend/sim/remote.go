@@ -130,7 +130,7 @@ func (r *Remote) Vanish(uid types.UID) bool {
 	attempts := append([]*attempt(nil), r.pods[uid]...)
 	for _, a := range attempts {
 		a.gone = now
-		r.touch(a, now)
+		r.notify(a, now)
 		r.drop(a)
 		r.audit.add(Event{At: now, Kind: Vanished, Pod: a.ref})
 	}
@@ -149,7 +149,7 @@ func (r *Remote) KillSandbox(uid types.UID) bool {
 			continue
 		}
 		a.broken, killed = now, true
-		r.touch(a, now)
+		r.notify(a, now)
 		r.audit.add(Event{At: now, Kind: SandboxKilled, Pod: a.ref})
 	}
 	return killed
@@ -240,11 +240,11 @@ func (r *Remote) project(a *attempt, now time.Time) {
 	} else {
 		a.projectContainers(r.cfg.Latency)
 	}
-	r.touch(a, now)
+	r.notify(a, now)
 }
 
-// touch tells followers and hint queues that an attempt changed now.
-func (r *Remote) touch(a *attempt, now time.Time) {
+// notify wakes followers and hint queues: an attempt changed now.
+func (r *Remote) notify(a *attempt, now time.Time) {
 	a.wake()
 	for q := range r.hints {
 		q.schedule(a, now)

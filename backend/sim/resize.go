@@ -47,7 +47,7 @@ func (v resizeView) resize(ref backend.ContainerRef, wanted corev1.ResourceRequi
 	c.settle(ran)
 	c.hold(*wanted.DeepCopy())
 	v.audit.add(Event{At: now, Kind: Resized, Pod: a.ref, Container: c.name, Attempt: c.attempt})
-	v.touch(a, now)
+	v.notify(a, now)
 	return nil
 }
 

@@ -19,7 +19,8 @@
 // The CA of client certificates is a file, or what the cluster publishes in
 // ConfigMap kube-system/extension-apiserver-authentication (clientca.go).
 //
-// /healthz tells whether the engine's loop goes round and listings of the remote
-// come in, as the kubelet tells of its sync loop and PLEG. It turns unhealthy when the remote is away, which restarting this
-// process does not heal: as a liveness probe use /healthz/ping.
+// /healthz reports whether the engine's sync loop runs and listings of the remote
+// succeed, as the kubelet's reports its sync loop and PLEG. It is unhealthy while the
+// remote cannot be reached, which restarting this process does not mend: use
+// /healthz/ping as the liveness probe.
 package kubeletapi

@@ -16,12 +16,13 @@ import (
 const (
 	// rotatePeriod is the kubelet's containerLogMonitorInterval.
 	rotatePeriod = 10 * time.Second
-	// sweepPeriod is how often what nobody owns is looked for.
+	// sweepPeriod is how often logs that no pod owns are removed.
 	sweepPeriod = time.Minute
 )
 
-// upkeep is what the last complete listing said that the host's logs are kept by.
-type upkeep struct {
+// hostLogs is what the last complete listing says of the logs on the host: which to
+// rotate, and which pods' to keep.
+type hostLogs struct {
 	mu sync.Mutex
 	// logs of running containers, with the ids of those.
 	logs map[string]string
@@ -29,10 +30,10 @@ type upkeep struct {
 	uids []string
 }
 
-func newUpkeep() *upkeep { return &upkeep{} }
+func newHostLogs() *hostLogs { return &hostLogs{} }
 
 // listed takes a complete listing.
-func (u *upkeep) listed(r *remote, views []*view) {
+func (l *hostLogs) listed(r *remote, views []*view) {
 	logs, uids := map[string]string{}, make([]string, 0, len(views))
 	for _, v := range views {
 		uids = append(uids, string(v.ref.UID))
@@ -43,19 +44,20 @@ func (u *upkeep) listed(r *remote, views []*view) {
 			}
 		}
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.logs, u.uids = logs, uids
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.logs, l.uids = logs, uids
 }
 
-func (u *upkeep) now() (logs map[string]string, uids []string) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.logs, u.uids
+func (l *hostLogs) now() (logs map[string]string, uids []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.logs, l.uids
 }
 
-// keepUp keeps the logs on the host in bounds until the context ends.
-func (r *remote) keepUp(ctx context.Context, may backend.Permit) error {
+// maintainLogs rotates the logs on the host, and removes those of pods that are not
+// there, until the context ends.
+func (r *remote) maintainLogs(ctx context.Context, may backend.Permit) error {
 	rotate, sweep := time.NewTicker(rotatePeriod), time.NewTicker(sweepPeriod)
 	defer rotate.Stop()
 	defer sweep.Stop()
@@ -74,7 +76,7 @@ func (r *remote) keepUp(ctx context.Context, may backend.Permit) error {
 // rotateLogs rotates what has outgrown its size and has the runtime open new
 // files. A container that has ended meanwhile needs none.
 func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
-	logs, _ := r.upkeep.now()
+	logs, _ := r.hostLogs.now()
 	if len(logs) == 0 || may.Ask("rotate logs") != nil {
 		return
 	}
@@ -100,7 +102,7 @@ func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
 
 // sweep removes logs of pods that are not there.
 func (r *remote) sweep(ctx context.Context, may backend.Permit) {
-	_, uids := r.upkeep.now()
+	_, uids := r.hostLogs.now()
 	if uids == nil || may.Ask("remove logs that nobody owns") != nil {
 		return
 	}

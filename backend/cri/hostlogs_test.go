@@ -24,10 +24,10 @@ func (h *keptHost) Sweep(context.Context, host.Sweep) error {
 	return nil
 }
 
-// TestUpkeepAsksFirst: logs are rotated and removed only where something may be changed.
-func TestUpkeepAsksFirst(t *testing.T) {
+// TestHostLogsAskFirst: logs are rotated and removed only where something may be changed.
+func TestHostLogsAskFirst(t *testing.T) {
 	h := &keptHost{}
-	r := &remote{host: h, upkeep: &upkeep{logs: map[string]string{"/log": "id"}, uids: []string{}}}
+	r := &remote{host: h, hostLogs: &hostLogs{logs: map[string]string{"/log": "id"}, uids: []string{}}}
 	for _, may := range []backend.Permit{nil, backend.Always} {
 		r.rotateLogs(t.Context(), may)
 		r.sweep(t.Context(), may)
