@@ -161,12 +161,12 @@ func (a *assistant) serve(ctx context.Context, c *connection) error {
 	log.G(ctx).WithField("host", c.hop.Address).WithField("connection", a.line.name).Debug("the helper runs")
 	select {
 	case <-h.client.Done():
-	case <-h.session.gone:
+	case <-h.session.Gone():
 	case <-c.dead:
 	case <-ctx.Done():
 	}
 	a.set(nil, errNoHelper)
-	return h.end(ctx, c)
+	return h.end(ctx)
 }
 
 // running is a helper with its session.
@@ -205,7 +205,7 @@ func startHelper(ctx context.Context, cfg Config, c *connection) (*running, erro
 	asked := time.Now()
 	facts, err := h.client.Facts(greet)
 	if err != nil {
-		return nil, fmt.Errorf("hear from the helper: %w", errors.Join(err, h.end(ctx, c)))
+		return nil, fmt.Errorf("hear from the helper: %w", errors.Join(err, h.end(ctx)))
 	}
 	h.doubt = time.Since(asked) / 2
 	h.offset = facts.Now.Sub(asked.Add(h.doubt))
@@ -213,16 +213,16 @@ func startHelper(ctx context.Context, cfg Config, c *connection) (*running, erro
 }
 
 // end ends the helper and says how it ended.
-func (h *running) end(ctx context.Context, c *connection) error {
+func (h *running) end(ctx context.Context) error {
 	closeErr := h.client.Close()
 	exit := errors.New("still ends")
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	select {
-	case <-h.session.gone:
+	case <-h.session.Gone():
 		exit = h.session.result()
-	case <-c.dead:
-		return c.lost()
+	case <-h.session.on.dead:
+		return h.session.on.lost()
 	case <-ctx.Done():
 	case <-timer.C:
 	}
@@ -233,7 +233,7 @@ func (h *running) end(ctx context.Context, c *connection) error {
 	if said := oneLine(h.said.last.String()); said != "" {
 		exit = fmt.Errorf("%w: %s", exit, said)
 	}
-	if closeErr != nil && !c.dying() {
+	if closeErr != nil && !h.session.on.dying() {
 		log.G(ctx).WithError(closeErr).Debug("close the helper's stream")
 	}
 	return exit

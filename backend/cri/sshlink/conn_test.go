@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sshchannel"
 )
 
 // connected is a connection to an endpoint of the host that serve plays.
@@ -148,15 +149,13 @@ func TestClosedChannelsLeaveNothingBehind(t *testing.T) {
 			<-ended
 			synctest.Wait()
 			select {
-			case <-conn.(*netConn).gone:
+			case <-conn.(*sshchannel.Conn).Gone():
 			default:
 				t.Fatal("the channel is still open")
 			}
 		}
 	})
 }
-
-type netConn = conn
 
 func TestOtherSideHasClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sshchannel"
 )
 
 // connection is one authenticated SSH connection. What it starts ends when it
@@ -56,6 +57,11 @@ func (c *connection) spawn(f func()) bool {
 	}
 	c.work.Go(f)
 	return true
+}
+
+// link is the connection as its channels see it.
+func (c *connection) link() sshchannel.Link {
+	return sshchannel.Link{Go: c.spawn, Dead: c.dead, Dying: c.dying, Err: c.lost}
 }
 
 // fail ends the connection with all that goes through it. The first reason stays.

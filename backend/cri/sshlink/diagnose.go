@@ -181,7 +181,7 @@ func (d *diagnosis) commands(ctx context.Context) {
 	d.ok("helper", "runs")
 	d.machine(ctx, h)
 	// How it ended is of no interest once it answered.
-	_ = h.end(ctx, d.connection)
+	_ = h.end(ctx)
 }
 
 // host tells what the helper knows.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sshchannel"
 )
 
 // DialContext opens a connection from the host. See [host.Dialer].
@@ -77,7 +78,7 @@ func (c *connection) dial(ctx context.Context, network, address string) (net.Con
 	if err != nil {
 		return nil, dialError(network, remote, c.explainOpen(ctx, network, address, err))
 	}
-	t := newConn(c, ch, namedEnd{network, "pods' host"}, remote, nil)
+	t := sshchannel.New(c.link(), ch.Channel, ch.requests, namedEnd{network, "pods' host"}, remote, nil)
 	if t == nil {
 		return nil, dialError(network, remote, c.lost())
 	}

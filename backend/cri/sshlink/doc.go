@@ -6,7 +6,7 @@
 //	  line (line.go)       one connection's life: connect, hold, back off
 //	    connect.go         the way there: jump hosts, host keys (hostkey.go), keys (keys.go)
 //	    connection.go      one connection: its goroutines, keepalive.go, pty.go
-//	    dial.go, conn.go   channels as net.Conn with deadlines, errors as net's
+//	    dial.go            connections from the host (package sshchannel), errors as net's
 //	    session.go         a command on the host
 //	  assistant (assistant.go, upload.go)   the helper: brought, started, started again
 //	  delegate (delegate.go)                host.Host over whichever helper runs

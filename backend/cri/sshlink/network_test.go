@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/deadline"
 )
 
 // network is a network in memory, in virtual time: listeners by address, and
@@ -63,8 +65,8 @@ func (n *network) DialContext(ctx context.Context, network, address string) (net
 
 func (n *network) pipe(address string) (near, far *memConn) {
 	up, down := newMemStream(n), newMemStream(n)
-	near = &memConn{in: down, out: up, remote: address, readBy: newDeadline(), writeBy: newDeadline()}
-	far = &memConn{in: up, out: down, remote: "192.0.2.9:40000", readBy: newDeadline(), writeBy: newDeadline()}
+	near = &memConn{in: down, out: up, remote: address, readBy: deadline.New(), writeBy: deadline.New()}
+	far = &memConn{in: up, out: down, remote: "192.0.2.9:40000", readBy: deadline.New(), writeBy: deadline.New()}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.conns = append(n.conns, near, far)
@@ -122,7 +124,7 @@ func (s *memStream) close() { s.once.Do(func() { close(s.closed) }) }
 type memConn struct {
 	in, out         *memStream
 	remote          string
-	readBy, writeBy *deadline
+	readBy, writeBy *deadline.Deadline
 }
 
 func (c *memConn) Read(p []byte) (int, error) {
@@ -144,7 +146,7 @@ func (c *memConn) Read(p []byte) (int, error) {
 				return 0, io.EOF
 			case <-c.out.closed:
 				return 0, net.ErrClosed
-			case <-c.readBy.wait():
+			case <-c.readBy.Passed():
 				return 0, os.ErrDeadlineExceeded
 			}
 		}
@@ -170,15 +172,15 @@ func (c *memConn) Write(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	case <-c.in.closed:
 		return 0, syscall.EPIPE
-	case <-c.writeBy.wait():
+	case <-c.writeBy.Passed():
 		return 0, os.ErrDeadlineExceeded
 	}
 }
 
 func (c *memConn) Close() error {
 	c.out.close()
-	c.readBy.stop()
-	c.writeBy.stop()
+	c.readBy.Stop()
+	c.writeBy.Stop()
 	return nil
 }
 
@@ -188,8 +190,8 @@ func (c *memConn) RemoteAddr() net.Addr { return namedAddr(c.remote) }
 func (c *memConn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
-func (c *memConn) SetReadDeadline(t time.Time) error  { c.readBy.set(t); return nil }
-func (c *memConn) SetWriteDeadline(t time.Time) error { c.writeBy.set(t); return nil }
+func (c *memConn) SetReadDeadline(t time.Time) error  { c.readBy.Set(t); return nil }
+func (c *memConn) SetWriteDeadline(t time.Time) error { c.writeBy.Set(t); return nil }
 
 // dropAtOnce is a server that hangs up.
 func dropAtOnce(c net.Conn) { _ = c.Close() }

@@ -370,7 +370,7 @@ func (c *fakeClient) Facts(ctx context.Context) (host.Facts, error) {
 
 // Log is the name of the connection that the helper is on.
 func (c *fakeClient) Log(context.Context, host.LogRequest) (io.ReadCloser, error) {
-	return io.NopCloser(strings.NewReader(fmt.Sprintf("%p", c.rw.(*session).under))), nil
+	return io.NopCloser(strings.NewReader(fmt.Sprintf("%p", c.rw.(*session).on))), nil
 }
 
 // Sweep makes the helper die, perhaps before the write has returned.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sshchannel"
 )
 
 const (
@@ -26,7 +27,9 @@ const (
 // session is a command that runs on the host: its standard input and output as a
 // net.Conn.
 type session struct {
-	*conn
+	*sshchannel.Conn
+	// on is the connection that it runs on.
+	on *connection
 	// complained is closed when its standard error has been read to the end.
 	complained chan struct{}
 
@@ -42,9 +45,9 @@ func (c *connection) start(ctx context.Context, command string, complain io.Writ
 	if err != nil {
 		return nil, explainSession(err)
 	}
-	s := &session{complained: make(chan struct{})}
+	s := &session{on: c, complained: make(chan struct{})}
 	end := namedEnd{"ssh", c.hop.Address}
-	if s.conn = newConn(c, ch, end, end, s.note); s.conn == nil {
+	if s.Conn = sshchannel.New(c.link(), ch.Channel, ch.requests, end, end, s.note); s.Conn == nil {
 		return nil, c.lost()
 	}
 	if !c.spawn(func() {
@@ -62,6 +65,9 @@ func (c *connection) start(ctx context.Context, command string, complain io.Writ
 	}
 	return s, nil
 }
+
+// hang ends the session without waiting for its command.
+func (s *session) hang() { _ = s.Close() } // it never fails
 
 // note takes the exit status.
 func (s *session) note(r *ssh.Request) {
@@ -142,7 +148,7 @@ func (c *connection) run(ctx context.Context, command string, input []byte) (str
 	err = <-copied
 	if err == nil {
 		select {
-		case <-s.gone:
+		case <-s.Gone():
 			err = s.result()
 		case <-ctx.Done():
 		}

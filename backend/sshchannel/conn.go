@@ -1,4 +1,4 @@
-package sshlink
+package sshchannel
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/burstlet/burstlet/backend/deadline"
 )
 
 const (
@@ -19,20 +21,33 @@ const (
 	largeBuffer = 32 << 10
 )
 
-// conn is a channel as a net.Conn. Reads and writes of a channel block without a
+// Link is the SSH connection that a channel lies within.
+type Link struct {
+	// Go runs f in a goroutine that the link's owner waits for. It is false, and does
+	// nothing, once the link has died.
+	Go func(f func()) bool
+	// Dead is closed when the link has died.
+	Dead <-chan struct{}
+	// Dying is true as soon as nothing more can arrive, a little before Dead closes.
+	Dying func() bool
+	// Err is why the link died. It is called once Dead is closed.
+	Err func() error
+}
+
+// Conn is a channel as a net.Conn. Reads and writes of a channel block without a
 // deadline, so goroutines do them: reader, writer, and requests, which also closes.
-// They end when the other side has closed as well, or with the connection.
-type conn struct {
-	under         *connection
+// They end when the other side has closed as well, or with the link.
+type Conn struct {
+	link          Link
 	ch            ssh.Channel
 	local, remote net.Addr
 
 	closed chan struct{}
-	hang   func()
-	// gone is closed when both sides have closed, or the connection died.
+	hangUp func()
+	// gone is closed when both sides have closed, or the link died.
 	gone chan struct{}
 
-	readDeadline, writeDeadline *deadline
+	readDeadline, writeDeadline *deadline.Deadline
 
 	readTurn chan struct{}
 	incoming chan []byte
@@ -57,25 +72,25 @@ type written struct {
 	err error
 }
 
-// newConn takes over a channel. onRequest, if any, gets the channel's requests and
-// must not block. It is nil when the connection has died.
-func newConn(c *connection, ch channel, local, remote net.Addr, onRequest func(*ssh.Request)) *conn {
-	t := &conn{
-		under: c, ch: ch.Channel, local: local, remote: remote, closed: make(chan struct{}), gone: make(chan struct{}),
-		readDeadline: newDeadline(), writeDeadline: newDeadline(),
+// New takes over a channel and its requests. onRequest, if any, gets each request and
+// must not block. New returns nil when the link has died.
+func New(link Link, ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr, onRequest func(*ssh.Request)) *Conn {
+	t := &Conn{
+		link: link, ch: ch, local: local, remote: remote, closed: make(chan struct{}), gone: make(chan struct{}),
+		readDeadline: deadline.New(), writeDeadline: deadline.New(),
 		readTurn: make(chan struct{}, 1), incoming: make(chan []byte),
 		writeTurn: make(chan struct{}, 1), idle: make(chan []byte, 1), outgoing: make(chan write),
 	}
 	t.idle <- make([]byte, 0, smallBuffer)
-	t.hang = sync.OnceFunc(func() { close(t.closed) })
-	if !c.spawn(func() { t.serveRequests(ch.requests, onRequest) }) || !c.spawn(t.readAll) || !c.spawn(t.writeAll) {
+	t.hangUp = sync.OnceFunc(func() { close(t.closed) })
+	if !link.Go(func() { t.serveRequests(requests, onRequest) }) || !link.Go(t.readAll) || !link.Go(t.writeAll) {
 		return nil
 	}
 	return t
 }
 
 // serveRequests serves the channel's requests, until both sides have closed.
-func (t *conn) serveRequests(requests <-chan *ssh.Request, onRequest func(*ssh.Request)) {
+func (t *Conn) serveRequests(requests <-chan *ssh.Request, onRequest func(*ssh.Request)) {
 	defer close(t.gone)
 	closed := t.closed
 	for {
@@ -99,7 +114,7 @@ func (t *conn) serveRequests(requests <-chan *ssh.Request, onRequest func(*ssh.R
 
 // readAll reads ahead by one buffer. There are two: what was handed out is done
 // with when the next is taken.
-func (t *conn) readAll() {
+func (t *Conn) readAll() {
 	defer close(t.incoming)
 	buffers := [2][]byte{make([]byte, smallBuffer), make([]byte, smallBuffer)}
 	for i := 0; ; i = 1 - i {
@@ -109,7 +124,7 @@ func (t *conn) readAll() {
 			case t.incoming <- buffers[i][:n]:
 			case <-t.closed:
 				return
-			case <-t.under.dead:
+			case <-t.link.Dead:
 				return
 			}
 			if n == len(buffers[i]) && n < largeBuffer {
@@ -124,7 +139,7 @@ func (t *conn) readAll() {
 }
 
 // writeAll writes what Write hands over.
-func (t *conn) writeAll() {
+func (t *Conn) writeAll() {
 	for {
 		select {
 		case w := <-t.outgoing:
@@ -138,15 +153,15 @@ func (t *conn) writeAll() {
 			w.done <- r
 		case <-t.closed:
 			return
-		case <-t.under.dead:
+		case <-t.link.Dead:
 			return
 		}
 	}
 }
 
 // Read returns io.EOF when the other side has ended what it writes, and an error
-// of class Unavailable when the connection died.
-func (t *conn) Read(p []byte) (int, error) {
+// that is the link's when it died.
+func (t *Conn) Read(p []byte) (int, error) {
 	if err := t.turn("read", t.readTurn, t.readDeadline); err != nil {
 		return 0, err
 	}
@@ -164,20 +179,20 @@ func (t *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (t *conn) fill() error {
+func (t *Conn) fill() error {
 	select {
 	case data, open := <-t.incoming:
 		if open {
 			t.rest = data
 			return nil
 		}
-	case <-t.readDeadline.wait():
+	case <-t.readDeadline.Passed():
 		return t.failed("read", os.ErrDeadlineExceeded)
 	case <-t.closed:
 		return t.failed("read", net.ErrClosed)
 	}
 	// A channel ends with the connection as it does by itself.
-	if t.under.dying() {
+	if t.link.Dying() {
 		return t.failed("read", t.broken())
 	}
 	if t.readErr != nil && !errors.Is(t.readErr, io.EOF) {
@@ -188,7 +203,7 @@ func (t *conn) fill() error {
 
 // Write returns when all is on its way. After a deadline has passed, what was
 // handed over before may still go.
-func (t *conn) Write(p []byte) (int, error) {
+func (t *Conn) Write(p []byte) (int, error) {
 	if err := t.turn("write", t.writeTurn, t.writeDeadline); err != nil {
 		return 0, err
 	}
@@ -206,7 +221,7 @@ func (t *conn) Write(p []byte) (int, error) {
 }
 
 // CloseWrite ends what the other side reads, after what was written.
-func (t *conn) CloseWrite() error {
+func (t *Conn) CloseWrite() error {
 	if err := t.turn("close", t.writeTurn, t.writeDeadline); err != nil {
 		return err
 	}
@@ -216,8 +231,8 @@ func (t *conn) CloseWrite() error {
 }
 
 // turn waits for the other calls in a direction.
-func (t *conn) turn(op string, turn chan struct{}, d *deadline) error {
-	if d.isPassed() {
+func (t *Conn) turn(op string, turn chan struct{}, d *deadline.Deadline) error {
+	if d.HasPassed() {
 		return t.failed(op, os.ErrDeadlineExceeded)
 	}
 	select {
@@ -228,7 +243,7 @@ func (t *conn) turn(op string, turn chan struct{}, d *deadline) error {
 	select {
 	case turn <- struct{}{}:
 		return nil
-	case <-d.wait():
+	case <-d.Passed():
 		return t.failed(op, os.ErrDeadlineExceeded)
 	case <-t.closed:
 		return t.failed(op, net.ErrClosed)
@@ -236,8 +251,8 @@ func (t *conn) turn(op string, turn chan struct{}, d *deadline) error {
 }
 
 // writeOne has the writer write one piece.
-func (t *conn) writeOne(fill func([]byte) []byte) (int, error) {
-	late := t.writeDeadline.wait()
+func (t *Conn) writeOne(fill func([]byte) []byte) (int, error) {
+	late := t.writeDeadline.Passed()
 	var buffer []byte
 	select {
 	case buffer = <-t.idle:
@@ -245,7 +260,7 @@ func (t *conn) writeOne(fill func([]byte) []byte) (int, error) {
 		return 0, t.failed("write", os.ErrDeadlineExceeded)
 	case <-t.closed:
 		return 0, t.failed("write", net.ErrClosed)
-	case <-t.under.dead:
+	case <-t.link.Dead:
 		return 0, t.failed("write", t.broken())
 	}
 	w := write{data: fill(buffer), done: make(chan written, 1)}
@@ -253,7 +268,7 @@ func (t *conn) writeOne(fill func([]byte) []byte) (int, error) {
 	case t.outgoing <- w:
 	case <-t.closed:
 		return 0, t.failed("write", net.ErrClosed)
-	case <-t.under.dead:
+	case <-t.link.Dead:
 		return 0, t.failed("write", t.broken())
 	}
 	select {
@@ -261,7 +276,7 @@ func (t *conn) writeOne(fill func([]byte) []byte) (int, error) {
 		if r.err == nil {
 			return r.n, nil
 		}
-		if t.under.dying() {
+		if t.link.Dying() {
 			return r.n, t.failed("write", t.broken())
 		}
 		// The other side has closed.
@@ -270,53 +285,55 @@ func (t *conn) writeOne(fill func([]byte) []byte) (int, error) {
 		return 0, t.failed("write", os.ErrDeadlineExceeded)
 	case <-t.closed:
 		return 0, t.failed("write", net.ErrClosed)
-	case <-t.under.dead:
+	case <-t.link.Dead:
 		return 0, t.failed("write", t.broken())
 	}
 }
 
-// Close ends both directions; whoever waits gets net.ErrClosed.
-func (t *conn) Close() error {
-	t.hang()
-	t.readDeadline.stop()
-	t.writeDeadline.stop()
+// Gone is closed when both sides have closed, or the link died.
+func (t *Conn) Gone() <-chan struct{} { return t.gone }
+
+// Close ends both directions; calls that wait return net.ErrClosed. It never fails.
+func (t *Conn) Close() error {
+	t.hangUp()
+	t.readDeadline.Stop()
+	t.writeDeadline.Stop()
 	return nil
 }
 
-// broken is why the connection below died, once that is known: what is dying is
-// dead in a moment.
-func (t *conn) broken() error {
-	<-t.under.dead
-	return t.under.lost()
+// broken is why the link died, once that is known: what is dying is dead in a moment.
+func (t *Conn) broken() error {
+	<-t.link.Dead
+	return t.link.Err()
 }
 
-func (t *conn) failed(op string, err error) error {
+func (t *Conn) failed(op string, err error) error {
 	return &net.OpError{Op: op, Net: t.remote.Network(), Source: t.local, Addr: t.remote, Err: err}
 }
 
 // LocalAddr is a placeholder: the host knows.
-func (t *conn) LocalAddr() net.Addr { return t.local }
+func (t *Conn) LocalAddr() net.Addr { return t.local }
 
 // RemoteAddr is what was dialled.
-func (t *conn) RemoteAddr() net.Addr { return t.remote }
+func (t *Conn) RemoteAddr() net.Addr { return t.remote }
 
 // SetDeadline bounds reads and writes, those that wait as well.
-func (t *conn) SetDeadline(at time.Time) error {
+func (t *Conn) SetDeadline(at time.Time) error {
 	return errors.Join(t.SetReadDeadline(at), t.SetWriteDeadline(at))
 }
 
 // SetReadDeadline bounds reads.
-func (t *conn) SetReadDeadline(at time.Time) error { return t.setDeadline(t.readDeadline, at) }
+func (t *Conn) SetReadDeadline(at time.Time) error { return t.setDeadline(t.readDeadline, at) }
 
 // SetWriteDeadline bounds writes.
-func (t *conn) SetWriteDeadline(at time.Time) error { return t.setDeadline(t.writeDeadline, at) }
+func (t *Conn) SetWriteDeadline(at time.Time) error { return t.setDeadline(t.writeDeadline, at) }
 
-func (t *conn) setDeadline(d *deadline, at time.Time) error {
+func (t *Conn) setDeadline(d *deadline.Deadline, at time.Time) error {
 	select {
 	case <-t.closed:
 		return t.failed("set deadline", net.ErrClosed)
 	default:
 	}
-	d.set(at)
+	d.Set(at)
 	return nil
 }

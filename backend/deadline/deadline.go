@@ -1,28 +1,33 @@
-package sshlink
+// Package deadline is the deadline of a connection that has none by itself. It
+// imports nothing of the project.
+package deadline
 
 import (
 	"sync"
 	"time"
 )
 
-// deadline is the deadline of one direction: its channel is closed once the
-// deadline has passed, and replaced when a new one is set.
-type deadline struct {
+// Deadline is the deadline of one direction of a connection. It is safe for
+// concurrent use.
+type Deadline struct {
 	mu     sync.Mutex
 	timer  *time.Timer
 	passed chan struct{}
 }
 
-func newDeadline() *deadline { return &deadline{passed: make(chan struct{})} }
+// New makes a deadline that is not set.
+func New() *Deadline { return &Deadline{passed: make(chan struct{})} }
 
-func (d *deadline) wait() <-chan struct{} {
+// Passed is closed once the deadline has passed. A deadline that is set after that has
+// another channel.
+func (d *Deadline) Passed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.passed
 }
 
-// set replaces the deadline; the zero time is none.
-func (d *deadline) set(t time.Time) {
+// Set replaces the deadline; the zero time is none.
+func (d *Deadline) Set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil {
@@ -56,17 +61,18 @@ func (d *deadline) set(t time.Time) {
 	d.timer = timer
 }
 
-func (d *deadline) isPassed() bool {
+// HasPassed is true once the deadline has passed.
+func (d *Deadline) HasPassed() bool {
 	select {
-	case <-d.wait():
+	case <-d.Passed():
 		return true
 	default:
 		return false
 	}
 }
 
-// stop frees the timer.
-func (d *deadline) stop() {
+// Stop frees the timer: the deadline will not pass any more.
+func (d *Deadline) Stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil {
