@@ -119,7 +119,7 @@ func ready(backendName string, obs observation, capacity corev1.ResourceList) ve
 }
 
 // unanswered is about a remote that never said what it is: whatever capacity is
-// configured, nobody knows that it runs pods.
+// configured, it is not known to run pods.
 func unanswered(backendName string, err error) string {
 	problem := "the remote (backend " + backendName + ") has not answered yet"
 	if err != nil {

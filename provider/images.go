@@ -56,8 +56,8 @@ func statusNames(names []string) []string {
 	return names[:min(len(names), maxImageNames)]
 }
 
-// inventory keeps what images the remote has. It belongs to whoever describes the
-// remote; others read what is published of it.
+// inventory keeps what images the remote has. It belongs to the goroutine that
+// describes the remote; others read what that publishes.
 type inventory struct {
 	store backend.ImageStore // nil where images are not ours
 	most  int

@@ -135,7 +135,7 @@ func (inertPodClient) ProxyGet(_, _, _, _ string, _ map[string]string) rest.Resp
 	return nil
 }
 
-// silentRecorder drops the framework's Events, which tell of calls that mean
+// silentRecorder drops the framework's Events, which are about calls that mean
 // nothing here.
 type silentRecorder struct{}
 

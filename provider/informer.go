@@ -16,8 +16,8 @@ import (
 )
 
 // NewPodInformer returns an informer of the pods that are bound to a node. It is
-// not started; Node.Run runs it. It has no resync: a resync tells nothing that
-// was not told. managedFields are dropped on the way in, to save memory.
+// not started; Node.Run runs it. It has no resync: a resync reports nothing
+// new. managedFields are dropped on the way in, to save memory.
 func NewPodInformer(client kubernetes.Interface, nodeName string) (cache.SharedIndexInformer, error) {
 	informer := coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, 0,
 		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc},
@@ -82,7 +82,7 @@ func podEvents(touch func(key string), gone func(key string)) cache.ResourceEven
 
 // firstRefusal remembers the first listing that was refused, so that a start
 // with a credential that may not read pods ends with an error instead of waiting
-// for ever.
+// forever.
 type firstRefusal struct {
 	once sync.Once
 	err  chan error

@@ -27,7 +27,7 @@ const (
 	// heartbeatEvery is how often the status is written although nothing
 	// changed, as a kubelet does.
 	heartbeatEvery = 5 * time.Minute
-	// notReadyPoll is how often ShutDown looks at the informer's store.
+	// notReadyPoll is how often ShutDown reads the informer's store.
 	notReadyPoll = 20 * time.Millisecond
 	// startRetry is the pause between tries to register.
 	startRetry = time.Second
@@ -164,7 +164,7 @@ func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 	inAPI, err := n.register(deadline, composer)
 	switch {
 	case ctx.Err() != nil:
-		return nil // whoever ended it says why
+		return nil // its cause is reported elsewhere
 	case err != nil:
 		return err
 	}
@@ -256,7 +256,7 @@ func (n *Node) register(ctx context.Context, c *composer) (*corev1.Node, error) 
 // being kept.
 func (n *Node) runNode(ctx context.Context, c *composer, inAPI *corev1.Node, ready chan<- struct{}) error {
 	// The controller outlives the loop that pushes to it: its channel would block
-	// a pusher for ever. Its calls end with ctx.
+	// a pusher forever. Its calls end with ctx.
 	controlCtx, stop := context.WithCancel(withNodeLogger(context.WithoutCancel(ctx)))
 	defer stop()
 	deadline, cancel := context.WithTimeout(ctx, n.cfg.StartTimeout)
@@ -286,7 +286,7 @@ func (n *Node) runNode(ctx context.Context, c *composer, inAPI *corev1.Node, rea
 }
 
 // control starts a NodeController under controlCtx and returns when it has
-// written the first status; done then tells when and how it ended.
+// written the first status; done then receives how it ended.
 func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *corev1.Node) (
 	provider *nodeProvider, done <-chan error, err error,
 ) {

@@ -54,8 +54,8 @@ func (r *remote) stored() []corev1.ContainerImage {
 	return r.images
 }
 
-// lookForImages lists them if it is time to.
-func (r *remote) lookForImages(ctx context.Context) {
+// refreshImages lists them if it is time to.
+func (r *remote) refreshImages(ctx context.Context) {
 	images, ok := r.store.list(ctx)
 	if !ok {
 		return
@@ -108,7 +108,7 @@ func (r *remote) first(ctx context.Context, patience time.Duration) {
 			return
 		}
 	}
-	r.lookForImages(ctx)
+	r.refreshImages(ctx)
 }
 
 // run asks now and then until the context ends.
@@ -116,14 +116,14 @@ func (r *remote) run(ctx context.Context) {
 	for {
 		wait := describeEvery
 		if facts, err := r.get(); facts == nil || err != nil || !facts.NetworkReady {
-			wait = describeSoon // somebody waits for it to be better
+			wait = describeSoon // pods wait for it to recover
 		}
 		if pause.For(ctx, wait) != nil {
 			return
 		}
 		// What comes of it stands in the node's conditions.
 		if r.describe(ctx) == nil {
-			r.lookForImages(ctx)
+			r.refreshImages(ctx)
 		}
 	}
 }

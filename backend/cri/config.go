@@ -7,7 +7,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 )
 
-// Config says which container runtime to use and what the pods' host looks like.
+// Config says which container runtime to use and how the pods' host is arranged.
 type Config = criconfig.Config
 
 // SSH says how a host is reached.

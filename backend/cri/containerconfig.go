@@ -34,7 +34,7 @@ func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec
 	return r.describe(spec, podAttempt, user, facts.Memory), nil
 }
 
-// describe is what the runtime is told of an attempt of a container, all but its
+// describe returns the runtime's configuration of an attempt of a container, all but its
 // mounts. user is its image's, memory the host's in bytes.
 func (r *remote) describe(spec backend.ContainerSpec, podAttempt int, user imageUser, memory int64) *runtimeapi.ContainerConfig {
 	c := &spec.Container
@@ -82,7 +82,7 @@ func logPath(container string, attempt int) string {
 	return path.Join(container, strconv.Itoa(attempt)+".log")
 }
 
-// logLink is the link that log collectors read; its name tells them the pod.
+// logLink is the link that log collectors read; its name gives them the pod.
 func (r *remote) logLink(pod backend.Ref, container, id string) string {
 	const suffix = ".log"
 	name := pod.Name + "_" + pod.Namespace + "_" + container + "-" + id

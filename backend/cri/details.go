@@ -17,7 +17,7 @@ import (
 
 const (
 	// oomSettle is how long after a kill the runtime may still learn that it was
-	// for memory: the kernel tells of both apart.
+	// for memory: the kernel reports the two separately.
 	oomSettle = 3 * time.Second
 	killed    = 137
 	// maxForeign bounds the ids remembered as not ours.
@@ -36,10 +36,10 @@ type details struct {
 	owners     map[string]types.UID
 	foreign    map[string]bool
 	// launched holds the newest sandbox that this process made of a pod; fresh the
-	// containers that it started and has not looked at since, with their pods.
+	// containers that it started and has not inspected since, with their pods.
 	launched map[types.UID]backend.Ref
 	fresh    map[string]types.UID
-	// waiting holds a channel for each pod that somebody waits to hear of.
+	// waiting holds a channel for each pod whose next hint a caller awaits.
 	waiting map[types.UID]chan struct{}
 	// enforced are the resources that the runtime holds containers to; resized those
 	// that this process gave them.
@@ -96,7 +96,7 @@ func (d *details) start(id string, uid types.UID) {
 	d.fresh[id] = uid
 }
 
-// started are the containers of these pods that were started since somebody looked.
+// started are the containers of these pods that were started and not inspected since.
 func (d *details) started(uids []types.UID) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -109,8 +109,8 @@ func (d *details) started(uids []types.UID) []string {
 	return ids
 }
 
-// looked notes that a container was looked at.
-func (d *details) looked(id string) {
+// inspected notes that a container was inspected.
+func (d *details) inspected(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.fresh, id)
@@ -147,8 +147,8 @@ func (d *details) changed(uid types.UID) <-chan struct{} {
 	return d.waiting[uid]
 }
 
-// tell wakes those who wait to hear of a pod.
-func (d *details) tell(uid types.UID) {
+// notify wakes those who await a hint about a pod.
+func (d *details) notify(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c := d.waiting[uid]; c != nil {
@@ -270,12 +270,12 @@ func (r *remote) askContainer(ctx context.Context, id string) (*runtimeapi.Conta
 	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	switch {
 	case isNotFound(err):
-		r.details.looked(id)
+		r.details.inspected(id)
 		return nil, nil
 	case err != nil:
 		return nil, failed(err, "look at container %s", id)
 	}
-	r.details.looked(id)
+	r.details.inspected(id)
 	s := reply.GetStatus()
 	final := r.addMessage(ctx, s)
 	if s.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {

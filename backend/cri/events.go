@@ -104,12 +104,12 @@ func (e events) labelsOf(ctx context.Context, id string) (map[string]string, err
 	return nil, nil
 }
 
-// send hands on a hint, unless there is no pod to look at.
+// send passes a hint on, unless there is no pod to inspect.
 func (e events) send(ctx context.Context, hints chan<- types.UID, uid types.UID) error {
 	if uid == "" {
 		return nil
 	}
-	e.details.tell(uid)
+	e.details.notify(uid)
 	select {
 	case hints <- uid:
 		return nil
@@ -120,7 +120,7 @@ func (e events) send(ctx context.Context, hints chan<- types.UID, uid types.UID)
 
 const (
 	// exitPoll, which doubles each time up to exitPollMax, and exitPolls bound the wait
-	// for CRI to know of an exit that containerd has told of: milliseconds, as long as
+	// for CRI to know of an exit that containerd has reported: milliseconds, as long as
 	// the host is not busy, and one that is must not be made busier.
 	exitPoll    = 10 * time.Millisecond
 	exitPollMax = 160 * time.Millisecond

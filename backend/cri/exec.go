@@ -17,7 +17,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/streaming"
 )
 
-// commands implements [backend.Exec]. What nobody watches is run by ExecSync, as the
+// commands implements [backend.Exec]. What has no live output is run by ExecSync, as the
 // kubelet runs its probes and hooks: the runtime kills the command when the call ends.
 // It gathers the output, at most 16 MiB, and gives it out at the end; that of a command
 // which was killed is lost. All else goes through the runtime's streaming server, where

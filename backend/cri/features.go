@@ -73,7 +73,7 @@ func appArmorField(pod *corev1.Pod) string {
 	return ""
 }
 
-// configuration is what containerd tells of its own on request.
+// configuration is containerd's own, as its verbose status shows it.
 type configuration struct {
 	SandboxImage  string `json:"sandboxImage"`
 	SystemdCgroup bool   `json:"systemdCgroup"`

@@ -17,7 +17,7 @@ import (
 // detailCalls is how many details are asked for at once.
 const detailCalls = 8
 
-// reasonSandboxDied tells of a sandbox that ended while containers of it run.
+// reasonSandboxDied is for a sandbox that ended while containers of it run.
 const reasonSandboxDied = backend.SandboxNotReady
 
 // List makes two calls, and one more for each sandbox or container that has

@@ -101,7 +101,7 @@ func onePerFamily(addresses []string) []string {
 }
 
 // askHost asks what the host is, and how its clock stands to ours. What it lacks may
-// come, or no pod may need it: it is told once, and by doctor.
+// come, or no pod may need it: it is logged once, and doctor reports it.
 func (r *remote) askHost(ctx context.Context) (host.Facts, error) {
 	before := time.Now()
 	facts, err := r.host.Facts(ctx)

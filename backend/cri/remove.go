@@ -111,7 +111,7 @@ func (v *view) leftovers() *host.Leftovers {
 	return leftoversOf(v.sandbox, ids...)
 }
 
-// leftoversOf is nil where the pod's cgroup is not told.
+// leftoversOf is nil where the pod's cgroup is not known.
 func leftoversOf(of annotated, ids ...string) *host.Leftovers {
 	cgroup := cgroupOf(of)
 	if cgroup == nil {
@@ -123,7 +123,7 @@ func leftoversOf(of annotated, ids ...string) *host.Leftovers {
 // annotated is a sandbox or a container.
 type annotated interface{ GetAnnotations() map[string]string }
 
-// cgroupOf is the pod's cgroup, which its sandbox and containers tell; nil if they
+// cgroupOf is the pod's cgroup, which its sandbox and containers name; nil if they
 // do not.
 func cgroupOf(of annotated) *host.Cgroup {
 	return host.Ownership{Cgroup: of.GetAnnotations()[annotationCgroup]}.PodCgroup()
@@ -141,7 +141,7 @@ func (p pods) discardPod(ctx context.Context, v *view) error {
 	return nil
 }
 
-// discard only tells of a cgroup's failure, unless the host cannot be asked: what
+// discard only logs a cgroup's failure, unless the host cannot be asked: what
 // cannot be killed there must not keep the pod from going.
 func (r *remote) discard(ctx context.Context, ref backend.Ref, d host.Discard) error {
 	err := r.host.Discard(ctx, d)

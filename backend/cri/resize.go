@@ -136,7 +136,7 @@ func (r *remote) enforced(ctx context.Context, c *runtimeapi.Container) (*runtim
 }
 
 // resourcesOf are a container's as its status says: since containerd 1.7 by itself,
-// before in what the runtime tells on request.
+// before in its verbose status.
 func resourcesOf(reply *runtimeapi.ContainerStatusResponse) *runtimeapi.LinuxContainerResources {
 	if r := reply.GetStatus().GetResources().GetLinux(); r != nil {
 		return r

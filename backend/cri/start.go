@@ -199,7 +199,7 @@ func (c containers) startCreated(ctx context.Context, id string) error {
 }
 
 // link makes the log findable for collectors. Without it the container runs all
-// the same, so a failure is only told.
+// the same, so a failure is only logged.
 func (c containers) link(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec, id string) {
 	pod := backend.Ref{UID: spec.Pod.UID, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name, Attempt: sandbox.Attempt}
 	target := path.Join(c.podLogDir(pod), logPath(spec.Container.Name, spec.Attempt))

@@ -112,7 +112,7 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 	return out
 }
 
-// containerStats takes what the runtime tells, and the limit and the log from
+// containerStats takes what the runtime reports, and the limit and the log from
 // elsewhere.
 func (s stats) containerStats(c measuredContainer, logs *host.Filesystem, u *host.Usage) backend.ContainerStats {
 	attributes, cpu, memory := c.stats.GetAttributes(), c.stats.GetCpu(), c.stats.GetMemory()

@@ -20,7 +20,7 @@ import (
 	"github.com/containerd/log"
 )
 
-// certCheck is how often files are looked at, at most.
+// certCheck is how often files are checked, at most.
 const certCheck = time.Second
 
 // The life of a self-signed certificate, and how long before its end the next is
@@ -50,7 +50,7 @@ func newCertSource(cfg Config) certSource {
 // a certificate.
 var errNoCertificate = errors.New("no serving certificate available for the kubelet")
 
-// givenCert is a certificate that somebody else keeps valid. The server listens
+// givenCert is a certificate that is kept valid elsewhere. The server listens
 // without one, as a kubelet does: the node must be there for its certificate to
 // be approved.
 type givenCert struct {
@@ -89,7 +89,7 @@ func tlsConfig(certs certSource) *tls.Config {
 	}
 }
 
-// fileCert is a certificate in files. It is looked at when a client connects, so
+// fileCert is a certificate in files. It is checked when a client connects, so
 // that it needs no goroutine and follows the symlinks of a mounted Secret.
 type fileCert struct {
 	certFile, keyFile string

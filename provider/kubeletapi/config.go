@@ -19,7 +19,7 @@ import (
 )
 
 // The names that the settings of this server have in the configuration file, for
-// messages that tell what to change.
+// messages that say what to change.
 const (
 	SettingAddress      = "kubeletAPI.address"
 	SettingPort         = "kubeletAPI.port"

@@ -67,7 +67,7 @@ type clientConn struct {
 	once   sync.Once
 }
 
-// Read tells of the end of the connection as soon as it is seen.
+// Read reports the end of the connection as soon as it is seen.
 func (c *clientConn) Read(p []byte) (int, error) {
 	if len(c.early) > 0 {
 		n := copy(p, c.early)

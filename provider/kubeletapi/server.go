@@ -166,7 +166,7 @@ func stop(ctx context.Context, server *http.Server) error {
 	return nil
 }
 
-// lineLogger takes what net/http has to say of single connections.
+// lineLogger takes what net/http logs about single connections.
 type lineLogger struct{ entry *log.Entry }
 
 func (l lineLogger) Write(p []byte) (int, error) {

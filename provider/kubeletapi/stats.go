@@ -35,7 +35,7 @@ type Measurer interface {
 	LastLoop() time.Time
 }
 
-// statsRoutes adds what tells of resource use, of probes and of the configuration.
+// statsRoutes adds resource use, the metrics of probes, and the configuration.
 func (s *Server) statsRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /stats/summary", s.statsSummary)
 	mux.HandleFunc("POST /stats/summary", s.statsSummary)

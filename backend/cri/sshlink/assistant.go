@@ -96,7 +96,7 @@ func (a *assistant) run(ctx context.Context) {
 		}
 		a.set(nil, errNoHelper)
 		if c.dying() {
-			// The reason is the line's to tell; the next connection comes soon.
+			// The line logs the reason; the next connection comes soon.
 			pauses.reset()
 			continue
 		}

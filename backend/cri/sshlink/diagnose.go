@@ -26,7 +26,7 @@ const (
 	closedPort = "127.0.0.1:1"
 )
 
-// Diagnose looks at all that the link needs, and at the runtime's socket, over a
+// Diagnose examines all that the link needs, and at the runtime's socket, over a
 // connection of its own; the link need not run. It stops where what follows
 // cannot work. Nothing is left on the host.
 func (l *Link) Diagnose(ctx context.Context, runtimeSocket string) []backend.Finding {
@@ -49,7 +49,7 @@ func (l *Link) Diagnose(ctx context.Context, runtimeSocket string) []backend.Fin
 	return d.findings
 }
 
-// connectFindings are what an attempt to connect tells.
+// connectFindings are what an attempt to connect shows.
 func connectFindings(cfg Config, err error) []backend.Finding {
 	steps := []struct {
 		at         stage
@@ -82,7 +82,7 @@ func connectFindings(cfg Config, err error) []backend.Finding {
 	return findings
 }
 
-// diagnosis looks at a host that we are logged in to.
+// diagnosis examines a host that we are logged in to.
 type diagnosis struct {
 	*connection
 	cfg      Config
@@ -156,7 +156,7 @@ func (d *diagnosis) forwarding(ctx context.Context) {
 	d.ok("port forwarding", "allowed")
 }
 
-// commands looks at what needs a shell.
+// commands examines what needs a shell.
 func (d *diagnosis) commands(ctx context.Context) {
 	m, err := d.identify(ctx)
 	if err != nil {
@@ -184,7 +184,7 @@ func (d *diagnosis) commands(ctx context.Context) {
 	_ = h.end(ctx)
 }
 
-// host tells what the helper knows.
+// host reports what the helper knows.
 func (d *diagnosis) machine(ctx context.Context, h *running) {
 	switch skew := h.offset.Abs() - h.doubt; {
 	case skew > tolerableSkew:

@@ -79,7 +79,7 @@ func (l *Link) Streams() host.Dialer { return l.streams }
 // logs are read by one on the streams connection.
 func (l *Link) Host() host.Host { return &delegate{helper: l.helper, reader: l.reader} }
 
-// Facts tell how both connections are and were.
+// Facts are the present state of both connections, and their history.
 func (l *Link) Facts() []backend.LinkFacts {
 	return []backend.LinkFacts{l.control.facts(), l.streams.facts()}
 }

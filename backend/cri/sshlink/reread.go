@@ -22,7 +22,7 @@ type reread struct {
 	anew func(cause error) (io.ReadCloser, error)
 }
 
-// rereadable opens a log; s tells of every change of the connection.
+// rereadable opens a log; s is signalled at every change of the connection.
 func rereadable(ctx context.Context, s *signal, open func() (io.ReadCloser, error)) (io.ReadCloser, error) {
 	var until time.Time
 	changed := s.wait()

@@ -28,7 +28,7 @@ const (
 	oldest = 6
 )
 
-// DiagnoseRuntime looks at the container runtime behind a socket of a host, as its
+// DiagnoseRuntime examines the container runtime behind a socket of a host, as its
 // user.
 func DiagnoseRuntime(ctx context.Context, dialer host.Dialer, user, socket string) []backend.Finding {
 	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)

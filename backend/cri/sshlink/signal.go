@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// signal tells any number of waiters that something changed.
+// signal wakes any number of waiters when something changed.
 type signal struct {
 	mu      sync.Mutex
 	changed chan struct{}

@@ -28,7 +28,7 @@ var architectures = map[string]string{
 // machine is what the helper must fit.
 type machine struct {
 	system, hardware string
-	// goarch is empty for hardware that nobody knows.
+	// goarch is empty for unknown hardware.
 	goarch string
 	root   bool
 	// uid is the user's number, as text.

@@ -156,7 +156,7 @@ type sandboxStop struct {
 	waits     map[string]bool // containers
 	calling   bool
 	removable bool
-	left      chan struct{} // closed: nobody needs the call that has not begun
+	left      chan struct{} // closed: the call that has not begun is not needed
 	done      chan struct{} // closed when the call has ended
 }
 
@@ -292,7 +292,7 @@ func (s *stops) finish(ctx context.Context, r result) {
 	if r.err != nil && c.open > 0 {
 		return
 	}
-	// Ended, or nobody is at it any more.
+	// Ended, or no call for it is open.
 	delete(s.containers, r.container)
 	for id, sandbox := range s.sandboxes {
 		if !sandbox.waits[r.container] {

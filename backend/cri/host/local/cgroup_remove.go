@@ -109,7 +109,7 @@ func removeCgroupTree(ctx context.Context, dir string, inside inhabitants) error
 }
 
 // kill sends SIGKILL to processes. Those that have gone need none, and one that
-// cannot be killed is told of with the cgroup that it keeps.
+// cannot be killed is reported with the cgroup that it keeps.
 func kill(pids []string) {
 	for _, pid := range pids {
 		// 0 is one that this PID namespace does not have: as a pid it would be ourselves.

@@ -23,7 +23,7 @@ func (h *Host) Discard(ctx context.Context, d host.Discard) error {
 			errs = append(errs, err)
 		}
 	}
-	// Before the trees: a mark in them may be all that tells of it.
+	// Before the trees: a mark in them may be its only trace.
 	if d.Cgroup != nil {
 		if err := h.removeCgroup(ctx, *d.Cgroup, killed); err != nil {
 			errs = append(errs, fmt.Errorf("discard: %w", err))

@@ -36,7 +36,7 @@ func (h *Host) kubelets(ctx context.Context) ([]host.Kubelet, error) {
 		if !h.isKubelet(e.Name()) {
 			continue
 		}
-		// One that cannot be read is told of: it may be ours.
+		// One that cannot be read is reported: it may be ours.
 		if ns, err := os.Readlink(h.proc(e.Name() + "/ns/pid")); err == nil && ns != ours {
 			continue
 		}
@@ -56,7 +56,7 @@ func (h *Host) isKubelet(pid string) bool {
 	return err == nil && name == "kubelet"
 }
 
-// kubeletEndpoint is what a kubelet was told of its container runtime; empty if
+// kubeletEndpoint is the container runtime that a kubelet was given; empty if
 // nothing, or if it cannot be read.
 func (h *Host) kubeletEndpoint(pid string) string {
 	cmdline, err := os.ReadFile(h.proc(pid + "/cmdline"))

@@ -142,7 +142,7 @@ func within(path, base string) bool {
 	return path == base || base == "/" || strings.HasPrefix(path, base+"/")
 }
 
-// bounded gives up a step that the kernel may hold for ever (a file server that is
+// bounded gives up a step that the kernel may hold forever (a file server that is
 // gone): it returns when ctx ends, and the step is left to the kernel.
 func bounded(ctx context.Context, what string, step func() error) error {
 	if err := ctx.Err(); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // unmountPatience is how long a plain unmount may take before stronger means: a
-// file server that has gone holds it for ever. A kubelet waits a minute.
+// file server that has gone holds it forever. A kubelet waits a minute.
 const unmountPatience = 10 * time.Second
 
 // unmountBelow unmounts everything at and below a path, deepest first.

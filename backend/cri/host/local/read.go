@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxUnsized bounds what is read of a file that does not tell its size, as
+	// maxUnsized bounds what is read of a file that does not have a size, as
 	// those of /proc.
 	maxUnsized = 64 << 20
 	readBlock  = 64 << 10

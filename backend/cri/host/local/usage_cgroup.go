@@ -74,7 +74,7 @@ func (hs hierarchies) cpuTime(levels []string) (*uint64, error) {
 	return nil, nil
 }
 
-// measureMemory sets what the memory controller tells.
+// measureMemory sets what the memory controller reports.
 func (hs hierarchies) measureMemory(levels []string, u *host.CgroupUsage) error {
 	hi, ok := hs.with(controllerMemory)
 	if !ok {

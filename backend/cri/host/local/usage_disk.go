@@ -23,7 +23,7 @@ const (
 	measureEvery = time.Minute
 	// measureFor bounds the walking of one call.
 	measureFor = 200 * time.Millisecond
-	// forgetAfter drops pods that nobody asks for any more.
+	// forgetAfter drops pods that are not asked for any more.
 	forgetAfter = 5 * time.Minute
 )
 

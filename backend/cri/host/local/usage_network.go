@@ -20,7 +20,7 @@ var podLinks = []string{"veth", "docker", "nerdctl"}
 
 const (
 	loopback = "lo"
-	// defaultInterface is the kubelet's, where no route tells.
+	// defaultInterface is the kubelet's, where no route says.
 	defaultInterface = "eth0"
 )
 
