@@ -102,54 +102,6 @@ func TestSystemdCgroup(t *testing.T) {
 	}
 }
 
-func TestDNS(t *testing.T) {
-	const host = "# c\nnameserver 1.1.1.1\nnameserver 2.2.2.2\nsearch old.example\nsearch corp.example. lan .\noptions ndots:2 rotate\noptions ndots:3\n"
-	cfg := Config{ClusterDNS: []string{"10.0.0.10"}, ClusterDomain: "cluster.local"}
-	cluster := &runtimeapi.DNSConfig{
-		Servers:  []string{"10.0.0.10"},
-		Searches: []string{"ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example", "lan"},
-		Options:  []string{"ndots:5"},
-	}
-	fromHost := &runtimeapi.DNSConfig{
-		Servers: []string{"1.1.1.1", "2.2.2.2"}, Searches: []string{"corp.example", "lan"}, Options: []string{"ndots:3", "rotate"},
-	}
-	for _, tt := range []struct {
-		name string
-		cfg  Config
-		spec corev1.PodSpec
-		want *runtimeapi.DNSConfig
-	}{
-		{"default of the API", cfg, corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, cluster},
-		{"unset", cfg, corev1.PodSpec{}, cluster},
-		{"host network", cfg, corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, fromHost},
-		{"host network with cluster", cfg, corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirstWithHostNet, HostNetwork: true}, cluster},
-		{"Default", cfg, corev1.PodSpec{DNSPolicy: corev1.DNSDefault}, fromHost},
-		{"no cluster DNS", Config{}, corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, fromHost},
-		{"None", cfg, corev1.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{
-			Nameservers: []string{"9.9.9.9", "9.9.9.9"}, Searches: []string{"x"}, Options: []corev1.PodDNSConfigOption{{Name: "edns0"}},
-		}}, &runtimeapi.DNSConfig{Servers: []string{"9.9.9.9"}, Searches: []string{"x"}, Options: []string{"edns0"}}},
-		{"merged, cut at three servers", cfg, corev1.PodSpec{DNSPolicy: corev1.DNSDefault, DNSConfig: &corev1.PodDNSConfig{
-			Nameservers: []string{"3.3.3.3", "4.4.4.4"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("1")}},
-		}}, &runtimeapi.DNSConfig{Servers: []string{"1.1.1.1", "2.2.2.2", "3.3.3.3"}, Searches: []string{"corp.example", "lan"}, Options: []string{"ndots:1", "rotate"}}},
-	} {
-		pod := testPod("u1")
-		pod.Spec = tt.spec
-		got := podDNS(tt.cfg, pod, []byte(host))
-		if diff := cmp.Diff(tt.want.String(), got.String()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
-	}
-	pod := testPod("u1")
-	var many []string
-	for i := range 40 {
-		many = append(many, fmt.Sprintf("%s%d.example", strings.Repeat("a", 100), i))
-	}
-	pod.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: append(many, strings.Repeat("b", 300))}
-	if got := podDNS(Config{}, pod, nil); len(strings.Join(got.Searches, " ")) > maxSearchChars || len(got.Searches) < 10 {
-		t.Errorf("%d search paths", len(got.Searches))
-	}
-}
-
 func TestHostname(t *testing.T) {
 	long := strings.Repeat("a", 62) + "-b"
 	for want, set := range map[string]func(*corev1.Pod){

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/imageref"
 )
 
 // LaunchRequests are what a launch asks of the runtime and of the host.
@@ -123,7 +124,7 @@ func (r *remote) containerRequests(spec backend.ContainerSpec) (ContainerRequest
 			return out, backend.Classed(backend.ErrInvalid, fmt.Errorf("container %s: %w", c.Name, err))
 		}
 	}
-	if full, err := normalize(c.Image); err == nil {
+	if full, err := imageref.Normalize(c.Image); err == nil {
 		out.Image = full
 	}
 	out.Config = r.describe(spec, 0, imageUser{}, 0)

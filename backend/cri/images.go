@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/imageref"
 )
 
 // images implements [backend.Images].
@@ -17,7 +18,7 @@ type images struct{ *remote }
 
 // Find asks for the image as the pod names it.
 func (i images) Find(ctx context.Context, image string) (string, error) {
-	name, err := normalize(image)
+	name, err := imageref.Normalize(image)
 	if err != nil {
 		return "", fmt.Errorf("find image: %w", err)
 	}
@@ -93,7 +94,7 @@ func (d *details) user(id string) (user imageUser, known bool) {
 // Pull tries each credential in turn and returns at the first success. An error
 // holds the registry's answer to each.
 func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
-	name, err := normalize(image)
+	name, err := imageref.Normalize(image)
 	if err != nil {
 		return "", fmt.Errorf("pull image: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/resolvconf"
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
@@ -46,6 +47,11 @@ func (p pods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
 	config.DnsConfig = podDNS(p.cfg, spec.Pod, conf)
 	request := &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: spec.RuntimeHandler}
 	return p.retryReserved(ctx, func() (bool, error) { return p.runSandbox(ctx, ref, request) })
+}
+
+// podDNS is the pod's resolver configuration, made of the host's.
+func podDNS(cfg Config, pod *corev1.Pod, hostConf []byte) *runtimeapi.DNSConfig {
+	return resolvconf.Of(pod, resolvconf.Cluster{Servers: cfg.ClusterDNS, Domain: cfg.ClusterDomain}, hostConf)
 }
 
 // prepareSandbox makes what the sandbox needs on the host and reads, beside it,

@@ -16,8 +16,8 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// followPoll is how often a followed container is looked at should no hint have
-// told of its end.
+// followPoll is how often a followed container is inspected should no hint have
+// reported its end.
 const followPoll = 5 * time.Second
 
 // logs implements [backend.Logs].

@@ -1,4 +1,6 @@
-package cri
+// Package resolvconf makes the resolver configuration of a pod as a kubelet does. It is
+// pure, and imports nothing of the project.
+package resolvconf
 
 import (
 	"slices"
@@ -16,9 +18,18 @@ const (
 	maxSearchPathName = 253
 )
 
-// podDNS is the pod's resolver configuration: its dnsPolicy applied to the
-// host's resolv.conf, and its dnsConfig on top.
-func podDNS(cfg Config, pod *corev1.Pod, hostConf []byte) *runtimeapi.DNSConfig {
+// Cluster is the DNS of the cluster.
+type Cluster struct {
+	// Servers are the addresses of its name servers; without them pods of dnsPolicy
+	// ClusterFirst get the host's.
+	Servers []string
+	// Domain is its domain, as in "cluster.local".
+	Domain string
+}
+
+// Of is the pod's resolver configuration: its dnsPolicy applied to the host's
+// resolv.conf, and its dnsConfig on top.
+func Of(pod *corev1.Pod, c Cluster, hostConf []byte) *runtimeapi.DNSConfig {
 	dns := parseResolvConf(hostConf)
 	policy := pod.Spec.DNSPolicy
 	cluster := policy == corev1.DNSClusterFirstWithHostNet ||
@@ -26,17 +37,17 @@ func podDNS(cfg Config, pod *corev1.Pod, hostConf []byte) *runtimeapi.DNSConfig 
 	switch {
 	case policy == corev1.DNSNone:
 		dns = &runtimeapi.DNSConfig{}
-	case cluster && len(cfg.ClusterDNS) > 0:
-		dns.Servers = slices.Clone(cfg.ClusterDNS)
+	case cluster && len(c.Servers) > 0:
+		dns.Servers = slices.Clone(c.Servers)
 		dns.Options = []string{"ndots:5"}
-		if domain := strings.TrimSuffix(cfg.ClusterDomain, "."); domain != "" {
+		if domain := strings.TrimSuffix(c.Domain, "."); domain != "" {
 			dns.Searches = append([]string{pod.Namespace + ".svc." + domain, "svc." + domain, domain}, dns.Searches...)
 		}
 	}
-	if c := pod.Spec.DNSConfig; c != nil {
-		dns.Servers = append(dns.Servers, c.Nameservers...)
-		dns.Searches = append(dns.Searches, c.Searches...)
-		for _, o := range c.Options {
+	if own := pod.Spec.DNSConfig; own != nil {
+		dns.Servers = append(dns.Servers, own.Nameservers...)
+		dns.Searches = append(dns.Searches, own.Searches...)
+		for _, o := range own.Options {
 			option := o.Name
 			if o.Value != nil && *o.Value != "" {
 				option += ":" + *o.Value

@@ -1,4 +1,6 @@
-package cri
+// Package imageref reads the names of images. It imports the contract and nothing else
+// of the project.
+package imageref
 
 import (
 	"regexp"
@@ -20,9 +22,9 @@ var (
 // repositoryMax is the longest name of a repository.
 const repositoryMax = 255
 
-// normalize checks an image's name and adds the tag that it leaves out. Errors:
+// Normalize checks an image's name and adds the tag that it leaves out. Errors:
 // Invalid for a name that no registry can have.
-func normalize(image string) (string, error) {
+func Normalize(image string) (string, error) {
 	if referenceID.MatchString(image) {
 		return image, nil
 	}
