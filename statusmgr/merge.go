@@ -30,8 +30,8 @@ var ours = []corev1.PodConditionType{
 	AwaitingCapacity,
 }
 
-// AwaitingCapacity is True while the remote has no room for the pod. Its reason
-// names the launch that comes next, so that it outlives the process.
+// AwaitingCapacity is True while the remote has no room for the pod. The engine
+// writes it under the same name; it is ours, so that it goes once the engine drops it.
 const AwaitingCapacity corev1.PodConditionType = "burstlet.dev/AwaitingCapacity"
 
 // merge lays want over the status that the API holds and returns what the API

@@ -91,7 +91,7 @@ func runSafely(ctx, soft context.Context, a Action, x *executor) (r Result) {
 		}
 		r.At = time.Now()
 	}()
-	return a.run(ctx, soft, x)
+	return x.run(ctx, soft, a)
 }
 
 // record notes the results of a stage and asks for facts from after it.

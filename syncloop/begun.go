@@ -4,13 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// tellStarts makes Events of the containers that were seen to have started.
-func (w *worker) tellStarts(in *Input) {
-	for _, s := range w.memory.starts(in) {
-		w.loop.cfg.Events.Eventf(in.Pod, s.Kind, s.Reason, "%s", s.Message)
-	}
-}
-
 // starts are the Events "Started" of containers that a remote starts by itself: one
 // for each that runs or ran and of which neither this life of the process told nor, so
 // far as the status says, an earlier one. It notes them.

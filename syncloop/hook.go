@@ -4,7 +4,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/syncloop/hooks"
 )
 
 // HookKind is when a lifecycle hook runs.
@@ -32,10 +31,6 @@ type Hook struct {
 	Handler *corev1.LifecycleHandler
 	PodIP   string
 	Spec    *corev1.Container
-}
-
-func (h Hook) target(pod *corev1.Pod) hooks.Target {
-	return hooks.Target{Ref: h.Ref, Pod: pod, Container: h.Spec, PodIP: h.PodIP}
 }
 
 func hookKey(m member, cur *seen, kind HookKind) HookKey {

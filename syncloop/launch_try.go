@@ -4,9 +4,13 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/burstlet/burstlet/statusmgr"
 )
+
+// AwaitingCapacity is the condition that is True while the remote has no room for the
+// pod. Its reason names the launch that comes next, so that it outlives the process.
+// The status manager owns the condition under the same name, and removes it from the
+// API once the engine drops it.
+const AwaitingCapacity corev1.PodConditionType = "burstlet.dev/AwaitingCapacity"
 
 // LaunchTry counts how often an attempt was refused for lack of room by a backend
 // that counts (backend.Limits.Tries). The next launch of it has another name on the
@@ -20,7 +24,7 @@ const tryReason = "Attempt%dTry%d"
 // tryIn reads the number from a pod's status; zero where there is none.
 func tryIn(s *corev1.PodStatus) (t LaunchTry) {
 	for i := range s.Conditions {
-		if s.Conditions[i].Type != statusmgr.AwaitingCapacity {
+		if s.Conditions[i].Type != AwaitingCapacity {
 			continue
 		}
 		if n, err := fmt.Sscanf(s.Conditions[i].Reason, tryReason, &t.Attempt, &t.Count); n == 2 && err == nil && t.Attempt >= 0 && t.Count > 0 {
@@ -52,7 +56,7 @@ func (v view) awaitingCapacity(p *Plan) []corev1.PodCondition {
 	if !v.Tries || t.Count == 0 || p.Kill != nil || v.newest != nil && v.newest.Attempt > t.Attempt {
 		return nil
 	}
-	c := condition(statusmgr.AwaitingCapacity, true)
+	c := condition(AwaitingCapacity, true)
 	c.Reason = fmt.Sprintf(tryReason, t.Attempt, t.Count)
 	c.Message = fmt.Sprintf("The remote had no room for the pod, it is asked again (refusals so far: %d)", t.Count)
 	if v.newest != nil && v.newest.Attempt == t.Attempt {

@@ -65,7 +65,7 @@ func TestALaunchIsGivenUpUntilItIsSent(t *testing.T) {
 						}
 					},
 				}
-				r := Launch{Spec: backend.LaunchSpec{Pod: aPod()}}.run(t.Context(), soft, x)
+				r := x.run(t.Context(), soft, Launch{Spec: backend.LaunchSpec{Pod: aPod()}})
 				if got := backend.Class(r.Err); got != tc.class || pods.sent != tc.sent || pods.made != tc.made {
 					t.Errorf("%q (%v), sent %d times, made %d", got, r.Err, pods.sent, pods.made)
 				}

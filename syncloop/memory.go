@@ -274,3 +274,28 @@ func (m *Memory) fail(key string, r Result) {
 	f.Delay = delaysAfter(r).after(last)
 	put(&m.Failures, key, f)
 }
+
+// recordResize notes what a container was asked to be held to. What failed may
+// have happened all the same: it is asked again.
+func (m *Memory) recordResize(a ResizeContainer, r Result) {
+	put(&m.Resized, a.Ref.ID, Resized{Resources: a.Spec.Container.Resources, Done: r.Err == nil})
+	if r.Err == nil {
+		delete(m.Failures, a.key())
+		m.PodLags = false
+		return
+	}
+	m.fail(a.key(), r)
+	if m.Resizing != nil && r.Reason != "" {
+		failed := *m.Resizing
+		failed.Reason, failed.Message = r.Reason, r.Err.Error()
+		m.Resizing = &failed
+	}
+}
+
+// adoptResize takes over a resize that an earlier life of the process began.
+func (m *Memory) adoptResize(in *Input) {
+	if c := conditionOf(&m.Status, corev1.PodResizeInProgress); c != nil && in.Resizes {
+		m.Resizing = &Resizing{Generation: c.ObservedGeneration, Reason: c.Reason, Message: c.Message}
+		m.PodLags = true
+	}
+}

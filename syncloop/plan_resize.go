@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -120,6 +121,48 @@ func (v view) resizeRestarts(m member, cur *seen) bool {
 		}
 	}
 	return false
+}
+
+// heldTo is what a running container is held to, as far as that is known:
+//
+//	facts say it             that; what the kernel cannot tell apart counts as allocated
+//	resized by us            what it was resized to
+//	told of in the status    as told
+//	just started             what is allocated
+//
+// It is &m.Resources itself where that is all of it.
+func (v view) heldTo(m member, cur *seen) *corev1.ResourceRequirements {
+	base := &m.Resources
+	if prior := v.prior(m); prior != nil && prior.Resources != nil && cur.ID != "" && strings.HasSuffix(prior.ContainerID, cur.ID) {
+		base = prior.Resources
+	}
+	if asked, ok := v.Memory.Resized[cur.ID]; ok && asked.Done {
+		base = &asked.Resources
+	}
+	return laidOver(base, cur.Resources, &m.Resources)
+}
+
+// lags is true while a running container is not held to what it is allocated, for
+// all that is known.
+func (v view) lags(m member, cur *seen) bool {
+	if asked, ok := v.Memory.Resized[cur.ID]; ok {
+		return !asked.Done || !same(&asked.Resources, &m.Resources)
+	}
+	return v.heldTo(m, cur) != &m.Resources
+}
+
+// resizable are the containers whose processes can be resized, and that run in the
+// live sandbox.
+func (v view) resizable() []member {
+	var all []member
+	for _, list := range [][]member{v.inits, v.apps} {
+		for _, m := range list {
+			if cur := v.current(m.Name); m.role != initRole && cur != nil && cur.State() == backend.Running && v.inSandbox(cur) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
 }
 
 // resizeConditions are PodResizePending and PodResizeInProgress (kubelet:

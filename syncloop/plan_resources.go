@@ -1,12 +1,8 @@
 package syncloop
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/burstlet/burstlet/backend"
 )
 
 // What the kernel cannot tell apart (pkg/kubelet/cm): cpu limits up to minLimit
@@ -123,25 +119,6 @@ func withResources(pod, from *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// heldTo is what a running container is held to, as far as that is known:
-//
-//	facts say it             that; what the kernel cannot tell apart counts as allocated
-//	resized by us            what it was resized to
-//	told of in the status    as told
-//	just started             what is allocated
-//
-// It is &m.Resources itself where that is all of it.
-func (v view) heldTo(m member, cur *seen) *corev1.ResourceRequirements {
-	base := &m.Resources
-	if prior := v.prior(m); prior != nil && prior.Resources != nil && cur.ID != "" && strings.HasSuffix(prior.ContainerID, cur.ID) {
-		base = prior.Resources
-	}
-	if asked, ok := v.Memory.Resized[cur.ID]; ok && asked.Done {
-		base = &asked.Resources
-	}
-	return laidOver(base, cur.Resources, &m.Resources)
-}
-
 // laidOver is what is known of a container that is held to base, and to what facts
 // say where they do; it is allocated itself where it comes to the same.
 func laidOver(base, facts, allocated *corev1.ResourceRequirements) *corev1.ResourceRequirements {
@@ -178,27 +155,4 @@ func laidOver(base, facts, allocated *corev1.ResourceRequirements) *corev1.Resou
 		return allocated
 	}
 	return out
-}
-
-// lags is true while a running container is not held to what it is allocated, for
-// all that is known.
-func (v view) lags(m member, cur *seen) bool {
-	if asked, ok := v.Memory.Resized[cur.ID]; ok {
-		return !asked.Done || !same(&asked.Resources, &m.Resources)
-	}
-	return v.heldTo(m, cur) != &m.Resources
-}
-
-// resizable are the containers whose processes can be resized, and that run in the
-// live sandbox.
-func (v view) resizable() []member {
-	var all []member
-	for _, list := range [][]member{v.inits, v.apps} {
-		for _, m := range list {
-			if cur := v.current(m.Name); m.role != initRole && cur != nil && cur.State() == backend.Running && v.inSandbox(cur) {
-				all = append(all, m)
-			}
-		}
-	}
-	return all
 }

@@ -165,7 +165,7 @@ func TestAnImageThatIsNotThere(t *testing.T) {
 		hold:    func() {},
 		event:   func(kind, reason, format string, args ...any) { events = append(events, kind+" "+reason) },
 	}
-	r := launch.run(t.Context(), t.Context(), x)
+	r := x.run(t.Context(), t.Context(), launch)
 	r.At = at(1)
 	if r.Reason != "ErrImagePull" || r.Container != "a" || !slices.Equal(events, []string{"Warning Failed", "Warning Failed"}) {
 		t.Errorf("%+v, %q", r, events)

@@ -387,6 +387,13 @@ func (w *worker) announce(pod *corev1.Pod, now *corev1.PodStatus) {
 	}
 }
 
+// tellStarts makes Events of the containers that were seen to have started.
+func (w *worker) tellStarts(in *Input) {
+	for _, s := range w.memory.starts(in) {
+		w.loop.cfg.Events.Eventf(in.Pod, s.Kind, s.Reason, "%s", s.Message)
+	}
+}
+
 // say tells what the plan says now and did not say before.
 func (w *worker) say(pod *corev1.Pod, says []Saying) {
 	for _, s := range says {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/containerd/log"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/syncloop/hooks"
 )
 
 // hookResult is how a hook ended.
@@ -52,7 +54,8 @@ func (w *worker) hookSafely(ctx context.Context, pod *corev1.Pod, h Hook) (err e
 			err = fmt.Errorf("%s hook: panic: %v", h.Key.Kind, p)
 		}
 	}()
-	return w.loop.hooks.Run(ctx, h.target(pod), h.Handler)
+	target := hooks.Target{Ref: h.Ref, Pod: pod, Container: h.Spec, PodIP: h.PodIP}
+	return w.loop.hooks.Run(ctx, target, h.Handler)
 }
 
 // hookEnded notes how a hook ended. One that was ended from here did not: it runs

@@ -1,0 +1,277 @@
+package syncloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/images"
+)
+
+// executor is what actions act with.
+type executor struct {
+	backend backend.Backend
+	images  *images.Puller
+	// resized is told of each call that resizes, and how long it took.
+	resized func(ok bool, d time.Duration)
+	// full is told that a pull found no room on the remote.
+	full func()
+	// event tells the user; it does nothing for orphans.
+	event func(kind, reason, format string, args ...any)
+	// hold keeps hints of the pod back while a call changes it; holds counts those of
+	// the stage that is under way.
+	hold  func()
+	holds atomic.Int32
+	// ahead is the image that the action wants, where it was looked for before.
+	ahead foundImage
+}
+
+// acting notes that a call begins that changes the pod.
+func (x *executor) acting() {
+	x.holds.Add(1)
+	x.hold()
+}
+
+// call gives a mutating call its own deadline. It outlives the order to end the
+// pod, not the process.
+func (x *executor) call(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := x.backend.Limits.Call
+	if limit == 0 {
+		limit = 2 * time.Minute
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// run does an action on the remote. What is safe to end (a pull, a launch that waits
+// for its turn) ends with soft; what makes something is left to return within its own
+// deadline.
+func (x *executor) run(ctx, soft context.Context, a Action) Result {
+	switch a := a.(type) {
+	case Launch:
+		return x.launch(ctx, soft, a)
+	case StartContainer:
+		return x.start(ctx, soft, a)
+	case StopPod:
+		return x.stopPod(ctx, a)
+	case RemovePod:
+		return x.removePod(ctx, a)
+	case RemoveContainer:
+		return x.removeContainer(ctx, a)
+	case StopContainer:
+		return x.stopContainer(ctx, a)
+	case PlaceVolume:
+		return x.place(ctx, a)
+	case RefreshVolumes:
+		return x.refresh(ctx, a)
+	case ClearVolumes:
+		return x.clear(ctx, a)
+	case ResizeContainer:
+		return x.resize(ctx, a)
+	}
+	return Result{Action: a, Err: fmt.Errorf("no action is called %q", a)}
+}
+
+func (x *executor) launch(ctx, soft context.Context, a Launch) Result {
+	if soft.Err() != nil {
+		return Result{Action: a, GivenUp: true, Err: backend.Unmade(backend.Errorf(backend.ErrThrottled, "%s: the pod is ending", a))}
+	}
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	x.acting()
+	r := Result{Action: a, Err: x.backend.Pods.Launch(backend.While(ctx, soft), a.Spec)}
+	r.GivenUp = soft.Err() != nil && backend.IsUnmade(r.Err)
+	var ofContainer *backend.ContainerError
+	switch {
+	case r.GivenUp:
+	case r.Err == nil:
+		if x.backend.Containers == nil {
+			for _, c := range a.Spec.Containers {
+				x.event(corev1.EventTypeNormal, "Created", "Container created: %s", c.Container.Name)
+			}
+		}
+	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
+		// Not the pod's matter: no Event, and nothing in its status.
+	case errors.Is(r.Err, backend.ErrCapacity):
+		r.Reason = "InsufficientCapacity"
+		x.event(corev1.EventTypeWarning, r.Reason, "The backend has no room for the pod now, it stays Pending: %v", r.Err)
+	case errors.As(r.Err, &ofContainer):
+		x.tellContainer(&r, a, ofContainer)
+	case errors.Is(r.Err, backend.ErrInvalid):
+		r.Reason = reasonInvalid
+		x.event(corev1.EventTypeWarning, r.Reason, "The backend can never run this pod: %v", r.Err)
+	case errors.Is(r.Err, backend.ErrUnsupported):
+		r.Reason = admit.ReasonUnsupported
+		x.event(corev1.EventTypeWarning, r.Reason, "Pod was rejected: %v", r.Err)
+	default:
+		r.Reason = reasonSandboxFailed
+		x.event(corev1.EventTypeWarning, r.Reason, "Failed to create pod sandbox: %v", r.Err)
+	}
+	return r
+}
+
+// tellContainer says in the kubelet's words what keeps a container, and the attempt
+// with it, from being made.
+func (x *executor) tellContainer(r *Result, a Launch, why *backend.ContainerError) {
+	r.Reason, r.Container = why.Reason, why.Container
+	if images.PullFailed(why.Reason) {
+		for _, c := range a.Spec.Containers {
+			if c.Container.Name == why.Container {
+				x.event(corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", c.Container.Image, why.Err)
+			}
+		}
+		x.event(corev1.EventTypeWarning, "Failed", "Error: %s", why.Reason)
+		return
+	}
+	x.event(corev1.EventTypeWarning, "Failed", "Error: %v", why.Err)
+}
+
+func (x *executor) start(ctx, soft context.Context, a StartContainer) Result {
+	name := a.Spec.Container.Name
+	r := Result{Action: a}
+	if a.Pull {
+		id, err := x.image(soft, &a.Spec)
+		if err != nil {
+			if images.NoSpace(err) {
+				x.full()
+			}
+			r.Err, r.Reason, r.Unmade = err, images.Reason(err), true
+			return r
+		}
+		a.Spec.ImageID = id
+	}
+	if soft.Err() != nil {
+		r.Unmade, r.GivenUp = true, true
+		r.Err = backend.Errorf(backend.ErrThrottled, "start container %s: the pod is ending", name)
+		return r
+	}
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	x.acting()
+	switch r.Err = x.backend.Containers.Start(ctx, a.Ref, a.Spec); {
+	case r.Err == nil:
+		x.event(corev1.EventTypeNormal, "Created", "Container created: %s", name)
+		x.event(corev1.EventTypeNormal, "Started", "Container started: %s", name)
+		return r
+	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
+		return r
+	case errors.Is(r.Err, backend.ErrInvalid):
+		r.Reason = reasonCreateConfigError
+	default:
+		r.Reason = reasonCreateError
+	}
+	x.event(corev1.EventTypeWarning, "Failed", "Error: %v", r.Err)
+	return r
+}
+
+func (x *executor) stopPod(ctx context.Context, a StopPod) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	if a.First {
+		for _, name := range a.Names {
+			why := a.Why[name]
+			if why == "" {
+				why = "Stopping container " + name
+			}
+			x.event(corev1.EventTypeNormal, "Killing", "%s", why)
+		}
+	}
+	r := Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
+	switch backend.Class(r.Err) {
+	case "", "NotFound", "Throttled", "Unavailable":
+	default:
+		x.event(corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", r.Err)
+	}
+	return r
+}
+
+// removePod repeats the call at once: most remotes say NotFound the second time.
+func (x *executor) removePod(ctx context.Context, a RemovePod) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a}
+	for range 2 {
+		if r.Err = x.backend.Pods.Remove(ctx, a.Ref); r.Err != nil {
+			break
+		}
+	}
+	return r
+}
+
+func (x *executor) removeContainer(ctx context.Context, a RemoveContainer) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	return Result{Action: a, Err: x.backend.Containers.Remove(ctx, a.Ref)}
+}
+
+func (x *executor) stopContainer(ctx context.Context, a StopContainer) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	if a.First {
+		why := a.Why
+		if why == "" {
+			why = "Stopping container " + a.Ref.Name
+		}
+		x.event(corev1.EventTypeNormal, "Killing", "%s", why)
+	}
+	return Result{Action: a, Err: x.backend.Containers.Stop(ctx, a.Ref, a.Grace)}
+}
+
+func (x *executor) place(ctx context.Context, a PlaceVolume) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a, Err: x.backend.Files.Place(ctx, a.Spec)}
+	if r.Err != nil && !errors.Is(r.Err, backend.ErrThrottled) && !errors.Is(r.Err, backend.ErrUnavailable) {
+		r.Reason = reasonFailedMount
+		x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", a.Spec.Name, r.Err)
+	}
+	return r
+}
+
+func (x *executor) refresh(ctx context.Context, a RefreshVolumes) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a, Err: x.backend.Refresh.Refresh(ctx, a.Ref, a.Volumes)}
+	switch backend.Class(r.Err) {
+	case "", "NotFound", "Throttled", "Unavailable":
+	default:
+		r.Reason = reasonFailedMount
+		for _, v := range a.Volumes {
+			x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", v.Name, r.Err)
+		}
+	}
+	return r
+}
+
+// clear repeats the call at once: most remotes say NotFound the second time.
+func (x *executor) clear(ctx context.Context, a ClearVolumes) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := Result{Action: a}
+	for range 2 {
+		if r.Err = x.backend.Files.Clear(ctx, a.Ref); r.Err != nil {
+			break
+		}
+	}
+	return r
+}
+
+func (x *executor) resize(ctx context.Context, a ResizeContainer) Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	start := time.Now()
+	r := Result{Action: a, Err: x.backend.Resize.Resize(ctx, a.Ref, a.Spec)}
+	x.resized(r.Err == nil, time.Since(start))
+	switch {
+	case r.Err == nil, errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable),
+		errors.Is(r.Err, backend.ErrNotFound): // facts will say that it has ended
+	default:
+		r.Reason = corev1.PodReasonError
+	}
+	return r
+}
