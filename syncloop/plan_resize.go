@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/allocation"
 )
 
 // The kubelet's reasons of Events about resizes (pkg/kubelet/events).
@@ -108,14 +109,14 @@ func (v view) resizeRestarts(m member, cur *seen) bool {
 		return false
 	}
 	held := v.heldTo(m, cur)
-	for _, x := range parts() {
-		want, wanted := x.of(&m.Resources)
-		has, had := x.of(held)
+	for _, x := range allocation.Amounts() {
+		want, wanted := x.Of(&m.Resources)
+		has, had := x.Of(held)
 		if wanted == had && (!wanted || want.Cmp(has) == 0) {
 			continue
 		}
 		if slices.ContainsFunc(m.ResizePolicy, func(r corev1.ContainerResizePolicy) bool {
-			return r.ResourceName == x.name && r.RestartPolicy == corev1.RestartContainer
+			return r.ResourceName == x.Name && r.RestartPolicy == corev1.RestartContainer
 		}) {
 			return true
 		}
@@ -139,14 +140,14 @@ func (v view) heldTo(m member, cur *seen) *corev1.ResourceRequirements {
 	if asked, ok := v.Memory.Resized[cur.ID]; ok && asked.Done {
 		base = &asked.Resources
 	}
-	return laidOver(base, cur.Resources, &m.Resources)
+	return allocation.Held(base, cur.Resources, &m.Resources)
 }
 
 // lags is true while a running container is not held to what it is allocated, for
 // all that is known.
 func (v view) lags(m member, cur *seen) bool {
 	if asked, ok := v.Memory.Resized[cur.ID]; ok {
-		return !asked.Done || !same(&asked.Resources, &m.Resources)
+		return !asked.Done || !allocation.Equal(&asked.Resources, &m.Resources)
 	}
 	return v.heldTo(m, cur) != &m.Resources
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/burstlet/burstlet/syncloop/allocation"
 )
 
 // Why a resize is infeasible, for the metric.
@@ -72,15 +74,15 @@ func (m *resizeMetrics) allocated(waited, trigger string) {
 func (m *resizeMetrics) wanted(before, now *corev1.Pod) {
 	count := func(was, is []corev1.Container) {
 		for i := range was {
-			for _, x := range parts() {
+			for _, x := range allocation.Amounts() {
 				requirement := "requests"
-				if x.limit {
+				if x.Limit {
 					requirement = "limits"
 				}
-				a, _ := x.of(&was[i].Resources)
-				b, _ := x.of(&is[i].Resources)
+				a, _ := x.Of(&was[i].Resources)
+				b, _ := x.Of(&is[i].Resources)
 				if op := resizeOperation(b, a); op != "" {
-					m.requested.WithLabelValues(string(x.name), requirement, op).Inc()
+					m.requested.WithLabelValues(string(x.Name), requirement, op).Inc()
 				}
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/allocation"
 )
 
 // The kubelet's words for what makes it judge waiting resizes again
@@ -125,7 +126,7 @@ func (w *worker) judgeResize(node admit.Node, trigger string) (waits bool) {
 		r.judged = true
 		w.ask()
 	}
-	if w.removed || w.state != syncing || r.granted != nil || sameResources(w.pod, w.allocated) {
+	if w.removed || w.state != syncing || r.granted != nil || allocation.EqualPods(w.pod, w.allocated) {
 		return false
 	}
 	asked := w.pod

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/allocation"
 )
 
 // podNow is the pod with the resources that it is allocated, and what became of
@@ -20,7 +21,7 @@ func (w *worker) podNow() (*corev1.Pod, *Resize) {
 		return w.pod, nil
 	}
 	r := w.realloc
-	if sameResources(w.pod, w.allocated) {
+	if allocation.EqualPods(w.pod, w.allocated) {
 		w.allocated = w.pod
 		if r != nil && r.granted == nil {
 			w.realloc = nil
@@ -32,7 +33,7 @@ func (w *worker) podNow() (*corev1.Pod, *Resize) {
 		w.realloc = r
 	}
 	if r.on != w.pod || r.allocated != w.allocated {
-		r.on, r.allocated, r.merged = w.pod, w.allocated, withResources(w.pod, w.allocated)
+		r.on, r.allocated, r.merged = w.pod, w.allocated, allocation.WithResourcesOf(w.pod, w.allocated)
 	}
 	return r.merged, &Resize{Wanted: w.pod, Reason: r.reason, Message: r.message}
 }
@@ -41,7 +42,7 @@ func (w *worker) podNow() (*corev1.Pod, *Resize) {
 func (w *worker) recoverAllocation(facts []backend.PodFacts) (allocated, held *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.allocated, held = recoverAllocation(w.pod, facts, w.loop.cfg.Backend.Resize != nil)
+	w.allocated, held = allocation.Recover(w.pod, facts, w.loop.cfg.Backend.Resize != nil)
 	return w.allocated, held
 }
 
@@ -58,7 +59,7 @@ func (w *worker) askResize(fresh bool) bool {
 		w.mu.Unlock()
 		return true
 	}
-	if r.asked != nil && sameResources(r.asked, wanted) {
+	if r.asked != nil && allocation.EqualPods(r.asked, wanted) {
 		defer w.mu.Unlock()
 		return r.judged
 	}
@@ -126,7 +127,7 @@ func unresizable(allocated, wanted *corev1.Pod) string {
 		{allocated.Spec.Containers, wanted.Spec.Containers}, {allocated.Spec.InitContainers, wanted.Spec.InitContainers},
 	} {
 		for i := range pair[0] {
-			if !same(&pair[0][i].Resources, &pair[1][i].Resources) {
+			if !allocation.Equal(&pair[0][i].Resources, &pair[1][i].Resources) {
 				name = "container " + pair[0][i].Name + ": "
 			}
 		}

@@ -1,4 +1,4 @@
-package syncloop
+package allocation
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -14,39 +14,43 @@ const (
 	pageSize     = 4096
 )
 
-// part is one of the amounts of a container that can change in place.
-type part struct {
-	limit bool
-	name  corev1.ResourceName
+// Amount is one of the amounts of a container that can change in place.
+type Amount struct {
+	Limit bool
+	Name  corev1.ResourceName
 }
 
-// parts are all of them.
-func parts() [4]part {
-	return [...]part{
-		{false, corev1.ResourceCPU}, {false, corev1.ResourceMemory}, {true, corev1.ResourceCPU}, {true, corev1.ResourceMemory},
+// Amounts are all of them: requests and limits of cpu and memory.
+func Amounts() [4]Amount {
+	return [...]Amount{
+		{false, corev1.ResourceCPU},
+		{false, corev1.ResourceMemory},
+		{true, corev1.ResourceCPU},
+		{true, corev1.ResourceMemory},
 	}
 }
 
-func (x part) of(r *corev1.ResourceRequirements) (resource.Quantity, bool) {
+// Of is the amount in a container's resources; false where they do not say it.
+func (x Amount) Of(r *corev1.ResourceRequirements) (resource.Quantity, bool) {
 	list := r.Requests
-	if x.limit {
+	if x.Limit {
 		list = r.Limits
 	}
-	q, ok := list[x.name]
+	q, ok := list[x.Name]
 	return q, ok
 }
 
 // enforced is false for what no kernel holds a container to: facts do not say it.
-func (x part) enforced() bool { return x.limit || x.name == corev1.ResourceCPU }
+func (x Amount) enforced() bool { return x.Limit || x.Name == corev1.ResourceCPU }
 
 // near is true for amounts that the kernel cannot tell apart.
-func (x part) near(a, b resource.Quantity) bool {
+func (x Amount) near(a, b resource.Quantity) bool {
 	switch {
 	case a.Cmp(b) == 0:
 		return true
-	case x.name == corev1.ResourceMemory:
-		return x.limit && a.Value()/pageSize == b.Value()/pageSize
-	case x.limit:
+	case x.Name == corev1.ResourceMemory:
+		return x.Limit && a.Value()/pageSize == b.Value()/pageSize
+	case x.Limit:
 		return max(a.MilliValue(), minLimit) == max(b.MilliValue(), minLimit)
 	}
 	return shares(a) == shares(b)
@@ -56,14 +60,14 @@ func shares(cpu resource.Quantity) int64 {
 	return max(cpu.MilliValue()*sharesPerCPU/1000, minShares)
 }
 
-// same is true for equal cpu and memory.
-func same(a, b *corev1.ResourceRequirements) bool {
+// Equal is true for equal cpu and memory.
+func Equal(a, b *corev1.ResourceRequirements) bool {
 	if a == b {
 		return true
 	}
-	for _, x := range parts() {
-		p, has := x.of(a)
-		q, had := x.of(b)
+	for _, x := range Amounts() {
+		p, has := x.Of(a)
+		q, had := x.Of(b)
 		if has != had || has && p.Cmp(q) != 0 {
 			return false
 		}
@@ -71,9 +75,9 @@ func same(a, b *corev1.ResourceRequirements) bool {
 	return true
 }
 
-// sameResources is true for two states of a pod that differ in nothing that can be
+// EqualPods is true for two states of a pod that differ in nothing that can be
 // resized: cpu and memory of its init and app containers, and of the whole.
-func sameResources(a, b *corev1.Pod) bool {
+func EqualPods(a, b *corev1.Pod) bool {
 	if a == b {
 		return true
 	}
@@ -82,7 +86,7 @@ func sameResources(a, b *corev1.Pod) bool {
 	}
 	list := func(a, b []corev1.Container) bool {
 		for i := range a {
-			if i < len(b) && !same(&a[i].Resources, &b[i].Resources) {
+			if i < len(b) && !Equal(&a[i].Resources, &b[i].Resources) {
 				return false
 			}
 		}
@@ -100,11 +104,11 @@ func samePodLevel(a, b *corev1.Pod) bool {
 	if y == nil {
 		y = none
 	}
-	return same(x, y)
+	return Equal(x, y)
 }
 
-// withResources is a pod with the resources of another state of it.
-func withResources(pod, from *corev1.Pod) *corev1.Pod {
+// WithResourcesOf is a copy of a pod with the resources of another state of it.
+func WithResourcesOf(pod, from *corev1.Pod) *corev1.Pod {
 	out := pod.DeepCopy()
 	out.Spec.Resources = from.Spec.Resources.DeepCopy()
 	list := func(to, from []corev1.Container) {
@@ -119,21 +123,21 @@ func withResources(pod, from *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// laidOver is what is known of a container that is held to base, and to what facts
-// say where they do; it is allocated itself where it comes to the same.
-func laidOver(base, facts, allocated *corev1.ResourceRequirements) *corev1.ResourceRequirements {
-	if facts == nil && same(base, allocated) {
+// Held is what the kernel holds a container to: base, overridden by what the facts
+// say. It returns allocated itself where the kernel cannot tell the two apart.
+func Held(base, facts, allocated *corev1.ResourceRequirements) *corev1.ResourceRequirements {
+	if facts == nil && Equal(base, allocated) {
 		return allocated
 	}
 	var out *corev1.ResourceRequirements
-	for _, x := range parts() {
-		want, ok := x.of(allocated)
+	for _, x := range Amounts() {
+		want, ok := x.Of(allocated)
 		if !ok {
 			continue // what a container never had, nobody takes away
 		}
-		has, had := x.of(base)
+		has, had := x.Of(base)
 		if facts != nil && x.enforced() {
-			if q, says := x.of(facts); says {
+			if q, says := x.Of(facts); says {
 				has, had = q, true
 			}
 		}
@@ -144,11 +148,11 @@ func laidOver(base, facts, allocated *corev1.ResourceRequirements) *corev1.Resou
 			out = allocated.DeepCopy()
 		}
 		list := out.Requests
-		if x.limit {
+		if x.Limit {
 			list = out.Limits
 		}
-		if delete(list, x.name); had {
-			list[x.name] = has
+		if delete(list, x.Name); had {
+			list[x.Name] = has
 		}
 	}
 	if out == nil {

@@ -1,4 +1,4 @@
-package syncloop
+package allocation
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -7,7 +7,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// recoverAllocation is, after a restart, the pod with the resources that an earlier
+// Recover is, after a restart, the pod with the resources that an earlier
 // life of the process allocated, and with those that it may hold of the node. Of
 // each container:
 //
@@ -20,10 +20,12 @@ import (
 //	does not know of                      tells of it was lost
 //
 // Whether it was being resized, the condition PodResizeInProgress tells.
-func recoverAllocation(pod *corev1.Pod, facts []backend.PodFacts, resizes bool) (allocated, held *corev1.Pod) {
+func Recover(pod *corev1.Pod, facts []backend.PodFacts, resizes bool) (allocated, held *corev1.Pod) {
 	allocated = pod
 	more := map[string]resource.Quantity{}
-	visit := func(containers []corev1.Container, statuses []corev1.ContainerStatus, of func(*corev1.Pod) []corev1.Container) {
+	visit := func(containers []corev1.Container, statuses []corev1.ContainerStatus,
+		of func(*corev1.Pod) []corev1.Container,
+	) {
 		for i := range containers {
 			c := &containers[i]
 			s := statusNamed(statuses, c.Name)
@@ -32,7 +34,7 @@ func recoverAllocation(pod *corev1.Pod, facts []backend.PodFacts, resizes bool) 
 			}
 			now := heldOnRemote(facts, c.Name)
 			was := allocatedTo(c, s, now, resizes)
-			if !same(&was, &c.Resources) {
+			if !Equal(&was, &c.Resources) {
 				if allocated == pod {
 					allocated = pod.DeepCopy()
 				}
@@ -43,27 +45,31 @@ func recoverAllocation(pod *corev1.Pod, facts []backend.PodFacts, resizes bool) 
 			}
 		}
 	}
-	visit(pod.Spec.InitContainers, pod.Status.InitContainerStatuses, func(p *corev1.Pod) []corev1.Container { return p.Spec.InitContainers })
-	visit(pod.Spec.Containers, pod.Status.ContainerStatuses, func(p *corev1.Pod) []corev1.Container { return p.Spec.Containers })
+	visit(pod.Spec.InitContainers, pod.Status.InitContainerStatuses,
+		func(p *corev1.Pod) []corev1.Container { return p.Spec.InitContainers })
+	visit(pod.Spec.Containers, pod.Status.ContainerStatuses,
+		func(p *corev1.Pod) []corev1.Container { return p.Spec.Containers })
 	return allocated, withMore(allocated, more)
 }
 
 // allocatedTo is what a container was allocated by what its status and the remote
 // tell; the spec's other resources cannot change.
-func allocatedTo(c *corev1.Container, s *corev1.ContainerStatus, now corev1.ResourceRequirements, resizes bool) corev1.ResourceRequirements {
+func allocatedTo(
+	c *corev1.Container, s *corev1.ContainerStatus, now corev1.ResourceRequirements, resizes bool,
+) corev1.ResourceRequirements {
 	was := *c.Resources.DeepCopy()
 	told := corev1.ResourceRequirements{Requests: s.AllocatedResources, Limits: s.Resources.Limits}
 	asked := true
-	for _, x := range parts() {
-		q, ok := x.of(&told)
+	for _, x := range Amounts() {
+		q, ok := x.Of(&told)
 		if actual, news := x.news(&now, s.Resources); news {
 			q, ok = actual, true
 		}
-		spec, in := x.of(&c.Resources)
+		spec, in := x.Of(&c.Resources)
 		if ok && in && x.near(q, spec) {
 			q = spec
 		}
-		if x.limit && resizes && asked {
+		if x.Limit && resizes && asked {
 			continue
 		}
 		asked = asked && ok == in && (!ok || q.Cmp(spec) == 0)
@@ -74,26 +80,26 @@ func allocatedTo(c *corev1.Container, s *corev1.ContainerStatus, now corev1.Reso
 
 // news is what the remote holds a container to, where that says more than the status
 // that was told.
-func (x part) news(now, told *corev1.ResourceRequirements) (resource.Quantity, bool) {
-	actual, says := x.of(now)
-	known, had := x.of(told)
-	return actual, says && x.enforced() && (x.limit || !had || !x.near(known, actual))
+func (x Amount) news(now, told *corev1.ResourceRequirements) (resource.Quantity, bool) {
+	actual, says := x.Of(now)
+	known, had := x.Of(told)
+	return actual, says && x.enforced() && (x.Limit || !had || !x.near(known, actual))
 }
 
 // set makes an amount what it is, or takes it away.
-func (x part) set(r *corev1.ResourceRequirements, q resource.Quantity, there bool) {
+func (x Amount) set(r *corev1.ResourceRequirements, q resource.Quantity, there bool) {
 	list := &r.Requests
-	if x.limit {
+	if x.Limit {
 		list = &r.Limits
 	}
 	if !there {
-		delete(*list, x.name)
+		delete(*list, x.Name)
 		return
 	}
 	if *list == nil {
 		*list = corev1.ResourceList{}
 	}
-	(*list)[x.name] = q
+	(*list)[x.Name] = q
 }
 
 // withMore is a pod whose containers request more cpu than they are allocated.
@@ -105,7 +111,7 @@ func withMore(pod *corev1.Pod, cpu map[string]resource.Quantity) *corev1.Pod {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if q, ok := cpu[list[i].Name]; ok {
-				part{false, corev1.ResourceCPU}.set(&list[i].Resources, q, true)
+				Amount{false, corev1.ResourceCPU}.set(&list[i].Resources, q, true)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package syncloop
+package allocation
 
 import (
 	"testing"
@@ -56,7 +56,7 @@ func TestRecoverAllocation(t *testing.T) {
 					{Name: "a", StartedAt: time.Unix(1, 0), Resources: &held},
 				}}}
 			}
-			allocated, held := recoverAllocation(pod, facts, !tt.cannot)
+			allocated, held := Recover(pod, facts, !tt.cannot)
 			r := allocated.Spec.Containers[0].Resources
 			if r.Requests.Cpu().String() != tt.allocated || r.Limits.Cpu().String() != tt.limit {
 				t.Errorf("allocated %v, limit %v", r.Requests.Cpu(), r.Limits.Cpu())
