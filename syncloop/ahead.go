@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // aheadFor is how long an image that was found before its turn counts as there: it may
@@ -29,12 +30,12 @@ type search struct {
 
 // lookAhead looks for the image of the container that the next stage starts, if it
 // starts one.
-func (x *executor) lookAhead(ctx context.Context, todo [][]Action) search {
+func (x *executor) lookAhead(ctx context.Context, todo [][]plan.Action) search {
 	ctx, cancel := context.WithCancel(ctx)
 	s := search{cancel: cancel, found: make(chan foundImage, 1)}
-	var next StartContainer
+	var next plan.StartContainer
 	if len(todo) > 0 {
-		next, _ = todo[0][0].(StartContainer)
+		next, _ = todo[0][0].(plan.StartContainer)
 	}
 	if !next.Pull {
 		s.found <- foundImage{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // finder has every image and counts who asks.
@@ -28,13 +29,13 @@ func (f *finder) Find(context.Context, string) (string, error) {
 }
 
 func TestImageFoundAhead(t *testing.T) {
-	next := func(name string, policy corev1.PullPolicy, pull bool) [][]Action {
+	next := func(name string, policy corev1.PullPolicy, pull bool) [][]plan.Action {
 		c := corev1.Container{Name: name, Image: "busybox", ImagePullPolicy: policy}
-		return [][]Action{{StartContainer{Spec: backend.ContainerSpec{Container: c}, Pull: pull}}}
+		return [][]plan.Action{{plan.StartContainer{Spec: backend.ContainerSpec{Container: c}, Pull: pull}}}
 	}
 	for _, tt := range []struct {
 		name  string
-		todo  [][]Action
+		todo  [][]plan.Action
 		fail  func()
 		later time.Duration
 		want  int // questions, both times
@@ -42,7 +43,7 @@ func TestImageFoundAhead(t *testing.T) {
 		{name: "is used", todo: next("a", corev1.PullIfNotPresent, true), later: time.Second, want: 1},
 		{name: "long ago: asked again", todo: next("a", corev1.PullIfNotPresent, true), later: aheadFor, want: 2},
 		{name: "for another container", todo: next("b", corev1.PullIfNotPresent, true), want: 2},
-		{name: "nothing is started next", todo: [][]Action{{Launch{}}}, want: 1},
+		{name: "nothing is started next", todo: [][]plan.Action{{plan.Launch{}}}, want: 1},
 		{name: "nothing comes next", want: 1},
 		{name: "the remote pulls by itself", todo: next("a", corev1.PullIfNotPresent, false), want: 1},
 		{name: "pulled in any case", todo: next("a", corev1.PullAlways, true), want: 1},

@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // batch is the actions under way.
@@ -21,12 +22,12 @@ type batch struct {
 }
 
 // begin runs a plan's actions in a goroutine of their own, stage after stage.
-func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
+func (w *worker) begin(ctx context.Context, in *plan.Input, p plan.Plan) {
 	soft, cancel := context.WithCancel(ctx)
-	b := &batch{soft: cancel, kill: plan.Kill != nil}
-	for _, a := range plan.Actions {
+	b := &batch{soft: cancel, kill: p.Kill != nil}
+	for _, a := range p.Actions {
 		switch a.(type) {
-		case Launch, StartContainer:
+		case plan.Launch, plan.StartContainer:
 			b.makes = true
 		}
 	}
@@ -42,17 +43,17 @@ func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
 			cancel()
 			w.batch = nil
 		})
-		defer w.loop.cfg.Metrics.worked(&plan, time.Now())
-		todo := stages(plan.Actions)
+		defer w.loop.cfg.Metrics.worked(&p, time.Now())
+		todo := plan.Stages(p.Actions)
 		for i, stage := range todo {
-			if soft.Err() != nil && plan.Kill == nil {
+			if soft.Err() != nil && p.Kill == nil {
 				return // the pod is to end: what was planned for its life is void
 			}
 			ahead := x.lookAhead(soft, todo[i+1:])
 			results := runStage(ctx, soft, stage, x)
 			holds := int(x.holds.Swap(0))
 			w.later(func(ctx context.Context) { w.record(ctx, results, holds) })
-			failed := slices.ContainsFunc(results, func(r Result) bool { return r.Err != nil && first(r.Action) })
+			failed := slices.ContainsFunc(results, func(r plan.Result) bool { return r.Err != nil && first(r.Action) })
 			if x.ahead = ahead.end(failed); failed {
 				return
 			}
@@ -62,8 +63,8 @@ func (w *worker) begin(ctx context.Context, in *Input, plan Plan) {
 
 // runStage runs the actions of a stage beside each other. Results are in the order of
 // the actions.
-func runStage(ctx, soft context.Context, stage []Action, x *executor) []Result {
-	results := make([]Result, len(stage))
+func runStage(ctx, soft context.Context, stage []plan.Action, x *executor) []plan.Result {
+	results := make([]plan.Result, len(stage))
 	var beside sync.WaitGroup
 	for i, a := range stage[1:] {
 		beside.Go(func() { results[i+1] = runSafely(ctx, soft, a, x) })
@@ -74,20 +75,20 @@ func runStage(ctx, soft context.Context, stage []Action, x *executor) []Result {
 }
 
 // first is true for actions without which those after them cannot be.
-func first(a Action) bool {
+func first(a plan.Action) bool {
 	switch a.(type) {
-	case Launch, PlaceVolume, ResizeContainer:
+	case plan.Launch, plan.PlaceVolume, plan.ResizeContainer:
 		return true
 	}
 	return false
 }
 
 // runSafely turns a panic into an error: one bad pod must not take the node down.
-func runSafely(ctx, soft context.Context, a Action, x *executor) (r Result) {
+func runSafely(ctx, soft context.Context, a plan.Action, x *executor) (r plan.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.G(ctx).WithField("stack", string(debug.Stack())).Error("an action panicked")
-			r = Result{Action: a, Err: fmt.Errorf("%s: panic: %v", a, p)}
+			r = plan.Result{Action: a, Err: fmt.Errorf("%s: panic: %v", a, p)}
 		}
 		r.At = time.Now()
 	}()
@@ -95,7 +96,7 @@ func runSafely(ctx, soft context.Context, a Action, x *executor) (r Result) {
 }
 
 // record notes the results of a stage and asks for facts from after it.
-func (w *worker) record(ctx context.Context, results []Result, holds int) {
+func (w *worker) record(ctx context.Context, results []plan.Result, holds int) {
 	for _, r := range results {
 		w.memory.Record(r)
 		tell(ctx, r)
@@ -103,7 +104,7 @@ func (w *worker) record(ctx context.Context, results []Result, holds int) {
 	w.minSeq = w.loop.pleg.Release(w.ref.UID, holds)
 }
 
-func tell(ctx context.Context, r Result) {
+func tell(ctx context.Context, r plan.Result) {
 	entry := log.G(ctx).WithField("action", r.Action.String())
 	switch class := backend.Class(r.Err); {
 	case class == "":

@@ -8,11 +8,10 @@
 //	                    statusmgr ◄──────────┘
 //
 // The Loop only dispatches; it never calls the remote. One worker per pod UID
-// owns all that is known of that pod: it gathers one [Input], asks [Decide] what
-// to do, reports the status, keeps the hooks and probes running that the plan
-// names, and runs the actions, one batch at a time. Decide
-// is pure: it reads its input and nothing else, so every rule of the kubelet
-// stands in a table that a test can read.
+// owns all that is known of that pod: it gathers one [plan.Input], asks [plan.Decide]
+// what to do, reports the status, keeps the hooks and probes running that the plan
+// names, and executes the actions, one batch at a time. What is decided stands in
+// package plan, which is pure; everything with a goroutine, a clock or a lock is here.
 //
 // A UID goes syncing -> terminating -> terminated and never back:
 //

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 const (
@@ -90,7 +91,7 @@ func (w *worker) evict(message string) bool {
 	w.mu.Lock()
 	first := !w.evicted
 	w.evicted = true
-	w.ordered = merge(w.ordered, &Kill{
+	w.ordered = plan.Merge(w.ordered, &plan.Kill{
 		Deadline: time.Now().Add(evictGrace), Phase: corev1.PodFailed, Reason: reasonEvicted, Message: message,
 	})
 	w.mu.Unlock()

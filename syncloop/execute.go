@@ -12,6 +12,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // executor is what actions act with.
@@ -51,40 +52,40 @@ func (x *executor) call(ctx context.Context) (context.Context, context.CancelFun
 // run does an action on the remote. What is safe to end (a pull, a launch that waits
 // for its turn) ends with soft; what makes something is left to return within its own
 // deadline.
-func (x *executor) run(ctx, soft context.Context, a Action) Result {
+func (x *executor) run(ctx, soft context.Context, a plan.Action) plan.Result {
 	switch a := a.(type) {
-	case Launch:
+	case plan.Launch:
 		return x.launch(ctx, soft, a)
-	case StartContainer:
+	case plan.StartContainer:
 		return x.start(ctx, soft, a)
-	case StopPod:
+	case plan.StopPod:
 		return x.stopPod(ctx, a)
-	case RemovePod:
+	case plan.RemovePod:
 		return x.removePod(ctx, a)
-	case RemoveContainer:
+	case plan.RemoveContainer:
 		return x.removeContainer(ctx, a)
-	case StopContainer:
+	case plan.StopContainer:
 		return x.stopContainer(ctx, a)
-	case PlaceVolume:
+	case plan.PlaceVolume:
 		return x.place(ctx, a)
-	case RefreshVolumes:
+	case plan.RefreshVolumes:
 		return x.refresh(ctx, a)
-	case ClearVolumes:
+	case plan.ClearVolumes:
 		return x.clear(ctx, a)
-	case ResizeContainer:
+	case plan.ResizeContainer:
 		return x.resize(ctx, a)
 	}
-	return Result{Action: a, Err: fmt.Errorf("no action is called %q", a)}
+	return plan.Result{Action: a, Err: fmt.Errorf("no action is called %q", a)}
 }
 
-func (x *executor) launch(ctx, soft context.Context, a Launch) Result {
+func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result {
 	if soft.Err() != nil {
-		return Result{Action: a, GivenUp: true, Err: backend.Unmade(backend.Errorf(backend.ErrThrottled, "%s: the pod is ending", a))}
+		return plan.Result{Action: a, GivenUp: true, Err: backend.Unmade(backend.Errorf(backend.ErrThrottled, "%s: the pod is ending", a))}
 	}
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	x.acting()
-	r := Result{Action: a, Err: x.backend.Pods.Launch(backend.While(ctx, soft), a.Spec)}
+	r := plan.Result{Action: a, Err: x.backend.Pods.Launch(backend.While(ctx, soft), a.Spec)}
 	r.GivenUp = soft.Err() != nil && backend.IsUnmade(r.Err)
 	var ofContainer *backend.ContainerError
 	switch {
@@ -103,13 +104,13 @@ func (x *executor) launch(ctx, soft context.Context, a Launch) Result {
 	case errors.As(r.Err, &ofContainer):
 		x.tellContainer(&r, a, ofContainer)
 	case errors.Is(r.Err, backend.ErrInvalid):
-		r.Reason = reasonInvalid
+		r.Reason = plan.ReasonInvalid
 		x.event(corev1.EventTypeWarning, r.Reason, "The backend can never run this pod: %v", r.Err)
 	case errors.Is(r.Err, backend.ErrUnsupported):
 		r.Reason = admit.ReasonUnsupported
 		x.event(corev1.EventTypeWarning, r.Reason, "Pod was rejected: %v", r.Err)
 	default:
-		r.Reason = reasonSandboxFailed
+		r.Reason = plan.ReasonSandboxFailed
 		x.event(corev1.EventTypeWarning, r.Reason, "Failed to create pod sandbox: %v", r.Err)
 	}
 	return r
@@ -117,7 +118,7 @@ func (x *executor) launch(ctx, soft context.Context, a Launch) Result {
 
 // tellContainer says in the kubelet's words what keeps a container, and the attempt
 // with it, from being made.
-func (x *executor) tellContainer(r *Result, a Launch, why *backend.ContainerError) {
+func (x *executor) tellContainer(r *plan.Result, a plan.Launch, why *backend.ContainerError) {
 	r.Reason, r.Container = why.Reason, why.Container
 	if images.PullFailed(why.Reason) {
 		for _, c := range a.Spec.Containers {
@@ -131,9 +132,9 @@ func (x *executor) tellContainer(r *Result, a Launch, why *backend.ContainerErro
 	x.event(corev1.EventTypeWarning, "Failed", "Error: %v", why.Err)
 }
 
-func (x *executor) start(ctx, soft context.Context, a StartContainer) Result {
+func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.Result {
 	name := a.Spec.Container.Name
-	r := Result{Action: a}
+	r := plan.Result{Action: a}
 	if a.Pull {
 		id, err := x.image(soft, &a.Spec)
 		if err != nil {
@@ -161,15 +162,15 @@ func (x *executor) start(ctx, soft context.Context, a StartContainer) Result {
 	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
 		return r
 	case errors.Is(r.Err, backend.ErrInvalid):
-		r.Reason = reasonCreateConfigError
+		r.Reason = plan.ReasonCreateConfigError
 	default:
-		r.Reason = reasonCreateError
+		r.Reason = plan.ReasonCreateError
 	}
 	x.event(corev1.EventTypeWarning, "Failed", "Error: %v", r.Err)
 	return r
 }
 
-func (x *executor) stopPod(ctx context.Context, a StopPod) Result {
+func (x *executor) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	if a.First {
@@ -181,7 +182,7 @@ func (x *executor) stopPod(ctx context.Context, a StopPod) Result {
 			x.event(corev1.EventTypeNormal, "Killing", "%s", why)
 		}
 	}
-	r := Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
+	r := plan.Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
 	switch backend.Class(r.Err) {
 	case "", "NotFound", "Throttled", "Unavailable":
 	default:
@@ -191,10 +192,10 @@ func (x *executor) stopPod(ctx context.Context, a StopPod) Result {
 }
 
 // removePod repeats the call at once: most remotes say NotFound the second time.
-func (x *executor) removePod(ctx context.Context, a RemovePod) Result {
+func (x *executor) removePod(ctx context.Context, a plan.RemovePod) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := Result{Action: a}
+	r := plan.Result{Action: a}
 	for range 2 {
 		if r.Err = x.backend.Pods.Remove(ctx, a.Ref); r.Err != nil {
 			break
@@ -203,13 +204,13 @@ func (x *executor) removePod(ctx context.Context, a RemovePod) Result {
 	return r
 }
 
-func (x *executor) removeContainer(ctx context.Context, a RemoveContainer) Result {
+func (x *executor) removeContainer(ctx context.Context, a plan.RemoveContainer) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	return Result{Action: a, Err: x.backend.Containers.Remove(ctx, a.Ref)}
+	return plan.Result{Action: a, Err: x.backend.Containers.Remove(ctx, a.Ref)}
 }
 
-func (x *executor) stopContainer(ctx context.Context, a StopContainer) Result {
+func (x *executor) stopContainer(ctx context.Context, a plan.StopContainer) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	if a.First {
@@ -219,28 +220,28 @@ func (x *executor) stopContainer(ctx context.Context, a StopContainer) Result {
 		}
 		x.event(corev1.EventTypeNormal, "Killing", "%s", why)
 	}
-	return Result{Action: a, Err: x.backend.Containers.Stop(ctx, a.Ref, a.Grace)}
+	return plan.Result{Action: a, Err: x.backend.Containers.Stop(ctx, a.Ref, a.Grace)}
 }
 
-func (x *executor) place(ctx context.Context, a PlaceVolume) Result {
+func (x *executor) place(ctx context.Context, a plan.PlaceVolume) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := Result{Action: a, Err: x.backend.Files.Place(ctx, a.Spec)}
+	r := plan.Result{Action: a, Err: x.backend.Files.Place(ctx, a.Spec)}
 	if r.Err != nil && !errors.Is(r.Err, backend.ErrThrottled) && !errors.Is(r.Err, backend.ErrUnavailable) {
-		r.Reason = reasonFailedMount
+		r.Reason = plan.ReasonFailedMount
 		x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", a.Spec.Name, r.Err)
 	}
 	return r
 }
 
-func (x *executor) refresh(ctx context.Context, a RefreshVolumes) Result {
+func (x *executor) refresh(ctx context.Context, a plan.RefreshVolumes) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := Result{Action: a, Err: x.backend.Refresh.Refresh(ctx, a.Ref, a.Volumes)}
+	r := plan.Result{Action: a, Err: x.backend.Refresh.Refresh(ctx, a.Ref, a.Volumes)}
 	switch backend.Class(r.Err) {
 	case "", "NotFound", "Throttled", "Unavailable":
 	default:
-		r.Reason = reasonFailedMount
+		r.Reason = plan.ReasonFailedMount
 		for _, v := range a.Volumes {
 			x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", v.Name, r.Err)
 		}
@@ -249,10 +250,10 @@ func (x *executor) refresh(ctx context.Context, a RefreshVolumes) Result {
 }
 
 // clear repeats the call at once: most remotes say NotFound the second time.
-func (x *executor) clear(ctx context.Context, a ClearVolumes) Result {
+func (x *executor) clear(ctx context.Context, a plan.ClearVolumes) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := Result{Action: a}
+	r := plan.Result{Action: a}
 	for range 2 {
 		if r.Err = x.backend.Files.Clear(ctx, a.Ref); r.Err != nil {
 			break
@@ -261,11 +262,11 @@ func (x *executor) clear(ctx context.Context, a ClearVolumes) Result {
 	return r
 }
 
-func (x *executor) resize(ctx context.Context, a ResizeContainer) Result {
+func (x *executor) resize(ctx context.Context, a plan.ResizeContainer) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	start := time.Now()
-	r := Result{Action: a, Err: x.backend.Resize.Resize(ctx, a.Ref, a.Spec)}
+	r := plan.Result{Action: a, Err: x.backend.Resize.Resize(ctx, a.Ref, a.Spec)}
 	x.resized(r.Err == nil, time.Since(start))
 	switch {
 	case r.Err == nil, errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable),

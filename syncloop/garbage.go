@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // newCollector returns what removes images that nobody uses; nil where that is off or
@@ -46,11 +47,11 @@ func (l *Loop) wantedImages() []string {
 	needed := map[string]bool{}
 	for _, w := range l.all() {
 		pod, status, _ := w.snapshot()
-		if pod == nil || pod.DeletionTimestamp != nil || terminal(status.Phase) {
+		if pod == nil || pod.DeletionTimestamp != nil || plan.Terminal(status.Phase) {
 			continue
 		}
-		for _, m := range membersOf(pod).all() {
-			needed[m.Image] = true
+		for _, c := range plan.Containers(pod) {
+			needed[c.Image] = true
 		}
 		for i := range pod.Spec.Volumes {
 			if image := pod.Spec.Volumes[i].Image; image != nil {

@@ -6,7 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // queuingPods wait for their turn, then take a while to launch.
@@ -65,14 +68,14 @@ func TestALaunchIsGivenUpUntilItIsSent(t *testing.T) {
 						}
 					},
 				}
-				r := x.run(t.Context(), soft, Launch{Spec: backend.LaunchSpec{Pod: aPod()}})
+				r := x.run(t.Context(), soft, plan.Launch{Spec: backend.LaunchSpec{Pod: &corev1.Pod{}}})
 				if got := backend.Class(r.Err); got != tc.class || pods.sent != tc.sent || pods.made != tc.made {
 					t.Errorf("%q (%v), sent %d times, made %d", got, r.Err, pods.sent, pods.made)
 				}
 				if given := tc.sent == 0; r.GivenUp != given {
 					t.Errorf("given up: %v", r.GivenUp)
 				}
-				var m Memory
+				var m plan.Memory
 				m.Record(r)
 				if _, lost := m.Lost[0]; lost != (tc.sent > tc.made) {
 					t.Errorf("lost: %v", lost)

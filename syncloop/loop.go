@@ -19,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/hooks"
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/pleg"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/prober"
@@ -106,7 +107,7 @@ func (c Config) event(pod *corev1.Pod, kind, reason, message string) {
 // Loop is the engine of one node.
 type Loop struct {
 	cfg     Config
-	unit    Unit
+	unit    plan.Unit
 	pleg    *pleg.PLEG
 	ledger  *admit.Ledger
 	images  *images.Puller
@@ -155,7 +156,7 @@ func New(cfg Config) (*Loop, error) {
 	}
 	l.cfg.Metrics.watch(l)
 	if b.Containers == nil {
-		l.unit = PodUnit
+		l.unit = plan.PodUnit
 	}
 	if b.Images != nil {
 		l.images = images.New(b.Images, cfg.Pulls, b.Limits.Pull)
@@ -272,9 +273,9 @@ func (l *Loop) judge(w *worker) {
 	record, _ := l.pleg.Get(pod.UID)
 	allocated, held := w.recoverAllocation(record.Facts)
 	switch {
-	case terminal(pod.Status.Phase):
+	case plan.Terminal(pod.Status.Phase):
 		w.judge(nil, time.Time{})
-	case len(record.Facts) > 0, everStarted(&pod.Status):
+	case len(record.Facts) > 0, plan.EverStarted(&pod.Status):
 		l.ledger.Add(held)
 		w.judge(nil, time.Time{})
 	case pod.DeletionTimestamp != nil:
@@ -299,7 +300,7 @@ func (l *Loop) refusedEphemerals(pod *corev1.Pod) map[string]string {
 	refusals := l.cfg.Backend.Check.Check(pod)
 	for i, c := range pod.Spec.EphemeralContainers {
 		at := fmt.Sprintf("spec.ephemeralContainers[%d]", i)
-		if l.unit == PodUnit {
+		if l.unit == plan.PodUnit {
 			refused[c.Name] = at + ": no container can be added to a running pod on this node"
 		}
 		for _, r := range refusals {
@@ -321,7 +322,7 @@ func (l *Loop) judgeAll() {
 			l.judge(w)
 			continue
 		}
-		if record, _ := l.pleg.Get(pod.UID); len(record.Facts) > 0 || everStarted(&pod.Status) {
+		if record, _ := l.pleg.Get(pod.UID); len(record.Facts) > 0 || plan.EverStarted(&pod.Status) {
 			l.judge(w)
 			continue
 		}

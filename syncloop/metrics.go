@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 )
 
@@ -151,17 +152,17 @@ func (m *Metrics) reported(seen time.Time, old, now corev1.PodPhase) {
 }
 
 // worked notes that the actions of a plan have ended that began at a time.
-func (m *Metrics) worked(plan *Plan, begun time.Time) {
-	m.worker.WithLabelValues(operationOf(plan)).Observe(time.Since(begun).Seconds())
+func (m *Metrics) worked(p *plan.Plan, begun time.Time) {
+	m.worker.WithLabelValues(operationOf(p)).Observe(time.Since(begun).Seconds())
 }
 
 // operationOf is the kubelet's word for what a plan is for.
-func operationOf(plan *Plan) string {
-	if plan.Kill != nil {
+func operationOf(p *plan.Plan) string {
+	if p.Kill != nil {
 		return "kill"
 	}
-	for _, a := range plan.Actions {
-		if _, ok := a.(Launch); ok {
+	for _, a := range p.Actions {
+		if _, ok := a.(plan.Launch); ok {
 			return "create"
 		}
 	}

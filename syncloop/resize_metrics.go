@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/syncloop/allocation"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // Why a resize is infeasible, for the metric.
@@ -112,10 +113,10 @@ func (l *Loop) collectResizes(ch chan<- prometheus.Metric) {
 	pending, inProgress := map[string]int{}, 0
 	for _, w := range l.all() {
 		_, status, _ := w.snapshot()
-		if c := conditionOf(&status, corev1.PodResizePending); c != nil {
+		if c := plan.TrueCondition(&status, corev1.PodResizePending); c != nil {
 			pending[strings.ToLower(c.Reason)]++
 		}
-		if conditionOf(&status, corev1.PodResizeInProgress) != nil {
+		if plan.TrueCondition(&status, corev1.PodResizeInProgress) != nil {
 			inProgress++
 		}
 	}

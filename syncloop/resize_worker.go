@@ -9,11 +9,12 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/allocation"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // podNow is the pod with the resources that it is allocated, and what became of
 // those that it asks for otherwise, under the lock.
-func (w *worker) podNow() (*corev1.Pod, *Resize) {
+func (w *worker) podNow() (*corev1.Pod, *plan.Resize) {
 	if w.allocated == nil { // it was an orphan
 		w.allocated = w.pod
 	}
@@ -35,7 +36,7 @@ func (w *worker) podNow() (*corev1.Pod, *Resize) {
 	if r.on != w.pod || r.allocated != w.allocated {
 		r.on, r.allocated, r.merged = w.pod, w.allocated, allocation.WithResourcesOf(w.pod, w.allocated)
 	}
-	return r.merged, &Resize{Wanted: w.pod, Reason: r.reason, Message: r.message}
+	return r.merged, &plan.Resize{Wanted: w.pod, Reason: r.reason, Message: r.message}
 }
 
 // recoverAllocation takes over what an earlier life of the process allocated.
@@ -100,7 +101,7 @@ func (w *worker) keep(r *reallocation, wanted *corev1.Pod, fresh bool) {
 
 // reallocate takes over what was allocated since; true when there is something new
 // to decide on.
-func (w *worker) reallocate(ctx context.Context, in *Input) bool {
+func (w *worker) reallocate(ctx context.Context, in *plan.Input) bool {
 	w.mu.Lock()
 	r := w.realloc
 	if r == nil || r.granted == nil {
@@ -117,7 +118,7 @@ func (w *worker) reallocate(ctx context.Context, in *Input) bool {
 
 // unlaunched is true while nothing of the pod was made or may be.
 func (w *worker) unlaunched() bool {
-	return w.batch == nil && len(w.believed.Facts) == 0 && len(w.memory.Lost) == 0 && !everStarted(&w.memory.Status)
+	return w.batch == nil && len(w.believed.Facts) == 0 && len(w.memory.Lost) == 0 && !plan.EverStarted(&w.memory.Status)
 }
 
 // unresizable says why a backend that cannot resize keeps what a pod has.
@@ -135,35 +136,28 @@ func unresizable(allocated, wanted *corev1.Pod) string {
 	return name + "this node cannot change resources in place; make the pod anew"
 }
 
-// resizeStarted notes that a resize is allocated: what failed of the one before is
-// tried anew.
-func (w *worker) resizeStarted(ctx context.Context, in *Input, granted *corev1.Pod) {
-	w.memory.Resizing = &Resizing{Generation: granted.Generation}
-	w.memory.PodLags = true
-	for _, list := range [][]corev1.Container{in.Pod.Spec.InitContainers, in.Pod.Spec.Containers} {
-		for i := range list {
-			delete(w.memory.Failures, resizeKey(list[i].Name))
-		}
-	}
+// resizeStarted notes that a resize is allocated, and records an Event.
+func (w *worker) resizeStarted(ctx context.Context, in *plan.Input, granted *corev1.Pod) {
+	w.memory.BeginResize(in.Pod, granted.Generation)
 	log.G(ctx).WithField("generation", granted.Generation).Info("resize is allocated")
-	w.loop.cfg.event(granted, corev1.EventTypeNormal, reasonResizeStarted,
-		"Pod resize started: "+resizeSummary(granted, granted.Generation, ""))
+	w.loop.cfg.event(granted, corev1.EventTypeNormal, plan.ReasonResizeStarted,
+		"Pod resize started: "+plan.ResizeSummary(granted, granted.Generation, ""))
 }
 
 // announceResize makes Events of what waits and of what failed.
-func (w *worker) announceResize(in *Input, now *corev1.PodStatus) {
-	for _, s := range resizeSays(in.Pod, in.Resize, &w.memory.Status, now) {
+func (w *worker) announceResize(in *plan.Input, now *corev1.PodStatus) {
+	for _, s := range plan.ResizeEvents(in.Pod, in.Resize, &w.memory.Status, now) {
 		w.loop.cfg.event(in.Pod, s.Kind, s.Reason, s.Message)
 	}
 }
 
 // resizeDone notes that the pod has what it is allocated.
-func (w *worker) resizeDone(ctx context.Context, in *Input) {
+func (w *worker) resizeDone(ctx context.Context, in *plan.Input) {
 	generation := w.memory.Resizing.Generation
 	w.memory.Resizing = nil
 	log.G(ctx).WithField("generation", generation).Info("resize is done")
-	w.loop.cfg.event(in.Pod, corev1.EventTypeNormal, reasonResizeCompleted,
-		"Pod resize completed: "+resizeSummary(in.Pod, generation, ""))
+	w.loop.cfg.event(in.Pod, corev1.EventTypeNormal, plan.ReasonResizeCompleted,
+		"Pod resize completed: "+plan.ResizeSummary(in.Pod, generation, ""))
 	w.loop.ledger.Settle(in.Pod)
 	w.loop.retryResizes(triggerPodResized)
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/containerd/log"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // criticalPriority is from where on pods are critical (kubelet:
@@ -46,7 +48,7 @@ func (l *Loop) endGroup(ctx context.Context, critical bool, grace time.Duration)
 		}
 	}
 	// A kill takes a moment too.
-	timer := time.NewTimer(grace + minGrace)
+	timer := time.NewTimer(grace + plan.MinGrace)
 	defer timer.Stop()
 	for {
 		ended, left := l.ended.next(), 0
@@ -76,11 +78,11 @@ func isCritical(pod *corev1.Pod) bool {
 // order leaves an order to end the pod with its own grace, or at most so much.
 func (w *worker) order(grace time.Duration, deadline time.Time) {
 	w.mu.Lock()
-	own := seconds(w.pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	own := plan.Grace(w.pod)
 	if own < grace {
 		deadline = deadline.Add(own - grace)
 	}
-	w.ordered = merge(w.ordered, &Kill{
+	w.ordered = plan.Merge(w.ordered, &plan.Kill{
 		Deadline: deadline, Phase: corev1.PodFailed, Disrupted: true,
 		Reason: reasonNodeShutdown, Message: messageNodeShutdown,
 	})

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // Exec runs a command in the running attempt of a container, whichever kind of
@@ -103,17 +104,16 @@ func (l *Loop) target(ref backend.Ref, container, what string, lent bool) (targe
 	if err != nil {
 		return target{}, err
 	}
-	m := membersOf(pod).named(container)
-	if m == nil {
+	c := plan.ContainerNamed(pod, container)
+	if c == nil {
 		return target{}, backend.Errorf(backend.ErrNotFound, "container not found (%q)", container)
 	}
 	if !lent {
 		return target{}, l.unlent(what)
 	}
-	in := Input{Pod: pod, Facts: facts, Unit: l.unit}
-	for _, c := range newView(&in).history(container) {
-		if c.State() == backend.Running && c.pod.Live {
-			return target{c.ref(), m.Container}, nil
+	for _, a := range plan.Attempts(facts, container) {
+		if a.State() == backend.Running && a.Pod.Live {
+			return target{a.Ref(), c}, nil
 		}
 	}
 	return target{}, backend.Errorf(backend.ErrNotFound, "container not found (%q): it is not running", container)
@@ -128,8 +128,7 @@ func (l *Loop) forwardTarget(ref backend.Ref) (backend.Ref, error) {
 	if l.cfg.Backend.Forward == nil {
 		return backend.Ref{}, l.unlent("port forwarding")
 	}
-	in := Input{Pod: pod, Facts: facts, Unit: l.unit}
-	live := newView(&in).sandbox()
+	live := plan.LiveAttempt(facts)
 	if live == nil {
 		return backend.Ref{}, backend.Errorf(backend.ErrNotFound, "pod not found (%q): it is not running",
 			pod.Name+"_"+pod.Namespace)
@@ -169,7 +168,7 @@ func (l *Loop) ContainerLogs(ctx context.Context, namespace, name, container str
 		return nil, backend.Errorf(backend.ErrNotFound, "pod %q does not exist", name)
 	}
 	pod, status, facts := w.snapshot()
-	if membersOf(pod).named(container) == nil {
+	if plan.ContainerNamed(pod, container) == nil {
 		return nil, backend.Errorf(backend.ErrNotFound, "container %q not found in pod %q", container, name)
 	}
 	if l.cfg.Backend.Logs == nil {
@@ -179,7 +178,7 @@ func (l *Loop) ContainerLogs(ctx context.Context, namespace, name, container str
 	if err != nil {
 		return nil, err
 	}
-	r, err := l.cfg.Backend.Logs.Open(ctx, c.ref(), opts)
+	r, err := l.cfg.Backend.Logs.Open(ctx, c.Ref(), opts)
 	if err != nil {
 		return nil, fmt.Errorf("open log of container %q in pod %q: %w", container, name, err)
 	}
@@ -189,10 +188,8 @@ func (l *Loop) ContainerLogs(ctx context.Context, namespace, name, container str
 // logged chooses the attempt whose log is asked for, as the kubelet does
 // (validateContainerLogStatus): of a container that waits to be started again,
 // the one that ended last is both the present and the previous one.
-func logged(facts []backend.PodFacts, status *corev1.ContainerStatus, pod, container string, previous bool) (*seen, error) {
-	in := Input{Facts: facts}
-	started := newView(&in).history(container)
-	started = slices.DeleteFunc(started, func(c seen) bool { return c.StartedAt.IsZero() })
+func logged(facts []backend.PodFacts, status *corev1.ContainerStatus, pod, container string, previous bool) (*plan.ContainerAttempt, error) {
+	started := slices.DeleteFunc(plan.Attempts(facts, container), func(c plan.ContainerAttempt) bool { return c.StartedAt.IsZero() })
 	waits := status != nil && status.State.Waiting != nil
 	skip := 0
 	if previous && !waits {
@@ -217,9 +214,9 @@ func logged(facts []backend.PodFacts, status *corev1.ContainerStatus, pod, conta
 // waitsFor puts the common reasons into the kubelet's words.
 func waitsFor(reason string) string {
 	switch reason {
-	case reasonErrImagePull:
+	case plan.ReasonErrImagePull:
 		return "image can't be pulled"
-	case reasonImagePullBackOff:
+	case plan.ReasonImagePullBackOff:
 		return "trying and failing to pull image"
 	}
 	return reason

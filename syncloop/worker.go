@@ -14,12 +14,16 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/pleg"
 )
 
 // wakeSoonest is the least time between two decisions that nothing but time asks
 // for.
 const wakeSoonest = 10 * time.Millisecond
+
+// panicRetry is the wait after a decision that panicked.
+const panicRetry = 10 * time.Second
 
 // lookEvery is the pause between looks at a remote whose answer was old.
 const lookEvery = time.Second
@@ -61,7 +65,7 @@ type worker struct {
 	realloc   *reallocation
 	// ordered is an order from outside to end the pod; evicted is true once there was
 	// one because of its local storage.
-	ordered *Kill
+	ordered *plan.Kill
 	evicted bool
 	// Published for others.
 	state    workState
@@ -72,7 +76,7 @@ type worker struct {
 	facts  []backend.PodFacts
 
 	// Below: of who has the turn.
-	memory Memory
+	memory plan.Memory
 	ready  bool
 	// believed is the last record that could be the latest.
 	believed pleg.Record
@@ -80,8 +84,8 @@ type worker struct {
 	// lookAt is when the remote may be looked at again for newer facts.
 	lookAt time.Time
 	batch  *batch
-	hooks  map[HookKey]context.CancelFunc
-	said   []Saying
+	hooks  map[plan.HookKey]context.CancelFunc
+	said   []plan.Saying
 	sent   bool
 	done   bool
 	// released is true once nothing that the pod refers to is wanted any more.
@@ -98,11 +102,11 @@ func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 		w.ref = backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 		w.memory.Status = pod.Status // only read, as all that the informer holds
 		w.status = w.memory.Status
-		w.memory.Try = tryIn(&pod.Status)
+		w.memory.Try = plan.LaunchTryIn(&pod.Status)
 	}
 	if l.cfg.Backend.Limits.Stale > 0 {
-		w.memory.Known = map[string]Progress{}
-		w.memory.knowStatus(l.started)
+		w.memory.Known = map[string]plan.Progress{}
+		w.memory.KnowStatus(l.started)
 	}
 	return w
 }
@@ -121,7 +125,7 @@ func (w *worker) safeStep(ctx context.Context) (wakeAt time.Time) {
 		if r := recover(); r != nil {
 			log.G(ctx).WithFields(log.Fields{"panic": fmt.Sprint(r), "stack": string(debug.Stack())}).
 				Error("deciding on a pod panicked, trying again")
-			wakeAt = time.Now().Add(delayTransient.most)
+			wakeAt = time.Now().Add(panicRetry)
 		}
 	}()
 	return w.step(ctx)
@@ -146,51 +150,51 @@ func (w *worker) step(ctx context.Context) time.Time {
 	}
 	in := w.input(w.believed)
 	w.takeOver(&in)
-	plan := Decide(in)
-	w.note(&in, &plan, fresh)
-	w.report(ctx, &in, &plan, fresh)
-	w.runHooks(ctx, &in, plan.Hooks)
+	p := plan.Decide(in)
+	w.note(&in, &p, fresh)
+	w.report(ctx, &in, &p, fresh)
+	w.runHooks(ctx, &in, p.Hooks)
 	if in.Pod != nil {
-		w.loop.prober.Set(ctx, in.Pod, plan.Probes)
+		w.loop.prober.Set(ctx, in.Pod, p.Probes)
 	}
 	if !fresh {
 		return again // newer facts come by themselves
 	}
-	return w.act(ctx, &in, plan, again)
+	return w.act(ctx, &in, p, again)
 }
 
 // act does what a plan from fresh facts says, and returns when to decide again.
-func (w *worker) act(ctx context.Context, in *Input, plan Plan, again time.Time) time.Time {
-	if plan.Resized {
+func (w *worker) act(ctx context.Context, in *plan.Input, p plan.Plan, again time.Time) time.Time {
+	if p.Resized {
 		w.resizeDone(ctx, in)
 	}
 	switch {
 	case w.batch != nil:
 		return again // its end comes by itself
-	case plan.Kill == nil && w.reallocate(ctx, in):
+	case p.Kill == nil && w.reallocate(ctx, in):
 		return time.Time{} // it decides again at once
-	case plan.Reclaimed:
+	case p.Reclaimed:
 		w.reclaimed(ctx, in)
-	case len(plan.Actions) > 0:
-		w.begin(ctx, in, plan)
+	case len(p.Actions) > 0:
+		w.begin(ctx, in, p)
 		return time.Time{}
 	}
-	if plan.Look {
-		plan.wake(w.look())
+	if p.Look {
+		p.Wake(w.look())
 	}
-	return plan.WakeAt
+	return p.WakeAt
 }
 
 // takeOver adopts, before the first decision, a pod that an earlier life of the
 // process may have worked on.
-func (w *worker) takeOver(in *Input) {
+func (w *worker) takeOver(in *plan.Input) {
 	if w.ready {
 		return
 	}
 	w.ready = true
 	w.loop.cfg.Metrics.workerBegan(w.seen)
 	if in.Pod != nil && !in.Pod.CreationTimestamp.After(w.loop.started) {
-		w.memory.adopt(in, w.loop.started)
+		w.memory.Adopt(in, w.loop.started)
 		in.Memory = w.memory
 	}
 }
@@ -205,8 +209,8 @@ func (w *worker) believe(record pleg.Record) (fresh bool, again time.Time) {
 		w.believed = record
 		return fresh, time.Time{}
 	}
-	shown := progress(record.Facts, time.Now())
-	if w.memory.behind(shown, record.At, stale) {
+	shown := plan.ProgressOf(record.Facts, time.Now())
+	if w.memory.Behind(shown, record.At, stale) {
 		return false, w.look()
 	}
 	w.believed, w.memory.Known = record, shown
@@ -224,15 +228,15 @@ func (w *worker) look() time.Time {
 
 // note keeps the orders of a plan. An order to end the pod ends what is under way
 // for its life, and what it refers to is wanted no longer.
-func (w *worker) note(in *Input, plan *Plan, fresh bool) {
+func (w *worker) note(in *plan.Input, p *plan.Plan, fresh bool) {
 	if fresh {
-		w.memory.Kill = plan.Kill
+		w.memory.Kill = p.Kill
 	} else { // an order holds at once; that the pod has ended, only new facts can say
-		w.memory.Kill = merge(w.memory.Kill, newView(in).ordered())
+		w.memory.Kill = plan.Merge(w.memory.Kill, plan.Ordered(in))
 	}
-	w.memory.Endings = plan.Endings
-	w.memory.forget(in.Facts)
-	if plan.Untrusted && !w.untrusted {
+	w.memory.Endings = p.Endings
+	w.memory.Forget(in.Facts)
+	if p.Untrusted && !w.untrusted {
 		w.untrusted = true
 		w.loop.cfg.Objects.Adopt(in.Pod, nil)
 	}
@@ -258,7 +262,7 @@ func (w *worker) adoptVolumes(facts []backend.PodFacts) bool {
 	}
 	at := map[string]time.Time{}
 	for _, v := range placed {
-		put(&w.memory.Placed, v.Name, v.Hash)
+		w.memory.AdoptVolume(v)
 		at[v.Name] = v.PlacedAt
 	}
 	w.mu.Lock()
@@ -269,16 +273,16 @@ func (w *worker) adoptVolumes(facts []backend.PodFacts) bool {
 			at[pod.Spec.Volumes[i].Name] = facts[n-1].CreatedAt
 		}
 	}
-	if len(at) > 0 && pod != nil && pod.DeletionTimestamp == nil && !terminal(pod.Status.Phase) {
+	if len(at) > 0 && pod != nil && pod.DeletionTimestamp == nil && !plan.Terminal(pod.Status.Phase) {
 		w.loop.cfg.Objects.Adopt(pod, at)
 	}
 	return true
 }
 
 // input gathers what the decision depends on. Others are asked without the lock.
-func (w *worker) input(record pleg.Record) Input {
+func (w *worker) input(record pleg.Record) plan.Input {
 	l := w.loop
-	in := Input{
+	in := plan.Input{
 		Ref: w.ref, Facts: record.Facts, FactsAt: record.At, Unit: l.unit, Pulls: l.cfg.Backend.Images != nil,
 		Places: l.cfg.Backend.Files != nil, Refreshes: l.cfg.Backend.Refresh != nil, Supervised: l.cfg.Backend.Limits.Supervised,
 		HostIPs: l.hostIPs(), Settle: l.cfg.Backend.Limits.Settle, Once: l.cfg.Backend.Limits.Once, Tries: l.cfg.Backend.Limits.Tries, MaxGrace: l.cfg.Backend.Limits.MaxGrace,
@@ -307,16 +311,16 @@ func (w *worker) input(record pleg.Record) Input {
 }
 
 // wants is true for a pod that lives, and so needs what it refers to.
-func (w *worker) wants(in *Input) bool {
+func (w *worker) wants(in *plan.Input) bool {
 	return !w.released && w.memory.Kill == nil && in.Rejection == nil && !in.Removed &&
-		in.Pod.DeletionTimestamp == nil && !terminal(w.memory.Status.Phase)
+		in.Pod.DeletionTimestamp == nil && !plan.Terminal(w.memory.Status.Phase)
 }
 
 // report publishes what the pod is and hands a changed status on. Until facts
 // are from after the last action, what they do not show is no news: a container
 // just started is not one that vanished.
-func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) {
-	couldRun := plan.CouldRun || !fresh || w.batch != nil && w.batch.makes
+func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh bool) {
+	couldRun := p.CouldRun || !fresh || w.batch != nil && w.batch.makes
 	state := syncing
 	if w.memory.Kill != nil {
 		state = terminating
@@ -341,19 +345,19 @@ func (w *worker) report(ctx context.Context, in *Input, plan *Plan, fresh bool) 
 		return
 	}
 	w.tellStarts(in)
-	w.announce(in.Pod, &plan.Status)
-	w.announceResize(in, &plan.Status)
-	w.say(in.Pod, plan.Says)
-	if w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, plan.Status) {
+	w.announce(in.Pod, &p.Status)
+	w.announceResize(in, &p.Status)
+	w.say(in.Pod, p.Says)
+	if w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, p.Status) {
 		return // and the old one stays: it is the one that others hold
 	}
-	w.loop.cfg.Metrics.reported(w.seen, w.memory.Status.Phase, plan.Status.Phase)
-	w.memory.Status, w.sent = plan.Status, true
+	w.loop.cfg.Metrics.reported(w.seen, w.memory.Status.Phase, p.Status.Phase)
+	w.memory.Status, w.sent = p.Status, true
 	w.mu.Lock()
-	w.status = plan.Status
+	w.status = p.Status
 	w.mu.Unlock()
 	if !in.Removed {
-		w.loop.cfg.Status.SetStatus(in.Pod, plan.Status)
+		w.loop.cfg.Status.SetStatus(in.Pod, p.Status)
 	}
 }
 
@@ -362,17 +366,17 @@ func (w *worker) announce(pod *corev1.Pod, now *corev1.PodStatus) {
 	old := w.memory.Status
 	switch {
 	case old.Reason == now.Reason:
-	case now.Reason == reasonDeadlineExceeded:
+	case now.Reason == plan.ReasonDeadlineExceeded:
 		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeNormal, now.Reason, "%s", now.Message)
 	case now.Reason == reasonEvicted:
 		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeWarning, now.Reason, "%s", now.Message)
 	}
-	for _, s := range oomsOf(pod, &old, now) {
+	for _, s := range plan.OOMEvents(pod, &old, now) {
 		w.loop.cfg.Events.Eventf(pod, s.Kind, s.Reason, "%s", s.Message)
 	}
 	backsOff := func(statuses []corev1.ContainerStatus, name string) bool {
 		return slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
-			return s.Name == name && s.State.Waiting != nil && s.State.Waiting.Reason == reasonCrashLoopBackOff
+			return s.Name == name && s.State.Waiting != nil && s.State.Waiting.Reason == plan.ReasonCrashLoopBackOff
 		})
 	}
 	for _, pair := range [][2][]corev1.ContainerStatus{
@@ -388,14 +392,14 @@ func (w *worker) announce(pod *corev1.Pod, now *corev1.PodStatus) {
 }
 
 // tellStarts makes Events of the containers that were seen to have started.
-func (w *worker) tellStarts(in *Input) {
-	for _, s := range w.memory.starts(in) {
+func (w *worker) tellStarts(in *plan.Input) {
+	for _, s := range w.memory.StartEvents(in) {
 		w.loop.cfg.Events.Eventf(in.Pod, s.Kind, s.Reason, "%s", s.Message)
 	}
 }
 
 // say tells what the plan says now and did not say before.
-func (w *worker) say(pod *corev1.Pod, says []Saying) {
+func (w *worker) say(pod *corev1.Pod, says []plan.Saying) {
 	for _, s := range says {
 		if !slices.Contains(w.said, s) {
 			w.loop.cfg.Events.Eventf(pod, s.Kind, s.Reason, "%s", s.Message)
@@ -406,7 +410,7 @@ func (w *worker) say(pod *corev1.Pod, says []Saying) {
 
 // reclaimed tells that nothing is left on the remote. A pod that is gone from
 // the API as well has no more use for its worker.
-func (w *worker) reclaimed(ctx context.Context, in *Input) {
+func (w *worker) reclaimed(ctx context.Context, in *plan.Input) {
 	if in.Pod != nil && !in.Removed {
 		w.loop.cfg.Status.Reclaimed(in.Pod.UID)
 		return

@@ -10,21 +10,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/syncloop/hooks"
+	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 // hookResult is how a hook ended.
 type hookResult struct {
-	key HookKey
+	key plan.HookKey
 	err error
 }
 
 // runHooks makes exactly these hooks run: it begins those that do not and ends
 // those that nobody waits for any longer.
-func (w *worker) runHooks(ctx context.Context, in *Input, wanted []Hook) {
+func (w *worker) runHooks(ctx context.Context, in *plan.Input, wanted []plan.Hook) {
 	if len(wanted) == 0 && len(w.hooks) == 0 {
 		return
 	}
-	keep := make(map[HookKey]bool, len(wanted))
+	keep := make(map[plan.HookKey]bool, len(wanted))
 	for _, h := range wanted {
 		keep[h.Key] = true
 		if w.hooks[h.Key] == nil {
@@ -38,16 +39,19 @@ func (w *worker) runHooks(ctx context.Context, in *Input, wanted []Hook) {
 	}
 }
 
-func (w *worker) beginHook(ctx context.Context, pod *corev1.Pod, h Hook) {
+func (w *worker) beginHook(ctx context.Context, pod *corev1.Pod, h plan.Hook) {
 	hookCtx, cancel := context.WithCancel(ctx)
-	put(&w.hooks, h.Key, cancel)
+	if w.hooks == nil { // most pods never have one
+		w.hooks = map[plan.HookKey]context.CancelFunc{}
+	}
+	w.hooks[h.Key] = cancel
 	w.loop.goWork(func() {
 		err := w.hookSafely(hookCtx, pod, h)
 		w.later(func(ctx context.Context) { w.hookEnded(ctx, hookResult{h.Key, err}) })
 	})
 }
 
-func (w *worker) hookSafely(ctx context.Context, pod *corev1.Pod, h Hook) (err error) {
+func (w *worker) hookSafely(ctx context.Context, pod *corev1.Pod, h plan.Hook) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.G(ctx).WithField("stack", string(debug.Stack())).Error("a hook panicked")
@@ -66,7 +70,7 @@ func (w *worker) hookEnded(ctx context.Context, h hookResult) {
 	if errors.Is(h.err, context.Canceled) {
 		return
 	}
-	put(&w.memory.Hooks, h.key, HookState{Done: true, Failed: h.err != nil})
+	w.memory.EndHook(h.key, h.err != nil)
 	if h.err == nil {
 		return
 	}

@@ -1,0 +1,72 @@
+package syncloop
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/plan"
+	"github.com/burstlet/burstlet/syncloop/resolve"
+)
+
+// An image that cannot be looked up is told of as the kubelet does, of its container
+// alone, and tried again with its backoff.
+func TestAnImageThatIsNotThere(t *testing.T) {
+	made := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	at := func(seconds float64) time.Time { return made.Add(time.Duration(seconds * float64(time.Second))) }
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid", CreationTimestamp: metav1.NewTime(made)},
+		Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "a", Image: "img"}},
+		},
+	}
+	in := plan.Input{
+		Pod: pod, FactsAt: made, Now: made, Unit: plan.PodUnit, Supervised: true, Refreshes: true,
+		Settle: 5 * time.Second, Runtime: "rt", HostIPs: []string{"192.0.2.1"},
+		Objects: resolve.Objects{ServicesSynced: true},
+	}
+	launch := plan.Decide(in).Actions[0].(plan.Launch)
+	var events []string
+	x := &executor{
+		backend: backend.Backend{Pods: refusing{err: &backend.ContainerError{
+			Container: "a", Reason: "ErrImagePull", Err: errors.New("not found"),
+		}}},
+		hold:  func() {},
+		event: func(kind, reason, format string, args ...any) { events = append(events, kind+" "+reason) },
+	}
+	r := x.run(t.Context(), t.Context(), launch)
+	r.At = at(1)
+	if r.Reason != "ErrImagePull" || r.Container != "a" || !slices.Equal(events, []string{"Warning Failed", "Warning Failed"}) {
+		t.Errorf("%+v, %q", r, events)
+	}
+	in.Memory.Record(r)
+	if len(in.Memory.Lost) != 0 {
+		t.Error("nothing was made, and it is waited for")
+	}
+	for second, want := range map[float64]string{2: "ErrImagePull", 8: "ImagePullBackOff"} {
+		in.Now = at(second)
+		p := plan.Decide(in)
+		s := p.Status.ContainerStatuses[0].State.Waiting
+		if s == nil || s.Reason != want || len(p.Actions) != 0 {
+			t.Errorf("after %v s: %+v, %v", second, s, p.Actions)
+		}
+	}
+	in.Now = at(12)
+	if p := plan.Decide(in); len(p.Actions) != 1 {
+		t.Errorf("not tried again: %v", p.Actions)
+	}
+}
+
+// refusing is a backend that launches nothing.
+type refusing struct {
+	backend.Pods
+	err error
+}
+
+func (r refusing) Launch(context.Context, backend.LaunchSpec) error { return backend.Unmade(r.err) }

@@ -1,0 +1,46 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
+)
+
+// credentials are the logins for a container's image that the pod's pull secrets
+// hold. A secret that cannot be had or read keeps nobody waiting, as for a
+// kubelet: the user is told, and the pull is tried. False while one is not known
+// yet.
+func (v view) credentials(p *Plan, image string) ([]backend.Credential, bool) {
+	refs := v.Pod.Spec.ImagePullSecrets
+	if len(refs) == 0 {
+		return nil, true
+	}
+	var secrets []*corev1.Secret
+	var missing []string
+	for _, ref := range refs {
+		object, known := v.Objects.Secrets[ref.Name]
+		switch {
+		case ref.Name == "": // the API allows it
+		case !known:
+			return nil, false
+		case object.Err != nil:
+			missing = append(missing, ref.Name)
+		default:
+			secrets = append(secrets, object.Value)
+		}
+	}
+	if len(missing) > 0 {
+		p.say(corev1.EventTypeWarning, reasonNoPullSecret, fmt.Sprintf("Unable to retrieve some image pull secrets (%s); "+
+			"attempting to pull the image may not succeed.", strings.Join(missing, ", ")))
+	}
+	creds, err := images.Credentials(v.Pod, secrets, image)
+	if err != nil && !errors.Is(err, backend.ErrInvalid) { // of the image's name the pull will tell
+		p.say(corev1.EventTypeWarning, reasonNoPullSecret, err.Error())
+	}
+	return creds, true
+}

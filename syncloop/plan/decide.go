@@ -1,0 +1,313 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
+)
+
+const (
+	// orphanGrace is what a pod gets that nobody knows any more
+	// (kubelet: SyncTerminatingRuntimePod).
+	orphanGrace = time.Second
+	// MinGrace is the least that a container gets to end by itself, also for a
+	// pod deleted with grace 0 or after its preStop hook (kubelet:
+	// minimumGracePeriodInSeconds).
+	MinGrace = 2 * time.Second
+)
+
+// Reasons in pod status that this package gives.
+const (
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+	ReasonInvalid          = "InvalidPod"
+)
+
+// Decide says what to do with one pod. It is pure and total.
+func Decide(in Input) Plan {
+	v := newView(&in)
+	p := Plan{Kill: Merge(in.Memory.Kill, v.ordered())}
+	if p.Kill == nil {
+		v.sync(&p)
+	}
+	if p.Kill != nil {
+		if v.disrupted() && p.Kill.Disrupted && !Terminal(v.Memory.Status.Phase) {
+			p.say(corev1.EventTypeWarning, p.Kill.Reason, p.Kill.Message)
+		}
+		p.Actions, p.Hooks, p.Endings = nil, nil, nil
+		v.end(&p)
+	}
+	v.couldRun(&p)
+	p.Probes = v.probes(&p)
+	if in.Pod != nil {
+		v.tellVerdicts(&p)
+		p.Status = v.status(&p)
+	}
+	return p
+}
+
+// Ordered is the order to end the pod that its state in the API gives, or the node;
+// nil for none.
+func Ordered(in *Input) *Kill { return newView(in).ordered() }
+
+// ordered is the order to end the pod that its state in the API gives, or the
+// node.
+//
+//	gone from the API             all of it, within its grace
+//	deletionTimestamp             all of it, within the grace of the request
+//	phase Failed or Succeeded     what still runs; the rest stays for its logs
+//	activeDeadlineSeconds passed  Failed, DeadlineExceeded
+//	the remote takes it back      Failed, by the remote's reason (DisruptionTarget)
+//	the node shuts down           Failed, Terminated
+func (v view) ordered() *Kill {
+	if v.Pod == nil {
+		return &Kill{Deadline: v.Now.Add(orphanGrace), Gone: true}
+	}
+	spec := &v.Pod.Spec
+	grace := v.grace()
+	switch {
+	case v.Removed || v.Pod.DeletionTimestamp != nil:
+		grace = max(MinGrace, seconds(v.Pod.DeletionGracePeriodSeconds, int64(grace/time.Second)))
+		return Merge(&Kill{Deadline: v.Now.Add(grace), Gone: true}, v.Order)
+	case Terminal(v.Memory.Status.Phase):
+		return &Kill{Deadline: v.Now.Add(grace)}
+	}
+	if start := v.Memory.Status.StartTime; spec.ActiveDeadlineSeconds != nil && start != nil &&
+		!v.Now.Before(start.Add(seconds(spec.ActiveDeadlineSeconds, 0))) {
+		return &Kill{
+			Deadline: v.Now.Add(grace), Phase: corev1.PodFailed, Reason: ReasonDeadlineExceeded,
+			Message: "Pod was active on the node longer than the specified deadline",
+		}
+	}
+	if v.disrupted() {
+		return Merge(&Kill{
+			Deadline: v.Now.Add(grace), Phase: corev1.PodFailed, Disrupted: true,
+			Reason: v.newest.Reason, Message: v.newest.Message,
+		}, v.Order)
+	}
+	return v.Order
+}
+
+// Merge keeps the earliest deadline and the first outcome of two orders.
+func Merge(a, b *Kill) *Kill {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	m := *a
+	m.Gone = a.Gone || b.Gone
+	if b.Deadline.Before(m.Deadline) {
+		m.Deadline = b.Deadline
+	}
+	if m.Phase == "" {
+		m.Phase, m.Reason, m.Message, m.Disrupted = b.Phase, b.Reason, b.Message, b.Disrupted
+	}
+	return &m
+}
+
+// sync plans towards a running pod, or finds that it has ended.
+func (v view) sync(p *Plan) {
+	if d := v.Pod.Spec.ActiveDeadlineSeconds; d != nil && v.Memory.Status.StartTime != nil {
+		p.Wake(v.Memory.Status.StartTime.Add(seconds(d, 0)))
+	}
+	if v.refused(p) {
+		return
+	}
+	if f := v.Memory.Failures[podKey]; f.Class == "Invalid" || f.Class == "Unsupported" {
+		p.Kill = &Kill{Deadline: v.Now, Phase: corev1.PodFailed, Reason: f.Reason, Message: f.Message}
+		return
+	}
+	if v.Unit == PodUnit {
+		v.syncTask(p)
+	} else {
+		v.syncSandbox(p)
+	}
+	v.collect(p)
+}
+
+// refused holds back or fails a pod that the node does not admit; the user is
+// told at once. One that was started by an earlier life of this process is not
+// judged again.
+func (v view) refused(p *Plan) bool {
+	if v.Rejection == nil || v.newest != nil || v.everRan() {
+		return false
+	}
+	p.say(corev1.EventTypeWarning, v.Rejection.Reason, v.Rejection.Message)
+	if v.Now.Before(v.RefuseAt) {
+		p.Wake(v.RefuseAt)
+		return true
+	}
+	p.Refused = true
+	p.Kill = &Kill{
+		Deadline: v.Now, Phase: corev1.PodFailed, Reason: v.Rejection.Reason, Message: v.Rejection.StatusMessage(),
+	}
+	return true
+}
+
+// syncSandbox is for backends that start single containers: a live sandbox,
+// then the init containers in order, then the rest.
+func (v view) syncSandbox(p *Plan) {
+	initialised, failed := v.initialised()
+	if failed || initialised && v.allDone() {
+		p.Kill = &Kill{Deadline: v.Now}
+		if v.running() { // sidecars
+			p.Kill.Deadline = v.Now.Add(v.grace())
+		}
+		return
+	}
+	if v.sandbox() == nil && v.newest != nil && v.attemptRuns(v.newest) {
+		v.stop(p, v.newest, v.Now.Add(v.grace())) // its sandbox died under it
+		return
+	}
+	placed := v.placed(p)
+	if v.sandbox() == nil && (!placed || !v.launch(p)) {
+		return
+	}
+	v.endings(p)
+	v.postStarts(p)
+	if placed { // a sandbox may have been made beside volumes that could not be
+		v.startContainers(p, initialised)
+	}
+	v.resize(p)
+}
+
+// startContainers starts those whose turn has come.
+func (v view) startContainers(p *Plan, initialised bool) {
+	for _, m := range v.ephemerals {
+		if s := v.stepEphemeral(m); s.verb == start {
+			v.start(p, m, s)
+		}
+	}
+	if v.startInits(p, initialised); initialised {
+		v.startApps(p)
+	}
+}
+
+// startApps starts app containers in their order; each waits for the postStart
+// hooks of those before it.
+func (v view) startApps(p *Plan) {
+	for _, m := range v.apps {
+		if s := v.step(m); s.verb == start {
+			if v.start(p, m, s); postStart(m.Container) != nil {
+				return
+			}
+		}
+		if cur := v.current(m.Name); cur != nil && cur.State() == backend.Running &&
+			!v.postStarted(m, cur) && !v.Memory.Hooks[hookKey(m, cur, PostStart)].Failed {
+			return
+		}
+	}
+}
+
+// networkRetry is how often a pod looks whether the network is ready by now.
+const networkRetry = time.Second
+
+// launch plans the next attempt, unless an earlier failure says to wait.
+func (v view) launch(p *Plan) bool {
+	if v.backsOff(p) {
+		return false
+	}
+	if v.NetworkProblem != "" && !v.Pod.Spec.HostNetwork {
+		p.say(corev1.EventTypeWarning, reasonNetworkNotReady, "network is not ready: "+v.NetworkProblem)
+		p.Wake(v.Now.Add(networkRetry))
+		return false
+	}
+	handler, known := v.runtimeHandler(p)
+	if !known {
+		return false
+	}
+	launch := Launch{Spec: backend.LaunchSpec{Pod: v.Pod, Attempt: v.nextAttempt(), RuntimeHandler: handler}}
+	if v.mayAppear(p, launch.Spec.Attempt) || !v.tried(&launch) {
+		return false
+	}
+	if v.Unit == PodUnit {
+		var ready bool
+		if launch.Spec.Containers, ready = v.specs(p); !ready {
+			return false
+		}
+		if launch.Spec.Volumes, ready = v.contents(p); !ready {
+			return false
+		}
+		launch.Loop = v.loopKey()
+		if launch.Restart = v.newest != nil; launch.Restart {
+			launch.Ended, _ = v.taskEnd()
+		}
+	}
+	if v.Unit == ContainerUnit && v.newest != nil {
+		p.say(corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+	}
+	p.Actions = append(p.Actions, launch)
+	return true
+}
+
+// backsOff is true while a failed launch is not made again. Half way a pull that
+// failed is told as one that is waited for.
+func (v view) backsOff(p *Plan) bool {
+	f, failed := v.Memory.Failures[podKey]
+	if !failed || !v.Now.Before(f.Until()) {
+		return false
+	}
+	p.Wake(f.Until())
+	if half := f.half(); images.PullFailed(f.Reason) && v.Now.Before(half) {
+		p.Wake(half)
+	}
+	return true
+}
+
+// mayAppear is true while an older launch whose reply was lost may appear beside this
+// attempt.
+func (v view) mayAppear(p *Plan, attempt int) bool {
+	for lost := range v.Memory.Lost {
+		if settled, may := v.unsettled(lost); may && lost < attempt && !v.holds(lost) {
+			p.Wake(settled)
+			return true
+		}
+	}
+	return false
+}
+
+// runtimeHandler is that of the pod's RuntimeClass; false while it is not known.
+func (v view) runtimeHandler(p *Plan) (string, bool) {
+	name := v.Pod.Spec.RuntimeClassName
+	if name == nil || *name == "" {
+		return "", true
+	}
+	handler, known := v.Objects.RuntimeHandlers[*name]
+	if handler.Err != nil {
+		p.say(corev1.EventTypeWarning, ReasonSandboxFailed,
+			fmt.Sprintf("Failed to create pod sandbox: failed to get sandbox runtime: %v", handler.Err))
+	}
+	return handler.Value, known && handler.Err == nil
+}
+
+// Terminal is true for the phases that never change again.
+func Terminal(phase corev1.PodPhase) bool {
+	return phase == corev1.PodFailed || phase == corev1.PodSucceeded
+}
+
+// grace is what the pod's spec gives its containers to end.
+func (v view) grace() time.Duration {
+	return Grace(v.Pod)
+}
+
+// Grace is what a pod's spec gives its containers to end.
+func Grace(pod *corev1.Pod) time.Duration {
+	return seconds(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+}
+
+func seconds(s *int64, otherwise int64) time.Duration {
+	if s == nil {
+		return time.Duration(otherwise) * time.Second
+	}
+	return time.Duration(*s) * time.Second
+}
+
+// describe names a container for messages, as the kubelet does.
+func (v view) describe() string {
+	return fmt.Sprintf("%s_%s(%s)", v.Pod.Name, v.Pod.Namespace, v.Pod.UID)
+}

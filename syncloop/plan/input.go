@@ -1,0 +1,268 @@
+package plan
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/prober"
+	"github.com/burstlet/burstlet/syncloop/resolve"
+)
+
+// Unit is what the backend can restart.
+type Unit int
+
+// ContainerUnit backends start single containers; for PodUnit backends the pod
+// is one thing that is launched, stopped and launched again.
+const (
+	ContainerUnit Unit = iota
+	PodUnit
+)
+
+// Input is all that a decision about one pod depends on.
+type Input struct {
+	// Pod is the pod wanted, with the resources that it is allocated; nil for an
+	// orphan, which only Ref names.
+	Pod *corev1.Pod
+	// Resize is what became of other resources that its spec asks for; nil for none.
+	Resize *Resize
+	// Resizes is true where the backend lends Resize.
+	Resizes bool
+	Ref     backend.Ref
+	// Removed is true when the API has the pod no longer.
+	Removed bool
+	// Order is one to end the pod that comes from the node; nil for none.
+	Order *Kill
+	// Facts are all attempts that the remote has, oldest first.
+	Facts []backend.PodFacts
+	// FactsAt is when the read of the facts began.
+	FactsAt time.Time
+	Unit    Unit
+	// Pulls is true where the backend lends Images.
+	Pulls bool
+	// Rejection says why the node does not admit the pod, nil if it does; RefuseAt
+	// is when to fail it (rejections of one controller's pods are spaced).
+	Rejection *admit.Rejection
+	RefuseAt  time.Time
+	// Refused says, by name, why ephemeral containers cannot be added to the pod:
+	// they come after it was admitted.
+	Refused map[string]string
+	// HostIPs are the addresses of the node's pods' host.
+	HostIPs []string
+	// Places is true where the backend lends Files. Volumes and environments are
+	// made of Objects and Node.
+	Places bool
+	// Refreshes is true where it lends Refresh.
+	Refreshes bool
+	Objects   resolve.Objects
+	Node      resolve.Node
+	// VirtualKubeletEvents is Config's.
+	VirtualKubeletEvents bool
+	// Probes holds what probes have found; Supervised is true where the remote runs
+	// probes and hooks by itself.
+	Probes     map[prober.Key]prober.Result
+	Supervised bool
+	// NetworkProblem says why pods cannot get an address now; empty if they can.
+	NetworkProblem string
+	// Settle is the backend's bound for calls whose reply was lost.
+	Settle time.Duration
+	// Once is the backend's: what was launched has no twin.
+	Once bool
+	// Tries is the backend's: it counts refused launches.
+	Tries bool
+	// MaxGrace caps a grace, if not zero.
+	MaxGrace time.Duration
+	// Runtime is the scheme of container ids.
+	Runtime string
+	Memory  Memory
+	Now     time.Time
+}
+
+// Memory is what a worker knows beyond the facts. The package comment says what
+// each part is after a restart. Its maps are nil until there is something in them.
+type Memory struct {
+	// Status is the last one decided; at first what the API holds.
+	Status corev1.PodStatus
+	// Kill is set once the pod must end, and only ever made stricter.
+	Kill *Kill
+	// Backoff holds crash loops by container name, or podKey for PodUnit.
+	Backoff map[string]Backoff
+	// Failures holds the last failure of an action by container name, or
+	// podKey for Launch. Success clears it.
+	Failures map[string]Failure
+	// Lost holds when the reply to a launch was lost, by attempt.
+	Lost map[int]time.Time
+	// Try counts the refused launches of the newest attempt that had any.
+	Try LaunchTry
+	// LostStarts holds when the reply to a container's start was lost, by name.
+	LostStarts map[string]time.Time
+	// Stops holds what was asked of each attempt.
+	Stops map[int]StopAsk
+	// Removes holds the removals tried of each attempt.
+	Removes map[int]Removal
+	// Endings holds orders to end single containers, by container name.
+	Endings map[string]Ending
+	// ContainerStops holds what was asked of single containers, by stopKey.
+	ContainerStops map[string]StopAsk
+	// Hooks holds the hooks that ended.
+	Hooks map[HookKey]HookState
+	// Placed holds the hash of each volume's contents on the remote, by name.
+	Placed map[string]string
+	// Mounted holds the volumes placed since the last launch.
+	Mounted map[string]bool
+	// Resizing is a resize that is under way; nil for none.
+	Resizing *Resizing
+	// PodLags is true while the pod's own cgroup may not be what was allocated.
+	PodLags bool
+	// Resized holds what containers were last asked to be held to, by their id.
+	Resized map[string]Resized
+	// Cleared is how often the removal of the volumes was asked.
+	Cleared Removal
+	// Begun are the containers whose start was told of, by their ids, where the remote
+	// starts them by itself.
+	Begun map[string]bool
+	// Known is how far the pod (podKey) and its containers have come, for remotes
+	// whose listings may be old; nil for others.
+	Known map[string]Progress
+}
+
+// podKey stands for the pod itself in maps that are keyed by container name.
+const podKey = ""
+
+// Kill is an order to end a pod. Orders are merged: the earliest deadline, the
+// first reason.
+type Kill struct {
+	// Deadline is when what still runs is killed.
+	Deadline time.Time
+	// Gone is true when nothing may be left on the remote.
+	Gone bool
+	// Phase is Failed when the order itself decides the outcome, with Reason
+	// and Message for the pod's status.
+	Phase           corev1.PodPhase
+	Reason, Message string
+	// Disrupted is true when it is no fault of the pod's (condition
+	// DisruptionTarget).
+	Disrupted bool
+}
+
+// Ending is an order to end one container of a pod that lives on.
+type Ending struct {
+	// ID is the container's, by the runtime.
+	ID       string
+	Deadline time.Time
+	// Replace is true when it is restarted whatever its policy says.
+	Replace bool
+	// Why is what the Event says.
+	Why string
+}
+
+// Backoff is the state of one crash loop.
+type Backoff struct {
+	Delay time.Duration
+	Last  time.Time
+}
+
+// Failure is the last failure of an action.
+type Failure struct {
+	// Reason is the kubelet's word ("ErrImagePull"), Message what happened.
+	Reason, Message string
+	// Container is the one that it is about, of an attempt that cannot be made; empty:
+	// all of it.
+	Container string
+	Class     string
+	At        time.Time
+	// Delay until the next try.
+	Delay time.Duration
+}
+
+// Until is when the action may be tried again.
+func (f Failure) Until() time.Time { return f.At.Add(f.Delay) }
+
+// half is when a wait is half over: from then on a failed pull is shown as
+// backing off.
+func (f Failure) half() time.Time { return f.At.Add(f.Delay / 2) }
+
+// StopAsk is what was last asked of an attempt.
+type StopAsk struct{ At, Deadline time.Time }
+
+// Removal is how often the removal of an attempt was asked.
+type Removal struct {
+	Count int
+	Last  time.Time
+	// Proven is true once the backend said NotFound.
+	Proven bool
+}
+
+// Plan is what to do now.
+type Plan struct {
+	// Actions run in order. A failed Launch or PlaceVolume ends the batch.
+	Actions []Action
+	// Status is what the pod is; not set for orphans.
+	Status corev1.PodStatus
+	// Kill is set from when the pod must end.
+	Kill *Kill
+	// WakeAt is when to decide again though nothing changed; zero for never.
+	WakeAt time.Time
+	// CouldRun is true while a container of the pod may be running.
+	CouldRun bool
+	// Look is true when only newer facts can say more.
+	Look bool
+	// Reclaimed is true once nothing of a deleted pod is left on the remote.
+	Reclaimed bool
+	// Resized is true once the resize that was under way has come to its end.
+	Resized bool
+	// Refused is true when the pod fails for its fields.
+	Refused bool
+	// Endings are the orders to end single containers, by name.
+	Endings map[string]Ending
+	// Hooks and Probes should be running now, and no others.
+	Hooks  []Hook
+	Probes []prober.Target
+	// Held tells, by container name, what keeps a container from being made.
+	Held map[string]Failure
+	// Untrusted is true when tokens that an earlier life of the process placed may
+	// be gone, and are wanted anew.
+	Untrusted bool
+	// Says are Events; one that stood in the plan before is not told again.
+	Says []Saying
+}
+
+// Saying is an Event.
+type Saying struct{ Kind, Reason, Message string }
+
+func (p *Plan) say(kind, reason, message string) {
+	p.Says = append(p.Says, Saying{kind, reason, message})
+}
+
+func (p *Plan) hold(container, reason, message string) {
+	if p.Held == nil {
+		p.Held = map[string]Failure{}
+	}
+	p.Held[container] = Failure{Reason: reason, Message: message}
+}
+
+func (p *Plan) ending(container string, order Ending) {
+	if p.Endings == nil {
+		p.Endings = map[string]Ending{}
+	}
+	p.Endings[container] = order
+}
+
+// Wake makes sure that the next decision is made at a time at the latest.
+func (p *Plan) Wake(at time.Time) {
+	if p.WakeAt.IsZero() || at.Before(p.WakeAt) {
+		p.WakeAt = at
+	}
+}
+
+// ref names an attempt of the pod.
+func (in *Input) ref(attempt int) backend.Ref {
+	ref := in.Ref
+	if in.Pod != nil {
+		ref.UID, ref.Namespace, ref.Name = in.Pod.UID, in.Pod.Namespace, in.Pod.Name
+	}
+	ref.Attempt, ref.ID = attempt, ""
+	return ref
+}

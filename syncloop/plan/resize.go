@@ -1,0 +1,272 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/allocation"
+)
+
+// The kubelet's reasons of Events about resizes (pkg/kubelet/events).
+const (
+	reasonResizeDeferred   = "ResizeDeferred"
+	reasonResizeInfeasible = "ResizeInfeasible"
+	ReasonResizeStarted    = "ResizeStarted"
+	ReasonResizeCompleted  = "ResizeCompleted"
+	reasonResizeError      = "ResizeError"
+)
+
+// Resize is what became of resources that a pod's spec asks for and that the pod
+// is not allocated.
+type Resize struct {
+	// Wanted is the pod as the API has it.
+	Wanted *corev1.Pod
+	// Reason is Deferred or Infeasible, empty while it is not judged.
+	Reason, Message string
+}
+
+// Resizing is a resize that was allocated and has not come to its end.
+type Resizing struct {
+	// Generation is that of the pod which asked for it.
+	Generation int64
+	// Reason is Error, and Message the last, once something failed.
+	Reason, Message string
+}
+
+// Resized is what a container was last asked to be held to. Done is false while
+// nobody knows whether it is.
+type Resized struct {
+	Resources corev1.ResourceRequirements
+	Done      bool
+}
+
+// resize brings running containers to what they are allocated (kubelet:
+// computePodResizeAction, doPodResizeAction), those first whose memory shrinks.
+// The first that has to wait after a failure holds back the rest.
+//
+//	held to what is allocated                    nothing
+//	another amount, resizePolicy NotRequired     resized in place
+//	another amount, RestartContainer             ended and started again: endings
+//	nothing to do, but the pod's own cgroup      the first container again
+//	differs though no resize is under way        resized in place, whatever the policy
+//	does not run                                 started with what is allocated
+func (v view) resize(p *Plan) {
+	if !v.Resizes {
+		return
+	}
+	running, lagging := v.resizable(), []member(nil)
+	ending := false
+	for _, m := range running {
+		if _, ends := p.Endings[m.Name]; ends {
+			ending = true
+			continue
+		}
+		if v.lags(m, v.current(m.Name)) {
+			lagging = append(lagging, m)
+		}
+	}
+	if v.Memory.PodLags && len(lagging) == 0 && !ending && len(running) > 0 {
+		lagging = running[:1]
+	}
+	if len(lagging) == 0 {
+		p.Resized = v.Memory.Resizing != nil && !ending
+		return
+	}
+	slices.SortStableFunc(lagging, func(a, b member) int { return cmp.Compare(v.memoryGrowth(a), v.memoryGrowth(b)) })
+	for _, m := range lagging {
+		action := v.resizeAction(m)
+		if f, ok := v.Memory.Failures[action.key()]; ok && v.Now.Before(f.Until()) {
+			p.Wake(f.Until())
+			return
+		}
+		p.Actions = append(p.Actions, action)
+	}
+}
+
+// memoryGrowth is by how much a container's memory limit is to grow, in bytes.
+func (v view) memoryGrowth(m member) int64 {
+	return m.Resources.Limits.Memory().Value() - v.heldTo(m, v.current(m.Name)).Limits.Memory().Value()
+}
+
+func (v view) resizeAction(m member) ResizeContainer {
+	cur := v.current(m.Name)
+	container := *m.Container
+	container.Env, container.EnvFrom = nil, nil // they are not its business
+	return ResizeContainer{Ref: cur.Ref(), Spec: backend.ContainerSpec{
+		Pod: v.Pod, Container: container, Init: m.role.initial(), Attempt: cur.ContainerFacts.Attempt, Hash: cur.Hash,
+	}}
+}
+
+// resizeRestarts is true for a running container that is to be resized in a
+// resource for which it wants to be restarted.
+func (v view) resizeRestarts(m member, cur *ContainerAttempt) bool {
+	if !v.Resizes || v.Memory.Resizing == nil || len(m.ResizePolicy) == 0 || !v.inSandbox(cur) || !v.lags(m, cur) {
+		return false
+	}
+	held := v.heldTo(m, cur)
+	for _, x := range allocation.Amounts() {
+		want, wanted := x.Of(&m.Resources)
+		has, had := x.Of(held)
+		if wanted == had && (!wanted || want.Cmp(has) == 0) {
+			continue
+		}
+		if slices.ContainsFunc(m.ResizePolicy, func(r corev1.ContainerResizePolicy) bool {
+			return r.ResourceName == x.Name && r.RestartPolicy == corev1.RestartContainer
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// heldTo is what a running container is held to, as far as that is known:
+//
+//	facts say it             that; what the kernel cannot tell apart counts as allocated
+//	resized by us            what it was resized to
+//	told of in the status    as told
+//	just started             what is allocated
+//
+// It is &m.Resources itself where that is all of it.
+func (v view) heldTo(m member, cur *ContainerAttempt) *corev1.ResourceRequirements {
+	base := &m.Resources
+	prior := v.prior(m)
+	if prior != nil && prior.Resources != nil && cur.ID != "" && strings.HasSuffix(prior.ContainerID, cur.ID) {
+		base = prior.Resources
+	}
+	if asked, ok := v.Memory.Resized[cur.ID]; ok && asked.Done {
+		base = &asked.Resources
+	}
+	return allocation.Held(base, cur.Resources, &m.Resources)
+}
+
+// lags is true while a running container is not held to what it is allocated, for
+// all that is known.
+func (v view) lags(m member, cur *ContainerAttempt) bool {
+	if asked, ok := v.Memory.Resized[cur.ID]; ok {
+		return !asked.Done || !allocation.Equal(&asked.Resources, &m.Resources)
+	}
+	return v.heldTo(m, cur) != &m.Resources
+}
+
+// resizable are the containers whose processes can be resized, and that run in the
+// live sandbox.
+func (v view) resizable() []member {
+	var all []member
+	for _, list := range [][]member{v.inits, v.apps} {
+		for _, m := range list {
+			if cur := v.current(m.Name); m.role != initRole && cur != nil && cur.State() == backend.Running && v.inSandbox(cur) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all
+}
+
+// resizeConditions are PodResizePending and PodResizeInProgress (kubelet:
+// determinePodResizeStatus); a pod that has ended has neither.
+func (v view) resizeConditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
+	if Terminal(s.Phase) {
+		return nil
+	}
+	var all []corev1.PodCondition
+	if r := v.Resize; r != nil && r.Reason != "" {
+		c := condition(corev1.PodResizePending, true)
+		c.Reason, c.Message, c.ObservedGeneration = r.Reason, r.Message, v.Pod.Generation
+		all = append(all, c)
+	}
+	if r := v.Memory.Resizing; r != nil && !p.Resized {
+		c := condition(corev1.PodResizeInProgress, true)
+		c.Reason, c.Message, c.ObservedGeneration = r.Reason, r.Message, r.Generation
+		all = append(all, c)
+	}
+	return all
+}
+
+// podResources tells of what the pod is allocated as a whole, where it says so
+// (kubelet: getEffectiveAllocatedResources).
+func (v view) podResources(s *corev1.PodStatus) {
+	if r := v.Pod.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
+		s.Resources, s.AllocatedResources = r, r.Requests
+	}
+}
+
+// ResizeEvents are the Events for a change of status: a resize that waits for another
+// reason or generation than before, one that failed in another way.
+func ResizeEvents(pod *corev1.Pod, wanted *Resize, old, now *corev1.PodStatus) []Saying {
+	var says []Saying
+	was, is := TrueCondition(old, corev1.PodResizePending), TrueCondition(now, corev1.PodResizePending)
+	if is != nil && wanted != nil &&
+		(was == nil || was.Reason != is.Reason || was.ObservedGeneration != is.ObservedGeneration) {
+		reason := reasonResizeDeferred
+		if is.Reason == corev1.PodReasonInfeasible {
+			reason = reasonResizeInfeasible
+		}
+		says = append(says, Saying{
+			corev1.EventTypeWarning, reason,
+			"Pod resize " + is.Reason + ": " + ResizeSummary(wanted.Wanted, is.ObservedGeneration, is.Message),
+		})
+	}
+	was, is = TrueCondition(old, corev1.PodResizeInProgress), TrueCondition(now, corev1.PodResizeInProgress)
+	if is != nil && is.Reason == corev1.PodReasonError &&
+		(was == nil || was.Reason != is.Reason || was.Message != is.Message) {
+		says = append(says, Saying{
+			corev1.EventTypeWarning, reasonResizeError,
+			"Pod resize error: " + ResizeSummary(pod, is.ObservedGeneration, is.Message),
+		})
+	}
+	return says
+}
+
+// TrueCondition finds a condition that is True; nil for none.
+func TrueCondition(s *corev1.PodStatus, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range s.Conditions {
+		if s.Conditions[i].Type == t && s.Conditions[i].Status == corev1.ConditionTrue {
+			return &s.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// ResizeSummary is the kubelet's, of what the pod asks for (events.podResourceSummary).
+func ResizeSummary(pod *corev1.Pod, generation int64, problem string) string {
+	type resized struct {
+		Name      string                      `json:"name"`
+		Resources corev1.ResourceRequirements `json:"resources,omitempty"`
+	}
+	summary := struct {
+		Inits      []resized `json:"initContainers,omitempty"`
+		Apps       []resized `json:"containers,omitempty"`
+		Generation int64     `json:"generation"`
+		Error      string    `json:"error,omitempty"`
+	}{Generation: generation, Error: problem}
+	for i := range pod.Spec.InitContainers {
+		summary.Inits = append(summary.Inits, resized{pod.Spec.InitContainers[i].Name, pod.Spec.InitContainers[i].Resources})
+	}
+	for i := range pod.Spec.Containers {
+		summary.Apps = append(summary.Apps, resized{pod.Spec.Containers[i].Name, pod.Spec.Containers[i].Resources})
+	}
+	text, err := json.Marshal(summary)
+	if err != nil {
+		return problem
+	}
+	return string(text)
+}
+
+// resources tells of the resources of the container (kubelet:
+// convertContainerStatusResources): those it is allocated, and those that it is
+// held to while it runs. One without any says so only where others may be added.
+func (v view) resources(s *corev1.ContainerStatus, m member) {
+	resources := &m.Resources
+	if cur := v.current(m.Name); v.Resizes && s.State.Running != nil && cur != nil {
+		resources = v.heldTo(m, cur)
+	}
+	if len(m.Resources.Requests)+len(m.Resources.Limits) == 0 && v.Resize == nil {
+		return
+	}
+	s.Resources, s.AllocatedResources = resources, m.Resources.Requests
+}

@@ -1,0 +1,200 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/prober"
+	"github.com/burstlet/burstlet/syncloop/resolve"
+)
+
+// endings ends single containers of a pod that lives on. An order stays until
+// the container that it is about has exited.
+func (v view) endings(p *Plan) {
+	for _, m := range v.all() {
+		cur := v.current(m.Name)
+		if cur == nil || !v.inSandbox(cur) {
+			continue
+		}
+		order, ordered := v.Memory.Endings[m.Name]
+		if ordered = ordered && order.ID == cur.ID; !ordered {
+			if cur.State() != backend.Running {
+				continue
+			}
+			if order, ordered = v.mustEnd(m, cur); !ordered {
+				continue
+			}
+		}
+		p.ending(m.Name, order)
+		if cur.State() == backend.Running {
+			v.endContainer(p, m, cur, order.Deadline, order.Why)
+		}
+	}
+}
+
+// mustEnd says whether a running container must end though its pod lives on.
+//
+//	spec changed (its image)   restarted, whatever its policy
+//	startup probe failed       ended; the restart policy decides
+//	liveness probe failed      ended; the restart policy decides
+//	to be resized, and its     restarted, whatever its policy
+//	resizePolicy says so
+//	postStart hook failed      ended; the restart policy decides
+func (v view) mustEnd(m member, cur *ContainerAttempt) (Ending, bool) {
+	order := Ending{ID: cur.ID, Deadline: v.Now.Add(v.grace())}
+	replaced := m.role == appRole || m.role == sidecarRole
+	switch {
+	case replaced && cur.Hash != "" && cur.Hash != resolve.Hash(m.Container):
+		order.Replace = true
+		order.Why = m.killed("definition changed", ", will be restarted")
+	case v.verdict(m, cur, prober.Startup) == prober.Failure:
+		order.Deadline = v.Now.Add(v.probeGrace(m, prober.Startup))
+		order.Why = m.killed("failed startup probe", v.willRestart(m))
+	case v.verdict(m, cur, prober.Liveness) == prober.Failure:
+		order.Deadline = v.Now.Add(v.probeGrace(m, prober.Liveness))
+		order.Why = m.killed("failed liveness probe", v.willRestart(m))
+	case v.resizeRestarts(m, cur):
+		order.Replace = true
+		order.Why = "Container " + m.Name + " resize requires restart"
+	case v.Memory.Hooks[hookKey(m, cur, PostStart)].Failed:
+		order.Why = "FailedPostStartHook"
+	default:
+		return order, false
+	}
+	return order, true
+}
+
+// killed says, in the kubelet's words, why a container ends; of init containers it
+// does not say what follows.
+func (m member) killed(why, follows string) string {
+	if m.role.initial() {
+		return "Init container " + m.Name + " " + why
+	}
+	return "Container " + m.Name + " " + why + follows
+}
+
+func (v view) willRestart(m member) string {
+	if restartPolicy(v.Pod, m) != corev1.RestartPolicyNever {
+		return ", will be restarted"
+	}
+	return ""
+}
+
+// probeGrace is a probe's own grace or the pod's.
+func (v view) probeGrace(m member, kind prober.Kind) time.Duration {
+	if probe := probeOf(m, kind); probe != nil && probe.TerminationGracePeriodSeconds != nil {
+		return seconds(probe.TerminationGracePeriodSeconds, 0)
+	}
+	return v.grace()
+}
+
+// endContainer runs the preStop hook of a container, then stops it. A hook that
+// takes the whole grace leaves the container a moment still (kubelet:
+// minimumGracePeriodInSeconds).
+func (v view) endContainer(p *Plan, m member, cur *ContainerAttempt, deadline time.Time, why string) {
+	if v.preStops(p, m, cur, deadline) {
+		return
+	}
+	v.stopContainer(p, cur, deadline, why)
+}
+
+// preStops is true while the container's preStop hook must be waited for.
+func (v view) preStops(p *Plan, m member, cur *ContainerAttempt, deadline time.Time) bool {
+	handler, key := preStop(m.Container), hookKey(m, cur, PreStop)
+	_, stopped := v.Memory.ContainerStops[stopKey(cur)]
+	if handler == nil || v.Supervised || stopped || v.Memory.Hooks[key].Done || !v.Now.Before(deadline) {
+		return false
+	}
+	p.Hooks = append(p.Hooks, Hook{Key: key, Ref: cur.Ref(), Handler: handler, PodIP: v.podIP(), Spec: m.Container})
+	p.Wake(deadline)
+	return true
+}
+
+func (v view) stopContainer(p *Plan, cur *ContainerAttempt, deadline time.Time, why string) {
+	ask, asked := v.Memory.ContainerStops[stopKey(cur)]
+	deadline, grace, due := v.ask(p, ask, asked, deadline)
+	if !due {
+		return
+	}
+	if !asked {
+		grace = max(grace, MinGrace)
+	}
+	p.Actions = append(p.Actions, StopContainer{
+		Ref: cur.Ref(), Grace: v.capped(grace), Deadline: deadline, First: !asked, Why: why, key: stopKey(cur),
+	})
+}
+
+// ask says whether a stop is to be asked now: at once, again when the deadline
+// moved closer, and again after a while if no exit is seen.
+func (v view) ask(p *Plan, ask StopAsk, asked bool, deadline time.Time) (time.Time, time.Duration, bool) {
+	if asked && ask.Deadline.Before(deadline) {
+		deadline = ask.Deadline
+	}
+	if again := ask.At.Add(stopRepeat); asked && !deadline.Before(ask.Deadline) && v.Now.Before(again) {
+		p.Wake(again)
+		return deadline, 0, false
+	}
+	return deadline, max(0, deadline.Sub(v.Now)), true
+}
+
+func (v view) capped(grace time.Duration) time.Duration {
+	if v.MaxGrace > 0 {
+		return min(grace, v.MaxGrace)
+	}
+	return grace
+}
+
+// stopInOrder ends the containers of the pod's attempt one by one: every
+// preStop hook runs at once, sidecars are stopped after all that they serve, in
+// the reverse order of their start (kubelet: terminationOrdering). At the
+// deadline nobody waits any longer.
+func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
+	late := !v.Now.Before(p.Kill.Deadline)
+	served := false // something that the next sidecar serves still runs
+	stop := func(m member) {
+		cur := v.current(m.Name)
+		if cur == nil || cur.Pod != a || cur.State() != backend.Running {
+			return
+		}
+		waits := v.preStops(p, m, cur, p.Kill.Deadline)
+		switch {
+		case waits:
+		case m.role == sidecarRole && served && !late:
+			p.Wake(p.Kill.Deadline)
+		default:
+			v.stopContainer(p, cur, p.Kill.Deadline, "")
+		}
+		served = true
+	}
+	for _, list := range [][]member{v.apps, v.ephemerals} {
+		for _, m := range list {
+			stop(m)
+		}
+	}
+	for i := len(v.inits) - 1; i >= 0; i-- {
+		stop(v.inits[i])
+	}
+	if !served { // what was made and never started goes with its sandbox
+		v.stop(p, a, p.Kill.Deadline)
+	}
+}
+
+// hooksFirst is true while preStop hooks of a pod that is stopped as one must be
+// waited for.
+func (v view) hooksFirst(p *Plan, a *backend.PodFacts, deadline time.Time) bool {
+	waits := false
+	if _, asked := v.Memory.Stops[a.Attempt]; asked {
+		return false
+	}
+	for _, m := range v.all() {
+		if cur := v.current(m.Name); cur != nil && cur.Pod == a && cur.State() == backend.Running {
+			waits = v.preStops(p, m, cur, deadline) || waits
+		}
+	}
+	return waits
+}
+
+func stopKey(cur *ContainerAttempt) string { return fmt.Sprintf("%s/%s", cur.Name, cur.ID) }
