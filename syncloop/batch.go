@@ -16,15 +16,15 @@ import (
 
 // batch is the actions under way.
 type batch struct {
-	soft  context.CancelFunc
-	kill  bool
-	makes bool
+	soft       context.CancelFunc
+	terminates bool
+	makes      bool
 }
 
 // begin runs a plan's actions in a goroutine of their own, stage after stage.
 func (w *worker) begin(ctx context.Context, in *plan.Input, p plan.Plan) {
 	soft, cancel := context.WithCancel(ctx)
-	b := &batch{soft: cancel, kill: p.Kill != nil}
+	b := &batch{soft: cancel, terminates: p.Termination != nil}
 	for _, a := range p.Actions {
 		switch a.(type) {
 		case plan.Launch, plan.StartContainer:
@@ -46,7 +46,7 @@ func (w *worker) begin(ctx context.Context, in *plan.Input, p plan.Plan) {
 		defer w.loop.cfg.Metrics.worked(&p, time.Now())
 		todo := plan.Stages(p.Actions)
 		for i, stage := range todo {
-			if soft.Err() != nil && p.Kill == nil {
+			if soft.Err() != nil && p.Termination == nil {
 				return // the pod is to end: what was planned for its life is void
 			}
 			ahead := x.lookAhead(soft, todo[i+1:])

@@ -91,7 +91,7 @@ func (w *worker) evict(message string) bool {
 	w.mu.Lock()
 	first := !w.evicted
 	w.evicted = true
-	w.ordered = plan.Merge(w.ordered, &plan.Kill{
+	w.ordered = plan.Merge(w.ordered, &plan.TerminationOrder{
 		Deadline: time.Now().Add(evictGrace), Phase: corev1.PodFailed, Reason: reasonEvicted, Message: message,
 	})
 	w.mu.Unlock()

@@ -158,7 +158,7 @@ func (m *Metrics) worked(p *plan.Plan, begun time.Time) {
 
 // operationOf is the kubelet's word for what a plan is for.
 func operationOf(p *plan.Plan) string {
-	if p.Kill != nil {
+	if p.Termination != nil {
 		return "kill"
 	}
 	for _, a := range p.Actions {

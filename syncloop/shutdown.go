@@ -47,7 +47,7 @@ func (l *Loop) endGroup(ctx context.Context, critical bool, grace time.Duration)
 			w.order(grace, deadline)
 		}
 	}
-	// A kill takes a moment too.
+	// What is killed at its deadline takes a moment to exit.
 	timer := time.NewTimer(grace + plan.MinGrace)
 	defer timer.Stop()
 	for {
@@ -82,7 +82,7 @@ func (w *worker) order(grace time.Duration, deadline time.Time) {
 	if own < grace {
 		deadline = deadline.Add(own - grace)
 	}
-	w.ordered = plan.Merge(w.ordered, &plan.Kill{
+	w.ordered = plan.Merge(w.ordered, &plan.TerminationOrder{
 		Deadline: deadline, Phase: corev1.PodFailed, Disrupted: true,
 		Reason: reasonNodeShutdown, Message: messageNodeShutdown,
 	})

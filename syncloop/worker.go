@@ -65,7 +65,7 @@ type worker struct {
 	realloc   *reallocation
 	// ordered is an order from outside to end the pod; evicted is true once there was
 	// one because of its local storage.
-	ordered *plan.Kill
+	ordered *plan.TerminationOrder
 	evicted bool
 	// Published for others.
 	state    workState
@@ -171,7 +171,7 @@ func (w *worker) act(ctx context.Context, in *plan.Input, p plan.Plan, again tim
 	switch {
 	case w.batch != nil:
 		return again // its end comes by itself
-	case p.Kill == nil && w.reallocate(ctx, in):
+	case p.Termination == nil && w.reallocate(ctx, in):
 		return time.Time{} // it decides again at once
 	case p.Reclaimed:
 		w.reclaimed(ctx, in)
@@ -230,9 +230,9 @@ func (w *worker) look() time.Time {
 // for its life, and what it refers to is wanted no longer.
 func (w *worker) note(in *plan.Input, p *plan.Plan, fresh bool) {
 	if fresh {
-		w.memory.Kill = p.Kill
+		w.memory.Termination = p.Termination
 	} else { // an order holds at once; that the pod has ended, only new facts can say
-		w.memory.Kill = plan.Merge(w.memory.Kill, plan.Ordered(in))
+		w.memory.Termination = plan.Merge(w.memory.Termination, plan.Ordered(in))
 	}
 	w.memory.Endings = p.Endings
 	w.memory.Forget(in.Facts)
@@ -240,15 +240,15 @@ func (w *worker) note(in *plan.Input, p *plan.Plan, fresh bool) {
 		w.untrusted = true
 		w.loop.cfg.Objects.Adopt(in.Pod, nil)
 	}
-	if w.memory.Kill == nil {
+	if w.memory.Termination == nil {
 		return
 	}
 	if !w.released {
 		w.released = true
 		w.loop.cfg.Objects.Forget(w.ref.UID)
 	}
-	if w.batch != nil && !w.batch.kill {
-		w.batch.kill = true
+	if w.batch != nil && !w.batch.terminates {
+		w.batch.terminates = true
 		w.batch.soft()
 	}
 }
@@ -312,7 +312,7 @@ func (w *worker) input(record pleg.Record) plan.Input {
 
 // wants is true for a pod that lives, and so needs what it refers to.
 func (w *worker) wants(in *plan.Input) bool {
-	return !w.released && w.memory.Kill == nil && in.Rejection == nil && !in.Removed &&
+	return !w.released && w.memory.Termination == nil && in.Rejection == nil && !in.Removed &&
 		in.Pod.DeletionTimestamp == nil && !plan.Terminal(w.memory.Status.Phase)
 }
 
@@ -322,7 +322,7 @@ func (w *worker) wants(in *plan.Input) bool {
 func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh bool) {
 	couldRun := p.CouldRun || !fresh || w.batch != nil && w.batch.makes
 	state := syncing
-	if w.memory.Kill != nil {
+	if w.memory.Termination != nil {
 		state = terminating
 		if !couldRun {
 			state = terminated

@@ -228,7 +228,7 @@ func TestHooks(t *testing.T) {
 			planCase: planCase{
 				name: "preStop done: stopped with what is left", in: input(aPod(withPreStop, deleted(7, 9), running(0)), 5, alive),
 				mem: func(m *Memory) {
-					m.Kill = &Kill{Deadline: at(9), Gone: true}
+					m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
 					m.Hooks[preStop] = HookState{Done: true}
 				},
 				want: []string{"stop container a attempt 0 with grace 4s"}, phase: "Running", couldRun: true,
@@ -238,7 +238,7 @@ func TestHooks(t *testing.T) {
 			planCase: planCase{
 				name: "preStop failed: stopped all the same", in: input(aPod(withPreStop, deleted(7, 9), running(0)), 5, alive),
 				mem: func(m *Memory) {
-					m.Kill = &Kill{Deadline: at(9), Gone: true}
+					m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
 					m.Hooks[preStop] = HookState{Done: true, Failed: true}
 				},
 				want: []string{"stop container a attempt 0 with grace 4s"}, phase: "Running", couldRun: true,
@@ -247,14 +247,14 @@ func TestHooks(t *testing.T) {
 		{
 			planCase: planCase{
 				name: "behaviour 23: preStop took the whole grace: 2 s are left", in: input(aPod(withPreStop, deleted(7, 9), running(0)), 9, alive),
-				mem:  func(m *Memory) { m.Kill = &Kill{Deadline: at(9), Gone: true} },
+				mem:  func(m *Memory) { m.Termination = &TerminationOrder{Deadline: at(9), Gone: true} },
 				want: []string{"stop container a attempt 0 with grace 2s"}, phase: "Running", couldRun: true,
 			},
 		},
 		{
 			planCase: planCase{
 				name: "behaviour 2: preStop is cut when the grace shrinks", in: input(aPod(withPreStop, deleted(0, 5), running(0)), 7, alive),
-				mem:  func(m *Memory) { m.Kill = &Kill{Deadline: at(5), Gone: true} },
+				mem:  func(m *Memory) { m.Termination = &TerminationOrder{Deadline: at(5), Gone: true} },
 				want: []string{"stop container a attempt 0 with grace 2s"}, phase: "Running", couldRun: true,
 			},
 		},
@@ -376,7 +376,7 @@ func TestSidecars(t *testing.T) {
 		{planCase: planCase{
 			name: "at the deadline nobody waits any longer", in: input(aPod(sidecars("s", "t"), deleted(7, 9), running(0)), 9, attempt(0, true, runs("s", 0, 1), runs("t", 0, 1), runs("a", 0, 1))),
 			mem: func(m *Memory) {
-				m.Kill = &Kill{Deadline: at(9), Gone: true}
+				m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
 				m.ContainerStops["a/a-id0"] = StopAsk{At: at(2), Deadline: at(9)}
 			},
 			want: []string{"stop container t attempt 0 with grace 2s", "stop container s attempt 0 with grace 2s"}, phase: "Running", wake: 12,

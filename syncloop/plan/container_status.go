@@ -58,7 +58,7 @@ func (v view) containerStatus(p *Plan, c member) corev1.ContainerStatus {
 		s.Image = c.Image
 		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: v.waitingReason()}
 	}
-	if p.Kill == nil {
+	if p.Termination == nil {
 		v.waitForStart(p, &s, c)
 	} else {
 		v.endUnseen(&s)

@@ -29,13 +29,13 @@ const (
 // Decide says what to do with one pod. It is pure and total.
 func Decide(in Input) Plan {
 	v := newView(&in)
-	p := Plan{Kill: Merge(in.Memory.Kill, v.ordered())}
-	if p.Kill == nil {
+	p := Plan{Termination: Merge(in.Memory.Termination, v.ordered())}
+	if p.Termination == nil {
 		v.sync(&p)
 	}
-	if p.Kill != nil {
-		if v.disrupted() && p.Kill.Disrupted && !Terminal(v.Memory.Status.Phase) {
-			p.say(corev1.EventTypeWarning, p.Kill.Reason, p.Kill.Message)
+	if p.Termination != nil {
+		if v.disrupted() && p.Termination.Disrupted && !Terminal(v.Memory.Status.Phase) {
+			p.say(corev1.EventTypeWarning, p.Termination.Reason, p.Termination.Message)
 		}
 		p.Actions, p.Hooks, p.Endings = nil, nil, nil
 		v.end(&p)
@@ -51,7 +51,7 @@ func Decide(in Input) Plan {
 
 // Ordered is the order to end the pod that its state in the API gives, or the node;
 // nil for none.
-func Ordered(in *Input) *Kill { return newView(in).ordered() }
+func Ordered(in *Input) *TerminationOrder { return newView(in).ordered() }
 
 // ordered is the order to end the pod that its state in the API gives, or the
 // node.
@@ -62,28 +62,28 @@ func Ordered(in *Input) *Kill { return newView(in).ordered() }
 //	activeDeadlineSeconds passed  Failed, DeadlineExceeded
 //	the remote takes it back      Failed, by the remote's reason (DisruptionTarget)
 //	the node shuts down           Failed, Terminated
-func (v view) ordered() *Kill {
+func (v view) ordered() *TerminationOrder {
 	if v.Pod == nil {
-		return &Kill{Deadline: v.Now.Add(orphanGrace), Gone: true}
+		return &TerminationOrder{Deadline: v.Now.Add(orphanGrace), Gone: true}
 	}
 	spec := &v.Pod.Spec
 	grace := v.grace()
 	switch {
 	case v.Removed || v.Pod.DeletionTimestamp != nil:
 		grace = max(MinGrace, seconds(v.Pod.DeletionGracePeriodSeconds, int64(grace/time.Second)))
-		return Merge(&Kill{Deadline: v.Now.Add(grace), Gone: true}, v.Order)
+		return Merge(&TerminationOrder{Deadline: v.Now.Add(grace), Gone: true}, v.Order)
 	case Terminal(v.Memory.Status.Phase):
-		return &Kill{Deadline: v.Now.Add(grace)}
+		return &TerminationOrder{Deadline: v.Now.Add(grace)}
 	}
 	if start := v.Memory.Status.StartTime; spec.ActiveDeadlineSeconds != nil && start != nil &&
 		!v.Now.Before(start.Add(seconds(spec.ActiveDeadlineSeconds, 0))) {
-		return &Kill{
+		return &TerminationOrder{
 			Deadline: v.Now.Add(grace), Phase: corev1.PodFailed, Reason: ReasonDeadlineExceeded,
 			Message: "Pod was active on the node longer than the specified deadline",
 		}
 	}
 	if v.disrupted() {
-		return Merge(&Kill{
+		return Merge(&TerminationOrder{
 			Deadline: v.Now.Add(grace), Phase: corev1.PodFailed, Disrupted: true,
 			Reason: v.newest.Reason, Message: v.newest.Message,
 		}, v.Order)
@@ -92,7 +92,7 @@ func (v view) ordered() *Kill {
 }
 
 // Merge keeps the earliest deadline and the first outcome of two orders.
-func Merge(a, b *Kill) *Kill {
+func Merge(a, b *TerminationOrder) *TerminationOrder {
 	if a == nil || b == nil {
 		if a == nil {
 			return b
@@ -119,7 +119,7 @@ func (v view) sync(p *Plan) {
 		return
 	}
 	if f := v.Memory.Failures[podKey]; f.Class == "Invalid" || f.Class == "Unsupported" {
-		p.Kill = &Kill{Deadline: v.Now, Phase: corev1.PodFailed, Reason: f.Reason, Message: f.Message}
+		p.Termination = &TerminationOrder{Deadline: v.Now, Phase: corev1.PodFailed, Reason: f.Reason, Message: f.Message}
 		return
 	}
 	if v.Unit == PodUnit {
@@ -143,7 +143,7 @@ func (v view) refused(p *Plan) bool {
 		return true
 	}
 	p.Refused = true
-	p.Kill = &Kill{
+	p.Termination = &TerminationOrder{
 		Deadline: v.Now, Phase: corev1.PodFailed, Reason: v.Rejection.Reason, Message: v.Rejection.StatusMessage(),
 	}
 	return true
@@ -154,9 +154,9 @@ func (v view) refused(p *Plan) bool {
 func (v view) syncSandbox(p *Plan) {
 	initialised, failed := v.initialised()
 	if failed || initialised && v.allDone() {
-		p.Kill = &Kill{Deadline: v.Now}
+		p.Termination = &TerminationOrder{Deadline: v.Now}
 		if v.running() { // sidecars
-			p.Kill.Deadline = v.Now.Add(v.grace())
+			p.Termination.Deadline = v.Now.Add(v.grace())
 		}
 		return
 	}

@@ -448,7 +448,7 @@ func TestEnd(t *testing.T) {
 		{
 			name: "asked already: wait", in: input(aPod(deleted(7, 9), running(0)), 4, alive),
 			mem: func(m *Memory) {
-				m.Kill = &Kill{Deadline: at(9), Gone: true}
+				m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
 				m.Stops[0] = StopAsk{At: at(2), Deadline: at(9)}
 			},
 			phase: "Running", couldRun: true,
@@ -456,7 +456,7 @@ func TestEnd(t *testing.T) {
 		{
 			name: "a shorter grace replaces the longer one", in: input(aPod(deleted(1, 5), running(0)), 4, alive),
 			mem: func(m *Memory) {
-				m.Kill = &Kill{Deadline: at(32), Gone: true}
+				m.Termination = &TerminationOrder{Deadline: at(32), Gone: true}
 				m.Stops[0] = StopAsk{At: at(2), Deadline: at(32)}
 			},
 			want: []string{"stop attempt 0 with grace 2s"}, phase: "Running", couldRun: true,
@@ -464,7 +464,7 @@ func TestEnd(t *testing.T) {
 		{
 			name: "a longer grace does not", in: input(aPod(deleted(60, 64), running(0)), 4, alive),
 			mem: func(m *Memory) {
-				m.Kill = &Kill{Deadline: at(9), Gone: true}
+				m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
 				m.Stops[0] = StopAsk{At: at(2), Deadline: at(9)}
 			},
 			phase: "Running", couldRun: true,
@@ -472,7 +472,7 @@ func TestEnd(t *testing.T) {
 		{
 			name: "no exit seen: asked again with what is left", in: input(aPod(deleted(30, 32), running(0)), 12, alive),
 			mem: func(m *Memory) {
-				m.Kill = &Kill{Deadline: at(32), Gone: true}
+				m.Termination = &TerminationOrder{Deadline: at(32), Gone: true}
 				m.Stops[0] = StopAsk{At: at(2), Deadline: at(32)}
 			},
 			want: []string{"stop attempt 0 with grace 20s"}, phase: "Running", couldRun: true,

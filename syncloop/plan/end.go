@@ -27,18 +27,18 @@ func (v view) end(p *Plan) {
 	for i := range v.Facts {
 		a := &v.Facts[i]
 		switch {
-		case !v.attemptRuns(a) && (!a.Live || p.Kill.Gone):
+		case !v.attemptRuns(a) && (!a.Live || p.Termination.Gone):
 		case a != v.newest || !v.hasSidecar() && !v.hasPreStop():
-			v.stop(p, a, p.Kill.Deadline)
+			v.stop(p, a, p.Termination.Deadline)
 		case v.Unit == ContainerUnit:
 			v.stopInOrder(p, a)
-		case !v.hooksFirst(p, a, p.Kill.Deadline):
-			v.stop(p, a, p.Kill.Deadline)
+		case !v.hooksFirst(p, a, p.Termination.Deadline):
+			v.stop(p, a, p.Termination.Deadline)
 		}
 	}
 	switch {
 	case v.running():
-	case p.Kill.Gone:
+	case p.Termination.Gone:
 		v.reclaim(p)
 	case len(v.Memory.Placed) > 0 && !v.live(): // tokens and secrets do not outlive their use
 		v.clear(p)
@@ -65,7 +65,7 @@ func (v view) stop(p *Plan, a *backend.PodFacts, deadline time.Time) {
 // whyEnded says of the containers for whose sake an attempt ends, though its pod
 // lives on, why that is.
 func (v view) whyEnded(p *Plan, a *backend.PodFacts) map[string]string {
-	if p.Kill != nil {
+	if p.Termination != nil {
 		return nil
 	}
 	why := map[string]string{}
@@ -189,7 +189,7 @@ func removeDelay(count int) time.Duration {
 // one before, dead ones that hold no container (kubelet: evictSandboxes), and all
 // but the last ended attempt of each container.
 func (v view) collect(p *Plan) {
-	if p.Kill == nil {
+	if p.Termination == nil {
 		for i := range v.Facts {
 			a := &v.Facts[i]
 			if i >= len(v.Facts)-keepAttempts && !v.isEmpty(i) {
@@ -207,7 +207,7 @@ func (v view) collect(p *Plan) {
 			p.Actions = append(p.Actions, RemovePod{Ref: a.Ref})
 		}
 	}
-	if v.Unit == PodUnit || p.Kill != nil {
+	if v.Unit == PodUnit || p.Termination != nil {
 		return
 	}
 	for _, c := range v.all() {
@@ -264,13 +264,13 @@ func (v view) couldRun(p *Plan) {
 		}
 	}
 	// The facts may be from before it settled: a pod that ends waits for proof.
-	p.CouldRun = p.CouldRun || p.Kill != nil && v.unproved(p.Kill)
+	p.CouldRun = p.CouldRun || p.Termination != nil && v.unproved(p.Termination)
 }
 
 // unproved is true while something whose reply was lost may run, for all that is
 // known: a task until its removal finds nothing, a container as long as there
 // is a sandbox that it may be in.
-func (v view) unproved(order *Kill) bool {
+func (v view) unproved(order *TerminationOrder) bool {
 	if v.Unit == PodUnit {
 		for attempt := range v.Memory.Lost {
 			if order.Gone && !v.has(attempt) {

@@ -34,7 +34,7 @@ type Input struct {
 	// Removed is true when the API has the pod no longer.
 	Removed bool
 	// Order is one to end the pod that comes from the node; nil for none.
-	Order *Kill
+	Order *TerminationOrder
 	// Facts are all attempts that the remote has, oldest first.
 	Facts []backend.PodFacts
 	// FactsAt is when the read of the facts began.
@@ -85,8 +85,8 @@ type Input struct {
 type Memory struct {
 	// Status is the last one decided; at first what the API holds.
 	Status corev1.PodStatus
-	// Kill is set once the pod must end, and only ever made stricter.
-	Kill *Kill
+	// Termination is set once the pod must end, and only ever made stricter.
+	Termination *TerminationOrder
 	// Backoff holds crash loops by container name, or podKey for PodUnit.
 	Backoff map[string]Backoff
 	// Failures holds the last failure of an action by container name, or
@@ -131,9 +131,9 @@ type Memory struct {
 // podKey stands for the pod itself in maps that are keyed by container name.
 const podKey = ""
 
-// Kill is an order to end a pod. Orders are merged: the earliest deadline, the
+// TerminationOrder is an order to end a pod. Orders are merged: the earliest deadline, the
 // first reason.
-type Kill struct {
+type TerminationOrder struct {
 	// Deadline is when what still runs is killed.
 	Deadline time.Time
 	// Gone is true when nothing may be left on the remote.
@@ -201,8 +201,8 @@ type Plan struct {
 	Actions []Action
 	// Status is what the pod is; not set for orphans.
 	Status corev1.PodStatus
-	// Kill is set from when the pod must end.
-	Kill *Kill
+	// Termination is set from when the pod must end.
+	Termination *TerminationOrder
 	// WakeAt is when to decide again though nothing changed; zero for never.
 	WakeAt time.Time
 	// CouldRun is true while a container of the pod may be running.

@@ -54,7 +54,7 @@ func (v view) tried(launch *Launch) bool {
 // that starts before, and does not see it, launches the same once more.
 func (v view) awaitingCapacity(p *Plan) []corev1.PodCondition {
 	t := v.Memory.Try
-	if !v.Tries || t.Count == 0 || p.Kill != nil || v.newest != nil && v.newest.Attempt > t.Attempt {
+	if !v.Tries || t.Count == 0 || p.Termination != nil || v.newest != nil && v.newest.Attempt > t.Attempt {
 		return nil
 	}
 	c := condition(AwaitingCapacity, true)

@@ -95,7 +95,7 @@ func (m *Memory) Adopt(in *Input, started time.Time) {
 		if deadline := in.Now.Add(left); deadline.Before(order.Deadline) {
 			order.Deadline = deadline
 		}
-		m.Kill = order
+		m.Termination = order
 	}
 	for _, c := range v.all() {
 		if cur := v.current(c.Name); postStart(c.Container) != nil && cur != nil && cur.State() == backend.Running {

@@ -48,10 +48,10 @@ func TestAdopt(t *testing.T) {
 				t.Errorf("lost launches %v, want %v", got, tt.lost)
 			}
 			switch {
-			case (m.Kill == nil) != (tt.left == 0):
-				t.Errorf("order %+v", m.Kill)
-			case m.Kill != nil && !m.Kill.Deadline.Equal(at(10+tt.left)):
-				t.Errorf("deadline %v, want %v", m.Kill.Deadline, at(10+tt.left))
+			case (m.Termination == nil) != (tt.left == 0):
+				t.Errorf("order %+v", m.Termination)
+			case m.Termination != nil && !m.Termination.Deadline.Equal(at(10+tt.left)):
+				t.Errorf("deadline %v, want %v", m.Termination.Deadline, at(10+tt.left))
 			}
 		})
 	}

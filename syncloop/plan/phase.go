@@ -23,8 +23,8 @@ func (v view) status(p *Plan) corev1.PodStatus {
 	if s.StartTime == nil {
 		s.StartTime = &metav1.Time{Time: v.Now}
 	}
-	if p.Kill != nil && p.Kill.Phase != "" {
-		s.Reason, s.Message = p.Kill.Reason, p.Kill.Message
+	if p.Termination != nil && p.Termination.Phase != "" {
+		s.Reason, s.Message = p.Termination.Reason, p.Termination.Message
 	}
 	if p.Refused || old.Phase == corev1.PodFailed && len(old.ContainerStatuses) == 0 && v.newest == nil {
 		s.Phase = corev1.PodFailed // a refused pod has no containers to tell of
@@ -81,10 +81,10 @@ func (v view) phase(p *Plan, s *corev1.PodStatus) corev1.PodPhase {
 	if Terminal(v.Memory.Status.Phase) {
 		return v.Memory.Status.Phase
 	}
-	if p.Kill != nil {
+	if p.Termination != nil {
 		switch {
-		case p.Kill.Phase != "":
-			return p.Kill.Phase
+		case p.Termination.Phase != "":
+			return p.Termination.Phase
 		case !v.running() && succeeded(s):
 			return corev1.PodSucceeded
 		case !v.running():
@@ -142,9 +142,9 @@ func (v view) conditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
 		v.readyToStart(), v.initialisedCondition(s), ready, condition(corev1.PodScheduled, true), v.ready(ready))
 	own = append(own, v.resizeConditions(p, s)...)
 	own = append(own, v.awaitingCapacity(p)...)
-	if p.Kill != nil && p.Kill.Disrupted {
+	if p.Termination != nil && p.Termination.Disrupted {
 		c := condition(corev1.DisruptionTarget, true)
-		c.Reason, c.Message = corev1.PodReasonTerminationByKubelet, p.Kill.Message
+		c.Reason, c.Message = corev1.PodReasonTerminationByKubelet, p.Termination.Message
 		own = append(own, c)
 	}
 	for i := range own {

@@ -57,7 +57,7 @@ func (v view) probes(p *Plan) []prober.Target {
 func (v view) probeKinds(p *Plan, m member, cur *ContainerAttempt) []prober.Kind {
 	_, ending := p.Endings[m.Name]
 	switch {
-	case p.Kill != nil || ending:
+	case p.Termination != nil || ending:
 		return []prober.Kind{prober.Readiness}
 	case !v.started(m, cur):
 		return []prober.Kind{prober.Startup}

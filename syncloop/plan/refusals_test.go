@@ -37,7 +37,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("status says %s: %s", p.Status.Reason, p.Status.Message)
 			}
 			if tt.refused { // and it stays as it is
-				tt.in.Memory.Status, tt.in.Memory.Kill = p.Status, p.Kill
+				tt.in.Memory.Status, tt.in.Memory.Termination = p.Status, p.Termination
 				again := Decide(tt.in)
 				if len(again.Status.ContainerStatuses) != 0 || again.Status.Phase != corev1.PodFailed {
 					t.Errorf("second decision: %+v", again.Status)

@@ -212,7 +212,7 @@ func TestResizeConditions(t *testing.T) {
 func TestResizeOfEndedPod(t *testing.T) {
 	in := resizing(aPod(has("1", "64Mi")), runs("a", 0, 1))
 	in.Resize = &Resize{Wanted: aPod(has("4", "64Mi")), Reason: "Deferred", Message: "no room"}
-	in.Memory.Kill = &Kill{Phase: corev1.PodFailed, Deadline: in.Now}
+	in.Memory.Termination = &TerminationOrder{Phase: corev1.PodFailed, Deadline: in.Now}
 	in.Facts = []backend.PodFacts{attempt(0, false, ran1("a", 0, 1, 3, 1))}
 	in.Memory.Status.Phase = corev1.PodFailed
 	if got := Decide(in).Status.Conditions; slices.ContainsFunc(got, func(c corev1.PodCondition) bool { return strings.HasPrefix(string(c.Type), "PodResize") }) {

@@ -152,20 +152,20 @@ func (v view) capped(grace time.Duration) time.Duration {
 // the reverse order of their start (kubelet: terminationOrdering). At the
 // deadline nobody waits any longer.
 func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
-	late := !v.Now.Before(p.Kill.Deadline)
+	late := !v.Now.Before(p.Termination.Deadline)
 	served := false // something that the next sidecar serves still runs
 	stop := func(m member) {
 		cur := v.current(m.Name)
 		if cur == nil || cur.Pod != a || cur.State() != backend.Running {
 			return
 		}
-		waits := v.preStops(p, m, cur, p.Kill.Deadline)
+		waits := v.preStops(p, m, cur, p.Termination.Deadline)
 		switch {
 		case waits:
 		case m.role == sidecarRole && served && !late:
-			p.Wake(p.Kill.Deadline)
+			p.Wake(p.Termination.Deadline)
 		default:
-			v.stopContainer(p, cur, p.Kill.Deadline, "")
+			v.stopContainer(p, cur, p.Termination.Deadline, "")
 		}
 		served = true
 	}
@@ -178,7 +178,7 @@ func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
 		stop(v.inits[i])
 	}
 	if !served { // what was made and never started goes with its sandbox
-		v.stop(p, a, p.Kill.Deadline)
+		v.stop(p, a, p.Termination.Deadline)
 	}
 }
 

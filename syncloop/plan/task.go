@@ -29,7 +29,7 @@ func (v view) syncTask(p *Plan) {
 		return
 	}
 	if failed || v.allDone() {
-		p.Kill = &Kill{Deadline: v.Now}
+		p.Termination = &TerminationOrder{Deadline: v.Now}
 		return
 	}
 	if until := v.taskHold(); v.Now.Before(until) {

@@ -73,7 +73,7 @@ func (v view) contents(p *Plan) ([]backend.VolumeSpec, bool) {
 // restart of this process nobody knows which did: it is given all, and the remote
 // compares. What waits for a token that was placed before stays as it is.
 func (v view) refreshed(p *Plan) {
-	if !v.Refreshes || p.Kill != nil || len(v.Pod.Spec.Volumes) == 0 {
+	if !v.Refreshes || p.Termination != nil || len(v.Pod.Spec.Volumes) == 0 {
 		return
 	}
 	action := RefreshVolumes{Ref: v.sandbox().Ref}
