@@ -49,8 +49,8 @@ type failure struct {
 func (f *failure) Error() string   { return f.message }
 func (f *failure) Unwrap() []error { return []error{f.class, f.cause} }
 
-// told makes a failure and an Event of it.
-func told(event Event, reason string, class, cause error, format string, args ...any) error {
+// reportFailure records an Event and returns the error.
+func reportFailure(event Event, reason string, class, cause error, format string, args ...any) error {
 	f := &failure{class: class, cause: cause, message: fmt.Sprintf(format, args...)}
 	event(corev1.EventTypeWarning, reason, "%s", f.message)
 	return f
@@ -64,7 +64,7 @@ func notOurs(err error) bool {
 
 // invalidName is for a name that no registry can have.
 func invalidName(event Event, image string, cause error) error {
-	return told(event, "InspectFailed", ErrInvalid, backend.Classed(backend.ErrInvalid, cause),
+	return reportFailure(event, "InspectFailed", ErrInvalid, backend.Classed(backend.ErrInvalid, cause),
 		"Failed to apply default image tag %q: %v", image, cause)
 }
 

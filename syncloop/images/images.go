@@ -129,9 +129,9 @@ func (p *Puller) find(ctx context.Context, c *corev1.Container, event Event) (st
 	case notOurs(err):
 		return "", backend.Classed(errRuntime, fmt.Errorf("look for image %q: %w", c.Image, err))
 	case !errors.Is(err, backend.ErrNotFound):
-		return "", told(event, "InspectFailed", errRuntime, err, "Failed to inspect image %q: %v", c.Image, err)
+		return "", reportFailure(event, "InspectFailed", errRuntime, err, "Failed to inspect image %q: %v", c.Image, err)
 	case c.ImagePullPolicy == corev1.PullNever:
-		return "", told(event, "ErrImageNeverPull", ErrNever, err,
+		return "", reportFailure(event, "ErrImageNeverPull", ErrNever, err,
 			"Container image %q is not present with pull policy of Never", c.Image)
 	}
 	return "", nil

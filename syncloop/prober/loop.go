@@ -123,15 +123,15 @@ func (m *Manager) ask(ctx context.Context, uid types.UID, t Target) (verdict che
 	if verdict != check.Failure || time.Since(began) < timeout(t.Probe) {
 		return verdict, output, err
 	}
-	if err := m.unheard(ctx, uid); err != nil {
+	if err := m.unreachable(ctx, uid); err != nil {
 		return check.Unknown, "", err
 	}
 	return verdict, output, nil
 }
 
-// unheard is the error of a remote that does not answer us either: that a container
-// did not answer then says nothing of the container. Any other error is an answer.
-func (m *Manager) unheard(ctx context.Context, uid types.UID) error {
+// unreachable returns an error if the remote itself does not answer: then a probe without
+// an answer says nothing about the container. Any other error of the remote is an answer.
+func (m *Manager) unreachable(ctx context.Context, uid types.UID) error {
 	if m.cfg.Reach == nil {
 		return nil
 	}
