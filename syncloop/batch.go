@@ -99,12 +99,12 @@ func runSafely(ctx, soft context.Context, a plan.Action, x *executor) (r plan.Re
 func (w *worker) record(ctx context.Context, results []plan.Result, holds int) {
 	for _, r := range results {
 		w.memory.Record(r)
-		tell(ctx, r)
+		logResult(ctx, r)
 	}
 	w.minSeq = w.loop.pleg.Release(w.ref.UID, holds)
 }
 
-func tell(ctx context.Context, r plan.Result) {
+func logResult(ctx context.Context, r plan.Result) {
 	entry := log.G(ctx).WithField("action", r.Action.String())
 	switch class := backend.Class(r.Err); {
 	case class == "":

@@ -102,7 +102,7 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 		r.Reason = "InsufficientCapacity"
 		x.event(corev1.EventTypeWarning, r.Reason, "The backend has no room for the pod now, it stays Pending: %v", r.Err)
 	case errors.As(r.Err, &ofContainer):
-		x.tellContainer(&r, a, ofContainer)
+		x.failContainer(&r, a, ofContainer)
 	case errors.Is(r.Err, backend.ErrInvalid):
 		r.Reason = plan.ReasonInvalid
 		x.event(corev1.EventTypeWarning, r.Reason, "The backend can never run this pod: %v", r.Err)
@@ -116,9 +116,9 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 	return r
 }
 
-// tellContainer says in the kubelet's words what keeps a container, and the attempt
-// with it, from being made.
-func (x *executor) tellContainer(r *plan.Result, a plan.Launch, why *backend.ContainerError) {
+// failContainer records, with the kubelet's reasons, which container keeps an attempt
+// from being made.
+func (x *executor) failContainer(r *plan.Result, a plan.Launch, why *backend.ContainerError) {
 	r.Reason, r.Container = why.Reason, why.Container
 	if images.PullFailed(why.Reason) {
 		for _, c := range a.Spec.Containers {

@@ -144,8 +144,8 @@ func (w *worker) resizeStarted(ctx context.Context, in *plan.Input, granted *cor
 		"Pod resize started: "+plan.ResizeSummary(granted, granted.Generation, ""))
 }
 
-// announceResize makes Events of what waits and of what failed.
-func (w *worker) announceResize(in *plan.Input, now *corev1.PodStatus) {
+// recordResizes records Events about resizes that wait or failed.
+func (w *worker) recordResizes(in *plan.Input, now *corev1.PodStatus) {
 	for _, s := range plan.ResizeEvents(in.Pod, in.Resize, &w.memory.Status, now) {
 		w.loop.cfg.event(in.Pod, s.Kind, s.Reason, s.Message)
 	}

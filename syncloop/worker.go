@@ -82,12 +82,12 @@ type worker struct {
 	believed pleg.Record
 	minSeq   uint64
 	// lookAt is when the remote may be looked at again for newer facts.
-	lookAt time.Time
-	batch  *batch
-	hooks  map[plan.HookKey]context.CancelFunc
-	said   []plan.Saying
-	sent   bool
-	done   bool
+	lookAt   time.Time
+	batch    *batch
+	hooks    map[plan.HookKey]context.CancelFunc
+	recorded []plan.Event
+	sent     bool
+	done     bool
 	// released is true once nothing that the pod refers to is wanted any more.
 	released bool
 	// untrusted is true once tokens placed by an earlier life were given up.
@@ -344,10 +344,10 @@ func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh
 	if in.Pod == nil || !fresh {
 		return
 	}
-	w.tellStarts(in)
-	w.announce(in.Pod, &p.Status)
-	w.announceResize(in, &p.Status)
-	w.say(in.Pod, p.Says)
+	w.recordStarts(in)
+	w.recordChanges(in.Pod, &p.Status)
+	w.recordResizes(in, &p.Status)
+	w.recordNew(in.Pod, p.Events)
 	if w.sent && ranBefore == couldRun && reflect.DeepEqual(w.memory.Status, p.Status) {
 		return // and the old one stays: it is the one that others hold
 	}
@@ -361,8 +361,8 @@ func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh
 	}
 }
 
-// announce makes Events of what the plan decided, rather than an action did.
-func (w *worker) announce(pod *corev1.Pod, now *corev1.PodStatus) {
+// recordChanges records Events for changes of status that no action records.
+func (w *worker) recordChanges(pod *corev1.Pod, now *corev1.PodStatus) {
 	old := w.memory.Status
 	switch {
 	case old.Reason == now.Reason:
@@ -391,21 +391,21 @@ func (w *worker) announce(pod *corev1.Pod, now *corev1.PodStatus) {
 	}
 }
 
-// tellStarts makes Events of the containers that were seen to have started.
-func (w *worker) tellStarts(in *plan.Input) {
+// recordStarts records Events for containers that the remote has started.
+func (w *worker) recordStarts(in *plan.Input) {
 	for _, s := range w.memory.StartEvents(in) {
 		w.loop.cfg.Events.Eventf(in.Pod, s.Kind, s.Reason, "%s", s.Message)
 	}
 }
 
-// say tells what the plan says now and did not say before.
-func (w *worker) say(pod *corev1.Pod, says []plan.Saying) {
-	for _, s := range says {
-		if !slices.Contains(w.said, s) {
+// recordNew records the Events that the plan holds now and did not hold before.
+func (w *worker) recordNew(pod *corev1.Pod, events []plan.Event) {
+	for _, s := range events {
+		if !slices.Contains(w.recorded, s) {
 			w.loop.cfg.Events.Eventf(pod, s.Kind, s.Reason, "%s", s.Message)
 		}
 	}
-	w.said = says
+	w.recorded = events
 }
 
 // reclaimed tells that nothing is left on the remote. A pod that is gone from

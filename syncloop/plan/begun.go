@@ -7,32 +7,32 @@ import (
 // StartEvents are the Events "Started" of containers that a remote starts by itself: one
 // for each that runs or ran and that neither this life of the process nor, as far as the
 // status says, an earlier one has reported. It notes them as reported.
-func (m *Memory) StartEvents(in *Input) []Saying {
+func (m *Memory) StartEvents(in *Input) []Event {
 	if in.Unit != PodUnit {
-		return nil // told where they are started
+		return nil // the action that starts a container records it
 	}
-	var says []Saying
+	var events []Event
 	for i := range in.Facts {
 		for _, c := range in.Facts[i].Containers {
-			if c.ID == "" || c.StartedAt.IsZero() || m.Begun[c.ID] {
+			if c.ID == "" || c.StartedAt.IsZero() || m.Started[c.ID] {
 				continue
 			}
-			put(&m.Begun, c.ID, true)
+			put(&m.Started, c.ID, true)
 			if !hasStarted(&m.Status, c.Name, in.Runtime+"://"+c.ID) {
-				says = append(says, Saying{corev1.EventTypeNormal, "Started", "Container started: " + c.Name})
+				events = append(events, Event{corev1.EventTypeNormal, "Started", "Container started: " + c.Name})
 			}
 		}
 	}
-	return says
+	return events
 }
 
-// hasStarted is true where a status tells of that attempt of a container.
+// hasStarted is true where a status shows that attempt of a container.
 func hasStarted(status *corev1.PodStatus, name, id string) bool {
 	for _, list := range [][]corev1.ContainerStatus{
 		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
 	} {
 		for i := range list {
-			if s := &list[i]; s.Name == name && (s.ContainerID == id || tellsOf(s, id)) {
+			if s := &list[i]; s.Name == name && (s.ContainerID == id || showsEnd(s, id)) {
 				return true
 			}
 		}

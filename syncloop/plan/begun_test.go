@@ -46,7 +46,7 @@ func TestStarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := input(aPod(), 5, tt.facts...)
 			in.Unit = tt.unit
-			m := Memory{Status: tt.status, Begun: tt.begun}
+			m := Memory{Status: tt.status, Started: tt.begun}
 			var got []string
 			for _, s := range m.StartEvents(&in) {
 				if s.Kind != corev1.EventTypeNormal || s.Reason != "Started" {
@@ -63,8 +63,8 @@ func TestStarts(t *testing.T) {
 			if again := m.StartEvents(&in); len(again) > 0 {
 				t.Errorf("told again: %+v", again)
 			}
-			if m.Forget(nil); len(m.Begun) > 0 {
-				t.Errorf("kept of what is gone: %v", m.Begun)
+			if m.Forget(nil); len(m.Started) > 0 {
+				t.Errorf("kept of what is gone: %v", m.Started)
 			}
 		})
 	}

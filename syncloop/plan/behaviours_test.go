@@ -416,8 +416,8 @@ func TestEphemeral(t *testing.T) {
 	in.Refused = map[string]string{"d": "spec.ephemeralContainers[0].volumeMounts[0]: not possible"}
 	refused := Decide(in)
 	wantActions(t, refused)
-	if s := statusOf(t, refused.Status, "d"); s.State.Waiting == nil || s.State.Waiting.Reason != "UnsupportedByBackend" || len(refused.Says) != 1 {
-		t.Errorf("where no container can be added: %+v, says %v", s, refused.Says)
+	if s := statusOf(t, refused.Status, "d"); s.State.Waiting == nil || s.State.Waiting.Reason != "UnsupportedByBackend" || len(refused.Events) != 1 {
+		t.Errorf("where no container can be added: %+v, says %v", s, refused.Events)
 	}
 	if spec := p.Actions[0].(StartContainer).Spec; spec.Target != "a" {
 		t.Errorf("joins %q, want the processes of a", spec.Target)
@@ -515,8 +515,8 @@ func TestNetworkNotReady(t *testing.T) {
 	in.NetworkProblem = "cni plugin not initialized"
 	p := Decide(in)
 	wantActions(t, p)
-	if len(p.Says) != 1 || p.Says[0].Reason != "NetworkNotReady" {
-		t.Errorf("says %v, want NetworkNotReady", p.Says)
+	if len(p.Events) != 1 || p.Events[0].Reason != "NetworkNotReady" {
+		t.Errorf("says %v, want NetworkNotReady", p.Events)
 	}
 	if !p.WakeAt.Equal(in.Now.Add(time.Second)) {
 		t.Errorf("looks again at %v", p.WakeAt)

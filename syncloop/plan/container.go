@@ -171,7 +171,7 @@ func (v view) spec(p *Plan, m member, attempt int) (backend.ContainerSpec, bool)
 	container, origins, err := resolve.Resolve(v.Pod, m.Container, v.Objects, v.Node, v.addressesNow())
 	if v.VirtualKubeletEvents && !errors.Is(err, resolve.ErrWaiting) {
 		for _, e := range resolve.LackEvents(m.Container, v.Objects) {
-			p.say(corev1.EventTypeWarning, e.Reason, e.Message)
+			p.record(corev1.EventTypeWarning, e.Reason, e.Message)
 		}
 	}
 	switch {
@@ -179,7 +179,7 @@ func (v view) spec(p *Plan, m member, attempt int) (backend.ContainerSpec, bool)
 		return spec, false
 	case err != nil:
 		p.hold(m.Name, ReasonCreateConfigError, err.Error())
-		p.say(corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
+		p.record(corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
 		return spec, false
 	}
 	spec.Container, spec.Origins = container, origins

@@ -225,7 +225,7 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
 	if c.role == ephemeralRole {
 		if why, refused := v.Refused[c.Name]; refused {
 			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: admit.ReasonUnsupported, Message: why}
-			p.say(corev1.EventTypeWarning, admit.ReasonUnsupported, "Container "+c.Name+": "+why)
+			p.record(corev1.EventTypeWarning, admit.ReasonUnsupported, "Container "+c.Name+": "+why)
 			return
 		}
 		next = v.stepEphemeral(c)
@@ -271,8 +271,8 @@ func (v view) failureWait(p *Plan, c member, f Failure) *corev1.ContainerStateWa
 	w := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
 	if images.PullFailed(f.Reason) && !v.Now.Before(f.half()) {
 		w.Reason = ReasonImagePullBackOff
-		p.say(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
-		p.say(corev1.EventTypeWarning, "Failed", "Error: "+ReasonImagePullBackOff)
+		p.record(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
+		p.record(corev1.EventTypeWarning, "Failed", "Error: "+ReasonImagePullBackOff)
 		w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, f.Reason, f.Message)
 	}
 	return w

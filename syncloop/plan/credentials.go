@@ -35,12 +35,12 @@ func (v view) credentials(p *Plan, image string) ([]backend.Credential, bool) {
 		}
 	}
 	if len(missing) > 0 {
-		p.say(corev1.EventTypeWarning, reasonNoPullSecret, fmt.Sprintf("Unable to retrieve some image pull secrets (%s); "+
+		p.record(corev1.EventTypeWarning, reasonNoPullSecret, fmt.Sprintf("Unable to retrieve some image pull secrets (%s); "+
 			"attempting to pull the image may not succeed.", strings.Join(missing, ", ")))
 	}
 	creds, err := images.Credentials(v.Pod, secrets, image)
 	if err != nil && !errors.Is(err, backend.ErrInvalid) { // of the image's name the pull will tell
-		p.say(corev1.EventTypeWarning, reasonNoPullSecret, err.Error())
+		p.record(corev1.EventTypeWarning, reasonNoPullSecret, err.Error())
 	}
 	return creds, true
 }

@@ -35,7 +35,7 @@ func Decide(in Input) Plan {
 	}
 	if p.Termination != nil {
 		if v.disrupted() && p.Termination.Disrupted && !Terminal(v.Memory.Status.Phase) {
-			p.say(corev1.EventTypeWarning, p.Termination.Reason, p.Termination.Message)
+			p.record(corev1.EventTypeWarning, p.Termination.Reason, p.Termination.Message)
 		}
 		p.Actions, p.Hooks, p.Endings = nil, nil, nil
 		v.end(&p)
@@ -43,7 +43,7 @@ func Decide(in Input) Plan {
 	v.couldRun(&p)
 	p.Probes = v.probes(&p)
 	if in.Pod != nil {
-		v.tellVerdicts(&p)
+		v.recordVerdicts(&p)
 		p.Status = v.status(&p)
 	}
 	return p
@@ -137,7 +137,7 @@ func (v view) refused(p *Plan) bool {
 	if v.Rejection == nil || v.newest != nil || v.everRan() {
 		return false
 	}
-	p.say(corev1.EventTypeWarning, v.Rejection.Reason, v.Rejection.Message)
+	p.record(corev1.EventTypeWarning, v.Rejection.Reason, v.Rejection.Message)
 	if v.Now.Before(v.RefuseAt) {
 		p.Wake(v.RefuseAt)
 		return true
@@ -213,7 +213,7 @@ func (v view) launch(p *Plan) bool {
 		return false
 	}
 	if v.NetworkProblem != "" && !v.Pod.Spec.HostNetwork {
-		p.say(corev1.EventTypeWarning, reasonNetworkNotReady, "network is not ready: "+v.NetworkProblem)
+		p.record(corev1.EventTypeWarning, reasonNetworkNotReady, "network is not ready: "+v.NetworkProblem)
 		p.Wake(v.Now.Add(networkRetry))
 		return false
 	}
@@ -239,7 +239,7 @@ func (v view) launch(p *Plan) bool {
 		}
 	}
 	if v.Unit == ContainerUnit && v.newest != nil {
-		p.say(corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+		p.record(corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
 	}
 	p.Actions = append(p.Actions, launch)
 	return true
@@ -279,7 +279,7 @@ func (v view) runtimeHandler(p *Plan) (string, bool) {
 	}
 	handler, known := v.Objects.RuntimeHandlers[*name]
 	if handler.Err != nil {
-		p.say(corev1.EventTypeWarning, ReasonSandboxFailed,
+		p.record(corev1.EventTypeWarning, ReasonSandboxFailed,
 			fmt.Sprintf("Failed to create pod sandbox: failed to get sandbox runtime: %v", handler.Err))
 	}
 	return handler.Value, known && handler.Err == nil

@@ -120,9 +120,9 @@ type Memory struct {
 	Resized map[string]Resized
 	// Cleared is how often the removal of the volumes was asked.
 	Cleared Removal
-	// Begun are the containers whose start was told of, by their ids, where the remote
+	// Started holds, by id, the containers whose start has an Event, where the remote
 	// starts them by itself.
-	Begun map[string]bool
+	Started map[string]bool
 	// Known is how far the pod (podKey) and its containers have come, for remotes
 	// whose listings may be old; nil for others.
 	Known map[string]Progress
@@ -225,15 +225,15 @@ type Plan struct {
 	// Untrusted is true when tokens that an earlier life of the process placed may
 	// be gone, and are wanted anew.
 	Untrusted bool
-	// Says are Events; one that stood in the plan before is not told again.
-	Says []Saying
+	// Events are to be recorded, but those that stood in the plan before.
+	Events []Event
 }
 
-// Saying is an Event.
-type Saying struct{ Kind, Reason, Message string }
+// Event is one for the user: its type (Normal, Warning), reason and message.
+type Event struct{ Kind, Reason, Message string }
 
-func (p *Plan) say(kind, reason, message string) {
-	p.Says = append(p.Says, Saying{kind, reason, message})
+func (p *Plan) record(kind, reason, message string) {
+	p.Events = append(p.Events, Event{kind, reason, message})
 }
 
 func (p *Plan) hold(container, reason, message string) {

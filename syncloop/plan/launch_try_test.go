@@ -183,8 +183,8 @@ func TestDisruptedByTheRemote(t *testing.T) {
 			for _, c := range p.Status.Conditions {
 				target = target || c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 			}
-			if p.Status.Phase != tt.phase || p.Status.Reason != tt.reason || target != tt.target || len(p.Says) != tt.said {
-				t.Errorf("%s %q, DisruptionTarget %v, Events %v", p.Status.Phase, p.Status.Reason, target, p.Says)
+			if p.Status.Phase != tt.phase || p.Status.Reason != tt.reason || target != tt.target || len(p.Events) != tt.said {
+				t.Errorf("%s %q, DisruptionTarget %v, Events %v", p.Status.Phase, p.Status.Reason, target, p.Events)
 			}
 		})
 	}

@@ -129,7 +129,7 @@ func (m *Memory) adoptLost(v view, started time.Time, ended bool) {
 
 // Forget drops what is known of containers that the remote no longer has.
 func (m *Memory) Forget(facts []backend.PodFacts) {
-	if len(m.Hooks)+len(m.ContainerStops)+len(m.Resized)+len(m.Begun) == 0 {
+	if len(m.Hooks)+len(m.ContainerStops)+len(m.Resized)+len(m.Started) == 0 {
 		return
 	}
 	ids, stops := map[string]bool{}, map[string]bool{}
@@ -139,7 +139,7 @@ func (m *Memory) Forget(facts []backend.PodFacts) {
 		}
 	}
 	maps.DeleteFunc(m.Hooks, func(k HookKey, _ HookState) bool { return !ids[k.ID] })
-	maps.DeleteFunc(m.Begun, func(id string, _ bool) bool { return !ids[id] })
+	maps.DeleteFunc(m.Started, func(id string, _ bool) bool { return !ids[id] })
 	maps.DeleteFunc(m.Resized, func(id string, _ Resized) bool { return !ids[id] })
 	maps.DeleteFunc(m.ContainerStops, func(k string, _ StopAsk) bool { return !stops[k] })
 }

@@ -17,32 +17,31 @@ const (
 // OOMEvents are the Events about containers that were killed for memory, from the status
 // before and the status now. Each attempt is reported when it first appears in a status:
 // after a restart of this process the status before is what the API holds.
-func OOMEvents(pod *corev1.Pod, before, now *corev1.PodStatus) []Saying {
+func OOMEvents(pod *corev1.Pod, before, now *corev1.PodStatus) []Event {
 	lists := func(s *corev1.PodStatus) [3][]corev1.ContainerStatus {
 		return [...][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
 	}
-	var says []Saying
+	var events []Event
 	old := lists(before)
 	for i, list := range lists(now) {
 		for j := range list {
 			for range newOOMs(old[i], &list[j]) {
-				says = append(says, Saying{corev1.EventTypeWarning, reasonOOM, oomMessage(pod, list[j].Name)})
+				events = append(events, Event{corev1.EventTypeWarning, reasonOOM, oomMessage(pod, list[j].Name)})
 			}
 		}
 	}
-	return says
+	return events
 }
 
-// newOOMs counts the ends of a container by the kernel that the statuses from before
-// do not tell of. An end that they do tell of has none before it that is new, though
-// it may not have been shown of late.
+// newOOMs counts the OOM kills of a container that the earlier statuses do not show.
+// Ends before one that they do show are not new, though they may not be shown any more.
 func newOOMs(before []corev1.ContainerStatus, now *corev1.ContainerStatus) (n int) {
 	for _, end := range []*corev1.ContainerStateTerminated{now.State.Terminated, now.LastTerminationState.Terminated} {
 		if end == nil {
 			continue
 		}
 		if slices.ContainsFunc(before, func(s corev1.ContainerStatus) bool {
-			return s.Name == now.Name && tellsOf(&s, end.ContainerID)
+			return s.Name == now.Name && showsEnd(&s, end.ContainerID)
 		}) {
 			break
 		}
@@ -53,8 +52,8 @@ func newOOMs(before []corev1.ContainerStatus, now *corev1.ContainerStatus) (n in
 	return n
 }
 
-// tellsOf is true where a status has the end of that attempt.
-func tellsOf(s *corev1.ContainerStatus, id string) bool {
+// showsEnd is true where a status has the end of that attempt.
+func showsEnd(s *corev1.ContainerStatus, id string) bool {
 	for _, end := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
 		if end != nil && end.ContainerID == id {
 			return true

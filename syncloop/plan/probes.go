@@ -134,23 +134,23 @@ func (v view) sameContainer(m member, cur *ContainerAttempt) *corev1.ContainerSt
 	return nil
 }
 
-// tellVerdicts says what the remote found by itself, in the kubelet's words as far as it
-// tells: which containers are not started or ready, and which it ended for that.
-func (v view) tellVerdicts(p *Plan) {
+// recordVerdicts records, as the kubelet would, what the remote found by itself: which
+// containers are not started or ready, and which it ended for that.
+func (v view) recordVerdicts(p *Plan) {
 	if !v.Supervised {
 		return
 	}
 	for _, m := range v.all() {
 		if cur := v.current(m.Name); cur != nil && cur.State() == backend.Running && cur.Healthy != nil && !*cur.Healthy {
 			if kind := v.failing(m, cur); kind != "" {
-				p.say(corev1.EventTypeWarning, "Unhealthy", string(kind)+" probe failed")
+				p.record(corev1.EventTypeWarning, "Unhealthy", string(kind)+" probe failed")
 			}
 		}
 		for i, ended := range v.history(m.Name) {
 			if i == 2 { // the newest attempt, and the one before
 				break
 			}
-			v.tellEnd(p, m, &ended.ContainerFacts)
+			v.recordEnd(p, m, &ended.ContainerFacts)
 		}
 	}
 }
@@ -167,14 +167,14 @@ func (v view) failing(m member, cur *ContainerAttempt) prober.Kind {
 	return ""
 }
 
-// tellEnd says why the remote ended a container, and which of its hooks failed. What a
-// hook printed stays out of the Event.
-func (v view) tellEnd(p *Plan, m member, c *backend.ContainerFacts) {
+// recordEnd records why the remote ended a container, and which of its hooks failed.
+// The Event leaves out what a hook printed: it may hold secrets.
+func (v view) recordEnd(p *Plan, m member, c *backend.ContainerFacts) {
 	if kind, _, ok := strings.Cut(c.Killed, " probe failed"); ok {
-		p.say(corev1.EventTypeWarning, "Unhealthy", c.Killed)
-		p.say(corev1.EventTypeNormal, "Killing", m.killed("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))
+		p.record(corev1.EventTypeWarning, "Unhealthy", c.Killed)
+		p.record(corev1.EventTypeNormal, "Killing", m.killed("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))
 	}
 	if c.HookFailed != "" {
-		p.say(corev1.EventTypeWarning, "Failed"+c.HookFailed+"Hook", c.HookFailed+"Hook failed")
+		p.record(corev1.EventTypeWarning, "Failed"+c.HookFailed+"Hook", c.HookFailed+"Hook failed")
 	}
 }

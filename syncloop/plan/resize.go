@@ -197,8 +197,8 @@ func (v view) podResources(s *corev1.PodStatus) {
 
 // ResizeEvents are the Events for a change of status: a resize that waits for another
 // reason or generation than before, one that failed in another way.
-func ResizeEvents(pod *corev1.Pod, wanted *Resize, old, now *corev1.PodStatus) []Saying {
-	var says []Saying
+func ResizeEvents(pod *corev1.Pod, wanted *Resize, old, now *corev1.PodStatus) []Event {
+	var events []Event
 	was, is := TrueCondition(old, corev1.PodResizePending), TrueCondition(now, corev1.PodResizePending)
 	if is != nil && wanted != nil &&
 		(was == nil || was.Reason != is.Reason || was.ObservedGeneration != is.ObservedGeneration) {
@@ -206,7 +206,7 @@ func ResizeEvents(pod *corev1.Pod, wanted *Resize, old, now *corev1.PodStatus) [
 		if is.Reason == corev1.PodReasonInfeasible {
 			reason = reasonResizeInfeasible
 		}
-		says = append(says, Saying{
+		events = append(events, Event{
 			corev1.EventTypeWarning, reason,
 			"Pod resize " + is.Reason + ": " + ResizeSummary(wanted.Wanted, is.ObservedGeneration, is.Message),
 		})
@@ -214,12 +214,12 @@ func ResizeEvents(pod *corev1.Pod, wanted *Resize, old, now *corev1.PodStatus) [
 	was, is = TrueCondition(old, corev1.PodResizeInProgress), TrueCondition(now, corev1.PodResizeInProgress)
 	if is != nil && is.Reason == corev1.PodReasonError &&
 		(was == nil || was.Reason != is.Reason || was.Message != is.Message) {
-		says = append(says, Saying{
+		events = append(events, Event{
 			corev1.EventTypeWarning, reasonResizeError,
 			"Pod resize error: " + ResizeSummary(pod, is.ObservedGeneration, is.Message),
 		})
 	}
-	return says
+	return events
 }
 
 // TrueCondition finds a condition that is True; nil for none.

@@ -85,7 +85,7 @@ func TestSupervised(t *testing.T) {
 			tt.run(t)
 			p := Decide(tt.in)
 			var says []string
-			for _, s := range p.Says {
+			for _, s := range p.Events {
 				says = append(says, s.Reason+" "+s.Message)
 			}
 			if !slices.Equal(says, tt.says) {

@@ -99,5 +99,5 @@ func (v view) failedMount(p *Plan, w volumes.Wanted) {
 	if errors.Is(w.Err, resolve.ErrWaiting) {
 		return
 	}
-	p.say(corev1.EventTypeWarning, ReasonFailedMount, w.Message())
+	p.record(corev1.EventTypeWarning, ReasonFailedMount, w.Message())
 }

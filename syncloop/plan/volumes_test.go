@@ -119,7 +119,7 @@ func TestVolumes(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := tt.decide(t)
 			var says []string
-			for _, s := range p.Says {
+			for _, s := range p.Events {
 				says = append(says, s.Reason+" "+s.Message)
 			}
 			if !slices.Equal(says, tt.says) || p.Reclaimed != tt.reclaimed {
