@@ -43,5 +43,5 @@
 //	evictions        decided anew once the pods' local storage is measured again
 //	OOM Events       not told again of ends that the API's status tells of
 //	age of images    forgotten: they are known, and last used, from now on
-//	endings          of single containers: decided anew from hashes and probes
+//	terminations     of single containers: decided anew from hashes and probes
 package syncloop

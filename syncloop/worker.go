@@ -234,7 +234,7 @@ func (w *worker) note(in *plan.Input, p *plan.Plan, fresh bool) {
 	} else { // an order holds at once; that the pod has ended, only new facts can say
 		w.memory.Termination = plan.Merge(w.memory.Termination, plan.Ordered(in))
 	}
-	w.memory.Endings = p.Endings
+	w.memory.Terminations = p.Terminations
 	w.memory.Forget(in.Facts)
 	if p.Untrusted && !w.untrusted {
 		w.untrusted = true

@@ -377,7 +377,7 @@ func TestSidecars(t *testing.T) {
 			name: "at the deadline nobody waits any longer", in: input(aPod(sidecars("s", "t"), deleted(7, 9), running(0)), 9, attempt(0, true, runs("s", 0, 1), runs("t", 0, 1), runs("a", 0, 1))),
 			mem: func(m *Memory) {
 				m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
-				m.ContainerStops["a/a-id0"] = StopAsk{At: at(2), Deadline: at(9)}
+				m.ContainerStops["a/a-id0"] = StopRequest{At: at(2), Deadline: at(9)}
 			},
 			want: []string{"stop container t attempt 0 with grace 2s", "stop container s attempt 0 with grace 2s"}, phase: "Running", wake: 12,
 		}},
@@ -479,7 +479,7 @@ func TestChangedImage(t *testing.T) {
 			name: "behaviour 21: and starts again, also under Never",
 			in:   input(aPod(policy("Never"), apps("a", "b")), 5, attempt(0, true, old(ran1("a", 0, 1, 4, 143)), same(runs("b", 0, 1)))),
 			mem: func(m *Memory) {
-				m.Endings = map[string]Ending{"a": {ID: "a-id0", Replace: true, Deadline: at(33)}}
+				m.Terminations = map[string]ContainerTermination{"a": {ID: "a-id0", Replace: true, Deadline: at(33)}}
 			},
 			want: []string{"start container a attempt 1"}, phase: "Running",
 		}},
@@ -500,7 +500,7 @@ func TestChangedImage(t *testing.T) {
 		p := Decide(in)
 		wantActions(t, p, "stop attempt 0 with grace 30s")
 		in = input(aPod(policy("Never"), apps("a", "b")), 5, attempt(0, false, old(ran1("a", 0, 1, 4, 143)), same(ran1("b", 0, 1, 4, 143))))
-		in.Unit, in.Memory.Endings = PodUnit, p.Endings
+		in.Unit, in.Memory.Terminations = PodUnit, p.Terminations
 		p = Decide(in)
 		wantActions(t, p, "launch attempt 1")
 		if s := statusOf(t, p.Status, "a"); s.State.Waiting == nil {

@@ -95,7 +95,7 @@ func (v view) stepUnseen(m member, prior *corev1.ContainerStatus) step {
 // replaced is true for a container that was ended because the spec changed: its
 // own, or in a pod that is one unit that of any container.
 func (v view) replaced(m member, cur *ContainerAttempt) bool {
-	own, whole := v.Memory.Endings[m.Name], v.Memory.Endings[podKey]
+	own, whole := v.Memory.Terminations[m.Name], v.Memory.Terminations[podKey]
 	return own.Replace && own.ID == cur.ID || whole.Replace && whole.ID == attemptID(cur.Pod)
 }
 

@@ -37,7 +37,7 @@ func Decide(in Input) Plan {
 		if v.disrupted() && p.Termination.Disrupted && !Terminal(v.Memory.Status.Phase) {
 			p.record(corev1.EventTypeWarning, p.Termination.Reason, p.Termination.Message)
 		}
-		p.Actions, p.Hooks, p.Endings = nil, nil, nil
+		p.Actions, p.Hooks, p.Terminations = nil, nil, nil
 		v.end(&p)
 	}
 	v.couldRun(&p)
@@ -168,7 +168,7 @@ func (v view) syncSandbox(p *Plan) {
 	if v.sandbox() == nil && (!placed || !v.launch(p)) {
 		return
 	}
-	v.endings(p)
+	v.terminations(p)
 	v.postStarts(p)
 	if placed { // a sandbox may have been made beside volumes that could not be
 		v.startContainers(p, initialised)

@@ -449,7 +449,7 @@ func TestEnd(t *testing.T) {
 			name: "asked already: wait", in: input(aPod(deleted(7, 9), running(0)), 4, alive),
 			mem: func(m *Memory) {
 				m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
-				m.Stops[0] = StopAsk{At: at(2), Deadline: at(9)}
+				m.Stops[0] = StopRequest{At: at(2), Deadline: at(9)}
 			},
 			phase: "Running", couldRun: true,
 		},
@@ -457,7 +457,7 @@ func TestEnd(t *testing.T) {
 			name: "a shorter grace replaces the longer one", in: input(aPod(deleted(1, 5), running(0)), 4, alive),
 			mem: func(m *Memory) {
 				m.Termination = &TerminationOrder{Deadline: at(32), Gone: true}
-				m.Stops[0] = StopAsk{At: at(2), Deadline: at(32)}
+				m.Stops[0] = StopRequest{At: at(2), Deadline: at(32)}
 			},
 			want: []string{"stop attempt 0 with grace 2s"}, phase: "Running", couldRun: true,
 		},
@@ -465,7 +465,7 @@ func TestEnd(t *testing.T) {
 			name: "a longer grace does not", in: input(aPod(deleted(60, 64), running(0)), 4, alive),
 			mem: func(m *Memory) {
 				m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
-				m.Stops[0] = StopAsk{At: at(2), Deadline: at(9)}
+				m.Stops[0] = StopRequest{At: at(2), Deadline: at(9)}
 			},
 			phase: "Running", couldRun: true,
 		},
@@ -473,7 +473,7 @@ func TestEnd(t *testing.T) {
 			name: "no exit seen: asked again with what is left", in: input(aPod(deleted(30, 32), running(0)), 12, alive),
 			mem: func(m *Memory) {
 				m.Termination = &TerminationOrder{Deadline: at(32), Gone: true}
-				m.Stops[0] = StopAsk{At: at(2), Deadline: at(32)}
+				m.Stops[0] = StopRequest{At: at(2), Deadline: at(32)}
 			},
 			want: []string{"stop attempt 0 with grace 20s"}, phase: "Running", couldRun: true,
 		},

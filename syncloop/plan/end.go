@@ -53,7 +53,7 @@ func (v view) live() bool {
 // stop asks an attempt to end by the deadline.
 func (v view) stop(p *Plan, a *backend.PodFacts, deadline time.Time) {
 	ask, asked := v.Memory.Stops[a.Attempt]
-	deadline, grace, due := v.ask(p, ask, asked, deadline)
+	deadline, grace, due := v.stopDue(p, ask, asked, deadline)
 	if !due {
 		return
 	}

@@ -99,13 +99,13 @@ type Memory struct {
 	// LostStarts holds when the reply to a container's start was lost, by name.
 	LostStarts map[string]time.Time
 	// Stops holds what was asked of each attempt.
-	Stops map[int]StopAsk
+	Stops map[int]StopRequest
 	// Removes holds the removals tried of each attempt.
 	Removes map[int]Removal
-	// Endings holds orders to end single containers, by container name.
-	Endings map[string]Ending
+	// Terminations holds orders to end single containers, by container name.
+	Terminations map[string]ContainerTermination
 	// ContainerStops holds what was asked of single containers, by stopKey.
-	ContainerStops map[string]StopAsk
+	ContainerStops map[string]StopRequest
 	// Hooks holds the hooks that ended.
 	Hooks map[HookKey]HookState
 	// Placed holds the hash of each volume's contents on the remote, by name.
@@ -147,8 +147,8 @@ type TerminationOrder struct {
 	Disrupted bool
 }
 
-// Ending is an order to end one container of a pod that lives on.
-type Ending struct {
+// ContainerTermination is an order to end one container of a pod that lives on.
+type ContainerTermination struct {
 	// ID is the container's, by the runtime.
 	ID       string
 	Deadline time.Time
@@ -184,8 +184,8 @@ func (f Failure) Until() time.Time { return f.At.Add(f.Delay) }
 // backing off.
 func (f Failure) half() time.Time { return f.At.Add(f.Delay / 2) }
 
-// StopAsk is what was last asked of an attempt.
-type StopAsk struct{ At, Deadline time.Time }
+// StopRequest is the last request to stop an attempt or a container.
+type StopRequest struct{ At, Deadline time.Time }
 
 // Removal is how often the removal of an attempt was asked.
 type Removal struct {
@@ -215,8 +215,8 @@ type Plan struct {
 	Resized bool
 	// Refused is true when the pod fails for its fields.
 	Refused bool
-	// Endings are the orders to end single containers, by name.
-	Endings map[string]Ending
+	// Terminations are the orders to end single containers, by name.
+	Terminations map[string]ContainerTermination
 	// Hooks and Probes should be running now, and no others.
 	Hooks  []Hook
 	Probes []prober.Target
@@ -243,11 +243,11 @@ func (p *Plan) hold(container, reason, message string) {
 	p.Held[container] = Failure{Reason: reason, Message: message}
 }
 
-func (p *Plan) ending(container string, order Ending) {
-	if p.Endings == nil {
-		p.Endings = map[string]Ending{}
+func (p *Plan) terminate(container string, order ContainerTermination) {
+	if p.Terminations == nil {
+		p.Terminations = map[string]ContainerTermination{}
 	}
-	p.Endings[container] = order
+	p.Terminations[container] = order
 }
 
 // Wake makes sure that the next decision is made at a time at the latest.

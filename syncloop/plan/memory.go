@@ -141,7 +141,7 @@ func (m *Memory) Forget(facts []backend.PodFacts) {
 	maps.DeleteFunc(m.Hooks, func(k HookKey, _ HookState) bool { return !ids[k.ID] })
 	maps.DeleteFunc(m.Started, func(id string, _ bool) bool { return !ids[id] })
 	maps.DeleteFunc(m.Resized, func(id string, _ Resized) bool { return !ids[id] })
-	maps.DeleteFunc(m.ContainerStops, func(k string, _ StopAsk) bool { return !stops[k] })
+	maps.DeleteFunc(m.ContainerStops, func(k string, _ StopRequest) bool { return !stops[k] })
 }
 
 // Record notes how an action ended.
@@ -153,9 +153,9 @@ func (m *Memory) Record(r Result) {
 	case StartContainer:
 		m.recordStart(a, r)
 	case StopPod:
-		put(&m.Stops, a.Ref.Attempt, r.asked(a.Deadline))
+		put(&m.Stops, a.Ref.Attempt, r.stopRequest(a.Deadline))
 	case StopContainer:
-		put(&m.ContainerStops, a.key, r.asked(a.Deadline))
+		put(&m.ContainerStops, a.key, r.stopRequest(a.Deadline))
 	case ResizeContainer:
 		m.recordResize(a, r)
 	case PlaceVolume:
@@ -204,12 +204,13 @@ func (m *Memory) recordRefresh(a RefreshVolumes, r Result) {
 	delete(m.Failures, a.key())
 }
 
-// asked notes a stop. NotFound is one too; a failed one is asked again soon.
-func (r Result) asked(deadline time.Time) StopAsk {
+// stopRequest is what a stop leaves. NotFound counts as stopped; a failed request is
+// repeated soon.
+func (r Result) stopRequest(deadline time.Time) StopRequest {
 	if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
-		return StopAsk{At: r.At, Deadline: deadline}
+		return StopRequest{At: r.At, Deadline: deadline}
 	}
-	return StopAsk{At: r.At.Add(delayTransient.first - stopRepeat), Deadline: deadline}
+	return StopRequest{At: r.At.Add(delayTransient.first - stopRepeat), Deadline: deadline}
 }
 
 // recordLaunch: a refusal before anything was made leaves nothing; after any

@@ -16,8 +16,8 @@ import (
 func newMemory(status corev1.PodStatus) Memory {
 	return Memory{
 		Status: status, Backoff: map[string]Backoff{}, Failures: map[string]Failure{},
-		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopAsk{}, Removes: map[int]Removal{},
-		ContainerStops: map[string]StopAsk{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{}, Mounted: map[string]bool{},
+		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopRequest{}, Removes: map[int]Removal{},
+		ContainerStops: map[string]StopRequest{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{}, Mounted: map[string]bool{},
 		Known: map[string]Progress{},
 	}
 }

@@ -55,7 +55,7 @@ func (v view) probes(p *Plan) []prober.Target {
 }
 
 func (v view) probeKinds(p *Plan, m member, cur *ContainerAttempt) []prober.Kind {
-	_, ending := p.Endings[m.Name]
+	_, ending := p.Terminations[m.Name]
 	switch {
 	case p.Termination != nil || ending:
 		return []prober.Kind{prober.Readiness}
@@ -172,7 +172,7 @@ func (v view) failing(m member, cur *ContainerAttempt) prober.Kind {
 func (v view) recordEnd(p *Plan, m member, c *backend.ContainerFacts) {
 	if kind, _, ok := strings.Cut(c.Killed, " probe failed"); ok {
 		p.record(corev1.EventTypeWarning, "Unhealthy", c.Killed)
-		p.record(corev1.EventTypeNormal, "Killing", m.killed("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))
+		p.record(corev1.EventTypeNormal, "Killing", m.message("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))
 	}
 	if c.HookFailed != "" {
 		p.record(corev1.EventTypeWarning, "Failed"+c.HookFailed+"Hook", c.HookFailed+"Hook failed")

@@ -51,7 +51,7 @@ type Resized struct {
 //
 //	held to what is allocated                    nothing
 //	another amount, resizePolicy NotRequired     resized in place
-//	another amount, RestartContainer             ended and started again: endings
+//	another amount, RestartContainer             ended and started again: terminations
 //	nothing to do, but the pod's own cgroup      the first container again
 //	differs though no resize is under way        resized in place, whatever the policy
 //	does not run                                 started with what is allocated
@@ -62,7 +62,7 @@ func (v view) resize(p *Plan) {
 	running, lagging := v.resizable(), []member(nil)
 	ending := false
 	for _, m := range running {
-		if _, ends := p.Endings[m.Name]; ends {
+		if _, ends := p.Terminations[m.Name]; ends {
 			ending = true
 			continue
 		}

@@ -124,7 +124,7 @@ func TestResizeRestart(t *testing.T) {
 	if why := p.Actions[0].(StopContainer).Why; why != "Container a resize requires restart" {
 		t.Errorf("why %q", why)
 	}
-	in.Memory.Endings = p.Endings
+	in.Memory.Terminations = p.Terminations
 	in.Facts = []backend.PodFacts{attempt(0, true, ran1("a", 0, 1, 4, 143))}
 	p = Decide(in)
 	wantActions(t, p, "start container a attempt 1")

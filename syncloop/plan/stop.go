@@ -11,15 +11,15 @@ import (
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
-// endings ends single containers of a pod that lives on. An order stays until
-// the container that it is about has exited.
-func (v view) endings(p *Plan) {
+// terminations ends single containers of a pod that lives on. An order stays until its
+// container has exited.
+func (v view) terminations(p *Plan) {
 	for _, m := range v.all() {
 		cur := v.current(m.Name)
 		if cur == nil || !v.inSandbox(cur) {
 			continue
 		}
-		order, ordered := v.Memory.Endings[m.Name]
+		order, ordered := v.Memory.Terminations[m.Name]
 		if ordered = ordered && order.ID == cur.ID; !ordered {
 			if cur.State() != backend.Running {
 				continue
@@ -28,7 +28,7 @@ func (v view) endings(p *Plan) {
 				continue
 			}
 		}
-		p.ending(m.Name, order)
+		p.terminate(m.Name, order)
 		if cur.State() == backend.Running {
 			v.endContainer(p, m, cur, order.Deadline, order.Why)
 		}
@@ -43,19 +43,19 @@ func (v view) endings(p *Plan) {
 //	to be resized, and its     restarted, whatever its policy
 //	resizePolicy says so
 //	postStart hook failed      ended; the restart policy decides
-func (v view) mustEnd(m member, cur *ContainerAttempt) (Ending, bool) {
-	order := Ending{ID: cur.ID, Deadline: v.Now.Add(v.grace())}
+func (v view) mustEnd(m member, cur *ContainerAttempt) (ContainerTermination, bool) {
+	order := ContainerTermination{ID: cur.ID, Deadline: v.Now.Add(v.grace())}
 	replaced := m.role == appRole || m.role == sidecarRole
 	switch {
 	case replaced && cur.Hash != "" && cur.Hash != resolve.Hash(m.Container):
 		order.Replace = true
-		order.Why = m.killed("definition changed", ", will be restarted")
+		order.Why = m.message("definition changed", ", will be restarted")
 	case v.verdict(m, cur, prober.Startup) == prober.Failure:
 		order.Deadline = v.Now.Add(v.probeGrace(m, prober.Startup))
-		order.Why = m.killed("failed startup probe", v.willRestart(m))
+		order.Why = m.message("failed startup probe", v.willRestart(m))
 	case v.verdict(m, cur, prober.Liveness) == prober.Failure:
 		order.Deadline = v.Now.Add(v.probeGrace(m, prober.Liveness))
-		order.Why = m.killed("failed liveness probe", v.willRestart(m))
+		order.Why = m.message("failed liveness probe", v.willRestart(m))
 	case v.resizeRestarts(m, cur):
 		order.Replace = true
 		order.Why = "Container " + m.Name + " resize requires restart"
@@ -67,9 +67,9 @@ func (v view) mustEnd(m member, cur *ContainerAttempt) (Ending, bool) {
 	return order, true
 }
 
-// killed says, in the kubelet's words, why a container ends; of init containers it
+// message is the kubelet's, why a container ends; of init containers it
 // does not say what follows.
-func (m member) killed(why, follows string) string {
+func (m member) message(why, follows string) string {
 	if m.role.initial() {
 		return "Init container " + m.Name + " " + why
 	}
@@ -115,7 +115,7 @@ func (v view) preStops(p *Plan, m member, cur *ContainerAttempt, deadline time.T
 
 func (v view) stopContainer(p *Plan, cur *ContainerAttempt, deadline time.Time, why string) {
 	ask, asked := v.Memory.ContainerStops[stopKey(cur)]
-	deadline, grace, due := v.ask(p, ask, asked, deadline)
+	deadline, grace, due := v.stopDue(p, ask, asked, deadline)
 	if !due {
 		return
 	}
@@ -127,13 +127,14 @@ func (v view) stopContainer(p *Plan, cur *ContainerAttempt, deadline time.Time, 
 	})
 }
 
-// ask says whether a stop is to be asked now: at once, again when the deadline
-// moved closer, and again after a while if no exit is seen.
-func (v view) ask(p *Plan, ask StopAsk, asked bool, deadline time.Time) (time.Time, time.Duration, bool) {
-	if asked && ask.Deadline.Before(deadline) {
-		deadline = ask.Deadline
+// stopDue returns the deadline and grace of a stop, and whether it is to be requested
+// now: at once, again when the deadline moved closer, and again after a while if no exit
+// is seen.
+func (v view) stopDue(p *Plan, last StopRequest, asked bool, deadline time.Time) (time.Time, time.Duration, bool) {
+	if asked && last.Deadline.Before(deadline) {
+		deadline = last.Deadline
 	}
-	if again := ask.At.Add(stopRepeat); asked && !deadline.Before(ask.Deadline) && v.Now.Before(again) {
+	if again := last.At.Add(stopRepeat); asked && !deadline.Before(last.Deadline) && v.Now.Before(again) {
 		p.Wake(again)
 		return deadline, 0, false
 	}

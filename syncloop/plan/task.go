@@ -16,7 +16,7 @@ import (
 //	ended, none restarts             the pod has ended
 func (v view) syncTask(p *Plan) {
 	if order, ordered := v.replacement(); ordered {
-		p.ending(podKey, order)
+		p.terminate(podKey, order)
 	}
 	restart, failed := v.taskOutcome()
 	if v.sandbox() != nil {
@@ -107,15 +107,15 @@ func (v view) changed() bool {
 
 // replacement is the order to make the attempt anew because the spec changed; it
 // stays until the next attempt is there.
-func (v view) replacement() (Ending, bool) {
+func (v view) replacement() (ContainerTermination, bool) {
 	if v.newest == nil {
-		return Ending{}, false
+		return ContainerTermination{}, false
 	}
-	order := v.Memory.Endings[podKey]
+	order := v.Memory.Terminations[podKey]
 	if order.Replace && order.ID == attemptID(v.newest) {
 		return order, true
 	}
-	return Ending{ID: attemptID(v.newest), Replace: true}, v.sandbox() != nil && v.changed()
+	return ContainerTermination{ID: attemptID(v.newest), Replace: true}, v.sandbox() != nil && v.changed()
 }
 
 // loopKey names the crash loop of the pod as its spec is now.
@@ -134,19 +134,19 @@ func (v view) stopForRestart(p *Plan) {
 		p.Wake(until)
 		return
 	}
-	order, ordered := v.Memory.Endings[taskEnding]
+	order, ordered := v.Memory.Terminations[taskTermination]
 	if !ordered || order.ID != attemptID(v.newest) {
-		order = Ending{ID: attemptID(v.newest), Deadline: v.Now.Add(v.restartGrace())}
+		order = ContainerTermination{ID: attemptID(v.newest), Deadline: v.Now.Add(v.restartGrace())}
 	}
-	p.ending(taskEnding, order)
+	p.terminate(taskTermination, order)
 	if !v.hooksFirst(p, v.newest, order.Deadline) {
 		v.stop(p, v.newest, order.Deadline)
 	}
 }
 
-// taskEnding stands, among the orders to end single containers, for the attempt
+// taskTermination stands, among the orders to end single containers, for the attempt
 // that ends to be made again; podKey there says that its spec changed.
-const taskEnding = "\x00attempt"
+const taskTermination = "\x00attempt"
 
 // restartGrace is what an attempt gets that is to be made again: the shortest
 // that a failed probe of it gives, or the pod's.
