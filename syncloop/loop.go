@@ -106,17 +106,17 @@ func (c Config) event(pod *corev1.Pod, kind, reason, message string) {
 
 // Loop is the engine of one node.
 type Loop struct {
-	cfg     Config
-	unit    plan.Unit
-	pleg    *pleg.PLEG
-	ledger  *admit.Ledger
-	images  *images.Puller
-	garbage *images.Collector // nil where no image is ever garbage
-	prober  *prober.Manager
-	hooks   *hooks.Runner
-	volumes *placedVolumes
-	resizes resizes
-	started time.Time
+	cfg      Config
+	unit     plan.Unit
+	pleg     *pleg.PLEG
+	admitted *admit.AdmittedPods
+	images   *images.Puller
+	garbage  *images.Collector // nil where no image is ever garbage
+	prober   *prober.Manager
+	hooks    *hooks.Runner
+	volumes  *placedVolumes
+	resizes  resizes
+	started  time.Time
 	// closing is true once the node shuts down; ended tells of each pod in which
 	// nothing runs any more.
 	closing atomic.Bool
@@ -147,7 +147,7 @@ func New(cfg Config) (*Loop, error) {
 		return nil, fmt.Errorf("engine needs a pod source, a status writer, an event recorder, objects and a node")
 	}
 	l := &Loop{
-		cfg: cfg, ledger: admit.NewLedger(b.Check, backend.CheckFunc(volumes.Unsupported)), started: time.Now(),
+		cfg: cfg, admitted: admit.NewAdmittedPods(b.Check, backend.CheckFunc(volumes.Unsupported)), started: time.Now(),
 		hooks: hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}), volumes: newPlacedVolumes(b.Files == nil),
 		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
@@ -276,14 +276,14 @@ func (l *Loop) judge(w *worker) {
 	case plan.Terminal(pod.Status.Phase):
 		w.judge(nil, time.Time{})
 	case len(record.Facts) > 0, plan.EverStarted(&pod.Status):
-		l.ledger.Add(held)
+		l.admitted.Add(held)
 		w.judge(nil, time.Time{})
 	case pod.DeletionTimestamp != nil:
 		w.judge(nil, time.Time{})
 	default:
 		node := l.cfg.Node().Admission
 		node.ShuttingDown = l.closing.Load()
-		rejection, at := l.ledger.Judge(allocated, node)
+		rejection, at := l.admitted.Judge(allocated, node)
 		if rejection != nil {
 			l.cfg.Metrics.refused(rejection.Reason)
 		}
@@ -364,7 +364,7 @@ func (l *Loop) drop(w *worker) {
 	}
 	l.prober.Forget(w.ref.UID)
 	l.cfg.Objects.Forget(w.ref.UID)
-	l.ledger.Remove(w.ref.UID)
+	l.admitted.Remove(w.ref.UID)
 }
 
 // Poke makes the worker of a pod decide again: something outside it changed.

@@ -130,7 +130,7 @@ func (w *worker) judgeResize(node admit.Node, trigger string) (waits bool) {
 		return false
 	}
 	asked := w.pod
-	rejection, admitted := w.loop.ledger.Resize(asked, w.allocated, node)
+	rejection, admitted := w.loop.admitted.Resize(asked, w.allocated, node)
 	switch {
 	case !admitted:
 		return false

@@ -89,9 +89,9 @@ func (w *worker) askResize(fresh bool) bool {
 func (w *worker) keep(r *reallocation, wanted *corev1.Pod, fresh bool) {
 	r.judged = true
 	if fresh && w.unlaunched() {
-		if rejection, _ := w.loop.ledger.Resize(wanted, w.allocated, w.loop.cfg.Node().Admission); rejection == nil {
+		if rejection, _ := w.loop.admitted.Resize(wanted, w.allocated, w.loop.cfg.Node().Admission); rejection == nil {
 			w.allocated, w.realloc = wanted, nil
-			w.loop.ledger.Settle(wanted)
+			w.loop.admitted.Settle(wanted)
 			return
 		}
 	}
@@ -158,6 +158,6 @@ func (w *worker) resizeDone(ctx context.Context, in *plan.Input) {
 	log.G(ctx).WithField("generation", generation).Info("resize is done")
 	w.loop.cfg.event(in.Pod, corev1.EventTypeNormal, plan.ReasonResizeCompleted,
 		"Pod resize completed: "+plan.ResizeSummary(in.Pod, generation, ""))
-	w.loop.ledger.Settle(in.Pod)
+	w.loop.admitted.Settle(in.Pod)
 	w.loop.retryResizes(triggerPodResized)
 }

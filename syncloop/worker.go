@@ -334,7 +334,7 @@ func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh
 	to := w.state
 	w.mu.Unlock()
 	if to == terminated && from != to {
-		w.loop.ledger.Remove(w.ref.UID)
+		w.loop.admitted.Remove(w.ref.UID)
 		w.loop.retryResizes(triggerPodTerminated)
 	}
 	defer w.setOver(!couldRun)

@@ -3,7 +3,7 @@
 //
 // [Decide] is the kubelet's admission, as a pure function. What the engine will
 // not do with a backend ([Fields]) and what the remote cannot do (the backend's
-// Check) is judged after the kubelet's own checks. [Ledger] keeps what the
+// Check) is judged after the kubelet's own checks. [AdmittedPods] keeps what the
 // admitted pods hold, so that a judgement costs the same however many there
 // are, and spaces the failures of one controller's pods where the scheduler does
 // not know of the obstacle: the controller would replace them at once and for

@@ -10,13 +10,13 @@ import (
 
 // Resize judges a change of the requests of an admitted pod, from those allocated
 // to those wanted, beside the others. If it fits, what is wanted is held from now
-// on, beside what the pod still has, until [Ledger.Settle]. admitted is false for a
-// pod that the ledger does not hold.
+// on, beside what the pod still has, until [AdmittedPods.Settle]. admitted is false for a
+// pod that is not admitted.
 //
 //	nothing grows                        fits
 //	more than the node will ever have    Infeasible
 //	more than the others leave           Deferred
-func (l *Ledger) Resize(wanted, allocated *corev1.Pod, node Node) (r *Rejection, admitted bool) {
+func (l *AdmittedPods) Resize(wanted, allocated *corev1.Pod, node Node) (r *Rejection, admitted bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own, ok := l.admitted[wanted.UID]
@@ -37,7 +37,7 @@ func (l *Ledger) Resize(wanted, allocated *corev1.Pod, node Node) (r *Rejection,
 }
 
 // Settle notes that a pod has what it is allocated and nothing more.
-func (l *Ledger) Settle(allocated *corev1.Pod) {
+func (l *AdmittedPods) Settle(allocated *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if own, ok := l.admitted[allocated.UID]; ok {
@@ -45,7 +45,7 @@ func (l *Ledger) Settle(allocated *corev1.Pod) {
 	}
 }
 
-func (l *Ledger) replace(pod *corev1.Pod, own share, requests []amount) {
+func (l *AdmittedPods) replace(pod *corev1.Pod, own share, requests []amount) {
 	l.used.sub(own)
 	own.requests = requests
 	l.used.add(own)

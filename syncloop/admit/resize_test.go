@@ -40,7 +40,7 @@ func TestResize(t *testing.T) {
 		{name: "the pod itself is no other, also of the number", had: aPod("p"), wants: aPod("p", asks("cpu", "2")), other: aPod("q")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l, node := NewLedger(), aNode()
+			l, node := NewAdmittedPods(), aNode()
 			l.Add(tt.had)
 			if tt.other != nil {
 				l.Add(tt.other)
@@ -63,7 +63,7 @@ func TestResize(t *testing.T) {
 // TestResizeRoom: what a pod gives back is free once it has it no more; what it was
 // refused it does not hold.
 func TestResizeRoom(t *testing.T) {
-	l, node := NewLedger(), aNode()
+	l, node := NewAdmittedPods(), aNode()
 	big, small, other := aPod("p", asks("cpu", "2")), aPod("p", asks("cpu", "1")), aPod("q", asks("cpu", "1"))
 	l.Add(big)
 	if r, _ := l.Resize(small, big, node); r != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// Ledger holds the pods that the node has admitted and that have not ended, and
+// AdmittedPods holds the pods that the node has admitted and that have not ended, and
 // judges new ones beside them. A verdict is for a pod's life: an admitted pod is
 // not judged again, and a rejected one stays so though room is made later.
-type Ledger struct {
+type AdmittedPods struct {
 	checks []backend.Checker
 
 	mu       sync.Mutex
@@ -30,11 +30,11 @@ type verdict struct {
 	at        time.Time
 }
 
-// NewLedger returns an empty ledger. The checks say which fields of a pod cannot
+// NewAdmittedPods returns an empty set. The checks say which fields of a pod cannot
 // be honoured, beyond [Fields]: the backend's Check, and those of other parts of
 // the engine.
-func NewLedger(checks ...backend.Checker) *Ledger {
-	return &Ledger{
+func NewAdmittedPods(checks ...backend.Checker) *AdmittedPods {
+	return &AdmittedPods{
 		checks: checks, used: newUsage(), admitted: map[types.UID]share{},
 		rejected: map[types.UID]verdict{}, spacing: newSpacing(),
 	}
@@ -44,7 +44,7 @@ func NewLedger(checks ...backend.Checker) *Ledger {
 // then it stays Pending. Asked again about a pod it answers the same. Pods that
 // wait to be judged are to come in order of creation, after those that already
 // run were added.
-func (l *Ledger) Judge(pod *corev1.Pod, node Node) (*Rejection, time.Time) {
+func (l *AdmittedPods) Judge(pod *corev1.Pod, node Node) (*Rejection, time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.admitted[pod.UID]; ok {
@@ -73,7 +73,7 @@ func (l *Ledger) Judge(pod *corev1.Pod, node Node) (*Rejection, time.Time) {
 
 // Add enters a pod without judging it: one that already runs, or an admitted one
 // whose requests have changed.
-func (l *Ledger) Add(pod *corev1.Pod) {
+func (l *AdmittedPods) Add(pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(pod.UID)
@@ -82,26 +82,26 @@ func (l *Ledger) Add(pod *corev1.Pod) {
 
 // Remove takes out a pod whose containers have all ended for good, or that is
 // gone; rejected ones too. An unknown pod is no error.
-func (l *Ledger) Remove(uid types.UID) {
+func (l *AdmittedPods) Remove(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.forget(uid)
 }
 
 // Len is the number of admitted pods.
-func (l *Ledger) Len() int {
+func (l *AdmittedPods) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.admitted)
 }
 
-func (l *Ledger) admit(pod *corev1.Pod) {
+func (l *AdmittedPods) admit(pod *corev1.Pod) {
 	s := shareOf(pod)
 	l.used.add(s)
 	l.admitted[pod.UID] = s
 }
 
-func (l *Ledger) forget(uid types.UID) {
+func (l *AdmittedPods) forget(uid types.UID) {
 	if s, ok := l.admitted[uid]; ok {
 		l.used.sub(s)
 		delete(l.admitted, uid)

@@ -31,7 +31,7 @@ func TestReplicasThatAreReplacedAtOnce(t *testing.T) {
 	for _, tt := range []struct{ replicas, most int64 }{{1, 9}, {3, 29}, {100, 110}} {
 		t.Run(fmt.Sprint(tt.replicas), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l, start := NewLedger(refuseAll), time.Now()
+				l, start := NewAdmittedPods(refuseAll), time.Now()
 				var made, failed atomic.Int64
 				var wg sync.WaitGroup
 				for range tt.replicas {
@@ -64,7 +64,7 @@ func TestReplicasThatAreReplacedAtOnce(t *testing.T) {
 // TestSpacing: controllers do not wait for each other, nor for what is past.
 func TestSpacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, n := NewLedger(refuseAll), 0
+		l, n := NewAdmittedPods(refuseAll), 0
 		wait := func(change ...func(*corev1.Pod)) time.Duration {
 			n++
 			_, at := l.Judge(aPod(fmt.Sprint(n), change...), aNode())
@@ -102,7 +102,7 @@ func TestSpacing(t *testing.T) {
 
 // TestWhatTheSchedulerKnowsIsNotSpaced: the replacement goes elsewhere.
 func TestWhatTheSchedulerKnowsIsNotSpaced(t *testing.T) {
-	l := NewLedger()
+	l := NewAdmittedPods()
 	for i := range 5 {
 		r, at := l.Judge(aPod(fmt.Sprint(i), ownedBy("rs"), asks("cpu", "9")), aNode())
 		if r == nil || r.Reason != "OutOfcpu" || time.Until(at) > 0 {
@@ -129,7 +129,7 @@ func TestSpacingIsBounded(t *testing.T) {
 	if len(s.owners) != 1 {
 		t.Errorf("%d controllers are remembered after an hour", len(s.owners))
 	}
-	l := NewLedger(refuseAll)
+	l := NewAdmittedPods(refuseAll)
 	for i := range 100 {
 		l.Judge(aPod(fmt.Sprint(i), ownedBy("rs")), aNode())
 		l.Remove(types.UID(fmt.Sprint(i)))
@@ -139,10 +139,10 @@ func TestSpacingIsBounded(t *testing.T) {
 	}
 }
 
-// TestLedger: behaviour 6: running pods are not judged again, and count
+// TestAdmittedPods: behaviour 6: running pods are not judged again, and count
 // for those that come after.
-func TestLedger(t *testing.T) {
-	l, node := NewLedger(), aNode()
+func TestAdmittedPods(t *testing.T) {
+	l, node := NewAdmittedPods(), aNode()
 	judge := func(pod *corev1.Pod, want string) {
 		t.Helper()
 		r, _ := l.Judge(pod, node)
@@ -178,9 +178,9 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerIsAtomic: pods judged at the same time do not take the same room.
-func TestLedgerIsAtomic(t *testing.T) {
-	l, node := NewLedger(), aNode()
+// TestAdmittedPodsAreAtomic: pods judged at the same time do not take the same room.
+func TestAdmittedPodsAreAtomic(t *testing.T) {
+	l, node := NewAdmittedPods(), aNode()
 	node.Allocatable = list("pods", "110", "cpu", "10")
 	var admitted atomic.Int64
 	var wg sync.WaitGroup
@@ -197,9 +197,9 @@ func TestLedgerIsAtomic(t *testing.T) {
 	}
 }
 
-// TestLedgerAgreesWithDecide: the sums of the ledger are those of the pods.
-func TestLedgerAgreesWithDecide(t *testing.T) {
-	l, node := NewLedger(), aNode()
+// TestAdmittedPodsAgreeWithDecide: the sums of the admitted pods are those of the pods.
+func TestAdmittedPodsAgreeWithDecide(t *testing.T) {
+	l, node := NewAdmittedPods(), aNode()
 	node.Allocatable = list("pods", "20", "cpu", "10", "memory", "20", "example.com/gpu", "4")
 	var active []*corev1.Pod
 	for i := range 200 {
@@ -207,7 +207,7 @@ func TestLedgerAgreesWithDecide(t *testing.T) {
 		want := Decide(pod, node, active, nil)
 		got, _ := l.Judge(pod, node)
 		if (got == nil) != (want == nil) || got != nil && *got != *want {
-			t.Fatalf("pod %d: ledger %+v, pods %+v", i, got, want)
+			t.Fatalf("pod %d: admitted %+v, pods %+v", i, got, want)
 		}
 		if got == nil {
 			active = append(active, pod)
@@ -223,7 +223,7 @@ func TestLedgerAgreesWithDecide(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	l, node := NewLedger(), aNode()
+	l, node := NewAdmittedPods(), aNode()
 	node.Allocatable = list("pods", "100000000", "cpu", "100M", "memory", "100P")
 	for i := range 10000 {
 		l.Add(aPod(fmt.Sprint("run", i), asks("cpu", "1m", "memory", "1"), takes("10.0.0.1", int32(i+1))))
