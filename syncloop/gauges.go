@@ -100,7 +100,7 @@ func (p podProgress) collect(ch chan<- prometheus.Metric) {
 	ch <- prometheus.MustNewConstMetric(oldestEnd, prometheus.GaugeValue, p.overdue.Seconds())
 }
 
-// progress looks at all pods. One that is unknown to the API has no phase and no
+// progress goes over all pods. One that is unknown to the API has no phase and no
 // deadline.
 func (l *Loop) progress(now time.Time) podProgress {
 	p := podProgress{phases: map[corev1.PodPhase]int{}}

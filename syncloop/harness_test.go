@@ -185,7 +185,7 @@ func (a *api) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 	held = held.DeepCopy()
 	held.Status = status
 	a.put(held)
-	a.source.Touch(pod.Namespace + "/" + pod.Name)
+	a.source.Enqueue(pod.Namespace + "/" + pod.Name)
 }
 
 // touch tells the engine that runs now that a pod changed.
@@ -193,7 +193,7 @@ func (a *api) touch(key string) {
 	a.mu.Lock()
 	source := a.source
 	a.mu.Unlock()
-	source.Touch(key)
+	source.Enqueue(key)
 }
 
 // checkTransition refuses what the API and the invariants refuse.
@@ -255,7 +255,7 @@ func (a *api) Reclaimed(uid types.UID) {
 		default:
 			continue
 		}
-		a.source.Touch(key)
+		a.source.Enqueue(key)
 	}
 }
 

@@ -203,7 +203,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer sync.Stop()
 	housekeeping := time.NewTicker(housekeepingPeriod)
 	defer housekeeping.Stop()
-	l.cfg.Source.TouchAll()
+	l.cfg.Source.EnqueueAll()
 	for {
 		l.tick()
 		select {

@@ -124,7 +124,7 @@ func (w *worker) judgeResize(node admit.Node, trigger string) (waits bool) {
 	}
 	if !r.judged {
 		r.judged = true
-		w.ask()
+		w.enqueue()
 	}
 	if w.removed || w.state != syncing || r.granted != nil || allocation.EqualPods(w.pod, w.allocated) {
 		return false
@@ -137,14 +137,14 @@ func (w *worker) judgeResize(node admit.Node, trigger string) (waits bool) {
 	case rejection == nil:
 		w.loop.cfg.Metrics.resize.allocated(r.reason, trigger)
 		r.asked, r.granted = asked, asked
-		w.ask()
+		w.enqueue()
 		return false
 	case r.reason != rejection.Reason || r.message != rejection.Message:
 		if rejection.Reason == corev1.PodReasonInfeasible && r.reason != rejection.Reason {
 			w.loop.cfg.Metrics.resize.infeasible.WithLabelValues(detailCapacity).Inc()
 		}
 		r.reason, r.message = rejection.Reason, rejection.Message
-		w.ask()
+		w.enqueue()
 	}
 	r.asked = asked
 	return true

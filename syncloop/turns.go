@@ -17,8 +17,8 @@ const (
 	resting turn = iota
 	queued
 	deciding
-	// asked while it decides, it decides again.
-	askedAgain
+	// queuedAgain: a worker asked for a turn while it decides decides again.
+	queuedAgain
 	// over is the last: it never decides again.
 	over
 )
@@ -96,18 +96,18 @@ func (l *Loop) giveTurns(ctx context.Context) {
 func (w *worker) poke() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ask()
+	w.enqueue()
 }
 
-// ask asks for a turn, under the lock.
-func (w *worker) ask() {
+// enqueue asks for a turn, under the lock.
+func (w *worker) enqueue() {
 	switch w.turn {
 	case resting:
 		w.turn = queued
 		w.loop.turns.push(w)
 	case deciding:
-		w.turn = askedAgain
-	case queued, askedAgain, over:
+		w.turn = queuedAgain
+	case queued, queuedAgain, over:
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *worker) later(do func(context.Context)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inbox = append(w.inbox, do)
-	w.ask()
+	w.enqueue()
 }
 
 // decide takes the worker's turn. It is true when that was the last.
@@ -142,9 +142,9 @@ func (w *worker) decide(ctx context.Context) (last bool) {
 			end()
 		}
 		return true
-	case w.turn == askedAgain:
+	case w.turn == queuedAgain:
 		w.turn = resting
-		w.ask()
+		w.enqueue()
 	default:
 		w.turn = resting
 		w.wakeAt(wakeAt)

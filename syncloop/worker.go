@@ -25,8 +25,8 @@ const wakeSoonest = 10 * time.Millisecond
 // panicRetry is the wait after a decision that panicked.
 const panicRetry = 10 * time.Second
 
-// lookEvery is the pause between looks at a remote whose answer was old.
-const lookEvery = time.Second
+// inspectEvery is the pause between inspections of a pod whose facts were old.
+const inspectEvery = time.Second
 
 // workState is a worker's stage, for logs and for those who ask.
 type workState int
@@ -81,13 +81,13 @@ type worker struct {
 	// believed is the last record that could be the latest.
 	believed pleg.Record
 	minSeq   uint64
-	// lookAt is when the remote may be looked at again for newer facts.
-	lookAt   time.Time
-	batch    *batch
-	hooks    map[plan.HookKey]context.CancelFunc
-	recorded []plan.Event
-	sent     bool
-	done     bool
+	// inspectAt is when the pod may be inspected again for newer facts.
+	inspectAt time.Time
+	batch     *batch
+	hooks     map[plan.HookKey]context.CancelFunc
+	recorded  []plan.Event
+	sent      bool
+	done      bool
 	// released is true once nothing that the pod refers to is wanted any more.
 	released bool
 	// untrusted is true once tokens placed by an earlier life were given up.
@@ -179,8 +179,8 @@ func (w *worker) act(ctx context.Context, in *plan.Input, p plan.Plan, again tim
 		w.begin(ctx, in, p)
 		return time.Time{}
 	}
-	if p.Look {
-		p.Wake(w.look())
+	if p.Inspect {
+		p.Wake(w.inspect())
 	}
 	return p.WakeAt
 }
@@ -200,7 +200,7 @@ func (w *worker) takeOver(in *plan.Input) {
 }
 
 // believe takes a record over as what is known now, unless it can only be old;
-// the time is then when to look at the remote again. It is true for one from
+// the time is then when to inspect the pod again. It is true for one from
 // after the last action.
 func (w *worker) believe(record pleg.Record) (fresh bool, again time.Time) {
 	stale := w.loop.cfg.Backend.Limits.Stale
@@ -211,19 +211,19 @@ func (w *worker) believe(record pleg.Record) (fresh bool, again time.Time) {
 	}
 	shown := plan.ProgressOf(record.Facts, time.Now())
 	if w.memory.Behind(shown, record.At, stale) {
-		return false, w.look()
+		return false, w.inspect()
 	}
 	w.believed, w.memory.Known = record, shown
 	return fresh, time.Time{}
 }
 
-// look asks for newer facts, but not too often, and returns when to ask again.
-func (w *worker) look() time.Time {
-	if now := time.Now(); !now.Before(w.lookAt) {
-		w.loop.pleg.Touch(w.ref.UID)
-		w.lookAt = now.Add(lookEvery)
+// inspect asks for newer facts, but not too often, and returns when to ask again.
+func (w *worker) inspect() time.Time {
+	if now := time.Now(); !now.Before(w.inspectAt) {
+		w.loop.pleg.Enqueue(w.ref.UID)
+		w.inspectAt = now.Add(inspectEvery)
 	}
-	return w.lookAt
+	return w.inspectAt
 }
 
 // note keeps the orders of a plan. An order to end the pod ends what is under way

@@ -166,7 +166,7 @@ func newEnder(
 	}
 	touch := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-			e.source.Touch(key)
+			e.source.Enqueue(key)
 		}
 	}
 	if _, err = e.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -219,7 +219,7 @@ func (e *ender) run(ctx context.Context, do holding) error {
 		if !cache.WaitForCacheSync(parts.Done(), e.pods.HasSynced) {
 			return fmt.Errorf("list the pods of node %s: %w", e.cfg.Node.Name, context.Cause(parts))
 		}
-		e.source.TouchAll()
+		e.source.EnqueueAll()
 		if err := do(parts, e.backend); err != nil {
 			return err
 		}

@@ -112,8 +112,8 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		return err
 	}
 	n.vk, err = provider.New(provider.Config{
-		NodeName: m.cfg.Node.Name, Client: m.client, Server: m.server, Pods: n.pods,
-		Touch: n.source.Touch, Synced: func() { n.source.TouchAll(); m.running() }, Engine: n.engine, Backend: m.remote,
+		NodeName: m.cfg.Node.Name, Client: m.client, Server: m.server, Pods: n.pods, Touch: n.source.Enqueue,
+		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Backend: m.remote,
 		Node: nodeOptions(m.cfg), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
 		Probes: m.probes, ConfigZ: kubeletConfig(m.cfg),
 	})

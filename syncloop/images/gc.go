@@ -17,7 +17,7 @@ import (
 const (
 	// gcPeriod is how often garbage is looked for (kubelet: ImageGCPeriod).
 	gcPeriod = 5 * time.Minute
-	// gcPause is the least time between two looks, whoever asks for the second.
+	// gcPause is the least time between two collections, whoever asks for the second.
 	gcPause = 10 * time.Second
 	// gcRetry is when it is looked again where the remote did not answer.
 	gcRetry = 30 * time.Second
@@ -67,7 +67,7 @@ type Collector struct {
 	// Below: of Run alone.
 	began   time.Time
 	records records
-	// failed is true when the last look did.
+	// failed is true when the last collection did.
 	failed bool
 }
 
@@ -105,7 +105,7 @@ func (c *Collector) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var last time.Time
-	full := false // a pull found no room since the last look
+	full := false // a pull found no room since the last collection
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,15 +116,15 @@ func (c *Collector) Run(ctx context.Context) {
 			continue
 		case <-timer.C:
 		}
-		again := c.look(ctx, full)
+		again := c.collectOnce(ctx, full)
 		last, full = time.Now(), false
 		timer.Reset(max(again, gcPause))
 	}
 }
 
-// look collects once and returns when to look again. That it failed is told only
+// collectOnce returns when to collect again. That it failed is told only
 // when it did so before: the first time may pass.
-func (c *Collector) look(ctx context.Context, full bool) (again time.Duration) {
+func (c *Collector) collectOnce(ctx context.Context, full bool) (again time.Duration) {
 	again, err := c.collect(ctx, full)
 	entry := log.G(ctx).WithError(err)
 	switch {

@@ -137,7 +137,7 @@ func (r records) inOrder() []candidate {
 }
 
 // ripe is when the next image becomes old enough to be removed, at the latest the
-// next regular look.
+// next regular collection.
 func (r records) ripe(minAge time.Duration, now time.Time) time.Duration {
 	next := gcPeriod
 	for _, image := range r.inOrder() {

@@ -249,7 +249,7 @@ func (v view) couldRun(p *Plan) {
 		case v.Now.Before(until):
 			p.Wake(until)
 		case !v.FactsAt.After(until):
-			p.Look = true
+			p.Inspect = true
 		default:
 			return
 		}

@@ -207,8 +207,8 @@ type Plan struct {
 	WakeAt time.Time
 	// CouldRun is true while a container of the pod may be running.
 	CouldRun bool
-	// Look is true when only newer facts can say more.
-	Look bool
+	// Inspect is true when only newer facts can say more.
+	Inspect bool
 	// Reclaimed is true once nothing of a deleted pod is left on the remote.
 	Reclaimed bool
 	// Resized is true once the resize that was under way has come to its end.

@@ -46,12 +46,12 @@ type PLEG struct {
 	// The last complete listing began at listFrom and ended at listAt.
 	listFrom, listAt time.Time
 	records          map[types.UID]Record
-	dirty            map[types.UID]struct{}
+	queue            map[types.UID]struct{}
 	held             map[types.UID]int
 	changed          map[types.UID]struct{}
 
-	touched chan struct{}
-	signal  chan struct{}
+	queued chan struct{}
+	signal chan struct{}
 }
 
 // New returns a PLEG that reads nothing until Run.
@@ -64,34 +64,34 @@ func New(cfg Config) *PLEG {
 	}
 	return &PLEG{
 		cfg: cfg, records: map[types.UID]Record{},
-		dirty: map[types.UID]struct{}{}, held: map[types.UID]int{}, changed: map[types.UID]struct{}{},
-		touched: make(chan struct{}, 1), signal: make(chan struct{}, 1),
+		queue: map[types.UID]struct{}{}, held: map[types.UID]int{}, changed: map[types.UID]struct{}{},
+		queued: make(chan struct{}, 1), signal: make(chan struct{}, 1),
 	}
 }
 
-// Touch asks for a look at one pod as soon as possible and returns the number
-// that a record must have to be from after this call. The pod is reported as
-// changed after that look even if it is as before.
-func (p *PLEG) Touch(uid types.UID) uint64 { return p.Release(uid, 0) }
+// Enqueue has one pod inspected as soon as possible and returns the number that a record
+// must have to be from after this call. The pod is reported as changed after that
+// inspection even if it is as before.
+func (p *PLEG) Enqueue(uid types.UID) uint64 { return p.Release(uid, 0) }
 
 // Hold leaves out hints of a pod until it is released as often: a call that changes the
-// pod begins. What it does is hinted at as well, and a look begun while it lasts would
-// keep the one after it waiting.
+// pod begins. What it does is hinted at as well, and an inspection begun meanwhile would
+// delay the one after it.
 func (p *PLEG) Hold(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.held[uid]++
 }
 
-// Release ends some holds of a pod and touches it.
+// Release ends some holds of a pod and enqueues it.
 func (p *PLEG) Release(uid types.UID, holds int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held[uid] -= holds; p.held[uid] <= 0 {
 		delete(p.held, uid)
 	}
-	p.dirty[uid] = struct{}{}
-	notify(p.touched)
+	p.queue[uid] = struct{}{}
+	notify(p.queued)
 	return p.seq + 1
 }
 
@@ -186,7 +186,7 @@ func (p *PLEG) read(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 			p.list(ctx)
-		case <-p.touched:
+		case <-p.queued:
 		}
 		p.inspect(ctx)
 	}
@@ -209,12 +209,12 @@ func (p *PLEG) hinted(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held[uid] == 0 {
-		p.dirty[uid] = struct{}{}
-		notify(p.touched)
+		p.queue[uid] = struct{}{}
+		notify(p.queued)
 	}
 }
 
-// list reads everything. A pod that was touched stays so: its look comes next.
+// list reads everything. A pod in the queue stays there: it is inspected next.
 func (p *PLEG) list(ctx context.Context) {
 	start := time.Now()
 	p.mu.Lock()
@@ -255,15 +255,15 @@ func (p *PLEG) list(ctx context.Context) {
 	}
 }
 
-// inspect looks at the touched pods in one call.
+// inspect reads the pods in the queue in one call.
 func (p *PLEG) inspect(ctx context.Context) {
 	start := time.Now()
 	p.mu.Lock()
-	uids := make([]types.UID, 0, len(p.dirty))
-	for uid := range p.dirty {
+	uids := make([]types.UID, 0, len(p.queue))
+	for uid := range p.queue {
 		uids = append(uids, uid)
 	}
-	clear(p.dirty)
+	clear(p.queue)
 	p.seq++
 	seq := p.seq
 	p.mu.Unlock()
@@ -279,8 +279,8 @@ func (p *PLEG) inspect(ctx context.Context) {
 		if ctx.Err() != context.Canceled {
 			log.G(ctx).WithError(err).Warn("inspecting pods failed, looking again with the next listing")
 		}
-		for _, uid := range uids { // the next tick looks again
-			p.dirty[uid] = struct{}{}
+		for _, uid := range uids { // the next tick inspects them again
+			p.queue[uid] = struct{}{}
 		}
 		return
 	}

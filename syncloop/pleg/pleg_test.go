@@ -171,9 +171,9 @@ func TestTouch(t *testing.T) {
 	r.set("a", true)
 	run(t, r, nil, func(p *PLEG) {
 		drained(p)
-		first := p.Touch("a")
+		first := p.Enqueue("a")
 		synctest.Wait() // the read is under way
-		second := p.Touch("a")
+		second := p.Enqueue("a")
 		time.Sleep(time.Second + time.Millisecond)
 		record, _ := p.Get("a")
 		if record.Seq < first || record.Seq >= second {
@@ -196,7 +196,7 @@ func TestFailedLook(t *testing.T) {
 	run(t, r, nil, func(p *PLEG) {
 		drained(p)
 		r.fail(errors.New("down"))
-		p.Touch("a")
+		p.Enqueue("a")
 		synctest.Wait()
 		r.fail(nil)
 		time.Sleep(10*time.Second + time.Millisecond)

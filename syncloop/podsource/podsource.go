@@ -2,7 +2,7 @@
 // changes by UID. It reads the informer's store, compares with what it last
 // handed on, and so sees what a keyed hand-off hides: a pod deleted and made
 // again under its name is a REMOVE of one UID and an ADD of another, and a
-// delete lost in a watch gap shows at the next look.
+// delete lost in a watch gap shows at the next comparison.
 package podsource
 
 import (
@@ -46,7 +46,7 @@ type Store interface {
 	GetByKey(key string) (item any, exists bool, err error)
 }
 
-// Source compares the store with what was last handed on. Touch may be called
+// Source compares the store with what was last handed on. Enqueue may be called
 // from anywhere; Take from one goroutine.
 type Source struct {
 	store  Store
@@ -74,16 +74,16 @@ func New(store Store, synced func() bool) *Source {
 // Synced is true once the store had its first complete listing.
 func (s *Source) Synced() bool { return s.synced() }
 
-// Touch says that the pod under key (namespace/name) may have changed.
-func (s *Source) Touch(key string) {
+// Enqueue has the pod under key (namespace/name) compared: it may have changed.
+func (s *Source) Enqueue(key string) {
 	s.mu.Lock()
 	s.dirty[key] = struct{}{}
 	s.mu.Unlock()
 	s.wake()
 }
 
-// TouchAll asks for a comparison of every key, as after the first sync.
-func (s *Source) TouchAll() {
+// EnqueueAll has every key compared, as after the first sync.
+func (s *Source) EnqueueAll() {
 	s.mu.Lock()
 	s.all = true
 	s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Source) wake() {
 	}
 }
 
-// Changed receives when Take has something to look at.
+// Changed receives when Take has something to compare.
 func (s *Source) Changed() <-chan struct{} { return s.signal }
 
 // Take compares the touched keys with the store and returns what changed:

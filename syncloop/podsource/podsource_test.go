@@ -63,11 +63,11 @@ func TestTake(t *testing.T) {
 			if tt.now != nil {
 				check(t, store.Add(tt.now))
 			}
-			s.Touch("ns/p")
+			s.Enqueue("ns/p")
 			if got := words(s.Take()); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
-			s.Touch("ns/p")
+			s.Enqueue("ns/p")
 			if got := s.Take(); got != nil {
 				t.Errorf("a hint without a change gives %v", words(got))
 			}
@@ -98,7 +98,7 @@ func TestWatchGap(t *testing.T) {
 	check(t, store.Add(aPod("b", "2")))
 	s.Take()
 	check(t, store.Replace([]any{aPod("b", "3")}, ""))
-	s.TouchAll()
+	s.EnqueueAll()
 	if got, want := words(s.Take()), []string{"REMOVE 1", "REMOVE 2", "ADD 3"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

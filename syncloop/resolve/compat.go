@@ -60,10 +60,10 @@ func lackFrom(from *corev1.EnvFromSource, o Objects) (lack, bool) {
 	switch {
 	case from.ConfigMapRef != nil:
 		l := lackOfConfigMap(from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
-		return look(l, o.ConfigMaps, func(*corev1.ConfigMap) string { return "" })
+		return missingIn(l, o.ConfigMaps, func(*corev1.ConfigMap) string { return "" })
 	case from.SecretRef != nil:
 		l := lackOfSecret(from.SecretRef.Name, from.SecretRef.Optional)
-		return look(l, o.Secrets, func(*corev1.Secret) string { return "" })
+		return missingIn(l, o.Secrets, func(*corev1.Secret) string { return "" })
 	}
 	return lack{}, true
 }
@@ -76,12 +76,12 @@ func lackValue(v *corev1.EnvVar, o Objects) (lack, bool) {
 		ref := from.ConfigMapKeyRef
 		l := lackOfConfigMap(ref.Name, ref.Optional)
 		l.variable = v.Name
-		return look(l, o.ConfigMaps, func(c *corev1.ConfigMap) string { return absent(c.Data, ref.Key) })
+		return missingIn(l, o.ConfigMaps, func(c *corev1.ConfigMap) string { return absent(c.Data, ref.Key) })
 	case from.SecretKeyRef != nil:
 		ref := from.SecretKeyRef
 		l := lackOfSecret(ref.Name, ref.Optional)
 		l.variable = v.Name
-		return look(l, o.Secrets, func(s *corev1.Secret) string { return absent(s.Data, ref.Key) })
+		return missingIn(l, o.Secrets, func(s *corev1.Secret) string { return absent(s.Data, ref.Key) })
 	}
 	return lack{}, true
 }
@@ -94,9 +94,9 @@ func absent[V any](data map[string]V, key string) string {
 	return key
 }
 
-// look finds the object that l names, and asks it for the key that it lacks.
+// missingIn finds the object that l names, and asks it for the key that it lacks.
 // Only what is optional and missing lets the list go on.
-func look[T any](l lack, objects map[string]Object[*T], lacks func(*T) string) (lack, bool) {
+func missingIn[T any](l lack, objects map[string]Object[*T], lacks func(*T) string) (lack, bool) {
 	object, known := objects[l.name]
 	switch {
 	case !known:

@@ -234,7 +234,7 @@ func (c *cluster) put(pod *corev1.Pod) {
 
 func (c *cluster) touch(key string) {
 	if c.now != nil {
-		c.now.source.Touch(key)
+		c.now.source.Enqueue(key)
 	}
 }
 
