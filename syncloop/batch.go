@@ -49,12 +49,12 @@ func (w *worker) begin(ctx context.Context, in *plan.Input, p plan.Plan) {
 			if soft.Err() != nil && p.Termination == nil {
 				return // the pod is to end: what was planned for its life is void
 			}
-			ahead := x.lookAhead(soft, todo[i+1:])
+			lookup := x.startLookup(soft, todo[i+1:])
 			results := runStage(ctx, soft, stage, x)
 			holds := int(x.holds.Swap(0))
 			w.later(func(ctx context.Context) { w.record(ctx, results, holds) })
 			failed := slices.ContainsFunc(results, func(r plan.Result) bool { return r.Err != nil && first(r.Action) })
-			if x.ahead = ahead.end(failed); failed {
+			if x.lookedUp = lookup.end(failed); failed {
 				return
 			}
 		}

@@ -15,22 +15,22 @@ import (
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
-// executor is what actions act with.
+// executor executes actions on the backend.
 type executor struct {
 	backend backend.Backend
 	images  *images.Puller
-	// resized is told of each call that resizes, and how long it took.
+	// resized records each call that resizes, and how long it took.
 	resized func(ok bool, d time.Duration)
-	// full is told that a pull found no room on the remote.
+	// full reports that a pull found no room on the remote.
 	full func()
-	// event tells the user; it does nothing for orphans.
+	// event records an Event; it does nothing for orphans.
 	event func(kind, reason, format string, args ...any)
 	// hold keeps hints of the pod back while a call changes it; holds counts those of
 	// the stage that is under way.
 	hold  func()
 	holds atomic.Int32
-	// ahead is the image that the action wants, where it was looked for before.
-	ahead foundImage
+	// lookedUp is the image that the action wants, where it was looked up before.
+	lookedUp foundImage
 }
 
 // acting notes that a call begins that changes the pod.
@@ -80,7 +80,8 @@ func (x *executor) run(ctx, soft context.Context, a plan.Action) plan.Result {
 
 func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result {
 	if soft.Err() != nil {
-		return plan.Result{Action: a, GivenUp: true, Err: backend.Unmade(backend.Errorf(backend.ErrThrottled, "%s: the pod is ending", a))}
+		err := backend.Errorf(backend.ErrThrottled, "%s: the pod is ending", a)
+		return plan.Result{Action: a, GivenUp: true, Err: backend.Unmade(err)}
 	}
 	ctx, cancel := x.call(ctx)
 	defer cancel()

@@ -55,7 +55,7 @@ type Events interface {
 // Objects keeps what pods refer to: ConfigMaps, Secrets, tokens, claims,
 // Services. When something of a pod changes it calls Loop.Poke.
 type Objects interface {
-	// Set wants what the pod refers to from now on, Forget no more.
+	// Set keeps what the pod refers to from now on; Forget drops it.
 	Set(pod *corev1.Pod)
 	Forget(uid types.UID)
 	// Adopt tells when the pod's volumes were last placed, by name.

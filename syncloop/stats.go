@@ -11,7 +11,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// statsTimeout bounds one measurement, as that of a caller who waits for ever.
+// statsTimeout bounds one measurement, as that of a caller without a deadline.
 const statsTimeout = 30 * time.Second
 
 // Stats returns what the pods and their host use, not measured earlier than maxAge

@@ -41,14 +41,14 @@ func (s workState) String() string {
 	return [...]string{"syncing", "terminating", "terminated"}[s]
 }
 
-// worker owns one pod UID. Who has its turn alone decides and acts; others leave
+// worker owns one pod UID. Only the holder of its turn decides and acts; others leave
 // what they have in its slot and ask for a turn.
 type worker struct {
 	loop *Loop
 	ref  backend.Ref
 	seen time.Time // when the pod was first seen
 
-	// The slot: the latest pod, and whether the API has it no more.
+	// The slot: the latest pod, and whether the API no longer has it.
 	mu      sync.Mutex
 	turn    turn
 	inbox   []func(context.Context)
@@ -75,7 +75,7 @@ type worker struct {
 	status corev1.PodStatus
 	facts  []backend.PodFacts
 
-	// Below: of who has the turn.
+	// Owned by the turn holder; no lock.
 	memory plan.Memory
 	ready  bool
 	// believed is the last record that could be the latest.
@@ -409,7 +409,7 @@ func (w *worker) recordNew(pod *corev1.Pod, events []plan.Event) {
 }
 
 // reclaimed tells that nothing is left on the remote. A pod that is gone from
-// the API as well has no more use for its worker.
+// the API as well no longer needs its worker.
 func (w *worker) reclaimed(ctx context.Context, in *plan.Input) {
 	if in.Pod != nil && !in.Removed {
 		w.loop.cfg.Status.Reclaimed(in.Pod.UID)

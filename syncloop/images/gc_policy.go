@@ -18,7 +18,7 @@ type GCPolicy struct {
 	HighThresholdPercent, LowThresholdPercent int
 	// MinAge is how long an image is known before it may go to make room.
 	MinAge time.Duration
-	// MaxAge is how long an image that nobody uses may stay; 0 is for ever.
+	// MaxAge is how long an image that nobody uses may stay; 0 is without limit.
 	MaxAge time.Duration
 }
 

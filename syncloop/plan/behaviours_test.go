@@ -487,7 +487,7 @@ func TestChangedImage(t *testing.T) {
 			name: "behaviour 7: the crash loop of the old image holds nobody",
 			in:   input(aPod(), 9, attempt(0, true, old(ran1("a", 1, 5, 8, 1)))),
 			mem: func(m *Memory) {
-				m.Backoff[loopOf(member{Container: &corev1.Container{Name: "a", Image: "old"}})] = Backoff{Delay: 5 * time.Minute, Last: at(5)}
+				m.Backoff[loopOf(podContainer{Container: &corev1.Container{Name: "a", Image: "old"}})] = Backoff{Delay: 5 * time.Minute, Last: at(5)}
 			},
 			want: []string{"start container a attempt 2"}, phase: "Running",
 		}},

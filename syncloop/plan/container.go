@@ -41,7 +41,7 @@ type step struct {
 //	ended for a changed image           start the next attempt
 //	init, ended 0 in an older sandbox,  start the next attempt
 //	or in one that is lost
-func (v view) step(m member) step {
+func (v view) step(m podContainer) step {
 	cur, prior := v.current(m.Name), v.prior(m)
 	if cur == nil {
 		return v.stepUnseen(m, prior)
@@ -79,7 +79,7 @@ func (v view) step(m member) step {
 }
 
 // stepUnseen is what is next for a container that the remote does not have.
-func (v view) stepUnseen(m member, prior *corev1.ContainerStatus) step {
+func (v view) stepUnseen(m podContainer, prior *corev1.ContainerStatus) step {
 	if !ran(prior) {
 		return step{verb: start}
 	}
@@ -94,7 +94,7 @@ func (v view) stepUnseen(m member, prior *corev1.ContainerStatus) step {
 
 // replaced is true for a container that was ended because the spec changed: its
 // own, or in a pod that is one unit that of any container.
-func (v view) replaced(m member, cur *ContainerAttempt) bool {
+func (v view) replaced(m podContainer, cur *ContainerAttempt) bool {
 	own, whole := v.Memory.Terminations[m.Name], v.Memory.Terminations[podKey]
 	return own.Replace && own.ID == cur.ID || whole.Replace && whole.ID == attemptID(cur.Pod)
 }
@@ -102,7 +102,7 @@ func (v view) replaced(m member, cur *ContainerAttempt) bool {
 func attemptID(a *backend.PodFacts) string { return strconv.Itoa(a.Attempt) }
 
 // after applies the restart policy to a container that ended.
-func (v view) after(m member, s step) step {
+func (v view) after(m podContainer, s step) step {
 	s.verb = finished
 	if v.restarts(m, s.code) {
 		s.verb, s.restart = start, true
@@ -111,7 +111,7 @@ func (v view) after(m member, s step) step {
 }
 
 // lastEnd is the exit code and time that a status tells of a container that the
-// remote has no more.
+// remote no longer has.
 func lastEnd(s *corev1.ContainerStatus) (int32, time.Time) {
 	t := s.State.Terminated
 	if t == nil && s.State.Running == nil {
@@ -124,7 +124,7 @@ func lastEnd(s *corev1.ContainerStatus) (int32, time.Time) {
 }
 
 // start plans a container's next attempt, unless it has to wait.
-func (v view) start(p *Plan, m member, s step) {
+func (v view) start(p *Plan, m podContainer, s step) {
 	if until := v.holdUntil(m, s); v.Now.Before(until) {
 		p.Wake(until)
 		if half := v.Memory.Failures[m.Name].half(); v.Now.Before(half) {
@@ -147,7 +147,7 @@ func (v view) start(p *Plan, m member, s step) {
 
 // holdUntil is when a container may be started: after its crash backoff and
 // after the delay that its last failure to start left.
-func (v view) holdUntil(m member, s step) time.Time {
+func (v view) holdUntil(m podContainer, s step) time.Time {
 	var until time.Time
 	if s.restart {
 		until = backoffUntil(v.Memory.Backoff[loopOf(m)], s.ended, v.Now)
@@ -160,11 +160,11 @@ func (v view) holdUntil(m member, s step) time.Time {
 
 // loopOf names the crash loop of a container: one with another image or other
 // resources starts a new one (kubelet: GetBackoffKey).
-func loopOf(m member) string { return m.Name + "@" + resolve.BackoffHash(m.Container) }
+func loopOf(m podContainer) string { return m.Name + "@" + resolve.BackoffHash(m.Container) }
 
 // spec makes one attempt of a container ready. It is false while something that
 // the container needs is not known, or cannot be had: that stands in the plan.
-func (v view) spec(p *Plan, m member, attempt int) (backend.ContainerSpec, bool) {
+func (v view) spec(p *Plan, m podContainer, attempt int) (backend.ContainerSpec, bool) {
 	spec := backend.ContainerSpec{
 		Pod: v.Pod, Init: m.role.initial(), Target: m.target, Attempt: attempt, Hash: resolve.Hash(m.Container),
 	}
@@ -204,7 +204,7 @@ func (v view) addressesNow() resolve.Addresses {
 
 // stepEphemeral is step for a container that runs once, and is lost with its
 // sandbox.
-func (v view) stepEphemeral(m member) step {
+func (v view) stepEphemeral(m podContainer) step {
 	cur := v.current(m.Name)
 	if _, refused := v.Refused[m.Name]; refused {
 		return step{verb: wait}

@@ -25,7 +25,7 @@ const (
 
 // containerStatuses are those of the containers of one role, in the order of the
 // spec.
-func (v view) containerStatuses(p *Plan, containers []member) []corev1.ContainerStatus {
+func (v view) containerStatuses(p *Plan, containers []podContainer) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	for _, m := range containers {
 		statuses = append(statuses, v.containerStatus(p, m))
@@ -41,7 +41,7 @@ func (v view) containerStatuses(p *Plan, containers []member) []corev1.Container
 //	made, not started       Waiting
 //	never seen, never ran   Waiting
 //	ran, not seen any more  as it ended; Terminated, ContainerStatusUnknown, 137 if nobody saw
-func (v view) containerStatus(p *Plan, c member) corev1.ContainerStatus {
+func (v view) containerStatus(p *Plan, c podContainer) corev1.ContainerStatus {
 	prior := v.prior(c)
 	s := corev1.ContainerStatus{Name: c.Name, Image: c.Image}
 	if prior != nil {
@@ -76,7 +76,7 @@ func (v view) containerStatus(p *Plan, c member) corev1.ContainerStatus {
 //	app, sidecar   by their hook and probes, while they run
 //	init           ready once it ended with 0
 //	ephemeral      never
-func (v view) readiness(s *corev1.ContainerStatus, c member) {
+func (v view) readiness(s *corev1.ContainerStatus, c podContainer) {
 	cur := v.current(c.Name)
 	running := s.State.Running != nil && cur != nil
 	started := running && v.started(c, cur)
@@ -92,7 +92,7 @@ func (v view) readiness(s *corev1.ContainerStatus, c member) {
 }
 
 // allocation tells of the resources and the mounts that the container has.
-func (v view) allocation(s *corev1.ContainerStatus, c member) {
+func (v view) allocation(s *corev1.ContainerStatus, c podContainer) {
 	if c.role == ephemeralRole {
 		return
 	}
@@ -111,7 +111,7 @@ func (v view) allocation(s *corev1.ContainerStatus, c member) {
 // a whole attempt is made again, a container that ended for good runs again too:
 // the API goes on to tell of its first end (pod validation,
 // ValidateContainerStateTransition).
-func (v view) mayRunAgain(c member, s *corev1.ContainerStatus) bool {
+func (v view) mayRunAgain(c podContainer, s *corev1.ContainerStatus) bool {
 	t := s.State.Terminated
 	always := c.RestartPolicy == nil && v.Pod.Spec.RestartPolicy == corev1.RestartPolicyAlways
 	return t == nil || always || v.restarts(c, t.ExitCode)
@@ -205,7 +205,7 @@ func (v view) terminated(c *ContainerAttempt) *corev1.ContainerStateTerminated {
 	return t
 }
 
-// fromPrior is for a container that the remote has no more: how it ended stays;
+// fromPrior is for a container that the remote no longer has: how it ended stays;
 // if nobody saw it end, that is said.
 func (v view) fromPrior(s *corev1.ContainerStatus, prior *corev1.ContainerStatus) {
 	s.State = prior.State
@@ -220,7 +220,7 @@ func (v view) fromPrior(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 
 // waitForStart turns the state of a container that is to be started into
 // Waiting where something holds it back, and says what.
-func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
+func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c podContainer) {
 	next := v.step(c)
 	if c.role == ephemeralRole {
 		if why, refused := v.Refused[c.Name]; refused {
@@ -267,7 +267,7 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c member) {
 
 // failureWait shows a failure; a pull that backs off says so in the second half
 // of the wait.
-func (v view) failureWait(p *Plan, c member, f Failure) *corev1.ContainerStateWaiting {
+func (v view) failureWait(p *Plan, c podContainer, f Failure) *corev1.ContainerStateWaiting {
 	w := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
 	if images.PullFailed(f.Reason) && !v.Now.Before(f.half()) {
 		w.Reason = ReasonImagePullBackOff
@@ -278,7 +278,7 @@ func (v view) failureWait(p *Plan, c member, f Failure) *corev1.ContainerStateWa
 	return w
 }
 
-// endUnseen is for a pod that is ending: what ran and is seen no more has
+// endUnseen is for a pod that is ending: what ran and is no longer seen has
 // ended, though nobody knows how. What never ran keeps waiting.
 func (v view) endUnseen(s *corev1.ContainerStatus) {
 	if v.running() || s.State.Waiting == nil || s.ContainerID == "" {

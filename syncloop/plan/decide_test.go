@@ -337,7 +337,7 @@ func sandboxDead(p backend.PodFacts) backend.PodFacts {
 }
 
 func key(name string) string {
-	return loopOf(member{Container: &corev1.Container{Name: name, Image: "img"}})
+	return loopOf(podContainer{Container: &corev1.Container{Name: name, Image: "img"}})
 }
 
 // running is a pod that the API holds as Running with restarts.

@@ -23,5 +23,6 @@
 //	resize             resources that change in place
 //	phase              status, phase and conditions; container_status has the containers'
 //	actions, stages    what can be done, and in which order
-//	input, memory      what a decision depends on, and what its results leave
+//	input, record      what a decision depends on, and what the results of actions leave
+//	facts              questions about what the remote shows
 package plan

@@ -33,7 +33,7 @@ type Hook struct {
 	Spec    *corev1.Container
 }
 
-func hookKey(m member, cur *ContainerAttempt, kind HookKind) HookKey {
+func hookKey(m podContainer, cur *ContainerAttempt, kind HookKind) HookKey {
 	return HookKey{Container: m.Name, ID: cur.ID, Kind: kind}
 }
 
@@ -43,7 +43,7 @@ func (v view) postStarts(p *Plan) {
 	if v.Supervised {
 		return
 	}
-	for _, list := range [][]member{v.inits, v.apps} {
+	for _, list := range [][]podContainer{v.inits, v.apps} {
 		for _, m := range list {
 			cur := v.current(m.Name)
 			if cur == nil || !v.inSandbox(cur) || cur.State() != backend.Running || v.postStarted(m, cur) {
@@ -59,7 +59,7 @@ func (v view) postStarts(p *Plan) {
 }
 
 // postStarted is true once the container's postStart hook, if any, succeeded.
-func (v view) postStarted(m member, cur *ContainerAttempt) bool {
+func (v view) postStarted(m podContainer, cur *ContainerAttempt) bool {
 	if postStart(m.Container) == nil {
 		return true
 	}

@@ -72,7 +72,7 @@ func (v view) startInits(p *Plan, initialised bool) {
 
 // up is true for a container that runs in the live sandbox and has started:
 // its postStart hook and its startup probe succeeded.
-func (v view) up(m member) bool {
+func (v view) up(m podContainer) bool {
 	cur := v.current(m.Name)
 	return cur != nil && v.inSandbox(cur) && cur.State() == backend.Running && v.started(m, cur)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/burstlet/burstlet/syncloop/prober"
 )
 
-func probeOf(m member, kind prober.Kind) *corev1.Probe {
+func probeOf(m podContainer, kind prober.Kind) *corev1.Probe {
 	switch {
 	case m.role == ephemeralRole || m.role == initRole:
 		return nil
@@ -32,7 +32,7 @@ func (v view) probes(p *Plan) []prober.Target {
 		return nil
 	}
 	var targets []prober.Target
-	for _, list := range [][]member{v.inits, v.apps} {
+	for _, list := range [][]podContainer{v.inits, v.apps} {
 		for _, m := range list {
 			if m.StartupProbe == nil && m.LivenessProbe == nil && m.ReadinessProbe == nil {
 				continue
@@ -54,7 +54,7 @@ func (v view) probes(p *Plan) []prober.Target {
 	return targets
 }
 
-func (v view) probeKinds(p *Plan, m member, cur *ContainerAttempt) []prober.Kind {
+func (v view) probeKinds(p *Plan, m podContainer, cur *ContainerAttempt) []prober.Kind {
 	_, ending := p.Terminations[m.Name]
 	switch {
 	case p.Termination != nil || ending:
@@ -65,14 +65,14 @@ func (v view) probeKinds(p *Plan, m member, cur *ContainerAttempt) []prober.Kind
 	return []prober.Kind{prober.Liveness, prober.Readiness}
 }
 
-func probeKey(m member, cur *ContainerAttempt, kind prober.Kind) prober.Key {
+func probeKey(m podContainer, cur *ContainerAttempt, kind prober.Kind) prober.Key {
 	return prober.Key{Container: m.Name, ID: cur.ID, Kind: kind}
 }
 
 // verdict is what a probe of a running container has found: its own outcome, or
 // what the remote says where it probes by itself. Of what failed there, the end of the
 // container tells.
-func (v view) verdict(m member, cur *ContainerAttempt, kind prober.Kind) prober.Outcome {
+func (v view) verdict(m podContainer, cur *ContainerAttempt, kind prober.Kind) prober.Outcome {
 	switch {
 	case probeOf(m, kind) == nil:
 		return prober.Unknown
@@ -91,7 +91,7 @@ func (v view) verdict(m member, cur *ContainerAttempt, kind prober.Kind) prober.
 // started is true for a running container whose postStart hook and startup
 // probe succeeded. After a restart of this process one that had started still
 // has.
-func (v view) started(m member, cur *ContainerAttempt) bool {
+func (v view) started(m podContainer, cur *ContainerAttempt) bool {
 	hooked := v.Supervised && postStart(m.Container) != nil
 	if !hooked && !v.postStarted(m, cur) {
 		return false
@@ -112,7 +112,7 @@ func (v view) started(m member, cur *ContainerAttempt) bool {
 // isReady is true for a started container whose readiness probe succeeded.
 // After a restart of this process one that was ready stays so until the probe
 // says otherwise.
-func (v view) isReady(m member, cur *ContainerAttempt) bool {
+func (v view) isReady(m podContainer, cur *ContainerAttempt) bool {
 	if !v.started(m, cur) {
 		return false
 	}
@@ -127,7 +127,7 @@ func (v view) isReady(m member, cur *ContainerAttempt) bool {
 }
 
 // sameContainer is the last status if it is about this very container.
-func (v view) sameContainer(m member, cur *ContainerAttempt) *corev1.ContainerStatus {
+func (v view) sameContainer(m podContainer, cur *ContainerAttempt) *corev1.ContainerStatus {
 	if prior := v.prior(m); ran(prior) && prior.ContainerID == v.Runtime+"://"+cur.ID && prior.State.Running != nil {
 		return prior
 	}
@@ -157,7 +157,7 @@ func (v view) recordVerdicts(p *Plan) {
 
 // failing is the probe that a container has not passed, or fails now; empty for one that
 // waits for its hook.
-func (v view) failing(m member, cur *ContainerAttempt) prober.Kind {
+func (v view) failing(m podContainer, cur *ContainerAttempt) prober.Kind {
 	switch {
 	case !v.started(m, cur) && probeOf(m, prober.Startup) != nil:
 		return prober.Startup
@@ -169,7 +169,7 @@ func (v view) failing(m member, cur *ContainerAttempt) prober.Kind {
 
 // recordEnd records why the remote ended a container, and which of its hooks failed.
 // The Event leaves out what a hook printed: it may hold secrets.
-func (v view) recordEnd(p *Plan, m member, c *backend.ContainerFacts) {
+func (v view) recordEnd(p *Plan, m podContainer, c *backend.ContainerFacts) {
 	if kind, _, ok := strings.Cut(c.Killed, " probe failed"); ok {
 		p.record(corev1.EventTypeWarning, "Unhealthy", c.Killed)
 		p.record(corev1.EventTypeNormal, "Killing", m.message("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))

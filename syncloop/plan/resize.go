@@ -59,7 +59,7 @@ func (v view) resize(p *Plan) {
 	if !v.Resizes {
 		return
 	}
-	running, lagging := v.resizable(), []member(nil)
+	running, lagging := v.resizable(), []podContainer(nil)
 	ending := false
 	for _, m := range running {
 		if _, ends := p.Terminations[m.Name]; ends {
@@ -77,7 +77,9 @@ func (v view) resize(p *Plan) {
 		p.Resized = v.Memory.Resizing != nil && !ending
 		return
 	}
-	slices.SortStableFunc(lagging, func(a, b member) int { return cmp.Compare(v.memoryGrowth(a), v.memoryGrowth(b)) })
+	slices.SortStableFunc(lagging, func(a, b podContainer) int {
+		return cmp.Compare(v.memoryGrowth(a), v.memoryGrowth(b))
+	})
 	for _, m := range lagging {
 		action := v.resizeAction(m)
 		if f, ok := v.Memory.Failures[action.key()]; ok && v.Now.Before(f.Until()) {
@@ -89,11 +91,11 @@ func (v view) resize(p *Plan) {
 }
 
 // memoryGrowth is by how much a container's memory limit is to grow, in bytes.
-func (v view) memoryGrowth(m member) int64 {
+func (v view) memoryGrowth(m podContainer) int64 {
 	return m.Resources.Limits.Memory().Value() - v.heldTo(m, v.current(m.Name)).Limits.Memory().Value()
 }
 
-func (v view) resizeAction(m member) ResizeContainer {
+func (v view) resizeAction(m podContainer) ResizeContainer {
 	cur := v.current(m.Name)
 	container := *m.Container
 	container.Env, container.EnvFrom = nil, nil // they are not its business
@@ -104,7 +106,7 @@ func (v view) resizeAction(m member) ResizeContainer {
 
 // resizeRestarts is true for a running container that is to be resized in a
 // resource for which it wants to be restarted.
-func (v view) resizeRestarts(m member, cur *ContainerAttempt) bool {
+func (v view) resizeRestarts(m podContainer, cur *ContainerAttempt) bool {
 	if !v.Resizes || v.Memory.Resizing == nil || len(m.ResizePolicy) == 0 || !v.inSandbox(cur) || !v.lags(m, cur) {
 		return false
 	}
@@ -132,7 +134,7 @@ func (v view) resizeRestarts(m member, cur *ContainerAttempt) bool {
 //	just started             what is allocated
 //
 // It is &m.Resources itself where that is all of it.
-func (v view) heldTo(m member, cur *ContainerAttempt) *corev1.ResourceRequirements {
+func (v view) heldTo(m podContainer, cur *ContainerAttempt) *corev1.ResourceRequirements {
 	base := &m.Resources
 	prior := v.prior(m)
 	if prior != nil && prior.Resources != nil && cur.ID != "" && strings.HasSuffix(prior.ContainerID, cur.ID) {
@@ -146,7 +148,7 @@ func (v view) heldTo(m member, cur *ContainerAttempt) *corev1.ResourceRequiremen
 
 // lags is true while a running container is not held to what it is allocated, for
 // all that is known.
-func (v view) lags(m member, cur *ContainerAttempt) bool {
+func (v view) lags(m podContainer, cur *ContainerAttempt) bool {
 	if asked, ok := v.Memory.Resized[cur.ID]; ok {
 		return !asked.Done || !allocation.Equal(&asked.Resources, &m.Resources)
 	}
@@ -155,9 +157,9 @@ func (v view) lags(m member, cur *ContainerAttempt) bool {
 
 // resizable are the containers whose processes can be resized, and that run in the
 // live sandbox.
-func (v view) resizable() []member {
-	var all []member
-	for _, list := range [][]member{v.inits, v.apps} {
+func (v view) resizable() []podContainer {
+	var all []podContainer
+	for _, list := range [][]podContainer{v.inits, v.apps} {
 		for _, m := range list {
 			if cur := v.current(m.Name); m.role != initRole && cur != nil && cur.State() == backend.Running && v.inSandbox(cur) {
 				all = append(all, m)
@@ -260,7 +262,7 @@ func ResizeSummary(pod *corev1.Pod, generation int64, problem string) string {
 // resources tells of the resources of the container (kubelet:
 // convertContainerStatusResources): those it is allocated, and those that it is
 // held to while it runs. One without any says so only where others may be added.
-func (v view) resources(s *corev1.ContainerStatus, m member) {
+func (v view) resources(s *corev1.ContainerStatus, m podContainer) {
 	resources := &m.Resources
 	if cur := v.current(m.Name); v.Resizes && s.State.Running != nil && cur != nil {
 		resources = v.heldTo(m, cur)

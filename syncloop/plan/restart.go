@@ -29,7 +29,7 @@ const unknownExitCode = 137
 //	Never         -        -
 //	sidecar       always   always
 //	ephemeral     -        -
-func (v view) restarts(m member, code int32) bool {
+func (v view) restarts(m podContainer, code int32) bool {
 	switch {
 	case m.role == sidecarRole:
 		return true
@@ -49,7 +49,7 @@ func (v view) restarts(m member, code int32) bool {
 }
 
 // restartPolicy of a container is its own or the pod's.
-func restartPolicy(pod *corev1.Pod, m member) corev1.RestartPolicy {
+func restartPolicy(pod *corev1.Pod, m podContainer) corev1.RestartPolicy {
 	if m.RestartPolicy != nil {
 		return corev1.RestartPolicy(*m.RestartPolicy)
 	}

@@ -42,7 +42,7 @@ func Stages(actions []Action) [][]Action {
 
 // isWritten is true of volumes that come out of our own hands: to place them takes a
 // moment, and fails only as the sandbox would. The others may hang, or be refused by
-// the host for ever, and a pod without its volumes gets no sandbox (kubelet:
+// the host every time, and a pod without its volumes gets no sandbox (kubelet:
 // WaitForAttachAndMount).
 func isWritten(v *backend.VolumeSpec) bool {
 	s := &v.Source

@@ -43,7 +43,7 @@ func (v view) terminations(p *Plan) {
 //	to be resized, and its     restarted, whatever its policy
 //	resizePolicy says so
 //	postStart hook failed      ended; the restart policy decides
-func (v view) mustEnd(m member, cur *ContainerAttempt) (ContainerTermination, bool) {
+func (v view) mustEnd(m podContainer, cur *ContainerAttempt) (ContainerTermination, bool) {
 	order := ContainerTermination{ID: cur.ID, Deadline: v.Now.Add(v.grace())}
 	replaced := m.role == appRole || m.role == sidecarRole
 	switch {
@@ -69,14 +69,14 @@ func (v view) mustEnd(m member, cur *ContainerAttempt) (ContainerTermination, bo
 
 // message is the kubelet's, why a container ends; of init containers it
 // does not say what follows.
-func (m member) message(why, follows string) string {
+func (m podContainer) message(why, follows string) string {
 	if m.role.initial() {
 		return "Init container " + m.Name + " " + why
 	}
 	return "Container " + m.Name + " " + why + follows
 }
 
-func (v view) willRestart(m member) string {
+func (v view) willRestart(m podContainer) string {
 	if restartPolicy(v.Pod, m) != corev1.RestartPolicyNever {
 		return ", will be restarted"
 	}
@@ -84,7 +84,7 @@ func (v view) willRestart(m member) string {
 }
 
 // probeGrace is a probe's own grace or the pod's.
-func (v view) probeGrace(m member, kind prober.Kind) time.Duration {
+func (v view) probeGrace(m podContainer, kind prober.Kind) time.Duration {
 	if probe := probeOf(m, kind); probe != nil && probe.TerminationGracePeriodSeconds != nil {
 		return seconds(probe.TerminationGracePeriodSeconds, 0)
 	}
@@ -94,7 +94,7 @@ func (v view) probeGrace(m member, kind prober.Kind) time.Duration {
 // endContainer runs the preStop hook of a container, then stops it. A hook that
 // takes the whole grace leaves the container a moment still (kubelet:
 // minimumGracePeriodInSeconds).
-func (v view) endContainer(p *Plan, m member, cur *ContainerAttempt, deadline time.Time, why string) {
+func (v view) endContainer(p *Plan, m podContainer, cur *ContainerAttempt, deadline time.Time, why string) {
 	if v.preStops(p, m, cur, deadline) {
 		return
 	}
@@ -102,7 +102,7 @@ func (v view) endContainer(p *Plan, m member, cur *ContainerAttempt, deadline ti
 }
 
 // preStops is true while the container's preStop hook must be waited for.
-func (v view) preStops(p *Plan, m member, cur *ContainerAttempt, deadline time.Time) bool {
+func (v view) preStops(p *Plan, m podContainer, cur *ContainerAttempt, deadline time.Time) bool {
 	handler, key := preStop(m.Container), hookKey(m, cur, PreStop)
 	_, stopped := v.Memory.ContainerStops[stopKey(cur)]
 	if handler == nil || v.Supervised || stopped || v.Memory.Hooks[key].Done || !v.Now.Before(deadline) {
@@ -155,7 +155,7 @@ func (v view) capped(grace time.Duration) time.Duration {
 func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
 	late := !v.Now.Before(p.Termination.Deadline)
 	served := false // something that the next sidecar serves still runs
-	stop := func(m member) {
+	stop := func(m podContainer) {
 		cur := v.current(m.Name)
 		if cur == nil || cur.Pod != a || cur.State() != backend.Running {
 			return
@@ -170,7 +170,7 @@ func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
 		}
 		served = true
 	}
-	for _, list := range [][]member{v.apps, v.ephemerals} {
+	for _, list := range [][]podContainer{v.apps, v.ephemerals} {
 		for _, m := range list {
 			stop(m)
 		}

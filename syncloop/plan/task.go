@@ -76,7 +76,7 @@ func (v view) taskOutcome() (restart, failed bool) {
 
 // initFailed is true for an init container that ended otherwise than with 0, for
 // good.
-func (v view) initFailed(m member, cur *ContainerAttempt) bool {
+func (v view) initFailed(m podContainer, cur *ContainerAttempt) bool {
 	if !v.exited(cur) || cur.NeverRan() {
 		return false
 	}
@@ -85,7 +85,7 @@ func (v view) initFailed(m member, cur *ContainerAttempt) bool {
 }
 
 // mustRestart is true for a running container that must end.
-func (v view) mustRestart(m member, cur *ContainerAttempt) bool {
+func (v view) mustRestart(m podContainer, cur *ContainerAttempt) bool {
 	if v.exited(cur) || cur.State() != backend.Running {
 		return false
 	}
@@ -195,7 +195,7 @@ func (v view) taskEnd() (ended time.Time, ran bool) {
 // restart count: it grows by one for each time that the container ran.
 func (v view) specs(p *Plan) ([]backend.ContainerSpec, bool) {
 	var specs []backend.ContainerSpec
-	for _, list := range [][]member{v.inits, v.apps} {
+	for _, list := range [][]podContainer{v.inits, v.apps} {
 		for _, m := range list {
 			spec, ok := v.spec(p, m, v.taskAttempt(m))
 			if !ok {
@@ -207,7 +207,7 @@ func (v view) specs(p *Plan) ([]backend.ContainerSpec, bool) {
 	return specs, true
 }
 
-func (v view) taskAttempt(m member) int {
+func (v view) taskAttempt(m podContainer) int {
 	prior := v.prior(m)
 	count := 0
 	if prior != nil {

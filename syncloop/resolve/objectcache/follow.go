@@ -36,7 +36,7 @@ type follower[T metav1.Object] struct {
 	retry   retry
 }
 
-// run follows until ctx ends or the object can change no more.
+// run follows until ctx ends or the object can no longer change.
 func (f *follower[T]) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		final, err := f.step(ctx)

@@ -195,7 +195,7 @@ func (c *Cache) tokenFailed(ctx context.Context, e *podEntry, t *token, err erro
 		had = t.kept
 	}
 	if pod.DeletionTimestamp != nil && (refused(err) || apierrors.IsConflict(err)) {
-		// The API holds the pod no more: there is no token for it, nor a need.
+		// The API no longer has the pod: there is no token for it, nor a need.
 		delay, told = never, had.IsZero()
 	}
 	tell := false

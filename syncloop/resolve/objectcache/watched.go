@@ -173,7 +173,7 @@ func (w *watched[T]) pending(o *object[T]) uint64 {
 }
 
 // found notes the answer of a list or a watch. look is 0 for a watch. It reports
-// whether the object can change no more, so that there is nothing to follow
+// whether the object can no longer change, so that there is nothing to follow
 // until a further pod comes.
 func (w *watched[T]) found(o *object[T], look uint64, exists bool, value T) (final bool) {
 	c := w.cache

@@ -11,13 +11,13 @@ import (
 // view answers questions about the facts.
 type view struct {
 	*Input
-	members
+	podContainers
 	// newest attempt; nil if the remote has none.
 	newest *backend.PodFacts
 }
 
 func newView(in *Input) view {
-	v := view{Input: in, members: membersOf(in.Pod)}
+	v := view{Input: in, podContainers: containersOf(in.Pod)}
 	if n := len(in.Facts); n > 0 {
 		v.newest = &in.Facts[n-1]
 	}
@@ -137,7 +137,7 @@ func (v view) attemptRuns(p *backend.PodFacts) bool {
 }
 
 // prior is the container's last status, or nil.
-func (v view) prior(m member) *corev1.ContainerStatus {
+func (v view) prior(m podContainer) *corev1.ContainerStatus {
 	statuses := v.Memory.Status.ContainerStatuses
 	switch {
 	case m.role.initial():

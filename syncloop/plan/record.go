@@ -192,7 +192,8 @@ func (m *Memory) recordPlace(a PlaceVolume, r Result) {
 	delete(m.Failures, a.key())
 }
 
-// recordRefresh: an attempt that is gone needs its files no more.
+// recordRefresh notes files that were swapped. An attempt that is gone no longer needs
+// its files.
 func (m *Memory) recordRefresh(a RefreshVolumes, r Result) {
 	if r.Err != nil && !errors.Is(r.Err, backend.ErrNotFound) {
 		m.fail(a.key(), r)

@@ -41,7 +41,7 @@ func TestImageFoundAhead(t *testing.T) {
 		want  int // questions, both times
 	}{
 		{name: "is used", todo: next("a", corev1.PullIfNotPresent, true), later: time.Second, want: 1},
-		{name: "long ago: asked again", todo: next("a", corev1.PullIfNotPresent, true), later: aheadFor, want: 2},
+		{name: "long ago: asked again", todo: next("a", corev1.PullIfNotPresent, true), later: lookupValidFor, want: 2},
 		{name: "for another container", todo: next("b", corev1.PullIfNotPresent, true), want: 2},
 		{name: "nothing is started next", todo: [][]plan.Action{{plan.Launch{}}}, want: 1},
 		{name: "nothing comes next", want: 1},
@@ -54,7 +54,7 @@ func TestImageFoundAhead(t *testing.T) {
 				remote := &finder{fail: tt.fail}
 				var told []string
 				x := &executor{images: images.New(remote, 1, 0), event: func(_, reason, _ string, _ ...any) { told = append(told, reason) }}
-				x.ahead = x.lookAhead(t.Context(), tt.todo).end(false)
+				x.lookedUp = x.startLookup(t.Context(), tt.todo).end(false)
 				if remote.fail = nil; len(told) > 0 {
 					t.Errorf("the user was told %v before the container's turn", told)
 				}

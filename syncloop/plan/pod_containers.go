@@ -23,8 +23,8 @@ const (
 // initial is true for containers that stand in spec.initContainers.
 func (r role) initial() bool { return r == initRole || r == sidecarRole }
 
-// member is one container of the pod, in its role.
-type member struct {
+// podContainer is one container of the pod, in its role.
+type podContainer struct {
 	*corev1.Container
 	role role
 	// target is whose process namespace an ephemeral container joins.
@@ -36,39 +36,39 @@ func sidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// members are the containers of a pod by role, in the order of its spec. inits
+// podContainers are the containers of a pod by role, in the order of its spec. inits
 // has the sidecars too.
-type members struct {
-	inits, apps, ephemerals []member
+type podContainers struct {
+	inits, apps, ephemerals []podContainer
 }
 
-func membersOf(pod *corev1.Pod) (m members) {
+func containersOf(pod *corev1.Pod) (m podContainers) {
 	if pod == nil {
 		return m
 	}
 	spec := &pod.Spec
 	for i := range spec.InitContainers {
-		c := member{Container: &spec.InitContainers[i], role: initRole}
+		c := podContainer{Container: &spec.InitContainers[i], role: initRole}
 		if sidecar(c.Container) {
 			c.role = sidecarRole
 		}
 		m.inits = append(m.inits, c)
 	}
-	m.apps = make([]member, 0, len(spec.Containers))
+	m.apps = make([]podContainer, 0, len(spec.Containers))
 	for i := range spec.Containers {
-		m.apps = append(m.apps, member{Container: &spec.Containers[i]})
+		m.apps = append(m.apps, podContainer{Container: &spec.Containers[i]})
 	}
 	for i := range spec.EphemeralContainers {
 		e := &spec.EphemeralContainers[i]
 		c := corev1.Container(e.EphemeralContainerCommon)
-		m.ephemerals = append(m.ephemerals, member{Container: &c, role: ephemeralRole, target: e.TargetContainerName})
+		m.ephemerals = append(m.ephemerals, podContainer{Container: &c, role: ephemeralRole, target: e.TargetContainerName})
 	}
 	return m
 }
 
 // Containers returns all containers of a pod: init, app and ephemeral ones.
 func Containers(pod *corev1.Pod) []*corev1.Container {
-	all := membersOf(pod).all()
+	all := containersOf(pod).all()
 	out := make([]*corev1.Container, len(all))
 	for i := range all {
 		out[i] = all[i].Container
@@ -79,21 +79,21 @@ func Containers(pod *corev1.Pod) []*corev1.Container {
 // ContainerNamed finds a container of a pod, of whatever kind; nil for one that its
 // spec does not have.
 func ContainerNamed(pod *corev1.Pod, name string) *corev1.Container {
-	if m := membersOf(pod).named(name); m != nil {
+	if m := containersOf(pod).named(name); m != nil {
 		return m.Container
 	}
 	return nil
 }
 
-// all returns every member: inits, apps, ephemerals.
-func (m members) all() []member {
-	all := make([]member, 0, len(m.inits)+len(m.apps)+len(m.ephemerals))
+// all returns every container: inits, apps, ephemerals.
+func (m podContainers) all() []podContainer {
+	all := make([]podContainer, 0, len(m.inits)+len(m.apps)+len(m.ephemerals))
 	return append(append(append(all, m.inits...), m.apps...), m.ephemerals...)
 }
 
-// named finds a member; nil for one that the spec does not have.
-func (m members) named(name string) *member {
-	for _, list := range [][]member{m.inits, m.apps, m.ephemerals} {
+// named finds a container; nil for one that the spec does not have.
+func (m podContainers) named(name string) *podContainer {
+	for _, list := range [][]podContainer{m.inits, m.apps, m.ephemerals} {
 		for i := range list {
 			if list[i].Name == name {
 				return &list[i]
@@ -104,7 +104,7 @@ func (m members) named(name string) *member {
 }
 
 // hasSidecar is true if the order of ending matters.
-func (m members) hasSidecar() bool {
+func (m podContainers) hasSidecar() bool {
 	for _, c := range m.inits {
 		if c.role == sidecarRole {
 			return true
@@ -114,8 +114,8 @@ func (m members) hasSidecar() bool {
 }
 
 // hasPreStop is true if any container has a preStop hook.
-func (m members) hasPreStop() bool {
-	for _, list := range [][]member{m.inits, m.apps} {
+func (m podContainers) hasPreStop() bool {
+	for _, list := range [][]podContainer{m.inits, m.apps} {
 		for _, c := range list {
 			if preStop(c.Container) != nil {
 				return true

@@ -12,9 +12,9 @@ import (
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
-// aheadFor is how long an image that was found before its turn counts as there: it may
+// lookupValidFor is how long an image that was found before its turn counts as there: it may
 // be removed meanwhile.
-const aheadFor = 10 * time.Second
+const lookupValidFor = 10 * time.Second
 
 // foundImage is an image that was found for a container; without an id it was not.
 type foundImage struct {
@@ -22,17 +22,17 @@ type foundImage struct {
 	at            time.Time
 }
 
-// search looks for an image while the action before the one that wants it is under way.
-type search struct {
+// imageLookup finds an image while the action before the one that wants it is under way.
+type imageLookup struct {
 	cancel context.CancelFunc
 	found  chan foundImage
 }
 
-// lookAhead looks for the image of the container that the next stage starts, if it
+// startLookup looks up the image of the container that the next stage starts, if it
 // starts one.
-func (x *executor) lookAhead(ctx context.Context, todo [][]plan.Action) search {
+func (x *executor) startLookup(ctx context.Context, todo [][]plan.Action) imageLookup {
 	ctx, cancel := context.WithCancel(ctx)
-	s := search{cancel: cancel, found: make(chan foundImage, 1)}
+	s := imageLookup{cancel: cancel, found: make(chan foundImage, 1)}
 	var next plan.StartContainer
 	if len(todo) > 0 {
 		next, _ = todo[0][0].(plan.StartContainer)
@@ -54,8 +54,8 @@ func (x *executor) lookAhead(ctx context.Context, todo [][]plan.Action) search {
 	return s
 }
 
-// end waits for what was found; a search in vain ends at once.
-func (s search) end(inVain bool) foundImage {
+// end waits for what was found; a lookup in vain ends at once.
+func (s imageLookup) end(inVain bool) foundImage {
 	if inVain {
 		s.cancel()
 	}
@@ -65,8 +65,8 @@ func (s search) end(inVain bool) foundImage {
 
 // image makes sure that a container's image is there, and returns its id.
 func (x *executor) image(ctx context.Context, spec *backend.ContainerSpec) (string, error) {
-	f := x.ahead
-	if f.id != "" && f.container == spec.Container.Name && time.Since(f.at) < aheadFor {
+	f := x.lookedUp
+	if f.id != "" && f.container == spec.Container.Name && time.Since(f.at) < lookupValidFor {
 		images.AlreadyPresent(&spec.Container, x.event)
 		return f.id, nil
 	}

@@ -79,7 +79,7 @@ func oomMessage(pod *corev1.Pod, name string) string {
 
 // memoryLimit is that of a container of whatever kind.
 func memoryLimit(pod *corev1.Pod, name string) (string, bool) {
-	m := membersOf(pod).named(name)
+	m := containersOf(pod).named(name)
 	if m == nil {
 		return "", false
 	}
