@@ -20,7 +20,7 @@
 //	terminated   nothing runs; deleted pods are removed from the remote until
 //	             the backend proves that nothing is left
 //
-// What is known when the process starts anew (the backend's listing and the
+// What is known after the process restarts (the backend's listing and the
 // API's status restore the rest):
 //
 //	facts            listed again; nothing is decided before the first complete list
@@ -29,19 +29,19 @@
 //	pull backoff     forgotten: the next pull is tried at once
 //	grace            what is left of it by the pod's deletionTimestamp
 //	lost launches    assumed for every pod without facts: replayed, or waited out
-//	refused tries    as the API's condition tells (AwaitingCapacity)
+//	refused tries    as the API's condition says (AwaitingCapacity)
 //	progress         as the API shows it; a listing that shows less may be old (Limits.Stale)
-//	allocation       requests as the API tells they were allocated, limits as they are held;
+//	allocation       requests as the API says they were allocated, limits as they are held;
 //	                 what the remote shows beyond was allocated too, its word lost
 //	resize           under way while the API says so: what is not held yet is asked again
 //	admission        a pod with facts or a started container is admitted
 //	volumes          listed with their hashes: only changed contents are placed again
 //	tokens           kept until their time, by the age of their volume
-//	probes           run anew; ready and started stay as the API says meanwhile
+//	probes           run again; ready and started stay as the API says meanwhile
 //	postStart        a running container counts as hooked
 //	preStop          runs again while grace is left
-//	evictions        decided anew once the pods' local storage is measured again
-//	OOM Events       not told again of ends that the API's status tells of
+//	evictions        decided again once the pods' local storage is measured
+//	OOM Events       not repeated for ends that the API's status shows
 //	age of images    forgotten: they are known, and last used, from now on
-//	terminations     of single containers: decided anew from hashes and probes
+//	terminations     of single containers: decided again from hashes and probes
 package syncloop

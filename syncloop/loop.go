@@ -31,7 +31,7 @@ import (
 const (
 	syncPeriod         = time.Minute
 	housekeepingPeriod = 2 * time.Second
-	// relistHinted is the period of listings where hints tell of changes.
+	// relistHinted is the period of listings where hints report changes.
 	relistHinted = 5 * time.Second
 )
 
@@ -41,13 +41,13 @@ type Status interface {
 	SetStatus(pod *corev1.Pod, status corev1.PodStatus)
 	// Reclaimed says that nothing of a pod is left on the remote.
 	Reclaimed(uid types.UID)
-	// Observe tells what the API holds.
+	// Observe passes on what the API holds.
 	Observe(pod *corev1.Pod)
 	// Forget says that a pod is gone from the API.
 	Forget(uid types.UID)
 }
 
-// Events tells users about pods, as record.EventRecorder does.
+// Events records Events about pods, as record.EventRecorder does.
 type Events interface {
 	Eventf(pod *corev1.Pod, kind, reason, format string, args ...any)
 }
@@ -58,7 +58,7 @@ type Objects interface {
 	// Set keeps what the pod refers to from now on; Forget drops it.
 	Set(pod *corev1.Pod)
 	Forget(uid types.UID)
-	// Adopt tells when the pod's volumes were last placed, by name.
+	// Adopt passes on when the pod's volumes were last placed, by name.
 	Adopt(pod *corev1.Pod, placedAt map[string]time.Time)
 	// Objects returns what is known now; it is cheap.
 	Objects(pod *corev1.Pod) resolve.Objects
@@ -90,7 +90,7 @@ type Config struct {
 	Pulls int
 	// ImageGC says when images that nobody uses are removed; nil: never.
 	ImageGC *images.GCPolicy
-	// NodeEvent tells users about the node; nil tells nobody.
+	// NodeEvent records an Event about the node; nil records none.
 	NodeEvent func(kind, reason, message string)
 	Metrics   *Metrics
 	// ProbeMetrics count the probes; nil counts nothing.
@@ -117,7 +117,7 @@ type Loop struct {
 	volumes  *placedVolumes
 	resizes  resizes
 	started  time.Time
-	// closing is true once the node shuts down; ended tells of each pod in which
+	// closing is true once the node shuts down; ended signals each pod in which
 	// nothing runs any more.
 	closing atomic.Bool
 	ended   signal

@@ -107,7 +107,7 @@ func resizeOperation(now, before resource.Quantity) string {
 	return ""
 }
 
-// collectResizes counts, by what the statuses tell, the resizes that wait and that
+// collectResizes counts, as the statuses show them, the resizes that wait and that
 // are under way.
 func (l *Loop) collectResizes(ch chan<- prometheus.Metric) {
 	pending, inProgress := map[string]int{}, 0

@@ -38,7 +38,7 @@ type reallocation struct {
 	// asked is the pod whose resources are judged, granted one whose resources
 	// were found room for and that the worker has not taken over yet.
 	asked, granted *corev1.Pod
-	// judged is false while nobody has looked at what is asked; reason and message
+	// judged is false until what is asked has been judged; reason and message
 	// are then those of what was asked before.
 	judged          bool
 	reason, message string

@@ -24,7 +24,7 @@ const (
 // (nodeshutdown): no pod is admitted any more; pods that are not critical get
 // their own grace, at most grace less critical; then the critical ones get theirs,
 // at most critical. They end as Failed, Terminated. It returns when no container
-// runs, when the time is over (what runs then is told in the log), or with the
+// runs, when the time is over (what runs then is logged), or with the
 // context. Run must go on meanwhile.
 func (l *Loop) Shutdown(ctx context.Context, grace, critical time.Duration) {
 	l.closing.Store(true)

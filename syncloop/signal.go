@@ -2,7 +2,7 @@ package syncloop
 
 import "sync"
 
-// signal tells any number of waiters that something happened.
+// signal wakes any number of waiters when something happens.
 type signal struct {
 	mu sync.Mutex
 	ch chan struct{}

@@ -408,7 +408,7 @@ func (w *worker) recordNew(pod *corev1.Pod, events []plan.Event) {
 	w.recorded = events
 }
 
-// reclaimed tells that nothing is left on the remote. A pod that is gone from
+// reclaimed reports that nothing is left on the remote. A pod that is gone from
 // the API as well no longer needs its worker.
 func (w *worker) reclaimed(ctx context.Context, in *plan.Input) {
 	if in.Pod != nil && !in.Removed {

@@ -20,7 +20,7 @@ type hookResult struct {
 }
 
 // runHooks makes exactly these hooks run: it begins those that do not and ends
-// those that nobody waits for any longer.
+// those that are no longer wanted.
 func (w *worker) runHooks(ctx context.Context, in *plan.Input, wanted []plan.Hook) {
 	if len(wanted) == 0 && len(w.hooks) == 0 {
 		return

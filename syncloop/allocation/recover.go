@@ -11,15 +11,15 @@ import (
 // life of the process allocated, and with those that it may hold of the node. Of
 // each container:
 //
-//	the status tells nothing              what the spec asks for
+//	the status says nothing               what the spec asks for
 //	requests                              status.allocatedResources
 //	limits                                status.resources, which are those held
 //	limits, where requests are the        the spec's, where resizes are possible:
 //	spec's                                limits need no room
 //	held to something that the status     that: it was allocated, and the write that
-//	does not know of                      tells of it was lost
+//	does not know of                      reports it was lost
 //
-// Whether it was being resized, the condition PodResizeInProgress tells.
+// The condition PodResizeInProgress says whether it was being resized.
 func Recover(pod *corev1.Pod, facts []backend.PodFacts, resizes bool) (allocated, held *corev1.Pod) {
 	allocated = pod
 	more := map[string]resource.Quantity{}
@@ -53,7 +53,7 @@ func Recover(pod *corev1.Pod, facts []backend.PodFacts, resizes bool) (allocated
 }
 
 // allocatedTo is what a container was allocated by what its status and the remote
-// tell; the spec's other resources cannot change.
+// say; the spec's other resources cannot change.
 func allocatedTo(
 	c *corev1.Container, s *corev1.ContainerStatus, now corev1.ResourceRequirements, resizes bool,
 ) corev1.ResourceRequirements {
@@ -79,7 +79,7 @@ func allocatedTo(
 }
 
 // news is what the remote holds a container to, where that says more than the status
-// that was told.
+// that was reported.
 func (x Amount) news(now, told *corev1.ResourceRequirements) (resource.Quantity, bool) {
 	actual, says := x.Of(now)
 	known, had := x.Of(told)

@@ -110,7 +110,7 @@ func (v view) after(m podContainer, s step) step {
 	return s
 }
 
-// lastEnd is the exit code and time that a status tells of a container that the
+// lastEnd is the exit code and time that a status has of a container that the
 // remote no longer has.
 func lastEnd(s *corev1.ContainerStatus) (int32, time.Time) {
 	t := s.State.Terminated

@@ -33,7 +33,7 @@ func (v view) containerStatuses(p *Plan, containers []podContainer) []corev1.Con
 	return statuses
 }
 
-// containerStatus tells one container's state:
+// containerStatus is one container's state:
 //
 //	seen running            Running
 //	seen ended              Terminated; Waiting, CrashLoopBackOff while it waits to restart
@@ -91,7 +91,7 @@ func (v view) readiness(s *corev1.ContainerStatus, c podContainer) {
 	s.Started = &started
 }
 
-// allocation tells of the resources and the mounts that the container has.
+// allocation fills in the resources and the mounts that the container has.
 func (v view) allocation(s *corev1.ContainerStatus, c podContainer) {
 	if c.role == ephemeralRole {
 		return
@@ -109,7 +109,7 @@ func (v view) allocation(s *corev1.ContainerStatus, c podContainer) {
 
 // mayRunAgain is whether the API lets a container leave the state it has. Where
 // a whole attempt is made again, a container that ended for good runs again too:
-// the API goes on to tell of its first end (pod validation,
+// the API goes on to show its first end (pod validation,
 // ValidateContainerStateTransition).
 func (v view) mayRunAgain(c podContainer, s *corev1.ContainerStatus) bool {
 	t := s.State.Terminated
@@ -155,8 +155,8 @@ func (v view) fromFacts(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 	}
 }
 
-// sameEnd keeps the time of an end that was told before, where a remote without times
-// of containers has a new process see it anew.
+// sameEnd keeps the time of an end that was reported before, where a remote without times
+// of containers has a new process see it again.
 func (v view) sameEnd(t *corev1.ContainerStateTerminated, prior *corev1.ContainerStatus) {
 	if v.Unit != PodUnit || prior == nil || prior.State.Terminated == nil {
 		return
@@ -167,7 +167,7 @@ func (v view) sameEnd(t *corev1.ContainerStateTerminated, prior *corev1.Containe
 	}
 }
 
-// neverRan tells why the remote could not start a container; in the second half
+// neverRan says why the remote could not start a container; in the second half
 // of the wait for the next try it says that it backs off, as the kubelet does.
 func (v view) neverRan(c *ContainerAttempt) *corev1.ContainerStateWaiting {
 	if c.Reason == "" {

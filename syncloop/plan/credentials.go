@@ -13,7 +13,7 @@ import (
 
 // credentials are the logins for a container's image that the pod's pull secrets
 // hold. A secret that cannot be had or read keeps nobody waiting, as for a
-// kubelet: the user is told, and the pull is tried. False while one is not known
+// kubelet: an Event is recorded, and the pull is tried. False while one is not known
 // yet.
 func (v view) credentials(p *Plan, image string) ([]backend.Credential, bool) {
 	refs := v.Pod.Spec.ImagePullSecrets
@@ -39,7 +39,7 @@ func (v view) credentials(p *Plan, image string) ([]backend.Credential, bool) {
 			"attempting to pull the image may not succeed.", strings.Join(missing, ", ")))
 	}
 	creds, err := images.Credentials(v.Pod, secrets, image)
-	if err != nil && !errors.Is(err, backend.ErrInvalid) { // of the image's name the pull will tell
+	if err != nil && !errors.Is(err, backend.ErrInvalid) { // the pull reports a bad image name
 		p.record(corev1.EventTypeWarning, reasonNoPullSecret, err.Error())
 	}
 	return creds, true

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// orphanGrace is what a pod gets that nobody knows any more
+	// orphanGrace is what a pod gets that the API no longer has
 	// (kubelet: SyncTerminatingRuntimePod).
 	orphanGrace = time.Second
 	// MinGrace is the least that a container gets to end by itself, also for a
@@ -131,7 +131,7 @@ func (v view) sync(p *Plan) {
 }
 
 // refused holds back or fails a pod that the node does not admit; the user is
-// told at once. One that was started by an earlier life of this process is not
+// told by an Event at once. One that was started by an earlier life of this process is not
 // judged again.
 func (v view) refused(p *Plan) bool {
 	if v.Rejection == nil || v.newest != nil || v.everRan() {
@@ -204,7 +204,7 @@ func (v view) startApps(p *Plan) {
 	}
 }
 
-// networkRetry is how often a pod looks whether the network is ready by now.
+// networkRetry is how often a pod checks whether the network is ready.
 const networkRetry = time.Second
 
 // launch plans the next attempt, unless an earlier failure says to wait.
@@ -246,7 +246,7 @@ func (v view) launch(p *Plan) bool {
 }
 
 // backsOff is true while a failed launch is not made again. Half way a pull that
-// failed is told as one that is waited for.
+// failed is shown as one that backs off.
 func (v view) backsOff(p *Plan) bool {
 	f, failed := v.Memory.Failures[podKey]
 	if !failed || !v.Now.Before(f.Until()) {

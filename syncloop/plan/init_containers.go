@@ -3,7 +3,7 @@ package plan
 import "github.com/burstlet/burstlet/backend"
 
 // initialised is true once app containers may start; failed if they never will.
-// Init containers run anew in a new sandbox.
+// Init containers run again in a new sandbox.
 //
 //	an app container was made in the sandbox   initialised
 //	init container                             has ended with 0

@@ -220,10 +220,10 @@ type Plan struct {
 	// Hooks and Probes should be running now, and no others.
 	Hooks  []Hook
 	Probes []prober.Target
-	// Held tells, by container name, what keeps a container from being made.
+	// Held says, by container name, what keeps a container from being made.
 	Held map[string]Failure
 	// Untrusted is true when tokens that an earlier life of the process placed may
-	// be gone, and are wanted anew.
+	// be gone, and are requested again.
 	Untrusted bool
 	// Events are to be recorded, but those that stood in the plan before.
 	Events []Event

@@ -49,7 +49,7 @@ func (v view) tried(launch *Launch) bool {
 	return launch.Spec.Try == 0 || LaunchTryIn(&v.Pod.Status) == v.Memory.Try
 }
 
-// awaitingCapacity tells of refused launches. It turns False with the attempt and
+// awaitingCapacity is the condition for refused launches. It turns False with the attempt and
 // goes once that has run for as long as it may take to show in listings: a process
 // that starts before, and does not see it, launches the same once more.
 func (v view) awaitingCapacity(p *Plan) []corev1.PodCondition {

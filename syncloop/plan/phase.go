@@ -27,7 +27,7 @@ func (v view) status(p *Plan) corev1.PodStatus {
 		s.Reason, s.Message = p.Termination.Reason, p.Termination.Message
 	}
 	if p.Refused || old.Phase == corev1.PodFailed && len(old.ContainerStatuses) == 0 && v.newest == nil {
-		s.Phase = corev1.PodFailed // a refused pod has no containers to tell of
+		s.Phase = corev1.PodFailed // a refused pod has no containers to show
 		return s
 	}
 	v.addresses(&s)
@@ -132,7 +132,7 @@ func startedStatus(s *corev1.PodStatus) bool {
 	})
 }
 
-// conditions are those that a kubelet owns; the others are not ours to tell of.
+// conditions are those that a kubelet owns; the others are not ours to write.
 // PodScheduled is among them: a pod that names its node has none, and the
 // scheduler's word about a pod that is gone may hit its successor (it patches by
 // name).

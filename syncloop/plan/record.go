@@ -84,7 +84,7 @@ func put[K comparable, V any](m *map[K]V, key K, value V) {
 // hooked.
 func (m *Memory) Adopt(in *Input, started time.Time) {
 	v := newView(in)
-	// The end of a pod of containers is told while a sandbox may yet appear.
+	// The end of a pod of containers is reported while a sandbox may yet appear.
 	if ended := Terminal(m.Status.Phase); !ended || v.Unit == ContainerUnit {
 		m.adoptLost(v, started, ended)
 	}

@@ -130,7 +130,7 @@ func (v view) resizeRestarts(m podContainer, cur *ContainerAttempt) bool {
 //
 //	facts say it             that; what the kernel cannot tell apart counts as allocated
 //	resized by us            what it was resized to
-//	told of in the status    as told
+//	shown in the status      as shown
 //	just started             what is allocated
 //
 // It is &m.Resources itself where that is all of it.
@@ -189,7 +189,7 @@ func (v view) resizeConditions(p *Plan, s *corev1.PodStatus) []corev1.PodConditi
 	return all
 }
 
-// podResources tells of what the pod is allocated as a whole, where it says so
+// podResources fills in what the pod is allocated as a whole, where it says so
 // (kubelet: getEffectiveAllocatedResources).
 func (v view) podResources(s *corev1.PodStatus) {
 	if r := v.Pod.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
@@ -259,7 +259,7 @@ func ResizeSummary(pod *corev1.Pod, generation int64, problem string) string {
 	return string(text)
 }
 
-// resources tells of the resources of the container (kubelet:
+// resources fills in the resources of the container (kubelet:
 // convertContainerStatusResources): those it is allocated, and those that it is
 // held to while it runs. One without any says so only where others may be added.
 func (v view) resources(s *corev1.ContainerStatus, m podContainer) {

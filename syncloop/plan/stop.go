@@ -151,7 +151,7 @@ func (v view) capped(grace time.Duration) time.Duration {
 // stopInOrder ends the containers of the pod's attempt one by one: every
 // preStop hook runs at once, sidecars are stopped after all that they serve, in
 // the reverse order of their start (kubelet: terminationOrdering). At the
-// deadline nobody waits any longer.
+// deadline the wait is over.
 func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
 	late := !v.Now.Before(p.Termination.Deadline)
 	served := false // something that the next sidecar serves still runs

@@ -54,7 +54,7 @@ func (v view) taskHalf() time.Time {
 	return until.Add(-until.Sub(ended) / 2)
 }
 
-// taskOutcome tells whether some container that ended must be restarted, or one
+// taskOutcome says whether some container that ended must be restarted, or one
 // that runs must end (its image changed, a probe failed), and whether an init
 // container failed for good.
 func (v view) taskOutcome() (restart, failed bool) {
@@ -105,7 +105,7 @@ func (v view) changed() bool {
 	return false
 }
 
-// replacement is the order to make the attempt anew because the spec changed; it
+// replacement is the order to replace the attempt because the spec changed; it
 // stays until the next attempt is there.
 func (v view) replacement() (ContainerTermination, bool) {
 	if v.newest == nil {
