@@ -30,10 +30,10 @@ var breakages = []breakage{
 	},
 	{
 		"believes a listing that is too old", "worker.go",
-		"if w.memory.behind(shown, record.At, stale) {", "if false {",
+		"if w.memory.Behind(shown, record.At, stale) {", "if false {",
 	},
 	{
-		"takes facts from before a lost launch settled for its end", "plan_end.go",
+		"takes facts from before a lost launch settled for its end", "plan/end.go",
 		"case !v.FactsAt.After(until):", "case false:",
 	},
 	{
@@ -45,19 +45,19 @@ var breakages = []breakage{
 		"[]Change{{Remove, old}, {Add, now}}", "[]Change{{Update, now}}",
 	},
 	{
-		"forgets a launch whose reply was lost", "memory.go",
+		"forgets a launch whose reply was lost", "plan/record.go",
 		"\t\tput(&m.Lost, a.Spec.Attempt, r.At)\n", "",
 	},
 	{
-		"believes after a restart that no launch is on its way", "memory.go",
+		"believes after a restart that no launch is on its way", "plan/record.go",
 		"\t\tput(&m.Lost, v.nextAttempt(), started)\n", "",
 	},
 	{
-		"lets a pod go before its absence is proved", "plan_end.go",
+		"lets a pod go before its absence is proved", "plan/end.go",
 		"p.Reclaimed = !pending", "p.Reclaimed = true",
 	},
 	{
-		"leaves the volumes of pods that are gone", "plan_end.go",
+		"leaves the volumes of pods that are gone", "plan/end.go",
 		"if !v.Places || v.Memory.Cleared.Proven", "if true || v.Memory.Cleared.Proven",
 	},
 	{
@@ -65,39 +65,39 @@ var breakages = []breakage{
 		"\t\t\tl.startWorker(nil, ref)\n", "",
 	},
 	{
-		"restarts what succeeded under OnFailure", "restart.go",
+		"restarts what succeeded under OnFailure", "plan/restart.go",
 		"return code != 0\n", "return true\n",
 	},
 	{
-		"forgets the delays of a crash loop", "restart.go",
+		"forgets the delays of a crash loop", "plan/restart.go",
 		"if b.Delay == 0 {\n\t\treturn time.Time{}", "if true {\n\t\treturn time.Time{}",
 	},
 	{
-		"writes a terminal phase while containers run", "plan_end.go",
+		"writes a terminal phase while containers run", "plan/end.go",
 		"p.CouldRun = v.running()", "p.CouldRun = false",
 	},
 	{
-		"ignores a shorter grace", "plan.go",
+		"ignores a shorter grace", "plan/decide.go",
 		"if b.Deadline.Before(m.Deadline) {", "if b.Deadline.IsZero() {",
 	},
 	{
-		"does not wait for preStop hooks", "plan_stop.go",
-		"p.wake(deadline)\n\treturn true\n", "p.wake(deadline)\n\treturn false\n",
+		"does not wait for preStop hooks", "plan/stop.go",
+		"p.Wake(deadline)\n\treturn true\n", "p.Wake(deadline)\n\treturn false\n",
 	},
 	{
-		"stops sidecars first", "plan_stop.go",
+		"stops sidecars first", "plan/stop.go",
 		"case m.role == sidecarRole && served && !late:", "case m.role == sidecarRole && served && !late && !served:",
 	},
 	{
-		"does not bring volumes up to date", "plan_volumes.go",
+		"does not bring volumes up to date", "plan/volumes.go",
 		"if placed && hash == w.Spec.Hash {", "if placed && hash != \"\" {",
 	},
 	{
-		"does not restart a container whose image changed", "plan_stop.go",
+		"does not restart a container whose image changed", "plan/stop.go",
 		"cur.Hash != resolve.Hash(m.Container):", "resolve.Hash(m.Container) == \"\":",
 	},
 	{
-		"runs no init containers in a new sandbox whose old one is lost", "plan_container.go",
+		"runs no init containers in a new sandbox whose old one is lost", "plan/container.go",
 		"m.role == initRole && code == 0 && v.Unit", "code < 0 && v.Unit",
 	},
 	{
@@ -105,7 +105,7 @@ var breakages = []breakage{
 		"w.memory.Status = pod.Status", "_ = pod.Status",
 	},
 	{
-		"takes what vanished for what never ran", "view.go",
+		"takes what vanished for what never ran", "plan/facts.go",
 		"return s != nil && s.ContainerID != \"\"", "return false",
 	},
 	{
@@ -114,7 +114,7 @@ var breakages = []breakage{
 	},
 	{
 		"believes after a restart that what is asked for is allocated", "resize_worker.go",
-		"w.allocated, held = recoverAllocation(w.pod, facts, w.loop.cfg.Backend.Resize != nil)", "w.allocated, held = w.pod, w.pod",
+		"allocation.Recover(w.pod, facts, w.loop.cfg.Backend.Resize != nil)", "w.pod, w.pod",
 	},
 	{
 		"forgets resizes that wait for room", "resize_queue.go",
