@@ -2,7 +2,6 @@ package ecs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -68,11 +68,11 @@ func TestStartsWaitForStops(t *testing.T) {
 		bs := newBuckets()
 		var stops sync.WaitGroup
 		for range 500 {
-			stops.Go(func() { must(t, wait(t.Context(), bs.modify)) })
+			stops.Go(func() { must(t, awscall.Wait(t.Context(), bs.modify)) })
 		}
 		synctest.Wait()
 		begun := time.Now()
-		must(t, wait(t.Context(), bs.runTask, bs.modify))
+		must(t, awscall.Wait(t.Context(), bs.runTask, bs.modify))
 		stops.Wait()
 		if took := time.Since(begun); took < 10*time.Second {
 			t.Errorf("a start overtook 500 stops: %s", took)
@@ -127,73 +127,6 @@ func TestALaunchUnderWayIsNotGivenUp(t *testing.T) {
 		must(t, b.Pods.Launch(backend.While(t.Context(), wanted), specOf(podOf("p", "sleep", "100"), 0)))
 		if n := len(s.Tasks(true)); n != 1 {
 			t.Errorf("%d tasks", n)
-		}
-	})
-}
-
-func TestQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(10, 5)
-		var mu sync.Mutex
-		var took []time.Duration
-		var all sync.WaitGroup
-		begun := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		tooLong := 0
-		for range 30 {
-			all.Go(func() {
-				err := q.Wait(ctx)
-				mu.Lock()
-				defer mu.Unlock()
-				switch {
-				case err == nil:
-					took = append(took, time.Since(begun))
-				case errors.Is(err, errTooLong) && time.Since(begun) == 0:
-					tooLong++
-				case time.Since(begun) < 900*time.Millisecond:
-					t.Errorf("%v after %s", err, time.Since(begun))
-				}
-			})
-			synctest.Wait() // in the order of calls
-		}
-		all.Wait()
-		if len(took) < 14 || len(took) > 16 || tooLong < 13 {
-			t.Errorf("%d tokens in a second, %d were told at once that it would take too long", len(took), tooLong)
-		}
-		for i, d := range took {
-			if want := time.Duration(max(0, i-4)) * 100 * time.Millisecond; d < want || d > want+10*time.Millisecond {
-				t.Errorf("token %d after %s, want %s", i, d, want)
-			}
-		}
-	})
-}
-
-func TestWhoLeavesTheQueueTakesNoToken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(10, 1)
-		must(t, q.Wait(t.Context()))
-		leave := make([]context.CancelFunc, 100)
-		var all sync.WaitGroup
-		for i := range leave {
-			var ctx context.Context
-			ctx, leave[i] = context.WithCancel(t.Context())
-			all.Go(func() {
-				if err := q.Wait(ctx); !errors.Is(err, context.Canceled) {
-					t.Errorf("waiter %d: %v", i, err)
-				}
-			})
-			synctest.Wait()
-		}
-		for _, l := range leave {
-			l()
-			synctest.Wait()
-		}
-		all.Wait()
-		begun := time.Now()
-		must(t, q.Wait(t.Context()))
-		if took := time.Since(begun); took > 200*time.Millisecond {
-			t.Errorf("the next waited for %s", took)
 		}
 	})
 }

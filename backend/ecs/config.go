@@ -282,7 +282,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		Costs: func() []backend.CostFacts { return p.meter.usage(time.Now()) },
 		Calls: cls.counts.facts,
 		Queues: func() []backend.QueueFacts {
-			return []backend.QueueFacts{{Call: "RunTask", Waiting: int(r.buckets.runTask.waiting.Load())}}
+			return []backend.QueueFacts{{Call: "RunTask", Waiting: r.buckets.runTask.Waiting()}}
 		},
 		Pods:  p,
 		Node:  node{cfg: cfg, remote: r, meter: p.meter},

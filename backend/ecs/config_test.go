@@ -12,6 +12,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -85,7 +86,7 @@ func TestClassify(t *testing.T) {
 		{answer("ConflictException", ""), "Exists"},
 		{answer("SomethingNewException", ""), "Transient"},
 	} {
-		if got := backend.Class(classify(tc.err)); got != tc.want {
+		if got := backend.Class(awscall.Classify(tc.err)); got != tc.want {
 			t.Errorf("%v: got %s, want %s", tc.err, got, tc.want)
 		}
 	}

@@ -44,9 +44,9 @@
 //     end wait for those for a while (ends.go), and a new process reads them again,
 //     for which nothing waits. events.go reads the queue of task events, cost.go
 //     counts what tasks cost.
-//   - errors.go maps AWS's codes to the classes of package backend, and advice.go
-//     says what to do about them; buckets.go keeps calls below AWS's documented
-//     rates, and a launch whose pod is to end leaves their queue; the SDK's retryer
-//     is the only layer of retries. Where one of the calls that it repeated had no
+//   - awscall maps AWS's codes to the classes of package backend, says what to do
+//     about them, and has the queue of calls, which a launch leaves whose pod is to
+//     end; buckets.go keeps calls below AWS's documented rates; the SDK's retryer is
+//     the only layer of retries. Where one of the calls that it repeated had no
 //     answer, the outcome of all is unknown.
 package ecs

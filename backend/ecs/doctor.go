@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // doctor looks at AWS for one node.
@@ -100,7 +101,7 @@ func (d *doctor) whoami(ctx context.Context) bool {
 	}
 	d.caller, d.account = out.ARN, out.Account
 	if strings.HasSuffix(out.ARN, ":root") {
-		d.add(backend.Doubtful(what, out.ARN+", who may do everything", "make a role with "+controllerPolicy))
+		d.add(backend.Doubtful(what, out.ARN+", who may do everything", "make a role with "+awscall.ControllerPolicy))
 	} else {
 		d.add(backend.Good(what, out.ARN))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // permission is one that a node's process has in IAM.
@@ -121,7 +122,7 @@ func (d *doctor) wantedRest() []permission {
 
 // lacks is the finding of a permission that is missing.
 func (d *doctor) lacks(p permission) backend.Finding {
-	advice := controllerPolicy + " grants it"
+	advice := awscall.ControllerPolicy + " grants it"
 	if p.sid != "" {
 		advice += " (statement " + p.sid + ")"
 	}
@@ -184,7 +185,7 @@ func (d *doctor) simulate(ctx context.Context, wanted []permission) {
 			why = "the caller may not iam:SimulatePrincipalPolicy"
 		}
 		d.add(backend.Doubtful(what, "not known of what changes something, which is not tried ("+why+"): "+strings.Join(actions, ", "),
-			"compare them with "+controllerPolicy+"; with iam:SimulatePrincipalPolicy and iam:GetRole on itself doctor asks IAM"))
+			"compare them with "+awscall.ControllerPolicy+"; with iam:SimulatePrincipalPolicy and iam:GetRole on itself doctor asks IAM"))
 	case missing == 0:
 		d.add(backend.Good(what, fmt.Sprintf("all %d that change something are there, as IAM simulates them", len(wanted))))
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // The services to which roles are passed (ECS developer guide, "IAM roles for Amazon
@@ -56,7 +57,7 @@ func (d *doctor) roles(ctx context.Context) {
 		switch {
 		case isDeniedCall(err):
 			denied = append(denied, r.what)
-		case isCode(err, "NoSuchEntity"):
+		case awscall.IsCode(err, "NoSuchEntity"):
 			d.add(backend.Bad(r.what, "there is no "+r.arn, "make it as deploy/aws/README.md says"))
 		case err != nil:
 			d.add(backend.Doubtful(r.what, r.arn+": "+plainError(err), "check the network to IAM"))

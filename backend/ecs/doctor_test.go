@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -128,11 +129,11 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 		},
 		"no right to the cluster": {
 			deny: "ecs:DescribeClusters",
-			want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not ecs:DescribeClusters on arn:aws:ecs:us-east-1:123456789012:cluster/default; " + controllerPolicy + " grants it",
+			want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not ecs:DescribeClusters on arn:aws:ecs:us-east-1:123456789012:cluster/default; " + awscall.ControllerPolicy + " grants it",
 		},
 		"no right to list": {deny: "ecs:ListTasks", want: "may not ecs:ListTasks on *; deploy/aws/controller-policy.json grants it (statement ListTasks)"},
-		"no right to run":  {deny: "ecs:RunTask", want: "may not ecs:RunTask on arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-doctor:1; " + controllerPolicy + " grants it (statement Run)"},
-		"no right to pass": {deny: "iam:PassRole", want: "may not iam:PassRole on arn:aws:iam::123456789012:role/execution; " + controllerPolicy + " grants it (statement RolesOfTasks)"},
+		"no right to run":  {deny: "ecs:RunTask", want: "may not ecs:RunTask on arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-doctor:1; " + awscall.ControllerPolicy + " grants it (statement Run)"},
+		"no right to pass": {deny: "iam:PassRole", want: "may not iam:PassRole on arn:aws:iam::123456789012:role/execution; " + awscall.ControllerPolicy + " grants it (statement RolesOfTasks)"},
 		"no right to keep": {deny: "secretsmanager:CreateSecret", want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not secretsmanager:CreateSecret"},
 		"no right to ECR":  {deny: "ecr:GetAuthorizationToken", want: "warn AWS permission: "},
 		"no right to read secrets": {
@@ -142,7 +143,7 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 			set:  func(c *Config) { c.LogGroup = "/other" },
 			want: "FAIL AWS permissions: logs:GetLogEvents: the log group does not exist; aws logs create-log-group",
 		},
-		"no right to logs": {deny: "logs:GetLogEvents", want: "log-group:" + testGroup + ":log-stream:burstlet/doctor; " + controllerPolicy + " grants it (statement Logs)"},
+		"no right to logs": {deny: "logs:GetLogEvents", want: "log-group:" + testGroup + ":log-stream:burstlet/doctor; " + awscall.ControllerPolicy + " grants it (statement Logs)"},
 		"no queue":         {set: func(c *Config) { c.EventQueueURL += "-other" }, want: "FAIL event queue: https://sqs.us-east-1.amazonaws.com/123456789012/events-other: QueueDoesNotExist"},
 		"no role": {
 			world: func(c *stub.Config) {

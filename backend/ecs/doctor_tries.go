@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // unknownStream is of a log that nobody writes.
@@ -26,7 +27,7 @@ var errNoGroup = errors.New("the log group does not exist")
 // but takes an error of one code for a success: what was asked for cannot be there,
 // and who learns that was let in.
 func but(err error, code string) error {
-	if isCode(err, code) {
+	if awscall.IsCode(err, code) {
 		return nil
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // ecrHost is a private registry of Amazon ECR (ECR user guide, "Private registries").
@@ -69,7 +70,7 @@ func (l *ecrLogins) login(ctx context.Context, region string) (backend.Credentia
 	}
 	out, err := l.api.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{}, func(o *ecr.Options) { o.Region = region })
 	if err != nil {
-		return backend.Credential{}, fmt.Errorf("log in to ECR in %s: %w", region, classify(err))
+		return backend.Credential{}, fmt.Errorf("log in to ECR in %s: %w", region, awscall.Classify(err))
 	}
 	k, err := ecrLoginOf(out)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // queueAPI are the calls to SQS that are used.
@@ -195,16 +196,16 @@ func (e *events) once(what string, say func()) {
 func classifyQueue(err error) error {
 	var class error
 	switch {
-	case isCode(err, "QueueDoesNotExist"), isCode(err, "AWS.SimpleQueueService.NonExistentQueue"):
+	case awscall.IsCode(err, "QueueDoesNotExist"), awscall.IsCode(err, "AWS.SimpleQueueService.NonExistentQueue"):
 		return backend.Errorf(backend.ErrNotFound, "%w: correct backend.ecs.eventQueueURL", err)
-	case isCode(err, "OverLimit"), isCode(err, "RequestThrottled"):
+	case awscall.IsCode(err, "OverLimit"), awscall.IsCode(err, "RequestThrottled"):
 		class = backend.ErrThrottled
-	case isCode(err, "KmsAccessDenied"), isCode(err, "InvalidSecurity"):
+	case awscall.IsCode(err, "KmsAccessDenied"), awscall.IsCode(err, "InvalidSecurity"):
 		class = backend.ErrDenied
 	case errors.Is(err, context.Canceled):
 		return err
 	default:
-		return classify(err)
+		return awscall.Classify(err)
 	}
 	return backend.Classed(class, err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // Statuses of tasks and containers (ECS developer guide, "Task lifecycle").
@@ -113,7 +114,7 @@ func (o *observation) blame(cs []backend.ContainerFacts, why string) {
 	}
 	for i := range cs {
 		if c := &cs[i]; c.State() == backend.Waiting {
-			c.FinishedAt, c.Reason, c.Message = o.failedAt(), startFailure(why), startAdvice(why)
+			c.FinishedAt, c.Reason, c.Message = o.failedAt(), startFailure(why), awscall.StartAdvice(why)
 			return
 		}
 	}
@@ -135,7 +136,7 @@ func (o *observation) container(id containerIdentity, chain time.Time) backend.C
 	over := aws.ToString(seen.LastStatus) == statusStopped
 	if !o.ran(id, seen, before) {
 		if over && o.ending() && why != "" {
-			c.FinishedAt, c.Reason, c.Message = firstKnown(before.FinishedAt, o.failedAt()), startFailure(why), startAdvice(why)
+			c.FinishedAt, c.Reason, c.Message = firstKnown(before.FinishedAt, o.failedAt()), startFailure(why), awscall.StartAdvice(why)
 		}
 		return c
 	}

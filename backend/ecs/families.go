@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // familiesAPI are the calls of the SDK by which definitions are collected.
@@ -61,12 +62,12 @@ func (f *familyStore) listBy(ctx context.Context, status types.TaskDefinitionFam
 	in := &awsecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: &f.prefix, Status: status, MaxResults: aws.Int32(batch)}
 	var out []string
 	for range maxPages {
-		if err := wait(ctx, f.buckets.describeDefinition); err != nil {
+		if err := awscall.Wait(ctx, f.buckets.describeDefinition); err != nil {
 			return nil, err
 		}
 		page, err := f.api.ListTaskDefinitionFamilies(ctx, in)
 		if err != nil {
-			return nil, fmt.Errorf("list task definition families: %w", classify(err))
+			return nil, fmt.Errorf("list task definition families: %w", awscall.Classify(err))
 		}
 		for _, family := range page.Families {
 			if strings.HasPrefix(family, f.prefix) {
@@ -83,14 +84,14 @@ func (f *familyStore) listBy(ctx context.Context, status types.TaskDefinitionFam
 
 // revisions returns the ARNs of a family's revisions.
 func (f *familyStore) revisions(ctx context.Context, family string, status types.TaskDefinitionStatus) ([]string, error) {
-	if err := wait(ctx, f.buckets.describeDefinition); err != nil {
+	if err := awscall.Wait(ctx, f.buckets.describeDefinition); err != nil {
 		return nil, err
 	}
 	// One page: a family has a revision for each process that registered it at the
 	// same moment. More are found at the next look.
 	out, err := f.api.ListTaskDefinitions(ctx, &awsecs.ListTaskDefinitionsInput{FamilyPrefix: &family, Status: status, MaxResults: aws.Int32(batch)})
 	if err != nil {
-		return nil, fmt.Errorf("list task definitions of %s: %w", family, classify(err))
+		return nil, fmt.Errorf("list task definitions of %s: %w", family, awscall.Classify(err))
 	}
 	var own []string
 	for _, arn := range out.TaskDefinitionArns {
@@ -106,12 +107,12 @@ func (f *familyStore) secrets(ctx context.Context, arn string) ([]string, error)
 	if known, ok := f.named[arn]; ok {
 		return known, nil
 	}
-	if err := wait(ctx, f.buckets.describeDefinition); err != nil {
+	if err := awscall.Wait(ctx, f.buckets.describeDefinition); err != nil {
 		return nil, err
 	}
 	out, err := f.api.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: &arn})
 	if err != nil {
-		return nil, fmt.Errorf("describe task definition %s: %w", arn, classify(err))
+		return nil, fmt.Errorf("describe task definition %s: %w", arn, awscall.Classify(err))
 	}
 	if out.TaskDefinition == nil {
 		return nil, backend.Errorf(backend.ErrUnavailable, "describe task definition %s: the answer has none", arn)
@@ -148,11 +149,11 @@ func (f *familyStore) deregister(ctx context.Context, family string) error {
 		if f.buckets.register.Tokens() < garbageTokens {
 			return backend.Errorf(backend.ErrThrottled, "deregister task definition %s: registrations come first", arn)
 		}
-		if err := wait(ctx, f.buckets.register); err != nil {
+		if err := awscall.Wait(ctx, f.buckets.register); err != nil {
 			return err
 		}
 		if _, err := f.api.DeregisterTaskDefinition(ctx, &awsecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn}); err != nil {
-			return fmt.Errorf("deregister task definition %s: %w", arn, classify(err))
+			return fmt.Errorf("deregister task definition %s: %w", arn, awscall.Classify(err))
 		}
 		delete(f.named, arn)
 	}
@@ -186,12 +187,12 @@ func (f *familyStore) purge(ctx context.Context) (deleted []string, err error) {
 	}
 	for len(arns) > 0 {
 		n := min(len(arns), maxDeletes)
-		if err := wait(ctx, f.deletes); err != nil {
+		if err := awscall.Wait(ctx, f.deletes); err != nil {
 			return deleted, err
 		}
 		out, err := f.api.DeleteTaskDefinitions(ctx, &awsecs.DeleteTaskDefinitionsInput{TaskDefinitions: arns[:n]})
 		if err != nil {
-			return deleted, fmt.Errorf("delete task definitions: %w", classify(err))
+			return deleted, fmt.Errorf("delete task definitions: %w", awscall.Classify(err))
 		}
 		for _, failure := range out.Failures {
 			return deleted, backend.Errorf(backend.ErrThrottled, "delete task definition %s: %s %s", aws.ToString(failure.Arn), aws.ToString(failure.Reason), aws.ToString(failure.Detail))

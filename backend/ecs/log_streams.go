@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // logsAPI are the calls to CloudWatch Logs that are used.
@@ -153,13 +154,13 @@ func (s *logStreams) backward(ctx context.Context, stream, token string) (logPag
 }
 
 func (s *logStreams) get(ctx context.Context, stream string, in *cloudwatchlogs.GetLogEventsInput) (logPage, error) {
-	if err := wait(ctx, s.calls); err != nil {
+	if err := awscall.Wait(ctx, s.calls); err != nil {
 		return logPage{}, err
 	}
 	in.LogGroupName, in.LogStreamName = &s.group, &stream
 	out, err := s.api.GetLogEvents(ctx, in)
 	if err != nil {
-		if isCode(err, "ResourceNotFoundException") {
+		if awscall.IsCode(err, "ResourceNotFoundException") {
 			return s.missing(in, err)
 		}
 		return logPage{}, fmt.Errorf("get log events of %s: %w", stream, classifyLogs(err))
@@ -185,11 +186,11 @@ func (s *logStreams) missing(in *cloudwatchlogs.GetLogEventsInput, err error) (l
 
 // classifyLogs gives errors of CloudWatch Logs their class.
 func classifyLogs(err error) error {
-	if isCode(err, "InvalidParameterException") {
+	if awscall.IsCode(err, "InvalidParameterException") {
 		return err // never the pod's fault
 	}
-	if isCode(err, "ServiceUnavailableException") {
+	if awscall.IsCode(err, "ServiceUnavailableException") {
 		return backend.Classed(backend.ErrUnavailable, err)
 	}
-	return classify(err)
+	return awscall.Classify(err)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -273,7 +274,7 @@ func (r *logReader) next(ctx context.Context, page logPage, ended bool) (logPage
 
 // transient is true of an error that goes by itself.
 func transient(err error) bool {
-	return errors.Is(err, backend.ErrThrottled) || errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, errNotSent)
+	return errors.Is(err, backend.ErrThrottled) || errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, awscall.ErrNotSent)
 }
 
 // withoutReports are the lines that a container wrote itself: its supervisor's last

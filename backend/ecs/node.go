@@ -9,6 +9,7 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // node is backend.Node on ECS: there is no machine, only the service.
@@ -20,12 +21,12 @@ type node struct {
 
 // Describe asks whether the cluster is there and active. All else is known.
 func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
-	if err := wait(ctx, n.remote.buckets.readCluster); err != nil {
+	if err := awscall.Wait(ctx, n.remote.buckets.readCluster); err != nil {
 		return backend.NodeFacts{}, err
 	}
 	out, err := n.remote.api.DescribeClusters(ctx, &awsecs.DescribeClustersInput{Clusters: []string{n.cfg.Cluster}})
 	if err != nil {
-		return backend.NodeFacts{}, fmt.Errorf("describe cluster %s: %w", n.cfg.Cluster, classify(err))
+		return backend.NodeFacts{}, fmt.Errorf("describe cluster %s: %w", n.cfg.Cluster, awscall.Classify(err))
 	}
 	if len(out.Clusters) == 0 {
 		return backend.NodeFacts{}, backend.Errorf(backend.ErrUnavailable, "describe cluster %s: there is none of this name in %s", n.cfg.Cluster, n.cfg.Region)

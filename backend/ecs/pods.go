@@ -14,6 +14,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // pods is backend.Pods on ECS.
@@ -79,7 +80,7 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 	case noDefinition(err):
 		p.defs.forget(ctx, *def.Family)
 	}
-	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, errNotSent) {
+	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, awscall.ErrNotSent) {
 		p.mem.unknownOutcome(k, time.Now())
 		return err
 	}

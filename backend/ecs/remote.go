@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // api are the calls of the SDK that are used.
@@ -48,39 +50,39 @@ const (
 
 // register makes a new revision of a definition.
 func (r *remote) register(ctx context.Context, in *awsecs.RegisterTaskDefinitionInput) error {
-	if err := wait(ctx, r.buckets.register); err != nil {
+	if err := awscall.Wait(ctx, r.buckets.register); err != nil {
 		return err
 	}
 	if _, err := r.api.RegisterTaskDefinition(ctx, in); err != nil {
-		return fmt.Errorf("register task definition %s: %w", *in.Family, classify(err))
+		return fmt.Errorf("register task definition %s: %w", *in.Family, awscall.Classify(err))
 	}
 	return nil
 }
 
 // registered is true if a family has an active revision.
 func (r *remote) registered(ctx context.Context, family string) (bool, error) {
-	if err := wait(ctx, r.buckets.describeDefinition); err != nil {
+	if err := awscall.Wait(ctx, r.buckets.describeDefinition); err != nil {
 		return false, err
 	}
 	out, err := r.api.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: &family})
 	switch {
-	case isCode(err, "ClientException"): // "Unable to describe task definition."
+	case awscall.IsCode(err, "ClientException"): // "Unable to describe task definition."
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("describe task definition %s: %w", family, classify(err))
+		return false, fmt.Errorf("describe task definition %s: %w", family, awscall.Classify(err))
 	}
 	return out.TaskDefinition != nil && out.TaskDefinition.Status == types.TaskDefinitionStatusActive, nil
 }
 
 // run starts a task.
 func (r *remote) run(ctx context.Context, in *awsecs.RunTaskInput) (types.Task, error) {
-	if err := wait(ctx, r.buckets.runTask, r.buckets.modify); err != nil {
+	if err := awscall.Wait(ctx, r.buckets.runTask, r.buckets.modify); err != nil {
 		return types.Task{}, err
 	}
 	var unheard unheard
 	out, err := r.api.RunTask(ctx, in, unheard.listen)
 	if err != nil {
-		err = classify(err)
+		err = awscall.Classify(err)
 		if unheard.any && !errors.As(err, new(*types.ConflictException)) {
 			// The SDK asked more than once, and what became of one time is not known.
 			return types.Task{}, backend.Errorf(backend.ErrUnavailable, "run task: an answer was lost before: %w", unclassed{err})
@@ -114,7 +116,7 @@ type listener struct {
 
 // IsErrorRetryable is asked about every failure.
 func (l listener) IsErrorRetryable(err error) bool {
-	if errors.Is(classify(err), backend.ErrUnavailable) {
+	if errors.Is(awscall.Classify(err), backend.ErrUnavailable) {
 		l.unheard.any = true
 	}
 	return l.Retryer.IsErrorRetryable(err)
@@ -125,7 +127,7 @@ type unclassed struct{ error }
 
 // stop asks for the end of a task and returns it.
 func (r *remote) stop(ctx context.Context, arn, reason string) (*types.Task, error) {
-	if err := wait(ctx, r.buckets.modify); err != nil {
+	if err := awscall.Wait(ctx, r.buckets.modify); err != nil {
 		return nil, err
 	}
 	out, err := r.api.StopTask(ctx, &awsecs.StopTaskInput{Cluster: &r.cluster, Task: &arn, Reason: &reason})
@@ -133,7 +135,7 @@ func (r *remote) stop(ctx context.Context, arn, reason string) (*types.Task, err
 		return nil, backend.Errorf(backend.ErrNotFound, "stop task %s: %w", arn, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("stop task %s: %w", arn, classify(err))
+		return nil, fmt.Errorf("stop task %s: %w", arn, awscall.Classify(err))
 	}
 	r.clock.measure(out.ResultMetadata)
 	return out.Task, nil
@@ -143,12 +145,12 @@ func (r *remote) stop(ctx context.Context, arn, reason string) (*types.Task, err
 func (r *remote) describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error) {
 	for len(arns) > 0 {
 		n := min(len(arns), batch)
-		if err := wait(ctx, r.buckets.read); err != nil {
+		if err := awscall.Wait(ctx, r.buckets.read); err != nil {
 			return nil, nil, err
 		}
 		out, err := r.api.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &r.cluster, Tasks: arns[:n]})
 		if err != nil {
-			return nil, nil, fmt.Errorf("describe tasks: %w", classify(err))
+			return nil, nil, fmt.Errorf("describe tasks: %w", awscall.Classify(err))
 		}
 		r.clock.measure(out.ResultMetadata)
 		tasks = append(tasks, out.Tasks...)
@@ -172,12 +174,12 @@ func (r *remote) list(ctx context.Context, in awsecs.ListTasksInput) ([]string, 
 	in.MaxResults = aws.Int32(batch)
 	var arns []string
 	for range maxPages {
-		if err := wait(ctx, r.buckets.read); err != nil {
+		if err := awscall.Wait(ctx, r.buckets.read); err != nil {
 			return nil, err
 		}
 		out, err := r.api.ListTasks(ctx, &in)
 		if err != nil {
-			return nil, fmt.Errorf("list tasks: %w", classify(err))
+			return nil, fmt.Errorf("list tasks: %w", awscall.Classify(err))
 		}
 		arns = append(arns, out.TaskArns...)
 		if aws.ToString(out.NextToken) == "" {
@@ -186,6 +188,17 @@ func (r *remote) list(ctx context.Context, in awsecs.ListTasksInput) ([]string, 
 		in.NextToken = out.NextToken
 	}
 	return nil, backend.Errorf(backend.ErrUnavailable, "list tasks: more than %d pages", maxPages)
+}
+
+// noDefinition is true for RunTask's refusal of a definition that is gone.
+func noDefinition(err error) bool {
+	return awscall.IsCode(err, "ClientException") && strings.Contains(strings.ToLower(err.Error()), "taskdefinition ")
+}
+
+// taskGone is true for StopTask's refusal of a task that ECS does not know. Code
+// and text are undocumented.
+func taskGone(err error) bool {
+	return awscall.IsCode(err, "InvalidParameterException") && strings.Contains(strings.ToLower(err.Error()), "task was not found")
 }
 
 // clock converts ECS's times to this machine's. The offset comes from the Date of

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // requestCounts counts the requests that the SDK sends, each retry for itself: its own
@@ -47,7 +48,7 @@ func (c *requestCounts) count(ctx context.Context, err error) {
 	case errors.Is(ctx.Err(), context.Canceled):
 		outcome = outcomeCanceled
 	default:
-		outcome = backend.Class(classify(err))
+		outcome = backend.Class(awscall.Classify(err))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // secretsAPI are the calls to Secrets Manager that are used.
@@ -51,14 +52,14 @@ type secretStore struct {
 	prefix string
 	// Secrets Manager user guide, "Secrets Manager quotas", per second, account and
 	// region.
-	creates               *queue
+	creates               *awscall.Queue
 	reads, deletes, lists *rate.Limiter
 }
 
 func newSecretStore(api secretsAPI, node string) *secretStore {
 	return &secretStore{
 		api: api, node: node, prefix: secretRoot + "/" + nodeKey(node) + "/",
-		creates: newQueue(50, 50), reads: rate.NewLimiter(1000, 1000),
+		creates: awscall.NewQueue(50, 50), reads: rate.NewLimiter(1000, 1000),
 		deletes: rate.NewLimiter(50, 50), lists: rate.NewLimiter(100, 100),
 	}
 }
@@ -72,7 +73,7 @@ type secretInfo struct {
 // create makes a secret and returns its full ARN. One of this name that is there
 // already is taken for the same: names say what is in them.
 func (s *secretStore) create(ctx context.Context, name, value string, tags ...smtypes.Tag) (string, error) {
-	if err := wait(ctx, s.creates); err != nil {
+	if err := awscall.Wait(ctx, s.creates); err != nil {
 		return "", err
 	}
 	// Of the name alone: the token becomes the id of the version, which many may
@@ -98,7 +99,7 @@ func (s *secretStore) create(ctx context.Context, name, value string, tags ...sm
 
 // put gives a secret another value, and makes it if it is not there.
 func (s *secretStore) put(ctx context.Context, name, value string, tags ...smtypes.Tag) error {
-	if err := wait(ctx, s.creates); err != nil {
+	if err := awscall.Wait(ctx, s.creates); err != nil {
 		return err
 	}
 	_, err := s.api.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: &value})
@@ -115,7 +116,7 @@ func (s *secretStore) put(ctx context.Context, name, value string, tags ...smtyp
 // find returns the full ARN of a secret. Errors: NotFound, also while it is being
 // deleted.
 func (s *secretStore) find(ctx context.Context, name string) (string, error) {
-	if err := wait(ctx, s.reads); err != nil {
+	if err := awscall.Wait(ctx, s.reads); err != nil {
 		return "", err
 	}
 	out, err := s.api.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
@@ -130,7 +131,7 @@ func (s *secretStore) find(ctx context.Context, name string) (string, error) {
 
 // value returns what is in a secret. Errors: NotFound.
 func (s *secretStore) value(ctx context.Context, name string) (string, error) {
-	if err := wait(ctx, s.reads); err != nil {
+	if err := awscall.Wait(ctx, s.reads); err != nil {
 		return "", err
 	}
 	out, err := s.api.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
@@ -142,7 +143,7 @@ func (s *secretStore) value(ctx context.Context, name string) (string, error) {
 
 // remove deletes a secret at once. One that is not there is no error.
 func (s *secretStore) remove(ctx context.Context, name string) error {
-	if err := wait(ctx, s.deletes); err != nil {
+	if err := awscall.Wait(ctx, s.deletes); err != nil {
 		return err
 	}
 	_, err := s.api.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: aws.Bool(true)})
@@ -160,7 +161,7 @@ func (s *secretStore) list(ctx context.Context) ([]secretInfo, error) {
 	}
 	var out []secretInfo
 	for range maxPages {
-		if err := wait(ctx, s.lists); err != nil {
+		if err := awscall.Wait(ctx, s.lists); err != nil {
 			return nil, err
 		}
 		page, err := s.api.ListSecrets(ctx, in)
@@ -200,16 +201,16 @@ func classifySecret(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case isCode(err, "ResourceNotFoundException"):
+	case awscall.IsCode(err, "ResourceNotFoundException"):
 		return backend.Classed(backend.ErrNotFound, err)
-	case isCode(err, "ResourceExistsException"):
+	case awscall.IsCode(err, "ResourceExistsException"):
 		return backend.Classed(backend.ErrExists, err)
-	case isCode(err, "InternalServiceError"):
+	case awscall.IsCode(err, "InternalServiceError"):
 		return backend.Classed(backend.ErrUnavailable, err)
-	case isCode(err, "InvalidRequestException"), isCode(err, "InvalidParameterException"), isCode(err, "EncryptionFailure"),
-		isCode(err, "DecryptionFailure"), isCode(err, "PreconditionNotMetException"), isCode(err, "InvalidNextTokenException"):
+	case awscall.IsCode(err, "InvalidRequestException"), awscall.IsCode(err, "InvalidParameterException"), awscall.IsCode(err, "EncryptionFailure"),
+		awscall.IsCode(err, "DecryptionFailure"), awscall.IsCode(err, "PreconditionNotMetException"), awscall.IsCode(err, "InvalidNextTokenException"):
 		return err
 	default:
-		return classify(err)
+		return awscall.Classify(err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/ssm"
 )
@@ -67,7 +68,7 @@ func (s *sessions) execute(ctx context.Context, arn string) (ssm.Stream, error) 
 }
 
 func (s *sessions) ask(ctx context.Context, arn string) (*awsecs.ExecuteCommandOutput, error) {
-	if err := wait(ctx, s.own, s.pods.remote.buckets.modify); err != nil {
+	if err := awscall.Wait(ctx, s.own, s.pods.remote.buckets.modify); err != nil {
 		return nil, err
 	}
 	return s.api.ExecuteCommand(ctx, &awsecs.ExecuteCommandInput{
@@ -83,8 +84,8 @@ func (s *sessions) whyNot(ctx context.Context, arn string, err error) error {
 	if errors.As(err, &unconnected) {
 		return nil
 	}
-	if !isCode(err, "InvalidParameterException") {
-		return fmt.Errorf("execute command: %w", classify(err))
+	if !awscall.IsCode(err, "InvalidParameterException") {
+		return fmt.Errorf("execute command: %w", awscall.Classify(err))
 	}
 	tasks, _, derr := s.pods.remote.describe(ctx, []string{arn})
 	switch {

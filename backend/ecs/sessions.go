@@ -12,6 +12,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/ssm"
 )
 
@@ -44,7 +45,7 @@ type sessions struct {
 	api    executeAPI
 	dialer ssm.Dialer
 	// own is a share of the API's rate that leaves starts and stops theirs.
-	own     limiter
+	own     awscall.Limiter
 	opening chan struct{}
 
 	// living ends with the backend.

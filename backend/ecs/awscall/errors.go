@@ -1,4 +1,4 @@
-package ecs
+package awscall
 
 import (
 	"errors"
@@ -73,9 +73,10 @@ var classByText = []struct {
 	{"no container instances", nil},
 }
 
-// classify gives an error of the SDK its class. What is no answer of AWS's (no
-// connection, a reply that was lost or cannot be read) is Unavailable.
-func classify(err error) error {
+// Classify gives an error of the SDK its class of package backend and, where AWS's
+// answer is recognised, advice. What is no answer of AWS's (no connection, a reply
+// that was lost or cannot be read) is Unavailable; nil stays nil.
+func Classify(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -117,19 +118,8 @@ func status(err error) int {
 	return 0
 }
 
-// isCode is true for an AWS error with this code.
-func isCode(err error, code string) bool {
+// IsCode is true for an AWS error with this code.
+func IsCode(err error, code string) bool {
 	var api smithy.APIError
 	return errors.As(err, &api) && api.ErrorCode() == code
-}
-
-// noDefinition is true for RunTask's refusal of a definition that is gone.
-func noDefinition(err error) bool {
-	return isCode(err, "ClientException") && strings.Contains(strings.ToLower(err.Error()), "taskdefinition ")
-}
-
-// taskGone is true for StopTask's refusal of a task that ECS does not know. Code
-// and text are undocumented.
-func taskGone(err error) bool {
-	return isCode(err, "InvalidParameterException") && strings.Contains(strings.ToLower(err.Error()), "task was not found")
 }

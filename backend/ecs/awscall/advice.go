@@ -1,4 +1,4 @@
-package ecs
+package awscall
 
 import (
 	"errors"
@@ -9,13 +9,14 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// The policies of deploy/aws, by who has them.
+// The policies of deploy/aws: ControllerPolicy is that of burstlet's own process,
+// executionPolicy that of the tasks' execution role.
 const (
-	controllerPolicy = "deploy/aws/controller-policy.json"
+	ControllerPolicy = "deploy/aws/controller-policy.json"
 	executionPolicy  = "deploy/aws/task-execution-role-policy.json"
 )
 
-// adviceByText says what to look at, by what AWS's answer says. The texts are
+// adviceByText says what to check, by the text of AWS's answer. The texts are
 // undocumented: where none is recognised there is no advice.
 var adviceByText = []struct{ text, advice string }{
 	{"limit on the number of vcpus", `the account's quota is used up: ask for more under Service Quotas, AWS Fargate, "vCPU resource count"`},
@@ -42,11 +43,11 @@ func advised(err error, api smithy.APIError) error {
 func adviceFor(err error, api smithy.APIError) string {
 	if strings.HasPrefix(api.ErrorCode(), "AccessDenied") {
 		if isDenied.MatchString(api.ErrorMessage()) {
-			return controllerPolicy + " grants it"
+			return ControllerPolicy + " grants it"
 		}
 		var op *smithy.OperationError
 		if errors.As(err, &op) {
-			return fmt.Sprintf("%s grants %s:%s", controllerPolicy, strings.ToLower(strings.ReplaceAll(op.Service(), " ", "")), op.Operation())
+			return fmt.Sprintf("%s grants %s:%s", ControllerPolicy, strings.ToLower(strings.ReplaceAll(op.Service(), " ", "")), op.Operation())
 		}
 	}
 	text := strings.ToLower(api.ErrorMessage())
@@ -58,9 +59,9 @@ func adviceFor(err error, api smithy.APIError) string {
 	return ""
 }
 
-// startAdvice is for a container that did not start because the execution role may
-// not do something.
-func startAdvice(why string) string {
+// StartAdvice adds to ECS's reason why a container did not start which policy the
+// execution role needs, where the reason is a missing permission.
+func StartAdvice(why string) string {
 	if strings.Contains(why, "AccessDenied") || isDenied.MatchString(why) {
 		return why + " (" + executionPolicy + " grants what the execution role needs)"
 	}
