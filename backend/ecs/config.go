@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/session"
 )
 
 // Config says where and as what tasks run.
@@ -295,21 +296,16 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	if cfg.TaskImage != "" {
 		b.Refresh = refresher{p}
 	}
-	access := newSessions(ctx, p, cls)
-	collector := newCollector(cfg, p, cls.ecs, store)
-	tasks := []func(context.Context) error{access.Run}
+	access := session.New(ctx, cfg.sessions(r, cls), sessionTasks{p})
+	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ecs, store).Run, access.Run}
 	b.Sweep = newCollector(cfg, p, cls.ecs, store).sweep
-	var l *logs
 	if cfg.LogGroup != "" {
-		l = &logs{streams: newLogStreams(cls.logs, cfg.Region, cfg.LogGroup), pods: p}
+		l := &logs{streams: newLogStreams(cls.logs, cfg.Region, cfg.LogGroup), pods: p}
 		p.mem.messages = make(chan struct{}, 1)
 		b.Logs, tasks = l, append(tasks, messages{l}.Run)
 	}
-	access.lend(&b, l)
-	b.Run = func(ctx context.Context, may backend.Permit) error {
-		collect := func(ctx context.Context) error { return collector.Run(ctx, may) }
-		return together(ctx, append([]func(context.Context) error{collect}, tasks...))
-	}
+	access.Lend(&b)
+	b.Run = together(tasks)
 	if cfg.EventQueueURL != "" {
 		b.Events = hinting{inner: newEvents(cls.queue, cfg.EventQueueURL, p.startedBy), mem: p.mem}
 	}

@@ -20,8 +20,6 @@ const (
 	ownPrefix = "burstlet-"
 	initName  = ownPrefix + "init"
 	agentName = ownPrefix + "agent"
-	// agentContainer is where sessions land.
-	agentContainer = agentName
 )
 
 // sidecarRestart is how long a sidecar must have run to be started again by ECS

@@ -36,6 +36,7 @@
 //     Secrets Manager (payload_store.go: what pods of one shape share;
 //     payload_pods.go: what is a pod's alone, encrypted; secrets.go: the store) and
 //     written inside the task by package intask.
+//   - session lends what goes on in tasks that run: exec, attach, forward, dial, stats.
 //   - doctor.go and its like look at all that a node needs, for "burstlet doctor", by
 //     calls that only read; query.go is for services that nothing else needs.
 //   - garbage.go and families.go delete definitions and secrets that no task uses.

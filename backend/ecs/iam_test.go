@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/session"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -195,7 +196,7 @@ func TestTheControllersPolicyGrantsTheCallsInTheCode(t *testing.T) {
 		"ecr:BatchGetImage": true, "ecr:GetDownloadUrlForLayer": true, // of the login's holder, over the registry's own API
 	}
 	for prefix, iface := range map[string][]reflect.Type{
-		"ecs": {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[executeAPI]()}, "secretsmanager": {reflect.TypeFor[secretsAPI]()},
+		"ecs": {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[session.API]()}, "secretsmanager": {reflect.TypeFor[secretsAPI]()},
 		"logs": {reflect.TypeFor[logsAPI]()}, "ecr": {reflect.TypeFor[ecrAPI]()}, "sqs": {reflect.TypeFor[queueAPI]()},
 	} {
 		for _, calls := range iface {

@@ -1,4 +1,4 @@
-package ecs
+package session
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/session/channelconn"
 )
 
 // Tries of a container's server that does not listen yet.
@@ -139,5 +140,5 @@ func (t *taskSession) connect(ctx context.Context, address string, done func()) 
 		return nil, err
 	}
 	go ssh.DiscardRequests(requests)
-	return newTaskConn(channel, address, done), nil
+	return channelconn.New(channel, inTask("burstlet"), inTask(address), done), nil
 }

@@ -1,4 +1,4 @@
-package ecs
+package session
 
 import (
 	"bufio"
@@ -22,27 +22,22 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/ssm"
 )
 
-// executeAPI is what sessions need of ECS.
-type executeAPI interface {
+// API is the one call of ECS that sessions need.
+type API interface {
 	ExecuteCommand(context.Context, *awsecs.ExecuteCommandInput, ...func(*awsecs.Options)) (*awsecs.ExecuteCommandOutput, error)
 }
-
-const requestEnd = intask.RequestEnd
-
-// sessionCommand is run in burstlet-agent, without a shell.
-var sessionCommand = strings.Join([]string{intask.Program, intask.CommandSession, agentContainer}, " ")
 
 // What keeps a session from being opened, and what to do.
 const (
 	whyNoExec = "its task was started without ECS Exec: give its pods a task role with which ECS Exec may work " +
-		"(backend.ecs.taskRoleARN or the annotation " + Prefix + "task-role-arn; deploy/aws/task-role-policy.json), and start it anew"
+		"(backend.ecs.taskRoleARN or the annotation ecs.burstlet.dev/task-role-arn; deploy/aws/task-role-policy.json), and start it anew"
 	whyNoAgent = "the ECS Exec agent in the task is not connected: its role needs ssmmessages:CreateControlChannel, " +
 		"CreateDataChannel, OpenControlChannel and OpenDataChannel (deploy/aws/task-role-policy.json), and its subnets a way to the endpoint ssmmessages"
 )
 
 // execute asks ECS for a session, until the agent in the task is there. Errors:
 // Unsupported for a task that never has one, Unavailable where it is not there yet.
-func (s *sessions) execute(ctx context.Context, arn string) (ssm.Stream, error) {
+func (s *Pool) execute(ctx context.Context, arn string) (ssm.Stream, error) {
 	limit := time.NewTimer(agentWait)
 	defer limit.Stop()
 	for {
@@ -67,19 +62,20 @@ func (s *sessions) execute(ctx context.Context, arn string) (ssm.Stream, error) 
 	}
 }
 
-func (s *sessions) ask(ctx context.Context, arn string) (*awsecs.ExecuteCommandOutput, error) {
-	if err := awscall.Wait(ctx, s.own, s.pods.remote.buckets.modify); err != nil {
+func (s *Pool) ask(ctx context.Context, arn string) (*awsecs.ExecuteCommandOutput, error) {
+	if err := awscall.Wait(ctx, s.own, s.cfg.Modify); err != nil {
 		return nil, err
 	}
-	return s.api.ExecuteCommand(ctx, &awsecs.ExecuteCommandInput{
-		Cluster: &s.pods.remote.cluster, Task: &arn, Container: aws.String(agentContainer),
-		Command: &sessionCommand, Interactive: true,
+	// It is run without a shell.
+	command := strings.Join([]string{intask.Program, intask.CommandSession, s.cfg.Container}, " ")
+	return s.cfg.API.ExecuteCommand(ctx, &awsecs.ExecuteCommandInput{
+		Cluster: &s.cfg.Cluster, Task: &arn, Container: &s.cfg.Container, Command: &command, Interactive: true,
 	})
 }
 
 // whyNot is nil where it is worth asking again. ECS has one answer for a task
 // without ECS Exec and for one whose agent does not run yet.
-func (s *sessions) whyNot(ctx context.Context, arn string, err error) error {
+func (s *Pool) whyNot(ctx context.Context, arn string, err error) error {
 	var unconnected *types.TargetNotConnectedException
 	if errors.As(err, &unconnected) {
 		return nil
@@ -87,7 +83,7 @@ func (s *sessions) whyNot(ctx context.Context, arn string, err error) error {
 	if !awscall.IsCode(err, "InvalidParameterException") {
 		return fmt.Errorf("execute command: %w", awscall.Classify(err))
 	}
-	tasks, _, derr := s.pods.remote.describe(ctx, []string{arn})
+	tasks, _, derr := s.tasks.Describe(ctx, []string{arn})
 	switch {
 	case derr != nil:
 		return derr

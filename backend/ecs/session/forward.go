@@ -1,4 +1,4 @@
-package ecs
+package session
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // reach implements backend.Forwarder and backend.Dialer: connections that
 // burstlet-agent makes, in the network that all containers of a task share.
-type reach struct{ *sessions }
+type reach struct{ *Pool }
 
 // Forward connects to a port on the task's loopback interface.
 func (r reach) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error) {

@@ -1,4 +1,4 @@
-package ecs
+package session
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const farewellLimit = 5 * time.Second
 
 // commands implements backend.Exec by sessions. A command is killed when its call
 // ends.
-type commands struct{ *sessions }
+type commands struct{ *Pool }
 
 // Exec runs a command.
 func (c commands) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
@@ -59,7 +59,7 @@ func (c commands) exec(ctx context.Context, ref backend.ContainerRef, spec backe
 
 // stillRuns is err, or NotFound where the container has ended since ECS was read.
 func (c commands) stillRuns(ctx context.Context, ref backend.ContainerRef, err error) error {
-	if _, aerr := c.pods.Inspect(ctx, []ktypes.UID{ref.Pod.UID}); aerr == nil {
+	if _, aerr := c.tasks.Inspect(ctx, []ktypes.UID{ref.Pod.UID}); aerr == nil {
 		if _, aerr = c.runningContainer(ctx, ref); errors.Is(aerr, backend.ErrNotFound) {
 			return aerr
 		}

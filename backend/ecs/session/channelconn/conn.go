@@ -1,4 +1,4 @@
-package ecs
+package channelconn
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// taskConn is a connection to something in a task.
-type taskConn struct {
-	channel ssh.Channel
-	address string
-	done    func()
+// conn is a connection over a channel.
+type conn struct {
+	channel       ssh.Channel
+	local, remote net.Addr
+	done          func()
 
 	// arrived are blocks that were read, and ended closes when no more will come,
 	// because of failed.
@@ -33,11 +33,13 @@ type taskConn struct {
 	writing, late bool
 }
 
-// taskBlock is how much is read ahead at most, beside what the channel's window has.
-const taskBlock = 32 << 10
+// block is how much is read ahead at most, beside what the channel's window has.
+const block = 32 << 10
 
-func newTaskConn(channel ssh.Channel, address string, done func()) *taskConn {
-	c := &taskConn{channel: channel, address: address, arrived: make(chan []byte), gone: make(chan struct{}), readDeadline: newDeadline()}
+// New returns a connection over a channel, whose ends have these addresses. Closing it
+// closes the channel and calls done, once. It has CloseWrite too.
+func New(channel ssh.Channel, local, remote net.Addr, done func()) net.Conn {
+	c := &conn{channel: channel, local: local, remote: remote, arrived: make(chan []byte), gone: make(chan struct{}), readDeadline: newDeadline()}
 	c.done = sync.OnceFunc(func() {
 		close(c.gone)
 		done()
@@ -47,10 +49,10 @@ func newTaskConn(channel ssh.Channel, address string, done func()) *taskConn {
 }
 
 // receive reads from the channel until it ends.
-func (c *taskConn) receive() {
+func (c *conn) receive() {
 	defer close(c.arrived)
 	for {
-		b := make([]byte, taskBlock)
+		b := make([]byte, block)
 		n, err := c.channel.Read(b)
 		if n > 0 {
 			select {
@@ -67,7 +69,7 @@ func (c *taskConn) receive() {
 }
 
 // Read reads what came, until the deadline.
-func (c *taskConn) Read(p []byte) (int, error) {
+func (c *conn) Read(p []byte) (int, error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	if len(c.rest) == 0 {
@@ -97,7 +99,7 @@ func (c *taskConn) Read(p []byte) (int, error) {
 }
 
 // Write writes. A deadline that passes meanwhile breaks the connection.
-func (c *taskConn) Write(p []byte) (int, error) {
+func (c *conn) Write(p []byte) (int, error) {
 	if c.write(true) {
 		return 0, os.ErrDeadlineExceeded
 	}
@@ -109,7 +111,7 @@ func (c *taskConn) Write(p []byte) (int, error) {
 }
 
 // write notes that somebody writes, and says whether it is too late.
-func (c *taskConn) write(begins bool) (late bool) {
+func (c *conn) write(begins bool) (late bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.writing = begins && !c.late
@@ -117,10 +119,10 @@ func (c *taskConn) write(begins bool) (late bool) {
 }
 
 // CloseWrite ends what is sent.
-func (c *taskConn) CloseWrite() error { return c.channel.CloseWrite() }
+func (c *conn) CloseWrite() error { return c.channel.CloseWrite() }
 
 // Close closes the connection.
-func (c *taskConn) Close() error {
+func (c *conn) Close() error {
 	c.done()
 	err := c.SetWriteDeadline(time.Time{})
 	if cerr := c.channel.Close(); cerr != nil && !errors.Is(cerr, io.EOF) { // EOF: it is closed
@@ -130,24 +132,24 @@ func (c *taskConn) Close() error {
 }
 
 // LocalAddr is a name.
-func (c *taskConn) LocalAddr() net.Addr { return inTask("burstlet") }
+func (c *conn) LocalAddr() net.Addr { return c.local }
 
 // RemoteAddr is what was dialled.
-func (c *taskConn) RemoteAddr() net.Addr { return inTask(c.address) }
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
 
 // SetDeadline sets both.
-func (c *taskConn) SetDeadline(t time.Time) error {
+func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // SetReadDeadline bounds Read.
-func (c *taskConn) SetReadDeadline(t time.Time) error {
+func (c *conn) SetReadDeadline(t time.Time) error {
 	c.readDeadline.set(t)
 	return nil
 }
 
 // SetWriteDeadline bounds Write.
-func (c *taskConn) SetWriteDeadline(t time.Time) error {
+func (c *conn) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.late = false

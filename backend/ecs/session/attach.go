@@ -1,4 +1,4 @@
-package ecs
+package session
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 // a container's main process, the output that goes to CloudWatch, which keeps both
 // outputs as one.
 type attacher struct {
-	sessions *sessions
-	logs     *logs // nil without a log group
+	pool *Pool
+	logs backend.Logs // nil without a log group
 }
 
 // Attach copies what the container writes from now on.
@@ -28,7 +28,7 @@ func (a attacher) Attach(ctx context.Context, ref backend.ContainerRef, spec bac
 
 func (a attacher) attach(ctx context.Context, ref backend.ContainerRef, spec backend.AttachSpec) error {
 	from := time.Now()
-	if _, err := a.sessions.look(ctx, ref.Pod.UID, func(f backend.PodFacts) bool {
+	if _, err := a.pool.find(ctx, ref.Pod.UID, func(f backend.PodFacts) bool {
 		return f.Live && f.Attempt == ref.Pod.Attempt && runs(f, ref)
 	}); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package ecs
+package taskstats
 
 import (
 	"encoding/json"
@@ -52,8 +52,10 @@ type dockerCPU struct {
 // unlimited is a limit that is none: more memory than a machine has.
 const unlimited = 1 << 60
 
-// statsOf reads what a task says of its containers that run.
-func statsOf(said intask.TaskStats, f backend.PodFacts, at *clock) (backend.PodStats, error) {
+// Decode reads what a task says of its containers that run, which f names; local turns
+// a time of the task's clock into one of this machine's. It is an error if the task
+// says nothing of any of them.
+func Decode(said intask.TaskStats, f backend.PodFacts, local func(*time.Time) time.Time) (backend.PodStats, error) {
 	var task metadataTask
 	if err := json.Unmarshal(said.Task, &task); err != nil {
 		return backend.PodStats{}, fmt.Errorf("decode the task's metadata: %w", err)
@@ -80,8 +82,8 @@ func statsOf(said intask.TaskStats, f backend.PodFacts, at *clock) (backend.PodS
 			if facts.Name != c.Name || facts.State() != backend.Running {
 				continue
 			}
-			usage := s.usage(at)
-			if usage.StartTime = at.local(&c.StartedAt); usage.StartTime.IsZero() {
+			usage := s.usage(local)
+			if usage.StartTime = local(&c.StartedAt); usage.StartTime.IsZero() {
 				usage.StartTime = facts.StartedAt
 			}
 			out.Containers = append(out.Containers, backend.ContainerStats{Name: c.Name, Attempt: facts.Attempt, Usage: usage})
@@ -114,8 +116,8 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // usage is a container's.
-func (s *dockerStats) usage(at *clock) backend.Usage {
-	u := backend.Usage{Time: at.local(&s.Read), CPUCoreNanoSeconds: &s.CPU.Usage.Total}
+func (s *dockerStats) usage(local func(*time.Time) time.Time) backend.Usage {
+	u := backend.Usage{Time: local(&s.Read), CPUCoreNanoSeconds: &s.CPU.Usage.Total}
 	if since := s.Read.Sub(s.PreRead); !s.PreRead.IsZero() && since > 0 && s.CPU.Usage.Total >= s.PreCPU.Usage.Total {
 		u.CPUNanoCores = new(uint64(float64(s.CPU.Usage.Total-s.PreCPU.Usage.Total) / since.Seconds()))
 	}

@@ -1,4 +1,4 @@
-package ecs
+package session
 
 import (
 	"context"
@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/containerd/log"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/session/taskstats"
 )
 
 // Bounds of measuring tasks through their sessions.
@@ -35,7 +35,7 @@ const (
 // taskStats implements backend.Stats: each task's metadata endpoint is asked through
 // the task's session. There is no node, and nobody knows of its file systems.
 type taskStats struct {
-	sessions *sessions
+	pool     *Pool
 	parallel chan struct{}
 
 	mu    sync.Mutex
@@ -49,13 +49,13 @@ type measured struct {
 	pod  backend.PodStats
 }
 
-func newTaskStats(s *sessions) *taskStats {
-	return &taskStats{sessions: s, parallel: make(chan struct{}, statsParallel), tasks: map[string]*measured{}}
+func newTaskStats(s *Pool) *taskStats {
+	return &taskStats{pool: s, parallel: make(chan struct{}, statsParallel), tasks: map[string]*measured{}}
 }
 
 // Stats measures all tasks that run. One that cannot be measured is left out.
 func (t *taskStats) Stats(ctx context.Context) (backend.StatsFacts, error) {
-	facts, err := t.sessions.pods.List(ctx)
+	facts, err := t.pool.tasks.List(ctx)
 	if err != nil {
 		return backend.StatsFacts{}, fmt.Errorf("measure pods: %w", err)
 	}
@@ -132,7 +132,7 @@ func onlyRunning(p backend.PodStats, f backend.PodFacts) *backend.PodStats {
 func (t *taskStats) ask(ctx context.Context, f backend.PodFacts) (backend.PodStats, error) {
 	ctx, cancel := context.WithTimeout(ctx, statsLimit)
 	defer cancel()
-	session, done, err := t.sessions.use(ctx, f.ID)
+	session, done, err := t.pool.use(ctx, f.ID)
 	if err != nil {
 		return backend.PodStats{}, err
 	}
@@ -157,5 +157,5 @@ func (t *taskStats) ask(ctx context.Context, f backend.PodFacts) (backend.PodSta
 	if err := json.Unmarshal(text, &said); err != nil {
 		return backend.PodStats{}, fmt.Errorf("decode the measurement: %w", err)
 	}
-	return statsOf(said, f, &t.sessions.pods.remote.clock)
+	return taskstats.Decode(said, f, t.pool.tasks.Local)
 }

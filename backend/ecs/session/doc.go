@@ -1,0 +1,11 @@
+// Package session reaches into tasks that run: it lends backend.Exec, Attacher,
+// Forwarder, Dialer and Stats.
+//
+// A [Pool] keeps one session of ECS Exec for each task that is used (open.go), in
+// burstlet-agent, and over it one SSH connection to burstlet-task's own server
+// (channel.go). exec.go, attach.go, forward.go and stats.go each lend one capability.
+// What it needs to know of tasks is [Tasks]; it keeps nothing of them but its sessions.
+//
+// It imports awscall, intask for the protocol, ssm for the data channel of ECS Exec,
+// channelconn and taskstats.
+package session
