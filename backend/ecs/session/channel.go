@@ -28,14 +28,25 @@ type opened struct {
 	err      error
 }
 
-// openChannel opens a channel of a connection; nobody waits longer than ctx. Errors
-// of a connection that is broken are Unavailable, those of the other side its own.
-func openChannel(ctx context.Context, c ssh.Conn, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
-	done := make(chan opened, 1)
-	go func() {
-		channel, requests, err := c.OpenChannel(kind, extra)
-		done <- opened{channel, requests, err}
-	}()
+// openChannel opens a channel of a connection, and returns when ctx ends at the latest:
+// Run then waits for the opening, whose channel is closed. Errors of a connection that
+// is broken are Unavailable, those of the other side its own.
+func (s *Pool) openChannel(ctx context.Context, c ssh.Conn, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+	done := make(chan opened)
+	started := s.start(func() {
+		channel, requests, err := c.OpenChannel(kind, extra) // ends with the connection at the latest
+		select {
+		case done <- opened{channel, requests, err}:
+		case <-ctx.Done():
+			if err == nil {
+				_ = channel.Close()
+				ssh.DiscardRequests(requests)
+			}
+		}
+	})
+	if !started {
+		return nil, nil, errEnded
+	}
 	select {
 	case o := <-done:
 		var refused *ssh.OpenChannelError
@@ -44,12 +55,6 @@ func openChannel(ctx context.Context, c ssh.Conn, kind string, extra []byte) (ss
 		}
 		return o.channel, o.requests, o.err
 	case <-ctx.Done():
-		go func() {
-			if o := <-done; o.err == nil { // it ends with the connection at the latest
-				go ssh.DiscardRequests(o.requests)
-				_ = o.channel.Close()
-			}
-		}()
 		return nil, nil, ctx.Err()
 	}
 }
@@ -83,7 +88,7 @@ func alive(c *ssh.Client) bool {
 // container has started.
 func (t *taskSession) reach(ctx context.Context, name string) (*ssh.Client, error) {
 	for try := 1; ; try++ {
-		channel, requests, err := openChannel(ctx, t.client, intask.ChannelContainer, ssh.Marshal(intask.ToContainer{Name: name}))
+		channel, requests, err := t.pool.openChannel(ctx, t.client, intask.ChannelContainer, ssh.Marshal(intask.ToContainer{Name: name}))
 		if err == nil {
 			go ssh.DiscardRequests(requests)
 			client, err := speakSSH(ctx, &channelConn{Channel: channel})
@@ -131,7 +136,7 @@ func (t *taskSession) connect(ctx context.Context, address string, done func()) 
 		Origin     string
 		OriginPort uint32
 	}{host, uint32(n), "127.0.0.1", 0})
-	channel, requests, err := openChannel(ctx, t.client, "direct-tcpip", to)
+	channel, requests, err := t.pool.openChannel(ctx, t.client, "direct-tcpip", to)
 	if err != nil {
 		var refused *ssh.OpenChannelError
 		if errors.As(err, &refused) && refused.Reason == ssh.ConnectionFailed {

@@ -54,7 +54,7 @@ func (c commands) exec(ctx context.Context, ref backend.ContainerRef, spec backe
 	if err != nil {
 		return 0, c.stillRuns(ctx, ref, err)
 	}
-	return runCommand(ctx, client, spec)
+	return c.runCommand(ctx, client, spec)
 }
 
 // stillRuns is err, or NotFound where the container has ended since ECS was read.
@@ -85,8 +85,8 @@ type command struct {
 }
 
 // runCommand runs a command on a channel of its own, to its end.
-func runCommand(ctx context.Context, client *ssh.Client, spec backend.ExecSpec) (int32, error) {
-	channel, requests, err := openChannel(ctx, client, "session", nil)
+func (s *Pool) runCommand(ctx context.Context, client *ssh.Client, spec backend.ExecSpec) (int32, error) {
+	channel, requests, err := s.openChannel(ctx, client, "session", nil)
 	if err != nil {
 		return 0, err
 	}

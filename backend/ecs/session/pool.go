@@ -91,7 +91,8 @@ type Pool struct {
 
 // taskSession is a task's.
 type taskSession struct {
-	arn string
+	pool *Pool
+	arn  string
 	// settled is closed when it was opened or could not be.
 	settled chan struct{}
 	client  *ssh.Client
@@ -140,6 +141,19 @@ func (s *Pool) Run(ctx context.Context) error {
 	return nil
 }
 
+var errEnded = backend.Errorf(backend.ErrUnavailable, "the backend has ended")
+
+// start runs f in a goroutine that Run waits for; it is false once the pool is closed.
+func (s *Pool) start(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Go(f)
+	return true
+}
+
 // use returns the session of a task, opened if there is none; done gives it back.
 func (s *Pool) use(ctx context.Context, arn string) (session *taskSession, done func(), err error) {
 	if s.cfg.Container == "" {
@@ -148,11 +162,11 @@ func (s *Pool) use(ctx context.Context, arn string) (session *taskSession, done 
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return nil, nil, backend.Errorf(backend.ErrUnavailable, "the backend has ended")
+		return nil, nil, errEnded
 	}
 	t := s.open[arn]
 	if t == nil {
-		t = &taskSession{arn: arn, settled: make(chan struct{}), turn: make(chan struct{}, 1), containers: map[string]*ssh.Client{}}
+		t = &taskSession{pool: s, arn: arn, settled: make(chan struct{}), turn: make(chan struct{}, 1), containers: map[string]*ssh.Client{}}
 		s.open[arn] = t
 		s.running.Go(func() { s.carry(t) })
 	}

@@ -137,7 +137,7 @@ func (t *taskStats) ask(ctx context.Context, f backend.PodFacts) (backend.PodSta
 		return backend.PodStats{}, err
 	}
 	defer done()
-	channel, requests, err := openChannel(ctx, session.client, "session", nil)
+	channel, requests, err := t.pool.openChannel(ctx, session.client, "session", nil)
 	if err != nil {
 		return backend.PodStats{}, err
 	}
