@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 type refusal = backend.Refusal
@@ -189,7 +190,7 @@ func severalContainers(k *checking, path string, value any, _ string) []refusal 
 }
 
 func nameIsFree(_ *checking, path string, value any, why string) []refusal {
-	if name, _ := value.(string); strings.HasPrefix(name, ownPrefix) {
+	if name, _ := value.(string); strings.HasPrefix(name, identity.OwnPrefix) {
 		return []refusal{{Field: path, Why: why}}
 	}
 	return nil

@@ -12,14 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
-)
-
-// Names of burstlet's own containers in a task.
-const (
-	ownPrefix = "burstlet-"
-	initName  = ownPrefix + "init"
-	agentName = ownPrefix + "agent"
 )
 
 // sidecarRestart is how long a sidecar must have run to be started again by ECS
@@ -57,7 +51,7 @@ func (t *translator) containers() ([]types.ContainerDefinition, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, after = append(out, c), waitFor(initName, types.ContainerConditionSuccess)
+		out, after = append(out, c), waitFor(identity.InitName, types.ContainerConditionSuccess)
 	}
 	var sidecars []types.ContainerDependency
 	for _, spec := range t.spec.Containers {
@@ -210,7 +204,7 @@ func (t *translator) words(spec backend.ContainerSpec) (words, error) {
 // files of volumes, before the others start. It runs as the image's user, root, to give
 // files their owners.
 func (t *translator) initContainer() (types.ContainerDefinition, error) {
-	c := t.own(initName, intask.CommandMaterialize)
+	c := t.own(identity.InitName, intask.CommandMaterialize)
 	c.Essential, c.ReadonlyRootFilesystem = aws.Bool(false), aws.Bool(true)
 	c.MountPoints = append(t.runMounts(), types.MountPoint{SourceVolume: aws.String(binVolume), ContainerPath: aws.String(intask.BinDir)})
 	c.MountPoints = append(c.MountPoints, t.plan.init...)
@@ -235,7 +229,7 @@ func (t *translator) initContainer() (types.ContainerDefinition, error) {
 // system that can be written to (ECS developer guide, "Using Amazon ECS Exec"). With
 // several app containers it is essential in their place, and ends with the last.
 func (t *translator) agent() types.ContainerDefinition {
-	c := t.own(agentName, intask.CommandAgent)
+	c := t.own(identity.AgentName, intask.CommandAgent)
 	c.Essential = aws.Bool(anchored(&t.spec.Pod.Spec))
 	if *c.Essential {
 		c.Environment = pairs(intask.EnvWait, strings.Join(t.names(false), ","))

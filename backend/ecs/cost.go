@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // Kinds of capacity, as values of a label.
@@ -120,7 +121,7 @@ func (m *meter) meteredOf(t types.Task) *metered {
 		out.price *= m.rates.SpotFactor
 	}
 	if slices.ContainsFunc(t.Attachments, func(a types.Attachment) bool { return aws.ToString(a.Type) == attachmentEBS }) {
-		if id, err := identityIn(t); err == nil { // a foreign task's volume has no size here
+		if id, err := identity.Read(t); err == nil { // a foreign task's volume has no size here
 			out.price += m.rates.diskPerHour(id.Disk)
 		}
 	}

@@ -6,7 +6,7 @@
 // to one a second, and the overrides of one RunTask call (launch.go). Who the
 // task is for (node, UID, namespace, name, attempt, container attempts and
 // hashes) stands in an environment variable of the overrides, which ECS returns
-// as long as it knows the task (identity.go).
+// as long as it knows the task (package identity).
 //
 //   - RunTask carries a client token made from UID, attempt and try, so a repeated
 //     launch returns the first task. An outcome that is not known is kept as such

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // permission is one that a node's process has in IAM.
@@ -44,7 +45,7 @@ func (d *doctor) arn(service, resource string) string {
 }
 
 // unknownFamily is of a definition that nobody has.
-const unknownFamily = familyRoot + "doctor"
+const unknownFamily = identity.FamilyRoot + "doctor"
 
 func (d *doctor) wantedOfECS() []permission {
 	definition := d.arn("ecs", "task-definition/"+unknownFamily+":1")

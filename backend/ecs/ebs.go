@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // EBS says how the volumes are made that pods want for themselves
@@ -65,27 +66,6 @@ var ebsKinds = map[string]ebsKind{
 
 // needsIOPS is true for kinds that are nothing without them.
 func (k ebsKind) needsIOPS() bool { return k.maxIOPS > 0 && k.maxThroughput == 0 }
-
-// disk is what a volume of Amazon EBS is billed for. It stands in the identity of
-// a task, because ECS shows no sizes.
-type disk struct {
-	GiB        int32  `json:"gib"`
-	Type       string `json:"type"`
-	IOPS       int32  `json:"iops,omitempty"`
-	Throughput int32  `json:"mibps,omitempty"`
-}
-
-// String tells it to people.
-func (d disk) String() string {
-	out := fmt.Sprintf("%d GiB of EBS %s", d.GiB, d.Type)
-	if d.IOPS > 0 {
-		out += fmt.Sprintf(", %d IOPS", d.IOPS)
-	}
-	if d.Throughput > 0 {
-		out += fmt.Sprintf(", %d MiB/s", d.Throughput)
-	}
-	return out
-}
 
 // ebsSettings are EBS with a pod's annotations over it.
 type ebsSettings struct {
@@ -178,7 +158,7 @@ const (
 // diskOf is the volume that a template asks for, and what is refused of it, by
 // fields relative to the pod's volume. storageClassName chooses the provisioner in
 // the cluster, which has no part in this.
-func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (disk, []refusal) {
+func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (identity.Disk, []refusal) {
 	var out []refusal
 	add := func(field, why string) { out = append(out, refusal{Field: field, Why: why}) }
 	if set.RoleARN == "" {
@@ -186,7 +166,7 @@ func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (di
 	}
 	if template == nil {
 		add(".ephemeral.volumeClaimTemplate", "it is required")
-		return disk{}, out
+		return identity.Disk{}, out
 	}
 	spec := &template.Spec
 	if m := spec.VolumeMode; m != nil && *m != corev1.PersistentVolumeFilesystem {
@@ -211,16 +191,16 @@ func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (di
 			add(inTemplate+"."+field.name, field.why)
 		}
 	}
-	d := disk{Type: set.VolumeType, IOPS: set.iops, Throughput: set.throughput}
+	d := identity.Disk{Type: set.VolumeType, IOPS: set.iops, Throughput: set.throughput}
 	if d.Type == "" {
 		d.Type = ebsDefault
 	}
-	return d, append(append(out, d.sized(spec.Resources)...), d.performs()...)
+	return d, append(append(out, sizeDisk(&d, spec.Resources)...), performanceFits(&d)...)
 }
 
-// sized takes the size from a claim's request, in whole GiB and at least the
+// sizeDisk takes the size from a claim's request, in whole GiB and at least the
 // least of the volume's type. What is given beyond must be within the limit.
-func (d *disk) sized(r corev1.VolumeResourceRequirements) []refusal {
+func sizeDisk(d *identity.Disk, r corev1.VolumeResourceRequirements) []refusal {
 	const requests, limits = inTemplate + ".resources.requests.storage", inTemplate + ".resources.limits.storage"
 	request := r.Requests[corev1.ResourceStorage]
 	bytes := request.Value()
@@ -237,8 +217,8 @@ func (d *disk) sized(r corev1.VolumeResourceRequirements) []refusal {
 	return nil
 }
 
-// performs says where the IOPS and the throughput are none that the type can have.
-func (d *disk) performs() []refusal {
+// performanceFits refuses IOPS and throughput that the type cannot have.
+func performanceFits(d *identity.Disk) []refusal {
 	kind := ebsKinds[d.Type]
 	var out []refusal
 	add := func(name, format string, args ...any) {
@@ -277,7 +257,7 @@ func (k *checking) ephemeral(v *corev1.Volume) []refusal {
 
 // madeVolume is the volume of a launch that is made for it; nil without one.
 // Errors: Unsupported, naming the field.
-func madeVolume(set ebsSettings, spec backend.LaunchSpec) (name string, d *disk, err error) {
+func madeVolume(set ebsSettings, spec backend.LaunchSpec) (name string, d *identity.Disk, err error) {
 	i := slices.IndexFunc(spec.Volumes, func(v backend.VolumeSpec) bool { return v.Source.Ephemeral != nil })
 	if i < 0 {
 		return "", nil, nil
@@ -294,7 +274,7 @@ func madeVolume(set ebsSettings, spec backend.LaunchSpec) (name string, d *disk,
 
 // configured asks for a volume beside a task (ECS API, TaskVolumeConfiguration).
 // It goes with the task, as the claim of an ephemeral volume goes with its pod.
-func (d disk) configured(name string, set ebsSettings, tags []types.Tag) types.TaskVolumeConfiguration {
+func configured(name string, d *identity.Disk, set ebsSettings, tags []types.Tag) types.TaskVolumeConfiguration {
 	ebs := &types.TaskManagedEBSVolumeConfiguration{
 		RoleArn: aws.String(set.RoleARN), SizeInGiB: aws.Int32(d.GiB), VolumeType: aws.String(d.Type),
 		FilesystemType: types.TaskFilesystemType(set.FilesystemType), KmsKeyId: optional(set.KMSKeyID),

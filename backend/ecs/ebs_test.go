@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -181,27 +182,27 @@ func TestValidateVolumes(t *testing.T) {
 func TestPriceOfAVolume(t *testing.T) {
 	rates := PublishedRates()
 	for _, tc := range []struct {
-		disk  *disk
+		disk  *identity.Disk
 		month float64 // "Amazon EBS pricing", us-east-1
 	}{
 		{nil, 0},
-		{&disk{GiB: 100, Type: "gp3"}, 8},
-		{&disk{GiB: 100, Type: "gp3", IOPS: 4000, Throughput: 225}, 8 + 5 + 4},
-		{&disk{GiB: 100, Type: "gp3", IOPS: 3000, Throughput: 125}, 8},
-		{&disk{GiB: 100, Type: "io2", IOPS: 1000}, 12.5 + 65},
-		{&disk{GiB: 1000, Type: "sc1"}, 15},
+		{&identity.Disk{GiB: 100, Type: "gp3"}, 8},
+		{&identity.Disk{GiB: 100, Type: "gp3", IOPS: 4000, Throughput: 225}, 8 + 5 + 4},
+		{&identity.Disk{GiB: 100, Type: "gp3", IOPS: 3000, Throughput: 125}, 8},
+		{&identity.Disk{GiB: 100, Type: "io2", IOPS: 1000}, 12.5 + 65},
+		{&identity.Disk{GiB: 1000, Type: "sc1"}, 15},
 	} {
 		if got := rates.diskPerHour(tc.disk) * monthHours; math.Abs(got-tc.month) > 1e-9 {
 			t.Errorf("%v: %v a month, want %v", tc.disk, got, tc.month)
 		}
 	}
 	for kind := range ebsKinds {
-		if rates.diskPerHour(&disk{GiB: 1, Type: kind}) == 0 {
+		if rates.diskPerHour(&identity.Disk{GiB: 1, Type: kind}) == 0 {
 			t.Errorf("%s costs nothing", kind)
 		}
 	}
 	rates.EBSGB *= 2
-	if got := rates.diskPerHour(&disk{GiB: 100, Type: "gp2"}) * monthHours; math.Abs(got-20) > 1e-9 {
+	if got := rates.diskPerHour(&identity.Disk{GiB: 100, Type: "gp2"}) * monthHours; math.Abs(got-20) > 1e-9 {
 		t.Errorf("gp2 at twice the price of gp3: %v", got)
 	}
 }
@@ -251,7 +252,7 @@ func TestAPodHasItsVolumeAndTakesItAlong(t *testing.T) {
 			t.Fatalf("%+v", volumes)
 		}
 		want := identityOf(configOf(s), spec)
-		for key, value := range map[string]string{"burstlet/node": tagValue(want.Node), "burstlet/pod": spec.Pod.Name, "burstlet/uid": string(spec.Pod.UID)} {
+		for key, value := range map[string]string{"burstlet/node": identity.TagValue(want.Node), "burstlet/pod": spec.Pod.Name, "burstlet/uid": string(spec.Pod.UID)} {
 			if volumes[0].Tags[key] != value {
 				t.Errorf("tag %s is %q, want %q", key, volumes[0].Tags[key], value)
 			}

@@ -67,7 +67,7 @@ func (e *entry) shown(now time.Time) backend.PodFacts {
 // waited for its end.
 func (e *entry) followed(name string) bool {
 	i := slices.IndexFunc(e.facts.Containers, func(c backend.ContainerFacts) bool { return c.Name == name })
-	return i >= 0 && e.id.Containers[i].once() &&
+	return i >= 0 && once(e.id.Containers[i]) &&
 		slices.ContainsFunc(e.facts.Containers[i+1:], func(c backend.ContainerFacts) bool { return !c.StartedAt.IsZero() })
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/background"
 )
@@ -33,7 +34,7 @@ func TestWhenALogIsReadForAReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := time.Unix(1000, 0)
-			id := containerIdentity{Name: "a", Supervised: tc.supervised, Fallback: true}
+			id := identity.Container{Name: "a", Supervised: tc.supervised, Fallback: true}
 			o := owedFor("arn", id, backend.ContainerFacts{Name: "a", FinishedAt: end, ExitCode: 1}, end.Add(tc.seen))
 			var got []time.Duration
 			for more := true; more && len(got) < 20; {
@@ -93,7 +94,7 @@ func TestWhatIsShownOfAnEndThatIsHeldBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &entry{
 				facts:     backend.PodFacts{Live: !tc.dead, Containers: []backend.ContainerFacts{ended}},
-				id:        identity{Containers: []containerIdentity{{Name: "a"}}},
+				id:        identity.Task{Containers: []identity.Container{{Name: "a"}}},
 				dismissed: tc.dismissed,
 			}
 			e.holdEnd("a", &yes, now)
@@ -124,7 +125,7 @@ func TestAnEndThatAnotherContainerWaitedForIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &entry{
 				facts: backend.PodFacts{Live: true, Containers: []backend.ContainerFacts{ended, {Name: "b", StartedAt: tc.next}}},
-				id:    identity{Containers: []containerIdentity{{Name: "a", Init: tc.init, Sidecar: tc.sidecar}, {Name: "b"}}},
+				id:    identity.Task{Containers: []identity.Container{{Name: "a", Init: tc.init, Sidecar: tc.sidecar}, {Name: "b"}}},
 			}
 			e.holdEnd("a", nil, now)
 			if got := e.shown(now.Add(time.Second)); got.Containers[0].FinishedAt.IsZero() == tc.shown {
@@ -288,7 +289,7 @@ func TestOnlyAContainerWithALogOwesAReport(t *testing.T) {
 		pod.Annotations = map[string]string{Prefix + "log-driver": driver}
 		run, err := runOf(cfg, specOf(pod, 0), payloadRefs{}, nil, "f")
 		must(t, err)
-		id, err := identityIn(taskWith(run.Overrides))
+		id, err := identity.Read(taskWith(run.Overrides))
 		must(t, err)
 		if id.Containers[0].Supervised != want {
 			t.Errorf("%s: %+v", driver, id.Containers)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // queueAPI are the calls to SQS that are used.
@@ -137,7 +138,7 @@ func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
 		return "", false
 	}
 	if ev.Detail.StartedBy != e.startedBy {
-		if strings.HasPrefix(ev.Detail.StartedBy, startedByRoot) {
+		if strings.HasPrefix(ev.Detail.StartedBy, identity.StartedByRoot) {
 			e.warn(ctx, "shared", "The queue of task events brings those of other nodes, which are deleted: each node needs a queue of its own, and a rule with its startedBy, "+e.startedBy)
 		}
 		return "", false
@@ -150,8 +151,8 @@ func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
 func (ev taskEvent) uid() ktypes.UID {
 	for _, c := range ev.Detail.Overrides.ContainerOverrides {
 		for _, kv := range c.Environment {
-			var id identity
-			if kv.Name == identityEnv && json.Unmarshal([]byte(kv.Value), &id) == nil {
+			var id identity.Task
+			if kv.Name == identity.Env && json.Unmarshal([]byte(kv.Value), &id) == nil {
 				return id.UID
 			}
 		}

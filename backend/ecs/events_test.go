@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 const eventsNode = "cluster-uid/node.example"
@@ -30,7 +31,7 @@ func eventOf(task, startedBy, uid string, version int) string {
 }
 
 func TestEventsTellWhichPodToLookAt(t *testing.T) {
-	ours := startedBy(eventsNode)
+	ours := identity.StartedBy(eventsNode)
 	e := newEvents(nil, "url", ours)
 	for _, c := range []struct{ name, body, want string }{
 		{"a task of ours", eventOf("t1", ours, "u1", 2), "u1"},
@@ -38,7 +39,7 @@ func TestEventsTellWhichPodToLookAt(t *testing.T) {
 		{"an older one", eventOf("t1", ours, "u1", 1), ""},
 		{"a newer one", eventOf("t1", ours, "u1", 3), "u1"},
 		{"another task of the pod", eventOf("t2", ours, "u1", 1), "u1"},
-		{"another node's", eventOf("t3", startedBy("other"), "u3", 1), ""},
+		{"another node's", eventOf("t3", identity.StartedBy("other"), "u3", 1), ""},
 		{"a service's", eventOf("t4", "ecs-svc/123", "u4", 1), ""},
 		{"another source", strings.ReplaceAll(eventOf("t5", ours, "u5", 1), "aws.ecs", "aws.ec2"), ""},
 		{"no identity", strings.ReplaceAll(eventOf("t6", ours, "u6", 1), "BURSTLET_POD", "OTHER"), ""},
@@ -53,9 +54,9 @@ func TestEventsTellWhichPodToLookAt(t *testing.T) {
 }
 
 func FuzzEvents(f *testing.F) {
-	f.Add(eventOf("t1", startedBy(eventsNode), "u1", 2))
+	f.Add(eventOf("t1", identity.StartedBy(eventsNode), "u1", 2))
 	f.Fuzz(func(t *testing.T, body string) {
-		if uid, ok := newEvents(nil, "url", startedBy(eventsNode)).read(t.Context(), body); ok && uid == "" {
+		if uid, ok := newEvents(nil, "url", identity.StartedBy(eventsNode)).read(t.Context(), body); ok && uid == "" {
 			t.Error("a hint about no pod")
 		}
 	})
@@ -95,7 +96,7 @@ func (q *queueOf) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBat
 
 func TestEventsAreReadAndDeletedWhateverTheyAre(t *testing.T) {
 	q := &queueOf{fail: &smithy.GenericAPIError{Code: "QueueDoesNotExist", Message: "no such queue"}}
-	ours := startedBy(eventsNode)
+	ours := identity.StartedBy(eventsNode)
 	for i := range 12 {
 		q.messages = append(q.messages, eventOf(fmt.Sprint("t", i), ours, fmt.Sprint("u", i), 1), "garbage")
 	}
@@ -112,10 +113,10 @@ func TestEventsAreReadAndDeletedWhateverTheyAre(t *testing.T) {
 
 func TestEventsEndWithTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queueOf{messages: []string{eventOf("t", startedBy(eventsNode), "u", 1)}}
+		q := &queueOf{messages: []string{eventOf("t", identity.StartedBy(eventsNode), "u", 1)}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := newEvents(q, "url", startedBy(eventsNode)).Run(ctx, make(chan types.UID)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := newEvents(q, "url", identity.StartedBy(eventsNode)).Run(ctx, make(chan types.UID)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		if len(q.deleted) != 0 {

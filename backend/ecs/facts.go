@@ -11,6 +11,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // Statuses of tasks and containers (ECS developer guide, "Task lifecycle").
@@ -22,7 +23,7 @@ const (
 
 // observation is a task as ECS showed it, with what is needed to read it.
 type observation struct {
-	id   identity
+	id   identity.Task
 	task types.Task
 	// before are the facts known before it, whose times are kept.
 	before backend.PodFacts
@@ -65,7 +66,7 @@ func (o *observation) facts() backend.PodFacts {
 	for _, c := range t.Containers {
 		o.containers[aws.ToString(c.Name)] = c
 	}
-	f := backend.PodFacts{Ref: o.id.ref(aws.ToString(t.TaskArn)), CreatedAt: firstKnown(o.before.CreatedAt, o.created, o.now), Live: o.live()}
+	f := backend.PodFacts{Ref: o.id.Ref(aws.ToString(t.TaskArn)), CreatedAt: firstKnown(o.before.CreatedAt, o.created, o.now), Live: o.live()}
 	if f.Live {
 		// A task has a machine of its own, whose only address is the task's.
 		f.IPs = addresses(*t)
@@ -79,7 +80,7 @@ func (o *observation) facts() backend.PodFacts {
 	for _, id := range o.id.Containers {
 		c := o.container(id, chain)
 		c.CreatedAt = f.CreatedAt
-		if id.once() {
+		if once(id) {
 			chain = c.FinishedAt
 		}
 		blamed = blamed || c.NeverRan()
@@ -94,11 +95,11 @@ func (o *observation) facts() backend.PodFacts {
 // whyNotStarted is why a task ended before any container of the pod started; empty
 // where it did not.
 func (o *observation) whyNotStarted() string {
-	switch c, why := o.containers[initName], aws.ToString(o.containers[initName].Reason); {
+	switch c, why := o.containers[identity.InitName], aws.ToString(o.containers[identity.InitName].Reason); {
 	case aws.ToInt32(c.ExitCode) != 0:
-		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s ended with exit code %d %s", initName, *c.ExitCode, why)
+		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s ended with exit code %d %s", identity.InitName, *c.ExitCode, why)
 	case c.ExitCode == nil && why != "" && o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
-		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s did not start: %s (is backend.ecs.taskImage burstlet's image?)", initName, why)
+		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s did not start: %s (is backend.ecs.taskImage burstlet's image?)", identity.InitName, why)
 	}
 	if o.task.StopCode == types.TaskStopCodeTaskFailedToStart {
 		return aws.ToString(o.task.StoppedReason)
@@ -122,7 +123,7 @@ func (o *observation) blame(cs []backend.ContainerFacts, why string) {
 
 // container reads one container; chain is the end of the init container before
 // it. Containers that AWS adds to a task are in no identity and never read.
-func (o *observation) container(id containerIdentity, chain time.Time) backend.ContainerFacts {
+func (o *observation) container(id identity.Container, chain time.Time) backend.ContainerFacts {
 	seen, known := o.containers[id.Name]
 	before := containerNamed(o.before.Containers, id.Name)
 	c := backend.ContainerFacts{
@@ -179,18 +180,18 @@ func healthy(c types.Container) *bool {
 
 // ran is true for a container that runs or ran. An app container counts once the
 // task has its start time, so that the time does not change a moment later.
-func (o *observation) ran(id containerIdentity, seen types.Container, before backend.ContainerFacts) bool {
+func (o *observation) ran(id identity.Container, seen types.Container, before backend.ContainerFacts) bool {
 	if seen.ExitCode != nil || !before.StartedAt.IsZero() {
 		return true
 	}
-	if id.once() || id.Sidecar {
+	if once(id) || id.Sidecar {
 		return aws.ToString(seen.LastStatus) == statusRunning || !o.started.IsZero()
 	}
 	return !o.started.IsZero()
 }
 
 // startOf is when a container that ran started. ECS says it of the task alone.
-func (o *observation) startOf(id containerIdentity, chain time.Time) time.Time {
+func (o *observation) startOf(id identity.Container, chain time.Time) time.Time {
 	if id.Init {
 		return firstKnown(chain, o.pulled, o.created, o.now)
 	}
@@ -198,14 +199,14 @@ func (o *observation) startOf(id containerIdentity, chain time.Time) time.Time {
 }
 
 // once is true for an init container that is no sidecar: the next waits for its end.
-func (id containerIdentity) once() bool { return id.Init && !id.Sidecar }
+func once(id identity.Container) bool { return id.Init && !id.Sidecar }
 
 // endOf is when a container that ran and is STOPPED ended.
-func (o *observation) endOf(id containerIdentity) time.Time {
+func (o *observation) endOf(id identity.Container) time.Time {
 	switch {
-	case id.once() && !o.started.IsZero():
+	case once(id) && !o.started.IsZero():
 		return o.started
-	case id.once(), o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
+	case once(id), o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
 		// Its end is what makes the task stop.
 		return firstKnown(o.stopping, o.executionStopped, o.now)
 	default:

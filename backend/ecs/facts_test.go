@@ -5,6 +5,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // A task that ends before any container of its pod started says why, or its pod would be
@@ -32,7 +34,7 @@ func TestWhyATaskDidNotStart(t *testing.T) {
 	} {
 		o := &observation{
 			task:       types.Task{StopCode: tc.code, StoppedReason: aws.String("ECS's words")},
-			containers: map[string]types.Container{initName: tc.init},
+			containers: map[string]types.Container{identity.InitName: tc.init},
 		}
 		got := o.whyNotStarted()
 		if got != tc.want {

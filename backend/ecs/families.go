@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // familiesAPI are the calls of the SDK by which definitions are collected.
@@ -22,18 +23,6 @@ type familiesAPI interface {
 	ListTaskDefinitions(context.Context, *awsecs.ListTaskDefinitionsInput, ...func(*awsecs.Options)) (*awsecs.ListTaskDefinitionsOutput, error)
 	DeregisterTaskDefinition(context.Context, *awsecs.DeregisterTaskDefinitionInput, ...func(*awsecs.Options)) (*awsecs.DeregisterTaskDefinitionOutput, error)
 	DeleteTaskDefinitions(context.Context, *awsecs.DeleteTaskDefinitionsInput, ...func(*awsecs.Options)) (*awsecs.DeleteTaskDefinitionsOutput, error)
-}
-
-// familyRoot begins the families of every node.
-const familyRoot = "burstlet-"
-
-// familyPrefix begins the families of one node's definitions.
-func familyPrefix(node string) string { return familyRoot + nodeKey(node) + "-" }
-
-// familyOf is the family in the ARN of a definition (.../family:revision).
-func familyOf(arn string) string {
-	family, _, _ := strings.Cut(arn[strings.LastIndexByte(arn, '/')+1:], ":")
-	return family
 }
 
 // familyStore is what is known of one node's definitions in ECS.
@@ -50,7 +39,7 @@ type familyStore struct {
 }
 
 func newFamilyStore(api familiesAPI, b buckets, node string) *familyStore {
-	return &familyStore{api: api, buckets: b, deletes: rate.NewLimiter(1, 5), prefix: familyPrefix(node), named: map[string][]string{}}
+	return &familyStore{api: api, buckets: b, deletes: rate.NewLimiter(1, 5), prefix: identity.FamilyPrefix(node), named: map[string][]string{}}
 }
 
 // list returns this node's active families.
@@ -95,7 +84,7 @@ func (f *familyStore) revisions(ctx context.Context, family string, status types
 	}
 	var own []string
 	for _, arn := range out.TaskDefinitionArns {
-		if familyOf(arn) == family {
+		if identity.FamilyOf(arn) == family {
 			own = append(own, arn)
 		}
 	}

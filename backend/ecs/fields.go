@@ -1,5 +1,7 @@
 package ecs
 
+import "github.com/burstlet/burstlet/backend/ecs/identity"
+
 // who says who honours a field of a pod.
 type who int
 
@@ -130,7 +132,7 @@ var podSecurityRules = map[string]rule{
 
 // containerRules are for Container, app and init.
 var containerRules = map[string]rule{
-	"name":                     {who: partly, how: "the container's name in the task", check: nameIsFree, why: "names that begin with " + ownPrefix + " are burstlet's own: use another"},
+	"name":                     {who: partly, how: "the container's name in the task", check: nameIsFree, why: "names that begin with " + identity.OwnPrefix + " are burstlet's own: use another"},
 	"image":                    {who: partly, how: "pulled by Fargate, with the execution role", check: imageFits, why: "ECS takes 255 characters: use a shorter name"},
 	"command":                  honour("what the supervisor runs, with $(VAR) expanded; without it the image's ENTRYPOINT, looked up in its registry"),
 	"args":                     honour("as command; without both the image's CMD, looked up in its registry"),

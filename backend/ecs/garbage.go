@@ -13,6 +13,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // Numbers of collecting garbage.
@@ -58,7 +59,7 @@ func newCollector(cfg Config, p *pods, api familiesAPI, store *payloadStore) *co
 
 // inUse is what live tasks need.
 type inUse struct {
-	pods     map[key]bool // by their UID as names have it
+	pods     map[identity.Key]bool // by their UID as names have it
 	families map[string]bool
 	// secrets are full ARNs.
 	secrets map[string]bool
@@ -208,7 +209,7 @@ func (c *collector) unusedFamilies(families []string, used inUse, now time.Time)
 
 // used asks which live tasks this node has, and what their definitions name.
 func (c *collector) used(ctx context.Context) (inUse, error) {
-	used := inUse{pods: map[key]bool{}, families: map[string]bool{}, secrets: map[string]bool{}}
+	used := inUse{pods: map[identity.Key]bool{}, families: map[string]bool{}, secrets: map[string]bool{}}
 	arns, err := c.remote.list(ctx, awsecs.ListTasksInput{StartedBy: &c.startedBy})
 	if err != nil {
 		return used, err
@@ -218,9 +219,9 @@ func (c *collector) used(ctx context.Context) (inUse, error) {
 		return used, err
 	}
 	for _, t := range tasks {
-		if id, err := identityIn(t); err == nil {
-			k := keyOf(id.ref(""))
-			used.pods[key{safeUID(k.uid), k.attempt}] = true
+		if id, err := identity.Read(t); err == nil {
+			k := identity.KeyOf(id.Ref(""))
+			used.pods[identity.Key{UID: safeUID(k.UID), Attempt: k.Attempt}] = true
 		}
 		if err := c.definitionOf(ctx, t, used); err != nil {
 			return used, err
@@ -232,7 +233,7 @@ func (c *collector) used(ctx context.Context) (inUse, error) {
 // definitionOf adds what a task's definition names.
 func (c *collector) definitionOf(ctx context.Context, t types.Task, used inUse) error {
 	arn := aws.ToString(t.TaskDefinitionArn)
-	family := familyOf(arn)
+	family := identity.FamilyOf(arn)
 	if family == "" {
 		return backend.Errorf(backend.ErrUnavailable, "task %s: its definition %q has no family", aws.ToString(t.TaskArn), arn)
 	}

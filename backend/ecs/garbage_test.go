@@ -16,6 +16,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/background"
 )
@@ -272,18 +273,18 @@ func TestReferencesLeadToTheirSecret(t *testing.T) {
 			t.Errorf("%s leads to %s", from, got)
 		}
 	}
-	if got := familyOf("arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-a-b:3"); got != "burstlet-a-b" {
+	if got := identity.FamilyOf("arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-a-b:3"); got != "burstlet-a-b" {
 		t.Error(got)
 	}
 }
 
 func TestNamesOfSecretsTellTheirAttempt(t *testing.T) {
 	s := newSecretStore(nil, "node")
-	p := podSecrets{store: s, entries: map[key][]*podSecret{}}
+	p := podSecrets{store: s, entries: map[identity.Key][]*podSecret{}}
 	for uid, want := range map[string]string{"5d0d3b9c-0000-4000-8000-000000000000": "5d0d3b9c-0000-4000-8000-000000000000", "a/b": string(safeUID("a/b"))} {
-		name := p.newName(key{uid: ktypes.UID(uid), attempt: 12}, 3)
+		name := p.newName(identity.Key{UID: ktypes.UID(uid), Attempt: 12}, 3)
 		for _, n := range []string{name, name + ".1"} {
-			if k, ok := s.podKey(n); !ok || string(k.uid) != want || k.attempt != 12 {
+			if k, ok := s.podKey(n); !ok || string(k.UID) != want || k.Attempt != 12 {
 				t.Errorf("%s is of %v, %v", n, k, ok)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // Log drivers of Fargate (ECS API, LogConfiguration); awsfirelens, which needs a
@@ -65,7 +67,7 @@ func logging(cfg Config, s logSettings) *types.LogConfiguration {
 	maps.Copy(out.Options, s.options)
 	if s.driver == driverAWSLogs {
 		maps.Copy(out.Options, map[string]string{
-			"awslogs-group": cfg.LogGroup, "awslogs-region": cfg.Region, "awslogs-stream-prefix": logPrefix,
+			"awslogs-group": cfg.LogGroup, "awslogs-region": cfg.Region, "awslogs-stream-prefix": identity.LogPrefix,
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.secretOptions)) {

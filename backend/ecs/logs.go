@@ -12,12 +12,9 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
-
-// logPrefix is the first part of the names of log streams (ECS developer guide,
-// "Using the awslogs log driver": prefix/container/task id).
-const logPrefix = "burstlet"
 
 // Numbers of reading logs.
 const (
@@ -62,7 +59,7 @@ func (l *logs) open(ctx context.Context, ref backend.ContainerRef, opts backend.
 	pr, pw := io.Pipe()
 	r := &logReader{
 		logs: l, ref: ref, opts: opts, out: pw, left: -1,
-		stream: streamOf(ref.Name, arn),
+		stream: identity.LogStream(ref.Name, arn),
 	}
 	if opts.LimitBytes != nil {
 		r.left = *opts.LimitBytes

@@ -9,19 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
-
-// key names an attempt of a pod.
-type key struct {
-	uid     types.UID
-	attempt int
-}
-
-func keyOf(r backend.Ref) key { return key{r.UID, r.Attempt} }
 
 // entry is a task that is known.
 type entry struct {
-	id      identity
+	id      identity.Task
 	facts   backend.PodFacts
 	version int64
 	// partial is true while only a repeated RunTask told of the task, which says
@@ -63,11 +56,11 @@ type memory struct {
 	byUID map[types.UID][]string
 	// removed are tasks and attempts that Remove has done with, and when.
 	removed    map[string]time.Time
-	removedKey map[key]time.Time
+	removedKey map[identity.Key]time.Time
 	// foreign are tasks under our name that are not ours to touch.
 	foreign map[string]bool
 	// unresolved are launches whose outcome is not known, and since when.
-	unresolved map[key]time.Time
+	unresolved map[identity.Key]time.Time
 	// listFrom is when the last complete listing began; zero before the first.
 	listFrom time.Time
 	// movedFrom is when tasks that come or go were last read.
@@ -86,14 +79,14 @@ func newMemory(settle time.Duration, hints bool) *memory {
 	return &memory{
 		settle: settle, born: time.Now(), hints: hints,
 		tasks: map[string]*entry{}, byUID: map[types.UID][]string{},
-		removed: map[string]time.Time{}, removedKey: map[key]time.Time{},
-		foreign: map[string]bool{}, unresolved: map[key]time.Time{},
+		removed: map[string]time.Time{}, removedKey: map[identity.Key]time.Time{},
+		foreign: map[string]bool{}, unresolved: map[identity.Key]time.Time{},
 	}
 }
 
 // launched is what a launch knows of its task beyond what ECS tells.
 type launched struct {
-	id     identity
+	id     identity.Task
 	probed bool
 }
 
@@ -102,10 +95,10 @@ type launched struct {
 func (m *memory) launched(l launched, o *observation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ref := o.id.ref(*o.task.TaskArn)
+	ref := o.id.Ref(*o.task.TaskArn)
 	delete(m.removed, ref.ID)
-	delete(m.removedKey, keyOf(ref))
-	delete(m.unresolved, keyOf(ref))
+	delete(m.removedKey, identity.KeyOf(ref))
+	delete(m.unresolved, identity.KeyOf(ref))
 	m.observe(o)
 	e := m.tasks[ref.ID]
 	e.confirmed, e.probed = true, l.probed
@@ -130,7 +123,7 @@ func (m *memory) observe(o *observation) {
 		e = &entry{id: o.id}
 		m.tasks[arn] = e
 		m.byUID[o.id.UID] = append(m.byUID[o.id.UID], arn)
-		delete(m.unresolved, key{o.id.UID, o.id.Attempt})
+		delete(m.unresolved, identity.Key{UID: o.id.UID, Attempt: o.id.Attempt})
 	}
 	e.looked, e.due = o.now, false
 	if o.task.Version < e.version {
@@ -151,13 +144,13 @@ func (m *memory) observe(o *observation) {
 }
 
 // identity is that of a task that is known.
-func (m *memory) identity(arn string) (identity, bool) {
+func (m *memory) identity(arn string) (identity.Task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.tasks[arn]; e != nil {
 		return e.id, true
 	}
-	return identity{}, false
+	return identity.Task{}, false
 }
 
 // missed notes that ECS calls a task missing. A new task may be for a while, and
@@ -197,7 +190,7 @@ func (m *memory) remove(arn string, now time.Time) {
 	if e := m.tasks[arn]; e != nil {
 		m.drop(arn)
 		m.removed[arn] = now
-		m.removedKey[key{e.id.UID, e.id.Attempt}] = now
+		m.removedKey[identity.Key{UID: e.id.UID, Attempt: e.id.Attempt}] = now
 	}
 }
 
@@ -273,7 +266,7 @@ func (m *memory) find(ref backend.Ref) []handle {
 }
 
 // unknownOutcome notes a launch that may or may not have made a task.
-func (m *memory) unknownOutcome(k key, now time.Time) {
+func (m *memory) unknownOutcome(k identity.Key, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unresolved[k] = now
@@ -281,7 +274,7 @@ func (m *memory) unknownOutcome(k key, now time.Time) {
 
 // pending is true while a launch may still appear: until a listing that began when
 // it must have shown was read.
-func (m *memory) pending(k key) bool {
+func (m *memory) pending(k identity.Key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, open := m.unresolved[k]
@@ -290,7 +283,7 @@ func (m *memory) pending(k key) bool {
 
 // certain is true if what is not known here does not exist: all was listed when
 // nothing that another process launched could still be too new to show.
-func (m *memory) certain(k key) bool {
+func (m *memory) certain(k identity.Key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, open := m.unresolved[k]; open || m.listFrom.IsZero() {

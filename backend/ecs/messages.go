@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -45,7 +46,7 @@ type owed struct {
 }
 
 // owedFor is what a container owes that was first seen ended now.
-func owedFor(arn string, id containerIdentity, c backend.ContainerFacts, now time.Time) owed {
+func owedFor(arn string, id identity.Container, c backend.ContainerFacts, now time.Time) owed {
 	o := owed{arn: arn, container: c.Name, fallback: id.Fallback && c.ExitCode != 0, seen: now, due: now}
 	if o.last = c.FinishedAt.Add(reportLast); !id.Supervised { // there is no report to look for
 		o.last = c.FinishedAt.Add(logLag)
@@ -250,7 +251,7 @@ func (r messages) idle(ctx context.Context, until time.Time) {
 func (r messages) end(ctx context.Context, o owed) (out finalWords, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	stream := streamOf(o.container, o.arn)
+	stream := identity.LogStream(o.container, o.arn)
 	page, err := r.logs.streams.last(ctx, stream, maxMessageLines+1) // the last may be a report
 	if err == nil && len(page.lines) == 0 {                          // a page may be empty though there is more
 		page, err = r.logs.streams.backward(ctx, stream, page.back)
@@ -299,9 +300,4 @@ func (r messages) reported(o owed, report intask.Report) finalWords {
 		out.hook = "PreStop"
 	}
 	return out
-}
-
-// streamOf is the log stream of a container of a task.
-func streamOf(container, arn string) string {
-	return logPrefix + "/" + container + "/" + arn[strings.LastIndexByte(arn, '/')+1:]
 }

@@ -52,10 +52,3 @@ type payloadRefs struct {
 
 // filesTag is how long FilesTag is.
 const filesTag = 8
-
-// nodeKey is a node's identity as a short part of names: of its secrets and
-// families.
-func nodeKey(node string) string {
-	const chars = 16
-	return hashed([]byte(node))[:chars]
-}

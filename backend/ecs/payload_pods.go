@@ -17,6 +17,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -29,7 +30,7 @@ type podSecrets struct {
 	store *secretStore
 
 	mu      sync.Mutex
-	entries map[key][]*podSecret
+	entries map[identity.Key][]*podSecret
 }
 
 // podSecret is one payload of an attempt. There is more than one if the contents
@@ -85,7 +86,7 @@ func (p *podSecrets) entry(ref backend.Ref, c contents) *podSecret {
 	sum := sha256.Sum256(c.own)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := keyOf(ref)
+	k := identity.KeyOf(ref)
 	for _, e := range p.entries[k] {
 		if !e.known && e.sum == sum {
 			e.used = time.Now()
@@ -100,7 +101,7 @@ func (p *podSecrets) entry(ref backend.Ref, c contents) *podSecret {
 
 // last puts an entry last: it is the one that the attempt has. The caller holds the
 // lock.
-func (p *podSecrets) last(k key, e *podSecret) {
+func (p *podSecrets) last(k identity.Key, e *podSecret) {
 	es := slices.DeleteFunc(p.entries[k], func(other *podSecret) bool { return other == e })
 	p.entries[k] = append(es, e)
 }
@@ -119,17 +120,17 @@ func (p *podSecrets) isMade(e *podSecret) bool {
 }
 
 // newName is <prefix>pod/<uid>/<attempt>.<random>.<parts>.
-func (p *podSecrets) newName(k key, parts int) string {
-	return p.store.prefix + kindPod + "/" + string(safeUID(k.uid)) + "/" + strconv.Itoa(k.attempt) + "." + strings.ToLower(rand.Text())[:12] + "." + strconv.Itoa(parts)
+func (p *podSecrets) newName(k identity.Key, parts int) string {
+	return p.store.prefix + kindPod + "/" + string(safeUID(k.UID)) + "/" + strconv.Itoa(k.Attempt) + "." + strings.ToLower(rand.Text())[:12] + "." + strconv.Itoa(parts)
 }
 
 // podKey is the attempt that a name of newName, or of a part, is of.
-func (s *secretStore) podKey(name string) (key, bool) {
+func (s *secretStore) podKey(name string) (identity.Key, bool) {
 	rest, ok := strings.CutPrefix(name, s.prefix+kindPod+"/")
 	uid, rest, both := strings.Cut(rest, "/")
 	number, _, dot := strings.Cut(rest, ".")
 	attempt, err := strconv.Atoi(number)
-	return key{ktypes.UID(uid), attempt}, ok && both && dot && err == nil
+	return identity.Key{UID: ktypes.UID(uid), Attempt: attempt}, ok && both && dot && err == nil
 }
 
 // plainUID are UIDs as names take them (Secrets Manager API, CreateSecret: Name).
@@ -140,12 +141,12 @@ func safeUID(uid ktypes.UID) ktypes.UID {
 	if plainUID.MatchString(string(uid)) {
 		return uid
 	}
-	return ktypes.UID(hashed([]byte(uid)))
+	return ktypes.UID(identity.Hash([]byte(uid)))
 }
 
 func podTags(ref backend.Ref) []smtypes.Tag {
 	pair := func(k, v string) smtypes.Tag {
-		return smtypes.Tag{Key: aws.String("burstlet/" + k), Value: aws.String(tagValue(v))}
+		return smtypes.Tag{Key: aws.String("burstlet/" + k), Value: aws.String(identity.TagValue(v))}
 	}
 	return []smtypes.Tag{pair("namespace", ref.Namespace), pair("pod", ref.Name), pair("uid", string(ref.UID))}
 }
@@ -161,7 +162,7 @@ func (p *podSecrets) observed(ref backend.Ref, t types.Task) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := keyOf(ref)
+	k := identity.KeyOf(ref)
 	for _, e := range p.entries[k] {
 		if e.name == name {
 			p.last(k, e)
@@ -191,7 +192,7 @@ func overridden(t types.Task, name string) string {
 // release deletes the secrets of an attempt. What could not be deleted stays
 // known.
 func (p *podSecrets) release(ctx context.Context, ref backend.Ref) error {
-	k := keyOf(ref)
+	k := identity.KeyOf(ref)
 	for {
 		e := p.first(k)
 		if e == nil {
@@ -219,7 +220,7 @@ func (p *podSecrets) isStored(e *podSecret) bool {
 	return e.stored
 }
 
-func (p *podSecrets) first(k key) *podSecret {
+func (p *podSecrets) first(k identity.Key) *podSecret {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if es := p.entries[k]; len(es) > 0 {
@@ -228,7 +229,7 @@ func (p *podSecrets) first(k key) *podSecret {
 	return nil
 }
 
-func (p *podSecrets) drop(k key, gone *podSecret) {
+func (p *podSecrets) drop(k identity.Key, gone *podSecret) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var rest []*podSecret
@@ -248,7 +249,7 @@ func (p *podSecrets) usedSince(name string, t time.Time) bool {
 	defer p.mu.Unlock()
 	k, _ := p.store.podKey(name)
 	for mine, es := range p.entries {
-		if safeUID(mine.uid) != k.uid || mine.attempt != k.attempt {
+		if safeUID(mine.UID) != k.UID || mine.Attempt != k.Attempt {
 			continue
 		}
 		for _, e := range es {

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -50,7 +51,7 @@ type sharedSecret struct {
 func newPayloadStore(s *secretStore) *payloadStore {
 	return &payloadStore{
 		store: s, making: make(chan struct{}, 1), shared: map[string]sharedSecret{},
-		pods: podSecrets{store: s, entries: map[key][]*podSecret{}},
+		pods: podSecrets{store: s, entries: map[identity.Key][]*podSecret{}},
 	}
 }
 
@@ -213,7 +214,7 @@ func (p *payloadStore) filesTag(ctx context.Context, parts []string) (string, er
 		}
 		names.WriteString(name)
 	}
-	return hashed([]byte(names.String()))[:filesTag], nil
+	return identity.Hash([]byte(names.String()))[:filesTag], nil
 }
 
 // ensureShared makes sure that a secret with this value is there.

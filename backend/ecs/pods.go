@@ -15,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // pods is backend.Pods on ECS.
@@ -35,7 +36,7 @@ type pods struct {
 // newPods: hints is true where something tells of changes.
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 	return &pods{
-		cfg: cfg, startedBy: startedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
+		cfg: cfg, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
 		mem: newMemory(cfg.Settle, hints), listing: make(chan struct{}, 1),
 	}
 }
@@ -61,11 +62,11 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 	if err != nil {
 		return backend.Unmade(err)
 	}
-	id, err := identityIn(types.Task{Overrides: run.Overrides}) // as ECS will return it
+	id, err := identity.Read(types.Task{Overrides: run.Overrides}) // as ECS will return it
 	if err != nil {
 		return backend.Unmade(err)
 	}
-	k, l := keyOf(spec.Ref()), launched{id: id, probed: p.cfg.TaskImage != "" && probed(spec)}
+	k, l := identity.KeyOf(spec.Ref()), launched{id: id, probed: p.cfg.TaskImage != "" && probed(spec)}
 	task, err := p.remote.run(ctx, run)
 	var conflict *types.ConflictException
 	switch {
@@ -143,7 +144,7 @@ func acceptable(cfg Config, spec backend.LaunchSpec) error {
 // other parameters (before the configuration changed). If it has stopped, that is
 // this attempt's end.
 func (p *pods) adopt(ctx context.Context, l launched, conflict *types.ConflictException, cause error) error {
-	k := key{l.id.UID, l.id.Attempt}
+	k := identity.Key{UID: l.id.UID, Attempt: l.id.Attempt}
 	if len(conflict.ResourceIds) == 0 {
 		p.mem.unknownOutcome(k, time.Now())
 		return backend.Errorf(backend.ErrUnavailable, "adopt the task of this token: ECS names none: %v", cause)
@@ -157,12 +158,12 @@ func (p *pods) adopt(ctx context.Context, l launched, conflict *types.ConflictEx
 		}
 		return backend.Errorf(backend.ErrUnavailable, "adopt task %s: %v", arn, err)
 	}
-	theirs, err := identityIn(tasks[0])
+	theirs, err := identity.Read(tasks[0])
 	if err != nil || theirs.UID != l.id.UID || theirs.Attempt != l.id.Attempt || aws.ToString(tasks[0].StartedBy) != p.startedBy {
 		return backend.Errorf(backend.ErrExists, "adopt task %s: it is not this pod's", arn)
 	}
 	if p.payloads != nil {
-		p.payloads.Observed(theirs.ref(arn), tasks[0])
+		p.payloads.Observed(theirs.Ref(arn), tasks[0])
 	}
 	p.mem.launched(l, p.observation(theirs, tasks[0], time.Now()))
 	return nil
@@ -170,7 +171,7 @@ func (p *pods) adopt(ctx context.Context, l launched, conflict *types.ConflictEx
 
 // locate finds the tasks of an attempt, listing if they may exist unknown.
 func (p *pods) locate(ctx context.Context, ref backend.Ref) ([]handle, error) {
-	if found := p.mem.find(ref); len(found) > 0 || p.mem.certain(keyOf(ref)) {
+	if found := p.mem.find(ref); len(found) > 0 || p.mem.certain(identity.KeyOf(ref)) {
 		return found, nil
 	}
 	if err := p.listSince(ctx, time.Now()); err != nil {
@@ -196,7 +197,7 @@ func (p *pods) stop(ctx context.Context, ref backend.Ref) error {
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 && p.mem.pending(keyOf(ref)) {
+	if len(found) == 0 && p.mem.pending(identity.KeyOf(ref)) {
 		return backend.Errorf(backend.ErrUnavailable, "it is not known whether its task was made")
 	}
 	live := false
@@ -259,7 +260,7 @@ func (p *pods) remove(ctx context.Context, ref backend.Ref) error {
 		}
 	}
 	if found = p.mem.find(ref); len(found) == 0 {
-		if p.mem.pending(keyOf(ref)) {
+		if p.mem.pending(identity.KeyOf(ref)) {
 			return nil
 		}
 		if err := p.release(ctx, ref); err != nil {

@@ -1,6 +1,10 @@
 package ecs
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/burstlet/burstlet/backend/ecs/identity"
+)
 
 // Rates are the prices of running Linux tasks, in US dollars an hour.
 type Rates struct {
@@ -65,7 +69,7 @@ var ebsPrices = map[string]ebsPrice{
 }
 
 // diskPerHour is the price of a volume made for a pod, on Spot too; 0 without one.
-func (r Rates) diskPerHour(d *disk) float64 {
+func (r Rates) diskPerHour(d *identity.Disk) float64 {
 	if d == nil {
 		return 0
 	}

@@ -13,6 +13,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // List returns all tasks of this node, and reads of them what it is time to read
@@ -119,20 +120,20 @@ func (p *pods) note(ctx context.Context, t types.Task, now time.Time) {
 			return
 		}
 		var err error
-		if id, err = identityIn(t); err != nil {
+		if id, err = identity.Read(t); err != nil {
 			if p.mem.ignore(arn) {
 				log.G(ctx).WithField("task", arn).WithError(err).Warn("Ignoring a task under this node's name that is no pod")
 			}
 			return
 		}
 		if p.payloads != nil {
-			p.payloads.Observed(id.ref(arn), t)
+			p.payloads.Observed(id.Ref(arn), t)
 		}
 	}
 	p.mem.observed(p.observation(id, t, now))
 }
 
-func (p *pods) observation(id identity, t types.Task, now time.Time) *observation {
+func (p *pods) observation(id identity.Task, t types.Task, now time.Time) *observation {
 	p.meter.observe(t, &p.remote.clock, now)
 	return &observation{id: id, task: t, clock: &p.remote.clock, now: now}
 }

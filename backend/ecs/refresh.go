@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -39,7 +40,7 @@ func (r refresher) Refresh(ctx context.Context, ref backend.Ref, volumes []backe
 }
 
 // liveIdentity is that of the task of an attempt while it is live.
-func (m *memory) liveIdentity(ref backend.Ref) (identity, bool) {
+func (m *memory) liveIdentity(ref backend.Ref) (identity.Task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, arn := range m.byUID[ref.UID] {
@@ -47,7 +48,7 @@ func (m *memory) liveIdentity(ref backend.Ref) (identity, bool) {
 			return e.id, true
 		}
 	}
-	return identity{}, false
+	return identity.Task{}, false
 }
 
 // refreshes is true for a pod whose files burstlet-agent keeps fresh: it reads them
@@ -80,7 +81,7 @@ func refreshEvery(cfg Config, pod *corev1.Pod) time.Duration {
 // Refresh implements payloads. What is stored is read first: only this says what a
 // process before this one has stored, and volumes that are not named stay.
 func (p *payloadStore) Refresh(ctx context.Context, ref backend.Ref, launched string, volumes []backend.VolumeSpec) error {
-	entry, ok := p.pods.current(keyOf(ref))
+	entry, ok := p.pods.current(identity.KeyOf(ref))
 	if !ok || len(volumes) == 0 {
 		return nil
 	}
@@ -149,7 +150,7 @@ func merged(volumes, others []intask.Volume) []intask.Volume {
 }
 
 // current is the entry that an attempt's task was given; false for one without.
-func (p *podSecrets) current(k key) (podSecret, bool) {
+func (p *podSecrets) current(k identity.Key) (podSecret, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	es := p.entries[k]
@@ -203,7 +204,7 @@ func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, 
 		return backend.Errorf(backend.ErrInvalid, "they have grown to %d secrets, there is room for %d: recreate the pod", len(parts), len(names))
 	}
 	p.mu.Lock()
-	for _, mine := range p.entries[keyOf(ref)] {
+	for _, mine := range p.entries[identity.KeyOf(ref)] {
 		if mine.name == e.name {
 			mine.stored, mine.used = true, time.Now()
 		}

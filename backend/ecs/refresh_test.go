@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
@@ -23,7 +24,7 @@ func storedFiles(t *testing.T, s *stub.Server) map[string]string {
 	agent := map[string]string{}
 	for _, o := range task.Overrides.ContainerOverrides {
 		for _, e := range o.Environment {
-			if *o.Name == agentName {
+			if *o.Name == identity.AgentName {
 				agent[*e.Name] = *e.Value
 			}
 		}

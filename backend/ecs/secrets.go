@@ -16,6 +16,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // secretsAPI are the calls to Secrets Manager that are used.
@@ -58,7 +59,7 @@ type secretStore struct {
 
 func newSecretStore(api secretsAPI, node string) *secretStore {
 	return &secretStore{
-		api: api, node: node, prefix: secretRoot + "/" + nodeKey(node) + "/",
+		api: api, node: node, prefix: secretRoot + "/" + identity.NodeKey(node) + "/",
 		creates: awscall.NewQueue(50, 50), reads: rate.NewLimiter(1000, 1000),
 		deletes: rate.NewLimiter(50, 50), lists: rate.NewLimiter(100, 100),
 	}
@@ -82,7 +83,7 @@ func (s *secretStore) create(ctx context.Context, name, value string, tags ...sm
 	out, err := s.api.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
 		Name: &name, SecretString: &value, ClientRequestToken: aws.String(hex.EncodeToString(sum[:])),
 		Description: aws.String("Made by burstlet for the pods of a node, and deleted by it"),
-		Tags:        append([]smtypes.Tag{{Key: aws.String(tagNode), Value: aws.String(tagValue(s.node))}}, tags...),
+		Tags:        append([]smtypes.Tag{{Key: aws.String(tagNode), Value: aws.String(identity.TagValue(s.node))}}, tags...),
 	})
 	if err != nil {
 		err = classifySecret(err)
@@ -188,7 +189,7 @@ func (s *secretStore) owns(e smtypes.SecretListEntry) bool {
 	}
 	for _, t := range e.Tags {
 		if aws.ToString(t.Key) == tagNode {
-			return aws.ToString(t.Value) == tagValue(s.node)
+			return aws.ToString(t.Value) == identity.TagValue(s.node)
 		}
 	}
 	return false

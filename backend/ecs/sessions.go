@@ -8,6 +8,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 )
 
@@ -18,7 +19,7 @@ func (c Config) sessions(r *remote, cls clients) session.Config {
 		Modify: r.buckets.modify, Stats: c.SessionStats,
 	}
 	if c.TaskImage != "" {
-		out.Container = agentName
+		out.Container = identity.AgentName
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -211,11 +212,11 @@ var defaultCapabilities = []string{
 }
 
 // Volumes of burstlet's own.
-const binVolume = ownPrefix + "bin"
+const binVolume = identity.OwnPrefix + "bin"
 
 // runVolume is where the supervisor of a container has its state and its socket: no
 // other container of the pod sees it.
-func runVolume(container string) string { return ownPrefix + "run-" + container }
+func runVolume(container string) string { return identity.OwnPrefix + "run-" + container }
 
 // fqdnOf is a host name of EnvHostname: the pod's, and its full one where it has a
 // subdomain (kubelet: GeneratePodHostNameAndDomain).

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -55,7 +56,7 @@ func definitionOf(cfg Config, spec backend.LaunchSpec, refs payloadRefs, images 
 	if err != nil {
 		return nil, err
 	}
-	in.Family = aws.String(familyPrefix(cfg.NodeIdentity) + hashed(content)[:familyHash])
+	in.Family = aws.String(identity.FamilyPrefix(cfg.NodeIdentity) + identity.Hash(content)[:familyHash])
 	if content, err = normal(in); err != nil {
 		return nil, err
 	}
@@ -121,10 +122,23 @@ func preflight(cfg Config, spec backend.LaunchSpec, images imageConfigs) error {
 	return err
 }
 
+// identityOf is what the task of a launch is for.
+func identityOf(cfg Config, spec backend.LaunchSpec) identity.Task {
+	id := identity.Task{Node: cfg.NodeIdentity, UID: spec.Pod.UID, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name, Attempt: spec.Attempt}
+	for _, c := range spec.Containers {
+		id.Containers = append(id.Containers, identity.Container{
+			Name: c.Container.Name, Init: c.Init, Sidecar: sidecarSpec(c), Attempt: c.Attempt, Hash: c.Hash,
+			Supervised: cfg.TaskImage != "",
+			Fallback:   c.Container.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
+		})
+	}
+	return id
+}
+
 // placeholders are references to payloads that were not stored.
 func placeholders(cfg Config, spec backend.LaunchSpec) payloadRefs {
 	arn := func(what string) string {
-		return "arn:aws:secretsmanager:" + cfg.Region + ":000000000000:secret:burstlet/" + nodeKey(cfg.NodeIdentity) + "/" + what + "-000000"
+		return "arn:aws:secretsmanager:" + cfg.Region + ":000000000000:secret:burstlet/" + identity.NodeKey(cfg.NodeIdentity) + "/" + what + "-000000"
 	}
 	hash := strings.Repeat("x", 2*familyHash)
 	refs := payloadRefs{PullARNs: map[string]string{}}
@@ -136,7 +150,7 @@ func placeholders(cfg Config, spec backend.LaunchSpec) payloadRefs {
 		refs.FilesARNs = []string{arn("files/" + hash)}
 	}
 	if len(own)+len(shared) > 0 {
-		refs.PodName, refs.PodKey, refs.PodStored = "burstlet/"+nodeKey(cfg.NodeIdentity)+"/pod/"+hash, hash, len(own) > 0
+		refs.PodName, refs.PodKey, refs.PodStored = "burstlet/"+identity.NodeKey(cfg.NodeIdentity)+"/pod/"+hash, hash, len(own) > 0
 	}
 	if len(shared) > 0 {
 		refs.FilesTag = hash[:filesTag]
@@ -173,10 +187,10 @@ func runOf(cfg Config, spec backend.LaunchSpec, refs payloadRefs, images imageCo
 	in := &awsecs.RunTaskInput{
 		Cluster:         aws.String(cfg.Cluster),
 		TaskDefinition:  aws.String(family),
-		ClientToken:     aws.String(clientToken(id.UID, id.Attempt, spec.Try)),
-		StartedBy:       aws.String(startedBy(cfg.NodeIdentity)),
+		ClientToken:     aws.String(identity.ClientToken(id.UID, id.Attempt, spec.Try)),
+		StartedBy:       aws.String(identity.StartedBy(cfg.NodeIdentity)),
 		PlatformVersion: optional(set.platformVersion),
-		Tags:            id.tags(),
+		Tags:            id.Tags(),
 		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{
 			Subnets: subnets, SecurityGroups: set.securityGroups, AssignPublicIp: public,
 		}},
@@ -188,7 +202,7 @@ func runOf(cfg Config, spec backend.LaunchSpec, refs payloadRefs, images imageCo
 		in.LaunchType = types.LaunchTypeFargate
 	}
 	if made != nil {
-		in.VolumeConfigurations = []types.TaskVolumeConfiguration{made.configured(volume, set.ebs, id.tags())}
+		in.VolumeConfigurations = []types.TaskVolumeConfiguration{configured(volume, made, set.ebs, id.Tags())}
 	}
 	// ECS API, RunTask: it needs a role of the task's.
 	in.EnableExecuteCommand = cfg.TaskImage != "" && set.taskRole != ""
@@ -209,18 +223,18 @@ func runOf(cfg Config, spec backend.LaunchSpec, refs payloadRefs, images imageCo
 // overridesOf are what differs between pods of one shape: their identity, with
 // the last app container, their own variables and words, and where burstlet-init and
 // burstlet-agent find their files.
-func (t *translator) overrides(id identity) (*types.TaskOverride, error) {
-	text, err := id.encode()
+func (t *translator) overrides(id identity.Task) (*types.TaskOverride, error) {
+	text, err := id.Encode()
 	if err != nil {
 		return nil, err
 	}
 	out := &types.TaskOverride{}
 	payload := pairs(intask.EnvPayload, t.refs.PodName, intask.EnvPayloadKey, t.refs.PodKey)
 	if t.refs.PodStored {
-		out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{Name: aws.String(initName), Environment: payload})
+		out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{Name: aws.String(identity.InitName), Environment: payload})
 	}
 	if t.refreshes() {
-		out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{Name: aws.String(agentName), Environment: payload})
+		out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{Name: aws.String(identity.AgentName), Environment: payload})
 	}
 	for i, c := range t.spec.Containers {
 		env, err := environmentOf(c)
@@ -233,7 +247,7 @@ func (t *translator) overrides(id identity) (*types.TaskOverride, error) {
 		}
 		env.own = append(env.own, hostnameVariable(t.cfg, c)...)
 		if i == len(t.spec.Containers)-1 {
-			env.own = append(pairs(identityEnv, text), env.own...)
+			env.own = append(pairs(identity.Env, text), env.own...)
 		}
 		if len(env.own)+len(run.own) > 0 {
 			out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -109,7 +111,7 @@ func TestFamily(t *testing.T) {
 	if family(base, 0) != family(same, 5) {
 		t.Error("two pods of one shape have two definitions")
 	}
-	if !strings.HasPrefix(family(base, 0), familyPrefix(goldenConfig.NodeIdentity)) {
+	if !strings.HasPrefix(family(base, 0), identity.FamilyPrefix(goldenConfig.NodeIdentity)) {
 		t.Error(family(base, 0))
 	}
 	for name, change := range map[string]func(*corev1.Pod){
@@ -147,23 +149,23 @@ func TestIdentity(t *testing.T) {
 	spec := specOf(withInit(podOf("a", "true"), []string{"true"}), 4)
 	run, err := runOf(goldenConfig, spec, payloadRefs{}, nil, "f")
 	must(t, err)
-	got, err := identityIn(taskWith(run.Overrides))
+	got, err := identity.Read(taskWith(run.Overrides))
 	must(t, err)
 	if d := cmp.Diff(identityOf(goldenConfig, spec), got); d != "" {
 		t.Fatal(d)
 	}
 	for _, text := range []string{"", "{", "{}", `{"uid":"x"}`, "[]"} {
 		*run.Overrides.ContainerOverrides[1].Environment[0].Value = text
-		if id, err := identityIn(taskWith(run.Overrides)); err == nil {
+		if id, err := identity.Read(taskWith(run.Overrides)); err == nil {
 			t.Errorf("%q is an identity: %+v", text, id)
 		}
 	}
-	tokens := map[string]bool{clientToken("u", 1, 0): true, clientToken("u", 0, 1): true, clientToken("v", 1, 0): true, clientToken("u", 10, 0): true}
-	if len(tokens) != 4 || len(clientToken("u", 1, 0)) > 64 {
+	tokens := map[string]bool{identity.ClientToken("u", 1, 0): true, identity.ClientToken("u", 0, 1): true, identity.ClientToken("v", 1, 0): true, identity.ClientToken("u", 10, 0): true}
+	if len(tokens) != 4 || len(identity.ClientToken("u", 1, 0)) > 64 {
 		t.Errorf("%v", maps.Keys(tokens))
 	}
-	a, b := startedBy("c/node.a"), startedBy("c/node_a")
-	if a == b || len(startedBy(strings.Repeat("ü", 300))) > 128 || strings.ContainsAny(a, ".:") {
+	a, b := identity.StartedBy("c/node.a"), identity.StartedBy("c/node_a")
+	if a == b || len(identity.StartedBy(strings.Repeat("ü", 300))) > 128 || strings.ContainsAny(a, ".:") {
 		t.Errorf("%s, %s", a, b)
 	}
 }
@@ -174,7 +176,7 @@ func FuzzIdentity(f *testing.F) {
 		run, err := runOf(goldenConfig, specOf(podOf("a", "true"), 0), payloadRefs{}, nil, "f")
 		must(t, err)
 		run.Overrides.ContainerOverrides[0].Environment[0].Value = &text
-		if id, err := identityIn(taskWith(run.Overrides)); err == nil && (id.UID == "" || len(id.Containers) == 0) {
+		if id, err := identity.Read(taskWith(run.Overrides)); err == nil && (id.UID == "" || len(id.Containers) == 0) {
 			t.Fatalf("%+v", id)
 		}
 	})
