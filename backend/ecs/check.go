@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
@@ -59,12 +60,12 @@ func (k *checking) size() []refusal {
 		out = append(out, refusal{Field: "spec.containers", Why: fmt.Sprintf(
 			"a Fargate task has at most %d containers, this has %d and %d of burstlet's own: split the pod", maxContainers, n, own)})
 	}
-	if _, err := fit(needOf(spec).fargateSize, k.cfg.priced().Rates, k.set.arch); err != nil {
+	if _, err := fargate.Fit(needOf(spec).Size, k.cfg.Rates.OrPublished(), k.set.arch); err != nil {
 		out = append(out, refusal{Field: "spec.containers[*].resources", Why: err.Error() + ": ask for less"})
 	}
-	if g := storageOf(spec, k.set.storageGiB); g > maxStorageGiB {
+	if g := storageOf(spec, k.set.storageGiB); g > fargate.MaxStorageGiB {
 		out = append(out, refusal{Field: "spec.containers[*].resources", Why: fmt.Sprintf(
-			"%d GiB of ephemeral storage are more than the %d that a Fargate task has: ask for less", g, maxStorageGiB)})
+			"%d GiB of ephemeral storage are more than the %d that a Fargate task has: ask for less", g, fargate.MaxStorageGiB)})
 	}
 	return out
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 )
 
@@ -75,8 +76,8 @@ type Config struct {
 	// EBS is how volumes are made for single pods; the zero value: not at all.
 	EBS EBS
 	// Rates are the prices by which sizes are chosen and shown; the zero value is
-	// [PublishedRates].
-	Rates Rates
+	// [fargate.PublishedRates].
+	Rates fargate.Rates
 	// EventQueueURL is the SQS queue of this node with its tasks' state changes (see
 	// events.go); empty: tasks are polled alone.
 	EventQueueURL string
@@ -107,9 +108,6 @@ const (
 	defaultSettle     = 5 * time.Minute
 	defaultUnused     = 24 * time.Hour
 	minUnused         = time.Hour
-
-	archX86 = "X86_64"
-	archARM = "ARM64"
 )
 
 var (
@@ -142,23 +140,9 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// priced is the configuration with prices.
-func (c Config) priced() Config {
-	if c.Rates == (Rates{}) {
-		c.Rates = PublishedRates()
-	}
-	if c.Rates.SpotFactor == 0 {
-		c.Rates.SpotFactor = PublishedRates().SpotFactor
-	}
-	if c.Rates.EBSGB == 0 {
-		c.Rates.EBSGB = PublishedRates().EBSGB
-	}
-	return c
-}
-
 func (c Config) validateTasks(bad func(field, format string, args ...any)) {
-	if a := c.CPUArchitecture; a != "" && a != archX86 && a != archARM {
-		bad("cpuArchitecture", "must be %s or %s, not %q", archX86, archARM, a)
+	if a := c.CPUArchitecture; a != "" && a != fargate.X86 && a != fargate.ARM {
+		bad("cpuArchitecture", "must be %s or %s, not %q", fargate.X86, fargate.ARM, a)
 	}
 	if len(c.TaskImage) > maxImage {
 		bad("taskImage", "must have at most %d characters", maxImage)
@@ -173,12 +157,12 @@ func (c Config) validateTasks(bad func(field, format string, args ...any)) {
 			bad("platformVersion", "%w", err)
 		}
 	}
-	if g := c.EphemeralStorageGiB; g != 0 && (g < minStorageGiB || g > maxStorageGiB) {
-		bad("ephemeralStorageGiB", "must be %d to %d, or 0 for Fargate's %d, not %d", minStorageGiB, maxStorageGiB, freeStorageGiB, g)
+	if g := c.EphemeralStorageGiB; g != 0 && (g < fargate.MinStorageGiB || g > fargate.MaxStorageGiB) {
+		bad("ephemeralStorageGiB", "must be %d to %d, or 0 for Fargate's %d, not %d", fargate.MinStorageGiB, fargate.MaxStorageGiB, fargate.FreeStorageGiB, g)
 	}
 	c.validateSupervised(bad)
 	c.EBS.validate(bad)
-	if err := c.Rates.validate(); err != nil {
+	if err := c.Rates.Validate(); err != nil {
 		bad("rates", "%w", err)
 	}
 }
@@ -259,12 +243,12 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
 	}
 	if cfg.CPUArchitecture == "" {
-		cfg.CPUArchitecture = archX86
+		cfg.CPUArchitecture = fargate.X86
 	}
 	if cfg.Settle == 0 {
 		cfg.Settle = defaultSettle
 	}
-	cfg = cfg.priced()
+	cfg.Rates = cfg.Rates.OrPublished()
 	if cfg.UnusedAfter == 0 {
 		cfg.UnusedAfter = defaultUnused
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -45,7 +46,7 @@ func TestValidate(t *testing.T) {
 			c.LogGroup, c.ExecutionRoleARN, c.LogOptions = "g", goldenConfig.ExecutionRoleARN, map[string]string{"awslogs-region": "x"}
 		},
 		"ephemeralStorageGiB": func(c *Config) { c.EphemeralStorageGiB = 20 },
-		"rates":               func(c *Config) { c.Rates = Rates{VCPU: -1} },
+		"rates":               func(c *Config) { c.Rates = fargate.Rates{VCPU: -1} },
 		"accessKeyID":         func(c *Config) { c.Endpoint = "" },
 	} {
 		cfg := valid

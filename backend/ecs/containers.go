@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
@@ -29,7 +30,7 @@ type translator struct {
 	refs payloadRefs
 	// images are what is known of the containers' images.
 	images imageConfigs
-	size   fargateSize
+	size   fargate.Size
 	plan   volumePlan
 }
 
@@ -174,15 +175,15 @@ func (t *translator) bound(def *types.ContainerDefinition, spec backend.Containe
 	}
 	r := spec.Container.Resources
 	if limit, ok := r.Limits[corev1.ResourceMemory]; ok {
-		m := amountsOf(corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: limit}}).memoryMiB
-		if m > 0 && m < t.size.memoryMiB {
+		m := amountsOf(corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: limit}}).MemoryMiB
+		if m > 0 && m < t.size.MemoryMiB {
 			def.Memory = aws.Int32(int32(m))
 		}
 	}
 	if t.crowded() {
 		// Shares, which matter beside other containers.
-		request := amountsOf(corev1.ResourceRequirements{Requests: r.Requests}).cpu
-		def.Cpu = int32(min(request, t.size.cpu))
+		request := amountsOf(corev1.ResourceRequirements{Requests: r.Requests}).CPU
+		def.Cpu = int32(min(request, t.size.CPU))
 	}
 }
 

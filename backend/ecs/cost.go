@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
@@ -35,7 +36,7 @@ const (
 // meter counts what tasks cost. Each task is counted from the start of this
 // process, so that the sums over processes are right.
 type meter struct {
-	rates Rates
+	rates fargate.Rates
 	born  time.Time
 
 	mu    sync.Mutex
@@ -52,7 +53,7 @@ type metered struct {
 	seen            time.Time
 }
 
-func newMeter(rates Rates) *meter {
+func newMeter(rates fargate.Rates) *meter {
 	return &meter{rates: rates, born: time.Now(), tasks: map[string]*metered{}, billed: map[string]*backend.CostFacts{
 		capacityOnDemand: {Capacity: capacityOnDemand}, capacitySpot: {Capacity: capacitySpot},
 	}}
@@ -101,11 +102,11 @@ func (m *meter) bill(t *metered, until time.Time) {
 }
 
 func (m *meter) meteredOf(t types.Task) *metered {
-	size := fargateSize{cpu: number(t.Cpu), memoryMiB: number(t.Memory)}
-	arch := archX86
+	size := fargate.Size{CPU: number(t.Cpu), MemoryMiB: number(t.Memory)}
+	arch := fargate.X86
 	for _, a := range t.Attributes {
 		if aws.ToString(a.Name) == attributeArch && aws.ToString(a.Value) == "arm64" {
-			arch = archARM
+			arch = fargate.ARM
 		}
 	}
 	storage := int32(0)
@@ -113,8 +114,8 @@ func (m *meter) meteredOf(t types.Task) *metered {
 		storage = t.EphemeralStorage.SizeInGiB
 	}
 	out := &metered{
-		capacity: capacityOnDemand, vcpu: float64(size.cpu) / 1024, gb: float64(size.memoryMiB) / 1024,
-		price: m.rates.perHour(size, arch, storage),
+		capacity: capacityOnDemand, vcpu: float64(size.CPU) / 1024, gb: float64(size.MemoryMiB) / 1024,
+		price: m.rates.PerHour(size, arch, storage),
 	}
 	if aws.ToString(t.CapacityProviderName) == "FARGATE_SPOT" {
 		out.capacity = capacitySpot
@@ -122,7 +123,7 @@ func (m *meter) meteredOf(t types.Task) *metered {
 	}
 	if slices.ContainsFunc(t.Attachments, func(a types.Attachment) bool { return aws.ToString(a.Type) == attachmentEBS }) {
 		if id, err := identity.Read(t); err == nil { // a foreign task's volume has no size here
-			out.price += m.rates.diskPerHour(id.Disk)
+			out.price += m.rates.DiskPerHour(id.Disk)
 		}
 	}
 	return out

@@ -10,11 +10,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // testRates make sums easy to follow.
-var testRates = Rates{VCPU: 1, GB: 0.1, ARMVCPU: 0.5, ARMGB: 0.05, StorageGB: 0.01, SpotFactor: 0.25}
+var testRates = fargate.Rates{VCPU: 1, GB: 0.1, ARMVCPU: 0.5, ARMGB: 0.05, StorageGB: 0.01, SpotFactor: 0.25}
 
 func billedTask(arn string, start, stop time.Time, change ...func(*types.Task)) types.Task {
 	t := types.Task{TaskArn: &arn, Cpu: aws.String("2048"), Memory: aws.String("4096")}

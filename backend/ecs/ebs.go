@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
@@ -35,7 +36,6 @@ type EBS struct {
 
 // Kinds of volumes.
 const (
-	ebsDefault = "gp3"
 	// maxVolumeGiB bounds every kind.
 	maxVolumeGiB = 16384
 )
@@ -56,12 +56,12 @@ type ebsKind struct {
 }
 
 var ebsKinds = map[string]ebsKind{
-	"gp2":      {minGiB: 1},
-	ebsDefault: {minGiB: 1, minIOPS: 3000, maxIOPS: 16000, perGiB: 500, minThroughput: 125, maxThroughput: 1000},
-	"io1":      {minGiB: 4, minIOPS: 100, maxIOPS: 64000, perGiB: 50},
-	"io2":      {minGiB: 4, minIOPS: 100, maxIOPS: 256000, perGiB: 1000},
-	"st1":      {minGiB: 125},
-	"sc1":      {minGiB: 125},
+	"gp2":              {minGiB: 1},
+	fargate.EBSDefault: {minGiB: 1, minIOPS: 3000, maxIOPS: 16000, perGiB: 500, minThroughput: 125, maxThroughput: 1000},
+	"io1":              {minGiB: 4, minIOPS: 100, maxIOPS: 64000, perGiB: 50},
+	"io2":              {minGiB: 4, minIOPS: 100, maxIOPS: 256000, perGiB: 1000},
+	"st1":              {minGiB: 125},
+	"sc1":              {minGiB: 125},
 }
 
 // needsIOPS is true for kinds that are nothing without them.
@@ -193,7 +193,7 @@ func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (id
 	}
 	d := identity.Disk{Type: set.VolumeType, IOPS: set.iops, Throughput: set.throughput}
 	if d.Type == "" {
-		d.Type = ebsDefault
+		d.Type = fargate.EBSDefault
 	}
 	return d, append(append(out, sizeDisk(&d, spec.Resources)...), performanceFits(&d)...)
 }

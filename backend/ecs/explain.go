@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
 // Preview is what a launch would become, told without a call to AWS.
@@ -51,17 +52,17 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 	if err != nil {
 		return Preview{}, err
 	}
-	rates := cfg.priced().Rates
-	size, err := fit(needOf(&spec.Pod.Spec).fargateSize, rates, set.arch)
+	rates := cfg.Rates.OrPublished()
+	size, err := fargate.Fit(needOf(&spec.Pod.Spec).Size, rates, set.arch)
 	if err != nil {
 		return Preview{}, backend.Classed(backend.ErrUnsupported, err)
 	}
 	out := Preview{
-		VCPU: float64(size.cpu) / 1024, MemoryGiB: float64(size.memoryMiB) / 1024,
-		StorageGiB: max(storageOf(&spec.Pod.Spec, set.storageGiB), freeStorageGiB), Architecture: set.arch, CapacityTypes: set.capacity,
+		VCPU: float64(size.CPU) / 1024, MemoryGiB: float64(size.MemoryMiB) / 1024,
+		StorageGiB: max(storageOf(&spec.Pod.Spec, set.storageGiB), fargate.FreeStorageGiB), Architecture: set.arch, CapacityTypes: set.capacity,
 		Prices: cfg.pricesNote(),
 	}
-	out.OnDemand = rates.perHour(size, set.arch, out.StorageGiB)
+	out.OnDemand = rates.PerHour(size, set.arch, out.StorageGiB)
 	out.Spot = out.OnDemand * rates.SpotFactor
 	_, made, err := madeVolume(set.ebs, spec)
 	if err != nil {
@@ -69,8 +70,8 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 	}
 	if made != nil {
 		out.Volume = made.String()
-		out.OnDemand += rates.diskPerHour(made)
-		out.Spot += rates.diskPerHour(made)
+		out.OnDemand += rates.DiskPerHour(made)
+		out.Spot += rates.DiskPerHour(made)
 	}
 	if out.TaskDefinition, err = asWritten(def); err != nil {
 		return Preview{}, err
@@ -84,11 +85,11 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 // pricesNote says where the prices are from.
 func (c Config) pricesNote() string {
 	note := "without logs, public addresses and traffic; Spot moves"
-	if c.Rates != (Rates{}) && c.Rates != PublishedRates() {
+	if c.Rates != (fargate.Rates{}) && c.Rates != fargate.PublishedRates() {
 		return "prices of backend.ecs.prices, " + note
 	}
-	note = fmt.Sprintf("prices of %s on %s, %s: at best %.0f%% of the price on demand", PricesRegion, PricesDate, note, 100*PublishedRates().SpotFactor)
-	if c.Region != PricesRegion {
+	note = fmt.Sprintf("prices of %s on %s, %s: at best %.0f%% of the price on demand", fargate.PricesRegion, fargate.PricesDate, note, 100*fargate.PublishedRates().SpotFactor)
+	if c.Region != fargate.PricesRegion {
 		note += "; for those of " + c.Region + " set backend.ecs.prices"
 	}
 	return note

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
 // ImageConfig is what an image says of how it is run (OCI image specification,
@@ -164,7 +165,7 @@ func lookUp(ctx context.Context, cfg Config, images ImageConfigs, spec backend.L
 	}
 	out := imageConfigs{}
 	for _, c := range spec.Containers {
-		found, err := lookUpOne(ctx, images, goArch(set.arch), c)
+		found, err := lookUpOne(ctx, images, fargate.GoArch(set.arch), c)
 		switch {
 		case err == nil:
 			out[c.Container.Name] = found

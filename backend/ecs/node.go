@@ -10,6 +10,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
 // node is backend.Node on ECS: there is no machine, only the service.
@@ -35,16 +36,8 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 		return backend.NodeFacts{}, backend.Errorf(backend.ErrUnavailable, "describe cluster %s: it is %s", n.cfg.Cluster, s)
 	}
 	return backend.NodeFacts{
-		Capacity: n.cfg.Capacity.DeepCopy(), OS: "linux", Arch: goArch(n.cfg.CPUArchitecture),
+		Capacity: n.cfg.Capacity.DeepCopy(), OS: "linux", Arch: fargate.GoArch(n.cfg.CPUArchitecture),
 		Kernel: "unknown", OSImage: "AWS Fargate", RuntimeVersion: "ecs://fargate-1.4.0", NetworkReady: true,
 		Annotations: n.meter.annotations(time.Now()),
 	}, nil
-}
-
-// goArch is Go's word for ECS's.
-func goArch(arch string) string {
-	if arch == archARM {
-		return "arm64"
-	}
-	return "amd64"
 }

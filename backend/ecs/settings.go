@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
 // Prefix is that of the annotations by which a pod chooses other than its node
@@ -107,7 +109,7 @@ func settingsOf(cfg Config, pod *corev1.Pod) (settings, []refusal) {
 		s.capacity = []string{CapacityOnDemand}
 	}
 	if s.arch == "" {
-		s.arch = archX86
+		s.arch = fargate.X86
 	}
 	refused := s.selectArch(pod)
 	refused = append(refused, s.annotate("metadata.labels", pod.Labels, func(a Annotation) bool { return a.Name == "capacity-type" })...)
@@ -191,10 +193,10 @@ func validCapacity(types []string) error {
 
 func setArch(s *settings, value string) error {
 	switch value {
-	case "amd64", archX86:
-		s.arch = archX86
-	case "arm64", archARM:
-		s.arch = archARM
+	case "amd64", fargate.X86:
+		s.arch = fargate.X86
+	case "arm64", fargate.ARM:
+		s.arch = fargate.ARM
 	default:
 		return fmt.Errorf("must be amd64 or arm64, not %q", value)
 	}
@@ -222,8 +224,8 @@ func validPlatform(version string) error {
 
 func setStorage(s *settings, value string) error {
 	q, err := resource.ParseQuantity(value)
-	if err != nil || q.Sign() <= 0 || q.Value() > maxStorageGiB*gib {
-		return fmt.Errorf("must be an amount of up to %dGi, not %q", maxStorageGiB, value)
+	if err != nil || q.Sign() <= 0 || q.Value() > fargate.MaxStorageGiB*gib {
+		return fmt.Errorf("must be an amount of up to %dGi, not %q", fargate.MaxStorageGiB, value)
 	}
 	s.storageGiB = int32((q.Value() + gib - 1) / gib)
 	return nil

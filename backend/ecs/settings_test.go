@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
 func annotated(name, value string) *corev1.Pod {
@@ -88,11 +90,11 @@ func TestLabelsAndSelectors(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{Prefix + "capacity-type": "spot"}}}
 	pod.Spec.NodeSelector = map[string]string{"kubernetes.io/arch": "amd64"}
 	set, refused := settingsOf(goldenConfig, pod)
-	if len(refused) > 0 || !cmp.Equal(set.capacity, []string{CapacitySpot}) || set.arch != archX86 {
+	if len(refused) > 0 || !cmp.Equal(set.capacity, []string{CapacitySpot}) || set.arch != fargate.X86 {
 		t.Errorf("%+v, %v", set, refused)
 	}
 	pod.Annotations = map[string]string{Prefix + "capacity-type": "on-demand", Prefix + "architecture": "arm64"}
-	if set, refused = settingsOf(goldenConfig, pod); len(refused) > 0 || !cmp.Equal(set.capacity, []string{CapacityOnDemand}) || set.arch != archARM {
+	if set, refused = settingsOf(goldenConfig, pod); len(refused) > 0 || !cmp.Equal(set.capacity, []string{CapacityOnDemand}) || set.arch != fargate.ARM {
 		t.Errorf("an annotation goes before: %+v, %v", set, refused)
 	}
 	pod.Labels = map[string]string{Prefix + "subnets": "subnet-1"}
@@ -158,7 +160,7 @@ func FuzzAnnotations(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
 		set, refused := settingsOf(goldenConfig, annotated(name, value))
-		if len(refused) == 0 && (len(set.subnets) == 0 || len(set.capacity) == 0 || set.storageGiB > maxStorageGiB || set.arch == "") {
+		if len(refused) == 0 && (len(set.subnets) == 0 || len(set.capacity) == 0 || set.storageGiB > fargate.MaxStorageGiB || set.arch == "") {
 			t.Fatalf("%s=%q: %+v", name, value, set)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
@@ -34,7 +35,7 @@ func definitionOf(cfg Config, spec backend.LaunchSpec, refs payloadRefs, images 
 	if err != nil {
 		return nil, err
 	}
-	size, err := fit(needOf(pod).fargateSize, cfg.priced().Rates, set.arch)
+	size, err := fargate.Fit(needOf(pod).Size, cfg.Rates.OrPublished(), set.arch)
 	if err != nil {
 		return nil, backend.Classed(backend.ErrUnsupported, err)
 	}
@@ -89,12 +90,12 @@ func refusedError(refused []refusal) error {
 }
 
 // taskOf are the members of a definition that concern the whole task.
-func taskOf(set settings, pod *corev1.PodSpec, size fargateSize) *awsecs.RegisterTaskDefinitionInput {
+func taskOf(set settings, pod *corev1.PodSpec, size fargate.Size) *awsecs.RegisterTaskDefinitionInput {
 	in := &awsecs.RegisterTaskDefinitionInput{
 		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
 		NetworkMode:             types.NetworkModeAwsvpc,
-		Cpu:                     aws.String(strconv.FormatInt(size.cpu, 10)),
-		Memory:                  aws.String(strconv.FormatInt(size.memoryMiB, 10)),
+		Cpu:                     aws.String(strconv.FormatInt(size.CPU, 10)),
+		Memory:                  aws.String(strconv.FormatInt(size.MemoryMiB, 10)),
 		ExecutionRoleArn:        optional(set.executionRole),
 		TaskRoleArn:             optional(set.taskRole),
 		RuntimePlatform: &types.RuntimePlatform{

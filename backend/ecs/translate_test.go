@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
@@ -24,7 +25,7 @@ var update = flag.Bool("update", false, "write the golden files")
 var goldenConfig = Config{
 	Region: "eu-central-1", Cluster: "burst", Subnets: []string{"subnet-1", "subnet-2"}, SecurityGroups: []string{"sg-1"}, AssignPublicIP: true,
 	ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
-	NodeIdentity: "6b1f/burst-1.example", CPUArchitecture: archARM, LogGroup: "/burstlet",
+	NodeIdentity: "6b1f/burst-1.example", CPUArchitecture: fargate.ARM, LogGroup: "/burstlet",
 }
 
 func readPod(t *testing.T, file string) *corev1.Pod {

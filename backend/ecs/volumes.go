@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -44,7 +45,7 @@ type volumePlan struct {
 
 // volumesOf translates the volumes that containers mount. Errors: Unsupported and
 // Invalid, naming the volume.
-func volumesOf(spec backend.LaunchSpec, size fargateSize, region, taskRole string) (volumePlan, error) {
+func volumesOf(spec backend.LaunchSpec, size fargate.Size, region, taskRole string) (volumePlan, error) {
 	plan := volumePlan{mounts: map[string][]types.MountPoint{}, tmpfs: map[string][]types.Tmpfs{}, subPaths: map[string][]intask.SubPath{}, region: region, taskRole: taskRole}
 	byName := map[string]backend.VolumeSpec{}
 	memory := map[string]bool{}
@@ -248,8 +249,8 @@ func mountsOf(spec *corev1.PodSpec, volume string) int {
 // tmpfsOf is an emptyDir in memory (ECS API, LinuxParameters: tmpfs, which the
 // developer guide's page of differences still denies for Fargate). Without a
 // limit it may fill the task's memory, as the kubelet bounds it by the node's.
-func tmpfsOf(m corev1.VolumeMount, e *corev1.EmptyDirVolumeSource, size fargateSize) types.Tmpfs {
-	limit := size.memoryMiB
+func tmpfsOf(m corev1.VolumeMount, e *corev1.EmptyDirVolumeSource, size fargate.Size) types.Tmpfs {
+	limit := size.MemoryMiB
 	if e.SizeLimit != nil && e.SizeLimit.Sign() > 0 {
 		limit = min(limit, max((e.SizeLimit.Value()+mib-1)/mib, 1))
 	}

@@ -1,4 +1,4 @@
-package ecs
+package fargate
 
 import (
 	"fmt"
@@ -30,21 +30,42 @@ const (
 // Pricing": Linux). SpotFactor is the best case that the page advertises ("up to
 // 70 % off"), not a price.
 func PublishedRates() Rates {
-	return Rates{VCPU: 0.04048, GB: 0.004445, ARMVCPU: 0.03238, ARMGB: 0.00356, StorageGB: 0.000111, EBSGB: ebsPrices[ebsDefault].gb / monthHours, SpotFactor: 0.3}
+	return Rates{
+		VCPU: 0.04048, GB: 0.004445, ARMVCPU: 0.03238, ARMGB: 0.00356, StorageGB: 0.000111,
+		EBSGB: ebsPrices[EBSDefault].gb / monthHours, SpotFactor: 0.3,
+	}
 }
 
-// freeStorageGiB is the ephemeral storage that a task has anyway (ECS API,
+// FreeStorageGiB is the ephemeral storage that a task has anyway (ECS API,
 // EphemeralStorage).
-const freeStorageGiB = 20
+const FreeStorageGiB = 20
 
-// perHour is the price on demand of a size with some ephemeral storage.
-func (r Rates) perHour(size fargateSize, arch string, storageGiB int32) float64 {
+// PerHour is the price on demand, in US dollars, of a size with some ephemeral storage.
+func (r Rates) PerHour(size Size, arch string, storageGiB int32) float64 {
 	vcpu, gb := r.VCPU, r.GB
-	if arch == archARM {
+	if arch == ARM {
 		vcpu, gb = r.ARMVCPU, r.ARMGB
 	}
-	return vcpu*float64(size.cpu)/1024 + gb*float64(size.memoryMiB)/1024 + r.StorageGB*float64(max(storageGiB-freeStorageGiB, 0))
+	return vcpu*float64(size.CPU)/1024 + gb*float64(size.MemoryMiB)/1024 + r.StorageGB*float64(max(storageGiB-FreeStorageGiB, 0))
 }
+
+// OrPublished is r with AWS's published prices where it has none: all of them for the
+// zero value, else those of Spot and of volumes alone.
+func (r Rates) OrPublished() Rates {
+	if r == (Rates{}) {
+		r = PublishedRates()
+	}
+	if r.SpotFactor == 0 {
+		r.SpotFactor = PublishedRates().SpotFactor
+	}
+	if r.EBSGB == 0 {
+		r.EBSGB = PublishedRates().EBSGB
+	}
+	return r
+}
+
+// EBSDefault is the type of volume of Amazon EBS that is made if none is named.
+const EBSDefault = "gp3"
 
 // monthHours are the hours of a month as EBS bills it ("Amazon EBS pricing": of 30
 // days).
@@ -61,27 +82,29 @@ type ebsPrice struct {
 // 32,000 cost less.
 var ebsPrices = map[string]ebsPrice{
 	"gp2":      {gb: 0.10},
-	ebsDefault: {gb: 0.08, iops: 0.005, throughput: 0.04, freeIOPS: 3000, freeThroughput: 125},
+	EBSDefault: {gb: 0.08, iops: 0.005, throughput: 0.04, freeIOPS: 3000, freeThroughput: 125},
 	"io1":      {gb: 0.125, iops: 0.065},
 	"io2":      {gb: 0.125, iops: 0.065},
 	"st1":      {gb: 0.045},
 	"sc1":      {gb: 0.015},
 }
 
-// diskPerHour is the price of a volume made for a pod, on Spot too; 0 without one.
-func (r Rates) diskPerHour(d *identity.Disk) float64 {
+// DiskPerHour is the price of a volume made for a pod, on Spot too; 0 for nil.
+func (r Rates) DiskPerHour(d *identity.Disk) float64 {
 	if d == nil {
 		return 0
 	}
 	p := ebsPrices[d.Type]
-	month := p.gb*float64(d.GiB) + p.iops*float64(max(d.IOPS-p.freeIOPS, 0)) + p.throughput*float64(max(d.Throughput-p.freeThroughput, 0))
-	return month * r.EBSGB / ebsPrices[ebsDefault].gb
+	month := p.gb*float64(d.GiB) + p.iops*float64(max(d.IOPS-p.freeIOPS, 0)) +
+		p.throughput*float64(max(d.Throughput-p.freeThroughput, 0))
+	return month * r.EBSGB / ebsPrices[EBSDefault].gb
 }
 
-// validate reports rates that are no prices.
-func (r Rates) validate() error {
+// Validate reports rates that are no prices.
+func (r Rates) Validate() error {
 	for name, rate := range map[string]float64{
-		"vcpu": r.VCPU, "gb": r.GB, "armVCPU": r.ARMVCPU, "armGB": r.ARMGB, "storageGB": r.StorageGB, "ebsGB": r.EBSGB, "spotFactor": r.SpotFactor,
+		"vcpu": r.VCPU, "gb": r.GB, "armVCPU": r.ARMVCPU, "armGB": r.ARMGB,
+		"storageGB": r.StorageGB, "ebsGB": r.EBSGB, "spotFactor": r.SpotFactor,
 	} {
 		if rate < 0 || rate > 1000 {
 			return fmt.Errorf("%s must be dollars an hour, not %v", name, rate)
