@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/session"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // Config says where and as what tasks run.
@@ -74,7 +74,7 @@ type Config struct {
 	// EphemeralStorageGiB is each task's, at least: 21 to 200; 0 is Fargate's 20.
 	EphemeralStorageGiB int32
 	// EBS is how volumes are made for single pods; the zero value: not at all.
-	EBS EBS
+	EBS taskdef.EBS
 	// Rates are the prices by which sizes are chosen and shown; the zero value is
 	// [fargate.PublishedRates].
 	Rates fargate.Rates
@@ -100,20 +100,16 @@ type Config struct {
 	HTTPClient *http.Client
 }
 
-// Limits and defaults (ECS API, AwsVpcConfiguration, and RunTask: the advice on
-// eventual consistency).
+// Limits and defaults (ECS API, RunTask: the advice on eventual consistency).
 const (
-	maxSubnets        = 16
-	maxSecurityGroups = 5
-	defaultSettle     = 5 * time.Minute
-	defaultUnused     = 24 * time.Hour
-	minUnused         = time.Hour
+	defaultSettle = 5 * time.Minute
+	defaultUnused = 24 * time.Hour
+	minUnused     = time.Hour
 )
 
 var (
 	regionPattern = regexp.MustCompile(`^[a-z0-9-]+$`)
 	queuePattern  = regexp.MustCompile(`^https?://[^/]+/.+$`)
-	rolePattern   = regexp.MustCompile(`^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$`)
 )
 
 // Validate reports every field that is wrong, by name.
@@ -122,9 +118,19 @@ func (c Config) Validate() error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, fmt.Errorf(field+": "+format, args...))
 	}
-	c.validatePlace(bad)
-	c.validateTasks(bad)
-	c.validateRoles(bad)
+	if !regionPattern.MatchString(c.Region) {
+		bad("region", "must be an AWS region such as eu-central-1, not %q", c.Region)
+	}
+	if c.Cluster == "" {
+		bad("cluster", "is required")
+	}
+	if c.NodeIdentity == "" {
+		bad("nodeIdentity", "is required")
+	}
+	c.tasks().Validate(bad)
+	if _, err := parseMirrors(c.RegistryMirrors); err != nil {
+		bad("registryMirrors", "%w", err)
+	}
 	if c.Settle < 0 {
 		bad("settle", "must not be negative")
 	}
@@ -140,89 +146,16 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c Config) validateTasks(bad func(field, format string, args ...any)) {
-	if a := c.CPUArchitecture; a != "" && a != fargate.X86 && a != fargate.ARM {
-		bad("cpuArchitecture", "must be %s or %s, not %q", fargate.X86, fargate.ARM, a)
-	}
-	if len(c.TaskImage) > maxImage {
-		bad("taskImage", "must have at most %d characters", maxImage)
-	}
-	if len(c.CapacityTypes) > 0 {
-		if err := validCapacity(c.CapacityTypes); err != nil {
-			bad("capacityTypes", "%w", err)
-		}
-	}
-	if c.PlatformVersion != "" {
-		if err := validPlatform(c.PlatformVersion); err != nil {
-			bad("platformVersion", "%w", err)
-		}
-	}
-	if g := c.EphemeralStorageGiB; g != 0 && (g < fargate.MinStorageGiB || g > fargate.MaxStorageGiB) {
-		bad("ephemeralStorageGiB", "must be %d to %d, or 0 for Fargate's %d, not %d", fargate.MinStorageGiB, fargate.MaxStorageGiB, fargate.FreeStorageGiB, g)
-	}
-	c.validateSupervised(bad)
-	c.EBS.validate(bad)
-	if err := c.Rates.Validate(); err != nil {
-		bad("rates", "%w", err)
-	}
-}
-
-// validateSupervised looks at what concerns burstlet's own program and its images.
-func (c Config) validateSupervised(bad func(field, format string, args ...any)) {
-	if c.Refresh != 0 && c.Refresh < minRefresh {
-		bad("refresh", "must be at least %s, for each look is a call to Secrets Manager", minRefresh)
-	}
-	if _, err := parseMirrors(c.RegistryMirrors); err != nil {
-		bad("registryMirrors", "%w", err)
-	}
-}
-
-func (c Config) validateRoles(bad func(field, format string, args ...any)) {
-	for field, role := range map[string]string{"executionRoleARN": c.ExecutionRoleARN, "taskRoleARN": c.TaskRoleARN} {
-		if role != "" && !rolePattern.MatchString(role) {
-			bad(field, "must be the ARN of an IAM role, not %q", role)
-		}
-	}
-	if c.LogGroup != "" && c.ExecutionRoleARN == "" {
-		bad("executionRoleARN", "is required with logGroup, to write logs")
-	}
-	if len(c.LogOptions) > 0 && c.LogGroup == "" {
-		bad("logOptions", "need logGroup")
-	}
-	if err := validLogOptions(driverAWSLogs, c.LogOptions); err != nil {
-		bad("logOptions", "%w", err)
-	}
-}
-
-func (c Config) validatePlace(bad func(field, format string, args ...any)) {
-	if !regionPattern.MatchString(c.Region) {
-		bad("region", "must be an AWS region such as eu-central-1, not %q", c.Region)
-	}
-	if c.Cluster == "" {
-		bad("cluster", "is required")
-	}
-	if c.NodeIdentity == "" {
-		bad("nodeIdentity", "is required")
-	}
-	c.validateNetwork(bad)
-}
-
-func (c Config) validateNetwork(bad func(field, format string, args ...any)) {
-	if n := len(c.Subnets); n < 1 || n > maxSubnets {
-		bad("subnets", "must have 1 to %d ids, not %d", maxSubnets, n)
-	}
-	for _, id := range c.Subnets {
-		if !strings.HasPrefix(id, "subnet-") {
-			bad("subnets", "%q is not the id of a subnet", id)
-		}
-	}
-	if n := len(c.SecurityGroups); n > maxSecurityGroups {
-		bad("securityGroups", "must have at most %d ids, not %d", maxSecurityGroups, n)
-	}
-	for _, id := range c.SecurityGroups {
-		if !strings.HasPrefix(id, "sg-") {
-			bad("securityGroups", "%q is not the id of a security group", id)
-		}
+// tasks is what of the configuration decides what tasks are.
+func (c Config) tasks() taskdef.Config {
+	return taskdef.Config{
+		Region: c.Region, Cluster: c.Cluster, NodeIdentity: c.NodeIdentity,
+		Subnets: c.Subnets, SecurityGroups: c.SecurityGroups, AssignPublicIP: c.AssignPublicIP,
+		ExecutionRoleARN: c.ExecutionRoleARN, TaskRoleARN: c.TaskRoleARN, CPUArchitecture: c.CPUArchitecture,
+		CapacityTypes: c.CapacityTypes, PlatformVersion: c.PlatformVersion,
+		EphemeralStorageGiB: c.EphemeralStorageGiB, EBS: c.EBS, Rates: c.Rates,
+		LogGroup: c.LogGroup, LogOptions: c.LogOptions, TaskImage: c.TaskImage, Refresh: c.Refresh,
+		ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Endpoint: c.Endpoint,
 	}
 }
 
@@ -271,7 +204,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		},
 		Pods:  p,
 		Node:  node{cfg: cfg, remote: r, meter: p.meter},
-		Check: checkerOf(cfg),
+		Check: taskdef.Checker(cfg.tasks()),
 		Limits: backend.Limits{
 			Runtime: "ecs", MaxGrace: maxGrace, Settle: cfg.Settle, Call: callLimit, Relist: relist, Once: true, Tries: true,
 			Supervised: cfg.TaskImage != "", EphemeralVolumes: true,

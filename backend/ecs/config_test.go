@@ -2,29 +2,44 @@ package ecs
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	awsecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
-	"github.com/aws/smithy-go"
-
-	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
-func taskWith(o *awsecstypes.TaskOverride) awsecstypes.Task { return awsecstypes.Task{Overrides: o} }
+// wholeNode is a node with everything set that decides what its tasks are.
+var wholeNode = Config{
+	Region: "eu-central-1", Cluster: "burst", Subnets: []string{"subnet-1", "subnet-2"}, SecurityGroups: []string{"sg-1"}, AssignPublicIP: true,
+	ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
+	NodeIdentity: "6b1f/burst-1.example", CPUArchitecture: fargate.ARM, LogGroup: "/burstlet",
+	LogOptions: map[string]string{"mode": "blocking"}, TaskImage: "registry.example/burstlet:1", ClusterDNS: []string{"192.0.2.10"},
+	ClusterDomain: "cluster.local", Refresh: time.Minute, CapacityTypes: []string{taskdef.CapacitySpot}, PlatformVersion: "1.4.0",
+	EphemeralStorageGiB: 50, EBS: EBS{RoleARN: infraRole}, Rates: fargate.PublishedRates(), Endpoint: "https://aws.example",
+}
+
+// What decides what tasks are is handed on whole.
+func TestTheConfigurationOfTasksIsTheNodes(t *testing.T) {
+	node, tasks := reflect.ValueOf(wholeNode), reflect.ValueOf(wholeNode.tasks())
+	for i := range tasks.NumField() {
+		name := tasks.Type().Field(i).Name
+		got := tasks.Field(i)
+		if want := node.FieldByName(name); got.IsZero() || !reflect.DeepEqual(got.Interface(), want.Interface()) {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
 
 func TestValidate(t *testing.T) {
 	valid := configOf(stub.New(stub.Config{}))
 	if err := valid.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if err := goldenConfig.Validate(); err != nil {
+	if err := wholeNode.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	for field, change := range map[string]func(*Config){
@@ -43,7 +58,7 @@ func TestValidate(t *testing.T) {
 		"capacityTypes":    func(c *Config) { c.CapacityTypes = []string{"FARGATE"} },
 		"platformVersion":  func(c *Config) { c.PlatformVersion = "1.3.0" },
 		"logOptions": func(c *Config) {
-			c.LogGroup, c.ExecutionRoleARN, c.LogOptions = "g", goldenConfig.ExecutionRoleARN, map[string]string{"awslogs-region": "x"}
+			c.LogGroup, c.ExecutionRoleARN, c.LogOptions = "g", wholeNode.ExecutionRoleARN, map[string]string{"awslogs-region": "x"}
 		},
 		"ephemeralStorageGiB": func(c *Config) { c.EphemeralStorageGiB = 20 },
 		"rates":               func(c *Config) { c.Rates = fargate.Rates{VCPU: -1} },
@@ -58,37 +73,5 @@ func TestValidate(t *testing.T) {
 	}
 	if err := (Config{}).Validate(); err == nil || strings.Count(err.Error(), "\n") != 3 {
 		t.Errorf("not all fields are named: %v", err)
-	}
-}
-
-func TestClassify(t *testing.T) {
-	answer := func(code, text string) error {
-		return fmt.Errorf("wrapped: %w", &smithy.GenericAPIError{Code: code, Message: text})
-	}
-	for _, tc := range []struct {
-		err  error
-		want string
-	}{
-		{nil, ""},
-		{errors.New("connection refused"), "Unavailable"},
-		{context.Canceled, "Unavailable"},
-		{&smithy.DeserializationError{Err: errors.New("x")}, "Unavailable"},
-		{&smithy.SerializationError{Err: errors.New("x")}, "Invalid"},
-		{answer("ThrottlingException", ""), "Throttled"},
-		{answer("ExpiredTokenException", ""), "Denied"},
-		{answer("AccessDeniedException", ""), "Denied"},
-		{answer("ClusterNotFoundException", ""), "Unavailable"},
-		{answer("ServerException", ""), "Unavailable"},
-		{answer("ClientException", "x"), "Invalid"},
-		{answer("InvalidParameterException", "Error retrieving subnet information for [subnet-1]"), "Transient"},
-		{answer("ClientException", "ECS was unable to assume the role 'x' that was provided"), "Transient"},
-		{answer("ClientException", "You've reached the limit on the number of vCPUs you can run concurrently"), "Capacity"},
-		{answer("UnsupportedFeatureException", ""), "Unsupported"},
-		{answer("ConflictException", ""), "Exists"},
-		{answer("SomethingNewException", ""), "Transient"},
-	} {
-		if got := backend.Class(awscall.Classify(tc.err)); got != tc.want {
-			t.Errorf("%v: got %s, want %s", tc.err, got, tc.want)
-		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // doctor looks at AWS for one node.
@@ -141,7 +142,7 @@ func (d *doctor) lookAtCluster(ctx context.Context) {
 		return
 	}
 	d.add(backend.Good(what, d.cluster+" is ACTIVE"))
-	if slices.Contains(d.cfg.CapacityTypes, CapacitySpot) {
+	if slices.Contains(d.cfg.CapacityTypes, taskdef.CapacitySpot) {
 		if !slices.Contains(c.CapacityProviders, "FARGATE_SPOT") {
 			d.add(backend.Bad("capacity", "capacityTypes has spot, and the cluster is not associated with FARGATE_SPOT",
 				"aws ecs put-cluster-capacity-providers --cluster "+d.cfg.Cluster+" --capacity-providers FARGATE FARGATE_SPOT --default-capacity-provider-strategy '[]'"))

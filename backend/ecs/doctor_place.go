@@ -11,6 +11,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // The services to which roles are passed (ECS developer guide, "IAM roles for Amazon
@@ -175,11 +176,11 @@ func numbered(name string, values []string) url.Values {
 func (d *doctor) quotas(ctx context.Context) {
 	types := d.cfg.CapacityTypes
 	if len(types) == 0 {
-		types = []string{CapacityOnDemand}
+		types = []string{taskdef.CapacityOnDemand}
 	}
 	for _, q := range []struct{ kind, code, name string }{
-		{CapacityOnDemand, quotaOnDemand, "Fargate On-Demand vCPU resource count"},
-		{CapacitySpot, quotaSpot, "Fargate Spot vCPU resource count"},
+		{taskdef.CapacityOnDemand, quotaOnDemand, "Fargate On-Demand vCPU resource count"},
+		{taskdef.CapacitySpot, quotaSpot, "Fargate Spot vCPU resource count"},
 	} {
 		if !slices.Contains(types, q.kind) {
 			continue

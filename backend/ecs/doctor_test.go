@@ -14,14 +14,15 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // doctorConfig uses all that there is.
 func doctorConfig(s *stub.Server) Config {
 	cfg := richConfig(s)
-	cfg.LogGroup, cfg.EventQueueURL, cfg.EBS = testGroup, s.QueueURL("events"), EBS{RoleARN: infraRole}
-	cfg.CapacityTypes = []string{CapacityOnDemand, CapacitySpot}
+	cfg.LogGroup, cfg.EventQueueURL, cfg.EBS = testGroup, s.QueueURL("events"), taskdef.EBS{RoleARN: infraRole}
+	cfg.CapacityTypes = []string{taskdef.CapacityOnDemand, taskdef.CapacitySpot}
 	return cfg
 }
 

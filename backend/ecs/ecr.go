@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -16,21 +15,6 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
-
-// ecrHost is a private registry of Amazon ECR (ECR user guide, "Private registries").
-var ecrHost = regexp.MustCompile(`^[0-9]{12}\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$`)
-
-// isECR is true for images of Amazon ECR's private registries.
-func isECR(image string) bool { return ecrRegion(image) != "" }
-
-// ecrRegion is the region of an image's private ECR registry; "" of any other.
-func ecrRegion(image string) string {
-	host, _, _ := strings.Cut(image, "/")
-	if m := ecrHost.FindStringSubmatch(host); m != nil {
-		return m[1]
-	}
-	return ""
-}
 
 // loginRenewal is how long before its end a login is asked for anew; they last 12
 // hours (ECR API, GetAuthorizationToken).

@@ -25,21 +25,6 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-func TestECRRegion(t *testing.T) {
-	for image, want := range map[string]string{
-		"123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/app:1":           "eu-west-1",
-		"123456789012.dkr.ecr-fips.us-east-1.amazonaws.com/app@sha256:0123": "us-east-1",
-		"123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/app":              "cn-north-1",
-		"public.ecr.aws/docker/library/busybox":                             "",
-		"123456789012.dkr.ecr.eu-west-1.amazonaws.com.evil.example/app":     "",
-		"busybox": "",
-	} {
-		if got := ecrRegion(image); got != want {
-			t.Errorf("%s: %q, want %q", image, got, want)
-		}
-	}
-}
-
 // ecrStub hands out a login by region.
 type ecrStub struct {
 	calls int

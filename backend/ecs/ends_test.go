@@ -279,20 +279,3 @@ func TestAPodThatIsStoppedEndsAtOnce(t *testing.T) {
 		}
 	})
 }
-
-// A container whose output goes elsewhere has no report that could be read.
-func TestOnlyAContainerWithALogOwesAReport(t *testing.T) {
-	cfg := goldenConfig
-	cfg.TaskImage = "burstlet-task:1"
-	for driver, want := range map[string]bool{"awslogs": true, "none": false} {
-		pod := podOf("p", "true")
-		pod.Annotations = map[string]string{Prefix + "log-driver": driver}
-		run, err := runOf(cfg, specOf(pod, 0), payloadRefs{}, nil, "f")
-		must(t, err)
-		id, err := identity.Read(taskWith(run.Overrides))
-		must(t, err)
-		if id.Containers[0].Supervised != want {
-			t.Errorf("%s: %+v", driver, id.Containers)
-		}
-	}
-}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/session"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -101,7 +102,7 @@ func (p policy) allows(action, resource string) bool {
 func life(t *testing.T, s *stub.Server) {
 	cfg := richConfig(s)
 	cfg.LogGroup, cfg.EventQueueURL, cfg.UnusedAfter = testGroup, s.QueueURL("events"), minUnused
-	cfg.EBS = EBS{RoleARN: infraRole}
+	cfg.EBS = taskdef.EBS{RoleARN: infraRole}
 	b, stop := running(t, cfg)
 	defer stop()
 	_, err := b.Node.Describe(t.Context())

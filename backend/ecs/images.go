@@ -1,34 +1,20 @@
 package ecs
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/ecs/fargate"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
-
-// ImageConfig is what an image says of how it is run (OCI image specification,
-// config).
-type ImageConfig struct {
-	Entrypoint, Cmd []string
-	// User is "name", "uid" or either with ":group"; empty is root.
-	User string
-	// Env are "NAME=value".
-	Env        []string
-	StopSignal string
-}
 
 // ImageConfigs looks up what images say of themselves.
 type ImageConfigs interface {
@@ -36,12 +22,8 @@ type ImageConfigs interface {
 	// logging in to its registry with each of the credentials in turn, without any
 	// anonymously. Any error but the context's is what the registry said, or why it
 	// could not be asked.
-	Config(ctx context.Context, image, arch string, logins []backend.Credential) (ImageConfig, error)
+	Config(ctx context.Context, image, arch string, logins []backend.Credential) (taskdef.ImageConfig, error)
 }
-
-// imageConfigs are those that a launch needs, by container name. What is missing is
-// not known.
-type imageConfigs map[string]ImageConfig
 
 // How long is remembered what a registry said: for ever of an image by digest.
 const (
@@ -66,7 +48,7 @@ type imageCache struct {
 // imageEntry is a look-up: under way until done is closed.
 type imageEntry struct {
 	done   chan struct{}
-	config ImageConfig
+	config taskdef.ImageConfig
 	err    error
 	// until is when it is to be asked again; zero is never.
 	until time.Time
@@ -79,13 +61,13 @@ func newImageCache(inner ImageConfigs) *imageCache {
 
 // Config implements ImageConfigs. A look-up that has begun goes on without its
 // caller, for the next.
-func (c *imageCache) Config(ctx context.Context, image, arch string, logins []backend.Credential) (ImageConfig, error) {
+func (c *imageCache) Config(ctx context.Context, image, arch string, logins []backend.Credential) (taskdef.ImageConfig, error) {
 	e := c.entry(ctx, image, arch, logins)
 	select {
 	case <-e.done:
 		return e.config, e.err
 	case <-ctx.Done():
-		return ImageConfig{}, ctx.Err()
+		return taskdef.ImageConfig{}, ctx.Err()
 	}
 }
 
@@ -155,39 +137,36 @@ func imageKey(image, arch string, logins []backend.Credential) string {
 // lookUp asks for the images of a launch whose containers are supervised. Errors: a
 // ContainerError for an image that must be known and is not, or whose user is not
 // allowed; Throttled for one that was given up with the context.
-func lookUp(ctx context.Context, cfg Config, images ImageConfigs, spec backend.LaunchSpec) (imageConfigs, error) {
+func lookUp(ctx context.Context, cfg taskdef.Config, images ImageConfigs, spec backend.LaunchSpec) (taskdef.Images, error) {
 	if cfg.TaskImage == "" {
 		return nil, nil
 	}
-	set, err := settingsFor(cfg, spec.Pod)
+	arch, err := taskdef.Arch(cfg, spec.Pod)
 	if err != nil {
 		return nil, err
 	}
-	out := imageConfigs{}
+	out := taskdef.Images{}
 	for _, c := range spec.Containers {
-		found, err := lookUpOne(ctx, images, fargate.GoArch(set.arch), c)
+		found, err := lookUpOne(ctx, images, arch, c)
 		switch {
 		case err == nil:
 			out[c.Container.Name] = found
 		case ctx.Err() != nil:
 			return nil, backend.Errorf(backend.ErrThrottled, "look up image %q: %w", c.Container.Image, err)
-		case needsImage(spec.Pod, c.Container):
+		case taskdef.NeedsImage(spec.Pod, c.Container):
 			return nil, &backend.ContainerError{Container: c.Container.Name, Reason: imageReason(err), Err: err}
 		}
 	}
 	for _, c := range spec.Containers {
-		if err := rootless(spec.Pod, c.Container, out); err != nil {
+		if err := taskdef.NonRoot(spec.Pod, c.Container, out); err != nil {
 			return nil, &backend.ContainerError{Container: c.Container.Name, Reason: reasonConfig, Err: err}
 		}
-		if argvOf(c, out) == nil {
-			return nil, &backend.ContainerError{Container: c.Container.Name, Reason: reasonCreate, Err: errNoCommand}
+		if taskdef.Argv(c, out) == nil {
+			return nil, &backend.ContainerError{Container: c.Container.Name, Reason: reasonCreate, Err: taskdef.ErrNoCommand}
 		}
 	}
 	return out, nil
 }
-
-// errNoCommand is containerd's, of an image without ENTRYPOINT and CMD.
-var errNoCommand = errors.New("no command specified")
 
 var errImageName = errors.New("InvalidImageName")
 
@@ -198,84 +177,14 @@ func imageReason(err error) string {
 	return reasonImagePull
 }
 
-func lookUpOne(ctx context.Context, images ImageConfigs, arch string, c backend.ContainerSpec) (ImageConfig, error) {
+func lookUpOne(ctx context.Context, images ImageConfigs, arch string, c backend.ContainerSpec) (taskdef.ImageConfig, error) {
 	image := c.Container.Image
 	if _, err := name.ParseReference(image); err != nil {
-		return ImageConfig{}, fmt.Errorf("%w: Failed to apply default image tag %q: %w", errImageName, image, err)
+		return taskdef.ImageConfig{}, fmt.Errorf("%w: Failed to apply default image tag %q: %w", errImageName, image, err)
 	}
 	config, err := images.Config(ctx, image, arch, c.Credentials)
 	if err != nil {
-		return ImageConfig{}, fmt.Errorf("look up image %q: %w", image, err)
+		return taskdef.ImageConfig{}, fmt.Errorf("look up image %q: %w", image, err)
 	}
 	return config, nil
-}
-
-// needsImage is true for a container of which the pod does not say what it runs, or
-// as whom.
-func needsImage(pod *corev1.Pod, c corev1.Container) bool {
-	return len(c.Command) == 0 || userOf(&pod.Spec, &c) == nil
-}
-
-// argvOf is what a container runs (kubelet: command stands for ENTRYPOINT, and
-// without args of its own it has none; args stand for CMD). Nil: nothing.
-func argvOf(spec backend.ContainerSpec, images imageConfigs) []string {
-	c, image := &spec.Container, images[spec.Container.Name]
-	switch {
-	case len(c.Command) > 0:
-		return slices.Concat(c.Command, c.Args)
-	case len(c.Args) > 0:
-		return slices.Concat(image.Entrypoint, c.Args)
-	}
-	return slices.Concat(image.Entrypoint, image.Cmd)
-}
-
-// rootless refuses a container that may not be root and would be (kubelet:
-// verifyRunAsNonRoot, in its words).
-func rootless(pod *corev1.Pod, c corev1.Container, images imageConfigs) error {
-	if !isNonRoot(pod.Spec.SecurityContext, c.SecurityContext) {
-		return nil
-	}
-	at := fmt.Sprintf("(pod: %q, container: %s)", describe(pod), c.Name)
-	if user := userOf(&pod.Spec, &c); user != nil {
-		if *user == 0 {
-			return errors.New("container's runAsUser breaks non-root policy " + at)
-		}
-		return nil
-	}
-	user, _, _ := strings.Cut(images[c.Name].User, ":")
-	switch n, err := strconv.ParseInt(cmp.Or(user, "0"), 10, 64); {
-	case err != nil:
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", user, at)
-	case n == 0:
-		return errors.New("container has runAsNonRoot and image will run as root " + at)
-	}
-	return nil
-}
-
-// describe is how the kubelet names a pod.
-func describe(pod *corev1.Pod) string {
-	return fmt.Sprintf("%s_%s(%s)", pod.Name, pod.Namespace, pod.UID)
-}
-
-func isNonRoot(pod *corev1.PodSecurityContext, own *corev1.SecurityContext) bool {
-	var asked *bool
-	if own != nil {
-		asked = own.RunAsNonRoot
-	}
-	if asked == nil && pod != nil {
-		asked = pod.RunAsNonRoot
-	}
-	return asked != nil && *asked
-}
-
-// unknownImages stand in for images that are not asked for, to show what a launch
-// would be.
-func unknownImages(spec backend.LaunchSpec) imageConfigs {
-	out := imageConfigs{}
-	for _, c := range spec.Containers {
-		if needsImage(spec.Pod, c.Container) {
-			out[c.Container.Name] = ImageConfig{Entrypoint: []string{"<ENTRYPOINT of the image>"}, Cmd: []string{"<CMD of the image>"}, User: "<USER of the image>"}
-		}
-	}
-	return out
 }

@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -29,39 +30,20 @@ import (
 type shelf struct {
 	asked atomic.Int32
 	takes time.Duration
-	image ImageConfig
+	image taskdef.ImageConfig
 }
 
 var errNoSuchImage = errors.New(`failed to resolve reference "registry.example/missing:1": not found`)
 
-func (s *shelf) Config(ctx context.Context, image, _ string, _ []backend.Credential) (ImageConfig, error) {
+func (s *shelf) Config(ctx context.Context, image, _ string, _ []backend.Credential) (taskdef.ImageConfig, error) {
 	s.asked.Add(1)
 	if err := pause(ctx, s.takes); err != nil {
-		return ImageConfig{}, err
+		return taskdef.ImageConfig{}, err
 	}
 	if strings.Contains(image, "missing") {
-		return ImageConfig{}, errNoSuchImage
+		return taskdef.ImageConfig{}, errNoSuchImage
 	}
 	return s.image, nil
-}
-
-// What a container runs is said by the pod and its image as the kubelet has it.
-func TestArgv(t *testing.T) {
-	for _, tc := range []struct{ command, args, entrypoint, cmd, want string }{
-		{"", "", "e", "c d", "e c d"},
-		{"", "a b", "e", "c", "e a b"},
-		{"x y", "", "e", "c", "x y"},
-		{"x", "a", "e", "c", "x a"},
-		{"", "", "", "c", "c"},
-		{"", "a", "", "c", "a"},
-		{"", "", "", "", ""},
-	} {
-		c := backend.ContainerSpec{Container: corev1.Container{Name: "app", Command: strings.Fields(tc.command), Args: strings.Fields(tc.args)}}
-		image := imageConfigs{"app": {Entrypoint: strings.Fields(tc.entrypoint), Cmd: strings.Fields(tc.cmd)}}
-		if got := strings.Join(argvOf(c, image), " "); got != tc.want {
-			t.Errorf("%+v: %q", tc, got)
-		}
-	}
 }
 
 // A launch is held by an image that must be known and is not, by one whose user is
@@ -77,20 +59,20 @@ func TestLookUp(t *testing.T) {
 	}
 	command := func(p *corev1.Pod) { p.Spec.Containers[0].Command = []string{"run"} }
 	for name, tc := range map[string]struct {
-		image         ImageConfig
+		image         taskdef.ImageConfig
 		pod           []func(*corev1.Pod)
 		reason, error string
 	}{
-		"all is known":                {image: ImageConfig{Cmd: []string{"c"}}},
+		"all is known":                {image: taskdef.ImageConfig{Cmd: []string{"c"}}},
 		"it runs nothing":             {reason: "CreateContainerError", error: "no command specified"},
 		"it is not there":             {pod: []func(*corev1.Pod){image("registry.example/missing:1")}, reason: "ErrImagePull", error: errNoSuchImage.Error()},
 		"and nobody asks":             {pod: []func(*corev1.Pod){image("registry.example/missing:1"), command, user(1)}},
 		"its name is none":            {pod: []func(*corev1.Pod){image("X!")}, reason: "InvalidImageName", error: `Failed to apply default image tag "X!"`},
 		"kubelet: image is root's":    {pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError", error: "container has runAsNonRoot and image will run as root " + at},
-		"kubelet: image's user is 0":  {image: ImageConfig{User: "0:5"}, pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError", error: "image will run as root"},
-		"kubelet: image's user is no": {image: ImageConfig{User: "www:www"}, pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError", error: "container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root " + at},
+		"kubelet: image's user is 0":  {image: taskdef.ImageConfig{User: "0:5"}, pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError", error: "image will run as root"},
+		"kubelet: image's user is no": {image: taskdef.ImageConfig{User: "www:www"}, pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError", error: "container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root " + at},
 		"kubelet: runAsUser 0":        {pod: []func(*corev1.Pod){command, nonRoot, user(0)}, reason: "CreateContainerConfigError", error: "container's runAsUser breaks non-root policy " + at},
-		"image's user is 7":           {image: ImageConfig{User: "7"}, pod: []func(*corev1.Pod){command, nonRoot}},
+		"image's user is 7":           {image: taskdef.ImageConfig{User: "7"}, pod: []func(*corev1.Pod){command, nonRoot}},
 		"runAsUser is 7":              {pod: []func(*corev1.Pod){command, nonRoot, user(7)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +80,7 @@ func TestLookUp(t *testing.T) {
 			for _, change := range tc.pod {
 				change(pod)
 			}
-			_, err := lookUp(t.Context(), fullConfig, &shelf{image: tc.image}, specOf(pod, 0))
+			_, err := lookUp(t.Context(), taskdef.Config{TaskImage: "registry.example/burstlet:1"}, &shelf{image: tc.image}, specOf(pod, 0))
 			var got *backend.ContainerError
 			switch {
 			case tc.reason == "" && err != nil:
@@ -108,7 +90,7 @@ func TestLookUp(t *testing.T) {
 			}
 		})
 	}
-	if got, err := lookUp(t.Context(), goldenConfig, nil, specOf(podOf("a"), 0)); got != nil || err != nil {
+	if got, err := lookUp(t.Context(), taskdef.Config{}, nil, specOf(podOf("a"), 0)); got != nil || err != nil {
 		t.Errorf("without a supervisor: %v, %v", got, err)
 	}
 }
@@ -204,13 +186,13 @@ func TestRegistries(t *testing.T) {
 
 	r, err := newRegistries(map[string]string{"registry.example": server.URL}, nil)
 	must(t, err)
-	look := func(image, arch string, logins ...backend.Credential) (ImageConfig, error) {
+	look := func(image, arch string, logins ...backend.Credential) (taskdef.ImageConfig, error) {
 		return r.Config(t.Context(), image, arch, logins)
 	}
 	for _, arch := range []string{"amd64", "arm64"} {
 		got, err := look("registry.example/team/app:1", arch)
 		must(t, err)
-		want := ImageConfig{Entrypoint: []string{"/" + arch}, Cmd: []string{"c"}, User: "7", Env: []string{"HOME=/h"}, StopSignal: "SIGQUIT"}
+		want := taskdef.ImageConfig{Entrypoint: []string{"/" + arch}, Cmd: []string{"c"}, User: "7", Env: []string{"HOME=/h"}, StopSignal: "SIGQUIT"}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}

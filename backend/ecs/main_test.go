@@ -1,16 +1,12 @@
 package ecs
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -44,30 +40,11 @@ func virtual(t *testing.T, cfg stub.Config, f func(*testing.T, *stub.Server, bac
 
 var slow = stub.Delays{Provision: 10 * time.Second, Pull: 5 * time.Second, Deprovision: 8 * time.Second}
 
-func podOf(name string, command ...string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name)},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox:1", Command: command}}},
-	}
-}
+var podOf, withInit, specOf, resolved = ecstest.Pod, ecstest.WithInit, ecstest.Spec, ecstest.Resolved
 
-func withInit(pod *corev1.Pod, commands ...[]string) *corev1.Pod {
-	for i, c := range commands {
-		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprint("init", i), Image: "busybox:1", Command: c})
-	}
-	return pod
-}
+var withVolume = ecstest.WithVolume
 
-func specOf(pod *corev1.Pod, attempt int) backend.LaunchSpec {
-	spec := backend.LaunchSpec{Pod: pod, Attempt: attempt}
-	for _, c := range pod.Spec.InitContainers {
-		spec.Containers = append(spec.Containers, backend.ContainerSpec{Pod: pod, Container: c, Init: true, Attempt: attempt, Hash: "h-" + c.Name})
-	}
-	for _, c := range pod.Spec.Containers {
-		spec.Containers = append(spec.Containers, backend.ContainerSpec{Pod: pod, Container: c, Attempt: attempt, Hash: "h-" + c.Name})
-	}
-	return spec
-}
+const canary = ecstest.Canary
 
 func must(t *testing.T, err error) {
 	t.Helper()

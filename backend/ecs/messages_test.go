@@ -157,15 +157,31 @@ func TestNobodyReadsForAPodThatIsGone(t *testing.T) {
 	})
 }
 
-func TestTheEndOfALogNeedsItsLogGroup(t *testing.T) {
-	pod := podOf("p", "true")
-	pod.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
-	got := checkerOf(bareConfig).Check(pod)
-	if len(got) != 1 || got[0].Field != "spec.containers[0].terminationMessagePolicy" || !strings.Contains(got[0].Why, "backend.ecs.logGroup") {
-		t.Errorf("%v", got)
-	}
-	pod.Annotations = map[string]string{Prefix + "log-driver": "none"}
-	if got := checkerOf(fullConfig).Check(pod); len(got) != 1 {
-		t.Errorf("without a log: %v", got)
-	}
+// A supervisor's report is for the facts, and nobody reads it in the log.
+func TestAReportIsReadAndHidden(t *testing.T) {
+	withLogs(t, func(t *testing.T, _ *stub.Server, b backend.Backend) {
+		defer background.Run(t, b.Run)()
+		report := "\x1eburstlet " + `{"exit":0,"message":"bye","reason":"OOMKilled","probe":"Liveness probe failed: no"}`
+		ref := failing(t, b, "p", corev1.TerminationMessageReadFile, "echo one; echo '"+report+"'; exit 1")
+		_, then := lastWords(t, b, ref)
+		if then.Message != "bye" || then.Killed != "Liveness probe failed: no" || !then.OOM || then.ExitCode != 1 {
+			t.Errorf("%+v", then)
+		}
+		one := int64(1)
+		for _, opts := range []backend.LogOptions{{}, {Tail: &one}, {Follow: true}} {
+			if got := readAll(t, b, ref, opts); got != "one\n" {
+				t.Errorf("%+v: %q", opts, got)
+			}
+		}
+		ref = failing(t, b, "r", corev1.TerminationMessageFallbackToLogsOnError, "echo one; echo two; echo '\x1eburstlet "+`{"exit":4,"fromLogs":true}`+"'; exit 4")
+		if _, then = lastWords(t, b, ref); then.Message != "one\ntwo\n" {
+			t.Errorf("the end of the log: %+v", then)
+		}
+		ref = failing(t, b, "q", corev1.TerminationMessageReadFile, "echo '\x1eburstlet "+`{"exit":137,"reason":"PostStartHookError","hook":{"what":"Exec lifecycle hook ([x])","why":"no"}}`+"'; exit 1")
+		_, then = lastWords(t, b, ref)
+		want := `Exec lifecycle hook ([x]) for Container "app" in Pod "q_ns(uid-of-q)" failed - no`
+		if then.HookFailed != "PostStart" || then.Message != want || then.Reason != "PostStartHookError" {
+			t.Errorf("%+v", then)
+		}
+	})
 }

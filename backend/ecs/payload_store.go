@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // verifyAfter is how long a shared secret that was seen is taken to be there. Who
@@ -56,16 +57,16 @@ func newPayloadStore(s *secretStore) *payloadStore {
 }
 
 // Ensure implements payloads.
-func (p *payloadStore) Ensure(ctx context.Context, spec backend.LaunchSpec) (payloadRefs, error) {
+func (p *payloadStore) Ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
 	refs, err := p.ensure(ctx, spec)
 	if err != nil {
-		return payloadRefs{}, fmt.Errorf("store what the pod needs: %w", err)
+		return taskdef.Refs{}, fmt.Errorf("store what the pod needs: %w", err)
 	}
 	return refs, nil
 }
 
-func (p *payloadStore) ensure(ctx context.Context, spec backend.LaunchSpec) (payloadRefs, error) {
-	var refs payloadRefs
+func (p *payloadStore) ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
+	var refs taskdef.Refs
 	c, err := contentsOf(spec)
 	if err != nil {
 		return refs, err
@@ -119,10 +120,10 @@ type contents struct {
 
 // contentsOf is pure. Errors: Invalid for what does not fit.
 func contentsOf(spec backend.LaunchSpec) (c contents, err error) {
-	if c.env, err = envContents(secretEnvOf(spec)); err != nil {
+	if c.env, err = envContents(taskdef.SecretEnv(spec)); err != nil {
 		return c, err
 	}
-	shared, own := filesOf(spec)
+	shared, own := taskdef.Files(spec)
 	size := 0
 	if len(shared) > 0 {
 		packed, err := pack(shared)
@@ -142,7 +143,7 @@ func contentsOf(spec backend.LaunchSpec) (c contents, err error) {
 	if c.parts, err = roomFor(len(c.own), size); err != nil {
 		return c, err
 	}
-	c.logins, err = loginContents(pullLogins(spec))
+	c.logins, err = loginContents(taskdef.PullLogins(spec))
 	return c, err
 }
 
@@ -214,7 +215,7 @@ func (p *payloadStore) filesTag(ctx context.Context, parts []string) (string, er
 		}
 		names.WriteString(name)
 	}
-	return identity.Hash([]byte(names.String()))[:filesTag], nil
+	return identity.Hash([]byte(names.String()))[:taskdef.FilesTagLength], nil
 }
 
 // ensureShared makes sure that a secret with this value is there.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,11 +14,13 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // pods is backend.Pods on ECS.
 type pods struct {
 	cfg       Config
+	tasks     taskdef.Config
 	startedBy string
 	remote    *remote
 	defs      *definitions
@@ -36,7 +36,7 @@ type pods struct {
 // newPods: hints is true where something tells of changes.
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 	return &pods{
-		cfg: cfg, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
+		cfg: cfg, tasks: cfg.tasks(), startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
 		mem: newMemory(cfg.Settle, hints), listing: make(chan struct{}, 1),
 	}
 }
@@ -66,7 +66,7 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 	if err != nil {
 		return backend.Unmade(err)
 	}
-	k, l := identity.KeyOf(spec.Ref()), launched{id: id, probed: p.cfg.TaskImage != "" && probed(spec)}
+	k, l := identity.KeyOf(spec.Ref()), launched{id: id, probed: p.cfg.TaskImage != "" && taskdef.HealthChecked(spec)}
 	task, err := p.remote.run(ctx, run)
 	var conflict *types.ConflictException
 	switch {
@@ -91,53 +91,25 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 // prepare makes of a launch what is asked of ECS. What cannot be is refused before
 // anything is stored for it.
 func (p *pods) prepare(ctx context.Context, spec backend.LaunchSpec) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput, error) {
-	if err := acceptable(p.cfg, spec); err != nil {
+	if err := taskdef.Acceptable(p.tasks, spec); err != nil {
 		return nil, nil, err
 	}
 	looking, cancel := backend.Wanted(ctx)
 	defer cancel()
-	images, err := lookUp(looking, p.cfg, p.images, spec)
+	images, err := lookUp(looking, p.tasks, p.images, spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := preflight(p.cfg, spec, images); err != nil {
+	if err := taskdef.Preflight(p.tasks, spec, images); err != nil {
 		return nil, nil, err
 	}
-	var refs payloadRefs
+	var refs taskdef.Refs
 	if p.payloads != nil {
 		if refs, err = p.payloads.Ensure(ctx, spec); err != nil {
 			return nil, nil, err
 		}
 	}
-	def, err := definitionOf(p.cfg, spec, refs, images)
-	if err != nil {
-		return nil, nil, err
-	}
-	run, err := runOf(p.cfg, spec, refs, images, *def.Family)
-	return def, run, err
-}
-
-// probed is true where ECS runs health checks of a container.
-func probed(spec backend.LaunchSpec) bool {
-	return slices.ContainsFunc(spec.Containers, func(c backend.ContainerSpec) bool {
-		return judgedByRemote(&c.Container)
-	})
-}
-
-// acceptable refuses what Check refuses: nothing is dropped in silence.
-func acceptable(cfg Config, spec backend.LaunchSpec) error {
-	if len(spec.Containers) == 0 {
-		return backend.Errorf(backend.ErrInvalid, "there is no container")
-	}
-	refusals := checkerOf(cfg).Check(spec.Pod)
-	if len(refusals) == 0 {
-		return nil
-	}
-	texts := make([]string, len(refusals))
-	for i, r := range refusals {
-		texts[i] = r.Field + ": " + r.Why
-	}
-	return backend.Errorf(backend.ErrUnsupported, "%s", strings.Join(texts, "; "))
+	return taskdef.Translate(p.tasks, spec, refs, images)
 }
 
 // adopt takes over the task that an earlier launch of this attempt made with

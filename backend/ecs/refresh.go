@@ -11,17 +11,10 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
-)
-
-// Bounds of how often burstlet-agent looks for changed files.
-const (
-	defaultRefresh = 5 * time.Minute
-	minRefresh     = 5 * time.Second
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // refresher is backend.Refresher by the pod's own secret, which burstlet-agent reads.
@@ -49,33 +42,6 @@ func (m *memory) liveIdentity(ref backend.Ref) (identity.Task, bool) {
 		}
 	}
 	return identity.Task{}, false
-}
-
-// refreshes is true for a pod whose files burstlet-agent keeps fresh: it reads them
-// with the task's role.
-func (t *translator) refreshes() bool {
-	return t.refs.PodName != "" && t.set.taskRole != "" && t.cfg.TaskImage != ""
-}
-
-// refreshEvery is how often burstlet-agent looks: a new token, which comes when 80 %
-// of the old one's life are over, must be there in time.
-func refreshEvery(cfg Config, pod *corev1.Pod) time.Duration {
-	every := cfg.Refresh
-	if every == 0 {
-		every = defaultRefresh
-	}
-	const share = 10
-	for _, v := range pod.Spec.Volumes {
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if t := s.ServiceAccountToken; t != nil && t.ExpirationSeconds != nil {
-				every = min(every, time.Duration(*t.ExpirationSeconds)*time.Second/share)
-			}
-		}
-	}
-	return max(every, minRefresh)
 }
 
 // Refresh implements payloads. What is stored is read first: only this says what a
@@ -112,7 +78,7 @@ func (p *payloadStore) Refresh(ctx context.Context, ref backend.Ref, launched st
 // changed are the volumes under their names in the task, without those that the shape
 // shares where they are what the attempt was launched with.
 func (p *payloadStore) changed(ctx context.Context, before intask.Payload, launched string, volumes []backend.VolumeSpec) ([]backend.VolumeSpec, error) {
-	shared, own := filesOf(backend.LaunchSpec{Pod: volumes[0].Pod, Volumes: volumes})
+	shared, own := taskdef.Files(backend.LaunchSpec{Pod: volumes[0].Pod, Volumes: volumes})
 	if len(shared) == 0 {
 		return own, nil
 	}

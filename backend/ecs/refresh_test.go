@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
@@ -174,14 +173,5 @@ func TestTokensAreDue(t *testing.T) {
 	volumes := []intask.Volume{{Files: []intask.File{{Data: token(`{"iat":1000,"exp":9000}`)}, {Data: token(`{"iat":1000,"exp":2000}`)}, {Data: []byte("x")}}}}
 	if got := dueOf(volumes); got != 1800+margin {
 		t.Errorf("the first: %d", got)
-	}
-	pod := podOf("a")
-	for seconds, want := range map[int64]time.Duration{600: time.Minute, 3607: defaultRefresh, 10: minRefresh} {
-		pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: &seconds}},
-		}}}}}
-		if got := refreshEvery(Config{}, pod); got != want {
-			t.Errorf("a token of %d s: every %s, want %s", seconds, got, want)
-		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // registries is ImageConfigs at the images' own registries. Of an image two things
@@ -72,18 +73,18 @@ func (m mirrored) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Config implements ImageConfigs.
-func (r *registries) Config(ctx context.Context, image, arch string, logins []backend.Credential) (ImageConfig, error) {
+func (r *registries) Config(ctx context.Context, image, arch string, logins []backend.Credential) (taskdef.ImageConfig, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
-		return ImageConfig{}, fmt.Errorf("%w: %w", errImageName, err)
+		return taskdef.ImageConfig{}, fmt.Errorf("%w: %w", errImageName, err)
 	}
 	if err := r.pace.Wait(ctx); err != nil {
-		return ImageConfig{}, err
+		return taskdef.ImageConfig{}, err
 	}
-	if region := ecrRegion(image); region != "" && len(logins) == 0 {
+	if region := taskdef.ECRRegion(image); region != "" && len(logins) == 0 {
 		login, err := r.ecr.login(ctx, region)
 		if err != nil {
-			return ImageConfig{}, err
+			return taskdef.ImageConfig{}, err
 		}
 		logins = []backend.Credential{login}
 	}
@@ -93,13 +94,13 @@ func (r *registries) Config(ctx context.Context, image, arch string, logins []ba
 			registry.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
 		if err == nil {
 			c := file.Config
-			return ImageConfig{Entrypoint: c.Entrypoint, Cmd: c.Cmd, User: c.User, Env: c.Env, StopSignal: c.StopSignal}, nil
+			return taskdef.ImageConfig{Entrypoint: c.Entrypoint, Cmd: c.Cmd, User: c.User, Env: c.Env, StopSignal: c.StopSignal}, nil
 		}
 		if last = told(ref, err); !refusedLogin(err) {
 			break
 		}
 	}
-	return ImageConfig{}, last
+	return taskdef.ImageConfig{}, last
 }
 
 func fetch(ref name.Reference, options ...registry.Option) (*v1.ConfigFile, error) {

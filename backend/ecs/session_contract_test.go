@@ -16,6 +16,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/background"
 )
@@ -24,8 +25,8 @@ import (
 type plain struct{}
 
 // Config is of any image.
-func (plain) Config(context.Context, string, string, []backend.Credential) (ImageConfig, error) {
-	return ImageConfig{}, nil
+func (plain) Config(context.Context, string, string, []backend.Credential) (taskdef.ImageConfig, error) {
+	return taskdef.ImageConfig{}, nil
 }
 
 // sessionConfig is a node with all that sessions need.
