@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
+	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
@@ -190,7 +191,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
 	}
 	r := newRemote(cls.ecs, cfg.Cluster)
-	store := newPayloadStore(newSecretStore(cls.secrets, cfg.NodeIdentity))
+	store := payload.New(cls.secrets, cfg.NodeIdentity)
 	p := newPods(cfg, r, store, cfg.EventQueueURL != "")
 	if p.images, err = imagesOf(cfg, cls.ecr); err != nil {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)

@@ -33,9 +33,7 @@
 //   - fields.go says of every field of a pod who honours it; check.go refuses the
 //     rest by name.
 //   - What a task needs and may not stand in its definition or overrides is kept in
-//     Secrets Manager (payload_store.go: what pods of one shape share;
-//     payload_pods.go: what is a pod's alone, encrypted; secrets.go: the store) and
-//     written inside the task by package intask.
+//     Secrets Manager by package payload and written inside the task by package intask.
 //   - session lends what goes on in tasks that run: exec, attach, forward, dial, stats.
 //   - doctor.go and its like look at all that a node needs, for "burstlet doctor", by
 //     calls that only read; query.go is for services that nothing else needs.

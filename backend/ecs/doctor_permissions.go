@@ -11,6 +11,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/payload"
 )
 
 // permission is one that a node's process has in IAM.
@@ -85,9 +86,8 @@ func (d *doctor) wantedRoles() []permission {
 }
 
 func (d *doctor) wantedSecrets() []permission {
-	prefix := newSecretStore(d.clients.secrets, d.cfg.NodeIdentity).prefix
 	// A name that no secret has, where all of a node's are.
-	name := prefix + kindPod + "/doctor"
+	name := payload.Prefix(d.cfg.NodeIdentity) + "pod/doctor"
 	secret := d.arn("secretsmanager", "secret:"+name+"-000000")
 	out := []permission{
 		{action: "secretsmanager:ListSecrets", resource: "*", sid: "ListSecrets", try: d.tryListSecrets},

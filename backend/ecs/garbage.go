@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/payload"
 )
 
 // Numbers of collecting garbage.
@@ -41,7 +41,7 @@ type collector struct {
 	remote      *remote
 	defs        *definitions
 	families    *familyStore
-	payloads    *payloadStore
+	payloads    *payload.Store
 	startedBy   string
 	unusedAfter time.Duration
 	born        time.Time
@@ -50,7 +50,7 @@ type collector struct {
 	suspects map[string]bool
 }
 
-func newCollector(cfg Config, p *pods, api familiesAPI, store *payloadStore) *collector {
+func newCollector(cfg Config, p *pods, api familiesAPI, store *payload.Store) *collector {
 	return &collector{
 		remote: p.remote, defs: p.defs, payloads: store, startedBy: p.startedBy,
 		families: newFamilyStore(api, p.remote.buckets, cfg.NodeIdentity), unusedAfter: cfg.UnusedAfter, born: time.Now(),
@@ -59,7 +59,7 @@ func newCollector(cfg Config, p *pods, api familiesAPI, store *payloadStore) *co
 
 // inUse is what live tasks need.
 type inUse struct {
-	pods     map[identity.Key]bool // by their UID as names have it
+	pods     map[identity.Key]bool
 	families map[string]bool
 	// secrets are full ARNs.
 	secrets map[string]bool
@@ -123,9 +123,17 @@ type garbage struct {
 	collect func(context.Context) error
 }
 
+func garbageOf(secrets []payload.Unused) []garbage {
+	var out []garbage
+	for _, s := range secrets {
+		out = append(out, garbage{s.Name, s.Remove})
+	}
+	return out
+}
+
 // find looks at everything that this node made.
 func (c *collector) find(ctx context.Context, used inUse, now time.Time) ([]garbage, error) {
-	secrets, err := c.payloads.store.list(ctx)
+	secrets, err := c.payloads.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,63 +141,12 @@ func (c *collector) find(ctx context.Context, used inUse, now time.Time) ([]garb
 	if err != nil {
 		return nil, err
 	}
-	out := c.podSecrets(secrets, used, now)
+	out := garbageOf(c.payloads.UnusedOfPods(secrets, used.pods, now.Add(-orphanAge)))
 	if now.Sub(c.born) < garbageWarmup {
 		return out, nil
 	}
-	out = append(out, c.sharedSecrets(secrets, used, now)...)
+	out = append(out, garbageOf(c.payloads.UnusedShared(secrets, used.secrets, now.Add(-c.unusedAfter)))...)
 	return append(out, c.unusedFamilies(families, used, now)...), nil
-}
-
-// podSecrets are those of attempts that have no task.
-func (c *collector) podSecrets(secrets []secretInfo, used inUse, now time.Time) []garbage {
-	var out []garbage
-	before := now.Add(-orphanAge)
-	for _, s := range secrets {
-		k, ok := c.payloads.store.podKey(s.name)
-		if !ok || used.pods[k] || s.created.After(before) || c.payloads.pods.usedSince(s.name, before) {
-			continue
-		}
-		out = append(out, garbage{s.name, func(ctx context.Context) error {
-			if c.payloads.pods.usedSince(s.name, before) {
-				return nil
-			}
-			c.payloads.pods.forget(s.name)
-			return c.payloads.store.remove(ctx, s.name)
-		}})
-	}
-	return out
-}
-
-// sharedSecrets are those that no live task's definition names and that nothing
-// asked for lately. The salt goes when it is the last.
-func (c *collector) sharedSecrets(secrets []secretInfo, used inUse, now time.Time) []garbage {
-	var out []garbage
-	before := now.Add(-c.unusedAfter)
-	left := 0
-	salt := secretInfo{}
-	for _, s := range secrets {
-		switch {
-		case s.name == c.payloads.store.prefix+kindSalt:
-			salt = s
-			continue
-		case !strings.HasPrefix(s.name, c.payloads.store.prefix+kindShared+"/"):
-			continue
-		}
-		left++
-		if used.secrets[s.arn] || s.created.After(before) {
-			continue
-		}
-		out = append(out, garbage{s.name, func(ctx context.Context) error {
-			return c.payloads.retire(ctx, s.name, before)
-		}})
-	}
-	if salt.name != "" && left == 0 && salt.created.Before(before) {
-		out = append(out, garbage{salt.name, func(ctx context.Context) error {
-			return c.payloads.retire(ctx, salt.name, before)
-		}})
-	}
-	return out
 }
 
 // unusedFamilies are those that no live task is of.
@@ -220,8 +177,7 @@ func (c *collector) used(ctx context.Context) (inUse, error) {
 	}
 	for _, t := range tasks {
 		if id, err := identity.Read(t); err == nil {
-			k := identity.KeyOf(id.Ref(""))
-			used.pods[identity.Key{UID: safeUID(k.UID), Attempt: k.Attempt}] = true
+			used.pods[identity.KeyOf(id.Ref(""))] = true
 		}
 		if err := c.definitionOf(ctx, t, used); err != nil {
 			return used, err

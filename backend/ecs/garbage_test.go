@@ -13,10 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
-	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/payload"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/background"
 )
@@ -190,7 +190,7 @@ func TestNothingOfOthersIsCollected(t *testing.T) {
 			Cpu: aws.String("256"), Memory: aws.String("512"),
 		})
 		must(t, err)
-		ours := newSecretStore(nil, richConfig(s).NodeIdentity).prefix
+		ours := payload.Prefix(richConfig(s).NodeIdentity)
 		for _, name := range []string{"database", "burstlet/x", ours + "pod/u/0.a.1", ours + "shared/env.x"} { // without our tag
 			_, err := c.secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 				Name: &name, SecretString: aws.String("x"), Tags: []smtypes.Tag{{Key: aws.String("owner"), Value: aws.String("dba")}},
@@ -199,7 +199,7 @@ func TestNothingOfOthersIsCollected(t *testing.T) {
 		}
 		_, err = c.secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 			Name: aws.String(ours + "pod/u/1.a.1"), SecretString: aws.String("x"),
-			Tags: []smtypes.Tag{{Key: aws.String(tagNode), Value: aws.String("another")}},
+			Tags: []smtypes.Tag{{Key: aws.String("burstlet/node"), Value: aws.String("another")}},
 		})
 		must(t, err)
 		before := s.Calls()
@@ -275,23 +275,5 @@ func TestReferencesLeadToTheirSecret(t *testing.T) {
 	}
 	if got := identity.FamilyOf("arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-a-b:3"); got != "burstlet-a-b" {
 		t.Error(got)
-	}
-}
-
-func TestNamesOfSecretsTellTheirAttempt(t *testing.T) {
-	s := newSecretStore(nil, "node")
-	p := podSecrets{store: s, entries: map[identity.Key][]*podSecret{}}
-	for uid, want := range map[string]string{"5d0d3b9c-0000-4000-8000-000000000000": "5d0d3b9c-0000-4000-8000-000000000000", "a/b": string(safeUID("a/b"))} {
-		name := p.newName(identity.Key{UID: ktypes.UID(uid), Attempt: 12}, 3)
-		for _, n := range []string{name, name + ".1"} {
-			if k, ok := s.podKey(n); !ok || string(k.UID) != want || k.Attempt != 12 {
-				t.Errorf("%s is of %v, %v", n, k, ok)
-			}
-		}
-	}
-	for _, name := range []string{"", "x", s.prefix + "pod/u", s.prefix + "pod/u/x.a.1", s.prefix + "shared/env.x", "burstlet/other/pod/u/0.a.1"} {
-		if k, ok := s.podKey(name); ok {
-			t.Errorf("%s is of %v", name, k)
-		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
@@ -129,7 +130,7 @@ func life(t *testing.T, s *stub.Server) {
 	disk := resolved(withVolume(podOf("disk", "sh", "-c", "sleep 100"), "v", "1Gi"), 0)
 	must(t, b.Pods.Launch(t.Context(), disk))
 	gone(t, b, disk.Ref())
-	time.Sleep(verifyAfter)
+	time.Sleep(10 * time.Minute) // what was seen is verified again
 	must(t, b.Pods.Launch(t.Context(), richSpec("later", 0)))
 	time.Sleep(time.Minute)
 	gone(t, b, richSpec("later", 0).Ref())
@@ -197,7 +198,7 @@ func TestTheControllersPolicyGrantsTheCallsInTheCode(t *testing.T) {
 		"ecr:BatchGetImage": true, "ecr:GetDownloadUrlForLayer": true, // of the login's holder, over the registry's own API
 	}
 	for prefix, iface := range map[string][]reflect.Type{
-		"ecs": {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[session.API]()}, "secretsmanager": {reflect.TypeFor[secretsAPI]()},
+		"ecs": {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[session.API]()}, "secretsmanager": {reflect.TypeFor[payload.API]()},
 		"logs": {reflect.TypeFor[logsAPI]()}, "ecr": {reflect.TypeFor[ecrAPI]()}, "sqs": {reflect.TypeFor[queueAPI]()},
 	} {
 		for _, calls := range iface {

@@ -19,15 +19,12 @@ func (c *collector) sweep(ctx context.Context) (removed []string, err error) {
 	if len(arns) > 0 {
 		return nil, fmt.Errorf("%d tasks of this node are live: %s and perhaps more", len(arns), arns[0])
 	}
-	secrets, err := c.payloads.store.list(ctx)
-	if err != nil {
-		return nil, err
+	secrets, err := c.payloads.RemoveAll(ctx)
+	for _, name := range secrets {
+		removed = append(removed, "secret "+name)
 	}
-	for _, s := range secrets {
-		if err := c.payloads.store.remove(ctx, s.name); err != nil {
-			return removed, err
-		}
-		removed = append(removed, "secret "+s.name)
+	if err != nil {
+		return removed, err
 	}
 	families, err := c.families.list(ctx)
 	if err != nil {

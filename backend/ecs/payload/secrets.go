@@ -1,4 +1,4 @@
-package ecs
+package payload
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
-// secretsAPI are the calls to Secrets Manager that are used.
-type secretsAPI interface {
+// API are the calls to Secrets Manager that are used.
+type API interface {
 	CreateSecret(context.Context, *secretsmanager.CreateSecretInput, ...func(*secretsmanager.Options)) (*secretsmanager.CreateSecretOutput, error)
 	DescribeSecret(context.Context, *secretsmanager.DescribeSecretInput, ...func(*secretsmanager.Options)) (*secretsmanager.DescribeSecretOutput, error)
 	PutSecretValue(context.Context, *secretsmanager.PutSecretValueInput, ...func(*secretsmanager.Options)) (*secretsmanager.PutSecretValueOutput, error)
@@ -39,8 +39,18 @@ const (
 	kindSalt   = "salt"
 )
 
+// Prefix begins the names of all secrets of a node.
+func Prefix(node string) string { return secretRoot + "/" + identity.NodeKey(node) + "/" }
+
 // tagNode is the tag with the node's identity.
 const tagNode = "burstlet/node"
+
+// A listing has pages of pageSize, and no more than maxPages (Secrets Manager API,
+// ListSecrets: MaxResults).
+const (
+	pageSize = 100
+	maxPages = 1000
+)
 
 // maxSecret is what one secret holds (Secrets Manager API, CreateSecret).
 const maxSecret = 65536
@@ -48,7 +58,7 @@ const maxSecret = 65536
 // secretStore is Secrets Manager behind its rate limits, its errors classed, with
 // the secrets of one node.
 type secretStore struct {
-	api    secretsAPI
+	api    API
 	node   string // its identity
 	prefix string
 	// Secrets Manager user guide, "Secrets Manager quotas", per second, account and
@@ -57,18 +67,18 @@ type secretStore struct {
 	reads, deletes, lists *rate.Limiter
 }
 
-func newSecretStore(api secretsAPI, node string) *secretStore {
+func newSecretStore(api API, node string) *secretStore {
 	return &secretStore{
-		api: api, node: node, prefix: secretRoot + "/" + identity.NodeKey(node) + "/",
+		api: api, node: node, prefix: Prefix(node),
 		creates: awscall.NewQueue(50, 50), reads: rate.NewLimiter(1000, 1000),
 		deletes: rate.NewLimiter(50, 50), lists: rate.NewLimiter(100, 100),
 	}
 }
 
-// secretInfo is a secret as listings show it.
-type secretInfo struct {
-	name, arn string
-	created   time.Time
+// Secret is a secret of the node as listings show it.
+type Secret struct {
+	Name, ARN string
+	Created   time.Time
 }
 
 // create makes a secret and returns its full ARN. One of this name that is there
@@ -155,12 +165,12 @@ func (s *secretStore) remove(ctx context.Context, name string) error {
 }
 
 // list returns all secrets of this node, by name and tag. An error means unknown.
-func (s *secretStore) list(ctx context.Context) ([]secretInfo, error) {
+func (s *secretStore) list(ctx context.Context) ([]Secret, error) {
 	in := &secretsmanager.ListSecretsInput{
-		MaxResults: aws.Int32(batch),
+		MaxResults: aws.Int32(pageSize),
 		Filters:    []smtypes.Filter{{Key: smtypes.FilterNameStringTypeName, Values: []string{s.prefix}}},
 	}
-	var out []secretInfo
+	var out []Secret
 	for range maxPages {
 		if err := awscall.Wait(ctx, s.lists); err != nil {
 			return nil, err
@@ -171,7 +181,7 @@ func (s *secretStore) list(ctx context.Context) ([]secretInfo, error) {
 		}
 		for _, e := range page.SecretList {
 			if e.DeletedDate == nil && s.owns(e) {
-				out = append(out, secretInfo{name: aws.ToString(e.Name), arn: aws.ToString(e.ARN), created: aws.ToTime(e.CreatedDate)})
+				out = append(out, Secret{Name: aws.ToString(e.Name), ARN: aws.ToString(e.ARN), Created: aws.ToTime(e.CreatedDate)})
 			}
 		}
 		if aws.ToString(page.NextToken) == "" {

@@ -1,4 +1,4 @@
-package ecs
+package payload
 
 import (
 	"context"
@@ -275,10 +275,12 @@ func (p *podSecrets) forget(name string) {
 	}
 }
 
-// Observed implements payloads.
-func (p *payloadStore) Observed(ref backend.Ref, task types.Task) { p.pods.observed(ref, task) }
+// Observed notes what a task of an attempt was given, so that it is released with the
+// attempt whichever process made it.
+func (p *Store) Observed(ref backend.Ref, task types.Task) { p.pods.observed(ref, task) }
 
-// Release implements payloads.
-func (p *payloadStore) Release(ctx context.Context, ref backend.Ref) error {
+// Release deletes what belongs to the attempt alone. It is repeated until it returns
+// nil: nothing of the attempt is left.
+func (p *Store) Release(ctx context.Context, ref backend.Ref) error {
 	return p.pods.release(ctx, ref)
 }

@@ -1,4 +1,4 @@
-package ecs
+package payload
 
 import (
 	"context"
@@ -25,13 +25,14 @@ import (
 // deletes one by hand breaks launches for as long.
 const verifyAfter = 10 * time.Minute
 
-// payloadStore is payloads in Secrets Manager.
+// Store keeps in Secrets Manager what tasks need and may not stand in their definitions
+// or overrides.
 //
 // What pods of one shape share is stored once, under a name made of its content
 // with a random salt: the name stands in definitions, and without the salt, a
-// secret too, a short password could be guessed from it. payload_pods.go stores
-// what is a pod's alone.
-type payloadStore struct {
+// secret too, a short password could be guessed from it. pods.go stores what is
+// a pod's alone.
+type Store struct {
 	store *secretStore
 	pods  podSecrets
 	// making is taken by who makes or verifies a shared secret. One at a time: the
@@ -49,15 +50,19 @@ type sharedSecret struct {
 	verified, used time.Time
 }
 
-func newPayloadStore(s *secretStore) *payloadStore {
-	return &payloadStore{
+// New returns the store of a node, by its identity. It calls nothing.
+func New(api API, node string) *Store {
+	s := newSecretStore(api, node)
+	return &Store{
 		store: s, making: make(chan struct{}, 1), shared: map[string]sharedSecret{},
 		pods: podSecrets{store: s, entries: map[identity.Key][]*podSecret{}},
 	}
 }
 
-// Ensure implements payloads.
-func (p *payloadStore) Ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
+// Ensure stores what the pod needs and says where it stands. Called again for the same
+// attempt with the same contents, by the same process, it says the same to the byte.
+// Errors: Invalid for contents beyond what the store takes.
+func (p *Store) Ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
 	refs, err := p.ensure(ctx, spec)
 	if err != nil {
 		return taskdef.Refs{}, fmt.Errorf("store what the pod needs: %w", err)
@@ -65,7 +70,7 @@ func (p *payloadStore) Ensure(ctx context.Context, spec backend.LaunchSpec) (tas
 	return refs, nil
 }
 
-func (p *payloadStore) ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
+func (p *Store) ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
 	var refs taskdef.Refs
 	c, err := contentsOf(spec)
 	if err != nil {
@@ -193,7 +198,7 @@ func loginContents(logins map[string]backend.Credential) (map[string]string, err
 }
 
 // sharedName is that of a shared secret with a value.
-func (p *payloadStore) sharedName(ctx context.Context, kind, value string) (string, error) {
+func (p *Store) sharedName(ctx context.Context, kind, value string) (string, error) {
 	salt, err := p.ensureSalt(ctx)
 	if err != nil {
 		return "", err
@@ -206,7 +211,7 @@ func (p *payloadStore) sharedName(ctx context.Context, kind, value string) (stri
 
 // filesTag tells the files that a shape shares from others, without saying more of
 // them than the names of their secrets do.
-func (p *payloadStore) filesTag(ctx context.Context, parts []string) (string, error) {
+func (p *Store) filesTag(ctx context.Context, parts []string) (string, error) {
 	var names strings.Builder
 	for _, part := range parts {
 		name, err := p.sharedName(ctx, "files", part)
@@ -219,7 +224,7 @@ func (p *payloadStore) filesTag(ctx context.Context, parts []string) (string, er
 }
 
 // ensureShared makes sure that a secret with this value is there.
-func (p *payloadStore) ensureShared(ctx context.Context, kind, value string) (string, error) {
+func (p *Store) ensureShared(ctx context.Context, kind, value string) (string, error) {
 	name, err := p.sharedName(ctx, kind, value)
 	if err != nil {
 		return "", err
@@ -246,7 +251,7 @@ func (p *payloadStore) ensureShared(ctx context.Context, kind, value string) (st
 }
 
 // findOrCreate verifies one that was seen before, and else makes it.
-func (p *payloadStore) findOrCreate(ctx context.Context, name, value string) (string, error) {
+func (p *Store) findOrCreate(ctx context.Context, name, value string) (string, error) {
 	p.mu.Lock()
 	_, known := p.shared[name]
 	p.mu.Unlock()
@@ -264,7 +269,7 @@ func (p *payloadStore) findOrCreate(ctx context.Context, name, value string) (st
 }
 
 // fresh is the ARN of a shared secret that was verified lately, "" else.
-func (p *payloadStore) fresh(name string) string {
+func (p *Store) fresh(name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, now := p.shared[name], time.Now()
@@ -277,7 +282,7 @@ func (p *payloadStore) fresh(name string) string {
 }
 
 // retire deletes a shared secret, or the salt, that was not used since a time.
-func (p *payloadStore) retire(ctx context.Context, name string, before time.Time) error {
+func (p *Store) retire(ctx context.Context, name string, before time.Time) error {
 	if err := p.take(ctx); err != nil {
 		return err
 	}
@@ -289,7 +294,7 @@ func (p *payloadStore) retire(ctx context.Context, name string, before time.Time
 }
 
 // isUsed is true of a secret that was used after a time; else it is forgotten.
-func (p *payloadStore) isUsed(name string, since time.Time) bool {
+func (p *Store) isUsed(name string, since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if name == p.store.prefix+kindSalt {
@@ -306,7 +311,7 @@ func (p *payloadStore) isUsed(name string, since time.Time) bool {
 	return false
 }
 
-func (p *payloadStore) take(ctx context.Context) error {
+func (p *Store) take(ctx context.Context) error {
 	select {
 	case p.making <- struct{}{}:
 		return nil
@@ -316,7 +321,7 @@ func (p *payloadStore) take(ctx context.Context) error {
 }
 
 // ensureSalt reads the node's salt, and makes it if there is none.
-func (p *payloadStore) ensureSalt(ctx context.Context) ([]byte, error) {
+func (p *Store) ensureSalt(ctx context.Context) ([]byte, error) {
 	if salt := p.knownSalt(); salt != nil {
 		return salt, nil
 	}
@@ -349,7 +354,7 @@ func (p *payloadStore) ensureSalt(ctx context.Context) ([]byte, error) {
 	return salt, nil
 }
 
-func (p *payloadStore) knownSalt() []byte {
+func (p *Store) knownSalt() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.salt

@@ -1,0 +1,203 @@
+package payload
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
+)
+
+// Refresh stores the files of volumes that an attempt has now, where they are not those
+// of its launch (launched is their FilesTag) or stored since. Others stay. It does
+// nothing for an attempt that was told of no place for them. Errors: Invalid for
+// contents beyond what there is room for.
+//
+// What is stored is read first: only this says what a process before this one has
+// stored, and volumes that are not named stay.
+func (p *Store) Refresh(ctx context.Context, ref backend.Ref, launched string, volumes []backend.VolumeSpec) error {
+	entry, ok := p.pods.current(identity.KeyOf(ref))
+	if !ok || len(volumes) == 0 {
+		return nil
+	}
+	before, err := p.pods.contents(ctx, entry)
+	if err != nil {
+		return err
+	}
+	changed, err := p.changed(ctx, before, launched, volumes)
+	if err != nil {
+		return err
+	}
+	after := intask.Payload{Volumes: merged(before.Volumes, packable(changed))}
+	after.Due = dueOf(after.Volumes)
+	packed, err := after.Pack()
+	if err != nil {
+		return tooLarge(err)
+	}
+	was, err := before.Pack()
+	if err != nil {
+		return tooLarge(err)
+	}
+	if len(changed) == 0 || bytes.Equal(packed, was) {
+		return nil
+	}
+	return p.pods.replace(ctx, ref, entry, packed)
+}
+
+// changed are the volumes under their names in the task, without those that the shape
+// shares where they are what the attempt was launched with.
+func (p *Store) changed(ctx context.Context, before intask.Payload, launched string, volumes []backend.VolumeSpec) ([]backend.VolumeSpec, error) {
+	shared, own := taskdef.Files(backend.LaunchSpec{Pod: volumes[0].Pod, Volumes: volumes})
+	if len(shared) == 0 {
+		return own, nil
+	}
+	packed, err := pack(shared)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := split(packed)
+	if err != nil {
+		return nil, err
+	}
+	tag, err := p.filesTag(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	if tag == launched {
+		shared = slices.DeleteFunc(shared, func(v backend.VolumeSpec) bool {
+			return !slices.ContainsFunc(before.Volumes, func(had intask.Volume) bool { return had.Name == v.Name })
+		})
+	}
+	return append(shared, own...), nil
+}
+
+// merged are volumes with others in the place of those of their names.
+func merged(volumes, others []intask.Volume) []intask.Volume {
+	out := slices.Clone(volumes)
+	for _, v := range others {
+		if i := slices.IndexFunc(out, func(had intask.Volume) bool { return had.Name == v.Name }); i >= 0 {
+			out[i] = v
+		} else {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// current is the entry that an attempt's task was given; false for one without.
+func (p *podSecrets) current(k identity.Key) (podSecret, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	es := p.entries[k]
+	if len(es) == 0 || es[len(es)-1].key == "" {
+		return podSecret{}, false
+	}
+	return *es[len(es)-1], true
+}
+
+// contents are what is stored under an entry's name; nothing if nothing is.
+func (p *podSecrets) contents(ctx context.Context, e podSecret) (intask.Payload, error) {
+	names, err := intask.PartNames(e.name)
+	if err != nil {
+		return intask.Payload{}, err
+	}
+	sealed, err := intask.Join(func(i int) (string, error) {
+		if i >= len(names) {
+			return "", errors.New("there are more parts than the name says")
+		}
+		return p.store.value(ctx, names[i])
+	})
+	if errors.Is(err, backend.ErrNotFound) {
+		return intask.Payload{}, nil
+	}
+	if err != nil {
+		return intask.Payload{}, err
+	}
+	packed, err := intask.Open(e.key, e.name, sealed)
+	if err != nil {
+		return intask.Payload{}, err
+	}
+	return intask.Unpack(packed)
+}
+
+// replace stores other contents under an entry's name. The first part comes last: with
+// it the others count.
+func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, packed []byte) error {
+	sealed, err := intask.Seal(e.key, e.name, packed)
+	if err != nil {
+		return err
+	}
+	parts, err := split(sealed)
+	if err != nil {
+		return err
+	}
+	names, err := intask.PartNames(e.name)
+	if err != nil {
+		return err
+	}
+	if len(parts) > len(names) {
+		return backend.Errorf(backend.ErrInvalid, "they have grown to %d secrets, there is room for %d: recreate the pod", len(parts), len(names))
+	}
+	p.mu.Lock()
+	for _, mine := range p.entries[identity.KeyOf(ref)] {
+		if mine.name == e.name {
+			mine.stored, mine.used = true, time.Now()
+		}
+	}
+	p.mu.Unlock()
+	for i := len(parts) - 1; i >= 0; i-- {
+		if err := p.store.put(ctx, names[i], parts[i], podTags(ref)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dueMargin is how long after it is due a new token may take to be stored.
+const dueMargin = 15 * time.Second
+
+// dueOf is when burstlet-agent is to look again, in seconds since 1970: when the first
+// of the tokens is replaced (kubelet: when 80 % of its life are over). 0: never.
+func dueOf(volumes []intask.Volume) int64 {
+	due := int64(0)
+	for _, v := range volumes {
+		for _, f := range v.Files {
+			if at := tokenDue(f.Data); at != 0 && (due == 0 || at < due) {
+				due = at
+			}
+		}
+	}
+	return due
+}
+
+// tokenDue is when a token is replaced; 0 for data that is none (RFC 7519).
+func tokenDue(data []byte) int64 {
+	const longest = 16 << 10
+	if len(data) > longest || !bytes.HasPrefix(data, []byte("ey")) {
+		return 0
+	}
+	parts := strings.Split(string(data), ".")
+	if len(parts) != 3 {
+		return 0
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return 0
+	}
+	var claims struct {
+		IssuedAt int64 `json:"iat"`
+		Expires  int64 `json:"exp"`
+	}
+	if json.Unmarshal(text, &claims) != nil || claims.Expires <= claims.IssuedAt || claims.IssuedAt <= 0 {
+		return 0
+	}
+	return claims.IssuedAt + (claims.Expires-claims.IssuedAt)*4/5 + int64(dueMargin/time.Second)
+}
