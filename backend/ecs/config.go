@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
@@ -147,6 +148,14 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// clients is what of the configuration says where AWS is, and as whom it is asked.
+func (c Config) clients() clients.Config {
+	return clients.Config{
+		Region: c.Region, Endpoint: c.Endpoint, HTTPClient: c.HTTPClient,
+		AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey,
+	}
+}
+
 // tasks is what of the configuration decides what tasks are.
 func (c Config) tasks() taskdef.Config {
 	return taskdef.Config{
@@ -160,11 +169,9 @@ func (c Config) tasks() taskdef.Config {
 	}
 }
 
-// Bounds of the one layer of retries, the SDK's, and of one call with them.
+// Bounds of one call, retries and all, and of a task's end.
 const (
-	attempts   = 3
-	maxBackoff = 5 * time.Second
-	callLimit  = time.Minute
+	callLimit = time.Minute
 	// maxGrace is the longest stopTimeout (ECS API, ContainerDefinition).
 	maxGrace = 120 * time.Second
 	// relist is how often the engine asks; what is read then, pace.go says.
@@ -186,20 +193,20 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	if cfg.UnusedAfter == 0 {
 		cfg.UnusedAfter = defaultUnused
 	}
-	cls, err := newClients(ctx, cfg)
+	cls, err := clients.New(ctx, cfg.clients())
 	if err != nil {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
 	}
-	r := newRemote(cls.ecs, cfg.Cluster)
-	store := payload.New(cls.secrets, cfg.NodeIdentity)
+	r := newRemote(cls.ECS, cfg.Cluster)
+	store := payload.New(cls.Secrets, cfg.NodeIdentity)
 	p := newPods(cfg, r, store, cfg.EventQueueURL != "")
-	if p.images, err = imagesOf(cfg, cls.ecr); err != nil {
+	if p.images, err = imagesOf(cfg, cls.ECR); err != nil {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
 	}
 	b := backend.Backend{
 		Name:  "ecs",
 		Costs: func() []backend.CostFacts { return p.meter.usage(time.Now()) },
-		Calls: cls.counts.facts,
+		Calls: cls.Calls,
 		Queues: func() []backend.QueueFacts {
 			return []backend.QueueFacts{{Call: "RunTask", Waiting: r.buckets.runTask.Waiting()}}
 		},
@@ -215,17 +222,17 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		b.Refresh = refresher{p}
 	}
 	access := session.New(ctx, cfg.sessions(r, cls), sessionTasks{p})
-	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ecs, store).Run, access.Run}
-	b.Sweep = newCollector(cfg, p, cls.ecs, store).sweep
+	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ECS, store).Run, access.Run}
+	b.Sweep = newCollector(cfg, p, cls.ECS, store).sweep
 	if cfg.LogGroup != "" {
-		l := &logs{streams: newLogStreams(cls.logs, cfg.Region, cfg.LogGroup), pods: p}
+		l := &logs{streams: newLogStreams(cls.Logs, cfg.Region, cfg.LogGroup), pods: p}
 		p.mem.messages = make(chan struct{}, 1)
 		b.Logs, tasks = l, append(tasks, messages{l}.Run)
 	}
 	access.Lend(&b)
 	b.Run = together(tasks)
 	if cfg.EventQueueURL != "" {
-		b.Events = hinting{inner: newEvents(cls.queue, cfg.EventQueueURL, p.startedBy), mem: p.mem}
+		b.Events = hinting{inner: newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy), mem: p.mem}
 	}
 	return b, nil
 }

@@ -14,13 +14,14 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // doctor looks at AWS for one node.
 type doctor struct {
 	cfg     Config
-	clients clients
+	clients clients.Clients
 	query   querier
 	// caller is the ARN of who we are, account where; cluster is its ARN.
 	caller, account, cluster string
@@ -39,7 +40,7 @@ func Diagnose(ctx context.Context, cfg Config) []backend.Finding {
 	if err := cfg.Validate(); err != nil {
 		return []backend.Finding{backend.Bad("configuration", err.Error(), "")}
 	}
-	c, err := newClients(ctx, cfg)
+	c, err := clients.New(ctx, cfg.clients())
 	if err != nil {
 		return []backend.Finding{backend.Bad("AWS credentials", err.Error(), "")}
 	}
@@ -62,11 +63,11 @@ func Diagnose(ctx context.Context, cfg Config) []backend.Finding {
 // credentials finds out where the SDK has them from.
 func (d *doctor) credentials(ctx context.Context) bool {
 	const what, advice = "AWS credentials", "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run burstlet with a role (IRSA, EKS Pod Identity, an instance profile)"
-	if d.clients.creds == nil {
+	if d.clients.Credentials == nil {
 		d.add(backend.Bad(what, "none", advice))
 		return false
 	}
-	found, err := d.clients.creds.Retrieve(ctx)
+	found, err := d.clients.Credentials.Retrieve(ctx)
 	if err != nil {
 		d.add(backend.Bad(what, err.Error(), advice))
 		return false
@@ -122,7 +123,7 @@ func skewFinding(reply queryReply) backend.Finding {
 // lookAtCluster asks for the cluster and its capacity providers.
 func (d *doctor) lookAtCluster(ctx context.Context) {
 	const what = "ECS cluster"
-	out, err := d.clients.ecs.DescribeClusters(ctx, &awsecs.DescribeClustersInput{Clusters: []string{d.cfg.Cluster}})
+	out, err := d.clients.ECS.DescribeClusters(ctx, &awsecs.DescribeClustersInput{Clusters: []string{d.cfg.Cluster}})
 	switch {
 	case err != nil && isDeniedCall(err):
 		d.add(d.lacks(permission{action: "ecs:DescribeClusters", resource: d.cluster}))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
@@ -225,7 +226,7 @@ func TestDoctorWithTheControllersPolicyFailsNothing(t *testing.T) {
 func TestDoctorAsksForWhatTheControllersPolicyGrants(t *testing.T) {
 	s := doctorWorld(nil)
 	cfg := doctorConfig(s)
-	c, err := newClients(t.Context(), cfg)
+	c, err := clients.New(t.Context(), cfg.clients())
 	must(t, err)
 	d := &doctor{cfg: cfg, clients: c, account: "123456789012", cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/default"}
 	asked := map[string]bool{"Cluster ecs:DescribeClusters": true} // lookAtCluster

@@ -34,54 +34,54 @@ func but(err error, code string) error {
 }
 
 func (d *doctor) tryDescribeDefinition(ctx context.Context) error {
-	_, err := d.clients.ecs.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(unknownFamily)})
+	_, err := d.clients.ECS.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(unknownFamily)})
 	return but(err, "ClientException")
 }
 
 func (d *doctor) tryListFamilies(ctx context.Context) error {
-	_, err := d.clients.ecs.ListTaskDefinitionFamilies(ctx, &awsecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: aws.String(unknownFamily), MaxResults: aws.Int32(1)})
+	_, err := d.clients.ECS.ListTaskDefinitionFamilies(ctx, &awsecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: aws.String(unknownFamily), MaxResults: aws.Int32(1)})
 	return err
 }
 
 func (d *doctor) tryListDefinitions(ctx context.Context) error {
-	_, err := d.clients.ecs.ListTaskDefinitions(ctx, &awsecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(unknownFamily), MaxResults: aws.Int32(1)})
+	_, err := d.clients.ECS.ListTaskDefinitions(ctx, &awsecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(unknownFamily), MaxResults: aws.Int32(1)})
 	return err
 }
 
 func (d *doctor) tryListTasks(ctx context.Context) error {
-	_, err := d.clients.ecs.ListTasks(ctx, &awsecs.ListTasksInput{Cluster: &d.cfg.Cluster, MaxResults: aws.Int32(1)})
+	_, err := d.clients.ECS.ListTasks(ctx, &awsecs.ListTasksInput{Cluster: &d.cfg.Cluster, MaxResults: aws.Int32(1)})
 	return but(err, "ClusterNotFoundException") // it has a line of its own
 }
 
 func (d *doctor) tryDescribeTasks(ctx context.Context) error {
-	_, err := d.clients.ecs.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &d.cfg.Cluster, Tasks: []string{d.taskARN()}})
+	_, err := d.clients.ECS.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &d.cfg.Cluster, Tasks: []string{d.taskARN()}})
 	return but(err, "ClusterNotFoundException")
 }
 
 func (d *doctor) tryListSecrets(ctx context.Context) error {
-	_, err := d.clients.secrets.ListSecrets(ctx, &secretsmanager.ListSecretsInput{MaxResults: aws.Int32(1)})
+	_, err := d.clients.Secrets.ListSecrets(ctx, &secretsmanager.ListSecretsInput{MaxResults: aws.Int32(1)})
 	return err
 }
 
 func (d *doctor) tryDescribeSecret(ctx context.Context, name string) error {
-	_, err := d.clients.secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
+	_, err := d.clients.Secrets.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
 	return but(err, "ResourceNotFoundException")
 }
 
 func (d *doctor) tryReadSecret(ctx context.Context, name string) error {
-	_, err := d.clients.secrets.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
+	_, err := d.clients.Secrets.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
 	return but(err, "ResourceNotFoundException")
 }
 
 func (d *doctor) tryLogin(ctx context.Context) error {
-	_, err := d.clients.ecr.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
+	_, err := d.clients.ECR.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{})
 	return err
 }
 
 // tryReadLogs tells a group that is missing by AWS's text: the code is the same for a
 // stream, which is missing anyway.
 func (d *doctor) tryReadLogs(ctx context.Context) error {
-	_, err := d.clients.logs.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &d.cfg.LogGroup, LogStreamName: aws.String(unknownStream)})
+	_, err := d.clients.Logs.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &d.cfg.LogGroup, LogStreamName: aws.String(unknownStream)})
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorCode() == "ResourceNotFoundException" && strings.Contains(strings.ToLower(api.ErrorMessage()), "log group") {
 		return errNoGroup
@@ -104,7 +104,7 @@ func (d *doctor) queueThere(ctx context.Context) {
 	if d.cfg.EventQueueURL == "" {
 		return
 	}
-	out, err := d.clients.queue.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+	out, err := d.clients.Queue.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 		QueueUrl: &d.cfg.EventQueueURL, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameApproximateNumberOfMessages},
 	})
 	switch {

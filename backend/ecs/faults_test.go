@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/clients"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // always is more often than the SDK tries.
-const always = attempts
+const always = clients.Attempts
 
 func TestLaunchFaults(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -184,7 +184,7 @@ func TestNothingOfOthersIsCollected(t *testing.T) {
 		must(t, theirs.Pods.Launch(t.Context(), richSpec("ended", 0)))
 		gone(t, theirs, richSpec("ended", 0).Ref())
 		c := sdkOf(t, s)
-		_, err := c.ecs.RegisterTaskDefinition(t.Context(), &awsecs.RegisterTaskDefinitionInput{
+		_, err := c.ECS.RegisterTaskDefinition(t.Context(), &awsecs.RegisterTaskDefinitionInput{
 			Family: aws.String("burstlet-by-hand"), ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("a"), Image: aws.String("b")}},
 			RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate}, NetworkMode: types.NetworkModeAwsvpc,
 			Cpu: aws.String("256"), Memory: aws.String("512"),
@@ -192,12 +192,12 @@ func TestNothingOfOthersIsCollected(t *testing.T) {
 		must(t, err)
 		ours := payload.Prefix(richConfig(s).NodeIdentity)
 		for _, name := range []string{"database", "burstlet/x", ours + "pod/u/0.a.1", ours + "shared/env.x"} { // without our tag
-			_, err := c.secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+			_, err := c.Secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 				Name: &name, SecretString: aws.String("x"), Tags: []smtypes.Tag{{Key: aws.String("owner"), Value: aws.String("dba")}},
 			})
 			must(t, err)
 		}
-		_, err = c.secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+		_, err = c.Secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
 			Name: aws.String(ours + "pod/u/1.a.1"), SecretString: aws.String("x"),
 			Tags: []smtypes.Tag{{Key: aws.String("burstlet/node"), Value: aws.String("another")}},
 		})

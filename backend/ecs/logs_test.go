@@ -238,7 +238,7 @@ func TestAMissingGroupIsNamed(t *testing.T) {
 		ref := launchedPod(t, b, "p", 0, "echo a; sleep 100000")
 		time.Sleep(time.Minute)
 		look(t, b, ref)
-		_, err := sdkOf(t, s).logs.DeleteLogGroup(t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: aws.String(testGroup)})
+		_, err := sdkOf(t, s).Logs.DeleteLogGroup(t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: aws.String(testGroup)})
 		must(t, err)
 		_, err = b.Logs.Open(t.Context(), ref, backend.LogOptions{})
 		wantClass(t, err, "NotFound")

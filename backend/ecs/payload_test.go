@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
@@ -137,7 +138,7 @@ func TestNothingSecretStandsInTheClear(t *testing.T) {
 		must(t, b.Pods.Launch(t.Context(), richSpec("web", 0)))
 		tasks := tasksOf(t, s)
 		c := sdkOf(t, s)
-		defs, err := c.ecs.DescribeTaskDefinition(t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: tasks.Tasks[0].TaskDefinitionArn})
+		defs, err := c.ECS.DescribeTaskDefinition(t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: tasks.Tasks[0].TaskDefinitionArn})
 		must(t, err)
 		report, err := json.Marshal(s.Report())
 		must(t, err)
@@ -152,7 +153,7 @@ func TestNothingSecretStandsInTheClear(t *testing.T) {
 			if !strings.Contains(secret.Name, "/pod/") {
 				continue
 			}
-			out, err := c.secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &secret.Name})
+			out, err := c.Secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &secret.Name})
 			must(t, err)
 			packed, err := intask.Join(func(int) (string, error) { return *out.SecretString, nil })
 			must(t, err)
@@ -164,16 +165,16 @@ func TestNothingSecretStandsInTheClear(t *testing.T) {
 }
 
 // sdkOf are clients of the server.
-func sdkOf(t *testing.T, s *stub.Server) clients {
+func sdkOf(t *testing.T, s *stub.Server) clients.Clients {
 	t.Helper()
-	c, err := newClients(t.Context(), configOf(s))
+	c, err := clients.New(t.Context(), configOf(s).clients())
 	must(t, err)
 	return c
 }
 
 func tasksOf(t *testing.T, s *stub.Server) *awsecs.DescribeTasksOutput {
 	t.Helper()
-	out, err := sdkOf(t, s).ecs.DescribeTasks(t.Context(), &awsecs.DescribeTasksInput{Cluster: aws.String("default"), Tasks: s.Tasks(true)})
+	out, err := sdkOf(t, s).ECS.DescribeTasks(t.Context(), &awsecs.DescribeTasksInput{Cluster: aws.String("default"), Tasks: s.Tasks(true)})
 	must(t, err)
 	if len(out.Tasks) == 0 {
 		t.Fatal("there is no task")
@@ -199,7 +200,7 @@ func materialized(t *testing.T, s *stub.Server) map[string]string {
 	t.Helper()
 	c := sdkOf(t, s)
 	task := tasksOf(t, s).Tasks[0]
-	defs, err := c.ecs.DescribeTaskDefinition(t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: task.TaskDefinitionArn})
+	defs, err := c.ECS.DescribeTaskDefinition(t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: task.TaskDefinitionArn})
 	must(t, err)
 	env := map[string]string{"AWS_REGION": "us-east-1", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x", intask.EnvEndpoint: stub.Endpoint}
 	dir := t.TempDir()
@@ -215,7 +216,7 @@ func materialized(t *testing.T, s *stub.Server) map[string]string {
 			env[*e.Name] = *e.Value
 		}
 		for _, from := range def.Secrets {
-			out, err := c.secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String(secretARN(*from.ValueFrom))})
+			out, err := c.Secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String(secretARN(*from.ValueFrom))})
 			must(t, err)
 			env[*from.Name] = *out.SecretString
 		}
@@ -396,7 +397,7 @@ func TestASharedSecretThatWasDeletedByHandIsMadeAnew(t *testing.T) {
 		c := sdkOf(t, s)
 		for _, secret := range s.Secrets() {
 			if strings.Contains(secret.Name, "/shared/env.") {
-				_, err := c.secrets.DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: &secret.Name, ForceDeleteWithoutRecovery: aws.Bool(true)})
+				_, err := c.Secrets.DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: &secret.Name, ForceDeleteWithoutRecovery: aws.Bool(true)})
 				must(t, err)
 			}
 		}

@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/smithy-go"
+
+	"github.com/burstlet/burstlet/backend/ecs/clients"
 )
 
 // querier asks services of AWS that only [Diagnose] needs, a question each: for them
@@ -42,8 +44,8 @@ const (
 	maxQueryReply = 1 << 20
 )
 
-func newQuerier(cfg Config, c clients) querier {
-	q := querier{http: c.http, creds: c.creds, region: cfg.Region, endpoint: cfg.Endpoint}
+func newQuerier(cfg Config, c clients.Clients) querier {
+	q := querier{http: c.HTTP, creds: c.Credentials, region: cfg.Region, endpoint: cfg.Endpoint}
 	if q.http == nil {
 		q.http = http.DefaultClient
 	}

@@ -31,7 +31,7 @@ func storedFiles(t *testing.T, s *stub.Server) map[string]string {
 	names, err := intask.PartNames(name)
 	must(t, err)
 	sealed, err := intask.Join(func(i int) (string, error) {
-		out, err := sdkOf(t, s).secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &names[i]})
+		out, err := sdkOf(t, s).Secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &names[i]})
 		if err != nil {
 			return "", err
 		}

@@ -8,14 +8,15 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 )
 
 // sessions says how sessions with tasks are opened.
-func (c Config) sessions(r *remote, cls clients) session.Config {
+func (c Config) sessions(r *remote, cls clients.Clients) session.Config {
 	out := session.Config{
-		Region: c.Region, Cluster: r.cluster, Credentials: cls.creds, API: cls.ecs,
+		Region: c.Region, Cluster: r.cluster, Credentials: cls.Credentials, API: cls.ECS,
 		Modify: r.buckets.modify, Stats: c.SessionStats,
 	}
 	if c.TaskImage != "" {
