@@ -35,8 +35,7 @@
 //   - What a task needs and may not stand in its definition or overrides is kept in
 //     Secrets Manager by package payload and written inside the task by package intask.
 //   - session lends what goes on in tasks that run: exec, attach, forward, dial, stats.
-//   - doctor.go and its like look at all that a node needs, for "burstlet doctor", by
-//     calls that only read; query.go is for services that nothing else needs.
+//   - doctor looks at all that a node needs, by calls that only read.
 //   - garbage.go and families.go delete definitions and secrets that no task uses.
 //   - logs.go and log_streams.go read CloudWatch Logs, messages.go the ends of logs
 //     that are termination messages and the supervisors' reports; the facts of an

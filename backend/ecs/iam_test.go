@@ -2,11 +2,8 @@ package ecs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
-	"os"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,47 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
-// oneOrMore is a member of a policy that may be a string or a list.
-type oneOrMore []string
-
-func (o *oneOrMore) UnmarshalJSON(b []byte) error {
-	var one string
-	if json.Unmarshal(b, &one) == nil {
-		*o = oneOrMore{one}
-		return nil
-	}
-	return json.Unmarshal(b, (*[]string)(o))
-}
-
-// policy is a file of deploy/aws. Conditions are not evaluated.
-type policy struct {
-	Version   string
-	Statement []struct {
-		Sid, Effect      string
-		Action, Resource oneOrMore
-		Condition        map[string]map[string]string
-	}
-}
-
-// filledIn are what an administrator puts in.
-var filledIn = strings.NewReplacer(
-	"REGION", "us-east-1", "ACCOUNT", "123456789012", "CLUSTER", "default", "EXECUTION_ROLE", "execution",
-	"INFRASTRUCTURE_ROLE", "volumes",
-	"TASK_ROLE", "task", "LOG_GROUP", testGroup, "QUEUE", "events",
-)
-
-func policyOf(t *testing.T, file string) policy {
+func policyOf(t *testing.T, file string) ecstest.Policy {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/aws/" + file)
+	p, err := ecstest.ReadPolicy("../../deploy/aws/"+file, testGroup)
 	must(t, err)
-	var p policy
-	must(t, json.Unmarshal([]byte(filledIn.Replace(string(text))), &p))
 	if p.Version != "2012-10-17" || len(p.Statement) == 0 {
 		t.Fatalf("%s is no policy", file)
 	}
@@ -72,31 +39,6 @@ func policyOf(t *testing.T, file string) policy {
 		}
 	}
 	return p
-}
-
-// actions are what a policy grants.
-func (p policy) actions() []string {
-	var out []string
-	for _, s := range p.Statement {
-		out = append(out, s.Action...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-func (p policy) allows(action, resource string) bool {
-	for _, s := range p.Statement {
-		if !slices.Contains(s.Action, action) {
-			continue
-		}
-		for _, r := range s.Resource {
-			// A * of IAM matches slashes too, one of path.Match does not.
-			if ok, err := path.Match(strings.ReplaceAll(r, "/", "|"), strings.ReplaceAll(resource, "/", "|")); ok && err == nil {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // life is all that a node does, with a pod that has all that there is.
@@ -158,7 +100,7 @@ func hint(t *testing.T, b backend.Backend, want types.UID) {
 }
 
 func TestPoliciesGrantWhatIsCalledAndNoMore(t *testing.T) {
-	by := map[stub.Principal]policy{
+	by := map[stub.Principal]ecstest.Policy{
 		stub.Caller: policyOf(t, "controller-policy.json"), stub.ExecutionRole: policyOf(t, "task-execution-role-policy.json"),
 		stub.TaskRole: policyOf(t, "task-role-policy.json"),
 	}
@@ -168,7 +110,7 @@ func TestPoliciesGrantWhatIsCalledAndNoMore(t *testing.T) {
 			LogGroups: []string{testGroup}, Queues: []string{"events"}, Throttles: true, Delays: slow,
 			Policy: func(p stub.Principal, action, resource string) bool {
 				asked[p][action] = true
-				ok := by[p].allows(action, resource)
+				ok := by[p].Allows(action, resource)
 				if !ok {
 					t.Errorf("%v may not %s on %s", p, action, resource)
 				}
@@ -180,7 +122,7 @@ func TestPoliciesGrantWhatIsCalledAndNoMore(t *testing.T) {
 		notSeen := []string{"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken", "ecr:GetDownloadUrlForLayer"}
 		notSeen = append(notSeen, sessionActions...) // TestPoliciesLetSessionsBeOpened
 		for p, policy := range by {
-			for _, action := range policy.actions() {
+			for _, action := range policy.Actions() {
 				if !asked[p][action] && !slices.Contains(notSeen, action) {
 					t.Errorf("%v is granted %s, which nothing needed", p, action)
 				}
@@ -211,7 +153,7 @@ func TestTheControllersPolicyGrantsTheCallsInTheCode(t *testing.T) {
 			}
 		}
 	}
-	got := policyOf(t, "controller-policy.json").actions()
+	got := policyOf(t, "controller-policy.json").Actions()
 	if want := slices.Sorted(maps.Keys(want)); !slices.Equal(got, want) {
 		t.Errorf("granted: %v\ncalled:  %v", got, want)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
+	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 	"github.com/burstlet/burstlet/test/kit/background"
@@ -254,14 +255,14 @@ var sessionActions = []string{
 }
 
 func TestPoliciesLetSessionsBeOpened(t *testing.T) {
-	by := map[stub.Principal]policy{
+	by := map[stub.Principal]ecstest.Policy{
 		stub.Caller: policyOf(t, "controller-policy.json"), stub.ExecutionRole: policyOf(t, "task-execution-role-policy.json"),
 		stub.TaskRole: policyOf(t, "task-role-policy.json"),
 	}
 	asked := map[string]bool{}
 	n := newSessionNode(t, stub.Config{Sessions: stub.SessionConfig{Fast: true}, Policy: func(p stub.Principal, action, resource string) bool {
 		asked[action] = true
-		ok := by[p].allows(action, resource)
+		ok := by[p].Allows(action, resource)
 		if !ok {
 			t.Errorf("%v may not %s on %s", p, action, resource)
 		}

@@ -1,5 +1,5 @@
 // Package ecstest makes launches for the tests of backend/ecs and its parts, as the
-// engine would make them.
+// engine would make them, and reads the policies of deploy/aws.
 package ecstest
 
 import (

@@ -1,4 +1,4 @@
-package ecs
+package doctor
 
 import (
 	"context"
@@ -11,12 +11,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/smithy-go"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
+
+// Config is what of a node's configuration is looked at, with the fields that decide
+// what its tasks are.
+type Config struct {
+	taskdef.Config
+
+	// EventQueueURL is the SQS queue of task events; empty: none.
+	EventQueueURL string
+	// Capacity is what the node offers, which quotas are compared with.
+	Capacity corev1.ResourceList
+}
 
 // doctor looks at AWS for one node.
 type doctor struct {
@@ -36,14 +48,7 @@ func (d *doctor) add(f backend.Finding) { d.found = append(d.found, f) }
 // Diagnose looks at what a node on ECS needs: credentials, the cluster, permissions,
 // roles, the network, quotas. It calls nothing but what reads, and takes nothing
 // from queues. It stops where what follows cannot work. No finding holds a secret.
-func Diagnose(ctx context.Context, cfg Config) []backend.Finding {
-	if err := cfg.Validate(); err != nil {
-		return []backend.Finding{backend.Bad("configuration", err.Error(), "")}
-	}
-	c, err := clients.New(ctx, cfg.clients())
-	if err != nil {
-		return []backend.Finding{backend.Bad("AWS credentials", err.Error(), "")}
-	}
+func Diagnose(ctx context.Context, cfg Config, c clients.Clients) []backend.Finding {
 	d := &doctor{cfg: cfg, clients: c, query: newQuerier(cfg, c)}
 	if !d.credentials(ctx) || !d.whoami(ctx) {
 		return d.found

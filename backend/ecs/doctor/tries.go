@@ -1,4 +1,4 @@
-package ecs
+package doctor
 
 import (
 	"context"

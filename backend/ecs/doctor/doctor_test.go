@@ -1,0 +1,54 @@
+package doctor
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/burstlet/burstlet/backend/ecs/ecstest"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
+)
+
+// What doctor asks for is what the policy of deploy/aws grants, statement by statement.
+func TestDoctorAsksForWhatTheControllersPolicyGrants(t *testing.T) {
+	cfg := Config{EventQueueURL: "https://sqs.us-east-1.amazonaws.com/123456789012/events"}
+	cfg.Region, cfg.Cluster, cfg.NodeIdentity = "us-east-1", "default", "cluster-uid/node.example"
+	cfg.TaskImage, cfg.LogGroup = "burstlet/burstlet:1", "/burstlet/pods"
+	cfg.ExecutionRoleARN, cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/execution", "arn:aws:iam::123456789012:role/task"
+	cfg.EBS = taskdef.EBS{RoleARN: "arn:aws:iam::123456789012:role/volumes"}
+	d := &doctor{cfg: cfg, account: "123456789012", cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/default"}
+	asked := map[string]bool{"Cluster ecs:DescribeClusters": true} // lookAtCluster
+	policy, err := ecstest.ReadPolicy("../../../deploy/aws/controller-policy.json", cfg.LogGroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.wanted() {
+		asked[p.sid+" "+p.action] = true
+		if !policy.Allows(p.action, p.resource) && p.resource != "*" {
+			t.Errorf("the policy does not grant %s on %s", p.action, p.resource)
+		}
+	}
+	granted := map[string]bool{}
+	for _, statement := range policy.Statement {
+		for _, action := range statement.Action {
+			granted[statement.Sid+" "+action] = true
+		}
+	}
+	if want, got := slices.Sorted(maps.Keys(granted)), slices.Sorted(maps.Keys(asked)); !slices.Equal(want, got) {
+		t.Errorf("granted: %v\nasked:   %v", want, got)
+	}
+}
+
+func TestQueriesGoWhereTheServicesAre(t *testing.T) {
+	for _, tc := range []struct{ region, service, endpoint, signed string }{
+		{"eu-central-1", "sts", "https://sts.eu-central-1.amazonaws.com", "eu-central-1"},
+		{"eu-central-1", "iam", "https://iam.amazonaws.com", "us-east-1"},
+		{"cn-north-1", "ec2", "https://ec2.cn-north-1.amazonaws.com.cn", "cn-north-1"},
+		{"cn-northwest-1", "iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"},
+		{"us-gov-east-1", "iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"},
+	} {
+		if endpoint, signed := (querier{region: tc.region}).where(tc.service); endpoint != tc.endpoint || signed != tc.signed {
+			t.Errorf("%s in %s: %s signed for %s", tc.service, tc.region, endpoint, signed)
+		}
+	}
+}
