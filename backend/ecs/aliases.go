@@ -5,6 +5,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
+	"github.com/burstlet/burstlet/backend/ecs/images"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -16,6 +17,8 @@ type (
 	EBS = taskdef.EBS
 	// ImageConfig is what an image says of how it is run.
 	ImageConfig = taskdef.ImageConfig
+	// ImageConfigs looks up what images say of themselves.
+	ImageConfigs = images.Configs
 	// Preview is what a launch would become, without a call to AWS.
 	Preview = taskdef.Preview
 	// Annotation is one of those that a pod may have.

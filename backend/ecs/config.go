@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
+	"github.com/burstlet/burstlet/backend/ecs/images"
 	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
@@ -57,7 +58,7 @@ type Config struct {
 	// ClusterDomain is the cluster's, "cluster.local", for names of pods and searches.
 	ClusterDomain string
 	// Images says what images say of themselves; nil asks their registries.
-	Images ImageConfigs
+	Images images.Configs
 	// RegistryMirrors are endpoints to ask in the place of registries, by the registry's
 	// host as images name it: "https://host[:port]", or http for one that may be. Logins
 	// of pods are sent to them.
@@ -130,7 +131,7 @@ func (c Config) Validate() error {
 		bad("nodeIdentity", "is required")
 	}
 	c.tasks().Validate(bad)
-	if _, err := parseMirrors(c.RegistryMirrors); err != nil {
+	if _, err := images.ParseMirrors(c.RegistryMirrors); err != nil {
 		bad("registryMirrors", "%w", err)
 	}
 	if c.Settle < 0 {
@@ -200,9 +201,11 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	r := newRemote(cls.ECS, cfg.Cluster)
 	store := payload.New(cls.Secrets, cfg.NodeIdentity)
 	p := newPods(cfg, r, store, cfg.EventQueueURL != "")
-	if p.images, err = imagesOf(cfg, cls.ECR); err != nil {
+	known, err := imagesOf(cfg, cls.ECR)
+	if err != nil {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
 	}
+	p.images = known
 	b := backend.Backend{
 		Name:  "ecs",
 		Costs: func() []backend.CostFacts { return p.meter.usage(time.Now()) },
@@ -238,15 +241,15 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 }
 
 // imagesOf looks up images once for many pods.
-func imagesOf(cfg Config, login ecrAPI) (ImageConfigs, error) {
+func imagesOf(cfg Config, login images.ECRAPI) (*images.Cache, error) {
 	if cfg.Images != nil {
-		return newImageCache(cfg.Images), nil
+		return images.NewCache(cfg.Images), nil
 	}
-	r, err := newRegistries(cfg.RegistryMirrors, newECRLogins(login))
+	r, err := images.NewRegistries(cfg.RegistryMirrors, login)
 	if err != nil {
 		return nil, err
 	}
-	return newImageCache(r), nil
+	return images.NewCache(r), nil
 }
 
 // together runs what the backend does by itself until the context ends or one fails.

@@ -77,7 +77,7 @@ func withoutSessions(b backend.Backend) backend.Backend {
 // wholeConfig is a node with all that can be configured.
 func wholeConfig(s *stub.Server, faulty bool) Config {
 	cfg := configOf(s)
-	cfg.Images = images{}
+	cfg.Images = anyImages{}
 	cfg.TaskImage, cfg.LogGroup, cfg.EventQueueURL = "burstlet-task:1", "/burstlet", s.QueueURL("events")
 	cfg.ExecutionRoleARN = "arn:aws:iam::123456789012:role/execution"
 	cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/task"
@@ -128,9 +128,9 @@ func answer(r *http.Request, status int, code string) *http.Response {
 	}
 }
 
-// images are those of a registry that never fails: root's, which run nothing.
-type images struct{}
+// anyImages are those of a registry that never fails: root's, which run nothing.
+type anyImages struct{}
 
-func (images) Config(context.Context, string, string, []backend.Credential) (ImageConfig, error) {
+func (anyImages) Config(context.Context, string, string, []backend.Credential) (ImageConfig, error) {
 	return ImageConfig{Entrypoint: []string{"true"}}, nil
 }

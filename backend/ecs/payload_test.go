@@ -37,7 +37,7 @@ const (
 // richConfig is that of a node that has all that payloads need.
 func richConfig(s *stub.Server) Config {
 	cfg := configOf(s)
-	cfg.TaskImage, cfg.Images = "burstlet/burstlet:1", images{}
+	cfg.TaskImage, cfg.Images = "burstlet/burstlet:1", anyImages{}
 	cfg.ExecutionRoleARN, cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/execution", "arn:aws:iam::123456789012:role/task"
 	return cfg
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/images"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -46,7 +47,7 @@ type pods struct {
 	defs      *definitions
 	// payloads may be nil: then nothing has any.
 	payloads payloads
-	images   ImageConfigs
+	images   images.Configs
 	mem      *memory
 	meter    *meter
 	// listing is held by who lists.
@@ -116,11 +117,11 @@ func (p *pods) prepare(ctx context.Context, spec backend.LaunchSpec) (*awsecs.Re
 	}
 	looking, cancel := backend.Wanted(ctx)
 	defer cancel()
-	images, err := lookUp(looking, p.tasks, p.images, spec)
+	known, err := images.LookUp(looking, p.tasks, p.images, spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := taskdef.Preflight(p.tasks, spec, images); err != nil {
+	if err := taskdef.Preflight(p.tasks, spec, known); err != nil {
 		return nil, nil, err
 	}
 	var refs taskdef.Refs
@@ -129,7 +130,7 @@ func (p *pods) prepare(ctx context.Context, spec backend.LaunchSpec) (*awsecs.Re
 			return nil, nil, err
 		}
 	}
-	return taskdef.Translate(p.tasks, spec, refs, images)
+	return taskdef.Translate(p.tasks, spec, refs, known)
 }
 
 // adopt takes over the task that an earlier launch of this attempt made with

@@ -1,4 +1,4 @@
-package ecs
+package images
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
-// registries is ImageConfigs at the images' own registries. Of an image two things
+// registries is Configs at the images' own registries. Of an image two things
 // are fetched: its manifest, by way of an index for its machine, and its config.
 type registries struct {
 	client http.RoundTripper
@@ -29,17 +29,20 @@ type registries struct {
 	ecr *ecrLogins
 }
 
-// newRegistries: mirrors are endpoints by the registry's host, as a pod names it.
-func newRegistries(mirrors map[string]string, ecr *ecrLogins) (*registries, error) {
-	m, err := parseMirrors(mirrors)
+// NewRegistries is Configs at the images' own registries. mirrors are endpoints by the
+// registry's host, as a pod names it; login is asked for logins to private ECR where the
+// pod brings none.
+func NewRegistries(mirrors map[string]string, login ECRAPI) (Configs, error) {
+	m, err := ParseMirrors(mirrors)
 	if err != nil {
 		return nil, err
 	}
-	return &registries{client: mirrored{registry.DefaultTransport, m}, pace: rate.NewLimiter(20, 20), ecr: ecr}, nil
+	return &registries{client: mirrored{registry.DefaultTransport, m}, pace: rate.NewLimiter(20, 20), ecr: newECRLogins(login)}, nil
 }
 
-// parseMirrors reads endpoints: URLs, or hosts that are asked by HTTPS.
-func parseMirrors(mirrors map[string]string) (map[string]*url.URL, error) {
+// ParseMirrors reads endpoints, by the registry's host: URLs, or hosts that are asked by
+// HTTPS. It is an error if one has a path or a user, which is not quoted.
+func ParseMirrors(mirrors map[string]string) (map[string]*url.URL, error) {
 	out := map[string]*url.URL{}
 	for host, endpoint := range mirrors {
 		if !strings.Contains(endpoint, "://") {
@@ -72,7 +75,7 @@ func (m mirrored) RoundTrip(r *http.Request) (*http.Response, error) {
 	return m.inner.RoundTrip(r)
 }
 
-// Config implements ImageConfigs.
+// Config implements Configs.
 func (r *registries) Config(ctx context.Context, image, arch string, logins []backend.Credential) (taskdef.ImageConfig, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
@@ -96,7 +99,7 @@ func (r *registries) Config(ctx context.Context, image, arch string, logins []ba
 			c := file.Config
 			return taskdef.ImageConfig{Entrypoint: c.Entrypoint, Cmd: c.Cmd, User: c.User, Env: c.Env, StopSignal: c.StopSignal}, nil
 		}
-		if last = told(ref, err); !refusedLogin(err) {
+		if last = runtimeError(ref, err); !refusedLogin(err) {
 			break
 		}
 	}
@@ -130,9 +133,9 @@ func refusedLogin(err error) bool {
 	return errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden)
 }
 
-// told is an error of a registry in the words of a container runtime (containerd:
+// runtimeError is an error of a registry in the words of a container runtime (containerd:
 // "failed to resolve reference"). It says no URL: one may hold a token.
-func told(ref name.Reference, err error) error {
+func runtimeError(ref name.Reference, err error) error {
 	var answer *transport.Error
 	if !errors.As(err, &answer) {
 		var asked *url.Error

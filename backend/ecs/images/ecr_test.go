@@ -1,4 +1,4 @@
-package ecs
+package images
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	push "github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 )
 
 // ecrStub hands out a login by region.
@@ -44,7 +45,7 @@ func (s *ecrStub) GetAuthorizationToken(_ context.Context, _ *ecr.GetAuthorizati
 	}
 	token := s.token
 	if token == "" {
-		token = base64.StdEncoding.EncodeToString([]byte("AWS:" + canary + o.Region))
+		token = base64.StdEncoding.EncodeToString([]byte("AWS:" + ecstest.Canary + o.Region))
 	}
 	return &ecr.GetAuthorizationTokenOutput{AuthorizationData: []types.AuthorizationData{{AuthorizationToken: &token, ExpiresAt: aws.Time(s.ends)}}}, nil
 }
@@ -62,16 +63,16 @@ func TestECRLoginsAreKeptUntilTheyAge(t *testing.T) {
 		now = now.Add(step.after)
 		got, err := l.login(t.Context(), step.region)
 		must(t, err)
-		if got.Username != "AWS" || got.Password != canary+step.region || stub.calls != step.calls {
+		if got.Username != "AWS" || got.Password != ecstest.Canary+step.region || stub.calls != step.calls {
 			t.Errorf("%v: user %q, %d calls", step, got.Username, stub.calls)
 		}
 	}
 }
 
 func TestECRLoginsFailWithoutTheirContents(t *testing.T) {
-	for _, token := range []string{"!" + canary, base64.StdEncoding.EncodeToString([]byte(canary))} {
+	for _, token := range []string{"!" + ecstest.Canary, base64.StdEncoding.EncodeToString([]byte(ecstest.Canary))} {
 		_, err := newECRLogins(&ecrStub{token: token}).login(t.Context(), "eu-west-1")
-		if err == nil || strings.Contains(err.Error(), canary) {
+		if err == nil || strings.Contains(err.Error(), ecstest.Canary) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -88,7 +89,7 @@ func TestECRIsAskedWithBurstletsLogin(t *testing.T) {
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	guarded := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if user, password, _ := r.BasicAuth(); guarded && (user != "AWS" || password != canary+"eu-west-1") {
+		if user, password, _ := r.BasicAuth(); guarded && (user != "AWS" || password != ecstest.Canary+"eu-west-1") {
 			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -103,7 +104,7 @@ func TestECRIsAskedWithBurstletsLogin(t *testing.T) {
 
 	host := "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
 	stub := &ecrStub{ends: time.Now().Add(12 * time.Hour)}
-	r, err := newRegistries(map[string]string{host: server.URL}, newECRLogins(stub))
+	r, err := NewRegistries(map[string]string{host: server.URL}, stub)
 	must(t, err)
 	got, err := r.Config(t.Context(), host+"/team/app:1", "amd64", nil)
 	must(t, err)

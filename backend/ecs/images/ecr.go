@@ -1,4 +1,4 @@
-package ecs
+package images
 
 import (
 	"context"
@@ -20,15 +20,15 @@ import (
 // hours (ECR API, GetAuthorizationToken).
 const loginRenewal = time.Hour
 
-// ecrAPI is what is called of ECR.
-type ecrAPI interface {
+// ECRAPI is what is called of ECR.
+type ECRAPI interface {
 	GetAuthorizationToken(context.Context, *ecr.GetAuthorizationTokenInput, ...func(*ecr.Options)) (*ecr.GetAuthorizationTokenOutput, error)
 }
 
 // ecrLogins are burstlet's own logins to ECR, one a region: that of the caller's
 // identity is good for all registries whose policies let it in.
 type ecrLogins struct {
-	api ecrAPI
+	api ECRAPI
 	now func() time.Time
 
 	mu    sync.Mutex
@@ -40,7 +40,7 @@ type ecrLogin struct {
 	until      time.Time
 }
 
-func newECRLogins(api ecrAPI) *ecrLogins {
+func newECRLogins(api ECRAPI) *ecrLogins {
 	return &ecrLogins{api: api, now: time.Now, known: map[string]ecrLogin{}}
 }
 
