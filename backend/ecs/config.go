@@ -201,7 +201,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	r := newRemote(cls.ECS, cfg.Cluster)
 	store := payload.New(cls.Secrets, cfg.NodeIdentity)
 	p := newPods(cfg, r, store, cfg.EventQueueURL != "")
-	known, err := imagesOf(cfg, cls.ECR)
+	known, err := imagesOf(ctx, cfg, cls.ECR)
 	if err != nil {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
 	}
@@ -225,7 +225,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		b.Refresh = refresher{p}
 	}
 	access := session.New(ctx, cfg.sessions(r, cls), sessionTasks{p})
-	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ECS, store).Run, access.Run}
+	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ECS, store).Run, access.Run, known.Run}
 	b.Sweep = newCollector(cfg, p, cls.ECS, store).sweep
 	if cfg.LogGroup != "" {
 		l := &logs{streams: newLogStreams(cls.Logs, cfg.Region, cfg.LogGroup), pods: p}
@@ -241,15 +241,15 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 }
 
 // imagesOf looks up images once for many pods.
-func imagesOf(cfg Config, login images.ECRAPI) (*images.Cache, error) {
+func imagesOf(ctx context.Context, cfg Config, login images.ECRAPI) (*images.Cache, error) {
 	if cfg.Images != nil {
-		return images.NewCache(cfg.Images), nil
+		return images.NewCache(ctx, cfg.Images), nil
 	}
 	r, err := images.NewRegistries(cfg.RegistryMirrors, login)
 	if err != nil {
 		return nil, err
 	}
-	return images.NewCache(r), nil
+	return images.NewCache(ctx, r), nil
 }
 
 // together runs what the backend does by itself until the context ends or one fails.

@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,11 @@ type Cache struct {
 	inner Configs
 	slots chan struct{}
 
+	// living ends with Run, which waits for running.
+	living  context.Context //nolint:containedctx // the life of the cache, not of a call
+	end     context.CancelFunc
+	running sync.WaitGroup
+
 	mu      sync.Mutex
 	entries map[string]*entry
 }
@@ -51,9 +57,27 @@ type entry struct {
 	used  time.Time
 }
 
-// NewCache returns an empty cache of what inner says.
-func NewCache(inner Configs) *Cache {
-	return &Cache{inner: inner, slots: make(chan struct{}, lookups), entries: map[string]*entry{}}
+// NewCache returns an empty cache of what inner says, whose look-ups go on until Run's
+// context ends.
+func NewCache(ctx context.Context, inner Configs) *Cache {
+	living, end := context.WithCancel(context.WithoutCancel(ctx))
+	return &Cache{
+		inner: inner, slots: make(chan struct{}, lookups), living: living, end: end, entries: map[string]*entry{},
+	}
+}
+
+// errEnded is of a look-up that ended with the backend.
+var errEnded = errors.New("the backend has ended")
+
+// Run waits until the context ends, and then for the look-ups under way, which it ends.
+// There are none afterwards. It returns nil.
+func (c *Cache) Run(ctx context.Context) error {
+	<-ctx.Done()
+	c.mu.Lock()
+	c.end() // under the lock: no look-up begins while those that have are waited for
+	c.mu.Unlock()
+	c.running.Wait()
+	return nil
 }
 
 // Config implements Configs. A look-up that has begun goes on without its
@@ -76,10 +100,15 @@ func (c *Cache) find(ctx context.Context, image, arch string, logins []backend.C
 		e.used = now
 		return e
 	}
-	c.makeRoom()
 	e := &entry{done: make(chan struct{}), used: now}
+	if c.living.Err() != nil {
+		e.err = errEnded
+		close(e.done)
+		return e
+	}
+	c.makeRoom()
 	c.entries[key] = e
-	go c.resolve(context.WithoutCancel(ctx), e, image, arch, logins)
+	c.running.Go(func() { c.resolve(context.WithoutCancel(ctx), e, image, arch, logins) })
 	return e
 }
 
@@ -87,13 +116,10 @@ func (c *Cache) find(ctx context.Context, image, arch string, logins []backend.C
 // cache, under which until is written.
 func (e *entry) valid(now time.Time) bool { return e.until.IsZero() || now.Before(e.until) }
 
+// resolve looks up an image for an entry, which is under way.
 func (c *Cache) resolve(ctx context.Context, e *entry, image, arch string, logins []backend.Credential) {
 	defer close(e.done)
-	c.slots <- struct{}{}
-	defer func() { <-c.slots }()
-	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
-	defer cancel()
-	config, err := c.inner.Config(ctx, image, arch, logins)
+	config, err := c.ask(ctx, image, arch, logins)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.config, e.err = config, err
@@ -103,6 +129,26 @@ func (c *Cache) resolve(ctx context.Context, e *entry, image, arch string, login
 	case !strings.Contains(image, "@"):
 		e.until = time.Now().Add(freshFor)
 	}
+}
+
+// ask asks for an image in its turn.
+func (c *Cache) ask(ctx context.Context, image, arch string, logins []backend.Credential) (taskdef.ImageConfig, error) {
+	select {
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
+	case <-c.living.Done():
+	}
+	if c.living.Err() != nil {
+		return taskdef.ImageConfig{}, errEnded
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	defer context.AfterFunc(c.living, cancel)()
+	config, err := c.inner.Config(ctx, image, arch, logins)
+	if err != nil && c.living.Err() != nil {
+		err = errEnded
+	}
+	return config, err
 }
 
 // makeRoom forgets the entry that was used longest ago.

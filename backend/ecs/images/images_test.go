@@ -102,7 +102,7 @@ func TestLookUp(t *testing.T) {
 func TestImagesAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{takes: time.Second}
-		c := NewCache(s)
+		c := NewCache(t.Context(), s)
 		ask := func(image string, logins ...backend.Credential) error {
 			_, err := c.Config(t.Context(), image, "amd64", logins)
 			return err
@@ -158,6 +158,39 @@ func TestImagesAreRemembered(t *testing.T) {
 		s.asked.Store(0)
 		must(t, ask("later:1"))
 		asked(0, "a look-up goes on without its caller")
+	})
+}
+
+// A look-up goes on without its caller, but not without the cache.
+func TestLookUpsEndWithTheCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: 10 * time.Second}
+		c := NewCache(t.Context(), s)
+		waiting := make(chan error)
+		for i := range 2 * lookups { // half of them wait for their turn
+			go func() {
+				_, err := c.Config(t.Context(), fmt.Sprint("i:", i), "amd64", nil)
+				waiting <- err
+			}()
+		}
+		synctest.Wait()
+		life, end := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- c.Run(life) }()
+		begun := time.Now()
+		end()
+		for range 2 * lookups {
+			if err := <-waiting; !errors.Is(err, errEnded) {
+				t.Errorf("a look-up ended with %v", err)
+			}
+		}
+		if err := <-ran; err != nil || time.Since(begun) != 0 {
+			t.Errorf("Run returned %v after %s", err, time.Since(begun))
+		}
+		_, err := LookUp(t.Context(), taskdef.Config{TaskImage: "t:1"}, c, ecstest.Spec(ecstest.Pod("a"), 0))
+		if !errors.Is(err, backend.ErrThrottled) || s.asked.Load() != lookups {
+			t.Errorf("a launch afterwards: %v, asked %d times", err, s.asked.Load())
+		}
 	})
 }
 

@@ -20,7 +20,7 @@ const (
 
 // LookUp asks for the images of a launch whose containers are supervised. Errors: a
 // ContainerError for an image that must be known and is not, or whose user is not
-// allowed; Throttled for one that was given up with the context.
+// allowed; Throttled for one that was given up with the context or the backend.
 func LookUp(ctx context.Context, cfg taskdef.Config, images Configs, spec backend.LaunchSpec) (taskdef.Images, error) {
 	if cfg.TaskImage == "" {
 		return nil, nil
@@ -35,7 +35,7 @@ func LookUp(ctx context.Context, cfg taskdef.Config, images Configs, spec backen
 		switch {
 		case err == nil:
 			out[c.Container.Name] = found
-		case ctx.Err() != nil:
+		case ctx.Err() != nil, errors.Is(err, errEnded):
 			return nil, backend.Errorf(backend.ErrThrottled, "look up image %q: %w", c.Container.Image, err)
 		case taskdef.NeedsImage(spec.Pod, c.Container):
 			return nil, &backend.ContainerError{Container: c.Container.Name, Reason: imageReason(err), Err: err}
