@@ -229,13 +229,12 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	b.Sweep = newCollector(cfg, p, cls.ECS, store).sweep
 	if cfg.LogGroup != "" {
 		l := &logs{streams: newLogStreams(cls.Logs, cfg.Region, cfg.LogGroup), pods: p}
-		p.mem.messages = make(chan struct{}, 1)
 		b.Logs, tasks = l, append(tasks, messages{l}.Run)
 	}
 	access.Lend(&b)
 	b.Run = together(tasks)
 	if cfg.EventQueueURL != "" {
-		b.Events = hinting{inner: newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy), mem: p.mem}
+		b.Events = hinting{inner: newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy), known: p.known}
 	}
 	return b, nil
 }

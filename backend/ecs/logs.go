@@ -14,13 +14,11 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/task"
 )
 
 // Numbers of reading logs.
 const (
-	// logLag is how long after it was written a line may be missing from CloudWatch.
-	// Unverified: no page gives a bound.
-	logLag = 5 * time.Second
 	// logPoll is how often a log is looked at that somebody follows, and logPollIdle
 	// the same once nothing was new for a while.
 	logPoll     = time.Second
@@ -78,7 +76,7 @@ func (l *logs) open(ctx context.Context, ref backend.ContainerRef, opts backend.
 // of it. Errors: NotFound.
 func (l *logs) container(ctx context.Context, ref backend.ContainerRef) (string, backend.ContainerFacts, error) {
 	arn, c, ok := l.find(ref)
-	if !ok && !l.pods.mem.isSwept() {
+	if !ok && !l.pods.known.IsListed() {
 		if _, err := l.pods.List(ctx); err != nil {
 			return "", c, err
 		}
@@ -91,7 +89,7 @@ func (l *logs) container(ctx context.Context, ref backend.ContainerRef) (string,
 }
 
 func (l *logs) find(ref backend.ContainerRef) (string, backend.ContainerFacts, bool) {
-	for _, f := range l.pods.mem.known(ref.Pod.UID) {
+	for _, f := range l.pods.known.Facts(ref.Pod.UID) {
 		if f.Attempt != ref.Pod.Attempt {
 			continue
 		}
@@ -161,7 +159,7 @@ func (r *logReader) settled(ctx context.Context) (ended bool, err error) {
 	case c.NeverRan():
 		return true, nil
 	}
-	return true, pause(ctx, time.Until(c.FinishedAt.Add(logLag)))
+	return true, pause(ctx, time.Until(c.FinishedAt.Add(task.LogLag)))
 }
 
 // look has the task read anew, now and then. What cannot be read now is as it was.

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/task"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -72,7 +73,7 @@ func TestLogsOfAContainerThatHasJustEndedAreWhole(t *testing.T) {
 		if got := readAll(t, b, ref, backend.LogOptions{}); got != "first\nlast\n" {
 			t.Errorf("%q", got)
 		}
-		if took := time.Since(begun); took > logLag+time.Second {
+		if took := time.Since(begun); took > task.LogLag+time.Second {
 			t.Errorf("it took %s", took)
 		}
 		time.Sleep(time.Minute)

@@ -11,6 +11,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/task"
 )
 
 // The bounds of a termination message that is the end of a log are the kubelet's
@@ -24,183 +25,15 @@ const (
 // messageRetry bounds the pause after a log could not be read.
 const messageRetry = 30 * time.Second
 
-// A report is looked for when the end is first seen (most agents have flushed the log
-// before ECS shows the end), and again after reportFirst, twice that and so on until
-// reportLast, whose reading says what there is.
-const (
-	reportFirst = 500 * time.Millisecond
-	reportLast  = 8 * time.Second
-)
-
-// owed is a container that ended and whose last words are not read yet: the report of
-// its supervisor; without one, of a container that failed, its log, where that is its
-// termination message (terminationMessagePolicy FallbackToLogsOnError).
-type owed struct {
-	arn, container string
-	// fallback is true where the end of the log is the message without a report.
-	fallback bool
-	// seen is when its end was first seen, last when the log says all that it will.
-	seen, last time.Time
-	// due is when its log is to be read next.
-	due time.Time
-}
-
-// owedFor is what a container owes that was first seen ended now.
-func owedFor(arn string, id identity.Container, c backend.ContainerFacts, now time.Time) owed {
-	o := owed{arn: arn, container: c.Name, fallback: id.Fallback && c.ExitCode != 0, seen: now, due: now}
-	if o.last = c.FinishedAt.Add(reportLast); !id.Supervised { // there is no report to look for
-		o.last = c.FinishedAt.Add(logLag)
-		o.due = o.last
-	}
-	return o
-}
-
-// again is what is owed after a reading at some time that found no report; false after
-// the last.
-func (o owed) again(at time.Time) (owed, bool) {
-	if !at.Before(o.last) {
-		return o, false
-	}
-	after := reportFirst
-	for !o.seen.Add(after).After(at) {
-		after *= 2
-	}
-	o.due = o.seen.Add(after)
-	if o.due.After(o.last) {
-		o.due = o.last
-	}
-	return o, true
-}
-
-// finalWords are what a container's log says of its end.
-type finalWords struct {
-	message string
-	// reason, killed and hook are its supervisor's: ContainerFacts.Reason, Killed and
-	// HookFailed.
-	reason, killed, hook string
-}
-
-// owes notes the containers of a task whose last words are to be read: who ended by
-// itself, was not read, and does not wait already. What was seen to end is held back
-// meanwhile.
-func (m *memory) owes(arn string, e *entry, o *observation, watched bool) {
-	if m.messages == nil {
-		return
-	}
-	noted := len(m.unsaid)
-	for i, c := range e.facts.Containers {
-		id := e.id.Containers[i]
-		ended := c.State() == backend.Exited && !c.NeverRan() && c.Reason != reasonUnknown
-		wanted := id.Supervised || id.Fallback && c.ExitCode != 0
-		if _, known := e.words[c.Name]; known || !ended || !wanted {
-			continue
-		}
-		if e.words == nil {
-			e.words = map[string]finalWords{}
-		}
-		e.words[c.Name] = finalWords{}
-		m.await(owedFor(arn, id, c, o.now))
-		if watched && id.Supervised {
-			e.holdEnd(c.Name, containerNamed(o.before.Containers, c.Name).Healthy, o.now)
-		}
-	}
-	if len(m.unsaid) > noted {
-		select {
-		case m.messages <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// await puts something owed where it is due.
-func (m *memory) await(o owed) {
-	at, _ := slices.BinarySearchFunc(m.unsaid, o.due, func(other owed, due time.Time) int {
-		if other.due.After(due) {
-			return 1
-		}
-		return -1 // after those that are due at the same time
-	})
-	m.unsaid = slices.Insert(m.unsaid, at, o)
-}
-
-// tell completes what AWS says of the ends of containers by what was read.
-func (e *entry) tell() {
-	for i := range e.facts.Containers {
-		e.words[e.facts.Containers[i].Name].tell(&e.facts.Containers[i])
-	}
-}
-
-func (w finalWords) tell(c *backend.ContainerFacts) {
-	c.Message, c.Killed, c.HookFailed = withMessage(c.Message, w.message), w.killed, w.hook
-	if c.Reason == "" {
-		c.Reason = w.reason
-	}
-	c.OOM = c.OOM || w.reason == reasonOOM
-}
-
-// withMessage joins as the kubelet does.
-func withMessage(why, message string) string {
-	if why == "" || message == "" {
-		return why + message
-	}
-	return why + ": " + message
-}
-
-// nextUnsaid takes the container whose log is to be read next; false while none is due,
-// until the time (zero: until something is owed).
-func (m *memory) nextUnsaid(now time.Time) (next owed, due bool, until time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for len(m.unsaid) > 0 {
-		o := m.unsaid[0]
-		if m.tasks[o.arn] != nil && o.due.After(now) {
-			return owed{}, false, o.due
-		}
-		m.unsaid = m.unsaid[1:]
-		if m.tasks[o.arn] != nil {
-			return o, true, time.Time{}
-		}
-	}
-	m.unsaid = nil
-	return owed{}, false, time.Time{}
-}
-
-// unheard puts back what could not be read.
-func (m *memory) unheard(o owed) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.await(o)
-}
-
-// said keeps last words, unless nobody knows the task any more, and shows the end.
-func (m *memory) said(o owed, words finalWords) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e := m.tasks[o.arn]
-	if e == nil {
-		return
-	}
-	delete(e.held, o.container)
-	if words == (finalWords{}) {
-		return
-	}
-	e.words[o.container] = words
-	for i := range e.facts.Containers {
-		if c := &e.facts.Containers[i]; c.Name == o.container {
-			words.tell(c)
-		}
-	}
-}
-
 // messages reads termination messages, one after the other, so that those who read
-// logs find the rate that AWS allows hardly used. Facts wait for none beyond endHold.
+// logs find the rate that AWS allows hardly used. Facts wait for none beyond a bound.
 type messages struct{ logs *logs }
 
-// Run reads what is owed until the context ends.
+// Run reads the logs that are queued until the context ends.
 func (r messages) Run(ctx context.Context) error {
-	mem, delay := r.logs.pods.mem, time.Duration(0)
+	known, delay := r.logs.pods.known, time.Duration(0)
 	for ctx.Err() == nil {
-		o, due, until := mem.nextUnsaid(time.Now())
+		o, due, until := known.NextLogRead(time.Now())
 		if !due {
 			r.idle(ctx, until)
 			continue
@@ -210,20 +43,20 @@ func (r messages) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case errors.Is(err, backend.ErrThrottled), errors.Is(err, backend.ErrUnavailable):
 			// Nothing else can be read now either.
-			mem.unheard(o)
+			known.Requeue(o)
 			delay = min(max(2*delay, time.Second), messageRetry)
 			if pause(ctx, delay) != nil {
 				return nil //nolint:nilerr // the context's: an orderly end
 			}
 			continue
 		case err != nil: // it never can be: said as the kubelet does
-			mem.said(o, finalWords{message: fmt.Sprintf("Error on reading termination message from logs: %v", err)})
+			known.Terminated(o, task.Termination{Message: fmt.Sprintf("Error on reading termination message from logs: %v", err)})
 		default:
-			next, more := o.again(time.Now())
+			next, more := o.Again(time.Now())
 			if found || !more {
-				mem.said(o, words)
+				known.Terminated(o, words)
 			} else {
-				mem.unheard(next)
+				known.Requeue(next)
 			}
 		}
 		delay = 0
@@ -231,7 +64,7 @@ func (r messages) Run(ctx context.Context) error {
 	return nil
 }
 
-// idle waits until a time (zero: for ever) or until more is owed.
+// idle waits until a time (zero: for ever) or until a log is queued.
 func (r messages) idle(ctx context.Context, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -242,22 +75,22 @@ func (r messages) idle(ctx context.Context, until time.Time) {
 	select {
 	case <-ctx.Done():
 	case <-due:
-	case <-r.logs.pods.mem.messages:
+	case <-r.logs.pods.known.LogReads():
 	}
 }
 
 // end is what the end of a container's log says: its supervisor's report (found is true
 // then), or the end itself within the kubelet's bounds.
-func (r messages) end(ctx context.Context, o owed) (out finalWords, found bool, err error) {
+func (r messages) end(ctx context.Context, o task.LogRead) (out task.Termination, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	stream := identity.LogStream(o.container, o.arn)
+	stream := identity.LogStream(o.Container, o.ARN)
 	page, err := r.logs.streams.last(ctx, stream, maxMessageLines+1) // the last may be a report
 	if err == nil && len(page.lines) == 0 {                          // a page may be empty though there is more
 		page, err = r.logs.streams.backward(ctx, stream, page.back)
 	}
 	if err != nil {
-		return finalWords{}, false, err
+		return task.Termination{}, false, err
 	}
 	for _, line := range slices.Backward(page.lines) {
 		if _, report, ok := intask.CutReport(line.text); ok {
@@ -268,8 +101,8 @@ func (r messages) end(ctx context.Context, o owed) (out finalWords, found bool, 
 			break
 		}
 	}
-	if o.fallback {
-		out.message = endOfLog(withoutReports(page.lines))
+	if o.Fallback {
+		out.Message = endOfLog(withoutReports(page.lines))
 	}
 	return out, found, nil
 }
@@ -287,17 +120,17 @@ func endOfLog(lines []logLine) string {
 	return strings.ToValidUTF8(text[max(0, len(text)-maxMessageBytes):], "")
 }
 
-// reported are the last words of a supervisor.
-func (r messages) reported(o owed, report intask.Report) finalWords {
-	out := finalWords{message: report.Message, reason: report.Reason, killed: report.Probe}
-	switch id, _ := r.logs.pods.mem.identity(o.arn); {
+// reported is the end that a supervisor reports.
+func (r messages) reported(o task.LogRead, report intask.Report) task.Termination {
+	out := task.Termination{Message: report.Message, Reason: report.Reason, Killed: report.Probe}
+	switch id, _ := r.logs.pods.known.Identity(o.ARN); {
 	case report.Hook != nil:
-		out.hook = "PostStart"
-		if out.message == "" {
-			out.message = report.Hook.Message(o.container, fmt.Sprintf("%s_%s(%s)", id.Name, id.Namespace, id.UID))
+		out.Hook = "PostStart"
+		if out.Message == "" {
+			out.Message = report.Hook.Message(o.Container, fmt.Sprintf("%s_%s(%s)", id.Name, id.Namespace, id.UID))
 		}
 	case report.PreStop != nil:
-		out.hook = "PreStop"
+		out.Hook = "PreStop"
 	}
 	return out
 }

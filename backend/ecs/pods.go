@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/images"
+	"github.com/burstlet/burstlet/backend/ecs/task"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -48,7 +49,7 @@ type pods struct {
 	// payloads may be nil: then nothing has any.
 	payloads payloads
 	images   images.Configs
-	mem      *memory
+	known    *task.Known
 	meter    *meter
 	// listing is held by who lists.
 	listing chan struct{}
@@ -58,7 +59,7 @@ type pods struct {
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 	return &pods{
 		cfg: cfg, tasks: cfg.tasks(), startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
-		mem: newMemory(cfg.Settle, hints), listing: make(chan struct{}, 1),
+		known: task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}), listing: make(chan struct{}, 1),
 	}
 }
 
@@ -87,12 +88,12 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 	if err != nil {
 		return backend.Unmade(err)
 	}
-	k, l := identity.KeyOf(spec.Ref()), launched{id: id, probed: p.cfg.TaskImage != "" && taskdef.HealthChecked(spec)}
+	k, l := identity.KeyOf(spec.Ref()), task.Launched{ID: id, Probed: p.cfg.TaskImage != "" && taskdef.HealthChecked(spec)}
 	task, err := p.remote.run(ctx, run)
 	var conflict *types.ConflictException
 	switch {
 	case err == nil && task.TaskArn != nil:
-		p.mem.launched(l, p.observation(l.id, task, time.Now()))
+		p.known.Launched(l, p.observation(l.ID, task, time.Now()))
 		return nil
 	case err == nil:
 		err = backend.Errorf(backend.ErrUnavailable, "run task: the answer names no task")
@@ -103,7 +104,7 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 		p.defs.forget(ctx, *def.Family)
 	}
 	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, awscall.ErrNotSent) {
-		p.mem.unknownOutcome(k, time.Now())
+		p.known.OutcomeUnknown(k, time.Now())
 		return err
 	}
 	return backend.Unmade(err)
@@ -136,41 +137,41 @@ func (p *pods) prepare(ctx context.Context, spec backend.LaunchSpec) (*awsecs.Re
 // adopt takes over the task that an earlier launch of this attempt made with
 // other parameters (before the configuration changed). If it has stopped, that is
 // this attempt's end.
-func (p *pods) adopt(ctx context.Context, l launched, conflict *types.ConflictException, cause error) error {
-	k := identity.Key{UID: l.id.UID, Attempt: l.id.Attempt}
+func (p *pods) adopt(ctx context.Context, l task.Launched, conflict *types.ConflictException, cause error) error {
+	k := identity.Key{UID: l.ID.UID, Attempt: l.ID.Attempt}
 	if len(conflict.ResourceIds) == 0 {
-		p.mem.unknownOutcome(k, time.Now())
+		p.known.OutcomeUnknown(k, time.Now())
 		return backend.Errorf(backend.ErrUnavailable, "adopt the task of this token: ECS names none: %v", cause)
 	}
 	arn := conflict.ResourceIds[0]
 	tasks, _, err := p.remote.describe(ctx, []string{arn})
 	if err != nil || len(tasks) == 0 {
-		p.mem.unknownOutcome(k, time.Now())
+		p.known.OutcomeUnknown(k, time.Now())
 		if err == nil {
 			err = errors.New("it does not show yet")
 		}
 		return backend.Errorf(backend.ErrUnavailable, "adopt task %s: %v", arn, err)
 	}
 	theirs, err := identity.Read(tasks[0])
-	if err != nil || theirs.UID != l.id.UID || theirs.Attempt != l.id.Attempt || aws.ToString(tasks[0].StartedBy) != p.startedBy {
+	if err != nil || theirs.UID != l.ID.UID || theirs.Attempt != l.ID.Attempt || aws.ToString(tasks[0].StartedBy) != p.startedBy {
 		return backend.Errorf(backend.ErrExists, "adopt task %s: it is not this pod's", arn)
 	}
 	if p.payloads != nil {
 		p.payloads.Observed(theirs.Ref(arn), tasks[0])
 	}
-	p.mem.launched(l, p.observation(theirs, tasks[0], time.Now()))
+	p.known.Launched(l, p.observation(theirs, tasks[0], time.Now()))
 	return nil
 }
 
 // locate finds the tasks of an attempt, listing if they may exist unknown.
-func (p *pods) locate(ctx context.Context, ref backend.Ref) ([]handle, error) {
-	if found := p.mem.find(ref); len(found) > 0 || p.mem.certain(identity.KeyOf(ref)) {
+func (p *pods) locate(ctx context.Context, ref backend.Ref) ([]task.Handle, error) {
+	if found := p.known.Find(ref); len(found) > 0 || p.known.Certain(identity.KeyOf(ref)) {
 		return found, nil
 	}
 	if err := p.listSince(ctx, time.Now()); err != nil {
 		return nil, err
 	}
-	return p.mem.find(ref), nil
+	return p.known.Find(ref), nil
 }
 
 // Stop asks ECS to stop the task. Its containers get the grace of their
@@ -190,12 +191,12 @@ func (p *pods) stop(ctx context.Context, ref backend.Ref) error {
 	if err != nil {
 		return err
 	}
-	if len(found) == 0 && p.mem.pending(identity.KeyOf(ref)) {
+	if len(found) == 0 && p.known.Pending(identity.KeyOf(ref)) {
 		return backend.Errorf(backend.ErrUnavailable, "it is not known whether its task was made")
 	}
 	live := false
 	for _, h := range found {
-		live = live || h.live
+		live = live || h.Live
 		if err := p.end(ctx, h); err != nil {
 			return err
 		}
@@ -210,12 +211,12 @@ func (p *pods) stop(ctx context.Context, ref backend.Ref) error {
 var errNotShown = errors.New("ECS does not show its task now")
 
 // end asks for the end of a task, once.
-func (p *pods) end(ctx context.Context, h handle) error {
-	p.mem.dismiss(h.arn)
-	if !h.live || h.stopping {
+func (p *pods) end(ctx context.Context, h task.Handle) error {
+	p.known.Dismiss(h.ARN)
+	if !h.Live || h.Stopping {
 		return nil
 	}
-	task, err := p.remote.stop(ctx, h.arn, stopReason)
+	task, err := p.remote.stop(ctx, h.ARN, task.StopReason)
 	if errors.Is(err, backend.ErrNotFound) {
 		// Too new to show, or long forgotten: reads will tell. Of no class, for
 		// NotFound would say that it is gone.
@@ -248,12 +249,12 @@ func (p *pods) remove(ctx context.Context, ref backend.Ref) error {
 		return err
 	}
 	if len(found) > 0 {
-		if err := p.refresh(ctx, p.mem.asked([]ktypes.UID{ref.UID}, time.Now())); err != nil {
+		if err := p.refresh(ctx, p.known.Asked([]ktypes.UID{ref.UID}, time.Now())); err != nil {
 			return err
 		}
 	}
-	if found = p.mem.find(ref); len(found) == 0 {
-		if p.mem.pending(identity.KeyOf(ref)) {
+	if found = p.known.Find(ref); len(found) == 0 {
+		if p.known.Pending(identity.KeyOf(ref)) {
 			return nil
 		}
 		if err := p.release(ctx, ref); err != nil {
@@ -262,11 +263,11 @@ func (p *pods) remove(ctx context.Context, ref backend.Ref) error {
 		return backend.Errorf(backend.ErrNotFound, "no task of it is left")
 	}
 	for _, h := range found {
-		if !h.live {
+		if !h.Live {
 			if err := p.release(ctx, ref); err != nil {
 				return err
 			}
-			p.mem.remove(h.arn, time.Now())
+			p.known.Remove(h.ARN, time.Now())
 			continue
 		}
 		if err := p.end(ctx, h); err != nil && !errors.Is(err, errNotShown) {

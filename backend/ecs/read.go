@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/task"
 )
 
 // List returns all tasks of this node, and reads of them what it is time to read
@@ -22,10 +23,10 @@ func (p *pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 	if err := p.look(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.refresh(ctx, p.mem.moving(time.Now())); err != nil {
+	if err := p.refresh(ctx, p.known.Moving(time.Now())); err != nil {
 		return nil, err
 	}
-	return p.mem.all(time.Now()), nil
+	return p.known.All(time.Now()), nil
 }
 
 // Inspect reads the tasks known of the pods named, but for those that ECS told of
@@ -34,15 +35,15 @@ func (p *pods) Inspect(ctx context.Context, uids []ktypes.UID) ([]backend.PodFac
 	if err := p.look(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.refresh(ctx, p.mem.asked(uids, time.Now())); err != nil {
+	if err := p.refresh(ctx, p.known.Asked(uids, time.Now())); err != nil {
 		return nil, err
 	}
-	return p.mem.of(uids, time.Now()), nil
+	return p.known.Of(uids, time.Now()), nil
 }
 
 // look lists if it is time to.
 func (p *pods) look(ctx context.Context) error {
-	if now := time.Now(); p.mem.listDue(now) {
+	if now := time.Now(); p.known.ListDue(now) {
 		return p.listSince(ctx, now)
 	}
 	return nil
@@ -57,7 +58,7 @@ func (p *pods) listSince(ctx context.Context, since time.Time) error {
 	case <-ctx.Done():
 		return backend.Errorf(backend.ErrUnavailable, "wait for another listing: %w", ctx.Err())
 	}
-	if p.mem.listedSince(since) {
+	if p.known.ListedSince(since) {
 		return nil
 	}
 	return p.listAll(ctx)
@@ -71,7 +72,7 @@ func (p *pods) listAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !p.mem.isSwept() {
+	if !p.known.IsListed() {
 		// A new process: tasks that stop, and so are not listed by startedBy, which
 		// cannot be combined with a status (ECS API, ListTasks). Those of others
 		// are left out when they are described.
@@ -81,10 +82,10 @@ func (p *pods) listAll(ctx context.Context) error {
 		}
 		arns = append(arns, stopped...)
 	}
-	if err := p.refresh(ctx, p.mem.unread(arns)); err != nil {
+	if err := p.refresh(ctx, p.known.Unread(arns)); err != nil {
 		return err
 	}
-	p.mem.listed(from, time.Now())
+	p.known.Listed(from, time.Now())
 	return nil
 }
 
@@ -104,7 +105,7 @@ func (p *pods) refresh(ctx context.Context, arns []string) error {
 			p.note(ctx, t, now)
 		}
 		for _, arn := range missing {
-			p.mem.missed(arn, now)
+			p.known.Missed(arn, now)
 		}
 		arns = arns[n:]
 	}
@@ -114,14 +115,14 @@ func (p *pods) refresh(ctx context.Context, arns []string) error {
 // note takes over what ECS says of a task, if it is ours.
 func (p *pods) note(ctx context.Context, t types.Task, now time.Time) {
 	arn := aws.ToString(t.TaskArn)
-	id, known := p.mem.identity(arn)
+	id, known := p.known.Identity(arn)
 	if !known {
 		if aws.ToString(t.StartedBy) != p.startedBy {
 			return
 		}
 		var err error
 		if id, err = identity.Read(t); err != nil {
-			if p.mem.ignore(arn) {
+			if p.known.Ignore(arn) {
 				log.G(ctx).WithField("task", arn).WithError(err).Warn("Ignoring a task under this node's name that is no pod")
 			}
 			return
@@ -130,19 +131,19 @@ func (p *pods) note(ctx context.Context, t types.Task, now time.Time) {
 			p.payloads.Observed(id.Ref(arn), t)
 		}
 	}
-	p.mem.observed(p.observation(id, t, now))
+	p.known.Observed(p.observation(id, t, now))
 }
 
-func (p *pods) observation(id identity.Task, t types.Task, now time.Time) *observation {
+func (p *pods) observation(id identity.Task, t types.Task, now time.Time) *task.Observation {
 	p.meter.observe(t, &p.remote.clock, now)
-	return &observation{id: id, task: t, clock: &p.remote.clock, now: now}
+	return task.Observe(id, t, p.remote.clock.local, now)
 }
 
 // hinting tells memory of hints on their way to the engine, which then asks: what
 // was hinted at is read anew.
 type hinting struct {
 	inner backend.Events
-	mem   *memory
+	known *task.Known
 }
 
 // Run passes hints on until the context ends or the inner stream breaks.
@@ -159,7 +160,7 @@ func (h hinting) Run(ctx context.Context, hints chan<- ktypes.UID) error {
 		for {
 			select {
 			case uid := <-inner:
-				h.mem.hinted(uid)
+				h.known.Hinted(uid)
 				select {
 				case hints <- uid:
 				case <-ctx.Done():

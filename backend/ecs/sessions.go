@@ -29,7 +29,7 @@ func (c Config) sessions(r *remote, cls clients.Clients) session.Config {
 type sessionTasks struct{ *pods }
 
 // Known implements session.Tasks.
-func (t sessionTasks) Known(uid ktypes.UID) []backend.PodFacts { return t.mem.known(uid) }
+func (t sessionTasks) Known(uid ktypes.UID) []backend.PodFacts { return t.known.Facts(uid) }
 
 // Describe implements session.Tasks.
 func (t sessionTasks) Describe(ctx context.Context, arns []string) ([]types.Task, []string, error) {

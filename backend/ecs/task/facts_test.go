@@ -1,4 +1,4 @@
-package ecs
+package task
 
 import (
 	"testing"
@@ -32,7 +32,7 @@ func TestWhyATaskDidNotStart(t *testing.T) {
 		"ECS could not start it":           {types.Container{}, types.TaskStopCodeTaskFailedToStart, "ECS's words"},
 		"a container of the pod has ended": {types.Container{ExitCode: aws.Int32(0)}, waited, ""},
 	} {
-		o := &observation{
+		o := &Observation{
 			task:       types.Task{StopCode: tc.code, StoppedReason: aws.String("ECS's words")},
 			containers: map[string]types.Container{identity.InitName: tc.init},
 		}

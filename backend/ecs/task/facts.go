@@ -1,4 +1,4 @@
-package ecs
+package task
 
 import (
 	"fmt"
@@ -21,13 +21,13 @@ const (
 	statusDeleted = "DELETED"
 )
 
-// observation is a task as ECS showed it, with what is needed to read it.
-type observation struct {
+// Observation is a task as ECS showed it, with what is needed to read it.
+type Observation struct {
 	id   identity.Task
 	task types.Task
 	// before are the facts known before it, whose times are kept.
 	before backend.PodFacts
-	clock  *clock
+	local  func(*time.Time) time.Time
 	now    time.Time
 
 	// Times of the task, here; zero if they have not come.
@@ -35,19 +35,25 @@ type observation struct {
 	containers                                                    map[string]types.Container
 }
 
-func (o *observation) live() bool {
+// Observe is a task as ECS showed it now; local turns a time of AWS's clock into one of
+// this machine's.
+func Observe(id identity.Task, t types.Task, local func(*time.Time) time.Time, now time.Time) *Observation {
+	return &Observation{id: id, task: t, local: local, now: now}
+}
+
+func (o *Observation) live() bool {
 	s := aws.ToString(o.task.LastStatus)
 	return s != statusStopped && s != statusDeleted
 }
 
 // ending is true once the task should stop.
-func (o *observation) ending() bool {
+func (o *Observation) ending() bool {
 	return !o.live() || aws.ToString(o.task.DesiredStatus) == statusStopped
 }
 
 // rests is true while nothing of the task is on its way: it runs, has its address,
 // and each container has at least started.
-func (o *observation) rests(f *backend.PodFacts) bool {
+func (o *Observation) rests(f *backend.PodFacts) bool {
 	return aws.ToString(o.task.LastStatus) == statusRunning && !o.ending() && len(f.IPs) > 0 &&
 		!slices.ContainsFunc(f.Containers, func(c backend.ContainerFacts) bool { return c.State() == backend.Waiting })
 }
@@ -58,10 +64,10 @@ func judged(f *backend.PodFacts) bool {
 }
 
 // facts are what the observation says.
-func (o *observation) facts() backend.PodFacts {
+func (o *Observation) facts() backend.PodFacts {
 	t := &o.task
-	o.created, o.pulled, o.started = o.clock.local(t.CreatedAt), o.clock.local(t.PullStoppedAt), o.clock.local(t.StartedAt)
-	o.stopping, o.executionStopped, o.stopped = o.clock.local(t.StoppingAt), o.clock.local(t.ExecutionStoppedAt), o.clock.local(t.StoppedAt)
+	o.created, o.pulled, o.started = o.local(t.CreatedAt), o.local(t.PullStoppedAt), o.local(t.StartedAt)
+	o.stopping, o.executionStopped, o.stopped = o.local(t.StoppingAt), o.local(t.ExecutionStoppedAt), o.local(t.StoppedAt)
 	o.containers = map[string]types.Container{}
 	for _, c := range t.Containers {
 		o.containers[aws.ToString(c.Name)] = c
@@ -94,7 +100,7 @@ func (o *observation) facts() backend.PodFacts {
 
 // whyNotStarted is why a task ended before any container of the pod started; empty
 // where it did not.
-func (o *observation) whyNotStarted() string {
+func (o *Observation) whyNotStarted() string {
 	switch c, why := o.containers[identity.InitName], aws.ToString(o.containers[identity.InitName].Reason); {
 	case aws.ToInt32(c.ExitCode) != 0:
 		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s ended with exit code %d %s", identity.InitName, *c.ExitCode, why)
@@ -109,7 +115,7 @@ func (o *observation) whyNotStarted() string {
 
 // blame gives the first container that never ran the task's reason for not
 // starting, where none has one of its own.
-func (o *observation) blame(cs []backend.ContainerFacts, why string) {
+func (o *Observation) blame(cs []backend.ContainerFacts, why string) {
 	if why == "" {
 		return
 	}
@@ -123,7 +129,7 @@ func (o *observation) blame(cs []backend.ContainerFacts, why string) {
 
 // container reads one container; chain is the end of the init container before
 // it. Containers that AWS adds to a task are in no identity and never read.
-func (o *observation) container(id identity.Container, chain time.Time) backend.ContainerFacts {
+func (o *Observation) container(id identity.Container, chain time.Time) backend.ContainerFacts {
 	seen, known := o.containers[id.Name]
 	before := containerNamed(o.before.Containers, id.Name)
 	c := backend.ContainerFacts{
@@ -180,7 +186,7 @@ func healthy(c types.Container) *bool {
 
 // ran is true for a container that runs or ran. An app container counts once the
 // task has its start time, so that the time does not change a moment later.
-func (o *observation) ran(id identity.Container, seen types.Container, before backend.ContainerFacts) bool {
+func (o *Observation) ran(id identity.Container, seen types.Container, before backend.ContainerFacts) bool {
 	if seen.ExitCode != nil || !before.StartedAt.IsZero() {
 		return true
 	}
@@ -191,7 +197,7 @@ func (o *observation) ran(id identity.Container, seen types.Container, before ba
 }
 
 // startOf is when a container that ran started. ECS says it of the task alone.
-func (o *observation) startOf(id identity.Container, chain time.Time) time.Time {
+func (o *Observation) startOf(id identity.Container, chain time.Time) time.Time {
 	if id.Init {
 		return firstKnown(chain, o.pulled, o.created, o.now)
 	}
@@ -202,7 +208,7 @@ func (o *observation) startOf(id identity.Container, chain time.Time) time.Time 
 func once(id identity.Container) bool { return id.Init && !id.Sidecar }
 
 // endOf is when a container that ran and is STOPPED ended.
-func (o *observation) endOf(id identity.Container) time.Time {
+func (o *Observation) endOf(id identity.Container) time.Time {
 	switch {
 	case once(id) && !o.started.IsZero():
 		return o.started
@@ -215,7 +221,7 @@ func (o *observation) endOf(id identity.Container) time.Time {
 }
 
 // failedAt is when a container that never ran was given up.
-func (o *observation) failedAt() time.Time {
+func (o *Observation) failedAt() time.Time {
 	return firstKnown(o.stopping, o.stopped, o.now)
 }
 

@@ -1,4 +1,4 @@
-package ecs
+package task
 
 import (
 	"slices"
@@ -7,18 +7,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// listDue is true when all tasks are to be listed and read anew: after a while, soon
+// ListDue is true when all tasks are to be listed and read anew: after a while, soon
 // where it is not known what there is, and at once when what was launched without a
 // reply must show.
-func (m *memory) listDue(now time.Time) bool {
+func (m *Known) ListDue(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.listFrom.IsZero() || m.owed(m.born.Add(m.settle), now) {
+	if m.listFrom.IsZero() || m.overdue(m.born.Add(m.settle), now) {
 		return true
 	}
 	period := restPeriod(m.live(), m.hints)
 	for _, since := range m.unresolved {
-		if m.owed(since.Add(m.settle), now) {
+		if m.overdue(since.Add(m.settle), now) {
 			return true
 		}
 		period = min(period, listOpen)
@@ -31,11 +31,11 @@ func (m *memory) listDue(now time.Time) bool {
 	return now.Sub(m.listFrom) >= period
 }
 
-// owed is true when a listing must begin that has not, by a time that has come.
-func (m *memory) owed(by, now time.Time) bool { return m.listFrom.Before(by) && !now.Before(by) }
+// overdue is true when a listing must have begun by a time that has come, and has not.
+func (m *Known) overdue(by, now time.Time) bool { return m.listFrom.Before(by) && !now.Before(by) }
 
 // live counts the tasks that may change.
-func (m *memory) live() int {
+func (m *Known) live() int {
 	n := 0
 	for _, e := range m.tasks {
 		if e.facts.Live {
@@ -45,9 +45,9 @@ func (m *memory) live() int {
 	return n
 }
 
-// unread are, of a listing, the tasks of which something new may be learnt: those
+// Unread are, of a listing, the tasks of which something new may be learnt: those
 // not known, and all that live. What has stopped does not change any more.
-func (m *memory) unread(arns []string) (ask []string) {
+func (m *Known) Unread(arns []string) (ask []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, arn := range arns {
@@ -70,16 +70,16 @@ func (m *memory) unread(arns []string) (ask []string) {
 	return slices.Compact(ask)
 }
 
-// listedSince is true if a complete listing was read that began no earlier.
-func (m *memory) listedSince(since time.Time) bool {
+// ListedSince is true if a complete listing was read that began no earlier.
+func (m *Known) ListedSince(since time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.listFrom.IsZero() && !m.listFrom.Before(since)
 }
 
-// listed notes that a complete listing, which began at from, was read, and drops
+// Listed notes that a complete listing, which began at from, was read, and drops
 // what is too old to matter.
-func (m *memory) listed(from, now time.Time) {
+func (m *Known) Listed(from, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.listFrom, m.movedFrom = from, from
@@ -103,7 +103,7 @@ func (m *memory) listed(from, now time.Time) {
 // judgedPeriod is how often tasks at rest with health checks are read: of these
 // EventBridge tells nothing (ECS developer guide, "Amazon ECS task state change
 // events"). The caller holds the lock.
-func (m *memory) judgedPeriod() time.Duration {
+func (m *Known) judgedPeriod() time.Duration {
 	n := 0
 	for _, e := range m.tasks {
 		if e.facts.Live && e.isJudged() {
@@ -116,9 +116,9 @@ func (m *memory) judgedPeriod() time.Duration {
 // isJudged is true for a task with a health check.
 func (e *entry) isJudged() bool { return e.probed || judged(&e.facts) }
 
-// moving are the tasks that come or go, and those with health checks, once it is time to
+// Moving are the tasks that come or go, and those with health checks, once it is time to
 // look at them.
-func (m *memory) moving(now time.Time) []string {
+func (m *Known) Moving(now time.Time) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var arns []string
@@ -126,11 +126,11 @@ func (m *memory) moving(now time.Time) []string {
 	for arn, e := range m.tasks {
 		switch {
 		case !e.facts.Live:
-		case e.due, e.isJudged() && now.Sub(e.looked) >= judgedEvery:
+		case e.due, e.isJudged() && now.Sub(e.read) >= judgedEvery:
 			arns = append(arns, arn)
 		case e.rests && e.missing.IsZero():
-		case !e.missing.IsZero() && now.Sub(e.looked) < missingPeriod(now.Sub(e.missing)):
-		case now.Sub(e.looked) >= lookMoving:
+		case !e.missing.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(e.missing)):
+		case now.Sub(e.read) >= readMoving:
 			arns = append(arns, arn)
 		}
 	}
@@ -142,15 +142,15 @@ func (m *memory) moving(now time.Time) []string {
 	return arns
 }
 
-// asked are the tasks of some pods of which something new may be learnt: not those
+// Asked are the tasks of some pods of which something new may be learnt: not those
 // that have stopped, nor those that ECS told of a moment ago.
-func (m *memory) asked(uids []types.UID, now time.Time) []string {
+func (m *Known) Asked(uids []types.UID, now time.Time) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var arns []string
 	for _, uid := range uids {
 		for _, arn := range m.byUID[uid] {
-			if e := m.tasks[arn]; e.facts.Live && (e.due || now.Sub(e.looked) >= lookMoving) {
+			if e := m.tasks[arn]; e.facts.Live && (e.due || now.Sub(e.read) >= readMoving) {
 				arns = append(arns, arn)
 			}
 		}
@@ -159,8 +159,8 @@ func (m *memory) asked(uids []types.UID, now time.Time) []string {
 	return slices.Compact(arns)
 }
 
-// hinted notes that the tasks of a pod may have changed.
-func (m *memory) hinted(uid types.UID) {
+// Hinted notes that the tasks of a pod may have changed.
+func (m *Known) Hinted(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, arn := range m.byUID[uid] {

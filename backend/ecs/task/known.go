@@ -1,4 +1,4 @@
-package ecs
+package task
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ type entry struct {
 	stopping bool
 	// missing is since when ECS calls it missing; zero while it does not.
 	missing time.Time
-	// looked is when it was last asked for, or ECS told of it unasked.
-	looked time.Time
+	// read is when ECS last answered about it, asked or not.
+	read time.Time
 	// rests is true while nothing of it is on its way.
 	rests bool
 	// due is true where something says that it changed since.
@@ -34,17 +34,18 @@ type entry struct {
 	probed bool
 	// confirmed is true once it was launched here or listed twice.
 	confirmed bool
-	// words are what containers left in their logs, by name; empty while not read.
-	words map[string]finalWords
+	// terminations are what the logs of containers say of their ends, by name; empty
+	// while unread.
+	terminations map[string]Termination
 	// held are ends that are not shown yet, by container; none once dismissed.
 	held      map[string]heldEnd
 	dismissed bool
 }
 
-// memory is what ECS cannot list: tasks that stop or have stopped, tasks too new
+// Known are the tasks of a node as far as they are known, with what ECS cannot list: tasks that stop or have stopped, tasks too new
 // to show, launches whose outcome is not known. It is a cache of the remote: what
 // a new process cannot recover is in the package comment.
-type memory struct {
+type Known struct {
 	settle time.Duration
 	born   time.Time
 	// hints is true where EventBridge tells of changes.
@@ -65,34 +66,50 @@ type memory struct {
 	listFrom time.Time
 	// movedFrom is when tasks that come or go were last read.
 	movedFrom time.Time
-	// unsaid are containers whose termination message is to be read; messages wakes
-	// who reads it, and is nil where nobody does.
-	unsaid   []owed
-	messages chan struct{}
+	// logReads are in the order in which they are due; queued wakes their reader, and
+	// is nil without one.
+	logReads []LogRead
+	queued   chan struct{}
 }
 
 // removedMemory is how long a removed task is remembered: longer than ECS
 // remembers stopped tasks.
 const removedMemory = 2 * time.Hour
 
-func newMemory(settle time.Duration, hints bool) *memory {
-	return &memory{
-		settle: settle, born: time.Now(), hints: hints,
+// Config says how tasks are followed.
+type Config struct {
+	// Settle is how long a task may take to show in listings.
+	Settle time.Duration
+	// Hints is true where EventBridge tells of changes.
+	Hints bool
+	// Logs is true where somebody reads the logs of containers that ended.
+	Logs bool
+}
+
+// NewKnown knows no task yet.
+func NewKnown(cfg Config) *Known {
+	m := &Known{
+		settle: cfg.Settle, born: time.Now(), hints: cfg.Hints,
 		tasks: map[string]*entry{}, byUID: map[types.UID][]string{},
 		removed: map[string]time.Time{}, removedKey: map[identity.Key]time.Time{},
 		foreign: map[string]bool{}, unresolved: map[identity.Key]time.Time{},
 	}
+	if cfg.Logs {
+		m.queued = make(chan struct{}, 1)
+	}
+	return m
 }
 
-// launched is what a launch knows of its task beyond what ECS tells.
-type launched struct {
-	id     identity.Task
-	probed bool
+// Launched is what a launch knows of its task beyond what ECS says.
+type Launched struct {
+	ID identity.Task
+	// Probed is true where ECS runs health checks of a container.
+	Probed bool
 }
 
-// launched notes the outcome of a launch. It was asked for, so it is known again
+// Launched notes the outcome of a launch. It was asked for, so it is known again
 // even if it had been removed.
-func (m *memory) launched(l launched, o *observation) {
+func (m *Known) Launched(l Launched, o *Observation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ref := o.id.Ref(*o.task.TaskArn)
@@ -101,11 +118,11 @@ func (m *memory) launched(l launched, o *observation) {
 	delete(m.unresolved, identity.KeyOf(ref))
 	m.observe(o)
 	e := m.tasks[ref.ID]
-	e.confirmed, e.probed = true, l.probed
+	e.confirmed, e.probed = true, l.Probed
 }
 
-// observed notes what ECS said of a task, unless it was removed meanwhile.
-func (m *memory) observed(o *observation) {
+// Observed notes what ECS said of a task, unless it was removed meanwhile.
+func (m *Known) Observed(o *Observation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, gone := m.removed[*o.task.TaskArn]; !gone {
@@ -115,7 +132,7 @@ func (m *memory) observed(o *observation) {
 
 // observe replaces the facts of a task unless newer ones are known: answers may
 // overtake each other (ECS API, Task: version).
-func (m *memory) observe(o *observation) {
+func (m *Known) observe(o *Observation) {
 	arn := *o.task.TaskArn
 	e := m.tasks[arn]
 	watched := e != nil && !e.partial // what is seen first may have been shown by another process
@@ -125,7 +142,7 @@ func (m *memory) observe(o *observation) {
 		m.byUID[o.id.UID] = append(m.byUID[o.id.UID], arn)
 		delete(m.unresolved, identity.Key{UID: o.id.UID, Attempt: o.id.Attempt})
 	}
-	e.looked, e.due = o.now, false
+	e.read, e.due = o.now, false
 	if o.task.Version < e.version {
 		return
 	}
@@ -139,12 +156,12 @@ func (m *memory) observe(o *observation) {
 	e.stopping = !e.partial && (e.stopping || o.ending())
 	e.rests = !e.partial && o.rests(&e.facts) && (!e.probed || judged(&e.facts))
 	e.dismissed = e.dismissed || stoppedByUs(o.task)
-	m.owes(arn, e, o, watched)
-	e.tell()
+	m.queueLogReads(arn, e, o, watched)
+	e.complete()
 }
 
-// identity is that of a task that is known.
-func (m *memory) identity(arn string) (identity.Task, bool) {
+// Identity is that of a task that is known.
+func (m *Known) Identity(arn string) (identity.Task, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.tasks[arn]; e != nil {
@@ -153,14 +170,14 @@ func (m *memory) identity(arn string) (identity.Task, bool) {
 	return identity.Task{}, false
 }
 
-// missed notes that ECS calls a task missing. A new task may be for a while, and
+// Missed notes that ECS calls a task missing. A new task may be for a while, and
 // keeps its facts; one that has been missing for the settle time is forgotten.
-func (m *memory) missed(arn string, now time.Time) {
+func (m *Known) Missed(arn string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	e := m.tasks[arn]
 	if e != nil {
-		e.looked, e.due = now, false
+		e.read, e.due = now, false
 	}
 	switch {
 	case e == nil || !e.facts.Live:
@@ -171,7 +188,7 @@ func (m *memory) missed(arn string, now time.Time) {
 	}
 }
 
-func (m *memory) drop(arn string) {
+func (m *Known) drop(arn string) {
 	e := m.tasks[arn]
 	if e == nil {
 		return
@@ -183,8 +200,8 @@ func (m *memory) drop(arn string) {
 	}
 }
 
-// remove forgets a task that has stopped.
-func (m *memory) remove(arn string, now time.Time) {
+// Remove forgets a task that has stopped.
+func (m *Known) Remove(arn string, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.tasks[arn]; e != nil {
@@ -194,9 +211,9 @@ func (m *memory) remove(arn string, now time.Time) {
 	}
 }
 
-// ignore marks a task that is under our name but not ours to touch; it is true
+// Ignore marks a task that is under our name but not ours to touch; it is true
 // the first time.
-func (m *memory) ignore(arn string) bool {
+func (m *Known) Ignore(arn string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	first := !m.foreign[arn]
@@ -204,8 +221,8 @@ func (m *memory) ignore(arn string) bool {
 	return first
 }
 
-// all are the facts to show of all tasks, in order.
-func (m *memory) all(now time.Time) []backend.PodFacts {
+// All are the facts to show of all tasks, in order.
+func (m *Known) All(now time.Time) []backend.PodFacts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make([]backend.PodFacts, 0, len(m.tasks))
@@ -215,17 +232,17 @@ func (m *memory) all(now time.Time) []backend.PodFacts {
 	return inOrder(out)
 }
 
-// of are the facts to show of the tasks of some pods, in order.
-func (m *memory) of(uids []types.UID, now time.Time) []backend.PodFacts {
+// Of are the facts to show of the tasks of some pods, in order.
+func (m *Known) Of(uids []types.UID, now time.Time) []backend.PodFacts {
 	return m.factsOf(uids, func(e *entry) backend.PodFacts { return e.shown(now) })
 }
 
-// known are the facts of the tasks of a pod, in order, with nothing held back.
-func (m *memory) known(uid types.UID) []backend.PodFacts {
+// Facts are those of the tasks of a pod, in order, with nothing held back.
+func (m *Known) Facts(uid types.UID) []backend.PodFacts {
 	return m.factsOf([]types.UID{uid}, (*entry).copied)
 }
 
-func (m *memory) factsOf(uids []types.UID, facts func(*entry) backend.PodFacts) []backend.PodFacts {
+func (m *Known) factsOf(uids []types.UID, facts func(*entry) backend.PodFacts) []backend.PodFacts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := []backend.PodFacts{}
@@ -245,45 +262,46 @@ func inOrder(out []backend.PodFacts) []backend.PodFacts {
 	return out
 }
 
-// handle is what Stop and Remove need to know of a task.
-type handle struct {
-	arn            string
-	live, stopping bool
+// Handle is what must be known of a task to stop or remove it.
+type Handle struct {
+	ARN string
+	// Live is true while it may run, Stopping once ECS was asked to stop it.
+	Live, Stopping bool
 }
 
-// find returns the tasks of an attempt; more than one only if its token was used
+// Find returns the tasks of an attempt; more than one only if its token was used
 // again after ECS had forgotten it.
-func (m *memory) find(ref backend.Ref) []handle {
+func (m *Known) Find(ref backend.Ref) []Handle {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []handle
+	var out []Handle
 	for _, arn := range m.byUID[ref.UID] {
 		if e := m.tasks[arn]; e.id.Attempt == ref.Attempt {
-			out = append(out, handle{arn, e.facts.Live, e.stopping})
+			out = append(out, Handle{arn, e.facts.Live, e.stopping})
 		}
 	}
 	return out
 }
 
-// unknownOutcome notes a launch that may or may not have made a task.
-func (m *memory) unknownOutcome(k identity.Key, now time.Time) {
+// OutcomeUnknown notes a launch that may or may not have made a task.
+func (m *Known) OutcomeUnknown(k identity.Key, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unresolved[k] = now
 }
 
-// pending is true while a launch may still appear: until a listing that began when
+// Pending is true while a launch may still appear: until a listing that began when
 // it must have shown was read.
-func (m *memory) pending(k identity.Key) bool {
+func (m *Known) Pending(k identity.Key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, open := m.unresolved[k]
 	return open
 }
 
-// certain is true if what is not known here does not exist: all was listed when
+// Certain is true if what is not known here does not exist: all was listed when
 // nothing that another process launched could still be too new to show.
-func (m *memory) certain(k identity.Key) bool {
+func (m *Known) Certain(k identity.Key) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, open := m.unresolved[k]; open || m.listFrom.IsZero() {
@@ -293,9 +311,21 @@ func (m *memory) certain(k identity.Key) bool {
 	return removed || !m.listFrom.Before(m.born.Add(m.settle))
 }
 
-// isSwept is true once a complete listing was read.
-func (m *memory) isSwept() bool {
+// IsListed is true once a complete listing was read.
+func (m *Known) IsListed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.listFrom.IsZero()
+}
+
+// LiveIdentity is that of the task of an attempt while it is live.
+func (m *Known) LiveIdentity(ref backend.Ref) (identity.Task, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, arn := range m.byUID[ref.UID] {
+		if e := m.tasks[arn]; e.id.Attempt == ref.Attempt && e.facts.Live {
+			return e.id, true
+		}
+	}
+	return identity.Task{}, false
 }

@@ -1,4 +1,4 @@
-package ecs
+package task
 
 import (
 	"strings"
@@ -7,9 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
-// stopReason is the reason that our StopTask calls give; ECS shows it as the
+// StopReason is the reason that our StopTask calls give; ECS shows it as the
 // task's stoppedReason.
-const stopReason = "Stopped by burstlet"
+const StopReason = "Stopped by burstlet"
 
 // Reasons in the kubelet's words.
 const (
@@ -49,7 +49,7 @@ func endOf(t types.Task) (reason, message string, disrupted bool) {
 	case types.TaskStopCodeTaskFailedToStart:
 		return reasonFailedToStart, message, false
 	case types.TaskStopCodeUserInitiated:
-		if strings.HasPrefix(message, stopReason) {
+		if strings.HasPrefix(message, StopReason) {
 			return "", "", false
 		}
 		// Somebody else stopped it. To the pod it is as if it had been killed:

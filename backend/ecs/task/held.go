@@ -1,4 +1,4 @@
-package ecs
+package task
 
 import (
 	"maps"
@@ -35,9 +35,9 @@ func (e *entry) holdEnd(name string, healthy *bool, now time.Time) {
 	e.held[name] = heldEnd{until: now.Add(endHold), healthy: healthy}
 }
 
-// dismiss shows the ends of a task's containers as they come: nobody waits any more for
+// Dismiss shows the ends of a task's containers as they come: nobody waits any more for
 // what they say.
-func (m *memory) dismiss(arn string) {
+func (m *Known) Dismiss(arn string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.tasks[arn]; e != nil {
@@ -80,5 +80,5 @@ func (e *entry) copied() backend.PodFacts {
 
 // stoppedByUs is true for a task that ends because we asked for it.
 func stoppedByUs(t types.Task) bool {
-	return t.StopCode == types.TaskStopCodeUserInitiated && strings.HasPrefix(aws.ToString(t.StoppedReason), stopReason)
+	return t.StopCode == types.TaskStopCodeUserInitiated && strings.HasPrefix(aws.ToString(t.StoppedReason), StopReason)
 }

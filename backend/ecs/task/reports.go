@@ -1,0 +1,187 @@
+package task
+
+import (
+	"slices"
+	"time"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
+)
+
+// A report is looked for when the end is first seen (most agents have flushed the log
+// before ECS shows the end), and again after reportFirst, twice that and so on until
+// reportLast, whose reading says what there is.
+const (
+	reportFirst = 500 * time.Millisecond
+	reportLast  = 8 * time.Second
+)
+
+// LogLag is how long after it was written a line may be missing from CloudWatch.
+// Unverified: no page gives a bound.
+const LogLag = 5 * time.Second
+
+// LogRead is a container that ended and whose final log is unread: the report of its
+// supervisor; without one, of a container that failed, the end of its log, where that is
+// its termination message (terminationMessagePolicy FallbackToLogsOnError).
+type LogRead struct {
+	// ARN is the task's, Container the container's name.
+	ARN, Container string
+	// Fallback is true where the end of the log is the message without a report.
+	Fallback bool
+	// seen is when its end was first seen, last when the log says all that it will.
+	seen, last time.Time
+	// due is when its log is to be read next.
+	due time.Time
+}
+
+// newLogRead is that of a container that was first seen ended now.
+func newLogRead(arn string, id identity.Container, c backend.ContainerFacts, now time.Time) LogRead {
+	o := LogRead{ARN: arn, Container: c.Name, Fallback: id.Fallback && c.ExitCode != 0, seen: now, due: now}
+	if o.last = c.FinishedAt.Add(reportLast); !id.Supervised { // there is no report to look for
+		o.last = c.FinishedAt.Add(LogLag)
+		o.due = o.last
+	}
+	return o
+}
+
+// Again is the next reading after one at a time that found no report; false after the
+// last.
+func (o LogRead) Again(at time.Time) (LogRead, bool) {
+	if !at.Before(o.last) {
+		return o, false
+	}
+	after := reportFirst
+	for !o.seen.Add(after).After(at) {
+		after *= 2
+	}
+	o.due = o.seen.Add(after)
+	if o.due.After(o.last) {
+		o.due = o.last
+	}
+	return o, true
+}
+
+// Termination is what a container's log says of its end.
+type Termination struct {
+	// Message is its termination message.
+	Message string
+	// Reason, Killed and Hook are its supervisor's: ContainerFacts.Reason, Killed and
+	// HookFailed.
+	Reason, Killed, Hook string
+}
+
+// queueLogReads queues the containers of a task that ended by themselves and whose final
+// log is unread. An end that was seen is held back meanwhile.
+func (m *Known) queueLogReads(arn string, e *entry, o *Observation, watched bool) {
+	if m.queued == nil {
+		return
+	}
+	noted := len(m.logReads)
+	for i, c := range e.facts.Containers {
+		id := e.id.Containers[i]
+		ended := c.State() == backend.Exited && !c.NeverRan() && c.Reason != reasonUnknown
+		wanted := id.Supervised || id.Fallback && c.ExitCode != 0
+		if _, known := e.terminations[c.Name]; known || !ended || !wanted {
+			continue
+		}
+		if e.terminations == nil {
+			e.terminations = map[string]Termination{}
+		}
+		e.terminations[c.Name] = Termination{}
+		m.enqueue(newLogRead(arn, id, c, o.now))
+		if watched && id.Supervised {
+			e.holdEnd(c.Name, containerNamed(o.before.Containers, c.Name).Healthy, o.now)
+		}
+	}
+	if len(m.logReads) > noted {
+		select {
+		case m.queued <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// enqueue puts a reading where it is due.
+func (m *Known) enqueue(o LogRead) {
+	at, _ := slices.BinarySearchFunc(m.logReads, o.due, func(other LogRead, due time.Time) int {
+		if other.due.After(due) {
+			return 1
+		}
+		return -1 // after those that are due at the same time
+	})
+	m.logReads = slices.Insert(m.logReads, at, o)
+}
+
+// complete adds to what AWS says of the ends of containers what was read.
+func (e *entry) complete() {
+	for i := range e.facts.Containers {
+		e.terminations[e.facts.Containers[i].Name].complete(&e.facts.Containers[i])
+	}
+}
+
+// complete adds a termination to what AWS says of a container.
+func (t Termination) complete(c *backend.ContainerFacts) {
+	c.Message, c.Killed, c.HookFailed = withMessage(c.Message, t.Message), t.Killed, t.Hook
+	if c.Reason == "" {
+		c.Reason = t.Reason
+	}
+	c.OOM = c.OOM || t.Reason == reasonOOM
+}
+
+// withMessage joins as the kubelet does.
+func withMessage(why, message string) string {
+	if why == "" || message == "" {
+		return why + message
+	}
+	return why + ": " + message
+}
+
+// LogReads receives after a reading was queued; nil where nobody reads logs.
+func (m *Known) LogReads() <-chan struct{} { return m.queued }
+
+// NextLogRead takes the reading that is due first; false while none is due, until the
+// time (zero: until one is queued).
+func (m *Known) NextLogRead(now time.Time) (next LogRead, due bool, until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for len(m.logReads) > 0 {
+		o := m.logReads[0]
+		if m.tasks[o.ARN] != nil && o.due.After(now) {
+			return LogRead{}, false, o.due
+		}
+		m.logReads = m.logReads[1:]
+		if m.tasks[o.ARN] != nil {
+			return o, true, time.Time{}
+		}
+	}
+	m.logReads = nil
+	return LogRead{}, false, time.Time{}
+}
+
+// Requeue puts a reading back.
+func (m *Known) Requeue(o LogRead) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.enqueue(o)
+}
+
+// Terminated keeps what a reading found, unless the task is not known any more, and shows
+// the end of its container.
+func (m *Known) Terminated(o LogRead, found Termination) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.tasks[o.ARN]
+	if e == nil {
+		return
+	}
+	delete(e.held, o.Container)
+	if found == (Termination{}) {
+		return
+	}
+	e.terminations[o.Container] = found
+	for i := range e.facts.Containers {
+		if c := &e.facts.Containers[i]; c.Name == o.Container {
+			found.complete(c)
+		}
+	}
+}
