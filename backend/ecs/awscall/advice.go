@@ -19,11 +19,15 @@ const (
 // adviceByText says what to check, by the text of AWS's answer. The texts are
 // undocumented: where none is recognised there is no advice.
 var adviceByText = []struct{ text, advice string }{
-	{"limit on the number of vcpus", `the account's quota is used up: ask for more under Service Quotas, AWS Fargate, "vCPU resource count"`},
+	{"limit on the number of vcpus",
+		`the account's quota is used up: ask for more under Service Quotas, AWS Fargate, "vCPU resource count"`},
 	{"cluster not found", "look at cluster and region in the node's configuration (backend.ecs)"},
-	{"subnet", "look at subnets in the node's configuration (backend.ecs) and at the pod's annotation ecs.burstlet.dev/subnets"},
-	{"security group", "look at securityGroups in the node's configuration (backend.ecs) and at the pod's annotation ecs.burstlet.dev/security-groups"},
-	{"assume the role", "the role must exist and trust ecs-tasks.amazonaws.com: look at executionRoleARN and taskRoleARN (backend.ecs)"},
+	{"subnet", "look at subnets in the node's configuration (backend.ecs) and at the pod's annotation " +
+		"ecs.burstlet.dev/subnets"},
+	{"security group", "look at securityGroups in the node's configuration (backend.ecs) and at the pod's " +
+		"annotation ecs.burstlet.dev/security-groups"},
+	{"assume the role", "the role must exist and trust ecs-tasks.amazonaws.com: look at executionRoleARN and " +
+		"taskRoleARN (backend.ecs)"},
 	{"role is not valid", "look at executionRoleARN and taskRoleARN in the node's configuration (backend.ecs)"},
 	{"capacity provider", "FARGATE_SPOT must be associated with the cluster (ECS API, PutClusterCapacityProviders)"},
 }
@@ -47,7 +51,8 @@ func adviceFor(err error, api smithy.APIError) string {
 		}
 		var op *smithy.OperationError
 		if errors.As(err, &op) {
-			return fmt.Sprintf("%s grants %s:%s", ControllerPolicy, strings.ToLower(strings.ReplaceAll(op.Service(), " ", "")), op.Operation())
+			return fmt.Sprintf("%s grants %s:%s", ControllerPolicy,
+				strings.ToLower(strings.ReplaceAll(op.Service(), " ", "")), op.Operation())
 		}
 	}
 	text := strings.ToLower(api.ErrorMessage())

@@ -67,7 +67,8 @@ func Diagnose(ctx context.Context, cfg Config, c clients.Clients) []backend.Find
 
 // credentials finds out where the SDK has them from.
 func (d *doctor) credentials(ctx context.Context) bool {
-	const what, advice = "AWS credentials", "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run burstlet with a role (IRSA, EKS Pod Identity, an instance profile)"
+	const what, advice = "AWS credentials", "set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or " +
+		"run burstlet with a role (IRSA, EKS Pod Identity, an instance profile)"
 	if d.clients.Credentials == nil {
 		d.add(backend.Bad(what, "none", advice))
 		return false
@@ -99,11 +100,13 @@ func (d *doctor) whoami(ctx context.Context) bool {
 	var api smithy.APIError
 	switch {
 	case errors.As(err, &api):
-		d.add(backend.Bad(what, api.ErrorCode()+": "+api.ErrorMessage(), "the credentials have expired, are of another partition, or the clock is wrong: get others"))
+		d.add(backend.Bad(what, api.ErrorCode()+": "+api.ErrorMessage(),
+			"the credentials have expired, are of another partition, or the clock is wrong: get others"))
 		return false
 	case err != nil:
 		endpoint, _ := d.query.where("sts")
-		d.add(backend.Bad(what, err.Error(), "this machine must reach "+endpoint+" (the internet, a proxy in HTTPS_PROXY, or VPC endpoints): check the network and region"))
+		d.add(backend.Bad(what, err.Error(), "this machine must reach "+endpoint+" (the internet, a proxy in "+
+			"HTTPS_PROXY, or VPC endpoints): check the network and region"))
 		return false
 	}
 	d.caller, d.account = out.ARN, out.Account
@@ -137,8 +140,10 @@ func (d *doctor) lookAtCluster(ctx context.Context) {
 		d.add(backend.Bad(what, plainError(err), "check region, and the network to ECS"))
 		return
 	case len(out.Clusters) == 0:
-		d.add(backend.Bad(what, fmt.Sprintf("there is no %s in %s of account %s", d.cfg.Cluster, d.cfg.Region, d.account),
-			"aws ecs create-cluster --region "+d.cfg.Region+" --cluster-name "+d.cfg.Cluster+", or set backend.ecs.cluster and region"))
+		d.add(backend.Bad(what,
+			fmt.Sprintf("there is no %s in %s of account %s", d.cfg.Cluster, d.cfg.Region, d.account),
+			"aws ecs create-cluster --region "+d.cfg.Region+" --cluster-name "+d.cfg.Cluster+", or set "+
+				"backend.ecs.cluster and region"))
 		return
 	}
 	c := out.Clusters[0]
@@ -151,7 +156,8 @@ func (d *doctor) lookAtCluster(ctx context.Context) {
 	if slices.Contains(d.cfg.CapacityTypes, taskdef.CapacitySpot) {
 		if !slices.Contains(c.CapacityProviders, "FARGATE_SPOT") {
 			d.add(backend.Bad("capacity", "capacityTypes has spot, and the cluster is not associated with FARGATE_SPOT",
-				"aws ecs put-cluster-capacity-providers --cluster "+d.cfg.Cluster+" --capacity-providers FARGATE FARGATE_SPOT --default-capacity-provider-strategy '[]'"))
+				"aws ecs put-cluster-capacity-providers --cluster "+d.cfg.Cluster+" --capacity-providers "+
+					"FARGATE FARGATE_SPOT --default-capacity-provider-strategy '[]'"))
 			return
 		}
 		d.add(backend.Good("capacity", "the cluster is associated with FARGATE_SPOT"))
@@ -164,7 +170,8 @@ func isDeniedCall(err error) bool {
 	if !errors.As(err, &api) {
 		return false
 	}
-	return strings.HasPrefix(api.ErrorCode(), "AccessDenied") || api.ErrorCode() == "UnauthorizedOperation" || api.ErrorCode() == "NotAuthorized"
+	return strings.HasPrefix(api.ErrorCode(), "AccessDenied") || api.ErrorCode() == "UnauthorizedOperation" ||
+		api.ErrorCode() == "NotAuthorized"
 }
 
 // plainError is AWS's own words, without ids of requests.

@@ -59,7 +59,8 @@ func (d *doctor) wantedOfECS() []permission {
 		{action: "ecs:DeregisterTaskDefinition", resource: "*", sid: "Definitions"},
 		{action: "ecs:DeleteTaskDefinitions", resource: definition, sid: "OwnDefinitions"},
 		{action: "ecs:RunTask", resource: definition, sid: "Run", context: inCluster},
-		{action: "ecs:TagResource", resource: d.taskARN(), sid: "TagWhatIsRun", context: map[string]string{"ecs:CreateAction": "RunTask"}},
+		{action: "ecs:TagResource", resource: d.taskARN(), sid: "TagWhatIsRun",
+			context: map[string]string{"ecs:CreateAction": "RunTask"}},
 		{action: "ecs:ListTasks", resource: "*", sid: "ListTasks", context: inCluster, try: d.tryListTasks},
 		{action: "ecs:DescribeTasks", resource: d.taskARN(), sid: "Tasks", try: d.tryDescribeTasks},
 		{action: "ecs:StopTask", resource: d.taskARN(), sid: "Tasks"},
@@ -76,7 +77,8 @@ func (d *doctor) wantedRoles() []permission {
 	var out []permission
 	pass := func(role, sid, service string) {
 		if role != "" {
-			out = append(out, permission{action: "iam:PassRole", resource: role, sid: sid, context: map[string]string{"iam:PassedToService": service}})
+			out = append(out, permission{action: "iam:PassRole", resource: role, sid: sid,
+				context: map[string]string{"iam:PassedToService": service}})
 		}
 	}
 	pass(d.cfg.ExecutionRoleARN, "RolesOfTasks", serviceTasks)
@@ -91,8 +93,10 @@ func (d *doctor) wantedSecrets() []permission {
 	secret := d.arn("secretsmanager", "secret:"+name+"-000000")
 	out := []permission{
 		{action: "secretsmanager:ListSecrets", resource: "*", sid: "ListSecrets", try: d.tryListSecrets},
-		{action: "secretsmanager:DescribeSecret", resource: secret, sid: "Secrets", try: func(ctx context.Context) error { return d.tryDescribeSecret(ctx, name) }},
-		{action: "secretsmanager:GetSecretValue", resource: secret, sid: "SaltOfNamesAndFilesOfPods", try: func(ctx context.Context) error { return d.tryReadSecret(ctx, name) }},
+		{action: "secretsmanager:DescribeSecret", resource: secret, sid: "Secrets",
+			try: func(ctx context.Context) error { return d.tryDescribeSecret(ctx, name) }},
+		{action: "secretsmanager:GetSecretValue", resource: secret, sid: "SaltOfNamesAndFilesOfPods",
+			try: func(ctx context.Context) error { return d.tryReadSecret(ctx, name) }},
 	}
 	for _, action := range []string{"CreateSecret", "PutSecretValue", "TagResource", "DeleteSecret"} {
 		out = append(out, permission{action: "secretsmanager:" + action, resource: secret, sid: "Secrets"})
@@ -109,7 +113,8 @@ func (d *doctor) wantedRest() []permission {
 	}
 	if d.cfg.LogGroup != "" {
 		out = append(out, permission{
-			action: "logs:GetLogEvents", resource: d.arn("logs", "log-group:"+d.cfg.LogGroup+":log-stream:"+unknownStream), sid: "Logs", try: d.tryReadLogs,
+			action: "logs:GetLogEvents", resource: d.arn("logs",
+				"log-group:"+d.cfg.LogGroup+":log-stream:"+unknownStream), sid: "Logs", try: d.tryReadLogs,
 		})
 	}
 	if d.cfg.EventQueueURL != "" {
@@ -185,10 +190,13 @@ func (d *doctor) simulate(ctx context.Context, wanted []permission) {
 		if isDeniedCall(err) {
 			why = "the caller may not iam:SimulatePrincipalPolicy"
 		}
-		d.add(backend.Doubtful(what, "not known of what changes something, which is not tried ("+why+"): "+strings.Join(actions, ", "),
-			"compare them with "+awscall.ControllerPolicy+"; with iam:SimulatePrincipalPolicy and iam:GetRole on itself doctor asks IAM"))
+		d.add(backend.Doubtful(what, "not known of what changes something, which is not "+
+			"tried ("+why+"): "+strings.Join(actions, ", "),
+			"compare them with "+awscall.ControllerPolicy+"; with iam:SimulatePrincipalPolicy and iam:GetRole "+
+				"on itself doctor asks IAM"))
 	case missing == 0:
-		d.add(backend.Good(what, fmt.Sprintf("all %d that change something are there, as IAM simulates them", len(wanted))))
+		d.add(backend.Good(what, fmt.Sprintf("all %d that change something are there, as IAM simulates them",
+			len(wanted))))
 	}
 }
 

@@ -76,7 +76,8 @@ func (d *doctor) roles(ctx context.Context) {
 // trustFinding says whether a role may be taken by a service.
 func trustFinding(what, arn, trust, service string) backend.Finding {
 	if policy, err := url.QueryUnescape(trust); err != nil || !strings.Contains(policy, `"`+service+`"`) {
-		return backend.Bad(what, arn+" does not trust "+service, "let that service assume it, as deploy/aws/README.md says")
+		return backend.Bad(what, arn+" does not trust "+service,
+			"let that service assume it, as deploy/aws/README.md says")
 	}
 	return backend.Good(what, arn+" trusts "+service)
 }
@@ -103,7 +104,8 @@ func (d *doctor) network(ctx context.Context) {
 	var out struct {
 		Groups []awsGroup `xml:"securityGroupInfo>item"`
 	}
-	switch _, err := d.query.query(ctx, "ec2", versionEC2, "DescribeSecurityGroups", numbered("GroupId", d.cfg.SecurityGroups), &out); {
+	switch _, err := d.query.query(ctx, "ec2", versionEC2, "DescribeSecurityGroups",
+		numbered("GroupId", d.cfg.SecurityGroups), &out); {
 	case isDeniedCall(err):
 		d.unseen = append(d.unseen, what+" (ec2:DescribeSecurityGroups)")
 		return
@@ -113,7 +115,8 @@ func (d *doctor) network(ctx context.Context) {
 	}
 	for _, g := range out.Groups {
 		if vpc != "" && g.VPC != vpc {
-			d.add(backend.Bad(what, fmt.Sprintf("%s is in %s, the subnets are in %s", g.ID, g.VPC, vpc), "set backend.ecs.securityGroups to groups of the subnets' VPC"))
+			d.add(backend.Bad(what, fmt.Sprintf("%s is in %s, the subnets are in %s", g.ID, g.VPC, vpc),
+				"set backend.ecs.securityGroups to groups of the subnets' VPC"))
 			return
 		}
 	}
@@ -126,7 +129,8 @@ func (d *doctor) subnets(ctx context.Context) string {
 	var out struct {
 		Subnets []awsSubnet `xml:"subnetSet>item"`
 	}
-	switch _, err := d.query.query(ctx, "ec2", versionEC2, "DescribeSubnets", numbered("SubnetId", d.cfg.Subnets), &out); {
+	switch _, err := d.query.query(ctx, "ec2", versionEC2, "DescribeSubnets", numbered("SubnetId", d.cfg.Subnets),
+		&out); {
 	case isDeniedCall(err):
 		d.unseen = append(d.unseen, what+" (ec2:DescribeSubnets)")
 		return ""
@@ -146,7 +150,8 @@ func (d *doctor) judgeSubnets(subnets []awsSubnet) string {
 	var texts, full []string
 	for _, s := range subnets {
 		if s.VPC != vpc {
-			d.add(backend.Bad(what, fmt.Sprintf("%s is in %s, %s in %s", subnets[0].ID, vpc, s.ID, s.VPC), "set backend.ecs.subnets to subnets of one VPC"))
+			d.add(backend.Bad(what, fmt.Sprintf("%s is in %s, %s in %s", subnets[0].ID, vpc, s.ID, s.VPC),
+				"set backend.ecs.subnets to subnets of one VPC"))
 			return ""
 		}
 		texts = append(texts, fmt.Sprintf("%s (%s, %d free addresses)", s.ID, s.Zone, s.Free))
@@ -188,7 +193,8 @@ func (d *doctor) quotas(ctx context.Context) {
 		var out struct {
 			Quota struct{ Value float64 }
 		}
-		err := d.query.json(ctx, "servicequotas", "ServiceQuotasV20190624.GetServiceQuota", map[string]string{"ServiceCode": "fargate", "QuotaCode": q.code}, &out)
+		err := d.query.json(ctx, "servicequotas", "ServiceQuotasV20190624.GetServiceQuota",
+			map[string]string{"ServiceCode": "fargate", "QuotaCode": q.code}, &out)
 		switch {
 		case isDeniedCall(err):
 			d.unseen = append(d.unseen, "the vCPU quota (servicequotas:GetServiceQuota)")

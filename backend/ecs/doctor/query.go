@@ -112,7 +112,8 @@ func (q querier) post(ctx context.Context, service, contentType, target, body st
 	}
 	sum := sha256.Sum256([]byte(body))
 	before := time.Now()
-	if err := v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), service, region, before); err != nil {
+	err = v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), service, region, before)
+	if err != nil {
 		return queryReply{}, fmt.Errorf("sign the request to %s: %w", service, err)
 	}
 	resp, err := q.http.Do(req)
@@ -131,7 +132,9 @@ func (q querier) post(ctx context.Context, service, contentType, target, body st
 }
 
 // query calls an action of a Query API and reads its answer into out.
-func (q querier) query(ctx context.Context, service, version, action string, form url.Values, out any) (queryReply, error) {
+func (q querier) query(
+	ctx context.Context, service, version, action string, form url.Values, out any,
+) (queryReply, error) {
 	form.Set("Action", action)
 	form.Set("Version", version)
 	reply, err := q.post(ctx, service, "application/x-www-form-urlencoded; charset=utf-8", "", form.Encode())
@@ -149,7 +152,9 @@ func (q querier) query(ctx context.Context, service, version, action string, for
 		if err := xml.Unmarshal(reply.body, &failure); err != nil {
 			return reply, fmt.Errorf("%s:%s: HTTP status %d", service, action, reply.status)
 		}
-		return reply, &smithy.GenericAPIError{Code: failure.Code + failure.EC2Code, Message: failure.Message + failure.EC2Text}
+		return reply, &smithy.GenericAPIError{
+			Code: failure.Code + failure.EC2Code, Message: failure.Message + failure.EC2Text,
+		}
 	}
 	if err := xml.Unmarshal(reply.body, out); err != nil {
 		return reply, fmt.Errorf("%s:%s: read the answer: %w", service, action, err)
@@ -175,7 +180,9 @@ func (q querier) json(ctx context.Context, service, target string, in, out any) 
 		if err := json.Unmarshal(reply.body, &failure); err != nil {
 			return fmt.Errorf("%s: HTTP status %d", target, reply.status)
 		}
-		return &smithy.GenericAPIError{Code: failure.Type[strings.LastIndex(failure.Type, "#")+1:], Message: failure.Message}
+		return &smithy.GenericAPIError{
+			Code: failure.Type[strings.LastIndex(failure.Type, "#")+1:], Message: failure.Message,
+		}
 	}
 	if err := json.Unmarshal(reply.body, out); err != nil {
 		return fmt.Errorf("%s: read the answer: %w", target, err)

@@ -34,17 +34,20 @@ func but(err error, code string) error {
 }
 
 func (d *doctor) tryDescribeDefinition(ctx context.Context) error {
-	_, err := d.clients.ECS.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(unknownFamily)})
+	_, err := d.clients.ECS.DescribeTaskDefinition(ctx,
+		&awsecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(unknownFamily)})
 	return but(err, "ClientException")
 }
 
 func (d *doctor) tryListFamilies(ctx context.Context) error {
-	_, err := d.clients.ECS.ListTaskDefinitionFamilies(ctx, &awsecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: aws.String(unknownFamily), MaxResults: aws.Int32(1)})
+	_, err := d.clients.ECS.ListTaskDefinitionFamilies(ctx,
+		&awsecs.ListTaskDefinitionFamiliesInput{FamilyPrefix: aws.String(unknownFamily), MaxResults: aws.Int32(1)})
 	return err
 }
 
 func (d *doctor) tryListDefinitions(ctx context.Context) error {
-	_, err := d.clients.ECS.ListTaskDefinitions(ctx, &awsecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(unknownFamily), MaxResults: aws.Int32(1)})
+	_, err := d.clients.ECS.ListTaskDefinitions(ctx,
+		&awsecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(unknownFamily), MaxResults: aws.Int32(1)})
 	return err
 }
 
@@ -54,7 +57,8 @@ func (d *doctor) tryListTasks(ctx context.Context) error {
 }
 
 func (d *doctor) tryDescribeTasks(ctx context.Context) error {
-	_, err := d.clients.ECS.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &d.cfg.Cluster, Tasks: []string{d.taskARN()}})
+	_, err := d.clients.ECS.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &d.cfg.Cluster,
+		Tasks: []string{d.taskARN()}})
 	return but(err, "ClusterNotFoundException")
 }
 
@@ -81,9 +85,11 @@ func (d *doctor) tryLogin(ctx context.Context) error {
 // tryReadLogs tells a group that is missing by AWS's text: the code is the same for a
 // stream, which is missing anyway.
 func (d *doctor) tryReadLogs(ctx context.Context) error {
-	_, err := d.clients.Logs.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &d.cfg.LogGroup, LogStreamName: aws.String(unknownStream)})
+	_, err := d.clients.Logs.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &d.cfg.LogGroup,
+		LogStreamName: aws.String(unknownStream)})
 	var api smithy.APIError
-	if errors.As(err, &api) && api.ErrorCode() == "ResourceNotFoundException" && strings.Contains(strings.ToLower(api.ErrorMessage()), "log group") {
+	if errors.As(err, &api) && api.ErrorCode() == "ResourceNotFoundException" &&
+		strings.Contains(strings.ToLower(api.ErrorMessage()), "log group") {
 		return errNoGroup
 	}
 	return but(err, "ResourceNotFoundException")
@@ -105,14 +111,17 @@ func (d *doctor) queueThere(ctx context.Context) {
 		return
 	}
 	out, err := d.clients.Queue.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-		QueueUrl: &d.cfg.EventQueueURL, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameApproximateNumberOfMessages},
+		QueueUrl:       &d.cfg.EventQueueURL,
+		AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameApproximateNumberOfMessages},
 	})
 	switch {
 	case err == nil:
-		d.add(backend.Good(what, d.cfg.EventQueueURL+" is there, with about "+out.Attributes["ApproximateNumberOfMessages"]+" messages"))
+		d.add(backend.Good(what,
+			d.cfg.EventQueueURL+" is there, with about "+out.Attributes["ApproximateNumberOfMessages"]+" messages"))
 	case isDeniedCall(err):
 		d.unseen = append(d.unseen, "the event queue (sqs:GetQueueAttributes)")
 	default:
-		d.add(backend.Bad(what, d.cfg.EventQueueURL+": "+plainError(err), "make it as deploy/aws/README.md says, or leave out backend.ecs.eventQueueURL: tasks are then polled alone"))
+		d.add(backend.Bad(what, d.cfg.EventQueueURL+": "+plainError(err), "make it as deploy/aws/README.md "+
+			"says, or leave out backend.ecs.eventQueueURL: tasks are then polled alone"))
 	}
 }

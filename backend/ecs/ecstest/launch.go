@@ -26,7 +26,8 @@ func Pod(name string, command ...string) *corev1.Pod {
 // WithInit adds init containers with these commands.
 func WithInit(pod *corev1.Pod, commands ...[]string) *corev1.Pod {
 	for i, c := range commands {
-		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: fmt.Sprint("init", i), Image: "busybox:1", Command: c})
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers,
+			corev1.Container{Name: fmt.Sprint("init", i), Image: "busybox:1", Command: c})
 	}
 	return pod
 }
@@ -35,10 +36,12 @@ func WithInit(pod *corev1.Pod, commands ...[]string) *corev1.Pod {
 func Spec(pod *corev1.Pod, attempt int) backend.LaunchSpec {
 	spec := backend.LaunchSpec{Pod: pod, Attempt: attempt}
 	for _, c := range pod.Spec.InitContainers {
-		spec.Containers = append(spec.Containers, backend.ContainerSpec{Pod: pod, Container: c, Init: true, Attempt: attempt, Hash: "h-" + c.Name})
+		spec.Containers = append(spec.Containers,
+			backend.ContainerSpec{Pod: pod, Container: c, Init: true, Attempt: attempt, Hash: "h-" + c.Name})
 	}
 	for _, c := range pod.Spec.Containers {
-		spec.Containers = append(spec.Containers, backend.ContainerSpec{Pod: pod, Container: c, Attempt: attempt, Hash: "h-" + c.Name})
+		spec.Containers = append(spec.Containers,
+			backend.ContainerSpec{Pod: pod, Container: c, Attempt: attempt, Hash: "h-" + c.Name})
 	}
 	return spec
 }
@@ -146,7 +149,9 @@ func WithVolume(pod *corev1.Pod, name, size string) *corev1.Pod {
 		Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
 			Spec: corev1.PersistentVolumeClaimSpec{
 				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
+				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{
+					corev1.ResourceStorage: resource.MustParse(size),
+				}},
 			},
 		}},
 	}})

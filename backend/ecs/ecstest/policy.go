@@ -65,7 +65,8 @@ func (p Policy) Allows(action, resource string) bool {
 		}
 		for _, r := range s.Resource {
 			// A * of IAM matches slashes too, one of path.Match does not.
-			if ok, err := path.Match(strings.ReplaceAll(r, "/", "|"), strings.ReplaceAll(resource, "/", "|")); ok && err == nil {
+			if ok, err := path.Match(strings.ReplaceAll(r, "/", "|"),
+				strings.ReplaceAll(resource, "/", "|")); ok && err == nil {
 				return true
 			}
 		}

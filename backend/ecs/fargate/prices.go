@@ -46,7 +46,8 @@ func (r Rates) PerHour(size Size, arch string, storageGiB int32) float64 {
 	if arch == ARM {
 		vcpu, gb = r.ARMVCPU, r.ARMGB
 	}
-	return vcpu*float64(size.CPU)/1024 + gb*float64(size.MemoryMiB)/1024 + r.StorageGB*float64(max(storageGiB-FreeStorageGiB, 0))
+	return vcpu*float64(size.CPU)/1024 + gb*float64(size.MemoryMiB)/1024 +
+		r.StorageGB*float64(max(storageGiB-FreeStorageGiB, 0))
 }
 
 // OrPublished is r with AWS's published prices where it has none: all of them for the

@@ -53,7 +53,8 @@ func Fit(need Size, rates Rates, arch string) (Size, error) {
 		}
 	}
 	if best.CPU == 0 {
-		return best, fmt.Errorf("%d CPU units and %d MiB are more than the largest Fargate task has", need.CPU, need.MemoryMiB)
+		return best, fmt.Errorf("%d CPU units and %d MiB are more than the largest Fargate task has",
+			need.CPU, need.MemoryMiB)
 	}
 	return best, nil
 }

@@ -59,7 +59,8 @@ func StartedBy(node string) string {
 // TagValue makes a text fit ECS API, Tag: value.
 func TagValue(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r < 0x80 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 +-=._:/@", r) {
+		if r < 0x80 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "+
+			"+-=._:/@", r) {
 			return r
 		}
 		return '_'

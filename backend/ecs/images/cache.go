@@ -82,7 +82,9 @@ func (c *Cache) Run(ctx context.Context) error {
 
 // Config implements Configs. A look-up that has begun goes on without its
 // caller, for the next.
-func (c *Cache) Config(ctx context.Context, image, arch string, logins []backend.Credential) (taskdef.ImageConfig, error) {
+func (c *Cache) Config(
+	ctx context.Context, image, arch string, logins []backend.Credential,
+) (taskdef.ImageConfig, error) {
 	e := c.find(ctx, image, arch, logins)
 	select {
 	case <-e.done:

@@ -22,7 +22,8 @@ const loginRenewal = time.Hour
 
 // ECRAPI is what is called of ECR.
 type ECRAPI interface {
-	GetAuthorizationToken(context.Context, *ecr.GetAuthorizationTokenInput, ...func(*ecr.Options)) (*ecr.GetAuthorizationTokenOutput, error)
+	GetAuthorizationToken(context.Context, *ecr.GetAuthorizationTokenInput,
+		...func(*ecr.Options)) (*ecr.GetAuthorizationTokenOutput, error)
 }
 
 // ecrLogins are burstlet's own logins to ECR, one a region: that of the caller's
@@ -52,7 +53,8 @@ func (l *ecrLogins) login(ctx context.Context, region string) (backend.Credentia
 	if k, ok := l.known[region]; ok && l.now().Before(k.until) {
 		return k.credential, nil
 	}
-	out, err := l.api.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{}, func(o *ecr.Options) { o.Region = region })
+	out, err := l.api.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{},
+		func(o *ecr.Options) { o.Region = region })
 	if err != nil {
 		return backend.Credential{}, fmt.Errorf("log in to ECR in %s: %w", region, awscall.Classify(err))
 	}

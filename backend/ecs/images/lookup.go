@@ -46,7 +46,9 @@ func LookUp(ctx context.Context, cfg taskdef.Config, images Configs, spec backen
 			return nil, &backend.ContainerError{Container: c.Container.Name, Reason: reasonConfig, Err: err}
 		}
 		if taskdef.Argv(c, out) == nil {
-			return nil, &backend.ContainerError{Container: c.Container.Name, Reason: reasonCreate, Err: taskdef.ErrNoCommand}
+			return nil, &backend.ContainerError{
+				Container: c.Container.Name, Reason: reasonCreate, Err: taskdef.ErrNoCommand,
+			}
 		}
 	}
 	return out, nil
@@ -64,7 +66,8 @@ func imageReason(err error) string {
 func lookUpOne(ctx context.Context, images Configs, arch string, c backend.ContainerSpec) (taskdef.ImageConfig, error) {
 	image := c.Container.Image
 	if _, err := name.ParseReference(image); err != nil {
-		return taskdef.ImageConfig{}, fmt.Errorf("%w: Failed to apply default image tag %q: %w", errImageName, image, err)
+		return taskdef.ImageConfig{}, fmt.Errorf("%w: Failed to apply default image tag %q: %w", errImageName,
+			image, err)
 	}
 	config, err := images.Config(ctx, image, arch, c.Credentials)
 	if err != nil {

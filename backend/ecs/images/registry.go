@@ -37,7 +37,9 @@ func NewRegistries(mirrors map[string]string, login ECRAPI) (Configs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &registries{client: mirrored{registry.DefaultTransport, m}, pace: rate.NewLimiter(20, 20), ecr: newECRLogins(login)}, nil
+	return &registries{
+		client: mirrored{registry.DefaultTransport, m}, pace: rate.NewLimiter(20, 20), ecr: newECRLogins(login),
+	}, nil
 }
 
 // ParseMirrors reads endpoints, by the registry's host: URLs, or hosts that are asked by
@@ -49,8 +51,10 @@ func ParseMirrors(mirrors map[string]string) (map[string]*url.URL, error) {
 			endpoint = "https://" + endpoint
 		}
 		u, err := url.Parse(endpoint)
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-			return nil, fmt.Errorf("the mirror of %s must be a URL such as https://mirror.example:5000, without path and user", host)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+			strings.Trim(u.Path, "/") != "" || u.User != nil {
+			return nil, fmt.Errorf("the mirror of %s must be a URL such as https://mirror.example:5000, without "+
+				"path and user", host)
 		}
 		if host == "docker.io" {
 			host = name.DefaultRegistry
@@ -76,7 +80,9 @@ func (m mirrored) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Config implements Configs.
-func (r *registries) Config(ctx context.Context, image, arch string, logins []backend.Credential) (taskdef.ImageConfig, error) {
+func (r *registries) Config(
+	ctx context.Context, image, arch string, logins []backend.Credential,
+) (taskdef.ImageConfig, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		return taskdef.ImageConfig{}, fmt.Errorf("%w: %w", errImageName, err)
@@ -97,7 +103,9 @@ func (r *registries) Config(ctx context.Context, image, arch string, logins []ba
 			registry.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))
 		if err == nil {
 			c := file.Config
-			return taskdef.ImageConfig{Entrypoint: c.Entrypoint, Cmd: c.Cmd, User: c.User, Env: c.Env, StopSignal: c.StopSignal}, nil
+			return taskdef.ImageConfig{
+				Entrypoint: c.Entrypoint, Cmd: c.Cmd, User: c.User, Env: c.Env, StopSignal: c.StopSignal,
+			}, nil
 		}
 		if last = runtimeError(ref, err); !refusedLogin(err) {
 			break
@@ -119,7 +127,9 @@ func fetch(ref name.Reference, options ...registry.Option) (*v1.ConfigFile, erro
 func authenticators(logins []backend.Credential) []authn.Authenticator {
 	var out []authn.Authenticator
 	for _, l := range logins {
-		out = append(out, authn.FromConfig(authn.AuthConfig{Username: l.Username, Password: l.Password, IdentityToken: l.IdentityToken}))
+		out = append(out, authn.FromConfig(authn.AuthConfig{
+			Username: l.Username, Password: l.Password, IdentityToken: l.IdentityToken,
+		}))
 	}
 	if len(out) == 0 {
 		out = append(out, authn.Anonymous)
@@ -130,7 +140,8 @@ func authenticators(logins []backend.Credential) []authn.Authenticator {
 // refusedLogin is true where another login may help.
 func refusedLogin(err error) bool {
 	var answer *transport.Error
-	return errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden)
+	return errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized ||
+		answer.StatusCode == http.StatusForbidden)
 }
 
 // runtimeError is an error of a registry in the words of a container runtime (containerd:
@@ -148,8 +159,10 @@ func runtimeError(ref name.Reference, err error) error {
 	case http.StatusNotFound:
 		return fmt.Errorf("failed to resolve reference %q: %s: not found", ref.Name(), ref.Name())
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fmt.Errorf("failed to resolve reference %q: pull access denied, repository does not exist or may require authorization: %s",
+		return fmt.Errorf("failed to resolve reference %q: pull access denied, repository does not exist or may "+
+			"require authorization: %s",
 			ref.Name(), http.StatusText(answer.StatusCode))
 	}
-	return fmt.Errorf("failed to resolve reference %q: unexpected status from its registry: %d %s", ref.Name(), answer.StatusCode, http.StatusText(answer.StatusCode))
+	return fmt.Errorf("failed to resolve reference %q: unexpected status from its registry: %d %s", ref.Name(),
+		answer.StatusCode, http.StatusText(answer.StatusCode))
 }

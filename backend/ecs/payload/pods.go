@@ -121,7 +121,8 @@ func (p *podSecrets) isMade(e *podSecret) bool {
 
 // newName is <prefix>pod/<uid>/<attempt>.<random>.<parts>.
 func (p *podSecrets) newName(k identity.Key, parts int) string {
-	return p.store.prefix + kindPod + "/" + string(safeUID(k.UID)) + "/" + strconv.Itoa(k.Attempt) + "." + strings.ToLower(rand.Text())[:12] + "." + strconv.Itoa(parts)
+	return p.store.prefix + kindPod + "/" + string(safeUID(k.UID)) + "/" + strconv.Itoa(k.Attempt) + "." +
+		strings.ToLower(rand.Text())[:12] + "." + strconv.Itoa(parts)
 }
 
 // podKey is the attempt that a name of newName, or of a part, is of.

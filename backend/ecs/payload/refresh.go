@@ -54,7 +54,9 @@ func (p *Store) Refresh(ctx context.Context, ref backend.Ref, launched string, v
 
 // changed are the volumes under their names in the task, without those that the shape
 // shares where they are what the attempt was launched with.
-func (p *Store) changed(ctx context.Context, before intask.Payload, launched string, volumes []backend.VolumeSpec) ([]backend.VolumeSpec, error) {
+func (p *Store) changed(
+	ctx context.Context, before intask.Payload, launched string, volumes []backend.VolumeSpec,
+) ([]backend.VolumeSpec, error) {
 	shared, own := taskdef.Files(backend.LaunchSpec{Pod: volumes[0].Pod, Volumes: volumes})
 	if len(shared) == 0 {
 		return own, nil
@@ -144,7 +146,8 @@ func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, 
 		return err
 	}
 	if len(parts) > len(names) {
-		return backend.Errorf(backend.ErrInvalid, "they have grown to %d secrets, there is room for %d: recreate the pod", len(parts), len(names))
+		return backend.Errorf(backend.ErrInvalid,
+			"they have grown to %d secrets, there is room for %d: recreate the pod", len(parts), len(names))
 	}
 	p.mu.Lock()
 	for _, mine := range p.entries[identity.KeyOf(ref)] {

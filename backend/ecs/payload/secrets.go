@@ -21,12 +21,18 @@ import (
 
 // API are the calls to Secrets Manager that are used.
 type API interface {
-	CreateSecret(context.Context, *secretsmanager.CreateSecretInput, ...func(*secretsmanager.Options)) (*secretsmanager.CreateSecretOutput, error)
-	DescribeSecret(context.Context, *secretsmanager.DescribeSecretInput, ...func(*secretsmanager.Options)) (*secretsmanager.DescribeSecretOutput, error)
-	PutSecretValue(context.Context, *secretsmanager.PutSecretValueInput, ...func(*secretsmanager.Options)) (*secretsmanager.PutSecretValueOutput, error)
-	GetSecretValue(context.Context, *secretsmanager.GetSecretValueInput, ...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error)
-	DeleteSecret(context.Context, *secretsmanager.DeleteSecretInput, ...func(*secretsmanager.Options)) (*secretsmanager.DeleteSecretOutput, error)
-	ListSecrets(context.Context, *secretsmanager.ListSecretsInput, ...func(*secretsmanager.Options)) (*secretsmanager.ListSecretsOutput, error)
+	CreateSecret(context.Context, *secretsmanager.CreateSecretInput,
+		...func(*secretsmanager.Options)) (*secretsmanager.CreateSecretOutput, error)
+	DescribeSecret(context.Context, *secretsmanager.DescribeSecretInput,
+		...func(*secretsmanager.Options)) (*secretsmanager.DescribeSecretOutput, error)
+	PutSecretValue(context.Context, *secretsmanager.PutSecretValueInput,
+		...func(*secretsmanager.Options)) (*secretsmanager.PutSecretValueOutput, error)
+	GetSecretValue(context.Context, *secretsmanager.GetSecretValueInput,
+		...func(*secretsmanager.Options)) (*secretsmanager.GetSecretValueOutput, error)
+	DeleteSecret(context.Context, *secretsmanager.DeleteSecretInput,
+		...func(*secretsmanager.Options)) (*secretsmanager.DeleteSecretOutput, error)
+	ListSecrets(context.Context, *secretsmanager.ListSecretsInput,
+		...func(*secretsmanager.Options)) (*secretsmanager.ListSecretsOutput, error)
 }
 
 // Names of secrets: secretRoot/<node key>/<kind>/..., so that policies and the
@@ -93,7 +99,8 @@ func (s *secretStore) create(ctx context.Context, name, value string, tags ...sm
 	out, err := s.api.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
 		Name: &name, SecretString: &value, ClientRequestToken: aws.String(hex.EncodeToString(sum[:])),
 		Description: aws.String("Made by burstlet for the pods of a node, and deleted by it"),
-		Tags:        append([]smtypes.Tag{{Key: aws.String(tagNode), Value: aws.String(identity.TagValue(s.node))}}, tags...),
+		Tags: append([]smtypes.Tag{{Key: aws.String(tagNode), Value: aws.String(identity.TagValue(s.node))}},
+			tags...),
 	})
 	if err != nil {
 		err = classifySecret(err)
@@ -157,7 +164,9 @@ func (s *secretStore) remove(ctx context.Context, name string) error {
 	if err := awscall.Wait(ctx, s.deletes); err != nil {
 		return err
 	}
-	_, err := s.api.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{SecretId: &name, ForceDeleteWithoutRecovery: aws.Bool(true)})
+	_, err := s.api.DeleteSecret(ctx, &secretsmanager.DeleteSecretInput{
+		SecretId: &name, ForceDeleteWithoutRecovery: aws.Bool(true),
+	})
 	if err = classifySecret(err); err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return fmt.Errorf("delete secret %s: %w", name, err)
 	}
@@ -181,7 +190,9 @@ func (s *secretStore) list(ctx context.Context) ([]Secret, error) {
 		}
 		for _, e := range page.SecretList {
 			if e.DeletedDate == nil && s.owns(e) {
-				out = append(out, Secret{Name: aws.ToString(e.Name), ARN: aws.ToString(e.ARN), Created: aws.ToTime(e.CreatedDate)})
+				out = append(out, Secret{
+					Name: aws.ToString(e.Name), ARN: aws.ToString(e.ARN), Created: aws.ToTime(e.CreatedDate),
+				})
 			}
 		}
 		if aws.ToString(page.NextToken) == "" {
@@ -218,8 +229,9 @@ func classifySecret(err error) error {
 		return backend.Classed(backend.ErrExists, err)
 	case awscall.IsCode(err, "InternalServiceError"):
 		return backend.Classed(backend.ErrUnavailable, err)
-	case awscall.IsCode(err, "InvalidRequestException"), awscall.IsCode(err, "InvalidParameterException"), awscall.IsCode(err, "EncryptionFailure"),
-		awscall.IsCode(err, "DecryptionFailure"), awscall.IsCode(err, "PreconditionNotMetException"), awscall.IsCode(err, "InvalidNextTokenException"):
+	case awscall.IsCode(err, "InvalidRequestException"), awscall.IsCode(err, "InvalidParameterException"),
+		awscall.IsCode(err, "EncryptionFailure"), awscall.IsCode(err, "DecryptionFailure"),
+		awscall.IsCode(err, "PreconditionNotMetException"), awscall.IsCode(err, "InvalidNextTokenException"):
 		return err
 	default:
 		return awscall.Classify(err)

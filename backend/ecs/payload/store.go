@@ -167,7 +167,8 @@ func envContents(values map[string]string) (string, error) {
 	}
 	for name, value := range values {
 		if !utf8.ValidString(value) {
-			return "", backend.Errorf(backend.ErrInvalid, "variable %s, from a Secret, is no UTF-8 text, and Secrets Manager's JSON takes no other: mount the Secret as a volume", name)
+			return "", backend.Errorf(backend.ErrInvalid, "variable %s, from a Secret, is no UTF-8 text, and "+
+				"Secrets Manager's JSON takes no other: mount the Secret as a volume", name)
 		}
 	}
 	text, err := json.Marshal(values)
@@ -175,7 +176,8 @@ func envContents(values map[string]string) (string, error) {
 		return "", errors.New("variables from Secrets: their values cannot be encoded")
 	}
 	if len(text) > maxSecret {
-		return "", backend.Errorf(backend.ErrInvalid, "variables from Secrets have %d bytes, Secrets Manager takes %d: mount the Secrets as volumes", len(text), maxSecret)
+		return "", backend.Errorf(backend.ErrInvalid, "variables from Secrets have %d bytes, Secrets Manager "+
+			"takes %d: mount the Secrets as volumes", len(text), maxSecret)
 	}
 	return string(text), nil
 }
@@ -190,7 +192,8 @@ func loginContents(logins map[string]backend.Credential) (map[string]string, err
 			return nil, errors.New("the login of a registry cannot be encoded")
 		}
 		if len(text) > maxSecret {
-			return nil, backend.Errorf(backend.ErrInvalid, "the login of registry %s is longer than Secrets Manager takes", c.Registry)
+			return nil, backend.Errorf(backend.ErrInvalid,
+				"the login of registry %s is longer than Secrets Manager takes", c.Registry)
 		}
 		out[name] = string(text)
 	}
@@ -399,7 +402,8 @@ func split(packed []byte) ([]string, error) {
 // tooLarge is Invalid: files beyond what a task can be given.
 func tooLarge(err error) error {
 	if errors.Is(err, intask.ErrTooLarge) {
-		return backend.Errorf(backend.ErrInvalid, "files of volumes: %w: use a smaller ConfigMap or Secret, or an EFS volume", err)
+		return backend.Errorf(backend.ErrInvalid, "files of volumes: %w: use a smaller ConfigMap or Secret, or "+
+			"an EFS volume", err)
 	}
 	return err
 }

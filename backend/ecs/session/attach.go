@@ -35,9 +35,11 @@ func (a attacher) attach(ctx context.Context, ref backend.ContainerRef, spec bac
 	}
 	switch {
 	case spec.Stdin != nil:
-		return backend.Errorf(backend.ErrUnsupported, "nothing reaches the input of a container's main process on ECS: attach without stdin, or use exec")
+		return backend.Errorf(backend.ErrUnsupported,
+			"nothing reaches the input of a container's main process on ECS: attach without stdin, or use exec")
 	case a.logs == nil:
-		return backend.Errorf(backend.ErrUnsupported, "the output of containers is kept nowhere: set backend.ecs.logGroup")
+		return backend.Errorf(backend.ErrUnsupported,
+			"the output of containers is kept nowhere: set backend.ecs.logGroup")
 	}
 	r, err := a.logs.Open(ctx, ref, backend.LogOptions{Follow: true, Since: from})
 	if err != nil {

@@ -31,7 +31,9 @@ type opened struct {
 // openChannel opens a channel of a connection, and returns when ctx ends at the latest:
 // Run then waits for the opening, whose channel is closed. Errors of a connection that
 // is broken are Unavailable, those of the other side its own.
-func (s *Pool) openChannel(ctx context.Context, c ssh.Conn, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, error) {
+func (s *Pool) openChannel(
+	ctx context.Context, c ssh.Conn, kind string, extra []byte,
+) (ssh.Channel, <-chan *ssh.Request, error) {
 	done := make(chan opened)
 	started := s.start(func() {
 		channel, requests, err := c.OpenChannel(kind, extra) // ends with the connection at the latest
@@ -88,7 +90,8 @@ func alive(c *ssh.Client) bool {
 // container has started.
 func (t *taskSession) reach(ctx context.Context, name string) (*ssh.Client, error) {
 	for try := 1; ; try++ {
-		channel, requests, err := t.pool.openChannel(ctx, t.client, intask.ChannelContainer, ssh.Marshal(intask.ToContainer{Name: name}))
+		channel, requests, err := t.pool.openChannel(ctx, t.client, intask.ChannelContainer,
+			ssh.Marshal(intask.ToContainer{Name: name}))
 		if err == nil {
 			go ssh.DiscardRequests(requests)
 			client, err := speakSSH(ctx, &channelConn{Channel: channel})

@@ -24,15 +24,18 @@ import (
 
 // API is the one call of ECS that sessions need.
 type API interface {
-	ExecuteCommand(context.Context, *awsecs.ExecuteCommandInput, ...func(*awsecs.Options)) (*awsecs.ExecuteCommandOutput, error)
+	ExecuteCommand(context.Context, *awsecs.ExecuteCommandInput,
+		...func(*awsecs.Options)) (*awsecs.ExecuteCommandOutput, error)
 }
 
 // What keeps a session from being opened, and what to do.
 const (
 	whyNoExec = "its task was started without ECS Exec: give its pods a task role with which ECS Exec may work " +
-		"(backend.ecs.taskRoleARN or the annotation ecs.burstlet.dev/task-role-arn; deploy/aws/task-role-policy.json), and start it anew"
+		"(backend.ecs.taskRoleARN or the annotation ecs.burstlet.dev/task-role-arn; " +
+		"deploy/aws/task-role-policy.json), and start it anew"
 	whyNoAgent = "the ECS Exec agent in the task is not connected: its role needs ssmmessages:CreateControlChannel, " +
-		"CreateDataChannel, OpenControlChannel and OpenDataChannel (deploy/aws/task-role-policy.json), and its subnets a way to the endpoint ssmmessages"
+		"CreateDataChannel, OpenControlChannel and OpenDataChannel (deploy/aws/task-role-policy.json), and its " +
+		"subnets a way to the endpoint ssmmessages"
 )
 
 // execute asks ECS for a session, until the agent in the task is there. Errors:
@@ -43,7 +46,9 @@ func (s *Pool) execute(ctx context.Context, arn string) (ssm.Stream, error) {
 	for {
 		out, err := s.ask(ctx, arn)
 		if err == nil && out.Session != nil {
-			return ssm.Stream{URL: aws.ToString(out.Session.StreamUrl), Token: aws.ToString(out.Session.TokenValue)}, nil
+			return ssm.Stream{
+				URL: aws.ToString(out.Session.StreamUrl), Token: aws.ToString(out.Session.TokenValue),
+			}, nil
 		}
 		if err == nil {
 			return ssm.Stream{}, backend.Errorf(backend.ErrUnavailable, "execute command: the answer has no session")
@@ -136,7 +141,8 @@ func greet(conn net.Conn) (*ssh.Client, error) {
 		from.begin()
 	}
 	c, channels, requests, err := ssh.NewClientConn(conn, "burstlet-agent", &ssh.ClientConfig{
-		User: "root", HostKeyCallback: ssh.FixedHostKey(key), HostKeyAlgorithms: []string{key.Type()}, ClientVersion: "SSH-2.0-burstlet",
+		User: "root", HostKeyCallback: ssh.FixedHostKey(key), HostKeyAlgorithms: []string{key.Type()},
+		ClientVersion: "SSH-2.0-burstlet",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("speak to the server in the task: %w", err)

@@ -157,7 +157,8 @@ func (s *Pool) start(f func()) bool {
 // use returns the session of a task, opened if there is none; done gives it back.
 func (s *Pool) use(ctx context.Context, arn string) (session *taskSession, done func(), err error) {
 	if s.cfg.Container == "" {
-		return nil, nil, backend.Errorf(backend.ErrUnsupported, "nothing in the task can be reached: set backend.ecs.taskImage")
+		return nil, nil, backend.Errorf(backend.ErrUnsupported,
+			"nothing in the task can be reached: set backend.ecs.taskImage")
 	}
 	s.mu.Lock()
 	if s.closed {
@@ -166,7 +167,10 @@ func (s *Pool) use(ctx context.Context, arn string) (session *taskSession, done 
 	}
 	t := s.open[arn]
 	if t == nil {
-		t = &taskSession{pool: s, arn: arn, settled: make(chan struct{}), turn: make(chan struct{}, 1), containers: map[string]*ssh.Client{}}
+		t = &taskSession{
+			pool: s, arn: arn, settled: make(chan struct{}), turn: make(chan struct{}, 1),
+			containers: map[string]*ssh.Client{},
+		}
 		s.open[arn] = t
 		s.running.Go(func() { s.carry(t) })
 	}

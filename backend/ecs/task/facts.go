@@ -67,12 +67,16 @@ func judged(f *backend.PodFacts) bool {
 func (o *Observation) facts() backend.PodFacts {
 	t := &o.task
 	o.created, o.pulled, o.started = o.local(t.CreatedAt), o.local(t.PullStoppedAt), o.local(t.StartedAt)
-	o.stopping, o.executionStopped, o.stopped = o.local(t.StoppingAt), o.local(t.ExecutionStoppedAt), o.local(t.StoppedAt)
+	o.stopping, o.stopped = o.local(t.StoppingAt), o.local(t.StoppedAt)
+	o.executionStopped = o.local(t.ExecutionStoppedAt)
 	o.containers = map[string]types.Container{}
 	for _, c := range t.Containers {
 		o.containers[aws.ToString(c.Name)] = c
 	}
-	f := backend.PodFacts{Ref: o.id.Ref(aws.ToString(t.TaskArn)), CreatedAt: firstKnown(o.before.CreatedAt, o.created, o.now), Live: o.live()}
+	f := backend.PodFacts{
+		Ref: o.id.Ref(aws.ToString(t.TaskArn)), Live: o.live(),
+		CreatedAt: firstKnown(o.before.CreatedAt, o.created, o.now),
+	}
 	if f.Live {
 		// A task has a machine of its own, whose only address is the task's.
 		f.IPs = addresses(*t)
@@ -103,9 +107,11 @@ func (o *Observation) facts() backend.PodFacts {
 func (o *Observation) whyNotStarted() string {
 	switch c, why := o.containers[identity.InitName], aws.ToString(o.containers[identity.InitName].Reason); {
 	case aws.ToInt32(c.ExitCode) != 0:
-		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s ended with exit code %d %s", identity.InitName, *c.ExitCode, why)
+		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s ended with exit "+
+			"code %d %s", identity.InitName, *c.ExitCode, why)
 	case c.ExitCode == nil && why != "" && o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
-		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s did not start: %s (is backend.ecs.taskImage burstlet's image?)", identity.InitName, why)
+		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s did not start: %s "+
+			"(is backend.ecs.taskImage burstlet's image?)", identity.InitName, why)
 	}
 	if o.task.StopCode == types.TaskStopCodeTaskFailedToStart {
 		return aws.ToString(o.task.StoppedReason)
@@ -143,7 +149,8 @@ func (o *Observation) container(id identity.Container, chain time.Time) backend.
 	over := aws.ToString(seen.LastStatus) == statusStopped
 	if !o.ran(id, seen, before) {
 		if over && o.ending() && why != "" {
-			c.FinishedAt, c.Reason, c.Message = firstKnown(before.FinishedAt, o.failedAt()), startFailure(why), awscall.StartAdvice(why)
+			c.FinishedAt = firstKnown(before.FinishedAt, o.failedAt())
+			c.Reason, c.Message = startFailure(why), awscall.StartAdvice(why)
 		}
 		return c
 	}

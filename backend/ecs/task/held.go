@@ -51,7 +51,9 @@ func (m *Known) Dismiss(arn string) {
 // the end of an init container behind which another has started.
 func (e *entry) shown(now time.Time) backend.PodFacts {
 	f := e.copied()
-	maps.DeleteFunc(e.held, func(name string, h heldEnd) bool { return !f.Live || !now.Before(h.until) || e.followed(name) })
+	maps.DeleteFunc(e.held, func(name string, h heldEnd) bool {
+		return !f.Live || !now.Before(h.until) || e.followed(name)
+	})
 	for i := range f.Containers {
 		c := &f.Containers[i]
 		if h, ok := e.held[c.Name]; ok {
@@ -68,7 +70,8 @@ func (e *entry) shown(now time.Time) backend.PodFacts {
 func (e *entry) followed(name string) bool {
 	i := slices.IndexFunc(e.facts.Containers, func(c backend.ContainerFacts) bool { return c.Name == name })
 	return i >= 0 && once(e.id.Containers[i]) &&
-		slices.ContainsFunc(e.facts.Containers[i+1:], func(c backend.ContainerFacts) bool { return !c.StartedAt.IsZero() })
+		slices.ContainsFunc(e.facts.Containers[i+1:],
+			func(c backend.ContainerFacts) bool { return !c.StartedAt.IsZero() })
 }
 
 // copied are the facts as they are.

@@ -42,9 +42,10 @@ type entry struct {
 	dismissed bool
 }
 
-// Known are the tasks of a node as far as they are known, with what ECS cannot list: tasks that stop or have stopped, tasks too new
-// to show, launches whose outcome is not known. It is a cache of the remote: what
-// a new process cannot recover is in the package comment.
+// Known are the tasks of a node as far as they are known, with what ECS cannot list:
+// tasks that stop or have stopped, tasks too new to show, launches whose outcome is not
+// known. It is a cache of the remote: what a new process cannot recover is in the
+// comment of package ecs.
 type Known struct {
 	settle time.Duration
 	born   time.Time

@@ -58,14 +58,16 @@ func (k *checking) size() []refusal {
 	spec := &k.pod.Spec
 	if n, own := len(spec.InitContainers)+len(spec.Containers), k.ownContainers(); n+own > maxContainers {
 		out = append(out, refusal{Field: "spec.containers", Why: fmt.Sprintf(
-			"a Fargate task has at most %d containers, this has %d and %d of burstlet's own: split the pod", maxContainers, n, own)})
+			"a Fargate task has at most %d containers, this has %d and %d of burstlet's own: split "+
+				"the pod", maxContainers, n, own)})
 	}
 	if _, err := fargate.Fit(needOf(spec).Size, k.cfg.Rates.OrPublished(), k.set.arch); err != nil {
 		out = append(out, refusal{Field: "spec.containers[*].resources", Why: err.Error() + ": ask for less"})
 	}
 	if g := storageOf(spec, k.set.storageGiB); g > fargate.MaxStorageGiB {
 		out = append(out, refusal{Field: "spec.containers[*].resources", Why: fmt.Sprintf(
-			"%d GiB of ephemeral storage are more than the %d that a Fargate task has: ask for less", g, fargate.MaxStorageGiB)})
+			"%d GiB of ephemeral storage are more than the %d that a Fargate task has: ask "+
+				"for less", g, fargate.MaxStorageGiB)})
 	}
 	return out
 }
@@ -154,10 +156,12 @@ func userIsSet(path string, pod *corev1.PodSecurityContext, own *corev1.Security
 	}
 	var out []refusal
 	if group != nil && user == nil {
-		out = append(out, refusal{Field: path + ".securityContext.runAsGroup", Why: "Fargate takes a group only with a user: set runAsUser too, or backend.ecs.taskImage"})
+		out = append(out, refusal{Field: path + ".securityContext.runAsGroup",
+			Why: "Fargate takes a group only with a user: set runAsUser too, or backend.ecs.taskImage"})
 	}
 	if nonRoot != nil && *nonRoot && (user == nil || *user == 0) {
-		out = append(out, refusal{Field: path + ".securityContext.runAsNonRoot", Why: "nobody looks at the image's user: set runAsUser to one other than 0, or backend.ecs.taskImage"})
+		out = append(out, refusal{Field: path + ".securityContext.runAsNonRoot",
+			Why: "nobody looks at the image's user: set runAsUser to one other than 0, or backend.ecs.taskImage"})
 	}
 	return out
 }
@@ -187,7 +191,8 @@ func severalContainers(k *checking, path string, value any, _ string) []refusal 
 	if cs, _ := value.([]corev1.Container); len(cs) < 2 || k.cfg.TaskImage != "" {
 		return nil
 	}
-	return []refusal{{Field: path + "[1]", Why: "several app containers need burstlet's own image beside them: set backend.ecs.taskImage, or use a pod for each"}}
+	return []refusal{{Field: path + "[1]", Why: "several app containers need burstlet's own image beside them: " +
+		"set backend.ecs.taskImage, or use a pod for each"}}
 }
 
 func nameIsFree(_ *checking, path string, value any, why string) []refusal {
@@ -244,7 +249,8 @@ func dnsFits(k *checking, path string, value any, why string) []refusal {
 
 // escalation: allowPrivilegeEscalation true is what is so anyway.
 func escalation(k *checking, path string, value any, why string) []refusal {
-	if k.cfg.TaskImage != "" || !isFalse(reflect.ValueOf(value)) || slices.Contains(k.set.unenforced, "allowPrivilegeEscalation") {
+	if k.cfg.TaskImage != "" || !isFalse(reflect.ValueOf(value)) ||
+		slices.Contains(k.set.unenforced, "allowPrivilegeEscalation") {
 		return nil
 	}
 	return []refusal{{Field: path, Why: why}}
@@ -263,7 +269,8 @@ func sysctlsFit(_ *checking, path string, value any, why string) []refusal {
 	sysctls, _ := value.([]corev1.Sysctl)
 	for i, s := range sysctls {
 		name := sysctlName(s.Name)
-		allowed := slices.ContainsFunc([]string{"net.", "kernel.msg", "kernel.shm", "fs.mqueue."}, func(p string) bool { return strings.HasPrefix(name, p) })
+		allowed := slices.ContainsFunc([]string{"net.", "kernel.msg", "kernel.shm", "fs.mqueue."},
+			func(p string) bool { return strings.HasPrefix(name, p) })
 		if !allowed && name != "kernel.sem" {
 			out = append(out, refusal{Field: fmt.Sprintf("%s[%d]", path, i), Why: why})
 		}
@@ -341,7 +348,8 @@ func capabilitiesFit(k *checking, path string, value any, why string) []refusal 
 	caps, _ := value.(*corev1.Capabilities)
 	var out []refusal
 	for i, c := range caps.Add {
-		there := k.cfg.TaskImage != "" && slices.Contains(defaultCapabilities, strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_"))
+		there := k.cfg.TaskImage != "" && slices.Contains(defaultCapabilities,
+			strings.TrimPrefix(strings.ToUpper(string(c)), "CAP_"))
 		if !there && c != capPtrace {
 			out = append(out, refusal{Field: fmt.Sprintf("%s.add[%d]", path, i), Why: why})
 		}
@@ -366,9 +374,12 @@ func partsFit(path string, c *corev1.Container) []refusal {
 		})
 		switch {
 		case readOnlyRoot(c):
-			out = append(out, refusal{Field: field, Why: "on Fargate a part of a volume is a link in the container's root file system, which is read-only: mount the whole volume, or remove readOnlyRootFilesystem"})
+			out = append(out, refusal{Field: field, Why: "on Fargate a part of a volume is a link in the " +
+				"container's root file system, which is read-only: mount the whole volume, or remove " +
+				"readOnlyRootFilesystem"})
 		case above:
-			out = append(out, refusal{Field: field, Why: "on Fargate nothing can be mounted below a part of a volume: mount it elsewhere"})
+			out = append(out, refusal{Field: field, Why: "on Fargate nothing can be mounted below a part of a " +
+				"volume: mount it elsewhere"})
 		}
 	}
 	return out
@@ -405,7 +416,8 @@ func resourcesFit(_ *checking, path string, value any, _ string) []refusal {
 	r, _ := value.(corev1.ResourceRequirements)
 	out := otherResources(path, r, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
 	if m, ok := r.Limits[corev1.ResourceMemory]; ok && !m.IsZero() && m.Value() < minMemoryMiB*mib {
-		out = append(out, refusal{Field: path + ".limits.memory", Why: fmt.Sprintf("ECS wants at least %dMi: raise it", minMemoryMiB)})
+		out = append(out, refusal{Field: path + ".limits.memory",
+			Why: fmt.Sprintf("ECS wants at least %dMi: raise it", minMemoryMiB)})
 	}
 	return out
 }
@@ -424,7 +436,8 @@ func otherResources(path string, r corev1.ResourceRequirements, known ...corev1.
 	}{{"limits", r.Limits}, {"requests", r.Requests}} {
 		for _, name := range slices.Sorted(maps.Keys(part.list)) {
 			if !slices.Contains(known, name) {
-				out = append(out, refusal{Field: path + "." + part.name + "." + string(name), Why: "Fargate has cpu, memory and ephemeral-storage: remove it"})
+				out = append(out, refusal{Field: path + "." + part.name + "." + string(name),
+					Why: "Fargate has cpu, memory and ephemeral-storage: remove it"})
 			}
 		}
 	}

@@ -79,7 +79,8 @@ func (t *translator) containers() ([]types.ContainerDefinition, error) {
 		out = append(out, c)
 	}
 	if n := len(out); n > maxContainers {
-		return nil, backend.Errorf(backend.ErrUnsupported, "a Fargate task has at most %d containers, this has %d with burstlet's own", maxContainers, n)
+		return nil, backend.Errorf(backend.ErrUnsupported,
+			"a Fargate task has at most %d containers, this has %d with burstlet's own", maxContainers, n)
 	}
 	return out, nil
 }
@@ -122,16 +123,22 @@ func (t *translator) container(spec backend.ContainerSpec) (types.ContainerDefin
 		SystemControls:   systemControls(pod.SecurityContext),
 	}
 	for _, p := range c.Ports {
-		def.PortMappings = append(def.PortMappings, types.PortMapping{ContainerPort: aws.Int32(p.ContainerPort), Protocol: portProtocol(p.Protocol)})
+		def.PortMappings = append(def.PortMappings, types.PortMapping{
+			ContainerPort: aws.Int32(p.ContainerPort), Protocol: portProtocol(p.Protocol),
+		})
 	}
 	for _, u := range t.set.ulimits {
-		def.Ulimits = append(def.Ulimits, types.Ulimit{Name: types.UlimitName(u.name), SoftLimit: u.soft, HardLimit: u.hard})
+		def.Ulimits = append(def.Ulimits, types.Ulimit{
+			Name: types.UlimitName(u.name), SoftLimit: u.soft, HardLimit: u.hard,
+		})
 	}
 	if arn := t.refs.PullARNs[c.Name]; arn != "" {
 		def.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: aws.String(arn)}
 	}
 	if sidecarSpec(spec) {
-		def.RestartPolicy = &types.ContainerRestartPolicy{Enabled: aws.Bool(true), RestartAttemptPeriod: aws.Int32(sidecarRestart)}
+		def.RestartPolicy = &types.ContainerRestartPolicy{
+			Enabled: aws.Bool(true), RestartAttemptPeriod: aws.Int32(sidecarRestart),
+		}
 	}
 	if c.Stdin {
 		def.Interactive = aws.Bool(true)
@@ -190,7 +197,8 @@ func (t *translator) bound(def *types.ContainerDefinition, spec backend.Containe
 // crowded is true where several containers run at a time.
 func (t *translator) crowded() bool {
 	spec := &t.spec.Pod.Spec
-	return len(spec.Containers) > 1 || slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool { return isSidecar(&c) })
+	return len(spec.Containers) > 1 || slices.ContainsFunc(spec.InitContainers,
+		func(c corev1.Container) bool { return isSidecar(&c) })
 }
 
 // words are what a container runs, or its supervisor with it.
@@ -207,7 +215,9 @@ func (t *translator) words(spec backend.ContainerSpec) (words, error) {
 func (t *translator) initContainer() (types.ContainerDefinition, error) {
 	c := t.own(identity.InitName, intask.CommandMaterialize)
 	c.Essential, c.ReadonlyRootFilesystem = aws.Bool(false), aws.Bool(true)
-	c.MountPoints = append(t.runMounts(), types.MountPoint{SourceVolume: aws.String(binVolume), ContainerPath: aws.String(intask.BinDir)})
+	c.MountPoints = append(t.runMounts(), types.MountPoint{
+		SourceVolume: aws.String(binVolume), ContainerPath: aws.String(intask.BinDir),
+	})
 	c.MountPoints = append(c.MountPoints, t.plan.init...)
 	c.Environment = pairs(intask.EnvRunDirs, strings.Join(t.names(true), ","))
 	if len(t.plan.dirs) > 0 {
@@ -260,7 +270,9 @@ func (t *translator) names(inits bool) []string {
 func (t *translator) runMounts() []types.MountPoint {
 	var out []types.MountPoint
 	for _, name := range t.names(true) {
-		out = append(out, types.MountPoint{SourceVolume: aws.String(runVolume(name)), ContainerPath: aws.String(intask.RunDir + "/" + name)})
+		out = append(out, types.MountPoint{
+			SourceVolume: aws.String(runVolume(name)), ContainerPath: aws.String(intask.RunDir + "/" + name),
+		})
 	}
 	return out
 }
@@ -293,7 +305,9 @@ func secure(def *types.ContainerDefinition, pod *corev1.PodSecurityContext, own 
 		def.User = aws.String(u)
 	}
 	if caps := own.Capabilities; caps != nil && len(caps.Add)+len(caps.Drop) > 0 {
-		def.LinuxParameters = &types.LinuxParameters{Capabilities: &types.KernelCapabilities{Add: capabilityNames(caps.Add), Drop: capabilityNames(caps.Drop)}}
+		def.LinuxParameters = &types.LinuxParameters{Capabilities: &types.KernelCapabilities{
+			Add: capabilityNames(caps.Add), Drop: capabilityNames(caps.Drop),
+		}}
 	}
 }
 
@@ -373,7 +387,9 @@ func PullLogins(spec backend.LaunchSpec) map[string]backend.Credential {
 		if isECR(c.Container.Image) {
 			continue
 		}
-		i := slices.IndexFunc(c.Credentials, func(l backend.Credential) bool { return l.Username != "" && l.Password != "" })
+		i := slices.IndexFunc(c.Credentials, func(l backend.Credential) bool {
+			return l.Username != "" && l.Password != ""
+		})
 		if i >= 0 {
 			out[c.Container.Name] = c.Credentials[i]
 		}

@@ -56,12 +56,13 @@ type ebsKind struct {
 }
 
 var ebsKinds = map[string]ebsKind{
-	"gp2":              {minGiB: 1},
-	fargate.EBSDefault: {minGiB: 1, minIOPS: 3000, maxIOPS: 16000, perGiB: 500, minThroughput: 125, maxThroughput: 1000},
-	"io1":              {minGiB: 4, minIOPS: 100, maxIOPS: 64000, perGiB: 50},
-	"io2":              {minGiB: 4, minIOPS: 100, maxIOPS: 256000, perGiB: 1000},
-	"st1":              {minGiB: 125},
-	"sc1":              {minGiB: 125},
+	"gp2": {minGiB: 1},
+	fargate.EBSDefault: {minGiB: 1, minIOPS: 3000, maxIOPS: 16000, perGiB: 500, minThroughput: 125,
+		maxThroughput: 1000},
+	"io1": {minGiB: 4, minIOPS: 100, maxIOPS: 64000, perGiB: 50},
+	"io2": {minGiB: 4, minIOPS: 100, maxIOPS: 256000, perGiB: 1000},
+	"st1": {minGiB: 125},
+	"sc1": {minGiB: 125},
 }
 
 // needsIOPS is true for kinds that are nothing without them.
@@ -92,7 +93,8 @@ func validFilesystem(kind string) error {
 
 // keyPattern is a key's id, alias or ARN of one of them (ECS API,
 // TaskManagedEBSVolumeConfiguration: kmsKeyId).
-var keyPattern = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9/_-]+|alias/[A-Za-z0-9/_-]+|[A-Za-z0-9-]+)$`)
+var keyPattern = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9/_-]+|` +
+	`alias/[A-Za-z0-9/_-]+|[A-Za-z0-9-]+)$`)
 
 func (e EBS) validate(bad func(field, format string, args ...any)) {
 	if e.RoleARN != "" && !rolePattern.MatchString(e.RoleARN) {
@@ -149,10 +151,12 @@ func countOf(field func(*settings) *int32) func(*settings, string) error {
 
 const (
 	whyInfraRole = "Amazon ECS makes it as a volume of Amazon EBS with a role for that: set backend.ecs.ebs.roleARN"
-	whySecondEBS = "a Fargate task has one such volume, and the pod has another: use an emptyDir or a claim on Amazon EFS"
+	whySecondEBS = "a Fargate task has one such volume, and the pod has another: use an emptyDir or a claim on " +
+		"Amazon EFS"
 	whyNewVolume = "on Fargate the volume is always new and empty: remove it"
-	whyVolumeOf  = "on Fargate what the volume is like stands in backend.ecs.ebs and the annotations " + Prefix + "ebs-…: remove it"
-	inTemplate   = ".ephemeral.volumeClaimTemplate.spec"
+	whyVolumeOf  = "on Fargate what the volume is like stands in backend.ecs.ebs and the annotations " + Prefix +
+		"ebs-…: remove it"
+	inTemplate = ".ephemeral.volumeClaimTemplate.spec"
 )
 
 // diskOf is the volume that a template asks for, and what is refused of it, by
@@ -174,7 +178,8 @@ func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (id
 	}
 	for i, m := range spec.AccessModes {
 		if m != corev1.ReadWriteOnce && m != corev1.ReadWriteOncePod {
-			add(fmt.Sprintf("%s.accessModes[%d]", inTemplate, i), "a volume of Amazon EBS is one task's: use ReadWriteOnce or ReadWriteOncePod")
+			add(fmt.Sprintf("%s.accessModes[%d]", inTemplate, i),
+				"a volume of Amazon EBS is one task's: use ReadWriteOnce or ReadWriteOncePod")
 		}
 	}
 	for _, field := range []struct {
@@ -185,7 +190,8 @@ func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (id
 		{"dataSourceRef", whyNewVolume, spec.DataSourceRef != nil},
 		{"selector", whyNewVolume, spec.Selector != nil},
 		{"volumeName", whyNewVolume, spec.VolumeName != ""},
-		{"volumeAttributesClassName", whyVolumeOf, spec.VolumeAttributesClassName != nil && *spec.VolumeAttributesClassName != ""},
+		{"volumeAttributesClassName", whyVolumeOf, spec.VolumeAttributesClassName != nil &&
+			*spec.VolumeAttributesClassName != ""},
 	} {
 		if field.is {
 			add(inTemplate+"."+field.name, field.why)
@@ -208,11 +214,13 @@ func sizeDisk(d *identity.Disk, r corev1.VolumeResourceRequirements) []refusal {
 	case bytes <= 0:
 		return []refusal{{Field: requests, Why: "the size of the volume is required"}}
 	case bytes > maxVolumeGiB*gib:
-		return []refusal{{Field: requests, Why: fmt.Sprintf("a volume of Amazon EBS has at most %dGi: ask for less", maxVolumeGiB)}}
+		return []refusal{{Field: requests,
+			Why: fmt.Sprintf("a volume of Amazon EBS has at most %dGi: ask for less", maxVolumeGiB)}}
 	}
 	d.GiB = max(int32((bytes+gib-1)/gib), ebsKinds[d.Type].minGiB)
 	if limit, ok := r.Limits[corev1.ResourceStorage]; ok && limit.Value() < int64(d.GiB)*gib {
-		return []refusal{{Field: limits, Why: fmt.Sprintf("a volume of type %s for this request has %dGi: raise or remove the limit", d.Type, d.GiB)}}
+		return []refusal{{Field: limits, Why: fmt.Sprintf("a volume of type %s for this request has %dGi: raise "+
+			"or remove the limit", d.Type, d.GiB)}}
 	}
 	return nil
 }
@@ -222,7 +230,8 @@ func performanceFits(d *identity.Disk) []refusal {
 	kind := ebsKinds[d.Type]
 	var out []refusal
 	add := func(name, format string, args ...any) {
-		out = append(out, refusal{Field: ".ephemeral", Why: fmt.Sprintf("annotation "+Prefix+name+": "+format, args...)})
+		out = append(out, refusal{Field: ".ephemeral", Why: fmt.Sprintf("annotation "+Prefix+name+": "+format,
+			args...)})
 	}
 	switch most := max(kind.minIOPS, min(kind.maxIOPS, kind.perGiB*max(d.GiB, 1))); {
 	case d.IOPS == 0 && kind.needsIOPS():
@@ -231,14 +240,16 @@ func performanceFits(d *identity.Disk) []refusal {
 	case kind.maxIOPS == 0:
 		add("ebs-iops", "a volume of type %s cannot have it: remove it", d.Type)
 	case d.IOPS < kind.minIOPS || d.IOPS > most:
-		add("ebs-iops", "a volume of type %s and %d GiB has %d to %d, not %d", d.Type, d.GiB, kind.minIOPS, most, d.IOPS)
+		add("ebs-iops", "a volume of type %s and %d GiB has %d to %d, not %d", d.Type, d.GiB, kind.minIOPS, most,
+			d.IOPS)
 	}
 	switch most := min(kind.maxThroughput, max(d.IOPS, kind.minIOPS)/4); {
 	case d.Throughput == 0:
 	case kind.maxThroughput == 0:
 		add("ebs-throughput", "a volume of type %s cannot have it: remove it", d.Type)
 	case d.Throughput < kind.minThroughput || d.Throughput > most:
-		add("ebs-throughput", "a volume of type %s with these IOPS has %d to %d MiB/s, not %d", d.Type, kind.minThroughput, most, d.Throughput)
+		add("ebs-throughput", "a volume of type %s with these IOPS has %d to %d MiB/s, not %d", d.Type,
+			kind.minThroughput, most, d.Throughput)
 	}
 	return out
 }
@@ -248,7 +259,9 @@ func performanceFits(d *identity.Disk) []refusal {
 func (k *checking) ephemeral(v *corev1.Volume) []refusal {
 	_, out := diskOf(k.set.ebs, v.Ephemeral.VolumeClaimTemplate)
 	spec := &k.pod.Spec
-	before := slices.IndexFunc(spec.Volumes, func(o corev1.Volume) bool { return o.Ephemeral != nil && mountsOf(spec, o.Name) > 0 })
+	before := slices.IndexFunc(spec.Volumes, func(o corev1.Volume) bool {
+		return o.Ephemeral != nil && mountsOf(spec, o.Name) > 0
+	})
 	if before >= 0 && spec.Volumes[before].Name != v.Name && mountsOf(spec, v.Name) > 0 {
 		out = append(out, refusal{Field: ".ephemeral", Why: whySecondEBS})
 	}

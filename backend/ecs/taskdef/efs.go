@@ -65,7 +65,9 @@ func efsOf(v backend.VolumeSpec) (*types.EFSVolumeConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &types.EFSVolumeConfiguration{FileSystemId: aws.String(h.fileSystem), TransitEncryption: types.EFSTransitEncryptionEnabled}
+	out := &types.EFSVolumeConfiguration{
+		FileSystemId: aws.String(h.fileSystem), TransitEncryption: types.EFSTransitEncryptionEnabled,
+	}
 	encrypted, err := isEncrypted(v.Source.CSI.VolumeAttributes)
 	if err != nil {
 		return nil, err
@@ -118,7 +120,8 @@ func (h *efsHandle) options(options []string) (iam bool, err error) {
 		case o == "tls": // always
 		case o == "iam":
 			iam = true
-		case name == "accesspoint" && accessPointPattern.MatchString(value) && (h.accessPoint == "" || h.accessPoint == value):
+		case name == "accesspoint" && accessPointPattern.MatchString(value) &&
+			(h.accessPoint == "" || h.accessPoint == value):
 			h.accessPoint = value
 		default:
 			return false, fmt.Errorf("mountOptions: %s is not possible on Fargate", o)

@@ -34,7 +34,8 @@ func environmentOf(spec backend.ContainerSpec) (environment, error) {
 	var out environment
 	for _, v := range spec.Container.Env {
 		if strings.HasPrefix(v.Name, intask.EnvPrefix) {
-			return environment{}, backend.Errorf(backend.ErrUnsupported, "container %s: variable %s: it%s", spec.Container.Name, v.Name, whyOurs)
+			return environment{}, backend.Errorf(backend.ErrUnsupported, "container %s: variable %s: it%s",
+				spec.Container.Name, v.Name, whyOurs)
 		}
 		origin, err := originOf(spec, v.Name)
 		if err != nil {
@@ -43,7 +44,8 @@ func environmentOf(spec backend.ContainerSpec) (environment, error) {
 		pair := types.KeyValuePair{Name: aws.String(v.Name), Value: aws.String(v.Value)}
 		switch {
 		case origin.Secret() && origin.OfPod():
-			return environment{}, backend.Errorf(backend.ErrUnsupported, "container %s: variable %s: %s", spec.Container.Name, v.Name, whyMixed)
+			return environment{}, backend.Errorf(backend.ErrUnsupported, "container %s: variable %s: %s",
+				spec.Container.Name, v.Name, whyMixed)
 		case origin.Secret():
 			out.secret = append(out.secret, v.Name)
 		case origin.OfPod():
@@ -64,7 +66,8 @@ func originOf(spec backend.ContainerSpec, name string) (backend.Origin, error) {
 	if c := containerIn(&spec.Pod.Spec, spec.Container.Name); c != nil && literal(c) {
 		return backend.OriginShared, nil
 	}
-	return 0, backend.Errorf(backend.ErrInvalid, "container %s: it is not known what variable %s was made of", spec.Container.Name, name)
+	return 0, backend.Errorf(backend.ErrInvalid, "container %s: it is not known what variable %s was made of",
+		spec.Container.Name, name)
 }
 
 // literal is true for a container whose environment refers to nothing.
@@ -123,7 +126,9 @@ func envKey(container, name string) string {
 func secretsOf(container string, names []string, arn string) []types.Secret {
 	var out []types.Secret
 	for _, name := range names {
-		out = append(out, types.Secret{Name: aws.String(name), ValueFrom: aws.String(arn + ":" + envKey(container, name) + "::")})
+		out = append(out, types.Secret{
+			Name: aws.String(name), ValueFrom: aws.String(arn + ":" + envKey(container, name) + "::"),
+		})
 	}
 	return out
 }
@@ -193,10 +198,14 @@ func hostnameVariable(cfg Config, spec backend.ContainerSpec) []types.KeyValuePa
 
 // Why variables and words are refused.
 const (
-	whyMixed      = "a value made of a Secret and of what differs between pods can stand neither in the pod's overrides nor in a secret that pods share: use two variables"
-	whySecretWord = "a Secret's value in command or args would stand in the clear in the task: let the program read the variable"
-	whyOwnProgram = "without burstlet's own image the program itself may not differ between pods: put the variable into args, or set backend.ecs.taskImage"
-	whyAddressEnv = "the address of a Fargate task is not known before it runs, and is put in by burstlet's own program: set backend.ecs.taskImage, or find it inside the container, from ECS_CONTAINER_METADATA_URI_V4"
+	whyMixed = "a value made of a Secret and of what differs between pods can stand neither in the pod's " +
+		"overrides nor in a secret that pods share: use two variables"
+	whySecretWord = "a Secret's value in command or args would stand in the clear in the task: let the program " +
+		"read the variable"
+	whyOwnProgram = "without burstlet's own image the program itself may not differ between pods: put the " +
+		"variable into args, or set backend.ecs.taskImage"
+	whyAddressEnv = "the address of a Fargate task is not known before it runs, and is put in by burstlet's own " +
+		"program: set backend.ecs.taskImage, or find it inside the container, from ECS_CONTAINER_METADATA_URI_V4"
 	whyFileEnv    = "variables from files of a volume are not possible on Fargate: use a ConfigMap or a Secret"
 	whyUnknownEnv = "this source is newer than this backend: write the value into the pod"
 	whyOurs       = " is burstlet's own: use another name"
@@ -237,7 +246,8 @@ func (k *checking) originBefore(e corev1.EnvVar, known map[string]backend.Origin
 		return backend.OriginSecret
 	case from.FieldRef != nil && k.cfg.TaskImage != "" && isAddress(from.FieldRef.FieldPath):
 		return backend.OriginShared // put in late
-	case from.FieldRef != nil && from.FieldRef.FieldPath != "metadata.namespace" && from.FieldRef.FieldPath != "spec.serviceAccountName":
+	case from.FieldRef != nil && from.FieldRef.FieldPath != "metadata.namespace" &&
+		from.FieldRef.FieldPath != "spec.serviceAccountName":
 		return backend.OriginPod
 	}
 	return backend.OriginShared
@@ -263,7 +273,8 @@ func (k *checking) valueSource(from *corev1.EnvVarSource) (field, why string) {
 		return ".fieldRef", whyAddressEnv
 	case from.FileKeyRef != nil:
 		return ".fileKeyRef", whyFileEnv
-	case from.SecretKeyRef == nil && from.ConfigMapKeyRef == nil && from.FieldRef == nil && from.ResourceFieldRef == nil:
+	case from.SecretKeyRef == nil && from.ConfigMapKeyRef == nil && from.FieldRef == nil &&
+		from.ResourceFieldRef == nil:
 		return "", whyUnknownEnv
 	}
 	return "", ""

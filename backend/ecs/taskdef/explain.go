@@ -53,7 +53,8 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 	}
 	out := Preview{
 		VCPU: float64(size.CPU) / 1024, MemoryGiB: float64(size.MemoryMiB) / 1024,
-		StorageGiB: max(storageOf(&spec.Pod.Spec, set.storageGiB), fargate.FreeStorageGiB), Architecture: set.arch, CapacityTypes: set.capacity,
+		StorageGiB:   max(storageOf(&spec.Pod.Spec, set.storageGiB), fargate.FreeStorageGiB),
+		Architecture: set.arch, CapacityTypes: set.capacity,
 		Prices: cfg.pricesNote(),
 	}
 	out.OnDemand = rates.PerHour(size, set.arch, out.StorageGiB)
@@ -82,7 +83,8 @@ func (c Config) pricesNote() string {
 	if c.Rates != (fargate.Rates{}) && c.Rates != fargate.PublishedRates() {
 		return "prices of backend.ecs.prices, " + note
 	}
-	note = fmt.Sprintf("prices of %s on %s, %s: at best %.0f%% of the price on demand", fargate.PricesRegion, fargate.PricesDate, note, 100*fargate.PublishedRates().SpotFactor)
+	note = fmt.Sprintf("prices of %s on %s, %s: at best %.0f%% of the price on demand", fargate.PricesRegion,
+		fargate.PricesDate, note, 100*fargate.PublishedRates().SpotFactor)
 	if c.Region != fargate.PricesRegion {
 		note += "; for those of " + c.Region + " set backend.ecs.prices"
 	}

@@ -54,7 +54,8 @@ func startPeriod(c *corev1.Container) *int32 {
 	if s == nil {
 		return nil
 	}
-	d := int64(s.InitialDelaySeconds) + int64(orDefault(s.PeriodSeconds, defaultPeriod))*int64(orDefault(s.FailureThreshold, defaultThreshold))
+	d := int64(s.InitialDelaySeconds) +
+		int64(orDefault(s.PeriodSeconds, defaultPeriod))*int64(orDefault(s.FailureThreshold, defaultThreshold))
 	return aws.Int32(int32(min(max(d, 1), maxStartPeriod)))
 }
 
@@ -79,7 +80,8 @@ func probeOf(p *corev1.Probe, c *corev1.Container) *intask.Probe {
 	}
 	return &intask.Probe{
 		Handler: h, InitialDelay: p.InitialDelaySeconds, Period: p.PeriodSeconds, Timeout: p.TimeoutSeconds,
-		SuccessThreshold: p.SuccessThreshold, FailureThreshold: p.FailureThreshold, Grace: p.TerminationGracePeriodSeconds,
+		SuccessThreshold: p.SuccessThreshold, FailureThreshold: p.FailureThreshold,
+		Grace: p.TerminationGracePeriodSeconds,
 	}
 }
 

@@ -67,7 +67,8 @@ func NonRoot(pod *corev1.Pod, c corev1.Container, images Images) error {
 	user, _, _ := strings.Cut(images[c.Name].User, ":")
 	switch n, err := strconv.ParseInt(cmp.Or(user, "0"), 10, 64); {
 	case err != nil:
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root %s", user, at)
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user "+
+			"is non-root %s", user, at)
 	case n == 0:
 		return errors.New("container has runAsNonRoot and image will run as root " + at)
 	}
@@ -96,7 +97,8 @@ func unknownImages(spec backend.LaunchSpec) Images {
 	out := Images{}
 	for _, c := range spec.Containers {
 		if NeedsImage(spec.Pod, c.Container) {
-			out[c.Container.Name] = ImageConfig{Entrypoint: []string{"<ENTRYPOINT of the image>"}, Cmd: []string{"<CMD of the image>"}, User: "<USER of the image>"}
+			out[c.Container.Name] = ImageConfig{Entrypoint: []string{"<ENTRYPOINT of the image>"},
+				Cmd: []string{"<CMD of the image>"}, User: "<USER of the image>"}
 		}
 	}
 	return out

@@ -45,7 +45,8 @@ func validLogOptions(driver string, options map[string]string) error {
 		case driver == driverAWSLogs && slices.Contains(fixedLogOptions, name):
 			return fmt.Errorf("%s is burstlet's own: logs would not be found", name)
 		case strings.Contains(name, "token"):
-			return fmt.Errorf("%s would stand in the task definition in the clear: put it into log-secret-options", name)
+			return fmt.Errorf("%s would stand in the task definition in the clear: put it into "+
+				"log-secret-options", name)
 		}
 	}
 	return nil
@@ -71,7 +72,8 @@ func logging(cfg Config, s logSettings) *types.LogConfiguration {
 		})
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.secretOptions)) {
-		out.SecretOptions = append(out.SecretOptions, types.Secret{Name: aws.String(name), ValueFrom: aws.String(s.secretOptions[name])})
+		out.SecretOptions = append(out.SecretOptions,
+			types.Secret{Name: aws.String(name), ValueFrom: aws.String(s.secretOptions[name])})
 	}
 	return out
 }

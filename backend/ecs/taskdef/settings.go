@@ -68,26 +68,78 @@ type Annotation struct {
 // Annotations are all that a pod may have under Prefix.
 func Annotations() []Annotation {
 	return []Annotation{
-		{"capacity-type", "spot,on-demand", "capacity to try, in order; a label of this name with one of the two does the same", setCapacity},
-		{"subnets", "subnet-1,subnet-2", "subnets instead of the node's", listOf(func(s *settings) *[]string { return &s.subnets }, "subnet-", maxSubnets)},
-		{"security-groups", "sg-1,sg-2", "security groups instead of the node's", listOf(func(s *settings) *[]string { return &s.securityGroups }, "sg-", maxSecurityGroups)},
-		{"assign-public-ip", "true", "a public address, or none", boolOf(func(s *settings) *bool { return &s.publicIP })},
+		{
+			"capacity-type", "spot,on-demand",
+			"capacity to try, in order; a label of this name with one of the two does the same",
+			setCapacity,
+		},
+		{
+			"subnets", "subnet-1,subnet-2",
+			"subnets instead of the node's",
+			listOf(func(s *settings) *[]string { return &s.subnets }, "subnet-", maxSubnets),
+		},
+		{
+			"security-groups", "sg-1,sg-2",
+			"security groups instead of the node's",
+			listOf(func(s *settings) *[]string { return &s.securityGroups }, "sg-", maxSecurityGroups),
+		},
+		{
+			"assign-public-ip", "true",
+			"a public address, or none",
+			boolOf(func(s *settings) *bool { return &s.publicIP }),
+		},
 		{"architecture", "arm64", "amd64 or arm64; the nodeSelector kubernetes.io/arch does the same", setArch},
-		{"execution-role-arn", "arn:aws:iam::123456789012:role/pull", "role that pulls, reads secrets and writes logs", roleOf(func(s *settings) *string { return &s.executionRole })},
-		{"task-role-arn", "arn:aws:iam::123456789012:role/app", "role that the containers have", roleOf(func(s *settings) *string { return &s.taskRole })},
+		{
+			"execution-role-arn", "arn:aws:iam::123456789012:role/pull",
+			"role that pulls, reads secrets and writes logs",
+			roleOf(func(s *settings) *string { return &s.executionRole }),
+		},
+		{
+			"task-role-arn", "arn:aws:iam::123456789012:role/app",
+			"role that the containers have",
+			roleOf(func(s *settings) *string { return &s.taskRole }),
+		},
 		{"platform-version", "1.4.0", "Fargate's platform version", setPlatform},
 		{"ephemeral-storage", "50Gi", "ephemeral storage of the task, at least", setStorage},
-		{"ebs-volume-type", "io2", "type of the volume that is made for the pod: gp3, gp2, io1, io2, st1 or sc1", setVolumeType},
-		{"ebs-iops", "6000", "its IOPS, of gp3, io1 and io2; io1 and io2 need it", countOf(func(s *settings) *int32 { return &s.ebs.iops })},
+		{
+			"ebs-volume-type", "io2",
+			"type of the volume that is made for the pod: gp3, gp2, io1, io2, st1 or sc1",
+			setVolumeType,
+		},
+		{
+			"ebs-iops", "6000",
+			"its IOPS, of gp3, io1 and io2; io1 and io2 need it",
+			countOf(func(s *settings) *int32 { return &s.ebs.iops }),
+		},
 		{"ebs-throughput", "250", "its MiB/s, of gp3", countOf(func(s *settings) *int32 { return &s.ebs.throughput })},
 		{"ebs-filesystem-type", "ext4", "its filesystem: ext3, ext4 or xfs", setFilesystem},
 		{"log-driver", "splunk", "awslogs, splunk or none", setLogDriver},
-		{"log-options", `{"mode":"blocking"}`, "options of the log driver, over the node's", mapOf(func(s *settings) *map[string]string { return &s.log.options })},
-		{"log-secret-options", `{"splunk-token":"arn:aws:…"}`, "options of the log driver that stand in Secrets Manager or SSM", mapOf(func(s *settings) *map[string]string { return &s.log.secretOptions })},
+		{
+			"log-options", `{"mode":"blocking"}`,
+			"options of the log driver, over the node's",
+			mapOf(func(s *settings) *map[string]string { return &s.log.options }),
+		},
+		{
+			"log-secret-options", `{"splunk-token":"arn:aws:…"}`,
+			"options of the log driver that stand in Secrets Manager or SSM",
+			mapOf(func(s *settings) *map[string]string { return &s.log.secretOptions }),
+		},
 		{"ulimits", "nofile=65536:1048576,core=0", "limits of every container, soft and hard", setUlimits},
-		{"init-process", "true", "an init process in every container, which reaps", boolOf(func(s *settings) *bool { return &s.initProcess })},
-		{"clamp-grace", "true", "accept a terminationGracePeriodSeconds beyond 120 and give 120", boolOf(func(s *settings) *bool { return &s.clampsGrace })},
-		{"unenforced", "allowPrivilegeEscalation", "fields that the pod does without: " + strings.Join(unenforceable, ", "), setUnenforced},
+		{
+			"init-process", "true",
+			"an init process in every container, which reaps",
+			boolOf(func(s *settings) *bool { return &s.initProcess }),
+		},
+		{
+			"clamp-grace", "true",
+			"accept a terminationGracePeriodSeconds beyond 120 and give 120",
+			boolOf(func(s *settings) *bool { return &s.clampsGrace }),
+		},
+		{
+			"unenforced", "allowPrivilegeEscalation",
+			"fields that the pod does without: " + strings.Join(unenforceable, ", "),
+			setUnenforced,
+		},
 	}
 }
 
@@ -97,9 +149,11 @@ var unenforceable = []string{"allowPrivilegeEscalation", "supplementalGroups", "
 // settingsOf are a pod's, and what is wrong with what it asks for.
 func settingsOf(cfg Config, pod *corev1.Pod) (settings, []refusal) {
 	s := settings{
-		subnets: cfg.Subnets, securityGroups: cfg.SecurityGroups, publicIP: cfg.AssignPublicIP, capacity: cfg.CapacityTypes,
-		arch: cfg.CPUArchitecture, executionRole: cfg.ExecutionRoleARN, taskRole: cfg.TaskRoleARN,
-		platformVersion: cfg.PlatformVersion, storageGiB: cfg.EphemeralStorageGiB, log: logSettings{options: cfg.LogOptions},
+		subnets: cfg.Subnets, securityGroups: cfg.SecurityGroups, publicIP: cfg.AssignPublicIP,
+		capacity: cfg.CapacityTypes,
+		arch:     cfg.CPUArchitecture, executionRole: cfg.ExecutionRoleARN, taskRole: cfg.TaskRoleARN,
+		platformVersion: cfg.PlatformVersion, storageGiB: cfg.EphemeralStorageGiB,
+		log: logSettings{options: cfg.LogOptions},
 		ebs: ebsSettings{EBS: cfg.EBS},
 	}
 	if cfg.LogGroup != "" {
@@ -112,8 +166,10 @@ func settingsOf(cfg Config, pod *corev1.Pod) (settings, []refusal) {
 		s.arch = fargate.X86
 	}
 	refused := s.selectArch(pod)
-	refused = append(refused, s.annotate("metadata.labels", pod.Labels, func(a Annotation) bool { return a.Name == "capacity-type" })...)
-	refused = append(refused, s.annotate("metadata.annotations", pod.Annotations, func(Annotation) bool { return true })...)
+	refused = append(refused, s.annotate("metadata.labels", pod.Labels,
+		func(a Annotation) bool { return a.Name == "capacity-type" })...)
+	refused = append(refused, s.annotate("metadata.annotations", pod.Annotations,
+		func(Annotation) bool { return true })...)
 	return s, append(refused, s.check(cfg)...)
 }
 
@@ -141,7 +197,8 @@ func (s *settings) annotate(field string, values map[string]string, takes func(A
 		at := field + "[" + key + "]"
 		i := slices.IndexFunc(known, func(a Annotation) bool { return a.Name == name && takes(a) })
 		if i < 0 {
-			refused = append(refused, refusal{Field: at, Why: "there is no such setting: see docs/fields.md for those that there are"})
+			refused = append(refused, refusal{Field: at,
+				Why: "there is no such setting: see docs/fields.md for those that there are"})
 			continue
 		}
 		if err := known[i].set(s, values[key]); err != nil {
@@ -185,7 +242,8 @@ func setCapacity(s *settings, value string) error {
 func validCapacity(types []string) error {
 	for i, t := range types {
 		if t != CapacityOnDemand && t != CapacitySpot || slices.Index(types, t) < i {
-			return fmt.Errorf("must be %s, %s or both in the order to try, not %q", CapacitySpot, CapacityOnDemand, strings.Join(types, ","))
+			return fmt.Errorf("must be %s, %s or both in the order to try, not %q", CapacitySpot,
+				CapacityOnDemand, strings.Join(types, ","))
 		}
 	}
 	return nil
@@ -236,7 +294,8 @@ func listOf(field func(*settings) *[]string, prefix string, most int) func(*sett
 		ids := strings.Split(value, ",")
 		for _, id := range ids {
 			if !strings.HasPrefix(id, prefix) || len(ids) > most || strings.ContainsAny(id, " \t\n") {
-				return fmt.Errorf("must be 1 to %d ids that begin with %s, with commas between, not %q", most, prefix, value)
+				return fmt.Errorf("must be 1 to %d ids that begin with %s, with commas between, not %q", most,
+					prefix, value)
 			}
 		}
 		*field(s) = ids
@@ -296,7 +355,8 @@ func setUnenforced(s *settings, value string) error {
 
 // ulimitNames are ECS API, Ulimit: name.
 var ulimitNames = []string{
-	"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack",
+	"core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio",
+	"rttime", "sigpending", "stack",
 }
 
 func setUlimits(s *settings, value string) error {

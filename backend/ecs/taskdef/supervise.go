@@ -107,7 +107,8 @@ func identityOfProcesses(pod *corev1.PodSpec, c *corev1.Container, image ImageCo
 		if sc.FSGroup != nil {
 			out.Groups = append(out.Groups, *sc.FSGroup)
 		}
-		out.StrictGroups = sc.SupplementalGroupsPolicy != nil && *sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
+		out.StrictGroups = sc.SupplementalGroupsPolicy != nil &&
+			*sc.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict
 	}
 	return out
 }
@@ -190,8 +191,10 @@ func (t *translator) supervised(def *types.ContainerDefinition, spec backend.Con
 	def.StopTimeout = aws.Int32(min(int32(orders.Grace)+reportTime, maxStop))
 	def.HealthCheck = healthCheckOf(&spec.Container)
 	def.MountPoints = append(def.MountPoints,
-		types.MountPoint{SourceVolume: aws.String(binVolume), ContainerPath: aws.String(intask.BinDir), ReadOnly: aws.Bool(true)},
-		types.MountPoint{SourceVolume: aws.String(runVolume(spec.Container.Name)), ContainerPath: aws.String(intask.RunDir)})
+		types.MountPoint{SourceVolume: aws.String(binVolume), ContainerPath: aws.String(intask.BinDir),
+			ReadOnly: aws.Bool(true)},
+		types.MountPoint{SourceVolume: aws.String(runVolume(spec.Container.Name)),
+			ContainerPath: aws.String(intask.RunDir)})
 	if slices.Contains(orders.Identity.Add, capPtrace) {
 		if def.LinuxParameters == nil {
 			def.LinuxParameters = &types.LinuxParameters{}
@@ -207,7 +210,8 @@ const capPtrace = "SYS_PTRACE"
 // defaultCapabilities are those that containers have on Fargate without asking
 // (Docker's, in the developer guide's "Task definition differences for Fargate").
 var defaultCapabilities = []string{
-	"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP",
+	"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "NET_RAW",
+	"SETFCAP", "SETGID", "SETPCAP",
 	"SETUID", "SYS_CHROOT",
 }
 

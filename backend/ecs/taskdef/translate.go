@@ -29,7 +29,9 @@ const (
 // definitionOf translates the shape of a pod: nothing in it differs between two
 // pods of one template, and no value of a Secret stands in it. Its family is the
 // node and a hash of the rest, so that one registration serves all of them.
-func definitionOf(cfg Config, spec backend.LaunchSpec, refs Refs, images Images) (*awsecs.RegisterTaskDefinitionInput, error) {
+func definitionOf(
+	cfg Config, spec backend.LaunchSpec, refs Refs, images Images,
+) (*awsecs.RegisterTaskDefinitionInput, error) {
 	pod := &spec.Pod.Spec
 	set, err := settingsFor(cfg, spec.Pod)
 	if err != nil {
@@ -62,7 +64,8 @@ func definitionOf(cfg Config, spec backend.LaunchSpec, refs Refs, images Images)
 		return nil, err
 	}
 	if len(content) > maxDefinition {
-		return nil, backend.Errorf(backend.ErrInvalid, "the task definition has %d bytes, ECS takes %d: shorten env, command or args", len(content), maxDefinition)
+		return nil, backend.Errorf(backend.ErrInvalid,
+			"the task definition has %d bytes, ECS takes %d: shorten env, command or args", len(content), maxDefinition)
 	}
 	return in, nil
 }
@@ -70,7 +73,9 @@ func definitionOf(cfg Config, spec backend.LaunchSpec, refs Refs, images Images)
 // Translate is the definition and the request for one try of a launch, whose payload
 // stands at refs. It is a function of its input alone: a repeated request is the same
 // to the byte. Errors: Unsupported and Invalid.
-func Translate(cfg Config, spec backend.LaunchSpec, refs Refs, images Images) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput, error) {
+func Translate(
+	cfg Config, spec backend.LaunchSpec, refs Refs, images Images,
+) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput, error) {
 	def, err := definitionOf(cfg, spec, refs, images)
 	if err != nil {
 		return nil, nil, err
@@ -141,7 +146,10 @@ func Preflight(cfg Config, spec backend.LaunchSpec, images Images) error {
 
 // identityOf is what the task of a launch is for.
 func identityOf(cfg Config, spec backend.LaunchSpec) identity.Task {
-	id := identity.Task{Node: cfg.NodeIdentity, UID: spec.Pod.UID, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name, Attempt: spec.Attempt}
+	id := identity.Task{
+		Node: cfg.NodeIdentity, UID: spec.Pod.UID, Namespace: spec.Pod.Namespace,
+		Name: spec.Pod.Name, Attempt: spec.Attempt,
+	}
 	for _, c := range spec.Containers {
 		id.Containers = append(id.Containers, identity.Container{
 			Name: c.Container.Name, Init: c.Init, Sidecar: sidecarSpec(c), Attempt: c.Attempt, Hash: c.Hash,
@@ -155,7 +163,8 @@ func identityOf(cfg Config, spec backend.LaunchSpec) identity.Task {
 // placeholders are references to payloads that were not stored.
 func placeholders(cfg Config, spec backend.LaunchSpec) Refs {
 	arn := func(what string) string {
-		return "arn:aws:secretsmanager:" + cfg.Region + ":000000000000:secret:burstlet/" + identity.NodeKey(cfg.NodeIdentity) + "/" + what + "-000000"
+		return "arn:aws:secretsmanager:" + cfg.Region + ":000000000000:secret:burstlet/" +
+			identity.NodeKey(cfg.NodeIdentity) + "/" + what + "-000000"
 	}
 	hash := strings.Repeat("x", 2*familyHash)
 	refs := Refs{PullARNs: map[string]string{}}
@@ -167,7 +176,8 @@ func placeholders(cfg Config, spec backend.LaunchSpec) Refs {
 		refs.FilesARNs = []string{arn("files/" + hash)}
 	}
 	if len(own)+len(shared) > 0 {
-		refs.PodName, refs.PodKey, refs.PodStored = "burstlet/"+identity.NodeKey(cfg.NodeIdentity)+"/pod/"+hash, hash, len(own) > 0
+		refs.PodName = "burstlet/" + identity.NodeKey(cfg.NodeIdentity) + "/pod/" + hash
+		refs.PodKey, refs.PodStored = hash, len(own) > 0
 	}
 	if len(shared) > 0 {
 		refs.FilesTag = hash[:FilesTagLength]
@@ -213,7 +223,9 @@ func runOf(cfg Config, spec backend.LaunchSpec, refs Refs, images Images, family
 	}
 	if capacity == CapacitySpot {
 		// ECS API, RunTask: Spot is had by a strategy alone.
-		in.CapacityProviderStrategy = []types.CapacityProviderStrategyItem{{CapacityProvider: aws.String("FARGATE_SPOT"), Weight: 1}}
+		in.CapacityProviderStrategy = []types.CapacityProviderStrategyItem{
+			{CapacityProvider: aws.String("FARGATE_SPOT"), Weight: 1},
+		}
 	} else {
 		in.LaunchType = types.LaunchTypeFargate
 	}
@@ -231,7 +243,9 @@ func runOf(cfg Config, spec backend.LaunchSpec, refs Refs, images Images, family
 		return nil, err
 	}
 	if n := len([]rune(string(size))); n > maxOverrides {
-		return nil, backend.Errorf(backend.ErrInvalid, "the overrides have %d characters, ECS takes %d: use fewer or shorter variables and args that differ between pods (fieldRef), and shorter names", n, maxOverrides)
+		return nil, backend.Errorf(backend.ErrInvalid, "the overrides have %d characters, ECS takes %d: use "+
+			"fewer or shorter variables and args that differ between pods (fieldRef), and "+
+			"shorter names", n, maxOverrides)
 	}
 	return in, nil
 }
@@ -247,10 +261,12 @@ func (t *translator) overrides(id identity.Task) (*types.TaskOverride, error) {
 	out := &types.TaskOverride{}
 	payload := pairs(intask.EnvPayload, t.refs.PodName, intask.EnvPayloadKey, t.refs.PodKey)
 	if t.refs.PodStored {
-		out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{Name: aws.String(identity.InitName), Environment: payload})
+		out.ContainerOverrides = append(out.ContainerOverrides,
+			types.ContainerOverride{Name: aws.String(identity.InitName), Environment: payload})
 	}
 	if t.refreshes() {
-		out.ContainerOverrides = append(out.ContainerOverrides, types.ContainerOverride{Name: aws.String(identity.AgentName), Environment: payload})
+		out.ContainerOverrides = append(out.ContainerOverrides,
+			types.ContainerOverride{Name: aws.String(identity.AgentName), Environment: payload})
 	}
 	for i, c := range t.spec.Containers {
 		env, err := environmentOf(c)

@@ -46,12 +46,16 @@ type volumePlan struct {
 // volumesOf translates the volumes that containers mount. Errors: Unsupported and
 // Invalid, naming the volume.
 func volumesOf(spec backend.LaunchSpec, size fargate.Size, region, taskRole string) (volumePlan, error) {
-	plan := volumePlan{mounts: map[string][]types.MountPoint{}, tmpfs: map[string][]types.Tmpfs{}, subPaths: map[string][]intask.SubPath{}, region: region, taskRole: taskRole}
+	plan := volumePlan{
+		mounts: map[string][]types.MountPoint{}, tmpfs: map[string][]types.Tmpfs{},
+		subPaths: map[string][]intask.SubPath{}, region: region, taskRole: taskRole,
+	}
 	byName := map[string]backend.VolumeSpec{}
 	memory := map[string]bool{}
 	for _, v := range spec.Volumes {
 		byName[v.Name] = v
-		if e := v.Source.EmptyDir; e != nil && inMemory(&spec.Pod.Spec, &corev1.Volume{Name: v.Name, VolumeSource: v.Source}) {
+		if e := v.Source.EmptyDir; e != nil &&
+			inMemory(&spec.Pod.Spec, &corev1.Volume{Name: v.Name, VolumeSource: v.Source}) {
 			memory[v.Name] = true
 			continue
 		}
@@ -64,12 +68,14 @@ func volumesOf(spec backend.LaunchSpec, size fargate.Size, region, taskRole stri
 			v, ok := byName[m.Name]
 			switch {
 			case !ok:
-				return plan, backend.Errorf(backend.ErrInvalid, "container %s: volume %s is not resolved", c.Container.Name, m.Name)
+				return plan, backend.Errorf(backend.ErrInvalid, "container %s: volume %s is not resolved",
+					c.Container.Name, m.Name)
 			case memory[m.Name]:
 				plan.tmpfs[c.Container.Name] = append(plan.tmpfs[c.Container.Name], tmpfsOf(m, v.Source.EmptyDir, size))
 			default:
 				plan.mounts[c.Container.Name] = append(plan.mounts[c.Container.Name], types.MountPoint{
-					SourceVolume: aws.String(taskVolume(spec.Pod, m.Name)), ContainerPath: aws.String(m.MountPath), ReadOnly: readOnly(m.ReadOnly || v.ReadOnly),
+					SourceVolume:  aws.String(taskVolume(spec.Pod, m.Name)),
+					ContainerPath: aws.String(m.MountPath), ReadOnly: readOnly(m.ReadOnly || v.ReadOnly),
 				})
 			}
 		}
@@ -79,7 +85,9 @@ func volumesOf(spec backend.LaunchSpec, size fargate.Size, region, taskRole stri
 
 // whole are the mounts of a container with whole volumes in the place of parts: ECS
 // mounts no others. The supervisor makes links to the parts.
-func (p *volumePlan) whole(pod *corev1.Pod, spec backend.ContainerSpec, volumes map[string]backend.VolumeSpec) []corev1.VolumeMount {
+func (p *volumePlan) whole(
+	pod *corev1.Pod, spec backend.ContainerSpec, volumes map[string]backend.VolumeSpec,
+) []corev1.VolumeMount {
 	var out []corev1.VolumeMount
 	at := map[string]string{} // by volume, and whether it is read-only
 	for i, m := range spec.Container.VolumeMounts {
@@ -104,7 +112,8 @@ func (p *volumePlan) whole(pod *corev1.Pod, spec backend.ContainerSpec, volumes 
 // partOf is the part of a volume that is mounted, as the pod says it: what subPathExpr
 // becomes may be another for each pod.
 func partOf(pod *corev1.Pod, container string, i int, m corev1.VolumeMount) (part string, expand bool) {
-	if c := containerIn(&pod.Spec, container); c != nil && i < len(c.VolumeMounts) && c.VolumeMounts[i].SubPathExpr != "" {
+	if c := containerIn(&pod.Spec, container); c != nil && i < len(c.VolumeMounts) &&
+		c.VolumeMounts[i].SubPathExpr != "" {
 		return c.VolumeMounts[i].SubPathExpr, true
 	}
 	return m.SubPath, false
@@ -182,7 +191,9 @@ func dirOf(v backend.VolumeSpec) intask.Dir {
 
 // fill lets burstlet-init see a volume.
 func (p *volumePlan) fill(name string) {
-	p.init = append(p.init, types.MountPoint{SourceVolume: aws.String(name), ContainerPath: aws.String(intask.VolumesDir + "/" + name)})
+	p.init = append(p.init, types.MountPoint{
+		SourceVolume: aws.String(name), ContainerPath: aws.String(intask.VolumesDir + "/" + name),
+	})
 }
 
 func readOnly(is bool) *bool {
@@ -263,9 +274,11 @@ func tmpfsOf(m corev1.VolumeMount, e *corev1.EmptyDirVolumeSource, size fargate.
 
 // Why volumes are refused.
 const (
-	whyClaim     = "of PersistentVolumes those of the CSI driver efs.csi.aws.com can be mounted on Fargate: use one of Amazon EFS or S3 Files"
+	whyClaim = "of PersistentVolumes those of the CSI driver efs.csi.aws.com can be mounted on Fargate: use " +
+		"one of Amazon EFS or S3 Files"
 	whyTaskImage = "its contents are put there by burstlet's own image: set backend.ecs.taskImage"
-	whyDirImage  = "without burstlet's own image only root could write to it: set backend.ecs.taskImage, or runAsUser 0 for every container that mounts it"
+	whyDirImage  = "without burstlet's own image only root could write to it: set backend.ecs.taskImage, or " +
+		"runAsUser 0 for every container that mounts it"
 	whyFilesRole = "its contents reach the task by its execution role: set backend.ecs.executionRoleARN"
 	whyOwnRole   = "contents of this pod alone are fetched with the task's role: set backend.ecs.taskRoleARN"
 )
@@ -296,7 +309,8 @@ func (k *checking) volume(v *corev1.Volume) []refusal {
 	case s.Ephemeral != nil:
 		return k.ephemeral(v)
 	case s.Image != nil:
-		return one(".image", "a volume from an image is not possible on Fargate: copy it in an init container to an emptyDir")
+		return one(".image", "a volume from an image is not possible on Fargate: copy it in an init container "+
+			"to an emptyDir")
 	case s.HostPath != nil:
 		return one(".hostPath", "a Fargate task has no host: use an emptyDir or a claim on Amazon EFS")
 	case s.NFS != nil:
@@ -336,7 +350,8 @@ func (k *checking) onlyRoot(volume string) bool {
 	spec := &k.pod.Spec
 	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {
-			mounts := slices.ContainsFunc(list[i].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume })
+			mounts := slices.ContainsFunc(list[i].VolumeMounts,
+				func(m corev1.VolumeMount) bool { return m.Name == volume })
 			if user := userOf(spec, &list[i]); mounts && (user == nil || *user != 0) {
 				return false
 			}

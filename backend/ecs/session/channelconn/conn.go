@@ -39,7 +39,10 @@ const block = 32 << 10
 // New returns a connection over a channel, whose ends have these addresses. Closing it
 // closes the channel and calls done, once. It has CloseWrite too.
 func New(channel ssh.Channel, local, remote net.Addr, done func()) net.Conn {
-	c := &conn{channel: channel, local: local, remote: remote, arrived: make(chan []byte), gone: make(chan struct{}), readDeadline: newDeadline()}
+	c := &conn{
+		channel: channel, local: local, remote: remote, arrived: make(chan []byte),
+		gone: make(chan struct{}), readDeadline: newDeadline(),
+	}
 	c.done = sync.OnceFunc(func() {
 		close(c.gone)
 		done()

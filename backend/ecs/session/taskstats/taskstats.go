@@ -86,7 +86,8 @@ func Decode(said intask.TaskStats, f backend.PodFacts, local func(*time.Time) ti
 			if usage.StartTime = local(&c.StartedAt); usage.StartTime.IsZero() {
 				usage.StartTime = facts.StartedAt
 			}
-			out.Containers = append(out.Containers, backend.ContainerStats{Name: c.Name, Attempt: facts.Attempt, Usage: usage})
+			out.Containers = append(out.Containers,
+				backend.ContainerStats{Name: c.Name, Attempt: facts.Attempt, Usage: usage})
 			out.Time = later(out.Time, usage.Time)
 			out.StartTime = earlier(out.StartTime, usage.StartTime)
 		}
