@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/clients"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/images"
+	"github.com/burstlet/burstlet/backend/ecs/logs"
 	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
@@ -224,12 +225,12 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	if cfg.TaskImage != "" {
 		b.Refresh = refresher{p}
 	}
-	access := session.New(ctx, cfg.sessions(r, cls), sessionTasks{p})
+	access := session.New(ctx, cfg.sessions(r, cls), nodeTasks{p})
 	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ECS, store).Run, access.Run, known.Run}
 	b.Sweep = newCollector(cfg, p, cls.ECS, store).sweep
 	if cfg.LogGroup != "" {
-		l := &logs{streams: newLogStreams(cls.Logs, cfg.Region, cfg.LogGroup), pods: p}
-		b.Logs, tasks = l, append(tasks, messages{l}.Run)
+		l := logs.New(cls.Logs, cfg.Region, cfg.LogGroup, p.known, nodeTasks{p})
+		b.Logs, tasks = l, append(tasks, l.Run)
 	}
 	access.Lend(&b)
 	b.Run = together(tasks)

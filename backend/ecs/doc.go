@@ -36,11 +36,10 @@
 //   - session lends what goes on in tasks that run: exec, attach, forward, dial, stats.
 //   - doctor looks at all that a node needs, by calls that only read.
 //   - garbage.go and families.go delete definitions and secrets that no task uses.
-//   - logs.go and log_streams.go read CloudWatch Logs, messages.go the ends of logs
-//     that are termination messages and the supervisors' reports; the facts of an
-//     end wait for those for a while, and a new process reads them again,
-//     for which nothing waits. events.go reads the queue of task events, cost.go
-//     counts what tasks cost.
+//   - logs reads CloudWatch Logs, the ends of logs too that are termination messages
+//     and the supervisors' reports; the facts of an end wait for those for a while,
+//     and a new process reads them again, for which nothing waits. events.go reads
+//     the queue of task events, cost.go counts what tasks cost.
 //   - awscall maps AWS's codes to the classes of package backend, says what to do
 //     about them, and has the queue of calls, which a launch leaves whose pod is to
 //     end; buckets.go keeps calls below AWS's documented rates; the SDK's retryer is

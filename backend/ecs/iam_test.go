@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/images"
+	"github.com/burstlet/burstlet/backend/ecs/logs"
 	"github.com/burstlet/burstlet/backend/ecs/payload"
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
@@ -142,7 +143,7 @@ func TestTheControllersPolicyGrantsTheCallsInTheCode(t *testing.T) {
 	}
 	for prefix, iface := range map[string][]reflect.Type{
 		"ecs": {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[session.API]()}, "secretsmanager": {reflect.TypeFor[payload.API]()},
-		"logs": {reflect.TypeFor[logsAPI]()}, "ecr": {reflect.TypeFor[images.ECRAPI]()}, "sqs": {reflect.TypeFor[queueAPI]()},
+		"logs": {reflect.TypeFor[logs.API]()}, "ecr": {reflect.TypeFor[images.ECRAPI]()}, "sqs": {reflect.TypeFor[queueAPI]()},
 	} {
 		for _, calls := range iface {
 			for i := range calls.NumMethod() {

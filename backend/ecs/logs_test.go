@@ -19,6 +19,13 @@ import (
 
 const testGroup = "/burstlet/pods"
 
+const (
+	// page is how many lines CloudWatch returns at once.
+	page = 10000
+	// pollIdle is how often a log is read at least that somebody follows.
+	pollIdle = 2 * time.Second
+)
+
 // withLogs runs f in virtual time with a server and a backend that writes logs,
 // which show three seconds late.
 func withLogs(t *testing.T, f func(*testing.T, *stub.Server, backend.Backend)) {
@@ -122,7 +129,7 @@ func TestALongLogIsReadPageByPage(t *testing.T) {
 		if got := strings.Count(readAll(t, b, ref, backend.LogOptions{}), "\n"); got != lines {
 			t.Errorf("%d lines", got)
 		}
-		for _, n := range []int64{10, maxLogLines, maxLogLines + 1, 2*maxLogLines + 5} {
+		for _, n := range []int64{10, page, page + 1, 2*page + 5} {
 			got := strings.Split(readAll(t, b, ref, backend.LogOptions{Tail: &n}), "\n")
 			if len(got) != int(n)+1 || got[0] != fmt.Sprint(lines-n+1) || got[n-1] != fmt.Sprint(lines) {
 				t.Errorf("tail %d: %d lines from %s to %s", n, len(got)-1, got[0], got[len(got)-2])
@@ -157,7 +164,7 @@ func TestLinesAreSeenSoonAfterTheyCanBeRead(t *testing.T) {
 		if _, err := io.ReadFull(r, make([]byte, len("now\n"))); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(started) - 63*time.Second; took > logPollIdle+time.Second {
+		if took := time.Since(started) - 63*time.Second; took > pollIdle+time.Second {
 			t.Errorf("it came %s after it could be read", took)
 		}
 		must(t, r.Close())

@@ -25,16 +25,16 @@ func (c Config) sessions(r *remote, cls clients.Clients) session.Config {
 	return out
 }
 
-// sessionTasks is session.Tasks.
-type sessionTasks struct{ *pods }
+// nodeTasks is session.Tasks and logs.Tasks.
+type nodeTasks struct{ *pods }
 
 // Known implements session.Tasks.
-func (t sessionTasks) Known(uid ktypes.UID) []backend.PodFacts { return t.known.Facts(uid) }
+func (t nodeTasks) Known(uid ktypes.UID) []backend.PodFacts { return t.known.Facts(uid) }
 
 // Describe implements session.Tasks.
-func (t sessionTasks) Describe(ctx context.Context, arns []string) ([]types.Task, []string, error) {
+func (t nodeTasks) Describe(ctx context.Context, arns []string) ([]types.Task, []string, error) {
 	return t.remote.describe(ctx, arns)
 }
 
-// Local implements session.Tasks.
-func (t sessionTasks) Local(at *time.Time) time.Time { return t.remote.clock.local(at) }
+// Local implements session.Tasks and logs.Tasks.
+func (t nodeTasks) Local(at *time.Time) time.Time { return t.remote.clock.local(at) }

@@ -1,4 +1,4 @@
-package ecs
+package logs
 
 import (
 	"context"
@@ -15,9 +15,10 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
-// logsAPI are the calls to CloudWatch Logs that are used.
-type logsAPI interface {
-	GetLogEvents(context.Context, *cloudwatchlogs.GetLogEventsInput, ...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.GetLogEventsOutput, error)
+// API are the calls to CloudWatch Logs that are used.
+type API interface {
+	GetLogEvents(context.Context, *cloudwatchlogs.GetLogEventsInput,
+		...func(*cloudwatchlogs.Options)) (*cloudwatchlogs.GetLogEventsOutput, error)
 }
 
 // logLine is one event of a stream, its time on AWS's clock.
@@ -38,7 +39,7 @@ type logPage struct {
 // reads the same page at the same time shares one call: all who follow one log
 // stand at its end.
 type logStreams struct {
-	api   logsAPI
+	api   API
 	group string
 	calls *rate.Limiter
 
@@ -72,12 +73,13 @@ var logRates = map[string]rate.Limit{
 
 const usualLogRate rate.Limit = 25
 
-func newLogStreams(api logsAPI, region, group string) *logStreams {
+func newLogStreams(api API, region, group string) *logStreams {
 	limit, ok := logRates[region]
 	if !ok {
 		limit = usualLogRate
 	}
-	return &logStreams{api: api, group: group, calls: rate.NewLimiter(limit, int(limit)), pages: map[pageKey]*sharedPage{}}
+	return &logStreams{api: api, group: group, calls: rate.NewLimiter(limit, int(limit)),
+		pages: map[pageKey]*sharedPage{}}
 }
 
 // forward reads the page after a token, or the first one, since some time. It may
@@ -167,7 +169,8 @@ func (s *logStreams) get(ctx context.Context, stream string, in *cloudwatchlogs.
 	}
 	page := logPage{forward: aws.ToString(out.NextForwardToken), back: aws.ToString(out.NextBackwardToken)}
 	for _, e := range out.Events {
-		page.lines = append(page.lines, logLine{at: time.UnixMilli(aws.ToInt64(e.Timestamp)), text: aws.ToString(e.Message)})
+		page.lines = append(page.lines, logLine{at: time.UnixMilli(aws.ToInt64(e.Timestamp)),
+			text: aws.ToString(e.Message)})
 	}
 	// The end is where the token stays what it was (GetLogEvents: nextForwardToken).
 	// A page may be empty before it.
@@ -179,7 +182,8 @@ func (s *logStreams) get(ctx context.Context, stream string, in *cloudwatchlogs.
 // written. A group that is missing is an error.
 func (s *logStreams) missing(in *cloudwatchlogs.GetLogEventsInput, err error) (logPage, error) {
 	if strings.Contains(strings.ToLower(err.Error()), "log group") {
-		return logPage{}, backend.Errorf(backend.ErrNotFound, "log group %s is not there: create it, or correct backend.ecs.logGroup", s.group)
+		return logPage{}, backend.Errorf(backend.ErrNotFound,
+			"log group %s is not there: create it, or correct backend.ecs.logGroup", s.group)
 	}
 	return logPage{forward: aws.ToString(in.NextToken), last: true}, nil
 }

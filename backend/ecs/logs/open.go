@@ -1,4 +1,4 @@
-package ecs
+package logs
 
 import (
 	"context"
@@ -24,31 +24,47 @@ const (
 	logPoll     = time.Second
 	logPollIdle = 2 * time.Second
 	logIdle     = 15 * time.Second
-	// logLook is how soon the task of a log that somebody follows is looked at after
-	// its last line, and logLookMax how often it is as long as none comes.
-	logLook    = 2 * time.Second
-	logLookMax = 16 * time.Second
+	// inspectFirst is how soon the task of a log that somebody follows is inspected after
+	// its last line, and inspectMax how often it is as long as none comes.
+	inspectFirst = 2 * time.Second
+	inspectMax   = 16 * time.Second
 )
 
-// logs is backend.Logs on CloudWatch Logs. A task has one stream for each
+// Tasks is what reading logs needs of the node's tasks, beside what is known of them.
+type Tasks interface {
+	// Inspect and List are those of backend.Pods.
+	Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFacts, error)
+	List(ctx context.Context) ([]backend.PodFacts, error)
+	// Local returns a time of AWS's clock on this machine's; zero for nil.
+	Local(at *time.Time) time.Time
+}
+
+// Logs is backend.Logs on CloudWatch Logs. A task has one stream for each
 // container; the log of the previous attempt of a container is that of the task
 // before.
-type logs struct {
+type Logs struct {
 	streams *logStreams
-	pods    *pods
+	known   *task.Known
+	tasks   Tasks
+}
+
+// New reads the logs of a group in a region.
+func New(api API, region, group string, known *task.Known, tasks Tasks) *Logs {
+	return &Logs{streams: newLogStreams(api, region, group), known: known, tasks: tasks}
 }
 
 // Open implements backend.Logs. Of a container that has just ended it waits for
 // the lines that CloudWatch does not show yet.
-func (l *logs) Open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
+func (l *Logs) Open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
 	r, err := l.open(ctx, ref, opts)
 	if err != nil {
-		return nil, fmt.Errorf("read the log of container %s of pod %s/%s: %w", ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
+		return nil, fmt.Errorf("read the log of container %s of pod %s/%s: %w",
+			ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
 	}
 	return r, nil
 }
 
-func (l *logs) open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
+func (l *Logs) open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
 	arn, _, err := l.container(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -74,10 +90,10 @@ func (l *logs) open(ctx context.Context, ref backend.ContainerRef, opts backend.
 
 // container finds the task that an attempt of a container is in, and what is known
 // of it. Errors: NotFound.
-func (l *logs) container(ctx context.Context, ref backend.ContainerRef) (string, backend.ContainerFacts, error) {
+func (l *Logs) container(ctx context.Context, ref backend.ContainerRef) (string, backend.ContainerFacts, error) {
 	arn, c, ok := l.find(ref)
-	if !ok && !l.pods.known.IsListed() {
-		if _, err := l.pods.List(ctx); err != nil {
+	if !ok && !l.known.IsListed() {
+		if _, err := l.tasks.List(ctx); err != nil {
 			return "", c, err
 		}
 		arn, c, ok = l.find(ref)
@@ -88,8 +104,8 @@ func (l *logs) container(ctx context.Context, ref backend.ContainerRef) (string,
 	return arn, c, nil
 }
 
-func (l *logs) find(ref backend.ContainerRef) (string, backend.ContainerFacts, bool) {
-	for _, f := range l.pods.known.Facts(ref.Pod.UID) {
+func (l *Logs) find(ref backend.ContainerRef) (string, backend.ContainerFacts, bool) {
+	for _, f := range l.known.Facts(ref.Pod.UID) {
 		if f.Attempt != ref.Pod.Attempt {
 			continue
 		}
@@ -116,16 +132,16 @@ func (s *logStream) Close() error {
 
 // logReader reads one log for one caller.
 type logReader struct {
-	logs   *logs
+	logs   *Logs
 	ref    backend.ContainerRef
 	stream string
 	opts   backend.LogOptions
 	out    *io.PipeWriter
 	left   int64 // bytes until the limit; negative: no limit
-	// looked is when the task was last looked at, or a line came, and lookIn how long
-	// after it is looked at again.
-	looked time.Time
-	lookIn time.Duration
+	// inspected is when the task was last inspected, or a line came, and inspectIn how
+	// long after it is inspected again.
+	inspected time.Time
+	inspectIn time.Duration
 }
 
 // errLimit: the caller wants no more bytes.
@@ -145,7 +161,7 @@ func (r *logReader) begin(ctx context.Context) (logPage, error) {
 // settled waits, for a container that has ended, until all that it wrote can be
 // read. It is true if it has ended.
 func (r *logReader) settled(ctx context.Context) (ended bool, err error) {
-	if err := r.look(ctx); err != nil {
+	if err := r.inspect(ctx); err != nil {
 		return false, err
 	}
 	_, c, err := r.logs.container(ctx, r.ref)
@@ -162,17 +178,17 @@ func (r *logReader) settled(ctx context.Context) (ended bool, err error) {
 	return true, pause(ctx, time.Until(c.FinishedAt.Add(task.LogLag)))
 }
 
-// look has the task read anew, now and then. What cannot be read now is as it was.
-func (r *logReader) look(ctx context.Context) error {
+// inspect has the task read anew, now and then. What cannot be read now is as it was.
+func (r *logReader) inspect(ctx context.Context) error {
 	now := time.Now()
-	if r.looked.IsZero() {
-		r.looked, r.lookIn = now, logLook
+	if r.inspected.IsZero() {
+		r.inspected, r.inspectIn = now, inspectFirst
 	}
-	if now.Sub(r.looked) < r.lookIn {
+	if now.Sub(r.inspected) < r.inspectIn {
 		return nil
 	}
-	r.looked, r.lookIn = now, min(2*r.lookIn, logLookMax)
-	if _, err := r.logs.pods.Inspect(ctx, []types.UID{r.ref.Pod.UID}); err != nil && !transient(err) {
+	r.inspected, r.inspectIn = now, min(2*r.inspectIn, inspectMax)
+	if _, err := r.logs.tasks.Inspect(ctx, []types.UID{r.ref.Pod.UID}); err != nil && !transient(err) {
 		return err
 	}
 	return nil
@@ -217,7 +233,7 @@ func (r *logReader) copy(ctx context.Context, page logPage) error {
 		}
 		if len(page.lines) > 0 {
 			last = time.Now()
-			r.looked, r.lookIn = last, logLook
+			r.inspected, r.inspectIn = last, inspectFirst
 		}
 		if page.last {
 			if !r.opts.Follow || ended {
@@ -269,7 +285,8 @@ func (r *logReader) next(ctx context.Context, page logPage, ended bool) (logPage
 
 // transient is true of an error that goes by itself.
 func transient(err error) bool {
-	return errors.Is(err, backend.ErrThrottled) || errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, awscall.ErrNotSent)
+	return errors.Is(err, backend.ErrThrottled) || errors.Is(err, backend.ErrUnavailable) &&
+		!errors.Is(err, awscall.ErrNotSent)
 }
 
 // withoutReports are the lines that a container wrote itself: its supervisor's last
@@ -324,9 +341,9 @@ func (r *logReader) write(lines []logLine) error {
 }
 
 // here is a time of AWS's on this machine's clock, and away the reverse.
-func (l *logs) here(t time.Time) time.Time { return l.pods.remote.clock.local(&t) }
+func (l *Logs) here(t time.Time) time.Time { return l.tasks.Local(&t) }
 
-func (l *logs) away(t time.Time) time.Time {
+func (l *Logs) away(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}

@@ -1,4 +1,4 @@
-package ecs
+package logs
 
 import (
 	"context"
@@ -25,20 +25,21 @@ const (
 // messageRetry bounds the pause after a log could not be read.
 const messageRetry = 30 * time.Second
 
-// messages reads termination messages, one after the other, so that those who read
-// logs find the rate that AWS allows hardly used. Facts wait for none beyond a bound.
-type messages struct{ logs *logs }
+// readLimit bounds one reading, retries and all.
+const readLimit = time.Minute
 
-// Run reads the logs that are queued until the context ends.
-func (r messages) Run(ctx context.Context) error {
-	known, delay := r.logs.pods.known, time.Duration(0)
+// Run reads the logs that are queued of containers that ended, until the context ends:
+// one after the other, so that those who read logs find the rate that AWS allows hardly
+// used. Facts wait for none beyond a bound.
+func (l *Logs) Run(ctx context.Context) error {
+	known, delay := l.known, time.Duration(0)
 	for ctx.Err() == nil {
 		o, due, until := known.NextLogRead(time.Now())
 		if !due {
-			r.idle(ctx, until)
+			l.idle(ctx, until)
 			continue
 		}
-		words, found, err := r.end(ctx, o)
+		words, found, err := l.end(ctx, o)
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, backend.ErrThrottled), errors.Is(err, backend.ErrUnavailable):
@@ -50,7 +51,8 @@ func (r messages) Run(ctx context.Context) error {
 			}
 			continue
 		case err != nil: // it never can be: said as the kubelet does
-			known.Terminated(o, task.Termination{Message: fmt.Sprintf("Error on reading termination message from logs: %v", err)})
+			known.Terminated(o, task.Termination{Message: fmt.Sprintf("Error on reading termination message "+
+				"from logs: %v", err)})
 		default:
 			next, more := o.Again(time.Now())
 			if found || !more {
@@ -65,7 +67,7 @@ func (r messages) Run(ctx context.Context) error {
 }
 
 // idle waits until a time (zero: for ever) or until a log is queued.
-func (r messages) idle(ctx context.Context, until time.Time) {
+func (l *Logs) idle(ctx context.Context, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {
 		timer := time.NewTimer(time.Until(until))
@@ -75,26 +77,26 @@ func (r messages) idle(ctx context.Context, until time.Time) {
 	select {
 	case <-ctx.Done():
 	case <-due:
-	case <-r.logs.pods.known.LogReads():
+	case <-l.known.LogReads():
 	}
 }
 
 // end is what the end of a container's log says: its supervisor's report (found is true
 // then), or the end itself within the kubelet's bounds.
-func (r messages) end(ctx context.Context, o task.LogRead) (out task.Termination, found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
+func (l *Logs) end(ctx context.Context, o task.LogRead) (out task.Termination, found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	stream := identity.LogStream(o.Container, o.ARN)
-	page, err := r.logs.streams.last(ctx, stream, maxMessageLines+1) // the last may be a report
-	if err == nil && len(page.lines) == 0 {                          // a page may be empty though there is more
-		page, err = r.logs.streams.backward(ctx, stream, page.back)
+	page, err := l.streams.last(ctx, stream, maxMessageLines+1) // the last may be a report
+	if err == nil && len(page.lines) == 0 {                     // a page may be empty though there is more
+		page, err = l.streams.backward(ctx, stream, page.back)
 	}
 	if err != nil {
 		return task.Termination{}, false, err
 	}
 	for _, line := range slices.Backward(page.lines) {
 		if _, report, ok := intask.CutReport(line.text); ok {
-			if out = r.reported(o, report); !report.FromLogs {
+			if out = l.reported(o, report); !report.FromLogs {
 				return out, true, nil
 			}
 			found = true
@@ -121,9 +123,9 @@ func endOfLog(lines []logLine) string {
 }
 
 // reported is the end that a supervisor reports.
-func (r messages) reported(o task.LogRead, report intask.Report) task.Termination {
+func (l *Logs) reported(o task.LogRead, report intask.Report) task.Termination {
 	out := task.Termination{Message: report.Message, Reason: report.Reason, Killed: report.Probe}
-	switch id, _ := r.logs.pods.known.Identity(o.ARN); {
+	switch id, _ := l.known.Identity(o.ARN); {
 	case report.Hook != nil:
 		out.Hook = "PostStart"
 		if out.Message == "" {
