@@ -176,7 +176,7 @@ const (
 	callLimit = time.Minute
 	// maxGrace is the longest stopTimeout (ECS API, ContainerDefinition).
 	maxGrace = 120 * time.Second
-	// relist is how often the engine asks; what is read then, pace.go says.
+	// relist is how often the engine asks; what is read then, package task says.
 	relist = time.Second
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/doctor"
 )
 
-// Diagnose looks at what a node on ECS needs: credentials, the cluster, permissions,
+// Diagnose checks what a node on ECS needs: credentials, the cluster, permissions,
 // roles, the network, quotas. It calls nothing but what reads, and takes nothing
 // from queues. It stops where what follows cannot work. No finding holds a secret.
 func Diagnose(ctx context.Context, cfg Config) []backend.Finding {

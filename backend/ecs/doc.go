@@ -34,7 +34,7 @@
 //   - What a task needs and may not stand in its definition or overrides is kept in
 //     Secrets Manager by package payload and written inside the task by package intask.
 //   - session lends what goes on in tasks that run: exec, attach, forward, dial, stats.
-//   - doctor looks at all that a node needs, by calls that only read.
+//   - doctor checks all that a node needs, by calls that only read.
 //   - garbage.go and families.go delete definitions and secrets that no task uses.
 //   - logs reads CloudWatch Logs, the ends of logs too that are termination messages
 //     and the supervisors' reports; the facts of an end wait for those for a while,

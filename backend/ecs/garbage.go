@@ -18,8 +18,7 @@ import (
 
 // Numbers of collecting garbage.
 const (
-	// garbageInterval is how often it is looked for. A thing is collected when it
-	// was garbage at two looks in turn.
+	// garbageInterval is how often it is collected: what was garbage twice in turn.
 	garbageInterval = 10 * time.Minute
 	// orphanAge is how old a secret of a pod without a task must be: a launch may
 	// wait for its turn, for room, or show late.
@@ -46,7 +45,7 @@ type collector struct {
 	unusedAfter time.Duration
 	born        time.Time
 
-	// suspects are what the last look found to be garbage.
+	// suspects are what was found to be garbage the last time.
 	suspects map[string]bool
 }
 
@@ -65,9 +64,8 @@ type inUse struct {
 	secrets map[string]bool
 }
 
-// Run collects until the context ends. A look that fails is repeated at the next
-// turn. It asks may before each thing that it deletes.
-func (c *collector) Run(ctx context.Context, may backend.Permit) error {
+// Run collects until the context ends. What fails is repeated the next time.
+func (c *collector) Run(ctx context.Context) error {
 	ticker := time.NewTicker(garbageInterval)
 	defer ticker.Stop()
 	for {
@@ -76,14 +74,14 @@ func (c *collector) Run(ctx context.Context, may backend.Permit) error {
 			return nil
 		case <-ticker.C:
 		}
-		if err := c.look(ctx, may); err != nil && ctx.Err() == nil {
+		if err := c.collect(ctx); err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("Looking for unused task definitions and secrets failed; it is tried again later")
 		}
 	}
 }
 
-// look finds garbage, and deletes what was garbage at the last look too.
-func (c *collector) look(ctx context.Context, may backend.Permit) error {
+// collect finds garbage, and deletes what was garbage the last time too.
+func (c *collector) collect(ctx context.Context) error {
 	used, err := c.used(ctx)
 	if err != nil {
 		return err
@@ -100,11 +98,7 @@ func (c *collector) look(ctx context.Context, may backend.Permit) error {
 			c.suspects[g.name] = true
 			continue
 		}
-		err := may.Ask("delete " + g.name)
-		if err == nil {
-			err = g.collect(ctx)
-		}
-		if err != nil {
+		if err := g.remove(ctx); err != nil {
 			c.suspects[g.name] = true
 			errs = append(errs, err)
 			continue
@@ -119,8 +113,8 @@ func (c *collector) look(ctx context.Context, may backend.Permit) error {
 
 // garbage is one thing that nobody needs.
 type garbage struct {
-	name    string
-	collect func(context.Context) error
+	name   string
+	remove func(context.Context) error
 }
 
 func garbageOf(secrets []payload.Unused) []garbage {
@@ -131,7 +125,7 @@ func garbageOf(secrets []payload.Unused) []garbage {
 	return out
 }
 
-// find looks at everything that this node made.
+// find finds garbage in everything that this node made.
 func (c *collector) find(ctx context.Context, used inUse, now time.Time) ([]garbage, error) {
 	secrets, err := c.payloads.List(ctx)
 	if err != nil {

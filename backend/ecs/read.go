@@ -17,10 +17,10 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/task"
 )
 
-// List returns all tasks of this node, and reads of them what it is time to read
-// (pace.go). It may be called as often as one likes.
+// List returns all tasks of this node, and reads of them what is due (package task). It
+// may be called as often as one likes.
 func (p *pods) List(ctx context.Context) ([]backend.PodFacts, error) {
-	if err := p.look(ctx); err != nil {
+	if err := p.listIfDue(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.refresh(ctx, p.known.Moving(time.Now())); err != nil {
@@ -32,7 +32,7 @@ func (p *pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 // Inspect reads the tasks known of the pods named, but for those that ECS told of
 // a moment ago.
 func (p *pods) Inspect(ctx context.Context, uids []ktypes.UID) ([]backend.PodFacts, error) {
-	if err := p.look(ctx); err != nil {
+	if err := p.listIfDue(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.refresh(ctx, p.known.Asked(uids, time.Now())); err != nil {
@@ -41,8 +41,8 @@ func (p *pods) Inspect(ctx context.Context, uids []ktypes.UID) ([]backend.PodFac
 	return p.known.Of(uids, time.Now()), nil
 }
 
-// look lists if it is time to.
-func (p *pods) look(ctx context.Context) error {
+// listIfDue lists all tasks if that is due.
+func (p *pods) listIfDue(ctx context.Context) error {
 	if now := time.Now(); p.known.ListDue(now) {
 		return p.listSince(ctx, now)
 	}

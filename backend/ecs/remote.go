@@ -79,11 +79,11 @@ func (r *remote) run(ctx context.Context, in *awsecs.RunTaskInput) (types.Task, 
 	if err := awscall.Wait(ctx, r.buckets.runTask, r.buckets.modify); err != nil {
 		return types.Task{}, err
 	}
-	var unheard unheard
-	out, err := r.api.RunTask(ctx, in, unheard.listen)
+	var lost lostAnswers
+	out, err := r.api.RunTask(ctx, in, lost.listen)
 	if err != nil {
 		err = awscall.Classify(err)
-		if unheard.any && !errors.As(err, new(*types.ConflictException)) {
+		if lost.any && !errors.As(err, new(*types.ConflictException)) {
 			// The SDK asked more than once, and what became of one time is not known.
 			return types.Task{}, backend.Errorf(backend.ErrUnavailable, "run task: an answer was lost before: %w", unclassed{err})
 		}
@@ -104,20 +104,20 @@ func (r *remote) run(ctx context.Context, in *awsecs.RunTaskInput) (types.Task, 
 	}
 }
 
-// unheard listens to the retries of one call: any is true once an answer was lost.
-type unheard struct{ any bool }
+// lostAnswers listens to the retries of one call: any is true once an answer was lost.
+type lostAnswers struct{ any bool }
 
-func (u *unheard) listen(o *awsecs.Options) { o.Retryer = listener{o.Retryer, u} }
+func (l *lostAnswers) listen(o *awsecs.Options) { o.Retryer = lossListener{o.Retryer, l} }
 
-type listener struct {
+type lossListener struct {
 	aws.Retryer
-	unheard *unheard
+	lost *lostAnswers
 }
 
 // IsErrorRetryable is asked about every failure.
-func (l listener) IsErrorRetryable(err error) bool {
+func (l lossListener) IsErrorRetryable(err error) bool {
 	if errors.Is(awscall.Classify(err), backend.ErrUnavailable) {
-		l.unheard.any = true
+		l.lost.any = true
 	}
 	return l.Retryer.IsErrorRetryable(err)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
-// Config is what of a node's configuration is looked at, with the fields that decide
+// Config is what of a node's configuration is checked, with the fields that decide
 // what its tasks are.
 type Config struct {
 	taskdef.Config
@@ -30,22 +30,22 @@ type Config struct {
 	Capacity corev1.ResourceList
 }
 
-// doctor looks at AWS for one node.
+// doctor checks AWS for one node.
 type doctor struct {
 	cfg     Config
 	clients clients.Clients
 	query   querier
 	// caller is the ARN of who we are, account where; cluster is its ARN.
 	caller, account, cluster string
-	// unseen are what could not be looked at for lack of rights that burstlet does not
+	// unchecked are what could not be checked for lack of rights that burstlet does not
 	// need, with the right.
-	unseen []string
-	found  []backend.Finding
+	unchecked []string
+	found     []backend.Finding
 }
 
 func (d *doctor) add(f backend.Finding) { d.found = append(d.found, f) }
 
-// Diagnose looks at what a node on ECS needs: credentials, the cluster, permissions,
+// Diagnose checks what a node on ECS needs: credentials, the cluster, permissions,
 // roles, the network, quotas. It calls nothing but what reads, and takes nothing
 // from queues. It stops where what follows cannot work. No finding holds a secret.
 func Diagnose(ctx context.Context, cfg Config, c clients.Clients) []backend.Finding {
@@ -53,13 +53,13 @@ func Diagnose(ctx context.Context, cfg Config, c clients.Clients) []backend.Find
 	if !d.credentials(ctx) || !d.whoami(ctx) {
 		return d.found
 	}
-	d.lookAtCluster(ctx)
+	d.checkCluster(ctx)
 	d.permissions(ctx)
 	d.roles(ctx)
 	d.network(ctx)
 	d.quotas(ctx)
-	if len(d.unseen) > 0 {
-		d.add(backend.Doubtful("not looked at", strings.Join(d.unseen, ", "),
+	if len(d.unchecked) > 0 {
+		d.add(backend.Doubtful("not looked at", strings.Join(d.unchecked, ", "),
 			"burstlet does not need these rights; with them doctor looks"))
 	}
 	return d.found
@@ -128,8 +128,8 @@ func skewFinding(reply queryReply) backend.Finding {
 		"run an NTP client on this machine", "AWS refuses requests that are signed more than 5 minutes off")
 }
 
-// lookAtCluster asks for the cluster and its capacity providers.
-func (d *doctor) lookAtCluster(ctx context.Context) {
+// checkCluster asks for the cluster and its capacity providers.
+func (d *doctor) checkCluster(ctx context.Context) {
 	const what = "ECS cluster"
 	out, err := d.clients.ECS.DescribeClusters(ctx, &awsecs.DescribeClustersInput{Clusters: []string{d.cfg.Cluster}})
 	switch {

@@ -17,7 +17,7 @@ func TestDoctorAsksForWhatTheControllersPolicyGrants(t *testing.T) {
 	cfg.ExecutionRoleARN, cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/execution", "arn:aws:iam::123456789012:role/task"
 	cfg.EBS = taskdef.EBS{RoleARN: "arn:aws:iam::123456789012:role/volumes"}
 	d := &doctor{cfg: cfg, account: "123456789012", cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/default"}
-	asked := map[string]bool{"Cluster ecs:DescribeClusters": true} // lookAtCluster
+	asked := map[string]bool{"Cluster ecs:DescribeClusters": true} // checkCluster
 	policy, err := ecstest.ReadPolicy("../../../deploy/aws/controller-policy.json", cfg.LogGroup)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ type permission struct {
 	// action and resource are IAM's; sid is the statement of the controller's policy
 	// that grants it.
 	action, resource, sid string
-	// context are the keys that the statement's conditions look at.
+	// context are the keys of the statement's conditions.
 	context map[string]string
 	// try makes a call that reads, and that needs it; nil: such a call would change
 	// something.
@@ -29,7 +29,7 @@ type permission struct {
 }
 
 // wanted are all that the controller's policy grants and this configuration needs, but
-// for ecs:DescribeClusters, which lookAtCluster has.
+// for ecs:DescribeClusters, which checkCluster has.
 func (d *doctor) wanted() []permission {
 	return slices.Concat(d.wantedOfECS(), d.wantedRoles(), d.wantedSecrets(), d.wantedRest())
 }
@@ -162,7 +162,7 @@ func (d *doctor) permissions(ctx context.Context) {
 	if missing == 0 {
 		d.add(backend.Good(what, fmt.Sprintf("all %d that read are there", allowed)))
 	}
-	d.queueThere(ctx)
+	d.checkQueue(ctx)
 	d.simulate(ctx, changing)
 }
 

@@ -69,7 +69,7 @@ func (d *doctor) roles(ctx context.Context) {
 		}
 	}
 	if len(denied) > 0 {
-		d.unseen = append(d.unseen, strings.Join(denied, " and ")+" (iam:GetRole)")
+		d.unchecked = append(d.unchecked, strings.Join(denied, " and ")+" (iam:GetRole)")
 	}
 }
 
@@ -107,7 +107,7 @@ func (d *doctor) network(ctx context.Context) {
 	switch _, err := d.query.query(ctx, "ec2", versionEC2, "DescribeSecurityGroups",
 		numbered("GroupId", d.cfg.SecurityGroups), &out); {
 	case isDeniedCall(err):
-		d.unseen = append(d.unseen, what+" (ec2:DescribeSecurityGroups)")
+		d.unchecked = append(d.unchecked, what+" (ec2:DescribeSecurityGroups)")
 		return
 	case err != nil:
 		d.add(backend.Bad(what, plainError(err), "set backend.ecs.securityGroups to groups of the subnets' VPC"))
@@ -132,7 +132,7 @@ func (d *doctor) subnets(ctx context.Context) string {
 	switch _, err := d.query.query(ctx, "ec2", versionEC2, "DescribeSubnets", numbered("SubnetId", d.cfg.Subnets),
 		&out); {
 	case isDeniedCall(err):
-		d.unseen = append(d.unseen, what+" (ec2:DescribeSubnets)")
+		d.unchecked = append(d.unchecked, what+" (ec2:DescribeSubnets)")
 		return ""
 	case err != nil:
 		d.add(backend.Bad(what, plainError(err), "set backend.ecs.subnets to subnets of "+d.cfg.Region))
@@ -197,7 +197,7 @@ func (d *doctor) quotas(ctx context.Context) {
 			map[string]string{"ServiceCode": "fargate", "QuotaCode": q.code}, &out)
 		switch {
 		case isDeniedCall(err):
-			d.unseen = append(d.unseen, "the vCPU quota (servicequotas:GetServiceQuota)")
+			d.unchecked = append(d.unchecked, "the vCPU quota (servicequotas:GetServiceQuota)")
 			return
 		case err != nil:
 			d.add(backend.Doubtful("vCPU quota", q.name+": "+plainError(err), "look under Service Quotas, AWS Fargate"))

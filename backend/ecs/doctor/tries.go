@@ -103,9 +103,9 @@ func adviceOn(err error) string {
 	return "check the network to that service, and region"
 }
 
-// queueThere asks whether the queue of events is there. Nothing is taken from it: not
+// checkQueue asks whether the queue of events is there. Nothing is taken from it: not
 // even a look that changes nothing leaves its counters as they are.
-func (d *doctor) queueThere(ctx context.Context) {
+func (d *doctor) checkQueue(ctx context.Context) {
 	const what = "event queue"
 	if d.cfg.EventQueueURL == "" {
 		return
@@ -119,7 +119,7 @@ func (d *doctor) queueThere(ctx context.Context) {
 		d.add(backend.Good(what,
 			d.cfg.EventQueueURL+" is there, with about "+out.Attributes["ApproximateNumberOfMessages"]+" messages"))
 	case isDeniedCall(err):
-		d.unseen = append(d.unseen, "the event queue (sqs:GetQueueAttributes)")
+		d.unchecked = append(d.unchecked, "the event queue (sqs:GetQueueAttributes)")
 	default:
 		d.add(backend.Bad(what, d.cfg.EventQueueURL+": "+plainError(err), "make it as deploy/aws/README.md "+
 			"says, or leave out backend.ecs.eventQueueURL: tasks are then polled alone"))

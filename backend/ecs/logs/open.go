@@ -19,7 +19,7 @@ import (
 
 // Numbers of reading logs.
 const (
-	// logPoll is how often a log is looked at that somebody follows, and logPollIdle
+	// logPoll is how often a log is read that somebody follows, and logPollIdle
 	// the same once nothing was new for a while.
 	logPoll     = time.Second
 	logPollIdle = 2 * time.Second

@@ -64,12 +64,12 @@ func (s *Pool) openChannel(
 // container returns a connection to the server of a container of the task.
 func (t *taskSession) container(ctx context.Context, name string) (*ssh.Client, error) {
 	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
+	case t.lock <- struct{}{}:
+		defer func() { <-t.lock }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if c := t.containers[name]; c != nil && alive(c) {
+	if c := t.containers[name]; c != nil && answers(c) {
 		return c, nil
 	}
 	c, err := t.reach(ctx, name)
@@ -80,8 +80,8 @@ func (t *taskSession) container(ctx context.Context, name string) (*ssh.Client, 
 	return c, nil
 }
 
-// alive is true for a connection that answers, whatever it answers.
-func alive(c *ssh.Client) bool {
+// answers is true for a connection that answers, whatever it answers.
+func answers(c *ssh.Client) bool {
 	_, _, err := c.SendRequest("keepalive@burstlet.dev", true, nil)
 	return err == nil
 }

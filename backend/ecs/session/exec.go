@@ -120,15 +120,15 @@ func (s *Pool) runCommand(ctx context.Context, client *ssh.Client, spec backend.
 // run starts the command and carries its streams, until the server has told all.
 func (c *command) run(ctx context.Context) error {
 	defer close(c.over)
-	var told sync.WaitGroup
-	told.Go(c.hear)
-	defer told.Wait()
+	var requests sync.WaitGroup
+	requests.Go(c.readRequests)
+	defer requests.Wait()
 	ok, err := c.start(ctx)
 	if err == nil && !ok {
 		err = errors.New("the server in the container refused it")
 	}
 	if err != nil {
-		_ = c.channel.Close() // hear ends with it
+		_ = c.channel.Close() // readRequests ends with it
 		return backend.Errorf(backend.ErrUnavailable, "start: %w", err)
 	}
 	return c.carry()
@@ -182,8 +182,8 @@ func (c *command) size(ctx context.Context) backend.TerminalSize {
 	return backend.TerminalSize{}
 }
 
-// hear hears what the server tells of the command.
-func (c *command) hear() {
+// readRequests reads what the server says of the command, until the channel ends.
+func (c *command) readRequests() {
 	for r := range c.requests {
 		var status struct{ Status uint32 }
 		var failed intask.StartError

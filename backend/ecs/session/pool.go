@@ -102,8 +102,8 @@ type taskSession struct {
 	uses   int
 	linger *time.Timer
 
-	// turn guards containers, and is held while a way to a container is opened.
-	turn       chan struct{}
+	// lock guards containers, and is held while a way to a container is opened.
+	lock       chan struct{}
 	containers map[string]*ssh.Client
 }
 
@@ -168,11 +168,11 @@ func (s *Pool) use(ctx context.Context, arn string) (session *taskSession, done 
 	t := s.open[arn]
 	if t == nil {
 		t = &taskSession{
-			pool: s, arn: arn, settled: make(chan struct{}), turn: make(chan struct{}, 1),
+			pool: s, arn: arn, settled: make(chan struct{}), lock: make(chan struct{}, 1),
 			containers: map[string]*ssh.Client{},
 		}
 		s.open[arn] = t
-		s.running.Go(func() { s.carry(t) })
+		s.running.Go(func() { s.openAndKeep(t) })
 	}
 	t.uses++
 	if t.linger != nil {
@@ -235,10 +235,10 @@ func farewell(c *ssh.Client) {
 	_ = c.Close()
 }
 
-// carry opens a session and keeps it until it ends.
-func (s *Pool) carry(t *taskSession) {
+// openAndKeep opens a session and keeps it until it ends.
+func (s *Pool) openAndKeep(t *taskSession) {
 	ctx, cancel := context.WithTimeout(s.living, sessionOpen)
-	t.client, t.err = s.begin(ctx, t.arn)
+	t.client, t.err = s.connect(ctx, t.arn)
 	cancel()
 	close(t.settled)
 	if t.err == nil {
@@ -256,7 +256,7 @@ func (s *Pool) keep(c *ssh.Client) {
 	ended := make(chan struct{})
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		_ = c.Wait() // why does not matter: who uses it is told
+		_ = c.Wait() // why does not matter: its users see the error
 		close(ended)
 	})
 	defer waiting.Wait()
@@ -276,8 +276,8 @@ func (s *Pool) keep(c *ssh.Client) {
 	}
 }
 
-// begin opens a session of ECS Exec and speaks SSH over it.
-func (s *Pool) begin(ctx context.Context, arn string) (*ssh.Client, error) {
+// connect opens a session of ECS Exec and an SSH connection over it.
+func (s *Pool) connect(ctx context.Context, arn string) (*ssh.Client, error) {
 	select {
 	case s.opening <- struct{}{}:
 		defer func() { <-s.opening }()

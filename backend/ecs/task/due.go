@@ -100,35 +100,34 @@ func (m *Known) Listed(from, now time.Time) {
 	}
 }
 
-// judgedPeriod is how often tasks at rest with health checks are read: of these
+// checkedPeriod is how often settled tasks with health checks are read: of these
 // EventBridge tells nothing (ECS developer guide, "Amazon ECS task state change
 // events"). The caller holds the lock.
-func (m *Known) judgedPeriod() time.Duration {
+func (m *Known) checkedPeriod() time.Duration {
 	n := 0
 	for _, e := range m.tasks {
-		if e.facts.Live && e.isJudged() {
+		if e.facts.Live && e.isChecked() {
 			n++
 		}
 	}
 	return restPeriod(n, false)
 }
 
-// isJudged is true for a task with a health check.
-func (e *entry) isJudged() bool { return e.probed || judged(&e.facts) }
+// isChecked is true for a task with a health check.
+func (e *entry) isChecked() bool { return e.probed || hasVerdict(&e.facts) }
 
-// Moving are the tasks that come or go, and those with health checks, once it is time to
-// look at them.
+// Moving are the tasks that come or go, and those with health checks, once they are due.
 func (m *Known) Moving(now time.Time) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var arns []string
-	judgedEvery := m.judgedPeriod()
+	checkedEvery := m.checkedPeriod()
 	for arn, e := range m.tasks {
 		switch {
 		case !e.facts.Live:
-		case e.due, e.isJudged() && now.Sub(e.read) >= judgedEvery:
+		case e.due, e.isChecked() && now.Sub(e.read) >= checkedEvery:
 			arns = append(arns, arn)
-		case e.rests && e.missing.IsZero():
+		case e.settled && e.missing.IsZero():
 		case !e.missing.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(e.missing)):
 		case now.Sub(e.read) >= readMoving:
 			arns = append(arns, arn)

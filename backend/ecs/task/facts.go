@@ -51,15 +51,15 @@ func (o *Observation) ending() bool {
 	return !o.live() || aws.ToString(o.task.DesiredStatus) == statusStopped
 }
 
-// rests is true while nothing of the task is on its way: it runs, has its address,
+// settled is true while nothing of the task is on its way: it runs, has its address,
 // and each container has at least started.
-func (o *Observation) rests(f *backend.PodFacts) bool {
+func (o *Observation) settled(f *backend.PodFacts) bool {
 	return aws.ToString(o.task.LastStatus) == statusRunning && !o.ending() && len(f.IPs) > 0 &&
 		!slices.ContainsFunc(f.Containers, func(c backend.ContainerFacts) bool { return c.State() == backend.Waiting })
 }
 
-// judged is true once the health check of some container has a verdict.
-func judged(f *backend.PodFacts) bool {
+// hasVerdict is true once the health check of some container has a verdict.
+func hasVerdict(f *backend.PodFacts) bool {
 	return slices.ContainsFunc(f.Containers, func(c backend.ContainerFacts) bool { return c.Healthy != nil })
 }
 

@@ -26,8 +26,8 @@ type entry struct {
 	missing time.Time
 	// read is when ECS last answered about it, asked or not.
 	read time.Time
-	// rests is true while nothing of it is on its way.
-	rests bool
+	// settled is true while nothing of it is on its way.
+	settled bool
 	// due is true where something says that it changed since.
 	due bool
 	// probed is true where its health checks are waited for.
@@ -155,7 +155,7 @@ func (m *Known) observe(o *Observation) {
 	}
 	e.facts, e.version, e.missing = o.facts(), o.task.Version, time.Time{}
 	e.stopping = !e.partial && (e.stopping || o.ending())
-	e.rests = !e.partial && o.rests(&e.facts) && (!e.probed || judged(&e.facts))
+	e.settled = !e.partial && o.settled(&e.facts) && (!e.probed || hasVerdict(&e.facts))
 	e.dismissed = e.dismissed || stoppedByUs(o.task)
 	m.queueLogReads(arn, e, o, watched)
 	e.complete()

@@ -23,13 +23,13 @@ const (
 	minMemoryMiB  = 6
 )
 
-// checking is one look at a pod.
+// checking is the check of one pod.
 type checking struct {
 	cfg Config
 	pod *corev1.Pod
 	set settings
-	// taken, if it is not nil, is told of every field that is set and has a rule.
-	taken func(path string, r rule)
+	// onRule, if it is not nil, is called with every field that is set and has a rule.
+	onRule func(path string, r rule)
 }
 
 // Checker says which fields of a pod Fargate cannot honour, by the rules in
@@ -38,9 +38,9 @@ func Checker(cfg Config) backend.CheckFunc {
 	return func(pod *corev1.Pod) []backend.Refusal { return check(cfg, pod, nil) }
 }
 
-func check(cfg Config, pod *corev1.Pod, taken func(string, rule)) []refusal {
+func check(cfg Config, pod *corev1.Pod, onRule func(string, rule)) []refusal {
 	set, refused := settingsOf(cfg, pod)
-	k := &checking{cfg: cfg, pod: pod, set: set, taken: taken}
+	k := &checking{cfg: cfg, pod: pod, set: set, onRule: onRule}
 	spec := &pod.Spec
 	out := append(refused, k.apply("spec", reflect.ValueOf(*spec), podRules)...)
 	for i := range spec.InitContainers {
@@ -100,8 +100,8 @@ func (k *checking) apply(path string, v reflect.Value, rules map[string]rule) []
 		}
 		at := path + "." + name
 		r, ok := rules[name]
-		if ok && k.taken != nil {
-			k.taken(at, r)
+		if ok && k.onRule != nil {
+			k.onRule(at, r)
 		}
 		switch {
 		case !ok:
@@ -139,7 +139,7 @@ func containerSecurity(k *checking, path string, value any, _ string) []refusal 
 	return k.apply(path, reflect.ValueOf(*sc), securityRules)
 }
 
-// nothing is for fields that something else looks at.
+// nothing is for fields that something else checks.
 func nothing(*checking, string, any, string) []refusal { return nil }
 
 // userIsSet wants, where no supervisor gives a container its user, one beside a group
@@ -161,7 +161,7 @@ func userIsSet(path string, pod *corev1.PodSecurityContext, own *corev1.Security
 	}
 	if nonRoot != nil && *nonRoot && (user == nil || *user == 0) {
 		out = append(out, refusal{Field: path + ".securityContext.runAsNonRoot",
-			Why: "nobody looks at the image's user: set runAsUser to one other than 0, or backend.ecs.taskImage"})
+			Why: "the image's user cannot be verified: set runAsUser to one other than 0, or backend.ecs.taskImage"})
 	}
 	return out
 }

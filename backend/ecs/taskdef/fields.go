@@ -28,7 +28,7 @@ type rule struct {
 	how string
 	// why tells the user what to do, for refused fields and values.
 	why string
-	// check looks at the value, for partly. It is only called for a field that is
+	// check says what is refused of the value, for partly. It is only called for a field that is
 	// set.
 	check func(k *checking, path string, value any, why string) []refusal
 }
