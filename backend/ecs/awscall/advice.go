@@ -19,8 +19,10 @@ const (
 // adviceByText says what to check, by the text of AWS's answer. The texts are
 // undocumented: where none is recognised there is no advice.
 var adviceByText = []struct{ text, advice string }{
-	{"limit on the number of vcpus",
-		`the account's quota is used up: ask for more under Service Quotas, AWS Fargate, "vCPU resource count"`},
+	{
+		"limit on the number of vcpus",
+		`the account's quota is used up: ask for more under Service Quotas, AWS Fargate, "vCPU resource count"`,
+	},
 	{"cluster not found", "look at cluster and region in the node's configuration (backend.ecs)"},
 	{"subnet", "look at subnets in the node's configuration (backend.ecs) and at the pod's annotation " +
 		"ecs.burstlet.dev/subnets"},

@@ -35,7 +35,8 @@ const (
 func (c *requestCounts) listen(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("burstletRequestCounts",
 		func(ctx context.Context, in middleware.FinalizeInput,
-			next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+			next middleware.FinalizeHandler,
+		) (middleware.FinalizeOutput, middleware.Metadata, error) {
 			out, meta, err := next.HandleFinalize(ctx, in)
 			c.count(ctx, err)
 			return out, meta, err

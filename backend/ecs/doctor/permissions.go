@@ -59,8 +59,10 @@ func (d *doctor) wantedOfECS() []permission {
 		{action: "ecs:DeregisterTaskDefinition", resource: "*", sid: "Definitions"},
 		{action: "ecs:DeleteTaskDefinitions", resource: definition, sid: "OwnDefinitions"},
 		{action: "ecs:RunTask", resource: definition, sid: "Run", context: inCluster},
-		{action: "ecs:TagResource", resource: d.taskARN(), sid: "TagWhatIsRun",
-			context: map[string]string{"ecs:CreateAction": "RunTask"}},
+		{
+			action: "ecs:TagResource", resource: d.taskARN(), sid: "TagWhatIsRun",
+			context: map[string]string{"ecs:CreateAction": "RunTask"},
+		},
 		{action: "ecs:ListTasks", resource: "*", sid: "ListTasks", context: inCluster, try: d.tryListTasks},
 		{action: "ecs:DescribeTasks", resource: d.taskARN(), sid: "Tasks", try: d.tryDescribeTasks},
 		{action: "ecs:StopTask", resource: d.taskARN(), sid: "Tasks"},
@@ -77,8 +79,10 @@ func (d *doctor) wantedRoles() []permission {
 	var out []permission
 	pass := func(role, sid, service string) {
 		if role != "" {
-			out = append(out, permission{action: "iam:PassRole", resource: role, sid: sid,
-				context: map[string]string{"iam:PassedToService": service}})
+			out = append(out, permission{
+				action: "iam:PassRole", resource: role, sid: sid,
+				context: map[string]string{"iam:PassedToService": service},
+			})
 		}
 	}
 	pass(d.cfg.ExecutionRoleARN, "RolesOfTasks", serviceTasks)
@@ -93,10 +97,14 @@ func (d *doctor) wantedSecrets() []permission {
 	secret := d.arn("secretsmanager", "secret:"+name+"-000000")
 	out := []permission{
 		{action: "secretsmanager:ListSecrets", resource: "*", sid: "ListSecrets", try: d.tryListSecrets},
-		{action: "secretsmanager:DescribeSecret", resource: secret, sid: "Secrets",
-			try: func(ctx context.Context) error { return d.tryDescribeSecret(ctx, name) }},
-		{action: "secretsmanager:GetSecretValue", resource: secret, sid: "SaltOfNamesAndFilesOfPods",
-			try: func(ctx context.Context) error { return d.tryReadSecret(ctx, name) }},
+		{
+			action: "secretsmanager:DescribeSecret", resource: secret, sid: "Secrets",
+			try: func(ctx context.Context) error { return d.tryDescribeSecret(ctx, name) },
+		},
+		{
+			action: "secretsmanager:GetSecretValue", resource: secret, sid: "SaltOfNamesAndFilesOfPods",
+			try: func(ctx context.Context) error { return d.tryReadSecret(ctx, name) },
+		},
 	}
 	for _, action := range []string{"CreateSecret", "PutSecretValue", "TagResource", "DeleteSecret"} {
 		out = append(out, permission{action: "secretsmanager:" + action, resource: secret, sid: "Secrets"})

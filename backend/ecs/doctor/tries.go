@@ -57,8 +57,10 @@ func (d *doctor) tryListTasks(ctx context.Context) error {
 }
 
 func (d *doctor) tryDescribeTasks(ctx context.Context) error {
-	_, err := d.clients.ECS.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &d.cfg.Cluster,
-		Tasks: []string{d.taskARN()}})
+	_, err := d.clients.ECS.DescribeTasks(ctx, &awsecs.DescribeTasksInput{
+		Cluster: &d.cfg.Cluster,
+		Tasks:   []string{d.taskARN()},
+	})
 	return but(err, "ClusterNotFoundException")
 }
 
@@ -85,8 +87,10 @@ func (d *doctor) tryLogin(ctx context.Context) error {
 // tryReadLogs tells a group that is missing by AWS's text: the code is the same for a
 // stream, which is missing anyway.
 func (d *doctor) tryReadLogs(ctx context.Context) error {
-	_, err := d.clients.Logs.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{LogGroupName: &d.cfg.LogGroup,
-		LogStreamName: aws.String(unknownStream)})
+	_, err := d.clients.Logs.GetLogEvents(ctx, &cloudwatchlogs.GetLogEventsInput{
+		LogGroupName:  &d.cfg.LogGroup,
+		LogStreamName: aws.String(unknownStream),
+	})
 	var api smithy.APIError
 	if errors.As(err, &api) && api.ErrorCode() == "ResourceNotFoundException" &&
 		strings.Contains(strings.ToLower(api.ErrorMessage()), "log group") {

@@ -85,8 +85,10 @@ func (id Task) Tags() []types.Tag {
 	pair := func(k, v string) types.Tag {
 		return types.Tag{Key: aws.String("burstlet/" + k), Value: aws.String(TagValue(v))}
 	}
-	return []types.Tag{pair("node", id.Node), pair("namespace", id.Namespace), pair("pod", id.Name),
-		pair("uid", string(id.UID))}
+	return []types.Tag{
+		pair("node", id.Node), pair("namespace", id.Namespace), pair("pod", id.Name),
+		pair("uid", string(id.UID)),
+	}
 }
 
 // Disk is what a volume of Amazon EBS is billed for: sizes in GiB, throughput in MiB/s. It stands in the identity of

@@ -78,8 +78,10 @@ func newLogStreams(api API, region, group string) *logStreams {
 	if !ok {
 		limit = usualLogRate
 	}
-	return &logStreams{api: api, group: group, calls: rate.NewLimiter(limit, int(limit)),
-		pages: map[pageKey]*sharedPage{}}
+	return &logStreams{
+		api: api, group: group, calls: rate.NewLimiter(limit, int(limit)),
+		pages: map[pageKey]*sharedPage{},
+	}
 }
 
 // forward reads the page after a token, or the first one, since some time. It may
@@ -169,8 +171,10 @@ func (s *logStreams) get(ctx context.Context, stream string, in *cloudwatchlogs.
 	}
 	page := logPage{forward: aws.ToString(out.NextForwardToken), back: aws.ToString(out.NextBackwardToken)}
 	for _, e := range out.Events {
-		page.lines = append(page.lines, logLine{at: time.UnixMilli(aws.ToInt64(e.Timestamp)),
-			text: aws.ToString(e.Message)})
+		page.lines = append(page.lines, logLine{
+			at:   time.UnixMilli(aws.ToInt64(e.Timestamp)),
+			text: aws.ToString(e.Message),
+		})
 	}
 	// The end is where the token stays what it was (GetLogEvents: nextForwardToken).
 	// A page may be empty before it.

@@ -156,12 +156,16 @@ func userIsSet(path string, pod *corev1.PodSecurityContext, own *corev1.Security
 	}
 	var out []refusal
 	if group != nil && user == nil {
-		out = append(out, refusal{Field: path + ".securityContext.runAsGroup",
-			Why: "Fargate takes a group only with a user: set runAsUser too, or backend.ecs.taskImage"})
+		out = append(out, refusal{
+			Field: path + ".securityContext.runAsGroup",
+			Why:   "Fargate takes a group only with a user: set runAsUser too, or backend.ecs.taskImage",
+		})
 	}
 	if nonRoot != nil && *nonRoot && (user == nil || *user == 0) {
-		out = append(out, refusal{Field: path + ".securityContext.runAsNonRoot",
-			Why: "the image's user cannot be verified: set runAsUser to one other than 0, or backend.ecs.taskImage"})
+		out = append(out, refusal{
+			Field: path + ".securityContext.runAsNonRoot",
+			Why:   "the image's user cannot be verified: set runAsUser to one other than 0, or backend.ecs.taskImage",
+		})
 	}
 	return out
 }
@@ -416,8 +420,10 @@ func resourcesFit(_ *checking, path string, value any, _ string) []refusal {
 	r, _ := value.(corev1.ResourceRequirements)
 	out := otherResources(path, r, corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage)
 	if m, ok := r.Limits[corev1.ResourceMemory]; ok && !m.IsZero() && m.Value() < minMemoryMiB*mib {
-		out = append(out, refusal{Field: path + ".limits.memory",
-			Why: fmt.Sprintf("ECS wants at least %dMi: raise it", minMemoryMiB)})
+		out = append(out, refusal{
+			Field: path + ".limits.memory",
+			Why:   fmt.Sprintf("ECS wants at least %dMi: raise it", minMemoryMiB),
+		})
 	}
 	return out
 }
@@ -436,8 +442,10 @@ func otherResources(path string, r corev1.ResourceRequirements, known ...corev1.
 	}{{"limits", r.Limits}, {"requests", r.Requests}} {
 		for _, name := range slices.Sorted(maps.Keys(part.list)) {
 			if !slices.Contains(known, name) {
-				out = append(out, refusal{Field: path + "." + part.name + "." + string(name),
-					Why: "Fargate has cpu, memory and ephemeral-storage: remove it"})
+				out = append(out, refusal{
+					Field: path + "." + part.name + "." + string(name),
+					Why:   "Fargate has cpu, memory and ephemeral-storage: remove it",
+				})
 			}
 		}
 	}

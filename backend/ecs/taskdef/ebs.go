@@ -57,8 +57,10 @@ type ebsKind struct {
 
 var ebsKinds = map[string]ebsKind{
 	"gp2": {minGiB: 1},
-	fargate.EBSDefault: {minGiB: 1, minIOPS: 3000, maxIOPS: 16000, perGiB: 500, minThroughput: 125,
-		maxThroughput: 1000},
+	fargate.EBSDefault: {
+		minGiB: 1, minIOPS: 3000, maxIOPS: 16000, perGiB: 500, minThroughput: 125,
+		maxThroughput: 1000,
+	},
 	"io1": {minGiB: 4, minIOPS: 100, maxIOPS: 64000, perGiB: 50},
 	"io2": {minGiB: 4, minIOPS: 100, maxIOPS: 256000, perGiB: 1000},
 	"st1": {minGiB: 125},
@@ -214,8 +216,10 @@ func sizeDisk(d *identity.Disk, r corev1.VolumeResourceRequirements) []refusal {
 	case bytes <= 0:
 		return []refusal{{Field: requests, Why: "the size of the volume is required"}}
 	case bytes > maxVolumeGiB*gib:
-		return []refusal{{Field: requests,
-			Why: fmt.Sprintf("a volume of Amazon EBS has at most %dGi: ask for less", maxVolumeGiB)}}
+		return []refusal{{
+			Field: requests,
+			Why:   fmt.Sprintf("a volume of Amazon EBS has at most %dGi: ask for less", maxVolumeGiB),
+		}}
 	}
 	d.GiB = max(int32((bytes+gib-1)/gib), ebsKinds[d.Type].minGiB)
 	if limit, ok := r.Limits[corev1.ResourceStorage]; ok && limit.Value() < int64(d.GiB)*gib {

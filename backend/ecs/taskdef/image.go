@@ -97,8 +97,10 @@ func unknownImages(spec backend.LaunchSpec) Images {
 	out := Images{}
 	for _, c := range spec.Containers {
 		if NeedsImage(spec.Pod, c.Container) {
-			out[c.Container.Name] = ImageConfig{Entrypoint: []string{"<ENTRYPOINT of the image>"},
-				Cmd: []string{"<CMD of the image>"}, User: "<USER of the image>"}
+			out[c.Container.Name] = ImageConfig{
+				Entrypoint: []string{"<ENTRYPOINT of the image>"},
+				Cmd:        []string{"<CMD of the image>"}, User: "<USER of the image>",
+			}
 		}
 	}
 	return out

@@ -197,8 +197,10 @@ func (s *settings) annotate(field string, values map[string]string, takes func(A
 		at := field + "[" + key + "]"
 		i := slices.IndexFunc(known, func(a Annotation) bool { return a.Name == name && takes(a) })
 		if i < 0 {
-			refused = append(refused, refusal{Field: at,
-				Why: "there is no such setting: see docs/fields.md for those that there are"})
+			refused = append(refused, refusal{
+				Field: at,
+				Why:   "there is no such setting: see docs/fields.md for those that there are",
+			})
 			continue
 		}
 		if err := known[i].set(s, values[key]); err != nil {

@@ -24,8 +24,10 @@ func (a amounts) add(b amounts) amounts {
 }
 
 func (a amounts) or(b amounts) amounts {
-	return amounts{fargate.Size{CPU: max(a.CPU, b.CPU), MemoryMiB: max(a.MemoryMiB, b.MemoryMiB)},
-		max(a.storage, b.storage)}
+	return amounts{
+		fargate.Size{CPU: max(a.CPU, b.CPU), MemoryMiB: max(a.MemoryMiB, b.MemoryMiB)},
+		max(a.storage, b.storage),
+	}
 }
 
 // needOf is what a pod needs, as the scheduler counts: all app containers and

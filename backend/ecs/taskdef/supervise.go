@@ -191,10 +191,14 @@ func (t *translator) supervised(def *types.ContainerDefinition, spec backend.Con
 	def.StopTimeout = aws.Int32(min(int32(orders.Grace)+reportTime, maxStop))
 	def.HealthCheck = healthCheckOf(&spec.Container)
 	def.MountPoints = append(def.MountPoints,
-		types.MountPoint{SourceVolume: aws.String(binVolume), ContainerPath: aws.String(intask.BinDir),
-			ReadOnly: aws.Bool(true)},
-		types.MountPoint{SourceVolume: aws.String(runVolume(spec.Container.Name)),
-			ContainerPath: aws.String(intask.RunDir)})
+		types.MountPoint{
+			SourceVolume: aws.String(binVolume), ContainerPath: aws.String(intask.BinDir),
+			ReadOnly: aws.Bool(true),
+		},
+		types.MountPoint{
+			SourceVolume:  aws.String(runVolume(spec.Container.Name)),
+			ContainerPath: aws.String(intask.RunDir),
+		})
 	if slices.Contains(orders.Identity.Add, capPtrace) {
 		if def.LinuxParameters == nil {
 			def.LinuxParameters = &types.LinuxParameters{}
