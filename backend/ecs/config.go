@@ -226,14 +226,18 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		b.Refresh = refresher{p}
 	}
 	access := session.New(ctx, cfg.sessions(r, cls), nodeTasks{p})
-	tasks := []func(context.Context) error{newCollector(cfg, p, cls.ECS, store).Run, access.Run, known.Run}
+	collector := newCollector(cfg, p, cls.ECS, store)
+	tasks := []func(context.Context) error{access.Run, known.Run}
 	b.Sweep = newCollector(cfg, p, cls.ECS, store).sweep
 	if cfg.LogGroup != "" {
 		l := logs.New(cls.Logs, cfg.Region, cfg.LogGroup, p.known, nodeTasks{p})
 		b.Logs, tasks = l, append(tasks, l.Run)
 	}
 	access.Lend(&b)
-	b.Run = together(tasks)
+	b.Run = func(ctx context.Context, may backend.Permit) error {
+		collect := func(ctx context.Context) error { return collector.Run(ctx, may) }
+		return together(ctx, append([]func(context.Context) error{collect}, tasks...))
+	}
 	if cfg.EventQueueURL != "" {
 		b.Events = hinting{inner: newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy), known: p.known}
 	}

@@ -64,8 +64,9 @@ type inUse struct {
 	secrets map[string]bool
 }
 
-// Run collects until the context ends. What fails is repeated the next time.
-func (c *collector) Run(ctx context.Context) error {
+// Run collects until the context ends. What fails is repeated the next time. It asks
+// may before each thing that it deletes.
+func (c *collector) Run(ctx context.Context, may backend.Permit) error {
 	ticker := time.NewTicker(garbageInterval)
 	defer ticker.Stop()
 	for {
@@ -74,14 +75,14 @@ func (c *collector) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if err := c.collect(ctx); err != nil && ctx.Err() == nil {
+		if err := c.collect(ctx, may); err != nil && ctx.Err() == nil {
 			log.G(ctx).WithError(err).Warn("Looking for unused task definitions and secrets failed; it is tried again later")
 		}
 	}
 }
 
 // collect finds garbage, and deletes what was garbage the last time too.
-func (c *collector) collect(ctx context.Context) error {
+func (c *collector) collect(ctx context.Context, may backend.Permit) error {
 	used, err := c.used(ctx)
 	if err != nil {
 		return err
@@ -98,7 +99,11 @@ func (c *collector) collect(ctx context.Context) error {
 			c.suspects[g.name] = true
 			continue
 		}
-		if err := g.remove(ctx); err != nil {
+		err := may.Ask("delete " + g.name)
+		if err == nil {
+			err = g.remove(ctx)
+		}
+		if err != nil {
 			c.suspects[g.name] = true
 			errs = append(errs, err)
 			continue

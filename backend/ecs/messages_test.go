@@ -160,7 +160,7 @@ func TestNobodyReadsForAPodThatIsGone(t *testing.T) {
 // A supervisor's report is for the facts, and nobody reads it in the log.
 func TestAReportIsReadAndHidden(t *testing.T) {
 	withLogs(t, func(t *testing.T, _ *stub.Server, b backend.Backend) {
-		defer background.Run(t, b.Run)()
+		defer background.Run(t, b.RunFreely)()
 		report := "\x1eburstlet " + `{"exit":0,"message":"bye","reason":"OOMKilled","probe":"Liveness probe failed: no"}`
 		ref := failing(t, b, "p", corev1.TerminationMessageReadFile, "echo one; echo '"+report+"'; exit 1")
 		_, then := lastWords(t, b, ref)
