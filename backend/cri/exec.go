@@ -115,6 +115,9 @@ func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) er
 	case lookErr != nil && ctx.Err() != nil:
 		// The runtime saw the end of the call before us, and said so in words.
 		return fmt.Errorf("%s: %w", op, ctx.Err())
+	case status.Code(lookErr) == codes.DeadlineExceeded && hasDeadline(ctx):
+		// The same, with ours still some microseconds behind.
+		return fmt.Errorf("%s: %w", op, context.DeadlineExceeded)
 	case lookErr != nil:
 		return errors.Join(failed(err, "%s", op), lookErr)
 	case s.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING:
@@ -124,6 +127,11 @@ func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) er
 	default:
 		return failed(err, "%s", op)
 	}
+}
+
+func hasDeadline(ctx context.Context) bool {
+	_, ok := ctx.Deadline()
+	return ok
 }
 
 // saidByRuntime is true for an answer of the runtime, to a call or on streams.

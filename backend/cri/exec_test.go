@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +106,37 @@ func TestExecErrors(t *testing.T) {
 				t.Errorf("class %s, want none", backend.Class(err))
 			}
 		})
+	}
+}
+
+// The runtime's clock is ahead of ours: it ended the command, and the look at the
+// container after that, before our own deadline.
+func TestExecThatTheRuntimeEndedFirst(t *testing.T) {
+	var over atomic.Bool
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Commands = func(context.Context, *execRequest) (*execReply, error) {
+			over.Store(true)
+			return nil, errors.New("failed to exec in container: failed to kill exec: context deadline exceeded: unknown")
+		}
+		s.Before = func(_ context.Context, method string, _ any) error {
+			if method == "ContainerStatus" && over.Load() {
+				return status.Error(codes.DeadlineExceeded, "context deadline exceeded")
+			}
+			return nil
+		}
+	})
+	r, _ := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for _, tt := range []struct {
+		ctx  context.Context
+		want bool
+	}{{ctx, true}, {t.Context(), false}} {
+		_, err := commands{r}.Exec(tt.ctx, c, backend.ExecSpec{Command: []string{"x"}})
+		if err == nil || errors.Is(err, context.DeadlineExceeded) != tt.want {
+			t.Errorf("got %v, the deadline: %t", err, tt.want)
+		}
 	}
 }
 

@@ -3,9 +3,12 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -204,5 +207,43 @@ func TestCallsWaitForThoseOfAnEarlierProcess(t *testing.T) {
 		if err := <-replies; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Nothing stays on the host when no call is under way, whoever made the last.
+func TestCallsLeaveNothing(t *testing.T) {
+	r, socket := serveSlow(t)
+	run := t.TempDir()
+	one, other := New(Options{RunRoot: run}), New(Options{RunRoot: run})
+	var calls sync.WaitGroup
+	for i := range 40 {
+		calls.Go(func() {
+			c := startOf(t, socket, "c")
+			c.Owner = fmt.Sprintf("pod-%d", i%7)
+			for _, h := range []*Host{one, other} {
+				if _, err := h.Call(t.Context(), c); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-r.begun:
+			case <-r.ended:
+			case <-done:
+				return
+			}
+		}
+	}()
+	close(r.goOn)
+	calls.Wait()
+	one.AwaitCalls()
+	other.AwaitCalls()
+	if left, err := os.ReadDir(run); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }

@@ -20,21 +20,24 @@ const (
 	earlierCalls = time.Minute
 	// earlierPoll is how often it looks: the kernel wakes nobody who waits with a bound.
 	earlierPoll = 20 * time.Millisecond
+	// locksFile, below /run, is there while calls are under way.
+	locksFile = "burstlet-calls.lock"
 )
 
 // turns are locks between processes, one for each owner of calls that are under way:
 // bytes of one file, which the kernel frees with the process.
 type turns struct {
 	mu   sync.Mutex
-	file *os.File
 	open map[string]*turn
 }
 
 // turn is one owner's lock, which all calls of this process share.
 type turn struct {
 	calls int
-	// taken is closed when the lock is held, or err says why it is not.
+	// taken is closed when file is the lock that is held, or nil where there is none,
+	// or when err says why it is not held.
 	taken chan struct{}
+	file  *os.File
 	err   error
 }
 
@@ -44,14 +47,12 @@ func (h *Host) begin(ctx context.Context, owner string) error {
 	if owner == "" {
 		return nil
 	}
-	t, first, err := h.join(owner)
-	if err != nil {
-		return err
-	}
+	t, first := h.join(owner)
 	if first {
-		t.err = h.take(ctx, owner)
+		t.file, t.err = h.take(ctx, owner)
 		close(t.taken)
 	}
+	var err error
 	select {
 	case <-t.taken:
 		err = t.err
@@ -65,13 +66,10 @@ func (h *Host) begin(ctx context.Context, owner string) error {
 }
 
 // join counts one more call, and says whether it is the first, which takes the lock.
-func (h *Host) join(owner string) (t *turn, first bool, err error) {
+func (h *Host) join(owner string) (t *turn, first bool) {
 	h.turns.mu.Lock()
 	defer h.turns.mu.Unlock()
-	if h.turns.file == nil {
-		if h.turns.file, err = openLocks(h.opts.RunRoot); err != nil {
-			return nil, false, err
-		}
+	if h.turns.open == nil {
 		h.turns.open = map[string]*turn{}
 	}
 	t = h.turns.open[owner]
@@ -80,7 +78,7 @@ func (h *Host) join(owner string) (t *turn, first bool, err error) {
 		h.turns.open[owner] = t
 	}
 	t.calls++
-	return t, first, nil
+	return t, first
 }
 
 // finish notes that a call has ended.
@@ -89,72 +87,88 @@ func (h *Host) finish(owner string) {
 		return
 	}
 	h.turns.mu.Lock()
-	defer h.turns.mu.Unlock()
 	t := h.turns.open[owner]
-	if t.calls--; t.calls > 0 {
-		return
+	t.calls--
+	last := t.calls == 0
+	if last {
+		delete(h.turns.open, owner)
 	}
-	delete(h.turns.open, owner)
-	// Giving up a lock fails for a closed file alone, and this one is never closed.
-	_ = h.lock(owner, unix.F_UNLCK)
+	h.turns.mu.Unlock()
+	if last {
+		<-t.taken
+		h.release(t.file)
+	}
 }
 
 // take waits for the lock, a minute at most: what still runs then is met at the
-// runtime, which refuses a second call for one name.
-func (h *Host) take(ctx context.Context, owner string) error {
+// runtime, which refuses a second call for one name. Where /run cannot be written, as in
+// a container without rights, there is no lock.
+func (h *Host) take(ctx context.Context, owner string) (*os.File, error) {
 	bound := time.NewTimer(earlierCalls)
 	defer bound.Stop()
 	poll := time.NewTicker(earlierPoll)
 	defer poll.Stop()
 	for {
-		err := h.lock(owner, unix.F_WRLCK)
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
-			return err
+		file, err := h.tryLock(owner)
+		switch {
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
+			return nil, nil //nolint:nilnil // the caller knows a file from none
+		case err != nil:
+			return nil, fmt.Errorf("lock the calls of one owner: %w", err)
+		case file != nil:
+			return file, nil
 		}
 		select {
 		case <-poll.C:
 		case <-bound.C:
-			return nil
+			return nil, nil //nolint:nilnil // as above
 		case <-ctx.Done():
-			return fmt.Errorf("wait for calls of an earlier process: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("wait for calls of an earlier process: %w", context.Cause(ctx))
 		}
 	}
 }
 
-// lock changes the lock of an owner, which is of the open file (F_OFD_SETLK).
-func (h *Host) lock(owner string, kind int16) error {
+// tryLock is nil without an error where another process holds the lock, or has just
+// removed the file.
+func (h *Host) tryLock(owner string) (*os.File, error) {
+	path := filepath.Join(h.opts.RunRoot, locksFile)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(owner)) // it never fails
-	where := unix.Flock_t{Type: kind, Start: int64(hash.Sum64() & (math.MaxInt64 >> 1)), Len: 1}
-	if err := unix.FcntlFlock(h.turns.file.Fd(), unix.F_OFD_SETLK, &where); err != nil {
-		return fmt.Errorf("lock calls of one owner: %w", err)
+	err = lockRange(file, int64(hash.Sum64()&(math.MaxInt64>>1)), 1)
+	if err == nil {
+		var held, there os.FileInfo
+		if held, err = file.Stat(); err == nil {
+			there, err = os.Lstat(path)
+		}
+		if err == nil && os.SameFile(held, there) {
+			return file, nil
+		}
 	}
-	return nil
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) || errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return nil, errors.Join(err, file.Close())
 }
 
-// openLocks opens the file of locks. Where /run cannot be written, as in a container
-// without rights, it is a file of this process alone, and processes do not wait for
-// each other.
-func openLocks(run string) (*os.File, error) {
-	dir := filepath.Join(run, "burstlet")
-	err := os.MkdirAll(dir, 0o700)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
-		return memoryFile()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make the directory of locks: %w", err)
-	}
-	file, err := os.OpenFile(filepath.Join(dir, "calls.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open the locks of calls: %w", err)
-	}
-	return file, nil
+// lockRange locks bytes of a file for whoever has it open (F_OFD_SETLK); none are from the
+// first to the end of all files.
+func lockRange(file *os.File, start, bytes int64) error {
+	where := unix.Flock_t{Type: unix.F_WRLCK, Start: start, Len: bytes}
+	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &where)
 }
 
-func memoryFile() (*os.File, error) {
-	fd, err := unix.MemfdCreate("calls.lock", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("make the locks of calls: %w", err)
+// release gives up a lock, and removes the file if nobody holds another: nothing of
+// burstlet is to stay on a host. What fails leaves an empty file in memory.
+func (h *Host) release(file *os.File) {
+	if file == nil {
+		return
 	}
-	return os.NewFile(uintptr(fd), "calls.lock"), nil
+	if lockRange(file, 0, 0) == nil {
+		_ = os.Remove(filepath.Join(h.opts.RunRoot, locksFile))
+	}
+	_ = file.Close()
 }
