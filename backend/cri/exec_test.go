@@ -129,13 +129,10 @@ func TestExecThatTheRuntimeEndedFirst(t *testing.T) {
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	for _, tt := range []struct {
-		ctx  context.Context
-		want bool
-	}{{ctx, true}, {t.Context(), false}} {
-		_, err := commands{r}.Exec(tt.ctx, c, backend.ExecSpec{Command: []string{"x"}})
-		if err == nil || errors.Is(err, context.DeadlineExceeded) != tt.want {
-			t.Errorf("got %v, the deadline: %t", err, tt.want)
+	for want, ctx := range map[bool]context.Context{true: ctx, false: t.Context()} {
+		_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"x"}})
+		if err == nil || errors.Is(err, context.DeadlineExceeded) != want {
+			t.Errorf("got %v, want the deadline: %t", err, want)
 		}
 	}
 }

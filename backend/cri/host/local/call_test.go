@@ -233,7 +233,10 @@ func TestCallsLeaveNothing(t *testing.T) {
 		for {
 			select {
 			case <-r.begun:
-			case <-r.ended:
+			case err := <-r.ended:
+				if err != nil {
+					t.Error(err)
+				}
 			case <-done:
 				return
 			}
