@@ -192,17 +192,18 @@ func (x *executor) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
 	return r
 }
 
-// removePod repeats the call at once: most remotes say NotFound the second time.
 func (x *executor) removePod(ctx context.Context, a plan.RemovePod) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := plan.Result{Action: a}
-	for range 2 {
-		if r.Err = x.backend.Pods.Remove(ctx, a.Ref); r.Err != nil {
-			break
-		}
+	return plan.Result{Action: a, Err: twice(func() error { return x.backend.Pods.Remove(ctx, a.Ref) })}
+}
+
+// twice repeats a call that succeeded at once: most remotes say NotFound the second time.
+func twice(call func() error) error {
+	if err := call(); err != nil {
+		return err
 	}
-	return r
+	return call()
 }
 
 func (x *executor) removeContainer(ctx context.Context, a plan.RemoveContainer) plan.Result {
@@ -250,17 +251,10 @@ func (x *executor) refresh(ctx context.Context, a plan.RefreshVolumes) plan.Resu
 	return r
 }
 
-// clear repeats the call at once: most remotes say NotFound the second time.
 func (x *executor) clear(ctx context.Context, a plan.ClearVolumes) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
-	r := plan.Result{Action: a}
-	for range 2 {
-		if r.Err = x.backend.Files.Clear(ctx, a.Ref); r.Err != nil {
-			break
-		}
-	}
-	return r
+	return plan.Result{Action: a, Err: twice(func() error { return x.backend.Files.Clear(ctx, a.Ref) })}
 }
 
 func (x *executor) resize(ctx context.Context, a plan.ResizeContainer) plan.Result {

@@ -20,4 +20,7 @@
 //
 // checks.go is the table of all checks, suite.go the harness around one check,
 // pods.go what the checks run and how they look at it.
+//
+// It is large because it is one suite: its checks share one harness, and the table in
+// checks.go names all of them.
 package backendtest

@@ -19,4 +19,7 @@
 // touched. containerd reserves the name made of namespace, name, UID and
 // attempt, so that a call repeated after a lost reply collides; Launch and Start
 // then adopt what the first call made.
+//
+// It is large because its parts share one remote, with what is known of its sandboxes and
+// containers. The conversion of a pod to CRI's messages could stand alone.
 package cri

@@ -18,4 +18,7 @@
 // An sshd leaves Nagle's algorithm on for what it forwards, which costs a small
 // call 4 to 8 ms, but turns it off for a connection whose first session has a pty.
 // So each connection begins with such a session and keeps it (pty.go).
+//
+// It is large because a connection, its sessions and the helper on it are one life: each
+// ends with the others.
 package sshlink

@@ -29,4 +29,6 @@
 //	probe.go       when to probe and what counts; check*.go how; hook.go hooks
 //	container.go   starts processes by way of enter.go, which gives up rights in a
 //	               process of its own; reaper.go waits for all of them
+//
+// It is large because it is a whole program, which imports nothing of the rest.
 package intask

@@ -14,4 +14,7 @@
 // Paths that a pod can change are opened step by step and never followed out of
 // what they belong to. All state stands in the file system; every operation finds
 // what a killed one left and goes on from there.
+//
+// It is large because it is all of one interface, [host.Host], whose operations share the
+// walk of paths that pods can change, the locks and the cgroups.
 package local
