@@ -62,8 +62,10 @@ type Pods interface {
 	// idempotent by UID and attempt, even if an earlier reply was lost.
 	// Errors: Invalid, Unsupported, Capacity before anything was made; after
 	// any other error that is not marked (Unmade) the launch is unresolved: it may
-	// yet appear. What waits before anything is sent may end with Wanted(ctx).
-	Launch(ctx context.Context, spec LaunchSpec) error
+	// yet appear. What waits before anything is sent may end with wanted
+	// too, the context of the order to make the pod; what was sent keeps to ctx alone and
+	// is left to return, since nobody would know what became of it.
+	Launch(ctx, wanted context.Context, spec LaunchSpec) error
 	// Stop asks the remote to end this attempt: TERM now, KILL after grace
 	// (seconds are its finest unit; 0 is at once). It returns when the request
 	// is lodged. Asking again with a shorter grace shortens it; a longer one

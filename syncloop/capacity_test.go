@@ -27,7 +27,7 @@ type fullRemote struct {
 	seen []string
 }
 
-func (f *fullRemote) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+func (f *fullRemote) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	held := "-"
@@ -40,7 +40,7 @@ func (f *fullRemote) Launch(ctx context.Context, spec backend.LaunchSpec) error 
 	if spec.Try < f.room {
 		return backend.Errorf(backend.ErrCapacity, "there is no room")
 	}
-	return f.Pods.Launch(ctx, spec)
+	return f.Pods.Launch(ctx, wanted, spec)
 }
 
 // No room: each try is made once the API holds its number, a new process goes on

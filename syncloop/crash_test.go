@@ -377,8 +377,8 @@ type mortalPods struct {
 	life *life
 }
 
-func (p mortalPods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
-	return p.life.call(ctx, fmt.Sprintf("launch %s/%d", spec.Pod.UID, spec.Attempt), func(ctx context.Context) error { return p.Pods.Launch(ctx, spec) })
+func (p mortalPods) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
+	return p.life.call(ctx, fmt.Sprintf("launch %s/%d", spec.Pod.UID, spec.Attempt), func(ctx context.Context) error { return p.Pods.Launch(ctx, wanted, spec) })
 }
 
 func (p mortalPods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {

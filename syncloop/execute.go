@@ -86,7 +86,7 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	x.acting()
-	r := plan.Result{Action: a, Err: x.backend.Pods.Launch(backend.While(ctx, soft), a.Spec)}
+	r := plan.Result{Action: a, Err: x.backend.Pods.Launch(ctx, soft, a.Spec)}
 	r.GivenUp = soft.Err() != nil && backend.IsUnmade(r.Err)
 	var ofContainer *backend.ContainerError
 	switch {

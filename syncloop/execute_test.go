@@ -69,4 +69,4 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Launch(context.Context, backend.LaunchSpec) error { return backend.Unmade(r.err) }
+func (r refusing) Launch(context.Context, context.Context, backend.LaunchSpec) error { return backend.Unmade(r.err) }

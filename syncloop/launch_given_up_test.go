@@ -19,13 +19,13 @@ type queuingPods struct {
 	sent, made  int
 }
 
-func (p *queuingPods) Launch(ctx context.Context, _ backend.LaunchSpec) error {
-	wanted, cancel := backend.Wanted(ctx)
+func (p *queuingPods) Launch(ctx, wanted context.Context, _ backend.LaunchSpec) error {
+	waiting, cancel := backend.While(ctx, wanted)
 	defer cancel()
 	select {
 	case <-time.After(p.turn):
-	case <-wanted.Done():
-		return backend.Unmade(backend.Classed(backend.ErrUnavailable, wanted.Err()))
+	case <-waiting.Done():
+		return backend.Unmade(backend.Classed(backend.ErrUnavailable, waiting.Err()))
 	}
 	p.sent++
 	select {

@@ -37,7 +37,7 @@ func forlorn(t *testing.T, leave func(backend.Backend, *corev1.Pod) error, f fun
 }
 
 func launched(b backend.Backend, pod *corev1.Pod) error {
-	return b.Pods.Launch(context.Background(), backend.LaunchSpec{Pod: pod})
+	return b.Pods.Launch(context.Background(), context.Background(), backend.LaunchSpec{Pod: pod})
 }
 
 func placed(b backend.Backend, pod *corev1.Pod) error {

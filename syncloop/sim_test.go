@@ -296,7 +296,7 @@ type launching struct {
 	under heldLaunches
 }
 
-func (l launching) Launch(ctx context.Context, _ backend.LaunchSpec) error {
+func (l launching) Launch(ctx, _ context.Context, _ backend.LaunchSpec) error {
 	l.under <- struct{}{}
 	<-ctx.Done()
 	return ctx.Err()
@@ -330,7 +330,7 @@ func TestDiesWhileLaunching(t *testing.T) {
 				if podUnit {
 					spec.Containers = []backend.ContainerSpec{{Pod: late, Container: late.Spec.Containers[0]}}
 				}
-				if err := b.Pods.Launch(t.Context(), spec); err != nil { // the call of the life before
+				if err := b.Pods.Launch(t.Context(), t.Context(), spec); err != nil { // the call of the life before
 					t.Fatal(err)
 				}
 				if a.get("p") == nil {

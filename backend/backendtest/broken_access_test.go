@@ -299,9 +299,9 @@ type launchWith struct {
 	edit func(*backend.LaunchSpec)
 }
 
-func (p launchWith) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+func (p launchWith) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
 	p.edit(&spec)
-	return p.Pods.Launch(ctx, spec)
+	return p.Pods.Launch(ctx, wanted, spec)
 }
 
 // literal starts only what stood in the pod's spec.

@@ -185,7 +185,7 @@ type twins struct {
 	asked map[types.UID]types.UID
 }
 
-func (p *twins) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+func (p *twins) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
 	p.mu.Lock()
 	if p.asked == nil {
 		p.asked = map[types.UID]types.UID{}
@@ -197,7 +197,7 @@ func (p *twins) Launch(ctx context.Context, spec backend.LaunchSpec) error {
 	}
 	p.asked[spec.Pod.UID] = uid
 	p.mu.Unlock()
-	return p.Pods.Launch(ctx, spec)
+	return p.Pods.Launch(ctx, wanted, spec)
 }
 
 func (p *twins) List(ctx context.Context) ([]backend.PodFacts, error) {

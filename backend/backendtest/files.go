@@ -236,7 +236,7 @@ func emptyDirShared(s *suite) {
 	s.must(s.Files.Place(s.Context(), v))
 	spec := s.launchSpec(pod, 0)
 	ref := spec.Ref()
-	s.must(s.Pods.Launch(s.Context(), spec))
+	s.must(s.Pods.Launch(s.Context(), s.Context(), spec))
 	s.start(ref, spec.Containers[0])
 	c0 := s.facts(s.awaitExited(ref), "c0", 0).Ref(ref)
 	s.must(s.Containers.Remove(s.Context(), c0))

@@ -60,9 +60,9 @@ func launchIdentity(s *suite) {
 func launchTwice(s *suite) {
 	pod := s.pod(untilTerm)
 	spec := s.launchSpec(pod, 0)
-	s.must(s.Pods.Launch(s.Context(), spec))
+	s.must(s.Pods.Launch(s.Context(), s.Context(), spec))
 	first := s.only(pod.UID)
-	s.must(s.Pods.Launch(s.Context(), spec))
+	s.must(s.Pods.Launch(s.Context(), s.Context(), spec))
 	if again := s.only(pod.UID); again.ID != first.ID {
 		s.Errorf("a second launch made %s beside %s", again.ID, first.ID)
 	}
@@ -75,7 +75,7 @@ func launchConcurrently(s *suite) {
 	for i := range errs {
 		wg.Go(func() {
 			_ = s.within(s.f.Eventually, func() error { // one may be told to come again
-				errs[i] = s.Pods.Launch(s.Context(), spec)
+				errs[i] = s.Pods.Launch(s.Context(), s.Context(), spec)
 				if backend.Class(errs[i]) == backend.Class(backend.ErrThrottled) {
 					return errs[i]
 				}
@@ -93,10 +93,10 @@ func launchLostReply(s *suite) {
 	script.Add(fault.PodsLaunch, 1, fault.Fault{LoseReply: true})
 	b := fault.Wrap(s.Backend, &script)
 	spec := s.launchSpec(s.pod(untilTerm), 0)
-	s.wantClass("launch with a lost reply", b.Pods.Launch(s.Context(), spec), backend.ErrUnavailable)
+	s.wantClass("launch with a lost reply", b.Pods.Launch(s.Context(), s.Context(), spec), backend.ErrUnavailable)
 	first := s.only(spec.Pod.UID)
 	s.reopen() // the replay is often a restarted engine's
-	s.must(s.Pods.Launch(s.Context(), spec))
+	s.must(s.Pods.Launch(s.Context(), s.Context(), spec))
 	if again := s.only(spec.Pod.UID); again.ID != first.ID {
 		s.Errorf("the replay made %s beside %s", again.ID, first.ID)
 	}
@@ -108,12 +108,12 @@ func launchAfterError(s *suite) {
 	b := fault.Wrap(s.Backend, &script)
 	spec := s.launchSpec(s.pod(untilTerm), 0)
 	for range 2 {
-		s.wantClass("launch", b.Pods.Launch(s.Context(), spec), backend.ErrThrottled)
+		s.wantClass("launch", b.Pods.Launch(s.Context(), s.Context(), spec), backend.ErrThrottled)
 		if f := s.inspect(spec.Pod.UID); len(f) != 0 {
 			s.Errorf("a call that was not made left %+v", f)
 		}
 	}
-	s.must(b.Pods.Launch(s.Context(), spec))
+	s.must(b.Pods.Launch(s.Context(), s.Context(), spec))
 	s.only(spec.Pod.UID)
 }
 

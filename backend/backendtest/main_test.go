@@ -63,11 +63,11 @@ func TestMaxApps(t *testing.T) {
 // single refuses pods of several app containers.
 type single struct{ backend.Pods }
 
-func (p single) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+func (p single) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
 	if len(spec.Pod.Spec.Containers) > 1 {
 		return backend.Errorf(backend.ErrUnsupported, "one app container is all there can be")
 	}
-	return p.Pods.Launch(ctx, spec)
+	return p.Pods.Launch(ctx, wanted, spec)
 }
 
 func whileRunning(b backend.Backend, running *atomic.Int64) backend.Backend {

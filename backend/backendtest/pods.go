@@ -120,7 +120,7 @@ func (s *suite) runWith(pod *corev1.Pod, attempt int, volumes ...backend.VolumeS
 			s.must(s.Files.Place(s.Context(), v))
 		}
 	}
-	s.must(s.Pods.Launch(s.Context(), spec))
+	s.must(s.Pods.Launch(s.Context(), s.Context(), spec))
 	if s.Containers != nil {
 		for _, c := range pod.Spec.Containers {
 			s.start(spec.Ref(), s.containerSpec(pod, c, false, attempt))

@@ -165,7 +165,7 @@ func contextEnded(s *suite) {
 	cancel()
 	spec := s.launchSpec(s.pod(succeed), 0)
 	calls := map[string]func() error{
-		"Launch":   func() error { return s.Pods.Launch(ctx, spec) },
+		"Launch":   func() error { return s.Pods.Launch(ctx, ctx, spec) },
 		"List":     func() error { _, err := s.Pods.List(ctx); return err },
 		"Inspect":  func() error { _, err := s.Pods.Inspect(ctx, []types.UID{spec.Pod.UID}); return err },
 		"Describe": func() error { _, err := s.Node.Describe(ctx); return err },

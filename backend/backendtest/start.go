@@ -14,7 +14,7 @@ func (s *suite) launched(programs ...program) (backend.Ref, backend.ContainerSpe
 	s.Helper()
 	pod := s.pod(programs...)
 	spec := s.launchSpec(pod, 0)
-	s.must(s.Pods.Launch(s.Context(), spec))
+	s.must(s.Pods.Launch(s.Context(), s.Context(), spec))
 	c := spec.Containers[0]
 	c.ImageID = s.pull(c.Container.Image)
 	return spec.Ref(), c

@@ -162,7 +162,7 @@ func configsOf(t *testing.T, pod *corev1.Pod, c corev1.Container, set ...func(*f
 	t.Helper()
 	w := newWorld(t, set...)
 	r, _ := w.connect(t)
-	must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 2)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 2)))
 	spec := backend.ContainerSpec{Pod: pod, Container: c, Attempt: 4, Hash: "h", ImageID: "sha256:" + testImage}
 	if err := (containers{r}).Start(t.Context(), launchSpec(pod, 2).Ref(), spec); err != nil {
 		return nil, nil, err

@@ -36,7 +36,7 @@ func TestADryRunAsksWhatALaunchAsks(t *testing.T) {
 
 	dry, err := DryRun(t.Context(), w.cfg, spec)
 	must(t, err)
-	must(t, pods{r}.Launch(t.Context(), spec))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), spec))
 	must(t, containers{r}.Start(t.Context(), spec.Ref(), spec.Containers[0]))
 	_, config := w.fake.Container("main")
 	cgroup := w.host.(*withoutCgroups).last()

@@ -164,7 +164,7 @@ func containerSpec(pod *corev1.Pod, name string, attempt int) backend.ContainerS
 func runPod(t *testing.T, r *remote, pod *corev1.Pod, names ...string) backend.Ref {
 	t.Helper()
 	spec := launchSpec(pod, 0)
-	must(t, pods{r}.Launch(t.Context(), spec))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), spec))
 	for _, name := range names {
 		must(t, containers{r}.Start(t.Context(), spec.Ref(), containerSpec(pod, name, 0)))
 	}

@@ -143,9 +143,9 @@ func TestResidentIsStartedAgain(t *testing.T) {
 	here.Host = &withoutCgroups{Host: here.Host}
 	w.access = access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run}
 	r, _ := w.connect(t)
-	must(t, pods{r}.Launch(t.Context(), launchSpec(testPod("u1"), 0)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)))
 	must(t, here.client.Close())
-	must(t, pods{r}.Launch(t.Context(), launchSpec(testPod("u2"), 0)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u2"), 0)))
 }
 
 // Without the helper burstlet makes the calls itself.
@@ -156,5 +156,5 @@ func TestResidentWithoutAProgram(t *testing.T) {
 	here.program = func(string) ([]byte, error) { return nil, binary.ErrMissing }
 	w.access = access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run}
 	r, _ := w.connect(t)
-	must(t, pods{r}.Launch(t.Context(), launchSpec(testPod("u1"), 0)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)))
 }

@@ -30,7 +30,7 @@ type pods struct{ *remote }
 // Launch runs the sandbox of one attempt. An attempt that is there, live or
 // dead, is what an earlier call made; a dead one is for the caller to see in
 // the facts and to follow with the next attempt.
-func (p pods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+func (p pods) Launch(ctx, _ context.Context, spec backend.LaunchSpec) error {
 	defer p.throttle.Begin()()
 	ref := spec.Ref()
 	config, err := p.sandboxConfig(ctx, spec.Pod, spec.Attempt)

@@ -32,16 +32,16 @@ func TestLaunchAfterLostReply(t *testing.T) {
 	})
 	r, stop := w.connect(t)
 	spec := launchSpec(testPod("u1"), 0)
-	wantClass(t, pods{r}.Launch(t.Context(), spec), backend.ErrUnavailable)
+	wantClass(t, pods{r}.Launch(t.Context(), t.Context(), spec), backend.ErrUnavailable)
 	first := inspect(t, r, "u1")
 
 	stop()
 	r, _ = w.connect(t) // a restarted engine repeats the call
-	must(t, pods{r}.Launch(t.Context(), spec))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), spec))
 	if again := inspect(t, r, "u1"); again.ID != first.ID || !again.Live {
 		t.Errorf("after the replay %+v, want the live %s", again, first.ID)
 	}
-	must(t, pods{r}.Launch(t.Context(), launchSpec(testPod("u1"), 1)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 1)))
 	if n := len(w.fake.Sandboxes()); n != 2 {
 		t.Errorf("%d sandboxes after the next attempt, want 2", n)
 	}
@@ -52,7 +52,7 @@ func TestLaunchAdoptsTheDead(t *testing.T) {
 	r, _ := w.connect(t)
 	ref := runPod(t, r, testPod("u1"))
 	w.fake.Kill(inspect(t, r, "u1").ID)
-	must(t, pods{r}.Launch(t.Context(), launchSpec(testPod("u1"), 0)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)))
 	if f := inspect(t, r, "u1"); f.Live || f.Attempt != ref.Attempt {
 		t.Errorf("a dead attempt came back: %+v", f)
 	}
@@ -63,14 +63,14 @@ func TestLaunchRemovesWhatItHalfMade(t *testing.T) {
 		s.After = failOnce("RunPodSandbox", errors.New("failed to setup network: no address left"))
 	})
 	r, _ := w.connect(t)
-	err := pods{r}.Launch(t.Context(), launchSpec(testPod("u1"), 0))
+	err := pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0))
 	if backend.Class(err) != "Transient" {
 		t.Errorf("error %v of class %s, want a transient one", err, backend.Class(err))
 	}
 	if n := len(w.fake.Sandboxes()); n != 0 {
 		t.Errorf("%d sandboxes are left", n)
 	}
-	must(t, pods{r}.Launch(t.Context(), launchSpec(testPod("u1"), 0)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)))
 }
 
 func TestLaunchWaitsForAnEarlierCall(t *testing.T) {
@@ -78,7 +78,7 @@ func TestLaunchWaitsForAnEarlierCall(t *testing.T) {
 		s.Before = failOnce("RunPodSandbox", errors.New(`failed to reserve sandbox name "n": name "n" is reserved for "id"`))
 	})
 	r, _ := w.connect(t)
-	must(t, pods{r}.Launch(t.Context(), launchSpec(testPod("u1"), 0)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)))
 	if calls := w.fake.Calls("RunPodSandbox"); calls != 2 {
 		t.Errorf("%d calls, want 2", calls)
 	}
@@ -137,7 +137,7 @@ func TestStartReplacesWhatNeverStarted(t *testing.T) {
 	}
 	old, _ := w.fake.Container("main")
 	w.fake.Kill(inspect(t, r, "u1").ID)
-	must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 1)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 1)))
 	must(t, containers{r}.Start(t.Context(), launchSpec(pod, 1).Ref(), spec))
 	if id, _ := w.fake.Container("main"); id == old {
 		t.Error("the container of the dead sandbox is still there")
@@ -246,7 +246,7 @@ func TestCallsOutsideRun(t *testing.T) {
 		_, logErr := logs{r}.Open(t.Context(), backend.ContainerRef{Pod: ref, Name: "main"}, backend.LogOptions{})
 		_, nodeErr := node{r}.Describe(t.Context())
 		for call, err := range map[string]error{
-			"Launch": pods{r}.Launch(t.Context(), launchSpec(testPod("u1"), 0)),
+			"Launch": pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)),
 			"Stop":   pods{r}.Stop(t.Context(), ref, 0), "List": listErr, "Open": logErr, "Describe": nodeErr,
 		} {
 			if !errors.Is(err, backend.ErrUnavailable) {

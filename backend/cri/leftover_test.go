@@ -45,7 +45,7 @@ func (w *realWorld) goAway(t *testing.T, name string, after time.Duration, goOn 
 	c := &pod.Spec.Containers[0]
 	c.Image, c.Command = testimages.BusyboxRef, []string{"sh", "-c", "sleep 1000"}
 	spec := launchSpec(pod, 0)
-	if err := (pods{w.remote}).Launch(t.Context(), spec); err != nil {
+	if err := (pods{w.remote}).Launch(t.Context(), t.Context(), spec); err != nil {
 		t.Error(err)
 		return
 	}

@@ -148,7 +148,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	pod := testPod("u1")
 	ref := runPod(t, r, pod, "main")
 	next := launchSpec(pod, 1)
-	must(t, pods{r}.Launch(t.Context(), next))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), next))
 	id, _ := w.fake.Container("main")
 	link := filepath.Join(w.cfg.ContainerLogsDir, "name-u1_ns_main-"+id+".log")
 	target, err := os.Readlink(link)

@@ -301,8 +301,8 @@ type persistentPods struct {
 	removed *sync.Map // by the attempt's Ref: who asks once more is told NotFound, whatever fails
 }
 
-func (p persistentPods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
-	return againErr(ctx, p.repeats, func() error { return p.Pods.Launch(ctx, spec) })
+func (p persistentPods) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
+	return againErr(ctx, p.repeats, func() error { return p.Pods.Launch(ctx, wanted, spec) })
 }
 
 func (p persistentPods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {

@@ -38,7 +38,7 @@ func TestRealStartsAreMadeOnce(t *testing.T) {
 		c := pod.Spec.Containers[0]
 		c.Image, c.Command = testimages.BusyboxRef, []string{"sh", "-c", "echo began; sleep 0.3; echo ended"}
 		launched := launchSpec(pod, 0)
-		retried(t, "launch", func() error { return b.Pods.Launch(t.Context(), launched) })
+		retried(t, "launch", func() error { return b.Pods.Launch(t.Context(), t.Context(), launched) })
 		spec := backend.ContainerSpec{Pod: pod, Container: c, Hash: "h"}
 		resets := time.AfterFunc(time.Duration(draw.Int64N(int64(200*time.Millisecond))), h.Link().Reset)
 		if err := b.Containers.Start(t.Context(), launched.Ref(), spec); err != nil {

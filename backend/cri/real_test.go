@@ -182,7 +182,7 @@ func (w *realWorld) start(t *testing.T, pod *corev1.Pod, script string) backend.
 	c := &pod.Spec.Containers[0]
 	c.Image, c.Command = testimages.BusyboxRef, []string{"sh", "-c", script}
 	spec := launchSpec(pod, 0)
-	must(t, pods{w.remote}.Launch(t.Context(), spec))
+	must(t, pods{w.remote}.Launch(t.Context(), t.Context(), spec))
 	must(t, containers{w.remote}.Start(t.Context(), spec.Ref(), backend.ContainerSpec{Pod: pod, Container: *c, Hash: "h"}))
 	return spec.Ref()
 }
@@ -242,7 +242,7 @@ func realRefusals(t *testing.T, w *realWorld) {
 	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true)}
 	pod.Spec.Containers[0].Image = testimages.BusyboxRef
 	spec := launchSpec(pod, 0)
-	must(t, pods{w.remote}.Launch(t.Context(), spec))
+	must(t, pods{w.remote}.Launch(t.Context(), t.Context(), spec))
 	start := func(name string, command string) error {
 		c := corev1.Container{Name: name, Image: testimages.BusyboxRef, Command: []string{command}}
 		return containers{w.remote}.Start(t.Context(), spec.Ref(), backend.ContainerSpec{Pod: pod, Container: c, Hash: "h"})

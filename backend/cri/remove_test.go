@@ -25,7 +25,7 @@ func TestRemoveLeavesNothingOfAFailedLaunch(t *testing.T) {
 	})
 	r, _ := w.connect(t)
 	spec := launchSpec(testPod("u1"), 0)
-	if err := (pods{r}).Launch(t.Context(), spec); err == nil {
+	if err := (pods{r}).Launch(t.Context(), t.Context(), spec); err == nil {
 		t.Fatal("it was launched")
 	}
 	logDir := filepath.Join(w.cfg.PodLogsDir, "ns_name-u1_u1")
@@ -103,7 +103,7 @@ func TestRemoveTakesWhatTheRuntimeLeftOfTheDead(t *testing.T) {
 	sandbox := slices.Collect(maps.Keys(w.fake.Sandboxes()))[0]
 	id, _ = w.fake.Container("main")
 	w.fake.Kill(sandbox)
-	must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 1)))
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 1)))
 	must(t, pods{r}.Remove(t.Context(), first))
 	wantLeft(sandbox, id)
 

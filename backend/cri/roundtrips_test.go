@@ -175,7 +175,7 @@ func TestStartInASandboxMadeSince(t *testing.T) {
 	ref := runPod(t, r, pod)
 	other, _ := w.connect(t)
 	w.fake.Kill(inspect(t, r, "u1").ID)
-	must(t, pods{other}.Launch(t.Context(), launchSpec(pod, 1)))
+	must(t, pods{other}.Launch(t.Context(), t.Context(), launchSpec(pod, 1)))
 	must(t, containers{r}.Start(t.Context(), launchSpec(pod, 1).Ref(), containerSpec(pod, "main", 0)))
 	must(t, pods{r}.Remove(t.Context(), ref))
 	facts, err := pods{r}.List(t.Context())

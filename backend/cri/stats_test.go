@@ -259,7 +259,7 @@ func TestAttemptsShareACgroup(t *testing.T) {
 	pod := testPod("u1")
 	for attempt, name := range []string{"old", "new"} {
 		spec := launchSpec(pod, attempt)
-		must(t, pods{r}.Launch(t.Context(), spec))
+		must(t, pods{r}.Launch(t.Context(), t.Context(), spec))
 		must(t, containers{r}.Start(t.Context(), spec.Ref(), containerSpec(pod, name, 0)))
 	}
 	got := measure(t, r).Pods

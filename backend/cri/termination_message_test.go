@@ -48,7 +48,7 @@ func TestTerminationMessage(t *testing.T) {
 			pod := testPod("u1")
 			spec := containerSpec(pod, "main", 0)
 			spec.Container.TerminationMessagePath, spec.Container.TerminationMessagePolicy = "/dev/termination-log", tt.policy
-			must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 0)))
+			must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 0)))
 			ref := launchSpec(pod, 0).Ref()
 			must(t, containers{r}.Start(t.Context(), ref, spec))
 			id, config := w.fake.Container("main")

@@ -37,7 +37,7 @@ func TestStepsOfPodsSlowStreams(t *testing.T) {
 			Pod: pod, Name: "data", Source: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
 		})
 	})
-	step("a launch", true, func() error { return b.Pods.Launch(t.Context(), launchSpec(pod, 0)) })
+	step("a launch", true, func() error { return b.Pods.Launch(t.Context(), t.Context(), launchSpec(pod, 0)) })
 	step("a start", true, func() error {
 		return b.Containers.Start(t.Context(), ref, containerSpec(pod, "main", 0))
 	})

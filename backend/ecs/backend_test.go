@@ -18,7 +18,7 @@ func TestLife(t *testing.T) {
 	virtual(t, stub.Config{Delays: slow}, func(t *testing.T, _ *stub.Server, b backend.Backend) {
 		pod := withInit(podOf("a", "sh", "-c", "sleep 30; exit 3"), []string{"sleep", "4"}, []string{"sleep", "6"})
 		began := time.Now()
-		must(t, b.Pods.Launch(t.Context(), specOf(pod, 2)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(pod, 2)))
 		state := func() string {
 			facts, err := b.Pods.List(t.Context())
 			f := only(t, facts, err)
@@ -90,11 +90,11 @@ func TestRestart(t *testing.T) {
 		done, stopping, running := podOf("done", "sh", "-c", "exit 4"), podOf("stopping", "sh", "-c", "trap '' TERM; sleep 900"), podOf("running", "sleep", "900")
 		withInit(done, []string{"true"})
 		for _, p := range []*backend.LaunchSpec{new(specOf(done, 1)), new(specOf(stopping, 0)), new(specOf(running, 0))} {
-			must(t, b.Pods.Launch(t.Context(), *p))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), *p))
 		}
 		foreign := configOf(s)
 		foreign.NodeIdentity = "another"
-		must(t, open(t, foreign).Pods.Launch(t.Context(), specOf(podOf("foreign", "sleep", "900"), 0)))
+		must(t, open(t, foreign).Pods.Launch(t.Context(), t.Context(), specOf(podOf("foreign", "sleep", "900"), 0)))
 		time.Sleep(30 * time.Second)
 		must(t, b.Pods.Stop(t.Context(), specOf(stopping, 0).Ref(), 0))
 		time.Sleep(5 * time.Second)
@@ -120,10 +120,10 @@ func TestRestart(t *testing.T) {
 func TestRestartReplaysLaunch(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		spec := specOf(podOf("a", "sh", "-c", "sleep 5; exit 9"), 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		time.Sleep(10 * time.Second) // it has stopped: RunTask's answer is partial
 		again := open(t, configOf(s))
-		must(t, again.Pods.Launch(t.Context(), spec))
+		must(t, again.Pods.Launch(t.Context(), t.Context(), spec))
 		facts, err := again.Pods.Inspect(t.Context(), []ktypes.UID{spec.Pod.UID})
 		f := only(t, facts, err)
 		if f.Live || f.Containers[0].ExitCode != 9 || time.Since(f.CreatedAt) != 10*time.Second || len(s.Tasks(false)) != 1 {
@@ -139,7 +139,7 @@ func TestOneRegistrationPerShape(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		errs := make(chan error)
 		for _, n := range strings.Split("abcdefghijkl", "") {
-			go func() { errs <- b.Pods.Launch(t.Context(), specOf(podOf(n, "sleep", "60"), 0)) }()
+			go func() { errs <- b.Pods.Launch(t.Context(), t.Context(), specOf(podOf(n, "sleep", "60"), 0)) }()
 		}
 		for range 12 {
 			must(t, <-errs)
@@ -155,7 +155,7 @@ func TestOneRegistrationPerShape(t *testing.T) {
 func TestEventualConsistency(t *testing.T) {
 	virtual(t, stub.Config{Delays: stub.Delays{Visible: 20 * time.Second}}, func(t *testing.T, _ *stub.Server, b backend.Backend) {
 		spec := specOf(podOf("a", "sleep", "60"), 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		for at := range 100 {
 			facts, err := b.Pods.List(t.Context())
 			f := only(t, facts, err)
@@ -174,7 +174,7 @@ func TestEventualConsistency(t *testing.T) {
 func TestForgottenTask(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, _ *stub.Server, b backend.Backend) {
 		spec := specOf(podOf("a", "sleep", "60"), 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		time.Sleep(2 * time.Hour)
 		facts, err := b.Pods.List(t.Context())
 		only(t, facts, err)
@@ -194,7 +194,7 @@ func TestStopAndRemove(t *testing.T) {
 		pod := podOf("a", "sh", "-c", "trap '' TERM; sleep 900")
 		pod.Spec.TerminationGracePeriodSeconds = new(int64(20))
 		spec := specOf(pod, 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		time.Sleep(30 * time.Second)
 		for range 10 { // asked again and again, ECS is asked once
 			must(t, b.Pods.Remove(t.Context(), spec.Ref()))
@@ -240,7 +240,7 @@ func TestTaskEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-				must(t, b.Pods.Launch(t.Context(), specOf(podOf("a", "sleep", "900"), 0)))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "sleep", "900"), 0)))
 				s.Interrupt(s.Tasks(true)[0], tc.stopCode, tc.text)
 				facts, err := b.Pods.List(t.Context())
 				if f := only(t, facts, err); f.Live || f.Reason != tc.reason || f.Message != tc.message || f.Containers[0].ExitCode != 143 {
@@ -255,7 +255,7 @@ func TestImageMissing(t *testing.T) {
 	virtual(t, stub.Config{Delays: slow}, func(t *testing.T, _ *stub.Server, b backend.Backend) {
 		pod := podOf("a", "true")
 		pod.Spec.Containers[0].Image = "registry.example/missing:1"
-		must(t, b.Pods.Launch(t.Context(), specOf(pod, 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(pod, 0)))
 		time.Sleep(time.Minute)
 		facts, err := b.Pods.List(t.Context())
 		f := only(t, facts, err)
@@ -269,7 +269,7 @@ func TestImageMissing(t *testing.T) {
 func TestInitFailure(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, _ *stub.Server, b backend.Backend) {
 		pod := withInit(podOf("a", "sleep", "60"), []string{"true"}, []string{"sh", "-c", "sleep 3; exit 6"})
-		must(t, b.Pods.Launch(t.Context(), specOf(pod, 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(pod, 0)))
 		time.Sleep(5 * time.Second)
 		facts, err := b.Pods.List(t.Context())
 		f := only(t, facts, err)
@@ -307,7 +307,7 @@ func TestOverASocket(t *testing.T) {
 	cfg := configOf(s)
 	cfg.Endpoint, cfg.HTTPClient = url, nil
 	b := open(t, cfg)
-	must(t, b.Pods.Launch(t.Context(), specOf(podOf("a", "true"), 0)))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "true"), 0)))
 	facts, err := b.Pods.List(t.Context())
 	if f := only(t, facts, err); f.Live || f.Containers[0].State() != backend.Exited {
 		t.Fatalf("%+v", f)
@@ -332,7 +332,7 @@ func TestClockOffset(t *testing.T) {
 func TestStopBeforeStart(t *testing.T) {
 	virtual(t, stub.Config{Delays: slow}, func(t *testing.T, _ *stub.Server, b backend.Backend) {
 		spec := specOf(podOf("a", "sleep", "600"), 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		time.Sleep(3 * time.Second)
 		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 0))
 		time.Sleep(slow.Deprovision)

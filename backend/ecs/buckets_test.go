@@ -21,9 +21,9 @@ func saturated(wanted context.Context, t *testing.T, b backend.Backend, n int) (
 	var waiting sync.WaitGroup
 	for i := range n {
 		waiting.Go(func() {
-			ctx, cancel := context.WithTimeout(backend.While(t.Context(), wanted), callLimit)
+			ctx, cancel := context.WithTimeout(t.Context(), callLimit)
 			defer cancel()
-			errs[i] = b.Pods.Launch(ctx, specOf(podOf(fmt.Sprint("p", i), "sleep", "100000"), 0))
+			errs[i] = b.Pods.Launch(ctx, wanted, specOf(podOf(fmt.Sprint("p", i), "sleep", "100000"), 0))
 		})
 	}
 	time.Sleep(5 * time.Second)
@@ -107,7 +107,7 @@ func TestALaunchThatIsNotWantedLeavesTheQueue(t *testing.T) {
 		}
 		begun = time.Now()
 		wantClass(t, b.Pods.Remove(t.Context(), specOf(podOf(left), 0).Ref()), "NotFound")
-		must(t, b.Pods.Launch(t.Context(), specOf(podOf("next", "sleep", "1"), 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("next", "sleep", "1"), 0)))
 		if took := time.Since(begun); took > time.Second {
 			t.Errorf("the next launch waited for %s", took)
 		}
@@ -124,7 +124,7 @@ func TestALaunchUnderWayIsNotGivenUp(t *testing.T) {
 			}
 			return nil
 		}, nil)
-		must(t, b.Pods.Launch(backend.While(t.Context(), wanted), specOf(podOf("p", "sleep", "100"), 0)))
+		must(t, b.Pods.Launch(t.Context(), wanted, specOf(podOf("p", "sleep", "100"), 0)))
 		if n := len(s.Tasks(true)); n != 1 {
 			t.Errorf("%d tasks", n)
 		}

@@ -114,10 +114,10 @@ func TestTheAnnotationChangesSeldom(t *testing.T) {
 
 func TestCostsAreThoseOfTheAccount(t *testing.T) {
 	rich(t, stub.Config{Delays: slow}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("a", 0)))
 		spot := richSpec("b", 0)
 		spot.Pod.Annotations = map[string]string{"ecs.burstlet.dev/capacity-type": "spot"}
-		must(t, b.Pods.Launch(t.Context(), spot))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spot))
 		for range 120 { // what the engine's listings see
 			time.Sleep(time.Minute)
 			_, err := b.Pods.List(t.Context())

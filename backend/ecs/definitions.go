@@ -25,9 +25,9 @@ func newDefinitions(r *remote) *definitions {
 }
 
 // ensure registers a definition unless its family exists. A family is named by
-// its content, so whoever registered it registered the same.
-func (d *definitions) ensure(ctx context.Context, in *awsecs.RegisterTaskDefinitionInput) error {
-	known, err := d.take(ctx)
+// its content, so whoever registered it registered the same. It waits with waiting.
+func (d *definitions) ensure(ctx, waiting context.Context, in *awsecs.RegisterTaskDefinitionInput) error {
+	known, err := d.take(waiting)
 	if err != nil {
 		return err
 	}
@@ -37,12 +37,12 @@ func (d *definitions) ensure(ctx context.Context, in *awsecs.RegisterTaskDefinit
 		known[family] = time.Now()
 		return nil
 	}
-	exists, err := d.remote.registered(ctx, family)
+	exists, err := d.remote.registered(ctx, waiting, family)
 	if err != nil {
 		return err
 	}
 	if !exists {
-		if err := d.remote.register(ctx, in); err != nil {
+		if err := d.remote.register(ctx, waiting, in); err != nil {
 			return err
 		}
 	}
@@ -59,8 +59,6 @@ func (d *definitions) forget(ctx context.Context, family string) {
 }
 
 func (d *definitions) take(ctx context.Context) (map[string]time.Time, error) {
-	ctx, cancel := backend.Wanted(ctx)
-	defer cancel()
 	select {
 	case known := <-d.slot:
 		return known, nil

@@ -33,8 +33,8 @@ func volumed(t *testing.T, f func(*testing.T, *stub.Server, backend.Backend)) {
 func TestAPodHasItsVolumeAndTakesItAlong(t *testing.T) {
 	volumed(t, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		spec := resolved(withVolume(podOf("a", "sh", "-c", "trap 'exit 0' TERM; sleep 100000"), "scratch", "20Gi"), 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
-		must(t, b.Pods.Launch(t.Context(), spec)) // the same request: nothing twice
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec)) // the same request: nothing twice
 		time.Sleep(3 * time.Minute)
 		facts, err := b.Pods.List(t.Context())
 		if f := only(t, facts, err); f.Containers[0].State() != backend.Running || len(f.IPs) != 1 {

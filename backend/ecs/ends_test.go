@@ -90,7 +90,7 @@ func TestTheEndOfAnInitContainerIsShownWithTheNext(t *testing.T) {
 		b := open(t, cfg)
 		defer background.Run(t, b.RunFreely)()
 		pod := withInit(podOf("p", "sleep", "900"), []string{"sh", "-c", "sleep 5; echo '\x1eburstlet {\"exit\":0,\"message\":\"done\"}'"})
-		must(t, b.Pods.Launch(t.Context(), specOf(pod, 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(pod, 0)))
 		time.Sleep(7 * time.Second)
 		facts, err := b.Pods.List(t.Context())
 		if f := only(t, facts, err); f.Containers[0].State() != backend.Exited || f.Containers[1].State() != backend.Running {
@@ -157,7 +157,7 @@ func TestAPodThatIsStoppedEndsAtOnce(t *testing.T) {
 		defer background.Run(t, b.RunFreely)()
 		spec := specOf(podOf("p", "sh", "-c", "trap 'exit 0' TERM; sleep 900"), 0)
 		spec.Pod.Spec.TerminationGracePeriodSeconds = new(int64(30))
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		time.Sleep(20 * time.Second)
 		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 30*time.Second))
 		time.Sleep(1500 * time.Millisecond)

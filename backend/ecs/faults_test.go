@@ -38,11 +38,11 @@ func TestLaunchFaults(t *testing.T) {
 					s.Inject(f)
 				}
 				spec := specOf(podOf("a", "sleep", "600"), 0)
-				wantClass(t, b.Pods.Launch(t.Context(), spec), tc.class)
+				wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), tc.class)
 				if got := len(s.Tasks(true)); got != tc.made {
 					t.Fatalf("%d tasks, want %d", got, tc.made)
 				}
-				must(t, b.Pods.Launch(t.Context(), spec)) // the faults are used up
+				must(t, b.Pods.Launch(t.Context(), t.Context(), spec)) // the faults are used up
 				if got := s.Tasks(true); len(got) != 1 {
 					t.Fatalf("after the replay: %v", got)
 				}
@@ -58,7 +58,7 @@ func TestUnresolvedLaunch(t *testing.T) {
 	virtual(t, stub.Config{Delays: stub.Delays{Visible: time.Minute}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		s.Inject(stub.Fault{Action: "RunTask", LoseReply: true, Times: always})
 		spec := specOf(podOf("a", "sleep", "600"), 0)
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "Unavailable")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Unavailable")
 		must(t, b.Pods.Remove(t.Context(), spec.Ref()))
 		wantClass(t, b.Pods.Stop(t.Context(), spec.Ref(), 0), "Unavailable")
 		time.Sleep(time.Minute) // it shows, and is stopped
@@ -72,7 +72,7 @@ func TestUnresolvedLaunch(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		s.Inject(stub.Fault{Action: "RunTask", Code: "ServerException", Status: 500, Times: always})
 		spec := specOf(podOf("a", "sleep", "600"), 0)
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "Unavailable")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Unavailable")
 		must(t, b.Pods.Remove(t.Context(), spec.Ref()))
 		time.Sleep(2 * time.Minute) // the settle time: nothing was made
 		wantClass(t, b.Pods.Remove(t.Context(), spec.Ref()), "NotFound")
@@ -83,14 +83,14 @@ func TestUnresolvedLaunch(t *testing.T) {
 func TestConflict(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		live, dead := specOf(podOf("a", "sleep", "600"), 0), specOf(podOf("b", "false"), 0)
-		must(t, b.Pods.Launch(t.Context(), live))
-		must(t, b.Pods.Launch(t.Context(), dead))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), live))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), dead))
 		time.Sleep(5 * time.Second)
 		changed := configOf(s)
 		changed.Subnets = []string{"subnet-c"}
 		again := open(t, changed)
-		must(t, again.Pods.Launch(t.Context(), live))
-		must(t, again.Pods.Launch(t.Context(), dead))
+		must(t, again.Pods.Launch(t.Context(), t.Context(), live))
+		must(t, again.Pods.Launch(t.Context(), t.Context(), dead))
 		facts, err := again.Pods.List(t.Context())
 		must(t, err)
 		if len(facts) != 2 || !facts[0].Live || facts[1].Live || facts[1].Containers[0].ExitCode != 1 || len(s.Tasks(false)) != 2 {
@@ -98,7 +98,7 @@ func TestConflict(t *testing.T) {
 		}
 		stranger := configOf(s)
 		stranger.NodeIdentity = "another"
-		wantClass(t, open(t, stranger).Pods.Launch(t.Context(), live), "Exists")
+		wantClass(t, open(t, stranger).Pods.Launch(t.Context(), t.Context(), live), "Exists")
 		if len(s.Tasks(false)) != 2 {
 			t.Fatal("a second task was made")
 		}
@@ -115,7 +115,7 @@ func TestReadFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-				must(t, b.Pods.Launch(t.Context(), specOf(podOf("a", "sleep", "600"), 0)))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "sleep", "600"), 0)))
 				s.Inject(f)
 				_, err := b.Pods.List(t.Context())
 				wantClass(t, err, "Unavailable")
@@ -129,11 +129,11 @@ func TestReadFaults(t *testing.T) {
 // Where the definition was deregistered behind our back it is made again.
 func TestDefinitionGone(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		must(t, b.Pods.Launch(t.Context(), specOf(podOf("a", "sleep", "600"), 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "sleep", "600"), 0)))
 		s.Inject(stub.Fault{Action: "RunTask", Code: "ClientException", Message: "TaskDefinition is inactive"})
 		spec := specOf(podOf("b", "sleep", "600"), 0)
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "Transient")
-		must(t, b.Pods.Launch(t.Context(), spec))
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Transient")
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		if n := s.Calls()["DescribeTaskDefinition"]; n != 2 {
 			t.Fatalf("looked up %d times", n)
 		}

@@ -51,7 +51,7 @@ func statuses(s *stub.Server) map[string]int {
 func TestScaledToZeroNothingIsLeftAfterTheCacheTime(t *testing.T) {
 	collecting(t, stub.Config{Throttles: true}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		for _, name := range []string{"a", "b"} {
-			must(t, b.Pods.Launch(t.Context(), richSpec(name, 0)))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec(name, 0)))
 			gone(t, b, richSpec(name, 0).Ref())
 		}
 		time.Sleep(23 * time.Hour)
@@ -63,7 +63,7 @@ func TestScaledToZeroNothingIsLeftAfterTheCacheTime(t *testing.T) {
 			t.Errorf("afterwards: %s, definitions %v", got, statuses(s))
 		}
 		// And all is made anew for the next pod.
-		must(t, b.Pods.Launch(t.Context(), richSpec("c", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("c", 0)))
 		if got := kinds(s); got != "1 salt, 2 shared, 1 pod" {
 			t.Error(got)
 		}
@@ -84,7 +84,7 @@ func TestGarbageStaysWhereNothingMayBeChanged(t *testing.T) {
 				return backend.Errorf(backend.ErrThrottled, "%s: not now", change)
 			})
 		})()
-		must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("a", 0)))
 		gone(t, b, richSpec("a", 0).Ref())
 		before := kinds(s)
 		time.Sleep(3 * 24 * time.Hour)
@@ -103,7 +103,7 @@ func TestWhatATaskUsesStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stub.New(stub.Config{Throttles: true})
 		b, stop := running(t, richConfig(s))
-		must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("a", 0)))
 		time.Sleep(time.Hour)
 		stop()
 		b, stop = running(t, richConfig(s)) // a process that knows only what AWS shows
@@ -112,7 +112,7 @@ func TestWhatATaskUsesStays(t *testing.T) {
 		if got := kinds(s); got != "1 salt, 2 shared, 1 pod" || statuses(s)["ACTIVE"] != 1 {
 			t.Fatalf("%s, definitions %v", got, statuses(s))
 		}
-		must(t, b.Pods.Launch(t.Context(), richSpec("b", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("b", 0)))
 		if n := s.Calls()["RegisterTaskDefinition"]; n != 1 {
 			t.Errorf("%d registrations", n)
 		}
@@ -123,7 +123,7 @@ func TestWhatIsUsedNowAndThenStays(t *testing.T) {
 	collecting(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		for i := range 10 { // a CronJob of twice a day
 			spec := richSpec("job", i)
-			must(t, b.Pods.Launch(t.Context(), spec))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 			gone(t, b, spec.Ref())
 			time.Sleep(12 * time.Hour)
 		}
@@ -141,7 +141,7 @@ func TestSecretsOfLaunchesThatNeverWereGo(t *testing.T) {
 		s := stub.New(stub.Config{})
 		b, stop := running(t, richConfig(s))
 		s.Shortage("", "", true)
-		wantClass(t, b.Pods.Launch(t.Context(), richSpec("a", 0)), "Capacity")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("a", 0)), "Capacity")
 		stop() // it dies, and the pod is deleted meanwhile
 		_, stop = running(t, richConfig(s))
 		defer stop()
@@ -162,7 +162,7 @@ func TestSecretsOfLaunchesThatWaitForRoomStay(t *testing.T) {
 		for try := range 60 { // five hours of backoff
 			spec := richSpec("a", 0)
 			spec.Try = try
-			wantClass(t, b.Pods.Launch(t.Context(), spec), "Capacity")
+			wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Capacity")
 			time.Sleep(5 * time.Minute)
 		}
 		if n := s.Calls()["CreateSecret"]; n != 4 {
@@ -180,8 +180,8 @@ func TestNothingOfOthersIsCollected(t *testing.T) {
 		other := richConfig(s)
 		other.NodeIdentity = "cluster-uid/another"
 		theirs := open(t, other)
-		must(t, theirs.Pods.Launch(t.Context(), richSpec("theirs", 0)))
-		must(t, theirs.Pods.Launch(t.Context(), richSpec("ended", 0)))
+		must(t, theirs.Pods.Launch(t.Context(), t.Context(), richSpec("theirs", 0)))
+		must(t, theirs.Pods.Launch(t.Context(), t.Context(), richSpec("ended", 0)))
 		gone(t, theirs, richSpec("ended", 0).Ref())
 		c := sdkOf(t, s)
 		_, err := c.ECS.RegisterTaskDefinition(t.Context(), &awsecs.RegisterTaskDefinitionInput{
@@ -223,10 +223,10 @@ func TestNothingIsCollectedWithoutACompleteListing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := stub.New(stub.Config{})
 				b := open(t, richConfig(s))
-				must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("a", 0)))
 				spec := richSpec("b", 0)
 				spec.Containers[0].Container.WorkingDir = "/"
-				must(t, b.Pods.Launch(t.Context(), spec))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 				gone(t, b, spec.Ref())
 				s.Inject(stub.Fault{Action: action, Code: "ServerException", Message: "down", Status: 500, Times: 1 << 30})
 				_, stop := running(t, richConfig(s))
@@ -248,7 +248,7 @@ func TestRegistrationsComeBeforeGarbage(t *testing.T) {
 		for i := range 60 {
 			spec := specOf(podOf("p", "sleep", "1"), i)
 			spec.Containers[0].Container.WorkingDir = "/" + strings.Repeat("d", i)
-			must(t, b.Pods.Launch(t.Context(), spec))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 			gone(t, b, spec.Ref())
 		}
 		time.Sleep(24*time.Hour + 25*time.Minute)

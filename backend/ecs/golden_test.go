@@ -56,7 +56,7 @@ func TestRepresentativePodsRun(t *testing.T) {
 						c.Container.Command[2] = "true"
 					}
 				}
-				must(t, b.Pods.Launch(t.Context(), spec))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 				time.Sleep(3 * time.Minute)
 				facts, err := b.Pods.List(t.Context())
 				must(t, err)

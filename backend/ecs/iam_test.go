@@ -53,7 +53,7 @@ func life(t *testing.T, s *stub.Server) {
 	_, err := b.Node.Describe(t.Context())
 	must(t, err)
 	spec := richSpec("web", 0)
-	must(t, b.Pods.Launch(t.Context(), spec))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 	time.Sleep(time.Minute)
 	facts, err := b.Pods.List(t.Context())
 	if f := only(t, facts, err); f.Containers[0].State() != backend.Running {
@@ -69,13 +69,13 @@ func life(t *testing.T, s *stub.Server) {
 	}
 	must(t, b.Refresh.Refresh(t.Context(), spec.Ref(), changed))
 	// A second process finds the shared secrets where they are.
-	must(t, open(t, cfg).Pods.Launch(t.Context(), richSpec("other", 0)))
+	must(t, open(t, cfg).Pods.Launch(t.Context(), t.Context(), richSpec("other", 0)))
 	gone(t, b, spec.Ref())
 	disk := resolved(withVolume(podOf("disk", "sh", "-c", "sleep 100"), "v", "1Gi"), 0)
-	must(t, b.Pods.Launch(t.Context(), disk))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), disk))
 	gone(t, b, disk.Ref())
 	time.Sleep(10 * time.Minute) // what was seen is verified again
-	must(t, b.Pods.Launch(t.Context(), richSpec("later", 0)))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("later", 0)))
 	time.Sleep(time.Minute)
 	gone(t, b, richSpec("later", 0).Ref())
 	_, err = b.Pods.List(t.Context())

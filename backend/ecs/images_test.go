@@ -25,7 +25,7 @@ func TestAMissingImageCostsNothing(t *testing.T) {
 		cfg.Images, cfg.EventQueueURL = noImages{}, ""
 		pod := podOf("a")
 		pod.Spec.Containers[0].Image = "registry.example/missing:1"
-		err := open(t, cfg).Pods.Launch(t.Context(), specOf(pod, 0))
+		err := open(t, cfg).Pods.Launch(t.Context(), t.Context(), specOf(pod, 0))
 		if !backend.IsUnmade(err) || !errors.As(err, new(*backend.ContainerError)) {
 			t.Errorf("%v", err)
 		}

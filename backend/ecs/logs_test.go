@@ -42,7 +42,7 @@ func withLogs(t *testing.T, f func(*testing.T, *stub.Server, backend.Backend)) {
 func launchedPod(t *testing.T, b backend.Backend, name string, attempt int, script string) backend.ContainerRef {
 	t.Helper()
 	spec := specOf(podOf(name, "sh", "-c", script), attempt)
-	must(t, b.Pods.Launch(t.Context(), spec))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 	return backend.ContainerRef{Pod: spec.Ref(), Name: "app", Attempt: attempt}
 }
 

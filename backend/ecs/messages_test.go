@@ -19,7 +19,7 @@ func failing(t *testing.T, b backend.Backend, name string, policy corev1.Termina
 	pod := podOf(name, "sh", "-c", script)
 	pod.Spec.Containers[0].TerminationMessagePolicy = policy
 	spec := specOf(pod, 0)
-	must(t, b.Pods.Launch(t.Context(), spec))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 	return backend.ContainerRef{Pod: spec.Ref(), Name: "app"}
 }
 

@@ -31,7 +31,7 @@ func watch(t *testing.T, s *stub.Server, b backend.Backend, d time.Duration) (de
 func TestReadsOfAThousand(t *testing.T) {
 	virtual(t, stub.Config{Delays: stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		for i := range 1000 {
-			must(t, b.Pods.Launch(t.Context(), specOf(podOf(fmt.Sprint("p", i), "sleep", "100000"), 0)))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf(fmt.Sprint("p", i), "sleep", "100000"), 0)))
 		}
 		coming, _ := watch(t, s, b, time.Minute)
 		if coming < 50 || coming > 300 {
@@ -65,7 +65,7 @@ func TestInspectAsksOnce(t *testing.T) {
 		spec := specOf(podOf("a", "sleep", "1000"), 0)
 		_, err := b.Pods.List(t.Context())
 		must(t, err)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		asked := func(want int) {
 			t.Helper()
 			before := s.Calls()["DescribeTasks"]
@@ -103,7 +103,7 @@ func TestHintsAreReadAnew(t *testing.T) {
 		spec := specOf(podOf("a", "sleep", "1000"), 0)
 		_, err := b.Pods.List(t.Context())
 		must(t, err)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		s.Interrupt(s.Tasks(true)[0], "UserInitiated", "by hand")
 		p, _ := b.Pods.(*pods)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -126,7 +126,7 @@ func TestAbsenceNeedsALateListing(t *testing.T) {
 	virtual(t, stub.Config{Delays: stub.Delays{Visible: 110 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		s.Inject(stub.Fault{Action: "RunTask", LoseReply: true, Times: always})
 		spec := specOf(podOf("a", "sleep", "600"), 0)
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "Unavailable")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Unavailable")
 		describes, lists := watch(t, s, b, 100*time.Second)
 		if describes != 0 || lists < 40 || lists > 60 {
 			t.Errorf("while it is open: %d DescribeTasks, %d ListTasks", describes, lists)

@@ -102,7 +102,7 @@ func TestPodsOfOneShapeShareTheirSecrets(t *testing.T) {
 		const pods = 30
 		errs := make(chan error, pods)
 		for i := range pods {
-			go func() { errs <- b.Pods.Launch(t.Context(), richSpec(fmt.Sprint("p", i), 0)) }()
+			go func() { errs <- b.Pods.Launch(t.Context(), t.Context(), richSpec(fmt.Sprint("p", i), 0)) }()
 		}
 		for range pods {
 			must(t, <-errs)
@@ -135,7 +135,7 @@ func TestPodsOfOneShapeShareTheirSecrets(t *testing.T) {
 
 func TestNothingSecretStandsInTheClear(t *testing.T) {
 	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		must(t, b.Pods.Launch(t.Context(), richSpec("web", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("web", 0)))
 		tasks := tasksOf(t, s)
 		c := sdkOf(t, s)
 		defs, err := c.ECS.DescribeTaskDefinition(t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: tasks.Tasks[0].TaskDefinitionArn})
@@ -249,7 +249,7 @@ func TestFilesArriveInTheTask(t *testing.T) {
 		for i := range spec.Volumes { // several parts of each kind
 			spec.Volumes[i].Files = append(spec.Volumes[i].Files, backend.File{Path: "big", Data: random, Mode: 0o444})
 		}
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		dirs := materialized(t, s)
 		for i, v := range spec.Volumes {
 			dir := dirs[spec.Pod.Spec.Containers[0].VolumeMounts[i].MountPath]
@@ -285,7 +285,7 @@ func TestTooMuchIsRefusedBeforeAnythingIsSpent(t *testing.T) {
 			rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 				spec := richSpec("web", 0)
 				change(&spec)
-				err := b.Pods.Launch(t.Context(), spec)
+				err := b.Pods.Launch(t.Context(), t.Context(), spec)
 				wantClass(t, err, "Invalid")
 				if strings.Contains(err.Error(), "canary") {
 					t.Error("the error tells the secret")
@@ -308,9 +308,9 @@ func TestALaunchWhoseAnswerWasLostKeepsItsSecret(t *testing.T) {
 			}
 			return nil
 		})
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "Unavailable")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Unavailable")
 		lost = false
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		if n, got := len(s.Tasks(true)), kinds(s); n != 1 || got != "1 salt, 2 shared, 1 pod" {
 			t.Errorf("%d tasks; %s", n, got)
 		}
@@ -324,9 +324,9 @@ func TestALaunchWhoseAnswerWasLostKeepsItsSecret(t *testing.T) {
 func TestANewProcessAdoptsTheTaskAndBothSecretsGoWithIt(t *testing.T) {
 	rich(t, stub.Config{Delays: slow}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		spec := richSpec("web", 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		b = open(t, richConfig(s))
-		must(t, b.Pods.Launch(t.Context(), spec)) // its outcome was not known
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec)) // its outcome was not known
 		if n, got := len(s.Tasks(true)), kinds(s); n != 1 || got != "1 salt, 2 shared, 2 pod" {
 			t.Errorf("%d tasks; %s", n, got)
 		}
@@ -343,7 +343,7 @@ func TestANewProcessAdoptsTheTaskAndBothSecretsGoWithIt(t *testing.T) {
 func TestANewProcessReleasesWhatItOnlySaw(t *testing.T) {
 	rich(t, stub.Config{Delays: slow}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		spec := richSpec("web", 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		b = open(t, richConfig(s))
 		facts, err := b.Pods.List(t.Context())
 		only(t, facts, err)
@@ -357,7 +357,7 @@ func TestANewProcessReleasesWhatItOnlySaw(t *testing.T) {
 func TestASecretThatCannotBeDeletedKeepsThePod(t *testing.T) {
 	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		spec := richSpec("web", 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		s.Deny(stub.Denial{Principal: stub.Caller, Action: "secretsmanager:DeleteSecret"})
 		for range 5 {
 			if err := b.Pods.Remove(t.Context(), spec.Ref()); backend.Class(err) == "NotFound" {
@@ -377,9 +377,9 @@ func TestARefusedLaunchLeavesNoSecretBehind(t *testing.T) {
 	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		s.Shortage("", "", true)
 		spec := richSpec("web", 0)
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "Capacity")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Capacity")
 		spec.Try = 1
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "Capacity")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Capacity")
 		if got := kinds(s); got != "1 salt, 2 shared, 1 pod" {
 			t.Errorf("%s: one secret serves all tries", got)
 		}
@@ -393,7 +393,7 @@ func TestARefusedLaunchLeavesNoSecretBehind(t *testing.T) {
 
 func TestASharedSecretThatWasDeletedByHandIsMadeAnew(t *testing.T) {
 	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("a", 0)))
 		c := sdkOf(t, s)
 		for _, secret := range s.Secrets() {
 			if strings.Contains(secret.Name, "/shared/env.") {
@@ -402,7 +402,7 @@ func TestASharedSecretThatWasDeletedByHandIsMadeAnew(t *testing.T) {
 			}
 		}
 		time.Sleep(10 * time.Minute) // what was seen is verified again
-		must(t, b.Pods.Launch(t.Context(), richSpec("b", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("b", 0)))
 		if got := kinds(s); got != "1 salt, 2 shared, 2 pod" {
 			t.Error(got)
 		}
@@ -419,7 +419,7 @@ func TestPayloadsWaitForTheirContext(t *testing.T) {
 		s.Inject(stub.Fault{Action: "CreateSecret", Code: "InternalServiceError", Status: http.StatusInternalServerError, Times: 100})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		wantClass(t, b.Pods.Launch(ctx, richSpec("web", 0)), "Unavailable")
+		wantClass(t, b.Pods.Launch(ctx, ctx, richSpec("web", 0)), "Unavailable")
 		if n := len(s.Tasks(false)); n != 0 {
 			t.Errorf("%d tasks without their payload", n)
 		}

@@ -25,7 +25,8 @@ type payloads interface {
 	// Ensure stores what the pod needs and says where it stands. Called again for
 	// the same attempt with the same contents, by the same process, it says the
 	// same to the byte. Errors: Invalid for contents beyond what the store takes.
-	Ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error)
+	// It waits with waiting, and calls with ctx.
+	Ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (taskdef.Refs, error)
 	// Refresh stores the files of volumes that an attempt has now, where they are not
 	// those of its launch (launched is their FilesTag) or stored since. Others stay. It
 	// does nothing for an attempt that was told of no place for them. Errors: Invalid for
@@ -65,21 +66,23 @@ func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 
 // Launch starts the task of an attempt. Called again it finds the first one by
 // its client token, for an hour after it stopped.
-func (p *pods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+func (p *pods) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
 	ref := spec.Ref()
-	if err := p.launch(ctx, spec); err != nil {
+	if err := p.launch(ctx, wanted, spec); err != nil {
 		return fmt.Errorf("launch pod %s/%s attempt %d: %w", ref.Namespace, ref.Name, ref.Attempt, err)
 	}
 	return nil
 }
 
-func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
+func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
 	if err := ctx.Err(); err != nil {
 		return backend.Classed(backend.ErrUnavailable, err)
 	}
-	def, run, err := p.prepare(ctx, spec)
+	waiting, cancel := backend.While(ctx, wanted)
+	defer cancel()
+	def, run, err := p.prepare(ctx, waiting, spec)
 	if err == nil {
-		err = p.defs.ensure(ctx, def)
+		err = p.defs.ensure(ctx, waiting, def)
 	}
 	if err != nil {
 		return backend.Unmade(err)
@@ -89,7 +92,7 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 		return backend.Unmade(err)
 	}
 	k, l := identity.KeyOf(spec.Ref()), task.Launched{ID: id, Probed: p.cfg.TaskImage != "" && taskdef.HealthChecked(spec)}
-	task, err := p.remote.run(ctx, run)
+	task, err := p.remote.run(ctx, waiting, run)
 	var conflict *types.ConflictException
 	switch {
 	case err == nil && task.TaskArn != nil:
@@ -99,9 +102,9 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 		err = backend.Errorf(backend.ErrUnavailable, "run task: the answer names no task")
 	case errors.As(err, &conflict):
 		// A task is there: whether it is wanted or not, what it is must be known.
-		return p.adopt(backend.While(ctx, context.WithoutCancel(ctx)), l, conflict, err)
+		return p.adopt(ctx, l, conflict, err)
 	case noDefinition(err):
-		p.defs.forget(ctx, *def.Family)
+		p.defs.forget(waiting, *def.Family)
 	}
 	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, awscall.ErrNotSent) {
 		p.known.OutcomeUnknown(k, time.Now())
@@ -112,13 +115,11 @@ func (p *pods) launch(ctx context.Context, spec backend.LaunchSpec) error {
 
 // prepare makes of a launch what is asked of ECS. What cannot be is refused before
 // anything is stored for it.
-func (p *pods) prepare(ctx context.Context, spec backend.LaunchSpec) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput, error) {
+func (p *pods) prepare(ctx, waiting context.Context, spec backend.LaunchSpec) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput, error) {
 	if err := taskdef.Acceptable(p.tasks, spec); err != nil {
 		return nil, nil, err
 	}
-	looking, cancel := backend.Wanted(ctx)
-	defer cancel()
-	known, err := images.LookUp(looking, p.tasks, p.images, spec)
+	known, err := images.LookUp(waiting, p.tasks, p.images, spec)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,7 +128,7 @@ func (p *pods) prepare(ctx context.Context, spec backend.LaunchSpec) (*awsecs.Re
 	}
 	var refs taskdef.Refs
 	if p.payloads != nil {
-		if refs, err = p.payloads.Ensure(ctx, spec); err != nil {
+		if refs, err = p.payloads.Ensure(ctx, waiting, spec); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -60,7 +60,7 @@ func puts(s *stub.Server) int { return s.Calls()["PutSecretValue"] + s.Calls()["
 func TestFilesAreRefreshed(t *testing.T) {
 	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		spec := richSpec("a", 0)
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		time.Sleep(10 * time.Second)
 		if got := fmt.Sprint(storedFiles(t, s)); got != "map[v1/token:"+canaryToken+"-of-a]" {
 			t.Fatalf("at the launch: %s", got)
@@ -106,7 +106,7 @@ func TestSharedFilesAreRefreshed(t *testing.T) {
 		spec.Volumes = spec.Volumes[:1]
 		spec.Pod.Spec.Volumes = spec.Pod.Spec.Volumes[:1]
 		spec.Containers[0].Container.VolumeMounts = spec.Containers[0].Container.VolumeMounts[:1]
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		time.Sleep(10 * time.Second)
 		if got := kinds(s); !strings.HasSuffix(got, " 0 pod") {
 			t.Errorf("at the launch: %s", got)

@@ -48,9 +48,12 @@ const (
 	maxPages = 1000
 )
 
+// What may make a pod takes two contexts: that of the call, and waiting, which ends its
+// wait at the limits too (backend.While).
+
 // register makes a new revision of a definition.
-func (r *remote) register(ctx context.Context, in *awsecs.RegisterTaskDefinitionInput) error {
-	if err := awscall.Wait(ctx, r.buckets.register); err != nil {
+func (r *remote) register(ctx, waiting context.Context, in *awsecs.RegisterTaskDefinitionInput) error {
+	if err := awscall.Wait(waiting, r.buckets.register); err != nil {
 		return err
 	}
 	if _, err := r.api.RegisterTaskDefinition(ctx, in); err != nil {
@@ -60,8 +63,8 @@ func (r *remote) register(ctx context.Context, in *awsecs.RegisterTaskDefinition
 }
 
 // registered is true if a family has an active revision.
-func (r *remote) registered(ctx context.Context, family string) (bool, error) {
-	if err := awscall.Wait(ctx, r.buckets.describeDefinition); err != nil {
+func (r *remote) registered(ctx, waiting context.Context, family string) (bool, error) {
+	if err := awscall.Wait(waiting, r.buckets.describeDefinition); err != nil {
 		return false, err
 	}
 	out, err := r.api.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: &family})
@@ -75,8 +78,8 @@ func (r *remote) registered(ctx context.Context, family string) (bool, error) {
 }
 
 // run starts a task.
-func (r *remote) run(ctx context.Context, in *awsecs.RunTaskInput) (types.Task, error) {
-	if err := awscall.Wait(ctx, r.buckets.runTask, r.buckets.modify); err != nil {
+func (r *remote) run(ctx, waiting context.Context, in *awsecs.RunTaskInput) (types.Task, error) {
+	if err := awscall.Wait(waiting, r.buckets.runTask, r.buckets.modify); err != nil {
 		return types.Task{}, err
 	}
 	var lost lostAnswers

@@ -22,9 +22,9 @@ func sent(b backend.Backend, call, outcome string) uint64 {
 func TestEveryRequestIsCountedRetriesToo(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		s.Inject(stub.Fault{Action: "RunTask", Code: "ThrottlingException", Times: 2})
-		must(t, b.Pods.Launch(t.Context(), specOf(podOf("a", "sleep", "600"), 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "sleep", "600"), 0)))
 		s.Inject(stub.Fault{Action: "RunTask", Code: "AccessDeniedException"})
-		wantClass(t, b.Pods.Launch(t.Context(), specOf(podOf("b", "sleep", "600"), 0)), "Denied")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("b", "sleep", "600"), 0)), "Denied")
 		for outcome, want := range map[string]uint64{"Throttled": 2, "ok": 1, "Denied": 1, "Unavailable": 0} {
 			if got := sent(b, "RunTask", outcome); got != want {
 				t.Errorf("RunTask %s: %d, want %d", outcome, got, want)
@@ -45,7 +45,7 @@ func TestWhatWaitsForTheRateOfRunTaskIsShown(t *testing.T) {
 		for i := range all {
 			go func() {
 				// What becomes of them is not the matter here.
-				_ = b.Pods.Launch(ctx, specOf(podOf(string(rune('a'+i%26))+string(rune('a'+i/26)), "sleep", "600"), 0))
+				_ = b.Pods.Launch(ctx, ctx, specOf(podOf(string(rune('a'+i%26))+string(rune('a'+i/26)), "sleep", "600"), 0))
 				ended <- struct{}{}
 			}()
 		}

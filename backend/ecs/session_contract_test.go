@@ -107,7 +107,7 @@ func (n *sessionNode) launch(name string) backend.ContainerRef {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox:1", Command: []string{"nc", "-ll", "-p", "7000", "-e", "cat"}}}},
 	}
 	spec := backend.LaunchSpec{Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: pod.Spec.Containers[0], Hash: "h"}}}
-	must(n.T, n.Pods.Launch(n.Context(), spec))
+	must(n.T, n.Pods.Launch(n.Context(), n.Context(), spec))
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
 		facts, err := n.Pods.List(n.Context())

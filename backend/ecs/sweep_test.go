@@ -36,11 +36,11 @@ func TestANodeThatIsRemovedLeavesNoSecretAndNoDefinition(t *testing.T) {
 		other := richConfig(s)
 		other.NodeIdentity = "cluster-uid/another"
 		theirs := open(t, other)
-		must(t, theirs.Pods.Launch(t.Context(), richSpec("theirs", 0)))
+		must(t, theirs.Pods.Launch(t.Context(), t.Context(), richSpec("theirs", 0)))
 		for i := range 30 { // more than the bucket of registrations has tokens
 			spec := richSpec("a", i)
 			spec.Containers[0].Container.WorkingDir = "/" + strings.Repeat("d", i)
-			must(t, b.Pods.Launch(t.Context(), spec))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 			gone(t, b, spec.Ref())
 		}
 		again := open(t, richConfig(s)) // a process that knows only what AWS shows
@@ -58,7 +58,7 @@ func TestNothingIsSweptWhileATaskLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stub.New(stub.Config{})
 		b := open(t, richConfig(s))
-		must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("a", 0)))
 		removed, err := b.Sweep(t.Context())
 		if len(removed) != 0 || err == nil || !strings.HasPrefix(err.Error(), "1 tasks of this node are live: arn:") {
 			t.Errorf("%v, %v", removed, err)

@@ -67,7 +67,7 @@ func TestLateExec(t *testing.T) {
 		b := fault.Wrap(r.Backend(), &s)
 		launch := spec("u")
 		launch.Containers = []backend.ContainerSpec{{Container: corev1.Container{Name: "c", Image: "busybox"}}}
-		if err := b.Pods.Launch(ctx, launch); err != nil {
+		if err := b.Pods.Launch(ctx, ctx, launch); err != nil {
 			t.Fatal(err)
 		}
 		c := backend.ContainerRef{Pod: launch.Ref(), Name: "c"}
@@ -102,7 +102,7 @@ func TestSkew(t *testing.T) {
 			c := corev1.Container{Name: name, Image: "busybox", Command: []string{argv}}
 			launch.Containers = append(launch.Containers, backend.ContainerSpec{Container: c})
 		}
-		if err := errors.Join(off.Pods.Launch(ctx, launch), off.Files.Place(ctx, backend.VolumeSpec{Pod: launch.Pod, Name: "v"})); err != nil {
+		if err := errors.Join(off.Pods.Launch(ctx, ctx, launch), off.Files.Place(ctx, backend.VolumeSpec{Pod: launch.Pod, Name: "v"})); err != nil {
 			t.Fatal(err)
 		}
 		want, _ := truth.Pods.List(ctx)

@@ -48,7 +48,7 @@ func TestEveryMethod(t *testing.T) {
 	c := backend.ContainerRef{Pod: ref, Name: "c"}
 	container := backend.ContainerSpec{Container: corev1.Container{Name: "c", Image: "busybox"}}
 	calls := map[fault.Method]func(backend.Backend, context.Context) error{
-		fault.PodsLaunch:  func(b backend.Backend, ctx context.Context) error { return b.Pods.Launch(ctx, spec("u")) },
+		fault.PodsLaunch:  func(b backend.Backend, ctx context.Context) error { return b.Pods.Launch(ctx, ctx, spec("u")) },
 		fault.PodsStop:    func(b backend.Backend, ctx context.Context) error { return b.Pods.Stop(ctx, ref, 0) },
 		fault.PodsRemove:  func(b backend.Backend, ctx context.Context) error { return b.Pods.Remove(ctx, ref) },
 		fault.PodsList:    func(b backend.Backend, ctx context.Context) error { _, err := b.Pods.List(ctx); return err },
@@ -181,7 +181,7 @@ func (d countDial) Dial(context.Context, backend.Ref, string) (net.Conn, error) 
 }
 func (s countConn) Close() error { s.c.open--; return nil }
 
-func (p countPods) Launch(context.Context, backend.LaunchSpec) error { return p.c.hit() }
+func (p countPods) Launch(context.Context, context.Context, backend.LaunchSpec) error { return p.c.hit() }
 func (p countPods) Stop(context.Context, backend.Ref, time.Duration) error {
 	return p.c.hit()
 }
@@ -224,7 +224,7 @@ func TestListings(t *testing.T) {
 		var s fault.Script
 		b := fault.Wrap(r.Backend(), &s)
 		for _, uid := range []types.UID{"a", "b", "c"} {
-			if err := b.Pods.Launch(ctx, spec(uid)); err != nil {
+			if err := b.Pods.Launch(ctx, ctx, spec(uid)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -264,20 +264,20 @@ func TestDelays(t *testing.T) {
 		begun := time.Now()
 
 		s.Add(fault.PodsLaunch, 1, fault.Fault{Delay: time.Minute})
-		if err := b.Pods.Launch(t.Context(), spec("a")); err != nil || time.Since(begun) != time.Minute {
+		if err := b.Pods.Launch(t.Context(), t.Context(), spec("a")); err != nil || time.Since(begun) != time.Minute {
 			t.Errorf("delayed launch: %v after %v", err, time.Since(begun))
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s.Add(fault.PodsLaunch, 1, fault.Fault{Delay: time.Minute})
-		wantClass(t, b.Pods.Launch(short, spec("b")), "Unavailable")
+		wantClass(t, b.Pods.Launch(short, short, spec("b")), "Unavailable")
 		if n := len(r.Facts()); n != 1 {
 			t.Errorf("%d pods: a call that ended on its way had an effect", n)
 		}
 		short, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		s.Add(fault.PodsLaunch, 1, fault.Fault{ReplyDelay: time.Minute})
-		wantClass(t, b.Pods.Launch(short, spec("b")), "Unavailable")
+		wantClass(t, b.Pods.Launch(short, short, spec("b")), "Unavailable")
 		if n := len(r.Facts()); n != 2 {
 			t.Errorf("%d pods: a call whose reply is late had no effect", n)
 		}
@@ -304,7 +304,7 @@ func TestHints(t *testing.T) {
 		s.Add(fault.Hint, 1, fault.Fault{Drop: true})
 		s.Add(fault.Hint, 1, fault.Fault{Repeat: 2})
 		for i, want := range []int{0, 3, 1} {
-			if err := b.Pods.Launch(ctx, spec(types.UID('a'+rune(i)))); err != nil {
+			if err := b.Pods.Launch(ctx, ctx, spec(types.UID('a'+rune(i)))); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

@@ -19,7 +19,7 @@ func TestStats(t *testing.T) {
 		b := fault.Wrap(r.Backend(), s)
 		launch := spec("u")
 		launch.Containers = []backend.ContainerSpec{{Container: corev1.Container{Name: "c", Image: "busybox"}}}
-		if err := b.Pods.Launch(t.Context(), launch); err != nil {
+		if err := b.Pods.Launch(t.Context(), t.Context(), launch); err != nil {
 			t.Fatal(err)
 		}
 		begun := time.Now()

@@ -82,7 +82,7 @@ func TestBackend(t *testing.T) {
 	pod := &corev1.Pod{}
 	pod.UID = "u"
 	change := map[string]func() error{
-		"launch": func() error { return gated.Pods.Launch(ctx, backend.LaunchSpec{Pod: pod}) },
+		"launch": func() error { return gated.Pods.Launch(ctx, ctx, backend.LaunchSpec{Pod: pod}) },
 		"stop":   func() error { return gated.Pods.Stop(ctx, backend.Ref{UID: "u"}, 0) },
 		"remove": func() error { return gated.Pods.Remove(ctx, backend.Ref{UID: "u"}) },
 		"start": func() error {

@@ -16,7 +16,7 @@ import (
 // Call is one call on its way.
 type Call struct {
 	*Method
-	// Args points to the arguments after the context. What they point to when next
+	// Args points to the arguments but contexts. What they point to when next
 	// runs is what the call is made with.
 	Args []any
 	// Reply points to what the caller gets beside the error, and to its zero value
@@ -76,6 +76,10 @@ func Invoke(ctx context.Context, b backend.Backend, name Name, fill func(args []
 	in := []reflect.Value{reflect.ValueOf(ctx)}
 	var args []any
 	for i := 1; i < call.Type().NumIn(); i++ {
+		if call.Type().In(i) == reflect.TypeFor[context.Context]() {
+			in = append(in, reflect.ValueOf(ctx))
+			continue
+		}
 		arg := reflect.New(call.Type().In(i))
 		args, in = append(args, arg.Interface()), append(in, arg.Elem())
 	}

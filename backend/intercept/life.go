@@ -16,8 +16,8 @@ type pods struct {
 	around
 }
 
-func (p pods) Launch(ctx context.Context, spec backend.LaunchSpec) error {
-	next := func(ctx context.Context) error { return p.inner.Launch(ctx, spec) }
+func (p pods) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
+	next := func(ctx context.Context) error { return p.inner.Launch(ctx, wanted, spec) }
 	return act(ctx, p.around, PodsLaunch, next, &spec)
 }
 

@@ -129,9 +129,14 @@ func TestEveryCallIsIntercepted(t *testing.T) {
 		if !errors.Is(err, failure) {
 			t.Errorf("%s: %v, want the error of the backend", m.Name, err)
 		}
-		in := contract()[m.Name].NumIn()
-		if seen != in-1 {
-			t.Errorf("%s is shown with %d arguments of %d", m.Name, seen, in-1)
+		in, call := 0, contract()[m.Name]
+		for i := range call.NumIn() {
+			if call.In(i) != reflect.TypeFor[context.Context]() {
+				in++
+			}
+		}
+		if seen != in {
+			t.Errorf("%s is shown with %d arguments of %d", m.Name, seen, in)
 		}
 	}
 	if !slices.Equal(above, want) || !slices.Equal(below, want) {
@@ -167,8 +172,8 @@ func TestSubjects(t *testing.T) {
 	ctx := t.Context()
 	launch, place := backend.LaunchSpec{Pod: pod, Attempt: 3}, backend.VolumeSpec{Pod: pod, Name: "v"}
 	for want, call := range map[Subject]func() error{
-		{Pod: "u", Attempt: 3}:                 func() error { return b.Pods.Launch(ctx, launch) },
-		{}:                                     func() error { return b.Pods.Launch(ctx, backend.LaunchSpec{}) },
+		{Pod: "u", Attempt: 3}:                 func() error { return b.Pods.Launch(ctx, ctx, launch) },
+		{}:                                     func() error { return b.Pods.Launch(ctx, ctx, backend.LaunchSpec{}) },
 		{Pod: "u"}:                             func() error { return b.Pods.Stop(ctx, ref, 0) },
 		{Pod: "u", Container: "c", Attempt: 2}: func() error { return b.Containers.Start(ctx, ref, spec) },
 		{Pod: "u", Container: "c"}:             func() error { return b.Resize.Resize(ctx, container, spec) },
@@ -266,5 +271,32 @@ func TestInvoke(t *testing.T) {
 	_, err = Invoke(t.Context(), b, ImagesFind, func([]any) error { return io.EOF })
 	if !errors.Is(err, io.EOF) || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)
+	}
+}
+
+// wanting notes until when a launch is wanted.
+type wanting struct {
+	backend.Pods
+	wanted context.Context
+}
+
+func (w *wanting) Launch(_, wanted context.Context, _ backend.LaunchSpec) error {
+	w.wanted = wanted
+	return nil
+}
+
+// TestWanted: how long a launch is wanted reaches the backend, whatever context a
+// decorator makes the call with.
+func TestWanted(t *testing.T) {
+	inner := &wanting{}
+	b := Wrap(backend.Backend{Pods: inner}, func(_ context.Context, _ *Call, next func(context.Context) error) error {
+		return next(context.Background())
+	})
+	wanted, cancel := context.WithCancel(t.Context())
+	if err := b.Pods.Launch(t.Context(), wanted, backend.LaunchSpec{}); err != nil {
+		t.Fatal(err)
+	}
+	if cancel(); !errors.Is(inner.wanted.Err(), context.Canceled) {
+		t.Error("the backend does not learn that its launch is not wanted any more")
 	}
 }

@@ -185,7 +185,7 @@ func TestCallsAreTimed(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := metered.Wrap(full(a), m)
-		if err := b.Pods.Launch(t.Context(), backend.LaunchSpec{}); err != nil {
+		if err := b.Pods.Launch(t.Context(), t.Context(), backend.LaunchSpec{}); err != nil {
 			t.Fatal(err)
 		}
 		if code, err := b.Exec.Exec(t.Context(), backend.ContainerRef{}, backend.ExecSpec{}); code != 3 || err != nil {

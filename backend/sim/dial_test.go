@@ -104,7 +104,7 @@ func TestLocalhost(t *testing.T) {
 		b = sim.New(sim.Config{Images: []string{"busybox"}}).Backend()
 		s := spec("host", 0)
 		s.Pod.Spec.HostNetwork = true
-		must(t, b.Pods.Launch(t.Context(), s))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), s))
 		must(t, b.Containers.Start(t.Context(), s.Ref(), container("c", "serve", "80")))
 		for _, host := range []string{"localhost:80", "127.0.0.1:80", "10.87.0.1:80"} {
 			if got := get(t.Context(), b, backend.Ref{UID: "other"}, host); got != "200" {

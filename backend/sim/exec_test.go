@@ -23,7 +23,7 @@ func running(t *testing.T, cfg sim.Config, argv ...string) (*sim.Remote, backend
 	c := container("c", argv...)
 	c.Container.Env = []corev1.EnvVar{{Name: "A", Value: "one"}, {Name: "B", Value: "two words"}}
 	s := spec("u", 0, c)
-	must(t, b.Pods.Launch(t.Context(), s))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), s))
 	if !cfg.PodUnit {
 		must(t, b.Containers.Start(t.Context(), s.Ref(), s.Containers[0]))
 	}
@@ -177,7 +177,7 @@ func TestTerminationMessage(t *testing.T) {
 				r := sim.New(sim.Config{PodUnit: true})
 				c := container("c", "sh", "-c", tt.script)
 				c.Container.TerminationMessagePath, c.Container.TerminationMessagePolicy = tt.path, tt.policy
-				must(t, r.Backend().Pods.Launch(ctx, spec("u", 0, c)))
+				must(t, r.Backend().Pods.Launch(ctx, ctx, spec("u", 0, c)))
 				if name == "killed before it" {
 					must(t, r.Backend().Pods.Stop(ctx, backend.Ref{UID: "u"}, 0))
 				}

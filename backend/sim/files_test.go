@@ -58,7 +58,7 @@ func mounted(t *testing.T) (*sim.Remote, backend.Backend) {
 	ctx := t.Context()
 	r := sim.New(sim.Config{Images: []string{"busybox"}, Record: true})
 	b := r.Backend()
-	must(t, b.Pods.Launch(ctx, spec("u", 0)))
+	must(t, b.Pods.Launch(ctx, ctx, spec("u", 0)))
 	c := withMounts(container("c", "serve"),
 		corev1.VolumeMount{Name: "v", MountPath: "/etc/v"},
 		corev1.VolumeMount{Name: "v", MountPath: "/one", SubPath: "dir/one"},
@@ -138,7 +138,7 @@ func TestSharedVolume(t *testing.T) {
 		ctx := t.Context()
 		b := sim.New(sim.Config{Images: []string{"busybox"}}).Backend()
 		ref := backend.Ref{UID: "u"}
-		must(t, b.Pods.Launch(ctx, spec("u", 0)))
+		must(t, b.Pods.Launch(ctx, ctx, spec("u", 0)))
 		must(t, b.Files.Place(ctx, volumeOf("e", nil)))
 		writer := withMounts(initContainer("w", "sh", "-c", "echo one > /w/f; sleep 2; echo two >> /w/f; sleep 2; echo three >> /w/f"), corev1.VolumeMount{Name: "e", MountPath: "/w"})
 		reader := withMounts(container("r", "serve"), corev1.VolumeMount{Name: "e", MountPath: "/r"})
@@ -179,12 +179,12 @@ func TestVolumesInPodUnit(t *testing.T) {
 		r := sim.New(sim.Config{PodUnit: true, Record: true})
 		b := r.Backend()
 		launch := spec("u", 0, withMounts(container("c", "serve"), corev1.VolumeMount{Name: "v", MountPath: "/v"}))
-		wantClass(t, b.Pods.Launch(ctx, launch), "Invalid")
+		wantClass(t, b.Pods.Launch(ctx, ctx, launch), "Invalid")
 		if n := len(r.Facts()); n != 0 || b.Files != nil {
 			t.Errorf("%d pods, Files %v", n, b.Files)
 		}
 		launch.Volumes = []backend.VolumeSpec{volumeOf("v", map[string]string{"f": "contents"})}
-		must(t, b.Pods.Launch(ctx, launch))
+		must(t, b.Pods.Launch(ctx, ctx, launch))
 		wantOutput(t, b, "c", "contents", "cat", "/v/f")
 		if p, ok := r.Volume("u", "v"); !ok || string(p.Files[0].Data) != "contents" || len(r.Placements("u", "v")) != 1 {
 			t.Errorf("the volume is %+v, %v", p, ok)
@@ -195,7 +195,7 @@ func TestVolumesInPodUnit(t *testing.T) {
 			withMounts(initContainer("i", "sh", "-c", "sleep 1; echo made > /e/f"), mount),
 			withMounts(container("c", "sh", "-c", "cat /e/f > /copy; cat /copy /e/f > /dev/termination-log"), mount))
 		launch.Volumes = []backend.VolumeSpec{volumeOf("e", nil)}
-		must(t, b.Pods.Launch(ctx, launch))
+		must(t, b.Pods.Launch(ctx, ctx, launch))
 		time.Sleep(time.Second)
 		if c := r.Facts()[1].Containers[1]; c.Message != "made\nmade\n" {
 			t.Errorf("what an init container left: %+v", c)
@@ -204,9 +204,9 @@ func TestVolumesInPodUnit(t *testing.T) {
 		launch = spec("u", 0, withMounts(container("c", "serve"), corev1.VolumeMount{Name: "v", MountPath: "/v"}))
 		launch.Volumes = []backend.VolumeSpec{volumeOf("v", map[string]string{"f": "contents"})}
 		b = sim.New(sim.Config{PodUnit: true, Files: true}).Backend()
-		wantClass(t, b.Pods.Launch(ctx, launch), "Transient") // its volumes are ignored, and may yet be placed
+		wantClass(t, b.Pods.Launch(ctx, ctx, launch), "Transient") // its volumes are ignored, and may yet be placed
 		must(t, b.Files.Place(ctx, launch.Volumes[0]))
-		must(t, b.Pods.Launch(ctx, launch))
+		must(t, b.Pods.Launch(ctx, ctx, launch))
 		wantOutput(t, b, "c", "contents", "cat", "/v/f")
 	})
 }

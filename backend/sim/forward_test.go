@@ -51,7 +51,7 @@ func TestForward(t *testing.T) {
 				s.Containers[0].Container.Ports = []corev1.ContainerPort{
 					{ContainerPort: 8080}, {ContainerPort: 80, Protocol: corev1.ProtocolTCP}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP},
 				}
-				must(t, b.Pods.Launch(t.Context(), s))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), s))
 				for _, c := range s.Containers {
 					if !podUnit {
 						must(t, b.Containers.Start(t.Context(), s.Ref(), c))

@@ -16,7 +16,7 @@ type podsView struct{ *view }
 
 // Launch makes the attempt, or finds it made already, and in the container unit
 // waits for its sandbox.
-func (v podsView) Launch(ctx context.Context, spec backend.LaunchSpec) error {
+func (v podsView) Launch(ctx, _ context.Context, spec backend.LaunchSpec) error {
 	if spec.Pod == nil || spec.Pod.UID == "" || spec.Attempt < 0 {
 		return backend.Errorf(backend.ErrInvalid, "launch pod: a UID and an attempt are required")
 	}

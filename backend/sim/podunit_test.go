@@ -148,7 +148,7 @@ func TestPodUnit(t *testing.T) {
 				b := sim.New(sim.Config{PodUnit: true, Latency: tt.latency}).Backend()
 				launch := spec("u", 0, tt.containers...)
 				launch.Pod.Spec.TerminationGracePeriodSeconds = new(int64(4))
-				must(t, b.Pods.Launch(ctx, launch))
+				must(t, b.Pods.Launch(ctx, ctx, launch))
 				for second := range 15 {
 					if second == tt.stopAt && second > 0 {
 						must(t, b.Pods.Stop(ctx, backend.Ref{UID: "u"}, tt.grace))
@@ -173,7 +173,7 @@ func TestHealth(t *testing.T) {
 			b := sim.New(sim.Config{PodUnit: true, Health: health}).Backend()
 			probed, plain := container("probed", "serve", "80", "ready-after=2s", "fail-after=4s"), container("plain", "serve")
 			probed.Container.ReadinessProbe = &corev1.Probe{}
-			must(t, b.Pods.Launch(ctx, spec("u", 0, probed, plain)))
+			must(t, b.Pods.Launch(ctx, ctx, spec("u", 0, probed, plain)))
 			stream, cancel := context.WithCancel(ctx)
 			hints, ended := make(chan types.UID, 10), make(chan error)
 			go func() { ended <- b.Events.Run(stream, hints) }()

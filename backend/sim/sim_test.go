@@ -84,11 +84,11 @@ func TestScript(t *testing.T) {
 			return lives[c.Name]
 		}})
 		b := r.Backend()
-		must(t, b.Pods.Launch(ctx, spec("u", 0, container("oom"), container("slow"))))
+		must(t, b.Pods.Launch(ctx, ctx, spec("u", 0, container("oom"), container("slow"))))
 		time.Sleep(5 * time.Second)
 		must(t, b.Pods.Stop(ctx, backend.Ref{UID: "u"}, time.Minute))
 		time.Sleep(5 * time.Second)
-		must(t, b.Pods.Launch(ctx, spec("u", 1, container("oom"))))
+		must(t, b.Pods.Launch(ctx, ctx, spec("u", 1, container("oom"))))
 		time.Sleep(5 * time.Second)
 		facts := r.Facts()
 		for i, want := range []string{
@@ -118,12 +118,12 @@ func TestUnresolvedCalls(t *testing.T) {
 			b := r.Backend()
 			ctx, cancel := context.WithTimeout(t.Context(), tt.after)
 			defer cancel()
-			wantClass(t, b.Pods.Launch(ctx, spec("u", 0)), "Unavailable")
+			wantClass(t, b.Pods.Launch(ctx, ctx, spec("u", 0)), "Unavailable")
 			if n := len(r.Facts()); n != tt.made {
 				t.Errorf("given up after %v: %d pods, want %d", tt.after, n, tt.made)
 			}
 			begun := time.Now()
-			must(t, b.Pods.Launch(t.Context(), spec("u", 0)))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), spec("u", 0)))
 			if took := time.Since(begun); tt.made == 1 && took >= 6*time.Second {
 				t.Errorf("the replay took %v, as long as a launch", took)
 			}
@@ -152,10 +152,10 @@ func TestRemoval(t *testing.T) {
 		ctx := t.Context()
 		r := sim.New(sim.Config{Latency: sim.Latency{Stop: 2 * time.Second}})
 		b := r.Backend()
-		must(t, b.Pods.Launch(ctx, spec("u", 0)))
+		must(t, b.Pods.Launch(ctx, ctx, spec("u", 0)))
 		ref := r.Facts()[0].Ref
 		must(t, b.Pods.Remove(ctx, ref))
-		wantClass(t, b.Pods.Launch(ctx, spec("u", 0)), "Exists")
+		wantClass(t, b.Pods.Launch(ctx, ctx, spec("u", 0)), "Exists")
 		time.Sleep(time.Second)
 		must(t, b.Pods.Remove(ctx, ref))
 		if f := r.Facts(); len(f) != 1 || !f[0].Live {
@@ -174,17 +174,17 @@ func TestCapacity(t *testing.T) {
 		ctx := t.Context()
 		r := sim.New(sim.Config{MaxPods: 1, PodUnit: true})
 		b := r.Backend()
-		must(t, b.Pods.Launch(ctx, spec("a", 0, container("c", "sleep", "5"))))
-		must(t, b.Pods.Launch(ctx, spec("a", 0, container("c", "sleep", "5"))))
-		wantClass(t, b.Pods.Launch(ctx, spec("b", 0, container("c", "true"))), "Capacity")
+		must(t, b.Pods.Launch(ctx, ctx, spec("a", 0, container("c", "sleep", "5"))))
+		must(t, b.Pods.Launch(ctx, ctx, spec("a", 0, container("c", "sleep", "5"))))
+		wantClass(t, b.Pods.Launch(ctx, ctx, spec("b", 0, container("c", "true"))), "Capacity")
 		r.SetMaxPods(2)
-		must(t, b.Pods.Launch(ctx, spec("b", 0, container("c", "true"))))
+		must(t, b.Pods.Launch(ctx, ctx, spec("b", 0, container("c", "true"))))
 		r.SetMaxPods(1)
-		wantClass(t, b.Pods.Launch(ctx, spec("c", 0, container("c", "true"))), "Capacity")
+		wantClass(t, b.Pods.Launch(ctx, ctx, spec("c", 0, container("c", "true"))), "Capacity")
 		time.Sleep(5 * time.Second) // the dead take no room
-		must(t, b.Pods.Launch(ctx, spec("c", 0, container("c", "true"))))
-		wantClass(t, b.Pods.Launch(ctx, spec("d", 0)), "Invalid")
-		wantClass(t, b.Pods.Launch(ctx, spec("", 0, container("c"))), "Invalid")
+		must(t, b.Pods.Launch(ctx, ctx, spec("c", 0, container("c", "true"))))
+		wantClass(t, b.Pods.Launch(ctx, ctx, spec("d", 0)), "Invalid")
+		wantClass(t, b.Pods.Launch(ctx, ctx, spec("", 0, container("c"))), "Invalid")
 	})
 }
 
@@ -193,7 +193,7 @@ func TestNodes(t *testing.T) {
 	ctx := t.Context()
 	r := sim.New(sim.Config{Node: "one"})
 	one, two := r.Backend(), r.BackendFor("two")
-	must(t, one.Pods.Launch(ctx, spec("u", 0)))
+	must(t, one.Pods.Launch(ctx, ctx, spec("u", 0)))
 	ref := spec("u", 0).Ref()
 	wantClass(t, two.Pods.Stop(ctx, ref, 0), "NotFound")
 	wantClass(t, two.Pods.Remove(ctx, ref), "NotFound")
@@ -206,7 +206,7 @@ func TestNodes(t *testing.T) {
 	if facts, err := one.Pods.List(ctx); err != nil || len(facts) != 1 || !facts[0].Live {
 		t.Errorf("one lists %+v, %v", facts, err)
 	}
-	must(t, two.Pods.Launch(ctx, spec("u", 0)))
+	must(t, two.Pods.Launch(ctx, ctx, spec("u", 0)))
 	if v := r.Audit().Violations; len(v) != 1 {
 		t.Errorf("a pod that two nodes run: %v", v)
 	}
@@ -218,7 +218,7 @@ func TestAudit(t *testing.T) {
 	b := r.Backend()
 	c := container("c", "serve")
 	ref := spec("u", 0).Ref()
-	must(t, b.Pods.Launch(ctx, spec("u", 0)))
+	must(t, b.Pods.Launch(ctx, ctx, spec("u", 0)))
 	must(t, b.Containers.Start(ctx, ref, c))
 	must(t, b.Containers.Start(ctx, ref, c))
 	if v := r.Audit().Violations; len(v) != 0 {
@@ -226,7 +226,7 @@ func TestAudit(t *testing.T) {
 	}
 	c.Attempt = 1
 	must(t, b.Containers.Start(ctx, ref, c))
-	must(t, b.Pods.Launch(ctx, spec("u", 1)))
+	must(t, b.Pods.Launch(ctx, ctx, spec("u", 1)))
 	a := r.Audit()
 	if len(a.Violations) != 2 || a.Violations[0].Container != "c" || a.Violations[1].Container != "" {
 		t.Errorf("violations: %v", a.Violations)
@@ -259,16 +259,16 @@ func TestAddressesAreReused(t *testing.T) {
 	b := r.Backend()
 	for i := range 70000 {
 		s := spec(types.UID(fmt.Sprint(i)), 0)
-		must(t, b.Pods.Launch(ctx, s))
+		must(t, b.Pods.Launch(ctx, ctx, s))
 		must(t, b.Pods.Remove(ctx, s.Ref()))
 	}
-	must(t, b.Pods.Launch(ctx, spec("last", 0)))
+	must(t, b.Pods.Launch(ctx, ctx, spec("last", 0)))
 	if f := r.Facts(); len(f) != 1 || !strings.HasPrefix(f[0].IPs[0], "10.88.") {
 		t.Errorf("last: %+v", f)
 	}
 	host := spec("host", 0)
 	host.Pod.Spec.HostNetwork = true
-	must(t, b.Pods.Launch(ctx, host))
+	must(t, b.Pods.Launch(ctx, ctx, host))
 	if ip := r.Facts()[1].IPs[0]; ip != "10.87.0.1" {
 		t.Errorf("host network: %s", ip)
 	}
@@ -279,7 +279,7 @@ func TestHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := sim.New(sim.Config{PodUnit: true})
 		b := r.Backend()
-		must(t, b.Pods.Launch(t.Context(), spec("old", 0, container("c", "sleep", "100"))))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec("old", 0, container("c", "sleep", "100"))))
 		ctx, cancel := context.WithCancel(t.Context())
 		hints, ended := make(chan types.UID), make(chan error)
 		go func() { ended <- b.Events.Run(ctx, hints) }()
@@ -297,9 +297,9 @@ func TestHints(t *testing.T) {
 				}
 			}
 		}
-		must(t, b.Pods.Launch(ctx, spec("a", 0, initContainer("i", "sleep", "3"), container("c", "sleep", "4"))))
+		must(t, b.Pods.Launch(ctx, ctx, spec("a", 0, initContainer("i", "sleep", "3"), container("c", "sleep", "4"))))
 		collect(10 * time.Second)
-		must(t, b.Pods.Launch(ctx, spec("b", 0, container("c", "sh", "-c", "trap '' TERM; sleep 50"))))
+		must(t, b.Pods.Launch(ctx, ctx, spec("b", 0, container("c", "sh", "-c", "trap '' TERM; sleep 50"))))
 		collect(12 * time.Second)
 		must(t, b.Pods.Stop(ctx, spec("b", 0).Ref(), 5*time.Second))
 		collect(20 * time.Second)
@@ -337,7 +337,7 @@ func BenchmarkInspect(b *testing.B) {
 func full(b *testing.B, n int) backend.Backend {
 	back := sim.New(sim.Config{PodUnit: true}).Backend()
 	for i := range n {
-		if err := back.Pods.Launch(b.Context(), spec(types.UID(fmt.Sprint(i)), 0, container("c", "serve"))); err != nil {
+		if err := back.Pods.Launch(b.Context(), b.Context(), spec(types.UID(fmt.Sprint(i)), 0, container("c", "serve"))); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -353,7 +353,7 @@ func BenchmarkLife(b *testing.B) {
 		v := volumeOf("v", map[string]string{"token": "t"})
 		v.Pod = s.Pod
 		err := errors.Join(
-			back.Pods.Launch(ctx, s), back.Files.Place(ctx, v), back.Containers.Start(ctx, s.Ref(), s.Containers[0]),
+			back.Pods.Launch(ctx, ctx, s), back.Files.Place(ctx, v), back.Containers.Start(ctx, s.Ref(), s.Containers[0]),
 			back.Pods.Stop(ctx, s.Ref(), 0), back.Pods.Remove(ctx, s.Ref()), back.Files.Clear(ctx, s.Ref()))
 		if err != nil {
 			b.Fatal(err)

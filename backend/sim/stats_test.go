@@ -44,7 +44,7 @@ func TestUseIsAFunctionOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := sim.New(sim.Config{PodUnit: true})
 		b := r.Backend()
-		must(t, b.Pods.Launch(t.Context(), spec("u", 0,
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec("u", 0,
 			container("plain", "sleep", "infinity"),
 			needing(container("requests", "sleep", "infinity"), amounts("200m", "64Mi"), amounts("1", "1Gi")),
 			needing(container("limits", "sleep", "infinity"), nil, amounts("1", "1Gi")),
@@ -85,7 +85,7 @@ func TestUseIsLimitedAndChangedByCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := sim.New(sim.Config{Images: []string{"busybox"}}).Backend()
 		s := spec("u", 0)
-		must(t, b.Pods.Launch(t.Context(), s))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), s))
 		c := needing(container("c", "sh", "-c", "use cpu=4 memory=4Gi; sleep infinity"), nil, amounts("1", "1Gi"))
 		c.Pod = s.Pod
 		must(t, b.Containers.Start(t.Context(), s.Ref(), c))
@@ -130,8 +130,8 @@ func TestHostIsMeasuredWithoutSteps(t *testing.T) {
 			must(t, b.Containers.Start(ctx, s.Ref(), c))
 			return backend.ContainerRef{Pod: s.Ref(), Name: name}
 		}
-		must(t, b.Pods.Launch(ctx, s))
-		must(t, other.Pods.Launch(ctx, spec("theirs", 0)))
+		must(t, b.Pods.Launch(ctx, ctx, s))
+		must(t, other.Pods.Launch(ctx, ctx, spec("theirs", 0)))
 		start(other, spec("theirs", 0), "theirs", "sleep", "infinity")
 		start(b, s, "c", "sleep", "infinity")
 		short := start(b, s, "short", "use", "cpu=1")

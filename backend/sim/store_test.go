@@ -77,7 +77,7 @@ func TestVolumesAreMeasured(t *testing.T) {
 						}
 					}
 				}
-				if err := b.Pods.Launch(t.Context(), launch); err != nil {
+				if err := b.Pods.Launch(t.Context(), t.Context(), launch); err != nil {
 					t.Fatal(err)
 				}
 				if !podUnit {

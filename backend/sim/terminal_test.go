@@ -193,7 +193,7 @@ func attaching(t *testing.T, once, tty bool, argv ...string) (backend.Backend, b
 	s := spec("u", 0, container("c", argv...))
 	c := &s.Containers[0].Container
 	c.Stdin, c.StdinOnce, c.TTY = true, once, tty
-	must(t, b.Pods.Launch(t.Context(), s))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), s))
 	must(t, b.Containers.Start(t.Context(), s.Ref(), s.Containers[0]))
 	t.Cleanup(func() { r.Vanish("u") })
 	return b, backend.ContainerRef{Pod: backend.Ref{UID: "u"}, Name: "c"}
@@ -318,7 +318,7 @@ func TestOtherUser(t *testing.T) {
 		b := r.Backend()
 		s := spec("u", 0, container("c", "serve"))
 		s.Containers[0].Container.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
-		must(t, b.Pods.Launch(t.Context(), s))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), s))
 		out, _, err := atTerminal(t.Context(), b, typing("id\r", "exit\r"), "sh")
 		if want := "/ $ id\r\nuid=1000 gid=2000 groups=2000\r\n/ $ exit\r\n"; err != nil || out != want {
 			t.Errorf("%q, %v, want %q", out, err, want)

@@ -131,7 +131,7 @@ func withRemote(ctx context.Context, b backend.Backend, away bool, do holding) e
 type endOnly struct{ backend.Pods }
 
 // Launch refuses, so that the pod waits for its end.
-func (endOnly) Launch(context.Context, backend.LaunchSpec) error {
+func (endOnly) Launch(context.Context, context.Context, backend.LaunchSpec) error {
 	return backend.Unmade(backend.Errorf(backend.ErrThrottled, "the node is being removed and starts no pods"))
 }
 

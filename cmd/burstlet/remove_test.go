@@ -220,7 +220,7 @@ func (s *removalStage) daemonSet(name string) {
 func (s *removalStage) neighbour() backend.Backend {
 	s.t.Helper()
 	b := s.remote.BackendFor("another/" + s.node)
-	s.must(b.Pods.Launch(s.t.Context(), simTestSpec("theirs")))
+	s.must(b.Pods.Launch(s.t.Context(), s.t.Context(), simTestSpec("theirs")))
 	return b
 }
 

@@ -91,7 +91,7 @@ func wantSimPods(t *testing.T, b backend.Backend, pods int) {
 			t.Errorf("facts %+v", f)
 		}
 	}
-	if err := b.Pods.Launch(ctx, simTestSpec("0")); err != nil {
+	if err := b.Pods.Launch(ctx, ctx, simTestSpec("0")); err != nil {
 		t.Errorf("the replay of a launch: %v", err)
 	}
 	if again, err := b.Pods.Inspect(ctx, []types.UID{"0"}); err != nil || len(again) != 1 || again[0].ID != facts[0].ID {
@@ -128,7 +128,7 @@ func beSimChild(t *testing.T, role string) {
 	}
 	b := connectTestSim(t, args[0])
 	for i := 0; fmt.Sprint(i) != args[1]; i++ {
-		if err := b.Pods.Launch(ctx, simTestSpec(fmt.Sprint(i))); err != nil {
+		if err := b.Pods.Launch(ctx, ctx, simTestSpec(fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}

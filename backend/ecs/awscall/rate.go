@@ -56,12 +56,9 @@ func (q *Queue) Waiting() int { return int(q.waiting.Load()) }
 // ErrNotSent is in the chain of an error from before anything was sent.
 var ErrNotSent = errors.New("not sent")
 
-// Wait takes one token of each bucket, in order, unless what the call is to make is
-// not wanted any more (backend.Wanted). Errors: Throttled if the context would end
-// before the tokens are there, Unavailable if it has ended; both wrap ErrNotSent.
+// Wait takes one token of each bucket, in order. Errors: Throttled if the context would
+// end before the tokens are there, Unavailable if it has ended; both wrap ErrNotSent.
 func Wait(ctx context.Context, limiters ...Limiter) error {
-	ctx, cancel := backend.Wanted(ctx)
-	defer cancel()
 	for _, l := range limiters {
 		if err := l.Wait(ctx); err != nil {
 			class := backend.ErrThrottled

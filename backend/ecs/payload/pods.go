@@ -49,7 +49,7 @@ type podSecret struct {
 }
 
 // ensure stores what is packed, if anything is. It says the same for the same contents.
-func (p *podSecrets) ensure(ctx context.Context, ref backend.Ref, c contents) (name, secretKey string, err error) {
+func (p *podSecrets) ensure(ctx, waiting context.Context, ref backend.Ref, c contents) (name, secretKey string, err error) {
 	entry := p.entry(ref, c)
 	packed := c.own
 	if packed == nil {
@@ -70,7 +70,7 @@ func (p *podSecrets) ensure(ctx context.Context, ref backend.Ref, c contents) (n
 	if !p.isMade(entry) {
 		p.stores(entry)
 		for i, part := range parts {
-			if _, err := p.store.create(ctx, names[i], part, podTags(ref)...); err != nil {
+			if _, err := p.store.create(ctx, waiting, names[i], part, podTags(ref)...); err != nil {
 				return "", "", err
 			}
 		}

@@ -69,7 +69,7 @@ func (p *Store) changed(
 	if err != nil {
 		return nil, err
 	}
-	tag, err := p.filesTag(ctx, parts)
+	tag, err := p.filesTag(ctx, ctx, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (p *podSecrets) contents(ctx context.Context, e podSecret) (intask.Payload,
 		if i >= len(names) {
 			return "", errors.New("there are more parts than the name says")
 		}
-		return p.store.value(ctx, names[i])
+		return p.store.value(ctx, ctx, names[i])
 	})
 	if errors.Is(err, backend.ErrNotFound) {
 		return intask.Payload{}, nil

@@ -88,9 +88,10 @@ type Secret struct {
 }
 
 // create makes a secret and returns its full ARN. One of this name that is there
-// already is taken for the same: names say what is in them.
-func (s *secretStore) create(ctx context.Context, name, value string, tags ...smtypes.Tag) (string, error) {
-	if err := awscall.Wait(ctx, s.creates); err != nil {
+// already is taken for the same: names say what is in them. It waits for its rate
+// with waiting.
+func (s *secretStore) create(ctx, waiting context.Context, name, value string, tags ...smtypes.Tag) (string, error) {
+	if err := awscall.Wait(waiting, s.creates); err != nil {
 		return "", err
 	}
 	// Of the name alone: the token becomes the id of the version, which many may
@@ -105,7 +106,7 @@ func (s *secretStore) create(ctx context.Context, name, value string, tags ...sm
 	if err != nil {
 		err = classifySecret(err)
 		if errors.Is(err, backend.ErrExists) {
-			return s.find(ctx, name)
+			return s.find(ctx, waiting, name)
 		}
 		return "", fmt.Errorf("create secret %s: %w", name, err)
 	}
@@ -122,7 +123,7 @@ func (s *secretStore) put(ctx context.Context, name, value string, tags ...smtyp
 	}
 	_, err := s.api.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: &value})
 	if err = classifySecret(err); errors.Is(err, backend.ErrNotFound) {
-		_, err = s.create(ctx, name, value, tags...)
+		_, err = s.create(ctx, ctx, name, value, tags...)
 		return err
 	}
 	if err != nil {
@@ -133,8 +134,8 @@ func (s *secretStore) put(ctx context.Context, name, value string, tags ...smtyp
 
 // find returns the full ARN of a secret. Errors: NotFound, also while it is being
 // deleted.
-func (s *secretStore) find(ctx context.Context, name string) (string, error) {
-	if err := awscall.Wait(ctx, s.reads); err != nil {
+func (s *secretStore) find(ctx, waiting context.Context, name string) (string, error) {
+	if err := awscall.Wait(waiting, s.reads); err != nil {
 		return "", err
 	}
 	out, err := s.api.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
@@ -148,8 +149,8 @@ func (s *secretStore) find(ctx context.Context, name string) (string, error) {
 }
 
 // value returns what is in a secret. Errors: NotFound.
-func (s *secretStore) value(ctx context.Context, name string) (string, error) {
-	if err := awscall.Wait(ctx, s.reads); err != nil {
+func (s *secretStore) value(ctx, waiting context.Context, name string) (string, error) {
+	if err := awscall.Wait(waiting, s.reads); err != nil {
 		return "", err
 	}
 	out, err := s.api.GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})

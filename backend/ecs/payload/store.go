@@ -61,35 +61,36 @@ func New(api API, node string) *Store {
 
 // Ensure stores what the pod needs and says where it stands. Called again for the same
 // attempt with the same contents, by the same process, it says the same to the byte.
-// Errors: Invalid for contents beyond what the store takes.
-func (p *Store) Ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
-	refs, err := p.ensure(ctx, spec)
+// It waits for rates with waiting (backend.While), and calls with ctx. Errors: Invalid for
+// contents beyond what the store takes.
+func (p *Store) Ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
+	refs, err := p.ensure(ctx, waiting, spec)
 	if err != nil {
 		return taskdef.Refs{}, fmt.Errorf("store what the pod needs: %w", err)
 	}
 	return refs, nil
 }
 
-func (p *Store) ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
+func (p *Store) ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
 	var refs taskdef.Refs
 	c, err := contentsOf(spec)
 	if err != nil {
 		return refs, err
 	}
 	if c.env != "" {
-		if refs.EnvARN, err = p.ensureShared(ctx, "env", c.env); err != nil {
+		if refs.EnvARN, err = p.ensureShared(ctx, waiting, "env", c.env); err != nil {
 			return refs, err
 		}
 	}
 	for _, part := range c.files {
-		arn, err := p.ensureShared(ctx, "files", part)
+		arn, err := p.ensureShared(ctx, waiting, "files", part)
 		if err != nil {
 			return refs, err
 		}
 		refs.FilesARNs = append(refs.FilesARNs, arn)
 	}
 	for name, login := range c.logins {
-		arn, err := p.ensureShared(ctx, "pull", login)
+		arn, err := p.ensureShared(ctx, waiting, "pull", login)
 		if err != nil {
 			return refs, err
 		}
@@ -99,13 +100,13 @@ func (p *Store) ensure(ctx context.Context, spec backend.LaunchSpec) (taskdef.Re
 		refs.PullARNs[name] = arn
 	}
 	if len(c.files) > 0 {
-		if refs.FilesTag, err = p.filesTag(ctx, c.files); err != nil {
+		if refs.FilesTag, err = p.filesTag(ctx, waiting, c.files); err != nil {
 			return refs, err
 		}
 	}
 	if c.own != nil || len(c.files) > 0 {
 		refs.PodStored = c.own != nil
-		refs.PodName, refs.PodKey, err = p.pods.ensure(ctx, spec.Ref(), c)
+		refs.PodName, refs.PodKey, err = p.pods.ensure(ctx, waiting, spec.Ref(), c)
 	}
 	return refs, err
 }
@@ -201,8 +202,8 @@ func loginContents(logins map[string]backend.Credential) (map[string]string, err
 }
 
 // sharedName is that of a shared secret with a value.
-func (p *Store) sharedName(ctx context.Context, kind, value string) (string, error) {
-	salt, err := p.ensureSalt(ctx)
+func (p *Store) sharedName(ctx, waiting context.Context, kind, value string) (string, error) {
+	salt, err := p.ensureSalt(ctx, waiting)
 	if err != nil {
 		return "", err
 	}
@@ -214,10 +215,10 @@ func (p *Store) sharedName(ctx context.Context, kind, value string) (string, err
 
 // filesTag tells the files that a shape shares from others, without saying more of
 // them than the names of their secrets do.
-func (p *Store) filesTag(ctx context.Context, parts []string) (string, error) {
+func (p *Store) filesTag(ctx, waiting context.Context, parts []string) (string, error) {
 	var names strings.Builder
 	for _, part := range parts {
-		name, err := p.sharedName(ctx, "files", part)
+		name, err := p.sharedName(ctx, waiting, "files", part)
 		if err != nil {
 			return "", err
 		}
@@ -227,8 +228,8 @@ func (p *Store) filesTag(ctx context.Context, parts []string) (string, error) {
 }
 
 // ensureShared makes sure that a secret with this value is there.
-func (p *Store) ensureShared(ctx context.Context, kind, value string) (string, error) {
-	name, err := p.sharedName(ctx, kind, value)
+func (p *Store) ensureShared(ctx, waiting context.Context, kind, value string) (string, error) {
+	name, err := p.sharedName(ctx, waiting, kind, value)
 	if err != nil {
 		return "", err
 	}
@@ -242,7 +243,7 @@ func (p *Store) ensureShared(ctx context.Context, kind, value string) (string, e
 	if arn := p.fresh(name); arn != "" {
 		return arn, nil
 	}
-	arn, err := p.findOrCreate(ctx, name, value)
+	arn, err := p.findOrCreate(ctx, waiting, name, value)
 	if err != nil {
 		return "", err
 	}
@@ -254,17 +255,17 @@ func (p *Store) ensureShared(ctx context.Context, kind, value string) (string, e
 }
 
 // findOrCreate verifies one that was seen before, and else makes it.
-func (p *Store) findOrCreate(ctx context.Context, name, value string) (string, error) {
+func (p *Store) findOrCreate(ctx, waiting context.Context, name, value string) (string, error) {
 	p.mu.Lock()
 	_, known := p.shared[name]
 	p.mu.Unlock()
 	if known {
-		arn, err := p.store.find(ctx, name)
+		arn, err := p.store.find(ctx, waiting, name)
 		if !errors.Is(err, backend.ErrNotFound) {
 			return arn, err
 		}
 	}
-	arn, err := p.store.create(ctx, name, value)
+	arn, err := p.store.create(ctx, waiting, name, value)
 	if errors.Is(err, backend.ErrNotFound) { // it is there, and being deleted
 		return "", backend.Errorf(backend.ErrThrottled, "%w: wait until it is gone", err)
 	}
@@ -324,7 +325,7 @@ func (p *Store) take(ctx context.Context) error {
 }
 
 // ensureSalt reads the node's salt, and makes it if there is none.
-func (p *Store) ensureSalt(ctx context.Context) ([]byte, error) {
+func (p *Store) ensureSalt(ctx, waiting context.Context) ([]byte, error) {
 	if salt := p.knownSalt(); salt != nil {
 		return salt, nil
 	}
@@ -336,13 +337,13 @@ func (p *Store) ensureSalt(ctx context.Context) ([]byte, error) {
 		return salt, nil
 	}
 	name := p.store.prefix + kindSalt
-	text, err := p.store.value(ctx, name)
+	text, err := p.store.value(ctx, waiting, name)
 	if errors.Is(err, backend.ErrNotFound) {
-		if _, err := p.store.create(ctx, name, newSalt()); err != nil {
+		if _, err := p.store.create(ctx, waiting, name, newSalt()); err != nil {
 			return nil, err
 		}
 		// Whoever made it: what is there counts.
-		text, err = p.store.value(ctx, name)
+		text, err = p.store.value(ctx, waiting, name)
 	}
 	if err != nil {
 		return nil, err

@@ -126,7 +126,7 @@ func TestCallsArriveWhole(t *testing.T) {
 			want any
 			args []any
 		}{
-			{func() (any, error) { return nil, b.Pods.Launch(ctx, launch) }, nil, []any{"launch", launch}},
+			{func() (any, error) { return nil, b.Pods.Launch(ctx, ctx, launch) }, nil, []any{"launch", launch}},
 			{func() (any, error) { return nil, b.Pods.Stop(ctx, ref, 7) }, nil, []any{"stop", ref, time.Duration(7)}},
 			{func() (any, error) { return nil, b.Pods.Remove(ctx, ref) }, nil, []any{"remove", ref}},
 			{func() (any, error) { return b.Pods.List(ctx) }, f.pods, []any{"list"}},
@@ -177,7 +177,7 @@ func TestContainerErrorsKeepWhatTheySay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		said := &backend.ContainerError{Container: "c", Reason: "ErrImagePull", Err: backend.Errorf(backend.ErrDenied, "no access")}
 		f := &far{err: backend.Unmade(fmt.Errorf("launch: %w", said))}
-		err := serve(t, f.backend).running("node").Pods.Launch(t.Context(), backend.LaunchSpec{})
+		err := serve(t, f.backend).running("node").Pods.Launch(t.Context(), t.Context(), backend.LaunchSpec{})
 		var got *backend.ContainerError
 		if !errors.As(err, &got) || got.Container != "c" || got.Reason != "ErrImagePull" || err.Error() != "launch: no access" ||
 			!backend.IsUnmade(err) || backend.Class(err) != "Denied" {
@@ -199,7 +199,7 @@ func TestNothingStaysNothing(t *testing.T) {
 		if diff := cmp.Diff(f.pods, got); diff != "" || err != nil {
 			t.Errorf("list: %v (-want +got):\n%s", err, diff)
 		}
-		wantClass(t, b.Pods.Launch(t.Context(), backend.LaunchSpec{}), "")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), backend.LaunchSpec{}), "")
 		if diff := cmp.Diff([]any{"launch", backend.LaunchSpec{}}, f.asked); diff != "" {
 			t.Errorf("launch (-want +got):\n%s", diff)
 		}

@@ -180,13 +180,13 @@ func TestRepliesAreLost(t *testing.T) {
 		run(t, b)
 		cut = func() {}
 		spec := backend.LaunchSpec{Pod: aPod()}
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "Unavailable")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Unavailable")
 		synctest.Wait()
 		if n := remote.Audit().Launches["u"]; n != 1 {
 			t.Errorf("%d launches", n)
 		}
 		cut = nil
-		wantClass(t, b.Pods.Launch(t.Context(), spec), "")
+		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "")
 		if a := remote.Audit(); a.Launches["u"] != 1 || len(a.Violations) > 0 {
 			t.Errorf("after the replay: %+v", a)
 		}
@@ -326,7 +326,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 	for i := range pods {
 		pod := aPod()
 		pod.UID = types.UID(strconv.Itoa(i))
-		calls.Go(func() error { return b.Pods.Launch(t.Context(), backend.LaunchSpec{Pod: pod}) })
+		calls.Go(func() error { return b.Pods.Launch(t.Context(), t.Context(), backend.LaunchSpec{Pod: pod}) })
 	}
 	if err := calls.Wait(); err != nil {
 		t.Error(err)

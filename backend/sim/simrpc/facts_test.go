@@ -82,7 +82,7 @@ func BenchmarkLaunch(b *testing.B) {
 	pod := aPod()
 	for n := 0; b.Loop(); n++ {
 		pod.UID = types.UID(fmt.Sprint(n))
-		if err := back.Pods.Launch(b.Context(), backend.LaunchSpec{Pod: pod}); err != nil {
+		if err := back.Pods.Launch(b.Context(), b.Context(), backend.LaunchSpec{Pod: pod}); err != nil {
 			b.Fatal(err)
 		}
 		if err := back.Pods.Remove(b.Context(), backend.Ref{UID: pod.UID}); err != nil {
@@ -100,7 +100,7 @@ func launchMany(t testing.TB, b backend.Backend, pods, containers int) {
 			c := corev1.Container{Name: fmt.Sprint("c", j), Image: "registry.example/team/app:1.2.3", Command: []string{"serve"}}
 			spec.Containers = append(spec.Containers, backend.ContainerSpec{Pod: pod, Container: c, Hash: "1a2b3c4d"})
 		}
-		if err := b.Pods.Launch(t.Context(), spec); err != nil {
+		if err := b.Pods.Launch(t.Context(), t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -53,7 +53,7 @@ func (f *far) ask(args ...any) error {
 
 type farPods struct{ f *far }
 
-func (p farPods) Launch(_ context.Context, spec backend.LaunchSpec) error {
+func (p farPods) Launch(_, _ context.Context, spec backend.LaunchSpec) error {
 	return p.f.ask("launch", spec)
 }
 
