@@ -19,11 +19,15 @@ func TestTraits(t *testing.T) {
 		"Files":      {Limits: limits, Places: true},
 		"Refresh":    {Limits: limits, Refreshes: true},
 		"Images":     {Limits: limits, Pulls: true},
+		"Exec":       {Limits: limits, Exec: true},
+		"Dial":       {Limits: limits, Dial: true},
 	} {
 		b := intercept.Lend([]string{field}, nil)
 		b.Limits = limits
 		if got := b.Traits(); !reflect.DeepEqual(got, want) {
 			t.Errorf("a backend that lends %s has traits %+v, want %+v", field, got, want)
+		} else if got.PodUnit() != (field != "Containers") {
+			t.Errorf("a backend that lends %s: the pod is the unit of restart: %v", field, got.PodUnit())
 		}
 	}
 }

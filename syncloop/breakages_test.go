@@ -98,7 +98,7 @@ var breakages = []breakage{
 	},
 	{
 		"runs no init containers in a new sandbox whose old one is lost", "plan/container.go",
-		"m.role == initRole && code == 0 && v.Unit", "code < 0 && v.Unit",
+		"m.role == initRole && code == 0 && !v.PodUnit()", "code < 0 && !v.PodUnit()",
 	},
 	{
 		"forgets after a restart what the API knows of a pod", "worker.go",
@@ -114,7 +114,7 @@ var breakages = []breakage{
 	},
 	{
 		"believes after a restart that what is asked for is allocated", "resize_worker.go",
-		"allocation.Recover(w.pod, facts, w.loop.cfg.Backend.Resize != nil)", "w.pod, w.pod",
+		"allocation.Recover(w.pod, facts, w.loop.traits.Resizes)", "w.pod, w.pod",
 	},
 	{
 		"forgets resizes that wait for room", "resize_queue.go",

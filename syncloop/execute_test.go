@@ -27,8 +27,11 @@ func TestAnImageThatIsNotThere(t *testing.T) {
 		},
 	}
 	in := plan.Input{
-		Pod: pod, FactsAt: made, Now: made, Unit: plan.PodUnit, Supervised: true, Refreshes: true,
-		Settle: 5 * time.Second, Runtime: "rt", HostIPs: []string{"192.0.2.1"},
+		Pod: pod, FactsAt: made, Now: made,
+		Traits: backend.Traits{
+			Refreshes: true, Limits: backend.Limits{Supervised: true, Settle: 5 * time.Second, Runtime: "rt"},
+		},
+		HostIPs: []string{"192.0.2.1"},
 		Objects: resolve.Objects{ServicesSynced: true},
 	}
 	launch := plan.Decide(in).Actions[0].(plan.Launch)
@@ -69,4 +72,6 @@ type refusing struct {
 	err error
 }
 
-func (r refusing) Launch(context.Context, context.Context, backend.LaunchSpec) error { return backend.Unmade(r.err) }
+func (r refusing) Launch(context.Context, context.Context, backend.LaunchSpec) error {
+	return backend.Unmade(r.err)
+}

@@ -107,7 +107,7 @@ func (c Config) event(pod *corev1.Pod, kind, reason, message string) {
 // Loop is the engine of one node.
 type Loop struct {
 	cfg      Config
-	unit     plan.Unit
+	traits   backend.Traits // the backend's
 	pleg     *pleg.PLEG
 	admitted *admit.AdmittedPods
 	images   *images.Puller
@@ -147,7 +147,7 @@ func New(cfg Config) (*Loop, error) {
 		return nil, fmt.Errorf("engine needs a pod source, a status writer, an event recorder, objects and a node")
 	}
 	l := &Loop{
-		cfg: cfg, admitted: admit.NewAdmittedPods(b.Check, backend.CheckFunc(volumes.Unsupported)), started: time.Now(),
+		cfg: cfg, traits: b.Traits(), admitted: admit.NewAdmittedPods(b.Check, backend.CheckFunc(volumes.Unsupported)), started: time.Now(),
 		hooks: hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}), volumes: newPlacedVolumes(b.Files == nil),
 		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
@@ -155,9 +155,6 @@ func New(cfg Config) (*Loop, error) {
 		l.cfg.Metrics = NewMetrics(nil)
 	}
 	l.cfg.Metrics.watch(l)
-	if b.Containers == nil {
-		l.unit = plan.PodUnit
-	}
 	if b.Images != nil {
 		l.images = images.New(b.Images, cfg.Pulls, b.Limits.Pull)
 	}
@@ -300,7 +297,7 @@ func (l *Loop) refusedEphemerals(pod *corev1.Pod) map[string]string {
 	refusals := l.cfg.Backend.Check.Check(pod)
 	for i, c := range pod.Spec.EphemeralContainers {
 		at := fmt.Sprintf("spec.ephemeralContainers[%d]", i)
-		if l.unit == plan.PodUnit {
+		if l.traits.PodUnit() {
 			refused[c.Name] = at + ": no container can be added to a running pod on this node"
 		}
 		for _, r := range refusals {

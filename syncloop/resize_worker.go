@@ -43,7 +43,7 @@ func (w *worker) podNow() (*corev1.Pod, *plan.Resize) {
 func (w *worker) recoverAllocation(facts []backend.PodFacts) (allocated, held *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.allocated, held = allocation.Recover(w.pod, facts, w.loop.cfg.Backend.Resize != nil)
+	w.allocated, held = allocation.Recover(w.pod, facts, w.loop.traits.Resizes)
 	return w.allocated, held
 }
 
@@ -73,7 +73,7 @@ func (w *worker) askResize(fresh bool) bool {
 		r.since = time.Now()
 	}
 	r.asked, r.judged = wanted, false
-	if w.loop.cfg.Backend.Resize == nil {
+	if !w.loop.traits.Resizes {
 		defer w.mu.Unlock()
 		w.keep(r, wanted, fresh)
 		return true

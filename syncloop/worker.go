@@ -104,7 +104,7 @@ func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 		w.status = w.memory.Status
 		w.memory.Try = plan.LaunchTryIn(&pod.Status)
 	}
-	if l.cfg.Backend.Limits.Stale > 0 {
+	if l.traits.Stale > 0 {
 		w.memory.Known = map[string]plan.Progress{}
 		w.memory.KnowStatus(l.started)
 	}
@@ -203,7 +203,7 @@ func (w *worker) takeOver(in *plan.Input) {
 // the time is then when to inspect the pod again. It is true for one from
 // after the last action.
 func (w *worker) believe(record pleg.Record) (fresh bool, again time.Time) {
-	stale := w.loop.cfg.Backend.Limits.Stale
+	stale := w.loop.traits.Stale
 	fresh = record.Seq >= w.minSeq
 	if stale == 0 || record.Seq == w.believed.Seq {
 		w.believed = record
@@ -268,7 +268,7 @@ func (w *worker) adoptVolumes(facts []backend.PodFacts) bool {
 	w.mu.Lock()
 	pod := w.pod
 	w.mu.Unlock()
-	if n := len(facts); pod != nil && w.loop.cfg.Backend.Refresh != nil && n > 0 && facts[n-1].Live {
+	if n := len(facts); pod != nil && w.loop.traits.Refreshes && n > 0 && facts[n-1].Live {
 		for i := range pod.Spec.Volumes {
 			at[pod.Spec.Volumes[i].Name] = facts[n-1].CreatedAt
 		}
@@ -283,10 +283,7 @@ func (w *worker) adoptVolumes(facts []backend.PodFacts) bool {
 func (w *worker) input(record pleg.Record) plan.Input {
 	l := w.loop
 	in := plan.Input{
-		Ref: w.ref, Facts: record.Facts, FactsAt: record.At, Unit: l.unit, Pulls: l.cfg.Backend.Images != nil,
-		Places: l.cfg.Backend.Files != nil, Refreshes: l.cfg.Backend.Refresh != nil, Supervised: l.cfg.Backend.Limits.Supervised,
-		HostIPs: l.hostIPs(), Settle: l.cfg.Backend.Limits.Settle, Once: l.cfg.Backend.Limits.Once, Tries: l.cfg.Backend.Limits.Tries, MaxGrace: l.cfg.Backend.Limits.MaxGrace,
-		Runtime: l.cfg.Backend.Limits.Runtime, Memory: w.memory, Resizes: l.cfg.Backend.Resize != nil,
+		Traits: l.traits, Ref: w.ref, Facts: record.Facts, FactsAt: record.At, HostIPs: l.hostIPs(), Memory: w.memory,
 		VirtualKubeletEvents: l.cfg.VirtualKubeletEvents,
 	}
 	w.mu.Lock()
@@ -304,7 +301,7 @@ func (w *worker) input(record pleg.Record) plan.Input {
 		in.Refused = l.refusedEphemerals(in.Pod)
 		node := l.cfg.Node()
 		in.Node, in.NetworkProblem = node.Cluster, node.NetworkProblem
-		in.Node.EphemeralVolumes = l.cfg.Backend.Limits.EphemeralVolumes
+		in.Node.EphemeralVolumes = l.traits.EphemeralVolumes
 	}
 	in.Now = time.Now()
 	return in

@@ -181,7 +181,9 @@ func (d countDial) Dial(context.Context, backend.Ref, string) (net.Conn, error) 
 }
 func (s countConn) Close() error { s.c.open--; return nil }
 
-func (p countPods) Launch(context.Context, context.Context, backend.LaunchSpec) error { return p.c.hit() }
+func (p countPods) Launch(context.Context, context.Context, backend.LaunchSpec) error {
+	return p.c.hit()
+}
 func (p countPods) Stop(context.Context, backend.Ref, time.Duration) error {
 	return p.c.hit()
 }

@@ -10,13 +10,8 @@ import (
 
 // Abilities are what the engine can do with a backend.
 type Abilities struct {
-	// Exec runs commands in containers, Dial reaches ports of pods.
-	Exec, Dial bool
-	// Supervised is true where the remote runs probes and hooks by itself, and puts
-	// addresses in when they are known.
-	Supervised bool
-	// PodUnit is true where the pod is the unit of restart.
-	PodUnit bool
+	// Traits are the backend's.
+	backend.Traits
 	// RestartAll is true where an exit can restart all containers of the pod
 	// (restartPolicyRules with the action RestartAllContainers).
 	RestartAll bool
@@ -25,7 +20,7 @@ type Abilities struct {
 // AbilitiesOf returns what a backend lends. RestartAll, which is the engine's
 // own work, is left to the caller.
 func AbilitiesOf(b backend.Backend) Abilities {
-	return Abilities{Exec: b.Exec != nil, Dial: b.Dial != nil, Supervised: b.Limits.Supervised, PodUnit: b.Containers == nil}
+	return Abilities{Traits: b.Traits()}
 }
 
 // refuser collects refusals.
@@ -99,7 +94,7 @@ func (r *refuser) probes(path string, c *corev1.Container, init bool, can Abilit
 			r.refuse(path+".grpc", unreachable)
 		}
 	}
-	if init && can.PodUnit && c.StartupProbe != nil {
+	if init && can.PodUnit() && c.StartupProbe != nil {
 		r.refuse(path+".startupProbe", "a pod is launched whole on this backend: nothing can wait for a sidecar's probe; leave it out")
 		return
 	}
@@ -110,7 +105,7 @@ func (r *refuser) probes(path string, c *corev1.Container, init bool, can Abilit
 
 // addresses are known only after the launch where a pod is launched whole.
 func (r *refuser) addresses(path string, c *corev1.Container, can Abilities) {
-	if !can.PodUnit || can.Supervised {
+	if !can.PodUnit() || can.Supervised {
 		return
 	}
 	for i, e := range c.Env {
@@ -140,7 +135,7 @@ func (r *refuser) lifecycle(path string, c *corev1.Container, can Abilities) {
 			r.refuse(path+".httpGet", "pods of this backend cannot be reached over the network; leave it out")
 		}
 	}
-	if c.Lifecycle.PostStart != nil && can.PodUnit {
+	if c.Lifecycle.PostStart != nil && can.PodUnit() {
 		r.refuse(path+".lifecycle.postStart",
 			"this backend starts all containers of a pod at once, with nothing between; do it in the container's command")
 	} else {
@@ -152,7 +147,7 @@ func (r *refuser) lifecycle(path string, c *corev1.Container, can Abilities) {
 // restarts of single containers need a backend that can restart one. Whether
 // sidecars are possible elsewhere is the backend's to say.
 func (r *refuser) restarts(path string, c *corev1.Container, init bool, can Abilities) {
-	if !can.PodUnit {
+	if !can.PodUnit() {
 		return
 	}
 	if c.RestartPolicy != nil && (!init || !sidecar(c)) {

@@ -64,17 +64,19 @@ func TestFields(t *testing.T) {
 		can  Abilities
 		want []string
 	}{
-		{"a backend that can everything", everything(), Abilities{Exec: true, Dial: true}, nil},
-		{"no exec", everything(), Abilities{Dial: true}, []string{liveness, postStart + ".exec"}},
-		{"no dial", everything(), Abilities{Exec: true}, []string{grpc, startup, readiness, preStop}},
-		{"the remote runs probes and hooks by itself", everything(), Abilities{Supervised: true}, nil},
-		{"the pod is the unit", everything(), Abilities{Exec: true, Dial: true, PodUnit: true}, []string{
+		{"a backend that can everything", everything(), can(backend.Traits{Containers: true, Exec: true, Dial: true}), nil},
+		{"no exec", everything(), can(backend.Traits{Containers: true, Dial: true}), []string{liveness, postStart + ".exec"}},
+		{"no dial", everything(), can(backend.Traits{Containers: true, Exec: true}), []string{grpc, startup, readiness, preStop}},
+		{"the remote runs probes and hooks by itself", everything(), can(backend.Traits{
+			Containers: true, Limits: backend.Limits{Supervised: true},
+		}), nil},
+		{"the pod is the unit", everything(), can(backend.Traits{Exec: true, Dial: true}), []string{
 			"spec.initContainers[0].startupProbe",
 			"spec.initContainers[1].restartPolicy", postStart, "spec.containers[1].restartPolicy", "spec.containers[1].restartPolicyRules",
 		}},
-		{"sleeping needs nothing", sleeps, Abilities{}, nil},
-		{"but a moment after the start", sleeps, Abilities{PodUnit: true}, []string{"spec.containers[0].lifecycle.postStart"}},
-		{"what no backend helps with", never, Abilities{Exec: true, Dial: true}, []string{
+		{"sleeping needs nothing", sleeps, can(backend.Traits{Containers: true}), nil},
+		{"but a moment after the start", sleeps, can(backend.Traits{}), []string{"spec.containers[0].lifecycle.postStart"}},
+		{"what no backend helps with", never, can(backend.Traits{Containers: true, Exec: true, Dial: true}), []string{
 			"spec.containers[0].env[1].valueFrom.fileKeyRef", "spec.resourceClaims[0]", "spec.resourceClaims[1]",
 			"spec.volumes[1].projected.sources[1].podCertificate",
 		}},
@@ -114,9 +116,12 @@ func TestHostFields(t *testing.T) {
 	}
 }
 
+// can are the abilities with a backend of these traits.
+func can(t backend.Traits) Abilities { return Abilities{Traits: t} }
+
 func TestAbilitiesOf(t *testing.T) {
 	got := AbilitiesOf(backend.Backend{Limits: backend.Limits{Supervised: true}})
-	if want := (Abilities{Supervised: true, PodUnit: true}); got != want {
+	if want := can(backend.Traits{Limits: backend.Limits{Supervised: true}}); got != want {
 		t.Errorf("%+v", got)
 	}
 }

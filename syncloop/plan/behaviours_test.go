@@ -496,11 +496,11 @@ func TestChangedImage(t *testing.T) {
 	}
 	t.Run("a pod that is one unit is made anew", func(t *testing.T) {
 		in := input(aPod(apps("a", "b")), 3, attempt(0, true, old(runs("a", 0, 1)), same(runs("b", 0, 1))))
-		in.Unit = PodUnit
+		in.Containers = false
 		p := Decide(in)
 		wantActions(t, p, "stop attempt 0 with grace 30s")
 		in = input(aPod(policy("Never"), apps("a", "b")), 5, attempt(0, false, old(ran1("a", 0, 1, 4, 143)), same(ran1("b", 0, 1, 4, 143))))
-		in.Unit, in.Memory.Terminations = PodUnit, p.Terminations
+		in.Containers, in.Memory.Terminations = false, p.Terminations
 		p = Decide(in)
 		wantActions(t, p, "launch attempt 1")
 		if s := statusOf(t, p.Status, "a"); s.State.Waiting == nil {

@@ -56,11 +56,11 @@ func (v view) step(m podContainer) step {
 			next.ended = cur.Pod.StoppedAt
 		}
 		next.code = exitCode(cur)
-		if cur.StartedAt.IsZero() && v.Unit == PodUnit {
+		if cur.StartedAt.IsZero() && v.PodUnit() {
 			next.attempt, next.verb = cur.ContainerFacts.Attempt, start
 			return next
 		}
-		if m.role.initial() && next.code == 0 && v.Unit == ContainerUnit && !v.inSandbox(cur) {
+		if m.role.initial() && next.code == 0 && !v.PodUnit() && !v.inSandbox(cur) {
 			next.verb = start
 			return next
 		}
@@ -85,7 +85,7 @@ func (v view) stepUnseen(m podContainer, prior *corev1.ContainerStatus) step {
 	}
 	code, ended := lastEnd(prior)
 	lost := step{attempt: int(prior.RestartCount) + 1, code: code, ended: ended}
-	if m.role == initRole && code == 0 && v.Unit == ContainerUnit {
+	if m.role == initRole && code == 0 && !v.PodUnit() {
 		lost.verb = start
 		return lost
 	}

@@ -132,7 +132,7 @@ func (v view) fromFacts(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 		s.LastTerminationState = prior.State
 	}
 	if len(history) > 1 && history[1].State() == backend.Exited &&
-		(v.Unit == ContainerUnit || !history[1].StartedAt.IsZero()) {
+		(!v.PodUnit() || !history[1].StartedAt.IsZero()) {
 		s.LastTerminationState = corev1.ContainerState{Terminated: v.terminated(&history[1])}
 	}
 	s.RestartCount = max(s.RestartCount, int32(cur.ContainerFacts.Attempt))
@@ -144,7 +144,7 @@ func (v view) fromFacts(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 	case !v.exited(cur) && cur.State() == backend.Running:
 		s.ContainerID = id
 		s.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.Time{Time: cur.StartedAt}}
-	case v.exited(cur) && cur.StartedAt.IsZero() && v.Unit == PodUnit:
+	case v.exited(cur) && cur.StartedAt.IsZero() && v.PodUnit():
 		s.State.Waiting = v.neverRan(cur)
 	case v.exited(cur):
 		s.ContainerID = id
@@ -158,7 +158,7 @@ func (v view) fromFacts(s *corev1.ContainerStatus, prior *corev1.ContainerStatus
 // sameEnd keeps the time of an end that was reported before, where a remote without times
 // of containers has a new process see it again.
 func (v view) sameEnd(t *corev1.ContainerStateTerminated, prior *corev1.ContainerStatus) {
-	if v.Unit != PodUnit || prior == nil || prior.State.Terminated == nil {
+	if !v.PodUnit() || prior == nil || prior.State.Terminated == nil {
 		return
 	}
 	told := prior.State.Terminated
@@ -236,7 +236,7 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c podContainer) {
 	var wait *corev1.ContainerStateWaiting
 	f, failed := v.Memory.Failures[c.Name]
 	hold := v.Memory.Backoff[loopOf(c)]
-	if v.Unit == PodUnit {
+	if v.PodUnit() {
 		hold = v.Memory.Backoff[v.loopKey()]
 		f, failed = v.Memory.Failures[podKey]
 		failed = failed && (f.Container == "" || f.Container == c.Name)

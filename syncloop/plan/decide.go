@@ -122,7 +122,7 @@ func (v view) sync(p *Plan) {
 		p.Termination = &TerminationOrder{Deadline: v.Now, Phase: corev1.PodFailed, Reason: f.Reason, Message: f.Message}
 		return
 	}
-	if v.Unit == PodUnit {
+	if v.PodUnit() {
 		v.syncTask(p)
 	} else {
 		v.syncSandbox(p)
@@ -225,7 +225,7 @@ func (v view) launch(p *Plan) bool {
 	if v.mayAppear(p, launch.Spec.Attempt) || !v.tried(&launch) {
 		return false
 	}
-	if v.Unit == PodUnit {
+	if v.PodUnit() {
 		var ready bool
 		if launch.Spec.Containers, ready = v.specs(p); !ready {
 			return false
@@ -238,7 +238,7 @@ func (v view) launch(p *Plan) bool {
 			launch.Ended, _ = v.taskEnd()
 		}
 	}
-	if v.Unit == ContainerUnit && v.newest != nil {
+	if !v.PodUnit() && v.newest != nil {
 		p.record(corev1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
 	}
 	p.Actions = append(p.Actions, launch)

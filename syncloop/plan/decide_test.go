@@ -93,7 +93,8 @@ func attempt(n int, live bool, cs ...backend.ContainerFacts) backend.PodFacts {
 func input(pod *corev1.Pod, now float64, facts ...backend.PodFacts) Input {
 	in := Input{
 		Pod: pod, Facts: facts, FactsAt: at(now), Now: at(now), Memory: newMemory(corev1.PodStatus{}),
-		Settle: 5 * time.Second, Runtime: "rt", HostIPs: []string{"192.0.2.1"},
+		Traits:  backend.Traits{Containers: true, Limits: backend.Limits{Settle: 5 * time.Second, Runtime: "rt"}},
+		HostIPs: []string{"192.0.2.1"},
 		Objects: resolve.Objects{ServicesSynced: true},
 	}
 	if pod != nil {
@@ -361,7 +362,7 @@ func initDone(pod *corev1.Pod) {
 	}}
 }
 
-func task(in Input) Input { in.Unit = PodUnit; return in }
+func task(in Input) Input { in.Containers = false; return in }
 
 func deadline(s int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.ActiveDeadlineSeconds = &s }
@@ -427,7 +428,7 @@ func TestPodUnit(t *testing.T) {
 			in:   input(aPod(running(0)), 9), mem: func(m *Memory) { m.Lost[0] = at(8) }, phase: "Running", wake: 13,
 		},
 	} {
-		tt.in.Unit = PodUnit
+		tt.in.Containers = false
 		t.Run(tt.name, func(t *testing.T) { tt.decide(t) })
 	}
 }

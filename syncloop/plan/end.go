@@ -30,7 +30,7 @@ func (v view) end(p *Plan) {
 		case !v.attemptRuns(a) && (!a.Live || p.Termination.Gone):
 		case a != v.newest || !v.hasSidecar() && !v.hasPreStop():
 			v.stop(p, a, p.Termination.Deadline)
-		case v.Unit == ContainerUnit:
+		case !v.PodUnit():
 			v.stopInOrder(p, a)
 		case !v.hooksFirst(p, a, p.Termination.Deadline):
 			v.stop(p, a, p.Termination.Deadline)
@@ -157,7 +157,7 @@ func (v view) has(attempt int) bool {
 
 // holds says whether no launch of an attempt can make anything any more: a sandbox
 // that is listed, even a dead one, has the attempt's name for itself.
-func (v view) holds(attempt int) bool { return v.Unit == ContainerUnit && v.has(attempt) }
+func (v view) holds(attempt int) bool { return !v.PodUnit() && v.has(attempt) }
 
 // unsettled says until when a launch of an attempt whose reply was lost may appear;
 // false when none was lost or it settled.
@@ -207,7 +207,7 @@ func (v view) collect(p *Plan) {
 			p.Actions = append(p.Actions, RemovePod{Ref: a.Ref})
 		}
 	}
-	if v.Unit == PodUnit || p.Termination != nil {
+	if v.PodUnit() || p.Termination != nil {
 		return
 	}
 	for _, c := range v.all() {
@@ -218,7 +218,7 @@ func (v view) collect(p *Plan) {
 // isEmpty is true of an attempt that another one followed and that holds nothing.
 func (v view) isEmpty(i int) bool {
 	a := &v.Facts[i]
-	return v.Unit == ContainerUnit && i < len(v.Facts)-1 && !a.Live && len(a.Containers) == 0
+	return !v.PodUnit() && i < len(v.Facts)-1 && !a.Live && len(a.Containers) == 0
 }
 
 func (v view) collectContainer(p *Plan, name string) {
@@ -258,7 +258,7 @@ func (v view) couldRun(p *Plan) {
 	for _, at := range v.Memory.LostStarts {
 		unsettled(at)
 	}
-	if v.Unit == PodUnit {
+	if v.PodUnit() {
 		for _, at := range v.Memory.Lost {
 			unsettled(at)
 		}
@@ -271,7 +271,7 @@ func (v view) couldRun(p *Plan) {
 // known: a task until its removal finds nothing, a container as long as there
 // is a sandbox that it may be in.
 func (v view) unproved(order *TerminationOrder) bool {
-	if v.Unit == PodUnit {
+	if v.PodUnit() {
 		for attempt := range v.Memory.Lost {
 			if order.Gone && !v.has(attempt) {
 				return true

@@ -47,7 +47,7 @@ func (v view) nextAttempt() int {
 	for attempt := range v.Memory.Lost {
 		next = max(next, attempt)
 	}
-	if v.Unit == PodUnit && v.newest == nil {
+	if v.PodUnit() && v.newest == nil {
 		// Tasks that the remote forgot have used up their numbers.
 		for _, s := range v.Memory.Status.ContainerStatuses {
 			if s.ContainerID != "" {
@@ -98,12 +98,12 @@ func (v view) current(name string) *ContainerAttempt {
 // exited is true when the container has ended for certain. In a pod that is one
 // unit, nothing outlives the pod.
 func (v view) exited(c *ContainerAttempt) bool {
-	return c.State() == backend.Exited || v.Unit == PodUnit && !c.Pod.Live
+	return c.State() == backend.Exited || v.PodUnit() && !c.Pod.Live
 }
 
 // disrupted is true where the remote ends the pod, or has, for reasons of its own.
 func (v view) disrupted() bool {
-	return v.Unit == PodUnit && v.newest != nil && v.newest.Disrupted
+	return v.PodUnit() && v.newest != nil && v.newest.Disrupted
 }
 
 // exitCode of an exited container; one whose end was not seen counts as killed.
@@ -125,7 +125,7 @@ func (v view) running() bool {
 }
 
 func (v view) attemptRuns(p *backend.PodFacts) bool {
-	if v.Unit == PodUnit {
+	if v.PodUnit() {
 		return p.Live
 	}
 	for _, c := range p.Containers {

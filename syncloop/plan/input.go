@@ -11,26 +11,16 @@ import (
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
-// Unit is what the backend can restart.
-type Unit int
-
-// ContainerUnit backends start single containers; for PodUnit backends the pod
-// is one thing that is launched, stopped and launched again.
-const (
-	ContainerUnit Unit = iota
-	PodUnit
-)
-
 // Input is all that a decision about one pod depends on.
 type Input struct {
+	// Traits are the backend's: what it lends, and its numbers.
+	backend.Traits
 	// Pod is the pod wanted, with the resources that it is allocated; nil for an
 	// orphan, which only Ref names.
 	Pod *corev1.Pod
 	// Resize is what became of other resources that its spec asks for; nil for none.
 	Resize *Resize
-	// Resizes is true where the backend lends Resize.
-	Resizes bool
-	Ref     backend.Ref
+	Ref    backend.Ref
 	// Removed is true when the API has the pod no longer.
 	Removed bool
 	// Order is one to end the pod that comes from the node; nil for none.
@@ -39,9 +29,6 @@ type Input struct {
 	Facts []backend.PodFacts
 	// FactsAt is when the read of the facts began.
 	FactsAt time.Time
-	Unit    Unit
-	// Pulls is true where the backend lends Images.
-	Pulls bool
 	// Rejection says why the node does not admit the pod, nil if it does; RefuseAt
 	// is when to fail it (rejections of one controller's pods are spaced).
 	Rejection *admit.Rejection
@@ -51,33 +38,17 @@ type Input struct {
 	Refused map[string]string
 	// HostIPs are the addresses of the node's pods' host.
 	HostIPs []string
-	// Places is true where the backend lends Files. Volumes and environments are
-	// made of Objects and Node.
-	Places bool
-	// Refreshes is true where it lends Refresh.
-	Refreshes bool
-	Objects   resolve.Objects
-	Node      resolve.Node
+	// Volumes and environments are made of Objects and Node.
+	Objects resolve.Objects
+	Node    resolve.Node
 	// VirtualKubeletEvents is Config's.
 	VirtualKubeletEvents bool
-	// Probes holds what probes have found; Supervised is true where the remote runs
-	// probes and hooks by itself.
-	Probes     map[prober.Key]prober.Result
-	Supervised bool
+	// Probes holds what probes have found.
+	Probes map[prober.Key]prober.Result
 	// NetworkProblem says why pods cannot get an address now; empty if they can.
 	NetworkProblem string
-	// Settle is the backend's bound for calls whose reply was lost.
-	Settle time.Duration
-	// Once is the backend's: what was launched has no twin.
-	Once bool
-	// Tries is the backend's: it counts refused launches.
-	Tries bool
-	// MaxGrace caps a grace, if not zero.
-	MaxGrace time.Duration
-	// Runtime is the scheme of container ids.
-	Runtime string
-	Memory  Memory
-	Now     time.Time
+	Memory         Memory
+	Now            time.Time
 }
 
 // Memory is what a worker knows beyond the facts. The package comment says what
@@ -87,7 +58,8 @@ type Memory struct {
 	Status corev1.PodStatus
 	// Termination is set once the pod must end, and only ever made stricter.
 	Termination *TerminationOrder
-	// Backoff holds crash loops by container name, or podKey for PodUnit.
+	// Backoff holds crash loops by container name, or podKey where the pod is the
+	// unit of restart.
 	Backoff map[string]Backoff
 	// Failures holds the last failure of an action by container name, or
 	// podKey for Launch. Success clears it.

@@ -22,7 +22,7 @@ func awaiting(reason string) func(*corev1.Pod) {
 
 // tries is the input of a backend that counts, as a worker begins with it.
 func tries(in Input) Input {
-	in.Unit, in.Tries = PodUnit, true
+	in.Containers, in.Tries = false, true
 	in.Memory.Try = LaunchTryIn(&in.Pod.Status)
 	return in
 }

@@ -85,7 +85,7 @@ func put[K comparable, V any](m *map[K]V, key K, value V) {
 func (m *Memory) Adopt(in *Input, started time.Time) {
 	v := newView(in)
 	// The end of a pod of containers is reported while a sandbox may yet appear.
-	if ended := Terminal(m.Status.Phase); !ended || v.Unit == ContainerUnit {
+	if ended := Terminal(m.Status.Phase); !ended || !v.PodUnit() {
 		m.adoptLost(v, started, ended)
 	}
 	m.adoptResize(in)
@@ -117,7 +117,7 @@ func (m *Memory) adoptLost(v view, started time.Time, ended bool) {
 	if !v.Once && started.Sub(sandbox.CreatedAt) < v.Settle {
 		put(&m.Lost, sandbox.Attempt, started) // a twin of its launch may be on its way still
 	}
-	if v.Unit == PodUnit || ended {
+	if v.PodUnit() || ended {
 		return
 	}
 	for _, c := range v.all() {

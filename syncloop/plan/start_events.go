@@ -8,7 +8,7 @@ import (
 // for each that runs or ran and that neither this life of the process nor, as far as the
 // status says, an earlier one has reported. It notes them as reported.
 func (m *Memory) StartEvents(in *Input) []Event {
-	if in.Unit != PodUnit {
+	if !in.PodUnit() {
 		return nil // the action that starts a container records it
 	}
 	var events []Event

@@ -23,29 +23,29 @@ func TestStarts(t *testing.T) {
 	}
 	first, second := attempt(0, false, ran1("a", 0, 1, 2, 1)), attempt(1, true, runs("a", 1, 3))
 	for name, tt := range map[string]struct {
-		unit   Unit
+		single bool // containers are started one by one
 		facts  []backend.PodFacts
 		status corev1.PodStatus
 		begun  map[string]bool
 		want   []string
 	}{
-		"nothing is there":              {unit: PodUnit},
-		"not started yet":               {unit: PodUnit, facts: []backend.PodFacts{attempt(0, true, made("a", 0))}},
-		"it could not start":            {unit: PodUnit, facts: []backend.PodFacts{attempt(0, false, neverStarted("a"))}},
-		"it runs":                       {unit: PodUnit, facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, want: []string{"a"}},
-		"two run":                       {unit: PodUnit, facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1), runs("b", 0, 1))}, want: []string{"a", "b"}},
-		"it had ended when it was seen": {unit: PodUnit, facts: []backend.PodFacts{first}, want: []string{"a"}},
-		"each attempt":                  {unit: PodUnit, facts: []backend.PodFacts{first, second}, want: []string{"a", "a"}},
-		"told already":                  {unit: PodUnit, facts: []backend.PodFacts{first, second}, begun: map[string]bool{"a-id0": true}, want: []string{"a"}},
-		"after a restart: its status said it runs":   {unit: PodUnit, facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, status: running("rt://a-id0")},
-		"after a restart: its status said it ended":  {unit: PodUnit, facts: []backend.PodFacts{first}, status: ended("rt://a-id0")},
-		"after a restart: the attempt before":        {unit: PodUnit, facts: []backend.PodFacts{first}, status: before(ended("rt://a-id0"))},
-		"after a restart: the status is of another":  {unit: PodUnit, facts: []backend.PodFacts{second}, status: running("rt://a-id0"), want: []string{"a"}},
-		"containers that the engine starts are told": {unit: ContainerUnit, facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}},
+		"nothing is there":              {},
+		"not started yet":               {facts: []backend.PodFacts{attempt(0, true, made("a", 0))}},
+		"it could not start":            {facts: []backend.PodFacts{attempt(0, false, neverStarted("a"))}},
+		"it runs":                       {facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, want: []string{"a"}},
+		"two run":                       {facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1), runs("b", 0, 1))}, want: []string{"a", "b"}},
+		"it had ended when it was seen": {facts: []backend.PodFacts{first}, want: []string{"a"}},
+		"each attempt":                  {facts: []backend.PodFacts{first, second}, want: []string{"a", "a"}},
+		"told already":                  {facts: []backend.PodFacts{first, second}, begun: map[string]bool{"a-id0": true}, want: []string{"a"}},
+		"after a restart: its status said it runs":   {facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, status: running("rt://a-id0")},
+		"after a restart: its status said it ended":  {facts: []backend.PodFacts{first}, status: ended("rt://a-id0")},
+		"after a restart: the attempt before":        {facts: []backend.PodFacts{first}, status: before(ended("rt://a-id0"))},
+		"after a restart: the status is of another":  {facts: []backend.PodFacts{second}, status: running("rt://a-id0"), want: []string{"a"}},
+		"containers that the engine starts are told": {single: true, facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(aPod(), 5, tt.facts...)
-			in.Unit = tt.unit
+			in.Containers = tt.single
 			m := Memory{Status: tt.status, Started: tt.begun}
 			var got []string
 			for _, s := range m.StartEvents(&in) {
