@@ -34,12 +34,12 @@ func Annotations() []Annotation { return taskdef.Annotations() }
 // Explain says what a launch would become with a configuration. Errors: Unsupported and
 // Invalid, as a launch has them.
 func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
-	return taskdef.Explain(cfg.tasks(), spec)
+	return taskdef.Explain(cfg.Config, spec)
 }
 
 // Taken says, by path, what becomes of the fields of a pod that are set. Refused ones
 // are among them.
-func Taken(cfg Config, pod *corev1.Pod) map[string]string { return taskdef.Taken(cfg.tasks(), pod) }
+func Taken(cfg Config, pod *corev1.Pod) map[string]string { return taskdef.Taken(cfg.Config, pod) }
 
 // FieldRule says what becomes of a field where it is taken, by its path as in
 // "containers[].image" or "securityContext.fsGroup"; empty for one that is refused.

@@ -2,36 +2,23 @@ package ecs
 
 import (
 	"context"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
-	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // wholeNode is a node with everything set that decides what its tasks are.
-var wholeNode = Config{
+var wholeNode = ecsconfig.Config{
 	Region: "eu-central-1", Cluster: "burst", Subnets: []string{"subnet-1", "subnet-2"}, SecurityGroups: []string{"sg-1"}, AssignPublicIP: true,
 	ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
 	NodeIdentity: "6b1f/burst-1.example", CPUArchitecture: fargate.ARM, LogGroup: "/burstlet",
 	LogOptions: map[string]string{"mode": "blocking"}, TaskImage: "registry.example/burstlet:1", ClusterDNS: []string{"192.0.2.10"},
-	ClusterDomain: "cluster.local", Refresh: time.Minute, CapacityTypes: []string{taskdef.CapacitySpot}, PlatformVersion: "1.4.0",
-	EphemeralStorageGiB: 50, EBS: EBS{RoleARN: infraRole}, Rates: fargate.PublishedRates(), Endpoint: "https://aws.example",
-}
-
-// What decides what tasks are is handed on whole.
-func TestTheConfigurationOfTasksIsTheNodes(t *testing.T) {
-	node, tasks := reflect.ValueOf(wholeNode), reflect.ValueOf(wholeNode.tasks())
-	for i := range tasks.NumField() {
-		name := tasks.Type().Field(i).Name
-		got := tasks.Field(i)
-		if want := node.FieldByName(name); got.IsZero() || !reflect.DeepEqual(got.Interface(), want.Interface()) {
-			t.Errorf("%s is %v, want %v", name, got, want)
-		}
-	}
+	ClusterDomain: "cluster.local", Refresh: time.Minute, CapacityTypes: []string{ecsconfig.CapacitySpot}, PlatformVersion: "1.4.0",
+	EphemeralStorageGiB: 50, EBS: ecsconfig.EBS{RoleARN: infraRole}, Rates: fargate.PublishedRates(), Endpoint: "https://aws.example",
 }
 
 func TestValidate(t *testing.T) {
@@ -43,25 +30,25 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for field, change := range map[string]func(*Config){
-		"region":           func(c *Config) { c.Region = "" },
-		"cluster":          func(c *Config) { c.Cluster = "" },
-		"nodeIdentity":     func(c *Config) { c.NodeIdentity = "" },
-		"subnets":          func(c *Config) { c.Subnets = nil },
-		"securityGroups":   func(c *Config) { c.SecurityGroups = []string{"default"} },
-		"executionRoleARN": func(c *Config) { c.LogGroup = "g" },
-		"taskRoleARN":      func(c *Config) { c.TaskRoleARN = "role" },
-		"cpuArchitecture":  func(c *Config) { c.CPUArchitecture = "amd64" },
-		"settle":           func(c *Config) { c.Settle = -1 },
-		"unusedAfter":      func(c *Config) { c.UnusedAfter = time.Minute },
-		"eventQueueURL":    func(c *Config) { c.EventQueueURL = "queue" },
-		"taskImage":        func(c *Config) { c.TaskImage = strings.Repeat("x", 256) },
-		"capacityTypes":    func(c *Config) { c.CapacityTypes = []string{"FARGATE"} },
-		"platformVersion":  func(c *Config) { c.PlatformVersion = "1.3.0" },
+		"region":            func(c *Config) { c.Region = "" },
+		"cluster":           func(c *Config) { c.Cluster = "" },
+		"nodeIdentity":      func(c *Config) { c.NodeIdentity = "" },
+		"subnets":           func(c *Config) { c.Subnets = nil },
+		"securityGroups[0]": func(c *Config) { c.SecurityGroups = []string{"default"} },
+		"executionRoleARN":  func(c *Config) { c.LogGroup = "g" },
+		"taskRoleARN":       func(c *Config) { c.TaskRoleARN = "role" },
+		"cpuArchitecture":   func(c *Config) { c.CPUArchitecture = "amd64" },
+		"settle":            func(c *Config) { c.Settle = -1 },
+		"unusedAfter":       func(c *Config) { c.UnusedAfter = time.Minute },
+		"eventQueueURL":     func(c *Config) { c.EventQueueURL = "queue" },
+		"taskImage":         func(c *Config) { c.TaskImage = strings.Repeat("x", 256) },
+		"capacityTypes[0]":  func(c *Config) { c.CapacityTypes = []string{"FARGATE"} },
+		"platformVersion":   func(c *Config) { c.PlatformVersion = "1.3.0" },
 		"logOptions": func(c *Config) {
 			c.LogGroup, c.ExecutionRoleARN, c.LogOptions = "g", wholeNode.ExecutionRoleARN, map[string]string{"awslogs-region": "x"}
 		},
 		"ephemeralStorageGiB": func(c *Config) { c.EphemeralStorageGiB = 20 },
-		"rates":               func(c *Config) { c.Rates = fargate.Rates{VCPU: -1} },
+		"prices.vcpu":         func(c *Config) { c.Rates = fargate.Rates{VCPU: -1} },
 		"accessKeyID":         func(c *Config) { c.Endpoint = "" },
 	} {
 		cfg := valid

@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
@@ -21,7 +22,7 @@ import (
 func doctorConfig(s *stub.Server) Config {
 	cfg := richConfig(s)
 	cfg.LogGroup, cfg.EventQueueURL, cfg.EBS = testGroup, s.QueueURL("events"), taskdef.EBS{RoleARN: infraRole}
-	cfg.CapacityTypes = []string{taskdef.CapacityOnDemand, taskdef.CapacitySpot}
+	cfg.CapacityTypes = []string{ecsconfig.CapacityOnDemand, ecsconfig.CapacitySpot}
 	return cfg
 }
 
@@ -170,7 +171,7 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 		"no group":     {world: func(c *stub.Config) { c.SecurityGroups = []string{"sg-z"} }, want: "FAIL security groups: InvalidGroup.NotFound"},
 		"a low quota":  {world: func(c *stub.Config) { c.VCPU = 6 }, want: "warn vCPU quota: Fargate On-Demand vCPU resource count: 6, and the node offers 100; ask for more"},
 		"no network":   {set: func(c *Config) { c.HTTPClient = &http.Client{Transport: unreachable{}} }, want: "FAIL AWS caller: ask sts: Post \"" + stub.Endpoint + "/\": no route to host; this machine must reach "},
-		"no subnet id": {set: func(c *Config) { c.Subnets = nil }, want: "FAIL configuration: subnets: must have 1 to 16 ids"},
+		"no subnet id": {set: func(c *Config) { c.Subnets = nil }, want: "FAIL configuration: subnets: Required value: the ids of 1 to 16 subnets"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := doctorWorld(tc.world)

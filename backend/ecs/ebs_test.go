@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
@@ -83,7 +84,7 @@ func TestValidateVolumes(t *testing.T) {
 		"ebs.filesystemType": {RoleARN: infraRole, FilesystemType: "btrfs"},
 		"ebs.kmsKeyID":       {RoleARN: infraRole, KMSKeyID: "alias/burst"},
 	} {
-		cfg := Config{Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "n"}
+		cfg := ecsconfig.Config{Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "n"}
 		cfg.EBS = ebs
 		err := cfg.Validate()
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want+":")) {

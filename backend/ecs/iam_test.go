@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/images"
 	"github.com/burstlet/burstlet/backend/ecs/logs"
@@ -46,7 +47,7 @@ func policyOf(t *testing.T, file string) ecstest.Policy {
 // life is all that a node does, with a pod that has all that there is.
 func life(t *testing.T, s *stub.Server) {
 	cfg := richConfig(s)
-	cfg.LogGroup, cfg.EventQueueURL, cfg.UnusedAfter = testGroup, s.QueueURL("events"), minUnused
+	cfg.LogGroup, cfg.EventQueueURL, cfg.UnusedAfter = testGroup, s.QueueURL("events"), ecsconfig.MinUnused
 	cfg.EBS = taskdef.EBS{RoleARN: infraRole}
 	b, stop := running(t, cfg)
 	defer stop()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
@@ -13,9 +14,12 @@ import (
 // configOf is the configuration of a node on a test server.
 func configOf(s *stub.Server) Config {
 	return Config{
-		Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-a", "subnet-b"}, SecurityGroups: []string{"sg-a"},
-		NodeIdentity: "cluster-uid/node.example", Settle: 2 * time.Minute,
-		Endpoint: stub.Endpoint, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret", HTTPClient: s.Client(),
+		Config: ecsconfig.Config{
+			Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-a", "subnet-b"},
+			SecurityGroups: []string{"sg-a"}, NodeIdentity: "cluster-uid/node.example", Settle: 2 * time.Minute,
+			Endpoint: stub.Endpoint,
+		},
+		AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret", HTTPClient: s.Client(),
 	}
 }
 

@@ -59,7 +59,7 @@ type pods struct {
 // newPods: hints is true where something tells of changes.
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 	return &pods{
-		cfg: cfg, tasks: cfg.tasks(), startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
+		cfg: cfg, tasks: cfg.Config, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
 		known: task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}), listing: make(chan struct{}, 1),
 	}
 }

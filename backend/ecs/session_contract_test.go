@@ -16,6 +16,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
@@ -33,10 +34,13 @@ func (plain) Config(context.Context, string, string, []backend.Credential) (task
 // sessionConfig is a node with all that sessions need.
 func sessionConfig(url string) Config {
 	return Config{
-		Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-a"}, NodeIdentity: "cluster-uid/node.example",
-		TaskImage: "burstlet-task:1", Images: plain{}, LogGroup: "/burstlet", SessionStats: true,
-		ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
-		Endpoint: url, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret",
+		Config: ecsconfig.Config{
+			Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-a"}, NodeIdentity: "cluster-uid/node.example",
+			TaskImage: "burstlet-task:1", LogGroup: "/burstlet", SessionStats: true,
+			ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
+			Endpoint: url,
+		},
+		Images: plain{}, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret",
 	}
 }
 
@@ -185,7 +189,7 @@ func TestWhatATaskLacksForSessionsIsTold(t *testing.T) {
 		edit func(*Config)
 		want string
 	}{
-		"no image of ours": {func(c *Config) { c.TaskImage = "" }, "backend.ecs.taskImage"},
+		"no image of ours": {func(c *Config) { c.TaskImage, c.SessionStats = "", false }, "backend.ecs.taskImage"},
 		"no role":          {func(c *Config) { c.TaskRoleARN = "" }, "backend.ecs.taskRoleARN"},
 	} {
 		t.Run(name, func(t *testing.T) {

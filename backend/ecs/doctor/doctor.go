@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/clients"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -153,7 +154,7 @@ func (d *doctor) checkCluster(ctx context.Context) {
 		return
 	}
 	d.add(backend.Good(what, d.cluster+" is ACTIVE"))
-	if slices.Contains(d.cfg.CapacityTypes, taskdef.CapacitySpot) {
+	if slices.Contains(d.cfg.CapacityTypes, ecsconfig.CapacitySpot) {
 		if !slices.Contains(c.CapacityProviders, "FARGATE_SPOT") {
 			d.add(backend.Bad("capacity", "capacityTypes has spot, and the cluster is not associated with FARGATE_SPOT",
 				"aws ecs put-cluster-capacity-providers --cluster "+d.cfg.Cluster+" --capacity-providers "+

@@ -11,7 +11,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
-	"github.com/burstlet/burstlet/backend/ecs/taskdef"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 )
 
 // The services to which roles are passed (ECS developer guide, "IAM roles for Amazon
@@ -181,11 +181,11 @@ func numbered(name string, values []string) url.Values {
 func (d *doctor) quotas(ctx context.Context) {
 	types := d.cfg.CapacityTypes
 	if len(types) == 0 {
-		types = []string{taskdef.CapacityOnDemand}
+		types = []string{ecsconfig.CapacityOnDemand}
 	}
 	for _, q := range []struct{ kind, code, name string }{
-		{taskdef.CapacityOnDemand, quotaOnDemand, "Fargate On-Demand vCPU resource count"},
-		{taskdef.CapacitySpot, quotaSpot, "Fargate Spot vCPU resource count"},
+		{ecsconfig.CapacityOnDemand, quotaOnDemand, "Fargate On-Demand vCPU resource count"},
+		{ecsconfig.CapacitySpot, quotaSpot, "Fargate Spot vCPU resource count"},
 	} {
 		if !slices.Contains(types, q.kind) {
 			continue

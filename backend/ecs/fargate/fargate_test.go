@@ -3,8 +3,6 @@ package fargate
 import (
 	"math"
 	"testing"
-
-	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 func TestSizes(t *testing.T) {
@@ -87,22 +85,22 @@ func TestPrices(t *testing.T) {
 func TestPriceOfAVolume(t *testing.T) {
 	rates := PublishedRates()
 	for _, tc := range []struct {
-		disk  *identity.Disk
+		disk  *Disk
 		month float64 // "Amazon EBS pricing", us-east-1
 	}{
 		{nil, 0},
-		{&identity.Disk{GiB: 100, Type: "gp3"}, 8},
-		{&identity.Disk{GiB: 100, Type: "gp3", IOPS: 4000, Throughput: 225}, 8 + 5 + 4},
-		{&identity.Disk{GiB: 100, Type: "gp3", IOPS: 3000, Throughput: 125}, 8},
-		{&identity.Disk{GiB: 100, Type: "io2", IOPS: 1000}, 12.5 + 65},
-		{&identity.Disk{GiB: 1000, Type: "sc1"}, 15},
+		{&Disk{GiB: 100, Type: "gp3"}, 8},
+		{&Disk{GiB: 100, Type: "gp3", IOPS: 4000, Throughput: 225}, 8 + 5 + 4},
+		{&Disk{GiB: 100, Type: "gp3", IOPS: 3000, Throughput: 125}, 8},
+		{&Disk{GiB: 100, Type: "io2", IOPS: 1000}, 12.5 + 65},
+		{&Disk{GiB: 1000, Type: "sc1"}, 15},
 	} {
 		if got := rates.DiskPerHour(tc.disk) * monthHours; math.Abs(got-tc.month) > 1e-9 {
 			t.Errorf("%v: %v a month, want %v", tc.disk, got, tc.month)
 		}
 	}
 	rates.EBSGB *= 2
-	if got := rates.DiskPerHour(&identity.Disk{GiB: 100, Type: "gp2"}) * monthHours; math.Abs(got-20) > 1e-9 {
+	if got := rates.DiskPerHour(&Disk{GiB: 100, Type: "gp2"}) * monthHours; math.Abs(got-20) > 1e-9 {
 		t.Errorf("gp2 at twice the price of gp3: %v", got)
 	}
 }

@@ -1,11 +1,5 @@
 package fargate
 
-import (
-	"fmt"
-
-	"github.com/burstlet/burstlet/backend/ecs/identity"
-)
-
 // Rates are the prices of running Linux tasks, in US dollars an hour.
 type Rates struct {
 	// VCPU and GB are of one vCPU and of one GB of memory, with x86 and ARM.
@@ -91,7 +85,7 @@ var ebsPrices = map[string]ebsPrice{
 }
 
 // DiskPerHour is the price of a volume made for a pod, on Spot too; 0 for nil.
-func (r Rates) DiskPerHour(d *identity.Disk) float64 {
+func (r Rates) DiskPerHour(d *Disk) float64 {
 	if d == nil {
 		return 0
 	}
@@ -99,20 +93,4 @@ func (r Rates) DiskPerHour(d *identity.Disk) float64 {
 	month := p.gb*float64(d.GiB) + p.iops*float64(max(d.IOPS-p.freeIOPS, 0)) +
 		p.throughput*float64(max(d.Throughput-p.freeThroughput, 0))
 	return month * r.EBSGB / ebsPrices[EBSDefault].gb
-}
-
-// Validate reports rates that are no prices.
-func (r Rates) Validate() error {
-	for name, rate := range map[string]float64{
-		"vcpu": r.VCPU, "gb": r.GB, "armVCPU": r.ARMVCPU, "armGB": r.ARMGB,
-		"storageGB": r.StorageGB, "ebsGB": r.EBSGB, "spotFactor": r.SpotFactor,
-	} {
-		if rate < 0 || rate > 1000 {
-			return fmt.Errorf("%s must be dollars an hour, not %v", name, rate)
-		}
-	}
-	if r.SpotFactor > 1 {
-		return fmt.Errorf("spotFactor must be a part of the price on demand, 0 to 1, not %v", r.SpotFactor)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
 // Env is the variable of a task's overrides that says who it is for.
@@ -25,7 +26,7 @@ type Task struct {
 	// Files tells the files that the pod's shape shared at the launch.
 	Files string `json:"f,omitempty"`
 	// Disk is the volume that was made for the pod; nil without one.
-	Disk *Disk `json:"disk,omitempty"`
+	Disk *fargate.Disk `json:"disk,omitempty"`
 }
 
 // Container is one of the pod's containers, in the order of their start.
@@ -89,25 +90,4 @@ func (id Task) Tags() []types.Tag {
 		pair("node", id.Node), pair("namespace", id.Namespace), pair("pod", id.Name),
 		pair("uid", string(id.UID)),
 	}
-}
-
-// Disk is what a volume of Amazon EBS is billed for: sizes in GiB, throughput in MiB/s. It stands in the identity of
-// a task, because ECS shows no sizes.
-type Disk struct {
-	GiB        int32  `json:"gib"`
-	Type       string `json:"type"`
-	IOPS       int32  `json:"iops,omitempty"`
-	Throughput int32  `json:"mibps,omitempty"`
-}
-
-// String tells it to people.
-func (d Disk) String() string {
-	out := fmt.Sprintf("%d GiB of EBS %s", d.GiB, d.Type)
-	if d.IOPS > 0 {
-		out += fmt.Sprintf(", %d IOPS", d.IOPS)
-	}
-	if d.Throughput > 0 {
-		out += fmt.Sprintf(", %d MiB/s", d.Throughput)
-	}
-	return out
 }

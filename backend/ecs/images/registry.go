@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -47,14 +47,9 @@ func NewRegistries(mirrors map[string]string, login ECRAPI) (Configs, error) {
 func ParseMirrors(mirrors map[string]string) (map[string]*url.URL, error) {
 	out := map[string]*url.URL{}
 	for host, endpoint := range mirrors {
-		if !strings.Contains(endpoint, "://") {
-			endpoint = "https://" + endpoint
-		}
-		u, err := url.Parse(endpoint)
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
-			strings.Trim(u.Path, "/") != "" || u.User != nil {
-			return nil, fmt.Errorf("the mirror of %s must be a URL such as https://mirror.example:5000, without "+
-				"path and user", host)
+		u, err := ecsconfig.Mirror(endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("the mirror of %s %w", host, err)
 		}
 		if host == "docker.io" {
 			host = name.DefaultRegistry

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
@@ -19,7 +20,6 @@ type refusal = backend.Refusal
 // Limits of a definition (ECS service quotas, and ECS API, ContainerDefinition).
 const (
 	maxContainers = 10
-	maxImage      = 255
 	minMemoryMiB  = 6
 )
 
@@ -299,7 +299,7 @@ func osIsLinux(_ *checking, path string, value any, why string) []refusal {
 }
 
 func imageFits(_ *checking, path string, value any, why string) []refusal {
-	if s, _ := value.(string); len(s) > maxImage {
+	if s, _ := value.(string); len(s) > ecsconfig.MaxImage {
 		return []refusal{{Field: path, Why: why}}
 	}
 	return nil

@@ -2,37 +2,17 @@ package taskdef
 
 import (
 	"fmt"
-	"maps"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
-	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
-
-// EBS says how the volumes are made that pods want for themselves
-// (spec.volumes[].ephemeral): as volumes of Amazon EBS, which go with their task.
-type EBS struct {
-	// RoleARN is the ECS infrastructure role, which makes and deletes the volumes.
-	// Empty: pods with such volumes are refused.
-	RoleARN string
-	// VolumeType is gp3 (also if empty), gp2, io1, io2, st1 or sc1.
-	VolumeType string
-	// Encrypted asks for it where the account does not encrypt anyway.
-	Encrypted bool
-	// KMSKeyID is the key of an encrypted volume; empty is the cluster's or the
-	// account's own.
-	KMSKeyID string
-	// FilesystemType is ext3, ext4 or xfs (also if empty).
-	FilesystemType string
-}
 
 // Kinds of volumes.
 const (
@@ -77,54 +57,8 @@ type ebsSettings struct {
 	iops, throughput int32
 }
 
-var ebsFilesystems = []string{"ext3", "ext4", "xfs"}
-
-func validVolumeType(kind string) error {
-	if _, ok := ebsKinds[kind]; !ok {
-		return fmt.Errorf("must be of %s, not %q", strings.Join(slices.Sorted(maps.Keys(ebsKinds)), ", "), kind)
-	}
-	return nil
-}
-
-func validFilesystem(kind string) error {
-	if !slices.Contains(ebsFilesystems, kind) {
-		return fmt.Errorf("must be of %s, not %q", strings.Join(ebsFilesystems, ", "), kind)
-	}
-	return nil
-}
-
-// keyPattern is a key's id, alias or ARN of one of them (ECS API,
-// TaskManagedEBSVolumeConfiguration: kmsKeyId).
-var keyPattern = regexp.MustCompile(`^(arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9/_-]+|` +
-	`alias/[A-Za-z0-9/_-]+|[A-Za-z0-9-]+)$`)
-
-func (e EBS) validate(bad func(field, format string, args ...any)) {
-	if e.RoleARN != "" && !rolePattern.MatchString(e.RoleARN) {
-		bad("ebs.roleARN", "must be the ARN of an IAM role, not %q", e.RoleARN)
-	}
-	if e.RoleARN == "" && e != (EBS{}) {
-		bad("ebs.roleARN", "is required with the others of ebs")
-	}
-	if e.VolumeType != "" {
-		if err := validVolumeType(e.VolumeType); err != nil {
-			bad("ebs.volumeType", "%w", err)
-		}
-	}
-	if e.FilesystemType != "" {
-		if err := validFilesystem(e.FilesystemType); err != nil {
-			bad("ebs.filesystemType", "%w", err)
-		}
-	}
-	if e.KMSKeyID != "" && !e.Encrypted {
-		bad("ebs.kmsKeyID", "is for encrypted volumes: set ebs.encrypted")
-	}
-	if e.KMSKeyID != "" && !keyPattern.MatchString(e.KMSKeyID) {
-		bad("ebs.kmsKeyID", "must be a KMS key's id, alias or ARN, not %q", e.KMSKeyID)
-	}
-}
-
 func setVolumeType(s *settings, value string) error {
-	if err := validVolumeType(value); err != nil {
+	if err := ecsconfig.ValidVolumeType(value); err != nil {
 		return err
 	}
 	s.ebs.VolumeType = value
@@ -132,7 +66,7 @@ func setVolumeType(s *settings, value string) error {
 }
 
 func setFilesystem(s *settings, value string) error {
-	if err := validFilesystem(value); err != nil {
+	if err := ecsconfig.ValidFilesystem(value); err != nil {
 		return err
 	}
 	s.ebs.FilesystemType = value
@@ -164,7 +98,7 @@ const (
 // diskOf is the volume that a template asks for, and what is refused of it, by
 // fields relative to the pod's volume. storageClassName chooses the provisioner in
 // the cluster, which has no part in this.
-func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (identity.Disk, []refusal) {
+func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (fargate.Disk, []refusal) {
 	var out []refusal
 	add := func(field, why string) { out = append(out, refusal{Field: field, Why: why}) }
 	if set.RoleARN == "" {
@@ -172,7 +106,7 @@ func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (id
 	}
 	if template == nil {
 		add(".ephemeral.volumeClaimTemplate", "it is required")
-		return identity.Disk{}, out
+		return fargate.Disk{}, out
 	}
 	spec := &template.Spec
 	if m := spec.VolumeMode; m != nil && *m != corev1.PersistentVolumeFilesystem {
@@ -199,7 +133,7 @@ func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (id
 			add(inTemplate+"."+field.name, field.why)
 		}
 	}
-	d := identity.Disk{Type: set.VolumeType, IOPS: set.iops, Throughput: set.throughput}
+	d := fargate.Disk{Type: set.VolumeType, IOPS: set.iops, Throughput: set.throughput}
 	if d.Type == "" {
 		d.Type = fargate.EBSDefault
 	}
@@ -208,7 +142,7 @@ func diskOf(set ebsSettings, template *corev1.PersistentVolumeClaimTemplate) (id
 
 // sizeDisk takes the size from a claim's request, in whole GiB and at least the
 // least of the volume's type. What is given beyond must be within the limit.
-func sizeDisk(d *identity.Disk, r corev1.VolumeResourceRequirements) []refusal {
+func sizeDisk(d *fargate.Disk, r corev1.VolumeResourceRequirements) []refusal {
 	const requests, limits = inTemplate + ".resources.requests.storage", inTemplate + ".resources.limits.storage"
 	request := r.Requests[corev1.ResourceStorage]
 	bytes := request.Value()
@@ -230,7 +164,7 @@ func sizeDisk(d *identity.Disk, r corev1.VolumeResourceRequirements) []refusal {
 }
 
 // performanceFits refuses IOPS and throughput that the type cannot have.
-func performanceFits(d *identity.Disk) []refusal {
+func performanceFits(d *fargate.Disk) []refusal {
 	kind := ebsKinds[d.Type]
 	var out []refusal
 	add := func(name, format string, args ...any) {
@@ -274,7 +208,7 @@ func (k *checking) ephemeral(v *corev1.Volume) []refusal {
 
 // madeVolume is the volume of a launch that is made for it; nil without one.
 // Errors: Unsupported, naming the field.
-func madeVolume(set ebsSettings, spec backend.LaunchSpec) (name string, d *identity.Disk, err error) {
+func madeVolume(set ebsSettings, spec backend.LaunchSpec) (name string, d *fargate.Disk, err error) {
 	i := slices.IndexFunc(spec.Volumes, func(v backend.VolumeSpec) bool { return v.Source.Ephemeral != nil })
 	if i < 0 {
 		return "", nil, nil
@@ -291,7 +225,7 @@ func madeVolume(set ebsSettings, spec backend.LaunchSpec) (name string, d *ident
 
 // configured asks for a volume beside a task (ECS API, TaskVolumeConfiguration).
 // It goes with the task, as the claim of an ephemeral volume goes with its pod.
-func configured(name string, d *identity.Disk, set ebsSettings, tags []types.Tag) types.TaskVolumeConfiguration {
+func configured(name string, d *fargate.Disk, set ebsSettings, tags []types.Tag) types.TaskVolumeConfiguration {
 	ebs := &types.TaskManagedEBSVolumeConfiguration{
 		RoleArn: aws.String(set.RoleARN), SizeInGiB: aws.Int32(d.GiB), VolumeType: aws.String(d.Type),
 		FilesystemType: types.TaskFilesystemType(set.FilesystemType), KmsKeyId: optional(set.KMSKeyID),

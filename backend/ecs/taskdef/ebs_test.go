@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
-	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 const infraRole = "arn:aws:iam::123456789012:role/volumes"
@@ -141,10 +141,16 @@ func TestSizeOfAVolume(t *testing.T) {
 	}
 }
 
-// Every type of volume has a price.
-func TestTypesOfVolumesArePriced(t *testing.T) {
-	for kind := range ebsKinds {
-		if fargate.PublishedRates().DiskPerHour(&identity.Disk{GiB: 1, Type: kind}) == 0 {
+// Every type of volume that may be configured has its bounds and a price.
+func TestTypesOfVolumesAreKnown(t *testing.T) {
+	if want := ecsconfig.VolumeTypes(); len(ebsKinds) != len(want) {
+		t.Errorf("bounds of %d types, of %d that may be configured", len(ebsKinds), len(want))
+	}
+	for _, kind := range ecsconfig.VolumeTypes() {
+		if _, ok := ebsKinds[kind]; !ok {
+			t.Errorf("%s has no bounds", kind)
+		}
+		if fargate.PublishedRates().DiskPerHour(&fargate.Disk{GiB: 1, Type: kind}) == 0 {
 			t.Errorf("%s costs nothing", kind)
 		}
 	}

@@ -55,7 +55,7 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 		VCPU: float64(size.CPU) / 1024, MemoryGiB: float64(size.MemoryMiB) / 1024,
 		StorageGiB:   max(storageOf(&spec.Pod.Spec, set.storageGiB), fargate.FreeStorageGiB),
 		Architecture: set.arch, CapacityTypes: set.capacity,
-		Prices: cfg.pricesNote(),
+		Prices: pricesNote(cfg),
 	}
 	out.OnDemand = rates.PerHour(size, set.arch, out.StorageGiB)
 	out.Spot = out.OnDemand * rates.SpotFactor
@@ -78,7 +78,7 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 }
 
 // pricesNote says where the prices are from.
-func (c Config) pricesNote() string {
+func pricesNote(c Config) string {
 	note := "without logs, public addresses and traffic; Spot moves"
 	if c.Rates != (fargate.Rates{}) && c.Rates != fargate.PublishedRates() {
 		return "prices of backend.ecs.prices, " + note

@@ -4,24 +4,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
 // Log drivers of Fargate (ECS API, LogConfiguration); awsfirelens, which needs a
 // container of its own, is none of ours.
 const (
-	driverAWSLogs = "awslogs"
+	driverAWSLogs = ecsconfig.DriverAWSLogs
 	driverSplunk  = "splunk"
 	driverNone    = "none"
 )
-
-// fixedLogOptions are where burstlet looks for logs.
-var fixedLogOptions = []string{"awslogs-group", "awslogs-region", "awslogs-stream-prefix"}
 
 func setLogDriver(s *settings, value string) error {
 	switch value {
@@ -34,20 +31,6 @@ func setLogDriver(s *settings, value string) error {
 		s.log = logSettings{}
 	default:
 		return fmt.Errorf("must be %s, %s or %s, not %q", driverAWSLogs, driverSplunk, driverNone, value)
-	}
-	return nil
-}
-
-// validLogOptions says what may not stand in the options of a driver.
-func validLogOptions(driver string, options map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(options)) {
-		switch {
-		case driver == driverAWSLogs && slices.Contains(fixedLogOptions, name):
-			return fmt.Errorf("%s is burstlet's own: logs would not be found", name)
-		case strings.Contains(name, "token"):
-			return fmt.Errorf("%s would stand in the task definition in the clear: put it into "+
-				"log-secret-options", name)
-		}
 	}
 	return nil
 }

@@ -4,13 +4,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 )
 
-// Bounds of how often burstlet-agent looks for changed files.
-const (
-	defaultRefresh = 5 * time.Minute
-	minRefresh     = 5 * time.Second
-)
+// defaultRefresh is how often burstlet-agent looks for changed files.
+const defaultRefresh = 5 * time.Minute
 
 // refreshes is true for a pod whose files burstlet-agent keeps fresh: it reads them
 // with the task's role.
@@ -36,5 +35,5 @@ func refreshEvery(cfg Config, pod *corev1.Pod) time.Duration {
 			}
 		}
 	}
-	return max(every, minRefresh)
+	return max(every, ecsconfig.MinRefresh)
 }

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 )
 
 // impossible are the rows of ecs-fargate.md section 2 that say X: what Fargate cannot
@@ -52,7 +54,7 @@ var notDone = map[string][]string{
 	},
 	"a volume from an image: nothing mounts one":               {"volumes: [{name: v, image: {reference: r}}]"},
 	"names of burstlet's own":                                  {"containers: [{name: burstlet-init}]", "containers: [{name: a, env: [{name: BURSTLET_POD, value: x}]}]"},
-	"memory below what ECS takes, image names that are longer": {"containers: [{name: a, resources: {limits: {memory: 5Mi}}}]", "containers: [{name: a, image: " + strings.Repeat("x", maxImage+1) + "}]"},
+	"memory below what ECS takes, image names that are longer": {"containers: [{name: a, resources: {limits: {memory: 5Mi}}}]", "containers: [{name: a, image: " + strings.Repeat("x", ecsconfig.MaxImage+1) + "}]"},
 	"a source that is newer than this backend":                 {"containers: [{name: a, env: [{name: A, valueFrom: {}}]}]", "containers: [{name: a, envFrom: [{prefix: P}]}]"},
 }
 

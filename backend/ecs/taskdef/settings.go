@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,18 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
 // Prefix is that of the annotations by which a pod chooses other than its node
 // (see [Annotations]). One that is not known is refused.
 const Prefix = "ecs.burstlet.dev/"
-
-// Capacity types, as users name them.
-const (
-	CapacityOnDemand = "on-demand"
-	CapacitySpot     = "spot"
-)
 
 // settings say where and as what the task of a pod runs: the node's configuration
 // with the pod's annotations over it.
@@ -76,12 +70,12 @@ func Annotations() []Annotation {
 		{
 			"subnets", "subnet-1,subnet-2",
 			"subnets instead of the node's",
-			listOf(func(s *settings) *[]string { return &s.subnets }, "subnet-", maxSubnets),
+			listOf(func(s *settings) *[]string { return &s.subnets }, "subnet-", ecsconfig.MaxSubnets),
 		},
 		{
 			"security-groups", "sg-1,sg-2",
 			"security groups instead of the node's",
-			listOf(func(s *settings) *[]string { return &s.securityGroups }, "sg-", maxSecurityGroups),
+			listOf(func(s *settings) *[]string { return &s.securityGroups }, "sg-", ecsconfig.MaxSecurityGroups),
 		},
 		{
 			"assign-public-ip", "true",
@@ -160,7 +154,7 @@ func settingsOf(cfg Config, pod *corev1.Pod) (settings, []refusal) {
 		s.log.driver = driverAWSLogs
 	}
 	if len(s.capacity) == 0 {
-		s.capacity = []string{CapacityOnDemand}
+		s.capacity = []string{ecsconfig.CapacityOnDemand}
 	}
 	if s.arch == "" {
 		s.arch = fargate.X86
@@ -225,7 +219,7 @@ func (s *settings) check(cfg Config) []refusal {
 	if s.log.driver == "" && len(s.log.options)+len(s.log.secretOptions) > 0 && len(cfg.LogOptions) == 0 {
 		add("log-options", "there is no log driver: set backend.ecs.logGroup, or the annotation log-driver")
 	}
-	if err := validLogOptions(s.log.driver, s.log.options); err != nil {
+	if err := ecsconfig.ValidLogOptions(s.log.driver, s.log.options); err != nil {
 		add("log-options", err.Error())
 	}
 	return refused
@@ -233,21 +227,10 @@ func (s *settings) check(cfg Config) []refusal {
 
 func setCapacity(s *settings, value string) error {
 	types := strings.Split(value, ",")
-	if err := validCapacity(types); err != nil {
+	if err := ecsconfig.ValidCapacity(types); err != nil {
 		return err
 	}
 	s.capacity = types
-	return nil
-}
-
-// validCapacity wants each type at most once.
-func validCapacity(types []string) error {
-	for i, t := range types {
-		if t != CapacityOnDemand && t != CapacitySpot || slices.Index(types, t) < i {
-			return fmt.Errorf("must be %s, %s or both in the order to try, not %q", CapacitySpot,
-				CapacityOnDemand, strings.Join(types, ","))
-		}
-	}
 	return nil
 }
 
@@ -263,22 +246,11 @@ func setArch(s *settings, value string) error {
 	return nil
 }
 
-var platformPattern = regexp.MustCompile(`^(LATEST|1\.([4-9]|[1-9][0-9])\.[0-9]+|[2-9]\.[0-9]+\.[0-9]+)$`)
-
 func setPlatform(s *settings, value string) error {
-	if err := validPlatform(value); err != nil {
+	if err := ecsconfig.ValidPlatform(value); err != nil {
 		return err
 	}
 	s.platformVersion = value
-	return nil
-}
-
-// validPlatform wants one that has what is used here (ECS developer guide,
-// "Fargate platform versions").
-func validPlatform(version string) error {
-	if !platformPattern.MatchString(version) {
-		return fmt.Errorf("must be LATEST or 1.4.0 or newer, not %q", version)
-	}
 	return nil
 }
 
@@ -318,8 +290,8 @@ func boolOf(field func(*settings) *bool) func(*settings, string) error {
 
 func roleOf(field func(*settings) *string) func(*settings, string) error {
 	return func(s *settings, value string) error {
-		if !rolePattern.MatchString(value) {
-			return fmt.Errorf("must be the ARN of an IAM role, not %q", value)
+		if err := ecsconfig.ValidRole(value); err != nil {
+			return err
 		}
 		*field(s) = value
 		return nil

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
@@ -90,11 +91,11 @@ func TestLabelsAndSelectors(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{Prefix + "capacity-type": "spot"}}}
 	pod.Spec.NodeSelector = map[string]string{"kubernetes.io/arch": "amd64"}
 	set, refused := settingsOf(goldenConfig, pod)
-	if len(refused) > 0 || !cmp.Equal(set.capacity, []string{CapacitySpot}) || set.arch != fargate.X86 {
+	if len(refused) > 0 || !cmp.Equal(set.capacity, []string{ecsconfig.CapacitySpot}) || set.arch != fargate.X86 {
 		t.Errorf("%+v, %v", set, refused)
 	}
 	pod.Annotations = map[string]string{Prefix + "capacity-type": "on-demand", Prefix + "architecture": "arm64"}
-	if set, refused = settingsOf(goldenConfig, pod); len(refused) > 0 || !cmp.Equal(set.capacity, []string{CapacityOnDemand}) || set.arch != fargate.ARM {
+	if set, refused = settingsOf(goldenConfig, pod); len(refused) > 0 || !cmp.Equal(set.capacity, []string{ecsconfig.CapacityOnDemand}) || set.arch != fargate.ARM {
 		t.Errorf("an annotation goes before: %+v, %v", set, refused)
 	}
 	pod.Labels = map[string]string{Prefix + "subnets": "subnet-1"}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
@@ -221,7 +222,7 @@ func runOf(cfg Config, spec backend.LaunchSpec, refs Refs, images Images, family
 			Subnets: subnets, SecurityGroups: set.securityGroups, AssignPublicIp: public,
 		}},
 	}
-	if capacity == CapacitySpot {
+	if capacity == ecsconfig.CapacitySpot {
 		// ECS API, RunTask: Spot is had by a strategy alone.
 		in.CapacityProviderStrategy = []types.CapacityProviderStrategyItem{
 			{CapacityProvider: aws.String("FARGATE_SPOT"), Weight: 1},

@@ -41,31 +41,10 @@ func ecsKind() Kind {
 // ecsConfig is the configuration of tasks on ECS as its backend wants it.
 func ecsConfig(n Node) ecs.Config {
 	c := n.Config.Backend.ECS
-	out := ecs.Config{
-		Region: c.Region, Cluster: c.Cluster, Subnets: c.Subnets, SecurityGroups: c.SecurityGroups,
-		AssignPublicIP:   c.AssignPublicIP,
-		ExecutionRoleARN: c.ExecutionRoleARN, TaskRoleARN: c.TaskRoleARN, CPUArchitecture: c.CPUArchitecture,
-		LogGroup: c.LogGroup, LogOptions: c.LogOptions, TaskImage: c.TaskImage, CapacityTypes: c.CapacityTypes,
-		PlatformVersion: c.PlatformVersion, EphemeralStorageGiB: c.EphemeralStorageGiB, Endpoint: c.Endpoint,
-		EventQueueURL: c.EventQueueURL, UnusedAfter: c.UnusedAfter.Duration, Settle: c.Settle.Duration,
-		NodeIdentity: n.Identity, Capacity: n.Config.Node.Capacity.ResourceList(),
-		RegistryMirrors: c.RegistryMirrors, Refresh: c.Refresh.Duration, ClusterDomain: n.Config.ClusterDomain,
-		SessionStats: c.Stats == config.StatsSessions,
-	}
+	out := ecs.Config{Config: c.Settings(), Capacity: n.Config.Node.Capacity.ResourceList()}
+	out.NodeIdentity, out.ClusterDomain = n.Identity, n.Config.ClusterDomain
 	if c.ClusterDNS == config.DNSRouted {
 		out.ClusterDNS = n.Config.ClusterDNS
-	}
-	if v := c.EBS; v != nil {
-		out.EBS = ecs.EBS{
-			RoleARN: v.RoleARN, VolumeType: v.VolumeType, Encrypted: v.Encrypted, KMSKeyID: v.KMSKeyID,
-			FilesystemType: v.FilesystemType,
-		}
-	}
-	if p := c.Prices; p != nil {
-		out.Rates = ecs.Rates{
-			VCPU: p.VCPU, GB: p.GB, ARMVCPU: p.ARMVCPU, ARMGB: p.ARMGB, StorageGB: p.StorageGB, EBSGB: p.EBSGB,
-			SpotFactor: p.SpotFactor,
-		}
 	}
 	return out
 }

@@ -35,8 +35,8 @@ shutdown: {}
 `, fields: []string{""}},
 		"tasks": {text: `
 node: {name: a, capacity: {cpu: 1, memory: 1Gi}}
-backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [s], capacityTypes: [spot], taskImage: i, logGroup: g, executionRoleARN: a,
-  ebs: {roleARN: r, encrypted: true}, prices: {vcpu: 1, gb: 1, armVCPU: 1, armGB: 1}}}
+backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [subnet-1], capacityTypes: [spot], taskImage: i,
+  logGroup: g, executionRoleARN: 'arn:aws:iam::123456789012:role/a', ebs: {roleARN: 'arn:aws:iam::123456789012:role/r', encrypted: true}, prices: {vcpu: 1, gb: 1, armVCPU: 1, armGB: 1}}}
 kubeletAPI: {selfSigned: true}
 clusterDNS: [10.0.0.1]
 `, fields: []string{"backend", "node.capacity", "kubeletAPI"}},
@@ -68,6 +68,7 @@ func beyond() map[string]string {
 		"clusterDomain":                    "a letter less without a dot at the end",
 		"node.capacity.pods":               "whole, also as a text",
 		"backend.ecs.refresh":              "0 or at least 5s",
+		"backend.ecs.registryMirrors":      "URLs without path and user",
 		"backend.ecs.unusedAfter":          "0 or at least 1h",
 		"backend.ecs.prices":               "all of the four without which nothing is priced",
 		"leaderElection.leaseDuration":     "whole seconds, above renewDeadline",
@@ -234,7 +235,7 @@ func candidates(field schema) []any {
 		all = append(all, textsFor(field)...)
 	}
 	if isType(field["type"], 1.0) {
-		all = append(all, -2.0, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 20.0, 21.0, 100.0, 101.0, 200.0, 201.0, 10250.0, 65535.0, 65536.0)
+		all = append(all, -2.0, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 20.0, 21.0, 100.0, 101.0, 200.0, 201.0, 1000.0, 1001.0, 10250.0, 65535.0, 65536.0)
 	}
 	if isType(field["type"], []any{}) {
 		items := field["items"].(schema)
@@ -242,6 +243,9 @@ func candidates(field schema) []any {
 		list, _ := items["enum"].([]any)
 		for _, text := range append(list, textsFor(items)...) {
 			all = append(all, []any{text})
+			if field["maxItems"] != nil || field["uniqueItems"] != nil {
+				all = append(all, []any{text, text}, slices.Repeat([]any{text}, 17))
+			}
 		}
 	}
 	if field["additionalProperties"] != false && isType(field["type"], map[string]any{}) {
@@ -273,6 +277,7 @@ func texts() []any {
 		"10.0.0.1:6443", "10.0.0.1:0", "[fd00::1]:6443", "h:1",
 		"0", "1", "-1", "+1", "1.5", ".5", "1h", "1.5h", "1m30s", "0s", "-1s", "+1s", "1s1", "1d", "500ms", "16Gi", "16 GB", "500m", "1e3", "-1Gi", "0Gi", "1Kib",
 		"unix:///s", "unix://s", "ssh://u@h", "ssh://u@h:22", "ssh://u@[fd00::1]:22", "ssh://h", "ssh://u@", "ssh://u:p@h", "ssh://u@h/p",
-		"u@h", "u@h:22", "u:p@h", "@h", "https://x", "2026-01-02T03:04:05Z",
+		"u@h", "u@h:22", "u:p@h", "@h", "https://x", "https://x/1", "LATEST", "1.4.0", "1.3.9", "subnet-1", "sg-1",
+		"arn:aws:iam::123456789012:role/r", "arn:aws:iam::1:role/r", "alias/k", "2026-01-02T03:04:05Z",
 	}
 }

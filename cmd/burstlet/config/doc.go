@@ -14,7 +14,7 @@
 // of the types, their comments, defaults and limits; agree_test.go holds the schema
 // to what [Load] says.
 //
-// What a file says of the cri backend is judged by that backend's own rules
-// (backend/cri/criconfig). Beside them the package knows no backend and no Kubernetes
+// What a file says of the cri and ecs backends is judged by those backends' own rules
+// (backend/cri/criconfig, backend/ecs/ecsconfig). Beside them the package knows no backend and no Kubernetes
 // client: package cmd/burstlet/backends turns a [Configuration] into those.
 package config

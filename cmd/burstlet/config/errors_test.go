@@ -181,8 +181,8 @@ backend.cri.cgroupParent: Invalid value: "a/b": a lowercase RFC 1123 label must 
 backend.cri.cgroupDriver: Unsupported value: "x": supported values: "cgroupfs", "systemd"`,
 		},
 		"wrong ecs": {
-			head + "backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [s], unusedAfter: 10m, capacityTypes: [SPOT], ephemeralStorageGiB: 20, " +
-				"logOptions: {mode: blocking}, prices: {vcpu: 1, gb: 1, armVCPU: 1, ebsGB: -1, spotFactor: 2}, " +
+			head + "backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [subnet-1], unusedAfter: 10m, capacityTypes: [SPOT], ephemeralStorageGiB: 20, " +
+				"logOptions: {mode: blocking}, prices: {vcpu: 1, gb: 1001, armVCPU: 1, storageGB: -1, ebsGB: -1, spotFactor: 2}, " +
 				"ebs: {volumeType: standard, filesystemType: zfs, kmsKeyID: k}}}\nkubeletAPI: {selfSigned: true}\n",
 			`check FILE: backend.ecs.unusedAfter: Invalid value: "10m0s": must be at least 1h
 backend.ecs.capacityTypes[0]: Unsupported value: "SPOT": supported values: "on-demand", "spot"
@@ -192,7 +192,9 @@ backend.ecs.ebs.roleARN: Required value: the role by which Amazon ECS makes volu
 backend.ecs.ebs.volumeType: Unsupported value: "standard": supported values: "gp3", "gp2", "io1", "io2", "st1", "sc1"
 backend.ecs.ebs.filesystemType: Unsupported value: "zfs": supported values: "ext3", "ext4", "xfs"
 backend.ecs.ebs.kmsKeyID: Invalid value: "k": is for encrypted volumes: set encrypted
+backend.ecs.prices.gb: Invalid value: 1001: must be dollars an hour, at most 1000
 backend.ecs.prices.armGB: Invalid value: 0: must be dollars an hour
+backend.ecs.prices.storageGB: Invalid value: -1: must be dollars an hour
 backend.ecs.prices.ebsGB: Invalid value: -1: must be dollars an hour
 backend.ecs.prices.spotFactor: Invalid value: 2: must be 0 to 1
 node.capacity.cpu: Required value: the ecs backend has no size of its own: say how much of the account's Fargate quota the node may use

@@ -107,6 +107,12 @@ func (e *evaluator) list(word string, s schema, value []any) bool {
 	switch word {
 	case "minItems":
 		return len(value) >= s[word].(int)
+	case "maxItems":
+		return len(value) <= s[word].(int)
+	case "uniqueItems":
+		return !slices.ContainsFunc(value, func(one any) bool {
+			return len(slices.DeleteFunc(slices.Clone(value), func(other any) bool { return !reflect.DeepEqual(one, other) })) > 1
+		})
 	case "items":
 		return !slices.ContainsFunc(value, func(one any) bool { return !e.takes(s[word].(schema), one) })
 	default:
@@ -143,8 +149,8 @@ func (e *evaluator) mapping(word string, s schema, value map[string]any) bool {
 // other passes words that are for values of another type.
 func other(word string) bool {
 	switch word {
-	case "pattern", "minLength", "maxLength", "format", "minimum", "maximum", "exclusiveMinimum", "minItems", "items",
-		"properties", "propertyNames", "additionalProperties", "required":
+	case "pattern", "minLength", "maxLength", "format", "minimum", "maximum", "exclusiveMinimum", "minItems", "maxItems",
+		"uniqueItems", "items", "properties", "propertyNames", "additionalProperties", "required":
 		return true
 	default:
 		panic("the evaluator does not know " + word)

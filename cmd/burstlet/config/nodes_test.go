@@ -30,7 +30,7 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
   pods: {hostPID: true}
 - node: {name: c, capacity: {cpu: 4, memory: 8Gi}}
   bootstrapKubeconfig: /bootstrap
-  backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [s]}}
+  backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [subnet-1]}}
   kubeletAPI: {port: 10350, certFile: /c, keyFile: /k}
   clusterDNS: [10.0.0.9]
 `)})
@@ -64,7 +64,7 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
 	c.Node.Capacity.CPU, c.Node.Capacity.Memory = quantity("4"), quantity("8Gi")
 	c.Kubeconfig, c.BootstrapKubeconfig, c.ClusterDNS = "", "/bootstrap", []string{"10.0.0.9"}
 	c.Backend = config.Backend{Type: config.BackendECS, ECS: &config.ECS{
-		Region: "r", Cluster: "c", Subnets: []string{"s"}, CPUArchitecture: "X86_64",
+		Region: "r", Cluster: "c", Subnets: []string{"subnet-1"}, CPUArchitecture: "X86_64",
 	}}
 	c.KubeletAPI = config.KubeletAPI{Port: 10350, CertFile: "/c", KeyFile: "/k"}
 	if diff := cmp.Diff([]config.NodeEntry{a, b, c}, got.Nodes); diff != "" {

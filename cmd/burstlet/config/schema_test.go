@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
 // schema is a JSON schema, draft 7.
@@ -85,7 +87,7 @@ func limits() map[string]schema {
 	percent := between(minPercent, maxPercent)
 	amount := both(matches(`\+?`+quantityForm), schema{"minimum": 0})
 	span := notNegative(durationForm)
-	price := schema{"type": "number", "exclusiveMinimum": 0}
+	price := schema{"type": "number", "exclusiveMinimum": 0, "maximum": ecsconfig.MaxPrice}
 	return map[string]schema{
 		"Configuration.apiVersion":           {"const": APIVersion},
 		"Configuration.kind":                 {"const": Kind},
@@ -126,25 +128,33 @@ func limits() map[string]schema {
 		"SSH.jumpHosts":                      each(matches(hostForm)),
 		"SSH.keepalive":                      span,
 		"SSH.keepaliveMax":                   zeroOr(atLeast(criconfig.MinKeepaliveMax)),
-		"ECS.region":                         {"minLength": 1},
+		"ECS.region":                         matches(ecsconfig.RegionForm),
 		"ECS.cluster":                        {"minLength": 1},
-		"ECS.subnets":                        {"minItems": 1},
-		"ECS.cpuArchitecture":                oneOfOr(architectures()),
+		"ECS.subnets":                        both(each(matches(ecsconfig.SubnetForm)), schema{"minItems": 1, "maxItems": ecsconfig.MaxSubnets}),
+		"ECS.securityGroups":                 both(each(matches(ecsconfig.GroupForm)), schema{"maxItems": ecsconfig.MaxSecurityGroups}),
+		"ECS.executionRoleARN":               orEmpty(ecsconfig.RoleForm),
+		"ECS.taskRoleARN":                    orEmpty(ecsconfig.RoleForm),
+		"ECS.taskImage":                      {"maxLength": ecsconfig.MaxImage},
+		"ECS.platformVersion":                orEmpty(ecsconfig.VersionForm),
+		"ECS.eventQueueURL":                  orEmpty(ecsconfig.QueueForm),
+		"ECS.cpuArchitecture":                oneOfOr(ecsconfig.Architectures()),
 		"ECS.clusterDNS":                     oneOfOr([]string{DNSRouted}),
 		"ECS.refresh":                        span,
 		"ECS.stats":                          oneOfOr([]string{StatsSessions}),
-		"ECS.capacityTypes":                  each(oneOfThese(capacityTypes())),
-		"ECS.ephemeralStorageGiB":            zeroOr(between(minTaskStorage, maxTaskStorage)),
+		"ECS.capacityTypes":                  both(each(oneOfThese(ecsconfig.CapacityTypes())), schema{"uniqueItems": true}),
+		"ECS.ephemeralStorageGiB":            zeroOr(between(fargate.MinStorageGiB, fargate.MaxStorageGiB)),
 		"ECS.settle":                         span,
 		"ECS.unusedAfter":                    span,
-		"ECSVolumes.roleARN":                 {"minLength": 1},
-		"ECSVolumes.volumeType":              oneOfOr(volumeTypes()),
-		"ECSVolumes.filesystemType":          oneOfOr(filesystemTypes()),
+		"ECSVolumes.roleARN":                 matches(ecsconfig.RoleForm),
+		"ECSVolumes.kmsKeyID":                orEmpty(ecsconfig.KeyForm),
+		"ECSVolumes.volumeType":              oneOfOr(ecsconfig.VolumeTypes()),
+		"ECSVolumes.filesystemType":          oneOfOr(ecsconfig.FilesystemTypes()),
 		"ECSPrices.vcpu":                     price,
 		"ECSPrices.gb":                       price,
 		"ECSPrices.armVCPU":                  price,
 		"ECSPrices.armGB":                    price,
-		"ECSPrices.ebsGB":                    atLeast(0),
+		"ECSPrices.storageGB":                between(0, ecsconfig.MaxPrice),
+		"ECSPrices.ebsGB":                    between(0, ecsconfig.MaxPrice),
 		"ECSPrices.spotFactor":               between(0, 1),
 		"KubeletAPI.address":                 ip,
 		"KubeletAPI.port":                    between(1, 65535),

@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri"
 	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/sim"
 )
 
@@ -112,8 +113,11 @@ func TestTasksAloneMakeVolumesByThemselves(t *testing.T) {
 		t.Fatal(err)
 	}
 	tasks, err := ecs.New(t.Context(), ecs.Config{
-		Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "test",
-		Endpoint: "http://127.0.0.1:1", AccessKeyID: "a", SecretAccessKey: "b",
+		Config: ecsconfig.Config{
+			Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "test",
+			Endpoint: "http://127.0.0.1:1",
+		},
+		AccessKeyID: "a", SecretAccessKey: "b",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -134,10 +138,14 @@ func fieldsPage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	tasks, err := ecs.New(t.Context(), ecs.Config{
-		Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "test", TaskImage: "i", LogGroup: "/g",
-		ExecutionRoleARN: "arn:aws:iam::123456789012:role/e", TaskRoleARN: "arn:aws:iam::123456789012:role/t",
-		EBS:      ecs.EBS{RoleARN: "arn:aws:iam::123456789012:role/v"},
-		Endpoint: "http://127.0.0.1:1", AccessKeyID: "a", SecretAccessKey: "b",
+		Config: ecsconfig.Config{
+			Region: "eu-central-1", Cluster: "c", Subnets: []string{"subnet-1"}, NodeIdentity: "test", TaskImage: "i",
+			LogGroup:         "/g",
+			ExecutionRoleARN: "arn:aws:iam::123456789012:role/e", TaskRoleARN: "arn:aws:iam::123456789012:role/t",
+			EBS:      ecsconfig.EBS{RoleARN: "arn:aws:iam::123456789012:role/v"},
+			Endpoint: "http://127.0.0.1:1",
+		},
+		AccessKeyID: "a", SecretAccessKey: "b",
 	})
 	if err != nil {
 		t.Fatal(err)

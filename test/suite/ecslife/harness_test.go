@@ -22,6 +22,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/podsource"
@@ -64,8 +65,10 @@ func (c *cluster) start(l *link) *process {
 	p := &process{cluster: c, link: l, done: make(chan error, 1)}
 	l.inner, l.dead = c.server.Client().Transport, make(chan struct{})
 	cfg := ecs.Config{
-		Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-a", "subnet-b"}, SecurityGroups: []string{"sg-a"},
-		NodeIdentity: "cluster-uid/node", Settle: settle, Endpoint: stub.Endpoint,
+		Config: ecsconfig.Config{
+			Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-a", "subnet-b"},
+			SecurityGroups: []string{"sg-a"}, NodeIdentity: "cluster-uid/node", Settle: settle, Endpoint: stub.Endpoint,
+		},
 		AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret", HTTPClient: &http.Client{Transport: l},
 	}
 	c.change(&cfg)
