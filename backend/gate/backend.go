@@ -19,7 +19,10 @@ func (g *Gate) around(ctx context.Context, c *intercept.Call, next func(context.
 		may := intercept.Arg[backend.Permit](c)
 		*may = g.also(*may)
 	default:
-		if err := g.pass(c.Does); err != nil {
+		if err := g.Permit(c.Does); err != nil {
+			if c.Name == intercept.PodsLaunch {
+				err = backend.Unmade(err)
+			}
 			return err
 		}
 	}
@@ -29,7 +32,7 @@ func (g *Gate) around(ctx context.Context, c *intercept.Call, next func(context.
 // also permits what the gate and may both permit.
 func (g *Gate) also(may backend.Permit) backend.Permit {
 	return func(change string) error {
-		if err := g.pass(change); err != nil {
+		if err := g.Permit(change); err != nil {
 			return err
 		}
 		return may.Ask(change)

@@ -63,13 +63,13 @@ func openAt(now, until time.Time) bool {
 	return now.Before(until) && now.Round(0).Before(until.Round(0))
 }
 
-// pass is nil while the gate is open. The error says that nothing was made, and
-// that it may be tried again.
-func (g *Gate) pass(what string) error {
+// Permit is nil while the gate is open: it is a [backend.Permit]. The error says that
+// nothing was made, and that it may be tried again.
+func (g *Gate) Permit(change string) error {
 	if g.Open() {
 		return nil
 	}
-	return backend.Errorf(backend.ErrThrottled, "%s: this process does not hold the node's lease now", what)
+	return backend.Errorf(backend.ErrThrottled, "%s: this process does not hold the node's lease now", change)
 }
 
 // Transport returns next with the gate before every request that may change
@@ -88,7 +88,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 	default:
-		if err := t.gate.pass(r.Method); err != nil {
+		if err := t.gate.Permit(r.Method); err != nil {
 			if r.Body != nil { // a RoundTripper closes the body, also on errors
 				if closeErr := r.Body.Close(); closeErr != nil {
 					return nil, fmt.Errorf("%w (and closing the body: %w)", err, closeErr)

@@ -111,6 +111,9 @@ func TestBackend(t *testing.T) {
 			t.Errorf("%s passes a closed gate: %v", name, err)
 		}
 	}
+	if err := change["launch"](); !backend.IsUnmade(err) {
+		t.Errorf("a launch that was refused may have made something: %v", err)
+	}
 	if facts, err := gated.Pods.List(ctx); err != nil || len(facts) != 0 {
 		t.Errorf("list: %v, %v", facts, err)
 	}

@@ -186,6 +186,26 @@ func TestContainerErrorsKeepWhatTheySay(t *testing.T) {
 	})
 }
 
+// TestUnmadeStaysUnmade: that a launch made nothing is kept whatever its class, and is
+// not said of one that may have.
+func TestUnmadeStaysUnmade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{}
+		b := serve(t, f.backend).running("node")
+		for _, said := range []error{
+			backend.Unmade(backend.Errorf(backend.ErrUnavailable, "not sent")),
+			backend.Errorf(backend.ErrUnavailable, "the reply was lost"),
+			&backend.ContainerError{Container: "c", Reason: "ErrImagePull", Err: errors.New("no image")},
+		} {
+			f.err = said
+			err := b.Pods.Launch(t.Context(), t.Context(), backend.LaunchSpec{})
+			if backend.IsUnmade(err) != backend.IsUnmade(said) || backend.Class(err) != backend.Class(said) {
+				t.Errorf("%v: unmade %v, class %s", said, backend.IsUnmade(err), backend.Class(err))
+			}
+		}
+	})
+}
+
 // TestNothingStaysNothing: nil, zero and false are not confused on the way.
 func TestNothingStaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

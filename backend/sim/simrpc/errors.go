@@ -12,13 +12,15 @@ import (
 // wireError is an error as it travels.
 type wireError struct {
 	wireerr.Error
+	// Unmade is true of an error that backend.Unmade marked.
+	Unmade bool `json:",omitempty"`
 	// Container and Reason are a backend.ContainerError's.
 	Container string `json:",omitempty"`
 	Reason    string `json:",omitempty"`
 }
 
 func newWireError(err error) wireError {
-	w := wireError{Error: *wireerr.New(err)}
+	w := wireError{Error: *wireerr.New(err), Unmade: backend.IsUnmade(err)}
 	var ofContainer *backend.ContainerError
 	if errors.As(err, &ofContainer) {
 		w.Container, w.Reason = ofContainer.Container, ofContainer.Reason
@@ -45,7 +47,10 @@ func readHeader(value string) (w wireError, err error) {
 func (w wireError) err() error {
 	err := w.Err()
 	if w.Container != "" {
-		err = backend.Unmade(&backend.ContainerError{Container: w.Container, Reason: w.Reason, Err: err})
+		err = &backend.ContainerError{Container: w.Container, Reason: w.Reason, Err: err}
+	}
+	if w.Unmade {
+		err = backend.Unmade(err)
 	}
 	return err
 }
