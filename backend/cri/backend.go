@@ -60,13 +60,16 @@ type remote struct {
 
 // New makes a backend for the container runtime on a local socket, or on a host
 // reached over SSH. Nothing is connected before its Run runs.
-func New(cfg Config) (*backend.Backend, error) {
+//
+// may is asked of each call and each operation that changes something there, at the moment
+// it is sent; nil permits none.
+func New(cfg Config, may backend.Permit) (*backend.Backend, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
 	if !cfg.Remote() {
 		here := newResidentHost(cfg.WithDefaults().PodsDir)
-		r, err := newRemote(cfg, access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run})
+		r, err := newRemote(cfg, access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run, may: may})
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +83,7 @@ func New(cfg Config) (*backend.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
-	r, err := newRemote(cfg, access{host: link.Host(), control: link.Control(), streams: link.Streams(), run: link.Run, links: link.Facts})
+	r, err := newRemote(cfg, access{host: link.Host(), control: link.Control(), streams: link.Streams(), run: link.Run, links: link.Facts, may: may})
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +98,7 @@ type access struct {
 	run func(context.Context) error
 	// links are the connections to the host, nil for this machine.
 	links func() []backend.LinkFacts
+	may   backend.Permit
 }
 
 func newRemote(cfg Config, a access) (*remote, error) {
@@ -107,7 +111,8 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		socket, _ = cfg.Socket() // validated
 	}
 	known := newDetails()
-	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket), hostCaller{a.host, socket, known.owner})
+	a.host = permitted{a.host, a.may}
+	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket), hostCaller{a.host, socket, known.owner}, a.may)
 	slow := throttle.New()
 	r := &remote{
 		cfg:       cfg,

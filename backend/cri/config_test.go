@@ -42,7 +42,7 @@ func TestValidate(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), field) {
 			t.Errorf("%v, want an error that begins with %q", err, field)
 		}
-		if _, err := New(c); err == nil {
+		if _, err := New(c, backend.Always); err == nil {
 			t.Errorf("New took a bad %s", field)
 		}
 	}
@@ -120,7 +120,7 @@ func TestErrorClasses(t *testing.T) {
 		codes.Canceled: "Unavailable", codes.Unauthenticated: "Denied", codes.PermissionDenied: "Denied",
 		codes.Unknown: "Transient", codes.Internal: "Transient", codes.ResourceExhausted: "Transient",
 	} {
-		cause := newTransport("unix:///x", nil, hostCaller{}).explain(status.Error(code, "its words"))
+		cause := newTransport("unix:///x", nil, hostCaller{}, nil).explain(status.Error(code, "its words"))
 		err := failed(cause, "do %s", "this")
 		if got := backend.Class(err); got != want {
 			t.Errorf("%s: class %s, want %s", code, got, want)

@@ -91,6 +91,9 @@ func (h hostCaller) invoke(ctx context.Context, method string, args, reply any) 
 
 // callFailed is the error of a call that the host was asked to make.
 func callFailed(ctx context.Context, err error) error {
+	if refused, ok := errors.AsType[*callError](err); ok {
+		return refused
+	}
 	if answer, ok := errors.AsType[*host.CallError](err); ok {
 		return &callError{code: codes.Code(answer.Code), msg: answer.Message, err: err}
 	}

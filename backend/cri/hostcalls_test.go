@@ -107,7 +107,7 @@ func TestResidentFinishesCalls(t *testing.T) {
 	connect := func() (*remote, *residentHost, func()) {
 		here := newResidentHost(w.cfg.PodsDir)
 		here.Host = &withoutCgroups{Host: here.Host}
-		w.access = access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run}
+		w.access = access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run, may: backend.Always}
 		r, stop := w.connect(t)
 		return r, here, stop
 	}
@@ -141,7 +141,7 @@ func TestResidentIsStartedAgain(t *testing.T) {
 	w := newWorld(t)
 	here := newResidentHost(w.cfg.PodsDir)
 	here.Host = &withoutCgroups{Host: here.Host}
-	w.access = access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run}
+	w.access = access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run, may: backend.Always}
 	r, _ := w.connect(t)
 	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)))
 	must(t, here.client.Close())
@@ -154,7 +154,7 @@ func TestResidentWithoutAProgram(t *testing.T) {
 	here := newResidentHost(w.cfg.PodsDir)
 	here.Host = &withoutCgroups{Host: here.Host}
 	here.program = func(string) ([]byte, error) { return nil, binary.ErrMissing }
-	w.access = access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run}
+	w.access = access{host: here, control: localDialer{}, streams: localDialer{}, run: here.run, may: backend.Always}
 	r, _ := w.connect(t)
 	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)))
 }

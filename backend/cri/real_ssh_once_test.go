@@ -23,7 +23,7 @@ func TestRealStartsAreMadeOnce(t *testing.T) {
 	lane.RacedFrom(t, lane.All)
 	const enough, most = 4, 60 // starts that are cut, and that are tried for it
 	h := remotehost.ForTest(t)
-	b, err := New(sshConfig(h))
+	b, err := New(sshConfig(h), backend.Always)
 	must(t, err)
 	background.Run(t, b.RunFreely)
 	seed := uint64(time.Now().UnixNano())

@@ -41,7 +41,7 @@ func overSSH(t *testing.T, open func(t *testing.T, b backend.Backend) backend.Ba
 	})
 	must(t, h.ServeRegistry(t.Context(), registryHost, testRegistry(t)))
 	f := contract(func(t *testing.T) backend.Backend {
-		b, err := New(sshConfig(h))
+		b, err := New(sshConfig(h), backend.Always)
 		must(t, err)
 		return open(t, *b)
 	})

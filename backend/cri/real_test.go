@@ -55,7 +55,7 @@ func realConfig(h *remotehost.Host, node string) Config {
 // at paths of this machine, and only its network is elsewhere.
 func inside(h *remotehost.Host) access {
 	here := local.New(local.Options{Root: h.Shared(), CgroupRoot: h.CgroupRoot()})
-	return access{host: here, control: hostDialer{h}, streams: hostDialer{h}}
+	return access{host: here, control: hostDialer{h}, streams: hostDialer{h}, may: backend.Always}
 }
 
 // hostDialer dials inside a host's network. Its sockets have paths of this machine.

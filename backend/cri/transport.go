@@ -42,14 +42,15 @@ type transport struct {
 	dial     dialFunc
 	// onHost makes the calls that must be finished.
 	onHost hostCaller
+	may    backend.Permit
 
 	mu      sync.RWMutex
 	conn    *grpc.ClientConn
 	dialErr error
 }
 
-func newTransport(endpoint string, dial dialFunc, onHost hostCaller) *transport {
-	return &transport{endpoint: endpoint, dial: dial, onHost: onHost}
+func newTransport(endpoint string, dial dialFunc, onHost hostCaller, may backend.Permit) *transport {
+	return &transport{endpoint: endpoint, dial: dial, onHost: onHost, may: may}
 }
 
 // dialSocket dials the runtime as its host does.
@@ -148,7 +149,15 @@ func (t *transport) Invoke(ctx context.Context, method string, args, reply any, 
 	if madeOnHost[method] {
 		return t.explain(t.onHost.invoke(ctx, method, args, reply))
 	}
-	return t.explain(conn.Invoke(ctx, method, args, reply, opts...))
+	if onlyReads[method] {
+		return t.explain(conn.Invoke(ctx, method, args, reply, opts...))
+	}
+	asked := &leaving{may: t.may, method: method}
+	err = conn.Invoke(ctx, method, args, reply, append(opts, grpc.PerRPCCredentials(asked))...)
+	if asked.refused != nil {
+		return refusal(asked.refused)
+	}
+	return t.explain(err)
 }
 
 // NewStream opens a stream, which lives as long as its context.

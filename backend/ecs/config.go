@@ -33,6 +33,9 @@ type Config struct {
 	AccessKeyID, SecretAccessKey string
 	// HTTPClient sends the requests; nil is the SDK's own.
 	HTTPClient *http.Client
+	// May is asked of each request that changes something, at the moment it is sent:
+	// calls wait for rates and are retried long after they began.
+	May backend.Permit
 }
 
 // Validate reports every field that is wrong, by name.
@@ -49,7 +52,7 @@ func (c Config) Validate() error {
 func (c Config) clients() clients.Config {
 	return clients.Config{
 		Region: c.Region, Endpoint: c.Endpoint, HTTPClient: c.HTTPClient,
-		AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey,
+		AccessKeyID: c.AccessKeyID, SecretAccessKey: c.SecretAccessKey, May: c.May,
 	}
 }
 

@@ -20,6 +20,7 @@ func configOf(s *stub.Server) Config {
 			Endpoint: stub.Endpoint,
 		},
 		AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret", HTTPClient: s.Client(),
+		May: backend.Always,
 	}
 }
 

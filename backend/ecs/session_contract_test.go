@@ -40,7 +40,7 @@ func sessionConfig(url string) Config {
 			ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
 			Endpoint: url,
 		},
-		Images: plain{}, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret",
+		Images: plain{}, May: backend.Always, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret",
 	}
 }
 

@@ -118,11 +118,11 @@ func (r *nodeRunner) lead(ctx context.Context, cred *credential, held *gate.Gate
 
 // remote makes the node's backend. A simulation in this process is made once: its
 // pods end with it.
-func (r *nodeRunner) remote(ctx context.Context, identity string) (backend.Backend, error) {
+func (r *nodeRunner) remote(ctx context.Context, identity string, may backend.Permit) (backend.Backend, error) {
 	if r.sim != nil {
 		return *r.sim, nil
 	}
-	b, err := backends.New(ctx, backends.Node{Config: r.cfg, Identity: identity, Version: programVersion()})
+	b, err := backends.New(ctx, backends.Node{Config: r.cfg, Identity: identity, Version: programVersion(), May: may})
 	if err != nil {
 		return backend.Backend{}, err
 	}

@@ -86,7 +86,9 @@ func (t *taker) hold(ctx context.Context, held *gate.Gate, do holding) error {
 	if err != nil {
 		return err
 	}
-	b, err := backends.New(ctx, backends.Node{Config: t.cfg, Identity: id, Version: programVersion()})
+	b, err := backends.New(ctx, backends.Node{
+		Config: t.cfg, Identity: id, Version: programVersion(), May: held.Permit,
+	})
 	if t.keep {
 		if err != nil {
 			log.G(ctx).WithError(err).Warn("the remote cannot be asked what stays there")

@@ -60,7 +60,7 @@ func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.remote(ctx, id)
+	b, err := r.remote(ctx, id, held.Permit)
 	if err != nil {
 		return nil, err
 	}

@@ -80,6 +80,9 @@ func Classify(err error) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, ErrNotSent) {
+		return err // it says of which class
+	}
 	var params smithy.InvalidParamsError
 	var serial *smithy.SerializationError
 	if errors.As(err, &params) || errors.As(err, &serial) {

@@ -30,6 +30,8 @@ type Config struct {
 	AccessKeyID, SecretAccessKey string
 	// HTTPClient sends the requests; nil is the SDK's own.
 	HTTPClient *http.Client
+	// May is asked of each request that changes something; nil permits none.
+	May backend.Permit
 }
 
 // Clients are the SDK's, one of each service, with the same credentials.
@@ -80,7 +82,7 @@ func New(ctx context.Context, cfg Config) (Clients, error) {
 		loaded.BaseEndpoint = aws.String(cfg.Endpoint)
 	}
 	counts := newRequestCounts()
-	loaded.APIOptions = append(loaded.APIOptions, counts.listen)
+	loaded.APIOptions = append(loaded.APIOptions, counts.listen, leaving(cfg.May))
 	return Clients{
 		ECS:         awsecs.NewFromConfig(loaded),
 		Secrets:     secretsmanager.NewFromConfig(loaded),

@@ -38,7 +38,9 @@ func (c *requestCounts) listen(stack *middleware.Stack) error {
 			next middleware.FinalizeHandler,
 		) (middleware.FinalizeOutput, middleware.Metadata, error) {
 			out, meta, err := next.HandleFinalize(ctx, in)
-			c.count(ctx, err)
+			if !errors.Is(err, awscall.ErrNotSent) {
+				c.count(ctx, err)
+			}
 			return out, meta, err
 		}), "Retry", middleware.After)
 }

@@ -46,7 +46,7 @@ func criKind() Kind {
 
 // newCRI makes the backend, which connects to nothing before it runs.
 func newCRI(_ context.Context, n Node) (backend.Backend, error) {
-	b, err := cri.New(criConfig(n))
+	b, err := cri.New(criConfig(n), n.May)
 	if err != nil {
 		return backend.Backend{}, err
 	}

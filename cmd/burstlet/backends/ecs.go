@@ -41,7 +41,7 @@ func ecsKind() Kind {
 // ecsConfig is the configuration of tasks on ECS as its backend wants it.
 func ecsConfig(n Node) ecs.Config {
 	c := n.Config.Backend.ECS
-	out := ecs.Config{Config: c.Settings(), Capacity: n.Config.Node.Capacity.ResourceList()}
+	out := ecs.Config{Config: c.Settings(), Capacity: n.Config.Node.Capacity.ResourceList(), May: n.May}
 	out.NodeIdentity, out.ClusterDomain = n.Identity, n.Config.ClusterDomain
 	if c.ClusterDNS == config.DNSRouted {
 		out.ClusterDNS = n.Config.ClusterDNS

@@ -20,6 +20,9 @@ type Node struct {
 	Identity string
 	// Version is burstlet's own; a "burstlet sim" compares it with its version.
 	Version string
+	// May is asked of each change of the remote at the moment it is sent. Nil permits
+	// none.
+	May backend.Permit
 }
 
 // Kind is a kind of backend. Fields that are nil say that the kind cannot.

@@ -108,7 +108,7 @@ func TestFieldsPage(t *testing.T) {
 
 // Claims are waited for on hosts and simulated nodes, as by a kubelet.
 func TestTasksAloneMakeVolumesByThemselves(t *testing.T) {
-	host, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"})
+	host, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestTasksAloneMakeVolumesByThemselves(t *testing.T) {
 
 func fieldsPage(t *testing.T) string {
 	t.Helper()
-	host, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"})
+	host, err := cri.New(cri.Config{Endpoint: "unix:///run/containerd/containerd.sock", NodeIdentity: "test"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,7 @@ func (c *cluster) start(l *link) *process {
 			SecurityGroups: []string{"sg-a"}, NodeIdentity: "cluster-uid/node", Settle: settle, Endpoint: stub.Endpoint,
 		},
 		AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret", HTTPClient: &http.Client{Transport: l},
+		May: backend.Always,
 	}
 	c.change(&cfg)
 	b, err := ecs.New(context.Background(), cfg)

@@ -1,0 +1,129 @@
+package cri
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
+
+// What changes something asks once more when it leaves: one call of the contract makes many
+// of the runtime and the host, and some wait for each other, for names or for a connection.
+
+// onlyReads are the runtime's calls that change nothing; a forwarded port does not either.
+// Every other is asked for.
+var onlyReads = map[string]bool{
+	runtimeapi.RuntimeService_Version_FullMethodName:             true,
+	runtimeapi.RuntimeService_Status_FullMethodName:              true,
+	runtimeapi.RuntimeService_RuntimeConfig_FullMethodName:       true,
+	runtimeapi.RuntimeService_ListPodSandbox_FullMethodName:      true,
+	runtimeapi.RuntimeService_PodSandboxStatus_FullMethodName:    true,
+	runtimeapi.RuntimeService_ListContainers_FullMethodName:      true,
+	runtimeapi.RuntimeService_ContainerStatus_FullMethodName:     true,
+	runtimeapi.RuntimeService_ContainerStats_FullMethodName:      true,
+	runtimeapi.RuntimeService_ListContainerStats_FullMethodName:  true,
+	runtimeapi.RuntimeService_PodSandboxStats_FullMethodName:     true,
+	runtimeapi.RuntimeService_ListPodSandboxStats_FullMethodName: true,
+	runtimeapi.RuntimeService_PortForward_FullMethodName:         true,
+	runtimeapi.RuntimeService_GetContainerEvents_FullMethodName:  true,
+	runtimeapi.ImageService_ListImages_FullMethodName:            true,
+	runtimeapi.ImageService_ImageStatus_FullMethodName:           true,
+	runtimeapi.ImageService_ImageFsInfo_FullMethodName:           true,
+}
+
+// refusal is the error of a call that was not sent. It has no code of a call whose reply
+// was lost.
+func refusal(err error) error { return &callError{code: codes.Aborted, msg: err.Error(), err: err} }
+
+// leaving asks may when gRPC sends a call, which is when its connection is there.
+type leaving struct {
+	grpc.EmptyCallOption
+	may     backend.Permit
+	method  string
+	refused error
+}
+
+// GetRequestMetadata implements credentials.PerRPCCredentials, which gRPC asks for as it
+// writes the head of a request.
+func (l *leaving) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	l.refused = l.may.Ask(l.method)
+	return nil, l.refused
+}
+
+// RequireTransportSecurity implements credentials.PerRPCCredentials: the runtime's socket
+// has none.
+func (l *leaving) RequireTransportSecurity() bool { return false }
+
+// permitted asks may before each operation of a host that changes something there.
+type permitted struct {
+	host.Host
+	may backend.Permit
+}
+
+// Prepare implements [host.Host].
+func (p permitted) Prepare(ctx context.Context, what host.Preparation) (host.Prepared, error) {
+	if err := p.may.Ask("prepare the host"); err != nil {
+		return host.Prepared{}, err
+	}
+	return p.Host.Prepare(ctx, what)
+}
+
+// Discard implements [host.Host].
+func (p permitted) Discard(ctx context.Context, d host.Discard) error {
+	if err := p.may.Ask("remove files"); err != nil {
+		return err
+	}
+	return p.Host.Discard(ctx, d)
+}
+
+// Place implements [host.Host].
+func (p permitted) Place(ctx context.Context, v host.Volume) error {
+	if err := p.may.Ask("place a volume"); err != nil {
+		return err
+	}
+	return p.Host.Place(ctx, v)
+}
+
+// Clear implements [host.Host].
+func (p permitted) Clear(ctx context.Context, pod host.PodDir) error {
+	if err := p.may.Ask("clear volumes"); err != nil {
+		return err
+	}
+	return p.Host.Clear(ctx, pod)
+}
+
+// Rotate implements [host.Host].
+func (p permitted) Rotate(ctx context.Context, r host.Rotation) ([]string, error) {
+	if err := p.may.Ask("rotate logs"); err != nil {
+		return nil, err
+	}
+	return p.Host.Rotate(ctx, r)
+}
+
+// Sweep implements [host.Host].
+func (p permitted) Sweep(ctx context.Context, s host.Sweep) error {
+	if err := p.may.Ask("remove what pods left"); err != nil {
+		return err
+	}
+	return p.Host.Sweep(ctx, s)
+}
+
+// Limit implements [host.Host].
+func (p permitted) Limit(ctx context.Context, c host.Cgroup) error {
+	if err := p.may.Ask("limit a cgroup"); err != nil {
+		return err
+	}
+	return p.Host.Limit(ctx, c)
+}
+
+// Call implements [host.Host]: only calls that change something are made on the host.
+func (p permitted) Call(ctx context.Context, c host.Call) ([]byte, error) {
+	if err := p.may.Ask(c.Method); err != nil {
+		return nil, refusal(err)
+	}
+	return p.Host.Call(ctx, c)
+}
