@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/containerd/log"
@@ -122,14 +123,16 @@ func (n *node) drain(ctx context.Context) {
 // which writes them now.
 func (n *node) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.shutdown.FlushTimeout.Duration)
-	defer cancel()
-	go func() {
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		select {
 		case <-n.held.Closed():
 			cancel()
 		case <-ctx.Done():
 		}
-	}()
+	})
+	defer watching.Wait()
+	defer cancel()
 	select {
 	case <-n.held.Closed():
 		return nil

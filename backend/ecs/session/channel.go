@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
-	"github.com/burstlet/burstlet/backend/ecs/session/channelconn"
+	"github.com/burstlet/burstlet/backend/pause"
+	"github.com/burstlet/burstlet/backend/sshchannel"
 )
 
 // Tries of a container's server that does not listen yet.
@@ -93,7 +95,9 @@ func (t *taskSession) reach(ctx context.Context, name string) (*ssh.Client, erro
 		channel, requests, err := t.pool.openChannel(ctx, t.client, intask.ChannelContainer,
 			ssh.Marshal(intask.ToContainer{Name: name}))
 		if err == nil {
-			go ssh.DiscardRequests(requests)
+			if !t.pool.start(func() { ssh.DiscardRequests(requests) }) {
+				return nil, errors.Join(errEnded, channel.Close())
+			}
 			client, err := speakSSH(ctx, &channelConn{Channel: channel})
 			if err != nil {
 				return nil, backend.Errorf(backend.ErrUnavailable, "reach the container: %w", err)
@@ -107,12 +111,8 @@ func (t *taskSession) reach(ctx context.Context, name string) (*ssh.Client, erro
 		if try == containerTries {
 			return nil, backend.Errorf(backend.ErrUnavailable, "reach the container: %s", refused.Message)
 		}
-		again := time.NewTimer(containerAgain)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-			return nil, ctx.Err()
+		if err := pause.For(ctx, containerAgain); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -147,6 +147,29 @@ func (t *taskSession) connect(ctx context.Context, address string, done func()) 
 		}
 		return nil, err
 	}
-	go ssh.DiscardRequests(requests)
-	return channelconn.New(channel, inTask("burstlet"), inTask(address), done), nil
+	conn := sshchannel.New(t.link(), channel, requests, inTask("burstlet"), inTask(address), nil)
+	if conn == nil {
+		return nil, t.lost()
+	}
+	return &lent{conn, sync.OnceFunc(done)}, nil
+}
+
+// link is the session as its channels see it.
+func (t *taskSession) link() sshchannel.Link {
+	return sshchannel.Link{Go: t.pool.start, Dead: t.dead, Dying: t.broken, Err: t.lost}
+}
+
+// lost is the error of what goes through a session that has ended.
+func (*taskSession) lost() error { return backend.Errorf(backend.ErrUnavailable, "the session broke") }
+
+// lent is a connection that gives its session back.
+type lent struct {
+	*sshchannel.Conn
+	done func()
+}
+
+// Close closes the connection.
+func (l *lent) Close() error {
+	l.done()
+	return l.Conn.Close()
 }

@@ -7,5 +7,5 @@
 // What it needs to know of tasks is [Tasks]; it keeps nothing of them but its sessions.
 //
 // It imports awscall, intask for the protocol, ssm for the data channel of ECS Exec,
-// channelconn and taskstats.
+// pause, sshchannel and taskstats.
 package session

@@ -96,10 +96,12 @@ func (s *Pool) runCommand(ctx context.Context, client *ssh.Client, spec backend.
 		stdout: &passing{to: spec.Stdout}, stderr: &passing{to: spec.Stderr},
 	}
 	done := make(chan struct{})
-	go func() {
+	if !s.start(func() {
 		defer close(done)
 		c.failed = c.run(ctx)
-	}()
+	}) {
+		return 0, errEnded
+	}
 	select {
 	case <-done:
 		return c.outcome(ctx)
@@ -119,6 +121,8 @@ func (s *Pool) runCommand(ctx context.Context, client *ssh.Client, spec backend.
 
 // run starts the command and carries its streams, until the server has told all.
 func (c *command) run(ctx context.Context) error {
+	var sizes sync.WaitGroup
+	defer sizes.Wait()
 	defer close(c.over)
 	var requests sync.WaitGroup
 	requests.Go(c.readRequests)
@@ -131,6 +135,7 @@ func (c *command) run(ctx context.Context) error {
 		_ = c.channel.Close() // readRequests ends with it
 		return backend.Errorf(backend.ErrUnavailable, "start: %w", err)
 	}
+	sizes.Go(c.resize)
 	return c.carry()
 }
 
@@ -200,9 +205,8 @@ func (c *command) readRequests() {
 }
 
 // carry carries the streams until the output has ended. What is typed is not waited
-// for.
+// for: the goroutine that reads it ends with Stdin, which is its caller's to end.
 func (c *command) carry() error {
-	go c.resize()
 	go func() {
 		if c.spec.Stdin != nil {
 			_, _ = io.Copy(c.channel, c.spec.Stdin) // ends with the command at the latest

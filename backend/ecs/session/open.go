@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -163,6 +164,8 @@ func (b buffered) Read(p []byte) (int, error) { return b.from.Read(p) }
 type lineConn struct {
 	undated
 	session *ssm.Session
+	// broken is true once nothing more can arrive.
+	broken atomic.Bool
 	lines   *bufio.Reader
 	in      io.Reader
 	out     io.Writer
@@ -178,7 +181,13 @@ func (c *lineConn) begin() {
 }
 
 // Read reads what lines hold.
-func (c *lineConn) Read(p []byte) (int, error) { return c.in.Read(p) }
+func (c *lineConn) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	if err != nil {
+		c.broken.Store(true)
+	}
+	return n, err
+}
 
 // Write writes whole lines.
 func (c *lineConn) Write(p []byte) (int, error) { return c.out.Write(p) }

@@ -97,6 +97,9 @@ type taskSession struct {
 	settled chan struct{}
 	client  *ssh.Client
 	err     error
+	// broken is true as soon as nothing more can arrive, a little before dead closes.
+	broken func() bool
+	dead   chan struct{}
 
 	// uses and linger are guarded by the pool's lock.
 	uses   int
@@ -168,7 +171,7 @@ func (s *Pool) use(ctx context.Context, arn string) (session *taskSession, done 
 	t := s.open[arn]
 	if t == nil {
 		t = &taskSession{
-			pool: s, arn: arn, settled: make(chan struct{}), lock: make(chan struct{}, 1),
+			pool: s, arn: arn, settled: make(chan struct{}), dead: make(chan struct{}), lock: make(chan struct{}, 1),
 			containers: map[string]*ssh.Client{},
 		}
 		s.open[arn] = t
@@ -238,12 +241,13 @@ func farewell(c *ssh.Client) {
 // openAndKeep opens a session and keeps it until it ends.
 func (s *Pool) openAndKeep(t *taskSession) {
 	ctx, cancel := context.WithTimeout(s.living, sessionOpen)
-	t.client, t.err = s.connect(ctx, t.arn)
+	t.client, t.broken, t.err = s.connect(ctx, t.arn)
 	cancel()
 	close(t.settled)
 	if t.err == nil {
 		s.keep(t.client)
 	}
+	close(t.dead)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[t.arn] == t {
@@ -276,27 +280,28 @@ func (s *Pool) keep(c *ssh.Client) {
 	}
 }
 
-// connect opens a session of ECS Exec and an SSH connection over it.
-func (s *Pool) connect(ctx context.Context, arn string) (*ssh.Client, error) {
+// connect opens a session of ECS Exec and an SSH connection over it. broken says that
+// nothing more can arrive.
+func (s *Pool) connect(ctx context.Context, arn string) (c *ssh.Client, broken func() bool, err error) {
 	select {
 	case s.opening <- struct{}{}:
 		defer func() { <-s.opening }()
 	case <-ctx.Done():
-		return nil, backend.Errorf(backend.ErrUnavailable, "open session: %w", ctx.Err())
+		return nil, nil, backend.Errorf(backend.ErrUnavailable, "open session: %w", ctx.Err())
 	}
 	stream, err := s.execute(ctx, arn)
 	if err != nil {
-		return nil, fmt.Errorf("open session: %w", err)
+		return nil, nil, fmt.Errorf("open session: %w", err)
 	}
 	session, err := s.dialer.Dial(ctx, stream)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	client, err := speakSSH(ctx, overSession(session))
-	if err != nil {
-		return nil, backend.Errorf(backend.ErrUnavailable, "open session: %w", err)
+	line := overSession(session)
+	if c, err = speakSSH(ctx, line); err != nil {
+		return nil, nil, backend.Errorf(backend.ErrUnavailable, "open session: %w", err)
 	}
-	return client, nil
+	return c, line.broken.Load, nil
 }
 
 // runningTask finds the live task of an attempt of a pod. Errors: NotFound.

@@ -144,7 +144,9 @@ func (t *taskStats) ask(ctx context.Context, f backend.PodFacts) (backend.PodSta
 	stop := context.AfterFunc(ctx, func() { _ = channel.Close() }) // reads end with it
 	defer stop()
 	defer func() { _ = channel.Close() }()
-	go ssh.DiscardRequests(requests)
+	if !t.pool.start(func() { ssh.DiscardRequests(requests) }) {
+		return backend.PodStats{}, errEnded
+	}
 	ok, err := channel.SendRequest("subsystem", true, ssh.Marshal(struct{ Name string }{intask.SubsystemStats}))
 	if err != nil || !ok {
 		return backend.PodStats{}, fmt.Errorf("the task does not measure itself: %w", err)
