@@ -29,7 +29,7 @@
 //
 //   - Latest wins. A status set while an older one is being written, or while
 //     its write is being retried, replaces it; no write is lost.
-//   - What nobody acts on waits for what follows it: 100 ms for a pod that the
+//   - What nobody acts on waits for what follows it: 250 ms for a pod that the
 //     API has heard nothing of, then 1 s (urgency.go). Phase, readiness, a
 //     container's start and end, reasons and messages are written at once. Of a
 //     pod that is deleted in the next moment, nothing more is said.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -164,9 +163,6 @@ func (r *remote) backend() *backend.Backend {
 		},
 	}
 }
-
-// Taken says, by path, what becomes of the fields of a pod: see [fields.Uses].
-func Taken(pod *corev1.Pod) map[string]string { return fields.Uses(pod) }
 
 // run holds the connections and the open stop calls, and keeps logs in bounds. It
 // runs once: a backend that has ended stays ended.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/backendtest"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -131,6 +132,6 @@ func answer(r *http.Request, status int, code string) *http.Response {
 // anyImages are those of a registry that never fails: root's, which run nothing.
 type anyImages struct{}
 
-func (anyImages) Config(context.Context, string, string, []backend.Credential) (ImageConfig, error) {
-	return ImageConfig{Entrypoint: []string{"true"}}, nil
+func (anyImages) Config(context.Context, string, string, []backend.Credential) (taskdef.ImageConfig, error) {
+	return taskdef.ImageConfig{Entrypoint: []string{"true"}}, nil
 }

@@ -26,7 +26,7 @@ func volumed(t *testing.T, f func(*testing.T, *stub.Server, backend.Backend)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := stub.New(stub.Config{Delays: slow})
 		cfg := configOf(s)
-		cfg.EBS = EBS{RoleARN: infraRole}
+		cfg.EBS = ecsconfig.EBS{RoleARN: infraRole}
 		f(t, s, open(t, cfg))
 	})
 }
@@ -77,7 +77,7 @@ func TestAForeignVolumeCostsNothingHere(t *testing.T) {
 }
 
 func TestValidateVolumes(t *testing.T) {
-	for want, ebs := range map[string]EBS{
+	for want, ebs := range map[string]ecsconfig.EBS{
 		"":                   {RoleARN: infraRole, VolumeType: "gp3", Encrypted: true, KMSKeyID: "alias/burst", FilesystemType: "xfs"},
 		"ebs.roleARN":        {VolumeType: "gp3"},
 		"ebs.volumeType":     {RoleARN: infraRole, VolumeType: "standard"},

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -42,7 +43,7 @@ func TestRepresentativePodsRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := stub.New(stub.Config{LogGroups: []string{"/burstlet"}})
 				cfg := richConfig(s)
-				cfg.LogGroup, cfg.EBS = "/burstlet", EBS{RoleARN: infraRole, Encrypted: true, KMSKeyID: "alias/burst"}
+				cfg.LogGroup, cfg.EBS = "/burstlet", ecsconfig.EBS{RoleARN: infraRole, Encrypted: true, KMSKeyID: "alias/burst"}
 				b := open(t, cfg)
 				if b.Check.Check(pod) != nil {
 					t.Fatal(b.Check.Check(pod))

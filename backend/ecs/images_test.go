@@ -7,14 +7,15 @@ import (
 	"testing/synctest"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
 // noImages is a registry without images.
 type noImages struct{}
 
-func (noImages) Config(context.Context, string, string, []backend.Credential) (ImageConfig, error) {
-	return ImageConfig{}, errors.New("not found")
+func (noImages) Config(context.Context, string, string, []backend.Credential) (taskdef.ImageConfig, error) {
+	return taskdef.ImageConfig{}, errors.New("not found")
 }
 
 // A launch looks its images up before anything is spent.

@@ -51,19 +51,7 @@ var withVolume = ecstest.WithVolume
 
 const canary = ecstest.Canary
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%s: %v", backend.Class(err), err)
-	}
-}
-
-func wantClass(t *testing.T, err error, want string) {
-	t.Helper()
-	if got := backend.Class(err); got != want {
-		t.Fatalf("error of class %q (%v), want %q", got, err, want)
-	}
-}
+var must, wantClass = ecstest.Must, ecstest.WantClass
 
 // only is the one entry of a listing.
 func only(t *testing.T, facts []backend.PodFacts, err error) backend.PodFacts {

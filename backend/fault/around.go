@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/intercept"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // Wrap puts the script around every call of b that asks the remote, but for Run, which
@@ -84,7 +85,7 @@ func (w *faulty) later(
 	}
 	s.late.Go(func() {
 		ctx := context.WithoutCancel(ctx)
-		if pause(ctx, f.Late) != nil || call.Idempotent && s.count(c, 0) != before {
+		if delay(ctx, f.Late) != nil || call.Idempotent && s.count(c, 0) != before {
 			return
 		}
 		_ = next(ctx) // nobody hears the reply
@@ -93,7 +94,7 @@ func (w *faulty) later(
 }
 
 func (f Fault) apply(ctx context.Context, c Call, call func() error) error {
-	if err := pause(ctx, f.Delay); err != nil {
+	if err := delay(ctx, f.Delay); err != nil {
 		return backend.Errorf(backend.ErrUnavailable, "%w delay before %s: %w", ErrInjected, c.Method, err)
 	}
 	if f.Err != nil {
@@ -102,7 +103,7 @@ func (f Fault) apply(ctx context.Context, c Call, call func() error) error {
 	if err := call(); err != nil {
 		return err
 	}
-	if err := pause(ctx, f.ReplyDelay); err != nil {
+	if err := delay(ctx, f.ReplyDelay); err != nil {
 		return backend.Errorf(backend.ErrUnavailable, "%w delay after %s: %w", ErrInjected, c.Method, err)
 	}
 	if f.LoseReply {
@@ -111,20 +112,13 @@ func (f Fault) apply(ctx context.Context, c Call, call func() error) error {
 	return nil
 }
 
-// pause returns at once for no duration, also when the context has ended: the
+// delay returns at once for no duration, also when the context has ended: the
 // call itself then answers.
-func pause(ctx context.Context, d time.Duration) error {
+func delay(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return pause.For(ctx, d)
 }
 
 // readPods makes a listing of pods. An inspection that is stale has what the last

@@ -53,7 +53,7 @@ func (w *faulty) pass(ctx context.Context, uid types.UID, hints chan<- types.UID
 	if f.Drop {
 		return nil
 	}
-	if err := pause(ctx, f.Delay); err != nil {
+	if err := delay(ctx, f.Delay); err != nil {
 		return backend.Errorf(backend.ErrUnavailable, "pass hint: %w", err)
 	}
 	for range 1 + max(f.Repeat, 0) {

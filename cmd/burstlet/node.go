@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/gate"
+	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/identity"
@@ -90,15 +91,14 @@ func probe(ctx context.Context, b backend.Backend, away bool) error {
 		if !errors.Is(err, backend.ErrUnavailable) && ctx.Err() == nil {
 			return fmt.Errorf("reach the %s backend: %w", b.Name, err)
 		}
-		select {
-		case <-ctx.Done():
-			if away {
-				logger.WithError(err).Warn("the remote cannot be reached yet; the node starts without it")
-				return nil
-			}
-			return fmt.Errorf("reach the %s backend: %w", b.Name, err)
-		case <-time.After(probeRetry):
+		if pause.For(ctx, probeRetry) == nil {
+			continue
 		}
+		if away {
+			logger.WithError(err).Warn("the remote cannot be reached yet; the node starts without it")
+			return nil
+		}
+		return fmt.Errorf("reach the %s backend: %w", b.Name, err)
 	}
 }
 

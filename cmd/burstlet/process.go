@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/election"
 )
@@ -116,7 +117,7 @@ type keeper struct {
 // node that cannot be stopped ends it: what is left of it needs the process to
 // end.
 func (k keeper) keep(ctx context.Context) error {
-	pause := retryFirst
+	again := retryFirst
 	for {
 		began := time.Now()
 		err := k.run(ctx)
@@ -124,13 +125,13 @@ func (k keeper) keep(ctx context.Context) error {
 			return k.named(err)
 		}
 		if time.Since(began) >= calm {
-			pause = retryFirst
+			again = retryFirst
 		}
-		k.failed(ctx, err, pause)
-		if !waited(ctx, pause) {
+		k.failed(ctx, err, again)
+		if pause.For(ctx, again) != nil {
 			return nil
 		}
-		pause = min(2*pause, retryMost)
+		again = min(2*again, retryMost)
 	}
 }
 
@@ -141,23 +142,11 @@ func (k keeper) named(err error) error {
 	return fmt.Errorf("node %s: %w", k.name, err)
 }
 
-func (k keeper) failed(ctx context.Context, err error, pause time.Duration) {
+func (k keeper) failed(ctx context.Context, err error, again time.Duration) {
 	if err == nil {
 		err = errors.New("it ended by itself")
 	}
 	k.state.set(stateFailed, err)
-	log.G(ctx).WithField("node", k.name).WithField("pause", pause).WithError(err).
+	log.G(ctx).WithField("node", k.name).WithField("pause", again).WithError(err).
 		Error("node failed; it will be started again")
-}
-
-// waited is false when the context ended first.
-func waited(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

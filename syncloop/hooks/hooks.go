@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/syncloop/prober/check"
 )
 
@@ -102,14 +103,7 @@ func (t Target) failed(hook string, err error, tail string) error {
 }
 
 func sleep(ctx context.Context, seconds int64) error {
-	timer := time.NewTimer(time.Duration(seconds) * time.Second)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return pause.For(ctx, time.Duration(seconds)*time.Second)
 }
 
 // get sends the request. Any answer is a success. A server that does not speak

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // Config is what a PLEG needs.
@@ -165,14 +166,10 @@ func (p *PLEG) Run(ctx context.Context) error {
 func (p *PLEG) listen(ctx context.Context, hints chan<- types.UID) error {
 	for {
 		err := p.cfg.Events.Run(ctx, hints)
-		pause := time.NewTimer(time.Second)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if pause.For(ctx, time.Second) != nil {
 			return nil
-		case <-pause.C:
-			log.G(ctx).WithError(err).Debug("hint stream ended, relisting covers for it; opening it again")
 		}
+		log.G(ctx).WithError(err).Debug("hint stream ended, relisting covers for it; opening it again")
 	}
 }
 

@@ -1,14 +1,5 @@
 package images
 
-import (
-	"testing"
+import "github.com/burstlet/burstlet/backend/ecs/ecstest"
 
-	"github.com/burstlet/burstlet/backend"
-)
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("%s: %v", backend.Class(err), err)
-	}
-}
+var must = ecstest.Must

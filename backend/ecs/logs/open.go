@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/task"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // Numbers of reading logs.
@@ -175,7 +176,7 @@ func (r *logReader) settled(ctx context.Context) (ended bool, err error) {
 	case c.NeverRan():
 		return true, nil
 	}
-	return true, pause(ctx, time.Until(c.FinishedAt.Add(task.LogLag)))
+	return true, pause.For(ctx, time.Until(c.FinishedAt.Add(task.LogLag)))
 }
 
 // inspect has the task read anew, now and then. What cannot be read now is as it was.
@@ -259,7 +260,7 @@ func (r *logReader) more(ctx context.Context, last time.Time) (ended bool, err e
 	if time.Since(last) > logIdle {
 		wait = logPollIdle
 	}
-	if err := pause(ctx, wait); err != nil {
+	if err := pause.For(ctx, wait); err != nil {
 		return false, err
 	}
 	return r.settled(ctx)
@@ -277,7 +278,7 @@ func (r *logReader) next(ctx context.Context, page logPage, ended bool) (logPage
 		if err == nil || !r.opts.Follow || !transient(err) {
 			return next, err
 		}
-		if err := pause(ctx, logPollIdle); err != nil {
+		if err := pause.For(ctx, logPollIdle); err != nil {
 			return logPage{}, err
 		}
 	}
@@ -348,19 +349,4 @@ func (l *Logs) away(t time.Time) time.Time {
 		return t
 	}
 	return t.Add(t.Sub(l.here(t)))
-}
-
-// pause waits, or returns the context's error.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

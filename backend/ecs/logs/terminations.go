@@ -12,6 +12,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/task"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // The bounds of a termination message that is the end of a log are the kubelet's
@@ -46,7 +47,7 @@ func (l *Logs) Run(ctx context.Context) error {
 			// Nothing else can be read now either.
 			known.Requeue(o)
 			delay = min(max(2*delay, time.Second), messageRetry)
-			if pause(ctx, delay) != nil {
+			if pause.For(ctx, delay) != nil {
 				return nil //nolint:nilerr // the context's: an orderly end
 			}
 			continue

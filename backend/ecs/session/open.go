@@ -166,9 +166,9 @@ type lineConn struct {
 	session *ssm.Session
 	// broken is true once nothing more can arrive.
 	broken atomic.Bool
-	lines   *bufio.Reader
-	in      io.Reader
-	out     io.Writer
+	lines  *bufio.Reader
+	in     io.Reader
+	out    io.Writer
 }
 
 func overSession(s *ssm.Session) *lineConn {

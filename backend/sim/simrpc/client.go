@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 const (
@@ -93,7 +94,7 @@ type client struct {
 func (c *client) run(ctx context.Context) error {
 	defer c.transport.CloseIdleConnections()
 	defer c.setDown(errors.New("it is not running"))
-	pause := firstRetry
+	retry := firstRetry
 	for {
 		connected, err := c.stay(ctx)
 		switch {
@@ -103,16 +104,13 @@ func (c *client) run(ctx context.Context) error {
 			return fmt.Errorf("reconnect to the sim: %w", err)
 		case connected:
 			log.G(ctx).WithField("socket", c.cfg.Socket).WithError(err).Warn("the sim has gone, trying to reconnect")
-			pause = firstRetry
+			retry = firstRetry
 		}
 		c.setDown(err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
+		if pause.For(ctx, retry) != nil {
+			return nil
 		}
-		timer.Stop()
-		pause = min(2*pause, lastRetry)
+		retry = min(2*retry, lastRetry)
 	}
 }
 

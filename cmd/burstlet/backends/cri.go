@@ -13,6 +13,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri"
 	"github.com/burstlet/burstlet/backend/cri/explain"
+	"github.com/burstlet/burstlet/backend/cri/fields"
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
 	hostlocal "github.com/burstlet/burstlet/backend/cri/host/local"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
@@ -33,7 +34,7 @@ func criKind() Kind {
 		},
 		Offline:  newCRI,
 		Diagnose: diagnoseHost,
-		Taken:    func(_ Node, pod *corev1.Pod) map[string]string { return cri.Taken(pod) },
+		Taken:    func(_ Node, pod *corev1.Pod) map[string]string { return fields.Uses(pod) },
 		Preview: func(ctx context.Context, n Node, launch backend.LaunchSpec) (Preview, error) {
 			host, err := explain.Explain(ctx, criConfig(n), launch)
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
 
@@ -27,9 +28,9 @@ func ecsKind() Kind {
 		Diagnose: func(ctx context.Context, n Node) ([]backend.Finding, error) {
 			return ecs.Diagnose(ctx, ecsConfig(n)), nil
 		},
-		Taken: func(n Node, pod *corev1.Pod) map[string]string { return ecs.Taken(ecsConfig(n), pod) },
+		Taken: func(n Node, pod *corev1.Pod) map[string]string { return taskdef.Taken(ecsConfig(n).Config, pod) },
 		Preview: func(_ context.Context, n Node, launch backend.LaunchSpec) (Preview, error) {
-			task, err := ecs.Explain(ecsConfig(n), launch)
+			task, err := taskdef.Explain(ecsConfig(n).Config, launch)
 			if err != nil {
 				return Preview{}, err
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/explain"
-	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
 
@@ -55,7 +55,7 @@ type Preview struct {
 	// Host is the sandbox and the containers on a container host.
 	Host *explain.Preview `json:"host,omitempty"`
 	// Task is the task on ECS.
-	Task *ecs.Preview `json:"task,omitempty"`
+	Task *taskdef.Preview `json:"task,omitempty"`
 }
 
 // Of returns the kind that backend.type names.

@@ -17,6 +17,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri"
 	"github.com/burstlet/burstlet/backend/ecs"
 	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	"github.com/burstlet/burstlet/backend/sim"
 )
 
@@ -167,8 +168,8 @@ func fieldsPage(t *testing.T) string {
 		page.WriteString("\n")
 	}
 	page.WriteString(annotationsIntro)
-	for _, a := range ecs.Annotations() {
-		fmt.Fprintf(&page, "| `%s%s` | `%s` | %s |\n", ecs.Prefix, a.Name, a.Value, a.Meaning)
+	for _, a := range taskdef.Annotations() {
+		fmt.Fprintf(&page, "| `%s%s` | `%s` | %s |\n", taskdef.Prefix, a.Name, a.Value, a.Meaning)
 	}
 	return page.String()
 }
@@ -206,7 +207,7 @@ func verdict(t *testing.T, row fieldRow, b backend.Backend, pod *corev1.Pod, how
 		return "**refused**: " + whys[0]
 	}
 	if how == fromTable {
-		return ecs.FieldRule(row.field)
+		return taskdef.FieldRule(row.field)
 	}
 	return how
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/burstlet/burstlet/backend/cri"
+	"github.com/burstlet/burstlet/backend/cri/fields"
 )
 
 const explainHostConfig = `
@@ -106,7 +106,7 @@ func TestExplainSaysOfHostsWhatTheFieldsPageSays(t *testing.T) {
 			pod := plainPod()
 			row.set(pod)
 			path := "spec." + strings.TrimSuffix(strings.NewReplacer("ontainers[].", "ontainers[0].").Replace(row.field), "[]")
-			if got := cri.Taken(pod)[path]; got != row.cri {
+			if got := fields.Uses(pod)[path]; got != row.cri {
 				t.Errorf("%s, %s: explain says %q, the page %q", row.field, row.value, got, row.cri)
 			}
 		}

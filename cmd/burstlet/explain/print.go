@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // print writes an explanation for people: what is refused first.
@@ -63,7 +63,7 @@ func (e explanation) print(out io.Writer) error {
 	return err
 }
 
-func printTask(text *bytes.Buffer, t *ecs.Preview) error {
+func printTask(text *bytes.Buffer, t *taskdef.Preview) error {
 	fmt.Fprintf(text, "  size: %g vCPU, %g GiB, %d GiB of ephemeral storage, %s; capacity %s\n",
 		t.VCPU, t.MemoryGiB, t.StorageGiB, t.Architecture, strings.Join(t.CapacityTypes, " then "))
 	if t.Volume != "" {

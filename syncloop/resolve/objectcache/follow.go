@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 const (
@@ -76,7 +78,7 @@ func (f *follower[T]) wait(ctx context.Context, err error) bool {
 	} else {
 		entry.Debug("Object not read yet")
 	}
-	return pause(ctx, delay)
+	return pause.For(ctx, delay) == nil
 }
 
 func (f *follower[T]) options() metav1.ListOptions {

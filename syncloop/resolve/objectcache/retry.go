@@ -1,7 +1,6 @@
 package objectcache
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -68,16 +67,4 @@ func refused(err error) bool { return apierrors.IsForbidden(err) || apierrors.Is
 // jitter is a random part of limit, which may be 0.
 func jitter(limit time.Duration) time.Duration {
 	return time.Duration(rand.Int64N(int64(limit) + 1))
-}
-
-// pause waits; false means that ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

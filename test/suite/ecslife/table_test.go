@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -141,8 +142,8 @@ func whole(cfg *ecs.Config) {
 // rootsImages is a registry of images that say nothing of themselves.
 type rootsImages struct{}
 
-func (rootsImages) Config(context.Context, string, string, []backend.Credential) (ecs.ImageConfig, error) {
-	return ecs.ImageConfig{}, nil
+func (rootsImages) Config(context.Context, string, string, []backend.Credential) (taskdef.ImageConfig, error) {
+	return taskdef.ImageConfig{}, nil
 }
 
 func spotFirst(cfg *ecs.Config) { cfg.CapacityTypes = []string{"spot", "on-demand"} }

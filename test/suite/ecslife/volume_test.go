@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/backend/ecs"
+	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -28,7 +29,7 @@ func scratch(pod *corev1.Pod) {
 func TestAVolumeMadeForThePodWaitsForNoClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, stub.Config{Delays: usual})
-		c.change = func(cfg *ecs.Config) { cfg.EBS = ecs.EBS{RoleARN: "arn:aws:iam::123456789012:role/volumes"} }
+		c.change = func(cfg *ecs.Config) { cfg.EBS = ecsconfig.EBS{RoleARN: "arn:aws:iam::123456789012:role/volumes"} }
 		p := c.start(&link{})
 		defer func() { p.end() }()
 		time.Sleep(time.Second)
