@@ -184,9 +184,11 @@ func (s countConn) Close() error { s.c.open--; return nil }
 func (p countPods) Launch(context.Context, context.Context, backend.LaunchSpec) error {
 	return p.c.hit()
 }
+
 func (p countPods) Stop(context.Context, backend.Ref, time.Duration) error {
 	return p.c.hit()
 }
+
 func (p countPods) Remove(context.Context, backend.Ref) error                { return p.c.hit() }
 func (p countPods) List(context.Context) ([]backend.PodFacts, error)         { return nil, p.c.hit() }
 func (p countContainers) Remove(context.Context, backend.ContainerRef) error { return p.c.hit() }

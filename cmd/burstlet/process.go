@@ -129,7 +129,7 @@ func (k keeper) keep(ctx context.Context) error {
 		}
 		k.failed(ctx, err, again)
 		if pause.For(ctx, again) != nil {
-			return nil
+			return nil //nolint:nilerr // the node is to end
 		}
 		again = min(2*again, retryMost)
 	}

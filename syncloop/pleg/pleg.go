@@ -167,7 +167,7 @@ func (p *PLEG) listen(ctx context.Context, hints chan<- types.UID) error {
 	for {
 		err := p.cfg.Events.Run(ctx, hints)
 		if pause.For(ctx, time.Second) != nil {
-			return nil
+			return nil //nolint:nilerr // it is to end
 		}
 		log.G(ctx).WithError(err).Debug("hint stream ended, relisting covers for it; opening it again")
 	}

@@ -1,13 +1,15 @@
 package ecstest
 
-import (
-	"testing"
+import "github.com/burstlet/burstlet/backend"
 
-	"github.com/burstlet/burstlet/backend"
-)
+// Test is what the checks need of a *testing.T.
+type Test interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
 
 // Must ends the test for an error.
-func Must(t *testing.T, err error) {
+func Must(t Test, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("%s: %v", backend.Class(err), err)
@@ -15,7 +17,7 @@ func Must(t *testing.T, err error) {
 }
 
 // WantClass ends the test for an error of another class; "" is no error.
-func WantClass(t *testing.T, err error, want string) {
+func WantClass(t Test, err error, want string) {
 	t.Helper()
 	if got := backend.Class(err); got != want {
 		t.Fatalf("error of class %q (%v), want %q", got, err, want)
