@@ -29,6 +29,9 @@ type observation struct {
 	lastRelist time.Time
 	// facts is what the remote last said of itself; nil if it never did.
 	facts *backend.NodeFacts
+	// remembered is what the API holds of the remote from an earlier life of the node;
+	// nil for nothing. It counts while facts is nil.
+	remembered *backend.NodeFacts
 	// factsErr is why the last question had no answer; nil if it had.
 	factsErr error
 	// images are those of the remote; nil while they are not known.

@@ -30,9 +30,13 @@ type nodeSpec struct {
 // node may not set by itself (see restrictedLabels). inAPI is the status that
 // does stand there and before the one computed last; both may be empty.
 func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev1.Node {
-	capacity := s.capacity(obs.facts)
+	facts := obs.facts
+	if facts == nil {
+		facts = obs.remembered
+	}
+	capacity := s.capacity(facts)
 	node := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: s.labels(obs.facts), Annotations: s.annotations(obs.facts)},
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: s.labels(facts), Annotations: s.annotations(facts)},
 		Status: corev1.NodeStatus{
 			Capacity:    capacity,
 			Allocatable: capacity.DeepCopy(),
@@ -45,7 +49,7 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 	if node.Status.Images = obs.images; obs.images == nil {
 		node.Status.Images = inAPI.Images // until more is known
 	}
-	if f := obs.facts; f != nil {
+	if f := facts; f != nil {
 		info := &node.Status.NodeInfo
 		info.OperatingSystem, info.Architecture, info.KernelVersion = f.OS, f.Arch, f.Kernel
 		info.OSImage, info.ContainerRuntimeVersion = f.OSImage, f.RuntimeVersion

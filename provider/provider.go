@@ -48,6 +48,8 @@ type Node struct {
 	closing atomic.Bool
 	// uid is the newest UID of our Node that was seen; a types.UID.
 	uid atomic.Value
+	// current is what Current last returned.
+	current atomic.Pointer[currentOf]
 }
 
 // New returns a node that does nothing before Run.

@@ -136,9 +136,11 @@ type composer struct {
 	closing    func() bool
 	started    time.Time
 
-	mu       sync.Mutex
-	before   corev1.NodeStatus
-	restated time.Time // when messages could last change
+	mu     sync.Mutex
+	before corev1.NodeStatus
+	// remembered is what the API held of the remote when it was last read.
+	remembered *backend.NodeFacts
+	restated   time.Time // when messages could last change
 }
 
 func (c *composer) compose(now time.Time, inAPI *corev1.Node) *corev1.Node {
@@ -153,6 +155,10 @@ func (c *composer) compose(now time.Time, inAPI *corev1.Node) *corev1.Node {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if facts == nil && inAPI != nil {
+		c.remembered = remembered(inAPI)
+	}
+	obs.remembered = c.remembered
 	if obs.restate = now.Sub(c.restated) >= restateEvery; obs.restate {
 		c.restated = now
 	}

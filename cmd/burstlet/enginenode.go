@@ -33,7 +33,10 @@ func engineNode(cfg config.Configuration, b backend.Backend, current func() prov
 	}
 	return func() syncloop.Node {
 		now, n := current(), fixed
-		n.Admission.Labels, n.Admission.Taints, n.Admission.Allocatable = now.Labels, now.Taints, now.Allocatable
+		if now.Described { // what the API holds from before says nothing of the remote as it is
+			n.Admission.Allocatable = now.Allocatable
+		}
+		n.Admission.Labels, n.Admission.Taints = now.Labels, now.Taints
 		n.Admission.OS, n.Admission.Kernel = now.OS, now.Kernel
 		n.Cluster.Allocatable, n.NetworkProblem = now.Allocatable, now.NetworkProblem
 		return n
