@@ -42,6 +42,26 @@ type api struct {
 	// gc is what images are collected by; nil for never. nodeEvents are told of the node.
 	gc         *images.GCPolicy
 	nodeEvents []string
+	// node is what the engine asks about its node; nil for one that takes every pod.
+	node func() syncloop.Node
+}
+
+// setNode changes what the node is.
+func (a *api) setNode(node func() syncloop.Node) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.node = node
+}
+
+// nodeOf is what the node is.
+func (a *api) nodeOf(b backend.Backend) syncloop.Node {
+	a.mu.Lock()
+	now := a.node
+	a.mu.Unlock()
+	if now == nil {
+		return node(b)
+	}
+	return now()
 }
 
 func (a *api) Set(*corev1.Pod)                         {}
@@ -339,7 +359,7 @@ func (a *api) start(b backend.Backend) { a.startAs(context.Background(), b, a) }
 func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.Status) {
 	source := podsource.New(a, func() bool { return true })
 	engine, err := syncloop.New(syncloop.Config{
-		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return node(b) },
+		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return a.nodeOf(b) },
 		ImageGC: a.gc, NodeEvent: a.tellNode,
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package syncloop
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -129,12 +128,16 @@ type Loop struct {
 	workers map[types.UID]*worker
 
 	group sync.WaitGroup
+	// vacated is signalled when an admitted pod no longer needs its room.
+	vacated chan struct{}
 	// The loop goroutine's own.
-	listed   bool
-	kept     uint64 // the listing that was last searched for orphans
-	orphans  map[types.UID]uint64
-	finished chan *worker
-	turns    *turns
+	listed bool
+	// applicants are the pods that were not judged yet.
+	applicants map[types.UID]*applicant
+	kept       uint64 // the listing that was last searched for orphans
+	orphans    map[types.UID]uint64
+	finished   chan *worker
+	turns      *turns
 }
 
 // New returns an engine that does nothing until Run.
@@ -149,6 +152,7 @@ func New(cfg Config) (*Loop, error) {
 	l := &Loop{
 		cfg: cfg, traits: b.Traits(), admitted: admit.NewAdmittedPods(b.Check, backend.CheckFunc(volumes.Unsupported)), started: time.Now(),
 		hooks: hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}), volumes: newPlacedVolumes(b.Files == nil),
+		vacated: make(chan struct{}, 1), applicants: map[types.UID]*applicant{},
 		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
 	if l.cfg.Metrics == nil {
@@ -214,12 +218,15 @@ func (l *Loop) Run(ctx context.Context) error {
 			for _, change := range l.cfg.Source.Take() {
 				l.handle(ctx, change)
 			}
+			l.judgeAll()
 		case <-l.pleg.Changed():
 			l.dispatch(l.pleg.Take())
 		case facts := <-volumes:
 			l.volumesListed(ctx, facts)
 		case w := <-l.finished:
 			l.drop(w)
+		case <-l.vacated:
+			l.judgeAll()
 		case <-sync.C:
 			l.retryResizes(triggerPeriodic)
 			l.pokeAll()
@@ -238,6 +245,7 @@ func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 	l.cfg.Metrics.change(change.Op)
 	if change.Op == podsource.Remove {
 		l.cfg.Status.Forget(pod.UID)
+		l.admitted.Leave(pod.UID)
 		if w := l.worker(pod.UID); w != nil {
 			w.update(pod, true)
 			return
@@ -254,38 +262,7 @@ func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 	}
 	log.G(ctx).WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "uid": pod.UID}).Info("pod added")
 	w := l.startWorker(pod, backend.Ref{})
-	if l.listed {
-		l.judge(w)
-	}
-}
-
-// judge admits a new worker's pod, or says why not. A pod that the remote has,
-// or that ran once, was admitted by an earlier life of the process.
-func (l *Loop) judge(w *worker) {
-	pod, _, _ := w.snapshot()
-	if pod == nil {
-		w.judge(nil, time.Time{})
-		return
-	}
-	record, _ := l.pleg.Get(pod.UID)
-	allocated, held := w.recoverAllocation(record.Facts)
-	switch {
-	case plan.Terminal(pod.Status.Phase):
-		w.judge(nil, time.Time{})
-	case len(record.Facts) > 0, plan.EverStarted(&pod.Status):
-		l.admitted.Add(held)
-		w.judge(nil, time.Time{})
-	case pod.DeletionTimestamp != nil:
-		w.judge(nil, time.Time{})
-	default:
-		node := l.cfg.Node().Admission
-		node.ShuttingDown = l.closing.Load()
-		rejection, at := l.admitted.Judge(allocated, node)
-		if rejection != nil {
-			l.cfg.Metrics.refused(rejection.Reason)
-		}
-		w.judge(rejection, at)
-	}
+	l.applicants[pod.UID] = &applicant{worker: w}
 }
 
 // refusedEphemerals says which ephemeral containers cannot be honoured, and why.
@@ -307,33 +284,6 @@ func (l *Loop) refusedEphemerals(pod *corev1.Pod) map[string]string {
 		}
 	}
 	return refused
-}
-
-// judgeAll judges the pods that came before the first complete listing: those
-// that run already take their room first, the others follow as they were made.
-func (l *Loop) judgeAll() {
-	var fresh []*worker
-	for _, w := range l.all() {
-		pod, _, _ := w.snapshot()
-		if pod == nil {
-			l.judge(w)
-			continue
-		}
-		if record, _ := l.pleg.Get(pod.UID); len(record.Facts) > 0 || plan.EverStarted(&pod.Status) {
-			l.judge(w)
-			continue
-		}
-		fresh = append(fresh, w)
-	}
-	slices.SortFunc(fresh, func(a, b *worker) int {
-		x, _, _ := a.snapshot()
-		y, _, _ := b.snapshot()
-		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.UID, y.UID))
-	})
-	for _, w := range fresh {
-		l.judge(w)
-	}
-	l.openResizes()
 }
 
 func (l *Loop) worker(uid types.UID) *worker {
@@ -361,7 +311,8 @@ func (l *Loop) drop(w *worker) {
 	}
 	l.prober.Forget(w.ref.UID)
 	l.cfg.Objects.Forget(w.ref.UID)
-	l.admitted.Remove(w.ref.UID)
+	delete(l.applicants, w.ref.UID)
+	l.vacate(w.ref.UID)
 }
 
 // Poke makes the worker of a pod decide again: something outside it changed.
@@ -377,6 +328,7 @@ func (l *Loop) dispatch(uids []types.UID) {
 	if _, known := l.pleg.Get(""); known && !l.listed {
 		l.listed = true
 		l.judgeAll()
+		l.openResizes()
 		l.pokeAll()
 		return
 	}
@@ -410,6 +362,7 @@ func (l *Loop) all() []*worker {
 // an orphan is one only when two complete listings showed it.
 func (l *Loop) housekeep(ctx context.Context) {
 	l.cfg.Metrics.running(l.count())
+	l.judgeAll() // the node may be known by now
 	if !l.cfg.Source.Synced() || l.pleg.Listed() == l.kept {
 		return // nor is there anything new since the last time
 	}

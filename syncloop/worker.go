@@ -331,7 +331,7 @@ func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh
 	to := w.state
 	w.mu.Unlock()
 	if to == terminated && from != to {
-		w.loop.admitted.Remove(w.ref.UID)
+		w.loop.vacate(w.ref.UID)
 		w.loop.retryResizes(triggerPodTerminated)
 	}
 	defer w.setOver(!couldRun)

@@ -20,6 +20,8 @@ type AdmittedPods struct {
 	mu       sync.Mutex
 	used     *usage
 	admitted map[types.UID]share
+	// leaving are those of the admitted that are gone from the API.
+	leaving  map[types.UID]struct{}
 	rejected map[types.UID]verdict
 	spacing  spacing
 }
@@ -36,7 +38,7 @@ type verdict struct {
 func NewAdmittedPods(checks ...backend.Checker) *AdmittedPods {
 	return &AdmittedPods{
 		checks: checks, used: newUsage(), admitted: map[types.UID]share{},
-		rejected: map[types.UID]verdict{}, spacing: newSpacing(),
+		leaving: map[types.UID]struct{}{}, rejected: map[types.UID]verdict{}, spacing: newSpacing(),
 	}
 }
 
@@ -53,11 +55,7 @@ func (l *AdmittedPods) Judge(pod *corev1.Pod, node Node) (*Rejection, time.Time)
 	if v, ok := l.rejected[pod.UID]; ok {
 		return v.rejection, v.at
 	}
-	var refusals []backend.Refusal
-	for _, c := range l.checks {
-		refusals = append(refusals, c.Check(pod)...)
-	}
-	r := decide(pod, &node, l.used, refusals)
+	r := decide(pod, &node, l.used, l.refusals(pod))
 	if r == nil {
 		l.admit(pod)
 		return nil, time.Time{}
@@ -71,13 +69,61 @@ func (l *AdmittedPods) Judge(pod *corev1.Pod, node Node) (*Rejection, time.Time)
 	return v.rejection, v.at
 }
 
+// Awaits says what a pod lacks only because of pods that left: which hold their room,
+// though the scheduler gave it away, until they have ended. Nil: nothing is in its way,
+// or it would be rejected without them too.
+func (l *AdmittedPods) Awaits(pod *corev1.Pod, node Node) *Rejection {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, known := l.rejected[pod.UID]
+	if _, ok := l.admitted[pod.UID]; ok || known || len(l.leaving) == 0 {
+		return nil
+	}
+	refusals := l.refusals(pod)
+	lack := decide(pod, &node, l.used, refusals)
+	if lack == nil {
+		return nil
+	}
+	for uid := range l.leaving {
+		l.used.sub(l.admitted[uid])
+	}
+	without := decide(pod, &node, l.used, refusals)
+	for uid := range l.leaving {
+		l.used.add(l.admitted[uid])
+	}
+	if without != nil {
+		return nil
+	}
+	return lack
+}
+
+// Leave notes that the API no longer has a pod. It keeps its room until it is removed;
+// one that is not admitted is no error.
+func (l *AdmittedPods) Leave(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.admitted[uid]; ok {
+		l.leaving[uid] = struct{}{}
+	}
+}
+
+func (l *AdmittedPods) refusals(pod *corev1.Pod) (refusals []backend.Refusal) {
+	for _, c := range l.checks {
+		refusals = append(refusals, c.Check(pod)...)
+	}
+	return refusals
+}
+
 // Add enters a pod without judging it: one that already runs, or an admitted one
 // whose requests have changed.
 func (l *AdmittedPods) Add(pod *corev1.Pod) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	_, left := l.leaving[pod.UID]
 	l.forget(pod.UID)
-	l.admit(pod)
+	if l.admit(pod); left {
+		l.leaving[pod.UID] = struct{}{}
+	}
 }
 
 // Remove takes out a pod whose containers have all ended for good, or that is
@@ -105,6 +151,7 @@ func (l *AdmittedPods) forget(uid types.UID) {
 	if s, ok := l.admitted[uid]; ok {
 		l.used.sub(s)
 		delete(l.admitted, uid)
+		delete(l.leaving, uid)
 	}
 	if v, ok := l.rejected[uid]; ok {
 		l.spacing.release(v.owner, uid, time.Now())
