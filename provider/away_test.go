@@ -35,6 +35,7 @@ func told(node *corev1.Node) map[string]any {
 	return map[string]any{
 		"labels": labels, "annotations": annotations, "capacity": node.Status.Capacity,
 		"allocatable": node.Status.Allocatable, "info": node.Status.NodeInfo,
+		"features": node.Status.Features, "declared": node.Status.DeclaredFeatures,
 	}
 }
 
@@ -44,6 +45,7 @@ func TestNodeKeepsWhatItHadWhileTheRemoteIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := newBench(t, nil)
 		first.remote.facts.Annotations = map[string]string{"ecs.burstlet.dev/cost": "1"}
+		first.remote.facts.SupplementalGroupsPolicy = true
 		first.run(func() { first.settle(2 * time.Second) })
 		before := first.inAPI().DeepCopy()
 		before.Annotations["example.com/others"] = "theirs"

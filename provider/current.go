@@ -20,6 +20,8 @@ type Current struct {
 	Allocatable corev1.ResourceList
 	// OS and Kernel are the remote's; empty while it has not answered.
 	OS, Kernel string
+	// SupplementalGroupsPolicy is true where the remote can be strict about groups.
+	SupplementalGroupsPolicy bool
 	// NetworkProblem says why pods cannot get an address now; empty if they can.
 	NetworkProblem string
 }
@@ -56,6 +58,7 @@ func (n *Node) currentOf(facts *backend.NodeFacts, node *corev1.Node) Current {
 	}
 	if facts != nil {
 		now.Described = true
+		now.SupplementalGroupsPolicy = facts.SupplementalGroupsPolicy
 		now.OS, now.Kernel, now.NetworkProblem = facts.OS, facts.Kernel, networkProblem(facts)
 	}
 	return now

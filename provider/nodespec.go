@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -24,6 +25,18 @@ type nodeSpec struct {
 	name, backend string
 	NodeOptions
 	port int32 // of the kubelet API; 0 when it is not served
+	// features are those that the Node declares, sorted (kubelet: NodeDeclaredFeatures).
+	features []string
+}
+
+// declaredFeatures are what the API server and the scheduler ask of a node before they
+// let a pod have it. Of those known to 1.36 (k8s.io/component-helpers,
+// nodedeclaredfeatures) a kubelet has one by default.
+func declaredFeatures(b backend.Backend) []string {
+	if b.Resize == nil {
+		return nil
+	}
+	return []string{inplacepodresize.IPPRPodLevelResourcesFeatureGate}
 }
 
 // build computes the Node that should stand in the API, but for labels that a
@@ -41,8 +54,10 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 			Capacity:    capacity,
 			Allocatable: capacity.DeepCopy(),
 			Addresses:   s.addresses(),
-			NodeInfo:    corev1.NodeSystemInfo{KubeletVersion: s.Version},
-			Conditions:  conditions(verdicts(s.backend, obs, capacity), obs.now, inAPI.Conditions, before.Conditions),
+
+			DeclaredFeatures: s.features,
+			NodeInfo:         corev1.NodeSystemInfo{KubeletVersion: s.Version},
+			Conditions:       conditions(verdicts(s.backend, obs, capacity), obs.now, inAPI.Conditions, before.Conditions),
 		},
 	}
 	node.Status.DaemonEndpoints.KubeletEndpoint.Port = s.port
@@ -54,6 +69,7 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 		info.OperatingSystem, info.Architecture, info.KernelVersion = f.OS, f.Arch, f.Kernel
 		info.OSImage, info.ContainerRuntimeVersion = f.OSImage, f.RuntimeVersion
 		info.MachineID, info.SystemUUID, info.BootID = f.MachineID, f.SystemUUID, f.BootID
+		node.Status.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: &f.SupplementalGroupsPolicy}
 	}
 	return node
 }
@@ -159,6 +175,8 @@ func settled(want, have *corev1.Node) bool {
 		!slices.ContainsFunc(want.Status.Addresses, func(a corev1.NodeAddress) bool {
 			return !slices.Contains(have.Status.Addresses, a)
 		}) &&
+		equality.Semantic.DeepEqual(want.Status.Features, have.Status.Features) &&
+		equality.Semantic.DeepEqual(want.Status.DeclaredFeatures, have.Status.DeclaredFeatures) &&
 		want.Status.DaemonEndpoints == have.Status.DaemonEndpoints &&
 		equality.Semantic.DeepEqual(want.Status.Images, have.Status.Images) &&
 		sameInfo(want.Status.NodeInfo, have.Status.NodeInfo)

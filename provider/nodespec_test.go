@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,33 @@ func TestNodeThatIsWell(t *testing.T) {
 		if got := node.Status.Conditions[i]; got.Type != want.Type || got.Status != want.Status {
 			t.Errorf("condition %d: %+v", i, got)
 		}
+	}
+}
+
+// The API server refuses a resize of a whole pod where the Node does not declare it.
+func TestDeclaredFeatures(t *testing.T) {
+	resizes := backend.Backend{Resize: struct{ backend.Resizer }{}}
+	if got := declaredFeatures(resizes); !slices.Equal(got, []string{"InPlacePodLevelResourcesVerticalScaling"}) {
+		t.Errorf("a backend that resizes declares %v", got)
+	}
+	if got := declaredFeatures(backend.Backend{}); len(got) != 0 {
+		t.Errorf("a backend that cannot resize declares %v", got)
+	}
+	s := spec
+	s.features = declaredFeatures(resizes)
+	facts := goodFacts()
+	facts.SupplementalGroupsPolicy = true
+	node := s.build(observation{now: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
+	if diff := cmp.Diff(s.features, node.Status.DeclaredFeatures); diff != "" {
+		t.Error(diff)
+	}
+	if f := node.Status.Features; f == nil || !*f.SupplementalGroupsPolicy {
+		t.Errorf("features %+v", f)
+	}
+	have := node.DeepCopy()
+	have.Status.DeclaredFeatures = nil
+	if settled(node, have) {
+		t.Error("a Node without what it is to declare counts as settled")
 	}
 }
 

@@ -153,7 +153,9 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 	started := time.Now()
 	n.remote.first(ctx, n.patience(ctx))
-	spec := nodeSpec{name: n.cfg.NodeName, backend: n.cfg.Backend.Name, NodeOptions: n.cfg.Node}
+	spec := nodeSpec{
+		name: n.cfg.NodeName, backend: n.cfg.Backend.Name, NodeOptions: n.cfg.Node, features: declaredFeatures(n.cfg.Backend),
+	}
 	if n.api != nil {
 		spec.port = n.api.Port()
 	}

@@ -23,6 +23,9 @@ func remembered(node *corev1.Node) *backend.NodeFacts {
 		MachineID: info.MachineID, SystemUUID: info.SystemUUID, BootID: info.BootID,
 		Annotations: map[string]string{},
 	}
+	if f := node.Status.Features; f != nil && f.SupplementalGroupsPolicy != nil {
+		facts.SupplementalGroupsPolicy = *f.SupplementalGroupsPolicy
+	}
 	for key, value := range node.Annotations {
 		if domain, _, _ := strings.Cut(key, "/"); domain == annotationDomain || strings.HasSuffix(domain, "."+annotationDomain) {
 			facts.Annotations[key] = value

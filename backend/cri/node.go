@@ -49,6 +49,7 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 		}
 	}
 	facts.RuntimeHandlers = handlers(st)
+	facts.SupplementalGroupsPolicy = st.GetFeatures().GetSupplementalGroupsPolicy()
 	if err := n.describeHost(ctx, &facts); err != nil {
 		return backend.NodeFacts{}, fmt.Errorf("describe the host: %w", err)
 	}

@@ -38,6 +38,7 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 	return backend.NodeFacts{
 		Capacity: n.cfg.Capacity.DeepCopy(), OS: "linux", Arch: fargate.GoArch(n.cfg.CPUArchitecture),
 		Kernel: "unknown", OSImage: "AWS Fargate", RuntimeVersion: "ecs://fargate-1.4.0", NetworkReady: true,
-		Annotations: n.meter.annotations(time.Now()),
+		SupplementalGroupsPolicy: true, // the supervisor's work: without it taskdef refuses the field
+		Annotations:              n.meter.annotations(time.Now()),
 	}, nil
 }

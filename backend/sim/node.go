@@ -28,5 +28,7 @@ func (v nodeView) Describe(ctx context.Context) (backend.NodeFacts, error) {
 		OSImage:        "simulated: no container runs",
 		RuntimeVersion: "sim://1",
 		NetworkReady:   true,
+
+		SupplementalGroupsPolicy: true,
 	}, nil
 }

@@ -135,7 +135,7 @@ func volumeText(v *corev1.Volume) string {
 var podSecurityTexts = map[string]string{
 	"runAsUser": "for containers that name none", "runAsGroup": "for containers that name none",
 	"runAsNonRoot": "the image's user is looked at where none is set", "supplementalGroups": "groups of the processes",
-	"supplementalGroupsPolicy": "with containerd 2.0 or newer; before, the pod is refused when it starts",
+	"supplementalGroupsPolicy": "with containerd 2.0 or newer; before, the pod is refused",
 	"fsGroup":                  "a group of the processes, and the owner of volumes", "fsGroupChangePolicy": "as on a kubelet",
 	"sysctls": "set in the sandbox; unsafe ones if the configuration allows them", "seLinuxOptions": textSELinux,
 	"seLinuxChangePolicy": "volumes are relabelled file by file", "windowsOptions": textWindows,

@@ -175,7 +175,7 @@ func podSecurityRows() []fieldRow {
 			"the image's user is looked at where none is set", fromTable,
 		},
 		{path + "supplementalGroups", "any", podSecurity(context{SupplementalGroups: []int64{1}}), "groups of the processes", fromTable},
-		{path + "supplementalGroupsPolicy", "Strict", podSecurity(context{SupplementalGroupsPolicy: ptr(corev1.SupplementalGroupsPolicyStrict)}), "with containerd 2.0 or newer; before, the pod is refused when it starts", fromTable},
+		{path + "supplementalGroupsPolicy", "Strict", podSecurity(context{SupplementalGroupsPolicy: ptr(corev1.SupplementalGroupsPolicyStrict)}), "with containerd 2.0 or newer; before, the pod is refused", fromTable},
 		{path + "fsGroup", "any", podSecurity(context{FSGroup: ptr(int64(1))}), "a group of the processes, and the owner of volumes", fromTable},
 		{
 			path + "fsGroupChangePolicy", "any", podSecurity(context{FSGroupChangePolicy: ptr(corev1.FSGroupChangeAlways)}),

@@ -213,7 +213,7 @@ var hostPods = []row[*hostLife]{
 		}
 		l.until("refused, as containerd cannot do it", func(pod *corev1.Pod) error {
 			const words = "SupplementalGroupsPolicy=Strict is not supported in this node"
-			if pod.Status.Phase == corev1.PodFailed && strings.Contains(pod.Status.Message, words) {
+			if pod.Status.Reason == "SupplementalGroupsPolicyNotSupported" && strings.Contains(pod.Status.Message, words) {
 				return nil
 			}
 			return fmt.Errorf("%s %s: %s %s", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
