@@ -40,6 +40,18 @@ type unmade struct{ error }
 
 func (u unmade) Unwrap() error { return u.error }
 
+// NotStarted marks an error of Containers.Start after which it is certain that the
+// container was made, could not be started, and has ended: facts show its end. Text and
+// class are err's own.
+func NotStarted(err error) error { return notStarted{err} }
+
+// IsNotStarted is true for an error that NotStarted marked.
+func IsNotStarted(err error) bool { return errors.As(err, new(notStarted)) }
+
+type notStarted struct{ error }
+
+func (n notStarted) Unwrap() error { return n.error }
+
 // Class is the name of an error's class, "" for nil and "Transient" for none.
 func Class(err error) string { return class.Of(err) }
 

@@ -162,6 +162,9 @@ func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.
 		return r
 	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
 		return r
+	case backend.IsNotStarted(r.Err):
+		r.Reason = plan.ReasonRunError
+		x.event(corev1.EventTypeNormal, "Created", "Container created: %s", name)
 	case errors.Is(r.Err, backend.ErrInvalid):
 		r.Reason = plan.ReasonCreateConfigError
 	default:

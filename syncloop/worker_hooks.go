@@ -70,7 +70,7 @@ func (w *worker) hookEnded(ctx context.Context, h hookResult) {
 	if errors.Is(h.err, context.Canceled) {
 		return
 	}
-	w.memory.EndHook(h.key, h.err != nil)
+	w.memory.EndHook(h.key, h.err)
 	if h.err == nil {
 		return
 	}

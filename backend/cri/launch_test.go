@@ -132,8 +132,8 @@ func TestStartReplacesWhatNeverStarted(t *testing.T) {
 	pod := testPod("u1")
 	ref := runPod(t, r, pod)
 	spec := containerSpec(pod, "main", 0)
-	if err := (containers{r}).Start(t.Context(), ref, spec); backend.Class(err) != "Transient" {
-		t.Fatalf("start: %v, want a transient error", err)
+	if err := (containers{r}).Start(t.Context(), ref, spec); backend.Class(err) != "Transient" || backend.IsNotStarted(err) {
+		t.Fatalf("start: %v, want a transient error, of a container that is still to be started", err)
 	}
 	old, _ := w.fake.Container("main")
 	w.fake.Kill(inspect(t, r, "u1").ID)
@@ -176,8 +176,8 @@ func TestStartAfterACutOffStart(t *testing.T) {
 	r, _ := w.connect(t)
 	pod := testPod("u1")
 	ref := runPod(t, r, pod)
-	if err := (containers{r}).Start(t.Context(), ref, containerSpec(pod, "main", 0)); err == nil {
-		t.Error("the start succeeded")
+	if err := (containers{r}).Start(t.Context(), ref, containerSpec(pod, "main", 0)); !backend.IsNotStarted(err) {
+		t.Errorf("start: %v, want an error that says that the container has ended", err)
 	}
 	for _, when := range []string{"after the cut", "after the start was asked for again"} {
 		c := inspect(t, r, "u1").Containers

@@ -38,7 +38,7 @@ func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.Con
 	defer linking.Wait()
 	if fresh {
 		if err := c.startCreated(ctx, id); err != nil {
-			return failed(err, "start container %s of pod %s/%s", spec.Container.Name, ref.Namespace, ref.Name)
+			return c.notStarted(ctx, id, failed(err, "start container %s of pod %s/%s", spec.Container.Name, ref.Namespace, ref.Name))
 		}
 	}
 	c.details.start(id, ref.UID)
@@ -196,6 +196,15 @@ func (c containers) startCreated(ctx context.Context, id string) error {
 			return true, err
 		}
 	})
+}
+
+// notStarted marks the error of a start where the runtime shows the container as ended.
+func (c containers) notStarted(ctx context.Context, id string, err error) error {
+	s, lookErr := c.askContainer(ctx, id)
+	if lookErr == nil && s.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED && s.GetStartedAt() == 0 {
+		return backend.NotStarted(err)
+	}
+	return err
 }
 
 // link makes the log findable for collectors. Without it the container runs all

@@ -272,7 +272,7 @@ func TestHooks(t *testing.T) {
 			},
 		},
 		{
-			planCase: planCase{name: "postStart of a container that runs", in: input(aPod(withPost), 2, alive), phase: "Running"},
+			planCase: planCase{name: "postStart of a container that runs", in: input(aPod(withPost), 2, alive), phase: "Pending"},
 			hooks:    []string{"a PostStart"}, unready: []string{"a"},
 		},
 		{
@@ -300,7 +300,7 @@ func TestHooks(t *testing.T) {
 			planCase: planCase{
 				name: "behaviour 12: a failed postStart ends the container", in: input(aPod(withPost), 2, alive),
 				mem:  func(m *Memory) { m.Hooks[postStart] = HookState{Done: true, Failed: true} },
-				want: []string{"stop container a attempt 0 with grace 30s"}, phase: "Running",
+				want: []string{"stop container a attempt 0 with grace 30s"}, phase: "Pending",
 			},
 			unready: []string{"a"},
 		},

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -51,7 +52,9 @@ func (v view) containerStatus(p *Plan, c podContainer) corev1.ContainerStatus {
 	history := v.history(c.Name)
 	switch {
 	case len(history) > 0:
-		v.fromFacts(&s, prior, history)
+		if v.fromFacts(&s, prior, history); p.Termination == nil && v.inPostStart(c) {
+			v.whileStarting(&s, prior)
+		}
 	case ran(prior):
 		v.fromPrior(&s, prior)
 	default:
@@ -128,7 +131,7 @@ func (v view) waitingReason() string {
 func (v view) fromFacts(s *corev1.ContainerStatus, prior *corev1.ContainerStatus, history []ContainerAttempt) {
 	cur := &history[0]
 	id := v.Runtime + "://" + cur.ID
-	if ran(prior) && prior.ContainerID != id && prior.State.Terminated != nil {
+	if ran(prior) && prior.State.Terminated != nil && cmp.Or(prior.State.Terminated.ContainerID, prior.ContainerID) != id {
 		s.LastTerminationState = prior.State
 	}
 	if len(history) > 1 && history[1].State() == backend.Exited &&
@@ -209,12 +212,15 @@ func (v view) terminated(c *ContainerAttempt) *corev1.ContainerStateTerminated {
 // if nobody saw it end, that is said.
 func (v view) fromPrior(s *corev1.ContainerStatus, prior *corev1.ContainerStatus) {
 	s.State = prior.State
-	if s.State.Running != nil {
+	if was := s.State; was.Running != nil || was.Waiting != nil && s.LastTerminationState.Terminated == nil {
 		s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
-			ContainerID: prior.ContainerID, StartedAt: s.State.Running.StartedAt,
-			Reason: reasonStatusUnknown, Message: messageStatusUnknown, ExitCode: unknownExitCode,
+			ContainerID: prior.ContainerID,
+			Reason:      reasonStatusUnknown, Message: messageStatusUnknown, ExitCode: unknownExitCode,
 			FinishedAt: metav1.Time{Time: v.Now},
 		}}
+		if was.Running != nil { // else it vanished in its first postStart hook
+			s.State.Terminated.StartedAt = was.Running.StartedAt
+		}
 	}
 }
 
@@ -244,10 +250,16 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c podContainer) {
 	if held, ok := p.Held[c.Name]; ok {
 		f, failed = held, true
 	}
+	backsOff := next.restart && !backoffUntil(hold, next.ended, v.Now).IsZero()
+	if before, ok := v.failedStart(c, next); ok {
+		if f, failed = before, !backsOff || v.Now.Before(before.Until()); backsOff && failed {
+			p.Wake(before.Until())
+		}
+	}
 	switch {
 	case failed && f.Reason != "":
 		wait = v.failureWait(p, c, f)
-	case next.restart && !backoffUntil(hold, next.ended, v.Now).IsZero():
+	case backsOff:
 		wait = &corev1.ContainerStateWaiting{
 			Reason: ReasonCrashLoopBackOff,
 			Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",

@@ -22,7 +22,11 @@ type HookKey struct {
 }
 
 // HookState is how a hook ended. Done is true for one that failed, too.
-type HookState struct{ Done, Failed bool }
+type HookState struct {
+	Done, Failed bool
+	// Message says why it failed.
+	Message string
+}
 
 // Hook is a lifecycle hook that should be running now.
 type Hook struct {

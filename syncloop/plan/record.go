@@ -44,6 +44,8 @@ func delaysFor(reason string, err error) delays {
 		return delayPull
 	case reason == corev1.PodReasonError:
 		return delayResize
+	case reason == ReasonRunError:
+		return delayFailedStart
 	case errors.Is(err, backend.ErrThrottled):
 		return delayThrottled
 	case errors.Is(err, backend.ErrCapacity):
@@ -252,11 +254,11 @@ func (m *Memory) recordStart(a StartContainer, r Result) {
 		delete(m.LostStarts, name)
 	} else {
 		m.fail(name, r)
-		if !definite(r.Err) && !r.Unmade {
+		if !definite(r.Err) && !backend.IsNotStarted(r.Err) && !r.Unmade {
 			put(&m.LostStarts, name, r.At)
 		}
 	}
-	if a.Restart && (r.Err == nil || r.Reason == ReasonCreateError) {
+	if a.Restart && (r.Err == nil || r.Reason == ReasonCreateError || r.Reason == ReasonRunError) {
 		put(&m.Backoff, a.Loop, m.Backoff[a.Loop].next(a.Ended, r.At))
 	}
 }
@@ -280,9 +282,13 @@ func (m *Memory) fail(key string, r Result) {
 // AdoptVolume notes a volume that an earlier life of the process placed.
 func (m *Memory) AdoptVolume(v backend.VolumeFacts) { put(&m.Placed, v.Name, v.Hash) }
 
-// EndHook notes that a lifecycle hook ended.
-func (m *Memory) EndHook(key HookKey, failed bool) {
-	put(&m.Hooks, key, HookState{Done: true, Failed: failed})
+// EndHook notes that a lifecycle hook ended; err is nil for success.
+func (m *Memory) EndHook(key HookKey, err error) {
+	state := HookState{Done: true}
+	if err != nil {
+		state.Failed, state.Message = true, err.Error()
+	}
+	put(&m.Hooks, key, state)
 }
 
 // BeginResize notes that a resize was allocated: what failed of the one before is
