@@ -23,14 +23,27 @@ type executor struct {
 	resized func(ok bool, d time.Duration)
 	// full reports that a pull found no room on the remote.
 	full func()
-	// event records an Event; it does nothing for orphans.
-	event func(kind, reason, format string, args ...any)
+	// record records an Event about the pod, or about the container that is named; it
+	// does nothing for orphans.
+	record func(container, kind, reason, message string)
 	// hold keeps hints of the pod back while a call changes it; holds counts those of
 	// the stage that is under way.
 	hold  func()
 	holds atomic.Int32
 	// lookedUp is the image that the action wants, where it was looked up before.
 	lookedUp foundImage
+}
+
+// event records an Event about the pod.
+func (x *executor) event(kind, reason, format string, args ...any) {
+	x.about("")(kind, reason, format, args...)
+}
+
+// about records Events about a container.
+func (x *executor) about(container string) images.Event {
+	return func(kind, reason, format string, args ...any) {
+		x.record(container, kind, reason, fmt.Sprintf(format, args...))
+	}
 }
 
 // acting notes that a call begins that changes the pod.
@@ -94,7 +107,7 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 	case r.Err == nil:
 		if x.backend.Containers == nil {
 			for _, c := range a.Spec.Containers {
-				x.event(corev1.EventTypeNormal, "Created", "Container created: %s", c.Container.Name)
+				x.about(c.Container.Name)(corev1.EventTypeNormal, "Created", "Container created")
 			}
 		}
 	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
@@ -121,20 +134,22 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 // from being made.
 func (x *executor) failContainer(r *plan.Result, a plan.Launch, why *backend.ContainerError) {
 	r.Reason, r.Container = why.Reason, why.Container
+	event := x.about(why.Container)
 	if images.PullFailed(why.Reason) {
 		for _, c := range a.Spec.Containers {
 			if c.Container.Name == why.Container {
-				x.event(corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", c.Container.Image, why.Err)
+				event(corev1.EventTypeWarning, "Failed", "Failed to pull image %q: %v", c.Container.Image, why.Err)
 			}
 		}
-		x.event(corev1.EventTypeWarning, "Failed", "Error: %s", why.Reason)
+		event(corev1.EventTypeWarning, "Failed", "Error: %s", why.Reason)
 		return
 	}
-	x.event(corev1.EventTypeWarning, "Failed", "Error: %v", why.Err)
+	event(corev1.EventTypeWarning, "Failed", "Error: %v", why.Err)
 }
 
 func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.Result {
 	name := a.Spec.Container.Name
+	event := x.about(name)
 	r := plan.Result{Action: a}
 	if a.Pull {
 		id, err := x.image(soft, &a.Spec)
@@ -157,20 +172,20 @@ func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.
 	x.acting()
 	switch r.Err = x.backend.Containers.Start(ctx, a.Ref, a.Spec); {
 	case r.Err == nil:
-		x.event(corev1.EventTypeNormal, "Created", "Container created: %s", name)
-		x.event(corev1.EventTypeNormal, "Started", "Container started: %s", name)
+		event(corev1.EventTypeNormal, "Created", "Container created")
+		event(corev1.EventTypeNormal, "Started", "Container started")
 		return r
 	case errors.Is(r.Err, backend.ErrThrottled), errors.Is(r.Err, backend.ErrUnavailable):
 		return r
 	case backend.IsNotStarted(r.Err):
 		r.Reason = plan.ReasonRunError
-		x.event(corev1.EventTypeNormal, "Created", "Container created: %s", name)
+		event(corev1.EventTypeNormal, "Created", "Container created")
 	case errors.Is(r.Err, backend.ErrInvalid):
 		r.Reason = plan.ReasonCreateConfigError
 	default:
 		r.Reason = plan.ReasonCreateError
 	}
-	x.event(corev1.EventTypeWarning, "Failed", "Error: %v", r.Err)
+	event(corev1.EventTypeWarning, "Failed", "Error: %v", r.Err)
 	return r
 }
 
@@ -183,7 +198,7 @@ func (x *executor) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
 			if why == "" {
 				why = "Stopping container " + name
 			}
-			x.event(corev1.EventTypeNormal, "Killing", "%s", why)
+			x.about(name)(corev1.EventTypeNormal, "Killing", "%s", why)
 		}
 	}
 	r := plan.Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
@@ -223,7 +238,7 @@ func (x *executor) stopContainer(ctx context.Context, a plan.StopContainer) plan
 		if why == "" {
 			why = "Stopping container " + a.Ref.Name
 		}
-		x.event(corev1.EventTypeNormal, "Killing", "%s", why)
+		x.about(a.Ref.Name)(corev1.EventTypeNormal, "Killing", "%s", why)
 	}
 	return plan.Result{Action: a, Err: x.backend.Containers.Stop(ctx, a.Ref, a.Grace)}
 }

@@ -40,8 +40,8 @@ func TestAnImageThatIsNotThere(t *testing.T) {
 		backend: backend.Backend{Pods: refusing{err: &backend.ContainerError{
 			Container: "a", Reason: "ErrImagePull", Err: errors.New("not found"),
 		}}},
-		hold:  func() {},
-		event: func(kind, reason, format string, args ...any) { events = append(events, kind+" "+reason) },
+		hold:   func() {},
+		record: func(_, kind, reason, _ string) { events = append(events, kind+" "+reason) },
 	}
 	r := x.run(t.Context(), t.Context(), launch)
 	r.At = at(1)

@@ -31,7 +31,7 @@ func alone(t *testing.T, change func(*backend.Backend), f func(t *testing.T, a *
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t)
-		a.remote = sim.New(sim.Config{Record: true})
+		a.remote = sim.New(sim.Config{Record: true, Files: true})
 		b := a.remote.Backend()
 		if change != nil {
 			change(&b)

@@ -42,6 +42,8 @@ type api struct {
 	// gc is what images are collected by; nil for never. nodeEvents are told of the node.
 	gc         *images.GCPolicy
 	nodeEvents []string
+	// eventsOf names what each of events is about: pod/container.
+	eventsOf []string
 	// node is what the engine asks about its node; nil for one that takes every pod.
 	node func() syncloop.Node
 }
@@ -321,10 +323,11 @@ func (a *api) finish(name string) {
 func (a *api) Observe(*corev1.Pod) {}
 func (a *api) Forget(types.UID)    {}
 
-func (a *api) Eventf(pod *corev1.Pod, _, reason, format string, args ...any) {
+func (a *api) Event(pod *corev1.Pod, container, _, reason, message string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.events = append(a.events, pod.Name+" "+reason+" "+fmt.Sprintf(format, args...))
+	a.events = append(a.events, pod.Name+" "+reason+" "+message)
+	a.eventsOf = append(a.eventsOf, pod.Name+"/"+container+" "+reason)
 }
 
 func (a *api) tellNode(kind, reason, message string) {

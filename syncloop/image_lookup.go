@@ -67,8 +67,8 @@ func (s imageLookup) end(inVain bool) foundImage {
 func (x *executor) image(ctx context.Context, spec *backend.ContainerSpec) (string, error) {
 	f := x.lookedUp
 	if f.id != "" && f.container == spec.Container.Name && time.Since(f.at) < lookupValidFor {
-		images.AlreadyPresent(&spec.Container, x.event)
+		images.AlreadyPresent(&spec.Container, x.about(spec.Container.Name))
 		return f.id, nil
 	}
-	return x.images.EnsureImageExists(ctx, &spec.Container, spec.Credentials, x.event)
+	return x.images.EnsureImageExists(ctx, &spec.Container, spec.Credentials, x.about(spec.Container.Name))
 }

@@ -62,7 +62,7 @@ func TestALaunchIsGivenUpUntilItIsSent(t *testing.T) {
 				}
 				pods := &queuingPods{turn: 10 * time.Second, takes: tc.takes}
 				x := &executor{
-					backend: backend.Backend{Pods: pods}, hold: func() {}, event: func(string, string, string, ...any) {
+					backend: backend.Backend{Pods: pods}, hold: func() {}, record: func(string, string, string, string) {
 						if tc.class != "" {
 							t.Error("it is not the pod's matter: no Event")
 						}

@@ -46,9 +46,10 @@ type Status interface {
 	Forget(uid types.UID)
 }
 
-// Events records Events about pods, as record.EventRecorder does.
+// Events records Events about pods.
 type Events interface {
-	Eventf(pod *corev1.Pod, kind, reason, format string, args ...any)
+	// Event records one about a pod, or about the container of it that is named.
+	Event(pod *corev1.Pod, container, kind, reason, message string)
 }
 
 // Objects keeps what pods refer to: ConfigMaps, Secrets, tokens, claims,
@@ -100,7 +101,7 @@ type Config struct {
 }
 
 func (c Config) event(pod *corev1.Pod, kind, reason, message string) {
-	c.Events.Eventf(pod, kind, reason, "%s", message)
+	c.Events.Event(pod, "", kind, reason, message)
 }
 
 // Loop is the engine of one node.
@@ -164,7 +165,7 @@ func New(cfg Config) (*Loop, error) {
 	}
 	l.garbage = l.newCollector()
 	l.prober = prober.New(prober.Config{
-		Exec: b.Exec, Dial: b.Dial, Reach: l.reach, Changed: l.Poke, Event: cfg.event, Metrics: cfg.ProbeMetrics,
+		Exec: b.Exec, Dial: b.Dial, Reach: l.reach, Changed: l.Poke, Event: cfg.Events.Event, Metrics: cfg.ProbeMetrics,
 	})
 	period := b.Limits.Relist
 	if period == 0 && b.Events != nil {
@@ -411,9 +412,9 @@ func (l *Loop) executor(uid types.UID, pod *corev1.Pod) *executor {
 	return &executor{
 		backend: l.cfg.Backend, images: l.images, full: l.full, resized: l.cfg.Metrics.resize.resized,
 		hold: func() { l.pleg.Hold(uid) },
-		event: func(kind, reason, format string, args ...any) {
+		record: func(container, kind, reason, message string) {
 			if pod != nil {
-				l.cfg.Events.Eventf(pod, kind, reason, format, args...)
+				l.cfg.Events.Event(pod, container, kind, reason, message)
 			}
 		},
 	}

@@ -28,6 +28,12 @@ const panicRetry = 10 * time.Second
 // inspectEvery is the pause between inspections of a pod whose facts were old.
 const inspectEvery = time.Second
 
+// eventRepeat is when an Event is recorded again about what stays as it is: the API
+// server keeps it for an hour. A kubelet repeats it at each sync, of which client-go lets
+// through one in 5 min for all that is told of a pod: two may stand, and leave room for
+// news.
+const eventRepeat = 10 * time.Minute
+
 // workState is a worker's stage, for logs and for those who ask.
 type workState int
 
@@ -85,7 +91,7 @@ type worker struct {
 	inspectAt time.Time
 	batch     *batch
 	hooks     map[plan.HookKey]context.CancelFunc
-	recorded  []plan.Event
+	recorded  map[plan.Event]time.Time
 	sent      bool
 	done      bool
 	// released is true once nothing that the pod refers to is wanted any more.
@@ -364,12 +370,12 @@ func (w *worker) recordChanges(pod *corev1.Pod, now *corev1.PodStatus) {
 	switch {
 	case old.Reason == now.Reason:
 	case now.Reason == plan.ReasonDeadlineExceeded:
-		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeNormal, now.Reason, "%s", now.Message)
+		w.loop.cfg.event(pod, corev1.EventTypeNormal, now.Reason, now.Message)
 	case now.Reason == reasonEvicted:
-		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeWarning, now.Reason, "%s", now.Message)
+		w.loop.cfg.event(pod, corev1.EventTypeWarning, now.Reason, now.Message)
 	}
 	for _, s := range plan.OOMEvents(pod, &old, now) {
-		w.loop.cfg.Events.Eventf(pod, s.Kind, s.Reason, "%s", s.Message)
+		w.loop.cfg.Events.Event(pod, s.Container, s.Kind, s.Reason, s.Message)
 	}
 	backsOff := func(statuses []corev1.ContainerStatus, name string) bool {
 		return slices.ContainsFunc(statuses, func(s corev1.ContainerStatus) bool {
@@ -381,8 +387,8 @@ func (w *worker) recordChanges(pod *corev1.Pod, now *corev1.PodStatus) {
 	} {
 		for _, s := range pair[1] {
 			if backsOff(pair[1], s.Name) && !backsOff(pair[0], s.Name) {
-				w.loop.cfg.Events.Eventf(pod, corev1.EventTypeWarning, "BackOff",
-					"Back-off restarting failed container %s in pod %s_%s(%s)", s.Name, pod.Name, pod.Namespace, pod.UID)
+				w.loop.cfg.Events.Event(pod, s.Name, corev1.EventTypeWarning, "BackOff", fmt.Sprintf(
+					"Back-off restarting failed container %s in pod %s_%s(%s)", s.Name, pod.Name, pod.Namespace, pod.UID))
 			}
 		}
 	}
@@ -391,18 +397,27 @@ func (w *worker) recordChanges(pod *corev1.Pod, now *corev1.PodStatus) {
 // recordStarts records Events for containers that the remote has started.
 func (w *worker) recordStarts(in *plan.Input) {
 	for _, s := range w.memory.StartEvents(in) {
-		w.loop.cfg.Events.Eventf(in.Pod, s.Kind, s.Reason, "%s", s.Message)
+		w.loop.cfg.Events.Event(in.Pod, s.Container, s.Kind, s.Reason, s.Message)
 	}
 }
 
-// recordNew records the Events that the plan holds now and did not hold before.
+// recordNew records the Events that the plan holds now and did not hold before, and
+// what stays so again after a while.
 func (w *worker) recordNew(pod *corev1.Pod, events []plan.Event) {
-	for _, s := range events {
-		if !slices.Contains(w.recorded, s) {
-			w.loop.cfg.Events.Eventf(pod, s.Kind, s.Reason, "%s", s.Message)
-		}
+	if len(events) == 0 {
+		w.recorded = nil
+		return
 	}
-	w.recorded = events
+	recorded := make(map[plan.Event]time.Time, len(events))
+	for _, s := range events {
+		at, told := w.recorded[s]
+		if _, twice := recorded[s]; !twice && (!told || time.Since(at) >= eventRepeat) {
+			at = time.Now()
+			w.loop.cfg.Events.Event(pod, s.Container, s.Kind, s.Reason, s.Message)
+		}
+		recorded[s] = at
+	}
+	w.recorded = recorded
 }
 
 // reclaimed reports that nothing is left on the remote. A pod that is gone from

@@ -80,6 +80,7 @@ func (w *worker) hookEnded(ctx context.Context, h hookResult) {
 	w.mu.Unlock()
 	if pod != nil {
 		// The error may show what the hook printed: it stays out of the Event.
-		w.loop.cfg.Events.Eventf(pod, corev1.EventTypeWarning, "Failed"+string(h.key.Kind)+"Hook", "%sHook failed", h.key.Kind)
+		w.loop.cfg.Events.Event(pod, h.key.Container, corev1.EventTypeWarning,
+			"Failed"+string(h.key.Kind)+"Hook", string(h.key.Kind)+"Hook failed")
 	}
 }

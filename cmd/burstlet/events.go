@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/containerd/log"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/reference"
 )
 
 // eventSink sends Events to the API server.
@@ -37,10 +38,33 @@ func (s *eventSink) Run(ctx context.Context) error {
 	return nil
 }
 
-// Eventf makes an Event about a pod.
-func (s *eventSink) Eventf(pod *corev1.Pod, kind, reason, format string, args ...any) {
-	log.L.WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "reason": reason}).Debug("event")
-	s.recorder.Eventf(runtime.Object(pod), kind, reason, format, args...)
+// Event makes an Event about a pod, or about the container of it that is named.
+func (s *eventSink) Event(pod *corev1.Pod, container, kind, reason, message string) {
+	entry := log.L.WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "reason": reason})
+	entry.Debug("event")
+	ref, err := reference.GetPartialReference(scheme.Scheme, pod, fieldPath(pod, container))
+	if err != nil {
+		entry.WithError(err).Error("an Event is lost: its pod cannot be referred to")
+		return
+	}
+	s.recorder.Event(ref, kind, reason, message)
+}
+
+// fieldPath is where a container stands in its pod (kubelet: container/ref.go); empty for
+// the pod itself.
+func fieldPath(pod *corev1.Pod, container string) string {
+	if container == "" {
+		return ""
+	}
+	named := func(c corev1.Container) bool { return c.Name == container }
+	list := "ephemeralContainers"
+	switch {
+	case slices.ContainsFunc(pod.Spec.Containers, named):
+		list = "containers"
+	case slices.ContainsFunc(pod.Spec.InitContainers, named):
+		list = "initContainers"
+	}
+	return "spec." + list + "{" + container + "}"
 }
 
 // about makes an Event about an object that is not a pod.

@@ -179,7 +179,7 @@ func (v view) spec(p *Plan, m podContainer, attempt int) (backend.ContainerSpec,
 		return spec, false
 	case err != nil:
 		p.hold(m.Name, ReasonCreateConfigError, err.Error())
-		p.record(corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
+		p.recordOf(m.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
 		return spec, false
 	}
 	spec.Container, spec.Origins = container, origins

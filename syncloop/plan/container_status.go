@@ -231,7 +231,7 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c podContainer) {
 	if c.role == ephemeralRole {
 		if why, refused := v.Refused[c.Name]; refused {
 			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: admit.ReasonUnsupported, Message: why}
-			p.record(corev1.EventTypeWarning, admit.ReasonUnsupported, "Container "+c.Name+": "+why)
+			p.recordOf(c.Name, corev1.EventTypeWarning, admit.ReasonUnsupported, "Container "+c.Name+": "+why)
 			return
 		}
 		next = v.stepEphemeral(c)
@@ -283,8 +283,8 @@ func (v view) failureWait(p *Plan, c podContainer, f Failure) *corev1.ContainerS
 	w := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
 	if images.PullFailed(f.Reason) && !v.Now.Before(f.half()) {
 		w.Reason = ReasonImagePullBackOff
-		p.record(corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
-		p.record(corev1.EventTypeWarning, "Failed", "Error: "+ReasonImagePullBackOff)
+		p.recordOf(c.Name, corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
+		p.recordOf(c.Name, corev1.EventTypeWarning, "Failed", "Error: "+ReasonImagePullBackOff)
 		w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, f.Reason, f.Message)
 	}
 	return w

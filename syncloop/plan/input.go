@@ -201,11 +201,16 @@ type Plan struct {
 	Events []Event
 }
 
-// Event is one for the user: its type (Normal, Warning), reason and message.
-type Event struct{ Kind, Reason, Message string }
+// Event is one for the user: its type (Normal, Warning), reason and message, and the
+// container that it is about; empty for the pod.
+type Event struct{ Kind, Reason, Message, Container string }
 
 func (p *Plan) record(kind, reason, message string) {
-	p.Events = append(p.Events, Event{kind, reason, message})
+	p.recordOf("", kind, reason, message)
+}
+
+func (p *Plan) recordOf(container, kind, reason, message string) {
+	p.Events = append(p.Events, Event{kind, reason, message, container})
 }
 
 func (p *Plan) hold(container, reason, message string) {

@@ -26,7 +26,7 @@ func OOMEvents(pod *corev1.Pod, before, now *corev1.PodStatus) []Event {
 	for i, list := range lists(now) {
 		for j := range list {
 			for range newOOMs(old[i], &list[j]) {
-				events = append(events, Event{corev1.EventTypeWarning, reasonOOM, oomMessage(pod, list[j].Name)})
+				events = append(events, Event{corev1.EventTypeWarning, reasonOOM, oomMessage(pod, list[j].Name), list[j].Name})
 			}
 		}
 	}

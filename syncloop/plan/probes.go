@@ -143,7 +143,7 @@ func (v view) recordVerdicts(p *Plan) {
 	for _, m := range v.all() {
 		if cur := v.current(m.Name); cur != nil && cur.State() == backend.Running && cur.Healthy != nil && !*cur.Healthy {
 			if kind := v.failing(m, cur); kind != "" {
-				p.record(corev1.EventTypeWarning, "Unhealthy", string(kind)+" probe failed")
+				p.recordOf(m.Name, corev1.EventTypeWarning, "Unhealthy", string(kind)+" probe failed")
 			}
 		}
 		for i, ended := range v.history(m.Name) {
@@ -171,10 +171,10 @@ func (v view) failing(m podContainer, cur *ContainerAttempt) prober.Kind {
 // The Event leaves out what a hook printed: it may hold secrets.
 func (v view) recordEnd(p *Plan, m podContainer, c *backend.ContainerFacts) {
 	if kind, _, ok := strings.Cut(c.Killed, " probe failed"); ok {
-		p.record(corev1.EventTypeWarning, "Unhealthy", c.Killed)
-		p.record(corev1.EventTypeNormal, "Killing", m.message("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))
+		p.recordOf(m.Name, corev1.EventTypeWarning, "Unhealthy", c.Killed)
+		p.recordOf(m.Name, corev1.EventTypeNormal, "Killing", m.message("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))
 	}
 	if c.HookFailed != "" {
-		p.record(corev1.EventTypeWarning, "Failed"+c.HookFailed+"Hook", c.HookFailed+"Hook failed")
+		p.recordOf(m.Name, corev1.EventTypeWarning, "Failed"+c.HookFailed+"Hook", c.HookFailed+"Hook failed")
 	}
 }

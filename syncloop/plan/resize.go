@@ -209,16 +209,16 @@ func ResizeEvents(pod *corev1.Pod, wanted *Resize, old, now *corev1.PodStatus) [
 			reason = reasonResizeInfeasible
 		}
 		events = append(events, Event{
-			corev1.EventTypeWarning, reason,
-			"Pod resize " + is.Reason + ": " + ResizeSummary(wanted.Wanted, is.ObservedGeneration, is.Message),
+			Kind: corev1.EventTypeWarning, Reason: reason,
+			Message: "Pod resize " + is.Reason + ": " + ResizeSummary(wanted.Wanted, is.ObservedGeneration, is.Message),
 		})
 	}
 	was, is = TrueCondition(old, corev1.PodResizeInProgress), TrueCondition(now, corev1.PodResizeInProgress)
 	if is != nil && is.Reason == corev1.PodReasonError &&
 		(was == nil || was.Reason != is.Reason || was.Message != is.Message) {
 		events = append(events, Event{
-			corev1.EventTypeWarning, reasonResizeError,
-			"Pod resize error: " + ResizeSummary(pod, is.ObservedGeneration, is.Message),
+			Kind: corev1.EventTypeWarning, Reason: reasonResizeError,
+			Message: "Pod resize error: " + ResizeSummary(pod, is.ObservedGeneration, is.Message),
 		})
 	}
 	return events

@@ -19,7 +19,7 @@ func (m *Memory) StartEvents(in *Input) []Event {
 			}
 			put(&m.Started, c.ID, true)
 			if !hasStarted(&m.Status, c.Name, in.Runtime+"://"+c.ID) {
-				events = append(events, Event{corev1.EventTypeNormal, "Started", "Container started: " + c.Name})
+				events = append(events, Event{corev1.EventTypeNormal, "Started", "Container started", c.Name})
 			}
 		}
 	}

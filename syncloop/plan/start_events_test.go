@@ -52,10 +52,7 @@ func TestStarts(t *testing.T) {
 				if s.Kind != corev1.EventTypeNormal || s.Reason != "Started" {
 					t.Errorf("%+v", s)
 				}
-				got = append(got, s.Message)
-			}
-			for i := range tt.want {
-				tt.want[i] = "Container started: " + tt.want[i]
+				got = append(got, s.Container)
 			}
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("%q, want %q", got, tt.want)

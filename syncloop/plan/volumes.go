@@ -32,9 +32,8 @@ func (v view) placed(p *Plan) bool {
 			placed, p.Untrusted = false, p.Untrusted || w.Keep
 		}
 		if w.Err != nil {
-			if all = all && placed; !placed {
-				v.failedMount(p, w)
-			}
+			all = all && placed
+			v.failedMount(p, w)
 			continue
 		}
 		if placed && hash == w.Spec.Hash {

@@ -69,7 +69,7 @@ func TestVolumes(t *testing.T) {
 		}},
 		{planCase: planCase{
 			name: "contents gone: what is placed stays", in: lacks(places(input(aPod(configVolume), 3, alive))), mem: placed, phase: "Running",
-		}},
+		}, says: []string{`FailedMount MountVolume.SetUp failed for volume "v" : configmap "config" not found`}},
 		{planCase: planCase{
 			name: "a place that failed is tried again after a while", in: places(input(aPod(volume), 1)),
 			mem:   func(m *Memory) { m.Failures["volume v"] = Failure{At: at(0.5), Delay: time.Second} },

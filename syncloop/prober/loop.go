@@ -153,18 +153,18 @@ func (m *Manager) tell(ctx context.Context, pod *corev1.Pod, t Target, verdict c
 		logger.WithError(err).Debug("the remote cannot be reached for a probe")
 	case err != nil:
 		logger.WithError(err).Debug("probe errored")
-		m.event(pod, "Unhealthy", fmt.Sprintf("%s probe errored and resulted in %s state: %v", t.Kind, verdict, err))
+		m.event(pod, t, "Unhealthy", fmt.Sprintf("%s probe errored and resulted in %s state: %v", t.Kind, verdict, err))
 	case verdict == check.Warning:
-		m.event(pod, "ProbeWarning", fmt.Sprintf("%s probe warning: %s", t.Kind, output))
+		m.event(pod, t, "ProbeWarning", fmt.Sprintf("%s probe warning: %s", t.Kind, output))
 	case verdict == check.Failure:
 		logger.Debug("probe failed")
-		m.event(pod, "Unhealthy", fmt.Sprintf("%s probe failed: %s", t.Kind, output))
+		m.event(pod, t, "Unhealthy", fmt.Sprintf("%s probe failed: %s", t.Kind, output))
 	}
 }
 
-func (m *Manager) event(pod *corev1.Pod, reason, message string) {
+func (m *Manager) event(pod *corev1.Pod, t Target, reason, message string) {
 	if m.cfg.Event != nil {
-		m.cfg.Event(pod, corev1.EventTypeWarning, reason, message)
+		m.cfg.Event(pod, t.Key.Container, corev1.EventTypeWarning, reason, message)
 	}
 }
 

@@ -102,7 +102,7 @@ func newRig(t *testing.T, cfg Config, script ...answer) *rig {
 		defer r.mu.Unlock()
 		r.changes = append(r.changes, time.Since(r.remote.begin))
 	}
-	cfg.Event = func(_ *corev1.Pod, kind, reason, message string) {
+	cfg.Event = func(_ *corev1.Pod, _, kind, reason, message string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.events = append(r.events, kind+" "+reason+" "+message)

@@ -28,7 +28,7 @@ type Config struct {
 	Changed func(types.UID)
 	// Event tells users about a pod: kind is corev1.EventTypeWarning, reason the
 	// kubelet's. It must not block; nil is nobody.
-	Event func(pod *corev1.Pod, kind, reason, message string)
+	Event func(pod *corev1.Pod, container, kind, reason, message string)
 	// Metrics count the probes; nil counts nothing.
 	Metrics *Metrics
 }

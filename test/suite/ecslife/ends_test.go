@@ -52,7 +52,7 @@ func TestAnEndComesWithItsMessage(t *testing.T) {
 		defer c.mu.Unlock()
 		starts := 0
 		for _, e := range c.events {
-			if strings.HasPrefix(e, "p Normal Started Container started: ") {
+			if strings.HasPrefix(e, "p Normal Started ") {
 				starts++
 			}
 		}

@@ -357,13 +357,13 @@ func (p *process) Objects(*corev1.Pod) resolve.Objects {
 	}}
 }
 
-func (p *process) Eventf(pod *corev1.Pod, kind, reason, format string, args ...any) {
+func (p *process) Event(pod *corev1.Pod, container, kind, reason, message string) {
 	if !p.link.alive() {
 		return
 	}
 	p.cluster.mu.Lock()
 	defer p.cluster.mu.Unlock()
-	p.cluster.events = append(p.cluster.events, fmt.Sprintf("%s %s %s %s", pod.Name, kind, reason, fmt.Sprintf(format, args...)))
+	p.cluster.events = append(p.cluster.events, fmt.Sprintf("%s %s %s %s%s", pod.Name, kind, reason, container, message))
 }
 
 // event is the first Event of a pod with this kind and reason; empty for none.

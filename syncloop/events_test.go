@@ -1,0 +1,87 @@
+package syncloop_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/burstlet/burstlet/syncloop/resolve"
+)
+
+// count is how many Events about a pod have a reason.
+func (a *api) count(name, reason string) (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.events {
+		if strings.HasPrefix(e, name+" "+reason+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// Events about a container name it, as a kubelet's do: kubectl describe shows which one
+// of a pod's containers they are of.
+func TestEventsNameTheirContainer(t *testing.T) {
+	alone(t, nil, func(t *testing.T, a *api) {
+		a.create("p", "u", "Always", func(pod *corev1.Pod) {
+			pod.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "busybox", Command: []string{"true"}}}
+			pod.Spec.Containers[0].LivenessProbe = &corev1.Probe{
+				ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"false"}}},
+				PeriodSeconds: 5, FailureThreshold: 1, TimeoutSeconds: 1,
+			}
+		}, "sleep", "infinity")
+		a.create("missing", "m", "Always", func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "registry.test/missing:1" })
+		a.create("hook", "h", "Always", hooked("false"), "sleep", "infinity")
+		time.Sleep(50 * time.Second)
+		for _, want := range []string{
+			"p/i Pulled", "p/i Created", "p/i Started", "p/a Created", "p/a Started", "p/a Unhealthy", "p/a Killing", "p/a BackOff",
+			"missing/a Pulling", "missing/a Failed", "missing/a BackOff", "hook/a FailedPostStartHook", "hook/a Killing",
+		} {
+			if !slices.Contains(a.eventsOf, want) {
+				t.Errorf("no Event %q", want)
+			}
+		}
+		for _, e := range a.eventsOf {
+			if strings.Contains(e, "/ ") {
+				t.Errorf("Event %q names no container", e)
+			}
+		}
+	})
+}
+
+// What stays as it is is told again before the API server drops it, and a running pod
+// whose ConfigMap went is told of.
+func TestEventsAreRepeated(t *testing.T) {
+	alone(t, nil, func(t *testing.T, a *api) {
+		a.setConfig(resolve.Object[*corev1.ConfigMap]{Value: &corev1.ConfigMap{Data: map[string]string{"k": "v"}}})
+		a.create("p", "u", "Always", func(pod *corev1.Pod) {
+			pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "config"},
+			}}}}
+			pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
+		}, "sleep", "infinity")
+		time.Sleep(5 * time.Second)
+		a.phase("p", corev1.PodRunning)
+		a.setConfig(resolve.Object[*corev1.ConfigMap]{Err: apierrors.NewNotFound(corev1.Resource("configmaps"), "config")})
+		time.Sleep(time.Second)
+		if n := a.count("p", "FailedMount"); n != 1 {
+			t.Errorf("%d Events about the ConfigMap that went, want 1", n)
+		}
+		time.Sleep(time.Hour)
+		if n := a.count("p", "FailedMount"); n < 5 || n > 7 {
+			t.Errorf("%d Events after an hour, want one every 10 min", n)
+		}
+		a.setConfig(resolve.Object[*corev1.ConfigMap]{Value: &corev1.ConfigMap{Data: map[string]string{"k": "w"}}})
+		n := a.count("p", "FailedMount")
+		time.Sleep(time.Hour)
+		if now := a.count("p", "FailedMount"); now != n {
+			t.Errorf("%d more Events though it is there again", now-n)
+		}
+		a.phase("p", corev1.PodRunning)
+	})
+}
