@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,28 +29,35 @@ type ownership struct {
 // setOwnership gives all of a volume to a group, its root last, so that a root that
 // is right says that all is (kubelet: SetVolumeOwnership). No link is followed.
 func setOwnership(ctx context.Context, dir string, o ownership) error {
-	f, err := os.OpenFile(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	w, err := openWalker(dir, false)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }()
+	defer w.close()
 	if o.onRootMismatch {
-		info, err := f.Stat()
+		stat, err := w.stat(w.dir, "")
 		if err != nil {
 			return err
 		}
-		if o.matches(info) {
+		if o.matches(stat) {
 			return nil
 		}
 	}
-	return o.walk(ctx, f)
+	for done := false; !done; {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("set ownership of %s: %w", dir, err)
+		}
+		if done, err = w.step(owning{o, dir}); err != nil {
+			return fmt.Errorf("set ownership of %s: %w", dir, err)
+		}
+	}
+	return nil
 }
 
 // matches is true for a directory whose group and rights are right.
-func (o ownership) matches(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
+func (o ownership) matches(stat *unix.Statx_t) bool {
 	bits := o.bits(true)
-	return ok && int(stat.Gid) == o.group && info.Mode()&os.ModeSetgid != 0 && stat.Mode&bits == bits
+	return int(stat.Gid) == o.group && uint32(stat.Mode)&bits == bits
 }
 
 // bits are those to be added to a file's or a directory's.
@@ -69,76 +72,52 @@ func (o ownership) bits(dir bool) uint32 {
 	return bits
 }
 
-// walk changes what is in an open directory, and then the directory.
-func (o ownership) walk(ctx context.Context, dir *os.File) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("set ownership of %s: %w", dir.Name(), err)
-		}
-		names, err := dir.Readdirnames(batch)
-		for _, name := range names {
-			if err := o.entry(ctx, dir, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return o.change(dir)
-		}
-		if err != nil {
-			return err
-		}
-	}
+// owning changes what a walk below root comes by.
+type owning struct {
+	ownership
+	root string
 }
 
-func (o ownership) entry(ctx context.Context, parent *os.File, name string) error {
-	path := filepath.Join(parent.Name(), name)
+// entry changes all but directories, which are changed when they are left.
+func (o owning) entry(dir int, name string, stat *unix.Statx_t) (enter bool, err error) {
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return true, nil
+	}
 	// O_PATH opens nothing: a FIFO does not block, a device does nothing.
-	fd, err := openat(int(parent.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW)
+	fd, err := openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
+		return false, &fs.PathError{Op: "open " + name + " in", Path: o.root, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), path)
-	info, err := f.Stat()
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if !info.IsDir() {
-		return errors.Join(o.change(f), f.Close())
-	}
-	dir, err := openDir(f, ".")
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	defer func() { _ = dir.Close() }()
-	return o.walk(ctx, dir)
+	return false, errors.Join(o.change(fd), unix.Close(fd))
 }
+
+func (o owning) leave(dir int) error { return o.change(dir) }
 
 // change changes one. What a file system does not do (FAT knows no owners) or
 // refuses to root (NFS) does not keep a pod from starting, as at the kubelet.
-func (o ownership) change(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
+func (o owning) change(fd int) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return &fs.PathError{Op: "stat in", Path: o.root, Err: err}
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("stat %s: %w", f.Name(), errors.ErrUnsupported)
-	}
-	fd := int(f.Fd())
 	if int(stat.Gid) != o.group {
 		err := unix.Fchownat(fd, "", -1, o.group, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW)
 		if err != nil && !refused(err) {
-			return &fs.PathError{Op: "chown", Path: f.Name(), Err: err}
+			return &fs.PathError{Op: "chown in", Path: o.root, Err: err}
 		}
 	}
-	if info.Mode()&os.ModeSymlink != 0 {
+	kind := stat.Mode & unix.S_IFMT
+	if kind == unix.S_IFLNK {
 		return nil
 	}
 	// Changing the owner may have cleared bits (setuid) that the kubelet sets again.
-	mode := stat.Mode&0o7777 | o.bits(info.IsDir())
-	err = unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	mode := stat.Mode&0o7777 | o.bits(kind == unix.S_IFDIR)
+	err := unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
 	if err != nil && !refused(err) {
-		return &fs.PathError{Op: "chmod", Path: f.Name(), Err: err}
+		return &fs.PathError{Op: "chmod in", Path: o.root, Err: err}
 	}
 	return nil
 }

@@ -37,12 +37,14 @@ type usageCache struct {
 type diskUsage struct {
 	measured host.PodUsage // logs and volumes alone
 	asked    time.Time
-	// walk is a measurement that is not done.
+	// walk is a measurement that is not done; turn is when its turn last came.
 	walk *podWalk
+	turn time.Time
 }
 
 // measureDisks returns each pod's logs and volumes, of those that were measured.
-// The pods that have waited longest are walked first, while the time lasts.
+// The pods that have waited longest for a turn are walked first, while the time lasts:
+// one whose walk does not end keeps no other from being measured.
 func (h *Host) measureDisks(ctx context.Context, pods []host.PodUsageRequest) (map[string]host.PodUsage, error) {
 	c := &h.usage
 	c.mu.Lock()
@@ -56,6 +58,7 @@ func (h *Host) measureDisks(ctx context.Context, pods []host.PodUsageRequest) (m
 	}
 	for uid, d := range c.pods {
 		if now.Sub(d.asked) > forgetAfter {
+			d.walk.close()
 			delete(c.pods, uid)
 		}
 	}
@@ -101,7 +104,7 @@ func (h *Host) walk(ctx context.Context, due []host.PodUsageRequest, deadline ti
 		types[m.path] = m.fstype
 	}
 	slices.SortStableFunc(due, func(a, b host.PodUsageRequest) int {
-		return h.usage.pods[a.UID].measured.MeasuredAt.Compare(h.usage.pods[b.UID].measured.MeasuredAt)
+		return h.usage.pods[a.UID].turn.Compare(h.usage.pods[b.UID].turn)
 	})
 	for _, p := range due {
 		d := h.usage.pods[p.UID]
@@ -110,7 +113,8 @@ func (h *Host) walk(ctx context.Context, due []host.PodUsageRequest, deadline ti
 				return fmt.Errorf("measure disks of pod %s: %w", p.UID, err)
 			}
 		}
-		done, err := d.walk.step(ctx, types, deadline)
+		d.turn = time.Now()
+		done, err := d.walk.step(ctx, deadline)
 		if err != nil {
 			return fmt.Errorf("measure disks of pod %s: %w", p.UID, err)
 		}
@@ -203,21 +207,28 @@ func directories(dir string) ([]string, error) {
 }
 
 // step walks until all is done or the deadline has passed.
-func (w *podWalk) step(ctx context.Context, mounted map[string]string, deadline time.Time) (done bool, err error) {
+func (w *podWalk) step(ctx context.Context, deadline time.Time) (done bool, err error) {
 	for ; w.next < len(w.trees); w.next++ {
-		t := w.trees[w.next]
-		t.begin()
-		for len(t.pending) > 0 {
+		for t := w.trees[w.next]; !t.done; t.step() {
 			if err := ctx.Err(); err != nil {
 				return false, err
 			}
 			if time.Now().After(deadline) {
 				return false, nil
 			}
-			t.step(mounted)
 		}
 	}
 	return true, nil
+}
+
+// close ends a walk that may not be done.
+func (w *podWalk) close() {
+	if w == nil {
+		return
+	}
+	for _, t := range w.trees {
+		t.close()
+	}
 }
 
 // result is the measurement. What vanished meanwhile is not in it, and neither is
@@ -227,9 +238,7 @@ func (w *podWalk) result() host.PodUsage {
 		if t.err != nil {
 			continue
 		}
-		f := t.base
-		f.Used, f.InodesUsed = t.used, t.inodes
-		t.kind[t.name] = f
+		t.kind[t.name] = t.result()
 		if t.volume && !t.memory {
 			w.usage.OnDisk = append(w.usage.OnDisk, t.name)
 		}

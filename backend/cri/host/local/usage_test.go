@@ -189,14 +189,13 @@ func TestDisksAreMeasuredAsDu(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(scratch, "mounted/big"), 1<<20)
 	writeFile(t, filepath.Join(pod.Dir.Volume("nfs"), "big"), 1<<20)
 	writeFile(t, filepath.Join(pod.Dir.Volume("own"), "file"), 4096)
 	mount := func(path, fstype string) string { return "1 1 0:1 / " + path + " rw - " + fstype + " x rw\n" }
 	h := New(Options{
 		CgroupRoot: fakeTree(t, v2(map[string]string{"top/podu/": ""})),
 		ProcRoot: fakeProc(t, map[string]string{
-			"self/mountinfo": mount(pod.Dir.Volume("nfs"), "nfs4") + mount(pod.Dir.Volume("own"), "ext4") + mount(filepath.Join(scratch, "mounted"), "ext4"),
+			"self/mountinfo": mount(pod.Dir.Volume("nfs"), "nfs4") + mount(pod.Dir.Volume("own"), "ext4"),
 		}, map[string][2]string{}),
 	})
 	var got host.PodUsage
@@ -270,16 +269,16 @@ func TestLargeVolumeIsMeasuredInTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if done, err := w.step(t.Context(), nil, time.Now().Add(-time.Second)); err != nil || done {
+		if done, err := w.step(t.Context(), time.Now().Add(-time.Second)); err != nil || done {
 			t.Fatalf("without time: done %v, error %v", done, err)
 		}
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.step(canceled, nil, time.Now().Add(time.Hour)); !errors.Is(err, context.Canceled) {
+	if _, err := w.step(canceled, time.Now().Add(time.Hour)); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v of a call that nobody waits for", err)
 	}
-	done, err := w.step(t.Context(), nil, time.Now().Add(time.Hour))
+	done, err := w.step(t.Context(), time.Now().Add(time.Hour))
 	if err != nil || !done {
 		t.Fatalf("with time: done %v, error %v", done, err)
 	}
@@ -317,7 +316,7 @@ func TestUnreadableIsLeftOut(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(filepath.Join(pod.LogDir, "a")), os.WriteFile(filepath.Join(pod.LogDir, "a"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := w.step(t.Context(), nil, time.Now().Add(time.Hour)); err != nil || !done {
+	if done, err := w.step(t.Context(), time.Now().Add(time.Hour)); err != nil || !done {
 		t.Fatalf("done %v, error %v", done, err)
 	}
 	if logs := w.result().Logs; len(logs) != 1 || logs["b"].InodesUsed != 2 {
@@ -333,16 +332,15 @@ func TestWalkLeavesNoVolume(t *testing.T) {
 	writeFile(t, filepath.Join(volume, "a/b/c"), 10)
 	writeFile(t, filepath.Join(dir, "outside/b/big"), 1<<20)
 	w := &tree{root: volume}
-	w.begin()
-	w.step(nil)
-	w.step(nil) // b of a is pending
+	w.step()
+	w.step() // it stands in a
 	if err := errors.Join(os.RemoveAll(filepath.Join(volume, "a")), os.Symlink(filepath.Join(dir, "outside"), filepath.Join(volume, "a"))); err != nil {
 		t.Fatal(err)
 	}
-	for len(w.pending) > 0 {
-		w.step(nil)
+	for !w.done {
+		w.step()
 	}
-	if w.err != nil || w.used >= 1<<20 || w.inodes != 3 {
+	if w.err != nil || w.used >= 1<<20 || w.inodes != 2 {
 		t.Errorf("%d bytes, %d inodes: what is outside is measured", w.used, w.inodes)
 	}
 }

@@ -2,21 +2,20 @@ package local
 
 import (
 	"errors"
-	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// namesAtOnce bounds what of one directory is held in memory.
-const namesAtOnce = 1024
-
-// openDirectory follows no link.
-const openDirectory = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+const (
+	// mostLinked bounds the inodes with several names that are remembered, to be
+	// counted once.
+	mostLinked = 1 << 18
+	// mostMoves is how often a tree is walked anew because a directory was moved.
+	mostMoves = 3
+)
 
 // tree measures what a directory holds as du(1) does: blocks and inodes, a file
 // with several names once, no links followed, no mount entered. It remembers
@@ -28,126 +27,104 @@ type tree struct {
 	root   string
 	volume bool
 
-	base    host.Filesystem
-	memory  bool
-	device  uint64
-	begun   bool
-	err     error    // what could not be read, or has gone
-	pending []string // directories, relative to the root
-	seen    map[uint64]struct{}
-	used    uint64
-	inodes  uint64
+	base   host.Filesystem
+	memory bool
+	walker *walker
+	// done is true once it was walked, err what kept it from being measured.
+	done   bool
+	err    error
+	moves  int
+	seen   map[uint64]struct{}
+	used   uint64
+	inodes uint64
+	// shares are those of the files whose names are too many to remember.
+	shares float64
 }
 
 // begin measures the root itself.
-func (t *tree) begin() {
-	if t.begun {
-		return
+func (t *tree) begin() error {
+	var err error
+	if t.walker, err = openWalker(t.root, true); err != nil {
+		return err
 	}
-	t.begun = true
-	fd, err := unix.Open(t.root, openDirectory, 0)
-	if err != nil {
-		t.err = &os.PathError{Op: "open", Path: t.root, Err: err}
-		return
-	}
-	defer func() { _ = unix.Close(fd) }() // it was only read
 	var fsStat unix.Statfs_t
-	var stat unix.Stat_t
-	if err := errors.Join(unix.Fstatfs(fd, &fsStat), unix.Fstat(fd, &stat)); err != nil {
-		t.err = &os.PathError{Op: "stat", Path: t.root, Err: err}
-		return
+	if err := unix.Fstatfs(t.walker.dir, &fsStat); err != nil {
+		return &os.PathError{Op: "stat", Path: t.root, Err: err}
 	}
-	t.base, t.device = fromStatfs(&fsStat), stat.Dev
+	stat, err := t.walker.stat(t.walker.dir, "")
+	if err != nil {
+		return err
+	}
+	t.base = fromStatfs(&fsStat)
 	t.memory = fsStat.Type == unix.TMPFS_MAGIC || fsStat.Type == unix.HUGETLBFS_MAGIC || fsStat.Type == unix.RAMFS_MAGIC
-	t.seen = map[uint64]struct{}{}
-	t.count(&stat)
-	t.pending = []string{"."}
+	t.seen, t.used, t.inodes, t.shares = map[uint64]struct{}{}, 0, 0, 0
+	t.count(stat)
+	return nil
 }
 
-func (t *tree) count(stat *unix.Stat_t) {
+// close ends the walk, whether it is done or not.
+func (t *tree) close() {
+	t.seen = nil
+	if t.walker != nil {
+		t.walker.close()
+	}
+}
+
+func (t *tree) count(stat *unix.Statx_t) {
+	const statBlock = 512
+	bytes := stat.Blocks * statBlock
 	if stat.Mode&unix.S_IFMT != unix.S_IFDIR && stat.Nlink > 1 {
 		if _, twice := t.seen[stat.Ino]; twice {
 			return
 		}
+		if len(t.seen) >= mostLinked {
+			// All names together make one file.
+			t.used += bytes / uint64(stat.Nlink)
+			t.shares += 1 / float64(stat.Nlink)
+			return
+		}
 		t.seen[stat.Ino] = struct{}{}
 	}
-	const statBlock = 512
-	t.used += uint64(stat.Blocks) * statBlock
+	t.used += bytes
 	t.inodes++
 }
 
-// step measures what stands in one directory. An error ends the walk.
-func (t *tree) step(mounted map[string]string) {
-	dir := t.pending[len(t.pending)-1]
-	t.pending = t.pending[:len(t.pending)-1]
-	if t.err = t.read(dir, mounted); t.err != nil {
-		t.pending = nil
+// step measures a few entries. An error ends the walk, and is in err.
+func (t *tree) step() {
+	err := error(nil)
+	if t.walker == nil {
+		err = t.begin()
+	} else {
+		t.done, err = t.walker.step(t)
 	}
-}
-
-func (t *tree) read(dir string, mounted map[string]string) error {
-	f, err := t.open(dir)
-	if vanished(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	for {
-		names, err := f.Readdirnames(namesAtOnce)
-		for _, name := range names {
-			path := filepath.Join(dir, name)
-			if _, ok := mounted[filepath.Join(t.root, path)]; ok {
-				continue
-			}
-			if err := t.entry(int(f.Fd()), name, path); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) || vanished(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (t *tree) entry(dir int, name, path string) error {
-	var stat unix.Stat_t
-	err := unix.Fstatat(dir, name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
 	switch {
-	case vanished(err):
-		return nil
+	case errors.Is(err, errMoved) && t.moves < mostMoves:
+		t.moves++
+		t.close()
+		t.walker = nil
+		return
+	case errors.Is(err, errMoved), errors.Is(err, errTooDeep):
+		// It holds no more than its file system: to hide files so gains nothing.
+		t.used, t.inodes, t.shares = t.base.Used, t.base.InodesUsed, 0
+		t.done = true
 	case err != nil:
-		return &os.PathError{Op: "stat", Path: filepath.Join(t.root, path), Err: err}
-	case stat.Dev != t.device:
-		return nil
+		t.err, t.done = err, true
 	}
-	t.count(&stat)
-	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-		t.pending = append(t.pending, path)
+	if t.done {
+		t.close()
 	}
-	return nil
 }
 
-// open opens a directory of the tree step by step: the pod may have put a link
-// in the place of any directory on the way.
-func (t *tree) open(dir string) (*os.File, error) {
-	fd, err := unix.Open(t.root, openDirectory, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: t.root, Err: err}
-	}
-	if dir != "." {
-		for part := range strings.SplitSeq(dir, "/") {
-			next, err := unix.Openat(fd, part, openDirectory, 0)
-			_ = unix.Close(fd) // it was only read
-			if err != nil {
-				return nil, &os.PathError{Op: "open", Path: filepath.Join(t.root, dir), Err: err}
-			}
-			fd = next
-		}
-	}
-	return os.NewFile(uintptr(fd), filepath.Join(t.root, dir)), nil
+func (t *tree) entry(_ int, _ string, stat *unix.Statx_t) (enter bool, err error) {
+	t.count(stat)
+	return stat.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+}
+
+func (t *tree) leave(int) error { return nil }
+
+// result is the measurement of a tree that was walked.
+func (t *tree) result() host.Filesystem {
+	f := t.base
+	f.Used, f.InodesUsed = t.used, t.inodes+uint64(t.shares+0.5)
+	return f
 }
