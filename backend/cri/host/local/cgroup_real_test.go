@@ -248,3 +248,36 @@ func TestRealQuotaBelowContainer(t *testing.T) {
 		}
 	}
 }
+
+// TestRealLeftoversInASlice: what runs in a pod's slice is killed before systemd stops
+// it, and what is to be spared keeps the slice.
+func TestRealLeftoversInASlice(t *testing.T) {
+	top := fmt.Sprintf("burstlettest%d", os.Getpid())
+	_, _ = realCgroups(t)
+	said := filepath.Join(t.TempDir(), "said")
+	script := filepath.Join(t.TempDir(), "systemctl")
+	noError(t, os.WriteFile(script, []byte("#!/bin/sh\necho $1 >>"+said+"\n"), 0o755))
+	h := New(Options{RunRoot: fakeTree(t, map[string]string{"systemd/system/": ""}), SystemctlCommand: script})
+	hs, err := h.hierarchies()
+	noError(t, err)
+	t.Cleanup(func() {
+		for _, hi := range hs {
+			noError(t, removeCgroupTree(context.Background(), hi.at([]string{top + ".slice"}), killed))
+		}
+	})
+	pod := host.Cgroup{Parent: top + "-podu.slice", Systemd: true}
+	noError(t, h.makeCgroup(t.Context(), pod))
+	process := occupy(t, hs, []string{top + ".slice", pod.Parent})
+	noError(t, os.Remove(said))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err = h.removeCgroup(ctx, pod, spared)
+	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), strconv.Itoa(process.Process.Pid)) || exists(said) {
+		t.Errorf("a slice with process %d is removed with error %v", process.Process.Pid, err)
+	}
+	noError(t, h.Discard(t.Context(), host.Discard{Cgroup: &pod}))
+	wantKilled(t, process)
+	if words, err := os.ReadFile(said); err != nil || string(words) != "stop\nrevert\n" {
+		t.Errorf("systemd was told %q, %v", words, err)
+	}
+}

@@ -40,7 +40,7 @@ func (h *Host) removeCgroup(ctx context.Context, c host.Cgroup, inside inhabitan
 		return err
 	}
 	if c.Systemd {
-		if err := h.stopSlice(ctx, hs, levels); err != nil {
+		if err := h.stopSlice(ctx, hs, levels, inside); err != nil {
 			return fmt.Errorf("remove cgroup %s: %w", c.Parent, err)
 		}
 	}

@@ -100,13 +100,13 @@ func quotaProperties(c host.Cgroup) []string {
 	return out
 }
 
-// stopSlice ends the slice of a pod. To stop one kills what is in it: what still
-// runs must be seen before.
-func (h *Host) stopSlice(ctx context.Context, hs hierarchies, levels []string) error {
+// stopSlice ends the slice of a pod. To stop one kills what is in it: what is to be
+// spared must be seen before.
+func (h *Host) stopSlice(ctx context.Context, hs hierarchies, levels []string, inside inhabitants) error {
 	if !h.systemd() {
 		return nil // only directories are left
 	}
-	if err := awaitEmpty(ctx, hs, levels); err != nil {
+	if err := awaitEmpty(ctx, hs, levels, inside); err != nil {
 		return err
 	}
 	slice := levels[len(levels)-1]
@@ -128,8 +128,8 @@ func (h *Host) systemctl(ctx context.Context, args ...string) error {
 	return fmt.Errorf("ask systemd (%s %s): %w: %s", h.opts.SystemctlCommand, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 }
 
-// awaitEmpty waits a moment for the last processes of a cgroup to end.
-func awaitEmpty(ctx context.Context, hs hierarchies, levels []string) error {
+// awaitEmpty waits a moment for the last processes of a cgroup to end, or kills them.
+func awaitEmpty(ctx context.Context, hs hierarchies, levels []string, inside inhabitants) error {
 	ctx, cancel := context.WithTimeout(ctx, freeing)
 	defer cancel()
 	tick := time.NewTicker(retry)
@@ -146,6 +146,9 @@ func awaitEmpty(ctx context.Context, hs hierarchies, levels []string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: processes %s still stand in it", unix.EBUSY, strings.Join(pids, ", "))
 		case <-tick.C:
+		}
+		if inside == killed {
+			kill(pids)
 		}
 	}
 }
