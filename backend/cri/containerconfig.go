@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // fileNameMax is the longest file name that ext4 takes.
@@ -31,15 +32,15 @@ func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec
 	if err != nil {
 		return nil, err
 	}
-	return r.describe(spec, podAttempt, user, facts.Memory), nil
+	return r.describe(spec, podAttempt, user, &facts), nil
 }
 
 // describe returns the runtime's configuration of an attempt of a container, all but its
-// mounts. user is its image's, memory the host's in bytes.
-func (r *remote) describe(spec backend.ContainerSpec, podAttempt int, user imageUser, memory int64) *runtimeapi.ContainerConfig {
+// mounts. user is its image's.
+func (r *remote) describe(spec backend.ContainerSpec, podAttempt int, user imageUser, facts *host.Facts) *runtimeapi.ContainerConfig {
 	c := &spec.Container
-	resources := linuxResources(withPodLimits(spec.Pod, c.Resources))
-	resources.OomScoreAdj = oomScore(spec.Pod, c, memory)
+	resources := enforcedOn(facts, linuxResources(withPodLimits(spec.Pod, c.Resources)))
+	resources.OomScoreAdj = oomScore(spec.Pod, c, facts.Memory)
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(spec.Attempt)},
 		Image:       &runtimeapi.ImageSpec{Image: imageOf(spec), UserSpecifiedImage: c.Image},

@@ -127,7 +127,7 @@ func (r *remote) containerRequests(spec backend.ContainerSpec) (ContainerRequest
 	if full, err := imageref.Normalize(c.Image); err == nil {
 		out.Image = full
 	}
-	out.Config = r.describe(spec, 0, imageUser{}, 0)
+	out.Config = r.describe(spec, 0, imageUser{}, &host.Facts{})
 	var err error
 	if out.Config.Mounts, out.SubPaths, err = r.volumeMounts(spec); err != nil {
 		return out, err

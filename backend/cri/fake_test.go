@@ -41,6 +41,8 @@ type withoutCgroups struct {
 	mu    sync.Mutex
 	asked []host.Cgroup
 	left  []host.Leftovers
+	// facts changes what the host says of itself.
+	facts func(*host.Facts)
 }
 
 func (h *withoutCgroups) ask(c *host.Cgroup) {
@@ -61,6 +63,9 @@ func (h *withoutCgroups) last() host.Cgroup {
 func (h *withoutCgroups) Facts(ctx context.Context) (host.Facts, error) {
 	f, err := h.Host.Facts(ctx)
 	f.Lacks, f.Kubelets = nil, nil // of the machine that runs the tests
+	if h.facts != nil {
+		h.facts(&f)
+	}
 	return f, err
 }
 

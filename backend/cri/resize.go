@@ -85,11 +85,15 @@ func (z resizer) fits(ctx context.Context, c *runtimeapi.Container, now, want *r
 }
 
 func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSpec) error {
-	want := linuxResources(withPodLimits(spec.Pod, spec.Container.Resources))
+	facts, err := z.hostFacts(ctx)
+	if err != nil {
+		return err
+	}
+	want := enforcedOn(&facts, linuxResources(withPodLimits(spec.Pod, spec.Container.Resources)))
 	if want.CpuQuota == 0 {
 		want.CpuQuota = -1 // none, where 0 would leave the one that is
 	}
-	_, err := z.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: want})
+	_, err = z.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: want})
 	if isNotFound(err) {
 		return backend.Errorf(backend.ErrNotFound, "resize container %s: %w", spec.Container.Name, err)
 	}

@@ -3,6 +3,8 @@ package cri
 import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // The kernel's bounds and the kubelet's period (pkg/kubelet/cm).
@@ -29,6 +31,24 @@ func linuxResources(res corev1.ResourceRequirements) *runtimeapi.LinuxContainerR
 		CpuQuota:           quota(limit.MilliValue()),
 		MemoryLimitInBytes: res.Limits.Memory().Value(),
 	}
+}
+
+// enforcedOn adds what depends on the host to a container's resources. On cgroup v2 the
+// kernel kills all processes of a container that runs out of memory: else the child of
+// a shell could die, and the container go on or end well (kubelet:
+// singleProcessOOMKill is false there). No container swaps (kubelet: NoSwap).
+func enforcedOn(facts *host.Facts, r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+	switch {
+	case facts.CgroupV2:
+		r.Unified = map[string]string{"memory.oom.group": "1"}
+		if facts.SwapLimits {
+			r.Unified["memory.swap.max"] = "0"
+		}
+	case facts.SwapLimits:
+		// Memory and swap together. Without a limit of memory it says nothing.
+		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
+	}
+	return r
 }
 
 func shares(milli int64) int64 {

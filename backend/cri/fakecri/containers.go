@@ -108,6 +108,20 @@ func (s *Server) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContaine
 	return &runtimeapi.RemoveContainerResponse{}, nil
 }
 
+// UpdateContainerResources changes what the container was made with.
+func (s *Server) UpdateContainerResources(
+	_ context.Context, r *runtimeapi.UpdateContainerResourcesRequest,
+) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return nil, notFound("container")
+	}
+	c.config.Linux.Resources = r.GetLinux()
+	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
+}
+
 // ListContainers honours the label selector.
 func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
@@ -138,7 +152,8 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 		CreatedAt: c.created.UnixNano(), StartedAt: nanos(c.started), FinishedAt: nanos(c.finished),
 		ExitCode: c.code, Reason: c.reason, Message: c.message, Image: c.config.GetImage(), ImageRef: c.config.GetImage().GetImage(),
 		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
-		LogPath: path.Join(s.sandboxes[c.sandbox].config.GetLogDirectory(), c.config.GetLogPath()),
+		Resources: &runtimeapi.ContainerResources{Linux: c.config.GetLinux().GetResources()},
+		LogPath:   path.Join(s.sandboxes[c.sandbox].config.GetLogDirectory(), c.config.GetLogPath()),
 	}}, nil
 }
 

@@ -90,6 +90,8 @@ type Facts struct {
 	CgroupV2    bool
 	CgroupRoot  string
 	Controllers []string
+	// SwapLimits is true where cgroups limit swap.
+	SwapLimits bool
 	// Systemd is true where systemd manages cgroups.
 	Systemd bool
 	// Kubelets are those that run here, in the order of their process ids.

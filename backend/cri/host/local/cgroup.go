@@ -30,6 +30,7 @@ const (
 	fileProcs       = "cgroup.procs"
 	fileControllers = "cgroup.controllers"
 	fileSubtree     = "cgroup.subtree_control"
+	fileSwapMax     = "memory.swap.max"
 )
 
 // hierarchy is one tree of cgroups: one for each controller or few in version 1,

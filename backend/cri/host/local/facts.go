@@ -57,6 +57,7 @@ func (h *Host) Facts(ctx context.Context) (host.Facts, error) {
 	}
 	f.CgroupV2 = hs.pure()
 	f.Controllers = hs.controllers()
+	f.SwapLimits = h.swapLimits(hs)
 	f.Lacks = append(f.Lacks, h.lacks(hs)...)
 	return f, nil
 }
@@ -67,6 +68,24 @@ func (hs hierarchies) controllers() []string {
 		_, ok := hs.with(name)
 		return !ok
 	})
+}
+
+// swapLimits is true where cgroups limit swap (kubelet: checkSwapControllerAvailability).
+// The root of version 2 has no such file: our own cgroup and those below the root tell.
+func (h *Host) swapLimits(hs hierarchies) bool {
+	hi, ok := hs.with(controllerMemory)
+	if !ok || !hi.unified {
+		return ok && exists(filepath.Join(hi.dir, "memory.memsw.limit_in_bytes"))
+	}
+	own, err := os.ReadFile(h.proc("self/cgroup"))
+	if err == nil {
+		_, path, _ := strings.Cut(string(own), "0::")
+		if exists(filepath.Join(hi.dir, strings.TrimSpace(path), fileSwapMax)) {
+			return true
+		}
+	}
+	below, err := filepath.Glob(filepath.Join(hi.dir, "*", fileSwapMax))
+	return err == nil && len(below) > 0
 }
 
 func (h *Host) proc(path string) string { return filepath.Join(h.opts.ProcRoot, path) }

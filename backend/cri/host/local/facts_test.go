@@ -113,6 +113,28 @@ func TestFactsOfAHostThatKeepsItsIDs(t *testing.T) {
 	}
 }
 
+func TestSwapIsLimitedWhereTheKernelCan(t *testing.T) {
+	own := map[string]string{"self/cgroup": "0::/user.slice/session-1.scope\n"}
+	for name, tt := range map[string]struct {
+		proc, cgroups map[string]string
+		want          bool
+	}{
+		"version 2, our own cgroup tells": {own, v2(map[string]string{"user.slice/session-1.scope/memory.swap.max": "max\n"}), true},
+		"version 2, in the root":          {map[string]string{"self/cgroup": "0::/\n"}, v2(map[string]string{"system.slice/memory.swap.max": "max\n"}), true},
+		"version 2 without swap":          {own, v2(map[string]string{"user.slice/session-1.scope/memory.max": "max\n"}), false},
+		"version 1":                       {nil, v1(map[string]string{"memory/memory.memsw.limit_in_bytes": "9\n"}), true},
+		"version 1 without swap":          {nil, v1(nil), false},
+		"none":                            {nil, nil, false},
+	} {
+		o := Options{
+			ProcRoot: fakeProc(t, tt.proc, map[string][2]string{}), CgroupRoot: fakeTree(t, tt.cgroups), MountCommand: "true", RunRoot: t.TempDir(),
+		}
+		if f, err := New(o).Facts(t.Context()); err != nil || f.SwapLimits != tt.want {
+			t.Errorf("%s: %v, %v", name, f.SwapLimits, err)
+		}
+	}
+}
+
 // TestLacksSayWhatToDo: each lack names itself and a remedy.
 func TestLacksSayWhatToDo(t *testing.T) {
 	for name, tt := range map[string]struct {
