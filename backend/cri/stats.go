@@ -93,7 +93,6 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 		}
 		one := s.containerStats(c, logs, u)
 		disk.add(one.Rootfs)
-		disk.add(one.Logs)
 		if out.StartTime.IsZero() || one.StartTime.Before(out.StartTime) {
 			out.StartTime = one.StartTime
 		}
@@ -104,6 +103,11 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 		for name, v := range used.Volumes {
 			out.Volumes[name] = filesystem(v)
 		}
+		// Those of containers that have ended, too.
+		for _, l := range used.Logs {
+			disk.add(new(filesystem(l)))
+		}
+		disk.add(new(filesystem(used.Files)))
 		for _, name := range used.OnDisk {
 			disk.add(new(out.Volumes[name]))
 		}

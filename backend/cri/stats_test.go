@@ -100,8 +100,10 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 		Volumes: map[string]host.Filesystem{
 			"disk": {Capacity: 1000, Available: 400, Used: 70, InodesUsed: 3}, "memory": {Capacity: 64, Available: 60, Used: 4, Inodes: 9, InodesFree: 8, InodesUsed: 1},
 		},
+		Files:  host.Filesystem{Used: 6, InodesUsed: 1},
 		OnDisk: []string{"disk"}, MeasuredAt: time.Now(),
 	}
+	pod.Logs["ended"] = host.Filesystem{Used: 3, InodesUsed: 1}
 	w, r, h := measuring(t, pod)
 	ref := runPod(t, r, testPod("u1"), "main")
 	id, _ := w.fake.Container("main")
@@ -139,10 +141,10 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 		Network: []backend.InterfaceUsage{{
 			Name: "eth0", RxBytes: new(uint64(10)), RxErrors: new(uint64(1)), TxBytes: new(uint64(20)), TxErrors: new(uint64(2)),
 		}},
-		// Layer, log and the volume on disk.
+		// Layer, logs, files beside them and the volume on disk.
 		EphemeralStorage: &backend.FilesystemUsage{
-			Capacity: new(uint64(1000)), Available: new(uint64(400)), Used: new(uint64(4096 + 50 + 70)),
-			Inodes: new(uint64(10)), InodesFree: new(uint64(4)), InodesUsed: new(uint64(1 + 2 + 3)),
+			Capacity: new(uint64(1000)), Available: new(uint64(400)), Used: new(uint64(4096 + 50 + 3 + 6 + 70)),
+			Inodes: new(uint64(10)), InodesFree: new(uint64(4)), InodesUsed: new(uint64(1 + 2 + 1 + 1 + 3)),
 		},
 	})
 	volumes := map[string]backend.FilesystemUsage{

@@ -398,6 +398,9 @@ type PodUsage struct {
 	Network []Interface
 	Logs    map[string]Filesystem // by container
 	Volumes map[string]Filesystem
+	// Files is what stands beside its logs and its containers may write to: the hosts
+	// file, termination messages.
+	Files Filesystem
 	// OnDisk are the volumes that take room on the volumes' root, sorted: those in
 	// memory, or with a file system of their own, are not.
 	OnDisk     []string

@@ -129,6 +129,8 @@ func (h *Host) walk(ctx context.Context, due []host.PodUsageRequest, deadline ti
 // podWalk measures one pod's disks.
 type podWalk struct {
 	usage host.PodUsage
+	// files are the directories beside the logs; their sizes go to usage.Files.
+	files map[string]host.Filesystem
 	trees []*tree
 	next  int
 }
@@ -137,13 +139,12 @@ type podWalk struct {
 // instead (kubelet: NewMetricsStatFS), unless it is across a network: it might
 // never answer.
 func newPodWalk(p host.PodUsageRequest, types map[string]string) (*podWalk, error) {
-	w := &podWalk{usage: host.PodUsage{Logs: map[string]host.Filesystem{}, Volumes: map[string]host.Filesystem{}}}
-	logs, err := directories(p.LogDir)
-	if err != nil {
-		return nil, err
+	w := &podWalk{
+		usage: host.PodUsage{Logs: map[string]host.Filesystem{}, Volumes: map[string]host.Filesystem{}},
+		files: map[string]host.Filesystem{},
 	}
-	for _, name := range logs {
-		w.trees = append(w.trees, &tree{kind: w.usage.Logs, name: name, root: filepath.Join(p.LogDir, name)})
+	if err := w.addLogs(p.LogDir); err != nil {
+		return nil, err
 	}
 	if p.Dir.Root == "" {
 		return w, nil
@@ -165,6 +166,36 @@ func newPodWalk(p host.PodUsageRequest, types map[string]string) (*podWalk, erro
 		}
 	}
 	return w, nil
+}
+
+// addLogs adds what stands in the pod's log directory. No container's name begins with
+// a dot: what does is ours, and its containers may write to it.
+func (w *podWalk) addLogs(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		t := &tree{kind: w.usage.Logs, name: e.Name(), root: filepath.Join(dir, e.Name())}
+		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+			t.kind = w.files
+		}
+		switch {
+		case e.IsDir():
+			w.trees = append(w.trees, t)
+		case e.Type().IsRegular() && e.Name() != host.LogMark:
+			var stat unix.Stat_t
+			if err := unix.Lstat(t.root, &stat); err == nil {
+				t.kind[t.name] = host.Filesystem{Used: uint64(stat.Blocks) * statBlock, InodesUsed: 1}
+			} else if !vanished(err) {
+				return &fs.PathError{Op: "stat", Path: t.root, Err: err}
+			}
+		}
+	}
+	return nil
 }
 
 // volumeDirs are the pod's volumes, and where they stand: without links on the way
@@ -242,6 +273,10 @@ func (w *podWalk) result() host.PodUsage {
 		if t.volume && !t.memory {
 			w.usage.OnDisk = append(w.usage.OnDisk, t.name)
 		}
+	}
+	for _, f := range w.files {
+		w.usage.Files.Used += f.Used
+		w.usage.Files.InodesUsed += f.InodesUsed
 	}
 	slices.SortFunc(w.usage.OnDisk, cmp.Compare[string])
 	w.usage.MeasuredAt = time.Now()

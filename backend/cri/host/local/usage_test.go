@@ -179,6 +179,8 @@ func TestDisksAreMeasuredAsDu(t *testing.T) {
 	pod, dir := diskPod(t)
 	writeFile(t, filepath.Join(pod.LogDir, "main/0.log"), 8192)
 	writeFile(t, filepath.Join(pod.LogDir, ".burstlet-node"), 1)
+	writeFile(t, filepath.Join(pod.LogDir, ".etc-hosts"), 4096)
+	writeFile(t, filepath.Join(pod.LogDir, ".termination-messages/main_0"), 1<<20)
 	scratch := pod.Dir.Volume("scratch")
 	writeFile(t, filepath.Join(scratch, "a/b/file"), 16384)
 	writeFile(t, filepath.Join(dir, "outside/big"), 1<<20)
@@ -210,6 +212,9 @@ func TestDisksAreMeasuredAsDu(t *testing.T) {
 		t.Fatalf("logs %v, volumes %v: want main, and scratch and own", got.Logs, got.Volumes)
 	}
 	wantUsed(t, "logs", got.Logs["main"], 8192, 2)
+	if f := got.Files; f.Used < 1<<20+4096 || f.Used > 1<<20+3*4096 || f.InodesUsed != 3 {
+		t.Errorf("what containers may write to beside the logs: %+v", f)
+	}
 	wantUsed(t, "a file with two names once, a link, no mount", got.Volumes["scratch"], 16384, 5)
 	if f := got.Volumes["own"]; f.Used <= 1<<20 {
 		t.Errorf("a file system of its own is asked: %+v", f)

@@ -15,6 +15,8 @@ const (
 	mostLinked = 1 << 18
 	// mostMoves is how often a tree is walked anew because a directory was moved.
 	mostMoves = 3
+	// statBlock is what stat(2) counts in.
+	statBlock = 512
 )
 
 // tree measures what a directory holds as du(1) does: blocks and inodes, a file
@@ -71,7 +73,6 @@ func (t *tree) close() {
 }
 
 func (t *tree) count(stat *unix.Statx_t) {
-	const statBlock = 512
 	bytes := stat.Blocks * statBlock
 	if stat.Mode&unix.S_IFMT != unix.S_IFDIR && stat.Nlink > 1 {
 		if _, twice := t.seen[stat.Ino]; twice {
