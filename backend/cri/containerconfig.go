@@ -14,9 +14,16 @@ import (
 // fileNameMax is the longest file name that ext4 takes.
 const fileNameMax = 255
 
+// pathMax is the longest path that the kernel takes.
+const pathMax = 4095
+
 // containerConfig describes one attempt of a container to the runtime.
 func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec, podAttempt int) (*runtimeapi.ContainerConfig, error) {
 	c := &spec.Container
+	if len(c.TerminationMessagePath) > pathMax { // which listings would tell, too
+		return nil, backend.Errorf(backend.ErrInvalid, "terminationMessagePath of container %s has %d characters: at most %d are possible",
+			c.Name, len(c.TerminationMessagePath), pathMax)
+	}
 	sc := effectiveSecurity(spec.Pod, c)
 	var user imageUser
 	if needsImageUser(sc) {

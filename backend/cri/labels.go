@@ -1,9 +1,12 @@
 package cri
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,9 +48,44 @@ const (
 	annotationResources = "burstlet.dev/resources"
 )
 
+// The runtime tells all of a sandbox's labels and annotations in every listing, and
+// refuses one of more than 16 MiB: that node would see nothing any more. The API allows
+// 256 KiB of annotations, and more of labels. So what a pod has goes with its sandbox
+// within these bounds, a thousand times over: the smallest first, which network plugins
+// and runtimes read.
+const (
+	maxPodLabels      = 8 << 10
+	maxPodAnnotations = 8 << 10
+)
+
+// ourPrefix is of labels and annotations that are ours: no pod sets them.
+const ourPrefix = "burstlet.dev/"
+
+func podAnnotations(pod *corev1.Pod) map[string]string {
+	return within(maxPodAnnotations, pod.Annotations)
+}
+
+// within is what of a map takes no more bytes than that, without what is ours.
+func within(bound int, all map[string]string) map[string]string {
+	size := func(key string) int { return len(key) + len(all[key]) }
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b))
+	})
+	out := map[string]string{}
+	for _, key := range keys {
+		if strings.HasPrefix(key, ourPrefix) {
+			continue
+		}
+		if bound -= size(key); bound < 0 {
+			break
+		}
+		out[key] = all[key]
+	}
+	return out
+}
+
 func (r *remote) podLabels(pod *corev1.Pod) map[string]string {
-	labels := map[string]string{}
-	maps.Copy(labels, pod.Labels)
+	labels := within(maxPodLabels, pod.Labels)
 	r.ownLabels(labels, pod)
 	return labels
 }

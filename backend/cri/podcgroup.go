@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,11 @@ func (r *remote) podCgroup(ctx context.Context, pod *corev1.Pod) (host.Cgroup, e
 		c.QOSShares = r.shares.with(pod.UID, res.GetCpuShares())
 	}
 	return c, nil
+}
+
+// isBurstable is true of the cgroup of a pod of that class (cgroupParent).
+func isBurstable(parent string) bool {
+	return strings.Contains(parent, "/burstable/pod") || strings.Contains(parent, "-burstable-pod")
 }
 
 // classShares sums up the CPU shares of burstable pods: their class has the sum, as
@@ -65,9 +71,10 @@ func (c *classShares) listed(known map[string]types.UID, views []*view) {
 		if v.sandbox == nil || !v.ready() {
 			continue
 		}
-		// Only burstable pods have it.
-		if s, err := strconv.ParseInt(v.sandbox.GetAnnotations()[annotationShares], 10, 64); err == nil {
-			seen[v.ref.UID] = s
+		annotations := v.sandbox.GetAnnotations()
+		// An earlier burstlet let pods of other classes set it.
+		if s, err := strconv.ParseInt(annotations[annotationShares], 10, 64); err == nil && isBurstable(annotations[annotationCgroup]) {
+			seen[v.ref.UID] = min(max(s, minShares), maxShares)
 		}
 	}
 	c.mu.Lock()

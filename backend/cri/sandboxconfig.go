@@ -2,7 +2,6 @@ package cri
 
 import (
 	"context"
-	"maps"
 	"path"
 	"strconv"
 	"strings"
@@ -31,8 +30,7 @@ func (r *remote) sandboxConfig(ctx context.Context, pod *corev1.Pod, attempt int
 		return nil, err
 	}
 	parent := cgroupParent(driver, r.cfg.CgroupParent, pod)
-	annotations := map[string]string{}
-	maps.Copy(annotations, pod.Annotations)
+	annotations := podAnnotations(pod)
 	annotations[annotationCgroup] = parent
 	if podQoS(pod) == corev1.PodQOSBurstable {
 		annotations[annotationShares] = strconv.FormatInt(linuxResources(podResources(pod)).GetCpuShares(), 10)

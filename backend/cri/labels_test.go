@@ -1,0 +1,98 @@
+package cri
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// A node lists all of its pods, whatever their authors write on them.
+func TestAnnotationsDoNotKeepPodsFromBeingListed(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	const pods110 = 110
+	for i := range pods110 {
+		pod := testPod(fmt.Sprint("u", i))
+		pod.Annotations = map[string]string{"kubernetes.io/ingress-bandwidth": "10M", "note": strings.Repeat("x", 200<<10)}
+		pod.Labels = map[string]string{"app": "x"}
+		for n := range 3000 {
+			pod.Labels[fmt.Sprint("label-", n)] = strings.Repeat("v", 60)
+		}
+		must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 0)))
+	}
+	facts, err := pods{r}.List(t.Context())
+	if err != nil || len(facts) != pods110 {
+		t.Fatalf("%d pods, %v", len(facts), err)
+	}
+	for _, box := range w.fake.Sandboxes() {
+		config := &runtimeapi.PodSandboxConfig{Labels: box.GetLabels(), Annotations: box.GetAnnotations()}
+		if n := proto.Size(config); n > 32<<10 {
+			t.Errorf("the runtime tells %d bytes in each listing", n)
+		}
+		if box.GetAnnotations()["kubernetes.io/ingress-bandwidth"] != "10M" || box.GetLabels()["app"] != "x" {
+			t.Errorf("what a network plugin reads is left out: %v", maps.Keys(box.GetAnnotations()))
+		}
+	}
+}
+
+func TestATerminationMessagePathIsAPath(t *testing.T) {
+	pod := testPod("u1")
+	c := pod.Spec.Containers[0]
+	c.TerminationMessagePath = "/" + strings.Repeat("x", 4095)
+	_, _, err := configsOf(t, pod, c)
+	wantClass(t, err, backend.ErrInvalid)
+}
+
+func TestWithin(t *testing.T) {
+	all := map[string]string{"b": "12", "a": "12", "long": "1234567890", "burstlet.dev/x": ""}
+	for bound, want := range map[int]map[string]string{
+		0: {}, 3: {"a": "12"}, 6: {"a": "12", "b": "12"}, 19: {"a": "12", "b": "12"}, 20: {"a": "12", "b": "12", "long": "1234567890"},
+	} {
+		if diff := cmp.Diff(want, within(bound, all)); diff != "" {
+			t.Errorf("%d bytes: %s", bound, diff)
+		}
+	}
+}
+
+// The weight of a class is the sum of what its pods request, whatever else is written on
+// pods.
+func TestNoPodSetsTheWeightOfItsClass(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	for uid, resources := range map[string]corev1.ResourceRequirements{
+		"besteffort": {}, "guaranteed": resources("100m 1Mi", "100m 1Mi"), "burstable": resources("500m -", "- -"),
+	} {
+		pod := testPod(uid)
+		pod.Spec.Containers[0].Resources = resources
+		pod.Annotations = map[string]string{annotationShares: "262144", annotationCgroup: "/other"}
+		must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 0)))
+	}
+	_, err := pods{r}.List(t.Context())
+	must(t, err)
+	if got := r.shares.with("next", 2); got != 512+2 {
+		t.Errorf("the class has %d shares, want 514", got)
+	}
+	// One that an earlier burstlet made, and one that says more than the kernel takes.
+	fresh := newClassShares()
+	fresh.listed(nil, []*view{
+		ready("g", map[string]string{annotationShares: "262144", annotationCgroup: "/burstlet/podg"}),
+		ready("b", map[string]string{annotationShares: "1024", annotationCgroup: "burstlet-burstable-podb.slice"}),
+		ready("c", map[string]string{annotationShares: "-9223372036854775808", annotationCgroup: "/burstlet/burstable/podc"}),
+	})
+	if got := fresh.with("b", 1024); got != 1024+2 {
+		t.Errorf("the class has %d shares, want 1026", got)
+	}
+}
+
+func ready(uid string, annotations map[string]string) *view {
+	box := &runtimeapi.PodSandbox{Annotations: annotations, Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid}}
+	return &view{ref: sandboxRef(box), sandbox: box}
+}
