@@ -93,7 +93,7 @@ func (c *Client) roundTrip(ctx context.Context, op string, body io.Reader) (*htt
 
 // refused is the error of a response that is one.
 func (c *Client) refused(ctx context.Context, op string, resp *http.Response) error {
-	text, err := readBody(resp.Body, resp.ContentLength)
+	text, err := readBody(resp.Body, resp.ContentLength, maxReply)
 	if err != nil {
 		return c.failed(ctx, op, err)
 	}
@@ -119,8 +119,8 @@ func (c *Client) failed(ctx context.Context, op string, err error) error {
 	return class.Errorf(class.ErrUnavailable, "host operation %s: %w", op, err)
 }
 
-// call does an operation that has one reply.
-func call[R any](ctx context.Context, c *Client, op string, args any) (result R, err error) {
+// call does an operation that has one reply, of at most that many bytes.
+func call[R any](ctx context.Context, c *Client, op string, args any, most int64) (result R, err error) {
 	body, err := json.Marshal(args)
 	if err != nil {
 		return result, fmt.Errorf("host operation %s: encode arguments: %w", op, err)
@@ -129,7 +129,7 @@ func call[R any](ctx context.Context, c *Client, op string, args any) (result R,
 	if err != nil {
 		return result, err
 	}
-	text, err := readBody(resp.Body, resp.ContentLength)
+	text, err := readBody(resp.Body, resp.ContentLength, most)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return result, c.failed(ctx, op, err)
 	}

@@ -8,65 +8,68 @@ import (
 
 // Facts implements [host.Host].
 func (c *Client) Facts(ctx context.Context) (host.Facts, error) {
-	return call[host.Facts](ctx, c, opFacts, none{})
+	return call[host.Facts](ctx, c, opFacts, none{}, maxReply)
 }
 
 // ReadFile implements [host.Host].
 func (c *Client) ReadFile(ctx context.Context, path string, limit int64) ([]byte, error) {
-	return call[[]byte](ctx, c, opReadFile, readFileArgs{Path: path, Max: limit})
+	return call[[]byte](ctx, c, opReadFile, readFileArgs{Path: path, Max: limit}, maxReply+encodedLen(limit))
 }
 
 // Prepare implements [host.Host].
 func (c *Client) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {
-	return call[host.Prepared](ctx, c, opPrepare, p)
+	return call[host.Prepared](ctx, c, opPrepare, p, maxListing)
 }
 
 // Discard implements [host.Host].
 func (c *Client) Discard(ctx context.Context, d host.Discard) error {
-	_, err := call[none](ctx, c, opDiscard, d)
+	_, err := call[none](ctx, c, opDiscard, d, maxReply)
 	return err
 }
 
 // Place implements [host.Host].
 func (c *Client) Place(ctx context.Context, v host.Volume) error {
-	_, err := call[none](ctx, c, opPlace, v)
+	_, err := call[none](ctx, c, opPlace, v, maxReply)
 	return err
 }
 
 // Clear implements [host.Host].
 func (c *Client) Clear(ctx context.Context, pod host.PodDir) error {
-	_, err := call[none](ctx, c, opClear, pod)
+	_, err := call[none](ctx, c, opClear, pod, maxReply)
 	return err
 }
 
 // Volumes implements [host.Host].
 func (c *Client) Volumes(ctx context.Context, root, node string) ([]host.Placed, error) {
-	return call[[]host.Placed](ctx, c, opVolumes, volumesArgs{Root: root, Node: node})
+	return call[[]host.Placed](ctx, c, opVolumes, volumesArgs{Root: root, Node: node}, maxListing)
 }
 
 // Rotate implements [host.Host].
 func (c *Client) Rotate(ctx context.Context, r host.Rotation) ([]string, error) {
-	return call[[]string](ctx, c, opRotate, r)
+	return call[[]string](ctx, c, opRotate, r, maxListing)
 }
 
 // Sweep implements [host.Host].
 func (c *Client) Sweep(ctx context.Context, s host.Sweep) error {
-	_, err := call[none](ctx, c, opSweep, s)
+	_, err := call[none](ctx, c, opSweep, s, maxReply)
 	return err
 }
 
 // Limit implements [host.Host].
 func (c *Client) Limit(ctx context.Context, g host.Cgroup) error {
-	_, err := call[none](ctx, c, opLimit, g)
+	_, err := call[none](ctx, c, opLimit, g, maxReply)
 	return err
 }
 
 // Usage implements [host.Host].
 func (c *Client) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, error) {
-	return call[host.Usage](ctx, c, opUsage, r)
+	return call[host.Usage](ctx, c, opUsage, r, maxListing)
 }
 
 // Call implements [host.Host].
 func (c *Client) Call(ctx context.Context, r host.Call) ([]byte, error) {
-	return call[[]byte](ctx, c, opCall, r)
+	return call[[]byte](ctx, c, opCall, r, maxRuntimeReply)
 }
+
+// encodedLen is what that many bytes take in JSON.
+func encodedLen(n int64) int64 { return (min(max(n, 0), maxListing) + 2) / 3 * 4 }

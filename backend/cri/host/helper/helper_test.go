@@ -498,7 +498,7 @@ func TestOperationTakesOneRoundTrip(t *testing.T) {
 			return c.Place(t.Context(), host.Volume{Files: []host.File{{Data: make([]byte, 4<<20)}}})
 		})
 		takes("2 MiB back", func() error {
-			_, err := c.ReadFile(t.Context(), "/a", 1)
+			_, err := c.ReadFile(t.Context(), "/a", 2<<20)
 			return err
 		})
 		takes("a log", func() error {

@@ -16,8 +16,16 @@ const (
 	frameSize = 64 << 10
 	// maxCalls bounds calls at once, logs that are followed among them.
 	maxCalls = 10_000
-	// maxMessage bounds arguments and results in bytes.
+	// maxMessage bounds arguments in bytes: a volume's contents are the largest.
 	maxMessage = 256 << 20
+	// maxReply bounds a reply that has little to say, and every error: a host that is
+	// not what it was must not take the memory of all nodes of a process. maxListing is
+	// for those that tell of many pods, maxRuntimeReply for a message of the runtime.
+	maxReply        = 1 << 20
+	maxListing      = 16 << 20
+	maxRuntimeReply = 24 << 20
+	// readAtOnce is how much room a message gets before it comes.
+	readAtOnce = 64 << 10
 
 	// quiet is how long the other side may be silent before the host asks whether it is
 	// there, and then how long it may take to answer: an SSH session whose network went

@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -115,7 +116,7 @@ func (s *server) do(r *http.Request, name string) (out []byte, err error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown host operation %q", name)
 	}
-	args, err := readBody(r.Body, r.ContentLength)
+	args, err := readBody(r.Body, r.ContentLength, maxMessage)
 	if err != nil {
 		return nil, fmt.Errorf("read arguments: %w", err)
 	}
@@ -123,21 +124,23 @@ func (s *server) do(r *http.Request, name string) (out []byte, err error) {
 	return json.Marshal(op.do(r.Context(), s.host, args))
 }
 
-// readBody reads a message of a size that may be known.
-func readBody(r io.Reader, size int64) ([]byte, error) {
-	if size > maxMessage {
-		return nil, fmt.Errorf("%w: %d bytes", errMalformed, size)
+// readBody reads a message of at most that many bytes, and of a size that may be said
+// before. Memory is taken for what comes, not for what is said.
+func readBody(r io.Reader, size, most int64) ([]byte, error) {
+	if size > most {
+		return nil, fmt.Errorf("%w: %d bytes, more than %d", errMalformed, size, most)
 	}
-	if size >= 0 {
-		out := make([]byte, size)
-		_, err := io.ReadFull(r, out)
-		return out, err
+	out := bytes.NewBuffer(make([]byte, 0, max(0, min(size, readAtOnce))+bytes.MinRead))
+	_, err := out.ReadFrom(io.LimitReader(r, most+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(out.Len()) > most:
+		return nil, fmt.Errorf("%w: more than %d bytes", errMalformed, most)
+	case size >= 0 && int64(out.Len()) != size:
+		return nil, io.ErrUnexpectedEOF
 	}
-	out, err := io.ReadAll(io.LimitReader(r, maxMessage+1))
-	if err == nil && len(out) > maxMessage {
-		err = fmt.Errorf("%w: more than %d bytes", errMalformed, maxMessage)
-	}
-	return out, err
+	return out.Bytes(), nil
 }
 
 // recovered makes a panic of an operation its error, with its place. The value is
