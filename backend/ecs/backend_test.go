@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 func TestLife(t *testing.T) {
@@ -266,18 +268,55 @@ func TestImageMissing(t *testing.T) {
 	})
 }
 
+// A task whose init container failed is stopped at once: ECS would leave it PENDING.
 func TestInitFailure(t *testing.T) {
-	virtual(t, stub.Config{}, func(t *testing.T, _ *stub.Server, b backend.Backend) {
-		pod := withInit(podOf("a", "sleep", "60"), []string{"true"}, []string{"sh", "-c", "sleep 3; exit 6"})
-		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(pod, 0)))
-		time.Sleep(5 * time.Second)
-		facts, err := b.Pods.List(t.Context())
-		f := only(t, facts, err)
-		states := []backend.State{f.Containers[0].State(), f.Containers[1].State(), f.Containers[2].State()}
-		if f.Live || !slices.Equal(states, []backend.State{backend.Exited, backend.Exited, backend.Waiting}) || f.Containers[1].ExitCode != 6 {
-			t.Fatalf("%+v", f)
-		}
-	})
+	for name, kind := range map[string]stub.Kindness{"as AWS": {}, "AWS stops it itself": {StopsRefused: true}} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, stub.Config{Kindness: kind}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+				defer background.Run(t, b.RunFreely)()
+				pod := withInit(podOf("a", "sleep", "60"), []string{"true"}, []string{"sh", "-c", "sleep 3; exit 6"}, []string{"true"})
+				must(t, b.Pods.Launch(t.Context(), specOf(pod, 0)))
+				watch(t, s, b, 6*time.Second)
+				facts, err := b.Pods.List(t.Context())
+				f := only(t, facts, err)
+				var states []backend.State
+				for _, c := range f.Containers {
+					states = append(states, c.State())
+				}
+				want := []backend.State{backend.Exited, backend.Exited, backend.Waiting, backend.Waiting}
+				if f.Live || !slices.Equal(states, want) || f.Containers[1].ExitCode != 6 || f.Reason != "" {
+					t.Fatalf("%+v", f)
+				}
+			})
+		})
+	}
+}
+
+// A pod whose files cannot be written never ran: its task is stopped at once, and the pod
+// says why.
+func TestBurstletsOwnInitContainerFails(t *testing.T) {
+	for name, may := range map[string]backend.Permit{"stopped at once": backend.Always, "not while another leads": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := stub.New(stub.Config{Delays: slow})
+				b := open(t, richConfig(s))
+				defer background.Run(t, func(ctx context.Context) error { return b.Run(ctx, may) })()
+				s.Deny(stub.Denial{Principal: stub.TaskRole, Action: "secretsmanager:GetSecretValue", Resource: "*"})
+				must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+				describes, _ := watch(t, s, b, 30*time.Second)
+				facts, err := b.Pods.List(t.Context())
+				f := only(t, facts, err)
+				c := f.Containers[0]
+				if f.Live != (may == nil) || s.Calls()["StopTask"] != map[bool]int{true: 0, false: 1}[may == nil] || describes > 40 {
+					t.Fatalf("live %v, %d stops, %d reads", f.Live, s.Calls()["StopTask"], describes)
+				}
+				const why = "the files of the pod's volumes could not be written: container burstlet-init ended with exit code 1 "
+				if !c.NeverRan() || c.Reason != "CreateContainerConfigError" || !strings.HasPrefix(c.Message, why) {
+					t.Fatalf("%+v", c)
+				}
+			})
+		})
+	}
 }
 
 func TestNode(t *testing.T) {

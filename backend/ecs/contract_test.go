@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend/backendtest"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/background"
 )
 
 // TestContract runs the contract on a node with all that can be configured, when
@@ -53,7 +54,11 @@ func TestContract(t *testing.T) {
 			backendtest.Run(t, backendtest.Factory{
 				New: func(t *testing.T) func() backend.Backend {
 					s := stub.New(cfg)
-					return func() backend.Backend { return withoutSessions(open(t, wholeConfig(s, tc.faulty))) }
+					return func() backend.Backend {
+						b := open(t, wholeConfig(s, tc.faulty))
+						background.Run(t, b.RunFreely)
+						return withoutSessions(b)
+					}
 				},
 				Lends:  lends,
 				Around: func(t *testing.T, check func(*testing.T)) { synctest.Test(t, check) },

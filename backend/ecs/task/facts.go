@@ -96,25 +96,39 @@ func (o *Observation) facts() backend.PodFacts {
 		blamed = blamed || c.NeverRan()
 		f.Containers = append(f.Containers, c)
 	}
-	if !blamed && !o.live() {
+	if !blamed && (!o.live() || o.stuck()) {
 		o.blame(f.Containers, o.whyNotStarted())
 	}
 	return f
 }
 
-// whyNotStarted is why a task ended before any container of the pod started; empty
-// where it did not.
+// notWritten begins what is said of a pod whose burstlet-init failed.
+const notWritten = "the files of the pod's volumes could not be written: container " + identity.InitName
+
+// whyNotStarted is why a task ended before any container of the pod started, or must;
+// empty where it did not.
 func (o *Observation) whyNotStarted() string {
-	switch c, why := o.containers[identity.InitName], aws.ToString(o.containers[identity.InitName].Reason); {
-	case aws.ToInt32(c.ExitCode) != 0:
-		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s ended with exit "+
-			"code %d %s", identity.InitName, *c.ExitCode, why)
-	case c.ExitCode == nil && why != "" && o.task.StopCode == types.TaskStopCodeEssentialContainerExited:
-		return fmt.Sprintf("the files of the pod's volumes could not be written: container %s did not start: %s "+
-			"(is backend.ecs.taskImage burstlet's image?)", identity.InitName, why)
+	init, known := o.containers[identity.InitName]
+	why := aws.ToString(init.Reason)
+	switch {
+	case !known || !failed(init) || waitedInVain(init):
+	case !notStarted(init) && init.ExitCode != nil:
+		return strings.TrimSpace(fmt.Sprintf("%s ended with exit code %d %s", notWritten, *init.ExitCode, why)) +
+			" (its log says why: stream " + identity.LogStream(identity.InitName, aws.ToString(o.task.TaskArn)) + ")"
+	case notStarted(init) || o.task.StopCode != types.TaskStopCodeTaskFailedToStart:
+		return fmt.Sprintf("%s did not start: %s (is backend.ecs.taskImage burstlet's image?)", notWritten, why)
 	}
 	if o.task.StopCode == types.TaskStopCodeTaskFailedToStart {
 		return aws.ToString(o.task.StoppedReason)
+	}
+	if !slices.ContainsFunc(o.id.Containers, func(id identity.Container) bool {
+		return o.ran(id, o.containers[id.Name], containerNamed(o.before.Containers, id.Name))
+	}) {
+		for _, id := range o.id.Containers {
+			if c := o.containers[id.Name]; waitedInVain(c) {
+				return aws.ToString(c.Reason)
+			}
+		}
 	}
 	return ""
 }
@@ -148,7 +162,7 @@ func (o *Observation) container(id identity.Container, chain time.Time) backend.
 	why := aws.ToString(seen.Reason)
 	over := aws.ToString(seen.LastStatus) == statusStopped
 	if !o.ran(id, seen, before) {
-		if over && o.ending() && why != "" {
+		if over && why != "" && !waitedInVain(seen) && (o.ending() || o.stuck()) {
 			c.FinishedAt = firstKnown(before.FinishedAt, o.failedAt())
 			c.Reason, c.Message = startFailure(why), awscall.StartAdvice(why)
 		}
@@ -192,8 +206,13 @@ func healthy(c types.Container) *bool {
 }
 
 // ran is true for a container that runs or ran. An app container counts once the
-// task has its start time, so that the time does not change a moment later.
+// task has its start time, so that the time does not change a moment later. An exit code
+// alone says nothing: ECS shows one for containers that never started.
 func (o *Observation) ran(id identity.Container, seen types.Container, before backend.ContainerFacts) bool {
+	if notStarted(seen) && before.StartedAt.IsZero() {
+		// Only what ECS itself starts again can have run before.
+		return id.Sidecar && !o.started.IsZero() && !waitedInVain(seen)
+	}
 	if seen.ExitCode != nil || !before.StartedAt.IsZero() {
 		return true
 	}

@@ -3,7 +3,6 @@ package task
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -81,7 +80,8 @@ func (e *entry) copied() backend.PodFacts {
 	return f
 }
 
-// stoppedByUs is true for a task that ends because we asked for it.
+// stoppedByUs is true for a task that ends because its pod was told to. What the
+// containers of a stuck one (StuckReason) say is still wanted.
 func stoppedByUs(t types.Task) bool {
-	return t.StopCode == types.TaskStopCodeUserInitiated && strings.HasPrefix(aws.ToString(t.StoppedReason), StopReason)
+	return t.StopCode == types.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == StopReason
 }

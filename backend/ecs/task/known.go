@@ -30,6 +30,8 @@ type entry struct {
 	settled bool
 	// due is true where something says that it changed since.
 	due bool
+	// stuck is true while it should run and can only end.
+	stuck bool
 	// probed is true where its health checks are waited for.
 	probed bool
 	// confirmed is true once it was launched here or listed twice.
@@ -71,6 +73,8 @@ type Known struct {
 	// is nil without one.
 	logReads []LogRead
 	queued   chan struct{}
+	// stuck wakes who ends tasks that can only end.
+	stuck chan struct{}
 }
 
 // removedMemory is how long a removed task is remembered: longer than ECS
@@ -94,6 +98,7 @@ func NewKnown(cfg Config) *Known {
 		tasks: map[string]*entry{}, byUID: map[types.UID][]string{},
 		removed: map[string]time.Time{}, removedKey: map[identity.Key]time.Time{},
 		foreign: map[string]bool{}, unresolved: map[identity.Key]time.Time{},
+		stuck: make(chan struct{}, 1),
 	}
 	if cfg.Logs {
 		m.queued = make(chan struct{}, 1)
@@ -157,8 +162,19 @@ func (m *Known) observe(o *Observation) {
 	e.stopping = !e.partial && (e.stopping || o.ending())
 	e.settled = !e.partial && o.settled(&e.facts) && (!e.probed || hasVerdict(&e.facts))
 	e.dismissed = e.dismissed || stoppedByUs(o.task)
+	if e.stuck = !e.partial && o.stuck(); e.stuck {
+		wake(m.stuck)
+	}
 	m.queueLogReads(arn, e, o, watched)
 	e.complete()
+}
+
+// wake is heard by whoever waits on a channel with room for one, now or next.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }
 
 // Identity is that of a task that is known.

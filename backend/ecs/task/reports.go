@@ -94,10 +94,7 @@ func (m *Known) queueLogReads(arn string, e *entry, o *Observation, watched bool
 		}
 	}
 	if len(m.logReads) > noted {
-		select {
-		case m.queued <- struct{}{}:
-		default:
-		}
+		wake(m.queued)
 	}
 }
 

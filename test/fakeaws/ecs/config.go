@@ -15,6 +15,8 @@ type Config struct {
 	// AccessKey is the only access key id accepted; empty accepts any.
 	AccessKey string
 	Delays    Delays
+	// Kindness makes it kinder than AWS is; a test that wants it says so.
+	Kindness Kindness
 	// Throttles refuses calls beyond the documented rates with ThrottlingException.
 	Throttles bool
 	// CapacityProviders are those that the cluster is associated with; nil is
@@ -77,6 +79,13 @@ type Delays struct {
 	Erase time.Duration
 	// Event is how long after a change its event is in the queues.
 	Event time.Duration
+}
+
+// Kindness is what AWS does not do for its users. The zero value is AWS's behaviour.
+type Kindness struct {
+	// StopsRefused stops a task at once when an essential container of it can never
+	// start. AWS may leave it PENDING until somebody stops it.
+	StopsRefused bool
 }
 
 // Subnet is a subnet that exists. Zone and VPC may be empty.

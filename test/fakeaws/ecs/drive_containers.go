@@ -19,8 +19,8 @@ func (d *driver) startDue(ctx context.Context, now time.Duration) time.Duration 
 		ready, failed := (&plan{d: d.t.def, life: d.t.life}).dependencies(def.DependsOn)
 		switch {
 		case failed <= now:
-			c.refused = now
-			if def.isEssential() { // as in plan.run
+			c.refuse(def, now)
+			if def.isEssential() && d.s.cfg.Kindness.StopsRefused { // as in plan.run
 				d.s.stopNow(d.t, stopCause{code: codeEssential, reason: essentialText})
 				return never
 			}

@@ -149,7 +149,7 @@ func TestWhatCannotStart(t *testing.T) {
 		"one that others wait for": {nil, []string{"/unstartable"}, false, "EssentialContainerExited", "Essential container in task exited"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			driven(t, Config{}, func(t *testing.T, s *Server, r *fakeRunner) {
+			driven(t, Config{Kindness: Kindness{StopsRefused: true}}, func(t *testing.T, s *Server, r *fakeRunner) {
 				r.startup = tc.startup
 				c := named("c", tc.words...)
 				c.Essential = aws.Bool(tc.essential)

@@ -87,11 +87,11 @@ func TestInitContainers(t *testing.T) {
 			t.Fatalf("after it: %v", task)
 		}
 	})
-	virtual(t, Config{}, func(t *testing.T, _ *Server, c *sdk.Client) {
+	virtual(t, Config{Kindness: Kindness{StopsRefused: true}}, func(t *testing.T, _ *Server, c *sdk.Client) {
 		arn := launch(t, c, chain("sleep 5; exit 2")...)
 		time.Sleep(5 * time.Second)
 		task := describe(t, c, arn)
-		if *task.LastStatus != "STOPPED" || *task.Containers[0].ExitCode != 2 || task.Containers[1].ExitCode != nil {
+		if *task.LastStatus != "STOPPED" || *task.Containers[0].ExitCode != 2 || *task.Containers[1].ExitCode != 143 {
 			t.Fatalf("after a failed init container: %v", task)
 		}
 	})

@@ -1,10 +1,12 @@
 package ecs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 )
 
@@ -73,7 +75,7 @@ func TestDependencyConditions(t *testing.T) {
 		"startTimeout":         {limited(checked(helperOf("first", "sleep", "900"), "false"), 20), "HEALTHY", 20 * time.Second, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, Config{}, func(t *testing.T, s *Server) {
+			bothWays(t, Config{Kindness: Kindness{StopsRefused: true}}, func(t *testing.T, s *Server) {
 				arn := run(t, s, definitionOf(tc.first, after(app("sleep", "600"), "first", tc.cond)), nil)
 				wait(tc.at)
 				task := describe(t, client(s), arn)
@@ -103,7 +105,39 @@ func TestDependentOfAFailureThatIsNotEssential(t *testing.T) {
 		arn := run(t, s, definitionOf(app("sleep", "60"), helperOf("first", "false"), after(helperOf("second", "true"), "first", "SUCCESS")), nil)
 		wait(time.Second)
 		task := describe(t, client(s), arn)
-		if c := container(t, task, "second"); *task.LastStatus != "RUNNING" || *c.LastStatus != "STOPPED" || c.ExitCode != nil {
+		if c := container(t, task, "second"); *task.LastStatus != "RUNNING" || *c.LastStatus != "STOPPED" || aws.ToInt32(c.ExitCode) != 143 {
+			t.Fatalf("%v", task)
+		}
+	})
+}
+
+// What never can start is STOPPED with 143, those that wait for it too, and its task
+// stays PENDING until it is stopped.
+func TestATaskWhoseContainersNeverStart(t *testing.T) {
+	bothWays(t, Config{}, func(t *testing.T, s *Server) {
+		arn := run(t, s, definitionOf(helperOf("first", "sh", "-c", "sleep 5; exit 3"), after(helperOf("second", "true"), "first", "SUCCESS"),
+			after(app("sleep", "60"), "second", "SUCCESS")), nil)
+		wait(4 * time.Second)
+		if c := container(t, describe(t, client(s), arn), "app"); *c.LastStatus != "PENDING" || c.ExitCode != nil {
+			t.Fatalf("before: %v", c)
+		}
+		wait(time.Hour)
+		task := describe(t, client(s), arn)
+		for name, code := range map[string]int32{"first": 3, "second": 143, "app": 143} {
+			c := container(t, task, name)
+			depended := strings.HasPrefix(aws.ToString(c.Reason), "CannotStartContainerError: dependency graph: ")
+			if *c.LastStatus != "STOPPED" || aws.ToInt32(c.ExitCode) != code || depended != (code == 143) {
+				t.Errorf("%s: %s, code %v, %s", name, *c.LastStatus, c.ExitCode, aws.ToString(c.Reason))
+			}
+		}
+		if *task.LastStatus != "PENDING" || *task.DesiredStatus != "RUNNING" || task.StartedAt != nil {
+			t.Fatalf("%v", task)
+		}
+		if _, err := client(s).StopTask(t.Context(), &awsecs.StopTaskInput{Task: &arn, Reason: aws.String("enough")}); err != nil {
+			t.Fatal(err)
+		}
+		wait(time.Second)
+		if task := describe(t, client(s), arn); *task.LastStatus != "STOPPED" || aws.ToString(task.StoppedReason) != "enough" {
 			t.Fatalf("%v", task)
 		}
 	})

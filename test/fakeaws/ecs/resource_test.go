@@ -123,7 +123,7 @@ func TestHelperContainers(t *testing.T) {
 		if task := describe(t, client(s), good); *task.LastStatus != "STOPPED" || *container(t, task, "b").ExitCode != 3 || *container(t, task, "anchor").ExitCode != 0 {
 			t.Fatalf("when both have: %v", task)
 		}
-		if task := describe(t, client(s), bad); *task.LastStatus != "STOPPED" || *container(t, task, "init").ExitCode != 1 || container(t, task, "a").ExitCode != nil {
+		if task := describe(t, client(s), bad); *task.LastStatus != "STOPPED" || *container(t, task, "init").ExitCode != 1 || *container(t, task, "a").ExitCode != 143 {
 			t.Fatalf("without the payload: %v", task)
 		}
 	})

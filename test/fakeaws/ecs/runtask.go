@@ -336,7 +336,7 @@ func (s *Server) relive(t *task) {
 	if t.driver != nil {
 		return // its life is what happens
 	}
-	t.life = lifeOf(t, s.cfg.Delays)
+	t.life = lifeOf(t, &s.cfg)
 	if t.life.stopped != never {
 		s.due(t.created.Add(t.life.stopped).Add(stoppedMemory))
 	}

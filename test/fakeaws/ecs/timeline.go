@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -28,10 +29,12 @@ type containerLife struct {
 	// start and end are never for a container that did not run; start is that of the
 	// first run where it was restarted.
 	start, end time.Duration
-	// refused is when it was known that it never will start.
-	refused time.Duration
-	exit    int32
-	lost    bool // its code is not known: its host failed
+	// refused is when it was known that it never will start; depended is true if what
+	// it waits for cannot come true any more.
+	refused  time.Duration
+	depended bool
+	exit     int32
+	lost     bool // its code is not known: its host failed
 	// supervised is true where a supervisor says how it ended.
 	supervised bool
 	reason     string
@@ -109,11 +112,13 @@ type plan struct {
 	d      *definition
 	ov     overrides
 	delays Delays
+	kind   Kindness
 }
 
 // lifeOf derives the life of a task as it was made and as others acted on it.
-func lifeOf(t *task, delays Delays) life {
-	p := plan{d: t.def, ov: t.ov, delays: delays, life: life{
+func lifeOf(t *task, cfg *Config) life {
+	delays := cfg.Delays
+	p := plan{d: t.def, ov: t.ov, delays: delays, kind: cfg.Kindness, life: life{
 		attached: delays.Provision, pulled: delays.Provision + delays.Pull,
 		started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
 		containers: make([]containerLife, len(t.def.ContainerDefinitions)),
@@ -164,13 +169,10 @@ func (p *plan) run(t *task, i int) stopCause {
 	def, c := &p.d.ContainerDefinitions[i], &p.containers[i]
 	ready, failed := p.dependencies(def.DependsOn)
 	if failed <= ready && failed != never {
-		c.refused = failed
-		if !def.isEssential() {
+		c.refuse(def, failed)
+		if !def.isEssential() || !p.kind.StopsRefused {
 			return stopCause{at: never}
 		}
-		// ECS API, ContainerDependency: a condition that cannot come true any more.
-		// The task ends as if the dependent had exited: which stop code it gets is
-		// undocumented.
 		return stopCause{at: failed, code: codeEssential, reason: essentialText}
 	}
 	if ready == never {
@@ -203,6 +205,17 @@ func (p *plan) run(t *task, i int) stopCause {
 		return stopCause{at: c.end, code: codeEssential, reason: essentialText}
 	}
 	return stopCause{at: never}
+}
+
+// refuse notes that what a container waits for cannot come true any more. It is STOPPED
+// then with the code of a SIGTERM that it never got (amazon-ecs-agent, task_manager.go,
+// handleTerminalDependencyError, and dependencygraph/graph.go for the text). Whether its
+// task ends with it is undocumented: tasks were seen that stay PENDING.
+func (c *containerLife) refuse(def *containerDefinition, at time.Duration) {
+	c.refused, c.depended, c.exit = at, true, exitTerm
+	c.reason = fmt.Sprintf("CannotStartContainerError: dependency graph: failed to resolve container ordering "+
+		"dependency [%s] for target [%s] as dependency did not exit successfully.",
+		*def.DependsOn[0].ContainerName, *def.Name)
 }
 
 // dependencies is when a container may start, and when it is known that it never
@@ -255,6 +268,9 @@ func (p *plan) stop(cause stopCause) {
 	for k := len(p.d.order) - 1; k >= 0; k-- {
 		i := p.d.order[k]
 		c := &p.containers[i]
+		if c.refused > cause.at && c.depended {
+			*c = containerLife{start: never, end: never, refused: never}
+		}
 		if c.start > cause.at {
 			c.start, c.end = never, never
 			continue
@@ -344,7 +360,7 @@ func (l *life) allStarted(d *definition) time.Duration {
 func (l *life) changes() []time.Duration {
 	all := []time.Duration{0, l.attached, l.started, l.stopping, l.deactivated, l.executionStopped, l.stopped}
 	for i := range l.containers {
-		all = append(all, l.containers[i].start, l.containers[i].end)
+		all = append(all, l.containers[i].start, l.containers[i].end, l.containers[i].refused)
 	}
 	slices.Sort(all)
 	all = slices.Compact(all)

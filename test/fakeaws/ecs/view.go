@@ -242,7 +242,8 @@ const macAddress = "0a:00:00:00:00:01"
 func privateName(ip string) string { return "ip-" + strings.ReplaceAll(ip, ".", "-") + ".ec2.internal" }
 
 // container shows one container. Its state is PENDING, RUNNING or STOPPED; an
-// exitCode is there only if it ran (ECS API, Container).
+// exitCode is there only if it ran (ECS API, Container), or waited for what cannot come
+// true (containerLife.refuse).
 func (s *Server) container(t *task, def containerDefinition, c *containerLife, id string, at time.Duration, version *int) containerView {
 	v := containerView{
 		ContainerArn: s.arn("container/" + s.cfg.Cluster + "/" + id + "/" + *def.Name), TaskArn: t.arn, Name: *def.Name, Image: *def.Image,
@@ -275,7 +276,7 @@ func (s *Server) container(t *task, def containerDefinition, c *containerLife, i
 	if at >= ended && ended != never {
 		*version++
 		v.LastStatus, v.Reason = "STOPPED", c.reason
-		if c.ran() && !c.lost {
+		if c.ran() && !c.lost || c.depended {
 			code := c.exit
 			v.ExitCode = &code
 		}
