@@ -112,8 +112,8 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	access.Lend(&b)
 	b.Run = func(ctx context.Context, may backend.Permit) error {
 		collect := func(ctx context.Context) error { return collector.Run(ctx, may) }
-		stuck := func(ctx context.Context) error { return p.endStuck(ctx, may) }
-		return together(ctx, append([]func(context.Context) error{collect, stuck}, tasks...))
+		unwanted := func(ctx context.Context) error { return p.endUnwanted(ctx, may) }
+		return together(ctx, append([]func(context.Context) error{collect, unwanted}, tasks...))
 	}
 	if cfg.EventQueueURL != "" {
 		b.Events = hinting{inner: newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy), known: p.known}

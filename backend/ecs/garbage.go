@@ -170,11 +170,14 @@ func (c *collector) used(ctx context.Context) (inUse, error) {
 	if err != nil {
 		return used, err
 	}
-	tasks, _, err := c.remote.describe(ctx, arns)
+	got, err := c.remote.describe(ctx, arns)
 	if err != nil {
 		return used, err
 	}
-	for _, t := range tasks {
+	for arn, why := range got.failed { // it may use anything
+		return used, backend.Errorf(backend.ErrUnavailable, "describe task %s: %s", arn, why)
+	}
+	for _, t := range got.tasks {
 		if id, err := identity.Read(t); err == nil {
 			used.pods[identity.KeyOf(id.Ref(""))] = true
 		}

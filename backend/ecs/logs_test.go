@@ -111,7 +111,7 @@ func TestLogOptions(t *testing.T) {
 			{"tail and since", backend.LogOptions{Tail: new(int64(2)), Since: started.Add(15 * time.Second)}, "c\n"},
 			{"limit", backend.LogOptions{LimitBytes: new(int64(3))}, "a\nb"},
 			{"limit of none", backend.LogOptions{LimitBytes: new(int64(0))}, ""},
-			{"timestamps", backend.LogOptions{Timestamps: true, Tail: new(int64(1))}, started.Add(20*time.Second).UTC().Format(time.RFC3339Nano) + " c\n"},
+			{"timestamps", backend.LogOptions{Timestamps: true, Tail: new(int64(1))}, started.Add(20*time.Second).UTC().Format("2006-01-02T15:04:05.000000000Z") + " c\n"},
 		} {
 			if got := readAll(t, b, ref, c.opts); got != c.want {
 				t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/containerd/log"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
@@ -52,6 +53,8 @@ type pods struct {
 	images   images.Configs
 	known    *task.Known
 	meter    *meter
+	// refusals are those of RunTask.
+	refusals *refusals
 	// listing is held by who lists.
 	listing chan struct{}
 }
@@ -59,8 +62,9 @@ type pods struct {
 // newPods: hints is true where something tells of changes.
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 	return &pods{
-		cfg: cfg, tasks: cfg.Config, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
-		known: task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}), listing: make(chan struct{}, 1),
+		cfg: cfg, tasks: cfg.tasks(), startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
+		refusals: newRefusals(),
+		known:    task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}), listing: make(chan struct{}, 1),
 	}
 }
 
@@ -92,11 +96,17 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 		return backend.Unmade(err)
 	}
 	k, l := identity.KeyOf(spec.Ref()), task.Launched{ID: id, Probed: p.cfg.TaskImage != "" && taskdef.HealthChecked(spec)}
-	task, err := p.remote.run(ctx, waiting, run)
+	if err := p.refusals.admit(*def.Family, time.Now()); err != nil {
+		return backend.Unmade(err)
+	}
+	task, err := p.remote.run(ctx, run)
 	var conflict *types.ConflictException
 	switch {
 	case err == nil && task.TaskArn != nil:
 		p.known.Launched(l, p.observation(l.ID, task, time.Now()))
+		if p.refusals.made(*def.Family) {
+			log.G(ctx).Info("AWS accepts launches of this node again")
+		}
 		return nil
 	case err == nil:
 		err = backend.Errorf(backend.ErrUnavailable, "run task: the answer names no task")
@@ -104,13 +114,26 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 		// A task is there: whether it is wanted or not, what it is must be known.
 		return p.adopt(ctx, l, conflict, err)
 	case noDefinition(err):
-		p.defs.forget(waiting, *def.Family)
+		p.defs.forget(ctx, *def.Family)
+	case errors.Is(err, awscall.ErrUnknown):
+		err = p.lookInto(ctx, *def.Family, err)
 	}
 	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, awscall.ErrNotSent) {
 		p.known.OutcomeUnknown(k, time.Now())
 		return err
 	}
 	return backend.Unmade(err)
+}
+
+// lookInto finds out what a refusal in words that are not known is about: a definition
+// that is gone is made again by the next try; else see refusals.
+func (p *pods) lookInto(ctx context.Context, family string, refusal error) error {
+	there, err := p.remote.registered(ctx, family)
+	p.defs.forget(ctx, family)
+	if err == nil && !there {
+		return fmt.Errorf("%w (its task definition %s is gone: it is made again)", unclassed{refusal}, family)
+	}
+	return p.refusals.judge(ctx, family, refusal)
 }
 
 // prepare makes of a launch what is asked of ECS. What cannot be is refused before
@@ -145,7 +168,8 @@ func (p *pods) adopt(ctx context.Context, l task.Launched, conflict *types.Confl
 		return backend.Errorf(backend.ErrUnavailable, "adopt the task of this token: ECS names none: %v", cause)
 	}
 	arn := conflict.ResourceIds[0]
-	tasks, _, err := p.remote.describe(ctx, []string{arn})
+	got, err := p.remote.describe(ctx, []string{arn})
+	tasks := got.tasks
 	if err != nil || len(tasks) == 0 {
 		p.known.OutcomeUnknown(k, time.Now())
 		if err == nil {
@@ -217,10 +241,14 @@ func (p *pods) end(ctx context.Context, h task.Handle) error {
 	if !h.Live || h.Stopping {
 		return nil
 	}
+	if h.Missing { // asked before
+		return errNotShown
+	}
 	task, err := p.remote.stop(ctx, h.ARN, task.StopReason)
 	if errors.Is(err, backend.ErrNotFound) {
-		// Too new to show, or long forgotten: reads will tell. Of no class, for
-		// NotFound would say that it is gone.
+		// Too new to show, or long forgotten: reads will tell, and it is asked again once it
+		// shows. Of no class, for NotFound would say that it is gone.
+		p.known.Missed(h.ARN, time.Now())
 		return fmt.Errorf("%w: %v", errNotShown, err) //nolint:errorlint // see above
 	}
 	if err != nil {

@@ -3,6 +3,8 @@ package ecs
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -89,27 +91,39 @@ func (p *pods) listAll(ctx context.Context) error {
 	return nil
 }
 
-// refresh describes tasks and notes what ECS says.
+// refresh describes tasks and notes what ECS says. Of a task that is known and of which it
+// says nothing, what was known stays; of another that is an error, since it must not count
+// as read.
 func (p *pods) refresh(ctx context.Context, arns []string) error {
 	if err := ctx.Err(); err != nil {
 		return backend.Classed(backend.ErrUnavailable, err)
 	}
+	var unread error
 	for len(arns) > 0 {
 		n := min(len(arns), batch)
-		tasks, missing, err := p.remote.describe(ctx, arns[:n])
+		got, err := p.remote.describe(ctx, arns[:n])
 		if err != nil {
 			return err
 		}
 		now := time.Now()
-		for _, t := range tasks {
+		for _, t := range got.tasks {
 			p.note(ctx, t, now)
 		}
-		for _, arn := range missing {
+		for _, arn := range got.missing {
 			p.known.Missed(arn, now)
+		}
+		for _, arn := range slices.Sorted(maps.Keys(got.failed)) {
+			why := got.failed[arn]
+			switch known, first := p.known.Unanswered(arn, why, now); {
+			case !known:
+				unread = backend.Errorf(backend.ErrUnavailable, "describe task %s: %s", arn, why)
+			case first:
+				log.G(ctx).WithField("task", arn).WithField("reason", why).Warn("ECS does not describe a task; what was known of it stays")
+			}
 		}
 		arns = arns[n:]
 	}
-	return nil
+	return unread
 }
 
 // note takes over what ECS says of a task, if it is ours.

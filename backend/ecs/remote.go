@@ -134,41 +134,73 @@ func (r *remote) stop(ctx context.Context, arn, reason string) (*types.Task, err
 		return nil, err
 	}
 	out, err := r.api.StopTask(ctx, &awsecs.StopTaskInput{Cluster: &r.cluster, Task: &arn, Reason: &reason})
-	if taskGone(err) {
-		return nil, backend.Errorf(backend.ErrNotFound, "stop task %s: %w", arn, err)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("stop task %s: %w", arn, awscall.Classify(err))
+		return r.notStopped(ctx, arn, awscall.Classify(err))
 	}
 	r.clock.measure(out.ResultMetadata)
 	return out.Task, nil
 }
 
-// describe returns the tasks that ECS knows and the ARNs that it calls missing.
-func (r *remote) describe(ctx context.Context, arns []string) (tasks []types.Task, missing []string, err error) {
+// notStopped finds out why a task was not stopped. Code and words for one that ECS does not
+// know are undocumented: what DescribeTasks says of it counts. Errors: NotFound.
+func (r *remote) notStopped(ctx context.Context, arn string, refusal error) (*types.Task, error) {
+	if errors.Is(refusal, awscall.ErrUnknown) {
+		got, err := r.describe(ctx, []string{arn})
+		switch {
+		case err != nil:
+		case len(got.missing) > 0:
+			return nil, backend.Errorf(backend.ErrNotFound, "stop task %s: %w", arn, refusal)
+		case len(got.tasks) > 0 && aws.ToString(got.tasks[0].DesiredStatus) == string(types.DesiredStatusStopped):
+			return &got.tasks[0], nil
+		}
+	}
+	return nil, fmt.Errorf("stop task %s: %w", arn, refusal)
+}
+
+// described is what ECS says of tasks.
+type described struct {
+	tasks []types.Task
+	// missing are the ARNs that it does not know, and failed why it says nothing of
+	// others: of these nothing is known anew.
+	missing []string
+	failed  map[string]string
+}
+
+// missingReason is that of a task that ECS does not know (ECS API, "API failure reasons").
+const missingReason = "MISSING"
+
+// describe asks about tasks. Each is in one part of the answer.
+func (r *remote) describe(ctx context.Context, arns []string) (described, error) {
+	out := described{failed: map[string]string{}}
 	for len(arns) > 0 {
 		n := min(len(arns), batch)
 		if err := awscall.Wait(ctx, r.buckets.read); err != nil {
-			return nil, nil, err
+			return out, err
 		}
-		out, err := r.api.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &r.cluster, Tasks: arns[:n]})
+		page, err := r.api.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &r.cluster, Tasks: arns[:n]})
 		if err != nil {
-			return nil, nil, fmt.Errorf("describe tasks: %w", awscall.Classify(err))
+			return out, fmt.Errorf("describe tasks: %w", awscall.Classify(err))
 		}
-		r.clock.measure(out.ResultMetadata)
-		tasks = append(tasks, out.Tasks...)
-		for _, f := range out.Failures {
-			if aws.ToString(f.Reason) != "MISSING" {
-				return nil, nil, backend.Errorf(backend.ErrUnavailable, "describe task %s: %s", aws.ToString(f.Arn), aws.ToString(f.Reason))
+		r.clock.measure(page.ResultMetadata)
+		for _, arn := range arns[:n] {
+			out.failed[arn] = "ECS left it out of its answer"
+		}
+		for _, t := range page.Tasks {
+			delete(out.failed, aws.ToString(t.TaskArn))
+		}
+		out.tasks = append(out.tasks, page.Tasks...)
+		for _, f := range page.Failures {
+			arn := aws.ToString(f.Arn)
+			if aws.ToString(f.Reason) != missingReason {
+				out.failed[arn] = strings.TrimSpace(aws.ToString(f.Reason) + " " + aws.ToString(f.Detail))
+				continue
 			}
-			missing = append(missing, aws.ToString(f.Arn))
-		}
-		if got := len(out.Tasks) + len(out.Failures); got < n {
-			return nil, nil, backend.Errorf(backend.ErrUnavailable, "describe tasks: %d of %d answered", got, n)
+			delete(out.failed, arn)
+			out.missing = append(out.missing, arn)
 		}
 		arns = arns[n:]
 	}
-	return tasks, missing, nil
+	return out, nil
 }
 
 // list returns the ARNs that match a filter.
@@ -196,12 +228,6 @@ func (r *remote) list(ctx context.Context, in awsecs.ListTasksInput) ([]string, 
 // noDefinition is true for RunTask's refusal of a definition that is gone.
 func noDefinition(err error) bool {
 	return awscall.IsCode(err, "ClientException") && strings.Contains(strings.ToLower(err.Error()), "taskdefinition ")
-}
-
-// taskGone is true for StopTask's refusal of a task that ECS does not know. Code
-// and text are undocumented.
-func taskGone(err error) bool {
-	return awscall.IsCode(err, "InvalidParameterException") && strings.Contains(strings.ToLower(err.Error()), "task was not found")
 }
 
 // clock converts ECS's times to this machine's. The offset comes from the Date of

@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -33,7 +34,11 @@ func (t nodeTasks) Known(uid ktypes.UID) []backend.PodFacts { return t.known.Fac
 
 // Describe implements session.Tasks.
 func (t nodeTasks) Describe(ctx context.Context, arns []string) ([]types.Task, []string, error) {
-	return t.remote.describe(ctx, arns)
+	got, err := t.remote.describe(ctx, arns)
+	for arn, why := range got.failed {
+		err = errors.Join(err, backend.Errorf(backend.ErrUnavailable, "describe task %s: %s", arn, why))
+	}
+	return got.tasks, got.missing, err
 }
 
 // Local implements session.Tasks and logs.Tasks.

@@ -16,6 +16,9 @@ const (
 	executionPolicy  = "deploy/aws/task-execution-role-policy.json"
 )
 
+const serviceLinkedRole = "the account lacks the role AWSServiceRoleForECS, or has just got it: aws iam " +
+	"create-service-linked-role --aws-service-name ecs.amazonaws.com, then wait some minutes"
+
 // adviceByText says what to check, by the text of AWS's answer. The texts are
 // undocumented: where none is recognised there is no advice.
 var adviceByText = []struct{ text, advice string }{
@@ -23,11 +26,14 @@ var adviceByText = []struct{ text, advice string }{
 		"limit on the number of vcpus",
 		`the account's quota is used up: ask for more under Service Quotas, AWS Fargate, "vCPU resource count"`,
 	},
+	{"limit on the number of tasks", `the account's quota is used up: ask for more under Service Quotas, AWS Fargate`},
 	{"cluster not found", "look at cluster and region in the node's configuration (backend.ecs)"},
 	{"subnet", "look at subnets in the node's configuration (backend.ecs) and at the pod's annotation " +
 		"ecs.burstlet.dev/subnets"},
 	{"security group", "look at securityGroups in the node's configuration (backend.ecs) and at the pod's " +
 		"annotation ecs.burstlet.dev/security-groups"},
+	{"service linked role", serviceLinkedRole},
+	{"service-linked role", serviceLinkedRole},
 	{"assume the role", "the role must exist and trust ecs-tasks.amazonaws.com: look at executionRoleARN and " +
 		"taskRoleARN (backend.ecs)"},
 	{"role is not valid", "look at executionRoleARN and taskRoleARN in the node's configuration (backend.ecs)"},

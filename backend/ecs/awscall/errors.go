@@ -3,6 +3,7 @@ package awscall
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go"
@@ -35,14 +36,15 @@ var classByCode = map[string]error{
 	"SignatureDoesNotMatch":               backend.ErrDenied,
 	"UnrecognizedClientException":         backend.ErrDenied,
 
-	"ClientException":           backend.ErrInvalid,
-	"InvalidParameterException": backend.ErrInvalid,
-	"SerializationException":    backend.ErrInvalid,
-	"ValidationException":       backend.ErrInvalid,
+	"ClientException":           ErrUnknown,
+	"InvalidParameterException": ErrUnknown,
+	"SerializationException":    ErrUnknown,
+	"ValidationException":       ErrUnknown,
 
 	"PlatformTaskDefinitionIncompatibilityException": backend.ErrUnsupported,
-	"PlatformUnknownException":                       backend.ErrUnsupported,
 	"UnsupportedFeatureException":                    backend.ErrUnsupported,
+	// The platform version is the node's, not the pod's.
+	"PlatformUnknownException": nil,
 
 	"LimitExceededException": backend.ErrCapacity,
 	"ConflictException":      backend.ErrExists,
@@ -53,29 +55,57 @@ var classByCode = map[string]error{
 	"ServiceUnavailable":       backend.ErrUnavailable,
 }
 
-// classByText refines ClientException and InvalidParameterException, which AWS
-// uses for the pod's faults and for others. The texts are undocumented: what is
-// not recognised keeps the class of its code.
+// ErrUnknown is in the chain of a refusal in words that are not known here. It is of no
+// class: whose fault it is, the pod's, the node's or AWS's, the words alone would say, and
+// they are undocumented. No pod may fail for it until that is proved otherwise.
+var ErrUnknown = errors.New("refused in words that are not known")
+
+// classByText refines ClientException and InvalidParameterException, which AWS uses for
+// everybody's faults. nil is the configuration of the node or a definition that is gone:
+// transient, so that a pod waits until it is mended. The first that matches counts: a
+// throttle may come in the words of what was asked behind it, such as "Error retrieving
+// security group information ... Request limit exceeded".
 var classByText = []struct {
 	text  string
 	class error
 }{
-	{"limit on the number of vcpus", backend.ErrCapacity},
-	{"capacity is unavailable", backend.ErrCapacity},
+	{disguised[0], backend.ErrThrottled},
+	{disguised[1], backend.ErrThrottled},
+	{disguised[2], backend.ErrThrottled},
 	{"too many concurrent attempts", backend.ErrThrottled},
+	{"limit on the number of vcpus", backend.ErrCapacity},
+	{"limit on the number of tasks", backend.ErrCapacity},
+	{"capacity is unavailable", backend.ErrCapacity},
 	{"taskdefinition not found", nil},
 	{"taskdefinition is inactive", nil},
-	// Configuration of the node: transient, so that a pod waits until it is mended.
 	{"subnet", nil},
 	{"security group", nil},
+	{"service linked role", nil},
+	{"service-linked role", nil},
 	{"unable to assume the role", nil},
 	{"role is not valid", nil},
+	{"capacity provider", nil},
 	{"no container instances", nil},
+}
+
+// disguised are the words of a throttle that comes with the code of a bad parameter,
+// because what was asked behind the call was throttled.
+var disguised = [...]string{"request limit exceeded", "requestlimitexceeded", "rate exceeded"}
+
+// IsDisguisedThrottle is true for such a one.
+func IsDisguisedThrottle(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) || classByCode[api.ErrorCode()] != ErrUnknown { //nolint:errorlint // a table's value
+		return false
+	}
+	text := strings.ToLower(api.ErrorMessage())
+	return slices.ContainsFunc(disguised[:], func(words string) bool { return strings.Contains(text, words) })
 }
 
 // Classify gives an error of the SDK its class of package backend and, where AWS's
 // answer is recognised, advice. What is no answer of AWS's (no connection, a reply
-// that was lost or cannot be read) is Unavailable; nil stays nil.
+// that was lost or cannot be read) is Unavailable; nil stays nil. A refusal in words that are
+// not known has no class, and ErrUnknown in its chain.
 func Classify(err error) error {
 	if err == nil {
 		return nil
@@ -96,20 +126,48 @@ func Classify(err error) error {
 	if !known && status(err) == http.StatusForbidden {
 		class = backend.ErrDenied
 	}
-	if class == backend.ErrInvalid { //nolint:errorlint // a table's value, not a chain
-		text := strings.ToLower(api.ErrorMessage())
-		for _, c := range classByText {
-			if strings.Contains(text, c.text) {
-				class = c.class
-				break
-			}
-		}
+	if class == ErrUnknown { //nolint:errorlint // a table's value, not a chain
+		class = classOfText(api.ErrorMessage())
 	}
-	err = advised(err, api)
+	err = advised(plainly(err, api), api)
 	if class == nil {
 		return err
 	}
 	return backend.Classed(class, err)
+}
+
+// classOfText is the class of a refusal by its words.
+func classOfText(text string) error {
+	text = strings.ToLower(text)
+	for _, c := range classByText {
+		if strings.Contains(text, c.text) {
+			return c.class
+		}
+	}
+	return ErrUnknown
+}
+
+// answer is an answer of AWS's without what differs each time, the id of the request:
+// Events and log lines that say the same must be the same.
+type answer struct {
+	text string
+	err  error
+}
+
+func (a *answer) Error() string { return a.text }
+func (a *answer) Unwrap() error { return a.err }
+
+// plainly is an error of the SDK in AWS's words alone.
+func plainly(err error, api smithy.APIError) error {
+	text := api.ErrorCode()
+	if m := api.ErrorMessage(); m != "" {
+		text += ": " + m
+	}
+	var op *smithy.OperationError
+	if errors.As(err, &op) {
+		text = op.Service() + " " + op.Operation() + ": " + text
+	}
+	return &answer{text: text, err: err}
 }
 
 // status is the HTTP status of an error's answer, 0 if there was none.

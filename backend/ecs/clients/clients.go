@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 )
 
 // Config says whose and where the services are.
@@ -59,6 +60,15 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
+// disguisedThrottle has what is a throttle by its words alone repeated as those that the
+// SDK knows.
+func disguisedThrottle(err error) aws.Ternary {
+	if awscall.IsDisguisedThrottle(err) {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}
+
 // New makes the clients. It reads credentials and calls nothing.
 func New(ctx context.Context, cfg Config) (Clients, error) {
 	loaded := aws.Config{Region: cfg.Region}
@@ -73,6 +83,7 @@ func New(ctx context.Context, cfg Config) (Clients, error) {
 	loaded.Retryer = func() aws.Retryer {
 		return retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff = Attempts, maxBackoff
+			o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(disguisedThrottle))
 		})
 	}
 	if cfg.HTTPClient != nil {

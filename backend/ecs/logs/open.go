@@ -31,6 +31,10 @@ const (
 	inspectMax   = 16 * time.Second
 )
 
+// timestamps is the kubelet's RFC3339NanoFixed (pkg/kubelet/types/constants.go): nine
+// digits, where RFC3339Nano would drop zeros.
+const timestamps = "2006-01-02T15:04:05.000000000Z07:00"
+
 // Tasks is what reading logs needs of the node's tasks, beside what is known of them.
 type Tasks interface {
 	// Inspect and List are those of backend.Pods.
@@ -316,7 +320,7 @@ func (r *logReader) write(lines []logLine) error {
 			continue
 		}
 		if r.opts.Timestamps {
-			b.WriteString(at.UTC().Format(time.RFC3339Nano))
+			b.WriteString(at.UTC().Format(timestamps))
 			b.WriteByte(' ')
 		}
 		b.WriteString(line.text)

@@ -129,6 +129,8 @@ func (m *Known) Moving(now time.Time) []string {
 			arns = append(arns, arn)
 		case e.settled && e.missing.IsZero():
 		case !e.missing.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(e.missing)):
+		case !e.unansweredFrom.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(e.unansweredFrom)):
+		case !e.unaddressed.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(e.unaddressed)):
 		case now.Sub(e.read) >= readMoving:
 			arns = append(arns, arn)
 		}

@@ -51,10 +51,10 @@ func (o *Observation) ending() bool {
 	return !o.live() || aws.ToString(o.task.DesiredStatus) == statusStopped
 }
 
-// settled is true while nothing of the task is on its way: it runs, has its address,
-// and each container has at least started.
-func (o *Observation) settled(f *backend.PodFacts) bool {
-	return aws.ToString(o.task.LastStatus) == statusRunning && !o.ending() && len(f.IPs) > 0 &&
+// rests is true while nothing of the task is on its way, but perhaps for its address: it
+// runs, and each container has at least started.
+func (o *Observation) rests(f *backend.PodFacts) bool {
+	return aws.ToString(o.task.LastStatus) == statusRunning && !o.ending() &&
 		!slices.ContainsFunc(f.Containers, func(c backend.ContainerFacts) bool { return c.State() == backend.Waiting })
 }
 

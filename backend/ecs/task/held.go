@@ -81,7 +81,7 @@ func (e *entry) copied() backend.PodFacts {
 }
 
 // stoppedByUs is true for a task that ends because its pod was told to. What the
-// containers of a stuck one (StuckReason) say is still wanted.
+// containers of a stuck one (stuckReason) say is still wanted.
 func stoppedByUs(t types.Task) bool {
 	return t.StopCode == types.TaskStopCodeUserInitiated && aws.ToString(t.StoppedReason) == StopReason
 }

@@ -24,14 +24,21 @@ type entry struct {
 	stopping bool
 	// missing is since when ECS calls it missing; zero while it does not.
 	missing time.Time
+	// unanswered is why ECS said nothing of it the last time, and unansweredFrom since
+	// when; zero while it does.
+	unanswered     string
+	unansweredFrom time.Time
+	// unaddressed is since when it is settled but for its address; zero while it is not.
+	unaddressed time.Time
 	// read is when ECS last answered about it, asked or not.
 	read time.Time
 	// settled is true while nothing of it is on its way.
 	settled bool
 	// due is true where something says that it changed since.
 	due bool
-	// stuck is true while it should run and can only end.
-	stuck bool
+	// stuck is true while it should run and can only end, double once another task of its
+	// attempt was there.
+	stuck, double bool
 	// probed is true where its health checks are waited for.
 	probed bool
 	// confirmed is true once it was launched here or listed twice.
@@ -73,8 +80,8 @@ type Known struct {
 	// is nil without one.
 	logReads []LogRead
 	queued   chan struct{}
-	// stuck wakes who ends tasks that can only end.
-	stuck chan struct{}
+	// unwanted wakes who ends tasks that should not run.
+	unwanted chan struct{}
 }
 
 // removedMemory is how long a removed task is remembered: longer than ECS
@@ -98,7 +105,7 @@ func NewKnown(cfg Config) *Known {
 		tasks: map[string]*entry{}, byUID: map[types.UID][]string{},
 		removed: map[string]time.Time{}, removedKey: map[identity.Key]time.Time{},
 		foreign: map[string]bool{}, unresolved: map[identity.Key]time.Time{},
-		stuck: make(chan struct{}, 1),
+		unwanted: make(chan struct{}, 1),
 	}
 	if cfg.Logs {
 		m.queued = make(chan struct{}, 1)
@@ -159,12 +166,18 @@ func (m *Known) observe(o *Observation) {
 		o.task.LastStatus = nil // live until it is read whole
 	}
 	e.facts, e.version, e.missing = o.facts(), o.task.Version, time.Time{}
+	e.unanswered, e.unansweredFrom = "", time.Time{}
 	e.stopping = !e.partial && (e.stopping || o.ending())
-	e.settled = !e.partial && o.settled(&e.facts) && (!e.probed || hasVerdict(&e.facts))
-	e.dismissed = e.dismissed || stoppedByUs(o.task)
-	if e.stuck = !e.partial && o.stuck(); e.stuck {
-		wake(m.stuck)
+	rests := !e.partial && o.rests(&e.facts) && (!e.probed || hasVerdict(&e.facts))
+	e.settled = rests && len(e.facts.IPs) > 0
+	switch {
+	case !rests || e.settled:
+		e.unaddressed = time.Time{}
+	case e.unaddressed.IsZero():
+		e.unaddressed = o.now
 	}
+	e.dismissed = e.dismissed || stoppedByUs(o.task)
+	m.unwantedNow(e, o)
 	m.queueLogReads(arn, e, o, watched)
 	e.complete()
 }
@@ -203,6 +216,24 @@ func (m *Known) Missed(arn string, now time.Time) {
 	case now.Sub(e.missing) >= m.settle:
 		m.drop(arn)
 	}
+}
+
+// Unanswered notes that ECS said nothing of a task, and why. known is false for a task that
+// is not known; first is true for the first time that it gives this reason.
+func (m *Known) Unanswered(arn, why string, now time.Time) (known, first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.tasks[arn]
+	if e == nil {
+		return false, false
+	}
+	e.read, e.due = now, false
+	first = e.unanswered != why
+	e.unanswered = why
+	if e.unansweredFrom.IsZero() {
+		e.unansweredFrom = now
+	}
+	return true, first
 }
 
 func (m *Known) drop(arn string) {
@@ -244,7 +275,9 @@ func (m *Known) All(now time.Time) []backend.PodFacts {
 	defer m.mu.Unlock()
 	out := make([]backend.PodFacts, 0, len(m.tasks))
 	for _, e := range m.tasks {
-		out = append(out, e.shown(now))
+		if !e.double {
+			out = append(out, e.shown(now))
+		}
 	}
 	return inOrder(out)
 }
@@ -265,7 +298,9 @@ func (m *Known) factsOf(uids []types.UID, facts func(*entry) backend.PodFacts) [
 	out := []backend.PodFacts{}
 	for _, uid := range slices.Compact(slices.Sorted(slices.Values(uids))) {
 		for _, arn := range m.byUID[uid] {
-			out = append(out, facts(m.tasks[arn]))
+			if e := m.tasks[arn]; !e.double {
+				out = append(out, facts(e))
+			}
 		}
 	}
 	return inOrder(out)
@@ -282,8 +317,9 @@ func inOrder(out []backend.PodFacts) []backend.PodFacts {
 // Handle is what must be known of a task to stop or remove it.
 type Handle struct {
 	ARN string
-	// Live is true while it may run, Stopping once ECS was asked to stop it.
-	Live, Stopping bool
+	// Live is true while it may run, Stopping once ECS was asked to stop it, Missing while
+	// ECS does not know it.
+	Live, Stopping, Missing bool
 }
 
 // Find returns the tasks of an attempt; more than one only if its token was used
@@ -294,7 +330,7 @@ func (m *Known) Find(ref backend.Ref) []Handle {
 	var out []Handle
 	for _, arn := range m.byUID[ref.UID] {
 		if e := m.tasks[arn]; e.id.Attempt == ref.Attempt {
-			out = append(out, Handle{arn, e.facts.Live, e.stopping})
+			out = append(out, Handle{arn, e.facts.Live, e.stopping, !e.missing.IsZero()})
 		}
 	}
 	return out

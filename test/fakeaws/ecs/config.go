@@ -39,6 +39,9 @@ type Config struct {
 	Queues []string
 	// Events says how the queues misbehave.
 	Events EventFaults
+	// Reworded says every error in words that nobody knows: AWS documents codes, not
+	// words, and changes these.
+	Reworded bool
 	// GuardDuty adds a container to every task that no definition has.
 	GuardDuty bool
 	// Policy says who may do what, such as (Caller, "ecs:RunTask", an ARN); nil
@@ -86,6 +89,8 @@ type Kindness struct {
 	// StopsRefused stops a task at once when an essential container of it can never
 	// start. AWS may leave it PENDING until somebody stops it.
 	StopsRefused bool
+	// PlainThrottles answers a throttle with ThrottlingException alone.
+	PlainThrottles bool
 }
 
 // Subnet is a subnet that exists. Zone and VPC may be empty.

@@ -53,3 +53,13 @@ func (s *Server) takeFault(service, action string) *Fault {
 	}
 	return nil
 }
+
+// Undescribed has DescribeTasks answer for a task with a failure of this reason (ECS API,
+// "API failure reasons", which names others than MISSING); "" ends it.
+func (s *Server) Undescribed(arn, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.findTask(arn); t != nil {
+		t.undescribed = reason
+	}
+}

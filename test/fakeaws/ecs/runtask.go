@@ -42,9 +42,11 @@ type task struct {
 	// should write is not there. They are settled when its interface is attached.
 	broken    string
 	noPayload bool
-	user      stopCause
-	life      life
-	driver    *driver // nil: no container runs
+	// undescribed is why DescribeTasks says nothing of it, "" if it does.
+	undescribed string
+	user        stopCause
+	life        life
+	driver      *driver // nil: no container runs
 	// changes are the offsets of its changes; up to told they were sent as events.
 	changes []time.Duration
 	told    time.Duration
@@ -87,6 +89,9 @@ func (s *Server) runTask(c *request) (any, *apiError) {
 		return out, e
 	}
 	if c.fault != nil && c.fault.Failure != "" {
+		if s.cfg.Reworded {
+			return refused("NO ROOM AS THINGS ARE"), nil
+		}
 		return refused(c.fault.Failure), nil
 	}
 	p, out, e := s.room(&in, d, ov, c)

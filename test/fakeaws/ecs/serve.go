@@ -137,6 +137,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out, e := s.answer(r, svc, handle, c)
 	if e != nil {
 		call.Error = e.Code
+		if s.cfg.Reworded {
+			e = e.reworded()
+		}
 	}
 	if after != nil && after(call) != nil || c.fault != nil && c.fault.LoseReply {
 		panic(http.ErrAbortHandler)

@@ -49,6 +49,10 @@ func (s *Server) describeTasks(c *request) (any, *apiError) {
 			failures = append(failures, failure{Arn: s.taskArn(id), Reason: "MISSING"})
 			continue
 		}
+		if t.undescribed != "" {
+			failures = append(failures, failure{Arn: t.arn, Reason: t.undescribed})
+			continue
+		}
 		views = append(views, s.view(t, seen, slices.Contains(in.Include, "TAGS")))
 	}
 	return map[string]any{"tasks": views, "failures": failures}, nil

@@ -103,6 +103,12 @@ func (s *Server) draw(names []string, n float64, action string, now time.Time) *
 	for _, name := range names {
 		if s.fill(name, now).tokens < n {
 			s.throttled[action]++
+			if action == "RunTask" && s.throttled[action]%2 == 0 && !s.cfg.Kindness.PlainThrottles {
+				// Seen of RunTask in bursts: what ECS asks of EC2 for it is throttled, and it
+				// passes that on as a bad parameter.
+				return invalidParameter("Error retrieving security group information for [sg-a]: " +
+					"Request limit exceeded. (ErrorCode: RequestLimitExceeded)")
+			}
 			return failf("ThrottlingException", "Rate exceeded")
 		}
 	}

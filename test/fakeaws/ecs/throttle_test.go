@@ -69,7 +69,7 @@ func TestRates(t *testing.T) {
 		}, 25, 25},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world(t, Config{Throttles: true, LogGroups: []string{"g"}}, func(t *testing.T, s *Server) {
+			world(t, Config{Throttles: true, LogGroups: []string{"g"}, Kindness: Kindness{PlainThrottles: true}}, func(t *testing.T, s *Server) {
 				c := app("sleep", "600")
 				c.LogConfiguration = logTo("g")
 				run(t, s, withRole(c), nil)
@@ -132,10 +132,26 @@ func TestNoThrottles(t *testing.T) {
 	})
 }
 
+// Every other throttle of RunTask comes in disguise.
+func TestThrottlesInDisguise(t *testing.T) {
+	world(t, Config{Throttles: true}, func(t *testing.T, s *Server) {
+		if _, err := client(s).RegisterTaskDefinition(t.Context(), definitionOf(app("sleep", "600"))); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]int{}
+		for range 40 {
+			seen[attempt(t, s, nil)]++
+		}
+		if seen["ThrottlingException"] != 10 || seen["InvalidParameterException"] != 10 {
+			t.Fatalf("%v", seen)
+		}
+	})
+}
+
 // A client that always asks again needs 49 s for 1,000 tasks: 20 at once, then 20
 // a second.
 func TestAThousandLaunches(t *testing.T) {
-	world(t, Config{Throttles: true}, func(t *testing.T, s *Server) {
+	world(t, Config{Throttles: true, Kindness: Kindness{PlainThrottles: true}}, func(t *testing.T, s *Server) {
 		if _, err := client(s).RegisterTaskDefinition(t.Context(), definitionOf(app("sleep", "600"))); err != nil {
 			t.Fatal(err)
 		}

@@ -40,6 +40,13 @@ func invalidParameter(format string, args ...any) *apiError {
 	return failf("InvalidParameterException", format, args...)
 }
 
+// reworded is the same error in other words.
+func (e *apiError) reworded() *apiError {
+	out := *e
+	out.Message = "This cannot be done as things are. Consult the documentation."
+	return &out
+}
+
 // writeError writes awsJson's error: the type with the service's namespace, as
 // AWS does. svc is nil where no service was found.
 func writeError(w http.ResponseWriter, svc *service, e *apiError) {

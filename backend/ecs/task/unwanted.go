@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -10,9 +11,9 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
-// StuckReason is the reason of the StopTask call for a task that can only end: one of its
+// stuckReason is the reason of the StopTask call for a task that can only end: one of its
 // init containers failed.
-const StuckReason = StopReason + ": an init container failed"
+const stuckReason = StopReason + ": an init container failed"
 
 // cannotStart begins the reason of a container that did not start (ECS developer guide,
 // "CannotStartContainer task errors").
@@ -50,19 +51,49 @@ func (o *Observation) stuck() bool {
 		}))
 }
 
-// Stuck are the tasks that can only end and that nobody has stopped.
-func (m *Known) Stuck() []string {
+// doubleReason is that for a task beside which another of the same attempt runs.
+const doubleReason = StopReason + ": another task of this attempt runs"
+
+// Unwanted are the tasks that nobody has stopped and that should not run, with the reason
+// of their StopTask call: those that can only end, and all but one of an attempt.
+func (m *Known) Unwanted() map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var arns []string
+	out := map[string]string{}
 	for arn, e := range m.tasks {
-		if e.stuck && e.facts.Live && !e.stopping {
-			arns = append(arns, arn)
+		switch {
+		case !e.facts.Live || e.stopping || !e.missing.IsZero():
+		case e.double:
+			out[arn] = doubleReason
+		case e.stuck:
+			out[arn] = stuckReason
 		}
 	}
-	slices.Sort(arns)
-	return arns
+	return out
 }
 
-// IsStuck receives after a task was seen that can only end.
-func (m *Known) IsStuck() <-chan struct{} { return m.stuck }
+// IsUnwanted receives after a task was seen that should not run.
+func (m *Known) IsUnwanted() <-chan struct{} { return m.unwanted }
+
+// unwantedNow marks the tasks that should not run, after a task was read. Two tasks of one
+// attempt are what a remote makes that forgets a client token: the older one is the pod's,
+// and the others are nobody's, whose facts are not shown. The caller holds the lock.
+func (m *Known) unwantedNow(e *entry, o *Observation) {
+	e.stuck = !e.partial && o.stuck()
+	e.double = e.double || aws.ToString(o.task.StoppedReason) == doubleReason
+	var live []*entry
+	for _, arn := range m.byUID[e.id.UID] {
+		if other := m.tasks[arn]; other.id.Attempt == e.id.Attempt && other.facts.Live && !other.partial && !other.double {
+			live = append(live, other)
+		}
+	}
+	slices.SortFunc(live, func(a, b *entry) int {
+		return cmp.Or(a.facts.CreatedAt.Compare(b.facts.CreatedAt), cmp.Compare(a.facts.ID, b.facts.ID))
+	})
+	for i, other := range live {
+		other.double = i > 0
+	}
+	if e.stuck || e.double || len(live) > 1 {
+		wake(m.unwanted)
+	}
+}

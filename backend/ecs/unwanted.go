@@ -8,25 +8,24 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/ecs/task"
 )
 
-// endStuck stops, until the context ends, the tasks that can only end (task.Known.Stuck).
+// endUnwanted stops, until the context ends, the tasks that should not run (task.Known.Unwanted).
 // What fails is tried again when the task is read the next time, a moment later.
-func (p *pods) endStuck(ctx context.Context, may backend.Permit) error {
+func (p *pods) endUnwanted(ctx context.Context, may backend.Permit) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-p.known.IsStuck():
+		case <-p.known.IsUnwanted():
 		}
-		for _, arn := range p.known.Stuck() {
-			err := may.Ask("stop a task whose init container failed")
+		for arn, reason := range p.known.Unwanted() {
+			err := may.Ask("stop a task that should not run")
 			if err == nil {
-				err = p.endOne(ctx, arn, task.StuckReason)
+				err = p.endOne(ctx, arn, reason)
 			}
 			if err != nil && ctx.Err() == nil && !errors.Is(err, backend.ErrThrottled) && !errors.Is(err, backend.ErrNotFound) {
-				log.G(ctx).WithField("task", arn).WithError(err).Warn("Stopping a task whose init container failed; it is tried again")
+				log.G(ctx).WithField("task", arn).WithError(err).Warn("A task that should not run was not stopped; it is tried again")
 			}
 		}
 	}
@@ -37,6 +36,9 @@ func (p *pods) endOne(ctx context.Context, arn, reason string) error {
 	stopped, err := p.remote.stop(ctx, arn, reason)
 	if err == nil && stopped != nil {
 		p.note(ctx, *stopped, time.Now())
+	}
+	if errors.Is(err, backend.ErrNotFound) {
+		p.known.Missed(arn, time.Now())
 	}
 	return err
 }
