@@ -1,6 +1,8 @@
 package ecs
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -27,7 +29,26 @@ func storedFiles(t *testing.T, s *stub.Server) map[string]string {
 			}
 		}
 	}
-	name := agent[intask.EnvPayload]
+	newest := intask.Payload{Seq: -1}
+	slots, err := intask.SlotNames(agent[intask.EnvPayload])
+	must(t, err)
+	for _, name := range slots {
+		if p := storedIn(t, s, name, agent[intask.EnvPayloadKey]); p != nil && p.Seq > newest.Seq {
+			newest = *p
+		}
+	}
+	out := map[string]string{}
+	for _, v := range newest.Volumes {
+		for _, f := range v.Files {
+			out[v.Name+"/"+f.Path] = string(f.Data)
+		}
+	}
+	return out
+}
+
+// storedIn is the payload whose first part has this name; nil for none.
+func storedIn(t *testing.T, s *stub.Server, name, key string) *intask.Payload {
+	t.Helper()
 	names, err := intask.PartNames(name)
 	must(t, err)
 	sealed, err := intask.Join(func(i int) (string, error) {
@@ -40,17 +61,11 @@ func storedFiles(t *testing.T, s *stub.Server) map[string]string {
 	if err != nil {
 		return nil
 	}
-	packed, err := intask.Open(agent[intask.EnvPayloadKey], name, sealed)
+	packed, err := intask.Open(key, name, sealed)
 	must(t, err)
 	p, err := intask.Unpack(packed)
 	must(t, err)
-	out := map[string]string{}
-	for _, v := range p.Volumes {
-		for _, f := range v.Files {
-			out[v.Name+"/"+f.Path] = string(f.Data)
-		}
-	}
-	return out
+	return &p
 }
 
 func puts(s *stub.Server) int { return s.Calls()["PutSecretValue"] + s.Calls()["CreateSecret"] }
@@ -145,4 +160,85 @@ func noise(n int) []byte {
 		out[i] = byte(state)
 	}
 	return out
+}
+
+// tokenOf is a token as the API server signs it, that lives for so long from now.
+func tokenOf(life time.Duration) string {
+	now := time.Now()
+	claims := fmt.Sprintf(`{"iat":%d,"exp":%d}`, now.Unix(), now.Add(life).Unix())
+	return "eyJhIjoxfQ." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+}
+
+// expiryOf is when such a token ends.
+func expiryOf(t *testing.T, token string) time.Time {
+	t.Helper()
+	var claims struct {
+		Expires int64 `json:"exp"`
+	}
+	text, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
+	must(t, err)
+	must(t, json.Unmarshal(text, &claims))
+	return time.Unix(claims.Expires, 0)
+}
+
+// A token of 600 seconds, the shortest there is, lives on for days, whatever else changes
+// and whichever process renews it: Secrets Manager's quota of versions is kept. The pod's
+// secrets go with it.
+func TestTheShortestTokenLivesOn(t *testing.T) {
+	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+		const life = 600 * time.Second
+		spec := richSpec("a", 0)
+		spec.Pod.Spec.Volumes[1].Projected.Sources[0].ServiceAccountToken.ExpirationSeconds = new(int64(600))
+		config, token := &spec.Volumes[0], &spec.Volumes[1]
+		token.Files[0].Data = []byte(tokenOf(life))
+		must(t, b.Pods.Launch(t.Context(), spec))
+		time.Sleep(10 * time.Second)
+		renewed, begun, late := time.Now(), time.Now(), 0
+		for minute := 0; time.Since(begun) < 26*time.Hour; minute += 4 {
+			time.Sleep(4 * time.Minute)
+			if minute%400 == 0 { // another process goes on
+				b = open(t, richConfig(s))
+				_, err := b.Pods.List(t.Context())
+				must(t, err)
+			}
+			if minute%8 == 0 {
+				config.Files = []backend.File{{Path: "app.conf", Data: fmt.Appendf(nil, "x=%d", minute), Mode: 0o644}}
+			}
+			if time.Since(renewed) >= life*4/5 {
+				token.Files = []backend.File{{Path: "token", Data: []byte(tokenOf(life)), Mode: 0o600}}
+				renewed = time.Now()
+			}
+			if err := b.Refresh.Refresh(t.Context(), spec.Ref(), spec.Volumes); err != nil {
+				wantClass(t, err, "Throttled")
+			}
+			files := storedFiles(t, s)
+			if left := time.Until(expiryOf(t, files["v1/token"])); left < 30*time.Second {
+				t.Fatalf("after %s the token has %s left", time.Since(begun), left)
+			}
+			if files["v0/app.conf"] != string(config.Files[0].Data) {
+				late++
+			}
+		}
+		of := 0
+		for _, secret := range s.Secrets() {
+			if !strings.Contains(secret.Name, "/pod/") {
+				continue
+			}
+			of++
+			if n := len(secret.Written); n > 100 {
+				t.Errorf("%s has %d versions", secret.Name, n)
+			}
+		}
+		t.Logf("%d secrets, %d PutSecretValue calls in 26 h; the ConfigMap was not the newest at %d of 390 looks", of, s.Calls()["PutSecretValue"], late)
+		if of != 3 {
+			t.Errorf("%d secrets", of)
+		}
+		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 0))
+		for err := error(nil); !errors.Is(err, backend.ErrNotFound); time.Sleep(time.Second) {
+			err = b.Pods.Remove(t.Context(), spec.Ref())
+		}
+		if got := kinds(s); !strings.HasSuffix(got, " 0 pod") {
+			t.Errorf("after the pod: %s", got)
+		}
+	})
 }

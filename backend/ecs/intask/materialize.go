@@ -128,12 +128,37 @@ func (t Task) sharedFiles() (Payload, error) {
 	return p, nil
 }
 
-// ownFiles are those of this pod alone.
+// ownFiles are those of this pod alone: the newest of the payloads that are written in
+// turn. Errors: errNoSecret if none was written.
 func (t Task) ownFiles(ctx context.Context) (Payload, error) {
 	first := t.Env(EnvPayload)
 	if first == "" {
 		return Payload{}, nil
 	}
+	slots, err := SlotNames(first)
+	if err != nil {
+		return Payload{}, fmt.Errorf("files of the pod: %w", err)
+	}
+	newest, found := Payload{}, errNoSecret
+	for _, slot := range slots {
+		p, err := t.slot(ctx, slot)
+		switch {
+		case errors.Is(err, errNoSecret) && len(slots) > 1:
+			continue
+		case err != nil:
+			return Payload{}, err
+		case found != nil || p.Seq > newest.Seq:
+			newest, found = p, nil
+		}
+	}
+	if found != nil {
+		return Payload{}, fmt.Errorf("files of the pod: %w", found)
+	}
+	return newest, nil
+}
+
+// slot is one of the payloads that are written in turn.
+func (t Task) slot(ctx context.Context, first string) (Payload, error) {
 	names, err := PartNames(first)
 	if err != nil {
 		return Payload{}, fmt.Errorf("files of the pod: %w", err)

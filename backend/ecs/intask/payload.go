@@ -18,6 +18,13 @@ type Payload struct {
 	// Due, in seconds since 1970, is when there should be newer contents: a token of
 	// theirs is to be replaced. 0 is never.
 	Due int64 `json:"due,omitempty"`
+	// Seq counts the writes of this pod's payload: of its secrets the one with the highest
+	// counts.
+	Seq int `json:"seq,omitempty"`
+	// Wrote is when its secret was written in the last day, in seconds since 1970, and
+	// Changed when that was not for a token: Secrets Manager counts versions.
+	Wrote   []int64 `json:"wrote,omitempty"`
+	Changed []int64 `json:"changed,omitempty"`
 }
 
 // Volume is one volume with files.
@@ -86,6 +93,16 @@ func (p Payload) Pack() ([]byte, error) {
 		return nil, fmt.Errorf("compress payload: %w", err)
 	}
 	return out.Bytes(), nil
+}
+
+// SameFiles is true for a payload with the same files that are due at the same time.
+func (p Payload) SameFiles(o Payload) (bool, error) {
+	a, err := Payload{Volumes: p.Volumes, Due: p.Due}.Pack()
+	if err != nil {
+		return false, err
+	}
+	b, err := Payload{Volumes: o.Volumes, Due: o.Due}.Pack()
+	return bytes.Equal(a, b), err
 }
 
 // Unpack reads what Pack made. Its errors never hold contents.

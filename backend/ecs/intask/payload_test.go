@@ -131,6 +131,29 @@ func TestTheNameOfTheFirstPartTellsTheOthers(t *testing.T) {
 	}
 }
 
+func TestTheNamesOfPayloadsThatAreWrittenInTurn(t *testing.T) {
+	for first, want := range map[string]string{
+		"x/0.abc.3":                       "x/0.abc.3",
+		"x/0." + WithSlots("a", 1) + ".1": "x/0.a.1",
+		"x/0." + WithSlots("a", 3) + ".2": "x/0.a-3.2 x/0.a-3.2.s1.2 x/0.a-3.2.s2.2",
+		"a-b/0.a.1":                       "a-b/0.a.1",
+		"x-9.1":                           "x-9.1",
+		"x/0.a-4.1":                       "",
+		"x/0.a-0.1":                       "",
+		"x/0.a-b.1":                       "",
+		"x/0.a-2.x":                       "",
+	} {
+		names, err := SlotNames(first)
+		if got := strings.Join(names, " "); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %s, %v", first, got, err)
+		}
+	}
+	all, err := AllNames("x/0.a-2.2")
+	if err != nil || strings.Join(all, " ") != "x/0.a-2.2 x/0.a-2.2.1 x/0.a-2.2.s1.2 x/0.a-2.2.s1.2.1" {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
 func FuzzJoin(f *testing.F) {
 	f.Add("1/1:", "")
 	f.Add("1/2:AAAA", "2/2:AA==")

@@ -92,3 +92,52 @@ func PartNames(first string) ([]string, error) {
 	}
 	return names, nil
 }
+
+// MaxSlots bounds how many payloads of a pod are written in turn.
+const MaxSlots = 3
+
+// WithSlots is the last but one part of the name of a payload that is written to several
+// secrets in turn.
+func WithSlots(text string, slots int) string {
+	if slots <= 1 {
+		return text
+	}
+	return text + "-" + strconv.Itoa(slots)
+}
+
+// SlotNames are the names of the first parts of the payloads that are written in turn:
+// first, and those of the others, which begin with it.
+func SlotNames(first string) ([]string, error) {
+	parts, err := PartNames(first)
+	if err != nil {
+		return nil, err
+	}
+	names, n := []string{first}, 1
+	fields := strings.Split(first, ".")
+	if _, slots, ok := strings.Cut(fields[max(len(fields)-2, 0)], "-"); ok && len(fields) > 2 {
+		if n, err = strconv.Atoi(slots); err != nil || n < 1 || n > MaxSlots {
+			return nil, fmt.Errorf("the name %q does not say how many payloads are written in turn", first)
+		}
+	}
+	for i := 1; i < n; i++ {
+		names = append(names, first+".s"+strconv.Itoa(i)+"."+strconv.Itoa(len(parts)))
+	}
+	return names, nil
+}
+
+// AllNames are those of all parts of all payloads of a pod.
+func AllNames(first string) ([]string, error) {
+	slots, err := SlotNames(first)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, slot := range slots {
+		parts, err := PartNames(slot)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, parts...)
+	}
+	return out, nil
+}

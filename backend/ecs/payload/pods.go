@@ -46,6 +46,8 @@ type podSecret struct {
 	// made is true once all parts are stored, and stored once any may be.
 	made, stored bool
 	used         time.Time
+	// wait is until when changes wait for Secrets Manager's quota.
+	wait time.Time
 }
 
 // ensure stores what is packed, if anything is. It says the same for the same contents.
@@ -94,7 +96,7 @@ func (p *podSecrets) entry(ref backend.Ref, c contents) *podSecret {
 			return e
 		}
 	}
-	e := &podSecret{name: p.newName(k, c.parts), sum: sum, key: intask.NewKey(), used: time.Now()}
+	e := &podSecret{name: p.newName(k, c.parts, c.slots), sum: sum, key: intask.NewKey(), used: time.Now()}
 	p.entries[k] = append(p.entries[k], e)
 	return e
 }
@@ -119,10 +121,11 @@ func (p *podSecrets) isMade(e *podSecret) bool {
 	return e.made
 }
 
-// newName is <prefix>pod/<uid>/<attempt>.<random>.<parts>.
-func (p *podSecrets) newName(k identity.Key, parts int) string {
+// newName is <prefix>pod/<uid>/<attempt>.<random>.<parts>, with <random>-<slots> where
+// payloads are written in turn.
+func (p *podSecrets) newName(k identity.Key, parts, slots int) string {
 	return p.store.prefix + kindPod + "/" + string(safeUID(k.UID)) + "/" + strconv.Itoa(k.Attempt) + "." +
-		strings.ToLower(rand.Text())[:12] + "." + strconv.Itoa(parts)
+		intask.WithSlots(strings.ToLower(rand.Text())[:12], slots) + "." + strconv.Itoa(parts)
 }
 
 // podKey is the attempt that a name of newName, or of a part, is of.
@@ -158,7 +161,7 @@ func (p *podSecrets) observed(ref backend.Ref, t types.Task) {
 	if !strings.HasPrefix(name, p.store.prefix+kindPod+"/") {
 		return
 	}
-	if _, err := intask.PartNames(name); err != nil {
+	if _, err := intask.SlotNames(name); err != nil {
 		return
 	}
 	p.mu.Lock()
@@ -199,7 +202,7 @@ func (p *podSecrets) release(ctx context.Context, ref backend.Ref) error {
 		if e == nil {
 			return nil
 		}
-		names, err := intask.PartNames(e.name)
+		names, err := intask.AllNames(e.name)
 		if err != nil {
 			return err
 		}

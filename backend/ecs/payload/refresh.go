@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
@@ -28,28 +29,60 @@ func (p *Store) Refresh(ctx context.Context, ref backend.Ref, launched string, v
 	if !ok || len(volumes) == 0 {
 		return nil
 	}
-	before, err := p.pods.contents(ctx, entry)
+	now := time.Now()
+	if now.Before(entry.wait) {
+		return waits(entry.wait, now)
+	}
+	slots, newest, err := p.pods.stored(ctx, entry)
 	if err != nil {
 		return err
 	}
+	before := slots[newest].payload
 	changed, err := p.changed(ctx, before, launched, volumes)
 	if err != nil {
 		return err
 	}
 	after := intask.Payload{Volumes: merged(before.Volumes, packable(changed))}
 	after.Due = dueOf(after.Volumes)
+	same, err := before.SameFiles(after)
+	if err != nil || same || len(changed) == 0 {
+		return tooLarge(err)
+	}
+	next := slots[(newest+1)%len(slots)]
+	if !slots[newest].there {
+		next = slots[newest]
+	}
+	renewal := before.Due != 0 && now.Add(dueEarly).Unix() >= before.Due
+	if at := writable(next.payload, len(slots), renewEvery(volumes[0].Pod), renewal, now); at.After(now) {
+		if before.Due != 0 && !renewal { // what waits goes with the next token
+			at = earlier(at, time.Unix(before.Due, 0).Add(-dueEarly))
+		}
+		p.pods.waits(identity.KeyOf(ref), entry.name, at)
+		return waits(at, now)
+	}
+	after.Seq = before.Seq + 1
+	after.Wrote, after.Changed = written(next.payload, renewal, now)
 	packed, err := after.Pack()
 	if err != nil {
 		return tooLarge(err)
 	}
-	was, err := before.Pack()
-	if err != nil {
-		return tooLarge(err)
+	return p.pods.replace(ctx, ref, entry, next.name, packed)
+}
+
+// dueEarly is how much before it is due a new token may come.
+const dueEarly = time.Minute
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
 	}
-	if len(changed) == 0 || bytes.Equal(packed, was) {
-		return nil
-	}
-	return p.pods.replace(ctx, ref, entry, packed)
+	return a
+}
+
+// waits is the error of a change that waits for the quota.
+func waits(until, now time.Time) error {
+	return backend.Errorf(backend.ErrThrottled, "a secret takes about %d versions a day: this change waits %s: %w",
+		maxVersions, until.Sub(now).Round(time.Second), awscall.ErrNotSent)
 }
 
 // changed are the volumes under their names in the task, without those that the shape
@@ -105,11 +138,39 @@ func (p *podSecrets) current(k identity.Key) (podSecret, bool) {
 	return *es[len(es)-1], true
 }
 
-// contents are what is stored under an entry's name; nothing if nothing is.
-func (p *podSecrets) contents(ctx context.Context, e podSecret) (intask.Payload, error) {
-	names, err := intask.PartNames(e.name)
+// slot is one of the payloads of a pod that are written in turn.
+type slot struct {
+	name    string
+	payload intask.Payload
+	// there is false for one that was never written.
+	there bool
+}
+
+// stored are all payloads under an entry's name, and which is the newest: the first where
+// none is there.
+func (p *podSecrets) stored(ctx context.Context, e podSecret) (slots []slot, newest int, err error) {
+	names, err := intask.SlotNames(e.name)
 	if err != nil {
-		return intask.Payload{}, err
+		return nil, 0, err
+	}
+	for i, name := range names {
+		s := slot{name: name}
+		if s.payload, s.there, err = p.contents(ctx, e.key, name); err != nil {
+			return nil, 0, err
+		}
+		slots = append(slots, s)
+		if s.there && (!slots[newest].there || s.payload.Seq > slots[newest].payload.Seq) {
+			newest = i
+		}
+	}
+	return slots, newest, nil
+}
+
+// contents are what is stored under the name of a first part; false if nothing is.
+func (p *podSecrets) contents(ctx context.Context, key, name string) (intask.Payload, bool, error) {
+	names, err := intask.PartNames(name)
+	if err != nil {
+		return intask.Payload{}, false, err
 	}
 	sealed, err := intask.Join(func(i int) (string, error) {
 		if i >= len(names) {
@@ -118,22 +179,34 @@ func (p *podSecrets) contents(ctx context.Context, e podSecret) (intask.Payload,
 		return p.store.value(ctx, ctx, names[i])
 	})
 	if errors.Is(err, backend.ErrNotFound) {
-		return intask.Payload{}, nil
+		return intask.Payload{}, false, nil
 	}
 	if err != nil {
-		return intask.Payload{}, err
+		return intask.Payload{}, false, err
 	}
-	packed, err := intask.Open(e.key, e.name, sealed)
+	packed, err := intask.Open(key, name, sealed)
 	if err != nil {
-		return intask.Payload{}, err
+		return intask.Payload{}, false, err
 	}
-	return intask.Unpack(packed)
+	out, err := intask.Unpack(packed)
+	return out, err == nil, err
 }
 
-// replace stores other contents under an entry's name. The first part comes last: with
-// it the others count.
-func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, packed []byte) error {
-	sealed, err := intask.Seal(e.key, e.name, packed)
+// waits notes until when changes of an attempt wait.
+func (p *podSecrets) waits(k identity.Key, name string, until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.entries[k] {
+		if e.name == name {
+			e.wait = until
+		}
+	}
+}
+
+// replace stores other contents under the name of a first part. That comes last: with it
+// the others count.
+func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, name string, packed []byte) error {
+	sealed, err := intask.Seal(e.key, name, packed)
 	if err != nil {
 		return err
 	}
@@ -141,7 +214,7 @@ func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, 
 	if err != nil {
 		return err
 	}
-	names, err := intask.PartNames(e.name)
+	names, err := intask.PartNames(name)
 	if err != nil {
 		return err
 	}

@@ -122,10 +122,13 @@ type contents struct {
 	// be room in for them and for those that the shape shares, once they change.
 	own   []byte
 	parts int
+	// slots is how many payloads of the pod are written in turn.
+	slots int
 }
 
 // contentsOf is pure. Errors: Invalid for what does not fit.
 func contentsOf(spec backend.LaunchSpec) (c contents, err error) {
+	c.slots = slotsFor(spec.Pod)
 	if c.env, err = envContents(taskdef.SecretEnv(spec)); err != nil {
 		return c, err
 	}
@@ -374,7 +377,7 @@ func newSalt() string {
 
 // pack makes the payload of volumes with files.
 func pack(volumes []backend.VolumeSpec) ([]byte, error) {
-	p := intask.Payload{Volumes: packable(volumes)}
+	p := intask.Payload{Volumes: packable(volumes)} // the launch itself is not among its writes
 	p.Due = dueOf(p.Volumes)
 	packed, err := p.Pack()
 	return packed, tooLarge(err)

@@ -42,6 +42,8 @@ type SecretInfo struct {
 	Bytes   int               `json:"bytes"`
 	Deleted bool              `json:"deleted"`
 	Tags    map[string]string `json:"tags"`
+	// Written is when its versions were made, oldest first.
+	Written []time.Time `json:"written"`
 }
 
 // Calls returns how often each action was called.
@@ -186,6 +188,10 @@ func (s *Server) secretInfos(now time.Time) []SecretInfo {
 		if v := sec.version("", ""); v != nil {
 			i.Bytes = v.size()
 		}
+		for _, v := range sec.versions {
+			i.Written = append(i.Written, v.created)
+		}
+		slices.SortFunc(i.Written, time.Time.Compare)
 		out = append(out, i)
 	}
 	return out

@@ -219,6 +219,8 @@ func (s *Server) putSecretValue(c *request) (any, *apiError) {
 			return nil, failf("ResourceExistsException", "The operation failed because a version with this id exists with another value.")
 		}
 		v = old
+	} else if sec.full(c.now) {
+		return nil, failf("LimitExceededException", "You have exceeded the maximum number of versions of a secret.")
 	} else {
 		sec.put(v)
 		s.settle(c.now)

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -184,6 +185,40 @@ func TestTagSecret(t *testing.T) {
 		}
 		if got := s.Secrets(); len(got[0].Tags) != 0 {
 			t.Fatalf("%+v", got)
+		}
+	})
+}
+
+// Versions are kept for a day, and about a hundred are taken; older ones go when others come.
+func TestVersionQuota(t *testing.T) {
+	world(t, Config{}, func(t *testing.T, s *Server) {
+		c := secretsOf(s)
+		if _, err := c.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String("x")}); err != nil {
+			t.Fatal(err)
+		}
+		put := func(n int) error {
+			_, err := c.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{SecretId: aws.String("a"), SecretString: aws.String(fmt.Sprint(n))})
+			return err
+		}
+		for n := range 99 {
+			if err := put(n); err != nil {
+				t.Fatalf("version %d: %v", n+2, err)
+			}
+			wait(10 * time.Minute)
+		}
+		var limit *smtypes.LimitExceededException
+		if err := put(100); !errors.As(err, &limit) {
+			t.Fatalf("one too many: %v", err)
+		}
+		wait(8 * time.Hour) // the first are a day old
+		for n := range 40 {
+			if err := put(200 + n); err != nil {
+				t.Fatalf("a day later, %d: %v", n, err)
+			}
+			wait(10 * time.Minute)
+		}
+		if got := len(s.Secrets()[0].Written); got > 101 {
+			t.Errorf("%d versions are kept", got)
 		}
 	})
 }

@@ -89,6 +89,22 @@ func (sec *secret) version(id, stage string) *version {
 	return nil
 }
 
+// versionDay is how long a version without a label is kept in any case.
+const versionDay = 24 * time.Hour
+
+// full is true of a secret that takes no further version now (Secrets Manager API,
+// PutSecretValue: "removes outdated versions when there are more than 100, but it does not
+// remove versions created less than 24 hours ago").
+func (sec *secret) full(now time.Time) bool {
+	n := 0
+	for _, v := range sec.versions {
+		if len(v.stages) > 0 || now.Sub(v.created) < versionDay {
+			n++
+		}
+	}
+	return n >= maxVersions
+}
+
 // put adds a version and makes it the current one.
 func (sec *secret) put(v *version) {
 	for _, old := range sec.versions {
@@ -106,11 +122,9 @@ func (sec *secret) put(v *version) {
 	if len(sec.versions) <= maxVersions {
 		return
 	}
-	// Secrets Manager user guide, "quotas": "versions of a secret ~100": those
-	// without a label go, the oldest first.
 	oldest := ""
 	for id, v := range sec.versions {
-		if len(v.stages) == 0 && (oldest == "" || v.created.Before(sec.versions[oldest].created)) {
+		if len(v.stages) == 0 && v.created.Add(versionDay).Before(sec.changed) && (oldest == "" || v.created.Before(sec.versions[oldest].created)) {
 			oldest = id
 		}
 	}

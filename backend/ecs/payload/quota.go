@@ -1,0 +1,97 @@
+package payload
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend/ecs/intask"
+)
+
+// Secrets Manager keeps every version of a secret for 24 hours, takes about 100 of them
+// (LimitExceededException from then on), and asks not to call PutSecretValue at a sustained
+// rate of more than once every 10 minutes (API, PutSecretValue). A token of 600 seconds is
+// renewed every 8 minutes: 180 times a day. So such a pod has several secrets, which are
+// written in turn, each often enough apart that something is left for other changes.
+const (
+	// versionDay is how long a version counts, and maxVersions how many may.
+	versionDay  = 24 * time.Hour
+	maxVersions = 90
+	// slotPeriod is how far apart renewals of one secret are at least.
+	slotPeriod = 20 * time.Minute
+	// freeChanges of other files are stored at once, more of them apart from each other.
+	freeChanges = 6
+	minApart    = 10 * time.Minute
+)
+
+// renewEvery is how often the tokens of a pod are renewed (kubelet: when 80 % of their life
+// are over); 0 without any.
+func renewEvery(pod *corev1.Pod) time.Duration {
+	every := time.Duration(0)
+	for _, v := range pod.Spec.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, s := range v.Projected.Sources {
+			if t := s.ServiceAccountToken; t != nil {
+				life := time.Hour // API, ServiceAccountTokenProjection: the default
+				if t.ExpirationSeconds != nil {
+					life = time.Duration(*t.ExpirationSeconds) * time.Second
+				}
+				if at := life * 4 / 5; every == 0 || at < every {
+					every = at
+				}
+			}
+		}
+	}
+	return every
+}
+
+// slotsFor is how many secrets a pod is to have in turn.
+func slotsFor(pod *corev1.Pod) int {
+	every := renewEvery(pod)
+	if every <= 0 {
+		return 1
+	}
+	return min(int((slotPeriod+every-1)/every), intask.MaxSlots)
+}
+
+// writable is when a secret, written before as its payload says, may be written next. A
+// renewal may whenever the quota allows it; other changes leave it room for all of a day.
+func writable(was intask.Payload, slots int, every time.Duration, renewal bool, now time.Time) time.Time {
+	wrote, changed := within(was.Wrote, now), within(was.Changed, now)
+	if len(wrote) >= maxVersions {
+		return time.Unix(wrote[len(wrote)-maxVersions], 0).Add(versionDay)
+	}
+	if renewal {
+		return now
+	}
+	room := maxVersions
+	if every > 0 {
+		room -= int(versionDay/(every*time.Duration(slots))) + 2 // a day has a part of one at each end
+	}
+	room = max(room, 1)
+	switch {
+	case len(changed) >= room:
+		return time.Unix(changed[len(changed)-room], 0).Add(versionDay)
+	case len(changed) >= min(freeChanges, room):
+		return time.Unix(changed[len(changed)-1], 0).Add(max(versionDay/time.Duration(room), minApart))
+	}
+	return now
+}
+
+// written is what a payload says of its secret's writes once it is written again.
+func written(was intask.Payload, renewal bool, now time.Time) (wrote, changed []int64) {
+	wrote, changed = append(within(was.Wrote, now), now.Unix()), within(was.Changed, now)
+	if !renewal {
+		changed = append(changed, now.Unix())
+	}
+	return wrote, changed
+}
+
+// within are the times that still count.
+func within(times []int64, now time.Time) []int64 {
+	from := now.Add(-versionDay).Unix()
+	return slices.DeleteFunc(slices.Clone(times), func(at int64) bool { return at <= from })
+}
