@@ -29,6 +29,9 @@ const (
 	// its last line, and inspectMax how often it is as long as none comes.
 	inspectFirst = 2 * time.Second
 	inspectMax   = 16 * time.Second
+	// markPoll is how often it is asked whether the end of a log was found, which reading it
+	// for the supervisor's report does (Logs.Run).
+	markPoll = 250 * time.Millisecond
 )
 
 // timestamps is the kubelet's RFC3339NanoFixed (pkg/kubelet/types/constants.go): nine
@@ -169,7 +172,7 @@ func (r *logReader) settled(ctx context.Context) (ended bool, err error) {
 	if err := r.inspect(ctx); err != nil {
 		return false, err
 	}
-	_, c, err := r.logs.container(ctx, r.ref)
+	arn, c, err := r.logs.container(ctx, r.ref)
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
 		return true, nil // it was removed meanwhile
@@ -180,7 +183,15 @@ func (r *logReader) settled(ctx context.Context) (ended bool, err error) {
 	case c.NeverRan():
 		return true, nil
 	}
-	return true, pause.For(ctx, time.Until(c.FinishedAt.Add(task.LogLag)))
+	for {
+		left := time.Until(r.logs.known.LogEnd(arn, c))
+		if left <= 0 {
+			return true, ctx.Err()
+		}
+		if err := pause(ctx, min(left, markPoll)); err != nil {
+			return true, err
+		}
+	}
 }
 
 // inspect has the task read anew, now and then. What cannot be read now is as it was.

@@ -56,6 +56,9 @@ func (l *Logs) Run(ctx context.Context) error {
 				"from logs: %v", err)})
 		default:
 			next, more := o.Again(time.Now())
+			if found {
+				known.Marked(o)
+			}
 			if found || !more {
 				known.Terminated(o, words)
 			} else {

@@ -12,22 +12,24 @@ import (
 
 func TestWhenALogIsReadForAReport(t *testing.T) {
 	const s = time.Second
-	all := []time.Duration{0, s / 2, s, 2 * s, 4 * s, 8 * s}
+	all := []time.Duration{2 * s, 4 * s, 6 * s, 8 * s, 10 * s, 14 * s, 18 * s, 20 * s}
 	for name, tc := range map[string]struct {
-		supervised bool
-		seen, took time.Duration // after the end; how long each reading takes
-		want       []time.Duration
+		supervised, watched bool
+		seen, took          time.Duration // after the end; how long each reading takes
+		want                []time.Duration
 	}{
-		"at once, then in doubling steps":         {true, 0, 0, all},
-		"seen a while later":                      {true, 3 * s, 0, []time.Duration{3 * s, 3*s + s/2, 4 * s, 5 * s, 7 * s, 8 * s}},
-		"an old one: once":                        {true, time.Hour, 0, []time.Duration{time.Hour}},
-		"slow readings leave some out":            {true, 0, 3 * s, []time.Duration{0, 4 * s, 8 * s}},
-		"without a supervisor: once it must show": {false, 0, 0, []time.Duration{LogLag}},
+		"every 2 s, then every 4":                 {true, true, 0, 0, all},
+		"seen a while later":                      {true, true, 3 * s, 0, []time.Duration{5 * s, 7 * s, 9 * s, 11 * s, 13 * s, 17 * s, 20 * s}},
+		"seen just before the last":               {true, true, 19 * s, 0, []time.Duration{19 * s, 20 * s}},
+		"an old one: once":                        {true, true, time.Hour, 0, []time.Duration{time.Hour}},
+		"by a new process: at once":               {true, false, 0, 0, append([]time.Duration{0}, all...)},
+		"slow readings leave some out":            {true, true, 0, 3 * s, []time.Duration{2 * s, 6 * s, 10 * s, 14 * s, 18 * s}},
+		"without a supervisor: once it must show": {false, true, 0, 0, []time.Duration{LogLag}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := time.Unix(1000, 0)
 			id := identity.Container{Name: "a", Supervised: tc.supervised, Fallback: true}
-			o := newLogRead("arn", id, backend.ContainerFacts{Name: "a", FinishedAt: end, ExitCode: 1}, end.Add(tc.seen))
+			o := newLogRead("arn", id, backend.ContainerFacts{Name: "a", FinishedAt: end, ExitCode: 1}, end.Add(tc.seen), tc.watched)
 			var got []time.Duration
 			for more := true; more && len(got) < 20; {
 				got = append(got, o.due.Sub(end))

@@ -14,7 +14,7 @@ import (
 // endHold is how long the end of a container is held back at most, from when it was
 // first seen, until its supervisor's report was read: what it says (the termination
 // message, the probe that ended it) would else come after the status that it belongs to.
-const endHold = 10 * time.Second
+const endHold = reportLast
 
 // heldEnd is one that is not shown yet.
 type heldEnd struct {

@@ -46,6 +46,8 @@ type entry struct {
 	// terminations are what the logs of containers say of their ends, by name; empty
 	// while unread.
 	terminations map[string]Termination
+	// marked are the containers whose log can be read to its end.
+	marked map[string]bool
 	// held are ends that are not shown yet, by container; none once dismissed.
 	held      map[string]heldEnd
 	dismissed bool

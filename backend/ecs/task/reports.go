@@ -8,17 +8,20 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
-// A report is looked for when the end is first seen (most agents have flushed the log
-// before ECS shows the end), and again after reportFirst, twice that and so on until
-// reportLast, whose reading says what there is.
+// A report is looked for a while after the end was first seen, for no line can be read
+// sooner, and then every reportStep, later every second one, until reportLast after the
+// end, whose reading says what there is.
 const (
-	reportFirst = 500 * time.Millisecond
-	reportLast  = 8 * time.Second
+	reportStep = 2 * time.Second
+	reportSlow = 5 * reportStep
+	reportLast = 20 * time.Second
 )
 
-// LogLag is how long after it was written a line may be missing from CloudWatch.
+// LogLag is how long after it was written a line may be missing from CloudWatch: the log
+// driver sends what it has every 5 seconds, also after its container has ended (shim-loggers,
+// awslogs: defaultForceFlushInterval), and it can be read 1 to 3 seconds later, seldom more.
 // Unverified: no page gives a bound.
-const LogLag = 5 * time.Second
+const LogLag = 10 * time.Second
 
 // LogRead is a container that ended and whose final log is unread: the report of its
 // supervisor; without one, of a container that failed, the end of its log, where that is
@@ -34,14 +37,26 @@ type LogRead struct {
 	due time.Time
 }
 
-// newLogRead is that of a container that was first seen ended now.
-func newLogRead(arn string, id identity.Container, c backend.ContainerFacts, now time.Time) LogRead {
+// newLogRead is that of a container that was first seen ended now. Where it was not watched
+// before, its end may be an old one.
+func newLogRead(arn string, id identity.Container, c backend.ContainerFacts, now time.Time, watched bool) LogRead {
 	o := LogRead{ARN: arn, Container: c.Name, Fallback: id.Fallback && c.ExitCode != 0, seen: now, due: now}
-	if o.last = c.FinishedAt.Add(reportLast); !id.Supervised { // there is no report to look for
-		o.last = c.FinishedAt.Add(LogLag)
+	o.last = LogComplete(id, c)
+	if !id.Supervised { // there is no report to look for
 		o.due = o.last
+	} else if first := now.Add(reportStep); watched && first.Before(o.last) {
+		o.due = first
 	}
 	return o
+}
+
+// LogComplete is when the log of a container that ended has all that it will, its end
+// marked by a supervisor's report or not.
+func LogComplete(id identity.Container, c backend.ContainerFacts) time.Time {
+	if id.Supervised {
+		return c.FinishedAt.Add(reportLast)
+	}
+	return c.FinishedAt.Add(LogLag)
 }
 
 // Again is the next reading after one at a time that found no report; false after the
@@ -50,9 +65,11 @@ func (o LogRead) Again(at time.Time) (LogRead, bool) {
 	if !at.Before(o.last) {
 		return o, false
 	}
-	after := reportFirst
+	after := reportStep
 	for !o.seen.Add(after).After(at) {
-		after *= 2
+		if after += reportStep; after > reportSlow {
+			after += reportStep
+		}
 	}
 	o.due = o.seen.Add(after)
 	if o.due.After(o.last) {
@@ -88,7 +105,7 @@ func (m *Known) queueLogReads(arn string, e *entry, o *Observation, watched bool
 			e.terminations = map[string]Termination{}
 		}
 		e.terminations[c.Name] = Termination{}
-		m.enqueue(newLogRead(arn, id, c, o.now))
+		m.enqueue(newLogRead(arn, id, c, o.now, watched))
 		if watched && id.Supervised {
 			e.holdEnd(c.Name, containerNamed(o.before.Containers, c.Name).Healthy, o.now)
 		}
@@ -160,6 +177,36 @@ func (m *Known) Requeue(o LogRead) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.enqueue(o)
+}
+
+// Marked notes that the log of a container can be read to its end: its supervisor's report
+// is there.
+func (m *Known) Marked(o LogRead) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.tasks[o.ARN]; e != nil {
+		if e.marked == nil {
+			e.marked = map[string]bool{}
+		}
+		e.marked[o.Container] = true
+	}
+}
+
+// LogEnd is when the log of a container of a task that ended can be read to its end at the
+// latest; zero if it can be now.
+func (m *Known) LogEnd(arn string, c backend.ContainerFacts) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.tasks[arn]
+	if e == nil || e.marked[c.Name] {
+		return time.Time{}
+	}
+	for _, id := range e.id.Containers {
+		if id.Name == c.Name {
+			return LogComplete(id, c)
+		}
+	}
+	return time.Time{}
 }
 
 // Terminated keeps what a reading found, unless the task is not known any more, and shows

@@ -72,7 +72,8 @@ type Delays struct {
 	// Stale is how old a state DescribeTasks and ListTasks may show; it differs from
 	// call to call, so a later call may show an older state.
 	Stale time.Duration
-	// Ingest is how long after it was written a log event can be read.
+	// Ingest is how long after it was flushed a log event can be read; 0: 1 to 3 s. See
+	// Kindness.LogsAtOnce.
 	Ingest time.Duration
 	// Listed is how long ListSecrets does not know of a change (Secrets Manager
 	// API, ListSecrets: "might not reflect changes from the last five minutes").
@@ -91,6 +92,9 @@ type Kindness struct {
 	StopsRefused bool
 	// PlainThrottles answers a throttle with ThrottlingException alone.
 	PlainThrottles bool
+	// LogsAtOnce flushes each line as it is written, and keeps empty ones: what it takes
+	// until it can be read is Delays.Ingest.
+	LogsAtOnce bool
 }
 
 // Subnet is a subnet that exists. Zone and VPC may be empty.

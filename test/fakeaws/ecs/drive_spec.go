@@ -198,7 +198,15 @@ func (s *Server) logTo(t *task, i int) func(time.Time, string) {
 	return func(at time.Time, line string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		st.written.add(at.Sub(t.created), line)
+		if s.cfg.Kindness.LogsAtOnce {
+			st.written.add(at.Sub(t.created), line)
+			return
+		}
+		for line != "" {
+			n := min(len(line), maxEventText)
+			st.written.add(at.Sub(t.created), line[:n])
+			line = line[n:]
+		}
 	}
 }
 

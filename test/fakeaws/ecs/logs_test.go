@@ -51,7 +51,8 @@ func follow(t *testing.T, s *Server, stream string, page *cloudwatchlogs.GetLogE
 
 // TestIngestion follows a stream while its container writes.
 func TestIngestion(t *testing.T) {
-	world(t, Config{LogGroups: []string{"g"}, Delays: Delays{Pull: 2 * time.Second, Ingest: 3 * time.Second}}, func(t *testing.T, s *Server) {
+	kind := Kindness{LogsAtOnce: true}
+	world(t, Config{LogGroups: []string{"g"}, Kindness: kind, Delays: Delays{Pull: 2 * time.Second, Ingest: 3 * time.Second}}, func(t *testing.T, s *Server) {
 		begin := time.Now()
 		_, stream := logged(t, s, "echo a 'b  c'; echo lost > /tmp/x; echo err >&2; sleep 5; seq 3; echo end; exit 2")
 		if _, err := reads(t, s, stream, nil); code(t, err) != "ResourceNotFoundException" {
@@ -75,6 +76,53 @@ func TestIngestion(t *testing.T) {
 		wait(2 * time.Hour)
 		if left, err := reads(t, s, stream, nil); err != nil || len(left.Events) != 6 || len(s.Tasks(false)) != 0 {
 			t.Fatalf("when the task is forgotten: %v, %v", left, err)
+		}
+	})
+}
+
+// Lines come in batches, every 5 s from the start of their container on and 1 to 3 s later,
+// the last ones too; empty ones do not come.
+func TestLinesComeInBatches(t *testing.T) {
+	world(t, Config{LogGroups: []string{"g"}}, func(t *testing.T, s *Server) {
+		_, stream := logged(t, s, "echo a; echo ''; sleep 6; echo b; sleep 5; echo c; exit 2")
+		came := map[string]time.Duration{}
+		begun := time.Now()
+		for time.Since(begun) < 30*time.Second {
+			wait(100 * time.Millisecond)
+			out, err := reads(t, s, stream, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range out.Events {
+				if _, ok := came[*e.Message]; !ok {
+					came[*e.Message] = time.Since(begun)
+				}
+			}
+		}
+		if len(came) != 3 {
+			t.Fatalf("%v", came)
+		}
+		for text, flushed := range map[string]time.Duration{"a": 5 * time.Second, "b": 10 * time.Second, "c": 15 * time.Second} {
+			if late := came[text] - flushed; late < time.Second || late > 3*time.Second+200*time.Millisecond {
+				t.Errorf("%s came after %s", text, came[text])
+			}
+		}
+	})
+}
+
+// A line that is longer than an event may be comes in several.
+func TestLongLinesAreSplit(t *testing.T) {
+	driven(t, Config{LogGroups: []string{"g"}}, func(t *testing.T, s *Server, _ *fakeRunner) {
+		arn, stream := logged(t, s, "sleep 60")
+		wait(time.Second)
+		s.mu.Lock()
+		task := s.tasks[arn]
+		s.mu.Unlock()
+		s.logTo(task, 0)(time.Now(), strings.Repeat("x", 600<<10)+"end")
+		wait(10 * time.Second)
+		out, err := reads(t, s, stream, nil)
+		if err != nil || len(out.Events) != 3 || len(*out.Events[0].Message) != 256<<10-26 || !strings.HasSuffix(*out.Events[2].Message, "xend") {
+			t.Fatalf("%d events, %v", len(out.Events), err)
 		}
 	})
 }
@@ -114,7 +162,7 @@ func TestGetLogEvents(t *testing.T) {
 }
 
 func TestLogPages(t *testing.T) {
-	world(t, Config{LogGroups: []string{"g"}}, func(t *testing.T, s *Server) {
+	world(t, Config{LogGroups: []string{"g"}, Kindness: Kindness{LogsAtOnce: true}}, func(t *testing.T, s *Server) {
 		_, stream := logged(t, s, "seq 25000; sleep 60")
 		p := cloudwatchlogs.NewGetLogEventsPaginator(logsOf(s), &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: &stream, StartFromHead: aws.Bool(true)})
 		n, pages := 0, 0

@@ -90,10 +90,10 @@ func (s *Server) read(g *logGroup, st *logStream, start, end *int64, now time.Ti
 		return r
 	}
 	r.base, r.lines = base, c.lines()
-	until := min(now.Add(-s.cfg.Delays.Ingest).Sub(base), c.end-c.start)
+	until := min(s.cfg.ingested(now.Sub(base)), c.end-c.start)
 	if st.written != nil {
 		r.base, r.lines = st.task.created, st.written
-		until = now.Add(-s.cfg.Delays.Ingest).Sub(r.base)
+		until = s.cfg.ingested(now.Sub(r.base))
 	}
 	if until < 0 {
 		return r
@@ -110,6 +110,37 @@ func (s *Server) read(g *logGroup, st *logStream, start, end *int64, now time.Ti
 	}
 	r.to = max(r.from, r.to)
 	return r
+}
+
+// Numbers of the awslogs driver (aws/shim-loggers-for-containerd, logger/awslogs, whose code
+// is moby's): it sends what it has every 5 s, also after its container has ended, leaves out
+// empty lines, and splits those that are longer than an event may be, which counts 26 bytes
+// beside its text (CloudWatch Logs API, InputLogEvent).
+const (
+	flushEvery   = 5 * time.Second
+	maxEventText = 256<<10 - eventOverhead
+)
+
+// ingestTime is how long after it was flushed the n-th batch can be read. That it is 1 to
+// 3 s was seen; AWS documents no bound.
+func (c *Config) ingestTime(n time.Duration) time.Duration {
+	if c.Delays.Ingest > 0 {
+		return c.Delays.Ingest
+	}
+	return time.Second + n%5*500*time.Millisecond
+}
+
+// ingested is up to when the lines of a stream can be read by a time, both at offsets from
+// its start.
+func (c *Config) ingested(at time.Duration) time.Duration {
+	if c.Kindness.LogsAtOnce {
+		return at - c.Delays.Ingest
+	}
+	n := at / flushEvery
+	for n > 0 && n*flushEvery+c.ingestTime(n) > at {
+		n--
+	}
+	return n*flushEvery - 1 // what is written at that moment is in the next batch
 }
 
 func (r *reading) line(i int) stamped {

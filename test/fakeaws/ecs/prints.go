@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,14 @@ type printed struct {
 	n    int
 	// numbers is true for the lines 1 to n instead of n times text.
 	numbers bool
+}
+
+// withoutEmpty is the same without empty lines, which the awslogs driver leaves out.
+func (p prints) withoutEmpty() prints {
+	empty := func(l printed) bool { return l.text == "" && !l.numbers }
+	p.once = slices.DeleteFunc(slices.Clone(p.once), empty)
+	p.cycle = slices.DeleteFunc(slices.Clone(p.cycle), empty)
+	return p
 }
 
 // again makes each run's lines come again every period.

@@ -189,6 +189,9 @@ func (p *plan) run(t *task, i int) stopCause {
 			b = &unmaterialized
 		}
 	}
+	if !p.kind.LogsAtOnce {
+		b.prints = b.withoutEmpty()
+	}
 	c.does, c.start, c.end, c.exit = b, ready, sum(ready, b.after), b.exit
 	c.supervised = isHelper(argv(def, p.ov), "supervise")
 	if b.oom {

@@ -57,6 +57,7 @@ func (p *logPipe) opened() error {
 
 func (p *logPipe) read(log func(time.Time, string)) error {
 	lines := bufio.NewReader(p.reader)
+	parts := map[string]*part{}
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -65,12 +66,38 @@ func (p *logPipe) read(log func(time.Time, string)) error {
 			}
 			return errors.Join(err, ignoreClosed(p.reader.Close()))
 		}
-		at, text, err := parseLine(line)
+		l, err := parseLine(line)
 		if err != nil {
 			return errors.Join(err, ignoreClosed(p.reader.Close()))
 		}
-		log(at, text)
+		whole := parts[l.stream]
+		if whole == nil {
+			whole = &part{at: l.at}
+			parts[l.stream] = whole
+		}
+		whole.text += l.text
+		if !l.partial || len(whole.text) >= maxEvent {
+			log(whole.at, whole.text)
+			delete(parts, l.stream)
+		}
 	}
+}
+
+// maxEvent is when a line is handed over although it goes on (CloudWatch Logs quotas: the
+// size of an event).
+const maxEvent = 256 << 10
+
+// part is a line so far; stdout and stderr have one each.
+type part struct {
+	at   time.Time
+	text string
+}
+
+// logLine is a line of a log, or a part of one.
+type logLine struct {
+	at           time.Time
+	stream, text string
+	partial      bool
 }
 
 func ignoreClosed(err error) error {
@@ -80,19 +107,18 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// parseLine reads "2006-01-02T15:04:05.999999999Z stdout F text" (CRI's log format).
-// The parts of a line that the runtime split are events of their own, as the awslogs
-// driver's are: its bound is undocumented, that of the runtime is 16 KiB.
-func parseLine(line []byte) (time.Time, string, error) {
+// parseLine reads "2006-01-02T15:04:05.999999999Z stdout F text" (CRI's log format). Parts of
+// a line that the runtime split, at 16 KiB, have P instead of F.
+func parseLine(line []byte) (logLine, error) {
 	parts := bytes.SplitN(bytes.TrimSuffix(line, []byte("\n")), []byte(" "), 4)
 	if len(parts) != 4 {
-		return time.Time{}, "", errors.New("a line of a log is not in CRI's format")
+		return logLine{}, errors.New("a line of a log is not in CRI's format")
 	}
 	at, err := time.Parse(time.RFC3339Nano, string(parts[0]))
 	if err != nil {
-		return time.Time{}, "", fmt.Errorf("read time of a log line: %w", err)
+		return logLine{}, fmt.Errorf("read time of a log line: %w", err)
 	}
-	return at, string(parts[3]), nil
+	return logLine{at: at, stream: string(parts[1]), text: string(parts[3]), partial: string(parts[2]) == "P"}, nil
 }
 
 // drained waits until all lines are read.
