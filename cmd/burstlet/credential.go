@@ -20,7 +20,9 @@ type credential struct {
 	registry *prometheus.Registry
 	calls    *apiCalls
 
-	rest   *rest.Config // of a kubeconfig
+	rest *rest.Config // of a kubeconfig
+	// own is the access that impersonates the node; nil: nothing does.
+	own    *rest.Config
 	client config.Client
 }
 
@@ -30,7 +32,11 @@ func openCredential(ctx context.Context, cfg config.Configuration) (*credential,
 	c.registry.MustRegister(c.calls.requests, c.calls.duration)
 	var err error
 	if cfg.BootstrapKubeconfig == "" {
-		c.rest, err = access.Find(cfg.Kubeconfig)
+		if c.rest, err = access.Find(cfg.Kubeconfig); err != nil || !cfg.ImpersonateNode {
+			return c, err
+		}
+		c.own = c.rest
+		c.rest, err = access.AsNode(ctx, c.own, cfg.Node.Name)
 		return c, err
 	}
 	c.identity, err = identity.NewClient(ctx, identity.ClientConfig{
@@ -48,6 +54,19 @@ func (c *credential) config() *rest.Config {
 	} else {
 		out = rest.CopyConfig(c.rest)
 	}
+	return c.tuned(out)
+}
+
+// beneath returns the client configuration of the one who impersonates the node, for what
+// a node may not read; nil: nobody does.
+func (c *credential) beneath() *rest.Config {
+	if c.own == nil {
+		return nil
+	}
+	return c.tuned(rest.CopyConfig(c.own))
+}
+
+func (c *credential) tuned(out *rest.Config) *rest.Config {
 	out.QPS, out.Burst, out.UserAgent = c.client.QPS, c.client.Burst, userAgent()
 	// As a kubelet: half the work for both sides.
 	out.ContentType = runtime.ContentTypeProtobuf

@@ -21,6 +21,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -186,9 +187,8 @@ func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 	s := newStage(t)
 	const name = "approved"
 	port := ports.Free(t)
-	s.apply("clusterrole-node.yaml")
 	health := s.approver(approveFlags{nodes: []string{name}, networks: []string{"127.0.0.0/8"}, requesters: []string{nodeAccount}})
-	s.apply("serviceaccount.yaml")
+	s.mayRequest("burstlet", "burstlet")
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
 	wait.For(t, patience, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
 
@@ -238,6 +238,18 @@ func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 			t.Errorf("metrics lack %s:\n%s", line, page)
 		}
 	}
+}
+
+// mayRequest lets a ServiceAccount request certificates.
+func (s *stage) mayRequest(namespace, account string) {
+	s.t.Helper()
+	rbac := s.admin.RbacV1()
+	_, err := rbac.ClusterRoleBindings().Create(s.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "requests"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:node-bootstrapper"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: namespace}},
+	}, metav1.CreateOptions{})
+	s.must(err)
 }
 
 // A node may write any address into its own status. The pod that burstlet runs in

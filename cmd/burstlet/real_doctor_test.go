@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -168,7 +165,7 @@ func TestRealDoctorOfWrongCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	says(t, look(cptest.Kubeconfig(s.t, cred)), "warn user stranger, neither the node's own nor a ServiceAccount",
-		"FAIL rights stranger may not get, list, watch, create, patch nodes: the node is not registered: apply deploy/rbac/clusterrole-node.yaml",
+		"FAIL rights stranger may not get, list, watch, create, patch nodes: the node is not registered: act as the node: set impersonateNode and apply deploy/rbac/serviceaccount.yaml",
 		"FAIL node nodes \"mine\" is forbidden")
 	foreign := *cred
 	foreign.TLSClientConfig = rest.TLSClientConfig{CAData: caOf(t, s)}
@@ -184,70 +181,40 @@ func TestRealDoctorOfWrongCredentials(t *testing.T) {
 	says(t, look("/absent"), "FAIL credential ")
 }
 
-// The ServiceAccount mode with the manifests of deploy/rbac, and with one right less.
+// The ServiceAccount mode with the manifests of deploy/rbac, and with one right less: what
+// is done as a node is constrained.
 func TestRealDoctorOfAServiceAccount(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	ctx := t.Context()
-	const namespace, name = "default", "doctored"
-	if _, err := s.admin.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	subject := []rbacv1.Subject{{Kind: "ServiceAccount", Name: name, Namespace: namespace}}
-	var role *rbacv1.ClusterRole
-	for _, object := range rbacFile(t, "clusterrole-node.yaml") {
-		var err error
-		switch o := object.(type) {
-		case *rbacv1.ClusterRole:
-			o.Name = name
-			if role, err = s.admin.RbacV1().ClusterRoles().Create(ctx, o, metav1.CreateOptions{}); err == nil {
-				_, err = s.admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-					ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-				}, metav1.CreateOptions{})
-			}
-		case *rbacv1.Role:
-			o.Name = name
-			if _, err = s.admin.RbacV1().Roles(o.Namespace).Create(ctx, o, metav1.CreateOptions{}); err == nil {
-				_, err = s.admin.RbacV1().RoleBindings(o.Namespace).Create(ctx, &rbacv1.RoleBinding{
-					ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subject, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
-				}, metav1.CreateOptions{})
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	token, err := s.admin.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	kubeconfig := cptest.Kubeconfig(s.t, &rest.Config{
-		Host: s.cp.URL(), BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: caOf(t, s)},
-	})
+	const name = "doctored"
+	by := s.account(name, name, "constrained-impersonation.yaml")
 	yaml := fmt.Sprintf(`
-node: {name: in-a-pod, internalIP: 127.0.0.1}
+node: {name: %s, internalIP: 127.0.0.1}
 kubeconfig: %s
+impersonateNode: true
 backend: {type: sim, sim: {}}
-kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true}
+kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true, clientCAFile: %%CA%%}
 certDirectory: %s
-`, kubeconfig, ports.Free(t), t.TempDir())
+`, name, cptest.Kubeconfig(t, by), ports.Free(t), t.TempDir())
 	var out string
+	var err error
 	wait.For(t, patience, "the rights are granted", func() error {
 		out, err = s.diagnosed(yaml)
 		return err
 	})
-	says(t, out, "ok user ServiceAccount default/doctored", "ok rights system:serviceaccount:default:doctored has all 36 that were asked for",
-		"a token until ", "ok client CA that of ConfigMap kube-system/extension-apiserver-authentication",
+	says(t, out, "ok user system:node:doctored, the node's own", "ok rights system:node:doctored has all ", "a token until ",
 		"warn serving certificate burstlet requests one of kubernetes.io/kubelet-serving", "burstlet approve-certificates")
-	if strings.Contains(out, token.Status.Token) {
+	if strings.Contains(out, by.BearerToken) {
 		t.Error("the token is printed")
 	}
-	role.Rules[3].Verbs = []string{"get"} // pods/status
-	if _, err := s.admin.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	roles := s.admin.RbacV1().ClusterRoles()
+	role, err := roles.Get(t.Context(), name+":node", metav1.GetOptions{})
+	s.must(err)
+	role.Rules = role.Rules[:1] // who it is cannot be asked any more
+	_, err = roles.Update(t.Context(), role, metav1.UpdateOptions{})
+	s.must(err)
 	wait.For(t, patience, "the right is missed", func() error {
-		if out, err = s.diagnosed(yaml); err == nil || !strings.Contains(out, "may not patch pods/status: pods stay Pending") {
+		if out, err = s.diagnosed(yaml); err == nil || !strings.Contains(out, "FAIL user impersonateNode: ") {
 			return fmt.Errorf("%w: %s", errNotYet, out)
 		}
 		return nil

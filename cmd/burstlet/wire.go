@@ -37,8 +37,10 @@ type materials struct {
 	// events is a client with a rate of its own, so that a burst of Events keeps
 	// no status waiting.
 	events kubernetes.Interface
-	remote backend.Backend
-	host   *hostMemory
+	// beneath is a client of the one who impersonates the node; nil: nobody does.
+	beneath kubernetes.Interface
+	remote  backend.Backend
+	host    *hostMemory
 	// registry has the metrics of this term, gatherer those of the process too;
 	// probes those of the pods' probes, which are scraped apart.
 	registry, probes *prometheus.Registry
@@ -76,14 +78,33 @@ func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate
 	if err != nil {
 		return nil, fmt.Errorf("make a client for Events: %w", err)
 	}
+	beneath, err := clientBeneath(cred, held)
+	if err != nil {
+		return nil, err
+	}
 	r.state.show(prometheus.Gatherers{cred.registry, registry})
 	n := &node{held: held, shutdown: r.cfg.Shutdown, away: backends.Away(r.cfg.Backend)}
 	return n, n.assemble(ctx, materials{
-		cfg: r.cfg, server: rest.Host, client: client, events: events, remote: held.Wrap(metered.Wrap(b, calls)), host: host,
+		cfg: r.cfg, server: rest.Host, client: client, events: events, beneath: beneath,
+		remote: held.Wrap(metered.Wrap(b, calls)), host: host,
 		registry: registry, probes: prometheus.NewRegistry(),
 		gatherer: prometheus.Gatherers{r.process, cred.registry, registry},
 		running:  func() { r.state.set(stateRunning, nil) },
 	})
+}
+
+// clientBeneath returns a client of the one who impersonates the node; nil: nobody does.
+func clientBeneath(cred *credential, held *gate.Gate) (kubernetes.Interface, error) {
+	rest := cred.beneath()
+	if rest == nil {
+		return nil, nil
+	}
+	rest.Wrap(held.Transport)
+	client, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the API server: %w", err)
+	}
+	return client, nil
 }
 
 // assemble makes the parts.
@@ -124,6 +145,10 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 // issues where one is wanted.
 func (n *node) apiOptions(ctx context.Context, m materials) (*kubeletapi.Options, error) {
 	api := apiOptions(m.cfg.KubeletAPI)
+	if api == nil {
+		return nil, nil
+	}
+	api.ClientCAReader = m.beneath
 	if !m.cfg.KubeletAPI.ServerTLSBootstrap {
 		return api, nil
 	}

@@ -70,6 +70,9 @@ type Options struct {
 	// it changes. Empty: the cluster's own, from ConfigMap
 	// kube-system/extension-apiserver-authentication.
 	ClientCAFile string
+	// ClientCAReader reads that ConfigMap. Nil: Config.Client does, which a node's own
+	// credential may not.
+	ClientCAReader kubernetes.Interface
 	// DisableTokenReview leaves client certificates as the only credential.
 	DisableTokenReview bool
 	// StreamIdleTimeout ends exec, attach and port-forward connections on which

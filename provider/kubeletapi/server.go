@@ -1,6 +1,7 @@
 package kubeletapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, metrics: m, ca: newClientCA(cfg.ClientCAFile, cfg.Client), certs: newCertSource(cfg)}
+	s := &Server{cfg: cfg, metrics: m, ca: newClientCA(cfg.ClientCAFile, cmp.Or(cfg.ClientCAReader, cfg.Client)), certs: newCertSource(cfg)}
 	authenticated, err := newAuth(cfg, s.ca)
 	if err != nil {
 		return nil, err

@@ -65,6 +65,9 @@ other. Every message begins with the value.
 {{- $v := .root.Values -}}
 {{- $mode := $v.identity.mode -}}
 {{- $bootstrap := $v.identity.bootstrap -}}
+{{- if and (ne $mode "impersonation") (ne $v.identity.constrainedImpersonation "auto") -}}
+{{- fail (printf "identity.constrainedImpersonation: is for identity.mode impersonation, and the mode is %s" $mode) -}}
+{{- end -}}
 {{- if eq $mode "bootstrap" -}}
 {{- if and $bootstrap.existingSecret $bootstrap.token.create -}}
 {{- fail "identity.bootstrap.token.create: excludes identity.bootstrap.existingSecret" -}}
@@ -77,7 +80,7 @@ other. Every message begins with the value.
 {{- else if or $bootstrap.existingSecret $bootstrap.token.create -}}
 {{- fail (printf "identity.bootstrap: is for identity.mode bootstrap, and the mode is %s" $mode) -}}
 {{- end -}}
-{{- range $key := list "kubeconfig" "bootstrapKubeconfig" -}}
+{{- range $key := list "kubeconfig" "bootstrapKubeconfig" "impersonateNode" -}}
 {{- if and (ne $mode "kubeconfig") (get $v.config $key) -}}
 {{- fail (printf "config.%s: needs identity.mode kubeconfig, and extraVolumes with the file" $key) -}}
 {{- end -}}
@@ -85,7 +88,7 @@ other. Every message begins with the value.
 {{- range .nodes -}}
 {{- $entry := .entry -}}
 {{- $name := .name -}}
-{{- range $key := list "kubeconfig" "bootstrapKubeconfig" -}}
+{{- range $key := list "kubeconfig" "bootstrapKubeconfig" "impersonateNode" -}}
 {{- if and (ne $mode "kubeconfig") (get $entry $key) -}}
 {{- fail (printf "nodes.%s.%s: needs identity.mode kubeconfig, and extraVolumes with the file" $name $key) -}}
 {{- end -}}

@@ -96,13 +96,26 @@ true
 {{- .Values.config.certDirectory | default "/var/lib/burstlet/pki" -}}
 {{- end -}}
 
-{{- /* The rules of a role in files/rbac: root, file, kind, name, and the namespace of a
-Role. burstlet there is the full name here. */ -}}
+{{- /* Not empty where the ServiceAccount is granted constrained impersonation. */ -}}
+{{- define "burstlet.constrained" -}}
+{{- $when := .Values.identity.constrainedImpersonation -}}
+{{- if or (eq $when "always") (and (eq $when "auto") (semverCompare ">=1.36-0" .Capabilities.KubeVersion.Version)) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- /* The rules of a role in files/rbac: root, file, kind, name, the namespace of a Role,
+and the names of the nodes that stand for node burstlet there. The Deployment burstlet
+there has the full name here. */ -}}
 {{- define "burstlet.rules" -}}
 {{- $root := index . 0 -}}
 {{- $namespace := "" -}}
 {{- if gt (len .) 4 -}}
 {{- $namespace = index . 4 -}}
+{{- end -}}
+{{- $nodes := list -}}
+{{- if gt (len .) 5 -}}
+{{- $nodes = index . 5 -}}
 {{- end -}}
 {{- $found := list -}}
 {{- range regexSplit "(?m)^---$" ($root.Files.Get (printf "files/rbac/%s" (index $ 1))) -1 -}}
@@ -111,6 +124,14 @@ Role. burstlet there is the full name here. */ -}}
 {{- range $object.rules -}}
 {{- if has "deployments/scale" .resources -}}
 {{- $_ := set . "resourceNames" (list (include "burstlet.fullname" $root)) -}}
+{{- else if has "users" .resources -}}
+{{- $names := list -}}
+{{- range $nodes -}}
+{{- $names = append $names (printf "system:node:%s" .) -}}
+{{- end -}}
+{{- $_ := set . "resourceNames" $names -}}
+{{- else if has "impersonate:arbitrary-node" .verbs -}}
+{{- $_ := set . "resourceNames" $nodes -}}
 {{- end -}}
 {{- $found = append $found . -}}
 {{- end -}}

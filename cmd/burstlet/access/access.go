@@ -56,15 +56,11 @@ func NodeIdentity(
 	switch {
 	case err == nil:
 		return string(svc.UID) + "/" + cfg.Node.Name, nil
-	case apierrors.IsUnauthorized(err):
-		return "", fmt.Errorf("the API server at %s does not accept the credential: %w; "+
-			"check the user in the kubeconfig (--kubeconfig)", server, err)
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
 		return "", fmt.Errorf("read Service default/kubernetes, whose UID tells clusters apart: %w; "+
 			"allow it, or set node.identity", err)
 	}
-	return "", fmt.Errorf("reach the API server at %s: %w; check that it runs and the server in the kubeconfig (--kubeconfig)",
-		server, err)
+	return "", unreachable(err, server)
 }
 
 // StandInIdentity returns the node's identity if it is configured. Otherwise only the

@@ -18,6 +18,9 @@ type NodeEntry struct {
 	Kubeconfig string `json:"kubeconfig"`
 	// BootstrapKubeconfig as outside nodes.
 	BootstrapKubeconfig string `json:"bootstrapKubeconfig"`
+	// ImpersonateNode as outside nodes; an entry with a credential of its own does not
+	// take it over.
+	ImpersonateNode bool `json:"impersonateNode"`
 	// CertDirectory of this node alone. Left out: a directory with the node's name
 	// in that outside nodes.
 	CertDirectory string `json:"certDirectory"`
@@ -48,6 +51,7 @@ func (c Configuration) Each() []Configuration {
 		one := c
 		one.Nodes = nil
 		one.Node, one.Kubeconfig, one.BootstrapKubeconfig, one.CertDirectory = e.Node, e.Kubeconfig, e.BootstrapKubeconfig, e.CertDirectory
+		one.ImpersonateNode = e.ImpersonateNode
 		one.Backend, one.KubeletAPI, one.Pods, one.Images = e.Backend, e.KubeletAPI, e.Pods, e.Images
 		one.ClusterDNS, one.ClusterDomain = e.ClusterDNS, e.ClusterDomain
 		all[i] = one
@@ -59,7 +63,7 @@ func (c Configuration) Each() []Configuration {
 func (c *Configuration) own() NodeEntry {
 	return NodeEntry{
 		Node: c.Node, Kubeconfig: c.Kubeconfig, BootstrapKubeconfig: c.BootstrapKubeconfig, CertDirectory: c.CertDirectory,
-		Backend: c.Backend, KubeletAPI: c.KubeletAPI, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Pods: c.Pods,
+		ImpersonateNode: c.ImpersonateNode, Backend: c.Backend, KubeletAPI: c.KubeletAPI, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Pods: c.Pods,
 		Images: c.Images,
 	}
 }
@@ -96,9 +100,9 @@ func (c *Configuration) entry(index int, raw json.RawMessage) (NodeEntry, error)
 	}
 	switch { // a credential of its own replaces the common one, of either kind
 	case given.Kubeconfig != "":
-		e.BootstrapKubeconfig = ""
+		e.BootstrapKubeconfig, e.ImpersonateNode = "", false
 	case given.BootstrapKubeconfig != "":
-		e.Kubeconfig = ""
+		e.Kubeconfig, e.ImpersonateNode = "", false
 	}
 	if given.KubeletAPI.Served() {
 		e.KubeletAPI.dropCertificate()

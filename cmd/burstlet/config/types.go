@@ -60,6 +60,13 @@ type Configuration struct {
 	// CertDirectory and rotated. It also says where the API server is. It excludes
 	// Kubeconfig. Empty: Kubeconfig is the node's credential.
 	BootstrapKubeconfig string `json:"bootstrapKubeconfig"`
+	// ImpersonateNode makes burstlet call the API server as the node
+	// (system:node:NAME) by impersonation, so that the Node authorizer and
+	// NodeRestriction limit it to its own pods. The access of Kubeconfig needs the
+	// right to impersonate that node, and no other (deploy/rbac/serviceaccount.yaml).
+	// It excludes BootstrapKubeconfig. Default false: burstlet acts as the user of
+	// Kubeconfig.
+	ImpersonateNode bool `json:"impersonateNode"`
 	// CertDirectory is where certificates that the cluster issued are kept with
 	// their keys (the kubelet's --cert-dir), with several nodes in a directory per
 	// node below it. It may be lost at any time: they are requested again. Default

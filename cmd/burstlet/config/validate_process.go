@@ -110,6 +110,10 @@ func (e *NodeEntry) validateCredential(at *field.Path) field.ErrorList {
 	if e.BootstrapKubeconfig != "" && e.Kubeconfig != "" {
 		errs = append(errs, field.Invalid(at.Child("bootstrapKubeconfig"), e.BootstrapKubeconfig, "excludes kubeconfig"))
 	}
+	if e.ImpersonateNode && e.BootstrapKubeconfig != "" {
+		errs = append(errs, field.Invalid(at.Child("impersonateNode"), true,
+			"excludes bootstrapKubeconfig, which gets the node a credential of its own"))
+	}
 	if (e.BootstrapKubeconfig != "" || e.KubeletAPI.ServerTLSBootstrap) && !filepath.IsAbs(e.CertDirectory) {
 		errs = append(errs, field.Invalid(at.Child("certDirectory"), e.CertDirectory, "must be an absolute path"))
 	}

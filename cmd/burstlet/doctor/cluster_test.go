@@ -88,7 +88,7 @@ func TestDoctorTellsWhoseCredentialItIs(t *testing.T) {
 		"own":           {user: "system:node:n", groups: []string{"system:nodes"}, want: "ok user system:node:n, the node's own"},
 		"another's":     {user: "system:node:m", groups: []string{"system:nodes"}, want: "FAIL user system:node:m, the credential of another node: node.name must be m"},
 		"no group":      {user: "system:node:n", want: "FAIL user system:node:n without the group system:nodes"},
-		"pod":           {user: "system:serviceaccount:burstlet:runner", want: "ok user ServiceAccount burstlet/runner"},
+		"pod":           {user: "system:serviceaccount:burstlet:runner", want: "warn user ServiceAccount burstlet/runner, whose rights RBAC cannot limit"},
 		"admin":         {user: "kubernetes-admin", groups: []string{"system:masters"}, want: "warn user kubernetes-admin in group system:masters, who may do everything"},
 		"somebody":      {user: "alice", want: "warn user alice, neither"},
 		"nobody":        {user: "system:anonymous", want: "FAIL user nobody"},

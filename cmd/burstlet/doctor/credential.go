@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -30,10 +31,8 @@ const (
 	// replaced.
 	nearlyOver = 30 * 24 * time.Hour
 
-	nodeUserPrefix           = "system:node:"
 	serviceAccountUserPrefix = "system:serviceaccount:"
 	bootstrapUserPrefix      = "system:bootstrap:"
-	nodesGroup               = "system:nodes"
 	mastersGroup             = "system:masters"
 )
 
@@ -45,13 +44,29 @@ type credential struct {
 	// bootstrap is true of one with which the node's own is yet to be requested;
 	// issued of one that the cluster issued that way, and that is rotated.
 	bootstrap, issued bool
+	// beneath impersonates the node; nil: nobody does.
+	beneath *rest.Config
+}
+
+// impersonate makes the credential act as the node.
+func (c *credential) impersonate(ctx context.Context, node string) error {
+	own, err := access.AsNode(ctx, c.rest, node)
+	if err != nil {
+		return err
+	}
+	c.beneath, c.rest = c.rest, own
+	return nil
 }
 
 // findCredential finds what "burstlet run" would use, and requests nothing.
 func findCredential(c config.Configuration) (credential, error) {
 	if c.BootstrapKubeconfig == "" {
 		found, err := access.Find(c.Kubeconfig)
-		return credential{rest: found, source: accessSource(c.Kubeconfig, found)}, err
+		source := accessSource(c.Kubeconfig, found)
+		if c.ImpersonateNode {
+			source += ", which impersonates the node"
+		}
+		return credential{rest: found, source: source}, err
 	}
 	found, err := access.Find(c.BootstrapKubeconfig)
 	if err != nil {
@@ -92,12 +107,15 @@ type whoami struct {
 
 // isNode is true of a node's own credential.
 func (w whoami) isNode() bool {
-	return strings.HasPrefix(w.name, nodeUserPrefix) && slices.Contains(w.groups, nodesGroup)
+	return strings.HasPrefix(w.name, access.NodeUserPrefix) && slices.Contains(w.groups, access.NodesGroup)
 }
 
 // credentials says which credential it is, whose, and how long it is good.
 func (e *clusterExam) credentials(ctx context.Context) {
 	e.add(expiryFinding(e.cred, time.Now()))
+	if e.cfg.ImpersonateNode && !e.impersonates(ctx) {
+		return
+	}
 	review, err := e.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
 	switch {
@@ -113,20 +131,33 @@ func (e *clusterExam) credentials(ctx context.Context) {
 	e.add(userFinding(e.user, e.cred.bootstrap, e.cfg.Node.Name))
 }
 
+// impersonates makes the exam go on as the node.
+func (e *clusterExam) impersonates(ctx context.Context) bool {
+	err := e.cred.impersonate(ctx, e.cfg.Node.Name)
+	if err == nil {
+		e.client, err = kubernetes.NewForConfig(e.cred.rest)
+	}
+	if err != nil {
+		e.add(backend.Bad("user", err.Error(), ""))
+	}
+	return err == nil
+}
+
 // userFinding judges whose credential it is.
 func userFinding(user whoami, bootstrap bool, node string) backend.Finding {
 	const what = "user"
-	own := nodeUserPrefix + node
-	prefer := "prefer the node's own credential (bootstrapKubeconfig, deploy/rbac/bootstrap.yaml)"
+	own := access.NodeUserPrefix + node
+	prefer := "act as the node: set impersonateNode and apply " + fileServiceAccount + ", or let the cluster issue " +
+		"the node's own credential (bootstrapKubeconfig, " + fileBootstrap + ")"
 	switch {
 	case user.name == own && user.isNode():
 		return backend.Good(what, own+", the node's own")
 	case user.isNode():
 		return backend.Bad(what, user.name+", the credential of another node",
-			"node.name must be "+strings.TrimPrefix(user.name, nodeUserPrefix)+", or the credential that of "+own)
+			"node.name must be "+strings.TrimPrefix(user.name, access.NodeUserPrefix)+", or the credential that of "+own)
 	case user.name == own:
-		return backend.Bad(what, own+" without the group "+nodesGroup,
-			"the certificate must have the organization "+nodesGroup)
+		return backend.Bad(what, own+" without the group "+access.NodesGroup,
+			"the certificate must have the organization "+access.NodesGroup)
 	case user.name == "system:anonymous":
 		return backend.Bad(what, "nobody: there is no credential", "put one into the kubeconfig")
 	case bootstrap:
@@ -138,7 +169,8 @@ func userFinding(user whoami, bootstrap bool, node string) backend.Finding {
 		return backend.Doubtful(what, user.name+" in group "+mastersGroup+", who may do everything", prefer)
 	case strings.HasPrefix(user.name, serviceAccountUserPrefix):
 		namespace, name, _ := strings.Cut(strings.TrimPrefix(user.name, serviceAccountUserPrefix), ":")
-		return backend.Good(what, "ServiceAccount "+namespace+"/"+name+", which reads every Secret of the cluster; "+prefer)
+		return backend.Doubtful(what, "ServiceAccount "+namespace+"/"+name+
+			", whose rights RBAC cannot limit to the node's own pods and their Secrets", prefer)
 	default:
 		return backend.Doubtful(what, user.name+", neither the node's own nor a ServiceAccount", prefer)
 	}

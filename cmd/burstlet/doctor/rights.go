@@ -19,7 +19,6 @@ const reviewsAtOnce = 8
 
 // Files in which rights are granted.
 const (
-	fileNodeRole       = "deploy/rbac/clusterrole-node.yaml"
 	fileServiceAccount = "deploy/rbac/serviceaccount.yaml"
 	fileBootstrap      = "deploy/rbac/bootstrap.yaml"
 )
@@ -167,7 +166,7 @@ func (e *clusterExam) rights(ctx context.Context) {
 		}
 	}
 	asNode := e.user.isNode()
-	advice := "apply " + fileNodeRole + " and bind it to " + e.user.name + ", as " + fileServiceAccount + " does"
+	advice := "act as the node: set impersonateNode and apply " + fileServiceAccount
 	if asNode {
 		advice = "the API server needs --authorization-mode=Node,RBAC and the node's own name in the credential"
 	}
@@ -206,11 +205,20 @@ func (e *clusterExam) clientCA(ctx context.Context, asNode bool) {
 	}
 	const namespace, name = metav1.NamespaceSystem, "extension-apiserver-authentication"
 	advice := "set kubeletAPI.clientCAFile to a file with the CA that signed the API server's kubelet client certificate"
+	client, err := e.client, error(nil)
+	if e.cred.beneath != nil {
+		client, err = kubernetes.NewForConfig(e.cred.beneath)
+		asNode = false
+	}
+	if err != nil {
+		e.add(backend.Bad(what, err.Error(), ""))
+		return
+	}
 	if asNode {
 		e.add(backend.Bad(what, "a node's credential may not read ConfigMap "+namespace+"/"+name, advice))
 		return
 	}
-	_, err := e.client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	_, err = client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		e.add(backend.Bad(what, err.Error(), advice))
 		return

@@ -54,8 +54,8 @@ func servesAPI(c config.Configuration) bool { return c.KubeletAPI.Served() }
 
 func requestsServing(c config.Configuration) bool { return c.KubeletAPI.ServerTLSBootstrap }
 
-// nodeRights is all that a burstlet process does in the API: what
-// deploy/rbac/clusterrole-node.yaml grants, rule by rule, in its order.
+// nodeRights is all that a burstlet process does in the API as its node: what
+// deploy/rbac/constrained-impersonation.yaml grants, rule by rule, in its order.
 func nodeRights() []right {
 	return []right{
 		{

@@ -188,6 +188,7 @@ func mounts(t *testing.T, all []manifest, removal bool) {
 	if removal {
 		pods = append(pods, find[batchv1.Job](t, all, "Job", "burstlet-remove-nodes").Spec.Template.Spec)
 	}
+	actsAs(t, all)
 	for _, pod := range pods {
 		configMap := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "config" })].ConfigMap.Name
 		cfg := load(t, find[corev1.ConfigMap](t, all, "ConfigMap", configMap), pod.Containers[0].Env)
@@ -245,4 +246,29 @@ func overlay(t *testing.T, example string, removal bool) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// actsAs compares the nodes of an overlay with those that its ServiceAccount may act as.
+func actsAs(t *testing.T, all []manifest) {
+	t.Helper()
+	var acts bool
+	var want []string
+	for _, m := range all {
+		if m.Kind == "ConfigMap" && strings.HasPrefix(m.Name, configName) {
+			for _, node := range load(t, find[corev1.ConfigMap](t, all, "ConfigMap", m.Name), nil).Each() {
+				acts = node.ImpersonateNode
+				want = append(want, "system:node:"+node.Node.Name)
+			}
+		}
+	}
+	const name = "burstlet:burstlet:impersonate-node"
+	if !acts {
+		if slices.ContainsFunc(all, func(m manifest) bool { return m.Name == name }) {
+			t.Error("the ServiceAccount may act as nodes, which have credentials of their own")
+		}
+		return
+	}
+	if got := role(t, all, "ClusterRole", "", name)[0].ResourceNames; !slices.Equal(got, want) {
+		t.Errorf("the ServiceAccount may act as %v, the nodes are %v", got, want)
+	}
 }

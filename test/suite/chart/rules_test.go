@@ -5,9 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -17,11 +19,11 @@ import (
 func TestCopies(t *testing.T) {
 	deploy := filepath.Join("..", "..", "..", "deploy")
 	copies := map[string]string{
-		filepath.Join(deploy, "prometheus", "alerts.yaml"):     "alerts.yaml",
-		filepath.Join(deploy, "rbac", "clusterrole-node.yaml"): filepath.Join("rbac", "clusterrole-node.yaml"),
-		filepath.Join(deploy, "rbac", "serviceaccount.yaml"):   filepath.Join("rbac", "serviceaccount.yaml"),
-		filepath.Join(deploy, "rbac", "approver.yaml"):         filepath.Join("rbac", "approver.yaml"),
-		filepath.Join(deploy, "rbac", "remove-nodes.yaml"):     filepath.Join("rbac", "remove-nodes.yaml"),
+		filepath.Join(deploy, "prometheus", "alerts.yaml"):              "alerts.yaml",
+		filepath.Join(deploy, "rbac", "constrained-impersonation.yaml"): filepath.Join("rbac", "constrained-impersonation.yaml"),
+		filepath.Join(deploy, "rbac", "serviceaccount.yaml"):            filepath.Join("rbac", "serviceaccount.yaml"),
+		filepath.Join(deploy, "rbac", "approver.yaml"):                  filepath.Join("rbac", "approver.yaml"),
+		filepath.Join(deploy, "rbac", "remove-nodes.yaml"):              filepath.Join("rbac", "remove-nodes.yaml"),
 	}
 	dashboards, err := filepath.Glob(filepath.Join(deploy, "grafana", "*.json"))
 	if err != nil || len(dashboards) == 0 {
@@ -48,8 +50,9 @@ func TestCopies(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ set, kind, in, name, file, of string }{
-		{"ssh", "ClusterRole", "", "burstlet:burstlet:node", "clusterrole-node.yaml", "burstlet:node"},
-		{"ssh", "Role", "kube-node-lease", "burstlet:burstlet:node-lease", "clusterrole-node.yaml", "burstlet:node-lease"},
+		{"ssh", "ClusterRole", "", "burstlet:burstlet:node", "constrained-impersonation.yaml", "burstlet:node"},
+		{"ssh", "Role", "kube-node-lease", "burstlet:burstlet:node-lease", "constrained-impersonation.yaml", "burstlet:node-lease"},
+		{"two", "ClusterRole", "", "burstlet:burstlet:impersonate-node", "serviceaccount.yaml", "burstlet:impersonate-node"},
 		{"ssh", "Role", namespace, "burstlet:burstlet:leader-election", "serviceaccount.yaml", "burstlet:leader-election"},
 		{"bootstrap", "ClusterRole", "", "burstlet:burstlet:approver", "approver.yaml", "burstlet:approver"},
 		{"bootstrap", "Role", namespace, "burstlet-approver", "approver.yaml", "burstlet:approver"},
@@ -58,7 +61,9 @@ func TestRights(t *testing.T) {
 		{"ssh", "Role", "kube-node-lease", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
 		{"ssh", "Role", namespace, "burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
 	} {
-		got, want := role(t, rendered(t, tc.set), tc.kind, tc.in, tc.name), role(t, deployed(t, tc.file), tc.kind, tc.in, tc.of)
+		all := rendered(t, tc.set)
+		got, want := role(t, all, tc.kind, tc.in, tc.name), role(t, deployed(t, tc.file), tc.kind, tc.in, tc.of)
+		forNodes(want, nodesOf(t, all))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s %s: the chart gives\n%s\n%s gives\n%s", tc.kind, tc.name, asYAML(t, got), tc.file, asYAML(t, want))
 		}
@@ -69,6 +74,31 @@ func TestRights(t *testing.T) {
 		want := find[rbacv1.ClusterRoleBinding](t, other, "ClusterRoleBinding", "burstlet:"+name)
 		if got.RoleRef != want.RoleRef || !reflect.DeepEqual(got.Subjects, want.Subjects) {
 			t.Errorf("%s: the chart binds %v to %v, deploy/rbac %v to %v", name, got.RoleRef, got.Subjects, want.RoleRef, want.Subjects)
+		}
+	}
+}
+
+// nodesOf are the names of the nodes that are configured.
+func nodesOf(t *testing.T, all []manifest) []string {
+	t.Helper()
+	var names []string
+	for _, node := range load(t, find[corev1.ConfigMap](t, all, "ConfigMap", namespace), nil).Each() {
+		names = append(names, node.Node.Name)
+	}
+	return names
+}
+
+// forNodes puts nodes in the place of node burstlet, which the files name.
+func forNodes(rules []rbacv1.PolicyRule, nodes []string) {
+	for i, rule := range rules {
+		switch {
+		case slices.Contains(rule.Verbs, "impersonate:arbitrary-node"):
+			rules[i].ResourceNames = nodes
+		case slices.Contains(rule.Resources, "users"):
+			rules[i].ResourceNames = nil
+			for _, name := range nodes {
+				rules[i].ResourceNames = append(rules[i].ResourceNames, "system:node:"+name)
+			}
 		}
 	}
 }
