@@ -90,6 +90,7 @@ func TestLoadReadsEveryField(t *testing.T) {
 		ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "example.internal",
 		Pods: config.Pods{
 			APIServer: "192.0.2.1:6443", HostNetwork: true, HostPorts: true,
+			HostPaths:            []config.HostPath{{PathPrefix: "/var/log", ReadOnly: true}, {PathPrefix: "/srv"}},
 			AllowedUnsafeSysctls: []string{"net.core.*"}, MaxParallelImagePulls: 3,
 		},
 		Images: config.Images{
@@ -147,6 +148,18 @@ func TestTaintsLeftOutAndEmpty(t *testing.T) {
 	empty := strings.Replace(head, "name: one", "name: one, taints: []", 1)
 	if got := load(t, config.Sources{File: write(t, empty+sim)}); got.Node.Taints == nil {
 		t.Error("empty: nil, want an empty list")
+	}
+}
+
+// A node's own taints replace the common ones, whatever fields they have.
+func TestTaintsOfANode(t *testing.T) {
+	several := strings.Replace(head, "name: one", "taints: [{key: a, value: v, effect: NoExecute}]", 1) + sim + `
+nodes:
+- node: {name: one, taints: [{key: b, effect: NoSchedule}]}
+`
+	got := load(t, config.Sources{File: write(t, several)})
+	if diff := cmp.Diff([]corev1.Taint{{Key: "b", Effect: corev1.TaintEffectNoSchedule}}, got.Nodes[0].Node.Taints); diff != "" {
+		t.Errorf("taints (-want +got):\n%s", diff)
 	}
 }
 

@@ -107,6 +107,10 @@ func (c *Configuration) entry(index int, raw json.RawMessage) (NodeEntry, error)
 	if given.KubeletAPI.Served() {
 		e.KubeletAPI.dropCertificate()
 	}
+	// A decoder lays a mapping in a list over the one at its place.
+	if given.Node.Taints != nil {
+		e.Node.Taints = nil
+	}
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return NodeEntry{}, err
 	}
