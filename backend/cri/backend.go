@@ -153,7 +153,7 @@ func (r *remote) backend() *backend.Backend {
 		Dial:       dialer{r},
 		Stats:      stats{r},
 		Node:       node{r},
-		Check:      backend.CheckFunc(fields.Check),
+		Check:      backend.CheckFunc(r.check),
 		Limits: backend.Limits{
 			Runtime: runtimeName,
 			Settle:  settle,

@@ -25,9 +25,9 @@ type files struct{ *remote }
 func (f files) Place(ctx context.Context, spec backend.VolumeSpec) error {
 	defer f.throttle.Begin()()
 	if h := spec.Source.HostPath; h != nil && !claimed(spec) {
-		source := host.Source{Path: h.Path}
-		if h.Type != nil {
-			source.Type = string(*h.Type)
+		source, err := f.hostSource(spec.Name, h)
+		if err != nil {
+			return err
 		}
 		if _, err := f.host.Prepare(ctx, host.Preparation{Sources: []host.Source{source}}); err != nil {
 			return err
@@ -70,7 +70,11 @@ func (f files) volume(spec backend.VolumeSpec) (host.Volume, error) {
 		v.Kind, v.Source = host.KindNFS, source.NFS.Server+":"+source.NFS.Path
 		return v, nil // its ownership is the server's
 	case source.HostPath != nil:
-		v.Kind, v.Source = host.KindBind, source.HostPath.Path
+		allowed, err := f.allowedHostPath(spec.Name, source.HostPath.Path, !spec.ReadOnly)
+		if err != nil {
+			return host.Volume{}, err
+		}
+		v.Kind, v.Source, v.Within = host.KindBind, allowed.path, allowed.within
 		if !spec.Persistent {
 			return v, nil
 		}

@@ -24,6 +24,9 @@ type containers struct{ *remote }
 // an earlier call is started; one that was started is left as it is.
 func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
 	defer c.throttle.Begin()()
+	if err := c.mayRun(spec); err != nil {
+		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
+	}
 	sandbox, err := c.newestSandbox(ctx, ref)
 	if err != nil {
 		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)

@@ -119,7 +119,7 @@ func (r *remote) volumeMounts(spec backend.ContainerSpec) ([]*runtimeapi.Mount, 
 	var subPaths []host.SubPath
 	for i := range spec.Container.VolumeMounts {
 		m := &spec.Container.VolumeMounts[i]
-		source, err := r.volumePath(spec, m.Name)
+		source, err := r.volumePath(spec.Pod, m)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -129,9 +129,11 @@ func (r *remote) volumeMounts(spec backend.ContainerSpec) ([]*runtimeapi.Mount, 
 			SelinuxRelabel: source.relabel,
 			Propagation:    propagation(m.MountPropagation),
 		}
-		if m.SubPath != "" {
+		if m.SubPath != "" || source.within != "" {
 			target := r.podDir(spec.Pod.UID).SubPath(attemptName(spec.Container.Name, spec.Attempt), strconv.Itoa(i))
-			subPaths = append(subPaths, host.SubPath{Volume: source.path, Path: m.SubPath, ReadOnly: source.readOnly, Target: target})
+			subPaths = append(subPaths, host.SubPath{
+				Volume: source.path, Path: m.SubPath, ReadOnly: source.readOnly, Within: source.within, Target: target,
+			})
 			mount.HostPath = target
 		}
 		mounts = append(mounts, mount)
@@ -166,23 +168,26 @@ func propagation(p *corev1.MountPropagationMode) runtimeapi.MountPropagation {
 type volumeSource struct {
 	path              string
 	readOnly, relabel bool
+	within            string // as of host.SubPath
 }
 
-func (r *remote) volumePath(spec backend.ContainerSpec, name string) (volumeSource, error) {
-	for i := range spec.Pod.Spec.Volumes {
-		v := &spec.Pod.Spec.Volumes[i]
+func (r *remote) volumePath(pod *corev1.Pod, m *corev1.VolumeMount) (volumeSource, error) {
+	name := m.Name
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
 		switch {
 		case v.Name != name:
 		case v.HostPath != nil:
-			return volumeSource{path: v.HostPath.Path}, nil
+			allowed, err := r.allowedHostPath(name, v.HostPath.Path, !m.ReadOnly)
+			return volumeSource{path: allowed.path, within: allowed.within, readOnly: allowed.readOnly}, err
 		case v.ConfigMap != nil, v.Secret != nil, v.Projected != nil, v.DownwardAPI != nil:
-			return volumeSource{path: r.podDir(spec.Pod.UID).Volume(name), readOnly: true, relabel: true}, nil
+			return volumeSource{path: r.podDir(pod.UID).Volume(name), readOnly: true, relabel: true}, nil
 		case v.PersistentVolumeClaim != nil:
-			return volumeSource{path: r.podDir(spec.Pod.UID).Volume(name), readOnly: v.PersistentVolumeClaim.ReadOnly}, nil
+			return volumeSource{path: r.podDir(pod.UID).Volume(name), readOnly: v.PersistentVolumeClaim.ReadOnly}, nil
 		case v.NFS != nil:
-			return volumeSource{path: r.podDir(spec.Pod.UID).Volume(name), readOnly: v.NFS.ReadOnly}, nil
+			return volumeSource{path: r.podDir(pod.UID).Volume(name), readOnly: v.NFS.ReadOnly}, nil
 		default:
-			return volumeSource{path: r.podDir(spec.Pod.UID).Volume(name), relabel: true}, nil
+			return volumeSource{path: r.podDir(pod.UID).Volume(name), relabel: true}, nil
 		}
 	}
 	return volumeSource{}, backend.Errorf(backend.ErrInvalid, "the pod has no volume %q to mount", name)

@@ -53,6 +53,10 @@ type Config struct {
 	ContainerLogMaxFiles int
 	// PodPidsLimit is the most processes of a pod; 0 is no limit.
 	PodPidsLimit int64
+	// Unprivileged refuses privileged containers and what amounts to one.
+	Unprivileged bool
+	// HostPaths are what pods may mount of the host; nil is everything.
+	HostPaths []HostPath
 	// PodLogsDir holds the log files; default /var/log/pods.
 	PodLogsDir string
 	// ContainerLogsDir holds the links that log collectors read; default
@@ -125,6 +129,7 @@ func (c Config) Validate() error {
 			fmt.Sprintf("must be at most %d printable ASCII characters", maxIdentity)))
 	}
 	errs = append(errs, c.dnsErrors()...)
+	errs = append(errs, HostPathErrors(field.NewPath("pods", "hostPaths"), c.HostPaths)...)
 	joined := make([]error, len(errs))
 	for i, err := range errs {
 		joined[i] = err

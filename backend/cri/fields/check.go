@@ -36,6 +36,12 @@ func apply[T any](refusals []backend.Refusal, at string, value *T, rules []rule[
 func Check(pod *corev1.Pod) []backend.Refusal {
 	var out []backend.Refusal
 	out = apply(out, "spec", &pod.Spec, podRules())
+	eachContainer(pod, func(at string, c *corev1.Container) { out = apply(out, at, c, containerRules()) })
+	return out
+}
+
+// eachContainer calls f for every container with its path in the pod.
+func eachContainer(pod *corev1.Pod, f func(at string, c *corev1.Container)) {
 	for _, list := range []struct {
 		field      string
 		containers []corev1.Container
@@ -45,12 +51,9 @@ func Check(pod *corev1.Pod) []backend.Refusal {
 		{"ephemeralContainers", ephemeralContainers(pod)},
 	} {
 		for i := range list.containers {
-			c := &list.containers[i]
-			at := fmt.Sprintf("spec.%s[%d]", list.field, i)
-			out = apply(out, at, c, containerRules())
+			f(fmt.Sprintf("spec.%s[%d]", list.field, i), &list.containers[i])
 		}
 	}
-	return out
 }
 
 func ephemeralContainers(pod *corev1.Pod) []corev1.Container {

@@ -114,7 +114,7 @@ func volumeText(v *corev1.Volume) string {
 	case v.EmptyDir != nil:
 		return "a directory on the host's disk; a pod that exceeds sizeLimit is evicted"
 	case v.HostPath != nil:
-		return "a path of the pods' host, checked or made as its type says"
+		return "a path of the pods' host, unless the configuration forbids it, checked or made as its type says"
 	case v.ConfigMap != nil:
 		return "files, updated in one step"
 	case v.Projected != nil:
@@ -331,7 +331,14 @@ func hookText(h *corev1.LifecycleHandler, then, sleep string) string {
 
 var securityTexts = map[string]string{
 	"runAsUser": "the user", "runAsGroup": "the group", "readOnlyRootFilesystem": "read-only", "allowPrivilegeEscalation": "no_new_privs",
-	"privileged": "privileged", "seLinuxOptions": textSELinux, "windowsOptions": textWindows,
+	"privileged": "privileged, unless the configuration forbids it", "seLinuxOptions": textSELinux, "windowsOptions": textWindows,
+}
+
+func addedText(caps []corev1.Capability) string {
+	if slices.ContainsFunc(caps, beyondBaseline) {
+		return "added, unless the configuration forbids it"
+	}
+	return "added"
 }
 
 func securityValueTexts(sc *corev1.SecurityContext) map[string]string {
@@ -348,7 +355,7 @@ func securityValueTexts(sc *corev1.SecurityContext) map[string]string {
 	if c := sc.Capabilities; c != nil {
 		var words []string
 		if len(c.Add) > 0 {
-			words = append(words, "added")
+			words = append(words, addedText(c.Add))
 		}
 		if len(c.Drop) > 0 {
 			words = append(words, "dropped")

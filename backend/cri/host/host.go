@@ -175,14 +175,17 @@ type SubPath struct {
 	// write to it, unless the volume is ReadOnly.
 	Volume, Path string
 	ReadOnly     bool
+	// Within is a path above the volume's, which no link leads out of: the volume is
+	// opened in the same way. Empty: the volume's path is the host's own.
+	Within string
 	// Target is where it is bound, below the pod's directory.
 	Target string
 }
 
 // Source is the path of a hostPath volume, with the check that its type asks for
 // (corev1.HostPathType). Errors carry backend.ErrInvalid never: what is missing now
-// may come.
-type Source struct{ Path, Type string }
+// may come. Within is as of a SubPath.
+type Source struct{ Path, Type, Within string }
 
 // Prepared is what Prepare found.
 type Prepared struct {
@@ -279,6 +282,8 @@ type Volume struct {
 	// Source is what is bound or mounted: a path, or server:/path for NFS.
 	Source   string
 	ReadOnly bool
+	// Within is as of a SubPath, for a source that is bound.
+	Within string
 	// MountOptions are those of the PersistentVolume.
 	MountOptions []string
 	// FSGroup owns it, and every file in it gets the group's rights (kubelet:

@@ -58,6 +58,7 @@ func newCRI(_ context.Context, n Node) (backend.Backend, error) {
 func criConfig(n Node) cri.Config {
 	out := n.Config.Backend.CRI.Settings()
 	out.NodeIdentity, out.ClusterDNS, out.ClusterDomain = n.Identity, n.Config.ClusterDNS, n.Config.ClusterDomain
+	n.Config.Pods.Limit(&out)
 	if out.SSH != nil {
 		out.SSH.Helper = binary.For
 	}

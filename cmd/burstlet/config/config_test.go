@@ -163,6 +163,38 @@ nodes:
 	}
 }
 
+// No list of paths of the host allows all, an empty one none; a node's own list
+// replaces the common one, entry by entry too.
+func TestHostPathsLeftOutAndEmpty(t *testing.T) {
+	paths := func(pods string) *[]config.HostPath {
+		got := load(t, config.Sources{File: write(t, head+sim+pods)})
+		return &got.Pods.HostPaths
+	}
+	if got := *paths(""); got != nil {
+		t.Errorf("left out: %v, want nil", got)
+	}
+	if got := *paths("pods: {hostPaths: []}\n"); got == nil || len(got) > 0 {
+		t.Errorf("empty: %#v, want an empty list", got)
+	}
+	several := strings.Replace(head, "name: one", "", 1) + sim + `
+pods: {privileged: false, hostPaths: [{pathPrefix: /a, readOnly: true}, {pathPrefix: /b, readOnly: true}]}
+nodes:
+- node: {name: one}
+- node: {name: two}
+  pods: {hostPaths: []}
+- node: {name: three}
+  pods: {hostPaths: [{pathPrefix: /c}]}
+`
+	got := load(t, config.Sources{File: write(t, several)})
+	for i, want := range [][]config.HostPath{
+		{{PathPrefix: "/a", ReadOnly: true}, {PathPrefix: "/b", ReadOnly: true}}, {}, {{PathPrefix: "/c"}},
+	} {
+		if diff := cmp.Diff(want, got.Nodes[i].Pods.HostPaths); diff != "" || got.Nodes[i].Pods.Privileged {
+			t.Errorf("node %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
 func TestFlagsOverEnvironmentOverFile(t *testing.T) {
 	file := write(t, head+sim+"clusterDNS: [10.0.0.1]\nlogging: {level: warn, format: json}\n")
 	got := load(t, config.Sources{

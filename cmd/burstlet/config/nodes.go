@@ -111,6 +111,9 @@ func (c *Configuration) entry(index int, raw json.RawMessage) (NodeEntry, error)
 	if given.Node.Taints != nil {
 		e.Node.Taints = nil
 	}
+	if given.Pods.HostPaths != nil {
+		e.Pods.HostPaths = nil
+	}
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return NodeEntry{}, err
 	}

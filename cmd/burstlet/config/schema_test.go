@@ -161,6 +161,7 @@ func limits() map[string]schema {
 		"KubeletAPI.signerName":              orEmpty("[^/]+/.+"),
 		"Pods.apiServer":                     orEmpty(`(` + ipv4 + `|\[` + ipv6 + `\]):` + portForm),
 		"Pods.maxParallelImagePulls":         atLeast(minParallelPulls),
+		"HostPath.pathPrefix":                both(matches(`/|`+cleanPath), schema{"type": "string"}),
 		"Images.imageGCHighThresholdPercent": percent,
 		"Images.imageGCLowThresholdPercent":  percent,
 		"Images.imageMinimumGCAge":           span,
@@ -197,8 +198,9 @@ func rules() map[string]schema {
 	}
 	none, some := schema{"maxLength": 0}, schema{"minLength": 1}
 	return map[string]schema{
-		"Backend": {"allOf": sections},
-		"Taint":   {"required": []any{"key", "effect"}},
+		"Backend":  {"allOf": sections},
+		"Taint":    {"required": []any{"key", "effect"}},
+		"HostPath": {"required": []any{"pathPrefix"}},
 		"Configuration": {
 			"required": []any{"apiVersion", "kind"},
 			"if":       schema{"required": []any{"nodes"}, "properties": schema{"nodes": schema{"type": "array", "minItems": 1}}},
@@ -292,7 +294,7 @@ func (g *generator) property(t reflect.Type, f fieldOf) schema {
 		property = narrow(property, limit)
 	}
 	switch path {
-	case "Node.taints":
+	case "Node.taints", "Pods.hostPaths":
 		property["items"] = schema{"type": "object", "allOf": []any{property["items"]}}
 	case "Configuration.nodes":
 		property["items"] = schema{"type": "object", "allOf": []any{property["items"], schema{

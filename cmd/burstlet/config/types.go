@@ -167,11 +167,33 @@ type Pods struct {
 	HostIPC bool `json:"hostIPC"`
 	// HostPorts: see HostNetwork.
 	HostPorts bool `json:"hostPorts"`
+	// Privileged lets containers on hosts (cri) be privileged; default true. False
+	// refuses what amounts to it, too: capabilities beyond those that Pod Security's
+	// level Baseline lets containers add, and procMount Unmasked. The host's namespaces
+	// have fields of their own.
+	Privileged bool `json:"privileged"`
+	// HostPaths are the paths of the host (cri) that pods may mount, with what is
+	// below them, as hostPath or as a PersistentVolume of kind hostPath or local. Left
+	// out: all. An empty list: none. Below a listed path, links cannot lead out of it,
+	// and what the host mounts is not seen. It is a limit only where Privileged is
+	// false.
+	HostPaths []HostPath `json:"hostPaths"`
 	// AllowedUnsafeSysctls are names and patterns, as in net.core.*, that pods may
 	// set beyond the safe ones (the kubelet's allowedUnsafeSysctls).
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"`
 	// MaxParallelImagePulls is how many images are pulled at once; default 5.
 	MaxParallelImagePulls int `json:"maxParallelImagePulls"`
+}
+
+// HostPath is a path of the host that pods may mount. The fields are those of
+// allowedHostPaths in a PodSecurityPolicy.
+type HostPath struct {
+	// PathPrefix is an absolute path: /foo allows /foo and /foo/bar, not /foobar.
+	// Required. Links in it are the host's own, and followed.
+	PathPrefix string `json:"pathPrefix"`
+	// ReadOnly lets containers mount it only with readOnly; default false. Nothing is
+	// made there for a type such as DirectoryOrCreate.
+	ReadOnly bool `json:"readOnly"`
 }
 
 // Images says which images leave the remote's disk; the names are the kubelet's.

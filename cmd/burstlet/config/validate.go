@@ -14,6 +14,8 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 )
 
 // Validate returns every wrong field by its path in the file. What only a
@@ -190,6 +192,7 @@ func (p *Pods) validate(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("apiServer"), p.APIServer, "must be an IP address and a port, as in 192.0.2.1:6443"))
 		}
 	}
+	errs = append(errs, criconfig.HostPathErrors(at.Child("hostPaths"), p.hostPaths())...)
 	if p.MaxParallelImagePulls < minParallelPulls {
 		errs = append(errs, field.Invalid(at.Child("maxParallelImagePulls"), p.MaxParallelImagePulls, "must be at least 1"))
 	}

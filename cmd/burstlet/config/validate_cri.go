@@ -16,6 +16,22 @@ func (c *CRI) validate(at *field.Path) field.ErrorList {
 	return errs
 }
 
+// Limit says what the backend keeps pods from.
+func (p *Pods) Limit(c *criconfig.Config) {
+	c.Unprivileged, c.HostPaths = !p.Privileged, p.hostPaths()
+}
+
+func (p *Pods) hostPaths() []criconfig.HostPath {
+	if p.HostPaths == nil {
+		return nil
+	}
+	out := make([]criconfig.HostPath, len(p.HostPaths))
+	for i, h := range p.HostPaths {
+		out[i] = criconfig.HostPath(h)
+	}
+	return out
+}
+
 // Settings returns the section as its backend takes it.
 func (c *CRI) Settings() criconfig.Config {
 	out := criconfig.Config{

@@ -92,6 +92,30 @@ func TestExplainOnAHostTellsWhatALaunchRefuses(t *testing.T) {
 	}
 }
 
+// What the node's configuration forbids is refused by its field.
+func TestExplainOnAHostTellsWhatTheConfigurationForbids(t *testing.T) {
+	forbids := explainHostConfig + "pods: {privileged: false, hostPaths: [{pathPrefix: /srv}]}\n"
+	for field, spec := range map[string]string{
+		"": `{containers: [{name: c, image: i, securityContext: {capabilities: {add: [CHOWN]}},
+  volumeMounts: [{name: v, mountPath: /v}]}], volumes: [{name: v, hostPath: {path: /srv/x}}]}`,
+		"spec.containers[0].securityContext.privileged":          `{containers: [{name: c, image: i, securityContext: {privileged: true}}]}`,
+		"spec.containers[0].securityContext.capabilities.add[0]": `{containers: [{name: c, image: i, securityContext: {capabilities: {add: [NET_ADMIN]}}}]}`,
+		"spec.volumes[0].hostPath.path":                          `{containers: [{name: c, image: i}], volumes: [{name: v, hostPath: {path: /etc}}]}`,
+	} {
+		pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + spec
+		if got, err := explained(t, pod, explainHostConfig); err != nil || !got[0].Accepted {
+			t.Errorf("%s: %v: refused by default: %+v", field, err, got)
+		}
+		got, err := explained(t, pod, forbids)
+		if field == "" && err == nil && got[0].Accepted {
+			continue
+		}
+		if err == nil || len(got[0].Refused) != 1 || got[0].Refused[0].Field != field {
+			t.Errorf("%s: %v: %+v", field, err, got[0].Refused)
+		}
+	}
+}
+
 // asAbove is a cell that stands for the one before it.
 const asAbove = "as above"
 

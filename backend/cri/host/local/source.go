@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
@@ -15,7 +14,7 @@ import (
 var sourceTypes = map[string]struct {
 	is   func(fs.FileMode) bool
 	noun string
-	make func(path string) error
+	make func(within, path string) error
 }{
 	"DirectoryOrCreate": {fs.FileMode.IsDir, "directory", makeDirectory},
 	"Directory":         {fs.FileMode.IsDir, "directory", nil},
@@ -36,12 +35,12 @@ func checkSource(ctx context.Context, s host.Source) error {
 		return fmt.Errorf("%s is an invalid volume type", s.Type)
 	}
 	return bounded(ctx, "check "+s.Path, func() error {
-		info, err := os.Stat(s.Path)
+		info, err := statWithin(s.Within, s.Path)
 		switch {
 		case err == nil && t.is(info.Mode()):
 			return nil
 		case errors.Is(err, fs.ErrNotExist) && t.make != nil:
-			return t.make(s.Path)
+			return t.make(s.Within, s.Path)
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("hostPath type check failed: %s is not a %s: %w", s.Path, t.noun, fs.ErrNotExist)
 		case err != nil:
@@ -51,11 +50,20 @@ func checkSource(ctx context.Context, s host.Source) error {
 	})
 }
 
-func makeDirectory(path string) error { return mkdirAll(path, 0o755) }
+func makeDirectory(within, path string) error {
+	if within == "" {
+		return mkdirAll(path, directoryMode)
+	}
+	f, err := openWithin(within, path, true)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
 
 // makeFile makes an empty file, and no directory for it.
-func makeFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|os.O_EXCL, 0o644)
+func makeFile(within, path string) error {
+	f, err := createFile(within, path)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

@@ -38,6 +38,13 @@ func (h *Host) bindSubPath(ctx context.Context, s host.SubPath) error {
 		if err := unix.Mount(from, s.Target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("error mounting %s: %w", source.Name(), err)
 		}
+		if s.Within == "" {
+			return nil
+		}
+		// What the host mounts there later is not the pod's to see, nor ours to unmount.
+		if err := unix.Mount("", s.Target, "", unix.MS_PRIVATE, ""); err != nil {
+			return fmt.Errorf("make %s private: %w", s.Target, err)
+		}
 		return nil
 	})
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,6 +27,19 @@ func openSubPath(s host.SubPath) (*os.File, error) {
 	if backsteps(s.Path) {
 		return nil, fmt.Errorf("unable to provision SubPath `%s`: must not contain '..': %w", s.Path, fs.ErrInvalid)
 	}
+	base, err := openVolume(s)
+	if err != nil {
+		return nil, err
+	}
+	w := &subPathWalk{subPath: s, volume: base.Name(), stack: []*os.File{base}, rest: split(s.Path)}
+	return w.open()
+}
+
+// openVolume opens the directory of a volume. Its name is the path without links.
+func openVolume(s host.SubPath) (*os.File, error) {
+	if s.Within != "" {
+		return openWithin(s.Within, s.Volume, !s.ReadOnly)
+	}
 	volume, err := filepath.EvalSymlinks(s.Volume)
 	if err != nil {
 		return nil, fmt.Errorf("error resolving symlinks in %q: %w", s.Volume, err)
@@ -34,7 +48,11 @@ func openSubPath(s host.SubPath) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open directory %s: %w", volume, err)
 	}
-	w := &subPathWalk{subPath: s, volume: volume, stack: []*os.File{base}, rest: split(s.Path)}
+	return base, nil
+}
+
+// open returns what the path leads to and closes all else.
+func (w *subPathWalk) open() (*os.File, error) {
 	opened, err := w.walk()
 	for _, f := range w.stack {
 		if f != opened {
@@ -57,6 +75,8 @@ type subPathWalk struct {
 	stack  []*os.File
 	rest   []string
 	links  int
+	// mode is that of directories that are made; 0 is the volume's own.
+	mode uint32
 }
 
 // walk returns the last one opened.
@@ -70,7 +90,7 @@ func (w *subPathWalk) walk() (*os.File, error) {
 			}
 			continue
 		}
-		next, err := w.open(step)
+		next, err := w.step(step)
 		if err != nil {
 			return nil, err
 		}
@@ -135,8 +155,8 @@ func (w *subPathWalk) follow(link *os.File) error {
 	return nil
 }
 
-// open opens the next step, and makes it where it is missing.
-func (w *subPathWalk) open(step string) (*os.File, error) {
+// step opens the next step, and makes it where it is missing.
+func (w *subPathWalk) step(step string) (*os.File, error) {
 	path := filepath.Join(w.top().Name(), step)
 	dir := int(w.top().Fd())
 	fd, err := openat(dir, step, unix.O_PATH|unix.O_NOFOLLOW)
@@ -157,7 +177,7 @@ func (w *subPathWalk) mkdir(step, path string) (*os.File, error) {
 	if err := unix.Fstat(int(w.stack[0].Fd()), &volume); err != nil {
 		return nil, fmt.Errorf("error running fstat on %s with %w", w.volume, err)
 	}
-	mode := volume.Mode & 0o7777
+	mode := cmp.Or(w.mode, volume.Mode&0o7777)
 	dir := int(w.top().Fd())
 	made := unix.Mkdirat(dir, step, mode&0o777)
 	if made != nil && !errors.Is(made, unix.EEXIST) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -83,11 +84,20 @@ func (p *placing) bind(ctx context.Context) error {
 		return err
 	}
 	err := bounded(ctx, "bind "+p.v.Source, func() error {
-		mounted, err := p.isBound(ctx)
+		source := p.v.Source
+		if p.v.Within != "" {
+			opened, err := openWithin(p.v.Within, source, false)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = opened.Close() }() // what is mounted stays
+			source = "/proc/self/fd/" + strconv.Itoa(int(opened.Fd()))
+		}
+		mounted, err := p.isBound(ctx, source)
 		if err != nil || mounted {
 			return err
 		}
-		if err := unix.Mount(p.v.Source, p.dir, "", unix.MS_BIND, ""); err != nil {
+		if err := unix.Mount(source, p.dir, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("bind %s to %s: %w", p.v.Source, p.dir, err)
 		}
 		return nil
@@ -108,10 +118,10 @@ func (p *placing) bind(ctx context.Context) error {
 	return bounded(ctx, "set ownership of "+p.v.Source, func() error { return p.own(ctx, p.v.OnRootMismatch) })
 }
 
-// isBound is true where the source is bound already. Something else that is there
-// is unmounted.
-func (p *placing) isBound(ctx context.Context) (bool, error) {
-	source, err := os.Stat(p.v.Source)
+// isBound is true where the source, at a path of its, is bound already. Something else
+// that is there is unmounted.
+func (p *placing) isBound(ctx context.Context, at string) (bool, error) {
+	source, err := os.Stat(at)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, fmt.Errorf("path %q does not exist: %w", p.v.Source, err)
 	}
