@@ -235,8 +235,8 @@ type NodeFacts struct {
 	// RuntimeHandlers are the handlers of RuntimeClasses that the remote has; the
 	// empty one is the default. Nil where it does not say.
 	RuntimeHandlers []string
-	// SupplementalGroupsPolicy is true where Strict leaves out the groups that an image
-	// has for its user (CRI RuntimeFeatures).
+	// SupplementalGroupsPolicy is true where the remote can be strict about
+	// supplemental groups, for the Node's features.
 	SupplementalGroupsPolicy bool
 	// Annotations are what the remote has to say for the Node's, and nothing that
 	// changes often: each change is a write.

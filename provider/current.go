@@ -20,7 +20,8 @@ type Current struct {
 	Allocatable corev1.ResourceList
 	// OS and Kernel are the remote's; empty while it has not answered.
 	OS, Kernel string
-	// SupplementalGroupsPolicy is true where the remote can be strict about groups.
+	// SupplementalGroupsPolicy is true where the remote can be strict about supplemental
+	// groups.
 	SupplementalGroupsPolicy bool
 	// NetworkProblem says why pods cannot get an address now; empty if they can.
 	NetworkProblem string
@@ -60,6 +61,7 @@ func (n *Node) currentOf(facts *backend.NodeFacts, node *corev1.Node) Current {
 		now.Described = true
 		now.SupplementalGroupsPolicy = facts.SupplementalGroupsPolicy
 		now.OS, now.Kernel, now.NetworkProblem = facts.OS, facts.Kernel, networkProblem(facts)
+		now.SupplementalGroupsPolicy = facts.SupplementalGroupsPolicy
 	}
 	return now
 }

@@ -69,7 +69,9 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 		info.OperatingSystem, info.Architecture, info.KernelVersion = f.OS, f.Arch, f.Kernel
 		info.OSImage, info.ContainerRuntimeVersion = f.OSImage, f.RuntimeVersion
 		info.MachineID, info.SystemUUID, info.BootID = f.MachineID, f.SystemUUID, f.BootID
-		node.Status.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: &f.SupplementalGroupsPolicy}
+		if f.SupplementalGroupsPolicy {
+			node.Status.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)}
+		}
 	}
 	return node
 }
@@ -179,6 +181,7 @@ func settled(want, have *corev1.Node) bool {
 		equality.Semantic.DeepEqual(want.Status.DeclaredFeatures, have.Status.DeclaredFeatures) &&
 		want.Status.DaemonEndpoints == have.Status.DaemonEndpoints &&
 		equality.Semantic.DeepEqual(want.Status.Images, have.Status.Images) &&
+		equality.Semantic.DeepEqual(want.Status.Features, have.Status.Features) &&
 		sameInfo(want.Status.NodeInfo, have.Status.NodeInfo)
 }
 

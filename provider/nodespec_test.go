@@ -71,30 +71,14 @@ func TestNodeThatIsWell(t *testing.T) {
 	}
 }
 
-// The API server refuses a resize of a whole pod where the Node does not declare it.
-func TestDeclaredFeatures(t *testing.T) {
-	resizes := backend.Backend{Resize: struct{ backend.Resizer }{}}
-	if got := declaredFeatures(resizes); !slices.Equal(got, []string{"InPlacePodLevelResourcesVerticalScaling"}) {
-		t.Errorf("a backend that resizes declares %v", got)
-	}
-	if got := declaredFeatures(backend.Backend{}); len(got) != 0 {
-		t.Errorf("a backend that cannot resize declares %v", got)
-	}
-	s := spec
-	s.features = declaredFeatures(resizes)
-	facts := goodFacts()
-	facts.SupplementalGroupsPolicy = true
-	node := s.build(observation{now: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
-	if diff := cmp.Diff(s.features, node.Status.DeclaredFeatures); diff != "" {
-		t.Error(diff)
-	}
-	if f := node.Status.Features; f == nil || !*f.SupplementalGroupsPolicy {
-		t.Errorf("features %+v", f)
-	}
-	have := node.DeepCopy()
-	have.Status.DeclaredFeatures = nil
-	if settled(node, have) {
-		t.Error("a Node without what it is to declare counts as settled")
+func TestNodeFeatures(t *testing.T) {
+	for _, can := range []bool{true, false} {
+		facts := goodFacts()
+		facts.SupplementalGroupsPolicy = can
+		status := spec.build(observation{now: noon, started: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{}).Status
+		if got := status.Features != nil && *status.Features.SupplementalGroupsPolicy; got != can {
+			t.Errorf("features %v, want supplementalGroupsPolicy %t", status.Features, can)
+		}
 	}
 }
 
@@ -271,6 +255,7 @@ func TestSettled(t *testing.T) {
 		"label changed":    {func(n *corev1.Node) { n.Labels["team"] = "red" }, false},
 		"capacity":         {func(n *corev1.Node) { n.Status.Capacity["cpu"] = resource.MustParse("3") }, false},
 		"address":          {func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.0.0.1" }, false},
+		"features":         {func(n *corev1.Node) { n.Status.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)} }, false},
 		"port":             {func(n *corev1.Node) { n.Status.DaemonEndpoints.KubeletEndpoint.Port = 1 }, false},
 		"version":          {func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1" }, false},
 	} {

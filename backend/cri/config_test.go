@@ -132,12 +132,15 @@ func TestErrorClasses(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	w := newWorld(t, func(s *fakecri.Server) { s.NotReady = "cni plugin not initialized" })
+	w := newWorld(t, func(s *fakecri.Server) { s.NotReady, s.StrictGroups = "cni plugin not initialized", true })
 	r, _ := w.connect(t)
 	f, err := node{r}.Describe(t.Context())
 	must(t, err)
 	if f.RuntimeVersion != "containerd://1.6.20" || f.OS != "linux" || f.Arch == "" || f.Kernel == "" || f.OSImage == "" {
 		t.Errorf("%+v", f)
+	}
+	if !f.SupplementalGroupsPolicy {
+		t.Error("what the runtime can do with groups is not told")
 	}
 	if f.NetworkReady || !strings.Contains(f.Message, "cni plugin not initialized") {
 		t.Errorf("network: %v %q", f.NetworkReady, f.Message)

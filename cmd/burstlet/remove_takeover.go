@@ -183,7 +183,7 @@ func newEnder(
 // none is started.
 func lastCurrent(ctx context.Context, client kubernetes.Interface, name string) (provider.Current, error) {
 	most := resource.MustParse("1E")
-	now := provider.Current{Described: true, Allocatable: corev1.ResourceList{}}
+	now := provider.Current{Allocatable: corev1.ResourceList{}, SupplementalGroupsPolicy: true}
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case err == nil:

@@ -39,6 +39,8 @@ type Server struct {
 	IgnoresTERM map[string]bool
 	// NotReady is the message of a network that is not ready.
 	NotReady string
+	// StrictGroups makes it a runtime that can be strict about supplemental groups.
+	StrictGroups bool
 	// CRIEvents is CRI's own event stream, for one client; nil: there is none, as
 	// in containerd 1.6.
 	CRIEvents chan *runtimeapi.ContainerEventResponse
@@ -179,7 +181,8 @@ func (s *Server) Version(context.Context, *runtimeapi.VersionRequest) (*runtimea
 
 // Status is ready but for the network, as NotReady says.
 func (s *Server) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
-	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+	features := &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: s.StrictGroups}
+	return &runtimeapi.StatusResponse{Features: features, Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: true},
 		{Type: runtimeapi.NetworkReady, Status: s.NotReady == "", Reason: "NetworkPluginNotReady", Message: s.NotReady},
 	}}}, nil
