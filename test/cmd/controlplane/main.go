@@ -42,7 +42,7 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand(cacheDir *string) *cobra.Command {
-	var all bool
+	var all, runtimes bool
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs that are missing and print their paths",
@@ -55,6 +55,10 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			var beside []binaries.Tool
 			if all {
 				beside = []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm}
+				beside = append(beside, binaries.Containerd2Tools()...)
+			}
+			if runtimes {
+				beside = slices.Concat(beside, binaries.Containerd17Tools(), binaries.Containerd2Tools())
 			}
 			if err := cache.BuildAll(cmd.Context(), slices.Concat(controlplane.Tools(), beside)...); err != nil {
 				return err
@@ -75,6 +79,7 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also what the tests of the gate start beside a control plane: a kubelet and Helm, for example")
+	cmd.Flags().BoolVar(&runtimes, "runtimes", false, "also containerd in the versions that hosts of the tests can have")
 	return cmd
 }
 
@@ -147,7 +152,9 @@ func newPinCommand() *cobra.Command {
 	flags.StringVar(&cfg.MetricsServer, "metrics-server", "", "version of sigs.k8s.io/metrics-server, such as v0.9.0")
 	flags.StringVar(&cfg.Helm, "helm", "", "version of helm.sh/helm/v4, such as v4.3.1")
 	flags.StringVar(&cfg.CoreDNS, "coredns", "", "version of github.com/coredns/coredns, such as v1.14.2")
-	cmd.MarkFlagsOneRequired("kubernetes", "etcd", "metrics-server", "helm", "coredns")
+	flags.StringVar(&cfg.Containerd17, "containerd-1.7", "", "version of github.com/containerd/containerd, such as v1.7.35")
+	flags.StringVar(&cfg.Containerd2, "containerd-2", "", "version of github.com/containerd/containerd/v2, such as v2.4.2")
+	cmd.MarkFlagsOneRequired("kubernetes", "etcd", "metrics-server", "helm", "coredns", "containerd-1.7", "containerd-2")
 	return cmd
 }
 

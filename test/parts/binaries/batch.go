@@ -1,6 +1,7 @@
 package binaries
 
 import (
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func lines(programs []program) [][]batch {
 	var lines [][]batch
 	for _, line := range [][]string{
 		{"kubernetes", string(CoreDNS), string(MetricsServer), "kubernetes tests"},
-		{string(Etcd), string(Helm)},
+		{string(Etcd), string(Helm), string(Containerd17), string(Containerd2)},
 	} {
 		var found []batch
 		for _, name := range line {
@@ -68,7 +69,7 @@ func (b batch) command(dir string) []string {
 		command = []string{"test", "-c", "-vet=off"}
 	}
 	command = append(command, "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", b[0].ldflags, "-o")
-	if len(b) == 1 { // a package's name may be another: that of etcd is server
+	if len(b) == 1 {
 		return append(command, b.out(dir, b[0]), b[0].pkg)
 	}
 	command = append(command, dir+string(filepath.Separator))
@@ -78,5 +79,11 @@ func (b batch) command(dir string) []string {
 	return slices.Clip(command)
 }
 
-// out is where the command leaves a program.
-func (b batch) out(dir string, p program) string { return filepath.Join(dir, string(p.tool)) }
+// out is where the command leaves a program. Of several it names each as its package; one
+// alone is named here, for the package of etcd is called server.
+func (b batch) out(dir string, p program) string {
+	if len(b) == 1 {
+		return filepath.Join(dir, string(p.tool))
+	}
+	return filepath.Join(dir, path.Base(p.pkg))
+}

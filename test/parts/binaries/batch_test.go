@@ -30,7 +30,7 @@ func TestLines(t *testing.T) {
 		"all": {all, []string{
 			"kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubelet, kube-proxy, ginkgo, agnhost, nonewprivs; " +
 				"coredns; metrics-server; e2e.test",
-			"etcd; helm",
+			"etcd; helm; containerd17, containerd17-shim-runc-v2, containerd17-ctr; containerd2, containerd2-shim-runc-v2, containerd2-ctr",
 		}},
 		"a control plane": {all[:5], []string{"kube-apiserver, kube-controller-manager, kube-scheduler, kubectl", "etcd"}},
 		"one":             {all[9:10], []string{"helm"}},
@@ -49,6 +49,32 @@ func TestLines(t *testing.T) {
 				t.Errorf("wanted -, got +:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestNamesOfPackages: where the go command names programs, each is found under the name
+// of its package, and kept under its own.
+func TestNamesOfPackages(t *testing.T) {
+	for want, tools := range map[string][]Tool{
+		"containerd containerd-shim-runc-v2 ctr": Containerd2Tools(),
+		"kubectl kubelet":                        {Kubectl, Kubelet},
+		"etcd":                                   {Etcd},
+	} {
+		var b batch
+		for _, tool := range tools {
+			src, err := tool.source()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = append(b, program{tool, src})
+		}
+		var got []string
+		for _, p := range b {
+			got = append(got, filepath.Base(b.out("dir", p)))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s are built as %v, want %s", names(b), got, want)
+		}
 	}
 }
 

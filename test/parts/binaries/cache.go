@@ -59,14 +59,23 @@ func NewCache(cfg CacheConfig) (*Cache, error) {
 	return c, nil
 }
 
+// CacheRoot returns the directory of all that tests keep for the next time: that of
+// CacheEnv, or one below the user's cache directory.
+func CacheRoot() (string, error) {
+	if root := os.Getenv(CacheEnv); root != "" {
+		return root, nil
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
+	}
+	return filepath.Join(user, "burstlet"), nil
+}
+
 func defaultDir() (string, error) {
-	root := os.Getenv(CacheEnv)
-	if root == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return "", err
-		}
-		root = filepath.Join(user, "burstlet")
+	root, err := CacheRoot()
+	if err != nil {
+		return "", err
 	}
 	kubernetes, err := KubeAPIServer.Version()
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 type PinConfig struct {
 	// Dir is where the module files are written: this package's directory.
 	Dir string
-	// Kubernetes, Etcd, MetricsServer, Helm and CoreDNS are module versions, such as
-	// v1.36.3, v3.6.8, v0.9.0, v4.3.1 and v1.14.2. Empty: that pin stays as it is; only
-	// metrics-server and CoreDNS need Kubernetes beside them.
-	Kubernetes, Etcd, MetricsServer, Helm, CoreDNS string
+	// Kubernetes, Etcd, MetricsServer, Helm, CoreDNS, Containerd17 and Containerd2 are
+	// module versions, such as v1.36.3, v3.6.8, v0.9.0, v4.3.1, v1.14.2, v1.7.35 and
+	// v2.4.2. Empty: that pin stays as it is; only metrics-server and CoreDNS need
+	// Kubernetes beside them.
+	Kubernetes, Etcd, MetricsServer, Helm, CoreDNS, Containerd17, Containerd2 string
 	// Log receives what the go command prints. Nil: nothing is written.
 	Log io.Writer
 }
@@ -32,6 +33,7 @@ func Pin(ctx context.Context, cfg PinConfig) error {
 	}
 	for _, m := range []struct{ module, version string }{
 		{kubernetesModule, cfg.Kubernetes}, {etcdModule, cfg.Etcd}, {metricsServerModule, cfg.MetricsServer}, {helmModule, cfg.Helm}, {coreDNSModule, cfg.CoreDNS},
+		{containerd17Module, cfg.Containerd17}, {containerd2Module, cfg.Containerd2},
 	} {
 		if m.version == "" {
 			continue

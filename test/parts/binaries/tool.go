@@ -31,6 +31,16 @@ const (
 	Helm                  Tool = "helm"
 )
 
+// The runtime of hosts, in the two versions that are built: 1.7 and 2.
+const (
+	Containerd17     Tool = "containerd17"
+	Containerd17Shim Tool = "containerd17-shim-runc-v2"
+	Containerd17Ctr  Tool = "containerd17-ctr"
+	Containerd2      Tool = "containerd2"
+	Containerd2Shim  Tool = "containerd2-shim-runc-v2"
+	Containerd2Ctr   Tool = "containerd2-ctr"
+)
+
 // What the suite of the Kubernetes project that holds nodes to its conformance
 // needs: the suite itself, the command that runs it in parallel, and programs that
 // its images hold.
@@ -51,11 +61,17 @@ const (
 	metricsServerModule = "sigs.k8s.io/metrics-server"
 	helmModule          = "helm.sh/helm/v4"
 	coreDNSModule       = "github.com/coredns/coredns"
+	containerd17Module  = "github.com/containerd/containerd"
+	containerd2Module   = "github.com/containerd/containerd/v2"
 )
 
 // All returns every tool, in the order in which they are built.
 func All() []Tool {
-	return []Tool{Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kubelet, KubeProxy, CoreDNS, MetricsServer, Helm, E2E, Ginkgo, Agnhost, NoNewPrivs}
+	return []Tool{
+		Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kubelet, KubeProxy, CoreDNS, MetricsServer, Helm,
+		E2E, Ginkgo, Agnhost, NoNewPrivs,
+		Containerd17, Containerd17Shim, Containerd17Ctr, Containerd2, Containerd2Shim, Containerd2Ctr,
+	}
 }
 
 // Version returns the version of the module that t is built from, such as
@@ -82,14 +98,23 @@ type source struct {
 
 // pinName is the base name of the module files t is built from.
 func (t Tool) pinName() string {
-	if t.module() == kubernetesModule {
+	switch t.module() {
+	case kubernetesModule:
 		return "kubernetes"
+	case containerd17Module:
+		return string(Containerd17)
+	case containerd2Module:
+		return string(Containerd2)
 	}
 	return string(t)
 }
 
 func (t Tool) module() string {
-	modules := map[Tool]string{Etcd: etcdModule, MetricsServer: metricsServerModule, Helm: helmModule, CoreDNS: coreDNSModule}
+	modules := map[Tool]string{
+		Etcd: etcdModule, MetricsServer: metricsServerModule, Helm: helmModule, CoreDNS: coreDNSModule,
+		Containerd17: containerd17Module, Containerd17Shim: containerd17Module, Containerd17Ctr: containerd17Module,
+		Containerd2: containerd2Module, Containerd2Shim: containerd2Module, Containerd2Ctr: containerd2Module,
+	}
 	if module, ok := modules[t]; ok {
 		return module
 	}
@@ -106,7 +131,24 @@ func (t Tool) pkg() string {
 	if pkg, ok := packages[t]; ok {
 		return pkg
 	}
-	return t.module() + "/cmd/" + string(t)
+	name := string(t)
+	if t.isContainerd() { // two versions have programs of the same names
+		name = "containerd" + strings.TrimPrefix(name, t.pinName())
+		if t == Containerd17Ctr || t == Containerd2Ctr {
+			name = "ctr"
+		}
+	}
+	return t.module() + "/cmd/" + name
+}
+
+// Containerd17Tools are the programs of containerd 1.7.
+func Containerd17Tools() []Tool { return []Tool{Containerd17, Containerd17Shim, Containerd17Ctr} }
+
+// Containerd2Tools are the programs of containerd 2.
+func Containerd2Tools() []Tool { return []Tool{Containerd2, Containerd2Shim, Containerd2Ctr} }
+
+func (t Tool) isContainerd() bool {
+	return t.module() == containerd17Module || t.module() == containerd2Module
 }
 
 // ownPackage is that of mainSource.
@@ -159,6 +201,9 @@ func (t Tool) source() (source, error) {
 	}
 	if t == Helm { // it reports no patch version without
 		s.ldflags += " -X " + helmModule + "/internal/version.version=" + version
+	}
+	if t.isContainerd() {
+		s.ldflags += " -X " + s.module + "/version.Version=" + version
 	}
 	return s, nil
 }

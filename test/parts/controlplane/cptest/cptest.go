@@ -127,6 +127,9 @@ func Tool(t testing.TB, tool binaries.Tool) string {
 		if slices.Contains([]binaries.Tool{binaries.E2E, binaries.Ginkgo, binaries.Agnhost, binaries.NoNewPrivs}, tool) {
 			command = "conformance build"
 		}
+		if slices.Contains(binaries.Containerd17Tools(), tool) {
+			command = "controlplane build --runtimes"
+		}
 		need.Missing(t, "%s is not built: run make gate (or go run ./test/cmd/%s): %v", tool, command, err)
 	}
 	if err != nil {
