@@ -93,6 +93,7 @@ func upCommand() *cobra.Command {
 	flags.StringVar(&o.user, "user", remotehost.Root, "who logs in in what is printed: root, or burst with sudo")
 	flags.StringArrayVar(&o.cfg.SSHDOptions, "sshd-option", nil, `line of sshd_config, as in "MaxSessions 2"; may be repeated`)
 	flags.BoolVar(&o.cfg.NoSudo, "no-sudo", false, "keep sudo from the user burst")
+	flags.StringVar((*string)(&o.cfg.Containerd), "containerd", "", "version of containerd: 1.7 or 2, which are built, or the machine's own")
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print the log of sshd and containerd")
 	return cmd
 }

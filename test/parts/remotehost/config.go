@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
+	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
 )
 
 // Users of every host; both are let in by the same key.
@@ -33,6 +37,9 @@ type Config struct {
 	// those who do not reach loopback, such as pods of another host that is joined to
 	// the machine's network; by default 127.0.0.1.
 	LinkAddress netip.Addr
+	// Containerd is which containerd runs; by default the machine's own. What is not built
+	// is built, which takes minutes. On a bounded disk its programs want 150 MB.
+	Containerd containerd.Version
 	// Linked boots the host with the other end of eth0's wire in the machine's network,
 	// and with a route to the pods there: the machine dials the host's address, pods and
 	// the streaming server, and they dial [Host.Gateway] and nothing beyond it.
@@ -53,7 +60,7 @@ func (c Config) validate() error {
 	if c.DiskBytes < 0 {
 		return errors.New("a disk cannot have less than 0 bytes")
 	}
-	return nil
+	return c.Containerd.Check()
 }
 
 // Where things stand inside, as on any Debian host.
@@ -66,6 +73,21 @@ const (
 	hostKey          = "/etc/ssh/ssh_host_ed25519_key"
 	sshPort          = 22
 )
+
+const (
+	dirPrefix = "blremote-"
+	// marker is the file that tells a directory that a host owns, or owned.
+	marker = "remotehost"
+)
+
+// reclaim removes a state directory and what else a host left.
+func reclaim(dir string) error {
+	err := errors.Join(namespaces.RemoveCgroupTrees(layout{dir: dir}.cgroup()), namespaces.UnmountBelow(dir))
+	if remove := os.RemoveAll(dir); remove != nil {
+		err = errors.Join(err, fmt.Errorf("remove state directory: %w", remove))
+	}
+	return err
+}
 
 // layout is where things stand in the state directory, on the machine.
 type layout struct{ dir string }

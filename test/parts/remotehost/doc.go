@@ -11,8 +11,10 @@
 //     the machine it sees [Host.Shared] alone, and so does the machine of its files:
 //     they have the same path there on both sides, which a client of the socket needs.
 //   - containerd is at its standard places and holds the images of package
-//     images. Users are root, and "burst", who is in the group of containerd's
-//     socket and may use sudo without a password.
+//     images. It is the machine's own, or another version that is built of its module
+//     (Config.Containerd) and can be upgraded below running pods. Users are root, and
+//     "burst", who is in the group of containerd's socket and may use sudo without a
+//     password.
 //   - The network has a bridge for pods, an address on eth0 and no way out but to
 //     the machine, with Config.Linked.
 //   - It sees a part of every cgroup hierarchy of its own as the whole, and its

@@ -31,6 +31,7 @@ func ForTest(t testing.TB, options ...func(*Config)) *Host {
 	for _, option := range options {
 		option(&cfg)
 	}
+	containerd.NeedVersion(t, cfg.Containerd)
 	host, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/test/kit/link"
 	"github.com/burstlet/burstlet/test/parts/remotehost/containerd"
 	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/statedir"
 )
 
 // readyTimeout bounds how long a host may take to become ready.
@@ -29,7 +30,7 @@ const readyTimeout = 3 * time.Minute
 type Host struct {
 	cfg         Config
 	layout      layout
-	dir         *stateDir
+	dir         *statedir.Dir
 	subnet      *namespaces.Claim // of pods
 	network     *namespaces.Claim // of eth0
 	snapshotter string
@@ -60,7 +61,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	if err := sweep(os.TempDir()); err != nil {
+	if err := statedir.Sweep(os.TempDir(), dirPrefix, marker, reclaim); err != nil {
 		return nil, fmt.Errorf("remove remains of earlier hosts: %w", err)
 	}
 	h := &Host{cfg: cfg}
@@ -75,10 +76,10 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 
 func (h *Host) start(ctx context.Context) error {
 	var err error
-	if h.dir, err = takeDir(); err != nil {
+	if h.dir, err = statedir.Take(dirPrefix, marker, reclaim); err != nil {
 		return err
 	}
-	h.layout = layout{dir: h.dir.path}
+	h.layout = layout{dir: h.dir.Path}
 	if h.subnet, err = namespaces.ClaimFree(netip.AddrFrom4([4]byte{198, 18}), 24); err != nil {
 		return err
 	}
@@ -89,6 +90,9 @@ func (h *Host) start(ctx context.Context) error {
 		return err
 	}
 	if err := h.install(); err != nil {
+		return err
+	}
+	if err := h.installContainerd(ctx, h.cfg.Containerd); err != nil {
 		return err
 	}
 	if h.client, err = containerd.Connect(h.inside.Load, h.socket); err != nil {
@@ -146,10 +150,6 @@ var setupScript string
 
 // startInside makes the namespaces.
 func (h *Host) startInside(ctx context.Context) error {
-	containerdBinary, err := namespaces.LookPath("containerd")
-	if err != nil {
-		return fmt.Errorf("find containerd: %w", err)
-	}
 	sshdBinary, err := namespaces.LookPath(sshd)
 	if err != nil {
 		return fmt.Errorf("find sshd: %w", err)
@@ -162,7 +162,7 @@ func (h *Host) startInside(ctx context.Context) error {
 	inside, err := namespaces.Start(ctx, namespaces.Config{
 		Dir: h.layout.dir, Setup: setupScript, Log: h.cfg.Log,
 		Args: []string{
-			h.layout.disk("/"), h.hostname(), containerdBinary, sshdBinary, h.layout.cgroup(), h.bootID, address, h.layout.shared(),
+			h.layout.disk("/"), h.hostname(), sshdBinary, h.layout.cgroup(), h.bootID, address, h.layout.shared(),
 		},
 	})
 	if err != nil {

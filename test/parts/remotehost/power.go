@@ -91,7 +91,7 @@ func (h *Host) Stop(context.Context) error {
 		}
 	}
 	if h.dir != nil {
-		errs = append(errs, h.dir.remove())
+		errs = append(errs, h.dir.Remove())
 	}
 	return errors.Join(errs...)
 }

@@ -1,19 +1,19 @@
 # PID 1 of a remote host; see doc.go. Started in namespaces of its own;
 # namespaces/loop.sh follows.
-#   $1 the host's disk        $2 host name          $3 containerd binary
-#   $4 sshd binary            $5 name of its cgroup $6 boot id
-#   $7 its address and prefix length        $8 directory shared with the machine
+#   $1 the host's disk        $2 host name          $3 sshd binary
+#   $4 name of its cgroup     $5 boot id            $6 its address and prefix length
+#   $7 directory shared with the machine
 set -eu
 
 # The cgroup namespace begins where its first process stands.
 if [ -z "${apart-}" ]; then
-	for procs in "/sys/fs/cgroup/$5/cgroup.procs" /sys/fs/cgroup/*/"$5"/cgroup.procs; do
+	for procs in "/sys/fs/cgroup/$4/cgroup.procs" /sys/fs/cgroup/*/"$4"/cgroup.procs; do
 		[ ! -e "$procs" ] || echo 0 >"$procs"
 	done
 	apart=1 exec unshare --cgroup -- /bin/sh "$0" "$@"
 fi
 unset apart
-disk=$1 hostname=$2 containerd=$3 sshd=$4 cgroup=$5 boot_id=$6 address=$7 shared=$8
+disk=$1 hostname=$2 sshd=$3 cgroup=$4 boot_id=$5 address=$6 shared=$7
 
 # Mounts that the machine makes below the shared directory still arrive here.
 mount --make-rslave /
@@ -102,7 +102,9 @@ ip link set eth0 up
 ip link set wire0 up
 
 daemon_containerd() {
-	exec "$containerd" --config /etc/containerd/config.toml
+	# One of another version than the machine's stands there, and its shim.
+	PATH=/opt/containerd/bin:$PATH
+	exec containerd --config /etc/containerd/config.toml
 }
 
 daemon_sshd() {

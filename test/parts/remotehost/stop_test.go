@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/remotehost/namespaces"
+	"github.com/burstlet/burstlet/test/parts/statedir"
 )
 
 // remains finds what is left of a host on the machine: processes in the PID
@@ -165,7 +166,7 @@ func TestKilledOwner(t *testing.T) {
 		t.Fatal("nothing is left to sweep: this test would prove nothing")
 	}
 	// At once: the next start may come while processes are still ending.
-	if err := sweep(filepath.Dir(r.dir)); err != nil {
+	if err := statedir.Sweep(filepath.Dir(r.dir), dirPrefix, marker, reclaim); err != nil {
 		t.Error(err)
 	}
 	// Whoever inherits PID 1 reaps it when it likes.

@@ -89,23 +89,26 @@ func (c *Client) Start(ctx context.Context) error {
 	if err := c.host().StartDaemon(ctx, Daemon); err != nil {
 		return err
 	}
-	return c.poll(ctx, "CRI", func(ctx context.Context) error {
-		if _, err := c.Runtime.Version(ctx, &runtimeapi.VersionRequest{}); err != nil {
-			return fmt.Errorf("get CRI version: %w", err)
-		}
-		reply, err := c.Runtime.Status(ctx, &runtimeapi.StatusRequest{})
-		if err != nil {
-			return fmt.Errorf("get CRI status: %w", err)
-		}
-		ready := map[string]bool{}
-		for _, condition := range reply.GetStatus().GetConditions() {
-			ready[condition.GetType()] = condition.GetStatus()
-		}
-		if !ready[runtimeapi.RuntimeReady] || !ready[runtimeapi.NetworkReady] {
-			return fmt.Errorf("not ready: %v", reply.GetStatus().GetConditions())
-		}
-		return nil
-	})
+	return c.poll(ctx, "CRI", func(ctx context.Context) error { return Ready(ctx, c.Runtime) })
+}
+
+// Ready is nil when containerd is ready to run pods.
+func Ready(ctx context.Context, runtime runtimeapi.RuntimeServiceClient) error {
+	if _, err := runtime.Version(ctx, &runtimeapi.VersionRequest{}); err != nil {
+		return fmt.Errorf("get CRI version: %w", err)
+	}
+	reply, err := runtime.Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return fmt.Errorf("get CRI status: %w", err)
+	}
+	ready := map[string]bool{}
+	for _, condition := range reply.GetStatus().GetConditions() {
+		ready[condition.GetType()] = condition.GetStatus()
+	}
+	if !ready[runtimeapi.RuntimeReady] || !ready[runtimeapi.NetworkReady] {
+		return fmt.Errorf("not ready: %v", reply.GetStatus().GetConditions())
+	}
+	return nil
 }
 
 // ImportAll builds the images of package images and loads them, unpacked.
@@ -147,14 +150,17 @@ func Import(ctx context.Context, archive, socket, snapshotter string) error {
 
 // awaitImage waits until CRI has heard of an image that was imported beside it.
 func (c *Client) awaitImage(ctx context.Context, ref string) error {
-	return c.poll(ctx, "image "+ref, func(ctx context.Context) error {
-		reply, err := c.Images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
-		if err != nil {
-			return fmt.Errorf("get image status: %w", err)
-		}
-		if reply.GetImage() == nil {
-			return errors.New("image is not known")
-		}
-		return nil
-	})
+	return c.poll(ctx, "image "+ref, func(ctx context.Context) error { return HasImage(ctx, c.Images, ref) })
+}
+
+// HasImage is nil when CRI knows an image.
+func HasImage(ctx context.Context, service runtimeapi.ImageServiceClient, ref string) error {
+	reply, err := service.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: ref}})
+	if err != nil {
+		return fmt.Errorf("get image status: %w", err)
+	}
+	if reply.GetImage() == nil {
+		return errors.New("image is not known")
+	}
+	return nil
 }

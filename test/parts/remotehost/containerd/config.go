@@ -29,16 +29,18 @@ type Config struct {
 	// StreamAddress is the host's own address that exec, attach and port-forward
 	// are served on.
 	StreamAddress string
+	// SystemdCgroup lets systemd make the cgroups.
+	SystemdCgroup bool
 }
 
 //go:embed containerd.toml.tmpl
 var configTemplate string
 
-// WriteFile writes containerd's configuration.
-func (c Config) WriteFile(path string) error {
+// Text is containerd's configuration.
+func (c Config) Text() (string, error) {
 	parsed, err := template.New("containerd.toml").Option("missingkey=error").Parse(configTemplate)
 	if err != nil {
-		return fmt.Errorf("parse containerd configuration: %w", err)
+		return "", fmt.Errorf("parse containerd configuration: %w", err)
 	}
 	var out strings.Builder
 	err = parsed.Execute(&out, struct {
@@ -46,17 +48,29 @@ func (c Config) WriteFile(path string) error {
 		SandboxImage string
 	}{c, images.PauseRef})
 	if err != nil {
-		return fmt.Errorf("render containerd configuration: %w", err)
+		return "", fmt.Errorf("render containerd configuration: %w", err)
 	}
-	if err := os.WriteFile(path, []byte(out.String()), 0o644); err != nil {
+	return out.String(), nil
+}
+
+// WriteFile writes containerd's configuration.
+func (c Config) WriteFile(path string) error {
+	text, err := c.Text()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("write containerd configuration: %w", err)
 	}
 	return nil
 }
 
-// WriteCNIConfig writes the pods' network into a directory: a bridge that is
-// their gateway, with host ports and without masquerading.
-func WriteCNIConfig(dir string, subnet netip.Prefix) error {
+// CNIFile is the name of the file with the pods' network.
+const CNIFile = "10-bridge.conflist"
+
+// CNIConfig is the pods' network: a bridge that is their gateway, with host ports and
+// without masquerading.
+func CNIConfig(subnet netip.Prefix) (string, error) {
 	type object = map[string]any
 	list := object{
 		"cniVersion": "1.0.0",
@@ -75,9 +89,18 @@ func WriteCNIConfig(dir string, subnet netip.Prefix) error {
 	}
 	content, err := json.MarshalIndent(list, "", "  ")
 	if err != nil {
-		return fmt.Errorf("render CNI configuration: %w", err)
+		return "", fmt.Errorf("render CNI configuration: %w", err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "10-bridge.conflist"), content, 0o644); err != nil {
+	return string(content), nil
+}
+
+// WriteCNIConfig writes the pods' network into a directory.
+func WriteCNIConfig(dir string, subnet netip.Prefix) error {
+	content, err := CNIConfig(subnet)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, CNIFile), []byte(content), 0o644); err != nil {
 		return fmt.Errorf("write CNI configuration: %w", err)
 	}
 	return nil
