@@ -55,6 +55,7 @@ gate: helper ## Run the rest of what must hold before a change lands: lint, -rac
 .PHONY: test-all
 test-all: helper ## Run everything whole, for hours: -race everywhere, breakages, chaos, conformance, benchmarks (SUITES=: only those)
 	$(real) \
+	[ $$parts -ne 0 ] || tools/real-parts debian-host || exit $$?; \
 	go run ./test/cmd/controlplane build --all --runtimes; \
 	[ $$parts -ne 0 ] || go run ./test/cmd/conformance build; \
 	go run ./test/cmd/lanes -budget 0 -suites '$(SUITES)' all
