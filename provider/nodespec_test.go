@@ -2,7 +2,6 @@ package provider
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"

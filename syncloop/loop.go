@@ -18,7 +18,6 @@ import (
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/hooks"
 	"github.com/burstlet/burstlet/syncloop/images"
-	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/pleg"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/prober"

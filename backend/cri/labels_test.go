@@ -26,7 +26,7 @@ func TestAnnotationsDoNotKeepPodsFromBeingListed(t *testing.T) {
 		for n := range 3000 {
 			pod.Labels[fmt.Sprint("label-", n)] = strings.Repeat("v", 60)
 		}
-		must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 0)))
+		must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 0)))
 	}
 	facts, err := pods{r}.List(t.Context())
 	if err != nil || len(facts) != pods110 {
@@ -73,7 +73,7 @@ func TestNoPodSetsTheWeightOfItsClass(t *testing.T) {
 		pod := testPod(uid)
 		pod.Spec.Containers[0].Resources = resources
 		pod.Annotations = map[string]string{annotationShares: "262144", annotationCgroup: "/other"}
-		must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 0)))
+		must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 0)))
 	}
 	_, err := pods{r}.List(t.Context())
 	must(t, err)

@@ -37,7 +37,7 @@ func TestOutOfMemoryAndSwapAsAtTheKubelet(t *testing.T) {
 			pod.Spec.Containers[0].Resources = resources("- -", tt.limit)
 			spec := containerSpec(pod, "main", 0)
 			spec.Container = pod.Spec.Containers[0]
-			must(t, pods{r}.Launch(t.Context(), launchSpec(pod, 0)))
+			must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 0)))
 			ref := backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 			must(t, containers{r}.Start(t.Context(), ref, spec))
 			check := func(when string) {

@@ -275,7 +275,7 @@ func TestInitFailure(t *testing.T) {
 			virtual(t, stub.Config{Kindness: kind}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 				defer background.Run(t, b.RunFreely)()
 				pod := withInit(podOf("a", "sleep", "60"), []string{"true"}, []string{"sh", "-c", "sleep 3; exit 6"}, []string{"true"})
-				must(t, b.Pods.Launch(t.Context(), specOf(pod, 0)))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(pod, 0)))
 				watch(t, s, b, 6*time.Second)
 				facts, err := b.Pods.List(t.Context())
 				f := only(t, facts, err)
@@ -302,7 +302,7 @@ func TestBurstletsOwnInitContainerFails(t *testing.T) {
 				b := open(t, richConfig(s))
 				defer background.Run(t, func(ctx context.Context) error { return b.Run(ctx, may) })()
 				s.Deny(stub.Denial{Principal: stub.TaskRole, Action: "secretsmanager:GetSecretValue", Resource: "*"})
-				must(t, b.Pods.Launch(t.Context(), richSpec("a", 0)))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("a", 0)))
 				describes, _ := watch(t, s, b, 30*time.Second)
 				facts, err := b.Pods.List(t.Context())
 				f := only(t, facts, err)

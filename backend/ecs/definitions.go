@@ -47,7 +47,7 @@ func (d *definitions) ensure(ctx, waiting context.Context, in *awsecs.RegisterTa
 		if err := d.refusals.admit(family, time.Now()); err != nil {
 			return err
 		}
-		if err := d.remote.register(ctx, in); err != nil {
+		if err := d.remote.register(ctx, waiting, in); err != nil {
 			return d.refusals.judge(ctx, family, err)
 		}
 		d.refusals.made(family)

@@ -65,7 +65,7 @@ func TestLaunchFaults(t *testing.T) {
 						s.Inject(f)
 					}
 					spec := specOf(podOf("a", "sleep", "600"), 0)
-					err := b.Pods.Launch(t.Context(), spec)
+					err := b.Pods.Launch(t.Context(), t.Context(), spec)
 					wantClass(t, err, want)
 					if errors.Is(err, backend.ErrInvalid) || errors.Is(err, backend.ErrUnsupported) {
 						t.Fatalf("it fails the pod: %v", err)
@@ -73,8 +73,8 @@ func TestLaunchFaults(t *testing.T) {
 					if got := len(s.Tasks(true)); got != tc.made {
 						t.Fatalf("%d tasks, want %d", got, tc.made)
 					}
-					time.Sleep(10 * time.Second)                  // launches were spaced
-					for b.Pods.Launch(t.Context(), spec) != nil { // each disguise counts
+					time.Sleep(10 * time.Second)                               // launches were spaced
+					for b.Pods.Launch(t.Context(), t.Context(), spec) != nil { // each disguise counts
 						if time.Sleep(10 * time.Second); len(s.Calls()) > 1000 {
 							t.Fatal("it is never launched")
 						}
@@ -169,14 +169,14 @@ func TestDefinitionGone(t *testing.T) {
 	for _, words := range []string{"TaskDefinition is inactive", "This cannot be done"} {
 		t.Run(words, func(t *testing.T) {
 			virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-				must(t, b.Pods.Launch(t.Context(), specOf(podOf("a", "sleep", "600"), 0)))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "sleep", "600"), 0)))
 				for _, d := range s.Report().Definitions {
 					deregister(t, s, fmt.Sprintf("%s:%d", d.Family, d.Revision))
 				}
 				s.Inject(stub.Fault{Action: "RunTask", Code: "ClientException", Message: words})
 				spec := specOf(podOf("b", "sleep", "600"), 0)
-				wantClass(t, b.Pods.Launch(t.Context(), spec), "Transient")
-				must(t, b.Pods.Launch(t.Context(), spec))
+				wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Transient")
+				must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 			})
 		})
 	}
@@ -208,7 +208,7 @@ func TestARefusalOfEverythingIsAskedAboutNowAndThen(t *testing.T) {
 		begun, events := time.Now(), 0
 		for len(waiting) > 0 {
 			for name, spec := range waiting {
-				switch err := b.Pods.Launch(t.Context(), spec); backend.Class(err) {
+				switch err := b.Pods.Launch(t.Context(), t.Context(), spec); backend.Class(err) {
 				case "":
 					delete(waiting, name)
 				case "Transient":
@@ -239,7 +239,7 @@ func TestWhatIsProvedToBeThePodsOwnFault(t *testing.T) {
 		begun := time.Now()
 		for n := 0; ; n++ {
 			s.Inject(stub.Fault{Action: "RunTask", Code: "InvalidParameterException", Message: "x"})
-			err := b.Pods.Launch(t.Context(), bad)
+			err := b.Pods.Launch(t.Context(), t.Context(), bad)
 			took := time.Since(begun)
 			if backend.Class(err) == "Invalid" {
 				if n < 4 || took < 10*time.Minute {
@@ -249,9 +249,9 @@ func TestWhatIsProvedToBeThePodsOwnFault(t *testing.T) {
 			}
 			wantClass(t, err, "Transient")
 			good := specOf(podOf(fmt.Sprint("good", n), "sleep", "600"), 0)
-			wantClass(t, b.Pods.Launch(t.Context(), good), "Throttled")
+			wantClass(t, b.Pods.Launch(t.Context(), t.Context(), good), "Throttled")
 			time.Sleep(time.Second)
-			must(t, b.Pods.Launch(t.Context(), good))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), good))
 			time.Sleep(2 * time.Minute)
 			if took > time.Hour {
 				t.Fatalf("it is never proved: %v", err)
@@ -264,7 +264,7 @@ func TestWhatIsProvedToBeThePodsOwnFault(t *testing.T) {
 func TestATaskThatIsNotDescribed(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		for _, name := range []string{"a", "b"} {
-			must(t, b.Pods.Launch(t.Context(), specOf(podOf(name, "sleep", "30"), 0)))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf(name, "sleep", "30"), 0)))
 		}
 		time.Sleep(2 * time.Second)
 		_, err := b.Pods.List(t.Context())
@@ -296,7 +296,7 @@ func TestStopOfATaskThatDoesNotShow(t *testing.T) {
 	for _, reworded := range []bool{false, true} {
 		virtual(t, stub.Config{Reworded: reworded, Delays: stub.Delays{Visible: 90 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 			spec := specOf(podOf("a", "sleep", "600"), 0)
-			must(t, b.Pods.Launch(t.Context(), spec))
+			must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 			s.Inject(stub.Fault{Action: "StopTask", Code: "InvalidParameterException", Message: "The referenced task was not found."})
 			words := map[string]bool{}
 			for range 80 {

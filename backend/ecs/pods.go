@@ -62,7 +62,7 @@ type pods struct {
 // newPods: hints is true where something tells of changes.
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 	return &pods{
-		cfg: cfg, tasks: cfg.tasks(), startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
+		cfg: cfg, tasks: cfg.Config, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
 		refusals: newRefusals(),
 		known:    task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}), listing: make(chan struct{}, 1),
 	}
@@ -99,7 +99,7 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 	if err := p.refusals.admit(*def.Family, time.Now()); err != nil {
 		return backend.Unmade(err)
 	}
-	task, err := p.remote.run(ctx, run)
+	task, err := p.remote.run(ctx, waiting, run)
 	var conflict *types.ConflictException
 	switch {
 	case err == nil && task.TaskArn != nil:
@@ -114,9 +114,9 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 		// A task is there: whether it is wanted or not, what it is must be known.
 		return p.adopt(ctx, l, conflict, err)
 	case noDefinition(err):
-		p.defs.forget(ctx, *def.Family)
+		p.defs.forget(waiting, *def.Family)
 	case errors.Is(err, awscall.ErrUnknown):
-		err = p.lookInto(ctx, *def.Family, err)
+		err = p.lookInto(ctx, waiting, *def.Family, err)
 	}
 	if errors.Is(err, backend.ErrUnavailable) && !errors.Is(err, awscall.ErrNotSent) {
 		p.known.OutcomeUnknown(k, time.Now())
@@ -127,9 +127,9 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 
 // lookInto finds out what a refusal in words that are not known is about: a definition
 // that is gone is made again by the next try; else see refusals.
-func (p *pods) lookInto(ctx context.Context, family string, refusal error) error {
-	there, err := p.remote.registered(ctx, family)
-	p.defs.forget(ctx, family)
+func (p *pods) lookInto(ctx, waiting context.Context, family string, refusal error) error {
+	there, err := p.remote.registered(ctx, waiting, family)
+	p.defs.forget(waiting, family)
 	if err == nil && !there {
 		return fmt.Errorf("%w (its task definition %s is gone: it is made again)", unclassed{refusal}, family)
 	}

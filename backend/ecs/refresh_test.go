@@ -191,7 +191,7 @@ func TestTheShortestTokenLivesOn(t *testing.T) {
 		spec.Pod.Spec.Volumes[1].Projected.Sources[0].ServiceAccountToken.ExpirationSeconds = new(int64(600))
 		config, token := &spec.Volumes[0], &spec.Volumes[1]
 		token.Files[0].Data = []byte(tokenOf(life))
-		must(t, b.Pods.Launch(t.Context(), spec))
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		time.Sleep(10 * time.Second)
 		renewed, begun, late := time.Now(), time.Now(), 0
 		for minute := 0; time.Since(begun) < 26*time.Hour; minute += 4 {

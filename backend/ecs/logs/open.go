@@ -188,7 +188,7 @@ func (r *logReader) settled(ctx context.Context) (ended bool, err error) {
 		if left <= 0 {
 			return true, ctx.Err()
 		}
-		if err := pause(ctx, min(left, markPoll)); err != nil {
+		if err := pause.For(ctx, min(left, markPoll)); err != nil {
 			return true, err
 		}
 	}

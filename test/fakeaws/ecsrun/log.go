@@ -57,7 +57,7 @@ func (p *logPipe) opened() error {
 
 func (p *logPipe) read(log func(time.Time, string)) error {
 	lines := bufio.NewReader(p.reader)
-	parts := map[string]*part{}
+	parts := map[string]*piece{}
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -72,7 +72,7 @@ func (p *logPipe) read(log func(time.Time, string)) error {
 		}
 		whole := parts[l.stream]
 		if whole == nil {
-			whole = &part{at: l.at}
+			whole = &piece{at: l.at}
 			parts[l.stream] = whole
 		}
 		whole.text += l.text
@@ -87,13 +87,13 @@ func (p *logPipe) read(log func(time.Time, string)) error {
 // size of an event).
 const maxEvent = 256 << 10
 
-// part is a line so far; stdout and stderr have one each.
-type part struct {
+// piece is a line so far; stdout and stderr have one each.
+type piece struct {
 	at   time.Time
 	text string
 }
 
-// logLine is a line of a log, or a part of one.
+// logLine is a line of a log, or a piece of one.
 type logLine struct {
 	at           time.Time
 	stream, text string
