@@ -12,18 +12,6 @@ import (
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
-// count is how many Events about a pod have a reason.
-func (a *api) count(name, reason string) (n int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, e := range a.events {
-		if strings.HasPrefix(e, name+" "+reason+" ") {
-			n++
-		}
-	}
-	return n
-}
-
 // Events about a container name it, as a kubelet's do: kubectl describe shows which one
 // of a pod's containers they are of.
 func TestEventsNameTheirContainer(t *testing.T) {
@@ -69,17 +57,17 @@ func TestEventsAreRepeated(t *testing.T) {
 		a.phase("p", corev1.PodRunning)
 		a.setConfig(resolve.Object[*corev1.ConfigMap]{Err: apierrors.NewNotFound(corev1.Resource("configmaps"), "config")})
 		time.Sleep(time.Second)
-		if n := a.count("p", "FailedMount"); n != 1 {
+		if n := len(a.told("p", "FailedMount")); n != 1 {
 			t.Errorf("%d Events about the ConfigMap that went, want 1", n)
 		}
 		time.Sleep(time.Hour)
-		if n := a.count("p", "FailedMount"); n < 5 || n > 7 {
+		if n := len(a.told("p", "FailedMount")); n < 5 || n > 7 {
 			t.Errorf("%d Events after an hour, want one every 10 min", n)
 		}
 		a.setConfig(resolve.Object[*corev1.ConfigMap]{Value: &corev1.ConfigMap{Data: map[string]string{"k": "w"}}})
-		n := a.count("p", "FailedMount")
+		n := len(a.told("p", "FailedMount"))
 		time.Sleep(time.Hour)
-		if now := a.count("p", "FailedMount"); now != n {
+		if now := len(a.told("p", "FailedMount")); now != n {
 			t.Errorf("%d more Events though it is there again", now-n)
 		}
 		a.phase("p", corev1.PodRunning)

@@ -201,7 +201,7 @@ func (a *api) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 		status.Phase = old.Phase // held back, as the status writer does
 	}
 	a.checkTransition(pod, &old, &status)
-	if status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded {
+	if (status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded) && status.Phase != old.Phase {
 		a.proveEnded(pod, status.Phase)
 	}
 	held = held.DeepCopy()

@@ -140,10 +140,10 @@ func TestStartedIsToldOnce(t *testing.T) {
 				time.Sleep(time.Minute)
 				for _, reason := range []string{"Created", "Started"} {
 					counts := map[string]int{}
-					for _, e := range a.told("p", reason) {
+					for _, e := range a.eventsOf {
 						counts[e]++
 					}
-					of := func(name string) int { return counts["p "+reason+" Container "+strings.ToLower(reason)+": "+name] }
+					of := func(name string) int { return counts["p/"+name+" "+reason] }
 					inits := 1
 					if podUnit {
 						inits = 3 // each attempt of the pod runs it

@@ -58,7 +58,8 @@ func Ordered(in *Input) *TerminationOrder { return newView(in).ordered() }
 //
 //	gone from the API             all of it, within its grace
 //	deletionTimestamp             all of it, within the grace of the request
-//	phase Failed or Succeeded     what still runs; the rest stays for its logs
+//	phase Failed or Succeeded,    what still runs; the rest stays for its logs
+//	whoever set it
 //	activeDeadlineSeconds passed  Failed, DeadlineExceeded
 //	the remote takes it back      Failed, by the remote's reason (DisruptionTarget)
 //	the node shuts down           Failed, Terminated
@@ -72,7 +73,7 @@ func (v view) ordered() *TerminationOrder {
 	case v.Removed || v.Pod.DeletionTimestamp != nil:
 		grace = max(MinGrace, seconds(v.Pod.DeletionGracePeriodSeconds, int64(grace/time.Second)))
 		return Merge(&TerminationOrder{Deadline: v.Now.Add(grace), Gone: true}, v.Order)
-	case Terminal(v.Memory.Status.Phase):
+	case v.hasEnded():
 		return &TerminationOrder{Deadline: v.Now.Add(grace)}
 	}
 	if start := v.Memory.Status.StartTime; spec.ActiveDeadlineSeconds != nil && start != nil &&
@@ -288,6 +289,12 @@ func (v view) runtimeHandler(p *Plan) (string, bool) {
 // Terminal is true for the phases that never change again.
 func Terminal(phase corev1.PodPhase) bool {
 	return phase == corev1.PodFailed || phase == corev1.PodSucceeded
+}
+
+// hasEnded is true for a pod whose phase is terminal, by our word or by somebody else's in
+// the API (kubelet: UpdatePod).
+func (v view) hasEnded() bool {
+	return Terminal(v.Memory.Status.Phase) || Terminal(v.Pod.Status.Phase)
 }
 
 // grace is what the pod's spec gives its containers to end.

@@ -23,7 +23,11 @@ func (v view) status(p *Plan) corev1.PodStatus {
 	if s.StartTime == nil {
 		s.StartTime = &metav1.Time{Time: v.Now}
 	}
-	if p.Termination != nil && p.Termination.Phase != "" {
+	switch inAPI := &v.Pod.Status; {
+	case Terminal(old.Phase):
+	case Terminal(inAPI.Phase):
+		s.Reason, s.Message = inAPI.Reason, inAPI.Message
+	case p.Termination != nil && p.Termination.Phase != "":
 		s.Reason, s.Message = p.Termination.Reason, p.Termination.Message
 	}
 	if p.Refused || old.Phase == corev1.PodFailed && len(old.ContainerStatuses) == 0 && v.newest == nil {
@@ -70,6 +74,7 @@ func (v view) addresses(s *corev1.PodStatus) {
 // phase is the kubelet's getPhase:
 //
 //	terminal before               as before
+//	terminal in the API           as there
 //	an order decided (deadline)   Failed
 //	ending, nothing runs          Succeeded if all app containers ended 0, else Failed
 //	init not done                 Pending (Failed if it never will be)
@@ -80,6 +85,9 @@ func (v view) addresses(s *corev1.PodStatus) {
 func (v view) phase(p *Plan, s *corev1.PodStatus) corev1.PodPhase {
 	if Terminal(v.Memory.Status.Phase) {
 		return v.Memory.Status.Phase
+	}
+	if Terminal(v.Pod.Status.Phase) {
+		return v.Pod.Status.Phase
 	}
 	if p.Termination != nil {
 		switch {
