@@ -34,9 +34,9 @@ type executor struct {
 	lookedUp foundImage
 }
 
-// event records an Event about the pod.
-func (x *executor) event(kind, reason, format string, args ...any) {
-	x.about("")(kind, reason, format, args...)
+// warn records a Warning about the pod.
+func (x *executor) warn(reason, format string, args ...any) {
+	x.about("")(corev1.EventTypeWarning, reason, format, args...)
 }
 
 // about records Events about a container.
@@ -114,18 +114,18 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 		// Not the pod's matter: no Event, and nothing in its status.
 	case errors.Is(r.Err, backend.ErrCapacity):
 		r.Reason = "InsufficientCapacity"
-		x.event(corev1.EventTypeWarning, r.Reason, "The backend has no room for the pod now, it stays Pending: %v", r.Err)
+		x.warn(r.Reason, "The backend has no room for the pod now, it stays Pending: %v", r.Err)
 	case errors.As(r.Err, &ofContainer):
 		x.failContainer(&r, a, ofContainer)
 	case errors.Is(r.Err, backend.ErrInvalid):
 		r.Reason = plan.ReasonInvalid
-		x.event(corev1.EventTypeWarning, r.Reason, "The backend can never run this pod: %v", r.Err)
+		x.warn(r.Reason, "The backend can never run this pod: %v", r.Err)
 	case errors.Is(r.Err, backend.ErrUnsupported):
 		r.Reason = admit.ReasonUnsupported
-		x.event(corev1.EventTypeWarning, r.Reason, "Pod was rejected: %v", r.Err)
+		x.warn(r.Reason, "Pod was rejected: %v", r.Err)
 	default:
 		r.Reason = plan.ReasonSandboxFailed
-		x.event(corev1.EventTypeWarning, r.Reason, "Failed to create pod sandbox: %v", r.Err)
+		x.warn(r.Reason, "Failed to create pod sandbox: %v", r.Err)
 	}
 	return r
 }
@@ -205,7 +205,7 @@ func (x *executor) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
 	switch backend.Class(r.Err) {
 	case "", "NotFound", "Throttled", "Unavailable":
 	default:
-		x.event(corev1.EventTypeWarning, "FailedKillPod", "error killing pod: %v", r.Err)
+		x.warn("FailedKillPod", "error killing pod: %v", r.Err)
 	}
 	return r
 }
@@ -249,7 +249,7 @@ func (x *executor) place(ctx context.Context, a plan.PlaceVolume) plan.Result {
 	r := plan.Result{Action: a, Err: x.backend.Files.Place(ctx, a.Spec)}
 	if r.Err != nil && !errors.Is(r.Err, backend.ErrThrottled) && !errors.Is(r.Err, backend.ErrUnavailable) {
 		r.Reason = plan.ReasonFailedMount
-		x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", a.Spec.Name, r.Err)
+		x.warn(r.Reason, "MountVolume.SetUp failed for volume %q : %v", a.Spec.Name, r.Err)
 	}
 	return r
 }
@@ -263,7 +263,7 @@ func (x *executor) refresh(ctx context.Context, a plan.RefreshVolumes) plan.Resu
 	default:
 		r.Reason = plan.ReasonFailedMount
 		for _, v := range a.Volumes {
-			x.event(corev1.EventTypeWarning, r.Reason, "MountVolume.SetUp failed for volume %q : %v", v.Name, r.Err)
+			x.warn(r.Reason, "MountVolume.SetUp failed for volume %q : %v", v.Name, r.Err)
 		}
 	}
 	return r

@@ -240,22 +240,12 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c podContainer) {
 		return
 	}
 	var wait *corev1.ContainerStateWaiting
-	f, failed := v.Memory.Failures[c.Name]
 	hold := v.Memory.Backoff[loopOf(c)]
 	if v.PodUnit() {
 		hold = v.Memory.Backoff[v.loopKey()]
-		f, failed = v.Memory.Failures[podKey]
-		failed = failed && (f.Container == "" || f.Container == c.Name)
-	}
-	if held, ok := p.Held[c.Name]; ok {
-		f, failed = held, true
 	}
 	backsOff := next.restart && !backoffUntil(hold, next.ended, v.Now).IsZero()
-	if before, ok := v.failedStart(c, next); ok {
-		if f, failed = before, !backsOff || v.Now.Before(before.Until()); backsOff && failed {
-			p.Wake(before.Until())
-		}
-	}
+	f, failed := v.lastFailure(p, c, next, backsOff)
 	switch {
 	case failed && f.Reason != "":
 		wait = v.failureWait(p, c, f)
@@ -275,6 +265,25 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c podContainer) {
 		s.LastTerminationState = s.State
 	}
 	s.State = corev1.ContainerState{Waiting: wait}
+}
+
+// lastFailure is what keeps a container from being started, and is to be shown.
+func (v view) lastFailure(p *Plan, c podContainer, next step, backsOff bool) (f Failure, failed bool) {
+	if f, failed = v.failedStart(c, next); failed {
+		if backsOff {
+			p.Wake(f.Until())
+		}
+		return f, !backsOff || v.Now.Before(f.Until())
+	}
+	if f, failed = p.Held[c.Name]; failed {
+		return f, true
+	}
+	if v.Unit == PodUnit {
+		f, failed = v.Memory.Failures[podKey]
+		return f, failed && (f.Container == "" || f.Container == c.Name)
+	}
+	f, failed = v.Memory.Failures[c.Name]
+	return f, failed
 }
 
 // failureWait shows a failure; a pull that backs off says so in the second half
