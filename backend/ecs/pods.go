@@ -104,9 +104,7 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 	switch {
 	case err == nil && task.TaskArn != nil:
 		p.known.Launched(l, p.observation(l.ID, task, time.Now()))
-		if p.refusals.made(*def.Family) {
-			log.G(ctx).Info("AWS accepts launches of this node again")
-		}
+		p.accepted(ctx, *def.Family)
 		return nil
 	case err == nil:
 		err = backend.Errorf(backend.ErrUnavailable, "run task: the answer names no task")
@@ -123,6 +121,13 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 		return err
 	}
 	return backend.Unmade(err)
+}
+
+// accepted notes that a launch of a family succeeded.
+func (p *pods) accepted(ctx context.Context, family string) {
+	if p.refusals.made(family) {
+		log.G(ctx).Info("AWS accepts launches of this node again")
+	}
 }
 
 // lookInto finds out what a refusal in words that are not known is about: a definition

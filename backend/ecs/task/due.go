@@ -116,6 +116,17 @@ func (m *Known) checkedPeriod() time.Duration {
 // isChecked is true for a task with a health check.
 func (e *entry) isChecked() bool { return e.probed || hasVerdict(&e.facts) }
 
+// isWaitedFor is true for a task of which something has been missing for a while, before it
+// is to be asked for again.
+func (e *entry) isWaitedFor(now time.Time) bool {
+	for _, since := range []time.Time{e.missing, e.unansweredFrom, e.unaddressed} {
+		if !since.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(since)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Moving are the tasks that come or go, and those with health checks, once they are due.
 func (m *Known) Moving(now time.Time) []string {
 	m.mu.Lock()
@@ -128,9 +139,7 @@ func (m *Known) Moving(now time.Time) []string {
 		case e.due, e.isChecked() && now.Sub(e.read) >= checkedEvery:
 			arns = append(arns, arn)
 		case e.settled && e.missing.IsZero():
-		case !e.missing.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(e.missing)):
-		case !e.unansweredFrom.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(e.unansweredFrom)):
-		case !e.unaddressed.IsZero() && now.Sub(e.read) < missingPeriod(now.Sub(e.unaddressed)):
+		case e.isWaitedFor(now):
 		case now.Sub(e.read) >= readMoving:
 			arns = append(arns, arn)
 		}

@@ -170,14 +170,7 @@ func (m *Known) observe(o *Observation) {
 	e.facts, e.version, e.missing = o.facts(), o.task.Version, time.Time{}
 	e.unanswered, e.unansweredFrom = "", time.Time{}
 	e.stopping = !e.partial && (e.stopping || o.ending())
-	rests := !e.partial && o.rests(&e.facts) && (!e.probed || hasVerdict(&e.facts))
-	e.settled = rests && len(e.facts.IPs) > 0
-	switch {
-	case !rests || e.settled:
-		e.unaddressed = time.Time{}
-	case e.unaddressed.IsZero():
-		e.unaddressed = o.now
-	}
+	e.settle(o)
 	e.dismissed = e.dismissed || stoppedByUs(o.task)
 	m.unwantedNow(e, o)
 	m.queueLogReads(arn, e, o, watched)
@@ -189,6 +182,19 @@ func wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// settle notes whether something of the task is on its way, and since when only its address
+// is.
+func (e *entry) settle(o *Observation) {
+	rests := !e.partial && o.rests(&e.facts) && (!e.probed || hasVerdict(&e.facts))
+	e.settled = rests && len(e.facts.IPs) > 0
+	switch {
+	case !rests || e.settled:
+		e.unaddressed = time.Time{}
+	case e.unaddressed.IsZero():
+		e.unaddressed = o.now
 	}
 }
 
