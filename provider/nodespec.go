@@ -181,7 +181,6 @@ func settled(want, have *corev1.Node) bool {
 		equality.Semantic.DeepEqual(want.Status.DeclaredFeatures, have.Status.DeclaredFeatures) &&
 		want.Status.DaemonEndpoints == have.Status.DaemonEndpoints &&
 		equality.Semantic.DeepEqual(want.Status.Images, have.Status.Images) &&
-		equality.Semantic.DeepEqual(want.Status.Features, have.Status.Features) &&
 		sameInfo(want.Status.NodeInfo, have.Status.NodeInfo)
 }
 

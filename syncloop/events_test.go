@@ -26,15 +26,16 @@ func TestEventsNameTheirContainer(t *testing.T) {
 		a.create("missing", "m", "Always", func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "registry.test/missing:1" })
 		a.create("hook", "h", "Always", hooked("false"), "sleep", "infinity")
 		time.Sleep(50 * time.Second)
+		about := a.abouts()
 		for _, want := range []string{
 			"p/i Pulled", "p/i Created", "p/i Started", "p/a Created", "p/a Started", "p/a Unhealthy", "p/a Killing", "p/a BackOff",
 			"missing/a Pulling", "missing/a Failed", "missing/a BackOff", "hook/a FailedPostStartHook", "hook/a Killing",
 		} {
-			if !slices.Contains(a.eventsOf, want) {
+			if !slices.Contains(about, want) {
 				t.Errorf("no Event %q", want)
 			}
 		}
-		for _, e := range a.eventsOf {
+		for _, e := range about {
 			if strings.Contains(e, "/ ") {
 				t.Errorf("Event %q names no container", e)
 			}

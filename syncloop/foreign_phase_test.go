@@ -32,6 +32,7 @@ func TestTerminalPhaseOfSomebodyElse(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		for _, name := range []string{"runs", "crashes", "waits"} {
 			a.update(name, func(pod *corev1.Pod) {
+				a.endedByOthers[pod.UID] = true
 				pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "NodeLost", "by somebody else"
 			})
 		}

@@ -1,6 +1,7 @@
 package syncloop_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,13 @@ func (a *api) told(name, reason string) (events []string) {
 		}
 	}
 	return events
+}
+
+// abouts names what each Event is about, and its reason: pod/container reason.
+func (a *api) abouts() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.eventsOf)
 }
 
 // TestEviction: a pod that is over a limit on local storage fails as Evicted and its
@@ -140,7 +148,7 @@ func TestStartedIsToldOnce(t *testing.T) {
 				time.Sleep(time.Minute)
 				for _, reason := range []string{"Created", "Started"} {
 					counts := map[string]int{}
-					for _, e := range a.eventsOf {
+					for _, e := range a.abouts() {
 						counts[e]++
 					}
 					of := func(name string) int { return counts["p/"+name+" "+reason] }

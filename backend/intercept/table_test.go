@@ -277,7 +277,7 @@ func TestInvoke(t *testing.T) {
 // wanting notes until when a launch is wanted.
 type wanting struct {
 	backend.Pods
-	wanted context.Context
+	wanted context.Context //nolint:containedctx // it is what the test looks at
 }
 
 func (w *wanting) Launch(_, wanted context.Context, _ backend.LaunchSpec) error {

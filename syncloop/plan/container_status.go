@@ -278,7 +278,7 @@ func (v view) lastFailure(p *Plan, c podContainer, next step, backsOff bool) (f 
 	if f, failed = p.Held[c.Name]; failed {
 		return f, true
 	}
-	if v.Unit == PodUnit {
+	if v.PodUnit() {
 		f, failed = v.Memory.Failures[podKey]
 		return f, failed && (f.Container == "" || f.Container == c.Name)
 	}

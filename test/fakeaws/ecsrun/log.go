@@ -58,6 +58,11 @@ func (p *logPipe) opened() error {
 func (p *logPipe) read(log func(time.Time, string)) error {
 	lines := bufio.NewReader(p.reader)
 	parts := map[string]*piece{}
+	defer func() { // the last line may have no end
+		for _, l := range parts {
+			log(l.at, l.text)
+		}
+	}()
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {

@@ -32,8 +32,13 @@ func Pin(ctx context.Context, cfg PinConfig) error {
 		cfg.Log = io.Discard
 	}
 	for _, m := range []struct{ module, version string }{
-		{kubernetesModule, cfg.Kubernetes}, {etcdModule, cfg.Etcd}, {metricsServerModule, cfg.MetricsServer}, {helmModule, cfg.Helm}, {coreDNSModule, cfg.CoreDNS},
-		{containerd17Module, cfg.Containerd17}, {containerd2Module, cfg.Containerd2},
+		{kubernetesModule, cfg.Kubernetes},
+		{etcdModule, cfg.Etcd},
+		{metricsServerModule, cfg.MetricsServer},
+		{helmModule, cfg.Helm},
+		{coreDNSModule, cfg.CoreDNS},
+		{containerd17Module, cfg.Containerd17},
+		{containerd2Module, cfg.Containerd2},
 	} {
 		if m.version == "" {
 			continue
