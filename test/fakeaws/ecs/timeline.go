@@ -190,7 +190,9 @@ func (p *plan) run(t *task, i int) stopCause {
 		}
 	}
 	if !p.kind.LogsAtOnce {
-		b.prints = b.withoutEmpty()
+		own := *b // what it does is shared by tasks
+		own.prints = b.withoutEmpty()
+		b = &own
 	}
 	c.does, c.start, c.end, c.exit = b, ready, sum(ready, b.after), b.exit
 	c.supervised = isHelper(argv(def, p.ov), "supervise")
