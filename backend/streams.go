@@ -18,9 +18,6 @@ type ExecSpec struct {
 	// Live asks for the output as it is written; else it may come at the end, which
 	// costs less, and not at all when the context ends before. Stdin and TTY imply it.
 	Live bool
-	// MaxOutput is how many bytes of Stdout, and of Stderr, are wanted where neither is
-	// Live: the remote may cut what is more. 0 wants all.
-	MaxOutput int64
 	// TTY gives the command a terminal. All output then goes to Stdout.
 	TTY bool
 	// Resize brings the sizes of the user's terminal, the first at once; nil

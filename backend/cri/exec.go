@@ -19,8 +19,7 @@ import (
 
 // commands implements [backend.Exec]. What has no live output is run by ExecSync, as the
 // kubelet runs its probes and hooks: the runtime kills the command when the call ends.
-// It gathers the output, at most 16 MiB, of which the host passes on what is wanted, and
-// gives it out at the end; that of a command
+// It gathers the output, at most 16 MiB, and gives it out at the end; that of a command
 // which was killed is lost. All else goes through the runtime's streaming server, where
 // the end of a call closes the command's streams; whether that ends the command is up to
 // the command, as it is for a kubelet's.
@@ -41,7 +40,7 @@ func (c commands) Exec(ctx context.Context, ref backend.ContainerRef, spec backe
 	}
 	reply, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: spec.Command, Timeout: secondsLeft(ctx, time.Now()),
-	}, unbounded{}, outputCut{to: spec.MaxOutput})
+	}, unbounded{})
 	if err != nil {
 		return 0, c.sessionFailed(ctx, op, id, err)
 	}

@@ -35,9 +35,7 @@ func (c *Checker) Exec(ctx context.Context, ref backend.ContainerRef, command []
 		return "", backend.Errorf(backend.ErrUnsupported, "this backend cannot run commands in containers")
 	}
 	var stdout, stderr bounded
-	code, err := c.exec.Exec(ctx, ref, backend.ExecSpec{
-		Command: command, Stdout: &stdout, Stderr: &stderr, MaxOutput: maxOutput,
-	})
+	code, err := c.exec.Exec(ctx, ref, backend.ExecSpec{Command: command, Stdout: &stdout, Stderr: &stderr})
 	out, errOut := stdout.String(), stderr.String()
 	if err == nil && code != 0 {
 		err = &ExitError{Command: command, Code: code, Stderr: errOut}

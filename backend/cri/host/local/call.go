@@ -35,14 +35,6 @@ type calls struct {
 
 // Call implements [host.Host].
 func (h *Host) Call(ctx context.Context, c host.Call) ([]byte, error) {
-	if c.Bound {
-		if c.Timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, c.Timeout)
-			defer cancel()
-		}
-		return h.calls.client(c.Socket).unary(ctx, c)
-	}
 	if err := h.begin(ctx, c.Owner); err != nil {
 		return nil, err
 	}
@@ -114,11 +106,7 @@ func (r runtimeClient) unary(ctx context.Context, c host.Call) ([]byte, error) {
 	request.Header.Set("Content-Type", "application/grpc")
 	request.Header.Set("Te", "trailers")
 	if deadline, ok := ctx.Deadline(); ok {
-		left := time.Until(deadline)
-		if c.Bound {
-			left += time.Second // the end that comes first is ours, which says what it is
-		}
-		request.Header.Set("Grpc-Timeout", strconv.FormatInt(max(1, left.Milliseconds()), 10)+"m")
+		request.Header.Set("Grpc-Timeout", strconv.FormatInt(max(1, time.Until(deadline).Milliseconds()), 10)+"m")
 	}
 	response, err := r.Do(request)
 	if err != nil {
@@ -131,14 +119,7 @@ func (r runtimeClient) unary(ctx context.Context, c host.Call) ([]byte, error) {
 	if err = errors.Join(err, response.Body.Close()); err != nil {
 		return nil, fmt.Errorf("call %s: read the reply: %w", c.Method, err)
 	}
-	reply, err := answer(c.Method, response, body)
-	if err != nil || c.MaxField <= 0 {
-		return reply, err
-	}
-	if reply, err = cutFields(reply, int(min(c.MaxField, maxCallMessage))); err != nil {
-		return nil, fmt.Errorf("call %s: %w", c.Method, err)
-	}
-	return reply, nil
+	return answer(c.Method, response, body)
 }
 
 // answer takes a response apart. Its status stands in the trailer, or in the header of
