@@ -51,10 +51,9 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: s.labels(facts), Annotations: s.annotations(facts)},
 		Status: corev1.NodeStatus{
-			Capacity:    capacity,
-			Allocatable: capacity.DeepCopy(),
-			Addresses:   s.addresses(),
-
+			Capacity:         capacity,
+			Allocatable:      capacity.DeepCopy(),
+			Addresses:        s.addresses(),
 			DeclaredFeatures: s.features,
 			NodeInfo:         corev1.NodeSystemInfo{KubeletVersion: s.Version},
 			Conditions:       conditions(verdicts(s.backend, obs, capacity), obs.now, inAPI.Conditions, before.Conditions),
