@@ -42,6 +42,8 @@ type life struct {
 	n         *node
 	remote    remote
 	namespace string
+	// slow is how many times longer than elsewhere things may take on the remote.
+	slow int
 }
 
 // behaviours is the table: what is in a pod, how it lives, and what is refused.
@@ -170,16 +172,19 @@ const (
 	patience = 3 * time.Minute
 )
 
+// patience is what it takes on the row's remote.
+func (l *life) patience() time.Duration { return patience * time.Duration(max(l.slow, 1)) }
+
 // until waits until the row's pod is so, and returns it.
 func (l *life) until(what string, want func(*corev1.Pod) error) *corev1.Pod {
 	l.Helper()
-	return wait.Pod(l, l.c.client, l.namespace, "subject", patience, what, want)
+	return wait.Pod(l, l.c.client, l.namespace, "subject", l.patience(), what, want)
 }
 
 // untilGone waits until the API has no pod of this name.
 func (l *life) untilGone(name string) {
 	l.Helper()
-	wait.PodGone(l, l.c.client, l.namespace, name, patience)
+	wait.PodGone(l, l.c.client, l.namespace, name, l.patience())
 }
 
 // stays checks for a while that the row's pod is so.
@@ -201,7 +206,7 @@ func (l *life) stays(during time.Duration, what string, want func(*corev1.Pod) e
 func (l *life) event(pod *corev1.Pod, reason string, words ...string) string {
 	l.Helper()
 	var message string
-	wait.For(l.T, patience, "an Event "+reason+" with "+strings.Join(words, ", "), func() error {
+	wait.For(l.T, l.patience(), "an Event "+reason+" with "+strings.Join(words, ", "), func() error {
 		events, err := l.c.client.CoreV1().Events(l.namespace).List(l.Context(), metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String(),
 		})
@@ -253,7 +258,7 @@ func (l *life) log(container string) (string, error) {
 // says waits until the container has written all of these lines.
 func (l *life) says(container string, lines ...string) {
 	l.Helper()
-	wait.For(l.T, patience, "the log of "+container, func() error {
+	wait.For(l.T, l.patience(), "the log of "+container, func() error {
 		out, err := l.log(container)
 		if err != nil {
 			return err

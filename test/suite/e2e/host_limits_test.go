@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -59,26 +58,38 @@ func requests(cpu, memory string) func(*corev1.Pod) {
 // cgroupValues are those of a pod's cgroup, by controller and file of version 1.
 type cgroupValues map[string]int64
 
-// cgroup is the pod's, below every controller's root.
-func cgroup(pod *corev1.Pod) string {
-	class := strings.ToLower(string(pod.Status.QOSClass))
-	if pod.Status.QOSClass == corev1.PodQOSGuaranteed {
-		class = ""
+// cgroup is the pod's, below every controller's root. systemd nests slices by their names.
+func (h *hostView) cgroup(pod *corev1.Pod) string {
+	parts := []string{"burstlet"}
+	if pod.Status.QOSClass != corev1.PodQOSGuaranteed {
+		parts = append(parts, strings.ToLower(string(pod.Status.QOSClass)))
 	}
-	return path.Join("burstlet", class, "pod"+string(pod.UID))
+	parts = append(parts, "pod"+string(pod.UID))
+	if !h.systemd {
+		return path.Join(parts...)
+	}
+	var slices []string
+	for i := range parts {
+		parts[i] = strings.ReplaceAll(parts[i], "-", "_")
+		slices = append(slices, strings.Join(parts[:i+1], "-")+".slice")
+	}
+	return path.Join(slices...)
 }
 
 // cgroupValue is a file of a cgroup, named as in version 1, on either version.
 func (l *hostLife) cgroupValue(controller, group, file string) (int64, error) {
-	const root = "/sys/fs/cgroup"
-	if _, err := os.Stat(l.h.Path(path.Join(root, "cgroup.controllers"))); err == nil {
-		return unifiedValue(l.h.Path(path.Join(root, group)), file)
-	}
-	b, err := os.ReadFile(l.h.Path(path.Join(root, controller, group, file)))
+	const script = `cd /sys/fs/cgroup; [ ! -e cgroup.controllers ] || exec cat "$1"; echo v1; exec cat "$2"`
+	ctx, cancel := context.WithTimeout(l.Context(), l.patience())
+	defer cancel()
+	out, err := l.h.Command(ctx, "sh", "-c", script, "sh",
+		path.Join(group, unifiedNames[file]), path.Join(controller, group, file)).CombinedOutput()
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%s of %s: %w: %s", file, group, err, out)
 	}
-	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if first, ok := strings.CutPrefix(string(out), "v1\n"); ok {
+		return strconv.ParseInt(strings.TrimSpace(first), 10, 64)
+	}
+	return unifiedValue(file, string(out))
 }
 
 // cgroupHas waits until the kernel holds the pod to the value, named and counted as
@@ -87,8 +98,8 @@ func (l *hostLife) cgroupHas(pod *corev1.Pod, controller, file string, want int6
 	l.Helper()
 	pod, err := l.pods().Get(l.Context(), pod.Name, metav1.GetOptions{})
 	l.must(err)
-	wait.For(l.T, patience, file+" of the pod's cgroup", func() error {
-		got, err := l.cgroupValue(controller, cgroup(pod), file)
+	wait.For(l.T, l.patience(), file+" of the pod's cgroup", func() error {
+		got, err := l.cgroupValue(controller, l.h.cgroup(pod), file)
 		switch {
 		case err != nil:
 			return err
@@ -137,7 +148,7 @@ func manyProcesses(l *hostLife) {
 	l.create(l.pod([]string{"sh", "-c", `sh -c 'i=0; while [ $i -lt 200 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); done' 2>&1 | grep -o "can't fork"; exec sleep 1000`}))
 	pod := l.until("Ready", isReady)
 	l.says("app", "can't fork")
-	used, err := l.cgroupValue("pids", cgroup(pod), "pids.current")
+	used, err := l.cgroupValue("pids", l.h.cgroup(pod), "pids.current")
 	if err != nil || used > pidsLimit {
 		l.Errorf("the pod has %d processes: %v", used, err)
 	}
@@ -229,7 +240,7 @@ func resizeRestarts(l *hostLife) {
 func resizeBelowUse(l *hostLife) {
 	l.create(l.pod(shell("head -c 40m /dev/zero >/dev/shm/file"), limits("200m", "96Mi")))
 	l.until("Ready", isReady)
-	wait.For(l.T, patience, "the file", func() error {
+	wait.For(l.T, l.patience(), "the file", func() error {
 		if size := l.inside("stat -c %s /dev/shm/file || :"); size != strconv.Itoa(40<<20) {
 			return fmt.Errorf("size %s", size)
 		}
@@ -284,7 +295,7 @@ func restarts(l *hostLife) {
 		pod := l.pod([]string{"sh", "-c", tt.script}, mount("state", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))
 		pod.Name, pod.Spec.RestartPolicy = tt.name, tt.policy
 		l.create(pod)
-		wait.Pod(l, l.c.client, l.namespace, tt.name, patience, "gets there", func(pod *corev1.Pod) error {
+		wait.Pod(l, l.c.client, l.namespace, tt.name, l.patience(), "gets there", func(pod *corev1.Pod) error {
 			c, err := app(&pod.Status)
 			if err == nil && (pod.Status.Phase != tt.phase || c.RestartCount != tt.count) {
 				err = fmt.Errorf("%s %s", pod.Status.Phase, states(&pod.Status))
@@ -306,7 +317,7 @@ func restartedOnce(pod *corev1.Pod) error {
 func (l *hostLife) evicted(words string) {
 	l.Helper()
 	// Usage is measured once a minute.
-	pod := wait.Pod(l, l.c.client, l.namespace, "subject", 2*patience, "evicted", func(pod *corev1.Pod) error {
+	pod := wait.Pod(l, l.c.client, l.namespace, "subject", 2*l.patience(), "evicted", func(pod *corev1.Pod) error {
 		if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Evicted" || !strings.Contains(pod.Status.Message, words) {
 			return fmt.Errorf("%s %s: %s (%s)", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
 		}
@@ -331,7 +342,7 @@ func statistics(l *hostLife) {
 	pod := l.until("Ready", isReady)
 	// The API server's proxy refuses nodes whose address is a loopback.
 	who := l.c.account(l.T, l.namespace, "reader", l.n.name, "get", "stats")
-	wait.For(l.T, patience, "the pod in the summary", func() error {
+	wait.For(l.T, l.patience(), "the pod in the summary", func() error {
 		code, body := l.n.ask(l.T, who, endpoint{method: http.MethodGet, path: "/stats/summary"})
 		var s statsv1alpha1.Summary
 		if err := json.Unmarshal([]byte(body), &s); err != nil || code != http.StatusOK {

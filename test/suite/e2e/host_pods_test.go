@@ -21,7 +21,8 @@ import (
 	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
-// honoured is a pod, a script of its container, and lines that it then prints.
+// honoured is a pod, a script of its container, and lines that it then prints, in which
+// NAMESPACE is the pod's.
 type honoured struct {
 	name   string
 	change func(*corev1.Pod)
@@ -36,7 +37,11 @@ func (h honoured) run(l *life) {
 	}
 	l.create(pod)
 	l.until("Ready", isReady)
-	l.says("app", h.says...)
+	var lines []string
+	for _, line := range h.says {
+		lines = append(lines, strings.ReplaceAll(line, "NAMESPACE", l.namespace))
+	}
+	l.says("app", lines...)
 }
 
 func honouredRows() []row[*hostLife] {
@@ -126,19 +131,19 @@ var honouredPods = []honoured{
 	{
 		"hostname and subdomain", spec(func(s *corev1.PodSpec) { s.Hostname, s.Subdomain = "web", "shop" }),
 		"echo name $(hostname); echo hosts $(grep web /etc/hosts | cut -f2-)",
-		[]string{"name web", "hosts web.shop.host-hostname-and-subdomain.svc.cluster.local web"},
+		[]string{"name web", "hosts web.shop.NAMESPACE.svc.cluster.local web"},
 	},
 	{
 		"hostname as FQDN", spec(func(s *corev1.PodSpec) { s.Hostname, s.Subdomain, s.SetHostnameAsFQDN = "web", "shop", new(true) }),
 		"echo name $(hostname)",
-		[]string{"name web.shop.host-hostname-as-fqdn.svc.cluster.local"},
+		[]string{"name web.shop.NAMESPACE.svc.cluster.local"},
 	},
 	{"hostnameOverride", spec(func(s *corev1.PodSpec) { s.HostnameOverride = new("other.test") }), "echo name $(hostname)", []string{"name other.test"}},
 	{
 		"dnsPolicy ClusterFirst", nil, "cat /etc/resolv.conf",
 		[]string{
 			"nameserver 10.96.0.10",
-			"search host-dnspolicy-clusterfirst.svc.cluster.local svc.cluster.local cluster.local host.test", "options ndots:5",
+			"search NAMESPACE.svc.cluster.local svc.cluster.local cluster.local host.test", "options ndots:5",
 		},
 	},
 	{
@@ -305,7 +310,7 @@ func hostPort(l *hostLife) {
 		}
 		return last, nil
 	}
-	wait.For(l.T, patience, "an answer at "+address, func() error {
+	wait.For(l.T, l.patience(), "an answer at "+address, func() error {
 		if got, err := ask(); err != nil || got != "through" {
 			return fmt.Errorf("%q %w", got, err)
 		}
@@ -326,7 +331,7 @@ func hostAliases(l *hostLife) {
 	want := "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
 		"fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n" +
 		pod.Status.PodIP + "\tsubject\n\n# Entries added by HostAliases.\n192.0.2.7\tseven\tseven.test\n192.0.2.8\teight\n"
-	wait.For(l.T, patience, "the file", func() error {
+	wait.For(l.T, l.patience(), "the file", func() error {
 		if got, err := l.log("app"); err != nil || got != want {
 			return fmt.Errorf("is %q, want %q %w", got, want, err)
 		}
@@ -352,7 +357,7 @@ func (l *hostLife) class(handler string, overhead corev1.ResourceList) string {
 func runtimeClass(l *hostLife) {
 	name := l.class("runc", corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Mi")})
 	var pod *corev1.Pod
-	wait.For(l.T, patience, "the API server knows the class", func() (err error) {
+	wait.For(l.T, l.patience(), "the API server knows the class", func() (err error) {
 		pod, err = l.pods().Create(l.Context(), l.pod(shell(":"), spec(func(s *corev1.PodSpec) { s.RuntimeClassName = &name }),
 			limits("100m", "32Mi")), metav1.CreateOptions{})
 		return err
@@ -369,7 +374,7 @@ func runtimeClass(l *hostLife) {
 func (l *hostLife) gated(class string) *corev1.Pod {
 	l.Helper()
 	var pod *corev1.Pod
-	wait.For(l.T, patience, "the API server knows the class", func() (err error) {
+	wait.For(l.T, l.patience(), "the API server knows the class", func() (err error) {
 		pod, err = l.pods().Create(l.Context(), l.pod(shell(":"), spec(func(s *corev1.PodSpec) {
 			s.RuntimeClassName, s.SchedulingGates = &class, []corev1.PodSchedulingGate{{Name: "burstlet.test/gate"}}
 		})), metav1.CreateOptions{})

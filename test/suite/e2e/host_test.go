@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,13 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // hostLife is a row being run with containers of a host that is reached over SSH,
 // and that host, seen past SSH.
 type hostLife struct {
 	*life
-	h *containerdHost
+	h *hostView
 }
 
 const (
@@ -41,12 +40,17 @@ const (
 // stays. In the end burstlet is killed, and takes up the pods that it left.
 func TestHost(t *testing.T) {
 	turn(t, worker, 150*time.Second)
+	hostPasses(t, "host")
+}
+
+// hostPasses is what TestHost shows, on a host and node of its own.
+func hostPasses(t *testing.T, name string, options ...func(*remotehost.Config)) {
 	c := theCluster(t)
-	h := newContainerdHost(t)
+	h := newContainerdHost(t, options...)
 	h.write(t, "/etc/resolv.conf", hostResolv)
 	h.write(t, seccompRoot+"/profiles/no-mkdir.json",
 		`{"defaultAction":"SCMP_ACT_ALLOW","syscalls":[{"names":["mkdir","mkdirat"],"action":"SCMP_ACT_ERRNO"}]}`)
-	n := newNode(t, c, "host", h.section(fmt.Sprintf("podPidsLimit: %d", pidsLimit)))
+	n := newNode(t, c, name, h.section(fmt.Sprintf("podPidsLimit: %d", pidsLimit)))
 	n.configure("clusterDNS: [10.96.0.10]\npods: {allowedUnsafeSysctls: [net.core.somaxconn]}\n")
 	n.run()
 	rows := slices.Concat(hostFields(), hostBehaviours(), hostVerbs(), hostScenarios())
@@ -56,7 +60,7 @@ func TestHost(t *testing.T) {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 		}
-		l := &hostLife{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, rowNamespace(r.name))}, h: h}
+		l := &hostLife{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, rowNamespace(name, r.name))}, h: h.hostView}
 		r.run(l)
 	})
 	if t.Failed() {
@@ -65,7 +69,7 @@ func TestHost(t *testing.T) {
 	n.edit("pods: {", "pods: {hostNetwork: false, ")
 	t.Run("restarted", func(t *testing.T) { adopts(t, c, n) })
 	t.Run("behaviour host-network", func(t *testing.T) {
-		refuseHostNetwork(&life{T: t, c: c, n: n, remote: h.remote(), namespace: c.namespace(t, "host-network-refused")})
+		refuseHostNetwork(&life{T: t, c: c, n: n, remote: h.remote(), namespace: c.namespace(t, name+"-network-refused")})
 	})
 	n.deletePods(t)
 	h.empty(t)
@@ -75,9 +79,9 @@ func TestHost(t *testing.T) {
 // eviction is decided.
 var longRows = []string{"ephemeral storage", "emptyDir over its limit", "statistics"}
 
-// rowNamespace is a namespace's name for a row.
-func rowNamespace(row string) string {
-	return "host-" + strings.Map(func(c rune) rune {
+// rowNamespace is a namespace's name for a row on a node.
+func rowNamespace(node, row string) string {
+	return node + "-" + strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
 			return c
 		}
@@ -154,13 +158,12 @@ func (n *node) deletePods(t *testing.T) {
 }
 
 // write puts a file onto the host.
-func (h *containerdHost) write(t *testing.T, path, content string) {
+func (h *hostView) write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(h.Path(filepath.Dir(path)), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(h.Path(path), []byte(content), 0o644); err != nil {
-		t.Fatal(err)
+	cmd := h.Command(t.Context(), "sh", "-ec", `mkdir -p "$(dirname "$1")"; cat >"$1"`, "sh", path)
+	cmd.Stdin = strings.NewReader(content)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("write %s on the host: %v: %s", path, err, out)
 	}
 }
 
@@ -193,7 +196,7 @@ func (l *hostLife) endsClean() {
 	for i := range pods.Items {
 		graceful(l.T, l.c, &pods.Items[i])
 	}
-	wait.For(l.T, patience, "nothing left of the pods", func() error {
+	wait.For(l.T, l.patience(), "nothing left of the pods", func() error {
 		for i := range pods.Items {
 			pod := &pods.Items[i]
 			if err := l.c.gone(l.T, pod.Namespace, pod.Name); err != nil {
@@ -208,10 +211,10 @@ func (l *hostLife) endsClean() {
 }
 
 // left lists mounts, directories, cgroups and links of a pod that are on the host.
-func (h *containerdHost) left(uid types.UID) string {
+func (h *hostView) left(uid types.UID) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	script := `grep -F "$1" /proc/mounts; find /sys/fs/cgroup -type d -name "*$1*"
+	script := `grep -F "$1" /proc/mounts; find /sys/fs/cgroup -type d \( -name "*$1*" -o -name "*$(echo "$1" | tr - _)*" \)
 		ls -d /var/lib/burstlet/pods/"$1" /var/log/pods/*"$1" 2>/dev/null; find /var/log/containers -lname "*$1*" 2>/dev/null; :`
 	out, err := h.Command(ctx, "sh", "-c", script, "sh", string(uid)).CombinedOutput()
 	if err != nil {
@@ -221,11 +224,11 @@ func (h *containerdHost) left(uid types.UID) string {
 }
 
 // empty checks that nothing of any pod is on the host.
-func (h *containerdHost) empty(t *testing.T) {
+func (h *hostView) empty(t *testing.T) {
 	t.Helper()
 	wait.For(t, patience, "nothing left on the host", func() error {
 		out, err := h.Command(t.Context(), "sh", "-c", `for dir in /var/lib/burstlet/pods /var/log/pods /var/log/containers; do [ ! -d $dir ] || ls -A $dir; done
-			grep -F /var/lib/burstlet/ /proc/mounts; find /sys/fs/cgroup -type d -path "*/burstlet/*pod*"; :`).CombinedOutput()
+			grep -F /var/lib/burstlet/ /proc/mounts; find /sys/fs/cgroup -type d -path "*/burstlet*pod*"; :`).CombinedOutput()
 		if err == nil && len(out) > 0 {
 			err = fmt.Errorf("left:\n%s", out)
 		}

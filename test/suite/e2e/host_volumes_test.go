@@ -152,7 +152,7 @@ func hostPathMissing(l *hostLife) {
 	}
 	l.outside("mkdir -p /srv/later/dir; touch /srv/later/file")
 	for _, name := range []string{"directory", "file"} {
-		wait.Pod(l, l.c.client, l.namespace, name, patience, "Ready", isReady)
+		wait.Pod(l, l.c.client, l.namespace, name, l.patience(), "Ready", isReady)
 	}
 }
 
@@ -233,7 +233,7 @@ func configMapOptional(l *hostLife) {
 	l.until("Ready", isReady)
 	l.says("app", "files 0")
 	l.configMap("maybe", map[string]string{"key": "here"})
-	wait.For(l.T, patience, "the object that came later", func() error { // as a kubelet: at its next look
+	wait.For(l.T, l.patience(), "the object that came later", func() error { // as a kubelet: at its next look
 		out, err := l.log("app")
 		if err == nil && !strings.Contains(out, "saw here") {
 			err = fmt.Errorf("%q", out)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // rollout is a Deployment that is rolled out while burstlet is killed.
@@ -40,9 +41,14 @@ type counts func(*testing.T) (attempts, running map[types.UID]int)
 func TestKill(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, worker, 60*time.Second)
+	burstletKilled(t, "kill")
+}
+
+// burstletKilled is what TestKill shows, on a host and node of its own.
+func burstletKilled(t *testing.T, name string, options ...func(*remotehost.Config)) {
 	c := theCluster(t)
-	s := newSSHNode(t, c, "kill")
-	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "kill"), replicas: lane.Pick[int32](20, 20, 30), token: true}
+	s := newSSHNode(t, c, name, options...)
+	r := rollout{c: c, n: s.node, namespace: c.namespace(t, name), replicas: lane.Pick[int32](20, 20, 30), token: true}
 	restarts := crash(t, c, s.node, r.namespace)
 	r.killed(t, lane.Pick(15, 15, 50))
 	wait.For(t, patience, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })

@@ -3,6 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -71,28 +74,53 @@ func simProcessRemote(args ...string) makeRemote {
 	}
 }
 
-// containerdHost is a host of containers that is reached over SSH, and what runs on
-// it, seen past SSH.
+// machine is a host of any kind that is reached over SSH. All but its endpoint leads past
+// SSH, or past the link that tests cut.
+type machine interface {
+	Endpoint() string
+	KeyFile() string
+	KnownHostsFile() string
+	Hostname() string
+	Address() netip.Addr
+	Command(ctx context.Context, name string, args ...string) *exec.Cmd
+	DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	CRI() (runtimeapi.RuntimeServiceClient, runtimeapi.ImageServiceClient)
+}
+
+// hostView is a host of containers, and what runs on it.
+type hostView struct {
+	machine
+	cri runtimeapi.RuntimeServiceClient
+	// systemd says that it makes the cgroups.
+	systemd bool
+}
+
+func viewOf(m machine) *hostView {
+	h := &hostView{machine: m}
+	h.cri, _ = m.CRI()
+	return h
+}
+
+// containerdHost is a host in namespaces.
 type containerdHost struct {
 	*remotehost.Host
-	cri runtimeapi.RuntimeServiceClient
+	*hostView
 }
 
 func newContainerdHost(t *testing.T, options ...func(*remotehost.Config)) *containerdHost {
 	t.Helper()
-	h := &containerdHost{Host: remotehost.ForTest(t, options...)}
-	h.cri, _ = h.CRI()
-	return h
+	h := remotehost.ForTest(t, options...)
+	return &containerdHost{h, viewOf(h)}
 }
 
 // section is the host as a backend. More are further keys of backend.cri.
-func (h *containerdHost) section(more ...string) string {
+func (h *hostView) section(more ...string) string {
 	return fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, ssh: {keyFiles: [%q], knownHostsFile: %q}%s}\n",
 		h.Endpoint(), h.KeyFile(), h.KnownHostsFile(), strings.Join(append([]string{""}, more...), ", "))
 }
 
 // sandboxes returns those of one pod, or of all with "".
-func (h *containerdHost) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSandbox {
+func (h *hostView) sandboxes(t *testing.T, uid string) []*runtimeapi.PodSandbox {
 	t.Helper()
 	filter := &runtimeapi.PodSandboxFilter{}
 	if uid != "" {
@@ -122,7 +150,7 @@ func asked(ask func(context.Context) error) error {
 }
 
 // containers returns all containers in a state.
-func (h *containerdHost) containers(t *testing.T, state runtimeapi.ContainerState) []*runtimeapi.Container {
+func (h *hostView) containers(t *testing.T, state runtimeapi.ContainerState) []*runtimeapi.Container {
 	t.Helper()
 	var list []*runtimeapi.Container
 	if err := asked(func(ctx context.Context) error {
@@ -138,7 +166,7 @@ func (h *containerdHost) containers(t *testing.T, state runtimeapi.ContainerStat
 }
 
 // count counts sandboxes and running containers by pod.
-func (h *containerdHost) count(t *testing.T) (sandboxes, running map[types.UID]int) {
+func (h *hostView) count(t *testing.T) (sandboxes, running map[types.UID]int) {
 	t.Helper()
 	sandboxes, running = map[types.UID]int{}, map[types.UID]int{}
 	for _, s := range h.sandboxes(t, "") {
@@ -151,7 +179,7 @@ func (h *containerdHost) count(t *testing.T) (sandboxes, running map[types.UID]i
 }
 
 // remote is the host as a kind of remote.
-func (h *containerdHost) remote() remote {
+func (h *hostView) remote() remote {
 	ids := func(t *testing.T, uid string) (ids []string) {
 		for _, s := range h.sandboxes(t, uid) {
 			ids = append(ids, s.Id)

@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // sshNode is a node whose pods run on a host over SSH, and that host seen past SSH.
@@ -33,9 +34,9 @@ type sshNode struct {
 }
 
 // newSSHNode starts a host and its node, and looks at the host from then on.
-func newSSHNode(t *testing.T, c *cluster, name string) *sshNode {
+func newSSHNode(t *testing.T, c *cluster, name string, options ...func(*remotehost.Config)) *sshNode {
 	t.Helper()
-	h := newContainerdHost(t)
+	h := newContainerdHost(t, options...)
 	s := &sshNode{node: newNode(t, c, name, h.section()), c: c, h: h}
 	s.watch = watchHost(t, h)
 	s.start()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // daemonAway is how long a daemon is away before it is started again.
@@ -23,11 +24,16 @@ const daemonAway = 3 * time.Second
 func TestSSHRestarts(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, waiter, 175*time.Second)
+	daemonsRestart(t, "ssh-restarts")
+}
+
+// daemonsRestart is what TestSSHRestarts shows, on a host and node of its own.
+func daemonsRestart(t *testing.T, name string, options ...func(*remotehost.Config)) {
 	c := theCluster(t)
-	s := newSSHNode(t, c, "ssh-restarts")
-	r := rollout{c: c, n: s.node, namespace: c.namespace(t, "ssh-restarts"), replicas: 10, token: true}
+	s := newSSHNode(t, c, name, options...)
+	r := rollout{c: c, n: s.node, namespace: c.namespace(t, name), replicas: 10, token: true}
 	r.killed(t, 0)
-	kept := s.keep(t, "ssh-restarts-kept")
+	kept := s.keep(t, name+"-kept")
 	for i, row := range []struct {
 		name        string
 		kill, start func() error
@@ -69,7 +75,7 @@ func TestSSHRestarts(t *testing.T) {
 // reboots reboots the host twice, the second time in the middle of a rollout.
 func (s *sshNode) reboots(t *testing.T, r rollout) {
 	t.Helper()
-	l := &life{T: t, c: s.c, n: s.node, remote: remote{mounts: true}, namespace: s.c.namespace(t, "ssh-reboot")}
+	l := &life{T: t, c: s.c, n: s.node, remote: remote{mounts: true}, namespace: s.c.namespace(t, s.name+"-reboot")}
 	l.secret("hidden", map[string]string{"word": "sesame"})
 	l.create(l.pod(diary, onDiskAndInMemory))
 	for name, argv := range map[string][]string{"fails": shell("true"), "done": {"true"}} {
