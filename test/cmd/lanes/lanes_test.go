@@ -225,3 +225,16 @@ func TestReport(t *testing.T) {
 		}
 	}
 }
+
+func TestBusy(t *testing.T) {
+	for stat, want := range map[string]float64{
+		"cpu  100 20 30 9000 800 4 5 6 0 0\ncpu0 1 2 3\n": 1.65,
+		"cpu  100 20 30 9000\n":                           0,
+		"cpu  100 20 x 9000 800 4 5 6 0 0\n":              0,
+		"":                                                0,
+	} {
+		if got := parseBusy(stat); got != want {
+			t.Errorf("%q: %v s, want %v", stat, got, want)
+		}
+	}
+}

@@ -17,6 +17,8 @@ type row struct {
 	Suite   string
 	Started time.Time
 	Seconds float64
+	// Cores is how many cores were busy, on average; 0: not known.
+	Cores float64
 	// Verdict is "ok", "FAIL", "CUT" (it took longer than its bound) or "not run".
 	Verdict string
 	results
@@ -111,16 +113,21 @@ func show(w io.Writer, rows []row) bool {
 		fmt.Fprintf(&b, "\nFAIL: %d tests passed at the second try only; at most %d may\n", n, maxFlaky)
 	}
 	var total row
-	fmt.Fprintf(&b, "\n%-30s %-8s %8s %7s %7s %7s %6s\n", "suite", "", "seconds", "passed", "failed", "skipped", "flaky")
+	var busy float64 // in core seconds
+	fmt.Fprintf(&b, "\n%-30s %-8s %8s %6s %7s %7s %7s %6s\n", "suite", "", "seconds", "cores", "passed", "failed", "skipped", "flaky")
 	line := func(r row, flaky int) {
-		fmt.Fprintf(&b, "%-30s %-8s %8.0f %7d %7d %7d %6d\n", r.Suite, r.Verdict, r.Seconds, r.Passed, r.Failed, r.Skipped, flaky)
+		fmt.Fprintf(&b, "%-30s %-8s %8.0f %6.1f %7d %7d %7d %6d\n", r.Suite, r.Verdict, r.Seconds, r.Cores, r.Passed, r.Failed, r.Skipped, flaky)
 	}
 	for _, r := range rows {
 		line(r, len(r.Flaky))
+		busy += r.Cores * r.Seconds
 		total.Seconds += r.Seconds
 		total.Passed += r.Passed
 		total.Failed += r.Failed
 		total.Skipped += r.Skipped
+	}
+	if total.Seconds > 0 {
+		total.Cores = busy / total.Seconds
 	}
 	total.Suite, total.Verdict = "all", ok
 	if !good {

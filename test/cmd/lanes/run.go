@@ -157,10 +157,14 @@ func (s suite) run(ctx context.Context, dir string, deadline time.Time) (row, er
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	cmd.WaitDelay = killGrace
+	started, before := time.Now(), busySeconds()
 	err := cmd.Run()
 	if within.Err() != nil && cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what did not heed the interrupt
 	}
+	// Without what was compiled before the suite.
+	ran := time.Since(started).Seconds()
+	r.Cores = (busySeconds() - before) / ran
 	r.Seconds = time.Since(r.Started).Seconds()
 
 	f, openErr := os.Open(events)
