@@ -20,6 +20,12 @@ type Backend struct {
 	// is nothing to run. Calls made before Run is started or after it returned fail
 	// as Unavailable.
 	Run func(ctx context.Context, may Permit) error
+	// Confirm asks the remote whether it still takes the changes of this leader of the node,
+	// and none of earlier ones. A term for which it once said so may outlive the API server:
+	// another leader shows on the remote first. Errors: Superseded when there is a later
+	// leader, for ever; any other: not known now. Nil: the remote takes changes of every
+	// process, or there is no election.
+	Confirm func(context.Context) error
 	// Costs says what the pods cost, by kind of capacity. It calls nothing and is
 	// cheap. Nil: pods cost nothing by themselves.
 	Costs func() []CostFacts

@@ -27,6 +27,9 @@ var (
 	ErrUnavailable = class.ErrUnavailable
 	// ErrDenied: the remote refuses our credentials. A node condition.
 	ErrDenied = class.ErrDenied
+	// ErrSuperseded: the remote takes changes of a later leader of the node alone. Nothing
+	// was made, and the term of this one ends.
+	ErrSuperseded = class.ErrSuperseded
 )
 
 // Unmade marks an error of Pods.Launch after which it is certain, whatever its

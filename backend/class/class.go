@@ -19,6 +19,7 @@ var (
 	ErrThrottled   = errors.New("throttled")
 	ErrUnavailable = errors.New("unavailable")
 	ErrDenied      = errors.New("denied")
+	ErrSuperseded  = errors.New("superseded")
 )
 
 // Named is a class with its name.
@@ -36,6 +37,7 @@ var all = []Named{
 	{ErrThrottled, "Throttled"},
 	{ErrUnavailable, "Unavailable"},
 	{ErrDenied, "Denied"},
+	{ErrSuperseded, "Superseded"},
 }
 
 // All lists the classes; where an error has several, the first is its class.

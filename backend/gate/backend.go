@@ -26,7 +26,9 @@ func (g *Gate) around(ctx context.Context, c *intercept.Call, next func(context.
 			return err
 		}
 	}
-	return next(ctx)
+	err := next(ctx)
+	g.heed(err)
+	return err
 }
 
 // also permits what the gate and may both permit.

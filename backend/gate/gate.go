@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -17,8 +18,13 @@ type Gate struct {
 
 	mu     sync.Mutex
 	always bool
-	until  time.Time
-	shut   bool
+	// until is when the lease ends; remote when what the remote said of it does.
+	until, remote time.Time
+	shut          bool
+	superseded    bool
+	// confirm asks the remote; nil: it does not tell leaders apart.
+	confirm   func(context.Context) error
+	confirmed bool
 }
 
 // New returns a gate that is closed until it is held.
@@ -63,9 +69,29 @@ func openAt(now, until time.Time) bool {
 	return now.Before(until) && now.Round(0).Before(until.Round(0))
 }
 
-// Permit is nil while the gate is open: it is a [backend.Permit]. The error says that
-// nothing was made, and that it may be tried again.
+// Left is for how long the gate stays open without a renewal.
+func (g *Gate) Left() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	return min(g.until.Sub(now), g.until.Round(0).Sub(now.Round(0)))
+}
+
+// Permit is nil while the remote may be changed: it is a [backend.Permit]. That is while
+// the gate is open, and while the remote has confirmed this term lately. The error says
+// that nothing was made, and that it may be tried again.
 func (g *Gate) Permit(change string) error {
+	g.mu.Lock()
+	lately := !g.shut && openAt(time.Now(), g.remote)
+	g.mu.Unlock()
+	if lately {
+		return nil
+	}
+	return g.permitAPI(change)
+}
+
+// permitAPI is Permit for changes in the API, of which the lease alone decides.
+func (g *Gate) permitAPI(change string) error {
 	if g.Open() {
 		return nil
 	}
@@ -88,7 +114,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 	default:
-		if err := t.gate.Permit(r.Method); err != nil {
+		if err := t.gate.permitAPI(r.Method); err != nil {
 			if r.Body != nil { // a RoundTripper closes the body, also on errors
 				if closeErr := r.Body.Close(); closeErr != nil {
 					return nil, fmt.Errorf("%w (and closing the body: %w)", err, closeErr)

@@ -143,6 +143,11 @@ func sweeping(sweep sweepFunc, a around) sweepFunc {
 	}
 }
 
+// confirming is Confirm, intercepted.
+func confirming(confirm confirmFunc, a around) confirmFunc {
+	return func(ctx context.Context) error { return act(ctx, a, Confirm, confirm) }
+}
+
 // running is Run, intercepted.
 func running(run runFunc, a around) runFunc {
 	return func(ctx context.Context, may backend.Permit) error {

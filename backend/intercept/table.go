@@ -46,6 +46,7 @@ const (
 	StatsStats       Name = "Stats.Stats"
 	NodeDescribe     Name = "Node.Describe"
 	Sweep            Name = "Sweep"
+	Confirm          Name = "Confirm"
 	Run              Name = "Run"
 )
 
@@ -170,6 +171,8 @@ var capabilities = []capability{
 		Method{Name: NodeDescribe, Does: "describe node", Operation: "status", Reads: true, Idempotent: true}),
 	lends(func(b *backend.Backend) *sweepFunc { return (*sweepFunc)(&b.Sweep) },
 		sweeping, Method{Name: Sweep, Does: "sweep", Operation: "sweep", Idempotent: true}),
+	lends(func(b *backend.Backend) *confirmFunc { return (*confirmFunc)(&b.Confirm) },
+		confirming, Method{Name: Confirm, Does: "confirm the leader", Operation: "confirm_leader", Reads: true, Idempotent: true}),
 	lends(func(b *backend.Backend) *runFunc { return (*runFunc)(&b.Run) },
 		running, Method{Name: Run, Does: "run the backend", Operation: "run", Kind: Background}),
 	local(func(b *backend.Backend) bool { return b.Check != nil }, "Check.Check", "check a pod"),
@@ -180,8 +183,9 @@ var capabilities = []capability{
 }
 
 type (
-	sweepFunc func(context.Context) ([]string, error)
-	runFunc   func(context.Context, backend.Permit) error
+	sweepFunc   func(context.Context) ([]string, error)
+	confirmFunc func(context.Context) error
+	runFunc     func(context.Context, backend.Permit) error
 )
 
 // lends is a capability whose calls are intercepted.

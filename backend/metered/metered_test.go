@@ -62,9 +62,10 @@ func calls(b backend.Backend) map[string]func(context.Context) error {
 	return all
 }
 
-// methods is how many the fields of the contract have that call the remote, with Sweep.
+// methods is how many the fields of the contract have that call the remote, with Sweep and
+// Confirm.
 func methods(b backend.Backend) int {
-	n := 1
+	n := 2
 	v := reflect.ValueOf(b)
 	for i := range v.NumField() {
 		if f := v.Type().Field(i); f.Type.Kind() == reflect.Interface && f.Name != "Check" {

@@ -13,7 +13,7 @@ import (
 )
 
 // protocol changes with every change of the contract or of how it is carried.
-const protocol = 6
+const protocol = 7
 
 // What stands in the HTTP headers.
 const (
