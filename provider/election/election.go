@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/containerd/log"
@@ -20,6 +21,9 @@ import (
 // ErrStuck says that the lease was lost and what led did not end in time. The
 // process must end: it cannot lead again, and its gate is closed.
 var ErrStuck = errors.New("the lease was lost, and the node did not stop in time")
+
+// errGaveWay says why this process neither leads nor stands by for a moment.
+var errGaveWay = errors.New("another process has taken the node on its remote; standing by soon")
 
 // defaultStopTimeout is the default of Config.StopTimeout.
 const defaultStopTimeout = 30 * time.Second
@@ -42,6 +46,10 @@ type Config struct {
 	// StopTimeout is how long what leads may take to end after the lease was lost;
 	// 30 s when zero.
 	StopTimeout time.Duration
+	// Former says whether the node may have a leader of whom a Lease that was just made
+	// knows nothing: a Lease was deleted, or an election turned on. Then leading begins
+	// once that leader's lease must have ended. An error is taken for yes; so is nil.
+	Former func(ctx context.Context) (bool, error)
 	// Standby is told when this process begins to stand by, with nil, and then
 	// whenever the Lease cannot be reached or can be again. It must not block. May
 	// be nil.
@@ -59,6 +67,9 @@ func New(cfg Config) (*Elector, error) {
 	if cfg.Standby == nil {
 		cfg.Standby = func(error) {}
 	}
+	if cfg.Former == nil {
+		cfg.Former = func(context.Context) (bool, error) { return true, nil }
+	}
 	if cfg.Leases == nil || cfg.Namespace == "" || cfg.Name == "" || cfg.Identity == "" {
 		return nil, errors.New("configure leader election: client, namespace, name and identity are required")
 	}
@@ -74,7 +85,8 @@ func New(cfg Config) (*Elector, error) {
 
 // Lead is what a leader does. Its context ends when it must stop: the lease was
 // lost and the gate is closed already, or the process ends and the lease is kept
-// until it has returned. It returns when nothing of it is left running.
+// until it has returned. It returns when nothing of it is left running. Where the remote
+// tells leaders apart, it has the gate ask it ([gate.Gate.Ask]).
 type Lead func(ctx context.Context, held *gate.Gate) error
 
 // Run waits for the lease, leads, and after a loss waits again, until ctx ends;
@@ -82,23 +94,39 @@ type Lead func(ctx context.Context, held *gate.Gate) error
 // ends it too, and releases the lease.
 func (e *Elector) Run(ctx context.Context, lead Lead) error {
 	for ctx.Err() == nil {
-		if over, err := e.term(ctx, lead); over {
+		l := e.lock()
+		if over, err := e.term(ctx, l, lead); over {
 			return err
+		}
+		if l.held.Superseded() {
+			e.giveWay(ctx)
 		}
 	}
 	return nil
 }
 
+// giveWay leaves the node to the leader that the remote named. If that one has another
+// lease, two would take the node from each other without a pause.
+func (e *Elector) giveWay(ctx context.Context) {
+	e.cfg.Standby(errGaveWay)
+	timer := time.NewTimer(e.cfg.LeaseDuration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // term is one wait and one lead; over says that there is to be no other.
-func (e *Elector) term(ctx context.Context, lead Lead) (over bool, err error) {
-	l := e.lock()
+func (e *Elector) term(ctx context.Context, l *lock, lead Lead) (over bool, err error) {
 	defer l.held.Close()
 	// The election outlives ctx: the lease is kept until what leads has ended.
 	campaign, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	l.lost = func() { l.held.Close(); stop() }
 	elected, ended := make(chan struct{}), make(chan struct{})
-	elector, err := e.elector(l, func(context.Context) { close(elected) }, l.held.Close)
+	first := sync.OnceFunc(func() { close(elected) })
+	elector, err := e.elector(l, func(context.Context) { first() }, func() {})
 	if err != nil {
 		return true, fmt.Errorf("leader election: %w", err)
 	}
@@ -106,8 +134,8 @@ func (e *Elector) term(ctx context.Context, lead Lead) (over bool, err error) {
 	log.G(ctx).WithField("lease", l.Describe()).Info("standing by for the node's lease")
 	go func() {
 		defer close(ended)
-		// Ours are the words that users see.
-		elector.Run(klog.NewContext(campaign, klog.Logger{}))
+		defer l.held.Close()
+		e.campaign(campaign, l, elector)
 	}()
 	quit := func() {
 		l.held.Close()
@@ -123,16 +151,61 @@ func (e *Elector) term(ctx context.Context, lead Lead) (over bool, err error) {
 		quit()
 		return true, nil
 	}
+	if l.made && e.mayHaveFormer(ctx) {
+		timer := time.NewTimer(e.cfg.LeaseDuration)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ended:
+			return false, nil
+		case <-ctx.Done():
+			quit()
+			return true, nil
+		}
+	}
 	log.G(ctx).WithField("lease", l.Describe()).Info("leading the node")
 	return e.serve(ctx, l, lead, ended, quit)
+}
+
+// campaign keeps the lease until ctx ends, or until it can be renewed no more and the
+// remote does not tell leaders apart.
+func (e *Elector) campaign(ctx context.Context, l *lock, elector *leaderelection.LeaderElector) {
+	for ctx.Err() == nil {
+		// Ours are the words that users see.
+		elector.Run(klog.NewContext(ctx, klog.Logger{}))
+		if ctx.Err() != nil || !l.leading || !l.held.Outlives() {
+			return
+		}
+		if !l.outlived {
+			l.outlived = true
+			log.G(ctx).WithField("lease", l.Describe()).Warn("the node's lease cannot be renewed: " +
+				"going on with the pods that are known, until the remote or the API server names another leader")
+		}
+	}
+}
+
+// mayHaveFormer is true where somebody may lead of whom the Lease does not know.
+func (e *Elector) mayHaveFormer(ctx context.Context) bool {
+	former, err := e.cfg.Former(ctx)
+	entry := log.G(ctx).WithField("lease", e.cfg.Name).WithField("pause", e.cfg.LeaseDuration)
+	switch {
+	case err != nil:
+		entry.WithError(err).Warn("the lease is new, and whether the node has a leader is not known: waiting as for one")
+	case former:
+		entry.Info("the lease is new but the node is not: waiting for the end of a leader that may have it")
+	}
+	return err != nil || former
 }
 
 // serve leads until lead returns or the lease is lost.
 func (e *Elector) serve(ctx context.Context, l *lock, lead Lead, ended <-chan struct{}, quit func()) (over bool, err error) {
 	leading, stop := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	defer asking.Wait()
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- lead(leading, l.held) }()
+	asking.Go(func() { e.askRemote(leading, l) })
 	select {
 	case err := <-done:
 		// With the gate closed by the clock, the lease is as good as lost, and an
@@ -144,7 +217,9 @@ func (e *Elector) serve(ctx context.Context, l *lock, lead Lead, ended <-chan st
 		}
 		log.G(ctx).WithField("lease", l.Describe()).WithError(err).Warn("lost the node's lease")
 		return false, nil
-	case <-ended: // the gate is closed
+	case <-l.held.Closed():
+		l.lost() // the remote may have closed it
+		<-ended
 	}
 	log.G(ctx).WithField("lease", l.Describe()).Warn("lost the node's lease: stopping the node, its pods stay on the remote")
 	stop()

@@ -2,6 +2,7 @@ package election
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/containerd/log"
@@ -21,10 +22,15 @@ type lock struct {
 	standby func(error)
 	// lost ends the term.
 	lost func()
-	// failed is true while calls fail, leading from the first renewal on; only the
-	// election's goroutine uses them.
-	failed, leading bool
+	// failed is true while calls fail, leading from the first renewal on, outlived while the
+	// term goes on without its lease; only the election's goroutine uses them. made is true
+	// where this process made the Lease; it does not change after the election.
+	failed, leading, outlived, made bool
 }
+
+// errForgotten is about a Lease that is not there when this process has not renewed it for
+// so long that another may have led.
+var errForgotten = errors.New("the lease is gone, and another process may have led meanwhile")
 
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
@@ -37,23 +43,33 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 }
 
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.leading && !l.held.Open() {
+		l.lost()
+		return errForgotten
+	}
 	asked := time.Now()
 	err := l.Interface.Create(ctx, record)
-	l.renewed(asked, record, err)
+	l.made = l.made || err == nil && !l.leading
+	l.renewed(ctx, asked, record, err)
 	return l.note(ctx, err, "leader lease not made; trying again")
 }
 
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	asked := time.Now()
 	err := l.Interface.Update(ctx, record)
-	l.renewed(asked, record, err)
+	l.renewed(ctx, asked, record, err)
 	return l.note(ctx, err, "leader lease not written; trying again")
 }
 
-func (l *lock) renewed(asked time.Time, record resourcelock.LeaderElectionRecord, err error) {
-	if err == nil && record.HolderIdentity == l.Identity() {
-		l.leading = true
-		l.held.Hold(asked.Add(l.open))
+func (l *lock) renewed(ctx context.Context, asked time.Time, record resourcelock.LeaderElectionRecord, err error) {
+	if err != nil || record.HolderIdentity != l.Identity() {
+		return
+	}
+	l.leading = true
+	l.held.Hold(asked.Add(l.open))
+	if l.outlived {
+		l.outlived = false
+		log.G(ctx).WithField("lease", l.Describe()).Info("the node's lease is renewed again: nobody led meanwhile")
 	}
 }
 

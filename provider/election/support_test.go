@@ -3,6 +3,7 @@ package election
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -15,7 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/class"
+	"github.com/burstlet/burstlet/backend/fence"
 	"github.com/burstlet/burstlet/backend/gate"
+	"github.com/burstlet/burstlet/backend/intercept"
 )
 
 // server keeps one Lease as an API server does: an update of what changed since
@@ -53,6 +58,23 @@ type wire struct {
 	cut    bool          // calls fail
 	frozen chan struct{} // calls wait until it is closed, and longer than their context
 	late   time.Duration // replies come so much later
+	farCut bool          // the remote cannot be reached
+}
+
+// far is nil when the remote can be reached.
+func (w *wire) far(ctx context.Context) error {
+	w.mu.Lock()
+	frozen := w.frozen
+	w.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.farCut {
+		return class.Errorf(class.ErrUnavailable, "no route to host")
+	}
+	return ctx.Err()
 }
 
 func (w *wire) Leases(string) coordinationclient.LeaseInterface { return w }
@@ -124,6 +146,7 @@ func (w *wire) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.Upd
 // contender is a process that stands for the lease.
 type contender struct {
 	t    *testing.T
+	name string
 	wire *wire
 	stop context.CancelFunc
 	over chan error
@@ -136,6 +159,38 @@ type contender struct {
 	fail chan error
 	// standby is what was told of standing by.
 	standby []error
+	// former is what Former says.
+	former bool
+	// remote tells leaders apart; nil: it does not.
+	remote *remote
+}
+
+// remote keeps who leads, and what each did there.
+type remote struct {
+	mu     sync.Mutex
+	record fence.Record
+	// landed are the holders whose changes were done, each once in a row.
+	landed []string
+}
+
+func (r *remote) ask(_ context.Context, q fence.Request) (fence.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record = q.Apply(r.record)
+	return r.record, nil
+}
+
+// change is a change that arrives.
+func (r *remote) change(holder string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.record.Check(holder); err != nil {
+		return err
+	}
+	if len(r.landed) == 0 || r.landed[len(r.landed)-1] != holder {
+		r.landed = append(r.landed, holder)
+	}
+	return nil
 }
 
 // The defaults of the configuration.
@@ -149,10 +204,20 @@ const (
 
 func contend(t *testing.T, s *server, name string) *contender {
 	t.Helper()
-	c := &contender{t: t, wire: &wire{server: s}, over: make(chan error, 1), fail: make(chan error), end: func(*gate.Gate) {}}
+	return contendAt(t, s, nil, name)
+}
+
+// contendAt has a remote that tells leaders apart.
+func contendAt(t *testing.T, s *server, r *remote, name string) *contender {
+	t.Helper()
+	c := &contender{
+		t: t, name: name, wire: &wire{server: s}, remote: r,
+		over: make(chan error, 1), fail: make(chan error), end: func(*gate.Gate) {},
+	}
 	e, err := New(Config{
 		Leases: c.wire, Namespace: "release", Name: "burstlet-n", Identity: name,
 		LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry,
+		Former:  func(context.Context) (bool, error) { return c.former, nil },
 		Standby: func(err error) { c.mu.Lock(); c.standby = append(c.standby, err); c.mu.Unlock() },
 	})
 	if err != nil {
@@ -168,7 +233,15 @@ func contend(t *testing.T, s *server, name string) *contender {
 func (c *contender) lead(ctx context.Context, held *gate.Gate) error {
 	c.mu.Lock()
 	c.terms, c.began = append(c.terms, held), append(c.began, time.Now())
+	n := len(c.terms)
 	c.mu.Unlock()
+	if c.remote != nil {
+		work, stop := context.WithCancel(ctx)
+		var working sync.WaitGroup
+		defer working.Wait()
+		defer stop()
+		working.Go(func() { c.work(work, held, n) })
+	}
 	select {
 	case <-ctx.Done():
 		c.mu.Lock()
@@ -178,6 +251,38 @@ func (c *contender) lead(ctx context.Context, held *gate.Gate) error {
 		return nil
 	case err := <-c.fail:
 		return err
+	}
+}
+
+// work changes something on the remote all the time.
+func (c *contender) work(ctx context.Context, held *gate.Gate, term int) {
+	ask := func(ctx context.Context, q fence.Request) (fence.Record, error) {
+		if err := c.wire.far(ctx); err != nil {
+			return fence.Record{}, err
+		}
+		return c.remote.ask(ctx, q)
+	}
+	taker := fence.NewTaker(fmt.Sprintf("%s/%d", c.name, term), held.Permit, ask)
+	held.Ask(taker.Confirm)
+	far := held.Wrap(intercept.Lend([]string{"Pods"}, func(ctx context.Context, _ *intercept.Call, _ func(context.Context) error) error {
+		holder, err := taker.Holder(ctx)
+		if err == nil {
+			err = held.Permit("change")
+		}
+		if err == nil {
+			err = c.wire.far(ctx)
+		}
+		if err == nil {
+			err = c.remote.change(holder)
+		}
+		return err
+	}))
+	for ctx.Err() == nil {
+		_ = far.Pods.Remove(ctx, backend.Ref{}) // what lands counts
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }
 
