@@ -38,6 +38,7 @@ type remote struct {
 	// host does the host operations; control and streams dial as the host does,
 	// streams what moves much data.
 	host             host.Host
+	leader           *leader // nil: there is no election
 	control, streams host.Dialer
 	reach            func(context.Context) error // holds the way to the host; nil: there is none to hold
 	links            func() []backend.LinkFacts  // nil on this machine
@@ -109,7 +110,8 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		socket, _ = cfg.Socket() // validated
 	}
 	known := newDetails()
-	a.host = permitted{a.host, a.may}
+	led := newLeader(cfg, a.host, a.may)
+	a.host = permitted{a.host, a.may, led}
 	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket), hostCaller{a.host, socket, known.owner}, a.may)
 	slow := throttle.New()
 	r := &remote{
@@ -119,6 +121,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		runtime:   runtimeapi.NewRuntimeServiceClient(t),
 		images:    runtimeapi.NewImageServiceClient(t),
 		host:      a.host,
+		leader:    led,
 		control:   a.control,
 		streams:   slow.Dialer(a.streams),
 		throttle:  slow,
@@ -133,7 +136,12 @@ func newRemote(cfg Config, a access) (*remote, error) {
 }
 
 func (r *remote) backend() *backend.Backend {
+	var confirm func(context.Context) error
+	if r.leader != nil {
+		confirm = r.leader.Confirm
+	}
 	return &backend.Backend{
+		Confirm:    confirm,
 		Name:       "cri",
 		Run:        r.run,
 		Links:      r.links,
@@ -170,6 +178,7 @@ func (r *remote) run(ctx context.Context, may backend.Permit) error {
 	g.Go(func() error { return r.stopper.Run(ctx, may) })
 	g.Go(func() error { return r.transport.run(ctx) })
 	g.Go(func() error { return r.maintainLogs(ctx, may) })
+	g.Go(func() error { return r.leader.run(ctx) })
 	if r.reach != nil {
 		g.Go(func() error { return r.reach(ctx) })
 	}

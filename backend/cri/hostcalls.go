@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -93,6 +94,9 @@ func (h hostCaller) invoke(ctx context.Context, method string, args, reply any) 
 func callFailed(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[*callError](err); ok {
 		return refused
+	}
+	if errors.Is(err, backend.ErrSuperseded) {
+		return refusal(err)
 	}
 	if answer, ok := errors.AsType[*host.CallError](err); ok {
 		return &callError{code: codes.Code(answer.Code), msg: answer.Message, err: err}

@@ -2,6 +2,8 @@ package cri
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -58,15 +60,28 @@ func (l *leaving) GetRequestMetadata(context.Context, ...string) (map[string]str
 // has none.
 func (l *leaving) RequireTransportSecurity() bool { return false }
 
-// permitted asks may before each operation of a host that changes something there.
+// permitted asks may before each operation of a host that changes something there, and
+// tells the host who leads.
 type permitted struct {
 	host.Host
 	may backend.Permit
+	// leader takes the node before the first of them; nil: there is no election.
+	leader *leader
+}
+
+// enter is for each operation. may comes last: to take the node may take a while.
+func (p permitted) enter(ctx context.Context, change string) (context.Context, error) {
+	ctx, err := p.leader.lead(ctx)
+	if err != nil {
+		return ctx, fmt.Errorf("%s: %w", change, err)
+	}
+	return ctx, p.may.Ask(change)
 }
 
 // Prepare implements [host.Host].
 func (p permitted) Prepare(ctx context.Context, what host.Preparation) (host.Prepared, error) {
-	if err := p.may.Ask("prepare the host"); err != nil {
+	ctx, err := p.enter(ctx, "prepare the host")
+	if err != nil {
 		return host.Prepared{}, err
 	}
 	return p.Host.Prepare(ctx, what)
@@ -74,7 +89,8 @@ func (p permitted) Prepare(ctx context.Context, what host.Preparation) (host.Pre
 
 // Discard implements [host.Host].
 func (p permitted) Discard(ctx context.Context, d host.Discard) error {
-	if err := p.may.Ask("remove files"); err != nil {
+	ctx, err := p.enter(ctx, "remove files")
+	if err != nil {
 		return err
 	}
 	return p.Host.Discard(ctx, d)
@@ -82,7 +98,8 @@ func (p permitted) Discard(ctx context.Context, d host.Discard) error {
 
 // Place implements [host.Host].
 func (p permitted) Place(ctx context.Context, v host.Volume) error {
-	if err := p.may.Ask("place a volume"); err != nil {
+	ctx, err := p.enter(ctx, "place a volume")
+	if err != nil {
 		return err
 	}
 	return p.Host.Place(ctx, v)
@@ -90,7 +107,8 @@ func (p permitted) Place(ctx context.Context, v host.Volume) error {
 
 // Clear implements [host.Host].
 func (p permitted) Clear(ctx context.Context, pod host.PodDir) error {
-	if err := p.may.Ask("clear volumes"); err != nil {
+	ctx, err := p.enter(ctx, "clear volumes")
+	if err != nil {
 		return err
 	}
 	return p.Host.Clear(ctx, pod)
@@ -98,7 +116,8 @@ func (p permitted) Clear(ctx context.Context, pod host.PodDir) error {
 
 // Rotate implements [host.Host].
 func (p permitted) Rotate(ctx context.Context, r host.Rotation) ([]string, error) {
-	if err := p.may.Ask("rotate logs"); err != nil {
+	ctx, err := p.enter(ctx, "rotate logs")
+	if err != nil {
 		return nil, err
 	}
 	return p.Host.Rotate(ctx, r)
@@ -106,7 +125,8 @@ func (p permitted) Rotate(ctx context.Context, r host.Rotation) ([]string, error
 
 // Sweep implements [host.Host].
 func (p permitted) Sweep(ctx context.Context, s host.Sweep) error {
-	if err := p.may.Ask("remove what pods left"); err != nil {
+	ctx, err := p.enter(ctx, "remove what pods left")
+	if err != nil {
 		return err
 	}
 	return p.Host.Sweep(ctx, s)
@@ -114,7 +134,8 @@ func (p permitted) Sweep(ctx context.Context, s host.Sweep) error {
 
 // Limit implements [host.Host].
 func (p permitted) Limit(ctx context.Context, c host.Cgroup) error {
-	if err := p.may.Ask("limit a cgroup"); err != nil {
+	ctx, err := p.enter(ctx, "limit a cgroup")
+	if err != nil {
 		return err
 	}
 	return p.Host.Limit(ctx, c)
@@ -122,8 +143,13 @@ func (p permitted) Limit(ctx context.Context, c host.Cgroup) error {
 
 // Call implements [host.Host]: only calls that change something are made on the host.
 func (p permitted) Call(ctx context.Context, c host.Call) ([]byte, error) {
-	if err := p.may.Ask(c.Method); err != nil {
+	ctx, err := p.enter(ctx, c.Method)
+	switch {
+	case err == nil:
+		return p.Host.Call(ctx, c)
+	case errors.Is(err, backend.ErrUnavailable):
+		return nil, err // the way to the host
+	default:
 		return nil, refusal(err)
 	}
-	return p.Host.Call(ctx, c)
 }

@@ -9,8 +9,12 @@ import (
 
 // sweepAll is backend.Backend's Sweep: it removes the logs, and cgroups, of pods of
 // this node that are not there. The directory and the cgroup above all pods stay:
-// other nodes may have the same. So do images.
+// other nodes may have the same. So do images. The record of the node's leaders goes last:
+// without it nothing is changed any more.
 func (r *remote) sweepAll(ctx context.Context) ([]string, error) {
+	if r.leader != nil && r.leader.Dropped() {
+		return nil, nil
+	}
 	views, err := r.views(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
@@ -23,6 +27,11 @@ func (r *remote) sweepAll(ctx context.Context) ([]string, error) {
 		PodLogs: r.cfg.PodLogsDir, KeepUIDs: uids, Links: r.cfg.ContainerLogsDir, Node: r.cfg.NodeIdentity,
 	}); err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	if r.leader != nil {
+		if err := r.leader.Drop(ctx); err != nil {
+			return nil, fmt.Errorf("sweep: %w", err)
+		}
 	}
 	return nil, nil
 }

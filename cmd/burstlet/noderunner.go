@@ -9,7 +9,11 @@ import (
 	"github.com/containerd/log"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/gate"
@@ -61,7 +65,7 @@ func (r *nodeRunner) campaign(ctx context.Context, cred *credential) error {
 	if !r.cfg.LeaderElection.Enabled {
 		return r.lead(ctx, cred, gate.Always())
 	}
-	elector, err := r.elector()
+	elector, err := r.elector(cred)
 	if err != nil {
 		return err
 	}
@@ -73,7 +77,7 @@ func (r *nodeRunner) campaign(ctx context.Context, cred *credential) error {
 
 // elector has a client of its own: a node may not write the lease of an election,
 // and that lease must not pass the gate, which it opens.
-func (r *nodeRunner) elector() (*election.Elector, error) {
+func (r *nodeRunner) elector(cred *credential) (*election.Elector, error) {
 	l := r.cfg.LeaderElection
 	server, err := access.Find(l.Kubeconfig)
 	if err != nil {
@@ -89,8 +93,26 @@ func (r *nodeRunner) elector() (*election.Elector, error) {
 	return election.New(election.Config{
 		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: r.cfg.LeaseName(), Identity: r.id,
 		LeaseDuration: l.LeaseDuration.Duration, RenewDeadline: l.RenewDeadline.Duration, RetryPeriod: l.RetryPeriod.Duration,
+		Former:  nodeExists(cred.config(), r.cfg.Node.Name),
 		Standby: func(err error) { r.state.set(stateStandby, err) },
 	})
+}
+
+// nodeExists asks whether the Node is there: then the node may have a leader.
+func nodeExists(server *rest.Config, name string) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		client, err := kubernetes.NewForConfig(server)
+		if err != nil {
+			return false, fmt.Errorf("make a client for the API server: %w", err)
+		}
+		ctx, cancel := context.WithTimeout(ctx, access.FirstCallTimeout)
+		defer cancel()
+		_, err = client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
 }
 
 // lead runs the node while the gate is held, then writes the statuses that are
@@ -116,17 +138,26 @@ func (r *nodeRunner) lead(ctx context.Context, cred *credential, held *gate.Gate
 	return nil
 }
 
+// leaderName names one term of a process in elections.
+func leaderName(process string) string { return process + "_" + string(uuid.NewUUID()) }
+
 // remote makes the node's backend. A simulation in this process is made once: its
 // pods end with it.
 func (r *nodeRunner) remote(ctx context.Context, identity string, may backend.Permit) (backend.Backend, error) {
 	if r.sim != nil {
 		return *r.sim, nil
 	}
-	b, err := backends.New(ctx, backends.Node{Config: r.cfg, Identity: identity, Version: programVersion(), May: may})
+	n := backends.Node{Config: r.cfg, Identity: identity, Version: programVersion(), May: may}
+	if r.cfg.LeaderElection.Enabled {
+		n.Leader = leaderName(r.id)
+	}
+	b, err := backends.New(ctx, n)
 	if err != nil {
 		return backend.Backend{}, err
 	}
 	if backends.InProcess(r.cfg.Backend) {
+		// No other process can reach it.
+		b.Confirm = func(context.Context) error { return nil }
 		r.sim = &b
 	}
 	return b, nil

@@ -48,7 +48,7 @@ const removalRelist = time.Second
 func (t *taker) take(ctx context.Context, do func(context.Context, backend.Backend) error) error {
 	ctx = log.WithLogger(ctx, log.G(ctx).WithField("node", t.cfg.Node.Name))
 	if !t.cfg.LeaderElection.Enabled {
-		return t.hold(ctx, gate.Always(), do)
+		return t.hold(ctx, gate.Always(), "", do)
 	}
 	client, err := kubernetes.NewForConfig(t.access)
 	if err != nil {
@@ -58,13 +58,14 @@ func (t *taker) take(ctx context.Context, do func(context.Context, backend.Backe
 	elector, err := election.New(election.Config{
 		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: t.cfg.LeaseName(), Identity: t.id,
 		LeaseDuration: l.LeaseDuration.Duration, RenewDeadline: l.RenewDeadline.Duration, RetryPeriod: l.RetryPeriod.Duration,
+		Former: nodeExists(t.access, t.cfg.Node.Name),
 	})
 	if err != nil {
 		return err
 	}
 	led := false
 	err = elector.Run(ctx, func(ctx context.Context, held *gate.Gate) error {
-		err := t.hold(ctx, held, do)
+		err := t.hold(ctx, held, leaderName(t.id), do)
 		led = err == nil
 		return err
 	})
@@ -75,7 +76,7 @@ func (t *taker) take(ctx context.Context, do func(context.Context, backend.Backe
 }
 
 // hold does it with the node's remote.
-func (t *taker) hold(ctx context.Context, held *gate.Gate, do holding) error {
+func (t *taker) hold(ctx context.Context, held *gate.Gate, leader string, do holding) error {
 	server := rest.CopyConfig(t.access)
 	server.Wrap(held.Transport)
 	client, err := kubernetes.NewForConfig(server)
@@ -87,7 +88,7 @@ func (t *taker) hold(ctx context.Context, held *gate.Gate, do holding) error {
 		return err
 	}
 	b, err := backends.New(ctx, backends.Node{
-		Config: t.cfg, Identity: id, Version: programVersion(), May: held.Permit,
+		Config: t.cfg, Identity: id, Version: programVersion(), May: held.Permit, Leader: leader,
 	})
 	if t.keep {
 		if err != nil {

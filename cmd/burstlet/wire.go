@@ -66,6 +66,9 @@ func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate
 	if err != nil {
 		return nil, err
 	}
+	if b.Confirm != nil {
+		held.Ask(b.Confirm)
+	}
 	host := &hostMemory{Node: b.Node}
 	b.Node = host
 	registry := prometheus.NewRegistry()

@@ -41,6 +41,9 @@ type Config struct {
 	// runtime. It stands in the label burstlet.dev/node of every sandbox and
 	// container and must never change while pods run.
 	NodeIdentity string
+	// Leader names the leader of the node whose changes these are, among all that there
+	// ever are: the host makes those of the last one alone. Empty: there is no election.
+	Leader string
 	// PodsDir holds what pods have on the host, their volumes above all; default
 	// /var/lib/burstlet/pods.
 	PodsDir string

@@ -6,6 +6,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/fence"
 )
 
 // Host are the host operations. Paths are absolute, clean and the host's own.
@@ -51,6 +53,12 @@ type Host interface {
 	Limit(ctx context.Context, c Cgroup) error
 	// Usage measures the host and pods.
 	Usage(ctx context.Context, r UsageRequest) (Usage, error)
+
+	// Leader says who leads a node, and lets a leader take it ([fence.Request]). From then
+	// on what another leader asks for with [WithLeader] is refused: all operations that
+	// change something, and Call. Errors: ENOSPC where there is no room for a record; there
+	// is none of a former leader then either.
+	Leader(ctx context.Context, r LeaderRequest) (fence.Record, error)
 
 	// Call makes a call of the container runtime and returns the encoded reply. A call
 	// that has reached the host is finished there, within its own timeout, though ctx,

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/fence"
 )
 
 // delegate is [host.Host] by the helpers that run at the moment of a call.
@@ -44,6 +45,10 @@ func (d *delegate) Rotate(ctx context.Context, r host.Rotation) ([]string, error
 
 func (d *delegate) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, error) {
 	return call(ctx, d, func(h host.Host) (host.Usage, error) { return h.Usage(ctx, r) })
+}
+
+func (d *delegate) Leader(ctx context.Context, r host.LeaderRequest) (fence.Record, error) {
+	return call(ctx, d, func(h host.Host) (fence.Record, error) { return h.Leader(ctx, r) })
 }
 
 func (d *delegate) Call(ctx context.Context, c host.Call) ([]byte, error) {

@@ -25,7 +25,16 @@ func (c *client) invoke(ctx context.Context, name intercept.Name, in, out any) e
 	if err := c.ready(call); err != nil {
 		return err
 	}
-	req, err := c.request(ctx, callPath(name), in)
+	leader, err := c.holder(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.post(ctx, call, callPath(name), leader, in, out)
+}
+
+// post makes a request that has one reply. The leader is whoever asks for a change.
+func (c *client) post(ctx context.Context, call, path, leader string, in, out any) error {
+	req, err := c.request(ctx, path, leader, in)
 	if err != nil {
 		return err
 	}
@@ -55,7 +64,7 @@ func (c *client) invoke(ctx context.Context, name intercept.Name, in, out any) e
 
 // request makes the POST of a call. It is never sent twice by net/http, which
 // knows that a POST may have had its effect.
-func (c *client) request(ctx context.Context, path string, in any) (*http.Request, error) {
+func (c *client) request(ctx context.Context, path, leader string, in any) (*http.Request, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
 		return nil, backend.Errorf(backend.ErrInvalid, "%s: encode request: %w", path, err)
@@ -66,6 +75,9 @@ func (c *client) request(ctx context.Context, path string, in any) (*http.Reques
 	}
 	req.Header.Set("Content-Type", typeJSON)
 	req.Header.Set(nodeHeader, url.QueryEscape(c.cfg.Node))
+	if leader != "" {
+		req.Header.Set(leaderHeader, url.QueryEscape(leader))
+	}
 	return req, nil
 }
 
@@ -121,8 +133,8 @@ func (s *stream) close() {
 
 // open sends a request on a new connection and reads the head of the answer,
 // which must have the status wanted. The end of the context closes the stream.
-func (c *client) open(ctx context.Context, path string, in any, want int) (*stream, error) {
-	req, err := c.request(ctx, path, in)
+func (c *client) open(ctx context.Context, path, leader string, in any, want int) (*stream, error) {
+	req, err := c.request(ctx, path, leader, in)
 	if err != nil {
 		return nil, err
 	}
@@ -158,5 +170,9 @@ func (c *client) stream(ctx context.Context, call intercept.Name, in any, want i
 	if err := c.ready(string(call)); err != nil {
 		return nil, err
 	}
-	return c.open(ctx, callPath(call), in, want)
+	leader, err := c.holder(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return c.open(ctx, callPath(call), leader, in, want)
 }

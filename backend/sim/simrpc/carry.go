@@ -26,6 +26,9 @@ func (c *client) backend() backend.Backend {
 		}
 	}
 	b.Name, b.Check, b.Limits = c.agreed.Name, c.cfg.Check, c.agreed.Limits
+	if c.leader != nil {
+		b.Confirm = c.leader.Confirm
+	}
 	b.Run = func(ctx context.Context, _ backend.Permit) error { return c.run(ctx) } // it changes nothing
 	return b
 }

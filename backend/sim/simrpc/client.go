@@ -14,6 +14,8 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/fence"
+	"github.com/burstlet/burstlet/backend/intercept"
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
@@ -37,6 +39,10 @@ type Config struct {
 	Socket string
 	// Node is the identity under which pods are owned.
 	Node string
+	// Leader names the leader of the node whose changes these are: the server makes those
+	// of the last one alone, and May permits to become it. Empty: there is no election.
+	Leader string
+	May    backend.Permit
 	// Version is the program's, for the message of a version mismatch.
 	Version string
 	// Check is the remote's checker, which is pure: it runs here. Required.
@@ -63,7 +69,10 @@ func Connect(ctx context.Context, cfg Config) (backend.Backend, error) {
 			return d.DialContext(ctx, "unix", cfg.Socket)
 		}
 	}
-	c := &client{cfg: cfg, down: errors.New("it is not running")}
+	c := &client{cfg: cfg, changes: changing(), down: errors.New("it is not running")}
+	if cfg.Leader != "" {
+		c.leader = fence.NewTaker(cfg.Leader, cfg.May.Ask, c.askLeader)
+	}
 	c.transport = &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.dial(ctx) },
 		MaxConnsPerHost:     maxConns,
@@ -84,6 +93,8 @@ func Connect(ctx context.Context, cfg Config) (backend.Backend, error) {
 type client struct {
 	cfg       Config
 	transport *http.Transport // of unary calls
+	leader    *fence.Taker    // nil: there is no election
+	changes   map[intercept.Name]bool
 	agreed    handshake
 
 	mu   sync.RWMutex
@@ -128,6 +139,7 @@ func (c *client) stay(ctx context.Context) (connected bool, err error) {
 			"it lends something else than the one before (%+v, before %+v): restart to use it", shaken, was)
 	}
 	c.setDown(nil)
+	c.lead(ctx)
 	log.G(ctx).WithField("socket", c.cfg.Socket).Debug("connected to the sim")
 	if _, err = s.in.Peek(1); err == nil {
 		err = errors.New("the server says more than the handshake")
@@ -156,7 +168,7 @@ func (c *client) shake(ctx context.Context, hold bool) (*stream, handshake, erro
 
 func (c *client) shakeUntil(ctx context.Context, hold bool) (*stream, handshake, error) {
 	var shaken handshake
-	s, err := c.open(ctx, handshakePath, handshakeRequest{Hold: hold}, http.StatusOK)
+	s, err := c.open(ctx, handshakePath, "", handshakeRequest{Hold: hold}, http.StatusOK)
 	if err != nil {
 		return nil, shaken, err
 	}

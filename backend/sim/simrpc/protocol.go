@@ -17,14 +17,18 @@ const protocol = 7
 
 // What stands in the HTTP headers.
 const (
-	nodeHeader   = "Burstlet-Node"  // the node's identity, query-escaped
-	errorTrailer = "Burstlet-Error" // how a stream ended, if not well
+	nodeHeader   = "Burstlet-Node"   // the node's identity, query-escaped
+	leaderHeader = "Burstlet-Leader" // who asks for a change, query-escaped
+	errorTrailer = "Burstlet-Error"  // how a stream ended, if not well
 	upgradeName  = "burstlet-sim"
 
 	statusCallFailed = http.StatusUnprocessableEntity
 )
 
 const handshakePath = "/handshake"
+
+// leaderPath is of what is asked about a node's leaders ([fence.Request]).
+var leaderPath = fmt.Sprintf("/%d/leader", protocol)
 
 func callPath(call intercept.Name) string { return fmt.Sprintf("/%d/%s", protocol, call) }
 

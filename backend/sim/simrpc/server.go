@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/fence"
 	"github.com/burstlet/burstlet/backend/intercept"
 )
 
@@ -33,7 +34,9 @@ type Server struct {
 
 	mu    sync.Mutex
 	nodes map[string]backend.Backend
-	calls sync.WaitGroup
+	// leaders are those of the nodes, by their header.
+	leaders map[string]fence.Record
+	calls   sync.WaitGroup
 }
 
 // Serve serves until the context ends, then ends all calls and closes the
@@ -81,8 +84,16 @@ func (w warnings) Write(line []byte) (int, error) {
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+handshakePath, s.handshake)
+	mux.HandleFunc("POST "+leaderPath, s.serveLeader)
+	changes := changing()
 	for call, handle := range handlers() {
 		mux.HandleFunc("POST "+callPath(call), func(w http.ResponseWriter, r *http.Request) {
+			if changes[call] {
+				if err := s.led(r); err != nil {
+					fail(w, err)
+					return
+				}
+			}
 			s.serve(w, r, call.Field(), handle)
 		})
 	}

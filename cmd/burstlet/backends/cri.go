@@ -57,6 +57,7 @@ func newCRI(_ context.Context, n Node) (backend.Backend, error) {
 // criConfig is the configuration of a container host as its backend wants it.
 func criConfig(n Node) cri.Config {
 	out := n.Config.Backend.CRI.Settings()
+	out.Leader = n.Leader
 	out.NodeIdentity, out.ClusterDNS, out.ClusterDomain = n.Identity, n.Config.ClusterDNS, n.Config.ClusterDomain
 	n.Config.Pods.Limit(&out)
 	if out.SSH != nil {

@@ -23,6 +23,9 @@ type Node struct {
 	// May is asked of each change of the remote at the moment it is sent. Nil permits
 	// none.
 	May backend.Permit
+	// Leader names whoever leads the node for this term, among all that ever do, so that
+	// the remote can tell them apart. Empty: there is no election.
+	Leader string
 }
 
 // Kind is a kind of backend. Fields that are nil say that the kind cannot.

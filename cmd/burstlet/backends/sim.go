@@ -46,7 +46,7 @@ func newSim(_ context.Context, n Node) (backend.Backend, error) {
 func connectSim(ctx context.Context, n Node) (backend.Backend, error) {
 	endpoint := simSocket(n.Config.Backend)
 	b, err := simrpc.Connect(ctx, simrpc.Config{
-		Socket: strings.TrimPrefix(endpoint, "unix://"), Node: n.Identity, Version: n.Version,
+		Socket: strings.TrimPrefix(endpoint, "unix://"), Node: n.Identity, Version: n.Version, Leader: n.Leader, May: n.May,
 		Check: sim.New(sim.Config{}).Backend().Check,
 	})
 	if err != nil {

@@ -81,6 +81,13 @@ func (c *Client) roundTrip(ctx context.Context, op string, body io.Reader) (*htt
 	}
 	// Neither compression nor a name is asked for.
 	r.Header["User-Agent"] = nil
+	if l := host.LeaderOf(ctx); l.Holder != "" {
+		value, err := encodeLeader(l)
+		if err != nil {
+			return nil, fmt.Errorf("host operation %s: %w", op, err)
+		}
+		r.Header.Set(leaderHeader, value)
+	}
 	resp, err := c.http.RoundTrip(r)
 	if err != nil {
 		return nil, c.failed(ctx, op, err)

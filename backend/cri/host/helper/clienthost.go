@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/fence"
 )
 
 // Facts implements [host.Host].
@@ -64,6 +65,11 @@ func (c *Client) Limit(ctx context.Context, g host.Cgroup) error {
 // Usage implements [host.Host].
 func (c *Client) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, error) {
 	return call[host.Usage](ctx, c, opUsage, r, maxListing)
+}
+
+// Leader implements [host.Host].
+func (c *Client) Leader(ctx context.Context, r host.LeaderRequest) (fence.Record, error) {
+	return call[fence.Record](ctx, c, opLeader, r, maxReply)
 }
 
 // Call implements [host.Host].

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/fence"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -55,6 +56,10 @@ func (f *fakeHost) ReadFile(ctx context.Context, path string, limit int64) ([]by
 
 func (f *fakeHost) Call(ctx context.Context, c host.Call) ([]byte, error) {
 	return answer[[]byte](ctx, f, opCall, c)
+}
+
+func (f *fakeHost) Leader(ctx context.Context, r host.LeaderRequest) (fence.Record, error) {
+	return answer[fence.Record](ctx, f, opLeader, r)
 }
 
 func (f *fakeHost) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {

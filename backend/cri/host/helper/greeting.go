@@ -11,6 +11,8 @@ import (
 	"reflect"
 	"slices"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 const (
@@ -40,6 +42,7 @@ func version() string {
 	h := fnv.New64a()
 	seen := map[reflect.Type]bool{}
 	describe(h, reflect.TypeFor[logArgs](), seen)
+	describe(h, reflect.TypeFor[host.Leader](), seen)
 	all := operations()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		describeName(h, name)

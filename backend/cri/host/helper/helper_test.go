@@ -21,6 +21,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/fence"
 	"github.com/burstlet/burstlet/backend/wireerr"
 )
 
@@ -38,6 +39,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 	prep, discard, volume := filled[host.Preparation](t), filled[host.Discard](t), filled[host.Volume](t)
 	pod, rotation, sweep := filled[host.PodDir](t), filled[host.Rotation](t), filled[host.Sweep](t)
 	cgroup, usage, runtimeCall := filled[host.Cgroup](t), filled[host.UsageRequest](t), filled[host.Call](t)
+	leader, record := filled[host.LeaderRequest](t), filled[fence.Record](t)
 	facts, prepared, used := filled[host.Facts](t), filled[host.Prepared](t), filled[host.Usage](t)
 	placed, rotated, file := filled[[]host.Placed](t), filled[[]string](t), []byte("\x00\xff\nbytes")
 	if zero {
@@ -45,7 +47,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		prep, discard = host.Preparation{Dirs: []string{}, Cgroup: &host.Cgroup{}}, host.Discard{}
 		volume = host.Volume{FSGroup: new(int64), Files: []host.File{{Data: []byte{}, UID: new(int64)}, {}}}
 		pod, rotation, sweep, cgroup, usage = host.PodDir{}, host.Rotation{}, host.Sweep{}, host.Cgroup{}, host.UsageRequest{}
-		runtimeCall = host.Call{}
+		runtimeCall, leader, record = host.Call{}, host.LeaderRequest{}, fence.Record{}
 		facts, prepared, used = host.Facts{}, host.Prepared{}, host.Usage{Node: host.CgroupUsage{RSS: new(uint64)}}
 		placed, rotated, file = nil, []string{}, nil
 	}
@@ -60,6 +62,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		{opRotate, rotation, rotated, func(ctx context.Context, h host.Host) (any, error) { return h.Rotate(ctx, rotation) }},
 		{opSweep, sweep, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Sweep(ctx, sweep)) }},
 		{opLimit, cgroup, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Limit(ctx, cgroup)) }},
+		{opLeader, leader, record, func(ctx context.Context, h host.Host) (any, error) { return h.Leader(ctx, leader) }},
 		{opCall, runtimeCall, file, func(ctx context.Context, h host.Host) (any, error) { return h.Call(ctx, runtimeCall) }},
 		{opUsage, usage, used, func(ctx context.Context, h host.Host) (any, error) { return h.Usage(ctx, usage) }},
 	}

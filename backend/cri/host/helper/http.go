@@ -34,6 +34,9 @@ const (
 
 	// errorHeader is set on a response whose body is an error.
 	errorHeader = "Burstlet-Failed"
+	// leaderHeader has the leader who asks for an operation, as JSON in base64; it is not
+	// there where nobody says.
+	leaderHeader = "Burstlet-Leader"
 	// errorTrailer has the error with which a log ended, as JSON in base64.
 	errorTrailer = "Burstlet-Error"
 )

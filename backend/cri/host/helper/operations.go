@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/fence"
 )
 
 // Names of the operations: the paths of their requests, below "/".
@@ -25,6 +26,7 @@ const (
 	opSweep    = "Sweep"
 	opLimit    = "Limit"
 	opUsage    = "Usage"
+	opLeader   = "Leader"
 	opCall     = "Call"
 )
 
@@ -88,6 +90,9 @@ func operations() map[string]operation {
 		opLimit:  carry(func(ctx context.Context, h host.Host, c host.Cgroup) (none, error) { return none{}, h.Limit(ctx, c) }),
 		opUsage: carry(func(ctx context.Context, h host.Host, r host.UsageRequest) (host.Usage, error) {
 			return h.Usage(ctx, r)
+		}),
+		opLeader: carry(func(ctx context.Context, h host.Host, r host.LeaderRequest) (fence.Record, error) {
+			return h.Leader(ctx, r)
 		}),
 		opCall: carry(func(ctx context.Context, h host.Host, c host.Call) ([]byte, error) { return h.Call(ctx, c) }),
 	}

@@ -95,6 +95,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.calls.group.Done()
+	if value := r.Header.Get(leaderHeader); value != "" {
+		l, err := decodeLeader(value)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		r = r.WithContext(host.WithLeader(r.Context(), l))
+	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if name == opLog {
 		s.serveLog(w, r)

@@ -38,6 +38,11 @@ func (h *Host) Call(ctx context.Context, c host.Call) ([]byte, error) {
 	if err := h.begin(ctx, c.Owner); err != nil {
 		return nil, err
 	}
+	// It may have waited for those of a successor.
+	if err := h.led(ctx); err != nil {
+		h.finish(c.Owner)
+		return nil, err
+	}
 	type result struct {
 		reply []byte
 		err   error

@@ -162,6 +162,9 @@ func (h *Host) makeCgroup(ctx context.Context, c host.Cgroup) error {
 // below the memory in use is refused with EBUSY. Errors: fs.ErrNotExist when
 // there is no such cgroup.
 func (h *Host) Limit(ctx context.Context, c host.Cgroup) error {
+	if err := h.led(ctx); err != nil {
+		return err
+	}
 	levels, hs, err := h.locate(c)
 	if err != nil {
 		return err

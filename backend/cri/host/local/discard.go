@@ -13,6 +13,9 @@ import (
 // Discard implements [host.Host]. A tree in which something is still mounted keeps
 // that, and says so.
 func (h *Host) Discard(ctx context.Context, d host.Discard) error {
+	if err := h.led(ctx); err != nil {
+		return err
+	}
 	var errs []error
 	for _, path := range d.Unmount {
 		path, err := realPath(path)

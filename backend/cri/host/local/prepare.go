@@ -16,6 +16,9 @@ import (
 
 // Prepare implements [host.Host].
 func (h *Host) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {
+	if err := h.led(ctx); err != nil {
+		return host.Prepared{}, err
+	}
 	var done host.Prepared
 	for _, dir := range p.Dirs {
 		if err := mkdirAll(dir, 0o755); err != nil {

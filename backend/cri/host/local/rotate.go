@@ -29,6 +29,9 @@ const (
 // undoes a rotation. A log that is missing altogether is returned, for the runtime
 // to make it.
 func (h *Host) Rotate(ctx context.Context, r host.Rotation) ([]string, error) {
+	if err := h.led(ctx); err != nil {
+		return nil, err
+	}
 	var (
 		rotated []string
 		errs    []error

@@ -22,6 +22,9 @@ const sweepAge = time.Minute
 
 // Sweep implements [host.Host].
 func (h *Host) Sweep(ctx context.Context, s host.Sweep) error {
+	if err := h.led(ctx); err != nil {
+		return err
+	}
 	before := time.Now().Add(-sweepAge)
 	return errors.Join(h.sweepLogs(ctx, s, before), sweepLinks(ctx, s, before))
 }

@@ -18,6 +18,9 @@ const kubeletDirMode = 0o750
 
 // Place implements [host.Host].
 func (h *Host) Place(ctx context.Context, v host.Volume) error {
+	if err := h.led(ctx); err != nil {
+		return err
+	}
 	pod, err := realPod(v.Pod)
 	if err != nil {
 		return err

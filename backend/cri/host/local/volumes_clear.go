@@ -16,6 +16,9 @@ import (
 // Clear implements [host.Host]. What says whose the pod is goes last, so that one
 // that was cut off is still known.
 func (h *Host) Clear(ctx context.Context, pod host.PodDir) error {
+	if err := h.led(ctx); err != nil {
+		return err
+	}
 	pod, err := realPod(pod)
 	if err != nil {
 		return err
