@@ -73,6 +73,9 @@ type Config struct {
 type NodeOptions struct {
 	// Labels and Annotations are set beside those that every node has.
 	Labels, Annotations map[string]string
+	// Identity is what the node's pods are told by on the remote. It stands on the Node,
+	// as IdentityAnnotation; empty: none does.
+	Identity string
 	// Taints the Node is created with. Nil: DefaultTaint alone; empty: none.
 	Taints []corev1.Taint
 	// Capacity overrides what the backend says of itself, resource by resource.

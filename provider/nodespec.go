@@ -112,13 +112,18 @@ func (s nodeSpec) labels(facts *backend.NodeFacts) map[string]string {
 	return labels
 }
 
-// annotations are the remote's, and the configured ones, which count.
+// annotations are the remote's, above them the configured ones, and above all what
+// the node's identity stands on.
 func (s nodeSpec) annotations(facts *backend.NodeFacts) map[string]string {
 	out := map[string]string{}
 	if facts != nil {
 		maps.Copy(out, facts.Annotations)
 	}
 	maps.Copy(out, s.Annotations)
+	delete(out, IdentityAnnotation)
+	if s.Identity != "" {
+		out[IdentityAnnotation] = s.Identity
+	}
 	return out
 }
 

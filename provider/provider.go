@@ -243,7 +243,7 @@ func (n *Node) register(ctx context.Context, c *composer) (*corev1.Node, error) 
 		if err == nil {
 			return node, nil
 		}
-		if errors.Is(err, errForeign) {
+		if errors.Is(err, errForeign) || errors.Is(err, errIdentity) {
 			return nil, fmt.Errorf("register node: %w", err)
 		}
 		if last == nil || ctx.Err() == nil {

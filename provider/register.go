@@ -46,6 +46,9 @@ func (r registrar) ensure(ctx context.Context, want *corev1.Node) (*corev1.Node,
 	if err := CheckOwner(node); err != nil {
 		return nil, err
 	}
+	if node, err = r.claim(ctx, node, want.Annotations[IdentityAnnotation]); err != nil {
+		return nil, err
+	}
 	r.adviseTaints(ctx, node)
 	return node, r.label(ctx, node)
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/burstlet/burstlet/syncloop/images"
 )
 
-func nodeOptions(cfg config.Configuration) provider.NodeOptions {
+func nodeOptions(cfg config.Configuration, identity string) provider.NodeOptions {
 	o := provider.NodeOptions{
-		Labels: cfg.Node.Labels, Annotations: cfg.Node.Annotations, Taints: cfg.Node.Taints,
+		Identity: identity,
+		Labels:   cfg.Node.Labels, Annotations: cfg.Node.Annotations, Taints: cfg.Node.Taints,
 		Capacity: cfg.Node.Capacity.ResourceList(), InternalIP: cfg.Node.InternalIP,
 		Version: provider.KubeletVersion(programVersion()), MaxImages: &cfg.Images.NodeStatusMaxImages,
 	}

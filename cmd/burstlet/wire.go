@@ -33,7 +33,9 @@ const (
 type materials struct {
 	cfg    config.Configuration
 	server string // URL of the API server
-	client kubernetes.Interface
+	// identity is what the node's pods are told by on the remote.
+	identity string
+	client   kubernetes.Interface
 	// events is a client with a rate of its own, so that a burst of Events keeps
 	// no status waiting.
 	events kubernetes.Interface
@@ -88,7 +90,7 @@ func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate
 	r.state.show(prometheus.Gatherers{cred.registry, registry})
 	n := &node{held: held, shutdown: r.cfg.Shutdown, away: backends.Away(r.cfg.Backend)}
 	return n, n.assemble(ctx, materials{
-		cfg: r.cfg, server: rest.Host, client: client, events: events, beneath: beneath,
+		cfg: r.cfg, server: rest.Host, identity: id, client: client, events: events, beneath: beneath,
 		remote: held.Wrap(metered.Wrap(b, calls)), host: host,
 		registry: registry, probes: prometheus.NewRegistry(),
 		gatherer: prometheus.Gatherers{r.process, cred.registry, registry},
@@ -138,7 +140,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 	n.vk, err = provider.New(provider.Config{
 		NodeName: m.cfg.Node.Name, Client: m.client, Server: m.server, Pods: n.pods, Touch: n.source.Enqueue,
 		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Backend: m.remote,
-		Node: nodeOptions(m.cfg), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
+		Node: nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
 		Probes: m.probes, ConfigZ: kubeletConfig(m.cfg),
 	})
 	return err

@@ -2,6 +2,6 @@
 // the node is called on its remote.
 //
 // "burstlet run", "remove-nodes", "approve-certificates" and "doctor" find them here,
-// so that doctor judges what the others use. The package may import the configuration
-// and the Kubernetes client, and nothing else of the project.
+// so that doctor judges what the others use. The package may import the configuration,
+// the Kubernetes client and, for how a Node is marked, package provider.
 package access

@@ -62,6 +62,10 @@ func TestLoadErrors(t *testing.T) {
 			head + "backend: {type: sim}\nkubeletAPI: {selfSigned: \"true\"}\n",
 			"read configuration FILE: kubeletAPI.selfSigned: must be true or false, not a string",
 		},
+		"the annotation of the identity": {
+			strings.Replace(head, "name: one", "name: one, annotations: {burstlet.dev/identity: a}", 1) + sim,
+			"check FILE: node.annotations[burstlet.dev/identity]: Forbidden: burstlet writes it: set node.identity",
+		},
 		"bad quantity": {
 			strings.Replace(head, "name: one", "name: one, capacity: {memory: 16 GB}", 1) + sim,
 			"read configuration FILE: node.capacity.memory: must be a quantity such as 4, 500m or 16Gi, not \"16 GB\"",

@@ -117,15 +117,16 @@ type Node struct {
 	// must be the one that the credential is for.
 	Name string `json:"name"`
 	// Identity tells this node's pods from those of all others on the same
-	// remote: printable ASCII, at most 512 bytes. It must never change while pods
-	// run, or they are not found again. Empty: the UID of Service
-	// default/kubernetes and the node's name.
+	// remote: printable ASCII, at most 512 bytes. It stands on the Node, as annotation
+	// burstlet.dev/identity, and burstlet does not start with another. Empty: what
+	// stands there; on a new Node the UID of Service default/kubernetes and the
+	// node's name.
 	Identity string `json:"identity"`
 	// Labels are set beside those that every node has. Those that the API server
 	// does not let a node set are reported with the command an administrator
 	// needs.
 	Labels map[string]string `json:"labels"`
-	// Annotations are set on the Node.
+	// Annotations are set on the Node. burstlet.dev/identity is not among them.
 	Annotations map[string]string `json:"annotations"`
 	// Taints the Node is created with. Left out:
 	// virtual-kubelet.io/provider=burstlet:NoSchedule. An empty list: none.

@@ -79,6 +79,9 @@ func (e *NodeEntry) validateCapacity(at *field.Path) field.ErrorList {
 	return errs
 }
 
+// identityAnnotation is provider.IdentityAnnotation.
+const identityAnnotation = "burstlet.dev/identity"
+
 func (n *Node) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if n.Name == "" {
@@ -93,6 +96,10 @@ func (n *Node) validate(at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, metav1validation.ValidateLabels(n.Labels, at.Child("labels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(n.Annotations, at.Child("annotations"))...)
+	if _, ok := n.Annotations[identityAnnotation]; ok {
+		errs = append(errs, field.Forbidden(at.Child("annotations").Key(identityAnnotation),
+			"burstlet writes it: set "+at.Child("identity").String()))
+	}
 	for i, taint := range n.Taints {
 		errs = append(errs, validateTaint(taint, at.Child("taints").Index(i))...)
 	}

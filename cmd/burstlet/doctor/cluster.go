@@ -57,8 +57,12 @@ func diagnoseCluster(
 		if e.user.name != "" {
 			e.rights(ctx)
 			e.node(ctx)
-			if id, err := access.NodeIdentity(ctx, e.client, c, e.cred.rest.Host); err == nil {
+			id, err := access.NodeIdentity(ctx, e.client, c, e.cred.rest.Host)
+			switch {
+			case err == nil:
 				identity = id
+			case errors.Is(err, access.ErrIdentity):
+				e.add(backend.Bad("identity", err.Error(), ""))
 			}
 		}
 		e.election(ctx)
