@@ -22,6 +22,7 @@ type approveFlags struct {
 	kubeconfig                  string
 	nodes, requesters, networks []string
 	podSelector, podNamespace   string
+	podServiceAccount           string
 	healthzBindAddress          string
 	healthzPort                 int
 	logging                     config.Logging
@@ -40,24 +41,28 @@ A request is approved if
 
 - the node makes it itself (user system:node:NAME in group system:nodes) or one of
   --requesters does, for system:node:NAME, group system:nodes, and server auth alone;
-- NAME is a Node with the label type=virtual-kubelet, and one of --nodes, if given;
-- its DNS names are NAME, and its addresses are in the Node's status;
+- NAME is one of --nodes, and a Node with the label type=virtual-kubelet;
+- its DNS names are NAME, unless that is localhost, kubernetes, kubernetes.* or a
+  Service's (*.svc, *.svc.*);
+- it has an address, and its addresses are in the Node's status;
 - somebody other than the node vouches for each address: it is in one of the networks
-  of --allowed-ips, or of a running pod that --pod-selector finds and that stands on no
-  virtual node.
+  of --allowed-ips, or of a running pod that --pod-selector finds, that runs as
+  --pod-service-account, and that stands on no virtual node.
 
 All others are left alone, for others to decide, and a line in the log says why. Several
 may run at once. deploy/rbac/approver.yaml lists the rights that it needs.`,
-		Example: `  burstlet approve-certificates --nodes edge-1,edge-2 --pod-selector app.kubernetes.io/name=burstlet
-  burstlet approve-certificates --allowed-ips 192.0.2.0/24`,
+		Example: `  burstlet approve-certificates --nodes edge-1,edge-2 \
+    --pod-selector app.kubernetes.io/name=burstlet --pod-service-account burstlet
+  burstlet approve-certificates --nodes edge-1 --allowed-ips 192.0.2.0/24`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's service account, else ~/.kube/config")
-	flags.StringSliceVar(&f.nodes, "nodes", nil, "names of the nodes; default all with the label type=virtual-kubelet")
+	flags.StringSliceVar(&f.nodes, "nodes", nil, "names of the nodes; required")
 	flags.StringSliceVar(&f.requesters, "requesters", nil, "users who may ask for the nodes of --nodes beside the nodes themselves, as in system:serviceaccount:NAMESPACE:NAME")
 	flags.StringSliceVar(&f.networks, "allowed-ips", nil, "networks of addresses that may be certified, as in 192.0.2.0/24")
 	flags.StringVar(&f.podSelector, "pod-selector", "", "labels of the pods whose addresses may be certified")
+	flags.StringVar(&f.podServiceAccount, "pod-service-account", "", "name of the ServiceAccount that those pods run as; required with --pod-selector")
 	flags.StringVar(&f.podNamespace, "pod-namespace", "", "namespace of those pods; default that of the pod that this process runs in")
 	flags.StringVar(&f.healthzBindAddress, "healthz-bind-address", config.Default().HealthzBindAddress, "IP address of the health port")
 	flags.IntVar(&f.healthzPort, "healthz-port", 0, "port of /healthz, /readyz and /metrics, plain HTTP (0: none)")
@@ -89,8 +94,10 @@ func (f approveFlags) policy() (approver.Policy, error) {
 	switch {
 	case len(p.AllowedIPs) == 0 && f.podSelector == "":
 		return p, errors.New("flag --allowed-ips or --pod-selector is required: a node's word for its own addresses is not enough")
-	case len(p.Users) > 0 && len(p.Nodes) == 0:
-		return p, errors.New("flag --requesters needs --nodes: such a user may ask for any name")
+	case len(p.Nodes) == 0:
+		return p, errors.New("flag --nodes is required: whoever can register a Node could be certified for any name")
+	case f.podSelector != "" && f.podServiceAccount == "":
+		return p, errors.New("flag --pod-service-account is required with --pod-selector: anybody may label a pod")
 	}
 	return p, nil
 }
@@ -116,7 +123,8 @@ func approveCertificates(ctx context.Context, server *rest.Config, f approveFlag
 		return fmt.Errorf("make a client of the API server: %w", err)
 	}
 	a, err := approver.New(approver.Config{
-		Client: client, Policy: policy, PodSelector: f.podSelector, PodNamespace: f.podNamespace, Registerer: registry,
+		Client: client, Policy: policy, PodSelector: f.podSelector, PodNamespace: f.podNamespace,
+		PodServiceAccount: f.podServiceAccount, Registerer: registry,
 	})
 	if err != nil {
 		return err

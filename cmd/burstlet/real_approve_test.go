@@ -258,7 +258,7 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 	s := newStage(t)
 	const name = "housed"
 	port := ports.Free(t)
-	s.approver(approveFlags{podSelector: "app=housed", podNamespace: "burstlet"})
+	s.approver(approveFlags{nodes: []string{name}, podSelector: "app=housed", podNamespace: "burstlet", podServiceAccount: "default"})
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
 	s.ready(name)
 	early := s.request(s.node(name), name, own)
@@ -290,7 +290,7 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 // The approver's rights end where its work does.
 func TestRealApproverRights(t *testing.T) {
 	s := newStage(t)
-	s.approver(approveFlags{networks: []string{"127.0.0.0/8"}})
+	s.approver(approveFlags{nodes: []string{"any"}, networks: []string{"127.0.0.0/8"}})
 	const csrs, serving = "certificatesigningrequests", "kubernetes.io/kubelet-serving"
 	for _, tc := range []struct {
 		group, resource, name, namespace string
@@ -342,9 +342,10 @@ func TestApproveFlags(t *testing.T) {
 	}{
 		"no word for addresses":        {nil, "flag --allowed-ips or --pod-selector is required"},
 		"no network":                   {[]string{"--allowed-ips", "10.0.0.1"}, `"10.0.0.1" is not a network`},
-		"requesters without nodes":     {[]string{"--allowed-ips", "10.0.0.0/8", "--requesters", "a"}, "flag --requesters needs --nodes"},
-		"a selector without namespace": {[]string{"--pod-selector", "a=b"}, "flag --pod-namespace is required"},
-		"a selector that is none":      {[]string{"--pod-selector", "a in", "--pod-namespace", "x"}, "selector of pods"},
+		"no nodes":                     {[]string{"--allowed-ips", "10.0.0.0/8"}, "flag --nodes is required"},
+		"a selector without account":   {[]string{"--nodes", "n", "--pod-selector", "a=b"}, "flag --pod-service-account is required"},
+		"a selector without namespace": {[]string{"--nodes", "n", "--pod-selector", "a=b", "--pod-service-account", "b"}, "flag --pod-namespace is required"},
+		"a selector that is none":      {[]string{"--nodes", "n", "--pod-selector", "a in", "--pod-namespace", "x", "--pod-service-account", "b"}, "selector of pods"},
 		"a format that is none":        {[]string{"--log-format", "xml"}, `format "xml" is not text or json`},
 	} {
 		t.Run(name, func(t *testing.T) {

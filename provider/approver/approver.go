@@ -40,8 +40,8 @@ type Config struct {
 	Client kubernetes.Interface
 	Policy Policy
 	// PodSelector finds the pods whose addresses are certified, in PodNamespace.
-	// Empty: none are.
-	PodSelector, PodNamespace string
+	// Empty: none are. PodServiceAccount is that of these pods.
+	PodSelector, PodNamespace, PodServiceAccount string
 	// Registerer takes the metrics. May be nil.
 	Registerer prometheus.Registerer
 }
@@ -52,6 +52,7 @@ type Approver struct {
 	client   kubernetes.Interface
 	policy   Policy
 	selector labels.Selector
+	account  string // of the pods that the selector finds
 	metrics  metrics
 	requests cache.SharedIndexInformer
 	nodes    cache.SharedIndexInformer
@@ -77,14 +78,16 @@ func New(cfg Config) (*Approver, error) {
 		return nil, errors.New("configure the approver: allowed networks or a selector of pods are required: a node's word for its own addresses is not enough")
 	case cfg.PodSelector != "" && cfg.PodNamespace == "":
 		return nil, errors.New("configure the approver: the namespace of the pods is required")
-	case len(cfg.Policy.Users) > 0 && len(cfg.Policy.Nodes) == 0:
-		return nil, errors.New("configure the approver: users who ask for nodes need the names of the nodes")
+	case cfg.PodSelector != "" && cfg.PodServiceAccount == "":
+		return nil, errors.New("configure the approver: the ServiceAccount of the pods is required: anybody may label a pod")
+	case len(cfg.Policy.Nodes) == 0:
+		return nil, errors.New("configure the approver: the names of the nodes are required")
 	}
 	selector, err := labels.Parse(cfg.PodSelector)
 	if err != nil {
 		return nil, fmt.Errorf("configure the approver: selector of pods: %w", err)
 	}
-	a := &Approver{client: cfg.Client, policy: cfg.Policy, selector: selector, metrics: newMetrics(), told: map[string]refusal{}}
+	a := &Approver{client: cfg.Client, policy: cfg.Policy, selector: selector, account: cfg.PodServiceAccount, metrics: newMetrics(), told: map[string]refusal{}}
 	if cfg.Registerer != nil {
 		for _, c := range []prometheus.Collector{a.metrics.requests, a.metrics.waiting} {
 			if err := cfg.Registerer.Register(c); err != nil {
@@ -208,14 +211,15 @@ func (a *Approver) node(name string) *corev1.Node {
 }
 
 // podIP is true for the address of a pod that one of the cluster's real kubelets
-// vouches for: a virtual node writes the status of its own pods.
+// vouches for: a virtual node writes the status of its own pods. A node may make mirror
+// pods with any labels, but none with a ServiceAccount.
 func (a *Approver) podIP(ip netip.Addr) bool {
 	if a.pods == nil {
 		return false
 	}
 	return slices.ContainsFunc(a.pods.GetStore().List(), func(object any) bool {
 		pod, ok := object.(*corev1.Pod)
-		if !ok || pod.Spec.NodeName == "" || a.node(pod.Spec.NodeName) != nil || ended(pod) || !a.selector.Matches(labels.Set(pod.Labels)) {
+		if !ok || pod.Spec.NodeName == "" || a.node(pod.Spec.NodeName) != nil || ended(pod) || !a.burstlets(pod) {
 			return false
 		}
 		return slices.ContainsFunc(pod.Status.PodIPs, func(p corev1.PodIP) bool {
@@ -223,6 +227,12 @@ func (a *Approver) podIP(ip netip.Addr) bool {
 			return err == nil && own.Unmap() == ip
 		})
 	})
+}
+
+// burstlets is true for a pod that burstlet runs in.
+func (a *Approver) burstlets(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return !mirror && pod.Spec.ServiceAccountName == a.account && a.selector.Matches(labels.Set(pod.Labels))
 }
 
 func ended(pod *corev1.Pod) bool {

@@ -64,7 +64,7 @@ func (l loop) count(result, reason string) float64 {
 }
 
 func network() Policy {
-	return Policy{AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
+	return Policy{Nodes: []string{"edge-1"}, AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 }
 
 func TestRequestsAreApprovedAsTheyCome(t *testing.T) {
@@ -126,23 +126,32 @@ func TestAddressesOfPods(t *testing.T) {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Labels: map[string]string{"app": app}}}
 		p.Spec.NodeName, p.Status.Phase = node, phase
 		p.Status.PodIPs = []corev1.PodIP{{IP: "10.1.2.3"}}
+		p.Spec.ServiceAccountName = "burstlet"
 		return p
 	}
+	mirror := pod("real", "burstlet", "burstlet", corev1.PodRunning)
+	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+	another := pod("real", "burstlet", "burstlet", corev1.PodRunning)
+	another.Spec.ServiceAccountName = "default"
 	csr := own().make(t)
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"burstlet's":                 {pod("real", "burstlet", "burstlet", corev1.PodRunning), true},
-		"of another app":             {pod("real", "burstlet", "other", corev1.PodRunning), false},
-		"in another namespace":       {pod("real", "default", "burstlet", corev1.PodRunning), false},
-		"one that ended":             {pod("real", "burstlet", "burstlet", corev1.PodFailed), false},
-		"on the virtual node itself": {pod("edge-1", "burstlet", "burstlet", corev1.PodRunning), false},
-		"on no node":                 {pod("", "burstlet", "burstlet", corev1.PodPending), false},
+		"burstlet's":                                 {pod("real", "burstlet", "burstlet", corev1.PodRunning), true},
+		"of another app":                             {pod("real", "burstlet", "other", corev1.PodRunning), false},
+		"in another namespace":                       {pod("real", "default", "burstlet", corev1.PodRunning), false},
+		"one that ended":                             {pod("real", "burstlet", "burstlet", corev1.PodFailed), false},
+		"on the virtual node itself":                 {pod("edge-1", "burstlet", "burstlet", corev1.PodRunning), false},
+		"a mirror pod, which a node makes by itself": {mirror, false},
+		"with another ServiceAccount":                {another, false},
+		"on no node":                                 {pod("", "burstlet", "burstlet", corev1.PodPending), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := start(t, Config{PodSelector: "app=burstlet", PodNamespace: "burstlet"}, edge("10.1.2.3"), csr)
+				l := start(t, Config{
+					Policy: Policy{Nodes: []string{"edge-1"}}, PodSelector: "app=burstlet", PodNamespace: "burstlet", PodServiceAccount: "burstlet",
+				}, edge("10.1.2.3"), csr)
 				if l.settled("csr-1") {
 					t.Fatal("approved without a pod")
 				}
@@ -209,11 +218,13 @@ func TestOthersMayDecide(t *testing.T) {
 }
 
 func TestConfigurationsThatCannotBeMeant(t *testing.T) {
+	listed := Policy{Nodes: []string{"edge-1"}}
 	for name, cfg := range map[string]Config{
-		"no address is vouched for":    {},
-		"pods of every namespace":      {PodSelector: "app=burstlet"},
-		"a selector that is none":      {PodSelector: "app in", PodNamespace: "burstlet"},
-		"users without names of nodes": {Policy: Policy{Users: []string{"system:serviceaccount:a:b"}, AllowedIPs: network().AllowedIPs}},
+		"no address is vouched for":  {Policy: listed},
+		"pods of every namespace":    {Policy: listed, PodSelector: "app=burstlet", PodServiceAccount: "burstlet"},
+		"pods of any ServiceAccount": {Policy: listed, PodSelector: "app=burstlet", PodNamespace: "burstlet"},
+		"a selector that is none":    {Policy: listed, PodSelector: "app in", PodNamespace: "burstlet", PodServiceAccount: "burstlet"},
+		"no names of nodes":          {Policy: Policy{AllowedIPs: network().AllowedIPs}},
 	} {
 		cfg.Client = fake.NewClientset()
 		if _, err := New(cfg); err == nil {

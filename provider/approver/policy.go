@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +12,8 @@ import (
 
 // Policy says whose requests are approved.
 type Policy struct {
-	// Nodes are the names of the nodes; empty: all that Facts knows.
+	// Nodes are the names of the nodes. Without them whoever can register a Node could be
+	// certified for any name that a Node may have.
 	Nodes []string
 	// Users may ask for Nodes beside the nodes themselves: ServiceAccounts that
 	// burstlet runs as, by their user names (system:serviceaccount:NAMESPACE:NAME).
@@ -49,6 +51,8 @@ const (
 	ForeignSubject Reason = "ForeignSubject"
 	// ForeignName: a DNS name is not the Node's.
 	ForeignName Reason = "ForeignName"
+	// ReservedName: by that name others are known in a cluster, whatever the Node is called.
+	ReservedName Reason = "ReservedName"
 	// ForeignAddress: an address is not in the Node's status (yet).
 	ForeignAddress Reason = "ForeignAddress"
 	// AddressNotAllowed: nobody but the node says that the address is its own.
@@ -90,7 +94,7 @@ func (p Policy) Decide(csr *certificatesv1.CertificateSigningRequest, facts Fact
 		return leave(BadRequest, "%v", err)
 	case request.user != nodeUser+name:
 		return leave(ForeignSubject, "its common name is %q, it is made by user %q", request.user, csr.Spec.Username)
-	case len(p.Nodes) > 0 && !slices.Contains(p.Nodes, name):
+	case !slices.Contains(p.Nodes, name):
 		return leave(OtherNode, "node %q is none that is approved here", name)
 	case !usagesFit(csr.Spec.Usages):
 		return leave(BadUsages, "its usages %q are not those of a node's serving certificate", csr.Spec.Usages)
@@ -103,8 +107,20 @@ func (p Policy) Decide(csr *certificatesv1.CertificateSigningRequest, facts Fact
 		if dns != node.Name {
 			return leave(ForeignName, "%q is not the name of Node %q", dns, node.Name)
 		}
+		if reserved(dns) {
+			return leave(ReservedName, "%q is a name of this machine, of the API server or of a Service", dns)
+		}
 	}
 	return p.judgeAddresses(request.ips, node, facts, leave)
+}
+
+// reserved is true for names by which a client in a cluster reaches what is no node:
+// itself, the API server (kubernetes, kubernetes.default), and Services (NAME.NAMESPACE.svc,
+// with any cluster domain).
+func reserved(dns string) bool {
+	parts := strings.Split(strings.ToLower(dns), ".")
+	return parts[0] == "localhost" || parts[len(parts)-1] == "localhost" || parts[0] == "kubernetes" ||
+		slices.Contains(parts[1:], "svc")
 }
 
 func (p Policy) judgeAddresses(ips []netip.Addr, node *corev1.Node, facts Facts, leave func(Reason, string, ...any) Verdict) Verdict {

@@ -81,10 +81,11 @@ func TestDecide(t *testing.T) {
 		node   *corev1.Node
 		pods   []string
 	}
-	network := Policy{AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/64")}}
+	network := Policy{Nodes: []string{"edge-1"}, AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/64")}}
+	listed := Policy{Nodes: network.Nodes}
 	ordinary := world{policy: network, node: edge("10.1.2.3", "10.9.9.9", "fd00:1::3")}
 	asUser := network
-	asUser.Users, asUser.Nodes = []string{deployment}, []string{"edge-1"}
+	asUser.Users = []string{deployment}
 	byUser := world{policy: asUser, node: ordinary.node}
 	for name, tc := range map[string]struct {
 		change func(*wish)
@@ -95,13 +96,11 @@ func TestDecide(t *testing.T) {
 		"key encipherment too, for an RSA key": {change: func(w *wish) {
 			w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}},
-		"no name":        {change: func(w *wish) { w.template.DNSNames = nil }},
-		"its name alone": {change: func(w *wish) { w.template.IPAddresses = nil }},
+		"no name": {change: func(w *wish) { w.template.DNSNames = nil }},
 		"both families": {change: func(w *wish) {
 			w.template.IPAddresses = append(w.template.IPAddresses, net.ParseIP("fd00:1::3"))
 		}},
-		"a node that is listed":              {world: &world{policy: Policy{Nodes: []string{"edge-1"}, AllowedIPs: network.AllowedIPs}, node: ordinary.node}},
-		"the address of a pod of burstlet's": {world: &world{node: edge("10.1.2.3"), pods: []string{"10.1.2.3"}}},
+		"the address of a pod of burstlet's": {world: &world{policy: listed, node: edge("10.1.2.3"), pods: []string{"10.1.2.3"}}},
 		"by a user who may ask for the node": {world: &byUser, change: func(w *wish) {
 			w.csr.Spec.Username, w.csr.Spec.Groups = deployment, []string{"system:serviceaccounts"}
 		}},
@@ -139,12 +138,14 @@ func TestDecide(t *testing.T) {
 		"another node's name":                   {change: func(w *wish) { w.template.DNSNames = []string{"edge-2"} }, want: ForeignName},
 		"an address that is not its":            {change: func(w *wish) { w.template.IPAddresses = append(w.template.IPAddresses, net.ParseIP("10.1.2.4")) }, want: ForeignAddress},
 		"its word for an address is not enough": {change: func(w *wish) { w.template.IPAddresses = []net.IP{net.ParseIP("10.9.9.9")} }, want: AddressNotAllowed},
-		"the address of somebody else's pod":    {world: &world{node: edge("10.1.2.3"), pods: []string{"10.1.2.4"}}, want: AddressNotAllowed},
-		"nothing is allowed":                    {world: &world{node: edge("10.1.2.3")}, want: AddressNotAllowed},
+		"the address of somebody else's pod":    {world: &world{policy: listed, node: edge("10.1.2.3"), pods: []string{"10.1.2.4"}}, want: AddressNotAllowed},
+		"nothing is allowed":                    {world: &world{policy: listed, node: edge("10.1.2.3")}, want: AddressNotAllowed},
 
-		"no name and no address": {change: func(w *wish) { w.template.DNSNames, w.template.IPAddresses = nil, nil }, want: BadRequest},
-		"an e-mail address":      {change: func(w *wish) { w.template.EmailAddresses = []string{"a@example.org"} }, want: BadRequest},
-		"a URI":                  {change: func(w *wish) { w.template.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, want: BadRequest},
+		"no node is listed":                             {world: &world{policy: Policy{AllowedIPs: network.AllowedIPs}, node: ordinary.node}, want: OtherNode},
+		"its name alone, for which nobody else vouches": {change: func(w *wish) { w.template.IPAddresses = nil }, want: BadRequest},
+		"no name and no address":                        {change: func(w *wish) { w.template.DNSNames, w.template.IPAddresses = nil, nil }, want: BadRequest},
+		"an e-mail address":                             {change: func(w *wish) { w.template.EmailAddresses = []string{"a@example.org"} }, want: BadRequest},
+		"a URI":                                         {change: func(w *wish) { w.template.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, want: BadRequest},
 		"to be a CA": {change: func(w *wish) {
 			w.template.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff}}}
 		}, want: BadRequest},
@@ -185,6 +186,27 @@ func TestDecide(t *testing.T) {
 				t.Errorf("message of several lines: %q", got.Message)
 			}
 		})
+	}
+}
+
+// A node of such a name, listed or not, could serve as somebody else in the cluster.
+func TestNamesOfOthers(t *testing.T) {
+	for name, want := range map[string]Reason{
+		"edge-1": "", "edge-1.example.org": "", "kubernetes-edge": "", "svc.example.org": "",
+		"localhost": ReservedName, "edge.localhost": ReservedName, "localhost.localdomain": ReservedName,
+		"kubernetes": ReservedName, "kubernetes.default": ReservedName, "kubernetes.default.svc": ReservedName,
+		"db.default.svc": ReservedName, "db.default.svc.cluster.local": ReservedName, "db.default.svc.corp.example": ReservedName,
+		"p.db.default.svc.cluster.local": ReservedName,
+	} {
+		w := own()
+		w.template.Subject.CommonName, w.template.DNSNames = "system:node:"+name, []string{name}
+		w.csr.Spec.Username = "system:node:" + name
+		node := edge("10.1.2.3")
+		node.Name = name
+		p := Policy{Nodes: []string{name}, AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
+		if got := p.Decide(w.make(t), Facts{Node: func(string) *corev1.Node { return node }}); got.Reason != want || got.Approve != (want == "") {
+			t.Errorf("%s: %+v, want reason %q", name, got, want)
+		}
 	}
 }
 

@@ -58,8 +58,8 @@ func parse(text []byte) (asked, error) {
 	if a.ips, err = addresses(request.IPAddresses); err != nil {
 		return asked{}, err
 	}
-	if len(a.names)+len(a.ips) == 0 {
-		return asked{}, errors.New("it asks for no name and no address")
+	if len(a.ips) == 0 { // nobody but the node would vouch for it
+		return asked{}, errors.New("it asks for no address")
 	}
 	return a, nil
 }

@@ -102,7 +102,7 @@ func withoutHelm(t *testing.T, m manifest) string {
 	strip(o)
 	nameConfig(o)
 	if args := dig(o, "spec", "template", "spec"); args != nil && strings.HasSuffix(m.Name, "-approver") {
-		// Without --nodes: all virtual nodes.
+		// The overlay adds --nodes.
 		container := args["containers"].([]any)[0].(object)
 		container["args"] = slices.DeleteFunc(container["args"].([]any), func(a any) bool { return strings.HasPrefix(a.(string), "--nodes=") })
 	}
