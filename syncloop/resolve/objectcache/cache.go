@@ -20,8 +20,9 @@ const callTimeout = 30 * time.Second
 
 // Config is what a Cache needs.
 type Config struct {
-	// Client reads with the node's own credential. Its rate limit is the only
-	// one: each object that pods name costs a request at first.
+	// Client reads with the node's own credential. Each object that pods name costs a
+	// list and a watch at first, of which maxCalls are asked for at once: so what else
+	// the client is asked for waits for few of them in its rate limit.
 	Client kubernetes.Interface
 	// Node is the node's name, for the log.
 	Node string
@@ -42,6 +43,8 @@ type Cache struct {
 	wake    chan struct{} // Run has something to start
 	// unclaimed is Config.EphemeralVolumes.
 	unclaimed bool
+	// asking has a place for each list, and each watch that has not begun yet.
+	asking chan struct{}
 
 	mu         sync.Mutex
 	pods       map[types.UID]*podEntry
@@ -70,6 +73,7 @@ func New(cfg Config) *Cache {
 	c := &Cache{
 		client: cfg.Client, node: cfg.Node, changed: cfg.Changed, unclaimed: cfg.EphemeralVolumes,
 		wake:    make(chan struct{}, 1),
+		asking:  make(chan struct{}, maxCalls),
 		pods:    make(map[types.UID]*podEntry),
 		bundles: make(map[string]*bundle),
 	}

@@ -109,6 +109,11 @@ func (f *follower[T]) list(ctx context.Context) (final bool, err error) {
 
 // get returns the object, if it exists, and the version to watch from.
 func (f *follower[T]) get(ctx context.Context) (item T, exists bool, version string, err error) {
+	done, err := f.w.cache.ask(ctx)
+	if err != nil {
+		return item, false, "", err
+	}
+	defer done()
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	// Without a version the list is as new as the request: a pod does not get
@@ -132,12 +137,14 @@ func (f *follower[T]) watch(ctx context.Context) (final bool, err error) {
 	o.AllowWatchBookmarks = true
 	seconds := int64((watchTimeout + jitter(watchTimeout)).Seconds())
 	o.TimeoutSeconds = &seconds
-	began := time.Now()
-	changes, err := f.w.kind.watch(ctx, f.o.key.Namespace, o)
+	opened, cancel := context.WithCancel(ctx)
+	defer cancel()
+	changes, err := f.open(opened, cancel, o)
 	if err != nil {
 		return false, err
 	}
 	defer changes.Stop()
+	began := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -155,6 +162,28 @@ func (f *follower[T]) watch(ctx context.Context) (final bool, err error) {
 			}
 		}
 	}
+}
+
+// errNotOpened is a watch that the API server did not answer.
+var errNotOpened = errors.New("the watch was not answered in time")
+
+// open begins a watch, which cancel ends with its context. One that is not answered is
+// given up: it would keep its place for ever.
+func (f *follower[T]) open(ctx context.Context, cancel func(), o metav1.ListOptions) (watch.Interface, error) {
+	done, err := f.w.cache.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	late := time.AfterFunc(callTimeout, cancel)
+	changes, err := f.w.kind.watch(ctx, f.o.key.Namespace, o)
+	if late.Stop() {
+		return changes, err
+	}
+	if err == nil {
+		changes.Stop()
+	}
+	return nil, errNotOpened
 }
 
 // take notes one change.

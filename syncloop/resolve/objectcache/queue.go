@@ -7,9 +7,21 @@ import (
 	"time"
 )
 
-// maxCalls bounds the tasks that run at once: more would only wait for the
-// client's rate limit.
+// maxCalls bounds the tasks that run at once, and the lists and watches that are asked
+// for at once: more would only wait for the client's rate limit, and so would every other
+// request behind them.
 const maxCalls = 32
+
+// ask waits for a place among the lists and watches that are asked for. done gives it
+// back.
+func (c *Cache) ask(ctx context.Context) (done func(), err error) {
+	select {
+	case c.asking <- struct{}{}:
+		return func() { <-c.asking }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // job is something that goes on until it is ended: a watch. It has a goroutine
 // of Run's.

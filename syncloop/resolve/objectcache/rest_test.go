@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/resolve"
@@ -250,30 +251,89 @@ func TestDifference(t *testing.T) {
 	}
 }
 
+// gauge counts what goes on at once.
+type gauge struct {
+	mu                  sync.Mutex
+	running, most, done int
+}
+
+func (g *gauge) last(d time.Duration) {
+	g.mu.Lock()
+	g.running++
+	g.most = max(g.most, g.running)
+	g.mu.Unlock()
+	time.Sleep(d)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running--
+	g.done++
+}
+
 func TestFewRequestsAtOnce(t *testing.T) {
 	bubble(t, func(h *harness) {
-		var mu sync.Mutex
-		running, most, done := 0, 0, 0
-		count := func(d int) {
-			mu.Lock()
-			defer mu.Unlock()
-			running += d
-			most = max(most, running)
-			done -= min(0, d)
-		}
+		var tasks gauge
 		h.Cache.mu.Lock()
 		for range 5 * maxCalls {
 			h.schedule(&task{run: func(context.Context) time.Duration {
-				count(1)
-				time.Sleep(time.Second)
-				count(-1)
+				tasks.last(time.Second)
 				return never
 			}}, time.Now())
 		}
 		h.Cache.mu.Unlock()
 		h.pass(5 * time.Second)
-		if most != maxCalls || done != 5*maxCalls {
-			t.Errorf("%d at once, %d done", most, done)
+		if tasks.most != maxCalls || tasks.done != 5*maxCalls {
+			t.Errorf("%d at once, %d done", tasks.most, tasks.done)
 		}
+	})
+}
+
+func TestFewListsAndWatchesAreAskedForAtOnce(t *testing.T) {
+	bubble(t, func(h *harness) {
+		var asked gauge
+		list, begin := h.configMaps.kind.list, h.configMaps.kind.watch
+		h.configMaps.kind.list = func(ctx context.Context, ns string, o metav1.ListOptions) ([]*corev1.ConfigMap, string, error) {
+			asked.last(time.Second)
+			return list(ctx, ns, o)
+		}
+		h.configMaps.kind.watch = func(ctx context.Context, ns string, o metav1.ListOptions) (watch.Interface, error) {
+			asked.last(time.Second)
+			return begin(ctx, ns, o)
+		}
+		const pods = 5 * maxCalls
+		for i := range pods {
+			h.Set(testPod(fmt.Sprint(i), fmt.Sprint(i)))
+		}
+		h.pass(time.Minute)
+		if asked.most != maxCalls || asked.done != 2*pods {
+			t.Errorf("%d at once, %d done of %d", asked.most, asked.done, 2*pods)
+		}
+	})
+}
+
+// A watch that is never answered must not keep its place, nor be the end of it.
+func TestAWatchThatIsNotAnsweredIsGivenUp(t *testing.T) {
+	bubble(t, func(h *harness) {
+		begin := h.configMaps.kind.watch
+		h.configMaps.kind.watch = func(ctx context.Context, ns string, o metav1.ListOptions) (watch.Interface, error) {
+			if time.Since(h.began) < time.Hour {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return begin(ctx, ns, o)
+		}
+		pods := make([]*corev1.Pod, 2*maxCalls)
+		for i := range pods {
+			pods[i] = testPod(fmt.Sprint(i), fmt.Sprint(i))
+			h.Set(pods[i])
+		}
+		h.pass(2 * time.Minute)
+		for i, pod := range pods {
+			if got := h.value(pod, fmt.Sprint(i)); got == "unknown" {
+				t.Errorf("nothing is known of %d", i)
+			}
+		}
+		h.pass(time.Hour)
+		h.put("0", "1")
+		h.expect(pods[0], "0", "1")
 	})
 }
