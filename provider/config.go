@@ -37,6 +37,9 @@ type Config struct {
 	NodeName string
 	// Client has the node's credential.
 	Client kubernetes.Interface
+	// Heartbeats is a client with the same credential and without a limit of its own, for
+	// the node's registration, lease and status. Nil: Client.
+	Heartbeats kubernetes.Interface
 	// Server is the URL of the API server, for messages and to find the node's
 	// address.
 	Server string
@@ -104,6 +107,9 @@ func (c *Config) check() error {
 	}
 	if err := errors.Join(missing...); err != nil {
 		return fmt.Errorf("configure node %s: %w", c.NodeName, err)
+	}
+	if c.Heartbeats == nil {
+		c.Heartbeats = c.Client
 	}
 	if c.Node.Taints == nil {
 		c.Node.Taints = []corev1.Taint{DefaultTaint()}

@@ -189,7 +189,7 @@ func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 func (n *Node) patience(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, firstDescribe)
 	defer cancel()
-	node, err := n.cfg.Client.CoreV1().Nodes().Get(ctx, n.cfg.NodeName, metav1.GetOptions{})
+	node, err := n.cfg.Heartbeats.CoreV1().Nodes().Get(ctx, n.cfg.NodeName, metav1.GetOptions{})
 	if err != nil {
 		return firstDescribe // registration reports the error
 	}
@@ -228,7 +228,7 @@ func (n *Node) startPods(ctx context.Context, group *errgroup.Group) error {
 
 func (n *Node) registrar(b bound) registrar {
 	return registrar{
-		nodes:      nodeClient{n.cfg.Client.CoreV1().Nodes(), b},
+		nodes:      nodeClient{n.cfg.Heartbeats.CoreV1().Nodes(), b},
 		taints:     n.cfg.Node.Taints,
 		restricted: nodeSpec{NodeOptions: n.cfg.Node}.restrictedLabels(),
 	}
@@ -296,7 +296,7 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 ) {
 	registration := n.registrar(boundBy(ctx))
 	leases := leaseClient{
-		n.cfg.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(), n.owner,
+		n.cfg.Heartbeats.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(), n.owner,
 	}
 	again := func(callCtx context.Context) (*corev1.Node, error) {
 		log.G(ctx).Warn("node was deleted from the API; registering it again")

@@ -85,6 +85,7 @@ func (r *nodeRunner) elector(cred *credential) (*election.Elector, error) {
 	}
 	// One call that hangs must not cost the lease.
 	server.Timeout = max(time.Second, l.RenewDeadline.Duration/2)
+	server.QPS = unlimited
 	server.UserAgent = userAgent() + " leader-election"
 	client, err := kubernetes.NewForConfig(server)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/gate"
@@ -23,10 +24,12 @@ import (
 	"github.com/burstlet/burstlet/syncloop/resolve/objectcache"
 )
 
-// The kubelet's eventRecordQPS and eventBurst.
 const (
+	// The kubelet's eventRecordQPS and eventBurst.
 	eventQPS   = 50
 	eventBurst = 100
+	// unlimited is the QPS of a client that never waits for itself.
+	unlimited = -1
 )
 
 // materials are what a node's parts are made with.
@@ -36,6 +39,9 @@ type materials struct {
 	// identity is what the node's pods are told by on the remote.
 	identity string
 	client   kubernetes.Interface
+	// heartbeats is a client without a limit, as a kubelet's is: however much else there
+	// is to ask, the node's lease and status wait for nothing.
+	heartbeats kubernetes.Interface
 	// events is a client with a rate of its own, so that a burst of Events keeps
 	// no status waiting.
 	events kubernetes.Interface
@@ -54,13 +60,13 @@ type materials struct {
 // wire makes the parts of a node for one term and introduces them to each other.
 // Every change that they make in the API or on the remote passes the gate.
 func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate) (*node, error) {
-	rest := cred.config()
-	rest.Wrap(held.Transport)
-	client, err := kubernetes.NewForConfig(rest)
+	server := cred.config()
+	server.Wrap(held.Transport)
+	m, err := clients(server)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for the API server: %w", err)
+		return nil, err
 	}
-	id, err := access.NodeIdentity(ctx, client, r.cfg, rest.Host)
+	id, err := access.NodeIdentity(ctx, m.client, r.cfg, server.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -78,34 +84,47 @@ func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate
 	if err != nil {
 		return nil, err
 	}
-	rest.QPS, rest.Burst = eventQPS, eventBurst
-	events, err := kubernetes.NewForConfig(rest)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for Events: %w", err)
-	}
-	beneath, err := clientBeneath(cred, held)
-	if err != nil {
+	if m.beneath, err = clientBeneath(cred, held); err != nil {
 		return nil, err
 	}
 	r.state.show(prometheus.Gatherers{cred.registry, registry})
 	n := &node{held: held, shutdown: r.cfg.Shutdown, away: backends.Away(r.cfg.Backend)}
-	return n, n.assemble(ctx, materials{
-		cfg: r.cfg, server: rest.Host, identity: id, client: client, events: events, beneath: beneath,
-		remote: held.Wrap(metered.Wrap(b, calls)), host: host,
-		registry: registry, probes: prometheus.NewRegistry(),
-		gatherer: prometheus.Gatherers{r.process, cred.registry, registry},
-		running:  func() { r.state.set(stateRunning, nil) },
-	})
+	m.identity = id
+	m.cfg, m.remote, m.host = r.cfg, held.Wrap(metered.Wrap(b, calls)), host
+	m.registry, m.probes = registry, prometheus.NewRegistry()
+	m.gatherer = prometheus.Gatherers{r.process, cred.registry, registry}
+	m.running = func() { r.state.set(stateRunning, nil) }
+	return n, n.assemble(ctx, m)
+}
+
+// clients returns the clients of an access to the API server. Each has a limit of its
+// own, so that none keeps the others waiting.
+func clients(server *rest.Config) (materials, error) {
+	m := materials{server: server.Host}
+	for _, c := range []struct {
+		of    *kubernetes.Interface
+		qps   float32
+		burst int
+	}{{&m.client, server.QPS, server.Burst}, {&m.heartbeats, unlimited, 0}, {&m.events, eventQPS, eventBurst}} {
+		limited := rest.CopyConfig(server)
+		limited.QPS, limited.Burst = c.qps, c.burst
+		client, err := kubernetes.NewForConfig(limited)
+		if err != nil {
+			return materials{}, fmt.Errorf("make a client for the API server: %w", err)
+		}
+		*c.of = client
+	}
+	return m, nil
 }
 
 // clientBeneath returns a client of the one who impersonates the node; nil: nobody does.
 func clientBeneath(cred *credential, held *gate.Gate) (kubernetes.Interface, error) {
-	rest := cred.beneath()
-	if rest == nil {
+	own := cred.beneath()
+	if own == nil {
 		return nil, nil
 	}
-	rest.Wrap(held.Transport)
-	client, err := kubernetes.NewForConfig(rest)
+	own.Wrap(held.Transport)
+	client, err := kubernetes.NewForConfig(own)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the API server: %w", err)
 	}
@@ -138,7 +157,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		return err
 	}
 	n.vk, err = provider.New(provider.Config{
-		NodeName: m.cfg.Node.Name, Client: m.client, Server: m.server, Pods: n.pods, Touch: n.source.Enqueue,
+		NodeName: m.cfg.Node.Name, Client: m.client, Heartbeats: m.heartbeats, Server: m.server, Pods: n.pods, Touch: n.source.Enqueue,
 		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Backend: m.remote,
 		Node: nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
 		Probes: m.probes, ConfigZ: kubeletConfig(m.cfg),

@@ -47,13 +47,16 @@ type wired struct {
 	stop   func()
 }
 
-func wire(t *testing.T, held *gate.Gate) *wired {
+func wire(t *testing.T, held *gate.Gate, change ...func(*config.Configuration)) *wired {
 	t.Helper()
 	w := &wired{t: t, server: newMemoryAPI("edge"), script: &fault.Script{}, remote: sim.New(sim.Config{Record: true})}
 	b := fault.Wrap(w.remote.Backend(), w.script)
 	cfg := config.Alone()
 	cfg.Node.Name, cfg.Node.Identity, cfg.Node.InternalIP = "edge", "test/edge", "192.0.2.1"
 	cfg.KubeletAPI.SelfSigned = false // a listener that waits is not idle to virtual time
+	for _, f := range change {
+		f(&cfg)
+	}
 	r := &nodeRunner{cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b}
 	var err error
 	w.node, err = r.wire(t.Context(), &credential{
