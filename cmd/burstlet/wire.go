@@ -42,6 +42,8 @@ type materials struct {
 	// heartbeats is a client without a limit, as a kubelet's is: however much else there
 	// is to ask, the node's lease and status wait for nothing.
 	heartbeats kubernetes.Interface
+	// reviews is the access with which callers of the kubelet API are reviewed.
+	reviews *rest.Config
 	// events is a client with a rate of its own, so that a burst of Events keeps
 	// no status waiting.
 	events kubernetes.Interface
@@ -100,7 +102,7 @@ func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate
 // clients returns the clients of an access to the API server. Each has a limit of its
 // own, so that none keeps the others waiting.
 func clients(server *rest.Config) (materials, error) {
-	m := materials{server: server.Host}
+	m := materials{server: server.Host, reviews: server}
 	for _, c := range []struct {
 		of    *kubernetes.Interface
 		qps   float32
@@ -172,7 +174,7 @@ func (n *node) apiOptions(ctx context.Context, m materials) (*kubeletapi.Options
 	if api == nil {
 		return nil, nil
 	}
-	api.ClientCAReader = m.beneath
+	api.ClientCAReader, api.Reviews = m.beneath, m.reviews
 	if !m.cfg.KubeletAPI.ServerTLSBootstrap {
 		return api, nil
 	}

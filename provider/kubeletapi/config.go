@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -73,6 +74,9 @@ type Options struct {
 	// ClientCAReader reads that ConfigMap. Nil: Config.Client does, which a node's own
 	// credential may not.
 	ClientCAReader kubernetes.Interface
+	// Reviews is the access to the API server that reviews tokens and access; its limits
+	// are this package's. Nil: Config.Client reviews, with its limit.
+	Reviews *rest.Config
 	// DisableTokenReview leaves client certificates as the only credential.
 	DisableTokenReview bool
 	// StreamIdleTimeout ends exec, attach and port-forward connections on which
@@ -92,7 +96,7 @@ type Config struct {
 	NodeName string
 	// IPs are further names of the self-signed certificate.
 	IPs []net.IP
-	// Client reviews tokens and access, and reads the client CA.
+	// Client reads the client CA.
 	Client kubernetes.Interface
 	Engine Engine
 	// Gatherer is what /metrics shows; Registerer takes this server's own
@@ -106,6 +110,8 @@ type Config struct {
 	// fills in what is its own (address, certificates, authentication). Nil: only
 	// that.
 	ConfigZ *kubeletv1beta1.KubeletConfiguration
+
+	bounds *bounds // of a test; nil: newBounds
 }
 
 func (c *Config) check() error {

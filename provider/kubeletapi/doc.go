@@ -13,8 +13,9 @@
 // A request passes, in this order: TLS (certs.go), the request metrics
 // (metrics.go), authentication by client certificate or TokenReview and
 // authorization by SubjectAccessReview (auth.go, with the kubelet's attributes
-// in attributes.go), and then its handler. Errors of the engine become HTTP
-// statuses in one place, errors.go.
+// in attributes.go), and then its handler. What callers have under way is
+// bounded before and after they are known (bounds.go). Errors of the engine
+// become HTTP statuses in one place, errors.go.
 //
 // The CA of client certificates is a file, or what the cluster publishes in
 // ConfigMap kube-system/extension-apiserver-authentication (clientca.go).

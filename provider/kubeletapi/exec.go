@@ -146,6 +146,9 @@ const maxRunOutput = 16 << 20
 // stderr.
 func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	text := r.FormValue("cmd")
+	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil { // the body has been read
+		log.G(r.Context()).WithError(err).Debug("time for a command is bounded")
+	}
 	if text == "" {
 		fail(w, r, invalid("cmd", "a command to run is required"))
 		return

@@ -28,6 +28,7 @@ const (
 type Server struct {
 	cfg     Config
 	metrics *metrics
+	bounds  *bounds
 	ca      *clientCA
 	certs   certSource
 	handler http.Handler
@@ -46,12 +47,19 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, metrics: m, ca: newClientCA(cfg.ClientCAFile, cmp.Or(cfg.ClientCAReader, cfg.Client)), certs: newCertSource(cfg)}
-	authenticated, err := newAuth(cfg, s.ca)
+	b := cmp.Or(cfg.bounds, newBounds())
+	if err := b.register(cfg.Registerer); err != nil {
+		return nil, fmt.Errorf("register metrics of the kubelet API: %w", err)
+	}
+	s := &Server{
+		cfg: cfg, metrics: m, bounds: b, ca: newClientCA(cfg.ClientCAFile, cmp.Or(cfg.ClientCAReader, cfg.Client)),
+		certs: newCertSource(cfg),
+	}
+	authenticated, err := newAuth(cfg, s.ca, b)
 	if err != nil {
 		return nil, err
 	}
-	s.handler = m.wrap(authenticated.wrap(s.routes()))
+	s.handler = m.wrap(b.outer(authenticated.wrap(b.inner(s.routes()))))
 	return s, nil
 }
 
@@ -89,7 +97,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("listen on %s for the kubelet API (%s): %w", s.cfg.Address, SettingAddress, err)
 	}
-	s.listener = listener
+	s.listener = s.bounds.conns.Listener(listener)
 	return nil
 }
 
@@ -129,6 +137,7 @@ func (s *Server) Run(ctx context.Context) error {
 		TLSConfig:         tlsConfig(s.certs),
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
+		ConnState:         s.bounds.conns.State,
 		MaxHeaderBytes:    1 << 20,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          stdlog.New(lineLogger{log.G(ctx)}, "", 0),

@@ -183,8 +183,18 @@ func writeFile(t *testing.T, name string, data []byte) string {
 type reviews struct {
 	tokens map[string]string          // token -> user
 	rights map[string]map[string]bool // user -> subresource
-	mu     sync.Mutex                 // guards asked
-	asked  []authorizationv1.ResourceAttributes
+	// hold, where there is one, keeps the reviews of tokens that are not in tokens back
+	// until it is closed.
+	hold  chan struct{}
+	mu    sync.Mutex // guards what follows
+	asked []authorizationv1.ResourceAttributes
+	held  int // reviews of tokens that are kept back
+}
+
+func (r *reviews) waits(d int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held += d
 }
 
 // client is a client of an HTTP server that reviews: the delegating parts use
@@ -198,6 +208,11 @@ func (r *reviews) client(t *testing.T) kubernetes.Interface {
 			t.Error(err)
 		}
 		user, ok := r.tokens[review.Spec.Token]
+		if !ok && r.hold != nil {
+			r.waits(1)
+			<-r.hold
+			r.waits(-1)
+		}
 		review.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, User: authenticationv1.UserInfo{Username: user}}
 		answer(t, w, &review)
 	})

@@ -1,0 +1,153 @@
+package bound
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// kindConns names connections in metrics.
+const kindConns = "connections"
+
+// Conns bounds the connections of an http.Server: it accepts them by Listener, and is
+// told of their states by State.
+//
+// When there are too many, a new one takes the place of one on which nothing happens: of
+// the client that has the most of them the one that is idle for longest. So nobody can
+// keep others out by connections that do nothing. A client does not take the place of one
+// that has fewer connections.
+type Conns struct {
+	most int
+
+	mu      sync.Mutex
+	open    map[*conn]struct{}
+	clients map[string]int // connections by address
+	refused int64
+}
+
+// NewConns bounds a server to so many connections.
+func NewConns(most int) *Conns {
+	return &Conns{most: most, open: make(map[*conn]struct{}), clients: make(map[string]int)}
+}
+
+// conn is a connection that counts until it is closed.
+type conn struct {
+	net.Conn
+	owner  *Conns
+	client string
+	once   sync.Once
+
+	// The owner's lock guards these.
+	idle  bool // no request is under way
+	since time.Time
+}
+
+// Listener returns l with the bound.
+func (c *Conns) Listener(l net.Listener) net.Listener { return listener{l, c} }
+
+type listener struct {
+	net.Listener
+	conns *Conns
+}
+
+// Accept returns the next connection that has a place.
+func (l listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err //nolint:wrapcheck // http.Server looks at it
+		}
+		admitted, victim := l.conns.admit(accepted)
+		if victim != nil {
+			_ = victim.Close() // it is given up
+		}
+		if admitted != nil {
+			return admitted, nil
+		}
+		_ = accepted.Close() // it was refused
+	}
+}
+
+// State is for http.Server.ConnState. The server's own connection may be TLS above ours.
+func (c *Conns) State(served net.Conn, state http.ConnState) {
+	if t, ok := served.(interface{ NetConn() net.Conn }); ok {
+		served = t.NetConn()
+	}
+	ours, ok := served.(*conn)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ours.idle, ours.since = state == http.StateNew || state == http.StateIdle, time.Now()
+}
+
+// admit counts a new connection, and names the one that has to go for it. It returns nil
+// for one that has no place.
+func (c *Conns) admit(accepted net.Conn) (admitted, victim *conn) {
+	client := Client(accepted.RemoteAddr().String())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) >= c.most {
+		c.refused++
+		if victim = c.victim(client); victim == nil {
+			return nil, nil
+		}
+		c.forget(victim)
+	}
+	admitted = &conn{Conn: accepted, owner: c, client: client, idle: true, since: time.Now()}
+	c.open[admitted] = struct{}{}
+	c.clients[client]++
+	return admitted, victim
+}
+
+// victim is the connection that makes room for one of the client; nil if there is none.
+func (c *Conns) victim(client string) *conn {
+	var found *conn
+	for o := range c.open {
+		n := c.clients[o.client]
+		switch {
+		case !o.idle || n < c.clients[client]:
+		case found == nil, n > c.clients[found.client],
+			n == c.clients[found.client] && o.since.Before(found.since):
+			found = o
+		}
+	}
+	return found
+}
+
+// forget stops counting a connection. The lock is held.
+func (c *Conns) forget(o *conn) {
+	if _, counted := c.open[o]; !counted {
+		return
+	}
+	delete(c.open, o)
+	if c.clients[o.client]--; c.clients[o.client] == 0 {
+		delete(c.clients, o.client)
+	}
+}
+
+// Close ends the connection.
+func (o *conn) Close() error {
+	o.once.Do(func() {
+		o.owner.mu.Lock()
+		defer o.owner.mu.Unlock()
+		o.owner.forget(o)
+	})
+	return o.Conn.Close() //nolint:wrapcheck // the connection's own
+}
+
+func (c *Conns) reading() reading {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return reading{kindConns, int64(c.most), int64(len(c.open)), c.refused}
+}
+
+// Client is what tells clients apart by an address: the address without its port.
+func Client(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
+}
