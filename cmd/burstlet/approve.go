@@ -129,10 +129,9 @@ func approveCertificates(ctx context.Context, server *rest.Config, f approveFlag
 	if err != nil {
 		return err
 	}
-	states := &health{
-		checks:  []check{approving{a}},
-		metrics: promhttp.HandlerFor(prometheus.Gatherers{processMetrics(), registry}, promhttp.HandlerOpts{}),
-	}
+	states := newHealth(nil)
+	states.checks = []check{approving{a}}
+	states.metrics = promhttp.HandlerFor(prometheus.Gatherers{processMetrics(), states.bounds(), registry}, promhttp.HandlerOpts{})
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served, err := states.serve(ctx, f.healthzBindAddress, f.healthzPort)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider/bound"
 )
 
 // States of a node in this process, as /readyz shows them.
@@ -25,7 +26,15 @@ const (
 	stateFailed   = "failed"
 )
 
-const healthTimeout = 10 * time.Second // of one request's headers
+// Bounds of the health port, whose clients nobody knows.
+const (
+	healthTimeout = 10 * time.Second // of one request
+	healthIdle    = 90 * time.Second // of a kept connection
+	scrapeTimeout = time.Minute      // of an answer, metrics included
+	healthConns   = 200
+	healthScrapes = 10
+	healthHeaders = 16 << 10 // bytes
+)
 
 // nodeState is what a node is doing now.
 type nodeState struct {
@@ -90,21 +99,43 @@ type health struct {
 	checks []check
 	// metrics serves /metrics; nil: there is none.
 	metrics http.Handler
+
+	conns   *bound.Conns
+	scrapes *bound.Slots
 }
 
 func newHealth(configs []config.Configuration) *health {
-	h := &health{}
+	h := &health{conns: bound.NewConns(healthConns), scrapes: bound.NewSlots("requests", healthScrapes)}
 	for _, c := range configs {
 		h.nodes = append(h.nodes, &nodeState{name: c.Node.Name, state: stateStarting})
 	}
 	return h
 }
 
+// bounds has the metrics of the port's bounds.
+func (h *health) bounds() prometheus.Gatherer {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(bound.NewMetrics("health", h.conns, h.scrapes))
+	return registry
+}
+
+// scrape serves the metrics to so many at once; it is the one costly thing here.
+func (h *health) scrape(w http.ResponseWriter, r *http.Request) {
+	free, err := h.scrapes.Take()
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+		return
+	}
+	defer free()
+	h.metrics.ServeHTTP(w, r)
+}
+
 // ServeHTTP answers /healthz, which is ok while the process answers at all, and
 // /readyz with all nodes, and /metrics where that is wanted.
 func (h *health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/metrics" && h.metrics != nil {
-		h.metrics.ServeHTTP(w, r)
+		h.scrape(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -150,10 +181,13 @@ func (h *health) serve(ctx context.Context, address string, port int) (wait func
 	if err != nil {
 		return nil, fmt.Errorf("open the health port (healthzBindAddress, healthzPort): %w", err)
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: healthTimeout}
+	server := &http.Server{
+		Handler: h, ReadTimeout: healthTimeout, WriteTimeout: scrapeTimeout, IdleTimeout: healthIdle,
+		MaxHeaderBytes: healthHeaders, ConnState: h.conns.State,
+	}
 	done := make(chan error, 1)
 	go func() {
-		err := server.Serve(listener)
+		err := server.Serve(h.conns.Listener(listener))
 		if errors.Is(err, http.ErrServerClosed) {
 			err = nil
 		}

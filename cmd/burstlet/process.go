@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/burstlet/burstlet/backend"
@@ -57,7 +58,7 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 	defer stop()
 	process := processMetrics()
 	if cfg.HealthzMetrics {
-		states.metrics = nodesHandler(process, states.nodes)
+		states.metrics = nodesHandler(prometheus.Gatherers{process, states.bounds()}, states.nodes)
 	}
 	served, err := states.serve(ctx, cfg.HealthzBindAddress, cfg.HealthzPort)
 	if err != nil {
