@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"time"
+
+	"github.com/burstlet/burstlet/test/fakeaws/s3"
 )
 
 // adminPath is below which a server serves what AWS does not have: GET report,
@@ -24,12 +26,14 @@ type Report struct {
 	Tasks       []TaskInfo       `json:"tasks"`
 	Definitions []DefinitionInfo `json:"definitions"`
 	Secrets     []SecretInfo     `json:"secrets"`
+	Objects     []s3.Object      `json:"objects"`
 	Calls       map[string]int   `json:"calls"`
 	// LastMinute are the calls of the last 60 seconds.
 	LastMinute  map[string]int `json:"lastMinute"`
 	Throttled   map[string]int `json:"throttled"`
 	Permissions []string       `json:"permissions"`
 	Cost        Cost           `json:"cost"`
+	Bill        Bill           `json:"bill"`
 }
 
 // Report returns all of it as of one moment.
@@ -38,7 +42,7 @@ func (s *Server) Report() Report {
 	defer s.mu.Unlock()
 	now := time.Now()
 	r := Report{
-		Now: now, Tasks: s.taskInfos(now), Definitions: s.definitionInfos(), Secrets: s.secretInfos(now),
+		Now: now, Tasks: s.taskInfos(now), Definitions: s.definitionInfos(), Secrets: s.secretInfos(now), Objects: s.s3.Objects(), Bill: s.bill(now),
 		Calls: s.callCounts(), LastMinute: map[string]int{}, Throttled: maps.Clone(s.throttled),
 		Permissions: slices.Sorted(maps.Keys(s.asked)), Cost: s.cost(now),
 	}

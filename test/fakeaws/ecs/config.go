@@ -3,6 +3,8 @@ package ecs
 import (
 	"context"
 	"time"
+
+	"github.com/burstlet/burstlet/test/fakeaws/s3"
 )
 
 // Config of a server. The zero value is a region us-east-1 with one cluster
@@ -35,6 +37,8 @@ type Config struct {
 	Roles []Role
 	// LogGroups exist from the start.
 	LogGroups []string
+	// Buckets are those of S3 that exist.
+	Buckets []s3.Bucket
 	// Queues are SQS queues; each gets every task state change.
 	Queues []string
 	// Events says how the queues misbehave.

@@ -1,6 +1,6 @@
 // Package ecs is a server that answers as Amazon ECS does for standalone tasks
 // on Fargate, with what such tasks need beside it: CloudWatch Logs, Secrets
-// Manager and SQS. A client can be tested on it without an account. It speaks
+// Manager, S3 and SQS. A client can be tested on it without an account. It speaks
 // awsJson1.1 (SQS: awsJson1.0) and is strict about it: a member it does not know,
 // a number where AWS wants a string, or a request that AWS would refuse is an
 // error with AWS's own code. Without a [Runner] no container runs: what one does is
@@ -30,9 +30,9 @@
 //   - ssm.go, datachannel.go, ssmagent.go and ssmway.go are ECS Exec: ExecuteCommand
 //     and the data channel of its sessions.
 //   - logs.go and loggroups.go show what containers write (prints.go); secrets.go
-//     and secretlist.go are Secrets Manager; sqs.go and sqsmessages.go are SQS,
+//     and secretlist.go are Secrets Manager; s3.go is S3 (package test/fakeaws/s3); sqs.go and sqsmessages.go are SQS,
 //     events.go fills its queues.
-//   - inspect.go, cost.go and admin.go are for tests: everything as it is.
+//   - inspect.go, cost.go, bill.go and admin.go are for tests: everything as it is.
 //
 // Conventions without a runner, beside the scripts of script.go: an image whose last part has
 // "missing" or "not-found" in it is in no registry; helper.go names a program that

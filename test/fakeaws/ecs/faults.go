@@ -6,7 +6,7 @@ import "net/http"
 type Fault struct {
 	// Action is the call it applies to, such as "RunTask".
 	Action string
-	// Service is ecs, logs, secretsmanager or sqs; empty is any that has the action.
+	// Service is ecs, logs, secretsmanager, s3 or sqs; empty is any that has the action.
 	Service string
 	// Skip lets that many calls of the action pass first.
 	Skip int

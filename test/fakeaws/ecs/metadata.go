@@ -254,6 +254,8 @@ func (t *task) credentialsID() string {
 
 func (t *task) accessKey() string { return "ASIA" + strings.ToUpper(digest("key " + t.arn)[:16]) }
 
+func (t *task) secretKey() string { return digest("secret " + t.arn)[:40] }
+
 func (t *task) sessionToken() string { return digest("token " + t.arn) }
 
 // credentialsLife is how long they are good for; undocumented: "rotated".
@@ -266,7 +268,7 @@ func (s *Server) serveCredentials(w http.ResponseWriter, id string) {
 	for _, t := range s.byKey {
 		if t.credentialsID() == id && t.role() != "" {
 			writeJSON(w, "application/json", map[string]string{
-				"RoleArn": t.role(), "AccessKeyId": t.accessKey(), "SecretAccessKey": digest("secret " + t.arn)[:40],
+				"RoleArn": t.role(), "AccessKeyId": t.accessKey(), "SecretAccessKey": t.secretKey(),
 				"Token": t.sessionToken(), "Expiration": time.Now().Add(credentialsLife).UTC().Format(time.RFC3339),
 			})
 			return

@@ -149,6 +149,7 @@ func (s *Server) erase(now time.Time) {
 	for name, sec := range s.secrets {
 		if !sec.erased.IsZero() && !now.Before(sec.erased) {
 			delete(s.secrets, name)
+			s.secretHours += sec.hours(now)
 			if s.cfg.Delays.Listed > 0 {
 				s.erased = append(s.erased, sec)
 			}

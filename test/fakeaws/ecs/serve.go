@@ -45,7 +45,7 @@ type waitUntil time.Time
 type Call struct {
 	// N counts the calls of a server from 1.
 	N int
-	// Service is ecs, logs, secretsmanager, sqs, ecr or servicequotas.
+	// Service is ecs, logs, secretsmanager, s3, sqs, ecr or servicequotas.
 	Service, Action string
 	// Error is the AWS code of the answer, after the call.
 	Error string
@@ -115,6 +115,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	dated(w)
+	if isS3(r) {
+		s.serveS3(w, r)
+		return
+	}
 	if isQuery(r) {
 		s.serveQuery(w, r)
 		return
@@ -186,6 +190,7 @@ func (s *Server) enter(service, action string) (c Call, before, after func(Call)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls.add(action, time.Now())
+	s.billed[billedCall{service, action}]++
 	return Call{N: s.calls.total(), Service: service, Action: action}, s.before, s.after
 }
 

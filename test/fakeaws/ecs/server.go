@@ -11,9 +11,11 @@ import (
 	"net/http/httptest"
 	"sync"
 	"time"
+
+	"github.com/burstlet/burstlet/test/fakeaws/s3"
 )
 
-// Server is one region of ECS, CloudWatch Logs, Secrets Manager and SQS. It is
+// Server is one region of ECS, CloudWatch Logs, Secrets Manager, S3 and SQS. It is
 // safe for concurrent use.
 type Server struct {
 	cfg  Config
@@ -29,6 +31,7 @@ type Server struct {
 	tokens   map[string]*tokenUse
 	forgetAt time.Time // before it no task or token is due to be forgotten
 	past     Cost      // of forgotten tasks
+	s3       *s3.Room
 
 	groups  map[string]*logGroup
 	secrets map[string]*secret // by name
@@ -42,15 +45,18 @@ type Server struct {
 	shortages map[shortage]bool
 	buckets   map[string]*bucket
 	calls     counter
-	throttled map[string]int
-	before    func(Call) error
-	after     func(Call) error
-	waiters   []chan struct{}
-	sessions  sessions
-	acting    Principal        // whose call is being answered
-	byKey     map[string]*task // driven tasks with a role, by their role's access key
-	closing   chan struct{}
-	driving   sync.WaitGroup
+	billed    map[billedCall]int
+	// secretHours are those of secrets that are gone.
+	secretHours float64
+	throttled   map[string]int
+	before      func(Call) error
+	after       func(Call) error
+	waiters     []chan struct{}
+	sessions    sessions
+	acting      Principal        // whose call is being answered
+	byKey       map[string]*task // driven tasks with a role, by their role's access key
+	closing     chan struct{}
+	driving     sync.WaitGroup
 }
 
 // New makes a server with nothing in it.
@@ -67,12 +73,14 @@ func New(cfg Config) *Server {
 		shortages: map[shortage]bool{},
 		buckets:   map[string]*bucket{},
 		calls:     counter{},
+		billed:    map[billedCall]int{},
 		throttled: map[string]int{},
 		acting:    Caller,
 		byKey:     map[string]*task{},
 		closing:   make(chan struct{}),
 	}
 	s.apis = s.services()
+	s.s3 = s3.New(s3.Config{Region: s.cfg.Region, Account: s.cfg.Account, Buckets: cfg.Buckets})
 	for _, g := range cfg.LogGroups {
 		s.groups[g] = newLogGroup(g, time.Now())
 	}

@@ -18,6 +18,8 @@ type bucket struct {
 //     launches on demand and on Spot.
 //   - Secrets Manager user guide, "Secrets Manager quotas": API request quotas. It
 //     names rates alone: that a second's worth may come at once is undocumented.
+//   - S3 user guide, "Best practices design patterns: optimizing Amazon S3 performance": for
+//     each prefix; here for all.
 //   - CloudWatch Logs user guide, "CloudWatch Logs quotas", us-east-1: the same.
 //     Those of DeleteLogStream and PutRetentionPolicy are undocumented here.
 var rates = map[string]rate{
@@ -39,6 +41,9 @@ var rates = map[string]rate{
 	"secretsmanager delete": {50, 50},
 	"secretsmanager list":   {100, 100},
 	"secretsmanager tag":    {50, 50},
+
+	"s3 read":  {5500, 5500},
+	"s3 write": {3500, 3500},
 
 	"logs GetLogEvents":       {25, 25},
 	"logs FilterLogEvents":    {25, 25},
