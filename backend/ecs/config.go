@@ -56,6 +56,11 @@ func (c Config) clients() clients.Config {
 	}
 }
 
+// payloads is where the payloads of single pods go.
+func (c Config) payloads() payload.Place {
+	return payload.Place{Bucket: c.PayloadBucket, KeyPrefix: c.PayloadKeyPrefix()}
+}
+
 // Bounds of one call, retries and all, and of a task's end.
 const (
 	callLimit = time.Minute
@@ -76,7 +81,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		return backend.Backend{}, fmt.Errorf("configure ecs: %w", err)
 	}
 	r := newRemote(cls.ECS, cfg.Cluster)
-	store := payload.New(cls.Secrets, cfg.NodeIdentity)
+	store := payload.New(cls.Secrets, cls.Objects, cfg.payloads(), cfg.NodeIdentity)
 	p := newPods(cfg, r, store, cfg.EventQueueURL != "")
 	known, err := imagesOf(ctx, cfg, cls.ECR)
 	if err != nil {

@@ -51,6 +51,9 @@ func storedIn(t *testing.T, s *stub.Server, name, key string) *intask.Payload {
 	t.Helper()
 	names, err := intask.PartNames(name)
 	must(t, err)
+	if bucket, object, ok := intask.SplitObject(name); ok {
+		return openedPayload(t, key, name, objectIn(t, s, bucket, object))
+	}
 	sealed, err := intask.Join(func(i int) (string, error) {
 		out, err := sdkOf(t, s).Secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &names[i]})
 		if err != nil {
@@ -61,6 +64,12 @@ func storedIn(t *testing.T, s *stub.Server, name, key string) *intask.Payload {
 	if err != nil {
 		return nil
 	}
+	return openedPayload(t, key, name, sealed)
+}
+
+// openedPayload is a payload as it is stored.
+func openedPayload(t *testing.T, key, name string, sealed []byte) *intask.Payload {
+	t.Helper()
 	packed, err := intask.Open(key, name, sealed)
 	must(t, err)
 	p, err := intask.Unpack(packed)
@@ -185,40 +194,8 @@ func expiryOf(t *testing.T, token string) time.Time {
 // and whichever process renews it: Secrets Manager's quota of versions is kept. The pod's
 // secrets go with it.
 func TestTheShortestTokenLivesOn(t *testing.T) {
-	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		const life = 600 * time.Second
-		spec := richSpec("a", 0)
-		spec.Pod.Spec.Volumes[1].Projected.Sources[0].ServiceAccountToken.ExpirationSeconds = new(int64(600))
-		config, token := &spec.Volumes[0], &spec.Volumes[1]
-		token.Files[0].Data = []byte(tokenOf(life))
-		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
-		time.Sleep(10 * time.Second)
-		renewed, begun, late := time.Now(), time.Now(), 0
-		for minute := 0; time.Since(begun) < 26*time.Hour; minute += 4 {
-			time.Sleep(4 * time.Minute)
-			if minute%400 == 0 { // another process goes on
-				b = open(t, richConfig(s))
-				_, err := b.Pods.List(t.Context())
-				must(t, err)
-			}
-			if minute%8 == 0 {
-				config.Files = []backend.File{{Path: "app.conf", Data: fmt.Appendf(nil, "x=%d", minute), Mode: 0o644}}
-			}
-			if time.Since(renewed) >= life*4/5 {
-				token.Files = []backend.File{{Path: "token", Data: []byte(tokenOf(life)), Mode: 0o600}}
-				renewed = time.Now()
-			}
-			if err := b.Refresh.Refresh(t.Context(), spec.Ref(), spec.Volumes); err != nil {
-				wantClass(t, err, "Throttled")
-			}
-			files := storedFiles(t, s)
-			if left := time.Until(expiryOf(t, files["v1/token"])); left < 30*time.Second {
-				t.Fatalf("after %s the token has %s left", time.Since(begun), left)
-			}
-			if files["v0/app.conf"] != string(config.Files[0].Data) {
-				late++
-			}
-		}
+	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, _ backend.Backend) {
+		late := shortestToken(t, s, richConfig(s))
 		of := 0
 		for _, secret := range s.Secrets() {
 			if !strings.Contains(secret.Name, "/pod/") {
@@ -233,12 +210,50 @@ func TestTheShortestTokenLivesOn(t *testing.T) {
 		if of != 3 {
 			t.Errorf("%d secrets", of)
 		}
-		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 0))
-		for err := error(nil); !errors.Is(err, backend.ErrNotFound); time.Sleep(time.Second) {
-			err = b.Pods.Remove(t.Context(), spec.Ref())
-		}
+		gone(t, open(t, richConfig(s)), richSpec("a", 0).Ref())
 		if got := kinds(s); !strings.HasSuffix(got, " 0 pod") {
 			t.Errorf("after the pod: %s", got)
 		}
 	})
+}
+
+// shortestToken runs a pod with such a token for 26 hours in which its ConfigMap changes
+// every 8 minutes, and returns at how many of 390 looks the ConfigMap was not the newest.
+func shortestToken(t *testing.T, s *stub.Server, cfg Config) (late int) {
+	t.Helper()
+	b := open(t, cfg)
+	const life = 600 * time.Second
+	spec := richSpec("a", 0)
+	spec.Pod.Spec.Volumes[1].Projected.Sources[0].ServiceAccountToken.ExpirationSeconds = new(int64(600))
+	config, token := &spec.Volumes[0], &spec.Volumes[1]
+	token.Files[0].Data = []byte(tokenOf(life))
+	must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
+	time.Sleep(10 * time.Second)
+	renewed, begun := time.Now(), time.Now()
+	for minute := 0; time.Since(begun) < 26*time.Hour; minute += 4 {
+		time.Sleep(4 * time.Minute)
+		if minute%400 == 0 { // another process goes on
+			b = open(t, cfg)
+			_, err := b.Pods.List(t.Context())
+			must(t, err)
+		}
+		if minute%8 == 0 {
+			config.Files = []backend.File{{Path: "app.conf", Data: fmt.Appendf(nil, "x=%d", minute), Mode: 0o644}}
+		}
+		if time.Since(renewed) >= life*4/5 {
+			token.Files = []backend.File{{Path: "token", Data: []byte(tokenOf(life)), Mode: 0o600}}
+			renewed = time.Now()
+		}
+		if err := b.Refresh.Refresh(t.Context(), spec.Ref(), spec.Volumes); err != nil {
+			wantClass(t, err, "Throttled")
+		}
+		files := storedFiles(t, s)
+		if left := time.Until(expiryOf(t, files["v1/token"])); left < 30*time.Second {
+			t.Fatalf("after %s the token has %s left", time.Since(begun), left)
+		}
+		if files["v0/app.conf"] != string(config.Files[0].Data) {
+			late++
+		}
+	}
+	return late
 }

@@ -15,7 +15,7 @@ import (
 
 // reading begins the names of the operations that change nothing. Every other is asked
 // for.
-var reading = []string{"BatchGet", "Describe", "Filter", "Get", "List", "Receive"}
+var reading = []string{"BatchGet", "Describe", "Filter", "Get", "Head", "List", "Receive"}
 
 // leaving asks may of each request at the last moment, below retries and signing: a call
 // waits for both long after it began.

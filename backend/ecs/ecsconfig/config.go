@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -78,6 +79,9 @@ type Config struct {
 	// UnusedAfter is how long definitions and shared secrets that no task uses are
 	// kept for the next pod of their shape; zero is a day.
 	UnusedAfter time.Duration
+	// PayloadBucket is the S3 bucket, in Region, for files of single pods, such as tokens,
+	// and PayloadPrefix begins the keys of its objects. Empty: Secrets Manager keeps them.
+	PayloadBucket, PayloadPrefix string
 	// Settle is how long a task may take to show in listings; zero is 5 minutes,
 	// the longest wait that AWS advises.
 	Settle time.Duration
@@ -123,6 +127,14 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// PayloadKeyPrefix is PayloadPrefix as it begins keys: with a slash at its end.
+func (c Config) PayloadKeyPrefix() string {
+	if c.PayloadPrefix == "" {
+		return ""
+	}
+	return strings.TrimSuffix(c.PayloadPrefix, "/") + "/"
+}
+
 // Validate returns what is wrong, by the names of the fields in the configuration file.
 func (c Config) Validate() error {
 	errs := c.Errors(nil)
@@ -163,12 +175,23 @@ func (c Config) Errors(at *field.Path) field.ErrorList {
 	if url := c.EventQueueURL; url != "" && !queueForm.MatchString(url) {
 		errs = append(errs, field.Invalid(at.Child("eventQueueURL"), url, "must be the URL of an SQS queue"))
 	}
+	errs = append(errs, c.payloadErrors(at)...)
 	for _, host := range slices.Sorted(maps.Keys(c.RegistryMirrors)) {
 		if _, err := Mirror(c.RegistryMirrors[host]); err != nil {
 			errs = append(errs, field.Invalid(at.Child("registryMirrors").Key(host), "(hidden)", err.Error()))
 		}
 	}
 	return append(errs, c.taskErrors(at)...)
+}
+
+// payloadErrors judges where files of single pods are kept.
+func (c Config) payloadErrors(at *field.Path) field.ErrorList {
+	errs := invalid(at.Child("payloadBucket"), c.PayloadBucket, ValidBucket)
+	errs = append(errs, invalid(at.Child("payloadPrefix"), c.PayloadPrefix, ValidKeyPrefix)...)
+	if c.PayloadPrefix != "" && c.PayloadBucket == "" {
+		errs = append(errs, field.Required(at.Child("payloadBucket"), "payloadPrefix begins the keys of its objects"))
+	}
+	return errs
 }
 
 // placeErrors judges where tasks run.

@@ -40,6 +40,12 @@ const (
 	RoleForm    = `arn:aws[a-z-]*:iam::[0-9]{12}:role/.+`
 	QueueForm   = `https?://[^/]+/.+`
 	VersionForm = `LATEST|1\.([4-9]|[1-9][0-9])\.[0-9]+|[2-9]\.[0-9]+\.[0-9]+`
+	// BucketForm is the name of an S3 bucket (S3 user guide, "General purpose bucket naming
+	// rules"), without the dots with which HTTPS would not work.
+	BucketForm = `[a-z0-9][a-z0-9-]{1,61}[a-z0-9]`
+	// KeyPrefixForm is of letters that need no escaping in a URL, of parts that are not
+	// empty.
+	KeyPrefixForm = `[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*/?`
 	// KeyForm is a key's id, alias or ARN of one of them (ECS API,
 	// TaskManagedEBSVolumeConfiguration: kmsKeyId).
 	KeyForm = `arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9/_-]+|alias/[A-Za-z0-9/_-]+|[A-Za-z0-9-]+`
@@ -53,6 +59,8 @@ var (
 	queueForm   = whole(QueueForm)
 	versionForm = whole(VersionForm)
 	keyForm     = whole(KeyForm)
+	bucketForm  = whole(BucketForm)
+	prefixForm  = whole(KeyPrefixForm)
 )
 
 func whole(form string) *regexp.Regexp { return regexp.MustCompile(`^(` + form + `)$`) }
@@ -64,7 +72,9 @@ const (
 	MaxSecurityGroups = 5
 	// MaxImage is the length of an image's name (ECS API, ContainerDefinition).
 	MaxImage = 255
-	// MinRefresh: each look is a call to Secrets Manager.
+	// MaxKeyPrefix leaves the rest of a key room below S3's 1,024 bytes.
+	MaxKeyPrefix = 256
+	// MinRefresh: each look is a call to Secrets Manager or S3.
 	MinRefresh = 5 * time.Second
 	// MinUnused: definitions are registered once a second at most.
 	MinUnused = time.Hour
@@ -109,6 +119,22 @@ func oneOf(values []string, value string) error {
 func ValidRole(arn string) error {
 	if !roleForm.MatchString(arn) {
 		return fmt.Errorf("must be the ARN of an IAM role, not %q", arn)
+	}
+	return nil
+}
+
+// ValidBucket wants the name of an S3 bucket.
+func ValidBucket(name string) error {
+	if !bucketForm.MatchString(name) {
+		return errors.New("must be the name of an S3 bucket: 3 to 63 lower-case letters, digits and hyphens, without dots")
+	}
+	return nil
+}
+
+// ValidKeyPrefix wants parts of letters, digits, - and _ with slashes between them.
+func ValidKeyPrefix(prefix string) error {
+	if !prefixForm.MatchString(prefix) || len(prefix) > MaxKeyPrefix {
+		return fmt.Errorf("must be parts of letters, digits, - and _ with slashes between them, such as clusters/one, of at most %d characters", MaxKeyPrefix)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (t Task) getJSON(ctx context.Context, url string, into any) error {
 	if err != nil {
 		return err
 	}
-	body, status, err := t.call(req)
+	body, status, err := t.call(req, maxAnswer)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,8 @@ func (t Task) getJSON(ctx context.Context, url string, into any) error {
 	return nil
 }
 
-func (t Task) call(req *http.Request) (body []byte, status int, err error) {
+// call makes one request, and reads so much of its answer.
+func (t Task) call(req *http.Request, most int64) (body []byte, status int, err error) {
 	client := t.HTTPClient
 	if client == nil {
 		// No proxy: HTTP_PROXY in the environment of a container is the pod's.
@@ -77,6 +78,6 @@ func (t Task) call(req *http.Request) (body []byte, status int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, most))
 	return body, resp.StatusCode, errors.Join(err, resp.Body.Close())
 }

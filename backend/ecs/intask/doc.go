@@ -1,6 +1,6 @@
 // Package intask is what runs inside a task: the command burstlet-task, one static
 // file without Kubernetes' libraries and without a shell. It knows AWS by a few HTTP
-// calls (credentials.go, secret.go, addresses.go).
+// calls (credentials.go, secret.go, object.go, addresses.go).
 //
 //   - materialize, in the container burstlet-init that starts before all others, puts
 //     the program where the pod's containers find it and writes the files of volumes.

@@ -159,16 +159,7 @@ func (t Task) ownFiles(ctx context.Context) (Payload, error) {
 
 // slot is one of the payloads that are written in turn.
 func (t Task) slot(ctx context.Context, first string) (Payload, error) {
-	names, err := PartNames(first)
-	if err != nil {
-		return Payload{}, fmt.Errorf("files of the pod: %w", err)
-	}
-	sealed, err := Join(func(i int) (string, error) {
-		if i >= len(names) {
-			return "", errors.New("there are more parts than the name says")
-		}
-		return t.secret(ctx, names[i])
-	})
+	sealed, err := t.sealed(ctx, first)
 	if err != nil {
 		return Payload{}, fmt.Errorf("files of the pod: %w", err)
 	}
@@ -181,6 +172,23 @@ func (t Task) slot(ctx context.Context, first string) (Payload, error) {
 		return Payload{}, fmt.Errorf("files of the pod: %w", err)
 	}
 	return p, nil
+}
+
+// sealed is a payload as it is stored: one object, or the parts that begin with a secret.
+func (t Task) sealed(ctx context.Context, first string) ([]byte, error) {
+	if _, _, ok := SplitObject(first); ok {
+		return patiently(ctx, t, t.getObject, first)
+	}
+	names, err := PartNames(first)
+	if err != nil {
+		return nil, err
+	}
+	return Join(func(i int) (string, error) {
+		if i >= len(names) {
+			return "", errors.New("there are more parts than the name says")
+		}
+		return patiently(ctx, t, t.getSecret, names[i])
+	})
 }
 
 // place writes the files of one volume.

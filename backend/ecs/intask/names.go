@@ -8,8 +8,9 @@ const (
 	EnvPrefix = "BURSTLET_"
 	// EnvDirs lists, as JSON of []Dir, the empty volumes that want a mode or group.
 	EnvDirs = "BURSTLET_DIRS"
-	// EnvPayload is the name of the first secret with the files of this pod alone:
-	// of burstlet-init and, to have them refreshed, of burstlet-agent.
+	// EnvPayload is the name of the first secret with the files of this pod alone, or of
+	// the object (ObjectName): of burstlet-init and, to have them refreshed, of
+	// burstlet-agent.
 	EnvPayload = "BURSTLET_PAYLOAD"
 	// EnvPayloadKey is what those are encrypted with.
 	EnvPayloadKey = "BURSTLET_PAYLOAD_KEY"

@@ -17,7 +17,7 @@ import (
 // envRegion is set by Fargate in every container.
 const envRegion = "AWS_REGION"
 
-// EnvEndpoint is the URL of a test server instead of Secrets Manager.
+// EnvEndpoint is the URL of a test server instead of Secrets Manager and S3.
 const EnvEndpoint = "BURSTLET_SECRETS_ENDPOINT"
 
 // Tries of one call: a role that was just made, or a new network interface, takes
@@ -35,11 +35,11 @@ var (
 	errNoSecret = fmt.Errorf("there is no such secret: %w", errFinal)
 )
 
-// secret fetches the value of one secret, patiently.
-func (t Task) secret(ctx context.Context, name string) (string, error) {
+// patiently makes a call until it succeeds, or to no end.
+func patiently[T any](ctx context.Context, t Task, call func(context.Context, string) (T, error), name string) (T, error) {
 	pause := firstPause
 	for try := 1; ; try++ {
-		value, err := t.getSecret(ctx, name)
+		value, err := call(ctx, name)
 		if err == nil || try == secretTries || errors.Is(err, errFinal) {
 			return value, err
 		}
@@ -48,7 +48,7 @@ func (t Task) secret(ctx context.Context, name string) (string, error) {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return "", err
+			return value, err
 		case <-timer.C:
 		}
 		pause = min(2*pause, maxPause)
@@ -82,7 +82,7 @@ func (t Task) getSecret(ctx context.Context, name string) (string, error) {
 	if err := v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), "secretsmanager", region, time.Now()); err != nil {
 		return "", fmt.Errorf("get secret %s: sign: %w", name, err)
 	}
-	answer, status, err := t.call(req)
+	answer, status, err := t.call(req, maxAnswer)
 	if err != nil {
 		return "", fmt.Errorf("get secret %s: %w", name, err)
 	}

@@ -1,11 +1,15 @@
-// Package payload keeps in Secrets Manager what tasks need and may not stand in their
-// definitions or overrides: values of Secrets, files of volumes, logins to registries.
-// [Store.Ensure] stores it before a launch (store.go: what pods of one shape share;
-// pods.go: what is a pod's alone, encrypted), [Store.Refresh] what changed of a pod that
-// runs, [Store.Release] deletes it with the pod; garbage.go finds what is left. The
-// program in the task fetches it (package intask).
+// Package payload keeps what tasks need and may not stand in their definitions or
+// overrides: values of Secrets, files of volumes, logins to registries. What pods of one
+// shape share is in Secrets Manager (store.go), for ECS gives it to containers from there;
+// what is a pod's alone (pods.go) is encrypted, and in S3 where a bucket is configured,
+// else in Secrets Manager too.
 //
-// secrets.go is Secrets Manager within its rate limits, with the secrets of one node.
-// The package imports taskdef for what of a launch is to be stored, awscall, identity
-// and intask.
+// [Store.Ensure] stores it before a launch, [Store.Refresh] what changed of a pod that runs,
+// [Store.Release] deletes it with the pod; garbage.go finds what is left. The program in the
+// task fetches it (package intask).
+//
+// secrets.go is Secrets Manager within its rate limits and objects.go is S3, each with what
+// is of one node; keeper.go is what both do for pods, quota.go what Secrets Manager's quota
+// of versions takes. The package imports taskdef for what of a launch is to be stored,
+// awscall, identity and intask.
 package payload

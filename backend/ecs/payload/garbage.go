@@ -8,24 +8,35 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
-// Unused is a secret that nobody needs. Remove deletes it, unless it came to be wanted
+// Unused is a secret or an object that nobody needs. Remove deletes it, unless it came to be wanted
 // meanwhile.
 type Unused struct {
 	Name   string
 	Remove func(context.Context) error
 }
 
-// List returns all secrets of the node. An error means unknown.
-func (p *Store) List(ctx context.Context) ([]Secret, error) { return p.store.list(ctx) }
-
-// RemoveAll deletes all secrets of the node, whatever uses them, and returns their names.
-func (p *Store) RemoveAll(ctx context.Context) (removed []string, err error) {
+// List returns all secrets and objects of the node. An error means unknown.
+func (p *Store) List(ctx context.Context) ([]Secret, error) {
 	secrets, err := p.store.list(ctx)
 	if err != nil {
 		return nil, err
 	}
+	objects, err := p.pods.objects.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(secrets, objects...), nil
+}
+
+// RemoveAll deletes all secrets and objects of the node, whatever uses them, and returns
+// their names.
+func (p *Store) RemoveAll(ctx context.Context) (removed []string, err error) {
+	secrets, err := p.List(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, s := range secrets {
-		if err := p.store.remove(ctx, s.Name); err != nil {
+		if err := p.pods.keeperOf(s.Name).remove(ctx, s.Name); err != nil {
 			return removed, err
 		}
 		removed = append(removed, s.Name)
@@ -42,7 +53,7 @@ func (p *Store) UnusedOfPods(secrets []Secret, live map[identity.Key]bool, befor
 	}
 	var out []Unused
 	for _, s := range secrets {
-		k, ok := p.store.podKey(s.Name)
+		k, ok := p.pods.podKey(s.Name)
 		if !ok || named[k] || s.Created.After(before) || p.pods.usedSince(s.Name, before) {
 			continue
 		}
@@ -51,7 +62,7 @@ func (p *Store) UnusedOfPods(secrets []Secret, live map[identity.Key]bool, befor
 				return nil
 			}
 			p.pods.forget(s.Name)
-			return p.store.remove(ctx, s.Name)
+			return p.pods.keeperOf(s.Name).remove(ctx, s.Name)
 		}})
 	}
 	return out

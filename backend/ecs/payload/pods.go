@@ -27,7 +27,8 @@ import (
 // of this process asks for the same. After a crash it is lost: the next launch has
 // another, and ECS answers Conflict with the task that has the first.
 type podSecrets struct {
-	store *secretStore
+	store   *secretStore
+	objects *objectStore
 
 	mu      sync.Mutex
 	entries map[identity.Key][]*podSecret
@@ -50,31 +51,28 @@ type podSecret struct {
 	wait time.Time
 }
 
-// ensure stores what is packed, if anything is. It says the same for the same contents.
+// ensure stores what is packed, if anything is. It says the same for the same contents. In
+// a bucket something always is: the task, which need not be allowed to list it, could not
+// tell an object that is not there from one that it may not read.
 func (p *podSecrets) ensure(ctx, waiting context.Context, ref backend.Ref, c contents) (name, secretKey string, err error) {
 	entry := p.entry(ref, c)
 	packed := c.own
 	if packed == nil {
-		return entry.name, entry.key, nil
+		if _, _, ok := intask.SplitObject(entry.name); !ok {
+			return entry.name, entry.key, nil
+		}
+		if packed, err = pack(nil); err != nil {
+			return "", "", err
+		}
 	}
 	sealed, err := intask.Seal(entry.key, entry.name, packed)
 	if err != nil {
 		return "", "", err
 	}
-	names, err := intask.PartNames(entry.name)
-	if err != nil {
-		return "", "", err
-	}
-	parts, err := split(sealed)
-	if err != nil {
-		return "", "", err
-	}
 	if !p.isMade(entry) {
 		p.stores(entry)
-		for i, part := range parts {
-			if _, err := p.store.create(ctx, waiting, names[i], part, podTags(ref)...); err != nil {
-				return "", "", err
-			}
+		if err := p.keeperOf(entry.name).create(ctx, waiting, ref, entry.name, sealed); err != nil {
+			return "", "", err
 		}
 	}
 	p.mu.Lock()
@@ -96,7 +94,7 @@ func (p *podSecrets) entry(ref backend.Ref, c contents) *podSecret {
 			return e
 		}
 	}
-	e := &podSecret{name: p.newName(k, c.parts, c.slots), sum: sum, key: intask.NewKey(), used: time.Now()}
+	e := &podSecret{name: p.newName(k, c), sum: sum, key: intask.NewKey(), used: time.Now()}
 	p.entries[k] = append(p.entries[k], e)
 	return e
 }
@@ -121,16 +119,19 @@ func (p *podSecrets) isMade(e *podSecret) bool {
 	return e.made
 }
 
-// newName is <prefix>pod/<uid>/<attempt>.<random>.<parts>, with <random>-<slots> where
-// payloads are written in turn.
-func (p *podSecrets) newName(k identity.Key, parts, slots int) string {
-	return p.store.prefix + kindPod + "/" + string(safeUID(k.UID)) + "/" + strconv.Itoa(k.Attempt) + "." +
+// podName is a name as newName makes it, of a secret.
+func podName(prefix string, k identity.Key, parts, slots int) string {
+	return prefix + kindPod + "/" + string(safeUID(k.UID)) + "/" + strconv.Itoa(k.Attempt) + "." +
 		intask.WithSlots(strings.ToLower(rand.Text())[:12], slots) + "." + strconv.Itoa(parts)
 }
 
-// podKey is the attempt that a name of newName, or of a part, is of.
-func (s *secretStore) podKey(name string) (identity.Key, bool) {
-	rest, ok := strings.CutPrefix(name, s.prefix+kindPod+"/")
+// podKey is the attempt that a name of newName, or of a part, is of; false for another
+// node's.
+func (p *podSecrets) podKey(name string) (identity.Key, bool) {
+	if _, key, ok := intask.SplitObject(name); ok { // whatever the prefix of keys was
+		name = key[max(strings.Index(key, p.store.prefix), 0):]
+	}
+	rest, ok := strings.CutPrefix(name, p.store.prefix+kindPod+"/")
 	uid, rest, both := strings.Cut(rest, "/")
 	number, _, dot := strings.Cut(rest, ".")
 	attempt, err := strconv.Atoi(number)
@@ -158,7 +159,7 @@ func podTags(ref backend.Ref) []smtypes.Tag {
 // observed notes the payload that a task was given, if it is of this node.
 func (p *podSecrets) observed(ref backend.Ref, t types.Task) {
 	name := overridden(t, intask.EnvPayload)
-	if !strings.HasPrefix(name, p.store.prefix+kindPod+"/") {
+	if _, ours := p.podKey(name); !ours {
 		return
 	}
 	if _, err := intask.SlotNames(name); err != nil {
@@ -193,7 +194,7 @@ func overridden(t types.Task, name string) string {
 	return ""
 }
 
-// release deletes the secrets of an attempt. What could not be deleted stays
+// release deletes the payloads of an attempt. What could not be deleted stays
 // known.
 func (p *podSecrets) release(ctx context.Context, ref backend.Ref) error {
 	k := identity.KeyOf(ref)
@@ -210,7 +211,7 @@ func (p *podSecrets) release(ctx context.Context, ref backend.Ref) error {
 			names = nil
 		}
 		for _, name := range names {
-			if err := p.store.remove(ctx, name); err != nil {
+			if err := p.keeperOf(name).remove(ctx, name); err != nil {
 				return err
 			}
 		}
@@ -251,7 +252,7 @@ func (p *podSecrets) drop(k identity.Key, gone *podSecret) {
 func (p *podSecrets) usedSince(name string, t time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k, _ := p.store.podKey(name)
+	k, _ := p.podKey(name)
 	for mine, es := range p.entries {
 		if safeUID(mine.UID) != k.UID || mine.Attempt != k.Attempt {
 			continue

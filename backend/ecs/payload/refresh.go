@@ -53,7 +53,7 @@ func (p *Store) Refresh(ctx context.Context, ref backend.Ref, launched string, v
 		next = slots[newest]
 	}
 	renewal := before.Due != 0 && now.Add(dueEarly).Unix() >= before.Due
-	if at := writable(next.payload, len(slots), renewEvery(volumes[0].Pod), renewal, now); at.After(now) {
+	if at := p.pods.keeperOf(entry.name).writableAt(next.payload, len(slots), renewEvery(volumes[0].Pod), renewal, now); at.After(now) {
 		if before.Due != 0 && !renewal { // what waits goes with the next token
 			at = earlier(at, time.Unix(before.Due, 0).Add(-dueEarly))
 		}
@@ -166,18 +166,9 @@ func (p *podSecrets) stored(ctx context.Context, e podSecret) (slots []slot, new
 	return slots, newest, nil
 }
 
-// contents are what is stored under the name of a first part; false if nothing is.
+// contents are what is stored under the name of a payload; false if nothing is.
 func (p *podSecrets) contents(ctx context.Context, key, name string) (intask.Payload, bool, error) {
-	names, err := intask.PartNames(name)
-	if err != nil {
-		return intask.Payload{}, false, err
-	}
-	sealed, err := intask.Join(func(i int) (string, error) {
-		if i >= len(names) {
-			return "", errors.New("there are more parts than the name says")
-		}
-		return p.store.value(ctx, ctx, names[i])
-	})
+	sealed, err := p.keeperOf(name).read(ctx, name)
 	if errors.Is(err, backend.ErrNotFound) {
 		return intask.Payload{}, false, nil
 	}
@@ -203,24 +194,11 @@ func (p *podSecrets) waits(k identity.Key, name string, until time.Time) {
 	}
 }
 
-// replace stores other contents under the name of a first part. That comes last: with it
-// the others count.
+// replace stores other contents under the name of a payload.
 func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, name string, packed []byte) error {
 	sealed, err := intask.Seal(e.key, name, packed)
 	if err != nil {
 		return err
-	}
-	parts, err := split(sealed)
-	if err != nil {
-		return err
-	}
-	names, err := intask.PartNames(name)
-	if err != nil {
-		return err
-	}
-	if len(parts) > len(names) {
-		return backend.Errorf(backend.ErrInvalid,
-			"they have grown to %d secrets, there is room for %d: recreate the pod", len(parts), len(names))
 	}
 	p.mu.Lock()
 	for _, mine := range p.entries[identity.KeyOf(ref)] {
@@ -229,12 +207,7 @@ func (p *podSecrets) replace(ctx context.Context, ref backend.Ref, e podSecret, 
 		}
 	}
 	p.mu.Unlock()
-	for i := len(parts) - 1; i >= 0; i-- {
-		if err := p.store.put(ctx, names[i], parts[i], podTags(ref)...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.keeperOf(name).replace(ctx, ref, name, sealed)
 }
 
 // dueMargin is how long after it is due a new token may take to be stored.

@@ -81,7 +81,7 @@ func newSecretStore(api API, node string) *secretStore {
 	}
 }
 
-// Secret is a secret of the node as listings show it.
+// Secret is a secret of the node, or an object without an ARN, as listings show it.
 type Secret struct {
 	Name, ARN string
 	Created   time.Time

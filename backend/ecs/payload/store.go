@@ -25,7 +25,7 @@ import (
 // deletes one by hand breaks launches for as long.
 const verifyAfter = 10 * time.Minute
 
-// Store keeps in Secrets Manager what tasks need and may not stand in their definitions
+// Store keeps in Secrets Manager and S3 what tasks need and may not stand in their definitions
 // or overrides.
 //
 // What pods of one shape share is stored once, under a name made of its content
@@ -50,12 +50,13 @@ type sharedSecret struct {
 	verified, used time.Time
 }
 
-// New returns the store of a node, by its identity. It calls nothing.
-func New(api API, node string) *Store {
+// New returns the store of a node, by its identity, with single pods' payloads in a place.
+// It calls nothing.
+func New(api API, objects ObjectAPI, place Place, node string) *Store {
 	s := newSecretStore(api, node)
 	return &Store{
 		store: s, making: make(chan struct{}, 1), shared: map[string]sharedSecret{},
-		pods: podSecrets{store: s, entries: map[identity.Key][]*podSecret{}},
+		pods: podSecrets{store: s, objects: newObjectStore(objects, place, node), entries: map[identity.Key][]*podSecret{}},
 	}
 }
 
@@ -73,7 +74,7 @@ func (p *Store) Ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (t
 
 func (p *Store) ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (taskdef.Refs, error) {
 	var refs taskdef.Refs
-	c, err := contentsOf(spec)
+	c, err := contentsOf(spec, p.pods.objects.bucket != "")
 	if err != nil {
 		return refs, err
 	}
@@ -119,15 +120,16 @@ type contents struct {
 	files  []string
 	logins map[string]string
 	// own are the packed files of the pod alone, and parts how many secrets there is to
-	// be room in for them and for those that the shape shares, once they change.
+	// be room in for them and for those that the shape shares, once they change; 0 in an
+	// object.
 	own   []byte
 	parts int
-	// slots is how many payloads of the pod are written in turn.
+	// slots is how many payloads of the pod are written in turn, of secrets.
 	slots int
 }
 
 // contentsOf is pure. Errors: Invalid for what does not fit.
-func contentsOf(spec backend.LaunchSpec) (c contents, err error) {
+func contentsOf(spec backend.LaunchSpec, object bool) (c contents, err error) {
 	c.slots = slotsFor(spec.Pod)
 	if c.env, err = envContents(taskdef.SecretEnv(spec)); err != nil {
 		return c, err
@@ -149,11 +151,24 @@ func contentsOf(spec backend.LaunchSpec) (c contents, err error) {
 			return c, err
 		}
 	}
-	if c.parts, err = roomFor(len(c.own), size); err != nil {
+	if object {
+		err = fitsObject(len(c.own))
+	} else {
+		c.parts, err = roomFor(len(c.own), size)
+	}
+	if err != nil {
 		return c, err
 	}
 	c.logins, err = loginContents(taskdef.PullLogins(spec))
 	return c, err
+}
+
+// fitsObject is Invalid for a pod's own files that no object may hold.
+func fitsObject(own int) error {
+	if own+intask.SealOverhead <= intask.MaxObject {
+		return nil
+	}
+	return tooLarge(fmt.Errorf("%d bytes compressed, %d are taken: %w", own, intask.MaxObject-intask.SealOverhead, intask.ErrTooLarge))
 }
 
 // roomFor is how many secrets a pod's files may come to fill: its own at least.
