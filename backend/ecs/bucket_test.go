@@ -91,6 +91,11 @@ func TestOwnFilesAreInTheBucket(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(dir, "token")); err != nil || !bytes.Equal(got, spec.Volumes[1].Files[0].Data) {
 			t.Errorf("in the task: %d bytes, %v", len(got), err)
 		}
+		time.Sleep(time.Minute)
+		facts, err := b.Pods.List(t.Context())
+		if f := only(t, facts, err); len(f.Containers) != 1 || f.Containers[0].State() != backend.Running {
+			t.Errorf("it does not run: %+v", f)
+		}
 		gone(t, b, spec.Ref())
 		if keys := keysIn(s); len(keys) != 0 {
 			t.Errorf("with the pod gone: %v", keys)

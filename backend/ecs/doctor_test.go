@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	fakes3 "github.com/burstlet/burstlet/test/fakeaws/s3"
 )
 
 // doctorConfig uses all that there is.
@@ -23,11 +24,12 @@ func doctorConfig(s *stub.Server) Config {
 	cfg := richConfig(s)
 	cfg.LogGroup, cfg.EventQueueURL, cfg.EBS = testGroup, s.QueueURL("events"), taskdef.EBS{RoleARN: infraRole}
 	cfg.CapacityTypes = []string{ecsconfig.CapacityOnDemand, ecsconfig.CapacitySpot}
+	cfg.PayloadBucket = testBucket
 	return cfg
 }
 
 func doctorWorld(change func(*stub.Config)) *stub.Server {
-	cfg := stub.Config{LogGroups: []string{testGroup}, Queues: []string{"events"}}
+	cfg := stub.Config{LogGroups: []string{testGroup}, Queues: []string{"events"}, Buckets: []fakes3.Bucket{{Name: testBucket}}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -85,7 +87,7 @@ func TestDoctorFindsNothingWrongAndChangesNothing(t *testing.T) {
 		whats = append(whats, f.What)
 	}
 	want := []string{
-		"AWS credentials", "AWS caller", "AWS clock", "ECS cluster", "capacity", "AWS permissions", "event queue", "AWS permissions",
+		"AWS credentials", "AWS caller", "AWS clock", "ECS cluster", "capacity", "AWS permissions", "event queue", "payload bucket", "AWS permissions",
 		"execution role", "task role", "role of volumes", "subnets", "security groups", "vCPU quota", "vCPU quota",
 	}
 	if !slices.Equal(whats, want) {
@@ -99,7 +101,7 @@ func TestDoctorFindsNothingWrongAndChangesNothing(t *testing.T) {
 			t.Errorf("doctor called %s", call)
 		}
 	}
-	if report := s.Report(); len(report.Tasks) != 0 || len(report.Definitions) != 0 || len(report.Secrets) != 0 {
+	if report := s.Report(); len(report.Tasks) != 0 || len(report.Definitions) != 0 || len(report.Secrets) != 0 || len(report.Objects) != 0 {
 		t.Errorf("doctor made %+v", report)
 	}
 }
@@ -144,8 +146,41 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 			set:  func(c *Config) { c.LogGroup = "/other" },
 			want: "FAIL AWS permissions: logs:GetLogEvents: the log group does not exist; aws logs create-log-group",
 		},
-		"no right to logs": {deny: "logs:GetLogEvents", want: "log-group:" + testGroup + ":log-stream:burstlet/doctor; " + awscall.ControllerPolicy + " grants it (statement Logs)"},
-		"no queue":         {set: func(c *Config) { c.EventQueueURL += "-other" }, want: "FAIL event queue: https://sqs.us-east-1.amazonaws.com/123456789012/events-other: QueueDoesNotExist"},
+		"no right to logs":         {deny: "logs:GetLogEvents", want: "log-group:" + testGroup + ":log-stream:burstlet/doctor; " + awscall.ControllerPolicy + " grants it (statement Logs)"},
+		"no queue":                 {set: func(c *Config) { c.EventQueueURL += "-other" }, want: "FAIL event queue: https://sqs.us-east-1.amazonaws.com/123456789012/events-other: QueueDoesNotExist"},
+		"no right to list objects": {deny: "s3:ListBucket", want: "may not s3:ListBucket on arn:aws:s3:::payloads; " + awscall.ControllerPolicy + " grants it (statement ListPayloads); a bucket of another account than 123456789012"},
+		"no right to objects":      {deny: "s3:PutObject", want: "may not s3:PutObject on arn:aws:s3:::payloads/burstlet/"},
+		"no bucket":                {set: func(c *Config) { c.PayloadBucket = "other" }, want: "FAIL payload bucket: there is no other; make it"},
+		"a bucket elsewhere": {
+			world: func(c *stub.Config) { c.Buckets[0].Region = "eu-west-1" },
+			want:  "FAIL payload bucket: payloads is not in us-east-1: ",
+		},
+		"another's bucket": {
+			world: func(c *stub.Config) { c.Buckets[0].Owner = "210987654321" },
+			want:  "a bucket of another account than 123456789012 is denied too",
+		},
+		"a bucket that asks KMS": {
+			world: func(c *stub.Config) { c.Buckets[0].KMSKey = "arn:aws:kms:us-east-1:123456789012:key/k" },
+			want:  "warn payload bucket: payloads encrypts with the KMS key arn:aws:kms:us-east-1:123456789012:key/k, asked for each object: every look of every pod at its files is billed by KMS; enable S3 Bucket Keys",
+		},
+		"a public bucket": {
+			world: func(c *stub.Config) { c.Buckets[0].Public = true },
+			want:  "warn payload bucket: payloads does not block public access; aws s3api put-public-access-block",
+		},
+		"a bucket with versions": {
+			world: func(c *stub.Config) { c.Buckets[0].Versioned = true },
+			want:  "warn payload bucket: payloads keeps versions: ",
+		},
+		"a bucket that deletes": {
+			world: func(c *stub.Config) { c.Buckets[0].ExpireDays = 30 },
+			want:  "FAIL payload bucket: rule rule of payloads deletes files of pods that still run; leave the prefix burstlet/ out of it",
+		},
+		"a bucket with versions that end": {
+			world: func(c *stub.Config) {
+				c.Buckets[0] = fakes3.Bucket{Name: testBucket, Versioned: true, NoncurrentDays: 1, KMSKey: "k", BucketKey: true}
+			},
+			want: "ok payload bucket: payloads is there, and encrypts with the KMS key k;",
+		},
 		"no role": {
 			world: func(c *stub.Config) {
 				c.Roles = []stub.Role{{ARN: "arn:aws:iam::123456789012:role/task", Trusts: []string{"ecs-tasks.amazonaws.com"}}}
@@ -208,7 +243,8 @@ func TestDoctorWithTheControllersPolicyFailsNothing(t *testing.T) {
 	for _, want := range []string{
 		"warn AWS permissions: not known of what changes something, which is not tried",
 		"ecs:RegisterTaskDefinition, ecs:DeregisterTaskDefinition, ecs:DeleteTaskDefinitions, ecs:RunTask, ",
-		"warn not looked at: the event queue (sqs:GetQueueAttributes), execution role and task role and role of volumes (iam:GetRole), " +
+		"warn not looked at: the event queue (sqs:GetQueueAttributes), the bucket's encryption (s3:GetEncryptionConfiguration), " +
+			"the bucket's block of public access (s3:GetBucketPublicAccessBlock), the bucket's lifecycle (s3:GetLifecycleConfiguration), execution role and task role and role of volumes (iam:GetRole), " +
 			"subnets (ec2:DescribeSubnets), security groups (ec2:DescribeSecurityGroups), the vCPU quota (servicequotas:GetServiceQuota); burstlet does not need these rights",
 		"ok AWS permissions: all 10 that read are there",
 	} {

@@ -22,6 +22,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/session"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	fakes3 "github.com/burstlet/burstlet/test/fakeaws/s3"
 )
 
 func policyOf(t *testing.T, file string) ecstest.Policy {
@@ -45,8 +46,7 @@ func policyOf(t *testing.T, file string) ecstest.Policy {
 }
 
 // life is all that a node does, with a pod that has all that there is.
-func life(t *testing.T, s *stub.Server) {
-	cfg := richConfig(s)
+func life(t *testing.T, s *stub.Server, cfg Config) {
 	cfg.LogGroup, cfg.EventQueueURL, cfg.UnusedAfter = testGroup, s.QueueURL("events"), ecsconfig.MinUnused
 	cfg.EBS = taskdef.EBS{RoleARN: infraRole}
 	b, stop := running(t, cfg)
@@ -109,8 +109,9 @@ func TestPoliciesGrantWhatIsCalledAndNoMore(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		asked := map[stub.Principal]map[string]bool{stub.Caller: {}, stub.ExecutionRole: {}, stub.TaskRole: {}}
-		s := stub.New(stub.Config{
+		account := stub.Config{
 			LogGroups: []string{testGroup}, Queues: []string{"events"}, Throttles: true, Delays: slow,
+			Buckets: []fakes3.Bucket{{Name: testBucket}},
 			Policy: func(p stub.Principal, action, resource string) bool {
 				asked[p][action] = true
 				ok := by[p].Allows(action, resource)
@@ -119,8 +120,13 @@ func TestPoliciesGrantWhatIsCalledAndNoMore(t *testing.T) {
 				}
 				return ok
 			},
-		})
-		life(t, s)
+		}
+		s := stub.New(account)
+		life(t, s, richConfig(s))
+		s = stub.New(account)
+		cfg := richConfig(s)
+		cfg.PayloadBucket = testBucket
+		life(t, s, cfg)
 		// The test server pulls no images.
 		notSeen := []string{"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken", "ecr:GetDownloadUrlForLayer"}
 		notSeen = append(notSeen, sessionActions...) // TestPoliciesLetSessionsBeOpened
@@ -145,12 +151,16 @@ func TestTheControllersPolicyGrantsTheCallsInTheCode(t *testing.T) {
 	for prefix, iface := range map[string][]reflect.Type{
 		"ecs": {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[session.API]()}, "secretsmanager": {reflect.TypeFor[payload.API]()},
 		"logs": {reflect.TypeFor[logs.API]()}, "ecr": {reflect.TypeFor[images.ECRAPI]()}, "sqs": {reflect.TypeFor[queueAPI]()},
+		"s3": {reflect.TypeFor[payload.ObjectAPI]()},
 	} {
 		for _, calls := range iface {
 			for i := range calls.NumMethod() {
 				action := calls.Method(i).Name
 				if prefix == "sqs" {
 					action = strings.TrimSuffix(action, "Batch") // SQS: batches need the action of one
+				}
+				if action == "ListObjectsV2" {
+					action = "ListBucket" // S3: required permissions
 				}
 				want[prefix+":"+action] = true
 			}

@@ -29,9 +29,9 @@ type permission struct {
 }
 
 // wanted are all that the controller's policy grants and this configuration needs, but
-// for ecs:DescribeClusters, which checkCluster has.
+// for ecs:DescribeClusters and s3:ListBucket, which checkCluster and checkBucket have.
 func (d *doctor) wanted() []permission {
-	return slices.Concat(d.wantedOfECS(), d.wantedRoles(), d.wantedSecrets(), d.wantedRest())
+	return slices.Concat(d.wantedOfECS(), d.wantedRoles(), d.wantedSecrets(), d.wantedObjects(), d.wantedRest())
 }
 
 // taskARN is of a task that cannot be: ids have 32 hex digits.
@@ -171,6 +171,7 @@ func (d *doctor) permissions(ctx context.Context) {
 		d.add(backend.Good(what, fmt.Sprintf("all %d that read are there", allowed)))
 	}
 	d.checkQueue(ctx)
+	d.checkBucket(ctx)
 	d.simulate(ctx, changing)
 }
 

@@ -32,7 +32,7 @@ type Policy struct {
 }
 
 // ReadPolicy reads a policy with what an administrator puts in: the account
-// 123456789012, the cluster default, a log group.
+// 123456789012, the cluster default, a log group, the bucket payloads.
 func ReadPolicy(file, logGroup string) (Policy, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -40,7 +40,7 @@ func ReadPolicy(file, logGroup string) (Policy, error) {
 	}
 	filledIn := strings.NewReplacer(
 		"REGION", "us-east-1", "ACCOUNT", "123456789012", "CLUSTER", "default", "EXECUTION_ROLE", "execution",
-		"INFRASTRUCTURE_ROLE", "volumes", "TASK_ROLE", "task", "LOG_GROUP", logGroup, "QUEUE", "events",
+		"INFRASTRUCTURE_ROLE", "volumes", "TASK_ROLE", "task", "LOG_GROUP", logGroup, "QUEUE", "events", "BUCKET", "payloads",
 	)
 	var p Policy
 	err = json.Unmarshal([]byte(filledIn.Replace(string(text))), &p)

@@ -11,8 +11,8 @@ import (
 // helper is a program that a client may put beside its containers. A container
 // whose command starts with it does what its first argument says:
 //
-//	materialize   exits 0 at once; 1 if the secret that payloadEnv names is not in
-//	              Secrets Manager or its task role may not read it
+//	materialize   exits 0 at once; 1 if the secret or object that payloadEnv names is
+//	              not there or its task role may not read it
 //	anchor        exits 0 when the containers that waitEnv names have stopped
 //	agent         the same where waitEnv is set, else runs until it is stopped
 //	supervise     does what the words after "--" do, and at last writes a line that

@@ -3,6 +3,7 @@ package ecs
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -18,9 +19,20 @@ func (s *Server) resolve(t *task) {
 			t.broken = "ResourceInitializationError: " + why
 		}
 		if name := envOf(t.def, t.ov, i, payloadEnv); name != "" && isMaterializer(argv(c, t.ov)) {
-			t.noPayload = t.noPayload || s.readable(TaskRole, name) != ""
+			t.noPayload = t.noPayload || !s.hasPayload(name)
 		}
 	}
+}
+
+// hasPayload is true of a payload that the task role can read: an object
+// ("s3://bucket/key") or a secret.
+func (s *Server) hasPayload(name string) bool {
+	object, ok := strings.CutPrefix(name, "s3://")
+	if !ok {
+		return s.readable(TaskRole, name) == ""
+	}
+	bucket, key, _ := strings.Cut(object, "/")
+	return s.s3.Has(bucket, key) && s.allowed(TaskRole, "s3:GetObject", "arn:aws:s3:::"+object)
 }
 
 // settle looks again at the tasks whose interface is not attached yet.

@@ -72,6 +72,9 @@ func (s *Server) answerS3(r *http.Request, asked s3.Call, body []byte) (s3.Answe
 		Call: asked, Header: r.Header, Body: body, Now: now,
 		May: func(action, resource string) bool { return s.allowed(who, action, resource) },
 	})
+	if e == nil && asked.Writes() {
+		s.settle(now)
+	}
 	return out, fault, e
 }
 

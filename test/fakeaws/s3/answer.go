@@ -94,6 +94,16 @@ func (r *Room) Objects() []Object {
 	return out
 }
 
+// Has is true of a key under which there is an object.
+func (r *Room) Has(bucket, key string) bool {
+	b := r.buckets[bucket]
+	if b == nil {
+		return false
+	}
+	_, ok := b.objects[key]
+	return ok
+}
+
 // Versions counts the noncurrent versions of all buckets.
 func (r *Room) Versions(now time.Time) int {
 	n := 0
@@ -269,11 +279,17 @@ func (r *Room) ofBucket(b *bucket, q Request) (Answer, *Error) {
 		}
 		return xmlAnswer("VersioningConfiguration", status), nil
 	default: // GetBucketLifecycleConfiguration
-		if b.NoncurrentDays == 0 {
+		if b.NoncurrentDays == 0 && b.ExpireDays == 0 {
 			return Answer{}, &Error{Status: http.StatusNotFound, Code: "NoSuchLifecycleConfiguration", Message: "The lifecycle configuration does not exist"}
 		}
-		return xmlAnswer("LifecycleConfiguration", element("Rule", element("Status", "Enabled")+element("Filter", element("Prefix", ""))+
-			element("NoncurrentVersionExpiration", element("NoncurrentDays", strconv.Itoa(b.NoncurrentDays))))), nil
+		rule := element("ID", "rule") + element("Status", "Enabled") + element("Filter", element("Prefix", ""))
+		if b.ExpireDays > 0 {
+			rule += element("Expiration", element("Days", strconv.Itoa(b.ExpireDays)))
+		}
+		if b.NoncurrentDays > 0 {
+			rule += element("NoncurrentVersionExpiration", element("NoncurrentDays", strconv.Itoa(b.NoncurrentDays)))
+		}
+		return xmlAnswer("LifecycleConfiguration", element("Rule", rule)), nil
 	}
 }
 

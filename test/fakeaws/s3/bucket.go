@@ -22,6 +22,8 @@ type Bucket struct {
 	// lifecycle rule ends such versions, 0 without one.
 	Versioned      bool
 	NoncurrentDays int
+	// ExpireDays is after how long a lifecycle rule deletes objects, 0 without one.
+	ExpireDays int
 	// Lists is true where the callers' s3:ListBucket has no condition: only then is a key
 	// that is not there a 404 to them, and else a 403 (S3 API, GetObject: Permissions).
 	Lists bool
@@ -84,9 +86,14 @@ func byteHours(o object, until time.Time) float64 {
 	return float64(len(o.body)) * until.Sub(o.modified).Hours()
 }
 
-// expire ends noncurrent versions whose time has come (S3 user guide, "Lifecycle
-// configuration elements": NoncurrentVersionExpiration).
+// expire ends what the time has come for (S3 user guide, "Lifecycle configuration
+// elements": Expiration, NoncurrentVersionExpiration).
 func (b *bucket) expire(now time.Time) {
+	for key, o := range b.objects {
+		if b.ExpireDays > 0 && now.Sub(o.modified) >= time.Duration(b.ExpireDays)*24*time.Hour {
+			b.drop(key, now)
+		}
+	}
 	if b.NoncurrentDays == 0 {
 		return
 	}
