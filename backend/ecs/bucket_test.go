@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/payload"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
@@ -190,6 +192,36 @@ func TestAnObjectThatWasDeletedByHandIsWrittenAnew(t *testing.T) {
 			t.Errorf("%q in the task", got)
 		}
 	})
+}
+
+// What deploy/aws sets on the bucket admits this account alone, and deletes nothing that is
+// current: only burstlet knows what pods still need.
+func TestTheBucketsFilesInDeploy(t *testing.T) {
+	var rules struct {
+		Rules []struct {
+			Status     string
+			Filter     struct{ Prefix string }
+			Expiration map[string]any
+			Noncurrent struct{ NoncurrentDays int } `json:"NoncurrentVersionExpiration"`
+		}
+	}
+	text, err := os.ReadFile("../../deploy/aws/payload-bucket-lifecycle.json")
+	must(t, err)
+	must(t, json.Unmarshal(text, &rules))
+	if r := rules.Rules; len(r) != 1 || r[0].Status != "Enabled" || r[0].Noncurrent.NoncurrentDays != 1 || r[0].Filter.Prefix != "burstlet/" ||
+		r[0].Expiration["Days"] != nil || r[0].Expiration["Date"] != nil {
+		t.Errorf("%s", text)
+	}
+	policy, err := ecstest.ReadPolicy("../../deploy/aws/payload-bucket-policy.json", testGroup)
+	must(t, err)
+	for _, s := range policy.Statement {
+		if s.Effect != "Deny" || !slices.Equal(s.Resource, []string{"arn:aws:s3:::" + testBucket, "arn:aws:s3:::" + testBucket + "/*"}) {
+			t.Errorf("%s: %s on %s", s.Sid, s.Effect, s.Resource)
+		}
+	}
+	if len(policy.Statement) != 2 || policy.Statement[1].Condition["StringNotEquals"]["aws:PrincipalAccount"] != "123456789012" {
+		t.Errorf("%+v", policy.Statement)
+	}
 }
 
 // No quota holds up the shortest token in a bucket, nor any other change.

@@ -16,8 +16,9 @@ func TestDoctorAsksForWhatTheControllersPolicyGrants(t *testing.T) {
 	cfg.TaskImage, cfg.LogGroup = "burstlet/burstlet:1", "/burstlet/pods"
 	cfg.ExecutionRoleARN, cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/execution", "arn:aws:iam::123456789012:role/task"
 	cfg.EBS = taskdef.EBS{RoleARN: "arn:aws:iam::123456789012:role/volumes"}
+	cfg.PayloadBucket = "payloads"
 	d := &doctor{cfg: cfg, account: "123456789012", cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/default"}
-	asked := map[string]bool{"Cluster ecs:DescribeClusters": true} // checkCluster
+	asked := map[string]bool{"Cluster ecs:DescribeClusters": true, "ListPayloads s3:ListBucket": true} // checkCluster, checkBucket
 	policy, err := ecstest.ReadPolicy("../../../deploy/aws/controller-policy.json", cfg.LogGroup)
 	if err != nil {
 		t.Fatal(err)

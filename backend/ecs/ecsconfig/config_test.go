@@ -36,6 +36,10 @@ func TestErrors(t *testing.T) {
 		"unusedAfter: Invalid":                 func(c *Config) { c.UnusedAfter = time.Minute },
 		"eventQueueURL: Invalid":               func(c *Config) { c.EventQueueURL = "queue" },
 		"registryMirrors[docker.io]: Invalid":  func(c *Config) { c.RegistryMirrors = map[string]string{"docker.io": "https://u:secret@h"} },
+		"payloadBucket: Invalid":               func(c *Config) { c.PayloadBucket = "with.dots" },
+		"payloadBucket: Required":              func(c *Config) { c.PayloadPrefix = "a" },
+		"payloadPrefix: Invalid":               func(c *Config) { c.PayloadBucket, c.PayloadPrefix = "bucket", "/a" },
+		`payloadPrefix: Invalid value: "a//b"`: func(c *Config) { c.PayloadBucket, c.PayloadPrefix = "bucket", "a//b" },
 		"capacityTypes[0]: Unsupported":        func(c *Config) { c.CapacityTypes = []string{"FARGATE"} },
 		"capacityTypes[1]: Duplicate":          func(c *Config) { c.CapacityTypes = []string{CapacitySpot, CapacitySpot} },
 		"platformVersion: Invalid":             func(c *Config) { c.PlatformVersion = "1.3.0" },
@@ -72,5 +76,14 @@ func TestDefaults(t *testing.T) {
 	given := Config{CPUArchitecture: fargate.ARM, Settle: time.Second, UnusedAfter: time.Hour, Rates: fargate.Rates{VCPU: 1}}
 	if c = given.WithDefaults(); c.CPUArchitecture != fargate.ARM || c.Settle != time.Second || c.UnusedAfter != time.Hour || c.Rates.VCPU != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestPrefixesOfKeysEndWithASlash(t *testing.T) {
+	for prefix, want := range map[string]string{"": "", "a/b": "a/b/", "a/": "a/"} {
+		c := Config{PayloadBucket: "bucket", PayloadPrefix: prefix}
+		if got, errs := c.PayloadKeyPrefix(), c.payloadErrors(nil); got != want || len(errs) > 0 {
+			t.Errorf("%q: %q, %v", prefix, got, errs)
+		}
 	}
 }

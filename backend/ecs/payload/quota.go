@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -13,49 +11,16 @@ import (
 // (LimitExceededException from then on), and asks not to call PutSecretValue at a sustained
 // rate of more than once every 10 minutes (API, PutSecretValue). A token of 600 seconds is
 // renewed every 8 minutes: 180 times a day. So such a pod has several secrets, which are
-// written in turn, each often enough apart that something is left for other changes.
+// written in turn (taskdef.Slots), each often enough apart that something is left for other
+// changes.
 const (
 	// versionDay is how long a version counts, and maxVersions how many may.
 	versionDay  = 24 * time.Hour
 	maxVersions = 90
-	// slotPeriod is how far apart renewals of one secret are at least.
-	slotPeriod = 20 * time.Minute
 	// freeChanges of other files are stored at once, more of them apart from each other.
 	freeChanges = 6
 	minApart    = 10 * time.Minute
 )
-
-// renewEvery is how often the tokens of a pod are renewed (kubelet: when 80 % of their life
-// are over); 0 without any.
-func renewEvery(pod *corev1.Pod) time.Duration {
-	every := time.Duration(0)
-	for _, v := range pod.Spec.Volumes {
-		if v.Projected == nil {
-			continue
-		}
-		for _, s := range v.Projected.Sources {
-			if t := s.ServiceAccountToken; t != nil {
-				life := time.Hour // API, ServiceAccountTokenProjection: the default
-				if t.ExpirationSeconds != nil {
-					life = time.Duration(*t.ExpirationSeconds) * time.Second
-				}
-				if at := life * 4 / 5; every == 0 || at < every {
-					every = at
-				}
-			}
-		}
-	}
-	return every
-}
-
-// slotsFor is how many secrets a pod is to have in turn.
-func slotsFor(pod *corev1.Pod) int {
-	every := renewEvery(pod)
-	if every <= 0 {
-		return 1
-	}
-	return min(int((slotPeriod+every-1)/every), intask.MaxSlots)
-}
 
 // writable is when a secret, written before as its payload says, may be written next. A
 // renewal may whenever the quota allows it; other changes leave it room for all of a day.

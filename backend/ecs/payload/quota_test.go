@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // withTokens is a pod with tokens that live for so many seconds; 0 is the default.
@@ -41,7 +42,7 @@ func TestHowManySecretsAreWrittenInTurn(t *testing.T) {
 		{[]int64{60}, 48 * time.Second, intask.MaxSlots}, // the API server refuses it
 	} {
 		pod := withTokens(tc.lives...)
-		if every, slots := renewEvery(pod), slotsFor(pod); every != tc.every || slots != tc.slots {
+		if every, slots := taskdef.RenewEvery(pod), taskdef.Slots(pod); every != tc.every || slots != tc.slots {
 			t.Errorf("%v: every %s, %d secrets; want %s, %d", tc.lives, every, slots, tc.every, tc.slots)
 		}
 	}
@@ -94,7 +95,7 @@ func TestRenewalsStayWithinTheQuota(t *testing.T) {
 	for life := int64(600); life <= 7200; life += 60 {
 		for _, change := range []time.Duration{0, time.Minute, 11 * time.Minute, time.Hour} {
 			pod := withTokens(life)
-			every, slots := renewEvery(pod), make([]intask.Payload, slotsFor(pod))
+			every, slots := taskdef.RenewEvery(pod), make([]intask.Payload, taskdef.Slots(pod))
 			begun := time.Unix(10_000_000, 0)
 			newest, renewed, changed := 0, begun, begun
 			for now := begun; now.Sub(begun) < 72*time.Hour; now = now.Add(time.Minute) {

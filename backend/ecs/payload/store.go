@@ -130,7 +130,7 @@ type contents struct {
 
 // contentsOf is pure. Errors: Invalid for what does not fit.
 func contentsOf(spec backend.LaunchSpec, object bool) (c contents, err error) {
-	c.slots = slotsFor(spec.Pod)
+	c.slots = taskdef.Slots(spec.Pod)
 	if c.env, err = envContents(taskdef.SecretEnv(spec)); err != nil {
 		return c, err
 	}

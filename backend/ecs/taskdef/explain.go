@@ -27,6 +27,9 @@ type Preview struct {
 	Architecture string  `json:"architecture"`
 	// Volume is the one that is made for the pod, in words; empty without one.
 	Volume string `json:"volume,omitempty"`
+	// Files says where the files of this pod alone are kept, and what that costs; empty
+	// without any.
+	Files string `json:"files,omitempty"`
 	// CapacityTypes are tried in this order.
 	CapacityTypes []string `json:"capacityTypes"`
 	// OnDemand and Spot are dollars an hour; Prices says of what they are made.
@@ -55,7 +58,7 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 		VCPU: float64(size.CPU) / 1024, MemoryGiB: float64(size.MemoryMiB) / 1024,
 		StorageGiB:   max(storageOf(&spec.Pod.Spec, set.storageGiB), fargate.FreeStorageGiB),
 		Architecture: set.arch, CapacityTypes: set.capacity,
-		Prices: pricesNote(cfg),
+		Prices: pricesNote(cfg), Files: filesNote(cfg, spec),
 	}
 	out.OnDemand = rates.PerHour(size, set.arch, out.StorageGiB)
 	out.Spot = out.OnDemand * rates.SpotFactor

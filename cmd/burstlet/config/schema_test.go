@@ -137,6 +137,8 @@ func limits() map[string]schema {
 		"ECS.taskImage":                      {"maxLength": ecsconfig.MaxImage},
 		"ECS.platformVersion":                orEmpty(ecsconfig.VersionForm),
 		"ECS.eventQueueURL":                  orEmpty(ecsconfig.QueueForm),
+		"ECS.payloadBucket":                  orEmpty(ecsconfig.BucketForm),
+		"ECS.payloadPrefix":                  atMost(ecsconfig.MaxKeyPrefix, orEmpty(ecsconfig.KeyPrefixForm)),
 		"ECS.cpuArchitecture":                oneOfOr(ecsconfig.Architectures()),
 		"ECS.clusterDNS":                     oneOfOr([]string{DNSRouted}),
 		"ECS.refresh":                        span,

@@ -379,6 +379,13 @@ type ECS struct {
 	// EventQueueURL is the SQS queue of this node with the state changes of its tasks
 	// (deploy/aws/README.md); empty: tasks are only polled.
 	EventQueueURL string `json:"eventQueueURL"`
+	// PayloadBucket is the S3 bucket, in the node's region, for files of single pods, such
+	// as tokens (deploy/aws/README.md); empty: each such pod has a secret of its own in
+	// Secrets Manager, which costs some fifty times as much.
+	PayloadBucket string `json:"payloadBucket"`
+	// PayloadPrefix begins the keys of the objects in that bucket, as in clusters/one;
+	// default: they begin with burstlet/.
+	PayloadPrefix string `json:"payloadPrefix"`
 	// Settle is how long a task may take to show in listings; default 5m, the
 	// longest wait that AWS advises. So long does a launch without a reply keep its
 	// pod from being gone.

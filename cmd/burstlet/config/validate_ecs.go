@@ -31,6 +31,7 @@ func (e *ECS) Settings() ecsconfig.Config {
 		CPUArchitecture: e.CPUArchitecture, LogGroup: e.LogGroup, LogOptions: e.LogOptions, TaskImage: e.TaskImage,
 		RegistryMirrors: e.RegistryMirrors, Refresh: e.Refresh.Duration, SessionStats: e.Stats == StatsSessions,
 		CapacityTypes: e.CapacityTypes, PlatformVersion: e.PlatformVersion, EphemeralStorageGiB: e.EphemeralStorageGiB,
+		PayloadBucket: e.PayloadBucket, PayloadPrefix: e.PayloadPrefix,
 		EventQueueURL: e.EventQueueURL, Settle: e.Settle.Duration, UnusedAfter: e.UnusedAfter.Duration, Endpoint: e.Endpoint,
 	}
 	if v := e.EBS; v != nil {

@@ -241,6 +241,25 @@ func TestExplainTellsWhatItCannotRead(t *testing.T) {
 	}
 }
 
+func TestExplainShowsWhatFilesOfThePodCost(t *testing.T) {
+	const pod = `
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}]
+  volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}]
+`
+	for cfg, want := range map[string]string{
+		explainConfig: "  files of this pod alone: in Secrets Manager, about $0.45 a month; with backend.ecs.payloadBucket it would be $0.008\n",
+		explainConfig + "    payloadBucket: payloads\n": "  files of this pod alone: in bucket payloads, about $0.008 a month; in Secrets Manager it would be $0.45\n",
+	} {
+		if text, err := run(t, config.FormatText, cfg, saved(t, "pod.yaml", pod)); err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v: no %s in %s", err, want, text)
+		}
+	}
+}
+
 func TestExplainShowsAVolumeMadeForThePod(t *testing.T) {
 	const pod = `
 apiVersion: v1

@@ -70,6 +70,9 @@ func printTask(text *bytes.Buffer, t *taskdef.Preview) error {
 		fmt.Fprintf(text, "  volume: %s, made for the pod and deleted with its task\n", t.Volume)
 	}
 	fmt.Fprintf(text, "  price: $%.5f an hour on demand, $%.5f on Spot (%s)\n", t.OnDemand, t.Spot, t.Prices)
+	if t.Files != "" {
+		fmt.Fprintf(text, "  files of this pod alone: %s\n", t.Files)
+	}
 	for _, part := range []struct {
 		name string
 		json json.RawMessage
