@@ -389,10 +389,11 @@ func partsFit(path string, c *corev1.Container) []refusal {
 	return out
 }
 
-// portsFit is ECS API, PortMapping, under awsvpc.
+// portsFit refuses what the address of a task cannot do. Ports stand in no definition: with
+// awsvpc a mapping opens nothing, the security groups do, and ECS takes a port in it once, not
+// for TCP and UDP.
 func portsFit(_ *checking, path string, value any, _ string) []refusal {
 	var out []refusal
-	seen := map[int32]bool{}
 	ports, _ := value.([]corev1.ContainerPort)
 	for i, p := range ports {
 		add := func(field, why string) {
@@ -407,10 +408,6 @@ func portsFit(_ *checking, path string, value any, _ string) []refusal {
 		if p.Protocol != "" && p.Protocol != corev1.ProtocolTCP && p.Protocol != corev1.ProtocolUDP {
 			add("protocol", "Fargate has TCP and UDP: use one of them")
 		}
-		if seen[p.ContainerPort] {
-			add("containerPort", "ECS takes a port once, not for two protocols: remove one")
-		}
-		seen[p.ContainerPort] = true
 	}
 	return out
 }

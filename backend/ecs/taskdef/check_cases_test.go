@@ -131,7 +131,7 @@ func TestCheckOfContainers(t *testing.T) {
 		"containers: [{name: a, ports: [{containerPort: 1, hostPort: 1}]}]":                                                      nil,
 		"containers: [{name: a, ports: [{containerPort: 1, protocol: SCTP}]}]":                                                   {"spec.containers[0].ports[0].protocol"},
 		"containers: [{name: a, ports: [{containerPort: 1, hostIP: 1.2.3.4}]}]":                                                  {"spec.containers[0].ports[0].hostIP"},
-		"containers: [{name: a, ports: [{containerPort: 1}, {containerPort: 1, protocol: UDP}]}]":                                {"spec.containers[0].ports[1].containerPort"},
+		"containers: [{name: a, ports: [{containerPort: 53}, {containerPort: 53, protocol: UDP}]}]":                              nil,
 		"containers: [{name: a, lifecycle: {stopSignal: SIGINT}}]":                                                               nil,
 		"containers: [{name: a, terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}]":                  nil,
 		"containers: [{name: a, terminationMessagePath: /x}]":                                                                    nil,

@@ -122,11 +122,6 @@ func (t *translator) container(spec backend.ContainerSpec) (types.ContainerDefin
 		MountPoints:      t.plan.mounts[c.Name],
 		SystemControls:   systemControls(pod.SecurityContext),
 	}
-	for _, p := range c.Ports {
-		def.PortMappings = append(def.PortMappings, types.PortMapping{
-			ContainerPort: aws.Int32(p.ContainerPort), Protocol: portProtocol(p.Protocol),
-		})
-	}
 	for _, u := range t.set.ulimits {
 		def.Ulimits = append(def.Ulimits, types.Ulimit{
 			Name: types.UlimitName(u.name), SoftLimit: u.soft, HardLimit: u.hard,
@@ -369,13 +364,6 @@ func gracePeriod(pod *corev1.PodSpec) int64 {
 		return *pod.TerminationGracePeriodSeconds
 	}
 	return corev1.DefaultTerminationGracePeriodSeconds
-}
-
-func portProtocol(p corev1.Protocol) types.TransportProtocol {
-	if p == corev1.ProtocolUDP {
-		return types.TransportProtocolUdp
-	}
-	return types.TransportProtocolTcp
 }
 
 // PullLogins are, by container, the login for its image's registry: the first

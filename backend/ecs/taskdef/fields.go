@@ -201,7 +201,7 @@ var containerRules = map[string]rule{
 		"ENTRYPOINT, looked up in its registry"),
 	"args":       honour("as command; without both the image's CMD, looked up in its registry"),
 	"workingDir": honour("workingDirectory"),
-	"ports":      {who: partly, how: "portMappings", check: portsFit},
+	"ports":      {who: partly, how: "for information: the security groups say which can be reached", check: portsFit},
 	"envFrom":    {who: partly, how: "as variables of env", check: envSources},
 	"env": {
 		who: partly, check: envValues,

@@ -63,7 +63,6 @@ func TestEveryHonouredFieldChangesTheRequest(t *testing.T) {
 		"container.command":                 app(func(c *corev1.Container) { c.Command = []string{"other"} }),
 		"container.args":                    app(func(c *corev1.Container) { c.Args = []string{"other"} }),
 		"container.workingDir":              app(func(c *corev1.Container) { c.WorkingDir = "/x" }),
-		"container.ports":                   app(func(c *corev1.Container) { c.Ports = []corev1.ContainerPort{{ContainerPort: 1}} }),
 		"container.env":                     app(func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }),
 		"container.envFrom": app(func(c *corev1.Container) {
 			c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}}

@@ -219,7 +219,7 @@ func containerRows() []fieldRow {
 		{path + "workingDir", "any", container(func(c *c) { c.WorkingDir = "/" }), "the working directory", "workingDirectory"},
 		{
 			path + "ports[]", "containerPort", container(func(c *c) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80}} }),
-			"for information: every port can be reached", "portMappings",
+			"for information: every port can be reached", "for information: the security groups say which ports can be reached",
 		},
 		{
 			path + "ports[]", "another hostPort", container(func(c *c) { c.Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 81}} }),
