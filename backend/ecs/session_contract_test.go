@@ -191,6 +191,7 @@ func TestWhatATaskLacksForSessionsIsTold(t *testing.T) {
 	}{
 		"no image of ours": {func(c *Config) { c.TaskImage, c.SessionStats = "", false }, "backend.ecs.taskImage"},
 		"no role":          {func(c *Config) { c.TaskRoleARN = "" }, "backend.ecs.taskRoleARN"},
+		"turned off":       {func(c *Config) { c.NoExec, c.SessionStats = true, false }, "backend.ecs.exec"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

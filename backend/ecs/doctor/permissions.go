@@ -67,7 +67,7 @@ func (d *doctor) wantedOfECS() []permission {
 		{action: "ecs:DescribeTasks", resource: d.taskARN(), sid: "Tasks", try: d.tryDescribeTasks},
 		{action: "ecs:StopTask", resource: d.taskARN(), sid: "Tasks"},
 	}
-	if d.cfg.TaskImage != "" && d.cfg.TaskRoleARN != "" {
+	if d.cfg.TaskImage != "" && d.cfg.TaskRoleARN != "" && !d.cfg.NoExec {
 		out = append(out,
 			permission{action: "ecs:ExecuteCommand", resource: d.cluster, sid: "Sessions"},
 			permission{action: "ecs:ExecuteCommand", resource: d.taskARN(), sid: "Sessions"})

@@ -46,6 +46,9 @@ type Config struct {
 	// pods: probes, hooks, files of volumes, users and groups, sessions. Empty: pods that
 	// need it are refused.
 	TaskImage string
+	// NoExec runs tasks without ECS Exec, unless their pods ask for it: nothing in them can
+	// be reached, and they do without its agent's memory.
+	NoExec bool
 	// ClusterDNS are the cluster's name servers, where tasks can reach them: pods with
 	// dnsPolicy ClusterFirst ask them. Empty: such pods ask the VPC's resolver.
 	ClusterDNS []string
@@ -168,6 +171,9 @@ func (c Config) Errors(at *field.Path) field.ErrorList {
 	}
 	if c.SessionStats && c.TaskImage == "" {
 		errs = append(errs, field.Required(at.Child("taskImage"), "stats are measured through it"))
+	}
+	if c.SessionStats && c.NoExec {
+		errs = append(errs, field.Invalid(at.Child("exec"), false, "stats are measured through sessions of ECS Exec"))
 	}
 	if d := c.UnusedAfter; d != 0 && d < MinUnused {
 		errs = append(errs, field.Invalid(at.Child("unusedAfter"), d.String(), "must be at least 1h"))

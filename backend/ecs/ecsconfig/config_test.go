@@ -30,6 +30,7 @@ func TestErrors(t *testing.T) {
 		"executionRoleARN: Required":           func(c *Config) { c.LogGroup = "g" },
 		"taskRoleARN: Invalid":                 func(c *Config) { c.TaskRoleARN = "r" },
 		"taskImage: Required":                  func(c *Config) { c.SessionStats = true },
+		"exec: Invalid":                        func(c *Config) { c.TaskImage, c.SessionStats, c.NoExec = "i", true, true },
 		"taskImage: Too long":                  func(c *Config) { c.TaskImage = strings.Repeat("x", 256) },
 		"refresh: Invalid":                     func(c *Config) { c.Refresh = time.Second },
 		"settle: Invalid":                      func(c *Config) { c.Settle = -1 },

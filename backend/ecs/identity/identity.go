@@ -25,6 +25,8 @@ type Task struct {
 	Containers []Container `json:"c"`
 	// Files tells the files that the pod's shape shared at the launch.
 	Files string `json:"f,omitempty"`
+	// NoExec: ECS Exec was turned off for it.
+	NoExec bool `json:"x,omitempty"`
 	// Disk is the volume that was made for the pod; nil without one.
 	Disk *fargate.Disk `json:"disk,omitempty"`
 }

@@ -6,6 +6,6 @@
 // (channel.go). exec.go, attach.go, forward.go and stats.go each lend one capability.
 // What it needs to know of tasks is [Tasks]; it keeps nothing of them but its sessions.
 //
-// It imports awscall, intask for the protocol, ssm for the data channel of ECS Exec,
+// It imports awscall, identity, intask for the protocol, ssm for the data channel of ECS Exec,
 // pause, sshchannel and taskstats.
 package session

@@ -19,6 +19,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
+	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/ssm"
 )
@@ -34,6 +35,8 @@ const (
 	whyNoExec = "its task was started without ECS Exec: give its pods a task role with which ECS Exec may work " +
 		"(backend.ecs.taskRoleARN or the annotation ecs.burstlet.dev/task-role-arn; " +
 		"deploy/aws/task-role-policy.json), and start it anew"
+	whyExecOff = "ECS Exec is turned off for its task, so that nothing in it can be reached: set the annotation " +
+		"ecs.burstlet.dev/exec to \"true\", or backend.ecs.exec to true, and start the pod anew"
 	whyNoAgent = "the ECS Exec agent in the task is not connected: its role needs ssmmessages:CreateControlChannel, " +
 		"CreateDataChannel, OpenControlChannel and OpenDataChannel (deploy/aws/task-role-policy.json), and its " +
 		"subnets a way to the endpoint ssmmessages"
@@ -96,6 +99,9 @@ func (s *Pool) whyNot(ctx context.Context, arn string, err error) error {
 	case len(tasks) == 0 || aws.ToString(tasks[0].DesiredStatus) == string(types.DesiredStatusStopped):
 		return backend.Errorf(backend.ErrNotFound, "its task has ended")
 	case !tasks[0].EnableExecuteCommand:
+		if id, err := identity.Read(tasks[0]); err == nil && id.NoExec {
+			return backend.Errorf(backend.ErrUnsupported, "%s", whyExecOff)
+		}
 		return backend.Errorf(backend.ErrUnsupported, "%s", whyNoExec)
 	}
 	return nil

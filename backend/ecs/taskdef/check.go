@@ -61,8 +61,13 @@ func (k *checking) size() []refusal {
 			"a Fargate task has at most %d containers, this has %d and %d of burstlet's own: split "+
 				"the pod", maxContainers, n, own)})
 	}
-	if _, err := fargate.Fit(needOf(spec).Size, k.cfg.Rates.OrPublished(), k.set.arch); err != nil {
-		out = append(out, refusal{Field: "spec.containers[*].resources", Why: err.Error() + ": ask for less"})
+	exec := k.set.execOf(k.cfg)
+	if _, err := fargate.Fit(needOf(spec, exec).Size, k.cfg.Rates.OrPublished(), k.set.arch); err != nil {
+		why := err.Error() + ": ask for less"
+		if exec > 0 {
+			why += fmt.Sprintf(", or do without ECS Exec, which takes %d MiB of it, by the annotation %sexec", exec*reached(spec), Prefix)
+		}
+		out = append(out, refusal{Field: "spec.containers[*].resources", Why: why})
 	}
 	if g := storageOf(spec, k.set.storageGiB); g > fargate.MaxStorageGiB {
 		out = append(out, refusal{Field: "spec.containers[*].resources", Why: fmt.Sprintf(

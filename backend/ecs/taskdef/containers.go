@@ -170,7 +170,8 @@ func (t *translator) linux(def *types.ContainerDefinition) {
 // bound sets a container's own limits, below the task's. Init containers have
 // none: the sum of all would have to fit in the task although they run before the
 // others. Whether the sum may be as much as the task has is told for cpu alone,
-// so a limit of memory as large as the task is left to the task.
+// so a limit of memory as large as the task is left to the task. What ECS Exec takes counts
+// towards a container's limit, and is no part of what the pod asked for.
 func (t *translator) bound(def *types.ContainerDefinition, spec backend.ContainerSpec) {
 	if spec.Init && !sidecarSpec(spec) {
 		return
@@ -178,7 +179,7 @@ func (t *translator) bound(def *types.ContainerDefinition, spec backend.Containe
 	r := spec.Container.Resources
 	if limit, ok := r.Limits[corev1.ResourceMemory]; ok {
 		m := amountsOf(corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: limit}}).MemoryMiB
-		if m > 0 && m < t.size.MemoryMiB {
+		if m += t.set.execOf(t.cfg); limit.Sign() > 0 && m < t.size.MemoryMiB {
 			def.Memory = aws.Int32(int32(m))
 		}
 	}

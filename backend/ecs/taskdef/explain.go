@@ -25,6 +25,8 @@ type Preview struct {
 	MemoryGiB    float64 `json:"memoryGiB"`
 	StorageGiB   int32   `json:"storageGiB"`
 	Architecture string  `json:"architecture"`
+	// ExecMiB is what of the memory ECS Exec is given, in all containers together.
+	ExecMiB int64 `json:"execMiB,omitempty"`
 	// Volume is the one that is made for the pod, in words; empty without one.
 	Volume string `json:"volume,omitempty"`
 	// Files says where the files of this pod alone are kept, and what that costs; empty
@@ -50,7 +52,8 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 		return Preview{}, err
 	}
 	rates := cfg.Rates.OrPublished()
-	size, err := fargate.Fit(needOf(&spec.Pod.Spec).Size, rates, set.arch)
+	exec := set.execOf(cfg)
+	size, err := fargate.Fit(needOf(&spec.Pod.Spec, exec).Size, rates, set.arch)
 	if err != nil {
 		return Preview{}, backend.Classed(backend.ErrUnsupported, err)
 	}
@@ -58,7 +61,7 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 		VCPU: float64(size.CPU) / 1024, MemoryGiB: float64(size.MemoryMiB) / 1024,
 		StorageGiB:   max(storageOf(&spec.Pod.Spec, set.storageGiB), fargate.FreeStorageGiB),
 		Architecture: set.arch, CapacityTypes: set.capacity,
-		Prices: pricesNote(cfg), Files: filesNote(cfg, spec),
+		ExecMiB: exec * reached(&spec.Pod.Spec), Prices: pricesNote(cfg), Files: filesNote(cfg, spec),
 	}
 	out.OnDemand = rates.PerHour(size, set.arch, out.StorageGiB)
 	out.Spot = out.OnDemand * rates.SpotFactor

@@ -34,6 +34,8 @@ type settings struct {
 	log                      logSettings
 	ulimits                  []ulimit
 	initProcess, clampsGrace bool
+	// exec is false where the pod's task runs without ECS Exec.
+	exec bool
 	// unenforced are fields that the pod does without.
 	unenforced []string
 }
@@ -125,6 +127,11 @@ func Annotations() []Annotation {
 			boolOf(func(s *settings) *bool { return &s.initProcess }),
 		},
 		{
+			"exec", "false",
+			"whether exec, cp, port-forward and stats work, for which AWS runs an agent in each container, of 40 MiB",
+			boolOf(func(s *settings) *bool { return &s.exec }),
+		},
+		{
 			"clamp-grace", "true",
 			"accept a terminationGracePeriodSeconds beyond 120 and give 120",
 			boolOf(func(s *settings) *bool { return &s.clampsGrace }),
@@ -148,7 +155,7 @@ func settingsOf(cfg Config, pod *corev1.Pod) (settings, []refusal) {
 		arch:     cfg.CPUArchitecture, executionRole: cfg.ExecutionRoleARN, taskRole: cfg.TaskRoleARN,
 		platformVersion: cfg.PlatformVersion, storageGiB: cfg.EphemeralStorageGiB,
 		log: logSettings{options: cfg.LogOptions},
-		ebs: ebsSettings{EBS: cfg.EBS},
+		ebs: ebsSettings{EBS: cfg.EBS}, exec: !cfg.NoExec,
 	}
 	if cfg.LogGroup != "" {
 		s.log.driver = driverAWSLogs

@@ -11,7 +11,38 @@ const (
 	gib = 1 << 30
 	// anchorMiB is what the anchor of a pod with several app containers takes.
 	anchorMiB = 16
+	// execMiB is what ECS Exec takes in each container of a task: amazon-ssm-agent and its
+	// worker run in it, as root, and count towards its limit (ECS developer guide, "Monitor
+	// Amazon ECS containers with ECS Exec": "will use some CPU and memory"). Unverified: AWS
+	// says no number.
+	execMiB = 40
 )
+
+// reachable is true for a pod whose task has ECS Exec (ECS API, RunTask: it needs a role of
+// the task's).
+func (s *settings) reachable(cfg Config) bool {
+	return cfg.TaskImage != "" && s.taskRole != "" && s.exec
+}
+
+// execOf is what ECS Exec takes in each container of a pod's task, in MiB.
+func (s *settings) execOf(cfg Config) int64 {
+	if s.reachable(cfg) {
+		return execMiB
+	}
+	return 0
+}
+
+// reached are the containers that run at a time, with burstlet-agent: ECS Exec has an agent
+// in each.
+func reached(spec *corev1.PodSpec) int64 {
+	n := int64(len(spec.Containers)) + 1
+	for i := range spec.InitContainers {
+		if isSidecar(&spec.InitContainers[i]) {
+			n++
+		}
+	}
+	return n
+}
 
 // amounts are what containers ask for.
 type amounts struct {
@@ -33,9 +64,9 @@ func (a amounts) or(b amounts) amounts {
 // needOf is what a pod needs, as the scheduler counts: all app containers and
 // sidecars together, or an init container and the sidecars that were started
 // before it, whichever is more; in their place what the pod as a whole asks for;
-// and the overhead. A limit counts before a request, because a task cannot use
-// more than its size.
-func needOf(spec *corev1.PodSpec) amounts {
+// and the overhead, that of ECS Exec with it, of which exec is each container's in MiB. A
+// limit counts before a request, because a task cannot use more than its size.
+func needOf(spec *corev1.PodSpec, exec int64) amounts {
 	var apps, inits, sidecars amounts
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
@@ -62,6 +93,7 @@ func needOf(spec *corev1.PodSpec) amounts {
 	if anchored(spec) {
 		need.MemoryMiB += anchorMiB
 	}
+	need.MemoryMiB += exec * reached(spec)
 	return need.add(amountsOf(corev1.ResourceRequirements{Requests: spec.Overhead}))
 }
 
@@ -93,7 +125,7 @@ func storageOf(spec *corev1.PodSpec, given int32) int32 {
 			dirs = min(dirs+min(e.SizeLimit.Value(), 1<<50), 1<<50)
 		}
 	}
-	bytes := max(needOf(spec).storage, dirs)
+	bytes := max(needOf(spec, 0).storage, dirs)
 	want := max(int32(min((bytes+gib-1)/gib, 1<<20)), given)
 	if want <= fargate.FreeStorageGiB {
 		return 0

@@ -36,7 +36,7 @@ func TestAmounts(t *testing.T) {
 	for range 10 { // absurd, and too much in the sum
 		pod.Containers = append(pod.Containers, corev1.Container{Resources: parseResources(t, `{requests: {cpu: 9e18, memory: 8E, ephemeral-storage: 8E}}`)})
 	}
-	if got, err := fargate.Fit(needOf(pod).Size, fargate.PublishedRates(), fargate.X86); err == nil {
+	if got, err := fargate.Fit(needOf(pod, 0).Size, fargate.PublishedRates(), fargate.X86); err == nil {
 		t.Errorf("fits in %v", got)
 	}
 	if g := storageOf(pod, 0); g <= fargate.MaxStorageGiB {
@@ -58,7 +58,7 @@ func TestNeed(t *testing.T) {
 		"resources: {limits: {cpu: 4, memory: 8Gi}}\ncontainers: [{name: a, " + cpu1 + "}]":                                                size(4096, 8192),
 		"resources: {requests: {memory: 4Gi}}\ncontainers: [{name: a, " + cpu1 + "}]":                                                      size(1024, 4096),
 	} {
-		if got := needOf(&parsePod(t, text).Spec).Size; got != want {
+		if got := needOf(&parsePod(t, text).Spec, 0).Size; got != want {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}
 	}

@@ -38,7 +38,7 @@ func definitionOf(
 	if err != nil {
 		return nil, err
 	}
-	size, err := fargate.Fit(needOf(pod).Size, cfg.Rates.OrPublished(), set.arch)
+	size, err := fargate.Fit(needOf(pod, set.execOf(cfg)).Size, cfg.Rates.OrPublished(), set.arch)
 	if err != nil {
 		return nil, backend.Classed(backend.ErrUnsupported, err)
 	}
@@ -200,7 +200,7 @@ func runOf(cfg Config, spec backend.LaunchSpec, refs Refs, images Images, family
 	if err != nil {
 		return nil, err
 	}
-	id.Disk, id.Files = made, refs.FilesTag
+	id.Disk, id.Files, id.NoExec = made, refs.FilesTag, !set.exec
 	if set.log.driver != driverAWSLogs { // what a supervisor says of an end, nobody reads
 		for i := range id.Containers {
 			id.Containers[i].Supervised = false
@@ -233,8 +233,7 @@ func runOf(cfg Config, spec backend.LaunchSpec, refs Refs, images Images, family
 	if made != nil {
 		in.VolumeConfigurations = []types.TaskVolumeConfiguration{configured(volume, made, set.ebs, id.Tags())}
 	}
-	// ECS API, RunTask: it needs a role of the task's.
-	in.EnableExecuteCommand = cfg.TaskImage != "" && set.taskRole != ""
+	in.EnableExecuteCommand = set.reachable(cfg)
 	t := translator{cfg: cfg, set: set, spec: spec, refs: refs, images: images}
 	if in.Overrides, err = t.overrides(id); err != nil {
 		return nil, err

@@ -348,6 +348,11 @@ type ECS struct {
 	// emptyDirs that others than root write to, several app containers, probes, hooks
 	// or whatever else is done inside the task (docs/fields.md).
 	TaskImage string `json:"taskImage"`
+	// ExecEnabled is false where tasks run without ECS Exec, whose agent takes 40 MiB in each
+	// container of a task, which is counted in its size: without it exec, cp, port-forward
+	// and stats do not work. Pods choose by the annotation ecs.burstlet.dev/exec. Default
+	// true; it needs taskImage and taskRoleARN.
+	ExecEnabled *bool `json:"exec"`
 	// RegistryMirrors are endpoints that are asked in the place of registries what
 	// images say of themselves, by the registry's host as images name it: a URL such as
 	// https://mirror.example:5000, http for one that speaks that alone. Pull secrets are

@@ -29,6 +29,7 @@ func (e *ECS) Settings() ecsconfig.Config {
 		Region: e.Region, Cluster: e.Cluster, Subnets: e.Subnets, SecurityGroups: e.SecurityGroups,
 		AssignPublicIP: e.AssignPublicIP, ExecutionRoleARN: e.ExecutionRoleARN, TaskRoleARN: e.TaskRoleARN,
 		CPUArchitecture: e.CPUArchitecture, LogGroup: e.LogGroup, LogOptions: e.LogOptions, TaskImage: e.TaskImage,
+		NoExec:          e.ExecEnabled != nil && !*e.ExecEnabled,
 		RegistryMirrors: e.RegistryMirrors, Refresh: e.Refresh.Duration, SessionStats: e.Stats == StatsSessions,
 		CapacityTypes: e.CapacityTypes, PlatformVersion: e.PlatformVersion, EphemeralStorageGiB: e.EphemeralStorageGiB,
 		PayloadBucket: e.PayloadBucket, PayloadPrefix: e.PayloadPrefix,

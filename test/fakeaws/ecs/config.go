@@ -96,6 +96,8 @@ type Kindness struct {
 	StopsRefused bool
 	// PlainThrottles answers a throttle with ThrottlingException alone.
 	PlainThrottles bool
+	// ExecForFree lets the agents of ECS Exec run without memory.
+	ExecForFree bool
 	// LogsAtOnce flushes each line as it is written, and keeps empty ones: what it takes
 	// until it can be read is Delays.Ingest.
 	LogsAtOnce bool

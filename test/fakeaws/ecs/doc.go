@@ -27,6 +27,7 @@
 //     what happens into the same life that view.go shows; drive_spec.go says what a
 //     container is, metadata.go and metadata_stats.go serve the task metadata
 //     endpoint and the role's credentials, exec.go runs commands.
+//   - execagent.go is what the agent of ECS Exec does to the container that it is in.
 //   - ssm.go, datachannel.go, ssmagent.go and ssmway.go are ECS Exec: ExecuteCommand
 //     and the data channel of its sessions.
 //   - logs.go and loggroups.go show what containers write (prints.go); secrets.go

@@ -96,6 +96,8 @@ type ContainerSpec struct {
 	Ulimits                []Ulimit
 	// MemoryMiB is its hard bound, 0: that of the task; CPU its shares.
 	MemoryMiB, CPU int
+	// ExecMiB is what the agent of ECS Exec takes of it; 0: there is none.
+	ExecMiB int
 	// Log gets each line written to stdout and stderr; nil: nobody reads them.
 	Log func(at time.Time, line string)
 }

@@ -109,12 +109,18 @@ func (t *task) containerConfig(spec ecs.ContainerSpec) (*runtimeapi.ContainerCon
 // cpu: "null and zero CPU values are passed to Docker as 0": the kernel's least, 2).
 const minShares = 2
 
-// resources bound a container by its own memory or its task's.
+// leastMiB is what a container has whose memory an agent takes: with less containerd cannot
+// start it, and with this it starts and is killed.
+const leastMiB = 4
+
+// resources bound a container by its own memory or its task's, less what the agent of ECS
+// Exec takes of it, for which no memory of this machine is used.
 func (t *task) resources(spec ecs.ContainerSpec) *runtimeapi.LinuxContainerResources {
 	memory := t.spec.MemoryMiB
 	if spec.MemoryMiB > 0 {
 		memory = min(memory, spec.MemoryMiB)
 	}
+	memory = max(memory-spec.ExecMiB, leastMiB)
 	return &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: int64(memory) << 20, CpuShares: int64(max(minShares, spec.CPU))}
 }
 
