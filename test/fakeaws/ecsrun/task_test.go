@@ -203,10 +203,10 @@ func testStop(t *testing.T, w *world) {
 }
 
 func testOutOfMemory(t *testing.T, w *world) {
-	// containerd misses what is before it watches, and can miss what ends its
-	// container too.
-	const script = "until [ -e /tmp/go ]; do sleep 0.1; done; tail -c 60m /dev/zero; code=$?; until [ -e /tmp/told ]; do sleep 0.1; done; exit $code"
-	arn := w.run(nil, shell("app", script, essential, func(c *types.ContainerDefinition) { c.Memory = aws.Int32(16) }))
+	// The agent of ECS Exec takes 40 of its 56 MiB. containerd misses what is before it
+	// watches, and can miss what ends its container too.
+	const script = "until [ -e /tmp/go ]; do sleep 0.1; done; tail -c 30m /dev/zero; code=$?; until [ -e /tmp/told ]; do sleep 0.1; done; exit $code"
+	arn := w.run(nil, shell("app", script, essential, func(c *types.ContainerDefinition) { c.Memory = aws.Int32(56) }))
 	w.until(arn, "RUNNING", inState("RUNNING"))
 	w.do(arn, "app", "touch", "/tmp/go")
 	w.eventually(func() string { return "containerd to tell of the lack: " + summary(w.task(arn)) }, func() bool { return outOfMemory(t, w.host) })
