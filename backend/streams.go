@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"time"
 )
 
 // TerminalSize is the size of a terminal in characters.
@@ -18,11 +19,24 @@ type ExecSpec struct {
 	// Live asks for the output as it is written; else it may come at the end, which
 	// costs less, and not at all when the context ends before. Stdin and TTY imply it.
 	Live bool
+	// Timeout, if not 0, bounds the command where it runs, from its start: what runs
+	// longer is killed, and the error is context.DeadlineExceeded without a class. What
+	// the way there takes counts towards the context alone, as for a kubelet's runtime.
+	Timeout time.Duration
 	// TTY gives the command a terminal. All output then goes to Stdout.
 	TTY bool
 	// Resize brings the sizes of the user's terminal, the first at once; nil
 	// without TTY. It is closed when no more will come.
 	Resize <-chan TerminalSize
+}
+
+// Within is ctx with the spec's Timeout, for backends that end commands by their context.
+// The function is to be called when the command has ended.
+func (s ExecSpec) Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.Timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, s.Timeout)
 }
 
 // Exec runs commands in running containers.

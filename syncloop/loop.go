@@ -164,7 +164,7 @@ func New(cfg Config) (*Loop, error) {
 	}
 	l.garbage = l.newCollector()
 	l.prober = prober.New(prober.Config{
-		Exec: b.Exec, Dial: b.Dial, Reach: l.reach, Changed: l.Poke, Event: cfg.Events.Event, Metrics: cfg.ProbeMetrics,
+		Exec: b.Exec, Dial: b.Dial, Reach: l.reach, Linked: b.Links != nil, Changed: l.Poke, Event: cfg.Events.Event, Metrics: cfg.ProbeMetrics,
 	})
 	period := b.Limits.Relist
 	if period == 0 && b.Events != nil {

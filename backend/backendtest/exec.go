@@ -155,4 +155,15 @@ func execContext(s *suite) {
 	if took := time.Since(begun); took > time.Second+s.f.Eventually/2 {
 		s.Errorf("it took %v to see that its context had ended", took-time.Second)
 	}
+	for _, live := range []bool{false, true} {
+		spec := backend.ExecSpec{Command: program{"sleep", "3600"}, Timeout: time.Second, Live: live}
+		done := s.call(func() error {
+			_, err := s.Exec.Exec(s.Context(), c, spec)
+			return err
+		})
+		err := s.ended(done, "a command with a timeout")
+		if !errors.Is(err, context.DeadlineExceeded) || backend.Class(err) != "Transient" {
+			s.Errorf("a command with a timeout (live: %v): %s: %v", live, backend.Class(err), err)
+		}
+	}
 }

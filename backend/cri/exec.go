@@ -39,7 +39,7 @@ func (c commands) Exec(ctx context.Context, ref backend.ContainerRef, spec backe
 		return c.stream(ctx, op, id, spec)
 	}
 	reply, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
-		ContainerId: id, Cmd: spec.Command, Timeout: secondsLeft(ctx, time.Now()),
+		ContainerId: id, Cmd: spec.Command, Timeout: commandTimeout(ctx, spec.Timeout, time.Now()),
 	}, unbounded{})
 	if err != nil {
 		return 0, c.sessionFailed(ctx, op, id, err)
@@ -53,6 +53,8 @@ func (c commands) Exec(ctx context.Context, ref backend.ContainerRef, spec backe
 
 // stream runs a command whose streams are passed on as they come.
 func (c commands) stream(ctx context.Context, op, id string, spec backend.ExecSpec) (int32, error) {
+	ctx, cancel := spec.Within(ctx)
+	defer cancel()
 	stdin, stdout, stderr := streaming.Needs(backend.AttachSpec{Stdin: spec.Stdin, Stderr: spec.Stderr, TTY: spec.TTY})
 	reply, err := c.runtime.Exec(ctx, &runtimeapi.ExecRequest{
 		ContainerId: id, Cmd: spec.Command, Tty: spec.TTY, Stdin: stdin, Stdout: stdout, Stderr: stderr,
@@ -67,14 +69,18 @@ func (c commands) stream(ctx context.Context, op, id string, spec backend.ExecSp
 	return code, nil
 }
 
-// secondsLeft is the timeout of a command for the runtime, which counts in
-// seconds: it ends the command should the end of the call not reach it. 0 is none.
-func secondsLeft(ctx context.Context, now time.Time) int64 {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return 0
+// commandTimeout is the timeout of a command for the runtime, which counts in seconds:
+// the command's own, else that of the call, should its end not reach the runtime. 0 is
+// none.
+func commandTimeout(ctx context.Context, own time.Duration, now time.Time) int64 {
+	if own <= 0 {
+		deadline, ok := ctx.Deadline()
+		if !ok {
+			return 0
+		}
+		own = deadline.Sub(now)
 	}
-	return max(1, int64(math.Ceil(deadline.Sub(now).Seconds())))
+	return max(1, int64(math.Ceil(own.Seconds())))
 }
 
 func writeAll(w io.Writer, b []byte) error {
@@ -102,10 +108,13 @@ func (r *remote) idOf(ctx context.Context, ref backend.ContainerRef) (string, er
 // doing and the text have to tell. Without an id the container was not found.
 func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) error {
 	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && status.Code(err) == codes.Unavailable:
+		// The time went by on the way there: nothing is known of the command.
+		return failed(err, "%s", op)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", op, ctx.Err())
 	case id != "" && status.Code(err) == codes.DeadlineExceeded:
-		// The runtime's clock was ahead of ours.
+		// The command's time is over, or the runtime's clock was ahead of ours.
 		return fmt.Errorf("%s: %w", op, context.DeadlineExceeded)
 	case id == "" || lost(err) || isNotFound(err) || !saidByRuntime(err):
 		return failed(err, "%s", op)

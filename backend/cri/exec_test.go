@@ -76,6 +76,28 @@ func TestExecIsNotBounded(t *testing.T) {
 	}
 }
 
+// The runtime measures a command's own time: what the call takes beyond it does not count.
+func TestExecTimeoutIsTheRuntimes(t *testing.T) {
+	var given int64
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Commands = func(ctx context.Context, r *execRequest) (*execReply, error) {
+			given = r.GetTimeout()
+			if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < time.Minute {
+				t.Errorf("the call ends in %v", time.Until(deadline))
+			}
+			return &execReply{}, nil
+		}
+	})
+	r, _ := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	spec := backend.ExecSpec{Command: []string{"a"}, Timeout: 1500 * time.Millisecond}
+	if _, err := (commands{r}).Exec(ctx, c, spec); err != nil || given != 2 {
+		t.Errorf("%v, timeout of %d s, want 2", err, given)
+	}
+}
+
 func TestExecErrors(t *testing.T) {
 	const runc = "failed to exec in container: failed to start exec: OCI runtime exec failed: exec failed: unable to start container process: "
 	for name, tt := range map[string]struct {

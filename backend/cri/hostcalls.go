@@ -101,7 +101,7 @@ func callFailed(ctx context.Context, err error) error {
 	if answer, ok := errors.AsType[*host.CallError](err); ok {
 		return &callError{code: codes.Code(answer.Code), msg: answer.Message, err: err}
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(err, backend.ErrUnavailable) {
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	if advice := dialAdvice(err); advice != "" {

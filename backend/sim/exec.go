@@ -44,6 +44,9 @@ func (v execView) Exec(ctx context.Context, ref backend.ContainerRef, spec backe
 	if err := v.request(ctx, op); err != nil {
 		return 0, err
 	}
+	whole := ctx
+	ctx, cancel := spec.Within(ctx)
+	defer cancel()
 	quit := make(chan struct{})
 	defer close(quit)
 	l, err := v.enter(ctx, ref, spec, quit)
@@ -59,7 +62,7 @@ func (v execView) Exec(ctx context.Context, ref backend.ContainerRef, spec backe
 	case l.cut:
 		code = exitKill // with its container
 	}
-	if err := v.reply(ctx, op); err != nil {
+	if err := v.reply(whole, op); err != nil {
 		return 0, err
 	}
 	return code, nil

@@ -108,25 +108,38 @@ func (m *Manager) latest(p *podProbes, b *probe) (*corev1.Pod, Target) {
 	return p.pod, b.target
 }
 
-// ask carries out one probe, again if it errs. While the remote is out of reach
-// that is in vain: the backend has retried already.
+// ask carries out one probe. One without an answer is a failure only if it had all its
+// time while the remote was within reach: the way may have come back at the end of it, so
+// that what goes over a link is asked once more. The time of a command the remote itself
+// measures.
 func (m *Manager) ask(ctx context.Context, uid types.UID, t Target) (verdict check.Verdict, output string, err error) {
+	times := 1
+	if m.cfg.Linked && t.Probe.Exec == nil {
+		times = 2
+	}
+	for range times {
+		verdict, output, err = m.try(ctx, t)
+		if verdict != check.Silence {
+			return verdict, output, err
+		}
+		if err := m.unreachable(ctx, uid); err != nil {
+			return check.Unknown, "", err
+		}
+	}
+	return check.Failure, output, nil
+}
+
+// try carries out one probe, again if it errs. While the remote is out of reach that is in
+// vain: the backend has retried already.
+func (m *Manager) try(ctx context.Context, t Target) (verdict check.Verdict, output string, err error) {
 	target := check.Target{Ref: t.Ref, PodIP: t.PodIP, Container: t.Spec}
-	var began time.Time
 	for range tries {
-		began = time.Now()
 		verdict, output, err = m.check.Probe(ctx, target, t.Probe.ProbeHandler, timeout(t.Probe))
 		if err == nil || ctx.Err() != nil || check.Unasked(err) {
 			break
 		}
 	}
-	if verdict != check.Failure || time.Since(began) < timeout(t.Probe) {
-		return verdict, output, err
-	}
-	if err := m.unreachable(ctx, uid); err != nil {
-		return check.Unknown, "", err
-	}
-	return verdict, output, nil
+	return verdict, output, err
 }
 
 // unreachable returns an error if the remote itself does not answer: then a probe without

@@ -222,12 +222,89 @@ func TestSilenceOfTheRemoteIsNoFailure(t *testing.T) {
 					asked++
 					return tt.reach(ctx, uid)
 				}
-				r := newRig(t, Config{Reach: reach}, answer{takes: time.Hour})
+				r := newRig(t, Config{Reach: reach}, answer{way: time.Hour})
 				target := execTarget(Liveness, func(p *corev1.Probe) { p.FailureThreshold = 2 })
 				r.set(thePod(), []Target{target})
-				after(15 * time.Second)
+				after(2*(2*time.Minute+5*time.Second) + 3*time.Second)
 				if got := r.outcome(target.Key); got != tt.want || asked != tt.asked {
 					t.Errorf("found %v, asked %d times; want %v, %d", got, asked, tt.want, tt.asked)
+				}
+			})
+		})
+	}
+}
+
+// TestTheWayToTheRuntimeIsNoneOfACommandsTime: the link comes back, and its helper is
+// started, while probes wait for it.
+func TestTheWayToTheRuntimeIsNoneOfACommandsTime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer answer
+		want   Outcome
+	}{
+		"it then succeeds":     {answer{way: 40 * time.Second}, Success},
+		"it then fails":        {answer{way: 40 * time.Second, code: 1}, Failure},
+		"it then is killed":    {answer{way: 40 * time.Second, takes: 6 * time.Second}, Failure},
+		"it never got through": {answer{way: 40 * time.Second, err: backend.ErrUnavailable}, Unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, Config{Linked: true, Reach: func(context.Context, types.UID) error { return nil }}, tt.answer)
+				target := execTarget(Liveness, func(p *corev1.Probe) { p.FailureThreshold = 1 })
+				r.set(thePod(), []Target{target})
+				after(39 * time.Second)
+				if got := r.outcome(target.Key); got != Unknown {
+					t.Errorf("found %v before the runtime was asked", got)
+				}
+				after(8 * time.Second)
+				if got := r.outcome(target.Key); got != tt.want {
+					t.Errorf("found %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestAProbeOverALinkHasAllItsTime: what is away at the probe's beginning may be back when
+// the remote is asked whether it is there.
+func TestAProbeOverALinkHasAllItsTime(t *testing.T) {
+	for name, tt := range map[string]struct {
+		linked bool
+		// away is for how long dials from the first on are not answered; each probe has 5 s.
+		away  time.Duration
+		want  Outcome
+		dials int
+	}{
+		"the way comes back at the end of the probe": {true, 5500 * time.Millisecond, Success, 2},
+		"the container hangs":                        {true, time.Hour, Failure, 2},
+		"a container here hangs":                     {false, time.Hour, Failure, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin, dials := time.Now(), 0
+				r := newRig(t, Config{
+					Linked: tt.linked,
+					Reach: func(context.Context, types.UID) error {
+						time.Sleep(700 * time.Millisecond) // within its second
+						return nil
+					},
+					Dial: dialFunc(func(ctx context.Context, _ backend.Ref, _ string) (net.Conn, error) {
+						dials++
+						if time.Since(begin) < tt.away {
+							<-ctx.Done()
+							return nil, ctx.Err()
+						}
+						near, far := net.Pipe()
+						return near, far.Close()
+					}),
+				})
+				target := execTarget(Liveness, func(p *corev1.Probe) {
+					p.FailureThreshold, p.PeriodSeconds = 1, 60
+					p.ProbeHandler = corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}
+				})
+				r.set(thePod(), []Target{target})
+				after(30 * time.Second)
+				if got := r.outcome(target.Key); got != tt.want || dials != tt.dials {
+					t.Errorf("found %v after %d dials, want %v after %d", got, dials, tt.want, tt.dials)
 				}
 			})
 		})

@@ -21,12 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answer is what one run of a command gives; takes is how long.
+// answer is what one run of a command gives: takes is how long it runs, way how long the
+// request is on its way before.
 type answer struct {
-	code   int32
-	output string
-	err    error
-	takes  time.Duration
+	code       int32
+	output     string
+	err        error
+	way, takes time.Duration
 }
 
 var (
@@ -54,6 +55,15 @@ func (r *remote) Exec(ctx context.Context, ref backend.ContainerRef, spec backen
 		r.script = r.script[1:]
 	}
 	r.mu.Unlock()
+	if a.way > 0 {
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(a.way):
+		}
+	}
+	ctx, cancel := spec.Within(ctx)
+	defer cancel()
 	if a.takes > 0 {
 		select {
 		case <-ctx.Done():

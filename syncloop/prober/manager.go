@@ -23,6 +23,8 @@ type Config struct {
 	// the remote was heard. It is called after a probe without an answer, to tell a
 	// container that hangs from a remote that is cut off; nil: all is the container's.
 	Reach func(context.Context, types.UID) error
+	// Linked says that the way to the remote may be away while the containers are well.
+	Linked bool
 	// Changed is told at once of a pod with an outcome that changed. It is called
 	// from a probe's goroutine and must not block; nil is nobody.
 	Changed func(types.UID)

@@ -54,7 +54,9 @@ func (c commands) exec(ctx context.Context, ref backend.ContainerRef, spec backe
 	if err != nil {
 		return 0, c.stillRuns(ctx, ref, err)
 	}
-	return c.runCommand(ctx, client, spec)
+	limited, cancel := spec.Within(ctx)
+	defer cancel()
+	return c.runCommand(limited, client, spec)
 }
 
 // stillRuns is err, or NotFound where the container has ended since ECS was read.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -196,6 +197,7 @@ type execRequest struct {
 	Ref     backend.ContainerRef
 	Command []string
 	Live    bool
+	Timeout time.Duration
 	Streams streamFlags
 }
 

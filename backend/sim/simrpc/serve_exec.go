@@ -42,7 +42,8 @@ func serveExec(w http.ResponseWriter, r *http.Request, b backend.Backend) {
 	}
 	serveStreams(w, r, in.Streams, func(ctx context.Context, s backend.AttachSpec) (int32, error) {
 		return b.Exec.Exec(ctx, in.Ref, backend.ExecSpec{
-			Command: in.Command, Live: in.Live, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, TTY: s.TTY, Resize: s.Resize,
+			Command: in.Command, Live: in.Live, Timeout: in.Timeout,
+			Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, TTY: s.TTY, Resize: s.Resize,
 		})
 	})
 }

@@ -137,7 +137,7 @@ type execClient struct{ c *client }
 // Exec runs a command, handing its streams on.
 func (e execClient) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
 	streams := backend.AttachSpec{Stdin: spec.Stdin, Stdout: spec.Stdout, Stderr: spec.Stderr, TTY: spec.TTY, Resize: spec.Resize}
-	return e.c.join(ctx, intercept.ExecExec, execRequest{ref, spec.Command, spec.Live, flagsOf(streams)}, streams)
+	return e.c.join(ctx, intercept.ExecExec, execRequest{ref, spec.Command, spec.Live, spec.Timeout, flagsOf(streams)}, streams)
 }
 
 type attachClient struct{ c *client }

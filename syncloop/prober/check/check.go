@@ -29,12 +29,14 @@ const maxOutput = 10 << 10
 type Verdict string
 
 // A Warning is a success that users should hear of. Unknown comes with an error:
-// nothing may be concluded from it.
+// nothing may be concluded from it. Silence, our own word, is a Failure for want of an
+// answer in time, if the remote was within reach all that time.
 const (
 	Success Verdict = "success"
 	Warning Verdict = "warning"
 	Failure Verdict = "failure"
 	Unknown Verdict = "unknown"
+	Silence Verdict = "silence"
 )
 
 // Target is the container that a check is of.
@@ -70,7 +72,8 @@ func (c *Checker) Can(h corev1.ProbeHandler) bool {
 // Probe carries out one probe. Whatever the container answers, or fails to
 // answer within the timeout, is a verdict with the output to show. An error means
 // that it could not be asked: the port is not known, the command could not be
-// started, the remote is not reachable.
+// started, the remote is not reachable. The remote itself measures the time of a
+// command, so that what the way there takes does not count.
 func (c *Checker) Probe(ctx context.Context, t Target, h corev1.ProbeHandler, timeout time.Duration) (Verdict, string, error) {
 	if !c.Can(h) {
 		return Unknown, "", backend.Errorf(backend.ErrUnsupported, "missing probe handler for container %q", t.Ref.Name)

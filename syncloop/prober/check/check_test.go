@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -111,26 +112,39 @@ func TestExecCommandsSeeLiteralEnvironmentOnly(t *testing.T) {
 }
 
 func TestExecTimeout(t *testing.T) {
-	slow := func(err func(context.Context) error) *Checker {
-		return New(execFunc(func(ctx context.Context, _ backend.ContainerRef, _ backend.ExecSpec) (int32, error) {
-			<-ctx.Done()
-			return 0, err(ctx)
-		}), nil)
-	}
+	const late = `command timed out: "sleep $(FILE)" timed out after 1m0s`
 	for name, tt := range map[string]struct {
-		err     func(context.Context) error
+		// after is when the backend says err, or what it says when its context ends.
+		after   time.Duration
+		err     error
 		verdict Verdict
 		output  string
 	}{
-		"is a failure":                        {context.Context.Err, Failure, `command timed out: "sleep $(FILE)" timed out after 1m0s`},
-		"is one whatever the backend says":    {func(context.Context) error { return errors.New("killed") }, Failure, `command timed out: "sleep $(FILE)" timed out after 1m0s`},
-		"is none while the remote is cut off": {func(context.Context) error { return backend.ErrUnavailable }, Unknown, ""},
+		"the remote killed it":                       {time.Minute + time.Second, context.DeadlineExceeded, Failure, late},
+		"the remote says nothing":                    {time.Hour, nil, Silence, late},
+		"the remote says something when all is over": {time.Hour, errors.New("killed"), Silence, late},
+		"the remote is cut off":                      {time.Hour, backend.ErrUnavailable, Unknown, ""},
+		"the remote is cut off, and found so late":   {time.Second, backend.Errorf(backend.ErrUnavailable, "cut: %w", context.DeadlineExceeded), Unknown, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				verdict, output, err := probe(t, slow(tt.err), execOf("sleep", "$(FILE)"))
-				if verdict != tt.verdict || output != tt.output || (err == nil) != (tt.verdict == Failure) {
+				begun := time.Now()
+				c := New(execFunc(func(ctx context.Context, _ backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
+					if spec.Timeout != time.Minute {
+						t.Errorf("the command may take %v", spec.Timeout)
+					}
+					select {
+					case <-ctx.Done():
+					case <-time.After(tt.after):
+					}
+					return 0, cmp.Or(tt.err, ctx.Err())
+				}), nil)
+				verdict, output, err := probe(t, c, execOf("sleep", "$(FILE)"))
+				if verdict != tt.verdict || output != tt.output || (err == nil) != (tt.verdict != Unknown) {
 					t.Errorf("got %s %q %v", verdict, output, err)
+				}
+				if took := time.Since(begun); took > 3*time.Minute {
+					t.Errorf("took %v", took)
 				}
 			})
 		})
@@ -145,7 +159,7 @@ func TestTCP(t *testing.T) {
 		output  string
 	}{
 		"refused": {refused, tcpOf(intstr.FromString("http"), ""), Failure, "dial tcp 10.0.0.1:8080: connect: connection refused"},
-		"late":    {hangs, tcpOf(intstr.FromInt32(5432), "db.test"), Failure, "dial tcp db.test:5432: i/o timeout"},
+		"late":    {hangs, tcpOf(intstr.FromInt32(5432), "db.test"), Silence, "dial tcp db.test:5432: i/o timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -223,7 +237,7 @@ func TestGRPC(t *testing.T) {
 			func(*grpc.Server) {}, "", Failure,
 			"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service grpc.health.v1.Health",
 		},
-		"late answer": {slow, "", Failure, "timeout: health rpc did not complete within 1m0s"},
+		"late answer": {slow, "", Silence, "timeout: health rpc did not complete within 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -258,12 +272,15 @@ func (slowHealth) Check(ctx context.Context, _ *healthv1.HealthCheckRequest) (*h
 }
 
 func TestGRPCWithoutServerFails(t *testing.T) {
-	for name, dial := range map[string]dialFunc{"refused": refused, "late": hangs} {
+	for name, tt := range map[string]struct {
+		dial    dialFunc
+		verdict Verdict
+	}{"refused": {refused, Failure}, "late": {hangs, Silence}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				verdict, output, err := probe(t, New(nil, dial), grpcOf(""))
+				verdict, output, err := probe(t, New(nil, tt.dial), grpcOf(""))
 				want := `timeout: failed to connect service "10.0.0.1:9000" within 1m0s: context deadline exceeded`
-				if verdict != Failure || output != want || err != nil {
+				if verdict != tt.verdict || output != want || err != nil {
 					t.Errorf("got %s %q %v", verdict, output, err)
 				}
 			})

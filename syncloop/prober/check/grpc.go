@@ -36,10 +36,15 @@ func (c *Checker) probeGRPC(ctx context.Context, t Target, action *corev1.GRPCAc
 	defer cancel()
 	// The first error that no later attempt within this probe can mend.
 	var lost atomic.Pointer[error]
+	// Whether the pod has answered, if only with a refusal.
+	var answered atomic.Bool
 	conn, err := grpcClient(address, func(context.Context, string) (net.Conn, error) {
 		conn, err := c.connect(limited, t.Ref.Pod, address)
 		if err != nil && Unasked(err) && lost.CompareAndSwap(nil, &err) {
 			cancel()
+		}
+		if err != nil && limited.Err() == nil {
+			answered.Store(true)
 		}
 		return conn, err
 	})
@@ -53,6 +58,9 @@ func (c *Checker) probeGRPC(ctx context.Context, t Target, action *corev1.GRPCAc
 	}
 	if ctx.Err() != nil {
 		return Unknown, "", ctx.Err()
+	}
+	if verdict == Failure && limited.Err() != nil && !answered.Load() {
+		verdict = Silence
 	}
 	return verdict, clip(output), nil
 }

@@ -132,6 +132,9 @@ func (c *Checker) probeHTTP(ctx context.Context, t Target, get *corev1.HTTPGetAc
 		if Unasked(err) || ctx.Err() != nil {
 			return Unknown, "", err
 		}
+		if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+			return Silence, clip(err.Error()), nil
+		}
 		return Failure, clip(err.Error()), nil
 	}
 	defer closeBody(res)

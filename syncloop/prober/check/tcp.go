@@ -30,7 +30,7 @@ func (c *Checker) probeTCP(ctx context.Context, t Target, socket *corev1.TCPSock
 	case ctx.Err() != nil:
 		return Unknown, "", err
 	case limited.Err() != nil && late(err):
-		return Failure, "dial tcp " + address + ": i/o timeout", nil
+		return Silence, "dial tcp " + address + ": i/o timeout", nil
 	case Unasked(err):
 		return Unknown, "", err
 	default:
