@@ -23,6 +23,9 @@ type ExecSpec struct {
 	// longer is killed, and the error is context.DeadlineExceeded without a class. What
 	// the way there takes counts towards the context alone, as for a kubelet's runtime.
 	Timeout time.Duration
+	// MaxOutput is how many bytes of Stdout, and of Stderr, are wanted where neither is
+	// Live: the remote may cut what is more. 0 wants all.
+	MaxOutput int64
 	// TTY gives the command a terminal. All output then goes to Stdout.
 	TTY bool
 	// Resize brings the sizes of the user's terminal, the first at once; nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 type (
@@ -54,6 +55,54 @@ func TestExec(t *testing.T) {
 	if _, err := (commands{r}).Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: failingWriter{broken}}); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("output that cannot be passed on: %v", err)
 	}
+}
+
+// countingHost counts what the replies to calls carry.
+type countingHost struct {
+	host.Host
+	replies atomic.Int64
+}
+
+func (h *countingHost) Call(ctx context.Context, c host.Call) ([]byte, error) {
+	reply, err := h.Host.Call(ctx, c)
+	h.replies.Add(int64(len(reply)))
+	return reply, err
+}
+
+// What nobody wants of a probe's output does not leave the host, and the command ends
+// with who asked for it.
+func TestOutputIsCutOnTheHost(t *testing.T) {
+	ended := make(chan struct{})
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Commands = func(ctx context.Context, r *execRequest) (*execReply, error) {
+			if r.GetCmd()[0] == "hang" {
+				<-ctx.Done()
+				close(ended)
+				return nil, ctx.Err()
+			}
+			return &execReply{Stdout: bytes.Repeat([]byte("o"), 8<<20), Stderr: bytes.Repeat([]byte("e"), 4<<20), ExitCode: 3}, nil
+		}
+	})
+	counting := &countingHost{Host: w.host}
+	w.host = counting
+	r, _ := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	before := counting.replies.Load()
+	var out, stderr bytes.Buffer
+	code, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: &out, Stderr: &stderr, MaxOutput: 1000})
+	if err != nil || code != 3 || out.String() != strings.Repeat("o", 1000) || stderr.String() != strings.Repeat("e", 1000) {
+		t.Errorf("%d, %v, %d and %d bytes", code, err, out.Len(), stderr.Len())
+	}
+	if n := counting.replies.Load() - before; n == 0 || n > 3000 {
+		t.Errorf("the reply has %d bytes", n)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"hang"}, MaxOutput: 1000})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a command that takes longer: %v", err)
+	}
+	<-ended
 }
 
 type failingWriter struct{ err error }
@@ -95,6 +144,28 @@ func TestExecTimeoutIsTheRuntimes(t *testing.T) {
 	spec := backend.ExecSpec{Command: []string{"a"}, Timeout: 1500 * time.Millisecond}
 	if _, err := (commands{r}).Exec(ctx, c, spec); err != nil || given != 2 {
 		t.Errorf("%v, timeout of %d s, want 2", err, given)
+	}
+}
+
+// awayHost is a host whose helper is not started yet.
+type awayHost struct{ host.Host }
+
+func (awayHost) Call(ctx context.Context, _ host.Call) ([]byte, error) {
+	<-ctx.Done()
+	return nil, backend.Errorf(backend.ErrUnavailable, "the helper is not running yet")
+}
+
+// A call that waited for the helper until its end says so: the command never ran.
+func TestExecThatNeverReachedTheRuntime(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
+	r.transport.onHost.host = awayHost{}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}, MaxOutput: 10, Timeout: time.Millisecond})
+	if !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
 	}
 }
 

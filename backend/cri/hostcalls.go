@@ -61,9 +61,10 @@ func (h hostCaller) owner(request any) string {
 	}
 }
 
-// invoke makes a call of madeOnHost. Its errors are as gRPC's: what the runtime answered,
-// or Unavailable where that is not known.
-func (h hostCaller) invoke(ctx context.Context, method string, args, reply any) error {
+// invoke makes a call of madeOnHost, or one whose reply is cut there, which ends with
+// ctx. Its errors are as gRPC's: what the runtime answered, or Unavailable where that is
+// not known.
+func (h hostCaller) invoke(ctx context.Context, method string, args, reply any, cut int64) error {
 	request, ok := args.(proto.Message)
 	into, okReply := reply.(proto.Message)
 	if !ok || !okReply {
@@ -73,8 +74,8 @@ func (h hostCaller) invoke(ctx context.Context, method string, args, reply any) 
 	if err != nil {
 		return status.Errorf(codes.Internal, "call %s: encode the request: %v", method, err)
 	}
-	call := host.Call{Socket: h.socket, Method: method, Request: encoded, Owner: h.owner(args)}
-	if deadline, ok := ctx.Deadline(); ok {
+	call := host.Call{Socket: h.socket, Method: method, Request: encoded, Owner: h.owner(args), Bound: cut > 0, MaxField: cut}
+	if deadline, ok := ctx.Deadline(); ok && !call.Bound {
 		call.Timeout = time.Until(deadline)
 		if call.Timeout <= 0 {
 			return status.FromContextError(context.DeadlineExceeded).Err()

@@ -46,8 +46,11 @@ func newResidentHost(root string) *residentHost {
 }
 
 // Call implements [host.Host]. A burstlet that was built without the helper makes the
-// call itself.
+// call itself, as it does one that is to end with burstlet.
 func (r *residentHost) Call(ctx context.Context, c host.Call) ([]byte, error) {
+	if c.Bound {
+		return r.Host.Call(ctx, c)
+	}
 	client, err := r.current(ctx)
 	if errors.Is(err, binary.ErrMissing) {
 		return r.Host.Call(ctx, c)

@@ -134,6 +134,22 @@ func isUnbounded(o grpc.CallOption) bool {
 	return ok
 }
 
+// outputCut has the host cut the texts of a reply to so many bytes, so that they do not
+// travel for nothing; 0 cuts nothing.
+type outputCut struct {
+	grpc.EmptyCallOption
+	to int64
+}
+
+func cutTo(opts []grpc.CallOption) int64 {
+	for _, o := range opts {
+		if cut, ok := o.(outputCut); ok {
+			return cut.to
+		}
+	}
+	return 0
+}
+
 // Invoke makes one call, within two minutes if the context sets no deadline and
 // the call is not unbounded.
 func (t *transport) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
@@ -146,8 +162,8 @@ func (t *transport) Invoke(ctx context.Context, method string, args, reply any, 
 		ctx, cancel = context.WithTimeout(ctx, callTimeout)
 		defer cancel()
 	}
-	if madeOnHost[method] {
-		return t.explain(t.onHost.invoke(ctx, method, args, reply))
+	if cut := cutTo(opts); cut > 0 || madeOnHost[method] {
+		return t.explain(t.onHost.invoke(ctx, method, args, reply, cut))
 	}
 	if onlyReads[method] {
 		return t.explain(conn.Invoke(ctx, method, args, reply, opts...))

@@ -19,6 +19,11 @@ type Call struct {
 	// call waits, for a minute at most, until the calls that another process makes for
 	// the same owner have ended. Empty: it waits for none, and none for it.
 	Owner string
+	// Bound calls end with their caller instead, and have no Timeout.
+	Bound bool
+	// MaxField cuts strings and byte strings of the reply itself to that many bytes, on
+	// the host, and takes a larger reply for it; 0 cuts nothing.
+	MaxField int64
 }
 
 // CallError is the runtime's own answer to a [Call] that failed.

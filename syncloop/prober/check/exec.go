@@ -45,7 +45,7 @@ func (c *Checker) execWithin(ctx context.Context, ref backend.ContainerRef, comm
 	}
 	var stdout, stderr bounded
 	code, err := c.exec.Exec(ctx, ref, backend.ExecSpec{
-		Command: command, Timeout: timeout, Stdout: &stdout, Stderr: &stderr,
+		Command: command, Timeout: timeout, MaxOutput: maxOutput, Stdout: &stdout, Stderr: &stderr,
 	})
 	out, errOut := stdout.String(), stderr.String()
 	if err == nil && code != 0 {

@@ -35,6 +35,9 @@ type calls struct {
 
 // Call implements [host.Host].
 func (h *Host) Call(ctx context.Context, c host.Call) ([]byte, error) {
+	if c.Bound {
+		return h.calls.client(c.Socket).unary(ctx, c)
+	}
 	if err := h.begin(ctx, c.Owner); err != nil {
 		return nil, err
 	}
@@ -124,7 +127,14 @@ func (r runtimeClient) unary(ctx context.Context, c host.Call) ([]byte, error) {
 	if err = errors.Join(err, response.Body.Close()); err != nil {
 		return nil, fmt.Errorf("call %s: read the reply: %w", c.Method, err)
 	}
-	return answer(c.Method, response, body)
+	reply, err := answer(c.Method, response, body)
+	if err != nil || c.MaxField <= 0 {
+		return reply, err
+	}
+	if reply, err = cutFields(reply, int(min(c.MaxField, maxCallMessage))); err != nil {
+		return nil, fmt.Errorf("call %s: %w", c.Method, err)
+	}
+	return reply, nil
 }
 
 // answer takes a response apart. Its status stands in the trailer, or in the header of
