@@ -225,6 +225,8 @@ type Node interface {
 type NodeFacts struct {
 	// Capacity of the remote; missing resources are taken from configuration.
 	Capacity corev1.ResourceList
+	// Reserved is what of it pods may not use; missing resources are not reserved.
+	Reserved corev1.ResourceList
 	// HostIPs are the addresses of the pods' host, primary first, at most one of a
 	// family; may be empty.
 	HostIPs []string

@@ -102,12 +102,13 @@ func TestCurrentIsWhatTheRemoteSays(t *testing.T) {
 			}
 			synctest.Wait()
 			facts := b.remote.facts
+			facts.Reserved = corev1.ResourceList{"cpu": resource.MustParse("1")}
 			b.node.remote.facts = &facts // it has answered, and nothing was written yet
 			now := b.node.Current()
 			if !now.Described || now.Labels["kubernetes.io/os"] != "linux" || now.Labels["example.com/theirs"] != "yes" {
 				t.Errorf("labels %v", now.Labels)
 			}
-			for name, want := range map[corev1.ResourceName]string{"cpu": "4", "memory": "8Gi", "pods": "110", "example.com/dongle": "2"} {
+			for name, want := range map[corev1.ResourceName]string{"cpu": "3", "memory": "8Gi", "pods": "110", "example.com/dongle": "2"} {
 				if got := now.Allocatable[name]; got.String() != want {
 					t.Errorf("%s: %s, want %s", name, got.String(), want)
 				}

@@ -51,7 +51,7 @@ func (n *Node) Current() Current {
 // be nil.
 func (n *Node) currentOf(facts *backend.NodeFacts, node *corev1.Node) Current {
 	spec := nodeSpec{name: n.cfg.NodeName, backend: n.cfg.Backend.Name, NodeOptions: n.cfg.Node}
-	now := Current{Labels: spec.labels(facts), Taints: spec.Taints, Allocatable: spec.capacity(facts)}
+	now := Current{Labels: spec.labels(facts), Taints: spec.Taints, Allocatable: spec.allocatable(facts)}
 	if node != nil && len(node.Status.Allocatable) > 0 {
 		// What the remote says may not have arrived there yet.
 		now.Labels, now.Allocatable = over(now.Labels, node.Labels), over(now.Allocatable, node.Status.Allocatable)

@@ -52,7 +52,7 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: s.labels(facts), Annotations: s.annotations(facts)},
 		Status: corev1.NodeStatus{
 			Capacity:         capacity,
-			Allocatable:      capacity.DeepCopy(),
+			Allocatable:      s.allocatable(facts),
 			Addresses:        s.addresses(),
 			DeclaredFeatures: s.features,
 			NodeInfo:         corev1.NodeSystemInfo{KubeletVersion: s.Version},
@@ -89,6 +89,24 @@ func (s nodeSpec) capacity(facts *backend.NodeFacts) corev1.ResourceList {
 		capacity[name] = quantity.DeepCopy()
 	}
 	return capacity
+}
+
+// allocatable is the capacity without what the remote keeps from pods.
+func (s nodeSpec) allocatable(facts *backend.NodeFacts) corev1.ResourceList {
+	out := s.capacity(facts)
+	if facts == nil {
+		return out
+	}
+	for name, reserved := range facts.Reserved {
+		if left, ok := out[name]; ok {
+			left.Sub(reserved)
+			if left.Sign() < 0 {
+				left.Set(0)
+			}
+			out[name] = left
+		}
+	}
+	return out
 }
 
 func (s nodeSpec) labels(facts *backend.NodeFacts) map[string]string {

@@ -70,6 +70,27 @@ func TestNodeThatIsWell(t *testing.T) {
 	}
 }
 
+// What the remote keeps for itself is no pod's, even where the configuration says how much
+// there is.
+func TestWhatIsReservedIsNotAllocatable(t *testing.T) {
+	facts := goodFacts()
+	facts.Reserved = corev1.ResourceList{
+		"cpu": resource.MustParse("500m"), "memory": resource.MustParse("9Gi"), "ephemeral-storage": resource.MustParse("1Gi"),
+	}
+	node := spec.build(observation{now: noon, started: noon, lastRelist: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
+	for name, want := range map[corev1.ResourceName]string{"cpu": "3500m", "memory": "0", "pods": "110"} {
+		if got := node.Status.Allocatable[name]; got.String() != want {
+			t.Errorf("%s of %s can be allocated, want %s", got.String(), name, want)
+		}
+	}
+	if _, ok := node.Status.Allocatable["ephemeral-storage"]; ok {
+		t.Error("something can be allocated of what is not there")
+	}
+	if got := node.Status.Capacity["cpu"]; got.String() != "4" {
+		t.Errorf("the capacity is %s", got.String())
+	}
+}
+
 func TestNodeFeatures(t *testing.T) {
 	for _, can := range []bool{true, false} {
 		facts := goodFacts()

@@ -61,6 +61,9 @@ func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runti
 	if err != nil {
 		return nil, err
 	}
+	if cgroup.Top, err = p.topLimits(ctx); err != nil {
+		return nil, err
+	}
 	mark := host.Ownership{Node: p.cfg.NodeIdentity, Cgroup: cgroup.Parent}
 	var conf []byte
 	g, ctx := errgroup.WithContext(ctx)

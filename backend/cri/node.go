@@ -13,10 +13,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -78,10 +78,13 @@ func (n node) describeHost(ctx context.Context, facts *backend.NodeFacts) error 
 	facts.Arch, facts.Kernel, facts.OSImage = h.Arch, h.Kernel, h.OSImage
 	facts.MachineID, facts.SystemUUID, facts.BootID = h.MachineID, h.SystemUUID, h.BootID
 	facts.HostIPs = onePerFamily(h.Addresses)
-	facts.Capacity = corev1.ResourceList{
-		corev1.ResourceCPU:              *resource.NewQuantity(h.CPUs, resource.DecimalSI),
-		corev1.ResourceMemory:           *resource.NewQuantity(h.Memory, resource.BinarySI),
-		corev1.ResourceEphemeralStorage: *resource.NewQuantity(int64(h.Disk.Capacity), resource.BinarySI),
+	facts.Capacity = hostCapacity(h)
+	if err := reservable(n.cfg.Reserved, facts.Capacity); err != nil {
+		return err
+	}
+	facts.Reserved = maps.Clone(n.cfg.Reserved)
+	for _, list := range []corev1.ResourceList{facts.Capacity, facts.Reserved} {
+		delete(list, criconfig.ReservedPIDs) // no resource of a Node
 	}
 	return nil
 }

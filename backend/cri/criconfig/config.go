@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -21,6 +22,9 @@ const (
 
 // CgroupDrivers returns the drivers that a configuration may name.
 func CgroupDrivers() []string { return []string{CgroupDriverCgroupfs, CgroupDriverSystemd} }
+
+// ReservedPIDs is the key of processes among reserved resources (kubelet: pidlimit.PIDs).
+const ReservedPIDs corev1.ResourceName = "pid"
 
 // MinLogFiles is the least number of files of a container's log: one that is written, one
 // that was.
@@ -56,6 +60,9 @@ type Config struct {
 	ContainerLogMaxFiles int
 	// PodPidsLimit is the most processes of a pod; 0 is no limit.
 	PodPidsLimit int64
+	// Reserved is what of the host pods may not use: cpu, memory, ephemeral-storage and
+	// pid, which is how the kubelet calls processes.
+	Reserved corev1.ResourceList
 	// Unprivileged refuses privileged containers and what amounts to one.
 	Unprivileged bool
 	// HostPaths are what pods may mount of the host; nil is everything.

@@ -90,6 +90,8 @@ type Facts struct {
 	// CPUs that are online; Memory and Swap in bytes.
 	CPUs         int64
 	Memory, Swap int64
+	// PIDs is how many processes and threads there can be.
+	PIDs int64
 	// Addresses, that of the default route first, without loopback and link-local
 	// ones.
 	Addresses []string
@@ -243,7 +245,13 @@ type Cgroup struct {
 	// QOSShares are the CPU shares of the class above the pod ("burstable",
 	// "besteffort"); 0 leaves them.
 	QOSShares int64
+	// Top are the limits of the cgroup above all pods; what is 0 is left as it is.
+	Top TopLimits
 }
+
+// TopLimits are what pods of a host may use together: CPU shares, bytes of memory and
+// processes (kubelet: enforceNodeAllocatable=pods).
+type TopLimits struct{ Shares, Memory, PIDs int64 }
 
 // PodDir is the directory of a pod: root/uid.
 type PodDir struct {

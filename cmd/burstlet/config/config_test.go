@@ -78,6 +78,9 @@ func TestLoadReadsEveryField(t *testing.T) {
 		Client:        config.Client{QPS: 20.5, Burst: 40},
 		Backend: config.Backend{Type: config.BackendCRI, CRI: &config.CRI{
 			Endpoint: "unix:///run/other.sock", CgroupDriver: "systemd",
+			SystemReserved: config.SystemReserved{
+				CPU: quantity("500m"), Memory: quantity("1Gi"), EphemeralStorage: quantity("10Gi"), PID: quantity("1000"),
+			},
 			PodLogsDir: "/var/log/pods", ContainerLogsDir: "/var/log/containers",
 			CgroupParent: "burstlet", ResolvConf: "/etc/resolv.conf",
 			RuntimeSocket: "/run/containerd/containerd.sock", PodsDir: "/var/lib/burstlet/pods",

@@ -110,6 +110,13 @@ backend.cri.ssh.keepaliveMax: Invalid value: -1: must be at least 1
 backend.cri.podsDir: Invalid value: "/": must be an absolute path
 backend.cri.containerLogMaxFiles: Invalid value: 1: must be at least 2`,
 		},
+		"reservations that cannot be": {
+			"apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\nnode: {name: one, capacity: {cpu: 4, memory: 1Gi}}\n" +
+				"backend: {type: cri, cri: {systemReserved: {cpu: 4, memory: -1, pid: 1.5}}}\n",
+			`check FILE: backend.cri.systemReserved.memory: Invalid value: "-1": must not be negative
+backend.cri.systemReserved.pid: Invalid value: "1500m": must be a whole number
+node.capacity.cpu: Invalid value: "4": must be more than backend.cri.systemReserved.cpu, 4`,
+		},
 		"SSH with a local socket": {
 			head + "backend: {type: cri, cri: {ssh: {agent: /run/agent, insecureIgnoreHostKey: true}}}\n",
 			"check FILE: backend.cri.ssh: Forbidden: only with an endpoint as in ssh://user@host",

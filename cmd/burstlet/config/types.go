@@ -277,6 +277,12 @@ type CRI struct {
 	// ContainerLogMaxFiles is how many files of a container's log are kept, at least
 	// 2; default 5.
 	ContainerLogMaxFiles int `json:"containerLogMaxFiles"`
+	// SystemReserved is what of the host pods may not use (the kubelet's
+	// systemReserved); default nothing. The node's allocatable resources are its
+	// capacity less this, and the cgroup above all pods is limited to what the host has
+	// less this, with the next pod that starts. Limits stay on the host when this is taken
+	// back, until it reboots.
+	SystemReserved SystemReserved `json:"systemReserved"`
 	// PodPidsLimit is the most processes that a pod may have; 0, the default, is no
 	// limit.
 	PodPidsLimit int64 `json:"podPidsLimit"`
@@ -291,6 +297,19 @@ type CRI struct {
 	CgroupDriver string `json:"cgroupDriver"`
 	// ResolvConf is the host's resolver configuration; default /etc/resolv.conf.
 	ResolvConf string `json:"resolvConf"`
+}
+
+// SystemReserved is what the host keeps for its own processes: the system, the
+// container runtime, others that share it.
+type SystemReserved struct {
+	// CPU in cores: the pods' share of the processors when all are busy.
+	CPU *Quantity `json:"cpu"`
+	// Memory in bytes: the pods' processes are killed before it is used.
+	Memory *Quantity `json:"memory"`
+	// EphemeralStorage in bytes: it is not offered to pods.
+	EphemeralStorage *Quantity `json:"ephemeral-storage"`
+	// PID is a number of processes and threads: the pods cannot make more than the rest.
+	PID *Quantity `json:"pid"`
 }
 
 // SSH says how a pods' host is reached. The user is root, or a member of the group

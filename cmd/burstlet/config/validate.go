@@ -66,6 +66,9 @@ func (e *NodeEntry) validate(at *field.Path) field.ErrorList {
 // no pods.
 func (e *NodeEntry) validateCapacity(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if e.Backend.Type == BackendCRI && e.Backend.CRI != nil {
+		return e.Backend.CRI.validateReserved(e.Node.Capacity, at)
+	}
 	if e.Backend.Type != BackendECS {
 		return nil
 	}

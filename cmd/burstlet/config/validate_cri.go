@@ -1,6 +1,9 @@
 package config
 
 import (
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
@@ -12,6 +15,31 @@ func (c *CRI) validate(at *field.Path) field.ErrorList {
 	errs := c.Settings().Errors(at)
 	if size := c.ContainerLogMaxSize; size != nil && size.Sign() <= 0 {
 		errs = append(errs, field.Invalid(at.Child("containerLogMaxSize"), size.String(), "must be positive"))
+	}
+	reserved := c.SystemReserved.byName()
+	for _, name := range slices.Sorted(maps.Keys(reserved)) {
+		path, q := at.Child("systemReserved", string(name)), reserved[name]
+		switch {
+		case q == nil:
+		case q.Sign() < 0:
+			errs = append(errs, field.Invalid(path, q.String(), "must not be negative"))
+		case name == criconfig.ReservedPIDs && q.MilliValue()%1000 != 0:
+			errs = append(errs, field.Invalid(path, q.String(), "must be a whole number"))
+		}
+	}
+	return errs
+}
+
+// validateReserved refuses reservations that leave nothing of a configured capacity. What
+// the host has the backend knows.
+func (c *CRI) validateReserved(capacity Capacity, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	has, keeps := capacity.byName(), c.SystemReserved.byName()
+	for _, name := range slices.Sorted(maps.Keys(has)) {
+		if has[name] != nil && keeps[name] != nil && keeps[name].Sign() > 0 && keeps[name].Cmp(has[name].Quantity) >= 0 {
+			errs = append(errs, field.Invalid(at.Child(string(name)), has[name].String(),
+				"must be more than backend.cri.systemReserved."+string(name)+", "+keeps[name].String()))
+		}
 	}
 	return errs
 }
@@ -36,7 +64,7 @@ func (p *Pods) hostPaths() []criconfig.HostPath {
 func (c *CRI) Settings() criconfig.Config {
 	out := criconfig.Config{
 		Endpoint: c.Endpoint, RuntimeSocket: c.RuntimeSocket, PodsDir: c.PodsDir, SeccompProfileRoot: c.SeccompProfileRoot,
-		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit,
+		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit, Reserved: c.SystemReserved.ResourceList(),
 		PodLogsDir: c.PodLogsDir, ContainerLogsDir: c.ContainerLogsDir,
 		CgroupParent: c.CgroupParent, CgroupDriver: c.CgroupDriver, ResolvConf: c.ResolvConf,
 	}

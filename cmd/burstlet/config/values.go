@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 )
 
 // Duration is a length of time, in a file as in 10s or 1m30s.
@@ -58,6 +60,28 @@ func (c Capacity) ResourceList() corev1.ResourceList {
 		}
 	}
 	return list
+}
+
+// ResourceList returns what is given and not 0.
+func (r SystemReserved) ResourceList() corev1.ResourceList {
+	var list corev1.ResourceList
+	for name, quantity := range r.byName() {
+		if quantity == nil || quantity.IsZero() {
+			continue
+		}
+		if list == nil {
+			list = corev1.ResourceList{}
+		}
+		list[name] = quantity.DeepCopy()
+	}
+	return list
+}
+
+func (r SystemReserved) byName() map[corev1.ResourceName]*Quantity {
+	return map[corev1.ResourceName]*Quantity{
+		corev1.ResourceCPU: r.CPU, corev1.ResourceMemory: r.Memory, corev1.ResourceEphemeralStorage: r.EphemeralStorage,
+		criconfig.ReservedPIDs: r.PID,
+	}
 }
 
 func (c Capacity) byName() map[corev1.ResourceName]*Quantity {

@@ -155,6 +155,9 @@ func (h *Host) makeCgroup(ctx context.Context, c host.Cgroup) error {
 			return fmt.Errorf("make cgroup %s: %w", c.Parent, err)
 		}
 	}
+	if err := h.limitTop(ctx, hs, levels, c); err != nil {
+		return err
+	}
 	return hs.limit(levels, c)
 }
 

@@ -191,9 +191,9 @@ func inheritCPUSet(above, dir string) error {
 // for the tree is not ours alone.
 func (hs hierarchies) enabledFor(hi hierarchy, c host.Cgroup) []string {
 	asked := map[string]bool{
-		controllerCPU:     c.Shares > 0 || c.Quota > 0,
-		controllerMemory:  c.Memory > 0,
-		controllerPIDs:    c.PIDs > 0,
+		controllerCPU:     c.Shares > 0 || c.Quota > 0 || c.Top.Shares > 0,
+		controllerMemory:  c.Memory > 0 || c.Top.Memory > 0,
+		controllerPIDs:    c.PIDs > 0 || c.Top.PIDs > 0,
 		controllerHugeTLB: len(c.HugePages) > 0,
 	}
 	return slices.DeleteFunc(slices.Clone(podControllers), func(name string) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,6 +31,9 @@ func (h *Host) Facts(ctx context.Context) (host.Facts, error) {
 		return host.Facts{}, err
 	}
 	f.Memory, f.Swap = int64(memory["MemTotal"]), int64(memory["SwapTotal"])
+	if f.PIDs, err = h.maxPIDs(); err != nil {
+		return host.Facts{}, err
+	}
 	if f.Kernel, err = line(h.proc("sys/kernel/osrelease")); err != nil {
 		return host.Facts{}, fmt.Errorf("read the kernel's version: %w", err)
 	}
@@ -130,6 +134,23 @@ func (h *Host) meminfo() (map[string]uint64, error) {
 		return nil, errors.New("read the host's memory: no MemTotal in /proc/meminfo")
 	}
 	return out, nil
+}
+
+// maxPIDs is the least of the kernel's bounds (kubelet: pidlimit.Stats).
+func (h *Host) maxPIDs() (int64, error) {
+	least := int64(math.MaxInt64)
+	for _, name := range []string{"pid_max", "threads-max"} {
+		text, err := line(h.proc("sys/kernel/" + name))
+		if err != nil {
+			return 0, fmt.Errorf("read the bounds of processes: %w", err)
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the bounds of processes: %w", err)
+		}
+		least = min(least, n)
+	}
+	return least, nil
 }
 
 // osImage is PRETTY_NAME of os-release(5).

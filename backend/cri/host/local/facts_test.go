@@ -86,7 +86,7 @@ func TestFacts(t *testing.T) {
 	}
 	want := host.Facts{
 		Now: got.Now, Arch: runtime.GOARCH, Kernel: "6.1.0-18-amd64", OSImage: "Debian 12",
-		MachineID: "machine-1", SystemUUID: "UUID-1", BootID: "boot-1", Hostname: "worker", CPUs: 2, Memory: 1000 << 10, Swap: 20 << 10,
+		MachineID: "machine-1", SystemUUID: "UUID-1", BootID: "boot-1", Hostname: "worker", CPUs: 2, Memory: 1000 << 10, Swap: 20 << 10, PIDs: 1000,
 		Addresses: got.Addresses, CgroupRoot: h.opts.CgroupRoot, Controllers: []string{"cpu", "cpuset", "memory", "pids"},
 		Kubelets: []host.Kubelet{{PID: 2}, {PID: 3}, {PID: 8}}, Disk: got.Disk,
 	}
