@@ -5,5 +5,6 @@
 //
 // It ends when its input ends, when the other side has been silent for a minute, or on
 // SIGTERM or SIGHUP, and then once the operations under way have ended: each leaves what
-// the next process goes on from. Calls of the container runtime are finished before.
+// the next process goes on from. Calls of the container runtime are finished before. On a
+// host without pods it then removes its own file.
 package main

@@ -42,6 +42,7 @@ func run(ctx context.Context, args []string, session io.ReadWriteCloser) error {
 	var o local.Options
 	flags.StringVar(&o.Root, "root", "", "directory of the pods, whose file system is measured")
 	dir := flags.String("remove-dir", "", "directory to remove at once if it holds this program alone")
+	kept := flags.String("keep-dir", "", "directory to remove at the end if it holds this program alone and the root holds nothing")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -54,6 +55,7 @@ func run(ctx context.Context, args []string, session io.ReadWriteCloser) error {
 			log.Print(err)
 		}
 	}
+	defer leave(*kept, o.Root)
 	host := local.New(o)
 	// The runtime would cancel a call of a process that goes.
 	defer host.AwaitCalls()
@@ -72,6 +74,26 @@ func run(ctx context.Context, args []string, session io.ReadWriteCloser) error {
 		return err
 	case <-late.C:
 		return fmt.Errorf("operations under way %s after the session's end are given up", drainTime)
+	}
+}
+
+// leave removes the directory of this program from a host that has no pods. One that has
+// some keeps it for the next connection, as it keeps them.
+func leave(dir, root string) {
+	if dir == "" {
+		return
+	}
+	pods, err := os.ReadDir(root)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		log.Printf("look for pods: %v", err)
+		return
+	case len(pods) > 0:
+		return
+	}
+	// Another helper may have removed it, or have been put in its place.
+	if err := removeSelf(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		log.Print(err)
 	}
 }
 

@@ -271,6 +271,53 @@ func TestRemoveDir(t *testing.T) {
 	}
 }
 
+// A host with pods keeps the program for the next connection, however this one ends.
+func TestItsDirectoryIsKeptWithPods(t *testing.T) {
+	content, err := os.ReadFile(self(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		pods string // the root has this directory
+		gone bool
+	}{
+		"pods": {"uid-1", false}, "none": {"", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, root := filepath.Join(t.TempDir(), "d"), filepath.Join(t.TempDir(), "pods")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if tt.pods != "" {
+				if err := os.MkdirAll(filepath.Join(root, tt.pods), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			program := filepath.Join(dir, "hosthelper")
+			if err := os.WriteFile(program, content, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			p := start(t, program, "--keep-dir", dir, "--root", root)
+			c := helper.NewClient(p.stream)
+			if _, err := c.ReadFile(t.Context(), "/proc/self/stat", 1); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(program); err != nil {
+				t.Errorf("while it runs: %v", err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := p.Wait(); err != nil || p.log.Len() > 0 {
+				t.Errorf("%v: %q", err, p.log.String())
+			}
+			if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) != tt.gone {
+				t.Errorf("the directory afterwards: %v", err)
+			}
+		})
+	}
+}
+
 func TestWrongArguments(t *testing.T) {
 	for _, args := range [][]string{{"--unknown"}, {"word"}} {
 		p := start(t, self(t), args...)

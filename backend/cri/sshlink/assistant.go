@@ -178,7 +178,7 @@ type running struct {
 	offset, doubt time.Duration
 }
 
-// startHelper brings a helper to the host, starts it, and hears from it.
+// startHelper brings a helper to the host if it is not there, starts it, and hears from it.
 func startHelper(ctx context.Context, cfg Config, c *connection) (*running, error) {
 	m, err := c.identify(ctx)
 	if err != nil {
@@ -187,16 +187,33 @@ func startHelper(ctx context.Context, cfg Config, c *connection) (*running, erro
 	if err := c.becomeRoot(ctx, m); err != nil {
 		return nil, err
 	}
-	binary, err := cfg.Helper(m.goarch)
+	program, err := cfg.Helper(m.goarch)
 	if err != nil {
 		return nil, fmt.Errorf("get the helper for %s: %w", m.goarch, err)
 	}
-	dir, err := c.upload(ctx, m, binary)
+	helper := packedHelper(program)
+	dir, unpacks, err := c.find(ctx, m, helper)
 	if err != nil {
 		return nil, err
 	}
+	if dir != "" {
+		h, err := startIn(ctx, cfg, c, m, dir, helper)
+		if err == nil || ctx.Err() != nil || c.dying() {
+			return h, err
+		}
+		log.G(ctx).WithError(err).WithField("dir", dir).Warn("the helper that was on the host does not start, and is brought there again")
+	}
+	if dir, err = c.upload(ctx, m, helper, unpacks); err != nil {
+		return nil, err
+	}
+	return startIn(ctx, cfg, c, m, dir, helper)
+}
+
+// startIn starts the helper in a directory, and hears from it.
+func startIn(ctx context.Context, cfg Config, c *connection, m machine, dir string, p packed) (*running, error) {
 	h := &running{said: &complaints{entry: log.G(ctx).WithField("host", c.hop.Address).WithField("from", "helper")}}
-	if h.session, err = c.start(ctx, m.startHelper(dir, cfg.HelperArgs), h.said); err != nil {
+	var err error
+	if h.session, err = c.start(ctx, m.startHelper(dir, p.name, cfg.HelperArgs), h.said); err != nil {
 		return nil, fmt.Errorf("start the helper: %w", err)
 	}
 	h.client = cfg.NewClient(h.session)

@@ -52,7 +52,7 @@ type Config struct {
 	// which nothing arrived for KeepaliveMax of them, default 3, is given up.
 	Keepalive    time.Duration
 	KeepaliveMax int
-	// Helper returns the helper's static Linux binary for a GOARCH word.
+	// Helper returns the helper's static Linux binary for a GOARCH word, packed by gzip.
 	Helper func(goarch string) ([]byte, error)
 	// HelperArgs are further arguments of the helper, as --root DIR.
 	HelperArgs []string

@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 	s.endpoints["10.0.0.1:80"] = echoBack
 	return &world{network: n, server: s, cfg: Config{
 		User: "burst", Address: target, KeyFiles: []string{keyFile(t, 'u')}, KnownHostsFile: s.knownHosts(t),
-		Helper:    func(arch string) ([]byte, error) { return []byte("binary for " + arch), nil },
+		Helper:    func(arch string) ([]byte, error) { return pack("binary for " + arch), nil },
 		NewClient: newFakeClient(host.Facts{}),
 	}}
 }
@@ -291,8 +291,8 @@ func TestHelperIsStartedAgain(t *testing.T) {
 			t.Errorf("the connection is gone as well: %v", err)
 		}
 		waitUp(t, l)
-		if logins, uploads := w.server.count(); logins != 2 || uploads != 2 {
-			t.Errorf("%d logins and %d uploads, want 2 and 2", logins, uploads)
+		if logins, uploads := w.server.count(); logins != 2 || uploads != 1 {
+			t.Errorf("%d logins and %d uploads, want 2 and 1: it is there still", logins, uploads)
 		}
 	})
 }
@@ -343,6 +343,40 @@ func TestHelperFailuresAreExplained(t *testing.T) {
 	}
 }
 
+func TestHelperIsBroughtOnce(t *testing.T) {
+	for name, tt := range map[string]struct {
+		// before is how the host is, and then what happens while the connection is down.
+		before, then func(*sshServer)
+		uploads      int
+	}{
+		"it is found again":              {func(*sshServer) {}, func(*sshServer) {}, 1},
+		"on a host that unpacks nothing": {func(s *sshServer) { s.noGzip = true }, func(*sshServer) {}, 1},
+		"it is gone":                     {func(*sshServer) {}, func(s *sshServer) { s.kept = "" }, 2},
+		"what is found does not start":   {func(*sshServer) {}, func(s *sshServer) { s.keptFails = true }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				tt.before(w.server)
+				l := w.up(t)
+				w.network.interrupt()
+				time.Sleep(time.Minute)
+				w.server.mu.Lock()
+				tt.then(w.server)
+				w.server.mu.Unlock()
+				w.network.mend()
+				waitUp(t, l)
+				if _, err := l.Host().Facts(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if _, uploads := w.server.count(); uploads != tt.uploads {
+					t.Errorf("%d uploads, want %d", uploads, tt.uploads)
+				}
+			})
+		})
+	}
+}
+
 func TestHelperRunsBySudo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -353,7 +387,7 @@ func TestHelperRunsBySudo(t *testing.T) {
 			t.Errorf("no arguments in %s", got)
 		}
 		for _, command := range w.server.ran() {
-			if strings.Contains(command, "mktemp") || strings.Contains(command, "--remove-dir") {
+			if strings.Contains(command, "mktemp") || strings.Contains(command, "command -v gzip") || strings.Contains(command, "--keep-dir") {
 				if !strings.Contains(command, "exec sudo -n /bin/sh -c ") {
 					t.Errorf("not as root: %s", command)
 				}

@@ -2,6 +2,7 @@ package sshlink
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"encoding/pem"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -56,6 +58,11 @@ func keyFile(t *testing.T, seed byte) string {
 
 // sshServer is an sshd in memory. Its commands are played, not run.
 type sshServer struct {
+	// kept is the helper's directory once it was brought; keptFails makes its next start
+	// fail; noGzip is a host that unpacks nothing.
+	kept              string
+	keptFails, noGzip bool
+
 	t       *testing.T
 	network *network
 	address string
@@ -254,6 +261,8 @@ func (s *sshServer) session(ch ssh.NewChannel, first bool) {
 	}
 }
 
+var keptIn = regexp.MustCompile(`burstlet-helper\.[0-9a-f]{24}`)
+
 // command plays what burstlet runs on a host.
 func (s *sshServer) command(command string, c ssh.Channel) uint32 {
 	say := func(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
@@ -273,12 +282,35 @@ func (s *sshServer) command(command string, c ssh.Channel) uint32 {
 		s.mu.Lock()
 		s.uploads++
 		s.mu.Unlock()
-		if string(data) != "binary for amd64" {
+		want := pack("binary for amd64")
+		if s.noGzip {
+			want = []byte("binary for amd64")
+		}
+		if !bytes.Equal(data, want) {
 			say(c.Stderr(), "the helper did not arrive whole")
 			return 1
 		}
-		say(c, "burstlet:dir=/run/burstlet-helper.1")
-	case strings.Contains(command, "--remove-dir"):
+		s.mu.Lock()
+		s.kept = keptIn.FindString(command)
+		s.mu.Unlock()
+		say(c, "burstlet:dir=/run/%s", keptIn.FindString(command))
+	case strings.Contains(command, "command -v gzip"):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.kept != "" && strings.Contains(command, s.kept) {
+			say(c, "burstlet:dir=/run/%s", s.kept)
+		}
+		if !s.noGzip {
+			say(c, "burstlet:gzip=yes")
+		}
+	case strings.Contains(command, "--keep-dir"):
+		if s.keptFails {
+			s.mu.Lock()
+			s.keptFails = false
+			s.mu.Unlock()
+			say(c.Stderr(), "Permission denied")
+			return 126
+		}
 		if s.helperFails != "" {
 			say(c.Stderr(), "%s", s.helperFails)
 			return 126

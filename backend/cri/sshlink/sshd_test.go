@@ -35,7 +35,8 @@ import (
 // scriptHelper speaks the line protocol of the tests, as a program that the host
 // can run.
 const scriptHelper = `#!/bin/sh
-[ "$1" = --remove-dir ] && [ "$0" = "$2/burstlet-helper" ] && rm -r "$2" || exit 9
+[ "$1" = --keep-dir ] && [ "$0" = "$2/burstlet-helper" ] || exit 9
+trap 'rm -rf "$2"' EXIT
 while read -r line; do
 	case $line in
 	facts) date +%s%N ;;
@@ -92,7 +93,7 @@ func startSSHD(t testing.TB, options ...string) (*sshd, Config) {
 	t.Cleanup(func() { s.stop(t) })
 	return s, Config{
 		User: me.Username, Address: s.address, KeyFiles: []string{filepath.Join(dir, "user")}, KnownHostsFile: filepath.Join(dir, "known_hosts"),
-		Helper:    func(string) ([]byte, error) { return []byte(scriptHelper), nil },
+		Helper:    func(string) ([]byte, error) { return pack(scriptHelper), nil },
 		NewClient: newFakeClient(host.Facts{}),
 	}
 }
@@ -453,8 +454,13 @@ func TestRealHelperOverARealSSHD(t *testing.T) {
 	if _, err := binary.For(runtime.GOARCH); err != nil {
 		need.Missing(t, "%v", err)
 	}
-	_, cfg := startSSHD(t)
-	cfg.Helper, cfg.NewClient = binary.For, nil
+	pods := t.TempDir()
+	pod := filepath.Join(pods, "uid-1")
+	if err := os.Mkdir(pod, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server, cfg := startSSHD(t)
+	cfg.Helper, cfg.NewClient, cfg.HelperArgs = binary.Packed, nil, []string{"--root", pods}
 	l := runLink(t, cfg)
 	facts, err := l.Host().Facts(t.Context())
 	if err != nil || facts.Arch != runtime.GOARCH || facts.CPUs < 1 {
@@ -467,4 +473,27 @@ func TestRealHelperOverARealSSHD(t *testing.T) {
 	if err != nil || string(data) != "burstlet-helper\n" {
 		t.Errorf("comm %q, %v", data, err)
 	}
+	// The host has a pod: the helper is still there for the next connection, which is so
+	// within seconds at 1 Mbit/s.
+	before := sent(l)
+	path := server.process.Path
+	server.stop(t)
+	waitFor(t, l, func(err error) bool { return errors.Is(err, backend.ErrUnavailable) })
+	server.start(t, path)
+	waitReal(t, l)
+	if again := sent(l) - before; again == 0 || again > 100<<10 {
+		t.Errorf("%d bytes were sent to connect again, and %d before", again, before)
+	}
+	// Nothing is left when the helper ends on a host without pods.
+	if err := os.Remove(pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sent are the bytes that went to the host so far.
+func sent(l *Link) (sum uint64) {
+	for _, f := range l.Facts() {
+		sum += f.Sent
+	}
+	return sum
 }

@@ -1,9 +1,16 @@
 package sshlink
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"path"
 	"strings"
 	"time"
 
@@ -83,24 +90,48 @@ func (m machine) asRoot(script string) string {
 	return "exec sudo -n /bin/sh -c " + quote(script)
 }
 
-// uploadScript takes the helper on its standard input. It tries the places in
-// turn, since programs cannot be run in some (noexec). What a connection that was
-// cut left behind is removed: a part of the file at once, a whole one that was
-// never started by a later upload.
+// places are the directories for the helper, tried in turn, since programs cannot be run
+// in some (noexec): those in memory first.
+const places = "/run /dev/shm /tmp /var/tmp /var/lib /opt"
+
+// findScript looks for a helper that an earlier connection brought, which is as good as
+// its directory: root's alone, and named by a hash of the program. And it says whether
+// the host can unpack one.
+const findScript = `export LC_ALL=C
+for base in %[1]s; do
+	dir=$base/%[3]s
+	file=$dir/%[2]s
+	if [ -d "$dir" ] && [ ! -h "$dir" ] && [ -O "$dir" ] && [ -f "$file" ] && [ ! -h "$file" ] && [ -x "$file" ]; then
+		echo "` + marker + `dir=$dir"
+		break
+	fi
+done
+if command -v gzip >/dev/null 2>&1; then echo "` + marker + `gzip=yes"; fi`
+
+// uploadScript takes the helper on its standard input. What a connection that was cut
+// left behind is removed, an older helper too: a part of a file at once, a whole one by a
+// later upload. Where somebody else has its name, which is so only where everybody may
+// write, the helper stays in a directory that no later connection finds.
 const uploadScript = `umask 077
 export LC_ALL=C
 why=
-for base in /run /dev/shm /var/tmp; do
-	find "$base" -maxdepth 1 -name '%[1]s.*' -user root -mmin +10 -exec rm -rf {} + 2>/dev/null
-	dir=$(mktemp -d "$base/%[1]s.XXXXXXXXXX" 2>&1) || { why="$why $dir;"; continue; }
-	file=$dir/%[1]s
+for base in %[1]s; do
+	find "$base" -maxdepth 1 -name '%[2]s.*' ! -name '%[3]s' -user root -mmin +10 -exec rm -rf {} + 2>/dev/null
+	dir=$(mktemp -d "$base/%[2]s.XXXXXXXXXX" 2>&1) || { why="$why $dir;"; continue; }
+	file=$dir/%[2]s
 	if printf '#!/bin/sh\nexit 0\n' 2>/dev/null >"$file" && chmod 700 "$file" && out=$("$file" 2>&1); then break; fi
 	why="$why $base runs no programs;"
 	rm -rf "$dir"
 	dir=
 done
 [ -n "$dir" ] && [ -d "$dir" ] || { echo "no place for the helper:$why mount one of them without noexec" >&2; exit 1; }
-if cat >"$file" && [ "$(wc -c <"$file")" -eq %[2]d ]; then
+if %[4]s >"$file" && [ "$(wc -c <"$file")" -eq %[5]d ]; then
+	kept=$base/%[3]s
+	mkdir "$kept" 2>/dev/null
+	if [ -d "$kept" ] && [ ! -h "$kept" ] && [ -O "$kept" ] && mv -f "$file" "$kept/%[2]s"; then
+		rmdir "$dir"
+		dir=$kept
+	fi
 	echo "` + marker + `dir=$dir"
 else
 	rm -rf "$dir"
@@ -108,12 +139,59 @@ else
 	exit 1
 fi`
 
+// packed is a helper on its way.
+type packed struct {
+	// program is packed by gzip.
+	program []byte
+	// name is that of its directory: it tells versions apart.
+	name string
+}
+
+func packedHelper(program []byte) packed {
+	hash := sha256.Sum256(program)
+	return packed{program: program, name: helperName + "." + hex.EncodeToString(hash[:12])}
+}
+
+// size is that of the program, which gzip keeps at the end (RFC 1952, ISIZE).
+func (p packed) size() (uint32, error) {
+	if len(p.program) < 4 {
+		return 0, errors.New("the helper is not packed by gzip")
+	}
+	return binary.LittleEndian.Uint32(p.program[len(p.program)-4:]), nil
+}
+
+// find returns the directory of a helper that is on the host, "" for none, and whether
+// the host can unpack one.
+func (c *connection) find(ctx context.Context, m machine, p packed) (dir string, unpacks bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
+	defer cancel()
+	out, err := c.run(ctx, m.asRoot(fmt.Sprintf(findScript, places, helperName, p.name)), nil)
+	if err != nil {
+		return "", false, fmt.Errorf("look for the helper on the host: %w", err)
+	}
+	if dir = marked(out, "dir="); !strings.HasPrefix(dir, "/") {
+		dir = ""
+	}
+	return dir, marked(out, "gzip=") == "yes", nil
+}
+
 // upload brings the helper to the host and returns the directory that it alone is
 // in.
-func (c *connection) upload(ctx context.Context, m machine, binary []byte) (string, error) {
+func (c *connection) upload(ctx context.Context, m machine, p packed, unpacks bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
 	defer cancel()
-	out, err := c.run(ctx, m.asRoot(fmt.Sprintf(uploadScript, helperName, len(binary))), binary)
+	size, err := p.size()
+	if err != nil {
+		return "", err
+	}
+	unpack, program := "gzip -dc", p.program
+	if !unpacks {
+		unpack = "cat"
+		if program, err = unpacked(program); err != nil {
+			return "", err
+		}
+	}
+	out, err := c.run(ctx, m.asRoot(fmt.Sprintf(uploadScript, places, helperName, p.name, unpack, size)), program)
 	if err != nil {
 		return "", fmt.Errorf("bring the helper to the host: %w", err)
 	}
@@ -124,10 +202,27 @@ func (c *connection) upload(ctx context.Context, m machine, binary []byte) (stri
 	return dir, nil
 }
 
-// startHelper runs what upload brought. It removes its directory by itself.
-func (m machine) startHelper(dir string, args []string) string {
+func unpacked(program []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(program))
+	if err != nil {
+		return nil, fmt.Errorf("unpack the helper: %w", err)
+	}
+	out, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("unpack the helper: %w", err)
+	}
+	return out, nil
+}
+
+// startHelper runs what upload brought. It removes its directory by itself: at once, or
+// where later connections find it, at its end if the host has no pods.
+func (m machine) startHelper(dir, kept string, args []string) string {
 	var script strings.Builder
-	script.WriteString("exec " + quote(dir+"/"+helperName) + " --remove-dir " + quote(dir))
+	option := " --remove-dir "
+	if path.Base(dir) == kept {
+		option = " --keep-dir "
+	}
+	script.WriteString("exec " + quote(dir+"/"+helperName) + option + quote(dir))
 	for _, arg := range args {
 		script.WriteString(" " + quote(arg))
 	}

@@ -2,6 +2,8 @@ package sshlink
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -14,6 +16,16 @@ import (
 	"github.com/burstlet/burstlet/test/kit/need"
 )
 
+// pack packs a program as burstlet carries it.
+func pack(program string) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	// A buffer takes everything.
+	_, _ = w.Write([]byte(program))
+	_ = w.Close()
+	return out.Bytes()
+}
+
 // sh runs a script as a host's shell does.
 func sh(t *testing.T, script, input string) (output, complaint string, err error) {
 	t.Helper()
@@ -24,10 +36,15 @@ func sh(t *testing.T, script, input string) (output, complaint string, err error
 	return out.String(), complaints.String(), err
 }
 
-// places are directories that stand in for those of the script.
+const keptName = helperName + ".0123456789"
+
+// uploadTo is the script for places that stand in for its own.
 func uploadTo(size int, places ...string) string {
-	script := fmt.Sprintf(uploadScript, helperName, size)
-	return strings.Replace(script, "/run /dev/shm /var/tmp", strings.Join(places, " "), 1)
+	return fmt.Sprintf(uploadScript, strings.Join(places, " "), helperName, keptName, "cat", size)
+}
+
+func findIn(places ...string) string {
+	return fmt.Sprintf(findScript, strings.Join(places, " "), helperName, keptName)
 }
 
 func TestUploadTakesTheFirstPlace(t *testing.T) {
@@ -37,8 +54,11 @@ func TestUploadTakesTheFirstPlace(t *testing.T) {
 		t.Fatal(err, said)
 	}
 	dir := marked(out, "dir=")
-	if filepath.Dir(dir) != first {
+	if dir != filepath.Join(first, keptName) {
 		t.Errorf("directory %q", dir)
+	}
+	if all, err := os.ReadDir(first); len(all) != 1 || err != nil {
+		t.Errorf("there is more: %v, %v", all, err)
 	}
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm() != 0o700 {
@@ -50,6 +70,94 @@ func TestUploadTakesTheFirstPlace(t *testing.T) {
 	}
 	if data, err := os.ReadFile(file); string(data) != "12345" {
 		t.Errorf("contents %q, %v", data, err)
+	}
+}
+
+// What was brought once is found, and brought again only over itself.
+func TestUploadIsFound(t *testing.T) {
+	need.Root(t)
+	absent, place := filepath.Join(t.TempDir(), "absent"), t.TempDir()
+	found := func() string {
+		t.Helper()
+		out, said, err := sh(t, findIn(absent, place), "")
+		if err != nil || marked(out, "gzip=") != "yes" {
+			t.Errorf("%q, %q, %v", out, said, err)
+		}
+		return marked(out, "dir=")
+	}
+	if dir := found(); dir != "" {
+		t.Errorf("found %q before it was brought", dir)
+	}
+	for _, text := range []string{"12345", "67890"} {
+		if _, said, err := sh(t, uploadTo(5, absent, place), text); err != nil {
+			t.Fatal(err, said)
+		}
+		dir := found()
+		if data, err := os.ReadFile(filepath.Join(dir, helperName)); dir != filepath.Join(place, keptName) || string(data) != text {
+			t.Errorf("found %q with %q, %v", dir, data, err)
+		}
+	}
+}
+
+// Where everybody may write, somebody may have taken the name: what stands there is never
+// run, and does not keep the helper away.
+func TestNobodyElsesHelperIsRun(t *testing.T) {
+	need.Root(t)
+	for name, plant := range map[string]func(dir string) error{
+		"a directory of another user": func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o777), os.WriteFile(filepath.Join(dir, helperName), []byte("theirs"), 0o755),
+				os.Chown(filepath.Join(dir, helperName), 65534, 65534), os.Chown(dir, 65534, 65534))
+		},
+		"a link": func(dir string) error {
+			elsewhere := dir + "-elsewhere"
+			return errors.Join(os.Mkdir(elsewhere, 0o777), os.WriteFile(filepath.Join(elsewhere, helperName), []byte("theirs"), 0o755),
+				os.Symlink(elsewhere, dir))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			place := t.TempDir()
+			if err := plant(filepath.Join(place, keptName)); err != nil {
+				t.Fatal(err)
+			}
+			out, said, err := sh(t, findIn(place), "")
+			if dir := marked(out, "dir="); dir != "" || err != nil {
+				t.Errorf("found %q, %q, %v", dir, said, err)
+			}
+			out, said, err = sh(t, uploadTo(4, place), "ours")
+			dir := marked(out, "dir=")
+			if err != nil || filepath.Base(dir) == keptName || filepath.Dir(dir) != place {
+				t.Fatalf("%q, %q, %v", dir, said, err)
+			}
+			if data, err := os.ReadFile(filepath.Join(dir, helperName)); string(data) != "ours" || err != nil {
+				t.Errorf("%q, %v", data, err)
+			}
+		})
+	}
+}
+
+func TestUploadIsUnpackedOnTheHost(t *testing.T) {
+	place := t.TempDir()
+	p := packedHelper(pack("the program"))
+	size, err := p.size()
+	if err != nil || size != 11 {
+		t.Errorf("size %d, %v", size, err)
+	}
+	script := fmt.Sprintf(uploadScript, place, helperName, p.name, "gzip -dc", size)
+	out, said, err := sh(t, script, string(p.program))
+	if err != nil {
+		t.Fatal(err, said)
+	}
+	if data, err := os.ReadFile(filepath.Join(marked(out, "dir="), helperName)); string(data) != "the program" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, said, err := sh(t, script, string(p.program[:20])); err == nil || !strings.Contains(said, "did not arrive whole") {
+		t.Errorf("a part of it: %q, %v", said, err)
+	}
+	if plain, err := unpacked(p.program); string(plain) != "the program" || err != nil {
+		t.Errorf("%q, %v", plain, err)
+	}
+	if _, err := packedHelper(nil).size(); err == nil {
+		t.Error("nothing has a size")
 	}
 }
 

@@ -61,7 +61,7 @@ func criConfig(n Node) cri.Config {
 	out.NodeIdentity, out.ClusterDNS, out.ClusterDomain = n.Identity, n.Config.ClusterDNS, n.Config.ClusterDomain
 	n.Config.Pods.Limit(&out)
 	if out.SSH != nil {
-		out.SSH.Helper = binary.For
+		out.SSH.Helper = binary.Packed
 	}
 	return out
 }

@@ -22,7 +22,10 @@ var ErrMissing = errors.New("this burstlet was built without its host helper: bu
 // Errors: ErrMissing; another when the helper does not exist for that GOARCH.
 func For(goarch string) ([]byte, error) { return from(built, goarch) }
 
-func from(files fs.FS, goarch string) ([]byte, error) {
+// Packed is For's file packed by gzip, as it travels.
+func Packed(goarch string) ([]byte, error) { return packedIn(built, goarch) }
+
+func packedIn(files fs.FS, goarch string) ([]byte, error) {
 	switch goarch {
 	case "amd64", "arm64":
 	default:
@@ -34,6 +37,14 @@ func from(files fs.FS, goarch string) ([]byte, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read host helper: %w", err)
+	}
+	return packed, nil
+}
+
+func from(files fs.FS, goarch string) ([]byte, error) {
+	packed, err := packedIn(files, goarch)
+	if err != nil {
+		return nil, err
 	}
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
