@@ -132,7 +132,7 @@ func endReadiness(list, held []corev1.PodCondition, s *corev1.PodStatus, now tim
 func wholeSeconds(t metav1.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
 // sameStatus reports whether the API's object holds exactly s, times to the
-// second and lists in the order of the spec.
+// second and lists in the kubelet's order.
 func sameStatus(api *corev1.Pod, s *corev1.PodStatus) bool {
 	if equality.Semantic.DeepEqual(&api.Status, s) {
 		return true

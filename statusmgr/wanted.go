@@ -79,8 +79,8 @@ func uniqueConditions(list []corev1.PodCondition) []corev1.PodCondition {
 }
 
 // normalise gives s the form that the API stores, so that the two can be
-// compared: times to the second (RFC 3339) and container statuses in the order
-// of the spec, those it does not know last and by name.
+// compared: times to the second (RFC 3339) and container statuses in the kubelet's
+// order: init containers as the spec has them, unknown ones last; the others by name.
 func normalise(pod *corev1.Pod, s *corev1.PodStatus) {
 	seconds := func(t *metav1.Time) { *t = metav1.NewTime(t.Truncate(time.Second)) }
 	if s.StartTime != nil {
@@ -108,12 +108,9 @@ func normalise(pod *corev1.Pod, s *corev1.PodStatus) {
 	sortStatuses(s.InitContainerStatuses, func(name string) int {
 		return slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
 	})
-	sortStatuses(s.ContainerStatuses, func(name string) int {
-		return slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
-	})
-	sortStatuses(s.EphemeralContainerStatuses, func(name string) int {
-		return slices.IndexFunc(pod.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
-	})
+	none := func(string) int { return -1 } // by name
+	sortStatuses(s.ContainerStatuses, none)
+	sortStatuses(s.EphemeralContainerStatuses, none)
 }
 
 func sortStatuses(list []corev1.ContainerStatus, index func(name string) int) {

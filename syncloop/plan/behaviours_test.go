@@ -408,6 +408,16 @@ func TestEphemeral(t *testing.T) {
 			name: "the pod's end does not wait for it", in: input(aPod(policy("Never"), debug), 3, attempt(0, true, ran1("a", 0, 1, 2, 0), runs("d", 0, 1))),
 			want: []string{"stop attempt 0 with grace 30s"}, phase: "Running",
 		}},
+		{planCase: planCase{
+			name: "sidecars do not wait for it",
+			in:   input(aPod(sidecars("s"), debug, deleted(7, 9), running(0)), 3, attempt(0, true, runs("s", 0, 1), ran1("a", 0, 1, 2, 0), runs("d", 0, 1))),
+			want: []string{"stop container d attempt 0 with grace 7s", "stop container s attempt 0 with grace 7s"}, phase: "Running",
+		}},
+		{planCase: planCase{
+			name: "nor for an init container",
+			in:   input(aPod(sidecars("s"), inits("i"), deleted(7, 9)), 3, attempt(0, true, runs("s", 0, 1), runs("i", 0, 2))),
+			want: []string{"stop container i attempt 0 with grace 7s", "stop container s attempt 0 with grace 7s"}, phase: "Pending",
+		}},
 	} {
 		tt.run(t)
 	}
@@ -548,6 +558,38 @@ func TestSandboxChanged(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.decide(t) })
 	}
+}
+
+// A sandbox that dies under running containers takes nothing from their end: preStop hooks
+// run within the grace, sidecars stop after those that they serve (kubelet: SyncPod,
+// killPodWithSyncResult).
+func TestSandboxDiedEndsInOrder(t *testing.T) {
+	withPreStop := change(func(c *corev1.Container) {
+		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 60}}}
+	})
+	pod := aPod(withPreStop, sidecars("s"), running(0))
+	died := attempt(0, true, runs("s", 0, 1), runs("a", 0, 2))
+	died.Reason = backend.SandboxNotReady
+	in := input(pod, 3, died)
+	p := Decide(in)
+	wantActions(t, p)
+	if len(p.Hooks) != 1 || p.Hooks[0].Key.Kind != PreStop {
+		t.Fatalf("hooks %v, want the preStop of a", p.Hooks)
+	}
+	in.Memory.Terminations, in.Now = p.Terminations, at(20)
+	p = Decide(in)
+	wantActions(t, p)
+	if !p.WakeAt.Equal(at(33)) {
+		t.Errorf("its grace ends at %v, want 30 s after the sandbox died", p.WakeAt)
+	}
+	in.Memory.Terminations, in.Now = p.Terminations, at(33)
+	p = Decide(in)
+	wantActions(t, p, "stop container a attempt 0 with grace 2s", "stop container s attempt 0 with grace 2s")
+
+	in = input(pod, 40, attempt(0, true, ran1("s", 0, 1, 35, 0), ran1("a", 0, 2, 34, 143)))
+	in.Facts[0].Reason = backend.SandboxNotReady
+	in.Memory.Terminations = p.Terminations
+	wantActions(t, Decide(in), "launch attempt 1", "start container s attempt 1")
 }
 
 // TestKeepsOneDead: behaviour 22.

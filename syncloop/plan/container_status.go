@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,9 +97,6 @@ func (v view) readiness(s *corev1.ContainerStatus, c podContainer) {
 
 // allocation fills in the resources and the mounts that the container has.
 func (v view) allocation(s *corev1.ContainerStatus, c podContainer) {
-	if c.role == ephemeralRole {
-		return
-	}
 	v.resources(s, c)
 	for _, m := range c.VolumeMounts {
 		status := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
@@ -300,7 +298,7 @@ func (v view) failureWait(p *Plan, c podContainer, f Failure) *corev1.ContainerS
 }
 
 // endUnseen is for a pod that is ending: what ran and is no longer seen has
-// ended, though nobody knows how. What never ran keeps waiting.
+// ended, though nobody knows how.
 func (v view) endUnseen(s *corev1.ContainerStatus) {
 	if v.running() || s.State.Waiting == nil || s.ContainerID == "" {
 		return
@@ -313,4 +311,50 @@ func (v view) endUnseen(s *corev1.ContainerStatus) {
 		ContainerID: s.ContainerID, Reason: reasonStatusUnknown, Message: messageStatusUnknown,
 		ExitCode: unknownExitCode, FinishedAt: metav1.Time{Time: v.Now},
 	}}
+}
+
+// endNeverStarted is for a pod of which nothing can run any more: what never started has
+// ended, too, if its turn had come (kubelet: TerminatePod).
+//
+//	app    once the pod was initialised
+//	init   up to the last that was started; the first in any case
+func (v view) endNeverStarted(s *corev1.PodStatus) {
+	began := func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting == nil || c.LastTerminationState.Terminated != nil
+	}
+	last := 0
+	for i, c := range s.InitContainerStatuses {
+		if began(c) {
+			last = i
+		}
+	}
+	if v.wasInitialised(s) || slices.ContainsFunc(s.ContainerStatuses, began) {
+		endWaiting(s.ContainerStatuses)
+	}
+	endWaiting(s.InitContainerStatuses[:min(last+1, len(s.InitContainerStatuses))])
+}
+
+// wasInitialised is true if the pod has no init container, or its last one has ever
+// ended with 0 (kubelet: hasPodInitialized).
+func (v view) wasInitialised(s *corev1.PodStatus) bool {
+	if len(v.inits) == 0 {
+		return true
+	}
+	last := s.InitContainerStatuses[len(v.inits)-1]
+	for _, state := range []corev1.ContainerState{last.State, last.LastTerminationState} {
+		if end := state.Terminated; v.inits[len(v.inits)-1].role == initRole && end != nil && end.ExitCode == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func endWaiting(statuses []corev1.ContainerStatus) {
+	for i := range statuses {
+		if statuses[i].State.Waiting != nil {
+			statuses[i].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				Reason: reasonStatusUnknown, Message: messageStatusUnknown, ExitCode: unknownExitCode,
+			}}
+		}
+	}
 }

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// orphanGrace is what a pod gets that the API no longer has
-	// (kubelet: SyncTerminatingRuntimePod).
-	orphanGrace = time.Second
-	// MinGrace is the least that a container gets to end by itself, also for a
-	// pod deleted with grace 0 or after its preStop hook (kubelet:
-	// minimumGracePeriodInSeconds).
+	// leastGrace is what the end of a pod takes at least, so that its preStop hooks
+	// run, and what an orphan gets (kubelet: calculateEffectiveGracePeriod,
+	// SyncTerminatingRuntimePod).
+	leastGrace = time.Second
+	// MinGrace is the least that a container gets to end by itself, whatever the order
+	// and however long its preStop hook took (kubelet: minimumGracePeriodInSeconds).
 	MinGrace = 2 * time.Second
 )
 
@@ -65,10 +65,10 @@ func Ordered(in *Input) *TerminationOrder { return newView(in).ordered() }
 //	the node shuts down           Failed, Terminated
 func (v view) ordered() *TerminationOrder {
 	if v.Pod == nil {
-		return &TerminationOrder{Deadline: v.Now.Add(orphanGrace), Gone: true}
+		return &TerminationOrder{Deadline: v.Now.Add(leastGrace), Gone: true}
 	}
 	spec := &v.Pod.Spec
-	grace := v.grace()
+	grace := max(leastGrace, v.grace())
 	switch {
 	case v.Removed || v.Pod.DeletionTimestamp != nil:
 		grace = max(MinGrace, seconds(v.Pod.DeletionGracePeriodSeconds, int64(grace/time.Second)))
@@ -162,7 +162,7 @@ func (v view) syncSandbox(p *Plan) {
 		return
 	}
 	if v.sandbox() == nil && v.newest != nil && v.attemptRuns(v.newest) {
-		v.stop(p, v.newest, v.Now.Add(v.grace())) // its sandbox died under it
+		v.endDeadSandbox(p)
 		return
 	}
 	placed := v.placed(p)
@@ -175,6 +175,22 @@ func (v view) syncSandbox(p *Plan) {
 		v.startContainers(p, initialised)
 	}
 	v.resize(p)
+}
+
+// endDeadSandbox ends the containers of an attempt whose sandbox died under them, as
+// any other end does, so that the next attempt can follow. The order keeps its deadline.
+func (v view) endDeadSandbox(p *Plan) {
+	id := attemptID(v.newest)
+	order := v.Memory.Terminations[podKey]
+	if order.ID != id || order.Deadline.IsZero() {
+		order = ContainerTermination{ID: id, Deadline: v.Now.Add(v.grace())}
+	}
+	p.terminate(podKey, order)
+	if v.hasSidecar() || v.hasPreStop() {
+		v.stopInOrder(p, v.newest, order.Deadline)
+		return
+	}
+	v.stop(p, v.newest, order.Deadline)
 }
 
 // startContainers starts those whose turn has come.

@@ -184,7 +184,7 @@ func TestContainerUnit(t *testing.T) {
 		{
 			name: "init fails, Never: the pod failed and its sandbox ends",
 			in:   input(aPod(inits("i"), never), 3, attempt(0, true, ran1("i", 0, 1, 2, 1))),
-			want: []string{"stop attempt 0 with grace 0s"}, phase: "Failed",
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed",
 		},
 		{
 			name: "init containers are not looked at once an app container was made",
@@ -196,7 +196,7 @@ func TestContainerUnit(t *testing.T) {
 		},
 		{
 			name: "exit 0, OnFailure: succeeded", in: input(aPod(onFailure), 3, attempt(0, true, ran1("a", 0, 1, 2, 0))),
-			want: []string{"stop attempt 0 with grace 0s"}, phase: "Succeeded",
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Succeeded",
 		},
 		{
 			name: "exit 1, OnFailure: again", in: input(aPod(onFailure), 3, attempt(0, true, ran1("a", 0, 1, 2, 1))),
@@ -204,7 +204,7 @@ func TestContainerUnit(t *testing.T) {
 		},
 		{
 			name: "exit 1, Never: failed", in: input(aPod(never), 3, attempt(0, true, ran1("a", 0, 1, 2, 1))),
-			want: []string{"stop attempt 0 with grace 0s"}, phase: "Failed",
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed",
 		},
 		{
 			name: "one of two done, Never: the other goes on",
@@ -557,8 +557,16 @@ func TestEnd(t *testing.T) {
 			want: []string{"stop attempt 0 with grace 30s"}, phase: "Running", couldRun: true,
 		},
 		{
-			name: "an orphan", in: orphan(input(nil, 9, alive)),
-			want: []string{"stop attempt 0 with grace 1s"}, couldRun: true,
+			name: "behaviour 23: an orphan has 2 s to exit too", in: orphan(input(nil, 9, alive)),
+			want: []string{"stop attempt 0 with grace 2s"}, couldRun: true,
+		},
+		{
+			name: "behaviour 23: and a pod without any grace whose time is over", in: input(aPod(noGrace, running(0), overdue), 9, alive),
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed", couldRun: true,
+		},
+		{
+			name: "behaviour 23: and one that is evicted", in: ordered(input(aPod(running(0)), 9, alive), at(10)),
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed", couldRun: true,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -574,6 +582,20 @@ func completed(pod *corev1.Pod) {
 	running(0)(pod)
 	pod.Status.Phase = corev1.PodSucceeded
 	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+}
+
+func noGrace(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64) }
+
+// overdue has activeDeadlineSeconds passed.
+func overdue(pod *corev1.Pod) {
+	pod.Spec.ActiveDeadlineSeconds = new(int64)
+	pod.Status.StartTime = &metav1.Time{Time: t0}
+}
+
+// ordered has the node order the end of the pod.
+func ordered(in Input, deadline time.Time) Input {
+	in.Order = &TerminationOrder{Deadline: deadline, Phase: corev1.PodFailed, Reason: "Evicted"}
+	return in
 }
 
 func removed(in Input) Input { in.Removed = true; return in }

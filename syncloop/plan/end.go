@@ -31,7 +31,7 @@ func (v view) end(p *Plan) {
 		case a != v.newest || !v.hasSidecar() && !v.hasPreStop():
 			v.stop(p, a, p.Termination.Deadline)
 		case !v.PodUnit():
-			v.stopInOrder(p, a)
+			v.stopInOrder(p, a, p.Termination.Deadline)
 		case !v.hooksFirst(p, a, p.Termination.Deadline):
 			v.stop(p, a, p.Termination.Deadline)
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -41,7 +42,18 @@ func (v view) status(p *Plan) corev1.PodStatus {
 	v.podResources(&s)
 	s.Phase = v.phase(p, &s)
 	s.Conditions = v.conditions(p, &s)
+	if p.Termination != nil && !p.CouldRun {
+		v.endNeverStarted(&s)
+	}
+	sortByName(s.ContainerStatuses)
+	sortByName(s.EphemeralContainerStatuses)
 	return s
+}
+
+// sortByName puts statuses in the kubelet's order (SortedContainerStatuses); those of
+// init containers stay in the order of the spec.
+func sortByName(statuses []corev1.ContainerStatus) {
+	slices.SortFunc(statuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // addresses fills the pod's and its host's; those of a pod that ended stay.
@@ -247,15 +259,17 @@ func (v view) ready(containers corev1.PodCondition) corev1.PodCondition {
 	}
 	var missing []string
 	for _, gate := range v.Pod.Spec.ReadinessGates {
-		if !slices.ContainsFunc(v.Pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == gate.ConditionType && c.Status == corev1.ConditionTrue
-		}) {
-			missing = append(missing, string(gate.ConditionType))
+		has := slices.IndexFunc(v.Pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType })
+		switch {
+		case has < 0:
+			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+		case v.Pod.Status.Conditions[has].Status != corev1.ConditionTrue:
+			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v",
+				gate.ConditionType, v.Pod.Status.Conditions[has].Status))
 		}
 	}
 	if len(missing) > 0 {
-		c.Status, c.Reason = corev1.ConditionFalse, "ReadinessGatesNotReady"
-		c.Message = "the conditions of these readiness gates are not True: [" + strings.Join(missing, " ") + "]"
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, "ReadinessGatesNotReady", strings.Join(missing, ", ")
 	}
 	return c
 }

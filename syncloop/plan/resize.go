@@ -263,12 +263,12 @@ func ResizeSummary(pod *corev1.Pod, generation int64, problem string) string {
 // convertContainerStatusResources): those it is allocated, and those that it is
 // held to while it runs. One without any says so only where others may be added.
 func (v view) resources(s *corev1.ContainerStatus, m podContainer) {
-	resources := &m.Resources
-	if cur := v.current(m.Name); v.Resizes && s.State.Running != nil && cur != nil {
+	resources, cur := &m.Resources, v.current(m.Name)
+	if v.Resizes && s.State.Running != nil && cur != nil {
 		resources = v.heldTo(m, cur)
 	}
-	if len(m.Resources.Requests)+len(m.Resources.Limits) == 0 && v.Resize == nil {
-		return
+	if len(m.Resources.Requests)+len(m.Resources.Limits) == 0 && v.Resize == nil && cur == nil && !ran(v.prior(m)) {
+		return // a kubelet says so of what was not made whatever it asks for; here no other place keeps what was allocated
 	}
 	s.Resources, s.AllocatedResources = resources, m.Resources.Requests
 }

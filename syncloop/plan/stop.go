@@ -119,9 +119,6 @@ func (v view) stopContainer(p *Plan, cur *ContainerAttempt, deadline time.Time, 
 	if !due {
 		return
 	}
-	if !asked {
-		grace = max(grace, MinGrace)
-	}
 	p.Actions = append(p.Actions, StopContainer{
 		Ref: cur.Ref(), Grace: v.capped(grace), Deadline: deadline, First: !asked, Why: why, key: stopKey(cur),
 	})
@@ -129,12 +126,15 @@ func (v view) stopContainer(p *Plan, cur *ContainerAttempt, deadline time.Time, 
 
 // stopDue returns the deadline and grace of a stop, and whether it is to be requested
 // now: at once, again when the deadline moved closer, and again after a while if no exit
-// is seen.
+// is seen. All but the last leave at least MinGrace.
 func (v view) stopDue(p *Plan, last StopRequest, asked bool, deadline time.Time) (time.Time, time.Duration, bool) {
 	if asked && last.Deadline.Before(deadline) {
 		deadline = last.Deadline
 	}
-	if again := last.At.Add(stopRepeat); asked && !deadline.Before(last.Deadline) && v.Now.Before(again) {
+	if !asked || deadline.Before(last.Deadline) {
+		return deadline, max(MinGrace, deadline.Sub(v.Now)), true
+	}
+	if again := last.At.Add(stopRepeat); v.Now.Before(again) {
 		p.Wake(again)
 		return deadline, 0, false
 	}
@@ -149,26 +149,27 @@ func (v view) capped(grace time.Duration) time.Duration {
 }
 
 // stopInOrder ends the containers of the pod's attempt one by one: every
-// preStop hook runs at once, sidecars are stopped after all that they serve, in
+// preStop hook runs at once, sidecars are stopped after the app containers, in
 // the reverse order of their start (kubelet: terminationOrdering). At the
 // deadline the wait is over.
-func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
-	late := !v.Now.Before(p.Termination.Deadline)
-	served := false // something that the next sidecar serves still runs
+func (v view) stopInOrder(p *Plan, a *backend.PodFacts, deadline time.Time) {
+	late := !v.Now.Before(deadline)
+	runs, served := false, false // served: something that the next sidecar serves still runs
 	stop := func(m podContainer) {
 		cur := v.current(m.Name)
 		if cur == nil || cur.Pod != a || cur.State() != backend.Running {
 			return
 		}
-		waits := v.preStops(p, m, cur, p.Termination.Deadline)
+		waits := v.preStops(p, m, cur, deadline)
 		switch {
 		case waits:
 		case m.role == sidecarRole && served && !late:
-			p.Wake(p.Termination.Deadline)
+			p.Wake(deadline)
 		default:
-			v.stopContainer(p, cur, p.Termination.Deadline, "")
+			v.stopContainer(p, cur, deadline, "")
 		}
-		served = true
+		runs = true
+		served = served || m.role == appRole || m.role == sidecarRole
 	}
 	for _, list := range [][]podContainer{v.apps, v.ephemerals} {
 		for _, m := range list {
@@ -178,8 +179,8 @@ func (v view) stopInOrder(p *Plan, a *backend.PodFacts) {
 	for i := len(v.inits) - 1; i >= 0; i-- {
 		stop(v.inits[i])
 	}
-	if !served { // what was made and never started goes with its sandbox
-		v.stop(p, a, p.Termination.Deadline)
+	if !runs { // what was made and never started goes with its sandbox
+		v.stop(p, a, deadline)
 	}
 }
 

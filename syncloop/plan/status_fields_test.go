@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+func namesOf(statuses []corev1.ContainerStatus) (names []string) {
+	for i := range statuses {
+		names = append(names, statuses[i].Name)
+	}
+	return names
+}
+
+// Statuses of containers stand in the order of their names, those of init containers in
+// the order of the spec (kubelet: SortedContainerStatuses, SortStatusesOfInitContainers).
+func TestStatusesAreSorted(t *testing.T) {
+	pod := aPod(inits("z", "i"), apps("web", "app"), policy("Never"))
+	for _, n := range []string{"y", "d"} {
+		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: n, Image: "img"},
+		})
+	}
+	alive := attempt(0, true, ran1("z", 0, 1, 2, 0), ran1("i", 0, 2, 3, 0), runs("web", 0, 3), runs("app", 0, 4))
+	s := Decide(input(pod, 5, alive)).Status
+	if got := namesOf(s.ContainerStatuses); !slices.Equal(got, []string{"app", "web"}) {
+		t.Errorf("containers %q", got)
+	}
+	if got := namesOf(s.InitContainerStatuses); !slices.Equal(got, []string{"z", "i"}) {
+		t.Errorf("init containers %q", got)
+	}
+	if got := namesOf(s.EphemeralContainerStatuses); !slices.Equal(got, []string{"d", "y"}) {
+		t.Errorf("ephemeral containers %q", got)
+	}
+	s = Decide(input(aPod(apps("web", "app")), 5, attempt(0, true))).Status
+	for _, c := range s.Conditions { // conditions name them as the spec does
+		if c.Type == corev1.ContainersReady && c.Message != "containers with unready status: [web app]" {
+			t.Errorf("ContainersReady says %q", c.Message)
+		}
+	}
+}
+
+// A container that was made says what it was allocated, be it nothing: `resources: {}`;
+// one that was not, and asks for nothing, says nothing (kubelet:
+// convertContainerStatusResources).
+func TestResourcesOfContainers(t *testing.T) {
+	pod := aPod(apps("a", "b", "c"))
+	pod.Spec.Containers[2].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
+	s := Decide(input(pod, 5, attempt(0, true, runs("a", 0, 1), runs("c", 0, 1)))).Status
+	a, b, c := statusOf(t, s, "a"), statusOf(t, s, "b"), statusOf(t, s, "c")
+	if a.Resources == nil || a.AllocatedResources != nil || len(a.Resources.Requests)+len(a.Resources.Limits) > 0 {
+		t.Errorf("made, asks for nothing: resources %+v, allocated %v", a.Resources, a.AllocatedResources)
+	}
+	if b.Resources != nil || b.AllocatedResources != nil {
+		t.Errorf("not made, asks for nothing: resources %+v, allocated %v", b.Resources, b.AllocatedResources)
+	}
+	if c.Resources == nil || c.AllocatedResources.Cpu().String() != "1" {
+		t.Errorf("made, asks for 1 cpu: resources %+v, allocated %v", c.Resources, c.AllocatedResources)
+	}
+}
+
+// What never started in a pod that has ended is shown as ended with 137, once the pod was
+// initialised; of the init containers those are left out that never had their turn
+// (kubelet: TerminatePod, initializedContainers).
+func TestNeverStartedContainersOfAnEndedPod(t *testing.T) {
+	pulls := func(pod *corev1.Pod) { pod.Spec.Containers[1].Image = "nowhere" }
+	for _, tt := range []struct {
+		name  string
+		pod   *corev1.Pod
+		facts []backend.PodFacts
+		// ended has the containers that are Terminated with 137, ContainerStatusUnknown.
+		ended []string
+	}{
+		{
+			"one app ran, one never", aPod(apps("a", "b"), pulls, deleted(7, 9)),
+			[]backend.PodFacts{attempt(0, true, ran1("a", 0, 1, 2, 0))}, []string{"b"},
+		},
+		{"none ever ran, no init container", aPod(apps("a", "b"), deleted(7, 9)), nil, []string{"a", "b"}},
+		{
+			"while one runs nothing is said of the other", aPod(apps("a", "b"), pulls, deleted(7, 9)),
+			[]backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, nil,
+		},
+		{"the first init container never started", aPod(inits("i", "j"), deleted(7, 9)), nil, []string{"i"}},
+		{
+			"the first failed", aPod(inits("i", "j"), deleted(7, 9)),
+			[]backend.PodFacts{attempt(0, true, ran1("i", 0, 1, 2, 1))}, nil,
+		},
+		{
+			"the last ended with 0", aPod(inits("i"), deleted(7, 9)),
+			[]backend.PodFacts{attempt(0, true, ran1("i", 0, 1, 2, 0))}, []string{"a"},
+		},
+		{
+			"sidecar before them never ran", aPod(sidecars("s"), deleted(7, 9)),
+			[]backend.PodFacts{attempt(0, true, ran1("a", 0, 1, 2, 0))}, []string{"s"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Decide(input(tt.pod, 3, tt.facts...)).Status
+			var ended []string
+			for _, c := range append(slices.Clone(s.InitContainerStatuses), s.ContainerStatuses...) {
+				if end := c.State.Terminated; end != nil && end.Reason == "ContainerStatusUnknown" && end.ExitCode == 137 && c.ContainerID == "" {
+					ended = append(ended, c.Name)
+				}
+			}
+			if !slices.Equal(ended, tt.ended) {
+				t.Errorf("ended with 137: %q, want %q", ended, tt.ended)
+			}
+		})
+	}
+}
+
+// The kubelet's words for readiness gates (GeneratePodReadyCondition).
+func TestReadinessGateMessage(t *testing.T) {
+	pod := aPod()
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/lb"}, {ConditionType: "example.com/dns"}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: "example.com/dns", Status: corev1.ConditionFalse}}
+	s := Decide(input(pod, 5, attempt(0, true, runs("a", 0, 1)))).Status
+	want := `corresponding condition of pod readiness gate "example.com/lb" does not exist., ` +
+		`the status of pod readiness gate "example.com/dns" is not "True", but False`
+	for _, c := range s.Conditions {
+		if c.Type == corev1.PodReady && (c.Message != want || c.Reason != "ReadinessGatesNotReady") {
+			t.Errorf("Ready says %s: %q", c.Reason, c.Message)
+		}
+	}
+}
