@@ -14,7 +14,8 @@ var (
 	ErrNotFound = class.ErrNotFound
 	// ErrExists: the thing is there already but is not the one asked for.
 	ErrExists = class.ErrExists
-	// ErrInvalid: this spec can never work. The pod fails.
+	// ErrInvalid: this spec can never work. The pod fails; one whose launch makes only
+	// its sandbox stays Pending.
 	ErrInvalid = class.ErrInvalid
 	// ErrUnsupported: the backend cannot do this. The pod is refused.
 	ErrUnsupported = class.ErrUnsupported

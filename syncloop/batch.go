@@ -101,6 +101,9 @@ func (w *worker) record(ctx context.Context, results []plan.Result, holds int) {
 		w.memory.Record(r)
 		logResult(ctx, r)
 	}
+	if _, refused := w.memory.RefusedLaunch(w.loop.traits); refused {
+		w.launchRefused()
+	}
 	w.minSeq = w.loop.pleg.Release(w.ref.UID, holds)
 }
 

@@ -117,7 +117,7 @@ func (x *executor) launch(ctx, soft context.Context, a plan.Launch) plan.Result 
 		x.warn(r.Reason, "The backend has no room for the pod now, it stays Pending: %v", r.Err)
 	case errors.As(r.Err, &ofContainer):
 		x.failContainer(&r, a, ofContainer)
-	case errors.Is(r.Err, backend.ErrInvalid):
+	case errors.Is(r.Err, backend.ErrInvalid) && x.backend.Containers == nil:
 		r.Reason = plan.ReasonInvalid
 		x.warn(r.Reason, "The backend can never run this pod: %v", r.Err)
 	case errors.Is(r.Err, backend.ErrUnsupported):

@@ -91,6 +91,15 @@ func (l *Loop) judgeFresh(a *applicant) {
 	a.judge(rejection, at)
 }
 
+// launchRefused settles when a pod fails that the remote refuses.
+func (w *worker) launchRefused() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pod != nil {
+		w.refuseAt = w.loop.admitted.Refuse(w.pod)
+	}
+}
+
 // vacate gives the room of a pod to those that wait for it.
 func (l *Loop) vacate(uid types.UID) {
 	l.admitted.Remove(uid)

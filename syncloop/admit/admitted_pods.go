@@ -60,13 +60,30 @@ func (l *AdmittedPods) Judge(pod *corev1.Pod, node Node) (*Rejection, time.Time)
 		l.admit(pod)
 		return nil, time.Time{}
 	}
+	return r, l.reject(pod, r, r.recurs())
+}
+
+// Refuse returns when to fail an admitted pod that the remote refuses to launch; until
+// then it stays Pending, and keeps its room. Asked again it answers the same.
+func (l *AdmittedPods) Refuse(pod *corev1.Pod) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v, ok := l.rejected[pod.UID]; ok {
+		return v.at
+	}
+	return l.reject(pod, nil, true)
+}
+
+// reject notes a verdict and returns when to fail the pod: at once, or after others of
+// its controller where its replacement would fail as well.
+func (l *AdmittedPods) reject(pod *corev1.Pod, r *Rejection, recurs bool) time.Time {
 	v := verdict{rejection: r, at: time.Now()}
-	if owner := metav1.GetControllerOf(pod); owner != nil && r.recurs() {
+	if owner := metav1.GetControllerOf(pod); owner != nil && recurs {
 		v.owner = owner.UID
 		v.at = l.spacing.take(owner.UID, pod.UID, v.at)
 	}
 	l.rejected[pod.UID] = v
-	return v.rejection, v.at
+	return v.at
 }
 
 // Awaits says what a pod lacks only because of pods that left: which hold their room,

@@ -119,7 +119,11 @@ func (v view) sync(p *Plan) {
 	if v.refused(p) {
 		return
 	}
-	if f := v.Memory.Failures[podKey]; f.Class == "Invalid" || f.Class == "Unsupported" {
+	if f, never := v.Memory.RefusedLaunch(v.Traits); never {
+		if v.Now.Before(v.RefuseAt) {
+			p.Wake(v.RefuseAt)
+			return
+		}
 		p.Termination = &TerminationOrder{Deadline: v.Now, Phase: corev1.PodFailed, Reason: f.Reason, Message: f.Message}
 		return
 	}

@@ -302,8 +302,8 @@ func TestContainerUnit(t *testing.T) {
 			phase: "Pending", wake: 12,
 		},
 		{
-			name: "an invalid launch fails the pod", in: input(aPod(), 9),
-			mem:   func(m *Memory) { m.Failures[podKey] = Failure{Class: "Invalid", Reason: "X", At: at(8)} },
+			name: "a launch that is not supported fails the pod", in: input(aPod(), 9),
+			mem:   func(m *Memory) { m.Failures[podKey] = Failure{Class: "Unsupported", Reason: "X", At: at(8)} },
 			phase: "Failed",
 		},
 		{

@@ -30,7 +30,8 @@ type Input struct {
 	// FactsAt is when the read of the facts began.
 	FactsAt time.Time
 	// Rejection says why the node does not admit the pod, nil if it does; RefuseAt
-	// is when to fail it (rejections of one controller's pods are spaced).
+	// is when to fail it (rejections of one controller's pods are spaced), or one that the
+	// remote refused to launch.
 	Rejection *admit.Rejection
 	RefuseAt  time.Time
 	// Refused says, by name, why ephemeral containers cannot be added to the pod:

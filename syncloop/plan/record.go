@@ -240,6 +240,13 @@ func (m *Memory) recordLaunch(a Launch, r Result) {
 	}
 }
 
+// RefusedLaunch is the failure of a launch that can never succeed. Where only the sandbox
+// is launched, a spec that cannot work is tried again, as a kubelet does.
+func (m *Memory) RefusedLaunch(t backend.Traits) (f Failure, refused bool) {
+	f = m.Failures[podKey]
+	return f, f.Class == "Unsupported" || f.Class == "Invalid" && t.PodUnit()
+}
+
 // definite errors say that nothing was made.
 func definite(err error) bool {
 	return errors.Is(err, backend.ErrInvalid) || errors.Is(err, backend.ErrUnsupported) ||
