@@ -48,16 +48,18 @@ type Backend struct {
 	Refresh    Refresher
 	Images     Images
 	Store      ImageStore
-	Events     Events
-	Exec       Exec
-	Attach     Attacher
-	Forward    Forwarder
-	Logs       Logs
-	Dial       Dialer
-	Stats      Stats
-	Node       Node
-	Check      Checker
-	Limits     Limits
+	// PullRecords is nil where Images is, or where records end with the process.
+	PullRecords PullRecords
+	Events      Events
+	Exec        Exec
+	Attach      Attacher
+	Forward     Forwarder
+	Logs        Logs
+	Dial        Dialer
+	Stats       Stats
+	Node        Node
+	Check       Checker
+	Limits      Limits
 }
 
 // Pods is the life of whole pods on the remote: sandboxes for a container
@@ -178,12 +180,30 @@ type ImageFacts struct {
 	Used bool
 }
 
+// PullRecords keep, where the images are, what the engine knows of who pulled them. It
+// outlives the process, and goes with the images or the node.
+type PullRecords interface {
+	// Load returns what was saved last; nothing before the first Save.
+	Load(ctx context.Context) ([]byte, error)
+	// Save puts data in the place of what was saved before, in one step.
+	Save(ctx context.Context, data []byte) error
+}
+
 // Credential is a registry's login, as a pull secret holds it. Never logged.
 type Credential struct {
 	Registry      string
 	Username      string
 	Password      string
 	IdentityToken string
+	// Secret names where it comes from: namespace/name/UID of a pull secret. It is no
+	// part of the login.
+	Secret string
+}
+
+// SameLogin is true for a login that differs at most in where it comes from.
+func (c Credential) SameLogin(other Credential) bool {
+	c.Secret, other.Secret = "", ""
+	return c == other
 }
 
 // Events says that something about a pod may have changed. Hints may be lost,

@@ -20,7 +20,7 @@ func (l *Loop) newCollector() *images.Collector {
 	}
 	return images.NewCollector(images.GCConfig{
 		Store: store, Policy: *policy, Wanted: l.wantedImages, Event: l.cfg.NodeEvent, Removed: l.cfg.Metrics.imageRemoved,
-		Measured: l.cfg.Metrics.imageDisk,
+		Measured: l.cfg.Metrics.imageDisk, Listed: l.images.Listed,
 	})
 }
 

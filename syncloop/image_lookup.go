@@ -49,7 +49,7 @@ func (x *executor) startLookup(ctx context.Context, todo [][]plan.Action) imageL
 			}
 			s.found <- f
 		}()
-		f.id = x.images.Present(ctx, &next.Spec.Container)
+		f.id = x.images.Present(ctx, &next.Spec.Container, next.Spec.Credentials)
 	}()
 	return s
 }

@@ -53,7 +53,7 @@ func TestImageFoundAhead(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				remote := &finder{fail: tt.fail}
 				var told []string
-				x := &executor{images: images.New(remote, 1, 0), record: func(_, _, reason, _ string) { told = append(told, reason) }}
+				x := &executor{images: images.New(remote, nil, 1, 0), record: func(_, _, reason, _ string) { told = append(told, reason) }}
 				x.lookedUp = x.startLookup(t.Context(), tt.todo).end(false)
 				if remote.fail = nil; len(told) > 0 {
 					t.Errorf("the user was told %v before the container's turn", told)

@@ -160,7 +160,7 @@ func New(cfg Config) (*Loop, error) {
 	}
 	l.cfg.Metrics.watch(l)
 	if b.Images != nil {
-		l.images = images.New(b.Images, cfg.Pulls, b.Limits.Pull)
+		l.images = images.New(b.Images, b.PullRecords, cfg.Pulls, b.Limits.Pull)
 	}
 	l.garbage = l.newCollector()
 	l.prober = prober.New(prober.Config{

@@ -36,6 +36,7 @@ const (
 	forwarding
 	statistics
 	imageRemoval
+	pullRecording
 	resizing
 )
 
@@ -80,6 +81,8 @@ func (n needs) missingUpkeep(b backend.Backend) string {
 	switch {
 	case n&imageRemoval != 0 && b.Store == nil:
 		return "Store is nil: images are not ours"
+	case n&pullRecording != 0 && b.PullRecords == nil:
+		return "PullRecords is nil: images are not ours"
 	case n&resizing != 0 && b.Resize == nil:
 		return "Resize is nil: a container keeps what it was started with"
 	}
@@ -186,6 +189,7 @@ var checks = []check{
 	{"store/what a container uses stays", imageStore | imageRemoval | containerUnit, storeKeepsUsed},
 	{"store/what is not there is NotFound", imageRemoval, storeUnknown},
 	{"store/the disk of images", imageRemoval, storeDisk},
+	{"store/records of pulls survive a restart of the engine", pullRecording, pullRecordsAfterReopen},
 
 	{"logs/lines and options", logStream, logOptions},
 	{"logs/follow ends with the container", logStream, logFollow},

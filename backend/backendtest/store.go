@@ -126,3 +126,16 @@ func storeDisk(s *suite) {
 		s.Errorf("%d bytes are available of %d", *usage.Available, *usage.Capacity)
 	}
 }
+
+// pullRecordsAfterReopen: what was saved last is there for the next process.
+func pullRecordsAfterReopen(s *suite) {
+	for _, data := range []string{`{"one":1}`, `{"two":22}`} {
+		s.must(s.PullRecords.Save(s.Context(), []byte(data)))
+		s.reopen()
+		got, err := s.PullRecords.Load(s.Context())
+		s.must(err)
+		if string(got) != data {
+			s.Errorf("loaded %q, saved %q", got, data)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func contract(connect func(t *testing.T) backend.Backend) backendtest.Factory {
 		MissingImage: missingImage,
 		SpareImage:   spareImage,
 		Lends: []string{
-			"Run", "Sweep", "Containers", "Resize", "Files", "Images", "Store", "Events",
+			"Run", "Sweep", "Containers", "Resize", "Files", "Images", "Store", "PullRecords", "Events",
 			"Exec", "Attach", "Forward", "Logs", "Dial", "Stats",
 		},
 		AtOnce:     sideBySide,

@@ -8,9 +8,9 @@ import (
 )
 
 // sweepAll is backend.Backend's Sweep: it removes the logs, and cgroups, of pods of
-// this node that are not there. The directory and the cgroup above all pods stay:
-// other nodes may have the same. So do images. The record of the node's leaders goes last:
-// without it nothing is changed any more.
+// this node that are not there, and its records of image pulls. The directory and the cgroup
+// above all pods stay: other nodes may have the same. So do images. The record of the node's
+// leaders goes last: without it nothing is changed any more.
 func (r *remote) sweepAll(ctx context.Context) ([]string, error) {
 	if r.leader != nil && r.leader.Dropped() {
 		return nil, nil
@@ -26,6 +26,9 @@ func (r *remote) sweepAll(ctx context.Context) ([]string, error) {
 	if err := r.host.Sweep(ctx, host.Sweep{
 		PodLogs: r.cfg.PodLogsDir, KeepUIDs: uids, Links: r.cfg.ContainerLogsDir, Node: r.cfg.NodeIdentity,
 	}); err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	if err := r.host.Discard(ctx, host.Discard{Trees: []string{r.pullRecordsFile()}}); err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	if r.leader != nil {

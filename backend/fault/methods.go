@@ -29,6 +29,8 @@ const (
 	StoreList        = intercept.StoreList
 	StoreRemove      = intercept.StoreRemove
 	StoreDisk        = intercept.StoreDisk
+	PullRecordsLoad  = intercept.PullRecordsLoad
+	PullRecordsSave  = intercept.PullRecordsSave
 	EventsRun        = intercept.EventsRun
 	ExecExec         = intercept.ExecExec
 	AttachAttach     = intercept.AttachAttach

@@ -136,6 +136,21 @@ func (s store) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
 	return ask(ctx, s.around, StoreDisk, next)
 }
 
+type pullRecords struct {
+	inner backend.PullRecords
+	around
+}
+
+func (p pullRecords) Load(ctx context.Context) ([]byte, error) {
+	next := func(ctx context.Context) ([]byte, error) { return p.inner.Load(ctx) }
+	return ask(ctx, p.around, PullRecordsLoad, next)
+}
+
+func (p pullRecords) Save(ctx context.Context, data []byte) error {
+	next := func(ctx context.Context) error { return p.inner.Save(ctx, data) }
+	return act(ctx, p.around, PullRecordsSave, next, &data)
+}
+
 // sweeping is Sweep, intercepted.
 func sweeping(sweep sweepFunc, a around) sweepFunc {
 	return func(ctx context.Context) ([]string, error) {

@@ -37,6 +37,8 @@ const (
 	StoreList        Name = "Store.List"
 	StoreRemove      Name = "Store.Remove"
 	StoreDisk        Name = "Store.Disk"
+	PullRecordsLoad  Name = "PullRecords.Load"
+	PullRecordsSave  Name = "PullRecords.Save"
 	EventsRun        Name = "Events.Run"
 	ExecExec         Name = "Exec.Exec"
 	AttachAttach     Name = "Attach.Attach"
@@ -139,6 +141,15 @@ var capabilities = []capability{
 		Method{Name: StoreList, Does: "list images", Operation: "list_images", Reads: true, Idempotent: true},
 		Method{Name: StoreRemove, Does: "remove image", Operation: "remove_image", Idempotent: true, Absence: true},
 		Method{Name: StoreDisk, Does: "measure images", Operation: "image_fs_info", Reads: true, Idempotent: true}),
+	lends(func(b *backend.Backend) *backend.PullRecords { return &b.PullRecords },
+		func(p backend.PullRecords, a around) backend.PullRecords { return pullRecords{p, a} },
+		Method{
+			Name: PullRecordsLoad, Does: "load records of image pulls", Operation: "load_pull_records",
+			Reads: true, Idempotent: true,
+		},
+		Method{
+			Name: PullRecordsSave, Does: "save records of image pulls", Operation: "save_pull_records", Idempotent: true,
+		}),
 	lends(func(b *backend.Backend) *backend.Events { return &b.Events },
 		func(e backend.Events, a around) backend.Events { return events{e, a} },
 		Method{

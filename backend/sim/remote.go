@@ -34,10 +34,12 @@ type Remote struct {
 	serial  int
 	ips     addresses
 	images  map[string]string
-	volumes map[volumeKey]map[string]*volume
-	queues  map[portKey]*queue
-	hints   map[*hintQueue]struct{}
-	audit   recorder
+	// pullRecords are what nodes keep of who pulled images, by node.
+	pullRecords map[string][]byte
+	volumes     map[volumeKey]map[string]*volume
+	queues      map[portKey]*queue
+	hints       map[*hintQueue]struct{}
+	audit       recorder
 	// began is when the host did, spent the CPU time of what is gone, by node.
 	began time.Time
 	spent map[string]uint64
@@ -87,7 +89,7 @@ func (r *Remote) BackendFor(node string) backend.Backend {
 	if !r.cfg.PodUnit {
 		b.Containers = containersView{v}
 		b.Resize = resizeView{v}
-		b.Images, b.Store = imagesView{v}, storeView{v}
+		b.Images, b.Store, b.PullRecords = imagesView{v}, storeView{v}, pullRecordsView{v}
 	}
 	if !r.cfg.PodUnit || r.cfg.Files {
 		b.Files = filesView{v}

@@ -66,7 +66,10 @@ func (k keyring) add(secret *corev1.Secret) error {
 	}
 	credentials := map[string]backend.Credential{}
 	for address, l := range logins {
-		c := backend.Credential{Username: l.Username, Password: l.Password, IdentityToken: l.IdentityToken}
+		c := backend.Credential{
+			Username: l.Username, Password: l.Password, IdentityToken: l.IdentityToken,
+			Secret: secret.Namespace + "/" + secret.Name + "/" + string(secret.UID),
+		}
 		if l.Auth != "" {
 			var ok bool
 			if c.Username, c.Password, ok = decodeAuth(l.Auth); !ok {
@@ -154,7 +157,7 @@ func (k keyring) lookup(repository string) []backend.Credential {
 	var out []backend.Credential
 	take := func(key string) {
 		for _, c := range k[key] {
-			if !slices.Contains(out, c) {
+			if !slices.ContainsFunc(out, c.SameLogin) {
 				out = append(out, c)
 			}
 		}

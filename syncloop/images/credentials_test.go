@@ -97,7 +97,7 @@ func TestFormsOfLogins(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.want.Registry = "reg.test"
+			tt.want.Registry, tt.want.Secret = "reg.test", "ns/s/"
 			old := secret("s", "")
 			old.Type = corev1.SecretTypeDockercfg
 			old.Data = map[string][]byte{corev1.DockerConfigKey: []byte(`{"reg.test":` + tt.login + `}`)}

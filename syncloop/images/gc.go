@@ -52,6 +52,8 @@ type GCConfig struct {
 	Event func(kind, reason, message string)
 	// Removed is told of every image that was removed, with why: "age" or "space".
 	Removed func(why string)
+	// Listed is told of every listing of the images and when it began; nil tells nobody.
+	Listed func(images []backend.ImageFacts, began time.Time)
 	// Measured is told of the bytes of the file system that images stand on, whenever
 	// they were looked at; nil tells nobody.
 	Measured func(used, capacity uint64)
@@ -153,11 +155,15 @@ func (c *Collector) tell(reason, message string) {
 // collect removes the images that are too old, and, where the disk is over the high
 // threshold or full, as many as take it to the low one.
 func (c *Collector) collect(ctx context.Context, full bool) (again time.Duration, err error) {
+	now := time.Now()
 	facts, err := bounded(ctx, c.cfg.Store.List)
 	if err != nil {
 		return gcPeriod, fmt.Errorf("list images: %w", err)
 	}
-	now := time.Now()
+	if c.cfg.Listed != nil {
+		c.cfg.Listed(facts, now)
+	}
+	now = time.Now()
 	c.records.detect(facts, newWanted(c.cfg.Wanted()), now)
 	if age := c.cfg.Policy.MaxAge; age > 0 && now.Sub(c.began) > age {
 		if err := c.freeOld(ctx, now); err != nil {

@@ -3,9 +3,10 @@
 // all who wait for the same image with the same logins. Backoff is the caller's:
 // it stands in the plan's input. A Collector removes images that nobody uses any more.
 //
-// An image that is on the remote is used by every pod whose policy does not say
-// Always, whatever logins it was pulled with: the kubelet's credential
-// verification policy NeverVerify. Pods that must not share images say Always.
+// An image that is on the remote and was pulled with a login is used by pods that have
+// this login, or one from the same Secret; others ask the registry. An image that was
+// there before serves every pod: the kubelet's credential verification policy
+// NeverVerifyPreloadedImages.
 package images
 
 import (
@@ -26,9 +27,10 @@ type Event func(kind, reason, format string, args ...any)
 
 // Puller finds and pulls images on one remote.
 type Puller struct {
-	images backend.Images
-	limit  time.Duration
-	slots  chan struct{}
+	images  backend.Images
+	records *pullRecords
+	limit   time.Duration
+	slots   chan struct{}
 
 	mu      sync.Mutex
 	pulling map[string]*pull
@@ -46,10 +48,11 @@ type pull struct {
 }
 
 // New returns a puller that runs at most parallel pulls at once, one after
-// another for 1 or less, each bounded by limit if that is not zero.
-func New(images backend.Images, parallel int, limit time.Duration) *Puller {
+// another for 1 or less, each bounded by limit if that is not zero. Who pulled what
+// is kept in records; nil keeps it as long as the puller.
+func New(images backend.Images, records backend.PullRecords, parallel int, limit time.Duration) *Puller {
 	return &Puller{
-		images: images, limit: limit, slots: make(chan struct{}, max(parallel, 1)), pulling: map[string]*pull{},
+		images: images, records: newPullRecords(records), limit: limit, slots: make(chan struct{}, max(parallel, 1)), pulling: map[string]*pull{},
 	}
 }
 
@@ -73,7 +76,7 @@ func (p *Puller) ensure(ctx context.Context, c *corev1.Container, creds []backen
 		return "", invalidName(event, c.Image, err)
 	}
 	if c.ImagePullPolicy != corev1.PullAlways {
-		id, err := p.find(ctx, c, event)
+		id, err := p.find(ctx, c, ref, creds, event)
 		if err != nil || id != "" {
 			return id, err
 		}
@@ -97,19 +100,27 @@ func (p *Puller) ensure(ctx context.Context, c *corev1.Container, creds []backen
 }
 
 // Present is the id of a container's image if it is on the remote and may be used as
-// it is; empty otherwise, and EnsureImageExists then finds out why and what to do. It is
-// for a look ahead of the container's turn: it tells the user nothing, AlreadyPresent
-// does.
-func (p *Puller) Present(ctx context.Context, c *corev1.Container) string {
-	if _, err := parse(c.Image); err != nil || c.ImagePullPolicy == corev1.PullAlways {
+// it is, by a pod with these logins; empty otherwise, and EnsureImageExists then finds
+// out why and what to do. It is for a look ahead of the container's turn: it tells the
+// user nothing, AlreadyPresent does.
+func (p *Puller) Present(ctx context.Context, c *corev1.Container, creds []backend.Credential) string {
+	ref, err := parse(c.Image)
+	if err != nil || c.ImagePullPolicy == corev1.PullAlways {
 		return ""
 	}
 	id, err := p.images.Find(ctx, c.Image)
 	if err != nil {
 		return ""
 	}
+	if may, err := p.records.mayUse(ctx, ref, id, creds); err != nil || !may {
+		return ""
+	}
 	return id
 }
+
+// Listed passes on a listing of the remote's images that began at a time: what is known
+// of others is forgotten.
+func (p *Puller) Listed(images []backend.ImageFacts, began time.Time) { p.records.prune(images, began) }
 
 // AlreadyPresent tells the user that an image is not pulled because it is there.
 func AlreadyPresent(c *corev1.Container, event Event) {
@@ -117,13 +128,24 @@ func AlreadyPresent(c *corev1.Container, event Event) {
 		"Container image %q already present on machine and can be accessed by the pod", c.Image)
 }
 
-// find returns the id of an image that is there; empty if it is to be pulled.
-func (p *Puller) find(ctx context.Context, c *corev1.Container, event Event) (string, error) {
+// find returns the id of an image that is there, and that a pod with these logins may use
+// as it is; empty if it is to be pulled. Where that is forbidden, one that it may not use
+// is as one that is not there (kubelet: imageNotPresentOnNeverPolicyError).
+func (p *Puller) find(
+	ctx context.Context, c *corev1.Container, ref reference, creds []backend.Credential, event Event,
+) (string, error) {
 	id, err := p.images.Find(ctx, c.Image)
+	if err == nil {
+		var may bool
+		switch may, err = p.records.mayUse(ctx, ref, id, creds); {
+		case may:
+			AlreadyPresent(c, event)
+			return id, nil
+		case err == nil:
+			err = backend.Errorf(backend.ErrNotFound, "find image %q: this pod may not use it without a pull", c.Image)
+		}
+	}
 	switch {
-	case err == nil:
-		AlreadyPresent(c, event)
-		return id, nil
 	case errors.Is(err, backend.ErrInvalid):
 		return "", invalidName(event, c.Image, err)
 	case notOurs(err):
@@ -148,7 +170,7 @@ func (p *Puller) shared(ctx context.Context, image string, ref reference, creds 
 		pullCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		q = &pull{done: make(chan struct{}), cancel: cancel}
 		p.pulling[key] = q
-		go p.pull(pullCtx, image, creds, q)
+		go p.pull(pullCtx, image, ref, creds, q)
 	}
 	q.waiters++
 	p.mu.Unlock()
@@ -164,14 +186,18 @@ func (p *Puller) shared(ctx context.Context, image string, ref reference, creds 
 // pullKey is the same for pulls that must end the same. It holds the logins
 // only as a hash.
 func pullKey(ref reference, creds []backend.Credential) string {
-	var all []byte
+	hash := sha256.Sum256(loginBytes(creds))
+	return ref.String() + " " + string(hash[:])
+}
+
+// loginBytes are what logins are hashed by; where they come from is no part of them.
+func loginBytes(creds []backend.Credential) (all []byte) {
 	for _, c := range creds {
 		for _, part := range []string{c.Registry, c.Username, c.Password, c.IdentityToken} {
 			all = fmt.Appendf(all, "%d:%s", len(part), part)
 		}
 	}
-	hash := sha256.Sum256(all)
-	return ref.String() + " " + string(hash[:])
+	return all
 }
 
 // leave ends a pull that nobody waits for, and waits until it has ended, so
@@ -190,7 +216,7 @@ func (p *Puller) leave(key string, q *pull) {
 	}
 }
 
-func (p *Puller) pull(ctx context.Context, image string, creds []backend.Credential, q *pull) {
+func (p *Puller) pull(ctx context.Context, image string, ref reference, creds []backend.Credential, q *pull) {
 	defer close(q.done)
 	select {
 	case p.slots <- struct{}{}:
@@ -204,7 +230,16 @@ func (p *Puller) pull(ctx context.Context, image string, creds []backend.Credent
 		ctx, cancel = context.WithTimeout(ctx, p.limit)
 		defer cancel()
 	}
+	if q.err = p.records.begin(ctx, ref, creds); q.err != nil {
+		q.err = backend.Classed(errRuntime, q.err)
+		return
+	}
 	start := time.Now()
 	q.id, q.err = p.images.Pull(ctx, image, creds)
 	q.took = time.Since(start)
+	if q.err != nil {
+		p.records.failed(ref, creds)
+		return
+	}
+	p.records.pulled(ctx, ref, q.id, creds)
 }

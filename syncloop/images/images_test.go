@@ -90,7 +90,7 @@ func TestEnsure(t *testing.T) {
 				}
 				var events []string
 				event := func(_, reason, _ string, _ ...any) { events = append(events, reason) }
-				id, err := New(s, 2, time.Minute).EnsureImageExists(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: tt.policy}, nil, event)
+				id, err := New(s, nil, 2, time.Minute).EnsureImageExists(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: tt.policy}, nil, event)
 				if got := Reason(err); got != tt.reason || (err == nil) != (tt.reason == "") || (err == nil) != (id == "id-i") {
 					t.Errorf("id %q, reason %q, error %v", id, got, err)
 				}
@@ -135,7 +135,7 @@ func TestWords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var before, last string
-				_, err := New(tt.s, 0, 0).EnsureImageExists(t.Context(), &tt.c, nil, func(_, _, format string, args ...any) {
+				_, err := New(tt.s, nil, 0, 0).EnsureImageExists(t.Context(), &tt.c, nil, func(_, _, format string, args ...any) {
 					before, last = last, fmt.Sprintf(format, args...)
 				})
 				if tt.event == "" {
@@ -158,7 +158,7 @@ func TestARemoteThatCannotBeAskedSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{pullErr: backend.Errorf(backend.ErrUnavailable, "connection lost")}
 		var events []string
-		_, err := New(s, 1, 0).EnsureImageExists(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}, nil,
+		_, err := New(s, nil, 1, 0).EnsureImageExists(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}, nil,
 			func(_, reason, _ string, _ ...any) { events = append(events, reason) })
 		if Reason(err) != "" || !errors.Is(err, backend.ErrUnavailable) || !slices.Equal(events, []string{"Pulling"}) {
 			t.Errorf("%v, events %v", err, events)
@@ -171,7 +171,7 @@ func TestARemoteThatCannotBeAskedSaysNothing(t *testing.T) {
 func TestPullsAreSharedAmongEqualLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{takes: time.Minute}
-		p := New(s, 9, time.Hour)
+		p := New(s, nil, 9, time.Hour)
 		var wg sync.WaitGroup
 		for _, login := range []string{"", "ann p", "ann p", "ann q", "bob p", ""} {
 			var creds []backend.Credential
@@ -206,7 +206,7 @@ func TestPullsAreSharedAmongEqualLogins(t *testing.T) {
 func TestNoParallelPullsMeansOneAfterAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{takes: time.Minute}
-		p := New(s, 0, 0)
+		p := New(s, nil, 0, 0)
 		var wg sync.WaitGroup
 		for i := range 3 {
 			wg.Go(func() {
@@ -231,7 +231,7 @@ func TestNoParallelPullsMeansOneAfterAnother(t *testing.T) {
 func TestPullsAreSharedAndLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{takes: time.Minute}
-		p := New(s, 2, time.Hour)
+		p := New(s, nil, 2, time.Hour)
 		var wg sync.WaitGroup
 		for i := range 12 {
 			wg.Go(func() {
@@ -253,7 +253,7 @@ func TestPullsAreSharedAndLimited(t *testing.T) {
 func TestLeavingEndsThePull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{takes: time.Hour}
-		p := New(s, 2, 2*time.Hour)
+		p := New(s, nil, 2, 2*time.Hour)
 		c := &corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}
 		quiet := func(string, string, string, ...any) {}
 		first, leave := context.WithCancel(t.Context())
@@ -300,7 +300,7 @@ func TestPresent(t *testing.T) {
 		{"the runtime fails", "i", corev1.PullIfNotPresent, &store{findErr: errors.New("disk full")}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := New(tt.s, 1, 0).Present(t.Context(), &corev1.Container{Image: tt.image, ImagePullPolicy: tt.policy})
+			got := New(tt.s, nil, 1, 0).Present(t.Context(), &corev1.Container{Image: tt.image, ImagePullPolicy: tt.policy}, nil)
 			if got != tt.want || tt.s.pulls != 0 {
 				t.Errorf("%q and %d pulls, want %q", got, tt.s.pulls, tt.want)
 			}

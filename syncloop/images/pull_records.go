@@ -1,0 +1,300 @@
+package images
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/log"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// pullRecords knows which logins have pulled the images on the remote, so that a pod may
+// use one that is there only as its own logins allow (kubelet: images/pullmanager, with
+// the policy NeverVerifyPreloadedImages). Records are made of pulls with a login alone:
+// without a record an image counts as preloaded, and serves every pod, as one does that
+// was pulled without a login.
+type pullRecords struct {
+	store backend.PullRecords // nil: the records end with the process
+
+	// saving is held over the calls to the store.
+	saving sync.Mutex
+
+	mu     sync.Mutex
+	loaded bool
+	known  recorded
+	// changed is true while the store has something else; pulledAt is when records changed.
+	changed  bool
+	pulledAt map[string]time.Time
+	// underWay counts the pulls of an image with a login.
+	underWay map[string]int
+}
+
+// recorded is what the store keeps. It holds logins as hashes only.
+type recorded struct {
+	// Pulled has, by id and repository, who may use the image.
+	Pulled map[string]map[string]access `json:"pulled,omitempty"`
+	// Pulling has the images whose pull with a login began: what is there of them must
+	// not count as preloaded, though the process may have ended before its end.
+	Pulling map[string]bool `json:"pulling,omitempty"`
+}
+
+// access is who may use an image: everyone, once a pull without a login succeeded, or
+// those who have the same login, or one from the same Secret, whatever is in it now.
+type access struct {
+	Everyone bool     `json:"everyone,omitempty"`
+	Logins   []holder `json:"logins,omitempty"`
+}
+
+// maxHolders bounds the logins that are kept of an image; beyond, the oldest is
+// forgotten: who has it pulls once more.
+const maxHolders = 100
+
+// holder is a login, or several of which it is not known which one was used.
+type holder struct {
+	Hash    string   `json:"hash"`
+	Secrets []string `json:"secrets,omitempty"`
+}
+
+func newPullRecords(store backend.PullRecords) *pullRecords {
+	return &pullRecords{
+		store: store, loaded: store == nil, pulledAt: map[string]time.Time{}, underWay: map[string]int{},
+		known: newRecorded(),
+	}
+}
+
+func newRecorded() recorded {
+	return recorded{Pulled: map[string]map[string]access{}, Pulling: map[string]bool{}}
+}
+
+func (p *pullRecords) isLoaded() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.loaded
+}
+
+// load reads what earlier processes saved, once.
+func (p *pullRecords) load(ctx context.Context) error {
+	if p.isLoaded() {
+		return nil
+	}
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	if p.isLoaded() {
+		return nil
+	}
+	data, err := p.store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("load records of image pulls: %w", err)
+	}
+	known := newRecorded()
+	if len(data) > 0 {
+		if err := json.Unmarshal(data, &known); err != nil {
+			return fmt.Errorf("load records of image pulls: %w", err)
+		}
+	}
+	p.mu.Lock()
+	p.known, p.loaded = known, true
+	p.mu.Unlock()
+	return nil
+}
+
+// save writes what changed.
+func (p *pullRecords) save(ctx context.Context) error {
+	if p.store == nil {
+		return nil
+	}
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	p.mu.Lock()
+	changed := p.changed
+	data, err := json.Marshal(p.known)
+	p.changed = false
+	p.mu.Unlock()
+	if err == nil && changed {
+		err = p.store.Save(ctx, data)
+	}
+	if err != nil {
+		p.mu.Lock()
+		p.changed = true
+		p.mu.Unlock()
+		return fmt.Errorf("save records of image pulls: %w", err)
+	}
+	return nil
+}
+
+// mayUse is true where a pod with these logins may use an image that is there, without a
+// pull that asks the registry.
+func (p *pullRecords) mayUse(ctx context.Context, ref reference, id string, creds []backend.Credential) (bool, error) {
+	if err := p.load(ctx); err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	byRepository, pulled := p.known.Pulled[id]
+	if !pulled {
+		return !p.known.Pulling[ref.String()], nil
+	}
+	a := byRepository[ref.repository]
+	return a.Everyone || slices.ContainsFunc(holders(creds), func(h holder) bool {
+		return slices.ContainsFunc(a.Logins, h.equals)
+	}), nil
+}
+
+// equals is true for the same logins, and for those of the same Secrets.
+func (h holder) equals(other holder) bool {
+	return h.Hash == other.Hash || len(h.Secrets) > 0 && slices.Equal(h.Secrets, other.Secrets)
+}
+
+// holders are what a pod can be known by: each of its logins, and all of them.
+func holders(creds []backend.Credential) (all []holder) {
+	for i := range creds {
+		all = append(all, holderOf(creds[i:i+1]))
+	}
+	if len(creds) > 1 {
+		all = append(all, holderOf(creds))
+	}
+	return all
+}
+
+func holderOf(creds []backend.Credential) (h holder) {
+	sum := sha256.Sum256(loginBytes(creds))
+	h.Hash = hex.EncodeToString(sum[:])
+	for _, c := range creds {
+		if c.Secret == "" {
+			return holder{Hash: h.Hash}
+		}
+		h.Secrets = append(h.Secrets, c.Secret)
+	}
+	return h
+}
+
+// begin notes that an image is about to be pulled: an error forbids that. The pull is
+// followed by pulled or failed. One without logins leaves nothing that needs a note.
+func (p *pullRecords) begin(ctx context.Context, ref reference, creds []backend.Credential) error {
+	if len(creds) == 0 {
+		return nil
+	}
+	if err := p.load(ctx); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.underWay[ref.String()]++
+	if !p.known.Pulling[ref.String()] {
+		p.known.Pulling[ref.String()], p.changed = true, true
+	}
+	p.mu.Unlock()
+	if err := p.save(ctx); err != nil {
+		p.failed(ref, creds)
+		return err
+	}
+	return nil
+}
+
+// failed notes a pull that failed. The note of its begin stays: the remote may have
+// finished the pull all the same.
+func (p *pullRecords) failed(ref reference, creds []backend.Credential) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.leave(ref, creds)
+}
+
+// leave is true when no pull of the image with a login is left.
+func (p *pullRecords) leave(ref reference, creds []backend.Credential) bool {
+	if len(creds) == 0 {
+		return false
+	}
+	image := ref.String()
+	if p.underWay[image]--; p.underWay[image] > 0 {
+		return false
+	}
+	delete(p.underWay, image)
+	return true
+}
+
+// pulled notes a pull that succeeded. The record holds at once. Where it cannot be saved,
+// the note of its begin makes the next process ask the registry.
+func (p *pullRecords) pulled(ctx context.Context, ref reference, id string, creds []backend.Credential) {
+	if !p.note(ref, id, creds) {
+		return
+	}
+	if err := p.save(ctx); err != nil {
+		log.G(ctx).WithError(err).WithField("image", ref.String()).
+			Warn("the record of an image's pull is not saved, the next pull saves it")
+	}
+}
+
+// note is true where there is something to save: not of a pull without a login, unless
+// others had to have one.
+func (p *pullRecords) note(ref reference, id string, creds []backend.Credential) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	byRepository := p.known.Pulled[id]
+	if len(creds) == 0 && byRepository == nil && !p.known.Pulling[ref.String()] {
+		return false
+	}
+	if byRepository == nil {
+		byRepository = map[string]access{}
+		p.known.Pulled[id] = byRepository
+	}
+	byRepository[ref.repository] = byRepository[ref.repository].with(creds)
+	p.changed, p.pulledAt[id] = true, time.Now()
+	if p.leave(ref, creds) {
+		delete(p.known.Pulling, ref.String())
+	}
+	return true
+}
+
+// with adds those who pulled an image.
+func (a access) with(creds []backend.Credential) access {
+	if len(creds) == 0 {
+		a.Everyone = true
+		return a
+	}
+	h := holderOf(creds)
+	a.Logins = slices.DeleteFunc(slices.Clone(a.Logins), h.equals)
+	if a.Logins = append(a.Logins, h); len(a.Logins) > maxHolders {
+		a.Logins = a.Logins[1:]
+	}
+	return a
+}
+
+// prune forgets images that a listing which began at a time did not show. It saves
+// nothing: whatever is saved next does.
+func (p *pullRecords) prune(listed []backend.ImageFacts, began time.Time) {
+	ids, repositories := map[string]bool{}, map[string]bool{}
+	for i := range listed {
+		ids[listed[i].ID] = true
+		for _, name := range listed[i].Names {
+			if ref, err := parse(name); err == nil {
+				repositories[ref.repository] = true
+			}
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.known.Pulled {
+		if !ids[id] && p.pulledAt[id].Before(began) {
+			delete(p.known.Pulled, id)
+			delete(p.pulledAt, id)
+			p.changed = true
+		}
+	}
+	for image := range p.known.Pulling {
+		repository, _, _ := strings.Cut(image, "@")
+		if ref, err := parse(image); err == nil {
+			repository = ref.repository
+		}
+		if p.underWay[image] == 0 && !repositories[repository] {
+			delete(p.known.Pulling, image)
+			p.changed = true
+		}
+	}
+}

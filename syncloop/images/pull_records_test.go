@@ -1,0 +1,212 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/backend"
+)
+
+// registry is a remote whose registry gives an image only to those who have its password,
+// or to everyone; it keeps records.
+type registry struct {
+	password string
+	has      bool
+	pulls    int
+	records  []byte
+	saves    int
+	saveErr  error
+	loadErr  error
+	// lost has a pull take effect though its caller sees an error.
+	lost bool
+}
+
+func (r *registry) Find(context.Context, string) (string, error) {
+	if r.has {
+		return "id", nil
+	}
+	return "", backend.ErrNotFound
+}
+
+func (r *registry) Pull(_ context.Context, _ string, creds []backend.Credential) (string, error) {
+	r.pulls++
+	allowed := r.password == "" || slices.ContainsFunc(creds, func(c backend.Credential) bool { return c.Password == r.password })
+	if !allowed {
+		return "", errors.New("401 Unauthorized")
+	}
+	r.has = true
+	if r.lost {
+		return "", errors.New("the connection broke")
+	}
+	return "id", nil
+}
+
+func (r *registry) Load(context.Context) ([]byte, error) { return r.records, r.loadErr }
+
+func (r *registry) Save(_ context.Context, data []byte) error {
+	if r.saveErr != nil {
+		return r.saveErr
+	}
+	r.saves++
+	r.records = slices.Clone(data)
+	return nil
+}
+
+// loginOf is what a pod's pull secret of this name and contents gives.
+func loginOf(t *testing.T, namespace, name, password string) []backend.Credential {
+	t.Helper()
+	secret := secretOf(name, password)
+	secret.Namespace, secret.UID = namespace, types.UID(namespace+name)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}}
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
+	creds, err := Credentials(pod, []*corev1.Secret{secret}, "r.example/app")
+	if err != nil || len(creds) != 1 {
+		t.Fatal(creds, err)
+	}
+	return creds
+}
+
+func secretOf(name, password string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"r.example":{"username":"u","password":"` + password + `"}}}`)},
+	}
+}
+
+func ensure(p *Puller, policy corev1.PullPolicy, image string, creds []backend.Credential) error {
+	_, err := p.EnsureImageExists(context.Background(), &corev1.Container{Image: image, ImagePullPolicy: policy}, creds,
+		func(string, string, string, ...any) {})
+	return err
+}
+
+// An image that one pod pulled with its secret is given to others only as the registry
+// would; across restarts, too (kubelet: NeverVerifyPreloadedImages).
+func TestImagesAreGivenToThoseWhoMayPullThem(t *testing.T) {
+	const image = "r.example/app:1"
+	for _, restart := range []bool{false, true} {
+		r := &registry{password: "pw"}
+		p := New(r, r, 1, 0)
+		again := func() {
+			if restart {
+				p = New(r, r, 1, 0)
+			}
+		}
+		mine := loginOf(t, "a", "s", "pw")
+		if err := ensure(p, corev1.PullIfNotPresent, image, mine); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			name   string
+			policy corev1.PullPolicy
+			image  string
+			creds  []backend.Credential
+			pulls  int
+			reason string
+		}{
+			{"the same secret", corev1.PullIfNotPresent, image, mine, 0, ""},
+			{"the same secret, never", corev1.PullNever, image, mine, 0, ""},
+			{"no secret", corev1.PullIfNotPresent, image, nil, 1, "ErrImagePull"},
+			{"no secret, never", corev1.PullNever, image, nil, 0, "ErrImageNeverPull"},
+			{"a secret with another login", corev1.PullIfNotPresent, image, loginOf(t, "b", "s", "no"), 1, "ErrImagePull"},
+			{"the same login in another secret", corev1.PullIfNotPresent, image, loginOf(t, "b", "s", "pw"), 0, ""},
+			{"the secret, renewed", corev1.PullIfNotPresent, image, loginOf(t, "a", "s", "new"), 0, ""},
+			{"by another tag of the repository", corev1.PullIfNotPresent, "r.example/app:2", mine, 0, ""},
+			{"by another repository", corev1.PullIfNotPresent, "r.example/other:1", mine, 1, ""},
+		} {
+			again()
+			before := r.pulls
+			err := ensure(p, step.policy, step.image, step.creds)
+			if got := r.pulls - before; got != step.pulls || Reason(err) != step.reason {
+				t.Errorf("%s: %d pulls, want %d; %v, want %q", step.name, got, step.pulls, err, step.reason)
+			}
+			may := p.Present(t.Context(), &corev1.Container{Image: step.image, ImagePullPolicy: corev1.PullIfNotPresent}, step.creds)
+			if found := may != ""; found != (step.reason == "") {
+				t.Errorf("%s: a look ahead finds it: %v", step.name, found)
+			}
+		}
+		if bytes.Contains(r.records, []byte("pw")) {
+			t.Errorf("the records hold the password: %s", r.records)
+		}
+		r.password = ""
+		again()
+		if err := ensure(p, corev1.PullIfNotPresent, image, nil); err != nil {
+			t.Fatal(err)
+		}
+		again()
+		if before := r.pulls; ensure(p, corev1.PullIfNotPresent, image, nil) != nil || r.pulls != before {
+			t.Error("an image that was pulled without a login is not given to everyone")
+		}
+	}
+}
+
+// An image that was there before serves everyone, and pulls without a login cost no call.
+func TestPreloadedImagesServeEveryone(t *testing.T) {
+	r := &registry{password: "pw", has: true}
+	if err := ensure(New(r, r, 1, 0), corev1.PullIfNotPresent, "r.example/app", nil); err != nil || r.pulls > 0 {
+		t.Errorf("%v, %d pulls", err, r.pulls)
+	}
+	r = &registry{}
+	if err := ensure(New(r, r, 1, 0), corev1.PullIfNotPresent, "r.example/app", nil); err != nil || r.saves > 0 {
+		t.Errorf("%v, %d saves of a pull without a login", err, r.saves)
+	}
+}
+
+// A pull that breaks off may be finished by the remote: its image is none that was there
+// before.
+func TestPullWithoutAReplyIsNoPreloadedImage(t *testing.T) {
+	r := &registry{password: "pw", lost: true}
+	if err := ensure(New(r, r, 1, 0), corev1.PullIfNotPresent, "r.example/app", loginOf(t, "a", "s", "pw")); err == nil {
+		t.Fatal("want the error of the pull")
+	}
+	if err := ensure(New(r, r, 1, 0), corev1.PullNever, "r.example/app", nil); Reason(err) != "ErrImageNeverPull" {
+		t.Errorf("the next process gives it to everyone: %v", err)
+	}
+}
+
+// Where records cannot be kept nothing is pulled that would need one; where they cannot be
+// read nobody is given what is there.
+func TestRecordsThatCannotBeKept(t *testing.T) {
+	r := &registry{password: "pw", saveErr: errors.New("read-only file system")}
+	p := New(r, r, 1, 0)
+	err := ensure(p, corev1.PullIfNotPresent, "r.example/app", loginOf(t, "a", "s", "pw"))
+	if r.pulls > 0 || err == nil || !strings.Contains(err.Error(), "read-only file system") {
+		t.Errorf("%d pulls, %v", r.pulls, err)
+	}
+	if r.saveErr = nil; ensure(p, corev1.PullIfNotPresent, "r.example/app", loginOf(t, "a", "s", "pw")) != nil {
+		t.Error("it does not pull once records can be saved")
+	}
+	for _, broken := range []*registry{{has: true, loadErr: errors.New("input/output error")}, {has: true, records: []byte("{")}} {
+		if err := ensure(New(broken, broken, 1, 0), corev1.PullNever, "r.example/app", nil); Reason(err) != "ImageInspectError" {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// Records go with their images, but not those of pulls since the listing.
+func TestRecordsGoWithTheirImages(t *testing.T) {
+	r := &registry{password: "pw"}
+	p := New(r, r, 1, 0)
+	began := time.Now()
+	if err := ensure(p, corev1.PullIfNotPresent, "r.example/app", loginOf(t, "a", "s", "pw")); err != nil {
+		t.Fatal(err)
+	}
+	none := func() bool { return ensure(p, corev1.PullNever, "r.example/app", nil) == nil }
+	if p.Listed(nil, began); none() {
+		t.Error("a listing from before the pull took its record")
+	}
+	if p.Listed([]backend.ImageFacts{{ID: "id"}}, time.Now()); none() {
+		t.Error("the record went, and the image is there")
+	}
+	if p.Listed(nil, time.Now()); !none() { // somebody loaded it by hand since
+		t.Error("the record of an image that went is still there")
+	}
+}
