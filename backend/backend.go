@@ -57,6 +57,7 @@ type Backend struct {
 	Logs        Logs
 	Dial        Dialer
 	Stats       Stats
+	Signals     Signals
 	Node        Node
 	Check       Checker
 	Limits      Limits

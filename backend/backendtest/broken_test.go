@@ -121,6 +121,7 @@ func TestBrokenBackendsFail(t *testing.T) {
 	all := maps.Clone(broken)
 	maps.Copy(all, brokenAccess)
 	maps.Copy(all, brokenResize)
+	maps.Copy(all, brokenSignals)
 	maps.Copy(all, brokenStats)
 	maps.Copy(all, brokenStore)
 	maps.Copy(all, brokenStreams)
@@ -144,6 +145,9 @@ func runBroken(t *testing.T, name string) {
 	b, ok := broken[name]
 	if !ok {
 		b, ok = brokenAccess[name]
+	}
+	if !ok {
+		b, ok = brokenSignals[name]
 	}
 	if !ok {
 		b, ok = brokenStats[name]

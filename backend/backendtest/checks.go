@@ -38,6 +38,7 @@ const (
 	imageRemoval
 	pullRecording
 	resizing
+	hostSignals
 )
 
 func (n needs) missing(b backend.Backend, f Factory) string {
@@ -85,6 +86,8 @@ func (n needs) missingUpkeep(b backend.Backend) string {
 		return "PullRecords is nil: images are not ours"
 	case n&resizing != 0 && b.Resize == nil:
 		return "Resize is nil: a container keeps what it was started with"
+	case n&hostSignals != 0 && b.Signals == nil:
+		return "Signals is nil: pods share no host"
 	}
 	return ""
 }
@@ -201,6 +204,8 @@ var checks = []check{
 	{"stats/counters never go back", statistics, statsCounters},
 	{"stats/of what has ended are gone", statistics, statsOfStopped},
 	{"stats/ended context", statistics, statsContext},
+
+	{"signals/what the host has left", hostSignals, signalsOfHost},
 
 	{"node/describes itself", 0, nodeDescribe},
 	{"check/is pure", 0, checkPure},

@@ -162,6 +162,7 @@ func (r *remote) backend() *backend.Backend {
 		Logs:    logs{r},
 		Dial:    dialer{r},
 		Stats:   stats{r},
+		Signals: signals{r},
 		Node:    node{r},
 		Check:   backend.CheckFunc(r.check),
 		Limits: backend.Limits{

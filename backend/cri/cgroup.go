@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // cgroupParent is the cgroup that the pod's containers stand in: a path under
@@ -27,6 +29,14 @@ func cgroupParent(driver, top string, pod *corev1.Pod) string {
 		return strings.Join(append(parts, "pod"+uid), "-") + ".slice"
 	}
 	return "/" + path.Join(append(parts, "pod"+string(pod.UID))...)
+}
+
+// topCgroup is the one above all pods.
+func topCgroup(driver, top string) host.Cgroup {
+	if driver == CgroupDriverSystemd {
+		return host.Cgroup{Parent: strings.ReplaceAll(top, "-", "_") + ".slice", Systemd: true}
+	}
+	return host.Cgroup{Parent: "/" + top}
 }
 
 // cgroupDriver is the configured driver, else the one that the runtime uses,

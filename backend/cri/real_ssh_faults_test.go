@@ -207,6 +207,7 @@ func persistent(b backend.Backend, linkIsReset bool) backend.Backend {
 	b.Store = persistentStore{b.Store, r}
 	b.Node = persistentNode{b.Node, r}
 	b.Stats = persistentStats{b.Stats, r}
+	b.Signals = persistentSignals{b.Signals, r}
 	return b
 }
 
@@ -425,4 +426,13 @@ type persistentStats struct {
 
 func (p persistentStats) Stats(ctx context.Context) (backend.StatsFacts, error) {
 	return again(ctx, p.repeats, func() (backend.StatsFacts, error) { return p.inner.Stats(ctx) })
+}
+
+type persistentSignals struct {
+	inner backend.Signals
+	repeats
+}
+
+func (p persistentSignals) Signals(ctx context.Context) (backend.SignalFacts, error) {
+	return again(ctx, p.repeats, func() (backend.SignalFacts, error) { return p.inner.Signals(ctx) })
 }

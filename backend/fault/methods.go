@@ -39,4 +39,5 @@ const (
 	LogsOpen         = intercept.LogsOpen
 	NodeDescribe     = intercept.NodeDescribe
 	StatsStats       = intercept.StatsStats
+	SignalsSignals   = intercept.SignalsSignals
 )

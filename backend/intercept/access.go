@@ -82,6 +82,16 @@ func (s stats) Stats(ctx context.Context) (backend.StatsFacts, error) {
 	return ask(ctx, s.around, StatsStats, next)
 }
 
+type signals struct {
+	inner backend.Signals
+	around
+}
+
+func (s signals) Signals(ctx context.Context) (backend.SignalFacts, error) {
+	next := func(ctx context.Context) (backend.SignalFacts, error) { return s.inner.Signals(ctx) }
+	return ask(ctx, s.around, SignalsSignals, next)
+}
+
 type node struct {
 	inner backend.Node
 	around

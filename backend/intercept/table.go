@@ -46,6 +46,7 @@ const (
 	LogsOpen         Name = "Logs.Open"
 	DialDial         Name = "Dial.Dial"
 	StatsStats       Name = "Stats.Stats"
+	SignalsSignals   Name = "Signals.Signals"
 	NodeDescribe     Name = "Node.Describe"
 	Sweep            Name = "Sweep"
 	Confirm          Name = "Confirm"
@@ -177,6 +178,9 @@ var capabilities = []capability{
 			Name: StatsStats, Does: "measure pods", Operation: "list_podsandbox_stats",
 			Reads: true, Idempotent: true,
 		}),
+	lends(func(b *backend.Backend) *backend.Signals { return &b.Signals },
+		func(s backend.Signals, a around) backend.Signals { return signals{s, a} },
+		Method{Name: SignalsSignals, Does: "measure the host", Operation: "host_signals", Reads: true, Idempotent: true}),
 	lends(func(b *backend.Backend) *backend.Node { return &b.Node },
 		func(n backend.Node, a around) backend.Node { return node{n, a} },
 		Method{Name: NodeDescribe, Does: "describe node", Operation: "status", Reads: true, Idempotent: true}),

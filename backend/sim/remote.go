@@ -40,6 +40,8 @@ type Remote struct {
 	queues      map[portKey]*queue
 	hints       map[*hintQueue]struct{}
 	audit       recorder
+	// squeeze changes what the host has left; nil: nothing does.
+	squeeze func(*backend.SignalFacts)
 	// began is when the host did, spent the CPU time of what is gone, by node.
 	began time.Time
 	spent map[string]uint64
@@ -90,6 +92,7 @@ func (r *Remote) BackendFor(node string) backend.Backend {
 		b.Containers = containersView{v}
 		b.Resize = resizeView{v}
 		b.Images, b.Store, b.PullRecords = imagesView{v}, storeView{v}, pullRecordsView{v}
+		b.Signals = signalsView{v}
 	}
 	if !r.cfg.PodUnit || r.cfg.Files {
 		b.Files = filesView{v}

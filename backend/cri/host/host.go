@@ -371,7 +371,9 @@ type Sweep struct {
 type UsageRequest struct {
 	// Root is the file system of volumes; Images that of images, empty if unknown.
 	Root, Images string
-	Pods         []PodUsageRequest
+	// PodsCgroup is the one above those of all pods; empty: it is not measured.
+	PodsCgroup Cgroup
+	Pods       []PodUsageRequest
 }
 
 // PodUsageRequest is one pod's.
@@ -394,6 +396,10 @@ type Usage struct {
 	Node         CgroupUsage
 	Network      []Interface
 	Root, Images Filesystem
+	// ImagesApart is true where Images is another file system than Root.
+	ImagesApart bool
+	// PodsCgroup is what the request names; nil where there is none.
+	PodsCgroup *CgroupUsage
 	// Processes, and the most there may be.
 	Processes, MaxProcesses uint64
 	// Pods by UID; one that has gone is left out.

@@ -100,8 +100,20 @@ func (hi hierarchy) at(levels []string) string {
 }
 
 // cgroupLevels are the names of the directories from the top to the pod's.
-// systemd nests slices by the dashes in their names: a-b.slice is in a.slice.
 func cgroupLevels(c host.Cgroup) ([]string, error) {
+	levels, err := levelsOf(c)
+	if err != nil {
+		return nil, err
+	}
+	if len(levels) < 2 {
+		return nil, fmt.Errorf("cgroup %q is no pod's: it is not below another one", c.Parent)
+	}
+	return levels, nil
+}
+
+// levelsOf are the names of the directories from the top to the cgroup's.
+// systemd nests slices by the dashes in their names: a-b.slice is in a.slice.
+func levelsOf(c host.Cgroup) ([]string, error) {
 	var levels []string
 	if c.Systemd {
 		name, ok := strings.CutSuffix(c.Parent, ".slice")
@@ -120,9 +132,6 @@ func cgroupLevels(c host.Cgroup) ([]string, error) {
 			return nil, fmt.Errorf("cgroup %q is not a clean absolute path", c.Parent)
 		}
 		levels = strings.Split(c.Parent[1:], "/")
-	}
-	if len(levels) < 2 {
-		return nil, fmt.Errorf("cgroup %q is no pod's: it is not below another one", c.Parent)
 	}
 	return levels, nil
 }

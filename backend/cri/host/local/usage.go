@@ -76,11 +76,62 @@ func (h *Host) measureHost(u *host.Usage, hs hierarchies, r host.UsageRequest) (
 		if u.Images, err = filesystem(r.Images); err != nil {
 			return fmt.Errorf("measure the images' file system: %w", err)
 		}
+		if u.ImagesApart, err = apart(root, r.Images); err != nil {
+			return fmt.Errorf("compare the file systems of volumes and of images: %w", err)
+		}
+	}
+	if err := measurePodsCgroup(u, hs, r.PodsCgroup); err != nil {
+		return fmt.Errorf("measure the cgroup above all pods: %w", err)
 	}
 	if u.Processes, u.MaxProcesses, err = h.processes(); err != nil {
 		return fmt.Errorf("count the host's processes: %w", err)
 	}
 	return nil
+}
+
+// measurePodsCgroup leaves out one that is not there: no pod was ever made.
+func measurePodsCgroup(u *host.Usage, hs hierarchies, pods host.Cgroup) error {
+	if pods.Parent == "" {
+		return nil
+	}
+	levels, err := levelsOf(pods)
+	if err != nil {
+		return err
+	}
+	usage, err := hs.measure(levels)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		u.PodsCgroup = &usage
+	}
+	return nil
+}
+
+// apart is true of two paths, or the nearest parents that are there, on different devices.
+func apart(a, b string) (bool, error) {
+	x, err := device(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := device(b)
+	return x != y, err
+}
+
+func device(path string) (uint64, error) {
+	for {
+		var s unix.Stat_t
+		err := unix.Stat(path, &s)
+		switch {
+		case err == nil:
+			return s.Dev, nil
+		case errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path:
+			path = filepath.Dir(path)
+		default:
+			return 0, &fs.PathError{Op: "stat", Path: path, Err: err}
+		}
+	}
 }
 
 // measureNode measures the root cgroup, and reads /proc for what it does not

@@ -125,6 +125,51 @@ func TestPodIsMeasured(t *testing.T) {
 	}
 }
 
+// TestAllPodsAreMeasured: by the cgroup above theirs, and where none was made yet, not.
+func TestAllPodsAreMeasured(t *testing.T) {
+	files := v2(map[string]string{
+		"top/memory.current": "5000\n", "top/memory.max": "max\n", "top/memory.stat": "inactive_file 1000\n",
+		"top_a.slice/memory.current": "600\n", "top_a.slice/memory.stat": "inactive_file 100\n",
+	})
+	h := New(Options{ProcRoot: fakeProc(t, nil, map[string][2]string{}), CgroupRoot: fakeTree(t, files)})
+	for name, tt := range map[string]struct {
+		top  host.Cgroup
+		want *uint64
+	}{
+		"cgroupfs": {host.Cgroup{Parent: "/top"}, new(uint64(4000))},
+		"systemd":  {host.Cgroup{Parent: "top_a.slice", Systemd: true}, new(uint64(500))},
+		"not made": {host.Cgroup{Parent: "/none"}, nil},
+		"unasked":  {host.Cgroup{}, nil},
+	} {
+		u, err := h.Usage(t.Context(), host.UsageRequest{PodsCgroup: tt.top})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got *uint64
+		if u.PodsCgroup != nil {
+			got = u.PodsCgroup.WorkingSet
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestImagesApart: by the device of what is there, or will be.
+func TestImagesApart(t *testing.T) {
+	h := New(Options{ProcRoot: fakeProc(t, nil, map[string][2]string{}), CgroupRoot: fakeTree(t, v2(nil))})
+	dir := t.TempDir()
+	for images, want := range map[string]bool{dir: false, filepath.Join(dir, "not/made/yet"): false, "/proc": true} {
+		u, err := h.Usage(t.Context(), host.UsageRequest{Root: filepath.Join(dir, "pods"), Images: images})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.ImagesApart != want {
+			t.Errorf("images on %s: another file system: %v", images, u.ImagesApart)
+		}
+	}
+}
+
 // TestPodsNetwork: its own namespace, never another's by mistake.
 func TestPodsNetwork(t *testing.T) {
 	const table = "x\ny\n lo: 1 1 1 0 0 0 0 0 1 1 1 0 0 0 0 0\n tunl0: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n eth0: 5 1 2 0 0 0 0 0 6 1 3 0 0 0 0 0\n"
