@@ -65,6 +65,8 @@ type GCConfig struct {
 type Collector struct {
 	cfg            GCConfig
 	ready, noSpace chan struct{}
+	// unused asks Run to remove all that is unused, and to say how that went.
+	unused chan chan<- error
 
 	// Below: of Run alone.
 	began   time.Time
@@ -75,7 +77,9 @@ type Collector struct {
 
 // NewCollector returns a collector that does nothing until Run.
 func NewCollector(cfg GCConfig) *Collector {
-	return &Collector{cfg: cfg, ready: make(chan struct{}, 1), noSpace: make(chan struct{}, 1), records: records{}}
+	return &Collector{
+		cfg: cfg, ready: make(chan struct{}, 1), noSpace: make(chan struct{}, 1), unused: make(chan chan<- error), records: records{},
+	}
 }
 
 // Ready says that Wanted is complete from now on: nothing is removed before.
@@ -115,6 +119,9 @@ func (c *Collector) Run(ctx context.Context) {
 		case <-c.noSpace:
 			full = true
 			timer.Reset(time.Until(last.Add(gcPause)))
+			continue
+		case done := <-c.unused:
+			done <- c.deleteUnused(ctx)
 			continue
 		case <-timer.C:
 		}
