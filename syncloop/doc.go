@@ -40,7 +40,8 @@
 //	probes           run again; ready and started stay as the API says meanwhile
 //	postStart        a running container counts as hooked
 //	preStop          runs again while grace is left
-//	evictions        decided again once the pods' local storage is measured
+//	evictions        decided again once the pods' host and local storage are measured;
+//	                 grace and transition periods of thresholds begin anew
 //	OOM Events       not repeated for ends that the API's status shows
 //	age of images    forgotten: they are known, and last used, from now on
 //	terminations     of single containers: decided again from hashes and probes

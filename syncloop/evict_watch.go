@@ -9,94 +9,162 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/eviction"
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
 const (
-	// storagePeriod is how often pods with a limit on local storage are measured
-	// (kubelet: monitoringInterval).
-	storagePeriod = 10 * time.Second
+	// evictPeriod is how often the host, and pods with a limit on local storage, are
+	// measured (kubelet: evictionMonitoringPeriod).
+	evictPeriod = 10 * time.Second
 	// storageAge is how old a measurement may be that somebody else asked for.
-	storageAge = storagePeriod / 2
+	storageAge = evictPeriod / 2
 	// evictGrace is what the containers of an evicted pod get (kubelet:
 	// immediateEvictionGracePeriodSeconds).
 	evictGrace = time.Second
+	// cleanupTimeout is how long nobody else is evicted, for an evicted pod may yet make
+	// room (kubelet: podCleanupTimeout).
+	cleanupTimeout = 30 * time.Second
 )
 
-// watchStorage measures until the context ends, and evicts pods that are over a
-// limit on local storage. Without pods that have one it asks nothing.
-func (l *Loop) watchStorage(ctx context.Context) {
-	ticker := time.NewTicker(storagePeriod)
+// watchEviction measures until the context ends, and evicts pods: those that are over a
+// limit on local storage, and one after another while the host runs short of something.
+// After an eviction it measures again as soon as the pod has gone.
+func (l *Loop) watchEviction(ctx context.Context) {
+	ticker := time.NewTicker(evictPeriod)
 	defer ticker.Stop()
-	failing := false
 	for {
+		for victims := l.evictOnce(ctx); len(victims) > 0 && ctx.Err() == nil; victims = l.evictOnce(ctx) {
+			l.awaitDiscarded(ctx, victims, cleanupTimeout)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		limited := l.limitedPods()
-		if len(limited) == 0 {
-			continue
-		}
-		facts, err := l.Stats(ctx, storageAge)
-		if err != nil {
-			if ctx.Err() == nil && !failing {
-				log.G(ctx).WithError(err).Warn("the pods' local storage is not measured, trying again")
-			}
-			failing = true
-			continue
-		}
-		failing = false
-		l.evictOver(ctx, limited, &facts)
 	}
 }
 
+// evictOnce measures once, and returns the pods that it evicted.
+func (l *Loop) evictOnce(ctx context.Context) []*worker {
+	met := l.pressure.judge(ctx, l)
+	limited := l.limitedPods()
+	if len(limited) == 0 && met == nil || l.cfg.Backend.Stats == nil {
+		return nil
+	}
+	age := storageAge
+	if met != nil {
+		age = 0 // who is evicted depends on it
+	}
+	facts, err := l.Stats(ctx, age)
+	if l.unmeasured.tell(ctx, err, "pods are not measured, and none is evicted; trying again") {
+		return nil
+	}
+	usage := newestStats(&facts)
+	if victims := l.evictOver(ctx, limited, usage); len(victims) > 0 || met == nil {
+		return victims
+	}
+	return l.relieve(ctx, met, usage)
+}
+
+// failing tells of an error when it is news.
+type failing struct{ told bool }
+
+// tell is true while there is an error.
+func (f *failing) tell(ctx context.Context, err error, what string) bool {
+	if err != nil && ctx.Err() == nil && !f.told {
+		log.G(ctx).WithError(err).Warn(what)
+	}
+	f.told = err != nil
+	return err != nil
+}
+
 // limitedPods are the workers of pods that run and have a limit on local storage.
-// Critical pods are not evicted.
-func (l *Loop) limitedPods() map[types.UID]*worker {
-	limited := map[types.UID]*worker{}
+func (l *Loop) limitedPods() []*worker {
+	var limited []*worker
 	for _, w := range l.all() {
-		pod, _, _ := w.snapshot()
-		if pod != nil && limitsStorage(pod) && !isCritical(pod) && w.couldBeRunning() {
-			limited[pod.UID] = w
+		if pod := w.evictable(); pod != nil && eviction.LimitsStorage(pod) && w.couldBeRunning() {
+			limited = append(limited, w)
 		}
 	}
 	return limited
 }
 
-// evictOver judges the newest attempt of each pod.
-func (l *Loop) evictOver(ctx context.Context, limited map[types.UID]*worker, facts *backend.StatsFacts) {
+// newestStats are those of the newest attempt of each pod.
+func newestStats(facts *backend.StatsFacts) map[types.UID]*backend.PodStats {
 	newest := map[types.UID]*backend.PodStats{}
 	for i := range facts.Pods {
 		p := &facts.Pods[i]
-		if other := newest[p.UID]; limited[p.UID] != nil && (other == nil || p.Attempt > other.Attempt) {
+		if other := newest[p.UID]; other == nil || p.Attempt > other.Attempt {
 			newest[p.UID] = p
 		}
 	}
-	for uid, stats := range newest {
-		w := limited[uid]
+	return newest
+}
+
+// evictOver evicts pods that are over a limit on local storage. Not keeping to one's own
+// limits is no disruption.
+func (l *Loop) evictOver(ctx context.Context, limited []*worker, usage map[types.UID]*backend.PodStats) (evicted []*worker) {
+	for _, w := range limited {
 		pod, _, _ := w.snapshot()
-		if e := overStorage(pod, stats); e != nil && w.evict(e.message) {
-			l.cfg.Metrics.evicted(e.signal)
-			log.G(ctx).WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "uid": uid, "limit": e.signal}).
+		stats := usage[pod.UID]
+		if stats == nil {
+			continue
+		}
+		if e := eviction.OverStorage(pod, stats); e != nil &&
+			w.evict(&plan.TerminationOrder{Deadline: time.Now().Add(evictGrace), Message: e.Message}) {
+			evicted = append(evicted, w)
+			l.cfg.Metrics.evicted(e.Signal)
+			log.G(ctx).WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "uid": pod.UID, "limit": e.Signal}).
 				Info("evicting a pod that is over its limit on local storage")
 		}
 	}
+	return evicted
 }
 
-// evict leaves an order to end the pod as one that did not keep to its limits, which
-// is no disruption. It is false where there was one already.
-func (w *worker) evict(message string) bool {
+// evict leaves an order to end the pod as Evicted, and to leave nothing of it on the host.
+// It is false where there was one already: the time is then at most shorter.
+func (w *worker) evict(order *plan.TerminationOrder) bool {
+	order.Phase, order.Reason, order.Discard = corev1.PodFailed, eviction.Reason, true
 	w.mu.Lock()
 	first := !w.evicted
 	w.evicted = true
-	w.ordered = plan.Merge(w.ordered, &plan.TerminationOrder{
-		Deadline: time.Now().Add(evictGrace), Phase: corev1.PodFailed, Reason: reasonEvicted, Message: message,
-	})
+	w.ordered = plan.Merge(w.ordered, order)
 	w.mu.Unlock()
-	if first {
-		w.poke()
-	}
+	w.poke()
 	return first
+}
+
+// discard leaves an order to remove what a pod that has ended has on the host.
+func (w *worker) discard() {
+	w.mu.Lock()
+	w.ordered = plan.Merge(w.ordered, &plan.TerminationOrder{Deadline: time.Now(), Discard: true})
+	w.mu.Unlock()
+	w.poke()
+}
+
+// awaitDiscarded returns once nothing of the pods is left on the host, after so long, or
+// with the context.
+func (l *Loop) awaitDiscarded(ctx context.Context, pods []*worker, limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		ended, left := l.ended.next(), 0
+		for _, w := range pods {
+			if !w.isDiscarded() && l.worker(w.ref.UID) == w {
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			log.G(ctx).WithField("pods", left).Warn("pods that are to make room on their host are still there")
+			return
+		case <-ended:
+		}
+	}
 }

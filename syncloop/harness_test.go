@@ -19,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/eviction"
 	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 	"github.com/burstlet/burstlet/syncloop/resolve"
@@ -42,6 +43,8 @@ type api struct {
 	// gc is what images are collected by; nil for never. nodeEvents are told of the node.
 	gc         *images.GCPolicy
 	nodeEvents []string
+	// eviction is what pods are evicted by; nil for never.
+	eviction *eviction.Policy
 	// endedByOthers are the pods whose phase somebody else made terminal.
 	endedByOthers map[types.UID]bool
 	// eventsOf names what each of events is about: pod/container.
@@ -368,7 +371,7 @@ func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.St
 	source := podsource.New(a, func() bool { return true })
 	engine, err := syncloop.New(syncloop.Config{
 		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return a.nodeOf(b) },
-		ImageGC: a.gc, NodeEvent: a.tellNode,
+		ImageGC: a.gc, NodeEvent: a.tellNode, Eviction: a.eviction,
 	})
 	if err != nil {
 		a.t.Error(err)

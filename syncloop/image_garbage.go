@@ -15,7 +15,7 @@ import (
 // images are not ours.
 func (l *Loop) newCollector() *images.Collector {
 	store, policy := l.cfg.Backend.Store, l.cfg.ImageGC
-	if store == nil || policy == nil || policy.Off() {
+	if store == nil || policy == nil || policy.Off() && l.cfg.Eviction == nil {
 		return nil
 	}
 	return images.NewCollector(images.GCConfig{
@@ -29,8 +29,8 @@ func (l *Loop) watchDisk(ctx context.Context) {
 	if l.garbage != nil {
 		l.goWork(func() { l.garbage.Run(ctx) })
 	}
-	if l.cfg.Backend.Stats != nil {
-		l.goWork(func() { l.watchStorage(ctx) })
+	if l.cfg.Backend.Stats != nil || l.pressure != nil {
+		l.goWork(func() { l.watchEviction(ctx) })
 	}
 }
 

@@ -72,6 +72,7 @@ func (l *Loop) judgedBefore(a *applicant) bool {
 func (l *Loop) judgeFresh(a *applicant) {
 	node := l.cfg.Node().Admission
 	node.ShuttingDown = l.closing.Load()
+	node.Pressure, _ = l.Pressure()
 	if node.Allocatable == nil && !node.ShuttingDown {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/eviction"
 	"github.com/burstlet/burstlet/syncloop/hooks"
 	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/pleg"
@@ -89,6 +90,9 @@ type Config struct {
 	Pulls int
 	// ImageGC says when images that nobody uses are removed; nil: never.
 	ImageGC *images.GCPolicy
+	// Eviction says when pods are evicted for what their host runs short of; nil, or a
+	// backend without Signals: never.
+	Eviction *eviction.Policy
 	// NodeEvent records an Event about the node; nil records none.
 	NodeEvent func(kind, reason, message string)
 	Metrics   *Metrics
@@ -121,7 +125,12 @@ type Loop struct {
 	closing atomic.Bool
 	ended   signal
 
-	stats  statsCache
+	stats statsCache
+	// pressure is nil where no pod is evicted for its host's sake.
+	pressure *pressure
+	// unmeasured is of the goroutine that evicts pods.
+	unmeasured failing
+
 	looped atomic.Pointer[time.Time]
 
 	mu      sync.Mutex
@@ -163,6 +172,7 @@ func New(cfg Config) (*Loop, error) {
 		l.images = images.New(b.Images, b.PullRecords, cfg.Pulls, b.Limits.Pull)
 	}
 	l.garbage = l.newCollector()
+	l.pressure = newPressure(b.Signals, cfg.Eviction)
 	l.prober = prober.New(prober.Config{
 		Exec: b.Exec, Dial: b.Dial, Reach: l.reach, Linked: b.Links != nil, Changed: l.Poke, Event: cfg.Events.Event, Metrics: cfg.ProbeMetrics,
 	})

@@ -1,12 +1,14 @@
 package syncloop
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/syncloop/eviction"
 	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/podsource"
@@ -26,6 +28,7 @@ type Metrics struct {
 
 	collected *prometheus.CounterVec
 	evictions *prometheus.CounterVec
+	statsAge  *prometheus.HistogramVec
 	rejected  *prometheus.CounterVec
 	disk      *prometheus.GaugeVec
 
@@ -80,6 +83,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kubelet_evictions", Help: "Cumulative number of pod evictions by eviction signal",
 		}, []string{"eviction_signal"}),
+		statsAge: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kubelet_eviction_stats_age_seconds",
+			Help:    "Time between when stats are collected, and when pod is evicted based on those stats by eviction signal",
+			Buckets: prometheus.DefBuckets,
+		}, []string{"eviction_signal"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kubelet_admission_rejections_total", Help: "Cumulative number pod admission rejections by the Kubelet.",
 		}, []string{"reason"}),
@@ -90,8 +98,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	m.resize = newResizeMetrics()
 	// From 0 on, so that the first one is an increase.
-	for _, signal := range []string{signalEmptyDir, signalPod, signalContainer} {
-		m.evictions.WithLabelValues(signal)
+	for _, signal := range slices.Concat(eviction.Limits(), eviction.Signals()) {
+		m.evictions.WithLabelValues(string(signal))
 	}
 	for _, why := range images.GCReasons() {
 		m.collected.WithLabelValues(why)
@@ -99,7 +107,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	if r != nil {
 		r.MustRegister(m.resize.collectors()...)
 		r.MustRegister(m.relist, m.interval, m.pods, m.changes, m.podStart, m.workerStart, m.worker, m.collected, m.evictions,
-			m.rejected, m.disk, &m.seen)
+			m.statsAge, m.rejected, m.disk, &m.seen)
 	}
 	return m
 }
@@ -135,13 +143,18 @@ func (m *Metrics) relisted(d time.Duration) {
 	m.lastRelist = now
 }
 
-func (m *Metrics) running(n int)            { m.pods.Set(float64(n)) }
-func (m *Metrics) change(op podsource.Op)   { m.changes.WithLabelValues(op.String()).Inc() }
-func (m *Metrics) watch(l *Loop)            { m.seen.loop.Store(l) }
-func (m *Metrics) evicted(signal string)    { m.evictions.WithLabelValues(signal).Inc() }
-func (m *Metrics) refused(reason string)    { m.rejected.WithLabelValues(rejectionWord(reason)).Inc() }
-func (m *Metrics) imageRemoved(why string)  { m.collected.WithLabelValues(why).Inc() }
-func (m *Metrics) workerBegan(in time.Time) { m.workerStart.Observe(time.Since(in).Seconds()) }
+func (m *Metrics) running(n int)             { m.pods.Set(float64(n)) }
+func (m *Metrics) change(op podsource.Op)    { m.changes.WithLabelValues(op.String()).Inc() }
+func (m *Metrics) watch(l *Loop)             { m.seen.loop.Store(l) }
+func (m *Metrics) evicted(s eviction.Signal) { m.evictions.WithLabelValues(string(s)).Inc() }
+func (m *Metrics) refused(reason string)     { m.rejected.WithLabelValues(rejectionWord(reason)).Inc() }
+func (m *Metrics) imageRemoved(why string)   { m.collected.WithLabelValues(why).Inc() }
+func (m *Metrics) workerBegan(in time.Time)  { m.workerStart.Observe(time.Since(in).Seconds()) }
+
+// statsAged notes how old the measurement was by which a pod is evicted.
+func (m *Metrics) statsAged(s eviction.Signal, age time.Duration) {
+	m.statsAge.WithLabelValues(string(s)).Observe(max(0, age).Seconds())
+}
 
 // reported notes that a pod that was first seen at a time goes from one phase to
 // another: its start is over when it runs.

@@ -7,12 +7,9 @@ import (
 	"github.com/containerd/log"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
-
-// criticalPriority is from where on pods are critical (kubelet:
-// scheduling.SystemCriticalPriority).
-const criticalPriority = 2_000_000_000
 
 // The kubelet's words for pods that end with their node (nodeshutdown).
 const (
@@ -71,8 +68,9 @@ func (l *Loop) endGroup(ctx context.Context, critical bool, grace time.Duration)
 	}
 }
 
+// isCritical is by the priority alone: so a kubelet groups pods when its host goes down.
 func isCritical(pod *corev1.Pod) bool {
-	return pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority
+	return pod.Spec.Priority != nil && *pod.Spec.Priority >= admit.SystemCriticalPriority
 }
 
 // order leaves an order to end the pod with its own grace, or at most so much.

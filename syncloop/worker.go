@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/syncloop/eviction"
 	"github.com/burstlet/burstlet/syncloop/plan"
 	"github.com/burstlet/burstlet/syncloop/pleg"
 )
@@ -70,9 +71,10 @@ type worker struct {
 	allocated *corev1.Pod
 	realloc   *reallocation
 	// ordered is an order from outside to end the pod; evicted is true once there was
-	// one because of its local storage.
-	ordered *plan.TerminationOrder
-	evicted bool
+	// one because of what it takes of its host. discarded is true once nothing is left
+	// there of a pod that was to be discarded.
+	ordered            *plan.TerminationOrder
+	evicted, discarded bool
 	// Published for others.
 	state    workState
 	couldRun bool
@@ -340,7 +342,7 @@ func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh
 		w.loop.vacate(w.ref.UID)
 		w.loop.retryResizes(triggerPodTerminated)
 	}
-	defer w.setOver(!couldRun)
+	defer w.setOver(!couldRun, p.Discarded && fresh)
 	if from != to {
 		log.G(ctx).WithFields(log.Fields{"from": from.String(), "to": to.String()}).Info("pod changes state")
 	}
@@ -371,7 +373,7 @@ func (w *worker) recordChanges(pod *corev1.Pod, now *corev1.PodStatus) {
 	case old.Reason == now.Reason:
 	case now.Reason == plan.ReasonDeadlineExceeded:
 		w.loop.cfg.event(pod, corev1.EventTypeNormal, now.Reason, now.Message)
-	case now.Reason == reasonEvicted:
+	case now.Reason == eviction.Reason && w.isEvicted(): // one that was not admitted was told of
 		w.loop.cfg.event(pod, corev1.EventTypeWarning, now.Reason, now.Message)
 	}
 	for _, s := range plan.OOMEvents(pod, &old, now) {
@@ -438,10 +440,12 @@ func (w *worker) snapshot() (*corev1.Pod, corev1.PodStatus, []backend.PodFacts) 
 	return w.pod, w.status, w.facts
 }
 
-func (w *worker) setOver(over bool) {
+// setOver notes that nothing of the pod runs, and that nothing is left of one that was to be
+// discarded.
+func (w *worker) setOver(over, discarded bool) {
 	w.mu.Lock()
-	ended := over && !w.over
-	w.over = over
+	ended := over && !w.over || discarded && !w.discarded
+	w.over, w.discarded = over, w.discarded || discarded
 	w.mu.Unlock()
 	if ended {
 		w.loop.ended.happened()
@@ -452,6 +456,36 @@ func (w *worker) isOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.over
+}
+
+// isDiscarded is true once nothing is left on the host of a pod that was to be discarded; of
+// one that is the unit of restart, which has no host to share, once it has ended.
+func (w *worker) isDiscarded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.discarded || w.over && w.loop.traits.PodUnit()
+}
+
+func (w *worker) isEvicted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.evicted
+}
+
+// evictable is the pod with the resources that it is allocated, if it may be evicted: it was
+// admitted, has not ended, and is not critical (kubelet: filterOutInactivePods); else nil.
+func (w *worker) evictable() *corev1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.pod == nil, !w.judged, w.rejection != nil, w.state == terminated, admit.Critical(w.pod):
+		return nil
+	case plan.Terminal(w.status.Phase) && w.state != terminating:
+		return nil
+	case w.allocated == nil:
+		return w.pod
+	}
+	return w.allocated
 }
 
 func (w *worker) couldBeRunning() bool {

@@ -12,6 +12,7 @@ package admit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,8 @@ const (
 	ReasonNodePorts                            = "NodePorts"
 	ReasonTaintToleration                      = "TaintToleration"
 	ReasonNodeShutdown                         = "NodeShutdown"
+	// ReasonEvicted is for pods that come while the node evicts others.
+	ReasonEvicted = "Evicted"
 	// ReasonUnsupported is for fields that the engine or the backend cannot honour.
 	ReasonUnsupported = "UnsupportedByBackend"
 	outOf             = "OutOf"
@@ -91,6 +94,8 @@ type Node struct {
 	AllowedUnsafeSysctls []string
 	// ShuttingDown is true once the node takes no pod any more.
 	ShuttingDown bool
+	// Pressure are the pressure conditions of the node that are true.
+	Pressure []corev1.NodeConditionType
 	// Can is what the engine can do with this backend.
 	Can Abilities
 }
@@ -115,9 +120,26 @@ func shuttingDown(node *Node) *Rejection {
 	return &Rejection{Reason: ReasonNodeShutdown, Message: "Pod was rejected as the node is shutting down."}
 }
 
+// pressed keeps pods away from a node that evicts others (kubelet: evictionManager.Admit):
+// for want of memory those that request none and do not tolerate its taint, for anything
+// else all but critical ones.
+func pressed(pod *corev1.Pod, node *Node) *Rejection {
+	if len(node.Pressure) == 0 || Critical(pod) {
+		return nil
+	}
+	taint := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
+	if slices.Equal(node.Pressure, []corev1.NodeConditionType{corev1.NodeMemoryPressure}) &&
+		(QOS(pod) != corev1.PodQOSBestEffort ||
+			slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) })) {
+		return nil
+	}
+	return &Rejection{ReasonEvicted, fmt.Sprintf("The node had condition: %v. ", node.Pressure)}
+}
+
 func decide(pod *corev1.Pod, node *Node, used *usage, refusals []backend.Refusal) *Rejection {
 	for _, check := range []func() *Rejection{
 		func() *Rejection { return shuttingDown(node) },
+		func() *Rejection { return pressed(pod, node) },
 		func() *Rejection { return sysctls(pod, node) },
 		func() *Rejection { return platform(pod, node) },
 		func() *Rejection { return used.fits(pod, node) },
@@ -194,6 +216,17 @@ func unsupported(pod *corev1.Pod, node *Node, refusals []backend.Refusal) *Rejec
 		}
 	}
 	return &Rejection{ReasonUnsupported, strings.Join(words, "; ")}
+}
+
+// SystemCriticalPriority is from where on pods are critical (kubelet:
+// scheduling.SystemCriticalPriority).
+const SystemCriticalPriority = 2_000_000_000
+
+// Critical is true for pods that the node spares: static ones, mirrors of those, and those
+// of a system's priority (kubelet: IsCriticalPod).
+func Critical(pod *corev1.Pod) bool {
+	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return static(pod) || mirror || pod.Spec.Priority != nil && *pod.Spec.Priority >= SystemCriticalPriority
 }
 
 // static is true for a pod that did not come from the API server: such a pod

@@ -271,3 +271,51 @@ func TestCheckSysctls(t *testing.T) {
 		}
 	}
 }
+
+// TestPressure: eviction_manager.go Admit.
+func TestPressure(t *testing.T) {
+	const memory, disk, pid = corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure
+	type kinds = []corev1.NodeConditionType
+	priority := func(p *corev1.Pod) { p.Spec.Priority = new(int32(SystemCriticalPriority)) }
+	source := func(s string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) { p.Annotations = map[string]string{"kubernetes.io/config.source": s} }
+	}
+	mirror := func(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"} }
+	tolerates := func(key string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+		}
+	}
+	none, limits := func(*corev1.Pod) {}, func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = list("cpu", "1") }
+	for name, tt := range map[string]struct {
+		pressure kinds
+		pod      func(*corev1.Pod)
+		want     string
+	}{
+		"none":                                 {nil, none, ""},
+		"memory: BestEffort":                   {kinds{memory}, none, "The node had condition: [MemoryPressure]. "},
+		"memory: BestEffort that tolerates":    {kinds{memory}, tolerates(corev1.TaintNodeMemoryPressure), ""},
+		"memory: BestEffort, other taint":      {kinds{memory}, tolerates(corev1.TaintNodeDiskPressure), "The node had condition: [MemoryPressure]. "},
+		"memory: by its class":                 {kinds{memory}, func(p *corev1.Pod) { p.Status.QOSClass = corev1.PodQOSGuaranteed }, ""},
+		"memory: requests":                     {kinds{memory}, asks("memory", "1Mi"), ""},
+		"memory: limits":                       {kinds{memory}, limits, ""},
+		"memory: disk alone is BestEffort":     {kinds{memory}, asks("ephemeral-storage", "1"), "The node had condition: [MemoryPressure]. "},
+		"memory: critical":                     {kinds{memory}, priority, ""},
+		"disk: requests":                       {kinds{disk}, asks("memory", "1Mi"), "The node had condition: [DiskPressure]. "},
+		"disk: tolerates":                      {kinds{disk}, tolerates(corev1.TaintNodeDiskPressure), "The node had condition: [DiskPressure]. "},
+		"disk: critical":                       {kinds{disk}, priority, ""},
+		"disk: static":                         {kinds{disk}, source("file"), ""},
+		"disk: from the API":                   {kinds{disk}, source("api"), "The node had condition: [DiskPressure]. "},
+		"disk: mirror":                         {kinds{disk}, mirror, ""},
+		"PIDs":                                 {kinds{pid}, asks("memory", "1Mi"), "The node had condition: [PIDPressure]. "},
+		"memory and disk: requests":            {kinds{memory, disk}, asks("memory", "1Mi"), "The node had condition: [MemoryPressure DiskPressure]. "},
+		"memory and disk: tolerates the first": {kinds{memory, disk}, tolerates(corev1.TaintNodeMemoryPressure), "The node had condition: [MemoryPressure DiskPressure]. "},
+	} {
+		node := aNode()
+		node.Pressure = tt.pressure
+		got := Decide(aPod("u", tt.pod), node, nil, nil)
+		if (got == nil) != (tt.want == "") || got != nil && (got.Message != tt.want || got.Reason != ReasonEvicted) {
+			t.Errorf("%s: got %+v, want %q", name, got, tt.want)
+		}
+	}
+}

@@ -59,7 +59,7 @@ func Ordered(in *Input) *TerminationOrder { return newView(in).ordered() }
 //	gone from the API             all of it, within its grace
 //	deletionTimestamp             all of it, within the grace of the request
 //	phase Failed or Succeeded,    what still runs; the rest stays for its logs
-//	whoever set it
+//	whoever set it                (unless its host needs the room)
 //	activeDeadlineSeconds passed  Failed, DeadlineExceeded
 //	the remote takes it back      Failed, by the remote's reason (DisruptionTarget)
 //	the node shuts down           Failed, Terminated
@@ -74,7 +74,7 @@ func (v view) ordered() *TerminationOrder {
 		grace = max(MinGrace, seconds(v.Pod.DeletionGracePeriodSeconds, int64(grace/time.Second)))
 		return Merge(&TerminationOrder{Deadline: v.Now.Add(grace), Gone: true}, v.Order)
 	case v.hasEnded():
-		return &TerminationOrder{Deadline: v.Now.Add(grace)}
+		return &TerminationOrder{Deadline: v.Now.Add(grace), Discard: v.Order != nil && v.Order.Discard}
 	}
 	if start := v.Memory.Status.StartTime; spec.ActiveDeadlineSeconds != nil && start != nil &&
 		!v.Now.Before(start.Add(seconds(spec.ActiveDeadlineSeconds, 0))) {
@@ -101,12 +101,13 @@ func Merge(a, b *TerminationOrder) *TerminationOrder {
 		return a
 	}
 	m := *a
-	m.Gone = a.Gone || b.Gone
+	m.Gone, m.Discard = a.Gone || b.Gone, a.Discard || b.Discard
 	if b.Deadline.Before(m.Deadline) {
 		m.Deadline = b.Deadline
 	}
 	if m.Phase == "" {
-		m.Phase, m.Reason, m.Message, m.Disrupted = b.Phase, b.Reason, b.Message, b.Disrupted
+		m.Phase, m.Reason, m.Message = b.Phase, b.Reason, b.Message
+		m.Disrupted, m.Disruption = b.Disrupted, b.Disruption
 	}
 	return &m
 }

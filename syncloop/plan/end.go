@@ -22,7 +22,8 @@ const (
 )
 
 // end plans the way down: stop what runs; then, for a pod that is to be gone,
-// remove every attempt until the backend proves that nothing is left.
+// remove every attempt until the backend proves that nothing is left. So it goes with a
+// pod that is to be discarded, once nothing of it is live.
 func (v view) end(p *Plan) {
 	for i := range v.Facts {
 		a := &v.Facts[i]
@@ -36,10 +37,21 @@ func (v view) end(p *Plan) {
 			v.stop(p, a, p.Termination.Deadline)
 		}
 	}
+	if !v.running() {
+		v.leave(p)
+	}
+}
+
+// leave removes what is not to stay of a pod in which nothing runs any more.
+func (v view) leave(p *Plan) {
 	switch {
-	case v.running():
 	case p.Termination.Gone:
 		v.reclaim(p)
+	case p.Termination.Discard && !v.PodUnit():
+		if !v.live() {
+			v.reclaim(p)
+			p.Discarded, p.Reclaimed = p.Reclaimed, false
+		}
 	case len(v.Memory.Placed) > 0 && !v.live(): // tokens and secrets do not outlive their use
 		v.clear(p)
 	}

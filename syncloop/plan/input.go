@@ -116,8 +116,13 @@ type TerminationOrder struct {
 	Phase           corev1.PodPhase
 	Reason, Message string
 	// Disrupted is true when it is no fault of the pod's (condition
-	// DisruptionTarget).
-	Disrupted bool
+	// DisruptionTarget). Disruption is what the condition says where that is not Message.
+	Disrupted  bool
+	Disruption string
+	// Discard is true when nothing of the pod may stay on the remote once it has ended,
+	// though the API has it: its host is short of what it takes there (kubelet:
+	// ShouldPodContentBeRemoved).
+	Discard bool
 }
 
 // ContainerTermination is an order to end one container of a pod that lives on.
@@ -182,8 +187,9 @@ type Plan struct {
 	CouldRun bool
 	// Inspect is true when only newer facts can say more.
 	Inspect bool
-	// Reclaimed is true once nothing of a deleted pod is left on the remote.
-	Reclaimed bool
+	// Reclaimed is true once nothing of a deleted pod is left on the remote, Discarded once
+	// nothing is left of one that was to be discarded.
+	Reclaimed, Discarded bool
 	// Resized is true once the resize that was under way has come to its end.
 	Resized bool
 	// Refused is true when the pod fails for its fields.

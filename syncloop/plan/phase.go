@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -164,7 +165,7 @@ func (v view) conditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
 	own = append(own, v.awaitingCapacity(p)...)
 	if p.Termination != nil && p.Termination.Disrupted {
 		c := condition(corev1.DisruptionTarget, true)
-		c.Reason, c.Message = corev1.PodReasonTerminationByKubelet, p.Termination.Message
+		c.Reason, c.Message = corev1.PodReasonTerminationByKubelet, cmp.Or(p.Termination.Disruption, p.Termination.Message)
 		own = append(own, c)
 	}
 	for i := range own {

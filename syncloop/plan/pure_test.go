@@ -14,7 +14,7 @@ import (
 // TestPure: depguard holds what these packages import; here is what imports cannot
 // show. Nothing that decides starts a goroutine, uses a channel or asks for the time.
 func TestPure(t *testing.T) {
-	for _, dir := range []string{".", "../allocation"} {
+	for _, dir := range []string{".", "../allocation", "../eviction"} {
 		files, err := os.ReadDir(dir)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package syncloop
+package eviction
 
 import (
 	"fmt"
@@ -10,25 +10,26 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// reasonEvicted is the reason of a pod that took more of its host than it may.
-const reasonEvicted = "Evicted"
-
-// The kubelet's names of the limits on local storage, for its metric.
+// The limits on local storage as signals, for the kubelet's metric: they are no signals of
+// the node.
 const (
-	signalEmptyDir  = "emptydirfs.limit"
-	signalPod       = "ephemeralpodfs.limit"
-	signalContainer = "ephemeralcontainerfs.limit"
+	emptyDirLimit  Signal = "emptydirfs.limit"
+	podLimit       Signal = "ephemeralpodfs.limit"
+	containerLimit Signal = "ephemeralcontainerfs.limit"
 )
 
-// excess is a limit on local storage that a pod is over.
-type excess struct {
-	signal string
-	// message is the kubelet's, with its space at the end.
-	message string
+// Limits returns the signals of [Excess].
+func Limits() []Signal { return []Signal{emptyDirLimit, podLimit, containerLimit} }
+
+// Excess is a limit on local storage that a pod is over.
+type Excess struct {
+	Signal Signal
+	// Message is the kubelet's, with its space at the end.
+	Message string
 }
 
-// limitsStorage is true for a pod that has a limit on local storage.
-func limitsStorage(pod *corev1.Pod) bool {
+// LimitsStorage is true for a pod that has a limit on local storage.
+func LimitsStorage(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if sizeLimit(&pod.Spec.Volumes[i]) != nil {
 			return true
@@ -52,22 +53,22 @@ func sizeLimit(v *corev1.Volume) *resource.Quantity {
 	return v.EmptyDir.SizeLimit
 }
 
-// overStorage says which limit on local storage a pod is over, in the kubelet's order
+// OverStorage says which limit on local storage a pod is over, in the kubelet's order
 // (localStorageEviction); nil for none. What was not measured is over none.
 //
 //	emptyDir with a sizeLimit       what the volume holds
 //	containers' limits, summed up   the pod's layers, logs and volumes on the disk
 //	a container's limit             its layer and its logs
-func overStorage(pod *corev1.Pod, stats *backend.PodStats) *excess {
+func OverStorage(pod *corev1.Pod, stats *backend.PodStats) *Excess {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if limit := sizeLimit(v); limit != nil && exceeds(usedBytes(stats.Volumes[v.Name].Used), limit) {
-			return &excess{signalEmptyDir, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String())}
+			return &Excess{emptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String())}
 		}
 	}
 	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
 	if limit, ok := limits[corev1.ResourceEphemeralStorage]; ok && exceeds(podStorage(pod, stats), &limit) {
-		return &excess{signalPod, fmt.Sprintf(
+		return &Excess{podLimit, fmt.Sprintf(
 			"Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())}
 	}
 	for i := range pod.Spec.Containers {
@@ -76,7 +77,7 @@ func overStorage(pod *corev1.Pod, stats *backend.PodStats) *excess {
 		if limit.IsZero() || !exceeds(containerStorage(stats, c.Name), limit) {
 			continue
 		}
-		return &excess{signalContainer, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())}
+		return &Excess{containerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())}
 	}
 	return nil
 }

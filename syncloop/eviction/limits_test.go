@@ -1,12 +1,10 @@
-package syncloop
+package eviction
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -105,32 +103,16 @@ func TestOverStorage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Volumes: tt.volumes, Containers: tt.containers}}
-			if got := limitsStorage(pod); got != tt.limited {
+			if got := LimitsStorage(pod); got != tt.limited {
 				t.Errorf("has a limit: %v", got)
 			}
-			got := overStorage(pod, &tt.stats)
+			got := OverStorage(pod, &tt.stats)
 			if got == nil {
-				got = &excess{}
+				got = &Excess{}
 			}
-			if got.message != tt.want {
-				t.Errorf("got %q, want %q", got.message, tt.want)
+			if got.Message != tt.want {
+				t.Errorf("got %q, want %q", got.Message, tt.want)
 			}
 		})
-	}
-}
-
-// TestAnotherOrderToEnd: whoever comes second, the node's end or an eviction, shortens
-// the time, and the first reason stays.
-func TestAnotherOrderToEnd(t *testing.T) {
-	pod := &corev1.Pod{}
-	pod.UID = "u"
-	w := newWorker(&Loop{turns: newTurns(), workers: map[types.UID]*worker{}}, pod, backend.Ref{})
-	deadline := time.Now().Add(time.Hour)
-	w.order(time.Hour, deadline)
-	if !w.evict("too much") || w.evict("again") {
-		t.Error("the first order to evict is one, the second is none")
-	}
-	if w.ordered.Reason != reasonNodeShutdown || time.Until(w.ordered.Deadline) > evictGrace {
-		t.Errorf("got %+v", w.ordered)
 	}
 }
