@@ -2,6 +2,7 @@ package provider
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,9 @@ type observation struct {
 	factsErr error
 	// images are those of the remote; nil while they are not known.
 	images []corev1.ContainerImage
+	// pressure are the pressure conditions that are true; where they are not known yet, those
+	// that the API holds.
+	pressure []corev1.NodeConditionType
 	// closing is true once the node is being shut down.
 	closing bool
 	// restate lets the message of a condition change that is kept steady.
@@ -54,22 +58,45 @@ type verdict struct {
 
 // verdicts are all our conditions, Ready last as a kubelet orders them.
 func verdicts(backendName string, obs observation, capacity corev1.ResourceList) []verdict {
-	return []verdict{
-		{
-			kind: corev1.NodeMemoryPressure, status: corev1.ConditionFalse,
-			reason: "KubeletHasSufficientMemory", message: "kubelet has sufficient memory available",
-		},
-		{
-			kind: corev1.NodeDiskPressure, status: corev1.ConditionFalse,
-			reason: "KubeletHasNoDiskPressure", message: "kubelet has no disk pressure",
-		},
-		{
-			kind: corev1.NodePIDPressure, status: corev1.ConditionFalse,
-			reason: "KubeletHasSufficientPID", message: "kubelet has sufficient PID available",
-		},
-		network(obs),
-		ready(backendName, obs, capacity),
+	var all []verdict
+	for _, w := range pressureWords {
+		v := verdict{kind: w.kind, status: corev1.ConditionFalse, reason: w.no, message: w.noMessage}
+		if slices.Contains(obs.pressure, w.kind) {
+			v.status, v.reason, v.message = corev1.ConditionTrue, w.yes, w.yesMessage
+		}
+		all = append(all, v)
 	}
+	return append(all, network(obs), ready(backendName, obs, capacity))
+}
+
+// pressureWords are the kubelet's reasons and messages of the pressure conditions
+// (nodestatus setters).
+var pressureWords = []struct {
+	kind                           corev1.NodeConditionType
+	yes, yesMessage, no, noMessage string
+}{
+	{
+		corev1.NodeMemoryPressure, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available",
+		"KubeletHasSufficientMemory", "kubelet has sufficient memory available",
+	},
+	{
+		corev1.NodeDiskPressure, "KubeletHasDiskPressure", "kubelet has disk pressure",
+		"KubeletHasNoDiskPressure", "kubelet has no disk pressure",
+	},
+	{
+		corev1.NodePIDPressure, "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
+		"KubeletHasSufficientPID", "kubelet has sufficient PID available",
+	},
+}
+
+// pressureIn are the pressure conditions that the API holds as true.
+func pressureIn(inAPI []corev1.NodeCondition) (kinds []corev1.NodeConditionType) {
+	for _, w := range pressureWords {
+		if c := condition(inAPI, w.kind); c != nil && c.Status == corev1.ConditionTrue {
+			kinds = append(kinds, w.kind)
+		}
+	}
+	return kinds
 }
 
 func network(obs observation) verdict {

@@ -52,6 +52,9 @@ type Config struct {
 	// first listing was touched. May be nil.
 	Synced func()
 	Engine Engine
+	// Pressure returns the pressure conditions of the node that are true; false while they
+	// are not known. Nil: there is never any.
+	Pressure func() ([]corev1.NodeConditionType, bool)
 	// Backend is what runs the pods; of it Name, Node and Store are used.
 	Backend backend.Backend
 	Node    NodeOptions
@@ -122,6 +125,9 @@ func (c *Config) check() error {
 	}
 	if c.Node.Version == "" {
 		c.Node.Version = KubeletVersion("")
+	}
+	if c.Pressure == nil {
+		c.Pressure = func() ([]corev1.NodeConditionType, bool) { return nil, true }
 	}
 	if c.StartTimeout == 0 {
 		c.StartTimeout = defaultStartTimeout

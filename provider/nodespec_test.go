@@ -228,7 +228,7 @@ func TestMessageOfUnreachableRemoteIsRestated(t *testing.T) {
 	r := &remote{facts: new(backend.NodeFacts), err: err}
 	c := &composer{
 		spec: spec, remote: r, started: noon,
-		lastRelist: func() time.Time { return time.Time{} }, closing: func() bool { return false },
+		lastRelist: func() time.Time { return time.Time{} }, pressure: func() ([]corev1.NodeConditionType, bool) { return nil, true }, closing: func() bool { return false },
 	}
 	message := func(after time.Duration) string {
 		return condition(c.compose(noon.Add(time.Hour+after), nil).Status.Conditions, corev1.NodeReady).Message

@@ -161,7 +161,7 @@ func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 	}
 	composer := &composer{
 		spec: spec, remote: n.remote, lastRelist: n.cfg.Engine.LastRelist,
-		closing: n.closing.Load, started: started,
+		closing: n.closing.Load, pressure: n.cfg.Pressure, started: started,
 	}
 	deadline, cancel := context.WithTimeout(ctx, n.cfg.StartTimeout)
 	defer cancel()

@@ -134,7 +134,9 @@ type composer struct {
 	remote     *remote
 	lastRelist func() time.Time
 	closing    func() bool
-	started    time.Time
+	// pressure are the pressure conditions that are true; false while they are not known.
+	pressure func() ([]corev1.NodeConditionType, bool)
+	started  time.Time
 
 	mu     sync.Mutex
 	before corev1.NodeStatus
@@ -152,6 +154,10 @@ func (c *composer) compose(now time.Time, inAPI *corev1.Node) *corev1.Node {
 	var have corev1.NodeStatus
 	if inAPI != nil {
 		have = inAPI.Status
+	}
+	var known bool
+	if obs.pressure, known = c.pressure(); !known {
+		obs.pressure = pressureIn(have.Conditions)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -160,7 +160,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 	}
 	n.vk, err = provider.New(provider.Config{
 		NodeName: m.cfg.Node.Name, Client: m.client, Heartbeats: m.heartbeats, Server: m.server, Pods: n.pods, Touch: n.source.Enqueue,
-		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Backend: m.remote,
+		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Pressure: n.engine.Pressure, Backend: m.remote,
 		Node: nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
 		Probes: m.probes, ConfigZ: kubeletConfig(m.cfg),
 	})
