@@ -114,9 +114,18 @@ func (c *cluster) elections(t *testing.T) string {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	return c.electorConfig(t)
+}
+
+// electorConfig is the kubeconfig file of that credential.
+func (c *cluster) electorConfig(t *testing.T) string {
+	t.Helper()
 	cred, err := c.Credential(elector)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c.via != "" {
+		cred.Host = c.via
 	}
 	return cptest.Kubeconfig(t, cred)
 }

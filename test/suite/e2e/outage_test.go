@@ -21,7 +21,7 @@ import (
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
-var outage = flag.Duration("outage", 30*time.Second, "for how long TestOutage stops the API server; make chaos says 10m")
+var outage = flag.Duration("outage", time.Minute, "for how long TestOutage stops the API server; make chaos says 10m")
 
 // afterwards bounds how long statuses may be wrong after an outage: 30 s, and what a
 // busy machine adds. It is less than a call that hangs lasts.
@@ -34,28 +34,39 @@ func ownCluster(t *testing.T) *cluster {
 	return &cluster{ControlPlane: cp, client: cptest.Client(t, cp.AdminConfig())}
 }
 
-// TestOutage: while the API server is away, pods go on: they end, are restarted,
-// and the process may die. Then the API soon says what truly is, and
-// nothing runs twice or is left. The same when a watch has a gap in which pods
-// were deleted, by force too, and made anew under their names.
+// TestOutage: while the API server is away, pods go on: they end, are restarted, also
+// for their liveness probes, and the process may die. Then the API soon says what truly
+// is, and nothing runs twice or is left. The same when the API server is frozen, or starts
+// again and again; when a watch has a gap in which pods were deleted, by force too, and
+// made anew under their names; and when another process takes the node over that the first
+// cannot see. The leader is elected with the chart's settings.
 func TestOutage(t *testing.T) {
 	lane.From(t, lane.Gate)
-	turn(t, waiter, 205*time.Second)
+	turn(t, waiter, 395*time.Second)
 	c := ownCluster(t)
 	way := link.ForTest(t, link.To(strings.TrimPrefix(c.URL(), "https://")))
 	c.via = "https://" + way.Address()
 	p := newSimProcess(t)
 	view := p.as(c, "outage")
+	election := func(kubeconfig string) string {
+		return fmt.Sprintf("leaderElection: {enabled: true, namespace: %s, kubeconfig: %s}\n", electors, kubeconfig)
+	}
 	n := newNode(t, c, "outage", p.section())
+	n.configure(election(c.elections(t)))
 	n.run()
+	watch := watchDoubled(t, view)
 	o := outageTest{
 		c: c, n: n, view: view, way: way,
 		r: rollout{c: c, n: n, namespace: c.namespace(t, "outage"), replicas: 30, token: true},
 	}
 	o.r.killed(t, 1)
 	t.Run("the API server is away", o.away)
+	t.Run("it is frozen", o.frozen)
+	t.Run("it starts again and again", o.restarting)
 	t.Run("it is away, and burstlet dies", o.awayAndKilled)
 	t.Run("a gap in the watch", o.gap)
+	t.Run("another process takes the node over", func(t *testing.T) { o.takenOver(t, p.section(), election) })
+	watch.end(t)
 }
 
 type outageTest struct {
@@ -118,17 +129,19 @@ func (o outageTest) away(t *testing.T) {
 	// A machine that is slow sees only that they ran.
 	o.until(t, "ends", corev1.PodRunning, corev1.PodSucceeded)
 	o.until(t, "fails", corev1.PodRunning, corev1.PodFailed)
+	restarted, same := o.unwell(t, "unwell"), o.sameTerm(t)
 	o.r.roll(t, 100)
-	o.without(t, *outage, func() {})
+	o.without(t, *outage, func() { restarted(t) })
 	t.Logf("ended pods are told of %s after", max(o.until(t, "ends", corev1.PodSucceeded), o.until(t, "fails", corev1.PodFailed)))
 	o.well(t)
+	same()
 }
 
 func (o outageTest) awayAndKilled(t *testing.T) {
 	o.create(t, "ends-unseen", "sleep", "8")
 	o.until(t, "ends-unseen", corev1.PodRunning, corev1.PodSucceeded)
 	o.r.roll(t, 200)
-	o.without(t, *outage/3, o.n.kill)
+	o.without(t, *outage/6, o.n.kill)
 	o.n.start()
 	o.n.ready()
 	o.until(t, "ends-unseen", corev1.PodSucceeded)
