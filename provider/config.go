@@ -70,6 +70,11 @@ type Config struct {
 	// kubelet API's own settings. May be nil.
 	Probes  prometheus.Gatherer
 	ConfigZ *kubeletv1beta1.KubeletConfiguration
+	// Holder is this process and the election by which it leads the node; without a Process
+	// neither Node nor lease say who has them. Since is filled in.
+	Holder Holder
+	// YieldToOther ends Run where another process has the node, and had it before.
+	YieldToOther bool
 	// StartTimeout is how long Run tries to reach the API server before it
 	// gives up at its start; 20 s when zero.
 	StartTimeout time.Duration

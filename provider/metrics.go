@@ -11,6 +11,7 @@ type metrics struct {
 	dropped *prometheus.CounterVec
 	ready   prometheus.Gauge
 	pushes  prometheus.Counter
+	foreign prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -27,11 +28,15 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "burstlet_node_status_pushes_total",
 			Help: "Changes of the node's status handed to the API.",
 		}),
+		foreign: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "burstlet_node_foreign_lease_renewals_total",
+			Help: "Renewals of the node's lease in kube-node-lease that another process made while this one had the node.",
+		}),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.dropped, m.ready, m.pushes} {
+	for _, c := range []prometheus.Collector{m.dropped, m.ready, m.pushes, m.foreign} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the node: %w", err)
 		}

@@ -84,29 +84,46 @@ func (c frameworkNodes) Create(ctx context.Context, _ *corev1.Node, _ metav1.Cre
 //
 // It also keeps the lease's owner right. The framework sets it once: after the
 // Node was deleted and made again the lease would go on naming the old one, until
-// the garbage collector deletes it for that.
+// the garbage collector deletes it for that. And it says on the lease who has the node,
+// and shows each lease that it reads to the watcher.
 type leaseClient struct {
 	coordinationclient.LeaseInterface
 	bound bound
 	stop  <-chan struct{}
 	owner func() []metav1.OwnerReference
+	watch *watcher
 }
 
 func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	return c.LeaseInterface.Update(ctx, c.owned(lease), opts)
+	return c.seen(ctx)(c.LeaseInterface.Update(ctx, c.ours(lease), opts))
+}
+
+// seen shows what the API returned to the watcher.
+func (c leaseClient) seen(ctx context.Context) func(*coordinationv1.Lease, error) (*coordinationv1.Lease, error) {
+	return func(lease *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
+		if err == nil {
+			c.watch.saw(ctx, lease)
+		}
+		return lease, err
+	}
+}
+
+// ours returns the lease as we write it.
+func (c leaseClient) ours(lease *coordinationv1.Lease) *coordinationv1.Lease {
+	return c.watch.sign(c.owned(lease))
 }
 
 func (c leaseClient) Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error) {
 	return c.patiently(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
-		return c.LeaseInterface.Get(ctx, name, opts)
+		return c.seen(ctx)(c.LeaseInterface.Get(ctx, name, opts))
 	})
 }
 
 func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error) {
 	return c.patiently(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
-		return c.LeaseInterface.Create(ctx, c.owned(lease), opts)
+		return c.seen(ctx)(c.LeaseInterface.Create(ctx, c.ours(lease), opts))
 	})
 }
 
@@ -137,12 +154,12 @@ func (c leaseClient) owned(lease *coordinationv1.Lease) *coordinationv1.Lease {
 func (c leaseClient) reclaim(ctx context.Context, name string) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	lease, err := c.LeaseInterface.Get(ctx, name, metav1.GetOptions{})
+	lease, err := c.seen(ctx)(c.LeaseInterface.Get(ctx, name, metav1.GetOptions{}))
 	switch {
 	case err == nil:
-		_, err = c.LeaseInterface.Update(ctx, c.owned(lease), metav1.UpdateOptions{})
+		_, err = c.seen(ctx)(c.LeaseInterface.Update(ctx, c.ours(lease), metav1.UpdateOptions{}))
 	case apierrors.IsNotFound(err):
-		_, err = c.LeaseInterface.Create(ctx, c.owned(newLease(name, time.Now())), metav1.CreateOptions{})
+		_, err = c.seen(ctx)(c.LeaseInterface.Create(ctx, c.ours(newLease(name, time.Now())), metav1.CreateOptions{}))
 	}
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("node lease keeps its former owner until it is renewed")

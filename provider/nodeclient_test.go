@@ -75,7 +75,7 @@ func TestLeaseCallsDoNotFailWhileTheyMayHeal(t *testing.T) {
 				client := leaseClient{leases{get: func(ctx context.Context) (*coordinationv1.Lease, error) {
 					try++
 					return &coordinationv1.Lease{}, tc.get(ctx, try)
-				}}, boundBy(stop), stop.Done(), func() []metav1.OwnerReference { return nil }}
+				}}, boundBy(stop), stop.Done(), func() []metav1.OwnerReference { return nil }, &watcher{}}
 				start := time.Now()
 				_, err := client.Get(t.Context(), "n1", metav1.GetOptions{})
 				if took := time.Since(start); took != tc.took {

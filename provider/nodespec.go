@@ -27,6 +27,7 @@ type nodeSpec struct {
 	port int32 // of the kubelet API; 0 when it is not served
 	// features are those that the Node declares, sorted (kubelet: NodeDeclaredFeatures).
 	features []string
+	holder   string // of HolderAnnotation; empty: none
 }
 
 // declaredFeatures are what the API server and the scheduler ask of a node before they
@@ -138,9 +139,10 @@ func (s nodeSpec) annotations(facts *backend.NodeFacts) map[string]string {
 		maps.Copy(out, facts.Annotations)
 	}
 	maps.Copy(out, s.Annotations)
-	delete(out, IdentityAnnotation)
-	if s.Identity != "" {
-		out[IdentityAnnotation] = s.Identity
+	for key, value := range map[string]string{IdentityAnnotation: s.Identity, HolderAnnotation: s.holder} {
+		if delete(out, key); value != "" {
+			out[key] = value
+		}
 	}
 	return out
 }
@@ -193,7 +195,9 @@ func settled(want, have *corev1.Node) bool {
 			return false
 		}
 	}
-	return within(want.Labels, have.Labels) && within(want.Annotations, have.Annotations) &&
+	annotations := maps.Clone(want.Annotations)
+	delete(annotations, HolderAnnotation) // two processes would write it in turn
+	return within(want.Labels, have.Labels) && within(annotations, have.Annotations) &&
 		holds(want.Status.Capacity, have.Status.Capacity) &&
 		holds(want.Status.Allocatable, have.Status.Allocatable) &&
 		!slices.ContainsFunc(want.Status.Addresses, func(a corev1.NodeAddress) bool {

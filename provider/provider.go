@@ -46,6 +46,11 @@ type Node struct {
 	// changed is signalled when our Node changed, in the API or here.
 	changed chan struct{}
 	closing atomic.Bool
+	watch   *watcher
+	// held takes why this process has to leave the node to another.
+	held chan error
+	// otherSaid is when a second process was last reported, in Unix nanoseconds.
+	otherSaid atomic.Int64
 	// uid is the newest UID of our Node that was seen; a types.UID.
 	uid atomic.Value
 	// current is what Current last returned.
@@ -67,7 +72,11 @@ func New(cfg Config) (*Node, error) {
 		handler: newPodHandler(cfg.Pods.GetStore(), cfg.Touch),
 		refusal: newFirstRefusal(),
 		changed: make(chan struct{}, 1),
+		held:    make(chan error, 1),
 		own:     newNodeInformer(cfg.Client, cfg.NodeName),
+	}
+	if n.watch, err = newWatcher(cfg.Holder, m.foreign, n.otherProcess); err != nil {
+		return nil, err
 	}
 	if _, err = n.own.AddEventHandler(n.nodeEvents()); err != nil {
 		return nil, fmt.Errorf("watch node %s: %w", cfg.NodeName, err)
@@ -152,9 +161,16 @@ func (n *Node) Run(ctx context.Context) error {
 // start brings the parts up in their order, each running in the group.
 func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 	started := time.Now()
+	if n.cfg.YieldToOther {
+		if err := n.free(ctx); err != nil {
+			return err
+		}
+		group.Go(func() error { return n.untilHeld(ctx) })
+	}
 	n.remote.first(ctx, n.patience(ctx))
 	spec := nodeSpec{
 		name: n.cfg.NodeName, backend: n.cfg.Backend.Name, NodeOptions: n.cfg.Node, features: declaredFeatures(n.cfg.Backend),
+		holder: n.watch.text,
 	}
 	if n.api != nil {
 		spec.port = n.api.Port()
@@ -296,7 +312,7 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 ) {
 	registration := n.registrar(boundBy(ctx))
 	leases := leaseClient{
-		n.cfg.Heartbeats.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(), n.owner,
+		n.cfg.Heartbeats.CoordinationV1().Leases(corev1.NamespaceNodeLease), boundBy(ctx), ctx.Done(), n.owner, n.watch,
 	}
 	again := func(callCtx context.Context) (*corev1.Node, error) {
 		log.G(ctx).Warn("node was deleted from the API; registering it again")

@@ -20,6 +20,7 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/election"
 )
 
@@ -114,6 +115,15 @@ func nodeExists(server *rest.Config, name string) func(context.Context) (bool, e
 		}
 		return err == nil, err
 	}
+}
+
+// holder is this process as the node's holder.
+func (r *nodeRunner) holder() provider.Holder {
+	h := provider.Holder{Process: r.id}
+	if l := r.cfg.LeaderElection; l.Enabled {
+		h.Election = l.Namespace + "/" + r.cfg.LeaseName()
+	}
+	return h
 }
 
 // lead runs the node while the gate is held, then writes the statuses that are

@@ -38,6 +38,7 @@ type materials struct {
 	server string // URL of the API server
 	// identity is what the node's pods are told by on the remote.
 	identity string
+	holder   provider.Holder
 	client   kubernetes.Interface
 	// heartbeats is a client without a limit, as a kubelet's is: however much else there
 	// is to ask, the node's lease and status wait for nothing.
@@ -91,7 +92,7 @@ func (r *nodeRunner) wire(ctx context.Context, cred *credential, held *gate.Gate
 	}
 	r.state.show(prometheus.Gatherers{cred.registry, registry})
 	n := &node{held: held, shutdown: r.cfg.Shutdown, away: backends.Away(r.cfg.Backend)}
-	m.identity = id
+	m.identity, m.holder = id, r.holder()
 	m.cfg, m.remote, m.host = r.cfg, held.Wrap(metered.Wrap(b, calls)), host
 	m.registry, m.probes = registry, prometheus.NewRegistry()
 	m.gatherer = prometheus.Gatherers{r.process, cred.registry, registry}
@@ -163,6 +164,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Pressure: n.engine.Pressure, Backend: m.remote,
 		Node: nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
 		Probes: m.probes, ConfigZ: kubeletConfig(m.cfg),
+		Holder: m.holder, YieldToOther: m.cfg.Node.OnOtherProcess == config.OtherProcessStop,
 	})
 	return err
 }

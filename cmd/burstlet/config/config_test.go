@@ -71,7 +71,7 @@ func TestLoadReadsEveryField(t *testing.T) {
 			Capacity: config.Capacity{
 				CPU: quantity("8"), Memory: quantity("16Gi"), Pods: quantity("20"), EphemeralStorage: quantity("100Gi"),
 			},
-			InternalIP: "192.0.2.7",
+			OnOtherProcess: "stop", InternalIP: "192.0.2.7",
 		},
 		Kubeconfig:    "/etc/burstlet/kubeconfig",
 		CertDirectory: "/var/lib/burstlet/certs",

@@ -14,6 +14,7 @@ import (
 func Default() Configuration {
 	return Configuration{
 		TypeMeta:      metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
+		Node:          Node{OnOtherProcess: OtherProcessReport},
 		CertDirectory: "/var/lib/burstlet/pki",
 		Client:        Client{QPS: 50, Burst: 100},
 		KubeletAPI:    KubeletAPI{Port: 10250},

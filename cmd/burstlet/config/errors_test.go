@@ -66,6 +66,10 @@ func TestLoadErrors(t *testing.T) {
 			strings.Replace(head, "name: one", "name: one, annotations: {burstlet.dev/identity: a}", 1) + sim,
 			"check FILE: node.annotations[burstlet.dev/identity]: Forbidden: burstlet writes it: set node.identity",
 		},
+		"an unknown answer to another process": {
+			strings.Replace(head, "name: one", "name: one, onOtherProcess: kill", 1) + sim,
+			"check FILE: node.onOtherProcess: Unsupported value: \"kill\": supported values: \"report\", \"stop\"",
+		},
 		"bad quantity": {
 			strings.Replace(head, "name: one", "name: one, capacity: {memory: 16 GB}", 1) + sim,
 			"read configuration FILE: node.capacity.memory: must be a quantity such as 4, 500m or 16Gi, not \"16 GB\"",

@@ -21,6 +21,8 @@ func logLevels() []string { return []string{"error", "warn", "info", "debug", "t
 
 func logFormats() []string { return []string{FormatText, FormatJSON} }
 
+func otherProcesses() []string { return []string{OtherProcessReport, OtherProcessStop} }
+
 func shutdownModes() []string { return []string{ShutdownLeave, ShutdownDrain} }
 
 func taintEffects() []string {

@@ -38,7 +38,7 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
 		e := config.NodeEntry{
 			Node: config.Node{
 				Name: name, Labels: map[string]string{"team": "blue"}, Taints: []corev1.Taint{},
-				Capacity: config.Capacity{Pods: quantity("20")}, InternalIP: "192.0.2.7",
+				Capacity: config.Capacity{Pods: quantity("20")}, OnOtherProcess: "report", InternalIP: "192.0.2.7",
 			},
 			Kubeconfig: "/common", CertDirectory: "/var/lib/burstlet/pki/" + name,
 			Backend: config.Backend{Type: config.BackendCRI, CRI: &config.CRI{

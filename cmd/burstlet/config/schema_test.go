@@ -96,6 +96,7 @@ func limits() map[string]schema {
 		"Configuration.healthzBindAddress":   matches(ipv4 + "|" + ipv6),
 		"Configuration.healthzPort":          between(0, 65535),
 		"Node.name":                          atMost(validation.DNS1123SubdomainMaxLength, orEmpty(domain)),
+		"Node.onOtherProcess":                oneOfThese(otherProcesses()),
 		"Node.identity":                      atMost(maxIdentity, orEmpty("[!-~]+")),
 		"Node.labels":                        both(qualified, schema{"additionalProperties": schema{"type": []any{"string", "null"}, "pattern": "^(" + labelWord + ")?$"}}),
 		"Node.annotations":                   qualified,

@@ -36,6 +36,12 @@ const (
 	ShutdownDrain = "drain"
 )
 
+// What a node does about another process that has it, as node.onOtherProcess names it.
+const (
+	OtherProcessReport = "report"
+	OtherProcessStop   = "stop"
+)
+
 // Configuration is the whole configuration of a process: of one node, or of
 // several that Nodes lists. [Configuration.Each] gives it node by node.
 type Configuration struct {
@@ -126,13 +132,19 @@ type Node struct {
 	// does not let a node set are reported with the command an administrator
 	// needs.
 	Labels map[string]string `json:"labels"`
-	// Annotations are set on the Node. burstlet.dev/identity is not among them.
+	// Annotations are set on the Node. burstlet.dev/identity and burstlet.dev/holder
+	// are not among them.
 	Annotations map[string]string `json:"annotations"`
 	// Taints the Node is created with. Left out:
 	// virtual-kubelet.io/provider=burstlet:NoSchedule. An empty list: none.
 	Taints []corev1.Taint `json:"taints"`
 	// Capacity replaces what the backend says of itself, resource by resource.
 	Capacity Capacity `json:"capacity"`
+	// OnOtherProcess says what happens when another process that is not in this one's
+	// leader election renews the node's lease too: "report" it, as an Event on the Node,
+	// in the log and in a metric, or "stop": then the younger of the two ends, and does
+	// not start again while the other lives. Default report.
+	OnOtherProcess string `json:"onOtherProcess"`
 	// InternalIP is the address at which the API server reaches this process.
 	// Empty: the one from which this machine reaches the API server.
 	InternalIP string `json:"internalIP"`

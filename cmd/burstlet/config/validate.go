@@ -82,8 +82,11 @@ func (e *NodeEntry) validateCapacity(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// identityAnnotation is provider.IdentityAnnotation.
-const identityAnnotation = "burstlet.dev/identity"
+// provider.IdentityAnnotation and HolderAnnotation.
+const (
+	identityAnnotation = "burstlet.dev/identity"
+	holderAnnotation   = "burstlet.dev/holder"
+)
 
 func (n *Node) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
@@ -97,8 +100,12 @@ func (n *Node) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("identity"), n.Identity,
 			fmt.Sprintf("must be at most %d printable ASCII characters", maxIdentity)))
 	}
+	errs = append(errs, supported(at.Child("onOtherProcess"), n.OnOtherProcess, otherProcesses()...)...)
 	errs = append(errs, metav1validation.ValidateLabels(n.Labels, at.Child("labels"))...)
 	errs = append(errs, apivalidation.ValidateAnnotations(n.Annotations, at.Child("annotations"))...)
+	if _, ok := n.Annotations[holderAnnotation]; ok {
+		errs = append(errs, field.Forbidden(at.Child("annotations").Key(holderAnnotation), "burstlet writes it"))
+	}
 	if _, ok := n.Annotations[identityAnnotation]; ok {
 		errs = append(errs, field.Forbidden(at.Child("annotations").Key(identityAnnotation),
 			"burstlet writes it: set "+at.Child("identity").String()))

@@ -46,6 +46,11 @@ var nodeCases = []alertCase{
 		quiet: map[string]string{`burstlet_node_terms_total{job="burstlet",node="n"}`: "1x60 2x30"},
 	},
 	{
+		alert: "BurstletNodeHeldTwice", at: "20m", labels: onNode,
+		fires: map[string]string{`burstlet_node_foreign_lease_renewals_total{job="burstlet",node="n"}`: "0+3x90"},
+		quiet: map[string]string{`burstlet_node_foreign_lease_renewals_total{job="burstlet",node="n"}`: "0x15 1x75"}, // a restored backup
+	},
+	{
 		alert: "BurstletNodeNotReady", at: "15m", labels: onNode,
 		fires: map[string]string{`burstlet_node_ready{job="burstlet",node="n"}`: "0x90"},
 		quiet: map[string]string{`burstlet_node_ready{job="burstlet",node="n"}`: "1x14 0x1 1x70"},

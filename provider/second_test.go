@@ -1,0 +1,277 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+)
+
+// versioned makes a fake API server refuse an update of a lease that is not the newest.
+func versioned(client *fake.Clientset) {
+	version := 0
+	client.PrependReactor("*", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		var lease *coordinationv1.Lease
+		switch a := a.(type) {
+		case clienttesting.UpdateAction: // a creation's looks alike
+			lease = a.GetObject().(*coordinationv1.Lease)
+		default:
+			return false, nil, nil
+		}
+		was, err := client.Tracker().Get(a.GetResource(), a.GetNamespace(), lease.Name)
+		if err == nil && a.GetVerb() == "update" && was.(*coordinationv1.Lease).ResourceVersion != lease.ResourceVersion {
+			return true, nil, apierrors.NewConflict(a.GetResource().GroupResource(), lease.Name, errors.New("not the newest"))
+		}
+		version++
+		lease.ResourceVersion = strconv.Itoa(version)
+		return false, nil, nil
+	})
+}
+
+// rival is one of the processes that have node n1 at the same time.
+type rival struct {
+	*bench
+	mu     sync.Mutex
+	events []string
+	err    error
+	ended  bool
+}
+
+// newRival makes a process of its own over the API of another, whose client is nil for the
+// first.
+func newRival(t *testing.T, client *fake.Clientset, holder Holder, yields bool) *rival {
+	t.Helper()
+	r := &rival{}
+	r.bench = newBench(t, func(cfg *Config) {
+		if client == nil {
+			client = cfg.Client.(*fake.Clientset)
+			versioned(client)
+		}
+		pods, err := NewPodInformer(client, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Client, cfg.Pods, cfg.Holder, cfg.YieldToOther = client, pods, holder, yields
+		cfg.Event = func(_ *corev1.ObjectReference, kind, reason, message string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if reason == reasonOtherProcess {
+				r.events = append(r.events, kind+" "+message)
+			}
+		}
+	})
+	r.client = client
+	return r
+}
+
+func (r *rival) start(ctx context.Context, group *sync.WaitGroup) {
+	group.Go(func() {
+		err := r.node.Run(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.err, r.ended = err, true
+	})
+}
+
+func (r *rival) state() (events []string, ended bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.events...), r.ended, r.err
+}
+
+func (r *rival) foreign() float64 { return testutil.ToFloat64(r.node.metrics.foreign) }
+
+// A restart, and a process that follows another in its election, are nobody's rivals.
+func TestOneProcessAfterAnotherIsNotASecondOne(t *testing.T) {
+	for _, election := range []string{"", "burstlet/burstlet-n1"} {
+		synctest.Test(t, func(t *testing.T) {
+			first := newRival(t, nil, Holder{Process: "a", Election: election}, true)
+			first.run(func() { first.settle(15 * time.Second) })
+			if h := holderOf(first.lease().Annotations); h == nil || h.Process != "a" || h.Election != election {
+				t.Errorf("the lease is held by %v", h)
+			}
+			if h := holderOf(first.inAPI().Annotations); h == nil || h.Process != "a" {
+				t.Errorf("the node is held by %v", h)
+			}
+			second := newRival(t, first.client, Holder{Process: "b", Election: election}, true)
+			second.run(func() {
+				began := time.Now()
+				<-second.synced
+				if took := time.Since(began); election != "" && took > 2*time.Second || took > otherRenews+2*time.Second {
+					t.Errorf("election %q: started after %v", election, took)
+				}
+				second.settle(2 * time.Minute)
+				if h := holderOf(second.inAPI().Annotations); h == nil || h.Process != "b" {
+					t.Errorf("the node is held by %v", h)
+				}
+			})
+			for _, r := range []*rival{first, second} {
+				if events, _, err := r.state(); len(events) > 0 || err != nil || r.foreign() > 0 {
+					t.Errorf("%v, %v, %v foreign renewals", events, err, r.foreign())
+				}
+			}
+		})
+	}
+}
+
+// Two releases with one node name: both say so, each of the other.
+func TestTwoProcessesReportEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := newRival(t, nil, Holder{Process: "a", Election: "one/burstlet-n1"}, false)
+		second := newRival(t, first.client, Holder{Process: "b", Election: "two/burstlet-n1"}, false)
+		ctx, stop := context.WithCancel(t.Context())
+		var group sync.WaitGroup
+		first.start(ctx, &group)
+		first.settle(25 * time.Second)
+		second.start(ctx, &group)
+		first.settle(40 * time.Second)
+		pushes := len(writes(first.client, "nodes"))
+		first.settle(2 * time.Minute)
+		for r, want := range map[*rival]string{first: "process b by lease two/burstlet-n1", second: "process a by lease one/burstlet-n1"} {
+			events, ended, err := r.state()
+			if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Node n1 has two processes") || !strings.Contains(events[0], "renewed by "+want) {
+				t.Errorf("Events %q, want one that names %s", events, want)
+			}
+			if ended || r.foreign() < 10 {
+				t.Errorf("ended %v with %v; %v foreign renewals", ended, err, r.foreign())
+			}
+		}
+		if n := len(writes(first.client, "nodes")) - pushes; n > 0 {
+			t.Errorf("they wrote the Node in turn, %d times", n)
+		}
+		first.settle(saidAgain)
+		if events, _, _ := first.state(); len(events) != 2 {
+			t.Errorf("%d Events after %v", len(events), saidAgain)
+		}
+		stop()
+		group.Wait()
+	})
+}
+
+// Two that have the node find each other: the younger one leaves, whichever sees the other
+// first. It does not come back before the older one has ended.
+func TestTheYoungerProcessYields(t *testing.T) {
+	for offset := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			first := newRival(t, nil, Holder{Process: "b"}, true)
+			ctx, stop := context.WithCancel(t.Context())
+			var group sync.WaitGroup
+			first.start(ctx, &group)
+			first.settle(15*time.Second + time.Duration(offset)*time.Second)
+			second := newRival(t, first.client, Holder{Process: "a", Election: "two/burstlet-n1"}, true)
+			// Without the lease the second sees nobody at its start.
+			if err := first.client.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-node-lease", "n1"); err != nil {
+				t.Fatal(err)
+			}
+			second.start(ctx, &group)
+			first.settle(time.Minute)
+			if _, ended, err := first.state(); ended {
+				t.Errorf("the older one ended: %v", err)
+			}
+			if _, ended, err := second.state(); !ended || !errors.Is(err, errHeld) || !strings.Contains(fmt.Sprint(err), "node.onOtherProcess") {
+				t.Errorf("the younger one: ended %v, %v", ended, err)
+			}
+			// As long as the older one lives, nothing is written at a start.
+			again := newRival(t, first.client, Holder{Process: "c", Election: "two/burstlet-n1"}, true)
+			written := len(writes(first.client, "nodes"))
+			soon, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			if err := again.node.Run(soon); !errors.Is(err, errHeld) || len(writes(first.client, "nodes")) != written {
+				t.Errorf("a start beside it: %v, %d writes", err, len(writes(first.client, "nodes"))-written)
+			}
+			if events, _, _ := again.state(); len(events) != 1 {
+				t.Errorf("Events %q", events)
+			}
+			stop()
+			group.Wait()
+			last := newRival(t, first.client, Holder{Process: "d", Election: "two/burstlet-n1"}, true)
+			last.run(func() { <-last.synced })
+		})
+	}
+}
+
+func TestForeignRenewals(t *testing.T) {
+	lease := func(at time.Time, holder string) *coordinationv1.Lease {
+		l := newLease("n1", at)
+		if holder != "" {
+			l.Annotations = map[string]string{HolderAnnotation: holder}
+		}
+		return l
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m, err := newMetrics(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		w, err := newWatcher(Holder{Process: "us"}, m.foreign, func(_ context.Context, other *Holder) { found = append(found, other.String()) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
+		expect := func(what string, renewals float64, names ...string) {
+			t.Helper()
+			if got := testutil.ToFloat64(m.foreign); got != renewals || strings.Join(found, "|") != strings.Join(names, "|") {
+				t.Errorf("%s: %v foreign renewals, found %q, want %v and %q", what, got, found, renewals, names)
+			}
+		}
+		ctx := t.Context()
+		w.saw(ctx, lease(at(-100), ""))
+		w.saw(ctx, lease(at(-90), ""))
+		expect("of a predecessor", 0)
+		w.sign(lease(at(1), ""))
+		w.sign(lease(at(2), "")) // its answer is lost
+		w.saw(ctx, lease(at(1), ""))
+		w.saw(ctx, lease(at(2), ""))
+		expect("our own", 0)
+		w.saw(ctx, lease(at(-50), `{"process":"before"}`))
+		w.saw(ctx, lease(at(-50), `{"process":"before"}`))
+		expect("one from a backup, read twice", 1)
+		time.Sleep(foreignWindow)
+		w.saw(ctx, lease(at(3), `{"process":"before"}`))
+		expect("one long after", 2)
+		w.saw(ctx, lease(at(13), `{"process":"them","election":"a/b"}`))
+		const them = "process them by lease a/b"
+		expect("two in a row", 3, them)
+		w.sign(lease(at(13), "")) // its owner is corrected, it is not renewed
+		w.saw(ctx, lease(at(13), ""))
+		w.saw(ctx, lease(at(23), w.text)) // an older burstlet keeps what it does not know
+		expect("of who does not say it", 4, them, (*Holder)(nil).String())
+	})
+}
+
+func TestWhoYields(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	for _, tc := range []struct {
+		name     string
+		us, them *Holder
+		want     bool
+	}{
+		{"to the older", &Holder{Process: "a", Since: at(2)}, &Holder{Process: "b", Since: at(1)}, true},
+		{"not to the younger", &Holder{Process: "b", Since: at(1)}, &Holder{Process: "a", Since: at(2)}, false},
+		{"of one age, one", &Holder{Process: "b", Since: at(1)}, &Holder{Process: "a", Since: at(1)}, true},
+		{"and not both", &Holder{Process: "a", Since: at(1)}, &Holder{Process: "b", Since: at(1)}, false},
+		{"to who does not say it", &Holder{Process: "a", Since: at(1)}, nil, true},
+	} {
+		if got := tc.us.yieldsTo(tc.them); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+	if holderOf(map[string]string{HolderAnnotation: "{"}) != nil || holderOf(map[string]string{HolderAnnotation: "{}"}) != nil {
+		t.Error("an annotation that says nothing names a holder")
+	}
+}
