@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/backend"
@@ -58,8 +59,10 @@ func (r *remote) Describe(context.Context) (backend.NodeFacts, error) {
 	}, nil
 }
 
-func (*remote) LastRelist() time.Time { return time.Now() }
-func (*remote) LastLoop() time.Time   { return time.Now() }
+func (*remote) LastRelist() time.Time        { return time.Now() }
+func (*remote) PodUID(backend.Ref) types.UID { return "" }
+
+func (*remote) LastLoop() time.Time { return time.Now() }
 
 func (*remote) Stats(context.Context, time.Duration) (backend.StatsFacts, error) {
 	return backend.StatsFacts{}, backend.Errorf(backend.ErrUnsupported, "nothing is measured")

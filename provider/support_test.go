@@ -184,6 +184,8 @@ func (f *fakeRemote) LastRelist() time.Time {
 	return f.relist()
 }
 
+func (*fakeRemote) PodUID(backend.Ref) types.UID { return "" }
+
 func (*fakeRemote) LastLoop() time.Time { return time.Now() }
 
 func (*fakeRemote) Stats(context.Context, time.Duration) (backend.StatsFacts, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/plan"
@@ -64,6 +65,14 @@ func (l *Loop) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.C
 		return nil, fmt.Errorf("connect to port %d of pod %q: %w", port, pod.Name, err)
 	}
 	return conn, nil
+}
+
+// PodUID is the UID of the pod that is named; empty for an unknown one.
+func (l *Loop) PodUID(pod backend.Ref) types.UID {
+	if found, _, err := l.named(pod); err == nil {
+		return found.UID
+	}
+	return ""
 }
 
 // CanExec returns the error that Exec would fail with before it asks the remote.

@@ -2,7 +2,9 @@
 package klogs
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/containerd/log"
 	"github.com/go-logr/logr"
@@ -24,7 +26,14 @@ func (s sink) Info(_ int, msg string, keysAndValues ...any) {
 	s.with(keysAndValues).Debug(msg)
 }
 
+// commandFailed begins an error about a command in a container (k8s.io/cri-streaming). What
+// follows is for the caller: it may repeat the command, which is no business of the log.
+const commandFailed = "error executing command in container: "
+
 func (s sink) Error(err error, msg string, keysAndValues ...any) {
+	if err != nil && strings.HasPrefix(err.Error(), commandFailed) {
+		err = errors.New("error executing command in container")
+	}
 	s.with(keysAndValues).WithError(err).Warn(msg)
 }
 

@@ -1,6 +1,8 @@
 package klogs
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -17,5 +19,15 @@ func TestTheirLogIsOurs(t *testing.T) {
 	if len(entries) != 2 || entries[0].Level != logrus.DebugLevel || entries[0].Data["a"] != 1 || entries[0].Data["b"] != "2" ||
 		entries[1].Level != logrus.WarnLevel || entries[1].Data["csr"] != "csr-1" {
 		t.Errorf("got %+v", entries)
+	}
+}
+
+// The error of a command in a container is for its caller: it may repeat the command.
+func TestCommandsAreNotLogged(t *testing.T) {
+	logger, hook := logrustest.NewNullLogger()
+	New(logrus.NewEntry(logger)).Error(errors.New(`error executing command in container: exec: "hunter2": not found`), "Unhandled Error")
+	text, err := hook.LastEntry().String()
+	if err != nil || strings.Contains(text, "hunter2") || !strings.Contains(text, "command in container") {
+		t.Errorf("logged %q, %v", text, err)
 	}
 }

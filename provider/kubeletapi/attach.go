@@ -19,11 +19,13 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	}
 	pod, container := podRef(r), r.PathValue("container")
 	if err := s.cfg.Engine.CanAttach(pod, container); err != nil {
-		fail(w, r, err)
+		s.refuse(w, r, err)
 		return
 	}
 	s.takeOver(w, r, statusTimeout, func(w http.ResponseWriter, r *http.Request) {
-		remotecommand.ServeAttach(w, r, attacher{s.cfg.Engine, pod, opts}, pod.Name, string(pod.UID), container,
+		x := s.audit(r)
+		defer x.end()
+		remotecommand.ServeAttach(w, r, attacher{s.cfg.Engine, pod, opts, x}, pod.Name, string(pod.UID), container,
 			opts, s.cfg.StreamIdleTimeout, streamCreationTimeout, remotecommand.SupportedStreamingProtocols)
 	})
 }
@@ -33,6 +35,7 @@ type attacher struct {
 	engine Engine
 	pod    backend.Ref
 	opts   *remotecommand.Options
+	audit  *session
 }
 
 // AttachContainer attaches until the container, its output or the context ends.
@@ -41,7 +44,9 @@ func (a attacher) AttachContainer(ctx context.Context, _, _, container string,
 ) error {
 	s := streamsOf(ctx, a.opts, in, out, errOut, resize)
 	defer s.end()
-	return a.engine.Attach(ctx, a.pod, container, backend.AttachSpec{
+	err := a.engine.Attach(ctx, a.pod, container, backend.AttachSpec{
 		Stdin: s.stdin, Stdout: s.stdout, Stderr: s.stderr, TTY: a.opts.TTY, Resize: s.sizes,
 	})
+	a.audit.result(ctx, err)
+	return err
 }

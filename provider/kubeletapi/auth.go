@@ -43,6 +43,8 @@ type auth struct {
 	node  string
 	authn authenticator.Request
 	authz authorizer.Authorizer
+	// forbidden tells of callers who may not do what they want.
+	forbidden forbidden
 }
 
 func newAuth(cfg Config, ca *clientCA, b *bounds) (*auth, error) {
@@ -51,7 +53,7 @@ func newAuth(cfg Config, ca *clientCA, b *bounds) (*auth, error) {
 		return nil, fmt.Errorf("configure authentication of the kubelet API: %w", err)
 	}
 	if cfg.AlwaysAllow {
-		return &auth{cfg.NodeName, authn, authorizerfactory.NewAlwaysAllowAuthorizer()}, nil
+		return &auth{cfg.NodeName, authn, authorizerfactory.NewAlwaysAllowAuthorizer(), newForbidden()}, nil
 	}
 	client, err := reviewer(cfg)
 	if err != nil {
@@ -66,7 +68,7 @@ func newAuth(cfg Config, ca *clientCA, b *bounds) (*auth, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure authorization of the kubelet API: %w", err)
 	}
-	return &auth{cfg.NodeName, authn, sharedAuthz{authz, b.authorizations}}, nil
+	return &auth{cfg.NodeName, authn, sharedAuthz{authz, b.authorizations}, newForbidden()}, nil
 }
 
 // newAuthn is authenticatorfactory's delegating authenticator, with bounds between its
@@ -170,6 +172,7 @@ func (a *auth) wrap(next http.Handler) http.Handler {
 			http.Error(w, "Unauthorized", http.StatusUnauthorized)
 			return
 		}
+		r = withCaller(r, who.User.GetName())
 		attrs := attributes(a.node, who.User, r)
 		for _, attr := range attrs {
 			decision, _, err := a.authz.Authorize(r.Context(), attr)
@@ -187,6 +190,7 @@ func (a *auth) wrap(next http.Handler) http.Handler {
 				return
 			}
 		}
+		a.forbidden.note(r)
 		http.Error(w, "Forbidden "+describe(attrs), http.StatusForbidden)
 	})
 }

@@ -24,11 +24,8 @@ import (
 func (s *served) from(t *testing.T, address string) func(path, token string) (int, http.Header) {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // self-signed here
-		DialContext:     dialer.DialContext,
-	}
-	t.Cleanup(transport.CloseIdleConnections)
+	transport := s.transport(t)
+	transport.DialContext, transport.ForceAttemptHTTP2 = dialer.DialContext, false
 	return func(path, token string) (int, http.Header) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 		if err != nil {
@@ -248,11 +245,11 @@ func TestStreamsAreNotCut(t *testing.T) {
 		two  bool
 	}{{"HTTP/1.1", false}, {"HTTP/2", true}} {
 		t.Run(proto.name, func(t *testing.T) {
-			transport := &http.Transport{
-				TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // self-signed here
-				ForceAttemptHTTP2: proto.two,
+			transport := s.transport(t)
+			transport.ForceAttemptHTTP2 = proto.two
+			if !proto.two {
+				transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
 			}
-			t.Cleanup(transport.CloseIdleConnections)
 			get := func(path string) (*http.Response, error) {
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 				if err != nil {

@@ -14,7 +14,8 @@
 // (metrics.go), authentication by client certificate or TokenReview and
 // authorization by SubjectAccessReview (auth.go, with the kubelet's attributes
 // in attributes.go), and then its handler. What callers have under way is
-// bounded before and after they are known (bounds.go). Errors of the engine
+// bounded before and after they are known (bounds.go), and what reaches into a pod
+// leaves an audit trail (audit.go). Errors of the engine
 // become HTTP statuses in one place, errors.go.
 //
 // The CA of client certificates is a file, or what the cluster publishes in

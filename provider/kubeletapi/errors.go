@@ -42,6 +42,11 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	if code >= http.StatusInternalServerError {
 		log.G(r.Context()).WithError(err).WithField("path", bucket(r.URL.Path)).Warn("kubelet API request failed")
 	}
+	answerError(w, r, code, err)
+}
+
+// answerError sends an error to the client alone.
+func answerError(w http.ResponseWriter, r *http.Request, code int, err error) {
 	// Without http.Error's newline, which kubectl would show as \n.
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

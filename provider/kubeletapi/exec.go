@@ -30,11 +30,13 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	}
 	pod, container := podRef(r), r.PathValue("container")
 	if err := s.cfg.Engine.CanExec(pod, container); err != nil {
-		fail(w, r, err)
+		s.refuse(w, r, err)
 		return
 	}
 	s.takeOver(w, r, statusTimeout, func(w http.ResponseWriter, r *http.Request) {
-		remotecommand.ServeExec(w, r, executor{s.cfg.Engine, pod, opts}, pod.Name, string(pod.UID), container, command,
+		x := s.audit(r)
+		defer x.end()
+		remotecommand.ServeExec(w, r, executor{s.cfg.Engine, pod, opts, x}, pod.Name, string(pod.UID), container, command,
 			opts, s.cfg.StreamIdleTimeout, streamCreationTimeout, remotecommand.SupportedStreamingProtocols)
 	})
 }
@@ -44,6 +46,7 @@ type executor struct {
 	engine Engine
 	pod    backend.Ref
 	opts   *remotecommand.Options
+	audit  *session
 }
 
 // ExecInContainer runs a command. An exit code other than 0 is an exitError, which
@@ -56,6 +59,7 @@ func (e executor) ExecInContainer(ctx context.Context, _, _, container string, c
 	code, err := e.engine.Exec(ctx, e.pod, container, backend.ExecSpec{
 		Command: command, Stdin: s.stdin, Stdout: s.stdout, Stderr: s.stderr, Live: true, TTY: e.opts.TTY, Resize: s.sizes,
 	})
+	e.audit.exited(ctx, code, err)
 	switch {
 	case err != nil:
 		return err
@@ -153,12 +157,15 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, invalid("cmd", "a command to run is required"))
 		return
 	}
+	x := s.audit(r)
+	defer x.end()
 	var stdout, stderr capped
 	code, err := s.cfg.Engine.Exec(r.Context(), podRef(r), r.PathValue("container"), backend.ExecSpec{
 		Command: strings.Split(text, " "), Stdout: &stdout, Stderr: &stderr,
 	})
+	x.exited(r.Context(), code, err)
 	if err != nil {
-		fail(w, r, err)
+		answerError(w, r, httpStatus(err), err) // which may repeat the command, so the log does not
 		return
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -24,11 +24,13 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 	}
 	pod := podRef(r)
 	if err := s.cfg.Engine.CanForward(pod); err != nil {
-		fail(w, r, err)
+		s.refuse(w, r, err)
 		return
 	}
 	s.takeOver(w, r, 0, func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context()
+		x := s.audit(r)
+		defer x.end() // it lasts for as long as its client wants
 		forward := forwarder(func(port uint16, stream io.ReadWriteCloser) error {
 			conn, err := s.cfg.Engine.Forward(ctx, pod, port)
 			if err != nil {

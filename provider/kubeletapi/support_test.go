@@ -1,6 +1,7 @@
 package kubeletapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -23,11 +24,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/log"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -110,6 +114,7 @@ func (e *fakeStreams) CanForward(backend.Ref) error {
 	defer e.refusal.Unlock()
 	return e.refused
 }
+func (e *fakeStreams) PodUID(backend.Ref) types.UID              { return "uid-p" }
 func (e *fakeStreams) CanExec(pod backend.Ref, _ string) error   { return e.CanForward(pod) }
 func (e *fakeStreams) CanAttach(pod backend.Ref, _ string) error { return e.CanForward(pod) }
 
@@ -254,6 +259,25 @@ type served struct {
 	url    string
 	ca     *ca
 	stop   func() // ends the server and waits for it
+	logged *journal
+}
+
+// journal is all that a server logs, in JSON.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // serve runs a server on loopback until the test ends.
@@ -275,7 +299,18 @@ func serve(t *testing.T, engine Engine, r *reviews, change func(*Config)) *serve
 	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return &served{s, "https://" + s.listener.Addr().String(), clients, background.Run(t, s.Run)}
+	logged := &journal{}
+	logger := logrus.New()
+	logger.SetOutput(logged)
+	logger.SetLevel(logrus.TraceLevel)
+	logger.SetFormatter(&logrus.JSONFormatter{})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(logged)
+		}
+	})
+	stop := background.Run(t, func(ctx context.Context) error { return s.Run(log.WithLogger(ctx, logrus.NewEntry(logger))) })
+	return &served{s, "https://" + s.listener.Addr().String(), clients, stop, logged}
 }
 
 // caller makes requests with a client certificate, a token or nothing.
@@ -285,8 +320,8 @@ func (s *served) caller(t *testing.T, cert *tls.Certificate, token string) func(
 	if cert != nil {
 		cfg.Certificates = []tls.Certificate{*cert}
 	}
-	transport := &http.Transport{TLSClientConfig: cfg, ForceAttemptHTTP2: true}
-	t.Cleanup(transport.CloseIdleConnections)
+	transport := s.transport(t)
+	transport.TLSClientConfig = cfg
 	return func(path string) *http.Response {
 		t.Helper()
 		method, path, found := strings.Cut(path, " ")
@@ -307,6 +342,17 @@ func (s *served) caller(t *testing.T, cert *tls.Certificate, token string) func(
 		t.Cleanup(func() { _ = resp.Body.Close() })
 		return resp
 	}
+}
+
+// transport trusts any server.
+func (s *served) transport(t *testing.T) *http.Transport {
+	t.Helper()
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // self-signed here
+		ForceAttemptHTTP2: true,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
 }
 
 func body(t *testing.T, resp *http.Response) string {
