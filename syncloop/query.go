@@ -18,7 +18,8 @@ func (l *Loop) CouldHaveRunningContainers(uid types.UID) bool {
 // LastRelist is when the remote was last listed whole; zero if it never was.
 func (l *Loop) LastRelist() time.Time { return l.pleg.LastList() }
 
-// Pods returns the pods of this node with their latest status.
+// Pods returns the pods of this node with their latest status. They are only to be read:
+// they share what they are made of with the engine, because every scrape asks for them.
 func (l *Loop) Pods() []*corev1.Pod {
 	workers := l.all()
 	pods := make([]*corev1.Pod, 0, len(workers))
@@ -27,14 +28,14 @@ func (l *Loop) Pods() []*corev1.Pod {
 		if pod == nil {
 			continue
 		}
-		pod = pod.DeepCopy()
+		light := *pod
 		for _, c := range pod.Status.Conditions { // those of others
 			if !slices.ContainsFunc(status.Conditions, func(o corev1.PodCondition) bool { return o.Type == c.Type }) {
 				status.Conditions = append(slices.Clip(status.Conditions), c)
 			}
 		}
-		pod.Status = status
-		pods = append(pods, pod)
+		light.Status = status
+		pods = append(pods, &light)
 	}
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
