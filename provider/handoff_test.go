@@ -3,11 +3,14 @@ package provider
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -198,8 +201,8 @@ func TestSuccessorUnderTheSameNameIsNotHidden(t *testing.T) {
 	})
 }
 
-// Trap: the framework ignores tombstones, so it never hears of a deletion that a
-// broken watch missed.
+// Trap: the framework ignores tombstones, so that it would never hear of a deletion that
+// a broken watch missed, and keep what it knows of the pod for ever.
 func TestDeletionInAWatchGapIsSeen(t *testing.T) {
 	var watches []*watch.FakeWatcher
 	prepare := func(client *fake.Clientset) {
@@ -219,9 +222,6 @@ func TestDeletionInAWatchGapIsSeen(t *testing.T) {
 			t.Fatal("the informer did not list again")
 		}
 		d.hinted("ns/a", before)
-		if n := d.spy.verbs("delete"); n != 0 {
-			t.Logf("the framework has learnt to read tombstones: %d", n)
-		}
 		d.spy.podHandler.mu.Lock()
 		defer d.spy.podHandler.mu.Unlock()
 		if len(d.spy.seen) != 0 {
@@ -447,5 +447,52 @@ func TestManagedFieldsAreDropped(t *testing.T) {
 	}
 	if pod.ManagedFields == nil {
 		t.Error("the object that was given is changed")
+	}
+}
+
+// Trap: the framework keeps the pod that it last handed on, of every pod.
+func TestTheFrameworkKeepsNoPods(t *testing.T) {
+	handOff(t, nil, func(d *desk) {
+		old := weak.Make(d.spy.stored("ns/a"))
+		d.update(running(newPod("a", "1")))
+		d.settle(time.Second)
+		runtime.GC()
+		if old.Value() != nil {
+			t.Error("the pod before the last change of its status is still held")
+		}
+	}, newPod("a", "1"))
+}
+
+func TestTombstonesAreUnwrapped(t *testing.T) {
+	var heard []any
+	h := podsOnly{cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) { heard = append(heard, obj) }}}
+	pod := newPod("a", "1")
+	h.OnDelete(pod)
+	h.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/a", Obj: pod})
+	if diff := cmp.Diff([]any{pod, pod}, heard); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What the framework reads of a pod is what it was.
+func TestLightPods(t *testing.T) {
+	pod := deleting(running(newPod("a", "1")), 30)
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses,
+		corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1}}},
+		corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "r"}}})
+	got := lightPod(pod)
+	states := func(p *corev1.Pod) (out []string) {
+		for _, c := range p.Status.ContainerStatuses {
+			out = append(out, fmt.Sprint(c.State.Terminated != nil, c.State.Waiting != nil))
+		}
+		return out
+	}
+	if diff := cmp.Diff(states(pod), states(got)); diff != "" || got.Status.Phase != pod.Status.Phase || got.UID != pod.UID ||
+		got.DeletionTimestamp != pod.DeletionTimestamp || *got.DeletionGracePeriodSeconds != 30 {
+		t.Errorf("%+v\n%s", got, diff)
+	}
+	if len(got.Spec.Containers) != 0 {
+		t.Error("the spec is still there")
 	}
 }

@@ -54,10 +54,10 @@ func newNodeInformer(client kubernetes.Interface, nodeName string) cache.SharedI
 // podInformer shows our informer to the framework in the form that it wants.
 type podInformer struct{ informer cache.SharedIndexInformer }
 
-func (p podInformer) Informer() cache.SharedIndexInformer { return p.informer }
+func (p podInformer) Informer() cache.SharedIndexInformer { return unwrapped{p.informer} }
 
 func (p podInformer) Lister() corelisters.PodLister {
-	return corelisters.NewPodLister(p.informer.GetIndexer())
+	return lightPods{corelisters.NewPodLister(p.informer.GetIndexer())}
 }
 
 // podEvents is our own handler on the pod informer. Unlike the framework's it
