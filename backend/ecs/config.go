@@ -25,6 +25,9 @@ type Config struct {
 	ecsconfig.Config
 	// Images says what images say of themselves; nil asks their registries.
 	Images images.Configs
+	// KnownImages is what registries said already, which nodes of a process may share; nil:
+	// nothing.
+	KnownImages *images.Known
 	// Capacity is what the node offers, for example the account's vCPU quota.
 	// Missing resources are taken from the node's configuration.
 	Capacity corev1.ResourceList
@@ -131,7 +134,7 @@ func imagesOf(ctx context.Context, cfg Config, login images.ECRAPI) (*images.Cac
 	if cfg.Images != nil {
 		return images.NewCache(ctx, cfg.Images), nil
 	}
-	r, err := images.NewRegistries(cfg.RegistryMirrors, login)
+	r, err := images.NewRegistries(cfg.RegistryMirrors, login, cfg.KnownImages)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,8 @@ type nodeRunner struct {
 	state *nodeState
 	// process has the metrics of the process.
 	process prometheus.Gatherer
+	// shared is what the backends of the process have in common.
+	shared *backends.Shared
 	// sim is a simulated remote in this process, which outlives the node's terms.
 	sim *backend.Backend
 }
@@ -158,7 +160,7 @@ func (r *nodeRunner) remote(ctx context.Context, identity string, may backend.Pe
 	if r.sim != nil {
 		return *r.sim, nil
 	}
-	n := backends.Node{Config: r.cfg, Identity: identity, Version: programVersion(), May: may}
+	n := backends.Node{Config: r.cfg, Identity: identity, Version: programVersion(), May: may, Shared: r.shared}
 	if r.cfg.LeaderElection.Enabled {
 		n.Leader = leaderName(r.id)
 	}

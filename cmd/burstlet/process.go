@@ -15,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/pause"
+	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/election"
 )
@@ -69,8 +70,9 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 		return err
 	}
 	runs := make([]func(context.Context) error, len(configs))
+	shared := backends.NewShared()
 	for i, c := range configs {
-		r := &nodeRunner{cfg: c, id: id, state: states.nodes[i], process: process}
+		r := &nodeRunner{cfg: c, id: id, state: states.nodes[i], process: process, shared: shared}
 		runs[i] = r.run
 		if len(configs) > 1 {
 			runs[i] = keeper{name: c.Node.Name, state: r.state, run: r.run}.keep

@@ -24,8 +24,9 @@ import (
 type pullRecords struct {
 	store backend.PullRecords // nil: the records end with the process
 
-	// saving is held over the calls to the store.
-	saving sync.Mutex
+	// turn holds one token, taken for the calls to the store: waiting for it ends with the
+	// caller's context, as waiting for a mutex would not.
+	turn chan struct{}
 
 	mu     sync.Mutex
 	loaded bool
@@ -65,7 +66,7 @@ type holder struct {
 
 func newPullRecords(store backend.PullRecords) *pullRecords {
 	return &pullRecords{
-		store: store, loaded: store == nil, pulledAt: map[string]time.Time{}, underWay: map[string]int{},
+		store: store, turn: make(chan struct{}, 1), loaded: store == nil, pulledAt: map[string]time.Time{}, underWay: map[string]int{},
 		known: newRecorded(),
 	}
 }
@@ -80,13 +81,27 @@ func (p *pullRecords) isLoaded() bool {
 	return p.loaded
 }
 
+// take waits for the turn at the store.
+func (p *pullRecords) take(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *pullRecords) give() { <-p.turn }
+
 // load reads what earlier processes saved, once.
 func (p *pullRecords) load(ctx context.Context) error {
 	if p.isLoaded() {
 		return nil
 	}
-	p.saving.Lock()
-	defer p.saving.Unlock()
+	if err := p.take(ctx); err != nil {
+		return fmt.Errorf("load records of image pulls: %w", err)
+	}
+	defer p.give()
 	if p.isLoaded() {
 		return nil
 	}
@@ -111,8 +126,10 @@ func (p *pullRecords) save(ctx context.Context) error {
 	if p.store == nil {
 		return nil
 	}
-	p.saving.Lock()
-	defer p.saving.Unlock()
+	if err := p.take(ctx); err != nil {
+		return fmt.Errorf("save records of image pulls: %w", err)
+	}
+	defer p.give()
 	p.mu.Lock()
 	changed := p.changed
 	data, err := json.Marshal(p.known)

@@ -22,7 +22,8 @@ type Configs interface {
 	Config(ctx context.Context, image, arch string, logins []backend.Credential) (taskdef.ImageConfig, error)
 }
 
-// How long is remembered what a registry said: for ever of an image by digest.
+// How long is remembered what a registry said: for ever of an image by digest. Registries
+// themselves remember of a tag (Known).
 const (
 	freshFor  = 5 * time.Minute
 	failedFor = 20 * time.Second
@@ -56,6 +57,9 @@ type entry struct {
 	until time.Time
 	used  time.Time
 }
+
+// remembers is Configs that remembers tags by itself.
+type remembers interface{ remembersTags() }
 
 // NewCache returns an empty cache of what inner says, whose look-ups go on until Run's
 // context ends.
@@ -108,7 +112,7 @@ func (c *Cache) find(ctx context.Context, image, arch string, logins []backend.C
 		close(e.done)
 		return e
 	}
-	c.makeRoom()
+	makeRoom(c.entries, func(e *entry) time.Time { return e.used })
 	c.entries[key] = e
 	c.running.Go(func() { c.resolve(context.WithoutCancel(ctx), e, image, arch, logins) })
 	return e
@@ -129,7 +133,10 @@ func (c *Cache) resolve(ctx context.Context, e *entry, image, arch string, login
 	case err != nil:
 		e.until = time.Now().Add(failedFor)
 	case !strings.Contains(image, "@"):
-		e.until = time.Now().Add(freshFor)
+		e.until = time.Now()
+		if _, ok := c.inner.(remembers); !ok {
+			e.until = e.until.Add(freshFor)
+		}
 	}
 }
 
@@ -151,20 +158,6 @@ func (c *Cache) ask(ctx context.Context, image, arch string, logins []backend.Cr
 		err = errEnded
 	}
 	return config, err
-}
-
-// makeRoom forgets the entry that was used longest ago.
-func (c *Cache) makeRoom() {
-	if len(c.entries) < maxImages {
-		return
-	}
-	oldest := ""
-	for key, e := range c.entries {
-		if oldest == "" || e.used.Before(c.entries[oldest].used) {
-			oldest = key
-		}
-	}
-	delete(c.entries, oldest)
 }
 
 // imageKey is the same for look-ups that must end the same. It holds the logins as a

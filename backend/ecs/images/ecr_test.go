@@ -104,7 +104,7 @@ func TestECRIsAskedWithBurstletsLogin(t *testing.T) {
 
 	host := "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
 	stub := &ecrStub{ends: time.Now().Add(12 * time.Hour)}
-	r, err := NewRegistries(map[string]string{host: server.URL}, stub)
+	r, err := NewRegistries(map[string]string{host: server.URL}, stub, nil)
 	must(t, err)
 	got, err := r.Config(t.Context(), host+"/team/app:1", "amd64", nil)
 	must(t, err)

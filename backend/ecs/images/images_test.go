@@ -219,7 +219,7 @@ func TestRegistries(t *testing.T) {
 	must(t, err)
 	must(t, push.WriteIndex(ref, index))
 
-	r, err := NewRegistries(map[string]string{"registry.example": server.URL}, nil)
+	r, err := NewRegistries(map[string]string{"registry.example": server.URL}, nil, nil)
 	must(t, err)
 	look := func(image, arch string, logins ...backend.Credential) (taskdef.ImageConfig, error) {
 		return r.Config(t.Context(), image, arch, logins)
@@ -245,14 +245,14 @@ func TestRegistries(t *testing.T) {
 		t.Errorf("the second login: %v", err)
 	}
 	server.Close()
-	if _, err := look("registry.example/team/app:1", "amd64"); err == nil || strings.Contains(err.Error(), "http://") {
+	if _, err := look("registry.example/team/app:3", "amd64"); err == nil || strings.Contains(err.Error(), "http://") {
 		t.Errorf("a registry that is away: %v", err)
 	}
 }
 
 func TestMirrorsAreURLs(t *testing.T) {
 	for _, endpoint := range []string{"ftp://x", "https://x/path", "https://u:p@x", "https://"} {
-		if _, err := NewRegistries(map[string]string{"h": endpoint}, nil); err == nil || strings.Contains(err.Error(), "u:p") {
+		if _, err := NewRegistries(map[string]string{"h": endpoint}, nil, nil); err == nil || strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v", endpoint, err)
 		}
 	}

@@ -44,6 +44,9 @@ func ecsConfig(n Node) ecs.Config {
 	c := n.Config.Backend.ECS
 	out := ecs.Config{Config: c.Settings(), Capacity: n.Config.Node.Capacity.ResourceList(), May: n.May}
 	out.NodeIdentity, out.ClusterDomain = n.Identity, n.Config.ClusterDomain
+	if n.Shared != nil {
+		out.KnownImages = n.Shared.images
+	}
 	if c.ClusterDNS == config.DNSRouted {
 		out.ClusterDNS = n.Config.ClusterDNS
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/explain"
+	"github.com/burstlet/burstlet/backend/ecs/images"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
@@ -26,7 +27,15 @@ type Node struct {
 	// Leader names whoever leads the node for this term, among all that ever do, so that
 	// the remote can tell them apart. Empty: there is no election.
 	Leader string
+	// Shared is what nodes of a process have in common; nil: nothing.
+	Shared *Shared
 }
+
+// Shared is what the backends of a process have in common, in all terms of its nodes.
+type Shared struct{ images *images.Known }
+
+// NewShared returns what the nodes of a process are to share.
+func NewShared() *Shared { return &Shared{images: images.NewKnown()} }
 
 // Kind is a kind of backend. Fields that are nil say that the kind cannot.
 type Kind struct {
