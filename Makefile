@@ -28,9 +28,9 @@ build: helper ## Build bin/burstlet, and bin/burstlet-task for the image of help
 	go build -ldflags '-s -w' -o bin/burstlet-task ./cmd/burstlet-task
 
 .PHONY: image
-image: helper ## Make bin/burstlet-image.tar, an OCI archive for amd64 and arm64 (PUSH=registry/burstlet:tag: push it too; PLATFORM=linux/arm64: only that)
+image: helper ## Make bin/burstlet-image.tar and bin/burstlet-image-task.tar, OCI archives for amd64 and arm64 (PUSH=registry/burstlet:tag: push it too, and burstlet-task:tag; PLATFORM=linux/arm64: only that; TASK=no: without that of tasks)
 	go run ./tools/image --version '$(VERSION)' --out bin/burstlet-image.tar \
-		$(if $(PLATFORM),--platform '$(PLATFORM)') $(if $(PUSH),--push '$(PUSH)')
+		$(if $(PLATFORM),--platform '$(PLATFORM)') $(if $(PUSH),--push '$(PUSH)') $(if $(filter no,$(TASK)),--main-only)
 
 # Installs (as root) what real containers need; without root their tests are skipped.
 define real

@@ -1,6 +1,7 @@
-// Command image makes burstlet's container image without a container engine: it
+// Command image makes burstlet's container images without a container engine: it
 // compiles burstlet and burstlet-task for each platform, puts them into one OCI
-// image index, writes that as an OCI archive and pushes it where it is told to.
+// image index, and burstlet-task alone into another, which tasks pull; it writes
+// each as an OCI archive and pushes it where it is told to.
 //
 //	go run ./tools/image --version v1.2.3 --push registry.example/burstlet:v1.2.3
 //

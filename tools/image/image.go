@@ -33,8 +33,11 @@ const (
 	annotationRefName     = "org.opencontainers.image.ref.name"
 )
 
-// buildIndex compiles for platforms ("linux/arm64") and makes an image of each.
-func buildIndex(ctx context.Context, rel release, platforms []string, compile compiler) (v1.ImageIndex, error) {
+// buildIndexes compiles for platforms ("linux/arm64") and makes an image of each kind for
+// each: an index for each kind.
+func buildIndexes(
+	ctx context.Context, rel release, platforms []string, compile compiler, kinds ...kind,
+) ([]v1.ImageIndex, error) {
 	parsed, err := parsePlatforms(platforms)
 	if err != nil {
 		return nil, err
@@ -43,37 +46,51 @@ func buildIndex(ctx context.Context, rel release, platforms []string, compile co
 	if err != nil {
 		return nil, err
 	}
-	adds := make([]mutate.IndexAddendum, len(parsed))
+	adds := make([][]mutate.IndexAddendum, len(kinds))
 	var packing errgroup.Group
 	for i, platform := range parsed {
 		// A build uses all cores, and goes on while what came before is packed.
-		content, err := compileAll(ctx, platform, compile)
+		content, err := compileAll(ctx, platform, compile, kinds)
 		if err != nil {
 			return nil, errors.Join(err, packing.Wait())
 		}
-		packing.Go(func() error {
-			image, err := newImage(rel, platform, base, content)
-			adds[i] = mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}}
-			return err
-		})
+		for k := range kinds {
+			if i == 0 {
+				adds[k] = make([]mutate.IndexAddendum, len(parsed))
+			}
+			packing.Go(func() error {
+				image, err := newImage(rel, kinds[k], platform, base, content)
+				adds[k][i] = mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &platform}}
+				return err
+			})
+		}
 	}
 	if err := packing.Wait(); err != nil {
 		return nil, err
 	}
-	index := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), adds...)
-	annotated, ok := mutate.Annotations(index, labels(rel)).(v1.ImageIndex)
-	if !ok {
-		return nil, fmt.Errorf("annotate the index: it became %T", index)
+	var out []v1.ImageIndex
+	for k := range kinds {
+		index := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), adds[k]...)
+		annotated, ok := mutate.Annotations(index, labels(rel, kinds[k])).(v1.ImageIndex)
+		if !ok {
+			return nil, fmt.Errorf("annotate the index: it became %T", index)
+		}
+		out = append(out, annotated)
 	}
-	return annotated, nil
+	return out, nil
 }
 
-func compileAll(ctx context.Context, platform v1.Platform, compile compiler) (map[program][]byte, error) {
+func compileAll(ctx context.Context, platform v1.Platform, compile compiler, kinds []kind) (map[program][]byte, error) {
 	content := map[program][]byte{}
-	for _, p := range programs {
-		var err error
-		if content[p], err = compile(ctx, p, platform.Architecture); err != nil {
-			return nil, err
+	for _, k := range kinds {
+		for _, p := range k.programs {
+			if content[p] != nil {
+				continue
+			}
+			var err error
+			if content[p], err = compile(ctx, p, platform.Architecture); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return content, nil
@@ -112,7 +129,7 @@ func baseLayer(rel release) (v1.Layer, error) {
 	)
 }
 
-func newImage(rel release, platform v1.Platform, base v1.Layer, content map[program][]byte) (v1.Image, error) {
+func newImage(rel release, k kind, platform v1.Platform, base v1.Layer, content map[program][]byte) (v1.Image, error) {
 	created := v1.Time{Time: rel.created}
 	blank := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.ConfigFile(blank, &v1.ConfigFile{
@@ -123,17 +140,17 @@ func newImage(rel release, platform v1.Platform, base v1.Layer, content map[prog
 		Config: v1.Config{
 			User:       user,
 			Env:        []string{"PATH=/bin:/"},
-			Entrypoint: []string{"/" + mainProgram.path},
-			Cmd:        []string{"run"},
+			Entrypoint: []string{"/" + k.entrypoint.path},
+			Cmd:        k.cmd,
 			WorkingDir: "/",
-			Labels:     labels(rel),
+			Labels:     labels(rel, k),
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure the image: %w", err)
 	}
 	adds := []mutate.Addendum{{Layer: base, History: v1.History{Created: created, CreatedBy: "users, CAs"}}}
-	for _, p := range programs {
+	for _, p := range k.programs {
 		layer, err := newLayer(rel.created, file{path: p.path, mode: 0o755, content: content[p]})
 		if err != nil {
 			return nil, err
@@ -147,10 +164,10 @@ func newImage(rel release, platform v1.Platform, base v1.Layer, content map[prog
 }
 
 // labels are those of the image, and the annotations of the index.
-func labels(rel release) map[string]string {
+func labels(rel release, k kind) map[string]string {
 	out := map[string]string{
-		annotationTitle:       "burstlet",
-		annotationDescription: "A virtual kubelet that runs pods on hosts over SSH and on AWS Fargate",
+		annotationTitle:       k.title,
+		annotationDescription: k.description,
 		annotationVersion:     rel.version,
 		annotationSource:      "https://github.com/burstlet/burstlet",
 		annotationLicenses:    "Apache-2.0",

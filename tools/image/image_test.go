@@ -201,12 +201,12 @@ func TestABuildThatFailsLeavesNothing(t *testing.T) {
 	if !errors.Is(err, broken) || built != 3 {
 		t.Errorf("after %d: %v", built, err)
 	}
-	index, err := buildIndex(t.Context(), testRelease(), both, fakeBuild)
+	indexes, err := buildIndexes(t.Context(), testRelease(), both, fakeBuild, mainKind)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tag := name.MustParseReference("registry.burstlet.test/burstlet:1").(name.Tag)
-	if err := writeArchive(o.out, unreadable{index}, tag); !errors.Is(err, errUnreadable) {
+	if err := writeArchive(o.out, unreadable{indexes[0]}, tag); !errors.Is(err, errUnreadable) {
 		t.Errorf("error is %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

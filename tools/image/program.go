@@ -25,9 +25,30 @@ var (
 	taskProgram = program{path: "burstlet-task", pkg: "./cmd/burstlet-task"}
 	// Not /burstlet: that is a directory in a task on ECS, which this image serves too.
 	mainProgram = program{path: "bin/burstlet", pkg: "./cmd/burstlet"}
-	// programs are those of the image. The one that changes most comes last: a
-	// node that has an older image keeps the layers before it.
-	programs = []program{taskProgram, mainProgram}
+)
+
+// kind is one of the images of a release.
+type kind struct {
+	title, description string
+	// programs are those of the image, in layers of their own. The one that changes most
+	// comes last: a node that has an older image keeps the layers before it.
+	programs []program
+	// entrypoint and cmd are what it runs.
+	entrypoint program
+	cmd        []string
+}
+
+// mainKind is burstlet, with the program of tasks for who has one image for both;
+// taskKind is that program alone, which every task pulls.
+var (
+	mainKind = kind{
+		title: "burstlet", description: "A virtual kubelet that runs pods on hosts over SSH and on AWS Fargate",
+		programs: []program{taskProgram, mainProgram}, entrypoint: mainProgram, cmd: []string{"run"},
+	}
+	taskKind = kind{
+		title: "burstlet-task", description: "What burstlet runs in each task on AWS Fargate",
+		programs: []program{taskProgram}, entrypoint: taskProgram,
+	}
 )
 
 // helperFile is where the host helper for a GOARCH is before burstlet is built.

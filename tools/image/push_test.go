@@ -77,7 +77,7 @@ func TestARefusedPushNamesTheImageAndNotThePassword(t *testing.T) {
 	var out bytes.Buffer
 	o := options{push: []string{host + "/burstlet:v1"}, version: "v1", platforms: both}
 	err := o.run(t.Context(), &out, testRelease(), fakeBuild)
-	wantError(t, err, "push "+host+"/burstlet:v1: ")
+	wantError(t, err, "push "+host+"/burstlet-task:v1: ")
 	wantError(t, err, "401")
 	if strings.Contains(err.Error()+out.String(), password) || strings.Contains(out.String(), "pushed") {
 		t.Errorf("%s; %v", out.String(), err)
@@ -86,7 +86,7 @@ func TestARefusedPushNamesTheImageAndNotThePassword(t *testing.T) {
 
 func TestAPushEndsWithItsContext(t *testing.T) {
 	host := privateRegistry(t, true)
-	index, err := buildIndex(t.Context(), testRelease(), both, fakeBuild)
+	indexes, err := buildIndexes(t.Context(), testRelease(), both, fakeBuild, mainKind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +96,6 @@ func TestAPushEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = push(ctx, index, tag)
+	_, err = push(ctx, indexes[0], tag)
 	wantError(t, err, "context canceled")
 }

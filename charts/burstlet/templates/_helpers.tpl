@@ -51,11 +51,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
-{{- /* The image as Fargate may pull it; empty where it cannot. */ -}}
+{{- /* The image of tasks, if Fargate may pull it; else empty. An image that is named by digest
+       alone has the program of tasks too. */ -}}
 {{- define "burstlet.taskImage" -}}
 {{- $host := splitList "/" .Values.image.repository | first -}}
 {{- if and (contains "." $host) (contains "/" .Values.image.repository) (not (regexMatch "^(127\\.|10\\.|192\\.168\\.)|\\.(local|svc|internal)(:|$)" $host)) -}}
+{{- if .Values.image.taskDigest -}}
+{{- printf "%s-task@%s" .Values.image.repository .Values.image.taskDigest -}}
+{{- else if .Values.image.digest -}}
 {{- include "burstlet.image" . -}}
+{{- else -}}
+{{- printf "%s-task:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

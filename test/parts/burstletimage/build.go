@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -19,7 +20,12 @@ import (
 const (
 	Ref     = "registry.burstlet.test/burstlet:test"
 	Version = "test"
+	// TaskRef is the image of tasks.
+	TaskRef = "registry.burstlet.test/burstlet-task:test"
 )
+
+// TaskArchive is where the tool puts the image of tasks: beside burstlet's own.
+func TaskArchive(archive string) string { return strings.TrimSuffix(archive, ".tar") + "-task.tar" }
 
 // ImageEnv names the environment variable that names the image's archive where it is
 // built already, as "go run ./tools/image --version test --name [Ref]" makes it for this

@@ -148,13 +148,29 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestTaskImage: a node on ecs has the release's image for its tasks where Fargate can
-// pull it, unless it says otherwise.
+// TestTaskImageByDigest: an image by digest is the one of tasks too, unless theirs is named.
+func TestTaskImageByDigest(t *testing.T) {
+	t.Parallel()
+	own, task := "sha256:"+strings.Repeat("a", 64), "sha256:"+strings.Repeat("b", 64)
+	for want, set := range map[string]string{
+		"ghcr.io/burstlet/burstlet@" + own:       "image.digest=" + own,
+		"ghcr.io/burstlet/burstlet-task@" + task: "image.digest=" + own + ",image.taskDigest=" + task,
+	} {
+		all := manifests(t, template(t, "ecs", "--set", set))
+		cfg := load(t, find[corev1.ConfigMap](t, all, "ConfigMap", namespace), nil)
+		if got := cfg.Nodes[0].Backend.ECS.TaskImage; got != want {
+			t.Errorf("%s: got %q, want %q", set, got, want)
+		}
+	}
+}
+
+// TestTaskImage: a node on ecs has the release's image of tasks where Fargate can pull it,
+// unless it says otherwise.
 func TestTaskImage(t *testing.T) {
 	t.Parallel()
 	for repository, want := range map[string]string{
-		"ghcr.io/burstlet/burstlet":                           "ghcr.io/burstlet/burstlet:0.1.0",
-		"123456789012.dkr.ecr.eu-central-1.amazonaws.com/b/b": "123456789012.dkr.ecr.eu-central-1.amazonaws.com/b/b:0.1.0",
+		"ghcr.io/burstlet/burstlet":                           "ghcr.io/burstlet/burstlet-task:0.1.0",
+		"123456789012.dkr.ecr.eu-central-1.amazonaws.com/b/b": "123456789012.dkr.ecr.eu-central-1.amazonaws.com/b/b-task:0.1.0",
 		"localhost:5000/burstlet":                             "",
 		"registry:5000/burstlet":                              "",
 		"registry.kube-system.svc:5000/burstlet":              "",

@@ -49,8 +49,8 @@ func newCloud(t *testing.T, archive string) (*ecsprocess.Process, *ecsprocess.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := builtImage(t, archive)
-	all[burstletimage.Ref] = own
+	own := builtImage(t, burstletimage.TaskArchive(archive))
+	all[burstletimage.TaskRef] = own
 	mirror, err := ecsprocess.ServeImages("0.0.0.0", all)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func newCloud(t *testing.T, archive string) (*ecsprocess.Process, *ecsprocess.Re
 	log := &logs.Buffer{}
 	log.ShowAtFailure(t, "ECS")
 	cloud, err := ecsprocess.Start(t.Context(), ecsprocess.Config{
-		Program: program, Images: map[string]v1.Image{burstletimage.Ref: own}, Log: log,
+		Program: program, Images: map[string]v1.Image{burstletimage.TaskRef: own}, Log: log,
 		LogGroups: []string{ecsprocess.LogGroup}, Queues: []string{ecsprocess.Queue},
 		Args: []string{"--provision", "300ms", "--deprovision", "1s", "--ingest", "200ms"},
 	})
@@ -90,7 +90,7 @@ func ecsValues(t *testing.T, node string, w *world) values {
 	if err := yaml.Unmarshal([]byte(section), &backend); err != nil {
 		t.Fatal(err)
 	}
-	delete(backend["ecs"].(values), "taskImage") // the release's own, by default
+	delete(backend["ecs"].(values), "taskImage") // the release's image of tasks, by default
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(w.c.URL(), "https://"))
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func nothingOn(t *testing.T, cloud *ecsprocess.Process) {
 	}
 }
 
-// builtImage is burstlet's image, read from its archive.
+// builtImage is one of burstlet's images, read from its archive.
 func builtImage(t *testing.T, archive string) v1.Image {
 	t.Helper()
 	dir := t.TempDir()
