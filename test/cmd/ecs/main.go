@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/fakeaws/s3"
 )
 
 func main() {
@@ -61,6 +62,7 @@ func command() *cobra.Command {
 	f.Float64Var(&cfg.SpotVCPU, "spot-vcpu", 0, "quota of vCPUs on Spot; 0 is none")
 	f.BoolVar(&cfg.GuardDuty, "guardduty", false, "add GuardDuty's container to every task")
 	f.StringSliceVar(&cfg.LogGroups, "log-group", nil, "log group that exists (repeatable)")
+	f.Var(buckets{&cfg.Buckets}, "bucket", "S3 bucket that exists (repeatable)")
 	f.StringSliceVar(&cfg.Queues, "queue", nil, "SQS queue that gets task state changes (repeatable)")
 	for name, d := range map[string]*time.Duration{
 		"provision": &cfg.Delays.Provision, "pull": &cfg.Delays.Pull, "deactivate": &cfg.Delays.Deactivate, "deprovision": &cfg.Delays.Deprovision,
@@ -74,6 +76,21 @@ func command() *cobra.Command {
 	on.flags(f)
 	return cmd
 }
+
+// buckets are the values of --bucket.
+type buckets struct{ of *[]s3.Bucket }
+
+// Set implements pflag.Value.
+func (b buckets) Set(name string) error {
+	*b.of = append(*b.of, s3.Bucket{Name: name})
+	return nil
+}
+
+// String implements pflag.Value.
+func (buckets) String() string { return "" }
+
+// Type implements pflag.Value.
+func (buckets) Type() string { return "name" }
 
 // serve prints where it serves and other facts, and returns when ctx ends.
 func serve(ctx context.Context, out io.Writer, listen string, cfg ecs.Config, facts []string) error {

@@ -11,7 +11,9 @@ import (
 const (
 	LogGroup = "/burstlet/test"
 	Queue    = "burstlet-events"
-	roleARN  = "arn:aws:iam::123456789012:role/"
+	// Bucket is one of S3, for who starts the process with --bucket.
+	Bucket  = "burstlet-payloads"
+	roleARN = "arn:aws:iam::123456789012:role/"
 )
 
 // Access are credentials, as variables of the environment, for a server that takes

@@ -65,7 +65,7 @@ func newCloud(t *testing.T, name string, more ...string) *cloud {
 	process, err := ecsprocess.Start(t.Context(), ecsprocess.Config{
 		Program: ecsPrograms.ecs, Images: all, Registries: map[string]int{privateDomain: tasks.Port},
 		LogGroups: []string{ecsprocess.LogGroup}, Queues: []string{ecsprocess.Queue}, Log: log,
-		Args: []string{"--provision", "300ms", "--deprovision", "1s", "--ingest", "200ms"},
+		Args: []string{"--provision", "300ms", "--deprovision", "1s", "--ingest", "200ms", "--bucket", ecsprocess.Bucket},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func newCloud(t *testing.T, name string, more ...string) *cloud {
 	s.n = newNode(t, s.c, name, "", ecsprocess.Access()...)
 	s.n.edit("backend:\n", "")
 	s.n.configure(fmt.Sprintf("pods: {apiServer: %q}\nbackend: %s\n", strings.TrimPrefix(s.c.URL(), "https://"),
-		process.Section(append([]string{tasks.Mirrors(), "settle: 20s"}, more...)...))) // this ECS lists what it has
+		process.Section(append([]string{tasks.Mirrors(), "settle: 20s", "payloadBucket: " + ecsprocess.Bucket}, more...)...))) // this ECS lists what it has
 	s.n.run()
 	return s
 }
@@ -236,6 +236,9 @@ func (s *cloud) endsClean(t *testing.T) {
 			if !secret.Deleted && strings.Contains(secret.Name, "/pod/") {
 				return fmt.Errorf("secret %s is left", secret.Name)
 			}
+		}
+		for _, object := range report.Objects {
+			return fmt.Errorf("object %s is left", object.Key)
 		}
 		return nil
 	})
