@@ -165,7 +165,9 @@ func TestADigestIsAskedForOnce(t *testing.T) {
 		digest := c.published(t, busy, "first")
 		nodes := c.nodes(t, 2)
 		for _, step := range []struct{ image, want string }{
-			{digest.String(), "0 HEAD, 3 GET"}, {digest.String(), "0 HEAD, 0 GET"}, {busy, "1 HEAD, 0 GET"},
+			{digest.String(), "0 HEAD, 3 GET"},
+			{digest.String(), "0 HEAD, 0 GET"},
+			{busy, "1 HEAD, 0 GET"},
 			{"registry.example/team/app:1@" + digest.DigestStr(), "0 HEAD, 0 GET"},
 		} {
 			for _, node := range nodes {

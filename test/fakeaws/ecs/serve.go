@@ -115,12 +115,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	dated(w)
-	if isS3(r) {
-		s.serveS3(w, r)
-		return
-	}
-	if isQuery(r) {
-		s.serveQuery(w, r)
+	if s.serveOther(w, r) {
 		return
 	}
 	svc, action, handle := s.route(r.Header.Get("X-Amz-Target"))
@@ -149,6 +144,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	reply(w, svc, c, out, e)
+}
+
+// serveOther answers a call of another protocol than awsJson; false: it is none.
+func (s *Server) serveOther(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case isS3(r):
+		s.serveS3(w, r)
+	case isQuery(r):
+		s.serveQuery(w, r)
+	default:
+		return false
+	}
+	return true
 }
 
 // reply writes an answer, or what a fault makes of it.
