@@ -98,6 +98,8 @@ type Kindness struct {
 	PlainThrottles bool
 	// ExecForFree lets the agents of ECS Exec run without memory.
 	ExecForFree bool
+	// HealthAtOnce shows the health of containers in DescribeTasks as it changes.
+	HealthAtOnce bool
 	// LogsAtOnce flushes each line as it is written, and keeps empty ones: what it takes
 	// until it can be read is Delays.Ingest.
 	LogsAtOnce bool

@@ -31,8 +31,9 @@
 //   - ssm.go, datachannel.go, ssmagent.go and ssmway.go are ECS Exec: ExecuteCommand
 //     and the data channel of its sessions.
 //   - logs.go and loggroups.go show what containers write (prints.go); secrets.go
-//     and secretlist.go are Secrets Manager; s3.go is S3 (package test/fakeaws/s3); sqs.go and sqsmessages.go are SQS,
-//     events.go fills its queues.
+//     and secretlist.go are Secrets Manager; s3.go is S3 (package test/fakeaws/s3); sqs.go
+//     and sqsmessages.go are SQS, events.go fills its queues; readiness.go is what the
+//     helper's agent tells there, and when ECS shows the health of containers.
 //   - inspect.go, cost.go, bill.go and admin.go are for tests: everything as it is.
 //
 // Conventions without a runner, beside the scripts of script.go: an image whose last part has

@@ -117,7 +117,7 @@ func ask(t *testing.T, r *fakeRunner, path string, into any) int {
 }
 
 func TestHealthOfDrivenContainersTurns(t *testing.T) {
-	driven(t, Config{}, func(t *testing.T, s *Server, _ *fakeRunner) {
+	driven(t, Config{Kindness: Kindness{HealthAtOnce: true}}, func(t *testing.T, s *Server, _ *fakeRunner) {
 		c := app("sh", "-c", "unhealthy 12; healthy 10; unhealthy; sleep 900")
 		c.HealthCheck = &types.HealthCheck{Command: []string{"CMD", "/check"}, Interval: aws.Int32(5), Retries: aws.Int32(2), StartPeriod: aws.Int32(6)}
 		arn := run(t, s, definitionOf(c), nil)

@@ -43,6 +43,10 @@ func (s *Server) eventsDue(t *task) {
 	}
 	t.changes = t.life.changes()
 	s.plan(t)
+	if t.reporter == nil {
+		t.reporter = reporterOf(t)
+	}
+	s.reportsDue(t)
 }
 
 // plan puts the next event of a task on the agenda.

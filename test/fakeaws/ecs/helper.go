@@ -14,7 +14,8 @@ import (
 //	materialize   exits 0 at once; 1 if the secret or object that payloadEnv names is
 //	              not there or its task role may not read it
 //	anchor        exits 0 when the containers that waitEnv names have stopped
-//	agent         the same where waitEnv is set, else runs until it is stopped
+//	agent         the same where waitEnv is set, else runs until it is stopped; tells
+//	              which containers are ready (readiness.go)
 //	supervise     does what the words after "--" do, and at last writes a line that
 //	              says how that ended, unless the script has written one itself
 const (

@@ -16,7 +16,7 @@ func supervisedOf(name, script string) types.ContainerDefinition {
 }
 
 func TestSupervisedContainersDoWhatTheirScriptSays(t *testing.T) {
-	world(t, Config{}, func(t *testing.T, s *Server) {
+	world(t, Config{Kindness: Kindness{HealthAtOnce: true}}, func(t *testing.T, s *Server) {
 		a, b := supervisedOf("a", "sleep 5; exit 4"), supervisedOf("b", "unhealthy 12; healthy; sleep 900")
 		b.HealthCheck = &types.HealthCheck{
 			Command: []string{"CMD", "/burstlet/bin/burstlet-task", "health"}, Interval: aws.Int32(5), Retries: aws.Int32(1),

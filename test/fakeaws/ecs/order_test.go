@@ -174,7 +174,7 @@ func TestHealth(t *testing.T) {
 		"any other command": {[]string{"CMD", "/probe"}, "sleep 900", types.HealthCheck{}, map[int]types.HealthStatus{30: "HEALTHY"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, Config{}, func(t *testing.T, s *Server) {
+			bothWays(t, Config{Kindness: Kindness{HealthAtOnce: true}}, func(t *testing.T, s *Server) {
 				c := app("sh", "-c", tc.script)
 				tc.check.Command = tc.command
 				c.HealthCheck = &tc.check
@@ -197,7 +197,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestTaskHealth(t *testing.T) {
-	bothWays(t, Config{}, func(t *testing.T, s *Server) {
+	bothWays(t, Config{Kindness: Kindness{HealthAtOnce: true}}, func(t *testing.T, s *Server) {
 		good, bad := checked(app("sleep", "900"), "true"), checked(named("bad", "sleep", "900"), "false")
 		aside := checked(helperOf("aside", "sleep", "900"), "false")
 		arn := run(t, s, definitionOf(good, aside), nil)

@@ -149,7 +149,11 @@ func (s *Server) simulatePolicy(form url.Values) (string, *apiError) {
 		return "", failf("InvalidInput", "Invalid Entity Arn: %s does not clearly define entity type and name.", principal)
 	}
 	action, decision := form.Get("ActionNames.member.1"), "implicitDeny"
-	if s.allowed(Caller, action, form.Get("ResourceArns.member.1")) {
+	who := Caller
+	if !strings.HasSuffix(principal, ":role/burstlet") { // callerARN's
+		who = TaskRole
+	}
+	if s.allowed(who, action, form.Get("ResourceArns.member.1")) {
 		decision = "allowed"
 	}
 	return "<EvaluationResults><member><EvalActionName>" + escaped(action) + "</EvalActionName><EvalDecision>" + decision +

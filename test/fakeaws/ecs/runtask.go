@@ -50,6 +50,8 @@ type task struct {
 	// changes are the offsets of its changes; up to told they were sent as events.
 	changes []time.Duration
 	told    time.Duration
+	// reporter is its helper's agent, nil without one that tells.
+	reporter *reporter
 }
 
 // age is how long ago a task was made.

@@ -248,6 +248,7 @@ func (s *Server) try(handle handler, c *request) (out any, changed chan struct{}
 	c.now = time.Now()
 	s.forget(c.now)
 	s.pump(c.now)
+	s.report(c.now)
 	s.acting = c.principal
 	out, e = handle(c)
 	s.acting = Caller

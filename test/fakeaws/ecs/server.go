@@ -38,6 +38,7 @@ type Server struct {
 	erased  []*secret          // gone, but listed for a while
 	queues  map[string]*queue
 	events  agenda
+	reports agenda // of what agents tell
 
 	faults    []*Fault
 	denials   []Denial

@@ -46,6 +46,7 @@ func (s *Server) sqsActions() map[string]handler {
 		"GetQueueUrl":                  s.getQueueURL,
 		"GetQueueAttributes":           s.getQueueAttributes,
 		"ReceiveMessage":               s.receiveMessage,
+		"SendMessage":                  s.sendMessage,
 		"DeleteMessage":                s.deleteMessage,
 		"DeleteMessageBatch":           s.deleteMessageBatch,
 		"ChangeMessageVisibility":      s.changeVisibility,
@@ -163,8 +164,10 @@ func (s *Server) receiveMessage(c *request) (any, *apiError) {
 	out := []any{}
 	next := c.arrived.Add(time.Duration(wait) * time.Second)
 	deadline := !c.now.Before(next)
-	if len(s.events) > 0 && s.events[0].at.Before(next) {
-		next = s.events[0].at
+	for _, plans := range []agenda{s.events, s.reports} {
+		if len(plans) > 0 && plans[0].at.Before(next) {
+			next = plans[0].at
+		}
 	}
 	for _, m := range q.messages {
 		switch {
@@ -210,8 +213,7 @@ func (s *Server) messageView(m *message, names []string) map[string]any {
 	if m.task != nil {
 		body = s.envelope(m.task, m.at)
 	}
-	sum := md5.Sum([]byte(body))
-	v := map[string]any{"MessageId": m.id[:32], "ReceiptHandle": m.handle(), "Body": body, "MD5OfBody": hex.EncodeToString(sum[:])}
+	v := map[string]any{"MessageId": m.id[:32], "ReceiptHandle": m.handle(), "Body": body, "MD5OfBody": md5Of(body)}
 	all := map[string]string{
 		"SentTimestamp": strconv.FormatInt(m.sent.UnixMilli(), 10), "ApproximateReceiveCount": strconv.Itoa(m.receives),
 		"ApproximateFirstReceiveTimestamp": strconv.FormatInt(m.first.UnixMilli(), 10),
@@ -226,6 +228,11 @@ func (s *Server) messageView(m *message, names []string) map[string]any {
 		v["Attributes"] = attributes
 	}
 	return v
+}
+
+func md5Of(body string) string {
+	sum := md5.Sum([]byte(body))
+	return hex.EncodeToString(sum[:])
 }
 
 // expire drops messages older than the retention period.

@@ -48,7 +48,7 @@ func newWorld(t *testing.T, host *remotehost.Host, cfg ecs.Config) *world {
 		t.Fatal(err)
 	}
 	cfg.Runner, cfg.LogGroups = runner, []string{group}
-	cfg.Kindness.LogsAtOnce = true // what containers do is read in their logs
+	cfg.Kindness.LogsAtOnce, cfg.Kindness.HealthAtOnce = true, true // what containers do is read in their logs
 	w := &world{t: t, host: host, server: ecs.New(cfg)}
 	url, stop, err := w.server.Listen(host.Gateway().String() + ":0")
 	if err != nil {

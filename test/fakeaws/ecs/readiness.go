@@ -1,0 +1,214 @@
+package ecs
+
+import (
+	"container/heap"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// The helper's agent tells a queue which of its task's containers are ready, where these
+// variables say so. Where containers really run, they do it themselves.
+const (
+	reportQueueEnv = "BURSTLET_REPORT_QUEUE"
+	reportOfEnv    = "BURSTLET_REPORT_CONTAINERS"
+	reportKeyEnv   = "BURSTLET_REPORT_KEY"
+)
+
+// When it tells: soon after a change, once more, and then unchanged.
+const (
+	reportPoll     = 250 * time.Millisecond
+	reportRepeat   = 15 * time.Second
+	reportSnapshot = 5 * time.Minute
+)
+
+// reporter is the agent of a task, as far as it tells.
+type reporter struct {
+	queue, key string
+	of         []string
+	agent      int // its container
+	// last is when it told last, seq how often, changed whether that was a change; never
+	// before the first.
+	last    time.Duration
+	seq     int
+	changed bool
+	planned time.Duration
+}
+
+// reporterOf is that of a task whose containers are read from their commands; nil where
+// there is none.
+func reporterOf(t *task) *reporter {
+	if t.driver != nil {
+		return nil
+	}
+	for i := range t.def.ContainerDefinitions {
+		env := func(name string) string { return envOf(t.def, t.ov, i, name) }
+		r := &reporter{queue: env(reportQueueEnv), key: env(reportKeyEnv), agent: i, last: -1, planned: never}
+		if r.queue != "" && r.key != "" && isHelper(argv(&t.def.ContainerDefinitions[i], t.ov), "agent") {
+			r.of = strings.Split(env(reportOfEnv), ",")
+			return r
+		}
+	}
+	return nil
+}
+
+// verdict is what a container's supervisor has found by then; nil: nothing yet.
+func (t *task) verdict(name string, at time.Duration) *bool {
+	i := t.def.index(name)
+	if i < 0 {
+		return nil
+	}
+	c := &t.life.containers[i]
+	if !c.ran() || at < c.start {
+		return nil
+	}
+	ready := c.does == nil || len(c.does.phases) == 0
+	judged := ready
+	if c.does != nil {
+		for _, p := range c.does.phases {
+			if sum(c.start, p.from) <= at {
+				ready = p.healthy
+				judged = judged || ready
+			}
+		}
+	}
+	if !judged {
+		return nil
+	}
+	return new(ready && at < c.end)
+}
+
+// reportsDue plans what the agent of a task tells next.
+func (s *Server) reportsDue(t *task) {
+	r := t.reporter
+	if r == nil {
+		return
+	}
+	agent := &t.life.containers[r.agent]
+	next := never
+	consider := func(at time.Duration) {
+		if at = max(at, agent.start); at != never && at+reportPoll > r.last {
+			next = min(next, at+reportPoll)
+		}
+	}
+	for _, name := range r.of {
+		i := t.def.index(name)
+		if i < 0 || !t.life.containers[i].ran() {
+			continue
+		}
+		c := &t.life.containers[i]
+		consider(c.end)
+		if c.does == nil || len(c.does.phases) == 0 {
+			consider(c.start)
+			continue
+		}
+		for _, p := range c.does.phases {
+			if p.healthy || sum(c.start, p.from) > r.last && r.seq > 0 {
+				consider(sum(c.start, p.from))
+			}
+		}
+	}
+	if r.seq > 0 && r.changed {
+		next = min(next, r.last+reportRepeat)
+	} else if r.seq > 0 {
+		next = min(next, r.last+reportSnapshot)
+	}
+	if !agent.ran() || next >= agent.end {
+		next = never
+	}
+	if r.planned = next; next != never {
+		heap.Push(&s.reports, dueEvent{t.created.Add(next), t})
+	}
+}
+
+// report puts what agents have told by now into their queues.
+func (s *Server) report(now time.Time) {
+	for len(s.reports) > 0 && !s.reports[0].at.After(now) {
+		e, _ := heap.Pop(&s.reports).(dueEvent)
+		r := e.task.reporter
+		if at := r.planned; at != never && e.task.created.Add(at).Equal(e.at) {
+			s.tellReadiness(e.task, at)
+			s.reportsDue(e.task)
+		}
+	}
+}
+
+// tellReadiness is one message, if the task's role may send it.
+func (s *Server) tellReadiness(t *task, at time.Duration) {
+	r := t.reporter
+	ready, text := map[string]*bool{}, ""
+	for _, name := range r.of {
+		ready[name] = t.verdict(name, at)
+	}
+	r.changed = at != r.last+reportRepeat && at != r.last+reportSnapshot
+	r.last = at
+	r.seq++
+	b, err := json.Marshal(map[string]any{"task": t.arn, "seq": r.seq, "ready": ready})
+	if err != nil { // our own types
+		panic(err)
+	}
+	text = string(b)
+	mac := hmac.New(sha256.New, []byte(r.key))
+	mac.Write([]byte("readiness\x00" + text))
+	body, err := json.Marshal(map[string]string{
+		"burstletReadiness": text, "mac": base64.RawURLEncoding.EncodeToString(mac.Sum(nil)),
+	})
+	if err != nil {
+		panic(err)
+	}
+	name := r.queue[strings.LastIndex(r.queue, "/")+1:]
+	q := s.queues[name]
+	if !s.allowed(TaskRole, "sqs:SendMessage", s.arnOf("sqs", name)) || q == nil || t.role() == "" {
+		return
+	}
+	sent := t.created.Add(at)
+	q.add(&message{body: string(body), sent: sent, visible: sent})
+	s.wake()
+}
+
+// maxMessage is the longest message, in bytes (SQS API, SendMessage: MessageBody).
+const maxMessage = 1 << 20
+
+// sendMessage is SQS API, SendMessage.
+func (s *Server) sendMessage(c *request) (any, *apiError) {
+	var in struct {
+		QueueURL *string `json:"QueueUrl"`
+		Body     *string `json:"MessageBody"`
+	}
+	if e := decode(c.body, &in); e != nil {
+		return nil, e
+	}
+	q, e := s.queue(in.QueueURL, c.action)
+	if e != nil {
+		return nil, e
+	}
+	switch body := value(in.Body); {
+	case body == "":
+		return nil, failf("MissingParameter", "The request must contain the parameter MessageBody.")
+	case len(body) > maxMessage:
+		return nil, failf("InvalidParameterValue", "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", maxMessage)
+	}
+	m := &message{body: *in.Body, sent: c.now, visible: c.now}
+	q.add(m)
+	s.wake()
+	return map[string]any{"MessageId": m.id[:32], "MD5OfMessageBody": md5Of(m.body)}, nil
+}
+
+// healthPublished is how often the health of containers is sent to ECS (amazon-ecs-agent,
+// ecs-agent/tcs/client/client.go: defaultPublishMetricsInterval), healthLate how long after
+// that DescribeTasks shows it: undocumented (containers-roadmap 849: it is asynchronous).
+const (
+	healthPublished = 20 * time.Second
+	healthLate      = 2 * time.Second
+)
+
+// healthSeen is the time whose health is shown at a time.
+func (k Kindness) healthSeen(at time.Duration) time.Duration {
+	if k.HealthAtOnce {
+		return at
+	}
+	return max(0, at-healthLate) / healthPublished * healthPublished
+}
