@@ -124,7 +124,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		return together(ctx, append([]func(context.Context) error{collect, unwanted}, tasks...))
 	}
 	if cfg.EventQueueURL != "" {
-		b.Events = hinting{inner: newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy), known: p.known}
+		b.Events = newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy, p.known)
 	}
 	return b, nil
 }

@@ -203,7 +203,15 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 		"another VPC": {world: func(c *stub.Config) {
 			c.Subnets = []stub.Subnet{{ID: "subnet-a", VPC: "vpc-1"}, {ID: "subnet-b", VPC: "vpc-2"}}
 		}, want: "FAIL subnets: subnet-a is in vpc-1, subnet-b in vpc-2"},
-		"no group":     {world: func(c *stub.Config) { c.SecurityGroups = []string{"sg-z"} }, want: "FAIL security groups: InvalidGroup.NotFound"},
+		"no group": {world: func(c *stub.Config) { c.SecurityGroups = []string{"sg-z"} }, want: "FAIL security groups: InvalidGroup.NotFound"},
+		"no right to tell": {
+			world: func(c *stub.Config) {
+				c.Policy = func(p stub.Principal, action, _ string) bool {
+					return p != stub.TaskRole || action != "sqs:SendMessage"
+				}
+			},
+			want: "warn task role: arn:aws:iam::123456789012:role/task may not sqs:SendMessage on arn:aws:sqs:us-east-1:123456789012:",
+		},
 		"a low quota":  {world: func(c *stub.Config) { c.VCPU = 6 }, want: "warn vCPU quota: Fargate On-Demand vCPU resource count: 6, and the node offers 100; ask for more"},
 		"no network":   {set: func(c *Config) { c.HTTPClient = &http.Client{Transport: unreachable{}} }, want: "FAIL AWS caller: ask sts: Post \"" + stub.Endpoint + "/\": no route to host; this machine must reach "},
 		"no subnet id": {set: func(c *Config) { c.Subnets = nil }, want: "FAIL configuration: subnets: Required value: the ids of 1 to 16 subnets"},

@@ -18,6 +18,8 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/ecs/task"
 )
 
 // queueAPI are the calls to SQS that are used.
@@ -30,11 +32,14 @@ type queueAPI interface {
 // State Change" events. The queue is this node's alone, and the rule has its
 // startedBy (deploy/aws/README.md): SQS gives a message to one reader, so nodes on
 // one queue would take each other's hints. Every message is deleted once read,
-// whatever it is: what is missed here a listing finds.
+// whatever it is: what is missed here a listing finds. The burstlet-agents of the node's
+// tasks tell on the same queue which of their containers are ready.
 type events struct {
 	api       queueAPI
 	url       string
 	startedBy string
+	// known hears what is told: what ECS hints at it reads anew.
+	known *task.Known
 
 	mu sync.Mutex
 	// versions are the newest seen of tasks, and when: events are repeated and come
@@ -61,8 +66,8 @@ const (
 	maxVersions = 4096
 )
 
-func newEvents(api queueAPI, url, startedBy string) *events {
-	return &events{api: api, url: url, startedBy: startedBy, versions: map[string]taskVersion{}, said: map[string]bool{}}
+func newEvents(api queueAPI, url, startedBy string, known *task.Known) *events {
+	return &events{api: api, url: url, startedBy: startedBy, known: known, versions: map[string]taskVersion{}, said: map[string]bool{}}
 }
 
 // Run implements backend.Events.
@@ -132,6 +137,9 @@ type taskEvent struct {
 // read is the pod that a message is about, if it is one of this node's and says
 // something new.
 func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
+	if said, verify, ok := intask.ReadReadiness(body); ok {
+		return e.told(ctx, said, verify)
+	}
 	var ev taskEvent
 	if err := json.Unmarshal([]byte(body), &ev); err != nil || ev.Source != "aws.ecs" || ev.Detail.TaskArn == "" {
 		e.warn(ctx, "foreign", "The queue of task events brings messages of other kinds: they are deleted")
@@ -144,7 +152,21 @@ func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
 		return "", false
 	}
 	uid := ev.uid()
-	return uid, uid != "" && e.isNew(ev.Detail.TaskArn, ev.Detail.Version, time.Now())
+	if uid == "" || !e.isNew(ev.Detail.TaskArn, ev.Detail.Version, time.Now()) {
+		return "", false
+	}
+	e.known.Hinted(uid)
+	return uid, true
+}
+
+// told is the pod whose burstlet-agent tells something new.
+func (e *events) told(ctx context.Context, said intask.Readiness, verify func(string) error) (ktypes.UID, bool) {
+	uid, isNew, err := e.known.Told(said, verify, time.Now())
+	if err != nil {
+		e.warn(ctx, "forged", "The queue of task events brings what a task did not write, which is deleted: somebody else has "+
+			"sqs:SendMessage on it")
+	}
+	return uid, isNew
 }
 
 // uid is that of the pod whose identity the task has.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
+	"github.com/burstlet/burstlet/backend/ecs/task"
 )
 
 const eventsNode = "cluster-uid/node.example"
@@ -32,7 +33,7 @@ func eventOf(task, startedBy, uid string, version int) string {
 
 func TestEventsTellWhichPodToLookAt(t *testing.T) {
 	ours := identity.StartedBy(eventsNode)
-	e := newEvents(nil, "url", ours)
+	e := newEvents(nil, "url", ours, task.NewKnown(task.Config{}))
 	for _, c := range []struct{ name, body, want string }{
 		{"a task of ours", eventOf("t1", ours, "u1", 2), "u1"},
 		{"the same again", eventOf("t1", ours, "u1", 2), ""},
@@ -56,7 +57,7 @@ func TestEventsTellWhichPodToLookAt(t *testing.T) {
 func FuzzEvents(f *testing.F) {
 	f.Add(eventOf("t1", identity.StartedBy(eventsNode), "u1", 2))
 	f.Fuzz(func(t *testing.T, body string) {
-		if uid, ok := newEvents(nil, "url", identity.StartedBy(eventsNode)).read(t.Context(), body); ok && uid == "" {
+		if uid, ok := newEvents(nil, "url", identity.StartedBy(eventsNode), task.NewKnown(task.Config{})).read(t.Context(), body); ok && uid == "" {
 			t.Error("a hint about no pod")
 		}
 	})
@@ -101,7 +102,7 @@ func TestEventsAreReadAndDeletedWhateverTheyAre(t *testing.T) {
 		q.messages = append(q.messages, eventOf(fmt.Sprint("t", i), ours, fmt.Sprint("u", i), 1), "garbage")
 	}
 	hints := make(chan types.UID, 100)
-	err := newEvents(q, "url", ours).Run(t.Context(), hints)
+	err := newEvents(q, "url", ours, task.NewKnown(task.Config{})).Run(t.Context(), hints)
 	wantClass(t, err, "NotFound")
 	if !strings.Contains(err.Error(), "backend.ecs.eventQueueURL") {
 		t.Errorf("%v does not say where to look", err)
@@ -116,7 +117,7 @@ func TestEventsEndWithTheirContext(t *testing.T) {
 		q := &queueOf{messages: []string{eventOf("t", identity.StartedBy(eventsNode), "u", 1)}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := newEvents(q, "url", identity.StartedBy(eventsNode)).Run(ctx, make(chan types.UID)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := newEvents(q, "url", identity.StartedBy(eventsNode), task.NewKnown(task.Config{})).Run(ctx, make(chan types.UID)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		if len(q.deleted) != 0 {

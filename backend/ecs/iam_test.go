@@ -72,6 +72,10 @@ func life(t *testing.T, s *stub.Server, cfg Config) {
 	// A second process finds the shared secrets where they are.
 	must(t, open(t, cfg).Pods.Launch(t.Context(), t.Context(), richSpec("other", 0)))
 	gone(t, b, spec.Ref())
+	probed := probedSpec("probed", 30*time.Second)
+	must(t, b.Pods.Launch(t.Context(), t.Context(), probed))
+	time.Sleep(time.Minute)
+	gone(t, b, probed.Ref())
 	disk := resolved(withVolume(podOf("disk", "sh", "-c", "sleep 100"), "v", "1Gi"), 0)
 	must(t, b.Pods.Launch(t.Context(), t.Context(), disk))
 	gone(t, b, disk.Ref())

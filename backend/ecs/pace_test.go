@@ -1,8 +1,6 @@
 package ecs
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -86,17 +84,6 @@ func TestInspectAsksOnce(t *testing.T) {
 	})
 }
 
-// hintsOf is a stream of given hints.
-type hintsOf []ktypes.UID
-
-func (h hintsOf) Run(ctx context.Context, hints chan<- ktypes.UID) error {
-	for _, uid := range h {
-		hints <- uid
-	}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // What is hinted at is read at once, although it was read a moment ago.
 func TestHintsAreReadAnew(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
@@ -106,16 +93,13 @@ func TestHintsAreReadAnew(t *testing.T) {
 		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		s.Interrupt(s.Tasks(true)[0], "UserInitiated", "by hand")
 		p, _ := b.Pods.(*pods)
-		ctx, cancel := context.WithCancel(t.Context())
-		hints, done := make(chan ktypes.UID), make(chan error, 1)
-		go func() { done <- hinting{hintsOf{spec.Pod.UID}, p.known}.Run(ctx, hints) }()
-		facts, err := b.Pods.Inspect(t.Context(), []ktypes.UID{<-hints})
+		uid, ok := newEvents(nil, "url", p.startedBy, p.known).read(t.Context(), eventOf("t", p.startedBy, string(spec.Pod.UID), 9))
+		if !ok {
+			t.Fatal("the event is no hint")
+		}
+		facts, err := b.Pods.Inspect(t.Context(), []ktypes.UID{uid})
 		if f := only(t, facts, err); f.Live {
 			t.Errorf("what was hinted at was not read: %+v", f)
-		}
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Error(err)
 		}
 	})
 }

@@ -2,6 +2,10 @@ package ecs
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -57,15 +61,27 @@ type pods struct {
 	refusals *refusals
 	// listing is held by who lists.
 	listing chan struct{}
+	// secret is of this process: what tasks sign with is made of it.
+	secret [sha256.Size]byte
 }
 
 // newPods: hints is true where something tells of changes.
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
-	return &pods{
+	p := &pods{
 		cfg: cfg, tasks: cfg.Config, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
 		refusals: newRefusals(),
 		known:    task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}), listing: make(chan struct{}, 1),
 	}
+	_, _ = rand.Read(p.secret[:]) // never fails: crypto/rand
+	return p
+}
+
+// reportKey is what the task of an attempt signs with: the same each time that this process
+// asks for it. Another process reads it in the task's overrides.
+func (p *pods) reportKey(k identity.Key) string {
+	mac := hmac.New(sha256.New, p.secret[:])
+	fmt.Fprintf(mac, "%s/%d", k.UID, k.Attempt)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
 // Launch starts the task of an attempt. Called again it finds the first one by
@@ -160,6 +176,7 @@ func (p *pods) prepare(ctx, waiting context.Context, spec backend.LaunchSpec) (*
 			return nil, nil, err
 		}
 	}
+	refs.ReportKey = p.reportKey(identity.KeyOf(spec.Ref()))
 	return taskdef.Translate(p.tasks, spec, refs, known)
 }
 

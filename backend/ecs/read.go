@@ -2,7 +2,6 @@ package ecs
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -11,7 +10,6 @@ import (
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/containerd/log"
-	"golang.org/x/sync/errgroup"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
@@ -152,41 +150,3 @@ func (p *pods) observation(id identity.Task, t types.Task, now time.Time) *task.
 	p.meter.observe(t, &p.remote.clock, now)
 	return task.Observe(id, t, p.remote.clock.local, now)
 }
-
-// hinting tells memory of hints on their way to the engine, which then asks: what
-// was hinted at is read anew.
-type hinting struct {
-	inner backend.Events
-	known *task.Known
-}
-
-// Run passes hints on until the context ends or the inner stream breaks.
-func (h hinting) Run(ctx context.Context, hints chan<- ktypes.UID) error {
-	g, ctx := errgroup.WithContext(ctx)
-	inner := make(chan ktypes.UID)
-	g.Go(func() error {
-		if err := h.inner.Run(ctx, inner); err != nil {
-			return err
-		}
-		return errStreamEnded
-	})
-	g.Go(func() error {
-		for {
-			select {
-			case uid := <-inner:
-				h.known.Hinted(uid)
-				select {
-				case hints <- uid:
-				case <-ctx.Done():
-					return nil
-				}
-			case <-ctx.Done():
-				return nil
-			}
-		}
-	})
-	return g.Wait()
-}
-
-// errStreamEnded: the stream of hints ended by itself; the caller opens it again.
-var errStreamEnded = errors.New("the stream of hints ended")

@@ -10,9 +10,10 @@ import (
 )
 
 // The policies of deploy/aws: ControllerPolicy is that of burstlet's own process,
-// executionPolicy that of the tasks' execution role.
+// TaskRolePolicy that of the tasks' role, executionPolicy that of their execution role.
 const (
 	ControllerPolicy = "deploy/aws/controller-policy.json"
+	TaskRolePolicy   = "deploy/aws/task-role-policy.json"
 	executionPolicy  = "deploy/aws/task-execution-role-policy.json"
 )
 

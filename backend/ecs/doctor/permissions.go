@@ -126,12 +126,17 @@ func (d *doctor) wantedRest() []permission {
 		})
 	}
 	if d.cfg.EventQueueURL != "" {
-		queue := d.arn("sqs", d.cfg.EventQueueURL[strings.LastIndex(d.cfg.EventQueueURL, "/")+1:])
+		queue := d.queueARN()
 		out = append(out,
 			permission{action: "sqs:ReceiveMessage", resource: queue, sid: "Events"},
 			permission{action: "sqs:DeleteMessage", resource: queue, sid: "Events"})
 	}
 	return out
+}
+
+// queueARN is that of the queue of task events.
+func (d *doctor) queueARN() string {
+	return d.arn("sqs", d.cfg.EventQueueURL[strings.LastIndex(d.cfg.EventQueueURL, "/")+1:])
 }
 
 // lacks is the finding of a permission that is missing.

@@ -66,10 +66,29 @@ func (d *doctor) roles(ctx context.Context) {
 			d.add(backend.Bad(r.what, "there is no "+r.arn+", but "+found.ARN, "set that ARN in backend.ecs"))
 		default:
 			d.add(trustFinding(r.what, r.arn, found.Trust, r.service))
+			if r.arn == d.cfg.TaskRoleARN {
+				d.reports(ctx, r.what)
+			}
 		}
 	}
 	if len(denied) > 0 {
 		d.unchecked = append(d.unchecked, strings.Join(denied, " and ")+" (iam:GetRole)")
+	}
+}
+
+// reports asks IAM whether tasks may tell the event queue which containers are ready.
+func (d *doctor) reports(ctx context.Context, what string) {
+	if d.cfg.EventQueueURL == "" || d.cfg.TaskImage == "" {
+		return
+	}
+	p := permission{action: "sqs:SendMessage", resource: d.queueARN()}
+	switch allowed, err := d.simulated(ctx, d.cfg.TaskRoleARN, p); {
+	case err != nil:
+		d.unchecked = append(d.unchecked, "whether the "+what+" may "+p.action+" (iam:SimulatePrincipalPolicy)")
+	case !allowed:
+		d.add(backend.Doubtful(what, d.cfg.TaskRoleARN+" may not "+p.action+" on "+p.resource+
+			", so that readiness is seen when ECS shows it, up to half a minute late",
+			awscall.TaskRolePolicy+" grants it (statement Readiness)"))
 	}
 }
 

@@ -21,7 +21,7 @@ const waitPoll = time.Second
 // statusStopped is KnownStatus of a container that has ended.
 const statusStopped = "STOPPED"
 
-// Agent serves sessions and refreshes files. It returns nil once all containers of
+// Agent serves sessions, refreshes files and tells which containers are ready. It returns nil once all containers of
 // EnvWait have stopped or, without any, when the context ends: then the task is
 // being stopped.
 func (t Task) Agent(ctx context.Context) error {
@@ -40,6 +40,7 @@ func (t Task) Agent(ctx context.Context) error {
 		return err
 	}
 	beside.Go(func() { refresher.run(ctx) })
+	beside.Go(func() { t.report(ctx) })
 	if t.Env(EnvWait) == "" {
 		<-ctx.Done()
 		return nil

@@ -13,9 +13,10 @@
 //     resolver, parts of volumes, probes to the second, hooks, graces, termination
 //     messages. Its last words are a Report in the container's log.
 //   - health is the container's health check for ECS: whether it is ready.
-//   - agent, in the container burstlet-agent, refreshes files (refresh.go), is where
-//     sessions from outside land, and lives until the last app container has stopped:
-//     to ECS the end of an essential container is the end of the task.
+//   - agent, in the container burstlet-agent, refreshes files (refresh.go), tells which
+//     containers are ready (reporter.go, readiness.go), is where sessions from outside
+//     land, and lives until the last app container has stopped: to ECS the end of an
+//     essential container is the end of the task.
 //   - session carries one such session to the SSH server of a container (sshd.go).
 //
 // spec.go is what a supervisor is told, payload.go the format of files, names.go the

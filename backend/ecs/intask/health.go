@@ -39,9 +39,19 @@ func (t Task) Health(out io.Writer) error {
 	return nil
 }
 
+// What stands in the file while nothing was found yet.
+const (
+	pendingHook    = "the postStart hook has not finished"
+	pendingStart   = "the startup probe has not succeeded"
+	pendingReady   = "the readiness probe has not succeeded"
+	containerEnded = "the container has ended"
+)
+
+var pendingTexts = []string{pendingHook, pendingStart, pendingReady}
+
 // state is how far a container has come.
 type state struct {
-	hooked, started, ready bool
+	hooked, started, ready, ended bool
 	// why is the last failure of a probe.
 	why string
 }
@@ -49,16 +59,18 @@ type state struct {
 // text is what stands in the file.
 func (s state) text() string {
 	switch {
+	case s.ended:
+		return containerEnded
 	case !s.hooked:
-		return "the postStart hook has not finished"
+		return pendingHook
 	case s.started && s.ready:
 		return healthy
 	case s.why != "":
 		return s.why
 	case !s.started:
-		return "the startup probe has not succeeded"
+		return pendingStart
 	}
-	return "the readiness probe has not succeeded"
+	return pendingReady
 }
 
 // publish writes a state, for root alone to read, in one step.

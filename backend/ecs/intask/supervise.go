@@ -292,6 +292,7 @@ func (s *supervisor) run(ctx context.Context, signals <-chan os.Signal, argv []s
 		return err
 	}
 	s.report.Exit = s.main.Wait()
+	s.changed(func(st *state) { st.ended = true })
 	return nil
 }
 

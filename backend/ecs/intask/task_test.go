@@ -28,6 +28,9 @@ type around struct {
 	calls    int
 	status   map[string]string // of containers
 	down     bool              // the metadata endpoint
+	// told are bodies of messages; while deaf is not 0, it is the status of answers.
+	told []string
+	deaf int
 }
 
 func (a *around) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -43,6 +46,8 @@ func (a *around) RoundTrip(r *http.Request) (*http.Response, error) {
 		return a.metadata()
 	case "secretsmanager.eu-central-1.amazonaws.com":
 		return a.secret(r)
+	case "sqs.eu-central-1.amazonaws.com":
+		return a.message(r)
 	default:
 		return nil, fmt.Errorf("no host %s", r.URL.Host)
 	}
@@ -54,7 +59,24 @@ func (a *around) metadata() (*http.Response, error) {
 	for name, status := range a.status {
 		cs = append(cs, container{name, status})
 	}
-	return answer(http.StatusOK, map[string]any{"Containers": cs})
+	return answer(http.StatusOK, map[string]any{"TaskARN": "arn:task", "Containers": cs})
+}
+
+func (a *around) message(r *http.Request) (*http.Response, error) {
+	auth := r.Header.Get("Authorization")
+	if r.Header.Get("X-Amz-Target") != "AmazonSQS.SendMessage" || !strings.Contains(auth, "/eu-central-1/sqs/aws4_request") {
+		return answer(http.StatusBadRequest, map[string]string{"__type": "IncompleteSignature"})
+	}
+	a.calls++
+	if a.deaf != 0 {
+		return answer(a.deaf, map[string]string{"__type": "com.amazon.coral.service#AccessDeniedException"})
+	}
+	var in struct{ QueueURL, MessageBody string }
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return nil, err
+	}
+	a.told = append(a.told, in.MessageBody)
+	return answer(http.StatusOK, map[string]string{"MessageId": "1"})
 }
 
 func (a *around) secret(r *http.Request) (*http.Response, error) {

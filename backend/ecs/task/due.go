@@ -103,18 +103,20 @@ func (m *Known) Listed(from, now time.Time) {
 // checkedPeriod is how often settled tasks with health checks are read: of these
 // EventBridge tells nothing (ECS developer guide, "Amazon ECS task state change
 // events"). The caller holds the lock.
-func (m *Known) checkedPeriod() time.Duration {
+func (m *Known) checkedPeriod(now time.Time) time.Duration {
 	n := 0
 	for _, e := range m.tasks {
-		if e.facts.Live && e.isChecked() {
+		if e.facts.Live && e.isChecked(now) {
 			n++
 		}
 	}
 	return restPeriod(n, false)
 }
 
-// isChecked is true for a task with a health check.
-func (e *entry) isChecked() bool { return e.probed || hasVerdict(&e.facts) }
+// isChecked is true for a task with a health check, of which nobody tells.
+func (e *entry) isChecked(now time.Time) bool {
+	return (e.probed || hasVerdict(&e.facts)) && (!e.isTold(now) || !e.told.against.IsZero())
+}
 
 // isWaitedFor is true for a task of which something has been missing for a while, before it
 // is to be asked for again.
@@ -132,11 +134,11 @@ func (m *Known) Moving(now time.Time) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var arns []string
-	checkedEvery := m.checkedPeriod()
+	checkedEvery := m.checkedPeriod(now)
 	for arn, e := range m.tasks {
 		switch {
 		case !e.facts.Live:
-		case e.due, e.isChecked() && now.Sub(e.read) >= checkedEvery:
+		case e.due, e.isChecked(now) && now.Sub(e.read) >= checkedEvery:
 			arns = append(arns, arn)
 		case e.settled && e.missing.IsZero():
 		case e.isWaitedFor(now):
@@ -153,20 +155,27 @@ func (m *Known) Moving(now time.Time) []string {
 }
 
 // Asked are the tasks of some pods of which something new may be learnt: not those
-// that have stopped, nor those that ECS told of a moment ago.
+// that have stopped, nor those that ECS or their agent told of a moment ago.
 func (m *Known) Asked(uids []types.UID, now time.Time) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var arns []string
 	for _, uid := range uids {
 		for _, arn := range m.byUID[uid] {
-			if e := m.tasks[arn]; e.facts.Live && (e.due || now.Sub(e.read) >= readMoving) {
+			if e := m.tasks[arn]; e.facts.Live && (e.due || now.Sub(later(e.read, e.told.at)) >= readMoving) {
 				arns = append(arns, arn)
 			}
 		}
 	}
 	slices.Sort(arns)
 	return slices.Compact(arns)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Hinted notes that the tasks of a pod may have changed.

@@ -41,6 +41,8 @@ type entry struct {
 	stuck, double bool
 	// probed is true where its health checks are waited for.
 	probed bool
+	// told is what its burstlet-agent says of its containers.
+	told told
 	// confirmed is true once it was launched here or listed twice.
 	confirmed bool
 	// terminations are what the logs of containers say of their ends, by name; empty
@@ -172,6 +174,7 @@ func (m *Known) observe(o *Observation) {
 	e.stopping = !e.partial && (e.stopping || o.ending())
 	e.settle(o)
 	e.dismissed = e.dismissed || stoppedByUs(o.task)
+	e.heed(o)
 	m.unwantedNow(e, o)
 	m.queueLogReads(arn, e, o, watched)
 	e.complete()

@@ -245,6 +245,10 @@ func (t *translator) agent() types.ContainerDefinition {
 	if t.cfg.Endpoint != "" {
 		c.Environment = append(c.Environment, pairs(intask.EnvEndpoint, t.cfg.Endpoint)...)
 	}
+	if names := reported(t.cfg, t.set, t.spec); len(names) > 0 {
+		c.Environment = append(c.Environment, pairs(intask.EnvReportQueue, t.cfg.EventQueueURL,
+			intask.EnvReportOf, strings.Join(names, ","))...)
+	}
 	c.MountPoints = append(t.runMounts(), t.plan.files...)
 	c.StopTimeout = aws.Int32(minStop)
 	return c

@@ -227,9 +227,9 @@ var containerRules = map[string]rule{
 	"volumeDevices": refuse("Fargate has no block devices: remove them"),
 	"livenessProbe": supervised(howProbe + "; a failure ends the container, and the restart policy decides"),
 	"readinessProbe": supervised(howProbe + "; ECS passes the verdict on as the container's " +
-		"healthCheck, within 5 s"),
+		"healthCheck, and with an event queue burstlet-agent tells it within 2 s"),
 	"startupProbe": supervised(howProbe + "; ECS passes the verdict on as the container's " +
-		"healthCheck, within 5 s"),
+		"healthCheck, and with an event queue burstlet-agent tells it within 2 s"),
 	"lifecycle": {
 		who: partly, check: hooksFit,
 		how: "hooks run by the supervisor inside the task, stopSignal sent by it",

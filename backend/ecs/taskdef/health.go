@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
@@ -32,6 +33,21 @@ const (
 // and is ready.
 func judgedByRemote(c *corev1.Container) bool {
 	return c.StartupProbe != nil || c.ReadinessProbe != nil || c.Lifecycle != nil && c.Lifecycle.PostStart != nil
+}
+
+// reported are the containers of which burstlet-agent tells whether they are ready, by the
+// queue of task events: those that ECS has to judge too, which shows it late.
+func reported(cfg Config, set settings, spec backend.LaunchSpec) []string {
+	if cfg.EventQueueURL == "" || cfg.TaskImage == "" || set.taskRole == "" {
+		return nil
+	}
+	var out []string
+	for _, c := range spec.Containers {
+		if judgedByRemote(&c.Container) && (!c.Init || sidecarSpec(c)) {
+			out = append(out, c.Container.Name)
+		}
+	}
+	return out
 }
 
 // healthCheckOf tells ECS whether a container has started and is ready; nil for one

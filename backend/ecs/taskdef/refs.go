@@ -18,6 +18,9 @@ type Refs struct {
 	// that changed since its launch; PodKey is what it is encrypted with. They travel in
 	// overrides. Empty where the pod has no files.
 	PodName, PodKey string
+	// ReportKey is what burstlet-agent signs with what it tells of the pod; it travels in
+	// overrides. Empty: it tells nothing.
+	ReportKey string
 	// PodStored is true where there are files of this pod alone at its launch.
 	PodStored bool
 }

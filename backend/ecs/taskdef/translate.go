@@ -161,6 +161,9 @@ func identityOf(cfg Config, spec backend.LaunchSpec) identity.Task {
 	return id
 }
 
+// reportKeyLength is how many characters Refs.ReportKey has.
+const reportKeyLength = 43
+
 // placeholders are references to payloads that were not stored.
 func placeholders(cfg Config, spec backend.LaunchSpec) Refs {
 	arn := func(what string) string {
@@ -168,7 +171,7 @@ func placeholders(cfg Config, spec backend.LaunchSpec) Refs {
 			identity.NodeKey(cfg.NodeIdentity) + "/" + what + "-000000"
 	}
 	hash := strings.Repeat("x", 2*familyHash)
-	refs := Refs{PullARNs: map[string]string{}}
+	refs := Refs{PullARNs: map[string]string{}, ReportKey: strings.Repeat("x", reportKeyLength)}
 	if len(SecretEnv(spec)) > 0 {
 		refs.EnvARN = arn("env/" + hash)
 	}
@@ -264,9 +267,16 @@ func (t *translator) overrides(id identity.Task) (*types.TaskOverride, error) {
 		out.ContainerOverrides = append(out.ContainerOverrides,
 			types.ContainerOverride{Name: aws.String(identity.InitName), Environment: payload})
 	}
+	var agent []types.KeyValuePair
 	if t.refreshes() {
+		agent = append(agent, payload...)
+	}
+	if t.refs.ReportKey != "" && len(reported(t.cfg, t.set, t.spec)) > 0 {
+		agent = append(agent, pairs(intask.EnvReportKey, t.refs.ReportKey)...)
+	}
+	if len(agent) > 0 {
 		out.ContainerOverrides = append(out.ContainerOverrides,
-			types.ContainerOverride{Name: aws.String(identity.AgentName), Environment: payload})
+			types.ContainerOverride{Name: aws.String(identity.AgentName), Environment: agent})
 	}
 	for i, c := range t.spec.Containers {
 		env, err := environmentOf(c)

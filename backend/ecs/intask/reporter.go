@@ -1,0 +1,181 @@
+package intask
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// When readiness is told.
+const (
+	// readyPoll is how often the supervisors' files are read.
+	readyPoll = 250 * time.Millisecond
+	// readyRepeat is when a change is told again: whoever reads the queue may not have
+	// known the task yet.
+	readyRepeat = 15 * time.Second
+	// readySnapshot is how often it is told unchanged.
+	readySnapshot = 5 * time.Minute
+	// readyRetry and readyRetryMost bound the pause after a failure, which doubles.
+	readyRetry     = time.Second
+	readyRetryMost = 5 * time.Minute
+)
+
+// reporter tells burstlet which containers are ready, by the queue that it reads: what ECS
+// shows of health checks is published every 20 s and seen later.
+type reporter struct {
+	task       Task
+	queue, key string
+	arn        string
+	// last are the verdicts that were told last, seq the number of that.
+	last map[string]*bool
+	seq  int64
+	// due is when to tell next though nothing changed; repeat is true for a change that is
+	// told once more.
+	due    time.Time
+	repeat bool
+	pause  time.Duration
+	said   string
+}
+
+// report tells which of the containers of EnvReportOf are ready until ctx ends. Without a
+// queue or a key there is nothing to tell.
+func (t Task) report(ctx context.Context) {
+	names := strings.FieldsFunc(t.Env(EnvReportOf), func(r rune) bool { return r == ',' })
+	r := &reporter{task: t, queue: t.Env(EnvReportQueue), key: t.Env(EnvReportKey), last: map[string]*bool{}}
+	if r.queue == "" || r.key == "" || len(names) == 0 {
+		return
+	}
+	for _, name := range names {
+		r.last[name] = nil
+	}
+	ticker := time.NewTicker(readyPoll)
+	defer ticker.Stop()
+	for {
+		r.look(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// look reads how the containers are, and tells it where that is due.
+func (r *reporter) look(ctx context.Context, now time.Time) {
+	ready := map[string]*bool{}
+	for name, before := range r.last {
+		ready[name] = r.task.verdict(name, before)
+	}
+	changed := !maps.EqualFunc(ready, r.last, func(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b })
+	if r.pause > 0 && now.Before(r.due) || !changed && (r.due.IsZero() || now.Before(r.due)) {
+		return
+	}
+	err := r.tell(ctx, ready, now)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		r.pause = min(max(2*r.pause, readyRetry), readyRetryMost)
+		r.due = now.Add(r.pause)
+		r.say(err)
+	default:
+		r.last, r.pause, r.said = ready, 0, ""
+		r.repeat = changed
+		r.due = now.Add(readySnapshot)
+		if r.repeat {
+			r.due = now.Add(readyRepeat)
+		}
+	}
+}
+
+// say logs what is wrong, once.
+func (r *reporter) say(err error) {
+	if text := err.Error(); text != r.said {
+		r.said = text
+		r.task.Log.Printf("readiness is seen late: %s", text)
+	}
+}
+
+// verdict is what a container's supervisor says of it; nil while it has found nothing. One
+// that was judged before and is not now has been started again.
+func (t Task) verdict(name string, before *bool) *bool {
+	b, err := os.ReadFile(filepath.Join(t.runDir(), name, healthFile))
+	text := string(b)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return before
+	case err == nil && text == healthy:
+		return new(true)
+	case before == nil && (err != nil || slices.Contains(pendingTexts, text)):
+		return nil
+	}
+	return new(false)
+}
+
+// tell sends one message.
+func (r *reporter) tell(ctx context.Context, ready map[string]*bool, now time.Time) error {
+	if r.arn == "" {
+		var task struct{ TaskARN string }
+		if err := r.task.getJSON(ctx, r.task.Env(envMetadata)+"/task", &task); err != nil {
+			return fmt.Errorf("read the task's metadata: %w", err)
+		}
+		r.arn = task.TaskARN
+	}
+	r.seq = max(r.seq+1, now.UnixMilli()) // it grows though the agent were started again
+	body, err := Readiness{Task: r.arn, Seq: r.seq, Ready: ready}.Sign(r.key)
+	if err != nil {
+		return err
+	}
+	return r.task.sendMessage(ctx, r.queue, body)
+}
+
+// sendMessage is SQS API, SendMessage.
+func (t Task) sendMessage(ctx context.Context, queue, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	creds, err := t.credentials(ctx)
+	if err != nil {
+		return err
+	}
+	region := t.Env(envRegion)
+	endpoint := or(t.Env(EnvEndpoint), "https://sqs."+region+"."+domainOf(region))
+	body, err := json.Marshal(map[string]string{"QueueUrl": queue, "MessageBody": text})
+	if err != nil {
+		return fmt.Errorf("send to queue: %w", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/", bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("send to queue: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
+	sum := sha256.Sum256(body)
+	if err := v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), "sqs", region, time.Now()); err != nil {
+		return fmt.Errorf("send to queue: sign: %w", err)
+	}
+	answer, status, err := t.call(req)
+	if err != nil {
+		return fmt.Errorf("send to queue: %w", err)
+	}
+	if status != http.StatusOK {
+		var why struct {
+			Type string `json:"__type"`
+		}
+		_ = json.Unmarshal(answer, &why) // what cannot be read is told by its status
+		return fmt.Errorf("send to queue %s: status %d: %s (the task's role needs sqs:SendMessage on it)", queue, status, why.Type)
+	}
+	return nil
+}
