@@ -222,6 +222,59 @@ func TestWhatATaskLacksForSessionsIsTold(t *testing.T) {
 	})
 }
 
+// Where the agent of ECS Exec has died in burstlet-agent, a session is in the container that
+// is meant, or in one that shares its network.
+func TestSessionsOutliveTheAgentOfECSExec(t *testing.T) {
+	n := newSessionNode(t, stub.Config{Sessions: stub.SessionConfig{Fast: true}}, nil)
+	exec := func() string {
+		t.Helper()
+		var out bytes.Buffer
+		code, err := n.Exec.Exec(t.Context(), n.ref, backend.ExecSpec{Command: []string{"echo", "here"}, Stdout: &out})
+		if err != nil || code != 0 {
+			t.Errorf("%d, %v", code, err)
+		}
+		return out.String()
+	}
+	if got := exec(); got != "here\n" {
+		t.Errorf("%q", got)
+	}
+	arn := n.server.Tasks(true)[0]
+	n.server.KillExecAgent(arn, "burstlet-agent")
+	waitFor(t, "the session to end", func() bool { open, _ := n.server.Sessions(); return open == 0 })
+	if got := exec(); got != "here\n" {
+		t.Errorf("%q", got)
+	}
+	conn, err := n.Forward.Forward(t.Context(), n.ref.Pod, 7000)
+	must(t, err)
+	if _, err := conn.Write([]byte("ping")); err != nil {
+		t.Error(err)
+	}
+	got := make([]byte, 4)
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "ping" {
+		t.Errorf("%q, %v", got, err)
+	}
+	must(t, conn.Close())
+	n.server.KillExecAgent(arn, n.ref.Name)
+	waitFor(t, "the session to end", func() bool { open, _ := n.server.Sessions(); return open == 0 })
+	_, err = n.Exec.Exec(t.Context(), n.ref, backend.ExecSpec{Command: []string{"true"}})
+	if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "container "+n.ref.Name) {
+		t.Errorf("with no agent left: %v", err)
+	}
+}
+
+// waitFor waits for what the test server does beside.
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(3 * time.Minute)
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited for %s", what)
+		}
+		timer := time.NewTimer(20 * time.Millisecond)
+		<-timer.C
+	}
+}
+
 func TestInputOfTheMainProcessIsRefused(t *testing.T) {
 	n := newSessionNode(t, stub.Config{}, nil)
 	err := n.Attach.Attach(t.Context(), n.ref, backend.AttachSpec{Stdin: strings.NewReader("x")})

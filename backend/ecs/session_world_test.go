@@ -75,7 +75,12 @@ func newWorld(t *testing.T, cfg stub.Config) (w *world, s *stub.Server, url stri
 
 // exec runs the program in burstlet-agent as the agent of ECS Exec does.
 func (w *world) exec(ctx context.Context, call stub.ExecCall) (int, error) {
-	if call.Container != "burstlet-agent" || len(call.Argv) != 3 || call.Argv[0] != intask.Program || call.Argv[1] != intask.CommandSession {
+	name := call.Container // without a name it is the container's own server
+	switch argv := call.Argv; {
+	case call.Container == "burstlet-agent" && len(argv) == 3 && argv[0] == intask.Program && argv[1] == intask.CommandSession:
+		name = argv[2]
+	case call.Container != "burstlet-agent" && len(argv) == 2 && argv[0] == intask.Supervisor && argv[1] == intask.CommandSession:
+	default:
 		return 0, errors.New("no such file or directory")
 	}
 	task, err := w.task(ctx, call.TaskARN)
@@ -94,7 +99,7 @@ func (w *world) exec(ctx context.Context, call stub.ExecCall) (int, error) {
 		_, _ = io.Copy(master, call.Stdin) // ends with the session
 		cancel()
 	})
-	err = intask.CarrySession(ctx, slave, slave, filepath.Join(task.dir, call.Argv[2], intask.AgentSocket))
+	err = intask.CarrySession(ctx, slave, slave, filepath.Join(task.dir, name, intask.AgentSocket))
 	err = errors.Join(err, slave.Close(), call.Stdin.(io.Closer).Close())
 	carrying.Wait()
 	if err = errors.Join(err, master.Close()); err != nil {
@@ -130,8 +135,9 @@ func (w *world) task(ctx context.Context, arn string) (*worldTask, error) {
 			}
 		}
 		server := &intask.Server{Starter: starter(env), Log: log.New(io.Discard, "", 0)}
+		server.Dial = t.dial
 		if *c.Name == "burstlet-agent" {
-			server.Containers, server.Dial = t.dir, t.dial
+			server.Containers = t.dir
 			server.Stats = func(context.Context) (json.RawMessage, error) { return t.stats(def.TaskDefinition) }
 		}
 		if err := w.serve(filepath.Join(t.dir, *c.Name), server); err != nil {

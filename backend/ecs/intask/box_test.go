@@ -26,7 +26,9 @@ type box struct {
 	dir string
 	cmd *exec.Cmd
 	// env is what the program alone is told.
-	env            []string
+	env []string
+	// sharedPIDs is true where the supervisor is not PID 1 (shareProcessNamespace).
+	sharedPIDs     bool
 	stdout, stderr *logs.Buffer
 }
 
@@ -87,7 +89,7 @@ func (b *box) start(spec Spec, argv ...string) {
 	b.cmd.Stdout, b.cmd.Stderr = b.stdout, b.stderr
 	b.cmd.WaitDelay = patience
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if !spec.SharedPIDs {
+	if !b.sharedPIDs {
 		b.cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWPID
 	}
 	must(b.t, b.cmd.Start())

@@ -121,20 +121,16 @@ const (
 	leftOverPoll = 10 * time.Millisecond
 )
 
-// killRest kills what is left of a container, and returns when it is gone. alone is
-// true where this is PID 1 of processes that are all the container's.
-func (r *reaper) killRest(ctx context.Context, alone bool) {
+// killRest kills what is left of a container, and returns when it is gone: all that descend
+// from this process. The agent of ECS Exec, which AWS starts in the container from outside
+// and kill(-1) would end, does not.
+func (r *reaper) killRest(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leftOver)
 	defer cancel()
 	ticker := time.NewTicker(leftOverPoll)
 	defer ticker.Stop()
 	for {
-		if alone {
-			// ESRCH: there is none.
-			_ = syscall.Kill(-1, syscall.SIGKILL)
-		} else {
-			r.killChildren()
-		}
+		r.killDescendants()
 		if !r.reap() {
 			return
 		}
@@ -146,21 +142,40 @@ func (r *reaper) killRest(ctx context.Context, alone bool) {
 	}
 }
 
-// killChildren kills this process's children. Their own become this one's next. None
-// is reaped meanwhile: a number stays its own.
-func (r *reaper) killChildren() {
+// killDescendants kills this process's children and theirs. None of its own is reaped
+// meanwhile: a number stays its own.
+func (r *reaper) killDescendants() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	self := os.Getpid()
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
+	if shown, lerr := os.Readlink("/proc/self"); err != nil || lerr != nil || shown != strconv.Itoa(self) {
+		if self == 1 { // what /proc shows are not this container's: end whatever there is
+			_ = syscall.Kill(-1, syscall.SIGKILL) // ESRCH: there is none
+		}
 		return
 	}
-	self := os.Getpid()
+	parents := map[int]int{}
 	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && parentOf(pid) == self {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			parents[pid] = parentOf(pid)
+		}
+	}
+	for pid := range parents {
+		if descends(parents, pid, self) {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 		}
 	}
+}
+
+// descends is true for a process below another.
+func descends(parents map[int]int, pid, from int) bool {
+	for range parents { // a number may be another's by now: no longer than there are processes
+		if pid = parents[pid]; pid == 0 || pid == from {
+			break
+		}
+	}
+	return pid == from
 }
 
 // parentOf is 0 for a process that is gone (proc(5), /proc/pid/stat).

@@ -31,6 +31,7 @@ const (
 const (
 	// connectLimit bounds the way to the container's server.
 	connectLimit = 5 * time.Second
+	connectAgain = 50 * time.Millisecond
 	// idle is how long a client may send nothing: it asks every half minute whether
 	// the server is there. ECS leaves a session that is lost open for 20 minutes.
 	idle = 3 * time.Minute
@@ -39,12 +40,12 @@ const (
 var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // Session carries a session of ECS Exec, on whose terminal it runs, to the server
-// of a container: the only argument is its name.
+// of a container: the only argument is its name, or none stands for its own.
 func (t Task) Session(ctx context.Context, in, out *os.File, args []string) error {
-	if len(args) != 1 || !containerName.MatchString(args[0]) {
+	if len(args) > 1 || len(args) == 1 && !containerName.MatchString(args[0]) {
 		return errors.New("session: want the name of a container")
 	}
-	if err := CarrySession(ctx, in, out, filepath.Join(t.runDir(), args[0], AgentSocket)); err != nil {
+	if err := CarrySession(ctx, in, out, filepath.Join(t.runDir(), strings.Join(args, ""), AgentSocket)); err != nil {
 		return fmt.Errorf("session: %w", err)
 	}
 	return nil
@@ -56,7 +57,7 @@ func CarrySession(ctx context.Context, in, out *os.File, socket string) error {
 	if err := makeRaw(in); err != nil {
 		return err
 	}
-	conn, err := (&net.Dialer{Timeout: connectLimit}).DialContext(ctx, "unix", socket)
+	conn, err := dialServer(ctx, socket)
 	if err != nil {
 		text := helloError + "its server cannot be reached: " + err.Error() + "\n"
 		_, werr := io.WriteString(out, text)
@@ -85,6 +86,25 @@ func CarrySession(ctx context.Context, in, out *os.File, socket string) error {
 		err = nil
 	}
 	return err
+}
+
+// dialServer connects to a server, which listens a moment after its container has started.
+func dialServer(ctx context.Context, socket string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	again := time.NewTicker(connectAgain)
+	defer again.Stop()
+	for {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		if err == nil || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ECONNREFUSED) {
+			return conn, err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // readHello reads the server's first line.
@@ -136,6 +156,9 @@ func makeRaw(f *os.File) error {
 	return nil
 }
 
+// ErrNoServer is in the chain of an error about a session whose server does not listen.
+var ErrNoServer = errors.New("no server")
+
 // Hello reads the line that a session begins with, and returns the host key of the
 // server that speaks SSH behind it. What the terminal shows before is passed over.
 func Hello(r *bufio.Reader) (key []byte, err error) {
@@ -147,7 +170,7 @@ func Hello(r *bufio.Reader) (key []byte, err error) {
 		left -= len(line)
 		line = strings.TrimRight(line, "\r\n")
 		if _, text, ok := strings.Cut(line, helloError); ok {
-			return nil, fmt.Errorf("the program burstlet-task said: %s", shown(text))
+			return nil, fmt.Errorf("%w: the program burstlet-task said: %s", ErrNoServer, shown(text))
 		}
 		if _, text, ok := strings.Cut(line, helloKey); ok {
 			if key, err = base64.StdEncoding.DecodeString(text); err != nil {

@@ -14,9 +14,6 @@ type Spec struct {
 	// Kept names variables that the container's spec or its image sets, of those
 	// that a runtime sets where nobody does: HOME, HOSTNAME.
 	Kept []string `json:"kept,omitempty"`
-	// SharedPIDs is true where the containers of the task share processes
-	// (shareProcessNamespace): then the supervisor is not PID 1.
-	SharedPIDs bool `json:"sharedPids,omitempty"`
 	// Grace in seconds from the request to end to SIGKILL (pod:
 	// terminationGracePeriodSeconds); preStop counts in. As at the kubelet at least
 	// 2 s remain after preStop. ECS's own stopTimeout should be longer by those and

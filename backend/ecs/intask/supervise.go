@@ -35,7 +35,6 @@ type supervisor struct {
 	container *container
 	checker   checker
 	main      *process
-	alone     bool
 	terminal  bool
 
 	at         addresses
@@ -68,7 +67,7 @@ func (t Task) Supervise(ctx context.Context, argv []string, out io.Writer) (int,
 	if err != nil {
 		return tell(out, startFailure(err))
 	}
-	s.reaper.killRest(ctx, s.alone)
+	s.reaper.killRest(ctx)
 	s.rest(ctx)
 	if s.report.Exit != 0 && oomKills() > kills {
 		s.report.Reason = ReasonOOMKilled
@@ -114,7 +113,7 @@ func (t Task) prepare(ctx context.Context, argv []string, terminal bool) (*super
 		return nil, errors.New("no command specified")
 	}
 	s := &supervisor{
-		task: t, spec: spec, terminal: terminal, alone: os.Getpid() == 1 && !spec.SharedPIDs,
+		task: t, spec: spec, terminal: terminal,
 		findings: make(chan finding), hooked: make(chan *HookFailure, 1), preStopped: make(chan *HookFailure, 1),
 	}
 	if err := s.signals(); err != nil {

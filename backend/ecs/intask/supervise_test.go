@@ -365,7 +365,8 @@ func TestOrphansAreReapedAndEndWithTheContainer(t *testing.T) {
 			mark := b.path("sleep-forever")
 			must(t, os.Symlink("/bin/sleep", mark))
 			must(t, syscall.Mkfifo(b.path("fifo"), 0o666))
-			b.start(Spec{Grace: 5, SharedPIDs: shared}, "sh", "-c",
+			b.sharedPIDs = shared
+			b.start(Spec{Grace: 5}, "sh", "-c",
 				`(sleep 0.1 & sleep 0.1 &) ; (setsid `+mark+` 1000 &) ; echo up; read x <`+b.path("fifo")+`; exit 4`)
 			b.says("up")
 			wait.Holds(t, patience, "the orphans are reaped", func() bool { return len(children(t, b.cmd.Process.Pid)) <= 2 })

@@ -66,7 +66,7 @@ func (t Task) Run(ctx context.Context, args []string) (int, error) {
 		return t.Supervise(ctx, args[1:], t.Stderr)
 	case command == CommandEnter:
 		return Enter(args), nil
-	case command == CommandSession && len(args) == 1:
+	case command == CommandSession && len(args) <= 1:
 		err = t.Session(ctx, t.Stdin, t.Stdout, args)
 	case len(args) != 0:
 		err = fmt.Errorf("unexpected arguments %q", args)

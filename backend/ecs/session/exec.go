@@ -45,7 +45,7 @@ func (c commands) exec(ctx context.Context, ref backend.ContainerRef, spec backe
 	if err != nil {
 		return 0, err
 	}
-	t, done, err := c.use(ctx, arn)
+	t, done, err := c.use(ctx, arn, ref.Name)
 	if err != nil {
 		return 0, err
 	}

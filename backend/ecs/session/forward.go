@@ -36,11 +36,11 @@ func (r reach) connect(ctx context.Context, pod backend.Ref, address string) (ne
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	arn, err := r.runningTask(ctx, pod)
+	arn, containers, err := r.runningTask(ctx, pod)
 	if err != nil {
 		return nil, err
 	}
-	t, done, err := r.use(ctx, arn)
+	t, done, err := r.use(ctx, arn, containers...) // all share one network
 	if err != nil {
 		return nil, err
 	}

@@ -42,13 +42,17 @@ const (
 		"subnets a way to the endpoint ssmmessages"
 )
 
-// execute asks ECS for a session, until the agent in the task is there. Errors:
+// errNoAgent is in the chain of an error about a container without an agent of ECS Exec
+// that answers.
+var errNoAgent = errors.New("the ECS Exec agent in the container does not run")
+
+// execute asks ECS for a session in a container, until the agent in it is there. Errors:
 // Unsupported for a task that never has one, Unavailable where it is not there yet.
-func (s *Pool) execute(ctx context.Context, arn string) (ssm.Stream, error) {
+func (s *Pool) execute(ctx context.Context, in key) (ssm.Stream, error) {
 	limit := time.NewTimer(agentWait)
 	defer limit.Stop()
 	for {
-		out, err := s.ask(ctx, arn)
+		out, err := s.ask(ctx, in)
 		if err == nil && out.Session != nil {
 			return ssm.Stream{
 				URL: aws.ToString(out.Session.StreamUrl), Token: aws.ToString(out.Session.TokenValue),
@@ -57,42 +61,42 @@ func (s *Pool) execute(ctx context.Context, arn string) (ssm.Stream, error) {
 		if err == nil {
 			return ssm.Stream{}, backend.Errorf(backend.ErrUnavailable, "execute command: the answer has no session")
 		}
-		if err = s.whyNot(ctx, arn, err); err != nil {
+		if err = s.whyNot(ctx, in, err); err != nil {
 			return ssm.Stream{}, err
 		}
 		again := time.NewTimer(openAgain)
 		select {
 		case <-again.C:
 		case <-limit.C:
-			return ssm.Stream{}, backend.Errorf(backend.ErrUnavailable, "%s", whyNoAgent)
+			return ssm.Stream{}, backend.Errorf(backend.ErrUnavailable, "%w: %s", errNoAgent, whyNoAgent)
 		case <-ctx.Done():
 			return ssm.Stream{}, backend.Errorf(backend.ErrUnavailable, "%s", whyNoAgent)
 		}
 	}
 }
 
-func (s *Pool) ask(ctx context.Context, arn string) (*awsecs.ExecuteCommandOutput, error) {
+func (s *Pool) ask(ctx context.Context, in key) (*awsecs.ExecuteCommandOutput, error) {
 	if err := awscall.Wait(ctx, s.own, s.cfg.Modify); err != nil {
 		return nil, err
 	}
 	// It is run without a shell.
-	command := strings.Join([]string{intask.Program, intask.CommandSession, s.cfg.Container}, " ")
+	command := strings.Join([]string{intask.Program, intask.CommandSession, in.via}, " ")
+	if in.via != s.cfg.Container { // one of the pod's, whose server is the supervisor's
+		command = strings.Join([]string{intask.Supervisor, intask.CommandSession}, " ")
+	}
 	return s.cfg.API.ExecuteCommand(ctx, &awsecs.ExecuteCommandInput{
-		Cluster: &s.cfg.Cluster, Task: &arn, Container: &s.cfg.Container, Command: &command, Interactive: true,
+		Cluster: &s.cfg.Cluster, Task: &in.arn, Container: &in.via, Command: &command, Interactive: true,
 	})
 }
 
 // whyNot is nil where it is worth asking again. ECS has one answer for a task
 // without ECS Exec and for one whose agent does not run yet.
-func (s *Pool) whyNot(ctx context.Context, arn string, err error) error {
+func (s *Pool) whyNot(ctx context.Context, in key, err error) error {
 	var unconnected *types.TargetNotConnectedException
-	if errors.As(err, &unconnected) {
-		return nil
-	}
-	if !awscall.IsCode(err, "InvalidParameterException") {
+	if !errors.As(err, &unconnected) && !awscall.IsCode(err, "InvalidParameterException") {
 		return fmt.Errorf("execute command: %w", awscall.Classify(err))
 	}
-	tasks, _, derr := s.tasks.Describe(ctx, []string{arn})
+	tasks, _, derr := s.tasks.Describe(ctx, []string{in.arn})
 	switch {
 	case derr != nil:
 		return derr
@@ -103,8 +107,29 @@ func (s *Pool) whyNot(ctx context.Context, arn string, err error) error {
 			return backend.Errorf(backend.ErrUnsupported, "%s", whyExecOff)
 		}
 		return backend.Errorf(backend.ErrUnsupported, "%s", whyNoExec)
+	case agentEnded(tasks[0], in.via):
+		return backend.Errorf(backend.ErrUnavailable, "%w: ECS says that it has stopped in container %s", errNoAgent, in.via)
 	}
 	return nil
+}
+
+// execAgent is the agent of ECS Exec (ECS API, ManagedAgent: name).
+const execAgent = "ExecuteCommandAgent"
+
+// agentEnded is true for a container whose agent of ECS Exec has stopped: on Fargate it is
+// not started again.
+func agentEnded(t types.Task, container string) bool {
+	for _, c := range t.Containers {
+		if aws.ToString(c.Name) != container {
+			continue
+		}
+		for _, a := range c.ManagedAgents {
+			if string(a.Name) == execAgent && aws.ToString(a.LastStatus) == string(types.DesiredStatusStopped) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // speakSSH greets the server behind a connection and returns a client of it. The

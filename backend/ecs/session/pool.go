@@ -17,6 +17,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 	"github.com/burstlet/burstlet/backend/ecs/ssm"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // Numbers of sessions.
@@ -68,7 +69,8 @@ type Config struct {
 }
 
 // Pool keeps the sessions that reach into tasks: one session of ECS Exec for each
-// task, in burstlet-agent, for all that goes on in it (the agent beside a container
+// task, in burstlet-agent, for all that goes on in it (where the agent of ECS Exec has
+// died there, in the container that is meant, which reaches no other) (the agent beside a container
 // takes two at once unless told otherwise), and in it one SSH connection, whose
 // channels are commands, connections, and ways to the servers of the pod's containers.
 type Pool struct {
@@ -86,13 +88,14 @@ type Pool struct {
 
 	mu     sync.Mutex
 	closed bool
-	open   map[string]*taskSession // by ARN
+	open   map[key]*taskSession
 }
 
 // taskSession is a task's.
 type taskSession struct {
 	pool *Pool
-	arn  string
+	// arn is the task's, via the container that the session is in.
+	arn, via string
 	// settled is closed when it was opened or could not be.
 	settled chan struct{}
 	client  *ssh.Client
@@ -110,13 +113,18 @@ type taskSession struct {
 	containers map[string]*ssh.Client
 }
 
+// key names a session: by the task's ARN and the container that it is in.
+type key struct{ arn, via string }
+
+func (t *taskSession) key() key { return key{t.arn, t.via} }
+
 // New makes a pool without sessions, which live until Run's context ends.
 func New(ctx context.Context, cfg Config, tasks Tasks) *Pool {
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	return &Pool{
 		cfg: cfg, tasks: tasks, dialer: ssm.Dialer{Region: cfg.Region, Credentials: cfg.Credentials},
 		own: rate.NewLimiter(5, 10), opening: make(chan struct{}, sessionsOpening),
-		living: living, end: end, open: map[string]*taskSession{},
+		living: living, end: end, open: map[key]*taskSession{},
 	}
 }
 
@@ -157,24 +165,38 @@ func (s *Pool) start(f func()) bool {
 	return true
 }
 
-// use returns the session of a task, opened if there is none; done gives it back.
-func (s *Pool) use(ctx context.Context, arn string) (session *taskSession, done func(), err error) {
+// use returns the session of a task, opened if there is none; done gives it back. It is in
+// burstlet-agent or, where the agent of ECS Exec does not run there, in the first of others
+// where it does.
+func (s *Pool) use(ctx context.Context, arn string, others ...string) (session *taskSession, done func(), err error) {
 	if s.cfg.Container == "" {
 		return nil, nil, backend.Errorf(backend.ErrUnsupported,
 			"nothing in the task can be reached: set backend.ecs.taskImage")
 	}
+	session, done, err = s.useIn(ctx, key{arn, s.cfg.Container})
+	for _, name := range others {
+		if !errors.Is(err, errNoAgent) {
+			break
+		}
+		session, done, err = s.useIn(ctx, key{arn, name})
+	}
+	return session, done, err
+}
+
+// useIn is use in one container.
+func (s *Pool) useIn(ctx context.Context, in key) (session *taskSession, done func(), err error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil, nil, errEnded
 	}
-	t := s.open[arn]
+	t := s.open[in]
 	if t == nil {
 		t = &taskSession{
-			pool: s, arn: arn, settled: make(chan struct{}), dead: make(chan struct{}), lock: make(chan struct{}, 1),
+			pool: s, arn: in.arn, via: in.via, settled: make(chan struct{}), dead: make(chan struct{}), lock: make(chan struct{}, 1),
 			containers: map[string]*ssh.Client{},
 		}
-		s.open[arn] = t
+		s.open[in] = t
 		s.running.Go(func() { s.openAndKeep(t) })
 	}
 	t.uses++
@@ -200,7 +222,7 @@ func (s *Pool) use(ctx context.Context, arn string) (session *taskSession, done 
 func (s *Pool) unuse(t *taskSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t.uses--; t.uses > 0 || s.open[t.arn] != t {
+	if t.uses--; t.uses > 0 || s.open[t.key()] != t {
 		return
 	}
 	t.linger = time.AfterFunc(sessionLinger, func() {
@@ -214,10 +236,10 @@ func (s *Pool) unuse(t *taskSession) {
 
 // expire ends a session, with the pool's lock held.
 func (s *Pool) expire(t *taskSession) {
-	if s.open[t.arn] != t {
+	if s.open[t.key()] != t {
 		return
 	}
-	delete(s.open, t.arn)
+	delete(s.open, t.key())
 	if t.linger != nil {
 		t.linger.Stop()
 	}
@@ -241,7 +263,7 @@ func farewell(c *ssh.Client) {
 // openAndKeep opens a session and keeps it until it ends.
 func (s *Pool) openAndKeep(t *taskSession) {
 	ctx, cancel := context.WithTimeout(s.living, sessionOpen)
-	t.client, t.broken, t.err = s.connect(ctx, t.arn)
+	t.client, t.broken, t.err = s.connect(ctx, t.key())
 	cancel()
 	close(t.settled)
 	if t.err == nil {
@@ -250,8 +272,8 @@ func (s *Pool) openAndKeep(t *taskSession) {
 	close(t.dead)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open[t.arn] == t {
-		delete(s.open, t.arn)
+	if s.open[t.key()] == t {
+		delete(s.open, t.key())
 	}
 }
 
@@ -282,14 +304,26 @@ func (s *Pool) keep(c *ssh.Client) {
 
 // connect opens a session of ECS Exec and an SSH connection over it. broken says that
 // nothing more can arrive.
-func (s *Pool) connect(ctx context.Context, arn string) (c *ssh.Client, broken func() bool, err error) {
+func (s *Pool) connect(ctx context.Context, in key) (c *ssh.Client, broken func() bool, err error) {
 	select {
 	case s.opening <- struct{}{}:
 		defer func() { <-s.opening }()
 	case <-ctx.Done():
 		return nil, nil, backend.Errorf(backend.ErrUnavailable, "open session: %w", ctx.Err())
 	}
-	stream, err := s.execute(ctx, arn)
+	for try := 1; ; try++ {
+		c, broken, err = s.connectOnce(ctx, in)
+		if !errors.Is(err, intask.ErrNoServer) || try == containerTries {
+			return c, broken, err
+		}
+		if err := pause.For(ctx, containerAgain); err != nil { // the server listens a moment later
+			return nil, nil, backend.Errorf(backend.ErrUnavailable, "open session: %w", err)
+		}
+	}
+}
+
+func (s *Pool) connectOnce(ctx context.Context, in key) (c *ssh.Client, broken func() bool, err error) {
+	stream, err := s.execute(ctx, in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open session: %w", err)
 	}
@@ -304,12 +338,18 @@ func (s *Pool) connect(ctx context.Context, arn string) (c *ssh.Client, broken f
 	return c, line.broken.Load, nil
 }
 
-// runningTask finds the live task of an attempt of a pod. Errors: NotFound.
-func (s *Pool) runningTask(ctx context.Context, ref backend.Ref) (string, error) {
+// runningTask finds the live task of an attempt of a pod, and the containers that run in
+// it. Errors: NotFound.
+func (s *Pool) runningTask(ctx context.Context, ref backend.Ref) (arn string, containers []string, err error) {
 	f, err := s.find(ctx, ref.UID, func(f backend.PodFacts) bool {
 		return f.Live && f.Attempt == ref.Attempt && anyRuns(f)
 	})
-	return f.ID, err
+	for _, c := range f.Containers {
+		if c.State() == backend.Running {
+			containers = append(containers, c.Name)
+		}
+	}
+	return f.ID, containers, err
 }
 
 // runningContainer finds the task in which a container runs. Errors: NotFound.

@@ -35,7 +35,7 @@ func (t *translator) supervisor(spec backend.ContainerSpec) (intask.Spec, error)
 	image := t.images[c.Name]
 	out := intask.Spec{
 		Container: c.Name, Identity: identityOfProcesses(pod, c, image), Kept: kept(c, image),
-		SharedPIDs: aws.ToBool(pod.ShareProcessNamespace), Grace: graceOf(pod), ImageStopSignal: image.StopSignal,
+		Grace: graceOf(pod), ImageStopSignal: image.StopSignal,
 		Hosts: &intask.Hosts{Aliases: hostAliases(pod.HostAliases)}, DNS: t.dns(),
 		SubPaths:        t.plan.subPaths[c.Name],
 		InMemory:        inMemoryOf(pod, t.plan.tmpfs[c.Name]),

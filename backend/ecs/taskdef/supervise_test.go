@@ -65,7 +65,7 @@ func TestWhatASupervisorIsTold(t *testing.T) {
 	var got intask.Spec
 	must(t, json.Unmarshal([]byte(variableOf(app.Environment, intask.EnvSupervise)), &got))
 	want := intask.Spec{
-		Container: "app", Kept: []string{"HOME"}, SharedPIDs: true, Grace: 117, StopSignal: "SIGUSR1", ImageStopSignal: "SIGQUIT",
+		Container: "app", Kept: []string{"HOME"}, Grace: 117, StopSignal: "SIGUSR1", ImageStopSignal: "SIGQUIT",
 		Identity: intask.Identity{
 			GID: new(int64(6)), ImageUser: "nobody", Groups: []int64{8, 9, 7}, StrictGroups: true, NonRoot: true,
 			Drop: []string{"ALL"}, Add: []string{"NET_BIND_SERVICE", "SYS_PTRACE"}, NoNewPrivileges: true,

@@ -16,5 +16,17 @@ func (t *task) execMemory(kind Kindness) int {
 	return execMiB
 }
 
+// KillExecAgent ends the agent of ECS Exec in a container, with its sessions. The agent of
+// ECS starts it again on EC2 (amazon-ecs-agent, agent/engine/execcmd/manager_restart.go);
+// that it stays STOPPED on Fargate is undocumented, and reported by users.
+func (s *Server) KillExecAgent(task, container string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions.dead == nil {
+		s.sessions.dead = map[string]bool{}
+	}
+	s.sessions.dead[task+" "+container] = true
+}
+
 // starved is the end of a container whose memory its agent takes: nothing is left to run in.
 var starved = outcome{after: time.Second, exit: exitKill, termExit: exitTerm, oom: true}

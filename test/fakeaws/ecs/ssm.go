@@ -47,6 +47,8 @@ type sessions struct {
 	byID map[string]*session
 	// running counts those of each container, by task and name.
 	running map[string]int
+	// dead are the containers whose agent has died, by task and name.
+	dead map[string]bool
 	opened  int
 }
 
@@ -136,7 +138,7 @@ func (s *Server) target(task string, container *string, now time.Time) (*task, s
 	if !t.execute || at >= t.life.stopping {
 		return nil, "", invalidParameter("%s", textNotEnabled)
 	}
-	if execAgent(t, &t.def.ContainerDefinitions[i], &t.life.containers[i], at).LastStatus != "RUNNING" || !s.mayConnect() {
+	if s.execAgent(t, &t.def.ContainerDefinitions[i], &t.life.containers[i], at).LastStatus != "RUNNING" || !s.mayConnect() {
 		return nil, "", failf("TargetNotConnectedException", "%s", textNotConnected)
 	}
 	return t, name, nil

@@ -420,7 +420,8 @@ func (a *agent) watch(ctx context.Context, end func()) {
 	for pause(ctx, agentLook) == nil {
 		a.server.mu.Lock()
 		t := a.server.findTask(a.ses.task)
-		runs := t != nil && a.server.containerRunning(t, a.ses.container, time.Now())
+		runs := t != nil && !a.server.sessions.dead[a.ses.task+" "+a.ses.container] &&
+			a.server.containerRunning(t, a.ses.container, time.Now())
 		a.server.mu.Unlock()
 		if !runs {
 			end()

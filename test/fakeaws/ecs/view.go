@@ -271,7 +271,7 @@ func (s *Server) container(t *task, def containerDefinition, c *containerLife, i
 		ended = min(c.refused, t.life.executionStopped) // undocumented
 	}
 	if t.execute {
-		v.ManagedAgents = []managedAgent{execAgent(t, &def, c, at)}
+		v.ManagedAgents = []managedAgent{s.execAgent(t, &def, c, at)}
 	}
 	if at >= ended && ended != never {
 		*version++
@@ -293,7 +293,7 @@ func digest(s string) string {
 // containers with ECS Exec": "The SSM agent requires that the container file system
 // is able to be written to"). How it shows that it could not start, and that it runs
 // from when its container does, are undocumented.
-func execAgent(t *task, def *containerDefinition, c *containerLife, at time.Duration) managedAgent {
+func (s *Server) execAgent(t *task, def *containerDefinition, c *containerLife, at time.Duration) managedAgent {
 	a := managedAgent{Name: "ExecuteCommandAgent", LastStatus: "PENDING"}
 	switch {
 	case !c.ran() || at < c.start:
@@ -301,6 +301,8 @@ func execAgent(t *task, def *containerDefinition, c *containerLife, at time.Dura
 		a.LastStatus, a.Reason = "STOPPED", "the container's root file system is read-only"
 	case at >= c.end:
 		a.LastStatus = "STOPPED"
+	case s.sessions.dead[t.arn+" "+*def.Name]:
+		a.LastStatus, a.Reason = "STOPPED", "Received Container Exited event from Fargate runtime"
 	default:
 		a.LastStatus = "RUNNING"
 	}
