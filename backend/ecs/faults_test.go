@@ -290,6 +290,28 @@ func TestATaskThatIsNotDescribed(t *testing.T) {
 	})
 }
 
+// A task of which a process learns while ECS does not describe it keeps it from reading no
+// other, and is read once it is described.
+func TestAStrangeTaskThatIsNotDescribed(t *testing.T) {
+	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "sleep", "30"), 0)))
+		_, err := b.Pods.List(t.Context())
+		must(t, err)
+		must(t, open(t, configOf(s)).Pods.Launch(t.Context(), t.Context(), specOf(podOf("b", "sleep", "6000"), 0)))
+		s.Undescribed(s.Tasks(true)[1], "CANNOT BE TOLD NOW")
+		describes, lists := watch(t, s, b, 10*time.Minute)
+		facts, err := b.Pods.List(t.Context())
+		if f := only(t, facts, err); f.Live || lists > 200 || describes > 400 {
+			t.Errorf("%d DescribeTasks and %d ListTasks: %+v", describes, lists, f)
+		}
+		s.Undescribed(s.Tasks(false)[1], "")
+		watch(t, s, b, 10*time.Second)
+		if facts, err = b.Pods.List(t.Context()); err != nil || len(facts) != 2 {
+			t.Errorf("%+v, %v", facts, err)
+		}
+	})
+}
+
 // A task that ECS does not know is asked to stop once, whatever the words for it, and then
 // looked for now and then.
 func TestStopOfATaskThatDoesNotShow(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -61,6 +62,8 @@ type pods struct {
 	refusals *refusals
 	// listing is held by who lists.
 	listing chan struct{}
+	// unread says once that a task cannot be read.
+	unread sync.Once
 	// secret is of this process: what tasks sign with is made of it.
 	secret [sha256.Size]byte
 }

@@ -2,6 +2,7 @@ package ecs
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -82,12 +83,23 @@ func (p *pods) listAll(ctx context.Context) error {
 		}
 		arns = append(arns, stopped...)
 	}
-	if err := p.refresh(ctx, p.known.Unread(arns)); err != nil {
+	err = p.refresh(ctx, p.known.Unread(arns))
+	if errors.Is(err, errUnread) && p.known.Partly(from) {
+		p.unread.Do(func() {
+			log.G(ctx).WithError(err).Warn("ECS does not describe a task that is not known; the others are read without it")
+		})
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	p.known.Listed(from, time.Now())
 	return nil
 }
+
+// errUnread is in the chain of an error about tasks that are not known, of which ECS says
+// nothing, where all others were read.
+var errUnread = errors.New("ECS says nothing of it")
 
 // refresh describes tasks and notes what ECS says. Of a task that is known and of which it
 // says nothing, what was known stays; of another that is an error, since it must not count
@@ -114,7 +126,7 @@ func (p *pods) refresh(ctx context.Context, arns []string) error {
 			why := got.failed[arn]
 			switch known, first := p.known.Unanswered(arn, why, now); {
 			case !known:
-				unread = backend.Errorf(backend.ErrUnavailable, "describe task %s: %s", arn, why)
+				unread = backend.Errorf(backend.ErrUnavailable, "describe task %s: %w: %s", arn, errUnread, why)
 			case first:
 				log.G(ctx).WithField("task", arn).WithField("reason", why).Warn("ECS does not describe a task; what was known of it stays")
 			}

@@ -3,6 +3,7 @@ package awscall
 import (
 	"errors"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -119,8 +120,11 @@ func Classify(err error) error {
 		return backend.Classed(backend.ErrInvalid, err) // never sent
 	}
 	var api smithy.APIError
-	if !errors.As(err, &api) || status(err) >= http.StatusInternalServerError {
-		return backend.Classed(backend.ErrUnavailable, err)
+	switch {
+	case !errors.As(err, &api):
+		return backend.Classed(backend.ErrUnavailable, &answer{text: requestID.ReplaceAllString(err.Error(), ""), err: err})
+	case status(err) >= http.StatusInternalServerError:
+		return backend.Classed(backend.ErrUnavailable, plainly(err, api))
 	}
 	class, known := classByCode[api.ErrorCode()]
 	if !known && status(err) == http.StatusForbidden {
@@ -156,6 +160,9 @@ type answer struct {
 
 func (a *answer) Error() string { return a.text }
 func (a *answer) Unwrap() error { return a.err }
+
+// requestID is that of a request in the SDK's own words.
+var requestID = regexp.MustCompile(`RequestID: [^,]*, `)
 
 // plainly is an error of the SDK in AWS's words alone.
 func plainly(err error, api smithy.APIError) error {

@@ -53,6 +53,23 @@ func TestTheTextOfAnAnswer(t *testing.T) {
 	if !IsCode(a, "InvalidParameterException") {
 		t.Error("its code is lost")
 	}
+	for name, inner := range map[string]error{
+		"a failure of AWS's":            &smithy.GenericAPIError{Code: "ServerException", Message: "Service Unavailable"},
+		"an answer that cannot be read": &smithy.DeserializationError{Err: errors.New("unexpected <html>")},
+	} {
+		failed := func(id string) error {
+			return &smithy.OperationError{ServiceID: "ECS", OperationName: "StopTask", Err: &awshttp.ResponseError{
+				ResponseError: &smithyhttp.ResponseError{
+					Response: &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusServiceUnavailable}}, Err: inner,
+				},
+				RequestID: id,
+			}}
+		}
+		a, b := Classify(failed("one")), Classify(failed("two"))
+		if a.Error() != b.Error() || !errors.Is(a, backend.ErrUnavailable) {
+			t.Errorf("%s: %v\n%v", name, a, b)
+		}
+	}
 }
 
 func TestIsDisguisedThrottle(t *testing.T) {

@@ -13,7 +13,12 @@ import (
 func (m *Known) ListDue(now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.listFrom.IsZero() || m.overdue(m.born.Add(m.settle), now) {
+	switch {
+	case m.listFrom.IsZero():
+		return true
+	case !m.partlyFrom.IsZero() && now.Sub(m.partlyFrom) < readRest:
+		return false
+	case m.overdue(m.born.Add(m.settle), now):
 		return true
 	}
 	period := restPeriod(m.live(), m.hints)
@@ -98,6 +103,17 @@ func (m *Known) Listed(from, now time.Time) {
 			delete(m.removedKey, k)
 		}
 	}
+}
+
+// Partly notes that a listing, which began at from, was read but for tasks that are not
+// known: nothing is known to be absent by it. It is true where reads may go on without
+// these, after a complete listing: before, a pod that runs in one would count as lost, and
+// run twice.
+func (m *Known) Partly(from time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.partlyFrom = from
+	return !m.listFrom.IsZero()
 }
 
 // checkedPeriod is how often settled tasks with health checks are read: of these

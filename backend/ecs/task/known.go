@@ -78,6 +78,8 @@ type Known struct {
 	unresolved map[identity.Key]time.Time
 	// listFrom is when the last complete listing began; zero before the first.
 	listFrom time.Time
+	// partlyFrom is when the last listing began of which not all could be read.
+	partlyFrom time.Time
 	// movedFrom is when tasks that come or go were last read.
 	movedFrom time.Time
 	// logReads are in the order in which they are due; queued wakes their reader, and
