@@ -83,7 +83,7 @@ func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 // asks for it. Another process reads it in the task's overrides.
 func (p *pods) reportKey(k identity.Key) string {
 	mac := hmac.New(sha256.New, p.secret[:])
-	fmt.Fprintf(mac, "%s/%d", k.UID, k.Attempt)
+	mac.Write(fmt.Appendf(nil, "%s/%d", k.UID, k.Attempt))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 

@@ -169,12 +169,7 @@ func (c Config) Errors(at *field.Path) field.ErrorList {
 	if c.Refresh != 0 && c.Refresh < MinRefresh {
 		errs = append(errs, field.Invalid(at.Child("refresh"), c.Refresh.String(), "must be at least "+MinRefresh.String()))
 	}
-	if c.SessionStats && c.TaskImage == "" {
-		errs = append(errs, field.Required(at.Child("taskImage"), "stats are measured through it"))
-	}
-	if c.SessionStats && c.NoExec {
-		errs = append(errs, field.Invalid(at.Child("exec"), false, "stats are measured through sessions of ECS Exec"))
-	}
+	errs = append(errs, c.statsErrors(at)...)
 	if d := c.UnusedAfter; d != 0 && d < MinUnused {
 		errs = append(errs, field.Invalid(at.Child("unusedAfter"), d.String(), "must be at least 1h"))
 	}
@@ -196,6 +191,18 @@ func (c Config) payloadErrors(at *field.Path) field.ErrorList {
 	errs = append(errs, invalid(at.Child("payloadPrefix"), c.PayloadPrefix, ValidKeyPrefix)...)
 	if c.PayloadPrefix != "" && c.PayloadBucket == "" {
 		errs = append(errs, field.Required(at.Child("payloadBucket"), "payloadPrefix begins the keys of its objects"))
+	}
+	return errs
+}
+
+// statsErrors judges what stats need.
+func (c Config) statsErrors(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.SessionStats && c.TaskImage == "" {
+		errs = append(errs, field.Required(at.Child("taskImage"), "stats are measured through it"))
+	}
+	if c.SessionStats && c.NoExec {
+		errs = append(errs, field.Invalid(at.Child("exec"), false, "stats are measured through sessions of ECS Exec"))
 	}
 	return errs
 }

@@ -30,3 +30,13 @@ func (s *Server) KillExecAgent(task, container string) {
 
 // starved is the end of a container whose memory its agent takes: nothing is left to run in.
 var starved = outcome{after: time.Second, exit: exitKill, termExit: exitTerm, oom: true}
+
+// bounded is what a container does in the memory that its agent leaves it.
+func (p *plan) bounded(t *task, def *containerDefinition, b *behaviour) *behaviour {
+	if m := value(first(p.ov.of(*def.Name).Memory, def.Memory)); m == 0 || int(m) > t.execMemory(p.kind) {
+		return b
+	}
+	own := *b // it is shared by tasks
+	own.outcome = starved
+	return &own
+}

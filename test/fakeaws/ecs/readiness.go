@@ -81,6 +81,25 @@ func (t *task) verdict(name string, at time.Duration) *bool {
 	return new(ready && at < c.end)
 }
 
+// changes are when the agent of a task sees another verdict of a container, in any order.
+func (r *reporter) changes(t *task, name string) []time.Duration {
+	i := t.def.index(name)
+	if i < 0 || !t.life.containers[i].ran() {
+		return nil
+	}
+	c := &t.life.containers[i]
+	if c.does == nil || len(c.does.phases) == 0 {
+		return []time.Duration{c.start, c.end}
+	}
+	out := []time.Duration{c.end}
+	for _, p := range c.does.phases {
+		if p.healthy || r.seq > 0 { // before, it has found nothing
+			out = append(out, sum(c.start, p.from))
+		}
+	}
+	return out
+}
+
 // reportsDue plans what the agent of a task tells next.
 func (s *Server) reportsDue(t *task) {
 	r := t.reporter
@@ -89,31 +108,18 @@ func (s *Server) reportsDue(t *task) {
 	}
 	agent := &t.life.containers[r.agent]
 	next := never
-	consider := func(at time.Duration) {
-		if at = max(at, agent.start); at != never && at+reportPoll > r.last {
-			next = min(next, at+reportPoll)
-		}
-	}
 	for _, name := range r.of {
-		i := t.def.index(name)
-		if i < 0 || !t.life.containers[i].ran() {
-			continue
-		}
-		c := &t.life.containers[i]
-		consider(c.end)
-		if c.does == nil || len(c.does.phases) == 0 {
-			consider(c.start)
-			continue
-		}
-		for _, p := range c.does.phases {
-			if p.healthy || sum(c.start, p.from) > r.last && r.seq > 0 {
-				consider(sum(c.start, p.from))
+		for _, at := range r.changes(t, name) {
+			if at = sum(max(at, agent.start), reportPoll); at > r.last {
+				next = min(next, at)
 			}
 		}
 	}
-	if r.seq > 0 && r.changed {
+	switch {
+	case r.seq == 0:
+	case r.changed:
 		next = min(next, r.last+reportRepeat)
-	} else if r.seq > 0 {
+	default:
 		next = min(next, r.last+reportSnapshot)
 	}
 	if !agent.ran() || next >= agent.end {

@@ -48,8 +48,8 @@ type sessions struct {
 	// running counts those of each container, by task and name.
 	running map[string]int
 	// dead are the containers whose agent has died, by task and name.
-	dead map[string]bool
-	opened  int
+	dead   map[string]bool
+	opened int
 }
 
 // session is one of ECS Exec.

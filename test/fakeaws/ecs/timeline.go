@@ -194,11 +194,7 @@ func (p *plan) run(t *task, i int) stopCause {
 		own.prints = b.withoutEmpty()
 		b = &own
 	}
-	if m := value(first(p.ov.of(*def.Name).Memory, def.Memory)); m > 0 && int(m) <= t.execMemory(p.kind) {
-		own := *b
-		own.outcome = starved
-		b = &own
-	}
+	b = p.bounded(t, def, b)
 	c.does, c.start, c.end, c.exit = b, ready, sum(ready, b.after), b.exit
 	c.supervised = isHelper(argv(def, p.ov), "supervise")
 	if b.oom {
