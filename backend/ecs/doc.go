@@ -29,6 +29,8 @@
 //     terminationGracePeriodSeconds. ECS can neither shorten nor lengthen it later.
 //   - Remove asks for a stop and forgets the task once it is STOPPED, when nothing
 //     of it runs, holds an address or is billed. ECS forgets it an hour later.
+//   - Which containers are ready ECS shows late and sends no events about: where there is
+//     a queue, burstlet-agent in the task tells it there, signed (task/told.go).
 //   - taskdef says of every field of a pod who honours it, and refuses the rest by
 //     name.
 //   - What a task needs and may not stand in its definition or overrides is kept in

@@ -175,7 +175,8 @@ func (t Task) sendMessage(ctx context.Context, queue, text string) error {
 			Type string `json:"__type"`
 		}
 		_ = json.Unmarshal(answer, &why) // what cannot be read is told by its status
-		return fmt.Errorf("send to queue %s: status %d: %s (the task's role needs sqs:SendMessage on it)", queue, status, why.Type)
+		return fmt.Errorf("send to queue %s: status %d: %s (the task's role needs sqs:SendMessage on it)",
+			queue, status, why.Type)
 	}
 	return nil
 }

@@ -67,8 +67,8 @@ func printTask(text *bytes.Buffer, t *taskdef.Preview) error {
 	fmt.Fprintf(text, "  size: %g vCPU, %g GiB, %d GiB of ephemeral storage, %s; capacity %s\n",
 		t.VCPU, t.MemoryGiB, t.StorageGiB, t.Architecture, strings.Join(t.CapacityTypes, " then "))
 	if t.ExecMiB > 0 {
-		fmt.Fprintf(text, "  exec: %d MiB of the memory are for ECS Exec's agents, one in each container; annotation %sexec: "+
-			"\"false\" does without\n", t.ExecMiB, taskdef.Prefix)
+		fmt.Fprintf(text, "  exec: %d MiB of the memory are for ECS Exec's agents, one in each container; annotation "+
+			"%sexec: \"false\" does without\n", t.ExecMiB, taskdef.Prefix)
 	}
 	if t.Volume != "" {
 		fmt.Fprintf(text, "  volume: %s, made for the pod and deleted with its task\n", t.Volume)

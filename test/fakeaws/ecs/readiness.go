@@ -195,7 +195,8 @@ func (s *Server) sendMessage(c *request) (any, *apiError) {
 	case body == "":
 		return nil, failf("MissingParameter", "The request must contain the parameter MessageBody.")
 	case len(body) > maxMessage:
-		return nil, failf("InvalidParameterValue", "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", maxMessage)
+		return nil, failf("InvalidParameterValue",
+			"One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", maxMessage)
 	}
 	m := &message{body: *in.Body, sent: c.now, visible: c.now}
 	q.add(m)
