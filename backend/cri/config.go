@@ -27,7 +27,7 @@ func Link(c Config) (sshlink.Config, error) {
 		return sshlink.Config{}, fmt.Errorf("endpoint: %w", err)
 	}
 	cfg := sshlink.Config{
-		User: hop.User, Address: hop.Address, KeyFiles: c.SSH.KeyFiles, Agent: c.SSH.Agent,
+		User: hop.User, Address: hop.Address, KeyFiles: c.SSH.KeyFiles, Agent: c.SSH.Agent, PassphraseFile: c.SSH.PassphraseFile,
 		KnownHostsFile: c.SSH.KnownHostsFile, InsecureIgnoreHostKey: c.SSH.InsecureIgnoreHostKey,
 		Keepalive: c.SSH.Keepalive, KeepaliveMax: c.SSH.KeepaliveMax, Helper: c.SSH.Helper,
 		HelperArgs: []string{"--root", c.WithDefaults().PodsDir},
@@ -37,6 +37,7 @@ func Link(c Config) (sshlink.Config, error) {
 		if err != nil {
 			return sshlink.Config{}, fmt.Errorf("ssh.jumpHosts[%d]: %w", i, err)
 		}
+		hop.KeyFiles = c.SSH.JumpKeyFiles[jump]
 		cfg.Jumps = append(cfg.Jumps, hop)
 	}
 	return cfg, cfg.Validate()

@@ -3,8 +3,10 @@ package criconfig
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,12 +28,17 @@ type SSH struct {
 	// is needed.
 	KeyFiles []string
 	Agent    string
+	// PassphraseFile holds the passphrase of those keys that have one.
+	PassphraseFile string
 	// KnownHostsFile holds the keys of the host and of the jump hosts. It is needed
 	// unless InsecureIgnoreHostKey is set.
 	KnownHostsFile        string
 	InsecureIgnoreHostKey bool
 	// JumpHosts are passed on the way, in order: user@host:port.
 	JumpHosts []string
+	// JumpKeyFiles are the keys for jump hosts that take others than KeyFiles and Agent, by
+	// their entry in JumpHosts.
+	JumpKeyFiles map[string][]string
 	// Keepalive is the pause between signs of life; default 5 s. KeepaliveMax of
 	// them without an answer end a connection; default 3.
 	Keepalive    time.Duration
@@ -63,11 +70,26 @@ func (s SSH) Errors(at *field.Path) field.ErrorList {
 	for i, hop := range s.JumpHosts {
 		errs = append(errs, hopErrors(at.Child("jumpHosts").Index(i), hop, SSHScheme+hop)...)
 	}
+	errs = append(errs, s.jumpKeyErrors(at.Child("jumpKeyFiles"))...)
 	if s.Keepalive < 0 {
 		errs = append(errs, field.Invalid(at.Child("keepalive"), s.Keepalive.String(), "must be positive"))
 	}
 	if n := s.KeepaliveMax; n != 0 && n < MinKeepaliveMax {
 		errs = append(errs, field.Invalid(at.Child("keepaliveMax"), n, fmt.Sprintf("must be at least %d", MinKeepaliveMax)))
+	}
+	return errs
+}
+
+func (s SSH) jumpKeyErrors(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, hop := range slices.Sorted(maps.Keys(s.JumpKeyFiles)) {
+		files := s.JumpKeyFiles[hop]
+		switch {
+		case !slices.Contains(s.JumpHosts, hop):
+			errs = append(errs, field.Invalid(at.Key(hop), hop, "must be an entry of jumpHosts, as it stands there"))
+		case len(files) == 0 || slices.Contains(files, ""):
+			errs = append(errs, field.Required(at.Key(hop), "the paths of the private keys that it takes"))
+		}
 	}
 	return errs
 }
@@ -90,6 +112,8 @@ type Hop struct {
 	User string
 	// Address is host:port.
 	Address string
+	// KeyFiles are its own private keys; none: those of the configuration.
+	KeyFiles []string
 }
 
 func (h Hop) String() string { return h.User + "@" + h.Address }

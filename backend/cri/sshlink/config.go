@@ -35,10 +35,11 @@ type Client interface {
 type Config struct {
 	// User and Address (host:port) are the pods' host.
 	User, Address string
-	// KeyFiles are private keys without a passphrase, read again for each
-	// connection; FILE-cert.pub beside one is its certificate. They are tried in
-	// turn, before those of the agent.
+	// KeyFiles are private keys, read again for each connection; FILE-cert.pub beside one
+	// is its certificate. They are tried in turn, before those of the agent.
 	KeyFiles []string
+	// PassphraseFile holds the passphrase of those that have one; empty: none has.
+	PassphraseFile string
 	// Agent is the socket of an ssh-agent; empty: none.
 	Agent string
 	// KnownHostsFile has the host keys of the host and of the jump hosts, read again
@@ -46,7 +47,7 @@ type Config struct {
 	KnownHostsFile string
 	// InsecureIgnoreHostKey accepts any host key. It excludes KnownHostsFile.
 	InsecureIgnoreHostKey bool
-	// Jumps are passed through, in order, with the same keys.
+	// Jumps are passed through, in order, with the same keys unless they have their own.
 	Jumps []Hop
 	// Keepalive is the pause between keepalive requests; default 5 s. A connection on
 	// which nothing arrived for KeepaliveMax of them, default 3, is given up.

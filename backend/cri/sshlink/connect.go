@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -76,7 +77,7 @@ func (l *line) connectHop(ctx context.Context, via *connection, hop Hop) (*conne
 	fail := func(at stage, err error, advice string) (*connection, error) {
 		return nil, &connectError{stage: at, hop: hop, err: err, advice: advice}
 	}
-	keys := loadKeys(ctx, l.cfg)
+	keys := loadKeys(ctx, l.cfg.keysOf(hop))
 	defer keys.close()
 	if err := keys.usable(); err != nil {
 		return fail(stageSetup, backend.Classed(backend.ErrDenied, err), "")
@@ -119,7 +120,8 @@ func shakeHands(ctx context.Context, raw net.Conn, hop Hop, hosts *hostKeys, key
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	client, channels, requests, err := ssh.NewClientConn(raw, hop.Address, &ssh.ClientConfig{
-		User: hop.User, ClientVersion: clientVersion,
+		Config: ssh.Config{KeyExchanges: ssh.SupportedAlgorithms().KeyExchanges, MACs: withoutSHA1(ssh.SupportedAlgorithms().MACs)},
+		User:   hop.User, ClientVersion: clientVersion,
 		Auth:            []ssh.AuthMethod{ssh.PublicKeysCallback(keys.offer)},
 		HostKeyCallback: hosts.check, HostKeyAlgorithms: hosts.algorithms,
 	})
@@ -134,6 +136,11 @@ func shakeHands(ctx context.Context, raw net.Conn, hop Hop, hosts *hostKeys, key
 	return ssh.NewClient(client, channels, requests), nil
 }
 
+// withoutSHA1 drops what builds on SHA-1.
+func withoutSHA1(algorithms []string) []string {
+	return slices.DeleteFunc(algorithms, func(a string) bool { return strings.Contains(a, "sha1") })
+}
+
 // explainHandshake says in the words of who can mend it why a handshake failed.
 func explainHandshake(ctx context.Context, err error, hop Hop, hosts *hostKeys, keys *keyring) error {
 	e := &connectError{stage: stageReach, hop: hop, err: err}
@@ -144,6 +151,9 @@ func explainHandshake(ctx context.Context, err error, hop Hop, hosts *hostKeys, 
 		e.err = ctx.Err()
 	case refusal != nil:
 		e.stage, e.err = stageHostKey, refusal
+	case strings.Contains(text, "no common"):
+		e.advice = "what it offers is too old to be safe: update its sshd, and see HostKeyAlgorithms, KexAlgorithms, Ciphers, MACs " +
+			"and PubkeyAcceptedAlgorithms in its sshd_config"
 	case verified && (strings.Contains(text, "unable to authenticate") || strings.Contains(text, "oo many authentication")):
 		e.stage = stageAuthenticate
 		e.err = backend.Classed(backend.ErrDenied, keys.refused(hop, text))

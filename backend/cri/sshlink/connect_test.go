@@ -1,12 +1,17 @@
 package sshlink
 
 import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -263,7 +268,7 @@ func TestKeyFiles(t *testing.T) {
 		want string
 	}{
 		"good":      {writeFile(t, "id", 0o600, good), ""},
-		"encrypted": {writeFile(t, "id", 0o600, pem.EncodeToMemory(locked)), "is encrypted: remove its passphrase (ssh-keygen -p), or load it into an agent"},
+		"encrypted": {writeFile(t, "id", 0o600, pem.EncodeToMemory(locked)), "has a passphrase: name the file that holds it in ssh.passphraseFile, or load the key into an agent"},
 		"open":      {writeFile(t, "id", 0o644, good), "others can read it (mode 0644): chmod 600 it"},
 		"public":    {writeFile(t, "id", 0o600, ssh.MarshalAuthorizedKey(signer.PublicKey())), "is a public key: name the private one"},
 		"garbage":   {writeFile(t, "id", 0o600, []byte("hunter2")), "is not a private key: ssh: no key found"},
@@ -271,7 +276,7 @@ func TestKeyFiles(t *testing.T) {
 		"directory": {t.TempDir(), "is not a file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := loadKeyFile(tc.file)
+			_, err := loadKeyFile(tc.file, "")
 			if tc.want == "" {
 				if err != nil {
 					t.Error(err)
@@ -325,23 +330,141 @@ func TestAgentSigns(t *testing.T) {
 	}
 }
 
-func TestCertificateBesideTheKeyIsUsed(t *testing.T) {
-	_, authority := newKey(t, 'c')
-	_, user := newKey(t, 'u')
-	certificate := &ssh.Certificate{Key: user.PublicKey(), CertType: ssh.UserCert, ValidPrincipals: []string{"burst"}, ValidBefore: ssh.CertTimeInfinity}
-	if err := certificate.SignCert(strings.NewReader(strings.Repeat("x", 1<<10)), authority); err != nil {
-		t.Fatal(err)
-	}
-	file := keyFile(t, 'u')
-	if err := os.WriteFile(file+"-cert.pub", ssh.MarshalAuthorizedKey(certificate), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	signer, err := loadKeyFile(file)
+func TestPassphrases(t *testing.T) {
+	private, user := newKey(t, 'u')
+	block, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("hunter2"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := signer.PublicKey().Type(); got != ssh.CertAlgoED25519v01 {
-		t.Errorf("key type %s", got)
+	locked := writeFile(t, "id", 0o600, pem.EncodeToMemory(block))
+	for name, tt := range map[string]struct{ file, want string }{
+		"right":       {writeFile(t, "passphrase", 0o600, []byte("hunter2\n")), ""},
+		"wrong":       {writeFile(t, "passphrase", 0o600, []byte("hunter3")), "has another passphrase than that in ssh.passphraseFile "},
+		"not there":   {"/absent/passphrase", "has a passphrase; ssh.passphraseFile /absent/passphrase: no such file"},
+		"open to all": {writeFile(t, "passphrase", 0o644, []byte("hunter2")), "others can read it (mode 0644)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			keys := loadKeys(t.Context(), Config{KeyFiles: []string{locked}, PassphraseFile: tt.file})
+			defer keys.close()
+			err := errors.Join(keys.problems...)
+			if strings.Contains(fmt.Sprint(err), "hunter") || !strings.Contains(fmt.Sprint(err), tt.want) || (err == nil) != (tt.want == "") {
+				t.Errorf("error %v, want %s", err, tt.want)
+			}
+			if tt.want == "" && !bytes.Equal(keys.keys[0].signer.PublicKey().Marshal(), user.PublicKey().Marshal()) {
+				t.Error("another key was read")
+			}
+		})
+	}
+}
+
+// A certificate is offered before its key while it is valid, and never keeps the key from
+// being offered.
+func TestCertificateBesideTheKey(t *testing.T) {
+	_, authority := newKey(t, 'c')
+	_, user := newKey(t, 'u')
+	now := uint64(time.Now().Unix())
+	for name, tt := range map[string]struct {
+		from, until uint64
+		text        string // instead of a certificate
+		want        []string
+		problem     string
+	}{
+		"valid":        {0, ssh.CertTimeInfinity, "", []string{ssh.CertAlgoED25519v01, ssh.KeyAlgoED25519}, ""},
+		"for an hour":  {now - 60, now + 3600, "", []string{ssh.CertAlgoED25519v01, ssh.KeyAlgoED25519}, ""},
+		"expired":      {0, 1700000000, "", []string{ssh.KeyAlgoED25519}, "-cert.pub: has expired at 2023-11-14T22:13:20Z: renew it"},
+		"not yet":      {now + 3600, ssh.CertTimeInfinity, "", []string{ssh.KeyAlgoED25519}, "-cert.pub: is valid only from "},
+		"garbage":      {0, 0, "garbage", []string{ssh.KeyAlgoED25519}, "-cert.pub: "},
+		"a plain key":  {0, 0, string(ssh.MarshalAuthorizedKey(user.PublicKey())), []string{ssh.KeyAlgoED25519}, "-cert.pub: is a plain public key"},
+		"of some time": {0, math.MaxUint64 - 1, "", []string{ssh.CertAlgoED25519v01, ssh.KeyAlgoED25519}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			certificate := &ssh.Certificate{
+				Key: user.PublicKey(), CertType: ssh.UserCert, ValidPrincipals: []string{"burst"}, ValidAfter: tt.from, ValidBefore: tt.until,
+			}
+			if err := certificate.SignCert(strings.NewReader(strings.Repeat("x", 1<<10)), authority); err != nil {
+				t.Fatal(err)
+			}
+			text := []byte(tt.text)
+			if tt.text == "" {
+				text = ssh.MarshalAuthorizedKey(certificate)
+			}
+			file := keyFile(t, 'u')
+			if err := os.WriteFile(file+"-cert.pub", text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			keys := loadKeys(t.Context(), Config{KeyFiles: []string{file}})
+			defer keys.close()
+			var got []string
+			for _, k := range keys.keys {
+				got = append(got, k.signer.PublicKey().Type())
+			}
+			if err := errors.Join(keys.problems...); !slices.Equal(got, tt.want) || !strings.Contains(fmt.Sprint(err), tt.problem) || (err == nil) != (tt.problem == "") {
+				t.Errorf("keys %v, want %v; problems %v, want %q", got, tt.want, err, tt.problem)
+			}
+		})
+	}
+}
+
+// A jump host with keys of its own is offered those alone, and the host none of them.
+func TestJumpHostWithItsOwnKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gate := newServer(t, w.network, "10.0.0.9:22", 'j', 'g')
+		w.cfg.Jumps = []Hop{{User: "burst", Address: "10.0.0.9:22", KeyFiles: []string{keyFile(t, 'g')}}}
+		w.cfg.KnownHostsFile = w.server.knownHosts(t, gate)
+		w.up(t)
+		if logins, _ := gate.count(); logins != 2 {
+			t.Errorf("%d logins at the jump host, want 2", logins)
+		}
+	})
+}
+
+// Nothing that builds on SHA-1 is agreed upon, and an RSA key signs with SHA-2.
+func TestNothingUsesSHA1(t *testing.T) {
+	for name, weaken := range map[string]func(*ssh.ServerConfig){
+		"key exchange": func(c *ssh.ServerConfig) { c.KeyExchanges = []string{ssh.InsecureKeyExchangeDH14SHA1} },
+		"MAC": func(c *ssh.ServerConfig) {
+			c.Ciphers, c.MACs = []string{ssh.CipherAES128CTR}, []string{ssh.HMACSHA1}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.server.weaken = weaken
+				l := w.link(t)
+				time.Sleep(time.Second)
+				err := l.control.err()
+				if text := fmt.Sprint(err); !strings.Contains(text, "no common algorithm for") || !strings.Contains(text, "too old to be safe") {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := loadKeyFile(writeFile(t, "id", 0o600, pem.EncodeToMemory(block)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	able, ok := signer.(ssh.MultiAlgorithmSigner)
+	if !ok || !slices.Equal(able.Algorithms(), []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}) {
+		t.Errorf("an RSA key signs as %T", signer)
+	}
+	for _, insecure := range []bool{true, false} {
+		cfg := Config{InsecureIgnoreHostKey: insecure}
+		if !insecure {
+			cfg.KnownHostsFile = writeFile(t, "known_hosts", 0o600, nil)
+		}
+		h, err := loadHostKeys(cfg, Hop{User: "u", Address: "10.0.0.1:22"})
+		if err != nil || len(h.algorithms) == 0 || slices.Contains(h.algorithms, ssh.KeyAlgoRSA) {
+			t.Errorf("host keys %v, %v", h.algorithms, err)
+		}
 	}
 }
 

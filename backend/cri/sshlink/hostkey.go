@@ -34,6 +34,7 @@ type hostKeys struct {
 func loadHostKeys(cfg Config, hop Hop) (*hostKeys, error) {
 	h := &hostKeys{file: cfg.KnownHostsFile, address: hop.Address}
 	if cfg.InsecureIgnoreHostKey {
+		h.algorithms = ssh.SupportedAlgorithms().HostKeys
 		return h, nil
 	}
 	known, err := knownhosts.New(h.file)
@@ -125,12 +126,13 @@ func keyscanArgs(address string) string {
 // others stay, so that a changed key is seen and not just missing.
 func preferKnown(known ssh.HostKeyCallback, address string, authority bool) []string {
 	probe, err := ssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
+	all := ssh.SupportedAlgorithms().HostKeys // none of SHA-1
 	if err != nil {
-		return nil // the library's order
+		return all
 	}
 	var keyErr *knownhosts.KeyError
 	if !errors.As(known(address, namedAddr(address), probe), &keyErr) {
-		return nil
+		return all
 	}
 	wanted := map[string]bool{}
 	for _, k := range keyErr.Want {
@@ -148,7 +150,6 @@ func preferKnown(known ssh.HostKeyCallback, address string, authority bool) []st
 		}
 		return 2
 	}
-	all := ssh.SupportedAlgorithms().HostKeys
 	all = slices.DeleteFunc(all, func(a string) bool { return rank(a) == 3 })
 	slices.SortStableFunc(all, func(a, b string) int { return rank(a) - rank(b) })
 	return all

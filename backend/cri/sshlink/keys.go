@@ -1,10 +1,13 @@
 package sshlink
 
 import (
+	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -34,16 +37,21 @@ type keyring struct {
 	offered bool
 }
 
+// keysOf is the configuration with the keys of one hop.
+func (c Config) keysOf(hop Hop) Config {
+	if len(hop.KeyFiles) > 0 {
+		c.KeyFiles, c.Agent = hop.KeyFiles, ""
+	}
+	return c
+}
+
 // loadKeys reads the keys anew, so that they can be replaced at any time.
 func loadKeys(ctx context.Context, cfg Config) *keyring {
 	r := &keyring{}
 	for _, file := range cfg.KeyFiles {
-		signer, err := loadKeyFile(file)
-		if err != nil {
+		if err := r.loadFile(file, cfg.PassphraseFile); err != nil {
 			r.problems = append(r.problems, fmt.Errorf("ssh.keyFiles %s: %w", file, err))
-			continue
 		}
-		r.keys = append(r.keys, key{signer, file})
 	}
 	if cfg.Agent != "" {
 		if err := r.loadAgent(ctx, cfg.Agent); err != nil {
@@ -53,8 +61,44 @@ func loadKeys(ctx context.Context, cfg Config) *keyring {
 	return r
 }
 
-// loadKeyFile reads a private key, and its certificate where there is one.
-func loadKeyFile(file string) (ssh.Signer, error) {
+// loadFile reads a key, and adds the certificate beside it, then itself.
+func (r *keyring) loadFile(file, passphraseFile string) error {
+	signer, err := loadKeyFile(file, passphraseFile)
+	if err != nil {
+		return err
+	}
+	signed, err := certified(signer, file+"-cert.pub", time.Now())
+	if signed != nil {
+		r.keys = append(r.keys, key{signed, file + "-cert.pub"})
+	}
+	r.keys = append(r.keys, key{signer, file})
+	return err
+}
+
+// loadKeyFile reads a private key.
+func loadKeyFile(file, passphraseFile string) (ssh.Signer, error) {
+	data, err := readSecret(file)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.ParsePrivateKey(data)
+	if _, locked := errors.AsType[*ssh.PassphraseMissingError](err); locked {
+		signer, err = unlock(data, passphraseFile)
+	} else if err != nil {
+		if _, _, _, _, publicErr := ssh.ParseAuthorizedKey(data); publicErr == nil {
+			return nil, errors.New("is a public key: name the private one")
+		}
+		// The library's words are about the form, never about the contents.
+		err = fmt.Errorf("is not a private key: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return modern(signer)
+}
+
+// readSecret reads a file that others must not.
+func readSecret(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, reason(err)
@@ -70,26 +114,45 @@ func loadKeyFile(file string) (ssh.Signer, error) {
 	if err != nil {
 		return nil, reason(err)
 	}
-	signer, err := ssh.ParsePrivateKey(data)
-	var locked *ssh.PassphraseMissingError
-	switch {
-	case errors.As(err, &locked):
-		return nil, errors.New("is encrypted: remove its passphrase (ssh-keygen -p), or load it into an agent and set ssh.agent")
-	case err != nil:
-		if _, _, _, _, publicErr := ssh.ParseAuthorizedKey(data); publicErr == nil {
-			return nil, errors.New("is a public key: name the private one")
-		}
-		// The library's words are about the form, never about the contents.
-		return nil, fmt.Errorf("is not a private key: %w", err)
-	}
-	return withCertificate(signer, file+"-cert.pub")
+	return data, nil
 }
 
-// withCertificate adds the certificate in the file, if there is one.
-func withCertificate(signer ssh.Signer, file string) (ssh.Signer, error) {
+// unlock reads a key that has a passphrase.
+func unlock(data []byte, passphraseFile string) (ssh.Signer, error) {
+	if passphraseFile == "" {
+		return nil, errors.New("has a passphrase: name the file that holds it in ssh.passphraseFile, " +
+			"or load the key into an agent and set ssh.agent")
+	}
+	passphrase, err := readSecret(passphraseFile)
+	if err != nil {
+		return nil, fmt.Errorf("has a passphrase; ssh.passphraseFile %s: %w", passphraseFile, err)
+	}
+	signer, err := ssh.ParsePrivateKeyWithPassphrase(data, bytes.TrimRight(passphrase, "\r\n"))
+	if errors.Is(err, x509.IncorrectPasswordError) {
+		return nil, fmt.Errorf("has another passphrase than that in ssh.passphraseFile %s", passphraseFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("is not a private key: %w", err)
+	}
+	return signer, nil
+}
+
+// modern keeps an RSA key from signing with SHA-1.
+func modern(signer ssh.Signer) (ssh.Signer, error) {
+	kind := signer.PublicKey().Type()
+	able, ok := signer.(ssh.AlgorithmSigner)
+	if !ok || kind != ssh.KeyAlgoRSA && kind != ssh.CertAlgoRSAv01 {
+		return signer, nil
+	}
+	return ssh.NewSignerWithAlgorithms(able, []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256})
+}
+
+// certified is the key with the certificate in the file, nil if there is none that is
+// valid now: the host may take the key without.
+func certified(signer ssh.Signer, file string, now time.Time) (ssh.Signer, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return signer, nil
+		return nil, nil //nolint:nilnil // as said above
 	}
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s: %w", file, reason(err))
@@ -102,11 +165,23 @@ func withCertificate(signer ssh.Signer, file string) (ssh.Signer, error) {
 	if !ok {
 		return nil, fmt.Errorf("certificate %s: is a plain public key", file)
 	}
+	from, until := certificate.ValidAfter, certificate.ValidBefore
+	at := uint64(max(0, now.Unix())) //nolint:gosec // not negative
+	switch {
+	case at < from:
+		return nil, fmt.Errorf("certificate %s: is valid only from %s on", file, certificateTime(from))
+	case until != ssh.CertTimeInfinity && at >= until:
+		return nil, fmt.Errorf("certificate %s: has expired at %s: renew it", file, certificateTime(until))
+	}
 	signed, err := ssh.NewCertSigner(certificate, signer)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s: %w", file, err)
 	}
 	return signed, nil
+}
+
+func certificateTime(seconds uint64) string {
+	return time.Unix(int64(min(seconds, math.MaxInt64)), 0).UTC().Format(time.RFC3339) //nolint:gosec // bounded
 }
 
 // loadAgent connects to an agent, which signs as long as the keyring is open.
@@ -128,6 +203,9 @@ func (r *keyring) loadAgent(ctx context.Context, socket string) error {
 		return errors.New("holds no key: add one with ssh-add")
 	}
 	for _, s := range signers {
+		if s, err = modern(s); err != nil {
+			return err
+		}
 		r.keys = append(r.keys, key{s, "agent"})
 	}
 	return nil

@@ -62,6 +62,8 @@ type sshServer struct {
 	// fail; noGzip is a host that unpacks nothing.
 	kept              string
 	keptFails, noGzip bool
+	// weaken changes what it offers; nil: nothing.
+	weaken func(*ssh.ServerConfig)
 
 	t       *testing.T
 	network *network
@@ -117,6 +119,9 @@ func (s *sshServer) serve(raw net.Conn) {
 		return nil, nil
 	}}
 	cfg.AddHostKey(s.hostKey)
+	if s.weaken != nil {
+		s.weaken(cfg)
+	}
 	conn, channels, requests, err := ssh.NewServerConn(raw, cfg)
 	if err != nil {
 		return

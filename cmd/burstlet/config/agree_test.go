@@ -67,6 +67,7 @@ func beyond() map[string]string {
 		"certDirectory":                    "absolute where certificates are requested",
 		"clusterDomain":                    "a letter less without a dot at the end",
 		"node.capacity.pods":               "whole, also as a text",
+		"backend.cri.ssh.jumpKeyFiles":     "by entries of jumpHosts",
 		"backend.ecs.refresh":              "0 or at least 5s",
 		"backend.ecs.registryMirrors":      "URLs without path and user",
 		"backend.ecs.unusedAfter":          "0 or at least 1h",

@@ -103,13 +103,15 @@ func TestLoadErrors(t *testing.T) {
     endpoint: ssh://192.0.2.9/run
     podsDir: /
     containerLogMaxFiles: 1
-    ssh: {jumpHosts: ["gate.example.org", "me:secret@gate"], keepaliveMax: -1}
+    ssh: {jumpHosts: ["gate.example.org", "me:secret@gate"], jumpKeyFiles: {me@other: [/k], gate.example.org: []}, keepaliveMax: -1}
 `,
 			`check FILE: backend.cri.endpoint: Invalid value: "ssh://192.0.2.9/run": must be user@host or user@host:port
 backend.cri.ssh.keyFiles: Required value: private keys to log in with, or agent, the socket of an SSH agent
 backend.cri.ssh.knownHostsFile: Required value: the keys of the host, as ssh-keyscan prints them (compare them with the host's own); insecureIgnoreHostKey: true does without, and lets anyone in between read and change everything
 backend.cri.ssh.jumpHosts[0]: Invalid value: "gate.example.org": must be user@host or user@host:port
 backend.cri.ssh.jumpHosts[1]: Invalid value: "(hidden)": must not hold a password: give a key
+backend.cri.ssh.jumpKeyFiles[gate.example.org]: Required value: the paths of the private keys that it takes
+backend.cri.ssh.jumpKeyFiles[me@other]: Invalid value: "me@other": must be an entry of jumpHosts, as it stands there
 backend.cri.ssh.keepaliveMax: Invalid value: -1: must be at least 1
 backend.cri.podsDir: Invalid value: "/": must be an absolute path
 backend.cri.containerLogMaxFiles: Invalid value: 1: must be at least 2`,

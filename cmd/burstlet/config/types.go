@@ -327,9 +327,12 @@ type SystemReserved struct {
 // SSH says how a pods' host is reached. The user is root, or a member of the group
 // of the runtime's socket who may use sudo without a password.
 type SSH struct {
-	// KeyFiles hold private keys without a passphrase, tried in turn and read at
-	// every connect.
+	// KeyFiles hold private keys, tried in turn and read at every connect. A certificate
+	// FILE-cert.pub beside one is tried before it, while it is valid.
 	KeyFiles []string `json:"keyFiles"`
+	// PassphraseFile holds the passphrase of those keys that have one. It is read at every
+	// connect; a line break at its end is none of it.
+	PassphraseFile string `json:"passphraseFile"`
 	// Agent is the socket of an SSH agent, as in $SSH_AUTH_SOCK, that is asked for
 	// keys.
 	Agent string `json:"agent"`
@@ -340,8 +343,12 @@ type SSH struct {
 	// pods with their secrets. It warns at every start; default false.
 	InsecureIgnoreHostKey bool `json:"insecureIgnoreHostKey"`
 	// JumpHosts are passed on the way to the host, in order: user@host or
-	// user@host:port. They accept the same keys.
+	// user@host:port. They accept the same keys. There is no ProxyCommand: a host that only
+	// a program reaches needs a jump host.
 	JumpHosts []string `json:"jumpHosts"`
+	// JumpKeyFiles are the private keys for jump hosts that take others than keyFiles and
+	// agent, by their entry in jumpHosts.
+	JumpKeyFiles map[string][]string `json:"jumpKeyFiles"`
 	// Keepalive is the pause between signs of life; default 5s.
 	Keepalive Duration `json:"keepalive"`
 	// KeepaliveMax is how many of them may stay without an answer before a connection

@@ -73,7 +73,7 @@ func (c *CRI) Settings() criconfig.Config {
 	}
 	if s := c.SSH; s != nil {
 		out.SSH = &criconfig.SSH{
-			KeyFiles: s.KeyFiles, Agent: s.Agent, KnownHostsFile: s.KnownHostsFile,
+			KeyFiles: s.KeyFiles, Agent: s.Agent, PassphraseFile: s.PassphraseFile, JumpKeyFiles: s.JumpKeyFiles, KnownHostsFile: s.KnownHostsFile,
 			InsecureIgnoreHostKey: s.InsecureIgnoreHostKey, JumpHosts: s.JumpHosts,
 			Keepalive: s.Keepalive.Duration, KeepaliveMax: s.KeepaliveMax,
 		}
