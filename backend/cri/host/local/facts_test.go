@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
@@ -231,9 +232,54 @@ func TestTheRuntimeOfAKubelet(t *testing.T) {
 	for pid, socket := range map[string]string{
 		"1": "/run/a.sock", "2": "/run/b.sock", "3": "/run/c.sock", "4": "/run/containerd/containerd.sock", "5": "/var/run/containerd/containerd.sock",
 	} {
-		k := host.Kubelet{Endpoint: h.kubeletEndpoint(pid)}
+		k := host.Kubelet{Endpoint: h.kubeletEndpoint(pid, "kubelet")}
 		if !k.Uses(socket) || k.Uses("/run/other.sock") {
 			t.Errorf("kubelet %s with %q does not use %s, or uses any other", pid, k.Endpoint, socket)
 		}
+	}
+}
+
+// A kubelet's own word is not waited for, nor read without end: anybody may run what is
+// called kubelet.
+func TestTheWordOfAKubeletIsBounded(t *testing.T) {
+	proc := fakeTree(t, map[string]string{
+		"1/cmdline": "kubelet\x00--config=/pipe\x00", "2/cmdline": "kubelet\x00--config=/endless\x00",
+		"3/cmdline":    "kubelet\x00--config=/large\x00",
+		"3/root/large": strings.Repeat("# a line of a large file\n", 100_000) + "containerRuntimeEndpoint: unix:///run/far.sock\n",
+		"1/root/":      "", "2/root/": "",
+	})
+	noError(t, unix.Mkfifo(filepath.Join(proc, "1/root/pipe"), 0o600))
+	noError(t, os.Symlink("/dev/zero", filepath.Join(proc, "2/root/endless")))
+	h := New(Options{ProcRoot: proc})
+	for _, pid := range []string{"1", "2", "3"} {
+		if got := h.kubeletEndpoint(pid, "kubelet"); got != "" {
+			t.Errorf("%s: %q", pid, got)
+		}
+	}
+}
+
+// Distributions have the kubelet within a program of another name, with a runtime of its
+// own.
+func TestKubeletsOfDistributions(t *testing.T) {
+	proc := fakeProc(t, map[string]string{
+		"10/cmdline": "/usr/local/bin/k3s server\x00\x00\x00",
+		"11/cmdline": "/usr/local/bin/k3s\x00agent\x00--container-runtime-endpoint=unix:///run/mine.sock\x00",
+		"12/cmdline": "/usr/local/bin/k3s\x00kubectl\x00get\x00pods\x00",
+		"13/cmdline": "/usr/local/bin/k3s server\x00", "13/root" + k3sConfig: "token: x\ndisable-agent: true\n",
+		"14/cmdline": "/usr/local/bin/k3s agent\x00", "14/root" + k3sConfig: "container-runtime-endpoint: /run/theirs.sock\n",
+		"15/comm": "k3s-agent\n", "16/cmdline": "/snap/microk8s/1/kubelite\x00",
+	}, map[string][2]string{
+		"10": {"/var/lib/rancher/k3s/data/x/bin/k3s", "pid:[1]"}, "11": {"/usr/local/bin/k3s", "pid:[1]"},
+		"12": {"/usr/local/bin/k3s", "pid:[1]"}, "13": {"/usr/local/bin/k3s", "pid:[1]"}, "14": {"/usr/local/bin/k3s", "pid:[1]"},
+		"15": {"", "pid:[1]"}, "16": {"/snap/microk8s/1/kubelite", "pid:[1]"}, "17": {"/usr/local/bin/k3s", "pid:[2]"},
+	})
+	got, err := New(Options{ProcRoot: proc}).kubelets(t.Context())
+	noError(t, err)
+	want := []host.Kubelet{
+		{PID: 10, Endpoint: k3sEndpoint}, {PID: 11, Endpoint: "unix:///run/mine.sock"}, {PID: 14, Endpoint: "/run/theirs.sock"},
+		{PID: 15, Endpoint: k3sEndpoint}, {PID: 16, Endpoint: "unix:///var/snap/microk8s/common/run/containerd.sock"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
