@@ -153,7 +153,7 @@ func (a *assistant) rest(ctx context.Context, c *connection, pause time.Duration
 
 // serve starts one helper and lends it until it ends, and says why.
 func (a *assistant) serve(ctx context.Context, c *connection) error {
-	h, err := startHelper(ctx, a.line.cfg, c)
+	h, err := startHelper(ctx, a.line.cfg, c, true)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,8 @@ type running struct {
 }
 
 // startHelper brings a helper to the host if it is not there, starts it, and hears from it.
-func startHelper(ctx context.Context, cfg Config, c *connection) (*running, error) {
+// Its file stays for later connections only if it is to be kept.
+func startHelper(ctx context.Context, cfg Config, c *connection, keep bool) (*running, error) {
 	m, err := c.identify(ctx)
 	if err != nil {
 		return nil, err
@@ -192,6 +193,7 @@ func startHelper(ctx context.Context, cfg Config, c *connection) (*running, erro
 		return nil, fmt.Errorf("get the helper for %s: %w", m.goarch, err)
 	}
 	helper := packedHelper(program)
+	helper.keep = keep
 	dir, unpacks, err := c.find(ctx, m, helper)
 	if err != nil {
 		return nil, err
@@ -213,7 +215,7 @@ func startHelper(ctx context.Context, cfg Config, c *connection) (*running, erro
 func startIn(ctx context.Context, cfg Config, c *connection, m machine, dir string, p packed) (*running, error) {
 	h := &running{said: &complaints{entry: log.G(ctx).WithField("host", c.hop.Address).WithField("from", "helper")}}
 	var err error
-	if h.session, err = c.start(ctx, m.startHelper(dir, p.name, cfg.HelperArgs), h.said); err != nil {
+	if h.session, err = c.start(ctx, m.startHelper(dir, p, cfg.HelperArgs), h.said); err != nil {
 		return nil, fmt.Errorf("start the helper: %w", err)
 	}
 	h.client = cfg.NewClient(h.session)

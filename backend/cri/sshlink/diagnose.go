@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 const (
@@ -173,7 +170,7 @@ func (d *diagnosis) commands(ctx context.Context) {
 	} else {
 		d.ok("root", "by sudo -n")
 	}
-	h, err := startHelper(ctx, d.cfg, d.connection)
+	h, err := startHelper(ctx, d.cfg, d.connection, false)
 	if err != nil {
 		d.fail("helper", err, "")
 		return
@@ -198,23 +195,6 @@ func (d *diagnosis) machine(ctx context.Context, h *running) {
 		return
 	}
 	d.findings = append(d.findings, DiagnoseHost(facts, d.socket)...)
-}
-
-// DiagnoseHost judges what a host is, whose runtime listens on a socket.
-func DiagnoseHost(facts host.Facts, socket string) []backend.Finding {
-	kubelet := backend.Finding{What: "kubelet", OK: true, Detail: "none uses this runtime"}
-	if i := slices.IndexFunc(facts.Kubelets, func(k host.Kubelet) bool { return k.Uses(socket) }); i >= 0 {
-		kubelet = backend.Finding{
-			What: "kubelet", Detail: fmt.Sprintf("one uses the same runtime (process %d)", facts.Kubelets[i].PID),
-			Advice: "it removes the pods of others from its runtime: use a host or a containerd of its own",
-		}
-	}
-	findings := []backend.Finding{kubelet}
-	for _, lack := range facts.Lacks {
-		what, advice, _ := strings.Cut(lack, ": ")
-		findings = append(findings, backend.Finding{What: "lacks", Warn: true, Detail: what, Advice: advice})
-	}
-	return findings
 }
 
 // cause is a dial's error without the address, which its finding names.

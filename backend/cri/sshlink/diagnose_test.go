@@ -39,6 +39,7 @@ func TestDiagnoseFindsNothingWrong(t *testing.T) {
 		for _, what := range []string{
 			"keys and known hosts", "reachable", "host key", "login", "pty", "sessions", "port forwarding", "runtime socket",
 			"runtime", "RuntimeReady", "NetworkReady", "shell", "root", "helper", "clock", "kubelet",
+			"cgroups", "kernel", "swap", "disk",
 		} {
 			if !strings.HasPrefix(got[what], "ok: ") {
 				t.Errorf("%s: %q", what, got[what])

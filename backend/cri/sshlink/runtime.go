@@ -95,6 +95,10 @@ func runtimeFindings(ctx context.Context, client runtimeapi.RuntimeServiceClient
 	for _, c := range state.GetStatus().GetConditions() {
 		findings = append(findings, conditionFinding(c))
 	}
+	// containerd 1 does not say.
+	if config, err := client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && config.GetLinux() != nil {
+		findings = append(findings, backend.Good("cgroup driver", strings.ToLower(config.GetLinux().GetCgroupDriver().String())))
+	}
 	return findings
 }
 

@@ -308,7 +308,7 @@ func (s *sshServer) command(command string, c ssh.Channel) uint32 {
 		if !s.noGzip {
 			say(c, "burstlet:gzip=yes")
 		}
-	case strings.Contains(command, "--keep-dir"):
+	case strings.Contains(command, "--keep-dir"), strings.Contains(command, "--remove-dir"):
 		if s.keptFails {
 			s.mu.Lock()
 			s.keptFails = false

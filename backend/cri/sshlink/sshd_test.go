@@ -35,7 +35,7 @@ import (
 // scriptHelper speaks the line protocol of the tests, as a program that the host
 // can run.
 const scriptHelper = `#!/bin/sh
-[ "$1" = --keep-dir ] && [ "$0" = "$2/burstlet-helper" ] || exit 9
+[ "$1" = --keep-dir ] || [ "$1" = --remove-dir ] && [ "$0" = "$2/burstlet-helper" ] || exit 9
 trap 'rm -rf "$2"' EXIT
 while read -r line; do
 	case $line in

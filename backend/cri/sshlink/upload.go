@@ -145,6 +145,8 @@ type packed struct {
 	program []byte
 	// name is that of its directory: it tells versions apart.
 	name string
+	// keep is true for one that later connections may use.
+	keep bool
 }
 
 func packedHelper(program []byte) packed {
@@ -216,10 +218,10 @@ func unpacked(program []byte) ([]byte, error) {
 
 // startHelper runs what upload brought. It removes its directory by itself: at once, or
 // where later connections find it, at its end if the host has no pods.
-func (m machine) startHelper(dir, kept string, args []string) string {
+func (m machine) startHelper(dir string, p packed, args []string) string {
 	var script strings.Builder
 	option := " --remove-dir "
-	if path.Base(dir) == kept {
+	if p.keep && path.Base(dir) == p.name {
 		option = " --keep-dir "
 	}
 	script.WriteString("exec " + quote(dir+"/"+helperName) + option + quote(dir))

@@ -32,7 +32,7 @@ func (o Options) userAgent() string { return "burstlet/" + o.Version + " doctor"
 // checks failed, or that one could not be made.
 func Run(ctx context.Context, out io.Writer, nodes []config.Configuration, o Options) error {
 	failed := 0
-	for _, node := range nodes {
+	for i, node := range nodes {
 		found, err := diagnoseNode(ctx, node, o)
 		if err != nil {
 			return fmt.Errorf("look at node %s: %w", node.Node.Name, err)
@@ -40,6 +40,7 @@ func Run(ctx context.Context, out io.Writer, nodes []config.Configuration, o Opt
 		if ctx.Err() != nil {
 			return fmt.Errorf("look at node %s: %w", node.Node.Name, ctx.Err())
 		}
+		found = append(found, sharedHost(nodes, i)...)
 		n, err := printFindings(out, node.Node.Name, place(node.Backend), found)
 		if err != nil {
 			return err

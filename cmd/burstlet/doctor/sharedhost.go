@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"strings"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
+)
+
+// sharedHost looks for other nodes that run their pods on the host of one. Each offers
+// what the host has unless it is told what is its own, and the scheduler knows nothing of
+// the other's host ports. Nodes of other processes are not seen.
+func sharedHost(nodes []config.Configuration, at int) []backend.Finding {
+	const what = "host of several nodes"
+	host := hostOf(nodes[at].Backend)
+	if host == "" {
+		return nil
+	}
+	var others []string
+	twice := unbounded(nodes[at])
+	for i, node := range nodes {
+		if i != at && hostOf(node.Backend) == host {
+			others = append(others, node.Node.Name)
+			twice = twice || unbounded(node)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	with := "also of node " + strings.Join(others, ", ")
+	if twice {
+		return []backend.Finding{backend.Doubtful(what, with+": what the host has is offered more than once",
+			"set node.capacity.cpu and node.capacity.memory of each to its part of the host, and use host ports on one of them alone")}
+	}
+	return []backend.Finding{backend.Good(what, with+", each with its part; nobody coordinates their host ports")}
+}
+
+// hostOf tells hosts apart, by how they are reached; "" for what is no host.
+func hostOf(b config.Backend) string {
+	if b.Type != config.BackendCRI || b.CRI == nil {
+		return ""
+	}
+	if hop, err := criconfig.ParseEndpoint(b.CRI.Endpoint); err == nil {
+		return hop.Address
+	}
+	return "this machine"
+}
+
+// unbounded is true of a node that offers all of its host.
+func unbounded(c config.Configuration) bool {
+	return c.Node.Capacity.CPU == nil || c.Node.Capacity.Memory == nil
+}
