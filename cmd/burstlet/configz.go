@@ -27,6 +27,10 @@ func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguratio
 		ImageMinimumGCAge:           metav1.Duration{Duration: cfg.Images.MinimumGCAge.Duration},
 		ImageMaximumGCAge:           metav1.Duration{Duration: cfg.Images.MaximumGCAge.Duration},
 		NodeStatusMaxImages:         new(int32(cfg.Images.NodeStatusMaxImages)), //nolint:gosec // as many images there are not
+
+		EvictionHard: cfg.Eviction.Hard, EvictionSoft: cfg.Eviction.Soft, EvictionSoftGracePeriod: cfg.Eviction.SoftGracePeriod,
+		EvictionMinimumReclaim: cfg.Eviction.MinimumReclaim, EvictionMaxPodGracePeriod: cfg.Eviction.MaxPodGracePeriod,
+		EvictionPressureTransitionPeriod: metav1.Duration{Duration: cfg.Eviction.Policy().PressureTransitionPeriod},
 	}
 	if pods := cfg.Node.Capacity.Pods; pods != nil {
 		c.MaxPods = int32(pods.Value()) //nolint:gosec // as many do not fit

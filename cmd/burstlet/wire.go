@@ -145,7 +145,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		cfg: m.cfg, client: m.client, events: m.events, remote: m.remote, host: m.host, registerer: m.registry,
 		current: func() provider.Current { return n.vk.Current() },
 		engine: syncloop.Config{
-			Objects: n.objects, ImageGC: imageGC(m.cfg.Images), Metrics: syncloop.NewMetrics(m.registry),
+			Objects: n.objects, ImageGC: imageGC(m.cfg.Images), Eviction: m.cfg.Eviction.Policy(), Metrics: syncloop.NewMetrics(m.registry),
 			ProbeMetrics: prober.NewMetrics(m.probes), VirtualKubeletEvents: m.cfg.Compatibility.VirtualKubeletEvents,
 			NodeEvent: func(kind, reason, message string) {
 				n.events.about(provider.NodeReference(m.cfg.Node.Name), kind, reason, message)

@@ -27,6 +27,7 @@ kubeletAPI: {serverTLSBootstrap: true}
 clusterDNS: [10.0.0.1]
 pods: {}
 images: {}
+eviction: {}
 healthzPort: 10248
 compatibility: {}
 logging: {}
@@ -56,6 +57,7 @@ nodes:
   kubeletAPI: {}
   pods: {}
   images: {}
+  eviction: {}
 `, fields: []string{"nodes", "node.name", "node.identity"}},
 	}
 }

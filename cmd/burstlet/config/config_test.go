@@ -100,6 +100,12 @@ func TestLoadReadsEveryField(t *testing.T) {
 			GCHighThresholdPercent: 70, GCLowThresholdPercent: 50, MinimumGCAge: span(40), MaximumGCAge: span(200),
 			NodeStatusMaxImages: -1,
 		},
+		Eviction: config.Eviction{
+			Hard: map[string]string{"memory.available": "5%", "imagefs.available": "1Gi"},
+			Soft: map[string]string{"nodefs.available": "20%"}, SoftGracePeriod: map[string]string{"nodefs.available": "90s"},
+			MaxPodGracePeriod: 30, MinimumReclaim: map[string]string{"nodefs.available": "500Mi"},
+			PressureTransitionPeriod: config.Duration{Duration: 2 * time.Minute},
+		},
 		LeaderElection: config.LeaderElection{
 			Namespace: "burst", Name: "edge", Kubeconfig: "/etc/burstlet/election",
 			LeaseDuration: span(20), RenewDeadline: span(15), RetryPeriod: span(3),

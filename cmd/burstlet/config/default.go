@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
+	"github.com/burstlet/burstlet/syncloop/eviction"
 )
 
 // Default returns what holds for the fields that a file leaves out. It is not
@@ -24,6 +25,7 @@ func Default() Configuration {
 			GCHighThresholdPercent: 85, GCLowThresholdPercent: 80, MinimumGCAge: Duration{2 * time.Minute},
 			NodeStatusMaxImages: 50,
 		},
+		Eviction: Eviction{PressureTransitionPeriod: Duration{eviction.DefaultPressureTransitionPeriod}},
 		LeaderElection: LeaderElection{
 			LeaseDuration: Duration{8 * time.Second}, RenewDeadline: Duration{6 * time.Second},
 			RetryPeriod: Duration{time.Second},

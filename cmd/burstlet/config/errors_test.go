@@ -173,6 +173,21 @@ shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
 			head + sim + "images: {imageMinimumGCAge: 1h, imageMaximumGCAge: 1h}\n",
 			"check FILE: images.imageMaximumGCAge: Invalid value: \"1h0m0s\": must be greater than imageMinimumGCAge 1h0m0s",
 		},
+		"evictions": {
+			head + sim + "eviction: {evictionHard: {disk: 1Gi}, evictionSoft: {memory.available: 1Gi}, evictionMaxPodGracePeriod: -1, " +
+				"evictionPressureTransitionPeriod: -1s}\n",
+			"check FILE: eviction.evictionHard[disk]: Unsupported value: \"disk\": supported values: \"memory.available\", " +
+				"\"allocatableMemory.available\", \"nodefs.available\", \"nodefs.inodesFree\", \"imagefs.available\", " +
+				"\"imagefs.inodesFree\", \"pid.available\"\n" +
+				"eviction.evictionSoftGracePeriod[memory.available]: Required value: grace period must be specified for the soft eviction threshold memory.available\n" +
+				"eviction.evictionMaxPodGracePeriod: Invalid value: -1: must not be negative\n" +
+				"eviction.evictionPressureTransitionPeriod: Invalid value: \"-1s\": must not be negative",
+		},
+		"evictions where pods share no host": {
+			head + "backend: {type: sim, sim: {granularity: pod}}\neviction: {evictionHard: {memory.available: 1Gi}, evictionMaxPodGracePeriod: 1}\n",
+			"check FILE: eviction.evictionHard: Forbidden: pods of this backend share no host that could run short of something: leave it out\n" +
+				"eviction.evictionMaxPodGracePeriod: Forbidden: pods of this backend share no host that could run short of something: leave it out",
+		},
 		"a certificate without its key": {
 			head + "backend: {type: sim}\nkubeletAPI: {certFile: /a}\n",
 			"check FILE: kubeletAPI.keyFile: Required value: certFile is set; both belong together",

@@ -83,6 +83,7 @@ func (c *Configuration) complete(entries []json.RawMessage, podNamespace string)
 	} else {
 		c.Nodes = nil
 		c.Backend.fill()
+		c.Eviction.fill(c.Backend.Type)
 	}
 	if c.LeaderElection.Enabled {
 		fill(&c.LeaderElection.Namespace, podNamespace)

@@ -38,6 +38,8 @@ type NodeEntry struct {
 	Pods Pods `json:"pods"`
 	// Images as outside nodes.
 	Images Images `json:"images"`
+	// Eviction as outside nodes.
+	Eviction Eviction `json:"eviction"`
 }
 
 // Each returns the configuration of every node: c itself where it is of one
@@ -52,7 +54,7 @@ func (c Configuration) Each() []Configuration {
 		one.Nodes = nil
 		one.Node, one.Kubeconfig, one.BootstrapKubeconfig, one.CertDirectory = e.Node, e.Kubeconfig, e.BootstrapKubeconfig, e.CertDirectory
 		one.ImpersonateNode = e.ImpersonateNode
-		one.Backend, one.KubeletAPI, one.Pods, one.Images = e.Backend, e.KubeletAPI, e.Pods, e.Images
+		one.Backend, one.KubeletAPI, one.Pods, one.Images, one.Eviction = e.Backend, e.KubeletAPI, e.Pods, e.Images, e.Eviction
 		one.ClusterDNS, one.ClusterDomain = e.ClusterDNS, e.ClusterDomain
 		all[i] = one
 	}
@@ -64,7 +66,7 @@ func (c *Configuration) own() NodeEntry {
 	return NodeEntry{
 		Node: c.Node, Kubeconfig: c.Kubeconfig, BootstrapKubeconfig: c.BootstrapKubeconfig, CertDirectory: c.CertDirectory,
 		ImpersonateNode: c.ImpersonateNode, Backend: c.Backend, KubeletAPI: c.KubeletAPI, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Pods: c.Pods,
-		Images: c.Images,
+		Images: c.Images, Eviction: c.Eviction,
 	}
 }
 
@@ -124,6 +126,7 @@ func (c *Configuration) entry(index int, raw json.RawMessage) (NodeEntry, error)
 		e.CertDirectory = filepath.Join(e.CertDirectory, e.Node.Name)
 	}
 	e.Backend.fill()
+	e.Eviction.fill(e.Backend.Type)
 	return e, nil
 }
 

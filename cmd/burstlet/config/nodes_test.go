@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/syncloop/eviction"
 )
 
 // several is a file with what its nodes have in common; entries follow.
@@ -51,7 +52,9 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
 			ClusterDomain: "cluster.local",
 			Pods:          config.Default().Pods,
 			Images:        config.Default().Images,
+			Eviction:      config.Default().Eviction,
 		}
+		e.Eviction.Hard = eviction.DefaultHard()
 		e.Pods.HostPID, e.Pods.AllowedUnsafeSysctls = false, []string{"net.core.*"}
 		return e
 	}
@@ -67,13 +70,14 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
 		Region: "r", Cluster: "c", Subnets: []string{"subnet-1"}, CPUArchitecture: "X86_64",
 	}}
 	c.KubeletAPI = config.KubeletAPI{Port: 10350, CertFile: "/c", KeyFile: "/k"}
+	c.Eviction.Hard = nil
 	if diff := cmp.Diff([]config.NodeEntry{a, b, c}, got.Nodes); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
 	}
 	each := got.Each()
 	want := got
 	want.Nodes, want.Node, want.Kubeconfig, want.CertDirectory = nil, b.Node, b.Kubeconfig, b.CertDirectory
-	want.Backend, want.KubeletAPI, want.Pods = b.Backend, b.KubeletAPI, b.Pods
+	want.Backend, want.KubeletAPI, want.Pods, want.Eviction = b.Backend, b.KubeletAPI, b.Pods, b.Eviction
 	if diff := cmp.Diff(want, each[1]); diff != "" || len(each) != 3 {
 		t.Errorf("the second of %d (-want +got):\n%s", len(each), diff)
 	}

@@ -96,6 +96,9 @@ type Configuration struct {
 	// Images says which images leave the remote's disk, and what the Node tells of
 	// those that are there. Only backends that keep images use it.
 	Images Images `json:"images"`
+	// Eviction says when pods are evicted because their host runs short of something. Only
+	// backends whose pods share a host use it: cri, and sim by containers.
+	Eviction Eviction `json:"eviction"`
 	// LeaderElection lets several processes stand by for the same nodes.
 	LeaderElection LeaderElection `json:"leaderElection"`
 	// HealthzBindAddress is the IP address of the process's health port; default
@@ -229,6 +232,33 @@ type Images struct {
 	// NodeStatusMaxImages is how many images the Node's status names, the largest
 	// ones (nodeStatusMaxImages); default 50, -1 all.
 	NodeStatusMaxImages int `json:"nodeStatusMaxImages"`
+}
+
+// Eviction says when pods are evicted because their host runs short of something; the names
+// and the syntax are the kubelet's. Signals are memory.available,
+// allocatableMemory.available, nodefs.available, nodefs.inodesFree, imagefs.available,
+// imagefs.inodesFree and pid.available.
+type Eviction struct {
+	// Hard holds thresholds by signal, as a quantity or a percentage of the capacity:
+	// as soon as less is left, the pressure condition of the Node is True,
+	// and pods are evicted one by one with next to no grace. Left out, with backend cri:
+	// memory.available: 100Mi, nodefs.available: 10%, nodefs.inodesFree: 5%,
+	// imagefs.available: 15%, imagefs.inodesFree: 5%. Given: those alone, "{}" none.
+	Hard map[string]string `json:"evictionHard"`
+	// Soft holds thresholds that are acted on once they were met for as long as
+	// SoftGracePeriod says.
+	Soft map[string]string `json:"evictionSoft"`
+	// SoftGracePeriod holds a duration for each signal of Soft.
+	SoftGracePeriod map[string]string `json:"evictionSoftGracePeriod"`
+	// MaxPodGracePeriod is the most seconds that a pod gets to end for a soft threshold;
+	// default 0, next to none.
+	MaxPodGracePeriod int32 `json:"evictionMaxPodGracePeriod"`
+	// MinimumReclaim is how much more than its threshold is to be had back once it is acted
+	// on, by signal.
+	MinimumReclaim map[string]string `json:"evictionMinimumReclaim"`
+	// PressureTransitionPeriod is how long a pressure condition stays True after its last
+	// threshold was met; default 5m, for 0 too.
+	PressureTransitionPeriod Duration `json:"evictionPressureTransitionPeriod"`
 }
 
 // Client bounds the calls to the API server.

@@ -59,7 +59,8 @@ func (e *NodeEntry) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(at.Child("clusterDNS"), "the name servers that backend.ecs.clusterDNS says tasks can reach"))
 	}
 	errs = append(errs, e.Pods.validate(at.Child("pods"))...)
-	return append(errs, e.Images.validate(at.Child("images"))...)
+	errs = append(errs, e.Images.validate(at.Child("images"))...)
+	return append(errs, e.Eviction.validate(at.Child("eviction"), &e.Backend)...)
 }
 
 // validateCapacity: Fargate has no size of its own, and a node without one takes
