@@ -72,3 +72,15 @@ func containerUse(stats *backend.ContainerStats, what corev1.ResourceName) (int6
 		return 0, false
 	}
 }
+
+// Warnings says of each threshold that is met, whatever its grace, how little is left.
+func Warnings(p *Policy, o Observations) []string {
+	var out []string
+	for i := range p.Thresholds {
+		if t := &p.Thresholds[i]; o.met(t, false) {
+			limit, left := t.Value.of(o[t.Signal].Capacity), o.available(t.Signal)
+			out = append(out, fmt.Sprintf("%s is %v, below its threshold of %v", t.Signal, &left, &limit))
+		}
+	}
+	return out
+}

@@ -71,6 +71,7 @@ kubeconfig: %s
 node: {name: %s, internalIP: 127.0.0.1, capacity: {cpu: 100000, memory: 1000Ti, pods: %d}}
 kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %s}
 client: {qps: 100000, burst: 100000}
+eviction: {evictionHard: {}} # the machine may be fuller than a kubelet takes
 backend:
 %s`, cptest.Kubeconfig(b, cred), name, pods, port, c.CAFile(), backend))
 	n := &node{

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,9 +33,15 @@ func criKind() Kind {
 			}
 			return b, nil
 		},
-		Offline:  newCRI,
-		Diagnose: diagnoseHost,
-		Taken:    func(_ Node, pod *corev1.Pod) map[string]string { return fields.Uses(pod) },
+		Offline: newCRI,
+		Diagnose: func(ctx context.Context, n Node) ([]backend.Finding, error) {
+			found, err := diagnoseHost(ctx, n)
+			if err != nil || slices.ContainsFunc(found, func(f backend.Finding) bool { return !f.OK && !f.Warn }) {
+				return found, err
+			}
+			return append(found, diagnoseEviction(ctx, n, newCRI)...), nil
+		},
+		Taken: func(_ Node, pod *corev1.Pod) map[string]string { return fields.Uses(pod) },
 		Preview: func(ctx context.Context, n Node, launch backend.LaunchSpec) (Preview, error) {
 			host, err := explain.Explain(ctx, criConfig(n), launch)
 			if err != nil {

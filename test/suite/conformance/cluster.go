@@ -139,6 +139,7 @@ kubeletAPI: {address: %s, port: %d, selfSigned: true, clientCAFile: %q}
 clusterDNS: [10.96.0.10]
 pods: {apiServer: %q}
 logging: {level: debug}
+eviction: {evictionHard: {}} # the machine may be fuller than a kubelet takes
 backend: %s
 `, kubeconfig, nodeName, address, c.remote.node(), address, kubeletPort, c.plane.CAFile(),
 		strings.TrimPrefix(c.plane.URL(), "https://"), c.remote.section())

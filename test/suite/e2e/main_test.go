@@ -126,6 +126,7 @@ node: {name: %s, internalIP: 127.0.0.1, capacity: {cpu: 64, memory: 256Gi, pods:
 kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %s}
 client: {qps: 500, burst: 500}
 logging: {level: debug}
+eviction: {evictionHard: {}} # the machine may be fuller than a kubelet takes
 backend:
 %s`, kubeconfig, name, n.port, c.CAFile(), backend)
 	if err := os.WriteFile(n.config, []byte(yaml), 0o600); err != nil {

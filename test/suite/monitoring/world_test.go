@@ -107,6 +107,7 @@ kubeletAPI: {address: 127.0.0.1, clientCAFile: %s}
 leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
 healthzPort: %d
 healthzMetrics: true
+eviction: {evictionHard: {}} # the machine may be fuller than a kubelet takes
 nodes:
 %s`, w.cp.CAFile(), w.cp.KubeconfigPath(), w.health[i], nodes))
 	launch.ForTest(w, launch.Config{

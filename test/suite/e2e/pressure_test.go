@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/wait"
+)
+
+// TestDiskPressure fills the disk of a host's volumes, a small one of its own. The pod that
+// has the most on it is evicted, as by a kubelet, and nothing of it stays; the one beside it
+// runs on. The node has its condition meanwhile, and by that its taint, and loses both.
+func TestDiskPressure(t *testing.T) {
+	lane.From(t, lane.All)
+	turn(t, waiter, 60*time.Second)
+	c := theCluster(t)
+	h := newContainerdHost(t)
+	const disk = "/var/lib/small"
+	if out, err := h.Command(t.Context(), "sh", "-c", "mkdir "+disk+" && mount -t tmpfs -o size=64m small "+disk).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	n := newNode(t, c, "pressed", h.section("podsDir: "+disk+"/pods"))
+	n.edit("eviction: {evictionHard: {}}", "eviction: {evictionHard: {nodefs.available: 50%}, evictionPressureTransitionPeriod: 15s}")
+	n.run()
+	namespace := c.namespace(t, "pressed")
+	scratch := func(pod *corev1.Pod) {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
+	}
+	for name, mib := range map[string]int{"modest": 4, "greedy": 40} {
+		s := scenario{name: name, policy: "Always", argv: []string{"sh", "-c", fmt.Sprintf("sleep 5; head -c %dm /dev/zero >/scratch/f; sleep 3600", mib)}}
+		pod := s.pod(namespace, n.name)
+		scratch(pod)
+		if _, err := c.client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.wantPressure(t, corev1.ConditionTrue)
+	greedy := wait.Pod(t, c.client, namespace, "greedy", patience, "evicted", func(pod *corev1.Pod) error {
+		const words = "The node was low on resource: ephemeral-storage. Threshold quantity: "
+		if s := pod.Status; s.Phase != corev1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, words) {
+			return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+		}
+		return nil
+	})
+	for _, condition := range greedy.Status.Conditions {
+		if condition.Type == corev1.DisruptionTarget && condition.Reason == corev1.PodReasonTerminationByKubelet {
+			greedy.Status.Conditions = nil
+		}
+	}
+	if greedy.Status.Conditions != nil {
+		t.Errorf("conditions of the evicted pod: %+v", greedy.Status.Conditions)
+	}
+	wait.For(t, patience, "nothing of the evicted pod is on the host", func() error {
+		if left := h.sandboxes(t, string(greedy.UID)); len(left) > 0 {
+			return fmt.Errorf("%d sandboxes", len(left))
+		}
+		if out, err := h.Command(t.Context(), "ls", disk+"/pods").CombinedOutput(); err != nil || strings.Contains(string(out), string(greedy.UID)) {
+			return fmt.Errorf("%s, %v", out, err)
+		}
+		return nil
+	})
+	n.wantPressure(t, corev1.ConditionFalse)
+	modest := wait.Pod(t, c.client, namespace, "modest", patience, "runs", phaseIs(corev1.PodRunning, ready))
+	if modest.Status.ContainerStatuses[0].RestartCount != 0 {
+		t.Errorf("the pod beside it: %s", states(&modest.Status))
+	}
+}
+
+// wantPressure waits until the node's DiskPressure is so, and its taint with it.
+func (n *node) wantPressure(t *testing.T, want corev1.ConditionStatus) {
+	t.Helper()
+	wait.For(t, patience, "DiskPressure "+string(want), func() error {
+		node, err := n.c.client.CoreV1().Nodes().Get(t.Context(), n.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		tainted := false
+		for _, taint := range node.Spec.Taints {
+			tainted = tainted || taint.Key == corev1.TaintNodeDiskPressure && taint.Effect == corev1.TaintEffectNoSchedule
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == corev1.NodeDiskPressure && condition.Status == want && tainted == (want == corev1.ConditionTrue) {
+				return nil
+			}
+		}
+		return fmt.Errorf("tainted: %v, conditions: %+v", tainted, node.Status.Conditions)
+	})
+}
