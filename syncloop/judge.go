@@ -18,6 +18,8 @@ type applicant struct {
 	fresh *corev1.Pod
 	// told is true once users were told what it waits for.
 	told bool
+	// preempting is true once others make room for it: they are to make it for no one else.
+	preempting bool
 }
 
 // judgeAll judges the pods that wait for it, once the remote was listed: those that run
@@ -35,6 +37,9 @@ func (l *Loop) judgeAll() {
 	slices.SortFunc(fresh, func(a, b *applicant) int {
 		x, _, _ := a.snapshot()
 		y, _, _ := b.snapshot()
+		if a.preempting != b.preempting {
+			return map[bool]int{true: -1, false: 1}[a.preempting]
+		}
 		return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time), cmp.Compare(x.UID, y.UID))
 	})
 	for _, a := range fresh {
@@ -82,6 +87,9 @@ func (l *Loop) judgeFresh(a *applicant) {
 			l.cfg.event(a.fresh, corev1.EventTypeWarning, lack.Reason, lack.Message+
 				"; the pod waits, for what it lacks belongs to a pod that was removed from the API and has not ended here yet")
 		}
+		return
+	}
+	if l.preempt(a, node) {
 		return
 	}
 	rejection, at := l.admitted.Judge(a.fresh, node)

@@ -29,6 +29,7 @@ type Metrics struct {
 	collected *prometheus.CounterVec
 	evictions *prometheus.CounterVec
 	statsAge  *prometheus.HistogramVec
+	preempts  *prometheus.CounterVec
 	rejected  *prometheus.CounterVec
 	disk      *prometheus.GaugeVec
 
@@ -88,6 +89,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help:    "Time between when stats are collected, and when pod is evicted based on those stats by eviction signal",
 			Buckets: prometheus.DefBuckets,
 		}, []string{"eviction_signal"}),
+		preempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kubelet_preemptions", Help: "Cumulative number of pod preemptions by preemption resource",
+		}, []string{"preemption_signal"}),
 		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kubelet_admission_rejections_total", Help: "Cumulative number pod admission rejections by the Kubelet.",
 		}, []string{"reason"}),
@@ -107,7 +111,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	if r != nil {
 		r.MustRegister(m.resize.collectors()...)
 		r.MustRegister(m.relist, m.interval, m.pods, m.changes, m.podStart, m.workerStart, m.worker, m.collected, m.evictions,
-			m.statsAge, m.rejected, m.disk, &m.seen)
+			m.statsAge, m.preempts, m.rejected, m.disk, &m.seen)
 	}
 	return m
 }
@@ -150,6 +154,11 @@ func (m *Metrics) evicted(s eviction.Signal) { m.evictions.WithLabelValues(strin
 func (m *Metrics) refused(reason string)     { m.rejected.WithLabelValues(rejectionWord(reason)).Inc() }
 func (m *Metrics) imageRemoved(why string)   { m.collected.WithLabelValues(why).Inc() }
 func (m *Metrics) workerBegan(in time.Time)  { m.workerStart.Observe(time.Since(in).Seconds()) }
+
+// preempted notes that a pod makes room for a critical one, which lacks a resource.
+func (m *Metrics) preempted(lacks corev1.ResourceName) {
+	m.preempts.WithLabelValues(string(lacks)).Inc()
+}
 
 // statsAged notes how old the measurement was by which a pod is evicted.
 func (m *Metrics) statsAged(s eviction.Signal, age time.Duration) {

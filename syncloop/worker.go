@@ -472,13 +472,21 @@ func (w *worker) isEvicted() bool {
 	return w.evicted
 }
 
-// evictable is the pod with the resources that it is allocated, if it may be evicted: it was
-// admitted, has not ended, and is not critical (kubelet: filterOutInactivePods); else nil.
+// evictable is a running pod that is not critical; else nil.
 func (w *worker) evictable() *corev1.Pod {
+	if pod := w.running(); pod != nil && !admit.Critical(pod) {
+		return pod
+	}
+	return nil
+}
+
+// running is the pod with the resources that it is allocated, if it was admitted and has not
+// ended (kubelet: filterOutInactivePods); else nil.
+func (w *worker) running() *corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.pod == nil, !w.judged, w.rejection != nil, w.state == terminated, admit.Critical(w.pod):
+	case w.pod == nil, !w.judged, w.rejection != nil, w.state == terminated:
 		return nil
 	case plan.Terminal(w.status.Phase) && w.state != terminating:
 		return nil

@@ -136,16 +136,24 @@ func pressed(pod *corev1.Pod, node *Node) *Rejection {
 	return &Rejection{ReasonEvicted, fmt.Sprintf("The node had condition: %v. ", node.Pressure)}
 }
 
+// decide judges a critical pod's resources last: for want of them alone others make room
+// for it (kubelet: HandleAdmissionFailure).
 func decide(pod *corev1.Pod, node *Node, used *usage, refusals []backend.Refusal) *Rejection {
+	fits := func() *Rejection { return used.fits(pod, node) }
+	first, last := fits, func() *Rejection { return nil }
+	if Critical(pod) {
+		first, last = last, first
+	}
 	for _, check := range []func() *Rejection{
 		func() *Rejection { return shuttingDown(node) },
 		func() *Rejection { return pressed(pod, node) },
 		func() *Rejection { return sysctls(pod, node) },
 		func() *Rejection { return platform(pod, node) },
-		func() *Rejection { return used.fits(pod, node) },
+		first,
 		func() *Rejection { return placement(pod, node, used) },
 		func() *Rejection { return features(pod, node) },
 		func() *Rejection { return unsupported(pod, node, refusals) },
+		last,
 	} {
 		if r := check(); r != nil {
 			return r

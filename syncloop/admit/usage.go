@@ -129,12 +129,35 @@ func sidecar(c *corev1.Container) bool {
 // pods, then cpu, memory, disk, then the rest by name. Extended resources that
 // the node does not have at all are somebody else's to count, as for a kubelet.
 func (u *usage) fits(pod *corev1.Pod, node *Node) *Rejection {
+	if all := u.shortages(pod, node); len(all) > 0 {
+		first := all[0]
+		return lacking(first.name, first.requested, first.used, first.limit)
+	}
+	return nil
+}
+
+// missing is how much of each resource there is too little.
+func (u *usage) missing(pod *corev1.Pod, node *Node) (out []amount) {
+	for _, s := range u.shortages(pod, node) {
+		out = append(out, amount{s.name, s.requested - (s.limit - s.used)})
+	}
+	return out
+}
+
+// shortage is a resource of which there is too little.
+type shortage struct {
+	name                   corev1.ResourceName
+	requested, used, limit int64
+}
+
+// shortages are those for the pod, in the order in which they are told of.
+func (u *usage) shortages(pod *corev1.Pod, node *Node) (out []shortage) {
 	capacity := map[corev1.ResourceName]int64{}
 	for _, a := range amounts(node.Allocatable) {
 		capacity[a.name] = a.value
 	}
 	if limit := capacity[corev1.ResourcePods]; u.pods+1 > limit {
-		return lacking(corev1.ResourcePods, 1, u.pods, limit)
+		out = append(out, shortage{corev1.ResourcePods, 1, u.pods, limit})
 	}
 	// A pod that is not admitted yet has nothing but what it asks for.
 	for _, a := range amounts(resource.PodRequests(pod, resource.PodResourcesOptions{})) {
@@ -143,10 +166,10 @@ func (u *usage) fits(pod *corev1.Pod, node *Node) *Rejection {
 			continue
 		}
 		if used := u.requested[a.name]; a.value > limit-used {
-			return lacking(a.name, a.value, used, limit)
+			out = append(out, shortage{a.name, a.value, used, limit})
 		}
 	}
-	return nil
+	return out
 }
 
 func lacking(name corev1.ResourceName, requested, used, capacity int64) *Rejection {

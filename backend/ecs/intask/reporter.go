@@ -166,7 +166,7 @@ func (t Task) sendMessage(ctx context.Context, queue, text string) error {
 	if err := v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), "sqs", region, time.Now()); err != nil {
 		return fmt.Errorf("send to queue: sign: %w", err)
 	}
-	answer, status, err := t.call(req)
+	answer, status, err := t.call(req, maxAnswer)
 	if err != nil {
 		return fmt.Errorf("send to queue: %w", err)
 	}

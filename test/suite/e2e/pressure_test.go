@@ -29,10 +29,7 @@ func TestDiskPressure(t *testing.T) {
 	n.edit("eviction: {evictionHard: {}}", "eviction: {evictionHard: {nodefs.available: 50%}, evictionPressureTransitionPeriod: 15s}")
 	n.run()
 	namespace := c.namespace(t, "pressed")
-	scratch := func(pod *corev1.Pod) {
-		pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
-		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}}
-	}
+	scratch := mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 	for name, mib := range map[string]int{"modest": 4, "greedy": 40} {
 		s := scenario{name: name, policy: "Always", argv: []string{"sh", "-c", fmt.Sprintf("sleep 5; head -c %dm /dev/zero >/scratch/f; sleep 3600", mib)}}
 		pod := s.pod(namespace, n.name)
