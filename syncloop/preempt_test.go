@@ -37,7 +37,10 @@ func TestPreemption(t *testing.T) {
 		}, "sleep", "infinity")
 		time.Sleep(10 * time.Second)
 		a.phase("critical", corev1.PodPending)
-		a.create("late", "u4", "Always", one, "sleep", "infinity")
+		a.create("late", "u4", "Always", func(pod *corev1.Pod) { // it comes late, and was made before
+			one(pod)
+			pod.CreationTimestamp.Time = pod.CreationTimestamp.Add(-time.Hour)
+		}, "sleep", "infinity")
 		a.create("never", "u5", "Always", func(pod *corev1.Pod) {
 			all(pod)
 			withPriority(2_000_000_000)(pod)

@@ -150,6 +150,9 @@ func TestOneByOne(t *testing.T) {
 		if got := append(a.told("p1", "Evicted"), a.told("p2", "Evicted")...); len(got) > 0 {
 			t.Errorf("the first has not gone, and others are evicted: %q", got)
 		}
+		if n := script.Calls(fault.SignalsSignals); n > 8 {
+			t.Errorf("the host was measured %d times in half a minute", n)
+		}
 		time.Sleep(3 * time.Minute)
 		for i, want := range []corev1.PodPhase{corev1.PodFailed, corev1.PodFailed, corev1.PodRunning} {
 			a.phase(fmt.Sprint("p", i), want)
@@ -235,10 +238,14 @@ func TestSoftThreshold(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		end := a.get("p").Status.ContainerStatuses[0].State.Terminated
 		a.phase("p", corev1.PodFailed)
+		var graces []time.Duration
 		for _, e := range a.remote.History() {
-			if e.Kind == "stop" && e.Grace != 10*time.Second && e.Grace != 0 {
-				t.Errorf("asked to stop within %v, want 10 s", e.Grace)
+			if e.Kind == sim.Stopped {
+				graces = append(graces, e.Grace)
 			}
+		}
+		if len(graces) == 0 || graces[0] != 10*time.Second {
+			t.Errorf("asked to stop within %v, want 10 s", graces)
 		}
 		if end == nil || end.ExitCode != 137 {
 			t.Errorf("ended %+v", end)

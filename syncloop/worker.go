@@ -342,7 +342,7 @@ func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh
 		w.loop.vacate(w.ref.UID)
 		w.loop.retryResizes(triggerPodTerminated)
 	}
-	defer w.setOver(!couldRun, p.Discarded && fresh)
+	defer w.setOver(!couldRun, fresh, p)
 	if from != to {
 		log.G(ctx).WithFields(log.Fields{"from": from.String(), "to": to.String()}).Info("pod changes state")
 	}
@@ -442,7 +442,8 @@ func (w *worker) snapshot() (*corev1.Pod, corev1.PodStatus, []backend.PodFacts) 
 
 // setOver notes that nothing of the pod runs, and that nothing is left of one that was to be
 // discarded.
-func (w *worker) setOver(over, discarded bool) {
+func (w *worker) setOver(over, fresh bool, p *plan.Plan) {
+	discarded := p.Discarded && fresh
 	w.mu.Lock()
 	ended := over && !w.over || discarded && !w.discarded
 	w.over, w.discarded = over, w.discarded || discarded

@@ -2,6 +2,7 @@ package backends
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -52,9 +53,15 @@ func measureHost(ctx context.Context, n Node, open func(context.Context, Node) (
 	run, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- b.Run(run, nil) }()
-	defer func() { stop(); <-done }()
+	facts, err := firstSignals(ctx, b.Signals)
+	stop()
+	return facts, errors.Join(err, <-done)
+}
+
+// firstSignals asks until there is an answer, or the context ends.
+func firstSignals(ctx context.Context, signals backend.Signals) (*backend.SignalFacts, error) {
 	for {
-		facts, err := b.Signals.Signals(ctx)
+		facts, err := signals.Signals(ctx)
 		if err == nil {
 			return &facts, nil
 		}

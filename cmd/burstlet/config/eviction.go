@@ -46,8 +46,11 @@ func (e *Eviction) validate(at *field.Path, b *Backend) field.ErrorList {
 		name  string
 		given bool
 	}{
-		{"evictionHard", len(e.Hard) > 0}, {"evictionSoft", len(e.Soft) > 0}, {"evictionSoftGracePeriod", len(e.SoftGracePeriod) > 0},
-		{"evictionMaxPodGracePeriod", e.MaxPodGracePeriod > 0}, {"evictionMinimumReclaim", len(e.MinimumReclaim) > 0},
+		{"evictionHard", len(e.Hard) > 0},
+		{"evictionSoft", len(e.Soft) > 0},
+		{"evictionSoftGracePeriod", len(e.SoftGracePeriod) > 0},
+		{"evictionMaxPodGracePeriod", e.MaxPodGracePeriod > 0},
+		{"evictionMinimumReclaim", len(e.MinimumReclaim) > 0},
 	} {
 		if given.given {
 			errs = append(errs, field.Forbidden(at.Child(given.name), "pods of this backend share no host that could run short of something: leave it out"))

@@ -59,7 +59,7 @@ func TestDiskPressure(t *testing.T) {
 			return fmt.Errorf("%d sandboxes", len(left))
 		}
 		if out, err := h.Command(t.Context(), "ls", disk+"/pods").CombinedOutput(); err != nil || strings.Contains(string(out), string(greedy.UID)) {
-			return fmt.Errorf("%s, %v", out, err)
+			return fmt.Errorf("%s: %w", out, err)
 		}
 		return nil
 	})
