@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,6 +50,10 @@ type api struct {
 	endedByOthers map[types.UID]bool
 	// eventsOf names what each of events is about: pod/container.
 	eventsOf []string
+	// statics are the static pods; synced is whether the API answers.
+	statics []*corev1.Pod
+	static  *podsource.Static
+	synced  atomic.Bool
 	// node is what the engine asks about its node; nil for one that takes every pod.
 	node func() syncloop.Node
 }
@@ -81,8 +86,21 @@ func (a *api) Objects(*corev1.Pod) resolve.Objects {
 	return o
 }
 
+// setStatic has the node's static pods be these.
+func (a *api) setStatic(pods ...*corev1.Pod) {
+	a.mu.Lock()
+	a.statics = pods
+	static, source := a.static, a.source
+	a.mu.Unlock()
+	for _, key := range static.Set(pods) {
+		source.Enqueue(key)
+	}
+}
+
 func newAPI(t *testing.T) *api {
-	return &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}, endedByOthers: map[types.UID]bool{}}
+	a := &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}, endedByOthers: map[types.UID]bool{}}
+	a.synced.Store(true)
+	return a
 }
 
 // setConfig sets the ConfigMap that pods refer to.
@@ -368,7 +386,9 @@ func (a *api) start(b backend.Backend) { a.startAs(context.Background(), b, a) }
 
 // startAs is start for an engine whose statuses go through a writer of its own.
 func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.Status) {
-	source := podsource.New(a, func() bool { return true })
+	static := podsource.NewStatic(a)
+	static.Set(a.statics)
+	source := podsource.New(static, a.synced.Load)
 	engine, err := syncloop.New(syncloop.Config{
 		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return a.nodeOf(b) },
 		ImageGC: a.gc, NodeEvent: a.tellNode, Eviction: a.eviction,
@@ -378,7 +398,7 @@ func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.St
 		return
 	}
 	a.mu.Lock()
-	a.source, a.engine = source, engine
+	a.static, a.source, a.engine = static, source, engine
 	a.mu.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)

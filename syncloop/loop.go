@@ -323,6 +323,7 @@ func (l *Loop) drop(w *worker) {
 	l.cfg.Objects.Forget(w.ref.UID)
 	delete(l.applicants, w.ref.UID)
 	l.vacate(w.ref.UID)
+	l.cfg.Source.Ended(w.ref.Namespace+"/"+w.ref.Name, w.ref.UID)
 }
 
 // Poke makes the worker of a pod decide again: something outside it changed.

@@ -7,11 +7,13 @@ package podsource
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Op is a kind of change, in the kubelet's words.
@@ -71,8 +73,21 @@ func New(store Store, synced func() bool) *Source {
 	}
 }
 
-// Synced is true once the store had its first complete listing.
-func (s *Source) Synced() bool { return s.synced() }
+// Synced is true once the store had its first complete listing, and static pods are
+// known.
+func (s *Source) Synced() bool {
+	static, is := s.store.(*Static)
+	return s.synced() && (!is || static.Known())
+}
+
+// Ended says that nothing is left of a pod that was removed: another may come under its
+// name.
+func (s *Source) Ended(key string, uid types.UID) {
+	if static, is := s.store.(*Static); is {
+		static.Ended(key, uid)
+		s.Enqueue(key)
+	}
+}
 
 // Enqueue has the pod under key (namespace/name) compared: it may have changed.
 func (s *Source) Enqueue(key string) {
@@ -102,11 +117,8 @@ func (s *Source) Changed() <-chan struct{} { return s.signal }
 
 // Take compares the touched keys with the store and returns what changed:
 // removals first, then the rest in order of creation, so that a node that
-// starts handles pods as they came. It returns nothing before the first sync.
+// starts handles pods as they came. Before the first sync it returns static pods alone.
 func (s *Source) Take() []Change {
-	if !s.synced() {
-		return nil
-	}
 	var changes []Change
 	for _, key := range s.takeKeys() {
 		changes = append(changes, s.compare(key)...)
@@ -125,6 +137,12 @@ func (s *Source) Take() []Change {
 }
 
 func (s *Source) takeKeys() []string {
+	if !s.synced() {
+		if static, is := s.store.(*Static); is {
+			return slices.AppendSeq(static.StaticKeys(), maps.Keys(s.known))
+		}
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all {
