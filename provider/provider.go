@@ -355,11 +355,17 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 // owner is the reference that makes our Node the owner of its lease; none while
 // the Node's UID is not known.
 func (n *Node) owner() []metav1.OwnerReference {
-	uid, _ := n.uid.Load().(types.UID)
+	uid := n.UID()
 	if uid == "" {
 		return nil
 	}
 	return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.cfg.NodeName, UID: uid}}
+}
+
+// UID is that of the Node object that was seen last; empty before there is one.
+func (n *Node) UID() types.UID {
+	uid, _ := n.uid.Load().(types.UID)
+	return uid
 }
 
 // nodeProvider is what the framework asks about the node.

@@ -18,6 +18,8 @@ func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguratio
 		EventBurst:            eventBurst,
 		HealthzBindAddress:    cfg.HealthzBindAddress,
 		HealthzPort:           new(int32(cfg.HealthzPort)), //nolint:gosec // a port
+		StaticPodPath:         cfg.Pods.StaticPodPath,
+		StaticPodURL:          cfg.Pods.StaticPodURL,
 		AllowedUnsafeSysctls:  cfg.Pods.AllowedUnsafeSysctls,
 		MaxParallelImagePulls: new(int32(cfg.Pods.MaxParallelImagePulls)), //nolint:gosec // validated
 		SerializeImagePulls:   new(cfg.Pods.MaxParallelImagePulls == 1),

@@ -14,6 +14,7 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/statusmgr"
+	"github.com/burstlet/burstlet/statusmgr/mirror"
 	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/podsource"
 )
@@ -23,6 +24,7 @@ import (
 type podEngine struct {
 	backend backend.Backend
 	pods    cache.SharedIndexInformer
+	static  *podsource.Static
 	source  *podsource.Source
 	events  *eventSink
 	status  *statusmgr.Manager
@@ -51,21 +53,26 @@ func newPodEngine(c engineConfig) (*podEngine, error) {
 	if err != nil {
 		return nil, err
 	}
+	static := podsource.NewStatic(pods.GetStore())
 	e := &podEngine{
-		backend: c.remote, pods: pods, source: podsource.New(pods.GetStore(), pods.HasSynced),
+		backend: c.remote, pods: pods, static: static, source: podsource.New(static, pods.HasSynced),
 		events: newEventSink(c.events, c.cfg.Node.Name),
 	}
+	var status *mirror.Status
 	e.status = statusmgr.New(statusmgr.Config{
-		Client:     c.client.CoreV1(),
-		Safety:     statusmgr.SafetyFunc(func(uid types.UID) bool { return e.engine.CouldHaveRunningContainers(uid) }),
+		Client: c.client.CoreV1(),
+		Safety: statusmgr.SafetyFunc(func(uid types.UID) bool {
+			return e.engine.CouldHaveRunningContainers(status.StaticOf(uid))
+		}),
 		Registerer: c.registerer,
 	})
+	status = mirror.NewStatus(e.status, static)
 	node, err := engineNode(c.cfg, c.remote, c.current)
 	if err != nil {
 		return nil, err
 	}
 	loop := c.engine
-	loop.Backend, loop.Source, loop.Status, loop.Events = c.remote, e.source, e.status, e.events
+	loop.Backend, loop.Source, loop.Status, loop.Events = c.remote, e.source, status, e.events
 	loop.Node, loop.HostIPs, loop.Pulls = node, c.host.IPs, c.cfg.Pods.MaxParallelImagePulls
 	if e.engine, err = syncloop.New(loop); err != nil {
 		return nil, fmt.Errorf("make the engine: %w", err)

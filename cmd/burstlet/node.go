@@ -16,6 +16,8 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/identity"
+	"github.com/burstlet/burstlet/statusmgr/mirror"
+	"github.com/burstlet/burstlet/syncloop/podsource/manifests"
 	"github.com/burstlet/burstlet/syncloop/resolve/objectcache"
 )
 
@@ -37,7 +39,10 @@ type node struct {
 	*podEngine
 	objects *objectcache.Cache
 	serving *identity.Serving // nil without a certificate from the cluster
-	vk      *provider.Node
+	mirrors *mirror.Manager
+	// manifests is nil without static pods.
+	manifests *manifests.Source
+	vk        *provider.Node
 }
 
 // run runs the parts until the context ends, and for as long as it then takes to
@@ -70,6 +75,10 @@ func (n *node) run(ctx context.Context) error {
 	g.Go(func() error { return n.vk.Run(parts) })
 	if n.serving != nil {
 		g.Go(func() error { return n.serving.Run(parts) })
+	}
+	g.Go(func() error { return n.mirrors.Run(parts) })
+	if n.manifests != nil {
+		g.Go(func() error { return n.manifests.Run(parts) })
 	}
 	return g.Wait()
 }

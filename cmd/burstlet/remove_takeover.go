@@ -167,6 +167,7 @@ func newEnder(
 	if err != nil {
 		return nil, err
 	}
+	e.static.Set(nil)
 	touch := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 			e.source.Enqueue(key)

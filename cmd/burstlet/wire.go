@@ -155,12 +155,13 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 	if err != nil {
 		return err
 	}
+	n.assembleStatic(m)
 	api, err := n.apiOptions(ctx, m)
 	if err != nil {
 		return err
 	}
 	n.vk, err = provider.New(provider.Config{
-		NodeName: m.cfg.Node.Name, Client: m.client, Heartbeats: m.heartbeats, Server: m.server, Pods: n.pods, Touch: n.source.Enqueue,
+		NodeName: m.cfg.Node.Name, Client: m.client, Heartbeats: m.heartbeats, Server: m.server, Pods: n.pods, Touch: n.touch,
 		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Pressure: n.engine.Pressure, Backend: m.remote,
 		Node: nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
 		Probes: m.probes, ConfigZ: kubeletConfig(m.cfg),

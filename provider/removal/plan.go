@@ -39,6 +39,13 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return c != nil && c.Kind == "DaemonSet"
 }
 
+// isMirror is true of a pod that only shows a static pod: it goes with the Node, and the
+// static pod with its configuration.
+func isMirror(pod *corev1.Pod) bool {
+	_, is := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	return is
+}
+
 func terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -66,7 +66,7 @@ func (n *Node) leave(ctx context.Context, d departure) (count int, err error) {
 			}
 		}
 		left := slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
-			return heldByFinalizers(&pod) || !d.daemons && ofDaemonSet(&pod) || !d.late && !first[pod.UID]
+			return heldByFinalizers(&pod) || isMirror(&pod) || !d.daemons && ofDaemonSet(&pod) || !d.late && !first[pod.UID]
 		})
 		for i := range left {
 			seen[left[i].UID] = true

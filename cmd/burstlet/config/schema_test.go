@@ -182,6 +182,8 @@ func limits() map[string]schema {
 		"KubeletAPI.signerName":                     orEmpty("[^/]+/.+"),
 		"Pods.apiServer":                            orEmpty(`(` + ipv4 + `|\[` + ipv6 + `\]):` + portForm),
 		"Pods.maxParallelImagePulls":                atLeast(minParallelPulls),
+		"Pods.staticPodPath":                        orEmpty(`/.*`),
+		"Pods.staticPodURL":                         orEmpty(`https?://[^/?#\s]+\S*`),
 		"HostPath.pathPrefix":                       both(matches(`/|`+cleanPath), schema{"type": "string"}),
 		"Images.imageGCHighThresholdPercent":        percent,
 		"Images.imageGCLowThresholdPercent":         percent,

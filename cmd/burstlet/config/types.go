@@ -199,6 +199,17 @@ type Pods struct {
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"`
 	// MaxParallelImagePulls is how many images are pulled at once; default 5.
 	MaxParallelImagePulls int `json:"maxParallelImagePulls"`
+	// StaticPodPath is a directory of manifests, one Pod a file, or such a file (the
+	// kubelet's staticPodPath). The node runs these pods whatever the API server has,
+	// and shows each there as a mirror pod. Files whose names begin with a dot are not
+	// read. Empty: none.
+	StaticPodPath string `json:"staticPodPath"`
+	// StaticPodURL is an http or https address of a Pod or PodList that the node runs
+	// like those of StaticPodPath, read every 20 seconds (staticPodURL). Empty: none.
+	StaticPodURL string `json:"staticPodURL"`
+	// StaticPodURLHeader is what is sent with each request for StaticPodURL
+	// (staticPodURLHeader), as in Authorization: [Bearer …].
+	StaticPodURLHeader map[string][]string `json:"staticPodURLHeader"`
 }
 
 // HostPath is a path of the host that pods may mount. The fields are those of

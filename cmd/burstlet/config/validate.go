@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -205,6 +206,12 @@ func (e *NodeEntry) validateDNS(at *field.Path) field.ErrorList {
 
 func (p *Pods) validate(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if p.StaticPodPath != "" && !filepath.IsAbs(p.StaticPodPath) {
+		errs = append(errs, field.Invalid(at.Child("staticPodPath"), p.StaticPodPath, "must be an absolute path"))
+	}
+	if u, err := url.Parse(p.StaticPodURL); p.StaticPodURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		errs = append(errs, field.Invalid(at.Child("staticPodURL"), p.StaticPodURL, "must be an http or https URL"))
+	}
 	if p.APIServer != "" {
 		if a, err := netip.ParseAddrPort(p.APIServer); err != nil || a.Port() == 0 {
 			errs = append(errs, field.Invalid(at.Child("apiServer"), p.APIServer, "must be an IP address and a port, as in 192.0.2.1:6443"))

@@ -75,7 +75,7 @@ func typeName(t reflect.Type) string {
 		}
 		return "list of " + typeName(t.Elem()) + "s"
 	case reflect.Map:
-		return "mapping of " + typeName(t.Elem()) + "s"
+		return "mapping of " + strings.TrimSuffix(typeName(t.Elem()), "s") + "s"
 	case reflect.Struct:
 		return "mapping"
 	case reflect.Bool:
