@@ -144,6 +144,10 @@ func container(at *field.Path, c *corev1.Container, names, volumes sets.Set[stri
 			errs = append(errs, field.Forbidden(at.Child("env").Index(i).Child("valueFrom"), noReference))
 		}
 	}
+	return append(errs, mountsAndPorts(at, c, volumes)...)
+}
+
+func mountsAndPorts(at *field.Path, c *corev1.Container, volumes sets.Set[string]) (errs field.ErrorList) {
 	for i, m := range c.VolumeMounts {
 		if !volumes.Has(m.Name) {
 			errs = append(errs, field.NotFound(at.Child("volumeMounts").Index(i).Child("name"), m.Name))

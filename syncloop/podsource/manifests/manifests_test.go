@@ -56,6 +56,14 @@ func TestStaticPod(t *testing.T) {
 	if pod.Spec.RestartPolicy != "Always" || c.ImagePullPolicy != "Always" || pod.Status.Phase != "Pending" {
 		t.Errorf("%+v", pod)
 	}
+}
+
+// Its UID is the hash of its contents, on its node.
+func TestUIDOfAStaticPod(t *testing.T) {
+	pod, err := decodeFile(t, webPod)
+	if err != nil {
+		t.Fatal(err)
+	}
 	again, _ := decodeFile(t, webPod)
 	other, _ := decodeFile(t, strings.Replace(webPod, "image: nginx", "image: nginx:2", 1))
 	elsewhere, _ := decode([]byte(webPod), origin{sourceFile, "/etc/m/web.yaml", "node-2"})
