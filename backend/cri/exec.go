@@ -107,10 +107,16 @@ func (r *remote) idOf(ctx context.Context, ref backend.ContainerRef) (string, er
 // attachment. The runtime has one code for nearly all of them: what the container is
 // doing and the text have to tell. Without an id the container was not found.
 func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) error {
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded) && status.Code(err) == codes.Unavailable:
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && status.Code(err) == codes.Unavailable {
 		// The time went by on the way there: nothing is known of the command.
 		return failed(err, "%s", op)
+	}
+	return r.sessionEnded(ctx, op, id, err)
+}
+
+// sessionEnded is sessionFailed for what reached the runtime, or was ended before.
+func (r *remote) sessionEnded(ctx context.Context, op, id string, err error) error {
+	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", op, ctx.Err())
 	case id != "" && status.Code(err) == codes.DeadlineExceeded:

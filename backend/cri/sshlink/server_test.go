@@ -283,22 +283,7 @@ func (s *sshServer) command(command string, c ssh.Channel) uint32 {
 			return 1
 		}
 	case strings.Contains(command, "mktemp"):
-		data, _ := io.ReadAll(c)
-		s.mu.Lock()
-		s.uploads++
-		s.mu.Unlock()
-		want := pack("binary for amd64")
-		if s.noGzip {
-			want = []byte("binary for amd64")
-		}
-		if !bytes.Equal(data, want) {
-			say(c.Stderr(), "the helper did not arrive whole")
-			return 1
-		}
-		s.mu.Lock()
-		s.kept = keptIn.FindString(command)
-		s.mu.Unlock()
-		say(c, "burstlet:dir=/run/%s", keptIn.FindString(command))
+		return s.take(command, c)
 	case strings.Contains(command, "command -v gzip"):
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -330,6 +315,27 @@ func (s *sshServer) command(command string, c ssh.Channel) uint32 {
 		s.t.Errorf("unexpected command %q", command)
 		return 127
 	}
+	return 0
+}
+
+// take takes the helper that is brought.
+func (s *sshServer) take(command string, c ssh.Channel) uint32 {
+	data, _ := io.ReadAll(c)
+	s.mu.Lock()
+	s.uploads++
+	s.mu.Unlock()
+	want := pack("binary for amd64")
+	if s.noGzip {
+		want = []byte("binary for amd64")
+	}
+	if !bytes.Equal(data, want) {
+		_, _ = fmt.Fprintln(c.Stderr(), "the helper did not arrive whole")
+		return 1
+	}
+	s.mu.Lock()
+	s.kept = keptIn.FindString(command)
+	s.mu.Unlock()
+	_, _ = fmt.Fprintf(c, "burstlet:dir=/run/%s\n", keptIn.FindString(command))
 	return 0
 }
 

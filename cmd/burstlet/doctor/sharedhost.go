@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"cmp"
+	"net"
+	"net/url"
 	"strings"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
 
@@ -41,10 +43,11 @@ func hostOf(b config.Backend) string {
 	if b.Type != config.BackendCRI || b.CRI == nil {
 		return ""
 	}
-	if hop, err := criconfig.ParseEndpoint(b.CRI.Endpoint); err == nil {
-		return hop.Address
+	at, err := url.Parse(b.CRI.Endpoint)
+	if err != nil || at.Hostname() == "" {
+		return "this machine"
 	}
-	return "this machine"
+	return net.JoinHostPort(at.Hostname(), cmp.Or(at.Port(), "22"))
 }
 
 // unbounded is true of a node that offers all of its host.

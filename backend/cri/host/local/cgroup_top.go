@@ -58,8 +58,10 @@ func topSettings(t host.TopLimits, pure bool) []topSetting {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	if t.Shares > 0 {
 		out = append(out, topSetting{
-			controllerCPU, setting{file: "cpu.shares", value: number(t.Shares)},
-			setting{file: "cpu.weight", value: number(cpuWeight(t.Shares))}, weightProperty(t.Shares, pure),
+			controllerCPU,
+			setting{file: "cpu.shares", value: number(t.Shares)},
+			setting{file: "cpu.weight", value: number(cpuWeight(t.Shares))},
+			weightProperty(t.Shares, pure),
 		})
 	}
 	if t.Memory > 0 {
@@ -70,8 +72,10 @@ func topSettings(t host.TopLimits, pure bool) []topSetting {
 			property = "MemoryLimit="
 		}
 		out = append(out, topSetting{
-			controllerMemory, setting{file: "memory.limit_in_bytes", value: number(whole)},
-			setting{file: "memory.max", value: number(whole)}, property + number(whole),
+			controllerMemory,
+			setting{file: "memory.limit_in_bytes", value: number(whole)},
+			setting{file: "memory.max", value: number(whole)},
+			property + number(whole),
 		})
 	}
 	if t.PIDs > 0 {

@@ -276,8 +276,11 @@ func TestKubeletsOfDistributions(t *testing.T) {
 	got, err := New(Options{ProcRoot: proc}).kubelets(t.Context())
 	noError(t, err)
 	want := []host.Kubelet{
-		{PID: 10, Endpoint: k3sEndpoint}, {PID: 11, Endpoint: "unix:///run/mine.sock"}, {PID: 14, Endpoint: "/run/theirs.sock"},
-		{PID: 15, Endpoint: k3sEndpoint}, {PID: 16, Endpoint: "unix:///var/snap/microk8s/common/run/containerd.sock"},
+		{PID: 10, Endpoint: k3sEndpoint},
+		{PID: 11, Endpoint: "unix:///run/mine.sock"},
+		{PID: 14, Endpoint: "/run/theirs.sock"},
+		{PID: 15, Endpoint: k3sEndpoint},
+		{PID: 16, Endpoint: "unix:///var/snap/microk8s/common/run/containerd.sock"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
