@@ -22,10 +22,15 @@ const (
 	// maxImageNames is how many names of an image the status has (kubelet:
 	// MaxNamesPerImageInNodeStatus).
 	maxImageNames = 5
+	// maxImagesSize bounds the list, in bytes of JSON: the framework keeps the status as an
+	// annotation too, and all annotations of an object have 256 KiB.
+	maxImagesSize = 128 << 10
+	// imageFrame and nameFrame are more than JSON adds to an image and to each of its names.
+	imageFrame, nameFrame = 48, 4
 )
 
-// statusImages are the largest images, at most so many, all if most is negative. The
-// same images give the same list.
+// statusImages are the largest images, at most so many, all that fit if most is negative.
+// The same images give the same list.
 func statusImages(facts []backend.ImageFacts, most int) []corev1.ContainerImage {
 	facts = slices.Clone(facts)
 	slices.SortFunc(facts, func(a, b backend.ImageFacts) int {
@@ -34,9 +39,17 @@ func statusImages(facts []backend.ImageFacts, most int) []corev1.ContainerImage 
 	if most >= 0 && most < len(facts) {
 		facts = facts[:most]
 	}
-	images := make([]corev1.ContainerImage, len(facts))
-	for i, f := range facts {
-		images[i] = corev1.ContainerImage{Names: statusNames(f.Names), SizeBytes: int64(f.Size)} //nolint:gosec // bytes on a disk
+	images, size := make([]corev1.ContainerImage, 0, len(facts)), 0
+	for _, f := range facts {
+		names := statusNames(f.Names)
+		size += imageFrame
+		for _, name := range names {
+			size += len(name) + nameFrame
+		}
+		if size > maxImagesSize {
+			break
+		}
+		images = append(images, corev1.ContainerImage{Names: names, SizeBytes: int64(f.Size)}) //nolint:gosec // bytes on a disk
 	}
 	return images
 }

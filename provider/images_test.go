@@ -2,8 +2,11 @@ package provider
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -164,5 +167,29 @@ func TestNodeInfoTellsMachinesApart(t *testing.T) {
 	have.Status.NodeInfo.BootID = "before"
 	if settled(node, have) {
 		t.Error("another boot is not written")
+	}
+}
+
+// All images of a large host do not fit: the framework keeps the status as an annotation
+// too, and all annotations of an object have 256 KiB (apimachinery,
+// TotalAnnotationSizeLimitB).
+func TestStatusImagesFitIntoAnAnnotation(t *testing.T) {
+	facts := make([]backend.ImageFacts, 5000)
+	for i := range facts {
+		facts[i] = backend.ImageFacts{
+			ID: strconv.Itoa(i), Size: uint64(len(facts) - i),
+			Names: []string{"registry.example.org/" + strings.Repeat("a", 150) + strconv.Itoa(i) + "@sha256:" + strings.Repeat("0", 64)},
+		}
+	}
+	images := statusImages(facts, -1)
+	data, err := json.Marshal(images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) > 128<<10 || len(data) < 100<<10 {
+		t.Errorf("%d images of %d bytes", len(images), len(data))
+	}
+	if images[0].SizeBytes != 5000 || images[len(images)-1].SizeBytes != int64(5001-len(images)) {
+		t.Error("they are not the largest")
 	}
 }

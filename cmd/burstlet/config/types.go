@@ -241,7 +241,7 @@ type Images struct {
 	// The time is counted from the start of this process.
 	MaximumGCAge Duration `json:"imageMaximumGCAge"`
 	// NodeStatusMaxImages is how many images the Node's status names, the largest
-	// ones (nodeStatusMaxImages); default 50, -1 all.
+	// ones (nodeStatusMaxImages); default 50, -1 all. It ends at 128 KiB.
 	NodeStatusMaxImages int `json:"nodeStatusMaxImages"`
 }
 
