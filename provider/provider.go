@@ -49,6 +49,8 @@ type Node struct {
 	watch   *watcher
 	// held takes why this process has to leave the node to another.
 	held chan error
+	// cordoned is true where our Node was, when it was last seen.
+	cordoned atomic.Bool
 	// otherSaid is when a second process was last reported, in Unix nanoseconds.
 	otherSaid atomic.Int64
 	// uid is the newest UID of our Node that was seen; a types.UID.
@@ -126,6 +128,7 @@ func (n *Node) nodeEvents() cache.ResourceEventHandler {
 	signal := func(obj any) {
 		if node, ok := obj.(*corev1.Node); ok {
 			n.uid.Store(node.UID)
+			n.cordoned.Store(node.Spec.Unschedulable)
 		}
 		n.signal()
 	}
@@ -316,7 +319,10 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 	}
 	again := func(callCtx context.Context) (*corev1.Node, error) {
 		log.G(ctx).Warn("node was deleted from the API; registering it again")
-		node, err := registration.ensure(callCtx, c.compose(time.Now(), nil))
+		// Who cordons a node and deletes it does not want pods on it.
+		anew := registration
+		anew.unschedulable = n.cordoned.Load()
+		node, err := anew.ensure(callCtx, c.compose(time.Now(), nil))
 		if err != nil {
 			return nil, err
 		}

@@ -26,6 +26,8 @@ type registrar struct {
 	taints []corev1.Taint
 	// restricted are labels that perhaps only an administrator may set.
 	restricted map[string]string
+	// unschedulable is true for a Node that is made cordoned.
+	unschedulable bool
 }
 
 // ensure returns our Node as the API holds it, and makes it if it is not there.
@@ -69,7 +71,7 @@ func CheckOwner(node *corev1.Node) error {
 // NodeRestriction refuses.
 func (r registrar) create(ctx context.Context, want *corev1.Node) (*corev1.Node, error) {
 	full := want.DeepCopy()
-	full.Spec.Taints = r.taints
+	full.Spec.Taints, full.Spec.Unschedulable = r.taints, r.unschedulable
 	maps.Copy(full.Labels, r.restricted)
 	node, err := r.nodes.Create(ctx, full, metav1.CreateOptions{})
 	if apierrors.IsForbidden(err) && len(r.restricted) > 0 {

@@ -275,6 +275,33 @@ func TestDeletedNodeIsMadeAgain(t *testing.T) {
 	})
 }
 
+// Who drains a node and deletes it does not want pods on it.
+func TestDeletedNodeComesBackCordoned(t *testing.T) {
+	for _, cordoned := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, nil)
+			b.run(func() {
+				b.settle(15 * time.Second)
+				for _, now := range []bool{true, cordoned} {
+					node := b.inAPI().DeepCopy()
+					node.Spec.Unschedulable = now
+					if err := b.client.Tracker().Update(nodeKind, node, ""); err != nil {
+						t.Fatal(err)
+					}
+					b.settle(time.Second)
+				}
+				if err := b.client.Tracker().Delete(nodeKind, "", "n1"); err != nil {
+					t.Fatal(err)
+				}
+				b.settle(3 * time.Second)
+				if got := b.inAPI().Spec.Unschedulable; got != cordoned {
+					t.Errorf("cordoned: %v, was %v", got, cordoned)
+				}
+			})
+		})
+	}
+}
+
 // The framework makes a Node that goes between its registration and its first status
 // by itself, of what it was given, which has no taints.
 func TestNodeDeletedAsItRegistersIsMadeWhole(t *testing.T) {
