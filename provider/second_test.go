@@ -92,6 +92,14 @@ func (r *rival) state() (events []string, ended bool, err error) {
 	return append([]string(nil), r.events...), r.ended, r.err
 }
 
+// heldBy checks who has the Node, as it says.
+func (r *rival) heldBy(process string) {
+	r.t.Helper()
+	if h := holderOf(r.inAPI().Annotations); h == nil || h.Process != process {
+		r.t.Errorf("the node is held by %v", h)
+	}
+}
+
 func (r *rival) foreign() float64 { return testutil.ToFloat64(r.node.metrics.foreign) }
 
 // A restart, and a process that follows another in its election, are nobody's rivals.
@@ -103,9 +111,7 @@ func TestOneProcessAfterAnotherIsNotASecondOne(t *testing.T) {
 			if h := holderOf(first.lease().Annotations); h == nil || h.Process != "a" || h.Election != election {
 				t.Errorf("the lease is held by %v", h)
 			}
-			if h := holderOf(first.inAPI().Annotations); h == nil || h.Process != "a" {
-				t.Errorf("the node is held by %v", h)
-			}
+			first.heldBy("a")
 			second := newRival(t, first.client, Holder{Process: "b", Election: election}, true)
 			second.run(func() {
 				began := time.Now()
@@ -114,9 +120,7 @@ func TestOneProcessAfterAnotherIsNotASecondOne(t *testing.T) {
 					t.Errorf("election %q: started after %v", election, took)
 				}
 				second.settle(2 * time.Minute)
-				if h := holderOf(second.inAPI().Annotations); h == nil || h.Process != "b" {
-					t.Errorf("the node is held by %v", h)
-				}
+				second.heldBy("b")
 			})
 			for _, r := range []*rival{first, second} {
 				if events, _, err := r.state(); len(events) > 0 || err != nil || r.foreign() > 0 {
