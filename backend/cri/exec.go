@@ -107,7 +107,7 @@ func (r *remote) idOf(ctx context.Context, ref backend.ContainerRef) (string, er
 // attachment. The runtime has one code for nearly all of them: what the container is
 // doing and the text have to tell. Without an id the container was not found.
 func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) && status.Code(err) == codes.Unavailable {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, backend.ErrUnavailable) {
 		// The time went by on the way there: nothing is known of the command.
 		return failed(err, "%s", op)
 	}
