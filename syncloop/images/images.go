@@ -10,6 +10,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -108,14 +109,28 @@ func (p *Puller) Present(ctx context.Context, c *corev1.Container, creds []backe
 	if err != nil || c.ImagePullPolicy == corev1.PullAlways {
 		return ""
 	}
-	id, err := p.images.Find(ctx, c.Image)
-	if err != nil {
-		return ""
-	}
-	if may, err := p.records.mayUse(ctx, ref, id, creds); err != nil || !may {
+	id, may, err := p.look(ctx, c.Image, ref, creds)
+	if err != nil || !may {
 		return ""
 	}
 	return id
+}
+
+// look returns the id of an image that is there, and whether a pod with these logins may
+// use it as it is. What earlier processes recorded of pulls is read beside the look for the
+// image, so that a start has no round trip more.
+func (p *Puller) look(
+	ctx context.Context, image string, ref reference, creds []backend.Credential,
+) (id string, may bool, err error) {
+	var loading sync.WaitGroup
+	var loadErr error
+	loading.Go(func() { loadErr = p.records.load(ctx) })
+	id, err = p.images.Find(ctx, image)
+	loading.Wait()
+	if err != nil || loadErr != nil {
+		return id, false, cmp.Or(err, loadErr)
+	}
+	return id, p.records.mayUse(ref, id, creds), nil
 }
 
 // Listed passes on a listing of the remote's images that began at a time: what is known
@@ -134,16 +149,13 @@ func AlreadyPresent(c *corev1.Container, event Event) {
 func (p *Puller) find(
 	ctx context.Context, c *corev1.Container, ref reference, creds []backend.Credential, event Event,
 ) (string, error) {
-	id, err := p.images.Find(ctx, c.Image)
-	if err == nil {
-		var may bool
-		switch may, err = p.records.mayUse(ctx, ref, id, creds); {
-		case may:
-			AlreadyPresent(c, event)
-			return id, nil
-		case err == nil:
-			err = backend.Errorf(backend.ErrNotFound, "find image %q: this pod may not use it without a pull", c.Image)
-		}
+	id, may, err := p.look(ctx, c.Image, ref, creds)
+	switch {
+	case may:
+		AlreadyPresent(c, event)
+		return id, nil
+	case err == nil:
+		err = backend.Errorf(backend.ErrNotFound, "find image %q: this pod may not use it without a pull", c.Image)
 	}
 	switch {
 	case errors.Is(err, backend.ErrInvalid):

@@ -148,21 +148,18 @@ func (p *pullRecords) save(ctx context.Context) error {
 }
 
 // mayUse is true where a pod with these logins may use an image that is there, without a
-// pull that asks the registry.
-func (p *pullRecords) mayUse(ctx context.Context, ref reference, id string, creds []backend.Credential) (bool, error) {
-	if err := p.load(ctx); err != nil {
-		return false, err
-	}
+// pull that asks the registry. The records are loaded.
+func (p *pullRecords) mayUse(ref reference, id string, creds []backend.Credential) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	byRepository, pulled := p.known.Pulled[id]
 	if !pulled {
-		return !p.known.Pulling[ref.String()], nil
+		return !p.known.Pulling[ref.String()]
 	}
 	a := byRepository[ref.repository]
 	return a.Everyone || slices.ContainsFunc(holders(creds), func(h holder) bool {
 		return slices.ContainsFunc(a.Logins, h.equals)
-	}), nil
+	})
 }
 
 // equals is true for the same logins, and for those of the same Secrets.

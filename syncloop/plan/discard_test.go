@@ -17,11 +17,11 @@ func TestDiscard(t *testing.T) {
 	}{
 		{planCase: planCase{
 			name: "it runs: stopped", in: discard(input(aPod(running(0)), 8, attempt(0, true, runs("a", 0, 1))), evicted),
-			want: []string{"stop attempt 0 with grace 1s"}, phase: "Failed", couldRun: true,
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed", couldRun: true,
 		}},
 		{planCase: planCase{
 			name: "it has ended, its sandbox lives: stopped", in: discard(input(aPod(running(0)), 8, attempt(0, true, ran1("a", 0, 1, 2, 143))), evicted),
-			want: []string{"stop attempt 0 with grace 1s"}, phase: "Failed",
+			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed",
 		}},
 		{planCase: planCase{
 			name: "nothing is live: removed", in: discard(input(aPod(running(0)), 8, attempt(0, false, ran1("a", 0, 1, 2, 143))), evicted),
