@@ -43,16 +43,16 @@ func refuse(t *testing.T, podUnit bool, class error, f func(t *testing.T, a *api
 // replace plays a ReplicaSet of one pod for so long: it makes the next as soon as one has
 // failed, and returns how many did.
 func (a *api) replace(d time.Duration) (failed int) {
-	make := func(n int) {
+	create := func(n int) {
 		a.create(fmt.Sprintf("p%d", n), types.UID(fmt.Sprint("u", n)), "Always", func(pod *corev1.Pod) {
 			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "rs", Controller: new(true)}}
 		}, "true")
 	}
-	make(0)
+	create(0)
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if a.get(fmt.Sprintf("p%d", failed)).Status.Phase == corev1.PodFailed {
 			failed++
-			make(failed)
+			create(failed)
 		}
 	}
 	return failed

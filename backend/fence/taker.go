@@ -29,7 +29,7 @@ type Taker struct {
 type state int
 
 const (
-	waiting state = iota
+	_ state = iota
 	// holding: the node is taken.
 	holding
 	// unfenced: the remote has no room for a record. It has none of others either.

@@ -41,10 +41,24 @@ func TestConfirmedTermOutlivesItsLease(t *testing.T) {
 		if err := g.Permit("x"); err != nil {
 			t.Errorf("%v", err)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if g.Permit("x") == nil {
 			t.Error("changes long after the confirmation")
 		}
+	})
+}
+
+// TestRemoteEndsATerm: a remote that does not answer ends nothing, one that names another
+// leader ends the term for ever.
+func TestRemoteEndsATerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New()
+		var answer error
+		g.Ask(func(context.Context) error { return answer })
+		if err := g.Confirm(t.Context(), time.Second); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
 		answer = backend.Errorf(backend.ErrUnavailable, "cut")
 		if err := g.Confirm(t.Context(), time.Hour); err == nil || !g.Outlives() || g.Permit("x") == nil {
 			t.Errorf("a remote that does not answer: %v", err)

@@ -63,7 +63,7 @@ func TestTheHealthPortIsThereForProbes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // the server may have
+		defer conn.Close()
 	}
 	for path, want := range map[string]int{"/healthz": 200, "/metrics": 429} {
 		resp, err := http.Get(local("http", port, path))

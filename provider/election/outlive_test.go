@@ -195,6 +195,39 @@ func TestTwoLeases(t *testing.T) {
 	})
 }
 
+// storm cuts and freezes processes at random.
+type storm struct {
+	random *rand.Rand
+	both   []*contender
+	thaw   map[*contender]chan struct{}
+}
+
+func (s *storm) heal(c *contender) {
+	c.wire.set(func(w *wire) { w.cut, w.farCut, w.frozen = false, false, nil })
+	if frozen := s.thaw[c]; frozen != nil {
+		close(frozen)
+		delete(s.thaw, c)
+	}
+}
+
+// strike does something to one of them.
+func (s *storm) strike() {
+	c := s.both[s.random.IntN(2)]
+	switch s.random.IntN(5) {
+	case 0:
+		c.wire.set(func(w *wire) { w.cut = !w.cut })
+	case 1:
+		c.wire.set(func(w *wire) { w.farCut = !w.farCut })
+	case 2:
+		if s.thaw[c] == nil {
+			s.thaw[c] = make(chan struct{})
+			c.wire.set(func(w *wire) { w.frozen = s.thaw[c] })
+		}
+	default:
+		s.heal(c)
+	}
+}
+
 // TestRandomOutages cuts, freezes and deletes at random: a leader that has a successor on
 // the remote never changes anything there again, two never write to the API at once, and
 // when all is well one leads.
@@ -204,29 +237,9 @@ func TestRandomOutages(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			s, r := &server{}, &remote{}
 			both := []*contender{contendAt(t, s, r, "a"), contendAt(t, s, r, "b")}
-			thaw := map[*contender]chan struct{}{}
-			heal := func(c *contender) {
-				c.wire.set(func(w *wire) { w.cut, w.farCut, w.frozen = false, false, nil })
-				if frozen := thaw[c]; frozen != nil {
-					close(frozen)
-					delete(thaw, c)
-				}
-			}
+			weather := &storm{random: random, both: both, thaw: map[*contender]chan struct{}{}}
 			for range 60 {
-				c := both[random.IntN(2)]
-				switch random.IntN(5) {
-				case 0:
-					c.wire.set(func(w *wire) { w.cut = !w.cut })
-				case 1:
-					c.wire.set(func(w *wire) { w.farCut = !w.farCut })
-				case 2:
-					if thaw[c] == nil {
-						thaw[c] = make(chan struct{})
-						c.wire.set(func(w *wire) { w.frozen = thaw[c] })
-					}
-				default:
-					heal(c)
-				}
+				weather.strike()
 				for range random.IntN(400) {
 					settle(50 * time.Millisecond)
 					if both[0].open() && both[1].open() {
@@ -235,27 +248,33 @@ func TestRandomOutages(t *testing.T) {
 				}
 			}
 			for _, c := range both {
-				heal(c)
+				weather.heal(c)
 			}
 			settle(time.Minute)
-			if leaders := both[0].open() != both[1].open(); !leaders {
-				t.Errorf("seed %d: %v and %v lead", seed, both[0].open(), both[1].open())
-			}
-			seen := map[string]bool{}
-			for _, holder := range r.landed {
-				if seen[holder] {
-					t.Errorf("seed %d: %s changed the remote after its successor: %v", seed, holder, r.landed)
-				}
-				seen[holder] = true
-			}
-			if s.holder() == "" || !r.lands(fmt.Sprintf("%s/%d", s.holder(), leading(both, s.holder()).led())) {
-				t.Errorf("seed %d: %q leads, but the last changes are of %v", seed, s.holder(), r.landed)
-			}
+			judgeOutcome(t, seed, s, r, both)
 			for _, c := range both {
 				c.stop()
 				c.ended(nil)
 			}
 		})
+	}
+}
+
+// judgeOutcome judges what is left when all is well again.
+func judgeOutcome(t *testing.T, seed uint64, s *server, r *remote, both []*contender) {
+	t.Helper()
+	if leaders := both[0].open() != both[1].open(); !leaders {
+		t.Errorf("seed %d: %v and %v lead", seed, both[0].open(), both[1].open())
+	}
+	seen := map[string]bool{}
+	for _, holder := range r.landed {
+		if seen[holder] {
+			t.Errorf("seed %d: %s changed the remote after its successor: %v", seed, holder, r.landed)
+		}
+		seen[holder] = true
+	}
+	if s.holder() == "" || !r.lands(fmt.Sprintf("%s/%d", s.holder(), leading(both, s.holder()).led())) {
+		t.Errorf("seed %d: %q leads, but the last changes are of %v", seed, s.holder(), r.landed)
 	}
 }
 

@@ -178,7 +178,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close() //nolint:errcheck // the server may have
+		defer conn.Close()
 		idle[i] = conn
 	}
 	if got := s.caller(t, nil, "t")("/pods").StatusCode; got != http.StatusOK {
@@ -200,7 +200,7 @@ func TestABodyThatDoesNotComeIsNotAwaited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // the server has
+	defer conn.Close()
 	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}

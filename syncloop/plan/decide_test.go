@@ -592,12 +592,6 @@ func overdue(pod *corev1.Pod) {
 	pod.Status.StartTime = &metav1.Time{Time: t0}
 }
 
-// ordered has the node order the end of the pod.
-func ordered(in Input, deadline time.Time) Input {
-	in.Order = &TerminationOrder{Deadline: deadline, Phase: corev1.PodFailed, Reason: "Evicted"}
-	return in
-}
-
 func removed(in Input) Input { in.Removed = true; return in }
 
 func orphan(in Input) Input { in.Ref = in.Facts[0].Ref; return in }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -57,4 +58,10 @@ func TestDiscard(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ordered has the node order the end of the pod.
+func ordered(in Input, deadline time.Time) Input {
+	in.Order = &TerminationOrder{Deadline: deadline, Phase: corev1.PodFailed, Reason: "Evicted"}
+	return in
 }

@@ -78,25 +78,30 @@ func TestNeverStartedContainersOfAnEndedPod(t *testing.T) {
 	}{
 		{
 			"one app ran, one never", aPod(apps("a", "b"), pulls, deleted(7, 9)),
-			[]backend.PodFacts{attempt(0, true, ran1("a", 0, 1, 2, 0))}, []string{"b"},
+			[]backend.PodFacts{attempt(0, true, ran1("a", 0, 1, 2, 0))},
+			[]string{"b"},
 		},
 		{"none ever ran, no init container", aPod(apps("a", "b"), deleted(7, 9)), nil, []string{"a", "b"}},
 		{
 			"while one runs nothing is said of the other", aPod(apps("a", "b"), pulls, deleted(7, 9)),
-			[]backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, nil,
+			[]backend.PodFacts{attempt(0, true, runs("a", 0, 1))},
+			nil,
 		},
 		{"the first init container never started", aPod(inits("i", "j"), deleted(7, 9)), nil, []string{"i"}},
 		{
 			"the first failed", aPod(inits("i", "j"), deleted(7, 9)),
-			[]backend.PodFacts{attempt(0, true, ran1("i", 0, 1, 2, 1))}, nil,
+			[]backend.PodFacts{attempt(0, true, ran1("i", 0, 1, 2, 1))},
+			nil,
 		},
 		{
 			"the last ended with 0", aPod(inits("i"), deleted(7, 9)),
-			[]backend.PodFacts{attempt(0, true, ran1("i", 0, 1, 2, 0))}, []string{"a"},
+			[]backend.PodFacts{attempt(0, true, ran1("i", 0, 1, 2, 0))},
+			[]string{"a"},
 		},
 		{
 			"sidecar before them never ran", aPod(sidecars("s"), deleted(7, 9)),
-			[]backend.PodFacts{attempt(0, true, ran1("a", 0, 1, 2, 0))}, []string{"s"},
+			[]backend.PodFacts{attempt(0, true, ran1("a", 0, 1, 2, 0))},
+			[]string{"s"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -52,8 +52,8 @@ func TestSuccessorOnTheSim(t *testing.T) {
 			if err := call(a); reached[m.Name] != m.Reads || !m.Reads && backend.Class(err) != "Superseded" {
 				t.Errorf("%s of the first leader reaches the remote: %v: %v", m.Name, reached[m.Name], err)
 			}
-			if call(b); !reached[m.Name] {
-				t.Errorf("%s of the last leader does not reach the remote", m.Name)
+			if err := call(b); !reached[m.Name] {
+				t.Errorf("%s of the last leader does not reach the remote: %v", m.Name, err)
 			}
 		}
 	})

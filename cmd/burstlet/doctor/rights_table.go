@@ -54,6 +54,10 @@ func servesAPI(c config.Configuration) bool { return c.KubeletAPI.Served() }
 
 func requestsServing(c config.Configuration) bool { return c.KubeletAPI.ServerTLSBootstrap }
 
+func hasStaticPods(c config.Configuration) bool {
+	return c.Pods.StaticPodPath != "" || c.Pods.StaticPodURL != ""
+}
+
 // nodeRights is all that a burstlet process does in the API as its node: what
 // deploy/rbac/constrained-impersonation.yaml grants, rule by rule, in its order.
 func nodeRights() []right {
@@ -70,6 +74,10 @@ func nodeRights() []right {
 		{
 			group: groupCore, resources: []string{"pods"}, verbs: []string{"get", "list", "watch", "delete"}, scope: ownPods,
 			why: "pods are not seen, or never go away",
+		},
+		{
+			group: groupCore, resources: []string{"pods"}, verbs: []string{"create"},
+			why: "static pods are not seen in the API", needed: hasStaticPods,
 		},
 		{group: groupCore, resources: []string{"pods/status"}, verbs: []string{"patch"}, why: "pods stay Pending"},
 		{

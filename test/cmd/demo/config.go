@@ -77,6 +77,10 @@ func (c nodeConfig) render() ([]byte, error) {
 			"clientCAFile": c.clientCA,
 		},
 	}
+	if c.host != nil {
+		// This machine may be fuller than a kubelet takes.
+		settings["eviction"] = object{"evictionHard": object{}}
+	}
 	if c.election != "" {
 		settings["leaderElection"] = object{"enabled": true, "namespace": c.election, "kubeconfig": c.kubeconfig}
 	}

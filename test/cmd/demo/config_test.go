@@ -74,11 +74,14 @@ func TestRender(t *testing.T) {
 				t.Fatalf("%v in:\n%s", err, content)
 			}
 			want := config.Default()
-			want.Node = config.Node{Name: "burstlet-demo", InternalIP: tc.address}
+			want.Node = config.Node{Name: "burstlet-demo", InternalIP: tc.address, OnOtherProcess: config.OtherProcessReport}
 			want.Kubeconfig = "/state/node.kubeconfig"
 			want.Backend = tc.want
 			if tc.cloud != nil {
 				want.Node.Capacity = got.Node.Capacity // it has no other than the one it is given
+			}
+			if tc.host != nil {
+				want.Eviction.Hard = map[string]string{}
 			}
 			if tc.election != "" {
 				want.LeaderElection.Enabled, want.LeaderElection.Namespace = true, tc.election

@@ -59,6 +59,9 @@ func TestRights(t *testing.T) {
 	everywhere := want[""]
 	want[""] = nil
 	for _, rule := range everywhere {
+		if rule == " pods create" { // the demo has no static pods
+			continue
+		}
 		in := ""
 		switch strings.Fields(rule)[0] {
 		case "secrets", "configmaps", "serviceaccounts/token", "persistentvolumeclaims":

@@ -19,44 +19,45 @@ func (h *Host) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, 
 	if err := h.led(ctx); err != nil {
 		return host.Prepared{}, err
 	}
-	var done host.Prepared
-	for _, dir := range p.Dirs {
-		if err := mkdirAll(dir, 0o755); err != nil {
-			return done, err
-		}
+	if err := each(p.Dirs, func(dir string) error { return mkdirAll(dir, 0o755) }); err != nil {
+		return host.Prepared{}, err
 	}
 	if p.Cgroup != nil {
 		if err := h.makeCgroup(ctx, *p.Cgroup); err != nil {
-			return done, err
+			return host.Prepared{}, err
 		}
 	}
-	for _, w := range p.Writes {
-		if err := write(w); err != nil {
-			return done, err
-		}
+	if err := each(p.Writes, write); err != nil {
+		return host.Prepared{}, err
 	}
-	for _, path := range p.Shared {
-		if err := makeShared(path); err != nil {
-			return done, err
-		}
+	if err := each(p.Shared, makeShared); err != nil {
+		return host.Prepared{}, err
 	}
-	for _, s := range p.SubPaths {
+	var done host.Prepared
+	err := each(p.SubPaths, func(s host.SubPath) error {
 		if err := h.bindSubPath(ctx, s); err != nil {
-			return done, err
+			return err
 		}
 		done.SubPaths = append(done.SubPaths, s.Target)
+		return nil
+	})
+	if err == nil {
+		err = each(p.Sources, func(s host.Source) error { return checkSource(ctx, s) })
 	}
-	for _, s := range p.Sources {
-		if err := checkSource(ctx, s); err != nil {
-			return done, err
+	if err == nil {
+		err = each(p.Links, link)
+	}
+	return done, err
+}
+
+// each does something with one after the other, until that fails.
+func each[T any](all []T, do func(T) error) error {
+	for _, one := range all {
+		if err := do(one); err != nil {
+			return err
 		}
 	}
-	for _, l := range p.Links {
-		if err := link(l); err != nil {
-			return done, err
-		}
-	}
-	return done, nil
+	return nil
 }
 
 // mkdirAll makes a directory and its parents with just this mode: the umask of the
