@@ -30,9 +30,10 @@ func newLeader(cfg Config, h host.Host, may backend.Permit) *leader {
 		return nil
 	}
 	as := host.Leader{Root: cfg.PodsDir, Node: cfg.NodeIdentity}
-	return &leader{as: as, Taker: fence.NewTaker(cfg.Leader, may.Ask, func(ctx context.Context, q fence.Request) (fence.Record, error) {
+	ask := func(ctx context.Context, q fence.Request) (fence.Record, error) {
 		return h.Leader(ctx, host.LeaderRequest{Root: as.Root, Node: as.Node, Request: q})
-	})}
+	}
+	return &leader{as: as, Taker: fence.NewTaker(cfg.Leader, may.Ask, ask)}
 }
 
 // lead returns a context that tells the host who asks, once the node is taken there.

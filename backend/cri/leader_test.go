@@ -50,11 +50,12 @@ func TestSuccessorOnTheHost(t *testing.T) {
 	b, _ := w.connect(t)
 	eventually(t, "the next leader takes the node", func() bool { return b.backend().Confirm(ctx) == nil })
 	wantClass(t, a.backend().Confirm(ctx), backend.ErrSuperseded)
+	emptyDir := corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}
 	for what, err := range map[string]error{
 		"launch": pods{a}.Launch(ctx, ctx, launchSpec(testPod("u2"), 0)),
 		"start":  containers{a}.Start(ctx, ref, containerSpec(pod, "main", 1)),
 		"remove": pods{a}.Remove(ctx, ref),
-		"place":  files{a}.Place(ctx, backend.VolumeSpec{Pod: pod, Name: "v", Source: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}),
+		"place":  files{a}.Place(ctx, backend.VolumeSpec{Pod: pod, Name: "v", Source: emptyDir}),
 		"clear":  files{a}.Clear(ctx, ref),
 		"sweep":  func() error { _, err := a.sweepAll(ctx); return err }(),
 		"rotate": func() error {

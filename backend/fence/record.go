@@ -14,7 +14,8 @@ type Record struct {
 func (r Record) Check(holder string) error {
 	switch {
 	case r.Holder == "":
-		return class.Errorf(class.ErrSuperseded, "the remote no longer knows leader %s of the node: its record is gone", holder)
+		return class.Errorf(class.ErrSuperseded, "the remote no longer knows leader %s of the node: its record is gone",
+			holder)
 	case r.Holder != holder:
 		return class.Errorf(class.ErrSuperseded, "the remote takes changes of leader %s, who has taken the node, not of %s",
 			r.Holder, holder)

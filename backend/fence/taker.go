@@ -28,10 +28,10 @@ type Taker struct {
 
 type state int
 
+// The zero state: the node is not taken yet.
 const (
-	_ state = iota
 	// holding: the node is taken.
-	holding
+	holding state = iota + 1
 	// unfenced: the remote has no room for a record. It has none of others either.
 	unfenced
 	// dropped: the record is removed, and nothing is to follow.

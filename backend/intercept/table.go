@@ -187,7 +187,9 @@ var capabilities = []capability{
 	lends(func(b *backend.Backend) *sweepFunc { return (*sweepFunc)(&b.Sweep) },
 		sweeping, Method{Name: Sweep, Does: "sweep", Operation: "sweep", Idempotent: true}),
 	lends(func(b *backend.Backend) *confirmFunc { return (*confirmFunc)(&b.Confirm) },
-		confirming, Method{Name: Confirm, Does: "confirm the leader", Operation: "confirm_leader", Reads: true, Idempotent: true}),
+		confirming, Method{
+			Name: Confirm, Does: "confirm the leader", Operation: "confirm_leader", Reads: true, Idempotent: true,
+		}),
 	lends(func(b *backend.Backend) *runFunc { return (*runFunc)(&b.Run) },
 		running, Method{Name: Run, Does: "run the backend", Operation: "run", Kind: Background}),
 	local(func(b *backend.Backend) bool { return b.Check != nil }, "Check.Check", "check a pod"),

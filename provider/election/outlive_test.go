@@ -130,9 +130,7 @@ func TestLeaseIsGoneAfterTheOutage(t *testing.T) {
 		settle(10 * time.Second)
 		a.wire.set(func(w *wire) { w.cut = true })
 		settle(time.Minute)
-		s.mu.Lock()
-		s.lease = nil
-		s.mu.Unlock()
+		s.forget()
 		a.wire.set(func(w *wire) { w.cut = false })
 		settle(5 * time.Second)
 		if a.led() != 2 || a.term(0).Permit("x") == nil || !r.lands("a/2") {
@@ -155,9 +153,7 @@ func TestDeletedLease(t *testing.T) {
 			b.former = former
 			settle(time.Second)
 			a.wire.set(func(w *wire) { w.cut = true }) // it does not see that it is deleted
-			s.mu.Lock()
-			s.lease = nil
-			s.mu.Unlock()
+			s.forget()
 			doubled := false
 			for range 300 {
 				settle(50 * time.Millisecond)
@@ -195,52 +191,19 @@ func TestTwoLeases(t *testing.T) {
 	})
 }
 
-// storm cuts and freezes processes at random.
-type storm struct {
-	random *rand.Rand
-	both   []*contender
-	thaw   map[*contender]chan struct{}
-}
-
-func (s *storm) heal(c *contender) {
-	c.wire.set(func(w *wire) { w.cut, w.farCut, w.frozen = false, false, nil })
-	if frozen := s.thaw[c]; frozen != nil {
-		close(frozen)
-		delete(s.thaw, c)
-	}
-}
-
-// strike does something to one of them.
-func (s *storm) strike() {
-	c := s.both[s.random.IntN(2)]
-	switch s.random.IntN(5) {
-	case 0:
-		c.wire.set(func(w *wire) { w.cut = !w.cut })
-	case 1:
-		c.wire.set(func(w *wire) { w.farCut = !w.farCut })
-	case 2:
-		if s.thaw[c] == nil {
-			s.thaw[c] = make(chan struct{})
-			c.wire.set(func(w *wire) { w.frozen = s.thaw[c] })
-		}
-	default:
-		s.heal(c)
-	}
-}
-
 // TestRandomOutages cuts, freezes and deletes at random: a leader that has a successor on
 // the remote never changes anything there again, two never write to the API at once, and
 // when all is well one leads.
 func TestRandomOutages(t *testing.T) {
 	for seed := range uint64(40) {
 		synctest.Test(t, func(t *testing.T) {
-			random := rand.New(rand.NewPCG(seed, 0))
 			s, r := &server{}, &remote{}
 			both := []*contender{contendAt(t, s, r, "a"), contendAt(t, s, r, "b")}
-			weather := &storm{random: random, both: both, thaw: map[*contender]chan struct{}{}}
+			both[0].former, both[1].former = true, true
+			storm := storm{random: rand.New(rand.NewPCG(seed, 0)), frozen: map[*contender]chan struct{}{}}
 			for range 60 {
-				weather.strike()
-				for range random.IntN(400) {
+				storm.strike(both[storm.random.IntN(2)])
+				for range storm.random.IntN(400) {
 					settle(50 * time.Millisecond)
 					if both[0].open() && both[1].open() {
 						t.Fatalf("seed %d: two may write to the API", seed)
@@ -248,10 +211,19 @@ func TestRandomOutages(t *testing.T) {
 				}
 			}
 			for _, c := range both {
-				weather.heal(c)
+				storm.heal(c)
 			}
 			settle(time.Minute)
-			judgeOutcome(t, seed, s, r, both)
+			seen := map[string]bool{}
+			for _, holder := range r.landed {
+				if seen[holder] {
+					t.Errorf("seed %d: %s changed the remote after its successor: %v", seed, holder, r.landed)
+				}
+				seen[holder] = true
+			}
+			if both[0].open() == both[1].open() || !r.lands(fmt.Sprintf("%s/%d", s.holder(), leading(both, s.holder()).led())) {
+				t.Errorf("seed %d: %q leads, but the last changes are of %v", seed, s.holder(), r.landed)
+			}
 			for _, c := range both {
 				c.stop()
 				c.ended(nil)
@@ -260,21 +232,35 @@ func TestRandomOutages(t *testing.T) {
 	}
 }
 
-// judgeOutcome judges what is left when all is well again.
-func judgeOutcome(t *testing.T, seed uint64, s *server, r *remote, both []*contender) {
-	t.Helper()
-	if leaders := both[0].open() != both[1].open(); !leaders {
-		t.Errorf("seed %d: %v and %v lead", seed, both[0].open(), both[1].open())
-	}
-	seen := map[string]bool{}
-	for _, holder := range r.landed {
-		if seen[holder] {
-			t.Errorf("seed %d: %s changed the remote after its successor: %v", seed, holder, r.landed)
+// storm is what happens to contenders.
+type storm struct {
+	random *rand.Rand
+	frozen map[*contender]chan struct{}
+}
+
+func (s storm) strike(c *contender) {
+	switch s.random.IntN(6) {
+	case 0:
+		c.wire.set(func(w *wire) { w.cut = !w.cut })
+	case 1:
+		c.wire.set(func(w *wire) { w.farCut = !w.farCut })
+	case 2:
+		if s.frozen[c] == nil {
+			s.frozen[c] = make(chan struct{})
+			c.wire.set(func(w *wire) { w.frozen = s.frozen[c] })
 		}
-		seen[holder] = true
+	case 3:
+		c.wire.server.forget()
+	default:
+		s.heal(c)
 	}
-	if s.holder() == "" || !r.lands(fmt.Sprintf("%s/%d", s.holder(), leading(both, s.holder()).led())) {
-		t.Errorf("seed %d: %q leads, but the last changes are of %v", seed, s.holder(), r.landed)
+}
+
+func (s storm) heal(c *contender) {
+	c.wire.set(func(w *wire) { w.cut, w.farCut, w.frozen = false, false, nil })
+	if frozen := s.frozen[c]; frozen != nil {
+		close(frozen)
+		delete(s.frozen, c)
 	}
 }
 

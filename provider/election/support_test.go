@@ -49,6 +49,13 @@ func (s *server) holder() string {
 	return *s.lease.Spec.HolderIdentity
 }
 
+// forget deletes the Lease.
+func (s *server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lease = nil
+}
+
 // wire is one contender's way to the server.
 type wire struct {
 	coordinationclient.LeaseInterface
@@ -137,6 +144,9 @@ func (w *wire) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.Upd
 	defer w.reply()
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
+	if w.server.lease == nil {
+		return nil, apierrors.NewNotFound(resource, l.Name)
+	}
 	if w.server.lease.ResourceVersion != l.ResourceVersion {
 		return nil, apierrors.NewConflict(resource, l.Name, errors.New("changed"))
 	}
@@ -264,7 +274,7 @@ func (c *contender) work(ctx context.Context, held *gate.Gate, term int) {
 	}
 	taker := fence.NewTaker(fmt.Sprintf("%s/%d", c.name, term), held.Permit, ask)
 	held.Ask(taker.Confirm)
-	far := held.Wrap(intercept.Lend([]string{"Pods"}, func(ctx context.Context, _ *intercept.Call, _ func(context.Context) error) error {
+	change := func(ctx context.Context, _ *intercept.Call, _ func(context.Context) error) error {
 		holder, err := taker.Holder(ctx)
 		if err == nil {
 			err = held.Permit("change")
@@ -276,7 +286,8 @@ func (c *contender) work(ctx context.Context, held *gate.Gate, term int) {
 			err = c.remote.change(holder)
 		}
 		return err
-	}))
+	}
+	far := held.Wrap(intercept.Lend([]string{"Pods"}, change))
 	for ctx.Err() == nil {
 		_ = far.Pods.Remove(ctx, backend.Ref{}) // what lands counts
 		select {

@@ -14,10 +14,11 @@ import (
 func TestSuccessorOnTheSim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reached := map[intercept.Name]bool{}
-		full := intercept.Lend(carriedFields(), func(_ context.Context, c *intercept.Call, _ func(context.Context) error) error {
+		far := func(_ context.Context, c *intercept.Call, _ func(context.Context) error) error {
 			reached[c.Name] = true
 			return backend.Errorf(backend.ErrInvalid, "reached")
-		})
+		}
+		full := intercept.Lend(carriedFields(), far)
 		w := serve(t, func(string) backend.Backend { return full })
 		may := backend.Errorf(backend.ErrThrottled, "no lease")
 		lead := func(name string) backend.Backend {

@@ -590,7 +590,8 @@ type LeaderElection struct {
 	// once, within 2.2 * RetryPeriod.
 	LeaseDuration Duration `json:"leaseDuration"`
 	// RenewDeadline is how long a leader tries to renew before it gives up; default
-	// 6s.
+	// 6s. One whose pods run on a host goes on with them, since the host refuses
+	// changes of a leader that has a successor.
 	RenewDeadline Duration `json:"renewDeadline"`
 	// RetryPeriod is the pause between renewals; those who wait look after 1 to 2.2
 	// times as long. Default 1s.

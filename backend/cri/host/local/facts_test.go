@@ -242,14 +242,15 @@ func TestTheRuntimeOfAKubelet(t *testing.T) {
 // A kubelet's own word is not waited for, nor read without end: anybody may run what is
 // called kubelet.
 func TestTheWordOfAKubeletIsBounded(t *testing.T) {
+	const root = "root" // of a process
 	proc := fakeTree(t, map[string]string{
 		"1/cmdline": "kubelet\x00--config=/pipe\x00", "2/cmdline": "kubelet\x00--config=/endless\x00",
-		"3/cmdline":    "kubelet\x00--config=/large\x00",
-		"3/root/large": strings.Repeat("# a line of a large file\n", 100_000) + "containerRuntimeEndpoint: unix:///run/far.sock\n",
-		"1/root/":      "", "2/root/": "",
+		"3/cmdline":            "kubelet\x00--config=/large\x00",
+		"3/" + root + "/large": strings.Repeat("# a line of a large file\n", 100_000) + "containerRuntimeEndpoint: unix:///run/far.sock\n",
+		"1/" + root + "/":      "", "2/" + root + "/": "",
 	})
-	noError(t, unix.Mkfifo(filepath.Join(proc, "1/root/pipe"), 0o600))
-	noError(t, os.Symlink("/dev/zero", filepath.Join(proc, "2/root/endless")))
+	noError(t, unix.Mkfifo(filepath.Join(proc, "1", root, "pipe"), 0o600))
+	noError(t, os.Symlink("/dev/zero", filepath.Join(proc, "2", root, "endless")))
 	h := New(Options{ProcRoot: proc})
 	for _, pid := range []string{"1", "2", "3"} {
 		if got := h.kubeletEndpoint(pid, "kubelet"); got != "" {

@@ -47,8 +47,8 @@ func recorded(path string) (fence.Record, error) {
 		return fence.Record{}, err
 	}
 	var r fence.Record
-	if err := json.Unmarshal(text, &r); err != nil {
-		return fence.Record{}, nil //nolint:nilerr // it counts as none
+	if json.Unmarshal(text, &r) != nil {
+		return fence.Record{}, nil //nolint:nilerr // as above
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/burstlet/burstlet/backend/class"
@@ -52,7 +53,9 @@ func TestOnlyTheLastLeaderChangesTheHost(t *testing.T) {
 			continue
 		}
 		for _, l := range []host.Leader{
-			{Root: root, Node: "n", Holder: "a"}, {Root: root, Node: "other", Holder: "b"}, {Root: root + "2", Node: "n", Holder: "b"},
+			{Root: root, Node: "n", Holder: "a"},
+			{Root: root, Node: "other", Holder: "b"},
+			{Root: root + "2", Node: "n", Holder: "b"},
 		} {
 			if err := call(name, l); class.Of(err) != "Superseded" {
 				t.Errorf("%s for %+v: %v", name, l, err)
@@ -77,7 +80,8 @@ func TestCallOfOneWhoWaited(t *testing.T) {
 	}
 	waited := make(chan error)
 	go func() {
-		_, err := h.Call(host.WithLeader(t.Context(), host.Leader{Root: root, Node: "n", Holder: "a"}), host.Call{Owner: "uid"})
+		ctx := host.WithLeader(t.Context(), host.Leader{Root: root, Node: "n", Holder: "a"})
+		_, err := h.Call(ctx, host.Call{Owner: "uid"})
 		waited <- err
 	}()
 	leads(t, root, "n", "b", fence.Take, 1)
@@ -96,9 +100,10 @@ func TestLeaderIsTakenByOneAtATime(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		group.Go(func() {
 			h := New(Options{})
-			taker := fence.NewTaker(name, func(string) error { return nil }, func(ctx context.Context, q fence.Request) (fence.Record, error) {
+			ask := func(ctx context.Context, q fence.Request) (fence.Record, error) {
 				return h.Leader(ctx, host.LeaderRequest{Root: root, Node: "n", Request: q})
-			})
+			}
+			taker := fence.NewTaker(name, func(string) error { return nil }, ask)
 			if holder, err := taker.Holder(t.Context()); holder != name || err != nil {
 				t.Errorf("%q, %v", holder, err)
 			}
@@ -136,4 +141,29 @@ func TestLeadersRecord(t *testing.T) {
 	if entries, err := os.ReadDir(root); err != nil || len(entries) > 0 {
 		t.Errorf("left: %v, %v", entries, err)
 	}
+}
+
+// TestNoRoomForALeadersRecord: a leader that cannot be recorded leaves no other's record,
+// whose changes would pass.
+func TestNoRoomForALeadersRecord(t *testing.T) {
+	withMounts(t, func(t *testing.T) {
+		root := mountRoot(t)
+		mountOn(t, "tmpfs", root, "tmpfs", 0, "size=64k")
+		leads(t, root, "n", "a", fence.Take, 0)
+		f, err := os.Create(filepath.Join(root, "full"))
+		noError(t, err)
+		for err == nil {
+			_, err = f.Write(make([]byte, 4096))
+		}
+		noError(t, f.Close())
+		_, err = New(Options{}).Leader(t.Context(), host.LeaderRequest{
+			Root: root, Node: "n", Request: fence.Request{Change: fence.Take, After: 1, Holder: "b"},
+		})
+		if !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%v", err)
+		}
+		if r := leads(t, root, "n", "", fence.Look, 0); r != (fence.Record{}) {
+			t.Errorf("%+v is left", r)
+		}
+	})
 }
