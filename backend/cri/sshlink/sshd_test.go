@@ -235,19 +235,24 @@ type realWorld struct {
 	cfg    Config
 	link   *Link
 	socket string
-	// before is how many helpers were on disk.
-	before int
 }
 
 func TestRealSSHD(t *testing.T) {
 	t.Parallel()
-	w := &realWorld{before: helpersOnDisk(t)}
+	w := &realWorld{}
+	t.Cleanup(func() { // when link and sshd have ended
+		for deadline := time.Now().Add(3 * time.Minute); len(keptHelpers(t)) > 0; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("left on the host: %s", keptHelpers(t))
+			}
+		}
+	})
 	w.sshd, w.cfg = startSSHD(t)
 	w.socket = echoSocket(t)
 	w.link = runLink(t, w.cfg)
 	t.Run("forwards sockets and ports", w.realForwards)
 	t.Run("fails as the host does", w.realFailures)
-	t.Run("runs the helper, which leaves nothing on disk", w.realHelper)
+	t.Run("runs the helper, which is there once", w.realHelper)
 	t.Run("finds nothing wrong", w.realDiagnosis)
 	t.Run("comes back when sshd does", w.realRestart)
 	t.Run("refuses a wrong key", w.realWrongKey)
@@ -300,14 +305,8 @@ func (w *realWorld) realHelper(t *testing.T) {
 	// The other helper may be on its way.
 	w.link.reader.want()
 	waitFor(t, w.link, func(error) bool { return w.link.reader.err() == nil })
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		after := helpersOnDisk(t)
-		if after <= w.before {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d on disk, there were %d", after, w.before)
-		}
+	if kept := keptHelpers(t); len(kept) != 1 {
+		t.Errorf("on the host: %s, want one helper for all connections", kept)
 	}
 	if err := w.link.Host().Sweep(t.Context(), host.Sweep{}); err != nil {
 		t.Fatal(err)
@@ -359,13 +358,21 @@ func (w *realWorld) realWrongKey(t *testing.T) {
 	}
 }
 
-func helpersOnDisk(t *testing.T) int {
+// keptHelpers are the directories of scriptHelper that later connections find.
+func keptHelpers(t *testing.T) (dirs []string) {
 	t.Helper()
-	dirs, err := filepath.Glob("/run/" + helperName + ".*")
-	if err != nil {
-		t.Fatal(err)
+	name := packedHelper(pack(scriptHelper)).name
+	for _, place := range strings.Fields(places) {
+		if dir := filepath.Join(place, name); exists(dir) {
+			dirs = append(dirs, dir)
+		}
 	}
-	return len(dirs)
+	return dirs
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func waitFor(t *testing.T, l *Link, is func(error) bool) {

@@ -113,7 +113,7 @@ func (r runtimeClient) unary(ctx context.Context, c host.Call) ([]byte, error) {
 	}
 	request.Header.Set("Content-Type", "application/grpc")
 	request.Header.Set("Te", "trailers")
-	if deadline, ok := ctx.Deadline(); ok {
+	if deadline, ok := ctx.Deadline(); ok && !c.Bound { // a bound one ends with its caller, who says why
 		request.Header.Set("Grpc-Timeout", strconv.FormatInt(max(1, time.Until(deadline).Milliseconds()), 10)+"m")
 	}
 	response, err := r.Do(request)
