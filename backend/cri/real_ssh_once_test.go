@@ -66,5 +66,11 @@ func TestRealStartsAreMadeOnce(t *testing.T) {
 // retried repeats a call while the host is away, as the engine does.
 func retried(t *testing.T, what string, call func() error) {
 	t.Helper()
-	eventually(t, what, func() bool { return call() == nil })
+	var last error
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s: %v", what, last)
+		}
+	}()
+	eventually(t, what, func() bool { last = call(); return last == nil })
 }

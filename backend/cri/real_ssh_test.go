@@ -16,7 +16,7 @@ func sshConfig(h *remotehost.Host) Config {
 	return Config{
 		Endpoint: h.Endpoint(), NodeIdentity: "cluster/node-1",
 		SSH: &SSH{
-			KeyFiles: []string{h.KeyFile()}, KnownHostsFile: h.KnownHostsFile(), Helper: binary.For,
+			KeyFiles: []string{h.KeyFile()}, KnownHostsFile: h.KnownHostsFile(), Helper: binary.Packed,
 			Keepalive: time.Minute, // a busy machine is no dead link
 		},
 		ClusterDNS: []string{"198.18.0.53"}, ClusterDomain: "cluster.test",
