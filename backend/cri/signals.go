@@ -14,6 +14,9 @@ type signals struct{ *remote }
 // Signals makes one host operation, which walks no pod's directories. What else it needs to
 // know it asks once.
 func (s signals) Signals(ctx context.Context) (backend.SignalFacts, error) {
+	if ctx.Err() != nil { // on this machine nothing of what follows waits
+		return backend.SignalFacts{}, fmt.Errorf("measure the host: %w", context.Cause(ctx))
+	}
 	images, err := stats(s).imagesPath(ctx)
 	if err != nil {
 		return backend.SignalFacts{}, err

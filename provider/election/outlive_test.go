@@ -150,7 +150,7 @@ func TestDeletedLease(t *testing.T) {
 			a := contend(t, s, "a")
 			settle(10 * time.Second)
 			b := contend(t, s, "b")
-			b.former = former
+			b.former.Store(former)
 			settle(time.Second)
 			a.wire.set(func(w *wire) { w.cut = true }) // it does not see that it is deleted
 			s.forget()
@@ -199,7 +199,8 @@ func TestRandomOutages(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, r := &server{}, &remote{}
 			both := []*contender{contendAt(t, s, r, "a"), contendAt(t, s, r, "b")}
-			both[0].former, both[1].former = true, true
+			both[0].former.Store(true)
+			both[1].former.Store(true)
 			storm := storm{random: rand.New(rand.NewPCG(seed, 0)), frozen: map[*contender]chan struct{}{}}
 			for range 60 {
 				storm.strike(both[storm.random.IntN(2)])

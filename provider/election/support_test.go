@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,7 +171,7 @@ type contender struct {
 	// standby is what was told of standing by.
 	standby []error
 	// former is what Former says.
-	former bool
+	former atomic.Bool
 	// remote tells leaders apart; nil: it does not.
 	remote *remote
 }
@@ -227,7 +228,7 @@ func contendAt(t *testing.T, s *server, r *remote, name string) *contender {
 	e, err := New(Config{
 		Leases: c.wire, Namespace: "release", Name: "burstlet-n", Identity: name,
 		LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry,
-		Former:  func(context.Context) (bool, error) { return c.former, nil },
+		Former:  func(context.Context) (bool, error) { return c.former.Load(), nil },
 		Standby: func(err error) { c.mu.Lock(); c.standby = append(c.standby, err); c.mu.Unlock() },
 	})
 	if err != nil {

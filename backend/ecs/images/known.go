@@ -47,12 +47,11 @@ func NewKnown() *Known {
 // caller at a time. What fails is asked for again.
 func (k *Known) resolve(ctx context.Context, key string, forever bool, ask func() (string, error)) (string, error) {
 	t := k.tag(key)
-	select {
-	case t.asking <- struct{}{}:
-		defer func() { <-t.asking }()
-	case <-ctx.Done():
-		return "", ctx.Err()
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return "", err
 	}
+	defer leave()
 	if digest := k.fresh(t); digest != "" {
 		return digest, nil
 	}
@@ -66,6 +65,26 @@ func (k *Known) resolve(ctx context.Context, key string, forever bool, ask func(
 		t.until = time.Now().Add(freshFor)
 	}
 	return digest, nil
+}
+
+// inTurn does something for a key while nobody else asks for it.
+func (k *Known) inTurn(ctx context.Context, key string, do func() error) error {
+	leave, err := k.tag(key).enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return do()
+}
+
+// enter waits for the turn at a name, until leave is called.
+func (t *tag) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case t.asking <- struct{}{}:
+		return func() { <-t.asking }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // tag is the entry of a key.

@@ -117,12 +117,18 @@ func (r *registries) Config(
 	if config, ok := r.known.config(digest, arch); ok {
 		return config, nil
 	}
-	if err := r.pace.Wait(ctx); err != nil { // another machine's, or forgotten
-		return found, err
-	}
-	err = r.withLogins(ctx, ref, logins, func(options []registry.Option) (err error) {
-		found, err = r.fetch(ref.Context().Digest(digest), arch, options)
-		return err
+	err = r.known.inTurn(ctx, key, func() error { // another machine's, or forgotten
+		var ok bool
+		if found, ok = r.known.config(digest, arch); ok {
+			return nil
+		}
+		if err := r.pace.Wait(ctx); err != nil {
+			return err
+		}
+		return r.withLogins(ctx, ref, logins, func(options []registry.Option) (err error) {
+			found, err = r.fetch(ref.Context().Digest(digest), arch, options)
+			return err
+		})
 	})
 	return found, err
 }

@@ -77,7 +77,7 @@ func getNode(ctx context.Context, client kubernetes.Interface, name string) (*co
 		case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err), errors.As(err, &untrusted):
 			return false, err
 		}
-		if last == nil || ctx.Err() == nil {
+		if last == nil || !isOver(ctx) {
 			last = err // not the end of the time itself
 		}
 		return false, nil
@@ -86,6 +86,13 @@ func getNode(ctx context.Context, client kubernetes.Interface, name string) (*co
 		err = last
 	}
 	return node, err
+}
+
+// isOver is true when ctx has ended or is about to: its deadline has passed, and what waits
+// for it, such as the client's rate limiter, may say so before the context does.
+func isOver(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // judgeConfigured returns an error if the Node's pods run under another identity than the

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,11 +112,12 @@ func TestRefusedManifests(t *testing.T) {
 func follow(t *testing.T, f func(dir string, names func() []string, problems func() []string)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var pods []*corev1.Pod
 		var problems []string
 		s := New(Config{
-			Path: dir, Node: "n", Changed: func(now []*corev1.Pod) { pods = now },
-			Problem: func(err error) { problems = append(problems, err.Error()) },
+			Path: dir, Node: "n", Changed: func(now []*corev1.Pod) { mu.Lock(); defer mu.Unlock(); pods = now },
+			Problem: func(err error) { mu.Lock(); defer mu.Unlock(); problems = append(problems, err.Error()) },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -123,11 +125,13 @@ func follow(t *testing.T, f func(dir string, names func() []string, problems fun
 		f(dir, func() (names []string) {
 			time.Sleep(2 * filePeriod)
 			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
 			for _, p := range pods {
 				names = append(names, p.Name)
 			}
 			return names
-		}, func() []string { return problems })
+		}, func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(problems) })
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
