@@ -34,6 +34,7 @@ func installECS(t *testing.T, w *world) {
 	i.helm.run(t, "install", append(withValues(t, v), "--create-namespace")...)
 	i.awaitNode(i.node)
 	i.begin()
+	i.awaitLog(i.pods()[0])
 	i.use(i.pods()[0])
 	v["config"].(values)["logging"] = values{"level": "debug"}
 	i.upgrade(v)

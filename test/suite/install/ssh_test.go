@@ -72,6 +72,8 @@ func sshValues(t *testing.T, node string, host *remotehost.Host) values {
 		"replicas": 2,
 		"nodes": values{node: values{
 			"backend": values{"type": "cri", "cri": values{"endpoint": host.EndpointOf(remotehost.Burst)}},
+			// The machine may be fuller than a kubelet takes.
+			"eviction": values{"evictionHard": values{}},
 		}},
 		// Less than Helm's own.
 		"removal": values{"timeout": removalTimeout.String()},

@@ -179,6 +179,22 @@ func (i *installed) awaitServed() {
 	})
 }
 
+// awaitLog waits for the first line of a pod on ECS: awslogs passes it on seconds after
+// the pod is ready.
+func (i *installed) awaitLog(pod corev1.Pod) {
+	i.Helper()
+	basecluster.Await(i.T, "the log of pod "+pod.Name, func(ctx context.Context) error {
+		out, err := i.kubectl(ctx, "logs", pod.Name).CombinedOutput()
+		switch {
+		case err != nil:
+			return fmt.Errorf("kubectl logs prints %q: %w", out, err)
+		case len(out) == 0:
+			return errors.New("kubectl logs prints nothing")
+		}
+		return nil
+	})
+}
+
 // use does to a pod what people do with kubectl, once: each succeeds at the first try.
 func (i *installed) use(pod corev1.Pod) {
 	i.Helper()
