@@ -146,25 +146,14 @@ func (w *worker) discard() {
 // awaitDiscarded returns once nothing of the pods is left on the host, after so long, or
 // with the context.
 func (l *Loop) awaitDiscarded(ctx context.Context, pods []*worker, limit time.Duration) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	for {
-		ended, left := l.ended.next(), 0
+	if n := l.awaitEnds(ctx, limit, func() (left int) {
 		for _, w := range pods {
 			if !w.isDiscarded() && l.worker(w.ref.UID) == w {
 				left++
 			}
 		}
-		if left == 0 {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-			log.G(ctx).WithField("pods", left).Warn("pods that are to make room on their host are still there")
-			return
-		case <-ended:
-		}
+		return left
+	}); n > 0 {
+		log.G(ctx).WithField("pods", n).Warn("pods that are to make room on their host are still there")
 	}
 }

@@ -45,24 +45,33 @@ func (l *Loop) endGroup(ctx context.Context, critical bool, grace time.Duration)
 		}
 	}
 	// What is killed at its deadline takes a moment to exit.
-	timer := time.NewTimer(grace + plan.MinGrace)
-	defer timer.Stop()
-	for {
-		ended, left := l.ended.next(), 0
+	if n := l.awaitEnds(ctx, grace+plan.MinGrace, func() (left int) {
 		for _, w := range l.all() {
 			if of(w) && !w.isOver() {
 				left++
 			}
 		}
+		return left
+	}); n > 0 {
+		log.G(ctx).WithField("pods", n).Warn("the time for the shutdown is over, and pods still run")
+	}
+}
+
+// awaitEnds returns once none of the pods that are counted is left, or with the context. It
+// returns how many are left after so long.
+func (l *Loop) awaitEnds(ctx context.Context, limit time.Duration, count func() int) int {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		ended, left := l.ended.next(), count()
 		if left == 0 {
-			return
+			return 0
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return 0
 		case <-timer.C:
-			log.G(ctx).WithField("pods", left).Warn("the time for the shutdown is over, and pods still run")
-			return
+			return left
 		case <-ended:
 		}
 	}

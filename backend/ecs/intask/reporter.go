@@ -1,10 +1,7 @@
 package intask
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
 // When readiness is told.
@@ -146,27 +141,8 @@ func (r *reporter) tell(ctx context.Context, ready map[string]*bool, now time.Ti
 func (t Task) sendMessage(ctx context.Context, queue, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	creds, err := t.credentials(ctx)
-	if err != nil {
-		return err
-	}
-	region := t.Env(envRegion)
-	endpoint := or(t.Env(EnvEndpoint), "https://sqs."+region+"."+domainOf(region))
-	body, err := json.Marshal(map[string]string{"QueueUrl": queue, "MessageBody": text})
-	if err != nil {
-		return fmt.Errorf("send to queue: %w", err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/", bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("send to queue: %w", err)
-	}
-	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	req.Header.Set("X-Amz-Target", "AmazonSQS.SendMessage")
-	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), "sqs", region, time.Now()); err != nil {
-		return fmt.Errorf("send to queue: sign: %w", err)
-	}
-	answer, status, err := t.call(req, maxAnswer)
+	answer, status, err := t.callService(ctx, service{"sqs", "1.0", "AmazonSQS.SendMessage"},
+		map[string]string{"QueueUrl": queue, "MessageBody": text})
 	if err != nil {
 		return fmt.Errorf("send to queue: %w", err)
 	}

@@ -3,15 +3,11 @@ package intask
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
-
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
 // envRegion is set by Fargate in every container.
@@ -59,30 +55,8 @@ func patiently[T any](ctx context.Context, t Task, call func(context.Context, st
 func (t Task) getSecret(ctx context.Context, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	creds, err := t.credentials(ctx)
-	if err != nil {
-		return "", err
-	}
-	region := t.Env(envRegion)
-	endpoint := t.Env(EnvEndpoint)
-	if endpoint == "" {
-		endpoint = "https://secretsmanager." + region + "." + domainOf(region)
-	}
-	body, err := json.Marshal(map[string]string{"SecretId": name})
-	if err != nil {
-		return "", fmt.Errorf("get secret %s: %w", name, err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/", bytes.NewReader(body))
-	if err != nil {
-		return "", fmt.Errorf("get secret %s: %w", name, err)
-	}
-	req.Header.Set("Content-Type", "application/x-amz-json-1.1")
-	req.Header.Set("X-Amz-Target", "secretsmanager.GetSecretValue")
-	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), "secretsmanager", region, time.Now()); err != nil {
-		return "", fmt.Errorf("get secret %s: sign: %w", name, err)
-	}
-	answer, status, err := t.call(req, maxAnswer)
+	answer, status, err := t.callService(ctx, service{"secretsmanager", "1.1", "secretsmanager.GetSecretValue"},
+		map[string]string{"SecretId": name})
 	if err != nil {
 		return "", fmt.Errorf("get secret %s: %w", name, err)
 	}
