@@ -342,6 +342,7 @@ func TestLogsOfAContainerThatNeverRan(t *testing.T) {
 		seen := map[string]bool{}
 		for range 60 {
 			time.Sleep(time.Second)
+			synctest.Wait() // a pull that is tried at this very second
 			reason := a.get("p").Status.ContainerStatuses[0].State.Waiting.Reason
 			_, err := a.log("a", false, false)
 			if want := `container "a" in pod "p" is waiting to start: ` + words[reason]; !errors.Is(err, backend.ErrInvalid) || err.Error() != want {

@@ -46,7 +46,7 @@ func (r *nodeRunner) run(ctx context.Context) error {
 	r.state.set(stateStarting, nil)
 	cred, err := openCredential(ctx, r.cfg)
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	if cred.identity == nil {
 		return r.campaign(ctx, cred)
@@ -135,7 +135,7 @@ func (r *nodeRunner) lead(ctx context.Context, cred *credential, held *gate.Gate
 	defer r.state.show(nil)
 	n, err := r.wire(ctx, cred, held)
 	if err != nil {
-		return err
+		return unlessEnded(ctx, err)
 	}
 	greet(ctx, r.cfg)
 	err = n.run(ctx)
@@ -148,6 +148,16 @@ func (r *nodeRunner) lead(ctx context.Context, cred *credential, held *gate.Gate
 	} else {
 		log.G(ctx).Info("node stopped, its pods stay on the remote")
 	}
+	return nil
+}
+
+// unlessEnded is why the node could not be set up. A process that is told to end
+// meanwhile, or whose term ends, has not failed.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	log.G(ctx).WithError(err).Info("ended before the node was set up")
 	return nil
 }
 

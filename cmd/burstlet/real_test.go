@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +71,31 @@ nodes:
 	if found := s.remote.Audit().Violations; len(found) != 0 {
 		t.Errorf("violations: %v", found)
 	}
+}
+
+// A process that is told to end while it waits for its remote has not failed.
+func TestRealEndWhileItIsSetUp(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	silent := filepath.Join(t.TempDir(), "silent")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", silent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := s.run(s.configure(fmt.Sprintf(`
+node: {name: unfinished, internalIP: 127.0.0.1}
+kubeconfig: %s
+backend: {type: sim, sim: {socket: "unix://%s"}}
+kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %%CA%%}
+healthzPort: %d
+`, s.nodeKubeconfig("unfinished"), silent, ports.Free(t), ports.Free(t))))
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	p.end()
 }
 
 // An administrator deletes the Node: it is back within seconds with what it was

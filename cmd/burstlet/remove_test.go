@@ -408,6 +408,7 @@ func TestRealRemoveNodesKeepsPods(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "another process runs it now") {
 		t.Errorf("error %v\n%s", err, out)
 	}
+	s.ready(s.node) // it was seen when it held the lease, before it made the Node
 	again.end()
 	if left := s.onRemote(); len(left) > 0 {
 		t.Errorf("left on the remote: %v", left)
