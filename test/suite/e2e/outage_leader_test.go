@@ -111,13 +111,17 @@ func (o outageTest) restarting(t *testing.T) {
 	same()
 }
 
-// takenOver cuts the leader off from the API server while the one that stands by sleeps:
-// pods go on. Then that one takes the node, and the first, which cannot see it, is refused.
-func (o outageTest) takenOver(t *testing.T, section string, election func(kubeconfig string) string) {
+// TestTakeoverUnseen: the leader is cut off from the API server while the one that stands
+// by sleeps: pods go on. Then that one takes the node, and the first, which cannot see it,
+// is refused. Nothing runs twice or is left.
+func TestTakeoverUnseen(t *testing.T) {
+	lane.From(t, lane.Gate)
+	turn(t, waiter, 70*time.Second)
+	o := newOutageTest(t, "unseen")
 	direct := *o.c
 	direct.via = ""
-	second := newNode(t, &direct, o.n.name, section)
-	second.configure(election(direct.electorConfig(t)))
+	second := newNode(t, &direct, o.n.name, o.section)
+	second.configure(o.election(direct.electorConfig(t)))
 	second.start()
 	wait.For(t, patience, "the second process stands by", func() error {
 		return second.logged("standing by for the node's lease")
@@ -142,6 +146,7 @@ func (o outageTest) takenOver(t *testing.T, section string, election func(kubeco
 	if err := second.logged("lost the node's lease"); err == nil {
 		t.Error("the second process lost the node")
 	}
+	o.watch.end(t)
 }
 
 // logged is nil if the process has said so.
