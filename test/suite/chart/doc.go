@@ -3,8 +3,7 @@
 // what the API server takes, and what an upgrade would do.
 //
 // testdata/values are sets of values, testdata/golden what they become. The schema of
-// the values, the chart's copies of what stands in deploy, the golden files and the
-// manifests of deploy/kustomize are written anew by
+// the values, the golden files and the manifests of deploy/kustomize are written anew by
 //
 //	go test ./test/suite/chart -update
 package chart

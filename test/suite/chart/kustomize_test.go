@@ -18,7 +18,7 @@ import (
 // configName is the ConfigMap that overlays generate.
 const configName = "burstlet-config"
 
-var kustomizeDir = filepath.Join("..", "..", "..", "deploy", "kustomize")
+var kustomizeDir = filepath.Join(deployDir, "kustomize")
 
 // TestKustomizeIsTheChart: the manifests of deploy/kustomize are what the chart renders,
 // without what Helm alone needs.

@@ -17,7 +17,7 @@ import (
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
 )
 
-var update = flag.Bool("update", false, "write the schema, the golden files, the chart's copies and deploy/kustomize/base anew")
+var update = flag.Bool("update", false, "write the schema, the golden files and deploy/kustomize anew")
 
 // plane is started by the first test that applies something.
 var plane cptest.Shared
@@ -27,8 +27,11 @@ func TestMain(m *testing.M) {
 	os.Exit(plane.Main(m))
 }
 
-// chartDir is the chart, seen from here.
-var chartDir = filepath.Join("..", "..", "..", "charts", "burstlet")
+// The chart and the plain manifests, seen from here.
+var (
+	chartDir  = filepath.Join("..", "..", "..", "charts", "burstlet")
+	deployDir = filepath.Join("..", "..", "..", "deploy")
+)
 
 // helm runs Helm with a home of its own and returns what it said on both outputs.
 func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,39 +15,40 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestCopies: a chart cannot read beyond its directory; what it has from deploy is
-// what stands there. Not parallel, so that -update copies before anything is rendered.
-func TestCopies(t *testing.T) {
-	deploy := filepath.Join("..", "..", "..", "deploy")
-	copies := map[string]string{
-		filepath.Join(deploy, "prometheus", "alerts.yaml"):              "alerts.yaml",
-		filepath.Join(deploy, "rbac", "constrained-impersonation.yaml"): filepath.Join("rbac", "constrained-impersonation.yaml"),
-		filepath.Join(deploy, "rbac", "serviceaccount.yaml"):            filepath.Join("rbac", "serviceaccount.yaml"),
-		filepath.Join(deploy, "rbac", "approver.yaml"):                  filepath.Join("rbac", "approver.yaml"),
-		filepath.Join(deploy, "rbac", "remove-nodes.yaml"):              filepath.Join("rbac", "remove-nodes.yaml"),
-	}
-	dashboards, err := filepath.Glob(filepath.Join(deploy, "grafana", "*.json"))
-	if err != nil || len(dashboards) == 0 {
-		t.Errorf("no dashboards: %v", err)
-	}
-	for _, file := range dashboards {
-		copies[file] = filepath.Join("dashboards", filepath.Base(file))
-	}
-	var made []string
-	for from, to := range copies {
-		made = append(made, filepath.Join(chartDir, "files", to))
-		data, err := os.ReadFile(from)
+// TestFilesStandOnce: the chart's files are files, since tools that pack a chart out of Git
+// (Flux's source-controller) drop symbolic links; deploy links to each of them.
+func TestFilesStandOnce(t *testing.T) {
+	t.Parallel()
+	linked := map[string]bool{}
+	for _, path := range filesBelow(t, deployDir) {
+		info, err := os.Lstat(path)
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
 			continue
 		}
-		golden(t, filepath.Join(chartDir, "files", to), data)
+		to, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			t.Errorf("%s leads nowhere: %v", path, err)
+			continue
+		}
+		for _, file := range filesBelow(t, to) {
+			linked[file] = true
+		}
 	}
-	only(t, filesBelow(t, filepath.Join(chartDir, "files")), made)
+	for _, file := range filesBelow(t, filepath.Join(chartDir, "files")) {
+		if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s is no file: %v", file, err)
+		}
+		if !linked[file] {
+			t.Errorf("deploy has no link to %s", file)
+		}
+	}
 }
 
-// TestRights: the roles of the chart give what those of deploy/rbac give, which other
-// tests hold to what burstlet does; and to the same groups.
+// TestRights: the chart's roles grant what deploy/rbac grants, which other tests hold to what
+// burstlet does, and to the same groups.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ set, kind, in, name, file, of string }{
@@ -125,7 +127,7 @@ func TestNothingMore(t *testing.T) {
 
 func deployed(t *testing.T, file string) []manifest {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "rbac", file))
+	data, err := os.ReadFile(filepath.Join(deployDir, "rbac", file))
 	if err != nil {
 		t.Fatal(err)
 	}
