@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
 // refused is true for answers that trying again does not change: the credential
@@ -31,8 +33,8 @@ func explain(server, node, what string, err error) error {
 			"it may have expired or belong to another cluster: check --kubeconfig: %w", what, server, err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: the API server at %s does not allow this (403); the credential must be "+
-			"user system:node:%s in group system:nodes, or have the rights of a node: check --kubeconfig: %w",
-			what, server, node, err)
+			"user %s in group %s, or have the rights of a node: check --kubeconfig: %w",
+			what, server, nodeuser.Name(node), nodeuser.Group, err)
 	case untrusted(err):
 		return fmt.Errorf("%s: the API server at %s has a certificate that the kubeconfig does not trust; "+
 			"check certificate-authority and --kubeconfig: %w", what, server, err)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/access"
+	"github.com/burstlet/burstlet/provider/nodeuser"
 	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -42,7 +43,7 @@ func (s *stage) account(name, node, file string) *rest.Config {
 			o.Name = own(o.Name)
 			for i := range o.Rules {
 				for j, of := range o.Rules[i].ResourceNames {
-					if strings.TrimPrefix(of, access.NodeUserPrefix) == "burstlet" {
+					if strings.TrimPrefix(of, nodeuser.Prefix) == "burstlet" {
 						o.Rules[i].ResourceNames[j] = strings.TrimSuffix(of, "burstlet") + node
 					}
 				}
@@ -145,10 +146,10 @@ func thefts(mine, others string, own rest.ImpersonationConfig) []theft {
 			}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			return err
 		}, false},
-		{"become another node", user(access.NodeUserPrefix+others, access.NodesGroup), whoami, false},
-		{"become another node by its name alone", user(access.NodeUserPrefix + others), whoami, false},
+		{"become another node", user(nodeuser.Name(others), nodeuser.Group), whoami, false},
+		{"become another node by its name alone", user(nodeuser.Name(others)), whoami, false},
 		{"become an administrator", user("root", "system:masters"), whoami, false},
-		{"become an administrator as its node", user(access.NodeUserPrefix+mine, access.NodesGroup, "system:masters"), whoami, false},
+		{"become an administrator as its node", user(nodeuser.Name(mine), nodeuser.Group, "system:masters"), whoami, false},
 		{"become a controller", user("system:kube-controller-manager"), whoami, false},
 		{"become another ServiceAccount", user("system:serviceaccount:kube-system:default"), whoami, false},
 
@@ -180,10 +181,10 @@ func TestRealThefts(t *testing.T) {
 		own func(string) rest.ImpersonationConfig
 	}{
 		"serviceaccount.yaml": {func(node string) rest.ImpersonationConfig {
-			return rest.ImpersonationConfig{UserName: access.NodeUserPrefix + node, Groups: []string{access.NodesGroup}}
+			return rest.ImpersonationConfig{UserName: nodeuser.Name(node), Groups: []string{nodeuser.Group}}
 		}},
 		"constrained-impersonation.yaml": {func(node string) rest.ImpersonationConfig {
-			return rest.ImpersonationConfig{UserName: access.NodeUserPrefix + node}
+			return rest.ImpersonationConfig{UserName: nodeuser.Name(node)}
 		}},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -271,7 +272,7 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true}
 `, name, cptest.Kubeconfig(t, by), t.TempDir(), port)
 			s.run(s.configure(yaml))
 			s.ready(name)
-			s.approve(access.NodeUserPrefix+name, "kubernetes.io/kubelet-serving")
+			s.approve(nodeuser.Name(name), "kubernetes.io/kubelet-serving")
 			s.podWithSecret(name)
 			s.podReady(name)
 			wait.For(t, patience, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })

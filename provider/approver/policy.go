@@ -8,6 +8,8 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
 // Policy says whose requests are approved.
@@ -89,10 +91,10 @@ func (p Policy) Decide(csr *certificatesv1.CertificateSigningRequest, facts Fact
 	}
 	switch {
 	case !ok && !slices.Contains(p.Users, csr.Spec.Username):
-		return leave(NotANode, "user %q is neither a node (%sNAME in group %s) nor one that may ask for nodes", csr.Spec.Username, nodeUser, nodeGroup)
+		return leave(NotANode, "user %q is neither a node (%sNAME in group %s) nor one that may ask for nodes", csr.Spec.Username, nodeuser.Prefix, nodeuser.Group)
 	case err != nil:
 		return leave(BadRequest, "%v", err)
-	case request.user != nodeUser+name:
+	case request.user != nodeuser.Name(name):
 		return leave(ForeignSubject, "its common name is %q, it is made by user %q", request.user, csr.Spec.Username)
 	case !slices.Contains(p.Nodes, name):
 		return leave(OtherNode, "node %q is none that is approved here", name)

@@ -12,12 +12,8 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-)
 
-// What the signer demands of a node's certificate.
-const (
-	nodeUser  = "system:node:"
-	nodeGroup = "system:nodes"
+	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
 // asked is what a request asks for.
@@ -43,8 +39,8 @@ func parse(text []byte) (asked, error) {
 		return asked{}, fmt.Errorf("who made it does not hold its key: %w", err)
 	}
 	subject := request.Subject
-	if len(subject.Names) != 2 || subject.CommonName == "" || !slices.Equal(subject.Organization, []string{nodeGroup}) {
-		return asked{}, fmt.Errorf("its subject %q is not a common name and the organization %s", subject, nodeGroup)
+	if len(subject.Names) != 2 || subject.CommonName == "" || !slices.Equal(subject.Organization, []string{nodeuser.Group}) {
+		return asked{}, fmt.Errorf("its subject %q is not a common name and the organization %s", subject, nodeuser.Group)
 	}
 	if len(request.EmailAddresses) > 0 || len(request.URIs) > 0 {
 		return asked{}, errors.New("it asks for e-mail addresses or URIs")
@@ -97,10 +93,10 @@ func usagesFit(usages []certificatesv1.KeyUsage) bool {
 // credential, or by that of a user who may ask for nodes.
 func requester(spec certificatesv1.CertificateSigningRequestSpec, users []string, subject string) (node string, ok bool) {
 	if slices.Contains(users, spec.Username) {
-		return strings.CutPrefix(subject, nodeUser)
+		return strings.CutPrefix(subject, nodeuser.Prefix)
 	}
-	if !slices.Contains(spec.Groups, nodeGroup) {
+	if !slices.Contains(spec.Groups, nodeuser.Group) {
 		return "", false
 	}
-	return strings.CutPrefix(spec.Username, nodeUser)
+	return strings.CutPrefix(spec.Username, nodeuser.Prefix)
 }

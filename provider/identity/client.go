@@ -17,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/util/certificate"
+
+	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
 // The names that the settings have in the configuration file, for messages that
@@ -26,15 +28,9 @@ const (
 	SettingCertDirectory       = "certDirectory"
 )
 
-// What the signers for kubelets demand of a certificate's subject; the Node
-// authorizer knows nodes by it.
-const (
-	nodeUserPrefix = "system:node:"
-	nodesGroup     = "system:nodes"
-)
-
+// subject is what the signers for kubelets demand.
 func subject(node string) pkix.Name {
-	return pkix.Name{CommonName: nodeUserPrefix + node, Organization: []string{nodesGroup}}
+	return pkix.Name{CommonName: nodeuser.Name(node), Organization: []string{nodeuser.Group}}
 }
 
 // ClientConfig is what a Client is made of.

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
 func (n *Node) elected() bool { return n.cfg.Election.Name != "" }
@@ -151,12 +153,6 @@ func (n *Node) confirm(ctx context.Context) error {
 	})
 }
 
-// The user and group of a node's certificates.
-const (
-	nodeUser  = "system:node:"
-	nodeGroup = "system:nodes"
-)
-
 // dropRequests deletes the node's certificate requests. Certificates that were
 // issued stay valid until they expire: nothing revokes them.
 func (n *Node) dropRequests(ctx context.Context) error {
@@ -197,5 +193,6 @@ func (n *Node) requested(csr *certificatesv1.CertificateSigningRequest) bool {
 		return false
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
-	return err == nil && request.Subject.CommonName == nodeUser+n.cfg.Name && slices.Contains(request.Subject.Organization, nodeGroup)
+	return err == nil && request.Subject.CommonName == nodeuser.Name(n.cfg.Name) &&
+		slices.Contains(request.Subject.Organization, nodeuser.Group)
 }

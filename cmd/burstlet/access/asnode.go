@@ -10,13 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-)
 
-// The user name and the group that make a client a node for the Node authorizer and for
-// NodeRestriction.
-const (
-	NodeUserPrefix = "system:node:"
-	NodesGroup     = "system:nodes"
+	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
 // AsNode returns c with the impersonation of a node.
@@ -29,15 +24,15 @@ const (
 func AsNode(ctx context.Context, c *rest.Config, node string) (*rest.Config, error) {
 	ctx, cancel := context.WithTimeout(ctx, FirstCallTimeout)
 	defer cancel()
-	own, err := impersonated(ctx, c, rest.ImpersonationConfig{UserName: NodeUserPrefix + node})
+	own, err := impersonated(ctx, c, rest.ImpersonationConfig{UserName: nodeuser.Name(node)})
 	if err != nil || own != nil {
 		return own, err
 	}
-	own, err = impersonated(ctx, c, rest.ImpersonationConfig{UserName: NodeUserPrefix + node, Groups: []string{NodesGroup}})
+	own, err = impersonated(ctx, c, rest.ImpersonationConfig{UserName: nodeuser.Name(node), Groups: []string{nodeuser.Group}})
 	if err == nil && own == nil {
-		err = fmt.Errorf("impersonateNode: the access to the API server may not impersonate user %s%s in group %s: "+
+		err = fmt.Errorf("impersonateNode: the access to the API server may not impersonate user %s in group %s: "+
 			"grant it as deploy/rbac/serviceaccount.yaml does, for this node's name "+
-			"(the chart does; identity.constrainedImpersonation must suit the cluster's version)", NodeUserPrefix, node, NodesGroup)
+			"(the chart does; identity.constrainedImpersonation must suit the cluster's version)", nodeuser.Name(node), nodeuser.Group)
 	}
 	return own, err
 }
@@ -58,7 +53,7 @@ func impersonated(ctx context.Context, c *rest.Config, as rest.ImpersonationConf
 		return nil, nil
 	case err != nil:
 		return nil, unreachable(err, c.Host)
-	case !slices.Contains(review.Status.UserInfo.Groups, NodesGroup):
+	case !slices.Contains(review.Status.UserInfo.Groups, nodeuser.Group):
 		return nil, nil // the user alone is no node here
 	}
 	return out, nil

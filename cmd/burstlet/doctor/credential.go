@@ -24,6 +24,7 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/identity"
+	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
 const (
@@ -107,7 +108,7 @@ type whoami struct {
 
 // isNode is true of a node's own credential.
 func (w whoami) isNode() bool {
-	return strings.HasPrefix(w.name, access.NodeUserPrefix) && slices.Contains(w.groups, access.NodesGroup)
+	return strings.HasPrefix(w.name, nodeuser.Prefix) && slices.Contains(w.groups, nodeuser.Group)
 }
 
 // credentials says which credential it is, whose, and how long it is good.
@@ -146,7 +147,7 @@ func (e *clusterExam) impersonates(ctx context.Context) bool {
 // userFinding judges whose credential it is.
 func userFinding(user whoami, bootstrap bool, node string) backend.Finding {
 	const what = "user"
-	own := access.NodeUserPrefix + node
+	own := nodeuser.Name(node)
 	prefer := "act as the node: set impersonateNode and apply " + fileServiceAccount + ", or let the cluster issue " +
 		"the node's own credential (bootstrapKubeconfig, " + fileBootstrap + ")"
 	switch {
@@ -154,10 +155,10 @@ func userFinding(user whoami, bootstrap bool, node string) backend.Finding {
 		return backend.Good(what, own+", the node's own")
 	case user.isNode():
 		return backend.Bad(what, user.name+", the credential of another node",
-			"node.name must be "+strings.TrimPrefix(user.name, access.NodeUserPrefix)+", or the credential that of "+own)
+			"node.name must be "+strings.TrimPrefix(user.name, nodeuser.Prefix)+", or the credential that of "+own)
 	case user.name == own:
-		return backend.Bad(what, own+" without the group "+access.NodesGroup,
-			"the certificate must have the organization "+access.NodesGroup)
+		return backend.Bad(what, own+" without the group "+nodeuser.Group,
+			"the certificate must have the organization "+nodeuser.Group)
 	case user.name == "system:anonymous":
 		return backend.Bad(what, "nobody: there is no credential", "put one into the kubeconfig")
 	case bootstrap:

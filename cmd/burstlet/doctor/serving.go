@@ -22,9 +22,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/cmd/burstlet/access"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/identity"
+	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
 const servingCertificate = "serving certificate"
@@ -193,7 +193,7 @@ func (e *clusterExam) pending(ctx context.Context, signer string) string {
 	for i := range list.Items {
 		csr := &list.Items[i]
 		if csr.Spec.SignerName == signer && len(csr.Status.Conditions) == 0 &&
-			requestedFor(csr.Spec.Request) == access.NodeUserPrefix+e.cfg.Node.Name {
+			requestedFor(csr.Spec.Request) == nodeuser.Name(e.cfg.Node.Name) {
 			return csr.Name
 		}
 	}
