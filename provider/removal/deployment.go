@@ -60,7 +60,7 @@ func (d *Deployment) end(ctx context.Context) error {
 		if err != nil {
 			return false, 0, err
 		}
-		return count(pods.Items) == 0, pause, nil
+		return count(pods.Items) == 0, lookAgain, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the processes of deployment %s: %w", d.Name, err)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/provider/nodeuser"
 )
 
@@ -64,7 +65,7 @@ func (n *Node) awaitEnd(ctx context.Context) error {
 			said = holder
 			n.say("waiting for the end of %s, which runs it: stop it", holder)
 		}
-		return false, pause, nil
+		return false, lookAgain, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the end of what runs node %s: %w", n.cfg.Name, err)
@@ -125,12 +126,8 @@ func (n *Node) taken(by string) error {
 
 // confirm looks whether somebody who stood by made the node again.
 func (n *Node) confirm(ctx context.Context) error {
-	timer := time.NewTimer(n.cfg.Recheck)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+	if pause.For(ctx, n.cfg.Recheck) != nil {
 		return ended(ctx)
-	case <-timer.C:
 	}
 	return try(ctx, func() error {
 		node, err := n.get(ctx)

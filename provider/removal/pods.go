@@ -21,7 +21,7 @@ const (
 	askAgain = 5 * time.Second
 	// askAtOnce is how many pods are asked at once.
 	askAtOnce = 8
-	// podPause is what each pod adds to the pause between listings.
+	// podPause is what each pod adds to the time between listings.
 	podPause = time.Millisecond
 )
 
@@ -79,7 +79,7 @@ func (n *Node) leave(ctx context.Context, d departure) (count int, err error) {
 				return !on, 0, err
 			}
 		}
-		return false, pause + time.Duration(len(left))*podPause, n.ask(ctx, left, d)
+		return false, lookAgain + time.Duration(len(left))*podPause, n.ask(ctx, left, d)
 	})
 	return len(seen), err
 }
@@ -243,7 +243,7 @@ func (n *Node) await(ctx context.Context) error {
 			said = text
 			n.say("waiting: pod %s", text)
 		}
-		return false, pause, nil
+		return false, lookAgain, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the pods of node %s: %w", n.cfg.Name, err)

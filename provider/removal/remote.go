@@ -32,7 +32,7 @@ func (n *Node) sweep(ctx context.Context, remote backend.Backend) error {
 		}
 		first := !empty
 		if empty = len(left) == 0; !empty {
-			return false, pause, nil
+			return false, lookAgain, nil
 		}
 		if first || time.Now().Before(settled) {
 			return false, max(sweepPause, remote.Limits.Stale), nil

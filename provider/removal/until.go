@@ -8,14 +8,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
-// pause is the least time between two looks, and after an error.
-const pause = time.Second
+// lookAgain is the least time between two looks, and after an error.
+const lookAgain = time.Second
 
 // until looks again and again until it is done, or until an error that no time
 // heals. When the context ends first, the error says what was last in the way.
-func until(ctx context.Context, look func() (done bool, pause time.Duration, err error)) error {
+func until(ctx context.Context, look func() (done bool, again time.Duration, err error)) error {
 	var last error
 	for {
 		done, again, err := look()
@@ -28,14 +30,10 @@ func until(ctx context.Context, look func() (done bool, pause time.Duration, err
 			last = err // not the end of the time itself
 		}
 		if err != nil {
-			again = pause
+			again = lookAgain
 		}
-		timer := time.NewTimer(again)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, again) != nil {
 			return errors.Join(ended(ctx), last)
-		case <-timer.C:
 		}
 	}
 }
@@ -44,7 +42,7 @@ func until(ctx context.Context, look func() (done bool, pause time.Duration, err
 func try(ctx context.Context, do func() error) error {
 	return until(ctx, func() (bool, time.Duration, error) {
 		err := do()
-		return err == nil, pause, err
+		return err == nil, lookAgain, err
 	})
 }
 
