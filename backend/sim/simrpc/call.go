@@ -25,19 +25,20 @@ func (c *client) invoke(ctx context.Context, name intercept.Name, in, out any) e
 	if err := c.ready(call); err != nil {
 		return err
 	}
-	leader, err := c.holder(ctx, name)
+	w, err := c.warrant(ctx, name)
 	if err != nil {
 		return err
 	}
-	return c.post(ctx, call, callPath(name), leader, in, out)
+	return c.post(ctx, call, callPath(name), w, in, out)
 }
 
-// post makes a request that has one reply. The leader is whoever asks for a change.
-func (c *client) post(ctx context.Context, call, path, leader string, in, out any) error {
-	req, err := c.request(ctx, path, leader, in)
+// post makes a request that has one reply.
+func (c *client) post(ctx context.Context, call, path string, w warrant, in, out any) error {
+	req, err := c.request(ctx, path, w, in)
 	if err != nil {
 		return err
 	}
+	w.hold(req)
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
 		return lost(ctx, call, err)
@@ -62,9 +63,9 @@ func (c *client) post(ctx context.Context, call, path, leader string, in, out an
 	return nil
 }
 
-// request makes the POST of a call. It is never sent twice by net/http, which
-// knows that a POST may have had its effect.
-func (c *client) request(ctx context.Context, path, leader string, in any) (*http.Request, error) {
+// request makes the POST of a call. net/http sends it again only where nothing of it was
+// written: a POST may have had its effect.
+func (c *client) request(ctx context.Context, path string, w warrant, in any) (*http.Request, error) {
 	data, err := json.Marshal(in)
 	if err != nil {
 		return nil, backend.Errorf(backend.ErrInvalid, "%s: encode request: %w", path, err)
@@ -75,8 +76,8 @@ func (c *client) request(ctx context.Context, path, leader string, in any) (*htt
 	}
 	req.Header.Set("Content-Type", typeJSON)
 	req.Header.Set(nodeHeader, url.QueryEscape(c.cfg.Node))
-	if leader != "" {
-		req.Header.Set(leaderHeader, url.QueryEscape(leader))
+	if w.leader != "" {
+		req.Header.Set(leaderHeader, url.QueryEscape(w.leader))
 	}
 	return req, nil
 }
@@ -98,9 +99,13 @@ func failure(ctx context.Context, call string, resp *http.Response) error {
 }
 
 // lost is the error of a call whose connection broke: nobody knows whether it
-// had its effect. A context that ended is the reason for all that follows.
+// had its effect. A context that ended is the reason for all that follows. One that was
+// refused before it was sent keeps its error.
 func lost(ctx context.Context, call string, err error) error {
+	var refused *refusal
 	switch {
+	case errors.As(err, &refused):
+		return refused.error
 	case ctx.Err() != nil:
 		return backend.Errorf(backend.ErrUnavailable, "%s: %w", call, ctx.Err())
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -133,8 +138,8 @@ func (s *stream) close() {
 
 // open sends a request on a new connection and reads the head of the answer,
 // which must have the status wanted. The end of the context closes the stream.
-func (c *client) open(ctx context.Context, path, leader string, in any, want int) (*stream, error) {
-	req, err := c.request(ctx, path, leader, in)
+func (c *client) open(ctx context.Context, path string, w warrant, in any, want int) (*stream, error) {
+	req, err := c.request(ctx, path, w, in)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +152,10 @@ func (c *client) open(ctx context.Context, path, leader string, in any, want int
 	conn, err := c.cfg.dial(ctx)
 	if err != nil {
 		return nil, lost(ctx, path, err)
+	}
+	if err := w.permit(); err != nil {
+		_ = conn.Close()
+		return nil, err
 	}
 	s := &stream{conn: conn, in: bufio.NewReader(conn)}
 	s.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -170,9 +179,9 @@ func (c *client) stream(ctx context.Context, call intercept.Name, in any, want i
 	if err := c.ready(string(call)); err != nil {
 		return nil, err
 	}
-	leader, err := c.holder(ctx, call)
+	w, err := c.warrant(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	return c.open(ctx, callPath(call), leader, in, want)
+	return c.open(ctx, callPath(call), w, in, want)
 }

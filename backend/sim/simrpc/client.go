@@ -31,6 +31,8 @@ const (
 	maxConns = 1024
 	// idleConns is how many connections are kept for the next calls.
 	idleConns = 128
+	// idleTimeout is for how long they are.
+	idleTimeout = time.Minute
 )
 
 // Config says which server to connect to, and as whom.
@@ -40,9 +42,11 @@ type Config struct {
 	// Node is the identity under which pods are owned.
 	Node string
 	// Leader names the leader of the node whose changes these are: the server makes those
-	// of the last one alone, and May permits to become it. Empty: there is no election.
+	// of the last one alone. Empty: there is no election.
 	Leader string
-	May    backend.Permit
+	// May is asked of each request that changes something at the moment it is sent. Nil
+	// permits none.
+	May backend.Permit
 	// Version is the program's, for the message of a version mismatch.
 	Version string
 	// Check is the remote's checker, which is pure: it runs here. Required.
@@ -77,7 +81,7 @@ func Connect(ctx context.Context, cfg Config) (backend.Backend, error) {
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.dial(ctx) },
 		MaxConnsPerHost:     maxConns,
 		MaxIdleConnsPerHost: idleConns,
-		IdleConnTimeout:     time.Minute,
+		IdleConnTimeout:     idleTimeout,
 		DisableCompression:  true,
 	}
 	s, shaken, err := c.shake(ctx, false)
@@ -94,7 +98,7 @@ type client struct {
 	cfg       Config
 	transport *http.Transport // of unary calls
 	leader    *fence.Taker    // nil: there is no election
-	changes   map[intercept.Name]bool
+	changes   map[intercept.Name]string
 	agreed    handshake
 
 	mu   sync.RWMutex
@@ -168,7 +172,7 @@ func (c *client) shake(ctx context.Context, hold bool) (*stream, handshake, erro
 
 func (c *client) shakeUntil(ctx context.Context, hold bool) (*stream, handshake, error) {
 	var shaken handshake
-	s, err := c.open(ctx, handshakePath, "", handshakeRequest{Hold: hold}, http.StatusOK)
+	s, err := c.open(ctx, handshakePath, warrant{}, handshakeRequest{Hold: hold}, http.StatusOK)
 	if err != nil {
 		return nil, shaken, err
 	}

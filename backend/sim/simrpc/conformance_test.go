@@ -113,7 +113,7 @@ func serveOn(t testing.TB, l net.Listener, open func(string) backend.Backend) (s
 
 func connectSocket(t testing.TB, path string) backend.Backend {
 	t.Helper()
-	b, err := Connect(t.Context(), Config{Socket: path, Node: "node", Check: takesAll})
+	b, err := Connect(t.Context(), Config{Socket: path, Node: "node", Check: takesAll, May: backend.Always})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -167,7 +167,7 @@ func TestRepliesAreLost(t *testing.T) {
 		remote := sim.New(sim.Config{Record: true})
 		w := serve(t, remote.BackendFor)
 		var cut func()
-		b, err := Connect(t.Context(), Config{Node: "node", Check: takesAll, dial: func(ctx context.Context) (net.Conn, error) {
+		b, err := Connect(t.Context(), Config{Node: "node", Check: takesAll, May: backend.Always, dial: func(ctx context.Context) (net.Conn, error) {
 			conn, err := w.pipes.dial(ctx)
 			if err == nil && cut != nil {
 				conn = &cutConn{Conn: conn}

@@ -9,17 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/fence"
-	"github.com/burstlet/burstlet/backend/intercept"
 )
-
-// changing are the calls of the contract that only a node's last leader may make.
-func changing() map[intercept.Name]bool {
-	all := map[intercept.Name]bool{}
-	for _, m := range intercept.Methods() {
-		all[m.Name] = !m.Reads
-	}
-	return all
-}
 
 // askLeader asks the server about the node's leaders.
 func (c *client) askLeader(ctx context.Context, q fence.Request) (r fence.Record, err error) {
@@ -27,7 +17,11 @@ func (c *client) askLeader(ctx context.Context, q fence.Request) (r fence.Record
 	if err := c.ready(call); err != nil {
 		return r, err
 	}
-	err = c.post(ctx, call, leaderPath, "", q, &r)
+	var w warrant
+	if q.Change != fence.Look {
+		w.ask = func() error { return c.cfg.May.Ask("change who leads the node") }
+	}
+	err = c.post(ctx, call, leaderPath, w, q, &r)
 	return r, err
 }
 
@@ -40,14 +34,6 @@ func (c *client) lead(ctx context.Context) {
 	if _, err := c.leader.Holder(ctx); err != nil {
 		log.G(ctx).WithError(err).Debug("the node is not taken yet")
 	}
-}
-
-// holder is whoever asks for a call, if it changes something.
-func (c *client) holder(ctx context.Context, call intercept.Name) (string, error) {
-	if c.leader == nil || !c.changes[call] {
-		return "", nil
-	}
-	return c.leader.Holder(ctx)
 }
 
 // serveLeader answers what is asked about a node's leaders.

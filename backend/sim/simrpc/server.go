@@ -88,7 +88,7 @@ func (s *Server) handler() http.Handler {
 	changes := changing()
 	for call, handle := range handlers() {
 		mux.HandleFunc("POST "+callPath(call), func(w http.ResponseWriter, r *http.Request) {
-			if changes[call] {
+			if _, ok := changes[call]; ok {
 				if err := s.led(r); err != nil {
 					fail(w, err)
 					return
