@@ -34,4 +34,7 @@
 // The framework waits with an uninterruptible sleep when its lease cannot be
 // ensured; nodeclient.go retries before it gets there, so that Run ends within a
 // second of its context.
+//
+// It is large because all that knows the framework is here: what is used of it, and what takes
+// its place. What the Node should say (nodespec.go, conditions.go) could stand alone.
 package provider

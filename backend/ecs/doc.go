@@ -48,6 +48,6 @@
 //     the only layer of retries. Where one of the calls that it repeated had no
 //     answer, the outcome of all is unknown.
 //
-// It is above the usual size because it still holds what calls ECS itself, definitions,
+// It is large because it still holds what calls ECS itself, definitions,
 // garbage, events and costs, beside the wiring of its parts.
 package ecs

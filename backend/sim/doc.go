@@ -34,4 +34,7 @@
 //
 // The packages below are parts that know nothing of pods: shell, terminal and
 // duplex. simrpc carries the contract over a socket.
+//
+// It is large because it lends every field of the contract over one memory: what is in it
+// is projected, shown and changed under one lock.
 package sim

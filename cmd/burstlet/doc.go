@@ -18,4 +18,6 @@
 //
 // What is not a process of its own stands in packages: doctor, explain, the table of
 // kinds of backend (backends), the access to the API server (access).
+//
+// It is large because it is all commands and the wiring of all parts, which nothing can import.
 package main

@@ -25,4 +25,7 @@
 // succeed, as the kubelet's reports its sync loop and PLEG. It is unhealthy while the
 // remote cannot be reached, which restarting this process does not mend: use
 // /healthz/ping as the liveness probe.
+//
+// It is large because it is a kubelet's whole HTTP API: its many small handlers share
+// authentication, bounds, the audit trail and errors.
 package kubeletapi

@@ -29,7 +29,9 @@
 //
 // How the files fit: protocol.go is what both sides must agree on, carry.go,
 // errors.go and facts.go its encodings, listen.go the socket; server.go, serve.go and
-// serve_exec.go are the far side; client.go (the connection), call.go, leave.go (what
-// a change is asked for), carry.go and streams.go the near one; exec.go the frames of both and forward.go both sides of a
-// forwarded connection.
+// serve_exec.go are the far side; client.go (the connection), call.go, leave.go (the
+// permission for changes), carry.go and streams.go the near one; exec.go the frames of
+// both and forward.go both sides of a forwarded connection.
+//
+// It is large because it is both sides of one protocol, which change together.
 package simrpc

@@ -17,4 +17,7 @@
 // What a file says of the cri and ecs backends is judged by those backends' own rules
 // (backend/cri/criconfig, backend/ecs/ecsconfig). Beside them the package knows no backend and no Kubernetes
 // client: package cmd/burstlet/backends turns a [Configuration] into those.
+//
+// It is large because the file's shape stands in it whole, with the meaning, the default and
+// the rules of each field, which tests hold to each other.
 package config

@@ -23,4 +23,6 @@
 // are what is shown, checks.go what is expected of it, shell.go how commands are run and
 // waited for; screen.go knows how all of it looks; diagnose.go tells what went wrong.
 // manifests/ holds what is applied, and mine/ what is made in the user's cluster.
+//
+// It is large because it is a whole program that others can read apart from the tests.
 package main

@@ -42,4 +42,7 @@
 //
 // Every rule names the AWS page or API that documents it. What AWS does not
 // document is marked "undocumented" and stands in one place.
+//
+// It is large because its services share one account: a task's life, which a dozen of these
+// files derive, is what logs, sessions, queues and bills show.
 package ecs
