@@ -88,7 +88,7 @@ func TestDoctorFindsNothingWrongAndChangesNothing(t *testing.T) {
 	}
 	want := []string{
 		"AWS credentials", "AWS caller", "AWS clock", "ECS cluster", "capacity", "AWS permissions", "event queue", "payload bucket", "AWS permissions",
-		"execution role", "task role", "role of volumes", "subnets", "security groups", "vCPU quota", "vCPU quota",
+		"execution role", "execution role", "task role", "task role", "role of volumes", "subnets", "security groups", "vCPU quota", "vCPU quota",
 	}
 	if !slices.Equal(whats, want) {
 		t.Errorf("looked at %v", whats)
@@ -193,6 +193,54 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 			},
 			want: "FAIL execution role: arn:aws:iam::123456789012:role/execution does not trust ecs-tasks.amazonaws.com",
 		},
+		"trust of another account": {
+			world: func(c *stub.Config) { c.Roles = executionTrust(`"StringEquals":{"aws:SourceAccount":"210987654321"}`) },
+			want:  "does not trust ecs-tasks.amazonaws.com here: its condition is StringEquals aws:SourceAccount 210987654321;",
+		},
+		"trust of one cluster": {
+			world: func(c *stub.Config) {
+				c.Roles = executionTrust(`"ArnLike":{"aws:SourceArn":"arn:aws:ecs:us-east-1:123456789012:cluster/default"}`)
+			},
+			want: "here: its condition is ArnLike aws:SourceArn arn:aws:ecs:us-east-1:123456789012:cluster/default;",
+		},
+		"trust of this account": {
+			world: func(c *stub.Config) {
+				c.Roles = executionTrust(`"StringEquals":{"aws:SourceAccount":["123456789012"]},"ArnLike":{"aws:SourceArn":"arn:aws:ecs:us-east-1:123456789012:*"}`)
+			},
+			want: "ok execution role: arn:aws:iam::123456789012:role/execution trusts ecs-tasks.amazonaws.com;",
+		},
+		"trust that is taken back": {
+			world: func(c *stub.Config) {
+				c.Roles = []stub.Role{{ARN: executionARN, Trust: `{"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"ecs-tasks.amazonaws.com"}},{"Effect":"Deny","Action":"sts:*","Principal":"*"}]}`}}
+			},
+			want: "FAIL execution role: arn:aws:iam::123456789012:role/execution refuses ecs-tasks.amazonaws.com;",
+		},
+		"an execution role without logs": {
+			world: denies(stub.ExecutionRole, "logs:PutLogEvents"),
+			want: "FAIL execution role: arn:aws:iam::123456789012:role/execution may not logs:PutLogEvents on arn:aws:logs:us-east-1:123456789012:log-group:" + testGroup +
+				":log-stream:burstlet/doctor, so that no task starts; deploy/aws/task-execution-role-policy.json grants it (statement Logs)",
+		},
+		"an execution role without images": {
+			world: denies(stub.ExecutionRole, "ecr:BatchGetImage"),
+			set:   func(c *Config) { c.TaskImage = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/burstlet-task:0.1.0" },
+			want:  "FAIL execution role: arn:aws:iam::123456789012:role/execution may not ecr:BatchGetImage on arn:aws:ecr:eu-west-1:123456789012:repository/team/burstlet-task, so that taskImage cannot be pulled;",
+		},
+		"images from elsewhere": {
+			world: denies(stub.ExecutionRole, "ecr:BatchGetImage"),
+			want:  "ok execution role: it has all 3 rights that these tasks need",
+		},
+		"an execution role without secrets": {
+			world: denies(stub.ExecutionRole, "secretsmanager:GetSecretValue"),
+			want:  "warn execution role: arn:aws:iam::123456789012:role/execution may not secretsmanager:GetSecretValue on arn:aws:secretsmanager:us-east-1:123456789012:secret:burstlet/",
+		},
+		"a task role without files": {
+			world: denies(stub.TaskRole, "s3:GetObject"),
+			want:  "FAIL task role: arn:aws:iam::123456789012:role/task may not s3:GetObject on arn:aws:s3:::payloads/burstlet/",
+		},
+		"a task role without sessions": {
+			world: denies(stub.TaskRole, "ssmmessages:OpenDataChannel"),
+			want:  "warn task role: arn:aws:iam::123456789012:role/task may not ssmmessages:OpenDataChannel on *, so that exec, cp and port-forward fail; deploy/aws/task-role-policy.json grants it (statement SessionsOfECSExec)",
+		},
 		"a path": {
 			world: func(c *stub.Config) {
 				c.Roles = []stub.Role{{ARN: "arn:aws:iam::123456789012:role/team/execution", Trusts: []string{"ecs-tasks.amazonaws.com"}}}
@@ -234,6 +282,21 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 	}
 }
 
+const executionARN = "arn:aws:iam::123456789012:role/execution"
+
+// executionTrust is an execution role that trusts ECS on a condition.
+func executionTrust(condition string) []stub.Role {
+	return []stub.Role{{ARN: executionARN, Trust: `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["sts:AssumeRole"],` +
+		`"Principal":{"Service":"ecs-tasks.amazonaws.com"},"Condition":{` + condition + `}}]}`}}
+}
+
+// denies denies one principal one action.
+func denies(who stub.Principal, denied string) func(*stub.Config) {
+	return func(c *stub.Config) {
+		c.Policy = func(p stub.Principal, action, _ string) bool { return p != who || action != denied }
+	}
+}
+
 type unreachable struct{}
 
 func (unreachable) RoundTrip(*http.Request) (*http.Response, error) {
@@ -253,7 +316,7 @@ func TestDoctorWithTheControllersPolicyFailsNothing(t *testing.T) {
 		"ecs:RegisterTaskDefinition, ecs:DeregisterTaskDefinition, ecs:DeleteTaskDefinitions, ecs:RunTask, ",
 		"warn not looked at: the event queue (sqs:GetQueueAttributes), the bucket's encryption (s3:GetEncryptionConfiguration), " +
 			"the bucket's block of public access (s3:GetBucketPublicAccessBlock), the bucket's lifecycle (s3:GetLifecycleConfiguration), execution role and task role and role of volumes (iam:GetRole), " +
-			"subnets (ec2:DescribeSubnets), security groups (ec2:DescribeSecurityGroups), the vCPU quota (servicequotas:GetServiceQuota); burstlet does not need these rights",
+			"what execution role and task role may do (iam:SimulatePrincipalPolicy), subnets (ec2:DescribeSubnets), security groups (ec2:DescribeSecurityGroups), the vCPU quota (servicequotas:GetServiceQuota); burstlet does not need these rights",
 		"ok AWS permissions: all 10 that read are there",
 	} {
 		if !strings.Contains(text, want) {

@@ -10,11 +10,11 @@ import (
 )
 
 // The policies of deploy/aws: ControllerPolicy is that of burstlet's own process,
-// TaskRolePolicy that of the tasks' role, executionPolicy that of their execution role.
+// TaskRolePolicy that of the tasks' role, ExecutionRolePolicy that of their execution role.
 const (
-	ControllerPolicy = "deploy/aws/controller-policy.json"
-	TaskRolePolicy   = "deploy/aws/task-role-policy.json"
-	executionPolicy  = "deploy/aws/task-execution-role-policy.json"
+	ControllerPolicy    = "deploy/aws/controller-policy.json"
+	TaskRolePolicy      = "deploy/aws/task-role-policy.json"
+	ExecutionRolePolicy = "deploy/aws/task-execution-role-policy.json"
 )
 
 const serviceLinkedRole = "the account lacks the role AWSServiceRoleForECS, or has just got it: aws iam " +
@@ -77,7 +77,7 @@ func adviceFor(err error, api smithy.APIError) string {
 // execution role needs, where the reason is a missing permission.
 func StartAdvice(why string) string {
 	if strings.Contains(why, "AccessDenied") || isDenied.MatchString(why) {
-		return why + " (" + executionPolicy + " grants what the execution role needs)"
+		return why + " (" + ExecutionRolePolicy + " grants what the execution role needs)"
 	}
 	return why
 }

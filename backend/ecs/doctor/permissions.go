@@ -26,6 +26,8 @@ type permission struct {
 	try func(context.Context) error
 	// optional permissions are needed by some pods alone.
 	optional bool
+	// without says what does not work without it; empty: the node.
+	without string
 }
 
 // wanted are all that the controller's policy grants and this configuration needs, but

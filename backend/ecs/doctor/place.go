@@ -10,15 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/ecsconfig"
-)
-
-// The services to which roles are passed (ECS developer guide, "IAM roles for Amazon
-// ECS").
-const (
-	serviceTasks   = "ecs-tasks.amazonaws.com"
-	serviceVolumes = "ecs.amazonaws.com"
 )
 
 // Quotas of Fargate (Service Quotas, AWS Fargate).
@@ -29,77 +21,6 @@ const (
 
 // fewAddresses is when a subnet is nearly full: each task takes one.
 const fewAddresses = 10
-
-type awsRole struct {
-	ARN string `xml:"GetRoleResult>Role>Arn"`
-	// Trust is the policy, as a URL has it.
-	Trust string `xml:"GetRoleResult>Role>AssumeRolePolicyDocument"`
-}
-
-// role finds a role by its name, without its path.
-func (d *doctor) role(ctx context.Context, name string) (awsRole, error) {
-	var out awsRole
-	_, err := d.query.query(ctx, "iam", versionIAM, "GetRole", url.Values{"RoleName": {name}}, &out)
-	return out, err
-}
-
-// roles asks whether the roles of tasks are there and trust ECS.
-func (d *doctor) roles(ctx context.Context) {
-	var denied []string
-	for _, r := range []struct{ what, arn, service string }{
-		{"execution role", d.cfg.ExecutionRoleARN, serviceTasks},
-		{"task role", d.cfg.TaskRoleARN, serviceTasks},
-		{"role of volumes", d.cfg.EBS.RoleARN, serviceVolumes},
-	} {
-		if r.arn == "" {
-			continue
-		}
-		found, err := d.role(ctx, r.arn[strings.LastIndex(r.arn, "/")+1:])
-		switch {
-		case isDeniedCall(err):
-			denied = append(denied, r.what)
-		case awscall.IsCode(err, "NoSuchEntity"):
-			d.add(backend.Bad(r.what, "there is no "+r.arn, "make it as deploy/aws/README.md says"))
-		case err != nil:
-			d.add(backend.Doubtful(r.what, r.arn+": "+plainError(err), "check the network to IAM"))
-		case found.ARN != r.arn:
-			d.add(backend.Bad(r.what, "there is no "+r.arn+", but "+found.ARN, "set that ARN in backend.ecs"))
-		default:
-			d.add(trustFinding(r.what, r.arn, found.Trust, r.service))
-			if r.arn == d.cfg.TaskRoleARN {
-				d.reports(ctx, r.what)
-			}
-		}
-	}
-	if len(denied) > 0 {
-		d.unchecked = append(d.unchecked, strings.Join(denied, " and ")+" (iam:GetRole)")
-	}
-}
-
-// reports asks IAM whether tasks may tell the event queue which containers are ready.
-func (d *doctor) reports(ctx context.Context, what string) {
-	if d.cfg.EventQueueURL == "" || d.cfg.TaskImage == "" {
-		return
-	}
-	p := permission{action: "sqs:SendMessage", resource: d.queueARN()}
-	switch allowed, err := d.simulated(ctx, d.cfg.TaskRoleARN, p); {
-	case err != nil:
-		d.unchecked = append(d.unchecked, "whether the "+what+" may "+p.action+" (iam:SimulatePrincipalPolicy)")
-	case !allowed:
-		d.add(backend.Doubtful(what, d.cfg.TaskRoleARN+" may not "+p.action+" on "+p.resource+
-			", so that readiness is seen when ECS shows it, up to half a minute late",
-			awscall.TaskRolePolicy+" grants it (statement Readiness)"))
-	}
-}
-
-// trustFinding says whether a role may be taken by a service.
-func trustFinding(what, arn, trust, service string) backend.Finding {
-	if policy, err := url.QueryUnescape(trust); err != nil || !strings.Contains(policy, `"`+service+`"`) {
-		return backend.Bad(what, arn+" does not trust "+service,
-			"let that service assume it, as deploy/aws/README.md says")
-	}
-	return backend.Good(what, arn+" trusts "+service)
-}
 
 type awsSubnet struct {
 	ID   string `xml:"subnetId"`

@@ -17,6 +17,8 @@ type Role struct {
 	ARN string
 	// Trusts are the services that may assume it.
 	Trusts []string
+	// Trust is the whole trust policy, in the place of one that follows from Trusts.
+	Trust string
 }
 
 // contentTypeQuery is that of the Query protocol: a form, answered in XML (STS, IAM
@@ -135,11 +137,15 @@ func (s *Server) getRole(form url.Values) (string, *apiError) {
 		role = s.cfg.Roles[i]
 	}
 	trust := `{"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":["` + strings.Join(role.Trusts, `","`) + `"]}}]}`
+	if role.Trust != "" {
+		trust = role.Trust
+	}
 	return "<Role><Arn>" + escaped(role.ARN) + "</Arn><AssumeRolePolicyDocument>" + url.QueryEscape(trust) + "</AssumeRolePolicyDocument></Role>", nil
 }
 
 // simulatePolicy is IAM API, SimulatePrincipalPolicy, of one action on one resource.
-// Conditions are not evaluated.
+// Conditions are not evaluated. A role whose name ends in "execution" stands for the
+// execution role of tasks, any but the caller's for the task role.
 func (s *Server) simulatePolicy(form url.Values) (string, *apiError) {
 	principal := form.Get("PolicySourceArn")
 	if e := s.authorizeQuery("AccessDenied", "iam:SimulatePrincipalPolicy", principal); e != nil {
@@ -149,9 +155,12 @@ func (s *Server) simulatePolicy(form url.Values) (string, *apiError) {
 		return "", failf("InvalidInput", "Invalid Entity Arn: %s does not clearly define entity type and name.", principal)
 	}
 	action, decision := form.Get("ActionNames.member.1"), "implicitDeny"
-	who := Caller
-	if !strings.HasSuffix(principal, ":role/burstlet") { // callerARN's
-		who = TaskRole
+	who := TaskRole
+	switch {
+	case strings.HasSuffix(principal, ":role/burstlet"): // callerARN's
+		who = Caller
+	case strings.HasSuffix(principal, "execution"):
+		who = ExecutionRole
 	}
 	if s.allowed(who, action, form.Get("ResourceArns.member.1")) {
 		decision = "allowed"
