@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -42,7 +43,7 @@ func newCommand() *cobra.Command {
 }
 
 func newBuildCommand(cacheDir *string) *cobra.Command {
-	var all, runtimes bool
+	var all, runtimes, versions bool
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the programs that are missing and print their paths",
@@ -54,13 +55,20 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			}
 			var beside []binaries.Tool
 			if all {
-				beside = []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm}
+				beside = []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm, binaries.KubeAPIServer137}
 				beside = append(beside, binaries.Containerd2Tools()...)
 			}
 			if runtimes {
 				beside = slices.Concat(beside, binaries.Containerd17Tools(), binaries.Containerd2Tools())
 			}
-			if err := cache.BuildAll(cmd.Context(), slices.Concat(controlplane.Tools(), beside)...); err != nil {
+			if versions {
+				beside = slices.AppendSeq(beside, maps.Values(binaries.OtherKubernetes()))
+			}
+			tools, err := controlplane.Tools()
+			if err != nil {
+				return err
+			}
+			if err := cache.BuildAll(cmd.Context(), slices.Concat(tools, beside)...); err != nil {
 				return err
 			}
 			b, err := controlplane.FindBinaries(cmd.Context(), *cacheDir)
@@ -80,6 +88,7 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also what the tests of the gate start beside a control plane: a kubelet and Helm, for example")
 	cmd.Flags().BoolVar(&runtimes, "runtimes", false, "also containerd in the versions that hosts of the tests can have")
+	cmd.Flags().BoolVar(&versions, "versions", false, "also the API servers of other versions of Kubernetes")
 	return cmd
 }
 
@@ -154,7 +163,8 @@ func newPinCommand() *cobra.Command {
 	flags.StringVar(&cfg.CoreDNS, "coredns", "", "version of github.com/coredns/coredns, such as v1.14.2")
 	flags.StringVar(&cfg.Containerd17, "containerd-1.7", "", "version of github.com/containerd/containerd, such as v1.7.35")
 	flags.StringVar(&cfg.Containerd2, "containerd-2", "", "version of github.com/containerd/containerd/v2, such as v2.4.2")
-	cmd.MarkFlagsOneRequired("kubernetes", "etcd", "metrics-server", "helm", "coredns", "containerd-1.7", "containerd-2")
+	flags.StringSliceVar(&cfg.OtherKubernetes, "other-kubernetes", nil, "versions of the other API servers, such as v1.34.4,v1.37.2")
+	cmd.MarkFlagsOneRequired("kubernetes", "other-kubernetes", "etcd", "metrics-server", "helm", "coredns", "containerd-1.7", "containerd-2")
 	return cmd
 }
 

@@ -30,7 +30,10 @@ func lines(programs []program) [][]batch {
 	var lines [][]batch
 	for _, line := range [][]string{
 		{"kubernetes", string(CoreDNS), string(MetricsServer), "kubernetes tests"},
-		{string(Etcd), string(Helm), string(Containerd17), string(Containerd2)},
+		{
+			string(Etcd), string(Helm), string(Containerd17), string(Containerd2),
+			KubeAPIServer137.pinName(), KubeAPIServer135.pinName(), KubeAPIServer134.pinName(),
+		},
 	} {
 		var found []batch
 		for _, name := range line {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestVersionsArePinned(t *testing.T) {
@@ -34,6 +36,32 @@ func TestVersionsArePinned(t *testing.T) {
 		if err != nil || !bytes.Contains(mod, []byte(tool.pkg()+"\n")) {
 			t.Errorf("%s: package %s is no tool of the pin: %v", tool, tool.pkg(), err)
 		}
+	}
+}
+
+// TestOtherKubernetes: each has the minor version that it is found by, which is not that
+// of the others' Kubernetes, and a name of its own in the cache.
+func TestOtherKubernetes(t *testing.T) {
+	ours, err := KubeAPIServer.Version()
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := OtherKubernetes()
+	if len(others) == 0 {
+		t.Fatal("there are none")
+	}
+	for minor, tool := range others {
+		version, err := tool.Version()
+		if err != nil || !strings.HasPrefix(version, "v"+minor+".") || strings.HasPrefix(ours, "v"+minor+".") {
+			t.Errorf("%s is of %q, %v", tool, version, err)
+		}
+		if name, err := tool.fileName(); err != nil || name != "kube-apiserver-"+minor+"-"+version {
+			t.Errorf("%s is kept as %q, %v", tool, name, err)
+		}
+	}
+	err = Pin(t.Context(), PinConfig{OtherKubernetes: []string{"v1.99.1"}})
+	if err == nil || !strings.Contains(err.Error(), "1.99") {
+		t.Errorf("a version that no program has: %v", err)
 	}
 }
 
@@ -64,17 +92,23 @@ func TestModuleFile(t *testing.T) {
 	up := upstream{Go: "1.26.0"}
 	up.Replace = append(up.Replace, struct{ Old, New struct{ Path string } }{})
 	up.Replace[0].Old.Path, up.Replace[0].New.Path = "k8s.io/api", "./staging/src/k8s.io/api"
-	mod, name, err := moduleFile(up, kubernetesModule, "v1.36.3")
-	if err != nil || name != "kubernetes" {
-		t.Fatalf("got %q, %v", name, err)
+	mod, err := pin{KubeAPIServer, "v1.36.3"}.moduleFile(up)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, want := range []string{"replace k8s.io/api => k8s.io/api v0.36.3\n", "require k8s.io/kubernetes v1.36.3\n", "\tk8s.io/kubernetes/cmd/kubectl\n"} {
 		if !strings.Contains(string(mod), want) {
 			t.Errorf("%q is missing in:\n%s", want, mod)
 		}
 	}
-	if _, _, err := moduleFile(up, kubernetesModule, "main"); err == nil {
+	if _, err := (pin{KubeAPIServer, "main"}).moduleFile(up); err == nil {
 		t.Error("a version without staging modules was accepted")
+	}
+	mod, err = pin{KubeAPIServer134, "v1.34.4"}.moduleFile(up)
+	want := "module burstlet.test/kubernetes-1.34\n\ngo 1.26.0\n\ntool (\n\tk8s.io/kubernetes/cmd/kube-apiserver\n)\n\n" +
+		"require k8s.io/kubernetes v1.34.4\n\nreplace k8s.io/api => k8s.io/api v0.34.4\n"
+	if diff := cmp.Diff(want, string(mod)); err != nil || diff != "" {
+		t.Errorf("an API server of another version: %v, wanted -, got +:\n%s", err, diff)
 	}
 }
 

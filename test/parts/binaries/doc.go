@@ -2,7 +2,8 @@
 // and keeps them in a cache outside the checkout.
 //
 // What is built is fixed by the module files beside this one, which are
-// embedded: kubernetes.mod and kubernetes.sum, and those of etcd, metrics-server,
+// embedded: kubernetes.mod and kubernetes.sum, those of API servers of other versions
+// (kubernetes-1.34.mod, for example), and those of etcd, metrics-server,
 // Helm, CoreDNS, and containerd in two versions. They are ordinary go.mod and go.sum files under another name,
 // because a directory with a go.mod is a module of its own and could not be
 // embedded. A build writes them to a scratch directory and runs `go build` there,
@@ -27,7 +28,8 @@
 // # Another version
 //
 //	go run ./test/cmd/controlplane pin --kubernetes v1.36.4 --etcd v3.6.8 --metrics-server v0.9.0 \
-//		--helm v4.3.1 --coredns v1.14.2 --containerd-1.7 v1.7.35 --containerd-2 v2.4.2
+//		--helm v4.3.1 --coredns v1.14.2 --containerd-1.7 v1.7.35 --containerd-2 v2.4.2 \
+//		--other-kubernetes v1.34.4,v1.35.4,v1.37.2
 //
 // rewrites the module files: the staging modules that k8s.io/kubernetes
 // replaces by directories of its own tree are replaced by their published

@@ -21,6 +21,9 @@ type PinConfig struct {
 	// v2.4.2. Empty: that pin stays as it is; only metrics-server and CoreDNS need
 	// Kubernetes beside them.
 	Kubernetes, Etcd, MetricsServer, Helm, CoreDNS, Containerd17, Containerd2 string
+	// OtherKubernetes are the versions of the API servers of [OtherKubernetes], such as
+	// v1.34.4.
+	OtherKubernetes []string
 	// Log receives what the go command prints. Nil: nothing is written.
 	Log io.Writer
 }
@@ -31,26 +34,43 @@ func Pin(ctx context.Context, cfg PinConfig) error {
 	if cfg.Log == nil {
 		cfg.Log = io.Discard
 	}
-	for _, m := range []struct{ module, version string }{
-		{kubernetesModule, cfg.Kubernetes},
-		{etcdModule, cfg.Etcd},
-		{metricsServerModule, cfg.MetricsServer},
-		{helmModule, cfg.Helm},
-		{coreDNSModule, cfg.CoreDNS},
-		{containerd17Module, cfg.Containerd17},
-		{containerd2Module, cfg.Containerd2},
-	} {
-		if m.version == "" {
+	wanted := []pin{
+		{KubeAPIServer, cfg.Kubernetes},
+		{Etcd, cfg.Etcd},
+		{MetricsServer, cfg.MetricsServer},
+		{Helm, cfg.Helm},
+		{CoreDNS, cfg.CoreDNS},
+		{Containerd17, cfg.Containerd17},
+		{Containerd2, cfg.Containerd2},
+	}
+	for _, version := range cfg.OtherKubernetes {
+		minor := strings.TrimPrefix(version[:max(0, strings.LastIndex(version, "."))], "v")
+		tool, known := OtherKubernetes()[minor]
+		if !known {
+			return fmt.Errorf("pin Kubernetes %s: tool.go names no API server of %q", version, minor)
+		}
+		wanted = append(wanted, pin{tool, version})
+	}
+	for _, p := range wanted {
+		if p.version == "" {
 			continue
 		}
-		if err := pinModule(ctx, cfg, m.module, m.version); err != nil {
-			return fmt.Errorf("pin %s %s: %w", m.module, m.version, err)
+		if err := p.write(ctx, cfg); err != nil {
+			return fmt.Errorf("pin %s %s: %w", p.tool.pinName(), p.version, err)
 		}
 	}
 	return nil
 }
 
-func pinModule(ctx context.Context, cfg PinConfig, module, version string) (err error) {
+// pin is a version of the module that a tool, and others beside it, are built from.
+type pin struct {
+	tool    Tool
+	version string
+}
+
+// write writes the module files.
+func (p pin) write(ctx context.Context, cfg PinConfig) (err error) {
+	module, version := p.tool.module(), p.version
 	scratch, err := os.MkdirTemp("", "burstlet-pin-")
 	if err != nil {
 		return fmt.Errorf("make scratch directory: %w", err)
@@ -67,11 +87,11 @@ func pinModule(ctx context.Context, cfg PinConfig, module, version string) (err 
 		}
 		up.Replace, up.kubernetes = kubernetes.Replace, cfg.Kubernetes
 	}
-	mod, name, err := moduleFile(up, module, version)
+	mod, err := p.moduleFile(up)
 	if err != nil {
 		return err
 	}
-	main, err := Tool(name).mainSource()
+	main, err := p.tool.mainSource()
 	if err != nil {
 		return err
 	}
@@ -81,6 +101,7 @@ func pinModule(ctx context.Context, cfg PinConfig, module, version string) (err 
 	if err := runGo(ctx, scratch, cfg.Log, nil, "mod", "tidy"); err != nil {
 		return err
 	}
+	name := p.tool.pinName()
 	for from, to := range map[string]string{"go.mod": name + ".mod", "go.sum": name + ".sum"} {
 		data, err := os.ReadFile(filepath.Join(scratch, from))
 		if err != nil {
@@ -126,15 +147,14 @@ func upstreamModule(ctx context.Context, scratch string, log io.Writer, module, 
 }
 
 // moduleFile writes the go.mod of a build module: the tools that are built from
-// module, and every staging directory replaced by its published module. It also
-// returns the base name of the pin.
-func moduleFile(up upstream, module, version string) (mod []byte, name string, err error) {
+// it, and every staging directory replaced by its published module.
+func (p pin) moduleFile(up upstream) ([]byte, error) {
 	var b, tools bytes.Buffer
+	name, module, version := p.tool.pinName(), p.tool.module(), p.version
 	for _, t := range All() {
-		if t.module() != module {
+		if t.pinName() != name {
 			continue
 		}
-		name = t.pinName()
 		if t.pkg() != ownPackage {
 			fmt.Fprintf(&tools, "\t%s\n", t.pkg())
 		}
@@ -154,9 +174,9 @@ func moduleFile(up upstream, module, version string) (mod []byte, name string, e
 		}
 		rest, ok := strings.CutPrefix(release, "v1.")
 		if !ok {
-			return nil, "", fmt.Errorf("staging modules of %s are unknown: want a version v1.x.y", release)
+			return nil, fmt.Errorf("staging modules of %s are unknown: want a version v1.x.y", release)
 		}
 		fmt.Fprintf(&b, "replace %s => %s v0.%s\n", r.Old.Path, r.Old.Path, rest)
 	}
-	return b.Bytes(), name, nil
+	return b.Bytes(), nil
 }

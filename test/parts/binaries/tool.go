@@ -31,6 +31,13 @@ const (
 	Helm                  Tool = "helm"
 )
 
+// The API servers of other versions of Kubernetes, for clusters that are older or newer.
+const (
+	KubeAPIServer134 Tool = "kube-apiserver-1.34"
+	KubeAPIServer135 Tool = "kube-apiserver-1.35"
+	KubeAPIServer137 Tool = "kube-apiserver-1.37"
+)
+
 // The runtime of hosts, in the two versions that are built: 1.7 and 2.
 const (
 	Containerd17     Tool = "containerd17"
@@ -71,6 +78,7 @@ func All() []Tool {
 		Etcd, KubeAPIServer, KubeControllerManager, KubeScheduler, Kubectl, Kubelet, KubeProxy, CoreDNS, MetricsServer, Helm,
 		E2E, Ginkgo, Agnhost, NoNewPrivs,
 		Containerd17, Containerd17Shim, Containerd17Ctr, Containerd2, Containerd2Shim, Containerd2Ctr,
+		KubeAPIServer134, KubeAPIServer135, KubeAPIServer137,
 	}
 }
 
@@ -98,6 +106,9 @@ type source struct {
 
 // pinName is the base name of the module files t is built from.
 func (t Tool) pinName() string {
+	if minor := t.otherKubernetes(); minor != "" {
+		return "kubernetes-" + minor
+	}
 	switch t.module() {
 	case kubernetesModule:
 		return "kubernetes"
@@ -107,6 +118,16 @@ func (t Tool) pinName() string {
 		return string(Containerd2)
 	}
 	return string(t)
+}
+
+// otherKubernetes is the minor version of an API server of another version, such as
+// 1.34; "" for all other programs.
+func (t Tool) otherKubernetes() string {
+	minor, found := strings.CutPrefix(string(t), string(KubeAPIServer)+"-")
+	if !found {
+		return ""
+	}
+	return minor
 }
 
 func (t Tool) module() string {
@@ -132,6 +153,9 @@ func (t Tool) pkg() string {
 		return pkg
 	}
 	name := string(t)
+	if t.otherKubernetes() != "" {
+		name = string(KubeAPIServer)
+	}
 	if t.isContainerd() { // two versions have programs of the same names
 		name = "containerd" + strings.TrimPrefix(name, t.pinName())
 		if t == Containerd17Ctr || t == Containerd2Ctr {
@@ -146,6 +170,17 @@ func Containerd17Tools() []Tool { return []Tool{Containerd17, Containerd17Shim, 
 
 // Containerd2Tools are the programs of containerd 2.
 func Containerd2Tools() []Tool { return []Tool{Containerd2, Containerd2Shim, Containerd2Ctr} }
+
+// OtherKubernetes are the API servers of other versions, by their minor versions.
+func OtherKubernetes() map[string]Tool {
+	others := map[string]Tool{}
+	for _, t := range All() {
+		if minor := t.otherKubernetes(); minor != "" {
+			others[minor] = t
+		}
+	}
+	return others
+}
 
 func (t Tool) isContainerd() bool {
 	return t.module() == containerd17Module || t.module() == containerd2Module
@@ -171,7 +206,7 @@ func (t Tool) isTest() bool { return t == E2E }
 // fileName is the program's in the cache, whose directory tells the versions of
 // Kubernetes and etcd but of nothing else.
 func (t Tool) fileName() (string, error) {
-	if t == Etcd || t.module() == kubernetesModule {
+	if t == Etcd || t.module() == kubernetesModule && t.otherKubernetes() == "" {
 		return string(t), nil
 	}
 	version, err := t.Version()

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/burstlet/burstlet/test/parts/binaries"
@@ -13,6 +16,11 @@ import (
 
 // KubectlEnv names the environment variable that says which kubectl to use.
 const KubectlEnv = "BURSTLET_KUBECTL"
+
+// KubernetesEnv names the environment variable that says which minor version of Kubernetes
+// clusters have, such as 1.34; unset: that of all other programs. Only the API server is of
+// that version, for nodes meet nothing else of a cluster.
+const KubernetesEnv = "BURSTLET_KUBERNETES"
 
 // kubectlTrial bounds the check that a kubectl of this machine runs.
 const kubectlTrial = time.Minute
@@ -43,30 +51,60 @@ func BuildBinaries(ctx context.Context, cacheDir string, log io.Writer) (Binarie
 	if err != nil {
 		return Binaries{}, err
 	}
-	if err := cache.BuildAll(ctx, Tools()...); err != nil {
+	tools, err := Tools()
+	if err != nil {
+		return Binaries{}, err
+	}
+	if err := cache.BuildAll(ctx, tools...); err != nil {
 		return Binaries{}, err
 	}
 	return collect(ctx, cache.Lookup)
 }
 
 // Tools are the programs of a control plane that are built: all, but a kubectl where
-// one is named.
-func Tools() []binaries.Tool {
-	tools := []binaries.Tool{binaries.Etcd, binaries.KubeAPIServer, binaries.KubeControllerManager, binaries.KubeScheduler}
+// one is named. The API server is that of KubernetesEnv.
+func Tools() ([]binaries.Tool, error) {
+	server, err := APIServer(os.Getenv(KubernetesEnv))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", KubernetesEnv, err)
+	}
+	tools := []binaries.Tool{binaries.Etcd, server, binaries.KubeControllerManager, binaries.KubeScheduler}
 	if os.Getenv(KubectlEnv) == "" {
 		tools = append(tools, binaries.Kubectl)
 	}
-	return tools
+	return tools, nil
+}
+
+// APIServer is that of a minor version of Kubernetes, such as 1.34. "" is the version of
+// all other programs, which can be named too.
+func APIServer(minor string) (binaries.Tool, error) {
+	ours, err := binaries.KubeAPIServer.Version()
+	if err != nil {
+		return "", err
+	}
+	if minor == "" || strings.HasPrefix(ours, "v"+minor+".") {
+		return binaries.KubeAPIServer, nil
+	}
+	others := binaries.OtherKubernetes()
+	if tool, known := others[minor]; known {
+		return tool, nil
+	}
+	return "", fmt.Errorf("no API server %q: want the minor version of %s, or one of %s",
+		minor, ours, strings.Join(slices.Sorted(maps.Keys(others)), ", "))
 }
 
 func collect(ctx context.Context, get func(binaries.Tool) (string, error)) (Binaries, error) {
+	server, err := APIServer(os.Getenv(KubernetesEnv))
+	if err != nil {
+		return Binaries{}, fmt.Errorf("%s: %w", KubernetesEnv, err)
+	}
 	var b Binaries
 	for _, want := range []struct {
 		tool binaries.Tool
 		path *string
 	}{
 		{binaries.Etcd, &b.Etcd},
-		{binaries.KubeAPIServer, &b.APIServer},
+		{server, &b.APIServer},
 		{binaries.KubeControllerManager, &b.ControllerManager},
 		{binaries.KubeScheduler, &b.Scheduler},
 	} {
@@ -83,7 +121,6 @@ func collect(ctx context.Context, get func(binaries.Tool) (string, error)) (Bina
 		b.Kubectl = path
 		return b, nil
 	}
-	var err error
 	b.Kubectl, err = get(binaries.Kubectl)
 	return b, err
 }

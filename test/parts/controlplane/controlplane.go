@@ -114,6 +114,18 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	return nil
 }
 
+// ReplaceAPIServer starts another API server, such as one of the next version, in place of
+// the one that runs, with its data and on its port.
+func (c *ControlPlane) ReplaceAPIServer(ctx context.Context, program string) error {
+	if err := c.StopAPIServer(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.cfg.Binaries.APIServer = program
+	c.mu.Unlock()
+	return c.StartAPIServer(ctx)
+}
+
 // index returns where a component stands in procs, or -1.
 func (c *ControlPlane) index(name string) int {
 	return slices.IndexFunc(c.procs, func(p *process) bool { return p.name == name })

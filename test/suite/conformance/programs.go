@@ -54,7 +54,11 @@ func BuildPrograms(ctx context.Context, log io.Writer) (Programs, error) {
 		return Programs{}, err
 	}
 	suite := []binaries.Tool{binaries.Ginkgo, binaries.Agnhost, binaries.NoNewPrivs, binaries.E2E}
-	if err := cache.BuildAll(ctx, slices.Concat(controlplane.Tools(), suite)...); err != nil {
+	tools, err := controlplane.Tools()
+	if err != nil {
+		return Programs{}, err
+	}
+	if err := cache.BuildAll(ctx, slices.Concat(tools, suite)...); err != nil {
 		return Programs{}, err
 	}
 	return FindPrograms(ctx)

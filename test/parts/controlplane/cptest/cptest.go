@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +130,9 @@ func Tool(t testing.TB, tool binaries.Tool) string {
 		}
 		if slices.Contains(binaries.Containerd17Tools(), tool) {
 			command = "controlplane build --runtimes"
+		}
+		if slices.Contains(slices.Collect(maps.Values(binaries.OtherKubernetes())), tool) {
+			command = "controlplane build --versions"
 		}
 		need.Missing(t, "%s is not built: run make gate (or go run ./test/cmd/%s): %v", tool, command, err)
 	}
