@@ -151,9 +151,17 @@ type Images interface {
 	// Find returns the id of an image that is there. Errors: NotFound.
 	Find(ctx context.Context, image string) (id string, err error)
 	// Pull fetches an image, trying each credential in turn (none: anonymous),
-	// and returns its id. Errors: Invalid for a name that no registry can have,
+	// and returns what came. Errors: Invalid for a name that no registry can have,
 	// Denied is never returned for a registry's refusal (that is transient).
-	Pull(ctx context.Context, image string, creds []Credential) (id string, err error)
+	Pull(ctx context.Context, image string, creds []Credential) (PulledImage, error)
+}
+
+// PulledImage is an image that was pulled.
+type PulledImage struct {
+	// ID is what Find returns.
+	ID string
+	// Size on disk in bytes; 0 where it is not known.
+	Size uint64
 }
 
 // ImageStore is the place where the remote keeps images, for those who make room

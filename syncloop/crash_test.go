@@ -424,8 +424,8 @@ type mortalImages struct {
 	life *life
 }
 
-func (i mortalImages) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
-	return call(ctx, i.life, "pull", func(ctx context.Context) (string, error) { return i.Images.Pull(ctx, image, creds) })
+func (i mortalImages) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+	return call(ctx, i.life, "pull", func(ctx context.Context) (backend.PulledImage, error) { return i.Images.Pull(ctx, image, creds) })
 }
 
 type mortalExec struct {

@@ -17,9 +17,9 @@ import (
 // private is a registry that gives its images to nobody without a login.
 type private struct{ backend.Images }
 
-func (p private) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
+func (p private) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
 	if len(creds) == 0 {
-		return "", errors.New("401 Unauthorized")
+		return backend.PulledImage{}, errors.New("401 Unauthorized")
 	}
 	return p.Images.Pull(ctx, image, creds)
 }

@@ -303,9 +303,9 @@ func (silent) Run(ctx context.Context, _ chan<- types.UID) error {
 // strict calls a missing image invalid.
 type strict struct{ backend.Images }
 
-func (i strict) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
-	id, err := i.Images.Pull(ctx, image, creds)
-	return id, backend.Classed(backend.ErrInvalid, err)
+func (i strict) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+	pulled, err := i.Images.Pull(ctx, image, creds)
+	return pulled, backend.Classed(backend.ErrInvalid, err)
 }
 
 // deaf does not look at contexts.

@@ -145,8 +145,9 @@ func (s *suite) pull(image string) string {
 	id, err := s.Images.Find(s.Context(), image)
 	if err != nil {
 		s.wantClass("find an image that is not there", err, backend.ErrNotFound)
-		id, err = s.Images.Pull(s.Context(), image, nil)
+		pulled, err := s.Images.Pull(s.Context(), image, nil)
 		s.must(err)
+		return pulled.ID
 	}
 	return id
 }

@@ -24,8 +24,8 @@ func imageFindAndPull(s *suite) {
 	s.must(err)
 	again, err := s.Images.Pull(s.Context(), s.f.Image, nil)
 	s.must(err)
-	if pulled == "" || pulled != found || pulled != again {
-		s.Errorf("ids: pulled %q, found %q, pulled again %q", pulled, found, again)
+	if pulled.ID == "" || pulled.Size == 0 || pulled.ID != found || pulled != again {
+		s.Errorf("pulled %+v, found %q, pulled again %+v", pulled, found, again)
 	}
 	_, err = s.Images.Pull(s.Context(), "Not/A:Valid:Name", nil)
 	s.wantClass("pull a name that cannot be", err, backend.ErrInvalid)

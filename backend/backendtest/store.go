@@ -30,9 +30,9 @@ func (s *suite) stored(id string) *backend.ImageFacts {
 // pulled makes sure that the suite's image is there, and returns its id.
 func (s *suite) pulled() string {
 	s.Helper()
-	id, err := s.Images.Pull(s.Context(), s.f.Image, nil)
+	pulled, err := s.Images.Pull(s.Context(), s.f.Image, nil)
 	s.must(err)
-	return id
+	return pulled.ID
 }
 
 // storeLists: an image is listed under the id that Pull and Find return, with its
@@ -73,10 +73,14 @@ func storeRemoves(s *suite) {
 		return
 	}
 	for range 2 {
-		id, err := s.Images.Pull(s.Context(), s.f.SpareImage, nil)
+		pulled, err := s.Images.Pull(s.Context(), s.f.SpareImage, nil)
 		s.must(err)
-		if f := s.stored(id); f == nil || f.Used {
+		id := pulled.ID
+		switch f := s.stored(id); {
+		case f == nil || f.Used:
 			s.Errorf("an image that no container has is listed as %+v", f)
+		case f.Size != pulled.Size:
+			s.Errorf("an image of %d bytes is listed with %d", pulled.Size, f.Size)
 		}
 		s.must(s.Store.Remove(s.Context(), id))
 		if f := s.stored(id); f != nil {

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -93,10 +94,10 @@ func (d *details) user(id string) (user imageUser, known bool) {
 
 // Pull tries each credential in turn and returns at the first success. An error
 // holds the registry's answer to each.
-func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
+func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
 	name, err := imageref.Normalize(image)
 	if err != nil {
-		return "", fmt.Errorf("pull image: %w", err)
+		return backend.PulledImage{}, fmt.Errorf("pull image: %w", err)
 	}
 	auths := []*runtimeapi.AuthConfig{nil}
 	if len(creds) > 0 {
@@ -118,20 +119,17 @@ func (i images) Pull(ctx context.Context, image string, creds []backend.Credenti
 			break
 		}
 	}
-	return "", pullFailed(errs)
+	return backend.PulledImage{}, pullFailed(errs)
 }
 
-// pulled returns the image's id, which is what Find returns: a runtime may
-// answer a pull with a digest instead.
-func (i images) pulled(ctx context.Context, name, ref string) (string, error) {
+// pulled returns the image under the id that Find returns: a runtime may answer a pull
+// with a digest instead.
+func (i images) pulled(ctx context.Context, name, ref string) (backend.PulledImage, error) {
 	found, err := i.imageStatus(ctx, name)
 	if err != nil {
-		return "", err
+		return backend.PulledImage{}, err
 	}
-	if id := found.GetId(); id != "" {
-		return id, nil
-	}
-	return ref, nil
+	return backend.PulledImage{ID: cmp.Or(found.GetId(), ref), Size: found.GetSize()}, nil
 }
 
 // pullError is the error of one pull in the kubelet's words, which users and

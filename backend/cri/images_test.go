@@ -22,8 +22,8 @@ func TestFindAndPull(t *testing.T) {
 	must(t, err)
 	found, err := i.Find(t.Context(), "reg.test/app")
 	must(t, err)
-	if pulled != "sha256:reg.test/app:latest" || found != pulled {
-		t.Errorf("pulled %q, found %q", pulled, found)
+	if pulled.ID != "sha256:reg.test/app:latest" || found != pulled.ID || pulled.Size == 0 {
+		t.Errorf("pulled %+v, found %q", pulled, found)
 	}
 	_, err = i.Pull(t.Context(), "UPPER", nil)
 	wantClass(t, err, backend.ErrInvalid)

@@ -389,8 +389,8 @@ func (p persistentImages) Find(ctx context.Context, image string) (string, error
 	return again(ctx, p.repeats, func() (string, error) { return p.Images.Find(ctx, image) })
 }
 
-func (p persistentImages) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
-	return again(ctx, p.repeats, func() (string, error) { return p.Images.Pull(ctx, image, creds) })
+func (p persistentImages) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+	return again(ctx, p.repeats, func() (backend.PulledImage, error) { return p.Images.Pull(ctx, image, creds) })
 }
 
 type persistentStore struct {

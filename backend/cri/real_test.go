@@ -264,10 +264,10 @@ func realRefusals(t *testing.T, w *realWorld) {
 		t.Errorf("pull without credentials: %s: %v", backend.Class(err), err)
 	}
 	creds := []backend.Credential{{Registry: registryHost, Username: registryUser, Password: "stale"}, {Registry: registryHost, Username: registryUser, Password: registryPass}}
-	id, err := i.Pull(t.Context(), privateImage, creds)
+	pulled, err := i.Pull(t.Context(), privateImage, creds)
 	must(t, err)
-	if found, err := i.Find(t.Context(), privateImage); err != nil || found != id {
-		t.Errorf("found %q, %v; pulled %q", found, err, id)
+	if found, err := i.Find(t.Context(), privateImage); err != nil || found != pulled.ID {
+		t.Errorf("found %q, %v; pulled %+v", found, err, pulled)
 	}
 }
 

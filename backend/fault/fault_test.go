@@ -210,8 +210,8 @@ func (p countContainers) Stop(context.Context, backend.ContainerRef, time.Durati
 	return p.c.hit()
 }
 
-func (p countImages) Pull(context.Context, string, []backend.Credential) (string, error) {
-	return "id", p.c.hit()
+func (p countImages) Pull(context.Context, string, []backend.Credential) (backend.PulledImage, error) {
+	return backend.PulledImage{ID: "id"}, p.c.hit()
 }
 
 func (p countLogs) Open(context.Context, backend.ContainerRef, backend.LogOptions) (io.ReadCloser, error) {

@@ -111,8 +111,8 @@ func (i images) Find(ctx context.Context, image string) (string, error) {
 	return ask(ctx, i.around, ImagesFind, next, &image)
 }
 
-func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
-	next := func(ctx context.Context) (string, error) { return i.inner.Pull(ctx, image, creds) }
+func (i images) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+	next := func(ctx context.Context) (backend.PulledImage, error) { return i.inner.Pull(ctx, image, creds) }
 	return ask(ctx, i.around, ImagesPull, next, &image, &creds)
 }
 

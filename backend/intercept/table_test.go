@@ -211,7 +211,7 @@ func TestArgumentsAndReplies(t *testing.T) {
 		case ImagesFind:
 			*Arg[string](c) = "other"
 		case ImagesPull:
-			*c.Reply.(*string) = "by itself"
+			c.Reply.(*backend.PulledImage).ID = "by itself"
 			return nil
 		case DialDial:
 			err := next(ctx)
@@ -224,8 +224,8 @@ func TestArgumentsAndReplies(t *testing.T) {
 	if id, err := b.Images.Find(t.Context(), "one"); id != "found other" || err != nil {
 		t.Errorf("find: %q, %v", id, err)
 	}
-	if id, err := b.Images.Pull(t.Context(), "one", nil); id != "by itself" || err != nil {
-		t.Errorf("pull: %q, %v", id, err)
+	if image, err := b.Images.Pull(t.Context(), "one", nil); image.ID != "by itself" || err != nil {
+		t.Errorf("pull: %+v, %v", image, err)
 	}
 	if conn, err := b.Dial.Dial(t.Context(), backend.Ref{}, ""); conn != nil || err != nil {
 		t.Errorf("dial: %v, %v", conn, err)

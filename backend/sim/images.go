@@ -41,28 +41,28 @@ func (v imagesView) stored(image string) (string, bool) {
 // Pull puts the image into the store. Every name that is valid exists, but for
 // those with "missing" in the last element of their repository. Credentials are
 // not looked at.
-func (v imagesView) Pull(ctx context.Context, image string, _ []backend.Credential) (string, error) {
+func (v imagesView) Pull(ctx context.Context, image string, _ []backend.Credential) (backend.PulledImage, error) {
 	op := fmt.Sprintf("pull image %q", image)
 	if !imageName.MatchString(image) {
-		return "", backend.Errorf(backend.ErrInvalid, "%s: not a valid image name", op)
+		return backend.PulledImage{}, backend.Errorf(backend.ErrInvalid, "%s: not a valid image name", op)
 	}
 	if err := v.request(ctx, op); err != nil {
-		return "", err
+		return backend.PulledImage{}, err
 	}
 	if err := wait(ctx, v.cfg.Latency.Pull, op); err != nil {
-		return "", err
+		return backend.PulledImage{}, err
 	}
 	if isMissing(image) {
-		return "", pullError(image)
+		return backend.PulledImage{}, pullError(image)
 	}
 	id := imageID(image)
 	if err := v.store(image, id); err != nil {
-		return "", err
+		return backend.PulledImage{}, err
 	}
 	if err := v.reply(ctx, op); err != nil {
-		return "", err
+		return backend.PulledImage{}, err
 	}
-	return id, nil
+	return backend.PulledImage{ID: id, Size: v.sizeOf(normalize(image))}, nil
 }
 
 // imageName is the grammar of image references: host, path, tag, digest.

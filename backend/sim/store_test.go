@@ -20,7 +20,7 @@ func TestImagesTakeRoom(t *testing.T) {
 		Images: []string{"a"}, Pinned: []string{"a"}, ImageDisk: 5, ImageSize: func(string) uint64 { return 2 },
 	}).Backend()
 	ctx := t.Context()
-	id, err := b.Images.Pull(ctx, "b:1", nil)
+	pulled, err := b.Images.Pull(ctx, "b:1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestImagesTakeRoom(t *testing.T) {
 	if err != nil || len(images) != 2 || !images[0].Pinned || images[1].Pinned || images[1].Size != 2 {
 		t.Errorf("images %+v, %v", images, err)
 	}
-	err = b.Store.Remove(ctx, id)
+	err = b.Store.Remove(ctx, pulled.ID)
 	if _, again := b.Images.Pull(ctx, "c", nil); err != nil || again != nil {
 		t.Errorf("removal: %v, a pull after it: %v", err, again)
 	}

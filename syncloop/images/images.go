@@ -38,9 +38,9 @@ type Puller struct {
 }
 
 type pull struct {
-	done chan struct{}
-	id   string
-	err  error
+	done  chan struct{}
+	image backend.PulledImage
+	err   error
 	// took is how long the pull itself lasted, without waiting for its turn.
 	took time.Duration
 	// waiters counts who wants it; the last to leave ends it.
@@ -87,9 +87,9 @@ func (p *Puller) ensure(ctx context.Context, c *corev1.Container, creds []backen
 	q, err := p.shared(ctx, c.Image, ref, creds)
 	switch {
 	case err == nil:
-		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting)", c.Image,
-			q.took.Truncate(time.Millisecond), time.Since(start).Truncate(time.Millisecond))
-		return q.id, nil
+		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+			c.Image, q.took.Truncate(time.Millisecond), time.Since(start).Truncate(time.Millisecond), q.image.Size)
+		return q.image.ID, nil
 	case errors.Is(err, errCancelled):
 		return "", backend.Errorf(backend.ErrThrottled, "pull image %q: %w", c.Image, err)
 	case errors.Is(err, backend.ErrInvalid):
@@ -247,11 +247,11 @@ func (p *Puller) pull(ctx context.Context, image string, ref reference, creds []
 		return
 	}
 	start := time.Now()
-	q.id, q.err = p.images.Pull(ctx, image, creds)
+	q.image, q.err = p.images.Pull(ctx, image, creds)
 	q.took = time.Since(start)
 	if q.err != nil {
 		p.records.failed(ref, creds)
 		return
 	}
-	p.records.pulled(ctx, ref, q.id, creds)
+	p.records.pulled(ctx, ref, q.image.ID, creds)
 }

@@ -40,7 +40,7 @@ func (s *store) Find(_ context.Context, image string) (string, error) {
 	return "", backend.ErrNotFound
 }
 
-func (s *store) Pull(ctx context.Context, image string, creds []backend.Credential) (string, error) {
+func (s *store) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
 	s.mu.Lock()
 	s.pulls++
 	s.creds = append(s.creds, creds)
@@ -54,9 +54,9 @@ func (s *store) Pull(ctx context.Context, image string, creds []backend.Credenti
 	}()
 	select {
 	case <-time.After(s.takes):
-		return "id-" + image, s.pullErr
+		return backend.PulledImage{ID: "id-" + image, Size: 2345678}, s.pullErr
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return backend.PulledImage{}, ctx.Err()
 	}
 }
 
@@ -150,6 +150,23 @@ func TestWords(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPulledTellsTimeAndSize, as a kubelet does.
+func TestPulledTellsTimeAndSize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last string
+		s, c := &store{takes: 1234567 * time.Microsecond}, corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}
+		if _, err := New(s, nil, 1, 0).EnsureImageExists(t.Context(), &c, nil, func(_, _, format string, args ...any) {
+			last = fmt.Sprintf(format, args...)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		want := `Successfully pulled image "i" in 1.234s (1.234s including waiting). Image size: 2345678 bytes.`
+		if last != want {
+			t.Errorf("the Event says %q, want %q", last, want)
+		}
+	})
 }
 
 // TestARemoteThatCannotBeAskedSaysNothing: the transport's failure is not the

@@ -37,17 +37,17 @@ func (r *registry) Find(context.Context, string) (string, error) {
 	return "", backend.ErrNotFound
 }
 
-func (r *registry) Pull(_ context.Context, _ string, creds []backend.Credential) (string, error) {
+func (r *registry) Pull(_ context.Context, _ string, creds []backend.Credential) (backend.PulledImage, error) {
 	r.pulls++
 	allowed := r.password == "" || slices.ContainsFunc(creds, func(c backend.Credential) bool { return c.Password == r.password })
 	if !allowed {
-		return "", errors.New("401 Unauthorized")
+		return backend.PulledImage{}, errors.New("401 Unauthorized")
 	}
 	r.has = true
 	if r.lost {
-		return "", errors.New("the connection broke")
+		return backend.PulledImage{}, errors.New("the connection broke")
 	}
-	return "id", nil
+	return backend.PulledImage{ID: "id"}, nil
 }
 
 func (r *registry) Load(context.Context) ([]byte, error) { return r.records, r.loadErr }

@@ -140,7 +140,7 @@ func TestCallsArriveWhole(t *testing.T) {
 			{func() (any, error) { return b.Files.Volumes(ctx) }, f.vols, []any{"volumes"}},
 			{func() (any, error) { return nil, b.Refresh.Refresh(ctx, ref, launch.Volumes) }, nil, []any{"refresh", ref, ofOnePod(launch.Volumes)}},
 			{func() (any, error) { return b.Images.Find(ctx, "x") }, "id of x", []any{"find", "x"}},
-			{func() (any, error) { return b.Images.Pull(ctx, "x", creds) }, "id of x", []any{"pull", "x", creds}},
+			{func() (any, error) { return b.Images.Pull(ctx, "x", creds) }, backend.PulledImage{ID: "id of x", Size: 5}, []any{"pull", "x", creds}},
 			{func() (any, error) { return b.Store.List(ctx) }, f.kept, []any{"list images"}},
 			{func() (any, error) { return nil, b.Store.Remove(ctx, "x") }, nil, []any{"remove image", "x"}},
 			{func() (any, error) { return b.Store.Disk(ctx) }, f.disk, []any{"disk"}},

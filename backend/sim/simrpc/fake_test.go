@@ -109,8 +109,8 @@ func (i farImages) Find(_ context.Context, image string) (string, error) {
 	return "id of " + image, i.f.ask("find", image)
 }
 
-func (i farImages) Pull(_ context.Context, image string, creds []backend.Credential) (string, error) {
-	return "id of " + image, i.f.ask("pull", image, creds)
+func (i farImages) Pull(_ context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+	return backend.PulledImage{ID: "id of " + image, Size: 5}, i.f.ask("pull", image, creds)
 }
 
 type farResizer struct{ f *far }
