@@ -40,8 +40,8 @@ func (v view) status(p *Plan) corev1.PodStatus {
 	s.InitContainerStatuses = v.containerStatuses(p, v.inits)
 	s.ContainerStatuses = v.containerStatuses(p, v.apps)
 	s.EphemeralContainerStatuses = v.containerStatuses(p, v.ephemerals)
-	v.podResources(&s)
 	s.Phase = v.phase(p, &s)
+	v.podResources(&s)
 	s.Conditions = v.conditions(p, &s)
 	if p.Termination != nil && !p.CouldRun {
 		v.endNeverStarted(&s)

@@ -189,14 +189,6 @@ func (v view) resizeConditions(p *Plan, s *corev1.PodStatus) []corev1.PodConditi
 	return all
 }
 
-// podResources fills in what the pod is allocated as a whole, where it says so
-// (kubelet: getEffectiveAllocatedResources).
-func (v view) podResources(s *corev1.PodStatus) {
-	if r := v.Pod.Spec.Resources; r != nil && len(r.Requests)+len(r.Limits) > 0 {
-		s.Resources, s.AllocatedResources = r, r.Requests
-	}
-}
-
 // ResizeEvents are the Events for a change of status: a resize that waits for another
 // reason or generation than before, one that failed in another way.
 func ResizeEvents(pod *corev1.Pod, wanted *Resize, old, now *corev1.PodStatus) []Event {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/backend"
@@ -131,5 +132,61 @@ func TestReadinessGateMessage(t *testing.T) {
 		if c.Type == corev1.PodReady && (c.Message != want || c.Reason != "ReadinessGatesNotReady") {
 			t.Errorf("Ready says %s: %q", c.Reason, c.Message)
 		}
+	}
+}
+
+// What a whole pod is allocated is shown of every pod, be it nothing: what it asks for
+// itself, or the sum of its containers; while it runs only what its cgroup is held to
+// (kubelet: convertToAPIPodLevelResourcesStatus).
+func TestResourcesOfPods(t *testing.T) {
+	list := func(cpu, memory string) corev1.ResourceList {
+		l := corev1.ResourceList{}
+		for name, value := range map[corev1.ResourceName]string{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory} {
+			if value != "" {
+				l[name] = resource.MustParse(value)
+			}
+		}
+		return l
+	}
+	for _, tt := range []struct {
+		name            string
+		a, b            corev1.ResourceRequirements
+		pod             *corev1.ResourceRequirements
+		waits           bool
+		requests, limit corev1.ResourceList // of status.resources
+		allocated       corev1.ResourceList
+	}{
+		{name: "asks for nothing"},
+		{name: "a sum", a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, b: corev1.ResourceRequirements{Requests: list("1", "")},
+			requests: list("2", "1Gi"), allocated: list("2", "1Gi")},
+		{name: "limits of all", a: corev1.ResourceRequirements{Requests: list("1", ""), Limits: list("1", "1Gi")},
+			b: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, requests: list("1", ""), limit: list("2", "2Gi"), allocated: list("1", "")},
+		{name: "limits of one", a: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, b: corev1.ResourceRequirements{Limits: list("", "1Gi")},
+			limit: list("", "2Gi")},
+		{name: "limits of one that waits", waits: true, a: corev1.ResourceRequirements{Limits: list("1", "1Gi")},
+			b: corev1.ResourceRequirements{Limits: list("", "1Gi")}, limit: list("1", "2Gi")},
+		{name: "of the pod", pod: &corev1.ResourceRequirements{Requests: list("3", ""), Limits: list("4", "4Gi")},
+			a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, requests: list("3", "1Gi"), limit: list("4", "4Gi"), allocated: list("3", "1Gi")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pod := aPod(apps("a", "b"))
+			pod.Spec.Containers[0].Resources, pod.Spec.Containers[1].Resources, pod.Spec.Resources = tt.a, tt.b, tt.pod
+			facts := attempt(0, true, runs("a", 0, 1), runs("b", 0, 1))
+			if tt.waits {
+				facts = attempt(0, true)
+			}
+			s := Decide(input(pod, 5, facts)).Status
+			if s.Resources == nil {
+				t.Fatal("it says nothing of the pod's resources")
+			}
+			for what, got := range map[string][2]corev1.ResourceList{
+				"requests": {s.Resources.Requests, tt.requests}, "limits": {s.Resources.Limits, tt.limit},
+				"allocated": {s.AllocatedResources, tt.allocated},
+			} {
+				if !equality.Semantic.DeepEqual(got[0], got[1]) && len(got[0])+len(got[1]) > 0 {
+					t.Errorf("%s: %v, want %v", what, got[0], got[1])
+				}
+			}
+		})
 	}
 }
