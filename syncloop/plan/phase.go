@@ -160,7 +160,7 @@ func startedStatus(s *corev1.PodStatus) bool {
 func (v view) conditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
 	ready := v.containersReady(s)
 	own := append(make([]corev1.PodCondition, 0, 5), // for most that is all, for long
-		v.readyToStart(), v.initialisedCondition(s), ready, condition(corev1.PodScheduled, true), v.ready(ready))
+		v.readyToStart(s), v.initialisedCondition(s), ready, condition(corev1.PodScheduled, true), v.ready(ready))
 	own = append(own, v.resizeConditions(p, s)...)
 	own = append(own, v.awaitingCapacity(p)...)
 	if p.Termination != nil && p.Termination.Disrupted {
@@ -191,11 +191,11 @@ func condition(t corev1.PodConditionType, ok bool) corev1.PodCondition {
 	return corev1.PodCondition{Type: t, Status: status}
 }
 
-// readyToStart is true while there is a sandbox with its network.
-func (v view) readyToStart() corev1.PodCondition {
-	sandbox := v.sandbox()
+// readyToStart is true while there is a sandbox with its network, and the pod has not ended.
+func (v view) readyToStart(s *corev1.PodStatus) corev1.PodCondition {
+	sandbox, ended := v.sandbox(), Terminal(s.Phase) && !v.running()
 	return condition(corev1.PodReadyToStartContainers,
-		sandbox != nil && (len(sandbox.IPs) > 0 || v.Pod.Spec.HostNetwork))
+		sandbox != nil && !ended && (len(sandbox.IPs) > 0 || v.Pod.Spec.HostNetwork))
 }
 
 func (v view) initialisedCondition(s *corev1.PodStatus) corev1.PodCondition {

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // A pod on a node is scheduled, whatever the scheduler has said of it (kubelet:
@@ -78,6 +80,29 @@ func TestStatusUser(t *testing.T) {
 	for _, p := range []Plan{Decide(input(pod, 4, attempt(0, true, a))), Decide(input(pod, 4, attempt(0, true)))} {
 		if u := p.Status.ContainerStatuses[0].User; u == nil || u.Linux.UID != 7 {
 			t.Errorf("user %+v", u)
+		}
+	}
+}
+
+// The status with which a pod that ends gets its terminal phase says that no container can
+// start in it any more, whether its sandbox was seen to go or not: no other may follow, as
+// the pod is deleted then (kubelet: SyncTerminatingPod kills the sandbox first).
+func TestNothingStartsInAPodThatEnded(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		pod   *corev1.Pod
+		facts backend.PodFacts
+		want  corev1.ConditionStatus
+	}{
+		{"deleted, it runs", aPod(deleted(7, 9)), attempt(0, true, runs("a", 0, 1)), corev1.ConditionTrue},
+		{"deleted, it has ended", aPod(deleted(7, 9)), attempt(0, true, ran1("a", 0, 1, 4, 0)), corev1.ConditionFalse},
+		{"ended by itself", aPod(policy("Never")), attempt(0, true, ran1("a", 0, 1, 4, 0)), corev1.ConditionFalse},
+		{"restarts", aPod(), attempt(0, true, ran1("a", 0, 1, 4, 0)), corev1.ConditionTrue},
+	} {
+		for _, c := range Decide(input(tt.pod, 5, tt.facts)).Status.Conditions {
+			if c.Type == corev1.PodReadyToStartContainers && c.Status != tt.want {
+				t.Errorf("%s: %s is %s, want %s", tt.name, c.Type, c.Status, tt.want)
+			}
 		}
 	}
 }
