@@ -272,6 +272,9 @@ type NodeFacts struct {
 	// RuntimeHandlers are the handlers of RuntimeClasses that the remote has; the
 	// empty one is the default. Nil where it does not say.
 	RuntimeHandlers []string
+	// RecursiveReadOnly are those of them that can make a mount read-only with all that is
+	// mounted below it.
+	RecursiveReadOnly []string
 	// SupplementalGroupsPolicy is true where the remote can be strict about
 	// supplemental groups, for the Node's features.
 	SupplementalGroupsPolicy bool

@@ -23,6 +23,9 @@ type Current struct {
 	// SupplementalGroupsPolicy is true where the remote can be strict about supplemental
 	// groups.
 	SupplementalGroupsPolicy bool
+	// RecursiveReadOnly are the runtime handlers that can make a mount read-only with all
+	// that is mounted below it.
+	RecursiveReadOnly []string
 	// NetworkProblem says why pods cannot get an address now; empty if they can.
 	NetworkProblem string
 }
@@ -59,7 +62,7 @@ func (n *Node) currentOf(facts *backend.NodeFacts, node *corev1.Node) Current {
 	}
 	if facts != nil {
 		now.Described = true
-		now.SupplementalGroupsPolicy = facts.SupplementalGroupsPolicy
+		now.RecursiveReadOnly = facts.RecursiveReadOnly
 		now.OS, now.Kernel, now.NetworkProblem = facts.OS, facts.Kernel, networkProblem(facts)
 		now.SupplementalGroupsPolicy = facts.SupplementalGroupsPolicy
 	}

@@ -69,11 +69,23 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 		info.OperatingSystem, info.Architecture, info.KernelVersion = f.OS, f.Arch, f.Kernel
 		info.OSImage, info.ContainerRuntimeVersion = f.OSImage, f.RuntimeVersion
 		info.MachineID, info.SystemUUID, info.BootID = f.MachineID, f.SystemUUID, f.BootID
+		node.Status.RuntimeHandlers = runtimeHandlers(f)
 		if f.SupplementalGroupsPolicy {
 			node.Status.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)}
 		}
 	}
 	return node
+}
+
+// runtimeHandlers are the remote's, with what pods get of them: no user namespaces, whatever
+// the runtime can do.
+func runtimeHandlers(f *backend.NodeFacts) (all []corev1.NodeRuntimeHandler) {
+	for _, name := range f.RuntimeHandlers {
+		all = append(all, corev1.NodeRuntimeHandler{Name: name, Features: &corev1.NodeRuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: new(slices.Contains(f.RecursiveReadOnly, name)), UserNamespaces: new(false),
+		}})
+	}
+	return all
 }
 
 // capacity is what the remote says, with the configuration's word above it.
@@ -204,6 +216,7 @@ func settled(want, have *corev1.Node) bool {
 			return !slices.Contains(have.Status.Addresses, a)
 		}) &&
 		equality.Semantic.DeepEqual(want.Status.Features, have.Status.Features) &&
+		equality.Semantic.DeepEqual(want.Status.RuntimeHandlers, have.Status.RuntimeHandlers) &&
 		equality.Semantic.DeepEqual(want.Status.DeclaredFeatures, have.Status.DeclaredFeatures) &&
 		want.Status.DaemonEndpoints == have.Status.DaemonEndpoints &&
 		equality.Semantic.DeepEqual(want.Status.Images, have.Status.Images) &&

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +100,23 @@ func TestNodeFeatures(t *testing.T) {
 		if got := status.Features != nil && *status.Features.SupplementalGroupsPolicy; got != can {
 			t.Errorf("features %v, want supplementalGroupsPolicy %t", status.Features, can)
 		}
+	}
+}
+
+// The Node says of each runtime handler what pods get of it (nodestatus/setters.go, RuntimeHandlers).
+func TestRuntimeHandlers(t *testing.T) {
+	facts := goodFacts()
+	facts.RuntimeHandlers, facts.RecursiveReadOnly = []string{"", "kata"}, []string{""}
+	node := spec.build(observation{now: noon, started: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
+	want := []corev1.NodeRuntimeHandler{
+		{Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(true), UserNamespaces: new(false)}},
+		{Name: "kata", Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(false), UserNamespaces: new(false)}},
+	}
+	if diff := cmp.Diff(want, node.Status.RuntimeHandlers); diff != "" {
+		t.Errorf("handlers (-want +got):\n%s", diff)
+	}
+	if kept := remembered(node); !slices.Equal(kept.RuntimeHandlers, facts.RuntimeHandlers) || !slices.Equal(kept.RecursiveReadOnly, facts.RecursiveReadOnly) {
+		t.Errorf("remembered are %q, of these read-only with all below %q", kept.RuntimeHandlers, kept.RecursiveReadOnly)
 	}
 }
 
@@ -276,6 +294,7 @@ func TestSettled(t *testing.T) {
 		"capacity":         {func(n *corev1.Node) { n.Status.Capacity["cpu"] = resource.MustParse("3") }, false},
 		"address":          {func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.0.0.1" }, false},
 		"features":         {func(n *corev1.Node) { n.Status.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)} }, false},
+		"runtime handlers": {func(n *corev1.Node) { n.Status.RuntimeHandlers = []corev1.NodeRuntimeHandler{{Name: "kata"}} }, false},
 		"port":             {func(n *corev1.Node) { n.Status.DaemonEndpoints.KubeletEndpoint.Port = 1 }, false},
 		"version":          {func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1" }, false},
 	} {

@@ -26,6 +26,12 @@ func remembered(node *corev1.Node) *backend.NodeFacts {
 	if f := node.Status.Features; f != nil && f.SupplementalGroupsPolicy != nil {
 		facts.SupplementalGroupsPolicy = *f.SupplementalGroupsPolicy
 	}
+	for _, h := range node.Status.RuntimeHandlers {
+		facts.RuntimeHandlers = append(facts.RuntimeHandlers, h.Name)
+		if h.Features != nil && h.Features.RecursiveReadOnlyMounts != nil && *h.Features.RecursiveReadOnlyMounts {
+			facts.RecursiveReadOnly = append(facts.RecursiveReadOnly, h.Name)
+		}
+	}
 	for key, value := range node.Annotations {
 		if domain, _, _ := strings.Cut(key, "/"); domain == annotationDomain || strings.HasSuffix(domain, "."+annotationDomain) {
 			facts.Annotations[key] = value

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
@@ -127,6 +129,33 @@ func TestErrorClasses(t *testing.T) {
 		}
 		if !errors.Is(err, cause) || strings.Contains(err.Error(), "rpc error") || !strings.HasPrefix(err.Error(), "do this: ") {
 			t.Errorf("%s: %v", code, err)
+		}
+	}
+}
+
+// A runtime says of each of its handlers whether it can make mounts read-only with all
+// below them, and is asked to for those of which the engine decided so.
+func TestRecursiveReadOnly(t *testing.T) {
+	handlers := []*runtimeapi.RuntimeHandler{
+		{Name: "", Features: &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: true}}, {Name: "kata"},
+	}
+	w := newWorld(t, func(s *fakecri.Server) { s.Handlers = handlers })
+	r, _ := w.connect(t)
+	f, err := node{r}.Describe(t.Context())
+	must(t, err)
+	if !slices.Equal(f.RuntimeHandlers, []string{"", "kata"}) || !slices.Equal(f.RecursiveReadOnly, []string{""}) {
+		t.Errorf("handlers %q, of these read-only with all below %q", f.RuntimeHandlers, f.RecursiveReadOnly)
+	}
+	for _, below := range []bool{false, true} {
+		spec := containerSpec(withHostPath("/srv", ""), "main", 0)
+		spec.Container.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true}}
+		if below {
+			spec.Container.VolumeMounts[0].RecursiveReadOnly = new(corev1.RecursiveReadOnlyEnabled)
+		}
+		mounts, _, err := r.volumeMounts(spec)
+		must(t, err)
+		if m := mounts[0]; m.GetRecursiveReadOnly() != below || !m.GetReadonly() || m.GetPropagation() != runtimeapi.MountPropagation_PROPAGATION_PRIVATE {
+			t.Errorf("the mount is %v, want it read-only, below it too: %t", m, below)
 		}
 	}
 }

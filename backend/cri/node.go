@@ -49,6 +49,11 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 		}
 	}
 	facts.RuntimeHandlers = handlers(st)
+	for _, h := range st.GetRuntimeHandlers() {
+		if h.GetFeatures().GetRecursiveReadOnlyMounts() {
+			facts.RecursiveReadOnly = append(facts.RecursiveReadOnly, h.GetName())
+		}
+	}
 	facts.SupplementalGroupsPolicy = st.GetFeatures().GetSupplementalGroupsPolicy()
 	if err := n.describeHost(ctx, &facts); err != nil {
 		return backend.NodeFacts{}, fmt.Errorf("describe the host: %w", err)

@@ -128,6 +128,8 @@ func (r *remote) volumeMounts(spec backend.ContainerSpec) ([]*runtimeapi.Mount, 
 			Readonly:       m.ReadOnly || source.readOnly,
 			SelinuxRelabel: source.relabel,
 			Propagation:    propagation(m.MountPropagation),
+			// The engine has decided on it.
+			RecursiveReadOnly: m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled,
 		}
 		if m.SubPath != "" || source.within != "" {
 			target := r.podDir(spec.Pod.UID).SubPath(attemptName(spec.Container.Name, spec.Attempt), strconv.Itoa(i))

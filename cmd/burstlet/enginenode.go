@@ -39,6 +39,7 @@ func engineNode(cfg config.Configuration, b backend.Backend, current func() prov
 		n.Admission.Labels, n.Admission.Taints = now.Labels, now.Taints
 		n.Admission.OS, n.Admission.Kernel = now.OS, now.Kernel
 		n.Admission.SupplementalGroupsPolicy = now.SupplementalGroupsPolicy
+		n.Cluster.RecursiveReadOnly = now.RecursiveReadOnly
 		n.Cluster.Allocatable, n.NetworkProblem = now.Allocatable, now.NetworkProblem
 		return n
 	}, nil

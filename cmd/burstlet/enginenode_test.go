@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/burstlet/burstlet/backend"
@@ -20,6 +21,9 @@ func TestEngineNodeIsCurrent(t *testing.T) {
 		current = provider.Current{OS: "linux", Kernel: "6.1", SupplementalGroupsPolicy: can}
 		if got := node().Admission; got.SupplementalGroupsPolicy != can || got.OS != "linux" || got.Kernel != "6.1" {
 			t.Errorf("pods are judged by %+v, want %+v", got, current)
+		}
+		if current.RecursiveReadOnly = []string{"runc"}; !slices.Equal(node().Cluster.RecursiveReadOnly, current.RecursiveReadOnly) {
+			t.Errorf("handlers %q, want %q", node().Cluster.RecursiveReadOnly, current.RecursiveReadOnly)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 // The kubelet's words for container states.
@@ -101,8 +102,10 @@ func (v view) allocation(s *corev1.ContainerStatus, c podContainer) {
 	for _, m := range c.VolumeMounts {
 		status := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}
 		if m.ReadOnly {
-			disabled := corev1.RecursiveReadOnlyDisabled
-			status.RecursiveReadOnly = &disabled
+			status.RecursiveReadOnly = new(corev1.RecursiveReadOnlyDisabled)
+			if below, err := resolve.ReadOnlyBelow(v.Pod, &m, v.Objects, v.Node); err == nil && below {
+				status.RecursiveReadOnly = new(corev1.RecursiveReadOnlyEnabled)
+			}
 		}
 		s.VolumeMounts = append(s.VolumeMounts, status)
 	}

@@ -135,6 +135,38 @@ func TestReadinessGateMessage(t *testing.T) {
 	}
 }
 
+// A mount is shown as what became of it: read-only with all below it only where the runtime
+// can do that (kubelet: convertToAPIContainerStatuses). What demands it elsewhere does not
+// start.
+func TestMountsReadOnlyBelow(t *testing.T) {
+	for _, tt := range []struct {
+		asked corev1.RecursiveReadOnlyMode
+		can   bool
+		shown corev1.RecursiveReadOnlyMode
+		waits string
+	}{
+		{corev1.RecursiveReadOnlyIfPossible, false, corev1.RecursiveReadOnlyDisabled, ""},
+		{corev1.RecursiveReadOnlyIfPossible, true, corev1.RecursiveReadOnlyEnabled, ""},
+		{corev1.RecursiveReadOnlyEnabled, true, corev1.RecursiveReadOnlyEnabled, ""},
+		{corev1.RecursiveReadOnlyEnabled, false, corev1.RecursiveReadOnlyDisabled, ReasonCreateConfigError},
+	} {
+		pod := aPod(apps("a"))
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true, RecursiveReadOnly: &tt.asked}}
+		in := input(pod, 5, attempt(0, true))
+		if tt.can {
+			in.Node.RecursiveReadOnly = []string{""}
+		}
+		p := Decide(in)
+		a := statusOf(t, p.Status, "a")
+		if m := a.VolumeMounts; len(m) != 1 || m[0].RecursiveReadOnly == nil || *m[0].RecursiveReadOnly != tt.shown {
+			t.Errorf("%s, can %t: shown as %+v, want %s", tt.asked, tt.can, m, tt.shown)
+		}
+		if w := a.State.Waiting; tt.waits != "" && (w == nil || w.Reason != tt.waits || len(p.Actions) > 0) {
+			t.Errorf("%s, can %t: waits for %+v with actions %v, want %s", tt.asked, tt.can, w, p.Actions, tt.waits)
+		}
+	}
+}
+
 // What a whole pod is allocated is shown of every pod, be it nothing: what it asks for
 // itself, or the sum of its containers; while it runs only what its cgroup is held to
 // (kubelet: convertToAPIPodLevelResourcesStatus).

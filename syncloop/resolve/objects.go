@@ -76,6 +76,9 @@ type Node struct {
 	// EphemeralVolumes is true where the backend makes volumes of kind ephemeral
 	// by itself (backend.Limits): nobody waits for their claims.
 	EphemeralVolumes bool
+	// RecursiveReadOnly are the runtime handlers that can make a mount read-only with all
+	// that is mounted below it.
+	RecursiveReadOnly []string
 }
 
 // Addresses are what is known of a pod's and its host's, primary first.

@@ -8,7 +8,8 @@ import (
 
 // Resolve returns a copy of a container of the pod in which nothing refers to
 // anything: Env holds literals only, EnvFrom is nil, $(VAR) is expanded in Env,
-// Command and Args, and SubPathExpr has become SubPath. Env holds, in this order,
+// Command and Args, SubPathExpr has become SubPath, and RecursiveReadOnly is either
+// Enabled or nil. Env holds, in this order,
 // what envFrom brought, the container's own variables as declared, and the
 // services' where nothing else has their name. The origins say what each of them
 // was made of.
@@ -31,6 +32,9 @@ func Resolve(pod *corev1.Pod, c *corev1.Container, o Objects, node Node, at Addr
 		Env: vars.origins(), Command: expandWords(out.Command, vars.get), Args: expandWords(out.Args, vars.get),
 	}
 	if err := expandSubPaths(out.VolumeMounts, vars); err != nil {
+		return corev1.Container{}, backend.Origins{}, err
+	}
+	if err := r.setReadOnlyBelow(out.VolumeMounts); err != nil {
 		return corev1.Container{}, backend.Origins{}, err
 	}
 	return out, origins, nil

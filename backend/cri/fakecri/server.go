@@ -41,6 +41,8 @@ type Server struct {
 	NotReady string
 	// StrictGroups makes it a runtime that can be strict about supplemental groups.
 	StrictGroups bool
+	// Handlers are what it says of its runtime handlers; nil: nothing, as containerd 1.6.
+	Handlers []*runtimeapi.RuntimeHandler
 	// CRIEvents is CRI's own event stream, for one client; nil: there is none, as
 	// in containerd 1.6.
 	CRIEvents chan *runtimeapi.ContainerEventResponse
@@ -182,7 +184,7 @@ func (s *Server) Version(context.Context, *runtimeapi.VersionRequest) (*runtimea
 // Status is ready but for the network, as NotReady says.
 func (s *Server) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	features := &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: s.StrictGroups}
-	return &runtimeapi.StatusResponse{Features: features, Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+	return &runtimeapi.StatusResponse{Features: features, RuntimeHandlers: s.Handlers, Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: true},
 		{Type: runtimeapi.NetworkReady, Status: s.NotReady == "", Reason: "NetworkPluginNotReady", Message: s.NotReady},
 	}}}, nil

@@ -103,10 +103,6 @@ func containerRules() []rule[corev1.Container] {
 	type container = corev1.Container
 	return []rule[container]{
 		{
-			"volumeMounts", func(c *container) []string { return recursive(c.VolumeMounts) },
-			"mounts below it would stay writable; use IfPossible",
-		},
-		{
 			"volumeDevices", func(c *container) []string { return each(len(c.VolumeDevices)) },
 			"block devices are not supported on a container host",
 		},
@@ -121,17 +117,6 @@ func containerRules() []rule[corev1.Container] {
 			return []string{".stopSignal"}
 		}, "the runtime takes the stop signal from the image; set STOPSIGNAL there"},
 	}
-}
-
-// recursive names each mount that must be read-only with all below it.
-func recursive(mounts []corev1.VolumeMount) []string {
-	var out []string
-	for i := range mounts {
-		if r := mounts[i].RecursiveReadOnly; r != nil && *r == corev1.RecursiveReadOnlyEnabled {
-			out = append(out, fmt.Sprintf("[%d].recursiveReadOnly", i))
-		}
-	}
-	return out
 }
 
 // unknownResources names each resource that nothing on the host would enforce.

@@ -45,7 +45,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 	container := map[string]string{
 		"name": honoured, "image": honoured, "command": honoured, "args": honoured, "workingDir": honoured,
 		"ports": honoured, "envFrom": engine, "env": honoured, "resources": refused, "resizePolicy": engine,
-		"restartPolicy": engine, "restartPolicyRules": engine, "volumeMounts": refused, "volumeDevices": refused,
+		"restartPolicy": engine, "restartPolicyRules": engine, "volumeMounts": honoured, "volumeDevices": refused,
 		"livenessProbe": engine, "readinessProbe": engine, "startupProbe": engine, "lifecycle": refused,
 		"terminationMessagePath": honoured, "terminationMessagePolicy": honoured, "imagePullPolicy": engine,
 		"securityContext": walked, "stdin": honoured, "stdinOnce": honoured, "tty": honoured,
@@ -121,13 +121,12 @@ func TestCheck(t *testing.T) {
 		{"container", func(p *corev1.Pod) {
 			c := &p.Spec.Containers[0]
 			c.VolumeMounts, c.VolumeDevices = make([]corev1.VolumeMount, 2), make([]corev1.VolumeDevice, 1)
-			c.VolumeMounts[1].RecursiveReadOnly = new(corev1.RecursiveReadOnlyEnabled)
 			c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("2Mi"), "ephemeral-storage": resource.MustParse("1Gi")}
 			c.Resources.Requests = corev1.ResourceList{"memory": resource.MustParse("1Mi"), "ephemeral-storage": resource.MustParse("1Gi")}
 			c.Resources.Claims = make([]corev1.ResourceClaim, 1)
 			c.Lifecycle = &corev1.Lifecycle{StopSignal: new(corev1.SIGHUP)}
 		}, []string{
-			"spec.containers[0].volumeMounts[1].recursiveReadOnly", "spec.containers[0].volumeDevices[0]", "spec.containers[0].resources.claims[0]",
+			"spec.containers[0].volumeDevices[0]", "spec.containers[0].resources.claims[0]",
 			"spec.containers[0].resources.limits[hugepages-2Mi]", "spec.containers[0].resources.limits[nvidia.com/gpu]",
 			"spec.containers[0].lifecycle.stopSignal",
 		}},

@@ -250,6 +250,8 @@ func mountsText(mounts []corev1.VolumeMount) string {
 		switch m := &mounts[i]; {
 		case m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone:
 			out = append(out, "mounted so")
+		case m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled:
+			out = append(out, "mounts below it are read-only too, with containerd 2.0 or newer; before, the container waits with CreateContainerConfigError")
 		case m.SubPath != "" || m.SubPathExpr != "":
 			out = append(out, "mounted")
 		default:

@@ -243,7 +243,7 @@ func containerRows() []fieldRow {
 		}), "mounted so", no},
 		{path + "volumeMounts", "recursiveReadOnly Enabled", container(func(c *c) {
 			c.VolumeMounts = []corev1.VolumeMount{{RecursiveReadOnly: ptr(corev1.RecursiveReadOnlyEnabled)}}
-		}), no, no},
+		}), "mounts below it are read-only too, with containerd 2.0 or newer; before, the container waits with CreateContainerConfigError", no},
 		{path + "volumeDevices", "one", container(func(c *c) { c.VolumeDevices = []corev1.VolumeDevice{{}} }), no, no},
 		{path + "stdin", "true", container(func(c *c) { c.Stdin = true }), "open for kubectl attach", fromTable},
 		{path + "stdinOnce", "true", container(func(c *c) { c.StdinOnce = true }), "closed when the first who attached leaves", fromTable},
