@@ -21,6 +21,7 @@ import (
 type approveFlags struct {
 	kubeconfig                  string
 	nodes, requesters, networks []string
+	bootstrapGroups             []string
 	podSelector, podNamespace   string
 	podServiceAccount           string
 	healthzBindAddress          string
@@ -32,7 +33,7 @@ func newApproveCommand() *cobra.Command {
 	var f approveFlags
 	cmd := &cobra.Command{
 		Use:   "approve-certificates",
-		Short: "Approve the serving certificates of burstlet's nodes",
+		Short: "Approve the certificates of burstlet's nodes",
 		Long: `Approve, until SIGINT or SIGTERM, CertificateSigningRequests to the signer
 kubernetes.io/kubelet-serving that burstlet's nodes make with
 kubeletAPI.serverTLSBootstrap. Kubernetes signs them, but approves them for nobody.
@@ -49,8 +50,16 @@ A request is approved if
   of --allowed-ips, or of a running pod that --pod-selector finds, that runs as
   --pod-service-account, and that stands on no virtual node.
 
+With --bootstrap-groups it also approves requests to the signer
+kubernetes.io/kube-apiserver-client-kubelet, which nodes make with bootstrapKubeconfig, if
+who makes it is in one of these groups and it is for client auth alone, as system:node:NAME
+in group system:nodes, NAME being one of --nodes. Do not bind ClusterRole
+system:certificates.k8s.io:certificatesigningrequests:nodeclient to such a group: Kubernetes
+would approve all nodes.
+
 All others are left alone, for others to decide, and a line in the log says why. Several
-may run at once. deploy/rbac/approver.yaml lists the rights that it needs.`,
+may run at once. deploy/rbac/approver.yaml lists the rights that it needs, and
+deploy/rbac/bootstrap.yaml those for client certificates.`,
 		Example: `  burstlet approve-certificates --nodes edge-1,edge-2 \
     --pod-selector app.kubernetes.io/name=burstlet --pod-service-account burstlet
   burstlet approve-certificates --nodes edge-1 --allowed-ips 192.0.2.0/24`,
@@ -60,6 +69,7 @@ may run at once. deploy/rbac/approver.yaml lists the rights that it needs.`,
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's service account, else ~/.kube/config")
 	flags.StringSliceVar(&f.nodes, "nodes", nil, "names of the nodes; required")
 	flags.StringSliceVar(&f.requesters, "requesters", nil, "users who may ask for the nodes of --nodes beside the nodes themselves, as in system:serviceaccount:NAMESPACE:NAME")
+	flags.StringSliceVar(&f.bootstrapGroups, "bootstrap-groups", nil, "groups of bootstrap tokens that may ask for client certificates of --nodes, as in system:bootstrappers:burstlet")
 	flags.StringSliceVar(&f.networks, "allowed-ips", nil, "networks of addresses that may be certified, as in 192.0.2.0/24")
 	flags.StringVar(&f.podSelector, "pod-selector", "", "labels of the pods whose addresses may be certified")
 	flags.StringVar(&f.podServiceAccount, "pod-service-account", "", "name of the ServiceAccount that those pods run as; required with --pod-selector")
@@ -83,7 +93,7 @@ may run at once. deploy/rbac/approver.yaml lists the rights that it needs.`,
 
 // policy reads what the flags say of requests.
 func (f approveFlags) policy() (approver.Policy, error) {
-	p := approver.Policy{Nodes: f.nodes, Users: f.requesters}
+	p := approver.Policy{Nodes: f.nodes, Users: f.requesters, BootstrapGroups: f.bootstrapGroups}
 	for _, text := range f.networks {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {

@@ -373,3 +373,31 @@ clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
 contexts: [{name: c, context: {cluster: c}}]
 current-context: c
 `
+
+// Who holds a bootstrap token becomes the nodes that the approver lists, and none else:
+// that of the control plane, say.
+func TestRealBootstrapTokenIsForListedNodesAlone(t *testing.T) {
+	s := newStage(t)
+	const name, group = "bootstrapped", "system:bootstrappers:burstlet"
+	s.approver(approveFlags{nodes: []string{name}, networks: []string{"127.0.0.0/8"}, bootstrapGroups: []string{group}})
+	s.apply("bootstrap.yaml")
+	t.Cleanup(func() { // the cluster is that of other tests, too
+		if err := s.admin.RbacV1().ClusterRoleBindings().Delete(context.Background(), "burstlet:bootstrap-approval", metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	token := rest.CopyConfig(s.cp.AdminConfig())
+	token.Impersonate = rest.ImpersonationConfig{UserName: "system:bootstrap:abcdef", Groups: []string{group, "system:bootstrappers", "system:authenticated"}}
+	ask := func(node string) string {
+		return s.request(token, node, func(r *x509.CertificateRequest, spec *certificatesv1.CertificateSigningRequestSpec) {
+			r.Subject.CommonName, r.DNSNames, r.IPAddresses = "system:node:"+node, nil, nil
+			spec.SignerName, spec.Usages[1] = certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth
+		})
+	}
+	others, own := ask("control-plane-1"), ask(name)
+	wait.For(t, patience, "the node has its certificate", func() error { return s.issued(own) })
+	// Whatever approves by itself has had the time for the other, which came first.
+	if err := s.issued(others); !errors.Is(err, errNotYet) {
+		t.Errorf("a node of the cluster's that is not burstlet's: want it Pending, got %v", err)
+	}
+}

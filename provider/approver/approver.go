@@ -30,13 +30,19 @@ const (
 	LabelValue = "virtual-kubelet"
 )
 
-// approvedReason is that of the condition, as people read it.
-const approvedReason = "BurstletNodeServing"
+// The reason and the message of the condition, as people read them.
+const (
+	servingReason  = "BurstletNodeServing"
+	servingMessage = "burstlet approve-certificates: the names and addresses are the node's own"
+	clientReason   = "BurstletNodeClient"
+	clientMessage  = "burstlet approve-certificates: the requester may bootstrap this node"
+)
 
 // Config is what an Approver is made of.
 type Config struct {
 	// Client lists and watches requests and Nodes, and pods where there is a
-	// PodSelector; it approves for kubernetes.io/kubelet-serving.
+	// PodSelector; it approves for kubernetes.io/kubelet-serving, and with
+	// Policy.BootstrapGroups for kubernetes.io/kube-apiserver-client-kubelet.
 	Client kubernetes.Interface
 	Policy Policy
 	// PodSelector finds the pods whose addresses are certified, in PodNamespace.
@@ -54,7 +60,7 @@ type Approver struct {
 	selector labels.Selector
 	account  string // of the pods that the selector finds
 	metrics  metrics
-	requests cache.SharedIndexInformer
+	requests []cache.SharedIndexInformer // one for each signer
 	nodes    cache.SharedIndexInformer
 	pods     cache.SharedIndexInformer // nil without a selector
 	queue    workqueue.TypedRateLimitingInterface[string]
@@ -104,7 +110,7 @@ func (a *Approver) Ready() bool { return a.synced.Load() }
 
 // Run approves until the context ends, and then returns nil. It is called once.
 func (a *Approver) Run(ctx context.Context) error {
-	informers := []cache.SharedIndexInformer{a.requests, a.nodes}
+	informers := append(slices.Clone(a.requests), a.nodes)
 	if a.pods != nil {
 		informers = append(informers, a.pods)
 	}
@@ -118,7 +124,7 @@ func (a *Approver) Run(ctx context.Context) error {
 	defer stop()
 	if cache.WaitForCacheSync(ctx.Done(), known...) {
 		a.synced.Store(true)
-		log.G(ctx).Info("approving requests for serving certificates")
+		log.G(ctx).Info("approving requests for certificates of nodes")
 		for a.next(ctx) {
 		}
 	}
@@ -146,9 +152,8 @@ func (a *Approver) next(ctx context.Context) bool {
 
 // handle is false for a request that must be looked at again, whatever happens.
 func (a *Approver) handle(ctx context.Context, name string) bool {
-	object, found, err := a.requests.GetStore().GetByKey(name)
-	csr, _ := object.(*certificatesv1.CertificateSigningRequest)
-	if err != nil || !found || csr == nil || !open(csr) {
+	csr := a.request(name)
+	if csr == nil || !open(csr) {
 		delete(a.told, name)
 		return true
 	}
@@ -174,6 +179,17 @@ func (a *Approver) handle(ctx context.Context, name string) bool {
 	return true
 }
 
+// request is one in the informers' stores, or nil.
+func (a *Approver) request(name string) *certificatesv1.CertificateSigningRequest {
+	for _, requests := range a.requests {
+		object, found, err := requests.GetStore().GetByKey(name)
+		if csr, ok := object.(*certificatesv1.CertificateSigningRequest); err == nil && found && ok {
+			return csr
+		}
+	}
+	return nil
+}
+
 // leave says why a request is left alone, once.
 func (a *Approver) leave(entry *log.Entry, csr *certificatesv1.CertificateSigningRequest, verdict Verdict) {
 	why := refusal{csr.UID, verdict.Reason}
@@ -183,7 +199,7 @@ func (a *Approver) leave(entry *log.Entry, csr *certificatesv1.CertificateSignin
 	a.told[csr.Name] = why
 	a.metrics.requests.WithLabelValues(resultLeft, string(verdict.Reason)).Inc()
 	entry = entry.WithFields(log.Fields{"reason": string(verdict.Reason), "message": verdict.Message, "user": csr.Spec.Username})
-	if verdict.Reason == OtherNode || verdict.Reason == NotANode {
+	if slices.Contains([]Reason{OtherNode, NotANode, NotBootstrapping}, verdict.Reason) {
 		entry.Info("certificate request left alone: it is not one of our nodes'")
 		return
 	}
@@ -191,10 +207,13 @@ func (a *Approver) leave(entry *log.Entry, csr *certificatesv1.CertificateSignin
 }
 
 func (a *Approver) approve(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
+	reason, message := servingReason, servingMessage
+	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName {
+		reason, message = clientReason, clientMessage
+	}
 	approved := csr.DeepCopy()
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: approvedReason,
-		Message: "burstlet approve-certificates: the names and addresses are the node's own",
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message,
 	})
 	_, err := a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, approved, metav1.UpdateOptions{})
 	return err
@@ -241,9 +260,15 @@ func ended(pod *corev1.Pod) bool {
 
 // watch makes the informers.
 func (a *Approver) watch(cfg Config) error {
-	a.requests = certificatesinformers.NewFilteredCertificateSigningRequestInformer(a.client, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", certificatesv1.KubeletServingSignerName).String()
-	})
+	watched := signers
+	if len(a.policy.BootstrapGroups) == 0 {
+		watched = []string{certificatesv1.KubeletServingSignerName}
+	}
+	for _, signer := range watched {
+		a.requests = append(a.requests, certificatesinformers.NewFilteredCertificateSigningRequestInformer(a.client, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", signer).String()
+		}))
+	}
 	a.nodes = coreinformers.NewFilteredNodeInformer(a.client, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.LabelSelector = labels.Set{LabelKey: LabelValue}.String()
 	})
@@ -252,11 +277,15 @@ func (a *Approver) watch(cfg Config) error {
 			o.LabelSelector = cfg.PodSelector
 		})
 	}
-	_, err := a.requests.AddEventHandler(each(func(object any) {
-		if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
-			a.queue.Add(name)
-		}
-	}, func(_, _ any) bool { return true }))
+	var err error
+	for _, requests := range a.requests {
+		_, failed := requests.AddEventHandler(each(func(object any) {
+			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
+				a.queue.Add(name)
+			}
+		}, func(_, _ any) bool { return true }))
+		err = errors.Join(err, failed)
+	}
 	if err == nil {
 		_, err = a.nodes.AddEventHandler(each(a.again, func(before, now any) bool {
 			was, is := before.(*corev1.Node), now.(*corev1.Node)
@@ -289,9 +318,11 @@ func each(call func(any), counts func(before, now any) bool) cache.ResourceEvent
 
 // again looks at all open requests again.
 func (a *Approver) again(any) {
-	for _, object := range a.requests.GetStore().List() {
-		if csr, ok := object.(*certificatesv1.CertificateSigningRequest); ok && open(csr) {
-			a.queue.Add(csr.Name)
+	for _, requests := range a.requests {
+		for _, object := range requests.GetStore().List() {
+			if csr, ok := object.(*certificatesv1.CertificateSigningRequest); ok && open(csr) {
+				a.queue.Add(csr.Name)
+			}
 		}
 	}
 }

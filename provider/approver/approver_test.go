@@ -84,6 +84,31 @@ func TestRequestsAreApprovedAsTheyCome(t *testing.T) {
 	})
 }
 
+// Client certificates are looked at where there are groups of bootstrap tokens, and there
+// alone: the rights for their signer are given with them.
+func TestClientCertificatesOfBootstrapTokens(t *testing.T) {
+	for _, groups := range [][]string{nil, {"system:bootstrappers:burstlet"}} {
+		csr := first().make(t)
+		synctest.Test(t, func(t *testing.T) {
+			policy := network()
+			policy.BootstrapGroups = groups
+			l := start(t, Config{Policy: policy}, csr)
+			if got := l.settled("csr-1"); got != (groups != nil) {
+				t.Errorf("with groups %q the request is decided: %v", groups, got)
+			}
+			found, err := l.client.CertificatesV1().CertificateSigningRequests().Get(t.Context(), "csr-1", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range found.Status.Conditions {
+				if c.Reason != clientReason {
+					t.Errorf("it is approved because %s", c.Reason)
+				}
+			}
+		})
+	}
+}
+
 // What a request lacks may come: it is told once, and looked at again.
 func TestRequestsWaitForTheirNodeAndItsAddresses(t *testing.T) {
 	csr := own().make(t)

@@ -12,6 +12,11 @@
 // administrator by their network, or Kubernetes by the pods that burstlet runs in.
 // And only for the Node's own name, which nobody can change.
 //
+// With groups of bootstrap tokens it also approves nodes' first client certificates (signer
+// kubernetes.io/kube-apiserver-client-kubelet), for the nodes that it knows by name.
+// Kubernetes could do that by itself, but for every name that a node may have: who holds a
+// token could become any node.
+//
 // Nothing is denied: what is not approved waits for others, who may know better,
 // and is forgotten by Kubernetes after a day.
 package approver

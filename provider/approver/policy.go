@@ -20,6 +20,9 @@ type Policy struct {
 	// Users may ask for Nodes beside the nodes themselves: ServiceAccounts that
 	// burstlet runs as, by their user names (system:serviceaccount:NAMESPACE:NAME).
 	Users []string
+	// BootstrapGroups may ask for client certificates of Nodes: the groups of bootstrap
+	// tokens. Without any, no client certificate is approved.
+	BootstrapGroups []string
 	// AllowedIPs are the networks of the addresses that are certified, beside those
 	// of pods.
 	AllowedIPs []netip.Prefix
@@ -41,13 +44,16 @@ type Reason string
 const (
 	// NotANode: neither a node nor one of Policy.Users asks.
 	NotANode Reason = "NotANode"
+	// NotBootstrapping: who asks for a client certificate is in none of
+	// Policy.BootstrapGroups. Nodes that renew their own are among them: Kubernetes
+	// approves those.
+	NotBootstrapping Reason = "NotBootstrapping"
 	// OtherNode: the node is none of Policy.Nodes, or there is no such virtual Node
 	// (yet).
 	OtherNode Reason = "OtherNode"
-	// BadRequest: it cannot be read, or asks for what no serving certificate of a
-	// node has.
+	// BadRequest: it cannot be read, or asks for what no such certificate of a node has.
 	BadRequest Reason = "BadRequest"
-	// BadUsages: they are not those of a serving certificate.
+	// BadUsages: they are not those of such a certificate.
 	BadUsages Reason = "BadUsages"
 	// ForeignSubject: the certificate would be another's than the requester's.
 	ForeignSubject Reason = "ForeignSubject"
@@ -72,19 +78,26 @@ type Verdict struct {
 	Node string
 }
 
-// open is true for a request to our signer that nobody decided.
+// signers are those whose requests are decided: of a node's serving certificate and of its
+// client certificate.
+var signers = []string{certificatesv1.KubeletServingSignerName, certificatesv1.KubeAPIServerClientKubeletSignerName}
+
+// open is true for a request to one of our signers that nobody decided.
 func open(csr *certificatesv1.CertificateSigningRequest) bool {
-	return csr.Spec.SignerName == certificatesv1.KubeletServingSignerName && len(csr.Status.Certificate) == 0 &&
+	return slices.Contains(signers, csr.Spec.SignerName) && len(csr.Status.Certificate) == 0 &&
 		!slices.ContainsFunc(csr.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool {
 			return c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied ||
 				c.Type == certificatesv1.CertificateFailed
 		})
 }
 
-// Decide says what becomes of a request to kubernetes.io/kubelet-serving that
-// nobody decided. It is a pure function.
+// Decide says what becomes of a request for a node's certificate that nobody decided. It is
+// a pure function.
 func (p Policy) Decide(csr *certificatesv1.CertificateSigningRequest, facts Facts) Verdict {
-	request, err := parse(csr.Spec.Request)
+	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName {
+		return p.decideClient(csr)
+	}
+	request, err := parseServing(csr.Spec.Request)
 	name, ok := requester(csr.Spec, p.Users, request.user)
 	leave := func(why Reason, format string, args ...any) Verdict {
 		return Verdict{Reason: why, Message: fmt.Sprintf(format, args...), Node: name}
@@ -98,7 +111,7 @@ func (p Policy) Decide(csr *certificatesv1.CertificateSigningRequest, facts Fact
 		return leave(ForeignSubject, "its common name is %q, it is made by user %q", request.user, csr.Spec.Username)
 	case !slices.Contains(p.Nodes, name):
 		return leave(OtherNode, "node %q is none that is approved here", name)
-	case !usagesFit(csr.Spec.Usages):
+	case !usagesFit(csr.Spec.Usages, certificatesv1.UsageServerAuth):
 		return leave(BadUsages, "its usages %q are not those of a node's serving certificate", csr.Spec.Usages)
 	}
 	node := facts.Node(name)
@@ -114,6 +127,29 @@ func (p Policy) Decide(csr *certificatesv1.CertificateSigningRequest, facts Fact
 		}
 	}
 	return p.judgeAddresses(request.ips, node, facts, leave)
+}
+
+// decideClient says what becomes of a request for a node's client certificate. There need
+// be no Node: its holder makes it.
+func (p Policy) decideClient(csr *certificatesv1.CertificateSigningRequest) Verdict {
+	request, err := parseClient(csr.Spec.Request)
+	name, ok := strings.CutPrefix(request.user, nodeuser.Prefix)
+	leave := func(why Reason, format string, args ...any) Verdict {
+		return Verdict{Reason: why, Message: fmt.Sprintf(format, args...), Node: name}
+	}
+	switch {
+	case !slices.ContainsFunc(p.BootstrapGroups, func(group string) bool { return slices.Contains(csr.Spec.Groups, group) }):
+		return leave(NotBootstrapping, "user %q is in none of the groups that may bootstrap nodes", csr.Spec.Username)
+	case err != nil:
+		return leave(BadRequest, "%v", err)
+	case !ok:
+		return leave(ForeignSubject, "its common name %q is no node's", request.user)
+	case !slices.Contains(p.Nodes, name):
+		return leave(OtherNode, "node %q is none that is approved here", name)
+	case !usagesFit(csr.Spec.Usages, certificatesv1.UsageClientAuth):
+		return leave(BadUsages, "its usages %q are not those of a node's client certificate", csr.Spec.Usages)
+	}
+	return Verdict{Approve: true, Node: name}
 }
 
 // reserved is true for names by which a client in a cluster reaches what is no node:

@@ -189,6 +189,63 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// first is what burstlet asks for with a bootstrap token, before there is a Node.
+func first() wish {
+	w := own()
+	w.template.DNSNames, w.template.IPAddresses = nil, nil
+	w.csr.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName
+	w.csr.Spec.Username = "system:bootstrap:abcdef"
+	w.csr.Spec.Groups = []string{"system:bootstrappers", "system:bootstrappers:burstlet", "system:authenticated"}
+	w.csr.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
+	return w
+}
+
+// TestDecideClient: the token of a release is good for that release's nodes alone.
+func TestDecideClient(t *testing.T) {
+	policy := Policy{Nodes: []string{"edge-1"}, BootstrapGroups: []string{"system:bootstrappers:burstlet"}}
+	without := policy
+	without.BootstrapGroups = nil
+	for name, tc := range map[string]struct {
+		change func(*wish)
+		policy *Policy // nil: the one above
+		want   Reason
+	}{
+		"a node's first": {},
+		"key encipherment too, for an RSA key": {change: func(w *wish) {
+			w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageKeyEncipherment)
+		}},
+		"a node that is not listed": {change: func(w *wish) { w.template.Subject.CommonName = "system:node:control-plane" }, want: OtherNode},
+		"an administrator":          {change: func(w *wish) { w.template.Subject.CommonName = "kubernetes-admin" }, want: ForeignSubject},
+		"an administrator's group":  {change: func(w *wish) { w.template.Subject.Organization = []string{"system:masters"} }, want: BadRequest},
+		"another group of tokens":   {change: func(w *wish) { w.csr.Spec.Groups = []string{"system:bootstrappers"} }, want: NotBootstrapping},
+		"a node renews its own":     {change: func(w *wish) { w.csr.Spec.Username, w.csr.Spec.Groups = "system:node:edge-1", []string{"system:nodes"} }, want: NotBootstrapping},
+		"no group is allowed":       {policy: &without, want: NotBootstrapping},
+		"a name":                    {change: func(w *wish) { w.template.DNSNames = []string{"edge-1"} }, want: BadRequest},
+		"an address":                {change: func(w *wish) { w.template.IPAddresses = []net.IP{net.ParseIP("10.1.2.3")} }, want: BadRequest},
+		"server auth":               {change: func(w *wish) { w.csr.Spec.Usages[1] = certificatesv1.UsageServerAuth }, want: BadUsages},
+		"server auth beside":        {change: func(w *wish) { w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageServerAuth) }, want: BadUsages},
+		"unreadable":                {change: func(w *wish) { w.trail = "x" }, want: BadRequest},
+		"a token for a serving one": {change: func(w *wish) { w.csr.Spec.SignerName = certificatesv1.KubeletServingSignerName }, want: NotANode},
+		"a serving one of a listed node, by a token that says it is the node's": {change: func(w *wish) {
+			w.csr.Spec.SignerName = certificatesv1.KubeletServingSignerName
+			w.template.IPAddresses = []net.IP{net.ParseIP("10.1.2.3")}
+		}, want: NotANode},
+	} {
+		w := first()
+		if tc.change != nil {
+			tc.change(&w)
+		}
+		p := policy
+		if tc.policy != nil {
+			p = *tc.policy
+		}
+		got := p.Decide(w.make(t), Facts{Node: func(string) *corev1.Node { return nil }})
+		if got.Reason != tc.want || got.Approve != (tc.want == "") || (got.Message == "") != got.Approve {
+			t.Errorf("%s: verdict %+v, want reason %q", name, got, tc.want)
+		}
+	}
+}
+
 // A node of such a name, listed or not, could serve as somebody else in the cluster.
 func TestNamesOfOthers(t *testing.T) {
 	for name, want := range map[string]Reason{
@@ -225,8 +282,11 @@ func TestOpen(t *testing.T) {
 		"denied":   {condition(certificatesv1.CertificateDenied), false},
 		"failed":   {condition(certificatesv1.CertificateFailed), false},
 		"signed":   {func(c *certificatesv1.CertificateSigningRequest) { c.Status.Certificate = []byte("x") }, false},
-		"to another signer": {func(c *certificatesv1.CertificateSigningRequest) {
+		"to the signer of clients that are nodes": {func(c *certificatesv1.CertificateSigningRequest) {
 			c.Spec.SignerName = certificatesv1.KubeAPIServerClientKubeletSignerName
+		}, true},
+		"to the signer of any client": {func(c *certificatesv1.CertificateSigningRequest) {
+			c.Spec.SignerName = certificatesv1.KubeAPIServerClientSignerName
 		}, false},
 	} {
 		w := own()

@@ -24,8 +24,27 @@ type asked struct {
 	ips   []netip.Addr
 }
 
-// parse reads a request in PEM that asks for what the signer gives nodes, and for
-// nothing else.
+// parseServing reads a request for what the signer of serving certificates gives nodes, and
+// for nothing else.
+func parseServing(text []byte) (asked, error) {
+	a, err := parse(text)
+	if err == nil && len(a.ips) == 0 { // nobody but the node would vouch for it
+		err = errors.New("it asks for no address")
+	}
+	return a, err
+}
+
+// parseClient reads a request for what the signer of nodes' client certificates gives, and
+// for nothing else.
+func parseClient(text []byte) (asked, error) {
+	a, err := parse(text)
+	if err == nil && len(a.names)+len(a.ips) > 0 {
+		err = errors.New("it asks for names or addresses, which a client has none of")
+	}
+	return a, err
+}
+
+// parse reads a request in PEM for a node's certificate.
 func parse(text []byte) (asked, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(rest) > 0 {
@@ -54,9 +73,6 @@ func parse(text []byte) (asked, error) {
 	if a.ips, err = addresses(request.IPAddresses); err != nil {
 		return asked{}, err
 	}
-	if len(a.ips) == 0 { // nobody but the node would vouch for it
-		return asked{}, errors.New("it asks for no address")
-	}
 	return a, nil
 }
 
@@ -75,10 +91,10 @@ func addresses(ips []net.IP) ([]netip.Addr, error) {
 	return out, nil
 }
 
-// usagesFit is true for the usages of a serving certificate: key encipherment goes
-// with RSA keys alone.
-func usagesFit(usages []certificatesv1.KeyUsage) bool {
-	demanded := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageServerAuth}
+// usagesFit is true for the usages of a certificate for auth, which is server or client
+// auth: key encipherment goes with RSA keys alone.
+func usagesFit(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) bool {
+	demanded := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, auth}
 	for _, u := range demanded {
 		if !slices.Contains(usages, u) {
 			return false

@@ -77,6 +77,12 @@ other. Every message begins with the value.
 {{- if ne (empty $bootstrap.token.id) (empty $bootstrap.token.secret) -}}
 {{- fail "identity.bootstrap.token: give both id and secret, or neither" -}}
 {{- end -}}
+{{- if and $bootstrap.token.create (not $bootstrap.token.expiration) -}}
+{{- fail "identity.bootstrap.token.expiration: is required with token.create, as in 2030-01-02T15:04:05Z: whoever has the token can become the release's nodes. Each new pod of burstlet needs a token that is valid" -}}
+{{- end -}}
+{{- if and $bootstrap.autoApprove (not $v.approver.enabled) -}}
+{{- fail "identity.bootstrap.autoApprove: the approver approves: set approver.enabled to true, or autoApprove to false" -}}
+{{- end -}}
 {{- else if or $bootstrap.existingSecret $bootstrap.token.create -}}
 {{- fail (printf "identity.bootstrap: is for identity.mode bootstrap, and the mode is %s" $mode) -}}
 {{- end -}}

@@ -72,7 +72,10 @@ func TestBadValues(t *testing.T) {
 
 		"bootstrap with nothing":          {good + "identity: {mode: bootstrap}\n", []string{"identity.bootstrap: with identity.mode bootstrap give existingSecret"}},
 		"bootstrap with both":             {good + "identity: {mode: bootstrap, bootstrap: {existingSecret: x, token: {create: true}}}\n", []string{"identity.bootstrap.token.create: excludes identity.bootstrap.existingSecret"}},
-		"half a token":                    {good + "identity: {mode: bootstrap, bootstrap: {token: {create: true, id: abcdef}}}\n", []string{"identity.bootstrap.token: give both id and secret"}},
+		"a token for ever":                {good + "identity: {mode: bootstrap, bootstrap: {token: {create: true}}}\n", []string{"identity.bootstrap.token.expiration: is required with token.create"}},
+		"bootstrap that nobody approves":  {good + "identity: {mode: bootstrap, bootstrap: {existingSecret: x}}\napprover: {enabled: false}\n", []string{"identity.bootstrap.autoApprove: the approver approves"}},
+		"a group of nobody's tokens":      {good + "identity: {mode: bootstrap, bootstrap: {existingSecret: x, group: masters}}\n", []string{"'/identity/bootstrap/group': 'masters' does not match pattern"}},
+		"half a token":                    {good + "identity: {mode: bootstrap, bootstrap: {token: {create: true, id: abcdef, expiration: \"2030-01-02T15:04:05Z\"}}}\n", []string{"identity.bootstrap.token: give both id and secret"}},
 		"a token that is none":            {good + "identity: {mode: bootstrap, bootstrap: {token: {id: ABC}}}\n", []string{"'/identity/bootstrap/token/id': 'ABC' does not match pattern '^([a-z0-9]{6})?$'"}},
 		"constraints in another mode":     {good + "identity: {mode: bootstrap, constrainedImpersonation: never, bootstrap: {existingSecret: x}}\n", []string{"identity.constrainedImpersonation: is for identity.mode impersonation, and the mode is bootstrap"}},
 		"bootstrap in another mode":       {good + "identity: {bootstrap: {existingSecret: x}}\n", []string{"identity.bootstrap: is for identity.mode bootstrap"}},

@@ -46,7 +46,7 @@ func TestKustomizeIsTheChart(t *testing.T) {
 				return ""
 			case m.Labels["app.kubernetes.io/component"] == "approver", strings.Contains(m.Name, "approver"):
 				return filepath.Join("approver", fileFor(m))
-			case m.Kind == "ClusterRoleBinding":
+			case m.Kind == "ClusterRoleBinding", strings.HasSuffix(m.Name, "bootstrap-approval"):
 				return filepath.Join("bootstrap", fileFor(m))
 			case m.Kind == "NetworkPolicy":
 				return filepath.Join("network-policy", fileFor(m))

@@ -163,7 +163,8 @@ func TestElectionChanges(t *testing.T) {
 // TestTokenIsKept: the bootstrap token that the chart chooses is chosen once.
 func TestTokenIsKept(t *testing.T) {
 	t.Parallel()
-	args := append(sims("a"), "--set", "identity.mode=bootstrap", "--set", "identity.bootstrap.token.create=true")
+	args := append(sims("a"), "--set", "identity.mode=bootstrap", "--set", "identity.bootstrap.token.create=true",
+		"--set-string", "identity.bootstrap.token.expiration=2050-01-02T15:04:05Z")
 	r := install(t, "kept", args...)
 	token := func(all []manifest) string {
 		return find[corev1.Secret](t, all, "Secret", "burstlet-bootstrap").StringData["token"]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
@@ -58,6 +59,7 @@ func TestRights(t *testing.T) {
 		{"ssh", "Role", namespace, "burstlet:burstlet:leader-election", "serviceaccount.yaml", "burstlet:leader-election"},
 		{"bootstrap", "ClusterRole", "", "burstlet:burstlet:approver", "approver.yaml", "burstlet:approver"},
 		{"bootstrap", "Role", namespace, "burstlet-approver", "approver.yaml", "burstlet:approver"},
+		{"bootstrap", "ClusterRole", "", "burstlet:burstlet:bootstrap-approval", "bootstrap.yaml", "burstlet:bootstrap-approval"},
 		{"ssh", "ClusterRole", "", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
 		{"ssh", "Role", "default", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
 		{"ssh", "Role", "kube-node-lease", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
@@ -71,12 +73,42 @@ func TestRights(t *testing.T) {
 		}
 	}
 	all, other := rendered(t, "bootstrap"), deployed(t, "bootstrap.yaml")
-	for _, name := range []string{"bootstrap", "bootstrap-approval", "rotation-approval"} {
+	for _, name := range []string{"bootstrap", "rotation-approval"} {
 		got := find[rbacv1.ClusterRoleBinding](t, all, "ClusterRoleBinding", "burstlet:burstlet:"+name)
 		want := find[rbacv1.ClusterRoleBinding](t, other, "ClusterRoleBinding", "burstlet:"+name)
 		if got.RoleRef != want.RoleRef || !reflect.DeepEqual(got.Subjects, want.Subjects) {
 			t.Errorf("%s: the chart binds %v to %v, deploy/rbac %v to %v", name, got.RoleRef, got.Subjects, want.RoleRef, want.Subjects)
 		}
+	}
+}
+
+// TestNobodyBecomesAnyNode: who has the token of a release, which lies in its pods, cannot
+// have Kubernetes certify every node of the cluster.
+func TestNobodyBecomesAnyNode(t *testing.T) {
+	t.Parallel()
+	const allNodes = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
+	for what, all := range map[string][]manifest{"the chart": rendered(t, "bootstrap"), "deploy/rbac": deployed(t, "bootstrap.yaml")} {
+		for _, m := range all {
+			var binding rbacv1.ClusterRoleBinding
+			if m.Kind != "ClusterRoleBinding" {
+				continue
+			}
+			if err := yaml.Unmarshal([]byte(m.text), &binding); err != nil {
+				t.Fatal(err)
+			}
+			if binding.RoleRef.Name == allNodes {
+				t.Errorf("%s binds %s to %v", what, allNodes, binding.Subjects)
+			}
+		}
+	}
+	all := rendered(t, "bootstrap")
+	approver := find[appsv1.Deployment](t, all, "Deployment", "burstlet-approver")
+	if args := approver.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--bootstrap-groups=system:bootstrappers:burstlet") ||
+		!slices.Contains(args, "--nodes=edge-1,edge-2") {
+		t.Errorf("the approver has the arguments %q", args)
+	}
+	if token := find[corev1.Secret](t, all, "Secret", "bootstrap-token-abcdef"); token.StringData["expiration"] == "" {
+		t.Error("the token does not expire")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +25,9 @@ func installWithCertificates(t *testing.T, w *world) {
 	before := hostState(t, host)
 	const second = "demo-1"
 	v := sshValues(t, i.node, host)
-	v["identity"] = values{"mode": "bootstrap", "bootstrap": values{"token": values{"create": true}}}
+	v["identity"] = values{"mode": "bootstrap", "bootstrap": values{"token": values{
+		"create": true, "expiration": time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339),
+	}}}
 	v["servingCertificate"] = values{"mode": "csr"}
 	nodes := v["nodes"].(values)
 	nodes[second] = values{"backend": values{"type": "sim"}}
