@@ -46,6 +46,8 @@ type nodeState struct {
 	// terms counts how often this process began to work as the node, failures how
 	// often that ended with an error.
 	terms, failures int
+	// withoutLease is true while the node's term goes on although its lease cannot be renewed.
+	withoutLease bool
 	// metrics are those of the node while it works; nil at other times.
 	metrics prometheus.Gatherer
 }
@@ -57,6 +59,12 @@ func (s *nodeState) set(state string, err error) {
 	if state == stateFailed {
 		s.failures++
 	}
+}
+
+func (s *nodeState) goesOnWithoutLease(does bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.withoutLease = does
 }
 
 // began counts a term.

@@ -97,8 +97,9 @@ func (r *nodeRunner) elector(cred *credential) (*election.Elector, error) {
 	return election.New(election.Config{
 		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: r.cfg.LeaseName(), Identity: r.id,
 		LeaseDuration: l.LeaseDuration.Duration, RenewDeadline: l.RenewDeadline.Duration, RetryPeriod: l.RetryPeriod.Duration,
-		Former:  nodeExists(cred.config(), r.cfg.Node.Name),
-		Standby: func(err error) { r.state.set(stateStandby, err) },
+		Former:       nodeExists(cred.config(), r.cfg.Node.Name),
+		Standby:      func(err error) { r.state.set(stateStandby, err) },
+		WithoutLease: r.state.goesOnWithoutLease,
 	})
 }
 

@@ -78,6 +78,9 @@ var (
 		"Cumulative number of times that this process began to work as a node.", []string{labelNode}, nil)
 	failuresDesc = prometheus.NewDesc("burstlet_node_failures_total",
 		"Cumulative number of times that a node failed and was to be started again.", []string{labelNode}, nil)
+	withoutLeaseDesc = prometheus.NewDesc("burstlet_node_without_lease",
+		"1 while this process goes on as a node although it cannot renew the lease of the node's leader election; else 0.",
+		[]string{labelNode}, nil)
 )
 
 // nodeStates shows the states when somebody asks.
@@ -88,13 +91,17 @@ func (n nodeStates) Describe(ch chan<- *prometheus.Desc) {
 	ch <- stateDesc
 	ch <- termsDesc
 	ch <- failuresDesc
+	ch <- withoutLeaseDesc
 }
 
 // Collect implements [prometheus.Collector].
 func (n nodeStates) Collect(ch chan<- prometheus.Metric) {
 	for _, s := range n {
 		s.mu.Lock()
-		state, terms, failures := s.state, s.terms, s.failures
+		state, terms, failures, without := s.state, s.terms, s.failures, 0.0
+		if s.withoutLease {
+			without = 1
+		}
 		s.mu.Unlock()
 		for _, known := range []string{stateStarting, stateRunning, stateStandby, stateFailed} {
 			value := 0.0
@@ -105,5 +112,6 @@ func (n nodeStates) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- prometheus.MustNewConstMetric(termsDesc, prometheus.CounterValue, float64(terms), s.name)
 		ch <- prometheus.MustNewConstMetric(failuresDesc, prometheus.CounterValue, float64(failures), s.name)
+		ch <- prometheus.MustNewConstMetric(withoutLeaseDesc, prometheus.GaugeValue, without, s.name)
 	}
 }

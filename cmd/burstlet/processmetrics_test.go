@@ -85,6 +85,7 @@ func TestStatesTermsAndFailuresOfNodes(t *testing.T) {
 	a.began()
 	a.set(stateRunning, nil)
 	h.nodes[1].set(stateStandby, nil)
+	a.goesOnWithoutLease(true)
 	want := []string{
 		`burstlet_node_failures_total{node="a"} 1`, `burstlet_node_failures_total{node="b"} 0`,
 		`burstlet_node_state{node="a",state="failed"} 0`, `burstlet_node_state{node="a",state="running"} 1`,
@@ -92,6 +93,7 @@ func TestStatesTermsAndFailuresOfNodes(t *testing.T) {
 		`burstlet_node_state{node="b",state="failed"} 0`, `burstlet_node_state{node="b",state="running"} 0`,
 		`burstlet_node_state{node="b",state="standby"} 1`, `burstlet_node_state{node="b",state="starting"} 0`,
 		`burstlet_node_terms_total{node="a"} 2`, `burstlet_node_terms_total{node="b"} 0`,
+		`burstlet_node_without_lease{node="a"} 1`, `burstlet_node_without_lease{node="b"} 0`,
 	}
 	if got := scrape(t, h, "burstlet_node_"); !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))

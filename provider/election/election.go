@@ -54,6 +54,9 @@ type Config struct {
 	// whenever the Lease cannot be reached or can be again. It must not block. May
 	// be nil.
 	Standby func(err error)
+	// WithoutLease is told when a term goes on although its Lease cannot be renewed, and
+	// when it no longer does. It must not block. May be nil.
+	WithoutLease func(bool)
 }
 
 // Elector stands for one Lease.
@@ -66,6 +69,9 @@ func New(cfg Config) (*Elector, error) {
 	}
 	if cfg.Standby == nil {
 		cfg.Standby = func(error) {}
+	}
+	if cfg.WithoutLease == nil {
+		cfg.WithoutLease = func(bool) {}
 	}
 	if cfg.Former == nil {
 		cfg.Former = func(context.Context) (bool, error) { return true, nil }
@@ -170,6 +176,7 @@ func (e *Elector) term(ctx context.Context, l *lock, lead Lead) (over bool, err 
 // campaign keeps the lease until ctx ends, or until it can be renewed no more and the
 // remote does not tell leaders apart.
 func (e *Elector) campaign(ctx context.Context, l *lock, elector *leaderelection.LeaderElector) {
+	defer l.withLease()
 	for ctx.Err() == nil {
 		// Ours are the words that users see.
 		elector.Run(klog.NewContext(ctx, klog.Logger{}))
@@ -178,6 +185,7 @@ func (e *Elector) campaign(ctx context.Context, l *lock, elector *leaderelection
 		}
 		if !l.outlived {
 			l.outlived = true
+			e.cfg.WithoutLease(true)
 			log.G(ctx).WithField("lease", l.Describe()).Warn("the node's lease cannot be renewed: " +
 				"going on with the pods that are known, until the remote or the API server names another leader")
 		}
@@ -253,6 +261,7 @@ func (e *Elector) lock() *lock {
 		held:    gate.New(),
 		open:    e.cfg.LeaseDuration - e.cfg.LeaseDuration/8,
 		standby: e.cfg.Standby,
+		without: e.cfg.WithoutLease,
 		lost:    func() {},
 	}
 }

@@ -20,6 +20,7 @@ type lock struct {
 	// open is for how long after a renewal was asked for the gate stays open.
 	open    time.Duration
 	standby func(error)
+	without func(bool)
 	// lost ends the term.
 	lost func()
 	// failed is true while calls fail, leading from the first renewal on, outlived while the
@@ -67,10 +68,19 @@ func (l *lock) renewed(ctx context.Context, asked time.Time, record resourcelock
 	}
 	l.leading = true
 	l.held.Hold(asked.Add(l.open))
-	if l.outlived {
-		l.outlived = false
+	if l.withLease() {
 		log.G(ctx).WithField("lease", l.Describe()).Info("the node's lease is renewed again: nobody led meanwhile")
 	}
+}
+
+// withLease ends the time in which the term goes on without its lease, and says whether
+// there was one.
+func (l *lock) withLease() (was bool) {
+	was, l.outlived = l.outlived, false
+	if was {
+		l.without(false)
+	}
+	return was
 }
 
 // note tells of the first failure of a row, and of its end, but for what is a normal answer: there is

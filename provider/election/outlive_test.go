@@ -36,6 +36,9 @@ func TestTermOutlivesTheAPIServer(t *testing.T) {
 			if a.open() == (away > duration) {
 				t.Errorf("the API may be written to: %v", a.open())
 			}
+			if told := a.goesWithout(); (away > duration) != slices.Equal(told, []bool{true}) {
+				t.Errorf("%v without the API server: told %v of terms without a lease", away, told)
+			}
 			a.wire.set(func(w *wire) { w.farCut = true })
 			settle(time.Minute)
 			if a.term(0).Permit("restart a container") == nil {
@@ -50,6 +53,9 @@ func TestTermOutlivesTheAPIServer(t *testing.T) {
 			settle(2200 * time.Millisecond)
 			if a.led() != 1 || !a.open() || s.holder() != "a" {
 				t.Errorf("%d terms, open %v, %q holds", a.led(), a.open(), s.holder())
+			}
+			if told := a.goesWithout(); !slices.Equal(told, []bool{true, false}) {
+				t.Errorf("the lease is renewed again: told %v", told)
 			}
 			a.onEnd(func(*gate.Gate) {})
 			a.stop()
@@ -81,6 +87,9 @@ func TestSuccessorFences(t *testing.T) {
 		case <-a.term(0).Closed():
 		default:
 			t.Error("a's term goes on")
+		}
+		if told := a.goesWithout(); !slices.Equal(told, []bool{true, false}) {
+			t.Errorf("its term has ended: told %v", told)
 		}
 		settle(time.Minute)
 		a.wire.set(func(w *wire) { w.cut = false })

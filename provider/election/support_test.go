@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -170,6 +171,7 @@ type contender struct {
 	fail chan error
 	// standby is what was told of standing by.
 	standby []error
+	without []bool // what Config.WithoutLease was told
 	// former is what Former says.
 	former atomic.Bool
 	// remote tells leaders apart; nil: it does not.
@@ -230,6 +232,8 @@ func contendAt(t *testing.T, s *server, r *remote, name string) *contender {
 		LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry,
 		Former:  func(context.Context) (bool, error) { return c.former.Load(), nil },
 		Standby: func(err error) { c.mu.Lock(); c.standby = append(c.standby, err); c.mu.Unlock() },
+
+		WithoutLease: func(does bool) { c.mu.Lock(); c.without = append(c.without, does); c.mu.Unlock() },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -344,4 +348,11 @@ func (c *contender) ended(want error) {
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
+}
+
+// goesWithout is what this contender was told of terms without a lease.
+func (c *contender) goesWithout() []bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.without)
 }

@@ -46,6 +46,11 @@ var nodeCases = []alertCase{
 		quiet: map[string]string{`burstlet_node_terms_total{job="burstlet",node="n"}`: "1x60 2x30"},
 	},
 	{
+		alert: "BurstletNodeWithoutLease", at: "20m", labels: onNode,
+		fires: map[string]string{`burstlet_node_without_lease{job="burstlet",node="n"}`: "1x90"},
+		quiet: map[string]string{`burstlet_node_without_lease{job="burstlet",node="n"}`: "0x17 1x1 0x70"}, // a restart of the API server
+	},
+	{
 		alert: "BurstletNodeHeldTwice", at: "20m", labels: onNode,
 		fires: map[string]string{`burstlet_node_foreign_lease_renewals_total{job="burstlet",node="n"}`: "0+3x90"},
 		quiet: map[string]string{`burstlet_node_foreign_lease_renewals_total{job="burstlet",node="n"}`: "0x15 1x75"}, // a restored backup
