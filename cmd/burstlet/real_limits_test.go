@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -23,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/access"
+	"github.com/burstlet/burstlet/test/kit/hostile"
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/ports"
 )
@@ -100,49 +99,6 @@ func TestRealPriorityOfANode(t *testing.T) {
 	s.must(s.admin.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// hostile does to a kubelet API what it likes until the context ends.
-type hostile struct {
-	port    int
-	sent    atomic.Int64
-	refused atomic.Int64
-}
-
-// tokens sends one token after the other, none of which is any.
-func (h *hostile) tokens(ctx context.Context) {
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 8} //nolint:gosec // a test's
-	defer transport.CloseIdleConnections()
-	for ctx.Err() == nil {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, local("https", h.port, "/pods"), nil)
-		if err != nil {
-			return
-		}
-		req.Header.Set("Authorization", fmt.Sprint("Bearer token-", h.sent.Add(1)))
-		resp, err := transport.RoundTrip(req)
-		if err != nil {
-			continue
-		}
-		_, _ = io.Copy(io.Discard, resp.Body)
-		_ = resp.Body.Close()
-		if resp.StatusCode == http.StatusTooManyRequests {
-			h.refused.Add(1)
-		}
-	}
-}
-
-// idle opens connections and says nothing.
-func (h *hostile) idle(ctx context.Context) {
-	var open []net.Conn
-	for ctx.Err() == nil && len(open) < 1500 {
-		if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", h.port)); err == nil {
-			open = append(open, conn)
-		}
-	}
-	<-ctx.Done()
-	for _, conn := range open {
-		_ = conn.Close()
-	}
-}
-
 // renewals returns once the lease was renewed so often, with the longest time between two.
 func (s *stage) renewals(node string, n int) (longest time.Duration) {
 	s.t.Helper()
@@ -178,13 +134,14 @@ func TestRealHostileClient(t *testing.T) {
 	lane.From(t, lane.Gate)
 	t.Parallel()
 	s := newStage(t)
-	h := &hostile{port: ports.Free(t)}
+	port := ports.Free(t)
+	h := &hostile.Client{Address: fmt.Sprint("127.0.0.1:", port)}
 	s.run(s.configure(fmt.Sprintf(`
 node: {name: besieged, internalIP: 127.0.0.1}
 kubeconfig: %s
 backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %%CA%%}
-`, s.nodeKubeconfig("besieged"), h.port)))
+`, s.nodeKubeconfig("besieged"), port)))
 	s.ready("besieged")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -192,22 +149,22 @@ kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %%CA%
 	defer siege.Wait()
 	defer stop()
 	for range 64 {
-		siege.Go(func() { h.tokens(ctx) })
+		siege.Go(func() { h.Tokens(ctx) })
 	}
-	siege.Go(func() { h.idle(ctx) })
+	siege.Go(func() { h.Idle(ctx, 1500) })
 	s.pod("besieged", "in-a-siege")
 	s.podReady("in-a-siege")
 	longest := s.renewals("besieged", 3)
-	t.Logf("%d tokens sent, %d refused; at most %v between renewals", h.sent.Load(), h.refused.Load(), longest)
+	t.Logf("%d tokens sent, %d refused; at most %v between renewals", h.Sent(), h.Refused(), longest)
 	// The controllers take a node for lost after 40 s without one.
 	if longest > 20*time.Second {
 		t.Errorf("%v between renewals of the lease, want 10 s", longest)
 	}
-	if h.refused.Load() == 0 {
+	if h.Refused() == 0 {
 		t.Error("no token was refused")
 	}
 	for _, path := range []string{"/healthz", "/pods", "/metrics"} {
-		if text, err := s.asAdmin(h.port, path); err != nil {
+		if text, err := s.asAdmin(port, path); err != nil {
 			t.Errorf("%s of a caller with a certificate: %v", path, err)
 		} else if path == "/metrics" && !strings.Contains(text, `burstlet_http_refused_total{kind="authentications",server="kubelet_api"}`) {
 			t.Error("the metrics do not tell of refusals")
