@@ -102,6 +102,12 @@ chaos: helper ## Cut off the API server and a host for ten minutes, freeze leade
 	go test ./backend/cri -run '^TestContractOverSSHWhileTheLinkIsReset$$' -linkresets -timeout 30m -v
 	go test ./test/suite/e2e -run '^(TestOutage|TestTakeoverUnseen|TestLeaderFrozen|TestKill|TestKillOnSim|TestRemoteDies|TestSSHCutLong|TestSSHRestarts)$$' -outage 10m -sshcut 10m -timeout 60m -v
 
+.PHONY: soak
+soak: helper ## Hold two nodes under load to what docs/operations.md promises (DURATION=30m; COUNTS='-soakssh 20 -soaksim 200 -soakmaps 500')
+	$(real) \
+	go run ./test/cmd/controlplane build; \
+	go test ./test/suite/soak -run '^TestSoak$$' -soak $(or $(DURATION),30m) $(COUNTS) -count 1 -timeout 0 -v
+
 .PHONY: conformance
 conformance: build ## Run the conformance tests for nodes on a host over SSH (BACKEND=ecs: on tasks; FOCUS=, SKIP=, PROCS=, SERIAL=1, KILL_EVERY=60s, CUT_EVERY=60s)
 	tools/real-parts
