@@ -246,7 +246,7 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	says(t, out, "ok credential bootstrap kubeconfig ", "which asks for the node's own credential", "ok approval ", "warn node's rights cannot be asked for before")
+	says(t, out, "ok credential bootstrap kubeconfig ", "which asks for the node's own credential", "warn approval ", "warn node's rights cannot be asked for before")
 	p := s.run(s.configure(yaml))
 	s.approve("system:node:"+name, "kubernetes.io/kube-apiserver-client-kubelet")
 	s.ready(name)

@@ -191,8 +191,8 @@ func TestDoctorTellsWhetherTheClusterIssuesCredentialsByItself(t *testing.T) {
 	for name, tc := range map[string]struct {
 		denied, want string
 	}{
-		"by itself": {"", "ok approval the cluster issues the node's credential by itself"},
-		"approved":  {"certificatesigningrequests/nodeclient", "warn approval somebody must approve the request for the node's credential"},
+		"by itself": {"", "warn approval the cluster approves this credential for every node"},
+		"approved":  {"certificatesigningrequests/nodeclient", "ok approval burstlet approve-certificates --bootstrap-groups (deploy/rbac/bootstrap.yaml), or a person"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &clusterExam{client: reviewer(tc.denied), user: whoami{name: "system:bootstrap:abcdef"}}
