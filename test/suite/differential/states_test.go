@@ -1,0 +1,125 @@
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/burstlet/burstlet/test/kit/wait"
+)
+
+// brief is a pod's status on one line.
+func brief(pod *corev1.Pod) string {
+	data, err := json.Marshal(pod.Status)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+func anything(*corev1.Pod) error { return nil }
+
+var errNotYet = errors.New("not yet")
+
+func when(yes bool) error {
+	if yes {
+		return nil
+	}
+	return errNotYet
+}
+
+func phase(want corev1.PodPhase) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error { return when(pod.Status.Phase == want) }
+}
+
+// status is that of a container; one that has none has never been.
+func status(pod *corev1.Pod, container string) corev1.ContainerStatus {
+	s := pod.Status
+	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses) {
+		if c.Name == container {
+			return c
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+// waiting is a container that waits for a reason after so many restarts.
+func waiting(container, reason string, restarts int32) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		c := status(pod, container)
+		return when(c.State.Waiting != nil && c.State.Waiting.Reason == reason && c.RestartCount == restarts)
+	}
+}
+
+// running is a container that runs after so many restarts.
+func running(container string, restarts int32) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		c := status(pod, container)
+		return when(c.State.Running != nil && c.RestartCount == restarts)
+	}
+}
+
+// ended is a container that ended for good.
+func ended(container string) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error { return when(status(pod, container).State.Terminated != nil) }
+}
+
+func both(wants ...func(*corev1.Pod) error) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		for _, want := range wants {
+			if err := want(pod); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// ready is a pod that is.
+var ready = wait.PodReady
+
+// condition is a condition's reason.
+func condition(kind corev1.PodConditionType, reason string) func(*corev1.Pod) error {
+	return func(pod *corev1.Pod) error {
+		return when(slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == kind && c.Reason == reason
+		}))
+	}
+}
+
+// subject is a pod of one side, to be changed.
+type subject struct {
+	*pair
+	side string
+}
+
+// deleted deletes with a grace, in seconds.
+func deleted(grace int64) func(context.Context, *subject) error {
+	return func(ctx context.Context, s *subject) error {
+		return s.client.CoreV1().Pods(s.side).Delete(ctx, s.name, metav1.DeleteOptions{GracePeriodSeconds: &grace})
+	}
+}
+
+// patched changes the pod, or a part of it.
+func patched(part, patch string) func(context.Context, *subject) error {
+	return func(ctx context.Context, s *subject) error {
+		var parts []string
+		if part != "" {
+			parts = []string{part}
+		}
+		_, err := s.client.CoreV1().Pods(s.side).Patch(ctx, s.name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, parts...)
+		return err
+	}
+}
+
+// ephemeral adds an ephemeral container.
+func ephemeral(script string) func(context.Context, *subject) error {
+	return patched("ephemeralcontainers", fmt.Sprintf(
+		`{"spec":{"ephemeralContainers":[{"name":"debug","image":%q,"command":["sh","-c",%q],"targetContainerName":"app"}]}}`, image, script))
+}
