@@ -28,6 +28,13 @@ func ecsKind() Kind {
 		Diagnose: func(ctx context.Context, n Node) ([]backend.Finding, error) {
 			return ecs.Diagnose(ctx, ecsConfig(n)), nil
 		},
+		Try: func(n Node, image string) Trial {
+			cfg := ecsConfig(n)
+			bill := ecs.Bill(cfg)
+			return Trial{Tasks: bill.Tasks, Dollars: bill.Dollars, Run: func(ctx context.Context) (Answers, error) {
+				return ecs.Try(ctx, cfg, image)
+			}}
+		},
 		Taken: func(n Node, pod *corev1.Pod) map[string]string { return taskdef.Taken(ecsConfig(n).Config, pod) },
 		Preview: func(_ context.Context, n Node, launch backend.LaunchSpec) (Preview, error) {
 			task, err := taskdef.Explain(ecsConfig(n).Config, launch)

@@ -3,6 +3,7 @@ package backends
 import (
 	"context"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,12 +55,30 @@ type Kind struct {
 	// Diagnose examines where the pods run and changes nothing there. The error is one
 	// of the configuration.
 	Diagnose func(context.Context, Node) ([]backend.Finding, error)
+	// Try prepares tasks that answer what the remote's service does not document; nil: there
+	// is nothing to try.
+	Try func(n Node, image string) Trial
 	// Taken says, by path, what becomes of the fields of a pod; nil: the kind says
 	// nothing of fields.
 	Taken func(Node, *corev1.Pod) map[string]string
 	// Preview says what a launch would turn into; nil: the containers that the pod
 	// names. Errors: Unsupported and Invalid, as a launch has them.
 	Preview func(context.Context, Node, backend.LaunchSpec) (Preview, error)
+}
+
+// Trial is what tasks would answer, and what they cost.
+type Trial struct {
+	// Tasks is how many there are, Dollars what they cost at most.
+	Tasks   int
+	Dollars float64
+	// Run runs them and removes what it made, also when the context ends.
+	Run func(context.Context) (Answers, error)
+}
+
+// Answers are what a trial saw. As JSON they hold nothing of the account.
+type Answers interface {
+	// WriteTable prints them for people.
+	WriteTable(io.Writer) error
 }
 
 // Preview is what a launch turns into; the field of the kind is set.

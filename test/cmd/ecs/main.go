@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,6 +34,8 @@ func command() *cobra.Command {
 		cfg    ecs.Config
 		listen string
 		on     containers
+		// observed is the file with what an account did.
+		observed string
 	)
 	cmd := &cobra.Command{
 		Use:           "ecs",
@@ -43,6 +46,15 @@ func command() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("listen") {
 				listen = ""
+			}
+			if observed != "" {
+				left, err := observe(&cfg, observed)
+				if err != nil {
+					return err
+				}
+				for _, name := range left {
+					fmt.Fprintln(cmd.ErrOrStderr(), "ecs: that account differs in", name+", which this server does not follow")
+				}
 			}
 			return on.around(cmd.Context(), func(ctx context.Context, runner ecs.Runner, facts []string, address string) error {
 				cfg.Runner = runner
@@ -71,10 +83,24 @@ func command() *cobra.Command {
 	} {
 		f.DurationVar(d, name, 0, "how long it takes, see Delays of package test/fakeaws/ecs")
 	}
+	f.StringVar(&observed, "observed", "", "file of burstlet doctor --try: behave as that account did, with its delays")
 	f.BoolVar(&cfg.Sessions.Fast, "session-fast", false, "leave out the pauses of ECS Exec's agent")
 	f.DurationVar(&cfg.Sessions.Latency, "session-latency", 0, "how long a frame of a session is under way")
 	on.flags(f)
 	return cmd
+}
+
+// observe has the server behave as an account did.
+func observe(cfg *ecs.Config, file string) (left []string, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("--observed: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if left, err = cfg.Observe(f); err != nil {
+		return nil, fmt.Errorf("--observed %s: %w", file, err)
+	}
+	return left, nil
 }
 
 // buckets are the values of --bucket.

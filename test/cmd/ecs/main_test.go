@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +17,37 @@ import (
 
 // patience bounds each step, on a machine that builds other packages meanwhile.
 const patience = 3 * time.Minute
+
+// A file of burstlet doctor --try changes how the server behaves; rows that it cannot
+// follow are named, and what is no such file is refused.
+func TestObserved(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "seen.json")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"version": 1, "rows": [
+		{"name": "refused.exitCode", "seen": "none", "verdict": "differs"},
+		{"name": "time.pull", "seen": "12s", "verdict": "measured", "seconds": 12},
+		{"name": "time.provision", "seen": "denied", "verdict": "unknown"},
+		{"name": "stop.code", "seen": "UserInitiated", "verdict": "agrees"},
+		{"name": "tmpfs", "seen": "refused", "verdict": "differs"}]}`)
+	var cfg ecs.Config
+	left, err := observe(&cfg, file)
+	if err != nil || !slices.Equal(left, []string{"tmpfs"}) {
+		t.Errorf("%v, %v", left, err)
+	}
+	if cfg.Observed.RefusedExit != "none" || cfg.Delays.Pull != 12*time.Second || cfg.Delays.Provision != 0 {
+		t.Errorf("%+v", cfg)
+	}
+	for text, want := range map[string]string{`{"version": 2}`: "version 2, want 1", `[`: "read what was observed"} {
+		write(text)
+		if _, err := observe(&cfg, file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
 
 func TestServes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

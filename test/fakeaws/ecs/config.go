@@ -19,6 +19,8 @@ type Config struct {
 	Delays    Delays
 	// Kindness makes it kinder than AWS is; a test that wants it says so.
 	Kindness Kindness
+	// Observed is what a real account was seen to do, in the place of what is assumed.
+	Observed Observed
 	// Throttles refuses calls beyond the documented rates with ThrottlingException.
 	Throttles bool
 	// CapacityProviders are those that the cluster is associated with; nil is

@@ -69,7 +69,7 @@ func (s *Server) containerSpec(t *task, i int) ContainerSpec {
 		Env: s.environment(t, i), User: value(def.User), WorkingDirectory: value(def.WorkingDirectory),
 		ReadOnlyRoot: value(def.ReadonlyRootFilesystem), Interactive: value(def.Interactive), TTY: value(def.PseudoTerminal),
 		Mounts: t.def.mounts(i), MemoryMiB: int(value(first(ov.Memory, def.Memory))), CPU: int(value(first(ov.CPU, def.CPU))),
-		ExecMiB: t.execMemory(s.cfg.Kindness), Log: s.logTo(t, i),
+		ExecMiB: t.execMemory(s.cfg.Kindness, s.cfg.Observed), Log: s.logTo(t, i),
 	}
 	if ov.Command != nil {
 		spec.Command = ov.Command

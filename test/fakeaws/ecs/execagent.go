@@ -1,6 +1,9 @@
 package ecs
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // execMiB is what amazon-ssm-agent and its worker take of a container's memory: they run
 // as root in its cgroup (amazon-ecs-agent, agent/engine/execcmd/manager_start_linux.go; ECS
@@ -9,11 +12,11 @@ import "time"
 const execMiB = 40
 
 // execMemory is what the agent takes in each container of a task, in MiB.
-func (t *task) execMemory(kind Kindness) int {
+func (t *task) execMemory(kind Kindness, seen Observed) int {
 	if !t.execute || kind.ExecForFree {
 		return 0
 	}
-	return execMiB
+	return cmp.Or(seen.ExecMiB, execMiB)
 }
 
 // KillExecAgent ends the agent of ECS Exec in a container, with its sessions. The agent of
@@ -33,7 +36,7 @@ var starved = outcome{after: time.Second, exit: exitKill, termExit: exitTerm, oo
 
 // bounded is what a container does in the memory that its agent leaves it.
 func (p *plan) bounded(t *task, def *containerDefinition, b *behaviour) *behaviour {
-	if m := value(first(p.ov.of(*def.Name).Memory, def.Memory)); m == 0 || int(m) > t.execMemory(p.kind) {
+	if m := value(first(p.ov.of(*def.Name).Memory, def.Memory)); m == 0 || int(m) > t.execMemory(p.kind, p.seen) {
 		return b
 	}
 	own := *b // it is shared by tasks

@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -136,11 +137,12 @@ func (c *Config) ingested(at time.Duration) time.Duration {
 	if c.Kindness.LogsAtOnce {
 		return at - c.Delays.Ingest
 	}
-	n := at / flushEvery
-	for n > 0 && n*flushEvery+c.ingestTime(n) > at {
+	every := cmp.Or(c.Observed.FlushEvery, flushEvery)
+	n := at / every
+	for n > 0 && n*every+c.ingestTime(n) > at {
 		n--
 	}
-	return n*flushEvery - 1 // what is written at that moment is in the next batch
+	return n*every - 1 // what is written at that moment is in the next batch
 }
 
 func (r *reading) line(i int) stamped {

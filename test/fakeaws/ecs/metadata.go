@@ -209,7 +209,7 @@ func (s *Server) tmdContainer(t *task, i int) tmdContainer {
 	}
 	if c.end != never || c.refused != never {
 		out.KnownStatus, out.FinishedAt = "STOPPED", rfc3339(t, min(c.end, c.refused))
-		if c.ran() && !c.lost || c.depended {
+		if c.ran() && !c.lost || c.depended && !c.codeless {
 			code := c.exit
 			out.ExitCode = &code
 		}

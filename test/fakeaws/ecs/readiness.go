@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"container/heap"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -213,9 +214,10 @@ const (
 )
 
 // healthSeen is the time whose health is shown at a time.
-func (k Kindness) healthSeen(at time.Duration) time.Duration {
-	if k.HealthAtOnce {
+func (c *Config) healthSeen(at time.Duration) time.Duration {
+	if c.Kindness.HealthAtOnce {
 		return at
 	}
-	return max(0, at-healthLate) / healthPublished * healthPublished
+	every := cmp.Or(c.Observed.HealthEvery, healthPublished)
+	return max(0, at-healthLate) / every * every
 }

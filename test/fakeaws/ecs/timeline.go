@@ -33,6 +33,8 @@ type containerLife struct {
 	// it waits for cannot come true any more.
 	refused  time.Duration
 	depended bool
+	// codeless is true if it is shown without a code all the same.
+	codeless bool
 	exit     int32
 	lost     bool // its code is not known: its host failed
 	// supervised is true where a supervisor says how it ended.
@@ -113,12 +115,13 @@ type plan struct {
 	ov     overrides
 	delays Delays
 	kind   Kindness
+	seen   Observed
 }
 
 // lifeOf derives the life of a task as it was made and as others acted on it.
 func lifeOf(t *task, cfg *Config) life {
 	delays := cfg.Delays
-	p := plan{d: t.def, ov: t.ov, delays: delays, kind: cfg.Kindness, life: life{
+	p := plan{d: t.def, ov: t.ov, delays: delays, kind: cfg.Kindness, seen: cfg.Observed, life: life{
 		attached: delays.Provision, pulled: delays.Provision + delays.Pull,
 		started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
 		containers: make([]containerLife, len(t.def.ContainerDefinitions)),
@@ -170,6 +173,7 @@ func (p *plan) run(t *task, i int) stopCause {
 	ready, failed := p.dependencies(def.DependsOn)
 	if failed <= ready && failed != never {
 		c.refuse(def, failed)
+		c.exit, c.codeless = p.seen.refusedExit(c.exit)
 		if !def.isEssential() || !p.kind.StopsRefused {
 			return stopCause{at: never}
 		}
@@ -189,7 +193,7 @@ func (p *plan) run(t *task, i int) stopCause {
 			b = &unmaterialized
 		}
 	}
-	if !p.kind.LogsAtOnce {
+	if !p.kind.LogsAtOnce && !p.seen.BlankLines {
 		own := *b // what it does is shared by tasks
 		own.prints = b.withoutEmpty()
 		b = &own

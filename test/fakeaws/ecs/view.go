@@ -95,7 +95,7 @@ func (s *Server) view(t *task, now time.Time, tags bool) taskView {
 		PlatformVersion: "1.4.0", PlatformFamily: "Linux", Group: t.group, StartedBy: t.startedBy,
 		AvailabilityZone: t.place.zone, EnableExecute: t.execute,
 		EphemeralStorage: ephemeralStorage{int32(t.storage())},
-		HealthStatus:     l.health(d, s.cfg.Kindness.healthSeen(at)), Overrides: t.rawOverrides, Tags: []tag{}, Containers: []containerView{},
+		HealthStatus:     l.health(d, s.cfg.healthSeen(at)), Overrides: t.rawOverrides, Tags: []tag{}, Containers: []containerView{},
 	}
 	if t.place.byStrategy { // ECS API, Task: capacityProviderName; with a launch type there is none
 		v.CapacityProvider = t.place.provider
@@ -260,7 +260,7 @@ func (s *Server) container(t *task, def containerDefinition, c *containerLife, i
 	}
 	if c.ran() && at >= c.start {
 		*version++
-		v.LastStatus, v.HealthStatus = "RUNNING", c.status(s.cfg.Kindness.healthSeen(at))
+		v.LastStatus, v.HealthStatus = "RUNNING", c.status(s.cfg.healthSeen(at))
 		v.RuntimeID = t.containerID(*def.Name)
 		if v.ImageDigest = c.digest; t.driver == nil {
 			v.ImageDigest = "sha256:" + digest(*def.Image)
@@ -276,7 +276,7 @@ func (s *Server) container(t *task, def containerDefinition, c *containerLife, i
 	if at >= ended && ended != never {
 		*version++
 		v.LastStatus, v.Reason = "STOPPED", c.reason
-		if c.ran() && !c.lost || c.depended {
+		if c.ran() && !c.lost || c.depended && !c.codeless {
 			code := c.exit
 			v.ExitCode = &code
 		}
