@@ -34,21 +34,21 @@ type TrialOptions struct {
 // all was removed.
 func Try(ctx context.Context, out io.Writer, nodes []config.Configuration, o Options, t TrialOptions) error {
 	var found []config.Configuration
-	var make func(backends.Node, string) backends.Trial
+	var prepare func(backends.Node, string) backends.Trial
 	for _, node := range nodes {
 		kind, err := backends.Of(node.Backend.Type)
 		if err != nil {
 			return err
 		}
 		if kind.Try != nil {
-			found, make = append(found, node), kind.Try
+			found, prepare = append(found, node), kind.Try
 		}
 	}
 	if len(found) != 1 {
 		return fmt.Errorf("--try is for a configuration with one node of backend.type ecs, this one has %d", len(found))
 	}
 	node := found[0]
-	trial := make(backends.Node{Config: node, Identity: access.StandInIdentity(node), Version: o.Version}, t.Image)
+	trial := prepare(backends.Node{Config: node, Identity: access.StandInIdentity(node), Version: o.Version}, t.Image)
 	return tryNode(ctx, out, fmt.Sprintf("node %s (%s)", node.Node.Name, place(node.Backend)), trial, t)
 }
 
