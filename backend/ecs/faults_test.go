@@ -142,6 +142,20 @@ func TestConflict(t *testing.T) {
 	})
 }
 
+// A task that a conflict names is adopted once it shows.
+func TestConflictWithATaskThatDoesNotShowYet(t *testing.T) {
+	virtual(t, stub.Config{Delays: stub.Delays{Visible: 2 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+		spec := specOf(podOf("a", "sleep", "600"), 0)
+		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
+		changed := configOf(s)
+		changed.Subnets = []string{"subnet-c"}
+		must(t, open(t, changed).Pods.Launch(t.Context(), t.Context(), spec))
+		if len(s.Tasks(false)) != 1 {
+			t.Error("a second task was made")
+		}
+	})
+}
+
 // An error while reading is unknown, never gone.
 func TestReadFaults(t *testing.T) {
 	for name, f := range map[string]stub.Fault{

@@ -23,6 +23,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/images"
 	"github.com/burstlet/burstlet/backend/ecs/task"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // payloads keeps, in a store of secrets, what a task needs and may not stand in
@@ -184,8 +185,8 @@ func (p *pods) prepare(ctx, waiting context.Context, spec backend.LaunchSpec) (*
 }
 
 // adopt takes over the task that an earlier launch of this attempt made with
-// other parameters (before the configuration changed). If it has stopped, that is
-// this attempt's end.
+// other parameters: before the configuration changed, or in another process, which had
+// another key for its agent. If it has stopped, that is this attempt's end.
 func (p *pods) adopt(ctx context.Context, l task.Launched, conflict *types.ConflictException, cause error) error {
 	k := identity.Key{UID: l.ID.UID, Attempt: l.ID.Attempt}
 	if len(conflict.ResourceIds) == 0 {
@@ -193,8 +194,7 @@ func (p *pods) adopt(ctx context.Context, l task.Launched, conflict *types.Confl
 		return backend.Errorf(backend.ErrUnavailable, "adopt the task of this token: ECS names none: %v", cause)
 	}
 	arn := conflict.ResourceIds[0]
-	got, err := p.remote.describe(ctx, []string{arn})
-	tasks := got.tasks
+	tasks, err := p.shown(ctx, arn)
 	if err != nil || len(tasks) == 0 {
 		p.known.OutcomeUnknown(k, time.Now())
 		if err == nil {
@@ -211,6 +211,26 @@ func (p *pods) adopt(ctx context.Context, l task.Launched, conflict *types.Confl
 	}
 	p.known.Launched(l, p.observation(theirs, tasks[0], time.Now()))
 	return nil
+}
+
+// How long a task that ECS names itself is waited for until it shows (ECS API, RunTask: "The
+// Amazon ECS API follows an eventual consistency model"), and how often it is asked for.
+const (
+	adoptWait = 5 * time.Second
+	adoptStep = 500 * time.Millisecond
+)
+
+// shown reads a task that is there once it shows; none where it does not in time.
+func (p *pods) shown(ctx context.Context, arn string) ([]types.Task, error) {
+	for begun := time.Now(); ; {
+		got, err := p.remote.describe(ctx, []string{arn})
+		if err != nil || len(got.tasks) > 0 || time.Since(begun) >= adoptWait {
+			return got.tasks, err
+		}
+		if err := pause.For(ctx, adoptStep); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // locate finds the tasks of an attempt, listing if they may exist unknown.
