@@ -21,7 +21,7 @@ const waitPoll = time.Second
 // statusStopped is KnownStatus of a container that has ended.
 const statusStopped = "STOPPED"
 
-// Agent serves sessions, refreshes files and tells which containers are ready. It returns nil once all containers of
+// Agent serves sessions, refreshes files and tells how the containers are. It returns nil once all containers of
 // EnvWait have stopped or, without any, when the context ends: then the task is
 // being stopped.
 func (t Task) Agent(ctx context.Context) error {

@@ -20,11 +20,13 @@ const (
 	// EnvRefresh is how often the agent looks for changed files, as Go writes a
 	// duration ("5m0s"); empty is 5 minutes, "0s" is never.
 	EnvRefresh = "BURSTLET_REFRESH"
-	// EnvReportQueue is the URL of the queue to which burstlet-agent tells which containers
-	// are ready; empty: it does not. EnvReportOf names those that are told of, separated by
-	// commas, and EnvReportKey is what it signs with.
+	// EnvReportQueue is the URL of the queue to which burstlet-agent tells how the containers
+	// are; empty: it does not. EnvReportOf names those whose readiness is told, separated by
+	// commas, EnvReportLives those whose start and end are, and EnvReportKey is what it signs
+	// with.
 	EnvReportQueue = "BURSTLET_REPORT_QUEUE"
 	EnvReportOf    = "BURSTLET_REPORT_CONTAINERS"
+	EnvReportLives = "BURSTLET_REPORT_LIVES"
 	EnvReportKey   = "BURSTLET_REPORT_KEY"
 	// EnvSupervise is the Spec of a container of the pod.
 	EnvSupervise = "BURSTLET_SUPERVISE"

@@ -18,6 +18,8 @@ type Readiness struct {
 	// Ready are those that have started and are ready, by name; nil while nothing was
 	// found yet.
 	Ready map[string]*bool `json:"ready"`
+	// Lives are the starts and ends of those that run once, by name; an end is final.
+	Lives map[string]Life `json:"lives,omitempty"`
 }
 
 // signed is a Readiness on its way. The code is of the text as it stands, under a key that
@@ -46,8 +48,8 @@ func macOf(key, text string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// maxReadiness bounds a message: ten containers take a tenth of it.
-const maxReadiness = 8 << 10
+// maxReadiness bounds a message, as SQS does (SQS API, SendMessage).
+const maxReadiness = 1 << 20
 
 // errForged: a message that is not of the task that it names.
 var errForged = errors.New("it is not signed with the key of its task")

@@ -57,13 +57,19 @@ const maxReport = 15 << 10
 
 // line is the report as it is written.
 func (r Report) line() (string, error) {
+	b, err := r.bounded()
+	return reportMark + string(b) + "\n", err
+}
+
+// bounded shortens the report until it keeps within its bound, and encodes it.
+func (r *Report) bounded() ([]byte, error) {
 	for {
 		b, err := json.Marshal(r)
 		if err != nil {
-			return "", fmt.Errorf("encode the report: %w", err)
+			return nil, fmt.Errorf("encode the report: %w", err)
 		}
 		if len(b) <= maxReport || !r.shorten() {
-			return reportMark + string(b) + "\n", nil
+			return b, nil
 		}
 	}
 }

@@ -29,14 +29,15 @@ const (
 	readyRetryMost = 5 * time.Minute
 )
 
-// reporter tells burstlet which containers are ready, by the queue that it reads: what ECS
-// shows of health checks is published every 20 s and seen later.
+// reporter tells burstlet how containers are, by the queue that it reads: what ECS shows of
+// health checks is published every 20 s and seen later, and it tells neither the words of an
+// end nor when a container of a task that has not come up started.
 type reporter struct {
 	task       Task
 	queue, key string
 	arn        string
-	// last are the verdicts that were told last, seq the number of that.
-	last map[string]*bool
+	// last is what was told last, seq the number of that.
+	last sight
 	seq  int64
 	// due is when to tell next though nothing changed; repeat is true for a change that is
 	// told once more.
@@ -46,16 +47,32 @@ type reporter struct {
 	said   string
 }
 
-// report tells which of the containers of EnvReportOf are ready until ctx ends. Without a
-// queue or a key there is nothing to tell.
+// sight is how containers are, by name.
+type sight struct {
+	ready map[string]*bool
+	lives map[string]Life
+}
+
+func (s sight) equal(o sight) bool {
+	return maps.EqualFunc(s.ready, o.ready, func(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b }) &&
+		maps.EqualFunc(s.lives, o.lives, Life.equal)
+}
+
+// report tells how the containers of EnvReportOf and EnvReportLives are until ctx ends, and a
+// last time then. Without a queue or a key there is nothing to tell.
 func (t Task) report(ctx context.Context) {
-	names := strings.FieldsFunc(t.Env(EnvReportOf), func(r rune) bool { return r == ',' })
-	r := &reporter{task: t, queue: t.Env(EnvReportQueue), key: t.Env(EnvReportKey), last: map[string]*bool{}}
-	if r.queue == "" || r.key == "" || len(names) == 0 {
-		return
+	r := &reporter{
+		task: t, queue: t.Env(EnvReportQueue), key: t.Env(EnvReportKey),
+		last: sight{ready: map[string]*bool{}, lives: map[string]Life{}},
 	}
-	for _, name := range names {
-		r.last[name] = nil
+	for _, name := range namesOf(t.Env(EnvReportOf)) {
+		r.last.ready[name] = nil
+	}
+	for _, name := range namesOf(t.Env(EnvReportLives)) {
+		r.last.lives[name] = Life{}
+	}
+	if r.queue == "" || r.key == "" || len(r.last.ready)+len(r.last.lives) == 0 {
+		return
 	}
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
@@ -63,23 +80,32 @@ func (t Task) report(ctx context.Context) {
 		r.look(ctx, time.Now())
 		select {
 		case <-ctx.Done():
+			r.pause = 0
+			r.look(context.WithoutCancel(ctx), time.Now()) // each call has its bound
 			return
 		case <-ticker.C:
 		}
 	}
 }
 
+func namesOf(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
+}
+
 // look reads how the containers are, and tells it where that is due.
 func (r *reporter) look(ctx context.Context, now time.Time) {
-	ready := map[string]*bool{}
-	for name, before := range r.last {
-		ready[name] = r.task.verdict(name, before)
+	seen := sight{ready: map[string]*bool{}, lives: map[string]Life{}}
+	for name, before := range r.last.ready {
+		seen.ready[name] = r.task.verdict(name, before)
 	}
-	changed := !maps.EqualFunc(ready, r.last, func(a, b *bool) bool { return a == b || a != nil && b != nil && *a == *b })
+	for name, before := range r.last.lives {
+		seen.lives[name] = r.task.life(name, before)
+	}
+	changed := !seen.equal(r.last)
 	if r.pause > 0 && now.Before(r.due) || !changed && (r.due.IsZero() || now.Before(r.due)) {
 		return
 	}
-	err := r.tell(ctx, ready, now)
+	err := r.tell(ctx, seen, now)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -87,7 +113,7 @@ func (r *reporter) look(ctx context.Context, now time.Time) {
 		r.due = now.Add(r.pause)
 		r.say(err)
 	default:
-		r.last, r.pause, r.said = ready, 0, ""
+		r.last, r.pause, r.said = seen, 0, ""
 		r.repeat = changed
 		r.due = now.Add(readySnapshot)
 		if r.repeat {
@@ -100,7 +126,7 @@ func (r *reporter) look(ctx context.Context, now time.Time) {
 func (r *reporter) say(err error) {
 	if text := err.Error(); text != r.said {
 		r.said = text
-		r.task.Log.Printf("readiness is seen late: %s", text)
+		r.task.Log.Printf("readiness and ends of containers are seen late: %s", text)
 	}
 }
 
@@ -121,7 +147,7 @@ func (t Task) verdict(name string, before *bool) *bool {
 }
 
 // tell sends one message.
-func (r *reporter) tell(ctx context.Context, ready map[string]*bool, now time.Time) error {
+func (r *reporter) tell(ctx context.Context, seen sight, now time.Time) error {
 	if r.arn == "" {
 		var task struct{ TaskARN string }
 		if err := r.task.getJSON(ctx, r.task.Env(envMetadata)+"/task", &task); err != nil {
@@ -130,7 +156,7 @@ func (r *reporter) tell(ctx context.Context, ready map[string]*bool, now time.Ti
 		r.arn = task.TaskARN
 	}
 	r.seq = max(r.seq+1, now.UnixMilli()) // it grows though the agent were started again
-	body, err := Readiness{Task: r.arn, Seq: r.seq, Ready: ready}.Sign(r.key)
+	body, err := Readiness{Task: r.arn, Seq: r.seq, Ready: seen.ready, Lives: seen.lives}.Sign(r.key)
 	if err != nil {
 		return err
 	}

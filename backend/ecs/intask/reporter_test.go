@@ -25,7 +25,7 @@ func reports(t *testing.T, f func(r *reporting)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reporting{T: t, around: &around{}, key: NewKey(), dir: t.TempDir()}
 		task, _, said := task(t, r.around, map[string]string{
-			envMetadata: "http://metadata/v4/x", EnvReportQueue: "https://sqs/1/q", EnvReportOf: "web,side", EnvReportKey: r.key,
+			envMetadata: "http://metadata/v4/x", EnvReportQueue: "https://sqs/1/q", EnvReportOf: "web,side", EnvReportLives: "job", EnvReportKey: r.key,
 			envCredentials: "/c", envRegion: "eu-central-1",
 		})
 		task.RunDir, r.said = r.dir, said

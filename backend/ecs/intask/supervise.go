@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,6 +49,8 @@ type supervisor struct {
 	// trouble is what went wrong that the container does not know of.
 	trouble error
 	report  Report
+	// started is when the command did.
+	started time.Time
 }
 
 // Supervise runs the container to its end and returns its exit code, or that of the
@@ -65,7 +68,7 @@ func (t Task) Supervise(ctx context.Context, argv []string, out io.Writer) (int,
 		err = s.run(ctx, signals, argv)
 	}
 	if err != nil {
-		return tell(out, startFailure(err))
+		return t.tell(out, startFailure(err), time.Time{}, 0)
 	}
 	s.reaper.killRest(ctx)
 	s.rest(ctx)
@@ -73,12 +76,7 @@ func (t Task) Supervise(ctx context.Context, argv []string, out io.Writer) (int,
 		s.report.Reason = ReasonOOMKilled
 	}
 	s.words(&s.report)
-	code, err := tell(out, s.report)
-	if code == 0 && s.report.Probe != "" {
-		// It is to be restarted, which is decided before the report is read.
-		code = 128 + int(s.stop)
-	}
-	return code, err
+	return t.tell(out, s.report, s.started, s.stop)
 }
 
 // startFailure is the report of a container whose command never ran.
@@ -94,13 +92,21 @@ func startFailure(err error) Report {
 	return r
 }
 
-// tell writes a report, as the last thing.
-func tell(out io.Writer, r Report) (int, error) {
+// tell writes a report, as the last thing, and returns the exit code. stop is the signal
+// that ended the container, if a probe did.
+func (t Task) tell(out io.Writer, r Report, started time.Time, stop syscall.Signal) (int, error) {
+	code := r.Exit
+	if code == 0 && r.Probe != "" {
+		// It is to be restarted, which is decided before the report is read.
+		code = 128 + int(stop)
+	}
+	// Where this fails ECS alone tells of the end, later.
+	_ = Life{Started: started, Ended: &End{At: time.Now(), Exit: code, Report: r}}.write(t.runDir())
 	line, err := r.line()
 	if err == nil {
 		_, err = io.WriteString(out, line)
 	}
-	return r.Exit, err
+	return code, err
 }
 
 // prepare makes what the container finds when it starts.
@@ -167,7 +173,7 @@ func (t Task) clearRun() error {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return fmt.Errorf("prepare %s: %w", dir, err)
 	}
-	for _, name := range []string{healthFile, AgentSocket} {
+	for _, name := range []string{healthFile, lifeFile, AgentSocket} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("prepare %s: %w", dir, err)
 		}
@@ -282,6 +288,9 @@ func (s *supervisor) run(ctx context.Context, signals <-chan os.Signal, argv []s
 	if err != nil {
 		return errors.Join(err, socket.Close())
 	}
+	s.started = time.Now()
+	// Where this fails ECS alone tells of the start, later.
+	_ = Life{Started: s.started}.write(s.task.runDir())
 	s.work.Go(func() {
 		server := Server{Starter: s.container, Log: log.New(io.Discard, "", 0)} // stderr is the container's
 		// Nobody is there to be told; the container goes on without sessions.

@@ -100,7 +100,8 @@ func (l *Logs) end(ctx context.Context, o task.LogRead) (out task.Termination, f
 	}
 	for _, line := range slices.Backward(page.lines) {
 		if _, report, ok := intask.CutReport(line.text); ok {
-			if out = l.reported(o, report); !report.FromLogs {
+			id, _ := l.known.Identity(o.ARN)
+			if out = task.TerminationOf(id, o.Container, report); !report.FromLogs {
 				return out, true, nil
 			}
 			found = true
@@ -124,19 +125,4 @@ func endOfLog(lines []logLine) string {
 	text := b.String()
 	// Cut inside a character, as it may be, the rest of that is none.
 	return strings.ToValidUTF8(text[max(0, len(text)-maxMessageBytes):], "")
-}
-
-// reported is the end that a supervisor reports.
-func (l *Logs) reported(o task.LogRead, report intask.Report) task.Termination {
-	out := task.Termination{Message: report.Message, Reason: report.Reason, Killed: report.Probe}
-	switch id, _ := l.known.Identity(o.ARN); {
-	case report.Hook != nil:
-		out.Hook = "PostStart"
-		if out.Message == "" {
-			out.Message = report.Hook.Message(o.Container, fmt.Sprintf("%s_%s(%s)", id.Name, id.Namespace, id.UID))
-		}
-	case report.PreStop != nil:
-		out.Hook = "PreStop"
-	}
-	return out
 }

@@ -41,6 +41,8 @@ type entry struct {
 	stuck, double bool
 	// probed is true where its health checks are waited for.
 	probed bool
+	// local turns a time of AWS's clock into one of this machine's.
+	local func(*time.Time) time.Time
 	// told is what its burstlet-agent says of its containers.
 	told told
 	// confirmed is true once it was launched here or listed twice.

@@ -106,7 +106,7 @@ func (m *Known) queueLogReads(arn string, e *entry, o *Observation, watched bool
 		}
 		e.terminations[c.Name] = Termination{}
 		m.enqueue(newLogRead(arn, id, c, o.now, watched))
-		if watched && id.Supervised {
+		if watched && id.Supervised && e.endTold(id) == nil {
 			e.holdEnd(c.Name, containerNamed(o.before.Containers, c.Name).Healthy, o.now)
 		}
 	}
@@ -129,7 +129,9 @@ func (m *Known) enqueue(o LogRead) {
 // complete adds to what AWS says of the ends of containers what was read.
 func (e *entry) complete() {
 	for i := range e.facts.Containers {
-		e.terminations[e.facts.Containers[i].Name].complete(&e.facts.Containers[i])
+		if c := &e.facts.Containers[i]; c.State() == backend.Exited {
+			e.termination(e.id.Containers[i]).complete(c)
+		}
 	}
 }
 
@@ -224,7 +226,7 @@ func (m *Known) Terminated(o LogRead, found Termination) {
 	}
 	e.terminations[o.Container] = found
 	for i := range e.facts.Containers {
-		if c := &e.facts.Containers[i]; c.Name == o.Container {
+		if c := &e.facts.Containers[i]; c.Name == o.Container && e.endTold(e.id.Containers[i]) == nil {
 			found.complete(c)
 		}
 	}

@@ -30,6 +30,10 @@ type told struct {
 	at  time.Time
 	// ready are its verdicts by name, nil where it has none.
 	ready map[string]*bool
+	// lives are the starts and ends that it told, by name, running since when ECS shows as
+	// running what has ended by them.
+	lives   map[string]intask.Life
+	running map[string]time.Time
 	// ecs are the last verdicts of ECS, late those that it showed when something was told,
 	// until they change: it is behind then. against is since when another is not what was
 	// told.
@@ -66,6 +70,9 @@ func (e *entry) heed(o *Observation) {
 	for _, c := range e.facts.Containers {
 		e.told.ecs[c.Name] = c.Healthy
 	}
+	e.local = o.local
+	e.contradicted(o.now)
+	e.live(o.now)
 	e.judge(o.now)
 }
 
@@ -123,13 +130,30 @@ func (m *Known) Told(r intask.Readiness, verify func(key string) error, now time
 	if r.Seq <= e.told.seq {
 		return "", false, nil
 	}
-	before := e.copied()
-	e.told.seq, e.told.at, e.told.ready, e.told.late = r.Seq, now, r.Ready, maps.Clone(e.told.ecs)
+	before, worded := e.shown(now), make([]bool, len(e.facts.Containers))
+	for i, id := range e.id.Containers {
+		worded[i] = e.facts.Containers[i].State() == backend.Exited && e.termination(id) != Termination{}
+	}
+	e.told.seq, e.told.at, e.told.ready, e.told.lives, e.told.late = r.Seq, now, r.Ready, r.Lives, maps.Clone(e.told.ecs)
+	e.live(now)
 	e.judge(now)
-	for i, c := range e.facts.Containers {
-		if !same(before.Containers[i].Healthy, c.Healthy) {
-			return e.id.UID, true, nil
+	for i, id := range e.id.Containers {
+		c := &e.facts.Containers[i]
+		if c.State() == backend.Exited && e.endTold(id) != nil {
+			delete(e.held, c.Name)
+			if !worded[i] {
+				e.termination(id).complete(c)
+			}
 		}
 	}
-	return "", false, nil
+	isNew := false
+	for i, c := range e.shown(now).Containers {
+		ended := before.Containers[i].State() != c.State()
+		isNew = isNew || ended || !same(before.Containers[i].Healthy, c.Healthy)
+		e.settled = e.settled && !ended // its task may end by it
+	}
+	if !isNew {
+		return "", false, nil
+	}
+	return e.id.UID, true, nil
 }

@@ -245,9 +245,12 @@ func (t *translator) agent() types.ContainerDefinition {
 	if t.cfg.Endpoint != "" {
 		c.Environment = append(c.Environment, pairs(intask.EnvEndpoint, t.cfg.Endpoint)...)
 	}
-	if names := reported(t.cfg, t.set, t.spec); len(names) > 0 {
+	if ready, lives := reported(t.cfg, t.set, t.spec); len(lives) > 0 {
 		c.Environment = append(c.Environment, pairs(intask.EnvReportQueue, t.cfg.EventQueueURL,
-			intask.EnvReportOf, strings.Join(names, ","))...)
+			intask.EnvReportLives, strings.Join(lives, ","))...)
+		if len(ready) > 0 {
+			c.Environment = append(c.Environment, pairs(intask.EnvReportOf, strings.Join(ready, ","))...)
+		}
 	}
 	c.MountPoints = append(t.runMounts(), t.plan.files...)
 	c.StopTimeout = aws.Int32(minStop)

@@ -35,19 +35,22 @@ func judgedByRemote(c *corev1.Container) bool {
 	return c.StartupProbe != nil || c.ReadinessProbe != nil || c.Lifecycle != nil && c.Lifecycle.PostStart != nil
 }
 
-// reported are the containers of which burstlet-agent tells whether they are ready, by the
-// queue of task events: those that ECS has to judge too, which shows it late.
-func reported(cfg Config, set settings, spec backend.LaunchSpec) []string {
+// reported are the containers of which burstlet-agent tells by the queue of task events:
+// whether they are ready, of those that ECS has to judge too, which shows it late; and when
+// they started and how they ended, of those that ECS does not start again.
+func reported(cfg Config, set settings, spec backend.LaunchSpec) (ready, lives []string) {
 	if cfg.EventQueueURL == "" || cfg.TaskImage == "" || set.taskRole == "" {
-		return nil
+		return nil, nil
 	}
-	var out []string
 	for _, c := range spec.Containers {
 		if judgedByRemote(&c.Container) && (!c.Init || sidecarSpec(c)) {
-			out = append(out, c.Container.Name)
+			ready = append(ready, c.Container.Name)
+		}
+		if !sidecarSpec(c) {
+			lives = append(lives, c.Container.Name)
 		}
 	}
-	return out
+	return ready, lives
 }
 
 // healthCheckOf tells ECS whether a container has started and is ready; nil for one

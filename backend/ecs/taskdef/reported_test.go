@@ -2,6 +2,7 @@ package taskdef
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,7 +23,7 @@ func TestAgentsAreToldWhatToReport(t *testing.T) {
 		want   string
 	}{
 		"all that it takes":      {func(*Config) {}, true, "app"},
-		"no probe":               {func(*Config) {}, false, ""},
+		"no probe":               {func(*Config) {}, false, "-"},
 		"no queue":               {func(c *Config) { c.EventQueueURL = "" }, true, ""},
 		"no role":                {func(c *Config) { c.TaskRoleARN = "" }, true, ""},
 		"exec is another matter": {func(c *Config) { c.NoExec = true }, true, "app"},
@@ -49,7 +50,14 @@ func TestAgentsAreToldWhatToReport(t *testing.T) {
 		if tt.want != "" {
 			wantQueue, wantKey = queue, key
 		}
-		if got := value(agent.Environment, intask.EnvReportOf); got != tt.want || value(agent.Environment, intask.EnvReportQueue) != wantQueue {
+		wantLives := ""
+		if tt.want != "" {
+			wantLives = "app"
+		}
+		if got := value(agent.Environment, intask.EnvReportLives); got != wantLives {
+			t.Errorf("%s: it tells of the lives of %q", name, got)
+		}
+		if got := value(agent.Environment, intask.EnvReportOf); got != strings.TrimPrefix(tt.want, "-") || value(agent.Environment, intask.EnvReportQueue) != wantQueue {
 			t.Errorf("%s: it tells of %q", name, got)
 		}
 		got := ""

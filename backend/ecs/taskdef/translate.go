@@ -271,7 +271,7 @@ func (t *translator) overrides(id identity.Task) (*types.TaskOverride, error) {
 	if t.refreshes() {
 		agent = append(agent, payload...)
 	}
-	if t.refs.ReportKey != "" && len(reported(t.cfg, t.set, t.spec)) > 0 {
+	if _, lives := reported(t.cfg, t.set, t.spec); t.refs.ReportKey != "" && len(lives) > 0 {
 		agent = append(agent, pairs(intask.EnvReportKey, t.refs.ReportKey)...)
 	}
 	if len(agent) > 0 {

@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// The helper's agent tells a queue which of its task's containers are ready, where these
-// variables say so. Where containers really run, they do it themselves.
+// The helper's agent tells a queue which of its task's containers are ready, and when others
+// started and how they ended, where these variables say so. Where containers really run, they do it themselves.
 const (
 	reportQueueEnv = "BURSTLET_REPORT_QUEUE"
 	reportOfEnv    = "BURSTLET_REPORT_CONTAINERS"
+	superviseEnv   = "BURSTLET_SUPERVISE"
+	reportLivesEnv = "BURSTLET_REPORT_LIVES"
 	reportKeyEnv   = "BURSTLET_REPORT_KEY"
 )
 
@@ -29,7 +31,7 @@ const (
 // reporter is the agent of a task, as far as it tells.
 type reporter struct {
 	queue, key string
-	of         []string
+	of, lives  []string
 	agent      int // its container
 	// last is when it told last, seq how often, changed whether that was a change; never
 	// before the first.
@@ -49,7 +51,8 @@ func reporterOf(t *task) *reporter {
 		env := func(name string) string { return envOf(t.def, t.ov, i, name) }
 		r := &reporter{queue: env(reportQueueEnv), key: env(reportKeyEnv), agent: i, last: -1, planned: never}
 		if r.queue != "" && r.key != "" && isHelper(argv(&t.def.ContainerDefinitions[i], t.ov), "agent") {
-			r.of = strings.Split(env(reportOfEnv), ",")
+			comma := func(r rune) bool { return r == ',' }
+			r.of, r.lives = strings.FieldsFunc(env(reportOfEnv), comma), strings.FieldsFunc(env(reportLivesEnv), comma)
 			return r
 		}
 	}
@@ -101,6 +104,32 @@ func (r *reporter) changes(t *task, name string) []time.Duration {
 	return out
 }
 
+// supervised is a container under the helper's supervisor that ran; nil: it did not.
+func (t *task) supervised(name string) *containerLife {
+	if i := t.def.index(name); i >= 0 && t.life.containers[i].ran() && t.life.containers[i].supervised {
+		return &t.life.containers[i]
+	}
+	return nil
+}
+
+// lifeOf is what a container's supervisor says of its start and end by then. One that writes
+// a report of its own tells it nobody else.
+func (t *task) lifeOf(name string, at time.Duration) map[string]any {
+	c := t.supervised(name)
+	if c == nil || at < c.start {
+		return map[string]any{}
+	}
+	out := map[string]any{"started": t.created.Add(c.start)}
+	if at < c.end || c.lost || c.does.oom || c.does.reports() {
+		return out
+	}
+	spec := envOf(t.def, t.ov, t.def.index(name), superviseEnv)
+	out["ended"] = map[string]any{"at": t.created.Add(c.end), "exit": c.exit, "report": map[string]any{
+		"exit": c.exit, "fromLogs": c.exit != 0 && strings.Contains(spec, `"messageFromLogs":true`),
+	}}
+	return out
+}
+
 // reportsDue plans what the agent of a task tells next.
 func (s *Server) reportsDue(t *task) {
 	r := t.reporter
@@ -109,11 +138,27 @@ func (s *Server) reportsDue(t *task) {
 	}
 	agent := &t.life.containers[r.agent]
 	next := never
+	change := func(at time.Duration) {
+		if at > agent.end {
+			return
+		}
+		at = sum(max(at, agent.start), reportPoll)
+		if !agent.lost {
+			at = min(at, agent.end) // it looks a last time
+		}
+		if at > r.last {
+			next = min(next, at)
+		}
+	}
 	for _, name := range r.of {
 		for _, at := range r.changes(t, name) {
-			if at = sum(max(at, agent.start), reportPoll); at > r.last {
-				next = min(next, at)
-			}
+			change(at)
+		}
+	}
+	for _, name := range r.lives {
+		if c := t.supervised(name); c != nil {
+			change(c.start)
+			change(c.end)
 		}
 	}
 	switch {
@@ -123,7 +168,7 @@ func (s *Server) reportsDue(t *task) {
 	default:
 		next = min(next, r.last+reportSnapshot)
 	}
-	if !agent.ran() || next >= agent.end {
+	if !agent.ran() || next > agent.end || next == agent.end && agent.lost {
 		next = never
 	}
 	if r.planned = next; next != never {
@@ -146,14 +191,17 @@ func (s *Server) report(now time.Time) {
 // tellReadiness is one message, if the task's role may send it.
 func (s *Server) tellReadiness(t *task, at time.Duration) {
 	r := t.reporter
-	ready, text := map[string]*bool{}, ""
+	ready, lives, text := map[string]*bool{}, map[string]any{}, ""
 	for _, name := range r.of {
 		ready[name] = t.verdict(name, at)
+	}
+	for _, name := range r.lives {
+		lives[name] = t.lifeOf(name, at)
 	}
 	r.changed = at != r.last+reportRepeat && at != r.last+reportSnapshot
 	r.last = at
 	r.seq++
-	b, err := json.Marshal(map[string]any{"task": t.arn, "seq": r.seq, "ready": ready})
+	b, err := json.Marshal(map[string]any{"task": t.arn, "seq": r.seq, "ready": ready, "lives": lives})
 	if err != nil { // our own types
 		panic(err)
 	}
