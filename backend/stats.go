@@ -32,6 +32,8 @@ type PodStats struct {
 	// Volumes are the pod's, by name, those in memory among them; nil where nobody
 	// can say.
 	Volumes map[string]FilesystemUsage
+	// SandboxImage is the image of what holds the pod's network; empty where there is none.
+	SandboxImage string
 }
 
 // ContainerStats is what one running container uses.
@@ -61,6 +63,8 @@ type Usage struct {
 	Network []InterfaceUsage
 	// Processes is how many there are; nil for containers.
 	Processes *uint64
+	// Detail is what only cAdvisor's metrics show; nil where nobody can say.
+	Detail *UsageDetail
 }
 
 // FilesystemUsage is in bytes and inodes.
@@ -69,8 +73,41 @@ type FilesystemUsage struct {
 	InodesFree, Inodes, InodesUsed *uint64
 }
 
-// InterfaceUsage counts bytes and errors since StartTime.
+// InterfaceUsage counts bytes, errors, packets and those that were dropped since StartTime.
 type InterfaceUsage struct {
-	Name                                 string
-	RxBytes, RxErrors, TxBytes, TxErrors *uint64
+	Name                                       string
+	RxBytes, RxErrors, TxBytes, TxErrors       *uint64
+	RxPackets, RxDropped, TxPackets, TxDropped *uint64
+}
+
+// UsageDetail is what of a [Usage] the Summary API does not have and cAdvisor's metrics do.
+// Nil is unknown. Counters count since the Usage's StartTime.
+type UsageDetail struct {
+	// Cgroup is its path on the host; empty where nobody can say.
+	Cgroup string
+	// Of the CPU time, what was spent in user space and in the kernel, in nanoseconds.
+	CPUUser, CPUSystem *uint64
+	// CFS is what a CPU limit did; nil without one.
+	CFS *CFSUsage
+	// Memory in bytes: page cache, swap, mapped files, files on the two lists of the
+	// kernel, and the most that was ever used.
+	MemoryCache, MemorySwap, MemoryMappedFile        *uint64
+	MemoryActiveFile, MemoryInactiveFile, MostMemory *uint64
+	// MemoryFailures is how often the limit was reached, OOMKills how many processes the
+	// kernel killed for it.
+	MemoryFailures, OOMKills *uint64
+	// Disks are the block devices that were read from or written to.
+	Disks []DiskUsage
+}
+
+// CFSUsage counts the periods in which a CPU limit was enforced, those in which it stopped
+// something, and for how many nanoseconds.
+type CFSUsage struct {
+	Periods, ThrottledPeriods, ThrottledTime uint64
+}
+
+// DiskUsage counts bytes and operations of a block device ("/dev/sda").
+type DiskUsage struct {
+	Device                               string
+	ReadBytes, WriteBytes, Reads, Writes uint64
 }

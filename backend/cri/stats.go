@@ -57,11 +57,15 @@ func (s stats) usageRequest(pods []*measuredPod, images string) host.UsageReques
 		if !p.last || p.box.cgroup == "" {
 			continue
 		}
-		r.Pods = append(r.Pods, host.PodUsageRequest{
+		request := host.PodUsageRequest{
 			UID:    string(p.box.ref.UID),
 			Cgroup: host.Cgroup{Parent: p.box.cgroup, Systemd: isSlice(p.box.cgroup)},
 			NetPID: p.box.netPID, LogDir: s.podLogDir(p.box.ref), Dir: s.podDir(p.box.ref.UID),
-		})
+		}
+		for _, c := range p.containers {
+			request.Containers = append(request.Containers, c.stats.GetAttributes().GetId())
+		}
+		r.Pods = append(r.Pods, request)
 	}
 	return r
 }
@@ -72,17 +76,19 @@ func (s stats) nodeUsage(u *host.Usage) *backend.Usage {
 	out.Rootfs = new(filesystem(u.Root))
 	out.Network = network(u.Network)
 	out.Processes = &u.Processes
+	out.Detail = detail("/", &u.Node)
 	return &out
 }
 
 func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
-	out := backend.PodStats{Ref: p.box.ref}
+	out := backend.PodStats{Ref: p.box.ref, SandboxImage: p.box.image}
 	used, known := u.Pods[string(p.box.ref.UID)]
 	known = known && p.last
 	if known {
 		out.Usage = s.cgroupUsage(fmt.Sprintf("pod %s attempt %d", p.box.ref.UID, p.box.ref.Attempt), u.Now, &used.CgroupUsage)
 		out.Network = network(used.Network)
 		out.Processes = used.PIDs
+		out.Detail = detail(used.Path, &used.CgroupUsage)
 	}
 	out.Time, out.StartTime = s.clock.ours(u.Now), s.fromNanos(p.box.created)
 	var disk sum
@@ -92,6 +98,9 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 			logs = &l
 		}
 		one := s.containerStats(c, logs, u)
+		if of, ok := used.Containers[c.stats.GetAttributes().GetId()]; ok && known {
+			one.Detail = detail(of.Path, &of.CgroupUsage)
+		}
 		disk.add(one.Rootfs)
 		if out.StartTime.IsZero() || one.StartTime.Before(out.StartTime) {
 			out.StartTime = one.StartTime
@@ -196,6 +205,7 @@ func network(all []host.Interface) []backend.InterfaceUsage {
 	for _, i := range all {
 		out = append(out, backend.InterfaceUsage{
 			Name: i.Name, RxBytes: &i.RxBytes, RxErrors: &i.RxErrors, TxBytes: &i.TxBytes, TxErrors: &i.TxErrors,
+			RxPackets: &i.RxPackets, RxDropped: &i.RxDropped, TxPackets: &i.TxPackets, TxDropped: &i.TxDropped,
 		})
 	}
 	return out

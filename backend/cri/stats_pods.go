@@ -36,6 +36,7 @@ type box struct {
 	cgroup  string
 	// netPID is a process in its network namespace; 0 on the host's.
 	netPID int
+	image  string
 }
 
 // measuredPod is one attempt of a pod, with those of its containers that run.
@@ -145,7 +146,7 @@ func (s stats) addBoxes(ctx context.Context, boxes map[string]*box, views []*vie
 			b = &box{ref: v.ref, created: v.sandbox.GetCreatedAt(), cgroup: v.sandbox.GetAnnotations()[annotationCgroup]}
 			if v.ready() {
 				g.Go(func() (err error) {
-					b.netPID, err = s.networkProcess(ctx, v.ref.ID)
+					b.netPID, b.image, err = s.networkProcess(ctx, v.ref.ID)
 					return err
 				})
 			}
@@ -157,31 +158,34 @@ func (s stats) addBoxes(ctx context.Context, boxes map[string]*box, views []*vie
 	return g.Wait()
 }
 
-// networkProcess is the process that holds a sandbox's network namespace; 0 where
-// it has none of its own, or the runtime does not say.
-func (s stats) networkProcess(ctx context.Context, id string) (int, error) {
+// networkProcess is the process that holds a sandbox's network namespace, and its image;
+// 0 where it has none of its own, or the runtime does not say.
+func (s stats) networkProcess(ctx context.Context, id string) (int, string, error) {
 	reply, err := s.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
 	switch {
 	case isNotFound(err):
-		return 0, nil
+		return 0, "", nil
 	case err != nil:
-		return 0, failed(err, "look at sandbox %s", id)
-	case reply.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE:
-		return 0, nil
+		return 0, "", failed(err, "look at sandbox %s", id)
 	}
-	return sandboxPID(reply.GetInfo()["info"]), nil
+	pid, image := sandboxProcess(reply.GetInfo()["info"])
+	if reply.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE {
+		pid = 0
+	}
+	return pid, image, nil
 }
 
-// sandboxPID reads containerd's verbose status; 0 for another runtime's, which
+// sandboxProcess reads containerd's verbose status; nothing of another runtime's, which
 // words it differently.
-func sandboxPID(verbose string) int {
+func sandboxProcess(verbose string) (pid int, image string) {
 	var info struct {
-		PID int `json:"pid"`
+		PID   int    `json:"pid"`
+		Image string `json:"image"`
 	}
 	if json.Unmarshal([]byte(verbose), &info) != nil {
-		return 0
+		return 0, ""
 	}
-	return info.PID
+	return info.PID, info.Image
 }
 
 // imagesPath is a path on the file system of images, asked once; empty where the

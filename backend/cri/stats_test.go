@@ -95,7 +95,8 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 			CPUNanoseconds: new(uint64(9000)), Memory: new(uint64(500)), WorkingSet: new(uint64(400)), RSS: new(uint64(300)),
 			MemoryLimit: new(uint64(1000)), PageFaults: new(uint64(5)), MajorPageFaults: new(uint64(1)), PIDs: new(uint64(4)),
 		},
-		Network: []host.Interface{{Name: "eth0", RxBytes: 10, RxErrors: 1, TxBytes: 20, TxErrors: 2}},
+		Path:    "/burstlet/besteffort/podu1",
+		Network: []host.Interface{{Name: "eth0", RxBytes: 10, RxErrors: 1, TxBytes: 20, TxErrors: 2, RxPackets: 3, RxDropped: 4, TxPackets: 5, TxDropped: 6}},
 		Logs:    map[string]host.Filesystem{"main": {Capacity: 1000, Available: 400, Used: 50, InodesUsed: 2}},
 		Volumes: map[string]host.Filesystem{
 			"disk": {Capacity: 1000, Available: 400, Used: 70, InodesUsed: 3}, "memory": {Capacity: 64, Available: 60, Used: 4, Inodes: 9, InodesFree: 8, InodesUsed: 1},
@@ -103,10 +104,17 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 		Files:  host.Filesystem{Used: 6, InodesUsed: 1},
 		OnDisk: []string{"disk"}, MeasuredAt: time.Now(),
 	}
+	pod.Containers = map[string]host.ContainerUsage{}
 	pod.Logs["ended"] = host.Filesystem{Used: 3, InodesUsed: 1}
 	w, r, h := measuring(t, pod)
 	ref := runPod(t, r, testPod("u1"), "main")
 	id, _ := w.fake.Container("main")
+	pod.Containers[id] = host.ContainerUsage{Path: "/burstlet/besteffort/podu1/" + id, CgroupUsage: host.CgroupUsage{CgroupDetail: host.CgroupDetail{
+		CPUUser: new(uint64(1)), CPUSystem: new(uint64(2)), Periods: new(uint64(3)), ThrottledPeriods: new(uint64(4)), ThrottledTime: new(uint64(5)),
+		Cache: new(uint64(6)), Swap: new(uint64(7)), MappedFile: new(uint64(8)), ActiveFile: new(uint64(9)), InactiveFile: new(uint64(10)),
+		MostMemory: new(uint64(11)), MemoryFailures: new(uint64(12)), OOMKills: new(uint64(13)),
+		Disks: []host.Disk{{Device: "/dev/sda", ReadBytes: 14, WriteBytes: 15, Reads: 16, Writes: 17}},
+	}}}
 	inspect(t, r, ref.UID) // which is told of no limit by this runtime
 	r.details.enforce(id, &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 3 << 20})
 	facts := measure(t, r)
@@ -119,8 +127,9 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 		},
 		Network: []backend.InterfaceUsage{{
 			Name: "eth0", RxBytes: new(uint64(1)), RxErrors: new(uint64(0)), TxBytes: new(uint64(2)), TxErrors: new(uint64(0)),
+			RxPackets: new(uint64(0)), RxDropped: new(uint64(0)), TxPackets: new(uint64(0)), TxDropped: new(uint64(0)),
 		}},
-		Processes: new(uint64(77)),
+		Processes: new(uint64(77)), Detail: &backend.UsageDetail{Cgroup: "/"},
 	})
 	images := &backend.FilesystemUsage{Capacity: new(uint64(2000)), Available: new(uint64(1500)), Used: new(uint64(500))}
 	if diff := cmp.Diff(images, facts.Images); diff != "" {
@@ -140,7 +149,9 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 		PageFaults: new(uint64(5)), MajorPageFaults: new(uint64(1)), Processes: new(uint64(4)),
 		Network: []backend.InterfaceUsage{{
 			Name: "eth0", RxBytes: new(uint64(10)), RxErrors: new(uint64(1)), TxBytes: new(uint64(20)), TxErrors: new(uint64(2)),
+			RxPackets: new(uint64(3)), RxDropped: new(uint64(4)), TxPackets: new(uint64(5)), TxDropped: new(uint64(6)),
 		}},
+		Detail: &backend.UsageDetail{Cgroup: "/burstlet/besteffort/podu1"},
 		// Layer, logs, files beside them and the volume on disk.
 		EphemeralStorage: &backend.FilesystemUsage{
 			Capacity: new(uint64(1000)), Available: new(uint64(400)), Used: new(uint64(4096 + 50 + 3 + 6 + 70)),
@@ -166,10 +177,18 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 		MemoryWorkingSet: new(uint64(1 << 20)), MemoryAvailable: new(uint64(2 << 20)),
 		Rootfs: &backend.FilesystemUsage{Capacity: new(uint64(2000)), Available: new(uint64(1500)), Used: new(uint64(4096)), InodesUsed: new(uint64(1))},
 		Logs:   &backend.FilesystemUsage{Capacity: new(uint64(1000)), Available: new(uint64(400)), Used: new(uint64(50)), InodesUsed: new(uint64(2))},
+		Detail: &backend.UsageDetail{
+			Cgroup: "/burstlet/besteffort/podu1/" + id, CPUUser: new(uint64(1)), CPUSystem: new(uint64(2)),
+			CFS:         &backend.CFSUsage{Periods: 3, ThrottledPeriods: 4, ThrottledTime: 5},
+			MemoryCache: new(uint64(6)), MemorySwap: new(uint64(7)), MemoryMappedFile: new(uint64(8)),
+			MemoryActiveFile: new(uint64(9)), MemoryInactiveFile: new(uint64(10)),
+			MostMemory: new(uint64(11)), MemoryFailures: new(uint64(12)), OOMKills: new(uint64(13)),
+			Disks: []backend.DiskUsage{{Device: "/dev/sda", ReadBytes: 14, WriteBytes: 15, Reads: 16, Writes: 17}},
+		},
 	})
 
 	want := host.UsageRequest{Root: r.cfg.PodsDir, Images: fakecri.ImagesPath, Pods: []host.PodUsageRequest{{
-		UID: "u1", Cgroup: host.Cgroup{Parent: "/burstlet/besteffort/podu1"}, NetPID: fakecri.SandboxPID,
+		UID: "u1", Cgroup: host.Cgroup{Parent: "/burstlet/besteffort/podu1"}, NetPID: fakecri.SandboxPID, Containers: []string{id},
 		LogDir: r.podLogDir(ref), Dir: r.podDir("u1"),
 	}}}
 	if diff := cmp.Diff(want, h.last()); diff != "" {

@@ -91,6 +91,7 @@ func (t total) usage(began, now time.Time) backend.Usage {
 		Time: now.Round(0), StartTime: shown(began, now),
 		CPUNanoCores: new(t.milliCPU * 1e6), CPUCoreNanoSeconds: new(t.cpu),
 		MemoryUsage: new(t.memory + t.memory/8), MemoryWorkingSet: new(t.memory), MemoryRSS: new(t.memory - t.memory/8),
+		Detail: &backend.UsageDetail{MemoryCache: new(t.memory / 8), MemorySwap: new(uint64(0))},
 	}
 }
 

@@ -386,6 +386,8 @@ type PodUsageRequest struct {
 	LogDir string
 	// Dir holds its volumes.
 	Dir PodDir
+	// Containers are the runtime's ids of those that run.
+	Containers []string
 }
 
 // Usage is a measurement.
@@ -415,16 +417,44 @@ type CgroupUsage struct {
 	Memory, WorkingSet, RSS           *uint64
 	MemoryLimit                       *uint64
 	PageFaults, MajorPageFaults, PIDs *uint64
+	CgroupDetail
+}
+
+// CgroupDetail is what a cgroup says beside: see backend.UsageDetail. Nil is unknown.
+type CgroupDetail struct {
+	CPUUser, CPUSystem                       *uint64 // nanoseconds
+	Periods, ThrottledPeriods, ThrottledTime *uint64
+	Cache, Swap, MappedFile                  *uint64
+	ActiveFile, InactiveFile, MostMemory     *uint64
+	MemoryFailures, OOMKills                 *uint64
+	Disks                                    []Disk
+}
+
+// Disk counts bytes and operations of a block device, named as in /dev.
+type Disk struct {
+	Device                               string
+	ReadBytes, WriteBytes, Reads, Writes uint64
+}
+
+// ContainerUsage is what a container uses.
+type ContainerUsage struct {
+	// Path is its cgroup's, from the top.
+	Path string
+	CgroupUsage
 }
 
 // PodUsage is what a pod uses. Volumes and Logs are measured at most once a
 // minute: MeasuredAt, zero until then. Volumes across a network are left out: to
 // ask might never end.
 type PodUsage struct {
+	// Path is the cgroup's, from the top.
+	Path string
 	CgroupUsage
 	Network []Interface
-	Logs    map[string]Filesystem // by container
-	Volumes map[string]Filesystem
+	// Containers by id; one that has gone is left out.
+	Containers map[string]ContainerUsage
+	Logs       map[string]Filesystem // by container
+	Volumes    map[string]Filesystem
 	// Files is what stands beside its logs and its containers may write to: the hosts
 	// file, termination messages.
 	Files Filesystem
@@ -434,8 +464,9 @@ type PodUsage struct {
 	MeasuredAt time.Time
 }
 
-// Interface counts bytes and errors.
+// Interface counts bytes, errors, packets and those that were dropped.
 type Interface struct {
-	Name                                 string
-	RxBytes, RxErrors, TxBytes, TxErrors uint64
+	Name                                       string
+	RxBytes, RxErrors, TxBytes, TxErrors       uint64
+	RxPackets, RxDropped, TxPackets, TxDropped uint64
 }

@@ -49,11 +49,17 @@ func (h *Host) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, erro
 			return host.Usage{}, fmt.Errorf("measure pod %s: %w", p.UID, err)
 		}
 		pod := disks[p.UID]
-		pod.CgroupUsage = c
+		pod.CgroupUsage, pod.Path = c, cgroupPath(levels)
+		if pod.Containers, err = hs.measureContainers(levels, p.Containers); err != nil {
+			return host.Usage{}, fmt.Errorf("measure containers of pod %s: %w", p.UID, err)
+		}
 		if pod.Network, err = h.podInterfaces(p.NetPID, levels); err != nil {
 			return host.Usage{}, fmt.Errorf("measure pod %s: %w", p.UID, err)
 		}
 		u.Pods[p.UID] = pod
+	}
+	if err := h.nameDisks(&u); err != nil {
+		return host.Usage{}, fmt.Errorf("name the host's disks: %w", err)
 	}
 	return u, nil
 }
@@ -160,10 +166,19 @@ func (h *Host) measureNode(hs hierarchies) (host.CgroupUsage, error) {
 	if err := hs.measureMemory(nil, &u); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return u, err
 	}
+	if err := hs.measureDetail(nil, &u.CgroupDetail); err != nil {
+		return u, err
+	}
 	if u.Memory == nil {
 		used := less(memory["MemTotal"], memory["MemFree"])
 		u.Memory, u.WorkingSet = new(used), new(less(used, memory["Inactive(file)"]))
 		u.RSS = new(memory["AnonPages"])
+	}
+	if u.Cache == nil {
+		u.Cache = known(memory, "Cached")
+	}
+	if u.Swap == nil {
+		u.Swap = new(less(memory["SwapTotal"], memory["SwapFree"]))
 	}
 	u.MemoryLimit = new(memory["MemTotal"])
 	faults, err := numbers(h.proc("vmstat"))
@@ -171,6 +186,7 @@ func (h *Host) measureNode(hs hierarchies) (host.CgroupUsage, error) {
 		return u, err
 	}
 	u.PageFaults, u.MajorPageFaults = known(faults, "pgfault"), known(faults, "pgmajfault")
+	u.OOMKills = known(faults, "oom_kill") // of the whole host
 	return u, nil
 }
 

@@ -30,6 +30,9 @@ func (hs hierarchies) measure(levels []string) (host.CgroupUsage, error) {
 	if err := hs.measureMemory(levels, &u); err != nil && !unknown(err) {
 		return u, err
 	}
+	if err := hs.measureDetail(levels, &u.CgroupDetail); err != nil {
+		return u, err
+	}
 	if hi, ok := hs.with(controllerPIDs); ok {
 		u.PIDs, err = maybe(number(filepath.Join(hi.at(levels), "pids.current")))
 	}

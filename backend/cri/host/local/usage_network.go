@@ -54,17 +54,26 @@ func (h *Host) interfaces(dir string) ([]host.Interface, error) {
 	return out, nil
 }
 
-// counters reads: bytes packets errors and five more received, the same sent.
+// counters reads: bytes packets errors drops and four more received, the same sent.
 func counters(name, rest string) (host.Interface, error) {
 	fields := strings.Fields(rest)
-	if len(fields) < 11 {
+	if len(fields) < 12 {
 		return host.Interface{}, errors.New("too few columns")
 	}
 	i := host.Interface{Name: name}
 	for _, c := range []struct {
 		column int
 		value  *uint64
-	}{{0, &i.RxBytes}, {2, &i.RxErrors}, {8, &i.TxBytes}, {10, &i.TxErrors}} {
+	}{
+		{0, &i.RxBytes},
+		{1, &i.RxPackets},
+		{2, &i.RxErrors},
+		{3, &i.RxDropped},
+		{8, &i.TxBytes},
+		{9, &i.TxPackets},
+		{10, &i.TxErrors},
+		{11, &i.TxDropped},
+	} {
 		n, err := strconv.ParseUint(fields[c.column], 10, 64)
 		if err != nil {
 			return host.Interface{}, err

@@ -28,6 +28,7 @@ func TestNodeIsMeasured(t *testing.T) {
 			host.CgroupUsage{
 				StartTime: boot, CPUNanoseconds: new(uint64(12345)), Memory: new(uint64(5000)), WorkingSet: new(uint64(4000)),
 				RSS: new(uint64(2000)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)), MajorPageFaults: new(uint64(7)),
+				CgroupDetail: host.CgroupDetail{InactiveFile: new(uint64(1000)), Swap: new(uint64(20 << 10))},
 			},
 		},
 		"version 2: the root has no memory of its own": {
@@ -35,6 +36,7 @@ func TestNodeIsMeasured(t *testing.T) {
 			host.CgroupUsage{
 				StartTime: boot, CPUNanoseconds: new(uint64(12000)), Memory: new(uint64(700 << 10)), WorkingSet: new(uint64(600 << 10)),
 				RSS: new(uint64(50 << 10)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)), MajorPageFaults: new(uint64(7)),
+				CgroupDetail: host.CgroupDetail{CPUUser: new(uint64(5000)), Swap: new(uint64(20 << 10))},
 			},
 		},
 		"version 2 of an old kernel: /proc/stat": {
@@ -42,6 +44,7 @@ func TestNodeIsMeasured(t *testing.T) {
 			host.CgroupUsage{
 				StartTime: boot, CPUNanoseconds: new(uint64(1370e6)), Memory: new(uint64(700 << 10)), WorkingSet: new(uint64(600 << 10)),
 				RSS: new(uint64(50 << 10)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)), MajorPageFaults: new(uint64(7)),
+				CgroupDetail: host.CgroupDetail{Swap: new(uint64(20 << 10))},
 			},
 		},
 	} {
@@ -58,7 +61,8 @@ func TestNodeIsMeasured(t *testing.T) {
 				t.Errorf("%d of %d processes, want 345 of 1000", u.Processes, u.MaxProcesses)
 			}
 			network := []host.Interface{
-				{Name: "wan0", RxBytes: 50, RxErrors: 3, TxBytes: 60, TxErrors: 4}, {Name: "eno9", RxBytes: 30, RxErrors: 1, TxBytes: 40, TxErrors: 2},
+				{Name: "wan0", RxBytes: 50, RxPackets: 5, RxErrors: 3, TxBytes: 60, TxPackets: 6, TxErrors: 4},
+				{Name: "eno9", RxBytes: 30, RxPackets: 3, RxErrors: 1, TxBytes: 40, TxPackets: 4, TxErrors: 2},
 			}
 			if diff := cmp.Diff(network, u.Network); diff != "" {
 				t.Errorf("the default interface first, without loopback and pods': %s", diff)
@@ -74,6 +78,7 @@ func TestPodIsMeasured(t *testing.T) {
 	pod := host.CgroupUsage{
 		CPUNanoseconds: new(uint64(7000)), Memory: new(uint64(5000)), WorkingSet: new(uint64(4000)), RSS: new(uint64(2000)),
 		MemoryLimit: new(uint64(8192)), PageFaults: new(uint64(6)), MajorPageFaults: new(uint64(1)), PIDs: new(uint64(3)),
+		CgroupDetail: host.CgroupDetail{InactiveFile: new(uint64(1000))},
 	}
 	free := pod
 	free.MemoryLimit = nil
@@ -178,7 +183,7 @@ func TestPodsNetwork(t *testing.T) {
 		"7/net/dev": table, "7/cgroup": "4:memory:/top/burstable/podu/abc\n0::/top/burstable/podu/abc\n",
 		"8/net/dev": table, "8/cgroup": "0::/top/burstable/podu2/abc\n", "9/cgroup": "0::/top/burstable/podu\n",
 	})})
-	own := []host.Interface{{Name: "eth0", RxBytes: 5, RxErrors: 2, TxBytes: 6, TxErrors: 3}, {Name: "tunl0"}}
+	own := []host.Interface{{Name: "eth0", RxBytes: 5, RxPackets: 1, RxErrors: 2, TxBytes: 6, TxPackets: 1, TxErrors: 3}, {Name: "tunl0"}}
 	for pid, want := range map[int][]host.Interface{
 		6: own, 7: own,
 		8:  nil, // another pod's

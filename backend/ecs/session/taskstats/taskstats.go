@@ -30,23 +30,47 @@ type dockerStats struct {
 	Memory  struct {
 		Usage *uint64           `json:"usage"`
 		Limit uint64            `json:"limit"`
+		Most  *uint64           `json:"max_usage"`
+		Fails *uint64           `json:"failcnt"`
 		Stats map[string]uint64 `json:"stats"`
 	} `json:"memory_stats"`
 	Pids struct {
 		Current *uint64 `json:"current"`
 	} `json:"pids_stats"`
+	Blkio struct {
+		Bytes      []dockerBlkio `json:"io_service_bytes_recursive"`
+		Operations []dockerBlkio `json:"io_serviced_recursive"`
+	} `json:"blkio_stats"`
 	Networks map[string]struct {
-		RxBytes  uint64 `json:"rx_bytes"`
-		RxErrors uint64 `json:"rx_errors"`
-		TxBytes  uint64 `json:"tx_bytes"`
-		TxErrors uint64 `json:"tx_errors"`
+		RxBytes   uint64  `json:"rx_bytes"`
+		RxErrors  uint64  `json:"rx_errors"`
+		RxPackets *uint64 `json:"rx_packets"`
+		RxDropped *uint64 `json:"rx_dropped"`
+		TxBytes   uint64  `json:"tx_bytes"`
+		TxErrors  uint64  `json:"tx_errors"`
+		TxPackets *uint64 `json:"tx_packets"`
+		TxDropped *uint64 `json:"tx_dropped"`
 	} `json:"networks"`
 }
 
 type dockerCPU struct {
 	Usage struct {
-		Total uint64 `json:"total_usage"`
+		Total  uint64  `json:"total_usage"`
+		User   *uint64 `json:"usage_in_usermode"`
+		Kernel *uint64 `json:"usage_in_kernelmode"`
 	} `json:"cpu_usage"`
+	Throttling *struct {
+		Periods   uint64 `json:"periods"`
+		Throttled uint64 `json:"throttled_periods"`
+		Time      uint64 `json:"throttled_time"`
+	} `json:"throttling_data"`
+}
+
+type dockerBlkio struct {
+	Major uint64 `json:"major"`
+	Minor uint64 `json:"minor"`
+	Op    string `json:"op"`
+	Value uint64 `json:"value"`
 }
 
 // unlimited is a limit that is none: more memory than a machine has.
@@ -118,7 +142,7 @@ func earlier(a, b time.Time) time.Time {
 
 // usage is a container's.
 func (s *dockerStats) usage(local func(*time.Time) time.Time) backend.Usage {
-	u := backend.Usage{Time: local(&s.Read), CPUCoreNanoSeconds: &s.CPU.Usage.Total}
+	u := backend.Usage{Time: local(&s.Read), CPUCoreNanoSeconds: &s.CPU.Usage.Total, Detail: s.detail()}
 	if since := s.Read.Sub(s.PreRead); !s.PreRead.IsZero() && since > 0 && s.CPU.Usage.Total >= s.PreCPU.Usage.Total {
 		u.CPUNanoCores = new(uint64(float64(s.CPU.Usage.Total-s.PreCPU.Usage.Total) / since.Seconds()))
 	}
@@ -161,6 +185,7 @@ func (s *dockerStats) interfaces() []backend.InterfaceUsage {
 		n := s.Networks[name]
 		out = append(out, backend.InterfaceUsage{
 			Name: name, RxBytes: &n.RxBytes, RxErrors: &n.RxErrors, TxBytes: &n.TxBytes, TxErrors: &n.TxErrors,
+			RxPackets: n.RxPackets, RxDropped: n.RxDropped, TxPackets: n.TxPackets, TxDropped: n.TxDropped,
 		})
 	}
 	return out
