@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
 )
@@ -91,6 +92,7 @@ func New(cfg Config) (*Node, error) {
 			Options: *cfg.API, NodeName: cfg.NodeName, IPs: []net.IP{net.ParseIP(cfg.Node.InternalIP)},
 			Client: cfg.Client, Engine: cfg.Engine, Gatherer: cfg.Gatherer, Registerer: cfg.Registerer,
 			Probes: cfg.Probes, ConfigZ: cfg.ConfigZ,
+			Machine: func() *backend.NodeFacts { facts, _ := n.remote.get(); return facts },
 		})
 		if err != nil {
 			return nil, err

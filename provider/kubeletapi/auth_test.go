@@ -26,6 +26,7 @@ func TestSubresources(t *testing.T) {
 		"/configz":             {"configz", "proxy"},
 		"/metrics":             {"metrics"},
 		"/metrics/resource":    {"metrics"},
+		"/metrics/cadvisor":    {"metrics"},
 		"/metricsx":            {"proxy"},
 		"/stats/summary":       {"stats"},
 		"/logs/":               {"log"},

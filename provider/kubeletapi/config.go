@@ -106,6 +106,9 @@ type Config struct {
 	// Probes is what /metrics/probes shows: metrics with series of each pod, which
 	// a kubelet keeps apart. Nil: the path is not served.
 	Probes prometheus.Gatherer
+	// Machine is what the node's remote said of itself, for the metrics machine_*; nil
+	// while it has not. Nil: nobody knows.
+	Machine func() *backend.NodeFacts
 	// ConfigZ is what /configz shows of the node's configuration; the server itself
 	// fills in what is its own (address, certificates, authentication). Nil: only
 	// that.

@@ -47,6 +47,11 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Registerer != nil {
+		if err := cfg.Registerer.Register(volumeStats{cfg.Engine}); err != nil {
+			return nil, fmt.Errorf("register metrics of volumes: %w", err)
+		}
+	}
 	b := cmp.Or(cfg.bounds, newBounds())
 	if err := b.register(cfg.Registerer); err != nil {
 		return nil, fmt.Errorf("register metrics of the kubelet API: %w", err)

@@ -40,6 +40,7 @@ func (s *Server) statsRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /stats/summary", s.statsSummary)
 	mux.HandleFunc("POST /stats/summary", s.statsSummary)
 	mux.HandleFunc("GET /metrics/resource", s.resourceMetrics)
+	mux.HandleFunc("GET /metrics/cadvisor", s.cadvisorMetrics)
 	mux.HandleFunc("GET /configz", s.configz)
 	if s.cfg.Probes != nil {
 		mux.Handle("GET /metrics/probes", promhttp.HandlerFor(s.cfg.Probes, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
@@ -88,6 +89,24 @@ func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 		log.G(r.Context()).WithError(err).Warn("resource metrics are missing: measuring failed")
 	}
 	promhttp.HandlerFor(stats.Metrics{Summary: summary}, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
+}
+
+// cadvisorMetrics answers /metrics/cadvisor. Where the backend cannot measure, what is
+// known of the machine is there alone. A failed measurement is a metric, as cAdvisor's.
+func (s *Server) cadvisorMetrics(w http.ResponseWriter, r *http.Request) {
+	shown := stats.CAdvisor{Now: time.Now()}
+	facts, err := s.cfg.Engine.Stats(r.Context(), resourceMaxAge)
+	switch {
+	case err == nil || errors.Is(err, backend.ErrUnsupported):
+		shown.Facts = &facts
+	case r.Context().Err() == nil:
+		log.G(r.Context()).WithError(err).Warn("metrics of cAdvisor are missing: measuring failed")
+	}
+	shown.Pods = s.cfg.Engine.Pods()
+	if s.cfg.Machine != nil {
+		shown.Machine = s.cfg.Machine()
+	}
+	promhttp.HandlerFor(shown, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
 }
 
 // writeJSON answers with an object.

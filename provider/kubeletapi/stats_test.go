@@ -133,6 +133,73 @@ func TestNothingIsMeasured(t *testing.T) {
 	}
 }
 
+// TestCAdvisorIsServed to whoever may read metrics, young enough for rates, with the
+// machine that the remote tells of.
+func TestCAdvisorIsServed(t *testing.T) {
+	_, facts := measuredPod()
+	var ages []time.Duration
+	_, call := serveStats(t, func(_ context.Context, maxAge time.Duration) (backend.StatsFacts, error) {
+		ages = append(ages, maxAge)
+		return facts, nil
+	}, func(cfg *Config) {
+		cfg.Machine = func() *backend.NodeFacts { return &backend.NodeFacts{MachineID: "m"} }
+	})
+	text := body(t, call("/metrics/cadvisor"))
+	for _, line := range []string{
+		"container_scrape_error 0", "machine_scrape_error 0",
+		`container_cpu_usage_seconds_total{container="c",cpu="total",id="/podu/c",image="",name="",namespace="ns",pod="p"} 1 1700000010000`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("%q is missing in:\n%s", line, text)
+		}
+	}
+	if diff := cmp.Diff([]time.Duration{time.Second}, ages); diff != "" {
+		t.Error(diff)
+	}
+	if text := body(t, call("/metrics")); !strings.Contains(text, `path="metrics/cadvisor"`) {
+		t.Errorf("its requests are not counted under their path: %s", text)
+	}
+}
+
+// TestVolumesAreMeasuredForClaimsAlone: a scrape of /metrics asks the remote for nothing
+// else, and shows the rest where the remote fails.
+func TestVolumesAreMeasuredForClaimsAlone(t *testing.T) {
+	pod, facts := measuredPod()
+	facts.Pods[0].Volumes = map[string]backend.FilesystemUsage{"v": {Used: new(uint64(7))}}
+	engine := &fakeEngine{pods: []*corev1.Pod{pod}}
+	asked, down := 0, error(nil)
+	engine.stats = func(context.Context, time.Duration) (backend.StatsFacts, error) {
+		asked++
+		return facts, down
+	}
+	shown := func() string {
+		reg := prometheus.NewPedanticRegistry()
+		reg.MustRegister(volumeStats{engine})
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		for _, f := range families {
+			out.WriteString(f.String())
+		}
+		return out.String()
+	}
+	if text := shown(); text != "" || asked != 0 {
+		t.Errorf("without a claim the remote is asked %d times: %s", asked, text)
+	}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
+	}}}
+	if text := shown(); asked != 1 || !strings.Contains(text, "kubelet_volume_stats_used_bytes") || !strings.Contains(text, "claim") {
+		t.Errorf("asked %d times: %s", asked, text)
+	}
+	down = backend.Errorf(backend.ErrUnavailable, "the host is down")
+	if text := shown(); text != "" {
+		t.Errorf("a measurement that failed: %s", text)
+	}
+}
+
 func TestMeasuringFails(t *testing.T) {
 	_, call := serveStats(t, func(context.Context, time.Duration) (backend.StatsFacts, error) {
 		return backend.StatsFacts{}, backend.Errorf(backend.ErrUnavailable, "the host is down")
@@ -140,6 +207,9 @@ func TestMeasuringFails(t *testing.T) {
 	resp := call("/stats/summary")
 	if text := body(t, resp); resp.StatusCode != http.StatusServiceUnavailable || text != "failed to list pod stats: the host is down" {
 		t.Errorf("summary: %s %q", resp.Status, text)
+	}
+	if text := body(t, call("/metrics/cadvisor")); !strings.Contains(text, "container_scrape_error 1\n") {
+		t.Errorf("cAdvisor's metrics: %s", text)
 	}
 	resp = call("/metrics/resource")
 	if text := body(t, resp); resp.StatusCode != http.StatusOK || !strings.Contains(text, "\nresource_scrape_error 1\n") || strings.Contains(text, "container_") {

@@ -69,11 +69,11 @@ func setNode(n *statsv1alpha1.NodeStats, u *backend.Usage, only bool) {
 	}
 }
 
-// measured are the newest attempts of the pods that were measured.
-func measured(in Input) []statsv1alpha1.PodStats {
+// newest are the newest attempts of the pods that were measured.
+func newest(facts *backend.StatsFacts) map[types.UID]*backend.PodStats {
 	newest := map[types.UID]*backend.PodStats{}
-	for i := range in.Facts.Pods {
-		p := &in.Facts.Pods[i]
+	for i := range facts.Pods {
+		p := &facts.Pods[i]
 		if len(p.Containers) == 0 {
 			continue
 		}
@@ -81,6 +81,11 @@ func measured(in Input) []statsv1alpha1.PodStats {
 			newest[p.UID] = p
 		}
 	}
+	return newest
+}
+
+func measured(in Input) []statsv1alpha1.PodStats {
+	newest := newest(in.Facts)
 	known := make(map[types.UID]*corev1.Pod, len(in.Pods))
 	for _, pod := range in.Pods {
 		known[pod.UID] = pod
