@@ -2,10 +2,12 @@ package kubeletapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
 	"github.com/containerd/log"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -45,13 +47,25 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	answerError(w, r, code, err)
 }
 
-// answerError sends an error to the client alone.
+// answerError sends an error to the client alone. Who asked for a stream gets a Status: API
+// servers up to 1.35 look for one in the answer, in YAML too, and a text with one colon is an
+// empty one to them. All others get the text, as from a kubelet.
 func answerError(w http.ResponseWriter, r *http.Request, code int, err error) {
 	// Without http.Error's newline, which kubectl would show as \n.
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	text, kind := []byte(err.Error()), "text/plain; charset=utf-8"
+	if upgradable(r) {
+		status, encodeErr := json.Marshal(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+			Status:   metav1.StatusFailure, Message: err.Error(), Code: int32(code),
+		})
+		if encodeErr == nil { // it is of plain fields
+			text, kind = status, "application/json"
+		}
+	}
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	if _, err := w.Write([]byte(err.Error())); err != nil {
+	if _, err := w.Write(text); err != nil {
 		log.G(r.Context()).WithError(err).Debug("error not sent")
 	}
 }

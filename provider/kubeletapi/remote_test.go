@@ -3,12 +3,14 @@ package kubeletapi
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/backend"
@@ -82,7 +84,10 @@ func TestStreamsAreRefusedBeforeTheUpgrade(t *testing.T) {
 		} {
 			engine.refuse(tc.err)
 			resp := s.ask(t, http.MethodPost, path, upgradeToSPDY)
-			if text := body(t, resp); resp.StatusCode != tc.code || text != tc.err.Error() {
+			var said metav1.Status
+			text := body(t, resp)
+			err := json.Unmarshal([]byte(text), &said)
+			if err != nil || resp.StatusCode != tc.code || said.Message != tc.err.Error() || int(said.Code) != tc.code {
 				t.Errorf("%s: got %d %q, want %d %q", path, resp.StatusCode, text, tc.code, tc.err)
 			}
 		}
@@ -111,8 +116,8 @@ func TestStreamRequestsThatCannotBe(t *testing.T) {
 		{"no streams", "POST", "/attach/ns/p/c", upgradeToSPDY, 400, "you must specify at least 1 of stdin, stdout, stderr"},
 		{"no command", "POST", "/exec/ns/p/c?output=1", upgradeToSPDY, 400, "command"},
 		{"no command", "POST", "/run/ns/p/c", nil, 400, "cmd"},
-		{"no port", "GET", "/portForward/ns/p", webSocket, 400, `query parameter "port" is required`},
-		{"bad port", "GET", "/portForward/ns/p?port=70000", webSocket, 400, `"70000"`},
+		{"no port", "GET", "/portForward/ns/p", webSocket, 400, `query parameter \"port\" is required`},
+		{"bad port", "GET", "/portForward/ns/p?port=70000", webSocket, 400, `\"70000\"`},
 		{"wrong method", "PUT", "/exec/ns/p/c?command=a&output=1", upgradeToSPDY, 405, ""},
 		{"wrong method", "DELETE", "/attach/ns/p/c?output=1", upgradeToSPDY, 405, ""},
 		{"wrong method", "PATCH", "/portForward/ns/p", upgradeToSPDY, 405, ""},
