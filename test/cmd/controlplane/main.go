@@ -55,7 +55,7 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			}
 			var beside []binaries.Tool
 			if all {
-				beside = []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm, binaries.KubeAPIServer137}
+				beside = []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm}
 				beside = append(beside, binaries.Containerd2Tools()...)
 			}
 			if runtimes {

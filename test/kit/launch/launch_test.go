@@ -141,3 +141,15 @@ func TestEnviron(t *testing.T) {
 		t.Errorf("environment %q, want %q", got, want)
 	}
 }
+
+// TestReleaseWithoutHistory: a commit that is not there skips the test and says why.
+func TestReleaseWithoutHistory(t *testing.T) {
+	skipped := false
+	t.Run("", func(t *testing.T) {
+		t.Cleanup(func() { skipped = t.Skipped() })
+		Release(t, strings.Repeat("0", 40))
+	})
+	if !skipped {
+		t.Error("the test went on")
+	}
+}

@@ -107,15 +107,28 @@ func (b *builds) get(flags []string) (string, error) {
 	return done.path, done.err
 }
 
-func (b *builds) build(flags []string) (string, error) {
-	if b.dir == "" {
-		dir, held, err := tempDir()
-		if err != nil {
-			return "", fmt.Errorf("build burstlet: %w", err)
-		}
-		b.dir, b.held = dir, held
+// directory is that of all programs.
+func (b *builds) directory() (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.makeDir()
+}
+
+func (b *builds) makeDir() (string, error) {
+	if b.dir != "" {
+		return b.dir, nil
 	}
-	path := filepath.Join(b.dir, fmt.Sprint(len(b.all)), "burstlet")
+	var err error
+	b.dir, b.held, err = tempDir()
+	return b.dir, err
+}
+
+func (b *builds) build(flags []string) (string, error) {
+	dir, err := b.makeDir()
+	if err != nil {
+		return "", fmt.Errorf("build burstlet: %w", err)
+	}
+	path := filepath.Join(dir, fmt.Sprint(len(b.all)), "burstlet")
 	// As "make" builds it, so that what it has compiled is compiled.
 	cgo := "CGO_ENABLED=0"
 	if slices.Contains(flags, Race) {

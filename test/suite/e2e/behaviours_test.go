@@ -149,11 +149,12 @@ func (l *life) pods() corev1client.PodInterface { return l.c.client.CoreV1().Pod
 
 func (l *life) create(pod *corev1.Pod) *corev1.Pod {
 	l.Helper()
-	pod, err := l.pods().Create(l.Context(), pod, metav1.CreateOptions{})
+	made, err := l.pods().Create(l.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		l.Fatal(err)
 	}
-	return pod
+	l.needFields(pod, made)
+	return made
 }
 
 // must ends the test when something went wrong.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -87,6 +88,9 @@ func (c *cluster) gone(t *testing.T, namespace, name string) error {
 	return fmt.Errorf("pod %s is still there, %s", name, pod.Status.Phase)
 }
 
+// noEvictions is a line of nodes' configurations: the machine may be fuller than a kubelet takes.
+const noEvictions = "eviction: {evictionHard: {}}\n"
+
 // node is a burstlet process that can be killed and started again.
 type node struct {
 	t      *testing.T
@@ -98,6 +102,8 @@ type node struct {
 	log    logs.Buffer
 	// within is a command that runs the process in its own stead.
 	within []string
+	// program is another burstlet than that of this tree.
+	program string
 
 	ran *child.Child
 }
@@ -126,9 +132,8 @@ node: {name: %s, internalIP: 127.0.0.1, capacity: {cpu: 64, memory: 256Gi, pods:
 kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %s}
 client: {qps: 500, burst: 500}
 logging: {level: debug}
-eviction: {evictionHard: {}} # the machine may be fuller than a kubelet takes
-backend:
-%s`, kubeconfig, name, n.port, c.CAFile(), backend)
+%sbackend:
+%s`, kubeconfig, name, n.port, c.CAFile(), noEvictions, backend)
 	if err := os.WriteFile(n.config, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +153,7 @@ func (n *node) start() {
 	n.t.Helper()
 	var err error
 	n.ran, err = launch.Run(launch.Config{
-		Name: "node " + n.name, Program: launch.Program(n.t), File: n.config, Env: n.env, Within: n.within, Log: &n.log,
+		Name: "node " + n.name, Program: cmp.Or(n.program, launch.Program(n.t)), File: n.config, Env: n.env, Within: n.within, Log: &n.log,
 	})
 	if err != nil {
 		n.t.Fatal(err)

@@ -65,11 +65,10 @@ func (o outageTest) unwell(t *testing.T, name string) func(*testing.T) {
 
 // sameTerm is to be called after an outage: the process leads since before it.
 func (o outageTest) sameTerm(t *testing.T) func() {
-	const begins = "leading the node"
-	terms := strings.Count(o.n.log.String(), begins)
+	terms := o.n.terms()
 	return func() {
 		t.Helper()
-		if now := strings.Count(o.n.log.String(), begins); now != terms {
+		if now := o.n.terms(); now != terms {
 			t.Errorf("%d terms began, want none", now-terms)
 		}
 	}
