@@ -56,7 +56,7 @@ gate: helper ## Run the rest of what must hold before a change lands: lint, -rac
 test-all: helper ## Run everything whole, for hours: -race everywhere, breakages, chaos, conformance, benchmarks (SUITES=: only those)
 	$(real) \
 	[ $$parts -ne 0 ] || tools/real-parts debian-host || exit $$?; \
-	go run ./test/cmd/controlplane build --all --runtimes; \
+	go run ./test/cmd/controlplane build --all --runtimes --versions; \
 	[ $$parts -ne 0 ] || go run ./test/cmd/conformance build; \
 	go run ./test/cmd/lanes -budget 0 -suites '$(SUITES)' all
 
@@ -107,6 +107,19 @@ soak: helper ## Hold two nodes under load to what docs/operations.md promises (D
 	$(real) \
 	go run ./test/cmd/controlplane build; \
 	go test ./test/suite/soak -run '^TestSoak$$' -soak $(or $(DURATION),30m) $(COUNTS) -count 1 -timeout 0 -v
+
+# What nodes of each version must show: a cluster may be older or newer than burstlet.
+VERSIONS ?= 1.34 1.35 1.37
+.PHONY: versions
+versions: helper ## Run lives of pods, rights and installations on API servers of other Kubernetes versions (VERSIONS='1.34 1.37')
+	$(real) \
+	go run ./test/cmd/controlplane build --all --versions; \
+	export BURSTLET_LANE=gate; \
+	for version in $(VERSIONS); do \
+		BURSTLET_KUBERNETES=$$version go test -count 1 -timeout 60m -v ./test/suite/e2e \
+			-run '^(TestHost|TestBehaviours|TestKubectl|TestRights|TestNodeCredential|TestServiceAccount|TestCISBenchmark)$$'; \
+		BURSTLET_KUBERNETES=$$version go test -count 1 -timeout 30m -v ./test/suite/install; \
+	done
 
 .PHONY: conformance
 conformance: build ## Run the conformance tests for nodes on a host over SSH (BACKEND=ecs: on tasks; FOCUS=, SKIP=, PROCS=, SERIAL=1, KILL_EVERY=60s, CUT_EVERY=60s)

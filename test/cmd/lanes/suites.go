@@ -105,6 +105,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			makes("breakages", time.Hour),
 			makes("chaos", 2*time.Hour),
 			makes("soak", time.Hour),
+			makes("versions", 3*time.Hour),
 			makes("conformance", 90*time.Minute),
 			makes("conformance", 90*time.Minute, "BACKEND=ecs"),
 			makes("bench", 3*time.Hour),

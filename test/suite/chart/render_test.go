@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/parts/binaries"
 )
 
 // namespace is that of the rendered releases, and their name.
@@ -73,6 +74,33 @@ func TestRendered(t *testing.T) {
 			t.Parallel()
 			golden(t, goldenFile(set+".yaml"), []byte(template(t, set)))
 		})
+	}
+}
+
+// TestClusterVersions: the chart takes clusters of the versions that are tested and newer
+// ones, also as EKS and GKE call them, and no older ones. Their nodes are limited by
+// constrained impersonation where there is one.
+func TestClusterVersions(t *testing.T) {
+	t.Parallel()
+	var oldest string
+	for minor := range binaries.OtherKubernetes() {
+		if oldest == "" || minor < oldest {
+			oldest = minor
+		}
+	}
+	for version, constrained := range map[string]bool{
+		oldest + ".0": false, oldest + ".2-eks-a1b2c3d": false, "1.35.1-gke.1396000": false, "1.36.3": true, "1.37.2": true,
+	} {
+		text := template(t, "two", "--set", "identity.mode=impersonation,identity.constrainedImpersonation=auto", "--kube-version", "v"+version)
+		if got := strings.Contains(text, "impersonate:arbitrary-node"); got != constrained {
+			t.Errorf("%s: constrained impersonation %v, want %v", version, got, constrained)
+		}
+	}
+	for _, older := range []string{"1.33.9", "1.29.0"} {
+		_, problems, err := helm(t, "template", namespace, chartDir, "--values", valuesFile("two"), "--kube-version", "v"+older)
+		if err == nil || !strings.Contains(problems, "kubeVersion: >="+oldest) {
+			t.Errorf("%s: %v, %s", older, err, problems)
+		}
 	}
 }
 
