@@ -215,12 +215,17 @@ func settled(want, have *corev1.Node) bool {
 		!slices.ContainsFunc(want.Status.Addresses, func(a corev1.NodeAddress) bool {
 			return !slices.Contains(have.Status.Addresses, a)
 		}) &&
-		equality.Semantic.DeepEqual(want.Status.Features, have.Status.Features) &&
-		equality.Semantic.DeepEqual(want.Status.RuntimeHandlers, have.Status.RuntimeHandlers) &&
-		equality.Semantic.DeepEqual(want.Status.DeclaredFeatures, have.Status.DeclaredFeatures) &&
+		sameFeatures(want.Status, have.Status) &&
 		want.Status.DaemonEndpoints == have.Status.DaemonEndpoints &&
 		equality.Semantic.DeepEqual(want.Status.Images, have.Status.Images) &&
 		sameInfo(want.Status.NodeInfo, have.Status.NodeInfo)
+}
+
+// sameFeatures compares what the node and its runtime handlers can do.
+func sameFeatures(a, b corev1.NodeStatus) bool {
+	return equality.Semantic.DeepEqual(a.Features, b.Features) &&
+		equality.Semantic.DeepEqual(a.RuntimeHandlers, b.RuntimeHandlers) &&
+		equality.Semantic.DeepEqual(a.DeclaredFeatures, b.DeclaredFeatures)
 }
 
 // sameInfo compares what we fill in.

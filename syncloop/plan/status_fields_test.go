@@ -189,16 +189,26 @@ func TestResourcesOfPods(t *testing.T) {
 		allocated       corev1.ResourceList
 	}{
 		{name: "asks for nothing"},
-		{name: "a sum", a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, b: corev1.ResourceRequirements{Requests: list("1", "")},
-			requests: list("2", "1Gi"), allocated: list("2", "1Gi")},
-		{name: "limits of all", a: corev1.ResourceRequirements{Requests: list("1", ""), Limits: list("1", "1Gi")},
-			b: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, requests: list("1", ""), limit: list("2", "2Gi"), allocated: list("1", "")},
-		{name: "limits of one", a: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, b: corev1.ResourceRequirements{Limits: list("", "1Gi")},
-			limit: list("", "2Gi")},
-		{name: "limits of one that waits", waits: true, a: corev1.ResourceRequirements{Limits: list("1", "1Gi")},
-			b: corev1.ResourceRequirements{Limits: list("", "1Gi")}, limit: list("1", "2Gi")},
-		{name: "of the pod", pod: &corev1.ResourceRequirements{Requests: list("3", ""), Limits: list("4", "4Gi")},
-			a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, requests: list("3", "1Gi"), limit: list("4", "4Gi"), allocated: list("3", "1Gi")},
+		{
+			name: "a sum", a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, b: corev1.ResourceRequirements{Requests: list("1", "")},
+			requests: list("2", "1Gi"), allocated: list("2", "1Gi"),
+		},
+		{
+			name: "limits of all", a: corev1.ResourceRequirements{Requests: list("1", ""), Limits: list("1", "1Gi")},
+			b: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, requests: list("1", ""), limit: list("2", "2Gi"), allocated: list("1", ""),
+		},
+		{
+			name: "limits of one", a: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, b: corev1.ResourceRequirements{Limits: list("", "1Gi")},
+			limit: list("", "2Gi"),
+		},
+		{
+			name: "limits of one that waits", waits: true, a: corev1.ResourceRequirements{Limits: list("1", "1Gi")},
+			b: corev1.ResourceRequirements{Limits: list("", "1Gi")}, limit: list("1", "2Gi"),
+		},
+		{
+			name: "of the pod", pod: &corev1.ResourceRequirements{Requests: list("3", ""), Limits: list("4", "4Gi")},
+			a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, requests: list("3", "1Gi"), limit: list("4", "4Gi"), allocated: list("3", "1Gi"),
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := aPod(apps("a", "b"))

@@ -24,14 +24,20 @@ func TestReadOnlyBelow(t *testing.T) {
 		{name: "if possible, and it is not", mode: corev1.RecursiveReadOnlyIfPossible, m: corev1.VolumeMount{ReadOnly: true}},
 		{name: "enabled", mode: corev1.RecursiveReadOnlyEnabled, m: corev1.VolumeMount{ReadOnly: true}, can: []string{""}, below: true},
 		{name: "of another handler", mode: corev1.RecursiveReadOnlyEnabled, class: new("new"), m: corev1.VolumeMount{ReadOnly: true}, can: []string{"runc-new"}, below: true},
-		{name: "not of this handler", mode: corev1.RecursiveReadOnlyEnabled, class: new("old"), m: corev1.VolumeMount{ReadOnly: true}, can: []string{"", "runc-new"},
-			err: `volume "v" requested recursive read-only mode, but it is not supported by the runtime`},
-		{name: "enabled, and it cannot be", mode: corev1.RecursiveReadOnlyEnabled, m: corev1.VolumeMount{ReadOnly: true},
-			err: `volume "v" requested recursive read-only mode, but it is not supported by the runtime`},
+		{
+			name: "not of this handler", mode: corev1.RecursiveReadOnlyEnabled, class: new("old"), m: corev1.VolumeMount{ReadOnly: true}, can: []string{"", "runc-new"},
+			err: `volume "v" requested recursive read-only mode, but it is not supported by the runtime`,
+		},
+		{
+			name: "enabled, and it cannot be", mode: corev1.RecursiveReadOnlyEnabled, m: corev1.VolumeMount{ReadOnly: true},
+			err: `volume "v" requested recursive read-only mode, but it is not supported by the runtime`,
+		},
 		{name: "writable", mode: corev1.RecursiveReadOnlyIfPossible, can: []string{""}, err: `volume "v" requested recursive read-only mode, but it is not read-only`},
-		{name: "propagated", mode: corev1.RecursiveReadOnlyEnabled, can: []string{""},
+		{
+			name: "propagated", mode: corev1.RecursiveReadOnlyEnabled, can: []string{""},
 			m:   corev1.VolumeMount{ReadOnly: true, MountPropagation: new(corev1.MountPropagationHostToContainer)},
-			err: `volume "v" requested recursive read-only mode, but it is not compatible with propagation "HostToContainer"`},
+			err: `volume "v" requested recursive read-only mode, but it is not compatible with propagation "HostToContainer"`,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.m.Name = "v"

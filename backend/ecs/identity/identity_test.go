@@ -97,7 +97,8 @@ func TestRead(t *testing.T) {
 	whole := identity.Task{
 		Node: "n", UID: "u", Namespace: "ns", Name: "p", Attempt: 2, Files: "f", NoExec: true, Disk: &fargate.Disk{},
 		Containers: []identity.Container{
-			{Name: "i", Init: true, Hash: "1", Attempt: 3}, {Name: "s", Init: true, Sidecar: true, Hash: "2"},
+			{Name: "i", Init: true, Hash: "1", Attempt: 3},
+			{Name: "s", Init: true, Sidecar: true, Hash: "2"},
 			{Name: "a", Hash: "3", Fallback: true, Supervised: true},
 		},
 	}

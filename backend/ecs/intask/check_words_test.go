@@ -173,11 +173,13 @@ func TestWhatAnHTTPGetSends(t *testing.T) {
 		"with TLS":       {HTTPGet{Port: 443, Scheme: "HTTPS", Host: "h"}, "https://h:443", "", http.Header{"User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}}},
 		"its headers": {
 			HTTPGet{Port: 80, Headers: []Header{{"Host", "virtual"}, {"X-A", "1"}, {"X-A", "2"}, {"User-Agent", "mine"}, {"Accept", ""}}},
-			"http://10.0.0.1:80", "virtual", http.Header{"Host": {"virtual"}, "X-A": {"1", "2"}, "User-Agent": {"mine"}},
+			"http://10.0.0.1:80", "virtual",
+			http.Header{"Host": {"virtual"}, "X-A": {"1", "2"}, "User-Agent": {"mine"}},
 		},
 		"no user agent": {
 			HTTPGet{Port: 80, Headers: []Header{{"User-Agent", ""}, {"Accept", "text/plain"}}},
-			"http://10.0.0.1:80", "", http.Header{"User-Agent": {""}, "Accept": {"text/plain"}},
+			"http://10.0.0.1:80", "",
+			http.Header{"User-Agent": {""}, "Accept": {"text/plain"}},
 		},
 	} {
 		req, err := checker{address: "10.0.0.1"}.request(t.Context(), &tt.get, "probe")

@@ -170,12 +170,18 @@ func TestListDue(t *testing.T) {
 		due     bool
 	}{
 		"at first": {func(*Known, func(time.Duration) time.Time) {}, 0, true},
-		"just read": {func(m *Known, at func(time.Duration) time.Time) { m.Listed(at(settleTime), at(settleTime)) },
-			settleTime + listOpen/2, false},
-		"before the settle time is over": {func(m *Known, at func(time.Duration) time.Time) { m.Listed(at(settleTime/2), at(settleTime/2)) },
-			settleTime/2 + listOpen/2, false},
-		"the settle time is over": {func(m *Known, at func(time.Duration) time.Time) { m.Listed(at(settleTime-1), at(settleTime-1)) },
-			settleTime, true},
+		"just read": {
+			func(m *Known, at func(time.Duration) time.Time) { m.Listed(at(settleTime), at(settleTime)) },
+			settleTime + listOpen/2, false,
+		},
+		"before the settle time is over": {
+			func(m *Known, at func(time.Duration) time.Time) { m.Listed(at(settleTime/2), at(settleTime/2)) },
+			settleTime/2 + listOpen/2, false,
+		},
+		"the settle time is over": {
+			func(m *Known, at func(time.Duration) time.Time) { m.Listed(at(settleTime-1), at(settleTime-1)) },
+			settleTime, true,
+		},
 		"a launch must show": {func(m *Known, at func(time.Duration) time.Time) {
 			m.OutcomeUnknown(first, at(settleTime))
 			m.Listed(at(2*settleTime-1), at(2*settleTime-1))

@@ -53,7 +53,9 @@ func command() *cobra.Command {
 					return err
 				}
 				for _, name := range left {
-					fmt.Fprintln(cmd.ErrOrStderr(), "ecs: that account differs in", name+", which this server does not follow")
+					if _, err := fmt.Fprintln(cmd.ErrOrStderr(), "ecs: that account differs in", name+", which this server does not follow"); err != nil {
+						return err
+					}
 				}
 			}
 			return on.around(cmd.Context(), func(ctx context.Context, runner ecs.Runner, facts []string, address string) error {

@@ -161,19 +161,24 @@ func (s *Server) reportsDue(t *task) {
 			change(c.end)
 		}
 	}
-	switch {
-	case r.seq == 0:
-	case r.changed:
-		next = min(next, r.last+reportRepeat)
-	default:
-		next = min(next, r.last+reportSnapshot)
-	}
+	next = min(next, r.repeats())
 	if !agent.ran() || next > agent.end || next == agent.end && agent.lost {
 		next = never
 	}
 	if r.planned = next; next != never {
 		heap.Push(&s.reports, dueEvent{t.created.Add(next), t})
 	}
+}
+
+// repeats is when it tells again what it has told, unless that changes before.
+func (r *reporter) repeats() time.Duration {
+	switch {
+	case r.seq == 0:
+		return never
+	case r.changed:
+		return r.last + reportRepeat
+	}
+	return r.last + reportSnapshot
 }
 
 // report puts what agents have told by now into their queues.

@@ -186,19 +186,7 @@ func (p *plan) run(t *task, i int) stopCause {
 		c.reason = cannotPull(*def.Image)
 		return stopCause{at: ready, code: codeFailed, reason: c.reason}
 	}
-	b := p.d.behaviour(i, p.argv(i))
-	if isMaterializer(p.argv(i)) {
-		b = &materialized
-		if t.noPayload {
-			b = &unmaterialized
-		}
-	}
-	if !p.kind.LogsAtOnce && !p.seen.BlankLines {
-		own := *b // what it does is shared by tasks
-		own.prints = b.withoutEmpty()
-		b = &own
-	}
-	b = p.bounded(t, def, b)
+	b := p.bounded(t, def, p.behaviour(t, i))
 	c.does, c.start, c.end, c.exit = b, ready, sum(ready, b.after), b.exit
 	c.supervised = isHelper(argv(def, p.ov), "supervise")
 	if b.oom {
@@ -215,6 +203,23 @@ func (p *plan) run(t *task, i int) stopCause {
 		return stopCause{at: c.end, code: codeEssential, reason: essentialText}
 	}
 	return stopCause{at: never}
+}
+
+// behaviour is what container i does, as far as its log is kept.
+func (p *plan) behaviour(t *task, i int) *behaviour {
+	b := p.d.behaviour(i, p.argv(i))
+	if isMaterializer(p.argv(i)) {
+		b = &materialized
+		if t.noPayload {
+			b = &unmaterialized
+		}
+	}
+	if !p.kind.LogsAtOnce && !p.seen.BlankLines {
+		own := *b // what it does is shared by tasks
+		own.prints = b.withoutEmpty()
+		b = &own
+	}
+	return b
 }
 
 // refuse notes that what a container waits for cannot come true any more. It is STOPPED

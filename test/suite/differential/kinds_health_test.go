@@ -96,15 +96,21 @@ var endKinds = []kind{
 	{name: "deleted at once", make: and(), until: ready, then: deleted(0), gone: true},
 	{name: "deleted in its init", make: inits(container("first", deaf)), until: running("first", 0), then: deleted(1), gone: true},
 	{name: "deleted with sidecars", make: inits(sidecar("side", forever), sidecar("other", deaf)), until: ready, then: deleted(3), gone: true},
-	{name: "deleted without its image", make: app(func(_ *rand.Rand, c *corev1.Container) { c.Image = "registry.burstlet.test/missing:1" }),
-		until: waiting("app", "ImagePullBackOff", 0), then: deleted(5), gone: true},
-	{name: "deleted without its volume", make: mounts(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "missing"}}),
-		until: waiting("app", "ContainerCreating", 0), then: deleted(5), gone: true},
+	{
+		name: "deleted without its image", make: app(func(_ *rand.Rand, c *corev1.Container) { c.Image = "registry.burstlet.test/missing:1" }),
+		until: waiting("app", "ImagePullBackOff", 0), then: deleted(5), gone: true,
+	},
+	{
+		name: "deleted without its volume", make: mounts(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "missing"}}),
+		until: waiting("app", "ContainerCreating", 0), then: deleted(5), gone: true,
+	},
 	{name: "deleted in its crash loop", make: runs(corev1.RestartPolicyAlways, exits(1)), until: waiting("app", "CrashLoopBackOff", 1), then: deleted(5), gone: true},
 	{name: "deleted when it has ended", make: runs(corev1.RestartPolicyNever, exits(0, 1)), until: ended("app"), then: deleted(5), gone: true},
 	{name: "deadline", quick: true, make: spec(func(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = new(int64(4)) }), until: both(phase(corev1.PodFailed), ended("app"))},
 	{name: "deadline of one that waits", make: and(spec(func(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = new(int64(4)) }),
 		app(func(_ *rand.Rand, c *corev1.Container) { c.Image = "registry.burstlet.test/missing:1" })), until: phase(corev1.PodFailed)},
-	{name: "deadline in its init", make: and(inits(container("first", forever)), spec(func(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = new(int64(4)) })),
-		until: phase(corev1.PodFailed)},
+	{
+		name: "deadline in its init", make: and(inits(container("first", forever)), spec(func(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = new(int64(4)) })),
+		until: phase(corev1.PodFailed),
+	},
 }

@@ -40,24 +40,34 @@ var imageKinds = []kind{
 }
 
 var objectKinds = []kind{
-	{name: "no such ConfigMap", quick: true, make: env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: named("missing"), Key: "key"}}),
-		until: waiting("app", "CreateContainerConfigError", 0)},
-	{name: "no such key", make: env(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: named("there"), Key: "missing"}}),
-		until: waiting("app", "CreateContainerConfigError", 0)},
+	{
+		name: "no such ConfigMap", quick: true, make: env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: named("missing"), Key: "key"}}),
+		until: waiting("app", "CreateContainerConfigError", 0),
+	},
+	{
+		name: "no such key", make: env(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: named("there"), Key: "missing"}}),
+		until: waiting("app", "CreateContainerConfigError", 0),
+	},
 	{name: "no such envFrom", make: app(func(_ *rand.Rand, c *corev1.Container) {
 		c.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: named("missing")}}}
 	}), until: waiting("app", "CreateContainerConfigError", 0)},
 	{name: "optional key", make: env(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: named("there"), Key: "missing", Optional: new(true)}}), until: ready},
 	{name: "no such Secret to mount", make: mounts(corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "missing"}}), until: waiting("app", "ContainerCreating", 0)},
-	{name: "no such ConfigMap to mount", make: mounts(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("missing")}}),
-		until: waiting("app", "ContainerCreating", 0)},
+	{
+		name: "no such ConfigMap to mount", make: mounts(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("missing")}}),
+		until: waiting("app", "ContainerCreating", 0),
+	},
 	{name: "no such key to mount", make: mounts(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 		LocalObjectReference: named("there"), Items: []corev1.KeyToPath{{Key: "missing", Path: "file"}},
 	}}), until: waiting("app", "ContainerCreating", 0)},
-	{name: "no such claim", make: mounts(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "missing"}}),
-		until: waiting("app", "ContainerCreating", 0)},
-	{name: "hostPath of another type", make: mounts(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/passwd", Type: new(corev1.HostPathDirectory)}}),
-		until: waiting("app", "ContainerCreating", 0)},
+	{
+		name: "no such claim", make: mounts(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "missing"}}),
+		until: waiting("app", "ContainerCreating", 0),
+	},
+	{
+		name: "hostPath of another type", make: mounts(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/passwd", Type: new(corev1.HostPathDirectory)}}),
+		until: waiting("app", "ContainerCreating", 0),
+	},
 	{name: "projected", make: mounts(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: named("there")}},
 		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}},
@@ -65,10 +75,12 @@ var objectKinds = []kind{
 	{name: "mounted read-only", make: and(mounts(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), app(func(_ *rand.Rand, c *corev1.Container) {
 		c.VolumeMounts[0].ReadOnly, c.VolumeMounts[0].RecursiveReadOnly = true, new(corev1.RecursiveReadOnlyIfPossible)
 	})), until: ready},
-	{name: "runAsNonRoot", make: app(func(_ *rand.Rand, c *corev1.Container) {
-		c.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(true)}
-	}),
-		until: waiting("app", "CreateContainerConfigError", 0)},
+	{
+		name: "runAsNonRoot", make: app(func(_ *rand.Rand, c *corev1.Container) {
+			c.SecurityContext = &corev1.SecurityContext{RunAsNonRoot: new(true)}
+		}),
+		until: waiting("app", "CreateContainerConfigError", 0),
+	},
 	{name: "subPath out of a file", make: and(mounts(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("there")}}),
 		app(func(_ *rand.Rand, c *corev1.Container) { c.VolumeMounts[0].SubPath = "key/below" })), until: waiting("app", "CreateContainerConfigError", 0)},
 	{name: "subPath of a bad variable", make: and(mounts(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),

@@ -121,8 +121,10 @@ var lifeKinds = []kind{
 	{name: "readiness gate", make: spec(func(s *corev1.PodSpec) {
 		s.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.org/gate"}, {ConditionType: "example.org/other"}}
 	}), until: running("app", 0)},
-	{name: "changed image", make: and(), until: ready, then: patched("", `{"spec":{"containers":[{"name":"app","image":"registry.burstlet.test/gone:1"}]}}`),
-		after: waiting("app", "ImagePullBackOff", 1)},
+	{
+		name: "changed image", make: and(), until: ready, then: patched("", `{"spec":{"containers":[{"name":"app","image":"registry.burstlet.test/gone:1"}]}}`),
+		after: waiting("app", "ImagePullBackOff", 1),
+	},
 }
 
 var initKinds = []kind{
@@ -134,8 +136,10 @@ var initKinds = []kind{
 	{name: "sidecar", quick: true, make: inits(sidecar("side", forever), container("second", shell("exit 0"))), until: ready},
 	{name: "job with a sidecar", make: and(inits(sidecar("side", forever)), runs(corev1.RestartPolicyNever, exits(0, 6))), until: both(ended("app"), ended("side"))},
 	{name: "sidecar crashes", make: inits(sidecar("side", shell("exit 7"))), until: waiting("side", "CrashLoopBackOff", 1)},
-	{name: "sidecar of a failed init", make: and(inits(sidecar("side", forever), container("second", shell("exit 5"))), policy(corev1.RestartPolicyNever)),
-		until: both(phase(corev1.PodFailed), ended("side"))},
+	{
+		name: "sidecar of a failed init", make: and(inits(sidecar("side", forever), container("second", shell("exit 5"))), policy(corev1.RestartPolicyNever)),
+		until: both(phase(corev1.PodFailed), ended("side")),
+	},
 	{name: "sidecar not started", make: and(inits(sidecar("side", forever)), spec(func(s *corev1.PodSpec) {
 		s.InitContainers[0].StartupProbe = &corev1.Probe{ProbeHandler: execs("exit 1"), PeriodSeconds: 1, FailureThreshold: 1000}
 	})), until: running("side", 0)},
@@ -164,19 +168,25 @@ var resourceKinds = []kind{
 	{name: "OOM", make: and(limits("memory", "32Mi"), runs(corev1.RestartPolicyNever, func(*rand.Rand) []string {
 		return []string{"sh", "-c", "exec tail /dev/zero"}
 	})), until: phase(corev1.PodFailed)},
-	{name: "resize cpu", make: and(limits("cpu", "200m", "memory", "64Mi"), requests("cpu", "100m", "memory", "64Mi")), until: ready,
+	{
+		name: "resize cpu", make: and(limits("cpu", "200m", "memory", "64Mi"), requests("cpu", "100m", "memory", "64Mi")), until: ready,
 		then: patched("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"150m"},"limits":{"cpu":"300m"}}}]}}`),
 		after: func(pod *corev1.Pod) error {
 			r := status(pod, "app").Resources
 			return when(r != nil && r.Limits.Cpu().String() == "300m")
-		}},
-	{name: "resize by restart", make: and(limits("memory", "64Mi"), app(func(_ *rand.Rand, c *corev1.Container) {
-		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
-	})), until: ready, then: patched("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":"80Mi"},"limits":{"memory":"80Mi"}}}]}}`),
-		after: both(running("app", 1), ready)},
-	{name: "resize that never fits", make: and(requests("cpu", "10m")), until: ready,
+		},
+	},
+	{
+		name: "resize by restart", make: and(limits("memory", "64Mi"), app(func(_ *rand.Rand, c *corev1.Container) {
+			c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+		})), until: ready, then: patched("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":"80Mi"},"limits":{"memory":"80Mi"}}}]}}`),
+		after: both(running("app", 1), ready),
+	},
+	{
+		name: "resize that never fits", make: and(requests("cpu", "10m")), until: ready,
 		then:  patched("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"5000"}}}]}}`),
-		after: condition(corev1.PodResizePending, corev1.PodReasonInfeasible)},
+		after: condition(corev1.PodResizePending, corev1.PodReasonInfeasible),
+	},
 	{name: "ephemeral storage", make: limits("ephemeral-storage", "100Mi"), until: ready},
 	{name: "pod-level resources", make: spec(func(s *corev1.PodSpec) {
 		s.Resources = &corev1.ResourceRequirements{Limits: resources("cpu", "200m", "memory", "64Mi")}
