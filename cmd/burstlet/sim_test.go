@@ -144,7 +144,7 @@ func simTestSpec(uid string) backend.LaunchSpec {
 func connectTestSim(t *testing.T, endpoint string) backend.Backend {
 	t.Helper()
 	cfg := config.Configuration{Backend: config.Backend{Type: config.BackendSim, Sim: &config.Sim{Socket: endpoint}}}
-	b, err := backends.New(t.Context(), backends.Node{Config: cfg, Identity: simIdentity, Version: programVersion()})
+	b, err := backends.New(t.Context(), backends.Node{Config: cfg, Identity: simIdentity, Version: programVersion(), May: backend.Always})
 	if err != nil {
 		t.Fatal(err)
 	}
