@@ -223,14 +223,15 @@ func (s *seen) count() int {
 	return len(s.order)
 }
 
-// A node that has only a bootstrap token gets its client certificate from the
-// real controllers and its serving certificate, and both rotate until the first
+// A node that has only a bootstrap token gets its client certificate when somebody approves
+// it, renewals from the real controllers, and its serving certificate, and both rotate until the first
 // ones have expired; no call of the node and no connection to it fails.
 func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) {
 	t.Parallel()
 	cp, admin := realAdmin(t)
 	const node = "rotating"
 	apply(t, admin, "bootstrap.yaml")
+	approver(t, admin, "system:bootstrap:abcdef", certificatesv1.KubeAPIServerClientKubeletSignerName)
 	c := running(t, must(NewClient(t.Context(), ClientConfig{
 		NodeName: node, CertDirectory: t.TempDir(),
 		BootstrapKubeconfig: bootstrapToken(t, cp, admin, "abcdef", "system:bootstrappers:burstlet"),
@@ -380,7 +381,7 @@ func TestRealRolesGrantNothingMore(t *testing.T) {
 		{serviceAccount, "", "clusterroles.rbac.authorization.k8s.io", "", "get list bind escalate create"},
 
 		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "certificatesigningrequests.certificates.k8s.io", "create get list watch", "update delete"},
-		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "certificatesigningrequests.certificates.k8s.io/nodeclient", "create", "get"},
+		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "certificatesigningrequests.certificates.k8s.io/nodeclient", "", "create get"},
 		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "certificatesigningrequests.certificates.k8s.io/approval", "", "update"},
 		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "default pods", "", "get list watch"},
 		{"system:bootstrap:abcdef", "system:bootstrappers:other", "certificatesigningrequests.certificates.k8s.io", "", "create"},

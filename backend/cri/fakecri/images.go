@@ -16,7 +16,7 @@ func (s *Server) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest
 		if asked != name && asked != id {
 			continue
 		}
-		image := &runtimeapi.Image{Id: id, RepoTags: []string{name}}
+		image := &runtimeapi.Image{Id: id, RepoTags: []string{name}, Size: 1 << 20}
 		if u := s.Users[name]; u != nil {
 			image.Uid, image.Username = u.GetUid(), u.GetUsername()
 		}
