@@ -2,6 +2,8 @@ package cri
 
 import (
 	"context"
+	"errors"
+	"math"
 	"path"
 	"sync"
 	"time"
@@ -28,6 +30,9 @@ type hostLogs struct {
 	logs map[string]string
 	// uids of the pods that there are; nil before the first listing.
 	uids []string
+
+	// unopened are logs that were rotated and not opened anew; maintainLogs alone has them.
+	unopened []string
 }
 
 func newHostLogs() *hostLogs { return &hostLogs{} }
@@ -73,13 +78,15 @@ func (r *remote) maintainLogs(ctx context.Context, may backend.Permit) error {
 	}
 }
 
-// rotateLogs rotates what has outgrown its size and has the runtime open new
-// files. A container that has ended meanwhile needs none.
+// rotateLogs rotates what has outgrown its size and has the runtime open new files. A log
+// that it does not open, as that of a container that has ended meanwhile, gets its name back
+// (kubelet: rotateLatestLog).
 func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
 	logs, _ := r.hostLogs.now()
-	if len(logs) == 0 || may.Ask("rotate logs") != nil {
+	if len(logs)+len(r.hostLogs.unopened) == 0 || may.Ask("rotate logs") != nil {
 		return
 	}
+	r.nameBack(ctx)
 	request := host.Rotation{MaxSize: r.cfg.ContainerLogMaxSize, MaxFiles: r.cfg.ContainerLogMaxFiles}
 	for file := range logs {
 		request.Logs = append(request.Logs, file)
@@ -88,16 +95,39 @@ func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
 	if err != nil && ctx.Err() == nil {
 		log.G(ctx).WithError(err).Warn("failed to rotate the logs of containers")
 	}
-	for _, file := range rotated {
+	for i, file := range rotated {
 		if may.Ask("reopen a log") != nil {
+			r.hostLogs.unopened = append(r.hostLogs.unopened, rotated[i:]...)
 			return
 		}
 		_, err := r.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: logs[file]})
-		if err != nil && !isNotFound(err) && ctx.Err() == nil {
-			// The next rotation finds the log missing and puts it back.
+		if err == nil {
+			continue
+		}
+		r.hostLogs.unopened = append(r.hostLogs.unopened, file)
+		if !isNotFound(err) && ctx.Err() == nil {
 			log.G(ctx).WithError(err).WithField("container", logs[file]).Warn("failed to reopen the log of a container")
 		}
 	}
+	r.nameBack(ctx)
+}
+
+// nameBack undoes the rotation of logs that were not opened anew. Where the host cannot be
+// reached the next rotation does it.
+func (r *remote) nameBack(ctx context.Context) {
+	if len(r.hostLogs.unopened) == 0 {
+		return
+	}
+	// No log is that large, and one that is missing gets its newest file back.
+	request := host.Rotation{Logs: r.hostLogs.unopened, MaxSize: math.MaxInt64, MaxFiles: r.cfg.ContainerLogMaxFiles}
+	_, err := r.host.Rotate(ctx, request)
+	if errors.Is(err, backend.ErrUnavailable) || ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("failed to give logs that were not reopened their names back")
+	}
+	r.hostLogs.unopened = nil
 }
 
 // sweep removes logs of pods that are not there.

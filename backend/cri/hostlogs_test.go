@@ -2,9 +2,16 @@ package cri
 
 import (
 	"context"
+	"errors"
+	"math"
+	"slices"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -12,11 +19,22 @@ import (
 type keptHost struct {
 	host.Host
 	rotations, sweeps int
+	// rotated is what each rotation rotates; failed, if it is set, how an undone one fails.
+	rotated []string
+	failed  error
+	// undone are the logs that got their names back.
+	undone []string
 }
 
-func (h *keptHost) Rotate(context.Context, host.Rotation) ([]string, error) {
+func (h *keptHost) Rotate(_ context.Context, r host.Rotation) ([]string, error) {
+	if r.MaxSize == math.MaxInt64 {
+		if h.failed == nil {
+			h.undone = append(h.undone, r.Logs...)
+		}
+		return nil, h.failed
+	}
 	h.rotations++
-	return nil, nil
+	return h.rotated, nil
 }
 
 func (h *keptHost) Sweep(context.Context, host.Sweep) error {
@@ -38,5 +56,37 @@ func TestHostLogsAskFirst(t *testing.T) {
 		if h.rotations != want || h.sweeps != want {
 			t.Errorf("%d rotations, %d sweeps, want %d", h.rotations, h.sweeps, want)
 		}
+	}
+}
+
+// TestLogsThatAreNotReopened: a container that ends between the rotation of its log and the
+// new file keeps its log under its name, also where the host was away for a while.
+func TestLogsThatAreNotReopened(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reopened error
+		failed   error // how giving the name back fails at first
+		want     []string
+	}{
+		"reopened":              {},
+		"it has ended":          {reopened: status.Error(codes.NotFound, "no such container"), want: []string{"/log"}},
+		"the host goes away":    {reopened: status.Error(codes.Unavailable, "gone"), failed: backend.ErrUnavailable, want: []string{"/log"}},
+		"the host cannot do it": {reopened: errors.New("no"), failed: errors.New("full"), want: nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(s *fakecri.Server) {
+				s.Reopening = func(string) error { return tt.reopened }
+			})
+			r, _ := w.connect(t)
+			h := &keptHost{rotated: []string{"/log"}, failed: tt.failed}
+			r.host = h
+			r.hostLogs = &hostLogs{logs: map[string]string{"/log": "id"}, uids: []string{}}
+			r.rotateLogs(t.Context(), backend.Always)
+			h.failed, h.rotated = nil, nil
+			r.hostLogs.logs = nil // it has ended
+			r.rotateLogs(t.Context(), backend.Always)
+			if !slices.Equal(h.undone, tt.want) {
+				t.Errorf("logs with their names back: %q, want %q", h.undone, tt.want)
+			}
+		})
 	}
 }

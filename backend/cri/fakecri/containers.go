@@ -122,6 +122,16 @@ func (s *Server) UpdateContainerResources(
 	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
 }
 
+// ReopenContainerLog is Reopening.
+func (s *Server) ReopenContainerLog(
+	_ context.Context, r *runtimeapi.ReopenContainerLogRequest,
+) (*runtimeapi.ReopenContainerLogResponse, error) {
+	if s.Reopening == nil {
+		return nil, status.Error(codes.Unimplemented, "logs are not opened anew")
+	}
+	return &runtimeapi.ReopenContainerLogResponse{}, s.Reopening(r.GetContainerId())
+}
+
 // ListContainers honours the label selector.
 func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()

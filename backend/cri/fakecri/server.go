@@ -51,6 +51,8 @@ type Server struct {
 	// Streaming serves the streams of commands, attachments and forwarded ports; nil:
 	// there are none.
 	Streaming streaming.Server
+	// Reopening is called when the log of a container is to be opened anew; nil: it cannot be.
+	Reopening func(containerID string) error
 	// Measured changes what ListContainerStats tells of a container.
 	Measured func(*runtimeapi.ContainerStats)
 	// Refused are the messages of registries by image; Users the users of
