@@ -344,9 +344,10 @@ func kubectlDebug(l *life) {
 	l.comesToPrint(l.preface("helper")+"debugging\n", "logs", "-c", "helper", "subject")
 	l.prints("inside\n", "exec", "-c", "helper", "subject", "--", "echo", "inside")
 
-	// With -i kubectl attaches, to a shell that is told what to do. It takes its time, since
-	// containerd passes input on before it listens to output (ContainerIO.Attach).
-	told := l.types("sleep 1\necho by the helper\nexit 0\n", "debug", "-i", "subject", "--image="+imageOf, "--image-pull-policy=IfNotPresent",
+	// With -i kubectl attaches, to a shell that is told what to do. It takes its time: while a
+	// container's end closes one output, containerd lets go of the other (ContainerIO.Attach),
+	// with what was written just before; and it passes input on before it listens to output.
+	told := l.types("sleep 1\necho by the helper\nsleep 1\nexit 0\n", "debug", "-i", "subject", "--image="+imageOf, "--image-pull-policy=IfNotPresent",
 		"--target=app", "-c", "shell", "--profile=general", "--", "sh")
 	if told.code != 0 || !strings.Contains(told.out, "by the helper\n") {
 		l.Errorf("debug -i: %+v", told)
