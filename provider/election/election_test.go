@@ -188,6 +188,22 @@ func TestErrorOfTheLeaderReleases(t *testing.T) {
 	})
 }
 
+// A renewal that is given up when the term ends may still be written, between the look at the
+// Lease and its release.
+func TestReleaseAfterAStrayRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{}
+		a := contend(t, s, "a")
+		settle(time.Second)
+		a.onEnd(func(*gate.Gate) { a.wire.set(func(w *wire) { w.stray = true }) })
+		a.stop()
+		a.ended(nil)
+		if s.holder() != "" {
+			t.Errorf("%q holds the lease", s.holder())
+		}
+	})
+}
+
 // What fails because its gate was closed by the clock lost the lease: it waits.
 func TestErrorAfterTheLeaseIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

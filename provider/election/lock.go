@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
@@ -28,6 +29,9 @@ type lock struct {
 	// where this process made the Lease; it does not change after the election.
 	failed, leading, outlived, made bool
 }
+
+// releaseTries is how often a release is tried that others' writes come before.
+const releaseTries = 3
 
 // errForgotten is about a Lease that is not there when this process has not renewed it for
 // so long that another may have led.
@@ -105,13 +109,18 @@ func (l *lock) note(ctx context.Context, err error, message string) error {
 // release gives up a lease that this process still holds. The next leader then
 // need not wait for its end.
 func (l *lock) release(ctx context.Context) {
-	record, _, err := l.Get(ctx)
-	if err != nil || record.HolderIdentity != l.Identity() {
-		return // gone or another's; what failed is logged, and the lease ends by itself
+	for range releaseTries {
+		record, _, err := l.Get(ctx)
+		if err != nil || record.HolderIdentity != l.Identity() {
+			return // gone or another's; what failed is logged, and the lease ends by itself
+		}
+		now := metav1.Now()
+		err = l.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
+		})
+		if !apierrors.IsConflict(err) {
+			return // what came of it is logged by Update
+		}
+		// A renewal that was given up with the term was written after all.
 	}
-	now := metav1.Now()
-	// What comes of it is logged by Update.
-	_ = l.Update(ctx, resourcelock.LeaderElectionRecord{
-		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
-	})
 }

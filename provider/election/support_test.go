@@ -68,6 +68,7 @@ type wire struct {
 	frozen chan struct{} // calls wait until it is closed, and longer than their context
 	late   time.Duration // replies come so much later
 	farCut bool          // the remote cannot be reached
+	stray  bool          // a renewal that was given up arrives before the next release
 }
 
 // far is nil when the remote can be reached.
@@ -105,6 +106,15 @@ func (w *wire) pass(ctx context.Context) error {
 		return errors.New("connection refused")
 	}
 	return ctx.Err()
+}
+
+// strays is true once.
+func (w *wire) strays() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	was := w.stray
+	w.stray = false
+	return was
 }
 
 func (w *wire) reply() {
@@ -148,6 +158,9 @@ func (w *wire) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.Upd
 	defer w.server.mu.Unlock()
 	if w.server.lease == nil {
 		return nil, apierrors.NewNotFound(resource, l.Name)
+	}
+	if w.strays() && *l.Spec.HolderIdentity == "" {
+		w.server.put(w.server.lease)
 	}
 	if w.server.lease.ResourceVersion != l.ResourceVersion {
 		return nil, apierrors.NewConflict(resource, l.Name, errors.New("changed"))
