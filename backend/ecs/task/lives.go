@@ -36,7 +36,9 @@ func (e *entry) contradicted(now time.Time) {
 	e.told.running = running
 }
 
-// live gives containers the starts and ends that the agent told and ECS does not show yet.
+// live gives containers the ends that the agent told and ECS does not show yet. When a
+// container started is ECS's to say while it runs: another process, which was told nothing,
+// must find the same.
 func (e *entry) live(now time.Time) {
 	if !e.facts.Live {
 		return
@@ -47,14 +49,14 @@ func (e *entry) live(now time.Time) {
 		if c.State() == backend.Exited || id.Sidecar {
 			continue
 		}
-		if c.StartedAt.IsZero() && !life.Started.IsZero() {
-			c.StartedAt = e.here(life.Started)
-		}
 		end := e.endTold(id)
 		if since := e.told.running[c.Name]; end == nil || !since.IsZero() && now.Sub(since) >= toldAgainst {
 			continue
 		}
 		c.FinishedAt, c.ExitCode, c.Healthy = e.here(end.At), int32(end.Exit), nil
+		if c.StartedAt.IsZero() && !life.Started.IsZero() {
+			c.StartedAt = e.here(life.Started)
+		}
 		if c.StartedAt.IsZero() {
 			c.StartedAt = c.FinishedAt
 		}

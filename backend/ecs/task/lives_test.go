@@ -80,15 +80,15 @@ func TestWhatTheAgentTellsOfAnEndIsShownAtOnce(t *testing.T) {
 	l := newLiving(t)
 	l.shows(0, "PENDING", "PENDING", -1)
 	begun := l.now
-	if !l.told(1, intask.Life{Started: begun}) || l.told(1, intask.Life{Started: begun}) {
-		t.Error("a start is new once")
+	if l.told(1, intask.Life{Started: begun}) {
+		t.Error("a start is ECS's to tell")
 	}
-	l.is(backend.Running)
-	l.shows(time.Second, "PENDING", "PENDING", -1)
-	l.is(backend.Running)
-	l.shows(time.Second, "RUNNING", "RUNNING", -1)
-	if c := l.is(backend.Running); !c.StartedAt.Equal(begun) {
-		t.Errorf("started at %s", c.StartedAt)
+	l.is(backend.Waiting)
+	l.shows(2*time.Second, "RUNNING", "RUNNING", -1)
+	// Another process, which was told nothing, must find the same.
+	shown := l.is(backend.Running).StartedAt
+	if !shown.Equal(l.now) {
+		t.Errorf("started at %s", shown)
 	}
 	l.now = l.now.Add(time.Minute)
 	end := l.ended(3, "bye")
@@ -97,7 +97,7 @@ func TestWhatTheAgentTellsOfAnEndIsShownAtOnce(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		if c := l.is(backend.Exited); c.ExitCode != 3 || c.Message != "bye" || !c.FinishedAt.Equal(end.Ended.At) || !c.StartedAt.Equal(begun) {
+		if c := l.is(backend.Exited); c.ExitCode != 3 || c.Message != "bye" || !c.FinishedAt.Equal(end.Ended.At) || !c.StartedAt.Equal(shown) {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -113,6 +113,19 @@ func TestWhatTheAgentTellsOfAnEndIsShownAtOnce(t *testing.T) {
 	check()
 	l.told(4, end)
 	check()
+}
+
+// An end may be told before ECS shows that anything ran.
+func TestAnEndIsToldBeforeTheStartIsShown(t *testing.T) {
+	l := newLiving(t)
+	l.shows(0, "PENDING", "PENDING", -1)
+	end := l.ended(0, "")
+	if !l.told(1, end) {
+		t.Error("an end is not new")
+	}
+	if c := l.is(backend.Exited); !c.StartedAt.Equal(end.Started) || !c.FinishedAt.Equal(end.Ended.At) {
+		t.Errorf("%+v", c)
+	}
 }
 
 // An end that ECS shows first waits for its words, which the agent tells.
