@@ -25,22 +25,6 @@ func detailed(n uint64, cgroup string) *backend.UsageDetail {
 	}
 }
 
-func cadvisorOf(t *testing.T, c CAdvisor) string {
-	t.Helper()
-	prometheus.NewPedanticRegistry().MustRegister(c)
-	families, err := c.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&out, f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return out.String()
-}
-
 func whole() CAdvisor {
 	f, all := facts(), pods()
 	f.Node.Detail = detailed(100, "/")
@@ -64,11 +48,11 @@ func whole() CAdvisor {
 	}}
 }
 
-func TestCAdvisorsMetrics(t *testing.T) { golden(t, "cadvisor.txt", []byte(cadvisorOf(t, whole()))) }
+func TestCAdvisorsMetrics(t *testing.T) { golden(t, "cadvisor.txt", exposition(t, whole())) }
 
 // TestCAdvisorsSeries: what each kind of series looks like to a query.
 func TestCAdvisorsSeries(t *testing.T) {
-	text := cadvisorOf(t, whole())
+	text := string(exposition(t, whole()))
 	const container = `{container="a",id="/top/pod2/ida",image="ran:1",name="ida",namespace="ns",pod="whole"`
 	for line, want := range map[string]bool{
 		`container_cpu_usage_seconds_total{container="a",cpu="total",id="/top/pod2/ida",image="ran:1",name="ida",namespace="ns",pod="whole"} 3 1767355203000`: true,
@@ -102,11 +86,11 @@ func TestCAdvisorsSeries(t *testing.T) {
 
 // TestCAdvisorWithoutAMeasurement tells a failure from a backend that cannot measure.
 func TestCAdvisorWithoutAMeasurement(t *testing.T) {
-	if text := cadvisorOf(t, CAdvisor{Now: noon, Pods: pods()}); !strings.Contains(text, "container_scrape_error 1\n") ||
+	if text := string(exposition(t, CAdvisor{Now: noon, Pods: pods()})); !strings.Contains(text, "container_scrape_error 1\n") ||
 		!strings.Contains(text, "machine_scrape_error 1\n") || strings.Contains(text, "container_last_seen") {
 		t.Errorf("failed: %s", text)
 	}
-	if text := cadvisorOf(t, CAdvisor{Now: noon, Facts: &backend.StatsFacts{}}); !strings.Contains(text, "container_scrape_error 0\n") {
+	if text := string(exposition(t, CAdvisor{Now: noon, Facts: &backend.StatsFacts{}})); !strings.Contains(text, "container_scrape_error 0\n") {
 		t.Errorf("unsupported: %s", text)
 	}
 }
@@ -121,7 +105,7 @@ func TestCAdvisorOfPodsOfOneName(t *testing.T) {
 	shared := f.Pods[0]
 	shared.Attempt, shared.Detail = 7, detailed(1, "/top/pod2")
 	f.Pods = append(f.Pods, old, young, shared)
-	text := cadvisorOf(t, CAdvisor{Facts: f, Pods: pods(), Now: noon})
+	text := string(exposition(t, CAdvisor{Facts: f, Pods: pods(), Now: noon}))
 	for _, id := range []string{"/podold", "/podyoung", "/top/pod2"} {
 		if got := strings.Count(text, `container_memory_rss{container="",id="`+id+`"`); got != 1 {
 			t.Errorf("%s has %d series, want one:\n%s", id, got, text)

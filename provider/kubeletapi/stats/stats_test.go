@@ -193,7 +193,11 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 }
 
 // exposition is the text that a scraper reads.
-func exposition(t *testing.T, m Metrics) []byte {
+func exposition(t *testing.T, m interface {
+	prometheus.Collector
+	prometheus.Gatherer
+},
+) []byte {
 	t.Helper()
 	prometheus.NewPedanticRegistry().MustRegister(m)
 	families, err := m.Gather()
