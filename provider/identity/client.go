@@ -65,6 +65,7 @@ type Client struct {
 	server    *rest.Config // without credential
 	transport *rotating
 	manager   certificate.Manager
+	store     *store
 	narrator  *narrator
 }
 
@@ -118,6 +119,7 @@ func (c *Client) manage(ctx context.Context) error {
 		return err
 	}
 	store.updated = c.transport.use
+	c.store = store
 	requests := c.config(fallback{own: c.transport, bootstrap: c.bootstrapTransport})
 	client, err := kubernetes.NewForConfig(requests)
 	if err != nil {
@@ -209,5 +211,6 @@ func (c *Client) Run(ctx context.Context) error {
 
 func (c *Client) stop() {
 	c.manager.Stop()
+	c.store.close()
 	c.narrator.stop()
 }

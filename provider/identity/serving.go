@@ -45,6 +45,7 @@ type Serving struct {
 	cfg      ServingConfig
 	narrator *narrator
 	last     atomic.Pointer[tls.Certificate] // expired or not
+	store    *store
 	manager  certificate.Manager
 }
 
@@ -65,6 +66,7 @@ func NewServing(ctx context.Context, cfg ServingConfig) (*Serving, error) {
 		return nil, err
 	}
 	store.updated = s.last.Store
+	s.store = store
 	failures, age := serverRenewErrors(), serverRotationAge()
 	if err := register(cfg.Registerer, failures, age, serverTTL(s.last.Load)); err != nil {
 		return nil, err
@@ -101,6 +103,7 @@ func (s *Serving) Run(ctx context.Context) error {
 	s.manager.Start()
 	<-ctx.Done()
 	s.manager.Stop()
+	s.store.close()
 	s.narrator.stop()
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/client-go/util/certificate"
 )
@@ -27,6 +28,9 @@ type store struct {
 	narrator *narrator
 	// updated is told of each new certificate, after it was kept.
 	updated func(*tls.Certificate)
+
+	mu     sync.Mutex // held while a certificate is taken
+	closed bool
 }
 
 var _ certificate.Store = (*store)(nil)
@@ -85,9 +89,25 @@ func noCertificate(why string) error {
 	return &err
 }
 
+// close waits until a certificate that is being taken was, and lets no other be.
+// The manager's Stop does not wait for its goroutines, which would write to the
+// directory after whoever ran them believes them gone.
+func (s *store) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+var errClosed = errors.New("certificates are no longer managed")
+
 // Update takes a new certificate. One that was issued is used even if it cannot
-// be kept.
+// be kept. After close it fails, and changes nothing.
 func (s *store) Update(certPEM, keyPEM []byte) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
 	cert, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
 		return nil, fmt.Errorf("use the certificate that was issued: %w", err)

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/certificate"
 )
 
@@ -52,6 +55,39 @@ func TestCertificateIsKeptInOneFile(t *testing.T) {
 	}
 	if info := must(files[0].Info())(t); info.Mode() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
+	}
+}
+
+// The manager's goroutines outlive its Stop: one wrote to a directory that was removed.
+func TestNoCertificateIsKeptOnceRunHasEnded(t *testing.T) {
+	t.Parallel()
+	api := newRequestAPI(t)
+	dir := t.TempDir()
+	cert, key := api.pair(subject("n1"), time.Now().Add(time.Hour))
+	if err := os.WriteFile(filepath.Join(dir, "burstlet-client-current.pem"), append(cert, key...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client := must(NewClient(t.Context(), ClientConfig{NodeName: "n1", BootstrapKubeconfig: api.kubeconfig("boot"), CertDirectory: dir}))(t)
+	serving := must(NewServing(t.Context(), ServingConfig{
+		NodeName: "n1", CertDirectory: dir, Client: must(kubernetes.NewForConfig(client.RESTConfig()))(t),
+		Addresses: func() []corev1.NodeAddress { return nil },
+	}))(t)
+	over, end := context.WithCancel(t.Context())
+	end()
+	for name, run := range map[string]struct {
+		until func(context.Context) error
+		into  *store
+	}{"client": {client.Run, client.store}, "serving": {serving.Run, serving.store}} {
+		if err := run.until(over); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run.into.Update(api.pair(subject("n1"), time.Now().Add(2*time.Hour))); err == nil {
+			t.Errorf("%s: a certificate was taken", name)
+		}
+	}
+	files := must(os.ReadDir(dir))(t)
+	if len(files) != 1 || string(must(os.ReadFile(filepath.Join(dir, files[0].Name())))(t)) != string(append(cert, key...)) {
+		t.Errorf("files: %v", files)
 	}
 }
 
