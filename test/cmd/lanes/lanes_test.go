@@ -63,24 +63,25 @@ func TestSuites(t *testing.T) {
 	atRoot(t)
 	luck := module + "/test/cmd/lanes/testdata/luck"
 	for _, tt := range []struct {
-		name, env string
-		world     bool
-		bound     time.Duration
-		verdict   string
-		flaky     int
-		failures  []string
+		name, env       string
+		world, clusters bool
+		bound           time.Duration
+		verdict         string
+		flaky           int
+		failures        []string
 	}{
-		{"all is well", "", true, time.Minute, ok, 0, nil},
-		{"one by chance", "LUCK_ONCE", true, time.Minute, ok, 1, nil},
-		{"nothing is by chance outside the world", "LUCK_ONCE", false, time.Minute, failed, 0, []string{"TestOnce/row"}},
-		{"one for good", "LUCK_NEVER", true, time.Minute, failed, 0, []string{"TestNever"}},
-		{"one hangs", "LUCK_HANG", true, 12 * time.Second, cut, 0, []string{"TestHang"}},
+		{"all is well", "", true, false, time.Minute, ok, 0, nil},
+		{"one by chance", "LUCK_ONCE", true, false, time.Minute, ok, 1, nil},
+		{"nothing is by chance outside the world", "LUCK_ONCE", false, false, time.Minute, failed, 0, []string{"TestOnce/row"}},
+		{"nor beside clusters", "LUCK_ONCE", false, true, time.Minute, failed, 1, nil},
+		{"one for good", "LUCK_NEVER", true, false, time.Minute, failed, 0, []string{"TestNever"}},
+		{"one hangs", "LUCK_HANG", true, false, 12 * time.Second, cut, 0, []string{"TestHang"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.env != "" {
 				t.Setenv(tt.env, filepath.Join(t.TempDir(), "failed"))
 			}
-			s := suite{name: tt.name, bound: tt.bound, lane: "gate", packages: []string{luck}, world: tt.world}
+			s := suite{name: tt.name, bound: tt.bound, lane: "gate", packages: []string{luck}, world: tt.world, clusters: tt.clusters}
 			r, err := s.run(t.Context(), t.TempDir(), time.Now().Add(time.Hour))
 			if err != nil {
 				t.Fatal(err)
@@ -161,27 +162,31 @@ func TestReadResults(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	world := suite{name: "w", world: true}
+	world, units := suite{name: "w", world: true}, suite{name: "u", clusters: true}
 	flaky := func(pkg, test string) row {
 		return row{results: results{Passed: 1, Flaky: []failure{{module + pkg, test, ""}}}}
 	}
 	for _, tt := range []struct {
-		name string
-		row  row
-		err  error
-		want string
+		name  string
+		suite suite
+		row   row
+		err   error
+		want  string
 	}{
-		{"good", row{results: results{Passed: 1}}, nil, ok},
-		{"no test was run", row{}, nil, failed},
-		{"the command failed", row{results: results{Passed: 1}}, os.ErrInvalid, failed},
-		{"a race", row{results: results{Passed: 1, Races: []string{"WARNING"}}}, nil, failed},
-		{"chance in the world", flaky("/test/suite/e2e", "TestHost/row"), nil, ok},
-		{"no chance in the engine", flaky("/syncloop", "TestLife"), nil, failed},
-		{"nor below it", flaky("/syncloop/pleg", "TestRelist"), nil, failed},
-		{"nor in the simulated remote", flaky("/backend/sim", "TestExec"), nil, failed},
-		{"nor in the contract", flaky("/backend/cri", "TestContractOverSSH/pods"), nil, failed},
+		{"good", world, row{results: results{Passed: 1}}, nil, ok},
+		{"no test was run", world, row{}, nil, failed},
+		{"the command failed", world, row{results: results{Passed: 1}}, os.ErrInvalid, failed},
+		{"a race", world, row{results: results{Passed: 1, Races: []string{"WARNING"}}}, nil, failed},
+		{"chance in the world", world, flaky("/test/suite/e2e", "TestHost/row"), nil, ok},
+		{"no chance in the engine", world, flaky("/syncloop", "TestLife"), nil, failed},
+		{"nor below it", world, flaky("/syncloop/pleg", "TestRelist"), nil, failed},
+		{"nor in the simulated remote", world, flaky("/backend/sim", "TestExec"), nil, failed},
+		{"nor in the contract", world, flaky("/backend/cri", "TestContractOverSSH/pods"), nil, failed},
+		{"chance in a cluster among units", units, flaky("/provider/identity", "TestRealRotation"), nil, ok},
+		{"not beside it", units, flaky("/provider/identity", "TestRotation"), nil, failed},
+		{"nor in the engine's", units, flaky("/statusmgr", "TestRealPatch"), nil, failed},
 	} {
-		if got := world.verdict(tt.row, tt.err); got != tt.want {
+		if got := tt.suite.verdict(tt.row, tt.err); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}

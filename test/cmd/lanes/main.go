@@ -9,10 +9,10 @@
 //
 // Every suite has a bound, and all of them together have one (-budget): what was cut
 // off is named. A suite's tests are run by gotestsum. One of the world (containers,
-// clusters, clocks) that fails is run once more, whole: when it passes then it is
-// FLAKY, the lane goes on, and its first failure is printed whole at the end. More than
-// two such tests fail the lane, and so does one where chance has no place: the engine,
-// the contract, a data race.
+// clusters, clocks; among units, those named TestReal) that fails is run once more,
+// whole: when it passes then it is FLAKY, the lane goes on, and its first failure is
+// printed whole at the end. More than two such tests fail the lane, and so does one
+// where chance has no place: the engine, the contract, a data race.
 //
 // With BURSTLET_LANES_REPORT, a file, several calls make one run: each adds its
 // suites to the file, has what is left of the budget, and prints the table of all.

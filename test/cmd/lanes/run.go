@@ -203,7 +203,7 @@ func (s suite) argv(bound time.Duration, events string) []string {
 		"go", "tool", "-modfile=tools/gotestsum/go.mod", "gotestsum",
 		"--format=pkgname-and-test-fails", "--format-hide-empty-pkg", "--hide-summary=skipped,output", "--jsonfile=" + events,
 	}
-	if s.world { // a test is repeated whole: its subtests may need each other
+	if s.world || s.clusters { // a test is repeated whole: its subtests may need each other
 		argv = append(argv, "--rerun-fails=1", "--rerun-fails-run-root-test",
 			fmt.Sprintf("--rerun-fails-max-failures=%d", maxFlaky), "--rerun-fails-abort-on-data-race")
 	}

@@ -33,6 +33,9 @@ type suite struct {
 	// world says that its tests depend on containers, clusters or clocks: one that
 	// fails may have failed by chance. They are always fresh.
 	world bool
+	// clusters says that some of its tests, those whose names begin with TestReal, run a
+	// cluster: they are of the world, and the others are not.
+	clusters bool
 	// program says that they run a burstlet, which is built once; raced, that it looks
 	// for data races.
 	program, raced bool
@@ -68,17 +71,23 @@ func suitesOf(name string, all []string) ([]suite, error) {
 		return []suite{lint}, nil
 	case "test":
 		return []suite{
-			{name: "units", lane: "test", bound: 25 * time.Minute, packages: longestFirst(pick(every, worlds, contract, made)), packagesAtOnce: 4, testsAtOnce: 6},
+			{
+				name: "units", lane: "test", bound: 25 * time.Minute, clusters: true,
+				packages: longestFirst(pick(every, worlds, contract, made)), packagesAtOnce: 4, testsAtOnce: 6,
+			},
 			{name: "containers over SSH", lane: "test", bound: 10 * time.Minute, packages: is("backend/cri"), world: true},
 			{name: "e2e, in short", lane: "test", bound: 15 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true},
 		}, nil
 	case "gate":
 		return []suite{
 			lint,
-			{name: "units", lane: "gate", bound: 20 * time.Minute, packages: pick(every, worlds, engine, made), packagesAtOnce: 4, testsAtOnce: 6},
+			{
+				name: "units", lane: "gate", bound: 20 * time.Minute, clusters: true,
+				packages: pick(every, worlds, engine, made), packagesAtOnce: 4, testsAtOnce: 6,
+			},
 			{name: "image and chart", lane: "gate", bound: 10 * time.Minute, packages: pick(made), fresh: true},
 			{
-				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true,
+				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
 				packages: longestFirst(pick(engine, contract)), packagesAtOnce: 4, testsAtOnce: 6,
 			},
 			{name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true, world: true},
@@ -97,7 +106,10 @@ func suitesOf(name string, all []string) ([]suite, error) {
 		}
 		return []suite{
 			lint,
-			{name: "units, -race", lane: "all", bound: 90 * time.Minute, packages: pick(every, worlds, contract), race: true, shuffle: true, fresh: true},
+			{
+				name: "units, -race", lane: "all", bound: 90 * time.Minute, race: true, shuffle: true, fresh: true, clusters: true,
+				packages: pick(every, worlds, contract),
+			},
 			{
 				name: "worlds, -race", lane: "all", bound: 3 * time.Hour, packagesAtOnce: 1, race: true, shuffle: true, world: true, program: true, raced: true,
 				packages: append(is("backend/cri"), pick(worlds)...),
@@ -156,7 +168,8 @@ func checkAll(suites []suite, all []string) error {
 // byChance says that a failure of this test may be one of the machine: it is one of
 // the world, and not one of the contract, which must hold on every machine.
 func byChance(s suite, pkg, test string) bool {
-	if !s.world || strings.Contains(test, "Contract") {
+	ofTheWorld := s.world || s.clusters && strings.HasPrefix(test, "TestReal")
+	if !ofTheWorld || strings.Contains(test, "Contract") {
 		return false
 	}
 	for _, never := range []string{"/syncloop", "/statusmgr", "/backend/sim", "/backend/backendtest"} {
