@@ -21,7 +21,8 @@ type credential struct {
 	calls    *apiCalls
 
 	rest *rest.Config // of a kubeconfig
-	// own is the access that impersonates the node; nil: nothing does.
+	// own is the access that impersonates the node; where nothing does, that of the pod that
+	// this process runs in; nil: it runs in none.
 	own    *rest.Config
 	client config.Client
 }
@@ -31,6 +32,11 @@ func openCredential(ctx context.Context, cfg config.Configuration) (*credential,
 	c := &credential{registry: prometheus.NewRegistry(), calls: newAPICalls(), client: cfg.Client}
 	c.registry.MustRegister(c.calls.requests, c.calls.duration)
 	var err error
+	if !cfg.ImpersonateNode {
+		if c.own, err = access.InPod(); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.BootstrapKubeconfig == "" {
 		if c.rest, err = access.Find(cfg.Kubeconfig); err != nil || !cfg.ImpersonateNode {
 			return c, err
@@ -57,8 +63,8 @@ func (c *credential) config() *rest.Config {
 	return c.tuned(out)
 }
 
-// beneath returns the client configuration of the one who impersonates the node, for what
-// a node may not read; nil: nobody does.
+// beneath returns the client configuration of the one who impersonates the node, or in
+// whose pod it runs, for what a node may not read; nil: there is none.
 func (c *credential) beneath() *rest.Config {
 	if c.own == nil {
 		return nil

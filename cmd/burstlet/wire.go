@@ -48,7 +48,8 @@ type materials struct {
 	// events is a client with a rate of its own, so that a burst of Events keeps
 	// no status waiting.
 	events kubernetes.Interface
-	// beneath is a client of the one who impersonates the node; nil: nobody does.
+	// beneath is a client of the one who impersonates the node, or in whose pod it runs; nil:
+	// there is none.
 	beneath kubernetes.Interface
 	remote  backend.Backend
 	host    *hostMemory
@@ -120,7 +121,7 @@ func clients(server *rest.Config) (materials, error) {
 	return m, nil
 }
 
-// clientBeneath returns a client of the one who impersonates the node; nil: nobody does.
+// clientBeneath returns a client for what a node may not read; nil: there is none.
 func clientBeneath(cred *credential, held *gate.Gate) (kubernetes.Interface, error) {
 	own := cred.beneath()
 	if own == nil {

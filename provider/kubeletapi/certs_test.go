@@ -207,13 +207,38 @@ func TestClientCAOfTheCluster(t *testing.T) {
 	}
 }
 
-func TestClientCAErrorsSayWhatToDo(t *testing.T) {
+// mayNotRead is a client whose user may not read the cluster's client CA.
+func mayNotRead() *fake.Clientset {
 	forbidden := fake.NewClientset()
 	forbidden.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, clusterCAName, errors.New("no"))
 	})
+	return forbidden
+}
+
+// Of the node and of whom it runs in, whoever may reads the CA.
+func TestClientCAByWhoeverMay(t *testing.T) {
+	may := fake.NewClientset(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: clusterCANamespace, Name: clusterCAName},
+		Data:       map[string]string{clusterCAKey: string(newCA(t).pem)},
+	})
+	for name, cfg := range map[string]Config{
+		"the pod":             {Client: mayNotRead(), Options: Options{ClientCAReader: may}},
+		"the node's user":     {Client: may, Options: Options{ClientCAReader: mayNotRead()}},
+		"the node's user too": {Client: may},
+	} {
+		if err := newClientCA("", cfg.caReaders()...).load(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := newClientCA("", fake.NewClientset(), may).load(t.Context()); err == nil {
+		t.Error("a cluster without the CA is asked again as another user")
+	}
+}
+
+func TestClientCAErrorsSayWhatToDo(t *testing.T) {
 	for name, ca := range map[string]*clientCA{
-		"a node may not read the ConfigMap": newClientCA("", forbidden),
+		"a node may not read the ConfigMap": newClientCA("", mayNotRead(), mayNotRead()),
 		"no ConfigMap":                      newClientCA("", fake.NewClientset()),
 		"no file":                           newClientCA("/nonexistent/ca.crt", nil),
 	} {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -46,17 +47,25 @@ type caBundle struct {
 
 var _ dynamiccertificates.CAContentProvider = (*clientCA)(nil)
 
-func newClientCA(file string, client kubernetes.Interface) *clientCA {
+// newClientCA reads a file; without one the cluster's ConfigMap, with the first of the
+// clients that may.
+func newClientCA(file string, clients ...kubernetes.Interface) *clientCA {
 	if file != "" {
 		return &clientCA{name: file, read: func(context.Context) ([]byte, error) { return os.ReadFile(file) }}
 	}
 	name := "ConfigMap " + clusterCANamespace + "/" + clusterCAName
-	return &clientCA{name: name, read: func(ctx context.Context) ([]byte, error) {
-		cm, err := client.CoreV1().ConfigMaps(clusterCANamespace).Get(ctx, clusterCAName, metav1.GetOptions{})
-		if err != nil {
-			return nil, err
+	return &clientCA{name: name, read: func(ctx context.Context) (pem []byte, err error) {
+		for _, client := range clients {
+			var cm *corev1.ConfigMap
+			cm, err = client.CoreV1().ConfigMaps(clusterCANamespace).Get(ctx, clusterCAName, metav1.GetOptions{})
+			if err == nil {
+				return []byte(cm.Data[clusterCAKey]), nil
+			}
+			if !apierrors.IsForbidden(err) {
+				break
+			}
 		}
-		return []byte(cm.Data[clusterCAKey]), nil
+		return nil, err
 	}}
 }
 

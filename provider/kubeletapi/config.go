@@ -71,8 +71,8 @@ type Options struct {
 	// it changes. Empty: the cluster's own, from ConfigMap
 	// kube-system/extension-apiserver-authentication.
 	ClientCAFile string
-	// ClientCAReader reads that ConfigMap. Nil: Config.Client does, which a node's own
-	// credential may not.
+	// ClientCAReader reads that ConfigMap. Nil, or where it may not: Config.Client does,
+	// which a node's own credential may not.
 	ClientCAReader kubernetes.Interface
 	// Reviews is the access to the API server that reviews tokens and access; its limits
 	// are this package's. Nil: Config.Client reviews, with its limit.
@@ -150,4 +150,12 @@ func (c *Config) checkCertificate() error {
 			SettingCertFile, SettingKeyFile, SettingSelfSigned)
 	}
 	return nil
+}
+
+// caReaders are who may be able to read the cluster's client CA.
+func (c Config) caReaders() []kubernetes.Interface {
+	if c.ClientCAReader == nil {
+		return []kubernetes.Interface{c.Client}
+	}
+	return []kubernetes.Interface{c.ClientCAReader, c.Client}
 }

@@ -57,7 +57,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("register metrics of the kubelet API: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, metrics: m, bounds: b, ca: newClientCA(cfg.ClientCAFile, cmp.Or(cfg.ClientCAReader, cfg.Client)),
+		cfg: cfg, metrics: m, bounds: b, ca: newClientCA(cfg.ClientCAFile, cfg.caReaders()...),
 		certs: newCertSource(cfg),
 	}
 	authenticated, err := newAuth(cfg, s.ca, b)

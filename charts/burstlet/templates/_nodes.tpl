@@ -105,11 +105,6 @@ it stands in the configuration file).
 {{- $_ := set $api "certFile" "/etc/burstlet/tls/tls.crt" -}}
 {{- $_ := set $api "keyFile" "/etc/burstlet/tls/tls.key" -}}
 {{- end -}}
-{{- if ne .Values.identity.mode "impersonation" -}}
-{{- if not $api.clientCAFile -}}
-{{- $_ := set $api "clientCAFile" "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt" -}}
-{{- end -}}
-{{- end -}}
 {{- $_ := set $config "kubeletAPI" $api -}}
 {{- if eq .Values.identity.mode "impersonation" -}}
 {{- $_ := set $config "impersonateNode" true -}}

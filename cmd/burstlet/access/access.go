@@ -34,3 +34,16 @@ func Find(file string) (*rest.Config, error) {
 	}
 	return c, nil
 }
+
+// InPod returns the access of the service account of the pod that this process runs in; nil
+// where it runs in none, or in one without.
+func InPod() (*rest.Config, error) {
+	c, err := rest.InClusterConfig()
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, rest.ErrNotInCluster), errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	}
+	return nil, fmt.Errorf("read the credential of the pod's service account: %w", err)
+}

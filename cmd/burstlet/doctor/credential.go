@@ -45,7 +45,7 @@ type credential struct {
 	// bootstrap is true of one with which the node's own is yet to be requested;
 	// issued of one that the cluster issued that way, and that is rotated.
 	bootstrap, issued bool
-	// beneath impersonates the node; nil: nobody does.
+	// beneath impersonates the node, or is of the pod that doctor runs in; nil: there is none.
 	beneath *rest.Config
 }
 
@@ -61,13 +61,20 @@ func (c *credential) impersonate(ctx context.Context, node string) error {
 
 // findCredential finds what "burstlet run" would use, and requests nothing.
 func findCredential(c config.Configuration) (credential, error) {
+	var pod *rest.Config
+	if !c.ImpersonateNode {
+		var err error
+		if pod, err = access.InPod(); err != nil {
+			return credential{}, err
+		}
+	}
 	if c.BootstrapKubeconfig == "" {
 		found, err := access.Find(c.Kubeconfig)
 		source := accessSource(c.Kubeconfig, found)
 		if c.ImpersonateNode {
 			source += ", which impersonates the node"
 		}
-		return credential{rest: found, source: source}, err
+		return credential{rest: found, source: source, beneath: pod}, err
 	}
 	found, err := access.Find(c.BootstrapKubeconfig)
 	if err != nil {
@@ -82,7 +89,7 @@ func findCredential(c config.Configuration) (credential, error) {
 	}
 	own := rest.AnonymousClientConfig(found)
 	own.CertFile, own.KeyFile = file, file
-	return credential{rest: own, source: "certificate " + file, issued: true}, nil
+	return credential{rest: own, source: "certificate " + file, issued: true, beneath: pod}, nil
 }
 
 // accessSource says where access.Find finds an access.

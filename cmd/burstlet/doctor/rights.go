@@ -208,7 +208,7 @@ func (e *clusterExam) clientCA(ctx context.Context, asNode bool) {
 	const namespace, name = metav1.NamespaceSystem, "extension-apiserver-authentication"
 	advice := "set kubeletAPI.clientCAFile to a file with the CA that signed the API server's kubelet client certificate"
 	client, err := e.client, error(nil)
-	if e.cred.beneath != nil {
+	if asNode && e.cred.beneath != nil {
 		client, err = kubernetes.NewForConfig(e.cred.beneath)
 		asNode = false
 	}
