@@ -3,8 +3,10 @@ package cri
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,14 +24,22 @@ const (
 	sweepPeriod = time.Minute
 )
 
-// hostLogs is what the last complete listing says of the logs on the host: which to
-// rotate, and which pods' to keep.
+// sweepListing is how old the listing may be by which something is removed: host.Host
+// spares what is younger than a minute, so that nothing goes that was made since.
+const sweepListing = 30 * time.Second
+
+// hostLogs is what the last complete listing says of what the host keeps: which logs to
+// rotate, which pods' to keep, and which containers there are in pods' cgroups.
 type hostLogs struct {
 	mu sync.Mutex
 	// logs of running containers, with the ids of those.
 	logs map[string]string
 	// uids of the pods that there are; nil before the first listing.
 	uids []string
+	// known are the containers in pods' cgroups.
+	known []host.Known
+	// at is when the listing was asked for.
+	at time.Time
 
 	// unopened are logs that were rotated and not opened anew; maintainLogs alone has them.
 	unopened []string
@@ -37,11 +47,15 @@ type hostLogs struct {
 
 func newHostLogs() *hostLogs { return &hostLogs{} }
 
-// listed takes a complete listing.
-func (l *hostLogs) listed(r *remote, views []*view) {
+// listed takes a complete listing that was asked for at a time.
+func (l *hostLogs) listed(r *remote, at time.Time, views []*view) {
 	logs, uids := map[string]string{}, make([]string, 0, len(views))
+	known := map[string]host.Known{} // by the cgroup, which attempts of a pod share
 	for _, v := range views {
 		uids = append(uids, string(v.ref.UID))
+		if cgroup := cgroupOf(v.sandbox); cgroup != nil {
+			known[cgroup.Parent] = host.Known{Cgroup: *cgroup, IDs: append(known[cgroup.Parent].IDs, v.ids()...)}
+		}
 		for _, c := range v.containers {
 			if c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 				m := c.GetMetadata()
@@ -51,17 +65,26 @@ func (l *hostLogs) listed(r *remote, views []*view) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.logs, l.uids = logs, uids
+	l.logs, l.uids, l.at, l.known = logs, uids, at, slices.Collect(maps.Values(known))
 }
 
-func (l *hostLogs) now() (logs map[string]string, uids []string) {
+// running are the logs to rotate.
+func (l *hostLogs) running() map[string]string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.logs, l.uids
+	return l.logs
 }
 
-// maintainLogs rotates the logs on the host, and removes those of pods that are not
-// there, until the context ends.
+// kept are the pods and containers that there are; false where that is not known well
+// enough to remove others.
+func (l *hostLogs) kept() (uids []string, known []host.Known, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.uids, l.known, l.uids != nil && time.Since(l.at) < sweepListing
+}
+
+// maintainLogs rotates the logs on the host, and removes what nobody owns, until the
+// context ends.
 func (r *remote) maintainLogs(ctx context.Context, may backend.Permit) error {
 	rotate, sweep := time.NewTicker(rotatePeriod), time.NewTicker(sweepPeriod)
 	defer rotate.Stop()
@@ -82,7 +105,7 @@ func (r *remote) maintainLogs(ctx context.Context, may backend.Permit) error {
 // that it does not open, as that of a container that has ended meanwhile, gets its name back
 // (kubelet: rotateLatestLog).
 func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
-	logs, _ := r.hostLogs.now()
+	logs := r.hostLogs.running()
 	if len(logs)+len(r.hostLogs.unopened) == 0 || may.Ask("rotate logs") != nil {
 		return
 	}
@@ -130,10 +153,11 @@ func (r *remote) nameBack(ctx context.Context) {
 	r.hostLogs.unopened = nil
 }
 
-// sweep removes logs of pods that are not there.
+// sweep removes logs of pods that are not there, and what starts that the runtime forgot
+// left in the cgroups of those that are.
 func (r *remote) sweep(ctx context.Context, may backend.Permit) {
-	_, uids := r.hostLogs.now()
-	if uids == nil || may.Ask("remove logs that nobody owns") != nil {
+	uids, known, ok := r.hostLogs.kept()
+	if !ok || may.Ask("remove what nobody owns") != nil {
 		return
 	}
 	err := r.host.Sweep(ctx, host.Sweep{
@@ -141,5 +165,12 @@ func (r *remote) sweep(ctx context.Context, may backend.Permit) {
 	})
 	if err != nil && ctx.Err() == nil {
 		log.G(ctx).WithError(err).Warn("failed to remove logs that no pod owns")
+	}
+	removed, err := r.host.Strays(ctx, known)
+	if len(removed) > 0 {
+		log.G(ctx).WithField("cgroups", removed).Warn("removed what a start that the runtime forgot left in cgroups of pods")
+	}
+	if err != nil && ctx.Err() == nil {
+		log.G(ctx).WithError(err).Warn("failed to remove what the runtime forgot in cgroups of pods")
 	}
 }

@@ -3,9 +3,11 @@ package cri
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,6 +21,7 @@ import (
 type keptHost struct {
 	host.Host
 	rotations, sweeps int
+	strays            []host.Known
 	// rotated is what each rotation rotates; failed, if it is set, how an undone one fails.
 	rotated []string
 	failed  error
@@ -42,10 +45,15 @@ func (h *keptHost) Sweep(context.Context, host.Sweep) error {
 	return nil
 }
 
+func (h *keptHost) Strays(_ context.Context, pods []host.Known) ([]string, error) {
+	h.strays = pods
+	return nil, nil
+}
+
 // TestHostLogsAskFirst: logs are rotated and removed only where something may be changed.
 func TestHostLogsAskFirst(t *testing.T) {
 	h := &keptHost{}
-	r := &remote{host: h, hostLogs: &hostLogs{logs: map[string]string{"/log": "id"}, uids: []string{}}}
+	r := &remote{host: h, hostLogs: &hostLogs{logs: map[string]string{"/log": "id"}, uids: []string{}, at: time.Now()}}
 	for _, may := range []backend.Permit{nil, backend.Always} {
 		r.rotateLogs(t.Context(), may)
 		r.sweep(t.Context(), may)
@@ -56,6 +64,31 @@ func TestHostLogsAskFirst(t *testing.T) {
 		if h.rotations != want || h.sweeps != want {
 			t.Errorf("%d rotations, %d sweeps, want %d", h.rotations, h.sweeps, want)
 		}
+	}
+}
+
+// Nothing is removed by a listing that is not of late: what was made since is not in it.
+func TestOnlyAFreshListingIsSweptBy(t *testing.T) {
+	w := newWorld(t)
+	r, _ := w.connect(t)
+	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(testPod("u1"), 0)))
+	h := &keptHost{}
+	r.host = h
+	r.sweep(t.Context(), backend.Always)
+	if h.sweeps != 0 || h.strays != nil {
+		t.Error("swept before the first listing")
+	}
+	_, err := pods{r}.List(t.Context())
+	must(t, err)
+	r.sweep(t.Context(), backend.Always)
+	sandboxes := slices.Collect(maps.Keys(w.fake.Sandboxes()))
+	if h.sweeps != 1 || len(h.strays) != 1 || !slices.Equal(h.strays[0].IDs, sandboxes) || h.strays[0].Cgroup.Parent == "" {
+		t.Errorf("swept %d times, strays beside %+v, want the sandbox %q", h.sweeps, h.strays, sandboxes)
+	}
+	r.hostLogs.at = r.hostLogs.at.Add(-sweepListing)
+	r.sweep(t.Context(), backend.Always)
+	if h.sweeps != 1 {
+		t.Error("swept by an old listing")
 	}
 }
 

@@ -132,6 +132,15 @@ func (p permitted) Sweep(ctx context.Context, s host.Sweep) error {
 	return p.Host.Sweep(ctx, s)
 }
 
+// Strays implements [host.Host].
+func (p permitted) Strays(ctx context.Context, pods []host.Known) ([]string, error) {
+	ctx, err := p.enter(ctx, "remove what a start left")
+	if err != nil {
+		return nil, err
+	}
+	return p.Host.Strays(ctx, pods)
+}
+
 // Limit implements [host.Host].
 func (p permitted) Limit(ctx context.Context, c host.Cgroup) error {
 	ctx, err := p.enter(ctx, "limit a cgroup")

@@ -23,7 +23,7 @@ const reasonSandboxDied = backend.SandboxNotReady
 // List makes two calls, and one more for each sandbox or container that has
 // changed since it was last looked at.
 func (p pods) List(ctx context.Context) ([]backend.PodFacts, error) {
-	known := p.details.snapshot()
+	known, begin := p.details.snapshot(), time.Now()
 	views, err := p.views(ctx, "")
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (p pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 	}
 	p.details.prune(known, views)
 	p.shares.listed(known, views)
-	p.hostLogs.listed(p.remote, views)
+	p.hostLogs.listed(p.remote, begin, views)
 	return facts, nil
 }
 

@@ -101,14 +101,20 @@ func (p pods) discardContainers(ctx context.Context, v *view, last bool) error {
 
 // leftovers are those of an attempt whose containers have ended.
 func (v *view) leftovers() *host.Leftovers {
-	var ids []string
-	if !v.ready() { // else its end is the runtime's
-		ids = append(ids, v.ref.ID)
+	ids := v.ids()
+	if v.ready() { // its end is the runtime's
+		ids = ids[1:]
 	}
+	return leftoversOf(v.sandbox, ids...)
+}
+
+// ids are those of the sandbox, which is the first, and of the containers.
+func (v *view) ids() []string {
+	ids := []string{v.ref.ID}
 	for _, c := range v.containers {
 		ids = append(ids, c.GetId())
 	}
-	return leftoversOf(v.sandbox, ids...)
+	return ids
 }
 
 // leftoversOf is nil where the pod's cgroup is not known.

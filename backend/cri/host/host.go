@@ -47,6 +47,10 @@ type Host interface {
 	// not in keep, once it is older than a minute: log directories with the cgroups
 	// that were made with them, links to logs.
 	Sweep(ctx context.Context, s Sweep) error
+	// Strays removes the cgroups of containers, older than a minute, that stand in a
+	// pod's and that the runtime does not know, and kills what runs there. It returns
+	// their names, also with an error about others.
+	Strays(ctx context.Context, pods []Known) (removed []string, err error)
 
 	// Limit sets the limits of a pod's cgroup, as Prepare does. Errors:
 	// fs.ErrNotExist when there is none; EBUSY when more memory is in use.
@@ -216,6 +220,13 @@ type Discard struct {
 	Trees []string
 	// RotatedLogs are logs whose rotated files go.
 	RotatedLogs []string
+}
+
+// Known is a pod's cgroup with the ids of all sandboxes and containers in it that the
+// runtime knows, those that have ended included.
+type Known struct {
+	Cgroup Cgroup
+	IDs    []string
 }
 
 // Leftovers are the cgroups that a runtime which died in the middle of a start left of

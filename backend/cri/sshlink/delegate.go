@@ -87,6 +87,10 @@ func (d *delegate) Sweep(ctx context.Context, s host.Sweep) error {
 	return h.Sweep(ctx, s)
 }
 
+func (d *delegate) Strays(ctx context.Context, pods []host.Known) ([]string, error) {
+	return call(ctx, d, func(h host.Host) ([]string, error) { return h.Strays(ctx, pods) })
+}
+
 func (d *delegate) Limit(ctx context.Context, c host.Cgroup) error {
 	h, err := d.helper.ready(ctx)
 	if err != nil {

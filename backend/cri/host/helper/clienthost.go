@@ -56,6 +56,11 @@ func (c *Client) Sweep(ctx context.Context, s host.Sweep) error {
 	return err
 }
 
+// Strays implements [host.Host].
+func (c *Client) Strays(ctx context.Context, pods []host.Known) ([]string, error) {
+	return call[[]string](ctx, c, opStrays, pods, maxListing)
+}
+
 // Limit implements [host.Host].
 func (c *Client) Limit(ctx context.Context, g host.Cgroup) error {
 	_, err := call[none](ctx, c, opLimit, g, maxReply)

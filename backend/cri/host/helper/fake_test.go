@@ -98,6 +98,10 @@ func (f *fakeHost) Sweep(ctx context.Context, s host.Sweep) error {
 	return err
 }
 
+func (f *fakeHost) Strays(ctx context.Context, pods []host.Known) ([]string, error) {
+	return answer[[]string](ctx, f, opStrays, pods)
+}
+
 func (f *fakeHost) Limit(ctx context.Context, c host.Cgroup) error {
 	_, err := answer[none](ctx, f, opLimit, c)
 	return err

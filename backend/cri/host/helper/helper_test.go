@@ -42,6 +42,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 	leader, record := filled[host.LeaderRequest](t), filled[fence.Record](t)
 	facts, prepared, used := filled[host.Facts](t), filled[host.Prepared](t), filled[host.Usage](t)
 	placed, rotated, file := filled[[]host.Placed](t), filled[[]string](t), []byte("\x00\xff\nbytes")
+	pods := filled[[]host.Known](t)
 	if zero {
 		// What is empty, nil or a pointer to zero must stay so.
 		prep, discard = host.Preparation{Dirs: []string{}, Cgroup: &host.Cgroup{}}, host.Discard{}
@@ -49,7 +50,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		pod, rotation, sweep, cgroup, usage = host.PodDir{}, host.Rotation{}, host.Sweep{}, host.Cgroup{}, host.UsageRequest{}
 		runtimeCall, leader, record = host.Call{}, host.LeaderRequest{}, fence.Record{}
 		facts, prepared, used = host.Facts{}, host.Prepared{}, host.Usage{Node: host.CgroupUsage{RSS: new(uint64)}}
-		placed, rotated, file = nil, []string{}, nil
+		placed, rotated, file, pods = nil, []string{}, nil, nil
 	}
 	return []oneCall{
 		{opFacts, none{}, facts, func(ctx context.Context, h host.Host) (any, error) { return h.Facts(ctx) }},
@@ -61,6 +62,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		{opVolumes, volumesArgs{"/r", "n"}, placed, func(ctx context.Context, h host.Host) (any, error) { return h.Volumes(ctx, "/r", "n") }},
 		{opRotate, rotation, rotated, func(ctx context.Context, h host.Host) (any, error) { return h.Rotate(ctx, rotation) }},
 		{opSweep, sweep, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Sweep(ctx, sweep)) }},
+		{opStrays, pods, rotated, func(ctx context.Context, h host.Host) (any, error) { return h.Strays(ctx, pods) }},
 		{opLimit, cgroup, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Limit(ctx, cgroup)) }},
 		{opLeader, leader, record, func(ctx context.Context, h host.Host) (any, error) { return h.Leader(ctx, leader) }},
 		{opCall, runtimeCall, file, func(ctx context.Context, h host.Host) (any, error) { return h.Call(ctx, runtimeCall) }},

@@ -24,6 +24,7 @@ const (
 	opLog      = "Log"
 	opRotate   = "Rotate"
 	opSweep    = "Sweep"
+	opStrays   = "Strays"
 	opLimit    = "Limit"
 	opUsage    = "Usage"
 	opLeader   = "Leader"
@@ -87,7 +88,10 @@ func operations() map[string]operation {
 		}),
 		opRotate: carry(func(ctx context.Context, h host.Host, r host.Rotation) ([]string, error) { return h.Rotate(ctx, r) }),
 		opSweep:  carry(func(ctx context.Context, h host.Host, s host.Sweep) (none, error) { return none{}, h.Sweep(ctx, s) }),
-		opLimit:  carry(func(ctx context.Context, h host.Host, c host.Cgroup) (none, error) { return none{}, h.Limit(ctx, c) }),
+		opStrays: carry(func(ctx context.Context, h host.Host, pods []host.Known) ([]string, error) {
+			return h.Strays(ctx, pods)
+		}),
+		opLimit: carry(func(ctx context.Context, h host.Host, c host.Cgroup) (none, error) { return none{}, h.Limit(ctx, c) }),
 		opUsage: carry(func(ctx context.Context, h host.Host, r host.UsageRequest) (host.Usage, error) {
 			return h.Usage(ctx, r)
 		}),

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -203,6 +204,53 @@ func TestRealLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = alive.Wait() // it was killed
+}
+
+// TestRealStrays: what a start that the runtime forgot left is killed a minute later; what
+// the runtime knows stays, and what is no container's.
+func TestRealStrays(t *testing.T) {
+	h, top := realCgroups(t)
+	hs, err := h.hierarchies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func(digit string) string { return strings.Repeat(digit, 64) }
+	processes := map[string]*exec.Cmd{}
+	for name, old := range map[string]bool{
+		id("a"): true, "cri-containerd-" + id("b") + ".scope": true, id("c"): false, id("d"): true, "own": true,
+	} {
+		if err := h.makeCgroup(t.Context(), host.Cgroup{Parent: "/" + top + "/podu/" + name}); err != nil {
+			t.Fatal(err)
+		}
+		processes[name] = occupy(t, hs, []string{top, "podu", name})
+		for _, hi := range hs {
+			if then := time.Now().Add(-2 * sweepAge); old {
+				if err := os.Chtimes(hi.at([]string{top, "podu", name}), then, then); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	pods := []host.Known{
+		{Cgroup: host.Cgroup{Parent: "/" + top + "/podgone"}},
+		{Cgroup: host.Cgroup{Parent: "/" + top + "/podu"}, IDs: []string{id("d"), id("e")}},
+	}
+	removed, err := h.Strays(t.Context(), pods)
+	want := []string{id("a"), "cri-containerd-" + id("b") + ".scope"}
+	if err != nil || !slices.Equal(slices.Sorted(slices.Values(removed)), want) {
+		t.Errorf("removed %q, error %v, want %q", removed, err, want)
+	}
+	for name, process := range processes {
+		if slices.Contains(want, name) {
+			wantKilled(t, process)
+		} else if err := process.Process.Signal(syscall.Signal(0)); err != nil {
+			t.Errorf("process %s: %v", name, err)
+		} else if err := process.Process.Kill(); err != nil {
+			t.Error(err)
+		} else {
+			_, _ = process.Process.Wait() // it was killed
+		}
+	}
 }
 
 // TestRealQuotaBelowContainer: the kernel's version 1 refuses less than what is

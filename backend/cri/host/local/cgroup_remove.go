@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,33 +56,72 @@ func (h *Host) removeCgroup(ctx context.Context, c host.Cgroup, inside inhabitan
 	return errors.Join(errs...)
 }
 
-// removeLeftovers removes what is left in a pod's cgroup of those that have ended, in
-// every hierarchy.
+// removeLeftovers removes what is left in a pod's cgroup of those that have ended.
 func (h *Host) removeLeftovers(ctx context.Context, l host.Leftovers) error {
-	levels, hs, err := h.locate(l.Cgroup)
+	_, err := h.removeIn(ctx, l.Cgroup, func(e fs.DirEntry) bool {
+		return slices.ContainsFunc(l.IDs, func(id string) bool { return id != "" && strings.Contains(e.Name(), id) })
+	})
+	return err
+}
+
+// containerID is what containerd and CRI-O call containers: in the name of a cgroup it
+// stands alone, or within that of a scope.
+var containerID = regexp.MustCompile("[0-9a-f]{64}")
+
+// Strays implements [host.Host].
+func (h *Host) Strays(ctx context.Context, pods []host.Known) ([]string, error) {
+	if err := h.led(ctx); err != nil {
+		return nil, err
+	}
+	before := time.Now().Add(-sweepAge)
+	var removed []string
+	var errs []error
+	for _, pod := range pods {
+		if err := ctx.Err(); err != nil {
+			return removed, errors.Join(append(errs, err)...)
+		}
+		names, err := h.removeIn(ctx, pod.Cgroup, func(e fs.DirEntry) bool {
+			id := containerID.FindString(e.Name())
+			return id != "" && !slices.Contains(pod.IDs, id) && olderThan(e, before)
+		})
+		removed = append(removed, names...)
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// removeIn removes cgroups directly below a pod's, in every hierarchy, with what runs there,
+// and returns their names.
+func (h *Host) removeIn(ctx context.Context, pod host.Cgroup, goes func(fs.DirEntry) bool) (removed []string, err error) {
+	levels, hs, err := h.locate(pod)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, freeing)
 	defer cancel()
 	var errs []error
 	for _, hi := range hs {
-		pod := hi.at(levels)
-		below, err := os.ReadDir(pod)
+		dir := hi.at(levels)
+		below, err := os.ReadDir(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("look into cgroup %s: %w", l.Cgroup.Parent, err))
+			errs = append(errs, fmt.Errorf("look into cgroup %s: %w", pod.Parent, err))
 		}
 		for _, e := range below {
-			named := func(id string) bool { return id != "" && strings.Contains(e.Name(), id) }
-			if !e.IsDir() || !slices.ContainsFunc(l.IDs, named) {
+			if !e.IsDir() || !goes(e) {
 				continue
 			}
-			if err := removeCgroupTree(ctx, filepath.Join(pod, e.Name()), killed); err != nil {
-				errs = append(errs, fmt.Errorf("remove cgroup %s of %s: %w", e.Name(), l.Cgroup.Parent, err))
+			if err := removeCgroupTree(ctx, filepath.Join(dir, e.Name()), killed); err != nil {
+				errs = append(errs, fmt.Errorf("remove cgroup %s of %s: %w", e.Name(), pod.Parent, err))
+				continue
+			}
+			if !slices.Contains(removed, e.Name()) {
+				removed = append(removed, e.Name())
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return removed, errors.Join(errs...)
 }
 
 // removeCgroupTree removes a cgroup with those below, deepest first, and tries again
