@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
-	"github.com/aws/smithy-go/middleware"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
@@ -83,6 +80,7 @@ func (r *remote) run(ctx, waiting context.Context, in *awsecs.RunTaskInput) (typ
 		return types.Task{}, err
 	}
 	var lost lostAnswers
+	begin := time.Now()
 	out, err := r.api.RunTask(ctx, in, lost.listen)
 	if err != nil {
 		err = awscall.Classify(err)
@@ -92,7 +90,7 @@ func (r *remote) run(ctx, waiting context.Context, in *awsecs.RunTaskInput) (typ
 		}
 		return types.Task{}, fmt.Errorf("run task: %w", err)
 	}
-	r.clock.measure(out.ResultMetadata)
+	r.clock.measure(begin, out.ResultMetadata)
 	switch {
 	case len(out.Tasks) > 0:
 		return out.Tasks[0], nil
@@ -133,11 +131,12 @@ func (r *remote) stop(ctx context.Context, arn, reason string) (*types.Task, err
 	if err := awscall.Wait(ctx, r.buckets.modify); err != nil {
 		return nil, err
 	}
+	begin := time.Now()
 	out, err := r.api.StopTask(ctx, &awsecs.StopTaskInput{Cluster: &r.cluster, Task: &arn, Reason: &reason})
 	if err != nil {
 		return r.notStopped(ctx, arn, awscall.Classify(err))
 	}
-	r.clock.measure(out.ResultMetadata)
+	r.clock.measure(begin, out.ResultMetadata)
 	return out.Task, nil
 }
 
@@ -177,11 +176,12 @@ func (r *remote) describe(ctx context.Context, arns []string) (described, error)
 		if err := awscall.Wait(ctx, r.buckets.read); err != nil {
 			return out, err
 		}
+		begin := time.Now()
 		page, err := r.api.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &r.cluster, Tasks: arns[:n]})
 		if err != nil {
 			return out, fmt.Errorf("describe tasks: %w", awscall.Classify(err))
 		}
-		r.clock.measure(page.ResultMetadata)
+		r.clock.measure(begin, page.ResultMetadata)
 		for _, arn := range arns[:n] {
 			out.failed[arn] = "ECS left it out of its answer"
 		}
@@ -228,36 +228,4 @@ func (r *remote) list(ctx context.Context, in awsecs.ListTasksInput) ([]string, 
 // noDefinition is true for RunTask's refusal of a definition that is gone.
 func noDefinition(err error) bool {
 	return awscall.IsCode(err, "ClientException") && strings.Contains(strings.ToLower(err.Error()), "taskdefinition ")
-}
-
-// clock converts ECS's times to this machine's. The offset comes from the Date of
-// answers, which has whole seconds, so one within tolerance is left alone and a
-// time once converted stays what it was.
-type clock struct {
-	mu     sync.Mutex
-	offset time.Duration // of ECS's clock, ahead of ours
-}
-
-const clockTolerance = 2 * time.Second
-
-func (c *clock) measure(md middleware.Metadata) {
-	skew, ok := awsmiddleware.GetAttemptSkew(md)
-	if !ok {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if (skew - c.offset).Abs() > clockTolerance {
-		c.offset = skew
-	}
-}
-
-// local is the time here, zero for nil.
-func (c *clock) local(t *time.Time) time.Time {
-	if t == nil || t.IsZero() {
-		return time.Time{}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return t.Add(-c.offset)
 }
