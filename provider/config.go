@@ -67,9 +67,10 @@ type Config struct {
 	Registerer prometheus.Registerer
 	Gatherer   prometheus.Gatherer
 	// Probes is what /metrics/probes shows, ConfigZ what /configz does beside the
-	// kubelet API's own settings. May be nil.
+	// kubelet API's own settings, FlagZ what /flagz does. May be nil.
 	Probes  prometheus.Gatherer
 	ConfigZ *kubeletv1beta1.KubeletConfiguration
+	FlagZ   map[string]string
 	// Holder is this process and the election by which it leads the node; without a Process
 	// neither Node nor lease say who has them. Since is filled in.
 	Holder Holder

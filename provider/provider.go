@@ -91,7 +91,7 @@ func New(cfg Config) (*Node, error) {
 		n.api, err = kubeletapi.New(kubeletapi.Config{
 			Options: *cfg.API, NodeName: cfg.NodeName, IPs: []net.IP{net.ParseIP(cfg.Node.InternalIP)},
 			Client: cfg.Client, Engine: cfg.Engine, Gatherer: cfg.Gatherer, Registerer: cfg.Registerer,
-			Probes: cfg.Probes, ConfigZ: cfg.ConfigZ,
+			Probes: cfg.Probes, ConfigZ: cfg.ConfigZ, FlagZ: cfg.FlagZ,
 			Machine: func() *backend.NodeFacts { facts, _ := n.remote.get(); return facts },
 		})
 		if err != nil {

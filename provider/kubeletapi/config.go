@@ -113,6 +113,9 @@ type Config struct {
 	// fills in what is its own (address, certificates, authentication). Nil: only
 	// that.
 	ConfigZ *kubeletv1beta1.KubeletConfiguration
+	// FlagZ is what /flagz shows: the process's flags with the values that hold, none of
+	// them secret. Nil: the path is not served, as a kubelet's without flags.
+	FlagZ map[string]string
 
 	bounds *bounds // of a test; nil: newBounds
 }

@@ -9,6 +9,7 @@
 //	GET /metrics/probes                                another
 //	GET /stats/summary, /metrics/resource              stats.go and package stats
 //	GET /configz                                       configz.go
+//	GET /flagz, /statusz                               zpages.go
 //
 // A request passes, in this order: TLS (certs.go), the request metrics
 // (metrics.go), authentication by client certificate or TokenReview and

@@ -48,8 +48,8 @@ func newMetrics(reg prometheus.Registerer, node string) (*metrics, error) {
 
 // buckets are the values that the label path can have besides "other".
 var buckets = []string{
-	"attach", "configz", "containerLogs", "exec", "healthz", "metrics", "metrics/cadvisor", "metrics/probes", "metrics/resource",
-	"pods", "portForward", "run", "runningpods", "stats",
+	"attach", "configz", "containerLogs", "exec", "flagz", "healthz", "metrics", "metrics/cadvisor", "metrics/probes",
+	"metrics/resource", "pods", "portForward", "run", "runningpods", "stats", "statusz",
 }
 
 // bucket is the label of a path: all of it or its first part, as the server knows

@@ -81,6 +81,7 @@ func (s *Server) routes() http.Handler {
 	if s.cfg.Gatherer != nil {
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
 	}
+	s.zPages(mux)
 	return mux
 }
 

@@ -313,7 +313,8 @@ func serve(t *testing.T, engine Engine, r *reviews, change func(*Config)) *serve
 	return &served{s, "https://" + s.listener.Addr().String(), clients, stop, logged}
 }
 
-// caller makes requests with a client certificate, a token or nothing.
+// caller makes requests with a client certificate, a token or nothing. A path may have a
+// method before it, and then what is accepted behind it.
 func (s *served) caller(t *testing.T, cert *tls.Certificate, token string) func(path string) *http.Response {
 	t.Helper()
 	cfg := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // self-signed here
@@ -328,9 +329,13 @@ func (s *served) caller(t *testing.T, cert *tls.Certificate, token string) func(
 		if !found {
 			method, path = http.MethodGet, method
 		}
+		path, accept, _ := strings.Cut(path, " ")
 		req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if accept != "" {
+			req.Header.Set("Accept", accept)
 		}
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)

@@ -312,3 +312,34 @@ func TestSettingNamesAndCheck(t *testing.T) {
 	}
 	t.Fatal("no flag kubelet-api-port")
 }
+
+// TestFlags are those that hold, wherever they were given, each as its flag takes it.
+func TestFlags(t *testing.T) {
+	c, err := config.Load(config.Sources{
+		LookupEnv: func(name string) (string, bool) {
+			value, ok := map[string]string{"BURSTLET_CLUSTER_DNS": "10.0.0.1,10.0.0.2"}[name]
+			return value, ok
+		},
+		Flags: map[string]string{"log-level": "debug", "kubelet-api-port": "10444"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := config.Flags(c)
+	for flag, want := range map[string]string{
+		"log-level": "debug", "kubelet-api-port": "10444", "cluster-dns": "10.0.0.1,10.0.0.2",
+		"shutdown-flush-timeout": "10s", "leader-elect": "false", "ecs-region": "",
+	} {
+		if got[flag] != want {
+			t.Errorf("--%s is %q, want %q", flag, got[flag], want)
+		}
+	}
+	for _, s := range config.Settings() {
+		if value := got[s.Flag]; value != "" && s.Check(value) != nil {
+			t.Errorf("--%s does not take what is shown of it: %q", s.Flag, value)
+		}
+	}
+	if c.Backend.ECS != nil {
+		t.Error("a backend that is not used was made")
+	}
+}

@@ -19,7 +19,11 @@ type Setting struct {
 	// Switch is true for a flag that may stand without a value.
 	Switch bool
 	set    func(c *Configuration, text string) error
+	get    func(c *Configuration) string
 }
+
+// Value is what the setting is in a configuration, as a flag would give it.
+func (s Setting) Value(c Configuration) string { return s.get(&c) }
 
 // Env is the name of the setting's environment variable: BURSTLET_ and the
 // flag's name in capitals.
@@ -108,7 +112,7 @@ func text(flag, path, usage string, field func(*Configuration) *string) Setting 
 	return Setting{Flag: flag, Path: path, Usage: usage, set: func(c *Configuration, text string) error {
 		*field(c) = text
 		return nil
-	}}
+	}, get: func(c *Configuration) string { return *field(c) }}
 }
 
 func list(flag, path, usage string, field func(*Configuration) *[]string) Setting {
@@ -121,7 +125,7 @@ func list(flag, path, usage string, field func(*Configuration) *[]string) Settin
 		}
 		*field(c) = out
 		return nil
-	}}
+	}, get: func(c *Configuration) string { return strings.Join(*field(c), ",") }}
 }
 
 func number(flag, path, usage string, field func(*Configuration) *int) Setting {
@@ -132,7 +136,7 @@ func number(flag, path, usage string, field func(*Configuration) *int) Setting {
 		}
 		*field(c) = n
 		return nil
-	}}
+	}, get: func(c *Configuration) string { return strconv.Itoa(*field(c)) }}
 }
 
 func yesNo(flag, path, usage string, field func(*Configuration) *bool) Setting {
@@ -146,7 +150,7 @@ func yesNo(flag, path, usage string, field func(*Configuration) *bool) Setting {
 			return errors.New("must be true or false")
 		}
 		return nil
-	}}
+	}, get: func(c *Configuration) string { return strconv.FormatBool(*field(c)) }}
 }
 
 func span(flag, path, usage string, field func(*Configuration) *Duration) Setting {
@@ -157,5 +161,16 @@ func span(flag, path, usage string, field func(*Configuration) *Duration) Settin
 		}
 		field(c).Duration = d
 		return nil
-	}}
+	}, get: func(c *Configuration) string { return field(c).String() }}
+}
+
+// Flags are all settings by their flags, with the values that hold, wherever they were
+// given. None of them is secret: what authenticates stands in files, and the flags name
+// those.
+func Flags(c Configuration) map[string]string {
+	out := map[string]string{}
+	for _, s := range Settings() {
+		out[s.Flag] = s.Value(c)
+	}
+	return out
 }
