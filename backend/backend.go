@@ -58,6 +58,7 @@ type Backend struct {
 	Dial        Dialer
 	Stats       Stats
 	Signals     Signals
+	Shutdown    Shutdown
 	Node        Node
 	Check       Checker
 	Limits      Limits

@@ -46,6 +46,10 @@ type api struct {
 	nodeEvents []string
 	// eviction is what pods are evicted by; nil for never.
 	eviction *eviction.Policy
+	// shutdown is how long pods have to end when their host shuts down.
+	shutdown []syncloop.ShutdownGrace
+	// shuttingDown is what the engine said last of that.
+	shuttingDown atomic.Bool
 	// endedByOthers are the pods whose phase somebody else made terminal.
 	endedByOthers map[types.UID]bool
 	// eventsOf names what each of events is about: pod/container.
@@ -392,6 +396,7 @@ func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.St
 	engine, err := syncloop.New(syncloop.Config{
 		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return a.nodeOf(b) },
 		ImageGC: a.gc, NodeEvent: a.tellNode, Eviction: a.eviction,
+		Shutdown: a.shutdown, ShuttingDown: a.shuttingDown.Store,
 	})
 	if err != nil {
 		a.t.Error(err)

@@ -93,6 +93,12 @@ type Config struct {
 	// Eviction says when pods are evicted for what their host runs short of; nil, or a
 	// backend without Signals: never.
 	Eviction *eviction.Policy
+	// Shutdown is how long pods have to end when their host shuts down, in ascending order
+	// of the groups' priorities; empty, or a backend without Shutdown: nobody looks.
+	Shutdown []ShutdownGrace
+	// ShuttingDown is told when the host begins to shut down, before the pods end, and when
+	// it no longer does; it must not block. Nil: nobody is told.
+	ShuttingDown func(begun bool)
 	// NodeEvent records an Event about the node; nil records none.
 	NodeEvent func(kind, reason, message string)
 	Metrics   *Metrics
@@ -210,6 +216,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		l.goWork(func() { listVolumes(ctx, files, volumes) })
 	}
 	l.watchDisk(ctx)
+	l.watchHost(ctx)
 	sync := time.NewTicker(syncPeriod)
 	defer sync.Stop()
 	housekeeping := time.NewTicker(housekeepingPeriod)

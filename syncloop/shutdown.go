@@ -2,6 +2,7 @@ package syncloop
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/containerd/log"
@@ -17,26 +18,122 @@ const (
 	messageNodeShutdown = "Pod was terminated in response to imminent node shutdown."
 )
 
+// shutdownRetry is how long after a failure the host is asked again whether it shuts down.
+const shutdownRetry = time.Second
+
+// ShutdownGrace is how long the pods of a group have to end when their node shuts down:
+// those of this priority and above, up to that of the next group (kubelet:
+// ShutdownGracePeriodByPodPriority).
+type ShutdownGrace struct {
+	Priority int32
+	Grace    time.Duration
+}
+
+// ShutdownGraces are the groups of a kubelet's shutdownGracePeriod and
+// shutdownGracePeriodCriticalPods, the last part of it (nodeshutdown, migrateConfig); nil
+// where there is no time.
+func ShutdownGraces(grace, critical time.Duration) []ShutdownGrace {
+	if grace <= 0 {
+		return nil
+	}
+	return []ShutdownGrace{{0, max(0, grace-critical)}, {admit.SystemCriticalPriority, critical}}
+}
+
 // Shutdown ends the node's pods as a kubelet does before its host goes down
-// (nodeshutdown): no pod is admitted any more; pods that are not critical get
-// their own grace, at most grace less critical; then the critical ones get theirs,
-// at most critical. They end as Failed, Terminated. It returns when no container
+// (nodeshutdown): no pod is admitted any more; the groups, which are in ascending order
+// of their priorities, end one after another, each pod within its own grace and at most
+// that of its group. They end as Failed, Terminated. It returns when no container
 // runs, when the time is over (what runs then is logged), or with the
 // context. Run must go on meanwhile.
-func (l *Loop) Shutdown(ctx context.Context, grace, critical time.Duration) {
+func (l *Loop) Shutdown(ctx context.Context, groups []ShutdownGrace) {
+	l.endGroups(ctx, groups, func(*corev1.Pod) bool { return true })
+}
+
+// endGroups is Shutdown for some pods.
+func (l *Loop) endGroups(ctx context.Context, groups []ShutdownGrace, which func(*corev1.Pod) bool) {
 	l.closing.Store(true)
-	for _, group := range []struct {
-		critical bool
-		grace    time.Duration
-	}{{false, max(0, grace-critical)}, {true, critical}} {
-		l.endGroup(ctx, group.critical, group.grace)
+	for i, group := range groups {
+		l.endGroup(ctx, func(pod *corev1.Pod) bool { return groupOf(groups, pod) == i && which(pod) }, group.Grace)
 	}
 }
 
-func (l *Loop) endGroup(ctx context.Context, critical bool, grace time.Duration) {
+// leavesHost is false for static pods: one that has ended never starts again under its UID,
+// and they are to be there when the host is back. They end with it.
+func leavesHost(pod *corev1.Pod) bool { return !admit.IsStatic(pod) }
+
+// groupOf is the group of a pod: the last one that does not begin above its priority, and
+// the lowest for those below all (nodeshutdown, groupByPriority).
+func groupOf(groups []ShutdownGrace, pod *corev1.Pod) int {
+	var priority int32
+	if pod.Spec.Priority != nil {
+		priority = *pod.Spec.Priority
+	}
+	above := slices.IndexFunc(groups, func(g ShutdownGrace) bool { return g.Priority > priority })
+	if above < 0 {
+		above = len(groups)
+	}
+	return max(0, above-1)
+}
+
+// watchHost follows the host's shutdowns, where the backend tells of them and pods are to
+// end before.
+func (l *Loop) watchHost(ctx context.Context) {
+	if l.cfg.Backend.Shutdown != nil && len(l.cfg.Shutdown) > 0 {
+		l.goWork(func() { l.followHost(ctx) })
+	}
+}
+
+// followHost ends all pods whenever the host begins to shut down, and then lets it go on.
+// When it is up again, or the shutdown was called off, the node takes pods again.
+func (l *Loop) followHost(ctx context.Context) {
+	// A shutdown that has begun is for the pods that are there: they are to be known first.
+	for known := false; !known; {
+		known = !l.LastRelist().IsZero()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(shutdownRetry):
+		}
+	}
+	var failed failing
+	down := false
+	for {
+		is, err := l.cfg.Backend.Shutdown.Await(ctx, down)
+		if ctx.Err() != nil {
+			return
+		}
+		if failed.tell(ctx, err, "a shutdown of the host would not be noticed, and its pods would end without their grace") || is == down {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(shutdownRetry):
+			}
+			continue
+		}
+		down = is
+		if !down {
+			log.G(ctx).Info("the host no longer shuts down")
+			l.closing.Store(false)
+			l.tellShutdown(false)
+			continue
+		}
+		log.G(ctx).Info("the host shuts down; its pods end")
+		l.closing.Store(true)
+		l.tellShutdown(true)
+		l.endGroups(ctx, l.cfg.Shutdown, leavesHost)
+	}
+}
+
+func (l *Loop) tellShutdown(begun bool) {
+	if l.cfg.ShuttingDown != nil {
+		l.cfg.ShuttingDown(begun)
+	}
+}
+
+func (l *Loop) endGroup(ctx context.Context, in func(*corev1.Pod) bool, grace time.Duration) {
 	of := func(w *worker) bool {
 		pod, _, _ := w.snapshot()
-		return pod != nil && isCritical(pod) == critical
+		return pod != nil && in(pod)
 	}
 	deadline := time.Now().Add(grace)
 	for _, w := range l.all() {
@@ -75,11 +172,6 @@ func (l *Loop) awaitEnds(ctx context.Context, limit time.Duration, count func() 
 		case <-ended:
 		}
 	}
-}
-
-// isCritical is by the priority alone: so a kubelet groups pods when its host goes down.
-func isCritical(pod *corev1.Pod) bool {
-	return pod.Spec.Priority != nil && *pod.Spec.Priority >= admit.SystemCriticalPriority
 }
 
 // order leaves an order to end the pod with its own grace, or at most so much.

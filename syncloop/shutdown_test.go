@@ -1,14 +1,23 @@
 package syncloop_test
 
 import (
+	"bytes"
 	"context"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/containerd/log"
+	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/intercept"
 	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/syncloop"
 )
 
 func priority(p int32) func(*corev1.Pod) {
@@ -32,7 +41,7 @@ func TestShutdown(t *testing.T) {
 		a.create("done", "u5", "Never", nil, "true")
 		time.Sleep(5 * time.Second)
 		begin := time.Now()
-		a.engine.Shutdown(t.Context(), 30*time.Second, 10*time.Second)
+		a.engine.Shutdown(t.Context(), syncloop.ShutdownGraces(30*time.Second, 10*time.Second))
 		if took := time.Since(begin); took < 30*time.Second || took > 33*time.Second {
 			t.Errorf("it took %s, want 30s", took)
 		}
@@ -72,9 +81,118 @@ func TestShutdown(t *testing.T) {
 func TestShutdownOfNothing(t *testing.T) {
 	each(t, sim.Config{}, func(t *testing.T, a *api) {
 		begin := time.Now()
-		a.engine.Shutdown(context.Background(), time.Minute, 0)
+		a.engine.Shutdown(context.Background(), syncloop.ShutdownGraces(time.Minute, 0))
 		if took := time.Since(begin); took > 0 {
 			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// hosts runs f in virtual time with a host whose shutdown pods have time for.
+func hosts(t *testing.T, graces []syncloop.ShutdownGrace, f func(t *testing.T, a *api)) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t)
+		a.shutdown, a.remote = graces, sim.New(sim.Config{Record: true})
+		a.start(a.remote.Backend())
+		defer func() { a.stop() }()
+		time.Sleep(time.Second)
+		f(t, a)
+		a.audit()
+	})
+}
+
+// TestHostShutsDown: the host waits while pods end in the order of their priorities, no
+// longer than that, and has pods again when it is back.
+func TestHostShutsDown(t *testing.T) {
+	stubborn := []string{"sh", "-c", "trap '' TERM; sleep infinity"}
+	hosts(t, []syncloop.ShutdownGrace{{0, 20 * time.Second}, {1000, 5 * time.Second}, {100_000, 10 * time.Second}}, func(t *testing.T, a *api) {
+		for name, p := range map[string]int32{"below": -5, "low": 999, "middle": 1000, "high": 2_000_000_000} {
+			a.create(name, types.UID("u-"+name), "Always", func(pod *corev1.Pod) {
+				priority(p)(pod)
+				patient(300)(pod)
+			}, stubborn...)
+		}
+		a.setStatic(static("static", "u-static", "sleep", "infinity"))
+		time.Sleep(5 * time.Second)
+		if !a.remote.ShutdownDelayed() {
+			t.Fatal("nothing would delay a shutdown")
+		}
+		begin := time.Now()
+		a.remote.ShutDown(true)
+		time.Sleep(time.Second)
+		a.create("late", "u-late", "Always", nil, "sleep", "infinity")
+		time.Sleep(time.Second)
+		a.phase("late", corev1.PodFailed)
+		if s := a.get("late").Status; s.Reason != "NodeShutdown" || !a.shuttingDown.Load() {
+			t.Errorf("late: %s, the node says that it shuts down: %v", s.Reason, a.shuttingDown.Load())
+		}
+		time.Sleep(34*time.Second - time.Since(begin))
+		if !a.remote.ShutdownDelayed() {
+			t.Error("the host goes on before the last pod has had its time")
+		}
+		time.Sleep(5 * time.Second)
+		if a.remote.ShutdownDelayed() {
+			t.Error("the host is still delayed")
+		}
+		for name, after := range map[string]time.Duration{
+			"below": 20 * time.Second, "low": 20 * time.Second, "middle": 25 * time.Second, "high": 35 * time.Second,
+		} {
+			a.phase(name, corev1.PodFailed)
+			s := a.get(name).Status
+			ended := s.ContainerStatuses[0].State.Terminated.FinishedAt.Sub(begin)
+			if s.Reason != "Terminated" || ended < after || ended > after+3*time.Second {
+				t.Errorf("%s: %s, ended after %s, want %s", name, s.Reason, ended, after)
+			}
+		}
+		a.remote.ShutDown(false)
+		time.Sleep(time.Second)
+		if a.shuttingDown.Load() || !a.remote.ShutdownDelayed() {
+			t.Error("the host is back, and the node is not")
+		}
+		a.create("next", "u-next", "Always", nil, "sleep", "infinity")
+		time.Sleep(5 * time.Second)
+		a.phase("next", corev1.PodRunning)
+		a.phase("low", corev1.PodFailed)
+		if !slices.Contains(a.runs(), "u-static") {
+			t.Error("the static pod ended, and would not come back with its host")
+		}
+	})
+}
+
+// TestHostShutsDownWhileTheEngineIsAway: the next engine ends the pods.
+func TestHostShutsDownWhileTheEngineIsAway(t *testing.T) {
+	hosts(t, syncloop.ShutdownGraces(30*time.Second, 0), func(t *testing.T, a *api) {
+		a.create("p", "u", "Always", nil, "sleep", "infinity")
+		time.Sleep(5 * time.Second)
+		a.stop()
+		if a.remote.ShutdownDelayed() {
+			t.Error("an engine that has ended delays the host")
+		}
+		a.remote.ShutDown(true)
+		a.start(a.remote.Backend())
+		time.Sleep(10 * time.Second)
+		a.phase("p", corev1.PodFailed)
+	})
+}
+
+// TestHostThatDoesNotTell is asked again and again, and said once.
+func TestHostThatDoesNotTell(t *testing.T) {
+	hosts(t, syncloop.ShutdownGraces(30*time.Second, 0), func(t *testing.T, a *api) {
+		a.stop()
+		asked, logged := 0, &bytes.Buffer{}
+		logger := logrus.New()
+		logger.SetOutput(logged)
+		b := intercept.Wrap(a.remote.Backend(), func(ctx context.Context, c *intercept.Call, next func(context.Context) error) error {
+			if c.Name != intercept.ShutdownAwait || asked == 3 {
+				return next(ctx)
+			}
+			asked++
+			return backend.Errorf(backend.ErrUnsupported, "no logind")
+		})
+		a.startAs(log.WithLogger(context.Background(), logrus.NewEntry(logger)), b, a)
+		time.Sleep(10 * time.Second)
+		if said := strings.Count(logged.String(), "no logind"); asked != 3 || said != 1 || !a.remote.ShutdownDelayed() {
+			t.Errorf("asked %d times, said %d times: %s", asked, said, logged)
 		}
 	})
 }

@@ -39,6 +39,7 @@ const (
 	pullRecording
 	resizing
 	hostSignals
+	hostShutdown
 )
 
 func (n needs) missing(b backend.Backend, f Factory) string {
@@ -88,6 +89,8 @@ func (n needs) missingUpkeep(b backend.Backend) string {
 		return "Resize is nil: a container keeps what it was started with"
 	case n&hostSignals != 0 && b.Signals == nil:
 		return "Signals is nil: pods share no host"
+	case n&hostShutdown != 0 && b.Shutdown == nil:
+		return "Shutdown is nil: nobody looks whether the host shuts down"
 	}
 	return ""
 }
@@ -206,6 +209,8 @@ var checks = []check{
 	{"stats/ended context", statistics, statsContext},
 
 	{"signals/what the host has left", hostSignals, signalsOfHost},
+
+	{"shutdown/of a host that stays up", hostShutdown, shutdownOfHost},
 
 	{"node/describes itself", 0, nodeDescribe},
 	{"check/is pure", 0, checkPure},

@@ -40,4 +40,5 @@ const (
 	NodeDescribe     = intercept.NodeDescribe
 	StatsStats       = intercept.StatsStats
 	SignalsSignals   = intercept.SignalsSignals
+	ShutdownAwait    = intercept.ShutdownAwait
 )

@@ -92,6 +92,16 @@ func (s signals) Signals(ctx context.Context) (backend.SignalFacts, error) {
 	return ask(ctx, s.around, SignalsSignals, next)
 }
 
+type shutdown struct {
+	inner backend.Shutdown
+	around
+}
+
+func (s shutdown) Await(ctx context.Context, was bool) (bool, error) {
+	next := func(ctx context.Context) (bool, error) { return s.inner.Await(ctx, was) }
+	return ask(ctx, s.around, ShutdownAwait, next, &was)
+}
+
 type node struct {
 	inner backend.Node
 	around

@@ -47,6 +47,7 @@ const (
 	DialDial         Name = "Dial.Dial"
 	StatsStats       Name = "Stats.Stats"
 	SignalsSignals   Name = "Signals.Signals"
+	ShutdownAwait    Name = "Shutdown.Await"
 	NodeDescribe     Name = "Node.Describe"
 	Sweep            Name = "Sweep"
 	Confirm          Name = "Confirm"
@@ -181,6 +182,12 @@ var capabilities = []capability{
 	lends(func(b *backend.Backend) *backend.Signals { return &b.Signals },
 		func(s backend.Signals, a around) backend.Signals { return signals{s, a} },
 		Method{Name: SignalsSignals, Does: "measure the host", Operation: "host_signals", Reads: true, Idempotent: true}),
+	lends(func(b *backend.Backend) *backend.Shutdown { return &b.Shutdown },
+		func(s backend.Shutdown, a around) backend.Shutdown { return shutdown{s, a} },
+		Method{
+			Name: ShutdownAwait, Does: "await the host's shutdown", Operation: "await_shutdown",
+			Reads: true, Idempotent: true,
+		}),
 	lends(func(b *backend.Backend) *backend.Node { return &b.Node },
 		func(n backend.Node, a around) backend.Node { return node{n, a} },
 		Method{Name: NodeDescribe, Does: "describe node", Operation: "status", Reads: true, Idempotent: true}),

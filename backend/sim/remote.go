@@ -41,7 +41,8 @@ type Remote struct {
 	hints       map[*hintQueue]struct{}
 	audit       recorder
 	// squeeze changes what the host has left; nil: nothing does.
-	squeeze func(*backend.SignalFacts)
+	squeeze  func(*backend.SignalFacts)
+	shutdown hostShutdown
 	// began is when the host did, spent the CPU time of what is gone, by node.
 	began time.Time
 	spent map[string]uint64
@@ -60,7 +61,9 @@ func New(cfg Config) *Remote {
 		hints:   map[*hintQueue]struct{}{},
 		audit:   newRecorder(cfg.Record),
 		began:   time.Now(),
-		spent:   map[string]uint64{},
+
+		shutdown: hostShutdown{changed: make(chan struct{})},
+		spent:    map[string]uint64{},
 	}
 	for _, image := range cfg.Images {
 		r.images[normalize(image)] = imageID(image)
@@ -92,7 +95,7 @@ func (r *Remote) BackendFor(node string) backend.Backend {
 		b.Containers = containersView{v}
 		b.Resize = resizeView{v}
 		b.Images, b.Store, b.PullRecords = imagesView{v}, storeView{v}, pullRecordsView{v}
-		b.Signals = signalsView{v}
+		b.Signals, b.Shutdown = signalsView{v}, shutdownView{v}
 	}
 	if !r.cfg.PodUnit || r.cfg.Files {
 		b.Files = filesView{v}

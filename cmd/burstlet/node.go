@@ -17,6 +17,7 @@ import (
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/identity"
 	"github.com/burstlet/burstlet/statusmgr/mirror"
+	"github.com/burstlet/burstlet/syncloop"
 	"github.com/burstlet/burstlet/syncloop/podsource/manifests"
 	"github.com/burstlet/burstlet/syncloop/resolve/objectcache"
 )
@@ -125,7 +126,7 @@ func (n *node) drain(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, notReadyTimeout)
 	defer cancel()
 	n.vk.ShutDown(soon)
-	n.engine.Shutdown(ctx, n.shutdown.GracePeriod.Duration, n.shutdown.GracePeriodCriticalPods.Duration)
+	n.engine.Shutdown(ctx, syncloop.ShutdownGraces(n.shutdown.GracePeriod.Duration, n.shutdown.GracePeriodCriticalPods.Duration))
 }
 
 // flush writes the statuses that are left, unless another process has the node,

@@ -234,12 +234,12 @@ const SystemCriticalPriority = 2_000_000_000
 // of a system's priority (kubelet: IsCriticalPod).
 func Critical(pod *corev1.Pod) bool {
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	return static(pod) || mirror || pod.Spec.Priority != nil && *pod.Spec.Priority >= SystemCriticalPriority
+	return IsStatic(pod) || mirror || pod.Spec.Priority != nil && *pod.Spec.Priority >= SystemCriticalPriority
 }
 
-// static is true for a pod that did not come from the API server: such a pod
+// IsStatic is true for a pod that did not come from the API server: such a pod
 // is not subject to taints.
-func static(pod *corev1.Pod) bool {
+func IsStatic(pod *corev1.Pod) bool {
 	source, ok := pod.Annotations["kubernetes.io/config.source"]
 	return ok && source != "api"
 }

@@ -25,7 +25,7 @@ func placement(pod *corev1.Pod, node *Node, used *usage) *Rejection {
 		return predicate(ReasonNodeName, whyNodeName)
 	case used.conflicts(hostPorts(pod)):
 		return predicate(ReasonNodePorts, whyNodePorts)
-	case !static(pod) && slices.ContainsFunc(node.Taints, func(t corev1.Taint) bool { return expels(t, pod) }):
+	case !IsStatic(pod) && slices.ContainsFunc(node.Taints, func(t corev1.Taint) bool { return expels(t, pod) }):
 		return predicate(ReasonTaintToleration, whyTaintToleration)
 	}
 	return nil
