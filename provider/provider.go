@@ -119,6 +119,13 @@ func (n *Node) ShutDown(ctx context.Context) {
 	}
 }
 
+// SetShuttingDown says whether the pods' host is being shut down: until it no longer is,
+// the node is not ready. It does nothing to the pods, and does not wait.
+func (n *Node) SetShuttingDown(begun bool) {
+	n.closing.Store(begun)
+	n.signal()
+}
+
 func (n *Node) signal() {
 	select {
 	case n.changed <- struct{}{}:

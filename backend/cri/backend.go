@@ -140,6 +140,10 @@ func (r *remote) backend() *backend.Backend {
 	if r.leader != nil {
 		confirm = r.leader.Confirm
 	}
+	var hostShutdown backend.Shutdown
+	if r.cfg.ShutdownDelay > 0 {
+		hostShutdown = shutdown{r}
+	}
 	return &backend.Backend{
 		Confirm:    confirm,
 		Name:       "cri",
@@ -163,8 +167,11 @@ func (r *remote) backend() *backend.Backend {
 		Dial:    dialer{r},
 		Stats:   stats{r},
 		Signals: signals{r},
-		Node:    node{r},
-		Check:   backend.CheckFunc(r.check),
+
+		Shutdown: hostShutdown,
+
+		Node:  node{r},
+		Check: backend.CheckFunc(r.check),
 		Limits: backend.Limits{
 			Runtime: runtimeName,
 			Settle:  settle,

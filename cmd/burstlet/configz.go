@@ -37,7 +37,13 @@ func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguratio
 	if pods := cfg.Node.Capacity.Pods; pods != nil {
 		c.MaxPods = int32(pods.Value()) //nolint:gosec // as many do not fit
 	}
-	if cfg.Shutdown.Mode == config.ShutdownDrain {
+	if cri := cfg.Backend.CRI; cri != nil && cfg.Backend.Type == config.BackendCRI && len(cri.ShutdownGroups()) > 0 {
+		c.ShutdownGracePeriod = metav1.Duration{Duration: cri.ShutdownGracePeriod.Duration}
+		c.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: cri.ShutdownGracePeriodCriticalPods.Duration}
+		for _, group := range cri.ShutdownGracePeriodByPodPriority {
+			c.ShutdownGracePeriodByPodPriority = append(c.ShutdownGracePeriodByPodPriority, kubeletv1beta1.ShutdownGracePeriodByPodPriority(group))
+		}
+	} else if cfg.Shutdown.Mode == config.ShutdownDrain {
 		c.ShutdownGracePeriod = metav1.Duration{Duration: cfg.Shutdown.GracePeriod.Duration}
 		c.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: cfg.Shutdown.GracePeriodCriticalPods.Duration}
 	}

@@ -147,6 +147,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		current: func() provider.Current { return n.vk.Current() },
 		engine: syncloop.Config{
 			Objects: n.objects, ImageGC: imageGC(m.cfg.Images), Eviction: m.cfg.Eviction.Policy(), Metrics: syncloop.NewMetrics(m.registry),
+			Shutdown: hostShutdown(m.cfg.Backend), ShuttingDown: func(begun bool) { n.vk.SetShuttingDown(begun) },
 			ProbeMetrics: prober.NewMetrics(m.probes), VirtualKubeletEvents: m.cfg.Compatibility.VirtualKubeletEvents,
 			NodeEvent: func(kind, reason, message string) {
 				n.events.about(provider.NodeReference(m.cfg.Node.Name), kind, reason, message)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -67,6 +68,9 @@ type Config struct {
 	Unprivileged bool
 	// HostPaths are what pods may mount of the host; nil is everything.
 	HostPaths []HostPath
+	// ShutdownDelay is how long the host must be able to wait for its pods before it shuts
+	// down; 0: nobody looks whether it does.
+	ShutdownDelay time.Duration
 	// PodLogsDir holds the log files; default /var/log/pods.
 	PodLogsDir string
 	// ContainerLogsDir holds the links that log collectors read; default

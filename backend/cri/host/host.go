@@ -58,6 +58,13 @@ type Host interface {
 	// Usage measures the host and pods.
 	Usage(ctx context.Context, r UsageRequest) (Usage, error)
 
+	// AwaitShutdown returns once the host's state is not r.Was: whether it is being shut
+	// down (systemd-logind). While it waits for a shutdown it holds a lock that delays
+	// one; the lock is kept when it returns true, and let go by a call with Was true, or
+	// when the program that does the operations ends. Errors: backend.ErrUnsupported where
+	// there is no logind.
+	AwaitShutdown(ctx context.Context, r ShutdownRequest) (bool, error)
+
 	// Leader says who leads a node, and lets a leader take it ([fence.Request]). From then
 	// on what another leader asks for with [WithLeader] is refused: all operations that
 	// change something, and Call. Errors: ENOSPC where there is no room for a record; there
@@ -376,6 +383,14 @@ type Sweep struct {
 	Links string
 	// Node is the identity of the node whose log directories may go.
 	Node string
+}
+
+// ShutdownRequest is what the caller knows of the host's shutdown, and needs for its own.
+type ShutdownRequest struct {
+	// Was is true where the host was being shut down when it was last asked.
+	Was bool
+	// Delay is how long the host must be able to wait.
+	Delay time.Duration
 }
 
 // UsageRequest names what is measured.

@@ -47,6 +47,10 @@ func (d *delegate) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, 
 	return call(ctx, d, func(h host.Host) (host.Usage, error) { return h.Usage(ctx, r) })
 }
 
+func (d *delegate) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (bool, error) {
+	return call(ctx, d, func(h host.Host) (bool, error) { return h.AwaitShutdown(ctx, r) })
+}
+
 func (d *delegate) Leader(ctx context.Context, r host.LeaderRequest) (fence.Record, error) {
 	return call(ctx, d, func(h host.Host) (fence.Record, error) { return h.Leader(ctx, r) })
 }

@@ -79,6 +79,9 @@ func beyond() map[string]string {
 		"images.imageMaximumGCAge":         "above the minimum",
 		"shutdown.gracePeriod":             "1s to drain",
 		"shutdown.gracePeriodCriticalPods": "a part of gracePeriod",
+
+		"backend.cri.shutdownGracePeriod":             "0 or at least 1s",
+		"backend.cri.shutdownGracePeriodCriticalPods": "a part of shutdownGracePeriod",
 	}
 }
 

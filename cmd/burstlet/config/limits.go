@@ -11,6 +11,8 @@ const (
 	minStatusImages  = -1 // all
 	minParallelPulls = 1
 	minBurst         = 1
+
+	maxShutdownSeconds = 1 << 31 // of a group's, so that their sum is a duration
 )
 
 func backends() []string { return []string{BackendSim, BackendCRI, BackendECS} }

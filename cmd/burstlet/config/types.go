@@ -339,6 +339,17 @@ type CRI struct {
 	// PodPidsLimit is the most processes that a pod may have; 0, the default, is no
 	// limit.
 	PodPidsLimit int64 `json:"podPidsLimit"`
+	// ShutdownGracePeriod is how long pods have to end when systemd shuts the host down (the
+	// kubelet's); default 0s: nobody looks whether it does, and pods end with the host.
+	// burstlet holds a lock that delays the shutdown, and raises InhibitDelayMaxSec of the
+	// host's logind, until the next boot, where that is less.
+	ShutdownGracePeriod Duration `json:"shutdownGracePeriod"`
+	// ShutdownGracePeriodCriticalPods is the last part of it, in which pods of priority
+	// 2000000000 and above end (the kubelet's); default 0s.
+	ShutdownGracePeriodCriticalPods Duration `json:"shutdownGracePeriodCriticalPods"`
+	// ShutdownGracePeriodByPodPriority gives each group of priorities its own time, in the
+	// place of those two (the kubelet's). Lower priorities end first.
+	ShutdownGracePeriodByPodPriority []ShutdownGroup `json:"shutdownGracePeriodByPodPriority"`
 	// PodLogsDir holds the containers' logs; default /var/log/pods.
 	PodLogsDir string `json:"podLogsDir"`
 	// ContainerLogsDir holds the links that log collectors read; default
@@ -350,19 +361,6 @@ type CRI struct {
 	CgroupDriver string `json:"cgroupDriver"`
 	// ResolvConf is the host's resolver configuration; default /etc/resolv.conf.
 	ResolvConf string `json:"resolvConf"`
-}
-
-// SystemReserved is what the host keeps for its own processes: the system, the
-// container runtime, others that share it.
-type SystemReserved struct {
-	// CPU in cores: the pods' share of the processors when all are busy.
-	CPU *Quantity `json:"cpu"`
-	// Memory in bytes: the pods' processes are killed before it is used.
-	Memory *Quantity `json:"memory"`
-	// EphemeralStorage in bytes: it is not offered to pods.
-	EphemeralStorage *Quantity `json:"ephemeral-storage"`
-	// PID is a number of processes and threads: the pods cannot make more than the rest.
-	PID *Quantity `json:"pid"`
 }
 
 // SSH says how a pods' host is reached. The user is root, or a member of the group

@@ -16,6 +16,7 @@ func (c *CRI) validate(at *field.Path) field.ErrorList {
 	if size := c.ContainerLogMaxSize; size != nil && size.Sign() <= 0 {
 		errs = append(errs, field.Invalid(at.Child("containerLogMaxSize"), size.String(), "must be positive"))
 	}
+	errs = append(errs, c.validateShutdown(at)...)
 	reserved := c.SystemReserved.byName()
 	for _, name := range slices.Sorted(maps.Keys(reserved)) {
 		path, q := at.Child("systemReserved", string(name)), reserved[name]
@@ -67,6 +68,9 @@ func (c *CRI) Settings() criconfig.Config {
 		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit, Reserved: c.SystemReserved.ResourceList(),
 		PodLogsDir: c.PodLogsDir, ContainerLogsDir: c.ContainerLogsDir,
 		CgroupParent: c.CgroupParent, CgroupDriver: c.CgroupDriver, ResolvConf: c.ResolvConf,
+	}
+	for _, group := range c.ShutdownGroups() {
+		out.ShutdownDelay += group.Grace() + killTime
 	}
 	if size := c.ContainerLogMaxSize; size != nil && size.Sign() > 0 {
 		out.ContainerLogMaxSize = size.Value()

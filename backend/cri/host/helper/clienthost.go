@@ -72,6 +72,11 @@ func (c *Client) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, er
 	return call[host.Usage](ctx, c, opUsage, r, maxListing)
 }
 
+// AwaitShutdown implements [host.Host].
+func (c *Client) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (bool, error) {
+	return call[bool](ctx, c, opShutdown, r, maxReply)
+}
+
 // Leader implements [host.Host].
 func (c *Client) Leader(ctx context.Context, r host.LeaderRequest) (fence.Record, error) {
 	return call[fence.Record](ctx, c, opLeader, r, maxReply)

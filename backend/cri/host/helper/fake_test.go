@@ -111,6 +111,10 @@ func (f *fakeHost) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, 
 	return answer[host.Usage](ctx, f, opUsage, r)
 }
 
+func (f *fakeHost) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (bool, error) {
+	return answer[bool](ctx, f, opShutdown, r)
+}
+
 // started is a helper that serves h over a stream, and its client.
 func started(t testing.TB, h host.Host) *Client {
 	t.Helper()

@@ -27,6 +27,7 @@ const (
 	opStrays   = "Strays"
 	opLimit    = "Limit"
 	opUsage    = "Usage"
+	opShutdown = "AwaitShutdown"
 	opLeader   = "Leader"
 	opCall     = "Call"
 )
@@ -94,6 +95,9 @@ func operations() map[string]operation {
 		opLimit: carry(func(ctx context.Context, h host.Host, c host.Cgroup) (none, error) { return none{}, h.Limit(ctx, c) }),
 		opUsage: carry(func(ctx context.Context, h host.Host, r host.UsageRequest) (host.Usage, error) {
 			return h.Usage(ctx, r)
+		}),
+		opShutdown: carry(func(ctx context.Context, h host.Host, r host.ShutdownRequest) (bool, error) {
+			return h.AwaitShutdown(ctx, r)
 		}),
 		opLeader: carry(func(ctx context.Context, h host.Host, r host.LeaderRequest) (fence.Record, error) {
 			return h.Leader(ctx, r)

@@ -26,6 +26,8 @@ type Host struct {
 	// calls of the container runtime that are under way, and the locks that order them.
 	calls calls
 	turns turns
+	// delay is the lock that delays shutdowns.
+	delay shutdownLock
 }
 
 // New makes a Host; it does nothing yet.
