@@ -59,6 +59,7 @@ type Backend struct {
 	Stats       Stats
 	Signals     Signals
 	Shutdown    Shutdown
+	Checkpoint  Checkpointer
 	Node        Node
 	Check       Checker
 	Limits      Limits

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,6 +66,20 @@ func (l *Loop) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.C
 		return nil, fmt.Errorf("connect to port %d of pod %q: %w", port, pod.Name, err)
 	}
 	return conn, nil
+}
+
+// Checkpoint writes an archive of the running attempt of a container, and returns where it
+// is on its host. Names and errors are those of Exec.
+func (l *Loop) Checkpoint(ctx context.Context, pod backend.Ref, container string, timeout time.Duration) (string, error) {
+	c, err := l.target(pod, container, "checkpoints", l.cfg.Backend.Checkpoint != nil)
+	if err != nil {
+		return "", err
+	}
+	location, err := l.cfg.Backend.Checkpoint.Checkpoint(ctx, c.ref, timeout)
+	if err != nil {
+		return "", fmt.Errorf("checkpoint container %q of pod %q: %w", container, pod.Name, err)
+	}
+	return location, nil
 }
 
 // PodUID is the UID of the pod that is named; empty for an unknown one.

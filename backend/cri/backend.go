@@ -168,7 +168,8 @@ func (r *remote) backend() *backend.Backend {
 		Stats:   stats{r},
 		Signals: signals{r},
 
-		Shutdown: hostShutdown,
+		Shutdown:   hostShutdown,
+		Checkpoint: checkpoints{r},
 
 		Node:  node{r},
 		Check: backend.CheckFunc(r.check),

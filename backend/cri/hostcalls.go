@@ -24,6 +24,7 @@ var madeOnHost = map[string]bool{
 	runtimeapi.RuntimeService_CreateContainer_FullMethodName:          true,
 	runtimeapi.RuntimeService_StartContainer_FullMethodName:           true,
 	runtimeapi.RuntimeService_UpdateContainerResources_FullMethodName: true,
+	runtimeapi.RuntimeService_CheckpointContainer_FullMethodName:      true,
 	runtimeapi.RuntimeService_StopContainer_FullMethodName:            true,
 	runtimeapi.RuntimeService_StopPodSandbox_FullMethodName:           true,
 	runtimeapi.RuntimeService_RemovePodSandbox_FullMethodName:         true,

@@ -95,7 +95,7 @@ func contract(connect func(t *testing.T) backend.Backend) backendtest.Factory {
 		SpareImage:   spareImage,
 		Lends: []string{
 			"Run", "Sweep", "Containers", "Resize", "Files", "Images", "Store", "PullRecords", "Events",
-			"Exec", "Attach", "Forward", "Logs", "Dial", "Stats", "Signals",
+			"Exec", "Attach", "Forward", "Logs", "Dial", "Stats", "Signals", "Checkpoint",
 		},
 		AtOnce:     sideBySide,
 		Eventually: 3 * time.Minute,

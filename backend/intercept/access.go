@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -100,6 +101,16 @@ type shutdown struct {
 func (s shutdown) Await(ctx context.Context, was bool) (bool, error) {
 	next := func(ctx context.Context) (bool, error) { return s.inner.Await(ctx, was) }
 	return ask(ctx, s.around, ShutdownAwait, next, &was)
+}
+
+type checkpointer struct {
+	inner backend.Checkpointer
+	around
+}
+
+func (c checkpointer) Checkpoint(ctx context.Context, ref backend.ContainerRef, timeout time.Duration) (string, error) {
+	next := func(ctx context.Context) (string, error) { return c.inner.Checkpoint(ctx, ref, timeout) }
+	return ask(ctx, c.around, CheckpointCheckpoint, next, &ref, &timeout)
 }
 
 type node struct {

@@ -49,9 +49,12 @@ const (
 	SignalsSignals   Name = "Signals.Signals"
 	ShutdownAwait    Name = "Shutdown.Await"
 	NodeDescribe     Name = "Node.Describe"
-	Sweep            Name = "Sweep"
-	Confirm          Name = "Confirm"
-	Run              Name = "Run"
+
+	CheckpointCheckpoint Name = "Checkpoint.Checkpoint"
+
+	Sweep   Name = "Sweep"
+	Confirm Name = "Confirm"
+	Run     Name = "Run"
 )
 
 // Kind is how long a call lasts and what passes beside its arguments and its reply.
@@ -188,6 +191,9 @@ var capabilities = []capability{
 			Name: ShutdownAwait, Does: "await the host's shutdown", Operation: "await_shutdown",
 			Reads: true, Idempotent: true,
 		}),
+	lends(func(b *backend.Backend) *backend.Checkpointer { return &b.Checkpoint },
+		func(c backend.Checkpointer, a around) backend.Checkpointer { return checkpointer{c, a} },
+		Method{Name: CheckpointCheckpoint, Does: "checkpoint container", Operation: "checkpoint_container"}),
 	lends(func(b *backend.Backend) *backend.Node { return &b.Node },
 		func(n backend.Node, a around) backend.Node { return node{n, a} },
 		Method{Name: NodeDescribe, Does: "describe node", Operation: "status", Reads: true, Idempotent: true}),

@@ -44,7 +44,7 @@ func withCaller(r *http.Request, name string) *http.Request {
 // audited is true for the buckets of paths that reach into a pod.
 func audited(bucket string) bool {
 	switch bucket {
-	case "attach", "exec", "portForward", "run":
+	case "attach", "checkpoint", "exec", "portForward", "run":
 		return true
 	}
 	return false

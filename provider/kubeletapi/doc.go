@@ -9,6 +9,7 @@
 //	GET /metrics/probes                                another
 //	GET /stats/summary, /metrics/resource              stats.go and package stats
 //	GET /configz                                       configz.go
+//	POST /checkpoint/{namespace}/{pod}/{container}     checkpoint.go
 //	GET /flagz, /statusz                               zpages.go
 //
 // A request passes, in this order: TLS (certs.go), the request metrics

@@ -48,7 +48,7 @@ func newMetrics(reg prometheus.Registerer, node string) (*metrics, error) {
 
 // buckets are the values that the label path can have besides "other".
 var buckets = []string{
-	"attach", "configz", "containerLogs", "exec", "flagz", "healthz", "metrics", "metrics/cadvisor", "metrics/probes",
+	"attach", "checkpoint", "configz", "containerLogs", "exec", "flagz", "healthz", "metrics", "metrics/cadvisor", "metrics/probes",
 	"metrics/resource", "pods", "portForward", "run", "runningpods", "stats", "statusz",
 }
 

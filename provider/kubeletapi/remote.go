@@ -29,6 +29,8 @@ type Streams interface {
 	Attach(ctx context.Context, pod backend.Ref, container string, spec backend.AttachSpec) error
 	// Forward connects to a port inside a pod, as backend.Forwarder does.
 	Forward(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error)
+	// Checkpoint writes an archive of a running container, as backend.Checkpointer does.
+	Checkpoint(ctx context.Context, pod backend.Ref, container string, timeout time.Duration) (location string, err error)
 	// PodUID is the UID of the pod that is named; empty for an unknown one.
 	PodUID(pod backend.Ref) types.UID
 	// CanExec, CanAttach and CanForward return the errors that are known without

@@ -86,6 +86,11 @@ type fakeStreams struct {
 	exec    func(ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error)
 	attach  func(ctx context.Context, pod backend.Ref, container string, spec backend.AttachSpec) error
 	forward func(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error)
+	archive func(pod backend.Ref, container string, timeout time.Duration) (string, error)
+}
+
+func (e *fakeStreams) Checkpoint(_ context.Context, pod backend.Ref, container string, timeout time.Duration) (string, error) {
+	return e.archive(pod, container, timeout)
 }
 
 func (e *fakeStreams) Exec(ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error) {

@@ -69,6 +69,16 @@ func (s *Server) StartContainer(ctx context.Context, r *runtimeapi.StartContaine
 	return &runtimeapi.StartContainerResponse{}, nil
 }
 
+// CheckpointContainer writes a checkpoint.
+func (s *Server) CheckpointContainer(
+	ctx context.Context, r *runtimeapi.CheckpointContainerRequest,
+) (*runtimeapi.CheckpointContainerResponse, error) {
+	if s.Checkpoints == nil {
+		return s.UnimplementedRuntimeServiceServer.CheckpointContainer(ctx, r)
+	}
+	return &runtimeapi.CheckpointContainerResponse{}, s.Checkpoints(r)
+}
+
 // StopContainer kills at the end of the timeout, while the call lives.
 func (s *Server) StopContainer(ctx context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
 	s.mu.Lock()

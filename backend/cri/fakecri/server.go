@@ -53,6 +53,8 @@ type Server struct {
 	Streaming streaming.Server
 	// Reopening is called when the log of a container is to be opened anew; nil: it cannot be.
 	Reopening func(containerID string) error
+	// Checkpoints writes checkpoints; nil: it cannot, as containerd before 2.1.
+	Checkpoints func(*runtimeapi.CheckpointContainerRequest) error
 	// Measured changes what ListContainerStats tells of a container.
 	Measured func(*runtimeapi.ContainerStats)
 	// Refused are the messages of registries by image; Users the users of

@@ -155,6 +155,8 @@ type Filesystem struct {
 type Preparation struct {
 	// Dirs are made with their parents, mode 0755.
 	Dirs []string
+	// Private are made like Dirs, and only root may enter them.
+	Private []string
 	// Cgroup is made with its limits; nil for none.
 	Cgroup *Cgroup
 	// Writes are files written as a whole, in one step.

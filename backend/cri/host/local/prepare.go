@@ -22,6 +22,9 @@ func (h *Host) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, 
 	if err := each(p.Dirs, func(dir string) error { return mkdirAll(dir, 0o755) }); err != nil {
 		return host.Prepared{}, err
 	}
+	if err := each(p.Private, makePrivate); err != nil {
+		return host.Prepared{}, err
+	}
 	if p.Cgroup != nil {
 		if err := h.makeCgroup(ctx, *p.Cgroup); err != nil {
 			return host.Prepared{}, err
@@ -84,6 +87,17 @@ func mkdirAll(path string, mode os.FileMode) error {
 		return &fs.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
 	}
 	return nil
+}
+
+// makePrivate makes a directory that only root may enter.
+func makePrivate(dir string) error {
+	if err := mkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	if err := mkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o700)
 }
 
 // write writes a file as a whole. One that is so already is not touched: containers
