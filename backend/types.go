@@ -68,6 +68,10 @@ type ContainerSpec struct {
 	Attempt int
 	// Hash identifies the container's spec; a change of it means a restart.
 	Hash string
+	// Round is how often all containers of the pod were restarted together before
+	// (restartPolicyRules with the action RestartAllContainers): what is of an earlier one
+	// makes way. Backends that lend Containers keep it.
+	Round int
 	// ImageID is what Images returned for the image; empty without Images.
 	ImageID string
 	// Credentials log in to the image's registry, to be tried in turn. Backends
@@ -200,8 +204,9 @@ type ContainerFacts struct {
 	// ID is the runtime's id, without scheme.
 	ID      string
 	Attempt int
-	// Hash is the spec's hash as given to Start or Launch.
-	Hash string
+	// Hash is the spec's hash as given to Start or Launch, Round its round.
+	Hash  string
+	Round int
 	// Image is the name asked for, ImageID what it resolved to.
 	Image, ImageID string
 	// CreatedAt, StartedAt and FinishedAt tell the state: see State.

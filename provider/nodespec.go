@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 
 	"github.com/burstlet/burstlet/backend"
 )
@@ -31,13 +32,17 @@ type nodeSpec struct {
 }
 
 // declaredFeatures are what the API server and the scheduler ask of a node before they
-// let a pod have it. Of those known to 1.36 (k8s.io/component-helpers,
-// nodedeclaredfeatures) a kubelet has one by default.
+// let a pod have it, sorted: of those known to 1.36 (k8s.io/component-helpers,
+// nodedeclaredfeatures) what this node does.
 func declaredFeatures(b backend.Backend) []string {
-	if b.Resize == nil {
-		return nil
+	var features []string
+	if b.Resize != nil {
+		features = append(features, inplacepodresize.IPPRPodLevelResourcesFeatureGate)
 	}
-	return []string{inplacepodresize.IPPRPodLevelResourcesFeatureGate}
+	if b.Containers != nil {
+		features = append(features, restartallcontainers.RestartAllContainersOnContainerExits)
+	}
+	return features
 }
 
 // build computes the Node that should stand in the API, but for labels that a

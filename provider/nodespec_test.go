@@ -380,3 +380,24 @@ func TestAnnotationsAreTheRemotesAndTheConfiguredOnes(t *testing.T) {
 		t.Error("a remote's annotation that changed is not written")
 	}
 }
+
+// TestDeclaredFeatures: what a node declares is what its backend lends, sorted as the API wants it.
+func TestDeclaredFeatures(t *testing.T) {
+	type containers struct{ backend.Containers }
+	type resizer struct{ backend.Resizer }
+	for name, tt := range map[string]struct {
+		backend backend.Backend
+		want    []string
+	}{
+		"whole pods":        {backend.Backend{}, nil},
+		"single containers": {backend.Backend{Containers: containers{}}, []string{"RestartAllContainersOnContainerExits"}},
+		"and their resize": {
+			backend.Backend{Containers: containers{}, Resize: resizer{}},
+			[]string{"InPlacePodLevelResourcesVerticalScaling", "RestartAllContainersOnContainerExits"},
+		},
+	} {
+		if got := declaredFeatures(tt.backend); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}

@@ -27,6 +27,17 @@ func thenSucceeds(name string) func(*corev1.Pod, corev1.Container, int) sim.Life
 	}
 }
 
+// asksForAll lets the first attempt of container a exit with 42, and others be as they are.
+func asksForAll(_ *corev1.Pod, c corev1.Container, attempt int) sim.Life {
+	switch {
+	case c.Name != "a":
+		return sim.FromArgv(c)
+	case attempt == 0:
+		return sim.Life{RunFor: 4 * time.Second, ExitCode: 42}
+	}
+	return sim.Life{RunFor: -1}
+}
+
 // slowToEnd lets a container take its time to end.
 func slowToEnd(name string, takes time.Duration) func(*corev1.Pod, corev1.Container, int) sim.Life {
 	return func(_ *corev1.Pod, c corev1.Container, _ int) sim.Life {
@@ -309,6 +320,21 @@ var scenarios = []scenario{
 		w.becomes(time.Minute, "p", corev1.PodRunning, 1)
 		w.made("u", "i1", 2)
 		w.made("u", "a", 2)
+		w.ended("p", "u", 30)
+	}},
+	{name: "restarts all containers", single: true, cfg: sim.Config{Script: asksForAll}, play: func(w *world) {
+		w.create("p", "u", "Never", func(pod *corev1.Pod) {
+			inits([]string{"sleep", "1"})(pod)
+			restartsAll(pod)
+		}, "work")
+		w.becomes(2*time.Minute, "p", corev1.PodRunning, 1)
+		w.ready("p")
+		for _, container := range []string{"s", "i1", "a"} {
+			w.made("u", container, 2)
+		}
+		if n := w.starts("u", "b"); n != 1 && n != 2 { // a may end before its turn comes
+			w.t.Errorf("container b was made %d times", n)
+		}
 		w.ended("p", "u", 30)
 	}},
 	{name: "refused", play: func(w *world) {

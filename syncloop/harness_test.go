@@ -281,6 +281,9 @@ func mayComeBack(pod *corev1.Pod, name string, code int32) bool {
 		}
 	}
 	for _, c := range append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...) {
+		if len(c.RestartPolicyRules) > 0 && c.RestartPolicyRules[0].Action == corev1.ContainerRestartRuleActionRestartAllContainers {
+			return true
+		}
 		if c.Name == name && c.RestartPolicy != nil {
 			return *c.RestartPolicy == corev1.ContainerRestartPolicyAlways || len(c.RestartPolicyRules) > 0 && code == 42
 		}
@@ -469,16 +472,39 @@ func (a *api) violations() []string {
 // uninitialised are the init containers that were to run in an attempt, and did
 // not, though its app containers were made.
 func uninitialised(pod *corev1.Pod, f *backend.PodFacts) (missing []string) {
-	made := func(name string) bool {
-		return slices.ContainsFunc(f.Containers, func(c backend.ContainerFacts) bool { return c.Name == name })
+	// round is the last in which a container was made; -1 if it never was.
+	round := func(name string) int {
+		n := -1
+		for _, c := range f.Containers {
+			if c.Name == name {
+				n = max(n, c.Round)
+			}
+		}
+		return n
 	}
+	app := round(pod.Spec.Containers[0].Name)
 	for _, c := range pod.Spec.InitContainers {
-		if made(pod.Spec.Containers[0].Name) && !made(c.Name) {
-			missing = append(missing, fmt.Sprintf("attempt %d of pod %s has its app container, and init container %s did not run in it",
-				f.Attempt, f.UID, c.Name))
+		if round(c.Name) < app {
+			missing = append(missing, fmt.Sprintf("attempt %d of pod %s has its app container, and init container %s did not run in it (round %d)",
+				f.Attempt, f.UID, c.Name, app))
 		}
 	}
-	return missing
+	return append(missing, mixedRounds(f)...)
+}
+
+// mixedRounds are containers that run beside one of a later round, which was to begin when
+// they had all ended.
+func mixedRounds(f *backend.PodFacts) (late []string) {
+	last := 0
+	for _, c := range f.Containers {
+		last = max(last, c.Round)
+	}
+	for _, c := range f.Containers {
+		if c.State() == backend.Running && c.Round < last {
+			late = append(late, fmt.Sprintf("container %s of pod %s runs in round %d beside round %d", c.Name, f.UID, c.Round, last))
+		}
+	}
+	return late
 }
 
 func (a *api) remotePods() int {

@@ -159,6 +159,25 @@ func deadline(seconds int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.ActiveDeadlineSeconds = &seconds }
 }
 
+// ruled gives a container that never restarts a rule for exit code 42.
+func ruled(c *corev1.Container, action corev1.ContainerRestartRuleAction) {
+	never := corev1.ContainerRestartPolicyNever
+	c.RestartPolicy, c.RestartPolicyRules = &never, []corev1.ContainerRestartRule{{
+		Action:    action,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+	}}
+}
+
+// restartsAll gives a pod a sidecar and a second app, with which it restarts when its
+// first app exits with 42.
+func restartsAll(pod *corev1.Pod) {
+	ruled(&pod.Spec.Containers[0], corev1.ContainerRestartRuleActionRestartAllContainers)
+	sidecar(forever...)(pod)
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+		Name: "b", Image: "busybox", Command: deaf, ImagePullPolicy: corev1.PullIfNotPresent,
+	})
+}
+
 // configured mounts the ConfigMap "config" and takes a variable from it.
 func configured(pod *corev1.Pod) {
 	ref := corev1.LocalObjectReference{Name: "config"}
@@ -192,12 +211,9 @@ var kinds = []kind{
 	})},
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: configured},
 	{policy: "Never", argv: []string{"sh", "-c", "sleep 2; exit 42"}, phase: "Running", single: true, change: onApp(func(c *corev1.Container) {
-		never := corev1.ContainerRestartPolicyNever
-		c.RestartPolicy, c.RestartPolicyRules = &never, []corev1.ContainerRestartRule{{
-			Action:    corev1.ContainerRestartRuleActionRestart,
-			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
-		}}
+		ruled(c, corev1.ContainerRestartRuleActionRestart)
 	})},
+	{policy: "Never", init: []string{"sleep", "1"}, argv: []string{"sh", "-c", "sleep 15; exit 42"}, single: true, change: restartsAll},
 
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running"},
 	{policy: "Always", init: []string{"sleep", "2"}, argv: []string{"sleep", "infinity"}, phase: "Running"},

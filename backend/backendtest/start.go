@@ -89,7 +89,7 @@ func startNextAttempt(s *suite) {
 	ref, spec := s.launched(exitWith(5))
 	s.must(s.Containers.Start(s.Context(), ref, spec))
 	s.awaitExited(ref)
-	spec.Attempt = 1
+	spec.Attempt, spec.Round = 1, 3
 	s.must(s.Containers.Start(s.Context(), ref, spec))
 	f := s.await(ref, "attempt 1 exited", func(f backend.PodFacts) bool {
 		return len(f.Containers) == 2 && allAppsIn(f, backend.Exited)
@@ -98,6 +98,9 @@ func startNextAttempt(s *suite) {
 	s.wantContainerIdentity(one, 1)
 	if zero.ID == one.ID || zero.ExitCode != 5 || one.ExitCode != 5 {
 		s.Errorf("two attempts: %+v, %+v", zero, one)
+	}
+	if zero.Round != 0 || one.Round != 3 {
+		s.Errorf("rounds %d and %d, want 0 and 3", zero.Round, one.Round)
 	}
 	if one.StartedAt.Before(zero.FinishedAt.Add(-s.f.Slack)) {
 		s.Errorf("attempt 1 started %v before attempt 0 ended", zero.FinishedAt.Sub(one.StartedAt))

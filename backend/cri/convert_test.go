@@ -163,7 +163,7 @@ func configsOf(t *testing.T, pod *corev1.Pod, c corev1.Container, set ...func(*f
 	w := newWorld(t, set...)
 	r, _ := w.connect(t)
 	must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 2)))
-	spec := backend.ContainerSpec{Pod: pod, Container: c, Attempt: 4, Hash: "h", ImageID: "sha256:" + testImage}
+	spec := backend.ContainerSpec{Pod: pod, Container: c, Attempt: 4, Hash: "h", Round: 3, ImageID: "sha256:" + testImage}
 	if err := (containers{r}).Start(t.Context(), launchSpec(pod, 2).Ref(), spec); err != nil {
 		return nil, nil, err
 	}
@@ -210,7 +210,7 @@ func TestConfigs(t *testing.T) {
 		"container annotations": {config.Annotations, map[string]string{
 			annotationHash: "h", annotationRestartCount: "4", annotationPodAttempt: "2", annotationImage: testImage,
 			annotationTermMessagePath: "/dev/termination-log", annotationTermMessagePolicy: "", annotationGracePeriod: "7",
-			annotationResources: "{}", annotationCgroup: "/burstlet/besteffort/podu1",
+			annotationResources: "{}", annotationRound: "3", annotationCgroup: "/burstlet/besteffort/podu1",
 		}},
 		"log path":      {config.LogPath, "main/4.log"},
 		"image":         {config.Image.Image, "sha256:" + testImage},

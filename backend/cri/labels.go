@@ -46,6 +46,8 @@ const (
 	// annotationResources on a container is what it was made with, as the pod has it:
 	// the runtime knows rounded numbers.
 	annotationResources = "burstlet.dev/resources"
+	// annotationRound on a container is its round, where that is not the first.
+	annotationRound = "burstlet.dev/round"
 )
 
 // The runtime tells all of a sandbox's labels and annotations in every listing, and
@@ -114,6 +116,9 @@ func containerAnnotations(spec backend.ContainerSpec, podAttempt int) map[string
 		annotationPodAttempt:        strconv.Itoa(podAttempt),
 		annotationImage:             c.Image,
 	}
+	if spec.Round > 0 {
+		a[annotationRound] = strconv.Itoa(spec.Round)
+	}
 	if resources, err := json.Marshal(enforced(c.Resources)); err == nil { // quantities always marshal
 		a[annotationResources] = string(resources)
 	}
@@ -121,6 +126,19 @@ func containerAnnotations(spec backend.ContainerSpec, podAttempt int) map[string
 		a[annotationGracePeriod] = strconv.FormatInt(*g, 10)
 	}
 	return a
+}
+
+// roundOf is the round that a container was made in; 0 for the first.
+func roundOf(c *runtimeapi.Container) (int, error) {
+	round, ok := c.GetAnnotations()[annotationRound]
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(round)
+	if err != nil {
+		return 0, backend.Errorf(backend.ErrInvalid, "read annotation %s of container %s: %w", annotationRound, c.GetId(), err)
+	}
+	return n, nil
 }
 
 // selector selects this node's objects, of one pod unless uid is empty.

@@ -123,11 +123,16 @@ func (r *remote) podFacts(v *view) backend.PodFacts {
 
 // containerFacts has no ID when the container has gone since the listing.
 func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (backend.ContainerFacts, error) {
+	round, err := roundOf(c)
+	if err != nil {
+		return backend.ContainerFacts{}, err
+	}
 	f := backend.ContainerFacts{
 		Name:      c.GetMetadata().GetName(),
 		ID:        c.GetId(),
 		Attempt:   int(c.GetMetadata().GetAttempt()),
 		Hash:      c.GetAnnotations()[annotationHash],
+		Round:     round,
 		Image:     c.GetAnnotations()[annotationImage],
 		ImageID:   c.GetImageRef(),
 		CreatedAt: p.fromNanos(c.GetCreatedAt()),

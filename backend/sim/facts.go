@@ -52,7 +52,7 @@ func (a *attempt) facts(now time.Time) backend.PodFacts {
 
 func (c *container) facts(now time.Time) backend.ContainerFacts {
 	f := backend.ContainerFacts{
-		Name: c.name, ID: c.id, Attempt: c.attempt, Hash: c.hash,
+		Name: c.name, ID: c.id, Attempt: c.attempt, Hash: c.hash, Round: c.spec.Round,
 		Image: c.image, ImageID: c.imageID,
 		CreatedAt:  shown(c.created, now),
 		StartedAt:  shown(c.started, now),

@@ -190,7 +190,7 @@ func platform(pod *corev1.Pod, node *Node) *Rejection {
 
 // features is for what pods require of the node by name.
 func features(pod *corev1.Pod, node *Node) *Rejection {
-	if node.Can.RestartAll {
+	if !node.Can.PodUnit() {
 		return nil
 	}
 	for _, list := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {

@@ -25,7 +25,7 @@ func aNode() Node {
 		Name: "n", OS: "linux", Kernel: "6.1.0-28-amd64", Labels: map[string]string{"zone": "a", "size": "8"},
 		Allocatable: list("pods", "2", "cpu", "2", "memory", "1Gi", "ephemeral-storage", "10Gi", "example.com/gpu", "1"),
 		HostNetwork: true, HostPID: true, HostIPC: true, HostPorts: true,
-		Can: Abilities{Traits: backend.Traits{Containers: true, Exec: true, Dial: true}, RestartAll: true},
+		Can: Abilities{Traits: backend.Traits{Containers: true, Exec: true, Dial: true}},
 	}
 }
 
@@ -228,7 +228,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "a feature by name", pod: aPod("p", func(p *corev1.Pod) {
 				p.Spec.Containers[0].RestartPolicyRules = []corev1.ContainerRestartRule{{Action: corev1.ContainerRestartRuleActionRestartAllContainers}}
-			}), node: func(n *Node) { n.Can.RestartAll = false }, reason: "PodFeatureUnsupported",
+			}), node: func(n *Node) { n.Can.Containers = false }, reason: "PodFeatureUnsupported",
 			message: "Pod requires node features that are not available: RestartAllContainersOnContainerExits",
 		},
 		{

@@ -12,13 +12,9 @@ import (
 type Abilities struct {
 	// Traits are the backend's.
 	backend.Traits
-	// RestartAll is true where an exit can restart all containers of the pod
-	// (restartPolicyRules with the action RestartAllContainers).
-	RestartAll bool
 }
 
-// AbilitiesOf returns what a backend lends. RestartAll, which is the engine's
-// own work, is left to the caller.
+// AbilitiesOf returns what a backend lends.
 func AbilitiesOf(b backend.Backend) Abilities {
 	return Abilities{Traits: b.Traits()}
 }

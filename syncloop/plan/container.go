@@ -29,6 +29,8 @@ type step struct {
 	restart bool
 	// replace is true for a container that was ended because its spec changed.
 	replace bool
+	// all is true for one that runs again because all containers of the pod do.
+	all bool
 }
 
 // step finds what is next for a container.
@@ -39,6 +41,7 @@ type step struct {
 //	running                             wait
 //	ended                               by restart policy: start the next attempt, or finished
 //	ended for a changed image           start the next attempt
+//	ended in an earlier round           start the next attempt
 //	init, ended 0 in an older sandbox,  start the next attempt
 //	or in one that is lost
 func (v view) step(m podContainer) step {
@@ -58,6 +61,10 @@ func (v view) step(m podContainer) step {
 		next.code = exitCode(cur)
 		if cur.StartedAt.IsZero() && v.PodUnit() {
 			next.attempt, next.verb = cur.ContainerFacts.Attempt, start
+			return next
+		}
+		if v.outdated(m, cur) {
+			next.verb, next.all = start, true
 			return next
 		}
 		if m.role.initial() && next.code == 0 && !v.PodUnit() && !v.inSandbox(cur) {
@@ -85,6 +92,10 @@ func (v view) stepUnseen(m podContainer, prior *corev1.ContainerStatus) step {
 	}
 	code, ended := lastEnd(prior)
 	lost := step{attempt: int(prior.RestartCount) + 1, code: code, ended: ended}
+	if w := prior.State.Waiting; w != nil && w.Reason == reasonRestartingAll {
+		lost.verb, lost.all = start, true
+		return lost
+	}
 	if m.role == initRole && code == 0 && !v.PodUnit() {
 		lost.verb = start
 		return lost
@@ -183,6 +194,9 @@ func (v view) spec(p *Plan, m podContainer, attempt int) (backend.ContainerSpec,
 		return spec, false
 	}
 	spec.Container, spec.Origins = container, origins
+	if m.role != ephemeralRole {
+		spec.Round = v.round
+	}
 	var known bool
 	spec.Credentials, known = v.credentials(p, m.Image)
 	return spec, known

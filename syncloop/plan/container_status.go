@@ -118,7 +118,7 @@ func (v view) allocation(s *corev1.ContainerStatus, c podContainer) {
 func (v view) mayRunAgain(c podContainer, s *corev1.ContainerStatus) bool {
 	t := s.State.Terminated
 	always := c.RestartPolicy == nil && v.Pod.Spec.RestartPolicy == corev1.RestartPolicyAlways
-	return t == nil || always || v.restarts(c, t.ExitCode)
+	return t == nil || always || v.mayRestartAll() || v.restarts(c, t.ExitCode)
 }
 
 func (v view) waitingReason() string {
@@ -256,6 +256,8 @@ func (v view) waitForStart(p *Plan, s *corev1.ContainerStatus, c podContainer) {
 			Message: fmt.Sprintf("back-off %s restarting failed container=%s pod=%s",
 				hold.Delay.Round(time.Second), c.Name, v.describe()),
 		}
+	case next.all:
+		wait = &corev1.ContainerStateWaiting{Reason: reasonRestartingAll, Message: messageRestartingAll}
 	case next.replace:
 		// Whatever its policy it runs again: it is not shown as one that ended.
 		wait = &corev1.ContainerStateWaiting{Reason: v.waitingReason()}

@@ -175,6 +175,9 @@ func (v view) syncSandbox(p *Plan) {
 		return
 	}
 	v.terminations(p)
+	if v.endRound(p) {
+		return
+	}
 	v.postStarts(p)
 	if placed { // a sandbox may have been made beside volumes that could not be
 		v.startContainers(p, initialised)

@@ -15,6 +15,7 @@
 //
 //	decide             the order of the rules; orders to end a pod
 //	container          what is next for one container; restart has its backoff
+//	restart_all        all containers restart because one of them ended
 //	init_containers    their order, and the sidecars'
 //	task               pods that are launched whole
 //	end, stop          the end of pods and of containers; what is removed then

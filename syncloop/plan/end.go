@@ -242,41 +242,54 @@ func (v view) collectContainer(p *Plan, name string) {
 		if dead++; dead <= keepDead {
 			continue
 		}
-		action := RemoveContainer{Ref: c.ContainerFacts.Ref(c.Pod.Ref)}
-		if f, ok := v.Memory.Failures[action.key()]; ok && v.Now.Before(f.Until()) {
-			p.Wake(f.Until())
-			continue
-		}
-		p.Actions = append(p.Actions, action)
+		v.removeContainer(p, &c)
 	}
+}
+
+func (v view) removeContainer(p *Plan, c *ContainerAttempt) {
+	action := RemoveContainer{Ref: c.Ref()}
+	if f, ok := v.Memory.Failures[action.key()]; ok && v.Now.Before(f.Until()) {
+		p.Wake(f.Until())
+		return
+	}
+	p.Actions = append(p.Actions, action)
 }
 
 // couldRun says whether a container of the pod may be running, also one whose
 // start is not certain until it settled.
 func (v view) couldRun(p *Plan) {
 	p.CouldRun = v.running()
-	unsettled := func(at time.Time) {
-		until := at.Add(v.Settle)
-		switch {
-		case v.Now.Before(until):
-			p.Wake(until)
-		case !v.FactsAt.After(until):
-			p.Inspect = true
-		default:
-			return
-		}
-		p.CouldRun = true
-	}
-	for _, at := range v.Memory.LostStarts {
-		unsettled(at)
-	}
+	p.CouldRun = v.startsUnsettled(p) || p.CouldRun
 	if v.PodUnit() {
 		for _, at := range v.Memory.Lost {
-			unsettled(at)
+			p.CouldRun = v.unseenSince(p, at) || p.CouldRun
 		}
 	}
 	// The facts may be from before it settled: a pod that ends waits for proof.
 	p.CouldRun = p.CouldRun || p.Termination != nil && v.unproved(p.Termination)
+}
+
+// startsUnsettled is true while a container may appear whose start got no reply.
+func (v view) startsUnsettled(p *Plan) (may bool) {
+	for _, at := range v.Memory.LostStarts {
+		may = v.unseenSince(p, at) || may
+	}
+	return may
+}
+
+// unseenSince is true while what got no reply at that time may appear, or the facts are
+// from before it could.
+func (v view) unseenSince(p *Plan, at time.Time) bool {
+	until := at.Add(v.Settle)
+	switch {
+	case v.Now.Before(until):
+		p.Wake(until)
+	case !v.FactsAt.After(until):
+		p.Inspect = true
+	default:
+		return false
+	}
+	return true
 }
 
 // unproved is true while something whose reply was lost may run, for all that is

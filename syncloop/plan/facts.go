@@ -14,6 +14,8 @@ type view struct {
 	podContainers
 	// newest attempt; nil if the remote has none.
 	newest *backend.PodFacts
+	// round is what new containers are made in (backend.ContainerSpec.Round).
+	round int
 }
 
 func newView(in *Input) view {
@@ -21,6 +23,7 @@ func newView(in *Input) view {
 	if n := len(in.Facts); n > 0 {
 		v.newest = &in.Facts[n-1]
 	}
+	v.round = v.roundNow()
 	return v
 }
 

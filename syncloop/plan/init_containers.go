@@ -38,7 +38,7 @@ func (v view) initialised() (done, failed bool) {
 // sandbox: those before it have had their turn.
 func (v view) begun() int {
 	for i := len(v.inits) - 1; i >= 0; i-- {
-		if cur := v.current(v.inits[i].Name); cur != nil && v.inSandbox(cur) && !cur.StartedAt.IsZero() {
+		if cur := v.current(v.inits[i].Name); cur != nil && v.inSandbox(cur) && !v.outdated(v.inits[i], cur) && !cur.StartedAt.IsZero() {
 			return i
 		}
 	}
@@ -74,13 +74,13 @@ func (v view) startInits(p *Plan, initialised bool) {
 // its postStart hook and its startup probe succeeded.
 func (v view) up(m podContainer) bool {
 	cur := v.current(m.Name)
-	return cur != nil && v.inSandbox(cur) && cur.State() == backend.Running && v.started(m, cur)
+	return cur != nil && v.inSandbox(cur) && !v.outdated(m, cur) && cur.State() == backend.Running && v.started(m, cur)
 }
 
-// appsInSandbox is true once an app container was made in the live sandbox.
+// appsInSandbox is true once an app container was made in the live sandbox, in this round.
 func (v view) appsInSandbox() bool {
 	for _, c := range v.apps {
-		if cur := v.current(c.Name); cur != nil && v.inSandbox(cur) {
+		if cur := v.current(c.Name); cur != nil && v.inSandbox(cur) && !v.outdated(c, cur) {
 			return true
 		}
 	}

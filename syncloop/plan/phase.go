@@ -163,6 +163,7 @@ func (v view) conditions(p *Plan, s *corev1.PodStatus) []corev1.PodCondition {
 		v.readyToStart(s), v.initialisedCondition(s), ready, condition(corev1.PodScheduled, true), v.ready(ready))
 	own = append(own, v.resizeConditions(p, s)...)
 	own = append(own, v.awaitingCapacity(p)...)
+	own = append(own, v.restartingAllCondition(p, s)...)
 	if p.Termination != nil && p.Termination.Disrupted {
 		c := condition(corev1.DisruptionTarget, true)
 		c.Reason, c.Message = corev1.PodReasonTerminationByKubelet, cmp.Or(p.Termination.Disruption, p.Termination.Message)
@@ -205,7 +206,9 @@ func (v view) initialisedCondition(s *corev1.PodStatus) corev1.PodCondition {
 		return c
 	}
 	missing := v.uninitialised(s)
-	c := condition(corev1.PodInitialized, len(missing) == 0 || startedStatus(s))
+	// What was initialised once stays so while init containers run again.
+	was := TrueCondition(&v.Memory.Status, corev1.PodInitialized) != nil
+	c := condition(corev1.PodInitialized, len(missing) == 0 || was || startedStatus(s))
 	if c.Status == corev1.ConditionFalse {
 		c.Reason, c.Message = "ContainersNotInitialized",
 			"containers with incomplete status: ["+strings.Join(missing, " ")+"]"

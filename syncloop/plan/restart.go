@@ -35,7 +35,7 @@ func (v view) restarts(m podContainer, code int32) bool {
 		return true
 	case m.role == ephemeralRole:
 		return false
-	case m.RestartPolicy != nil && ruleRestarts(m.RestartPolicyRules, code):
+	case m.RestartPolicy != nil && ruleAction(m.RestartPolicyRules, code) != "":
 		return true
 	}
 	switch restartPolicy(v.Pod, m) {
@@ -56,19 +56,19 @@ func restartPolicy(pod *corev1.Pod, m podContainer) corev1.RestartPolicy {
 	return pod.Spec.RestartPolicy
 }
 
-// ruleRestarts is true if the first rule that matches says Restart
-// (Container.restartPolicyRules).
-func ruleRestarts(rules []corev1.ContainerRestartRule, code int32) bool {
+// ruleAction is what the first rule that matches says (Container.restartPolicyRules);
+// empty where none does.
+func ruleAction(rules []corev1.ContainerRestartRule, code int32) corev1.ContainerRestartRuleAction {
 	for _, r := range rules {
 		if r.ExitCodes == nil {
 			continue
 		}
 		in := slices.Contains(r.ExitCodes.Values, code)
 		if in == (r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
-			return r.Action == corev1.ContainerRestartRuleActionRestart
+			return r.Action
 		}
 	}
-	return false
+	return ""
 }
 
 // backoffUntil is when a container that ended at finished may start again; the

@@ -16,7 +16,7 @@ import (
 func (v view) terminations(p *Plan) {
 	for _, m := range v.all() {
 		cur := v.current(m.Name)
-		if cur == nil || !v.inSandbox(cur) {
+		if cur == nil || !v.inSandbox(cur) || v.outdated(m, cur) {
 			continue
 		}
 		order, ordered := v.Memory.Terminations[m.Name]

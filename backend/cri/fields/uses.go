@@ -198,8 +198,17 @@ func containerValueTexts(c *corev1.Container, init bool) map[string]string {
 	}
 	if len(c.RestartPolicyRules) > 0 {
 		out["restartPolicyRules"] = "by exit code, before the policy"
+		if restartsAll(c.RestartPolicyRules) {
+			out["restartPolicyRules"] = "all init and app containers end at once and start anew, in the same sandbox"
+		}
 	}
 	return out
+}
+
+func restartsAll(rules []corev1.ContainerRestartRule) bool {
+	return slices.ContainsFunc(rules, func(r corev1.ContainerRestartRule) bool {
+		return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+	})
 }
 
 func pullText(p corev1.PullPolicy) string {

@@ -91,6 +91,7 @@ func (w *factsWriter) container(c *backend.ContainerFacts) {
 	w.text(c.ID)
 	w.int(int64(c.Attempt))
 	w.word(c.Hash)
+	w.int(int64(c.Round))
 	w.word(c.Image)
 	w.word(c.ImageID)
 	w.time(c.CreatedAt)
@@ -213,7 +214,7 @@ func (r *factsReader) pod(p *backend.PodFacts) {
 
 func (r *factsReader) container(c *backend.ContainerFacts) {
 	c.Name, c.ID, c.Attempt = r.word(), r.text(), int(r.int())
-	c.Hash, c.Image, c.ImageID = r.word(), r.word(), r.word()
+	c.Hash, c.Round, c.Image, c.ImageID = r.word(), int(r.int()), r.word(), r.word()
 	c.CreatedAt, c.StartedAt, c.FinishedAt = r.time(), r.time(), r.time()
 	c.ExitCode, c.OOM = int32(r.int()), r.bool()
 	c.Reason, c.Message, c.Killed, c.HookFailed = r.word(), r.text(), r.text(), r.word()

@@ -355,7 +355,7 @@ func endRows() []fieldRow {
 		{path + "restartPolicyRules", "Restart", rules(corev1.ContainerRestartRuleActionRestart), "by exit code, before the policy", no},
 		{
 			path + "restartPolicyRules", "RestartAllContainers", rules(corev1.ContainerRestartRuleActionRestartAllContainers),
-			"the pod is rejected with reason `PodFeatureUnsupported`", no,
+			"all init and app containers end at once and start anew, in the same sandbox", no,
 		},
 		{
 			path + "terminationMessagePath", "/dev/termination-log", container(func(c *c) { c.TerminationMessagePath = corev1.TerminationMessagePathDefault }),
