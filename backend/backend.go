@@ -135,7 +135,14 @@ type Files interface {
 	// Volumes lists what is placed for pods of this node, of the live and of
 	// those forgotten. An error means unknown.
 	Volumes(ctx context.Context) ([]VolumeFacts, error)
+	// Read returns a file of a volume that is placed, as containers left it, of at most
+	// MaxReadFile bytes. No link leads it out of the volume. Errors: NotFound, Invalid for
+	// what is larger or no regular file.
+	Read(ctx context.Context, file VolumeFile) ([]byte, error)
 }
+
+// MaxReadFile bounds what Files.Read returns.
+const MaxReadFile = 64 << 10
 
 // Refresher brings the files of volumes up to date in pods that run, where contents
 // travel in the launch. It is nil where they are placed (Files), or stay as launched.

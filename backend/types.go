@@ -159,6 +159,14 @@ type File struct {
 	UID *int64
 }
 
+// VolumeFile names a file of a pod's volume, by its path below the volume.
+type VolumeFile struct {
+	Pod          Ref
+	Volume, Path string
+}
+
+func (f VolumeFile) String() string { return f.Volume + "/" + f.Path }
+
 // VolumeFacts is what was seen of one placed volume.
 type VolumeFacts struct {
 	// Pod names the pod; Attempt and ID mean nothing here.

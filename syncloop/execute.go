@@ -13,6 +13,7 @@ import (
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/plan"
+	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 // executor executes actions on the backend.
@@ -85,6 +86,8 @@ func (x *executor) run(ctx, soft context.Context, a plan.Action) plan.Result {
 		return x.refresh(ctx, a)
 	case plan.ClearVolumes:
 		return x.clear(ctx, a)
+	case plan.ReadEnvFiles:
+		return x.readEnvFiles(ctx, a)
 	case plan.ResizeContainer:
 		return x.resize(ctx, a)
 	}
@@ -273,6 +276,23 @@ func (x *executor) clear(ctx context.Context, a plan.ClearVolumes) plan.Result {
 	ctx, cancel := x.call(ctx)
 	defer cancel()
 	return plan.Result{Action: a, Err: twice(func() error { return x.backend.Files.Clear(ctx, a.Ref) })}
+}
+
+// readEnvFiles reads each file by itself: one that is missing or odd is the matter of the
+// variables that come from it. Any other error is not, and the next try is soon.
+func (x *executor) readEnvFiles(ctx context.Context, a plan.ReadEnvFiles) plan.Result {
+	ctx, cancel := x.call(ctx)
+	defer cancel()
+	r := plan.Result{Action: a, EnvFiles: map[resolve.EnvFile]resolve.Object[[]byte]{}}
+	for _, f := range a.Files {
+		data, err := x.backend.Files.Read(ctx, backend.VolumeFile{Pod: a.Pod, Volume: f.Volume, Path: f.Path})
+		if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, backend.ErrInvalid) {
+			r.Err = err
+			return r
+		}
+		r.EnvFiles[f] = resolve.Object[[]byte]{Value: data, Err: err}
+	}
+	return r
 }
 
 func (x *executor) resize(ctx context.Context, a plan.ResizeContainer) plan.Result {

@@ -244,4 +244,14 @@ func emptyDirShared(s *suite) {
 	s.start(ref, spec.Containers[1])
 	c1 := s.facts(s.awaitExited(ref), "c1", 0).Ref(ref)
 	s.awaitLog(c1, "hello") // what c0 left
+	file := backend.VolumeFile{Pod: ref, Volume: "v", Path: "f"}
+	if data, err := s.Files.Read(s.Context(), file); err != nil || string(data) != "hello\n" {
+		s.Errorf("Read: %q, %v", data, err)
+	}
+	file.Path = "missing"
+	_, err := s.Files.Read(s.Context(), file)
+	s.wantClass("read a file that is not there", err, backend.ErrNotFound)
+	file.Path, file.Volume = "f", "none"
+	_, err = s.Files.Read(s.Context(), file)
+	s.wantClass("read a volume that is not there", err, backend.ErrNotFound)
 }

@@ -157,3 +157,18 @@ func (f files) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
 	}
 	return out, nil
 }
+
+// Read returns a file of a volume as it is on the host now.
+func (f files) Read(ctx context.Context, file backend.VolumeFile) ([]byte, error) {
+	data, err := f.host.ReadWithin(ctx, host.FileWithin{
+		Dir: f.podDir(file.Pod.UID).Volume(file.Volume), Path: file.Path, Limit: backend.MaxReadFile,
+	})
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, backend.Errorf(backend.ErrNotFound, "read %s of pod %s/%s: %w", file, file.Pod.Namespace, file.Pod.Name, err)
+	default:
+		return nil, fmt.Errorf("read %s of pod %s/%s: %w", file, file.Pod.Namespace, file.Pod.Name, err)
+	}
+}

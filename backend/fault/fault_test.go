@@ -63,6 +63,10 @@ func TestEveryMethod(t *testing.T) {
 		},
 		fault.FilesClear:   func(b backend.Backend, ctx context.Context) error { return b.Files.Clear(ctx, ref) },
 		fault.FilesVolumes: func(b backend.Backend, ctx context.Context) error { _, err := b.Files.Volumes(ctx); return err },
+		fault.FilesRead: func(b backend.Backend, ctx context.Context) error {
+			_, err := b.Files.Read(ctx, backend.VolumeFile{})
+			return err
+		},
 		fault.ExecExec: func(b backend.Backend, ctx context.Context) error {
 			_, err := b.Exec.Exec(ctx, c, backend.ExecSpec{Command: []string{"true"}})
 			return err
@@ -170,6 +174,8 @@ func (f countFiles) Clear(context.Context, backend.Ref) error        { return f.
 func (f countFiles) Volumes(context.Context) ([]backend.VolumeFacts, error) {
 	return nil, f.c.hit()
 }
+
+func (f countFiles) Read(context.Context, backend.VolumeFile) ([]byte, error) { return nil, f.c.hit() }
 
 func (e countExec) Exec(context.Context, backend.ContainerRef, backend.ExecSpec) (int32, error) {
 	return 0, e.c.hit()

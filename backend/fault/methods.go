@@ -23,6 +23,7 @@ const (
 	FilesPlace       = intercept.FilesPlace
 	FilesClear       = intercept.FilesClear
 	FilesVolumes     = intercept.FilesVolumes
+	FilesRead        = intercept.FilesRead
 	RefreshRefresh   = intercept.RefreshRefresh
 	ImagesFind       = intercept.ImagesFind
 	ImagesPull       = intercept.ImagesPull

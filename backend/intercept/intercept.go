@@ -141,6 +141,8 @@ func (c *Call) Subject() Subject {
 			s.Pod, s.Attempt = uidOf(a.Pod), a.Attempt
 		case *backend.VolumeSpec:
 			s.Pod, s.Volume = uidOf(a.Pod), a.Name
+		case *backend.VolumeFile:
+			s.Pod, s.Volume = a.Pod.UID, a.Volume
 		case *backend.ContainerSpec:
 			if c.Makes {
 				s.Container, s.Attempt = a.Container.Name, a.Attempt

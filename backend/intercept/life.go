@@ -91,6 +91,11 @@ func (v files) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
 	return ask(ctx, v.around, FilesVolumes, next)
 }
 
+func (v files) Read(ctx context.Context, file backend.VolumeFile) ([]byte, error) {
+	next := func(ctx context.Context) ([]byte, error) { return v.inner.Read(ctx, file) }
+	return ask(ctx, v.around, FilesRead, next, &file)
+}
+
 type refresher struct {
 	inner backend.Refresher
 	around

@@ -31,6 +31,7 @@ const (
 	FilesPlace       Name = "Files.Place"
 	FilesClear       Name = "Files.Clear"
 	FilesVolumes     Name = "Files.Volumes"
+	FilesRead        Name = "Files.Read"
 	RefreshRefresh   Name = "Refresh.Refresh"
 	ImagesFind       Name = "Images.Find"
 	ImagesPull       Name = "Images.Pull"
@@ -130,7 +131,8 @@ var capabilities = []capability{
 		func(v backend.Files, a around) backend.Files { return files{v, a} },
 		Method{Name: FilesPlace, Does: "place volume", Operation: "place_volume", Makes: true, Idempotent: true},
 		Method{Name: FilesClear, Does: "clear volumes", Operation: "clear_volumes", Idempotent: true, Absence: true},
-		Method{Name: FilesVolumes, Does: "list volumes", Operation: "list_volumes", Reads: true, Idempotent: true}),
+		Method{Name: FilesVolumes, Does: "list volumes", Operation: "list_volumes", Reads: true, Idempotent: true},
+		Method{Name: FilesRead, Does: "read file", Operation: "read_file", Reads: true, Idempotent: true, Absence: true}),
 	lends(func(b *backend.Backend) *backend.Refresher { return &b.Refresh },
 		func(r backend.Refresher, a around) backend.Refresher { return refresher{r, a} },
 		Method{Name: RefreshRefresh, Does: "refresh volumes", Operation: "refresh_volumes", Idempotent: true}),

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
 // filesView lends backend.Files.
@@ -192,4 +194,37 @@ func (r *Remote) Placements(uid types.UID, name string) []Placement {
 
 func (p *placement) shown() Placement {
 	return Placement{At: p.at.Round(0), Hash: p.hash, Files: p.sorted()}
+}
+
+// Read returns a file of a volume as its containers see it now.
+func (v filesView) Read(ctx context.Context, file backend.VolumeFile) ([]byte, error) {
+	op := fmt.Sprintf("read %s of pod %s", file, file.Pod.UID)
+	if err := v.request(ctx, op); err != nil {
+		return nil, err
+	}
+	data, err := v.read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", op, err)
+	}
+	return data, v.reply(ctx, op)
+}
+
+func (v filesView) read(file backend.VolumeFile) ([]byte, error) {
+	now := v.lock()
+	defer v.mu.Unlock()
+	of := v.volumes[volumeKey{v.node, file.Pod.UID}][file.Volume]
+	if of == nil {
+		return nil, backend.Errorf(backend.ErrNotFound, "the volume is not placed")
+	}
+	name := path.Clean(file.Path)
+	e := written(of.now.entry(name), place{of, name}, of.writers, now)
+	switch {
+	case e.Kind == shell.Missing:
+		return nil, backend.Errorf(backend.ErrNotFound, "no such file")
+	case e.Kind != shell.File:
+		return nil, backend.Errorf(backend.ErrInvalid, "it is no regular file")
+	case len(e.Data) > backend.MaxReadFile:
+		return nil, backend.Errorf(backend.ErrInvalid, "it is larger than %d bytes", backend.MaxReadFile)
+	}
+	return e.Data, nil
 }

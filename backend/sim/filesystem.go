@@ -81,13 +81,14 @@ func (c *container) read(name string, now time.Time) ([]byte, bool) {
 // lookup is what the container sees at a path now.
 func (c *container) lookup(name string, now time.Time) shell.Entry {
 	at, m := c.locate(name)
-	e, writers := c.pristine(at), []*container{c}
 	if m != nil {
-		e, writers = shell.Entry{}, at.volume.writers
-		if file, found := m.placement().files[at.path]; found {
-			e = shell.Entry{Kind: shell.File, Data: file.Data}
-		}
+		return written(m.placement().entry(at.path), at, at.volume.writers, now)
 	}
+	return written(c.pristine(at), at, []*container{c}, now)
+}
+
+// written is what containers have made of an entry until now.
+func written(e shell.Entry, at place, writers []*container, now time.Time) shell.Entry {
 	type step struct {
 		at time.Time
 		write

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/sim/shell"
 )
 
 // volumeKey names the volumes of one pod of one node.
@@ -38,6 +39,15 @@ type placement struct {
 	at    time.Time
 	hash  string
 	files map[string]backend.File
+}
+
+// entry is what stands at a path of it, before containers write.
+func (p *placement) entry(name string) shell.Entry {
+	file, found := p.files[name]
+	if !found {
+		return shell.Entry{}
+	}
+	return shell.Entry{Kind: shell.File, Data: file.Data}
 }
 
 func newVolume(ref backend.Ref, spec backend.VolumeSpec, now time.Time) *volume {

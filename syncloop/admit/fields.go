@@ -36,7 +36,7 @@ func Fields(pod *corev1.Pod, can Abilities) []backend.Refusal {
 		r.restarts(path, c, init, can)
 		r.addresses(path, c, can)
 		for i, e := range c.Env {
-			if e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil {
+			if e.ValueFrom != nil && e.ValueFrom.FileKeyRef != nil && (can.PodUnit() || !can.Places) {
 				r.refuse(fmt.Sprintf("%s.env[%d].valueFrom.fileKeyRef", path, i),
 					"variables cannot be read from files of a volume; use a ConfigMap or a Secret")
 			}

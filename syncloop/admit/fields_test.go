@@ -58,12 +58,18 @@ func TestFields(t *testing.T) {
 		}}}},
 		Containers: []corev1.Container{{Env: []corev1.EnvVar{{}, {ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}}}}},
 	}
+	fromFile := never.DeepCopy()
+	fromFile.Spec.ResourceClaims, fromFile.Spec.Volumes = nil, nil
 	for _, tt := range []struct {
 		name string
 		pod  *corev1.Pod
 		can  Abilities
 		want []string
 	}{
+		{"variables from files", fromFile, can(backend.Traits{Containers: true, Places: true}), nil},
+		{"and none where a pod is launched whole", fromFile, can(backend.Traits{Places: true}), []string{
+			"spec.containers[0].env[1].valueFrom.fileKeyRef",
+		}},
 		{"a backend that can everything", everything(), can(backend.Traits{Containers: true, Exec: true, Dial: true}), nil},
 		{"no exec", everything(), can(backend.Traits{Containers: true, Dial: true}), []string{liveness, postStart + ".exec"}},
 		{"no dial", everything(), can(backend.Traits{Containers: true, Exec: true}), []string{grpc, startup, readiness, preStop}},

@@ -34,6 +34,7 @@ func (ResizeContainer) isAction() {}
 func (PlaceVolume) isAction()     {}
 func (RefreshVolumes) isAction()  {}
 func (ClearVolumes) isAction()    {}
+func (ReadEnvFiles) isAction()    {}
 
 // Launch makes an attempt of the pod. Restart, Ended and Loop (the crash loop's
 // key) are set where the pod is the unit of restart and an attempt went before.

@@ -179,7 +179,8 @@ func (v view) spec(p *Plan, m podContainer, attempt int) (backend.ContainerSpec,
 	spec := backend.ContainerSpec{
 		Pod: v.Pod, Init: m.role.initial(), Target: m.target, Attempt: attempt, Hash: resolve.Hash(m.Container),
 	}
-	container, origins, err := resolve.Resolve(v.Pod, m.Container, v.Objects, v.Node, v.addressesNow())
+	objects, fresh := v.envFiles(p, m, attempt)
+	container, origins, err := resolve.Resolve(v.Pod, m.Container, objects, v.Node, v.addressesNow())
 	if v.VirtualKubeletEvents && !errors.Is(err, resolve.ErrWaiting) {
 		for _, e := range resolve.LackEvents(m.Container, v.Objects) {
 			p.record(corev1.EventTypeWarning, e.Reason, e.Message)
@@ -191,6 +192,8 @@ func (v view) spec(p *Plan, m podContainer, attempt int) (backend.ContainerSpec,
 	case err != nil:
 		p.hold(m.Name, ReasonCreateConfigError, err.Error())
 		p.recordOf(m.Name, corev1.EventTypeWarning, "Failed", "Error: "+err.Error())
+		return spec, false
+	case !fresh:
 		return spec, false
 	}
 	spec.Container, spec.Origins = container, origins

@@ -19,6 +19,7 @@
 //	init_containers    their order, and the sidecars'
 //	task               pods that are launched whole
 //	end, stop          the end of pods and of containers; what is removed then
+//	env_files          files that variables come from, read before a start
 //	hooks, probes      which should be running now
 //	volumes            what is placed and refreshed, and what keeps it from that
 //	resize             resources that change in place

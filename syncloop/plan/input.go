@@ -79,6 +79,8 @@ type Memory struct {
 	Terminations map[string]ContainerTermination
 	// ContainerStops holds what was asked of single containers, by stopKey.
 	ContainerStops map[string]StopRequest
+	// EnvFiles holds the files that were read for the next start of containers, by name.
+	EnvFiles map[string]EnvFiles
 	// Hooks holds the hooks that ended.
 	Hooks map[HookKey]HookState
 	// Placed holds the hash of each volume's contents on the remote, by name.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/images"
+	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
 // The delays after failures, by what failed.
@@ -70,7 +71,9 @@ type Result struct {
 	// GivenUp is true when it was ended, before anything was made, because the pod is
 	// to end.
 	GivenUp bool
-	At      time.Time
+	// EnvFiles is what ReadEnvFiles read. Never logged.
+	EnvFiles map[resolve.EnvFile]resolve.Object[[]byte]
+	At       time.Time
 }
 
 // put makes the map at its first entry: most pods never have one.
@@ -164,6 +167,8 @@ func (m *Memory) Record(r Result) {
 		m.recordPlace(a, r)
 	case RefreshVolumes:
 		m.recordRefresh(a, r)
+	case ReadEnvFiles:
+		m.recordEnvFiles(a, r)
 	case ClearVolumes:
 		m.Cleared = Removal{Count: m.Cleared.Count + 1, Last: r.At, Proven: errors.Is(r.Err, backend.ErrNotFound)}
 	case RemovePod:
@@ -176,12 +181,16 @@ func (m *Memory) Record(r Result) {
 		}
 		put(&m.Removes, a.Ref.Attempt, rm)
 	case RemoveContainer:
-		if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
-			delete(m.Failures, a.key())
-			return
-		}
-		m.fail(a.key(), r)
+		m.recordRemoved(a, r)
 	}
+}
+
+func (m *Memory) recordRemoved(a RemoveContainer, r Result) {
+	if r.Err == nil || errors.Is(r.Err, backend.ErrNotFound) {
+		delete(m.Failures, a.key())
+		return
+	}
+	m.fail(a.key(), r)
 }
 
 func (m *Memory) recordPlace(a PlaceVolume, r Result) {
@@ -256,6 +265,7 @@ func definite(err error) bool {
 
 func (m *Memory) recordStart(a StartContainer, r Result) {
 	name := a.Spec.Container.Name
+	delete(m.EnvFiles, name)
 	if r.Err == nil {
 		delete(m.Failures, name)
 		delete(m.LostStarts, name)

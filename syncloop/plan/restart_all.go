@@ -105,7 +105,8 @@ func (v view) endRound(p *Plan) (left bool) {
 func (v view) endOutdated(p *Plan, m podContainer, cur *ContainerAttempt) {
 	order := v.Memory.Terminations[m.Name]
 	if order.ID != cur.ID || v.Now.Before(order.Deadline) {
-		order = ContainerTermination{ID: cur.ID, Deadline: v.Now, Why: m.message("restarts with all containers of the pod", "")}
+		why := m.message("restarts with all containers of the pod", "")
+		order = ContainerTermination{ID: cur.ID, Deadline: v.Now, Why: why}
 	}
 	p.terminate(m.Name, order)
 	v.stopContainer(p, cur, order.Deadline, order.Why)

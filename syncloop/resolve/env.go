@@ -142,9 +142,7 @@ func (r resolver) value(v *corev1.EnvVar, vars, services *environment) (text, bo
 		value, ok, err := r.secretKey(from.SecretKeyRef)
 		return text{value, backend.OriginSecret}, ok, err
 	case from.FileKeyRef != nil:
-		// The file is on the remote, where nothing parses it.
-		return text{}, false, backend.Errorf(backend.ErrUnsupported,
-			"environment variable %q: valueFrom.fileKeyRef is not supported", v.Name)
+		return r.fileKey(from.FileKeyRef)
 	}
 	return text{}, true, nil
 }

@@ -196,9 +196,9 @@ func TestEnvironmentErrors(t *testing.T) {
 			objects: func(o *Objects) { o.ServicesSynced = false }, waiting: true,
 			want: "services have not yet been read at least once, cannot construct envvars: not known yet",
 		},
-		"fileKeyRef": {
-			env:  &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v", Path: "p", Key: "k"}},
-			want: `environment variable "V": valueFrom.fileKeyRef is not supported`,
+		"a file is waited for": {
+			env:     &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v", Path: "p", Key: "k"}},
+			waiting: true, want: `file "p" of volume "v": not known yet`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

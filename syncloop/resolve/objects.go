@@ -25,11 +25,18 @@ type Objects struct {
 	Claims map[string]Object[Claim]
 	// RuntimeHandlers tells, by the name of a RuntimeClass, its handler.
 	RuntimeHandlers map[string]Object[string]
+	// EnvFiles are the files that the variables of the container at hand come from, as they
+	// were read for its next start.
+	EnvFiles map[EnvFile]Object[[]byte]
 	// Services of the pod's namespace and of default, and whether they have been
 	// listed once: before that no container may start.
 	Services       []*corev1.Service
 	ServicesSynced bool
 }
+
+// EnvFile is a file of a volume that sets variables (EnvVarSource.FileKeyRef). What it
+// holds may be secret.
+type EnvFile struct{ Volume, Path string }
 
 // Object is one object as last seen. With Err set it cannot be had for now
 // (missing, forbidden): Err says why, in words for the user. One that is missing

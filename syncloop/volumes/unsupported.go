@@ -57,14 +57,6 @@ func unsupportedIn(field string, c *corev1.Container) []backend.Refusal {
 			Why:   "Block devices cannot be given to containers on this node: mount a volume with a filesystem.",
 		})
 	}
-	for i := range c.Env {
-		if from := c.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil {
-			out = append(out, backend.Refusal{
-				Field: fmt.Sprintf("%s.env[%d].valueFrom.fileKeyRef", field, i),
-				Why:   "Files of a volume cannot be read into the environment on this node: use a ConfigMap or a Secret.",
-			})
-		}
-	}
 	return out
 }
 

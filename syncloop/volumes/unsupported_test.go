@@ -17,9 +17,6 @@ func TestUnsupported(t *testing.T) {
 		corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, corev1.VolumeSource{Image: &corev1.ImageVolumeSource{}},
 	)
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "unused", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}})
-	pod.Spec.InitContainers = []corev1.Container{{}, {Env: []corev1.EnvVar{
-		{Name: "A", Value: "1"}, {Name: "B", ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}},
-	}}}
 	pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "v4"}}
 	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 		VolumeDevices: []corev1.VolumeDevice{{Name: "v4"}},
@@ -33,7 +30,7 @@ func TestUnsupported(t *testing.T) {
 	}
 	want := []string{
 		"spec.volumes[1].csi", "spec.volumes[2].projected.sources[1].podCertificate", "spec.volumes[3].cephfs", "spec.volumes[8].image",
-		"spec.initContainers[1].env[1].valueFrom.fileKeyRef", "spec.containers[0].volumeDevices", "spec.ephemeralContainers[0].volumeDevices",
+		"spec.containers[0].volumeDevices", "spec.ephemeralContainers[0].volumeDevices",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -283,6 +283,8 @@ func envText(env []corev1.EnvVar) string {
 			out = append(out, "the value at the container's start")
 		case from.ResourceFieldRef != nil:
 			out = append(out, "the container's, or what the node can allocate")
+		case from.FileKeyRef != nil:
+			out = append(out, "the value of the file at the container's start")
 		case from.FieldRef == nil:
 		case strings.HasPrefix(from.FieldRef.FieldPath, "status.podIP"):
 			out = append(out, "the pod's address")

@@ -19,6 +19,10 @@ type Host interface {
 	Facts(ctx context.Context) (Facts, error)
 	// ReadFile reads a small file: its last limit bytes.
 	ReadFile(ctx context.Context, path string, limit int64) ([]byte, error)
+	// ReadWithin reads a file below a directory, out of which no link leads it: all of
+	// it. Errors: fs.ErrNotExist; backend.ErrInvalid for one that is larger than its
+	// limit, no regular file, or elsewhere.
+	ReadWithin(ctx context.Context, f FileWithin) ([]byte, error)
 	// Prepare makes what a sandbox or container needs to start: all of it, or an
 	// error. It is idempotent.
 	Prepare(ctx context.Context, p Preparation) (Prepared, error)
@@ -203,6 +207,12 @@ type SubPath struct {
 	Within string
 	// Target is where it is bound, below the pod's directory.
 	Target string
+}
+
+// FileWithin is a file of at most Limit bytes: Path is relative to the directory Dir.
+type FileWithin struct {
+	Dir, Path string
+	Limit     int64
 }
 
 // Source is the path of a hostPath volume, with the check that its type asks for

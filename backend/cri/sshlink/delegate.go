@@ -31,6 +31,10 @@ func (d *delegate) ReadFile(ctx context.Context, path string, limit int64) ([]by
 	return call(ctx, d, func(h host.Host) ([]byte, error) { return h.ReadFile(ctx, path, limit) })
 }
 
+func (d *delegate) ReadWithin(ctx context.Context, f host.FileWithin) ([]byte, error) {
+	return call(ctx, d, func(h host.Host) ([]byte, error) { return h.ReadWithin(ctx, f) })
+}
+
 func (d *delegate) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {
 	return call(ctx, d, func(h host.Host) (host.Prepared, error) { return h.Prepare(ctx, p) })
 }

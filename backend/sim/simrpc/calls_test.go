@@ -120,7 +120,7 @@ func TestCallsArriveWhole(t *testing.T) {
 		ctx := t.Context()
 		ref, cref := filled[backend.Ref](), filled[backend.ContainerRef]()
 		launch, start, place := filled[backend.LaunchSpec](), filled[backend.ContainerSpec](), filled[backend.VolumeSpec]()
-		uids, creds := []types.UID{"a", "b"}, filled[[]backend.Credential]()
+		uids, creds, file := []types.UID{"a", "b"}, filled[[]backend.Credential](), filled[backend.VolumeFile]()
 		for _, tt := range []struct {
 			call func() (any, error)
 			want any
@@ -138,6 +138,7 @@ func TestCallsArriveWhole(t *testing.T) {
 			{func() (any, error) { return nil, b.Files.Place(ctx, place) }, nil, []any{"place", place}},
 			{func() (any, error) { return nil, b.Files.Clear(ctx, ref) }, nil, []any{"clear", ref}},
 			{func() (any, error) { return b.Files.Volumes(ctx) }, f.vols, []any{"volumes"}},
+			{func() (any, error) { return b.Files.Read(ctx, file) }, []byte("A='1'\x00"), []any{"read", file}},
 			{func() (any, error) { return nil, b.Refresh.Refresh(ctx, ref, launch.Volumes) }, nil, []any{"refresh", ref, ofOnePod(launch.Volumes)}},
 			{func() (any, error) { return b.Images.Find(ctx, "x") }, "id of x", []any{"find", "x"}},
 			{func() (any, error) { return b.Images.Pull(ctx, "x", creds) }, backend.PulledImage{ID: "id of x", Size: 5}, []any{"pull", "x", creds}},

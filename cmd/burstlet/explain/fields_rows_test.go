@@ -273,7 +273,7 @@ func environmentRows() []fieldRow {
 		{path + "env[]", "fieldRef status.podIP", field("status.podIP"), "the pod's address", "the task's address, put in by the supervisor; needs `taskImage`"},
 		{path + "env[]", "fieldRef status.hostIP", field("status.hostIP"), "the host's address", "the task's address, put in by the supervisor; needs `taskImage`"},
 		{path + "env[]", "resourceFieldRef", from(corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}), "the container's, or what the node can allocate", "the container's, or what the node can allocate"},
-		{path + "env[]", "fileKeyRef", from(corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}), no, no},
+		{path + "env[]", "fileKeyRef", from(corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}), "the value of the file at the container's start", no},
 		{
 			path + "envFrom", "configMapRef", container(func(c *c) { c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{}}} }),
 			"the values at the container's start", inDefinition,

@@ -17,6 +17,11 @@ func (c *Client) ReadFile(ctx context.Context, path string, limit int64) ([]byte
 	return call[[]byte](ctx, c, opReadFile, readFileArgs{Path: path, Max: limit}, maxReply+encodedLen(limit))
 }
 
+// ReadWithin implements [host.Host].
+func (c *Client) ReadWithin(ctx context.Context, f host.FileWithin) ([]byte, error) {
+	return call[[]byte](ctx, c, opWithin, f, maxReply+encodedLen(f.Limit))
+}
+
 // Prepare implements [host.Host].
 func (c *Client) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, error) {
 	return call[host.Prepared](ctx, c, opPrepare, p, maxListing)

@@ -54,6 +54,10 @@ func (f *fakeHost) ReadFile(ctx context.Context, path string, limit int64) ([]by
 	return answer[[]byte](ctx, f, opReadFile, readFileArgs{path, limit})
 }
 
+func (f *fakeHost) ReadWithin(ctx context.Context, w host.FileWithin) ([]byte, error) {
+	return answer[[]byte](ctx, f, opWithin, w)
+}
+
 func (f *fakeHost) Call(ctx context.Context, c host.Call) ([]byte, error) {
 	return answer[[]byte](ctx, f, opCall, c)
 }

@@ -39,6 +39,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 	prep, discard, volume := filled[host.Preparation](t), filled[host.Discard](t), filled[host.Volume](t)
 	pod, rotation, sweep := filled[host.PodDir](t), filled[host.Rotation](t), filled[host.Sweep](t)
 	cgroup, usage, runtimeCall := filled[host.Cgroup](t), filled[host.UsageRequest](t), filled[host.Call](t)
+	within := filled[host.FileWithin](t)
 	leader, record := filled[host.LeaderRequest](t), filled[fence.Record](t)
 	facts, prepared, used := filled[host.Facts](t), filled[host.Prepared](t), filled[host.Usage](t)
 	placed, rotated, file := filled[[]host.Placed](t), filled[[]string](t), []byte("\x00\xff\nbytes")
@@ -48,13 +49,14 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		prep, discard = host.Preparation{Dirs: []string{}, Cgroup: &host.Cgroup{}}, host.Discard{}
 		volume = host.Volume{FSGroup: new(int64), Files: []host.File{{Data: []byte{}, UID: new(int64)}, {}}}
 		pod, rotation, sweep, cgroup, usage = host.PodDir{}, host.Rotation{}, host.Sweep{}, host.Cgroup{}, host.UsageRequest{}
-		runtimeCall, leader, record = host.Call{}, host.LeaderRequest{}, fence.Record{}
+		runtimeCall, leader, record, within = host.Call{}, host.LeaderRequest{}, fence.Record{}, host.FileWithin{}
 		facts, prepared, used = host.Facts{}, host.Prepared{}, host.Usage{Node: host.CgroupUsage{RSS: new(uint64)}}
 		placed, rotated, file, pods = nil, []string{}, nil, nil
 	}
 	return []oneCall{
 		{opFacts, none{}, facts, func(ctx context.Context, h host.Host) (any, error) { return h.Facts(ctx) }},
 		{opReadFile, readFileArgs{"/a", 7}, file, func(ctx context.Context, h host.Host) (any, error) { return h.ReadFile(ctx, "/a", 7) }},
+		{opWithin, within, file, func(ctx context.Context, h host.Host) (any, error) { return h.ReadWithin(ctx, within) }},
 		{opPrepare, prep, prepared, func(ctx context.Context, h host.Host) (any, error) { return h.Prepare(ctx, prep) }},
 		{opDiscard, discard, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Discard(ctx, discard)) }},
 		{opPlace, volume, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Place(ctx, volume)) }},

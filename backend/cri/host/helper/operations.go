@@ -16,6 +16,7 @@ import (
 const (
 	opFacts    = "Facts"
 	opReadFile = "ReadFile"
+	opWithin   = "ReadWithin"
 	opPrepare  = "Prepare"
 	opDiscard  = "Discard"
 	opPlace    = "Place"
@@ -77,6 +78,9 @@ func operations() map[string]operation {
 		opFacts: carry(func(ctx context.Context, h host.Host, _ none) (host.Facts, error) { return h.Facts(ctx) }),
 		opReadFile: carry(func(ctx context.Context, h host.Host, a readFileArgs) ([]byte, error) {
 			return h.ReadFile(ctx, a.Path, a.Max)
+		}),
+		opWithin: carry(func(ctx context.Context, h host.Host, f host.FileWithin) ([]byte, error) {
+			return h.ReadWithin(ctx, f)
 		}),
 		opPrepare: carry(func(ctx context.Context, h host.Host, p host.Preparation) (host.Prepared, error) {
 			return h.Prepare(ctx, p)
