@@ -33,7 +33,9 @@ type nodeSpec struct {
 
 // declaredFeatures are what the API server and the scheduler ask of a node before they
 // let a pod have it, sorted: of those known to 1.36 (k8s.io/component-helpers,
-// nodedeclaredfeatures) what this node does.
+// nodedeclaredfeatures) what this node does. A kubelet also declares
+// ExtendWebSocketsToKubelet, without which the API server translates streams to SPDY, and
+// InPlacePodVerticalScalingInitContainers: init containers are not resized here.
 func declaredFeatures(b backend.Backend) []string {
 	var features []string
 	if b.Resize != nil {
