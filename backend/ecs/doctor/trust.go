@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -52,10 +54,29 @@ type trustStatement struct {
 	Condition map[string]map[string]texts
 }
 
+// trustStatements are those of a policy, which may be one without a list.
+type trustStatements []trustStatement
+
+// UnmarshalJSON reads either.
+func (s *trustStatements) UnmarshalJSON(b []byte) error {
+	if !bytes.HasPrefix(b, []byte("{")) {
+		return json.Unmarshal(b, (*[]trustStatement)(s))
+	}
+	*s = make(trustStatements, 1)
+	return json.Unmarshal(b, &(*s)[0])
+}
+
 // concerns is true of a statement about a service that takes the role.
 func (s trustStatement) concerns(service string) bool {
 	return slices.ContainsFunc(s.Principal.services, func(p string) bool { return p == service || p == "*" }) &&
-		slices.ContainsFunc(s.Action, func(a string) bool { return a == "sts:AssumeRole" || a == "sts:*" || a == "*" })
+		slices.ContainsFunc(s.Action, isAssumeRole)
+}
+
+// isAssumeRole is true of an action that covers sts:AssumeRole. Actions have wildcards, and
+// their case does not matter (IAM user guide, "IAM JSON policy elements: Action").
+func isAssumeRole(action string) bool {
+	ok, err := path.Match(strings.ToLower(action), "sts:assumerole")
+	return ok && err == nil
 }
 
 // unmet names a condition that ECS does not meet when it takes the role for this node's
@@ -63,10 +84,10 @@ func (s trustStatement) concerns(service string) bool {
 // by an ARN of the region and account: a condition on one cluster is never met (ECS
 // developer guide, "Cross-service confused deputy prevention").
 func (s trustStatement) unmet(account, task string) string {
-	for operator, keys := range s.Condition {
-		operator = strings.TrimSuffix(operator, "IfExists")
-		for key, values := range keys {
-			is := ""
+	for _, name := range slices.Sorted(maps.Keys(s.Condition)) {
+		operator, keys := strings.TrimSuffix(name, "IfExists"), s.Condition[name]
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			is, values := "", keys[key]
 			switch strings.ToLower(key) {
 			case "aws:sourceaccount":
 				is = account
@@ -98,7 +119,7 @@ func meets(operator, want, is string) bool {
 
 // trusted says whether a role may be taken by its service for this node's tasks.
 func (d *doctor) trusted(r taskRole, document string) backend.Finding {
-	var policy struct{ Statement []trustStatement }
+	var policy struct{ Statement trustStatements }
 	text, err := url.QueryUnescape(document)
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &policy)
