@@ -98,6 +98,9 @@ func (d *doctor) whoami(ctx context.Context) bool {
 	if !reply.theirs.IsZero() {
 		defer func() { d.add(skewFinding(reply)) }()
 	}
+	if err == nil && (out.ARN == "" || out.Account == "") {
+		err = errors.New("the answer names nobody")
+	}
 	var api smithy.APIError
 	switch {
 	case errors.As(err, &api):

@@ -149,7 +149,9 @@ func (q querier) query(
 			EC2Code string `xml:"Errors>Error>Code"`
 			EC2Text string `xml:"Errors>Error>Message"`
 		}
-		if err := xml.Unmarshal(reply.body, &failure); err != nil {
+		// What names no error is none of the service's: a proxy's page may be XML too.
+		err := xml.Unmarshal(reply.body, &failure)
+		if err != nil || failure.Code+failure.EC2Code == "" {
 			return reply, fmt.Errorf("%s:%s: HTTP status %d", service, action, reply.status)
 		}
 		return reply, &smithy.GenericAPIError{
@@ -177,7 +179,7 @@ func (q querier) json(ctx context.Context, service, target string, in, out any) 
 			Type    string `json:"__type"`
 			Message string `json:"message"`
 		}
-		if err := json.Unmarshal(reply.body, &failure); err != nil {
+		if err := json.Unmarshal(reply.body, &failure); err != nil || failure.Type == "" {
 			return fmt.Errorf("%s: HTTP status %d", target, reply.status)
 		}
 		return &smithy.GenericAPIError{
