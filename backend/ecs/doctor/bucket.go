@@ -62,7 +62,8 @@ func (d *doctor) checkBucket(ctx context.Context) {
 		d.add(f)
 		return
 	case awscall.IsCode(err, "NoSuchBucket"):
-		d.add(backend.Bad(whatBucket, "there is no "+bucket, "make it as deploy/aws/README.md says, or set backend.ecs.payloadBucket"))
+		d.add(backend.Bad(whatBucket, "there is no "+bucket,
+			"make it as deploy/aws/README.md says, or set backend.ecs.payloadBucket"))
 		return
 	case awscall.IsCode(err, "PermanentRedirect"), awscall.IsCode(err, "AuthorizationHeaderMalformed"):
 		d.add(backend.Bad(whatBucket, bucket+" is not in "+d.cfg.Region+": "+plainError(err),
@@ -96,7 +97,8 @@ func (d *doctor) notLookedAt(err error, what string) bool {
 // encryption says how the bucket encrypts what is put into it. Every bucket does (S3 user
 // guide, "Setting default server-side encryption behavior").
 func (d *doctor) encryption(ctx context.Context, bucket, owner string) string {
-	out, err := d.clients.Objects.GetBucketEncryption(ctx, &s3.GetBucketEncryptionInput{Bucket: &bucket, ExpectedBucketOwner: &owner})
+	out, err := d.clients.Objects.GetBucketEncryption(ctx,
+		&s3.GetBucketEncryptionInput{Bucket: &bucket, ExpectedBucketOwner: &owner})
 	if d.notLookedAt(err, "the bucket's encryption (s3:GetEncryptionConfiguration)") {
 		return ""
 	}
@@ -117,14 +119,16 @@ func (d *doctor) encryption(ctx context.Context, bucket, owner string) string {
 
 // publicAccess warns of a bucket without a block: that of the account is not looked at.
 func (d *doctor) publicAccess(ctx context.Context, bucket, owner string) {
-	out, err := d.clients.Objects.GetPublicAccessBlock(ctx, &s3.GetPublicAccessBlockInput{Bucket: &bucket, ExpectedBucketOwner: &owner})
+	out, err := d.clients.Objects.GetPublicAccessBlock(ctx,
+		&s3.GetPublicAccessBlockInput{Bucket: &bucket, ExpectedBucketOwner: &owner})
 	none := awscall.IsCode(err, "NoSuchPublicAccessBlockConfiguration")
 	if !none && d.notLookedAt(err, "the bucket's block of public access (s3:GetBucketPublicAccessBlock)") {
 		return
 	}
 	if !none {
 		c := out.PublicAccessBlockConfiguration
-		if aws.ToBool(c.BlockPublicAcls) && aws.ToBool(c.IgnorePublicAcls) && aws.ToBool(c.BlockPublicPolicy) && aws.ToBool(c.RestrictPublicBuckets) {
+		if aws.ToBool(c.BlockPublicAcls) && aws.ToBool(c.IgnorePublicAcls) && aws.ToBool(c.BlockPublicPolicy) &&
+			aws.ToBool(c.RestrictPublicBuckets) {
 			return
 		}
 	}
@@ -136,41 +140,49 @@ func (d *doctor) publicAccess(ctx context.Context, bucket, owner string) {
 func (d *doctor) lifecycle(ctx context.Context, bucket, owner string) {
 	out, err := d.clients.Objects.GetBucketLifecycleConfiguration(ctx,
 		&s3.GetBucketLifecycleConfigurationInput{Bucket: &bucket, ExpectedBucketOwner: &owner})
-	if err = but(err, "NoSuchLifecycleConfiguration"); d.notLookedAt(err, "the bucket's lifecycle (s3:GetLifecycleConfiguration)") {
+	if err = but(err, "NoSuchLifecycleConfiguration"); d.notLookedAt(err,
+		"the bucket's lifecycle (s3:GetLifecycleConfiguration)") {
 		return
 	}
 	ends := false
 	if out != nil {
 		for _, r := range out.Rules {
-			if !concerns(r, d.bucketPrefix()) {
-				continue
-			}
-			if e := r.Expiration; e != nil && (aws.ToInt32(e.Days) > 0 || e.Date != nil) {
-				d.add(backend.Bad(whatBucket, fmt.Sprintf("rule %s of %s deletes files of pods that still run", aws.ToString(r.ID), bucket),
+			deletes, endsVersions := whatEnds(r, d.bucketPrefix()+payload.PodKeys)
+			if deletes {
+				d.add(backend.Bad(whatBucket, fmt.Sprintf("rule %s of %s deletes files of pods that still run", aws.ToString(r.ID),
+					bucket),
 					"leave the prefix "+d.cfg.PayloadKeyPrefix()+"burstlet/ out of it: burstlet deletes its objects itself"))
 			}
-			ends = ends || r.NoncurrentVersionExpiration != nil
+			ends = ends || endsVersions
 		}
 	}
-	versioning, err := d.clients.Objects.GetBucketVersioning(ctx, &s3.GetBucketVersioningInput{Bucket: &bucket, ExpectedBucketOwner: &owner})
+	versioning, err := d.clients.Objects.GetBucketVersioning(ctx,
+		&s3.GetBucketVersioningInput{Bucket: &bucket, ExpectedBucketOwner: &owner})
 	if d.notLookedAt(err, "the bucket's versioning (s3:GetBucketVersioning)") || versioning.Status == "" || ends {
 		return
 	}
-	d.add(backend.Doubtful(whatBucket, bucket+" keeps versions: what burstlet replaces or deletes stays, encrypted, and is paid for",
+	d.add(backend.Doubtful(whatBucket,
+		bucket+" keeps versions: what burstlet replaces or deletes stays, encrypted, and is paid for",
 		"set the rule of deploy/aws/payload-bucket-lifecycle.json, or use a bucket without versions"))
 }
 
-// concerns is true of a rule in force that has objects below a prefix, or may have.
-func concerns(r s3types.LifecycleRule, prefix string) bool {
+// whatEnds says whether a rule deletes objects of pods, whose keys begin with a prefix, and
+// whether it ends what they all were before.
+func whatEnds(r s3types.LifecycleRule, prefix string) (objects, versions bool) {
 	of := aws.ToString(r.Prefix) //nolint:staticcheck // old rules have it here
 	if f := r.Filter; f != nil {
 		if f.Tag != nil || f.And != nil && len(f.And.Tags) > 0 {
-			return false // burstlet's objects have no tags
+			return false, false // burstlet's objects have no tags
 		}
 		of = aws.ToString(f.Prefix)
 		if f.And != nil {
 			of = aws.ToString(f.And.Prefix)
 		}
 	}
-	return r.Status == s3types.ExpirationStatusEnabled && strings.HasPrefix(prefix, of)
+	if r.Status != s3types.ExpirationStatusEnabled {
+		return false, false
+	}
+	all, e := strings.HasPrefix(prefix, of), r.Expiration
+	some := all || strings.HasPrefix(of, prefix)
+	return some && e != nil && (aws.ToInt32(e.Days) > 0 || e.Date != nil), all && r.NoncurrentVersionExpiration != nil
 }

@@ -45,6 +45,9 @@ const (
 	kindSalt   = "salt"
 )
 
+// PodKeys follows the prefix of a node in the names of its pods' payloads.
+const PodKeys = kindPod + "/"
+
 // Prefix begins the names of all secrets of a node.
 func Prefix(node string) string { return secretRoot + "/" + identity.NodeKey(node) + "/" }
 
