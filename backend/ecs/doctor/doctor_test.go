@@ -14,7 +14,8 @@ func TestDoctorAsksForWhatTheControllersPolicyGrants(t *testing.T) {
 	cfg := Config{EventQueueURL: "https://sqs.us-east-1.amazonaws.com/123456789012/events"}
 	cfg.Region, cfg.Cluster, cfg.NodeIdentity = "us-east-1", "default", "cluster-uid/node.example"
 	cfg.TaskImage, cfg.LogGroup = "burstlet/burstlet:1", "/burstlet/pods"
-	cfg.ExecutionRoleARN, cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/execution", "arn:aws:iam::123456789012:role/task"
+	cfg.ExecutionRoleARN, cfg.TaskRoleARN = "arn:aws:iam::123456789012:role/execution",
+		"arn:aws:iam::123456789012:role/task"
 	cfg.EBS = taskdef.EBS{RoleARN: "arn:aws:iam::123456789012:role/volumes"}
 	cfg.PayloadBucket = "payloads"
 	d := &doctor{cfg: cfg, account: "123456789012", cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/default"}
@@ -48,7 +49,8 @@ func TestQueriesGoWhereTheServicesAre(t *testing.T) {
 		{"cn-northwest-1", "iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"},
 		{"us-gov-east-1", "iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"},
 	} {
-		if endpoint, signed := (querier{region: tc.region}).where(tc.service); endpoint != tc.endpoint || signed != tc.signed {
+		if endpoint, signed := (querier{region: tc.region}).where(tc.service); endpoint != tc.endpoint ||
+			signed != tc.signed {
 			t.Errorf("%s in %s: %s signed for %s", tc.service, tc.region, endpoint, signed)
 		}
 	}

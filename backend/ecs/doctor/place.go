@@ -36,7 +36,11 @@ type awsGroup struct {
 
 // network asks for the subnets and the security groups.
 func (d *doctor) network(ctx context.Context) {
-	vpc := d.subnets(ctx)
+	d.securityGroups(ctx, d.subnets(ctx))
+}
+
+// securityGroups asks for the groups, which must be of the subnets' VPC; empty: not known.
+func (d *doctor) securityGroups(ctx context.Context, vpc string) {
 	if len(d.cfg.SecurityGroups) == 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/awscall"
 	"github.com/burstlet/burstlet/backend/ecs/payload"
+	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
 // The services to which roles are passed (ECS developer guide, "IAM roles for Amazon
@@ -105,7 +106,8 @@ func (d *doctor) roleMay(ctx context.Context, r taskRole) bool {
 		}
 	}
 	if missing == 0 && len(r.wanted) > 0 {
-		d.add(backend.Good(r.what, fmt.Sprintf("it has all %d rights that these tasks need, as IAM simulates them", len(r.wanted))))
+		d.add(backend.Good(r.what, fmt.Sprintf("it has all %d rights that these tasks need, as IAM simulates them",
+			len(r.wanted))))
 	}
 	return true
 }
@@ -115,10 +117,13 @@ func (d *doctor) wantedOfExecution() []permission {
 	var out []permission
 	if repository, ok := d.privateRepository(d.cfg.TaskImage); ok {
 		out = append(out, permission{
-			action: "ecr:GetAuthorizationToken", resource: "*", sid: "ImagesLogin", without: ", so that taskImage cannot be pulled",
+			action: "ecr:GetAuthorizationToken", resource: "*", sid: "ImagesLogin",
+			without: ", so that taskImage cannot be pulled",
 		})
-		for _, action := range []string{"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"} {
-			out = append(out, permission{action: action, resource: repository, sid: "Images", without: ", so that taskImage cannot be pulled"})
+		for _, action := range []string{"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage",
+			"ecr:GetDownloadUrlForLayer"} {
+			out = append(out, permission{action: action, resource: repository, sid: "Images",
+				without: ", so that taskImage cannot be pulled"})
 		}
 	}
 	if d.cfg.LogGroup != "" {
@@ -135,17 +140,18 @@ func (d *doctor) wantedOfExecution() []permission {
 }
 
 // privateRepository is the ARN of the repository in ECR that an image is in; false: it is
-// elsewhere ("<account>.dkr.ecr.<region>.amazonaws.com/<repository>:<tag>").
+// elsewhere.
 func (d *doctor) privateRepository(image string) (string, bool) {
+	region := taskdef.ECRRegion(image)
 	host, name, ok := strings.Cut(image, "/")
-	parts := strings.Split(host, ".")
-	if !ok || len(parts) < 6 || parts[1] != "dkr" || parts[2] != "ecr" {
+	if !ok || region == "" {
 		return "", false
 	}
+	account, _, _ := strings.Cut(host, ".")
 	name, _, _ = strings.Cut(name, "@")
 	name, _, _ = strings.Cut(name, ":")
-	aws, _ := partition(d.cfg.Region)
-	return fmt.Sprintf("arn:%s:ecr:%s:%s:repository/%s", aws, parts[3], parts[0], name), true
+	aws, _ := partition(region)
+	return fmt.Sprintf("arn:%s:ecr:%s:%s:repository/%s", aws, region, account, name), true
 }
 
 // wantedOfTasks are what burstlet-agent and the agent of ECS Exec need in a task.
