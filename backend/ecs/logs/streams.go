@@ -149,12 +149,18 @@ func (s *logStreams) last(ctx context.Context, stream string, n int64) (logPage,
 	})
 }
 
-// backward reads the page before a token.
+// backward reads the last page before a token that is not empty. One without lines is where
+// the stream begins only if its token stays what it was (GetLogEvents: nextBackwardToken).
 func (s *logStreams) backward(ctx context.Context, stream, token string) (logPage, error) {
-	if token == "" {
-		return logPage{}, nil
+	for token != "" {
+		in := &cloudwatchlogs.GetLogEventsInput{StartFromHead: aws.Bool(false), NextToken: &token}
+		page, err := s.get(ctx, stream, in)
+		if err != nil || len(page.lines) > 0 || page.back == token {
+			return page, err
+		}
+		token = page.back
 	}
-	return s.get(ctx, stream, &cloudwatchlogs.GetLogEventsInput{StartFromHead: aws.Bool(false), NextToken: &token})
+	return logPage{}, nil
 }
 
 func (s *logStreams) get(ctx context.Context, stream string, in *cloudwatchlogs.GetLogEventsInput) (logPage, error) {
