@@ -25,7 +25,8 @@ func TestNamesOfSecretsTellTheirAttempt(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"", "x", s.prefix + "pod/u", s.prefix + "pod/u/x.a.1", s.prefix + "shared/env.x", "burstlet/other/pod/u/0.a.1"} {
+	for _, name := range []string{"", "x", s.prefix + "pod/u", s.prefix + "pod/u/x.a.1", s.prefix + "shared/env.x",
+		"burstlet/other/pod/u/0.a.1"} {
 		if k, ok := p.podKey(name); ok {
 			t.Errorf("%s is of %v", name, k)
 		}
@@ -42,7 +43,8 @@ func TestNamesOfObjectsTellTheirAttempt(t *testing.T) {
 		if err != nil || len(all) != 1 || !strings.HasPrefix(name, "s3://payloads/"+keyPrefix+"burstlet/") {
 			t.Errorf("%v, %v", all, err)
 		}
-		if k, ok := (&podSecrets{store: p.store, objects: newObjectStore(nil, Place{}, "node")}).podKey(name); !ok || k.UID != "u" || k.Attempt != 3 {
+		if k, ok := (&podSecrets{store: p.store, objects: newObjectStore(nil, Place{}, "node")}).podKey(name); !ok ||
+			k.UID != "u" || k.Attempt != 3 {
 			t.Errorf("%s is of %v, %v", name, k, ok)
 		}
 		if k, ok := (&podSecrets{store: newSecretStore(nil, "another")}).podKey(name); ok {

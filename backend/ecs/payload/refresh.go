@@ -53,7 +53,8 @@ func (p *Store) Refresh(ctx context.Context, ref backend.Ref, launched string, v
 		next = slots[newest]
 	}
 	renewal := before.Due != 0 && now.Add(dueEarly).Unix() >= before.Due
-	if at := p.pods.keeperOf(entry.name).writableAt(next.payload, len(slots), taskdef.RenewEvery(volumes[0].Pod), renewal, now); at.After(now) {
+	if at := p.pods.keeperOf(entry.name).writableAt(next.payload, len(slots), taskdef.RenewEvery(volumes[0].Pod), renewal,
+		now); at.After(now) {
 		if before.Due != 0 && !renewal { // what waits goes with the next token
 			at = earlier(at, time.Unix(before.Due, 0).Add(-dueEarly))
 		}

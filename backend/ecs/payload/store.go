@@ -168,7 +168,8 @@ func fitsObject(own int) error {
 	if own+intask.SealOverhead <= intask.MaxObject {
 		return nil
 	}
-	return tooLarge(fmt.Errorf("%d bytes compressed, %d are taken: %w", own, intask.MaxObject-intask.SealOverhead, intask.ErrTooLarge))
+	return tooLarge(fmt.Errorf("%d bytes compressed, %d are taken: %w", own, intask.MaxObject-intask.SealOverhead,
+		intask.ErrTooLarge))
 }
 
 // roomFor is how many secrets a pod's files may come to fill: its own at least.
