@@ -22,40 +22,47 @@ var capabilityNames = [...]string{
 
 const allCapabilities = "ALL"
 
-// keptCapabilities are those of has that are left when drop is taken away and add
-// put back, as the kubelet and containerd read them: names with or without CAP_, in
-// any case.
+// keptCapabilities are those of has that are left with add and without drop, in containerd's
+// order (WithCapabilities of its CRI options): ALL of either, then what is added by name,
+// then what is dropped by name. Names may begin with CAP_ and be in any case.
 func keptCapabilities(has []int, drop, add []string) ([]int, error) {
-	keep := slices.Clone(has)
-	for _, name := range drop {
-		if plainCapability(name) == allCapabilities {
-			keep = nil
-			continue
-		}
-		n := slices.Index(capabilityNames[:], plainCapability(name))
-		if n < 0 {
-			return nil, fmt.Errorf("unknown capability %q to drop", name)
-		}
-		keep = slices.DeleteFunc(keep, func(c int) bool { return c == n })
+	dropped, none, err := numbersOf(drop, "drop")
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range add {
-		if plainCapability(name) == allCapabilities {
-			keep = slices.Clone(has)
-			continue
-		}
-		n := slices.Index(capabilityNames[:], plainCapability(name))
-		if n < 0 {
-			return nil, fmt.Errorf("unknown capability %q to add", name)
-		}
+	added, _, err := numbersOf(add, "add")
+	if err != nil {
+		return nil, err
+	}
+	var keep []int // adding ALL adds nothing: it is all that a task has
+	if !none {
+		keep = slices.Clone(has)
+	}
+	for _, n := range added {
 		if !slices.Contains(has, n) {
-			return nil, fmt.Errorf("unknown capability %q to add: a task does not have it", name)
-		}
-		if !slices.Contains(keep, n) {
-			keep = append(keep, n)
+			return nil, fmt.Errorf("unknown capability %q to add: a task does not have it", capabilityNames[n])
 		}
 	}
+	keep = slices.DeleteFunc(unique(append(keep, added...)), func(n int) bool { return slices.Contains(dropped, n) })
 	slices.Sort(keep)
 	return keep, nil
+}
+
+// numbersOf are the capabilities that are named, and whether all are.
+func numbersOf(names []string, to string) (numbers []int, all bool, err error) {
+	for _, name := range names {
+		plain := plainCapability(name)
+		if plain == allCapabilities {
+			all = true
+			continue
+		}
+		n := slices.Index(capabilityNames[:], plain)
+		if n < 0 {
+			return nil, false, fmt.Errorf("unknown capability %q to %s", name, to)
+		}
+		numbers = append(numbers, n)
+	}
+	return numbers, all, nil
 }
 
 func plainCapability(name string) string {

@@ -9,22 +9,27 @@ import (
 	"testing"
 )
 
-func TestCapabilitiesAreDroppedThenAdded(t *testing.T) {
+func TestCapabilitiesAreAddedThenDropped(t *testing.T) {
 	has := []int{0, 5, 10, 13} // CHOWN, KILL, NET_BIND_SERVICE, NET_RAW
 	for name, c := range map[string]struct {
 		drop, add []string
 		want      []int
 		err       string
 	}{
-		"as they are":         {nil, nil, has, ""},
-		"one less":            {[]string{"NET_RAW"}, nil, []int{0, 5, 10}, ""},
-		"with its prefix":     {[]string{"cap_kill"}, nil, []int{0, 10, 13}, ""},
-		"none":                {[]string{"ALL"}, nil, nil, ""},
-		"none but one":        {[]string{"all"}, []string{"NET_BIND_SERVICE"}, []int{10}, ""},
-		"added ones stay":     {[]string{"KILL"}, []string{"KILL"}, has, ""},
-		"all that there is":   {[]string{"ALL"}, []string{"ALL"}, has, ""},
-		"one that is not had": {nil, []string{"SYS_ADMIN"}, nil, `"SYS_ADMIN"`},
-		"no such one":         {[]string{"FLY"}, nil, nil, `"FLY"`},
+		"as they are":          {nil, nil, has, ""},
+		"one less":             {[]string{"NET_RAW"}, nil, []int{0, 5, 10}, ""},
+		"with its prefix":      {[]string{"cap_kill"}, nil, []int{0, 10, 13}, ""},
+		"none":                 {[]string{"ALL"}, nil, nil, ""},
+		"none but one":         {[]string{"all"}, []string{"NET_BIND_SERVICE"}, []int{10}, ""},
+		"dropped and added":    {[]string{"KILL"}, []string{"KILL"}, []int{0, 10, 13}, ""},
+		"all but one":          {[]string{"kill"}, []string{"ALL"}, []int{0, 10, 13}, ""},
+		"all that there is":    {nil, []string{"ALL"}, has, ""},
+		"all and none":         {[]string{"ALL"}, []string{"ALL"}, nil, ""},
+		"none, all, and one":   {[]string{"ALL"}, []string{"ALL", "KILL"}, []int{5}, ""},
+		"none and not even it": {[]string{"ALL", "KILL"}, []string{"KILL"}, nil, ""},
+		"added twice":          {[]string{"ALL"}, []string{"KILL", "CAP_KILL"}, []int{5}, ""},
+		"one that is not had":  {nil, []string{"SYS_ADMIN"}, nil, `"SYS_ADMIN"`},
+		"no such one":          {[]string{"FLY"}, nil, nil, `"FLY"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := keptCapabilities(has, c.drop, c.add)

@@ -69,8 +69,8 @@ type Identity struct {
 	StrictGroups bool `json:"strictGroups,omitempty"`
 	// NonRoot is runAsNonRoot: the container is not started as root.
 	NonRoot bool `json:"nonRoot,omitempty"`
-	// Drop and Add are capabilities as the pod names them ("NET_RAW", "ALL"), Drop
-	// first. What is added must be among those that the container has.
+	// Drop and Add are capabilities as the pod names them ("NET_RAW", "ALL"). One that
+	// both name is dropped. What is added must be among those that the container has.
 	Drop []string `json:"drop,omitempty"`
 	Add  []string `json:"add,omitempty"`
 	// NoNewPrivileges is allowPrivilegeEscalation: false.
