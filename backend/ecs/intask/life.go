@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// lifeFile is where a supervisor says in its run directory when its container started and
-// how it ended.
+// lifeFile is where a supervisor says in its run directory how its container ended.
 const lifeFile = "life"
 
-// Life is when a container started and how it ended, as its supervisor says.
+// Life is how a container ended, as its supervisor says then. It says nothing of one that
+// runs: when that started is ECS's to tell.
 type Life struct {
-	// Started is zero for a command that never ran.
+	// Started is when it had started, zero for a command that never ran.
 	Started time.Time `json:"started,omitzero"`
-	Ended   *End      `json:"ended,omitempty"`
+	// Ended is nil for one that runs.
+	Ended *End `json:"ended,omitempty"`
 }
 
 // End is that of a container of which no process is left.
@@ -27,9 +28,8 @@ type End struct {
 	Report Report `json:"report"`
 }
 
-func (l Life) equal(o Life) bool {
-	return l.Started.Equal(o.Started) && (l.Ended == nil) == (o.Ended == nil)
-}
+// equal is true of lives of one container of which the same is to be told.
+func (l Life) equal(o Life) bool { return (l.Ended == nil) == (o.Ended == nil) }
 
 // write says it in the run directory, for root alone to read, in one step.
 func (l Life) write(run string) error {

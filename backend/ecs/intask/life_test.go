@@ -34,21 +34,21 @@ func (r *reporting) told(after time.Duration) (Readiness, bool) {
 	return said, true
 }
 
-func TestStartsAndEndsAreTold(t *testing.T) {
+func TestEndsAreTold(t *testing.T) {
 	reports(t, func(r *reporting) {
 		if said, ok := r.told(time.Minute); ok {
 			t.Errorf("told %+v", said)
 		}
 		begun := time.Now()
 		r.lives("job", Life{Started: begun})
-		if said, _ := r.told(time.Second); !said.Lives["job"].Started.Equal(begun) || said.Lives["job"].Ended != nil {
-			t.Errorf("started: %+v", said)
+		if said, ok := r.told(6 * time.Minute); ok {
+			t.Errorf("a start is ECS's to tell: %+v", said)
 		}
 		end := &End{At: time.Now(), Exit: 3, Report: Report{Exit: 3, Message: "bye"}}
 		r.lives("job", Life{Started: begun, Ended: end})
 		said, _ := r.told(time.Second)
 		got := said.Lives["job"].Ended
-		if got == nil || !got.At.Equal(end.At) || got.Exit != 3 || got.Report.Message != "bye" {
+		if got == nil || !got.At.Equal(end.At) || got.Exit != 3 || got.Report.Message != "bye" || !said.Lives["job"].Started.Equal(begun) {
 			t.Errorf("ended: %+v", said)
 		}
 		must(t, os.WriteFile(filepath.Join(r.dir, "job", lifeFile), []byte("garbage"), 0o600))
@@ -92,6 +92,18 @@ func TestASupervisorSaysWhenItsContainerStartedAndHowItEnded(t *testing.T) {
 		if got.Started.IsZero() == c.started || got.Ended != nil && got.Ended.At.Before(got.Started) {
 			t.Errorf("%s: started %s", name, got.Started)
 		}
+	}
+}
+
+// Each life costs one message, that of its end: nothing is said of a start.
+func TestASupervisorSaysNothingOfAStart(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	b.runs(Spec{}, "sh", "-c", `until test -e "$1"; do sleep .01; done; test ! -e "$2"`, "sh", b.path("run/"+healthFile), b.path("run/"+lifeFile))
+	var got Life
+	must(t, json.Unmarshal([]byte(b.read(filepath.Join("run", lifeFile))), &got))
+	if got.Ended == nil || got.Ended.Exit != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 

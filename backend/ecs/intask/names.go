@@ -22,7 +22,7 @@ const (
 	EnvRefresh = "BURSTLET_REFRESH"
 	// EnvReportQueue is the URL of the queue to which burstlet-agent tells how the containers
 	// are; empty: it does not. EnvReportOf names those whose readiness is told, separated by
-	// commas, EnvReportLives those whose start and end are, and EnvReportKey is what it signs
+	// commas, EnvReportLives those whose end is, and EnvReportKey is what it signs
 	// with.
 	EnvReportQueue = "BURSTLET_REPORT_QUEUE"
 	EnvReportOf    = "BURSTLET_REPORT_CONTAINERS"

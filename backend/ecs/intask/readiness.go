@@ -18,7 +18,7 @@ type Readiness struct {
 	// Ready are those that have started and are ready, by name; nil while nothing was
 	// found yet.
 	Ready map[string]*bool `json:"ready"`
-	// Lives are the starts and ends of those that run once, by name; an end is final.
+	// Lives are the ends of those that run once, by name; an end is final.
 	Lives map[string]Life `json:"lives,omitempty"`
 }
 

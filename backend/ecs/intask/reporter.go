@@ -30,8 +30,7 @@ const (
 )
 
 // reporter tells burstlet how containers are, by the queue that it reads: what ECS shows of
-// health checks is published every 20 s and seen later, and it tells neither the words of an
-// end nor when a container of a task that has not come up started.
+// health checks is published every 20 s and seen later, and it does not tell the words of an end.
 type reporter struct {
 	task       Task
 	queue, key string

@@ -289,8 +289,6 @@ func (s *supervisor) run(ctx context.Context, signals <-chan os.Signal, argv []s
 		return errors.Join(err, socket.Close())
 	}
 	s.started = time.Now()
-	// Where this fails ECS alone tells of the start, later.
-	_ = Life{Started: s.started}.write(s.task.runDir())
 	s.work.Go(func() {
 		server := Server{Starter: s.container, Log: log.New(io.Discard, "", 0)} // stderr is the container's
 		// Nobody is there to be told; the container goes on without sessions.

@@ -12,7 +12,7 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
-// living is a task whose agent tells of the start and end of its container.
+// living is a task whose agent tells of the end of its container.
 type living struct {
 	*telling
 	id      identity.Container

@@ -30,7 +30,7 @@ type told struct {
 	at  time.Time
 	// ready are its verdicts by name, nil where it has none.
 	ready map[string]*bool
-	// lives are the starts and ends that it told, by name, running since when ECS shows as
+	// lives are the ends that it told, by name, running since when ECS shows as
 	// running what has ended by them.
 	lives   map[string]intask.Life
 	running map[string]time.Time

@@ -36,8 +36,8 @@ func judgedByRemote(c *corev1.Container) bool {
 }
 
 // reported are the containers of which burstlet-agent tells by the queue of task events:
-// whether they are ready, of those that ECS has to judge too, which shows it late; and when
-// they started and how they ended, of those that ECS does not start again.
+// whether they are ready, of those that ECS has to judge too, which shows it late; and how
+// they ended, of those that ECS does not start again.
 func reported(cfg Config, set settings, spec backend.LaunchSpec) (ready, lives []string) {
 	if cfg.EventQueueURL == "" || cfg.TaskImage == "" || set.taskRole == "" {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The helper's agent tells a queue which of its task's containers are ready, and when others
-// started and how they ended, where these variables say so. Where containers really run, they do it themselves.
+// The helper's agent tells a queue which of its task's containers are ready, and how others
+// ended, where these variables say so. Where containers really run, they do it themselves.
 const (
 	reportQueueEnv = "BURSTLET_REPORT_QUEUE"
 	reportOfEnv    = "BURSTLET_REPORT_CONTAINERS"
@@ -112,22 +112,25 @@ func (t *task) supervised(name string) *containerLife {
 	return nil
 }
 
-// lifeOf is what a container's supervisor says of its start and end by then. One that writes
-// a report of its own tells it nobody else.
+// tellsEnd is true if a container's supervisor says how it ended: it does not where it was
+// killed too, and one that writes a report of its own tells nobody else.
+func (c *containerLife) tellsEnd() bool {
+	return c.end != never && !c.lost && !c.does.oom && !c.does.reports()
+}
+
+// lifeOf is what a container's supervisor has said by then of how it ended.
 func (t *task) lifeOf(name string, at time.Duration) map[string]any {
 	c := t.supervised(name)
-	if c == nil || at < c.start {
+	if c == nil || at < c.end || !c.tellsEnd() {
 		return map[string]any{}
 	}
-	out := map[string]any{"started": t.created.Add(c.start)}
-	if at < c.end || c.lost || c.does.oom || c.does.reports() {
-		return out
-	}
 	spec := envOf(t.def, t.ov, t.def.index(name), superviseEnv)
-	out["ended"] = map[string]any{"at": t.created.Add(c.end), "exit": c.exit, "report": map[string]any{
-		"exit": c.exit, "fromLogs": c.exit != 0 && strings.Contains(spec, `"messageFromLogs":true`),
-	}}
-	return out
+	return map[string]any{
+		"started": t.created.Add(c.start),
+		"ended": map[string]any{"at": t.created.Add(c.end), "exit": c.exit, "report": map[string]any{
+			"exit": c.exit, "fromLogs": c.exit != 0 && strings.Contains(spec, `"messageFromLogs":true`),
+		}},
+	}
 }
 
 // reportsDue plans what the agent of a task tells next.
@@ -156,8 +159,7 @@ func (s *Server) reportsDue(t *task) {
 		}
 	}
 	for _, name := range r.lives {
-		if c := t.supervised(name); c != nil {
-			change(c.start)
+		if c := t.supervised(name); c != nil && c.tellsEnd() {
 			change(c.end)
 		}
 	}
