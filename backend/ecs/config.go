@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/containerd/log"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
@@ -121,12 +122,26 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 	b.Run = func(ctx context.Context, may backend.Permit) error {
 		collect := func(ctx context.Context) error { return collector.Run(ctx, may) }
 		unwanted := func(ctx context.Context) error { return p.endUnwanted(ctx, may) }
-		return together(ctx, append([]func(context.Context) error{collect, unwanted}, tasks...))
+		err := together(ctx, append([]func(context.Context) error{collect, unwanted}, tasks...))
+		closePayloads(ctx, store)
+		return err
 	}
 	if cfg.EventQueueURL != "" {
 		b.Events = newEvents(cls.Queue, cfg.EventQueueURL, p.startedBy, p.known)
 	}
 	return b, nil
+}
+
+// closeLimit bounds the last word of a process.
+const closeLimit = 5 * time.Second
+
+// closePayloads notes what the process leaves, once its context has ended.
+func closePayloads(ctx context.Context, store *payload.Store) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	if err := store.Close(ctx); err != nil {
+		log.G(ctx).WithError(err).Warn("AWS could not be told that this process ends well; a removal of the node waits some minutes for it")
+	}
 }
 
 // imagesOf looks up images once for many pods.

@@ -41,6 +41,8 @@ type collector struct {
 	defs        *definitions
 	families    *familyStore
 	payloads    *payload.Store
+	sweeper     *payload.Sweeper
+	secretsGone bool
 	startedBy   string
 	unusedAfter time.Duration
 	born        time.Time
@@ -51,7 +53,7 @@ type collector struct {
 
 func newCollector(cfg Config, p *pods, api familiesAPI, store *payload.Store) *collector {
 	return &collector{
-		remote: p.remote, defs: p.defs, payloads: store, startedBy: p.startedBy,
+		remote: p.remote, defs: p.defs, payloads: store, sweeper: store.Sweeper(), startedBy: p.startedBy,
 		families: newFamilyStore(api, p.remote.buckets, cfg.NodeIdentity), unusedAfter: cfg.UnusedAfter, born: time.Now(),
 	}
 }

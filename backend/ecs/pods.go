@@ -42,6 +42,8 @@ type payloads interface {
 	// Observed notes what a task of an attempt was given, so that it is released
 	// with the attempt whichever process made it.
 	Observed(ref backend.Ref, task types.Task)
+	// Launched notes that there is a task of an attempt, which names what was stored.
+	Launched(ref backend.Ref)
 	// Release deletes what belongs to the attempt alone. It is repeated until it
 	// returns nil: nothing of the attempt is left.
 	Release(ctx context.Context, ref backend.Ref) error
@@ -124,6 +126,9 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 	switch {
 	case err == nil && task.TaskArn != nil:
 		p.known.Launched(l, p.observation(l.ID, task, time.Now()))
+		if p.payloads != nil {
+			p.payloads.Launched(spec.Ref())
+		}
 		p.accepted(ctx, *def.Family)
 		return nil
 	case err == nil:

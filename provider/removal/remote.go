@@ -12,6 +12,9 @@ import (
 // sweepPause is the least time between two listings that prove that nothing is left.
 const sweepPause = 2 * time.Second
 
+// sayAgain is how often it is said why something waits.
+const sayAgain = time.Minute
+
 // sweep waits until the remote shows nothing of this node twice, which the engine
 // brings about, and deletes what it keeps beside pods.
 func (n *Node) sweep(ctx context.Context, remote backend.Backend) error {
@@ -48,8 +51,13 @@ func (n *Node) sweep(ctx context.Context, remote backend.Backend) error {
 // sweepRest deletes what the backend made beside pods.
 func (n *Node) sweepRest(ctx context.Context, remote backend.Backend) error {
 	if remote.Sweep != nil {
+		var said time.Time
 		err := until(ctx, func() (bool, time.Duration, error) {
 			removed, err := remote.Sweep(ctx)
+			if errors.Is(err, backend.ErrThrottled) && time.Since(said) >= sayAgain {
+				said = time.Now()
+				n.say("deleting what it keeps on the remote waits: %v", err)
+			}
 			for _, what := range removed {
 				n.say("deleted on the remote: %s", what)
 			}

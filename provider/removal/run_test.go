@@ -70,6 +70,26 @@ func TestWithNoBurstletRunning(t *testing.T) {
 	})
 }
 
+// What the remote cannot show yet is waited for, which is said.
+func TestASweepThatWaitsSaysWhy(t *testing.T) {
+	in(t, false, func(t *testing.T, w *world) {
+		w.unlisted = 90
+		if err := Run(t.Context(), []*Node{w.node()}, nil); err != nil {
+			t.Error(err)
+		}
+		w.wantNothingLeft()
+		n := 0
+		for _, line := range w.lines {
+			if strings.Contains(line, "deleting what it keeps on the remote waits: some are not listed yet") {
+				n++
+			}
+		}
+		if n != 2 {
+			t.Errorf("said %d times in 90 s", n)
+		}
+	})
+}
+
 // Killed after each line that it says, and run again, it always comes to its end.
 func TestKilledAnywhereItGoesOn(t *testing.T) {
 	for _, running := range []bool{true, false} {

@@ -46,6 +46,8 @@ type world struct {
 	// remote has the pods that run there, by UID; secrets what it keeps beside.
 	remote  map[types.UID]string
 	secrets []string
+	// unlisted is how often the remote answers that it cannot show them all yet.
+	unlisted int
 	// budget is the pod that its budget does not let go.
 	budget string
 	// stubborn controllers bind pods to a node that is gone.
@@ -379,6 +381,10 @@ func (w *world) sweep(context.Context) ([]string, error) {
 	}
 	if len(w.secrets) == 0 {
 		return nil, nil
+	}
+	if w.unlisted > 0 {
+		w.unlisted--
+		return nil, backend.Errorf(backend.ErrThrottled, "some are not listed yet")
 	}
 	gone := w.secrets[0]
 	w.secrets = w.secrets[1:]

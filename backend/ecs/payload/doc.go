@@ -5,8 +5,9 @@
 // else in Secrets Manager too.
 //
 // [Store.Ensure] stores it before a launch, [Store.Refresh] what changed of a pod that runs,
-// [Store.Release] deletes it with the pod; garbage.go finds what is left. The program in the
-// task fetches it (package intask).
+// [Store.Release] deletes it with the pod; garbage.go finds what is left, and sweep.go all of
+// a node that goes for good, with what no listing shows yet (unlisted.go). The program in
+// the task fetches it (package intask).
 //
 // secrets.go is Secrets Manager within its rate limits and objects.go is S3, each with what
 // is of one node; keeper.go is what both do for pods, quota.go what Secrets Manager's quota

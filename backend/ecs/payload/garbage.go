@@ -28,22 +28,6 @@ func (p *Store) List(ctx context.Context) ([]Secret, error) {
 	return append(secrets, objects...), nil
 }
 
-// RemoveAll deletes all secrets and objects of the node, whatever uses them, and returns
-// their names.
-func (p *Store) RemoveAll(ctx context.Context) (removed []string, err error) {
-	secrets, err := p.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range secrets {
-		if err := p.pods.keeperOf(s.Name).remove(ctx, s.Name); err != nil {
-			return removed, err
-		}
-		removed = append(removed, s.Name)
-	}
-	return removed, nil
-}
-
 // UnusedOfPods are those of attempts that are not live and that nothing asked for since
 // a time.
 func (p *Store) UnusedOfPods(secrets []Secret, live map[identity.Key]bool, before time.Time) []Unused {
@@ -76,7 +60,7 @@ func (p *Store) UnusedShared(secrets []Secret, named map[string]bool, before tim
 	salt := Secret{}
 	for _, s := range secrets {
 		switch {
-		case s.Name == p.store.prefix+kindSalt:
+		case s.Name == p.saltName():
 			salt = s
 			continue
 		case !strings.HasPrefix(s.Name, p.store.prefix+kindShared+"/"):

@@ -288,5 +288,9 @@ func (p *Store) Observed(ref backend.Ref, task types.Task) { p.pods.observed(ref
 // Release deletes what belongs to the attempt alone. It is repeated until it returns
 // nil: nothing of the attempt is left.
 func (p *Store) Release(ctx context.Context, ref backend.Ref) error {
-	return p.pods.release(ctx, ref)
+	err := p.pods.release(ctx, ref)
+	if err == nil {
+		p.store.ledger.forget(identity.KeyOf(ref))
+	}
+	return err
 }

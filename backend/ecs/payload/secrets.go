@@ -33,6 +33,8 @@ type API interface {
 		...func(*secretsmanager.Options)) (*secretsmanager.DeleteSecretOutput, error)
 	ListSecrets(context.Context, *secretsmanager.ListSecretsInput,
 		...func(*secretsmanager.Options)) (*secretsmanager.ListSecretsOutput, error)
+	TagResource(context.Context, *secretsmanager.TagResourceInput,
+		...func(*secretsmanager.Options)) (*secretsmanager.TagResourceOutput, error)
 }
 
 // Names of secrets: secretRoot/<node key>/<kind>/..., so that policies and the
@@ -68,6 +70,7 @@ const maxSecret = 65536
 // the secrets of one node.
 type secretStore struct {
 	api    API
+	ledger *ledger
 	node   string // its identity
 	prefix string
 	// Secrets Manager user guide, "Secrets Manager quotas", per second, account and
@@ -78,7 +81,7 @@ type secretStore struct {
 
 func newSecretStore(api API, node string) *secretStore {
 	return &secretStore{
-		api: api, node: node, prefix: Prefix(node),
+		api: api, ledger: &ledger{}, node: node, prefix: Prefix(node),
 		creates: awscall.NewQueue(50, 50), reads: rate.NewLimiter(1000, 1000),
 		deletes: rate.NewLimiter(50, 50), lists: rate.NewLimiter(100, 100),
 	}
@@ -92,8 +95,14 @@ type Secret struct {
 
 // create makes a secret and returns its full ARN. One of this name that is there
 // already is taken for the same: names say what is in them. It waits for its rate
-// with waiting.
+// with waiting. Until a task names it the ledger has its name.
 func (s *secretStore) create(ctx, waiting context.Context, name, value string, tags ...smtypes.Tag) (string, error) {
+	s.ledger.making(name)
+	return s.make(ctx, waiting, name, value, tags...)
+}
+
+// make is create of what the ledger need not have.
+func (s *secretStore) make(ctx, waiting context.Context, name, value string, tags ...smtypes.Tag) (string, error) {
 	if err := awscall.Wait(waiting, s.creates); err != nil {
 		return "", err
 	}
@@ -119,14 +128,14 @@ func (s *secretStore) create(ctx, waiting context.Context, name, value string, t
 	return *out.ARN, nil
 }
 
-// put gives a secret another value, and makes it if it is not there.
+// put gives a secret another value, and makes it if it is not there: a task has its name.
 func (s *secretStore) put(ctx context.Context, name, value string, tags ...smtypes.Tag) error {
 	if err := awscall.Wait(ctx, s.creates); err != nil {
 		return err
 	}
 	_, err := s.api.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: &name, SecretString: &value})
 	if err = classifySecret(err); errors.Is(err, backend.ErrNotFound) {
-		_, err = s.create(ctx, ctx, name, value, tags...)
+		_, err = s.make(ctx, ctx, name, value, tags...)
 		return err
 	}
 	if err != nil {
@@ -138,17 +147,40 @@ func (s *secretStore) put(ctx context.Context, name, value string, tags ...smtyp
 // find returns the full ARN of a secret. Errors: NotFound, also while it is being
 // deleted.
 func (s *secretStore) find(ctx, waiting context.Context, name string) (string, error) {
-	if err := awscall.Wait(waiting, s.reads); err != nil {
+	out, err := s.describe(ctx, waiting, name)
+	if err != nil {
 		return "", err
+	}
+	return *out.ARN, nil
+}
+
+// describe is a secret that is not being deleted. Errors: NotFound.
+func (s *secretStore) describe(ctx, waiting context.Context, name string) (*secretsmanager.DescribeSecretOutput, error) {
+	if err := awscall.Wait(waiting, s.reads); err != nil {
+		return nil, err
 	}
 	out, err := s.api.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
 	if err != nil {
-		return "", fmt.Errorf("describe secret %s: %w", name, classifySecret(err))
+		return nil, fmt.Errorf("describe secret %s: %w", name, classifySecret(err))
 	}
 	if out.DeletedDate != nil || aws.ToString(out.ARN) == "" {
-		return "", backend.Errorf(backend.ErrNotFound, "describe secret %s: it is being deleted", name)
+		return nil, backend.Errorf(backend.ErrNotFound, "describe secret %s: it is being deleted", name)
 	}
-	return *out.ARN, nil
+	return out, nil
+}
+
+// tag gives a secret a tag.
+func (s *secretStore) tag(ctx, waiting context.Context, name, key, value string) error {
+	if err := awscall.Wait(waiting, s.creates); err != nil {
+		return err
+	}
+	_, err := s.api.TagResource(ctx, &secretsmanager.TagResourceInput{
+		SecretId: &name, Tags: []smtypes.Tag{{Key: &key, Value: &value}},
+	})
+	if err != nil {
+		return fmt.Errorf("tag secret %s: %w", name, classifySecret(err))
+	}
+	return nil
 }
 
 // value returns what is in a secret. Errors: NotFound.
@@ -174,6 +206,7 @@ func (s *secretStore) remove(ctx context.Context, name string) error {
 	if err = classifySecret(err); err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return fmt.Errorf("delete secret %s: %w", name, err)
 	}
+	s.ledger.removed(name)
 	return nil
 }
 

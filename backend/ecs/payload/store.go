@@ -15,6 +15,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	smtypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
@@ -77,6 +80,14 @@ func (p *Store) ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (t
 	c, err := contentsOf(spec, p.pods.objects.bucket != "")
 	if err != nil {
 		return refs, err
+	}
+	if c.env != "" || len(c.files) > 0 || len(c.logins) > 0 || c.own != nil && c.parts > 0 {
+		leave, err := p.begin(ctx, waiting)
+		if err != nil {
+			return refs, err
+		}
+		defer leave()
+		defer func() { p.store.ledger.wanted(identity.KeyOf(spec.Ref()), p.namesOf(refs)) }()
 	}
 	if c.env != "" {
 		if refs.EnvARN, err = p.ensureShared(ctx, waiting, "env", c.env); err != nil {
@@ -321,7 +332,7 @@ func (p *Store) isUsed(name string, since time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if name == p.store.prefix+kindSalt {
-		if len(p.shared) > 0 {
+		if len(p.shared) > 0 || !p.store.ledger.abandon() {
 			return true
 		}
 		p.salt = nil
@@ -355,10 +366,11 @@ func (p *Store) ensureSalt(ctx, waiting context.Context) ([]byte, error) {
 	if salt := p.knownSalt(); salt != nil {
 		return salt, nil
 	}
-	name := p.store.prefix + kindSalt
+	name := p.saltName()
 	text, err := p.store.value(ctx, waiting, name)
 	if errors.Is(err, backend.ErrNotFound) {
-		if _, err := p.store.create(ctx, waiting, name, newSalt()); err != nil {
+		none := smtypes.Tag{Key: aws.String(tagUnlisted), Value: aws.String(unlistedNone)}
+		if _, err := p.store.make(ctx, waiting, name, newSalt(), none); err != nil {
 			return nil, err
 		}
 		// Whoever made it: what is there counts.

@@ -81,8 +81,9 @@ type Delays struct {
 	// Ingest is how long after it was flushed a log event can be read; 0: 1 to 3 s. See
 	// Kindness.LogsAtOnce.
 	Ingest time.Duration
-	// Listed is how long ListSecrets does not know of a change (Secrets Manager
-	// API, ListSecrets: "might not reflect changes from the last five minutes").
+	// Listed is how long ListSecrets does not know of a change (Secrets Manager API,
+	// ListSecrets: "might not reflect changes from the last five minutes"); 0: five
+	// minutes. See Kindness.ListsAtOnce.
 	Listed time.Duration
 	// Erase is how long after DeleteSecret without recovery the name is not free
 	// (Secrets Manager API, DeleteSecret: "there might be a short delay").
@@ -105,6 +106,8 @@ type Kindness struct {
 	// LogsAtOnce flushes each line as it is written, and keeps empty ones: what it takes
 	// until it can be read is Delays.Ingest.
 	LogsAtOnce bool
+	// ListsAtOnce shows in ListSecrets what was made and deleted at once.
+	ListsAtOnce bool
 }
 
 // Subnet is a subnet that exists. Zone and VPC may be empty.
@@ -136,6 +139,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Cluster == "" {
 		c.Cluster = "default"
+	}
+	switch {
+	case c.Kindness.ListsAtOnce:
+		c.Delays.Listed = 0
+	case c.Delays.Listed == 0:
+		c.Delays.Listed = 5 * time.Minute
 	}
 	if c.CapacityProviders == nil {
 		c.CapacityProviders = []string{onDemand, spot}

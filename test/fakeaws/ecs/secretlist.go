@@ -3,6 +3,7 @@ package ecs
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Limits of ListSecrets (Secrets Manager API, ListSecrets and Filter).
@@ -23,7 +24,7 @@ func (s *Server) describeSecret(c *request) (any, *apiError) {
 	if e != nil {
 		return nil, e
 	}
-	out := sec.entry()
+	out := sec.entry(c.now)
 	stages := map[string][]string{}
 	for id, v := range sec.versions {
 		stages[id] = nonNil(v.stages)
@@ -33,8 +34,9 @@ func (s *Server) describeSecret(c *request) (any, *apiError) {
 	return out, nil
 }
 
-// entry is a secret as ListSecrets shows it (Secrets Manager API, SecretListEntry).
-func (sec *secret) entry() map[string]any {
+// entry is a secret as it is shown (Secrets Manager API, SecretListEntry), by whether it
+// was deleted at a time.
+func (sec *secret) entry(seen time.Time) map[string]any {
 	stages := map[string][]string{}
 	for id, v := range sec.versions {
 		if len(v.stages) > 0 {
@@ -48,7 +50,7 @@ func (sec *secret) entry() map[string]any {
 	if sec.description != "" {
 		out["Description"] = sec.description
 	}
-	if !sec.deleted.IsZero() {
+	if !sec.deleted.IsZero() && !seen.Before(sec.deleted) {
 		out["DeletedDate"] = epoch(sec.deleted)
 	}
 	return out
@@ -102,7 +104,7 @@ func (s *Server) listSecrets(c *request) (any, *apiError) {
 	}
 	list := []any{}
 	for _, arn := range arns {
-		list = append(list, byARN[arn].entry())
+		list = append(list, byARN[arn].entry(c.now.Add(-s.cfg.Delays.Listed)))
 	}
 	out := map[string]any{"SecretList": list}
 	if next != "" {
