@@ -40,7 +40,7 @@ func bucketConfig(s *stub.Server) Config {
 func bucketed(t *testing.T, f func(*testing.T, *stub.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f(t, stub.New(stub.Config{Throttles: true, Buckets: []fakes3.Bucket{{Name: testBucket}}}))
+		f(t, stub.New(stub.Config{Throttles: true, Kindness: stub.Kindness{Interfaces: true}, Buckets: []fakes3.Bucket{{Name: testBucket}}}))
 	})
 }
 

@@ -1,9 +1,13 @@
 package plan
 
 import (
+	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
 
@@ -32,6 +36,7 @@ func (v view) syncTask(p *Plan) {
 		p.Termination = &TerminationOrder{Deadline: v.Now}
 		return
 	}
+	v.recordNeverRan(p)
 	if until := v.taskHold(); v.Now.Before(until) {
 		p.Wake(until)
 		if _, ran := v.taskEnd(); !ran {
@@ -42,6 +47,23 @@ func (v view) syncTask(p *Plan) {
 		return
 	}
 	v.launch(p)
+}
+
+// recordNeverRan records in the kubelet's words why the remote could not start containers of
+// the last attempt.
+func (v view) recordNeverRan(p *Plan) {
+	for _, m := range v.all() {
+		c := v.current(m.Name)
+		if c == nil || c.Pod != v.newest || !c.NeverRan() || c.Reason == "" {
+			continue
+		}
+		if images.PullFailed(c.Reason) {
+			p.recordOf(m.Name, corev1.EventTypeWarning, "Failed", fmt.Sprintf("Failed to pull image %q: %s", m.Image, c.Message))
+			p.recordOf(m.Name, corev1.EventTypeWarning, "Failed", "Error: "+c.Reason)
+			continue
+		}
+		p.recordOf(m.Name, corev1.EventTypeWarning, "Failed", "Error: "+c.Message)
+	}
 }
 
 // taskHalf is when the wait for the next attempt is half over, or has been.

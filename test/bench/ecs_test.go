@@ -43,7 +43,7 @@ func newECS(b *testing.B) ecs.Remote {
 	}
 	var said logs.Buffer
 	c := child.ForTest(b, child.Config{Name: "the ECS server", Program: path, Stdout: &said, Args: []string{
-		"--throttles", "--provision", ecsProvision.String(), "--pull", ecsPull.String(), "--visible", "2s", "--deprovision", "3s",
+		"--throttles", "--interfaces", "--provision", ecsProvision.String(), "--pull", ecsPull.String(), "--visible", "2s", "--deprovision", "3s",
 	}})
 	var server ecs.Remote
 	wait.For(b, readyWait, "the ECS server's address", func() error {

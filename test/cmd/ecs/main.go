@@ -74,6 +74,7 @@ func command() *cobra.Command {
 	f.BoolVar(&cfg.Throttles, "throttles", false, "refuse calls and launches beyond AWS's documented rates")
 	f.Float64Var(&cfg.VCPU, "vcpu", 0, "quota of vCPUs on demand; 0 is none")
 	f.Float64Var(&cfg.SpotVCPU, "spot-vcpu", 0, "quota of vCPUs on Spot; 0 is none")
+	f.BoolVar(&cfg.Kindness.Interfaces, "interfaces", false, "let all tasks get their network interface; else one in a hundred does not start")
 	f.BoolVar(&cfg.GuardDuty, "guardduty", false, "add GuardDuty's container to every task")
 	f.StringSliceVar(&cfg.LogGroups, "log-group", nil, "log group that exists (repeatable)")
 	f.Var(buckets{&cfg.Buckets}, "bucket", "S3 bucket that exists (repeatable)")

@@ -37,6 +37,10 @@ type Config struct {
 	QuotaAsFailure bool
 	// Roles are the IAM roles that exist, beside the caller's; nil takes any name.
 	Roles []Role
+	// NoInterface is how many tasks there are to one whose network interface does not
+	// come: 2 is the first, third, fifth …; 0: 100, the fiftieth first. See
+	// Kindness.Interfaces.
+	NoInterface int
 	// LogGroups exist from the start.
 	LogGroups []string
 	// Buckets are those of S3 that exist.
@@ -106,6 +110,8 @@ type Kindness struct {
 	// LogsAtOnce flushes each line as it is written, and keeps empty ones: what it takes
 	// until it can be read is Delays.Ingest.
 	LogsAtOnce bool
+	// Interfaces lets all tasks get their network interface.
+	Interfaces bool
 	// ListsAtOnce shows in ListSecrets what was made and deleted at once.
 	ListsAtOnce bool
 }
@@ -145,6 +151,9 @@ func (c Config) withDefaults() Config {
 		c.Delays.Listed = 0
 	case c.Delays.Listed == 0:
 		c.Delays.Listed = 5 * time.Minute
+	}
+	if c.NoInterface == 0 {
+		c.NoInterface = 100
 	}
 	if c.CapacityProviders == nil {
 		c.CapacityProviders = []string{onDemand, spot}

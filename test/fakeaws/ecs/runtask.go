@@ -40,8 +40,10 @@ type task struct {
 	created               time.Time
 	// broken is why it does not start, "" if it does; noPayload is true if what it
 	// should write is not there. They are settled when its interface is attached.
-	broken    string
-	noPayload bool
+	broken string
+	// unattached is true of a task whose network interface does not come.
+	unattached bool
+	noPayload  bool
 	// undescribed is why DescribeTasks says nothing of it, "" if it does.
 	undescribed string
 	user        stopCause
@@ -295,6 +297,8 @@ func (s *Server) create(in *runInput, ov overrides, d *definition, p place, c *r
 			def: d, ov: ov, rawOverrides: in.Overrides, tags: in.Tags, created: c.now, user: stopCause{at: never},
 			place: p, execute: in.EnableExecute, told: -1,
 		}
+		s.made++
+		t.unattached = !s.cfg.Kindness.Interfaces && s.made%s.cfg.NoInterface == s.cfg.NoInterface/2
 		if len(in.VolumeConfigurations) > 0 {
 			t.ebs = &in.VolumeConfigurations[0]
 		}

@@ -24,6 +24,7 @@ type Server struct {
 	mu       sync.Mutex
 	serial   int // of ids
 	launches int // RunTask calls that came as far as choosing a subnet
+	made     int // tasks
 	reads    int // DescribeTasks and ListTasks
 	families map[string][]*definition
 	tasks    map[string]*task // by ARN

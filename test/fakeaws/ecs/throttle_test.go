@@ -151,7 +151,7 @@ func TestThrottlesInDisguise(t *testing.T) {
 // A client that always asks again needs 49 s for 1,000 tasks: 20 at once, then 20
 // a second.
 func TestAThousandLaunches(t *testing.T) {
-	world(t, Config{Throttles: true, Kindness: Kindness{PlainThrottles: true}}, func(t *testing.T, s *Server) {
+	world(t, Config{Throttles: true, Kindness: Kindness{PlainThrottles: true, Interfaces: true}}, func(t *testing.T, s *Server) {
 		if _, err := client(s).RegisterTaskDefinition(t.Context(), definitionOf(app("sleep", "600"))); err != nil {
 			t.Fatal(err)
 		}

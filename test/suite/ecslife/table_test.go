@@ -125,6 +125,14 @@ func staysFailed(c *cluster) {
 	}
 }
 
+// ranOnce: a task that never ran is no failure of the pod's containers.
+func ranOnce(c *cluster) {
+	time.Sleep(time.Minute)
+	if st := c.get("p").Status; st.Phase != corev1.PodRunning || st.ContainerStatuses[0].RestartCount != 0 || len(c.server.Tasks(false)) != 2 {
+		c.t.Errorf("%+v, tasks %v", st, c.server.Tasks(false))
+	}
+}
+
 func theTask(c *cluster) string { return c.server.Tasks(true)[0] }
 
 func missingImage(pod *corev1.Pod) { pod.Spec.Containers[0].Image = "registry.example/missing:1" }
@@ -175,7 +183,7 @@ var troubles = []trouble{
 	},
 	{
 		name: "an image that is not there", pod: missingImage, wait: time.Minute,
-		seen: sight{phase: corev1.PodPending, waiting: "ErrImagePull"},
+		seen: sight{phase: corev1.PodPending, waiting: "ErrImagePull", event: "Warning Failed", text: "Failed to pull image \"registry.example/missing:1\": "},
 		then: func(c *cluster) {
 			c.awaitSight(sight{phase: corev1.PodPending, waiting: "ImagePullBackOff"}, time.Minute)
 		},
@@ -256,6 +264,16 @@ var troubles = []trouble{
 	{
 		name: "a subnet that is not there", server: stub.Config{Subnets: []stub.Subnet{{ID: "subnet-z", Zone: "us-east-1a", VPC: "vpc-1"}}}, wait: time.Minute,
 		seen: sight{phase: corev1.PodPending, event: "Warning FailedCreatePodSandBox", text: "backend.ecs"},
+	},
+	{
+		name: "its network interface does not come", server: stub.Config{NoInterface: 2}, policy: corev1.RestartPolicyNever,
+		wait: 2 * time.Minute, then: ranOnce,
+		seen: sight{phase: corev1.PodRunning, event: "Warning Failed", text: "Error: Timeout waiting for network interface provisioning"},
+	},
+	{
+		name: "its network interface does not come, with burstlet's containers", server: stub.Config{NoInterface: 2}, config: whole,
+		policy: corev1.RestartPolicyNever, wait: 2 * time.Minute, then: ranOnce,
+		seen: sight{phase: corev1.PodRunning, event: "Warning Failed", text: "Error: Timeout waiting for network interface provisioning"},
 	},
 	{
 		name: "somebody stops the task by hand", strike: func(c *cluster) { c.server.Interrupt(theTask(c), "UserInitiated", "Task stopped by user") },
