@@ -13,4 +13,7 @@
 // is of one node; keeper.go is what both do for pods, quota.go what Secrets Manager's quota
 // of versions takes. The package imports taskdef for what of a launch is to be stored,
 // awscall, identity and intask.
+//
+// It is large because what is kept, renewed, collected and swept has one set of names, and
+// the ledger of what a process made sees each secret that is made and removed.
 package payload
