@@ -201,7 +201,8 @@ type ImageFacts struct {
 // PullRecords keep, where the images are, what the engine knows of who pulled them. It
 // outlives the process, and goes with the images or the node.
 type PullRecords interface {
-	// Load returns what was saved last; nothing before the first Save.
+	// Load returns what was saved last; nothing before the first Save. Errors: Invalid for
+	// what cannot have been saved, like an empty file.
 	Load(ctx context.Context) ([]byte, error)
 	// Save puts data in the place of what was saved before, in one step.
 	Save(ctx context.Context, data []byte) error

@@ -32,6 +32,9 @@ func (p pullRecords) Load(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", p.pullRecordsFile(), err)
 	}
+	if len(data) == 0 { // a host that lost power may keep the name of a file and not its contents
+		return nil, backend.Errorf(backend.ErrInvalid, "read %s: the file is empty", p.pullRecordsFile())
+	}
 	return data, nil
 }
 

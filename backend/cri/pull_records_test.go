@@ -23,6 +23,9 @@ func TestPullRecords(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %o", info.Mode().Perm())
 	}
+	must(t, os.Truncate(r.pullRecordsFile(), 0))
+	_, err = pullRecords{r}.Load(t.Context())
+	wantClass(t, err, backend.ErrInvalid)
 	mine := r.cfg.NodeIdentity
 	r.cfg.NodeIdentity = "another"
 	if data, err := (pullRecords{r}).Load(t.Context()); err != nil || data != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,8 @@ type pullRecords struct {
 	mu     sync.Mutex
 	loaded bool
 	known  recorded
+	// loadedAt is when the records were read.
+	loadedAt time.Time
 	// changed is true while the store has something else; pulledAt is when records changed.
 	changed  bool
 	pulledAt map[string]time.Time
@@ -45,6 +48,9 @@ type recorded struct {
 	// Pulling has the images whose pull with a login began: what is there of them must
 	// not count as preloaded, though the process may have ended before its end.
 	Pulling map[string]bool `json:"pulling,omitempty"`
+	// Unknown is true after records were damaged, until a listing names the images that they
+	// may have been about: no image without a record counts as preloaded.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // access is who may use an image: everyone, once a pull without a login succeeded, or
@@ -106,19 +112,41 @@ func (p *pullRecords) load(ctx context.Context) error {
 		return nil
 	}
 	data, err := p.store.Load(ctx)
-	if err != nil {
+	var known recorded
+	if err == nil {
+		known, err = decodeRecords(data)
+	}
+	damaged := errors.Is(err, backend.ErrInvalid)
+	switch {
+	case damaged:
+		log.G(ctx).WithError(err).Warn("the records of image pulls are damaged: " +
+			"pods may use the images that are there only after a pull that asks the registry")
+		known = newRecorded()
+		known.Unknown = true
+	case err != nil:
 		return fmt.Errorf("load records of image pulls: %w", err)
 	}
-	known := newRecorded()
-	if len(data) > 0 {
-		if err := json.Unmarshal(data, &known); err != nil {
-			return fmt.Errorf("load records of image pulls: %w", err)
-		}
-	}
 	p.mu.Lock()
-	p.known, p.loaded = known, true
+	p.known, p.loaded, p.changed = known, true, damaged
+	p.loadedAt = time.Now()
 	p.mu.Unlock()
 	return nil
+}
+
+// decodeRecords reads what was saved; nothing before the first save. Errors: Invalid.
+func decodeRecords(data []byte) (recorded, error) {
+	known := new(newRecorded())
+	if len(data) == 0 {
+		return *known, nil
+	}
+	// The decoder's errors quote at most a character or a type of what they read.
+	if err := json.Unmarshal(data, &known); err != nil {
+		return recorded{}, backend.Classed(backend.ErrInvalid, err)
+	}
+	if known == nil || known.Pulled == nil || known.Pulling == nil {
+		return recorded{}, backend.Errorf(backend.ErrInvalid, "there is null in the place of records")
+	}
+	return *known, nil
 }
 
 // save writes what changed.
@@ -154,7 +182,7 @@ func (p *pullRecords) mayUse(ref reference, id string, creds []backend.Credentia
 	defer p.mu.Unlock()
 	byRepository, pulled := p.known.Pulled[id]
 	if !pulled {
-		return !p.known.Pulling[ref.String()]
+		return !p.known.Unknown && !p.known.Pulling[ref.String()]
 	}
 	a := byRepository[ref.repository]
 	return a.Everyone || slices.ContainsFunc(holders(creds), func(h holder) bool {
@@ -251,7 +279,7 @@ func (p *pullRecords) note(ref reference, id string, creds []backend.Credential)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	byRepository := p.known.Pulled[id]
-	if len(creds) == 0 && byRepository == nil && !p.known.Pulling[ref.String()] {
+	if len(creds) == 0 && byRepository == nil && !p.known.Unknown && !p.known.Pulling[ref.String()] {
 		return false
 	}
 	if byRepository == nil {
@@ -294,6 +322,9 @@ func (p *pullRecords) prune(listed []backend.ImageFacts, began time.Time) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.known.Unknown && p.loadedAt.Before(began) {
+		p.suspect(ids)
+	}
 	for id := range p.known.Pulled {
 		if !ids[id] && p.pulledAt[id].Before(began) {
 			delete(p.known.Pulled, id)
@@ -311,4 +342,15 @@ func (p *pullRecords) prune(listed []backend.ImageFacts, began time.Time) {
 			p.changed = true
 		}
 	}
+}
+
+// suspect gives each listed image that has no record one which names nobody: whoever wants
+// it asks the registry. Images that come later count as preloaded again.
+func (p *pullRecords) suspect(ids map[string]bool) {
+	for id := range ids {
+		if p.known.Pulled[id] == nil {
+			p.known.Pulled[id] = map[string]access{}
+		}
+	}
+	p.known.Unknown, p.changed = false, true
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/log"
+	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,8 +84,19 @@ func secretOf(name, password string) *corev1.Secret {
 	}
 }
 
+// logTo has the log written to a buffer.
+func logTo(ctx context.Context, out *bytes.Buffer) context.Context {
+	logger := logrus.New()
+	logger.SetOutput(out)
+	return log.WithLogger(ctx, logrus.NewEntry(logger))
+}
+
 func ensure(p *Puller, policy corev1.PullPolicy, image string, creds []backend.Credential) error {
-	_, err := p.EnsureImageExists(context.Background(), &corev1.Container{Image: image, ImagePullPolicy: policy}, creds,
+	return ensureIn(context.Background(), p, policy, image, creds)
+}
+
+func ensureIn(ctx context.Context, p *Puller, policy corev1.PullPolicy, image string, creds []backend.Credential) error {
+	_, err := p.EnsureImageExists(ctx, &corev1.Container{Image: image, ImagePullPolicy: policy}, creds,
 		func(string, string, string, ...any) {})
 	return err
 }
@@ -184,12 +197,74 @@ func TestRecordsThatCannotBeKept(t *testing.T) {
 	if r.saveErr = nil; ensure(p, corev1.PullIfNotPresent, "r.example/app", loginOf(t, "a", "s", "pw")) != nil {
 		t.Error("it does not pull once records can be saved")
 	}
-	for _, broken := range []*registry{{has: true, loadErr: errors.New("input/output error")}, {has: true, records: []byte("{")}} {
-		if err := ensure(New(broken, broken, 1, 0), corev1.PullNever, "r.example/app", nil); Reason(err) != "ImageInspectError" {
-			t.Errorf("%v", err)
-		}
+	broken := &registry{has: true, loadErr: errors.New("input/output error")}
+	if err := ensure(New(broken, broken, 1, 0), corev1.PullNever, "r.example/app", nil); Reason(err) != "ImageInspectError" {
+		t.Errorf("%v", err)
 	}
 }
+
+// Damaged records grant nothing and stop nobody: images that are there are pulled by those
+// who may. It holds after a restart, and until a listing has named the images that the
+// records may have been about.
+func TestDamagedRecords(t *testing.T) {
+	const image = "r.example/app:1"
+	whole := &registry{password: "pw"}
+	mine := loginOf(t, "a", "s", "pw")
+	if err := ensure(New(whole, whole, 1, 0), corev1.PullIfNotPresent, image, mine); err != nil {
+		t.Fatal(err)
+	}
+	for name, damaged := range map[string]*registry{
+		"cut":             {records: whole.records[:len(whole.records)/2]},
+		"zeros":           {records: make([]byte, len(whole.records))},
+		"null":            {records: []byte("null")},
+		"null inside":     {records: []byte(`{"pulled":null,"pulling":null}`)},
+		"another type":    {records: []byte(`{"pulled":{"id":3}}`)},
+		"nothing at all":  {loadErr: backend.Errorf(backend.ErrInvalid, "the file is empty")},
+		"not even a JSON": {records: []byte("\xff\xfe")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := damaged
+			r.has, r.password = true, "pw"
+			var out bytes.Buffer
+			ctx := logTo(t.Context(), &out)
+			p := New(r, r, 1, 0)
+			for range 2 {
+				if err := ensureIn(ctx, p, corev1.PullIfNotPresent, image, nil); Reason(err) != "ErrImagePull" {
+					t.Errorf("without a login: %v", err)
+				}
+			}
+			if n := strings.Count(out.String(), "damaged"); n != 1 || strings.Contains(out.String(), "hash") {
+				t.Errorf("logged %d times: %s", n, out.String())
+			}
+			if err := ensure(p, corev1.PullIfNotPresent, image, mine); err != nil {
+				t.Errorf("with the login: %v", err)
+			}
+			r.loadErr = nil
+			p = New(r, r, 1, 0)
+			if err := ensure(p, corev1.PullNever, image, mine); err != nil {
+				t.Errorf("the record that was made since: %v", err)
+			}
+			other := &otherImage{r}
+			p = New(other, r, 1, 0)
+			if err := ensure(p, corev1.PullNever, "r.example/other", nil); Reason(err) != "ErrImageNeverPull" {
+				t.Errorf("the next process gives another image to everyone: %v", err)
+			}
+			p.Listed([]backend.ImageFacts{{ID: "id"}, {ID: "other"}}, time.Now().Add(time.Second))
+			if err := ensure(p, corev1.PullNever, "r.example/other", nil); Reason(err) != "ErrImageNeverPull" {
+				t.Errorf("after a listing: %v", err)
+			}
+			p.Listed([]backend.ImageFacts{{ID: "id"}}, time.Now().Add(2*time.Second))
+			if err := ensure(p, corev1.PullNever, "r.example/other", nil); err != nil {
+				t.Errorf("an image that came after the listing: %v", err)
+			}
+		})
+	}
+}
+
+// otherImage has an image of its own beside a registry's.
+type otherImage struct{ *registry }
+
+func (*otherImage) Find(context.Context, string) (string, error) { return "other", nil }
 
 // Records go with their images, but not those of pulls since the listing.
 func TestRecordsGoWithTheirImages(t *testing.T) {
