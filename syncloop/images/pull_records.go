@@ -182,12 +182,28 @@ func (p *pullRecords) mayUse(ref reference, id string, creds []backend.Credentia
 	defer p.mu.Unlock()
 	byRepository, pulled := p.known.Pulled[id]
 	if !pulled {
-		return !p.known.Unknown && !p.known.Pulling[ref.String()]
+		return !p.known.Unknown && !p.maybePulling(ref)
 	}
 	a := byRepository[ref.repository]
 	return a.Everyone || slices.ContainsFunc(holders(creds), func(h holder) bool {
 		return slices.ContainsFunc(a.Logins, h.equals)
 	})
+}
+
+// maybePulling is true for an image whose pull with a login began. One that is named by its
+// digest may come with the pull of any name of its repository: the runtime then has it under
+// its digest, too.
+func (p *pullRecords) maybePulling(ref reference) bool {
+	if _, digest, has := strings.Cut(ref.suffix, "@"); has {
+		for image := range p.known.Pulling {
+			other, err := parse(image)
+			_, otherDigest, pinned := strings.Cut(other.suffix, "@")
+			if err == nil && other.repository == ref.repository && (!pinned || otherDigest == digest) {
+				return true
+			}
+		}
+	}
+	return p.known.Pulling[ref.String()]
 }
 
 // equals is true for the same logins, and for those of the same Secrets.
@@ -279,7 +295,7 @@ func (p *pullRecords) note(ref reference, id string, creds []backend.Credential)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	byRepository := p.known.Pulled[id]
-	if len(creds) == 0 && byRepository == nil && !p.known.Unknown && !p.known.Pulling[ref.String()] {
+	if len(creds) == 0 && byRepository == nil && !p.known.Unknown && !p.maybePulling(ref) {
 		return false
 	}
 	if byRepository == nil {

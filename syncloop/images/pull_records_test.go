@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/containerd/log"
@@ -265,6 +266,67 @@ func TestDamagedRecords(t *testing.T) {
 type otherImage struct{ *registry }
 
 func (*otherImage) Find(context.Context, string) (string, error) { return "other", nil }
+
+// Two pods want one private image at once, and it is there before the first pull is
+// recorded: the second has no login, and gets it by no name.
+func TestPodsAtOnceWithAndWithoutALogin(t *testing.T) {
+	const digest = "@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	const others = "@sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	for _, tt := range []struct {
+		first, second string
+		free          bool
+	}{
+		{"r.example/app:1", "r.example/app:1", false},
+		{"r.example/app:1", "r.example/app" + digest, false},
+		{"r.example/app:1" + digest, "r.example/app" + digest, false},
+		{"r.example/app" + digest, "r.example/app:1" + digest, false},
+		{"r.example/app" + others, "r.example/app" + digest, true},
+		{"r.example/app:1", "r.example/app:2", true},
+		{"r.example/other:1", "r.example/app" + digest, true},
+	} {
+		t.Run(tt.first+" "+tt.second, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &slowRegistry{registry: &registry{password: "pw"}, hold: make(chan struct{})}
+				p := New(r, r, 9, 0)
+				first := make(chan error, 1)
+				mine := loginOf(t, "a", "s", "pw")
+				go func() { first <- ensure(p, corev1.PullIfNotPresent, tt.first, mine) }()
+				synctest.Wait() // the image is there, its pull has not returned
+				if !r.has {
+					t.Fatal("the pull is not under way")
+				}
+				err := ensure(p, corev1.PullIfNotPresent, tt.second, nil)
+				if got := err == nil; got != tt.free {
+					t.Errorf("the second got it: %v (%v)", got, err)
+				}
+				if err := ensure(p, corev1.PullIfNotPresent, tt.second, loginOf(t, "b", "s", "no")); (err == nil) != tt.free {
+					t.Errorf("with another login: %v", err)
+				}
+				close(r.hold)
+				if err := <-first; err != nil {
+					t.Fatal(err)
+				}
+				if err := ensure(p, corev1.PullIfNotPresent, tt.first, nil); err == nil {
+					t.Error("afterwards it is given to everyone")
+				}
+			})
+		})
+	}
+}
+
+// slowRegistry holds the reply to pulls that succeeded.
+type slowRegistry struct {
+	*registry
+	hold chan struct{}
+}
+
+func (r *slowRegistry) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+	pulled, err := r.registry.Pull(ctx, image, creds)
+	if err == nil {
+		<-r.hold
+	}
+	return pulled, err
+}
 
 // Records go with their images, but not those of pulls since the listing.
 func TestRecordsGoWithTheirImages(t *testing.T) {
