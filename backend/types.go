@@ -77,6 +77,35 @@ type ContainerSpec struct {
 	// Credentials log in to the image's registry, to be tried in turn. Backends
 	// that lend Images ignore them. Never logged.
 	Credentials []Credential
+	// ImageVolumes are the volumes of kind image that the container mounts, read-only,
+	// each once. Nothing places them before.
+	ImageVolumes []ImageVolume
+}
+
+// ImageVolume is a volume that is made of an image.
+type ImageVolume struct {
+	// Name is the volume's.
+	Name string
+	// Reference is the image as the pod names it.
+	Reference  string
+	PullPolicy corev1.PullPolicy
+	// ImageID and Credentials are as those of a container's image.
+	ImageID     string
+	Credentials []Credential
+}
+
+// ImageVolumeOf returns the volume of kind image that a pod has under a name; nil where
+// that is none.
+func ImageVolumeOf(pod *corev1.Pod, name string) *corev1.ImageVolumeSource {
+	if pod == nil {
+		return nil
+	}
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.Name == name {
+			return v.Image
+		}
+	}
+	return nil
 }
 
 // Origin tells what a text was made of. OriginPod and OriginSecret together: of

@@ -155,7 +155,10 @@ func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.
 	event := x.about(name)
 	r := plan.Result{Action: a}
 	if a.Pull {
-		id, err := x.image(soft, &a.Spec)
+		var err error
+		if r.Image, err = x.imageVolumes(soft, &a.Spec); err == nil {
+			a.Spec.ImageID, err = x.image(soft, &a.Spec)
+		}
 		if err != nil {
 			if images.NoSpace(err) {
 				x.full()
@@ -163,7 +166,6 @@ func (x *executor) start(ctx, soft context.Context, a plan.StartContainer) plan.
 			r.Err, r.Reason, r.Unmade = err, images.Reason(err), true
 			return r
 		}
-		a.Spec.ImageID = id
 	}
 	if soft.Err() != nil {
 		r.Unmade, r.GivenUp = true, true

@@ -3,6 +3,7 @@ package syncloop
 import (
 	"context"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/containerd/log"
@@ -49,7 +50,7 @@ func (x *executor) startLookup(ctx context.Context, todo [][]plan.Action) imageL
 			}
 			s.found <- f
 		}()
-		f.id = x.images.Present(ctx, &next.Spec.Container, next.Spec.Credentials)
+		f.id = x.images.Present(ctx, ofContainer(&next.Spec))
 	}()
 	return s
 }
@@ -67,8 +68,37 @@ func (s imageLookup) end(inVain bool) foundImage {
 func (x *executor) image(ctx context.Context, spec *backend.ContainerSpec) (string, error) {
 	f := x.lookedUp
 	if f.id != "" && f.container == spec.Container.Name && time.Since(f.at) < lookupValidFor {
-		images.AlreadyPresent(&spec.Container, x.about(spec.Container.Name))
+		images.AlreadyPresent(spec.Container.Image, x.about(spec.Container.Name))
 		return f.id, nil
 	}
-	return x.images.EnsureImageExists(ctx, &spec.Container, spec.Credentials, x.about(spec.Container.Name))
+	event := x.about(spec.Container.Name)
+	id, err := x.images.EnsureImageExists(ctx, ofContainer(spec), event)
+	images.ReportFailed(err, event)
+	return id, err
+}
+
+func ofContainer(spec *backend.ContainerSpec) images.Wanted {
+	return images.Wanted{
+		Image: spec.Container.Image, Policy: spec.Container.ImagePullPolicy, Credentials: spec.Credentials,
+	}
+}
+
+// imageVolumes makes sure that the images which a container mounts are there, and notes
+// their ids. All are tried; the error is that of the last that failed, with its image. The
+// pulls are Events of the pod, as a volume belongs to it (kubelet: getImageVolumes).
+func (x *executor) imageVolumes(ctx context.Context, spec *backend.ContainerSpec) (image string, err error) {
+	there := slices.Clone(spec.ImageVolumes) // the plan's own is not changed
+	for i := range there {
+		v := &there[i]
+		id, failed := x.images.EnsureImageExists(ctx, images.Wanted{
+			Image: v.Reference, Policy: v.PullPolicy, Credentials: v.Credentials,
+		}, x.about(""))
+		if failed != nil {
+			images.ReportFailed(failed, x.about(spec.Container.Name))
+			image, err = v.Reference, failed
+		}
+		v.ImageID = id
+	}
+	spec.ImageVolumes = there
+	return image, err
 }

@@ -2,6 +2,8 @@ package syncloop
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +28,68 @@ func (f *finder) Find(context.Context, string) (string, error) {
 		f.fail()
 	}
 	return "id", nil
+}
+
+// store has some images, and registries that refuse the others.
+type store struct{ has map[string]bool }
+
+func (s store) Find(_ context.Context, image string) (string, error) {
+	if s.has[image] {
+		return "id-" + image, nil
+	}
+	return "", backend.ErrNotFound
+}
+
+func (s store) Pull(context.Context, string, []backend.Credential) (backend.PulledImage, error) {
+	return backend.PulledImage{}, errors.New("401 Unauthorized")
+}
+
+// All images that a container mounts are tried; the last that fails keeps it from starting,
+// and the plan's own spec stays as it is.
+func TestImagesThatAContainerMounts(t *testing.T) {
+	volume := func(name, image string, policy corev1.PullPolicy) backend.ImageVolume {
+		return backend.ImageVolume{Name: name, Reference: image, PullPolicy: policy}
+	}
+	const there, never, pull = corev1.PullIfNotPresent, corev1.PullNever, corev1.PullAlways
+	for _, tt := range []struct {
+		name    string
+		volumes []backend.ImageVolume
+		image   string
+		reason  string
+		events  []string
+	}{
+		{"none", nil, "", "", nil},
+		{"there", []backend.ImageVolume{volume("v", "a", there), volume("w", "b", never)}, "", "", []string{" Pulled", " Pulled"}},
+		{"refused", []backend.ImageVolume{volume("v", "a", pull), volume("w", "b", there)}, "a", "ErrImagePull", []string{" Pulling", " Failed", "c Failed", " Pulled"}},
+		{
+			"the last counts",
+			[]backend.ImageVolume{volume("v", "a", pull), volume("w", "z", never)},
+			"z", "ErrImageNeverPull",
+			[]string{" Pulling", " Failed", "c Failed", " ErrImageNeverPull", "c Failed"},
+		},
+		{"no name", []backend.ImageVolume{volume("v", "A:A:A", there)}, "A:A:A", "InvalidImageName", []string{" InspectFailed", "c Failed"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told []string
+				x := &executor{
+					images: images.New(store{map[string]bool{"a": true, "b": true}}, nil, 1, 0),
+					record: func(container, _, reason, _ string) { told = append(told, container+" "+reason) },
+				}
+				spec := backend.ContainerSpec{Container: corev1.Container{Name: "c"}, ImageVolumes: slices.Clone(tt.volumes)}
+				plans := spec.ImageVolumes
+				image, err := x.imageVolumes(t.Context(), &spec)
+				if image != tt.image || images.Reason(err) != tt.reason || !slices.Equal(told, tt.events) {
+					t.Errorf("image %q, reason %q (%v), Events %q", image, images.Reason(err), err, told)
+				}
+				for i, v := range spec.ImageVolumes {
+					if err == nil && v.ImageID != "id-"+v.Reference || plans[i].ImageID != "" {
+						t.Errorf("volume %+v, the plan's %+v", v, plans[i])
+					}
+				}
+			})
+		})
+	}
 }
 
 func TestImageFoundAhead(t *testing.T) {

@@ -104,7 +104,7 @@ func (r *remote) madeVolumes(launch backend.LaunchSpec) (map[string]host.Volume,
 	out := map[string]host.Volume{}
 	for i := range launch.Pod.Spec.Volumes {
 		v := &launch.Pod.Spec.Volumes[i]
-		if !mounted[v.Name] || v.HostPath != nil || v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+		if !mounted[v.Name] || v.HostPath != nil || v.Image != nil || v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
 			continue
 		}
 		made, err := files{r}.volume(backend.VolumeSpec{Pod: launch.Pod, Name: v.Name, Source: v.VolumeSource})

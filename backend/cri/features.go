@@ -21,6 +21,9 @@ func (r *remote) supports(ctx context.Context, pod *corev1.Pod) error {
 	if err := r.supportsAppArmor(ctx, pod); err != nil {
 		return err
 	}
+	if err := r.supportsImageVolumes(ctx, pod); err != nil {
+		return err
+	}
 	if groupsPolicy(pod) == runtimeapi.SupplementalGroupsPolicy_Merge {
 		return nil
 	}

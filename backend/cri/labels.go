@@ -48,6 +48,9 @@ const (
 	annotationResources = "burstlet.dev/resources"
 	// annotationRound on a container is its round, where that is not the first.
 	annotationRound = "burstlet.dev/round"
+	// annotationImageVolumes on a container are the ids of the images that it mounts, with
+	// commas between: a listing tells no mounts.
+	annotationImageVolumes = "burstlet.dev/image-volumes"
 )
 
 // The runtime tells all of a sandbox's labels and annotations in every listing, and
@@ -121,6 +124,9 @@ func containerAnnotations(spec backend.ContainerSpec, podAttempt int) map[string
 	}
 	if resources, err := json.Marshal(enforced(c.Resources)); err == nil { // quantities always marshal
 		a[annotationResources] = string(resources)
+	}
+	if mounted := imageVolumesText(spec); mounted != "" {
+		a[annotationImageVolumes] = mounted
 	}
 	if g := spec.Pod.Spec.TerminationGracePeriodSeconds; g != nil {
 		a[annotationGracePeriod] = strconv.FormatInt(*g, 10)

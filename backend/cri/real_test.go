@@ -168,7 +168,13 @@ func newRealWorld(t *testing.T, h *remotehost.Host) *realWorld {
 // run runs a script in a pod of its own and returns its log and facts at the end.
 func (w *realWorld) run(t *testing.T, pod *corev1.Pod, script string) (string, backend.PodFacts) {
 	t.Helper()
-	ref := w.start(t, pod, script)
+	return w.runMounting(t, pod, nil, script)
+}
+
+// runMounting is run for a pod that mounts images.
+func (w *realWorld) runMounting(t *testing.T, pod *corev1.Pod, volumes []backend.ImageVolume, script string) (string, backend.PodFacts) {
+	t.Helper()
+	ref := w.start(t, pod, script, volumes...)
 	stream, err := logs{w.remote}.Open(t.Context(), backend.ContainerRef{Pod: ref, Name: "main"}, backend.LogOptions{Follow: true})
 	must(t, err)
 	text, err := io.ReadAll(stream)
@@ -177,13 +183,13 @@ func (w *realWorld) run(t *testing.T, pod *corev1.Pod, script string) (string, b
 	return string(text), inspect(t, w.remote, pod.UID)
 }
 
-func (w *realWorld) start(t *testing.T, pod *corev1.Pod, script string) backend.Ref {
+func (w *realWorld) start(t *testing.T, pod *corev1.Pod, script string, volumes ...backend.ImageVolume) backend.Ref {
 	t.Helper()
 	c := &pod.Spec.Containers[0]
 	c.Image, c.Command = testimages.BusyboxRef, []string{"sh", "-c", script}
 	spec := launchSpec(pod, 0)
 	must(t, pods{w.remote}.Launch(t.Context(), t.Context(), spec))
-	must(t, containers{w.remote}.Start(t.Context(), spec.Ref(), backend.ContainerSpec{Pod: pod, Container: *c, Hash: "h"}))
+	must(t, containers{w.remote}.Start(t.Context(), spec.Ref(), backend.ContainerSpec{Pod: pod, Container: *c, Hash: "h", ImageVolumes: volumes}))
 	return spec.Ref()
 }
 

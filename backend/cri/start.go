@@ -98,6 +98,11 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 	if err != nil {
 		return "", false, err
 	}
+	if len(spec.ImageVolumes) > 0 { // of an ephemeral container the launch knew nothing
+		if err := c.supportsImageVolumes(ctx, spec.Pod); err != nil {
+			return "", false, err
+		}
+	}
 	config, err := c.containerConfig(ctx, spec, sandbox.Attempt)
 	if err != nil {
 		return "", false, err

@@ -43,6 +43,13 @@ func (s store) used(ctx context.Context) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, c := range containers.GetContainers() {
 		out[c.GetImage().GetImage()], out[c.GetImageRef()] = true, true
+		mounted, err := s.mountedImages(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, image := range mounted {
+			out[image] = true
+		}
 	}
 	image, err := s.sandboxImage(ctx)
 	if err != nil {

@@ -119,6 +119,10 @@ func (r *remote) volumeMounts(spec backend.ContainerSpec) ([]*runtimeapi.Mount, 
 	var subPaths []host.SubPath
 	for i := range spec.Container.VolumeMounts {
 		m := &spec.Container.VolumeMounts[i]
+		if image := imageMount(spec, m); image != nil {
+			mounts = append(mounts, image)
+			continue
+		}
 		source, err := r.volumePath(spec.Pod, m)
 		if err != nil {
 			return nil, nil, err

@@ -43,6 +43,11 @@ func (v containersView) start(ref backend.Ref, spec backend.ContainerSpec) (time
 	if _, ok := v.images[normalize(spec.Container.Image)]; !ok {
 		return time.Time{}, fmt.Errorf("image %q is not on the remote", spec.Container.Image)
 	}
+	for _, volume := range spec.ImageVolumes {
+		if _, ok := v.images[normalize(volume.Reference)]; !ok {
+			return time.Time{}, fmt.Errorf("ImageVolumeMountFailed: failed to resolve image %q: not found", volume.Reference)
+		}
+	}
 	c, err := v.newContainer(a, spec, spec.Attempt, now)
 	if err != nil {
 		return time.Time{}, err

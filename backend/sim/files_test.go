@@ -210,3 +210,42 @@ func TestVolumesInPodUnit(t *testing.T) {
 		wantOutput(t, b, "c", "contents", "cat", "/v/f")
 	})
 }
+
+// TestImageVolumes: a container sees the files of an image that it mounts, or of a directory
+// of it, cannot change them, and keeps the image.
+func TestImageVolumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		const image = "r.example/data:1"
+		b := sim.New(sim.Config{Images: []string{"busybox"}}).Backend()
+		launch := spec("u", 0)
+		launch.Pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			Image: &corev1.ImageVolumeSource{Reference: image},
+		}}}
+		must(t, b.Pods.Launch(ctx, ctx, launch))
+		start := func(subPath string) error {
+			c := withMounts(container("c", "serve"),
+				corev1.VolumeMount{Name: "data", MountPath: "/data"}, corev1.VolumeMount{Name: "data", MountPath: "/part", SubPath: subPath})
+			c.Pod, c.ImageVolumes = launch.Pod, []backend.ImageVolume{{Name: "data", Reference: image}}
+			return b.Containers.Start(ctx, backend.Ref{UID: "u"}, c)
+		}
+		if err := start("etc"); err == nil || !strings.Contains(err.Error(), "ImageVolumeMountFailed") {
+			t.Errorf("an image that is not there: %v", err)
+		}
+		pulled, err := b.Images.Pull(ctx, image, nil)
+		must(t, err)
+		for _, subPath := range []string{"etc/os-release", "no/such"} {
+			if err := start(subPath); err == nil || !strings.Contains(err.Error(), "ImageVolumeMountFailed") {
+				t.Errorf("subPath %s: %v", subPath, err)
+			}
+		}
+		must(t, start("etc"))
+		wantOutput(t, b, "c", "ID=sim\nPRETTY_NAME=\"r.example/data:1\"\n", "cat", "/data/etc/os-release")
+		wantOutput(t, b, "c", "ID=sim\nPRETTY_NAME=\"r.example/data:1\"\n", "cat", "/part/os-release")
+		wantOutput(t, b, "c", "ID=sim\nPRETTY_NAME=\"busybox:latest\"\n", "cat", "/etc/os-release")
+		wantOutput(t, b, "c", "sh: can't create /data/x: Read-only file system\n", "sh", "-c", "echo x > /data/x")
+		if err := b.Store.Remove(ctx, pulled.ID); err == nil || !strings.Contains(err.Error(), "uses it") {
+			t.Errorf("remove an image that is mounted: %v", err)
+		}
+	})
+}

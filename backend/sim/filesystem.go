@@ -148,6 +148,8 @@ func (c *container) pristine(at place) shell.Entry {
 		return shell.Entry{Kind: shell.File}
 	case at.path == hostnameFile:
 		return shell.Entry{Kind: shell.File, Data: []byte(c.hostname() + "\n")}
+	case at.path == "/"+osRelease:
+		return shell.Entry{Kind: shell.File, Data: imageFiles(c.image)[osRelease].Data}
 	}
 	return shell.Entry{}
 }
@@ -251,7 +253,7 @@ type known struct {
 
 // paths are all places where something was placed or written.
 func (c *container) paths(more []write) []known {
-	out := []known{{path: hostnameFile}}
+	out := []known{{path: hostnameFile}, {path: "/" + osRelease}}
 	for _, dir := range rooted {
 		out = append(out, known{dir, true})
 	}

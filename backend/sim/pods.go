@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,6 +125,10 @@ func (v *view) newContainer(a *attempt, spec backend.ContainerSpec, attempt int,
 		init: spec.Init, sidecar: isSidecar(spec.Container, spec.Init), created: now,
 	}
 	c.spec.Credentials = nil // nothing is pulled
+	c.spec.ImageVolumes = slices.Clone(spec.ImageVolumes)
+	for i := range c.spec.ImageVolumes {
+		c.spec.ImageVolumes[i].Credentials = nil
+	}
 	if c.imageID == "" && !isMissing(c.image) {
 		c.imageID = imageID(c.image)
 	}

@@ -136,6 +136,9 @@ func (r *Remote) usedImages(now time.Time) map[string]bool {
 		}
 		for _, c := range a.containers {
 			used[c.imageID] = true
+			for _, volume := range c.spec.ImageVolumes {
+				used[imageID(volume.Reference)] = true
+			}
 		}
 	}
 	return used

@@ -136,8 +136,11 @@ func mounts(spec backend.ContainerSpec, volumes map[string]*volume) ([]mount, er
 			return nil, backend.Errorf(backend.ErrInvalid, "subPathExpr of the mount at %q is not expanded", m.MountPath)
 		}
 		v := volumes[m.Name]
-		if v == nil && isImageVolume(spec.Pod, m.Name) {
-			v = &volume{name: m.Name, readOnly: true, now: &placement{}} // the runtime's own
+		if source := backend.ImageVolumeOf(spec.Pod, m.Name); source != nil {
+			v = &volume{name: m.Name, readOnly: true, now: &placement{files: imageFiles(source.Reference)}}
+			if err := isDirectory(v.now.files, m.SubPath); err != nil {
+				return nil, fmt.Errorf("ImageVolumeMountFailed: failed to ensure image subpath %q in %q: %w", m.SubPath, source.Reference, err)
+			}
 		}
 		if v == nil {
 			return nil, fmt.Errorf("failed to generate container %q spec: volume %q is not placed: no such file or directory", spec.Container.Name, m.Name)
@@ -151,14 +154,30 @@ func mounts(spec backend.ContainerSpec, volumes map[string]*volume) ([]mount, er
 	return out, nil
 }
 
-func isImageVolume(pod *corev1.Pod, name string) bool {
-	if pod == nil {
-		return false
+// osRelease is the file by which simulated images differ.
+const osRelease = "etc/os-release"
+
+// imageFiles are what an image has: its own name, in one file.
+func imageFiles(image string) map[string]backend.File {
+	return map[string]backend.File{
+		osRelease: {Path: osRelease, Data: []byte("ID=sim\nPRETTY_NAME=\"" + normalize(image) + "\"\n"), Mode: 0o644},
 	}
-	for i := range pod.Spec.Volumes {
-		if pod.Spec.Volumes[i].Name == name {
-			return pod.Spec.Volumes[i].Image != nil
+}
+
+// isDirectory is nil for a directory among the files of an image; runtimes mount nothing
+// else of one.
+func isDirectory(files map[string]backend.File, dir string) error {
+	dir = path.Clean(dir)
+	if dir == "." {
+		return nil
+	}
+	for name := range files {
+		switch {
+		case name == dir:
+			return fmt.Errorf("only directory subpath is supported")
+		case strings.HasPrefix(name, dir+"/"):
+			return nil
 		}
 	}
-	return false
+	return fmt.Errorf("openat %s: no such file or directory", dir)
 }

@@ -57,59 +57,66 @@ func New(images backend.Images, records backend.PullRecords, parallel int, limit
 	}
 }
 
-// EnsureImageExists makes sure that a container's image is on the remote, as its
-// pull policy says, and returns its id. Credentials are tried in their order;
-// none is an anonymous pull. Errors are to be told by Reason; none of them
-// leaves anything on the remote but an image.
-func (p *Puller) EnsureImageExists(
-	ctx context.Context, c *corev1.Container, creds []backend.Credential, event Event,
-) (string, error) {
-	id, err := p.ensure(ctx, c, creds, event)
-	if reason := Reason(err); reason != "" && !notOurs(err) {
-		event(corev1.EventTypeWarning, "Failed", "Error: %s", reason) // kubelet: startContainer
-	}
-	return id, err
+// Wanted is an image that a pod wants, for a container or a volume.
+type Wanted struct {
+	// Image is its name, as the pod has it.
+	Image  string
+	Policy corev1.PullPolicy
+	// Credentials are tried in their order; none is an anonymous pull.
+	Credentials []backend.Credential
 }
 
-func (p *Puller) ensure(ctx context.Context, c *corev1.Container, creds []backend.Credential, event Event) (string, error) {
-	ref, err := parse(c.Image)
+// EnsureImageExists makes sure that an image is on the remote, as its
+// pull policy says, and returns its id. Errors are to be told by Reason; none of them
+// leaves anything on the remote but an image. Whose container does not start because of
+// one, says so with ReportFailed.
+func (p *Puller) EnsureImageExists(ctx context.Context, w Wanted, event Event) (string, error) {
+	ref, err := parse(w.Image)
 	if err != nil {
-		return "", invalidName(event, c.Image, err)
+		return "", invalidName(event, w.Image, err)
 	}
-	if c.ImagePullPolicy != corev1.PullAlways {
-		id, err := p.find(ctx, c, ref, creds, event)
+	if w.Policy != corev1.PullAlways {
+		id, err := p.find(ctx, w, ref, event)
 		if err != nil || id != "" {
 			return id, err
 		}
 	}
-	event(corev1.EventTypeNormal, "Pulling", "Pulling image %q", c.Image)
+	event(corev1.EventTypeNormal, "Pulling", "Pulling image %q", w.Image)
 	start := time.Now()
-	q, err := p.shared(ctx, c.Image, ref, creds)
+	q, err := p.shared(ctx, w.Image, ref, w.Credentials)
 	switch {
 	case err == nil:
 		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
-			c.Image, q.took.Truncate(time.Millisecond), time.Since(start).Truncate(time.Millisecond), q.image.Size)
+			w.Image, q.took.Truncate(time.Millisecond), time.Since(start).Truncate(time.Millisecond), q.image.Size)
 		return q.image.ID, nil
 	case errors.Is(err, errCancelled):
-		return "", backend.Errorf(backend.ErrThrottled, "pull image %q: %w", c.Image, err)
+		return "", backend.Errorf(backend.ErrThrottled, "pull image %q: %w", w.Image, err)
 	case errors.Is(err, backend.ErrInvalid):
-		return "", invalidName(event, c.Image, err)
+		return "", invalidName(event, w.Image, err)
 	case notOurs(err):
-		return "", fmt.Errorf("pull image %q: %w", c.Image, err)
+		return "", fmt.Errorf("pull image %q: %w", w.Image, err)
 	}
-	return "", pullFailure(event, c.Image, err)
+	return "", pullFailure(event, w.Image, err)
 }
 
-// Present is the id of a container's image if it is on the remote and may be used as
+// ReportFailed tells the user that a container does not start because of an error of
+// EnsureImageExists (kubelet: startContainer, toKubeContainerImageVolumes).
+func ReportFailed(err error, event Event) {
+	if reason := Reason(err); reason != "" && !notOurs(err) {
+		event(corev1.EventTypeWarning, "Failed", "Error: %s", reason)
+	}
+}
+
+// Present is the id of an image if it is on the remote and may be used as
 // it is, by a pod with these logins; empty otherwise, and EnsureImageExists then finds
 // out why and what to do. It is for a look ahead of the container's turn: it tells the
 // user nothing, AlreadyPresent does.
-func (p *Puller) Present(ctx context.Context, c *corev1.Container, creds []backend.Credential) string {
-	ref, err := parse(c.Image)
-	if err != nil || c.ImagePullPolicy == corev1.PullAlways {
+func (p *Puller) Present(ctx context.Context, w Wanted) string {
+	ref, err := parse(w.Image)
+	if err != nil || w.Policy == corev1.PullAlways {
 		return ""
 	}
-	id, may, err := p.look(ctx, c.Image, ref, creds)
+	id, may, err := p.look(ctx, w.Image, ref, w.Credentials)
 	if err != nil || !may {
 		return ""
 	}
@@ -138,35 +145,33 @@ func (p *Puller) look(
 func (p *Puller) Listed(images []backend.ImageFacts, began time.Time) { p.records.prune(images, began) }
 
 // AlreadyPresent tells the user that an image is not pulled because it is there.
-func AlreadyPresent(c *corev1.Container, event Event) {
+func AlreadyPresent(image string, event Event) {
 	event(corev1.EventTypeNormal, "Pulled",
-		"Container image %q already present on machine and can be accessed by the pod", c.Image)
+		"Container image %q already present on machine and can be accessed by the pod", image)
 }
 
 // find returns the id of an image that is there, and that a pod with these logins may use
 // as it is; empty if it is to be pulled. Where that is forbidden, one that it may not use
 // is as one that is not there (kubelet: imageNotPresentOnNeverPolicyError).
-func (p *Puller) find(
-	ctx context.Context, c *corev1.Container, ref reference, creds []backend.Credential, event Event,
-) (string, error) {
-	id, may, err := p.look(ctx, c.Image, ref, creds)
+func (p *Puller) find(ctx context.Context, w Wanted, ref reference, event Event) (string, error) {
+	id, may, err := p.look(ctx, w.Image, ref, w.Credentials)
 	switch {
 	case may:
-		AlreadyPresent(c, event)
+		AlreadyPresent(w.Image, event)
 		return id, nil
 	case err == nil:
-		err = backend.Errorf(backend.ErrNotFound, "find image %q: this pod may not use it without a pull", c.Image)
+		err = backend.Errorf(backend.ErrNotFound, "find image %q: this pod may not use it without a pull", w.Image)
 	}
 	switch {
 	case errors.Is(err, backend.ErrInvalid):
-		return "", invalidName(event, c.Image, err)
+		return "", invalidName(event, w.Image, err)
 	case notOurs(err):
-		return "", backend.Classed(errRuntime, fmt.Errorf("look for image %q: %w", c.Image, err))
+		return "", backend.Classed(errRuntime, fmt.Errorf("look for image %q: %w", w.Image, err))
 	case !errors.Is(err, backend.ErrNotFound):
-		return "", reportFailure(event, "InspectFailed", errRuntime, err, "Failed to inspect image %q: %v", c.Image, err)
-	case c.ImagePullPolicy == corev1.PullNever:
+		return "", reportFailure(event, "InspectFailed", errRuntime, err, "Failed to inspect image %q: %v", w.Image, err)
+	case w.Policy == corev1.PullNever:
 		return "", reportFailure(event, "ErrImageNeverPull", ErrNever, err,
-			"Container image %q is not present with pull policy of Never", c.Image)
+			"Container image %q is not present with pull policy of Never", w.Image)
 	}
 	return "", nil
 }

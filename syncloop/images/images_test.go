@@ -90,7 +90,8 @@ func TestEnsure(t *testing.T) {
 				}
 				var events []string
 				event := func(_, reason, _ string, _ ...any) { events = append(events, reason) }
-				id, err := New(s, nil, 2, time.Minute).EnsureImageExists(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: tt.policy}, nil, event)
+				id, err := New(s, nil, 2, time.Minute).EnsureImageExists(t.Context(), Wanted{Image: "i", Policy: tt.policy}, event)
+				ReportFailed(err, event)
 				if got := Reason(err); got != tt.reason || (err == nil) != (tt.reason == "") || (err == nil) != (id == "id-i") {
 					t.Errorf("id %q, reason %q, error %v", id, got, err)
 				}
@@ -104,23 +105,23 @@ func TestEnsure(t *testing.T) {
 
 // TestWords: what the user reads is what a kubelet says.
 func TestWords(t *testing.T) {
-	never := corev1.Container{Image: "i", ImagePullPolicy: corev1.PullNever}
-	always := corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}
+	never := Wanted{Image: "i", Policy: corev1.PullNever}
+	always := Wanted{Image: "i", Policy: corev1.PullAlways}
 	for _, tt := range []struct {
 		name                   string
-		c                      corev1.Container
+		c                      Wanted
 		s                      *store
 		reason, waiting, event string
 	}{
 		{
 			"a name that cannot be",
-			corev1.Container{Image: "I/x:", ImagePullPolicy: corev1.PullNever},
+			Wanted{Image: "I/x:", Policy: corev1.PullNever},
 			&store{}, "InvalidImageName",
 			`Failed to apply default image tag "I/x:": couldn't parse image name "I/x:": invalid reference format`, "",
 		},
 		{
 			"a name in capitals",
-			corev1.Container{Image: "Nginx"},
+			Wanted{Image: "Nginx"},
 			&store{}, "InvalidImageName",
 			`Failed to apply default image tag "Nginx": couldn't parse image name "Nginx": invalid reference format: repository name (library/Nginx) must be lowercase`, "",
 		},
@@ -135,9 +136,9 @@ func TestWords(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var before, last string
-				_, err := New(tt.s, nil, 0, 0).EnsureImageExists(t.Context(), &tt.c, nil, func(_, _, format string, args ...any) {
-					before, last = last, fmt.Sprintf(format, args...)
-				})
+				event := func(_, _, format string, args ...any) { before, last = last, fmt.Sprintf(format, args...) }
+				_, err := New(tt.s, nil, 0, 0).EnsureImageExists(t.Context(), tt.c, event)
+				ReportFailed(err, event)
 				if tt.event == "" {
 					tt.event = tt.waiting
 				}
@@ -156,8 +157,8 @@ func TestWords(t *testing.T) {
 func TestPulledTellsTimeAndSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last string
-		s, c := &store{takes: 1234567 * time.Microsecond}, corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}
-		if _, err := New(s, nil, 1, 0).EnsureImageExists(t.Context(), &c, nil, func(_, _, format string, args ...any) {
+		s, w := &store{takes: 1234567 * time.Microsecond}, Wanted{Image: "i", Policy: corev1.PullAlways}
+		if _, err := New(s, nil, 1, 0).EnsureImageExists(t.Context(), w, func(_, _, format string, args ...any) {
 			last = fmt.Sprintf(format, args...)
 		}); err != nil {
 			t.Fatal(err)
@@ -175,7 +176,7 @@ func TestARemoteThatCannotBeAskedSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{pullErr: backend.Errorf(backend.ErrUnavailable, "connection lost")}
 		var events []string
-		_, err := New(s, nil, 1, 0).EnsureImageExists(t.Context(), &corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}, nil,
+		_, err := New(s, nil, 1, 0).EnsureImageExists(t.Context(), Wanted{Image: "i", Policy: corev1.PullAlways},
 			func(_, reason, _ string, _ ...any) { events = append(events, reason) })
 		if Reason(err) != "" || !errors.Is(err, backend.ErrUnavailable) || !slices.Equal(events, []string{"Pulling"}) {
 			t.Errorf("%v, events %v", err, events)
@@ -197,8 +198,8 @@ func TestPullsAreSharedAmongEqualLogins(t *testing.T) {
 			}
 			for _, image := range []string{"i", "docker.io/library/i:latest"} {
 				wg.Go(func() {
-					c := &corev1.Container{Image: image, ImagePullPolicy: corev1.PullAlways}
-					if _, err := p.EnsureImageExists(t.Context(), c, creds, func(string, string, string, ...any) {}); err != nil {
+					w := Wanted{Image: image, Policy: corev1.PullAlways, Credentials: creds}
+					if _, err := p.EnsureImageExists(t.Context(), w, func(string, string, string, ...any) {}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -227,8 +228,8 @@ func TestNoParallelPullsMeansOneAfterAnother(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 3 {
 			wg.Go(func() {
-				c := &corev1.Container{Image: fmt.Sprint("i", i), ImagePullPolicy: corev1.PullAlways}
-				_, err := p.EnsureImageExists(t.Context(), c, nil, func(_, reason, format string, args ...any) {
+				w := Wanted{Image: fmt.Sprint("i", i), Policy: corev1.PullAlways}
+				_, err := p.EnsureImageExists(t.Context(), w, func(_, reason, format string, args ...any) {
 					if text := fmt.Sprintf(format, args...); reason == "Pulled" && !strings.Contains(text, " in 1m0s (") {
 						t.Errorf("waiting is counted as pulling: %s", text)
 					}
@@ -252,8 +253,8 @@ func TestPullsAreSharedAndLimited(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 12 {
 			wg.Go(func() {
-				c := &corev1.Container{Image: fmt.Sprint("i", i%4), ImagePullPolicy: corev1.PullAlways}
-				if _, err := p.EnsureImageExists(t.Context(), c, nil, func(string, string, string, ...any) {}); err != nil {
+				w := Wanted{Image: fmt.Sprint("i", i%4), Policy: corev1.PullAlways}
+				if _, err := p.EnsureImageExists(t.Context(), w, func(string, string, string, ...any) {}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -271,13 +272,13 @@ func TestLeavingEndsThePull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{takes: time.Hour}
 		p := New(s, nil, 2, 2*time.Hour)
-		c := &corev1.Container{Image: "i", ImagePullPolicy: corev1.PullAlways}
+		w := Wanted{Image: "i", Policy: corev1.PullAlways}
 		quiet := func(string, string, string, ...any) {}
 		first, leave := context.WithCancel(t.Context())
 		second, leaveToo := context.WithCancel(t.Context())
 		errs := make(chan error, 2)
 		for _, ctx := range []context.Context{first, second} {
-			go func() { _, err := p.EnsureImageExists(ctx, c, nil, quiet); errs <- err }()
+			go func() { _, err := p.EnsureImageExists(ctx, w, quiet); errs <- err }()
 		}
 		synctest.Wait()
 		leave()
@@ -317,7 +318,7 @@ func TestPresent(t *testing.T) {
 		{"the runtime fails", "i", corev1.PullIfNotPresent, &store{findErr: errors.New("disk full")}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := New(tt.s, nil, 1, 0).Present(t.Context(), &corev1.Container{Image: tt.image, ImagePullPolicy: tt.policy}, nil)
+			got := New(tt.s, nil, 1, 0).Present(t.Context(), Wanted{Image: tt.image, Policy: tt.policy})
 			if got != tt.want || tt.s.pulls != 0 {
 				t.Errorf("%q and %d pulls, want %q", got, tt.s.pulls, tt.want)
 			}

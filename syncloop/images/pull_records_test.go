@@ -97,7 +97,7 @@ func ensure(p *Puller, policy corev1.PullPolicy, image string, creds []backend.C
 }
 
 func ensureIn(ctx context.Context, p *Puller, policy corev1.PullPolicy, image string, creds []backend.Credential) error {
-	_, err := p.EnsureImageExists(ctx, &corev1.Container{Image: image, ImagePullPolicy: policy}, creds,
+	_, err := p.EnsureImageExists(ctx, Wanted{Image: image, Policy: policy, Credentials: creds},
 		func(string, string, string, ...any) {})
 	return err
 }
@@ -142,7 +142,7 @@ func TestImagesAreGivenToThoseWhoMayPullThem(t *testing.T) {
 			if got := r.pulls - before; got != step.pulls || Reason(err) != step.reason {
 				t.Errorf("%s: %d pulls, want %d; %v, want %q", step.name, got, step.pulls, err, step.reason)
 			}
-			may := p.Present(t.Context(), &corev1.Container{Image: step.image, ImagePullPolicy: corev1.PullIfNotPresent}, step.creds)
+			may := p.Present(t.Context(), Wanted{Image: step.image, Policy: corev1.PullIfNotPresent, Credentials: step.creds})
 			if found := may != ""; found != (step.reason == "") {
 				t.Errorf("%s: a look ahead finds it: %v", step.name, found)
 			}

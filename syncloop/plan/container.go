@@ -201,7 +201,10 @@ func (v view) spec(p *Plan, m podContainer, attempt int) (backend.ContainerSpec,
 		spec.Round = v.round
 	}
 	var known bool
-	spec.Credentials, known = v.credentials(p, m.Image)
+	if spec.Credentials, known = v.credentials(p, m.Image); !known {
+		return spec, false
+	}
+	spec.ImageVolumes, known = v.imageVolumes(p, m)
 	return spec, known
 }
 

@@ -295,9 +295,13 @@ func (v view) failureWait(p *Plan, c podContainer, f Failure) *corev1.ContainerS
 	w := &corev1.ContainerStateWaiting{Reason: f.Reason, Message: f.Message}
 	if images.PullFailed(f.Reason) && !v.Now.Before(f.half()) {
 		w.Reason = ReasonImagePullBackOff
-		p.recordOf(c.Name, corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", c.Image))
+		about, image := c.Name, c.Image
+		if f.Image != "" {
+			about, image = "", f.Image // a volume's is the pod's
+		}
+		p.recordOf(about, corev1.EventTypeNormal, "BackOff", fmt.Sprintf("Back-off pulling image %q", image))
 		p.recordOf(c.Name, corev1.EventTypeWarning, "Failed", "Error: "+ReasonImagePullBackOff)
-		w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, f.Reason, f.Message)
+		w.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", image, f.Reason, f.Message)
 	}
 	return w
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,27 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/images"
 )
+
+// imageVolumes are the images that a container mounts, each with its logins. False while
+// one of those is not known yet.
+func (v view) imageVolumes(p *Plan, m podContainer) ([]backend.ImageVolume, bool) {
+	var out []backend.ImageVolume
+	for i := range m.VolumeMounts {
+		name := m.VolumeMounts[i].Name
+		source := backend.ImageVolumeOf(v.Pod, name)
+		if source == nil || slices.ContainsFunc(out, func(o backend.ImageVolume) bool { return o.Name == name }) {
+			continue
+		}
+		creds, known := v.credentials(p, source.Reference)
+		if !known {
+			return nil, false
+		}
+		out = append(out, backend.ImageVolume{
+			Name: name, Reference: source.Reference, PullPolicy: source.PullPolicy, Credentials: creds,
+		})
+	}
+	return out, true
+}
 
 // credentials are the logins for a container's image that the pod's pull secrets
 // hold. A secret that cannot be had or read keeps nobody waiting, as for a

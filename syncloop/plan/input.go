@@ -151,8 +151,10 @@ type Failure struct {
 	// Container is the one that it is about, of an attempt that cannot be made; empty:
 	// all of it.
 	Container string
-	Class     string
-	At        time.Time
+	// Image is the one that it is about, where that is a volume's; else its container's.
+	Image string
+	Class string
+	At    time.Time
 	// Delay until the next try.
 	Delay time.Duration
 }

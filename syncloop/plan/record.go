@@ -66,6 +66,9 @@ type Result struct {
 	// Container is the one that Err is about, where an attempt cannot be made because of
 	// it.
 	Container string
+	// Image is the one that Err is about, where that is not its container's own but a
+	// volume's.
+	Image string
 	// Unmade is true when it failed before anything was made.
 	Unmade bool
 	// GivenUp is true when it was ended, before anything was made, because the pod is
@@ -283,7 +286,7 @@ func (m *Memory) recordStart(a StartContainer, r Result) {
 // fail notes a failure and how long to wait.
 func (m *Memory) fail(key string, r Result) {
 	before := m.Failures[key]
-	f := Failure{Reason: r.Reason, Container: r.Container, Message: r.Err.Error(), Class: backend.Class(r.Err), At: r.At}
+	f := Failure{Reason: r.Reason, Container: r.Container, Image: r.Image, Message: r.Err.Error(), Class: backend.Class(r.Err), At: r.At}
 	var ofContainer *backend.ContainerError
 	if errors.As(r.Err, &ofContainer) { // it is the container's waiting message, not the launch's
 		f.Message, f.Class = ofContainer.Error(), ""

@@ -46,7 +46,7 @@ func Unsupported(pod *corev1.Pod) []backend.Refusal {
 func supported(vol *corev1.Volume) bool {
 	return vol.EmptyDir != nil || vol.HostPath != nil || vol.NFS != nil ||
 		vol.ConfigMap != nil || vol.Secret != nil || vol.Projected != nil || vol.DownwardAPI != nil ||
-		vol.PersistentVolumeClaim != nil || vol.Ephemeral != nil
+		vol.PersistentVolumeClaim != nil || vol.Ephemeral != nil || vol.Image != nil
 }
 
 func unsupportedIn(field string, c *corev1.Container) []backend.Refusal {

@@ -29,7 +29,7 @@ func TestUnsupported(t *testing.T) {
 		got = append(got, r.Field)
 	}
 	want := []string{
-		"spec.volumes[1].csi", "spec.volumes[2].projected.sources[1].podCertificate", "spec.volumes[3].cephfs", "spec.volumes[8].image",
+		"spec.volumes[1].csi", "spec.volumes[2].projected.sources[1].podCertificate", "spec.volumes[3].cephfs",
 		"spec.containers[0].volumeDevices", "spec.ephemeralContainers[0].volumeDevices",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

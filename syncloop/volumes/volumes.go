@@ -41,7 +41,7 @@ func Specs(pod *corev1.Pod, o resolve.Objects, node resolve.Node, _ resolve.Addr
 	mounted := resolve.Mounted(pod)
 	var out []Wanted
 	for i := range pod.Spec.Volumes {
-		if mounted[pod.Spec.Volumes[i].Name] {
+		if v := &pod.Spec.Volumes[i]; mounted[v.Name] && v.Image == nil { // an image is mounted at the start
 			out = append(out, wanted(pod, i, o, node))
 		}
 	}

@@ -129,6 +129,8 @@ func explainVolume(pod *corev1.Pod, v *corev1.Volume, requests *cri.LaunchReques
 	switch {
 	case v.HostPath != nil:
 		return VolumePreview{Name: v.Name, Kind: "host path", Path: v.HostPath.Path}
+	case v.Image != nil:
+		return VolumePreview{Name: v.Name, Kind: "image", Source: v.Image.Reference, ReadOnly: true}
 	case v.PersistentVolumeClaim != nil:
 		out.Kind, out.ReadOnly = "claim", v.PersistentVolumeClaim.ReadOnly
 		out.Source = "what the PersistentVolume of claim " + v.PersistentVolumeClaim.ClaimName + " says"
@@ -254,7 +256,10 @@ func explainMounts(c *corev1.Container, asked *cri.ContainerRequests) []MountPre
 }
 
 func mountPreview(m *runtimeapi.Mount) MountPreview {
-	out := MountPreview{Path: m.GetContainerPath(), HostPath: m.GetHostPath(), ReadOnly: m.GetReadonly()}
+	out := MountPreview{
+		Path: m.GetContainerPath(), HostPath: m.GetHostPath(), Image: m.GetImage().GetUserSpecifiedImage(),
+		SubPath: m.GetImageSubPath(), ReadOnly: m.GetReadonly(),
+	}
 	switch m.GetPropagation() {
 	case runtimeapi.MountPropagation_PROPAGATION_HOST_TO_CONTAINER:
 		out.Propagation = string(corev1.MountPropagationHostToContainer)

@@ -74,10 +74,12 @@ type DNSPreview struct {
 type VolumePreview struct {
 	Name string `json:"name"`
 	// Kind says what is made: "directory", "tmpfs", "hugepages", "files", "files in
-	// memory", "nfs", "host path", or "claim", which is what its PersistentVolume says.
+	// memory", "nfs", "host path", "image", or "claim", which is what its PersistentVolume
+	// says.
 	Kind string `json:"kind"`
-	// Path on the host; Source is what is mounted there, of kinds that mount.
-	Path   string `json:"path"`
+	// Path on the host, empty for an image; Source is what is mounted there, of kinds that
+	// mount.
+	Path   string `json:"path,omitempty"`
 	Source string `json:"source,omitempty"`
 	// SizeBytes limits a tmpfs; 0 is half of the host's memory.
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
@@ -141,10 +143,13 @@ type SecurityPreview struct {
 // MountPreview is one mount in a container.
 type MountPreview struct {
 	Path     string `json:"path"`
-	HostPath string `json:"hostPath"`
+	HostPath string `json:"hostPath,omitempty"`
+	// Image is mounted instead of a path of the host.
+	Image string `json:"image,omitempty"`
 	// Volume is the pod's; empty for what every container gets.
 	Volume string `json:"volume,omitempty"`
-	// SubPath is bound to HostPath from within the volume.
+	// SubPath is bound to HostPath from within the volume; of an image it is the
+	// directory that is mounted.
 	SubPath     string `json:"subPath,omitempty"`
 	ReadOnly    bool   `json:"readOnly,omitempty"`
 	Propagation string `json:"propagation,omitempty"`

@@ -3,6 +3,7 @@ package fakecri
 import (
 	"context"
 	"errors"
+	"maps"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
@@ -36,6 +37,25 @@ func (s *Server) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*
 	}
 	s.images[name] = "sha256:" + name
 	return &runtimeapi.PullImageResponse{ImageRef: s.images[name]}, nil
+}
+
+// ListImages tells of every image.
+func (s *Server) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*runtimeapi.ListImagesResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := &runtimeapi.ListImagesResponse{}
+	for name, id := range s.images {
+		out.Images = append(out.Images, &runtimeapi.Image{Id: id, RepoTags: []string{name}, Size: 1 << 20})
+	}
+	return out, nil
+}
+
+// RemoveImage forgets an image, used or not, as containerd does.
+func (s *Server) RemoveImage(_ context.Context, r *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.images, func(name, id string) bool { return id == r.GetImage().GetImage() || name == r.GetImage().GetImage() })
+	return &runtimeapi.RemoveImageResponse{}, nil
 }
 
 // Auths are the credentials of all pulls.

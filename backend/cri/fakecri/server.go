@@ -39,6 +39,8 @@ type Server struct {
 	IgnoresTERM map[string]bool
 	// NotReady is the message of a network that is not ready.
 	NotReady string
+	// Runtime is its name and version, as "cri-o 1.33.0"; empty: containerd 1.6.20.
+	Runtime string
 	// StrictGroups makes it a runtime that can be strict about supplemental groups.
 	StrictGroups bool
 	// Handlers are what it says of its runtime handlers; nil: nothing, as containerd 1.6.
@@ -182,7 +184,11 @@ func (s *Server) nextID(prefix string) string {
 
 // Version is containerd 1.6's.
 func (s *Server) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: "1.6.20", RuntimeApiVersion: "v1"}, nil
+	name, version, named := strings.Cut(s.Runtime, " ")
+	if !named {
+		name, version = "containerd", "1.6.20"
+	}
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: name, RuntimeVersion: version, RuntimeApiVersion: "v1"}, nil
 }
 
 // Status is ready but for the network, as NotReady says.

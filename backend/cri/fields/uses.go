@@ -125,6 +125,8 @@ func volumeText(v *corev1.Volume) string {
 		return "bound to a PersistentVolume of kind local, hostPath or nfs"
 	case v.Ephemeral != nil:
 		return "as persistentVolumeClaim"
+	case v.Image != nil:
+		return "the image's files, read-only, with containerd 2.1 or newer (subPath: 2.2); before, the pod is refused"
 	case v.NFS != nil:
 		return "mounted by the pods' host, which needs mount.nfs (nfs-common)"
 	default:

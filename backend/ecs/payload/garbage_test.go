@@ -142,7 +142,7 @@ func TestListingsAreWholeOrNothing(t *testing.T) {
 			(!errors.Is(err, backend.ErrDenied) || all != nil) {
 			t.Errorf("%s: %v, %v", fails, all, err)
 		}
-		if removed, err := objects.RemoveAll(t.Context()); !errors.Is(err, backend.ErrDenied) || len(removed) > 1 {
+		if removed, err := objects.Sweeper().Sweep(t.Context(), nil); !errors.Is(err, backend.ErrDenied) || len(removed) > 1 {
 			t.Errorf("%s: removed %v, %v", fails, removed, err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // protocol changes with every change of the contract or of how it is carried.
-const protocol = 7
+const protocol = 8
 
 // What stands in the HTTP headers.
 const (

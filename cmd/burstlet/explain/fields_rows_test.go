@@ -93,6 +93,7 @@ func volumeRows() []fieldRow {
 			},
 		}}}, "as persistentVolumeClaim", "one volume of Amazon EBS of the requested size, made for each task (a restart begins with an empty one) and deleted with it; another in the pod, volumeMode Block, other accessModes than ReadWriteOnce and ReadWriteOncePod, dataSource, selector and volumeName are refused; the claim and its storageClassName are not used; needs `ebs.roleARN`"},
 		{"nfs", corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}, "mounted by the pods' host, which needs mount.nfs (nfs-common)", no},
+		{"image", corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "r.example/data"}}, "the image's files, read-only, with containerd 2.1 or newer (subPath: 2.2); before, the pod is refused", no},
 	} {
 		rows = append(rows, fieldRow{"volumes", v.kind, spec(func(s *corev1.PodSpec) {
 			s.Volumes = []corev1.Volume{{Name: "v", VolumeSource: v.source}}

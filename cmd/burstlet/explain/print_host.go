@@ -102,7 +102,10 @@ func printContainer(out *bytes.Buffer, n int, c *criexplain.ContainerPreview) er
 	s.row("cgroup", resources(c.Cgroup))
 	for _, m := range c.Mounts {
 		from := m.HostPath
-		if m.SubPath != "" {
+		switch {
+		case m.Image != "":
+			from = strings.TrimSuffix("image "+m.Image+" "+m.SubPath, " ")
+		case m.SubPath != "":
 			from = m.SubPath + " by way of " + from
 		}
 		s.row("mount", m.Path+" from "+from, when(m.ReadOnly, "read-only"), m.Propagation)

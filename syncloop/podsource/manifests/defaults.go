@@ -60,12 +60,15 @@ func fillPointer[T any](to **T, value T) {
 	}
 }
 
-func containerDefaults(c *corev1.Container, hostNetwork bool) {
-	pull := corev1.PullIfNotPresent
-	if latest(c.Image) {
-		pull = corev1.PullAlways
+func pullPolicy(image string) corev1.PullPolicy {
+	if latest(image) {
+		return corev1.PullAlways
 	}
-	fill(&c.ImagePullPolicy, pull)
+	return corev1.PullIfNotPresent
+}
+
+func containerDefaults(c *corev1.Container, hostNetwork bool) {
+	fill(&c.ImagePullPolicy, pullPolicy(c.Image))
 	fill(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
 	fill(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
 	for i := range c.Ports {
@@ -145,6 +148,8 @@ func volumeDefaults(v *corev1.Volume) {
 		s.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	case s.HostPath != nil:
 		fillPointer(&s.HostPath.Type, corev1.HostPathUnset)
+	case s.Image != nil:
+		fill(&s.Image.PullPolicy, pullPolicy(s.Image.Reference))
 	case s.DownwardAPI != nil:
 		fillPointer(&s.DownwardAPI.DefaultMode, corev1.DownwardAPIVolumeSourceDefaultMode)
 		fieldRefs(s.DownwardAPI.Items)

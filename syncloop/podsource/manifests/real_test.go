@@ -54,6 +54,8 @@ spec:
   volumes:
   - {name: empty}
   - {name: host, hostPath: {path: /var/log}}
+  - {name: image, image: {reference: "r.example/data:1"}}
+  - {name: latest, image: {reference: r.example/data}}
   - {name: down, downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}
   - {name: all, projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.uid}}]}}]}}
 `
