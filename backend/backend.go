@@ -214,6 +214,8 @@ type Credential struct {
 	Username      string
 	Password      string
 	IdentityToken string
+	// Node is true for a login of the node's own, which serves each of its pods.
+	Node bool
 	// Secret names where it comes from: namespace/name/UID of a pull secret. It is no
 	// part of the login.
 	Secret string
@@ -222,6 +224,7 @@ type Credential struct {
 // SameLogin is true for a login that differs at most in where it comes from.
 func (c Credential) SameLogin(other Credential) bool {
 	c.Secret, other.Secret = "", ""
+	c.Node, other.Node = false, false
 	return c == other
 }
 

@@ -88,6 +88,8 @@ type Config struct {
 	HostIPs func() []string
 	// Pulls is how many images are pulled at once.
 	Pulls int
+	// NodeLogins has the node's own logins for images; nil: none.
+	NodeLogins images.NodeLogins
 	// ImageGC says when images that nobody uses are removed; nil: never.
 	ImageGC *images.GCPolicy
 	// Eviction says when pods are evicted for what their host runs short of; nil, or a
@@ -175,7 +177,7 @@ func New(cfg Config) (*Loop, error) {
 	}
 	l.cfg.Metrics.watch(l)
 	if b.Images != nil {
-		l.images = images.New(b.Images, b.PullRecords, cfg.Pulls, b.Limits.Pull)
+		l.images = images.New(b.Images, b.PullRecords, cfg.Pulls, b.Limits.Pull).WithNodeLogins(cfg.NodeLogins)
 	}
 	l.garbage = l.newCollector()
 	l.pressure = newPressure(b.Signals, cfg.Eviction)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strconv"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/cmd/burstlet/credentialprovider"
 	"github.com/burstlet/burstlet/provider"
 	"github.com/burstlet/burstlet/provider/kubeletapi"
 	"github.com/burstlet/burstlet/syncloop/images"
@@ -33,6 +35,18 @@ func imageGC(cfg config.Images) *images.GCPolicy {
 		HighThresholdPercent: cfg.GCHighThresholdPercent, LowThresholdPercent: cfg.GCLowThresholdPercent,
 		MinAge: cfg.MinimumGCAge.Duration, MaxAge: cfg.MaximumGCAge.Duration,
 	}
+}
+
+// nodeLogins are the logins for images that plugins have for the node; nil: there are none.
+func nodeLogins(cfg config.Images) (images.NodeLogins, error) {
+	if cfg.CredentialProviderConfigFile == "" {
+		return nil, nil
+	}
+	plugins, err := credentialprovider.Read(cfg.CredentialProviderConfigFile, cfg.CredentialProviderBinDir)
+	if err != nil {
+		return nil, fmt.Errorf("images.imageCredentialProviderConfigFile: %w", err)
+	}
+	return plugins, nil
 }
 
 // apiOptions are those of the kubelet API; nil, so that it is not served, where

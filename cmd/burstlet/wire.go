@@ -141,12 +141,15 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		Client: m.client, Node: m.cfg.Node.Name, Changed: func(uid types.UID) { n.engine.Poke(uid) },
 		EphemeralVolumes: m.remote.Limits.EphemeralVolumes,
 	})
-	var err error
+	logins, err := nodeLogins(m.cfg.Images)
+	if err != nil {
+		return err
+	}
 	n.podEngine, err = newPodEngine(engineConfig{
 		cfg: m.cfg, client: m.client, events: m.events, remote: m.remote, host: m.host, registerer: m.registry,
 		current: func() provider.Current { return n.vk.Current() },
 		engine: syncloop.Config{
-			Objects: n.objects, ImageGC: imageGC(m.cfg.Images), Eviction: m.cfg.Eviction.Policy(), Metrics: syncloop.NewMetrics(m.registry),
+			Objects: n.objects, NodeLogins: logins, ImageGC: imageGC(m.cfg.Images), Eviction: m.cfg.Eviction.Policy(), Metrics: syncloop.NewMetrics(m.registry),
 			Shutdown: hostShutdown(m.cfg.Backend), ShuttingDown: func(begun bool) { n.vk.SetShuttingDown(begun) },
 			ProbeMetrics: prober.NewMetrics(m.probes), VirtualKubeletEvents: m.cfg.Compatibility.VirtualKubeletEvents,
 			NodeEvent: func(kind, reason, message string) {

@@ -151,6 +151,35 @@ func keyOf(address string) (string, bool) {
 	return u.Host + p, true
 }
 
+// LoginsFor returns those of a plugin's answer that cover an image, by its full name without
+// tag and digest, in the order in which they are to be tried. They are the node's own.
+// Addresses that are malformed cover nothing.
+func LoginsFor(repository string, logins map[string]backend.Credential) []backend.Credential {
+	ring := keyring{}
+	for _, address := range slices.Sorted(maps.Keys(logins)) {
+		if key, ok := keyOf(address); ok {
+			c := logins[address]
+			c.Registry, c.Node = key, true
+			ring[key] = append(ring[key], c)
+		}
+	}
+	return ring.lookup(repository)
+}
+
+// MatchesAny is true for an image, by its full name without tag and digest, that one of the
+// patterns covers (matchImages of a CredentialProvider).
+func MatchesAny(patterns []string, repository string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return covers(pattern, repository) })
+}
+
+// CheckPattern is an error for what no image matches.
+func CheckPattern(pattern string) error {
+	if u, err := url.Parse("https://" + pattern); err != nil || u.Host == "" || strings.Contains(pattern, "://") {
+		return errors.New("must be a host, perhaps with globs, a port and a path, and no scheme")
+	}
+	return nil
+}
+
 // lookup returns every login whose key covers the repository. That of Docker Hub
 // is kept under a name that images do not have, and serves if there is no other.
 func (k keyring) lookup(repository string) []backend.Credential {

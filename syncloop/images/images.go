@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type Event func(kind, reason, format string, args ...any)
 // Puller finds and pulls images on one remote.
 type Puller struct {
 	images  backend.Images
+	node    NodeLogins
 	records *pullRecords
 	limit   time.Duration
 	slots   chan struct{}
@@ -46,6 +48,20 @@ type pull struct {
 	// waiters counts who wants it; the last to leave ends it.
 	waiters int
 	cancel  context.CancelFunc
+}
+
+// NodeLogins are logins that a node has for all its pods.
+type NodeLogins interface {
+	// Credentials are those for an image, by its full name without tag and digest, in the
+	// order in which they are to be tried. It may take a minute.
+	Credentials(ctx context.Context, repository string) []backend.Credential
+}
+
+// WithNodeLogins has pulls try a node's own logins after those of the pod; nil: there are
+// none. It is called before the first pull.
+func (p *Puller) WithNodeLogins(node NodeLogins) *Puller {
+	p.node = node
+	return p
 }
 
 // New returns a puller that runs at most parallel pulls at once, one after
@@ -83,7 +99,7 @@ func (p *Puller) EnsureImageExists(ctx context.Context, w Wanted, event Event) (
 	}
 	event(corev1.EventTypeNormal, "Pulling", "Pulling image %q", w.Image)
 	start := time.Now()
-	q, err := p.shared(ctx, w.Image, ref, w.Credentials)
+	q, err := p.shared(ctx, w.Image, ref, p.logins(ctx, ref, w.Credentials))
 	switch {
 	case err == nil:
 		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
@@ -97,6 +113,20 @@ func (p *Puller) EnsureImageExists(ctx context.Context, w Wanted, event Event) (
 		return "", fmt.Errorf("pull image %q: %w", w.Image, err)
 	}
 	return "", pullFailure(event, w.Image, err)
+}
+
+// logins are a pod's for an image, and then those of its node.
+func (p *Puller) logins(ctx context.Context, ref reference, creds []backend.Credential) []backend.Credential {
+	if p.node == nil {
+		return creds
+	}
+	out := slices.Clone(creds)
+	for _, c := range p.node.Credentials(ctx, ref.repository) {
+		if !slices.ContainsFunc(out, c.SameLogin) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // ReportFailed tells the user that a container does not start because of an error of

@@ -310,13 +310,16 @@ func (p *pullRecords) note(ref reference, id string, creds []backend.Credential)
 	return true
 }
 
-// with adds those who pulled an image.
+// with adds those who pulled an image: with logins of the node alone, everyone (kubelet:
+// trackedToImagePullCreds).
 func (a access) with(creds []backend.Credential) access {
-	if len(creds) == 0 {
+	// Which login was used is not known. Those of the node are every pod's.
+	own := slices.DeleteFunc(slices.Clone(creds), func(c backend.Credential) bool { return c.Node })
+	if len(own) == 0 {
 		a.Everyone = true
 		return a
 	}
-	h := holderOf(creds)
+	h := holderOf(own)
 	a.Logins = slices.DeleteFunc(slices.Clone(a.Logins), h.equals)
 	if a.Logins = append(a.Logins, h); len(a.Logins) > maxHolders {
 		a.Logins = a.Logins[1:]

@@ -347,3 +347,52 @@ func TestRecordsGoWithTheirImages(t *testing.T) {
 		t.Error("the record of an image that went is still there")
 	}
 }
+
+// nodeLogins are those of a node.
+type nodeLogins struct {
+	password string
+	asked    []string
+}
+
+func (n *nodeLogins) Credentials(_ context.Context, repository string) []backend.Credential {
+	n.asked = append(n.asked, repository)
+	return []backend.Credential{{Registry: "r.example", Username: "u", Password: n.password, Node: true}}
+}
+
+// A node's logins come after the pod's, and only for a pull. What they pulled serves every pod
+// of the node; what a pod pulled beside them, those with its login.
+func TestLoginsOfTheNode(t *testing.T) {
+	const image = "r.example/app:1"
+	for _, tt := range []struct {
+		name        string
+		node        string
+		first       []backend.Credential
+		others      string // what a pod without a login gets under Never
+		mine, asked int    // pulls and questions when the first pod starts again
+	}{
+		{"alone", "pw", nil, "", 0, 0},
+		{"beside the pod's", "no", loginOf(t, "a", "s", "pw"), "ErrImageNeverPull", 0, 0},
+		{"instead of the pod's", "pw", loginOf(t, "a", "s", "no"), "ErrImageNeverPull", 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r, node := &registry{password: "pw"}, &nodeLogins{password: tt.node}
+			p := New(r, r, 1, 0).WithNodeLogins(node)
+			if err := ensure(p, corev1.PullIfNotPresent, image, tt.first); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(node.asked, []string{"r.example/app"}) {
+				t.Errorf("asked for %q", node.asked)
+			}
+			pulls := r.pulls
+			if err := ensure(p, corev1.PullIfNotPresent, image, tt.first); err != nil || r.pulls != pulls+tt.mine || len(node.asked) != 1+tt.asked {
+				t.Errorf("again: %v, %d pulls, asked %d times", err, r.pulls, len(node.asked))
+			}
+			if err := ensure(p, corev1.PullNever, image, nil); Reason(err) != tt.others {
+				t.Errorf("another pod: %v", err)
+			}
+			if err := ensure(p, corev1.PullIfNotPresent, image, nil); (err == nil) != (tt.node == "pw") {
+				t.Errorf("another pod that may pull: %v", err)
+			}
+		})
+	}
+}

@@ -98,7 +98,7 @@ func TestLoadReadsEveryField(t *testing.T) {
 		},
 		Images: config.Images{
 			GCHighThresholdPercent: 70, GCLowThresholdPercent: 50, MinimumGCAge: span(40), MaximumGCAge: span(200),
-			NodeStatusMaxImages: -1,
+			NodeStatusMaxImages: -1, CredentialProviderConfigFile: "/etc/burstlet/plugins.yaml", CredentialProviderBinDir: "/opt/plugins",
 		},
 		Eviction: config.Eviction{
 			Hard: map[string]string{"memory.available": "5%", "imagefs.available": "1Gi"},

@@ -173,6 +173,11 @@ shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
 			head + sim + "images: {imageMinimumGCAge: 1h, imageMaximumGCAge: 1h}\n",
 			"check FILE: images.imageMaximumGCAge: Invalid value: \"1h0m0s\": must be greater than imageMinimumGCAge 1h0m0s",
 		},
+		"plugins without their directory": {
+			head + sim + "images: {imageCredentialProviderConfigFile: plugins.yaml}\n",
+			"check FILE: images.imageCredentialProviderConfigFile: Invalid value: \"plugins.yaml\": must be an absolute path\n" +
+				"images.imageCredentialProviderBinDir: Required value: imageCredentialProviderConfigFile and imageCredentialProviderBinDir need each other",
+		},
 		"evictions": {
 			head + sim + "eviction: {evictionHard: {disk: 1Gi}, evictionSoft: {memory.available: 1Gi}, evictionMaxPodGracePeriod: -1, " +
 				"evictionPressureTransitionPeriod: -1s}\n",

@@ -193,6 +193,8 @@ func limits() map[string]schema {
 		"Images.imageMinimumGCAge":                  span,
 		"Images.imageMaximumGCAge":                  span,
 		"Images.nodeStatusMaxImages":                atLeast(minStatusImages),
+		"Images.imageCredentialProviderConfigFile":  orEmpty(`/.*`),
+		"Images.imageCredentialProviderBinDir":      orEmpty(`/.*`),
 		"Eviction.evictionHard":                     bySignal(`\+?` + quantityForm + "|" + percentForm),
 		"Eviction.evictionSoft":                     bySignal(`\+?` + quantityForm + "|" + percentForm),
 		"Eviction.evictionSoftGracePeriod":          bySignal(`\+?` + durationForm),

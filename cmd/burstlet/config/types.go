@@ -223,28 +223,6 @@ type HostPath struct {
 	ReadOnly bool `json:"readOnly"`
 }
 
-// Images says which images leave the remote's disk; the names are the kubelet's.
-type Images struct {
-	// GCHighThresholdPercent of the disk that images stand on, when it is in use,
-	// begins the removal of images that no container uses and no pod of the node
-	// wants, those unused for longest first (the kubelet's
-	// imageGCHighThresholdPercent); default 85. 100: the disk never does.
-	GCHighThresholdPercent int `json:"imageGCHighThresholdPercent"`
-	// GCLowThresholdPercent is where that ends (imageGCLowThresholdPercent); default
-	// 80. It must be less than the high one.
-	GCLowThresholdPercent int `json:"imageGCLowThresholdPercent"`
-	// MinimumGCAge is how long an image is known before it may go to make room
-	// (imageMinimumGCAge); default 2m.
-	MinimumGCAge Duration `json:"imageMinimumGCAge"`
-	// MaximumGCAge is how long an image that nobody uses may stay, whatever the disk
-	// (imageMaximumGCAge); default 0s, for ever. It must be longer than MinimumGCAge.
-	// The time is counted from the start of this process.
-	MaximumGCAge Duration `json:"imageMaximumGCAge"`
-	// NodeStatusMaxImages is how many images the Node's status names, the largest
-	// ones (nodeStatusMaxImages); default 50, -1 all. It ends at 128 KiB.
-	NodeStatusMaxImages int `json:"nodeStatusMaxImages"`
-}
-
 // Eviction says when pods are evicted because their host runs short of something; the names
 // and the syntax are the kubelet's. Signals are memory.available,
 // allocatableMemory.available, nodefs.available, nodefs.inodesFree, imagefs.available,

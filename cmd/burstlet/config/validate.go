@@ -61,6 +61,10 @@ func (e *NodeEntry) validate(at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, e.Pods.validate(at.Child("pods"))...)
 	errs = append(errs, e.Images.validate(at.Child("images"))...)
+	if e.Backend.Type == BackendECS && e.Images.CredentialProviderConfigFile != "" {
+		errs = append(errs, field.Forbidden(at.Child("images", "imageCredentialProviderConfigFile"), "Fargate pulls images by itself: "+
+			"give backend.ecs.executionRoleARN the right to pull from ECR, and pods pull secrets for other registries"))
+	}
 	return append(errs, e.Eviction.validate(at.Child("eviction"), &e.Backend)...)
 }
 

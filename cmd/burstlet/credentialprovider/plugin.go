@@ -1,0 +1,216 @@
+package credentialprovider
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/containerd/log"
+	configv1 "k8s.io/kubelet/config/v1"
+	credentialproviderv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
+
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/images"
+)
+
+const (
+	// execLimit is how long a plugin may take, as a kubelet has it.
+	execLimit = time.Minute
+	// execGrace is how long what a plugin left running may hold its output open.
+	execGrace = 2 * time.Second
+	maxAnswer = 1 << 20
+	maxStderr = 1 << 10
+
+	globalKey = "<global>" // no image and no registry is called so
+)
+
+// Plugins are the plugins of a node, in the order of their configuration.
+type Plugins struct{ plugins []*plugin }
+
+// Credentials are the logins that the plugins have for an image, by its full name without
+// tag and digest. A plugin that fails has none: the pull is tried without, and says what the
+// registry said (kubelet: perPodPluginProvider).
+func (p *Plugins) Credentials(ctx context.Context, repository string) []backend.Credential {
+	var out []backend.Credential
+	for _, one := range p.plugins {
+		logins, err := one.logins(ctx, repository)
+		if err != nil {
+			log.G(ctx).WithError(err).WithField("image", repository).Error("a credential provider failed")
+			continue
+		}
+		out = append(out, images.LoginsFor(repository, logins)...)
+	}
+	return out
+}
+
+// plugin is one program.
+type plugin struct {
+	bin          string
+	config       configv1.CredentialProvider
+	turn         chan struct{} // one question at a time: the answer to it may answer the next
+	defaultCache time.Duration
+
+	mu    sync.Mutex
+	cache map[string]answer
+}
+
+// answer is what a plugin said, good until then.
+type answer struct {
+	logins map[string]backend.Credential
+	until  time.Time
+}
+
+func newPlugin(bin string, config configv1.CredentialProvider) *plugin {
+	return &plugin{
+		bin: bin, config: config, turn: make(chan struct{}, 1), defaultCache: config.DefaultCacheDuration.Duration,
+		cache: map[string]answer{},
+	}
+}
+
+// logins are those by registry and path that the plugin has for an image.
+func (p *plugin) logins(ctx context.Context, repository string) (map[string]backend.Credential, error) {
+	if !images.MatchesAny(p.config.MatchImages, repository) {
+		return nil, nil
+	}
+	if kept, ok := p.kept(repository); ok {
+		return kept, nil
+	}
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if kept, ok := p.kept(repository); ok {
+		return kept, nil
+	}
+	response, err := p.ask(ctx, repository)
+	if err != nil {
+		return nil, fmt.Errorf("run credential provider %s: %w", p.config.Name, err)
+	}
+	key, err := cacheKey(response.CacheKeyType, repository)
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of credential provider %s: %w", p.config.Name, err)
+	}
+	logins := make(map[string]backend.Credential, len(response.Auth))
+	for address, auth := range response.Auth {
+		logins[address] = backend.Credential{Username: auth.Username, Password: auth.Password}
+	}
+	keep := p.defaultCache
+	if response.CacheDuration != nil {
+		keep = response.CacheDuration.Duration
+	}
+	p.keep(key, logins, keep)
+	return logins, nil
+}
+
+func cacheKey(kind credentialproviderv1.PluginCacheKeyType, repository string) (string, error) {
+	switch kind {
+	case credentialproviderv1.ImagePluginCacheKeyType:
+		return repository, nil
+	case credentialproviderv1.RegistryPluginCacheKeyType:
+		return registryOf(repository), nil
+	case credentialproviderv1.GlobalPluginCacheKeyType:
+		return globalKey, nil
+	}
+	return "", errCacheKeyType
+}
+
+func registryOf(repository string) string {
+	registry, _, _ := strings.Cut(repository, "/")
+	return registry
+}
+
+func (p *plugin) kept(repository string) (map[string]backend.Credential, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, key := range []string{repository, registryOf(repository), globalKey} {
+		if a, ok := p.cache[key]; ok && time.Now().Before(a.until) {
+			return a.logins, true
+		}
+	}
+	return nil, false
+}
+
+// keep keeps an answer, and forgets those whose time is over.
+func (p *plugin) keep(key string, logins map[string]backend.Credential, d time.Duration) {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for old, a := range p.cache {
+		if !now.Before(a.until) {
+			delete(p.cache, old)
+		}
+	}
+	if d > 0 {
+		p.cache[key] = answer{logins: logins, until: now.Add(d)}
+	}
+}
+
+// ask runs the program.
+func (p *plugin) ask(ctx context.Context, repository string) (*credentialproviderv1.CredentialProviderResponse, error) {
+	request := credentialproviderv1.CredentialProviderRequest{Image: repository}
+	request.APIVersion, request.Kind = p.config.APIVersion, "CredentialProviderRequest"
+	question, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, execLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.bin, p.config.Args...) //nolint:gosec // the operator's own configuration
+	stdout, stderr := &bounded{most: maxAnswer}, &bounded{most: maxStderr}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(question), stdout, stderr, execGrace
+	cmd.Env = os.Environ()
+	for _, v := range p.config.Env {
+		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
+	}
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.buffer.Bytes()))
+	}
+	return p.read(stdout)
+}
+
+// read reads an answer. Its errors quote nothing of it: it has logins.
+func (p *plugin) read(stdout *bounded) (*credentialproviderv1.CredentialProviderResponse, error) {
+	if stdout.cut {
+		return nil, fmt.Errorf("it answered more than %d bytes", maxAnswer)
+	}
+	var response credentialproviderv1.CredentialProviderResponse
+	decoder := json.NewDecoder(bytes.NewReader(stdout.buffer.Bytes()))
+	decoder.DisallowUnknownFields()
+	if decoder.Decode(&response) != nil {
+		return nil, errors.New("its answer is no CredentialProviderResponse")
+	}
+	if response.Kind != "CredentialProviderResponse" || response.APIVersion != p.config.APIVersion {
+		return nil, fmt.Errorf("its answer is a %q of %q, not a CredentialProviderResponse of %s",
+			clip(response.Kind), clip(response.APIVersion), p.config.APIVersion)
+	}
+	return &response, nil
+}
+
+func clip(text string) string { return text[:min(len(text), 64)] }
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	buffer bytes.Buffer // not embedded: its ReadFrom has no bound
+	most   int
+	cut    bool
+}
+
+// Write never fails: the program is to end by itself.
+func (b *bounded) Write(data []byte) (int, error) {
+	room := min(b.most-b.buffer.Len(), len(data))
+	b.cut = b.cut || room < len(data)
+	b.buffer.Write(data[:room])
+	return len(data), nil
+}
