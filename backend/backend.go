@@ -288,6 +288,8 @@ type NodeFacts struct {
 	// RecursiveReadOnly are those of them that can make a mount read-only with all that is
 	// mounted below it.
 	RecursiveReadOnly []string
+	// UserNamespaces are those of them that can give a pod a user namespace of its own.
+	UserNamespaces []string
 	// SupplementalGroupsPolicy is true where the remote can be strict about
 	// supplemental groups, for the Node's features.
 	SupplementalGroupsPolicy bool

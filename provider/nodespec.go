@@ -84,12 +84,11 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 	return node
 }
 
-// runtimeHandlers are the remote's, with what pods get of them: no user namespaces, whatever
-// the runtime can do.
+// runtimeHandlers are the remote's, with what pods get of them.
 func runtimeHandlers(f *backend.NodeFacts) (all []corev1.NodeRuntimeHandler) {
 	for _, name := range f.RuntimeHandlers {
 		all = append(all, corev1.NodeRuntimeHandler{Name: name, Features: &corev1.NodeRuntimeHandlerFeatures{
-			RecursiveReadOnlyMounts: new(slices.Contains(f.RecursiveReadOnly, name)), UserNamespaces: new(false),
+			RecursiveReadOnlyMounts: new(slices.Contains(f.RecursiveReadOnly, name)), UserNamespaces: new(slices.Contains(f.UserNamespaces, name)),
 		}})
 	}
 	return all

@@ -106,17 +106,18 @@ func TestNodeFeatures(t *testing.T) {
 // The Node says of each runtime handler what pods get of it (nodestatus/setters.go, RuntimeHandlers).
 func TestRuntimeHandlers(t *testing.T) {
 	facts := goodFacts()
-	facts.RuntimeHandlers, facts.RecursiveReadOnly = []string{"", "kata"}, []string{""}
+	facts.RuntimeHandlers, facts.RecursiveReadOnly, facts.UserNamespaces = []string{"", "kata"}, []string{""}, []string{"kata"}
 	node := spec.build(observation{now: noon, started: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
 	want := []corev1.NodeRuntimeHandler{
 		{Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(true), UserNamespaces: new(false)}},
-		{Name: "kata", Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(false), UserNamespaces: new(false)}},
+		{Name: "kata", Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(false), UserNamespaces: new(true)}},
 	}
 	if diff := cmp.Diff(want, node.Status.RuntimeHandlers); diff != "" {
 		t.Errorf("handlers (-want +got):\n%s", diff)
 	}
-	if kept := remembered(node); !slices.Equal(kept.RuntimeHandlers, facts.RuntimeHandlers) || !slices.Equal(kept.RecursiveReadOnly, facts.RecursiveReadOnly) {
-		t.Errorf("remembered are %q, of these read-only with all below %q", kept.RuntimeHandlers, kept.RecursiveReadOnly)
+	if kept := remembered(node); !slices.Equal(kept.RuntimeHandlers, facts.RuntimeHandlers) || !slices.Equal(kept.RecursiveReadOnly, facts.RecursiveReadOnly) ||
+		!slices.Equal(kept.UserNamespaces, facts.UserNamespaces) {
+		t.Errorf("remembered are %q, of these read-only with all below %q, with user namespaces %q", kept.RuntimeHandlers, kept.RecursiveReadOnly, kept.UserNamespaces)
 	}
 }
 

@@ -28,8 +28,14 @@ func remembered(node *corev1.Node) *backend.NodeFacts {
 	}
 	for _, h := range node.Status.RuntimeHandlers {
 		facts.RuntimeHandlers = append(facts.RuntimeHandlers, h.Name)
-		if h.Features != nil && h.Features.RecursiveReadOnlyMounts != nil && *h.Features.RecursiveReadOnlyMounts {
+		if h.Features == nil {
+			continue
+		}
+		if can := h.Features.RecursiveReadOnlyMounts; can != nil && *can {
 			facts.RecursiveReadOnly = append(facts.RecursiveReadOnly, h.Name)
+		}
+		if can := h.Features.UserNamespaces; can != nil && *can {
+			facts.UserNamespaces = append(facts.UserNamespaces, h.Name)
 		}
 	}
 	for key, value := range node.Annotations {

@@ -17,21 +17,25 @@ const appArmorEnabled = "/sys/module/apparmor/parameters/enabled"
 
 // supports refuses what this runtime and its host, as they are, cannot do. Errors:
 // Unsupported, naming the field.
-func (r *remote) supports(ctx context.Context, pod *corev1.Pod) error {
+func (r *remote) supports(ctx context.Context, pod *corev1.Pod, handler string) error {
 	if err := r.supportsAppArmor(ctx, pod); err != nil {
 		return err
 	}
 	if err := r.supportsImageVolumes(ctx, pod); err != nil {
 		return err
 	}
-	if groupsPolicy(pod) == runtimeapi.SupplementalGroupsPolicy_Merge {
+	strict := groupsPolicy(pod) != runtimeapi.SupplementalGroupsPolicy_Merge
+	if !strict && !ownUsers(pod) {
 		return nil
 	}
 	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{})
 	if err != nil {
 		return failed(err, "ask the container runtime what it can do")
 	}
-	if !st.GetFeatures().GetSupplementalGroupsPolicy() {
+	if err := supportsUsers(pod, st, handler); err != nil {
+		return err
+	}
+	if strict && !st.GetFeatures().GetSupplementalGroupsPolicy() {
 		return backend.Errorf(backend.ErrUnsupported, "spec.securityContext.supplementalGroupsPolicy: "+
 			"SupplementalGroupsPolicy=Strict is not supported in this node: use Merge, or containerd 2.0 or newer")
 	}

@@ -70,7 +70,7 @@ func TestAppArmorThatNobodyEnforcesIsRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := testPod("u1")
 			tt.change(&pod.Spec)
-			err := (&remote{host: tt.kernel}).supports(t.Context(), pod)
+			err := (&remote{host: tt.kernel}).supports(t.Context(), pod, "")
 			if tt.want == "" {
 				must(t, err)
 				return

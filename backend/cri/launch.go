@@ -37,7 +37,7 @@ func (p pods) Launch(ctx, _ context.Context, spec backend.LaunchSpec) error {
 	if err != nil {
 		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	if err := p.supports(ctx, spec.Pod); err != nil {
+	if err := p.supports(ctx, spec.Pod, spec.RuntimeHandler); err != nil {
 		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 	conf, err := p.prepareSandbox(ctx, spec.Pod, config)
@@ -55,7 +55,8 @@ func podDNS(cfg Config, pod *corev1.Pod, hostConf []byte) *runtimeapi.DNSConfig 
 }
 
 // prepareSandbox makes what the sandbox needs on the host and reads, beside it,
-// the resolver configuration that the pod's is made of.
+// the resolver configuration that the pod's is made of. The host gives the pod's user
+// namespace its ids, if it has one.
 func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runtimeapi.PodSandboxConfig) ([]byte, error) {
 	cgroup, err := p.podCgroup(ctx, pod)
 	if err != nil {
@@ -72,14 +73,16 @@ func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runti
 		return err
 	})
 	g.Go(func() error {
-		_, err := p.host.Prepare(ctx, host.Preparation{
+		prepared, err := p.host.Prepare(ctx, host.Preparation{
 			Dirs:   []string{config.GetLogDirectory()},
 			Cgroup: &cgroup,
 			Writes: []host.Write{{Path: path.Join(config.GetLogDirectory(), host.LogMark), Data: mark.Bytes(), Mode: 0o644, KeepExisting: true}},
+			Users:  users(pod, config.GetLogDirectory(), false),
 		})
 		if err != nil {
 			return fmt.Errorf("prepare the host: %w", err)
 		}
+		setUsers(config.GetLinux().GetSecurityContext().GetNamespaceOptions(), prepared.FirstUser)
 		return nil
 	})
 	return conf, g.Wait()

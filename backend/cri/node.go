@@ -54,6 +54,7 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 			facts.RecursiveReadOnly = append(facts.RecursiveReadOnly, h.GetName())
 		}
 	}
+	facts.UserNamespaces = userNamespaces(st)
 	facts.SupplementalGroupsPolicy = st.GetFeatures().GetSupplementalGroupsPolicy()
 	if err := n.describeHost(ctx, &facts); err != nil {
 		return backend.NodeFacts{}, fmt.Errorf("describe the host: %w", err)

@@ -116,6 +116,8 @@ func namespaces(pod *corev1.Pod) *runtimeapi.NamespaceOption {
 		Network: mode(pod.Spec.HostNetwork, runtimeapi.NamespaceMode_POD),
 		Ipc:     mode(pod.Spec.HostIPC, runtimeapi.NamespaceMode_POD),
 		Pid:     mode(pod.Spec.HostPID, pid),
+		// The host gives it its ids: see setUsers.
+		UsernsOptions: userNamespace(pod),
 	}
 }
 

@@ -111,7 +111,7 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 	if err := c.joinTarget(ctx, spec, config); err != nil {
 		return "", false, err
 	}
-	hosts, err := c.prepareContainer(ctx, sandbox, spec, config)
+	hosts, err := c.prepareContainer(ctx, sandbox, spec, config, podConfig)
 	if err != nil {
 		return "", false, err
 	}

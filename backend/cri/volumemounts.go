@@ -34,13 +34,17 @@ func attemptName(container string, attempt int) string {
 }
 
 // prepareContainer makes what a container needs on the host, in one operation,
-// and adds the mounts that it makes to the container's configuration. Beside it the
+// and adds the mounts that it makes to the container's configuration, and the ids of
+// the pod's user namespace to both. Beside it the
 // attempt before is ended for good, and the pod's addresses are asked for: of them the
 // hosts file is made, which is to be written before the container starts; nil for a
 // container that mounts its own.
-func (c containers) prepareContainer(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec, config *runtimeapi.ContainerConfig) (hosts *host.Write, err error) {
+func (c containers) prepareContainer(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec, config *runtimeapi.ContainerConfig, podConfig *runtimeapi.PodSandboxConfig,
+) (hosts *host.Write, err error) {
 	logDir := c.podLogDir(podRef(spec.Pod))
-	prepare := host.Preparation{Dirs: []string{path.Join(logDir, spec.Container.Name)}}
+	prepare := host.Preparation{
+		Dirs: []string{path.Join(logDir, spec.Container.Name)}, Users: users(spec.Pod, logDir, true),
+	}
 	mounts, subPaths, err := c.volumeMounts(spec)
 	if err != nil {
 		return nil, err
@@ -72,6 +76,12 @@ func (c containers) prepareContainer(ctx context.Context, sandbox backend.Ref, s
 			return fmt.Errorf("prepare the host: %w", err)
 		}
 		setSubPaths(mounts, subPaths, prepared.SubPaths)
+		mapMounts(mounts, prepared.FirstUser)
+		for _, o := range []*runtimeapi.NamespaceOption{
+			config.GetLinux().GetSecurityContext().GetNamespaceOptions(), podConfig.GetLinux().GetSecurityContext().GetNamespaceOptions(),
+		} {
+			setUsers(o, prepared.FirstUser)
+		}
 		return nil
 	})
 	config.Mounts = mounts

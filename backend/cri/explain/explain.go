@@ -47,6 +47,9 @@ func hostNotes(requests *cri.LaunchRequests, p Preview) []string {
 		out = append(out,
 			"oom_score_adj of a burstable container depends on the host's memory: 3 to 999, the lower the more of it the container requests")
 	}
+	if p.Sandbox.Namespaces.User == "pod" {
+		out = append(out, "spec.hostUsers: false is refused where the runtime has no user namespaces (before containerd 2.0 and runc 1.2)")
+	}
 	if field := requests.AppArmorField; field != "" {
 		out = append(out, field+": refused on a host without AppArmor")
 	}
@@ -91,7 +94,11 @@ func explainNamespaces(o *runtimeapi.NamespaceOption) NamespacesPreview {
 			return "pod"
 		}
 	}
-	return NamespacesPreview{Network: word(o.GetNetwork()), IPC: word(o.GetIpc()), PID: word(o.GetPid())}
+	user := runtimeapi.NamespaceMode_NODE
+	if o.GetUsernsOptions() != nil {
+		user = o.GetUsernsOptions().GetMode()
+	}
+	return NamespacesPreview{Network: word(o.GetNetwork()), IPC: word(o.GetIpc()), PID: word(o.GetPid()), User: word(user)}
 }
 
 // explainDNS is what the pod's resolv.conf has of the configuration and the pod: the

@@ -68,7 +68,7 @@ func TestExplainTellsWhatADryRunAsks(t *testing.T) {
 		},
 		"pids":       {cgroup.PIDs, told.Sandbox.PIDs},
 		"logs":       {dry.Sandbox.GetLogDirectory(), told.Sandbox.Logs},
-		"namespaces": {NamespacesPreview{Network: "pod", IPC: "pod", PID: "host"}, told.Sandbox.Namespaces},
+		"namespaces": {NamespacesPreview{Network: "pod", IPC: "pod", PID: "host", User: "host"}, told.Sandbox.Namespaces},
 		"servers":    {dry.DNS(nil).GetServers(), told.Sandbox.DNS.Servers},
 		"mounts":     {mounts, toldMounts},
 		"command":    {config.GetCommand(), got.Command},

@@ -41,6 +41,7 @@ type NamespacesPreview struct {
 	Network string `json:"network"`
 	IPC     string `json:"ipc"`
 	PID     string `json:"pid"`
+	User    string `json:"user"`
 }
 
 // ResourcesPreview is what the kernel enforces.

@@ -89,10 +89,6 @@ func podRules() []rule[corev1.PodSpec] {
 			"the host runs linux",
 		},
 		{
-			"hostUsers", func(s *spec) []string { return when(s.HostUsers != nil && !*s.HostUsers) },
-			"user namespaces are not supported; leave it out or set it to true",
-		},
-		{
 			"resourceClaims", func(s *spec) []string { return each(len(s.ResourceClaims)) },
 			"devices cannot be allocated on a container host",
 		},

@@ -32,7 +32,7 @@ func TestEveryFieldIsClassified(t *testing.T) {
 		"hostAliases": honoured, "priorityClassName": honoured, "priority": cluster, "dnsConfig": honoured,
 		"readinessGates": engine, "runtimeClassName": honoured, "enableServiceLinks": engine, "preemptionPolicy": cluster,
 		"overhead": honoured, "topologySpreadConstraints": cluster, "setHostnameAsFQDN": honoured, "os": refused,
-		"hostUsers": refused, "schedulingGates": cluster, "resourceClaims": refused, "resources": honoured,
+		"hostUsers": honoured, "schedulingGates": cluster, "resourceClaims": refused, "resources": honoured,
 		"hostnameOverride": honoured, "schedulingGroup": cluster,
 	}
 	podSecurity := map[string]string{
@@ -100,7 +100,7 @@ func TestCheck(t *testing.T) {
 		{"plain", func(*corev1.Pod) {}, nil},
 		{"windows", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} }, []string{"spec.os"}},
 		{"linux", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} }, nil},
-		{"user namespace", func(p *corev1.Pod) { p.Spec.HostUsers = new(false) }, []string{"spec.hostUsers"}},
+		{"user namespace", func(p *corev1.Pod) { p.Spec.HostUsers = new(false) }, nil},
 		{"host users", func(p *corev1.Pod) { p.Spec.HostUsers = new(true) }, nil},
 		{"claims", func(p *corev1.Pod) { p.Spec.ResourceClaims = make([]corev1.PodResourceClaim, 1) }, []string{"spec.resourceClaims[0]"}},
 		{"pod security", func(p *corev1.Pod) {

@@ -34,7 +34,7 @@ func Forbidden(pod *corev1.Pod, cfg criconfig.Config) []backend.Refusal {
 func ForbiddenIn(pod *corev1.Pod, at string, c *corev1.Container, cfg criconfig.Config) []backend.Refusal {
 	var out []backend.Refusal
 	if cfg.Unprivileged {
-		out = apply(out, at+".securityContext", c.SecurityContext, privilegeRules())
+		out = apply(out, at+".securityContext", c.SecurityContext, privilegeRules(pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers))
 	}
 	if cfg.HostPaths == nil {
 		return out
@@ -110,8 +110,9 @@ func NotAllowed(p string, cfg criconfig.Config) string {
 }
 
 // privilegeRules refuse privileged containers and what amounts to one: capabilities
-// beyond Pod Security's Baseline, and a /proc without its masks.
-func privilegeRules() []rule[corev1.SecurityContext] {
+// beyond Pod Security's Baseline, and a /proc without its masks unless the pod has users
+// of its own (Kubernetes: pod-security-admission/policy, check_procMount.go).
+func privilegeRules(ownUsers bool) []rule[corev1.SecurityContext] {
 	type security = corev1.SecurityContext
 	const why = "pods.privileged of the node's configuration is false"
 	return []rule[security]{
@@ -122,9 +123,9 @@ func privilegeRules() []rule[corev1.SecurityContext] {
 		{"capabilities", addedBeyond, why + ": containers may add only " + strings.Join(baselineCapabilities, ", ")},
 		{
 			"procMount", func(s *security) []string {
-				return when(s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount)
+				return when(!ownUsers && s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount)
 			},
-			why + ": leave it out",
+			why + ": leave it out, or set hostUsers of the pod to false",
 		},
 	}
 }

@@ -19,6 +19,11 @@ func secured(sc corev1.SecurityContext) corev1.PodSpec {
 	}
 }
 
+func withOwnUsers(spec corev1.PodSpec) corev1.PodSpec {
+	spec.HostUsers = new(false)
+	return spec
+}
+
 func capabilities(add ...corev1.Capability) corev1.SecurityContext {
 	return corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: add, Drop: []corev1.Capability{"ALL"}}}
 }
@@ -38,15 +43,16 @@ func TestPrivilegedIsForbidden(t *testing.T) {
 		spec corev1.PodSpec
 		want []string
 	}{
-		"nothing":         {secured(corev1.SecurityContext{}), nil},
-		"privileged":      {secured(corev1.SecurityContext{Privileged: new(true)}), both("privileged")},
-		"not privileged":  {secured(corev1.SecurityContext{Privileged: new(false), AllowPrivilegeEscalation: new(true)}), nil},
-		"Baseline":        {secured(capabilities("CHOWN", "CAP_NET_BIND_SERVICE", "kill")), nil},
-		"beyond Baseline": {secured(capabilities("CHOWN", "SYS_ADMIN", "CAP_SYS_PTRACE")), both("capabilities.add[1]", "capabilities.add[2]")},
-		"all":             {secured(capabilities("ALL")), both("capabilities.add[0]")},
-		"hidden by case":  {secured(capabilities("sys_admin", "CAP_CAP_CHOWN", "")), both("capabilities.add[0]", "capabilities.add[1]", "capabilities.add[2]")},
-		"unmasked":        {secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}), both("procMount")},
-		"masked":          {secured(corev1.SecurityContext{ProcMount: new(corev1.DefaultProcMount)}), nil},
+		"nothing":                         {secured(corev1.SecurityContext{}), nil},
+		"privileged":                      {secured(corev1.SecurityContext{Privileged: new(true)}), both("privileged")},
+		"not privileged":                  {secured(corev1.SecurityContext{Privileged: new(false), AllowPrivilegeEscalation: new(true)}), nil},
+		"Baseline":                        {secured(capabilities("CHOWN", "CAP_NET_BIND_SERVICE", "kill")), nil},
+		"beyond Baseline":                 {secured(capabilities("CHOWN", "SYS_ADMIN", "CAP_SYS_PTRACE")), both("capabilities.add[1]", "capabilities.add[2]")},
+		"all":                             {secured(capabilities("ALL")), both("capabilities.add[0]")},
+		"hidden by case":                  {secured(capabilities("sys_admin", "CAP_CAP_CHOWN", "")), both("capabilities.add[0]", "capabilities.add[1]", "capabilities.add[2]")},
+		"unmasked":                        {secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}), both("procMount")},
+		"unmasked, with users of its own": {withOwnUsers(secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)})), nil},
+		"masked":                          {secured(corev1.SecurityContext{ProcMount: new(corev1.DefaultProcMount)}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: tt.spec}

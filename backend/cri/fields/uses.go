@@ -91,7 +91,11 @@ func podValueTexts(s *corev1.PodSpec) map[string]string {
 		}
 		kinds = append(kinds, text)
 	}
-	return map[string]string{"dnsPolicy": dns, "volumes": several(kinds)}
+	users := "the host's users"
+	if s.HostUsers != nil && !*s.HostUsers {
+		users = "a user namespace with 65536 ids of the host's that no other pod has; refused where the runtime cannot (before containerd 2.0 and runc 1.2)"
+	}
+	return map[string]string{"dnsPolicy": dns, "volumes": several(kinds), "hostUsers": users}
 }
 
 // several joins different texts.
@@ -365,7 +369,7 @@ func securityValueTexts(sc *corev1.SecurityContext) map[string]string {
 		out["runAsNonRoot"] = "the image's user must not be root"
 	}
 	if sc.ProcMount != nil && *sc.ProcMount == corev1.UnmaskedProcMount {
-		out["procMount"] = "unmasked; Kubernetes wants hostUsers: false beside it, which is refused"
+		out["procMount"] = "unmasked; Kubernetes wants hostUsers: false beside it"
 	}
 	if c := sc.Capabilities; c != nil {
 		var words []string

@@ -165,6 +165,8 @@ type Preparation struct {
 	Cgroup *Cgroup
 	// Writes are files written as a whole, in one step.
 	Writes []Write
+	// Users asks for the ids of the pod's user namespace; nil: it has none of its own.
+	Users *Users
 	// Shared are empty files that every user may write to, in directories that
 	// only root can enter; each may be there already, with whatever is in it.
 	Shared []string
@@ -187,6 +189,18 @@ type Write struct {
 	// putting another in its place: so it keeps its label, and shows where it is
 	// mounted (kubelet: ensureHostsFile).
 	Within bool
+}
+
+// Users asks for the host's ids that are a pod's in its user namespace: [UserIDs] of
+// them, which no other pod has whose log directory stands beside this one's. They are
+// recorded in its mark, and go with it. Errors: backend.ErrUnsupported where the host's
+// subordinate ids leave none.
+type Users struct {
+	// Mark is the path of the pod's [LogMark], which is there.
+	Mark string
+	// Given is true for a pod that has a sandbox. Errors: fs.ErrNotExist where no ids are
+	// recorded.
+	Given bool
 }
 
 // Link makes Path point to Target.
@@ -224,6 +238,8 @@ type Source struct{ Path, Type, Within string }
 type Prepared struct {
 	// SubPaths are the targets, in the order of the request.
 	SubPaths []string
+	// FirstUser is the first of the ids that Users asked for.
+	FirstUser uint32
 }
 
 // Discard is what is to be removed, in the order of its fields.

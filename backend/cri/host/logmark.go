@@ -1,6 +1,12 @@
 package host
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
+
+// UserIDs is how many ids a pod's user namespace has (kubelet: userNsUnitLength).
+const UserIDs = 1 << 16
 
 // Ownership is what the [LogMark] in a pod's log directory says, which is made with
 // the pod's cgroup, before anything else of the pod, and outlives all of it.
@@ -9,17 +15,32 @@ type Ownership struct {
 	Node string
 	// Cgroup is the pod's, as [Cgroup.Parent] has it; empty if it is not known.
 	Cgroup string
+	// FirstUser is the first of the host's [UserIDs] ids that are the pod's in its user
+	// namespace; 0: it has none of its own.
+	FirstUser uint32
 }
 
-// Bytes are the file's contents: two lines.
-func (o Ownership) Bytes() []byte { return []byte(o.Node + "\n" + o.Cgroup + "\n") }
+// Bytes are the file's contents: two lines, a third with a user namespace.
+func (o Ownership) Bytes() []byte {
+	text := o.Node + "\n" + o.Cgroup + "\n"
+	if o.FirstUser != 0 {
+		text += strconv.FormatUint(uint64(o.FirstUser), 10) + "\n"
+	}
+	return []byte(text)
+}
 
 // ReadOwnership reads such contents; a line that is missing is empty.
 func ReadOwnership(data []byte) Ownership {
-	lines := strings.SplitN(string(data), "\n", 3)
+	lines := strings.Split(string(data), "\n")
 	o := Ownership{Node: lines[0]}
 	if len(lines) > 1 {
 		o.Cgroup = lines[1]
+	}
+	if len(lines) > 2 {
+		// What is no number was cut off by a power failure, which ended the pod too.
+		if first, err := strconv.ParseUint(lines[2], 10, 32); err == nil {
+			o.FirstUser = uint32(first)
+		}
 	}
 	return o
 }

@@ -110,7 +110,7 @@ func podPlaceRows() []fieldRow {
 		{"hostNetwork", "true", spec(func(s *corev1.PodSpec) { s.HostNetwork = true }), "the host's network, unless the configuration forbids it", no},
 		{"hostPID", "true", spec(func(s *corev1.PodSpec) { s.HostPID = true }), "the host's processes, unless the configuration forbids it", no},
 		{"hostIPC", "true", spec(func(s *corev1.PodSpec) { s.HostIPC = true }), "the host's IPC, unless the configuration forbids it", no},
-		{"hostUsers", "false", spec(func(s *corev1.PodSpec) { s.HostUsers = ptr(false) }), no, no},
+		{"hostUsers", "false", spec(func(s *corev1.PodSpec) { s.HostUsers = ptr(false) }), "a user namespace with 65536 ids of the host's that no other pod has; refused where the runtime cannot (before containerd 2.0 and runc 1.2)", no},
 		{
 			"shareProcessNamespace", "true", spec(func(s *corev1.PodSpec) { s.ShareProcessNamespace = ptr(true) }),
 			"one process namespace for the pod", "pidMode task",
@@ -398,7 +398,7 @@ func securityRows() []fieldRow {
 		{path + "capabilities", "add NET_ADMIN", security(context{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_ADMIN"}}}), "added, unless the configuration forbids it", no},
 		{path + "capabilities", "drop", security(context{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}), "dropped", "dropped"},
 		{path + "procMount", "Default", security(context{ProcMount: ptr(corev1.DefaultProcMount)}), "masked", "masked"},
-		{path + "procMount", "Unmasked", security(context{ProcMount: ptr(corev1.UnmaskedProcMount)}), "unmasked; Kubernetes wants hostUsers: false beside it, which is refused", no},
+		{path + "procMount", "Unmasked", security(context{ProcMount: ptr(corev1.UnmaskedProcMount)}), "unmasked; Kubernetes wants hostUsers: false beside it", no},
 		{
 			path + "seccompProfile", "RuntimeDefault", security(context{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}),
 			"the runtime's profile", "Fargate's profile",

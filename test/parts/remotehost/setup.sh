@@ -82,6 +82,9 @@ fi
 # A shared kernel boots once: its boot id is the host's own.
 echo "$boot_id" >run/boot_id
 mount --bind run/boot_id proc/sys/kernel/random/boot_id
+# The kernel lets user namespaces mount proc only where one is whole, with nothing mounted in it.
+mkdir -p run/whole-proc
+mount -t proc -o nosuid,nodev,noexec proc run/whole-proc
 rm run/boot_id
 
 mkdir -p .machine

@@ -224,6 +224,7 @@ var hostPods = []row[*hostLife]{
 			return fmt.Errorf("%s %s: %s %s", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
 		})
 	}},
+	{"hostUsers", ownUsers},
 	{"hostPort", hostPort},
 	{"hostAliases", hostAliases},
 	{"RuntimeClass", runtimeClass},

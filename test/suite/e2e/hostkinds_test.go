@@ -58,7 +58,7 @@ var commonRows = []string{
 	"QoS Guaranteed", "QoS Burstable", "QoS BestEffort", "resources of the pod", "PIDs limit", "OOM", "restart policies",
 	"resize in place", "resize with a restart", "ephemeral storage", "statistics",
 	"emptyDir", "emptyDir in memory", "configMap updated", "secret", "projected", "subPath",
-	"users and groups", "seccomp of the runtime", "supplementalGroupsPolicy Strict", "shared process namespace", "hostPort", "privileged",
+	"users and groups", "seccomp of the runtime", "supplementalGroupsPolicy Strict", "hostUsers", "shared process namespace", "hostPort", "privileged",
 	"kubectl logs", "kubectl exec", "kubectl cp", "kubectl port-forward",
 }
 

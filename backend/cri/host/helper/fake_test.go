@@ -159,7 +159,7 @@ func fill(t testing.TB, v reflect.Value, n *int) {
 		v.SetString(string(rune('a'+*n%26)) + "/ü\"<\x00" + v.Type().Name())
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(*n) + 1<<20)
-	case reflect.Uint8, reflect.Uint64:
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(250 + *n%6))
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))

@@ -37,6 +37,12 @@ func (h *Host) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, 
 		return host.Prepared{}, err
 	}
 	var done host.Prepared
+	if p.Users != nil {
+		var err error
+		if done.FirstUser, err = h.users(ctx, *p.Users); err != nil {
+			return host.Prepared{}, err
+		}
+	}
 	err := each(p.SubPaths, func(s host.SubPath) error {
 		if err := h.bindSubPath(ctx, s); err != nil {
 			return err

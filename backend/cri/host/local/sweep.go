@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -96,16 +94,11 @@ const maxMark = 8 << 10
 
 // markOf is whose a directory is; nobody's without a mark.
 func markOf(dir string) host.Ownership {
-	f, err := os.OpenFile(filepath.Join(dir, host.LogMark), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	mark, err := readMark(dir)
 	if err != nil {
 		return host.Ownership{}
 	}
-	mark := make([]byte, maxMark)
-	n, err := f.Read(mark)
-	if errors.Join(err, f.Close()) != nil {
-		return host.Ownership{}
-	}
-	return host.ReadOwnership(mark[:n])
+	return mark
 }
 
 // removeLogDir removes the mark last, so that a crash leaves what the next sweep

@@ -41,6 +41,10 @@ func (v Version) programs() (map[string]binaries.Tool, error) {
 	return nil, fmt.Errorf("there is no containerd %q here: %q, %q, or none for the machine's own", v, V17, V2)
 }
 
+// RuncEnv names another runc than the machine's, for hosts with a containerd that is built:
+// Debian's is older than 1.2, and cannot make user namespaces.
+const RuncEnv = "BURSTLET_RUNC"
+
 // Check refuses a version that does not exist here.
 func (v Version) Check() error {
 	_, err := v.programs()
@@ -72,18 +76,23 @@ func (v Version) Install(ctx context.Context, dir string, log io.Writer) error {
 		return fmt.Errorf("install containerd %s: %w", v, err)
 	}
 	for name, tool := range programs {
-		if err := install(cache, tool, filepath.Join(dir, name)); err != nil {
+		from, err := cache.Lookup(tool)
+		if err == nil {
+			err = install(from, filepath.Join(dir, name))
+		}
+		if err != nil {
 			return fmt.Errorf("install containerd %s: %w", v, err)
+		}
+	}
+	if runc := os.Getenv(RuncEnv); runc != "" {
+		if err := install(runc, filepath.Join(dir, "runc")); err != nil {
+			return fmt.Errorf("install the runc that %s names: %w", RuncEnv, err)
 		}
 	}
 	return nil
 }
 
-func install(cache *binaries.Cache, tool binaries.Tool, to string) error {
-	from, err := cache.Lookup(tool)
-	if err != nil {
-		return err
-	}
+func install(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("open program: %w", err)
