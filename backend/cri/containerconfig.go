@@ -47,6 +47,7 @@ func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec
 func (r *remote) describe(spec backend.ContainerSpec, podAttempt int, user imageUser, facts *host.Facts) *runtimeapi.ContainerConfig {
 	c := &spec.Container
 	resources := enforcedOn(facts, linuxResources(withPodLimits(spec.Pod, c.Resources)))
+	resources.HugepageLimits = hugePageLimits(spec.Pod, c, facts.HugePages)
 	resources.OomScoreAdj = oomScore(spec.Pod, c, facts.Memory)
 	return &runtimeapi.ContainerConfig{
 		Metadata:    &runtimeapi.ContainerMetadata{Name: c.Name, Attempt: uint32(spec.Attempt)},

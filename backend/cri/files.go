@@ -61,7 +61,9 @@ func (f files) volume(spec backend.VolumeSpec) (host.Volume, error) {
 	switch {
 	case source.EmptyDir != nil:
 		v.ReadOnly = false
-		setEmptyDir(&v, source.EmptyDir)
+		if err := setEmptyDir(&v, spec.Pod, source.EmptyDir); err != nil {
+			return host.Volume{}, fmt.Errorf("volume %q: %w", spec.Name, err)
+		}
 	case source.ConfigMap != nil:
 		v.Kind, v.ReadOnly = host.KindFiles, false // containers mount it read-only
 	case source.Secret != nil, source.Projected != nil, source.DownwardAPI != nil:
@@ -113,7 +115,7 @@ func nested(pod *corev1.Pod, volume string) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-func setEmptyDir(v *host.Volume, e *corev1.EmptyDirVolumeSource) {
+func setEmptyDir(v *host.Volume, pod *corev1.Pod, e *corev1.EmptyDirVolumeSource) (err error) {
 	switch e.Medium {
 	case corev1.StorageMediumMemory:
 		v.Kind = host.KindTmpfs
@@ -124,8 +126,9 @@ func setEmptyDir(v *host.Volume, e *corev1.EmptyDirVolumeSource) {
 		v.Kind = host.KindDir // its limit is the engine's to watch
 	default:
 		v.Kind = host.KindHugePages
-		v.PageSize = string(e.Medium[min(len(e.Medium), len(corev1.StorageMediumHugePagesPrefix)):])
+		v.PageSize, err = pageSize(pod, e.Medium)
 	}
+	return err
 }
 
 // Clear removes all volumes of a pod. Errors: NotFound when none is left.

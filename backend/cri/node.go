@@ -88,7 +88,7 @@ func (n node) describeHost(ctx context.Context, facts *backend.NodeFacts) error 
 	if err := reservable(n.cfg.Reserved, facts.Capacity); err != nil {
 		return err
 	}
-	facts.Reserved = maps.Clone(n.cfg.Reserved)
+	facts.Reserved = maps.Clone(withHugePages(n.cfg.Reserved, h.HugePages))
 	for _, list := range []corev1.ResourceList{facts.Capacity, facts.Reserved} {
 		delete(list, criconfig.ReservedPIDs) // no resource of a Node
 	}

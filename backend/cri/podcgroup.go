@@ -23,6 +23,7 @@ func (r *remote) podCgroup(ctx context.Context, pod *corev1.Pod) (host.Cgroup, e
 		Parent: cgroupParent(driver, r.cfg.CgroupParent, pod), Systemd: driver == CgroupDriverSystemd,
 		Shares: res.GetCpuShares(), Quota: res.GetCpuQuota(), Period: res.GetCpuPeriod(),
 		Memory: res.GetMemoryLimitInBytes(), PIDs: r.cfg.PodPidsLimit,
+		HugePages: podHugePages(pod),
 	}
 	switch podQoS(pod) {
 	case corev1.PodQOSBestEffort:

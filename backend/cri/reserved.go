@@ -15,12 +15,32 @@ import (
 
 // hostCapacity is what the host has, processes too, which a Node does not show.
 func hostCapacity(h host.Facts) corev1.ResourceList {
-	return corev1.ResourceList{
+	out := corev1.ResourceList{
 		corev1.ResourceCPU:              *resource.NewQuantity(h.CPUs, resource.DecimalSI),
 		corev1.ResourceMemory:           *resource.NewQuantity(h.Memory, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(int64(h.Disk.Capacity), resource.BinarySI),
 		criconfig.ReservedPIDs:          *resource.NewQuantity(h.PIDs, resource.DecimalSI),
 	}
+	maps.Copy(out, hugePageCapacity(h.HugePages))
+	return out
+}
+
+// withHugePages adds what the host has set aside for huge pages to what its pods may not
+// use of its memory (kubelet: nodestatus.MachineInfo).
+func withHugePages(reserved corev1.ResourceList, has map[int64]int64) corev1.ResourceList {
+	memory := reserved.Memory().DeepCopy()
+	for _, bytes := range has {
+		memory.Add(*resource.NewQuantity(bytes, resource.BinarySI))
+	}
+	if memory.IsZero() {
+		return reserved
+	}
+	out := maps.Clone(reserved)
+	if out == nil {
+		out = corev1.ResourceList{}
+	}
+	out[corev1.ResourceMemory] = memory
+	return out
 }
 
 // reservable refuses reservations that leave pods nothing.

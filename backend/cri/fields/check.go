@@ -3,6 +3,7 @@ package fields
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -104,7 +105,7 @@ func containerRules() []rule[corev1.Container] {
 		},
 		{
 			"resources", func(c *container) []string { return unknownResources(c.Resources) },
-			"only cpu, memory and ephemeral-storage are known here; devices and huge pages cannot be allocated",
+			"only cpu, memory, ephemeral-storage and huge pages are known here; devices cannot be allocated",
 		},
 		{"lifecycle", func(c *container) []string {
 			if c.Lifecycle == nil || c.Lifecycle.StopSignal == nil {
@@ -126,7 +127,7 @@ func unknownResources(r corev1.ResourceRequirements) []string {
 			switch name {
 			case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
 			default:
-				if !quantity.IsZero() {
+				if !quantity.IsZero() && !strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
 					out = append(out, fmt.Sprintf(".%s[%s]", list.field, name))
 				}
 			}

@@ -127,7 +127,7 @@ func TestCheck(t *testing.T) {
 			c.Lifecycle = &corev1.Lifecycle{StopSignal: new(corev1.SIGHUP)}
 		}, []string{
 			"spec.containers[0].volumeDevices[0]", "spec.containers[0].resources.claims[0]",
-			"spec.containers[0].resources.limits[hugepages-2Mi]", "spec.containers[0].resources.limits[nvidia.com/gpu]",
+			"spec.containers[0].resources.limits[nvidia.com/gpu]",
 			"spec.containers[0].lifecycle.stopSignal",
 		}},
 		{"ephemeral container", func(p *corev1.Pod) {

@@ -114,7 +114,7 @@ func volumeText(v *corev1.Volume) string {
 	case v.EmptyDir != nil && v.EmptyDir.Medium == corev1.StorageMediumMemory:
 		return "a tmpfs of that size"
 	case v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumDefault:
-		return "huge pages of the host"
+		return "huge pages of a size that the pod requests"
 	case v.EmptyDir != nil:
 		return "a directory on the host's disk; a pod that exceeds sizeLimit is evicted"
 	case v.HostPath != nil:
@@ -254,6 +254,10 @@ func resourcesText(r corev1.ResourceRequirements) string {
 			out = append(out, "cgroup")
 		case corev1.ResourceEphemeralStorage:
 			out = append(out, "a pod that exceeds it is evicted")
+		default:
+			if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+				out = append(out, "cgroup, of what the host has set aside")
+			}
 		}
 	}
 	return several(out)

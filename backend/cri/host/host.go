@@ -105,6 +105,9 @@ type Facts struct {
 	// CPUs that are online; Memory and Swap in bytes.
 	CPUs         int64
 	Memory, Swap int64
+	// HugePages is how many bytes are set aside for huge pages, by their size in bytes; nil
+	// where no cgroup limits their use.
+	HugePages map[int64]int64
 	// PIDs is how many processes and threads there can be.
 	PIDs int64
 	// Addresses, that of the default route first, without loopback and link-local

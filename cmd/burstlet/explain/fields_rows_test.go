@@ -80,6 +80,7 @@ func volumeRows() []fieldRow {
 	}{
 		{"emptyDir", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}, "a directory on the host's disk; a pod that exceeds sizeLimit is evicted", "a directory on the task's ephemeral storage, which grows with sizeLimit; needs `taskImage`, unless root alone mounts it"},
 		{"emptyDir, medium Memory", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}, "a tmpfs of that size", "a tmpfs of that size for one container; one that several mount is on disk"},
+		{"emptyDir, medium HugePages-2Mi", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "HugePages-2Mi"}}, "huge pages of a size that the pod requests", no},
 		{"hostPath", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}, "a path of the pods' host, unless the configuration forbids it, checked or made as its type says", no},
 		{"configMap", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}, "files, updated in one step", filesOnTask},
 		{"secret", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{}}, "files on a tmpfs, updated in one step", filesOnTask},
@@ -232,6 +233,7 @@ func containerRows() []fieldRow {
 			path + "resources", "limits of ephemeral-storage", limits(corev1.ResourceEphemeralStorage, "1Gi"),
 			"a pod that exceeds it is evicted", "ephemeralStorage of the task, up to 200 GiB",
 		},
+		{path + "resources", "limits of hugepages-2Mi", limits("hugepages-2Mi", "64Mi"), "cgroup, of what the host has set aside", no},
 		{path + "resources", "limits of devices", limits("example.com/gpu", "1"), no, no},
 		{
 			path + "resizePolicy", "any", container(func(c *c) { c.ResizePolicy = []corev1.ContainerResizePolicy{{}} }),

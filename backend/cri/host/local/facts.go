@@ -62,6 +62,9 @@ func (h *Host) Facts(ctx context.Context) (host.Facts, error) {
 	f.CgroupV2 = hs.pure()
 	f.Controllers = hs.controllers()
 	f.SwapLimits = h.swapLimits(hs)
+	if f.HugePages, err = h.hugePages(hs); err != nil {
+		return host.Facts{}, fmt.Errorf("count the host's huge pages: %w", err)
+	}
 	f.Lacks = append(f.Lacks, h.lacks(hs)...)
 	return f, nil
 }

@@ -287,3 +287,34 @@ func TestKubeletsOfDistributions(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Huge pages are told of where cgroups limit them: of version 1, or of a tree that is the
+// only one, for containers stand in no other.
+func TestHugePagesOfTheHost(t *testing.T) {
+	const sizes = "kernel/mm/hugepages/hugepages-"
+	some := map[string]string{sizes + "2048kB/nr_hugepages": "4\n", sizes + "1048576kB/nr_hugepages": "0\n", "kernel/mm/hugepages/other/x": "1\n"}
+	want := map[int64]int64{2 << 20: 8 << 20, 1 << 30: 0}
+	beside := v1(map[string]string{"unified/cgroup.controllers": "hugetlb\n"})
+	for name, tt := range map[string]struct {
+		sys, cgroups map[string]string
+		want         map[int64]int64
+	}{
+		"version 2":                     {some, v2(nil), want},
+		"version 2, none in the kernel": {map[string]string{}, v2(nil), nil},
+		"version 1":                     {some, v1(map[string]string{"hugetlb/cgroup.procs": ""}), want},
+		"version 1 without them":        {some, v1(nil), nil},
+		"beside version 1":              {some, beside, nil},
+	} {
+		h := New(Options{
+			ProcRoot: fakeProc(t, nil, map[string][2]string{}), CgroupRoot: fakeTree(t, tt.cgroups), MountCommand: "true",
+			EtcRoot: t.TempDir(), SysRoot: fakeTree(t, tt.sys), RunRoot: t.TempDir(),
+		})
+		got, err := h.Facts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, got.HugePages); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
