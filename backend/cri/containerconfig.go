@@ -46,7 +46,7 @@ func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec
 // mounts. user is its image's.
 func (r *remote) describe(spec backend.ContainerSpec, podAttempt int, user imageUser, facts *host.Facts) *runtimeapi.ContainerConfig {
 	c := &spec.Container
-	resources := enforcedOn(facts, linuxResources(withPodLimits(spec.Pod, c.Resources)))
+	resources := enforcedOn(facts, linuxResources(withPodLimits(spec.Pod, c.Resources)), r.swap(spec.Pod, c, facts))
 	resources.HugepageLimits = hugePageLimits(spec.Pod, c, facts.HugePages)
 	resources.OomScoreAdj = oomScore(spec.Pod, c, facts.Memory)
 	return &runtimeapi.ContainerConfig{

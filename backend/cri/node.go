@@ -81,6 +81,9 @@ func (n node) describeHost(ctx context.Context, facts *backend.NodeFacts) error 
 		return backend.Errorf(backend.ErrUnsupported, "a kubelet runs on the host with the same container runtime (process %d): "+
 			"it would remove every pod that it does not know; stop it, or give burstlet a containerd of its own", h.Kubelets[i].PID)
 	}
+	if err := n.swappable(h); err != nil {
+		return err
+	}
 	facts.Arch, facts.Kernel, facts.OSImage = h.Arch, h.Kernel, h.OSImage
 	facts.MachineID, facts.SystemUUID, facts.BootID = h.MachineID, h.SystemUUID, h.BootID
 	facts.HostIPs = onePerFamily(h.Addresses)

@@ -89,7 +89,7 @@ func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSp
 	if err != nil {
 		return err
 	}
-	want := enforcedOn(&facts, linuxResources(withPodLimits(spec.Pod, spec.Container.Resources)))
+	want := enforcedOn(&facts, linuxResources(withPodLimits(spec.Pod, spec.Container.Resources)), z.swap(spec.Pod, &spec.Container, &facts))
 	if want.CpuQuota == 0 {
 		want.CpuQuota = -1 // none, where 0 would leave the one that is
 	}

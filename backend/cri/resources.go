@@ -1,6 +1,8 @@
 package cri
 
 import (
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -36,13 +38,14 @@ func linuxResources(res corev1.ResourceRequirements) *runtimeapi.LinuxContainerR
 // enforcedOn adds what depends on the host to a container's resources. On cgroup v2 the
 // kernel kills all processes of a container that runs out of memory: else the child of
 // a shell could die, and the container go on or end well (kubelet:
-// singleProcessOOMKill is false there). No container swaps (kubelet: NoSwap).
-func enforcedOn(facts *host.Facts, r *runtimeapi.LinuxContainerResources) *runtimeapi.LinuxContainerResources {
+// singleProcessOOMKill is false there). swap is what the container may swap there, in bytes;
+// elsewhere none does.
+func enforcedOn(facts *host.Facts, r *runtimeapi.LinuxContainerResources, swap int64) *runtimeapi.LinuxContainerResources {
 	switch {
 	case facts.CgroupV2:
 		r.Unified = map[string]string{"memory.oom.group": "1"}
 		if facts.SwapLimits {
-			r.Unified["memory.swap.max"] = "0"
+			r.Unified["memory.swap.max"] = strconv.FormatInt(swap, 10)
 		}
 	case facts.SwapLimits:
 		// Memory and swap together. Without a limit of memory it says nothing.

@@ -24,6 +24,15 @@ const (
 // CgroupDrivers returns the drivers that a configuration may name.
 func CgroupDrivers() []string { return []string{CgroupDriverCgroupfs, CgroupDriverSystemd} }
 
+// What containers may swap, in the kubelet's words; empty is NoSwap.
+const (
+	NoSwap      = "NoSwap"
+	LimitedSwap = "LimitedSwap"
+)
+
+// SwapBehaviors returns those that a configuration may name.
+func SwapBehaviors() []string { return []string{NoSwap, LimitedSwap} }
+
 // ReservedPIDs is the key of processes among reserved resources (kubelet: pidlimit.PIDs).
 const ReservedPIDs corev1.ResourceName = "pid"
 
@@ -61,6 +70,8 @@ type Config struct {
 	ContainerLogMaxFiles int
 	// PodPidsLimit is the most processes of a pod; 0 is no limit.
 	PodPidsLimit int64
+	// SwapBehavior is what containers may swap; empty is NoSwap.
+	SwapBehavior string
 	// Reserved is what of the host pods may not use: cpu, memory, ephemeral-storage and
 	// pid, which is how the kubelet calls processes.
 	Reserved corev1.ResourceList
@@ -182,8 +193,16 @@ func (c Config) Errors(at *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("cgroupParent"), c.CgroupParent, why))
 		}
 	}
+	return append(errs, c.wordErrors(at)...)
+}
+
+// wordErrors judges fields that are one of a few words, or empty.
+func (c Config) wordErrors(at *field.Path) (errs field.ErrorList) {
 	if d := c.CgroupDriver; d != CgroupDriverAuto && !slices.Contains(CgroupDrivers(), d) {
 		errs = append(errs, field.NotSupported(at.Child("cgroupDriver"), d, CgroupDrivers()))
+	}
+	if b := c.SwapBehavior; b != "" && !slices.Contains(SwapBehaviors(), b) {
+		errs = append(errs, field.NotSupported(at.Child("memorySwap", "swapBehavior"), b, SwapBehaviors()))
 	}
 	return errs
 }

@@ -58,7 +58,7 @@ func offered(facts host.Facts) []backend.Finding {
 		findings = append(findings, backend.Doubtful("swap", humanize(uint64(facts.Swap))+": the kernel does not keep containers from it",
 			"boot with swapaccount=1, or swapoff -a"))
 	default:
-		findings = append(findings, backend.Good("swap", humanize(uint64(facts.Swap))+", not for containers, nor for Secrets"))
+		findings = append(findings, backend.Good("swap", humanize(uint64(facts.Swap))+", not for Secrets, nor for containers unless memorySwap says so"))
 	}
 	disk := facts.Disk
 	free := fmt.Sprintf("%s free of %s", humanize(disk.Available), humanize(disk.Capacity))

@@ -22,7 +22,7 @@ func TestWhatAHostOffersIsSaid(t *testing.T) {
 		"version 1":              {func(f *host.Facts) { f.CgroupV2, f.Systemd = false, false }, "cgroups", false, "version 1; no systemd: the driver is cgroupfs; a container that"},
 		"kernel":                 {func(*host.Facts) {}, "kernel", false, "6.12.9-amd64"},
 		"no swap":                {func(*host.Facts) {}, "swap", false, "none"},
-		"swap":                   {func(f *host.Facts) { f.Swap = 3 << 29 }, "swap", false, "1.5 GiB, not for containers, nor for Secrets"},
+		"swap":                   {func(f *host.Facts) { f.Swap = 3 << 29 }, "swap", false, "1.5 GiB, not for Secrets, nor for containers unless memorySwap says so"},
 		"swap of an old kernel":  {func(f *host.Facts) { f.Swap, f.Kernel = 1<<30, "6.1.0-18-amd64" }, "swap", true, "1 GiB: this kernel may write Secrets and tokens there"},
 		"swap of an odd kernel":  {func(f *host.Facts) { f.Swap, f.Kernel = 1<<30, "odd" }, "swap", true, "may write Secrets"},
 		"swap without limits":    {func(f *host.Facts) { f.Swap, f.SwapLimits = 1<<30, false }, "swap", true, "does not keep containers from it"},

@@ -141,6 +141,7 @@ func limits() map[string]schema {
 		"SystemReserved.ephemeral-storage":          amount,
 		"SystemReserved.pid":                        amount,
 		"CRI.podPidsLimit":                          atLeast(0),
+		"MemorySwap.swapBehavior":                   oneOfOr(criconfig.SwapBehaviors()),
 		"CRI.cgroupParent":                          atMost(validation.DNS1123LabelMaxLength, orEmpty(label)),
 		"CRI.cgroupDriver":                          oneOfOr(criconfig.CgroupDrivers()),
 		"SSH.keyFiles":                              each(schema{"minLength": 1}),

@@ -328,6 +328,8 @@ type CRI struct {
 	// ShutdownGracePeriodByPodPriority gives each group of priorities its own time, in the
 	// place of those two (the kubelet's). Lower priorities end first.
 	ShutdownGracePeriodByPodPriority []ShutdownGroup `json:"shutdownGracePeriodByPodPriority"`
+	// MemorySwap is what containers may use of the host's swap (the kubelet's memorySwap).
+	MemorySwap MemorySwap `json:"memorySwap"`
 	// PodLogsDir holds the containers' logs; default /var/log/pods. The nodes of a host should
 	// have the same: there stands which ids pods with hostUsers: false have.
 	PodLogsDir string `json:"podLogsDir"`
