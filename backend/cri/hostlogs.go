@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"path"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -20,6 +22,9 @@ import (
 const (
 	// rotatePeriod is the kubelet's containerLogMonitorInterval.
 	rotatePeriod = 10 * time.Second
+	// rotateRetry is for a host that cannot be reached: once it can, it learns soon how to go
+	// on by itself.
+	rotateRetry = time.Second
 	// sweepPeriod is how often logs that no pod owns are removed.
 	sweepPeriod = time.Minute
 )
@@ -86,7 +91,7 @@ func (l *hostLogs) kept() (uids []string, known []host.Known, ok bool) {
 // maintainLogs rotates the logs on the host, and removes what nobody owns, until the
 // context ends.
 func (r *remote) maintainLogs(ctx context.Context, may backend.Permit) error {
-	rotate, sweep := time.NewTicker(rotatePeriod), time.NewTicker(sweepPeriod)
+	rotate, sweep := time.NewTicker(rotateRetry), time.NewTicker(sweepPeriod)
 	defer rotate.Stop()
 	defer sweep.Stop()
 	for {
@@ -94,7 +99,11 @@ func (r *remote) maintainLogs(ctx context.Context, may backend.Permit) error {
 		case <-ctx.Done():
 			return nil
 		case <-rotate.C:
-			r.rotateLogs(ctx, may)
+			next := rotatePeriod
+			if !r.rotateLogs(ctx, may) {
+				next = rotateRetry
+			}
+			rotate.Reset(next)
 		case <-sweep.C:
 			r.sweep(ctx, may)
 		}
@@ -103,25 +112,33 @@ func (r *remote) maintainLogs(ctx context.Context, may backend.Permit) error {
 
 // rotateLogs rotates what has outgrown its size and has the runtime open new files. A log
 // that it does not open, as that of a container that has ended meanwhile, gets its name back
-// (kubelet: rotateLatestLog).
-func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
+// (kubelet: rotateLatestLog). It is false where the host cannot be reached.
+func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) bool {
 	logs := r.hostLogs.running()
-	if len(logs)+len(r.hostLogs.unopened) == 0 || may.Ask("rotate logs") != nil {
-		return
+	keep, err := r.keepLogs()
+	if err != nil {
+		log.G(ctx).WithError(err).Warn("logs are not rotated while the host cannot be reached")
+	}
+	// Without logs it still ends a process that rotated while this one was away.
+	if len(logs)+len(r.hostLogs.unopened) == 0 && keep == nil || may.Ask("rotate logs") != nil {
+		return true
 	}
 	r.nameBack(ctx)
-	request := host.Rotation{MaxSize: r.cfg.ContainerLogMaxSize, MaxFiles: r.cfg.ContainerLogMaxFiles}
+	request := host.Rotation{MaxSize: r.cfg.ContainerLogMaxSize, MaxFiles: r.cfg.ContainerLogMaxFiles, Keep: keep}
 	for file := range logs {
 		request.Logs = append(request.Logs, file)
 	}
 	rotated, err := r.host.Rotate(ctx, request)
+	if errors.Is(err, backend.ErrUnavailable) {
+		return false // the link says so
+	}
 	if err != nil && ctx.Err() == nil {
 		log.G(ctx).WithError(err).Warn("failed to rotate the logs of containers")
 	}
 	for i, file := range rotated {
 		if may.Ask("reopen a log") != nil {
 			r.hostLogs.unopened = append(r.hostLogs.unopened, rotated[i:]...)
-			return
+			return true
 		}
 		_, err := r.runtime.ReopenContainerLog(ctx, &runtimeapi.ReopenContainerLogRequest{ContainerId: logs[file]})
 		if err == nil {
@@ -133,6 +150,7 @@ func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) {
 		}
 	}
 	r.nameBack(ctx)
+	return true
 }
 
 // nameBack undoes the rotation of logs that were not opened anew. Where the host cannot be
@@ -151,6 +169,35 @@ func (r *remote) nameBack(ctx context.Context) {
 		log.G(ctx).WithError(err).Warn("failed to give logs that were not reopened their names back")
 	}
 	r.hostLogs.unopened = nil
+}
+
+// keepLogs has the host rotate by itself while nobody is connected. Where burstlet runs
+// on the host, nothing outlives it but calls.
+func (r *remote) keepLogs() (*host.Keep, error) {
+	if !r.cfg.Remote() {
+		return nil, nil
+	}
+	list, err := proto.Marshal(&runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+		LabelSelector: r.selector(""),
+		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("encode the request for running containers: %w", err)
+	}
+	return &host.Keep{
+		Root: r.cfg.PodsDir, Node: r.cfg.NodeIdentity, Socket: r.socket, List: list, PodLogs: r.cfg.PodLogsDir,
+		Period: rotatePeriod,
+	}, nil
+}
+
+// endKeeping has nothing rotate the node's logs on the host from now on.
+func (r *remote) endKeeping(ctx context.Context) error {
+	keep, err := r.keepLogs()
+	if err != nil || keep == nil {
+		return err
+	}
+	_, err = r.host.Rotate(ctx, host.Rotation{Keep: keep})
+	return err
 }
 
 // sweep removes logs of pods that are not there, and what starts that the runtime forgot

@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
@@ -22,6 +24,8 @@ type keptHost struct {
 	host.Host
 	rotations, sweeps int
 	strays            []host.Known
+	// kept is how the last rotation is to go on.
+	kept *host.Rotation
 	// rotated is what each rotation rotates; failed, if it is set, how an undone one fails.
 	rotated []string
 	failed  error
@@ -37,6 +41,7 @@ func (h *keptHost) Rotate(_ context.Context, r host.Rotation) ([]string, error) 
 		return nil, h.failed
 	}
 	h.rotations++
+	h.kept = &r
 	return h.rotated, nil
 }
 
@@ -89,6 +94,33 @@ func TestOnlyAFreshListingIsSweptBy(t *testing.T) {
 	r.sweep(t.Context(), backend.Always)
 	if h.sweeps != 1 {
 		t.Error("swept by an old listing")
+	}
+}
+
+// TestHostKeepsLogsInBounds: a host that is reached over a link rotates by itself while that is
+// down; each connection takes over, also where there is nothing to rotate, and ends it when
+// the node goes.
+func TestHostKeepsLogsInBounds(t *testing.T) {
+	for endpoint, want := range map[string]bool{"ssh://root@host": true, "unix:///run/containerd/containerd.sock": false} {
+		h := &keptHost{}
+		cfg := Config{Endpoint: endpoint, NodeIdentity: "n", ContainerLogMaxSize: 100}.WithDefaults()
+		r := &remote{cfg: cfg, socket: "/socket", host: h, hostLogs: newHostLogs()}
+		r.rotateLogs(t.Context(), backend.Always)
+		if got := h.kept != nil; got != want {
+			t.Fatalf("%s: %+v", endpoint, h.kept)
+		}
+		if want {
+			var list runtimeapi.ListContainersRequest
+			must(t, proto.Unmarshal(h.kept.Keep.List, &list))
+			if k := h.kept.Keep; k.Root != cfg.PodsDir || k.PodLogs != cfg.PodLogsDir || k.Node != "n" || k.Socket != "/socket" ||
+				list.GetFilter().GetLabelSelector()[labelNode] != "n" || h.kept.MaxSize != 100 {
+				t.Errorf("%+v of %v", h.kept, &list)
+			}
+		}
+		must(t, r.endKeeping(t.Context()))
+		if want && (h.kept.Keep == nil || h.kept.MaxSize > 0) {
+			t.Errorf("when the node goes: %+v", h.kept)
+		}
 	}
 }
 

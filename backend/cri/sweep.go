@@ -8,9 +8,10 @@ import (
 )
 
 // sweepAll is backend.Backend's Sweep: it removes the logs, and cgroups, of pods of
-// this node that are not there, and its records of image pulls. The directory and the cgroup
-// above all pods stay: other nodes may have the same. So do images. The record of the node's
-// leaders goes last: without it nothing is changed any more.
+// this node that are not there, and its records of image pulls, and ends what rotates logs
+// by itself. The directory and the cgroup above all pods stay: other nodes may have the
+// same. So do images. The record of the node's leaders goes last: without it nothing is
+// changed any more.
 func (r *remote) sweepAll(ctx context.Context) ([]string, error) {
 	if r.leader != nil && r.leader.Dropped() {
 		return nil, nil
@@ -29,6 +30,9 @@ func (r *remote) sweepAll(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	if err := r.host.Discard(ctx, host.Discard{Trees: []string{r.pullRecordsFile()}}); err != nil {
+		return nil, fmt.Errorf("sweep: %w", err)
+	}
+	if err := r.endKeeping(ctx); err != nil {
 		return nil, fmt.Errorf("sweep: %w", err)
 	}
 	if r.leader != nil {

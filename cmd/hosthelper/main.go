@@ -28,8 +28,8 @@ func main() {
 	// A write to a session that has gone is an error, not the end. Unlike one that
 	// is ignored, a signal that is caught is not passed on to mount and others.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
-	err := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout})
+	told, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := run(told, os.Args[1:], stdio{os.Stdin, os.Stdout})
 	stop()
 	if err != nil {
 		log.Print(err)
@@ -37,28 +37,48 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, session io.ReadWriteCloser) error {
+// run ends when told to; a terminal that hangs up ends the session alone.
+func run(told context.Context, args []string, session io.ReadWriteCloser) error {
 	flags := flag.NewFlagSet("hosthelper", flag.ContinueOnError)
 	var o local.Options
 	flags.StringVar(&o.Root, "root", "", "directory of the pods, whose file system is measured")
 	dir := flags.String("remove-dir", "", "directory to remove at once if it holds this program alone")
 	kept := flags.String("keep-dir", "", "directory to remove at the end if it holds this program alone and the root holds nothing")
+	rotates := flags.Bool("rotate", false, "rotate logs by the order on the standard input")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
-	if *dir != "" {
+	if *dir != "" && !*rotates {
 		if err := removeSelf(*dir); err != nil {
 			// What is left there takes room, and nothing else.
 			log.Print(err)
 		}
 	}
-	defer leave(*kept, o.Root)
 	host := local.New(o)
+	if *rotates {
+		defer leave(*kept, o.Root)
+		return rotate(told, host, session)
+	}
+	ctx, stop := signal.NotifyContext(told, syscall.SIGHUP)
+	defer stop()
+	err := serve(ctx, host, session)
 	// The runtime would cancel a call of a process that goes.
-	defer host.AwaitCalls()
+	host.AwaitCalls()
+	if told.Err() == nil {
+		goesOn, keepErr := handOver(told, host, args)
+		if err = errors.Join(err, keepErr); goesOn {
+			return err
+		}
+	}
+	leave(*kept, o.Root)
+	return err
+}
+
+// serve does what the session asks for until it ends.
+func serve(ctx context.Context, host *local.Host, session io.ReadWriteCloser) error {
 	ended := newEnding(session)
 	served := make(chan error, 1)
 	go func() { served <- helper.Serve(ctx, ended, host) }()

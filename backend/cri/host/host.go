@@ -401,6 +401,9 @@ type Rotation struct {
 	Logs     []string
 	MaxSize  int64
 	MaxFiles int
+	// Keep has the host go on by itself when the helper's session ends, until the next such
+	// call, which ends that; nil: it does not.
+	Keep *Keep
 }
 
 // Sweep names what is to stay.

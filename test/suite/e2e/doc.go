@@ -18,7 +18,7 @@
 //   - ssh: a node cut off its host for seconds or ten minutes (-sshcut), sshd and
 //     containerd killed, the host rebooted, keys and host keys changed, its disk
 //     full; nothing is doubled or left, and nothing stands on the wrong disk; logs
-//     as a collector finds them;
+//     as a collector finds them, and as the host keeps them without burstlet;
 //   - remote dies: the remote killed, with all that runs on it;
 //   - leader frozen, outage: of two processes one sleeps; the API server is away;
 //   - bad input: errors that name the thing and say what to do;

@@ -62,11 +62,8 @@ func (h *Host) Leader(ctx context.Context, q host.LeaderRequest) (fence.Record, 
 	if err := mkdirAll(q.Root, kubeletDirMode); err != nil {
 		return fence.Record{}, err
 	}
-	dir, err := os.OpenFile(q.Root, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	dir, err := lockDir(ctx, q.Root)
 	if err != nil {
-		return fence.Record{}, err
-	}
-	if err := lock(ctx, dir, unix.LOCK_EX); err != nil {
 		return fence.Record{}, err
 	}
 	defer dir.Close() //nolint:errcheck // it was only locked

@@ -1,6 +1,10 @@
 package local
 
-import "github.com/burstlet/burstlet/backend/cri/host"
+import (
+	"sync"
+
+	"github.com/burstlet/burstlet/backend/cri/host"
+)
 
 var _ host.Host = (*Host)(nil)
 
@@ -28,6 +32,10 @@ type Host struct {
 	turns turns
 	// delay is the lock that delays shutdowns.
 	delay shutdownLock
+
+	// keep is how a keeper is to rotate; nil: nobody asked for one.
+	keepMu sync.Mutex
+	keep   *host.Rotation
 }
 
 // New makes a Host; it does nothing yet.

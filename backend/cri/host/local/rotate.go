@@ -36,8 +36,13 @@ func (h *Host) Rotate(ctx context.Context, r host.Rotation) ([]string, error) {
 		rotated []string
 		errs    []error
 	)
+	if r.Keep != nil {
+		if err := h.takeOver(r); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	if r.MaxSize <= 0 {
-		return nil, nil // As the kubelet's: never.
+		return nil, errors.Join(errs...) // As the kubelet's: never.
 	}
 	for _, log := range r.Logs {
 		if err := ctx.Err(); err != nil {
@@ -54,8 +59,17 @@ func (h *Host) Rotate(ctx context.Context, r host.Rotation) ([]string, error) {
 	return rotated, errors.Join(errs...)
 }
 
-// rotate is true when the runtime must open the log anew.
+// rotate is true when the runtime must open the log anew. The lock is for those who rotate at
+// once: what one has moved away, and the runtime still writes, no other may compress.
 func rotate(ctx context.Context, log string, r host.Rotation) (reopen bool, err error) {
+	dir, err := lockDir(ctx, filepath.Dir(log))
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close() //nolint:errcheck // it was only locked
 	info, err := os.Lstat(log)
 	if errors.Is(err, fs.ErrNotExist) {
 		back, err := renameBack(log)

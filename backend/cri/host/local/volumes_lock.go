@@ -89,6 +89,18 @@ func lockVolume(ctx context.Context, v host.Volume) (*os.File, error) {
 	return f, nil
 }
 
+// lockDir holds a directory until the file is closed.
+func lockDir(ctx context.Context, path string) (*os.File, error) {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock(ctx, dir, unix.LOCK_EX); err != nil {
+		return nil, err
+	}
+	return dir, nil
+}
+
 // lock locks a file, or closes it with an error.
 func lock(ctx context.Context, f *os.File, how int) error {
 	fd := int(f.Fd())

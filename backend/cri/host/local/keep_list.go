@@ -1,0 +1,131 @@
+package local
+
+import (
+	"encoding/binary"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// runningContainer is what a listing says of a container that runs. The types of CRI are
+// larger than the host helper, so it is read by its fields' numbers (cri-api, api.proto).
+type runningContainer struct {
+	id, name string
+	attempt  uint64
+	labels   map[string]string
+}
+
+// log is where the runtime writes the container's log.
+func (c runningContainer) log(podLogs string) string {
+	pod := strings.Join([]string{
+		c.labels["io.kubernetes.pod.namespace"], c.labels["io.kubernetes.pod.name"], c.labels["io.kubernetes.pod.uid"],
+	}, "_")
+	return filepath.Join(podLogs, pod, c.name, strconv.FormatUint(c.attempt, 10)+".log")
+}
+
+// field is one field of an encoded message: a number or bytes.
+type field struct {
+	tag    uint64
+	number uint64
+	bytes  []byte
+}
+
+// nextField takes the first field off a message.
+func nextField(message []byte) (f field, rest []byte, err error) {
+	key, n := binary.Uvarint(message)
+	if n <= 0 {
+		return f, nil, errNoMessage
+	}
+	f.tag, rest = key>>3, message[n:]
+	var size int
+	switch key & 7 {
+	case wireVarint:
+		if f.number, size = binary.Uvarint(rest); size <= 0 {
+			return f, nil, errNoMessage
+		}
+	case wireFixed64:
+		size = 8
+	case wireFixed32:
+		size = 4
+	case wireBytes:
+		length, prefix := binary.Uvarint(rest)
+		if prefix <= 0 || length > uint64(len(rest)-prefix) {
+			return f, nil, errNoMessage
+		}
+		size = prefix + int(length)
+		f.bytes = rest[prefix:size]
+	default:
+		return f, nil, errNoMessage
+	}
+	if size > len(rest) {
+		return f, nil, errNoMessage
+	}
+	return f, rest[size:], nil
+}
+
+func eachField(message []byte, do func(field) error) error {
+	for len(message) > 0 {
+		f, rest, err := nextField(message)
+		if err == nil {
+			err = do(f)
+		}
+		if err != nil {
+			return err
+		}
+		message = rest
+	}
+	return nil
+}
+
+// runningContainers reads a ListContainersResponse.
+func runningContainers(reply []byte) ([]runningContainer, error) {
+	var out []runningContainer
+	err := eachField(reply, func(f field) error {
+		if f.tag != 1 {
+			return nil
+		}
+		c, runs, err := readContainer(f.bytes)
+		if runs {
+			out = append(out, c)
+		}
+		return err
+	})
+	return out, err
+}
+
+// readContainer reads a Container.
+func readContainer(message []byte) (c runningContainer, runs bool, err error) {
+	c.labels = map[string]string{}
+	err = eachField(message, func(f field) error {
+		switch f.tag {
+		case 1:
+			c.id = string(f.bytes)
+		case 3: // ContainerMetadata
+			return eachField(f.bytes, func(f field) error {
+				switch f.tag {
+				case 1:
+					c.name = string(f.bytes)
+				case 2:
+					c.attempt = f.number
+				}
+				return nil
+			})
+		case 6: // ContainerState; 1 is CONTAINER_RUNNING
+			runs = f.number == 1
+		case 8: // an entry of the labels
+			var key, value string
+			err := eachField(f.bytes, func(f field) error {
+				if f.tag == 1 {
+					key = string(f.bytes)
+				} else {
+					value = string(f.bytes)
+				}
+				return nil
+			})
+			c.labels[key] = value
+			return err
+		}
+		return nil
+	})
+	return c, runs, err
+}
