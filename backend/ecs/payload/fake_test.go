@@ -26,6 +26,7 @@ type held struct {
 	// objects are those of values that are S3's.
 	objects map[string]bool
 	made    map[string]time.Time
+	tags    map[string]map[string]string
 	calls   []string
 	// errors are of calls by what they are and of what: "Create a".
 	errors map[string]error
@@ -37,8 +38,10 @@ type held struct {
 }
 
 func newHeld() *held {
-	return &held{values: map[string]string{}, objects: map[string]bool{}, made: map[string]time.Time{},
-		errors: map[string]error{}}
+	return &held{
+		values: map[string]string{}, objects: map[string]bool{}, made: map[string]time.Time{},
+		tags: map[string]map[string]string{}, errors: map[string]error{},
+	}
 }
 
 // call notes a call. An error is of the call, or of all of its kind.
@@ -65,19 +68,47 @@ func (h *held) CreateSecret(_ context.Context, in *secretsmanager.CreateSecretIn
 		return nil, awsError("ResourceExistsException")
 	}
 	h.values[*in.Name], h.made[*in.Name] = *in.SecretString, time.Now()
+	h.tag(*in.Name, in.Tags)
 	return &secretsmanager.CreateSecretOutput{ARN: h.arn(*in.Name)}, nil
 }
 
 func (h *held) DescribeSecret(_ context.Context, in *secretsmanager.DescribeSecretInput,
 	_ ...func(*secretsmanager.Options),
 ) (*secretsmanager.DescribeSecretOutput, error) {
-	if err := h.call("Describe", *in.SecretId); err != nil {
+	name := strings.TrimPrefix(*in.SecretId, *h.arn(""))
+	if err := h.call("Describe", name); err != nil {
+		return nil, err
+	}
+	if _, ok := h.values[name]; !ok {
+		return nil, awsError("ResourceNotFoundException")
+	}
+	out := &secretsmanager.DescribeSecretOutput{ARN: h.arn(name), Name: &name}
+	for key, value := range h.tags[name] {
+		out.Tags = append(out.Tags, smtypes.Tag{Key: &key, Value: &value})
+	}
+	return out, nil
+}
+
+func (h *held) TagResource(_ context.Context, in *secretsmanager.TagResourceInput,
+	_ ...func(*secretsmanager.Options),
+) (*secretsmanager.TagResourceOutput, error) {
+	if err := h.call("Tag", *in.SecretId); err != nil {
 		return nil, err
 	}
 	if _, ok := h.values[*in.SecretId]; !ok {
 		return nil, awsError("ResourceNotFoundException")
 	}
-	return &secretsmanager.DescribeSecretOutput{ARN: h.arn(*in.SecretId)}, nil
+	h.tag(*in.SecretId, in.Tags)
+	return &secretsmanager.TagResourceOutput{}, nil
+}
+
+func (h *held) tag(name string, tags []smtypes.Tag) {
+	if h.tags[name] == nil {
+		h.tags[name] = map[string]string{}
+	}
+	for _, t := range tags {
+		h.tags[name][*t.Key] = *t.Value
+	}
 }
 
 func (h *held) PutSecretValue(_ context.Context, in *secretsmanager.PutSecretValueInput,
@@ -109,13 +140,15 @@ func (h *held) GetSecretValue(_ context.Context, in *secretsmanager.GetSecretVal
 func (h *held) DeleteSecret(_ context.Context, in *secretsmanager.DeleteSecretInput,
 	_ ...func(*secretsmanager.Options),
 ) (*secretsmanager.DeleteSecretOutput, error) {
-	if err := h.call("Delete", *in.SecretId); err != nil {
+	name := strings.TrimPrefix(*in.SecretId, *h.arn(""))
+	if err := h.call("Delete", name); err != nil {
 		return nil, err
 	}
-	if _, ok := h.values[*in.SecretId]; !ok {
+	if _, ok := h.values[name]; !ok {
 		return nil, awsError("ResourceNotFoundException")
 	}
-	delete(h.values, *in.SecretId)
+	delete(h.values, name)
+	delete(h.tags, name)
 	return &secretsmanager.DeleteSecretOutput{}, nil
 }
 
