@@ -126,10 +126,7 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 	switch {
 	case err == nil && task.TaskArn != nil:
 		p.known.Launched(l, p.observation(l.ID, task, time.Now()))
-		if p.payloads != nil {
-			p.payloads.Launched(spec.Ref())
-		}
-		p.accepted(ctx, *def.Family)
+		p.accepted(ctx, spec.Ref(), *def.Family)
 		return nil
 	case err == nil:
 		err = backend.Errorf(backend.ErrUnavailable, "run task: the answer names no task")
@@ -148,8 +145,11 @@ func (p *pods) launch(ctx, wanted context.Context, spec backend.LaunchSpec) erro
 	return backend.Unmade(err)
 }
 
-// accepted notes that a launch of a family succeeded.
-func (p *pods) accepted(ctx context.Context, family string) {
+// accepted notes that the launch of an attempt, of a family, succeeded.
+func (p *pods) accepted(ctx context.Context, ref backend.Ref, family string) {
+	if p.payloads != nil {
+		p.payloads.Launched(ref)
+	}
 	if p.refusals.made(family) {
 		log.G(ctx).Info("AWS accepts launches of this node again")
 	}

@@ -9,6 +9,14 @@ import (
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 )
 
+// oldRule is one of before rules had filters.
+func oldRule(prefix string) s3types.LifecycleRule {
+	return s3types.LifecycleRule{
+		Prefix:     &prefix, //nolint:staticcheck // rules of long ago have it here
+		Expiration: &s3types.LifecycleExpiration{Days: aws.Int32(30)},
+	}
+}
+
 func TestWhichLifecycleRulesDeleteFilesOfPods(t *testing.T) {
 	const pods = "clusters/one/burstlet/abc/pod/"
 	below := func(prefix string) *s3types.LifecycleRuleFilter {
@@ -21,16 +29,20 @@ func TestWhichLifecycleRulesDeleteFilesOfPods(t *testing.T) {
 		rule          s3types.LifecycleRule
 		deletes, ends bool
 	}{
-		"all": {rule: s3types.LifecycleRule{Expiration: days, NoncurrentVersionExpiration: versions},
-			deletes: true, ends: true},
+		"all": {
+			rule:    s3types.LifecycleRule{Expiration: days, NoncurrentVersionExpiration: versions},
+			deletes: true, ends: true,
+		},
 		"no filter": {rule: s3types.LifecycleRule{Expiration: days}, deletes: true},
 		"at a date": {rule: s3types.LifecycleRule{Expiration: &s3types.LifecycleExpiration{Date: aws.Time(time.Unix(1,
 			0))}}, deletes: true},
 		"only markers":  {rule: s3types.LifecycleRule{Expiration: &s3types.LifecycleExpiration{ExpiredObjectDeleteMarker: aws.Bool(true)}}},
 		"only versions": {rule: s3types.LifecycleRule{NoncurrentVersionExpiration: versions}, ends: true},
 		"below the prefix of keys": {
-			rule: s3types.LifecycleRule{Filter: below("clusters/one/"), Expiration: days,
-				NoncurrentVersionExpiration: versions},
+			rule: s3types.LifecycleRule{
+				Filter: below("clusters/one/"), Expiration: days,
+				NoncurrentVersionExpiration: versions,
+			},
 			deletes: true, ends: true,
 		},
 		"below another": {
@@ -44,10 +56,12 @@ func TestWhichLifecycleRulesDeleteFilesOfPods(t *testing.T) {
 			rule:    s3types.LifecycleRule{Filter: below(pods + "u/"), Expiration: days, NoncurrentVersionExpiration: versions},
 			deletes: true,
 		},
-		"an old rule":        {rule: s3types.LifecycleRule{Prefix: aws.String("clusters/"), Expiration: days}, deletes: true},
-		"an old one, beside": {rule: s3types.LifecycleRule{Prefix: aws.String("other/"), Expiration: days}},
-		"what has a tag": {rule: s3types.LifecycleRule{Filter: &s3types.LifecycleRuleFilter{Tag: &tag},
-			Expiration: days}},
+		"an old rule":        {rule: oldRule("clusters/"), deletes: true},
+		"an old one, beside": {rule: oldRule("other/")},
+		"what has a tag": {rule: s3types.LifecycleRule{
+			Filter:     &s3types.LifecycleRuleFilter{Tag: &tag},
+			Expiration: days,
+		}},
 		"what has a tag and a prefix": {rule: s3types.LifecycleRule{Filter: &s3types.LifecycleRuleFilter{
 			And: &s3types.LifecycleRuleAndOperator{Prefix: aws.String(""), Tags: []s3types.Tag{tag}},
 		}, Expiration: days}},
@@ -55,8 +69,10 @@ func TestWhichLifecycleRulesDeleteFilesOfPods(t *testing.T) {
 			And: &s3types.LifecycleRuleAndOperator{Prefix: aws.String("clusters/"), ObjectSizeLessThan: aws.Int64(1)},
 		}, Expiration: days}, deletes: true},
 		"not in force": {
-			rule: s3types.LifecycleRule{Status: s3types.ExpirationStatusDisabled, Expiration: days,
-				NoncurrentVersionExpiration: versions},
+			rule: s3types.LifecycleRule{
+				Status: s3types.ExpirationStatusDisabled, Expiration: days,
+				NoncurrentVersionExpiration: versions,
+			},
 		},
 	} {
 		if tc.rule.Status == "" {

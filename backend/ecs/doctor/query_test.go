@@ -51,22 +51,36 @@ func TestWhatServicesAnswerIsTold(t *testing.T) {
 	}{
 		"an answer":         {answers: answers{status: 200, body: "<R><Name>n</Name></R>"}},
 		"an answer of JSON": {answers: answers{status: 200, body: `{"Name":"n"}`}, json: true},
-		"an error of STS": {answers: answers{status: 403,
-			body: "<E><Error><Code>C</Code><Message>m</Message></Error></E>"}, code: "C", want: "api error C: m"},
-		"an error of EC2": {answers: answers{status: 400,
-			body: "<R><Errors><Error><Code>C</Code><Message>m</Message></Error></Errors></R>"}, code: "C",
-			want: "api error C: m"},
-		"an error of JSON": {answers: answers{status: 400, body: `{"__type":"com.amazonaws#C","message":"m"}`},
-			json: true, code: "C", want: "api error C: m"},
-		"a bare type": {answers: answers{status: 400, body: `{"__type":"C","Message":"m"}`}, json: true, code: "C",
-			want: "api error C: m"},
+		"an error of STS": {answers: answers{
+			status: 403,
+			body:   "<E><Error><Code>C</Code><Message>m</Message></Error></E>",
+		}, code: "C", want: "api error C: m"},
+		"an error of EC2": {
+			answers: answers{
+				status: 400,
+				body:   "<R><Errors><Error><Code>C</Code><Message>m</Message></Error></Errors></R>",
+			}, code: "C",
+			want: "api error C: m",
+		},
+		"an error of JSON": {
+			answers: answers{status: 400, body: `{"__type":"com.amazonaws#C","message":"m"}`},
+			json:    true, code: "C", want: "api error C: m",
+		},
+		"a bare type": {
+			answers: answers{status: 400, body: `{"__type":"C","Message":"m"}`}, json: true, code: "C",
+			want: "api error C: m",
+		},
 		"no XML":         {answers: answers{status: 502, body: "Bad Gateway"}, want: "s:A: HTTP status 502"},
 		"no JSON":        {answers: answers{status: 502, body: page}, json: true, want: "A: HTTP status 502"},
 		"a proxy's page": {answers: answers{status: 403, body: page}, want: "s:A: HTTP status 403"},
-		"a proxy's JSON": {answers: answers{status: 403, body: `{"error":"blocked"}`}, json: true,
-			want: "A: HTTP status 403"},
-		"cut off": {answers: answers{status: 200, body: "<R><Name>n"},
-			want: "s:A: read the answer: XML syntax error"},
+		"a proxy's JSON": {
+			answers: answers{status: 403, body: `{"error":"blocked"}`}, json: true,
+			want: "A: HTTP status 403",
+		},
+		"cut off": {
+			answers: answers{status: 200, body: "<R><Name>n"},
+			want:    "s:A: read the answer: XML syntax error",
+		},
 		"JSON that is cut off": {
 			answers: answers{status: 200, body: `{"Name":`}, json: true, want: "A: read the answer: unexpected end of JSON",
 		},

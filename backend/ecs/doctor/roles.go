@@ -120,10 +120,14 @@ func (d *doctor) wantedOfExecution() []permission {
 			action: "ecr:GetAuthorizationToken", resource: "*", sid: "ImagesLogin",
 			without: ", so that taskImage cannot be pulled",
 		})
-		for _, action := range []string{"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage",
-			"ecr:GetDownloadUrlForLayer"} {
-			out = append(out, permission{action: action, resource: repository, sid: "Images",
-				without: ", so that taskImage cannot be pulled"})
+		for _, action := range []string{
+			"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage",
+			"ecr:GetDownloadUrlForLayer",
+		} {
+			out = append(out, permission{
+				action: action, resource: repository, sid: "Images",
+				without: ", so that taskImage cannot be pulled",
+			})
 		}
 	}
 	if d.cfg.LogGroup != "" {

@@ -45,41 +45,65 @@ func TestWhoAProcessBecomes(t *testing.T) {
 		"nobody named: root":     {passwd, group, Identity{}, credential{Groups: []int{0, 10}, home: "/root"}, ""},
 		"root of an empty image": {"", "", Identity{}, credential{Groups: []int{0}, home: "/"}, ""},
 		"a name": {
-			passwd, group, Identity{ImageUser: "app"},
-			credential{UID: 1000, GID: 1001, Groups: []int{1001, 10, 20}, home: "/home/app"}, "",
+			passwd, group,
+			Identity{ImageUser: "app"},
+			credential{UID: 1000, GID: 1001, Groups: []int{1001, 10, 20}, home: "/home/app"},
+			"",
 		},
 		"the first of a number": {
-			passwd, group, Identity{ImageUser: "1000:7"},
-			credential{UID: 1000, GID: 1001, Groups: []int{1001, 10, 20}, home: "/home/app"}, "",
+			passwd, group,
+			Identity{ImageUser: "1000:7"},
+			credential{UID: 1000, GID: 1001, Groups: []int{1001, 10, 20}, home: "/home/app"},
+			"",
 		},
 		"the pod's number counts": {
-			passwd, group, Identity{ImageUser: "ghost", UID: new(int64(5))},
-			credential{UID: 5, Groups: []int{0}, home: "/"}, "",
+			passwd, group,
+			Identity{ImageUser: "ghost", UID: new(int64(5))},
+			credential{UID: 5, Groups: []int{0}, home: "/"},
+			"",
 		},
 		"the pod's group, and the user's others": {
-			passwd, group, Identity{ImageUser: "app", GID: new(int64(20))},
-			credential{UID: 1000, GID: 20, Groups: []int{20, 10}, home: "/home/app"}, "",
+			passwd, group,
+			Identity{ImageUser: "app", GID: new(int64(20))},
+			credential{UID: 1000, GID: 20, Groups: []int{20, 10}, home: "/home/app"},
+			"",
 		},
 		"groups of the pod, each once": {
-			passwd, group, Identity{ImageUser: "app", Groups: []int64{10, 3000, 1001}, StrictGroups: true},
-			credential{UID: 1000, GID: 1001, Groups: []int{1001, 10, 3000}, home: "/home/app"}, "",
+			passwd, group,
+			Identity{ImageUser: "app", Groups: []int64{10, 3000, 1001}, StrictGroups: true},
+			credential{UID: 1000, GID: 1001, Groups: []int{1001, 10, 3000}, home: "/home/app"},
+			"",
 		},
 		"a number that nobody has is in no group": {
-			passwd, "x:x:30:\ny:x:31:,\n", Identity{UID: new(int64(4242))},
-			credential{UID: 4242, Groups: []int{0}, home: "/"}, "",
+			passwd, "x:x:30:\ny:x:31:,\n",
+			Identity{UID: new(int64(4242))},
+			credential{UID: 4242, Groups: []int{0}, home: "/"},
+			"",
 		},
 		"no new privileges": {
-			"", "", Identity{UID: new(int64(1)), NonRoot: true, NoNewPrivileges: true},
-			credential{UID: 1, Groups: []int{0}, home: "/", NoNewPrivileges: true}, "",
+			"", "",
+			Identity{UID: new(int64(1)), NonRoot: true, NoNewPrivileges: true},
+			credential{UID: 1, Groups: []int{0}, home: "/", NoNewPrivileges: true},
+			"",
 		},
-		"a line that is none": {passwd, "", Identity{ImageUser: "bad"}, credential{},
-			"unable to find user bad: no matching entries in passwd file"},
-		"a name without a file": {"", "", Identity{ImageUser: "app"}, credential{},
-			"unable to find user app: no matching entries in passwd file"},
+		"a line that is none": {
+			passwd, "",
+			Identity{ImageUser: "bad"},
+			credential{},
+			"unable to find user bad: no matching entries in passwd file",
+		},
+		"a name without a file": {
+			"", "",
+			Identity{ImageUser: "app"},
+			credential{},
+			"unable to find user app: no matching entries in passwd file",
+		},
 		"a line without an end":  {big, "", Identity{}, credential{}, "/passwd: bufio.Scanner: token too long"},
 		"a group without an end": {passwd, big, Identity{}, credential{}, "/group: bufio.Scanner: token too long"},
 		"one that only number 0 fits is root": {
-			passwd, "", Identity{ImageUser: "0:1000", NonRoot: true}, credential{},
+			passwd, "",
+			Identity{ImageUser: "0:1000", NonRoot: true},
+			credential{},
 			"container has runAsNonRoot and image will run as root",
 		},
 	} {
@@ -203,8 +227,10 @@ func TestWhatIsReadOfATerminationMessage(t *testing.T) {
 	if err != nil || info.Size() != 0 || info.Mode().Perm() != 0o666 {
 		t.Errorf("a new one: %+v, %v", info, err)
 	}
-	for name, want := range map[string]string{"link": "too many levels of symbolic links", "dir": "is a directory",
-		"short/x": "not a directory"} {
+	for name, want := range map[string]string{
+		"link": "too many levels of symbolic links", "dir": "is a directory",
+		"short/x": "not a directory",
+	} {
 		if err := makeMessage(at(name)); err == nil || !strings.HasPrefix(err.Error(), "terminationMessagePath: ") ||
 			!strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)

@@ -128,13 +128,19 @@ func TestWhatIsShownOfALine(t *testing.T) {
 			lines: []string{"7"}, opts: backend.LogOptions{Timestamps: true}, ahead: hour,
 			want: "1970-01-12T12:46:47.000000000Z 7\n",
 		},
-		"since a line": {lines: []string{"1", "2", "3"}, opts: backend.LogOptions{Since: second(2)},
-			want: "2\n3\n"},
-		"since a time here": {lines: []string{"1", "2"}, opts: backend.LogOptions{Since: second(2).Add(-hour)},
-			ahead: hour, want: "2\n"},
+		"since a line": {
+			lines: []string{"1", "2", "3"}, opts: backend.LogOptions{Since: second(2)},
+			want: "2\n3\n",
+		},
+		"since a time here": {
+			lines: []string{"1", "2"}, opts: backend.LogOptions{Since: second(2).Add(-hour)},
+			ahead: hour, want: "2\n",
+		},
 		"no bytes": {lines: []string{"a"}, opts: backend.LogOptions{LimitBytes: aws.Int64(0)}},
-		"so many bytes": {lines: []string{"ab", "cd"}, opts: backend.LogOptions{LimitBytes: aws.Int64(4)},
-			want: "ab\nc"},
+		"so many bytes": {
+			lines: []string{"ab", "cd"}, opts: backend.LogOptions{LimitBytes: aws.Int64(4)},
+			want: "ab\nc",
+		},
 		"more bytes than there are": {
 			lines: []string{"ab"}, opts: backend.LogOptions{LimitBytes: aws.Int64(9)}, want: "ab\n",
 		},
@@ -165,8 +171,10 @@ func TestWhichErrorsEndALog(t *testing.T) {
 		"throttled": {err: awsError("ThrottlingException", "no"), follow: true},
 		"away":      {err: errors.New("connection reset"), follow: true},
 		"denied":    {err: awsError("AccessDeniedException", "no"), follow: true, ends: true},
-		"never sent": {err: backend.Classed(backend.ErrUnavailable, awscall.ErrNotSent), follow: true,
-			ends: true},
+		"never sent": {
+			err: backend.Classed(backend.ErrUnavailable, awscall.ErrNotSent), follow: true,
+			ends: true,
+		},
 		"throttled, not followed":   {err: awsError("ThrottlingException", "no"), ends: true},
 		"the group is gone":         {err: awsError("ResourceNotFoundException", "log group"), follow: true, ends: true},
 		"the stream is not there":   {err: awsError("ResourceNotFoundException", "stream"), follow: true},

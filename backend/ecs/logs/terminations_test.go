@@ -82,8 +82,12 @@ func TestLogsOfContainersThatEndedAreReadAgain(t *testing.T) {
 		"the report is there": {nil, [][]string{{report}}, []int{0}, "why"},
 		"it never comes":      {nil, [][]string{{"a"}}, []int{0, 2, 4, 6, 8, 10, 14, 18, 20}, "a\n"},
 		"throttled":           {[]error{throttled, throttled, throttled}, [][]string{{report}}, []int{0, 1, 3, 7}, "why"},
-		"throttled for long": {slices.Repeat([]error{throttled}, 7), [][]string{{report}},
-			[]int{0, 1, 3, 7, 15, 31, 61, 91}, "why"},
+		"throttled for long": {
+			slices.Repeat([]error{throttled}, 7),
+			[][]string{{report}},
+			[]int{0, 1, 3, 7, 15, 31, 61, 91},
+			"why",
+		},
 		"away, then not there": {[]error{errors.New("reset"), nil}, [][]string{{report}}, []int{0, 1}, "why"},
 		"it is not allowed to be read": {
 			[]error{denied}, nil, []int{0}, "Error on reading termination message from logs: ",

@@ -184,7 +184,8 @@ func (h *held) after(last, prefix string, objects bool) (names []string, next *s
 }
 
 func (h *held) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s3.Options)) (*s3.PutObjectOutput,
-	error) {
+	error,
+) {
 	if err := h.call("PutObject", *in.Key); err != nil {
 		return nil, err
 	}
@@ -194,7 +195,8 @@ func (h *held) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*s3
 }
 
 func (h *held) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s3.Options)) (*s3.GetObjectOutput,
-	error) {
+	error,
+) {
 	if err := h.call("GetObject", *in.Key); err != nil {
 		return nil, err
 	}

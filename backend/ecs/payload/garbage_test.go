@@ -54,17 +54,16 @@ func TestWhatIsGarbageOfPods(t *testing.T) {
 		if _, err := p.Ensure(t.Context(), t.Context(), spec); err != nil { // launched again meanwhile
 			t.Fatal(err)
 		}
-		for _, u := range unused {
-			if err := u.Remove(t.Context()); err != nil || h.values[u.Name] == "" {
-				t.Errorf("%s is gone though it is wanted: %v", u.Name, err)
+		removes := func(unused []Unused, there bool) {
+			for _, u := range unused {
+				if err := u.Remove(t.Context()); err != nil || (h.values[u.Name] != "") != there {
+					t.Errorf("%s is there: %t, want %t: %v", u.Name, !there, there, err)
+				}
 			}
 		}
+		removes(unused, true) // it is wanted
 		time.Sleep(time.Second)
-		for _, u := range p.UnusedOfPods(all, nil, time.Now()) {
-			if err := u.Remove(t.Context()); err != nil || h.values[u.Name] != "" {
-				t.Errorf("%s is left: %v", u.Name, err)
-			}
-		}
+		removes(p.UnusedOfPods(all, nil, time.Now()), false)
 		if _, err := p.Ensure(t.Context(), t.Context(), spec); err != nil || len(h.values) != stored {
 			t.Errorf("launched after the collection: %d of %d, %v", len(h.values), stored, err)
 		}

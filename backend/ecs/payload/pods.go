@@ -55,7 +55,8 @@ type podSecret struct {
 // a bucket something always is: the task, which need not be allowed to list it, could not
 // tell an object that is not there from one that it may not read.
 func (p *podSecrets) ensure(ctx, waiting context.Context, ref backend.Ref, c contents) (name, secretKey string,
-	err error) {
+	err error,
+) {
 	entry := p.entry(ref, c)
 	packed := c.own
 	if packed == nil {

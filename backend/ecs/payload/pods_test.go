@@ -25,8 +25,10 @@ func TestNamesOfSecretsTellTheirAttempt(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"", "x", s.prefix + "pod/u", s.prefix + "pod/u/x.a.1", s.prefix + "shared/env.x",
-		"burstlet/other/pod/u/0.a.1"} {
+	for _, name := range []string{
+		"", "x", s.prefix + "pod/u", s.prefix + "pod/u/x.a.1", s.prefix + "shared/env.x",
+		"burstlet/other/pod/u/0.a.1",
+	} {
 		if k, ok := p.podKey(name); ok {
 			t.Errorf("%s is of %v", name, k)
 		}

@@ -66,15 +66,21 @@ func TestWhenASecretMayBeWritten(t *testing.T) {
 		"the first write":       {nil, nil, 1, 0, false, 0},
 		"a few changes at once": {times(5, time.Second), times(5, time.Second), 1, 0, false, 0},
 		"more wait":             {times(6, time.Second), times(6, time.Second), 1, 0, false, 15 * time.Minute},
-		"longer, where tokens are renewed": {times(6, time.Second), times(6, time.Second), 3, 8 * time.Minute, false,
-			50 * time.Minute},
-		"longest, where that takes most": {times(6, time.Second), times(6, time.Second), 1, 20 * time.Minute, false,
-			89 * time.Minute},
+		"longer, where tokens are renewed": {
+			times(6, time.Second), times(6, time.Second), 3, 8 * time.Minute, false,
+			50 * time.Minute,
+		},
+		"longest, where that takes most": {
+			times(6, time.Second), times(6, time.Second), 1, 20 * time.Minute, false,
+			89 * time.Minute,
+		},
 		"changes of yesterday do not count": {times(50, 24*time.Hour), times(50, 24*time.Hour), 1, 0, false, 0},
 		"a token does not wait for changes": {times(30, time.Minute), times(30, time.Minute), 1, time.Hour, true, 0},
 		"nor for those before it":           {times(60, 24*time.Minute), nil, 3, 8 * time.Minute, true, 0},
-		"all of a day's changes are made": {times(31, 10*time.Minute), times(28, 10*time.Minute), 3, 8 * time.Minute,
-			false, 24*time.Hour - 271*time.Minute},
+		"all of a day's changes are made": {
+			times(31, 10*time.Minute), times(28, 10*time.Minute), 3, 8 * time.Minute,
+			false, 24*time.Hour - 271*time.Minute,
+		},
 		"the quota is used up: a token waits": {
 			times(90, 10*time.Minute), nil, 1, 8 * time.Minute, true, 24*time.Hour - 891*time.Minute,
 		},

@@ -30,8 +30,11 @@ func TestTokensAreDue(t *testing.T) {
 			t.Errorf("%s: %d, want %d", tc.data, got, tc.want)
 		}
 	}
-	volumes := []intask.Volume{{Files: []intask.File{{Data: token(`{"iat":1000,"exp":9000}`)},
-		{Data: token(`{"iat":1000,"exp":2000}`)}, {Data: []byte("x")}}}}
+	volumes := []intask.Volume{{Files: []intask.File{
+		{Data: token(`{"iat":1000,"exp":9000}`)},
+		{Data: token(`{"iat":1000,"exp":2000}`)},
+		{Data: []byte("x")},
+	}}}
 	if got := dueOf(volumes); got != 1800+margin {
 		t.Errorf("the first: %d", got)
 	}

@@ -81,7 +81,7 @@ func (p *Store) ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (t
 	if err != nil {
 		return refs, err
 	}
-	if c.env != "" || len(c.files) > 0 || len(c.logins) > 0 || c.own != nil && c.parts > 0 {
+	if c.secrets() {
 		leave, err := p.begin(ctx, waiting)
 		if err != nil {
 			return refs, err
@@ -101,15 +101,8 @@ func (p *Store) ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (t
 		}
 		refs.FilesARNs = append(refs.FilesARNs, arn)
 	}
-	for name, login := range c.logins {
-		arn, err := p.ensureShared(ctx, waiting, "pull", login)
-		if err != nil {
-			return refs, err
-		}
-		if refs.PullARNs == nil {
-			refs.PullARNs = map[string]string{}
-		}
-		refs.PullARNs[name] = arn
+	if refs.PullARNs, err = p.ensureLogins(ctx, waiting, c.logins); err != nil {
+		return refs, err
 	}
 	if len(c.files) > 0 {
 		if refs.FilesTag, err = p.filesTag(ctx, waiting, c.files); err != nil {
@@ -121,6 +114,27 @@ func (p *Store) ensure(ctx, waiting context.Context, spec backend.LaunchSpec) (t
 		refs.PodName, refs.PodKey, err = p.pods.ensure(ctx, waiting, spec.Ref(), c)
 	}
 	return refs, err
+}
+
+// ensureLogins stores logins by container name, and returns their ARNs by that.
+func (p *Store) ensureLogins(ctx, waiting context.Context, logins map[string]string) (map[string]string, error) {
+	var arns map[string]string
+	for name, login := range logins {
+		arn, err := p.ensureShared(ctx, waiting, "pull", login)
+		if err != nil {
+			return arns, err
+		}
+		if arns == nil {
+			arns = map[string]string{}
+		}
+		arns[name] = arn
+	}
+	return arns, nil
+}
+
+// secrets is true of contents that are stored in secrets, in part at least.
+func (c contents) secrets() bool {
+	return c.env != "" || len(c.files) > 0 || len(c.logins) > 0 || c.own != nil && c.parts > 0
 }
 
 // contents are what is stored for a pod. What is empty is not needed.

@@ -58,10 +58,14 @@ func TestWhatIsTooLargeToStore(t *testing.T) {
 		"shared files of more":                     {spec: launching(noise(own), nil), want: "files of volumes: "},
 		"each fits, both do not":                   {spec: launching(noise(500_000), noise(100_000))},
 		"a variable of two bytes that are no text": {spec: withSecretEnv("\xff\xfe"), want: "variable "},
-		"variables that are too long": {spec: withSecretEnv(strings.Repeat("a", maxSecret)),
-			want: "variables from Secrets have "},
-		"a login that is too long": {spec: withLogin(strings.Repeat("a", maxSecret)),
-			want: "the login of registry r.example"},
+		"variables that are too long": {
+			spec: withSecretEnv(strings.Repeat("a", maxSecret)),
+			want: "variables from Secrets have ",
+		},
+		"a login that is too long": {
+			spec: withLogin(strings.Repeat("a", maxSecret)),
+			want: "the login of registry r.example",
+		},
 		"a login": {spec: withLogin("password")},
 	} {
 		h := newHeld()

@@ -20,10 +20,10 @@ import (
 // asBidden writes so many numbered lines, of 140 bytes in its log, as the file go in its
 // volume says, which it then removes.
 const asBidden = `i=0; while :; do
-	if [ -s /work/go ]; then
-		n=$((i+$(cat /work/go)))
+	if [ -s /bidden/go ]; then
+		n=$((i+$(cat /bidden/go)))
 		while [ $i -lt $n ]; do i=$((i+1)); echo "$i 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"; done
-		rm /work/go
+		rm /bidden/go
 	fi
 	sleep 0.1
 done`
@@ -44,11 +44,11 @@ func TestLogsWhileAway(t *testing.T) {
 	n := newNode(t, c, "away", h.section("containerLogMaxSize: 200Ki", "containerLogMaxFiles: 3"))
 	n.run()
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "away"), remote: remote{mounts: true}}
-	pod := l.create(l.pod([]string{"sh", "-c", asBidden}, mount("work", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})))
+	pod := l.create(l.pod([]string{"sh", "-c", asBidden}, mount("bidden", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})))
 	l.comes(pod.Name, patience, isReady)
 	pod, err := l.pods().Get(t.Context(), pod.Name, metav1.GetOptions{})
 	l.must(err)
-	asked := filepath.Join(podsOnHost, string(pod.UID), "volumes", "work", "go")
+	asked := filepath.Join(podsOnHost, string(pod.UID), "volumes", "bidden", "go")
 	burst := func() {
 		t.Helper()
 		begin, err := h.logSizes(string(pod.UID))
