@@ -43,6 +43,36 @@ func TestEventsNameTheirContainer(t *testing.T) {
 	})
 }
 
+// A preStop hook that the end of the grace period cuts off has failed; one that ends in
+// time, or that burstlet's own end cuts off, has not.
+func TestPreStopHooksThatAreCutOff(t *testing.T) {
+	stops := func(argv ...string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: argv}}}
+		}
+	}
+	alone(t, nil, func(t *testing.T, a *api) {
+		a.create("long", "u", "Always", stops("sleep", "infinity"), "sleep", "infinity")
+		a.create("short", "v", "Always", stops("sleep", "1"), "sleep", "infinity")
+		time.Sleep(5 * time.Second)
+		a.delete("long", 10)
+		a.delete("short", 10)
+		time.Sleep(5 * time.Second)
+		a.stop()
+		if e := a.event("long", "FailedPreStopHook"); e != "" {
+			t.Errorf("the end of the process is told as %q", e)
+		}
+		a.start(a.remote.Backend())
+		time.Sleep(30 * time.Second)
+		if told := a.told("long", "FailedPreStopHook"); len(told) != 1 || !strings.Contains(told[0], "PreStopHook failed") {
+			t.Errorf("of the hook that was cut off: %q", told)
+		}
+		if e := a.event("short", "FailedPreStopHook"); e != "" {
+			t.Errorf("of the hook that ended: %q", e)
+		}
+	})
+}
+
 // What stays as it is is told again before the API server drops it, and a running pod
 // whose ConfigMap went is told of.
 func TestEventsAreRepeated(t *testing.T) {

@@ -63,14 +63,18 @@ func (w *worker) hookSafely(ctx context.Context, pod *corev1.Pod, h plan.Hook) (
 }
 
 // hookEnded notes how a hook ended. One that was ended from here did not: it runs
-// again if it is wanted again.
+// again if it is wanted again. Of a preStop hook that outlasts its container users are
+// told, as by a kubelet, whose hook fails with the container.
 func (w *worker) hookEnded(ctx context.Context, h hookResult) {
 	w.hooks[h.key]()
 	delete(w.hooks, h.key)
-	if errors.Is(h.err, context.Canceled) {
+	cut := errors.Is(h.err, context.Canceled)
+	if cut && (h.key.Kind != plan.PreStop || ctx.Err() != nil) {
 		return
 	}
-	w.memory.EndHook(h.key, h.err)
+	if !cut {
+		w.memory.EndHook(h.key, h.err)
+	}
 	if h.err == nil {
 		return
 	}
