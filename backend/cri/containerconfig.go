@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"strconv"
 
@@ -33,7 +34,8 @@ func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec
 		}
 	}
 	if err := verifyNonRoot(sc, user); err != nil {
-		return nil, backend.Classed(backend.ErrInvalid, err)
+		pod := fmt.Sprintf("%s_%s(%s)", spec.Pod.Name, spec.Pod.Namespace, spec.Pod.UID)
+		return nil, backend.Classed(backend.ErrInvalid, fmt.Errorf("%w (pod: %q, container: %s)", err, pod, c.Name))
 	}
 	facts, err := r.hostFacts(ctx)
 	if err != nil {

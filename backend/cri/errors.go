@@ -40,7 +40,11 @@ var classes = map[codes.Code]error{
 
 // failed adds context to the error of a call and gives it its class.
 func failed(err error, format string, args ...any) error {
-	wrapped := fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+	return classed(err, fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err))
+}
+
+// classed gives what an error of the runtime was wrapped in its class.
+func classed(err, wrapped error) error {
 	if errors.Is(err, backend.ErrDenied) {
 		return wrapped // the way to the host says so, whatever gRPC makes of it
 	}

@@ -94,6 +94,7 @@ func TestContainersThatCannotBeConfigured(t *testing.T) {
 	volume := r.podDir(pod.UID).Volume("scratch")
 	must(t, os.MkdirAll(volume, 0o755))
 	must(t, os.Symlink("/etc", filepath.Join(volume, "out")))
+	must(t, os.WriteFile(filepath.Join(volume, "file"), nil, 0o600))
 	for name, tt := range map[string]struct {
 		change func(*corev1.Container)
 		want   string
@@ -105,6 +106,12 @@ func TestContainersThatCannotBeConfigured(t *testing.T) {
 		"a subPath that leads out of its volume": {
 			func(c *corev1.Container) {
 				c.VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch", SubPath: "out"}}
+			},
+			`failed to prepare subPath for a volumeMount of container "main": `,
+		},
+		"a subPath that leads through a file": {
+			func(c *corev1.Container) {
+				c.VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch", SubPath: "file/below"}}
 			},
 			`failed to prepare subPath for a volumeMount of container "main": `,
 		},

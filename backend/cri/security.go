@@ -206,7 +206,7 @@ func needsImageUser(sc corev1.SecurityContext) bool {
 }
 
 // verifyNonRoot holds runAsNonRoot against the user that the container would
-// run as. The texts are the kubelet's.
+// run as. The texts are the kubelet's, but for the pod and the container.
 func verifyNonRoot(sc corev1.SecurityContext, user imageUser) error {
 	switch {
 	case !isTrue(sc.RunAsNonRoot):

@@ -23,17 +23,27 @@ type containers struct{ *remote }
 // Start creates and starts one attempt of a container. One that was created by
 // an earlier call is started; one that was started is left as it is.
 func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
+	err := c.start(ctx, ref, spec)
+	if errors.Is(err, backend.ErrUnavailable) {
+		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
+	}
+	// What the runtime or the host says of a container stands alone in its status, as a
+	// kubelet's does.
+	return err
+}
+
+func (c containers) start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
 	defer c.throttle.Begin()()
 	if err := c.mayRun(spec); err != nil {
-		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
+		return err
 	}
 	sandbox, err := c.newestSandbox(ctx, ref)
 	if err != nil {
-		return fmt.Errorf("start container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
+		return err
 	}
 	id, fresh, err := c.create(ctx, sandbox, spec)
 	if err != nil {
-		return fmt.Errorf("create container %s of pod %s/%s: %w", spec.Container.Name, ref.Namespace, ref.Name, err)
+		return err
 	}
 	c.details.own(id, ref.UID)
 	var linking sync.WaitGroup
@@ -41,7 +51,7 @@ func (c containers) Start(ctx context.Context, ref backend.Ref, spec backend.Con
 	defer linking.Wait()
 	if fresh {
 		if err := c.startCreated(ctx, id); err != nil {
-			return c.notStarted(ctx, id, failed(err, "start container %s of pod %s/%s", spec.Container.Name, ref.Namespace, ref.Name))
+			return c.notStarted(ctx, id, classed(err, err))
 		}
 	}
 	c.details.start(id, ref.UID)
@@ -125,7 +135,7 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 			return true, nil
 		}
 		if !reserved(err) {
-			return true, failed(err, "call the runtime")
+			return true, classed(err, err)
 		}
 		found, err := c.adopt(ctx, sandbox, spec)
 		id, fresh = found.GetId(), found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +71,8 @@ func (c containers) prepareContainer(ctx context.Context, sandbox backend.Ref, s
 		prepared, err := c.host.Prepare(gctx, prepare)
 		switch {
 		case err == nil:
-		case len(subPaths) > 0 && errors.Is(err, fs.ErrPermission): // it leads out of its volume
+		case len(subPaths) > 0 && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)):
+			// It leads out of its volume, or through a file.
 			return backend.Errorf(backend.ErrInvalid, "failed to prepare subPath for a volumeMount of container %q: %w", spec.Container.Name, err)
 		default:
 			return fmt.Errorf("prepare the host: %w", err)
