@@ -191,6 +191,7 @@ func TestHostThatDoesNotTell(t *testing.T) {
 		})
 		a.startAs(log.WithLogger(context.Background(), logrus.NewEntry(logger)), b, a)
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if said := strings.Count(logged.String(), "no logind"); asked != 3 || said != 1 || !a.remote.ShutdownDelayed() {
 			t.Errorf("asked %d times, said %d times: %s", asked, said, logged)
 		}

@@ -100,9 +100,10 @@ func (f *fakeLogind) Inhibit(what, who, why, mode string) (dbus.UnixFD, *dbus.Er
 	if err != nil {
 		return 0, dbus.MakeFailedError(err)
 	}
+	fd := dbus.UnixFD(w.Fd()) // whoever receives the lock closes it
 	f.asked <- [4]string{what, who, why, mode}
 	f.locks <- fakeLock{r, w}
-	return dbus.UnixFD(w.Fd()), nil
+	return fd, nil
 }
 
 var delayLine = regexp.MustCompile(`(?m)^\[Login\]\nInhibitDelayMaxSec=(\d+)$`)
