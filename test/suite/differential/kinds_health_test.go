@@ -58,7 +58,7 @@ var probeKinds = []kind{
 	{name: "gRPC refused", make: readiness(asks()), until: running("app", 0)},
 	{name: "gRPC from another server", make: and(serving(), readiness(asks())), until: running("app", 0)},
 	{name: "liveness", make: liveness(execs("exit 3")), until: both(running("app", 1))},
-	{name: "liveness of a pod that ends", make: and(liveness(execs("exit 3")), policy(corev1.RestartPolicyNever)), until: phase(corev1.PodFailed)},
+	{name: "liveness of a pod that ends", make: and(liveness(execs("exit 3")), policy(corev1.RestartPolicyNever)), until: phase(corev1.PodSucceeded)},
 	{name: "liveness over HTTP", make: liveness(gets("/")), until: running("app", 1)},
 	{name: "startup", make: and(startup(execs("exit 0")), readiness(execs("exit 0"))), until: ready},
 	{name: "startup fails", make: startup(execs("echo no; exit 1")), until: running("app", 1)},
@@ -81,7 +81,7 @@ var hookKinds = []kind{
 	{name: "postStart fails again", make: hooks(corev1.Lifecycle{PostStart: does("echo no; exit 4")}), until: waiting("app", "CrashLoopBackOff", 1)},
 	{name: "postStart over HTTP fails", make: hooks(corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{
 		HTTPGet: gets("/").HTTPGet,
-	}}), until: waiting("app", "CrashLoopBackOff", 0)},
+	}}), until: waiting("app", "CrashLoopBackOff", 1)},
 	{name: "postStart takes long", make: hooks(corev1.Lifecycle{PostStart: does("sleep 1000")}), until: waiting("app", "ContainerCreating", 0)},
 	{name: "preStop", make: hooks(corev1.Lifecycle{PreStop: does("exit 0")}), until: ready, then: deleted(5), gone: true},
 	{name: "preStop fails", make: hooks(corev1.Lifecycle{PreStop: does("echo no; exit 4")}), until: ready, then: deleted(5), gone: true},

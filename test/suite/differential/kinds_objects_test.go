@@ -90,7 +90,6 @@ var objectKinds = []kind{
 var admissionKinds = []kind{
 	{name: "another node's selector", quick: true, make: spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"example.org/zone": "none"} }), until: phase(corev1.PodFailed)},
 	{name: "more cpu than there is", make: requests("cpu", "5000"), until: phase(corev1.PodFailed)},
-	{name: "a device", make: limits("example.org/device", "1"), until: phase(corev1.PodFailed)},
 	{name: "a sysctl that is not allowed", make: spec(func(s *corev1.PodSpec) {
 		s.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn", Value: "100"}}}
 	}), until: phase(corev1.PodFailed)},
@@ -119,5 +118,4 @@ var featureKinds = []kind{
 	{name: "ephemeral container ends", make: and(), until: ready, then: ephemeral("exit 3"), after: ended("debug")},
 	{name: "stopSignal", make: and(spec(func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Linux} }),
 		hooks(corev1.Lifecycle{StopSignal: new(corev1.SIGUSR1)})), until: ready},
-	{name: "user namespace", make: spec(func(s *corev1.PodSpec) { s.HostUsers = new(false) }), until: ready},
 }
