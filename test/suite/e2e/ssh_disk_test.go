@@ -260,7 +260,7 @@ func (h *containerdHost) holding(t *testing.T, what []string) []string {
 // run.
 func (h *containerdHost) traces(t *testing.T) []string {
 	t.Helper()
-	cmd := h.Command(t.Context(), "sh", "-c", "find /run /dev/shm /tmp /var/tmp -path /run/containerd -prune -o -path /run/netns -prune -o -print; "+
+	cmd := h.Command(t.Context(), "sh", "-c", "find /run /dev/shm /tmp /var/tmp -path /run/containerd -prune -o -path /run/netns -prune -o -path /run/whole-proc -prune -o -print; "+
 		`for exe in /proc/[0-9]*/exe; do readlink "$exe"; done`)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
