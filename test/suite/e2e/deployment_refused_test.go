@@ -24,7 +24,7 @@ import (
 func TestDeploymentRefused(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, waiter, 40*time.Second)
-	const field = "spec.volumes[0].image"
+	const field = "spec.volumes[0].csi"
 	c := theCluster(t)
 	n := newNode(t, c, "refuses", "  type: sim\n")
 	n.run()
@@ -32,7 +32,7 @@ func TestDeploymentRefused(t *testing.T) {
 	made := r.made(t)
 	d := r.deployment()
 	pod := &corev1.Pod{Spec: d.Spec.Template.Spec}
-	mount("models", corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: imageOf}})(pod)
+	mount("models", corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "csi.example.org"}})(pod)
 	d.Spec.Template.Spec = pod.Spec
 	created := time.Now()
 	if _, err := c.client.AppsV1().Deployments(r.namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {

@@ -231,7 +231,7 @@ func (h *containerdHost) holding(t *testing.T, what []string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-r", "-l", "-F", "-D", "skip", "--exclude-dir=netns", "-f", "-"}
+	args := []string{"-r", "-l", "-F", "-D", "skip", "--exclude-dir=netns", "--exclude-dir=whole-proc", "-f", "-"}
 	for _, e := range entries {
 		if e.IsDir() && !slices.Contains([]string{"proc", "sys", "usr"}, e.Name()) {
 			args = append(args, "/"+e.Name())
