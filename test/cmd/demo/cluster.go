@@ -52,6 +52,8 @@ type cluster struct {
 	hostLog *os.File
 	cloud   *cloud
 	node    *child.Child
+	// releasePort gives the node's port back.
+	releasePort func() error
 }
 
 // startPlane starts the control plane and writes the manifests to where kubectl
@@ -88,7 +90,7 @@ func (c *cluster) startNode() error {
 	if err != nil {
 		return err
 	}
-	if cfg.port, err = freePort(cfg.bind); err != nil {
+	if cfg.port, c.releasePort, err = freePort(cfg.bind); err != nil {
 		return err
 	}
 	if c.host != nil {
@@ -178,6 +180,9 @@ func (c *cluster) down(force context.Context) error {
 	var errs []error
 	if c.node != nil {
 		errs = append(errs, c.stopNode(ctx))
+	}
+	if c.releasePort != nil {
+		errs = append(errs, c.releasePort())
 	}
 	if c.leave != nil {
 		errs = append(errs, c.leave(ctx))

@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
-	"net"
-	"strconv"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
+	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/parts/images"
 )
 
@@ -91,19 +90,13 @@ func (c nodeConfig) render() ([]byte, error) {
 	return content, nil
 }
 
-// freePort finds a port for the kubelet API: the kubelet's own if it is free.
-func freePort(address string) (int, error) {
-	var last error
-	for port := firstPort; port <= lastPort; port++ {
-		listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
-		if err != nil {
-			last = err
-			continue
+// freePort finds a port for the kubelet API: the kubelet's own if it is free. No other demo
+// gets it before release is called.
+func freePort(address string) (port int, release func() error, err error) {
+	for port = firstPort; port <= lastPort; port++ {
+		if release, err = ports.Take(port, address); err == nil {
+			return port, release, nil
 		}
-		if err := listener.Close(); err != nil {
-			return 0, fmt.Errorf("find a free port: %w", err)
-		}
-		return port, nil
 	}
-	return 0, fmt.Errorf("find a free port from %d to %d: %w", firstPort, lastPort, last)
+	return 0, nil, fmt.Errorf("find a free port from %d to %d: %w", firstPort, lastPort, err)
 }

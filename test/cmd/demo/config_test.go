@@ -96,3 +96,20 @@ func TestRender(t *testing.T) {
 		})
 	}
 }
+
+// Demos that start at once get ports of their own.
+func TestNoPortIsFoundTwice(t *testing.T) {
+	found := map[int]bool{}
+	for range 3 {
+		port, release, err := freePort(loopback)
+		if err != nil || found[port] {
+			t.Fatalf("port %d, error %v", port, err)
+		}
+		found[port] = true
+		t.Cleanup(func() {
+			if err := release(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

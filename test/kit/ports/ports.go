@@ -45,17 +45,18 @@ func Reserve(addresses ...string) (port int, release func() error, err error) {
 	var problem error
 	for range tries {
 		port = first + rand.IntN(last-first+1)
-		if release, problem = reserve(port, addresses...); problem == nil {
+		if release, problem = Take(port, addresses...); problem == nil {
 			return port, release, nil
 		}
 	}
 	return 0, nil, fmt.Errorf("no free port from %d to %d found in %d tries: %w", first, last, tries, problem)
 }
 
-// reserve takes a port if it is free. The mark of the reservation is a socket with a
-// name and no file: like ports there is one per name and network namespace, and the
-// kernel removes it with its process.
-func reserve(port int, addresses ...string) (release func() error, err error) {
+// Take is Reserve for a port that the caller has chosen; it fails where that is not free.
+//
+// The mark of the reservation is a socket with a name and no file: like ports there is one
+// per name and network namespace, and the kernel removes it with its process.
+func Take(port int, addresses ...string) (release func() error, err error) {
 	mark, err := net.Listen("unix", "@burstlet-test-port-"+strconv.Itoa(port))
 	if err != nil {
 		return nil, fmt.Errorf("reserve port %d: %w", port, err)

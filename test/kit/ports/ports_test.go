@@ -11,7 +11,7 @@ func TestAPortIsHandedOutOnce(t *testing.T) {
 	if port < first || port > last {
 		t.Errorf("port %d, want one from %d to %d", port, first, last)
 	}
-	if release, err := reserve(port); err == nil {
+	if release, err := Take(port); err == nil {
 		t.Errorf("port %d is reserved twice", port)
 		_ = release() // the test has failed
 	}
@@ -30,7 +30,7 @@ func TestAReleasedPortIsFree(t *testing.T) {
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
-	if release, err = reserve(port); err != nil {
+	if release, err = Take(port); err != nil {
 		t.Fatal(err)
 	}
 	if err := release(); err != nil {
@@ -53,7 +53,7 @@ func TestAPortInUseIsNotFree(t *testing.T) {
 			t.Fatal(err)
 		}
 		port := l.Addr().(*net.TCPAddr).Port
-		if release, err := reserve(port); err == nil {
+		if release, err := Take(port); err == nil {
 			t.Errorf("port %d of %s is reserved, which is in use", port, address)
 			_ = release() // the test has failed
 		}

@@ -84,15 +84,6 @@ func both(wants ...func(*corev1.Pod) error) func(*corev1.Pod) error {
 // ready is a pod that is.
 var ready = wait.PodReady
 
-// condition is a condition's reason.
-func condition(kind corev1.PodConditionType, reason string) func(*corev1.Pod) error {
-	return func(pod *corev1.Pod) error {
-		return when(slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == kind && c.Reason == reason
-		}))
-	}
-}
-
 // subject is a pod of one side, to be changed.
 type subject struct {
 	*pair
