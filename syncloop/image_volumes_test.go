@@ -1,44 +1,23 @@
 package syncloop_test
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/syncloop/resolve"
 )
-
-// privateVolumes is a registry that gives what is below r.example/private to nobody without
-// a login.
-type privateVolumes struct{ backend.Images }
-
-func (p privateVolumes) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
-	if len(creds) == 0 && strings.HasPrefix(image, "r.example/private/") {
-		return backend.PulledImage{}, errors.New("401 Unauthorized")
-	}
-	return p.Images.Pull(ctx, image, creds)
-}
 
 // A volume that is an image is pulled as the image of a container is, and the container
 // mounts its files. Events of the pull are the pod's, that of the failed start names the
 // container (kubelet: getImageVolumes).
 func TestImageVolumes(t *testing.T) {
 	const image = "r.example/private/data:1"
-	hide := func(b *backend.Backend) { b.Images = privateVolumes{b.Images} }
+	hide := func(b *backend.Backend) { b.Images = private{b.Images, "r.example/private/"} }
 	alone(t, hide, func(t *testing.T, a *api) {
-		secret := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pull", UID: "s"}, Type: corev1.SecretTypeDockerConfigJson,
-			Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"r.example":{"username":"u","password":"p"}}}`)},
-		}
-		a.mu.Lock()
-		a.objects.Secrets = map[string]resolve.Object[*corev1.Secret]{"pull": {Value: secret}}
-		a.mu.Unlock()
+		a.havePullSecret()
 		mounts := func(pod *corev1.Pod) {
 			pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 				Image: &corev1.ImageVolumeSource{Reference: image, PullPolicy: corev1.PullIfNotPresent},

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/binary"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,60 +20,6 @@ func (c runningContainer) log(podLogs string) string {
 		c.labels["io.kubernetes.pod.namespace"], c.labels["io.kubernetes.pod.name"], c.labels["io.kubernetes.pod.uid"],
 	}, "_")
 	return filepath.Join(podLogs, pod, c.name, strconv.FormatUint(c.attempt, 10)+".log")
-}
-
-// field is one field of an encoded message: a number or bytes.
-type field struct {
-	tag    uint64
-	number uint64
-	bytes  []byte
-}
-
-// nextField takes the first field off a message.
-func nextField(message []byte) (f field, rest []byte, err error) {
-	key, n := binary.Uvarint(message)
-	if n <= 0 {
-		return f, nil, errNoMessage
-	}
-	f.tag, rest = key>>3, message[n:]
-	var size int
-	switch key & 7 {
-	case wireVarint:
-		if f.number, size = binary.Uvarint(rest); size <= 0 {
-			return f, nil, errNoMessage
-		}
-	case wireFixed64:
-		size = 8
-	case wireFixed32:
-		size = 4
-	case wireBytes:
-		length, prefix := binary.Uvarint(rest)
-		if prefix <= 0 || length > uint64(len(rest)-prefix) {
-			return f, nil, errNoMessage
-		}
-		size = prefix + int(length)
-		f.bytes = rest[prefix:size]
-	default:
-		return f, nil, errNoMessage
-	}
-	if size > len(rest) {
-		return f, nil, errNoMessage
-	}
-	return f, rest[size:], nil
-}
-
-func eachField(message []byte, do func(field) error) error {
-	for len(message) > 0 {
-		f, rest, err := nextField(message)
-		if err == nil {
-			err = do(f)
-		}
-		if err != nil {
-			return err
-		}
-		message = rest
-	}
-	return nil
 }
 
 // runningContainers reads a ListContainersResponse.
