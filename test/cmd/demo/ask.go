@@ -33,11 +33,13 @@ are put on the new node too; they go with it.
 // is made before.
 func (d *demo) meet(ctx context.Context) error {
 	var err error
-	if d.mine, err = findMine(); err != nil {
+	if d.mine, err = findMine(d.myKubeconfig); err != nil {
 		return err
 	}
-	if d.kubectlPath, err = findKubectl(); err != nil {
-		return err
+	if d.kubectlPath = d.myKubectl; d.kubectlPath == "" {
+		if d.kubectlPath, err = findKubectl(); err != nil {
+			return err
+		}
 	}
 	if d.client, err = kubernetes.NewForConfig(d.mine.access); err != nil {
 		return fmt.Errorf("make a client: %w", err)

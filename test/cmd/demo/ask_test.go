@@ -111,7 +111,7 @@ func TestMyKubeconfig(t *testing.T) {
 	}
 	t.Chdir(home)
 	t.Setenv("KUBECONFIG", "config")
-	m, err := findMine()
+	m, err := findMine("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func holds(t *testing.T, file string, want []string) {
 func TestNoClusterIsMine(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "config")
 	t.Setenv("KUBECONFIG", empty)
-	_, err := findMine()
+	_, err := findMine("")
 	expectError(t, err, "there is no current context in "+empty)
 }
 

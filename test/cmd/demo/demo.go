@@ -34,6 +34,8 @@ type options struct {
 	// address is where its API server reaches this machine; empty to find it.
 	onMine, yes bool
 	address     string
+	// myKubeconfig and myKubectl reach that cluster; empty to find them as kubectl is found.
+	myKubeconfig, myKubectl string
 	// in is where answers are read, and terminal says that somebody gives them.
 	in       io.Reader
 	terminal bool

@@ -31,9 +31,11 @@ type mine struct {
 	address, bind string
 }
 
-// findMine finds the cluster as kubectl does. It asks nobody.
-func findMine() (*mine, error) {
+// findMine finds the cluster as kubectl does with this --kubeconfig, or without. It asks
+// nobody.
+func findMine(kubeconfig string) (*mine, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
 	var files []string
 	for _, file := range rules.GetLoadingPrecedence() {
 		absolute, err := filepath.Abs(file) // kubectl is run in another directory

@@ -17,7 +17,6 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/launch"
-	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/world/basecluster"
 )
 
@@ -27,10 +26,8 @@ import (
 func TestOnMyCluster(t *testing.T) {
 	lane.From(t, lane.Gate)
 	requireContainers(t)
+	t.Parallel()
 	c := basecluster.ForTest(t, basecluster.Config{})
-	t.Setenv("KUBECONFIG", c.KubeconfigPath())
-	t.Setenv(controlplane.KubectlEnv, c.Kubectl())
-	t.Setenv("TMPDIR", t.TempDir())
 	program := launch.Program(t)
 	before := objects(t, c)
 	if len(before) == 0 {
@@ -67,7 +64,7 @@ func TestOnMyCluster(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			tc.opts.onMine = true
+			tc.opts.onMine, tc.opts.myKubeconfig, tc.opts.myKubectl = true, c.KubeconfigPath(), c.Kubectl()
 			if tc.opts.burstlet == "" {
 				tc.opts.burstlet = program
 			}

@@ -75,8 +75,11 @@ func suitesOf(name string, all []string) ([]suite, error) {
 				name: "units", lane: "test", bound: 25 * time.Minute, clusters: true,
 				packages: longestFirst(pick(every, worlds, contract, made)), packagesAtOnce: 4, testsAtOnce: 6,
 			},
-			{name: "containers over SSH", lane: "test", bound: 10 * time.Minute, packages: is("backend/cri"), world: true},
-			{name: "e2e, in short", lane: "test", bound: 15 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true},
+			{
+				// One beside the other: both wait for containers, and take a core each.
+				name: "over SSH", lane: "test", bound: 20 * time.Minute, world: true, program: true,
+				packages: append(is("test/suite/e2e"), is("backend/cri")...), packagesAtOnce: 2,
+			},
 		}, nil
 	case "gate":
 		return []suite{
