@@ -23,13 +23,7 @@ var releases = struct {
 // skipped where that commit is not there: of a clone without its history, or of no clone.
 func Release(t testing.TB, commit string) string {
 	t.Helper()
-	top, err := command("", "git", "rev-parse", "--show-toplevel")
-	if err == nil {
-		_, err = command(top, "git", "cat-file", "-e", commit+"^{commit}")
-	}
-	if err != nil {
-		t.Skipf("commit %s cannot be built, for it is not here (a clone without its history?): %v", commit, err)
-	}
+	top := checkoutWith(t, commit)
 	releases.Lock()
 	defer releases.Unlock()
 	done, ok := releases.all[commit]
@@ -41,6 +35,31 @@ func Release(t testing.TB, commit string) string {
 		t.Fatalf("build burstlet of commit %s: %v", commit, done.err)
 	}
 	return done.path
+}
+
+// ReleaseSource is a file of that commit; path is relative to the checkout. The test is
+// skipped as by Release.
+func ReleaseSource(t testing.TB, commit, path string) string {
+	t.Helper()
+	text, err := command(checkoutWith(t, commit), "git", "show", commit+":"+path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// checkoutWith is the checkout around the working directory, whose history must have the
+// commit.
+func checkoutWith(t testing.TB, commit string) string {
+	t.Helper()
+	top, err := command("", "git", "rev-parse", "--show-toplevel")
+	if err == nil {
+		_, err = command(top, "git", "cat-file", "-e", commit+"^{commit}")
+	}
+	if err != nil {
+		t.Skipf("commit %s is not here (a clone without its history?): %v", commit, err)
+	}
+	return top
 }
 
 // buildRelease builds in a directory of its own, which is removed, so that the checkout has

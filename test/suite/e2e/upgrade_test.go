@@ -3,6 +3,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +26,7 @@ const (
 	before = "4ba2f803d0cf17b53e0c43b07dc38d8ec78f14a7"
 	// beforeOnSim is the first that speaks with a simulated remote as today: another protocol
 	// is refused, and the pods of "burstlet sim" go with it.
-	beforeOnSim = "83cbd3743cd328c9a2a108c5ff57c3e905b96164"
+	beforeOnSim = "4953dc7fa6901d6a2d9820bb9bbf046e1c5a124d"
 )
 
 // TestBurstletIsUpgraded: the burstlet of an earlier commit is replaced by that of this tree,
@@ -81,6 +83,26 @@ func TestBurstletIsUpgraded(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestTheEarlierSimSpeaksAsToday: a change of the protocol makes beforeOnSim too old.
+func TestTheEarlierSimSpeaksAsToday(t *testing.T) {
+	const path = "backend/sim/simrpc/protocol.go"
+	number := func(source string) string {
+		match := regexp.MustCompile(`(?m)^const protocol = (\d+)$`).FindStringSubmatch(source)
+		if match == nil {
+			t.Fatalf("%s does not say which protocol it is", path)
+		}
+		return match[1]
+	}
+	then := number(launch.ReleaseSource(t, beforeOnSim, path))
+	tree, err := os.ReadFile("../../../" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now := number(string(tree)); then != now {
+		t.Errorf("commit %s speaks protocol %s, and this tree %s: name the first commit that speaks it", beforeOnSim, then, now)
+	}
 }
 
 func none(left []string) error {
