@@ -157,6 +157,27 @@ func TestTerminalPhaseIsSticky(t *testing.T) {
 	}
 }
 
+// The end of a mirror pod is taken back when its static pod runs again (kubelet: a static
+// pod's status is that of its own life).
+func TestEndOfAMirrorPodIsTakenBack(t *testing.T) {
+	bubble(t, func(h *harness) {
+		pod := testPod("p", "u1")
+		pod.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "hash"}
+		pod.Status = ended(corev1.PodFailed)
+		pod.Status.Reason, pod.Status.Message = "Terminated", "Pod was terminated in response to imminent node shutdown."
+		h.SetStatus(h.api.put(pod), running())
+		h.settle()
+		if got := h.api.pod("p").Status; got.Phase != corev1.PodRunning || got.Reason != "" || got.Message != "" {
+			t.Errorf("phase %s %q %q, want Running", got.Phase, got.Reason, got.Message)
+		}
+		h.Observe(h.api.update("p", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))
+		h.pass(time.Minute)
+		if got := h.api.pod("p").Status.Phase; got != corev1.PodRunning {
+			t.Errorf("phase %s by somebody else's word, want Running", got)
+		}
+	})
+}
+
 // Somebody else (pod garbage collection) ended the pod and our cache does not
 // know it yet: the patch must not turn Failed into Succeeded.
 func TestUnknownTerminalPhaseIsNotOverwritten(t *testing.T) {

@@ -152,7 +152,7 @@ func (m *Manager) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 	}
 	before := e.want
 	if before == nil {
-		before = &e.api.Status
+		before = binding(e.api)
 	}
 	now := time.Now()
 	want, err := prepare(pod, before, &status, now)
@@ -243,7 +243,7 @@ func (m *Manager) Status(uid types.UID) (corev1.PodStatus, bool) {
 		m.mu.Unlock()
 		return corev1.PodStatus{}, false
 	}
-	held, want := &e.api.Status, e.want
+	held, want := binding(e.api), e.want
 	m.mu.Unlock()
 	merged, _ := merge(held, want, false, time.Now())
 	return *merged.DeepCopy(), true

@@ -138,5 +138,16 @@ func findCondition(list []corev1.PodCondition, t corev1.PodConditionType) *corev
 	return nil
 }
 
+// binding is what the API holds of a pod and no status takes back. The end of a mirror pod
+// is taken back: its static pod runs again with its node, as a kubelet's does.
+func binding(api *corev1.Pod) *corev1.PodStatus {
+	if _, mirror := api.Annotations[corev1.MirrorPodAnnotationKey]; !mirror || !terminal(api.Status.Phase) {
+		return &api.Status
+	}
+	s := api.Status
+	s.Phase, s.Reason, s.Message = corev1.PodPending, "", ""
+	return &s
+}
+
 // terminal reports whether a pod of this phase has ended for good.
 func terminal(p corev1.PodPhase) bool { return p == corev1.PodSucceeded || p == corev1.PodFailed }

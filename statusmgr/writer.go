@@ -92,7 +92,7 @@ func (m *Manager) write(ctx context.Context, j job, mayRun bool, out *outcome) {
 		log.G(ctx).WithFields(fields(j.entry)).WithError(out.refused).Error("Pod status refused")
 		return
 	}
-	merged, heldBack := merge(&j.api.Status, j.want, mayRun, time.Now())
+	merged, heldBack := merge(binding(j.api), j.want, mayRun, time.Now())
 	out.heldBack = heldBack
 	if sameStatus(j.api, merged) {
 		m.metrics.writes.WithLabelValues(resultUnchanged).Inc()
@@ -162,7 +162,7 @@ func lastWord(j job) bool {
 	if !deletable(j.api, j) {
 		return false
 	}
-	merged, _ := merge(&j.api.Status, j.want, false, time.Now())
+	merged, _ := merge(binding(j.api), j.want, false, time.Now())
 	return !matters(&j.api.Status, merged)
 }
 

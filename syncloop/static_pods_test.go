@@ -1,6 +1,7 @@
 package syncloop_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/syncloop"
 )
 
 // static is a static pod whose container runs argv.
@@ -75,5 +77,66 @@ func TestStaticPodsRun(t *testing.T) {
 		a.setStatic()
 		time.Sleep(time.Minute)
 		expect("without its file", "u")
+	})
+}
+
+// mirrors writes the statuses of static pods to mirror pods.
+type mirrors struct{ *api }
+
+func (m mirrors) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	mirror := pod.DeepCopy()
+	mirror.UID, mirror.Annotations[corev1.MirrorPodAnnotationKey] = "mirror-"+pod.UID, string(pod.UID)
+	if old := m.pods[pod.Namespace+"/"+pod.Name]; old != nil {
+		m.checkTransition(pod, &old.Status, &status)
+	}
+	mirror.Status = status
+	m.put(mirror)
+	m.source.Enqueue(pod.Namespace + "/" + pod.Name)
+}
+
+// Static pods that a drain ended run again with the next process, as their policy has it;
+// one whose mirror pod somebody else calls Failed runs on.
+func TestStaticPodsRunAgainAfterADrain(t *testing.T) {
+	each(t, sim.Config{}, func(t *testing.T, a *api) {
+		a.stop()
+		a.startAs(context.Background(), a.remote.Backend(), mirrors{a})
+		again, once := static("again", "u-again", "sleep", "infinity"), static("once", "u-once", "sleep", "infinity")
+		done := static("done", "u-done", "true")
+		once.Spec.RestartPolicy, done.Spec.RestartPolicy = corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure
+		a.setStatic(again, once, done)
+		time.Sleep(5 * time.Second)
+		a.engine.Shutdown(t.Context(), syncloop.ShutdownGraces(30*time.Second, 10*time.Second))
+		time.Sleep(5 * time.Second)
+		for _, name := range []string{"again", "once"} {
+			if a.phase(name, corev1.PodFailed); a.get(name).Status.Reason != "Terminated" {
+				t.Errorf("%s: %+v", name, a.get(name).Status)
+			}
+		}
+		if runs := a.runs(); len(runs) > 0 {
+			t.Fatalf("%s run after the drain", runs)
+		}
+		a.stop()
+		a.synced.Store(false) // the API server answers later than the engine begins
+		a.startAs(context.Background(), a.remote.Backend(), mirrors{a})
+		time.Sleep(5 * time.Second)
+		a.synced.Store(true)
+		a.source.EnqueueAll()
+		time.Sleep(2 * time.Minute)
+		if runs := strings.Join(a.runs(), " "); runs != "u-again" {
+			t.Errorf("%q run", runs)
+		}
+		a.phase("again", corev1.PodRunning)
+		a.phase("once", corev1.PodFailed)
+		a.phase("done", corev1.PodSucceeded)
+		if s := a.get("again").Status; s.Reason != "" || s.Message != "" || s.ContainerStatuses[0].RestartCount != 1 {
+			t.Errorf("again: %s %s, %+v", s.Reason, s.Message, s.ContainerStatuses)
+		}
+		a.update("again", func(pod *corev1.Pod) { pod.Status.Phase, pod.Status.Reason = corev1.PodFailed, "ByHand" })
+		time.Sleep(time.Minute)
+		if a.restarts("again") != 1 || len(a.runs()) != 1 {
+			t.Errorf("a word about the mirror pod ended its static pod: %s runs", a.runs())
+		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -390,23 +391,37 @@ func (c *contenders) once(pods []string) {
 }
 
 // With shutdown.mode drain the pods end with the process, as with a kubelet's
-// host, and the API says so.
+// host, and the API says so; static ones run again with the next process.
 func TestRealDrain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	p := s.run(s.configure(fmt.Sprintf(`
+	manifest := filepath.Join(t.TempDir(), "static.yaml")
+	if err := os.WriteFile(manifest, []byte(`
+apiVersion: v1
+kind: Pod
+metadata: {name: static, namespace: default}
+spec: {containers: [{name: c, image: busybox, command: [sleep, infinity]}]}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.configure(fmt.Sprintf(`
 node: {name: drained, internalIP: 127.0.0.1}
 kubeconfig: %s
 backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
+pods: {staticPodPath: %s}
 shutdown: {mode: drain, flushTimeout: 2m, gracePeriod: 10s, gracePeriodCriticalPods: 5s}
-`, s.nodeKubeconfig("drained"))))
+`, s.nodeKubeconfig("drained"), manifest))
+	p := s.run(cfg)
 	s.ready("drained")
 	s.pod("drained", "goes")
 	s.podReady("goes")
+	s.podReady("static-drained")
 	p.end()
-	pod, err := s.admin.CoreV1().Pods("default").Get(t.Context(), "goes", metav1.GetOptions{})
-	if err != nil || pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Terminated" {
-		t.Errorf("status %+v, %v", pod.Status, err)
+	for _, name := range []string{"goes", "static-drained"} {
+		pod, err := s.admin.CoreV1().Pods("default").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Terminated" {
+			t.Errorf("%s: status %+v, %v", name, pod.Status, err)
+		}
 	}
 	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), "drained", metav1.GetOptions{})
 	if err != nil {
@@ -416,6 +431,12 @@ shutdown: {mode: drain, flushTimeout: 2m, gracePeriod: 10s, gracePeriodCriticalP
 		if c.Type == corev1.NodeReady && (c.Status != corev1.ConditionFalse || c.Message != "node is shutting down") {
 			t.Errorf("ready: %+v", c)
 		}
+	}
+	s.run(cfg)
+	s.podReady("static-drained")
+	pod, err := s.admin.CoreV1().Pods("default").Get(t.Context(), "goes", metav1.GetOptions{})
+	if err != nil || pod.Status.Phase != corev1.PodFailed {
+		t.Errorf("goes came back: %+v, %v", pod.Status, err)
 	}
 }
 

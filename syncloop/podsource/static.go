@@ -203,8 +203,19 @@ func (s *Static) show(key string, pod *corev1.Pod) *corev1.Pod {
 	}
 	as := *pod
 	if mirror != nil {
-		as.ResourceVersion, as.Status = mirror.ResourceVersion, mirror.Status
+		as.ResourceVersion, as.Status = mirror.ResourceVersion, lent(&mirror.Status)
 	}
 	s.shown[key] = view{pod, mirror, &as}
 	return &as
+}
+
+// lent is what of a mirror pod's status is a static pod's. That the pod has ended is not: it
+// runs whenever its node does, also after a drain or an eviction, and what its containers
+// did tells which of them run again (kubelet: a static pod begins without a status).
+func lent(status *corev1.PodStatus) corev1.PodStatus {
+	as := *status
+	if as.Phase == corev1.PodFailed || as.Phase == corev1.PodSucceeded {
+		as.Phase, as.Reason, as.Message = corev1.PodPending, "", ""
+	}
+	return as
 }
