@@ -57,17 +57,20 @@ func sortByName(statuses []corev1.ContainerStatus) {
 	slices.SortFunc(statuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// addresses fills the pod's and its host's; those of a pod that ended stay.
+// addresses fills the pod's and its host's; those of a pod that ended stay. Where all pods
+// of the node have one host, that is known from the first status on, as a kubelet's is.
 func (v view) addresses(s *corev1.PodStatus) {
-	hosts := v.HostIPs
-	var ips []string
+	var hosts, ips []string
+	if !v.PodUnit() {
+		hosts = v.HostIPs
+	}
 	if v.newest != nil {
 		if len(v.newest.HostIPs) > 0 {
 			hosts = v.newest.HostIPs
 		}
 		ips = v.newest.IPs
 	}
-	if len(hosts) > 0 && v.newest != nil {
+	if len(hosts) > 0 && (v.newest != nil || s.HostIP == "") {
 		s.HostIP, s.HostIPs = hosts[0], nil
 		for _, ip := range hosts {
 			s.HostIPs = append(s.HostIPs, corev1.HostIP{IP: ip})

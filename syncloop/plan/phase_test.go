@@ -45,6 +45,30 @@ func TestScheduledCondition(t *testing.T) {
 	}
 }
 
+// The host's address is in a pod's first status, and is a pod's own on the host's network
+// (kubelet: generateAPIPodStatus). Where each attempt has a machine of its own it comes with
+// that, and one that is known stays.
+func TestHostOfAPodWithoutASandbox(t *testing.T) {
+	hostNetwork := func(pod *corev1.Pod) { pod.Spec.HostNetwork = true }
+	for _, tt := range []struct {
+		name      string
+		in        Input
+		host, pod string
+	}{
+		{name: "none yet", in: input(aPod(), 1), host: "192.0.2.1"},
+		{name: "on the host's network", in: input(aPod(hostNetwork), 1), host: "192.0.2.1", pod: "192.0.2.1"},
+		{name: "each with its machine", in: task(input(aPod(), 1))},
+		{name: "it has another", in: input(aPod(func(pod *corev1.Pod) { pod.Status.HostIP = "192.0.2.2" }), 1), host: "192.0.2.2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Decide(tt.in).Status
+			if s.HostIP != tt.host || s.PodIP != tt.pod || tt.name != "it has another" && len(s.HostIPs) != min(1, len(tt.host)) {
+				t.Errorf("host %q %v, pod %q; want %q, %q", s.HostIP, s.HostIPs, s.PodIP, tt.host, tt.pod)
+			}
+		})
+	}
+}
+
 // TestStatusFields: behaviour 9.
 func TestStatusFields(t *testing.T) {
 	pod := aPod(change(func(c *corev1.Container) {
