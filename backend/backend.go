@@ -219,11 +219,15 @@ type Credential struct {
 	// Secret names where it comes from: namespace/name/UID of a pull secret. It is no
 	// part of the login.
 	Secret string
+	// ServiceAccount is namespace/name/UID of the one whose token a credential provider
+	// plugin gave the login for. It is no part of the login.
+	ServiceAccount string
 }
 
 // SameLogin is true for a login that differs at most in where it comes from.
 func (c Credential) SameLogin(other Credential) bool {
 	c.Secret, other.Secret = "", ""
+	c.ServiceAccount, other.ServiceAccount = "", ""
 	c.Node, other.Node = false, false
 	return c == other
 }

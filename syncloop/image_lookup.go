@@ -79,7 +79,7 @@ func (x *executor) image(ctx context.Context, spec *backend.ContainerSpec) (stri
 
 func ofContainer(spec *backend.ContainerSpec) images.Wanted {
 	return images.Wanted{
-		Image: spec.Container.Image, Policy: spec.Container.ImagePullPolicy, Credentials: spec.Credentials,
+		Pod: spec.Pod, Image: spec.Container.Image, Policy: spec.Container.ImagePullPolicy, Credentials: spec.Credentials,
 	}
 }
 
@@ -91,7 +91,7 @@ func (x *executor) imageVolumes(ctx context.Context, spec *backend.ContainerSpec
 	for i := range there {
 		v := &there[i]
 		id, failed := x.images.EnsureImageExists(ctx, images.Wanted{
-			Image: v.Reference, Policy: v.PullPolicy, Credentials: v.Credentials,
+			Pod: spec.Pod, Image: v.Reference, Policy: v.PullPolicy, Credentials: v.Credentials,
 		}, x.about(""))
 		if failed != nil {
 			images.ReportFailed(failed, x.about(spec.Container.Name))

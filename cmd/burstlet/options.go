@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/containerd/log"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
@@ -38,11 +39,11 @@ func imageGC(cfg config.Images) *images.GCPolicy {
 }
 
 // nodeLogins are the logins for images that plugins have for the node; nil: there are none.
-func nodeLogins(cfg config.Images) (images.NodeLogins, error) {
+func nodeLogins(cfg config.Images, client kubernetes.Interface) (images.NodeLogins, error) {
 	if cfg.CredentialProviderConfigFile == "" {
 		return nil, nil
 	}
-	plugins, err := credentialprovider.Read(cfg.CredentialProviderConfigFile, cfg.CredentialProviderBinDir)
+	plugins, err := credentialprovider.Read(cfg.CredentialProviderConfigFile, cfg.CredentialProviderBinDir, client.CoreV1())
 	if err != nil {
 		return nil, fmt.Errorf("images.imageCredentialProviderConfigFile: %w", err)
 	}

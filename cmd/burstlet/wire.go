@@ -141,7 +141,7 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		Client: m.client, Node: m.cfg.Node.Name, Changed: func(uid types.UID) { n.engine.Poke(uid) },
 		EphemeralVolumes: m.remote.Limits.EphemeralVolumes,
 	})
-	logins, err := nodeLogins(m.cfg.Images)
+	logins, err := nodeLogins(m.cfg.Images, m.client)
 	if err != nil {
 		return err
 	}

@@ -152,14 +152,15 @@ func keyOf(address string) (string, bool) {
 }
 
 // LoginsFor returns those of a plugin's answer that cover an image, by its full name without
-// tag and digest, in the order in which they are to be tried. They are the node's own.
-// Addresses that are malformed cover nothing.
-func LoginsFor(repository string, logins map[string]backend.Credential) []backend.Credential {
+// tag and digest, in the order in which they are to be tried. They are those of a
+// ServiceAccount (namespace/name/UID), or without one the node's own. Addresses that are
+// malformed cover nothing.
+func LoginsFor(repository, account string, logins map[string]backend.Credential) []backend.Credential {
 	ring := keyring{}
 	for _, address := range slices.Sorted(maps.Keys(logins)) {
 		if key, ok := keyOf(address); ok {
 			c := logins[address]
-			c.Registry, c.Node = key, true
+			c.Registry, c.Node, c.ServiceAccount = key, account == "", account
 			ring[key] = append(ring[key], c)
 		}
 	}

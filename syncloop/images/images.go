@@ -4,7 +4,8 @@
 // it stands in the plan's input. A Collector removes images that nobody uses any more.
 //
 // An image that is on the remote and was pulled with a login is used by pods that have
-// this login, or one from the same Secret; others ask the registry. An image that was
+// this login, one from the same Secret, or one that a plugin gave for the same
+// ServiceAccount; others ask the registry. An image that was
 // there before serves every pod: the kubelet's credential verification policy
 // NeverVerifyPreloadedImages.
 package images
@@ -50,11 +51,11 @@ type pull struct {
 	cancel  context.CancelFunc
 }
 
-// NodeLogins are logins that a node has for all its pods.
+// NodeLogins are logins that a node has for all its pods, or for those of a ServiceAccount.
 type NodeLogins interface {
-	// Credentials are those for an image, by its full name without tag and digest, in the
-	// order in which they are to be tried. It may take a minute.
-	Credentials(ctx context.Context, repository string) []backend.Credential
+	// Credentials are those for an image, by its full name without tag and digest, that a pod
+	// wants, in the order in which they are to be tried. It may take a minute.
+	Credentials(ctx context.Context, pod *corev1.Pod, repository string) []backend.Credential
 }
 
 // WithNodeLogins has pulls try a node's own logins after those of the pod; nil: there are
@@ -75,6 +76,8 @@ func New(images backend.Images, records backend.PullRecords, parallel int, limit
 
 // Wanted is an image that a pod wants, for a container or a volume.
 type Wanted struct {
+	// Pod is the one that wants it.
+	Pod *corev1.Pod
 	// Image is its name, as the pod has it.
 	Image  string
 	Policy corev1.PullPolicy
@@ -99,7 +102,7 @@ func (p *Puller) EnsureImageExists(ctx context.Context, w Wanted, event Event) (
 	}
 	event(corev1.EventTypeNormal, "Pulling", "Pulling image %q", w.Image)
 	start := time.Now()
-	q, err := p.shared(ctx, w.Image, ref, p.logins(ctx, ref, w.Credentials))
+	q, err := p.shared(ctx, w.Image, ref, p.logins(ctx, w, ref))
 	switch {
 	case err == nil:
 		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
@@ -116,12 +119,12 @@ func (p *Puller) EnsureImageExists(ctx context.Context, w Wanted, event Event) (
 }
 
 // logins are a pod's for an image, and then those of its node.
-func (p *Puller) logins(ctx context.Context, ref reference, creds []backend.Credential) []backend.Credential {
+func (p *Puller) logins(ctx context.Context, w Wanted, ref reference) []backend.Credential {
 	if p.node == nil {
-		return creds
+		return w.Credentials
 	}
-	out := slices.Clone(creds)
-	for _, c := range p.node.Credentials(ctx, ref.repository) {
+	out := slices.Clone(w.Credentials)
+	for _, c := range p.node.Credentials(ctx, w.Pod, ref.repository) {
 		if !slices.ContainsFunc(out, c.SameLogin) {
 			out = append(out, c)
 		}
@@ -146,7 +149,7 @@ func (p *Puller) Present(ctx context.Context, w Wanted) string {
 	if err != nil || w.Policy == corev1.PullAlways {
 		return ""
 	}
-	id, may, err := p.look(ctx, w.Image, ref, w.Credentials)
+	id, may, err := p.look(ctx, w, ref)
 	if err != nil || !may {
 		return ""
 	}
@@ -155,19 +158,22 @@ func (p *Puller) Present(ctx context.Context, w Wanted) string {
 
 // look returns the id of an image that is there, and whether a pod with these logins may
 // use it as it is. What earlier processes recorded of pulls is read beside the look for the
-// image, so that a start has no round trip more.
-func (p *Puller) look(
-	ctx context.Context, image string, ref reference, creds []backend.Credential,
-) (id string, may bool, err error) {
+// image, so that a start has no round trip more. Plugins are asked only where a ServiceAccount
+// may use the image, for they know whether the pod's is one (kubelet: getPodCredentials).
+func (p *Puller) look(ctx context.Context, w Wanted, ref reference) (id string, may bool, err error) {
 	var loading sync.WaitGroup
 	var loadErr error
 	loading.Go(func() { loadErr = p.records.load(ctx) })
-	id, err = p.images.Find(ctx, image)
+	id, err = p.images.Find(ctx, w.Image)
 	loading.Wait()
 	if err != nil || loadErr != nil {
 		return id, false, cmp.Or(err, loadErr)
 	}
-	return id, p.records.mayUse(ref, id, creds), nil
+	may = p.records.mayUse(ref, id, w.Credentials)
+	if !may && p.node != nil && p.records.forAccounts(ref, id) {
+		may = p.records.mayUse(ref, id, p.logins(ctx, w, ref))
+	}
+	return id, may, nil
 }
 
 // Listed passes on a listing of the remote's images that began at a time: what is known
@@ -184,7 +190,7 @@ func AlreadyPresent(image string, event Event) {
 // as it is; empty if it is to be pulled. Where that is forbidden, one that it may not use
 // is as one that is not there (kubelet: imageNotPresentOnNeverPolicyError).
 func (p *Puller) find(ctx context.Context, w Wanted, ref reference, event Event) (string, error) {
-	id, may, err := p.look(ctx, w.Image, ref, w.Credentials)
+	id, may, err := p.look(ctx, w, ref)
 	switch {
 	case may:
 		AlreadyPresent(w.Image, event)
@@ -230,10 +236,10 @@ func (p *Puller) shared(ctx context.Context, image string, ref reference, creds 
 	}
 }
 
-// pullKey is the same for pulls that must end the same. It holds the logins
-// only as a hash.
+// pullKey is the same for pulls that must end the same, and of which the same is recorded.
+// It holds the logins only as a hash.
 func pullKey(ref reference, creds []backend.Credential) string {
-	hash := sha256.Sum256(loginBytes(creds))
+	hash := sha256.Sum256(append(loginBytes(creds), holderOf(ownLogins(creds)).ServiceAccount...))
 	return ref.String() + " " + string(hash[:])
 }
 

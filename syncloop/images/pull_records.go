@@ -2,8 +2,6 @@ package images
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,23 +49,6 @@ type recorded struct {
 	// Unknown is true after records were damaged, until a listing names the images that they
 	// may have been about: no image without a record counts as preloaded.
 	Unknown bool `json:"unknown,omitempty"`
-}
-
-// access is who may use an image: everyone, once a pull without a login succeeded, or
-// those who have the same login, or one from the same Secret, whatever is in it now.
-type access struct {
-	Everyone bool     `json:"everyone,omitempty"`
-	Logins   []holder `json:"logins,omitempty"`
-}
-
-// maxHolders bounds the logins that are kept of an image; beyond, the oldest is
-// forgotten: who has it pulls once more.
-const maxHolders = 100
-
-// holder is a login, or several of which it is not known which one was used.
-type holder struct {
-	Hash    string   `json:"hash"`
-	Secrets []string `json:"secrets,omitempty"`
 }
 
 func newPullRecords(store backend.PullRecords) *pullRecords {
@@ -206,32 +187,11 @@ func (p *pullRecords) maybePulling(ref reference) bool {
 	return p.known.Pulling[ref.String()]
 }
 
-// equals is true for the same logins, and for those of the same Secrets.
-func (h holder) equals(other holder) bool {
-	return h.Hash == other.Hash || len(h.Secrets) > 0 && slices.Equal(h.Secrets, other.Secrets)
-}
-
-// holders are what a pod can be known by: each of its logins, and all of them.
-func holders(creds []backend.Credential) (all []holder) {
-	for i := range creds {
-		all = append(all, holderOf(creds[i:i+1]))
-	}
-	if len(creds) > 1 {
-		all = append(all, holderOf(creds))
-	}
-	return all
-}
-
-func holderOf(creds []backend.Credential) (h holder) {
-	sum := sha256.Sum256(loginBytes(creds))
-	h.Hash = hex.EncodeToString(sum[:])
-	for _, c := range creds {
-		if c.Secret == "" {
-			return holder{Hash: h.Hash}
-		}
-		h.Secrets = append(h.Secrets, c.Secret)
-	}
-	return h
+// forAccounts is true for an image that some ServiceAccount may use.
+func (p *pullRecords) forAccounts(ref reference, id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.known.Pulled[id][ref.repository].Logins, func(h holder) bool { return h.ServiceAccount != "" })
 }
 
 // begin notes that an image is about to be pulled: an error forbids that. The pull is
@@ -308,23 +268,6 @@ func (p *pullRecords) note(ref reference, id string, creds []backend.Credential)
 		delete(p.known.Pulling, ref.String())
 	}
 	return true
-}
-
-// with adds those who pulled an image: with logins of the node alone, everyone (kubelet:
-// trackedToImagePullCreds).
-func (a access) with(creds []backend.Credential) access {
-	// Which login was used is not known. Those of the node are every pod's.
-	own := slices.DeleteFunc(slices.Clone(creds), func(c backend.Credential) bool { return c.Node })
-	if len(own) == 0 {
-		a.Everyone = true
-		return a
-	}
-	h := holderOf(own)
-	a.Logins = slices.DeleteFunc(slices.Clone(a.Logins), h.equals)
-	if a.Logins = append(a.Logins, h); len(a.Logins) > maxHolders {
-		a.Logins = a.Logins[1:]
-	}
-	return a
 }
 
 // prune forgets images that a listing which began at a time did not show. It saves

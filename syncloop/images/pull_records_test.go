@@ -354,7 +354,7 @@ type nodeLogins struct {
 	asked    []string
 }
 
-func (n *nodeLogins) Credentials(_ context.Context, repository string) []backend.Credential {
+func (n *nodeLogins) Credentials(_ context.Context, _ *corev1.Pod, repository string) []backend.Credential {
 	n.asked = append(n.asked, repository)
 	return []backend.Credential{{Registry: "r.example", Username: "u", Password: n.password, Node: true}}
 }

@@ -32,7 +32,7 @@ type Images struct {
 	// kubelet.config.k8s.io/v1, or a directory of such files: plugins that are asked for
 	// the logins of images, after the pod's pull secrets (the kubelet's
 	// --image-credential-provider-config). They run beside this process, not on a host.
-	// Without tokenAttributes. Empty: none. Not for ecs, where Fargate pulls.
+	// tokenAttributes want rights of the node. Empty: none. Not for ecs, where Fargate pulls.
 	CredentialProviderConfigFile string `json:"imageCredentialProviderConfigFile"`
 	// CredentialProviderBinDir is the directory of the plugins' programs
 	// (--image-credential-provider-bin-dir).

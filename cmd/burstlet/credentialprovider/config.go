@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	configv1 "k8s.io/kubelet/config/v1"
 	credentialproviderv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 	"sigs.k8s.io/yaml"
@@ -21,9 +23,9 @@ import (
 const configKind = "CredentialProviderConfig"
 
 // Read reads a CredentialProviderConfig, or of a directory all its .json, .yaml and .yml
-// files, whose plugins are in binDir. It refuses what a kubelet refuses, and names what
-// plugins of an older version or tokens for them would need.
-func Read(path, binDir string) (*Plugins, error) {
+// files, whose plugins are in binDir. It refuses what a kubelet refuses, and plugins of an
+// older version. The client asks with the node's rights for ServiceAccounts and their tokens.
+func Read(path, binDir string, client typedcorev1.ServiceAccountsGetter) (*Plugins, error) {
 	files, err := configFiles(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of credential providers: %w", err)
@@ -39,13 +41,13 @@ func Read(path, binDir string) (*Plugins, error) {
 	if errs := validate(all); len(errs) > 0 {
 		return nil, fmt.Errorf("read the configuration of credential providers %s: %w", path, errs.ToAggregate())
 	}
-	p := &Plugins{}
+	p, accounts := &Plugins{}, newAccounts(client)
 	for _, provider := range all {
 		bin, err := exec.LookPath(filepath.Join(binDir, provider.Name))
 		if err != nil {
 			return nil, fmt.Errorf("find the plugin of credential provider %s: %w", provider.Name, err)
 		}
-		p.plugins = append(p.plugins, newPlugin(bin, provider))
+		p.plugins = append(p.plugins, newPlugin(bin, provider, accounts))
 	}
 	return p, nil
 }
@@ -121,10 +123,54 @@ func validate(all []configv1.CredentialProvider) field.ErrorList {
 		case d.Duration < 0:
 			errs = append(errs, field.Invalid(at.Child("defaultCacheDuration"), d.Duration.String(), "must be greater than or equal to 0"))
 		}
-		if p.TokenAttributes != nil {
-			errs = append(errs, field.Forbidden(at.Child("tokenAttributes"),
-				"service account tokens for plugins are not supported: leave it out, and give the plugin an identity of its own"))
+		errs = append(errs, validateTokens(p.TokenAttributes, at.Child("tokenAttributes"))...)
+	}
+	return errs
+}
+
+func validateTokens(a *configv1.ServiceAccountTokenAttributes, at *field.Path) (errs field.ErrorList) {
+	if a == nil {
+		return nil
+	}
+	if a.ServiceAccountTokenAudience == "" {
+		errs = append(errs, field.Required(at.Child("serviceAccountTokenAudience"), ""))
+	}
+	required := at.Child("requiredServiceAccountAnnotationKeys")
+	switch {
+	case a.RequireServiceAccount == nil:
+		errs = append(errs, field.Required(at.Child("requireServiceAccount"), ""))
+	case !*a.RequireServiceAccount && len(a.RequiredServiceAccountAnnotationKeys) > 0:
+		errs = append(errs, field.Forbidden(required, "requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set"))
+	}
+	cacheTypes := []configv1.ServiceAccountTokenCacheType{
+		configv1.ServiceAccountServiceAccountTokenCacheType, configv1.TokenServiceAccountTokenCacheType,
+	}
+	switch {
+	case a.CacheType == "":
+		errs = append(errs, field.Required(at.Child("cacheType"), ""))
+	case !slices.Contains(cacheTypes, a.CacheType):
+		errs = append(errs, field.NotSupported(at.Child("cacheType"), a.CacheType, cacheTypes))
+	}
+	errs = append(errs, validateKeys(a.RequiredServiceAccountAnnotationKeys, required)...)
+	errs = append(errs, validateKeys(a.OptionalServiceAccountAnnotationKeys, at.Child("optionalServiceAccountAnnotationKeys"))...)
+	both := sets.New(a.RequiredServiceAccountAnnotationKeys...).Intersection(sets.New(a.OptionalServiceAccountAnnotationKeys...))
+	if both.Len() > 0 {
+		errs = append(errs, field.Invalid(at, sets.List(both), "annotation keys cannot be both required and optional"))
+	}
+	return errs
+}
+
+// validateKeys refuses what is no key of an annotation.
+func validateKeys(keys []string, at *field.Path) (errs field.ErrorList) {
+	seen := sets.New[string]()
+	for i, key := range keys {
+		for _, problem := range validation.IsQualifiedName(strings.ToLower(key)) {
+			errs = append(errs, field.Invalid(at.Index(i), key, problem))
 		}
+		if seen.Has(key) {
+			errs = append(errs, field.Duplicate(at.Index(i), key))
+		}
+		seen.Insert(key)
 	}
 	return errs
 }

@@ -4,5 +4,7 @@
 // standard input and answers on its standard output, and its answers are kept as long as it
 // says. The programs run in the process's own container or machine, never on a node's remote.
 //
-// Service account tokens for plugins (tokenAttributes) are not supported.
+// A plugin with tokenAttributes is asked for the pod that wants the image: with a token of the
+// pod's ServiceAccount for the plugin's audience, and with the annotations that it names. What
+// it answers is that ServiceAccount's, and is given to no other.
 package credentialprovider

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+	corev1 "k8s.io/api/core/v1"
 	configv1 "k8s.io/kubelet/config/v1"
 	credentialproviderv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 
@@ -35,17 +36,17 @@ const (
 type Plugins struct{ plugins []*plugin }
 
 // Credentials are the logins that the plugins have for an image, by its full name without
-// tag and digest. A plugin that fails has none: the pull is tried without, and says what the
-// registry said (kubelet: perPodPluginProvider).
-func (p *Plugins) Credentials(ctx context.Context, repository string) []backend.Credential {
+// tag and digest, that a pod wants. A plugin that fails has none: the pull is tried without,
+// and says what the registry said (kubelet: perPodPluginProvider).
+func (p *Plugins) Credentials(ctx context.Context, pod *corev1.Pod, repository string) []backend.Credential {
 	var out []backend.Credential
 	for _, one := range p.plugins {
-		logins, err := one.logins(ctx, repository)
+		logins, account, err := one.logins(ctx, pod, repository)
 		if err != nil {
 			log.G(ctx).WithError(err).WithField("image", repository).Error("a credential provider failed")
 			continue
 		}
-		out = append(out, images.LoginsFor(repository, logins)...)
+		out = append(out, images.LoginsFor(repository, account, logins)...)
 	}
 	return out
 }
@@ -56,10 +57,14 @@ type plugin struct {
 	config       configv1.CredentialProvider
 	turn         chan struct{} // one question at a time: the answer to it may answer the next
 	defaultCache time.Duration
+	accounts     *accounts
 
 	mu    sync.Mutex
-	cache map[string]answer
+	cache map[cacheKey]answer
 }
+
+// cacheKey is for what and for whom an answer is.
+type cacheKey struct{ of, caller string }
 
 // answer is what a plugin said, good until then.
 type answer struct {
@@ -67,35 +72,54 @@ type answer struct {
 	until  time.Time
 }
 
-func newPlugin(bin string, config configv1.CredentialProvider) *plugin {
+func newPlugin(bin string, config configv1.CredentialProvider, accounts *accounts) *plugin {
 	return &plugin{
 		bin: bin, config: config, turn: make(chan struct{}, 1), defaultCache: config.DefaultCacheDuration.Duration,
-		cache: map[string]answer{},
+		accounts: accounts, cache: map[cacheKey]answer{},
 	}
 }
 
-// logins are those by registry and path that the plugin has for an image.
-func (p *plugin) logins(ctx context.Context, repository string) (map[string]backend.Credential, error) {
+// logins are those by registry and path that the plugin has for an image that a pod wants, and
+// the ServiceAccount that they are for, if any.
+func (p *plugin) logins(ctx context.Context, pod *corev1.Pod, repository string) (map[string]backend.Credential, string, error) {
 	if !images.MatchesAny(p.config.MatchImages, repository) {
-		return nil, nil
+		return nil, "", nil
 	}
-	if kept, ok := p.kept(repository); ok {
+	who, asked, err := p.accounts.caller(ctx, pod, p.config.TokenAttributes)
+	if err != nil {
+		return nil, "", fmt.Errorf("ask credential provider %s for pod %s/%s: %w", p.config.Name, pod.Namespace, pod.Name, err)
+	}
+	if !asked {
+		return nil, "", nil
+	}
+	logins, err := p.loginsOf(ctx, who, repository)
+	return logins, who.account, err
+}
+
+// loginsOf are those for an image and a caller.
+func (p *plugin) loginsOf(ctx context.Context, who caller, repository string) (map[string]backend.Credential, error) {
+	if kept, ok := p.kept(who, repository); ok {
 		return kept, nil
 	}
-	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if !who.alone {
+		select {
+		case p.turn <- struct{}{}:
+			defer func() { <-p.turn }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if kept, ok := p.kept(who, repository); ok {
+			return kept, nil
+		}
 	}
-	if kept, ok := p.kept(repository); ok {
-		return kept, nil
-	}
-	response, err := p.ask(ctx, repository)
+	response, err := p.ask(ctx, who, repository)
 	if err != nil {
 		return nil, fmt.Errorf("run credential provider %s: %w", p.config.Name, err)
 	}
-	key, err := cacheKey(response.CacheKeyType, repository)
+	of, err := keyOf(response.CacheKeyType, repository)
+	if err == nil {
+		err = who.refuses(response)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of credential provider %s: %w", p.config.Name, err)
 	}
@@ -107,11 +131,11 @@ func (p *plugin) logins(ctx context.Context, repository string) (map[string]back
 	if response.CacheDuration != nil {
 		keep = response.CacheDuration.Duration
 	}
-	p.keep(key, logins, keep)
+	p.keep(cacheKey{of, who.key}, logins, keep)
 	return logins, nil
 }
 
-func cacheKey(kind credentialproviderv1.PluginCacheKeyType, repository string) (string, error) {
+func keyOf(kind credentialproviderv1.PluginCacheKeyType, repository string) (string, error) {
 	switch kind {
 	case credentialproviderv1.ImagePluginCacheKeyType:
 		return repository, nil
@@ -128,11 +152,11 @@ func registryOf(repository string) string {
 	return registry
 }
 
-func (p *plugin) kept(repository string) (map[string]backend.Credential, bool) {
+func (p *plugin) kept(who caller, repository string) (map[string]backend.Credential, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, key := range []string{repository, registryOf(repository), globalKey} {
-		if a, ok := p.cache[key]; ok && time.Now().Before(a.until) {
+	for _, of := range []string{repository, registryOf(repository), globalKey} {
+		if a, ok := p.cache[cacheKey{of, who.key}]; ok && time.Now().Before(a.until) {
 			return a.logins, true
 		}
 	}
@@ -140,7 +164,7 @@ func (p *plugin) kept(repository string) (map[string]backend.Credential, bool) {
 }
 
 // keep keeps an answer, and forgets those whose time is over.
-func (p *plugin) keep(key string, logins map[string]backend.Credential, d time.Duration) {
+func (p *plugin) keep(key cacheKey, logins map[string]backend.Credential, d time.Duration) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,8 +179,10 @@ func (p *plugin) keep(key string, logins map[string]backend.Credential, d time.D
 }
 
 // ask runs the program.
-func (p *plugin) ask(ctx context.Context, repository string) (*credentialproviderv1.CredentialProviderResponse, error) {
-	request := credentialproviderv1.CredentialProviderRequest{Image: repository}
+func (p *plugin) ask(ctx context.Context, who caller, repository string) (*credentialproviderv1.CredentialProviderResponse, error) {
+	request := credentialproviderv1.CredentialProviderRequest{
+		Image: repository, ServiceAccountToken: who.token, ServiceAccountAnnotations: who.annotations,
+	}
 	request.APIVersion, request.Kind = p.config.APIVersion, "CredentialProviderRequest"
 	question, err := json.Marshal(request)
 	if err != nil {

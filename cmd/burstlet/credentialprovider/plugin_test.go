@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 // beAPlugin notes what it was asked in the file that is its first argument.
 func beAPlugin(answer string) int {
-	question, err := io.ReadAll(os.Stdin)
+	data, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		return 3
 	}
@@ -37,7 +37,7 @@ func beAPlugin(answer string) int {
 	if err != nil {
 		return 3
 	}
-	if _, err := fmt.Fprintln(file, string(question)); err != nil || file.Close() != nil {
+	if _, err := fmt.Fprintln(file, string(data)); err != nil || file.Close() != nil {
 		return 3
 	}
 	switch answer {
@@ -51,7 +51,11 @@ func beAPlugin(answer string) int {
 	case "long":
 		answer = strings.Repeat("x", maxAnswer+1)
 	}
-	if _, err := os.Stdout.WriteString(answer); err != nil {
+	var q question
+	if err := json.Unmarshal(data, &q); err != nil {
+		return 3
+	}
+	if _, err := os.Stdout.WriteString(strings.ReplaceAll(answer, "TOKEN", q.ServiceAccountToken)); err != nil {
 		return 3
 	}
 	return 0
@@ -99,19 +103,34 @@ func answerOf(keyType, more string) string {
 		`"auth":{"*.cloud.example":{"username":"u","password":"secret"},"other.example":{"username":"o","password":"other"}}}`
 }
 
+// question is what a plugin is asked.
+type question struct {
+	APIVersion, Kind, Image, ServiceAccountToken string
+	ServiceAccountAnnotations                    map[string]string
+}
+
 // questions are the images that the plugin was asked for.
 func questions(t *testing.T, file string) (all []string) {
+	t.Helper()
+	for _, q := range asked(t, file) {
+		all = append(all, q.Image)
+	}
+	return all
+}
+
+// asked is what the plugin was asked.
+func asked(t *testing.T, file string) (all []question) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(data)) {
-		var q struct{ APIVersion, Kind, Image string }
+		var q question
 		if err := json.Unmarshal([]byte(line), &q); err != nil || q.APIVersion != "credentialprovider.kubelet.k8s.io/v1" || q.Kind != "CredentialProviderRequest" {
 			t.Errorf("question %s: %v", line, err)
 		}
-		all = append(all, q.Image)
+		all = append(all, q)
 	}
 	return all
 }
@@ -132,17 +151,17 @@ func TestPluginsAreAsked(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config, bin, asked := write(t, tt.answer, tt.cache, "")
-			p, err := Read(config, bin)
+			p, err := Read(config, bin, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, image := range []string{a, b, a, c} {
-				creds := p.Credentials(t.Context(), image)
+				creds := p.Credentials(t.Context(), aPod("p", ""), image)
 				if len(creds) != 1 || creds[0].Username != "u" || creds[0].Password != "secret" || !creds[0].Node || creds[0].Secret != "" {
 					t.Errorf("%s: %d logins, not the plugin's one", image, len(creds))
 				}
 			}
-			if creds := p.Credentials(t.Context(), "r.example:5000/others/x"); len(creds) > 0 {
+			if creds := p.Credentials(t.Context(), aPod("p", ""), "r.example:5000/others/x"); len(creds) > 0 {
 				t.Error("logins for an image that no pattern matches")
 			}
 			if diff := cmp.Diff(tt.asked, questions(t, asked)); diff != "" {
@@ -151,11 +170,11 @@ func TestPluginsAreAsked(t *testing.T) {
 		})
 	}
 	config, bin, asked := write(t, answerOf("Image", ""), "1h", "")
-	p, err := Read(config, bin)
+	p, err := Read(config, bin, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if creds := p.Credentials(t.Context(), "r.example:5000/team/x"); len(creds) > 0 || len(questions(t, asked)) != 1 {
+	if creds := p.Credentials(t.Context(), aPod("p", ""), "r.example:5000/team/x"); len(creds) > 0 || len(questions(t, asked)) != 1 {
 		t.Errorf("%d logins for an image that the answer does not cover", len(creds))
 	}
 }
@@ -174,7 +193,7 @@ func TestPluginsThatFail(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			config, bin, asked := write(t, tt.answer, "1h", "")
-			p, err := Read(config, bin)
+			p, err := Read(config, bin, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +202,7 @@ func TestPluginsThatFail(t *testing.T) {
 			logger.SetOutput(&out)
 			ctx := log.WithLogger(t.Context(), logrus.NewEntry(logger))
 			for range 2 {
-				if creds := p.Credentials(ctx, "a.cloud.example/x"); len(creds) > 0 {
+				if creds := p.Credentials(ctx, aPod("p", ""), "a.cloud.example/x"); len(creds) > 0 {
 					t.Errorf("%d logins", len(creds))
 				}
 			}
@@ -197,25 +216,28 @@ func TestPluginsThatFail(t *testing.T) {
 // A plugin that does not end is ended with the pull that waits for it.
 func TestPluginThatHangs(t *testing.T) {
 	config, bin, _ := write(t, "hang", "1h", "")
-	p, err := Read(config, bin)
+	p, err := Read(config, bin, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if creds := p.Credentials(ctx, "a.cloud.example/x"); len(creds) > 0 {
+	if creds := p.Credentials(ctx, aPod("p", ""), "a.cloud.example/x"); len(creds) > 0 {
 		t.Errorf("%d logins", len(creds))
 	}
 }
 
 func TestRead(t *testing.T) {
-	const second = `- {name: cloud, apiVersion: v9, defaultCacheDuration: -1s, matchImages: ["https://a"], tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}}
-- {name: a/b}`
+	const second = `- {name: cloud, apiVersion: v9, defaultCacheDuration: -1s, matchImages: ["https://a"], tokenAttributes: {cacheType: Pod, requireServiceAccount: false, requiredServiceAccountAnnotationKeys: ["a b"], optionalServiceAccountAnnotationKeys: ["a b", "a b"]}}
+- {name: a/b, tokenAttributes: {serviceAccountTokenAudience: a}}`
 	config, bin, _ := write(t, "", "1h", second)
-	_, err := Read(config, bin)
+	_, err := Read(config, bin, nil)
 	for _, want := range []string{
 		"providers[1].name: Duplicate value", `providers[1].apiVersion: Unsupported value: "v9"`, "providers[1].matchImages[0]: Invalid value",
-		"providers[1].defaultCacheDuration: Invalid value", "providers[1].tokenAttributes: Forbidden", "providers[2].name: Invalid value",
+		"providers[1].defaultCacheDuration: Invalid value", "providers[1].tokenAttributes.cacheType: Unsupported value", "providers[1].tokenAttributes.serviceAccountTokenAudience: Required value",
+		"providers[1].tokenAttributes.requiredServiceAccountAnnotationKeys: Forbidden", "providers[1].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: Invalid value",
+		"providers[1].tokenAttributes.optionalServiceAccountAnnotationKeys[1]: Duplicate value", `providers[1].tokenAttributes: Invalid value: ["a b"]`,
+		"providers[2].tokenAttributes.requireServiceAccount: Required value", "providers[2].tokenAttributes.cacheType: Required value", "providers[2].name: Invalid value",
 		"providers[2].matchImages: Required value", "providers[2].defaultCacheDuration: Required value",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -236,15 +258,15 @@ func TestRead(t *testing.T) {
 		if err := os.WriteFile(config, []byte(change(string(text))), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Read(config, bin); err == nil {
+		if _, err := Read(config, bin, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	config, bin, _ = write(t, "", "1h", "")
-	if p, err := Read(filepath.Dir(config), bin); err != nil || len(p.plugins) != 1 {
+	if p, err := Read(filepath.Dir(config), bin, nil); err != nil || len(p.plugins) != 1 {
 		t.Errorf("a directory: %v", err)
 	}
-	if _, err := Read(bin, bin); err == nil {
+	if _, err := Read(bin, bin, nil); err == nil {
 		t.Error("a directory without files: no error")
 	}
 }

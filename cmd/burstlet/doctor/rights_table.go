@@ -58,6 +58,10 @@ func hasStaticPods(c config.Configuration) bool {
 	return c.Pods.StaticPodPath != "" || c.Pods.StaticPodURL != ""
 }
 
+func hasCredentialProviders(c config.Configuration) bool {
+	return c.Images.CredentialProviderConfigFile != ""
+}
+
 // nodeRights is all that a burstlet process does in the API as its node: what
 // deploy/rbac/constrained-impersonation.yaml grants, rule by rule, in its order.
 func nodeRights() []right {
@@ -96,6 +100,10 @@ func nodeRights() []right {
 		{
 			group: groupCore, resources: []string{"serviceaccounts/token"}, verbs: []string{"create"}, scope: referenced,
 			why: "pods with a token do not start",
+		},
+		{
+			group: groupCore, resources: []string{"serviceaccounts"}, verbs: []string{"get"}, scope: referenced,
+			why: "credential provider plugins with tokenAttributes are not asked", optional: true, needed: hasCredentialProviders,
 		},
 		{
 			group: groupCore, resources: []string{"persistentvolumeclaims", "persistentvolumes"}, verbs: []string{"get"},

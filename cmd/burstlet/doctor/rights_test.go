@@ -135,7 +135,7 @@ func TestDoctorNamesEachMissingRight(t *testing.T) {
 		denied []string
 		want   []string
 	}{
-		"none": {nil, []string{"ok rights bob has all 37 that were asked for"}},
+		"none": {nil, []string{"ok rights bob has all 38 that were asked for"}},
 		"some": {
 			[]string{"delete pods", "watch pods", "nodes/status", "clustertrustbundles", "leases"},
 			[]string{
