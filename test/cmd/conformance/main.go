@@ -61,6 +61,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.out, "out", filepath.Join("bin", "conformance"), "directory for logs and the JUnit file: each run makes one in it")
 	flags.StringVar(&o.run.Focus, "focus", "", "regular expression of the tests to run (default: all)")
 	flags.StringVar(&o.run.Skip, "skip", "", "regular expression of tests to leave out")
+	flags.StringVar(&o.run.Label, "label", "", "ginkgo's filter of labels (default: NodeConformance)")
 	flags.BoolVar(&o.run.Serial, "serial", false, "run the tests that must run alone, instead of all others")
 	flags.IntVar(&o.run.Procs, "procs", 6, "how many tests run at a time")
 	flags.DurationVar(&o.run.Timeout, "timeout", 2*time.Hour, "bound of the run")

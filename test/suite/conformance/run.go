@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ type Run struct {
 	Focus string
 	// Skip is one of names to leave out beside those that are left out always.
 	Skip string
+	// Label is ginkgo's filter of labels; "" for NodeConformance.
+	Label string
 	// Serial runs those that must run alone, instead of all others.
 	Serial bool
 	// Procs is how many run at a time.
@@ -42,13 +45,13 @@ type Run struct {
 }
 
 // Whole says that a run is of all tests that the baseline has.
-func (r Run) Whole() bool { return r.Focus == "" && r.Skip == "" && !r.Serial }
+func (r Run) Whole() bool { return r.Focus == "" && r.Skip == "" && r.Label == "" && !r.Serial }
 
 // selection are ginkgo's own arguments.
 func (r Run) selection() []string {
-	skip, label, procs := skipAlways+"|"+serial, nodeConformance, r.Procs
+	skip, label, procs := skipAlways+"|"+serial, cmp.Or(r.Label, nodeConformance), r.Procs
 	if r.Serial {
-		skip, label, procs = skipAlways, nodeConformance+" && Serial", 1
+		skip, label, procs = skipAlways, label+" && Serial", 1
 	}
 	if r.Skip != "" {
 		skip += "|" + r.Skip
