@@ -45,16 +45,6 @@ func Fields(pod *corev1.Pod, can Abilities) []backend.Refusal {
 	for i := range pod.Spec.ResourceClaims {
 		r.refuse(fmt.Sprintf("spec.resourceClaims[%d]", i), "this node has no devices to claim; leave it out")
 	}
-	for i := range pod.Spec.Volumes {
-		if p := pod.Spec.Volumes[i].Projected; p != nil {
-			for j, s := range p.Sources {
-				if s.PodCertificate != nil {
-					r.refuse(fmt.Sprintf("spec.volumes[%d].projected.sources[%d].podCertificate", i, j),
-						"certificates of pods are not requested by this node; use a Secret")
-				}
-			}
-		}
-	}
 	return r.out
 }
 

@@ -53,13 +53,10 @@ func TestFields(t *testing.T) {
 	never := everything()
 	never.Spec = corev1.PodSpec{
 		ResourceClaims: []corev1.PodResourceClaim{{}, {}},
-		Volumes: []corev1.Volume{{}, {VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-			Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{}}, {PodCertificate: &corev1.PodCertificateProjection{}}},
-		}}}},
-		Containers: []corev1.Container{{Env: []corev1.EnvVar{{}, {ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}}}}},
+		Containers:     []corev1.Container{{Env: []corev1.EnvVar{{}, {ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}}}}},
 	}
 	fromFile := never.DeepCopy()
-	fromFile.Spec.ResourceClaims, fromFile.Spec.Volumes = nil, nil
+	fromFile.Spec.ResourceClaims = nil
 	for _, tt := range []struct {
 		name string
 		pod  *corev1.Pod
@@ -84,7 +81,6 @@ func TestFields(t *testing.T) {
 		{"but a moment after the start", sleeps, can(backend.Traits{}), []string{"spec.containers[0].lifecycle.postStart"}},
 		{"what no backend helps with", never, can(backend.Traits{Containers: true, Exec: true, Dial: true}), []string{
 			"spec.containers[0].env[1].valueFrom.fileKeyRef", "spec.resourceClaims[0]", "spec.resourceClaims[1]",
-			"spec.volumes[1].projected.sources[1].podCertificate",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
