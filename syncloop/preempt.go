@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/admit"
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
@@ -21,7 +22,7 @@ const (
 // preempt ends pods of less importance where a critical pod lacks nothing but their room; it
 // is admitted once they have ended. False where there is nothing to be had.
 func (l *Loop) preempt(a *applicant, node admit.Node) bool {
-	if !admit.Critical(a.fresh) {
+	if !backend.Critical(a.fresh) {
 		return false
 	}
 	workers := map[types.UID]*worker{}

@@ -8,7 +8,7 @@ import (
 	"github.com/containerd/log"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/burstlet/burstlet/syncloop/admit"
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
@@ -36,7 +36,7 @@ func ShutdownGraces(grace, critical time.Duration) []ShutdownGrace {
 	if grace <= 0 {
 		return nil
 	}
-	return []ShutdownGrace{{0, max(0, grace-critical)}, {admit.SystemCriticalPriority, critical}}
+	return []ShutdownGrace{{0, max(0, grace-critical)}, {backend.SystemCriticalPriority, critical}}
 }
 
 // Shutdown ends the node's pods as a kubelet does before its host goes down
@@ -59,7 +59,7 @@ func (l *Loop) endGroups(ctx context.Context, groups []ShutdownGrace, which func
 
 // leavesHost is false for static pods: one that has ended never starts again under its UID,
 // and they are to be there when the host is back. They end with it.
-func leavesHost(pod *corev1.Pod) bool { return !admit.IsStatic(pod) }
+func leavesHost(pod *corev1.Pod) bool { return !backend.IsStatic(pod) }
 
 // groupOf is the group of a pod: the last one that does not begin above its priority, and
 // the lowest for those below all (nodeshutdown, groupByPriority).

@@ -475,7 +475,7 @@ func (w *worker) isEvicted() bool {
 
 // evictable is a running pod that is not critical; else nil.
 func (w *worker) evictable() *corev1.Pod {
-	if pod := w.running(); pod != nil && !admit.Critical(pod) {
+	if pod := w.running(); pod != nil && !backend.Critical(pod) {
 		return pod
 	}
 	return nil

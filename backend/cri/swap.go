@@ -8,29 +8,18 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// systemCritical is the priority from which on pods are critical (kubelet:
-// scheduling.SystemCriticalPriority).
-const systemCritical = 2_000_000_000
-
 // swap is how many bytes a container may swap: of a burstable pod, unless it is critical,
 // the share of the host's swap that the container's request is of its memory (kubelet:
 // GetContainerSwapBehavior, calcSwapForBurstablePods).
 func (r *remote) swap(pod *corev1.Pod, c *corev1.Container, facts *host.Facts) int64 {
 	request, limit := c.Resources.Requests.Memory(), c.Resources.Limits.Memory()
 	switch {
-	case r.cfg.SwapBehavior != criconfig.LimitedSwap, podQoS(pod) != corev1.PodQOSBurstable, isCritical(pod):
+	case r.cfg.SwapBehavior != criconfig.LimitedSwap, podQoS(pod) != corev1.PodQOSBurstable, backend.Critical(pod):
 		return 0
 	case request.Cmp(*limit) == 0, facts.Memory <= 0, request.Value() > facts.Memory:
 		return 0
 	}
 	return int64(float64(request.Value()) / float64(facts.Memory) * float64(facts.Swap))
-}
-
-// isCritical is true of static pods too (kubelet: types.IsCriticalPod).
-func isCritical(pod *corev1.Pod) bool {
-	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	source, told := pod.Annotations["kubernetes.io/config.source"]
-	return mirror || told && source != "api" || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }
 
 // swappable refuses a host that cannot keep containers to their share of its swap.

@@ -124,7 +124,7 @@ func shuttingDown(node *Node) *Rejection {
 // for want of memory those that request none and do not tolerate its taint, for anything
 // else all but critical ones.
 func pressed(pod *corev1.Pod, node *Node) *Rejection {
-	if len(node.Pressure) == 0 || Critical(pod) {
+	if len(node.Pressure) == 0 || backend.Critical(pod) {
 		return nil
 	}
 	taint := corev1.Taint{Key: corev1.TaintNodeMemoryPressure, Effect: corev1.TaintEffectNoSchedule}
@@ -141,7 +141,7 @@ func pressed(pod *corev1.Pod, node *Node) *Rejection {
 func decide(pod *corev1.Pod, node *Node, used *usage, refusals []backend.Refusal) *Rejection {
 	fits := func() *Rejection { return used.fits(pod, node) }
 	first, last := fits, func() *Rejection { return nil }
-	if Critical(pod) {
+	if backend.Critical(pod) {
 		first, last = last, first
 	}
 	for _, check := range []func() *Rejection{
@@ -224,22 +224,4 @@ func unsupported(pod *corev1.Pod, node *Node, refusals []backend.Refusal) *Rejec
 		}
 	}
 	return &Rejection{ReasonUnsupported, strings.Join(words, "; ")}
-}
-
-// SystemCriticalPriority is from where on pods are critical (kubelet:
-// scheduling.SystemCriticalPriority).
-const SystemCriticalPriority = 2_000_000_000
-
-// Critical is true for pods that the node spares: static ones, mirrors of those, and those
-// of a system's priority (kubelet: IsCriticalPod).
-func Critical(pod *corev1.Pod) bool {
-	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	return IsStatic(pod) || mirror || pod.Spec.Priority != nil && *pod.Spec.Priority >= SystemCriticalPriority
-}
-
-// IsStatic is true for a pod that did not come from the API server: such a pod
-// is not subject to taints.
-func IsStatic(pod *corev1.Pod) bool {
-	source, ok := pod.Annotations["kubernetes.io/config.source"]
-	return ok && source != "api"
 }

@@ -276,7 +276,7 @@ func TestCheckSysctls(t *testing.T) {
 func TestPressure(t *testing.T) {
 	const memory, disk, pid = corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure
 	type kinds = []corev1.NodeConditionType
-	priority := func(p *corev1.Pod) { p.Spec.Priority = new(int32(SystemCriticalPriority)) }
+	priority := func(p *corev1.Pod) { p.Spec.Priority = new(int32(backend.SystemCriticalPriority)) }
 	source := func(s string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Annotations = map[string]string{"kubernetes.io/config.source": s} }
 	}

@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // The scheduler's words for predicates that fail (pkg/scheduler/framework/plugins).
@@ -25,7 +27,7 @@ func placement(pod *corev1.Pod, node *Node, used *usage) *Rejection {
 		return predicate(ReasonNodeName, whyNodeName)
 	case used.conflicts(hostPorts(pod)):
 		return predicate(ReasonNodePorts, whyNodePorts)
-	case !IsStatic(pod) && slices.ContainsFunc(node.Taints, func(t corev1.Taint) bool { return expels(t, pod) }):
+	case !backend.IsStatic(pod) && slices.ContainsFunc(node.Taints, func(t corev1.Taint) bool { return expels(t, pod) }):
 		return predicate(ReasonTaintToleration, whyTaintToleration)
 	}
 	return nil

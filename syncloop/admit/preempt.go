@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // Preempt returns the pods that are to end so that a critical one fits, which nothing else
@@ -19,7 +21,7 @@ import (
 func (l *AdmittedPods) Preempt(pod *corev1.Pod, running []*corev1.Pod, node Node) (victims []*corev1.Pod, lacks corev1.ResourceName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, known := l.rejected[pod.UID]; known || !Critical(pod) {
+	if _, known := l.rejected[pod.UID]; known || !backend.Critical(pod) {
 		return nil, ""
 	}
 	for uid := range l.leaving {
@@ -54,7 +56,7 @@ func (l *AdmittedPods) Preempt(pod *corev1.Pod, running []*corev1.Pod, node Node
 
 // preemptable is true where one pod may end another (kubelet: Preemptable).
 func preemptable(preemptor, pod *corev1.Pod) bool {
-	if Critical(preemptor) && !Critical(pod) {
+	if backend.Critical(preemptor) && !backend.Critical(pod) {
 		return true
 	}
 	a, b := preemptor.Spec.Priority, pod.Spec.Priority

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 func ofClass(class corev1.PodQOSClass) func(*corev1.Pod) {
@@ -21,7 +23,7 @@ func TestPreempt(t *testing.T) {
 	const best, burst, sure = corev1.PodQOSBestEffort, corev1.PodQOSBurstable, corev1.PodQOSGuaranteed
 	node := aNode()
 	node.Allocatable = list("pods", "6", "cpu", "2", "memory", "1000Mi")
-	critical := important(SystemCriticalPriority)
+	critical := important(backend.SystemCriticalPriority)
 	for name, tt := range map[string]struct {
 		pod     *corev1.Pod
 		running []*corev1.Pod
@@ -38,7 +40,7 @@ func TestPreempt(t *testing.T) {
 			running: []*corev1.Pod{aPod("a", asks("cpu", "1"), ofClass(burst))},
 		},
 		"of two critical ones, the lower": {
-			pod: aPod("c", important(SystemCriticalPriority+1000), asks("cpu", "2")), want: "a", lacks: "cpu",
+			pod: aPod("c", important(backend.SystemCriticalPriority+1000), asks("cpu", "2")), want: "a", lacks: "cpu",
 			running: []*corev1.Pod{aPod("a", critical, asks("cpu", "1"), ofClass(burst))},
 		},
 		"the one that is enough, not two": {

@@ -10,22 +10,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
-const (
-	// masterService is the API server's, in the default namespace. Every
-	// container has its variables.
-	masterService = "kubernetes"
-	// sourceAnnotation says where a pod comes from, "api" or static.
-	sourceAnnotation = "kubernetes.io/config.source"
-)
+// masterService is the API server's, in the default namespace. Every
+// container has its variables.
+const masterService = "kubernetes"
 
 // serviceVariables are those of the services that the pod sees, in the names'
 // order: the API server's, and unless enableServiceLinks is false those of its
 // namespace. Containers wait for them, for a variable that is missing at the
 // start is missing for good; static pods do not, for there may be no API.
 func serviceVariables(pod *corev1.Pod, o Objects, node Node) (*environment, error) {
-	if !o.ServicesSynced && !static(pod) {
+	if !o.ServicesSynced && !backend.IsStatic(pod) {
 		return nil, fmt.Errorf("services have not yet been read at least once, cannot construct envvars: %w", ErrWaiting)
 	}
 	vars := newEnvironment()
@@ -33,11 +31,6 @@ func serviceVariables(pod *corev1.Pod, o Objects, node Node) (*environment, erro
 		describe(vars, service)
 	}
 	return vars, nil
-}
-
-func static(pod *corev1.Pod) bool {
-	source, ok := pod.Annotations[sourceAnnotation]
-	return ok && source != "api"
 }
 
 // visibleServices are the services with an address that the pod sees, sorted by
