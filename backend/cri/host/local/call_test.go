@@ -49,7 +49,13 @@ func (*slowRuntime) Version(_ context.Context, q *runtimeapi.VersionRequest) (*r
 func serveSlow(t *testing.T) (*slowRuntime, string) {
 	t.Helper()
 	r := &slowRuntime{begun: make(chan struct{}, 9), goOn: make(chan struct{}), ended: make(chan error, 9)}
-	socket := filepath.Join(t.TempDir(), "s")
+	return r, serve(t, r)
+}
+
+// serve serves a runtime on a socket.
+func serve(t *testing.T, r runtimeapi.RuntimeServiceServer) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -60,11 +66,11 @@ func serveSlow(t *testing.T) (*slowRuntime, string) {
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		server.Stop()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 			t.Error(err)
 		}
 	})
-	return r, socket
+	return socket
 }
 
 func encoded(t *testing.T, m proto.Message) []byte {

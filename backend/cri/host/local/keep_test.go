@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -69,21 +67,6 @@ func serveLogs(t *testing.T) (*logRuntime, host.Rotation) {
 	if err := os.WriteFile(r.log, []byte("much too long"), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(dir, "s")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	runtimeapi.RegisterRuntimeServiceServer(server, r)
-	done := make(chan error, 1)
-	go func() { done <- server.Serve(listener) }()
-	t.Cleanup(func() {
-		server.Stop()
-		if err := <-done; err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			t.Error(err)
-		}
-	})
 	list, err := proto.Marshal(&runtimeapi.ListContainersRequest{
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: map[string]string{"node": "n"}},
 	})
@@ -91,7 +74,7 @@ func serveLogs(t *testing.T) (*logRuntime, host.Rotation) {
 		t.Fatal(err)
 	}
 	return r, host.Rotation{MaxSize: 10, MaxFiles: 5, Keep: &host.Keep{
-		Root: filepath.Join(dir, "pods"), Node: "n", Socket: socket, List: list, PodLogs: filepath.Join(dir, "logs"),
+		Root: filepath.Join(dir, "pods"), Node: "n", Socket: serve(t, r), List: list, PodLogs: filepath.Join(dir, "logs"),
 		Period: time.Millisecond,
 	}}
 }
