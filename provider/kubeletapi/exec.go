@@ -1,13 +1,11 @@
 package kubeletapi
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/containerd/log"
@@ -159,7 +157,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	}
 	x := s.audit(r)
 	defer x.end()
-	var stdout, stderr capped
+	stdout, stderr := backend.Beginning{Most: maxRunOutput}, backend.Beginning{Most: maxRunOutput}
 	code, err := s.cfg.Engine.Exec(r.Context(), podRef(r), r.PathValue("container"), backend.ExecSpec{
 		Command: strings.Split(text, " "), Stdout: &stdout, Stderr: &stderr,
 	})
@@ -170,7 +168,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	out, errOut := stdout.bytes(), stderr.bytes()
+	out, errOut := stdout.Bytes(), stderr.Bytes()
 	if code != 0 {
 		w.WriteHeader(http.StatusInternalServerError)
 		out = fmt.Appendf(nil, "command '%s' exited with %d: ", text, code)
@@ -181,23 +179,4 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-}
-
-// capped keeps the beginning of what is written to it.
-type capped struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (c *capped) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.buf.Write(p[:min(len(p), maxRunOutput-c.buf.Len())])
-	return len(p), nil
-}
-
-func (c *capped) bytes() []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return bytes.Clone(c.buf.Bytes())
 }

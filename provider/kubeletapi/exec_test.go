@@ -367,18 +367,6 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRunKeepsTheBeginningOfMuchOutput(t *testing.T) {
-	var c capped
-	for range 17 {
-		if n, err := c.Write(make([]byte, 1<<20)); n != 1<<20 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if got := len(c.bytes()); got != maxRunOutput {
-		t.Errorf("%d bytes are kept", got)
-	}
-}
-
 // TestSizesEndWithTheirCommand: what passes them on has ended when end returns, also
 // where nobody takes a size that has come.
 func TestSizesEndWithTheirCommand(t *testing.T) {

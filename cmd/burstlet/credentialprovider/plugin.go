@@ -191,7 +191,7 @@ func (p *plugin) ask(ctx context.Context, who caller, repository string) (*crede
 	ctx, cancel := context.WithTimeout(ctx, execLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.bin, p.config.Args...) //nolint:gosec // the operator's own configuration
-	stdout, stderr := &bounded{most: maxAnswer}, &bounded{most: maxStderr}
+	stdout, stderr := &backend.Beginning{Most: maxAnswer}, &backend.Beginning{Most: maxStderr}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(question), stdout, stderr, execGrace
 	cmd.Env = os.Environ()
 	for _, v := range p.config.Env {
@@ -201,18 +201,18 @@ func (p *plugin) ask(ctx context.Context, who caller, repository string) (*crede
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.buffer.Bytes()))
+		return nil, fmt.Errorf("%w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return p.read(stdout)
 }
 
 // read reads an answer. Its errors quote nothing of it: it has logins.
-func (p *plugin) read(stdout *bounded) (*credentialproviderv1.CredentialProviderResponse, error) {
-	if stdout.cut {
+func (p *plugin) read(stdout *backend.Beginning) (*credentialproviderv1.CredentialProviderResponse, error) {
+	if stdout.Cut() {
 		return nil, fmt.Errorf("it answered more than %d bytes", maxAnswer)
 	}
 	var response credentialproviderv1.CredentialProviderResponse
-	decoder := json.NewDecoder(bytes.NewReader(stdout.buffer.Bytes()))
+	decoder := json.NewDecoder(bytes.NewReader(stdout.Bytes()))
 	decoder.DisallowUnknownFields()
 	if decoder.Decode(&response) != nil {
 		return nil, errors.New("its answer is no CredentialProviderResponse")
@@ -225,18 +225,3 @@ func (p *plugin) read(stdout *bounded) (*credentialproviderv1.CredentialProvider
 }
 
 func clip(text string) string { return text[:min(len(text), 64)] }
-
-// bounded keeps the beginning of what is written to it.
-type bounded struct {
-	buffer bytes.Buffer // not embedded: its ReadFrom has no bound
-	most   int
-	cut    bool
-}
-
-// Write never fails: the program is to end by itself.
-func (b *bounded) Write(data []byte) (int, error) {
-	room := min(b.most-b.buffer.Len(), len(data))
-	b.cut = b.cut || room < len(data)
-	b.buffer.Write(data[:room])
-	return len(data), nil
-}

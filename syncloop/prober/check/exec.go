@@ -1,12 +1,10 @@
 package check
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/burstlet/burstlet/backend"
@@ -43,11 +41,11 @@ func (c *Checker) execWithin(ctx context.Context, ref backend.ContainerRef, comm
 	if c.exec == nil {
 		return "", backend.Errorf(backend.ErrUnsupported, "this backend cannot run commands in containers")
 	}
-	var stdout, stderr bounded
+	stdout, stderr := backend.Beginning{Most: maxOutput}, backend.Beginning{Most: maxOutput}
 	code, err := c.exec.Exec(ctx, ref, backend.ExecSpec{
 		Command: command, Timeout: timeout, MaxOutput: maxOutput, Stdout: &stdout, Stderr: &stderr,
 	})
-	out, errOut := stdout.String(), stderr.String()
+	out, errOut := string(stdout.Bytes()), string(stderr.Bytes())
 	if err == nil && code != 0 {
 		err = &ExitError{Command: command, Code: code, Stderr: errOut}
 	}
@@ -79,28 +77,6 @@ func (c *Checker) probeExec(ctx context.Context, t Target, command []string, tim
 	default:
 		return Unknown, "", err
 	}
-}
-
-// bounded keeps the first bytes written to it and takes the rest, so that a
-// command is not disturbed. It locks: a command that was given up may still write.
-type bounded struct {
-	mu   sync.Mutex
-	kept bytes.Buffer
-}
-
-// Write never fails.
-func (b *bounded) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.kept.Write(p[:min(len(p), maxOutput-b.kept.Len())])
-	return len(p), nil
-}
-
-// String is what was kept.
-func (b *bounded) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.kept.String()
 }
 
 // clip bounds output and makes it text: the API takes nothing but UTF-8.
