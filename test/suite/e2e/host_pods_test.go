@@ -224,6 +224,7 @@ var hostPods = []row[*hostLife]{
 			return fmt.Errorf("%s %s: %s %s", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
 		})
 	}},
+	{"RestartAllContainers", restartAllContainers},
 	{"hostUsers", ownUsers},
 	{"hostPort", hostPort},
 	{"hostAliases", hostAliases},
@@ -262,6 +263,42 @@ func hostNamespaces(l *hostLife) {
 		l.h.Address().String()+" "+l.h.Hostname(), "nameserver 10.96.0.10")...)
 	if pod.Status.PodIP != pod.Status.HostIP || pod.Status.PodIP == "" {
 		l.Errorf("podIP %q, hostIP %q", pod.Status.PodIP, pod.Status.HostIP)
+	}
+}
+
+// restartAllContainers: one that exits as its rule says has all begin again, the init
+// containers first, in the same sandbox and with the same volumes.
+func restartAllContainers(l *hostLife) {
+	l.needServer(36, "RestartAllContainers") // on by default since then
+	const again = 42
+	script := fmt.Sprintf("echo x >>/scratch/starts; test $(wc -l </scratch/starts) = 2 || exit %d; echo inits $(wc -l </scratch/inits)", again)
+	l.create(l.pod(shell(script), mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
+		beside("sh", "-c", "trap '' TERM; sleep 1000000"),
+		func(pod *corev1.Pod) {
+			app := &pod.Spec.Containers[0]
+			init := *app.DeepCopy()
+			init.Name, init.Command = "init", []string{"sh", "-c", "echo x >>/scratch/inits"}
+			pod.Spec.InitContainers = []corev1.Container{init}
+			app.RestartPolicy = new(corev1.ContainerRestartPolicyNever)
+			app.RestartPolicyRules = []corev1.ContainerRestartRule{{
+				Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{again}},
+			}}
+		}))
+	l.until("all restarted once", func(pod *corev1.Pod) error {
+		for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if s.RestartCount != 1 || s.State.Running == nil && s.Name != "init" {
+				return fmt.Errorf("%s: restarted %d times (%s)", s.Name, s.RestartCount, states(&pod.Status))
+			}
+		}
+		return isReady(pod)
+	})
+	l.says("app", "inits 2")
+	pods, err := l.h.cri.ListPodSandbox(l.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+		LabelSelector: map[string]string{"io.kubernetes.pod.namespace": l.namespace},
+	}})
+	if l.must(err); len(pods.GetItems()) != 1 {
+		l.Errorf("%d sandboxes, want the same one", len(pods.GetItems()))
 	}
 }
 

@@ -33,6 +33,7 @@ var hostVolumes = []row[*hostLife]{
 		tokenWorks(l.life)
 	}},
 	{"projected", projected},
+	{"variables from a file", variablesFromAFile},
 	{"subPath", subPaths},
 	{"subPath out of its volume", subPathEscapes},
 	{"mounts propagate", mountsPropagate},
@@ -84,6 +85,27 @@ func emptyDirShared(l *hostLife) {
 	l.says("app", fmt.Sprintf("group %d drwxrwsrwx", fsGroup))
 	if at := l.mountOf(volumeDir(pod, "scratch")); at != "" {
 		l.Errorf("on disk it is a mount: %s", at)
+	}
+}
+
+// variablesFromAFile: an init container writes the file; each start reads it anew.
+func variablesFromAFile(l *hostLife) {
+	l.needServer(35, "fileKeyRef") // on by default since then
+	script := `echo "says $GREETING"; test "$GREETING" = second || { echo "GREETING='second'" >/config/env; exit 1; }`
+	l.create(l.pod(shell(script), mount("config", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
+		func(pod *corev1.Pod) {
+			init := *pod.Spec.Containers[0].DeepCopy()
+			init.Name, init.Command = "init", []string{"sh", "-c", "echo \"GREETING='the first'\" >/config/env"}
+			pod.Spec.InitContainers = []corev1.Container{init}
+			pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "GREETING", ValueFrom: &corev1.EnvVarSource{
+				FileKeyRef: &corev1.FileKeySelector{VolumeName: "config", Path: "env", Key: "GREETING"},
+			}}}
+		}))
+	pod := l.until("restarted once", restartedOnce)
+	l.says("app", "says second")
+	before, err := l.pods().GetLogs(pod.Name, &corev1.PodLogOptions{Container: "app", Previous: true}).DoRaw(l.Context())
+	if l.must(err); strings.TrimSpace(string(before)) != "says the first" {
+		l.Errorf("the first start says %q", before)
 	}
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,17 @@ func (k *keptPods) again(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// needServer skips a test whose field API servers before 1.minor refuse.
+func (l *life) needServer(minor int, field string) {
+	l.Helper()
+	server, err := l.c.client.Discovery().ServerVersion()
+	l.must(err)
+	had, err := strconv.Atoi(strings.TrimRight(server.Minor, "+"))
+	if l.must(err); had < minor {
+		l.Skipf("API server %s refuses %s", server.GitVersion, field)
+	}
 }
 
 // needFields skips a test whose pod has fields that its older API server drops: no node can
