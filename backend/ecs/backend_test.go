@@ -242,7 +242,7 @@ func TestTaskEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-				must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "sleep", "900"), 0)))
+				must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "nginx"), 0)))
 				s.Interrupt(s.Tasks(true)[0], tc.stopCode, tc.text)
 				facts, err := b.Pods.List(t.Context())
 				if f := only(t, facts, err); f.Live || f.Reason != tc.reason || f.Message != tc.message || f.Containers[0].ExitCode != 143 {

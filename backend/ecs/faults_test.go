@@ -94,7 +94,7 @@ func TestLaunchFaults(t *testing.T) {
 func TestUnresolvedLaunch(t *testing.T) {
 	virtual(t, stub.Config{Delays: stub.Delays{Visible: time.Minute}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		s.Inject(stub.Fault{Action: "RunTask", LoseReply: true, Times: always})
-		spec := specOf(podOf("a", "sleep", "600"), 0)
+		spec := specOf(podOf("a", "nginx"), 0)
 		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Unavailable")
 		must(t, b.Pods.Remove(t.Context(), spec.Ref()))
 		wantClass(t, b.Pods.Stop(t.Context(), spec.Ref(), 0), "Unavailable")

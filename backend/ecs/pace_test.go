@@ -87,7 +87,7 @@ func TestInspectAsksOnce(t *testing.T) {
 // What is hinted at is read at once, although it was read a moment ago.
 func TestHintsAreReadAnew(t *testing.T) {
 	virtual(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		spec := specOf(podOf("a", "sleep", "1000"), 0)
+		spec := specOf(podOf("a", "nginx"), 0)
 		_, err := b.Pods.List(t.Context())
 		must(t, err)
 		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))

@@ -165,7 +165,7 @@ func TestSkippedFault(t *testing.T) {
 // Reads may show an older state than one before, but not one older than the bound.
 func TestStaleReads(t *testing.T) {
 	bothWays(t, Config{Delays: Delays{Stale: 6 * time.Second}}, func(t *testing.T, s *Server) {
-		arn := run(t, s, definitionOf(app("sleep", "600")), nil)
+		arn := run(t, s, definitionOf(app("nginx")), nil)
 		wait(10 * time.Second)
 		if _, err := client(s).StopTask(t.Context(), &sdk.StopTaskInput{Task: &arn}); err != nil {
 			t.Fatal(err)

@@ -37,6 +37,19 @@ type behaviour struct {
 	prints
 	// phases are what health checks see of it; none: always well.
 	phases []phase
+	// plain is true of a program without a handler of SIGTERM.
+	plain bool
+}
+
+// asFirst is what a program does that is the first process of its container: the kernel
+// gives that one no signal that it does not handle, but for SIGKILL (pid_namespaces(7)).
+func (b *behaviour) asFirst() *behaviour {
+	if !b.plain || b.ignoresTerm {
+		return b
+	}
+	own := *b // what it does is shared by tasks
+	own.ignoresTerm = true
+	return &own
 }
 
 // interpret reads the last words of an argv:
@@ -46,7 +59,8 @@ type behaviour struct {
 //	echo TEXT             exit 0 at once, with a line in the log
 //	sh -c "SCRIPT"        what script says
 //
-// Anything else runs until it is stopped and exits 143 on SIGTERM.
+// Anything else runs until it is stopped and exits 143 on SIGTERM, and so do these unless
+// they are the first process of their container and do not handle it.
 func interpret(argv []string) behaviour {
 	n := len(argv)
 	if n >= 2 && argv[n-2] == "-c" {
@@ -60,7 +74,7 @@ func interpret(argv []string) behaviour {
 	}
 	if n >= 2 && path.Base(argv[n-2]) == "sleep" {
 		if d, ok := seconds(argv[n-1]); ok {
-			b.after = d
+			b.after, b.plain = d, true
 		}
 		return b
 	}

@@ -112,6 +112,9 @@ type Kindness struct {
 	LogsAtOnce bool
 	// Interfaces lets all tasks get their network interface.
 	Interfaces bool
+	// TermEnds ends by SIGTERM also the first process of a container that does not handle
+	// it, which the kernel spares.
+	TermEnds bool
 	// ListsAtOnce shows in ListSecrets what was made and deleted at once.
 	ListsAtOnce bool
 }

@@ -395,7 +395,7 @@ func TestExec(t *testing.T) {
 }
 
 func TestShutdownIsInReverseOrderBothWays(t *testing.T) {
-	bothWays(t, Config{}, func(t *testing.T, s *Server) {
+	bothWays(t, Config{Kindness: Kindness{TermEnds: true}}, func(t *testing.T, s *Server) {
 		deaf := after(helperOf("deaf", "sh", "-c", "trap '' TERM; sleep 900"), "app", "START")
 		deaf.StopTimeout = aws.Int32(4)
 		arn := run(t, s, definitionOf(app("sleep", "900"), deaf), nil)

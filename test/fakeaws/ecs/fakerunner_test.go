@@ -20,6 +20,7 @@ type fakeRunner struct {
 	startup error // of Start, if not nil
 	failed  error // of Remove
 	handler http.Handler
+	kind    Kindness
 }
 
 func (r *fakeRunner) Serve(h http.Handler) { r.handler = h }
@@ -76,7 +77,11 @@ func (t *fakeTask) Run(_ context.Context, spec ContainerSpec) (RunningContainer,
 	if argv[0] == "/unstartable" {
 		return nil, errors.New("exec: \"/unstartable\": no such file or directory")
 	}
-	c := &fakeContainer{does: interpret(argv), spec: spec, start: time.Now(), stop: make(chan time.Duration, 1)}
+	does := interpret(argv)
+	if !t.r.kind.TermEnds && !isHelper(append(append([]string(nil), spec.EntryPoint...), spec.Command...), "supervise") {
+		does = *does.asFirst()
+	}
+	c := &fakeContainer{does: does, spec: spec, start: time.Now(), stop: make(chan time.Duration, 1)}
 	return c, nil
 }
 
@@ -179,7 +184,7 @@ func (c *fakeContainer) Usage(context.Context) (Usage, error) {
 func driven(t *testing.T, cfg Config, f func(*testing.T, *Server, *fakeRunner)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		r := &fakeRunner{}
+		r := &fakeRunner{kind: cfg.Kindness}
 		cfg.Runner = r
 		s := New(cfg)
 		defer func() {

@@ -98,7 +98,7 @@ func TestCost(t *testing.T) {
 
 func TestInspection(t *testing.T) {
 	world(t, Config{}, func(t *testing.T, s *Server) {
-		arn := run(t, s, definitionOf(app("sleep", "600")), func(r *sdk.RunTaskInput) {
+		arn := run(t, s, definitionOf(app("nginx")), func(r *sdk.RunTaskInput) {
 			r.Tags = []types.Tag{{Key: aws.String("uid"), Value: aws.String("u1")}}
 			r.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{
 				{Name: aws.String("app"), Environment: []types.KeyValuePair{{Name: aws.String("WHO"), Value: aws.String("me")}}},

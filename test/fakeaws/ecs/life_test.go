@@ -115,10 +115,12 @@ func TestStopTask(t *testing.T) {
 		end    time.Duration
 		exit   int32
 	}{
-		"on TERM":     {"sleep 600", 0, 143},
-		"ignores it":  {`trap "" TERM; sleep 600`, 20 * time.Second, 137},
-		"traps it":    {`trap "exit 5" TERM; sleep 600`, 0, 5},
-		"ends before": {`trap "" TERM; sleep 15; exit 4`, 5 * time.Second, 4},
+		"on TERM":                {"serve", 0, 143},
+		"has no handler":         {"sleep 600", 20 * time.Second, 137},
+		"has no handler, a loop": {"while true; do sleep 1; done", 20 * time.Second, 137},
+		"ignores it":             {`trap "" TERM; sleep 600`, 20 * time.Second, 137},
+		"traps it":               {`trap "exit 5" TERM; sleep 600`, 0, 5},
+		"ends before":            {`trap "" TERM; sleep 15; exit 4`, 5 * time.Second, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, Config{}, func(t *testing.T, _ *Server, c *sdk.Client) {
@@ -262,7 +264,7 @@ func TestFaults(t *testing.T) {
 		}
 	})
 	virtual(t, Config{}, func(t *testing.T, s *Server, c *sdk.Client) {
-		arn := launch(t, c, app("sleep", "600"))
+		arn := launch(t, c, app("nginx"))
 		s.Interrupt(arn, "SpotInterruption", "Your Spot Task was interrupted.")
 		if task := describe(t, c, arn); task.StopCode != types.TaskStopCodeSpotInterruption || *task.Containers[0].ExitCode != 143 {
 			t.Fatalf("%v", task)

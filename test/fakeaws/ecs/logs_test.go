@@ -188,9 +188,9 @@ func TestLoopsAndRestarts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		script  string
 		restart bool
-		want    string // of the first 130 s
+		want    string // of the first 130 s, and of the 30 until SIGKILL
 	}{
-		"loop":    {"echo begin; i=0; while true; do echo round $i; i=$((i+1)); sleep 50; done", false, "begin round 0 round 1 round 2"},
+		"loop":    {"echo begin; i=0; while true; do echo round $i; i=$((i+1)); sleep 50; done", false, "begin round 0 round 1 round 2 round 3"},
 		"restart": {"echo up; sleep 60; echo down; exit 1", true, "up down up down up"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,7 +75,7 @@ func TestDependencyConditions(t *testing.T) {
 		"startTimeout":         {limited(checked(helperOf("first", "sleep", "900"), "false"), 20), "HEALTHY", 20 * time.Second, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, Config{Kindness: Kindness{StopsRefused: true}}, func(t *testing.T, s *Server) {
+			bothWays(t, Config{Kindness: Kindness{StopsRefused: true, TermEnds: true}}, func(t *testing.T, s *Server) {
 				arn := run(t, s, definitionOf(tc.first, after(app("sleep", "600"), "first", tc.cond)), nil)
 				wait(tc.at)
 				task := describe(t, client(s), arn)
@@ -217,7 +217,7 @@ func TestTaskHealth(t *testing.T) {
 }
 
 func TestOutOfMemory(t *testing.T) {
-	bothWays(t, Config{}, func(t *testing.T, s *Server) {
+	bothWays(t, Config{Kindness: Kindness{TermEnds: true}}, func(t *testing.T, s *Server) {
 		arn := run(t, s, definitionOf(app("sh", "-c", "sleep 5; oom")), nil)
 		wait(5 * time.Second)
 		c := describe(t, client(s), arn).Containers[0]

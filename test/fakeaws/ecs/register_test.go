@@ -251,7 +251,7 @@ func TestDefinitionLists(t *testing.T) {
 
 func TestDeleteDefinitions(t *testing.T) {
 	virtual(t, Config{}, func(t *testing.T, s *Server, c *sdk.Client) {
-		arn := run(t, s, definitionOf(app("sleep", "60")), nil)
+		arn := run(t, s, definitionOf(app("nginx")), nil)
 		del := func(name string) (*sdk.DeleteTaskDefinitionsOutput, error) {
 			return c.DeleteTaskDefinitions(t.Context(), &sdk.DeleteTaskDefinitionsInput{TaskDefinitions: []string{name}})
 		}

@@ -21,7 +21,7 @@ import (
 //
 // A script with any other statement runs from there until it is stopped.
 func script(text string) behaviour {
-	r := &reader{b: behaviour{outcome: outcome{termExit: exitTerm}}}
+	r := &reader{b: behaviour{outcome: outcome{termExit: exitTerm}, plain: true}}
 	all := statements(text)
 	for i, st := range all {
 		if !r.read(st) {
@@ -54,6 +54,12 @@ type reader struct {
 func (r *reader) forever() bool {
 	r.b.after, r.b.exit = never, 0
 	return true
+}
+
+// unknown is forever of what is not known to the server: it handles SIGTERM.
+func (r *reader) unknown() bool {
+	r.b.plain = false
+	return r.forever()
 }
 
 // read adds what one statement does and returns true if nothing follows it.
@@ -89,14 +95,14 @@ func (r *reader) end(w []string) (ends bool) {
 	case w[0] == "sleep" && len(w) == 2:
 		d, ok := seconds(w[1])
 		if !ok {
-			return r.forever()
+			return r.unknown()
 		}
 		r.b.after, r.b.exit = sum(r.b.after, d), 0
 		return d == never
 	case w[0] == "exit" && len(w) == 2:
 		code, err := strconv.ParseUint(w[1], 10, 8)
 		if err != nil || r.inLoop {
-			return r.forever()
+			return r.unknown()
 		}
 		r.b.exit = int32(code)
 		return true
@@ -108,7 +114,7 @@ func (r *reader) end(w []string) (ends bool) {
 	case w[0] == "false" && len(w) == 1:
 		r.b.exit = 1
 	default:
-		return r.forever()
+		return r.unknown()
 	}
 	return false
 }
@@ -119,7 +125,7 @@ func (r *reader) output(w []string, toFile bool) (ends bool) {
 	if w[0] == "seq" {
 		n, err := strconv.Atoi(w[len(w)-1])
 		if err != nil || len(w) != 2 || n < 1 {
-			return r.forever()
+			return r.unknown()
 		}
 		p = printed{n: n, numbers: true}
 	}
@@ -153,14 +159,14 @@ func (r *reader) trap(w []string) {
 	}
 	if code, ok := strings.CutPrefix(w[1], "exit "); ok {
 		if n, err := strconv.ParseUint(strings.TrimSpace(code), 10, 8); err == nil {
-			r.b.termExit = int32(n)
+			r.b.termExit, r.b.plain = int32(n), false
 		}
 	}
 }
 
 func (r *reader) loop(w []string) (ends bool) {
 	if r.inLoop || len(w) != 2 || w[1] != "true" && w[1] != ":" {
-		return r.forever()
+		return r.unknown()
 	}
 	r.inLoop, r.started = true, r.b.after
 	return false

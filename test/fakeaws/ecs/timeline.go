@@ -187,6 +187,9 @@ func (p *plan) run(t *task, i int) stopCause {
 		return stopCause{at: ready, code: codeFailed, reason: c.reason}
 	}
 	b := p.bounded(t, def, p.behaviour(t, i))
+	if p.first(i) {
+		b = b.asFirst()
+	}
 	c.does, c.start, c.end, c.exit = b, ready, sum(ready, b.after), b.exit
 	c.supervised = isHelper(argv(def, p.ov), "supervise")
 	if b.oom {
@@ -203,6 +206,15 @@ func (p *plan) run(t *task, i int) stopCause {
 		return stopCause{at: c.end, code: codeEssential, reason: essentialText}
 	}
 	return stopCause{at: never}
+}
+
+// first is true if the command of container i is its first process: no supervisor starts
+// it, nor an init process (ECS API, LinuxParameters: initProcessEnabled), and it shares its
+// PID namespace with none that came before it (pidMode).
+func (p *plan) first(i int) bool {
+	def := &p.d.ContainerDefinitions[i]
+	init := def.LinuxParameters != nil && value(def.LinuxParameters.InitProcessEnabled)
+	return !p.kind.TermEnds && !init && value(p.d.PidMode) != "task" && !isHelper(argv(def, p.ov), "supervise")
 }
 
 // behaviour is what container i does, as far as its log is kept.

@@ -308,7 +308,7 @@ func TestTrouble(t *testing.T) {
 					tt.policy = corev1.RestartPolicyAlways
 				}
 				if tt.argv == nil {
-					tt.argv = []string{"sleep", "100000"}
+					tt.argv = []string{"nginx"} // which handles SIGTERM
 				}
 				c.create("p", tt.policy, tt.pod, tt.argv...)
 				if tt.strike != nil {
