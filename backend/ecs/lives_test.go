@@ -81,8 +81,9 @@ func TestEndsAreSeenSoonAndWhole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, stub.Config{
-				Queues: []string{"q"}, LogGroups: []string{testGroup}, Events: tt.events, Throttles: true, Kindness: stub.Kindness{Interfaces: true},
-				Delays: stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second, Deactivate: 5 * time.Second, Deprovision: 8 * time.Second, Event: time.Second},
+				Queues: []string{"q"}, LogGroups: []string{testGroup}, Events: tt.events, Throttles: true,
+				Kindness: stub.Kindness{Interfaces: true, PullsUpfront: true},
+				Delays:   stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second, Deactivate: 5 * time.Second, Deprovision: 8 * time.Second, Event: time.Second},
 			}, func(t *testing.T, s *stub.Server, _ backend.Backend) {
 				cfg := richConfig(s)
 				cfg.LogGroup = testGroup

@@ -96,7 +96,10 @@ func TestReadinessIsSeenSoon(t *testing.T) {
 		"without sqs:SendMessage": {queue: true, denied: true, p50: 25 * time.Second, p99: 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			virtual(t, stub.Config{Queues: []string{"q"}, LogGroups: []string{testGroup}, Delays: stub.Delays{Provision: coming - 5*time.Second, Pull: 5 * time.Second}},
+			virtual(t, stub.Config{
+				Queues: []string{"q"}, LogGroups: []string{testGroup}, Kindness: stub.Kindness{PullsUpfront: true},
+				Delays: stub.Delays{Provision: coming - 5*time.Second, Pull: 5 * time.Second},
+			},
 				func(t *testing.T, s *stub.Server, _ backend.Backend) {
 					cfg := richConfig(s)
 					if tt.queue {

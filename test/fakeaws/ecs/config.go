@@ -70,7 +70,8 @@ type Config struct {
 type Delays struct {
 	// Provision is the time in PROVISIONING, until the network interface is there.
 	Provision time.Duration
-	// Pull is the time from PENDING until the first container starts.
+	// Pull is how long it takes to pull an image, and so the time from PENDING until the
+	// first container starts.
 	Pull time.Duration
 	// Deactivate is the time in DEACTIVATING before containers get SIGTERM.
 	Deactivate time.Duration
@@ -112,6 +113,9 @@ type Kindness struct {
 	LogsAtOnce bool
 	// Interfaces lets all tasks get their network interface.
 	Interfaces bool
+	// PullsUpfront pulls the images of all containers before the first starts; otherwise
+	// that of one which depends on others is pulled only once it may start.
+	PullsUpfront bool
 	// TermEnds ends by SIGTERM also the first process of a container that does not handle
 	// it, which the kernel spares.
 	TermEnds bool

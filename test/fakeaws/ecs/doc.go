@@ -22,8 +22,8 @@
 //   - script.go and behaviour.go read a command, timeline.go derives a task's whole
 //     life from it, resource.go what it needs to start, interrupt.go what AWS does
 //     to it, and view.go shows that life as of now.
-//   - With a [Runner] (runner.go; package test/fakeaws/ecsrun has one) drive.go and
-//     drive_containers.go do what the ECS agent does with real containers, and write
+//   - With a [Runner] (runner.go; package test/fakeaws/ecsrun has one) drive.go,
+//     drive_pull.go and drive_containers.go do what the ECS agent does with real containers, and write
 //     what happens into the same life that view.go shows; drive_spec.go says what a
 //     container is, metadata.go and metadata_stats.go serve the task metadata
 //     endpoint and the role's credentials, exec.go runs commands.

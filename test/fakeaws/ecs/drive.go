@@ -24,12 +24,12 @@ type driver struct {
 	abrupt     bool        // its host is gone
 	busy       int         // calls of the runner under way
 	parts      []part      // by container
+	images     map[string]*imagePull
 }
 
 // part is a container as its driver knows it.
 type part struct {
 	spec      ContainerSpec
-	pull      error
 	starting  bool
 	running   RunningContainer // nil while no run of it runs
 	since     time.Duration    // when the run started
@@ -42,6 +42,7 @@ type part struct {
 func (s *Server) launch(t *task) {
 	t.driver = &driver{
 		s: s, t: t, poke: make(chan struct{}, 1), halt: make(chan struct{}), parts: make([]part, len(t.def.ContainerDefinitions)),
+		images: map[string]*imagePull{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.life = unlived(t.def)
@@ -112,7 +113,7 @@ func (s *Server) stopNow(t *task, cause stopCause) {
 
 // live is a task's whole life.
 func (d *driver) live(ctx context.Context) {
-	if d.attach(ctx) {
+	if d.attach(ctx) && d.s.cfg.Kindness.PullsUpfront {
 		d.pullAll(ctx)
 	}
 	d.loop(ctx)
@@ -173,51 +174,6 @@ func (d *driver) attach(ctx context.Context) bool {
 		d.run, d.t.ip = run, run.Address()
 	})
 	return err == nil
-}
-
-// pullAll pulls every image once. What could not be pulled ends the task when the
-// container would start.
-func (d *driver) pullAll(ctx context.Context) {
-	if !d.pause(ctx, d.s.cfg.Delays.Pull) {
-		return
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() {
-		select {
-		case <-d.halt:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	type pulled struct {
-		digest string
-		err    error
-	}
-	done := map[string]pulled{}
-	for i := range d.parts {
-		image, login := d.parts[i].spec.Image, d.login(i)
-		p, ok := done[image]
-		if !ok || p.err != nil && login != nil {
-			p.digest, p.err = d.run.Pull(ctx, image, login)
-			done[image] = p
-		}
-		d.note(func(time.Duration) { d.parts[i].pull, d.t.life.containers[i].digest = p.err, p.digest })
-	}
-	d.note(func(now time.Duration) { d.t.life.pulled = now })
-}
-
-// login are a container's credentials for its registry, nil without any.
-func (d *driver) login(i int) *Login {
-	d.s.mu.Lock()
-	defer d.s.mu.Unlock()
-	rc := d.t.def.ContainerDefinitions[i].RepositoryCredentials
-	if rc == nil {
-		return nil
-	}
-	at, _ := parseSecret(*rc.CredentialsParameter) // checked at registration
-	login, _ := d.s.loginOf(at)
-	return login
 }
 
 // loop runs the containers until the task is to end and none runs.

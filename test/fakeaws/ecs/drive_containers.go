@@ -27,10 +27,6 @@ func (d *driver) startDue(ctx context.Context, now time.Duration) time.Duration 
 			d.s.changed(d.t)
 		case ready > now:
 			next = min(next, failed)
-		case p.pull != nil:
-			c.reason = "CannotPullContainerError: pull image manifest has been retried 1 time(s): " + p.pull.Error()
-			d.s.stopNow(d.t, stopCause{code: codeFailed, reason: c.reason})
-			return never
 		default:
 			d.start(ctx, i)
 		}
@@ -38,16 +34,33 @@ func (d *driver) startDue(ctx context.Context, now time.Duration) time.Duration 
 	return next
 }
 
-// start starts a run of a container.
+// start pulls the image of a container, if the task does not have it, and starts a run:
+// see plan.pull.
 func (d *driver) start(ctx context.Context, i int) {
 	d.parts[i].starting = true
 	d.busy++
 	spec := d.parts[i].spec
 	spec.Run = d.t.life.containers[i].restarts
 	go func() {
+		if err := d.pull(ctx, i); err != nil {
+			d.note(func(time.Duration) { d.unpulled(i, err) })
+			return
+		}
 		running, err := d.run.Run(ctx, spec)
 		d.note(func(now time.Duration) { d.started(ctx, i, running, err, now) })
 	}()
+}
+
+// unpulled ends the task of a container whose image cannot be had.
+func (d *driver) unpulled(i int, err error) {
+	d.parts[i].starting = false
+	d.busy--
+	if d.t.life.stopping != never {
+		return
+	}
+	reason := "CannotPullContainerError: pull image manifest has been retried 1 time(s): " + err.Error()
+	d.t.life.containers[i].reason = reason
+	d.s.stopNow(d.t, stopCause{code: codeFailed, reason: reason})
 }
 
 func (d *driver) started(ctx context.Context, i int, running RunningContainer, err error, now time.Duration) {

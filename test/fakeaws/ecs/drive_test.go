@@ -319,7 +319,7 @@ func TestMetadataOfDrivenTasks(t *testing.T) {
 			Containers           []part
 		}
 		for _, want := range []answer{
-			{arn, "CREATED", []part{{"app", "PULLED", 0}, {"first", "RUNNING", 0}}}, {arn, "RUNNING", []part{{"app", "RUNNING", 0}, {"first", "STOPPED", 4}}},
+			{arn, "CREATED", []part{{"app", "NONE", 0}, {"first", "RUNNING", 0}}}, {arn, "RUNNING", []part{{"app", "RUNNING", 0}, {"first", "STOPPED", 4}}},
 		} {
 			var got answer
 			if ask(t, r, metadataPath+id+"/task", &got); !reflect.DeepEqual(got, want) {

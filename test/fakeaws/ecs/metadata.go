@@ -176,11 +176,19 @@ func knownStatus(lastStatus string) string {
 	}
 }
 
+// beforeStart is the state of a container that has not started.
+func (c *containerLife) beforeStart() string {
+	if c.digest == "" {
+		return "NONE"
+	}
+	return "PULLED"
+}
+
 func (s *Server) tmdContainer(t *task, i int) tmdContainer {
 	def, c, now := &t.def.ContainerDefinitions[i], &t.life.containers[i], s.age(t)
 	ov := t.ov.of(*def.Name)
 	out := tmdContainer{
-		Name: *def.Name, Image: *def.Image, ImageID: c.digest, DesiredStatus: "RUNNING", KnownStatus: "PULLED", Type: "NORMAL",
+		Name: *def.Name, Image: *def.Image, ImageID: c.digest, DesiredStatus: "RUNNING", KnownStatus: c.beforeStart(), Type: "NORMAL",
 		Limits:       tmdLimits{float64(value(first(ov.CPU, def.CPU))), int(value(first(ov.Memory, def.Memory)))},
 		ContainerARN: s.arn("container/" + s.cfg.Cluster + "/" + t.id() + "/" + *def.Name), Snapshotter: "overlayfs",
 		Labels: s.labels(t, def),

@@ -9,7 +9,9 @@ import (
 // life is the whole life of a task, as offsets from its creation. It is derived
 // from the definition, so the state at any time is a look-up.
 type life struct {
-	attached, pulled time.Duration
+	attached time.Duration
+	// pulled is when the last image was.
+	pulled time.Duration
 	// started is when every container had started (ECS developer guide, "Task
 	// lifecycle": RUNNING). While init containers run the task is PENDING:
 	// undocumented.
@@ -116,13 +118,15 @@ type plan struct {
 	delays Delays
 	kind   Kindness
 	seen   Observed
+	// images is when each of them was pulled.
+	images map[string]time.Duration
 }
 
 // lifeOf derives the life of a task as it was made and as others acted on it.
 func lifeOf(t *task, cfg *Config) life {
 	delays := cfg.Delays
-	p := plan{d: t.def, ov: t.ov, delays: delays, kind: cfg.Kindness, seen: cfg.Observed, life: life{
-		attached: delays.Provision, pulled: delays.Provision + delays.Pull,
+	p := plan{d: t.def, ov: t.ov, delays: delays, kind: cfg.Kindness, seen: cfg.Observed, images: map[string]time.Duration{}, life: life{
+		attached: delays.Provision, pulled: delays.Provision,
 		started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
 		containers: make([]containerLife, len(t.def.ContainerDefinitions)),
 	}}
@@ -150,7 +154,9 @@ func lifeOf(t *task, cfg *Config) life {
 func (p *plan) runAll(t *task) stopCause {
 	cause := stopCause{at: never}
 	var anchors []int
-	for _, i := range p.d.order {
+	for left := slices.Clone(p.d.order); len(left) > 0; {
+		i := p.next(left)
+		left = slices.DeleteFunc(left, func(j int) bool { return j == i })
 		if c := p.run(t, i); p.containers[i].does != nil && p.isAnchor(i) {
 			anchors = append(anchors, i)
 		} else {
@@ -165,6 +171,37 @@ func (p *plan) runAll(t *task) stopCause {
 		}
 	}
 	return cause
+}
+
+// next is which of those left may start first, of those that wait for none of them.
+func (p *plan) next(left []int) int {
+	next, first := left[0], never // the order is topological
+	for _, i := range left {
+		deps := p.d.ContainerDefinitions[i].DependsOn
+		if slices.ContainsFunc(deps, func(d dependency) bool { return slices.Contains(left, p.d.index(*d.ContainerName)) }) {
+			continue
+		}
+		if ready, _ := p.dependencies(deps); ready < first {
+			next, first = i, ready
+		}
+	}
+	return next
+}
+
+// pull is when the image of a container that may start is there: it is pulled only then
+// (amazon-ecs-agent, README: ECS_PULL_DEPENDENT_CONTAINERS_UPFRONT, false unless set;
+// dependencygraph/graph.go, containerOrderingDependenciesIsResolved). That Fargate's agent
+// does the same is undocumented. An image that the task has takes no time.
+func (p *plan) pull(image string, ready time.Duration) time.Duration {
+	at, ok := p.images[image]
+	if !ok {
+		if at = ready + p.delays.Pull; p.kind.PullsUpfront {
+			at = p.attached + p.delays.Pull
+		}
+		p.images[image] = at
+		p.pulled = max(p.pulled, at)
+	}
+	return max(ready, at)
 }
 
 // run lets container i run, and returns how it would end the task.
@@ -182,6 +219,7 @@ func (p *plan) run(t *task, i int) stopCause {
 	if ready == never {
 		return stopCause{at: never}
 	}
+	ready = p.pull(*def.Image, ready)
 	if missing(*def.Image) {
 		c.reason = cannotPull(*def.Image)
 		return stopCause{at: ready, code: codeFailed, reason: c.reason}
@@ -249,7 +287,7 @@ func (c *containerLife) refuse(def *containerDefinition, at time.Duration) {
 // will (ECS API, ContainerDependency: condition; ContainerDefinition: startTimeout
 // is how long others wait for a container, without bound if unset).
 func (p *plan) dependencies(deps []dependency) (ready, failed time.Duration) {
-	ready, failed = p.pulled, never
+	ready, failed = p.attached, never
 	for _, dep := range deps {
 		i := p.d.index(*dep.ContainerName)
 		on, def := &p.containers[i], &p.d.ContainerDefinitions[i]

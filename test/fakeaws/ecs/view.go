@@ -155,7 +155,7 @@ func (s *Server) guard(t *task, id string, at time.Duration) containerView {
 		ContainerArn: s.arn("container/" + s.cfg.Cluster + "/" + id + "/guardduty"), TaskArn: t.arn, Name: "aws-guardduty-agent-" + digest(id)[:7],
 		Image: "guardduty/agent:v1", LastStatus: "PENDING", HealthStatus: unknown, CPU: "null", NetworkInterfaces: []networkInterface{},
 	}
-	if at >= t.life.pulled && t.life.stopping > t.life.pulled {
+	if at >= t.life.attached && t.life.stopping > t.life.attached {
 		v.LastStatus, v.RuntimeID = "RUNNING", id+"-guardduty"
 	}
 	if at >= t.life.executionStopped {
