@@ -227,5 +227,29 @@ func sayRemains(ctx context.Context, say func(string), chosen []config.Configura
 			say("node " + chosen[i].Node.Name + ": remains: " + what)
 		}
 	}
-	return fmt.Errorf("%w; run it again to go on", err)
+	err = fmt.Errorf("%w; run it again to go on", err)
+	if errors.Is(err, removal.ErrTime) {
+		return exitError{err, exitTimeOver}
+	}
+	return err
+}
+
+// exitTimeOver is the exit status of a removal whose time was over before it was through:
+// EX_TEMPFAIL of sysexits.h. The chart's Job is not tried again after it.
+const exitTimeOver = 75
+
+// exitError is an error with an exit status of its own.
+type exitError struct {
+	error
+	status int
+}
+
+func (e exitError) Unwrap() error { return e.error }
+
+// exitStatus is that of a process that ends with an error.
+func exitStatus(err error) int {
+	if e, ok := errors.AsType[exitError](err); ok {
+		return e.status
+	}
+	return 1
 }

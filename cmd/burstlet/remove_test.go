@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/provider/removal"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -358,8 +360,8 @@ func TestRealRemoveNodesWithoutBurstlet(t *testing.T) {
 		}
 	}
 	out, err := s.remove(ctx, nil, func(f *removeFlags) { f.timeout = 20 * time.Second })
-	if err == nil || !strings.Contains(err.Error(), "the time is over") {
-		t.Errorf("error %v", err)
+	if exitStatus(err) != exitTimeOver || !strings.Contains(err.Error(), "the time is over") {
+		t.Errorf("error %v, exit status %d", err, exitStatus(err))
 	}
 	const remains = "node left: remains: pod default/kept: it has ended and waits for its finalizers example.org/never\n"
 	if !strings.Contains(out, remains) || strings.Count(out, "remains:") != 1 {
@@ -414,4 +416,17 @@ func TestRealRemoveNodesKeepsPods(t *testing.T) {
 		t.Errorf("left on the remote: %v", left)
 	}
 	s.must(s.admin.CoreV1().Nodes().Delete(ctx, s.node, metav1.DeleteOptions{}))
+}
+
+// The exit status tells a removal whose time was over from all other errors.
+func TestExitStatus(t *testing.T) {
+	over := fmt.Errorf("sweep: %w", errors.Join(removal.ErrTime, errors.New("secrets are not listed yet")))
+	for want, err := range map[int]error{
+		1:  sayRemains(t.Context(), func(string) {}, nil, nil, errors.New("refused")),
+		75: sayRemains(t.Context(), func(string) {}, nil, nil, over),
+	} {
+		if got := exitStatus(fmt.Errorf("run: %w", err)); got != want {
+			t.Errorf("%v: %d, want %d", err, got, want)
+		}
+	}
 }

@@ -70,6 +70,8 @@ type Node struct {
 	refused map[types.UID]string
 	// onRemote is what the remote showed last.
 	onRemote []string
+	// unswept is why what the backend made beside pods could not go when it was tried last.
+	unswept string
 }
 
 // New returns a node that is still there.

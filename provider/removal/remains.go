@@ -26,10 +26,13 @@ func (n *Node) Remains(ctx context.Context) []string {
 	for i := range pods {
 		left = append(left, fmt.Sprintf("pod %s: it %s", key(&pods[i]), whyLeft(&pods[i], n.refused[pods[i].UID])))
 	}
-	onRemote := strings.Join(n.onRemote, ", ")
+	onRemote, unswept := strings.Join(n.onRemote, ", "), n.unswept
 	n.mu.Unlock()
 	if onRemote != "" {
 		left = append(left, "on the remote, when it was last asked: "+onRemote)
+	}
+	if unswept != "" {
+		left = append(left, "what it keeps on the remote beside pods: "+unswept)
 	}
 	node, err := n.get(ctx)
 	if err != nil {

@@ -54,6 +54,7 @@ func (n *Node) sweepRest(ctx context.Context, remote backend.Backend) error {
 		var said time.Time
 		err := until(ctx, func() (bool, time.Duration, error) {
 			removed, err := remote.Sweep(ctx)
+			n.sweepWaits(err)
 			if errors.Is(err, backend.ErrThrottled) && time.Since(said) >= sayAgain {
 				said = time.Now()
 				n.say("deleting what it keeps on the remote waits: %v", err)
@@ -69,6 +70,16 @@ func (n *Node) sweepRest(ctx context.Context, remote backend.Backend) error {
 	}
 	n.say("nothing of it is left on the remote")
 	return nil
+}
+
+// sweepWaits notes why what the backend made beside pods cannot go yet, for Remains.
+func (n *Node) sweepWaits(why error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unswept = ""
+	if why != nil {
+		n.unswept = why.Error()
+	}
 }
 
 // onTheRemote names what there is of pods, and removes volumes whose pod is gone.

@@ -90,6 +90,32 @@ func TestASweepThatWaitsSaysWhy(t *testing.T) {
 	})
 }
 
+// Where its time is over while the sweep waits, it says what remains and why; run again it
+// goes on.
+func TestASweepThatTakesTooLongSaysWhatRemains(t *testing.T) {
+	in(t, false, func(t *testing.T, w *world) {
+		w.unlisted = 90
+		n := w.node()
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := Run(short, []*Node{n}, nil); !errors.Is(err, ErrTime) {
+			t.Fatalf("error %v, want %v", err, ErrTime)
+		}
+		const want = "what it keeps on the remote beside pods: some are not listed yet"
+		if left := strings.Join(n.Remains(t.Context()), "\n"); !strings.Contains(left, want) {
+			t.Errorf("remains:\n%s", left)
+		}
+		n = w.node()
+		if err := Run(t.Context(), []*Node{n}, nil); err != nil {
+			t.Error(err)
+		}
+		if left := n.Remains(t.Context()); len(left) > 0 {
+			t.Errorf("remains: %v", left)
+		}
+		w.wantNothingLeft()
+	})
+}
+
 // Killed after each line that it says, and run again, it always comes to its end.
 func TestKilledAnywhereItGoesOn(t *testing.T) {
 	for _, running := range []bool{true, false} {

@@ -11,9 +11,18 @@
 {{- end }}
 {{- end -}}
 
+{{- /* It ends before Helm stops waiting, 30 s after the default of removal.timeout. A try
+whose time was over (status 75) has said what remains: the next one is the user's. */ -}}
 {{- define "burstlet.removalJob" -}}
 backoffLimit: 2
-activeDeadlineSeconds: {{ add (include "burstlet.seconds" .Values.removal.timeout | int) 60 }}
+activeDeadlineSeconds: {{ add (include "burstlet.seconds" .Values.removal.timeout | int) 20 }}
+podFailurePolicy:
+  rules:
+    - action: FailJob
+      onExitCodes:
+        containerName: burstlet
+        operator: In
+        values: [75]
 {{- end -}}
 
 {{- /* Names, with commas, of nodes that the release has and the values have not. */ -}}

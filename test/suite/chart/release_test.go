@@ -87,7 +87,7 @@ func TestNodeTakenAway(t *testing.T) {
 	}
 	all := r.planned(append(sims("b", "d"), "--set", "removal.timeout=10m")...)
 	job := find[batchv1.Job](t, all, "Job", "burstlet-remove-gone")
-	if job.Annotations["helm.sh/hook"] != "pre-upgrade" || *job.Spec.ActiveDeadlineSeconds != 660 {
+	if job.Annotations["helm.sh/hook"] != "pre-upgrade" || *job.Spec.ActiveDeadlineSeconds != 620 {
 		t.Errorf("hook %q, %d s", job.Annotations["helm.sh/hook"], *job.Spec.ActiveDeadlineSeconds)
 	}
 	asFormer(t, job.Spec.Template.Spec, "remove-nodes --deployment=taken-away/burstlet --timeout=10m --force-after=2m --nodes=a,c")

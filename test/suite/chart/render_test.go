@@ -164,6 +164,11 @@ func TestConfiguration(t *testing.T) {
 				t.Errorf("the configuration has the ports %v, the container %v", ports, open)
 			}
 			job := find[batchv1.Job](t, all, "Job", name+"-remove-nodes")
+			// Helm waits 5 minutes by default: the Job must have failed before.
+			byDefault := slices.Contains(job.Spec.Template.Spec.Containers[0].Args, "--timeout=4m30s")
+			if d := *job.Spec.ActiveDeadlineSeconds; byDefault && d >= 300 {
+				t.Errorf("the removal's Job may take %d s", d)
+			}
 			doctor := find[corev1.Pod](t, all, "Pod", name+"-doctor")
 			for _, pod := range []corev1.PodSpec{deployment.Spec.Template.Spec, job.Spec.Template.Spec, doctor.Spec} {
 				for _, file := range files(cfg) {
