@@ -93,6 +93,36 @@ func TestLogsOfAContainerThatHasJustEndedAreWhole(t *testing.T) {
 	})
 }
 
+// Of a container that has just started the first lines are waited for, as long as
+// CloudWatch may not show them.
+func TestLogsOfAContainerThatHasJustStarted(t *testing.T) {
+	for script, want := range map[string]string{"echo first; sleep 100000": "first\n", "sleep 100000": ""} {
+		t.Run(script, func(t *testing.T) {
+			withLogs(t, func(t *testing.T, _ *stub.Server, b backend.Backend) {
+				ref := launchedPod(t, b, "p", 0, script)
+				if st := look(t, b, ref).State(); st != backend.Running {
+					t.Fatal(st)
+				}
+				begun := time.Now()
+				if got := readAll(t, b, ref, backend.LogOptions{Tail: new(int64(0))}); got != "" || time.Since(begun) > time.Second {
+					t.Errorf("a tail of none: %q after %s", got, time.Since(begun))
+				}
+				if got := readAll(t, b, ref, backend.LogOptions{}); got != want {
+					t.Errorf("%q", got)
+				}
+				if took := time.Since(begun); took > task.LogLag+time.Second {
+					t.Errorf("it took %s", took)
+				}
+				time.Sleep(time.Minute)
+				begun = time.Now()
+				if got := readAll(t, b, ref, backend.LogOptions{}); got != want || time.Since(begun) > time.Second {
+					t.Errorf("later: %q after %s", got, time.Since(begun))
+				}
+			})
+		})
+	}
+}
+
 func TestLogOptions(t *testing.T) {
 	withLogs(t, func(t *testing.T, _ *stub.Server, b backend.Backend) {
 		started := time.Now()

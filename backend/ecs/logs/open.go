@@ -155,11 +155,34 @@ type logReader struct {
 // errLimit: the caller wants no more bytes.
 var errLimit = errors.New("the limit is reached")
 
-// begin reads the first page, of the end of the log with a tail.
+// begin reads the first page. A container that has just started may have written what
+// CloudWatch does not show yet: who does not follow its log would see nothing of it.
 func (r *logReader) begin(ctx context.Context) (logPage, error) {
-	if _, err := r.settled(ctx); err != nil {
-		return logPage{}, err
+	for {
+		if _, err := r.settled(ctx); err != nil {
+			return logPage{}, err
+		}
+		page, err := r.first(ctx)
+		if err != nil || r.opts.Follow || len(withoutReports(page.lines)) > 0 || !r.isNew() {
+			return page, err
+		}
+		if err := pause.For(ctx, logPoll); err != nil {
+			return logPage{}, err
+		}
 	}
+}
+
+// isNew is true of a container that runs for less time than its first line may take.
+func (r *logReader) isNew() bool {
+	if t := r.opts.Tail; t != nil && *t == 0 {
+		return false
+	}
+	_, c, ok := r.logs.find(r.ref)
+	return ok && c.State() == backend.Running && time.Since(c.StartedAt) < task.LogLag
+}
+
+// first is the first page, of the end of the log with a tail.
+func (r *logReader) first(ctx context.Context) (logPage, error) {
 	if r.opts.Tail == nil {
 		return r.logs.streams.forward(ctx, r.stream, "", r.logs.away(r.opts.Since), time.Now())
 	}
