@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"testing"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,8 +21,9 @@ import (
 
 // How often burstlet is killed, and beside how many pods.
 var (
-	ecsKills = flag.Int("ecskills", lane.Pick(6, 6, 8), "SIGKILLs of TestKillOnECS")
+	ecsKills = flag.Int("ecskills", lane.Pick(6, 6, 50), "SIGKILLs of TestKillOnECS")
 	ecsPods  = flag.Int("ecspods", lane.Pick(40, 40, 60), "pods of TestKillOnECS")
+	ecsJob   = flag.Int("ecsjob", lane.Pick(10, 10, 60), "pods of the Job of TestKillOnECS")
 )
 
 // ecsServer is an ECS in the test's process, which outlives burstlet, with AWS's
@@ -121,10 +125,54 @@ func (s ecsServer) watchTwins(t *testing.T) (stop func() []string) {
 	}
 }
 
+// everRan are the tasks of each pod that started, those that have ended too.
+func (s ecsServer) everRan() map[string]int {
+	ran := map[string]int{}
+	for _, task := range s.TaskInfos() {
+		if task.StopCode != "TaskFailedToStart" { // such as without a network interface
+			ran[task.Tags["burstlet/uid"]]++
+		}
+	}
+	return ran
+}
+
+// job makes a Job none of whose pods may fail or be lost.
+func (r rollout) job(t *testing.T, pods int32) {
+	t.Helper()
+	pod := scenario{name: "job", policy: "Never", argv: []string{"sh", "-c", "echo works; sleep 3"}, token: true}.pod(r.namespace, r.n.name)
+	_, err := r.c.client.BatchV1().Jobs(r.namespace).Create(t.Context(), &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: "job"},
+		Spec: batchv1.JobSpec{
+			Completions: &pods, Parallelism: new(int32(10)), BackoffLimit: new(int32(0)),
+			Template: corev1.PodTemplateSpec{Spec: pod.Spec},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// jobSucceeds waits until each pod of the Job has run, once.
+func (r rollout) jobSucceeds(t *testing.T, pods int32) {
+	t.Helper()
+	wait.For(t, 3*patience, "the Job succeeds", func() error {
+		job, err := r.c.client.BatchV1().Jobs(r.namespace).Get(t.Context(), "job", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if s := job.Status; s.Failed > 0 {
+			t.Fatalf("pods of the Job failed: %+v", s)
+		} else if s.Succeeded != pods || s.CompletionTime == nil {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+}
+
 // TestKillOnECS kills burstlet with SIGKILL at random moments of a Deployment's
-// rollout, of its replacement and of its end, pods with tokens, within AWS's rates:
-// at no moment does a pod have two live tasks, in the end each has one, and with
-// the Deployment all goes.
+// rollout, of its replacement and of its end, beside a Job, pods with tokens, within
+// AWS's rates: no pod ever has two tasks that started, each of the Job succeeds, in the
+// end each of the Deployment has one, and with both all goes that is billed.
 func TestKillOnECS(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, worker, 30*time.Second)
@@ -138,6 +186,7 @@ func TestKillOnECS(t *testing.T) {
 	if _, err := deployments.Create(t.Context(), r.deployment(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	r.job(t, int32(*ecsJob))
 	random := randomness(t)
 	kill := func(times int) {
 		t.Helper()
@@ -155,14 +204,19 @@ func TestKillOnECS(t *testing.T) {
 	r.roll(t, 2)
 	kill(*ecsKills / 3)
 	r.complete(t, 2*patience)
+	r.jobSucceeds(t, int32(*ecsJob))
 	wait.For(t, patience, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) })
-	if err := deployments.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	if err := errors.Join(
+		deployments.Delete(t.Context(), "web", background), r.c.client.BatchV1().Jobs(r.namespace).Delete(t.Context(), "job", background),
+	); err != nil {
 		t.Fatal(err)
 	}
 	kill(*ecsKills - *ecsKills/2 - *ecsKills/3)
 	wait.For(t, patience, "all is gone", func() error {
-		if uids := r.uids(t); len(uids) > 0 {
-			return fmt.Errorf("%d pods in the API", len(uids))
+		pods, err := c.client.CoreV1().Pods(r.namespace).List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(pods.Items) > 0 {
+			return errors.Join(err, fmt.Errorf("%d pods in the API", len(pods.Items)))
 		}
 		if live, _ := s.count(t); len(live) > 0 {
 			return fmt.Errorf("live tasks of %d pods", len(live))
@@ -171,6 +225,14 @@ func TestKillOnECS(t *testing.T) {
 	})
 	for _, twin := range stop() {
 		t.Error(twin)
+	}
+	for uid, n := range s.everRan() {
+		if n > 1 {
+			t.Errorf("pod %s ran in %d tasks", uid, n)
+		}
+	}
+	if cost := s.Cost(); cost.PerHour > 0 {
+		t.Errorf("$%f an hour is billed still", cost.PerHour)
 	}
 	calls := s.Calls()
 	t.Logf("%d RunTask, %d StopTask, %d RegisterTaskDefinition, %d DescribeTasks, %d ListTasks calls; throttled %v",
