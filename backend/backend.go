@@ -60,6 +60,7 @@ type Backend struct {
 	Signals     Signals
 	Shutdown    Shutdown
 	Checkpoint  Checkpointer
+	SystemLogs  SystemLogs
 	Node        Node
 	Check       Checker
 	Limits      Limits

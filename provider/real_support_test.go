@@ -70,6 +70,10 @@ func (*remote) Stats(context.Context, time.Duration) (backend.StatsFacts, error)
 
 func (*remote) Pods() []*corev1.Pod { return nil }
 
+func (*remote) SystemLog(context.Context, backend.SystemLogQuery) (io.ReadCloser, error) {
+	return nil, backend.Errorf(backend.ErrUnsupported, "no logs of a host")
+}
+
 func (r *remote) ContainerLogs(ctx context.Context, ns, pod, container string, previous bool, opts backend.LogOptions) (io.ReadCloser, error) {
 	if err := r.err.Load(); err != nil {
 		return nil, *err

@@ -194,6 +194,10 @@ func (*fakeRemote) Stats(context.Context, time.Duration) (backend.StatsFacts, er
 
 func (f *fakeRemote) Pods() []*corev1.Pod { return f.pods }
 
+func (f *fakeRemote) SystemLog(context.Context, backend.SystemLogQuery) (io.ReadCloser, error) {
+	return nil, backend.Errorf(backend.ErrUnsupported, "no logs of a host")
+}
+
 func (f *fakeRemote) ContainerLogs(_ context.Context, ns, pod, container string, _ bool, opts backend.LogOptions) (io.ReadCloser, error) {
 	if f.logs == nil {
 		return nil, backend.Errorf(backend.ErrNotFound, "pod %s/%s has no container %s", ns, pod, container)

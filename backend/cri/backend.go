@@ -170,6 +170,7 @@ func (r *remote) backend() *backend.Backend {
 
 		Shutdown:   hostShutdown,
 		Checkpoint: checkpoints{r},
+		SystemLogs: systemLogs{r},
 
 		Node:  node{r},
 		Check: backend.CheckFunc(r.check),

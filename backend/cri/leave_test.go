@@ -131,7 +131,7 @@ func TestOnlyReadsLeaveWithoutAPermit(t *testing.T) {
 func TestOnlyReadsOfTheHostLeaveWithoutAPermit(t *testing.T) {
 	// Leader is asked for by a fence.Taker, which asks itself.
 	// AwaitShutdown changes nothing that pods have: it delays the host's end.
-	reads := []string{"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown"}
+	reads := []string{"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "SystemLog"}
 	p := reflect.ValueOf(permitted{})
 	operations := reflect.TypeFor[host.Host]()
 	for i := range operations.NumMethod() {

@@ -113,6 +113,16 @@ func (c checkpointer) Checkpoint(ctx context.Context, ref backend.ContainerRef, 
 	return ask(ctx, c.around, CheckpointCheckpoint, next, &ref, &timeout)
 }
 
+type systemLogs struct {
+	inner backend.SystemLogs
+	around
+}
+
+func (l systemLogs) Open(ctx context.Context, q backend.SystemLogQuery) (io.ReadCloser, error) {
+	next := func(ctx context.Context) (io.ReadCloser, error) { return l.inner.Open(ctx, q) }
+	return ask(ctx, l.around, SystemLogsOpen, next, &q)
+}
+
 type node struct {
 	inner backend.Node
 	around

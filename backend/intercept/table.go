@@ -52,6 +52,7 @@ const (
 	NodeDescribe     Name = "Node.Describe"
 
 	CheckpointCheckpoint Name = "Checkpoint.Checkpoint"
+	SystemLogsOpen       Name = "SystemLogs.Open"
 
 	Sweep   Name = "Sweep"
 	Confirm Name = "Confirm"
@@ -196,6 +197,12 @@ var capabilities = []capability{
 	lends(func(b *backend.Backend) *backend.Checkpointer { return &b.Checkpoint },
 		func(c backend.Checkpointer, a around) backend.Checkpointer { return checkpointer{c, a} },
 		Method{Name: CheckpointCheckpoint, Does: "checkpoint container", Operation: "checkpoint_container"}),
+	lends(func(b *backend.Backend) *backend.SystemLogs { return &b.SystemLogs },
+		func(l backend.SystemLogs, a around) backend.SystemLogs { return systemLogs{l, a} },
+		Method{
+			Name: SystemLogsOpen, Does: "read the host's logs", Operation: "open_system_log",
+			Kind: Stream, Reads: true, Idempotent: true,
+		}),
 	lends(func(b *backend.Backend) *backend.Node { return &b.Node },
 		func(n backend.Node, a around) backend.Node { return node{n, a} },
 		Method{Name: NodeDescribe, Does: "describe node", Operation: "status", Reads: true, Idempotent: true}),

@@ -59,6 +59,7 @@ func apiOptions(cfg config.KubeletAPI) *kubeletapi.Options {
 	return &kubeletapi.Options{
 		Address:  net.JoinHostPort(cfg.Address, strconv.Itoa(cfg.Port)),
 		CertFile: cfg.CertFile, KeyFile: cfg.KeyFile, SelfSigned: cfg.SelfSigned, ClientCAFile: cfg.ClientCAFile,
+		SystemLogHandler: cfg.EnableSystemLogHandler, SystemLogQuery: cfg.EnableSystemLogQuery,
 	}
 }
 

@@ -44,6 +44,7 @@ type Engine interface {
 	ContainerLogs(ctx context.Context, namespace, pod, container string, previous bool, opts backend.LogOptions) (io.ReadCloser, error)
 	Streams
 	Measurer
+	SystemLogs
 	// Pods returns all pods that the node runs, each with its latest status. They
 	// are read-only.
 	Pods() []*corev1.Pod
@@ -83,6 +84,9 @@ type Options struct {
 	// nothing moved for so long (kubelet: streamingConnectionIdleTimeout); 0 is the
 	// kubelet's 4 hours.
 	StreamIdleTimeout time.Duration
+	// SystemLogHandler serves the logs of the pods' host at /logs/, and SystemLogQuery what
+	// services there logged, too (kubelet: enableSystemLogHandler, enableSystemLogQuery).
+	SystemLogHandler, SystemLogQuery bool
 	// AlwaysAllow lets every authenticated caller do everything, as the
 	// kubelet's authorization mode AlwaysAllow. Anonymous callers stay refused.
 	AlwaysAllow bool

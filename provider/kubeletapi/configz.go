@@ -28,6 +28,7 @@ func (s *Server) kubeletConfig() *kubeletv1beta1.KubeletConfiguration {
 	}
 	c.TypeMeta = metav1.TypeMeta{Kind: "KubeletConfiguration", APIVersion: kubeletv1beta1.SchemeGroupVersion.String()}
 	c.EnableServer = new(true)
+	c.EnableSystemLogHandler, c.EnableSystemLogQuery = new(s.cfg.SystemLogHandler), new(s.cfg.SystemLogQuery)
 	if host, _, err := net.SplitHostPort(s.cfg.Address); err == nil {
 		c.Address = host
 	}

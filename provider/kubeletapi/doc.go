@@ -10,6 +10,7 @@
 //	GET /stats/summary, /metrics/resource              stats.go and package stats
 //	GET /configz                                       configz.go
 //	POST /checkpoint/{namespace}/{pod}/{container}     checkpoint.go
+//	GET /logs/{path}, /logs/?query=                    systemlogs.go
 //	GET /flagz, /statusz                               zpages.go
 //
 // A request passes, in this order: TLS (certs.go), the request metrics

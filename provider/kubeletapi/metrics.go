@@ -48,8 +48,8 @@ func newMetrics(reg prometheus.Registerer, node string) (*metrics, error) {
 
 // buckets are the values that the label path can have besides "other".
 var buckets = []string{
-	"attach", "checkpoint", "configz", "containerLogs", "exec", "flagz", "healthz", "metrics", "metrics/cadvisor", "metrics/probes",
-	"metrics/resource", "pods", "portForward", "run", "runningpods", "stats", "statusz",
+	"attach", "checkpoint", "configz", "containerLogs", "exec", "flagz", "healthz", "logs", "metrics", "metrics/cadvisor",
+	"metrics/probes", "metrics/resource", "pods", "portForward", "run", "runningpods", "stats", "statusz",
 }
 
 // bucket is the label of a path: all of it or its first part, as the server knows

@@ -81,16 +81,21 @@ func (e *fakeEngine) LastRelist() time.Time {
 
 // fakeStreams answers from functions; refused is why nothing can begin.
 type fakeStreams struct {
-	refusal sync.Mutex // guards refused
-	refused error
-	exec    func(ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error)
-	attach  func(ctx context.Context, pod backend.Ref, container string, spec backend.AttachSpec) error
-	forward func(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error)
-	archive func(pod backend.Ref, container string, timeout time.Duration) (string, error)
+	refusal   sync.Mutex // guards refused
+	refused   error
+	exec      func(ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error)
+	attach    func(ctx context.Context, pod backend.Ref, container string, spec backend.AttachSpec) error
+	forward   func(ctx context.Context, pod backend.Ref, port uint16) (net.Conn, error)
+	systemLog func(ctx context.Context, q backend.SystemLogQuery) (io.ReadCloser, error)
+	archive   func(pod backend.Ref, container string, timeout time.Duration) (string, error)
 }
 
 func (e *fakeStreams) Checkpoint(_ context.Context, pod backend.Ref, container string, timeout time.Duration) (string, error) {
 	return e.archive(pod, container, timeout)
+}
+
+func (e *fakeStreams) SystemLog(ctx context.Context, q backend.SystemLogQuery) (io.ReadCloser, error) {
+	return e.systemLog(ctx, q)
 }
 
 func (e *fakeStreams) Exec(ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error) {

@@ -69,6 +69,11 @@ type Host interface {
 	// there is no logind.
 	AwaitShutdown(ctx context.Context, r ShutdownRequest) (bool, error)
 
+	// SystemLog streams a file of the host's logs, the names in a directory of them, or
+	// what services logged. Errors: fs.ErrNotExist; backend.ErrInvalid for what is neither
+	// file nor directory, or elsewhere, and with EISDIR or ENOTDIR where it is the other.
+	SystemLog(ctx context.Context, r SystemLogRequest) (io.ReadCloser, error)
+
 	// Leader says who leads a node, and lets a leader take it ([fence.Request]). From then
 	// on what another leader asks for with [WithLeader] is refused: all operations that
 	// change something, and Call. Errors: ENOSPC where there is no room for a record; there

@@ -111,15 +111,24 @@ func (d *delegate) Limit(ctx context.Context, c host.Cgroup) error {
 // a helper that is started with the first log. Until that is up the control
 // connection does as well.
 func (d *delegate) Log(ctx context.Context, r host.LogRequest) (io.ReadCloser, error) {
+	return d.read(ctx, func(h host.Host) (io.ReadCloser, error) { return h.Log(ctx, r) })
+}
+
+// SystemLog is read as a log is.
+func (d *delegate) SystemLog(ctx context.Context, r host.SystemLogRequest) (io.ReadCloser, error) {
+	return d.read(ctx, func(h host.Host) (io.ReadCloser, error) { return h.SystemLog(ctx, r) })
+}
+
+func (d *delegate) read(ctx context.Context, open func(host.Host) (io.ReadCloser, error)) (io.ReadCloser, error) {
 	d.reader.want()
 	return rereadable(ctx, d.helper.line.signal, func() (io.ReadCloser, error) {
 		if h, err := d.reader.current(); err == nil {
-			return h.Log(ctx, r)
+			return open(h)
 		}
 		h, err := d.helper.ready(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return h.Log(ctx, r)
+		return open(h)
 	})
 }

@@ -89,6 +89,7 @@ func TestLoadReadsEveryField(t *testing.T) {
 		KubeletAPI: config.KubeletAPI{
 			Address: "192.0.2.7", Port: 10251, CertFile: "/etc/burstlet/tls.crt",
 			KeyFile: "/etc/burstlet/tls.key", ClientCAFile: "/etc/burstlet/ca.crt",
+			EnableSystemLogHandler: true, EnableSystemLogQuery: true,
 		},
 		ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "example.internal",
 		Pods: config.Pods{

@@ -18,7 +18,7 @@ func Default() Configuration {
 		Node:          Node{OnOtherProcess: OtherProcessReport},
 		CertDirectory: "/var/lib/burstlet/pki",
 		Client:        Client{QPS: 50, Burst: 100},
-		KubeletAPI:    KubeletAPI{Port: 10250},
+		KubeletAPI:    KubeletAPI{Port: 10250, EnableSystemLogHandler: true},
 		ClusterDomain: "cluster.local",
 		Pods:          Pods{HostNetwork: true, HostPID: true, HostIPC: true, HostPorts: true, Privileged: true, MaxParallelImagePulls: 5},
 		Images: Images{

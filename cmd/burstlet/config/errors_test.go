@@ -201,6 +201,10 @@ shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
 			head + "backend: {type: sim}\nkubeletAPI: {keyFile: /a}\n",
 			"check FILE: kubeletAPI.certFile: Required value: keyFile is set; both belong together",
 		},
+		"a query of logs without the logs": {
+			head + "backend: {type: sim}\nkubeletAPI: {selfSigned: true, enableSystemLogHandler: false, enableSystemLogQuery: true}\n",
+			"check FILE: kubeletAPI.enableSystemLogQuery: Invalid value: true: needs enableSystemLogHandler",
+		},
 		"a section of another backend": {
 			head + "backend: {type: sim, cri: {}}\nkubeletAPI: {selfSigned: true}\n",
 			"check FILE: backend.cri: Forbidden: backend.type is \"sim\"; nothing of another backend may be set",

@@ -48,7 +48,7 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
 				RuntimeSocket: "/run/containerd/containerd.sock", PodsDir: "/var/lib/burstlet/pods",
 				SeccompProfileRoot: "/var/lib/kubelet/seccomp", ContainerLogMaxSize: quantity("10Mi"), ContainerLogMaxFiles: 5,
 			}},
-			KubeletAPI:    config.KubeletAPI{Port: 10250, SelfSigned: true},
+			KubeletAPI:    config.KubeletAPI{Port: 10250, SelfSigned: true, EnableSystemLogHandler: true},
 			ClusterDomain: "cluster.local",
 			Pods:          config.Default().Pods,
 			Images:        config.Default().Images,
@@ -69,7 +69,7 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
 	c.Backend = config.Backend{Type: config.BackendECS, ECS: &config.ECS{
 		Region: "r", Cluster: "c", Subnets: []string{"subnet-1"}, CPUArchitecture: "X86_64",
 	}}
-	c.KubeletAPI = config.KubeletAPI{Port: 10350, CertFile: "/c", KeyFile: "/k"}
+	c.KubeletAPI = config.KubeletAPI{Port: 10350, CertFile: "/c", KeyFile: "/k", EnableSystemLogHandler: true}
 	c.Eviction.Hard = nil
 	if diff := cmp.Diff([]config.NodeEntry{a, b, c}, got.Nodes); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)

@@ -528,6 +528,13 @@ type KubeletAPI struct {
 	// it changes. Empty: those that the cluster publishes in ConfigMap
 	// kube-system/extension-apiserver-authentication.
 	ClientCAFile string `json:"clientCAFile"`
+	// EnableSystemLogHandler serves /var/log of the pods' host at /logs/ to those with the
+	// right nodes/log (the kubelet's enableSystemLogHandler); default true.
+	EnableSystemLogHandler bool `json:"enableSystemLogHandler"`
+	// EnableSystemLogQuery answers /logs/?query=SERVICE with what services of that host
+	// logged, in its journal or in files (the kubelet's enableSystemLogQuery); default
+	// false. It needs EnableSystemLogHandler.
+	EnableSystemLogQuery bool `json:"enableSystemLogQuery"`
 }
 
 // Logging says what is logged and how.

@@ -196,6 +196,9 @@ func (k *KubeletAPI) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, validIP(at.Child("address"), k.Address)...)
 	}
 	errs = append(errs, invalid(at.Child("port"), k.Port, validation.IsValidPortNum(k.Port))...)
+	if k.EnableSystemLogQuery && !k.EnableSystemLogHandler {
+		errs = append(errs, field.Invalid(at.Child("enableSystemLogQuery"), true, "needs enableSystemLogHandler"))
+	}
 	return append(errs, k.validateCertificate(at)...)
 }
 

@@ -33,12 +33,27 @@ func (c *Client) Log(ctx context.Context, r host.LogRequest) (io.ReadCloser, err
 		context.AfterFunc(ctx, request.end)
 		body = request
 	}
-	resp, err := c.roundTrip(ctx, opLog, body) //nolint:bodyclose // The stream closes it.
+	return c.stream(ctx, cancel, opLog, body)
+}
+
+// SystemLog implements [host.Host]. The stream ends with ctx.
+func (c *Client) SystemLog(ctx context.Context, r host.SystemLogRequest) (io.ReadCloser, error) {
+	args, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("host operation %s: encode arguments: %w", opSystem, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return c.stream(ctx, cancel, opSystem, bytes.NewReader(args))
+}
+
+// stream does an operation whose reply is a log. cancel ends ctx.
+func (c *Client) stream(ctx context.Context, cancel context.CancelFunc, op string, body io.Reader) (io.ReadCloser, error) {
+	resp, err := c.roundTrip(ctx, op, body) //nolint:bodyclose // The stream closes it.
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	failed := func(err error) error { return c.failed(ctx, opLog, err) }
+	failed := func(err error) error { return c.failed(ctx, op, err) }
 	return &logStream{cancel: cancel, failed: failed, resp: resp}, nil
 }
 

@@ -119,6 +119,10 @@ func (f *fakeHost) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (b
 	return answer[bool](ctx, f, opShutdown, r)
 }
 
+func (f *fakeHost) SystemLog(ctx context.Context, r host.SystemLogRequest) (io.ReadCloser, error) {
+	return answer[io.ReadCloser](ctx, f, opSystem, r)
+}
+
 // started is a helper that serves h over a stream, and its client.
 func started(t testing.TB, h host.Host) *Client {
 	t.Helper()

@@ -42,6 +42,7 @@ func version() string {
 	h := fnv.New64a()
 	seen := map[reflect.Type]bool{}
 	describe(h, reflect.TypeFor[logArgs](), seen)
+	describe(h, reflect.TypeFor[host.SystemLogRequest](), seen)
 	describe(h, reflect.TypeFor[host.Leader](), seen)
 	all := operations()
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -214,3 +215,46 @@ func TestPanicInALogIsAnError(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("later") }
+
+// TestSystemLogIsCarried: the request arrives whole; the text, and the error with which it
+// ends or is refused, come back.
+func TestSystemLogIsCarried(t *testing.T) {
+	broken := errors.New("broken")
+	want := filled[host.SystemLogRequest](t)
+	for name, tt := range map[string]struct {
+		text       io.Reader
+		open, read error
+	}{
+		"whole":   {text: strings.NewReader("words")},
+		"broken":  {text: io.MultiReader(strings.NewReader("words"), iotest.ErrReader(broken)), read: broken},
+		"refused": {open: backend.Errorf(backend.ErrInvalid, "read d: %w", syscall.EISDIR)},
+	} {
+		var got any
+		c := started(t, &fakeHost{answer: func(_ context.Context, _ string, arg any) (any, error) {
+			if got = arg; tt.open != nil {
+				return nil, tt.open
+			}
+			return io.NopCloser(tt.text), nil
+		}})
+		log, err := c.SystemLog(t.Context(), want)
+		if diff := cmp.Diff(any(want), got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if tt.open != nil {
+			if !errors.Is(err, backend.ErrInvalid) || !errors.Is(err, syscall.EISDIR) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(log)
+		if string(text) != "words" || (err == nil) != (tt.read == nil) || err != nil && err.Error() != tt.read.Error() {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if err := log.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

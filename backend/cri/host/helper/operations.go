@@ -29,6 +29,7 @@ const (
 	opLimit    = "Limit"
 	opUsage    = "Usage"
 	opShutdown = "AwaitShutdown"
+	opSystem   = "SystemLog"
 	opLeader   = "Leader"
 	opCall     = "Call"
 )
@@ -72,7 +73,7 @@ type operation struct {
 	do func(ctx context.Context, h host.Host, args []byte) any
 }
 
-// operations are all but Log, which is a stream.
+// operations are all but Log and SystemLog, which are streams.
 func operations() map[string]operation {
 	return map[string]operation{
 		opFacts: carry(func(ctx context.Context, h host.Host, _ none) (host.Facts, error) { return h.Facts(ctx) }),

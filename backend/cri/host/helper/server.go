@@ -104,8 +104,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(host.WithLeader(r.Context(), l))
 	}
 	name := strings.TrimPrefix(r.URL.Path, "/")
-	if name == opLog {
+	switch name {
+	case opLog:
 		s.serveLog(w, r)
+		return
+	case opSystem:
+		s.serveSystemLog(w, r)
 		return
 	}
 	out, err := s.do(r, name)

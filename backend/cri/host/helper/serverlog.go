@@ -44,10 +44,35 @@ func (s *server) serveLog(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
+	stream(w, r, log)
+}
+
+// serveSystemLog answers with logs of the host as the body.
+func (s *server) serveSystemLog(w http.ResponseWriter, r *http.Request) {
+	args, err := readBody(r.Body, r.ContentLength, maxMessage)
+	if err != nil {
+		writeError(w, fmt.Errorf("read arguments: %w", err))
+		return
+	}
+	var q host.SystemLogRequest
+	if err := decode(args, &q); err != nil {
+		writeError(w, err)
+		return
+	}
+	log, err := s.openSystemLog(r, q)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	stream(w, r, log)
+}
+
+// stream answers with a log and closes it; its error is the trailer.
+func stream(w http.ResponseWriter, r *http.Request, log io.ReadCloser) {
 	w.Header().Set("Trailer", errorTrailer)
 	w.WriteHeader(http.StatusOK)
 	out := &flusher{w: w, control: http.NewResponseController(w)}
-	err = errors.Join(out.Flush(), copyLog(out, log), log.Close())
+	err := errors.Join(out.Flush(), copyLog(out, log), log.Close())
 	if err != nil && r.Context().Err() == nil {
 		text, encodeErr := json.Marshal(toWire(err))
 		if encodeErr == nil {
@@ -59,6 +84,11 @@ func (s *server) serveLog(w http.ResponseWriter, r *http.Request) {
 func (s *server) openLog(r *http.Request, q host.LogRequest) (log io.ReadCloser, err error) {
 	defer recovered(opLog, &err)
 	return s.host.Log(r.Context(), q)
+}
+
+func (s *server) openSystemLog(r *http.Request, q host.SystemLogRequest) (log io.ReadCloser, err error) {
+	defer recovered(opSystem, &err)
+	return s.host.SystemLog(r.Context(), q)
 }
 
 func copyLog(w io.Writer, log io.Reader) (err error) {

@@ -10,6 +10,7 @@
 //	cgroup, usage     what a pod may use, and what it does use
 //	facts             what the host is
 //	log, rotate, sweep  logs of containers
+//	systemlog         logs of the host
 //
 // Paths that a pod can change are opened step by step and never followed out of
 // what they belong to. All state stands in the file system; every operation finds

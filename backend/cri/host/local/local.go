@@ -17,9 +17,11 @@ type Options struct {
 	// ProcRoot, SysRoot, EtcRoot and RunRoot are by default /proc, /sys, /etc and
 	// /run.
 	ProcRoot, SysRoot, EtcRoot, RunRoot string
-	// MountCommand and SystemctlCommand are found in PATH unless they are paths; by
-	// default mount and systemctl.
-	MountCommand, SystemctlCommand string
+	// LogRoot is where the host's logs are, by default /var/log.
+	LogRoot string
+	// MountCommand, SystemctlCommand and JournalctlCommand are found in PATH unless they
+	// are paths; by default mount, systemctl and journalctl.
+	MountCommand, SystemctlCommand, JournalctlCommand string
 }
 
 // Host does the host operations here. Its methods may be called at once.
@@ -50,8 +52,10 @@ func New(o Options) *Host {
 		{&o.SysRoot, "/sys"},
 		{&o.EtcRoot, "/etc"},
 		{&o.RunRoot, "/run"},
+		{&o.LogRoot, "/var/log"},
 		{&o.MountCommand, "mount"},
 		{&o.SystemctlCommand, "systemctl"},
+		{&o.JournalctlCommand, "journalctl"},
 	} {
 		if *d.option == "" {
 			*d.option = d.value
