@@ -20,7 +20,7 @@ func TestAnotherOrderToEnd(t *testing.T) {
 	deadline := time.Now().Add(time.Hour)
 	w.order(time.Hour, deadline)
 	soon := func() *plan.TerminationOrder { return &plan.TerminationOrder{Deadline: time.Now().Add(evictGrace)} }
-	if !w.evict(soon()) || w.evict(soon()) {
+	if !w.evict(soon(), nil) || w.evict(soon(), nil) {
 		t.Error("the first order to evict is one, the second is none")
 	}
 	if w.ordered.Reason != reasonNodeShutdown || time.Until(w.ordered.Deadline) > evictGrace || !w.ordered.Discard {

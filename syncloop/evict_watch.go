@@ -112,7 +112,7 @@ func (l *Loop) evictOver(ctx context.Context, limited []*worker, usage map[types
 			continue
 		}
 		if e := eviction.OverStorage(pod, stats); e != nil &&
-			w.evict(&plan.TerminationOrder{Deadline: time.Now().Add(evictGrace), Message: e.Message}) {
+			w.evict(&plan.TerminationOrder{Deadline: time.Now().Add(evictGrace), Message: e.Message}, nil) {
 			evicted = append(evicted, w)
 			l.cfg.Metrics.evicted(e.Signal)
 			log.G(ctx).WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "uid": pod.UID, "limit": e.Signal}).
@@ -123,12 +123,16 @@ func (l *Loop) evictOver(ctx context.Context, limited []*worker, usage map[types
 }
 
 // evict leaves an order to end the pod as Evicted, and to leave nothing of it on the host.
-// It is false where there was one already: the time is then at most shorter.
-func (w *worker) evict(order *plan.TerminationOrder) bool {
+// It is false where there was one already: the time is then at most shorter. The Event about
+// it has the annotations.
+func (w *worker) evict(order *plan.TerminationOrder, annotations map[string]string) bool {
 	order.Phase, order.Reason, order.Discard = corev1.PodFailed, eviction.Reason, true
 	w.mu.Lock()
 	first := !w.evicted
 	w.evicted = true
+	if first {
+		w.evictedFor = annotations
+	}
 	w.ordered = plan.Merge(w.ordered, order)
 	w.mu.Unlock()
 	w.poke()

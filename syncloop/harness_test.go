@@ -53,7 +53,8 @@ type api struct {
 	// endedByOthers are the pods whose phase somebody else made terminal.
 	endedByOthers map[types.UID]bool
 	// eventsOf names what each of events is about: pod/container.
-	eventsOf []string
+	eventsOf  []string
+	annotated []map[string]string // of Events
 	// statics are the static pods; synced is whether the API answers.
 	statics []*corev1.Pod
 	static  *podsource.Static
@@ -361,6 +362,13 @@ func (a *api) Event(pod *corev1.Pod, container, _, reason, message string) {
 	defer a.mu.Unlock()
 	a.events = append(a.events, pod.Name+" "+reason+" "+message)
 	a.eventsOf = append(a.eventsOf, pod.Name+"/"+container+" "+reason)
+}
+
+func (a *api) Annotated(pod *corev1.Pod, annotations map[string]string, kind, reason, message string) {
+	a.Event(pod, "", kind, reason, message)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.annotated = append(a.annotated, annotations)
 }
 
 func (a *api) tellNode(kind, reason, message string) {

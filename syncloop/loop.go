@@ -50,6 +50,8 @@ type Status interface {
 type Events interface {
 	// Event records one about a pod, or about the container of it that is named.
 	Event(pod *corev1.Pod, container, kind, reason, message string)
+	// Annotated records one about a pod, with annotations of its own.
+	Annotated(pod *corev1.Pod, annotations map[string]string, kind, reason, message string)
 }
 
 // Objects keeps what pods refer to: ConfigMaps, Secrets, tokens, claims,

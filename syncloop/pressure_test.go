@@ -2,6 +2,7 @@ package syncloop_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -112,6 +113,11 @@ func TestMemoryPressure(t *testing.T) {
 		}
 		if got := a.told("greedy", "Evicted"); !slices.Equal(got, []string{"greedy Evicted " + message}) {
 			t.Errorf("Events %q", got)
+		}
+		if want := []map[string]string{{
+			"starved_resource": "memory", "offending_containers": "a", "offending_containers_usage": "250Mi",
+		}}; !reflect.DeepEqual(a.annotated, want) {
+			t.Errorf("annotations %q", a.annotated)
 		}
 		if want := []string{"Warning EvictionThresholdMet Attempting to reclaim memory"}; !slices.Equal(a.nodeEvents, want) {
 			t.Errorf("Events of the node %q", a.nodeEvents)

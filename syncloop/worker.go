@@ -72,9 +72,10 @@ type worker struct {
 	realloc   *reallocation
 	// ordered is an order from outside to end the pod; evicted is true once there was
 	// one because of what it takes of its host. discarded is true once nothing is left
-	// there of a pod that was to be discarded.
+	// there of a pod that was to be discarded. evictedFor are the annotations of the Event.
 	ordered            *plan.TerminationOrder
 	evicted, discarded bool
+	evictedFor         map[string]string
 	// Published for others.
 	state    workState
 	couldRun bool
@@ -373,8 +374,10 @@ func (w *worker) recordChanges(pod *corev1.Pod, now *corev1.PodStatus) {
 	case old.Reason == now.Reason:
 	case now.Reason == plan.ReasonDeadlineExceeded:
 		w.loop.cfg.event(pod, corev1.EventTypeNormal, now.Reason, now.Message)
-	case now.Reason == eviction.Reason && w.isEvicted(): // one that was not admitted was told of
-		w.loop.cfg.event(pod, corev1.EventTypeWarning, now.Reason, now.Message)
+	case now.Reason == eviction.Reason: // one that was not admitted was told of
+		if evicted, annotations := w.isEvicted(); evicted {
+			w.loop.cfg.Events.Annotated(pod, annotations, corev1.EventTypeWarning, now.Reason, now.Message)
+		}
 	}
 	for _, s := range plan.OOMEvents(pod, &old, now) {
 		w.loop.cfg.Events.Event(pod, s.Container, s.Kind, s.Reason, s.Message)
@@ -467,10 +470,11 @@ func (w *worker) isDiscarded() bool {
 	return w.discarded || w.over && w.loop.traits.PodUnit()
 }
 
-func (w *worker) isEvicted() bool {
+// isEvicted says whether the pod is evicted, and what the Event about it is annotated with.
+func (w *worker) isEvicted() (bool, map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.evicted
+	return w.evicted, w.evictedFor
 }
 
 // evictable is a running pod that is not critical; else nil.

@@ -50,6 +50,18 @@ func (s *eventSink) Event(pod *corev1.Pod, container, kind, reason, message stri
 	s.recorder.Event(ref, kind, reason, message)
 }
 
+// Annotated makes an Event about a pod with annotations.
+func (s *eventSink) Annotated(pod *corev1.Pod, annotations map[string]string, kind, reason, message string) {
+	entry := log.L.WithFields(log.Fields{"pod": pod.Namespace + "/" + pod.Name, "reason": reason})
+	entry.Debug("event")
+	ref, err := reference.GetPartialReference(scheme.Scheme, pod, "")
+	if err != nil {
+		entry.WithError(err).Error("an Event is lost: its pod cannot be referred to")
+		return
+	}
+	s.recorder.AnnotatedEventf(ref, annotations, kind, reason, "%s", message)
+}
+
 // fieldPath is where a container stands in its pod (kubelet: container/ref.go); empty for
 // the pod itself.
 func fieldPath(pod *corev1.Pod, container string) string {

@@ -3,6 +3,7 @@ package eviction
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -18,6 +19,15 @@ const (
 	ReasonThresholdMet = "EvictionThresholdMet"
 )
 
+// Annotations of the Event about a pod that is evicted for a threshold, as a kubelet has them.
+const (
+	AnnotationStarvedResource          = "starved_resource"
+	AnnotationOffendingContainers      = "offending_containers"
+	AnnotationOffendingContainersUsage = "offending_containers_usage"
+	AnnotationOffendingPod             = "offending_pod"
+	AnnotationOffendingPodUsage        = "offending_pod_usage"
+)
+
 // AttemptMessage is what the Event about the node says.
 func AttemptMessage(signal Signal) string {
 	return fmt.Sprintf("Attempting to reclaim %s", signal.Resource())
@@ -25,10 +35,11 @@ func AttemptMessage(signal Signal) string {
 
 // Message says why a pod is evicted for the first of the thresholds that are acted on, with
 // the containers that use more than they request (kubelet: evictionMessage). It ends with
-// a space, as the kubelet's does.
-func Message(p *Pod, met []Threshold, o Observations) string {
+// a space, as the kubelet's does. The annotations are those of the Event; there are none for
+// a pod that was not measured.
+func Message(p *Pod, met []Threshold, o Observations) (message string, annotations map[string]string) {
 	what := met[0].Signal.Resource()
-	message := fmt.Sprintf("The node was low on resource: %v. ", what)
+	message = fmt.Sprintf("The node was low on resource: %v. ", what)
 	for i := range met {
 		if level, ok := o[met[i].Signal]; ok && met[i].Signal.Resource() == what {
 			limit, left := met[i].Value.of(level.Capacity), o.available(met[i].Signal)
@@ -37,14 +48,18 @@ func Message(p *Pod, met []Threshold, o Observations) string {
 		}
 	}
 	if p.Stats == nil {
-		return message
+		return message, nil
 	}
+	annotations = map[string]string{AnnotationStarvedResource: string(what)}
 	const larger = "was using %s, request is %s, has larger consumption of %v. "
 	if what == corev1.ResourceMemory && resourcehelper.IsPodLevelResourcesSet(p.Pod) {
 		if request, ok := p.Spec.Resources.Requests[what]; ok {
-			message += fmt.Sprintf("Pod %s "+larger, p.Name, bytes(workingSet(p.Stats)), &request, what)
+			used := bytes(workingSet(p.Stats)).String()
+			message += fmt.Sprintf("Pod %s "+larger, p.Name, used, &request, what)
+			annotations[AnnotationOffendingPod], annotations[AnnotationOffendingPodUsage] = p.Name, used
 		}
 	}
+	var names, usage []string
 	for i := range p.Stats.Containers {
 		stats := &p.Stats.Containers[i]
 		used, measured := containerUse(stats, what)
@@ -52,10 +67,13 @@ func Message(p *Pod, met []Threshold, o Observations) string {
 			request := c.Resources.Requests[what]
 			if c.Name == stats.Name && measured && bytes(used).Cmp(request) > 0 {
 				message += fmt.Sprintf("Container %s "+larger, c.Name, bytes(used), &request, what)
+				names, usage = append(names, c.Name), append(usage, bytes(used).String())
 			}
 		}
 	}
-	return message
+	annotations[AnnotationOffendingContainers] = strings.Join(names, ",")
+	annotations[AnnotationOffendingContainersUsage] = strings.Join(usage, ",")
+	return message, annotations
 }
 
 // containerUse is what the messages tell of a container; false where it was not measured.

@@ -136,31 +136,57 @@ func TestMessage(t *testing.T) {
 		pod  Pod
 		met  []Threshold
 		want string
+		// annotations: resource, containers, their usage, pod, its usage
+		annotations string
 	}{
-		"not measured": {p(nil, nil), []Threshold{memory}, "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. "},
+		"not measured": {p(nil, nil), []Threshold{memory}, "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. ", ""},
 		"who is over": {
-			p(nil, measured), []Threshold{memory, disk}, "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. " +
+			p(nil, measured),
+			[]Threshold{memory, disk},
+			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. " +
 				"Container a was using 20Mi, request is 0, has larger consumption of memory. " +
 				"Container init was using 30Mi, request is 0, has larger consumption of memory. ",
+			"memory;a,init;20Mi,30Mi;;",
 		},
 		"who is not": {
-			p(memoryRequest("20Mi"), measured), []Threshold{memory}, "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. " +
+			p(memoryRequest("20Mi"), measured),
+			[]Threshold{memory},
+			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. " +
 				"Container init was using 30Mi, request is 0, has larger consumption of memory. ",
+			"memory;init;30Mi;;",
 		},
 		"requests of the whole pod": {
-			whole, []Threshold{memory}, "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. " +
+			whole,
+			[]Threshold{memory},
+			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. " +
 				"Pod p was using 60Mi, request is 50Mi, has larger consumption of memory. " +
 				"Container a was using 20Mi, request is 0, has larger consumption of memory. " +
 				"Container init was using 30Mi, request is 0, has larger consumption of memory. ",
+			"memory;a,init;20Mi,30Mi;p;60Mi",
 		},
 		"disk": {
-			p(nil, measured), []Threshold{disk}, "The node was low on resource: ephemeral-storage. Threshold quantity: 10Mi, available: 1Mi. " +
+			p(nil, measured),
+			[]Threshold{disk},
+			"The node was low on resource: ephemeral-storage. Threshold quantity: 10Mi, available: 1Mi. " +
 				"Container a was using 2Mi, request is 0, has larger consumption of ephemeral-storage. ",
+			"ephemeral-storage;a;2Mi;;",
 		},
-		"inodes": {p(nil, measured), []Threshold{inodes}, "The node was low on resource: inodes. Threshold quantity: 5000, available: 4k. "},
+		"inodes": {p(nil, measured), []Threshold{inodes}, "The node was low on resource: inodes. Threshold quantity: 5000, available: 4k. ", "inodes;;;;"},
 	} {
-		if got := Message(&tt.pod, tt.met, o); got != tt.want {
+		got, annotations := Message(&tt.pod, tt.met, o)
+		if got != tt.want {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, tt.want)
+		}
+		var values []string
+		for _, key := range []string{
+			"starved_resource", "offending_containers", "offending_containers_usage", "offending_pod", "offending_pod_usage",
+		} {
+			if annotations != nil {
+				values = append(values, annotations[key])
+			}
+		}
+		if got := strings.Join(values, ";"); got != tt.annotations {
+			t.Errorf("%s: annotations %q, want %q", name, got, tt.annotations)
 		}
 	}
 }

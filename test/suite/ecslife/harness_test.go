@@ -357,6 +357,10 @@ func (p *process) Objects(*corev1.Pod) resolve.Objects {
 	}}
 }
 
+func (p *process) Annotated(pod *corev1.Pod, _ map[string]string, kind, reason, message string) {
+	p.Event(pod, "", kind, reason, message)
+}
+
 func (p *process) Event(pod *corev1.Pod, container, kind, reason, message string) {
 	if !p.link.alive() {
 		return

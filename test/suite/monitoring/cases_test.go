@@ -192,6 +192,11 @@ var criCases = []alertCase{
 			`burstlet_image_filesystem_bytes{job="burstlet",node="n",kind="capacity"}`: "100x90",
 		},
 	},
+	{
+		alert: "BurstletPodsEvicted", at: "40m", labels: map[string]string{"node": "n", "eviction_signal": "memory.available"},
+		fires: map[string]string{`kubelet_evictions{job="burstlet",node="n",eviction_signal="memory.available"}`: "0x30 1x60"},
+		quiet: map[string]string{`kubelet_evictions{job="burstlet",node="n",eviction_signal="memory.available"}`: "0x15 1x75"},
+	},
 }
 
 var ecsCases = []alertCase{
