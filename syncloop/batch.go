@@ -38,6 +38,7 @@ func (w *worker) begin(ctx context.Context, in *plan.Input, p plan.Plan) {
 		w.mu.Unlock()
 	}
 	x := w.loop.executor(w.ref.UID, in.Pod)
+	x.pulled = w.start.pulled
 	w.loop.goWork(func() {
 		defer w.later(func(context.Context) {
 			cancel()

@@ -22,6 +22,8 @@ type executor struct {
 	images  *images.Puller
 	// resized records each call that resizes, and how long it took.
 	resized func(ok bool, d time.Duration)
+	// pulled records when an image was pulled for the pod; nil: nobody wants to know.
+	pulled func(from, to time.Time)
 	// full reports that a pull found no room on the remote.
 	full func()
 	// record records an Event about the pod, or about the container that is named; it

@@ -72,3 +72,20 @@ func TestRejectedPodsAreCountedByReason(t *testing.T) {
 		}
 	})
 }
+
+// TestStartsAreMeasuredFromTheCreation: what the API shows of a pod ends its start, and the
+// pull of its image is left out of the SLI.
+func TestStartsAreMeasuredFromTheCreation(t *testing.T) {
+	cfg := sim.Config{Images: []string{"busybox"}, Latency: sim.Latency{Launch: 2 * time.Second, Pull: 10 * time.Second}}
+	measuredEngine(t, cfg, func(a *api, reg *prometheus.Registry) {
+		a.create("p", "u", corev1.RestartPolicyAlways, func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+		}, "sleep", "infinity")
+		time.Sleep(time.Minute)
+		all := sums(t, reg)
+		total, sli := all["pod_start_total_duration_seconds"], all["pod_start_sli_duration_seconds"]
+		if total[0] != 1 || total[1] < 12 || total[1] > 13 || sli[0] != 1 || total[1]-sli[1] != 10 {
+			t.Errorf("a start of 12 s, 10 of them a pull, is measured as %v, without the pull as %v (number, sum)", total, sli)
+		}
+	})
+}

@@ -48,6 +48,8 @@ type api struct {
 	eviction *eviction.Policy
 	// shutdown is how long pods have to end when their host shuts down.
 	shutdown []syncloop.ShutdownGrace
+	// metrics are those of the next engine; nil: they are shown nowhere.
+	metrics *syncloop.Metrics
 	// shuttingDown is what the engine said last of that.
 	shuttingDown atomic.Bool
 	// endedByOthers are the pods whose phase somebody else made terminal.
@@ -407,7 +409,7 @@ func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.St
 	engine, err := syncloop.New(syncloop.Config{
 		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return a.nodeOf(b) },
 		ImageGC: a.gc, NodeEvent: a.tellNode, Eviction: a.eviction,
-		Shutdown: a.shutdown, ShuttingDown: a.shuttingDown.Store,
+		Shutdown: a.shutdown, ShuttingDown: a.shuttingDown.Store, Metrics: a.metrics,
 	})
 	if err != nil {
 		a.t.Error(err)

@@ -71,8 +71,9 @@ func (x *executor) image(ctx context.Context, spec *backend.ContainerSpec) (stri
 		images.AlreadyPresent(spec.Container.Image, x.about(spec.Container.Name))
 		return f.id, nil
 	}
-	event := x.about(spec.Container.Name)
+	event, over := x.timePull(x.about(spec.Container.Name))
 	id, err := x.images.EnsureImageExists(ctx, ofContainer(spec), event)
+	over()
 	images.ReportFailed(err, event)
 	return id, err
 }
@@ -90,9 +91,11 @@ func (x *executor) imageVolumes(ctx context.Context, spec *backend.ContainerSpec
 	there := slices.Clone(spec.ImageVolumes) // the plan's own is not changed
 	for i := range there {
 		v := &there[i]
+		event, over := x.timePull(x.about(""))
 		id, failed := x.images.EnsureImageExists(ctx, images.Wanted{
 			Pod: spec.Pod, Image: v.Reference, Policy: v.PullPolicy, Credentials: v.Credentials,
-		}, x.about(""))
+		}, event)
+		over()
 		if failed != nil {
 			images.ReportFailed(failed, x.about(spec.Container.Name))
 			image, err = v.Reference, failed

@@ -278,6 +278,7 @@ func (l *Loop) handle(ctx context.Context, change podsource.Change) {
 	}
 	l.cfg.Status.Observe(pod)
 	if w := l.worker(pod.UID); w != nil {
+		w.start.observed(pod, time.Now(), &l.cfg.Metrics.start)
 		w.update(pod, false)
 		return
 	}

@@ -33,6 +33,10 @@ type Metrics struct {
 	rejected  *prometheus.CounterVec
 	disk      *prometheus.GaugeVec
 
+	// The host's last shutdown, in seconds since 1970; the end is 0 while it lasts.
+	shutdownStart, shutdownEnd prometheus.Gauge
+
+	start  startMetrics
 	resize resizeMetrics
 	seen   gauges
 	// lastRelist is the PLEG goroutine's own.
@@ -100,7 +104,13 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			Help: "Bytes of the file system that images stand on, as it was last measured: used or capacity.",
 		}, []string{"kind"}),
 	}
-	m.resize = newResizeMetrics()
+	m.shutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kubelet_graceful_shutdown_start_time_seconds", Help: "Last graceful shutdown start time since unix epoch in seconds",
+	})
+	m.shutdownEnd = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "kubelet_graceful_shutdown_end_time_seconds", Help: "Last graceful shutdown end time since unix epoch in seconds",
+	})
+	m.start, m.resize = newStartMetrics(), newResizeMetrics()
 	// From 0 on, so that the first one is an increase.
 	for _, signal := range slices.Concat(eviction.Limits(), eviction.Signals()) {
 		m.evictions.WithLabelValues(string(signal))
@@ -110,6 +120,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	if r != nil {
 		r.MustRegister(m.resize.collectors()...)
+		r.MustRegister(m.start.collectors()...)
+		r.MustRegister(m.shutdownStart, m.shutdownEnd)
 		r.MustRegister(m.relist, m.interval, m.pods, m.changes, m.podStart, m.workerStart, m.worker, m.collected, m.evictions,
 			m.statsAge, m.preempts, m.rejected, m.disk, &m.seen)
 	}

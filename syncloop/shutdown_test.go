@@ -3,6 +3,7 @@ package syncloop_test
 import (
 	"bytes"
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/containerd/log"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -90,8 +92,14 @@ func TestShutdownOfNothing(t *testing.T) {
 
 // hosts runs f in virtual time with a host whose shutdown pods have time for.
 func hosts(t *testing.T, graces []syncloop.ShutdownGrace, f func(t *testing.T, a *api)) {
+	measuredHosts(t, nil, graces, f)
+}
+
+// measuredHosts is hosts with metrics of the first engine.
+func measuredHosts(t *testing.T, reg prometheus.Registerer, graces []syncloop.ShutdownGrace, f func(t *testing.T, a *api)) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t)
+		a.metrics = syncloop.NewMetrics(reg)
 		a.shutdown, a.remote = graces, sim.New(sim.Config{Record: true})
 		a.start(a.remote.Backend())
 		defer func() { a.stop() }()
@@ -194,6 +202,35 @@ func TestHostThatDoesNotTell(t *testing.T) {
 		synctest.Wait()
 		if said := strings.Count(logged.String(), "no logind"); asked != 3 || said != 1 || !a.remote.ShutdownDelayed() {
 			t.Errorf("asked %d times, said %d times: %s", asked, said, logged)
+		}
+	})
+}
+
+// TestHostShutdownIsMeasured: the metrics say when the pods last had to end, and when they had.
+func TestHostShutdownIsMeasured(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	measuredHosts(t, reg, []syncloop.ShutdownGrace{{0, 20 * time.Second}}, func(t *testing.T, a *api) {
+		expect := func(what string, start, end float64) {
+			t.Helper()
+			for name, want := range map[string]float64{"start": start, "end": end} {
+				if got := gauge(t, reg, "kubelet_graceful_shutdown_"+name+"_time_seconds", ""); math.Abs(got-want) > 2 {
+					t.Errorf("%s: %s %v, want %v", what, name, got, want)
+				}
+			}
+		}
+		expect("no shutdown", 0, 0)
+		for _, name := range []string{"first", "second"} {
+			a.create(name, types.UID(name), "Always", patient(300), "sh", "-c", "trap '' TERM; sleep infinity")
+			time.Sleep(5 * time.Second)
+			begin := float64(time.Now().Unix())
+			a.remote.ShutDown(true)
+			time.Sleep(10 * time.Second)
+			expect("pods end", begin, 0)
+			time.Sleep(20 * time.Second)
+			expect("pods have ended", begin, begin+20)
+			a.remote.ShutDown(false)
+			time.Sleep(5 * time.Second)
+			expect("the host is back", begin, begin+20)
 		}
 	})
 }

@@ -69,6 +69,8 @@ func TestPodsAreMeasuredFromTheirFirstSight(t *testing.T) {
 		time.Sleep(time.Minute)
 		want := map[string][2]float64{
 			"pod_start_duration_seconds":         {1, 3},
+			"pod_start_sli_duration_seconds":     {1, 3},
+			"pod_start_total_duration_seconds":   {1, 3},
 			"pod_worker_start_duration_seconds":  {1, 0},
 			"pod_worker_duration_seconds create": {1, 3},
 		}

@@ -54,6 +54,8 @@ type worker struct {
 	loop *Loop
 	ref  backend.Ref
 	seen time.Time // when the pod was first seen
+	// start is how long the pod takes to start.
+	start startLatency
 
 	// The slot: the latest pod, and whether the API no longer has it.
 	mu      sync.Mutex
@@ -107,6 +109,7 @@ func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
 	w := &worker{
 		loop: l, ref: ref, pod: pod, allocated: pod, judged: pod == nil, couldRun: true, seen: time.Now(),
 	}
+	w.start.began(pod)
 	if pod != nil {
 		w.ref = backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
 		w.memory.Status = pod.Status // only read, as all that the informer holds
