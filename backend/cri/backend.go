@@ -47,7 +47,6 @@ type remote struct {
 	details          *details
 	hostLogs         *hostLogs
 	throttle         *throttle.Throttle
-	shares           *classShares
 	measured         measurements
 
 	driverMu sync.Mutex
@@ -129,7 +128,6 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		links:     a.links,
 		details:   known,
 		hostLogs:  newHostLogs(),
-		shares:    newClassShares(),
 	}
 	r.stopper = stopper.New(runtimeStops{r.runtime})
 	return r, nil

@@ -71,7 +71,7 @@ func DryRun(ctx context.Context, cfg Config, launch backend.LaunchSpec) (LaunchR
 		cfg.CgroupDriver = CgroupDriverCgroupfs
 		out.SystemdCgroup = cgroupParent(CgroupDriverSystemd, cfg.CgroupParent, pod)
 	}
-	r := &remote{cfg: cfg, shares: newClassShares()}
+	r := &remote{cfg: cfg}
 	out.Dir = r.podDir(pod.UID)
 	var err error
 	if out.Sandbox, err = r.sandboxConfig(ctx, pod, 0); err != nil {

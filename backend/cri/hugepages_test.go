@@ -82,7 +82,7 @@ func TestHugePageLimits(t *testing.T) {
 		"in other words": {pages(bytesOf("hugepages-2048Ki", "2Mi")), map[string]int64{"2MB": 2 << 20}, []string{"64KB=0 2MB=2097152 1GB=0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &remote{cfg: Config{CgroupDriver: CgroupDriverCgroupfs}, shares: newClassShares()}
+			r := &remote{cfg: Config{CgroupDriver: CgroupDriverCgroupfs}}
 			cgroup, err := r.podCgroup(t.Context(), tt.pod)
 			must(t, err)
 			if diff := cmp.Diff(tt.want, cgroup.HugePages); diff != "" {

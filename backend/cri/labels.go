@@ -40,9 +40,6 @@ const (
 	annotationImage = "burstlet.dev/image"
 	// annotationCgroup on a sandbox or container is the pod's cgroup, to remove by.
 	annotationCgroup = "burstlet.dev/cgroup-parent"
-	// annotationShares on the sandbox of a burstable pod is its CPU shares: their
-	// class has the sum.
-	annotationShares = "burstlet.dev/cpu-shares"
 	// annotationResources on a container is what it was made with, as the pod has it:
 	// the runtime knows rounded numbers.
 	annotationResources = "burstlet.dev/resources"

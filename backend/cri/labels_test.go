@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
-	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -60,39 +59,4 @@ func TestWithin(t *testing.T) {
 			t.Errorf("%d bytes: %s", bound, diff)
 		}
 	}
-}
-
-// The weight of a class is the sum of what its pods request, whatever else is written on
-// pods.
-func TestNoPodSetsTheWeightOfItsClass(t *testing.T) {
-	w := newWorld(t)
-	r, _ := w.connect(t)
-	for uid, resources := range map[string]corev1.ResourceRequirements{
-		"besteffort": {}, "guaranteed": resources("100m 1Mi", "100m 1Mi"), "burstable": resources("500m -", "- -"),
-	} {
-		pod := testPod(uid)
-		pod.Spec.Containers[0].Resources = resources
-		pod.Annotations = map[string]string{annotationShares: "262144", annotationCgroup: "/other"}
-		must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 0)))
-	}
-	_, err := pods{r}.List(t.Context())
-	must(t, err)
-	if got := r.shares.with("next", 2); got != 512+2 {
-		t.Errorf("the class has %d shares, want 514", got)
-	}
-	// One that an earlier burstlet made, and one that says more than the kernel takes.
-	fresh := newClassShares()
-	fresh.listed(nil, []*view{
-		ready("g", map[string]string{annotationShares: "262144", annotationCgroup: "/burstlet/podg"}),
-		ready("b", map[string]string{annotationShares: "1024", annotationCgroup: "burstlet-burstable-podb.slice"}),
-		ready("c", map[string]string{annotationShares: "-9223372036854775808", annotationCgroup: "/burstlet/burstable/podc"}),
-	})
-	if got := fresh.with("b", 1024); got != 1024+2 {
-		t.Errorf("the class has %d shares, want 1026", got)
-	}
-}
-
-func ready(uid string, annotations map[string]string) *view {
-	box := &runtimeapi.PodSandbox{Annotations: annotations, Metadata: &runtimeapi.PodSandboxMetadata{Uid: uid}}
-	return &view{ref: sandboxRef(box), sandbox: box}
 }

@@ -33,7 +33,6 @@ func (p pods) List(ctx context.Context) ([]backend.PodFacts, error) {
 		return nil, err
 	}
 	p.details.prune(known, views)
-	p.shares.listed(known, views)
 	p.hostLogs.listed(p.remote, begin, views)
 	return facts, nil
 }

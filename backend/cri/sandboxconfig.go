@@ -3,7 +3,6 @@ package cri
 import (
 	"context"
 	"path"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,9 +31,6 @@ func (r *remote) sandboxConfig(ctx context.Context, pod *corev1.Pod, attempt int
 	parent := cgroupParent(driver, r.cfg.CgroupParent, pod)
 	annotations := podAnnotations(pod)
 	annotations[annotationCgroup] = parent
-	if podQoS(pod) == corev1.PodQOSBurstable {
-		annotations[annotationShares] = strconv.FormatInt(linuxResources(podResources(pod)).GetCpuShares(), 10)
-	}
 	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{
 			Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: uint32(attempt),

@@ -296,9 +296,11 @@ type Cgroup struct {
 	// PIDs is the most processes; 0 is no limit.
 	PIDs      int64
 	HugePages map[string]int64
-	// QOSShares are the CPU shares of the class above the pod ("burstable",
-	// "besteffort"); 0 leaves them.
+	// QOSShares are the CPU shares of the class above the pod ("besteffort"); 0 leaves them.
 	QOSShares int64
+	// QOSSum gives the class the sum of the CPU shares of the pods in it instead
+	// ("burstable"), of all nodes of the host.
+	QOSSum bool
 	// Top are the limits of the cgroup above all pods; what is 0 is left as it is.
 	Top TopLimits
 }

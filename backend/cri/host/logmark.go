@@ -50,5 +50,10 @@ func (o Ownership) PodCgroup() *Cgroup {
 	if o.Cgroup == "" {
 		return nil
 	}
-	return &Cgroup{Parent: o.Cgroup, Systemd: strings.HasSuffix(o.Cgroup, ".slice")}
+	return &Cgroup{Parent: o.Cgroup, Systemd: strings.HasSuffix(o.Cgroup, ".slice"), QOSSum: isBurstable(o.Cgroup)}
+}
+
+// isBurstable is true of the cgroup of a pod of that class.
+func isBurstable(parent string) bool {
+	return strings.Contains(parent, "/burstable/pod") || strings.Contains(parent, "-burstable-pod")
 }

@@ -167,7 +167,10 @@ func (h *Host) makeCgroup(ctx context.Context, c host.Cgroup) error {
 	if err := h.limitTop(ctx, hs, levels, c); err != nil {
 		return err
 	}
-	return hs.limit(levels, c)
+	if err := hs.limit(levels, c); err != nil {
+		return err
+	}
+	return h.weighClass(ctx, hs, levels, c)
 }
 
 // Limit sets the limits of a pod's cgroup anew; one that is 0 goes away. A limit
@@ -193,9 +196,11 @@ func (h *Host) Limit(ctx context.Context, c host.Cgroup) error {
 			return fmt.Errorf("limit cgroup %s: %w", c.Parent, err)
 		}
 		// systemd rounds what it writes.
-		return hs.limit(levels, c)
+		if err := hs.limit(levels, c); err != nil {
+			return err
+		}
 	}
-	return nil
+	return h.weighClass(ctx, hs, levels, c)
 }
 
 // make makes the directories; in version 2 each gets the controllers from above.
@@ -221,7 +226,7 @@ func (hi hierarchy) make(levels, enabled []string) error {
 	return nil
 }
 
-// limit writes the limits of the pod and the weight of its class.
+// limit writes the limits of the pod.
 func (hs hierarchies) limit(levels []string, c host.Cgroup) error {
 	for _, l := range []struct {
 		controller string
@@ -242,13 +247,6 @@ func (hs hierarchies) limit(levels []string, c host.Cgroup) error {
 		}
 		if err := l.set(hi.at(levels), hi.unified, c); err != nil {
 			return fmt.Errorf("limit cgroup %s: %w", c.Parent, err)
-		}
-	}
-	// A guaranteed pod stands below the top itself, which has no class.
-	class := levels[:len(levels)-1]
-	if hi, ok := hs.with(controllerCPU); ok && c.QOSShares > 0 && len(class) > 1 {
-		if err := setShares(hi.at(class), hi.unified, c.QOSShares); err != nil {
-			return fmt.Errorf("weigh cgroup %s: %w", strings.Join(class, "/"), err)
 		}
 	}
 	return nil

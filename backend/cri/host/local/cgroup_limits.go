@@ -26,15 +26,7 @@ const (
 // cpuWeight turns shares of 2 to 262144 into a weight of 1 to 10000 (kubelet:
 // getCPUWeight).
 func cpuWeight(shares int64) int64 {
-	const low, high = 2, 262144
-	return 1 + (min(max(shares, low), high)-low)*9999/(high-low)
-}
-
-func setShares(dir string, unified bool, shares int64) error {
-	if unified {
-		return setting{file: "cpu.weight", value: strconv.FormatInt(cpuWeight(shares), 10)}.apply(dir)
-	}
-	return setting{file: "cpu.shares", value: strconv.FormatInt(shares, 10)}.apply(dir)
+	return 1 + (min(max(shares, minShares), maxShares)-minShares)*9999/(maxShares-minShares)
 }
 
 func setCPU(dir string, unified bool, c host.Cgroup) error {
@@ -46,6 +38,9 @@ func setCPU(dir string, unified bool, c host.Cgroup) error {
 		weight := setting{"cpu.weight", strconv.Itoa(defaultWeight), true}
 		if c.Shares > 0 {
 			weight = setting{"cpu.weight", strconv.FormatInt(cpuWeight(c.Shares), 10), false}
+		}
+		if err := noteShares(dir, c.Shares); err != nil {
+			return err
 		}
 		limit := setting{"cpu.max", fmt.Sprintf("%s %d", unlimited, period), true}
 		if c.Quota > 0 {

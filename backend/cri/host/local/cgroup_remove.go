@@ -45,6 +45,7 @@ func (h *Host) removeCgroup(ctx context.Context, c host.Cgroup, inside inhabitan
 			return fmt.Errorf("remove cgroup %s: %w", c.Parent, err)
 		}
 	}
+	unbounded := ctx
 	ctx, cancel := context.WithTimeout(ctx, freeing)
 	defer cancel()
 	var errs []error
@@ -52,6 +53,9 @@ func (h *Host) removeCgroup(ctx context.Context, c host.Cgroup, inside inhabitan
 		if err := removeCgroupTree(ctx, hi.at(levels), inside); err != nil {
 			errs = append(errs, fmt.Errorf("remove cgroup %s: %w", c.Parent, err))
 		}
+	}
+	if err := h.weighClass(unbounded, hs, levels, c); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -35,13 +35,7 @@ func (h *Host) startSlice(ctx context.Context, levels []string, c host.Cgroup, v
 }
 
 func (h *Host) setSlice(ctx context.Context, levels []string, c host.Cgroup, v2 bool) error {
-	class, pod := levels[:len(levels)-1], levels[len(levels)-1]
-	if c.QOSShares > 0 && len(class) > 1 {
-		if err := h.setProperties(ctx, class[len(class)-1], weightProperty(c.QOSShares, v2)); err != nil {
-			return err
-		}
-	}
-	return h.setProperties(ctx, pod, sliceProperties(c, v2)...)
+	return h.setProperties(ctx, levels[len(levels)-1], sliceProperties(c, v2)...)
 }
 
 func (h *Host) setProperties(ctx context.Context, slice string, properties ...string) error {

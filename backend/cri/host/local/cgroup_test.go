@@ -297,9 +297,9 @@ func TestSlices(t *testing.T) {
 		want   []string
 	}{
 		"version 1": {v1(nil), pod, []string{
-			"set-property --runtime top-burstable.slice CPUShares=512",
 			"set-property --runtime top-burstable-podu.slice CPUAccounting=yes MemoryAccounting=yes TasksAccounting=yes CPUShares=1024 MemoryLimit=4096 TasksMax=7 CPUQuota=25% CPUQuotaPeriodSec=50000us",
 			"start top-burstable-podu.slice",
+			"set-property --runtime top-burstable.slice CPUShares=512",
 		}},
 		"version 2 without limits": {v2slices, host.Cgroup{Parent: pod.Parent, Systemd: true, Shares: 2}, []string{
 			"set-property --runtime top-burstable-podu.slice CPUAccounting=yes MemoryAccounting=yes TasksAccounting=yes CPUWeight=1 MemoryMax=infinity TasksMax=infinity CPUQuota=",
