@@ -77,6 +77,7 @@ func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runti
 			Dirs:   []string{config.GetLogDirectory()},
 			Cgroup: &cgroup,
 			Writes: []host.Write{{Path: path.Join(config.GetLogDirectory(), host.LogMark), Data: mark.Bytes(), Mode: 0o644, KeepExisting: true}},
+			Ports:  hostPorts(pod, config.GetLogDirectory()),
 			Users:  users(pod, config.GetLogDirectory(), false),
 		})
 		if err != nil {

@@ -195,16 +195,13 @@ func (r *remote) removeContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// maxMark is more than a mark has bytes.
-const maxMark = 8 << 10
-
 // removeLogs removes what a launch made that never became a sandbox: logs and a cgroup.
 func (r *remote) removeLogs(ctx context.Context, ref backend.Ref) error {
 	if !named(ref) {
 		return nil
 	}
 	dir := r.podLogDir(ref)
-	mark, err := r.host.ReadFile(ctx, path.Join(dir, host.LogMark), maxMark)
+	mark, err := r.host.ReadFile(ctx, path.Join(dir, host.LogMark), host.MaxMark)
 	if err != nil && !isNotExist(err) {
 		return fmt.Errorf("read whose the logs of pod %s/%s are: %w", ref.Namespace, ref.Name, err)
 	}

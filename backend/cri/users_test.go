@@ -80,7 +80,7 @@ func TestOwnUsers(t *testing.T) {
 		}
 	}
 	mark := filepath.Join(r.podLogDir(launchSpec(pod, 0).Ref()), host.LogMark)
-	text, err := r.host.ReadFile(t.Context(), mark, maxMark)
+	text, err := r.host.ReadFile(t.Context(), mark, host.MaxMark)
 	must(t, err)
 	if o := host.ReadOwnership(text); o.FirstUser != first {
 		t.Errorf("on record is %+v, want the ids from %d on", o, first)
@@ -88,7 +88,7 @@ func TestOwnUsers(t *testing.T) {
 	for _, attempt := range []int{0, 1} {
 		must(t, pods{r}.Remove(t.Context(), launchSpec(pod, attempt).Ref()))
 	}
-	if _, err := r.host.ReadFile(t.Context(), mark, maxMark); !isNotExist(err) {
+	if _, err := r.host.ReadFile(t.Context(), mark, host.MaxMark); !isNotExist(err) {
 		t.Errorf("the record of a pod that has gone: %v", err)
 	}
 }

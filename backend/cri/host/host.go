@@ -173,6 +173,8 @@ type Preparation struct {
 	Cgroup *Cgroup
 	// Writes are files written as a whole, in one step.
 	Writes []Write
+	// Ports claims ports of the host for the pod; nil: it has none.
+	Ports *Ports
 	// Users asks for the ids of the pod's user namespace; nil: it has none of its own.
 	Users *Users
 	// Shared are empty files that every user may write to, in directories that
@@ -197,6 +199,21 @@ type Write struct {
 	// putting another in its place: so it keeps its label, and shows where it is
 	// mounted (kubelet: ensureHostsFile).
 	Within bool
+}
+
+// Ports claims ports of the host for a pod: no pod of another node has them, whose log
+// directory stands beside this one's, for as long as something runs in this one. They are
+// recorded in its mark. Errors: backend.ErrCapacity where another has one.
+type Ports struct {
+	// Mark is the path of the pod's [LogMark], which is there.
+	Mark  string
+	Ports []Port
+}
+
+// Port is one of the host's. IP is the address that it is of; empty: all.
+type Port struct {
+	Protocol, IP string
+	Number       int32
 }
 
 // Users asks for the host's ids that are a pod's in its user namespace: [UserIDs] of

@@ -18,15 +18,28 @@ type Ownership struct {
 	// FirstUser is the first of the host's [UserIDs] ids that are the pod's in its user
 	// namespace; 0: it has none of its own.
 	FirstUser uint32
+	// Ports are those of the host that the pod claims.
+	Ports []Port
 }
 
-// Bytes are the file's contents: two lines, a third with a user namespace.
+// MaxMark is more than a mark has bytes.
+const MaxMark = 64 << 10
+
+// Bytes are the file's contents: two lines, a third with a user namespace, a fourth with
+// ports.
 func (o Ownership) Bytes() []byte {
-	text := o.Node + "\n" + o.Cgroup + "\n"
-	if o.FirstUser != 0 {
-		text += strconv.FormatUint(uint64(o.FirstUser), 10) + "\n"
+	lines := []string{o.Node, o.Cgroup}
+	if o.FirstUser != 0 || len(o.Ports) > 0 {
+		lines = append(lines, strconv.FormatUint(uint64(o.FirstUser), 10))
 	}
-	return []byte(text)
+	if len(o.Ports) > 0 {
+		ports := make([]string, len(o.Ports))
+		for i, p := range o.Ports {
+			ports[i] = p.Protocol + "/" + strconv.Itoa(int(p.Number)) + "/" + p.IP
+		}
+		lines = append(lines, strings.Join(ports, " "))
+	}
+	return []byte(strings.Join(lines, "\n") + "\n")
 }
 
 // ReadOwnership reads such contents; a line that is missing is empty.
@@ -40,6 +53,15 @@ func ReadOwnership(data []byte) Ownership {
 		// What is no number was cut off by a power failure, which ended the pod too.
 		if first, err := strconv.ParseUint(lines[2], 10, 32); err == nil {
 			o.FirstUser = uint32(first)
+		}
+	}
+	if len(lines) > 3 {
+		for text := range strings.FieldsSeq(lines[3]) {
+			protocol, rest, _ := strings.Cut(text, "/")
+			number, ip, _ := strings.Cut(rest, "/")
+			if n, err := strconv.ParseInt(number, 10, 32); err == nil {
+				o.Ports = append(o.Ports, Port{Protocol: protocol, IP: ip, Number: int32(n)})
+			}
 		}
 	}
 	return o

@@ -36,6 +36,11 @@ func (h *Host) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, 
 	if err := each(p.Shared, makeShared); err != nil {
 		return host.Prepared{}, err
 	}
+	if p.Ports != nil {
+		if err := h.claimPorts(ctx, *p.Ports); err != nil {
+			return host.Prepared{}, err
+		}
+	}
 	var done host.Prepared
 	if p.Users != nil {
 		var err error

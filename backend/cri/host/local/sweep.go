@@ -89,9 +89,6 @@ func olderThan(e os.DirEntry, before time.Time) bool {
 	return err == nil && info.ModTime().Before(before)
 }
 
-// maxMark is more than a mark has bytes.
-const maxMark = 8 << 10
-
 // markOf is whose a directory is; nobody's without a mark that can be read.
 func markOf(dir string) host.Ownership {
 	mark, err := readMark(dir)

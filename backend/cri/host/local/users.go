@@ -36,11 +36,8 @@ var allUserRanges = userRanges{first: 1, count: 1<<16 - 2}
 // users is the first of the ids that a pod has, or gets now.
 func (h *Host) users(ctx context.Context, u host.Users) (uint32, error) {
 	logs := filepath.Dir(filepath.Dir(u.Mark))
-	dir, err := os.OpenFile(logs, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	dir, err := lockDir(ctx, logs)
 	if err != nil {
-		return 0, err
-	}
-	if err := lock(ctx, dir, unix.LOCK_EX); err != nil {
 		return 0, err
 	}
 	defer dir.Close() //nolint:errcheck // it was only locked
@@ -109,15 +106,11 @@ func readMark(dir string) (host.Ownership, error) {
 	if err != nil {
 		return host.Ownership{}, err
 	}
-	mark := make([]byte, maxMark)
-	n, err := io.ReadFull(f, mark)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
+	mark, err := io.ReadAll(io.LimitReader(f, host.MaxMark))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return host.Ownership{}, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
-	return host.ReadOwnership(mark[:n]), nil
+	return host.ReadOwnership(mark), nil
 }
 
 // userRanges are the ranges of the user kubelet in /etc/subuid and /etc/subgid, if it
