@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/sshlink"
 )
 
 // node implements [backend.Node].
@@ -124,6 +125,11 @@ func (r *remote) askHost(ctx context.Context) (host.Facts, error) {
 	r.clock.measured(before, facts.Now, time.Now())
 	r.factsMu.Lock()
 	defer r.factsMu.Unlock()
+	others := sshlink.Tenant{Node: r.cfg.NodeIdentity}.Others(facts.Nodes)
+	if !r.cfg.Bounded && len(others) > 0 && (r.facts == nil || !slices.Equal(facts.Nodes, r.facts.Nodes)) {
+		log.G(ctx).WithField("nodes", others).
+			Warn("pods of other nodes are on the host too, and this node offers all that it has: " + sshlink.PartAdvice)
+	}
 	if r.facts == nil || !slices.Equal(r.facts.Lacks, facts.Lacks) {
 		for _, lack := range facts.Lacks {
 			log.G(ctx).WithField("lacks", lack).Warn("the pods' host lacks something that pods may need")

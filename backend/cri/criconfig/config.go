@@ -55,6 +55,9 @@ type Config struct {
 	// runtime. It stands in the label burstlet.dev/node of every sandbox and
 	// container and must never change while pods run.
 	NodeIdentity string
+	// Bounded is true of a node that is told what part of its host it offers: without, it
+	// offers all.
+	Bounded bool
 	// Leader names the leader of the node whose changes these are, among all that there
 	// ever are: the host makes those of the last one alone. Empty: there is no election.
 	Leader string

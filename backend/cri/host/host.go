@@ -129,6 +129,9 @@ type Facts struct {
 	Systemd bool
 	// Kubelets are those that run here, in the order of their process ids.
 	Kubelets []Kubelet
+	// Nodes are the identities of the nodes whose pods have directories below the volumes'
+	// root, sorted: this host is theirs too.
+	Nodes []string
 	// Disk is the file system of the volumes' root.
 	Disk Filesystem
 	// Lacks is what the operations need and the host has not, each with what to do.

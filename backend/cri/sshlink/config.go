@@ -55,6 +55,8 @@ type Config struct {
 	KeepaliveMax int
 	// Helper returns the helper's static Linux binary for a GOARCH word, packed by gzip.
 	Helper func(goarch string) ([]byte, error)
+	// Tenant is the node, for Diagnose.
+	Tenant Tenant
 	// HelperArgs are further arguments of the helper, as --root DIR.
 	HelperArgs []string
 	// NewClient speaks with a helper over its standard input and output; default that

@@ -194,7 +194,7 @@ func (d *diagnosis) machine(ctx context.Context, h *running) {
 		d.fail("host", err, "")
 		return
 	}
-	d.findings = append(d.findings, DiagnoseHost(facts, d.socket)...)
+	d.findings = append(d.findings, DiagnoseHost(facts, d.socket, d.cfg.Tenant)...)
 }
 
 // cause is a dial's error without the address, which its finding names.

@@ -12,8 +12,8 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// DiagnoseHost judges what a host is, whose runtime listens on a socket.
-func DiagnoseHost(facts host.Facts, socket string) []backend.Finding {
+// DiagnoseHost judges what a host is for a node of it, whose runtime listens on a socket.
+func DiagnoseHost(facts host.Facts, socket string, node Tenant) []backend.Finding {
 	kubelet := backend.Finding{What: "kubelet", OK: true, Detail: "none uses this runtime"}
 	if i := slices.IndexFunc(facts.Kubelets, func(k host.Kubelet) bool { return k.Uses(socket) }); i >= 0 {
 		kubelet = backend.Finding{
@@ -22,6 +22,7 @@ func DiagnoseHost(facts host.Facts, socket string) []backend.Finding {
 		}
 	}
 	findings := append([]backend.Finding{kubelet}, offered(facts)...)
+	findings = append(findings, node.neighbours(facts.Nodes)...)
 	for _, lack := range facts.Lacks {
 		what, advice, _ := strings.Cut(lack, ": ")
 		findings = append(findings, backend.Finding{What: "lacks", Warn: true, Detail: what, Advice: advice})

@@ -33,7 +33,7 @@ func TestWhatAHostOffersIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			facts := good
 			tt.change(&facts)
-			for _, f := range DiagnoseHost(facts, "/run/runtime.sock") {
+			for _, f := range DiagnoseHost(facts, "/run/runtime.sock", Tenant{}) {
 				if f.What != tt.what {
 					continue
 				}
@@ -44,5 +44,37 @@ func TestWhatAHostOffersIsSaid(t *testing.T) {
 			}
 			t.Errorf("nothing is said of %s", tt.what)
 		})
+	}
+}
+
+// Nodes of one host that each offer all of it are refused, whatever process or cluster they
+// are of.
+func TestNeighboursAreSaid(t *testing.T) {
+	for name, tt := range map[string]struct {
+		node  Tenant
+		nodes []string
+		want  string
+	}{
+		"alone":               {Tenant{Node: "a"}, []string{"a"}, ""},
+		"none yet":            {Tenant{Node: "a"}, nil, ""},
+		"another":             {Tenant{Node: "a"}, []string{"a", "b"}, "FAIL pods of b are on this host too, and this node offers all"},
+		"before its own":      {Tenant{Node: "a"}, []string{"b", "c"}, "FAIL pods of b, c are on this host too"},
+		"with its part":       {Tenant{Node: "a", Bounded: true}, []string{"a", "b"}, "ok pods of b are on this host too; the parts of all"},
+		"one, perhaps itself": {Tenant{}, []string{"b"}, ""},
+		"two, one is another": {Tenant{}, []string{"a", "b"}, "FAIL pods of a, b are on this host too"},
+	} {
+		got := ""
+		for _, f := range DiagnoseHost(host.Facts{Nodes: tt.nodes}, "/run/runtime.sock", tt.node) {
+			switch {
+			case f.What != "other nodes":
+			case f.OK:
+				got = "ok " + f.Detail
+			case !f.Warn && strings.Contains(f.Advice, "node.capacity.cpu"):
+				got = "FAIL " + f.Detail
+			}
+		}
+		if !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }

@@ -65,6 +65,7 @@ func newCRI(_ context.Context, n Node) (backend.Backend, error) {
 func criConfig(n Node) cri.Config {
 	out := n.Config.Backend.CRI.Settings()
 	out.Leader = n.Leader
+	out.Bounded = n.Config.Node.Capacity.CPU != nil && n.Config.Node.Capacity.Memory != nil
 	out.NodeIdentity, out.ClusterDNS, out.ClusterDomain = n.Identity, n.Config.ClusterDNS, n.Config.ClusterDomain
 	n.Config.Pods.Limit(&out)
 	if out.SSH != nil {
@@ -77,12 +78,13 @@ func criConfig(n Node) cri.Config {
 func diagnoseHost(ctx context.Context, n Node) ([]backend.Finding, error) {
 	c := n.Config.Backend.CRI
 	if c.SSH == nil {
-		return diagnoseHere(ctx, c), nil
+		return diagnoseHere(ctx, c, tenant(n)), nil
 	}
 	cfg, err := cri.Link(criConfig(n))
 	if err != nil {
 		return nil, err
 	}
+	cfg.Tenant = tenant(n)
 	link, err := sshlink.New(cfg)
 	if err != nil {
 		return nil, err
@@ -90,8 +92,22 @@ func diagnoseHost(ctx context.Context, n Node) ([]backend.Finding, error) {
 	return link.Diagnose(ctx, c.RuntimeSocket), nil
 }
 
+// PartAdvice is what to do where nodes offer what their host has more than once.
+const PartAdvice = sshlink.PartAdvice
+
+// tenant is the node as one of those of its host. Without the cluster its identity may not
+// be known.
+func tenant(n Node) sshlink.Tenant {
+	c := criConfig(n)
+	out := sshlink.Tenant{Node: c.NodeIdentity, Bounded: c.Bounded}
+	if n.StandIn {
+		out.Node = ""
+	}
+	return out
+}
+
 // diagnoseHere diagnoses this machine.
-func diagnoseHere(ctx context.Context, c *config.CRI) []backend.Finding {
+func diagnoseHere(ctx context.Context, c *config.CRI, node sshlink.Tenant) []backend.Finding {
 	name := "this user"
 	if me, err := user.Current(); err == nil {
 		name = me.Username
@@ -107,5 +123,5 @@ func diagnoseHere(ctx context.Context, c *config.CRI) []backend.Finding {
 	if err != nil {
 		return append(found, backend.Bad("host", err.Error(), ""))
 	}
-	return append(found, sshlink.DiagnoseHost(facts, socket)...)
+	return append(found, sshlink.DiagnoseHost(facts, socket, node)...)
 }

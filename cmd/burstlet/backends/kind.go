@@ -20,6 +20,8 @@ type Node struct {
 	Config config.Configuration
 	// Identity distinguishes its pods on the remote from those of all other nodes.
 	Identity string
+	// StandIn is true where the real identity is not known, and a word stands in.
+	StandIn bool
 	// Version is burstlet's own; a "burstlet sim" compares it with its version.
 	Version string
 	// May is asked of each change of the remote at the moment it is sent. Nil permits

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/cmd/burstlet/backends"
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
 
 // sharedHost looks for other nodes that run their pods on the host of one. Each offers
-// what the host has unless it is told what is its own, and the scheduler knows nothing of
-// the other's host ports. Nodes of other processes are not seen.
+// what the host has unless it is told what is its own. The host knows of those of other
+// processes, and its own diagnosis tells.
 func sharedHost(nodes []config.Configuration, at int) []backend.Finding {
 	const what = "host of several nodes"
 	host := hostOf(nodes[at].Backend)
@@ -32,10 +33,9 @@ func sharedHost(nodes []config.Configuration, at int) []backend.Finding {
 	}
 	with := "also of node " + strings.Join(others, ", ")
 	if twice {
-		return []backend.Finding{backend.Doubtful(what, with+": what the host has is offered more than once",
-			"set node.capacity.cpu and node.capacity.memory of each to its part of the host, and use host ports on one of them alone")}
+		return []backend.Finding{backend.Bad(what, with+": what the host has is offered more than once", backends.PartAdvice)}
 	}
-	return []backend.Finding{backend.Good(what, with+", each with its part; nobody coordinates their host ports")}
+	return []backend.Finding{backend.Good(what, with+", each with its part")}
 }
 
 // hostOf tells hosts apart, by how they are reached; "" for what is no host.

@@ -25,16 +25,16 @@ func TestNodesOfOneHost(t *testing.T) {
 	}{
 		"alone":         {[]config.Configuration{node("a", "ssh://root@h", config.Capacity{}), node("b", "ssh://root@other", config.Capacity{}), sim}, ""},
 		"no host":       {[]config.Configuration{sim, sim}, ""},
-		"counted twice": {[]config.Configuration{node("a", "ssh://root@h", part), node("b", "ssh://burst@h:22", config.Capacity{})}, "warn also of node b: what the host has is offered more than once"},
+		"counted twice": {[]config.Configuration{node("a", "ssh://root@h", part), node("b", "ssh://burst@h:22", config.Capacity{})}, "FAIL also of node b: what the host has is offered more than once"},
 		"parts":         {[]config.Configuration{node("a", "ssh://root@h", part), node("b", "ssh://root@h", part)}, "ok also of node b, each with its part"},
-		"here":          {[]config.Configuration{node("a", "unix:///run/a.sock", part), node("b", "unix:///run/b.sock", config.Capacity{CPU: part.CPU})}, "warn also of node b"},
+		"here":          {[]config.Configuration{node("a", "unix:///run/a.sock", part), node("b", "unix:///run/b.sock", config.Capacity{CPU: part.CPU})}, "FAIL also of node b"},
 		"another port":  {[]config.Configuration{node("a", "ssh://root@h", part), node("b", "ssh://root@h:2222", part)}, ""},
 	} {
 		var got string
 		for _, f := range sharedHost(tt.nodes, 0) {
 			got = "ok " + f.Detail
-			if f.Warn && !f.OK && strings.Contains(f.Advice, "node.capacity.cpu") {
-				got = "warn " + f.Detail
+			if !f.Warn && !f.OK && strings.Contains(f.Advice, "node.capacity.cpu") {
+				got = "FAIL " + f.Detail
 			}
 		}
 		if !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") {

@@ -52,6 +52,9 @@ func (h *Host) Facts(ctx context.Context) (host.Facts, error) {
 	if f.Kubelets, err = h.kubelets(ctx); err != nil {
 		return host.Facts{}, err
 	}
+	if f.Nodes, err = h.nodes(); err != nil {
+		return host.Facts{}, fmt.Errorf("look for the nodes of this host: %w", err)
+	}
 	if f.Disk, err = filesystem(h.opts.Root); err != nil {
 		return host.Facts{}, fmt.Errorf("measure the volumes' file system: %w", err)
 	}

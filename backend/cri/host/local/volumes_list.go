@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
@@ -45,6 +46,32 @@ func (h *Host) Volumes(ctx context.Context, root, node string) ([]host.Placed, e
 		placed = append(placed, of...)
 	}
 	return placed, nil
+}
+
+// nodes are those whose pods have directories here; none where only root may look.
+func (h *Host) nodes() ([]string, error) {
+	entries, err := readDir(h.opts.Root)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var nodes []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		owner, err := podOwner(host.PodDir{Root: h.opts.Root, UID: e.Name()})
+		if err != nil && !errors.Is(err, fs.ErrPermission) {
+			return nil, err
+		}
+		if owner != "" && !slices.Contains(nodes, owner) {
+			nodes = append(nodes, owner)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes, nil
 }
 
 // placedOf are those of one pod; none of another node's, or of one that goes.
