@@ -15,7 +15,9 @@ import (
 )
 
 // bindSubPath binds a path inside a volume to its target. What is bound is what was
-// opened: a pod that swaps a directory for a link afterwards changes nothing.
+// opened: a pod that swaps a directory for a link afterwards changes nothing. Mounts below
+// it are shared with the volume's where those are shared, as a kubelet's (doBindSubPath
+// binds and sets no propagation): mountPropagation decides what a container sees of them.
 func (h *Host) bindSubPath(ctx context.Context, s host.SubPath) error {
 	if err := checkPath(s.Target); err != nil {
 		return err

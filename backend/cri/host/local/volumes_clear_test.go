@@ -338,6 +338,13 @@ func TestClearUnmountsNothingOfTheHosts(t *testing.T) {
 		if !present(v.Pod.Volume("local")+"/sub/disk/theirs") || !present(sub.Target+"/disk/theirs") {
 			t.Fatal("what the host mounts later is not seen")
 		}
+		// So does what a container mounts there whose propagation is Bidirectional.
+		mountOn(t, "tmpfs", putDir(t, sub.Target, "up"), "tmpfs", 0, "")
+		putFile(t, sub.Target+"/up/pods", "x")
+		if !present(source+"/sub/up/pods") || !present(v.Pod.Volume("local")+"/sub/up/pods") {
+			t.Fatal("what a pod mounts does not reach its volume")
+		}
+		noError(t, unix.Unmount(source+"/sub/up", 0))
 		noError(t, h.Clear(t.Context(), v.Pod))
 		if got := readBack(t, disk+"/theirs"); got != "x" {
 			t.Errorf("theirs = %q", got)
