@@ -41,8 +41,8 @@ type hostLogs struct {
 	logs map[string]string
 	// uids of the pods that there are; nil before the first listing.
 	uids []string
-	// known are the containers in pods' cgroups.
-	known []host.Known
+	// views are those of the listing.
+	views []*view
 	// at is when the listing was asked for.
 	at time.Time
 
@@ -55,12 +55,8 @@ func newHostLogs() *hostLogs { return &hostLogs{} }
 // listed takes a complete listing that was asked for at a time.
 func (l *hostLogs) listed(r *remote, at time.Time, views []*view) {
 	logs, uids := map[string]string{}, make([]string, 0, len(views))
-	known := map[string]host.Known{} // by the cgroup, which attempts of a pod share
 	for _, v := range views {
 		uids = append(uids, string(v.ref.UID))
-		if cgroup := cgroupOf(v.sandbox); cgroup != nil {
-			known[cgroup.Parent] = host.Known{Cgroup: *cgroup, IDs: append(known[cgroup.Parent].IDs, v.ids()...)}
-		}
 		for _, c := range v.containers {
 			if c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 				m := c.GetMetadata()
@@ -70,7 +66,7 @@ func (l *hostLogs) listed(r *remote, at time.Time, views []*view) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.logs, l.uids, l.at, l.known = logs, uids, at, slices.Collect(maps.Values(known))
+	l.logs, l.uids, l.at, l.views = logs, uids, at, views
 }
 
 // running are the logs to rotate.
@@ -84,8 +80,23 @@ func (l *hostLogs) running() map[string]string {
 // enough to remove others.
 func (l *hostLogs) kept() (uids []string, known []host.Known, ok bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.uids, l.known, l.uids != nil && time.Since(l.at) < sweepListing
+	views, uids, ok := l.views, l.uids, l.uids != nil && time.Since(l.at) < sweepListing
+	l.mu.Unlock()
+	if !ok {
+		return nil, nil, false
+	}
+	return uids, knownOf(views), true
+}
+
+// knownOf are the containers in pods' cgroups.
+func knownOf(views []*view) []host.Known {
+	known := map[string]host.Known{} // by the cgroup, which attempts of a pod share
+	for _, v := range views {
+		if cgroup := cgroupOf(v.sandbox); cgroup != nil {
+			known[cgroup.Parent] = host.Known{Cgroup: *cgroup, IDs: append(known[cgroup.Parent].IDs, v.ids()...)}
+		}
+	}
+	return slices.Collect(maps.Values(known))
 }
 
 // maintainLogs rotates the logs on the host, and removes what nobody owns, until the
