@@ -26,6 +26,9 @@ const (
 	runtimeTimeout = 10 * time.Second
 	// oldest is the oldest minor version of containerd 1 that is good enough.
 	oldest = 6
+	// triedRuntime is the only one that tests ran with (docs/backends.md, "Hosts that were
+	// tried").
+	triedRuntime = "containerd"
 )
 
 // DiagnoseRuntime examines the container runtime behind a socket of a host, as its
@@ -87,7 +90,10 @@ func runtimeFindings(ctx context.Context, client runtimeapi.RuntimeServiceClient
 	if tooOld(version.GetRuntimeName(), version.GetRuntimeVersion()) {
 		return []backend.Finding{{What: what, Detail: name, Advice: "containerd 1.6 or newer is needed"}}
 	}
-	findings := []backend.Finding{{What: what, OK: true, Detail: name}}
+	findings := []backend.Finding{backend.Good(what, name)}
+	if version.GetRuntimeName() != triedRuntime {
+		findings[0] = backend.Doubtful(what, name+": it was not tried", "use containerd 1.6 or newer, or try your pods on it first")
+	}
 	state, err := client.Status(ctx, &runtimeapi.StatusRequest{})
 	if err != nil {
 		return append(findings, backend.Finding{What: "runtime status", Detail: status.Convert(err).Message(), Advice: "see the log of the container runtime"})
@@ -122,7 +128,7 @@ func conditionFinding(c *runtimeapi.RuntimeCondition) backend.Finding {
 
 // tooOld is true for a containerd before 1.6.
 func tooOld(name, version string) bool {
-	if name != "containerd" {
+	if name != triedRuntime {
 		return false
 	}
 	words := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)

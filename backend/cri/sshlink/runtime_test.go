@@ -80,6 +80,10 @@ func TestDiagnoseRuntime(t *testing.T) {
 		want   []string
 	}{
 		"healthy": {func(*fakecri.Server) {}, []string{"ok runtime socket", "ok runtime containerd 1.6.20", "ok RuntimeReady", "ok NetworkReady"}},
+		"another runtime": {
+			func(s *fakecri.Server) { s.Runtime = "cri-o 1.33.0" },
+			[]string{"ok runtime socket", "warn runtime cri-o 1.33.0: it was not tried; use containerd 1.6 or newer", "ok RuntimeReady", "ok NetworkReady"},
+		},
 		"no network": {
 			func(s *fakecri.Server) { s.NotReady = "cni plugin not initialized" },
 			[]string{"ok runtime socket", "ok runtime containerd 1.6.20", "ok RuntimeReady", "FAIL NetworkReady NetworkPluginNotReady: cni plugin not initialized; only pods on the host's network start: install CNI"},
@@ -111,6 +115,9 @@ func TestDiagnoseRuntime(t *testing.T) {
 			var got []string
 			for _, f := range DiagnoseRuntime(t.Context(), &net.Dialer{}, "me", socket) {
 				verdict := map[bool]string{true: "ok", false: "FAIL"}[f.OK]
+				if f.Warn {
+					verdict = "warn"
+				}
 				got = append(got, verdict+" "+f.What+" "+f.Detail+"; "+f.Advice)
 			}
 			if len(got) != len(tc.want) {

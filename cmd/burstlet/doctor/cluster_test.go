@@ -53,10 +53,12 @@ func wantFinding(t *testing.T, f backend.Finding, want string) {
 func TestDoctorKnowsWhichServersANodeMayJoin(t *testing.T) {
 	const tail = "the API server has %s, the node v1.36.3"
 	for server, want := range map[string]string{
-		"v1.36.3": "ok version " + tail, "v1.36.0-eks-1a2b3c": "ok version " + tail, "v1.39.9": "ok version " + tail,
-		"v1.40.0": "warn version " + tail + ": 1.36 to 1.39 is supported: take a newer burstlet",
-		"v1.35.2": "warn version " + tail + ": 1.36 to 1.39 is supported: the server drops",
-		"v1.29.0": "warn version " + tail, "v1.28.9": "FAIL version " + tail + ": 1.36 to 1.39 is supported, and sidecars need at least 1.29",
+		"v1.36.3": "ok version " + tail, "v1.36.0-eks-1a2b3c": "ok version " + tail, "v1.37.9": "ok version " + tail,
+		"v1.38.0": "warn version " + tail + ": 1.34 to 1.37 were tried: a kubelet may join this server too, but",
+		"v1.39.9": "warn version " + tail + ": 1.34 to 1.37 were tried: a kubelet may join this server too, but",
+		"v1.40.0": "warn version " + tail + ": 1.34 to 1.37 were tried, and this server is too new for the node: take a newer burstlet",
+		"v1.35.2": "warn version " + tail + ": 1.34 to 1.37 were tried: this server drops",
+		"v1.29.0": "warn version " + tail, "v1.28.9": "FAIL version " + tail + ": 1.34 to 1.37 were tried, and sidecars need at least 1.29",
 		"v2.0.0": "FAIL version " + tail,
 	} {
 		wantFinding(t, judgeServer("v1.36.3", &apiversion.Info{GitVersion: server}), strings.ReplaceAll(want, "%s", server))
