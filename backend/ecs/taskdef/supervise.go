@@ -167,7 +167,7 @@ func (t *translator) dns() *intask.DNS {
 	out.Servers, out.Searches = c.Nameservers, c.Searches
 	for _, o := range c.Options {
 		text := o.Name
-		if o.Value != nil {
+		if o.Value != nil && *o.Value != "" {
 			text += ":" + *o.Value
 		}
 		out.Options = append(out.Options, text)

@@ -21,7 +21,7 @@ hostname: web-0
 subdomain: web
 hostAliases: [{ip: 192.0.2.1, hostnames: [a, b]}]
 dnsPolicy: ClusterFirst
-dnsConfig: {nameservers: [192.0.2.53], searches: [example.com], options: [{name: ndots, value: "2"}, {name: edns0}]}
+dnsConfig: {nameservers: [192.0.2.53], searches: [example.com], options: [{name: ndots, value: "2"}, {name: edns0}, {name: rotate, value: ""}]}
 terminationGracePeriodSeconds: 120
 shareProcessNamespace: true
 securityContext: {fsGroup: 7, supplementalGroups: [8, 9], supplementalGroupsPolicy: Strict, runAsNonRoot: true}
@@ -79,7 +79,7 @@ func TestWhatASupervisorIsTold(t *testing.T) {
 		Hosts: &intask.Hosts{Aliases: []intask.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"a", "b"}}}},
 		DNS: &intask.DNS{
 			Policy: intask.DNSCluster, ClusterServers: []string{"10.96.0.10"}, Servers: []string{"192.0.2.53"}, Searches: []string{"example.com"},
-			ClusterSearches: []string{"shop.svc.cluster.local", "svc.cluster.local", "cluster.local"}, Options: []string{"ndots:2", "edns0"},
+			ClusterSearches: []string{"shop.svc.cluster.local", "svc.cluster.local", "cluster.local"}, Options: []string{"ndots:2", "edns0", "rotate"},
 		},
 		SubPaths: []intask.SubPath{
 			{MountPath: "/a", Volume: "/burstlet/sub/0", Path: "x"},
