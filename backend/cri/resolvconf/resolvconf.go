@@ -64,12 +64,12 @@ func parseResolvConf(conf []byte) *runtimeapi.DNSConfig {
 	dns := &runtimeapi.DNSConfig{}
 	for line := range strings.Lines(string(conf)) {
 		fields := strings.Fields(line)
-		if len(fields) < 2 {
+		if len(fields) == 0 {
 			continue
 		}
 		switch fields[0] {
 		case "nameserver":
-			dns.Servers = append(dns.Servers, fields[1])
+			dns.Servers = append(dns.Servers, fields[1:min(len(fields), 2)]...)
 		case "search":
 			dns.Searches = nil
 			for _, s := range fields[1:] {
@@ -99,9 +99,10 @@ func setOption(options []string, option string) []string {
 
 func fitDNS(dns *runtimeapi.DNSConfig) *runtimeapi.DNSConfig {
 	dns.Servers = distinct(dns.Servers)
-	dns.Searches = slices.DeleteFunc(distinct(dns.Searches), func(s string) bool { return len(s) > maxSearchPathName })
 	dns.Servers = dns.Servers[:min(len(dns.Servers), maxNameservers)]
+	dns.Searches = distinct(dns.Searches)
 	dns.Searches = dns.Searches[:min(len(dns.Searches), maxSearchPaths)]
+	dns.Searches = slices.DeleteFunc(dns.Searches, func(s string) bool { return len(s) > maxSearchPathName })
 	for len(strings.Join(dns.Searches, " ")) > maxSearchChars {
 		dns.Searches = dns.Searches[:len(dns.Searches)-1]
 	}
