@@ -16,8 +16,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/dnsconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
-	"github.com/burstlet/burstlet/backend/cri/resolvconf"
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
@@ -51,7 +51,7 @@ func (p pods) Launch(ctx, _ context.Context, spec backend.LaunchSpec) error {
 
 // podDNS is the pod's resolver configuration, made of the host's.
 func podDNS(cfg Config, pod *corev1.Pod, hostConf []byte) *runtimeapi.DNSConfig {
-	return resolvconf.Of(pod, resolvconf.Cluster{Servers: cfg.ClusterDNS, Domain: cfg.ClusterDomain}, hostConf)
+	return dnsconfig.Of(pod, dnsconfig.Cluster{Servers: cfg.ClusterDNS, Domain: cfg.ClusterDomain}, hostConf)
 }
 
 // prepareSandbox makes what the sandbox needs on the host and reads, beside it,

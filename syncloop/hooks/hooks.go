@@ -5,22 +5,17 @@ package hooks
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"github.com/containerd/log"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/httpget"
 	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/syncloop/prober/check"
 )
-
-// maxBody bounds, in bytes, what is read of a response before it is dropped.
-const maxBody = 10 << 10
 
 // Config is what a Runner needs. Exec and Dial may be nil: hooks that need them
 // fail as Unsupported.
@@ -106,47 +101,23 @@ func sleep(ctx context.Context, seconds int64) error {
 	return pause.For(ctx, time.Duration(seconds)*time.Second)
 }
 
-// get sends the request. Any answer is a success. A server that does not speak
-// TLS is asked again without it, as hooks were before kubelets knew https.
+// get sends the request, perhaps once more without TLS, which users hear of.
 func (r *Runner) get(ctx context.Context, t Target, action *corev1.HTTPGetAction) error {
-	req, err := check.Request(ctx, check.Target{Ref: t.Ref, PodIP: t.PodIP, Container: t.Container}, action, check.ForLifecycle)
+	target := check.Target{Ref: t.Ref, PodIP: t.PodIP, Container: t.Container}
+	req, err := check.Request(ctx, target, action, httpget.ForLifecycle)
 	if err != nil {
 		return err
 	}
 	client, done := r.check.Client(ctx, t.Ref.Pod)
 	defer done()
-	err = send(client, req)
-	if !errors.Is(err, http.ErrSchemeMismatch) {
-		return err
-	}
-	log.G(ctx).WithField("host", req.URL.Host).Debug("HTTPS lifecycle hook got an HTTP response, trying HTTP")
-	req = req.Clone(ctx)
-	req.URL.Scheme = "http"
-	// Credentials are not sent in the clear.
-	req.Header.Del("Authorization")
-	if second := send(client, req); second != nil {
-		log.G(ctx).WithError(second).WithField("host", req.URL.Host).Debug("lifecycle hook failed without TLS too")
-		return err // of what was asked for, as the kubelet
-	}
-	if r.event != nil {
-		r.event(t.Pod, corev1.EventTypeWarning, "LifecycleHTTPFallback",
-			fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", req.URL.Host))
-	}
-	return nil
+	return httpget.Hook(client, req, func(err error) {
+		if err != nil {
+			log.G(ctx).WithError(err).WithField("host", req.URL.Host).Debug("lifecycle hook failed without TLS too")
+			return
+		}
+		if r.event != nil {
+			r.event(t.Pod, corev1.EventTypeWarning, "LifecycleHTTPFallback",
+				fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", req.URL.Host))
+		}
+	})
 }
-
-// send makes one request and drops the answer.
-func send(client *http.Client, req *http.Request) error {
-	res, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer closeBody(res)
-	if _, err := io.Copy(io.Discard, io.LimitReader(res.Body, maxBody)); err != nil {
-		log.G(req.Context()).WithError(err).Debug("reading the answer to a lifecycle hook")
-	}
-	return nil
-}
-
-// closeBody ends a response; that there was an answer is all that counts.
-func closeBody(res *http.Response) { _ = res.Body.Close() }

@@ -10,10 +10,6 @@ import (
 	"time"
 )
 
-// kubeVersion is the Kubernetes release whose kubelet burstlet stands in for, as
-// user agents name it.
-const kubeVersion = "1.36"
-
 // checker carries out single checks of the container, in the kubelet's words.
 type checker struct {
 	// output runs a command in the container.

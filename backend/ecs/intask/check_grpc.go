@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/httpget"
 )
 
 // The health protocol, version 1 (grpc/doc/health-checking.md), over HTTP/2 without
@@ -152,7 +154,7 @@ func askHealth(ctx context.Context, conn net.Conn, address, service string) (int
 		return 0, err
 	}
 	req.Header = http.Header{
-		"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"kube-probe/" + kubeVersion},
+		"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {httpget.ForProbe.UserAgent()},
 	}
 	res, err := transport.RoundTrip(req)
 	if err != nil {

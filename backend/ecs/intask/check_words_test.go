@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/burstlet/burstlet/backend/httpget"
 )
 
 // TestHealthInTheKubeletsWords: what the end of a gRPC call makes of a probe.
@@ -159,73 +160,21 @@ func TestWhereChecksGo(t *testing.T) {
 	}
 }
 
-// TestWhatAnHTTPGetSends: the request that a kubelet would make.
+// TestWhatAnHTTPGetSends: the request that a kubelet would make, to the task unless it names
+// a host.
 func TestWhatAnHTTPGetSends(t *testing.T) {
-	for name, tt := range map[string]struct {
-		get    HTTPGet
-		url    string
-		host   string
-		header http.Header
-	}{
-		"least":          {HTTPGet{Port: 80}, "http://10.0.0.1:80", "", http.Header{"User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}}},
-		"a path":         {HTTPGet{Port: 80, Path: "/a?b=c#d"}, "http://10.0.0.1:80/a?b=c#d", "", http.Header{"User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}}},
-		"a path of none": {HTTPGet{Port: 80, Path: "/%zz"}, "http://10.0.0.1:80/%25zz", "", http.Header{"User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}}},
-		"with TLS":       {HTTPGet{Port: 443, Scheme: "HTTPS", Host: "h"}, "https://h:443", "", http.Header{"User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}}},
-		"its headers": {
-			HTTPGet{Port: 80, Headers: []Header{{"Host", "virtual"}, {"X-A", "1"}, {"X-A", "2"}, {"User-Agent", "mine"}, {"Accept", ""}}},
-			"http://10.0.0.1:80", "virtual",
-			http.Header{"Host": {"virtual"}, "X-A": {"1", "2"}, "User-Agent": {"mine"}},
-		},
-		"no user agent": {
-			HTTPGet{Port: 80, Headers: []Header{{"User-Agent", ""}, {"Accept", "text/plain"}}},
-			"http://10.0.0.1:80", "",
-			http.Header{"User-Agent": {""}, "Accept": {"text/plain"}},
-		},
-	} {
-		req, err := checker{address: "10.0.0.1"}.request(t.Context(), &tt.get, "probe")
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if req.URL.String() != tt.url || req.Host != tt.host {
-			t.Errorf("%s: %s of %q, want %s of %q", name, req.URL, req.Host, tt.url, tt.host)
-		}
-		if diff := cmp.Diff(tt.header, req.Header); diff != "" {
-			t.Errorf("%s: headers (-want +got):\n%s", name, diff)
-		}
+	get := HTTPGet{Scheme: "HTTPS", Port: 80, Path: "/a", Headers: []Header{{"host", "virtual"}, {"x-a", "1"}, {"X-A", "2"}}}
+	req, err := checker{address: "10.0.0.1"}.request(t.Context(), &get, httpget.ForProbe)
+	must(t, err)
+	if req.URL.String() != "https://10.0.0.1:80/a" || req.Host != "virtual" {
+		t.Errorf("%s of %q", req.URL, req.Host)
 	}
-	if _, err := (checker{}).request(t.Context(), &HTTPGet{Port: 80}, "probe"); err == nil {
+	want := http.Header{"Host": {"virtual"}, "X-A": {"1", "2"}, "User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}}
+	if diff := cmp.Diff(want, req.Header); diff != "" {
+		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+	if _, err := (checker{}).request(t.Context(), &HTTPGet{Port: 80}, httpget.ForProbe); err == nil {
 		t.Error("a request to nowhere")
-	}
-}
-
-// TestRedirectsStayOnTheHost: one to another host is the answer, and ten are too many.
-func TestRedirectsStayOnTheHost(t *testing.T) {
-	req := func(text string) *http.Request {
-		u, err := url.Parse(text)
-		must(t, err)
-		return &http.Request{URL: u}
-	}
-	via := func(n int) (all []*http.Request) {
-		for range n {
-			all = append(all, req("http://a:1/"))
-		}
-		return all
-	}
-	for name, tt := range map[string]struct {
-		to   string
-		via  int
-		want string
-	}{
-		"the same host":          {"https://a:2/x", 1, "<nil>"},
-		"the ninth":              {"http://a:1/", 9, "<nil>"},
-		"the tenth":              {"http://a:1/", 10, "stopped after 10 redirects"},
-		"another host":           {"http://b:1/", 1, http.ErrUseLastResponse.Error()},
-		"another host, the last": {"http://b:1/", 10, http.ErrUseLastResponse.Error()},
-	} {
-		if got := fmt.Sprint(sameHost(req(tt.to), via(tt.via))); got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
-		}
 	}
 }
 

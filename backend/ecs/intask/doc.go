@@ -31,5 +31,6 @@
 //	container.go   starts processes by way of enter.go, which gives up rights in a
 //	               process of its own; reaper.go waits for all of them
 //
-// It is large because it is a whole program, which imports nothing of the rest.
+// It is large because it is a whole program. Of the rest it imports backend/httpget and
+// backend/resolvconf alone, which stand on the standard library.
 package intask

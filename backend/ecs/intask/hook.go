@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/httpget"
 )
 
 // hook carries out a postStart or preStop hook to its end, in the kubelet's words
@@ -49,37 +49,14 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// get sends the request of a hook. Any answer is a success. A server that does not
-// speak TLS is asked again without it, as hooks were before kubelets knew https.
+// get sends the request of a hook. That a server had to be asked without TLS is told to
+// nobody: a task has no way to report an Event.
 func (c checker) get(ctx context.Context, get *HTTPGet) error {
-	req, err := c.request(ctx, get, "lifecycle")
+	req, err := c.request(ctx, get, httpget.ForLifecycle)
 	if err != nil {
 		return err
 	}
-	client := httpClient(0)
+	client := httpget.Client(nil)
 	defer client.CloseIdleConnections()
-	err = send(client, req)
-	if !errors.Is(err, http.ErrSchemeMismatch) {
-		return err
-	}
-	req = req.Clone(ctx)
-	req.URL.Scheme = "http"
-	// Credentials are not sent in the clear.
-	req.Header.Del("Authorization")
-	if send(client, req) != nil {
-		return err // of what was asked for, as the kubelet
-	}
-	return nil
-}
-
-// send makes one request and drops the answer.
-func send(client *http.Client, req *http.Request) error {
-	res, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	// That there was an answer is all that counts.
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxOutput))
-	_ = res.Body.Close()
-	return nil
+	return httpget.Hook(client, req, nil)
 }

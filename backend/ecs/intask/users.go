@@ -138,6 +138,17 @@ func (id Identity) allGroups(etc string, gid int, user string) ([]int, error) {
 	return unique(all), nil
 }
 
+// unique leaves out what stands there already.
+func unique(numbers []int) []int {
+	var out []int
+	for _, n := range numbers {
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // errConfig is in the chain of an error that a kubelet reports before there is a
 // container.
 var errConfig = errors.New("")

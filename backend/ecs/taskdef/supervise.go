@@ -11,6 +11,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/resolvconf"
 )
 
 // superviseCommand are the first words of a container's command behind its
@@ -151,9 +152,7 @@ func (t *translator) dns() *intask.DNS {
 	case corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, "":
 		if len(t.cfg.ClusterDNS) > 0 {
 			out.Policy, out.ClusterServers = intask.DNSCluster, t.cfg.ClusterDNS
-			if d := t.cfg.ClusterDomain; d != "" {
-				out.ClusterSearches = []string{t.spec.Pod.Namespace + ".svc." + d, "svc." + d, d}
-			}
+			out.ClusterSearches = resolvconf.ClusterSearches(t.spec.Pod.Namespace, t.cfg.ClusterDomain)
 		}
 	case corev1.DNSDefault:
 	}
@@ -166,11 +165,7 @@ func (t *translator) dns() *intask.DNS {
 	}
 	out.Servers, out.Searches = c.Nameservers, c.Searches
 	for _, o := range c.Options {
-		text := o.Name
-		if o.Value != nil && *o.Value != "" {
-			text += ":" + *o.Value
-		}
-		out.Options = append(out.Options, text)
+		out.Options = append(out.Options, resolvconf.Option(o.Name, o.Value))
 	}
 	return &out
 }

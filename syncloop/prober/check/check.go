@@ -15,15 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/httpget"
 )
 
-// kubeVersion is the Kubernetes release whose kubelet burstlet stands in for, as
-// user agents name it.
-const kubeVersion = "1.36"
-
-// maxOutput bounds, in bytes, what is kept of a command's output and read of a
-// response (kubelet: maxReadLength, maxRespBodyLength).
-const maxOutput = 10 << 10
+// maxOutput bounds, in bytes, what is kept of a command's output and of an answer
+// (kubelet: maxReadLength, maxRespBodyLength).
+const maxOutput = httpget.MaxBody
 
 // Verdict is what one check found, in the kubelet's words.
 type Verdict string

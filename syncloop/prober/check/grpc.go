@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/burstlet/burstlet/backend/httpget"
 )
 
 // grpcBuffer is the size, in bytes, of a connection's buffers: one small call.
@@ -67,7 +69,7 @@ func (c *Checker) probeGRPC(ctx context.Context, t Target, action *corev1.GRPCAc
 
 func grpcClient(address string, dial func(context.Context, string) (net.Conn, error)) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///"+address,
-		grpc.WithUserAgent("kube-probe/"+kubeVersion),
+		grpc.WithUserAgent(httpget.ForProbe.UserAgent()),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(dial),
 		grpc.WithNoProxy(),

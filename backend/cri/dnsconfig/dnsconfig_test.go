@@ -1,8 +1,6 @@
-package resolvconf
+package dnsconfig
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,28 +44,5 @@ func TestOf(t *testing.T) {
 		if diff := cmp.Diff(tt.want.String(), got.String()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
-	}
-	// A name that is too long is counted before it is left out, as in a kubelet.
-	pod := &corev1.Pod{}
-	searches := []string{strings.Repeat("b", 254)}
-	for i := range 33 {
-		searches = append(searches, fmt.Sprint("s", i))
-	}
-	pod.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: searches}
-	if got := Of(pod, Cluster{}, nil).Searches; len(got) != 31 || got[30] != "s30" {
-		t.Errorf("search paths %q", got)
-	}
-	// A search line of nothing replaces the one before it.
-	pod.Spec.DNSConfig = nil
-	if got := Of(pod, Cluster{}, []byte("search a\nsearch\n")).Searches; len(got) != 0 {
-		t.Errorf("search paths %q", got)
-	}
-	var many []string
-	for i := range 40 {
-		many = append(many, fmt.Sprintf("%s%d.example", strings.Repeat("a", 100), i))
-	}
-	pod.Spec.DNSConfig = &corev1.PodDNSConfig{Searches: append(many, strings.Repeat("b", 300))}
-	if got := Of(pod, Cluster{}, nil); len(strings.Join(got.Searches, " ")) > maxSearchChars || len(got.Searches) < 10 {
-		t.Errorf("%d search paths", len(got.Searches))
 	}
 }
