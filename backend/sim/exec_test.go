@@ -62,6 +62,7 @@ func TestExec(t *testing.T) {
 		"nested":             {argv: sh(`sh -c "exit 4"; echo "\"b"; exit`), want: "\"b\n"},
 		"unknown in a shell": {argv: sh("nothing; echo a"), want: "sh: nothing: not found\na\n"},
 		"beyond":             {argv: sh("echo $(date)"), want: "sh: syntax that the simulator does not know\n", code: 2},
+		"a directory stays":  {argv: sh("touch /tmp; echo x > /tmp; cat /tmp/up"), want: "sh: can't create /tmp: Is a directory\nup\n"},
 		"its own files":      {argv: []string{"cat", "/tmp/up"}, want: "up\n"},
 	}
 	for name, tt := range cases {

@@ -3,6 +3,7 @@ package shell
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -66,6 +67,7 @@ func (p *process) entryLine(flags, shown, name string, data []byte) string {
 
 func (p *process) touch(args []string, io streams) int32 {
 	_, names := flagsOf(args)
+	names = slices.DeleteFunc(names, p.isDir) // they have no times here
 	return p.changeAll("touch", names, Append, io)
 }
 
@@ -276,8 +278,11 @@ func (p *process) count(args []string, io streams) Flow {
 		if !alive {
 			return Stay
 		}
-		if why != "" || file == zeroes {
-			io.err("wc: " + file + ": " + notFound + "\n")
+		if file == zeroes {
+			why = notFound
+		}
+		if why != "" {
+			io.err("wc: " + file + ": " + why + "\n")
 			p.status = 1
 			continue
 		}

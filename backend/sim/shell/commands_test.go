@@ -131,6 +131,7 @@ func TestCommands(t *testing.T) {
 		"ls -- made /": {Out: "etc\nhome\n"},
 
 		"touch new a; cat new a": {Out: "one\ntwo\nthree\n"},
+		"touch made d; cd made":  {},
 		"touch /etc/x":           {Err: "touch: /etc/x: Read-only file system\n", Status: 1},
 		"rm a; test -e a":        {Status: 1},
 		"rm d":                   {Err: "rm: 'd' is a directory\n", Status: 1},
@@ -155,6 +156,7 @@ func TestCommands(t *testing.T) {
 		"head -c 99999999 /dev/zero":  {Status: 127, Unknown: []string{"head"}},
 
 		"wc a; wc -lc a; wc -w": {Out: "3 3 14 a\n3 14 a\n4\n"},
+		"wc d":                  {Err: "wc: d: Is a directory\n", Status: 1},
 		"wc none a":             {Out: "3 3 14 a\n", Err: "wc: none" + missing, Status: 1},
 
 		"grep t a":          {Out: "two\nthree\n"},
@@ -216,6 +218,10 @@ func TestRedirects(t *testing.T) {
 		"sh -c 'exit 3'; echo $?":               {Out: "3\n"},
 		"exit 3 | cat; echo $?":                 {Out: "0\n"},
 		"echo a | cat > o; cat o":               {Out: "a\n"},
+		"echo a >> /etc/x; echo $?":             {Out: "1\n", Err: "sh: can't create /etc/x: Read-only file system\n"},
+		"echo a >> o; >> o; cat o; >> p; ls p":  {Out: "a\np\n"},
+		"echo a > d; echo $?; cat d/in":         {Out: "1\ninside", Err: "sh: can't create d: Is a directory\n"},
+		"echo a >> d; test -d d":                {Err: "sh: can't create d: Is a directory\n"},
 		"cat << end":                            {Status: 127, Unknown: []string{""}},
 		"echo >":                                {Status: 127, Unknown: []string{""}},
 		"a=1 b=2; echo $a$b":                    {Out: "12\n"},
@@ -312,9 +318,10 @@ func TestArchives(t *testing.T) {
 		"tar cf - a | head -c 515 | tar x":                 {Err: "tar: short read\n", Status: 1},
 		"head -c 600 /dev/zero | tar t":                    {Err: short, Status: 1},
 		"tar cf - ../etc/ready | tar xf - -C made":         {Err: "tar: name with '..' in it: '../etc/ready'\n", Status: 1},
-		"tar f x":             {Err: "tar: must specify one of -c, -x or -t\n", Status: 1},
-		"tar czf o a":         {Err: "tar: unrecognized option: z\n", Status: 1},
-		"tar c --exclude=a d": {Err: "tar: unrecognized option: --exclude=a\n", Status: 1},
+		"tar cf d a":                                       {Err: "tar: can't open 'd': Is a directory\n", Status: 1},
+		"tar f x":                                          {Err: "tar: must specify one of -c, -x or -t\n", Status: 1},
+		"tar czf o a":                                      {Err: "tar: unrecognized option: z\n", Status: 1},
+		"tar c --exclude=a d":                              {Err: "tar: unrecognized option: --exclude=a\n", Status: 1},
 		"tar cf - a | tar --no-same-owner -x -f - -C made": {},
 		"mkdir made/a; tar cf - a | tar xf - -C made":      {Err: "tar: can't open 'a': Is a directory\n", Status: 1},
 	} {

@@ -110,11 +110,13 @@ func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool)
 			io.out = io.err
 			continue
 		}
-		if !r.add {
-			if why := p.Change(p.abs(r.target), Replace, ""); why != "" {
-				p.Write(2, "sh: can't create "+r.target+": "+why+"\n")
-				return io, false
-			}
+		op := Replace
+		if r.add {
+			op = Append
+		}
+		if why := p.create(r.target, op); why != "" {
+			p.Write(2, "sh: can't create "+r.target+": "+why+"\n")
+			return io, false
 		}
 		sink := p.sink(p.abs(r.target))
 		if r.fd == 2 {
@@ -124,6 +126,14 @@ func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool)
 		}
 	}
 	return io, true
+}
+
+// create opens a file to write to: with Append what is in it stays.
+func (p *process) create(name string, op Op) (why string) {
+	if p.isDir(name) {
+		return "Is a directory"
+	}
+	return p.Change(p.abs(name), op, "")
 }
 
 // sink appends to a file. What a kernel says against it, it says once.

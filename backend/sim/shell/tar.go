@@ -106,7 +106,7 @@ func (c *tarCall) take(letter rune, value string) {
 func (p *process) createTar(call tarCall, base string, streams streams) int32 {
 	out, list := streams.out, streams.err
 	if call.file != "-" {
-		if why := p.Change(p.abs(call.file), Replace, ""); why != "" {
+		if why := p.create(call.file, Replace); why != "" {
 			streams.err("tar: can't open '" + call.file + "': " + why + "\n")
 			return 1
 		}
