@@ -182,7 +182,11 @@ func TestWhereATaskLearnsItsAddresses(t *testing.T) {
 			task := Task{Env: func(name string) string { return map[string]string{envMetadata: ecs.URL + "/v4/id"}[name] }}
 			got, err := task.addresses(t.Context())
 			ecs.Close()
-			if (err != nil) != (len(tc.want) == 0) || !slices.Equal(got, tc.want) || asked != tc.asked {
+			want := tc.want
+			if name == "never" && !slices.Equal(got, want) {
+				want = ownAddresses() // another test's interface came or went
+			}
+			if (err != nil) != (len(want) == 0) || !slices.Equal(got, want) || asked != tc.asked {
 				t.Errorf("%v, %v after %d calls", got, err, asked)
 			}
 		})
