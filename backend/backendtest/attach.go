@@ -31,7 +31,9 @@ func (s *suite) attachable(p program, edit func(*corev1.Container)) (ref backend
 // repeats, until it is heard: it then goes on to its end.
 func attachOutput(s *suite) {
 	script := "echo before; cat; echo after; echo error >&2; sleep 1; echo last; exit 3"
-	ref, c, ok := s.attachable(program{"sh", "-c", script}, func(c *corev1.Container) { c.Stdin, c.StdinOnce = true, true })
+	ref, c, ok := s.attachable(
+		program{"sh", "-c", script}, func(c *corev1.Container) { c.Stdin, c.StdinOnce = true, true },
+	)
 	if !ok {
 		return
 	}
@@ -64,7 +66,9 @@ func attachOutput(s *suite) {
 // that attaches, and it with its program. The input ends when all of it came back:
 // containerd may cut off what a program has not read by then (its issue 12734).
 func attachInput(s *suite) {
-	ref, c, ok := s.attachable(program{"sh", "-c", "cat; exit 5"}, func(c *corev1.Container) { c.Stdin, c.StdinOnce = true, true })
+	ref, c, ok := s.attachable(
+		program{"sh", "-c", "cat; exit 5"}, func(c *corev1.Container) { c.Stdin, c.StdinOnce = true, true },
+	)
 	if !ok {
 		return
 	}

@@ -102,10 +102,14 @@ var broken = map[string]brokenBackend{
 		return b
 	}},
 	"more is refused than is declared": {"exit/termination_message_of_its_file", false, func(b backend.Backend) backend.Backend {
-		b.Check = backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { return []backend.Refusal{{Field: "spec", Why: "it may not"}} })
+		b.Check = backend.CheckFunc(
+			func(*corev1.Pod) []backend.Refusal { return []backend.Refusal{{Field: "spec", Why: "it may not"}} },
+		)
 		return b
 	}},
-	"what is declared as refused is taken": {"attach/a_terminal", false, func(b backend.Backend) backend.Backend { return b }},
+	"what is declared as refused is taken": {
+		"attach/a_terminal", false, func(b backend.Backend) backend.Backend { return b },
+	},
 	"contexts are ignored": {"context/an_ended_context_ends_calls", true, func(b backend.Backend) backend.Backend {
 		b.Pods = deaf{b.Pods}
 		return b

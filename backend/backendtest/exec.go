@@ -24,7 +24,9 @@ func (s *suite) exec(ref backend.ContainerRef, stdin string, command ...string) 
 }
 
 // execAll runs a command, for as long as a step may take.
-func (s *suite) execAll(ref backend.ContainerRef, stdin string, command ...string) (out, errors string, code int32, err error) {
+func (s *suite) execAll(
+	ref backend.ContainerRef, stdin string, command ...string,
+) (out, errors string, code int32, err error) {
 	ctx, cancel := context.WithTimeout(s.Context(), s.f.Eventually)
 	defer cancel()
 	var o, e bytes.Buffer
@@ -66,7 +68,9 @@ func execOutput(s *suite) {
 		}
 	}
 	begun := time.Now()
-	code, err := s.Exec.Exec(s.Context(), c, backend.ExecSpec{Command: program{"sh", "-c", "echo dropped; sleep 1; exit 5"}})
+	code, err := s.Exec.Exec(
+		s.Context(), c, backend.ExecSpec{Command: program{"sh", "-c", "echo dropped; sleep 1; exit 5"}},
+	)
 	if took := time.Since(begun); err != nil || code != 5 || took < time.Second {
 		s.Errorf("without streams: %d, %v after %v", code, err, took)
 	}

@@ -157,5 +157,7 @@ func messageOfLog(s *suite) {
 }
 
 func messageOfFileBeforeLog(s *suite) {
-	s.message(corev1.TerminationMessageFallbackToLogsOnError, "echo log; echo -n file > /dev/termination-log; exit 1", "file")
+	s.message(
+		corev1.TerminationMessageFallbackToLogsOnError, "echo log; echo -n file > /dev/termination-log; exit 1", "file",
+	)
 }

@@ -185,7 +185,9 @@ func volumesAreRead(s *suite) {
 	pod := s.pod(program{"sh", "-c", "cat /v/d/one; cat /v/two; cat /sub; exit 0"})
 	v := s.withSecret(pod, "d/one", "1\n", "two", "2\n")
 	c := &pod.Spec.Containers[0]
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/sub", SubPath: "d/one", ReadOnly: true})
+	c.VolumeMounts = append(
+		c.VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/sub", SubPath: "d/one", ReadOnly: true},
+	)
 	if s.refuses(pod) {
 		return
 	}

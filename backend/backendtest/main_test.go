@@ -20,7 +20,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // What the simulation lends of pods as units, and of containers.
 var (
 	simLendsOfPods = []string{"Exec", "Attach", "Logs", "Dial", "Forward", "Stats", "Events"}
-	simLends       = append([]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown"}, simLendsOfPods...)
+	simLends       = append(
+		[]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown"}, simLendsOfPods...,
+	)
 )
 
 // TestRunIsRun passes the suite with a backend that answers only while its Run

@@ -13,7 +13,9 @@ import (
 
 // held are resources whose requests are their limits.
 func held(cpu, memory string) corev1.ResourceRequirements {
-	list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	list := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}
 	return corev1.ResourceRequirements{Requests: list, Limits: list.DeepCopy()}
 }
 
@@ -46,7 +48,8 @@ func (s *suite) awaitHeld(ref backend.Ref, was backend.ContainerFacts, to corev1
 		return false
 	})
 	now := s.facts(f, was.Name, was.Attempt)
-	if len(f.Containers) != 1 || now.ID != was.ID || now.State() != backend.Running || !now.StartedAt.Equal(was.StartedAt) || now.Hash != was.Hash {
+	if len(f.Containers) != 1 || now.ID != was.ID || now.State() != backend.Running ||
+		!now.StartedAt.Equal(was.StartedAt) || now.Hash != was.Hash {
 		s.Errorf("the container was not resized in place:\n was %+v\n now %+v", was, now)
 	}
 }
@@ -91,7 +94,9 @@ func resizeNotRunning(s *suite) {
 	exited := s.facts(s.awaitExited(ref), "c0", 0)
 	s.wantClass("resize of a container that ended",
 		s.Resize.Resize(s.Context(), exited.Ref(ref), spec), backend.ErrNotFound)
-	unknown := backend.ContainerRef{Pod: backend.Ref{UID: uuid.NewUUID(), Namespace: pod.Namespace, Name: pod.Name}, Name: "c0"}
+	unknown := backend.ContainerRef{
+		Pod: backend.Ref{UID: uuid.NewUUID(), Namespace: pod.Namespace, Name: pod.Name}, Name: "c0",
+	}
 	spec.Pod = spec.Pod.DeepCopy()
 	spec.Pod.UID = unknown.Pod.UID
 	s.wantClass("resize of a container that never was",

@@ -55,8 +55,10 @@ func startEphemeral(s *suite) {
 	s.awaitRunning(ref)
 	debugger := s.container("c-debug", untilTerm)
 	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{
-		EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: debugger.Name, Image: debugger.Image, Command: debugger.Command},
-		TargetContainerName:      "c0",
+		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+			Name: debugger.Name, Image: debugger.Image, Command: debugger.Command,
+		},
+		TargetContainerName: "c0",
 	}}
 	spec := s.containerSpec(pod, debugger, false, 0)
 	spec.Target = "c0"

@@ -56,7 +56,9 @@ const maxAge = 30 * time.Second
 
 // counters are the sums that never go back, by name.
 func counters(u backend.Usage) map[string]*uint64 {
-	sums := map[string]*uint64{"CPU": u.CPUCoreNanoSeconds, "page faults": u.PageFaults, "major page faults": u.MajorPageFaults}
+	sums := map[string]*uint64{
+		"CPU": u.CPUCoreNanoSeconds, "page faults": u.PageFaults, "major page faults": u.MajorPageFaults,
+	}
 	for _, n := range u.Network {
 		sums[n.Name+" received"], sums[n.Name+" sent"] = n.RxBytes, n.TxBytes
 	}

@@ -125,7 +125,10 @@ func storeDisk(s *suite) {
 	s.must(err)
 	switch {
 	case usage.Capacity == nil || usage.Available == nil || *usage.Capacity == 0:
-		s.Errorf("capacity %s, available %s: the garbage of images is judged by both", number(usage.Capacity), number(usage.Available))
+		s.Errorf(
+			"capacity %s, available %s: the garbage of images is judged by both", number(usage.Capacity),
+			number(usage.Available),
+		)
 	case *usage.Available > *usage.Capacity:
 		s.Errorf("%d bytes are available of %d", *usage.Available, *usage.Capacity)
 	}

@@ -125,7 +125,9 @@ func (f Factory) run(t *testing.T, c check) {
 type outcome struct{ skipped, refused string }
 
 func (f Factory) runs(c check) bool {
-	return c.name == lendsCheck || len(f.Only) == 0 || slices.ContainsFunc(f.Only, func(begins string) bool { return strings.HasPrefix(c.name, begins) })
+	return c.name == lendsCheck || len(f.Only) == 0 || slices.ContainsFunc(
+		f.Only, func(begins string) bool { return strings.HasPrefix(c.name, begins) },
+	)
 }
 
 func (f Factory) withDefaults(t *testing.T) Factory {

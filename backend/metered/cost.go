@@ -38,11 +38,26 @@ func (c *costs) Collect(out chan<- prometheus.Metric) {
 				kind       prometheus.ValueType
 				value      float64
 			}{
-				{"tasks", "Number of attempts of pods that are charged for, by kind of capacity.", prometheus.GaugeValue, float64(facts.Live)},
-				{"dollars_per_hour", "What the pods cost now, in US dollars an hour by the list of prices, by kind of capacity.", prometheus.GaugeValue, facts.DollarsPerHour},
-				{"vcpu_hours_total", "Cumulative vCPU hours charged for, by kind of capacity.", prometheus.CounterValue, facts.VCPUHours},
-				{"gb_hours_total", "Cumulative GB hours of memory charged for, by kind of capacity.", prometheus.CounterValue, facts.GBHours},
-				{"dollars_total", "Cumulative cost of the pods in US dollars by the list of prices, by kind of capacity.", prometheus.CounterValue, facts.Dollars},
+				{
+					"tasks", "Number of attempts of pods that are charged for, by kind of capacity.", prometheus.GaugeValue,
+					float64(facts.Live),
+				},
+				{
+					"dollars_per_hour", "What the pods cost now, in US dollars an hour by the list of prices, by kind of capacity.",
+					prometheus.GaugeValue, facts.DollarsPerHour,
+				},
+				{
+					"vcpu_hours_total", "Cumulative vCPU hours charged for, by kind of capacity.", prometheus.CounterValue,
+					facts.VCPUHours,
+				},
+				{
+					"gb_hours_total", "Cumulative GB hours of memory charged for, by kind of capacity.", prometheus.CounterValue,
+					facts.GBHours,
+				},
+				{
+					"dollars_total", "Cumulative cost of the pods in US dollars by the list of prices, by kind of capacity.",
+					prometheus.CounterValue, facts.Dollars,
+				},
 			} {
 				desc := prometheus.NewDesc("burstlet_"+name+"_"+m.name, m.help, []string{"capacity"}, nil)
 				out <- prometheus.MustNewConstMetric(desc, m.kind, m.value, facts.Capacity)

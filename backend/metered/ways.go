@@ -80,8 +80,14 @@ func (p printer) link(f backend.LinkFacts) {
 		up = 1
 	}
 	p.gauge("link_up", "1 while the connection to the pods' host carries calls, else 0.", up, by, f.Name)
-	p.count("link_connects_total", "Cumulative number of times that the connection to the pods' host was made.", f.Connects, by, f.Name)
-	p.count("link_losses_total", "Cumulative number of times that a connection to the pods' host that was up ended.", f.Losses, by, f.Name)
+	p.count(
+		"link_connects_total", "Cumulative number of times that the connection to the pods' host was made.", f.Connects, by,
+		f.Name,
+	)
+	p.count(
+		"link_losses_total", "Cumulative number of times that a connection to the pods' host that was up ended.", f.Losses,
+		by, f.Name,
+	)
 	for _, reason := range linkFailures {
 		p.count("link_failures_total", "Cumulative number of failed attempts to connect to the pods' host, by what failed: "+
 			"setup (keys or known hosts cannot be read), reach, host_key, authenticate.",
@@ -90,7 +96,10 @@ func (p printer) link(f backend.LinkFacts) {
 	p.count("link_received_bytes_total", "Cumulative bytes received from the pods' host.", f.Received, by, f.Name)
 	p.count("link_sent_bytes_total", "Cumulative bytes sent to the pods' host.", f.Sent, by, f.Name)
 	if f.RoundTrip > 0 {
-		p.gauge("link_round_trip_seconds", "How long the last sign of life of the pods' host took.", f.RoundTrip.Seconds(), by, f.Name)
+		p.gauge(
+			"link_round_trip_seconds", "How long the last sign of life of the pods' host took.", f.RoundTrip.Seconds(), by,
+			f.Name,
+		)
 	}
 }
 

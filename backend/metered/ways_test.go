@@ -20,7 +20,10 @@ func TestLinksCallsAndQueuesAreShownAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	links := []backend.LinkFacts{
-		{Name: "control", Up: true, Connects: 3, Losses: 2, Failures: map[string]uint64{"authenticate": 4}, Received: 100, Sent: 50, RoundTrip: 20 * time.Millisecond},
+		{
+			Name: "control", Up: true, Connects: 3, Losses: 2, Failures: map[string]uint64{"authenticate": 4}, Received: 100,
+			Sent: 50, RoundTrip: 20 * time.Millisecond,
+		},
 		{Name: "streams"},
 	}
 	metered.Wrap(backend.Backend{Name: "cri", Links: func() []backend.LinkFacts { return links }}, m)

@@ -38,7 +38,9 @@ func (v attachView) Attach(ctx context.Context, ref backend.ContainerRef, spec b
 
 // enter finds the running container and the next line of its log, and joins the
 // caller's input to it until quit.
-func (v attachView) enter(ref backend.ContainerRef, spec backend.AttachSpec, quit <-chan struct{}) (watched, int, error) {
+func (v attachView) enter(
+	ref backend.ContainerRef, spec backend.AttachSpec, quit <-chan struct{},
+) (watched, int, error) {
 	now := v.lock()
 	defer v.mu.Unlock()
 	a, c := v.lookup(ref.Pod, ref.Name, ref.Attempt, now)

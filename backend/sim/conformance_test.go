@@ -23,7 +23,9 @@ var slow = sim.Latency{
 // podLends is what pods as units lend; containersLend is what containers do.
 var (
 	podLends       = []string{"Exec", "Attach", "Logs", "Dial", "Forward", "Stats", "Events"}
-	containersLend = append([]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown"}, podLends...)
+	containersLend = append(
+		[]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown"}, podLends...,
+	)
 )
 
 func lends(cfg sim.Config) []string {

@@ -121,7 +121,9 @@ func TestListen(t *testing.T) {
 			return nil, errors.New("elsewhere")
 		}}, "serve")
 		l := r.Listen("u", 443)
-		server := http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })}
+		server := http.Server{
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+		}
 		ended := make(chan error)
 		go func() { ended <- server.Serve(l) }()
 		ref, address := backend.Ref{UID: "u"}, r.Facts()[0].IPs[0]+":443"
@@ -160,7 +162,9 @@ func TestProbesInVirtualTime(t *testing.T) {
 		go func() { ended <- server.Serve(l) }()
 		conn, err := grpc.NewClient("passthrough:///"+ip+":9090",
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return b.Dial.Dial(ctx, ref, address) }))
+			grpc.WithContextDialer(
+				func(ctx context.Context, address string) (net.Conn, error) { return b.Dial.Dial(ctx, ref, address) },
+			))
 		must(t, err)
 		answer, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{})
 		if err != nil || answer.GetStatus() != healthpb.HealthCheckResponse_SERVING {

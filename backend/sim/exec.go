@@ -70,7 +70,9 @@ func (v execView) Exec(ctx context.Context, ref backend.ContainerRef, spec backe
 
 // enter finds the running container that the command is to run in. Whatever
 // serves its streams ends with quit.
-func (v execView) enter(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec, quit <-chan struct{}) (*live, error) {
+func (v execView) enter(
+	ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec, quit <-chan struct{},
+) (*live, error) {
 	now := v.lock()
 	defer v.mu.Unlock()
 	a, c := v.lookup(ref.Pod, ref.Name, ref.Attempt, now)

@@ -40,30 +40,39 @@ func TestExec(t *testing.T) {
 		code  int32
 		takes time.Duration
 	}{
-		"true":               {argv: []string{"true"}},
-		"false":              {argv: []string{"/bin/false"}, code: 1},
-		"exit code":          {argv: sh("exit 3"), code: 3},
-		"echo":               {argv: []string{"echo", "a  b"}, want: "a  b\n"},
-		"echo -n":            {argv: sh("echo -n a; echo b >&2; echo c"), want: "ab\nc\n"},
-		"dropped output":     {argv: sh("echo a > /dev/null; false 2>&1 || echo b"), want: "b\n"},
-		"sleep":              {argv: []string{"sleep", "2"}, takes: 2 * time.Second},
-		"and, or":            {argv: sh("false && echo a || echo b && echo c"), want: "b\nc\n"},
-		"stdin":              {argv: []string{"cat"}, stdin: "in\nput", want: "in\nput"},
-		"no stdin":           {argv: []string{"cat"}},
-		"no file":            {argv: []string{"cat", "/none"}, want: "cat: can't open '/none': No such file or directory\n", code: 1},
-		"files":              {argv: sh("echo x > /f; echo y >> /f; cat < /f; rm /f; test -e /f || echo gone"), want: "x\ny\ngone\n"},
-		"test":               {argv: sh("[ a = a ] && [ ! -z x ] && test -d /tmp && test a != b"), code: 0},
-		"test is false":      {argv: []string{"test", "-e", "/none"}, code: 1},
-		"printenv":           {argv: []string{"printenv", "B", "HOSTNAME"}, want: "two words\npod-u\n"},
-		"env":                {argv: []string{"env"}, want: "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nHOSTNAME=pod-u\nA=one\nB=two words\n"},
+		"true":           {argv: []string{"true"}},
+		"false":          {argv: []string{"/bin/false"}, code: 1},
+		"exit code":      {argv: sh("exit 3"), code: 3},
+		"echo":           {argv: []string{"echo", "a  b"}, want: "a  b\n"},
+		"echo -n":        {argv: sh("echo -n a; echo b >&2; echo c"), want: "ab\nc\n"},
+		"dropped output": {argv: sh("echo a > /dev/null; false 2>&1 || echo b"), want: "b\n"},
+		"sleep":          {argv: []string{"sleep", "2"}, takes: 2 * time.Second},
+		"and, or":        {argv: sh("false && echo a || echo b && echo c"), want: "b\nc\n"},
+		"stdin":          {argv: []string{"cat"}, stdin: "in\nput", want: "in\nput"},
+		"no stdin":       {argv: []string{"cat"}},
+		"no file": {
+			argv: []string{"cat", "/none"}, want: "cat: can't open '/none': No such file or directory\n", code: 1,
+		},
+		"files": {
+			argv: sh("echo x > /f; echo y >> /f; cat < /f; rm /f; test -e /f || echo gone"), want: "x\ny\ngone\n",
+		},
+		"test":          {argv: sh("[ a = a ] && [ ! -z x ] && test -d /tmp && test a != b"), code: 0},
+		"test is false": {argv: []string{"test", "-e", "/none"}, code: 1},
+		"printenv":      {argv: []string{"printenv", "B", "HOSTNAME"}, want: "two words\npod-u\n"},
+		"env": {
+			argv: []string{"env"},
+			want: "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nHOSTNAME=pod-u\nA=one\nB=two words\n",
+		},
 		"variables":          {argv: sh(`echo $A "${B}" '$A' $NONE "$NONE."`), want: "one two words $A .\n"},
 		"comment":            {argv: sh("echo a # b; echo c\necho d"), want: "a\nd\n"},
 		"continued line":     {argv: sh("true &&\necho a"), want: "a\n"},
 		"nested":             {argv: sh(`sh -c "exit 4"; echo "\"b"; exit`), want: "\"b\n"},
 		"unknown in a shell": {argv: sh("nothing; echo a"), want: "sh: nothing: not found\na\n"},
 		"beyond":             {argv: sh("echo $(date)"), want: "sh: syntax that the simulator does not know\n", code: 2},
-		"a directory stays":  {argv: sh("touch /tmp; echo x > /tmp; cat /tmp/up"), want: "sh: can't create /tmp: Is a directory\nup\n"},
-		"its own files":      {argv: []string{"cat", "/tmp/up"}, want: "up\n"},
+		"a directory stays": {
+			argv: sh("touch /tmp; echo x > /tmp; cat /tmp/up"), want: "sh: can't create /tmp: Is a directory\nup\n",
+		},
+		"its own files": {argv: []string{"cat", "/tmp/up"}, want: "up\n"},
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +81,9 @@ func TestExec(t *testing.T) {
 				begun := time.Now()
 				out, code, err := run(t.Context(), b, "c", tt.stdin, tt.argv...)
 				if err != nil || out != tt.want || code != tt.code || time.Since(begun) != tt.takes {
-					t.Errorf("%q, %d, %v after %v; want %q, %d after %v", out, code, err, time.Since(begun), tt.want, tt.code, tt.takes)
+					t.Errorf(
+						"%q, %d, %v after %v; want %q, %d after %v", out, code, err, time.Since(begun), tt.want, tt.code, tt.takes,
+					)
 				}
 			})
 		})
@@ -162,14 +173,19 @@ func TestTerminationMessage(t *testing.T) {
 		policy corev1.TerminationMessagePolicy
 		want   string
 	}{
-		"file":             {script: "echo -n bye > /dev/termination-log; exit 1", want: "bye"},
-		"of a success":     {script: "echo bye > /dev/termination-log", want: "bye\n"},
-		"other path":       {script: "echo bye > /tmp/x; exit 1", path: "/tmp/x", want: "bye\n"},
-		"wrong path":       {script: "echo bye > /tmp/x; exit 1"},
-		"no message":       {script: "echo bye; exit 1"},
-		"log":              {script: "echo a; echo b; exit 1", policy: corev1.TerminationMessageFallbackToLogsOnError, want: "a\nb\n"},
+		"file":         {script: "echo -n bye > /dev/termination-log; exit 1", want: "bye"},
+		"of a success": {script: "echo bye > /dev/termination-log", want: "bye\n"},
+		"other path":   {script: "echo bye > /tmp/x; exit 1", path: "/tmp/x", want: "bye\n"},
+		"wrong path":   {script: "echo bye > /tmp/x; exit 1"},
+		"no message":   {script: "echo bye; exit 1"},
+		"log": {
+			script: "echo a; echo b; exit 1", policy: corev1.TerminationMessageFallbackToLogsOnError, want: "a\nb\n",
+		},
 		"log of a success": {script: "echo a", policy: corev1.TerminationMessageFallbackToLogsOnError},
-		"file before log":  {script: "echo a; echo b > /dev/termination-log; exit 1", policy: corev1.TerminationMessageFallbackToLogsOnError, want: "b\n"},
+		"file before log": {
+			script: "echo a; echo b > /dev/termination-log; exit 1", policy: corev1.TerminationMessageFallbackToLogsOnError,
+			want: "b\n",
+		},
 		"killed before it": {script: "sleep 5; echo bye > /dev/termination-log"},
 	} {
 		t.Run(name, func(t *testing.T) {

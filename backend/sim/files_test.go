@@ -110,7 +110,8 @@ func TestVolumesOutliveAttempts(t *testing.T) {
 		}
 		must(t, b.Pods.Remove(ctx, ref))
 		facts, err := r.Backend().Files.Volumes(ctx)
-		if must(t, err); len(facts) != 2 || facts[0].Name != "e" || facts[1].Pod != (backend.Ref{UID: "u", Namespace: "ns", Name: "pod-u"}) {
+		if must(t, err); len(facts) != 2 || facts[0].Name != "e" ||
+			facts[1].Pod != (backend.Ref{UID: "u", Namespace: "ns", Name: "pod-u"}) {
 			t.Errorf("volumes of a removed pod: %+v", facts)
 		}
 		if others, err := r.BackendFor("two").Files.Volumes(ctx); err != nil || len(others) != 0 {
@@ -140,7 +141,10 @@ func TestSharedVolume(t *testing.T) {
 		ref := backend.Ref{UID: "u"}
 		must(t, b.Pods.Launch(ctx, ctx, spec("u", 0)))
 		must(t, b.Files.Place(ctx, volumeOf("e", nil)))
-		writer := withMounts(initContainer("w", "sh", "-c", "echo one > /w/f; sleep 2; echo two >> /w/f; sleep 2; echo three >> /w/f"), corev1.VolumeMount{Name: "e", MountPath: "/w"})
+		writer := withMounts(
+			initContainer("w", "sh", "-c", "echo one > /w/f; sleep 2; echo two >> /w/f; sleep 2; echo three >> /w/f"),
+			corev1.VolumeMount{Name: "e", MountPath: "/w"},
+		)
 		reader := withMounts(container("r", "serve"), corev1.VolumeMount{Name: "e", MountPath: "/r"})
 		must(t, b.Containers.Start(ctx, ref, writer))
 		must(t, b.Containers.Start(ctx, ref, reader))
@@ -225,7 +229,9 @@ func TestImageVolumes(t *testing.T) {
 		must(t, b.Pods.Launch(ctx, ctx, launch))
 		start := func(subPath string) error {
 			c := withMounts(container("c", "serve"),
-				corev1.VolumeMount{Name: "data", MountPath: "/data"}, corev1.VolumeMount{Name: "data", MountPath: "/part", SubPath: subPath})
+				corev1.VolumeMount{Name: "data", MountPath: "/data"}, corev1.VolumeMount{
+					Name: "data", MountPath: "/part", SubPath: subPath,
+				})
 			c.Pod, c.ImageVolumes = launch.Pod, []backend.ImageVolume{{Name: "data", Reference: image}}
 			return b.Containers.Start(ctx, backend.Ref{UID: "u"}, c)
 		}

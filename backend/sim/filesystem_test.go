@@ -23,8 +23,10 @@ func withVolumes() *container {
 	spec := backend.ContainerSpec{Container: corev1.Container{
 		Name: "c", WorkingDir: "/data/dir", TerminationMessagePath: "/data/last",
 		VolumeMounts: []corev1.VolumeMount{
-			{Name: "data", MountPath: "/data"}, {Name: "part", MountPath: "data/in/", SubPath: "sub//path"},
-			{Name: "fixed", MountPath: "/fixed"}, {Name: "data", MountPath: "/ro", ReadOnly: true},
+			{Name: "data", MountPath: "/data"},
+			{Name: "part", MountPath: "data/in/", SubPath: "sub//path"},
+			{Name: "fixed", MountPath: "/fixed"},
+			{Name: "data", MountPath: "/ro", ReadOnly: true},
 		},
 	}}
 	c := &container{name: "c", spec: spec, started: epoch}
@@ -90,18 +92,21 @@ func TestRoomForWrites(t *testing.T) {
 		"all there is": {nil, write{place: file("/a"), op: shell.Replace, data: big}, true},
 		"a byte more":  {nil, write{place: file("/a"), op: shell.Replace, data: big + "x"}, false},
 		"beside another": {
-			[]write{{place: file("/a"), op: shell.Replace, data: half}}, write{place: file("/b"), op: shell.Replace, data: half},
+			[]write{{place: file("/a"), op: shell.Replace, data: half}},
+			write{place: file("/b"), op: shell.Replace, data: half},
 			false,
 		},
 		"in its place": {
-			[]write{{place: file("/a"), op: shell.Replace, data: big}}, write{place: file("/a"), op: shell.Replace, data: big},
+			[]write{{place: file("/a"), op: shell.Replace, data: big}},
+			write{place: file("/a"), op: shell.Replace, data: big},
 			true,
 		},
 		"behind it": {
 			[]write{{place: file("/a"), op: shell.Replace, data: big}}, write{place: file("/a"), op: shell.Append}, false,
 		},
 		"what is removed is free": {
-			[]write{{place: file("/a"), data: big}, {place: file("/a"), op: shell.Remove}}, write{place: file("/b"), data: half},
+			[]write{{place: file("/a"), data: big}, {place: file("/a"), op: shell.Remove}},
+			write{place: file("/b"), data: half},
 			true,
 		},
 		"a removal always": {
@@ -135,11 +140,13 @@ func TestWritesAreKeptInOrder(t *testing.T) {
 		"appended":    {[]write{at(1, "/f", shell.Append, "a"), at(2, "/f", shell.Append, "b")}, "1a 2b", "ab"},
 		"out of turn": {[]write{at(5, "/f", shell.Append, "b"), at(1, "/f", shell.Append, "a")}, "1a 5b", "ab"},
 		"replaced": {
-			[]write{at(1, "/f", shell.Append, "a"), at(1, "/g", shell.Append, "g"), at(2, "/f", shell.Replace, "b")}, "1g 2b",
+			[]write{at(1, "/f", shell.Append, "a"), at(1, "/g", shell.Append, "g"), at(2, "/f", shell.Replace, "b")},
+			"1g 2b",
 			"b",
 		},
 		"replaced before": {
-			[]write{at(1, "/f", shell.Append, "a"), at(9, "/f", shell.Append, "c"), at(5, "/f", shell.Replace, "b")}, "5b 9c",
+			[]write{at(1, "/f", shell.Append, "a"), at(9, "/f", shell.Append, "c"), at(5, "/f", shell.Replace, "b")},
+			"5b 9c",
 			"bc",
 		},
 		"removed": {[]write{at(1, "/f", shell.Append, "a"), at(2, "/f", shell.Remove, "")}, "2", "-"},

@@ -49,7 +49,9 @@ func TestForward(t *testing.T) {
 				}
 				s := spec("u", 0, container("c", "sh", "-c", "serve 8080 ready-after=1h"), container("d", "serve", "9090"))
 				s.Containers[0].Container.Ports = []corev1.ContainerPort{
-					{ContainerPort: 8080}, {ContainerPort: 80, Protocol: corev1.ProtocolTCP}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP},
+					{ContainerPort: 8080},
+					{ContainerPort: 80, Protocol: corev1.ProtocolTCP},
+					{ContainerPort: 53, Protocol: corev1.ProtocolUDP},
 				}
 				must(t, b.Pods.Launch(t.Context(), t.Context(), s))
 				for _, c := range s.Containers {

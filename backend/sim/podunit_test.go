@@ -43,8 +43,10 @@ func podUnitCases() map[string]podUnitCase {
 			},
 		},
 		"init in order, with latencies": {
-			containers: []backend.ContainerSpec{initContainer("i", "sleep", "1"), initContainer("j", "true"), container("a", "sleep", "1")},
-			latency:    sim.Latency{Launch: 2 * time.Second, Pull: 3 * time.Second, Start: time.Second, Stop: 2 * time.Second},
+			containers: []backend.ContainerSpec{
+				initContainer("i", "sleep", "1"), initContainer("j", "true"), container("a", "sleep", "1"),
+			},
+			latency: sim.Latency{Launch: 2 * time.Second, Pull: 3 * time.Second, Start: time.Second, Stop: 2 * time.Second},
 			want: at{
 				5:  "live=true - | i -..- 0 | j -..- 0 | a -..- 0",
 				6:  "live=true - | i 6..- 0 | j -..- 0 | a -..- 0",
@@ -54,8 +56,10 @@ func podUnitCases() map[string]podUnitCase {
 			},
 		},
 		"init fails": {
-			containers: []backend.ContainerSpec{initContainer("i", "sh", "-c", "sleep 1; exit 9"), initContainer("j", "true"), container("a", "true")},
-			want:       at{1: "live=false 1 | i 0..1 9 | j -..- 0 | a -..- 0"},
+			containers: []backend.ContainerSpec{
+				initContainer("i", "sh", "-c", "sleep 1; exit 9"), initContainer("j", "true"), container("a", "true"),
+			},
+			want: at{1: "live=false 1 | i 0..1 9 | j -..- 0 | a -..- 0"},
 		},
 		"sidecar lasts as long as the rest": {
 			containers: []backend.ContainerSpec{sidecar, initContainer("i", "sleep", "1"), container("a", "sleep", "1")},
@@ -124,8 +128,10 @@ func podUnitCases() map[string]podUnitCase {
 			want: at{6: "live=false 6 | side 2..6 143 | i 4..5 0 | a -..- 0"},
 		},
 		"stopped, one ignores TERM, one has ended": {
-			containers: []backend.ContainerSpec{container("a", "true"), container("b", "sh", "-c", "trap '' TERM; sleep 99"), container("c", "serve")},
-			stopAt:     2, grace: 3 * time.Second,
+			containers: []backend.ContainerSpec{
+				container("a", "true"), container("b", "sh", "-c", "trap '' TERM; sleep 99"), container("c", "serve"),
+			},
+			stopAt: 2, grace: 3 * time.Second,
 			want: at{
 				2: "live=true - | a 0..0 0 | b 0..- 0 | c 0..2 143",
 				5: "live=false 5 | a 0..0 0 | b 0..5 137 | c 0..2 143",

@@ -198,7 +198,8 @@ func TestWhoAContainerRunsAs(t *testing.T) {
 		"the container": {nil, &ids{new(int64(7)), new(int64(8))}, []int64{8}, 7},
 		"one field each": {
 			&corev1.PodSecurityContext{RunAsUser: new(int64(5)), RunAsGroup: new(int64(6))}, &ids{user: new(int64(7))},
-			[]int64{6}, 7,
+			[]int64{6},
+			7,
 		},
 		"root, of all": {
 			&corev1.PodSecurityContext{RunAsUser: new(int64(5))}, &ids{user: new(int64(0))}, []int64{0}, 0,
@@ -208,7 +209,9 @@ func TestWhoAContainerRunsAs(t *testing.T) {
 		},
 		"each group is once": {
 			&corev1.PodSecurityContext{RunAsGroup: new(int64(3)), SupplementalGroups: []int64{3, 4}, FSGroup: new(int64(4))},
-			nil, []int64{3, 4}, 0,
+			nil,
+			[]int64{3, 4},
+			0,
 		},
 	} {
 		spec := &backend.ContainerSpec{Pod: &corev1.Pod{Spec: corev1.PodSpec{SecurityContext: tt.pod}}}

@@ -25,7 +25,9 @@ func TestResize(t *testing.T) {
 		remote := sim.New(sim.Config{Record: true})
 		b := remote.Backend()
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Name: "p"}}
-		container := corev1.Container{Name: "a", Image: "busybox", Command: []string{"sleep", "infinity"}, Resources: bounded("2", "64Mi")}
+		container := corev1.Container{
+			Name: "a", Image: "busybox", Command: []string{"sleep", "infinity"}, Resources: bounded("2", "64Mi"),
+		}
 		spec := backend.ContainerSpec{Pod: pod, Container: container}
 		launch := backend.LaunchSpec{Pod: pod}
 		if _, err := b.Images.Pull(t.Context(), "busybox", nil); err != nil {
@@ -40,7 +42,8 @@ func TestResize(t *testing.T) {
 
 		spec.Container.Resources = bounded("500m", "32Mi") // it uses 1 cpu and 32Mi
 		err := b.Resize.Resize(t.Context(), ref, spec)
-		if backend.Class(err) != "Invalid" || !strings.Contains(err.Error(), "memory limit (33554432) below current usage (33554432)") {
+		if backend.Class(err) != "Invalid" ||
+			!strings.Contains(err.Error(), "memory limit (33554432) below current usage (33554432)") {
 			t.Errorf("a memory limit of what is used: %v", err)
 		}
 		spec.Container.Resources = bounded("500m", "48Mi")

@@ -76,8 +76,10 @@ func (c *container) loads() []load {
 
 func (c *container) defaultLoad() load {
 	return load{
-		milliCPU: uint64(c.half(corev1.ResourceCPU, func(q *resource.Quantity) int64 { return q.MilliValue() }, defaultMilliCPU)),
-		memory:   uint64(c.half(corev1.ResourceMemory, (*resource.Quantity).Value, defaultMemory)),
+		milliCPU: uint64(
+			c.half(corev1.ResourceCPU, func(q *resource.Quantity) int64 { return q.MilliValue() }, defaultMilliCPU),
+		),
+		memory: uint64(c.half(corev1.ResourceMemory, (*resource.Quantity).Value, defaultMemory)),
 	}
 }
 

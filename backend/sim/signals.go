@@ -37,7 +37,9 @@ func (v signalsView) signals() backend.SignalFacts {
 	}
 	facts := backend.SignalFacts{
 		Time: time.Now().Round(0), PodsMemory: &pods, DedicatedImageFS: true,
-		PIDs: &backend.Level{Available: hostMaxProcesses - min(hostMaxProcesses, *measured.Node.Processes), Capacity: hostMaxProcesses},
+		PIDs: &backend.Level{
+			Available: hostMaxProcesses - min(hostMaxProcesses, *measured.Node.Processes), Capacity: hostMaxProcesses,
+		},
 	}
 	if left := measured.Node.MemoryAvailable; left != nil {
 		memory := v.cfg.Capacity[corev1.ResourceMemory]

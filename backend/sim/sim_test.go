@@ -349,7 +349,10 @@ func BenchmarkLife(b *testing.B) {
 	ctx := b.Context()
 	back := sim.New(sim.Config{Images: []string{"busybox"}}).Backend()
 	for i := 0; b.Loop(); i++ {
-		s := spec(types.UID(fmt.Sprint(i)), 0, withMounts(container("c", "serve", "80"), corev1.VolumeMount{Name: "v", MountPath: "/v"}))
+		s := spec(
+			types.UID(fmt.Sprint(i)), 0,
+			withMounts(container("c", "serve", "80"), corev1.VolumeMount{Name: "v", MountPath: "/v"}),
+		)
 		v := volumeOf("v", map[string]string{"token": "t"})
 		v.Pod = s.Pod
 		err := errors.Join(

@@ -41,7 +41,9 @@ func (v statsView) Stats(ctx context.Context) (backend.StatsFacts, error) {
 func (v statsView) measure() backend.StatsFacts {
 	now := v.lock()
 	defer v.mu.Unlock()
-	host := total{cpu: v.spent[v.node], memory: hostMemory, disk: hostDisk, processes: hostProcesses, milliCPU: hostMilliCPU}
+	host := total{
+		cpu: v.spent[v.node], memory: hostMemory, disk: hostDisk, processes: hostProcesses, milliCPU: hostMilliCPU,
+	}
 	host.cpu += coreNanos(hostMilliCPU, now.Sub(v.began))
 	var facts backend.StatsFacts
 	for _, a := range v.order {

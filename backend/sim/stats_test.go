@@ -75,7 +75,8 @@ func TestUseIsAFunctionOfTime(t *testing.T) {
 		if facts.Node != nil {
 			t.Errorf("there is no host to measure, yet %+v", facts.Node)
 		}
-		if c := p.Containers[2]; *c.MemoryAvailable != 512<<20 || !c.Time.Equal(time.Now()) || !c.StartTime.Equal(time.Now().Add(-20*time.Second)) {
+		if c := p.Containers[2]; *c.MemoryAvailable != 512<<20 || !c.Time.Equal(time.Now()) ||
+			!c.StartTime.Equal(time.Now().Add(-20*time.Second)) {
 			t.Errorf("got %+v", c)
 		}
 	})
@@ -96,7 +97,9 @@ func TestUseIsLimitedAndChangedByCommands(t *testing.T) {
 		}
 		exec := func(argv ...string) (int32, string) {
 			var stderr bytes.Buffer
-			code, err := b.Exec.Exec(t.Context(), backend.ContainerRef{Pod: s.Ref(), Name: "c"}, backend.ExecSpec{Command: argv, Stderr: &stderr})
+			code, err := b.Exec.Exec(
+				t.Context(), backend.ContainerRef{Pod: s.Ref(), Name: "c"}, backend.ExecSpec{Command: argv, Stderr: &stderr},
+			)
 			must(t, err)
 			return code, stderr.String()
 		}

@@ -24,7 +24,8 @@ func TestImagesTakeRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Images.Pull(ctx, "c", nil); backend.Class(err) != "Transient" || !strings.Contains(err.Error(), "no space left on device") {
+	if _, err := b.Images.Pull(ctx, "c", nil); backend.Class(err) != "Transient" ||
+		!strings.Contains(err.Error(), "no space left on device") {
 		t.Errorf("a pull for which there is no room: %v", err)
 	}
 	if _, err := b.Images.Pull(ctx, "a", nil); err != nil {
@@ -60,11 +61,17 @@ func TestVolumesAreMeasured(t *testing.T) {
 				volumes := []backend.VolumeSpec{
 					volume("disk", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 					volume("memory", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}),
-					volume("config", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}, backend.File{Path: "f", Data: []byte("12345")}),
+					volume(
+						"config", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}},
+						backend.File{Path: "f", Data: []byte("12345")},
+					),
 				}
 				c := backend.ContainerSpec{Pod: pod, Container: corev1.Container{
 					Name: "a", Image: "i",
-					Command:      []string{"sh", "-c", "echo 12 > /d/x; echo 3456 > /m/y; sleep 10; echo 345 >> /d/x; echo 1 > /d/z; rm /m/y; sleep infinity"},
+					Command: []string{
+						"sh", "-c",
+						"echo 12 > /d/x; echo 3456 > /m/y; sleep 10; echo 345 >> /d/x; echo 1 > /d/z; rm /m/y; sleep infinity",
+					},
 					VolumeMounts: []corev1.VolumeMount{{Name: "disk", MountPath: "/d"}, {Name: "memory", MountPath: "/m"}},
 				}}
 				launch := backend.LaunchSpec{Pod: pod}

@@ -52,7 +52,9 @@ func unpack(t *testing.T, data []byte) map[string]string {
 }
 
 // runRaw runs a command with an input and returns its outputs apart.
-func runRaw(ctx context.Context, b backend.Backend, stdin io.Reader, argv ...string) (out []byte, errs string, code int32, err error) {
+func runRaw(
+	ctx context.Context, b backend.Backend, stdin io.Reader, argv ...string,
+) (out []byte, errs string, code int32, err error) {
 	var o bytes.Buffer
 	var e strings.Builder
 	ref := backend.ContainerRef{Pod: backend.Ref{UID: "u"}, Name: "c"}
@@ -92,7 +94,9 @@ func TestCopy(t *testing.T) {
 				if files := unpack(t, got); !maps.Equal(files, want) {
 					t.Errorf("back came %q", slices.Sorted(maps.Keys(files)))
 				}
-				again, _, _, err := runRaw(t.Context(), b, nil, "sh", "-c", fmt.Sprintf("tar cf - '%s' | tail -c+%d", dir+"/d", 1001))
+				again, _, _, err := runRaw(
+					t.Context(), b, nil, "sh", "-c", fmt.Sprintf("tar cf - '%s' | tail -c+%d", dir+"/d", 1001),
+				)
 				if err != nil || !bytes.Equal(again, got[1000:]) {
 					t.Errorf("going on at byte 1000: %d of %d bytes, %v", len(again), len(got)-1000, err)
 				}
@@ -111,18 +115,35 @@ func TestTar(t *testing.T) {
 		errs  string
 		code  int32
 	}{
-		"verbose":      {files: map[string]string{"a": "x", "b/c": "y"}, argv: []string{"xvf", "-", "-C", "/tmp"}, out: "a\nb/c\n"},
-		"list":         {files: map[string]string{"a": "x", "b/": ""}, argv: []string{"tf", "-"}, out: "a\nb/\n"},
-		"no directory": {argv: []string{"xmf", "-", "-C", "/none"}, errs: "tar: can't change directory to '/none': No such file or directory\n", code: 1},
-		"not preserved": {
-			files: map[string]string{"a": "x"}, argv: []string{"--no-same-permissions", "--no-same-owner", "-xmf", "-", "-C", "/tmp"},
+		"verbose": {
+			files: map[string]string{"a": "x", "b/c": "y"}, argv: []string{"xvf", "-", "-C", "/tmp"}, out: "a\nb/c\n",
 		},
-		"missing":   {argv: []string{"cf", "-", "none"}, out: strings.Repeat("\x00", 1024), errs: "tar: none: No such file or directory\ntar: error exit delayed from previous errors\n", code: 1},
-		"nothing":   {argv: []string{"xmf", "-"}, errs: "tar: short read\n", code: 1},
-		"cut":       {raw: "\x00", argv: []string{"xmf", "-"}, errs: "tar: short read\n", code: 1},
-		"no tar":    {raw: strings.Repeat("garbage ", 128), argv: []string{"xmf", "-"}, errs: "tar: invalid tar magic\n", code: 1},
-		"outside":   {files: map[string]string{"../a": "x"}, argv: []string{"xmf", "-", "-C", "/tmp"}, errs: "tar: name with '..' in it: '../a'\n", code: 1},
-		"read-only": {files: map[string]string{"a": "x"}, argv: []string{"xmf", "-", "-C", "/etc/v"}, errs: "tar: can't open 'a': Read-only file system\n", code: 1},
+		"list": {files: map[string]string{"a": "x", "b/": ""}, argv: []string{"tf", "-"}, out: "a\nb/\n"},
+		"no directory": {
+			argv: []string{"xmf", "-", "-C", "/none"},
+			errs: "tar: can't change directory to '/none': No such file or directory\n", code: 1,
+		},
+		"not preserved": {
+			files: map[string]string{"a": "x"},
+			argv:  []string{"--no-same-permissions", "--no-same-owner", "-xmf", "-", "-C", "/tmp"},
+		},
+		"missing": {
+			argv: []string{"cf", "-", "none"}, out: strings.Repeat("\x00", 1024),
+			errs: "tar: none: No such file or directory\ntar: error exit delayed from previous errors\n", code: 1,
+		},
+		"nothing": {argv: []string{"xmf", "-"}, errs: "tar: short read\n", code: 1},
+		"cut":     {raw: "\x00", argv: []string{"xmf", "-"}, errs: "tar: short read\n", code: 1},
+		"no tar": {
+			raw: strings.Repeat("garbage ", 128), argv: []string{"xmf", "-"}, errs: "tar: invalid tar magic\n", code: 1,
+		},
+		"outside": {
+			files: map[string]string{"../a": "x"}, argv: []string{"xmf", "-", "-C", "/tmp"},
+			errs: "tar: name with '..' in it: '../a'\n", code: 1,
+		},
+		"read-only": {
+			files: map[string]string{"a": "x"}, argv: []string{"xmf", "-", "-C", "/etc/v"},
+			errs: "tar: can't open 'a': Read-only file system\n", code: 1,
+		},
 		"too big": {
 			files: map[string]string{"a": strings.Repeat("x", 10<<20), "b": strings.Repeat("x", 10<<20)},
 			argv:  []string{"xmf", "-", "-C", "/tmp"}, errs: "tar: write error: No space left on device\n", code: 1,
@@ -163,7 +184,9 @@ func TestRoomIsFreed(t *testing.T) {
 				wantOutput(t, b, "c", "", "rm", "/scratch/a")
 			}
 		}
-		_, errs, code, err := runRaw(t.Context(), b, strings.NewReader(strings.Repeat("x", 17<<20)), "sh", "-c", "cat > /f; wc -c /f")
+		_, errs, code, err := runRaw(
+			t.Context(), b, strings.NewReader(strings.Repeat("x", 17<<20)), "sh", "-c", "cat > /f; wc -c /f",
+		)
 		if err != nil || code != 0 || errs != "sh: write error: No space left on device\n" {
 			t.Errorf("endless input: %q, %d, %v", errs, code, err)
 		}

@@ -210,11 +210,19 @@ func TestAttach(t *testing.T) {
 		shown string
 		code  int32
 	}{
-		"cat":            {[]string{"cat"}, true, false, "a\nb", "a\nb", 0},
-		"after a script": {[]string{"sh", "-c", "echo ready; echo x > /f; sleep 2; cat; cat /f; exit 3"}, true, false, "a\n", "ready\na\nx\n", 3},
-		"a shell":        {[]string{"sh"}, true, false, "echo a; exit 4\n", "a\n", 4},
-		"no command":     {nil, false, true, "exit 5\n", "/ # exit 5\r\n", 5},
-		"a terminal":     {[]string{"sh", "-c", "echo ready; sh"}, false, true, "stty size\nexit 6\n", "ready\r\n/ # stty size\r\nexit 6\r\n24 80\r\n/ # ", 6},
+		"cat": {[]string{"cat"}, true, false, "a\nb", "a\nb", 0},
+		"after a script": {
+			[]string{"sh", "-c", "echo ready; echo x > /f; sleep 2; cat; cat /f; exit 3"},
+			true, false, "a\n", "ready\na\nx\n",
+			3,
+		},
+		"a shell":    {[]string{"sh"}, true, false, "echo a; exit 4\n", "a\n", 4},
+		"no command": {nil, false, true, "exit 5\n", "/ # exit 5\r\n", 5},
+		"a terminal": {
+			[]string{"sh", "-c", "echo ready; sh"},
+			false, true, "stty size\nexit 6\n",
+			"ready\r\n/ # stty size\r\nexit 6\r\n24 80\r\n/ # ", 6,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -295,7 +303,12 @@ func TestAttachedLogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, ref := attaching(t, true, false, "cat")
 		line := strings.Repeat("x", 1023) + "\n"
-		must(t, b.Attach.Attach(t.Context(), ref, backend.AttachSpec{Stdin: strings.NewReader(strings.Repeat(line, 8<<10) + "last\n")}))
+		must(
+			t,
+			b.Attach.Attach(
+				t.Context(), ref, backend.AttachSpec{Stdin: strings.NewReader(strings.Repeat(line, 8<<10) + "last\n")},
+			),
+		)
 		log, err := b.Logs.Open(t.Context(), ref, backend.LogOptions{})
 		must(t, err)
 		text, err := io.ReadAll(log)
@@ -317,7 +330,9 @@ func TestOtherUser(t *testing.T) {
 		r := sim.New(sim.Config{PodUnit: true})
 		b := r.Backend()
 		s := spec("u", 0, container("c", "serve"))
-		s.Containers[0].Container.SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000))}
+		s.Containers[0].Container.SecurityContext = &corev1.SecurityContext{
+			RunAsUser: new(int64(1000)), RunAsGroup: new(int64(2000)),
+		}
 		must(t, b.Pods.Launch(t.Context(), t.Context(), s))
 		out, _, err := atTerminal(t.Context(), b, typing("id\r", "exit\r"), "sh")
 		if want := "/ $ id\r\nuid=1000 gid=2000 groups=2000\r\n/ $ exit\r\n"; err != nil || out != want {

@@ -99,12 +99,15 @@ func checkVolume(spec backend.VolumeSpec) error {
 		return backend.Errorf(backend.ErrInvalid, "a volume has no name")
 	}
 	for i, f := range spec.Files {
-		if f.Path == "." || path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == ".." || strings.HasPrefix(f.Path, "../") {
+		if f.Path == "." || path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == ".." ||
+			strings.HasPrefix(f.Path, "../") {
 			return backend.Errorf(backend.ErrInvalid, "volume %q: %q is not a clean relative path", spec.Name, f.Path)
 		}
 		for _, other := range spec.Files[:i] {
 			if other.Path == f.Path || strings.HasPrefix(f.Path, other.Path+"/") || strings.HasPrefix(other.Path, f.Path+"/") {
-				return backend.Errorf(backend.ErrInvalid, "volume %q: %q and %q cannot both be files", spec.Name, other.Path, f.Path)
+				return backend.Errorf(
+					backend.ErrInvalid, "volume %q: %q and %q cannot both be files", spec.Name, other.Path, f.Path,
+				)
 			}
 		}
 	}
@@ -139,11 +142,16 @@ func mounts(spec backend.ContainerSpec, volumes map[string]*volume) ([]mount, er
 		if source := backend.ImageVolumeOf(spec.Pod, m.Name); source != nil {
 			v = &volume{name: m.Name, readOnly: true, now: &placement{files: imageFiles(source.Reference)}}
 			if err := isDirectory(v.now.files, m.SubPath); err != nil {
-				return nil, fmt.Errorf("ImageVolumeMountFailed: failed to ensure image subpath %q in %q: %w", m.SubPath, source.Reference, err)
+				return nil, fmt.Errorf(
+					"ImageVolumeMountFailed: failed to ensure image subpath %q in %q: %w", m.SubPath, source.Reference, err,
+				)
 			}
 		}
 		if v == nil {
-			return nil, fmt.Errorf("failed to generate container %q spec: volume %q is not placed: no such file or directory", spec.Container.Name, m.Name)
+			return nil, fmt.Errorf(
+				"failed to generate container %q spec: volume %q is not placed: no such file or directory", spec.Container.Name,
+				m.Name,
+			)
 		}
 		one := mount{path: path.Clean("/" + m.MountPath), subPath: m.SubPath, volume: v, readOnly: m.ReadOnly || v.readOnly}
 		if m.SubPath != "" {

@@ -66,15 +66,33 @@ deploy/rbac/bootstrap.yaml those for client certificates.`,
 		Args: cobra.NoArgs,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's service account, else ~/.kube/config")
+	flags.StringVar(
+		&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig file; default $KUBECONFIG, else the pod's service account, else ~/.kube/config",
+	)
 	flags.StringSliceVar(&f.nodes, "nodes", nil, "names of the nodes; required")
-	flags.StringSliceVar(&f.requesters, "requesters", nil, "users who may ask for the nodes of --nodes beside the nodes themselves, as in system:serviceaccount:NAMESPACE:NAME")
-	flags.StringSliceVar(&f.bootstrapGroups, "bootstrap-groups", nil, "groups of bootstrap tokens that may ask for client certificates of --nodes, as in system:bootstrappers:burstlet")
-	flags.StringSliceVar(&f.networks, "allowed-ips", nil, "networks of addresses that may be certified, as in 192.0.2.0/24")
+	flags.StringSliceVar(
+		&f.requesters, "requesters", nil,
+		"users who may ask for the nodes of --nodes beside the nodes themselves, as in system:serviceaccount:NAMESPACE:NAME",
+	)
+	flags.StringSliceVar(
+		&f.bootstrapGroups, "bootstrap-groups", nil,
+		"groups of bootstrap tokens that may ask for client certificates of --nodes, as in system:bootstrappers:burstlet",
+	)
+	flags.StringSliceVar(
+		&f.networks, "allowed-ips", nil, "networks of addresses that may be certified, as in 192.0.2.0/24",
+	)
 	flags.StringVar(&f.podSelector, "pod-selector", "", "labels of the pods whose addresses may be certified")
-	flags.StringVar(&f.podServiceAccount, "pod-service-account", "", "name of the ServiceAccount that those pods run as; required with --pod-selector")
-	flags.StringVar(&f.podNamespace, "pod-namespace", "", "namespace of those pods; default that of the pod that this process runs in")
-	flags.StringVar(&f.healthzBindAddress, "healthz-bind-address", config.Default().HealthzBindAddress, "IP address of the health port")
+	flags.StringVar(
+		&f.podServiceAccount, "pod-service-account", "",
+		"name of the ServiceAccount that those pods run as; required with --pod-selector",
+	)
+	flags.StringVar(
+		&f.podNamespace, "pod-namespace", "", "namespace of those pods; default that of the pod that this process runs in",
+	)
+	flags.StringVar(
+		&f.healthzBindAddress, "healthz-bind-address", config.Default().HealthzBindAddress, "IP address of the health port",
+	)
 	flags.IntVar(&f.healthzPort, "healthz-port", 0, "port of /healthz, /readyz and /metrics, plain HTTP (0: none)")
 	flags.StringVar(&f.logging.Level, "log-level", config.Default().Logging.Level, "error, warn, info, debug or trace")
 	flags.StringVar(&f.logging.Format, "log-format", config.Default().Logging.Format, "text or json")
@@ -103,7 +121,9 @@ func (f approveFlags) policy() (approver.Policy, error) {
 	}
 	switch {
 	case len(p.AllowedIPs) == 0 && f.podSelector == "":
-		return p, errors.New("flag --allowed-ips or --pod-selector is required: a node's word for its own addresses is not enough")
+		return p, errors.New(
+			"flag --allowed-ips or --pod-selector is required: a node's word for its own addresses is not enough",
+		)
 	case len(p.Nodes) == 0:
 		return p, errors.New("flag --nodes is required: whoever can register a Node could be certified for any name")
 	case f.podSelector != "" && f.podServiceAccount == "":
@@ -141,7 +161,9 @@ func approveCertificates(ctx context.Context, server *rest.Config, f approveFlag
 	}
 	states := newHealth(nil)
 	states.checks = []check{approving{a}}
-	states.metrics = promhttp.HandlerFor(prometheus.Gatherers{processMetrics(), states.bounds(), registry}, promhttp.HandlerOpts{})
+	states.metrics = promhttp.HandlerFor(
+		prometheus.Gatherers{processMetrics(), states.bounds(), registry}, promhttp.HandlerOpts{},
+	)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served, err := states.serve(ctx, f.healthzBindAddress, f.healthzPort)

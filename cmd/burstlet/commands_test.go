@@ -18,9 +18,14 @@ func TestExplainAndDoctorOfASimulation(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"explain", "-f", file, "--backend", "sim", "--node-name", "n"}, "Pod default/p on node n (sim): accepted\n"},
+		{
+			[]string{"explain", "-f", file, "--backend", "sim", "--node-name", "n"}, "Pod default/p on node n (sim): accepted\n",
+		},
 		{[]string{"explain", "-f", file, "--node-name", "n", "-o", "json"}, `"accepted": true`},
-		{[]string{"doctor", "--backend", "sim", "--node-name", "n", "--backend-only"}, "node n (sim)\n  warn  backend  is simulated"},
+		{
+			[]string{"doctor", "--backend", "sim", "--node-name", "n", "--backend-only"},
+			"node n (sim)\n  warn  backend  is simulated",
+		},
 	} {
 		if out, err := execute(t, tc.args...); err != nil || !strings.Contains(out, tc.want) {
 			t.Errorf("%v: %v: %s", tc.args, err, out)

@@ -30,8 +30,9 @@ func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguratio
 		ImageMaximumGCAge:           metav1.Duration{Duration: cfg.Images.MaximumGCAge.Duration},
 		NodeStatusMaxImages:         new(int32(cfg.Images.NodeStatusMaxImages)), //nolint:gosec // as many images there are not
 
-		EvictionHard: cfg.Eviction.Hard, EvictionSoft: cfg.Eviction.Soft, EvictionSoftGracePeriod: cfg.Eviction.SoftGracePeriod,
-		EvictionMinimumReclaim: cfg.Eviction.MinimumReclaim, EvictionMaxPodGracePeriod: cfg.Eviction.MaxPodGracePeriod,
+		EvictionHard: cfg.Eviction.Hard, EvictionSoft: cfg.Eviction.Soft,
+		EvictionSoftGracePeriod: cfg.Eviction.SoftGracePeriod,
+		EvictionMinimumReclaim:  cfg.Eviction.MinimumReclaim, EvictionMaxPodGracePeriod: cfg.Eviction.MaxPodGracePeriod,
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: cfg.Eviction.Policy().PressureTransitionPeriod},
 	}
 	if pods := cfg.Node.Capacity.Pods; pods != nil {
@@ -41,7 +42,9 @@ func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguratio
 		c.ShutdownGracePeriod = metav1.Duration{Duration: cri.ShutdownGracePeriod.Duration}
 		c.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: cri.ShutdownGracePeriodCriticalPods.Duration}
 		for _, group := range cri.ShutdownGracePeriodByPodPriority {
-			c.ShutdownGracePeriodByPodPriority = append(c.ShutdownGracePeriodByPodPriority, kubeletv1beta1.ShutdownGracePeriodByPodPriority(group))
+			c.ShutdownGracePeriodByPodPriority = append(
+				c.ShutdownGracePeriodByPodPriority, kubeletv1beta1.ShutdownGracePeriodByPodPriority(group),
+			)
 		}
 	} else if cfg.Shutdown.Mode == config.ShutdownDrain {
 		c.ShutdownGracePeriod = metav1.Duration{Duration: cfg.Shutdown.GracePeriod.Duration}

@@ -37,10 +37,18 @@ runs, as the same user.`,
 	flags := cmd.Flags()
 	flags.StringVar(&file, "config", "", "YAML file with the configuration ($"+config.FileEnv+")")
 	flags.BoolVar(&backendOnly, "backend-only", false, "do not ask the cluster")
-	flags.BoolVar(&try, "try", false, "run a few tiny tasks on ECS, which cost money, and compare what AWS does with what burstlet assumes")
+	flags.BoolVar(
+		&try, "try", false,
+		"run a few tiny tasks on ECS, which cost money, and compare what AWS does with what burstlet assumes",
+	)
 	flags.BoolVar(&trial.Yes, "yes", false, "with --try: do not ask")
-	flags.StringVar(&trial.Image, "try-image", "", "with --try: image with sh, sleep and echo (default: busybox of public.ecr.aws)")
-	flags.StringVar(&trial.Output, "try-output", "burstlet-try.json", "with --try: file for what was seen; -: standard output, after the table")
+	flags.StringVar(
+		&trial.Image, "try-image", "", "with --try: image with sh, sleep and echo (default: busybox of public.ecr.aws)",
+	)
+	flags.StringVar(
+		&trial.Output, "try-output", "burstlet-try.json",
+		"with --try: file for what was seen; -: standard output, after the table",
+	)
 	addSettings(flags)
 	hideSettings(flags, "backend.sim.granularity", "clusterD", "pods.", "healthz", "shutdown.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -14,14 +14,17 @@ import (
 
 // engineNode returns what the engine asks about the node: what is configured,
 // with what the node is now.
-func engineNode(cfg config.Configuration, b backend.Backend, current func() provider.Current) (func() syncloop.Node, error) {
+func engineNode(
+	cfg config.Configuration, b backend.Backend, current func() provider.Current,
+) (func() syncloop.Node, error) {
 	if err := admit.CheckSysctls(cfg.Pods.AllowedUnsafeSysctls); err != nil {
 		return nil, fmt.Errorf("pods.allowedUnsafeSysctls: %w", err)
 	}
 	fixed := syncloop.Node{
 		Admission: admit.Node{
 			Name: cfg.Node.Name, Can: admit.AbilitiesOf(b), AllowedUnsafeSysctls: cfg.Pods.AllowedUnsafeSysctls,
-			HostNetwork: cfg.Pods.HostNetwork, HostPID: cfg.Pods.HostPID, HostIPC: cfg.Pods.HostIPC, HostPorts: cfg.Pods.HostPorts,
+			HostNetwork: cfg.Pods.HostNetwork, HostPID: cfg.Pods.HostPID, HostIPC: cfg.Pods.HostIPC,
+			HostPorts: cfg.Pods.HostPorts,
 		},
 		Cluster: resolve.Node{Name: cfg.Node.Name},
 	}

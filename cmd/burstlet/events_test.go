@@ -28,7 +28,9 @@ func TestEventsSayWhere(t *testing.T) {
 	}()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"}, Spec: corev1.PodSpec{
 		InitContainers: []corev1.Container{{Name: "i"}}, Containers: []corev1.Container{{Name: "a"}},
-		EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e"}}},
+		EphemeralContainers: []corev1.EphemeralContainer{
+			{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e"}},
+		},
 	}}
 	paths := map[string]string{
 		"": "", "i": "spec.initContainers{i}", "a": "spec.containers{a}", "e": "spec.ephemeralContainers{e}",

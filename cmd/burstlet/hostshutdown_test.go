@@ -22,7 +22,8 @@ func TestHostShutdown(t *testing.T) {
 		t.Error(diff)
 	}
 	shown := kubeletConfig(config.Configuration{Backend: on})
-	if shown.ShutdownGracePeriod.Duration != 30*time.Second || shown.ShutdownGracePeriodCriticalPods.Duration != 10*time.Second {
+	if shown.ShutdownGracePeriod.Duration != 30*time.Second ||
+		shown.ShutdownGracePeriodCriticalPods.Duration != 10*time.Second {
 		t.Errorf("configz shows %v, %v", shown.ShutdownGracePeriod, shown.ShutdownGracePeriodCriticalPods)
 	}
 	for _, off := range []config.Backend{{Type: config.BackendCRI, CRI: &config.CRI{}}, {Type: config.BackendECS}} {

@@ -37,7 +37,9 @@ type memoryAPI struct {
 }
 
 func newMemoryAPI(node string) *memoryAPI {
-	return &memoryAPI{node: node, objects: map[string]runtime.Object{}, writes: map[string]int{}, watches: map[*io.PipeWriter]string{}}
+	return &memoryAPI{
+		node: node, objects: map[string]runtime.Object{}, writes: map[string]int{}, watches: map[*io.PipeWriter]string{},
+	}
 }
 
 const (
@@ -119,7 +121,9 @@ func (a *memoryAPI) read(r *http.Request) *http.Response {
 		}
 	}
 	// Without a kind it is taken for what was asked for.
-	return answer(map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(a.version + 1)}, "items": items})
+	return answer(
+		map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(a.version + 1)}, "items": items},
+	)
 }
 
 func (a *memoryAPI) watch(ctx context.Context, of string) *http.Response {
@@ -140,7 +144,9 @@ func (a *memoryAPI) write(method, of string, body []byte) *http.Response {
 	switch {
 	case method == http.MethodDelete && was != nil:
 		a.drop(of, was)
-		return answer(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+		return answer(
+			metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess},
+		)
 	case method == http.MethodDelete, method == http.MethodPatch && was == nil:
 		return refuse(apierrors.NewNotFound(schema.GroupResource{Resource: "objects"}, path.Base(of)))
 	case method == http.MethodPatch:

@@ -126,7 +126,9 @@ func (n *node) drain(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, notReadyTimeout)
 	defer cancel()
 	n.vk.ShutDown(soon)
-	n.engine.Shutdown(ctx, syncloop.ShutdownGraces(n.shutdown.GracePeriod.Duration, n.shutdown.GracePeriodCriticalPods.Duration))
+	n.engine.Shutdown(
+		ctx, syncloop.ShutdownGraces(n.shutdown.GracePeriod.Duration, n.shutdown.GracePeriodCriticalPods.Duration),
+	)
 }
 
 // flush writes the statuses that are left, unless another process has the node,

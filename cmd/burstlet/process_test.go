@@ -73,7 +73,8 @@ func TestNodeThatEndsByItselfIsStartedAgain(t *testing.T) {
 // What cannot be stopped is not started a second time in the same process.
 func TestStuckNodeIsNotStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if starts, _, err := keeping(t, []time.Duration{0, 0}, election.ErrStuck); len(starts) != 1 || !errors.Is(err, election.ErrStuck) {
+		if starts, _, err := keeping(t, []time.Duration{0, 0}, election.ErrStuck); len(starts) != 1 ||
+			!errors.Is(err, election.ErrStuck) {
 			t.Errorf("starts %v, %v", starts, err)
 		}
 	})
@@ -141,7 +142,8 @@ func TestHealthPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newHealth(nil).serve(ctx, "127.0.0.1", port); err == nil || !strings.Contains(err.Error(), "healthzPort") {
+	if _, err := newHealth(nil).serve(ctx, "127.0.0.1", port); err == nil ||
+		!strings.Contains(err.Error(), "healthzPort") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 	resp, err := http.Get(local("http", port, "/readyz"))
@@ -161,7 +163,8 @@ func TestHealthPort(t *testing.T) {
 // What is wrong with one of several nodes is no reason to try again.
 func TestConfigurationThatNoRetryHealsEndsTheProcess(t *testing.T) {
 	cfg := config.Configuration{Nodes: []config.NodeEntry{
-		{Node: config.Node{Name: "a"}}, {Node: config.Node{Name: "b"}, Pods: config.Pods{AllowedUnsafeSysctls: []string{"a*b"}}},
+		{Node: config.Node{Name: "a"}},
+		{Node: config.Node{Name: "b"}, Pods: config.Pods{AllowedUnsafeSysctls: []string{"a*b"}}},
 	}}
 	err := runNodes(t.Context(), cfg)
 	if err == nil || !strings.Contains(err.Error(), "configure node b: pods.allowedUnsafeSysctls") {

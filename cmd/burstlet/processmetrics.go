@@ -19,11 +19,14 @@ const labelNode = "node"
 func processMetrics() prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "burstlet_build_info", Help: "A metric with a constant '1' value labeled by version and the Go version that it was built with.",
+		Name:        "burstlet_build_info",
+		Help:        "A metric with a constant '1' value labeled by version and the Go version that it was built with.",
 		ConstLabels: prometheus.Labels{"version": programVersion(), "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	registry.MustRegister(build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(
+		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
 	return registry
 }
 

@@ -43,7 +43,9 @@ const (
 // deploy/rbac/approver.yaml until the test ends, and returns its health port.
 func (s *stage) approver(f approveFlags) int {
 	s.t.Helper()
-	_, err := s.admin.CoreV1().Namespaces().Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "burstlet"}}, metav1.CreateOptions{})
+	_, err := s.admin.CoreV1().Namespaces().Create(
+		s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "burstlet"}}, metav1.CreateOptions{},
+	)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		s.t.Fatal(err)
 	}
@@ -72,7 +74,9 @@ func (s *stage) apply(file string) {
 // as is the access of a ServiceAccount.
 func (s *stage) as(account string) *rest.Config {
 	access := rest.CopyConfig(s.cp.AdminConfig())
-	access.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	access.Impersonate = rest.ImpersonationConfig{
+		UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+	}
 	return access
 }
 
@@ -121,7 +125,9 @@ func (s *stage) certified(node string, port int) error {
 
 // request asks for a node's certificate; change makes it another request than
 // the node's own.
-func (s *stage) request(who *rest.Config, node string, change func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)) string {
+func (s *stage) request(
+	who *rest.Config, node string, change func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec),
+) string {
 	s.t.Helper()
 	template := &x509.CertificateRequest{
 		Subject:  pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},
@@ -187,36 +193,50 @@ func TestRealApproverApprovesANodesOwnAndLeavesForgeriesAlone(t *testing.T) {
 	s := newStage(t)
 	const name = "approved"
 	port := ports.Free(t)
-	health := s.approver(approveFlags{nodes: []string{name}, networks: []string{"127.0.0.0/8"}, requesters: []string{nodeAccount}})
+	health := s.approver(
+		approveFlags{nodes: []string{name}, networks: []string{"127.0.0.0/8"}, requesters: []string{nodeAccount}},
+	)
 	s.mayRequest("burstlet", "burstlet")
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
 	wait.For(t, patience, "the API has a certificate of the cluster", func() error { return s.certified(name, port) })
 
 	forged := map[string]string{}
-	forge := func(what string, who *rest.Config, change func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec)) {
+	forge := func(
+		what string, who *rest.Config, change func(*x509.CertificateRequest, *certificatesv1.CertificateSigningRequestSpec),
+	) {
 		forged[what] = s.request(who, name, change)
 	}
 	node := s.node(name)
-	forge("the API server's name", node, func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+	forge("the API server's name", node, func(
+		r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec,
+	) {
 		r.DNSNames = append(r.DNSNames, "kubernetes.default.svc")
 	})
-	forge("the API server's address", node, func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+	forge("the API server's address", node, func(
+		r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec,
+	) {
 		r.IPAddresses = append(r.IPAddresses, net.IPv4(10, 0, 0, 1))
 	})
 	forge("client auth", node, func(_ *x509.CertificateRequest, spec *certificatesv1.CertificateSigningRequestSpec) {
 		spec.Usages = append(spec.Usages, certificatesv1.UsageClientAuth)
 	})
 	// A node itself is held to its own name by NodeRestriction already.
-	forge("a node that is not listed", s.node("stranger"), func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+	forge("a node that is not listed", s.node("stranger"), func(
+		r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec,
+	) {
 		r.Subject.CommonName, r.DNSNames = "system:node:stranger", []string{"stranger"}
 	})
-	forge("another node's name by who may ask for this one", s.as(nodeAccount), func(r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec) {
+	forge("another node's name by who may ask for this one", s.as(nodeAccount), func(
+		r *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequestSpec,
+	) {
 		r.Subject.CommonName, r.DNSNames = "system:node:other", []string{"other"}
 	})
 	forge("an administrator asks", s.cp.AdminConfig(), own)
 	byAccount := s.request(s.as(nodeAccount), name, own)
 	honest := s.request(node, name, own)
-	wait.For(t, patience, "the honest request of the ServiceAccount is approved", func() error { return s.issued(byAccount) })
+	wait.For(
+		t, patience, "the honest request of the ServiceAccount is approved", func() error { return s.issued(byAccount) },
+	)
 	wait.For(t, patience, "the honest request that came last is approved", func() error { return s.issued(honest) })
 	for what, csr := range forged {
 		if err := s.issued(csr); !errors.Is(err, errNotYet) {
@@ -258,7 +278,11 @@ func TestRealApproverWaitsForThePodThatHasTheAddress(t *testing.T) {
 	s := newStage(t)
 	const name = "housed"
 	port := ports.Free(t)
-	s.approver(approveFlags{nodes: []string{name}, podSelector: "app=housed", podNamespace: "burstlet", podServiceAccount: "default"})
+	s.approver(
+		approveFlags{
+			nodes: []string{name}, podSelector: "app=housed", podNamespace: "burstlet", podServiceAccount: "default",
+		},
+	)
 	s.run(s.configure(fmt.Sprintf(approvedServer, name, s.nodeKubeconfig(name), t.TempDir(), port)))
 	s.ready(name)
 	early := s.request(s.node(name), name, own)
@@ -300,7 +324,10 @@ func TestRealApproverRights(t *testing.T) {
 		{group: "certificates.k8s.io", resource: csrs + "/approval", yes: "update", no: "patch"},
 		{group: "certificates.k8s.io", resource: csrs + "/status", no: "update patch"},
 		{group: "certificates.k8s.io", resource: "signers", name: serving, yes: "approve", no: "sign"},
-		{group: "certificates.k8s.io", resource: "signers", name: "kubernetes.io/kube-apiserver-client-kubelet", no: "approve sign"},
+		{
+			group: "certificates.k8s.io", resource: "signers", name: "kubernetes.io/kube-apiserver-client-kubelet",
+			no: "approve sign",
+		},
 		{group: "certificates.k8s.io", resource: "signers", name: "kubernetes.io/kube-apiserver-client", no: "approve sign"},
 		{resource: "nodes", yes: "get list watch", no: "create update patch delete"},
 		{resource: "pods", namespace: "burstlet", yes: "get list watch", no: "create update patch delete"},
@@ -340,13 +367,20 @@ func TestApproveFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no word for addresses":        {nil, "flag --allowed-ips or --pod-selector is required"},
-		"no network":                   {[]string{"--allowed-ips", "10.0.0.1"}, `"10.0.0.1" is not a network`},
-		"no nodes":                     {[]string{"--allowed-ips", "10.0.0.0/8"}, "flag --nodes is required"},
-		"a selector without account":   {[]string{"--nodes", "n", "--pod-selector", "a=b"}, "flag --pod-service-account is required"},
-		"a selector without namespace": {[]string{"--nodes", "n", "--pod-selector", "a=b", "--pod-service-account", "b"}, "flag --pod-namespace is required"},
-		"a selector that is none":      {[]string{"--nodes", "n", "--pod-selector", "a in", "--pod-namespace", "x", "--pod-service-account", "b"}, "selector of pods"},
-		"a format that is none":        {[]string{"--log-format", "xml"}, `format "xml" is not text or json`},
+		"no word for addresses": {nil, "flag --allowed-ips or --pod-selector is required"},
+		"no network":            {[]string{"--allowed-ips", "10.0.0.1"}, `"10.0.0.1" is not a network`},
+		"no nodes":              {[]string{"--allowed-ips", "10.0.0.0/8"}, "flag --nodes is required"},
+		"a selector without account": {
+			[]string{"--nodes", "n", "--pod-selector", "a=b"}, "flag --pod-service-account is required",
+		},
+		"a selector without namespace": {
+			[]string{"--nodes", "n", "--pod-selector", "a=b", "--pod-service-account", "b"}, "flag --pod-namespace is required",
+		},
+		"a selector that is none": {
+			[]string{"--nodes", "n", "--pod-selector", "a in", "--pod-namespace", "x", "--pod-service-account", "b"},
+			"selector of pods",
+		},
+		"a format that is none": {[]string{"--log-format", "xml"}, `format "xml" is not text or json`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := t.TempDir() + "/kubeconfig"
@@ -387,7 +421,9 @@ func TestRealBootstrapTokenIsForListedNodesAlone(t *testing.T) {
 		}
 	})
 	token := rest.CopyConfig(s.cp.AdminConfig())
-	token.Impersonate = rest.ImpersonationConfig{UserName: "system:bootstrap:abcdef", Groups: []string{group, "system:bootstrappers", "system:authenticated"}}
+	token.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:bootstrap:abcdef", Groups: []string{group, "system:bootstrappers", "system:authenticated"},
+	}
 	ask := func(node string) string {
 		return s.request(token, node, func(r *x509.CertificateRequest, spec *certificatesv1.CertificateSigningRequestSpec) {
 			r.Subject.CommonName, r.DNSNames, r.IPAddresses = "system:node:"+node, nil, nil

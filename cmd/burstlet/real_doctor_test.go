@@ -98,7 +98,8 @@ leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
 		"ok user system:node:examined, the node's own", "ok rights system:node:examined has all ",
 		"those to secrets, configmaps, serviceaccounts/token, persistentvolumeclaims, persistentvolumes, clustertrustbundles come with pods that use them",
 		"ok node there is no Node examined yet", "may write leases in namespace default; nobody has led yet",
-		"ok address "+ip+", node.internalIP", "warn serving certificate self-signed", fmt.Sprintf("ok port :%d is free", port),
+		"ok address "+ip+", node.internalIP", "warn serving certificate self-signed",
+		fmt.Sprintf("ok port :%d is free", port),
 		"ok burstlet sim answers at ")
 	if _, err := s.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("doctor made a node: %v", err)
@@ -152,7 +153,11 @@ func TestRealDoctorOfWrongCredentials(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	look := func(kubeconfig string) string {
-		out, err := s.diagnosed(fmt.Sprintf("node: {name: mine, internalIP: 127.0.0.1}\nkubeconfig: %s\nbackend: {type: sim, sim: {}}\n", kubeconfig))
+		out, err := s.diagnosed(
+			fmt.Sprintf(
+				"node: {name: mine, internalIP: 127.0.0.1}\nkubeconfig: %s\nbackend: {type: sim, sim: {}}\n", kubeconfig,
+			),
+		)
 		if err == nil {
 			t.Errorf("doctor finds nothing wrong:\n%s", out)
 		}
@@ -246,7 +251,10 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	says(t, out, "ok credential bootstrap kubeconfig ", "which asks for the node's own credential", "warn approval ", "warn node's rights cannot be asked for before")
+	says(
+		t, out, "ok credential bootstrap kubeconfig ", "which asks for the node's own credential", "warn approval ",
+		"warn node's rights cannot be asked for before",
+	)
 	p := s.run(s.configure(yaml))
 	s.approve("system:node:"+name, "kubernetes.io/kube-apiserver-client-kubelet")
 	s.ready(name)
@@ -254,5 +262,8 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 	if out, err = s.diagnosed(yaml); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	says(t, out, "ok credential certificate "+dir, ", rotated", "ok user system:node:to-be, the node's own", "ok rights system:node:to-be has all ")
+	says(
+		t, out, "ok credential certificate "+dir, ", rotated", "ok user system:node:to-be, the node's own",
+		"ok rights system:node:to-be has all ",
+	)
 }

@@ -78,7 +78,9 @@ func TestRealPriorityOfANode(t *testing.T) {
 			return err
 		}, "system-node-high"},
 		{"the Node", as, func(ctx context.Context, c kubernetes.Interface) error {
-			_, err := c.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+			_, err := c.CoreV1().Nodes().Create(
+				ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{},
+			)
 			return err
 		}, "system-node-high"},
 		{"pods", as, func(ctx context.Context, c kubernetes.Interface) error {
@@ -88,7 +90,9 @@ func TestRealPriorityOfANode(t *testing.T) {
 		// The election's lease is written by the ServiceAccount itself.
 		{"the election", by, func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoordinationV1().Leases(metav1.NamespaceDefault).Create(ctx,
-				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name}}, metav1.CreateOptions{})
+				&coordinationv1.Lease{
+					ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
+				}, metav1.CreateOptions{})
 			return err
 		}, "service-accounts"},
 	} {
@@ -166,7 +170,8 @@ kubeletAPI: {address: 127.0.0.1, port: %d, selfSigned: true, clientCAFile: %%CA%
 	for _, path := range []string{"/healthz", "/pods", "/metrics"} {
 		if text, err := s.asAdmin(port, path); err != nil {
 			t.Errorf("%s of a caller with a certificate: %v", path, err)
-		} else if path == "/metrics" && !strings.Contains(text, `burstlet_http_refused_total{kind="authentications",server="kubelet_api"}`) {
+		} else if path == "/metrics" &&
+			!strings.Contains(text, `burstlet_http_refused_total{kind="authentications",server="kubelet_api"}`) {
 			t.Error("the metrics do not tell of refusals")
 		}
 	}

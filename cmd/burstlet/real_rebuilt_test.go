@@ -62,7 +62,8 @@ backend: {type: sim, sim: {socket: "%%%%SOCKET%%%%"}}
 	}
 	audit := s.remote.Audit()
 	starts := audit.Starts[sim.ContainerKey{UID: pod.UID, Name: "c"}]
-	if launches := audit.Launches[pod.UID]; launches != 1 || starts != 1 || now.Status.ContainerStatuses[0].RestartCount != 0 {
+	if launches := audit.Launches[pod.UID]; launches != 1 || starts != 1 ||
+		now.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the pod was launched %d times, started %d times, %+v", launches, starts, now.Status.ContainerStatuses)
 	}
 	second.end()

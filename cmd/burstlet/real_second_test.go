@@ -34,12 +34,15 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 		return err
 	})
 	err := runNodes(t.Context(), s.configure(release("kube-public", ", onOtherProcess: stop")))
-	if err == nil || !strings.Contains(err.Error(), "by lease default/burstlet-shared") || !strings.Contains(err.Error(), "node.onOtherProcess") {
+	if err == nil || !strings.Contains(err.Error(), "by lease default/burstlet-shared") ||
+		!strings.Contains(err.Error(), "node.onOtherProcess") {
 		t.Errorf("a process that is to stop: %v", err)
 	}
 	s.run(s.configure(release("kube-public", "")))
 	wait.For(t, patience, "both report the other", func() error {
-		events, err := s.admin.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+		events, err := s.admin.CoreV1().Events("default").List(
+			t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name},
+		)
 		if err != nil {
 			return err
 		}
@@ -50,7 +53,8 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 			}
 		}
 		for _, lease := range []string{"default", "kube-public"} {
-			if !strings.Contains(all, "this is process ") || !strings.Contains(all, "by lease "+lease+"/burstlet-shared. End one") {
+			if !strings.Contains(all, "this is process ") ||
+				!strings.Contains(all, "by lease "+lease+"/burstlet-shared. End one") {
 				return errors.Join(errNotYet, errors.New(all))
 			}
 		}

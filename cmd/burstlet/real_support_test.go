@@ -142,7 +142,9 @@ func (s *stage) pod(node, name string) *corev1.Pod {
 	})
 	s.t.Cleanup(func() {
 		zero := int64(0)
-		_ = s.admin.CoreV1().Pods("default").Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+		_ = s.admin.CoreV1().Pods("default").Delete(
+			context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: &zero},
+		)
 	})
 	return pod
 }

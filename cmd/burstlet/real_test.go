@@ -63,7 +63,8 @@ nodes:
 	}
 	wait.For(t, patience, "/readyz tells of all", func() error {
 		text, err := readyz(cfg)
-		if err == nil && !strings.HasPrefix(text, "[+]node/multi-a running\n[+]node/multi-b running\n[-]node/multi-c failed: ") {
+		if err == nil &&
+			!strings.HasPrefix(text, "[+]node/multi-a running\n[+]node/multi-b running\n[-]node/multi-c failed: ") {
 			err = errors.New(text)
 		}
 		return err
@@ -209,7 +210,12 @@ func (s *stage) allowLeases(user string) {
 	ctx := s.t.Context()
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"}}},
+		Rules: []rbacv1.PolicyRule{
+			{
+				APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"},
+				Verbs: []string{"get", "create", "update"},
+			},
+		},
 	}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},

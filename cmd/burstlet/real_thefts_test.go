@@ -27,7 +27,9 @@ func (s *stage) account(name, node, file string) *rest.Config {
 	s.t.Helper()
 	ctx, namespace := s.t.Context(), metav1.NamespaceDefault
 	accounts, rbac := s.admin.CoreV1().ServiceAccounts(namespace), s.admin.RbacV1()
-	_, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := accounts.Create(
+		ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{},
+	)
 	s.must(err)
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: namespace}}
 	own := func(of string) string {
@@ -118,15 +120,21 @@ func thefts(mine, others string, own rest.ImpersonationConfig) []theft {
 			return c.CoreV1().Pods(in).Delete(ctx, pod, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		}
 	}
-	token := func(account string, bound *authenticationv1.BoundObjectReference) func(context.Context, kubernetes.Interface) error {
+	token := func(
+		account string, bound *authenticationv1.BoundObjectReference,
+	) func(context.Context, kubernetes.Interface) error {
 		return func(ctx context.Context, c kubernetes.Interface) error {
 			_, err := c.CoreV1().ServiceAccounts(in).CreateToken(ctx, account,
-				&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}, metav1.CreateOptions{})
+				&authenticationv1.TokenRequest{
+					Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound},
+				}, metav1.CreateOptions{})
 			return err
 		}
 	}
 	whoami := func(ctx context.Context, c kubernetes.Interface) error {
-		_, err := c.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		_, err := c.AuthenticationV1().SelfSubjectReviews().Create(
+			ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+		)
 		return err
 	}
 	user := func(name string, groups ...string) rest.ImpersonationConfig {
@@ -293,8 +301,10 @@ func (s *stage) mayReadClientCA(account string) {
 	s.t.Helper()
 	_, err := s.admin.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(s.t.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: account},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: metav1.NamespaceDefault}},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader",
+		},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: metav1.NamespaceDefault}},
 	}, metav1.CreateOptions{})
 	s.must(err)
 }
@@ -325,7 +335,9 @@ func (s *stage) podWithSecret(node string) {
 	})
 	s.t.Cleanup(func() {
 		zero := int64(0)
-		_ = s.admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(context.Background(), node, metav1.DeleteOptions{GracePeriodSeconds: &zero})
+		_ = s.admin.CoreV1().Pods(metav1.NamespaceDefault).Delete(
+			context.Background(), node, metav1.DeleteOptions{GracePeriodSeconds: &zero},
+		)
 	})
 }
 
@@ -335,10 +347,18 @@ func TestRealImpersonationWithoutTheRight(t *testing.T) {
 	s := newStage(t)
 	by := s.account("unable", "another", "serviceaccount.yaml")
 	_, err := access.AsNode(t.Context(), by, "wanted")
-	if err == nil || !strings.Contains(err.Error(), "impersonateNode: the access to the API server may not impersonate user system:node:wanted in group system:nodes") {
+	if err == nil ||
+		!strings.Contains(
+			err.Error(),
+			"impersonateNode: the access to the API server may not impersonate user system:node:wanted in group system:nodes",
+		) {
 		t.Errorf("got %v", err)
 	}
-	out, err := s.diagnosed(fmt.Sprintf("node: {name: wanted}\nkubeconfig: %s\nimpersonateNode: true\nbackend: {type: sim}\n", cptest.Kubeconfig(t, by)))
+	out, err := s.diagnosed(
+		fmt.Sprintf(
+			"node: {name: wanted}\nkubeconfig: %s\nimpersonateNode: true\nbackend: {type: sim}\n", cptest.Kubeconfig(t, by),
+		),
+	)
 	if err == nil {
 		t.Error("doctor finds nothing")
 	}

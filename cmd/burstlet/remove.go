@@ -70,12 +70,23 @@ deploy/rbac/remove-nodes.yaml lists the rights that it needs.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.file, "config", "", "YAML file with the configuration ($"+config.FileEnv+")")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file of who removes; default $KUBECONFIG, else the pod's service account, else ~/.kube/config")
+	flags.StringVar(
+		&f.kubeconfig, "kubeconfig", "",
+		"kubeconfig file of who removes; default $KUBECONFIG, else the pod's service account, else ~/.kube/config",
+	)
 	flags.StringSliceVar(&f.nodes, "nodes", nil, "names of the nodes to remove; default all of the configuration")
-	flags.StringVar(&f.deployment, "deployment", "", "NAMESPACE/NAME of the Deployment that runs the nodes, to be scaled to 0")
+	flags.StringVar(
+		&f.deployment, "deployment", "", "NAMESPACE/NAME of the Deployment that runs the nodes, to be scaled to 0",
+	)
 	flags.DurationVar(&f.timeout, "timeout", 10*time.Minute, "how long all of it may take")
-	flags.DurationVar(&f.forceAfter, "force-after", 2*time.Minute, "how long pods are evicted before they are deleted against their PodDisruptionBudgets; 0: at once; negative: never")
-	flags.BoolVar(&f.keepPods, "keep-pods", false, "leave on the remote what runs there and remove the nodes and their pods from the API alone")
+	flags.DurationVar(
+		&f.forceAfter, "force-after", 2*time.Minute,
+		"how long pods are evicted before they are deleted against their PodDisruptionBudgets; 0: at once; negative: never",
+	)
+	flags.BoolVar(
+		&f.keepPods, "keep-pods", false,
+		"leave on the remote what runs there and remove the nodes and their pods from the API alone",
+	)
 	addSettingsBut(flags, "kubeconfig")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := loadConfig(f.file, flags)
@@ -132,7 +143,9 @@ func removeNodes(ctx context.Context, out io.Writer, cfg config.Configuration, f
 	}
 	nodes := make([]*removal.Node, len(chosen))
 	for i, c := range chosen {
-		nodes[i] = removal.New(removalConfig(c, f, client, say, &taker{cfg: c, access: server, id: "remove-nodes_" + id, keep: f.keepPods}))
+		nodes[i] = removal.New(
+			removalConfig(c, f, client, say, &taker{cfg: c, access: server, id: "remove-nodes_" + id, keep: f.keepPods}),
+		)
 	}
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -189,12 +202,17 @@ func deploymentOf(name string, client kubernetes.Interface, say func(string)) (*
 	if !ok || namespace == "" || short == "" || strings.Contains(short, "/") {
 		return nil, fmt.Errorf("flag --deployment: %q is not NAMESPACE/NAME", name)
 	}
-	return &removal.Deployment{Client: client, Name: types.NamespacedName{Namespace: namespace, Name: short}, Say: say}, nil
+	return &removal.Deployment{
+		Client: client, Name: types.NamespacedName{Namespace: namespace, Name: short}, Say: say,
+	}, nil
 }
 
-func removalConfig(c config.Configuration, f removeFlags, client kubernetes.Interface, say func(string), t *taker) removal.Config {
+func removalConfig(
+	c config.Configuration, f removeFlags, client kubernetes.Interface, say func(string), t *taker,
+) removal.Config {
 	r := removal.Config{
-		Name: c.Node.Name, Client: client, Takeover: t.take, ForceAfter: f.forceAfter, KeepPods: f.keepPods, Self: ownPod(), Say: say,
+		Name: c.Node.Name, Client: client, Takeover: t.take, ForceAfter: f.forceAfter, KeepPods: f.keepPods, Self: ownPod(),
+		Say: say,
 	}
 	if l := c.LeaderElection; l.Enabled {
 		r.Election = types.NamespacedName{Namespace: l.Namespace, Name: c.LeaseName()}
@@ -221,7 +239,9 @@ func ownPod() types.NamespacedName {
 }
 
 // sayRemains returns why the removal ended early, and what is left.
-func sayRemains(ctx context.Context, say func(string), chosen []config.Configuration, nodes []*removal.Node, err error) error {
+func sayRemains(
+	ctx context.Context, say func(string), chosen []config.Configuration, nodes []*removal.Node, err error,
+) error {
 	for i, n := range nodes {
 		for _, what := range n.Remains(ctx) {
 			say("node " + chosen[i].Node.Name + ": remains: " + what)

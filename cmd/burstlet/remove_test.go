@@ -75,17 +75,22 @@ func newRemovalStage(t *testing.T, node string) *removalStage {
 	t.Helper()
 	s := &removalStage{stage: newStage(t), node: node}
 	ctx := t.Context()
-	_, err := s.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "burstlet"}}, metav1.CreateOptions{})
+	_, err := s.admin.CoreV1().Namespaces().Create(
+		ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "burstlet"}}, metav1.CreateOptions{},
+	)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	s.grantRemoval()
-	token, err := s.admin.CoreV1().ServiceAccounts("burstlet").CreateToken(ctx, "burstlet-remove-nodes", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	token, err := s.admin.CoreV1().ServiceAccounts("burstlet").CreateToken(
+		ctx, "burstlet-remove-nodes", &authenticationv1.TokenRequest{}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.access = cptest.Kubeconfig(s.t, &rest.Config{
-		Host: s.cp.URL(), BearerToken: token.Status.Token, TLSClientConfig: rest.TLSClientConfig{CAData: s.cp.AdminConfig().CAData},
+		Host: s.cp.URL(), BearerToken: token.Status.Token,
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.cp.AdminConfig().CAData},
 	})
 	svc, err := s.admin.CoreV1().Services("default").Get(ctx, "kubernetes", metav1.GetOptions{})
 	if err != nil {
@@ -143,9 +148,16 @@ func (s *removalStage) bare(change func(*corev1.Pod), names ...string) {
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
 			Spec: corev1.PodSpec{
 				NodeName: s.node, AutomountServiceAccountToken: &no, TerminationGracePeriodSeconds: new(int64(1)),
-				Containers:  []corev1.Container{{Name: "c", Image: "busybox", Command: []string{"sleep", "infinity"}, VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}}},
+				Containers: []corev1.Container{
+					{
+						Name: "c", Image: "busybox", Command: []string{"sleep", "infinity"},
+						VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
+					},
+				},
 				Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-				Volumes:     []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+				Volumes: []corev1.Volume{
+					{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+				},
 			},
 		}
 		if change != nil {
@@ -175,7 +187,8 @@ func (s *removalStage) budget(app string) {
 	_, err := pdbs.Create(s.t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: &intstr.IntOrString{IntVal: 1}, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			MinAvailable: &intstr.IntOrString{IntVal: 1},
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		},
 	}, metav1.CreateOptions{})
 	s.must(err)
@@ -242,7 +255,9 @@ func (s *removalStage) wantGone() {
 			s.t.Errorf("the %s is still there (%v)", what, err)
 		}
 	}
-	pods, err := s.admin.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", s.node).String()})
+	pods, err := s.admin.CoreV1().Pods("").List(
+		ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", s.node).String()},
+	)
 	s.must(err)
 	for _, p := range pods.Items {
 		s.t.Errorf("pod %s is still there", p.Name)
@@ -281,7 +296,9 @@ func TestRealRemoveNodesBesideBurstlet(t *testing.T) {
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "burstlet"}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "burstlet"}},
-				Spec:       corev1.PodSpec{NodeSelector: map[string]string{"nowhere": ""}, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+				Spec: corev1.PodSpec{
+					NodeSelector: map[string]string{"nowhere": ""}, Containers: []corev1.Container{{Name: "c", Image: "i"}},
+				},
 			},
 		},
 	}, metav1.CreateOptions{})
@@ -299,16 +316,21 @@ func TestRealRemoveNodesBesideBurstlet(t *testing.T) {
 	s.daemonSet("agent")
 	theirs := s.neighbour()
 
-	out, err := s.remove(ctx, map[string]func(){"scaled to 0": s.process.stop}, func(f *removeFlags) { f.deployment = "burstlet/burstlet" })
+	out, err := s.remove(
+		ctx, map[string]func(){"scaled to 0": s.process.stop}, func(f *removeFlags) { f.deployment = "burstlet/burstlet" },
+	)
 	t.Log("\n" + out)
 	if err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		"node leaving: cordoned\n", " runs it and ends its pods\n", "pod default/free has no controller: nobody makes it again\n",
+		"node leaving: cordoned\n", " runs it and ends its pods\n",
+		"pod default/free has no controller: nobody makes it again\n",
 		"pod default/guarded is not let go: Cannot evict pod as it would violate the pod's disruption budget.",
-		"pod default/guarded deleted: it was not let go\n", "drained, pods: 2\n", "deployment burstlet/burstlet: its processes have ended\n",
-		"node leaving: taken over\n", "Node deleted\n", "nothing of it is left on the remote\n", "certificate requests deleted: 1\n",
+		"pod default/guarded deleted: it was not let go\n", "drained, pods: 2\n",
+		"deployment burstlet/burstlet: its processes have ended\n",
+		"node leaving: taken over\n", "Node deleted\n", "nothing of it is left on the remote\n",
+		"certificate requests deleted: 1\n",
 		"lease burstlet/burstlet-leaving deleted\n", "done\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -331,7 +353,9 @@ func TestRealRemoveNodesWithoutBurstlet(t *testing.T) {
 	s.bare(func(p *corev1.Pod) { p.Finalizers = []string{"example.org/never"} }, "kept")
 	s.bare(func(p *corev1.Pod) {
 		p.Spec.TerminationGracePeriodSeconds = new(int64(30))
-		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
+		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}},
+		}
 	}, "hooked")
 	s.daemonSet("daemon")
 	s.process.end()

@@ -13,6 +13,9 @@ it on a remote: a container runtime, AWS ECS on Fargate, or a simulation.`,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRunCommand(), newSimCommand(), newExplainCommand(), newDoctorCommand(), newRemoveNodesCommand(), newApproveCommand(), newVersionCommand())
+	cmd.AddCommand(
+		newRunCommand(), newSimCommand(), newExplainCommand(), newDoctorCommand(), newRemoveNodesCommand(),
+		newApproveCommand(), newVersionCommand(),
+	)
 	return cmd
 }

@@ -77,7 +77,9 @@ func TestHelpListsTheSettingsOfACommand(t *testing.T) {
 	for command, tc := range map[string]struct{ listed, hidden []string }{
 		"run": {listed: []string{"--shutdown-mode", "--kubeconfig", "--pods-api-server"}},
 		"doctor": {
-			listed: []string{"--backend-only", "--kubeconfig", "--kubelet-api-port", "--cri-endpoint", "--leader-elect", "--log-level"},
+			listed: []string{
+				"--backend-only", "--kubeconfig", "--kubelet-api-port", "--cri-endpoint", "--leader-elect", "--log-level",
+			},
 			hidden: []string{"--shutdown-mode", "--healthz-port", "--pods-api-server", "--cluster-dns"},
 		},
 		"explain": {
@@ -113,10 +115,19 @@ func TestCommandErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"run", "--kubelet-api-port", "x"}, `invalid argument "x" for "--kubelet-api-port" flag: "x" is not a whole number`},
+		{
+			[]string{"run", "--kubelet-api-port", "x"},
+			`invalid argument "x" for "--kubelet-api-port" flag: "x" is not a whole number`,
+		},
 		{[]string{"run", "--colour", "x"}, "unknown flag: --colour"},
-		{[]string{"run", "--config", "/absent/burstlet.yaml"}, "read configuration: open /absent/burstlet.yaml: no such file or directory"},
-		{[]string{"run", "--log-level", "loud"}, `check configuration: logging.level: Unsupported value: "loud": supported values: "error", "warn", "info", "debug", "trace"`},
+		{
+			[]string{"run", "--config", "/absent/burstlet.yaml"},
+			"read configuration: open /absent/burstlet.yaml: no such file or directory",
+		},
+		{
+			[]string{"run", "--log-level", "loud"},
+			`check configuration: logging.level: Unsupported value: "loud": supported values: "error", "warn", "info", "debug", "trace"`,
+		},
 		{[]string{"version", "-o", "xml"}, `flag --output: "xml" is not json`},
 		{[]string{"start"}, `unknown command "start" for "burstlet"`},
 	} {

@@ -43,8 +43,13 @@ socket that another process serves is never replaced.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&socket, "socket", defaultSimSocket, "path of the unix socket to listen on")
-	flags.BoolVar(&remote.PodUnit, "pod-unit", false, "make the whole pod the unit of restart, as on ECS, instead of the container")
-	flags.IntVar(&remote.MaxPods, "max-pods", 0, "how many live pods have room, and what the node says it has room for (0: no limit, and 110)")
+	flags.BoolVar(
+		&remote.PodUnit, "pod-unit", false, "make the whole pod the unit of restart, as on ECS, instead of the container",
+	)
+	flags.IntVar(
+		&remote.MaxPods, "max-pods", 0,
+		"how many live pods have room, and what the node says it has room for (0: no limit, and 110)",
+	)
 	flags.StringSliceVar(&remote.Images, "image", nil, "image that is on the remote already; may be repeated")
 	flags.BoolVar(&remote.Files, "files", false, "place volumes one by one with --pod-unit too, instead of in the launch")
 	flags.BoolVar(&remote.Health, "health", false, "let the remote run the probes with --pod-unit")

@@ -137,14 +137,18 @@ func beSimChild(t *testing.T, role string) {
 }
 
 func simTestSpec(uid string) backend.LaunchSpec {
-	return backend.LaunchSpec{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Namespace: "ns", Name: "p" + uid}}}
+	return backend.LaunchSpec{
+		Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Namespace: "ns", Name: "p" + uid}},
+	}
 }
 
 // connectTestSim connects as "burstlet run" does.
 func connectTestSim(t *testing.T, endpoint string) backend.Backend {
 	t.Helper()
 	cfg := config.Configuration{Backend: config.Backend{Type: config.BackendSim, Sim: &config.Sim{Socket: endpoint}}}
-	b, err := backends.New(t.Context(), backends.Node{Config: cfg, Identity: simIdentity, Version: programVersion(), May: backend.Always})
+	b, err := backends.New(
+		t.Context(), backends.Node{Config: cfg, Identity: simIdentity, Version: programVersion(), May: backend.Always},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,8 @@ func (n *node) assembleStatic(m materials) {
 		n.events.about(provider.NodeReference(m.cfg.Node.Name), corev1.EventTypeWarning, reasonStaticPod, err.Error())
 	}
 	n.mirrors = mirror.New(mirror.Config{
-		Client: m.client.CoreV1(), Node: m.cfg.Node.Name, NodeUID: func() types.UID { return n.vk.UID() }, Static: n.static, InAPI: n.podsInAPI,
+		Client: m.client.CoreV1(), Node: m.cfg.Node.Name, NodeUID: func() types.UID { return n.vk.UID() }, Static: n.static,
+		InAPI:   n.podsInAPI,
 		Refused: func(pod *corev1.Pod) { n.source.Enqueue(pod.Namespace + "/" + pod.Name) }, Problem: problem,
 	})
 	if pods.StaticPodPath == "" && pods.StaticPodURL == "" {

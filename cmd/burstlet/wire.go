@@ -149,7 +149,8 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		cfg: m.cfg, client: m.client, events: m.events, remote: m.remote, host: m.host, registerer: m.registry,
 		current: func() provider.Current { return n.vk.Current() },
 		engine: syncloop.Config{
-			Objects: n.objects, NodeLogins: logins, ImageGC: imageGC(m.cfg.Images), Eviction: m.cfg.Eviction.Policy(), Metrics: syncloop.NewMetrics(m.registry),
+			Objects: n.objects, NodeLogins: logins, ImageGC: imageGC(m.cfg.Images), Eviction: m.cfg.Eviction.Policy(),
+			Metrics:  syncloop.NewMetrics(m.registry),
 			Shutdown: hostShutdown(m.cfg.Backend), ShuttingDown: func(begun bool) { n.vk.SetShuttingDown(begun) },
 			ProbeMetrics: prober.NewMetrics(m.probes), VirtualKubeletEvents: m.cfg.Compatibility.VirtualKubeletEvents,
 			NodeEvent: func(kind, reason, message string) {
@@ -167,9 +168,11 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 	}
 	n.vk, err = provider.New(provider.Config{
 		NodeName: m.cfg.Node.Name, Client: m.client, Heartbeats: m.heartbeats, Server: m.server, Pods: n.pods, Touch: n.touch,
-		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Pressure: n.engine.Pressure, Backend: m.remote,
-		Node: nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry, Gatherer: m.gatherer,
-		Probes: m.probes, ConfigZ: kubeletConfig(m.cfg), FlagZ: config.Flags(m.cfg),
+		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Pressure: n.engine.Pressure,
+		Backend: m.remote,
+		Node:    nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry,
+		Gatherer: m.gatherer,
+		Probes:   m.probes, ConfigZ: kubeletConfig(m.cfg), FlagZ: config.Flags(m.cfg),
 		Holder: m.holder, YieldToOther: m.cfg.Node.OnOtherProcess == config.OtherProcessStop,
 	})
 	return err

@@ -23,8 +23,10 @@ import (
 
 // changing are the calls that a backend without the lease must not get.
 var changing = []fault.Method{
-	fault.PodsLaunch, fault.PodsStop, fault.PodsRemove, fault.ContainersStart, fault.ContainersStop, fault.ContainersRemove,
-	fault.ResizeResize, fault.FilesPlace, fault.FilesClear, fault.RefreshRefresh, fault.ImagesPull, fault.StoreRemove, fault.ExecExec,
+	fault.PodsLaunch, fault.PodsStop, fault.PodsRemove, fault.ContainersStart, fault.ContainersStop,
+	fault.ContainersRemove,
+	fault.ResizeResize, fault.FilesPlace, fault.FilesClear, fault.RefreshRefresh, fault.ImagesPull, fault.StoreRemove,
+	fault.ExecExec,
 }
 
 func changes(s *fault.Script) map[fault.Method]int {
@@ -121,7 +123,10 @@ func TestWithoutTheLeaseNothingIsChanged(t *testing.T) {
 		w.server.put(deletedPod("before"))
 		w.server.put(boundPod("after"))
 		w.unchanged()
-		_, err := w.node.engine.Exec(t.Context(), backend.Ref{UID: "before", Namespace: "ns", Name: "before"}, "a", backend.ExecSpec{Command: []string{"true"}})
+		_, err := w.node.engine.Exec(
+			t.Context(), backend.Ref{UID: "before", Namespace: "ns", Name: "before"}, "a",
+			backend.ExecSpec{Command: []string{"true"}},
+		)
 		if !errors.Is(err, backend.ErrThrottled) {
 			t.Errorf("a command in a container: %v, want it refused", err)
 		}
@@ -129,7 +134,10 @@ func TestWithoutTheLeaseNothingIsChanged(t *testing.T) {
 		held.Hold(time.Now().Add(time.Hour))
 		time.Sleep(10 * time.Minute)
 		if diff := cmp.Diff(map[types.UID]bool{"after": true}, w.live()); diff != "" || w.server.pod("before") != nil {
-			t.Errorf("with the gate open again the remote has (-want +got)\n%s, the API the pod that was deleted: %v", diff, w.server.pod("before"))
+			t.Errorf(
+				"with the gate open again the remote has (-want +got)\n%s, the API the pod that was deleted: %v", diff,
+				w.server.pod("before"),
+			)
 		}
 	})
 }
@@ -139,8 +147,9 @@ func boundPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.Now()},
 		Spec: corev1.PodSpec{
-			NodeName: "edge", RestartPolicy: corev1.RestartPolicyAlways, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-			Containers: []corev1.Container{{Name: "a", Image: "busybox", Command: []string{"sleep", "infinity"}}},
+			NodeName: "edge", RestartPolicy: corev1.RestartPolicyAlways, AutomountServiceAccountToken: &no,
+			EnableServiceLinks: &no,
+			Containers:         []corev1.Container{{Name: "a", Image: "busybox", Command: []string{"sleep", "infinity"}}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}

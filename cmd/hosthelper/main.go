@@ -43,7 +43,9 @@ func run(told context.Context, args []string, session io.ReadWriteCloser) error 
 	var o local.Options
 	flags.StringVar(&o.Root, "root", "", "directory of the pods, whose file system is measured")
 	dir := flags.String("remove-dir", "", "directory to remove at once if it holds this program alone")
-	kept := flags.String("keep-dir", "", "directory to remove at the end if it holds this program alone and the root holds nothing")
+	kept := flags.String(
+		"keep-dir", "", "directory to remove at the end if it holds this program alone and the root holds nothing",
+	)
 	rotates := flags.Bool("rotate", false, "rotate logs by the order on the standard input")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -172,7 +172,9 @@ func TestACallOutlivesItsSession(t *testing.T) {
 	if err := call(runtimeapi.RuntimeService_RunPodSandbox_FullMethodName, &runtimeapi.RunPodSandboxRequest{}, &sandbox); err != nil {
 		t.Fatal(err)
 	}
-	create := &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.GetPodSandboxId(), Config: &runtimeapi.ContainerConfig{}}
+	create := &runtimeapi.CreateContainerRequest{
+		PodSandboxId: sandbox.GetPodSandboxId(), Config: &runtimeapi.ContainerConfig{},
+	}
 	if err := call(runtimeapi.RuntimeService_CreateContainer_FullMethodName, create, &container); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +202,9 @@ func TestACallOutlivesItsSession(t *testing.T) {
 	}
 	close(goOn)
 	<-ended
-	reply, err := runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: container.GetContainerId()})
+	reply, err := runtime.ContainerStatus(
+		t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: container.GetContainerId()},
+	)
 	if state := reply.GetStatus().GetState(); err != nil || state != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		t.Errorf("the container is %s, %v", state, err)
 	}

@@ -31,7 +31,9 @@ func (w *writer) write(text string) error { return os.WriteFile(w.log, []byte(te
 func newWriter(t *testing.T, dir string) (*writer, host.Rotation) {
 	t.Helper()
 	logs := filepath.Join(dir, "logs")
-	w := &writer{runtime: fakecri.New("image"), log: filepath.Join(logs, "ns_pod_uid", "app", "0.log"), reopened: make(chan error, 1)}
+	w := &writer{
+		runtime: fakecri.New("image"), log: filepath.Join(logs, "ns_pod_uid", "app", "0.log"), reopened: make(chan error, 1),
+	}
 	w.runtime.Reopening = func(string) error {
 		w.reopened <- w.write("")
 		return nil

@@ -82,7 +82,9 @@ func burstName(phase string, i int) string { return fmt.Sprintf("%s-%03d", phase
 func (c *contender) createBurst(b *testing.B, phase string, pods int) {
 	b.Helper()
 	forEach(b, pods, func(ctx context.Context, i int) error {
-		_, err := c.c.client.CoreV1().Pods(c.namespace).Create(ctx, busyboxPod(c, burstName(phase, i)), metav1.CreateOptions{})
+		_, err := c.c.client.CoreV1().Pods(c.namespace).Create(
+			ctx, busyboxPod(c, burstName(phase, i)), metav1.CreateOptions{},
+		)
 		return err
 	})
 	c.watch.until(burstLimit, pods)

@@ -43,7 +43,8 @@ func newECS(b *testing.B) ecs.Remote {
 	}
 	var said logs.Buffer
 	c := child.ForTest(b, child.Config{Name: "the ECS server", Program: path, Stdout: &said, Args: []string{
-		"--throttles", "--interfaces", "--provision", ecsProvision.String(), "--pull", ecsPull.String(), "--visible", "2s", "--deprovision", "3s",
+		"--throttles", "--interfaces", "--provision", ecsProvision.String(), "--pull", ecsPull.String(), "--visible", "2s",
+		"--deprovision", "3s",
 	}})
 	var server ecs.Remote
 	wait.For(b, readyWait, "the ECS server's address", func() error {
@@ -106,8 +107,12 @@ func BenchmarkECSThousandPods(b *testing.B) {
 	results.bar(b, "ECS: 1,000 pods with tokens until all run", time.Since(start).Seconds(), "ecs-up-s", atMost,
 		barECSUp*ecsStarts.Seconds()+(ecsProvision+ecsPull).Seconds())
 	up := reportOf(b, server)
-	results.bar(b, "ECS: definitions registered", float64(up.Calls["RegisterTaskDefinition"]), "ecs-registrations", atMost, 1)
-	results.bar(b, "ECS: throttling that reached a pod", float64(throttlings(b, c, n.namespace)), "ecs-throttled-pods", atMost, 0)
+	results.bar(
+		b, "ECS: definitions registered", float64(up.Calls["RegisterTaskDefinition"]), "ecs-registrations", atMost, 1,
+	)
+	results.bar(
+		b, "ECS: throttling that reached a pod", float64(throttlings(b, c, n.namespace)), "ecs-throttled-pods", atMost, 0,
+	)
 	for _, action := range []string{"RunTask", "DescribeTasks", "ListTasks", "CreateSecret"} {
 		results.tell(b, "ECS: "+action+" calls until all run, of them throttled "+fmt.Sprint(up.Throttled[action]),
 			float64(up.Calls[action]), "ecs-up-"+action)
@@ -115,9 +120,14 @@ func BenchmarkECSThousandPods(b *testing.B) {
 	used, began := n.cpu(), time.Now()
 	pause(b, ecsRest)
 	rest := reportOf(b, server)
-	results.bar(b, "ECS: DescribeTasks calls a minute at rest", float64(rest.LastMinute["DescribeTasks"]), "ecs-rest-describes", atMost, barDescribes)
+	results.bar(
+		b, "ECS: DescribeTasks calls a minute at rest", float64(rest.LastMinute["DescribeTasks"]), "ecs-rest-describes",
+		atMost, barDescribes,
+	)
 	results.tell(b, "ECS: ListTasks calls a minute at rest", float64(rest.LastMinute["ListTasks"]), "ecs-rest-lists")
-	results.tell(b, "ECS: share of a core at rest", 100*(n.cpu()-used).Seconds()/time.Since(began).Seconds(), "ecs-rest-cpu-%")
+	results.tell(
+		b, "ECS: share of a core at rest", 100*(n.cpu()-used).Seconds()/time.Since(began).Seconds(), "ecs-rest-cpu-%",
+	)
 
 	start = time.Now()
 	n.profiled(b, "ecs-down", func() {
@@ -139,7 +149,10 @@ func BenchmarkECSThousandPods(b *testing.B) {
 	}
 	results.bar(b, "ECS: tasks left after that", float64(live), "ecs-left-tasks", atMost, 0)
 	results.bar(b, "ECS: secrets of pods left after that", float64(secrets), "ecs-left-secrets", atMost, 0)
-	results.tell(b, "ECS: secrets shared by pods, kept until they were not used for a day", float64(len(down.Secrets)-deleted(down)-secrets), "ecs-shared-secrets")
+	results.tell(
+		b, "ECS: secrets shared by pods, kept until they were not used for a day",
+		float64(len(down.Secrets)-deleted(down)-secrets), "ecs-shared-secrets",
+	)
 	n.running()
 }
 

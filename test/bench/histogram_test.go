@@ -12,9 +12,11 @@ import (
 // measured are histograms that a kubelet and burstlet both serve: where the time of
 // a pod goes.
 var measured = []string{
-	"kubelet_pod_worker_start_duration_seconds", "kubelet_pod_start_duration_seconds", "kubelet_pod_worker_duration_seconds",
+	"kubelet_pod_worker_start_duration_seconds", "kubelet_pod_start_duration_seconds",
+	"kubelet_pod_worker_duration_seconds",
 	"kubelet_pod_status_sync_duration_seconds", "kubelet_runtime_operations_duration_seconds",
-	"storage_operation_duration_seconds", "kubelet_cgroup_manager_duration_seconds", "kubelet_pleg_relist_duration_seconds",
+	"storage_operation_duration_seconds", "kubelet_cgroup_manager_duration_seconds",
+	"kubelet_pleg_relist_duration_seconds",
 }
 
 // histogram is the sum of what was observed, in seconds, and how often.

@@ -63,7 +63,10 @@ func atRest(b *testing.B, n *contender, reference *process, when string) {
 		results.bar(b, "10,000 pods: CPU "+when, percent, unit(when, "core-%"), atMost, barRest)
 	})
 	rss, base := n.rss(), reference.rss()
-	results.bar(b, "10,000 pods: memory beyond the informer's, "+when, (rss-base)/hugePods/1024, unit(when, "KiB/pod"), atMost, barMemory)
+	results.bar(
+		b, "10,000 pods: memory beyond the informer's, "+when, (rss-base)/hugePods/1024, unit(when, "KiB/pod"), atMost,
+		barMemory,
+	)
 	results.tell(b, "10,000 pods: RSS "+when, rss/(1<<20), unit(when, "MiB"))
 	results.tell(b, "10,000 pods: RSS of the informer alone, "+when, base/(1<<20), unit(when, "informer-MiB"))
 	if w := countWrites(b, n.user, from, auditMark(b)); w.pods()+w.Events > 0 {

@@ -61,14 +61,19 @@ nodes:
 		return nil
 	})
 	n := float64(*hundredNodes)
-	results.tell(b, fmt.Sprintf("%d nodes in a process: all Ready", *hundredNodes), time.Since(start).Seconds(), "hundred-ready-s")
+	results.tell(
+		b, fmt.Sprintf("%d nodes in a process: all Ready", *hundredNodes), time.Since(start).Seconds(), "hundred-ready-s",
+	)
 	time.Sleep(settle)
 	began, used := time.Now(), p.cpu()
 	asked := c.requestsOf(b, watched)
 	percent := 100 * (p.cpu() - used).Seconds() / time.Since(began).Seconds()
 	results.tell(b, "the same at rest: CPU", percent, "hundred-rest-core-%")
 	results.tell(b, "the same at rest: RSS", p.rss()/(1<<20), "hundred-rest-MiB")
-	results.tell(b, "the same at rest: memory without the pages of the program, per node", p.anonymous()/(1<<20)/n, "hundred-rest-anon-MiB/node")
+	results.tell(
+		b, "the same at rest: memory without the pages of the program, per node", p.anonymous()/(1<<20)/n,
+		"hundred-rest-anon-MiB/node",
+	)
 	var all float64
 	for _, what := range slices.Sorted(maps.Keys(asked)) {
 		perMinute := (asked[what] - idle[what]) * float64(time.Minute) / float64(watched) / n
@@ -109,7 +114,9 @@ func (c *cluster) requests(b *testing.B) map[string]float64 {
 		for _, l := range m.Label {
 			label[l.GetName()] = l.GetValue()
 		}
-		asked[strings.TrimSuffix(label["verb"]+" "+label["resource"]+"/"+label["subresource"], "/")] += m.GetCounter().GetValue()
+		asked[strings.TrimSuffix(
+			label["verb"]+" "+label["resource"]+"/"+label["subresource"], "/",
+		)] += m.GetCounter().GetValue()
 	}
 	return asked
 }

@@ -18,10 +18,12 @@ import (
 
 // For a quick trial: -besidebatches 1 -besideprobed 5 -besiderounds 1 -besideburst 6.
 var (
-	besideBatches = flag.Int("besidebatches", 10, "batches of 20 pods that are started one by one on the kubelet and on burstlet")
-	besideProbed  = flag.Int("besideprobed", 60, "pods with an exec readiness probe that are started one by one")
-	besideRounds  = flag.Int("besiderounds", 2, "bursts of pods at once on each, in turn; the better counts")
-	besideBurst   = flag.Int("besideburst", 60, "pods of a burst, and of a node at rest")
+	besideBatches = flag.Int(
+		"besidebatches", 10, "batches of 20 pods that are started one by one on the kubelet and on burstlet",
+	)
+	besideProbed = flag.Int("besideprobed", 60, "pods with an exec readiness probe that are started one by one")
+	besideRounds = flag.Int("besiderounds", 2, "bursts of pods at once on each, in turn; the better counts")
+	besideBurst  = flag.Int("besideburst", 60, "pods of a burst, and of a node at rest")
 )
 
 const (
@@ -57,10 +59,15 @@ func newKubelet(b *testing.B, c *cluster, name string) (*contender, *remotehost.
 	b.Helper()
 	h := remotehost.ForTest(b)
 	p := &process{b: b, name: name}
-	k := kubelet.ForTest(b, c.ControlPlane, h, kubelet.Config{Node: name, QPS: sameQPS, Verbosity: kubeletVerbosity(), Log: &p.log})
+	k := kubelet.ForTest(
+		b, c.ControlPlane, h, kubelet.Config{Node: name, QPS: sameQPS, Verbosity: kubeletVerbosity(), Log: &p.log},
+	)
 	p.ran, p.pid = k, k.Pid()
 	b.Cleanup(p.keepLog)
-	n := &node{process: p, c: c, name: name, user: "system:node:" + name, api: "https://" + k.Address(), asAdmin: adminOfKubelets(b, c, h.DialContext)}
+	n := &node{
+		process: p, c: c, name: name, user: "system:node:" + name, api: "https://" + k.Address(),
+		asAdmin: adminOfKubelets(b, c, h.DialContext),
+	}
 	n.ready(b)
 	return contend(b, n), h
 }
@@ -109,11 +116,21 @@ func BenchmarkBesideKubeletStart(b *testing.B) {
 	}
 	reportStarts(b, started[theirs], started[ours])
 	reportGone(b, gone[theirs], gone[ours])
-	results.tell(b, "kubelet: pod writes per life, one by one", perLife(b, theirs, first, from, besideAlone), "kubelet-writes/life")
-	results.bar(b, "over SSH: pod writes per life, one by one", perLife(b, ours, first, from, besideAlone), "ssh-writes/life", atMost, barLifeWrites)
+	results.tell(
+		b, "kubelet: pod writes per life, one by one", perLife(b, theirs, first, from, besideAlone), "kubelet-writes/life",
+	)
+	results.bar(
+		b, "over SSH: pod writes per life, one by one", perLife(b, ours, first, from, besideAlone), "ssh-writes/life", atMost,
+		barLifeWrites,
+	)
 	batched := *besideBatches * besideBatch
-	results.tell(b, "kubelet: pod writes per life, 20 deleted at once", perLife(b, theirs, from, to, batched), "kubelet-batch-writes/life")
-	results.tell(b, "over SSH: pod writes per life, 20 deleted at once", perLife(b, ours, from, to, batched), "ssh-batch-writes/life")
+	results.tell(
+		b, "kubelet: pod writes per life, 20 deleted at once", perLife(b, theirs, from, to, batched),
+		"kubelet-batch-writes/life",
+	)
+	results.tell(
+		b, "over SSH: pod writes per life, 20 deleted at once", perLife(b, ours, from, to, batched), "ssh-batch-writes/life",
+	)
 }
 
 func reportStarts(b *testing.B, theirs, ours []time.Duration) {
@@ -121,8 +138,14 @@ func reportStarts(b *testing.B, theirs, ours []time.Duration) {
 	k50 := quantile(theirs, 0.5).Seconds()
 	results.tell(b, "kubelet: create -> Ready, p50", k50, "kubelet-start-s")
 	results.tell(b, "kubelet: create -> Ready, p99", quantile(theirs, 0.99).Seconds(), "kubelet-start-p99-s")
-	results.bar(b, "over SSH: create -> Ready, p50, beside the kubelet's", quantile(ours, 0.5).Seconds(), "beside-start-s", atMost, barStart*k50)
-	results.bar(b, "over SSH: create -> Ready, p99, beside the kubelet's p50", quantile(ours, 0.99).Seconds(), "beside-start-p99-s", atMost, barStartP99*k50)
+	results.bar(
+		b, "over SSH: create -> Ready, p50, beside the kubelet's", quantile(ours, 0.5).Seconds(), "beside-start-s", atMost,
+		barStart*k50,
+	)
+	results.bar(
+		b, "over SSH: create -> Ready, p99, beside the kubelet's p50", quantile(ours, 0.99).Seconds(), "beside-start-p99-s",
+		atMost, barStartP99*k50,
+	)
 }
 
 func reportGone(b *testing.B, theirs, ours []time.Duration) {
@@ -130,7 +153,10 @@ func reportGone(b *testing.B, theirs, ours []time.Duration) {
 	k50 := quantile(theirs, 0.5).Seconds()
 	results.tell(b, "kubelet: delete -> gone, 20 at once, p50", k50, "kubelet-gone-s")
 	results.tell(b, "kubelet: delete -> gone, 20 at once, p99", quantile(theirs, 0.99).Seconds(), "kubelet-gone-p99-s")
-	results.bar(b, "over SSH: delete -> gone, 20 at once, p50", quantile(ours, 0.5).Seconds(), "beside-gone-s", atMost, barGone*k50/refGone)
+	results.bar(
+		b, "over SSH: delete -> gone, 20 at once, p50", quantile(ours, 0.5).Seconds(), "beside-gone-s", atMost,
+		barGone*k50/refGone,
+	)
 	results.tell(b, "over SSH: delete -> gone, 20 at once, p99", quantile(ours, 0.99).Seconds(), "beside-gone-p99-s")
 }
 
@@ -191,8 +217,16 @@ func BenchmarkBesideKubeletProbedStart(b *testing.B) {
 	slices.Sort(took[ours])
 	k50 := quantile(took[theirs], 0.5).Seconds()
 	results.tell(b, "kubelet: create -> Ready with an exec probe, p50", k50, "kubelet-probed-s")
-	results.tell(b, "kubelet: create -> Ready with an exec probe, p99", quantile(took[theirs], 0.99).Seconds(), "kubelet-probed-p99-s")
+	results.tell(
+		b, "kubelet: create -> Ready with an exec probe, p99", quantile(took[theirs], 0.99).Seconds(), "kubelet-probed-p99-s",
+	)
 	scale := k50 / refProbed
-	results.bar(b, "over SSH: create -> Ready with an exec probe, p50", quantile(took[ours], 0.5).Seconds(), "beside-probed-s", atMost, barProbed*scale)
-	results.bar(b, "over SSH: create -> Ready with an exec probe, p99", quantile(took[ours], 0.99).Seconds(), "beside-probed-p99-s", atMost, barProbedP99*scale)
+	results.bar(
+		b, "over SSH: create -> Ready with an exec probe, p50", quantile(took[ours], 0.5).Seconds(), "beside-probed-s",
+		atMost, barProbed*scale,
+	)
+	results.bar(
+		b, "over SSH: create -> Ready with an exec probe, p99", quantile(took[ours], 0.99).Seconds(), "beside-probed-p99-s",
+		atMost, barProbedP99*scale,
+	)
 }

@@ -113,7 +113,9 @@ options:
 
 // adminOfKubelets is an administrator whom the nodes' self-signed certificates
 // do not bother. dial reaches the nodes; nil: they are on this machine.
-func adminOfKubelets(b *testing.B, c *cluster, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Client {
+func adminOfKubelets(
+	b *testing.B, c *cluster, dial func(ctx context.Context, network, address string) (net.Conn, error),
+) *http.Client {
 	b.Helper()
 	cfg := c.AdminConfig()
 	cfg.Dial = dial

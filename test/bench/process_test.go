@@ -39,7 +39,8 @@ func startProcess(b *testing.B, name, path string, env []string, args ...string)
 	p := &process{b: b, name: name}
 	b.Cleanup(p.keepLog)
 	c := child.ForTest(b, child.Config{
-		Name: name, Program: path, Args: args, Env: append(launch.Environ(os.Environ()), env...), Log: &p.log, Grace: stopWait,
+		Name: name, Program: path, Args: args, Env: append(launch.Environ(os.Environ()), env...), Log: &p.log,
+		Grace: stopWait,
 	})
 	p.ran, p.pid = c, c.Pid()
 	return p

@@ -93,7 +93,10 @@ func (r *rawCRI) start(ctx context.Context, name string) (sandbox, container str
 			Mounts: []*runtimeapi.Mount{
 				{ContainerPath: "/etc/hosts", HostPath: filepath.Join(r.files, "hosts")},
 				{ContainerPath: "/dev/termination-log", HostPath: filepath.Join(r.files, "message")},
-				{ContainerPath: "/var/run/secrets/kubernetes.io/serviceaccount", HostPath: filepath.Join(r.files, "token"), Readonly: true},
+				{
+					ContainerPath: "/var/run/secrets/kubernetes.io/serviceaccount", HostPath: filepath.Join(r.files, "token"),
+					Readonly: true,
+				},
 			},
 			Linux: &runtimeapi.LinuxContainerConfig{
 				SecurityContext: &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: private},

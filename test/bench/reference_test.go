@@ -28,7 +28,9 @@ func newReference(b *testing.B, c *cluster, node string) *process {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return startProcess(b, "reference", self, []string{referenceEnv + "=" + node + " " + cptest.NodeKubeconfig(b, c.ControlPlane, node)})
+	return startProcess(
+		b, "reference", self, []string{referenceEnv + "=" + node + " " + cptest.NodeKubeconfig(b, c.ControlPlane, node)},
+	)
 }
 
 func runReference() error {

@@ -37,7 +37,9 @@ func BenchmarkBesideKubeletAtRest(b *testing.B) {
 	ours.profiled(b, "beside-rest", func() { time.Sleep(watched) })
 	percent := func(used time.Duration) float64 { return 100 * used.Seconds() / time.Since(start).Seconds() }
 	kubeletCPU, burstletCPU := percent(theirs.cpu()-theirCPU), percent(ours.cpu()-ourCPU)
-	onTheirHost, onOurHost = since(onTheirHost, cpuByName(b, theirHost.Pid())), since(onOurHost, cpuByName(b, ourHost.Pid()))
+	onTheirHost, onOurHost = since(
+		onTheirHost, cpuByName(b, theirHost.Pid()),
+	), since(onOurHost, cpuByName(b, ourHost.Pid()))
 	b.Logf("on the kubelet's host: %v; on burstlet's: %v", onTheirHost, onOurHost)
 	w := countWrites(b, ours.user, from, auditMark(b))
 	if w.pods()+w.Events > 0 {
@@ -47,14 +49,23 @@ func BenchmarkBesideKubeletAtRest(b *testing.B) {
 	b.Logf("%d pods on each", *besideBurst)
 	results.tell(b, "kubelet at rest: CPU", kubeletCPU, "kubelet-rest-core-%")
 	results.bar(b, "over SSH at rest: CPU, beside the kubelet's", burstletCPU, "beside-rest-core-%", atMost, kubeletCPU)
-	results.tell(b, "the same, on the host: sshd and helper", percent(onOurHost["sshd"]+onOurHost[helperName]), "beside-rest-host-core-%")
+	results.tell(
+		b, "the same, on the host: sshd and helper", percent(onOurHost["sshd"]+onOurHost[helperName]),
+		"beside-rest-host-core-%",
+	)
 	results.tell(b, "containerd at rest: the kubelet's", percent(onTheirHost["containerd"]), "kubelet-containerd-core-%")
 	results.tell(b, "containerd at rest: burstlet's", percent(onOurHost["containerd"]), "beside-containerd-core-%")
 	kubeletRSS, burstletRSS := theirs.rss()/(1<<20), ours.rss()/(1<<20)
 	results.tell(b, "kubelet at rest: RSS", kubeletRSS, "kubelet-rest-MiB")
-	results.bar(b, "over SSH at rest: RSS, beside the kubelet's", burstletRSS, "beside-rest-MiB", atMost, barMemoryBeside*kubeletRSS)
-	results.tell(b, "the same without the pages of the program: the kubelet's", theirs.anonymous()/(1<<20), "kubelet-rest-anon-MiB")
-	results.tell(b, "the same without the pages of the program: burstlet's", ours.anonymous()/(1<<20), "beside-rest-anon-MiB")
+	results.bar(
+		b, "over SSH at rest: RSS, beside the kubelet's", burstletRSS, "beside-rest-MiB", atMost, barMemoryBeside*kubeletRSS,
+	)
+	results.tell(
+		b, "the same without the pages of the program: the kubelet's", theirs.anonymous()/(1<<20), "kubelet-rest-anon-MiB",
+	)
+	results.tell(
+		b, "the same without the pages of the program: burstlet's", ours.anonymous()/(1<<20), "beside-rest-anon-MiB",
+	)
 	theirs.deleteBurst(b, "rest", *besideBurst)
 	ours.deleteBurst(b, "rest", *besideBurst)
 }

@@ -235,7 +235,11 @@ func TestWhatCannotBeIsRefusedBeforeABuild(t *testing.T) {
 		{"no tag", options{push: []string{"registry.burstlet.test/burstlet"}}, "is not REGISTRY/REPOSITORY:TAG"},
 		{"no version that is a tag", options{out: "x", version: "v1+2"}, "is not REGISTRY/REPOSITORY:TAG"},
 		{"no platform", options{out: "x", platforms: []string{}}, "no platform is named"},
-		{"unknown platform", options{out: "x", platforms: []string{"linux/riscv64"}}, `there is no burstlet for platform "linux/riscv64"`},
+		{
+			"unknown platform",
+			options{out: "x", platforms: []string{"linux/riscv64"}},
+			`there is no burstlet for platform "linux/riscv64"`,
+		},
 		{"another system", options{out: "x", platforms: []string{"darwin/arm64"}}, "there is no burstlet"},
 		{"a variant", options{out: "x", platforms: []string{"linux/arm64/v9"}}, "there is no burstlet"},
 		{"twice", options{out: "x", platforms: []string{"linux/arm64", "linux/arm64"}}, "is named twice"},
@@ -248,7 +252,9 @@ func TestWhatCannotBeIsRefusedBeforeABuild(t *testing.T) {
 			if tt.o.version == "" {
 				tt.o.version = "v1"
 			}
-			wantError(t, tt.o.run(t.Context(), t.Output(), testRelease(), func(context.Context, program, string) ([]byte, error) {
+			wantError(t, tt.o.run(t.Context(), t.Output(), testRelease(), func(
+				context.Context, program, string,
+			) ([]byte, error) {
 				t.Error("a program was built")
 				return nil, nil
 			}), tt.err)

@@ -61,10 +61,17 @@ the commit.`,
 		SilenceErrors: true,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.out, "out", "bin/burstlet-image.tar", "the OCI archive to write, and beside it that of tasks, NAME"+taskSuffix+".tar; empty for none")
-	flags.StringVar(&o.name, "name", "", "full name with tag that the archive gives the image (default: "+repository+":VERSION)")
+	flags.StringVar(
+		&o.out, "out", "bin/burstlet-image.tar",
+		"the OCI archive to write, and beside it that of tasks, NAME"+taskSuffix+".tar; empty for none",
+	)
+	flags.StringVar(
+		&o.name, "name", "", "full name with tag that the archive gives the image (default: "+repository+":VERSION)",
+	)
 	flags.StringVar(&o.version, "version", "devel", "version of burstlet")
-	flags.StringSliceVar(&o.platforms, "platform", []string{"linux/amd64", "linux/arm64"}, "what to build for; may be repeated")
+	flags.StringSliceVar(
+		&o.platforms, "platform", []string{"linux/amd64", "linux/arm64"}, "what to build for; may be repeated",
+	)
 	flags.StringSliceVar(&o.push, "push", nil, "full name with tag to push to; may be repeated")
 	flags.BoolVar(&o.mainOnly, "main-only", false, "do not make the image of tasks")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -167,7 +174,9 @@ func (o options) outputs() ([]output, error) {
 		task.archive = strings.TrimSuffix(o.out, ".tar") + taskSuffix + ".tar"
 	}
 	for i, tag := range tags {
-		beside, err := name.NewTag(strings.TrimSuffix(tag.String(), ":"+tag.TagStr())+taskSuffix+":"+tag.TagStr(), name.StrictValidation)
+		beside, err := name.NewTag(
+			strings.TrimSuffix(tag.String(), ":"+tag.TagStr())+taskSuffix+":"+tag.TagStr(), name.StrictValidation,
+		)
 		if err != nil {
 			return nil, fmt.Errorf("name the image of tasks beside %s: %w", tag, err)
 		}
@@ -200,7 +209,9 @@ func tell(out io.Writer, index v1.ImageIndex) error {
 		if err != nil {
 			return fmt.Errorf("read image %s: %w", m.Digest, err)
 		}
-		lines = append(lines, fmt.Sprintf("%s %s, %.1f MiB to pull", m.Platform, m.Digest, float64(pullSize(content))/(1<<20)))
+		lines = append(
+			lines, fmt.Sprintf("%s %s, %.1f MiB to pull", m.Platform, m.Digest, float64(pullSize(content))/(1<<20)),
+		)
 	}
 	if _, err := fmt.Fprintln(out, strings.Join(lines, "\n")); err != nil {
 		return fmt.Errorf("print: %w", err)

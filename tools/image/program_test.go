@@ -42,7 +42,10 @@ func TestOnlyStaticExecutablesOfThePlatformGoIn(t *testing.T) {
 		err     string
 	}{
 		{"static", executable(t, elf.EM_AARCH64, elf.ET_EXEC, false), "arm64", ""},
-		{"of another machine", executable(t, elf.EM_X86_64, elf.ET_EXEC, false), "arm64", "the executable is for EM_X86_64, not EM_AARCH64"},
+		{
+			"of another machine", executable(t, elf.EM_X86_64, elf.ET_EXEC, false), "arm64",
+			"the executable is for EM_X86_64, not EM_AARCH64",
+		},
 		{"with a loader", executable(t, elf.EM_X86_64, elf.ET_EXEC, true), "amd64", "needs a loader"},
 		{"a library", executable(t, elf.EM_X86_64, elf.ET_DYN, false), "amd64", "no executable but ET_DYN"},
 		{"a script", []byte("#!/bin/sh\n"), "amd64", "read the executable: "},
@@ -109,7 +112,8 @@ func TestTheTimeIsThatOfTheCommitUnlessItIsGiven(t *testing.T) {
 			if tt.err != "" {
 				return
 			}
-			if !got.created.Equal(time.Unix(tt.created, 0)) || (len(got.revision) == 40) != tt.revision || got.version != tt.version {
+			if !got.created.Equal(time.Unix(tt.created, 0)) || (len(got.revision) == 40) != tt.revision ||
+				got.version != tt.version {
 				t.Errorf("release %+v", got)
 			}
 		})

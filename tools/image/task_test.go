@@ -16,7 +16,9 @@ import (
 // registry, with the program that each task runs and nothing else of burstlet.
 func TestTheImageOfTasksStandsBesideTheOther(t *testing.T) {
 	host := privateRegistry(t, true)
-	path, told := made(t, options{name: "docker.io/example/burstlet:v1", push: []string{host + "/team/burstlet:v1"}}, testRelease())
+	path, told := made(
+		t, options{name: "docker.io/example/burstlet:v1", push: []string{host + "/team/burstlet:v1"}}, testRelease(),
+	)
 	archive := strings.TrimSuffix(path, ".tar") + "-task.tar"
 	index, descriptor := inner(t, unpacked(t, archive))
 	if got := descriptor.Annotations["io.containerd.image.name"]; got != "docker.io/example/burstlet-task:v1" {
@@ -32,7 +34,8 @@ func TestTheImageOfTasksStandsBesideTheOther(t *testing.T) {
 			t.Errorf("%s runs %+v, %v", platform, got, err)
 		}
 		content := contentOf(t, image)
-		if content["/burstlet-task"] == nil || content["/etc/ssl/certs/ca-certificates.crt"] == nil || content["/bin"] != nil {
+		if content["/burstlet-task"] == nil || content["/etc/ssl/certs/ca-certificates.crt"] == nil ||
+			content["/bin"] != nil {
 			t.Errorf("%s has %v", platform, slices.Sorted(maps.Keys(content)))
 		}
 	}
@@ -40,7 +43,9 @@ func TestTheImageOfTasksStandsBesideTheOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pulled, err := remote.Index(parsed, remote.WithAuth(&authn.Basic{Username: "me", Password: password}), remote.WithContext(t.Context()))
+	pulled, err := remote.Index(
+		parsed, remote.WithAuth(&authn.Basic{Username: "me", Password: password}), remote.WithContext(t.Context()),
+	)
 	if err != nil || digestOf(t, pulled) != digestOf(t, index) {
 		t.Errorf("it is not in the registry: %v", err)
 	}

@@ -26,7 +26,9 @@ type disk struct {
 func newDisk() *disk {
 	return &disk{
 		machine: machine{
-			files: map[string]string{"/home/a": "one\ntwo\nthree\n", "/home/empty": "", "/home/d/in": "inside", "/etc/ready": "yes\n"},
+			files: map[string]string{
+				"/home/a": "one\ntwo\nthree\n", "/home/empty": "", "/home/d/in": "inside", "/etc/ready": "yes\n",
+			},
 			input: []string{"first line\nsecond", " line\n"},
 		},
 		dirs: map[string]bool{"/home/made": true},
@@ -91,7 +93,10 @@ type said struct {
 	Unknown  []string // commands, "" being syntax
 }
 
-var inHome = shell.Container{Hostname: "pod", Dir: "/home", UID: 7, GID: 8, Env: []string{"A=1", "B=two words", "A=3"}, Argv: []string{"sleep", "9"}}
+var inHome = shell.Container{
+	Hostname: "pod", Dir: "/home", UID: 7, GID: 8, Env: []string{"A=1", "B=two words", "A=3"},
+	Argv: []string{"sleep", "9"},
+}
 
 func says(t *testing.T, d *disk, c shell.Container, argv []string, want said) {
 	t.Helper()
@@ -108,13 +113,15 @@ func says(t *testing.T, d *disk, c shell.Container, argv []string, want said) {
 func TestCommands(t *testing.T) {
 	const missing = ": No such file or directory\n"
 	for line, want := range map[string]said{
-		"echo -n a b; echo; echo -n":     {Out: "a b\n"},
-		"cat":                            {Out: "first line\nsecond line\n"},
-		"cat a - empty":                  {Out: "one\ntwo\nthree\nfirst line\nsecond line\n"},
-		"cat d a":                        {Out: "one\ntwo\nthree\n", Err: "cat: can't open 'd': Is a directory\n", Status: 1},
-		"printenv A B":                   {Out: "3\ntwo words\n"},
-		"printenv C A":                   {Out: "3\n", Status: 1},
-		"C=5; export D=6 E; printenv":    {Out: "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nHOSTNAME=pod\nB=two words\nA=3\nC=5\nD=6\n"},
+		"echo -n a b; echo; echo -n": {Out: "a b\n"},
+		"cat":                        {Out: "first line\nsecond line\n"},
+		"cat a - empty":              {Out: "one\ntwo\nthree\nfirst line\nsecond line\n"},
+		"cat d a":                    {Out: "one\ntwo\nthree\n", Err: "cat: can't open 'd': Is a directory\n", Status: 1},
+		"printenv A B":               {Out: "3\ntwo words\n"},
+		"printenv C A":               {Out: "3\n", Status: 1},
+		"C=5; export D=6 E; printenv": {
+			Out: "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nHOSTNAME=pod\nB=two words\nA=3\nC=5\nD=6\n",
+		},
 		"env A":                          {Status: 127, Unknown: []string{"env"}},
 		"hostname; tty":                  {Out: "pod\nnot a tty\n", Status: 1},
 		"stty size":                      {Err: "stty: standard input: Inappropriate ioctl for device\n", Status: 1},
@@ -124,8 +131,10 @@ func TestCommands(t *testing.T) {
 		"pwd; cd d; pwd; cd ..; cd; pwd": {Out: "/home\n/home/d\n/\n"},
 		"cd a":                           {Err: "sh: cd: can't cd to a" + missing, Status: 2},
 
-		"ls":           {Out: "a\nd\nempty\nmade\n"},
-		"ls -l":        {Out: "-rw-r--r--    1 root     root            14 a\ndrwxr-xr-x    1 root     root             0 d\n-rw-r--r--    1 root     root             0 empty\ndrwxr-xr-x    1 root     root             0 made\n"},
+		"ls": {Out: "a\nd\nempty\nmade\n"},
+		"ls -l": {
+			Out: "-rw-r--r--    1 root     root            14 a\ndrwxr-xr-x    1 root     root             0 d\n-rw-r--r--    1 root     root             0 empty\ndrwxr-xr-x    1 root     root             0 made\n",
+		},
 		"ls -d d a":    {Out: "d\na\n"},
 		"ls d none":    {Out: "in\n", Err: "ls: none" + missing, Status: 1},
 		"ls -- made /": {Out: "etc\nhome\n"},
@@ -255,7 +264,9 @@ func TestWithoutAShell(t *testing.T) {
 	}
 	root := shell.Container{}
 	says(t, newDisk(), root, []string{"sh", "-c", "pwd; id; whoami; ps"},
-		said{Out: "/\nuid=0(root) gid=0(root) groups=0(root)\nroot\nPID   USER     TIME  COMMAND\n    1 root      0:00 (the image's own)\n"})
+		said{
+			Out: "/\nuid=0(root) gid=0(root) groups=0(root)\nroot\nPID   USER     TIME  COMMAND\n    1 root      0:00 (the image's own)\n",
+		})
 }
 
 // TestServers: which ports a command opens, from when, and what it answers there.
@@ -307,21 +318,31 @@ func TestArchives(t *testing.T) {
 		"tar cvf o.tar d; rm -r d; tar xf o.tar; cat d/in": {Out: "d/\nd/in\ninside"},
 		"tar cf - d | tar xmf - -C /home/made; ls made":    {Out: "d\n"},
 		"tar -c -v a > o":                                  {Err: "a\n"},
-		"tar cf - /etc/ready | tar tf -":                   {Out: "etc/ready\n", Err: "tar: removing leading '/' from member names\n"},
-		"tar cf - none > o":                                {Err: "tar: none: No such file or directory\ntar: error exit delayed from previous errors\n", Status: 1},
-		"tar cf - a | tar xf - -C /etc":                    {Err: "tar: can't open 'a': Read-only file system\n", Status: 1},
-		"tar cf - a | tar xf - -C none":                    {Err: "tar: can't change directory to 'none': No such file or directory\n", Status: 1},
-		"tar xf none":                                      {Err: "tar: can't open 'none': No such file or directory\n", Status: 1},
-		"tar cf /etc/o a":                                  {Err: "tar: can't open '/etc/o': Read-only file system\n", Status: 1},
-		"echo -n | tar x":                                  {Err: short, Status: 1},
-		"cat a | tar x":                                    {Err: short, Status: 1},
-		"tar cf - a | head -c 515 | tar x":                 {Err: "tar: short read\n", Status: 1},
-		"head -c 600 /dev/zero | tar t":                    {Err: short, Status: 1},
-		"tar cf - ../etc/ready | tar xf - -C made":         {Err: "tar: name with '..' in it: '../etc/ready'\n", Status: 1},
-		"tar cf d a":                                       {Err: "tar: can't open 'd': Is a directory\n", Status: 1},
-		"tar f x":                                          {Err: "tar: must specify one of -c, -x or -t\n", Status: 1},
-		"tar czf o a":                                      {Err: "tar: unrecognized option: z\n", Status: 1},
-		"tar c --exclude=a d":                              {Err: "tar: unrecognized option: --exclude=a\n", Status: 1},
+		"tar cf - /etc/ready | tar tf -": {
+			Out: "etc/ready\n", Err: "tar: removing leading '/' from member names\n",
+		},
+		"tar cf - none > o": {
+			Err: "tar: none: No such file or directory\ntar: error exit delayed from previous errors\n", Status: 1,
+		},
+		"tar cf - a | tar xf - -C /etc": {Err: "tar: can't open 'a': Read-only file system\n", Status: 1},
+		"tar cf - a | tar xf - -C none": {
+			Err: "tar: can't change directory to 'none': No such file or directory\n", Status: 1,
+		},
+		"tar xf none": {
+			Err: "tar: can't open 'none': No such file or directory\n", Status: 1,
+		},
+		"tar cf /etc/o a": {
+			Err: "tar: can't open '/etc/o': Read-only file system\n", Status: 1,
+		},
+		"echo -n | tar x":                          {Err: short, Status: 1},
+		"cat a | tar x":                            {Err: short, Status: 1},
+		"tar cf - a | head -c 515 | tar x":         {Err: "tar: short read\n", Status: 1},
+		"head -c 600 /dev/zero | tar t":            {Err: short, Status: 1},
+		"tar cf - ../etc/ready | tar xf - -C made": {Err: "tar: name with '..' in it: '../etc/ready'\n", Status: 1},
+		"tar cf d a":                               {Err: "tar: can't open 'd': Is a directory\n", Status: 1},
+		"tar f x":                                  {Err: "tar: must specify one of -c, -x or -t\n", Status: 1},
+		"tar czf o a":                              {Err: "tar: unrecognized option: z\n", Status: 1},
+		"tar c --exclude=a d":                      {Err: "tar: unrecognized option: --exclude=a\n", Status: 1},
 		"tar cf - a | tar --no-same-owner -x -f - -C made": {},
 		"mkdir made/a; tar cf - a | tar xf - -C made":      {Err: "tar: can't open 'a': Is a directory\n", Status: 1},
 	} {

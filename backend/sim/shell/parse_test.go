@@ -21,8 +21,10 @@ func TestParse(t *testing.T) {
 		"echo $none \"$none\" x": {words("echo", "", "x")},
 		`"\"\$\\\a"`:             {words(`"$\\a`)},
 		"echo $?":                {words("echo", "status")},
-		"a && b || c":            {words("a"), {words: []string{"b"}, when: onSuccess}, {words: []string{"c"}, when: onFailure}},
-		"a &&\nb":                {words("a"), {words: []string{"b"}, when: onSuccess}},
+		"a && b || c": {
+			words("a"), {words: []string{"b"}, when: onSuccess}, {words: []string{"c"}, when: onFailure},
+		},
+		"a &&\nb": {words("a"), {words: []string{"b"}, when: onSuccess}},
 		"a | b": {
 			{words: []string{"a"}, pipes: true}, {words: []string{"b"}, fed: true},
 		},
@@ -31,7 +33,10 @@ func TestParse(t *testing.T) {
 		},
 		"a>b": {{words: []string{"a"}, redirects: []redirect{{fd: 1, target: "b"}}}},
 		"a 2>> b <c >&2 2>&1": {{words: []string{"a"}, redirects: []redirect{
-			{fd: 2, target: "b", add: true}, {fd: 0, target: "c"}, {fd: 1, target: "2", dup: true}, {fd: 2, target: "1", dup: true},
+			{fd: 2, target: "b", add: true},
+			{fd: 0, target: "c"},
+			{fd: 1, target: "2", dup: true},
+			{fd: 2, target: "1", dup: true},
 		}}},
 		"a2>b":     {{words: []string{"a2"}, redirects: []redirect{{fd: 1, target: "b"}}}},
 		"a > '$V'": {{words: []string{"a"}, redirects: []redirect{{fd: 1, target: "$V"}}}},
@@ -55,7 +60,8 @@ func parsed(script string) (all []statement) {
 // beside it are not.
 func TestBeyondTheConvention(t *testing.T) {
 	for _, beyond := range []string{
-		"a & b", "(a)", "echo `a`", "echo \"`a`\"", "echo *", "echo \\a", "echo $(a)", "echo ${a-b}", "echo ${a", "echo $1", "echo $",
+		"a & b", "(a)", "echo `a`", "echo \"`a`\"", "echo *", "echo \\a", "echo $(a)", "echo ${a-b}", "echo ${a", "echo $1",
+		"echo $",
 		"a <<b", "a > > b", "a >", "| a",
 	} {
 		all := parsed("before; " + beyond + "; after")

@@ -72,14 +72,24 @@ func TestSession(t *testing.T) {
 			types: []string{"rm a\x03", "echo $?\r", "exit\r"}, shown: "/home $ rm a^C\n/home $ echo $?\n130\n/home $ exit\n",
 		},
 		"a command reads what is typed next": {
-			types: []string{"head -n 1\r", "typed\r", "\x04", "exit\r"}, shown: "/home $ head -n 1\ntyped\ntyped\n/home $ exit\n",
+			types: []string{"head -n 1\r", "typed\r", "\x04", "exit\r"},
+			shown: "/home $ head -n 1\ntyped\ntyped\n/home $ exit\n",
 		},
-		"a variable stays":   {types: []string{"A=5\r", "echo $A\r", "\x04"}, shown: "/home $ A=5\n/home $ echo $A\n5\n/home $ \n"},
+		"a variable stays": {
+			types: []string{"A=5\r", "echo $A\r", "\x04"}, shown: "/home $ A=5\n/home $ echo $A\n5\n/home $ \n",
+		},
 		"the user goes away": {types: []string{"echo a\r"}, shown: "/home $ echo a\na\n/home $ ", stays: true},
-		"a shell in a shell": {types: []string{"sh -c 'exit 4'\r", "echo $?\r", "\x04"}, shown: "/home $ sh -c 'exit 4'\n/home $ echo $?\n4\n/home $ \n"},
-		"its terminal":       {types: []string{"tty; stty size\r", "stty\r", "\x04"}, shown: "/home $ tty; stty size\n/dev/pts/0\n24 80\n/home $ stty\nspeed 38400 baud; rows 24; columns 80; line = 0;\n/home $ \n"},
+		"a shell in a shell": {
+			types: []string{"sh -c 'exit 4'\r", "echo $?\r", "\x04"},
+			shown: "/home $ sh -c 'exit 4'\n/home $ echo $?\n4\n/home $ \n",
+		},
+		"its terminal": {
+			types: []string{"tty; stty size\r", "stty\r", "\x04"},
+			shown: "/home $ tty; stty size\n/dev/pts/0\n24 80\n/home $ stty\nspeed 38400 baud; rows 24; columns 80; line = 0;\n/home $ \n",
+		},
 		"^C ends a command that runs for ever": {
-			types: []string{"serve 80\r", "\x03", "echo $?\r", "\x04"}, shown: "/home $ serve 80\n^C\n/home $ echo $?\n130\n/home $ \n",
+			types: []string{"serve 80\r", "\x03", "echo $?\r", "\x04"},
+			shown: "/home $ serve 80\n^C\n/home $ echo $?\n130\n/home $ \n",
 		},
 		"syntax that is none": {types: []string{"(a)\r", "\x04"}, shown: "/home $ (a)\n/home $ \n", status: 127},
 	} {
@@ -92,7 +102,10 @@ func TestSession(t *testing.T) {
 			c.tty.Follow(sizes, quit)
 			status, ended := shell.Run(c, inHome, []string{"sh"})
 			if c.out.String() != tt.shown || ended == tt.stays || ended && status != tt.status {
-				t.Errorf("shown %q, status %d, ended: %v; want %q, %d, ended: %v", c.out.String(), status, ended, tt.shown, tt.status, !tt.stays)
+				t.Errorf(
+					"shown %q, status %d, ended: %v; want %q, %d, ended: %v", c.out.String(), status, ended, tt.shown, tt.status,
+					!tt.stays,
+				)
 			}
 		})
 	}

@@ -89,7 +89,9 @@ func failure(ctx context.Context, call string, resp *http.Response) error {
 		return lost(ctx, call, err)
 	}
 	if resp.StatusCode != statusCallFailed {
-		return backend.Errorf(backend.ErrUnavailable, "%s: the server answers %s %q", call, resp.Status, bytes.TrimSpace(data))
+		return backend.Errorf(
+			backend.ErrUnavailable, "%s: the server answers %s %q", call, resp.Status, bytes.TrimSpace(data),
+		)
 	}
 	var wire wireError
 	if err := json.Unmarshal(data, &wire); err != nil {

@@ -35,7 +35,11 @@ func fill(v reflect.Value, seed int) {
 		v.Set(reflect.ValueOf(aPod().Spec.Containers[0]))
 		return
 	case corev1.VolumeSource:
-		v.Set(reflect.ValueOf(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Gi"))}}))
+		v.Set(
+			reflect.ValueOf(
+				corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Gi"))}},
+			),
+		)
 		return
 	case corev1.ResourceList:
 		v.Set(reflect.ValueOf(corev1.ResourceList{"cpu": resource.MustParse("1500m")}))
@@ -132,16 +136,26 @@ func TestCallsArriveWhole(t *testing.T) {
 			{func() (any, error) { return b.Pods.List(ctx) }, f.pods, []any{"list"}},
 			{func() (any, error) { return b.Pods.Inspect(ctx, uids) }, f.pods, []any{"inspect", uids}},
 			{func() (any, error) { return nil, b.Containers.Start(ctx, ref, start) }, nil, []any{"start", ref, start}},
-			{func() (any, error) { return nil, b.Containers.Stop(ctx, cref, -1) }, nil, []any{"stop container", cref, time.Duration(-1)}},
+			{
+				func() (any, error) { return nil, b.Containers.Stop(ctx, cref, -1) }, nil,
+				[]any{"stop container", cref, time.Duration(-1)},
+			},
 			{func() (any, error) { return nil, b.Resize.Resize(ctx, cref, start) }, nil, []any{"resize", cref, start}},
 			{func() (any, error) { return nil, b.Containers.Remove(ctx, cref) }, nil, []any{"remove container", cref}},
 			{func() (any, error) { return nil, b.Files.Place(ctx, place) }, nil, []any{"place", place}},
 			{func() (any, error) { return nil, b.Files.Clear(ctx, ref) }, nil, []any{"clear", ref}},
 			{func() (any, error) { return b.Files.Volumes(ctx) }, f.vols, []any{"volumes"}},
 			{func() (any, error) { return b.Files.Read(ctx, file) }, []byte("A='1'\x00"), []any{"read", file}},
-			{func() (any, error) { return nil, b.Refresh.Refresh(ctx, ref, launch.Volumes) }, nil, []any{"refresh", ref, ofOnePod(launch.Volumes)}},
+			{
+				func() (any, error) { return nil, b.Refresh.Refresh(ctx, ref, launch.Volumes) }, nil,
+				[]any{"refresh", ref, ofOnePod(launch.Volumes)},
+			},
 			{func() (any, error) { return b.Images.Find(ctx, "x") }, "id of x", []any{"find", "x"}},
-			{func() (any, error) { return b.Images.Pull(ctx, "x", creds) }, backend.PulledImage{ID: "id of x", Size: 5}, []any{"pull", "x", creds}},
+			{
+				func() (any, error) { return b.Images.Pull(ctx, "x", creds) },
+				backend.PulledImage{ID: "id of x", Size: 5},
+				[]any{"pull", "x", creds},
+			},
 			{func() (any, error) { return b.Store.List(ctx) }, f.kept, []any{"list images"}},
 			{func() (any, error) { return nil, b.Store.Remove(ctx, "x") }, nil, []any{"remove image", "x"}},
 			{func() (any, error) { return b.Store.Disk(ctx) }, f.disk, []any{"disk"}},
@@ -158,7 +172,8 @@ func TestCallsArriveWhole(t *testing.T) {
 				t.Errorf("%s: arguments (-want +got):\n%s", tt.args[0], diff)
 			}
 		}
-		if launch.Pod == nil || launch.Containers[0].Pod == nil || launch.Volumes[1].Pod == nil || start.Pod == nil || place.Pod == nil {
+		if launch.Pod == nil || launch.Containers[0].Pod == nil || launch.Volumes[1].Pod == nil || start.Pod == nil ||
+			place.Pod == nil {
 			t.Error("the caller's spec was changed")
 		}
 	})
@@ -176,11 +191,14 @@ func ofOnePod(volumes []backend.VolumeSpec) []backend.VolumeSpec {
 // TestContainerErrorsKeepWhatTheySay: whose error it is, and that nothing was made.
 func TestContainerErrorsKeepWhatTheySay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		said := &backend.ContainerError{Container: "c", Reason: "ErrImagePull", Err: backend.Errorf(backend.ErrDenied, "no access")}
+		said := &backend.ContainerError{
+			Container: "c", Reason: "ErrImagePull", Err: backend.Errorf(backend.ErrDenied, "no access"),
+		}
 		f := &far{err: backend.Unmade(fmt.Errorf("launch: %w", said))}
 		err := serve(t, f.backend).running("node").Pods.Launch(t.Context(), t.Context(), backend.LaunchSpec{})
 		var got *backend.ContainerError
-		if !errors.As(err, &got) || got.Container != "c" || got.Reason != "ErrImagePull" || err.Error() != "launch: no access" ||
+		if !errors.As(err, &got) || got.Container != "c" || got.Reason != "ErrImagePull" ||
+			err.Error() != "launch: no access" ||
 			!backend.IsUnmade(err) || backend.Class(err) != "Denied" {
 			t.Errorf("%v: %+v", err, got)
 		}
@@ -323,9 +341,13 @@ func TestErrorsKeepTheirClass(t *testing.T) {
 		class string
 		is    []error
 	}{
-		"not found":    {backend.Errorf(backend.ErrNotFound, "no pod %q\nhere: ü", "a"), "NotFound", []error{backend.ErrNotFound}},
-		"exists":       {backend.Errorf(backend.ErrExists, "x"), "Exists", []error{backend.ErrExists}},
-		"invalid":      {fmt.Errorf("around: %w", backend.Errorf(backend.ErrInvalid, "x")), "Invalid", []error{backend.ErrInvalid}},
+		"not found": {
+			backend.Errorf(backend.ErrNotFound, "no pod %q\nhere: ü", "a"), "NotFound", []error{backend.ErrNotFound},
+		},
+		"exists": {backend.Errorf(backend.ErrExists, "x"), "Exists", []error{backend.ErrExists}},
+		"invalid": {
+			fmt.Errorf("around: %w", backend.Errorf(backend.ErrInvalid, "x")), "Invalid", []error{backend.ErrInvalid},
+		},
 		"unsupported":  {backend.Errorf(backend.ErrUnsupported, "x"), "Unsupported", []error{backend.ErrUnsupported}},
 		"capacity":     {backend.Errorf(backend.ErrCapacity, "x"), "Capacity", []error{backend.ErrCapacity}},
 		"throttled":    {backend.Errorf(backend.ErrThrottled, "x"), "Throttled", []error{backend.ErrThrottled}},
@@ -395,7 +417,8 @@ func TestWhatCannotBeServed(t *testing.T) {
 		w := serve(t, func(string) backend.Backend { return runs })
 		_, err := Connect(t.Context(), Config{Check: takesAll, dial: w.pipes.dial})
 		wantClass(t, err, "Unsupported")
-		if _, err := Connect(t.Context(), Config{dial: w.pipes.dial}); err == nil || !strings.Contains(err.Error(), "checker") {
+		if _, err := Connect(t.Context(), Config{dial: w.pipes.dial}); err == nil ||
+			!strings.Contains(err.Error(), "checker") {
 			t.Errorf("without a checker: %v", err)
 		}
 	})

@@ -23,7 +23,9 @@ var slow = sim.Latency{
 // of containers.
 var (
 	podLends       = []string{"Run", "Exec", "Attach", "Logs", "Dial", "Forward", "Stats", "Events"}
-	containersLend = append([]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown"}, podLends...)
+	containersLend = append(
+		[]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown"}, podLends...,
+	)
 )
 
 func lends(cfg sim.Config) []string {

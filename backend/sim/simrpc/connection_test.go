@@ -84,7 +84,9 @@ func TestContextsEndCalls(t *testing.T) {
 				_, err := b.Exec.Exec(ctx, backend.ContainerRef{}, backend.ExecSpec{Stdin: strings.NewReader("x")})
 				return err
 			}, "Transient"},
-			"dial": {func(ctx context.Context) error { _, err := b.Dial.Dial(ctx, backend.Ref{}, "h:1"); return err }, "Transient"},
+			"dial": {
+				func(ctx context.Context) error { _, err := b.Dial.Dial(ctx, backend.Ref{}, "h:1"); return err }, "Transient",
+			},
 			"logs": {func(ctx context.Context) error {
 				_, err := b.Logs.Open(ctx, backend.ContainerRef{}, backend.LogOptions{})
 				return err
@@ -297,7 +299,9 @@ func TestServerThatSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, far) }()
-		_, err := Connect(t.Context(), Config{Check: takesAll, dial: func(context.Context) (net.Conn, error) { return near, nil }})
+		_, err := Connect(
+			t.Context(), Config{Check: takesAll, dial: func(context.Context) (net.Conn, error) { return near, nil }},
+		)
 		wantClass(t, err, "Unavailable")
 		if err == nil || !strings.Contains(err.Error(), "no answer within 10s") {
 			t.Errorf("error %v", err)

@@ -37,9 +37,14 @@ type far struct {
 // backend lends every field.
 func (f *far) backend(string) backend.Backend {
 	return backend.Backend{
-		Name: "far", Limits: backend.Limits{Runtime: "far", MaxGrace: time.Minute, Settle: 1, Call: 2, Pull: 3, Relist: 4, Supervised: true},
-		Pods: farPods{f}, Containers: farContainers{f}, Resize: farResizer{f}, Files: farFiles{f}, Refresh: farRefresher{f}, Images: farImages{f}, Store: farStore{f},
-		Events: farEvents{f}, Exec: farExec{f}, Attach: farAttach{f}, Forward: farForward{f}, Logs: farLogs{f}, Dial: farDial{f}, Node: farNode{f}, Stats: farStats{f},
+		Name: "far",
+		Limits: backend.Limits{
+			Runtime: "far", MaxGrace: time.Minute, Settle: 1, Call: 2, Pull: 3, Relist: 4, Supervised: true,
+		},
+		Pods: farPods{f}, Containers: farContainers{f}, Resize: farResizer{f}, Files: farFiles{f}, Refresh: farRefresher{f},
+		Images: farImages{f}, Store: farStore{f},
+		Events: farEvents{f}, Exec: farExec{f}, Attach: farAttach{f}, Forward: farForward{f}, Logs: farLogs{f},
+		Dial: farDial{f}, Node: farNode{f}, Stats: farStats{f},
 		Check: backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { panic("asked over the wire") }),
 	}
 }

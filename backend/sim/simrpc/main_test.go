@@ -86,7 +86,9 @@ func (w *world) stop() {
 // connect connects as a node, without running the connection.
 func (w *world) connect(node string) backend.Backend {
 	w.t.Helper()
-	b, err := Connect(w.t.Context(), Config{Node: node, Version: "test", Check: takesAll, May: backend.Always, dial: w.pipes.dial})
+	b, err := Connect(
+		w.t.Context(), Config{Node: node, Version: "test", Check: takesAll, May: backend.Always, dial: w.pipes.dial},
+	)
 	if err != nil {
 		w.t.Fatal(err)
 	}

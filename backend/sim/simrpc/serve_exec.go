@@ -20,7 +20,9 @@ func hijack(w http.ResponseWriter) (net.Conn, *bufio.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	_, err = fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", upgradeName)
+	_, err = fmt.Fprintf(
+		conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", upgradeName,
+	)
 	if err != nil {
 		return nil, nil, errors.Join(err, conn.Close())
 	}
@@ -60,7 +62,10 @@ func serveAttach(w http.ResponseWriter, r *http.Request, b backend.Backend) {
 }
 
 // serveStreams makes a call whose streams are frames. It ends with the client.
-func serveStreams(w http.ResponseWriter, r *http.Request, flags streamFlags, call func(context.Context, backend.AttachSpec) (int32, error)) {
+func serveStreams(
+	w http.ResponseWriter, r *http.Request, flags streamFlags,
+	call func(context.Context, backend.AttachSpec) (int32, error),
+) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	conn, buf, err := hijack(w)

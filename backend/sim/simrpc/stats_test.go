@@ -31,12 +31,15 @@ func numbers(u *backend.Usage) {
 	fs := func() *backend.FilesystemUsage {
 		n += 6
 		return &backend.FilesystemUsage{
-			Available: new(n), Capacity: new(n + 1), Used: new(n + 2), InodesFree: new(n + 3), Inodes: new(n + 4), InodesUsed: new(n + 5),
+			Available: new(n), Capacity: new(n + 1), Used: new(n + 2), InodesFree: new(n + 3), Inodes: new(n + 4),
+			InodesUsed: new(n + 5),
 		}
 	}
 	u.Time, u.StartTime = time.Unix(1700000001, 123456789), time.Unix(1700000000, 1)
 	u.Rootfs, u.Logs, u.EphemeralStorage = fs(), fs(), fs()
-	u.Network = []backend.InterfaceUsage{{Name: "eth0", RxBytes: new(n), RxErrors: new(n + 1), TxBytes: new(n + 2), TxErrors: new(n + 3)}, {}}
+	u.Network = []backend.InterfaceUsage{
+		{Name: "eth0", RxBytes: new(n), RxErrors: new(n + 1), TxBytes: new(n + 2), TxErrors: new(n + 3)}, {},
+	}
 }
 
 // TestStatsArriveWhole: each field is the same at the other side, and nothing

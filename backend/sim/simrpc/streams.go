@@ -59,7 +59,9 @@ func (e eventsClient) Run(ctx context.Context, hints chan<- types.UID) error {
 type logsClient struct{ c *client }
 
 // Open streams a container's log.
-func (l logsClient) Open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
+func (l logsClient) Open(
+	ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions,
+) (io.ReadCloser, error) {
 	s, err := l.c.stream(ctx, intercept.LogsOpen, logsRequest{ref, opts}, http.StatusOK)
 	if err != nil {
 		return nil, err
@@ -136,8 +138,12 @@ type execClient struct{ c *client }
 
 // Exec runs a command, handing its streams on.
 func (e execClient) Exec(ctx context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
-	streams := backend.AttachSpec{Stdin: spec.Stdin, Stdout: spec.Stdout, Stderr: spec.Stderr, TTY: spec.TTY, Resize: spec.Resize}
-	return e.c.join(ctx, intercept.ExecExec, execRequest{ref, spec.Command, spec.Live, spec.Timeout, flagsOf(streams)}, streams)
+	streams := backend.AttachSpec{
+		Stdin: spec.Stdin, Stdout: spec.Stdout, Stderr: spec.Stderr, TTY: spec.TTY, Resize: spec.Resize,
+	}
+	return e.c.join(
+		ctx, intercept.ExecExec, execRequest{ref, spec.Command, spec.Live, spec.Timeout, flagsOf(streams)}, streams,
+	)
 }
 
 type attachClient struct{ c *client }

@@ -40,10 +40,13 @@ func TestExec(t *testing.T) {
 		code        int32
 		err         string
 	}{
-		"small":       {exec: cat, in: strings.NewReader("hello"), out: "hello", errOut: "5 bytes", code: 3},
-		"nothing":     {exec: cat, in: strings.NewReader(""), errOut: "0 bytes", code: 3},
-		"big":         {exec: cat, in: bytes.NewReader(big), out: string(big), errOut: "160000 bytes", code: 3},
-		"by the byte": {exec: cat, in: iotest.DataErrReader(iotest.OneByteReader(strings.NewReader("hey"))), out: "hey", errOut: "3 bytes", code: 3},
+		"small":   {exec: cat, in: strings.NewReader("hello"), out: "hello", errOut: "5 bytes", code: 3},
+		"nothing": {exec: cat, in: strings.NewReader(""), errOut: "0 bytes", code: 3},
+		"big":     {exec: cat, in: bytes.NewReader(big), out: string(big), errOut: "160000 bytes", code: 3},
+		"by the byte": {
+			exec: cat, in: iotest.DataErrReader(iotest.OneByteReader(strings.NewReader("hey"))), out: "hey", errOut: "3 bytes",
+			code: 3,
+		},
 		"broken input": {
 			exec: cat, in: io.MultiReader(strings.NewReader("a"), iotest.ErrReader(errors.New("cut"))), out: "a", err: "cut",
 		},

@@ -28,7 +28,9 @@ func AsNode(ctx context.Context, c *rest.Config, node string) (*rest.Config, err
 	if err != nil || own != nil {
 		return own, err
 	}
-	own, err = impersonated(ctx, c, rest.ImpersonationConfig{UserName: nodeuser.Name(node), Groups: []string{nodeuser.Group}})
+	own, err = impersonated(
+		ctx, c, rest.ImpersonationConfig{UserName: nodeuser.Name(node), Groups: []string{nodeuser.Group}},
+	)
 	if err == nil && own == nil {
 		err = fmt.Errorf("impersonateNode: the access to the API server may not impersonate user %s in group %s: "+
 			"grant it as deploy/rbac/serviceaccount.yaml does, for this node's name "+

@@ -26,7 +26,9 @@ func age(hours int) metav1.Time {
 }
 
 func service(uid types.UID, made metav1.Time) *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", UID: uid, CreationTimestamp: made}}
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kubernetes", UID: uid, CreationTimestamp: made},
+	}
 }
 
 func nodeWith(identity string, made metav1.Time) *corev1.Node {
@@ -49,7 +51,10 @@ func TestNodeIdentity(t *testing.T) {
 	}{
 		{name: "a new node", service: service("svc-1", age(9)), want: own},
 		{name: "a new node with a configured one", configured: "mine", want: "mine"},
-		{name: "a node from before identities stood on nodes", node: nodeWith("", age(5)), service: service("svc-1", age(9)), want: own},
+		{
+			name: "a node from before identities stood on nodes", node: nodeWith("", age(5)), service: service("svc-1", age(9)),
+			want: own,
+		},
 		{name: "the same, configured", configured: "mine", node: nodeWith("", age(5)), want: "mine"},
 		{name: "as it was", node: nodeWith(own, age(5)), service: service("svc-1", age(9)), want: own},
 		{name: "the same, configured", configured: "mine", node: nodeWith("mine", age(5)), want: "mine"},
@@ -71,8 +76,11 @@ func TestNodeIdentity(t *testing.T) {
 			refused: []string{"node.identity", "not derived from its name"},
 		},
 		{
-			name: "the Node was copied from another cluster", node: nodeWith("svc-0/edge", age(1)), service: service("svc-1", age(9)),
-			refused: []string{"node.identity", "copied from another cluster", "kubectl annotate node edge burstlet.dev/identity-"},
+			name: "the Node was copied from another cluster", node: nodeWith("svc-0/edge", age(1)),
+			service: service("svc-1", age(9)),
+			refused: []string{
+				"node.identity", "copied from another cluster", "kubectl annotate node edge burstlet.dev/identity-",
+			},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -147,7 +155,8 @@ func TestNodeIdentityIsPatient(t *testing.T) {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "edge", errors.New("no"))
 		}
 		began = time.Now()
-		if _, err = NodeIdentity(t.Context(), client, cfg, "https://api"); !apierrors.IsForbidden(err) || time.Since(began) > 0 {
+		if _, err = NodeIdentity(t.Context(), client, cfg, "https://api"); !apierrors.IsForbidden(err) ||
+			time.Since(began) > 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})

@@ -20,16 +20,22 @@ const (
 
 // diagnoseEviction says whether pods would be evicted on this host as it is now. It is asked
 // only of a host with which nothing else is wrong.
-func diagnoseEviction(ctx context.Context, n Node, open func(context.Context, Node) (backend.Backend, error)) []backend.Finding {
+func diagnoseEviction(
+	ctx context.Context, n Node, open func(context.Context, Node) (backend.Backend, error),
+) []backend.Finding {
 	policy := n.Config.Eviction.Policy()
 	if len(policy.Thresholds) == 0 {
-		return []backend.Finding{backend.Good(whatEviction, "there are no thresholds: no pod is evicted before its host has run out of something")}
+		return []backend.Finding{
+			backend.Good(whatEviction, "there are no thresholds: no pod is evicted before its host has run out of something"),
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
 	facts, err := measureHost(ctx, n, open)
 	if err != nil {
-		return []backend.Finding{backend.Doubtful(whatEviction, "the host is not measured: "+err.Error(), "no pod is evicted meanwhile")}
+		return []backend.Finding{
+			backend.Doubtful(whatEviction, "the host is not measured: "+err.Error(), "no pod is evicted meanwhile"),
+		}
 	}
 	return []backend.Finding{evictionFinding(policy, facts)}
 }
@@ -44,7 +50,9 @@ func evictionFinding(policy *eviction.Policy, facts *backend.SignalFacts) backen
 }
 
 // measureHost runs the backend for one measurement; it may change nothing.
-func measureHost(ctx context.Context, n Node, open func(context.Context, Node) (backend.Backend, error)) (*backend.SignalFacts, error) {
+func measureHost(
+	ctx context.Context, n Node, open func(context.Context, Node) (backend.Backend, error),
+) (*backend.SignalFacts, error) {
 	n.May = nil
 	b, err := open(ctx, n)
 	if err != nil {

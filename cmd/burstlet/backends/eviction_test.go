@@ -23,8 +23,12 @@ func TestDiagnoseEviction(t *testing.T) {
 		want    string
 		good    bool
 	}{
-		"room":          {eviction.DefaultHard(), nil, nil, "the host has more left", true},
-		"full":          {map[string]string{"nodefs.available": "10Gi"}, full, nil, "nodefs.available is 9Gi, below its threshold of 10Gi: as on a kubelet's node", false},
+		"room": {eviction.DefaultHard(), nil, nil, "the host has more left", true},
+		"full": {
+			map[string]string{"nodefs.available": "10Gi"},
+			full, nil,
+			"nodefs.available is 9Gi, below its threshold of 10Gi: as on a kubelet's node", false,
+		},
 		"no thresholds": {nil, full, nil, "there are no thresholds", true},
 		"away":          {eviction.DefaultHard(), nil, errors.New("no route"), "the host is not measured: no route", false},
 	} {
@@ -47,7 +51,8 @@ func TestDiagnoseEviction(t *testing.T) {
 					}
 					return b, nil
 				})
-				if len(found) != 1 || found[0].OK != tt.good || found[0].Warn == tt.good || !strings.HasPrefix(found[0].Detail, tt.want) {
+				if len(found) != 1 || found[0].OK != tt.good || found[0].Warn == tt.good ||
+					!strings.HasPrefix(found[0].Detail, tt.want) {
 					t.Errorf("got %+v, want %q", found, tt.want)
 				}
 			})

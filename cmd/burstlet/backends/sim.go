@@ -39,7 +39,9 @@ func simSocket(b config.Backend) string {
 // newSim makes a simulation in this process.
 func newSim(_ context.Context, n Node) (backend.Backend, error) {
 	s := n.Config.Backend.Sim
-	return sim.New(sim.Config{Node: n.Identity, PodUnit: s != nil && s.Granularity == config.GranularityPod}).Backend(), nil
+	return sim.New(
+		sim.Config{Node: n.Identity, PodUnit: s != nil && s.Granularity == config.GranularityPod},
+	).Backend(), nil
 }
 
 // connectSim connects to the remote of a "burstlet sim".

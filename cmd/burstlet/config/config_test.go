@@ -99,7 +99,8 @@ func TestLoadReadsEveryField(t *testing.T) {
 		},
 		Images: config.Images{
 			GCHighThresholdPercent: 70, GCLowThresholdPercent: 50, MinimumGCAge: span(40), MaximumGCAge: span(200),
-			NodeStatusMaxImages: -1, CredentialProviderConfigFile: "/etc/burstlet/plugins.yaml", CredentialProviderBinDir: "/opt/plugins",
+			NodeStatusMaxImages: -1, CredentialProviderConfigFile: "/etc/burstlet/plugins.yaml",
+			CredentialProviderBinDir: "/opt/plugins",
 		},
 		Eviction: config.Eviction{
 			Hard: map[string]string{"memory.available": "5%", "imagefs.available": "1Gi"},
@@ -252,13 +253,15 @@ func TestFlagFileOverEnvironmentFile(t *testing.T) {
 // names: a value that no field takes is refused under that path.
 func TestSettingsReachTheirFields(t *testing.T) {
 	refused := map[string]string{ // path: a value that Validate refuses
-		"node.name": "-", "node.internalIP": "x", "backend.type": "x", "backend.sim.granularity": "x", "backend.sim.socket": "x",
+		"node.name": "-", "node.internalIP": "x", "backend.type": "x", "backend.sim.granularity": "x",
+		"backend.sim.socket":   "x",
 		"backend.cri.endpoint": "x", "kubeletAPI.address": "x", "kubeletAPI.port": "0",
 		"kubeletAPI.selfSigned": "true", "clusterDNS": "x", "clusterDomain": "-",
 		"logging.level": "x", "logging.format": "x", "shutdown.flushTimeout": "-1s",
 		"backend.ecs.region": "", "backend.ecs.cluster": "", "backend.ecs.subnets": "",
 		"kubeletAPI.certFile": "", "kubeletAPI.keyFile": "", "pods.apiServer": "host:6443",
-		"bootstrapKubeconfig": "b", "certDirectory": "relative", "kubeletAPI.serverTLSBootstrap": "true", "kubeletAPI.signerName": "x",
+		"bootstrapKubeconfig": "b", "certDirectory": "relative", "kubeletAPI.serverTLSBootstrap": "true",
+		"kubeletAPI.signerName":    "x",
 		"leaderElection.namespace": "-", "healthzBindAddress": "x", "healthzPort": "-1", "shutdown.mode": "x",
 	}
 	unchecked := map[string]bool{"kubeconfig": true, "kubeletAPI.clientCAFile": true, "leaderElection.enabled": true}

@@ -20,7 +20,9 @@ func Default() Configuration {
 		Client:        Client{QPS: 50, Burst: 100},
 		KubeletAPI:    KubeletAPI{Port: 10250, EnableSystemLogHandler: true},
 		ClusterDomain: "cluster.local",
-		Pods:          Pods{HostNetwork: true, HostPID: true, HostIPC: true, HostPorts: true, Privileged: true, MaxParallelImagePulls: 5},
+		Pods: Pods{
+			HostNetwork: true, HostPID: true, HostIPC: true, HostPorts: true, Privileged: true, MaxParallelImagePulls: 5,
+		},
 		Images: Images{
 			GCHighThresholdPercent: 85, GCLowThresholdPercent: 80, MinimumGCAge: Duration{2 * time.Minute},
 			NodeStatusMaxImages: 50,

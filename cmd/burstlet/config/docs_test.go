@@ -25,7 +25,9 @@ func read(t *testing.T, file string) string {
 // documents are the pages for people: their paths, from the root.
 func documents(t *testing.T) []string {
 	t.Helper()
-	pages := []string{"README.md", "CONTRIBUTING.md", "charts/burstlet/README.md", "deploy/aws/README.md", "deploy/kustomize/README.md"}
+	pages := []string{
+		"README.md", "CONTRIBUTING.md", "charts/burstlet/README.md", "deploy/aws/README.md", "deploy/kustomize/README.md",
+	}
 	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil || len(found) == 0 {
 		t.Fatalf("no pages: %v", err)

@@ -19,7 +19,9 @@ func TestLoadErrors(t *testing.T) {
 			"read configuration FILE: loging: unknown key",
 		},
 		"unknown keys deep down": {
-			strings.Replace(head, "name: one", "name: one, taints: [{key: a, effect: NoSchedule, operator: Exists}], lables: {a: b}", 1) + sim,
+			strings.Replace(
+				head, "name: one", "name: one, taints: [{key: a, effect: NoSchedule, operator: Exists}], lables: {a: b}", 1,
+			) + sim,
 			"read configuration FILE: node.lables: unknown key\nnode.taints[0].operator: unknown key",
 		},
 		"a key in the wrong case": {

@@ -111,7 +111,9 @@ func (e *evaluator) list(word string, s schema, value []any) bool {
 		return len(value) <= s[word].(int)
 	case "uniqueItems":
 		return !slices.ContainsFunc(value, func(one any) bool {
-			return len(slices.DeleteFunc(slices.Clone(value), func(other any) bool { return !reflect.DeepEqual(one, other) })) > 1
+			return len(
+				slices.DeleteFunc(slices.Clone(value), func(other any) bool { return !reflect.DeepEqual(one, other) }),
+			) > 1
 		})
 	case "items":
 		return !slices.ContainsFunc(value, func(one any) bool { return !e.takes(s[word].(schema), one) })

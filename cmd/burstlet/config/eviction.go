@@ -18,7 +18,9 @@ func (e *Eviction) fill(backend string) {
 
 // settings are the thresholds as they are parsed.
 func (e *Eviction) settings() eviction.Settings {
-	return eviction.Settings{Hard: e.Hard, Soft: e.Soft, SoftGracePeriod: e.SoftGracePeriod, MinimumReclaim: e.MinimumReclaim}
+	return eviction.Settings{
+		Hard: e.Hard, Soft: e.Soft, SoftGracePeriod: e.SoftGracePeriod, MinimumReclaim: e.MinimumReclaim,
+	}
 }
 
 // Policy is what the engine evicts pods by; of valid settings.
@@ -53,7 +55,12 @@ func (e *Eviction) validate(at *field.Path, b *Backend) field.ErrorList {
 		{"evictionMinimumReclaim", len(e.MinimumReclaim) > 0},
 	} {
 		if given.given {
-			errs = append(errs, field.Forbidden(at.Child(given.name), "pods of this backend share no host that could run short of something: leave it out"))
+			errs = append(
+				errs,
+				field.Forbidden(
+					at.Child(given.name), "pods of this backend share no host that could run short of something: leave it out",
+				),
+			)
 		}
 	}
 	return errs

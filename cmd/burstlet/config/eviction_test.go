@@ -24,7 +24,8 @@ func TestEvictionDefaults(t *testing.T) {
 		"a host":                    {one + "backend: {type: cri, cri: {}}\n", []hard{eviction.DefaultHard()}},
 		"a host without thresholds": {one + "backend: {type: cri, cri: {}}\neviction: {evictionHard: {}}\n", []hard{{}}},
 		"a host with one": {
-			one + "backend: {type: cri, cri: {}}\neviction: {evictionHard: {memory.available: 1Gi}}\n", []hard{{"memory.available": "1Gi"}},
+			one + "backend: {type: cri, cri: {}}\neviction: {evictionHard: {memory.available: 1Gi}}\n",
+			[]hard{{"memory.available": "1Gi"}},
 		},
 		"a simulation": {one + "backend: {type: sim}\n", []hard{nil}},
 		"tasks": {
@@ -35,11 +36,14 @@ func TestEvictionDefaults(t *testing.T) {
 		"nodes without thresholds": {several + "eviction: {evictionHard: {}}\n", []hard{{}, {"pid.available": "10%"}, {}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := load(t, config.Sources{File: write(t, "apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+tt.file)})
+			c := load(
+				t, config.Sources{File: write(t, "apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+tt.file)},
+			)
 			var got []hard
 			for _, node := range c.Each() {
 				got = append(got, node.Eviction.Hard)
-				if p := node.Eviction.Policy(); p.PressureTransitionPeriod != 5*time.Minute || (len(p.Thresholds) > 0) != (len(node.Eviction.Hard) > 0) {
+				if p := node.Eviction.Policy(); p.PressureTransitionPeriod != 5*time.Minute ||
+					(len(p.Thresholds) > 0) != (len(node.Eviction.Hard) > 0) {
 					t.Errorf("policy %+v", p)
 				}
 			}

@@ -28,7 +28,8 @@ func TestShutdownGroups(t *testing.T) {
 			want:   groups{{-1, 60}, {1000, 5}}, delay: 69 * time.Second,
 		},
 		"less than a second": {
-			fields: "shutdownGracePeriod: 500ms", err: `backend.cri.shutdownGracePeriod: Invalid value: "500ms": must be 0s or at least 1s`,
+			fields: "shutdownGracePeriod: 500ms",
+			err:    `backend.cri.shutdownGracePeriod: Invalid value: "500ms": must be 0s or at least 1s`,
 		},
 		"more for critical pods than for all": {
 			fields: "shutdownGracePeriod: 5s, shutdownGracePeriodCriticalPods: 6s",

@@ -68,13 +68,19 @@ func (i *Images) validate(at *field.Path) field.ErrorList {
 		wrong("imageMaximumGCAge", maximum.String(), fmt.Sprintf("must be greater than imageMinimumGCAge %s", minimum))
 	}
 	for _, file := range []struct{ name, path string }{
-		{"imageCredentialProviderConfigFile", i.CredentialProviderConfigFile}, {"imageCredentialProviderBinDir", i.CredentialProviderBinDir},
+		{"imageCredentialProviderConfigFile", i.CredentialProviderConfigFile},
+		{"imageCredentialProviderBinDir", i.CredentialProviderBinDir},
 	} {
 		switch {
 		case file.path != "" && !filepath.IsAbs(file.path):
 			wrong(file.name, file.path, "must be an absolute path")
 		case file.path == "" && i.CredentialProviderConfigFile+i.CredentialProviderBinDir != "":
-			errs = append(errs, field.Required(at.Child(file.name), "imageCredentialProviderConfigFile and imageCredentialProviderBinDir need each other"))
+			errs = append(
+				errs,
+				field.Required(
+					at.Child(file.name), "imageCredentialProviderConfigFile and imageCredentialProviderBinDir need each other",
+				),
+			)
 		}
 	}
 	if i.NodeStatusMaxImages < minStatusImages {

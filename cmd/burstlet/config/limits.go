@@ -28,5 +28,7 @@ func otherProcesses() []string { return []string{OtherProcessReport, OtherProces
 func shutdownModes() []string { return []string{ShutdownLeave, ShutdownDrain} }
 
 func taintEffects() []string {
-	return []string{string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute)}
+	return []string{
+		string(corev1.TaintEffectNoSchedule), string(corev1.TaintEffectPreferNoSchedule), string(corev1.TaintEffectNoExecute),
+	}
 }

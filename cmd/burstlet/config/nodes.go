@@ -65,7 +65,8 @@ func (c Configuration) Each() []Configuration {
 func (c *Configuration) own() NodeEntry {
 	return NodeEntry{
 		Node: c.Node, Kubeconfig: c.Kubeconfig, BootstrapKubeconfig: c.BootstrapKubeconfig, CertDirectory: c.CertDirectory,
-		ImpersonateNode: c.ImpersonateNode, Backend: c.Backend, KubeletAPI: c.KubeletAPI, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, Pods: c.Pods,
+		ImpersonateNode: c.ImpersonateNode, Backend: c.Backend, KubeletAPI: c.KubeletAPI, ClusterDNS: c.ClusterDNS,
+		ClusterDomain: c.ClusterDomain, Pods: c.Pods,
 		Images: c.Images, Eviction: c.Eviction,
 	}
 }

@@ -57,12 +57,16 @@ func (e *NodeEntry) validate(at *field.Path) field.ErrorList {
 	errs = append(errs, e.KubeletAPI.validate(at.Child("kubeletAPI"))...)
 	errs = append(errs, e.validateDNS(at)...)
 	if b := e.Backend; b.Type == BackendECS && b.ECS != nil && b.ECS.ClusterDNS != "" && len(e.ClusterDNS) == 0 {
-		errs = append(errs, field.Required(at.Child("clusterDNS"), "the name servers that backend.ecs.clusterDNS says tasks can reach"))
+		errs = append(
+			errs, field.Required(at.Child("clusterDNS"), "the name servers that backend.ecs.clusterDNS says tasks can reach"),
+		)
 	}
 	errs = append(errs, e.Pods.validate(at.Child("pods"))...)
 	errs = append(errs, e.Images.validate(at.Child("images"))...)
 	if e.Backend.Type == BackendECS && e.Images.CredentialProviderConfigFile != "" {
-		errs = append(errs, field.Forbidden(at.Child("images", "imageCredentialProviderConfigFile"), "Fargate pulls images by itself: "+
+		errs = append(errs, field.Forbidden(at.Child(
+			"images", "imageCredentialProviderConfigFile",
+		), "Fargate pulls images by itself: "+
 			"give backend.ecs.executionRoleARN the right to pull from ECR, and pods pull secrets for other registries"))
 	}
 	return append(errs, e.Eviction.validate(at.Child("eviction"), &e.Backend)...)
@@ -165,7 +169,12 @@ func (b *Backend) validate(at *field.Path) field.ErrorList {
 		given bool
 	}{{BackendSim, b.Sim != nil}, {BackendCRI, b.CRI != nil}, {BackendECS, b.ECS != nil}} {
 		if section.given && section.name != b.Type {
-			errs = append(errs, field.Forbidden(at.Child(section.name), fmt.Sprintf("backend.type is %q; nothing of another backend may be set", b.Type)))
+			errs = append(
+				errs,
+				field.Forbidden(
+					at.Child(section.name), fmt.Sprintf("backend.type is %q; nothing of another backend may be set", b.Type),
+				),
+			)
 		}
 	}
 	switch {
@@ -185,7 +194,9 @@ func (s *Sim) validate(at *field.Path) field.ErrorList {
 	}
 	errs := validSocket(at.Child("socket"), s.Socket, "unix:///run/burstlet-sim.sock")
 	if s.Granularity != "" {
-		errs = append(errs, field.Forbidden(at.Child("granularity"), "the process behind socket decides (burstlet sim --pod-unit)"))
+		errs = append(
+			errs, field.Forbidden(at.Child("granularity"), "the process behind socket decides (burstlet sim --pod-unit)"),
+		)
 	}
 	return errs
 }
@@ -216,12 +227,15 @@ func (p *Pods) validate(at *field.Path) field.ErrorList {
 	if p.StaticPodPath != "" && !filepath.IsAbs(p.StaticPodPath) {
 		errs = append(errs, field.Invalid(at.Child("staticPodPath"), p.StaticPodPath, "must be an absolute path"))
 	}
-	if u, err := url.Parse(p.StaticPodURL); p.StaticPodURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+	if u, err := url.Parse(p.StaticPodURL); p.StaticPodURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
+		u.Scheme != "https") {
 		errs = append(errs, field.Invalid(at.Child("staticPodURL"), p.StaticPodURL, "must be an http or https URL"))
 	}
 	if p.APIServer != "" {
 		if a, err := netip.ParseAddrPort(p.APIServer); err != nil || a.Port() == 0 {
-			errs = append(errs, field.Invalid(at.Child("apiServer"), p.APIServer, "must be an IP address and a port, as in 192.0.2.1:6443"))
+			errs = append(
+				errs, field.Invalid(at.Child("apiServer"), p.APIServer, "must be an IP address and a port, as in 192.0.2.1:6443"),
+			)
 		}
 	}
 	errs = append(errs, criconfig.HostPathErrors(at.Child("hostPaths"), p.hostPaths())...)

@@ -65,7 +65,8 @@ func (p *Pods) hostPaths() []criconfig.HostPath {
 func (c *CRI) Settings() criconfig.Config {
 	out := criconfig.Config{
 		Endpoint: c.Endpoint, RuntimeSocket: c.RuntimeSocket, PodsDir: c.PodsDir, SeccompProfileRoot: c.SeccompProfileRoot,
-		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit, SwapBehavior: c.MemorySwap.SwapBehavior, Reserved: c.SystemReserved.ResourceList(),
+		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit, SwapBehavior: c.MemorySwap.SwapBehavior,
+		Reserved:   c.SystemReserved.ResourceList(),
 		PodLogsDir: c.PodLogsDir, ContainerLogsDir: c.ContainerLogsDir,
 		CgroupParent: c.CgroupParent, CgroupDriver: c.CgroupDriver, ResolvConf: c.ResolvConf,
 	}
@@ -77,7 +78,8 @@ func (c *CRI) Settings() criconfig.Config {
 	}
 	if s := c.SSH; s != nil {
 		out.SSH = &criconfig.SSH{
-			KeyFiles: s.KeyFiles, Agent: s.Agent, PassphraseFile: s.PassphraseFile, JumpKeyFiles: s.JumpKeyFiles, KnownHostsFile: s.KnownHostsFile,
+			KeyFiles: s.KeyFiles, Agent: s.Agent, PassphraseFile: s.PassphraseFile, JumpKeyFiles: s.JumpKeyFiles,
+			KnownHostsFile:        s.KnownHostsFile,
 			InsecureIgnoreHostKey: s.InsecureIgnoreHostKey, JumpHosts: s.JumpHosts,
 			Keepalive: s.Keepalive.Duration, KeepaliveMax: s.KeepaliveMax,
 		}

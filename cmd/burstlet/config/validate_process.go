@@ -22,7 +22,9 @@ func (c *Configuration) validateElection(at *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	if l.Namespace == "" {
-		errs = append(errs, field.Required(at.Child("namespace"), "this process runs in no pod whose namespace would be taken"))
+		errs = append(
+			errs, field.Required(at.Child("namespace"), "this process runs in no pod whose namespace would be taken"),
+		)
 	} else {
 		errs = append(errs, invalid(at.Child("namespace"), l.Namespace, validation.IsDNS1123Label(l.Namespace))...)
 	}
@@ -148,7 +150,9 @@ func (k *KubeletAPI) validateSigner(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Forbidden(at, "needs serverTLSBootstrap"))
 	}
 	if domain, path, ok := strings.Cut(k.SignerName, "/"); !ok || domain == "" || path == "" {
-		errs = append(errs, field.Invalid(at, k.SignerName, "must be a domain and a path, as in kubernetes.io/kubelet-serving"))
+		errs = append(
+			errs, field.Invalid(at, k.SignerName, "must be a domain and a path, as in kubernetes.io/kubelet-serving"),
+		)
 	}
 	return errs
 }

@@ -101,7 +101,12 @@ func validate(all []configv1.CredentialProvider) field.ErrorList {
 		p, at := &all[i], at.Index(i)
 		switch {
 		case p.Name == "", p.Name == ".", p.Name == "..", strings.ContainsAny(p.Name, "/ "):
-			errs = append(errs, field.Invalid(at.Child("name"), p.Name, "must be the name of a file in the directory of plugins, without '/' and spaces"))
+			errs = append(
+				errs,
+				field.Invalid(
+					at.Child("name"), p.Name, "must be the name of a file in the directory of plugins, without '/' and spaces",
+				),
+			)
 		case names.Has(p.Name):
 			errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
 		}
@@ -121,7 +126,9 @@ func validate(all []configv1.CredentialProvider) field.ErrorList {
 		case d == nil:
 			errs = append(errs, field.Required(at.Child("defaultCacheDuration"), ""))
 		case d.Duration < 0:
-			errs = append(errs, field.Invalid(at.Child("defaultCacheDuration"), d.Duration.String(), "must be greater than or equal to 0"))
+			errs = append(
+				errs, field.Invalid(at.Child("defaultCacheDuration"), d.Duration.String(), "must be greater than or equal to 0"),
+			)
 		}
 		errs = append(errs, validateTokens(p.TokenAttributes, at.Child("tokenAttributes"))...)
 	}

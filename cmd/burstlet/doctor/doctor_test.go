@@ -102,7 +102,11 @@ func TestDoctorLooksAtAWS(t *testing.T) {
 			cluster+", subnets: [subnet-1], endpoint: "+url+"}}", Options{BackendOnly: true})
 	}
 	out, err := look("burst")
-	if err != nil || !strings.Contains(out, "node n0 (ecs burst in eu-central-1) ok AWS credentials found by EnvConfigCredentials ok AWS caller arn:aws:sts::") {
+	if err != nil ||
+		!strings.Contains(
+			out,
+			"node n0 (ecs burst in eu-central-1) ok AWS credentials found by EnvConfigCredentials ok AWS caller arn:aws:sts::",
+		) {
 		t.Errorf("%v: %s", err, out)
 	}
 	if strings.Contains(out, "canary") || strings.Contains(out, "AKID") {
@@ -110,7 +114,10 @@ func TestDoctorLooksAtAWS(t *testing.T) {
 	}
 	s.Deny(stub.Denial{Action: "ecs:StopTask"})
 	out, err = look("burst")
-	if err == nil || err.Error() != "one check failed" || !strings.Contains(out, "FAIL AWS permission arn:aws:sts::123456789012:assumed-role/burstlet/caller may not ecs:StopTask on ") ||
+	if err == nil || err.Error() != "one check failed" ||
+		!strings.Contains(
+			out, "FAIL AWS permission arn:aws:sts::123456789012:assumed-role/burstlet/caller may not ecs:StopTask on ",
+		) ||
 		!strings.Contains(out, "deploy/aws/controller-policy.json grants it (statement Tasks)") {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -41,7 +41,9 @@ func (r right) questions(name string, asNode bool) []question {
 	for _, full := range r.resources {
 		resource, sub, _ := strings.Cut(full, "/")
 		for _, verb := range r.verbs {
-			a := authorizationv1.ResourceAttributes{Group: r.group, Resource: resource, Subresource: sub, Verb: verb, Namespace: r.namespace}
+			a := authorizationv1.ResourceAttributes{
+				Group: r.group, Resource: resource, Subresource: sub, Verb: verb, Namespace: r.namespace,
+			}
 			switch {
 			case !asNode, r.scope == anyObject:
 			case r.scope == ownObject && verb != "create":
@@ -92,7 +94,8 @@ func askRights(ctx context.Context, client kubernetes.Interface, questions []que
 // rightFindings asks for rights, and returns a finding for each that is missing and
 // one for all that are there.
 func rightFindings(
-	ctx context.Context, client kubernetes.Interface, what, who string, rights []right, name string, asNode bool, advice string,
+	ctx context.Context, client kubernetes.Interface, what, who string, rights []right, name string, asNode bool,
+	advice string,
 ) []backend.Finding {
 	var found []backend.Finding
 	asked, unknown := 0, []string{}

@@ -164,7 +164,8 @@ func TestDoctorTellsWhenRightsCannotBeAsked(t *testing.T) {
 		return true, nil, errors.New("it is down")
 	})
 	found := rightFindings(t.Context(), client, "rights", "bob", bootstrapRights(), "", false, "DO")
-	if len(found) != 1 || !strings.HasPrefix(verdictText(found[0]), "FAIL rights ask the API server for rights: it is down") {
+	if len(found) != 1 ||
+		!strings.HasPrefix(verdictText(found[0]), "FAIL rights ask the API server for rights: it is down") {
 		t.Errorf("%v", found)
 	}
 }
@@ -192,7 +193,10 @@ func TestDoctorTellsWhetherTheClusterIssuesCredentialsByItself(t *testing.T) {
 		denied, want string
 	}{
 		"by itself": {"", "warn approval the cluster approves this credential for every node"},
-		"approved":  {"certificatesigningrequests/nodeclient", "ok approval burstlet approve-certificates --bootstrap-groups (deploy/rbac/bootstrap.yaml), or a person"},
+		"approved": {
+			"certificatesigningrequests/nodeclient",
+			"ok approval burstlet approve-certificates --bootstrap-groups (deploy/rbac/bootstrap.yaml), or a person",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &clusterExam{client: reviewer(tc.denied), user: whoami{name: "system:bootstrap:abcdef"}}

@@ -59,7 +59,8 @@ func TestTryAsksFirst(t *testing.T) {
 			if ran != tc.ran || (err != nil) != (tc.wrong != "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
 				t.Errorf("ran %d times, %v", ran, err)
 			}
-			if !strings.HasPrefix(out.String(), "node n: 7 tasks of the smallest size") || !strings.Contains(out.String(), "at most $0.007") {
+			if !strings.HasPrefix(out.String(), "node n: 7 tasks of the smallest size") ||
+				!strings.Contains(out.String(), "at most $0.007") {
 				t.Errorf("%s", out.String())
 			}
 			text, err := os.ReadFile(file)
@@ -96,7 +97,9 @@ func TestTryTellsWhatIsLeft(t *testing.T) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 	ran = 0
-	err = tryNode(t.Context(), &out, "node n", trialThat(&ran, nil), TrialOptions{Yes: true, Output: t.TempDir() + "/no/such/place"})
+	err = tryNode(
+		t.Context(), &out, "node n", trialThat(&ran, nil), TrialOptions{Yes: true, Output: t.TempDir() + "/no/such/place"},
+	)
 	if err == nil || ran != 0 {
 		t.Errorf("ran %d times though nothing can be written: %v", ran, err)
 	}
@@ -104,14 +107,17 @@ func TestTryTellsWhatIsLeft(t *testing.T) {
 
 func TestTryWantsOneNodeOnECS(t *testing.T) {
 	sim := config.Configuration{Backend: config.Backend{Type: config.BackendSim}}
-	ecs := config.Configuration{Backend: config.Backend{Type: config.BackendECS, ECS: &config.ECS{Region: "us-east-1", Cluster: "c"}}}
+	ecs := config.Configuration{
+		Backend: config.Backend{Type: config.BackendECS, ECS: &config.ECS{Region: "us-east-1", Cluster: "c"}},
+	}
 	for n, nodes := range map[int][]config.Configuration{0: {sim}, 2: {ecs, sim, ecs}} {
 		err := Try(t.Context(), io.Discard, nodes, Options{}, TrialOptions{})
 		if err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("this one has %d", n)) {
 			t.Errorf("%v", err)
 		}
 	}
-	if err := Try(t.Context(), io.Discard, []config.Configuration{sim, ecs}, Options{}, TrialOptions{}); err == nil || !strings.Contains(err.Error(), "--yes") {
+	if err := Try(t.Context(), io.Discard, []config.Configuration{sim, ecs}, Options{}, TrialOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "--yes") {
 		t.Errorf("%v", err)
 	}
 }

@@ -36,7 +36,8 @@ func allRefusals(c config.Configuration, b backend.Backend, pod *corev1.Pod) []b
 	node := admit.Node{
 		Name: c.Node.Name, Labels: pod.Spec.NodeSelector, Allocatable: roomy(c), OS: string(corev1.Linux),
 		SupplementalGroupsPolicy: true,
-		HostNetwork:              c.Pods.HostNetwork, HostPID: c.Pods.HostPID, HostIPC: c.Pods.HostIPC, HostPorts: c.Pods.HostPorts,
+		HostNetwork:              c.Pods.HostNetwork, HostPID: c.Pods.HostPID, HostIPC: c.Pods.HostIPC,
+		HostPorts:            c.Pods.HostPorts,
 		AllowedUnsafeSysctls: c.Pods.AllowedUnsafeSysctls, Can: admit.AbilitiesOf(b),
 	}
 	free := pod.DeepCopy() // where it may go is the scheduler's business

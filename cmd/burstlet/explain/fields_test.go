@@ -103,7 +103,10 @@ func TestFieldsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(have), page); diff != "" {
-		t.Errorf("docs/fields.md is not what the backends answer; go test ./cmd/burstlet/explain -run TestFieldsPage -update (-file +answer):\n%s", diff)
+		t.Errorf(
+			"docs/fields.md is not what the backends answer; go test ./cmd/burstlet/explain -run TestFieldsPage -update (-file +answer):\n%s",
+			diff,
+		)
 	}
 }
 
@@ -124,7 +127,8 @@ func TestTasksAloneMakeVolumesByThemselves(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, made := range map[string]bool{
-		"cri": host.Limits.EphemeralVolumes, "sim": sim.New(sim.Config{}).Backend().Limits.EphemeralVolumes, "ecs": tasks.Limits.EphemeralVolumes,
+		"cri": host.Limits.EphemeralVolumes, "sim": sim.New(sim.Config{}).Backend().Limits.EphemeralVolumes,
+		"ecs": tasks.Limits.EphemeralVolumes,
 	} {
 		if made != (name == "ecs") {
 			t.Errorf("%s makes volumes by itself: %v", name, made)
@@ -193,7 +197,8 @@ func verdict(t *testing.T, row fieldRow, b backend.Backend, pod *corev1.Pod, how
 	for _, r := range refusals(b, pod) {
 		// A volume that is refused makes its mounts be refused too.
 		path := index.ReplaceAllString(r.Field, "[]")
-		if !strings.HasPrefix(path, "spec."+row.field) && (row.field != "volumes" || !strings.HasPrefix(path, "spec.containers[].volumeMounts")) {
+		if !strings.HasPrefix(path, "spec."+row.field) && (row.field != "volumes" ||
+			!strings.HasPrefix(path, "spec.containers[].volumeMounts")) {
 			t.Errorf("%s: %s refuses %s instead: %s", row.field, name, path, r.Why)
 		}
 		whys = append(whys, r.Why)

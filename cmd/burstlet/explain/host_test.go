@@ -46,7 +46,9 @@ func TestExplainOnAHostIsAsWritten(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d := cmp.Diff(string(want), got); d != "" {
-					t.Errorf("not as in %s; go test ./cmd/burstlet/explain -run TestExplainOnAHost -update (-file +now):\n%s", golden, d)
+					t.Errorf(
+						"not as in %s; go test ./cmd/burstlet/explain -run TestExplainOnAHost -update (-file +now):\n%s", golden, d,
+					)
 				}
 			})
 		}
@@ -80,7 +82,8 @@ func TestExplainOnAHostTellsWhatALaunchRefuses(t *testing.T) {
 			"container c: container's runAsUser breaks non-root policy",
 		},
 		"a long name": {
-			"hostname: " + strings.Repeat("h", 60) + "\n  subdomain: d\n  setHostnameAsFQDN: true\n  containers: [{name: c, image: i}]", "is too long",
+			"hostname: " + strings.Repeat("h", 60) + "\n  subdomain: d\n  setHostnameAsFQDN: true\n  containers: [{name: c, image: i}]",
+			"is too long",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

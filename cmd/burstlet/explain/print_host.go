@@ -65,7 +65,10 @@ func printSandbox(out *bytes.Buffer, p *criexplain.SandboxPreview) error {
 		host = "the host's"
 	}
 	s.row("host name", host)
-	s.row("namespaces", "network "+p.Namespaces.Network, "ipc "+p.Namespaces.IPC, "pid "+p.Namespaces.PID, "user "+p.Namespaces.User)
+	s.row(
+		"namespaces", "network "+p.Namespaces.Network, "ipc "+p.Namespaces.IPC, "pid "+p.Namespaces.PID,
+		"user "+p.Namespaces.User,
+	)
 	s.row("cgroup", p.Cgroup)
 	s.row("its limits", resources(p.Resources), when(p.PIDs > 0, "pids "+strconv.FormatInt(p.PIDs, 10)))
 	s.row("DNS", when(p.DNS.OfHost, "the host's resolv.conf"), words("servers", p.DNS.Servers),

@@ -16,7 +16,8 @@ func TestExecsMemoryIsTold(t *testing.T) {
 		if err := printTask(&out, &p); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(out.String(), `80 MiB`) && strings.Contains(out.String(), `ecs.burstlet.dev/exec: "false"`); got != want {
+		if got := strings.Contains(out.String(), `80 MiB`) &&
+			strings.Contains(out.String(), `ecs.burstlet.dev/exec: "false"`); got != want {
 			t.Errorf("%d MiB: %s", mib, out.String())
 		}
 	}

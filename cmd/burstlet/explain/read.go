@@ -152,7 +152,9 @@ func podIn(object runtime.Object) (pod *corev1.Pod, suffix string) {
 }
 
 func podOfTemplate(t corev1.PodTemplateSpec) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}, Spec: *t.Spec.DeepCopy()}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}, Spec: *t.Spec.DeepCopy(),
+	}
 }
 
 // podOfStatefulSet is the first pod, with the host name and the volumes of claims

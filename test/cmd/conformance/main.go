@@ -55,17 +55,24 @@ func newCommand() *cobra.Command {
 	cmd.AddCommand(newBuildCommand())
 	flags := cmd.Flags()
 	flags.StringVar(&o.burstlet, "burstlet", filepath.Join("bin", "burstlet"), "the program under test")
-	flags.StringVar(&o.backend, "backend", conformance.BackendCRI, "where pods run: cri (a host reached over SSH) or ecs (an ECS of the tests that runs containers)")
+	flags.StringVar(
+		&o.backend, "backend", conformance.BackendCRI,
+		"where pods run: cri (a host reached over SSH) or ecs (an ECS of the tests that runs containers)",
+	)
 	flags.StringVar(&o.task, "burstlet-task", "", "the in-task binary (default: built; with --backend ecs)")
 	flags.StringVar(&o.ecs, "ecs", "", "test/cmd/ecs (default: built; with --backend ecs)")
-	flags.StringVar(&o.out, "out", filepath.Join("bin", "conformance"), "directory for logs and the JUnit file: each run makes one in it")
+	flags.StringVar(
+		&o.out, "out", filepath.Join("bin", "conformance"), "directory for logs and the JUnit file: each run makes one in it",
+	)
 	flags.StringVar(&o.run.Focus, "focus", "", "regular expression of the tests to run (default: all)")
 	flags.StringVar(&o.run.Skip, "skip", "", "regular expression of tests to leave out")
 	flags.StringVar(&o.run.Label, "label", "", "ginkgo's filter of labels (default: NodeConformance)")
 	flags.BoolVar(&o.run.Serial, "serial", false, "run the tests that must run alone, instead of all others")
 	flags.IntVar(&o.run.Procs, "procs", 6, "how many tests run at a time")
 	flags.DurationVar(&o.run.Timeout, "timeout", 2*time.Hour, "bound of the run")
-	flags.DurationVar(&o.disturb.KillEvery, "kill-every", 0, "kill burstlet (SIGKILL) and start it again, over and over (0: never)")
+	flags.DurationVar(
+		&o.disturb.KillEvery, "kill-every", 0, "kill burstlet (SIGKILL) and start it again, over and over (0: never)",
+	)
 	flags.DurationVar(&o.disturb.CutEvery, "cut-every", 0, "cut the SSH connections over and over (0: never)")
 	flags.DurationVar(&o.disturb.CutFor, "cut-for", 5*time.Second, "how long each cut lasts")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print what the suite prints, which is in e2e.log too")

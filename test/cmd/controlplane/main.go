@@ -55,7 +55,9 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			}
 			var beside []binaries.Tool
 			if all {
-				beside = []binaries.Tool{binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm}
+				beside = []binaries.Tool{
+					binaries.MetricsServer, binaries.Kubelet, binaries.KubeProxy, binaries.CoreDNS, binaries.Helm,
+				}
 				beside = append(beside, binaries.Containerd2Tools()...)
 			}
 			if runtimes {
@@ -86,7 +88,9 @@ func newBuildCommand(cacheDir *string) *cobra.Command {
 			return printLines(cmd.OutOrStdout(), paths...)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also what the tests of the gate start beside a control plane: a kubelet and Helm, for example")
+	cmd.Flags().BoolVar(
+		&all, "all", false, "also what the tests of the gate start beside a control plane: a kubelet and Helm, for example",
+	)
 	cmd.Flags().BoolVar(&runtimes, "runtimes", false, "also containerd in the versions that hosts of the tests can have")
 	cmd.Flags().BoolVar(&versions, "versions", false, "also the API servers of other versions of Kubernetes")
 	return cmd
@@ -109,9 +113,13 @@ func newUpCommand(cacheDir *string) *cobra.Command {
 	flags.StringVar(&cfg.AdvertiseAddress, "advertise-address", "",
 		"IP at which pods reach the API server (default: the bind address when that is one address)")
 	flags.StringSliceVar(&cfg.APIServerHosts, "host", nil, "further names and IPs for the API server's certificate")
-	flags.BoolVar(&cfg.VerifyKubelets, "verify-kubelets", false, "verify kubelets' serving certificates against the cluster's CA")
+	flags.BoolVar(
+		&cfg.VerifyKubelets, "verify-kubelets", false, "verify kubelets' serving certificates against the cluster's CA",
+	)
 	flags.StringArrayVar(&cfg.APIServerArgs, "apiserver-arg", nil, "further flag of kube-apiserver, may be repeated")
-	flags.StringArrayVar(&cfg.ControllerManagerArgs, "controller-manager-arg", nil, "further flag of kube-controller-manager, may be repeated")
+	flags.StringArrayVar(
+		&cfg.ControllerManagerArgs, "controller-manager-arg", nil, "further flag of kube-controller-manager, may be repeated",
+	)
 	flags.StringArrayVar(&cfg.SchedulerArgs, "scheduler-arg", nil, "further flag of kube-scheduler, may be repeated")
 	return cmd
 }
@@ -161,10 +169,16 @@ func newPinCommand() *cobra.Command {
 	flags.StringVar(&cfg.MetricsServer, "metrics-server", "", "version of sigs.k8s.io/metrics-server, such as v0.9.0")
 	flags.StringVar(&cfg.Helm, "helm", "", "version of helm.sh/helm/v4, such as v4.3.1")
 	flags.StringVar(&cfg.CoreDNS, "coredns", "", "version of github.com/coredns/coredns, such as v1.14.2")
-	flags.StringVar(&cfg.Containerd17, "containerd-1.7", "", "version of github.com/containerd/containerd, such as v1.7.35")
+	flags.StringVar(
+		&cfg.Containerd17, "containerd-1.7", "", "version of github.com/containerd/containerd, such as v1.7.35",
+	)
 	flags.StringVar(&cfg.Containerd2, "containerd-2", "", "version of github.com/containerd/containerd/v2, such as v2.4.2")
-	flags.StringSliceVar(&cfg.OtherKubernetes, "other-kubernetes", nil, "versions of the other API servers, such as v1.34.4,v1.37.2")
-	cmd.MarkFlagsOneRequired("kubernetes", "other-kubernetes", "etcd", "metrics-server", "helm", "coredns", "containerd-1.7", "containerd-2")
+	flags.StringSliceVar(
+		&cfg.OtherKubernetes, "other-kubernetes", nil, "versions of the other API servers, such as v1.34.4,v1.37.2",
+	)
+	cmd.MarkFlagsOneRequired(
+		"kubernetes", "other-kubernetes", "etcd", "metrics-server", "helm", "coredns", "containerd-1.7", "containerd-2",
+	)
 	return cmd
 }
 

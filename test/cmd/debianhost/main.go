@@ -51,7 +51,9 @@ func upCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if missing := debianhost.Missing(); len(missing) > 0 {
-				return fmt.Errorf("packages are missing, install them with tools/real-parts debian-host: %s", strings.Join(missing, " "))
+				return fmt.Errorf(
+					"packages are missing, install them with tools/real-parts debian-host: %s", strings.Join(missing, " "),
+				)
 			}
 			if verbose {
 				cfg.Log = cmd.ErrOrStderr()

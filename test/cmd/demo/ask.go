@@ -67,7 +67,9 @@ func (d *demo) mayGoOn(ctx context.Context) error {
 		return nil
 	}
 	if !d.terminal {
-		return fmt.Errorf("%w: there is no terminal to ask on; ONCE=1 or CONFIRM=yes (--yes) goes on without asking", errDeclined)
+		return fmt.Errorf(
+			"%w: there is no terminal to ask on; ONCE=1 or CONFIRM=yes (--yes) goes on without asking", errDeclined,
+		)
 	}
 	return d.ask(ctx)
 }

@@ -62,9 +62,11 @@ func TestMayGoOn(t *testing.T) {
 		opts options
 		want string
 	}{
-		"a terminal":         {options{terminal: true, in: strings.NewReader("y\n")}, ""},
-		"a terminal, no":     {options{terminal: true, in: strings.NewReader("n\n")}, "not confirmed"},
-		"no terminal":        {options{in: strings.NewReader("y\n")}, "there is no terminal to ask on; ONCE=1 or CONFIRM=yes"},
+		"a terminal":     {options{terminal: true, in: strings.NewReader("y\n")}, ""},
+		"a terminal, no": {options{terminal: true, in: strings.NewReader("n\n")}, "not confirmed"},
+		"no terminal": {
+			options{in: strings.NewReader("y\n")}, "there is no terminal to ask on; ONCE=1 or CONFIRM=yes",
+		},
 		"confirmed":          {options{yes: true, in: strings.NewReader("")}, ""},
 		"by itself":          {options{once: true, in: strings.NewReader("")}, ""},
 		"confirmed at a tty": {options{yes: true, terminal: true, in: strings.NewReader("n\n")}, ""},
@@ -115,7 +117,8 @@ func TestMyKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.raw.CurrentContext != "shop" || m.access.Host != "https://192.0.2.1:6443" || m.access.BearerToken != "secret-of-anna" {
+	if m.raw.CurrentContext != "shop" || m.access.Host != "https://192.0.2.1:6443" ||
+		m.access.BearerToken != "secret-of-anna" {
 		t.Errorf("found context %s, server %s", m.raw.CurrentContext, m.access.Host)
 	}
 	context := filepath.Join(dir, "kubeconfig")

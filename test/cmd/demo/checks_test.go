@@ -72,11 +72,13 @@ func TestCheckPods(t *testing.T) {
 		second corev1.Pod
 		want   string
 	}{
-		"fine":          {testPod("b"), ""},
-		"another node":  {testPod("b", func(p *corev1.Pod) { p.Spec.NodeName = "other" }), `on node "other"`},
-		"no address":    {testPod("b", func(p *corev1.Pod) { p.Status.PodIP = "" }), "no address of its own"},
-		"shared":        {testPod("b", func(p *corev1.Pod) { p.Status.PodIP = "ip-of-a" }), "(a)"},
-		"was restarted": {testPod("b", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 2 }), "restarted 2 times"},
+		"fine":         {testPod("b"), ""},
+		"another node": {testPod("b", func(p *corev1.Pod) { p.Spec.NodeName = "other" }), `on node "other"`},
+		"no address":   {testPod("b", func(p *corev1.Pod) { p.Status.PodIP = "" }), "no address of its own"},
+		"shared":       {testPod("b", func(p *corev1.Pod) { p.Status.PodIP = "ip-of-a" }), "(a)"},
+		"was restarted": {
+			testPod("b", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 2 }), "restarted 2 times",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

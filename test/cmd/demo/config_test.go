@@ -37,7 +37,8 @@ func TestRender(t *testing.T) {
 			},
 			want: config.Backend{Type: "ecs", ECS: &config.ECS{
 				Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-a", "subnet-b"},
-				ExecutionRoleARN: roleARN + "execution", TaskRoleARN: roleARN + "task", TaskImage: images.TaskRef, LogGroup: logGroup, CPUArchitecture: "X86_64",
+				ExecutionRoleARN: roleARN + "execution", TaskRoleARN: roleARN + "task", TaskImage: images.TaskRef,
+				LogGroup: logGroup, CPUArchitecture: "X86_64",
 				EventQueueURL: "http://127.0.0.1:4566/123456789012/q", Endpoint: "http://127.0.0.1:4566",
 				RegistryMirrors: map[string]string{"registry.burstlet.test": "http://127.0.0.1:5000"},
 			}},
@@ -60,7 +61,10 @@ func TestRender(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := nodeConfig{kubeconfig: "/state/node.kubeconfig", clientCA: "/state/ca.crt", port: 10251, address: tc.address, bind: "127.0.0.1", election: tc.election, host: tc.host, cloud: tc.cloud}
+			c := nodeConfig{
+				kubeconfig: "/state/node.kubeconfig", clientCA: "/state/ca.crt", port: 10251, address: tc.address,
+				bind: "127.0.0.1", election: tc.election, host: tc.host, cloud: tc.cloud,
+			}
 			content, err := c.render()
 			if err != nil {
 				t.Fatal(err)

@@ -55,7 +55,9 @@ func newDemo(opts options, out *screen) *demo {
 	if opts.onMine {
 		namespace = demoName
 	}
-	return &demo{options: opts, cluster: &cluster{namespace: namespace}, out: out, containers: opts.root && !opts.simulated}
+	return &demo{
+		options: opts, cluster: &cluster{namespace: namespace}, out: out, containers: opts.root && !opts.simulated,
+	}
 }
 
 // real says that containers run on a host of ours.
@@ -103,7 +105,9 @@ func (d *demo) greet() {
 		d.out.write("burstlet: a virtual node in a cluster that you have, whose pods are real containers on a host of the demo's,\n" +
 			"reached over SSH, on this machine\n")
 	case d.real():
-		d.out.write("burstlet: a virtual node whose pods are real containers on a host that is reached over SSH, all on this machine\n")
+		d.out.write(
+			"burstlet: a virtual node whose pods are real containers on a host that is reached over SSH, all on this machine\n",
+		)
 	case d.ecs && d.containers:
 		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/fakeaws/ecs plays it:\n" +
 			"it answers as AWS does, within AWS's rates, and runs them as containers on this machine. Nothing is billed.\n")

@@ -69,7 +69,9 @@ func (c *cloud) answer() error {
 	server := ecs.New(ecs.Config{
 		Throttles: true, LogGroups: []string{logGroup}, Queues: []string{queue},
 		Kindness: ecs.Kindness{LogsAtOnce: true, HealthAtOnce: true}, // nobody wants to wait in a demo
-		Delays:   ecs.Delays{Provision: cloudClick, Pull: cloudClick, Deprovision: cloudClick, Visible: time.Second, Ingest: time.Second},
+		Delays: ecs.Delays{
+			Provision: cloudClick, Pull: cloudClick, Deprovision: cloudClick, Visible: time.Second, Ingest: time.Second,
+		},
 	})
 	url, stop, err := server.Start()
 	if err != nil {

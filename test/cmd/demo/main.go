@@ -64,15 +64,33 @@ func newCommand(force context.Context) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&opts.once, "once", false, "end by itself; the exit status says whether all went well (also $ONCE=1)")
-	flags.BoolVar(&opts.onMine, "mine", false, "use the cluster of kubectl's current context, after asking, and remove all that was made there")
+	flags.BoolVar(
+		&opts.onMine, "mine", false,
+		"use the cluster of kubectl's current context, after asking, and remove all that was made there",
+	)
 	flags.BoolVar(&opts.yes, "yes", false, "do not ask (with --mine; --once does not ask either)")
-	flags.StringVar(&opts.address, "address", "", "IP address at which the API server reaches this machine (with --mine; default: the one from which this machine reaches it)")
+	flags.StringVar(
+		&opts.address, "address", "",
+		"IP address at which the API server reaches this machine (with --mine; default: the one from which this machine reaches it)",
+	)
 	flags.BoolVar(&opts.simulated, "simulated", false, "use the simulated backend even as root")
-	flags.BoolVar(&opts.ecs, "ecs", false, "use the ECS backend, on an ECS of the tests: it runs containers as root, and else only answers")
-	flags.StringVar(&opts.programs.ecs, "ecs-program", "", "test/cmd/ecs to run (default: build one, which needs the checkout)")
-	flags.StringVar(&opts.programs.task, "burstlet-task", "", "in-task binary (default: build one, which needs the checkout)")
-	flags.StringVar(&opts.burstlet, "burstlet", "", "burstlet program to run (default: build one, which needs the checkout)")
-	flags.BoolVar(&opts.build, "build", false, "build the program that --burstlet names first, side by side with all else that is missing")
+	flags.BoolVar(
+		&opts.ecs, "ecs", false,
+		"use the ECS backend, on an ECS of the tests: it runs containers as root, and else only answers",
+	)
+	flags.StringVar(
+		&opts.programs.ecs, "ecs-program", "", "test/cmd/ecs to run (default: build one, which needs the checkout)",
+	)
+	flags.StringVar(
+		&opts.programs.task, "burstlet-task", "", "in-task binary (default: build one, which needs the checkout)",
+	)
+	flags.StringVar(
+		&opts.burstlet, "burstlet", "", "burstlet program to run (default: build one, which needs the checkout)",
+	)
+	flags.BoolVar(
+		&opts.build, "build", false,
+		"build the program that --burstlet names first, side by side with all else that is missing",
+	)
 	flags.StringVar(&opts.ldflags, "ldflags", "", "linker flags for --build")
 	cmd.MarkFlagsMutuallyExclusive("simulated", "ecs")
 	cmd.MarkFlagsMutuallyExclusive("mine", "ecs")

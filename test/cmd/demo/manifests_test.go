@@ -65,7 +65,8 @@ func checkTemplate(t *testing.T, app string, template corev1.PodTemplateSpec) {
 		t.Errorf("%s wants node %q, not the demo's", app, node)
 	}
 	taint := corev1.Taint{Key: "virtual-kubelet.io/provider", Value: "burstlet", Effect: corev1.TaintEffectNoSchedule}
-	if ts := template.Spec.Tolerations; len(ts) != 1 || ts[0].Key != taint.Key || ts[0].Operator != corev1.TolerationOpExists {
+	if ts := template.Spec.Tolerations; len(ts) != 1 || ts[0].Key != taint.Key ||
+		ts[0].Operator != corev1.TolerationOpExists {
 		t.Errorf("%s does not tolerate %v", app, taint)
 	}
 }

@@ -77,7 +77,9 @@ func findKubectl() (string, error) {
 	}
 	path, err := cache.Lookup(binaries.Kubectl)
 	if errors.Is(err, binaries.ErrNotBuilt) {
-		return "", fmt.Errorf("find kubectl: there is none in PATH; install it, or name one with $%s", controlplane.KubectlEnv)
+		return "", fmt.Errorf(
+			"find kubectl: there is none in PATH; install it, or name one with $%s", controlplane.KubectlEnv,
+		)
 	}
 	return path, err
 }
@@ -123,7 +125,9 @@ func (m *mine) findAddress(ctx context.Context, given string) error {
 // credential is copied.
 func (m *mine) writeContext(file string) (kubeconfig string, err error) {
 	own := clientcmdapi.NewConfig()
-	own.Contexts[demoName] = &clientcmdapi.Context{Cluster: m.context.Cluster, AuthInfo: m.context.AuthInfo, Namespace: demoName}
+	own.Contexts[demoName] = &clientcmdapi.Context{
+		Cluster: m.context.Cluster, AuthInfo: m.context.AuthInfo, Namespace: demoName,
+	}
 	own.CurrentContext = demoName
 	if err := clientcmd.WriteToFile(*own, file); err != nil {
 		return "", fmt.Errorf("write a kubeconfig: %w", err)

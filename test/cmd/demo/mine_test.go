@@ -51,12 +51,16 @@ func TestOnMyCluster(t *testing.T) {
 		},
 		{
 			name: "not reached", opts: options{root: true, once: true, address: "192.0.2.1"},
-			want:    []string{"cannot call burstlet at 192.0.2.1", "logs, exec and port-forward cannot work", " F hello from hello-", "Nothing of the demo is left"},
+			want: []string{
+				"cannot call burstlet at 192.0.2.1", "logs, exec and port-forward cannot work", " F hello from hello-",
+				"Nothing of the demo is left",
+			},
 			without: []string{"$ kubectl logs", "$ kubectl exec", "$ kubectl port-forward"},
 		},
 		{
 			name: "burstlet ends", opts: options{simulated: true, once: true, burstlet: ending(t, program)},
-			wantErr: "burstlet ended by itself: exit status 3", want: []string{"Something went wrong", "Nothing of the demo is left"},
+			wantErr: "burstlet ended by itself: exit status 3",
+			want:    []string{"Something went wrong", "Nothing of the demo is left"},
 		},
 		{
 			name: "interrupted", opts: options{root: true, yes: true}, until: "--replicas=5",

@@ -106,7 +106,9 @@ func (d *demo) placeBurstlet() error {
 
 // buildBurstlet builds burstlet from the checkout that the demo runs in.
 func (d *demo) buildBurstlet(ctx context.Context, log io.Writer) error {
-	err := runTool(ctx, log, "go", "build", "-ldflags", d.ldflags, "-o", d.program, "github.com/burstlet/burstlet/cmd/burstlet")
+	err := runTool(
+		ctx, log, "go", "build", "-ldflags", d.ldflags, "-o", d.program, "github.com/burstlet/burstlet/cmd/burstlet",
+	)
 	if err != nil {
 		return fmt.Errorf("build burstlet (run the demo in the checkout, or pass --burstlet): %w", err)
 	}

@@ -61,7 +61,9 @@ func TestPrepareBuildsSideBySide(t *testing.T) {
 			}
 			made := []string{d.program}
 			if tc.programs != nil {
-				made = append(made, programs.Etcd, programs.APIServer, programs.ControllerManager, programs.Scheduler, programs.Kubectl)
+				made = append(
+					made, programs.Etcd, programs.APIServer, programs.ControllerManager, programs.Scheduler, programs.Kubectl,
+				)
 			}
 			for _, path := range made {
 				if _, err := os.Stat(path); err != nil {
@@ -78,10 +80,14 @@ func TestMakeBuildsWhatIsNeeded(t *testing.T) {
 		"":             {[]string{"--build"}, []string{"burstlet-task", "test/cmd/ecs", "controlplane", "--mine"}},
 		"BACKEND=ecs":  {[]string{"./cmd/burstlet-task", "./test/cmd/ecs", "--ecs "}, []string{"--mine"}},
 		"CLUSTER=mine": {[]string{"--mine"}, []string{"burstlet-task", "controlplane", "--yes", "--address"}},
-		"CLUSTER=mine CONFIRM=yes ADDRESS=192.0.2.1": {[]string{"--mine --yes --address '192.0.2.1'"}, []string{"burstlet-task"}},
+		"CLUSTER=mine CONFIRM=yes ADDRESS=192.0.2.1": {
+			[]string{"--mine --yes --address '192.0.2.1'"}, []string{"burstlet-task"},
+		},
 		"CLUSTER=yours": {[]string{"there is only CLUSTER=mine"}, nil},
 	} {
-		cmd := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "-n", "demo"}, strings.Fields(args)...)...)
+		cmd := exec.CommandContext(
+			t.Context(), "make", append([]string{"--no-print-directory", "-n", "demo"}, strings.Fields(args)...)...,
+		)
 		cmd.Dir = filepath.Join("..", "..", "..")
 		cmd.Env = append(os.Environ(), "MAKEFLAGS=") // of the make that runs the tests
 		out, err := cmd.CombinedOutput()

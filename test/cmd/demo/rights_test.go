@@ -29,7 +29,9 @@ func roles(t *testing.T, content string) map[string][]string {
 				}
 				for _, verb := range rule.Verbs {
 					verb = strings.TrimPrefix(verb, "impersonate-on:arbitrary-node:")
-					found[role.Namespace] = append(found[role.Namespace], strings.Join([]string{rule.APIGroups[0], resource, verb}, " "))
+					found[role.Namespace] = append(
+						found[role.Namespace], strings.Join([]string{rule.APIGroups[0], resource, verb}, " "),
+					)
 				}
 			}
 		}

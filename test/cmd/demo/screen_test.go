@@ -117,7 +117,9 @@ func TestAwait(t *testing.T) {
 				}
 				var out strings.Builder
 				began := time.Now()
-				err := newScreen(&out).await(ctx, "pods", 20*time.Second, func(context.Context) error { return tc.look(time.Since(began)) })
+				err := newScreen(&out).await(
+					ctx, "pods", 20*time.Second, func(context.Context) error { return tc.look(time.Since(began)) },
+				)
 				if !errors.Is(err, tc.wantErr) {
 					t.Errorf("error %v", err)
 				}

@@ -35,12 +35,20 @@ type containers struct {
 }
 
 func (c *containers) flags(f *pflag.FlagSet) {
-	f.BoolVar(&c.own, "containers", false, "run tasks as containers, on a containerd that is started and ends with this command")
+	f.BoolVar(
+		&c.own, "containers", false, "run tasks as containers, on a containerd that is started and ends with this command",
+	)
 	f.StringSliceVar(&c.images, "image", nil, "with --containers: archive of images to import (repeatable)")
-	f.StringSliceVar(&c.registries, "registry", nil, "with --containers: NAME=ADDRESS:PORT of a registry to pull from in plain HTTP; the address \""+machine+"\" is this machine (repeatable)")
+	f.StringSliceVar(
+		&c.registries, "registry", nil,
+		"with --containers: NAME=ADDRESS:PORT of a registry to pull from in plain HTTP; the address \""+machine+"\" is this machine (repeatable)",
+	)
 	f.StringVar(&c.socket, "cri-socket", "", "run tasks as containers on the containerd at this socket")
 	f.StringVar(&c.dir, "dir", "", "with --cri-socket: directory that containerd sees at the same path")
-	f.StringVar(&c.metadata, "metadata-listen", ecs.MetadataHost+":80", "with --cri-socket: where requests of tasks to "+ecs.MetadataHost+" arrive; the address must be there")
+	f.StringVar(
+		&c.metadata, "metadata-listen", ecs.MetadataHost+":80",
+		"with --cri-socket: where requests of tasks to "+ecs.MetadataHost+" arrive; the address must be there",
+	)
 }
 
 // around calls f with a runner (nil: none), what is to be said of it, and an address
@@ -60,7 +68,9 @@ func (c *containers) around(ctx context.Context, f func(context.Context, ecs.Run
 	return f(ctx, nil, nil, onLoopback)
 }
 
-func (c *containers) onHost(ctx context.Context, f func(context.Context, ecs.Runner, []string, string) error) (err error) {
+func (c *containers) onHost(
+	ctx context.Context, f func(context.Context, ecs.Runner, []string, string) error,
+) (err error) {
 	if missing := remotehost.Missing(); len(missing) > 0 {
 		return fmt.Errorf("packages are missing, install them with: apt-get install %s", strings.Join(missing, " "))
 	}
@@ -92,7 +102,8 @@ func (c *containers) onHost(ctx context.Context, f func(context.Context, ecs.Run
 		err = errors.Join(<-failed, err)
 	}()
 	return f(ctx, runner, []string{
-		"CRI_SOCKET=unix://" + host.Socket(), "SHARED_DIR=" + host.Shared(), "TASKS_SUBNET=" + host.Subnet().String(), "MACHINE=" + host.Gateway().String(),
+		"CRI_SOCKET=unix://" + host.Socket(), "SHARED_DIR=" + host.Shared(), "TASKS_SUBNET=" + host.Subnet().String(),
+		"MACHINE=" + host.Gateway().String(),
 	}, host.Gateway().String())
 }
 
@@ -119,7 +130,9 @@ func (c *containers) prepare(ctx context.Context, host *remotehost.Host) error {
 	return nil
 }
 
-func (c *containers) onSocket(ctx context.Context, f func(context.Context, ecs.Runner, []string, string) error) (err error) {
+func (c *containers) onSocket(
+	ctx context.Context, f func(context.Context, ecs.Runner, []string, string) error,
+) (err error) {
 	if c.dir == "" || len(c.images) > 0 || len(c.registries) > 0 {
 		return errors.New("--cri-socket needs --dir, and takes no --image and --registry")
 	}
@@ -129,7 +142,8 @@ func (c *containers) onSocket(ctx context.Context, f func(context.Context, ecs.R
 		return fmt.Errorf("serve metadata: %w", err)
 	}
 	runner, err := ecsrun.New(ctx, ecsrun.Config{
-		Socket: strings.TrimPrefix(c.socket, "unix://"), Dir: c.dir, Cgroups: "/sys/fs/cgroup", Proc: "/proc", Metadata: listener,
+		Socket: strings.TrimPrefix(c.socket, "unix://"), Dir: c.dir, Cgroups: "/sys/fs/cgroup", Proc: "/proc",
+		Metadata: listener,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -24,7 +24,10 @@ import (
 
 func TestFlagsThatDoNotGoTogether(t *testing.T) {
 	for _, args := range [][]string{
-		{"--containers", "--cri-socket", "/s"}, {"--image", "x.tar"}, {"--cri-socket", "/s"}, {"--cri-socket", "/s", "--dir", "/d", "--image", "x.tar"},
+		{"--containers", "--cri-socket", "/s"},
+		{"--image", "x.tar"},
+		{"--cri-socket", "/s"},
+		{"--cri-socket", "/s", "--dir", "/d", "--image", "x.tar"},
 	} {
 		cmd := command()
 		cmd.SetOut(&bytes.Buffer{})
@@ -82,13 +85,17 @@ func TestServesContainers(t *testing.T) {
 	cmd.SetArgs([]string{"--containers", "--image", archive, "--queue", "q"})
 	go func() { done <- cmd.ExecuteContext(ctx) }()
 	got := facts(t, out, done, "QUEUE_URL")
-	if got["MACHINE"] == "" || !strings.HasPrefix(got["ECS_URL"], "http://"+got["MACHINE"]+":") || got["SHARED_DIR"] == "" || got["TASKS_SUBNET"] == "" {
+	if got["MACHINE"] == "" || !strings.HasPrefix(got["ECS_URL"], "http://"+got["MACHINE"]+":") ||
+		got["SHARED_DIR"] == "" || got["TASKS_SUBNET"] == "" {
 		t.Errorf("%v", got)
 	}
 	url := got["ECS_URL"]
 	call(t, url, "RegisterTaskDefinition", `{"family":"f","networkMode":"awsvpc","cpu":"256","memory":"512","requiresCompatibilities":["FARGATE"],`+
 		`"containerDefinitions":[{"name":"app","image":"`+mine+`","entryPoint":["sh","-c","exit 9"]}]}`)
-	run := call(t, url, "RunTask", `{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}}`)
+	run := call(
+		t, url, "RunTask",
+		`{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}}`,
+	)
 	awaitExit(t, url, run.Tasks[0].TaskArn, 9)
 	cancel()
 	if err := <-done; err != nil {
@@ -113,7 +120,9 @@ func call(t *testing.T, url, action, body string) (out answer) {
 	}
 	req.Header.Set("Content-Type", "application/x-amz-json-1.1")
 	req.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+action)
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/ecs/aws4_request, Signature=none")
+	req.Header.Set(
+		"Authorization", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/ecs/aws4_request, Signature=none",
+	)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

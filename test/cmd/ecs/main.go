@@ -68,21 +68,29 @@ func command() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&listen, "listen", "127.0.0.1:0", "address to serve on; port 0 is a free one. With --containers: one that tasks reach, by default")
+	f.StringVar(
+		&listen, "listen", "127.0.0.1:0",
+		"address to serve on; port 0 is a free one. With --containers: one that tasks reach, by default",
+	)
 	f.StringVar(&cfg.Region, "region", "us-east-1", "region that requests are signed for")
 	f.StringVar(&cfg.Cluster, "cluster", "default", "the one cluster that exists")
 	f.BoolVar(&cfg.Throttles, "throttles", false, "refuse calls and launches beyond AWS's documented rates")
 	f.Float64Var(&cfg.VCPU, "vcpu", 0, "quota of vCPUs on demand; 0 is none")
 	f.Float64Var(&cfg.SpotVCPU, "spot-vcpu", 0, "quota of vCPUs on Spot; 0 is none")
-	f.BoolVar(&cfg.Kindness.Interfaces, "interfaces", false, "let all tasks get their network interface; else one in a hundred does not start")
+	f.BoolVar(
+		&cfg.Kindness.Interfaces, "interfaces", false,
+		"let all tasks get their network interface; else one in a hundred does not start",
+	)
 	f.BoolVar(&cfg.GuardDuty, "guardduty", false, "add GuardDuty's container to every task")
 	f.StringSliceVar(&cfg.LogGroups, "log-group", nil, "log group that exists (repeatable)")
 	f.Var(buckets{&cfg.Buckets}, "bucket", "S3 bucket that exists (repeatable)")
 	f.StringSliceVar(&cfg.Queues, "queue", nil, "SQS queue that gets task state changes (repeatable)")
 	for name, d := range map[string]*time.Duration{
-		"provision": &cfg.Delays.Provision, "pull": &cfg.Delays.Pull, "deactivate": &cfg.Delays.Deactivate, "deprovision": &cfg.Delays.Deprovision,
-		"visible": &cfg.Delays.Visible, "stale": &cfg.Delays.Stale, "ingest": &cfg.Delays.Ingest, "listed": &cfg.Delays.Listed,
-		"erase": &cfg.Delays.Erase, "event": &cfg.Delays.Event,
+		"provision": &cfg.Delays.Provision, "pull": &cfg.Delays.Pull, "deactivate": &cfg.Delays.Deactivate,
+		"deprovision": &cfg.Delays.Deprovision,
+		"visible":     &cfg.Delays.Visible, "stale": &cfg.Delays.Stale, "ingest": &cfg.Delays.Ingest,
+		"listed": &cfg.Delays.Listed,
+		"erase":  &cfg.Delays.Erase, "event": &cfg.Delays.Event,
 	} {
 		f.DurationVar(d, name, 0, "how long it takes, see Delays of package test/fakeaws/ecs")
 	}

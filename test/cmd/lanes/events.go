@@ -144,7 +144,9 @@ func (c *collector) results() results {
 			}
 			continue
 		}
-		leaf := !c.any(id.pkg, func(test string, t *testState) bool { return strings.HasPrefix(test, id.test+"/") && t.failed })
+		leaf := !c.any(
+			id.pkg, func(test string, t *testState) bool { return strings.HasPrefix(test, id.test+"/") && t.failed },
+		)
 		switch s.last {
 		case "pass":
 			res.Passed++

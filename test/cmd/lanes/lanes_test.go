@@ -72,7 +72,10 @@ func TestSuites(t *testing.T) {
 	}{
 		{"all is well", "", true, false, time.Minute, ok, 0, nil},
 		{"one by chance", "LUCK_ONCE", true, false, time.Minute, ok, 1, nil},
-		{"nothing is by chance outside the world", "LUCK_ONCE", false, false, time.Minute, failed, 0, []string{"TestOnce/row"}},
+		{
+			"nothing is by chance outside the world", "LUCK_ONCE", false, false, time.Minute, failed, 0,
+			[]string{"TestOnce/row"},
+		},
 		{"nor beside clusters", "LUCK_ONCE", false, true, time.Minute, failed, 1, nil},
 		{"one for good", "LUCK_NEVER", true, false, time.Minute, failed, 0, []string{"TestNever"}},
 		{"one hangs", "LUCK_HANG", true, false, 12 * time.Second, cut, 0, []string{"TestHang"}},
@@ -81,7 +84,9 @@ func TestSuites(t *testing.T) {
 			if tt.env != "" {
 				t.Setenv(tt.env, filepath.Join(t.TempDir(), "failed"))
 			}
-			s := suite{name: tt.name, bound: tt.bound, lane: "gate", packages: []string{luck}, world: tt.world, clusters: tt.clusters}
+			s := suite{
+				name: tt.name, bound: tt.bound, lane: "gate", packages: []string{luck}, world: tt.world, clusters: tt.clusters,
+			}
 			r, err := s.run(t.Context(), t.TempDir(), time.Now().Add(time.Hour))
 			if err != nil {
 				t.Fatal(err)
@@ -91,7 +96,10 @@ func TestSuites(t *testing.T) {
 				failures = append(failures, f.Test)
 			}
 			if r.Verdict != tt.verdict || len(r.Flaky) != tt.flaky || !slices.Equal(failures, tt.failures) {
-				t.Errorf("verdict %s, flaky %v, failures %v; want %s, %d, %v", r.Verdict, r.Flaky, failures, tt.verdict, tt.flaky, tt.failures)
+				t.Errorf(
+					"verdict %s, flaky %v, failures %v; want %s, %d, %v", r.Verdict, r.Flaky, failures, tt.verdict, tt.flaky,
+					tt.failures,
+				)
 			}
 			for _, f := range r.Flaky {
 				if f.Test != "TestOnce/row" || !strings.Contains(f.Output, "no luck at first") {
@@ -140,7 +148,9 @@ func TestReadResults(t *testing.T) {
 		},
 		{
 			"a data race", line("output", "A", "======\n") + line("output", "A", "WARNING: DATA RACE\n") +
-				line("output", "B", "Write at 0x0\n") + line("output", "A", "======\n") + line("output", "A", "else\n") + line("pass", "A") + line("pass", "B"),
+				line(
+					"output", "B", "Write at 0x0\n",
+				) + line("output", "A", "======\n") + line("output", "A", "else\n") + line("pass", "A") + line("pass", "B"),
 			results{Passed: 2, Races: []string{"WARNING: DATA RACE\nWrite at 0x0\n"}},
 		},
 		{

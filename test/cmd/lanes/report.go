@@ -114,9 +114,14 @@ func show(w io.Writer, rows []row) bool {
 	}
 	var total row
 	var busy float64 // in core seconds
-	fmt.Fprintf(&b, "\n%-30s %-8s %8s %6s %7s %7s %7s %6s\n", "suite", "", "seconds", "cores", "passed", "failed", "skipped", "flaky")
+	fmt.Fprintf(
+		&b, "\n%-30s %-8s %8s %6s %7s %7s %7s %6s\n", "suite", "", "seconds", "cores", "passed", "failed", "skipped", "flaky",
+	)
 	line := func(r row, flaky int) {
-		fmt.Fprintf(&b, "%-30s %-8s %8.0f %6.1f %7d %7d %7d %6d\n", r.Suite, r.Verdict, r.Seconds, r.Cores, r.Passed, r.Failed, r.Skipped, flaky)
+		fmt.Fprintf(
+			&b, "%-30s %-8s %8.0f %6.1f %7d %7d %7d %6d\n", r.Suite, r.Verdict, r.Seconds, r.Cores, r.Passed, r.Failed,
+			r.Skipped, flaky,
+		)
 	}
 	for _, r := range rows {
 		line(r, len(r.Flaky))

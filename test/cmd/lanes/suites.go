@@ -47,7 +47,9 @@ var (
 	// cmd/burstlet/config has no goroutines.
 	engine = regexp.MustCompile(`^(syncloop|statusmgr|provider|backend)(/|$)|^cmd/[^/]+(/(backends|doctor|explain))?$`)
 	// worlds are packages whose tests start clusters or hosts of containers.
-	worlds = regexp.MustCompile(`^test/(suite/(differential|e2e|install|monitoring|conformance)|world/|parts/(burstletimage|controlplane|debianhost|kubelet|remotehost)|fakeaws/(ecsprocess|ecsrun)|cmd/(debianhost|demo|ecs|remotehost))`)
+	worlds = regexp.MustCompile(
+		`^test/(suite/(differential|e2e|install|monitoring|conformance)|world/|parts/(burstletimage|controlplane|debianhost|kubelet|remotehost)|fakeaws/(ecsprocess|ecsrun)|cmd/(debianhost|demo|ecs|remotehost))`,
+	)
 	// made are packages whose tests build images, and render the chart.
 	made = regexp.MustCompile(`^(tools/image|test/suite/chart|test/parts/binaries|test/cmd/lanes)$`)
 	// contract holds backend/cri, most of whose time goes into the contract on real
@@ -93,8 +95,14 @@ func suitesOf(name string, all []string) ([]suite, error) {
 				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
 				packages: longestFirst(pick(engine, contract)), packagesAtOnce: 4, testsAtOnce: 6,
 			},
-			{name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true, world: true},
-			{name: "e2e", lane: "gate", bound: 25 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true, raced: true},
+			{
+				name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true,
+				world: true,
+			},
+			{
+				name: "e2e", lane: "gate", bound: 25 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true,
+				raced: true,
+			},
 			{
 				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
 				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 3, testsAtOnce: 6,
@@ -114,7 +122,8 @@ func suitesOf(name string, all []string) ([]suite, error) {
 				packages: pick(every, worlds, contract),
 			},
 			{
-				name: "worlds, -race", lane: "all", bound: 3 * time.Hour, packagesAtOnce: 1, race: true, shuffle: true, world: true, program: true, raced: true,
+				name: "worlds, -race", lane: "all", bound: 3 * time.Hour, packagesAtOnce: 1, race: true, shuffle: true, world: true,
+				program: true, raced: true,
 				packages: append(is("backend/cri"), pick(worlds)...),
 			},
 			makes("breakages", time.Hour),

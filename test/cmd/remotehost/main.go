@@ -91,9 +91,14 @@ func upCommand() *cobra.Command {
 	flags.IntVarP(&o.hosts, "hosts", "n", 1, "number of hosts")
 	flags.DurationVar(&o.delay, "delay", 0, "time that everything on the way to a host takes longer, each way")
 	flags.StringVar(&o.user, "user", remotehost.Root, "who logs in in what is printed: root, or burst with sudo")
-	flags.StringArrayVar(&o.cfg.SSHDOptions, "sshd-option", nil, `line of sshd_config, as in "MaxSessions 2"; may be repeated`)
+	flags.StringArrayVar(
+		&o.cfg.SSHDOptions, "sshd-option", nil, `line of sshd_config, as in "MaxSessions 2"; may be repeated`,
+	)
 	flags.BoolVar(&o.cfg.NoSudo, "no-sudo", false, "keep sudo from the user burst")
-	flags.StringVar((*string)(&o.cfg.Containerd), "containerd", "", "version of containerd: 1.7 or 2, which are built, or the machine's own")
+	flags.StringVar(
+		(*string)(&o.cfg.Containerd), "containerd", "",
+		"version of containerd: 1.7 or 2, which are built, or the machine's own",
+	)
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print the log of sshd and containerd")
 	return cmd
 }

@@ -25,7 +25,8 @@ func TestPrintedSectionIsAConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	cri := c.Each()[0].Backend.CRI
-	if cri == nil || cri.SSH == nil || cri.Endpoint != h.EndpointOf(remotehost.Burst) || cri.SSH.KnownHostsFile != h.KnownHostsFile() {
+	if cri == nil || cri.SSH == nil || cri.Endpoint != h.EndpointOf(remotehost.Burst) ||
+		cri.SSH.KnownHostsFile != h.KnownHostsFile() {
 		t.Errorf("the file says %+v", cri)
 	}
 }

@@ -52,12 +52,16 @@ func TestEnds(t *testing.T) {
 		want   string // of the error, with "|" between parts; "" for none
 		is     error
 	}{
-		"stopped":             {"trap 'exit 0' TERM; echo ready" + waits, stop, "", nil},
-		"stopped, badly":      {"trap 'exit 3' TERM; echo ready" + waits, stop, "it: ended with a failure after terminated: exit status 3", ErrExit},
-		"stopped, a race":     {race + "trap 'exit 0' TERM; echo ready" + waits, stop, "data race|by goroutine 7", ErrRace},
-		"does not stop":       {"trap '' TERM; echo ready" + waits, stop, "it did not end within 200ms of SIGTERM", nil},
-		"killed":              {"echo ready" + waits, (*Child).Kill, "", nil},
-		"killed, a race":      {race + "echo ready" + waits, (*Child).Kill, "it: the race detector found a data race|by goroutine 7", ErrRace},
+		"stopped": {"trap 'exit 0' TERM; echo ready" + waits, stop, "", nil},
+		"stopped, badly": {
+			"trap 'exit 3' TERM; echo ready" + waits, stop, "it: ended with a failure after terminated: exit status 3", ErrExit,
+		},
+		"stopped, a race": {race + "trap 'exit 0' TERM; echo ready" + waits, stop, "data race|by goroutine 7", ErrRace},
+		"does not stop":   {"trap '' TERM; echo ready" + waits, stop, "it did not end within 200ms of SIGTERM", nil},
+		"killed":          {"echo ready" + waits, (*Child).Kill, "", nil},
+		"killed, a race": {
+			race + "echo ready" + waits, (*Child).Kill, "it: the race detector found a data race|by goroutine 7", ErrRace,
+		},
 		"by itself":           {"exit 0", end, "it ended by itself", nil},
 		"by itself, badly":    {"exit 4", end, "it ended by itself: exit status 4", nil},
 		"by itself, then ask": {"exit 0", func(c *Child) error { <-c.Done(); return stop(c) }, "it ended by itself", nil},
@@ -103,7 +107,11 @@ func TestStopEndsWithItsContext(t *testing.T) {
 
 func TestOutput(t *testing.T) {
 	var out, log logs.Buffer
-	c, err := Start(Config{Program: "sh", Args: []string{"-c", "pwd; echo $A >&2"}, Env: []string{"A=b"}, Dir: "/", Log: &log, Stdout: &out})
+	c, err := Start(
+		Config{
+			Program: "sh", Args: []string{"-c", "pwd; echo $A >&2"}, Env: []string{"A=b"}, Dir: "/", Log: &log, Stdout: &out,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +136,8 @@ func TestLogFile(t *testing.T) {
 	if text, err := os.ReadFile(file); string(text) != "out\nerr\nout\nerr\n" {
 		t.Errorf("the log has %q, %v", text, err)
 	}
-	if _, err := Start(Config{Program: "sh", LogFile: filepath.Join(file, "log")}); err == nil || !strings.Contains(err.Error(), "start sh: ") {
+	if _, err := Start(Config{Program: "sh", LogFile: filepath.Join(file, "log")}); err == nil ||
+		!strings.Contains(err.Error(), "start sh: ") {
 		t.Errorf("without a directory for the log: %v", err)
 	}
 }
@@ -143,7 +152,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 }
 
 func TestNoSuchProgram(t *testing.T) {
-	if _, err := Start(Config{Program: "/nonexistent/program"}); err == nil || !strings.Contains(err.Error(), "start program: ") {
+	if _, err := Start(Config{Program: "/nonexistent/program"}); err == nil ||
+		!strings.Contains(err.Error(), "start program: ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -185,7 +195,8 @@ func TestKilledOwner(t *testing.T) {
 	}
 	_ = owner.Wait() // it was killed
 	wait.For(t, patience, "the child is gone", func() error {
-		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(state), ") Z ") {
+		if state, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil &&
+			!strings.Contains(string(state), ") Z ") {
 			return fmt.Errorf("process %d: %s", pid, state)
 		}
 		return nil

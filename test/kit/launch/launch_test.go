@@ -69,7 +69,8 @@ func runs(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-c.Done()
-	if err := c.Err(); !strings.Contains(fmt.Sprint(err), "burstlet ended by itself: exit status 1") || !strings.Contains(log.String(), "unheard.of") {
+	if err := c.Err(); !strings.Contains(fmt.Sprint(err), "burstlet ended by itself: exit status 1") ||
+		!strings.Contains(log.String(), "unheard.of") {
 		t.Errorf("%v; it prints %s", err, log.String())
 	}
 	sim := NewSim(t)
@@ -103,7 +104,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	var log logs.Buffer
 	owner, err := child.Start(child.Config{
-		Program: os.Args[0], Args: []string{"-test.run=^TestNothingIsLeft$"}, Env: append(os.Environ(), asOwner+"=1"), Log: &log,
+		Program: os.Args[0], Args: []string{"-test.run=^TestNothingIsLeft$"}, Env: append(os.Environ(), asOwner+"=1"),
+		Log: &log,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +138,11 @@ func TestNothingIsLeft(t *testing.T) {
 }
 
 func TestEnviron(t *testing.T) {
-	got := Environ([]string{"PATH=/bin", "KUBECONFIG=/home/anna/.kube/config", "BURSTLET_NODE_NAME=a", "KUBECONFIGS=b", "BURSTLET_BACKEND=ecs"})
+	got := Environ(
+		[]string{
+			"PATH=/bin", "KUBECONFIG=/home/anna/.kube/config", "BURSTLET_NODE_NAME=a", "KUBECONFIGS=b", "BURSTLET_BACKEND=ecs",
+		},
+	)
 	if want := []string{"PATH=/bin", "KUBECONFIGS=b"}; !slices.Equal(got, want) {
 		t.Errorf("environment %q, want %q", got, want)
 	}

@@ -205,7 +205,9 @@ func TestResetOfOneSideIsPassedOn(t *testing.T) {
 }
 
 func TestNobodyBehindALink(t *testing.T) {
-	link, err := Listen(t.Context(), netip.Addr{}, func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED })
+	link, err := Listen(
+		t.Context(), netip.Addr{}, func(context.Context) (net.Conn, error) { return nil, syscall.ECONNREFUSED },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

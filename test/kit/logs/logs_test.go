@@ -30,7 +30,8 @@ func TestBufferKeepsTheEnd(t *testing.T) {
 	b := Buffer{Keep: 10}
 	for i := range 100 {
 		_, _ = b.Write(fmt.Appendf(nil, "%03d ", i)) // it has no errors
-		if got := b.String(); len(got) > 2*b.Keep || !strings.HasSuffix(got, fmt.Sprintf("%03d ", i)) || i >= 3 && len(got) < b.Keep {
+		if got := b.String(); len(got) > 2*b.Keep || !strings.HasSuffix(got, fmt.Sprintf("%03d ", i)) || i >= 3 &&
+			len(got) < b.Keep {
 			t.Fatalf("after %d it keeps %q", i, got)
 		}
 	}

@@ -32,7 +32,10 @@ var errNone = errors.New("the API has none of this name")
 // Pod watches a pod until want returns nil, and returns the pod as want saw it. want
 // sees every state in order; the pod need not exist yet. The test fails with want's
 // last error, the pod's status and its last Events if that takes longer than limit.
-func Pod(t testing.TB, client kubernetes.Interface, namespace, name string, limit time.Duration, what string, want func(*corev1.Pod) error) *corev1.Pod {
+func Pod(
+	t testing.TB, client kubernetes.Interface, namespace, name string, limit time.Duration, what string,
+	want func(*corev1.Pod) error,
+) *corev1.Pod {
 	t.Helper()
 	var last *corev1.Pod
 	err := watchFor(limit, name, pods(client, namespace), func(pod *corev1.Pod) error {
@@ -65,7 +68,10 @@ func PodGone(t testing.TB, client kubernetes.Interface, namespace, name string, 
 }
 
 // Node watches a node until want returns nil, and returns it, as [Pod] does.
-func Node(t testing.TB, client kubernetes.Interface, name string, limit time.Duration, what string, want func(*corev1.Node) error) *corev1.Node {
+func Node(
+	t testing.TB, client kubernetes.Interface, name string, limit time.Duration, what string,
+	want func(*corev1.Node) error,
+) *corev1.Node {
 	t.Helper()
 	var last *corev1.Node
 	nodes := client.CoreV1().Nodes()
@@ -163,7 +169,9 @@ func watchFor[T any, P named[T]](limit time.Duration, name string, from source[T
 }
 
 // watchOnce lists and watches, and says whether look returned nil.
-func watchOnce[T any, P named[T]](ctx context.Context, name string, from source[T], look func(P) error) (done bool, err error) {
+func watchOnce[T any, P named[T]](
+	ctx context.Context, name string, from source[T], look func(P) error,
+) (done bool, err error) {
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
 	items, version, err := from.list(ctx, options)
 	if err != nil {

@@ -91,7 +91,9 @@ func TestOneCommandForAModule(t *testing.T) {
 		files["cmd/"+string(tool)+"/main.go"] = fmt.Sprintf("package main\n\nfunc main() { print(%q) }\n", tool)
 		pkg := "example.test/two/cmd/" + string(tool)
 		mod += "\ntool " + pkg + "\n"
-		programs = append(programs, program{tool, source{pkg: pkg, module: "example.test/two", version: "v1.0.0", ldflags: "-s -w"}})
+		programs = append(
+			programs, program{tool, source{pkg: pkg, module: "example.test/two", version: "v1.0.0", ldflags: "-s -w"}},
+		)
 	}
 	for i := range programs {
 		programs[i].mod = []byte(mod)
@@ -110,7 +112,8 @@ func TestOneCommandForAModule(t *testing.T) {
 	if err := c.buildAll(t.Context(), programs); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(log.String(), "building "); got != 1 || !strings.Contains(log.String(), "building kube-scheduler, kubectl v1.0.0") {
+	if got := strings.Count(log.String(), "building "); got != 1 ||
+		!strings.Contains(log.String(), "building kube-scheduler, kubectl v1.0.0") {
 		t.Errorf("%d commands:\n%s", got, &log)
 	}
 	if got := entries(t, c); got != "kube-scheduler kubectl" {

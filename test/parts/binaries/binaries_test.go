@@ -126,7 +126,10 @@ func localSource(t *testing.T, main string) source {
 	}
 	mod := "module example.test/pin\n\ngo 1.24\n\ntool example.test/hello\n\nrequire example.test/hello v1.0.0\n\n" +
 		"replace example.test/hello => " + dir + "\n"
-	return source{pkg: "example.test/hello", module: "example.test/hello", version: "v1.0.0", mod: []byte(mod), ldflags: "-s -w -X main.text=built"}
+	return source{
+		pkg: "example.test/hello", module: "example.test/hello", version: "v1.0.0", mod: []byte(mod),
+		ldflags: "-s -w -X main.text=built",
+	}
 }
 
 const hello = "package main\n\nvar text string\n\nfunc main() { print(text) }\n"
@@ -271,7 +274,8 @@ func TestDefaultDir(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if filepath.Dir(c.Dir()) != root || !regexp.MustCompile(`^v1\.\d+\.\d+-v3\.\d+\.\d+-go1\.`).MatchString(filepath.Base(c.Dir())) {
+	if filepath.Dir(c.Dir()) != root ||
+		!regexp.MustCompile(`^v1\.\d+\.\d+-v3\.\d+\.\d+-go1\.`).MatchString(filepath.Base(c.Dir())) {
 		t.Errorf("got %s", c.Dir())
 	}
 }

@@ -230,7 +230,10 @@ func (t Tool) source() (source, error) {
 	if err != nil {
 		return source{}, fmt.Errorf("read pin of %s: %w", t, err)
 	}
-	s := source{pkg: t.pkg(), module: t.module(), version: version, mod: mod, sum: sum, ldflags: "-s -w", test: t.isTest(), main: main}
+	s := source{
+		pkg: t.pkg(), module: t.module(), version: version, mod: mod, sum: sum, ldflags: "-s -w", test: t.isTest(),
+		main: main,
+	}
 	if s.module == kubernetesModule {
 		s.ldflags += kubernetesVersionFlags(version, time.Now())
 	}

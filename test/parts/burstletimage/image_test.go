@@ -153,7 +153,9 @@ func sandbox(t *testing.T, host *remotehost.Host) *pod {
 	t.Helper()
 	runtime, images := host.CRI()
 	wait.For(t, patience, "image", func() error {
-		reply, err := images.ImageStatus(t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: burstletimage.Ref}})
+		reply, err := images.ImageStatus(
+			t.Context(), &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: burstletimage.Ref}},
+		)
 		if err == nil && reply.GetImage() == nil {
 			err = errors.New("not known")
 		}
@@ -206,7 +208,9 @@ func (p *pod) start(t *testing.T, command string, args ...string) (id string) {
 // checkRights looks at what the runtime was told to run.
 func (p *pod) checkRights(t *testing.T, id string) {
 	t.Helper()
-	reply, err := p.runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
+	reply, err := p.runtime.ContainerStatus(
+		t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +240,9 @@ func (p *pod) checkRights(t *testing.T, id string) {
 // exec runs a command, which must end well, and returns what it prints.
 func (p *pod) exec(t *testing.T, id string, command ...string) string {
 	t.Helper()
-	reply, err := p.runtime.ExecSync(t.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64(patience.Seconds())})
+	reply, err := p.runtime.ExecSync(
+		t.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: command, Timeout: int64(patience.Seconds())},
+	)
 	if err != nil {
 		t.Fatalf("%q: %v", command, err)
 	}

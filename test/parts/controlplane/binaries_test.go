@@ -32,7 +32,8 @@ func TestKubernetesEnv(t *testing.T) {
 	}
 	for _, none := range []string{"1.3", "1.99", "v1.34"} {
 		t.Setenv(KubernetesEnv, none)
-		if _, err := Tools(); err == nil || !strings.Contains(err.Error(), KubernetesEnv) || !strings.Contains(err.Error(), "1.34, 1.35, 1.37") {
+		if _, err := Tools(); err == nil || !strings.Contains(err.Error(), KubernetesEnv) ||
+			!strings.Contains(err.Error(), "1.34, 1.35, 1.37") {
 			t.Errorf("%q: %v", none, err)
 		}
 	}

@@ -104,7 +104,9 @@ func prepareStateDir(dir string) (path string, ours bool, err error) {
 		return "", false, err
 	}
 	if len(path) > maxStateDir {
-		return "", false, fmt.Errorf("path of state directory has %d bytes, the sockets in it allow %d: %s", len(path), maxStateDir, path)
+		return "", false, fmt.Errorf(
+			"path of state directory has %d bytes, the sockets in it allow %d: %s", len(path), maxStateDir, path,
+		)
 	}
 	entries, err := os.ReadDir(path)
 	if os.IsNotExist(err) {

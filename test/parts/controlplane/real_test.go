@@ -92,7 +92,8 @@ func TestPodWithoutNodeStaysPending(t *testing.T) {
 	must(admin.CoreV1().Pods(ns).Create(t.Context(), pod("homeless"), metav1.CreateOptions{}))(t)
 	wait.Pod(t, admin, ns, "homeless", patience, "found to have no node", func(got *corev1.Pod) error {
 		for _, c := range got.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable && got.Status.Phase == corev1.PodPending {
+			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable &&
+				got.Status.Phase == corev1.PodPending {
 				return nil
 			}
 		}
@@ -181,8 +182,10 @@ func TestAPIServerMayUseKubelets(t *testing.T) {
 	for user, want := range map[string]bool{"kube-apiserver-kubelet-client": true, "someone": false} {
 		review := must(admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:               user,
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Resource: "nodes", Subresource: "proxy", Name: "n"},
+				User: user,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: "create", Resource: "nodes", Subresource: "proxy", Name: "n",
+				},
 			},
 		}, metav1.CreateOptions{}))(t)
 		if review.Status.Allowed != want {
@@ -224,7 +227,9 @@ func TestApprovedRequestIsSigned(t *testing.T) {
 
 func TestKubectl(t *testing.T) {
 	cp := plane.Get(t)
-	out, err := exec.CommandContext(t.Context(), cp.Kubectl(), "--kubeconfig="+cp.KubeconfigPath(), "get", "namespaces", "-o", "name").CombinedOutput()
+	out, err := exec.CommandContext(
+		t.Context(), cp.Kubectl(), "--kubeconfig="+cp.KubeconfigPath(), "get", "namespaces", "-o", "name",
+	).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "namespace/default") {
 		t.Errorf("got %s, %v", out, err)
 	}
@@ -293,7 +298,8 @@ func TestWaitNamesTheProcessThatEnded(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	if err := cp.Wait(ctx); err == nil || !strings.Contains(err.Error(), "kube-apiserver ended by itself: signal: killed") {
+	if err := cp.Wait(ctx); err == nil ||
+		!strings.Contains(err.Error(), "kube-apiserver ended by itself: signal: killed") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -308,7 +314,8 @@ func TestFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = controlplane.Start(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended") || !strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
+	if err == nil || !strings.Contains(err.Error(), "kube-apiserver ended") ||
+		!strings.Contains(err.Error(), "unknown flag: --no-such-flag") {
 		t.Errorf("got %v, want the end of the log", err)
 	}
 	if _, err := os.Stat(cfg.StateDir); !errors.Is(err, os.ErrNotExist) {

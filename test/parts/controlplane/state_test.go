@@ -13,10 +13,12 @@ func TestWithDefaults(t *testing.T) {
 		bind, advertise string
 		err             string
 	}{
-		"zero":                   {in: Config{}, bind: loopback, advertise: unreachableAddress},
-		"one address":            {in: Config{BindAddress: "10.1.2.3"}, bind: "10.1.2.3", advertise: "10.1.2.3"},
-		"all addresses":          {in: Config{BindAddress: "0.0.0.0"}, bind: "0.0.0.0", advertise: unreachableAddress},
-		"advertised":             {in: Config{BindAddress: "0.0.0.0", AdvertiseAddress: "10.0.0.1"}, bind: "0.0.0.0", advertise: "10.0.0.1"},
+		"zero":          {in: Config{}, bind: loopback, advertise: unreachableAddress},
+		"one address":   {in: Config{BindAddress: "10.1.2.3"}, bind: "10.1.2.3", advertise: "10.1.2.3"},
+		"all addresses": {in: Config{BindAddress: "0.0.0.0"}, bind: "0.0.0.0", advertise: unreachableAddress},
+		"advertised": {
+			in: Config{BindAddress: "0.0.0.0", AdvertiseAddress: "10.0.0.1"}, bind: "0.0.0.0", advertise: "10.0.0.1",
+		},
 		"bind to a name":         {in: Config{BindAddress: "localhost"}, err: `bind address "localhost"`},
 		"advertise loopback":     {in: Config{AdvertiseAddress: "127.0.0.1"}, err: `advertise address "127.0.0.1"`},
 		"advertise no address":   {in: Config{AdvertiseAddress: "x"}, err: `advertise address "x"`},

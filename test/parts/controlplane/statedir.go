@@ -27,7 +27,9 @@ func makeTempState() (string, error) {
 		return "", err
 	}
 	if len(dir) > maxStateDir {
-		return "", errors.Join(fmt.Errorf("path of temporary directory is too long for the sockets in it: %s", dir), os.Remove(dir))
+		return "", errors.Join(
+			fmt.Errorf("path of temporary directory is too long for the sockets in it: %s", dir), os.Remove(dir),
+		)
 	}
 	return dir, nil
 }

@@ -69,7 +69,9 @@ func imagePath(ctx context.Context) (string, error) {
 // mirror is the one of Debian in the machine's own sources of packages. It has all
 // releases, whichever the machine is.
 func mirror(ctx context.Context) (string, error) {
-	out, err := run(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian", "Label: Debian")
+	out, err := run(
+		ctx, "apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian", "Label: Debian",
+	)
 	if err != nil {
 		return "", err
 	}

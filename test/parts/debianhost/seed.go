@@ -65,7 +65,9 @@ func writeTar(path string, files []seedFile) error {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
 	for _, file := range files {
-		header := &tar.Header{Name: file.name, Mode: file.mode, Size: int64(len(file.content)), ModTime: time.Now(), Typeflag: tar.TypeReg}
+		header := &tar.Header{
+			Name: file.name, Mode: file.mode, Size: int64(len(file.content)), ModTime: time.Now(), Typeflag: tar.TypeReg,
+		}
 		if file.name[len(file.name)-1] == '/' {
 			header.Typeflag = tar.TypeDir
 		}

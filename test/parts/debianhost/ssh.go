@@ -73,7 +73,9 @@ func (h *Host) connect() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient("passthrough:///containerd",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return h.dialSocket(ctx, containerdSocket) }))
+		grpc.WithContextDialer(
+			func(ctx context.Context, _ string) (net.Conn, error) { return h.dialSocket(ctx, containerdSocket) },
+		))
 	if err != nil {
 		return nil, fmt.Errorf("make CRI client: %w", err)
 	}

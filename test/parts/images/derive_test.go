@@ -67,7 +67,9 @@ func TestDerivedImageHasItsFilesAboveBusybox(t *testing.T) {
 }
 
 func TestLayersOfTheSameFilesAreOne(t *testing.T) {
-	one, two := File{Path: "a/one", Mode: 0o644, Content: []byte("1")}, File{Path: "a/two", Mode: 0o644, Content: []byte("2")}
+	one, two := File{
+		Path: "a/one", Mode: 0o644, Content: []byte("1"),
+	}, File{Path: "a/two", Mode: 0o644, Content: []byte("2")}
 	var digests []string
 	for _, files := range [][]File{{one, two}, {two, one}} {
 		layer, err := Layer(files...)
@@ -89,7 +91,8 @@ func TestParseLibraries(t *testing.T) {
 	got, err := parseLibraries("\tlinux-vdso.so.1 (0x00007fdc0cb04000)\n" +
 		"\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007fdc0c7fe000)\n" +
 		"\t/lib64/ld-linux-x86-64.so.2 (0x00007fdc0cb06000)\n")
-	if want := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"}; err != nil || !slices.Equal(got, want) {
+	if want := []string{"/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"}; err != nil ||
+		!slices.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 	if _, err := parseLibraries("\tlibgone.so.1 => not found\n"); err == nil {

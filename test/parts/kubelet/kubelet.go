@@ -127,7 +127,9 @@ func (k *Kubelet) awaitHealth(ctx context.Context) error {
 
 // Healthz is nil when what serves /healthz at an address, as it is dialled, says that it
 // is well.
-func Healthz(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string) error {
+func Healthz(
+	ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error), address string,
+) error {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", http.NoBody)
 	if err != nil {

@@ -48,7 +48,9 @@ func (l *link) connect(ctx context.Context, host *remotehost.Host) error {
 	bits := "/" + strconv.Itoa(l.network.Prefix.Bits())
 	inside := l.machine().Next()
 	for _, cmd := range []*exec.Cmd{
-		exec.CommandContext(ctx, ip, "link", "add", l.name, "type", "veth", "peer", "name", insideName, "netns", strconv.Itoa(host.Pid())),
+		exec.CommandContext(
+			ctx, ip, "link", "add", l.name, "type", "veth", "peer", "name", insideName, "netns", strconv.Itoa(host.Pid()),
+		),
 		exec.CommandContext(ctx, ip, "addr", "add", l.machine().String()+bits, "dev", l.name),
 		exec.CommandContext(ctx, ip, "link", "set", l.name, "up"),
 		host.Command(ctx, "ip", "addr", "add", inside.String()+bits, "dev", insideName),

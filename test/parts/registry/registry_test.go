@@ -31,13 +31,19 @@ func TestPrivatePartsWantCredentials(t *testing.T) {
 		path, user, password string
 		want                 int
 	}{
-		"public":                    {path: "/v2/app/manifests/1", want: http.StatusOK},
-		"missing":                   {path: "/v2/other/manifests/1", want: http.StatusNotFound},
-		"private":                   {path: "/v2/private/app/manifests/1", want: http.StatusUnauthorized},
-		"private, wrong password":   {path: "/v2/private/app/manifests/1", user: "puller", password: "no", want: http.StatusUnauthorized},
-		"private, wrong user":       {path: "/v2/private/app/manifests/1", user: "other", password: "open", want: http.StatusUnauthorized},
-		"private, with credentials": {path: "/v2/private/app/manifests/1", user: "puller", password: "open", want: http.StatusOK},
-		"public, with credentials":  {path: "/v2/app/manifests/1", user: "puller", password: "open", want: http.StatusOK},
+		"public":  {path: "/v2/app/manifests/1", want: http.StatusOK},
+		"missing": {path: "/v2/other/manifests/1", want: http.StatusNotFound},
+		"private": {path: "/v2/private/app/manifests/1", want: http.StatusUnauthorized},
+		"private, wrong password": {
+			path: "/v2/private/app/manifests/1", user: "puller", password: "no", want: http.StatusUnauthorized,
+		},
+		"private, wrong user": {
+			path: "/v2/private/app/manifests/1", user: "other", password: "open", want: http.StatusUnauthorized,
+		},
+		"private, with credentials": {
+			path: "/v2/private/app/manifests/1", user: "puller", password: "open", want: http.StatusOK,
+		},
+		"public, with credentials": {path: "/v2/app/manifests/1", user: "puller", password: "open", want: http.StatusOK},
 	} {
 		if got := get(r, c.path, c.user, c.password); got != c.want {
 			t.Errorf("%s: status %d, want %d", name, got, c.want)

@@ -125,12 +125,16 @@ func (h *Host) files() []diskFile {
 			"nogroup:x:65534:\n"},
 		{path: "/etc/sudoers", mode: 0o440, content: sudoers},
 		{path: "/etc/hostname", mode: 0o644, content: h.hostname() + "\n"},
-		{path: "/etc/hosts", mode: 0o644, content: "127.0.0.1 localhost\n" + h.Address().String() + " " + h.hostname() + "\n"},
+		{
+			path: "/etc/hosts", mode: 0o644, content: "127.0.0.1 localhost\n" + h.Address().String() + " " + h.hostname() + "\n",
+		},
 		{path: "/etc/resolv.conf", mode: 0o644},
 		{path: "/etc/machine-id", mode: 0o444, content: randomHex(16) + "\n"},
 	}
 	if !h.cfg.NoSudo {
-		all = append(all, diskFile{path: "/etc/sudoers.d/burst", mode: 0o440, content: Burst + " ALL=(ALL:ALL) NOPASSWD: ALL\n"})
+		all = append(
+			all, diskFile{path: "/etc/sudoers.d/burst", mode: 0o440, content: Burst + " ALL=(ALL:ALL) NOPASSWD: ALL\n"},
+		)
 	}
 	return all
 }
@@ -165,7 +169,9 @@ func (h *Host) copyEtc() error {
 	if err != nil {
 		return fmt.Errorf("find cp: %w", err)
 	}
-	cmd := exec.Command(cp, append([]string{"--archive", "--target-directory", h.layout.disk("/etc"), "--"}, present...)...)
+	cmd := exec.Command(
+		cp, append([]string{"--archive", "--target-directory", h.layout.disk("/etc"), "--"}, present...)...,
+	)
 	cmd.Dir, cmd.Env = "/etc", namespaces.Env()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("copy system files: %w: %s", err, out)

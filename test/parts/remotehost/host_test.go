@@ -165,7 +165,8 @@ func TestTwoHostsSideBySide(t *testing.T) {
 	if _, err := net.InterfaceByName("cni0"); err == nil {
 		t.Error("the pods' bridge is on the machine")
 	}
-	if first.Subnet().Overlaps(second.Subnet()) || first.Address() == second.Address() || first.Hostname() == second.Hostname() {
+	if first.Subnet().Overlaps(second.Subnet()) || first.Address() == second.Address() ||
+		first.Hostname() == second.Hostname() {
 		t.Errorf("both hosts are %s at %s with pods in %s", first.Hostname(), first.Address(), first.Subnet())
 	}
 	overSSH(t, first, Root, "test $(hostname) = "+first.Hostname())
@@ -253,7 +254,8 @@ func TestHostIsAnotherMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out := inside(t, h, "cat /proc/sys/kernel/random/boot_id"); out != h.BootID() || out == strings.TrimSpace(string(machine)) {
+	if out := inside(t, h, "cat /proc/sys/kernel/random/boot_id"); out != h.BootID() ||
+		out == strings.TrimSpace(string(machine)) {
 		t.Errorf("boot id %q, want %q and not the machine's", out, h.BootID())
 	}
 	if out := inside(t, h, "cat /proc/1/cgroup"); strings.Contains(out, h.Cgroup()) {

@@ -96,7 +96,9 @@ func TestDialing(t *testing.T) {
 		return get(dialer.DialContext(t.Context(), "tcp", reached))
 	})
 	runtime, _ := linked.CRI()
-	exec, err := runtime.Exec(t.Context(), &runtimeapi.ExecRequest{ContainerId: container, Cmd: []string{"true"}, Stdout: true})
+	exec, err := runtime.Exec(
+		t.Context(), &runtimeapi.ExecRequest{ContainerId: container, Cmd: []string{"true"}, Stdout: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

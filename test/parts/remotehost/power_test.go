@@ -19,7 +19,10 @@ import (
 func TestRebootKeepsTheDiskAlone(t *testing.T) {
 	h := ForTest(t)
 	sandbox, container := runPod(t, h, "steady", "sleep 3600")
-	kept := []string{"/var/lib/probe", "/var/log/probe", "/var/tmp/probe", "/root" + "/probe", "/home/burst/probe", "/etc/probe", "/etc/ssh/probe", "/opt/probe", "/srv/probe", "/probe"}
+	kept := []string{
+		"/var/lib/probe", "/var/log/probe", "/var/tmp/probe", "/root" + "/probe", "/home/burst/probe", "/etc/probe",
+		"/etc/ssh/probe", "/opt/probe", "/srv/probe", "/probe",
+	}
 	lost := []string{"/run/probe", "/tmp/probe", "/dev/shm/probe"}
 	inside(t, h, "touch "+strings.Join(append(kept, lost...), " ")+"; mkdir /srv/mount && mount -t tmpfs x /srv/mount")
 	before, machineID := h.BootID(), inside(t, h, "cat /etc/machine-id")
@@ -39,7 +42,8 @@ func TestRebootKeepsTheDiskAlone(t *testing.T) {
 	if out := inside(t, h, "ls -d "+strings.Join(lost, " ")+" /srv/mount/* /run/netns/* 2>/dev/null; grep /srv/mount /proc/mounts; find /sys/fs/cgroup -type d -name "+container); out != "" {
 		t.Errorf("after the reboot there is still %s", out)
 	}
-	if h.BootID() == before || inside(t, h, "cat /proc/sys/kernel/random/boot_id") != h.BootID() || inside(t, h, "cat /etc/machine-id") != machineID {
+	if h.BootID() == before || inside(t, h, "cat /proc/sys/kernel/random/boot_id") != h.BootID() ||
+		inside(t, h, "cat /etc/machine-id") != machineID {
 		t.Errorf("boot id %s, before %s; machine id before %s", h.BootID(), before, machineID)
 	}
 	// As the kubelet finds it: images and dead pods are there, nothing runs.
@@ -103,7 +107,10 @@ func TestContainersOutliveContainerd(t *testing.T) {
 	}
 	after := containerStatus(t, h, container)
 	if after.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || after.GetStartedAt() != before.GetStartedAt() {
-		t.Errorf("after the restart the container is %v, started at %d instead of %d", after.GetState(), after.GetStartedAt(), before.GetStartedAt())
+		t.Errorf(
+			"after the restart the container is %v, started at %d instead of %d", after.GetState(), after.GetStartedAt(),
+			before.GetStartedAt(),
+		)
 	}
 	runtime, _ := h.CRI()
 	if _, err := runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: 180}); err != nil {
@@ -143,7 +150,9 @@ func TestRegistry(t *testing.T) {
 	}
 	_, imageService := h.CRI()
 	pull := func(ref string, auth *runtimeapi.AuthConfig) error {
-		_, err := imageService.PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}, Auth: auth})
+		_, err := imageService.PullImage(
+			t.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: ref}, Auth: auth},
+		)
 		return err
 	}
 	if err := pull(public, nil); err != nil {
@@ -203,7 +212,8 @@ func TestContainerdThatEndsByItselfIsSaid(t *testing.T) {
 	if out, err := h.Command(t.Context(), "sh", "-c", kill).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "containerd ended by itself, with code 2") || !strings.Contains(err.Error(), "SIGABRT") {
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "containerd ended by itself, with code 2") ||
+		!strings.Contains(err.Error(), "SIGABRT") {
 		t.Errorf("got %v", err)
 	}
 }

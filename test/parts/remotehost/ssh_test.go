@@ -35,7 +35,8 @@ func TestSSHUsers(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "/dev/pts/") {
 		t.Errorf("with a terminal: %v: %s", err, out)
 	}
-	if out, err := sshCommand(t.Context(), h, "nobody", "true").CombinedOutput(); err == nil || !strings.Contains(string(out), "Permission denied") {
+	if out, err := sshCommand(t.Context(), h, "nobody", "true").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "Permission denied") {
 		t.Errorf("another user: %v: %s", err, out)
 	}
 }
@@ -66,7 +67,9 @@ func TestSSHForwardsTheSocket(t *testing.T) {
 			_, err := os.Stat(local)
 			return err
 		})
-		list, err := runtimeapi.NewRuntimeServiceClient(conn).ListContainers(t.Context(), &runtimeapi.ListContainersRequest{}, grpc.WaitForReady(true))
+		list, err := runtimeapi.NewRuntimeServiceClient(conn).ListContainers(
+			t.Context(), &runtimeapi.ListContainersRequest{}, grpc.WaitForReady(true),
+		)
 		if err != nil || len(list.GetContainers()) != 1 || list.GetContainers()[0].GetId() != container {
 			t.Errorf("%s lists %v, %v", user, list, err)
 		}

@@ -45,7 +45,8 @@ func (h *Host) SetSSHDOptions(options ...string) error {
 	defaults := sshdDefaults + sftp
 	for _, option := range options {
 		content.WriteString(option + "\n")
-		if fields := strings.Fields(strings.ToLower(option)); len(fields) > 1 && fields[0] == "subsystem" && fields[1] == "sftp" {
+		if fields := strings.Fields(strings.ToLower(option)); len(fields) > 1 && fields[0] == "subsystem" &&
+			fields[1] == "sftp" {
 			defaults = sshdDefaults
 		}
 	}

@@ -36,7 +36,9 @@ func TestUpgradeContainerd(t *testing.T) {
 	runs(t, h, containerd.V2)
 	after := containerStatus(t, h, container)
 	if after.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || after.GetStartedAt() != before.GetStartedAt() {
-		t.Errorf("the container is %v, started at %d instead of %d", after.GetState(), after.GetStartedAt(), before.GetStartedAt())
+		t.Errorf(
+			"the container is %v, started at %d instead of %d", after.GetState(), after.GetStartedAt(), before.GetStartedAt(),
+		)
 	}
 	runPod(t, h, "new", "echo beside; sleep 3600")
 	awaitLog(t, h, "new", "beside")

@@ -61,7 +61,9 @@ func kubectl(t *testing.T, cp *controlplane.ControlPlane, stdin string, args ...
 
 func tryKubectl(t *testing.T, cp *controlplane.ControlPlane, stdin string, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), cp.Kubectl(), append([]string{"--kubeconfig", cp.KubeconfigPath()}, args...)...)
+	cmd := exec.CommandContext(
+		t.Context(), cp.Kubectl(), append([]string{"--kubeconfig", cp.KubeconfigPath()}, args...)...,
+	)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -101,7 +103,8 @@ func TestApplied(t *testing.T) {
 			}
 			warnings := accepted(t, cp, strings.Join(texts, "\n---\n"))
 			for _, warning := range warnings {
-				if set != "host" || !strings.Contains(warning, "host namespaces (hostNetwork=true)") || strings.Contains(warning, "), ") {
+				if set != "host" || !strings.Contains(warning, "host namespaces (hostNetwork=true)") ||
+					strings.Contains(warning, "), ") {
 					t.Error(warning)
 				}
 			}
@@ -139,7 +142,8 @@ func TestDashboards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Data["burstlet-"+filepath.Base(file)] != strings.TrimSpace(string(want)) || got.Labels["grafana_dashboard"] != "1" {
+		if got.Data["burstlet-"+filepath.Base(file)] != strings.TrimSpace(string(want)) ||
+			got.Labels["grafana_dashboard"] != "1" {
 			t.Errorf("%s is not in its ConfigMap, or that has not its label", file)
 		}
 	}

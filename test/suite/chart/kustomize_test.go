@@ -104,7 +104,9 @@ func withoutHelm(t *testing.T, m manifest) string {
 	if args := dig(o, "spec", "template", "spec"); args != nil && strings.HasSuffix(m.Name, "-approver") {
 		// The overlay adds --nodes.
 		container := args["containers"].([]any)[0].(object)
-		container["args"] = slices.DeleteFunc(container["args"].([]any), func(a any) bool { return strings.HasPrefix(a.(string), "--nodes=") })
+		container["args"] = slices.DeleteFunc(
+			container["args"].([]any), func(a any) bool { return strings.HasPrefix(a.(string), "--nodes=") },
+		)
 	}
 	return asYAML(t, o) + "\n"
 }
@@ -190,14 +192,17 @@ func mounts(t *testing.T, all []manifest, removal bool) {
 	}
 	actsAs(t, all)
 	for _, pod := range pods {
-		configMap := pod.Volumes[slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "config" })].ConfigMap.Name
+		configMap := pod.Volumes[slices.IndexFunc(
+			pod.Volumes, func(v corev1.Volume) bool { return v.Name == "config" },
+		)].ConfigMap.Name
 		cfg := load(t, find[corev1.ConfigMap](t, all, "ConfigMap", configMap), pod.Containers[0].Env)
 		for _, file := range files(cfg) {
 			if !mounted(pod, file) {
 				t.Errorf("%s is not mounted", file)
 			}
 		}
-		if cfg.HealthzPort != int(deployment.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort) || !cfg.LeaderElection.Enabled {
+		if cfg.HealthzPort != int(deployment.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort) ||
+			!cfg.LeaderElection.Enabled {
 			t.Error("the configuration has not the health port of the probes, or no leader election")
 		}
 	}
@@ -237,7 +242,10 @@ func overlay(t *testing.T, example string, removal bool) string {
 	text := string(data)
 	if removal {
 		was := text
-		text = strings.NewReplacer("# components:\n#   - ../../remove-nodes", "components:\n  - ../../remove-nodes", "# - ../../remove-nodes", "- ../../remove-nodes").Replace(text)
+		text = strings.NewReplacer(
+			"# components:\n#   - ../../remove-nodes", "components:\n  - ../../remove-nodes", "# - ../../remove-nodes",
+			"- ../../remove-nodes",
+		).Replace(text)
 		if text == was {
 			t.Fatalf("%s: the removal is not there, commented out", file)
 		}

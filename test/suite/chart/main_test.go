@@ -39,7 +39,10 @@ func helm(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	path := cptest.Tool(t, binaries.Helm)
 	home := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), path, args...)
-	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home}
+	cmd.Env = []string{
+		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home,
+		"HELM_DATA_HOME=" + home,
+	}
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err = cmd.Run()
@@ -63,7 +66,10 @@ func golden(t *testing.T, path string, got []byte) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
-		t.Errorf("%s is not up to date (-it +what is made): go test ./test/suite/chart -update, then look at the difference:\n%s", path, diff)
+		t.Errorf(
+			"%s is not up to date (-it +what is made): go test ./test/suite/chart -update, then look at the difference:\n%s",
+			path, diff,
+		)
 	}
 }
 

@@ -11,7 +11,10 @@ import (
 // TestNetworkPolicy: a release closes what it does not need, unless it is told otherwise.
 func TestNetworkPolicy(t *testing.T) {
 	t.Parallel()
-	args := append(append([]string{"template", namespace, chartDir, "--namespace", namespace}, sims("a", "b")...), "--set", "identity.constrainedImpersonation=never")
+	args := append(
+		append([]string{"template", namespace, chartDir, "--namespace", namespace}, sims("a", "b")...), "--set",
+		"identity.constrainedImpersonation=never",
+	)
 	for _, tc := range []struct {
 		name string
 		set  []string
@@ -23,7 +26,10 @@ func TestNetworkPolicy(t *testing.T) {
 		{"scraped by other means", []string{"config.healthzMetrics=true"}, []string{"10248/0", "10250/0", "10251/0"}},
 		{
 			"with peers",
-			[]string{"networkPolicy.kubeletAPIFrom[0].ipBlock.cidr=192.0.2.0/24", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b"},
+			[]string{
+				"networkPolicy.kubeletAPIFrom[0].ipBlock.cidr=192.0.2.0/24",
+				"networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b",
+			},
 			[]string{"10248/1", "10250/1", "10251/1"},
 		},
 		{"on the host's network, where no policy holds", []string{"hostNetwork=true", "config.kubeletAPI.port=10350"}, nil},

@@ -90,12 +90,17 @@ func TestNodeTakenAway(t *testing.T) {
 	if job.Annotations["helm.sh/hook"] != "pre-upgrade" || *job.Spec.ActiveDeadlineSeconds != 620 {
 		t.Errorf("hook %q, %d s", job.Annotations["helm.sh/hook"], *job.Spec.ActiveDeadlineSeconds)
 	}
-	asFormer(t, job.Spec.Template.Spec, "remove-nodes --deployment=taken-away/burstlet --timeout=10m --force-after=2m --nodes=a,c")
+	asFormer(
+		t, job.Spec.Template.Spec, "remove-nodes --deployment=taken-away/burstlet --timeout=10m --force-after=2m --nodes=a,c",
+	)
 	binding := find[rbacv1.ClusterRoleBinding](t, all, "ClusterRoleBinding", "taken-away:burstlet:remove-gone")
 	if s := binding.Subjects[0]; s.Name != "former" || s.Namespace != "taken-away" {
 		t.Errorf("the rights are for %v", s)
 	}
-	find[rbacv1.Role](t, slices.DeleteFunc(slices.Clone(all), func(m manifest) bool { return m.Namespace != "kube-system" }), "Role", "taken-away:burstlet:remove-gone")
+	find[rbacv1.Role](
+		t, slices.DeleteFunc(slices.Clone(all), func(m manifest) bool { return m.Namespace != "kube-system" }), "Role",
+		"taken-away:burstlet:remove-gone",
+	)
 	var texts []string
 	for _, m := range all {
 		if m.Annotations["helm.sh/hook"] == "pre-upgrade" {
@@ -146,7 +151,9 @@ func TestElectionChanges(t *testing.T) {
 	t.Parallel()
 	r := install(t, "election", append(sims("a"), "--set", "config.leaderElection.enabled=false")...)
 	strategy := func(args ...string) appsv1.DeploymentStrategyType {
-		return find[appsv1.Deployment](t, r.planned(append(args, sims("a")...)...), "Deployment", "burstlet").Spec.Strategy.Type
+		return find[appsv1.Deployment](
+			t, r.planned(append(args, sims("a")...)...), "Deployment", "burstlet",
+		).Spec.Strategy.Type
 	}
 	if got := strategy(); got != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("it is turned on: %s", got)

@@ -51,7 +51,10 @@ func rendered(t *testing.T, set string) []manifest {
 // template renders a set as a release burstlet.
 func template(t *testing.T, set string, args ...string) string {
 	t.Helper()
-	out, problems, err := helm(t, append([]string{"template", namespace, chartDir, "--namespace", namespace, "--values", valuesFile(set)}, args...)...)
+	out, problems, err := helm(
+		t,
+		append([]string{"template", namespace, chartDir, "--namespace", namespace, "--values", valuesFile(set)}, args...)...,
+	)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, problems)
 	}
@@ -91,13 +94,18 @@ func TestClusterVersions(t *testing.T) {
 	for version, constrained := range map[string]bool{
 		oldest + ".0": false, oldest + ".2-eks-a1b2c3d": false, "1.35.1-gke.1396000": false, "1.36.3": true, "1.37.2": true,
 	} {
-		text := template(t, "two", "--set", "identity.mode=impersonation,identity.constrainedImpersonation=auto", "--kube-version", "v"+version)
+		text := template(
+			t, "two", "--set", "identity.mode=impersonation,identity.constrainedImpersonation=auto", "--kube-version",
+			"v"+version,
+		)
 		if got := strings.Contains(text, "impersonate:arbitrary-node"); got != constrained {
 			t.Errorf("%s: constrained impersonation %v, want %v", version, got, constrained)
 		}
 	}
 	for _, older := range []string{"1.33.9", "1.29.0"} {
-		_, problems, err := helm(t, "template", namespace, chartDir, "--values", valuesFile("two"), "--kube-version", "v"+older)
+		_, problems, err := helm(
+			t, "template", namespace, chartDir, "--values", valuesFile("two"), "--kube-version", "v"+older,
+		)
 		if err == nil || !strings.Contains(problems, "kubeVersion: >="+oldest) {
 			t.Errorf("%s: %v, %s", older, err, problems)
 		}
@@ -110,7 +118,9 @@ func TestNotes(t *testing.T) {
 	for _, set := range withNotes {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()
-			out, problems, err := helm(t, "install", namespace, chartDir, "--dry-run=client", "--namespace", namespace, "--values", valuesFile(set))
+			out, problems, err := helm(
+				t, "install", namespace, chartDir, "--dry-run=client", "--namespace", namespace, "--values", valuesFile(set),
+			)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, problems)
 			}

@@ -54,12 +54,18 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ set, kind, in, name, file, of string }{
 		{"ssh", "ClusterRole", "", "burstlet:burstlet:node", "constrained-impersonation.yaml", "burstlet:node"},
-		{"ssh", "Role", "kube-node-lease", "burstlet:burstlet:node-lease", "constrained-impersonation.yaml", "burstlet:node-lease"},
+		{
+			"ssh", "Role", "kube-node-lease", "burstlet:burstlet:node-lease", "constrained-impersonation.yaml",
+			"burstlet:node-lease",
+		},
 		{"two", "ClusterRole", "", "burstlet:burstlet:impersonate-node", "serviceaccount.yaml", "burstlet:impersonate-node"},
 		{"ssh", "Role", namespace, "burstlet:burstlet:leader-election", "serviceaccount.yaml", "burstlet:leader-election"},
 		{"bootstrap", "ClusterRole", "", "burstlet:burstlet:approver", "approver.yaml", "burstlet:approver"},
 		{"bootstrap", "Role", namespace, "burstlet-approver", "approver.yaml", "burstlet:approver"},
-		{"bootstrap", "ClusterRole", "", "burstlet:burstlet:bootstrap-approval", "bootstrap.yaml", "burstlet:bootstrap-approval"},
+		{
+			"bootstrap", "ClusterRole", "", "burstlet:burstlet:bootstrap-approval", "bootstrap.yaml",
+			"burstlet:bootstrap-approval",
+		},
 		{"ssh", "ClusterRole", "", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
 		{"ssh", "Role", "default", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
 		{"ssh", "Role", "kube-node-lease", "burstlet:burstlet:remove-nodes", "remove-nodes.yaml", "burstlet:remove-nodes"},
@@ -77,7 +83,9 @@ func TestRights(t *testing.T) {
 		got := find[rbacv1.ClusterRoleBinding](t, all, "ClusterRoleBinding", "burstlet:burstlet:"+name)
 		want := find[rbacv1.ClusterRoleBinding](t, other, "ClusterRoleBinding", "burstlet:"+name)
 		if got.RoleRef != want.RoleRef || !reflect.DeepEqual(got.Subjects, want.Subjects) {
-			t.Errorf("%s: the chart binds %v to %v, deploy/rbac %v to %v", name, got.RoleRef, got.Subjects, want.RoleRef, want.Subjects)
+			t.Errorf(
+				"%s: the chart binds %v to %v, deploy/rbac %v to %v", name, got.RoleRef, got.Subjects, want.RoleRef, want.Subjects,
+			)
 		}
 	}
 }
@@ -151,7 +159,8 @@ func TestNothingMore(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range binding.Subjects {
-			if s.Kind == rbacv1.ServiceAccountKind && s.Name == "burstlet" && binding.RoleRef.Name != "burstlet:burstlet:leader-election" &&
+			if s.Kind == rbacv1.ServiceAccountKind && s.Name == "burstlet" &&
+				binding.RoleRef.Name != "burstlet:burstlet:leader-election" &&
 				binding.RoleRef.Name != "extension-apiserver-authentication-reader" {
 				t.Errorf("it has the role %s", binding.RoleRef.Name)
 			}

@@ -71,7 +71,8 @@ func leaves(of reflect.Type, at string, into map[string]bool) {
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
 		}
-		if kind.Kind() == reflect.Struct && kind.PkgPath() == of.PkgPath() && !reflect.PointerTo(kind).Implements(reflect.TypeFor[interface{ UnmarshalJSON([]byte) error }]()) {
+		if kind.Kind() == reflect.Struct && kind.PkgPath() == of.PkgPath() &&
+			!reflect.PointerTo(kind).Implements(reflect.TypeFor[interface{ UnmarshalJSON([]byte) error }]()) {
 			leaves(kind, at+name+".", into)
 			continue
 		}

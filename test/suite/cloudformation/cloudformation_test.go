@@ -68,7 +68,9 @@ func document(t *testing.T, file string) map[string]any {
 		t.Fatal(err)
 	}
 	var out map[string]any
-	filled := strings.NewReplacer("REGION", "us-east-1", "ACCOUNT", "123456789012", "BUCKET", "bucket-of-files").Replace(string(text))
+	filled := strings.NewReplacer(
+		"REGION", "us-east-1", "ACCOUNT", "123456789012", "BUCKET", "bucket-of-files",
+	).Replace(string(text))
 	if err := json.Unmarshal([]byte(filled), &out); err != nil {
 		t.Fatal(err)
 	}
@@ -219,8 +221,14 @@ func TestTrust(t *testing.T) {
 		{"User", "ExecutionRole", tasks},
 		{"User", "TaskRole", tasks},
 		{"User", "VolumesRole", strings.Replace(tasks, "ecs-tasks", "ecs", 1)},
-		{"PodIdentity", "ControllerRole", `[{"Action":["sts:AssumeRole","sts:TagSession"],"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"}}]`},
-		{"EC2", "ControllerRole", `[{"Action":"sts:AssumeRole","Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"}}]`},
+		{
+			"PodIdentity", "ControllerRole",
+			`[{"Action":["sts:AssumeRole","sts:TagSession"],"Effect":"Allow","Principal":{"Service":"pods.eks.amazonaws.com"}}]`,
+		},
+		{
+			"EC2", "ControllerRole",
+			`[{"Action":"sts:AssumeRole","Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"}}]`,
+		},
 		{"IRSA", "ControllerRole", irsa},
 	} {
 		if got := trust(t, load(t, all[c.way]).resource(c.role)); got != c.want {
@@ -242,7 +250,8 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: %v, %s", way, err, detail)
 		}
 		policy := f.resource("QueuePolicy")["PolicyDocument"].(map[string]any)["Statement"].([]any)[0].(map[string]any)
-		if policy["Resource"] != ids["Queue.Arn"] || policy["Condition"].(map[string]any)["ArnEquals"].(map[string]any)["aws:SourceArn"] != ids["Events.Arn"] {
+		if policy["Resource"] != ids["Queue.Arn"] ||
+			policy["Condition"].(map[string]any)["ArnEquals"].(map[string]any)["aws:SourceArn"] != ids["Events.Arn"] {
 			t.Errorf("%s: %v", way, policy)
 		}
 	}
@@ -308,11 +317,13 @@ func checkValues(t *testing.T, written, filled string) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	if got := c.Backend.ECS; got.PayloadBucket != ids["Bucket"] || got.EventQueueURL != ids["Queue"] || len(got.Subnets) != 2 {
+	if got := c.Backend.ECS; got.PayloadBucket != ids["Bucket"] || got.EventQueueURL != ids["Queue"] ||
+		len(got.Subnets) != 2 {
 		t.Errorf("%+v", got)
 	}
 	for _, name := range []string{
-		"region", "cluster", "subnets", "securityGroups", "executionRoleARN", "taskRoleARN", "logGroup", "payloadBucket", "eventQueueURL",
+		"region", "cluster", "subnets", "securityGroups", "executionRoleARN", "taskRoleARN", "logGroup", "payloadBucket",
+		"eventQueueURL",
 	} {
 		if !regexp.MustCompile(fmt.Sprintf(`\b%s: \[?\$\(out %s\)`, name, name)).MatchString(written) {
 			t.Errorf("%s of the quick start is not the template's output of that name", name)

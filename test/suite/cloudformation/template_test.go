@@ -27,15 +27,18 @@ type template struct {
 
 // pseudo are CloudFormation's own parameters.
 var pseudo = map[string]any{
-	"AWS::AccountId": "123456789012", "AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::URLSuffix": "amazonaws.com",
+	"AWS::AccountId": "123456789012", "AWS::Region": "us-east-1", "AWS::Partition": "aws",
+	"AWS::URLSuffix": "amazonaws.com",
 	"AWS::StackName": "burst", "AWS::NoValue": noValue{},
 }
 
 // ids are those of an account, where the policies of deploy/aws have placeholders.
 var ids = map[string]string{
 	"Cluster": "CLUSTER", "Cluster.Arn": "arn:aws:ecs:us-east-1:123456789012:cluster/CLUSTER",
-	"Logs": "LOG_GROUP", "SecurityGroup.GroupId": "sg-0a1b2c3d", "Bucket": "bucket-of-files", "Bucket.Arn": "arn:aws:s3:::bucket-of-files",
-	"Queue": "https://sqs.us-east-1.amazonaws.com/123456789012/QUEUE", "Queue.Arn": "arn:aws:sqs:us-east-1:123456789012:QUEUE",
+	"Logs": "LOG_GROUP", "SecurityGroup.GroupId": "sg-0a1b2c3d", "Bucket": "bucket-of-files",
+	"Bucket.Arn":         "arn:aws:s3:::bucket-of-files",
+	"Queue":              "https://sqs.us-east-1.amazonaws.com/123456789012/QUEUE",
+	"Queue.Arn":          "arn:aws:sqs:us-east-1:123456789012:QUEUE",
 	"Events.Arn":         "arn:aws:events:us-east-1:123456789012:rule/rule",
 	"ExecutionRole.Arn":  "arn:aws:iam::123456789012:role/EXECUTION_ROLE",
 	"TaskRole.Arn":       "arn:aws:iam::123456789012:role/TASK_ROLE",
@@ -58,7 +61,9 @@ func load(t *testing.T, parameters map[string]any) *template {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
-	out := &template{t: t, parameters: parameters, sections: map[string]map[string]*yaml.Node{}, ids: ids, used: map[string]bool{}}
+	out := &template{
+		t: t, parameters: parameters, sections: map[string]map[string]*yaml.Node{}, ids: ids, used: map[string]bool{},
+	}
 	for name, node := range file {
 		out.sections[name] = members(&node)
 	}

@@ -30,13 +30,19 @@ var short = []struct {
 	{"Granular Checks: Pods should function for intra-pod communication: http", ""},
 	{"Granular Checks: Pods should function for node-pod communication: udp [LinuxOnly]", ""},
 	{"[sig-node] ConfigMap should be consumable via environment variable", "environment"},
-	{"] Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly", "poststart"},
+	{
+		"] Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly",
+		"poststart",
+	},
 	{"should report termination message from log output if TerminationMessagePolicy FallbackToLogsOnError is set", ""},
 	{"Containers should be able to override the image's default command and arguments", ""},
 	{"Downward API should provide default limits.cpu/memory from node allocatable", "environment"},
 	{"Ephemeral Containers [NodeConformance] will start an ephemeral container in an existing pod", "ephemeral"},
 	{"InitContainer [NodeConformance] should invoke init containers on a RestartAlways pod", "init-then-run"},
-	{"Kubelet when scheduling a read only busybox container should not write to root filesystem [LinuxOnly]", "read-only root"},
+	{
+		"Kubelet when scheduling a read only busybox container should not write to root filesystem [LinuxOnly]",
+		"read-only root",
+	},
 	{"KubeletManagedEtcHosts should test kubelet managed /etc/hosts file", ""},
 	{"should reject pod when the node OS doesn't match pod's OS", ""},
 	{"Pods should be submitted and removed", "delete-while-running"},
@@ -44,10 +50,18 @@ var short = []struct {
 	{"Pods should support remote command execution over websockets", "WebSocket"},
 	{"] Probing container with readiness probe should not be ready before initial delay and never restart", ""},
 	{"RuntimeClass should reject a Pod requesting a non-existent RuntimeClass", "RuntimeClass that is not there"},
-	{"Security Context When creating a container with runAsUser should run the container with uid 65534 [LinuxOnly]", "users and groups"},
+	{
+		"Security Context When creating a container with runAsUser should run the container with uid 65534 [LinuxOnly]",
+		"users and groups",
+	},
 	{"should not allow privilege escalation when false [LinuxOnly]", "no privilege escalation"},
-	{"Sysctls [LinuxOnly] [NodeConformance] should support sysctls [Environment:NotInUserNS]", "sysctls, safe and allowed"},
-	{"Restartable Init Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly", ""},
+	{
+		"Sysctls [LinuxOnly] [NodeConformance] should support sysctls [Environment:NotInUserNS]", "sysctls, safe and allowed",
+	},
+	{
+		"Restartable Init Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly",
+		"",
+	},
 	{"Downward API volume should provide podname as non-root with fsgroup [LinuxOnly]", "projected"},
 	{"EmptyDir volumes should support (non-root,0666,tmpfs) [LinuxOnly]", "emptyDir in memory"},
 	{"HostPath should support subPath", "subPath"},
@@ -123,7 +137,9 @@ func TestNodeConformance(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	report, err := cluster.Run(t.Context(), Run{Focus: focusOf(subset()...), Procs: 4, Timeout: 40 * time.Minute, Dir: dir})
+	report, err := cluster.Run(
+		t.Context(), Run{Focus: focusOf(subset()...), Procs: 4, Timeout: 40 * time.Minute, Dir: dir},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

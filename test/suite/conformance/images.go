@@ -66,7 +66,9 @@ func suiteImages(p Programs) (map[string]v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make nonewprivs' image: %w", err)
 	}
-	all := map[string]v1.Image{agnhostImage: agnhost, agnhostPrevImage: agnhost, noNewPrivsImage: noNewPrivs, pauseImage: pause}
+	all := map[string]v1.Image{
+		agnhostImage: agnhost, agnhostPrevImage: agnhost, noNewPrivsImage: noNewPrivs, pauseImage: pause,
+	}
 	for name, config := range map[string]v1.Config{
 		busyboxImage: {Cmd: []string{"sh"}},
 		// Tests give it a command of its own: it is another image, that is all.

@@ -16,8 +16,10 @@ func TestCompare(t *testing.T) {
 	show := func(node, ip, id string, restarts int32, events ...*corev1.Event) shown {
 		s, err := showPod(&corev1.Pod{Status: corev1.PodStatus{
 			PodIP: ip, StartTime: &metav1.Time{Time: metav1.Now().Time},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", ContainerID: "containerd://" + strings.Repeat(id, 64), RestartCount: restarts}},
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Message: "on " + node}},
+			ContainerStatuses: []corev1.ContainerStatus{
+				{Name: "app", ContainerID: "containerd://" + strings.Repeat(id, 64), RestartCount: restarts},
+			},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Message: "on " + node}},
 		}}, events)
 		if err != nil {
 			t.Fatal(err)
@@ -25,9 +27,14 @@ func TestCompare(t *testing.T) {
 		return s
 	}
 	event := func(reason, message string) *corev1.Event {
-		return &corev1.Event{Type: "Normal", Reason: reason, Message: message, InvolvedObject: corev1.ObjectReference{FieldPath: "spec.containers{app}"}}
+		return &corev1.Event{
+			Type: "Normal", Reason: reason, Message: message,
+			InvolvedObject: corev1.ObjectReference{FieldPath: "spec.containers{app}"},
+		}
 	}
-	kubelet := show(theirs, "192.0.2.1", "a", 1, event("Started", "Container started"), event("Killing", "Stopping container app"))
+	kubelet := show(
+		theirs, "192.0.2.1", "a", 1, event("Started", "Container started"), event("Killing", "Stopping container app"),
+	)
 	if got := compare("k", kubelet, show(ours, "192.0.2.7", "b", 1, event("Started", "Container started"), event("Killing", "Stopping container app"))); len(got) > 0 {
 		t.Errorf("pods that are the same differ in %v", got)
 	}
@@ -35,7 +42,9 @@ func TestCompare(t *testing.T) {
 	for _, d := range compare("k", kubelet, show(ours, "", "b", 2, event("Killing", "Stopping"), event("Started", "Container started"))) {
 		fields = append(fields, d.field)
 	}
-	want := []string{"event Normal Killing spec.containers{app}", "order", "status.containerStatuses[app].restartCount", "status.podIP"}
+	want := []string{
+		"event Normal Killing spec.containers{app}", "order", "status.containerStatuses[app].restartCount", "status.podIP",
+	}
 	if !slices.Equal(fields, want) {
 		t.Errorf("they differ in %q, want %q", fields, want)
 	}

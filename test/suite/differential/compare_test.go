@@ -83,7 +83,9 @@ func readList(file string) ([]listed, error) {
 		if len(cells) != 5 || cells[4] == "" {
 			return nil, fmt.Errorf("%s: want pods, field, both values and why: %s", file, line)
 		}
-		all = append(all, listed{strings.Split(cells[0], ", "), pattern(cells[1]), pattern(cells[2]), pattern(cells[3]), line})
+		all = append(
+			all, listed{strings.Split(cells[0], ", "), pattern(cells[1]), pattern(cells[2]), pattern(cells[3]), line},
+		)
 	}
 	return all, nil
 }

@@ -70,7 +70,10 @@ func TestBesideAKubelet(t *testing.T) {
 				t.Parallel()
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				p := &pair{world: w, kind: k, name: fmt.Sprintf("%s-%d", notInNames.ReplaceAllString(strings.ToLower(k.name), "-"), i), seed: uint64(i)}
+				p := &pair{
+					world: w, kind: k, name: fmt.Sprintf("%s-%d", notInNames.ReplaceAllString(strings.ToLower(k.name), "-"), i),
+					seed: uint64(i),
+				}
 				found := p.run(t, known)
 				for _, d := range found {
 					t.Log(d) // at once, should the whole not get to its end

@@ -36,7 +36,10 @@ var (
 )
 
 func kinds() []kind {
-	return slices.Concat(lifeKinds, initKinds, probeKinds, hookKinds, imageKinds, objectKinds, endKinds, resourceKinds, admissionKinds, featureKinds)
+	return slices.Concat(
+		lifeKinds, initKinds, probeKinds, hookKinds, imageKinds, objectKinds, endKinds, resourceKinds, admissionKinds,
+		featureKinds,
+	)
 }
 
 func shell(script string, args ...any) []string {
@@ -94,9 +97,18 @@ func policy(p corev1.RestartPolicy) func(*rand.Rand, *corev1.Pod) {
 var lifeKinds = []kind{
 	{name: "runs", quick: true, make: and(), until: ready},
 	{name: "succeeds", quick: true, make: runs(corev1.RestartPolicyNever, exits(0)), until: phase(corev1.PodSucceeded)},
-	{name: "fails", quick: true, make: runs(corev1.RestartPolicyNever, exits(1, 2, 77, 255)), until: phase(corev1.PodFailed)},
-	{name: "crash loop", quick: true, make: runs(corev1.RestartPolicyAlways, exits(0, 1, 3)), until: waiting("app", "CrashLoopBackOff", 1)},
-	{name: "on failure", make: runs(corev1.RestartPolicyOnFailure, exits(1, 9)), until: waiting("app", "CrashLoopBackOff", 1)},
+	{
+		name: "fails", quick: true, make: runs(corev1.RestartPolicyNever, exits(1, 2, 77, 255)),
+		until: phase(corev1.PodFailed),
+	},
+	{
+		name: "crash loop", quick: true, make: runs(corev1.RestartPolicyAlways, exits(0, 1, 3)),
+		until: waiting("app", "CrashLoopBackOff", 1),
+	},
+	{
+		name: "on failure", make: runs(corev1.RestartPolicyOnFailure, exits(1, 9)),
+		until: waiting("app", "CrashLoopBackOff", 1),
+	},
 	{name: "on failure succeeds", make: runs(corev1.RestartPolicyOnFailure, exits(0)), until: phase(corev1.PodSucceeded)},
 	{name: "killed by itself", make: runs(corev1.RestartPolicyNever, func(r *rand.Rand) []string {
 		return shell("sh -c 'kill -%d $PPID'; exec sleep 1000", []int{9, 6, 11}[r.IntN(3)])
@@ -119,29 +131,61 @@ var lifeKinds = []kind{
 		c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	})), until: ended("app")},
 	{name: "readiness gate", make: spec(func(s *corev1.PodSpec) {
-		s.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.org/gate"}, {ConditionType: "example.org/other"}}
+		s.ReadinessGates = []corev1.PodReadinessGate{
+			{ConditionType: "example.org/gate"}, {ConditionType: "example.org/other"},
+		}
 	}), until: running("app", 0)},
 	{
-		name: "changed image", make: and(), until: ready, then: patched("", `{"spec":{"containers":[{"name":"app","image":"registry.burstlet.test/gone:1"}]}}`),
+		name: "changed image", make: and(), until: ready,
+		then:  patched("", `{"spec":{"containers":[{"name":"app","image":"registry.burstlet.test/gone:1"}]}}`),
 		after: waiting("app", "ImagePullBackOff", 0),
 	},
 }
 
 var initKinds = []kind{
-	{name: "init", quick: true, make: inits(container("first", shell("exit 0")), container("second", shell("exit 0"))), until: ready},
-	{name: "init fails", make: and(inits(container("first", shell("exit 5")), container("second", shell("exit 0"))), policy(corev1.RestartPolicyNever)), until: phase(corev1.PodFailed)},
-	{name: "init crash loop", quick: true, make: inits(container("first", shell("exit 5"))), until: waiting("first", "CrashLoopBackOff", 1)},
-	{name: "init runs", make: inits(container("first", forever), container("second", shell("exit 0"))), until: running("first", 0)},
-	{name: "init image", make: inits(corev1.Container{Name: "first", Image: "registry.burstlet.test/missing:1"}), until: waiting("first", "ImagePullBackOff", 0)},
-	{name: "sidecar", quick: true, make: inits(sidecar("side", forever), container("second", shell("exit 0"))), until: ready},
-	{name: "job with a sidecar", make: and(inits(sidecar("side", forever)), runs(corev1.RestartPolicyNever, exits(0, 6))), until: both(ended("app"), ended("side"))},
-	{name: "sidecar crashes", make: inits(sidecar("side", shell("exit 7"))), until: waiting("side", "CrashLoopBackOff", 1)},
 	{
-		name: "sidecar of a failed init", make: and(inits(sidecar("side", forever), container("second", shell("exit 5"))), policy(corev1.RestartPolicyNever)),
+		name: "init", quick: true, make: inits(container("first", shell("exit 0")), container("second", shell("exit 0"))),
+		until: ready,
+	},
+	{
+		name: "init fails",
+		make: and(
+			inits(container("first", shell("exit 5")), container("second", shell("exit 0"))), policy(corev1.RestartPolicyNever),
+		),
+		until: phase(corev1.PodFailed),
+	},
+	{
+		name: "init crash loop", quick: true, make: inits(container("first", shell("exit 5"))),
+		until: waiting("first", "CrashLoopBackOff", 1),
+	},
+	{
+		name: "init runs", make: inits(container("first", forever), container("second", shell("exit 0"))),
+		until: running("first", 0),
+	},
+	{
+		name: "init image", make: inits(corev1.Container{Name: "first", Image: "registry.burstlet.test/missing:1"}),
+		until: waiting("first", "ImagePullBackOff", 0),
+	},
+	{
+		name: "sidecar", quick: true, make: inits(sidecar("side", forever), container("second", shell("exit 0"))),
+		until: ready,
+	},
+	{
+		name: "job with a sidecar", make: and(inits(sidecar("side", forever)), runs(corev1.RestartPolicyNever, exits(0, 6))),
+		until: both(ended("app"), ended("side")),
+	},
+	{
+		name: "sidecar crashes", make: inits(sidecar("side", shell("exit 7"))), until: waiting("side", "CrashLoopBackOff", 1),
+	},
+	{
+		name:  "sidecar of a failed init",
+		make:  and(inits(sidecar("side", forever), container("second", shell("exit 5"))), policy(corev1.RestartPolicyNever)),
 		until: both(phase(corev1.PodFailed), ended("side")),
 	},
 	{name: "sidecar not started", make: and(inits(sidecar("side", forever)), spec(func(s *corev1.PodSpec) {
-		s.InitContainers[0].StartupProbe = &corev1.Probe{ProbeHandler: execs("exit 1"), PeriodSeconds: 1, FailureThreshold: 1000}
+		s.InitContainers[0].StartupProbe = &corev1.Probe{
+			ProbeHandler: execs("exit 1"), PeriodSeconds: 1, FailureThreshold: 1000,
+		}
 	})), until: running("side", 0)},
 }
 
@@ -169,8 +213,11 @@ var resourceKinds = []kind{
 		return []string{"sh", "-c", "exec tail /dev/zero"}
 	})), until: phase(corev1.PodFailed)},
 	{
-		name: "resize cpu", make: and(limits("cpu", "200m", "memory", "64Mi"), requests("cpu", "100m", "memory", "64Mi")), until: ready,
-		then: patched("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"150m"},"limits":{"cpu":"300m"}}}]}}`),
+		name: "resize cpu", make: and(limits("cpu", "200m", "memory", "64Mi"), requests("cpu", "100m", "memory", "64Mi")),
+		until: ready,
+		then: patched(
+			"resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"150m"},"limits":{"cpu":"300m"}}}]}}`,
+		),
 		after: func(pod *corev1.Pod) error {
 			r := status(pod, "app").Resources
 			return when(r != nil && r.Limits.Cpu().String() == "300m")
@@ -178,7 +225,9 @@ var resourceKinds = []kind{
 	},
 	{
 		name: "resize by restart", make: and(limits("memory", "64Mi"), app(func(_ *rand.Rand, c *corev1.Container) {
-			c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer}}
+			c.ResizePolicy = []corev1.ContainerResizePolicy{
+				{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer},
+			}
 		})), until: ready, then: patched("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":"80Mi"},"limits":{"memory":"80Mi"}}}]}}`),
 		after: both(running("app", 1), ready),
 	},

@@ -26,7 +26,9 @@ var differ = []struct {
 	{regexp.MustCompile(`\[::1\]:\d{4,5}\b`), "ADDRESS"},
 	{regexp.MustCompile(`\b\d+\.\d+\.\d+\.\d+:\d{5}\b`), "ADDRESS"},
 	{regexp.MustCompile(`\b\d+\.\d+\.\d+\.\d+\b`), "IP"},
-	{regexp.MustCompile(`^(Successfully pulled .* in )\S+ \(\S+ including waiting\)`), "${1}TIME (TIME including waiting)"},
+	{
+		regexp.MustCompile(`^(Successfully pulled .* in )\S+ \(\S+ including waiting\)`), "${1}TIME (TIME including waiting)",
+	},
 }
 
 // times are fields of which only their presence counts.

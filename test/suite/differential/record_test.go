@@ -84,7 +84,9 @@ func (r *record) event(e *corev1.Event) {
 
 // look returns the last version of a pod for which want is nil, want's error of the last
 // version if there is none, whether the pod is gone, and its Events.
-func (r *record) look(namespace, name string, want func(*corev1.Pod) error) (pod *corev1.Pod, gone bool, events []*corev1.Event, err error) {
+func (r *record) look(
+	namespace, name string, want func(*corev1.Pod) error,
+) (pod *corev1.Pod, gone bool, events []*corev1.Event, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of(namespace, name)

@@ -104,7 +104,9 @@ func patched(part, patch string) func(context.Context, *subject) error {
 		if part != "" {
 			parts = []string{part}
 		}
-		_, err := s.client.CoreV1().Pods(s.side).Patch(ctx, s.name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, parts...)
+		_, err := s.client.CoreV1().Pods(s.side).Patch(
+			ctx, s.name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, parts...,
+		)
 		return err
 	}
 }

@@ -93,12 +93,16 @@ backend: {type: cri, cri: {endpoint: %q, ssh: {keyFiles: [%q], knownHostsFile: %
 func (w *world) prepare(t *testing.T, namespace string) {
 	t.Helper()
 	_, err := w.client.CoreV1().ConfigMaps(namespace).Create(t.Context(),
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "there"}, Data: map[string]string{"key": "value"}}, metav1.CreateOptions{})
+		&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: "there"}, Data: map[string]string{"key": "value"},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.client.CoreV1().Secrets(namespace).Create(t.Context(),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "there"}, StringData: map[string]string{"key": "value"}}, metav1.CreateOptions{})
+		&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "there"}, StringData: map[string]string{"key": "value"},
+		}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

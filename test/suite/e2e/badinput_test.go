@@ -116,9 +116,10 @@ func TestBadInput(t *testing.T) {
 			want: func(*node) []string { return []string{"/absent/containerd.sock", "containerd"} },
 		},
 		{
-			name: "ECS without capacity", backend: "  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: [subnet-1]}\n",
-			change: func(n *node) { n.edit(", capacity: {cpu: 64, memory: 256Gi, pods: 500}", "") },
-			want:   func(*node) []string { return []string{"node.capacity.cpu", "node.capacity.memory"} },
+			name:    "ECS without capacity",
+			backend: "  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: [subnet-1]}\n",
+			change:  func(n *node) { n.edit(", capacity: {cpu: 64, memory: 256Gi, pods: 500}", "") },
+			want:    func(*node) []string { return []string{"node.capacity.cpu", "node.capacity.memory"} },
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

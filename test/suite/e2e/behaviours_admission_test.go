@@ -10,7 +10,10 @@ import (
 // admissionBehaviours are about pods that the node does not take.
 var admissionBehaviours = []behaviour{
 	{"unsupported-volume", []string{onSim, onCRI}, rejected("UnsupportedByBackend", "spec.volumes[0]", func(pod *corev1.Pod, _ string) {
-		mount("disk", corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "192.0.2.1:3260", IQN: "iqn.2001-04.test:disk"}})(pod)
+		mount(
+			"disk",
+			corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "192.0.2.1:3260", IQN: "iqn.2001-04.test:disk"}},
+		)(pod)
 	})},
 	// On a host over SSH too, once its node is told not to allow it (TestHost).
 	{"host-network", []string{onSim}, refuseHostNetwork},
@@ -25,15 +28,23 @@ var admissionBehaviours = []behaviour{
 			pod.Spec.NodeName, pod.Spec.NodeSelector = node, map[string]string{"disk": "fast"}
 		})},
 	{"taint", []string{onSim}, untolerated},
-	{"out-of-cpu", []string{onSim}, rejected("OutOfcpu", "Node didn't have enough resource: cpu, requested: 1000000, used: ", outOfCPU)},
+	{
+		"out-of-cpu",
+		[]string{onSim},
+		rejected("OutOfcpu", "Node didn't have enough resource: cpu, requested: 1000000, used: ", outOfCPU),
+	},
 	{"sysctl", []string{onSim}, rejected("SysctlForbidden", `forbidden sysctl: "net.core.somaxconn" not allowlisted`,
 		func(pod *corev1.Pod, _ string) {
-			pod.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn", Value: "1024"}}}
+			pod.Spec.SecurityContext = &corev1.PodSecurityContext{
+				Sysctls: []corev1.Sysctl{{Name: "net.core.somaxconn", Value: "1024"}},
+			}
 		})},
 }
 
 func refuseHostNetwork(l *life) {
-	rejected("UnsupportedByBackend", "spec.hostNetwork", func(pod *corev1.Pod, _ string) { pod.Spec.HostNetwork = true })(l)
+	rejected(
+		"UnsupportedByBackend", "spec.hostNetwork", func(pod *corev1.Pod, _ string) { pod.Spec.HostNetwork = true },
+	)(l)
 }
 
 func outOfCPU(pod *corev1.Pod, node string) {
@@ -48,7 +59,8 @@ func rejected(reason, words string, change func(pod *corev1.Pod, node string)) f
 		pod := l.create(l.pod(shell(":"), func(pod *corev1.Pod) { change(pod, l.n.name) }))
 		l.event(pod, reason, words)
 		l.until("rejected", func(pod *corev1.Pod) error {
-			if s := pod.Status; s.Phase != corev1.PodFailed || s.Reason != reason || !has(s.Message, []string{"Pod was rejected: ", words}) {
+			if s := pod.Status; s.Phase != corev1.PodFailed || s.Reason != reason ||
+				!has(s.Message, []string{"Pod was rejected: ", words}) {
 				return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
 			}
 			return nil

@@ -38,7 +38,9 @@ func httpGet(port int32) corev1.ProbeHandler {
 }
 
 func every(second int32, failures int32, handler corev1.ProbeHandler) *corev1.Probe {
-	return &corev1.Probe{ProbeHandler: handler, PeriodSeconds: second, FailureThreshold: failures, TimeoutSeconds: answered}
+	return &corev1.Probe{
+		ProbeHandler: handler, PeriodSeconds: second, FailureThreshold: failures, TimeoutSeconds: answered,
+	}
 }
 
 func since(pod *corev1.Pod, kind corev1.PodConditionType) time.Time {
@@ -62,7 +64,10 @@ func readinessHTTP(l *life) {
 		pod.Spec.Containers[0].ReadinessProbe = every(1, 1, httpGet(8080))
 	}))
 	ip := l.until("running", isUnready).Status.PodIP
-	l.event(pod, "Unhealthy", fmt.Sprintf("Readiness probe failed: Get \"http://%s:8080/\": dial tcp %[1]s:8080: connect: connection refused", ip))
+	l.event(
+		pod, "Unhealthy",
+		fmt.Sprintf("Readiness probe failed: Get \"http://%s:8080/\": dial tcp %[1]s:8080: connect: connection refused", ip),
+	)
 	pod = l.until("Ready", isReady)
 	started := pod.Status.ContainerStatuses[0].State.Running.StartedAt
 	if after := since(pod, corev1.PodReady).Sub(started.Time); after < listensAfter {
@@ -221,7 +226,8 @@ func sidecarJob(l *life) {
 	if sidecar.State.Terminated == nil || sidecar.RestartCount != 0 {
 		l.Fatalf("sidecar: %s", states(&s))
 	}
-	if t := sidecar.State.Terminated; main.StartedAt.Sub(t.StartedAt.Time) < 2*time.Second || t.FinishedAt.Before(&main.FinishedAt) {
+	if t := sidecar.State.Terminated; main.StartedAt.Sub(t.StartedAt.Time) < 2*time.Second ||
+		t.FinishedAt.Before(&main.FinishedAt) {
 		l.Errorf("sidecar from %s to %s, container from %s to %s", t.StartedAt, t.FinishedAt, main.StartedAt, main.FinishedAt)
 	}
 }
@@ -231,8 +237,9 @@ func ephemeral(l *life) {
 	l.create(l.pod(shell(":")))
 	pod := l.until("Ready", isReady)
 	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-		Name: "debug", Image: imageOf, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sh", "-c", "echo I am in $WHERE"},
-		Env: []corev1.EnvVar{{Name: "WHERE", ValueFrom: field("metadata.name")}},
+		Name: "debug", Image: imageOf, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{"sh", "-c", "echo I am in $WHERE"},
+		Env:     []corev1.EnvVar{{Name: "WHERE", ValueFrom: field("metadata.name")}},
 	}}}
 	_, err := l.pods().UpdateEphemeralContainers(l.Context(), pod.Name, pod, metav1.UpdateOptions{})
 	l.must(err)
@@ -286,8 +293,10 @@ func restartRule(l *life) {
 			c := &pod.Spec.Containers[0]
 			c.RestartPolicy = &never
 			c.RestartPolicyRules = []corev1.ContainerRestartRule{{
-				Action:    corev1.ContainerRestartRuleActionRestart,
-				ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+				Action: corev1.ContainerRestartRuleActionRestart,
+				ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+					Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42},
+				},
 			}}
 		}))
 	l.until("ended", func(pod *corev1.Pod) error {
@@ -296,7 +305,8 @@ func restartRule(l *life) {
 			return err
 		}
 		last, now := c.LastTerminationState.Terminated, c.State.Terminated
-		if pod.Status.Phase != corev1.PodFailed || c.RestartCount != 1 || last == nil || last.ExitCode != 42 || now == nil || now.ExitCode != 3 {
+		if pod.Status.Phase != corev1.PodFailed || c.RestartCount != 1 || last == nil || last.ExitCode != 42 || now == nil ||
+			now.ExitCode != 3 {
 			return fmt.Errorf("%s: %s", pod.Status.Phase, states(&pod.Status))
 		}
 		return nil
@@ -311,7 +321,9 @@ func resize(l *life) {
 	}))
 	l.until("Ready", isReady)
 	_, err := l.pods().Patch(l.Context(), "subject", types.StrategicMergePatchType,
-		[]byte(`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`), metav1.PatchOptions{}, "resize")
+		[]byte(
+			`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`,
+		), metav1.PatchOptions{}, "resize")
 	l.must(err)
 	want, answered := "200m", resizeDone
 	if strings.HasPrefix(l.namespace, onPodUnit+"-") {

@@ -84,7 +84,10 @@ func environment(l *life) {
 			{Name: "MEMORY", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{
 				Resource: "limits.memory", Divisor: resource.MustParse("1Mi"),
 			}}},
-			{Name: "CPU", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
+			{
+				Name:      "CPU",
+				ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}},
+			},
 		}
 	}))
 	pod := l.until("Ready", isReady)
@@ -208,7 +211,9 @@ func tokenWorks(l *life) {
 		Host: l.c.URL(), BearerToken: files["app"], TLSClientConfig: rest.TLSClientConfig{CAData: []byte(files["ca"] + "\n")},
 	})
 	l.must(err)
-	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(l.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
+		l.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+	)
 	l.must(err)
 	who := review.Status.UserInfo
 	if want := "system:serviceaccount:" + l.namespace + ":default"; who.Username != want {
@@ -234,21 +239,28 @@ func claimMounted(l *life) {
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: class,
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data/claim"}},
-			ClaimRef:                      &corev1.ObjectReference{Namespace: l.namespace, Name: "data"},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/data/claim"},
+			},
+			ClaimRef: &corev1.ObjectReference{Namespace: l.namespace, Name: "data"},
 		},
 	}, metav1.CreateOptions{})
 	l.must(err)
 	_, err = l.c.client.CoreV1().PersistentVolumeClaims(l.namespace).Create(l.Context(), &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "data"},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class, VolumeName: l.namespace,
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: &class,
+			VolumeName: l.namespace,
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
 		},
 	}, metav1.CreateOptions{})
 	l.must(err)
 	l.create(l.pod(shell("touch /data/x"), readyWhen("test -e /data/x"),
-		mount("data", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}})))
+		mount(
+			"data", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
+		)))
 	pod := l.until("Ready", isReady)
 	if left := strings.Join(l.remote.live(l.T, pod), ", "); !strings.Contains(left, "volume data of "+string(pod.UID)) {
 		l.Errorf("the claim is not on the remote: %s", left)

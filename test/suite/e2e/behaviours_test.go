@@ -93,7 +93,9 @@ func adopts(t *testing.T, c *cluster, n *node) {
 		var changed []error
 		for pod, was := range before {
 			if is := after[pod]; is != was {
-				changed = append(changed, fmt.Errorf("pod %s: before the restart %s, after it %s", pod, was, cmp.Or(is, witness.now(pod))))
+				changed = append(
+					changed, fmt.Errorf("pod %s: before the restart %s, after it %s", pod, was, cmp.Or(is, witness.now(pod))),
+				)
 			}
 		}
 		return errors.Join(changed...)
@@ -136,7 +138,9 @@ func running(t *testing.T, c *cluster, n *node, wanted func(*corev1.Pod) error) 
 
 // pod is one that the scheduler binds to the node.
 func (l *life) pod(argv []string, change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := scenario{name: "subject", policy: corev1.RestartPolicyAlways, argv: argv, token: l.remote.mounts}.pod(l.namespace, l.n.name)
+	pod := scenario{
+		name: "subject", policy: corev1.RestartPolicyAlways, argv: argv, token: l.remote.mounts,
+	}.pod(l.namespace, l.n.name)
 	grace := int64(1) // nobody waits for a shell that does not hear TERM
 	pod.Spec.TerminationGracePeriodSeconds = &grace
 	for _, f := range change {
@@ -313,7 +317,8 @@ func waits(reason string, words ...string) func(*corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		if w := c.State.Waiting; w == nil || w.Reason != reason || !has(w.Message, words) || pod.Status.Phase != corev1.PodPending {
+		if w := c.State.Waiting; w == nil || w.Reason != reason || !has(w.Message, words) ||
+			pod.Status.Phase != corev1.PodPending {
 			return fmt.Errorf("%s: %s, want Pending and %s with %q", pod.Status.Phase, states(&pod.Status), reason, words)
 		}
 		return nil
@@ -337,7 +342,8 @@ const answered = 30
 func readyWhen(script string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
-			ProbeHandler: corev1.ProbeHandler{Exec: run(script)}, PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: answered,
+			ProbeHandler: corev1.ProbeHandler{Exec: run(script)}, PeriodSeconds: 1, FailureThreshold: 1,
+			TimeoutSeconds: answered,
 		}
 	}
 }

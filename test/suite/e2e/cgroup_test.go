@@ -47,7 +47,9 @@ func weightOf(shares int64) int64 { return 1 + (max(shares, 2)-2)*9999/262142 }
 func sharesOf(weight int64) int64 { return 2 + (weight-1)*262142/9999 }
 
 func TestUnifiedValue(t *testing.T) {
-	files := map[string]string{"cpu.max": "25000 100000\n", "cpu.weight": "20\n", "memory.max": "max\n", "pids.max": "64\n"}
+	files := map[string]string{
+		"cpu.max": "25000 100000\n", "cpu.weight": "20\n", "memory.max": "max\n", "pids.max": "64\n",
+	}
 	for file, want := range map[string]int64{
 		"cpu.cfs_quota_us": 25000, "cpu.shares": sharesOf(weightOf(512)), "memory.limit_in_bytes": -1, "pids.max": 64,
 	} {

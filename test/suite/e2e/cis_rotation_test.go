@@ -55,7 +55,8 @@ func outdatedNode(t *testing.T, c *cluster) *node {
 	if _, err := c.client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "nodes-renew-certificates"},
 		RoleRef: rbacv1.RoleRef{
-			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
 		},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"}},
 	}, metav1.CreateOptions{}); err != nil {
@@ -136,7 +137,9 @@ func rotatesClientCertificate(h *hardened) {
 func rotatesServingCertificate(h *hardened) {
 	requests := h.c.client.CertificatesV1().CertificateSigningRequests()
 	wait.For(h.T, patience, "a request for a serving certificate", func() error {
-		list, err := requests.List(h.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName})
+		list, err := requests.List(
+			h.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + certificatesv1.KubeletServingSignerName},
+		)
 		if err != nil {
 			return err
 		}

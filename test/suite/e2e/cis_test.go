@@ -46,17 +46,33 @@ var recommendations = []recommendation{
 	{id: "4.2.2", title: "Ensure that the --authorization-mode argument is not set to AlwaysAllow", check: asksForRights},
 	{id: "4.2.3", title: "Ensure that the --client-ca-file argument is set as appropriate", check: knowsItsClients},
 	{id: "4.2.4", title: "Verify that the --read-only-port argument is set to 0", check: onePort},
-	{id: "4.2.5", title: "Ensure that the --streaming-connection-idle-timeout argument is not set to 0", check: idleStreamsEnd},
+	{
+		id: "4.2.5", title: "Ensure that the --streaming-connection-idle-timeout argument is not set to 0",
+		check: idleStreamsEnd,
+	},
 	{
 		id: "4.2.6", title: "Ensure that the --make-iptables-util-chains argument is set to true",
 		why: "burstlet has no iptables rules: packets to pods are the remote's matter, and kubelets make no chains since Kubernetes 1.27",
 	},
 	// A virtual node is no host whose name could be overridden.
 	{id: "4.2.7", title: "Ensure that the --hostname-override argument is not set", check: hasItsCredentialsName},
-	{id: "4.2.8", title: "Ensure that the eventRecordQPS argument is set to a level which ensures appropriate event capture", check: losesNoEvents},
-	{id: "4.2.9", title: "Ensure that the --tls-cert-file and --tls-private-key-file arguments are set as appropriate", check: servesItsCertificate},
-	{id: "4.2.10", title: "Ensure that the --rotate-certificates argument is not set to false", check: rotatesClientCertificate},
-	{id: "4.2.11", title: "Verify that the RotateKubeletServerCertificate argument is set to true", check: rotatesServingCertificate},
+	{
+		id:    "4.2.8",
+		title: "Ensure that the eventRecordQPS argument is set to a level which ensures appropriate event capture",
+		check: losesNoEvents,
+	},
+	{
+		id: "4.2.9", title: "Ensure that the --tls-cert-file and --tls-private-key-file arguments are set as appropriate",
+		check: servesItsCertificate,
+	},
+	{
+		id: "4.2.10", title: "Ensure that the --rotate-certificates argument is not set to false",
+		check: rotatesClientCertificate,
+	},
+	{
+		id: "4.2.11", title: "Verify that the RotateKubeletServerCertificate argument is set to true",
+		check: rotatesServingCertificate,
+	},
 	{id: "4.2.12", title: "Ensure that the Kubelet only makes use of Strong Cryptographic Ciphers", check: strongCiphers},
 	{
 		id: "4.2.13", title: "Ensure that a limit is set on pod PIDs",
@@ -92,7 +108,9 @@ func TestCISBenchmark(t *testing.T) {
 	certFile, keyFile := n.servingFiles()
 	n.edit("selfSigned: true", "certFile: "+certFile+", keyFile: "+keyFile)
 	n.start()
-	h := &hardened{life: &life{T: t, c: c, n: n, namespace: c.namespace(t, "cis")}, pid: n.ran.Pid(), renewed: outdatedNode(t, c)}
+	h := &hardened{
+		life: &life{T: t, c: c, n: n, namespace: c.namespace(t, "cis")}, pid: n.ran.Pid(), renewed: outdatedNode(t, c),
+	}
 	n.ready()
 	h.says = h.configz()
 	for _, r := range recommendations {
@@ -175,7 +193,10 @@ func asksForRights(h *hardened) {
 
 func knowsItsClients(h *hardened) {
 	h.get("/healthz") // by a certificate of the cluster's CA
-	h.answers(caller{name: "a certificate of another CA", send: insecureTransport(h.T, foreignCertificate(h.T)).RoundTrip}, http.StatusUnauthorized)
+	h.answers(
+		caller{name: "a certificate of another CA", send: insecureTransport(h.T, foreignCertificate(h.T)).RoundTrip},
+		http.StatusUnauthorized,
+	)
 	if h.says.Authentication.X509.ClientCAFile == "" {
 		h.Error("configz: authentication.x509.clientCAFile is empty")
 	}
@@ -264,7 +285,9 @@ func losesNoEvents(h *hardened) {
 		created[string(pod.UID)] = true
 	}
 	wait.For(h.T, patience, "an Event Started of each pod", func() error {
-		events, err := h.c.client.CoreV1().Events(h.namespace).List(h.Context(), metav1.ListOptions{FieldSelector: "reason=Started"})
+		events, err := h.c.client.CoreV1().Events(h.namespace).List(
+			h.Context(), metav1.ListOptions{FieldSelector: "reason=Started"},
+		)
 		if err != nil {
 			return err
 		}
@@ -374,7 +397,8 @@ func strongCiphers(h *hardened) {
 		h.Error("configz: tlsCipherSuites is empty")
 	}
 	for _, name := range h.says.TLSCipherSuites {
-		if slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool { return s.Name == name }) || !strings.Contains(name, "ECDHE") {
+		if slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool { return s.Name == name }) ||
+			!strings.Contains(name, "ECDHE") {
 			h.Errorf("configz: tlsCipherSuites has %s", name)
 		}
 	}
@@ -389,8 +413,9 @@ func foreignCertificate(t *testing.T) tls.Certificate {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: "kubernetes-admin", Organization: []string{"system:masters"}},
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

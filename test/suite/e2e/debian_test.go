@@ -40,7 +40,10 @@ func TestDebian13(t *testing.T) {
 	r := rollout{c: c, n: n, namespace: c.namespace(t, "debian13-rollout"), replicas: 3, token: true}
 	t.Run("burstlet is killed", func(t *testing.T) {
 		r.killed(t, 5)
-		wait.For(t, debianSlow*patience, "the host has what the API has, once", func() error { return r.sameAsAPI(t, h.count, unharmed) })
+		wait.For(
+			t, debianSlow*patience, "the host has what the API has, once",
+			func() error { return r.sameAsAPI(t, h.count, unharmed) },
+		)
 	})
 	t.Run("containerd is killed", func(t *testing.T) {
 		r.roll(t, 10)

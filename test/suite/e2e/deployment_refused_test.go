@@ -91,7 +91,8 @@ func (r rollout) putRight(t *testing.T) {
 	})
 	wait.For(t, patience, "the Deployment that was put right runs", func() error {
 		now, err := deployments.Get(t.Context(), "web", metav1.GetOptions{})
-		if err == nil && (now.Status.ObservedGeneration < now.Generation || now.Status.ReadyReplicas != 3 || now.Status.UpdatedReplicas != 3) {
+		if err == nil && (now.Status.ObservedGeneration < now.Generation || now.Status.ReadyReplicas != 3 ||
+			now.Status.UpdatedReplicas != 3) {
 			err = fmt.Errorf("%+v", now.Status)
 		}
 		return err

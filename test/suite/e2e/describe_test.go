@@ -25,7 +25,10 @@ func (c *cluster) describe(t *testing.T, pod *corev1.Pod) string {
 		fmt.Fprintf(&b, "API: %v\n", err)
 	} else {
 		status, err := json.Marshal(now.Status)
-		fmt.Fprintf(&b, "API: uid %s, node %q, deleted %v, status %s %v\n", now.UID, now.Spec.NodeName, now.DeletionTimestamp, status, err)
+		fmt.Fprintf(
+			&b, "API: uid %s, node %q, deleted %v, status %s %v\n", now.UID, now.Spec.NodeName, now.DeletionTimestamp, status,
+			err,
+		)
 	}
 	events, err := c.client.CoreV1().Events(pod.Namespace).List(t.Context(), metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(pod.UID)).String(),
@@ -63,7 +66,9 @@ func (c *cluster) tell(t *testing.T, namespace string) {
 		})
 		for i := range pods.Items[:min(4, len(pods.Items))] {
 			pod := &pods.Items[i]
-			fmt.Fprintf(&b, "pod %s: %s %s %s%.300s\n", pod.Name, pod.Status.Phase, pod.Status.Reason, lacks(pod), states(&pod.Status))
+			fmt.Fprintf(
+				&b, "pod %s: %s %s %s%.300s\n", pod.Name, pod.Status.Phase, pod.Status.Reason, lacks(pod), states(&pod.Status),
+			)
 		}
 	}
 	events, err := c.client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
@@ -73,7 +78,10 @@ func (c *cluster) tell(t *testing.T, namespace string) {
 		slices.SortFunc(events.Items, func(x, y corev1.Event) int { return y.LastTimestamp.Compare(x.LastTimestamp.Time) })
 		b.WriteString("Events, the last first:\n")
 		for _, e := range events.Items {
-			fmt.Fprintf(&b, "%s %s %s (%d): %.120s\n", e.LastTimestamp.UTC().Format("15:04:05"), e.InvolvedObject.Name, e.Reason, e.Count, e.Message)
+			fmt.Fprintf(
+				&b, "%s %s %s (%d): %.120s\n", e.LastTimestamp.UTC().Format("15:04:05"), e.InvolvedObject.Name, e.Reason, e.Count,
+				e.Message,
+			)
 		}
 	}
 	t.Logf("namespace %s, with %d pods:\n%.1500s", namespace, len(pods.Items), b.String())

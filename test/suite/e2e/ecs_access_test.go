@@ -52,7 +52,9 @@ func (l *taskLife) pullSecret(name string) {
 	auth := base64.StdEncoding.EncodeToString([]byte(privateUser + ":" + l.s.password))
 	_, err := l.c.client.CoreV1().Secrets(l.namespace).Create(l.Context(), &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson,
-		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, privateDomain, auth)},
+		StringData: map[string]string{
+			corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, privateDomain, auth),
+		},
 	}, metav1.CreateOptions{})
 	l.must(err)
 }
@@ -61,7 +63,10 @@ func (l *taskLife) pullSecret(name string) {
 // mounted, at the address that is in its environment. It may be quicker than the
 // right that it has, and than its pod's address.
 func apiClient(l *taskLife) {
-	l.c.allow(l.T, l.namespace, "default", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}})
+	l.c.allow(
+		l.T, l.namespace, "default",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}},
+	)
 	l.create(l.pod(shell(`echo api $KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT
 		until kubectl get pod "$ME" -o 'jsonpath={.status.podIP}' | grep -q .; do sleep 1; done
 		kubectl get pod "$ME" -o 'jsonpath={.metadata.name} {.status.podIP} {.spec.nodeName}{"\n"}'
@@ -95,7 +100,10 @@ func copyBinary(l *taskLife) {
 	if got := l.kubectl("", "cp", "subject:/tmp/file", back); got.code != 0 {
 		l.Fatalf("copy back: %+v", got)
 	}
-	l.Logf("%d bytes: there in %s, back in %s", size, copied.Sub(began).Round(time.Millisecond), time.Since(copied).Round(time.Millisecond))
+	l.Logf(
+		"%d bytes: there in %s, back in %s", size, copied.Sub(began).Round(time.Millisecond),
+		time.Since(copied).Round(time.Millisecond),
+	)
 	got, err := os.ReadFile(back)
 	if err != nil || !bytes.Equal(got, want) {
 		l.Errorf("%d bytes came back, not the same %d: %v", len(got), size, err)

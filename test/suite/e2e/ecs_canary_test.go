@@ -48,7 +48,9 @@ func TestCanaryOnECS(t *testing.T) {
 	l.pullSecret("registry")
 	canaries = append(canaries, s.password)
 	const sums = `for v in "$ENV" "$FROM" "$(cat /file/key)"; do printf %s "$v" | sha256sum | cut -d' ' -f1; done`
-	l.create(l.pod(shell(sums), mount("file", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "file"}}), func(pod *corev1.Pod) {
+	l.create(l.pod(shell(sums), mount(
+		"file", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "file"}},
+	), func(pod *corev1.Pod) {
 		pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{object("registry")}
 		c := &pod.Spec.Containers[0]
 		c.Image = privateRef
@@ -160,7 +162,10 @@ func (s *cloud) call(t *testing.T, target, service string, request, answer any) 
 	}
 	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
 	r.Header.Set("X-Amz-Target", target)
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
+	r.Header.Set(
+		"Authorization",
+		"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/"+service+"/aws4_request, SignedHeaders=host, Signature=0",
+	)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +217,9 @@ func (s *cloud) readTasks(t *testing.T, all map[string]string) {
 		s.call(t, ecsTarget+"ListTasks", "ecs", members{"desiredStatus": status}, &list)
 		for _, arn := range list.TaskArns {
 			found++
-			all["task "+arn] = s.call(t, ecsTarget+"DescribeTasks", "ecs", members{"tasks": []string{arn}, "include": []string{"TAGS"}}, nil)
+			all["task "+arn] = s.call(
+				t, ecsTarget+"DescribeTasks", "ecs", members{"tasks": []string{arn}, "include": []string{"TAGS"}}, nil,
+			)
 		}
 	}
 	if found == 0 {
@@ -293,10 +300,14 @@ func (s *cloud) readSecrets(t *testing.T, all map[string]string) {
 		if secret.Deleted {
 			continue
 		}
-		all["the description of secret "+secret.Name] = s.call(t, secretsTarget+"DescribeSecret", "secretsmanager", members{"SecretId": secret.Name}, nil)
+		all["the description of secret "+secret.Name] = s.call(
+			t, secretsTarget+"DescribeSecret", "secretsmanager", members{"SecretId": secret.Name}, nil,
+		)
 		found++
 		if strings.Contains(secret.Name, "/pod/") {
-			all["secret "+secret.Name] = s.call(t, secretsTarget+"GetSecretValue", "secretsmanager", members{"SecretId": secret.Name}, nil)
+			all["secret "+secret.Name] = s.call(
+				t, secretsTarget+"GetSecretValue", "secretsmanager", members{"SecretId": secret.Name}, nil,
+			)
 		}
 	}
 	if found == 0 {
@@ -342,7 +353,10 @@ func (s *cloud) reader(t *testing.T) caller {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.c.allow(t, namespace, account, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}})
+		s.c.allow(
+			t, namespace, account,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}},
+		)
 	}
 	who := caller{name: account, known: true, send: bearer(insecureTransport(t), s.c.token(t, namespace, account))}
 	wait.For(t, patience, "the reader of metrics has its right", func() error {

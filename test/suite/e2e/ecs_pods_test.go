@@ -50,7 +50,9 @@ func honouredByTasks() []row[*taskLife] {
 		if !slices.Contains(names, h.name) {
 			continue
 		}
-		rows = append(rows, row[*taskLife]{strings.ReplaceAll(strings.ToLower(h.name), "'", ""), func(l *taskLife) { h.run(l.life) }})
+		rows = append(
+			rows, row[*taskLife]{strings.ReplaceAll(strings.ToLower(h.name), "'", ""), func(l *taskLife) { h.run(l.life) }},
+		)
 	}
 	return rows
 }
@@ -99,7 +101,8 @@ func initAndSidecar(l *taskLife) {
 	l.must(neverRestarted(pod))
 	l.tells("app", "one\nsidecar\ntwo\napp\n")
 	for i, s := range pod.Status.InitContainerStatuses {
-		if sidecar := i == 1; sidecar != (s.State.Running != nil) || !sidecar && (s.State.Terminated == nil || s.State.Terminated.ExitCode != 0) {
+		if sidecar := i == 1; sidecar != (s.State.Running != nil) || !sidecar && (s.State.Terminated == nil ||
+			s.State.Terminated.ExitCode != 0) {
 			l.Errorf("init containers: %s", states(&pod.Status))
 		}
 	}
@@ -118,24 +121,40 @@ func files(l *taskLife) {
 			DefaultMode: new(int32(0o440)),
 			Sources: []corev1.VolumeProjection{
 				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: object("settings")}},
-				{Secret: &corev1.SecretProjection{LocalObjectReference: object("login"), Items: []corev1.KeyToPath{{Key: "user", Path: "deep/user", Mode: new(int32(0o400))}}}},
+				{
+					Secret: &corev1.SecretProjection{
+						LocalObjectReference: object("login"),
+						Items:                []corev1.KeyToPath{{Key: "user", Path: "deep/user", Mode: new(int32(0o400))}},
+					},
+				},
 				{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
 					{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
 				}}},
-				{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", Audience: "vault", ExpirationSeconds: &seconds}},
+				{
+					ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+						Path: "token", Audience: "vault", ExpirationSeconds: &seconds,
+					},
+				},
 			},
 		}}),
 		func(pod *corev1.Pod) { pod.Labels = map[string]string{"tier": "back"} }))
 	l.until("Ready", isReady)
 	// A file for its owner alone is one for the group that owns the volume (fsGroup).
-	l.says("app", "/mixed/color 440 0:2000", "/mixed/deep/user 440 0:2000", "blue", "ann", `tier="back"`, "token", "scratch 2000")
+	l.says(
+		"app", "/mixed/color 440 0:2000", "/mixed/deep/user 440 0:2000", "blue", "ann", `tier="back"`, "token",
+		"scratch 2000",
+	)
 }
 
 // subPath: a part of a volume, a directory and a file.
 func subPath(l *taskLife) {
 	l.configMap("settings", map[string]string{"color": "blue", "shape": "round"})
-	l.create(l.pod(shell("cat /etc/color; echo; ls /etc/shape 2>/dev/null; echo kept >/part/file; ls /all/$(hostname >/dev/null; echo subject)"),
-		mount("settings", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("settings")}}),
+	l.create(l.pod(shell(
+		"cat /etc/color; echo; ls /etc/shape 2>/dev/null; echo kept >/part/file; ls /all/$(hostname >/dev/null; echo subject)",
+	),
+		mount(
+			"settings", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("settings")}},
+		),
 		mount("all", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 		func(pod *corev1.Pod) {
 			c := &pod.Spec.Containers[0]
@@ -187,7 +206,9 @@ func allProbes(l *taskLife) {
 // startupFails: a container that does not come up is ended, and started again.
 func startupFails(l *taskLife) {
 	pod := l.create(l.pod(shell(":"), func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].StartupProbe = every(1, 2, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}})
+		pod.Spec.Containers[0].StartupProbe = every(
+			1, 2, corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8080)}},
+		)
 	}))
 	l.until("restarted", wasRestarted)
 	l.event(pod, "Unhealthy", "Startup probe failed: dial tcp ", ":8080: connect: connection refused")
@@ -236,9 +257,13 @@ func postStartFailsOnTask(l *taskLife) {
 // is not killed.
 func hooksOfTask(l *taskLife) {
 	const grace = 120 // the longest that ECS has, in seconds
-	pod := l.create(l.pod([]string{"sh", "-c", "trap 'echo heard TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done"}, func(pod *corev1.Pod) {
+	pod := l.create(l.pod([]string{
+		"sh", "-c", "trap 'echo heard TERM; exit 0' TERM; echo up; while :; do sleep 0.1; done",
+	}, func(pod *corev1.Pod) {
 		pod.Spec.TerminationGracePeriodSeconds = new(int64(grace))
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: run("echo hook >/proc/1/fd/1; sleep 2")}}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Exec: run("echo hook >/proc/1/fd/1; sleep 2")},
+		}
 	}))
 	l.until("Ready", isReady)
 	l.says("app", "up")
@@ -260,7 +285,9 @@ func terminationMessages(l *taskLife) {
 		want   string
 	}{
 		"file": {"echo all is well >/dev/termination-log; echo log", corev1.TerminationMessageReadFile, 0, "all is well\n"},
-		"log":  {"echo first; echo last words; exit 4", corev1.TerminationMessageFallbackToLogsOnError, 4, "first\nlast words\n"},
+		"log": {
+			"echo first; echo last words; exit 4", corev1.TerminationMessageFallbackToLogsOnError, 4, "first\nlast words\n",
+		},
 		"none": {"echo nothing went wrong", corev1.TerminationMessageFallbackToLogsOnError, 0, ""},
 	} {
 		l.create(l.pod([]string{"sh", "-c", tt.script}, func(pod *corev1.Pod) {
@@ -287,10 +314,13 @@ func terminationMessages(l *taskLife) {
 // severalContainers: they reach each other on localhost, and one that ends does not
 // end the others.
 func severalContainers(l *taskLife) {
-	l.create(l.pod([]string{"sh", "-c", "mkdir /www; echo hello >/www/index.html; exec httpd -f -p 8080 -h /www"}, func(pod *corev1.Pod) {
+	l.create(l.pod([]string{
+		"sh", "-c", "mkdir /www; echo hello >/www/index.html; exec httpd -f -p 8080 -h /www",
+	}, func(pod *corev1.Pod) {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
-			Name: "client", Image: imageOf, Command: []string{"sh", "-c", "until wget -qO- localhost:8080 2>/dev/null; do sleep 0.2; done; sleep 1"},
+			Name: "client", Image: imageOf,
+			Command: []string{"sh", "-c", "until wget -qO- localhost:8080 2>/dev/null; do sleep 0.2; done; sleep 1"},
 		})
 	}))
 	l.until("the client has ended, the server has not", func(pod *corev1.Pod) error {
@@ -327,7 +357,9 @@ func resizeOfTask(l *taskLife) {
 	l.create(l.pod(shell(":"), requests("100m", "64Mi")))
 	l.until("Ready", isReady)
 	_, err := l.pods().Patch(l.Context(), "subject", types.StrategicMergePatchType,
-		[]byte(`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`), metav1.PatchOptions{}, "resize")
+		[]byte(
+			`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`,
+		), metav1.PatchOptions{}, "resize")
 	l.must(err)
 	l.must(neverRestarted(l.until("answered", resizeRefused)))
 }

@@ -31,7 +31,9 @@ const cronPatience = time.Minute + patience
 // template is the row's pod as a controller makes it.
 func (l *taskLife) template(argv []string, change ...func(*corev1.Pod)) corev1.PodTemplateSpec {
 	pod := l.pod(argv, change...)
-	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "subject"}}, Spec: pod.Spec}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "subject"}}, Spec: pod.Spec,
+	}
 }
 
 // deploymentOnTasks: it is rolled out, and replaced by its next version with no
@@ -39,7 +41,9 @@ func (l *taskLife) template(argv []string, change ...func(*corev1.Pod)) corev1.P
 func deploymentOnTasks(l *taskLife) {
 	replicas := int32(2)
 	serves := func(text string) corev1.PodTemplateSpec {
-		return l.template([]string{"sh", "-c", "mkdir /www; echo " + text + " >/www/index.html; exec httpd -f -p 8080 -h /www"}, func(pod *corev1.Pod) {
+		return l.template([]string{
+			"sh", "-c", "mkdir /www; echo " + text + " >/www/index.html; exec httpd -f -p 8080 -h /www",
+		}, func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].ReadinessProbe = every(1, 1, httpGet(8080))
 		})
 	}
@@ -47,7 +51,8 @@ func deploymentOnTasks(l *taskLife) {
 	d, err := deployments.Create(l.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "subject"}}, Template: serves("one"),
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "subject"}},
+			Template: serves("one"),
 		},
 	}, metav1.CreateOptions{})
 	l.must(err)
@@ -58,7 +63,8 @@ func deploymentOnTasks(l *taskLife) {
 			if err != nil {
 				return err
 			}
-			if s := d.Status; s.ObservedGeneration < generation || s.ReadyReplicas != replicas || s.UpdatedReplicas != replicas || s.Replicas != replicas {
+			if s := d.Status; s.ObservedGeneration < generation || s.ReadyReplicas != replicas ||
+				s.UpdatedReplicas != replicas || s.Replicas != replicas {
 				return fmt.Errorf("%+v", s)
 			}
 			return nil
@@ -94,7 +100,9 @@ func deploymentOnTasks(l *taskLife) {
 func jobOnTasks(l *taskLife) {
 	l.fileSystem("data", "fs-0badcafe")
 	backoff := int32(2)
-	template := l.template([]string{"sh", "-c", "mkdir /data/tried || exit 0; exit 3"}, claim("data"), func(pod *corev1.Pod) {
+	template := l.template([]string{
+		"sh", "-c", "mkdir /data/tried || exit 0; exit 3",
+	}, claim("data"), func(pod *corev1.Pod) {
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	})
 	_, err := l.c.client.BatchV1().Jobs(l.namespace).Create(l.Context(), &batchv1.Job{
@@ -112,10 +120,14 @@ func jobOnTasks(l *taskLife) {
 
 // cronJobOnTasks: it comes due, and its Job completes.
 func cronJobOnTasks(l *taskLife) {
-	template := l.template([]string{"echo", "it is time"}, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure })
+	template := l.template(
+		[]string{"echo", "it is time"}, func(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure },
+	)
 	_, err := l.c.client.BatchV1().CronJobs(l.namespace).Create(l.Context(), &batchv1.CronJob{
 		ObjectMeta: metav1.ObjectMeta{Name: "cron"},
-		Spec:       batchv1.CronJobSpec{Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}}},
+		Spec: batchv1.CronJobSpec{
+			Schedule: "* * * * *", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: template}},
+		},
 	}, metav1.CreateOptions{})
 	l.must(err)
 	var pod string
@@ -127,7 +139,9 @@ func cronJobOnTasks(l *taskLife) {
 		if first := jobs.Items[0].Status; first.Succeeded != 1 {
 			return fmt.Errorf("of %d jobs the first has %d active, %d failed", len(jobs.Items), first.Active, first.Failed)
 		}
-		pods, err := l.pods().List(l.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + jobs.Items[0].Name})
+		pods, err := l.pods().List(
+			l.Context(), metav1.ListOptions{LabelSelector: "batch.kubernetes.io/job-name=" + jobs.Items[0].Name},
+		)
 		if err != nil || len(pods.Items) != 1 {
 			return fmt.Errorf("%d pods, %w", len(pods.Items), err)
 		}
@@ -142,7 +156,9 @@ func cronJobOnTasks(l *taskLife) {
 // system of Amazon EFS.
 func statefulSetOnTasks(l *taskLife) {
 	l.fileSystem("data-db-0", "fs-0123abcd")
-	template := l.template([]string{"sh", "-c", "echo $(hostname) $(date +%s%N) >>/data/lives; exec sleep 1000"}, func(pod *corev1.Pod) {
+	template := l.template([]string{
+		"sh", "-c", "echo $(hostname) $(date +%s%N) >>/data/lives; exec sleep 1000",
+	}, func(pod *corev1.Pod) {
 		c := &pod.Spec.Containers[0]
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "data", MountPath: "/data"})
 		c.ReadinessProbe = every(1, 1, corev1.ProbeHandler{Exec: run("test -s /data/lives")})
@@ -201,7 +217,9 @@ func (l *taskLife) fileSystem(claim, handle string) {
 	if claim != "data" {
 		return // a StatefulSet makes its claims
 	}
-	_, err = l.c.client.CoreV1().PersistentVolumeClaims(l.namespace).Create(l.Context(), l.claimOf(claim, l.namespace), metav1.CreateOptions{})
+	_, err = l.c.client.CoreV1().PersistentVolumeClaims(l.namespace).Create(
+		l.Context(), l.claimOf(claim, l.namespace), metav1.CreateOptions{},
+	)
 	l.must(err)
 }
 
@@ -212,14 +230,18 @@ func (l *taskLife) claimOf(name, volume string) *corev1.PersistentVolumeClaim {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, StorageClassName: &class, VolumeName: volume,
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
 		},
 	}
 }
 
 // claim mounts the row's claim at /data.
 func claim(name string) func(*corev1.Pod) {
-	return mount(name, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}})
+	return mount(
+		name, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}},
+	)
 }
 
 // deleteAll deletes controllers and pods of every namespace.

@@ -49,7 +49,9 @@ func TestLeaderFrozen(t *testing.T) {
 	var pair [2]*node
 	for i := range pair {
 		pair[i] = newNode(t, c, "ha", p.section())
-		pair[i].configure(fmt.Sprintf("leaderElection: {enabled: true, namespace: %s, kubeconfig: %s, %s}\n", electors, kubeconfig, leases))
+		pair[i].configure(
+			fmt.Sprintf("leaderElection: {enabled: true, namespace: %s, kubeconfig: %s, %s}\n", electors, kubeconfig, leases),
+		)
 	}
 	a, b := pair[0], pair[1]
 	a.run()
@@ -104,7 +106,8 @@ func (c *cluster) elections(t *testing.T) string {
 	c.namespace(t, electors)
 	meta := metav1.ObjectMeta{Namespace: electors, Name: elector}
 	if _, err := c.client.RbacV1().Roles(electors).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update"},
+		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"},
+		Verbs: []string{"get", "create", "update"},
 	}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,23 @@ import (
 
 // hostLimits are about what pods may use, and what is said of what they do.
 var hostLimits = []row[*hostLife]{
-	{"QoS Guaranteed", qos(corev1.PodQOSGuaranteed, limits("250m", "64Mi"), cgroupValues{"cpu/cpu.cfs_quota_us": 25000, "cpu/cpu.shares": 256, "memory/memory.limit_in_bytes": 64 << 20})},
-	{"QoS Burstable", qos(corev1.PodQOSBurstable, requests("500m", "32Mi"), cgroupValues{"cpu/cpu.cfs_quota_us": -1, "cpu/cpu.shares": 512})},
-	{"QoS BestEffort", qos(corev1.PodQOSBestEffort, func(*corev1.Pod) {}, cgroupValues{"cpu/cpu.cfs_quota_us": -1, "cpu/cpu.shares": 2})},
+	{
+		"QoS Guaranteed",
+		qos(
+			corev1.PodQOSGuaranteed, limits("250m", "64Mi"),
+			cgroupValues{"cpu/cpu.cfs_quota_us": 25000, "cpu/cpu.shares": 256, "memory/memory.limit_in_bytes": 64 << 20},
+		),
+	},
+	{
+		"QoS Burstable",
+		qos(
+			corev1.PodQOSBurstable, requests("500m", "32Mi"), cgroupValues{"cpu/cpu.cfs_quota_us": -1, "cpu/cpu.shares": 512},
+		),
+	},
+	{
+		"QoS BestEffort",
+		qos(corev1.PodQOSBestEffort, func(*corev1.Pod) {}, cgroupValues{"cpu/cpu.cfs_quota_us": -1, "cpu/cpu.shares": 2}),
+	},
 	{"resources of the pod", podResources},
 	{"PIDs limit", manyProcesses},
 	{"resize in place", resizeInPlace},
@@ -44,7 +58,9 @@ var hostLimits = []row[*hostLife]{
 }
 
 func resources(cpu, memory string) corev1.ResourceList {
-	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory),
+	}
 }
 
 func limits(cpu, memory string) func(*corev1.Pod) {
@@ -133,8 +149,12 @@ func qos(class corev1.PodQOSClass, change func(*corev1.Pod), want cgroupValues) 
 // podResources: containers share what the pod has, and the kernel tells each of it.
 func podResources(l *hostLife) {
 	l.create(l.pod(shell("echo limit $("+memoryLimit+")"), func(pod *corev1.Pod) {
-		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: resources("100m", "32Mi"), Limits: resources("300m", "96Mi")}
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{"sleep", "1000"}})
+		pod.Spec.Resources = &corev1.ResourceRequirements{
+			Requests: resources("100m", "32Mi"), Limits: resources("300m", "96Mi"),
+		}
+		pod.Spec.Containers = append(
+			pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{"sleep", "1000"}},
+		)
 	}))
 	pod := l.until("Ready", isReady)
 	l.cgroupHas(pod, "cpu", "cpu.cfs_quota_us", 30000)
@@ -145,7 +165,14 @@ func podResources(l *hostLife) {
 // manyProcesses: a pod cannot have more than the node allows, and lives on.
 func manyProcesses(l *hostLife) {
 	// Nothing that runs on holds the pipe, and the last process is none more.
-	l.create(l.pod([]string{"sh", "-c", `sh -c 'i=0; while [ $i -lt 200 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); done' 2>&1 | grep -o "can't fork"; exec sleep 1000`}))
+	l.create(
+		l.pod(
+			[]string{
+				"sh", "-c",
+				`sh -c 'i=0; while [ $i -lt 200 ]; do sleep 1000 >/dev/null 2>&1 & i=$((i+1)); done' 2>&1 | grep -o "can't fork"; exec sleep 1000`,
+			},
+		),
+	)
 	pod := l.until("Ready", isReady)
 	l.says("app", "can't fork")
 	used, err := l.cgroupValue("pids", l.h.cgroup(pod), "pids.current")
@@ -264,14 +291,17 @@ func resizeBelowUse(l *hostLife) {
 // outOfMemory: a container that takes more than its limit is killed, told of, and
 // restarted.
 func outOfMemory(l *hostLife) {
-	pod := l.create(l.pod([]string{"sh", "-c", "test -e /state/once && sleep 1000; touch /state/once; exec tail -c 200m /dev/zero"},
+	pod := l.create(l.pod([]string{
+		"sh", "-c", "test -e /state/once && sleep 1000; touch /state/once; exec tail -c 200m /dev/zero",
+	},
 		limits("500m", "24Mi"), mount("state", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})))
 	l.until("killed and restarted", func(pod *corev1.Pod) error {
 		c, err := app(&pod.Status)
 		if err != nil {
 			return err
 		}
-		if last := c.LastTerminationState.Terminated; last == nil || last.Reason != "OOMKilled" || last.ExitCode != 137 || c.RestartCount != 1 || c.State.Running == nil {
+		if last := c.LastTerminationState.Terminated; last == nil || last.Reason != "OOMKilled" || last.ExitCode != 137 ||
+			c.RestartCount != 1 || c.State.Running == nil {
 			return fmt.Errorf("%s, last %v", states(&pod.Status), c.LastTerminationState)
 		}
 		return nil
@@ -289,10 +319,18 @@ func restarts(l *hostLife) {
 		count  int32
 	}{
 		{"never-fails", corev1.RestartPolicyNever, "exit 3", corev1.PodFailed, 0},
-		{"onfailure-succeeds-at-last", corev1.RestartPolicyOnFailure, "test -e /state/once && exit 0; touch /state/once; exit 1", corev1.PodSucceeded, 1},
-		{"always-succeeds", corev1.RestartPolicyAlways, "test -e /state/once && sleep 1000; touch /state/once", corev1.PodRunning, 1},
+		{
+			"onfailure-succeeds-at-last", corev1.RestartPolicyOnFailure,
+			"test -e /state/once && exit 0; touch /state/once; exit 1", corev1.PodSucceeded, 1,
+		},
+		{
+			"always-succeeds", corev1.RestartPolicyAlways, "test -e /state/once && sleep 1000; touch /state/once",
+			corev1.PodRunning, 1,
+		},
 	} {
-		pod := l.pod([]string{"sh", "-c", tt.script}, mount("state", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}))
+		pod := l.pod(
+			[]string{"sh", "-c", tt.script}, mount("state", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
+		)
 		pod.Name, pod.Spec.RestartPolicy = tt.name, tt.policy
 		l.create(pod)
 		wait.Pod(l, l.c.client, l.namespace, tt.name, l.patience(), "gets there", func(pod *corev1.Pod) error {
@@ -318,7 +356,8 @@ func (l *hostLife) evicted(words string) {
 	l.Helper()
 	// Usage is measured once a minute.
 	pod := wait.Pod(l, l.c.client, l.namespace, "subject", 2*l.patience(), "evicted", func(pod *corev1.Pod) error {
-		if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Evicted" || !strings.Contains(pod.Status.Message, words) {
+		if pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != "Evicted" ||
+			!strings.Contains(pod.Status.Message, words) {
 			return fmt.Errorf("%s %s: %s (%s)", pod.Status.Phase, pod.Status.Reason, pod.Status.Message, states(&pod.Status))
 		}
 		return nil
@@ -329,7 +368,9 @@ func (l *hostLife) evicted(words string) {
 // ephemeralStorage: what a container writes into its own layer counts.
 func ephemeralStorage(l *hostLife) {
 	l.create(l.pod(shell("head -c 8m /dev/zero >/file"), func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("4Mi")}
+		pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{
+			corev1.ResourceEphemeralStorage: resource.MustParse("4Mi"),
+		}
 	}))
 	l.evicted("Pod ephemeral local storage usage exceeds the total limit of containers 4Mi. ")
 }
@@ -337,7 +378,9 @@ func ephemeralStorage(l *hostLife) {
 // statistics: the node's summary has all of a pod, for who has metrics-server's
 // right.
 func statistics(l *hostLife) {
-	l.create(l.pod(shell("head -c 3m /dev/zero >/scratch/file; head -c 2m /dev/zero >/file; while :; do :; done"), limits("100m", "64Mi"),
+	l.create(l.pod(shell(
+		"head -c 3m /dev/zero >/scratch/file; head -c 2m /dev/zero >/file; while :; do :; done",
+	), limits("100m", "64Mi"),
 		mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})))
 	pod := l.until("Ready", isReady)
 	// The API server's proxy refuses nodes whose address is a loopback.
@@ -365,11 +408,13 @@ func atLeast(what string, got *uint64, want uint64) error {
 }
 
 func wholeNode(n *statsv1alpha1.NodeStats) error {
-	if n.CPU == nil || n.Memory == nil || n.Network == nil || n.Fs == nil || n.Runtime == nil || n.Runtime.ImageFs == nil || n.Rlimit == nil {
+	if n.CPU == nil || n.Memory == nil || n.Network == nil || n.Fs == nil || n.Runtime == nil ||
+		n.Runtime.ImageFs == nil || n.Rlimit == nil {
 		return fmt.Errorf("node: %+v", n)
 	}
 	return errors.Join(
-		atLeast("the node's memory", n.Memory.WorkingSetBytes, 1<<20), atLeast("the node's CPU", n.CPU.UsageCoreNanoSeconds, 1),
+		atLeast("the node's memory", n.Memory.WorkingSetBytes, 1<<20),
+		atLeast("the node's CPU", n.CPU.UsageCoreNanoSeconds, 1),
 		atLeast("the disk", n.Fs.CapacityBytes, 1<<20), atLeast("the images' disk", n.Runtime.ImageFs.CapacityBytes, 1<<20),
 		atLeast("images", n.Runtime.ImageFs.UsedBytes, 1<<10))
 }
@@ -386,7 +431,8 @@ func wholePod(p *statsv1alpha1.PodStats) error {
 	return errors.Join(
 		atLeast("CPU", p.CPU.UsageCoreNanoSeconds, 1e8), atLeast("CPU now", p.CPU.UsageNanoCores, 1e6),
 		atLeast("CPU of the container", c.CPU.UsageNanoCores, 1e6),
-		atLeast("memory", p.Memory.WorkingSetBytes, 1<<10), atLeast("memory of the container", c.Memory.WorkingSetBytes, 1<<10),
+		atLeast("memory", p.Memory.WorkingSetBytes, 1<<10),
+		atLeast("memory of the container", c.Memory.WorkingSetBytes, 1<<10),
 		atLeast("bytes received", p.Network.RxBytes, 1), atLeast("processes", p.ProcessStats.ProcessCount, 1),
 		atLeast("the layer", c.Rootfs.UsedBytes, 2<<20), atLeast("the volume", v.UsedBytes, 3<<20),
 		atLeast("ephemeral storage", p.EphemeralStorage.UsedBytes, 5<<20))

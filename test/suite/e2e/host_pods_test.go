@@ -75,13 +75,16 @@ const whoAmI = `echo user $(id -u) group $(id -g) groups $(sed -n 's/^Groups://p
 var honouredSecurity = []honoured{
 	{
 		"users and groups", podSecured(corev1.PodSecurityContext{
-			RunAsUser: new(int64(1000)), RunAsGroup: new(int64(3000)), FSGroup: new(int64(2000)), SupplementalGroups: []int64{4000},
+			RunAsUser: new(int64(1000)), RunAsGroup: new(int64(3000)), FSGroup: new(int64(2000)),
+			SupplementalGroups: []int64{4000},
 		}),
 		whoAmI,
 		[]string{"user 1000 group 3000 groups 2000 3000 4000"},
 	},
 	{"a container's own user", func(pod *corev1.Pod) {
-		podSecured(corev1.PodSecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(3000)), RunAsNonRoot: new(true)})(pod)
+		podSecured(
+			corev1.PodSecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(3000)), RunAsNonRoot: new(true)},
+		)(pod)
 		secured(corev1.SecurityContext{RunAsUser: new(int64(1001))})(pod)
 	}, whoAmI, []string{"user 1001 group 3000 groups 3000"}},
 	{"capabilities of every container", nil, status("CapEff"), []string{"CapEff 00000000a80425fb"}},
@@ -134,11 +137,15 @@ var honouredPods = []honoured{
 		[]string{"name web", "hosts web.shop.NAMESPACE.svc.cluster.local web"},
 	},
 	{
-		"hostname as FQDN", spec(func(s *corev1.PodSpec) { s.Hostname, s.Subdomain, s.SetHostnameAsFQDN = "web", "shop", new(true) }),
+		"hostname as FQDN",
+		spec(func(s *corev1.PodSpec) { s.Hostname, s.Subdomain, s.SetHostnameAsFQDN = "web", "shop", new(true) }),
 		"echo name $(hostname)",
 		[]string{"name web.shop.NAMESPACE.svc.cluster.local"},
 	},
-	{"hostnameOverride", spec(func(s *corev1.PodSpec) { s.HostnameOverride = new("other.test") }), "echo name $(hostname)", []string{"name other.test"}},
+	{
+		"hostnameOverride", spec(func(s *corev1.PodSpec) { s.HostnameOverride = new("other.test") }), "echo name $(hostname)",
+		[]string{"name other.test"},
+	},
 	{
 		"dnsPolicy ClusterFirst", nil, "cat /etc/resolv.conf",
 		[]string{
@@ -162,7 +169,9 @@ var honouredPods = []honoured{
 	{
 		"shared process namespace", func(pod *corev1.Pod) {
 			pod.Spec.ShareProcessNamespace = new(true)
-			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{"sleep", "4321"}})
+			pod.Spec.Containers = append(
+				pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{"sleep", "4321"}},
+			)
 		},
 		"until ps | grep -q '[s]leep 4321'; do sleep 0.2; done; echo sees the other; echo first $(tr '\\0' ' ' </proc/1/cmdline)",
 		[]string{"sees the other", "first /bin/sleep 2147483647"},
@@ -171,7 +180,8 @@ var honouredPods = []honoured{
 	{
 		"containers share network and IPC", func(pod *corev1.Pod) {
 			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{
-				"sh", "-c", "mkdir /tmp/www; echo beside >/tmp/www/index.html; touch /dev/shm/shared; exec httpd -f -p 8080 -h /tmp/www",
+				"sh", "-c",
+				"mkdir /tmp/www; echo beside >/tmp/www/index.html; touch /dev/shm/shared; exec httpd -f -p 8080 -h /tmp/www",
 			}})
 		},
 		"until wget -qO- 127.0.0.1:8080; do sleep 0.2; done; ls /dev/shm",
@@ -235,7 +245,9 @@ var hostPods = []row[*hostLife]{
 
 // privileged: a container has what the runtime itself has, and the host's devices.
 func privileged(l *hostLife) {
-	l.create(l.pod(shell(status("CapEff")+"; "+status("Seccomp")+"; test -w /proc/sys/net && mount -t tmpfs none /mnt && echo mounted; ls /dev | grep -x kmsg"),
+	l.create(l.pod(shell(
+		status("CapEff")+"; "+status("Seccomp")+"; test -w /proc/sys/net && mount -t tmpfs none /mnt && echo mounted; ls /dev | grep -x kmsg",
+	),
 		secured(corev1.SecurityContext{Privileged: new(true)}), func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Command[2] = "mkdir -p /mnt; " + pod.Spec.Containers[0].Command[2]
 		}))
@@ -247,7 +259,9 @@ func privileged(l *hostLife) {
 // names.
 func hostNamespaces(l *hostLife) {
 	script := "for n in net pid ipc uts; do echo $n $(readlink /proc/self/ns/$n); done"
-	l.create(l.pod(shell(script+"; echo name $(hostname); head -1 /etc/hosts; grep "+l.h.Hostname()+" /etc/hosts; cat /etc/resolv.conf"),
+	l.create(l.pod(shell(
+		script+"; echo name $(hostname); head -1 /etc/hosts; grep "+l.h.Hostname()+" /etc/hosts; cat /etc/resolv.conf",
+	),
 		spec(func(s *corev1.PodSpec) {
 			s.HostNetwork, s.HostPID, s.HostIPC, s.DNSPolicy = true, true, true, corev1.DNSClusterFirstWithHostNet
 			s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"seven"}}}
@@ -305,7 +319,8 @@ func restartAllContainers(l *hostLife) {
 // withoutAppArmor: a profile that nothing would enforce is refused as a kubelet
 // refuses it; where it is enforced, the pod runs.
 func withoutAppArmor(l *hostLife) {
-	if enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled"); err == nil && strings.HasPrefix(string(enabled), "Y") {
+	if enabled, err := os.ReadFile("/sys/module/apparmor/parameters/enabled"); err == nil &&
+		strings.HasPrefix(string(enabled), "Y") {
 		need.Missing(l, "this machine enforces AppArmor, and a host without it is needed")
 	}
 	l.create(l.pod(shell(":"), podSecured(corev1.PodSecurityContext{
@@ -322,7 +337,9 @@ func withoutAppArmor(l *hostLife) {
 
 // hostPort: a port of the host leads to the pod, until the pod goes.
 func hostPort(l *hostLife) {
-	l.create(l.pod([]string{"sh", "-c", "mkdir /tmp/www; echo through >/tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www"},
+	l.create(l.pod([]string{
+		"sh", "-c", "mkdir /tmp/www; echo through >/tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www",
+	},
 		spec(func(s *corev1.PodSpec) {
 			s.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 18080, Protocol: corev1.ProtocolTCP}}
 		})))
@@ -363,7 +380,9 @@ func hostPort(l *hostLife) {
 // hostAliases: the whole managed file, as a kubelet writes it.
 func hostAliases(l *hostLife) {
 	l.create(l.pod(shell("cat /etc/hosts"), spec(func(s *corev1.PodSpec) {
-		s.HostAliases = []corev1.HostAlias{{IP: "192.0.2.7", Hostnames: []string{"seven", "seven.test"}}, {IP: "192.0.2.8", Hostnames: []string{"eight"}}}
+		s.HostAliases = []corev1.HostAlias{
+			{IP: "192.0.2.7", Hostnames: []string{"seven", "seven.test"}}, {IP: "192.0.2.8", Hostnames: []string{"eight"}},
+		}
 	})))
 	pod := l.until("Ready", isReady)
 	want := "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
@@ -396,7 +415,9 @@ func runtimeClass(l *hostLife) {
 	name := l.class("runc", corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("16Mi")})
 	var pod *corev1.Pod
 	wait.For(l.T, l.patience(), "the API server knows the class", func() (err error) {
-		pod, err = l.pods().Create(l.Context(), l.pod(shell(":"), spec(func(s *corev1.PodSpec) { s.RuntimeClassName = &name }),
+		pod, err = l.pods().Create(l.Context(), l.pod(shell(":"), spec(
+			func(s *corev1.PodSpec) { s.RuntimeClassName = &name },
+		),
 			limits("100m", "32Mi")), metav1.CreateOptions{})
 		return err
 	})
@@ -423,7 +444,9 @@ func (l *hostLife) gated(class string) *corev1.Pod {
 
 func (l *hostLife) ungate() {
 	l.Helper()
-	_, err := l.pods().Patch(l.Context(), "subject", types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{})
+	_, err := l.pods().Patch(
+		l.Context(), "subject", types.MergePatchType, []byte(`{"spec":{"schedulingGates":null}}`), metav1.PatchOptions{},
+	)
 	l.must(err)
 }
 

@@ -20,7 +20,9 @@ stat -c 'hosts %u' /etc/hosts; grep -c /proc/sys /proc/self/mounts; exec sleep 1
 	emptyDir := func(medium corev1.StorageMedium) corev1.VolumeSource {
 		return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}
 	}
-	pod := l.create(l.pod([]string{"sh", "-c", script}, secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}),
+	pod := l.create(l.pod([]string{"sh", "-c", script}, secured(
+		corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)},
+	),
 		podSecured(corev1.PodSecurityContext{FSGroup: new(int64(2000))}), spec(func(s *corev1.PodSpec) {
 			s.HostUsers = new(false)
 			s.Volumes = append(s.Volumes, corev1.Volume{Name: "disk", VolumeSource: emptyDir(corev1.StorageMediumDefault)},

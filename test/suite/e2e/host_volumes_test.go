@@ -41,7 +41,10 @@ var hostVolumes = []row[*hostLife]{
 	{"local volume", localVolume},
 	{"volume of an unknown kind", func(l *hostLife) {
 		rejected("UnsupportedByBackend", "spec.volumes[0].iscsi", func(pod *corev1.Pod, _ string) {
-			mount("disk", corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "192.0.2.1:3260", IQN: "iqn.2001-04.test:disk"}})(pod)
+			mount(
+				"disk",
+				corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{TargetPortal: "192.0.2.1:3260", IQN: "iqn.2001-04.test:disk"}},
+			)(pod)
 		})(l.life)
 	}},
 }
@@ -51,7 +54,9 @@ const fsGroup = 2000
 
 // asUser runs the pod as a user of no rights, with a group for its volumes.
 func asUser(pod *corev1.Pod) {
-	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(1000)), RunAsGroup: new(int64(3000)), FSGroup: new(int64(fsGroup))}
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{
+		RunAsUser: new(int64(1000)), RunAsGroup: new(int64(3000)), FSGroup: new(int64(fsGroup)),
+	}
 }
 
 // beside adds a container that mounts what the first does.
@@ -77,7 +82,10 @@ func (l *hostLife) mountOf(dir string) string {
 // emptyDirShared: containers share it, it outlives a restart of theirs, and has the
 // rights of the group.
 func emptyDirShared(l *hostLife) {
-	l.create(l.pod([]string{"sh", "-c", "echo x >>/scratch/starts; test $(wc -l </scratch/starts) = 2 || exit 1; echo group $(stat -c '%g %A' /scratch); sleep 1000"},
+	l.create(l.pod([]string{
+		"sh", "-c",
+		"echo x >>/scratch/starts; test $(wc -l </scratch/starts) = 2 || exit 1; echo group $(stat -c '%g %A' /scratch); sleep 1000",
+	},
 		asUser, mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 		beside("sh", "-c", "until [ -s /scratch/starts ]; do sleep 0.1; done; echo saw it; sleep 1000")))
 	pod := l.until("restarted once", restartedOnce)
@@ -111,7 +119,9 @@ func variablesFromAFile(l *hostLife) {
 
 // emptyDirMemory: a file system of its own, as big as asked for.
 func emptyDirMemory(l *hostLife) {
-	l.create(l.pod(shell("df -k /memory | tail -1 | awk '{print $1, $2}'; head -c 9m /dev/zero >/memory/file || echo full"),
+	l.create(l.pod(shell(
+		"df -k /memory | tail -1 | awk '{print $1, $2}'; head -c 9m /dev/zero >/memory/file || echo full",
+	),
 		asUser, mount("memory", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("8Mi")),
 		}})))
@@ -251,7 +261,12 @@ func secretLive(l *hostLife) {
 // configMapOptional: nothing is there until the object is.
 func configMapOptional(l *hostLife) {
 	l.create(l.pod(shell("echo files $(ls /maybe | wc -l); "+waitsFor("/maybe/key", "here")),
-		mount("maybe", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("maybe"), Optional: new(true)}})))
+		mount(
+			"maybe",
+			corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("maybe"), Optional: new(true)},
+			},
+		)))
 	l.until("Ready", isReady)
 	l.says("app", "files 0")
 	l.configMap("maybe", map[string]string{"key": "here"})
@@ -291,8 +306,12 @@ func configMapImmutable(l *hostLife) {
 // secretFiles: in memory on the host, for the user's group alone.
 func secretFiles(l *hostLife) {
 	l.secret("keys", map[string]string{"key": "swordfish"})
-	l.create(l.pod(shell("cat /keys/key; echo; echo modes $(stat -Lc '%a %u %g' /keys/key); df /keys | tail -1 | cut -d' ' -f1; echo x >/keys/key || echo read-only"),
-		asUser, mount("keys", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys", DefaultMode: new(int32(0o400))}})))
+	l.create(l.pod(shell(
+		"cat /keys/key; echo; echo modes $(stat -Lc '%a %u %g' /keys/key); df /keys | tail -1 | cut -d' ' -f1; echo x >/keys/key || echo read-only",
+	),
+		asUser, mount(
+			"keys", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys", DefaultMode: new(int32(0o400))}},
+		)))
 	pod := l.until("Ready", isReady)
 	l.says("app", "swordfish", fmt.Sprintf("modes 440 0 %d", fsGroup), "tmpfs", "read-only")
 	if at := l.mountOf(volumeDir(pod, "keys")); !strings.HasPrefix(at, "tmpfs ") {
@@ -311,15 +330,27 @@ func projected(l *hostLife) {
 	l.create(l.pod(shell("cat /all/settings/color /all/login/user /all/me/name; echo; echo token $(cut -d. -f1-3 /all/token | tr '.' '\\n' | wc -l); "+
 		"echo mode $(stat -Lc '%a %g' /all/token); echo cpu $(cat /all/me/cpu)"),
 		asUser, limits("200m", "64Mi"), mount("all", corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
-			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: object("settings"), Items: []corev1.KeyToPath{{Key: "color", Path: "settings/color"}}}},
-			{Secret: &corev1.SecretProjection{LocalObjectReference: object("login"), Items: []corev1.KeyToPath{{Key: "user", Path: "login/user"}}}},
+			{
+				ConfigMap: &corev1.ConfigMapProjection{
+					LocalObjectReference: object("settings"), Items: []corev1.KeyToPath{{Key: "color", Path: "settings/color"}},
+				},
+			},
+			{
+				Secret: &corev1.SecretProjection{
+					LocalObjectReference: object("login"), Items: []corev1.KeyToPath{{Key: "user", Path: "login/user"}},
+				},
+			},
 			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
 				{Path: "me/name", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}},
 				{Path: "me/cpu", ResourceFieldRef: &corev1.ResourceFieldSelector{
 					ContainerName: "app", Resource: "limits.cpu", Divisor: resource.MustParse("1m"),
 				}},
 			}}},
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: new(int64(600)), Path: "token"}},
+			{
+				ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+					Audience: "vault", ExpirationSeconds: new(int64(600)), Path: "token",
+				},
+			},
 		}}})))
 	l.until("Ready", isReady)
 	l.says("app", "blueannsubject", "token 3", fmt.Sprintf("mode 640 %d", fsGroup), "cpu 200")
@@ -328,7 +359,9 @@ func projected(l *hostLife) {
 // subPaths: parts of volumes, by name and by variables, of every attempt.
 func subPaths(l *hostLife) {
 	l.configMap("settings", map[string]string{"color": "blue"})
-	l.create(l.pod(shell("cat /etc/color; echo; echo log >/logs/file; cat /scratch/subject/file; stat -c '%A %g' /logs; test -e /scratch/again || { touch /scratch/again; exit 1; }"),
+	l.create(l.pod(shell(
+		"cat /etc/color; echo; echo log >/logs/file; cat /scratch/subject/file; stat -c '%A %g' /logs; test -e /scratch/again || { touch /scratch/again; exit 1; }",
+	),
 		asUser,
 		mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 		func(pod *corev1.Pod) {
@@ -347,7 +380,9 @@ func subPaths(l *hostLife) {
 
 // subPathEscapes: a link in a volume that leads out of it is not followed.
 func subPathEscapes(l *hostLife) {
-	pod := l.create(l.pod(shell(":"), mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), func(pod *corev1.Pod) {
+	pod := l.create(l.pod(shell(":"), mount(
+		"scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	), func(pod *corev1.Pod) {
 		first := *pod.Spec.Containers[0].DeepCopy()
 		first.Name, first.Command = "link", []string{"ln", "-s", "/etc", "/scratch/out"}
 		pod.Spec.InitContainers = []corev1.Container{first}
@@ -371,7 +406,9 @@ func mountsPropagate(l *hostLife) {
 			c.VolumeMounts[len(c.VolumeMounts)-1].MountPropagation = how
 		}
 	}
-	l.create(l.pod(shell("mount -t tmpfs none /both/out; echo x >/both/out/file; until [ -e /shared/in/file ]; do sleep 0.1; done; echo saw it; test -e /none/in/file || echo alone"),
+	l.create(l.pod(shell(
+		"mount -t tmpfs none /both/out; echo x >/both/out/file; until [ -e /shared/in/file ]; do sleep 0.1; done; echo saw it; test -e /none/in/file || echo alone",
+	),
 		secured(corev1.SecurityContext{Privileged: new(true)}),
 		propagate("shared", &in), propagate("both", &out), propagate("none", nil)))
 	l.until("Ready", isReady)
@@ -387,7 +424,9 @@ func mountsPropagate(l *hostLife) {
 func nestedMounts(l *hostLife) {
 	l.configMap("settings", map[string]string{"color": "blue"})
 	l.create(l.pod(shell("cat /settings/color; echo; echo x >/settings/scratch/file && echo written"),
-		mount("settings", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("settings")}}),
+		mount(
+			"settings", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("settings")}},
+		),
 		mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 		func(pod *corev1.Pod) { pod.Spec.Containers[0].VolumeMounts[1].MountPath = "/settings/scratch" }))
 	l.until("Ready", isReady)
@@ -404,11 +443,14 @@ func localVolume(l *hostLife) {
 	_, err := l.c.client.CoreV1().PersistentVolumes().Create(l.Context(), &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: l.namespace},
 		Spec: corev1.PersistentVolumeSpec{
-			AccessModes: modes, StorageClassName: class, Capacity: size, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
-			PersistentVolumeSource: corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: dir}},
-			ClaimRef:               &corev1.ObjectReference{Namespace: l.namespace, Name: "data"},
+			AccessModes: modes, StorageClassName: class, Capacity: size,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: dir}},
+			ClaimRef:                      &corev1.ObjectReference{Namespace: l.namespace, Name: "data"},
 			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{l.n.name}}},
+				MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{l.n.name}},
+				},
 			}}}},
 		},
 	}, metav1.CreateOptions{})
@@ -416,14 +458,19 @@ func localVolume(l *hostLife) {
 	_, err = l.c.client.CoreV1().PersistentVolumeClaims(l.namespace).Create(l.Context(), &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "data"},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: modes, StorageClassName: &class, VolumeName: l.namespace, Resources: corev1.VolumeResourceRequirements{Requests: size},
+			AccessModes: modes, StorageClassName: &class, VolumeName: l.namespace,
+			Resources: corev1.VolumeResourceRequirements{Requests: size},
 		},
 	}, metav1.CreateOptions{})
 	l.must(err)
 	claim := func(readOnly bool) corev1.VolumeSource {
-		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: readOnly}}
+		return corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data", ReadOnly: readOnly},
+		}
 	}
-	l.create(l.pod(shell("cat /data/old; echo new >/data/new && stat -c '%a %g' /data/old"), asUser, mount("data", claim(false))))
+	l.create(
+		l.pod(shell("cat /data/old; echo new >/data/new && stat -c '%a %g' /data/old"), asUser, mount("data", claim(false))),
+	)
 	l.until("Ready", isReady)
 	l.says("app", "old", fmt.Sprintf("660 %d", fsGroup))
 	l.endsClean()

@@ -58,7 +58,8 @@ var commonRows = []string{
 	"QoS Guaranteed", "QoS Burstable", "QoS BestEffort", "resources of the pod", "PIDs limit", "OOM", "restart policies",
 	"resize in place", "resize with a restart", "ephemeral storage", "statistics",
 	"emptyDir", "emptyDir in memory", "configMap updated", "secret", "projected", "subPath",
-	"users and groups", "seccomp of the runtime", "supplementalGroupsPolicy Strict", "hostUsers", "shared process namespace", "hostPort", "privileged",
+	"users and groups", "seccomp of the runtime", "supplementalGroupsPolicy Strict", "hostUsers",
+	"shared process namespace", "hostPort", "privileged",
 	"kubectl logs", "kubectl exec", "kubectl cp", "kubectl port-forward",
 }
 
@@ -75,7 +76,11 @@ func rowsPass(t *testing.T, n *node, h *hostView, names []string, atOnce, slow i
 	together(t, rows, row[*hostLife].title, func(t *testing.T, r row[*hostLife]) {
 		slots <- struct{}{}
 		defer func() { <-slots }()
-		r.run(&hostLife{life: &life{T: t, c: n.c, n: n, namespace: n.c.namespace(t, rowNamespace(n.name, r.name)), slow: slow}, h: h})
+		r.run(
+			&hostLife{
+				life: &life{T: t, c: n.c, n: n, namespace: n.c.namespace(t, rowNamespace(n.name, r.name)), slow: slow}, h: h,
+			},
+		)
 	})
 }
 

@@ -51,7 +51,9 @@ func burstletKilled(t *testing.T, name string, options ...func(*remotehost.Confi
 	r := rollout{c: c, n: s.node, namespace: c.namespace(t, name), replicas: lane.Pick[int32](20, 20, 30), token: true}
 	restarts := crash(t, c, s.node, r.namespace)
 	r.killed(t, lane.Pick(15, 15, 50))
-	wait.For(t, patience, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) })
+	wait.For(
+		t, patience, "the remote has what the API has, once", func() error { return r.sameAsAPI(t, s.h.count, unharmed) },
+	)
 	s.wellKept(t)
 	pod, err := c.client.CoreV1().Pods(r.namespace).Get(t.Context(), "crashed", metav1.GetOptions{})
 	if err != nil {
@@ -262,7 +264,9 @@ func (r rollout) sameAsAPI(t *testing.T, count counts, well func(*corev1.Pod) er
 	for _, pod := range pods {
 		wanted[pod.UID] = true
 		if err := phaseIs(corev1.PodRunning, ready)(&pod); err != nil {
-			return fmt.Errorf("pod %s, deleted at %v with finalizers %v: %w", pod.Name, pod.DeletionTimestamp, pod.Finalizers, err)
+			return fmt.Errorf(
+				"pod %s, deleted at %v with finalizers %v: %w", pod.Name, pod.DeletionTimestamp, pod.Finalizers, err,
+			)
 		}
 		if err := well(&pod); err != nil {
 			return fmt.Errorf("pod %s: %w", pod.Name, err)

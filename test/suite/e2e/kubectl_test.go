@@ -117,7 +117,10 @@ func (l *life) command(ctx context.Context, args ...string) *exec.Cmd {
 func (l *life) prints(want string, args ...string) {
 	l.Helper()
 	if got := l.kubectl("", args...); got.code != 0 || got.out != want {
-		l.Errorf("kubectl %s prints %q, exits with %d and says %q; want %q", strings.Join(args, " "), got.out, got.code, got.err, want)
+		l.Errorf(
+			"kubectl %s prints %q, exits with %d and says %q; want %q", strings.Join(args, " "), got.out, got.code, got.err,
+			want,
+		)
 	}
 }
 
@@ -238,7 +241,11 @@ func kubectlExec(l *life) {
 		want  printed
 	}{
 		{"from here\n", []string{"exec", "-i", "subject", "--", "cat"}, printed{out: "from here\n"}},
-		{strings.Repeat("0123456789\n", 50000), []string{"exec", "-i", "subject", "--", "cat"}, printed{out: strings.Repeat("0123456789\n", 50000)}},
+		{
+			strings.Repeat("0123456789\n", 50000),
+			[]string{"exec", "-i", "subject", "--", "cat"},
+			printed{out: strings.Repeat("0123456789\n", 50000)},
+		},
 		{"", []string{"exec", "subject", "--", "sh", "-c", "echo out; echo err >&2"}, printed{out: "out\n", err: "err\n"}},
 		{"", []string{"exec", "subject", "--", "sh", "-c", "echo gone; exit 7"}, printed{
 			out: "gone\n", err: "command terminated with exit code 7\n", code: 7,
@@ -248,7 +255,8 @@ func kubectlExec(l *life) {
 			l.Errorf("kubectl %s: %.200q, want %.200q", strings.Join(tt.args, " "), fmt.Sprint(got), fmt.Sprint(tt.want))
 		}
 	}
-	if got := l.kubectl("", "exec", "subject", "--", "no-such-program"); got.code == 0 || !strings.Contains(got.err, "no-such-program") {
+	if got := l.kubectl("", "exec", "subject", "--", "no-such-program"); got.code == 0 ||
+		!strings.Contains(got.err, "no-such-program") {
 		l.Errorf("a program that is not there: %+v", got)
 	}
 }
@@ -388,7 +396,9 @@ func kubectlErrors(l *life) {
 	} {
 		got := l.kubectl("", tt.args...)
 		if got.code == 0 || !strings.Contains(got.err, tt.want) {
-			l.Errorf("kubectl %s exits with %d and says %q, want it to say %q", strings.Join(tt.args, " "), got.code, got.err, tt.want)
+			l.Errorf(
+				"kubectl %s exits with %d and says %q, want it to say %q", strings.Join(tt.args, " "), got.code, got.err, tt.want,
+			)
 		}
 	}
 }

@@ -220,7 +220,8 @@ func kubectlAttachInput(l *life) {
 	}
 	l.create(l.pod([]string{"cat"}, once))
 	l.until("the pod is Ready", isReady)
-	if got := l.kubectl("to the container\n", "attach", "-i", "subject"); got.code != 0 || !strings.Contains(got.out, "to the container\n") {
+	if got := l.kubectl("to the container\n", "attach", "-i", "subject"); got.code != 0 ||
+		!strings.Contains(got.out, "to the container\n") {
 		l.Errorf("attach -i: %+v", got)
 	}
 	l.until("the container has ended with its input", phaseIs(corev1.PodSucceeded, exited(0, "Completed")))

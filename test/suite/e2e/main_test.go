@@ -153,7 +153,8 @@ func (n *node) start() {
 	n.t.Helper()
 	var err error
 	n.ran, err = launch.Run(launch.Config{
-		Name: "node " + n.name, Program: cmp.Or(n.program, launch.Program(n.t)), File: n.config, Env: n.env, Within: n.within, Log: &n.log,
+		Name: "node " + n.name, Program: cmp.Or(n.program, launch.Program(n.t)), File: n.config, Env: n.env, Within: n.within,
+		Log: &n.log,
 	})
 	if err != nil {
 		n.t.Fatal(err)

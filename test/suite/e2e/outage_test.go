@@ -87,7 +87,9 @@ func (o outageTest) election(kubeconfig string) string {
 func (o outageTest) create(t *testing.T, name string, argv ...string) *corev1.Pod {
 	t.Helper()
 	s := scenario{name: name, policy: "Never", argv: argv}
-	pod, err := o.c.client.CoreV1().Pods(o.r.namespace).Create(t.Context(), s.pod(o.r.namespace, o.n.name), metav1.CreateOptions{})
+	pod, err := o.c.client.CoreV1().Pods(o.r.namespace).Create(
+		t.Context(), s.pod(o.r.namespace, o.n.name), metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +141,10 @@ func (o outageTest) away(t *testing.T) {
 	restarted, same := o.unwell(t, "unwell"), o.sameTerm(t)
 	o.r.roll(t, 100)
 	o.without(t, *outage, func() { restarted(t) })
-	t.Logf("ended pods are told of %s after", max(o.until(t, "ends", corev1.PodSucceeded), o.until(t, "fails", corev1.PodFailed)))
+	t.Logf(
+		"ended pods are told of %s after",
+		max(o.until(t, "ends", corev1.PodSucceeded), o.until(t, "fails", corev1.PodFailed)),
+	)
 	o.well(t)
 	same()
 }

@@ -26,12 +26,18 @@ func TestDiskPressure(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	n := newNode(t, c, "pressed", h.section("podsDir: "+disk+"/pods"))
-	n.edit("eviction: {evictionHard: {}}", "eviction: {evictionHard: {nodefs.available: 50%}, evictionPressureTransitionPeriod: 15s}")
+	n.edit(
+		"eviction: {evictionHard: {}}",
+		"eviction: {evictionHard: {nodefs.available: 50%}, evictionPressureTransitionPeriod: 15s}",
+	)
 	n.run()
 	namespace := c.namespace(t, "pressed")
 	scratch := mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 	for name, mib := range map[string]int{"modest": 4, "greedy": 40} {
-		s := scenario{name: name, policy: "Always", argv: []string{"sh", "-c", fmt.Sprintf("sleep 5; head -c %dm /dev/zero >/scratch/f; sleep 3600", mib)}}
+		s := scenario{
+			name: name, policy: "Always",
+			argv: []string{"sh", "-c", fmt.Sprintf("sleep 5; head -c %dm /dev/zero >/scratch/f; sleep 3600", mib)},
+		}
 		pod := s.pod(namespace, n.name)
 		scratch(pod)
 		if _, err := c.client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
@@ -58,7 +64,8 @@ func TestDiskPressure(t *testing.T) {
 		if left := h.sandboxes(t, string(greedy.UID)); len(left) > 0 {
 			return fmt.Errorf("%d sandboxes", len(left))
 		}
-		if out, err := h.Command(t.Context(), "ls", disk+"/pods").CombinedOutput(); err != nil || strings.Contains(string(out), string(greedy.UID)) {
+		if out, err := h.Command(t.Context(), "ls", disk+"/pods").CombinedOutput(); err != nil ||
+			strings.Contains(string(out), string(greedy.UID)) {
 			return fmt.Errorf("%s: %w", out, err)
 		}
 		return nil
@@ -83,7 +90,8 @@ func (n *node) wantPressure(t *testing.T, want corev1.ConditionStatus) {
 			tainted = tainted || taint.Key == corev1.TaintNodeDiskPressure && taint.Effect == corev1.TaintEffectNoSchedule
 		}
 		for _, condition := range node.Status.Conditions {
-			if condition.Type == corev1.NodeDiskPressure && condition.Status == want && tainted == (want == corev1.ConditionTrue) {
+			if condition.Type == corev1.NodeDiskPressure && condition.Status == want &&
+				tainted == (want == corev1.ConditionTrue) {
 				return nil
 			}
 		}

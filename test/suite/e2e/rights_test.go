@@ -118,7 +118,8 @@ func TestRights(t *testing.T) {
 				if code != who.want(e) {
 					t.Errorf("%s: %d, want %d: %.200s", who.name, code, who.want(e), body)
 				}
-				if code == http.StatusForbidden && !strings.Contains(body, "resource=nodes, subresource(s)=["+strings.Join(e.rights, " ")+"]") {
+				if code == http.StatusForbidden &&
+					!strings.Contains(body, "resource=nodes, subresource(s)=["+strings.Join(e.rights, " ")+"]") {
 					t.Errorf("%s: refused with %q, which does not name the right", who.name, body)
 				}
 			}
@@ -175,7 +176,10 @@ func (c *cluster) strangers(t *testing.T, namespace string) []caller {
 	return []caller{
 		{name: "no credential", send: plain.RoundTrip},
 		{name: "a made-up token", send: bearer(plain, "made-up")},
-		{name: "a token for another audience", send: bearer(plain, c.token(t, namespace, "default", "https://elsewhere.example"))},
+		{
+			name: "a token for another audience",
+			send: bearer(plain, c.token(t, namespace, "default", "https://elsewhere.example")),
+		},
 		{name: "a certificate of another CA", send: insecureTransport(t, foreignCertificate(t)).RoundTrip},
 	}
 }
@@ -216,8 +220,10 @@ func (c *cluster) account(t *testing.T, namespace, name, node, verb, right strin
 	wait.For(t, patience, name+" has its right", func() error {
 		review, err := c.client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:               "system:serviceaccount:" + namespace + ":" + name,
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "nodes", Subresource: right, Name: node},
+				User: "system:serviceaccount:" + namespace + ":" + name,
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Verb: verb, Resource: "nodes", Subresource: right, Name: node,
+				},
 			},
 		}, metav1.CreateOptions{})
 		if err == nil && !review.Status.Allowed {
@@ -267,7 +273,9 @@ func TestNodeCredential(t *testing.T) {
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "credential")}
 	for _, name := range []string{"own", "foreign"} {
 		_, err := c.client.CoreV1().Secrets(l.namespace).Create(t.Context(),
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"key": name}}, metav1.CreateOptions{})
+			&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{"key": name},
+			}, metav1.CreateOptions{})
 		l.must(err)
 	}
 	cred, err := c.NodeCredential(n.name)

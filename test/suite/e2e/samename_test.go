@@ -144,7 +144,9 @@ func (w *witness) running(c *cluster, pod *corev1.Pod) {
 func (w *witness) watch(c *cluster, namespace string) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	events, err := c.client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: fields.Everything().String()})
+	events, err := c.client.CoreV1().Pods(namespace).Watch(
+		ctx, metav1.ListOptions{FieldSelector: fields.Everything().String()},
+	)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -172,7 +174,9 @@ func (w *witness) deletions(events watch.Interface) {
 		w.gone++
 		w.mu.Unlock()
 		if !asked {
-			w.t.Errorf("pod %s went from the API though nobody deleted it (deletionTimestamp %v)", pod.UID, pod.DeletionTimestamp)
+			w.t.Errorf(
+				"pod %s went from the API though nobody deleted it (deletionTimestamp %v)", pod.UID, pod.DeletionTimestamp,
+			)
 		}
 		// The API server lets a pod go at once that no node has taken yet.
 		if left := w.h.sandboxes(w.t, string(pod.UID)); len(left) > 0 && !forced {

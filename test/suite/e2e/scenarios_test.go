@@ -37,13 +37,28 @@ var forever = []string{"sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; d
 // scenarios is the table that every remote passes.
 var scenarios = []scenario{
 	{name: "success", policy: "Never", argv: []string{"true"}, want: phaseIs("Succeeded", exited(0, "Completed"))},
-	{name: "failure-never", policy: "Never", argv: []string{"sh", "-c", "exit 3"}, want: phaseIs("Failed", exited(3, "Error"))},
-	{name: "failure-onfailure", policy: "OnFailure", argv: []string{"sh", "-c", "exit 1"}, want: phaseIs("Running", crashLoops)},
+	{
+		name: "failure-never", policy: "Never", argv: []string{"sh", "-c", "exit 3"},
+		want: phaseIs("Failed", exited(3, "Error")),
+	},
+	{
+		name: "failure-onfailure", policy: "OnFailure", argv: []string{"sh", "-c", "exit 1"},
+		want: phaseIs("Running", crashLoops),
+	},
 	{name: "failure-always", policy: "Always", argv: []string{"sh", "-c", "exit 1"}, want: phaseIs("Running", crashLoops)},
-	{name: "success-onfailure", policy: "OnFailure", argv: []string{"true"}, want: phaseIs("Succeeded", exited(0, "Completed"))},
+	{
+		name: "success-onfailure", policy: "OnFailure", argv: []string{"true"},
+		want: phaseIs("Succeeded", exited(0, "Completed")),
+	},
 	{name: "init-then-run", policy: "Always", init: []string{"true"}, argv: forever, want: phaseIs("Running", ready)},
-	{name: "init-failure-never", policy: "Never", init: []string{"sh", "-c", "exit 2"}, argv: forever, want: phaseIs("Failed", initFailed)},
-	{name: "init-failure-always", policy: "Always", init: []string{"sh", "-c", "exit 2"}, argv: forever, want: phaseIs("Pending", initRestarts)},
+	{
+		name: "init-failure-never", policy: "Never", init: []string{"sh", "-c", "exit 2"}, argv: forever,
+		want: phaseIs("Failed", initFailed),
+	},
+	{
+		name: "init-failure-always", policy: "Always", init: []string{"sh", "-c", "exit 2"}, argv: forever,
+		want: phaseIs("Pending", initRestarts),
+	},
 	{name: "image-missing", policy: "Never", argv: forever, image: missingImage, want: phaseIs("Pending", pullFails)},
 	{name: "delete-while-starting", policy: "Always", init: []string{"sleep", "2"}, argv: forever},
 	{name: "delete-while-running", policy: "Always", argv: forever, want: phaseIs("Running", ready)},
@@ -88,7 +103,8 @@ func exited(code int32, reason string) func(*corev1.PodStatus) error {
 			return err
 		}
 		t := c.State.Terminated
-		if t == nil || t.ExitCode != code || t.Reason != reason || t.FinishedAt.IsZero() || c.RestartCount != 0 || c.ContainerID == "" {
+		if t == nil || t.ExitCode != code || t.Reason != reason || t.FinishedAt.IsZero() || c.RestartCount != 0 ||
+			c.ContainerID == "" {
 			return fmt.Errorf("%s, want exit %d %s", states(s), code, reason)
 		}
 		return condition(s, corev1.PodReady, corev1.ConditionFalse)
@@ -154,7 +170,8 @@ func pullFails(s *corev1.PodStatus) error {
 	if err != nil {
 		return err
 	}
-	if w := c.State.Waiting; w == nil || w.Reason != "ErrImagePull" && w.Reason != "ImagePullBackOff" || c.RestartCount != 0 {
+	if w := c.State.Waiting; w == nil || w.Reason != "ErrImagePull" && w.Reason != "ImagePullBackOff" ||
+		c.RestartCount != 0 {
 		return fmt.Errorf("%s, want ErrImagePull or ImagePullBackOff and no restart", states(s))
 	}
 	return nil
@@ -192,11 +209,15 @@ func (s scenario) pod(namespace, node string) *corev1.Pod {
 			RestartPolicy: s.policy, AutomountServiceAccountToken: &s.token, TerminationGracePeriodSeconds: &grace,
 			NodeSelector: map[string]string{corev1.LabelHostname: node},
 			Tolerations:  []corev1.Toleration{{Key: "virtual-kubelet.io/provider", Operator: corev1.TolerationOpExists}},
-			Containers:   []corev1.Container{{Name: "app", Image: image, Command: s.argv, ImagePullPolicy: corev1.PullIfNotPresent}},
+			Containers: []corev1.Container{
+				{Name: "app", Image: image, Command: s.argv, ImagePullPolicy: corev1.PullIfNotPresent},
+			},
 		},
 	}
 	if s.init != nil {
-		pod.Spec.InitContainers = []corev1.Container{{Name: "init", Image: image, Command: s.init, ImagePullPolicy: corev1.PullIfNotPresent}}
+		pod.Spec.InitContainers = []corev1.Container{
+			{Name: "init", Image: image, Command: s.init, ImagePullPolicy: corev1.PullIfNotPresent},
+		}
 	}
 	return pod
 }

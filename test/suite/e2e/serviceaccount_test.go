@@ -30,7 +30,9 @@ func TestServiceAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply := c.Command(t.Context(), "apply", "-f", "-")
-	apply.Stdin = strings.NewReader(strings.ReplaceAll(string(manifests), `"system:node:burstlet"`, `"system:node:`+name+`"`))
+	apply.Stdin = strings.NewReader(
+		strings.ReplaceAll(string(manifests), `"system:node:burstlet"`, `"system:node:`+name+`"`),
+	)
 	if out, err := apply.CombinedOutput(); err != nil {
 		t.Fatalf("apply the roles: %v\n%s", err, out)
 	}
@@ -46,13 +48,19 @@ func TestServiceAccount(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	n.configure(fmt.Sprintf("impersonateNode: true\nleaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s}\n", kubeconfig))
+	n.configure(
+		fmt.Sprintf(
+			"impersonateNode: true\nleaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s}\n", kubeconfig,
+		),
+	)
 	n.run()
 	l := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, name)}
 	l.configMap("config", map[string]string{"key": "value"})
 	l.create(l.pod(shell("echo $KEY; sleep 1000"), func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{
-			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Key: "key"},
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Key: "key",
+			},
 		}}}
 	}))
 	pod := l.until("Ready", isReady)
@@ -62,7 +70,8 @@ func TestServiceAccount(t *testing.T) {
 	l.untilGone(pod.Name)
 	for line := range strings.Lines(n.log.String()) {
 		// The Node authorizer learns of a pod a moment after the node does, as a kubelet meets it.
-		if strings.Contains(strings.ToLower(line), "forbidden") && !strings.Contains(line, "no relationship found between node") {
+		if strings.Contains(strings.ToLower(line), "forbidden") &&
+			!strings.Contains(line, "no relationship found between node") {
 			t.Errorf("refused: %s", line)
 		}
 	}

@@ -25,7 +25,9 @@ func TestRemoteDies(t *testing.T) {
 	view := p.as(c, "remote-dies")
 	n := newNode(t, c, "remote-dies", p.section())
 	n.run()
-	policies := []corev1.RestartPolicy{corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever}
+	policies := []corev1.RestartPolicy{
+		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever,
+	}
 	rows := map[corev1.RestartPolicy]*life{}
 	for _, policy := range policies {
 		l := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, "dies-"+map[corev1.RestartPolicy]string{

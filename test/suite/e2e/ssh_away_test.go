@@ -44,7 +44,9 @@ func TestLogsWhileAway(t *testing.T) {
 	n := newNode(t, c, "away", h.section("containerLogMaxSize: 200Ki", "containerLogMaxFiles: 3"))
 	n.run()
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "away"), remote: remote{mounts: true}}
-	pod := l.create(l.pod([]string{"sh", "-c", asBidden}, mount("bidden", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})))
+	pod := l.create(
+		l.pod([]string{"sh", "-c", asBidden}, mount("bidden", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})),
+	)
 	l.comes(pod.Name, patience, isReady)
 	pod, err := l.pods().Get(t.Context(), pod.Name, metav1.GetOptions{})
 	l.must(err)
@@ -56,8 +58,11 @@ func TestLogsWhileAway(t *testing.T) {
 		h.write(t, asked, strconv.Itoa(burstLines))
 		wait.For(t, patience, "the log is rotated, and within its bounds", func() error {
 			sizes, err := h.logSizes(string(pod.UID))
-			if err == nil && (sizes.newest == begin.newest || sizes.now >= size || sizes.all > files*size || len(h.matches(asked)) > 0) {
-				err = fmt.Errorf("it has %d bytes, and %d in all; the newest of its files is %q", sizes.now, sizes.all, sizes.newest)
+			if err == nil && (sizes.newest == begin.newest || sizes.now >= size || sizes.all > files*size ||
+				len(h.matches(asked)) > 0) {
+				err = fmt.Errorf(
+					"it has %d bytes, and %d in all; the newest of its files is %q", sizes.now, sizes.all, sizes.newest,
+				)
 			}
 			return err
 		})

@@ -115,7 +115,9 @@ func (a *ailing) recovers(fault string, f func() (mend func())) {
 	mended := time.Now()
 	a.n.ready()
 	a.runs(late)
-	a.Logf("after %s: Ready, and the pod that waited too, within %s", fault, time.Since(mended).Round(100*time.Millisecond))
+	a.Logf(
+		"after %s: Ready, and the pod that waited too, within %s", fault, time.Since(mended).Round(100*time.Millisecond),
+	)
 	select {
 	case <-a.n.ran.Done():
 		a.Fatalf("after %s: %v", fault, a.n.ran.Err())
@@ -174,13 +176,17 @@ func badLogin(a *ailing) {
 	a.recovers("another authorized key", func() func() {
 		a.must(os.WriteFile(a.h.Path(filepath.Join("/", remotehost.Root, ".ssh", "authorized_keys")), authorized, 0o600))
 		a.h.Link().Reset() // who is logged in stays so
-		a.notReady("BackendDenied", "root@"+address, "the host refuses the user or every key", "("+a.key+")", "authorized_keys")
+		a.notReady(
+			"BackendDenied", "root@"+address, "the host refuses the user or every key", "("+a.key+")", "authorized_keys",
+		)
 		return func() { a.login(wrong) } // which is the right one now
 	})
 	a.recovers("another host key", func() func() {
 		known := hostFingerprint(a)
 		a.must(a.h.ChangeHostKey(a.Context()))
-		a.notReady("BackendUnreachable", "host key has changed", a.h.KnownHostsFile()+":1", known, hostFingerprint(a), "ssh-keygen -R")
+		a.notReady(
+			"BackendUnreachable", "host key has changed", a.h.KnownHostsFile()+":1", known, hostFingerprint(a), "ssh-keygen -R",
+		)
 		return func() { a.must(a.h.TrustHostKey()) }
 	})
 }
@@ -212,7 +218,9 @@ func badRuntime(a *ailing) {
 		server := grpc.NewServer() // which knows no service
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()
-		a.notReady("BackendUnreachable", a.h.Endpoint(), "does not speak CRI v1", "containerd 1.6 or newer", "disabled_plugins")
+		a.notReady(
+			"BackendUnreachable", a.h.Endpoint(), "does not speak CRI v1", "containerd 1.6 or newer", "disabled_plugins",
+		)
 		return func() {
 			server.Stop()
 			a.must(<-served)

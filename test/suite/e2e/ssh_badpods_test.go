@@ -72,7 +72,10 @@ func lateHostPath(a *ailing) {
 	pod := a.create(a.pod(shell("cat /data/file"), mount("data", corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: dir, Type: &kind},
 	})))
-	a.event(pod, "FailedMount", `MountVolume.SetUp failed for volume "data" : hostPath type check failed: `+dir+` is not a directory`)
+	a.event(
+		pod, "FailedMount",
+		`MountVolume.SetUp failed for volume "data" : hostPath type check failed: `+dir+` is not a directory`,
+	)
 	a.until("it waits", waits("ContainerCreating"))
 	a.must(os.MkdirAll(a.h.Path(dir), 0o755))
 	a.must(os.WriteFile(filepath.Join(a.h.Path(dir), "file"), []byte("late\n"), 0o644)) //nolint:gosec // pods read it
@@ -91,7 +94,9 @@ func noNFS(a *ailing) {
 	pod := a.create(a.pod(forever, mount("share", corev1.VolumeSource{
 		NFS: &corev1.NFSVolumeSource{Server: "192.0.2.1", Path: "/export"},
 	})))
-	a.event(pod, "FailedMount", `MountVolume.SetUp failed for volume "share"`, "mount failed", "192.0.2.1:/export", "nfs-common")
+	a.event(
+		pod, "FailedMount", `MountVolume.SetUp failed for volume "share"`, "mount failed", "192.0.2.1:/export", "nfs-common",
+	)
 	force(a.T, a.c, pod)
 	a.gone(pod)
 }
@@ -121,7 +126,9 @@ func noNetwork(a *ailing) {
 			a.must(err)
 			a.must(os.Remove(file))
 		}
-		a.notReady("KubeletNotReady", "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady", "cni")
+		a.notReady(
+			"KubeletNotReady", "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady", "cni",
+		)
 		pod := a.bound("no-network")
 		a.event(pod, "NetworkNotReady", "network is not ready: container runtime network not ready")
 		a.bound("host-network", func(pod *corev1.Pod) { pod.Spec.HostNetwork = true })

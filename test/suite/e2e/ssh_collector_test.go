@@ -28,7 +28,9 @@ import (
 const containerLogs = "/var/log/containers"
 
 // logLink is fluent-bit's expression for the links there (the filter kubernetes).
-var logLink = regexp.MustCompile(`^([a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*)_([^_]+)_(.+)-([a-z0-9]{64})\.log$`)
+var logLink = regexp.MustCompile(
+	`^([a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*)_([^_]+)_(.+)-([a-z0-9]{64})\.log$`,
+)
 
 // source is whose a log is, as its link's name says.
 type source struct{ pod, namespace, container, id string }
@@ -192,7 +194,8 @@ func (c *collector) finish(tail *tailed) {
 		_ = f.Close() // it was only read
 		c.files[tail.source.String()]++
 	}
-	if n := len(tail.read); tail.parts != "" || n > 0 && len(tail.read[n-1]) > 0 && !bytes.HasSuffix(tail.read[n-1], []byte("\n")) {
+	if n := len(tail.read); tail.parts != "" || n > 0 && len(tail.read[n-1]) > 0 &&
+		!bytes.HasSuffix(tail.read[n-1], []byte("\n")) {
 		c.t.Errorf("the log of %v ends within a line: %.200q", tail.source, tail.parts)
 	}
 }
@@ -311,7 +314,9 @@ func TestLogCollector(t *testing.T) {
 	l := &life{T: t, c: c, n: n, namespace: c.namespace(t, "collector"), remote: remote{mounts: true}}
 	stop := collect(t, h)
 	for _, w := range writers() {
-		l.create(l.pod([]string{"sh", "-c", w.script}, mount("count", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
+		l.create(l.pod([]string{"sh", "-c", w.script}, mount(
+			"count", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		),
 			func(pod *corev1.Pod) {
 				pod.Name, pod.Spec.RestartPolicy = w.name, w.policy
 				if w.change != nil {
@@ -348,7 +353,8 @@ func TestLogCollector(t *testing.T) {
 			}
 		}
 	}
-	if lines := got["short.lived/app"]; len(lines) != 2 || !has(strings.Join(lines, "\n"), []string{"to stderr", "to stdout"}) {
+	if lines := got["short.lived/app"]; len(lines) != 2 ||
+		!has(strings.Join(lines, "\n"), []string{"to stderr", "to stdout"}) {
 		t.Errorf("of both streams of a short life there is %q", lines)
 	}
 	if pods := len(writers()); len(got) != pods {

@@ -19,7 +19,9 @@ import (
 	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
-var sshCut = flag.Duration("sshcut", 0, "for how long TestSSHCutLong cuts a node off its host, twice; make chaos says 10m")
+var sshCut = flag.Duration(
+	"sshcut", 0, "for how long TestSSHCutLong cuts a node off its host, twice; make chaos says 10m",
+)
 
 // unheard is how long nothing is heard over a dead connection before it is given
 // up (keepalives).
@@ -91,11 +93,14 @@ func (r rollout) prefers(t *testing.T, first, second string) {
 		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 			NodeSelectorTerms: []corev1.NodeSelectorTerm{hostnames(first, second)},
 		},
-		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: hostnames(first)}},
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{
+			{Weight: 100, Preference: hostnames(first)},
+		},
 	}}
 	// Or the scheduler would rather spread them.
 	spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
-		MaxSkew: 100, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: d.Spec.Selector,
+		MaxSkew: 100, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: d.Spec.Selector,
 	}}
 	if _, err := r.c.client.AppsV1().Deployments(r.namespace).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -125,7 +130,10 @@ func (r rollout) allOn(t *testing.T, node string) {
 // runs in a pod, and pods are deleted. At the end of that time, last is called.
 func (s *sshNode) cut(t *testing.T, r rollout, version int, length time.Duration, last func()) {
 	t.Helper()
-	l := &life{T: t, c: s.c, n: s.node, remote: remote{mounts: true}, namespace: s.c.namespace(t, fmt.Sprintf("%s-%d", s.name, version))}
+	l := &life{
+		T: t, c: s.c, n: s.node, remote: remote{mounts: true},
+		namespace: s.c.namespace(t, fmt.Sprintf("%s-%d", s.name, version)),
+	}
 	victims := l.victims()
 	command := l.counting()
 	r.roll(t, version+1)
@@ -299,7 +307,9 @@ func notReady(t *testing.T, cut, when time.Time, reason string, away time.Durati
 // leased checks that the node's lease is renewed.
 func (s *sshNode) leased(t *testing.T) {
 	t.Helper()
-	lease, err := s.c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), s.name, metav1.GetOptions{})
+	lease, err := s.c.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(
+		t.Context(), s.name, metav1.GetOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,9 @@ func busy(l *life) *corev1.Pod {
 	l.secret("login", map[string]string{"password": onHost})
 	l.create(l.pod(shell("cat /settings/color; echo; cat /login/password >/scratch/copy && echo copied; "+
 		"[ -s /var/run/secrets/kubernetes.io/serviceaccount/token ] && echo token"),
-		mount("settings", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("settings")}}),
+		mount(
+			"settings", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("settings")}},
+		),
 		mount("login", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "login"}}),
 		mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 		mount("memory", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})))
@@ -187,7 +189,8 @@ const opensshHead = "b3BlbnNzaC1rZXktdjE"
 // pemLines are those that are found nowhere by chance.
 func pemLines(data []byte) (lines []string) {
 	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); len(line) > 30 && !strings.HasPrefix(line, "-----") && !strings.HasPrefix(line, opensshHead) {
+		if line = strings.TrimSpace(line); len(line) > 30 && !strings.HasPrefix(line, "-----") &&
+			!strings.HasPrefix(line, opensshHead) {
 			lines = append(lines, line)
 		}
 	}

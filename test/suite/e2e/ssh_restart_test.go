@@ -117,7 +117,9 @@ func onDiskAndInMemory(pod *corev1.Pod) {
 	mount("data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})(pod)
 	mount("memory", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})(pod)
 	mount("hidden", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hidden"}})(pod)
-	readyWhen(`[ "$(cat /hidden/word)" = sesame ] && test -s ` + serviceAccountDir + "token && test -s " + serviceAccountDir + "ca.crt")(pod)
+	readyWhen(
+		`[ "$(cat /hidden/word)" = sesame ] && test -s ` + serviceAccountDir + "token && test -s " + serviceAccountDir + "ca.crt",
+	)(pod)
 	data := pod.Spec.Containers[0].VolumeMounts[:1]
 	pod.Spec.InitContainers = []corev1.Container{{
 		Name: "init", Image: imageOf, ImagePullPolicy: corev1.PullIfNotPresent, VolumeMounts: data,
@@ -153,7 +155,8 @@ func (s *sshNode) restartedOnce(t *testing.T, before map[types.UID]*corev1.Pod) 
 		compared = 0
 		for uid, was := range before {
 			pod := now[uid]
-			if pod == nil || pod.DeletionTimestamp != nil || isReady(was) != nil || was.Spec.RestartPolicy == corev1.RestartPolicyNever {
+			if pod == nil || pod.DeletionTimestamp != nil || isReady(was) != nil ||
+				was.Spec.RestartPolicy == corev1.RestartPolicyNever {
 				continue
 			}
 			if err := isRestarted(was, pod); err != nil {
@@ -176,7 +179,8 @@ func isRestarted(was, now *corev1.Pod) error {
 	}
 	before, status := was.Status.ContainerStatuses[0], now.Status.ContainerStatuses[0]
 	last := status.LastTerminationState.Terminated
-	if status.RestartCount != before.RestartCount+1 || last == nil || last.ContainerID != before.ContainerID || last.ExitCode == 0 {
+	if status.RestartCount != before.RestartCount+1 || last == nil || last.ContainerID != before.ContainerID ||
+		last.ExitCode == 0 {
 		return fmt.Errorf("it was %s, is %s, and says of the end: %v", states(&was.Status), states(&now.Status), last)
 	}
 	return nil

@@ -54,7 +54,11 @@ func TestTop(t *testing.T) {
 		{simulated, []string{"top", "pod", "subject", "--containers", "--no-headers"}, `^subject +app +2[45]\dm +6[345]Mi`},
 		{simulated, []string{"top", "node", simulated.n.name, "--no-headers"}, `^top +[1-9]\d*m +\d+% +[1-9]\d*Mi`},
 		// The limit of its processor time is what a loop gets, or less on a busy machine.
-		{overSSH, []string{"top", "pod", "subject", "--containers", "--no-headers"}, `^subject +app +([1-9]\d?|[1-3]\d\d)m +3\dMi`},
+		{
+			overSSH,
+			[]string{"top", "pod", "subject", "--containers", "--no-headers"},
+			`^subject +app +([1-9]\d?|[1-3]\d\d)m +3\dMi`,
+		},
 		{overSSH, []string{"top", "node", overSSH.n.name, "--no-headers"}, `^top-ssh +[1-9]\d*m +\d+% +[1-9]\d*Mi`},
 	} {
 		l := tt.l
@@ -97,19 +101,24 @@ func (l *life) serveMetrics(program string, others ...string) {
 	l.must(err)
 	l.c.allow(l.T, l.namespace, account,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get", "list", "watch"}})
+		rbacv1.PolicyRule{
+			APIGroups: []string{""}, Resources: []string{"pods", "nodes"}, Verbs: []string{"get", "list", "watch"},
+		})
 	l.c.bind(l.T, l.namespace, account, "system:auth-delegator")
 	_, err = l.c.client.RbacV1().RoleBindings(metav1.NamespaceSystem).Create(l.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "metrics-server-auth-reader"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: l.namespace, Name: account}},
+		RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "Role", Name: "extension-apiserver-authentication-reader",
+		},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: l.namespace, Name: account}},
 	}, metav1.CreateOptions{})
 	l.must(err)
 
 	dir, port := l.TempDir(), ports.Free(l.T)
 	admin := l.c.AdminConfig()
 	kubeconfig := cptest.Kubeconfig(l, &rest.Config{
-		Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData}, BearerToken: l.c.token(l.T, l.namespace, account),
+		Host: admin.Host, TLSClientConfig: rest.TLSClientConfig{CAData: admin.CAData},
+		BearerToken: l.c.token(l.T, l.namespace, account),
 	})
 	child.ForTest(l, child.Config{Program: program, Args: []string{
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir=" + dir,

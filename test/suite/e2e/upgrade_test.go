@@ -54,7 +54,10 @@ func TestBurstletIsUpgraded(t *testing.T) {
 		p := newSimProcess(t)
 		view := p.as(c, "release-sim")
 		watch := watchDoubled(t, view)
-		u := upgrade{n: newNode(t, c, "release-sim", p.section()), old: old, replicas: 30, count: view.count, fine: neverRestarted, mounts: true}
+		u := upgrade{
+			n: newNode(t, c, "release-sim", p.section()), old: old, replicas: 30, count: view.count, fine: neverRestarted,
+			mounts: true,
+		}
 		u.thereAndBack(t)
 		u.n.ends(t)
 		wait.For(t, patience, "nothing is left on the sim", func() error { return none(view.left(t, "")) })
@@ -101,7 +104,9 @@ func TestTheEarlierSimSpeaksAsToday(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now := number(string(tree)); then != now {
-		t.Errorf("commit %s speaks protocol %s, and this tree %s: name the first commit that speaks it", beforeOnSim, then, now)
+		t.Errorf(
+			"commit %s speaks protocol %s, and this tree %s: name the first commit that speaks it", beforeOnSim, then, now,
+		)
 	}
 }
 

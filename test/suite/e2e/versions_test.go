@@ -31,7 +31,9 @@ func TestControlPlaneIsUpgraded(t *testing.T) {
 	p := newSimProcess(t)
 	view := p.as(c, "upgraded-sim")
 	sim := newNode(t, c, "upgraded-sim", p.section())
-	sim.configure(fmt.Sprintf("leaderElection: {enabled: true, namespace: %s, kubeconfig: %s}\n", electors, c.elections(t)))
+	sim.configure(
+		fmt.Sprintf("leaderElection: {enabled: true, namespace: %s, kubeconfig: %s}\n", electors, c.elections(t)),
+	)
 	sim.run()
 	watch := watchDoubled(t, view)
 	kept := []*keptPods{host.keep(t, "kept-host"), sim.steady(t, "kept-sim", true)}

@@ -34,7 +34,9 @@ const storyTime = 2 * time.Minute
 // secretsBound is when a secret must be gone whose launch never came.
 const secretsBound = time.Hour
 
-var storyDelays = stub.Delays{Provision: 3 * time.Second, Pull: 2 * time.Second, Deprovision: 2 * time.Second, Visible: 4 * time.Second}
+var storyDelays = stub.Delays{
+	Provision: 3 * time.Second, Pull: 2 * time.Second, Deprovision: 2 * time.Second, Visible: 4 * time.Second,
+}
 
 // afterStory is what must be in the end, whatever crashed: long after the settle
 // time, but within the hour in which ECS remembers.
@@ -82,7 +84,9 @@ func (c *cluster) afterAll() {
 // withFiles gives the pod a volume with contents of its own.
 func withFiles(pod *corev1.Pod) {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "info", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
-		Items: []corev1.DownwardAPIVolumeFile{{Path: "name", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}},
+		Items: []corev1.DownwardAPIVolumeFile{
+			{Path: "name", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}},
+		},
 	}}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "info", MountPath: "/info"}}
 }

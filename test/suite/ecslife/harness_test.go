@@ -79,7 +79,8 @@ func (c *cluster) start(l *link) *process {
 	}
 	p.source = podsource.New(c, func() bool { return true })
 	p.engine, err = syncloop.New(syncloop.Config{
-		Backend: b, Source: p.source, Status: p, Events: p, Objects: p, Pulls: 5, Node: func() syncloop.Node { return nodeOf(b) },
+		Backend: b, Source: p.source, Status: p, Events: p, Objects: p, Pulls: 5,
+		Node: func() syncloop.Node { return nodeOf(b) },
 	})
 	if err != nil {
 		c.t.Fatal(err)
@@ -246,7 +247,9 @@ func (c *cluster) touch(key string) {
 func (c *cluster) create(name string, policy corev1.RestartPolicy, change func(*corev1.Pod), argv ...string) {
 	grace := int64(5)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.Now()},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.Now(),
+		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: policy, TerminationGracePeriodSeconds: &grace,
 			Containers: []corev1.Container{{Name: "a", Image: "busybox:1", Command: argv}},
@@ -309,7 +312,8 @@ func (p *process) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 		})
 	}
 	for i := range old.ContainerStatuses {
-		if i < len(status.ContainerStatuses) && status.ContainerStatuses[i].RestartCount < old.ContainerStatuses[i].RestartCount {
+		if i < len(status.ContainerStatuses) &&
+			status.ContainerStatuses[i].RestartCount < old.ContainerStatuses[i].RestartCount {
 			c.t.Errorf("pod %s: the restart count went back from %d to %d", pod.Name,
 				old.ContainerStatuses[i].RestartCount, status.ContainerStatuses[i].RestartCount)
 		}
@@ -425,7 +429,10 @@ func (c *cluster) ask(action string, in, out any) {
 	}
 	r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+action)
 	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=TEST/20260101/us-east-1/ecs/aws4_request, SignedHeaders=host, Signature=0")
+	r.Header.Set(
+		"Authorization",
+		"AWS4-HMAC-SHA256 Credential=TEST/20260101/us-east-1/ecs/aws4_request, SignedHeaders=host, Signature=0",
+	)
 	resp, err := c.server.Client().Do(r)
 	if err != nil {
 		c.t.Fatal(err)

@@ -69,7 +69,11 @@ func TestTheEndOfALogIsSeen(t *testing.T) {
 		first       string
 	}{
 		{corev1.RestartPolicyNever, 20 * time.Second, sight{phase: corev1.PodFailed, ended: "Error", exit: 3}, "boom\n"},
-		{corev1.RestartPolicyAlways, 20 * time.Second, sight{phase: corev1.PodRunning, ended: "Error", exit: 3, restarts: 1}, "boom\n"},
+		{
+			corev1.RestartPolicyAlways, 20 * time.Second,
+			sight{phase: corev1.PodRunning, ended: "Error", exit: 3, restarts: 1},
+			"boom\n",
+		},
 		{corev1.RestartPolicyNever, time.Second, sight{phase: corev1.PodFailed, ended: "Error", exit: 3}, ""},
 	} {
 		policy, sees := tt.policy, tt.sees

@@ -22,7 +22,10 @@ func served(pod *corev1.Pod) {
 	always := corev1.ContainerRestartPolicyAlways
 	pod.Spec.InitContainers = []corev1.Container{
 		{Name: "init", Image: "busybox:1", Command: []string{"sleep", "3"}},
-		{Name: "side", Image: "busybox:1", Command: []string{"sh", "-c", "trap 'exit 0' TERM; while true; do sleep 1; done"}, RestartPolicy: &always},
+		{
+			Name: "side", Image: "busybox:1", Command: []string{"sh", "-c", "trap 'exit 0' TERM; while true; do sleep 1; done"},
+			RestartPolicy: &always,
+		},
 	}
 }
 
@@ -60,7 +63,9 @@ func statusOf(c *cluster, name string) corev1.ContainerStatus {
 
 // A pod of several containers is done when all of them are, each with its code.
 func TestSeveralEnd(t *testing.T) {
-	with(t, corev1.RestartPolicyNever, beside("b", "sh", "-c", "sleep 60; exit 4"), []string{"sleep", "10"}, func(c *cluster) {
+	with(t, corev1.RestartPolicyNever, beside(
+		"b", "sh", "-c", "sleep 60; exit 4",
+	), []string{"sleep", "10"}, func(c *cluster) {
 		time.Sleep(50 * time.Second)
 		a, b := statusOf(c, "a"), statusOf(c, "b")
 		if c.get("p").Status.Phase != corev1.PodRunning || a.State.Terminated == nil || b.State.Running == nil {
@@ -69,7 +74,8 @@ func TestSeveralEnd(t *testing.T) {
 		ended := a.State.Terminated.FinishedAt
 		c.awaitSight(sight{phase: corev1.PodFailed}, time.Minute)
 		a, b = statusOf(c, "a"), statusOf(c, "b")
-		if a.State.Terminated.ExitCode != 0 || b.State.Terminated.ExitCode != 4 || !a.State.Terminated.FinishedAt.Equal(&ended) {
+		if a.State.Terminated.ExitCode != 0 || b.State.Terminated.ExitCode != 4 ||
+			!a.State.Terminated.FinishedAt.Equal(&ended) {
 			t.Errorf("%+v, %+v; a had ended at %s", a.State, b.State, ended)
 		}
 	})
@@ -98,10 +104,13 @@ func TestAnEndStaysOverARestart(t *testing.T) {
 // When one of several crashes the whole task is made anew, in the crash loop's
 // time, and the restart count is carried.
 func TestOneOfSeveralCrashes(t *testing.T) {
-	with(t, corev1.RestartPolicyAlways, beside("b", "sh", "-c", "sleep 5; exit 5"), []string{"sleep", "100000"}, func(c *cluster) {
+	with(t, corev1.RestartPolicyAlways, beside(
+		"b", "sh", "-c", "sleep 5; exit 5",
+	), []string{"sleep", "100000"}, func(c *cluster) {
 		c.pass(4 * time.Minute)
 		b := statusOf(c, "b")
-		if b.RestartCount < 2 || b.RestartCount > 5 || b.LastTerminationState.Terminated == nil || b.LastTerminationState.Terminated.ExitCode != 5 {
+		if b.RestartCount < 2 || b.RestartCount > 5 || b.LastTerminationState.Terminated == nil ||
+			b.LastTerminationState.Terminated.ExitCode != 5 {
 			t.Errorf("after four minutes %d restarts: %+v", b.RestartCount, b)
 		}
 		if n := c.live()["uid-p"]; n > 1 {

@@ -128,7 +128,8 @@ func staysFailed(c *cluster) {
 // ranOnce: a task that never ran is no failure of the pod's containers.
 func ranOnce(c *cluster) {
 	time.Sleep(time.Minute)
-	if st := c.get("p").Status; st.Phase != corev1.PodRunning || st.ContainerStatuses[0].RestartCount != 0 || len(c.server.Tasks(false)) != 2 {
+	if st := c.get("p").Status; st.Phase != corev1.PodRunning || st.ContainerStatuses[0].RestartCount != 0 ||
+		len(c.server.Tasks(false)) != 2 {
 		c.t.Errorf("%+v, tasks %v", st, c.server.Tasks(false))
 	}
 }
@@ -160,21 +161,32 @@ var troubles = []trouble{
 	{
 		name: "Spot takes the task back", config: spotFirst, strike: func(c *cluster) { c.server.InterruptSpot(theTask(c)) },
 		wait: 3 * time.Minute, then: staysFailed,
-		seen: sight{phase: corev1.PodFailed, reason: "Preempted", disrupted: true, event: "Warning Preempted", text: "Spot", ended: "Error", exit: 143},
+		seen: sight{
+			phase: corev1.PodFailed, reason: "Preempted", disrupted: true, event: "Warning Preempted", text: "Spot",
+			ended: "Error", exit: 143,
+		},
 	},
 	{
 		name: "AWS retires the task", strike: func(c *cluster) { c.server.Retire(theTask(c)) },
 		wait: 3 * time.Minute, then: staysFailed,
-		seen: sight{phase: corev1.PodFailed, reason: "NodeShutdown", disrupted: true, event: "Warning NodeShutdown", text: "maintenance"},
+		seen: sight{
+			phase: corev1.PodFailed, reason: "NodeShutdown", disrupted: true, event: "Warning NodeShutdown", text: "maintenance",
+		},
 	},
 	{
 		name: "the host under the task fails", strike: func(c *cluster) { c.server.FailHost(theTask(c)) },
 		wait: 3 * time.Minute, then: staysFailed,
-		seen: sight{phase: corev1.PodFailed, reason: "NodeShutdown", disrupted: true, event: "Warning NodeShutdown", ended: "ContainerStatusUnknown", exit: 137},
+		seen: sight{
+			phase: corev1.PodFailed, reason: "NodeShutdown", disrupted: true, event: "Warning NodeShutdown",
+			ended: "ContainerStatusUnknown", exit: 137,
+		},
 	},
 	{
 		name: "out of memory", argv: []string{"sh", "-c", "sleep 5; oom"}, wait: 2 * time.Minute,
-		seen: sight{phase: corev1.PodRunning, waiting: "CrashLoopBackOff", ended: "OOMKilled", exit: 137, restarts: 1, event: "Warning BackOff"},
+		seen: sight{
+			phase: corev1.PodRunning, waiting: "CrashLoopBackOff", ended: "OOMKilled", exit: 137, restarts: 1,
+			event: "Warning BackOff",
+		},
 	},
 	{
 		name: "out of memory, never restarted", policy: corev1.RestartPolicyNever, argv: []string{"sh", "-c", "sleep 5; oom"},
@@ -183,13 +195,17 @@ var troubles = []trouble{
 	},
 	{
 		name: "an image that is not there", pod: missingImage, wait: time.Minute,
-		seen: sight{phase: corev1.PodPending, waiting: "ErrImagePull", event: "Warning Failed", text: "Failed to pull image \"registry.example/missing:1\": "},
+		seen: sight{
+			phase: corev1.PodPending, waiting: "ErrImagePull", event: "Warning Failed",
+			text: "Failed to pull image \"registry.example/missing:1\": ",
+		},
 		then: func(c *cluster) {
 			c.awaitSight(sight{phase: corev1.PodPending, waiting: "ImagePullBackOff"}, time.Minute)
 		},
 	},
 	{
-		name: "a secret that the task may not read", config: whole, pod: withSecretEnv, before: privateImage, wait: time.Minute,
+		name: "a secret that the task may not read", config: whole, pod: withSecretEnv, before: privateImage,
+		wait: time.Minute,
 		seen: sight{phase: corev1.PodPending, waiting: "CreateContainerConfigError"},
 		then: func(c *cluster) {
 			if w := c.get("p").Status.ContainerStatuses[0].State.Waiting; !strings.Contains(w.Message, "task-execution-role-policy.json") {
@@ -205,11 +221,18 @@ var troubles = []trouble{
 			pod.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name = "none"
 		},
 		config: whole, wait: time.Minute,
-		seen: sight{phase: corev1.PodPending, waiting: "CreateContainerConfigError", event: "Warning Failed", text: `secret "none" not found`},
+		seen: sight{
+			phase: corev1.PodPending, waiting: "CreateContainerConfigError", event: "Warning Failed",
+			text: `secret "none" not found`,
+		},
 	},
 	{
-		name: "no Spot capacity: on demand", config: spotFirst, before: func(c *cluster) { c.server.Shortage("", "FARGATE_SPOT", true) }, wait: time.Minute,
-		seen: sight{phase: corev1.PodPending, waiting: "InsufficientCapacity", event: "Warning InsufficientCapacity", text: "Capacity is unavailable"},
+		name: "no Spot capacity: on demand", config: spotFirst,
+		before: func(c *cluster) { c.server.Shortage("", "FARGATE_SPOT", true) }, wait: time.Minute,
+		seen: sight{
+			phase: corev1.PodPending, waiting: "InsufficientCapacity", event: "Warning InsufficientCapacity",
+			text: "Capacity is unavailable",
+		},
 		then: func(c *cluster) {
 			runsAgain(c)
 			if p := c.server.TaskInfos()[0].Provider; p == "FARGATE_SPOT" {
@@ -218,7 +241,8 @@ var troubles = []trouble{
 		},
 	},
 	{
-		name: "no capacity in one zone: the other", before: func(c *cluster) { c.server.Shortage("subnet-a", "", true) }, wait: 2 * time.Minute,
+		name: "no capacity in one zone: the other", before: func(c *cluster) { c.server.Shortage("subnet-a", "", true) },
+		wait: 2 * time.Minute,
 		seen: sight{phase: corev1.PodRunning},
 		then: func(c *cluster) {
 			runsAgain(c)
@@ -228,7 +252,8 @@ var troubles = []trouble{
 		},
 	},
 	{
-		name: "no capacity anywhere, then there is", before: func(c *cluster) { c.server.Shortage("", "", true) }, wait: time.Minute,
+		name: "no capacity anywhere, then there is", before: func(c *cluster) { c.server.Shortage("", "", true) },
+		wait: time.Minute,
 		seen: sight{phase: corev1.PodPending, waiting: "InsufficientCapacity", event: "Warning InsufficientCapacity"},
 		then: func(c *cluster) {
 			time.Sleep(3 * time.Minute)
@@ -239,7 +264,10 @@ var troubles = []trouble{
 	},
 	{
 		name: "the quota is reached", server: stub.Config{VCPU: 0.1}, wait: time.Minute,
-		seen: sight{phase: corev1.PodPending, waiting: "InsufficientCapacity", event: "Warning InsufficientCapacity", text: "Service Quotas"},
+		seen: sight{
+			phase: corev1.PodPending, waiting: "InsufficientCapacity", event: "Warning InsufficientCapacity",
+			text: "Service Quotas",
+		},
 		then: func(c *cluster) {
 			c.server.SetQuota(4, 4)
 			time.Sleep(5 * time.Minute)
@@ -251,7 +279,9 @@ var troubles = []trouble{
 		before: func(c *cluster) {
 			c.server.Deny(stub.Denial{Principal: stub.Caller, Action: "ecs:RunTask", Resource: "*"})
 		},
-		seen: sight{phase: corev1.PodPending, event: "Warning FailedCreatePodSandBox", text: "deploy/aws/controller-policy.json"},
+		seen: sight{
+			phase: corev1.PodPending, event: "Warning FailedCreatePodSandBox", text: "deploy/aws/controller-policy.json",
+		},
 		then: func(c *cluster) {
 			e := c.event("p", "Warning FailedCreatePodSandBox")
 			if !strings.Contains(e, "ecs:RunTask on resource: arn:") {
@@ -262,22 +292,29 @@ var troubles = []trouble{
 		},
 	},
 	{
-		name: "a subnet that is not there", server: stub.Config{Subnets: []stub.Subnet{{ID: "subnet-z", Zone: "us-east-1a", VPC: "vpc-1"}}}, wait: time.Minute,
+		name:   "a subnet that is not there",
+		server: stub.Config{Subnets: []stub.Subnet{{ID: "subnet-z", Zone: "us-east-1a", VPC: "vpc-1"}}}, wait: time.Minute,
 		seen: sight{phase: corev1.PodPending, event: "Warning FailedCreatePodSandBox", text: "backend.ecs"},
 	},
 	{
 		name: "its network interface does not come", server: stub.Config{NoInterface: 2}, policy: corev1.RestartPolicyNever,
 		wait: 2 * time.Minute, then: ranOnce,
-		seen: sight{phase: corev1.PodRunning, event: "Warning Failed", text: "Error: Timeout waiting for network interface provisioning"},
+		seen: sight{
+			phase: corev1.PodRunning, event: "Warning Failed", text: "Error: Timeout waiting for network interface provisioning",
+		},
 	},
 	{
-		name: "its network interface does not come, with burstlet's containers", server: stub.Config{NoInterface: 2}, config: whole,
+		name: "its network interface does not come, with burstlet's containers", server: stub.Config{NoInterface: 2},
+		config: whole,
 		policy: corev1.RestartPolicyNever, wait: 2 * time.Minute, then: ranOnce,
-		seen: sight{phase: corev1.PodRunning, event: "Warning Failed", text: "Error: Timeout waiting for network interface provisioning"},
+		seen: sight{
+			phase: corev1.PodRunning, event: "Warning Failed", text: "Error: Timeout waiting for network interface provisioning",
+		},
 	},
 	{
-		name: "somebody stops the task by hand", strike: func(c *cluster) { c.server.Interrupt(theTask(c), "UserInitiated", "Task stopped by user") },
-		wait: time.Minute, then: runsAgain,
+		name:   "somebody stops the task by hand",
+		strike: func(c *cluster) { c.server.Interrupt(theTask(c), "UserInitiated", "Task stopped by user") },
+		wait:   time.Minute, then: runsAgain,
 		seen: sight{phase: corev1.PodRunning, ended: "Error", exit: 143, restarts: 1},
 	},
 }

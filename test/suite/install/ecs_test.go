@@ -87,7 +87,9 @@ func newCloud(t *testing.T, archive string) (*ecsprocess.Process, *ecsprocess.Re
 func ecsValues(t *testing.T, node string, w *world) values {
 	t.Helper()
 	var backend values
-	section := w.cloud.Section(fmt.Sprintf("registryMirrors: {%q: \"http://%s:%d\"}", registryName, w.c.Machine(), w.mirror.Port), "settle: 5s")
+	section := w.cloud.Section(
+		fmt.Sprintf("registryMirrors: {%q: \"http://%s:%d\"}", registryName, w.c.Machine(), w.mirror.Port), "settle: 5s",
+	)
 	if err := yaml.Unmarshal([]byte(section), &backend); err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,9 @@ func fromAPod(t *testing.T, c *basecluster.Cluster) {
 
 // fromThisMachine: the API server's way to pods, and everybody's here.
 func fromThisMachine(t *testing.T, c *basecluster.Cluster) {
-	list, err := c.Client.CoreV1().Pods(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
+	list, err := c.Client.CoreV1().Pods(metav1.NamespaceDefault).List(
+		t.Context(), metav1.ListOptions{LabelSelector: "app=web"},
+	)
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d pods, %v", len(list.Items), err)
 	}

@@ -89,7 +89,10 @@ func conditions(object runtime.Object) string {
 
 // over watches from a version of the objects on. A watch ends when the connection or the
 // API server's patience does: then another goes on where it was, and nothing is missed.
-func (g *guard) over(i *installed, from string, watcher func(context.Context, metav1.ListOptions) (watch.Interface, error), check func(watch.Event) error) {
+func (g *guard) over(
+	i *installed, from string, watcher func(context.Context, metav1.ListOptions) (watch.Interface, error),
+	check func(watch.Event) error,
+) {
 	i.Helper()
 	w, err := toolswatch.NewRetryWatcherWithContext(i.Context(), from, &cache.ListWatch{WatchFuncWithContext: watcher})
 	if err != nil {

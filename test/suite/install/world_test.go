@@ -118,7 +118,9 @@ func isOurs(name string) bool {
 	case strings.HasPrefix(namespace, workPrefix) && strings.HasPrefix(object, "work"):
 		return true
 	case strings.HasPrefix(namespace, workPrefix), strings.HasPrefix(namespace, releasePrefix):
-		return slices.Contains([]string{"namespaces ", "serviceaccounts default", "configmaps kube-root-ca.crt"}, kind+" "+object)
+		return slices.Contains(
+			[]string{"namespaces ", "serviceaccounts default", "configmaps kube-root-ca.crt"}, kind+" "+object,
+		)
 	}
 	return false
 }

@@ -104,9 +104,12 @@ func measured(n uint64) stats.CAdvisor {
 	}
 	pod := usage("/top/podu")
 	pod.Network = []backend.InterfaceUsage{{
-		Name: "eth0", RxBytes: grows(100), TxBytes: grows(100), RxPackets: grows(9), TxPackets: grows(9), RxDropped: grows(1), TxDropped: grows(1),
+		Name: "eth0", RxBytes: grows(100), TxBytes: grows(100), RxPackets: grows(9), TxPackets: grows(9), RxDropped: grows(1),
+		TxDropped: grows(1),
 	}}
-	half := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	half := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+	}
 	return stats.CAdvisor{
 		Now: now,
 		Facts: &backend.StatsFacts{Node: new(usage("/")), Pods: []backend.PodStats{{
@@ -115,7 +118,9 @@ func measured(n uint64) stats.CAdvisor {
 		}}},
 		Pods: []*corev1.Pod{{
 			ObjectMeta: metav1.ObjectMeta{UID: "u", Namespace: "ns", Name: "p"},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "app", Resources: corev1.ResourceRequirements{Limits: half}}}},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "c", Image: "app", Resources: corev1.ResourceRequirements{Limits: half}}},
+			},
 		}},
 		Machine: &backend.NodeFacts{MachineID: "m", Capacity: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"),

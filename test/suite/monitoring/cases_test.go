@@ -79,8 +79,12 @@ var nodeCases = []alertCase{
 	},
 	{
 		alert: "BurstletRemoteDenied", at: "30m", labels: with("operation_type", "status"),
-		fires: map[string]string{`burstlet_backend_errors_total{job="burstlet",node="n",class="Denied",operation_type="status"}`: "0+1x90"},
-		quiet: map[string]string{`burstlet_backend_errors_total{job="burstlet",node="n",class="Unavailable",operation_type="status"}`: "0+1x90"},
+		fires: map[string]string{
+			`burstlet_backend_errors_total{job="burstlet",node="n",class="Denied",operation_type="status"}`: "0+1x90",
+		},
+		quiet: map[string]string{
+			`burstlet_backend_errors_total{job="burstlet",node="n",class="Unavailable",operation_type="status"}`: "0+1x90",
+		},
 	},
 }
 
@@ -110,8 +114,12 @@ var podCases = []alertCase{
 	},
 	{
 		alert: "BurstletPodsRejected", at: "30m", labels: with("reason", "UnsupportedByBackend"),
-		fires: map[string]string{`kubelet_admission_rejections_total{job="burstlet",node="n",reason="UnsupportedByBackend"}`: "0+1x90"},
-		quiet: map[string]string{`kubelet_admission_rejections_total{job="burstlet",node="n",reason="UnsupportedByBackend"}`: "0x20 2x70"},
+		fires: map[string]string{
+			`kubelet_admission_rejections_total{job="burstlet",node="n",reason="UnsupportedByBackend"}`: "0+1x90",
+		},
+		quiet: map[string]string{
+			`kubelet_admission_rejections_total{job="burstlet",node="n",reason="UnsupportedByBackend"}`: "0x20 2x70",
+		},
 	},
 }
 
@@ -165,7 +173,9 @@ var criCases = []alertCase{
 	},
 	{
 		alert: "BurstletLinkRefused", at: "30m", labels: with("reason", "host_key"),
-		fires: map[string]string{`burstlet_cri_link_failures_total{job="burstlet",node="n",connection="control",reason="host_key"}`: "0+1x90"},
+		fires: map[string]string{
+			`burstlet_cri_link_failures_total{job="burstlet",node="n",connection="control",reason="host_key"}`: "0+1x90",
+		},
 		quiet: map[string]string{ // a host that is away is for BurstletLinkDown
 			`burstlet_cri_link_failures_total{job="burstlet",node="n",connection="control",reason="reach"}`:    "0+1x90",
 			`burstlet_cri_link_failures_total{job="burstlet",node="n",connection="control",reason="host_key"}`: "0x90",
@@ -178,8 +188,12 @@ var criCases = []alertCase{
 	},
 	{
 		alert: "BurstletLinkSlow", at: "30m", labels: onNode,
-		fires: map[string]string{`burstlet_cri_link_round_trip_seconds{job="burstlet",node="n",connection="control"}`: "0.8x90"},
-		quiet: map[string]string{`burstlet_cri_link_round_trip_seconds{job="burstlet",node="n",connection="control"}`: "0.05x25 3x2 0.05x90"},
+		fires: map[string]string{
+			`burstlet_cri_link_round_trip_seconds{job="burstlet",node="n",connection="control"}`: "0.8x90",
+		},
+		quiet: map[string]string{
+			`burstlet_cri_link_round_trip_seconds{job="burstlet",node="n",connection="control"}`: "0.05x25 3x2 0.05x90",
+		},
 	},
 	{
 		alert: "BurstletImageDiskFull", at: "40m", labels: onNode,
@@ -202,8 +216,12 @@ var criCases = []alertCase{
 var ecsCases = []alertCase{
 	{
 		alert: "BurstletECSThrottled", at: "40m", labels: map[string]string{"node": "n", "service": "ECS", "call": "RunTask"},
-		fires: map[string]string{`burstlet_ecs_requests_total{job="burstlet",node="n",service="ECS",call="RunTask",outcome="Throttled"}`: "0+60x90"},
-		quiet: map[string]string{`burstlet_ecs_requests_total{job="burstlet",node="n",service="ECS",call="RunTask",outcome="Throttled"}`: "0+1x90"},
+		fires: map[string]string{
+			`burstlet_ecs_requests_total{job="burstlet",node="n",service="ECS",call="RunTask",outcome="Throttled"}`: "0+60x90",
+		},
+		quiet: map[string]string{
+			`burstlet_ecs_requests_total{job="burstlet",node="n",service="ECS",call="RunTask",outcome="Throttled"}`: "0+1x90",
+		},
 	},
 	{
 		alert: "BurstletECSQueue", at: "20m", labels: onNode,
@@ -212,13 +230,22 @@ var ecsCases = []alertCase{
 	},
 	{
 		alert: "BurstletECSNoCapacity", at: "40m", labels: onNode,
-		fires: map[string]string{`burstlet_backend_errors_total{job="burstlet",node="n",operation_type="run_podsandbox",class="Capacity"}`: "0+1x90"},
-		quiet: map[string]string{`burstlet_backend_errors_total{job="burstlet",node="n",operation_type="run_podsandbox",class="Throttled"}`: "0+1x90"},
+		fires: map[string]string{
+			`burstlet_backend_errors_total{job="burstlet",node="n",operation_type="run_podsandbox",class="Capacity"}`: "0+1x90",
+		},
+		quiet: map[string]string{
+			`burstlet_backend_errors_total{job="burstlet",node="n",operation_type="run_podsandbox",class="Throttled"}`: "0+1x90",
+		},
 	},
 	{
-		alert: "BurstletECSDenied", at: "40m", labels: map[string]string{"node": "n", "service": "Secrets Manager", "call": "CreateSecret"},
-		fires: map[string]string{`burstlet_ecs_requests_total{job="burstlet",node="n",service="Secrets Manager",call="CreateSecret",outcome="Denied"}`: "0+1x90"},
-		quiet: map[string]string{`burstlet_ecs_requests_total{job="burstlet",node="n",service="Secrets Manager",call="CreateSecret",outcome="ok"}`: "0+1x90"},
+		alert: "BurstletECSDenied", at: "40m",
+		labels: map[string]string{"node": "n", "service": "Secrets Manager", "call": "CreateSecret"},
+		fires: map[string]string{
+			`burstlet_ecs_requests_total{job="burstlet",node="n",service="Secrets Manager",call="CreateSecret",outcome="Denied"}`: "0+1x90",
+		},
+		quiet: map[string]string{
+			`burstlet_ecs_requests_total{job="burstlet",node="n",service="Secrets Manager",call="CreateSecret",outcome="ok"}`: "0+1x90",
+		},
 	},
 	{
 		alert: "BurstletECSCostRises", at: "225m", labels: onNode,

@@ -47,13 +47,20 @@ func (w *world) prometheus() *prometheus {
 			"pod_label_app_kubernetes_io_name": "burstlet", "pod_container_port_name": "healthz",
 		}))
 	}
-	pods = append(pods, discovered("127.0.0.1:1", map[string]string{"pod_name": "other", "pod_phase": "Running", "pod_container_port_name": "healthz"}))
+	pods = append(
+		pods,
+		discovered(
+			"127.0.0.1:1", map[string]string{"pod_name": "other", "pod_phase": "Running", "pod_container_port_name": "healthz"},
+		),
+	)
 	processes["static_configs"] = pods
 	nodes := shipped(w.T, "scrape-kubelet-api.yaml", jobKubeletAPI)
 	nodes["static_configs"] = w.discoveredNodes()
 	nodes["authorization"].(map[string]any)["credentials_file"] = w.token()
 	config, err := yaml.Marshal(map[string]any{
-		"global":         map[string]any{"scrape_interval": scrapeInterval, "scrape_timeout": scrapeInterval, "evaluation_interval": "1s"},
+		"global": map[string]any{
+			"scrape_interval": scrapeInterval, "scrape_timeout": scrapeInterval, "evaluation_interval": "1s",
+		},
 		"rule_files":     []string{ruleFilePath(w.T)},
 		"scrape_configs": []any{processes, nodes},
 	})
@@ -83,7 +90,8 @@ func shipped(t *testing.T, name, job string) map[string]any {
 	if err := yaml.Unmarshal(data, &file); err != nil {
 		t.Fatal(err)
 	}
-	if len(file.ScrapeConfigs) != 1 || file.ScrapeConfigs[0]["job_name"] != jobProcesses || file.ScrapeConfigs[0]["kubernetes_sd_configs"] == nil {
+	if len(file.ScrapeConfigs) != 1 || file.ScrapeConfigs[0]["job_name"] != jobProcesses ||
+		file.ScrapeConfigs[0]["kubernetes_sd_configs"] == nil {
 		t.Fatalf("%s has %v", name, file.ScrapeConfigs)
 	}
 	config := file.ScrapeConfigs[0]
@@ -123,15 +131,21 @@ func (w *world) discoveredNodes() (targets []map[string]any) {
 func (w *world) token() string {
 	w.Helper()
 	meta := metav1.ObjectMeta{Name: "prometheus", Namespace: "monitoring"}
-	_, err := w.client.CoreV1().Namespaces().Create(w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: meta.Namespace}}, metav1.CreateOptions{})
+	_, err := w.client.CoreV1().Namespaces().Create(
+		w.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: meta.Namespace}}, metav1.CreateOptions{},
+	)
 	w.must(err)
-	_, err = w.client.CoreV1().ServiceAccounts(meta.Namespace).Create(w.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	_, err = w.client.CoreV1().ServiceAccounts(meta.Namespace).Create(
+		w.Context(), &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{},
+	)
 	w.must(err)
 	out, err := w.cp.Command(w.Context(), "apply", "-f", filepath.Join(prometheusDir, "rbac.yaml")).CombinedOutput()
 	if err != nil {
 		w.Fatalf("apply rbac.yaml: %v\n%s", err, out)
 	}
-	review, err := w.client.CoreV1().ServiceAccounts(meta.Namespace).CreateToken(w.Context(), meta.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	review, err := w.client.CoreV1().ServiceAccounts(meta.Namespace).CreateToken(
+		w.Context(), meta.Name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{},
+	)
 	w.must(err)
 	return writeFile(w.T, "token", "%s", review.Status.Token)
 }

@@ -89,7 +89,9 @@ func TestEveryAlertFiresWhenItMustAndNotOtherwise(t *testing.T) {
 				t.Errorf("%s speaks of the label %s, which it does not have", c.alert, used[1])
 			}
 		}
-		tests.Tests = append(tests.Tests, c.test("fires", c.fires, []sample{{Labels: c.firing(r), Value: 1}}), c.test("is quiet", c.quiet, nil))
+		tests.Tests = append(
+			tests.Tests, c.test("fires", c.fires, []sample{{Labels: c.firing(r), Value: 1}}), c.test("is quiet", c.quiet, nil),
+		)
 	}
 	for name := range byName {
 		t.Errorf("%s is not shown to fire", name)
@@ -117,7 +119,9 @@ func (c alertCase) test(name string, input map[string]string, want []sample) uni
 
 // firing is the series that Prometheus keeps of the alert.
 func (c alertCase) firing(r rule) string {
-	labels := []string{fmt.Sprintf("alertname=%q", c.alert), `alertstate="firing"`, fmt.Sprintf("severity=%q", r.Labels["severity"])}
+	labels := []string{
+		fmt.Sprintf("alertname=%q", c.alert), `alertstate="firing"`, fmt.Sprintf("severity=%q", r.Labels["severity"]),
+	}
 	for name, value := range c.labels {
 		labels = append(labels, fmt.Sprintf("%s=%q", name, value))
 	}

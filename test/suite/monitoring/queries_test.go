@@ -53,7 +53,8 @@ func (p *prometheus) scrapes(t *testing.T) {
 			}
 		}
 		standby, err := p.data(`sum by (node, pod) (burstlet_node_state{state="standby"}) == 1`)
-		if err != nil || len(standby) != 1 || standby[0].labels["node"] != nodeProcess || standby[0].labels["pod"] != "burstlet-1" {
+		if err != nil || len(standby) != 1 || standby[0].labels["node"] != nodeProcess ||
+			standby[0].labels["pod"] != "burstlet-1" {
 			return fmt.Errorf("standing by: %v, %w", standby, err)
 		}
 		return nil
@@ -101,7 +102,9 @@ func (p *prometheus) panels(t *testing.T) (all []asking) {
 		}
 		for _, panel := range d.Panels {
 			for _, q := range panel.Targets {
-				a := asking{where: fmt.Sprintf("%s, panel %q, query %s", d.file, panel.Title, q.RefID), expr: p.filled(q.Expr, values)}
+				a := asking{
+					where: fmt.Sprintf("%s, panel %q, query %s", d.file, panel.Title, q.RefID), expr: p.filled(q.Expr, values),
+				}
 				for _, label := range legendLabel.FindAllStringSubmatch(q.LegendFormat, -1) {
 					a.labels = append(a.labels, label[1])
 				}

@@ -70,9 +70,16 @@ func (w *world) round(n int) {
 	w.Helper()
 	// What AWS answers first. The SDK asks three times where it is throttled.
 	w.tasks.Inject(ecs.Fault{Action: "RunTask", Code: "ThrottlingException", Times: 3})
-	w.tasks.Inject(ecs.Fault{Action: "RunTask", Failure: "Capacity is unavailable at this time. Please try again later or in a different availability zone"})
+	w.tasks.Inject(
+		ecs.Fault{
+			Action:  "RunTask",
+			Failure: "Capacity is unavailable at this time. Please try again later or in a different availability zone",
+		},
+	)
 	w.tasks.Inject(ecs.Fault{Action: "StopTask", Code: "AccessDeniedException"})
-	w.create(w.pod(nodeCRI, fmt.Sprint("missing", n), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = missingImage }))
+	w.create(
+		w.pod(nodeCRI, fmt.Sprint("missing", n), func(pod *corev1.Pod) { pod.Spec.Containers[0].Image = missingImage }),
+	)
 	var group sync.WaitGroup
 	for _, node := range nodeNames {
 		pod := w.pod(node, fmt.Sprint("round", n))

@@ -53,12 +53,20 @@ func newWorld(t *testing.T) *world {
 	w.client = cptest.Client(t, w.cp.AdminConfig())
 	program := built()
 	socket := launch.NewSim(t).Socket
-	w.tasks = ecs.New(ecs.Config{Delays: ecs.Delays{Provision: 200 * time.Millisecond, Pull: 100 * time.Millisecond, Deprovision: 200 * time.Millisecond}})
+	w.tasks = ecs.New(
+		ecs.Config{
+			Delays: ecs.Delays{
+				Provision: 200 * time.Millisecond, Pull: 100 * time.Millisecond, Deprovision: 200 * time.Millisecond,
+			},
+		},
+	)
 	url, stop, err := w.tasks.Start()
 	w.must(err)
 	t.Cleanup(stop)
 
-	process := w.entry(nodeProcess, "kubeconfig: "+w.credential(nodeProcess), "type: sim, sim: {socket: \"unix://"+socket+"\"}")
+	process := w.entry(
+		nodeProcess, "kubeconfig: "+w.credential(nodeProcess), "type: sim, sim: {socket: \"unix://"+socket+"\"}",
+	)
 	nodes := strings.Join([]string{
 		fmt.Sprintf("- node: {name: %s}\n  bootstrapKubeconfig: %s\n  certDirectory: %s\n  kubeletAPI: {port: %d, serverTLSBootstrap: true}\n  backend: {type: sim}\n",
 			nodeSim, w.cp.KubeconfigPath(), t.TempDir(), ports.Free(t)),
@@ -73,7 +81,10 @@ func newWorld(t *testing.T) *world {
 	for _, name := range nodeNames {
 		w.served(wait.Node(t, w.client, name, patience, "Ready", wait.NodeReady))
 	}
-	w.run(1, program, w.entry(nodeProcess, "kubeconfig: "+w.credential(nodeProcess), "type: sim, sim: {socket: \"unix://"+socket+"\"}"))
+	w.run(
+		1, program,
+		w.entry(nodeProcess, "kubeconfig: "+w.credential(nodeProcess), "type: sim, sim: {socket: \"unix://"+socket+"\"}"),
+	)
 	return w
 }
 
@@ -92,7 +103,10 @@ func (w *world) credential(node string) string {
 
 // entry is a node in a configuration.
 func (w *world) entry(name, access, backend string) string {
-	return fmt.Sprintf("- node: {name: %s}\n  %s\n  kubeletAPI: {port: %d, selfSigned: true}\n  backend: {%s}\n", name, access, ports.Free(w.T), backend)
+	return fmt.Sprintf(
+		"- node: {name: %s}\n  %s\n  kubeletAPI: {port: %d, selfSigned: true}\n  backend: {%s}\n", name, access,
+		ports.Free(w.T), backend,
+	)
 }
 
 // run starts a process with nodes, as the chart does: behind leases, with its health

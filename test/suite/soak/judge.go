@@ -65,7 +65,9 @@ func onTime(found []gap) error {
 			limit = leaseLife
 		}
 		if g.length() > limit {
-			errs = append(errs, fmt.Errorf("not renewed from %s for %v, want %v", g.from.Format(time.TimeOnly), g.length(), limit))
+			errs = append(
+				errs, fmt.Errorf("not renewed from %s for %v, want %v", g.from.Format(time.TimeOnly), g.length(), limit),
+			)
 		}
 	}
 	return errors.Join(errs...)

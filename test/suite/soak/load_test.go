@@ -162,7 +162,10 @@ func (l *load) scrapes(ctx context.Context, node string, steady *atomic.Bool) {
 func (l *load) follow(ctx context.Context) {
 	for pause.For(ctx, time.Second) == nil {
 		name := l.name(nodeSim, rand.IntN(counts.sim))
-		resp, err := get(ctx, l.asAdmin, fmt.Sprintf("https://127.0.0.1:%d/containerLogs/%s/%s/app?follow=true", l.port(nodeSim), namespace, name))
+		resp, err := get(
+			ctx, l.asAdmin,
+			fmt.Sprintf("https://127.0.0.1:%d/containerLogs/%s/%s/app?follow=true", l.port(nodeSim), namespace, name),
+		)
 		if err != nil {
 			continue // it is not up yet, or not any more
 		}

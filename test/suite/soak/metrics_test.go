@@ -111,7 +111,10 @@ type use struct {
 }
 
 func (m metrics) use() use {
-	return use{time.Now(), m.value("process_resident_memory_bytes") / (1 << 20), m.value("go_goroutines"), m.value("process_open_fds")}
+	return use{
+		time.Now(), m.value("process_resident_memory_bytes") / (1 << 20), m.value("go_goroutines"),
+		m.value("process_open_fds"),
+	}
 }
 
 // parts cuts samples of one number at times.

@@ -21,7 +21,9 @@ type leaseWatch struct {
 func (l *leaseWatch) watch(w *world) {
 	w.Helper()
 	l.renewals = map[string][]time.Time{}
-	factory := informers.NewSharedInformerFactoryWithOptions(w.client, 0, informers.WithNamespace(corev1.NamespaceNodeLease))
+	factory := informers.NewSharedInformerFactoryWithOptions(
+		w.client, 0, informers.WithNamespace(corev1.NamespaceNodeLease),
+	)
 	note := func(obj any) {
 		lease, ok := obj.(*coordinationv1.Lease)
 		if !ok || lease.Spec.RenewTime == nil {
@@ -48,7 +50,9 @@ func (l *leaseWatch) of(node string, from time.Time) []time.Time {
 }
 
 // handle runs an informer until the test ends.
-func (w *world) handle(factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler) {
+func (w *world) handle(
+	factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, handler cache.ResourceEventHandler,
+) {
 	w.Helper()
 	_, err := informer.AddEventHandler(handler)
 	w.must(err)
@@ -80,7 +84,9 @@ type podWatch struct {
 func (p *podWatch) watch(w *world) {
 	w.Helper()
 	p.pods = map[string]*life{}
-	factory := informers.NewSharedInformerFactoryWithOptions(w.client, 0, informers.WithNamespace(namespace), informers.WithTransform(onlyStatus))
+	factory := informers.NewSharedInformerFactoryWithOptions(
+		w.client, 0, informers.WithNamespace(namespace), informers.WithTransform(onlyStatus),
+	)
 	w.handle(factory, factory.Core().V1().Pods().Informer(), cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { p.note(obj, false) },
 		UpdateFunc: func(_, obj any) { p.note(obj, false) },

@@ -125,7 +125,9 @@ func (w *world) serviceAccount() string {
 	}
 	life := int64((24 * time.Hour).Seconds())
 	token, err := w.client.CoreV1().ServiceAccounts("burstlet").CreateToken(w.Context(), "burstlet",
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life},
+		}, metav1.CreateOptions{})
 	w.must(err)
 	admin := w.cp.AdminConfig()
 	return cptest.Kubeconfig(w, &rest.Config{
@@ -168,7 +170,9 @@ nodes:
 `, w.access, 2*max(counts.sim, counts.ssh)+100, w.access, p.health)
 	for _, node := range w.nodes {
 		w.ports[i][node] = ports.Free(w.T)
-		fmt.Fprintf(&text, "- {node: {name: %s}, kubeletAPI: {port: %d}, backend: {%s}}\n", node, w.ports[i][node], w.backends[node])
+		fmt.Fprintf(
+			&text, "- {node: {name: %s}, kubeletAPI: {port: %d}, backend: {%s}}\n", node, w.ports[i][node], w.backends[node],
+		)
 	}
 	p.file = launch.File(w.T, text.String())
 	return p
@@ -222,7 +226,10 @@ func (w *world) killLeader() time.Duration {
 	w.must(w.processes[old].Kill())
 	w.leads(next)
 	took := time.Since(killed).Round(100 * time.Millisecond)
-	w.Logf("%s: %s was killed, %s leads after %v", killed.Format(time.TimeOnly), w.processes[old].name, w.processes[next].name, took)
+	w.Logf(
+		"%s: %s was killed, %s leads after %v", killed.Format(time.TimeOnly), w.processes[old].name, w.processes[next].name,
+		took,
+	)
 	w.start(old)
 	return took
 }

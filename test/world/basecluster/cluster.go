@@ -170,7 +170,8 @@ func (c *Cluster) AwaitDeployment(t testing.TB, namespace, name string) {
 			return err
 		}
 		want, status := *d.Spec.Replicas, d.Status
-		if status.ObservedGeneration < d.Generation || status.UpdatedReplicas != want || status.Replicas != want || status.AvailableReplicas != want {
+		if status.ObservedGeneration < d.Generation || status.UpdatedReplicas != want || status.Replicas != want ||
+			status.AvailableReplicas != want {
 			return fmt.Errorf("status is %+v", status)
 		}
 		return nil

@@ -108,7 +108,9 @@ func check(t testing.TB, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, binaries.ErrNotBuilt):
-		need.Missing(t, "control plane binaries are not built: run make test (or go run ./test/cmd/controlplane build): %v", err)
+		need.Missing(
+			t, "control plane binaries are not built: run make test (or go run ./test/cmd/controlplane build): %v", err,
+		)
 	default:
 		t.Fatal(err)
 	}

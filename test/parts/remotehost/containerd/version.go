@@ -31,11 +31,13 @@ func (v Version) programs() (map[string]binaries.Tool, error) {
 		return nil, nil
 	case V17:
 		return map[string]binaries.Tool{
-			"containerd": binaries.Containerd17, "containerd-shim-runc-v2": binaries.Containerd17Shim, "ctr": binaries.Containerd17Ctr,
+			"containerd": binaries.Containerd17, "containerd-shim-runc-v2": binaries.Containerd17Shim,
+			"ctr": binaries.Containerd17Ctr,
 		}, nil
 	case V2:
 		return map[string]binaries.Tool{
-			"containerd": binaries.Containerd2, "containerd-shim-runc-v2": binaries.Containerd2Shim, "ctr": binaries.Containerd2Ctr,
+			"containerd": binaries.Containerd2, "containerd-shim-runc-v2": binaries.Containerd2Shim,
+			"ctr": binaries.Containerd2Ctr,
 		}, nil
 	}
 	return nil, fmt.Errorf("there is no containerd %q here: %q, %q, or none for the machine's own", v, V17, V2)

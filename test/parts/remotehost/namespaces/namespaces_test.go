@@ -34,7 +34,10 @@ func TestLookPathNamesTheBinary(t *testing.T) {
 
 func TestTailKeepsTheBeginningOfACrash(t *testing.T) {
 	log := &Tail{}
-	writes := []string{"it runs, and says panic: now and then\n", "up\nfatal error: concurrent map writes\n", "\ngoroutine 7 [running]:\nmain.main()\n"}
+	writes := []string{
+		"it runs, and says panic: now and then\n", "up\nfatal error: concurrent map writes\n",
+		"\ngoroutine 7 [running]:\nmain.main()\n",
+	}
 	for i := range 1000 {
 		writes = append(writes, fmt.Sprintf("goroutine %d [select]:\n", i))
 	}
@@ -44,7 +47,8 @@ func TestTailKeepsTheBeginningOfACrash(t *testing.T) {
 		}
 	}
 	got := log.String()
-	if !strings.HasPrefix(got, "fatal error: concurrent map writes\n\ngoroutine 7 [running]:\nmain.main()\n") || !strings.HasSuffix(got, "goroutine 999 [select]:\n") {
+	if !strings.HasPrefix(got, "fatal error: concurrent map writes\n\ngoroutine 7 [running]:\nmain.main()\n") ||
+		!strings.HasSuffix(got, "goroutine 999 [select]:\n") {
 		t.Errorf("it kept %q", got)
 	}
 	if most := 2*tailBytes + len("\n...\n"); len(got) > most {
