@@ -289,6 +289,9 @@ func carriedFields() []string {
 	return fields
 }
 
+// ofRealHosts are calls that no simulated remote takes, and so nobody carries.
+func ofRealHosts(m intercept.Method) bool { return m.Name == intercept.SystemLogsOpen }
+
 // TestEveryUnaryCallArrivesWhole: what the table names is carried, whatever it is.
 func TestEveryUnaryCallArrivesWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

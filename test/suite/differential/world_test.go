@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -56,7 +57,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// Both hosts can pull pulledImage.
+// Both hosts can pull pulledImage. It is not busybox under another name: of an image that
+// a kubelet has pulled under one name, it pulls any other name before a pod may use it.
 const (
 	registryName = "pulled.burstlet.test"
 	pulledImage  = registryName + "/app:1"
@@ -65,9 +67,9 @@ const (
 func newHost(t *testing.T) *remotehost.Host {
 	t.Helper()
 	host, served := remotehost.ForTest(t), registry.New()
-	busybox, err := images.Busybox()
+	app, err := images.Derive(v1.Config{Cmd: []string{"sh"}, Labels: map[string]string{"is": "pulled"}})
 	if err == nil {
-		err = errors.Join(served.Push(busybox, pulledImage), host.ServeRegistry(t.Context(), registryName, served))
+		err = errors.Join(served.Push(app, pulledImage), host.ServeRegistry(t.Context(), registryName, served))
 	}
 	if err != nil {
 		t.Fatal(err)

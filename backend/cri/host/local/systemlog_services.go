@@ -57,9 +57,11 @@ func (h *Host) logsOfServices(ctx context.Context, r host.SystemLogRequest) io.R
 		err := h.tellServices(limit, &limitedWriter{in, maxServiceLog}, r)
 		const less = "ask for less, with tailLines, sinceTime or untilTime"
 		switch {
+		case ctx.Err() != nil:
+			err = ctx.Err() // what ended with it may not say so
 		case errors.Is(err, errServiceLogCut):
 			_, err = fmt.Fprintf(in, "\nerror: cut after %d MiB: %s\n", maxServiceLog>>20, less)
-		case ctx.Err() == nil && limit.Err() != nil:
+		case limit.Err() != nil:
 			_, err = fmt.Fprintf(in, "\nerror: cut after %s: %s\n", serviceLogTime, less)
 		}
 		in.CloseWithError(err)
