@@ -93,6 +93,7 @@ func TestRender(t *testing.T) {
 			}
 			want.KubeletAPI = config.KubeletAPI{
 				Address: "127.0.0.1", Port: 10251, SelfSigned: true, ClientCAFile: "/state/ca.crt",
+				EnableSystemLogHandler: true,
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("wanted -, got +:\n%s", diff)
