@@ -106,6 +106,7 @@ func TestOwnFilesAreInTheBucket(t *testing.T) {
 }
 
 func TestMoreThanAnObjectTakesIsRefusedBeforeAnythingIsSpent(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	bucketed(t, func(t *testing.T, s *stub.Server) {
 		spec := richSpec("web", 0)
 		spec.Volumes[1].Files[0].Data = noise(intask.MaxObject)
@@ -426,6 +427,7 @@ func atRest(t *testing.T, s *stub.Server, cfg Config, pods int) stub.Bill {
 // The files of pods with tokens cost a twentieth in a bucket, at most. With 1,000 of them
 // the test takes minutes: make test-all.
 func TestTokensCostATwentiethInTheBucket(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	const month = 730
 	pods := lane.Pick(100, 100, 1000)
 	cost := map[string]float64{}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // watch lists every second, as the engine does, and returns the calls of each kind.
@@ -27,6 +28,7 @@ func watch(t *testing.T, s *stub.Server, b backend.Backend, d time.Duration) (de
 // A thousand pods: looked at every other second while they come, twice a minute
 // at rest, and what changes behind our back is seen within that time.
 func TestReadsOfAThousand(t *testing.T) {
+	lane.RacedFrom(t, lane.All)
 	virtual(t, stub.Config{Kindness: stub.Kindness{Interfaces: true}, Delays: stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		for i := range 1000 {
 			must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf(fmt.Sprint("p", i), "sleep", "100000"), 0)))
