@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strconv"
 
 	"github.com/burstlet/burstlet/backend/class"
 	"github.com/burstlet/burstlet/backend/cri/host"
@@ -42,7 +41,7 @@ func readOpened(found *os.File, limit int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %w", class.ErrInvalid, errNotRegular)
 	}
-	file, err := os.Open("/proc/self/fd/" + strconv.Itoa(int(found.Fd())))
+	file, err := os.Open(procFile(found))
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func (h *Host) bindSubPath(ctx context.Context, s host.SubPath) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		from := "/proc/self/fd/" + strconv.Itoa(int(source.Fd()))
+		from := procFile(source)
 		if err := unix.Mount(from, s.Target, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("error mounting %s: %w", source.Name(), err)
 		}
@@ -104,3 +104,6 @@ func makeMountPoint(target string, dir bool) error {
 	}
 	return f.Close()
 }
+
+// procFile is the path of what is opened, whatever its name has become since.
+func procFile(opened *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(opened.Fd())) }

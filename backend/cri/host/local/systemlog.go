@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -81,8 +80,6 @@ func (h *Host) findSystemLog(path string) (*os.File, fs.FileInfo, error) {
 	}
 	return found, info, nil
 }
-
-func procFile(opened *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(opened.Fd())) }
 
 // systemLogNames lists a directory of the logs.
 func (h *Host) systemLogNames(path string) (io.ReadCloser, error) {

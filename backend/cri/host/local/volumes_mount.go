@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -91,7 +90,7 @@ func (p *placing) bind(ctx context.Context) error {
 				return err
 			}
 			defer func() { _ = opened.Close() }() // what is mounted stays
-			source = "/proc/self/fd/" + strconv.Itoa(int(opened.Fd()))
+			source = procFile(opened)
 		}
 		mounted, err := p.isBound(ctx, source)
 		if err != nil || mounted {
