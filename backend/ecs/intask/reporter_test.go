@@ -38,15 +38,18 @@ func reports(t *testing.T, f func(r *reporting)) {
 	})
 }
 
-// is writes what a supervisor says of its container; empty: it has not started.
+// is writes what a supervisor says of its container, in one step as it does: the reporter
+// may look at the same moment. Empty: the container has not started.
 func (r *reporting) is(name, text string) {
 	r.Helper()
-	dir := filepath.Join(r.dir, name)
-	must(r.T, os.MkdirAll(dir, 0o700))
-	must(r.T, os.RemoveAll(filepath.Join(dir, healthFile)))
-	if text != "" {
-		must(r.T, os.WriteFile(filepath.Join(dir, healthFile), []byte(text), 0o600))
+	path := filepath.Join(r.dir, name, healthFile)
+	if text == "" {
+		must(r.T, os.RemoveAll(path))
+		return
 	}
+	must(r.T, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(r.T, os.WriteFile(path+".new", []byte(text), 0o600))
+	must(r.T, os.Rename(path+".new", path))
 }
 
 // wants waits a second, in which just these messages come.
