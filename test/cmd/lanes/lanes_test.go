@@ -87,7 +87,7 @@ func TestSuites(t *testing.T) {
 			s := suite{
 				name: tt.name, bound: tt.bound, lane: "gate", packages: []string{luck}, world: tt.world, clusters: tt.clusters,
 			}
-			r, err := s.run(t.Context(), t.TempDir(), time.Now().Add(time.Hour))
+			r, err := s.run(t.Context(), t.TempDir(), time.Now().Add(time.Hour), t.Output())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,9 +111,55 @@ func TestSuites(t *testing.T) {
 }
 
 func TestASuiteWithoutTimeIsNotRun(t *testing.T) {
-	r, err := suite{name: "late", bound: time.Hour}.run(t.Context(), t.TempDir(), time.Now().Add(time.Minute))
+	r, err := suite{name: "late", bound: time.Hour}.run(t.Context(), t.TempDir(), time.Now().Add(time.Minute), t.Output())
 	if err != nil || r.Verdict != notRun {
 		t.Errorf("verdict %s, error %v", r.Verdict, err)
+	}
+}
+
+// TestTogether runs two suites of which one waits for the other.
+func TestTogether(t *testing.T) {
+	atRoot(t)
+	t.Setenv("LUCK_MEET", filepath.Join(t.TempDir(), "socket"))
+	one := suite{
+		name: "one", bound: 5 * time.Minute, lane: "gate", packages: []string{module + "/test/cmd/lanes/testdata/luck"}, world: true,
+	}
+	other, alone := one, one
+	other.name, other.beside, alone.name = "other", true, "alone"
+	got := groups([]suite{one, other, alone})
+	if len(got) != 2 || len(got[0]) != 2 || got[1][0].name != "alone" {
+		t.Fatalf("groups %v", got)
+	}
+	rows, err := runTogether(t.Context(), got[0], t.TempDir(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside := 0
+	for i, r := range rows {
+		if r.Verdict != ok || r.Suite != got[0][i].name {
+			t.Errorf("%+v", r)
+		}
+		if r.Beside != "" {
+			beside++
+		}
+	}
+	if beside != 1 {
+		t.Errorf("%d of two ran beside the other", beside)
+	}
+}
+
+// TestSecondsOfSuitesBesideEachOther: a table adds up to the time that passed.
+func TestSecondsOfSuitesBesideEachOther(t *testing.T) {
+	var out bytes.Buffer
+	show(&out, told([]row{{Suite: "e2e", Seconds: 300, Cores: 1.5, Verdict: ok}, {Suite: "worlds", Seconds: 200, Cores: 2, Verdict: ok}}))
+	for _, want := range []string{"300    1.5", "200    2.0", "worlds ran beside e2e"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, &out)
+		}
+	}
+	_, all, _ := strings.Cut(out.String(), "\nall ")
+	if fields := strings.Fields(all); len(fields) < 3 || fields[1] != "300" || fields[2] != "1.5" {
+		t.Errorf("the sum: %q", all)
 	}
 }
 

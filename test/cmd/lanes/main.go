@@ -1,5 +1,5 @@
-// Command lanes runs the suites of tests of a lane, one after the other, and prints a
-// table of them with their seconds:
+// Command lanes runs the suites of tests of a lane, one after the other or a few beside each
+// other, and prints a table of them with their seconds:
 //
 //	go run ./test/cmd/lanes lint test gate
 //	go run ./test/cmd/lanes all

@@ -17,8 +17,11 @@ type row struct {
 	Suite   string
 	Started time.Time
 	Seconds float64
-	// Cores is how many cores were busy, on average; 0: not known.
+	// Cores is how many cores were busy, on average, with this suite and those beside it; 0:
+	// not known.
 	Cores float64
+	// Beside is the suite that ran longer at the same time; empty: none did.
+	Beside string `json:",omitempty"`
 	// Verdict is "ok", "FAIL", "CUT" (it took longer than its bound) or "not run".
 	Verdict string
 	results
@@ -125,8 +128,10 @@ func show(w io.Writer, rows []row) bool {
 	}
 	for _, r := range rows {
 		line(r, len(r.Flaky))
-		busy += r.Cores * r.Seconds
-		total.Seconds += r.Seconds
+		if r.Beside == "" {
+			busy += r.Cores * r.Seconds
+			total.Seconds += r.Seconds
+		}
 		total.Passed += r.Passed
 		total.Failed += r.Failed
 		total.Skipped += r.Skipped
@@ -139,6 +144,11 @@ func show(w io.Writer, rows []row) bool {
 		total.Verdict = failed
 	}
 	line(total, flakyOf(rows))
+	for _, r := range rows {
+		if r.Beside != "" {
+			fmt.Fprintf(&b, "%s ran beside %s: the seconds of both are those of the latter\n", r.Suite, r.Beside)
+		}
+	}
 	fmt.Fprintf(&b, "\n%d passed, %d failed, %d skipped\n", total.Passed, total.Failed, total.Skipped)
 	_, _ = io.WriteString(w, b.String()) // nobody is left to tell
 	return good

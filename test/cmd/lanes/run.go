@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,19 +62,21 @@ func run(ctx context.Context, lanes []string, o options) (bool, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // what is left there does no harm
 
-	for _, s := range suites {
-		// lint may have been run by an earlier call, or for another lane.
-		if s.command != nil && slices.ContainsFunc(rows, func(r row) bool { return r.Suite == s.name && r.Verdict == ok }) {
-			continue
-		}
-		r, err := s.run(ctx, dir, deadline)
+	// lint may have been run by an earlier call, or for another lane.
+	suites = slices.DeleteFunc(suites, func(s suite) bool {
+		return s.command != nil && slices.ContainsFunc(rows, func(r row) bool { return r.Suite == s.name && r.Verdict == ok })
+	})
+	for _, together := range groups(suites) {
+		ran, err := runTogether(ctx, together, dir, deadline)
 		if err != nil {
 			return false, err
 		}
-		if err := addRow(o.report, r); err != nil {
-			return false, err
+		for _, r := range ran {
+			if err := addRow(o.report, r); err != nil {
+				return false, err
+			}
 		}
-		if rows = append(rows, r); ctx.Err() != nil {
+		if rows = append(rows, ran...); ctx.Err() != nil {
 			break
 		}
 	}
@@ -127,15 +130,21 @@ func list(suites []suite) error {
 	return nil
 }
 
-// run runs the suite and says what became of it. An error is one of this command.
-func (s suite) run(ctx context.Context, dir string, deadline time.Time) (row, error) {
-	fmt.Printf("\n=== %s\n", s.name)
+// run runs the suite, with dir to itself, and says what became of it. An error is one of
+// this command.
+func (s suite) run(ctx context.Context, dir string, deadline time.Time, out io.Writer) (row, error) {
 	r := row{Suite: s.name, Started: time.Now(), Verdict: ok}
+	if _, err := fmt.Fprintf(out, "\n=== %s\n", s.name); err != nil {
+		return r, fmt.Errorf("print the suite's name: %w", err)
+	}
 	bound := min(s.bound, time.Until(deadline)-cutGrace-killGrace)
 	if bound < 10*time.Second {
-		fmt.Println("the time of this run is over")
 		r.Verdict = notRun
-		return r, nil
+		_, err := fmt.Fprintln(out, "the time of this run is over")
+		return r, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return r, fmt.Errorf("make a directory for the suite: %w", err)
 	}
 	events := filepath.Join(dir, "events.json")
 	if err := os.WriteFile(events, nil, 0o600); err != nil {
@@ -152,7 +161,7 @@ func (s suite) run(ctx context.Context, dir string, deadline time.Time) (row, er
 	within, cancel := context.WithTimeout(ctx, bound+cutGrace)
 	defer cancel()
 	cmd := exec.CommandContext(within, argv[0], argv[1:]...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = env, os.Stdout, os.Stderr
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
 	// What is cut off goes with all that it started.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
@@ -179,7 +188,8 @@ func (s suite) run(ctx context.Context, dir string, deadline time.Time) (row, er
 	r.Verdict = s.verdict(r, err)
 	if within.Err() != nil || r.Verdict == failed && time.Since(r.Started) >= bound {
 		r.Verdict = cut
-		fmt.Printf("%s: cut off after %s\n", s.name, time.Since(r.Started).Round(time.Second))
+		_, err = fmt.Fprintf(out, "%s: cut off after %s\n", s.name, time.Since(r.Started).Round(time.Second))
+		return r, err
 	}
 	return r, nil
 }

@@ -39,6 +39,9 @@ type suite struct {
 	// program says that they run a burstlet, which is built once; raced, that it looks
 	// for data races.
 	program, raced bool
+	// beside says that the suite runs at the same time as the one before it: both wait for
+	// containers and clusters most of their time.
+	beside bool
 }
 
 var (
@@ -92,19 +95,19 @@ func suitesOf(name string, all []string) ([]suite, error) {
 			},
 			{name: "image and chart", lane: "gate", bound: 10 * time.Minute, packages: pick(made), fresh: true},
 			{
-				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
-				packages: longestFirst(pick(engine, contract)), packagesAtOnce: 4, testsAtOnce: 6,
+				name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true,
+				world: true, beside: true,
 			},
 			{
-				name: "containers over SSH, -race", lane: "gate", bound: 15 * time.Minute, packages: is("backend/cri"), race: true,
-				world: true,
+				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
+				packages: longestFirst(pick(engine, contract)), packagesAtOnce: 4, testsAtOnce: 6,
 			},
 			{
 				name: "e2e", lane: "gate", bound: 25 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true,
 				raced: true,
 			},
 			{
-				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
+				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true, beside: true,
 				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 3, testsAtOnce: 6,
 			},
 		}, nil

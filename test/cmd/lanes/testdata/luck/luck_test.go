@@ -2,8 +2,10 @@
 package luck
 
 import (
+	"net"
 	"os"
 	"testing"
+	"time"
 )
 
 // TestOnce fails the first time, which a file remembers. Its row needs the one before
@@ -38,5 +40,35 @@ func TestNever(t *testing.T) {
 func TestHang(t *testing.T) {
 	if os.Getenv("LUCK_HANG") != "" {
 		select {}
+	}
+}
+
+// TestMeet passes where a second process runs it at the same time.
+func TestMeet(t *testing.T) {
+	path := os.Getenv("LUCK_MEET")
+	if path == "" {
+		t.Skip("not told to meet")
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	defer func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := listener.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listener.Accept(); err != nil {
+		t.Errorf("nobody came: %v", err)
 	}
 }
