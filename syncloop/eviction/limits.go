@@ -1,89 +1,36 @@
 package eviction
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/localstorage"
 )
 
-// The limits on local storage as signals, for the kubelet's metric: they are no signals of
-// the node.
-const (
-	emptyDirLimit  Signal = "emptydirfs.limit"
-	podLimit       Signal = "ephemeralpodfs.limit"
-	containerLimit Signal = "ephemeralcontainerfs.limit"
-)
-
-// Limits returns the signals of [Excess].
-func Limits() []Signal { return []Signal{emptyDirLimit, podLimit, containerLimit} }
-
-// Excess is a limit on local storage that a pod is over.
-type Excess struct {
-	Signal Signal
-	// Message is the kubelet's, with its space at the end.
-	Message string
+// Limits returns the signals of the limits on local storage, for the kubelet's metric.
+func Limits() []Signal {
+	return []Signal{localstorage.EmptyDirLimit, localstorage.PodLimit, localstorage.ContainerLimit}
 }
 
 // LimitsStorage is true for a pod that has a limit on local storage.
 func LimitsStorage(pod *corev1.Pod) bool {
-	for i := range pod.Spec.Volumes {
-		if sizeLimit(&pod.Spec.Volumes[i]) != nil {
-			return true
-		}
-	}
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			if _, ok := containers[i].Resources.Limits[corev1.ResourceEphemeralStorage]; ok {
-				return true
-			}
-		}
-	}
-	return false
+	limits := backend.StorageLimits(pod)
+	return limits.Any()
 }
 
-// sizeLimit is that of an emptyDir; nil for none.
-func sizeLimit(v *corev1.Volume) *resource.Quantity {
-	if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Sign() <= 0 {
-		return nil
-	}
-	return v.EmptyDir.SizeLimit
-}
-
-// OverStorage says which limit on local storage a pod is over, in the kubelet's order
-// (localStorageEviction); nil for none. What was not measured is over none.
-//
-//	emptyDir with a sizeLimit       what the volume holds
-//	containers' limits, summed up   the pod's layers, logs and volumes on the disk
-//	a container's limit             its layer and its logs
-func OverStorage(pod *corev1.Pod, stats *backend.PodStats) *Excess {
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if limit := sizeLimit(v); limit != nil && exceeds(usedBytes(stats.Volumes[v.Name].Used), limit) {
-			return &Excess{emptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String())}
-		}
-	}
-	limits := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
-	if limit, ok := limits[corev1.ResourceEphemeralStorage]; ok && exceeds(podStorage(pod, stats), &limit) {
-		return &Excess{podLimit, fmt.Sprintf(
-			"Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())}
+// OverStorage says which limit on local storage a pod is over; nil for none. What was not
+// measured is over none.
+func OverStorage(pod *corev1.Pod, stats *backend.PodStats) *localstorage.Excess {
+	usage := localstorage.Usage{Volumes: map[string]uint64{}, Containers: map[string]uint64{}, Pod: podStorage(pod, stats)}
+	for name, v := range stats.Volumes {
+		usage.Volumes[name] = usedBytes(v.Used)
 	}
 	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		limit := c.Resources.Limits.StorageEphemeral()
-		if limit.IsZero() || !exceeds(containerStorage(stats, c.Name), limit) {
-			continue
-		}
-		return &Excess{containerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())}
+		name := pod.Spec.Containers[i].Name
+		usage.Containers[name] = containerStorage(stats, name)
 	}
-	return nil
-}
-
-func exceeds(used uint64, limit *resource.Quantity) bool {
-	return resource.NewQuantity(int64(used), resource.BinarySI).Cmp(*limit) > 0 //nolint:gosec // bytes on a disk
+	limits := backend.StorageLimits(pod)
+	return limits.Over(&usage)
 }
 
 func usedBytes(n *uint64) uint64 {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/localstorage"
 )
 
 func stored(bytes uint64) *backend.FilesystemUsage { return &backend.FilesystemUsage{Used: &bytes} }
@@ -108,7 +109,7 @@ func TestOverStorage(t *testing.T) {
 			}
 			got := OverStorage(pod, &tt.stats)
 			if got == nil {
-				got = &Excess{}
+				got = &localstorage.Excess{}
 			}
 			if got.Message != tt.want {
 				t.Errorf("got %q, want %q", got.Message, tt.want)
