@@ -233,6 +233,21 @@ type PodFacts struct {
 	// fails with Reason and the condition DisruptionTarget.
 	Disrupted  bool
 	Containers []ContainerFacts
+	// Evicted is set once the remote has recorded that it evicts the pod, which is then so
+	// of all its attempts: it did while nobody was connected to it. The record stays until
+	// the pod's last attempt is removed, and is made before anything is stopped.
+	Evicted *Eviction
+}
+
+// Eviction is a remote's record that a pod was over one of its limits on local storage.
+type Eviction struct {
+	// Limit is the signal of the limit (package localstorage), and Used the bytes that
+	// were too many.
+	Limit string
+	Used  uint64
+	// Message is the kubelet's, for the pod's status.
+	Message string
+	At      time.Time
 }
 
 // ContainerFacts is what was seen of one attempt of a container.

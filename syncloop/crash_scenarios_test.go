@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/localstorage"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
@@ -320,6 +322,28 @@ var scenarios = []scenario{
 		w.becomes(time.Minute, "p", corev1.PodRunning, 1)
 		w.made("u", "i1", 2)
 		w.made("u", "a", 2)
+		w.ended("p", "u", 30)
+	}},
+	{name: "its host evicts it while nobody is connected", single: true, play: func(w *world) {
+		w.create("p", "u", "Always", nil, forever...)
+		message := "Usage of EmptyDir volume \"v\" exceeds the limit \"10\". "
+		for range 60 {
+			if w.remote.Evict("u", backend.Eviction{Limit: localstorage.EmptyDirLimit, Used: 11, Message: message, At: time.Now()}) {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		w.becomes(time.Minute, "p", corev1.PodFailed, 0)
+		if s := w.get("p").Status; s.Reason != "Evicted" || s.Message != message {
+			w.t.Errorf("%s: %q", s.Reason, s.Message)
+		}
+		if e := w.event("p", "Evicted"); !strings.Contains(e, message) {
+			w.t.Errorf("Event %q", e)
+		}
+		w.made("u", "a", 1)
+		if facts := w.remote.Facts(); len(facts) > 0 {
+			w.t.Errorf("its host needs the room, and has %+v", facts)
+		}
 		w.ended("p", "u", 30)
 	}},
 	{name: "restarts all containers", single: true, cfg: sim.Config{Script: asksForAll}, play: func(w *world) {

@@ -378,7 +378,12 @@ func (w *worker) recordChanges(pod *corev1.Pod, now *corev1.PodStatus) {
 	case now.Reason == plan.ReasonDeadlineExceeded:
 		w.loop.cfg.event(pod, corev1.EventTypeNormal, now.Reason, now.Message)
 	case now.Reason == eviction.Reason: // one that was not admitted was told of
-		if evicted, annotations := w.isEvicted(); evicted {
+		evicted, annotations := w.isEvicted()
+		byHost := plan.Evicted(w.believed.Facts)
+		if byHost != nil && !evicted {
+			w.loop.cfg.Metrics.evicted(eviction.Signal(byHost.Limit))
+		}
+		if byHost != nil || evicted {
 			w.loop.cfg.Events.Annotated(pod, annotations, corev1.EventTypeWarning, now.Reason, now.Message)
 		}
 	}

@@ -19,10 +19,17 @@ func (r *Remote) facts(now time.Time, want func(*attempt) bool) []backend.PodFac
 	out := make([]backend.PodFacts, 0, len(r.order)-r.holes)
 	for _, a := range r.order {
 		if a != nil && want(a) && !a.isGone(now) {
-			out = append(out, a.facts(now))
+			out = append(out, r.factsOf(a, now))
 		}
 	}
 	return out
+}
+
+// factsOf are an attempt's, with what the remote has recorded of its pod.
+func (r *Remote) factsOf(a *attempt, now time.Time) backend.PodFacts {
+	f := a.facts(now)
+	f.Evicted = r.evicted[a.ref.UID]
+	return f
 }
 
 // facts is the part of the projection that is not after now.

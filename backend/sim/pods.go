@@ -280,7 +280,7 @@ func (v podsView) inspect(uids []types.UID) []backend.PodFacts {
 		seen[uid] = true
 		for _, a := range v.pods[uid] {
 			if a.node == v.node && !a.isGone(now) {
-				out = append(out, a.facts(now))
+				out = append(out, v.factsOf(a, now))
 			}
 		}
 	}

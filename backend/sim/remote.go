@@ -14,6 +14,9 @@ import (
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
+// evictGrace is what the containers of an evicted pod get.
+const evictGrace = 2 * time.Second
+
 // Remote is the simulated far side: what it holds outlives every Backend. It is
 // safe for concurrent use.
 type Remote struct {
@@ -38,8 +41,10 @@ type Remote struct {
 	pullRecords map[string][]byte
 	volumes     map[volumeKey]map[string]*volume
 	queues      map[portKey]*queue
-	hints       map[*hintQueue]struct{}
-	audit       recorder
+	// evicted are the pods that the remote ends by itself; nobody changes what it points to.
+	evicted map[types.UID]*backend.Eviction
+	hints   map[*hintQueue]struct{}
+	audit   recorder
 	// squeeze changes what the host has left; nil: nothing does.
 	squeeze  func(*backend.SignalFacts)
 	shutdown hostShutdown
@@ -58,6 +63,7 @@ func New(cfg Config) *Remote {
 		images:  map[string]string{},
 		volumes: map[volumeKey]map[string]*volume{},
 		queues:  map[portKey]*queue{},
+		evicted: map[types.UID]*backend.Eviction{},
 		hints:   map[*hintQueue]struct{}{},
 		audit:   newRecorder(cfg.Record),
 		began:   time.Now(),
@@ -163,6 +169,27 @@ func (r *Remote) KillSandbox(uid types.UID) bool {
 	return killed
 }
 
+// Evict records that a pod is evicted and stops the containers that run in it, as the pods'
+// host does while nobody is connected. It is false when none runs, or where the pod is the
+// unit.
+func (r *Remote) Evict(uid types.UID, e backend.Eviction) bool {
+	now := r.lock()
+	defer r.mu.Unlock()
+	for _, a := range r.pods[uid] {
+		if r.cfg.PodUnit || !a.anyRuns(now) {
+			continue
+		}
+		r.evicted[uid] = &e
+		for _, c := range a.containers {
+			if c.runs(a, now) {
+				c.stop.lodge(now, evictGrace)
+			}
+		}
+		r.project(a, now)
+	}
+	return r.evicted[uid] != nil
+}
+
 // lock takes the mutex, forgets what is gone by now, and returns now.
 func (r *Remote) lock() time.Time {
 	r.mu.Lock()
@@ -212,6 +239,7 @@ func (r *Remote) drop(a *attempt) {
 	r.pods[a.ref.UID] = rest
 	if len(rest) == 0 {
 		delete(r.pods, a.ref.UID)
+		delete(r.evicted, a.ref.UID)
 	}
 	r.ips.release(a.release)
 	if r.holes > 64 && r.holes > len(r.order)/2 {

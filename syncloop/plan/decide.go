@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/syncloop/eviction"
 	"github.com/burstlet/burstlet/syncloop/images"
 )
 
@@ -60,6 +61,7 @@ func Ordered(in *Input) *TerminationOrder { return newView(in).ordered() }
 //	deletionTimestamp             all of it, within the grace of the request
 //	phase Failed or Succeeded,    what still runs; the rest stays for its logs
 //	whoever set it                (unless its host needs the room)
+//	its host has evicted it       Failed, Evicted
 //	activeDeadlineSeconds passed  Failed, DeadlineExceeded
 //	the remote takes it back      Failed, by the remote's reason (DisruptionTarget)
 //	the node shuts down           Failed, Terminated
@@ -67,14 +69,16 @@ func (v view) ordered() *TerminationOrder {
 	if v.Pod == nil {
 		return &TerminationOrder{Deadline: v.Now.Add(leastGrace), Gone: true}
 	}
-	spec := &v.Pod.Spec
+	spec, order := &v.Pod.Spec, Merge(v.Order, v.evicted())
 	grace := max(leastGrace, v.grace())
 	switch {
 	case v.Removed || v.Pod.DeletionTimestamp != nil:
 		grace = max(MinGrace, seconds(v.Pod.DeletionGracePeriodSeconds, int64(grace/time.Second)))
-		return Merge(&TerminationOrder{Deadline: v.Now.Add(grace), Gone: true}, v.Order)
+		return Merge(&TerminationOrder{Deadline: v.Now.Add(grace), Gone: true}, order)
 	case v.hasEnded():
-		return &TerminationOrder{Deadline: v.Now.Add(grace), Discard: v.Order != nil && v.Order.Discard}
+		return &TerminationOrder{Deadline: v.Now.Add(grace), Discard: order != nil && order.Discard}
+	case Evicted(v.Facts) != nil:
+		return order
 	}
 	if start := v.Memory.Status.StartTime; spec.ActiveDeadlineSeconds != nil && start != nil &&
 		!v.Now.Before(start.Add(seconds(spec.ActiveDeadlineSeconds, 0))) {
@@ -90,6 +94,30 @@ func (v view) ordered() *TerminationOrder {
 		}, v.Order)
 	}
 	return v.Order
+}
+
+// Evicted is the record of the pod's host that it evicts the pod; nil for none.
+func Evicted(facts []backend.PodFacts) *backend.Eviction {
+	for i := range facts {
+		if e := facts[i].Evicted; e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// evicted is the order that follows from the host's record; nil for none. The record goes
+// with what the pod has there, so that stays until the API has the outcome: whoever comes
+// after a crash would start the pod again.
+func (v view) evicted() *TerminationOrder {
+	e := Evicted(v.Facts)
+	if e == nil {
+		return nil
+	}
+	return &TerminationOrder{
+		Deadline: v.Now.Add(leastGrace), Phase: corev1.PodFailed, Reason: eviction.Reason, Message: e.Message,
+		Discard: Terminal(v.Pod.Status.Phase),
+	}
 }
 
 // Merge keeps the earliest deadline and the first outcome of two orders.

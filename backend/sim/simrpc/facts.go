@@ -80,10 +80,21 @@ func (w *factsWriter) pod(p *backend.PodFacts) {
 	w.word(p.Reason)
 	w.text(p.Message)
 	w.bool(p.Disrupted)
+	w.eviction(p.Evicted)
 	w.count(len(p.Containers), p.Containers == nil)
 	for i := range p.Containers {
 		w.container(&p.Containers[i])
 	}
+}
+
+func (w *factsWriter) eviction(e *backend.Eviction) {
+	if w.bool(e != nil); e == nil {
+		return
+	}
+	w.word(e.Limit)
+	w.uint(e.Used)
+	w.text(e.Message)
+	w.time(e.At)
 }
 
 func (w *factsWriter) container(c *backend.ContainerFacts) {
@@ -209,6 +220,9 @@ func (r *factsReader) pod(p *backend.PodFacts) {
 	p.Live, p.CreatedAt, p.StoppedAt = r.bool(), r.time(), r.time()
 	p.IPs, p.HostIPs = r.texts(), r.texts()
 	p.Reason, p.Message, p.Disrupted = r.word(), r.text(), r.bool()
+	if r.bool() {
+		p.Evicted = &backend.Eviction{Limit: r.word(), Used: r.uint(), Message: r.text(), At: r.time()}
+	}
 	p.Containers = readSlice(r, r.container)
 }
 

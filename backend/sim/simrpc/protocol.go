@@ -14,7 +14,7 @@ import (
 )
 
 // protocol changes with every change of the contract or of how it is carried.
-const protocol = 8
+const protocol = 9
 
 // What stands in the HTTP headers.
 const (
