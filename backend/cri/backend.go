@@ -48,6 +48,7 @@ type remote struct {
 	hostLogs         *hostLogs
 	throttle         *throttle.Throttle
 	measured         measurements
+	evictions        evictions
 
 	driverMu sync.Mutex
 	driver   string // of cgroups, once known
@@ -81,7 +82,9 @@ func New(cfg Config, may backend.Permit) (*backend.Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
-	r, err := newRemote(cfg, access{host: link.Host(), control: link.Control(), streams: link.Streams(), run: link.Run, links: link.Facts, may: may})
+	r, err := newRemote(cfg, access{
+		host: link.Host(), control: link.Control(), streams: link.Streams(), run: link.Run, links: link.Facts, session: link.Session, may: may,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +99,10 @@ type access struct {
 	run func(context.Context) error
 	// links are the connections to the host, nil for this machine.
 	links func() []backend.LinkFacts
-	may   backend.Permit
+	// session is closed when the helper ends that does the host's operations now; nil for
+	// this machine.
+	session func(context.Context) (<-chan struct{}, error)
+	may     backend.Permit
 }
 
 func newRemote(cfg Config, a access) (*remote, error) {
@@ -128,6 +134,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		links:     a.links,
 		details:   known,
 		hostLogs:  newHostLogs(),
+		evictions: evictions{session: a.session},
 	}
 	r.stopper = stopper.New(runtimeStops{r.runtime})
 	return r, nil

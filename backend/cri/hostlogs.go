@@ -126,7 +126,7 @@ func (r *remote) maintainLogs(ctx context.Context, may backend.Permit) error {
 // (kubelet: rotateLatestLog). It is false where the host cannot be reached.
 func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) bool {
 	logs := r.hostLogs.running()
-	keep, err := r.keepLogs()
+	keep, err := r.keepPods()
 	if err != nil {
 		log.G(ctx).WithError(err).Warn("logs are not rotated while the host cannot be reached")
 	}
@@ -182,9 +182,10 @@ func (r *remote) nameBack(ctx context.Context) {
 	r.hostLogs.unopened = nil
 }
 
-// keepLogs has the host rotate by itself while nobody is connected. Where burstlet runs
+// keepPods has the host see to the node's pods while nobody is connected: it rotates their
+// logs, and evicts those over a limit on local storage. Where burstlet runs
 // on the host, nothing outlives it but calls.
-func (r *remote) keepLogs() (*host.Keep, error) {
+func (r *remote) keepPods() (*host.Keep, error) {
 	if !r.cfg.Remote() {
 		return nil, nil
 	}
@@ -195,18 +196,23 @@ func (r *remote) keepLogs() (*host.Keep, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the request for running containers: %w", err)
 	}
+	limits, err := r.keepLimits()
+	if err != nil {
+		return nil, err
+	}
 	return &host.Keep{
 		Root: r.cfg.PodsDir, Node: r.cfg.NodeIdentity, Socket: r.socket, List: list, PodLogs: r.cfg.PodLogsDir,
-		Period: rotatePeriod,
+		Period: rotatePeriod, Evict: limits,
 	}, nil
 }
 
-// endKeeping has nothing rotate the node's logs on the host from now on.
+// endKeeping has nothing see to the node's pods on the host from now on.
 func (r *remote) endKeeping(ctx context.Context) error {
-	keep, err := r.keepLogs()
+	keep, err := r.keepPods()
 	if err != nil || keep == nil {
 		return err
 	}
+	keep.Evict = nil
 	_, err = r.host.Rotate(ctx, host.Rotation{Keep: keep})
 	return err
 }

@@ -66,6 +66,13 @@ func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runti
 		return nil, err
 	}
 	mark := host.Ownership{Node: p.cfg.NodeIdentity, Cgroup: cgroup.Parent}
+	limits, err := storageLimits(pod, config.GetLogDirectory())
+	if err != nil {
+		return nil, err
+	}
+	writes := append([]host.Write{{
+		Path: path.Join(config.GetLogDirectory(), host.LogMark), Data: mark.Bytes(), Mode: 0o644, KeepExisting: true,
+	}}, limits...)
 	var conf []byte
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -76,7 +83,7 @@ func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runti
 		prepared, err := p.host.Prepare(ctx, host.Preparation{
 			Dirs:   []string{config.GetLogDirectory()},
 			Cgroup: &cgroup,
-			Writes: []host.Write{{Path: path.Join(config.GetLogDirectory(), host.LogMark), Data: mark.Bytes(), Mode: 0o644, KeepExisting: true}},
+			Writes: writes,
 			Ports:  hostPorts(pod, config.GetLogDirectory()),
 			Users:  users(pod, config.GetLogDirectory(), false),
 		})

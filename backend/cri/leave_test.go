@@ -130,8 +130,11 @@ func TestOnlyReadsLeaveWithoutAPermit(t *testing.T) {
 // here among those that change nothing.
 func TestOnlyReadsOfTheHostLeaveWithoutAPermit(t *testing.T) {
 	// Leader is asked for by a fence.Taker, which asks itself.
-	// AwaitShutdown changes nothing that pods have: it delays the host's end.
-	reads := []string{"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "SystemLog"}
+	// AwaitShutdown changes nothing that pods have: it delays the host's end. Evicted lets
+	// nothing change.
+	reads := []string{
+		"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "SystemLog", "Evicted",
+	}
 	p := reflect.ValueOf(permitted{})
 	operations := reflect.TypeFor[host.Host]()
 	for i := range operations.NumMethod() {

@@ -71,21 +71,21 @@ func (p pods) Inspect(ctx context.Context, uids []types.UID) ([]backend.PodFacts
 // facts fetches the missing details of the views, a few at a time.
 func (p pods) facts(ctx context.Context, views []*view) ([]backend.PodFacts, error) {
 	facts := make([]backend.PodFacts, len(views))
-	g, ctx := errgroup.WithContext(ctx)
+	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(detailCalls)
 	for i, v := range views {
 		p.ownView(v)
 		facts[i] = p.podFacts(v)
 		if v.ready() {
 			g.Go(func() (err error) {
-				facts[i].IPs, err = p.sandboxIPs(ctx, v.ref.ID)
+				facts[i].IPs, err = p.sandboxIPs(gctx, v.ref.ID)
 				return err
 			})
 		}
 		facts[i].Containers = make([]backend.ContainerFacts, len(v.containers))
 		for j, c := range v.containers {
 			g.Go(func() (err error) {
-				facts[i].Containers[j], err = p.containerFacts(ctx, c)
+				facts[i].Containers[j], err = p.containerFacts(gctx, c)
 				return err
 			})
 		}
@@ -93,7 +93,15 @@ func (p pods) facts(ctx context.Context, views []*view) ([]backend.PodFacts, err
 	if err := g.Wait(); err != nil {
 		return nil, fmt.Errorf("fetch details: %w", err)
 	}
+	if len(views) == 0 {
+		return facts, nil
+	}
+	evicted, err := p.evicted(ctx) // after the listing: see there
+	if err != nil {
+		return nil, err
+	}
 	for i := range facts {
+		facts[i].Evicted = evicted[facts[i].UID]
 		// Gone since the listing.
 		facts[i].Containers = slices.DeleteFunc(facts[i].Containers, func(c backend.ContainerFacts) bool { return c.ID == "" })
 	}

@@ -91,7 +91,7 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 		out.Detail = detail(used.Path, &used.CgroupUsage)
 	}
 	out.Time, out.StartTime = s.clock.ours(u.Now), s.fromNanos(p.box.created)
-	var disk sum
+	var layers []host.Filesystem
 	for _, c := range p.containers {
 		var logs *host.Filesystem
 		if l, ok := used.Logs[c.stats.GetAttributes().GetMetadata().GetName()]; ok && known {
@@ -101,7 +101,7 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 		if of, ok := used.Containers[c.stats.GetAttributes().GetId()]; ok && known {
 			one.Detail = detail(of.Path, &of.CgroupUsage)
 		}
-		disk.add(one.Rootfs)
+		layers = append(layers, layerOf(c.stats))
 		if out.StartTime.IsZero() || one.StartTime.Before(out.StartTime) {
 			out.StartTime = one.StartTime
 		}
@@ -112,15 +112,9 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 		for name, v := range used.Volumes {
 			out.Volumes[name] = filesystem(v)
 		}
-		// Those of containers that have ended, too.
-		for _, l := range used.Logs {
-			disk.add(new(filesystem(l)))
-		}
-		disk.add(new(filesystem(used.Files)))
-		for _, name := range used.OnDisk {
-			disk.add(new(out.Volumes[name]))
-		}
-		out.EphemeralStorage = disk.on(u.Root)
+		ephemeral, disk := used.Ephemeral(layers...), u.Root
+		disk.Used, disk.InodesUsed = ephemeral.Used, ephemeral.InodesUsed
+		out.EphemeralStorage = new(filesystem(disk))
 	}
 	return out
 }
@@ -223,23 +217,8 @@ func filesystem(f host.Filesystem) backend.FilesystemUsage {
 	return out
 }
 
-// sum adds what parts of a pod take of one disk.
-type sum struct{ bytes, inodes uint64 }
-
-func (s *sum) add(part *backend.FilesystemUsage) {
-	if part == nil {
-		return
-	}
-	if part.Used != nil {
-		s.bytes += *part.Used
-	}
-	if part.InodesUsed != nil {
-		s.inodes += *part.InodesUsed
-	}
-}
-
-// on is the sum, on that disk.
-func (s *sum) on(disk host.Filesystem) *backend.FilesystemUsage {
-	disk.Used, disk.InodesUsed = s.bytes, s.inodes
-	return new(filesystem(disk))
+// layerOf is what a container has written to its layer, as far as the runtime says.
+func layerOf(c *runtimeapi.ContainerStats) host.Filesystem {
+	layer := c.GetWritableLayer()
+	return host.Filesystem{Used: layer.GetUsedBytes().GetValue(), InodesUsed: layer.GetInodesUsed().GetValue()}
 }

@@ -46,7 +46,7 @@ func run(told context.Context, args []string, session io.ReadWriteCloser) error 
 	kept := flags.String(
 		"keep-dir", "", "directory to remove at the end if it holds this program alone and the root holds nothing",
 	)
-	rotates := flags.Bool("rotate", false, "rotate logs by the order on the standard input")
+	rotates := flags.Bool("rotate", false, "rotate logs and evict pods by the order on the standard input")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -69,6 +69,7 @@ func run(told context.Context, args []string, session io.ReadWriteCloser) error 
 	err := serve(ctx, host, session)
 	// The runtime would cancel a call of a process that goes.
 	host.AwaitCalls()
+	err = errors.Join(err, host.Leave())
 	if told.Err() == nil {
 		goesOn, keepErr := handOver(told, host, args)
 		if err = errors.Join(err, keepErr); goesOn {

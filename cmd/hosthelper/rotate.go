@@ -16,8 +16,8 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host/local"
 )
 
-// A session that ends leaves a process that rotates the logs of what still runs. It is
-// one of its own, because sshd and sudo end what hangs on their session.
+// A session that ends leaves a process that sees to what still runs. It is one of its own,
+// because sshd and sudo end what hangs on their session.
 
 // maxOrder is more than an order has bytes, and less than a pipe holds.
 const maxOrder = 16 << 10
@@ -28,7 +28,7 @@ const heldFile = 3
 // ownProgram is the program, also where its file is gone.
 const ownProgram = "/proc/self/exe"
 
-// handOver starts that process; it is false where there is nothing to rotate.
+// handOver starts that process; it is false where there is nothing to see to.
 func handOver(ctx context.Context, host *local.Host, args []string) (bool, error) {
 	// An operation that was given up may hold the lock.
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
@@ -38,7 +38,7 @@ func handOver(ctx context.Context, host *local.Host, args []string) (bool, error
 		return false, err
 	}
 	if startErr := startKeeper(ctx, order, args); startErr != nil {
-		return false, errors.Join(err, fmt.Errorf("start the process that rotates logs: %w", startErr))
+		return false, errors.Join(err, fmt.Errorf("start the process that sees to pods: %w", startErr))
 	}
 	return true, err
 }
@@ -80,12 +80,12 @@ func startKeeper(ctx context.Context, order *host.Rotation, args []string) error
 func rotate(ctx context.Context, h *local.Host, input io.Reader) error {
 	var order host.Rotation
 	if err := json.NewDecoder(io.LimitReader(input, maxOrder)).Decode(&order); err != nil {
-		return fmt.Errorf("read the order to rotate logs: %w", err)
+		return fmt.Errorf("read the order: %w", err)
 	}
 	if order.Keep == nil {
-		return errors.New("the order to rotate logs does not say how")
+		return errors.New("the order does not say how")
 	}
 	held := local.InheritKeeper(heldFile, order.Keep)
-	h.KeepRotating(ctx, held, order, func(err error) { log.Print(err) })
+	h.KeepOn(ctx, held, order, func(err error) { log.Print(err) })
 	return held.Close()
 }

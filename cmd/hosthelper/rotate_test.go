@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ type writer struct {
 	id       string
 	log      string
 	reopened chan error
+	stops    chan struct{} // one for each request to stop it
 }
 
 func (w *writer) write(text string) error { return os.WriteFile(w.log, []byte(text), 0o640) }
@@ -33,6 +35,13 @@ func newWriter(t *testing.T, dir string) (*writer, host.Rotation) {
 	logs := filepath.Join(dir, "logs")
 	w := &writer{
 		runtime: fakecri.New("image"), log: filepath.Join(logs, "ns_pod_uid", "app", "0.log"), reopened: make(chan error, 1),
+		stops: make(chan struct{}, 100),
+	}
+	w.runtime.Before = func(_ context.Context, method string, _ any) error {
+		if method == "StopContainer" {
+			w.stops <- struct{}{}
+		}
+		return nil
 	}
 	w.runtime.Reopening = func(string) error {
 		w.reopened <- w.write("")
@@ -104,4 +113,57 @@ func TestLogsRotateAfterTheSession(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// The session ends while a pod is over its limit on local storage: it is recorded and stopped
+// once no other session sees to it, and the next one is told.
+func TestPodIsEvictedAfterTheSession(t *testing.T) {
+	dir := t.TempDir()
+	w, r := newWriter(t, dir)
+	stats, err := proto.Marshal(&runtimeapi.ListContainerStatsRequest{})
+	must(t, err)
+	r.MaxSize, r.Keep.Evict = 0, &host.Evict{Stats: stats, Grace: 2 * time.Second}
+	pod := filepath.Dir(filepath.Dir(w.log))
+	must(t, errors.Join(
+		os.WriteFile(filepath.Join(pod, host.LogMark), host.Ownership{Node: "n"}.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(pod, host.StorageLimits), []byte(`{"pod":{"bytes":4096,"text":"4Ki"}}`), 0o600),
+	))
+	asked := host.EvictedRequest{Root: r.Keep.Root, Node: "n", PodLogs: r.Keep.PodLogs}
+	session := func() (*helper.Client, func()) {
+		p := start(t, self(t), "--root", r.Keep.Root)
+		c := helper.NewClient(p.stream)
+		got, err := c.Evicted(t.Context(), asked)
+		if err != nil || len(got) > 0 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		return c, func() {
+			must(t, c.Close())
+			p.ends(t)
+		}
+	}
+	first, end := session()
+	_, endOther := session()
+	_, err = first.Rotate(t.Context(), r)
+	must(t, err)
+	end()
+	select {
+	case <-w.stops:
+		t.Fatal("it was stopped beside a session")
+	case <-time.After(20 * r.Keep.Period):
+	}
+	endOther()
+	select {
+	case <-w.stops:
+	case <-time.After(time.Minute):
+		t.Fatal("it was not stopped")
+	}
+	p := start(t, self(t), "--root", r.Keep.Root)
+	c := helper.NewClient(p.stream)
+	got, err := c.Evicted(t.Context(), asked)
+	must(t, errors.Join(err, c.Close()))
+	p.ends(t)
+	const message = "Pod ephemeral local storage usage exceeds the total limit of containers 4Ki. "
+	if len(got) != 1 || got[0].UID != "uid" || got[0].Message != message {
+		t.Errorf("%+v", got)
+	}
 }

@@ -62,6 +62,11 @@ type Host interface {
 	// Usage measures the host and pods.
 	Usage(ctx context.Context, r UsageRequest) (Usage, error)
 
+	// Evicted says which of a node's pods the host has evicted while nobody was connected.
+	// It evicts none from then on, until the program that does the operations ends. A record
+	// goes with the pod's log directory.
+	Evicted(ctx context.Context, r EvictedRequest) ([]Eviction, error)
+
 	// AwaitShutdown returns once the host's state is not r.Was: whether it is being shut
 	// down (systemd-logind). While it waits for a shutdown it holds a lock that delays
 	// one; the lock is kept when it returns true, and let go by a call with Was true, or

@@ -2,7 +2,7 @@ package host
 
 import "time"
 
-// Keep says how a host goes on rotating a node's logs by itself, while nobody asks for it.
+// Keep says how a host goes on with a node's pods by itself, while nobody asks for it.
 type Keep struct {
 	// Root is the directory of the pods, Node the node's identity.
 	Root, Node string
@@ -14,4 +14,6 @@ type Keep struct {
 	PodLogs string
 	// Period is how often it looks.
 	Period time.Duration
+	// Evict has it hold pods to their limits on local storage; nil: it does not.
+	Evict *Evict
 }

@@ -51,6 +51,10 @@ func (d *delegate) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, 
 	return call(ctx, d, func(h host.Host) (host.Usage, error) { return h.Usage(ctx, r) })
 }
 
+func (d *delegate) Evicted(ctx context.Context, r host.EvictedRequest) ([]host.Eviction, error) {
+	return call(ctx, d, func(h host.Host) ([]host.Eviction, error) { return h.Evicted(ctx, r) })
+}
+
 func (d *delegate) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (bool, error) {
 	return call(ctx, d, func(h host.Host) (bool, error) { return h.AwaitShutdown(ctx, r) })
 }

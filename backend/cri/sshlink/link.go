@@ -79,6 +79,15 @@ func (l *Link) Streams() host.Dialer { return l.streams }
 // logs are read by one on the streams connection.
 func (l *Link) Host() host.Host { return &delegate{helper: l.helper, reader: l.reader} }
 
+// Session is closed when the helper ends that does the host operations now.
+func (l *Link) Session(ctx context.Context) (<-chan struct{}, error) {
+	client, err := l.helper.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.Done(), nil
+}
+
 // Facts are the present state of both connections, and their history.
 func (l *Link) Facts() []backend.LinkFacts {
 	return []backend.LinkFacts{l.control.facts(), l.streams.facts()}

@@ -77,6 +77,11 @@ func (c *Client) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, er
 	return call[host.Usage](ctx, c, opUsage, r, maxListing)
 }
 
+// Evicted implements [host.Host].
+func (c *Client) Evicted(ctx context.Context, r host.EvictedRequest) ([]host.Eviction, error) {
+	return call[[]host.Eviction](ctx, c, opEvicted, r, maxListing)
+}
+
 // AwaitShutdown implements [host.Host].
 func (c *Client) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (bool, error) {
 	return call[bool](ctx, c, opShutdown, r, maxReply)

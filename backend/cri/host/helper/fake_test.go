@@ -54,6 +54,10 @@ func (f *fakeHost) ReadFile(ctx context.Context, path string, limit int64) ([]by
 	return answer[[]byte](ctx, f, opReadFile, readFileArgs{path, limit})
 }
 
+func (f *fakeHost) Evicted(ctx context.Context, r host.EvictedRequest) ([]host.Eviction, error) {
+	return answer[[]host.Eviction](ctx, f, opEvicted, r)
+}
+
 func (f *fakeHost) ReadWithin(ctx context.Context, w host.FileWithin) ([]byte, error) {
 	return answer[[]byte](ctx, f, opWithin, w)
 }

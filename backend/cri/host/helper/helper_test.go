@@ -43,7 +43,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 	leader, record := filled[host.LeaderRequest](t), filled[fence.Record](t)
 	facts, prepared, used := filled[host.Facts](t), filled[host.Prepared](t), filled[host.Usage](t)
 	placed, rotated, file := filled[[]host.Placed](t), filled[[]string](t), []byte("\x00\xff\nbytes")
-	pods := filled[[]host.Known](t)
+	pods, evicted, evictions := filled[[]host.Known](t), filled[host.EvictedRequest](t), filled[[]host.Eviction](t)
 	if zero {
 		// What is empty, nil or a pointer to zero must stay so.
 		prep, discard = host.Preparation{Dirs: []string{}, Cgroup: &host.Cgroup{}}, host.Discard{}
@@ -52,6 +52,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		runtimeCall, leader, record, within = host.Call{}, host.LeaderRequest{}, fence.Record{}, host.FileWithin{}
 		facts, prepared, used = host.Facts{}, host.Prepared{}, host.Usage{Node: host.CgroupUsage{RSS: new(uint64)}}
 		placed, rotated, file, pods = nil, []string{}, nil, nil
+		evicted, evictions = host.EvictedRequest{}, nil
 	}
 	return []oneCall{
 		{opFacts, none{}, facts, func(ctx context.Context, h host.Host) (any, error) { return h.Facts(ctx) }},
@@ -65,6 +66,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		{opRotate, rotation, rotated, func(ctx context.Context, h host.Host) (any, error) { return h.Rotate(ctx, rotation) }},
 		{opSweep, sweep, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Sweep(ctx, sweep)) }},
 		{opStrays, pods, rotated, func(ctx context.Context, h host.Host) (any, error) { return h.Strays(ctx, pods) }},
+		{opEvicted, evicted, evictions, func(ctx context.Context, h host.Host) (any, error) { return h.Evicted(ctx, evicted) }},
 		{opLimit, cgroup, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Limit(ctx, cgroup)) }},
 		{opLeader, leader, record, func(ctx context.Context, h host.Host) (any, error) { return h.Leader(ctx, leader) }},
 		{opCall, runtimeCall, file, func(ctx context.Context, h host.Host) (any, error) { return h.Call(ctx, runtimeCall) }},

@@ -28,6 +28,7 @@ const (
 	opStrays   = "Strays"
 	opLimit    = "Limit"
 	opUsage    = "Usage"
+	opEvicted  = "Evicted"
 	opShutdown = "AwaitShutdown"
 	opSystem   = "SystemLog"
 	opLeader   = "Leader"
@@ -100,6 +101,9 @@ func operations() map[string]operation {
 		opLimit: carry(func(ctx context.Context, h host.Host, c host.Cgroup) (none, error) { return none{}, h.Limit(ctx, c) }),
 		opUsage: carry(func(ctx context.Context, h host.Host, r host.UsageRequest) (host.Usage, error) {
 			return h.Usage(ctx, r)
+		}),
+		opEvicted: carry(func(ctx context.Context, h host.Host, r host.EvictedRequest) ([]host.Eviction, error) {
+			return h.Evicted(ctx, r)
 		}),
 		opShutdown: carry(func(ctx context.Context, h host.Host, r host.ShutdownRequest) (bool, error) {
 			return h.AwaitShutdown(ctx, r)

@@ -18,8 +18,9 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// While nobody is connected, a process rotates a node's logs: its keeper. The helper that
-// rotated them leaves it behind when its session ends. A file beside the node's pods is
+// While nobody is connected, a process sees to a node's pods: its keeper. It rotates their
+// logs and holds them to their limits on local storage (keep_evict.go). The helper that did
+// so leaves it behind when its session ends. A file beside the node's pods is
 // there as long as the keeper is, which ends when the file is removed or replaced: so the
 // next connection ends it, of whatever version, and so does a later keeper. For a moment
 // two may rotate, which the locks on the logs' directories order.
@@ -38,21 +39,21 @@ func keeperFile(k *host.Keep) string {
 	return filepath.Join(k.Root, fmt.Sprintf(".keeper-%016x", hash.Sum64()))
 }
 
-// takeOver ends the node's keeper, and remembers how a later one is to rotate.
+// takeOver ends the node's keeper, and remembers what a later one is to do.
 func (h *Host) takeOver(r host.Rotation) error {
 	h.keepMu.Lock()
 	defer h.keepMu.Unlock()
 	r.Logs, h.keep = nil, nil
-	if r.MaxSize > 0 {
+	if r.MaxSize > 0 || r.Keep.Evict != nil {
 		h.keep = &r
 	}
 	if err := os.Remove(keeperFile(r.Keep)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("end the process that rotated logs meanwhile: %w", err)
+		return fmt.Errorf("end the process that saw to pods meanwhile: %w", err)
 	}
 	return nil
 }
 
-// KeepOrder is how a keeper is to rotate; nil when nobody asked for one, or none of the
+// KeepOrder is what a keeper is to do; nil when nobody asked for one, or none of the
 // node's containers runs. Where the runtime does not say what runs, something may.
 func (h *Host) KeepOrder(ctx context.Context) (*host.Rotation, error) {
 	h.keepMu.Lock()
@@ -88,10 +89,10 @@ func NewKeeper(ctx context.Context, k *host.Keep) (*os.File, error) {
 // InheritKeeper is the file of a keeper that another process has opened.
 func InheritKeeper(fd uintptr, k *host.Keep) *os.File { return os.NewFile(fd, keeperFile(k)) }
 
-// KeepRotating rotates until its file is gone, none of the node's containers runs any more,
+// KeepOn does what a keeper does until its file is gone, none of the node's containers runs any more,
 // or ctx ends; then it removes the file. failed is told what fails; the next round tries
 // again.
-func (h *Host) KeepRotating(ctx context.Context, held *os.File, r host.Rotation, failed func(error)) {
+func (h *Host) KeepOn(ctx context.Context, held *os.File, r host.Rotation, failed func(error)) {
 	look, rotate := time.NewTicker(keepLook), time.NewTicker(max(r.Keep.Period, time.Millisecond))
 	defer look.Stop()
 	defer rotate.Stop()
@@ -137,7 +138,7 @@ func endKeeper(ctx context.Context, held *os.File) error {
 	return err
 }
 
-// keepRound rotates once, and is false when nothing is left to do.
+// keepRound does everything once, and is false when nothing is left to do.
 func (h *Host) keepRound(ctx context.Context, r host.Rotation) (more bool, err error) {
 	containers, err := h.keptContainers(ctx, r.Keep)
 	if err != nil {
@@ -145,8 +146,16 @@ func (h *Host) keepRound(ctx context.Context, r host.Rotation) (more bool, err e
 	}
 	var errs []error
 	for _, c := range containers {
+		if r.MaxSize <= 0 {
+			break
+		}
 		if err := h.keepLog(ctx, c, r); err != nil {
 			errs = append(errs, fmt.Errorf("rotate the log of container %s: %w", c.id, err))
+		}
+	}
+	if r.Keep.Evict != nil {
+		if err := h.keepLimits(ctx, containers, r.Keep); err != nil {
+			errs = append(errs, fmt.Errorf("hold pods to their limits on local storage: %w", err))
 		}
 	}
 	return len(containers) > 0, errors.Join(errs...)
@@ -156,7 +165,7 @@ func (h *Host) keepRound(ctx context.Context, r host.Rotation) (more bool, err e
 func (h *Host) keptContainers(ctx context.Context, k *host.Keep) ([]runningContainer, error) {
 	reply, err := h.keepCall(ctx, k.Socket, "ListContainers", k.List)
 	if err != nil {
-		return nil, fmt.Errorf("list the containers whose logs are rotated: %w", err)
+		return nil, fmt.Errorf("list the containers that run: %w", err)
 	}
 	return runningContainers(reply)
 }

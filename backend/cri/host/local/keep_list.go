@@ -16,10 +16,14 @@ type runningContainer struct {
 
 // log is where the runtime writes the container's log.
 func (c runningContainer) log(podLogs string) string {
-	pod := strings.Join([]string{
+	return filepath.Join(c.podLogs(podLogs), c.name, strconv.FormatUint(c.attempt, 10)+".log")
+}
+
+// podLogs is the log directory of the container's pod.
+func (c runningContainer) podLogs(all string) string {
+	return filepath.Join(all, strings.Join([]string{
 		c.labels["io.kubernetes.pod.namespace"], c.labels["io.kubernetes.pod.name"], c.labels["io.kubernetes.pod.uid"],
-	}, "_")
-	return filepath.Join(podLogs, pod, c.name, strconv.FormatUint(c.attempt, 10)+".log")
+	}, "_"))
 }
 
 // runningContainers reads a ListContainersResponse.

@@ -24,6 +24,10 @@ type logRuntime struct {
 	state  runtimeapi.ContainerState
 	ended  atomic.Bool // nothing runs any more
 	refuse error
+
+	layer     uint64 // bytes in the container's
+	stops     atomic.Int32
+	stopFails error
 }
 
 func (r *logRuntime) ListContainers(
@@ -99,7 +103,7 @@ func kept(t *testing.T, r *host.Rotation, failed func(error)) (held *os.File, en
 	ended = make(chan struct{})
 	go func() {
 		defer close(ended)
-		New(Options{}).KeepRotating(t.Context(), held, *r, failed)
+		New(Options{}).KeepOn(t.Context(), held, *r, failed)
 	}()
 	t.Cleanup(func() {
 		<-ended

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"os"
 	"sync"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
@@ -38,6 +39,8 @@ type Host struct {
 	// keep is how a keeper is to rotate; nil: nobody asked for one.
 	keepMu sync.Mutex
 	keep   *host.Rotation
+	// attended are the locks of nodes that this process attends to, by their files.
+	attended map[string]*os.File
 }
 
 // New makes a Host; it does nothing yet.

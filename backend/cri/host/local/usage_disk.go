@@ -186,7 +186,7 @@ func (w *podWalk) addLogs(dir string) error {
 		switch {
 		case e.IsDir():
 			w.trees = append(w.trees, t)
-		case e.Type().IsRegular() && e.Name() != host.LogMark:
+		case e.Type().IsRegular() && !isOwn(e.Name()):
 			var stat unix.Stat_t
 			if err := unix.Lstat(t.root, &stat); err == nil {
 				t.kind[t.name] = host.Filesystem{Used: uint64(stat.Blocks) * statBlock, InodesUsed: 1}
@@ -196,6 +196,11 @@ func (w *podWalk) addLogs(dir string) error {
 		}
 	}
 	return nil
+}
+
+// isOwn is true of what stands there for burstlet alone.
+func isOwn(name string) bool {
+	return name == host.LogMark || name == host.StorageLimits || strings.HasPrefix(name, host.EvictedMark)
 }
 
 // volumeDirs are the pod's volumes, and where they stand: without links on the way
