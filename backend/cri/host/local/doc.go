@@ -10,6 +10,8 @@
 //	cgroup, usage     what a pod may use, and what it does use
 //	facts             what the host is
 //	log, rotate, sweep  logs of containers
+//	keep, attend      what goes on while nobody is connected, and what does not beside
+//	                  somebody who is
 //	systemlog         logs of the host
 //
 // Paths that a pod can change are opened step by step and never followed out of
