@@ -59,6 +59,7 @@ type Backend struct {
 	Stats       Stats
 	Signals     Signals
 	Shutdown    Shutdown
+	SystemOOMs  SystemOOMs
 	Checkpoint  Checkpointer
 	SystemLogs  SystemLogs
 	Node        Node

@@ -221,6 +221,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	l.watchDisk(ctx)
 	l.watchHost(ctx)
+	l.watchOOMs(ctx)
 	sync := time.NewTicker(syncPeriod)
 	defer sync.Stop()
 	housekeeping := time.NewTicker(housekeepingPeriod)

@@ -7,7 +7,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// brokenSignals break the rules of Signals.
+// brokenSignals break the rules of Signals and SystemOOMs.
 var brokenSignals = map[string]brokenBackend{
 	"more is left than there is": {"signals/what_the_host_has_left", false, func(b backend.Backend) backend.Backend {
 		return withSignals(b, func(f *backend.SignalFacts) { f.NodeFS.Available = f.NodeFS.Capacity + 1 })
@@ -25,6 +25,25 @@ var brokenSignals = map[string]brokenBackend{
 		})
 		return b
 	}},
+	"kills of before are told": {"oom/of_a_host_that_has_memory", false, func(b backend.Backend) backend.Backend {
+		inner := b.SystemOOMs
+		b.SystemOOMs = oomsVia(func(ctx context.Context, after string) (backend.OOMKills, error) {
+			found, err := inner.Await(ctx, after)
+			found.Kills = append(found.Kills, backend.OOMKill{Process: "old", PID: 1})
+			return found, err
+		})
+		return b
+	}},
+	"the first question has no answer": {"oom/of_a_host_that_has_memory", false, func(b backend.Backend) backend.Backend {
+		b.SystemOOMs = oomsVia(func(context.Context, string) (backend.OOMKills, error) { return backend.OOMKills{}, nil })
+		return b
+	}},
+}
+
+type oomsVia func(context.Context, string) (backend.OOMKills, error)
+
+func (f oomsVia) Await(ctx context.Context, after string) (backend.OOMKills, error) {
+	return f(ctx, after)
 }
 
 type signalsVia func(context.Context) (backend.SignalFacts, error)

@@ -40,6 +40,7 @@ const (
 	resizing
 	hostSignals
 	hostShutdown
+	hostOOMs
 )
 
 func (n needs) missing(b backend.Backend, f Factory) string {
@@ -91,6 +92,8 @@ func (n needs) missingUpkeep(b backend.Backend) string {
 		return "Signals is nil: pods share no host"
 	case n&hostShutdown != 0 && b.Shutdown == nil:
 		return "Shutdown is nil: nobody looks whether the host shuts down"
+	case n&hostOOMs != 0 && b.SystemOOMs == nil:
+		return "SystemOOMs is nil: pods share no host"
 	}
 	return ""
 }
@@ -211,6 +214,8 @@ var checks = []check{
 	{"signals/what the host has left", hostSignals, signalsOfHost},
 
 	{"shutdown/of a host that stays up", hostShutdown, shutdownOfHost},
+
+	{"oom/of a host that has memory", hostOOMs, oomsOfHost},
 
 	{"node/describes itself", 0, nodeDescribe},
 	{"check/is pure", 0, checkPure},

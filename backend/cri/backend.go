@@ -176,6 +176,7 @@ func (r *remote) backend() *backend.Backend {
 		Shutdown:   hostShutdown,
 		Checkpoint: checkpoints{r},
 		SystemLogs: systemLogs{r},
+		SystemOOMs: systemOOMs{r},
 
 		Node:  node{r},
 		Check: backend.CheckFunc(r.check),

@@ -42,4 +42,5 @@ const (
 	StatsStats       = intercept.StatsStats
 	SignalsSignals   = intercept.SignalsSignals
 	ShutdownAwait    = intercept.ShutdownAwait
+	SystemOOMsAwait  = intercept.SystemOOMsAwait
 )

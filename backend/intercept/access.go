@@ -103,6 +103,16 @@ func (s shutdown) Await(ctx context.Context, was bool) (bool, error) {
 	return ask(ctx, s.around, ShutdownAwait, next, &was)
 }
 
+type systemOOMs struct {
+	inner backend.SystemOOMs
+	around
+}
+
+func (o systemOOMs) Await(ctx context.Context, after string) (backend.OOMKills, error) {
+	next := func(ctx context.Context) (backend.OOMKills, error) { return o.inner.Await(ctx, after) }
+	return ask(ctx, o.around, SystemOOMsAwait, next, &after)
+}
+
 type checkpointer struct {
 	inner backend.Checkpointer
 	around

@@ -49,6 +49,7 @@ const (
 	StatsStats       Name = "Stats.Stats"
 	SignalsSignals   Name = "Signals.Signals"
 	ShutdownAwait    Name = "Shutdown.Await"
+	SystemOOMsAwait  Name = "SystemOOMs.Await"
 	NodeDescribe     Name = "Node.Describe"
 
 	CheckpointCheckpoint Name = "Checkpoint.Checkpoint"
@@ -192,6 +193,12 @@ var capabilities = []capability{
 		func(s backend.Shutdown, a around) backend.Shutdown { return shutdown{s, a} },
 		Method{
 			Name: ShutdownAwait, Does: "await the host's shutdown", Operation: "await_shutdown",
+			Reads: true, Idempotent: true,
+		}),
+	lends(func(b *backend.Backend) *backend.SystemOOMs { return &b.SystemOOMs },
+		func(o backend.SystemOOMs, a around) backend.SystemOOMs { return systemOOMs{o, a} },
+		Method{
+			Name: SystemOOMsAwait, Does: "await OOM kills of the host", Operation: "await_system_oom",
 			Reads: true, Idempotent: true,
 		}),
 	lends(func(b *backend.Backend) *backend.Checkpointer { return &b.Checkpoint },

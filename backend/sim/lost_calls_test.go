@@ -131,6 +131,9 @@ func lostCalls() map[string]call {
 			must(t, err)
 			return code == 0
 		}},
+		"SystemOOMs.Await": {
+			func(ctx context.Context, b backend.Backend) error { return only(b.SystemOOMs.Await(ctx, "")) }, nil,
+		},
 		"Shutdown.Await": {
 			func(ctx context.Context, b backend.Backend) error { return only(b.Shutdown.Await(ctx, true)) }, nil,
 		},

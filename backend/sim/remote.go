@@ -48,6 +48,7 @@ type Remote struct {
 	// squeeze changes what the host has left; nil: nothing does.
 	squeeze  func(*backend.SignalFacts)
 	shutdown hostShutdown
+	ooms     hostOOMs
 	// began is when the host did, spent the CPU time of what is gone, by node.
 	began time.Time
 	spent map[string]uint64
@@ -69,6 +70,7 @@ func New(cfg Config) *Remote {
 		began:   time.Now(),
 
 		shutdown: hostShutdown{changed: make(chan struct{})},
+		ooms:     hostOOMs{more: make(chan struct{})},
 		spent:    map[string]uint64{},
 	}
 	for _, image := range cfg.Images {
@@ -101,7 +103,7 @@ func (r *Remote) BackendFor(node string) backend.Backend {
 		b.Containers = containersView{v}
 		b.Resize = resizeView{v}
 		b.Images, b.Store, b.PullRecords = imagesView{v}, storeView{v}, pullRecordsView{v}
-		b.Signals, b.Shutdown = signalsView{v}, shutdownView{v}
+		b.Signals, b.Shutdown, b.SystemOOMs = signalsView{v}, shutdownView{v}, oomsView{v}
 	}
 	if !r.cfg.PodUnit || r.cfg.Files {
 		b.Files = filesView{v}

@@ -74,6 +74,11 @@ type Host interface {
 	// there is no logind.
 	AwaitShutdown(ctx context.Context, r ShutdownRequest) (bool, error)
 
+	// AwaitOOM returns the processes that the kernel killed for want of memory of the whole
+	// host after r.After, once there is one; at once, none and the mark of now, where that
+	// is empty. Errors: backend.ErrUnsupported where the kernel's log cannot be read.
+	AwaitOOM(ctx context.Context, r OOMRequest) (OOMKills, error)
+
 	// SystemLog streams a file of the host's logs, the names in a directory of them, or
 	// what services logged. Errors: fs.ErrNotExist; backend.ErrInvalid for what is neither
 	// file nor directory, or elsewhere, and with EISDIR or ENOTDIR where it is the other.

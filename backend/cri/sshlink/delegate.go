@@ -59,6 +59,10 @@ func (d *delegate) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (b
 	return call(ctx, d, func(h host.Host) (bool, error) { return h.AwaitShutdown(ctx, r) })
 }
 
+func (d *delegate) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, error) {
+	return call(ctx, d, func(h host.Host) (host.OOMKills, error) { return h.AwaitOOM(ctx, r) })
+}
+
 func (d *delegate) Leader(ctx context.Context, r host.LeaderRequest) (fence.Record, error) {
 	return call(ctx, d, func(h host.Host) (fence.Record, error) { return h.Leader(ctx, r) })
 }

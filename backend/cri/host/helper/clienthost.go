@@ -87,6 +87,11 @@ func (c *Client) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (boo
 	return call[bool](ctx, c, opShutdown, r, maxReply)
 }
 
+// AwaitOOM implements [host.Host].
+func (c *Client) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, error) {
+	return call[host.OOMKills](ctx, c, opOOM, r, maxListing)
+}
+
 // Leader implements [host.Host].
 func (c *Client) Leader(ctx context.Context, r host.LeaderRequest) (fence.Record, error) {
 	return call[fence.Record](ctx, c, opLeader, r, maxReply)

@@ -123,6 +123,10 @@ func (f *fakeHost) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (b
 	return answer[bool](ctx, f, opShutdown, r)
 }
 
+func (f *fakeHost) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, error) {
+	return answer[host.OOMKills](ctx, f, opOOM, r)
+}
+
 func (f *fakeHost) SystemLog(ctx context.Context, r host.SystemLogRequest) (io.ReadCloser, error) {
 	return answer[io.ReadCloser](ctx, f, opSystem, r)
 }

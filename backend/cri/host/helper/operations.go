@@ -30,6 +30,7 @@ const (
 	opUsage    = "Usage"
 	opEvicted  = "Evicted"
 	opShutdown = "AwaitShutdown"
+	opOOM      = "AwaitOOM"
 	opSystem   = "SystemLog"
 	opLeader   = "Leader"
 	opCall     = "Call"
@@ -107,6 +108,9 @@ func operations() map[string]operation {
 		}),
 		opShutdown: carry(func(ctx context.Context, h host.Host, r host.ShutdownRequest) (bool, error) {
 			return h.AwaitShutdown(ctx, r)
+		}),
+		opOOM: carry(func(ctx context.Context, h host.Host, r host.OOMRequest) (host.OOMKills, error) {
+			return h.AwaitOOM(ctx, r)
 		}),
 		opLeader: carry(func(ctx context.Context, h host.Host, r host.LeaderRequest) (fence.Record, error) {
 			return h.Leader(ctx, r)

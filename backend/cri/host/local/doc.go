@@ -13,6 +13,7 @@
 //	keep, attend      what goes on while nobody is connected, and what does not beside
 //	                  somebody who is
 //	systemlog         logs of the host
+//	oom               what its kernel killed for want of memory
 //
 // Paths that a pod can change are opened step by step and never followed out of
 // what they belong to. All state stands in the file system; every operation finds

@@ -31,7 +31,10 @@ func leads(t *testing.T, root, node, holder string, change fence.Change, after u
 // TestOnlyTheLastLeaderChangesTheHost: every operation but those that stand here asks who
 // wants it, before it does anything.
 func TestOnlyTheLastLeaderChangesTheHost(t *testing.T) {
-	reads := []string{"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "SystemLog", "Evicted"}
+	reads := []string{
+		"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "AwaitOOM", "SystemLog",
+		"Evicted",
+	}
 	root := filepath.Join(t.TempDir(), "pods")
 	leads(t, root, "n", "a", fence.Take, 0)
 	leads(t, root, "n", "b", fence.Take, 1)

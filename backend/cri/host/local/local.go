@@ -18,6 +18,8 @@ type Options struct {
 	// ProcRoot, SysRoot, EtcRoot and RunRoot are by default /proc, /sys, /etc and
 	// /run.
 	ProcRoot, SysRoot, EtcRoot, RunRoot string
+	// DevRoot is where devices are, by default /dev.
+	DevRoot string
 	// LogRoot is where the host's logs are, by default /var/log.
 	LogRoot string
 	// MountCommand, SystemctlCommand and JournalctlCommand are found in PATH unless they
@@ -55,6 +57,7 @@ func New(o Options) *Host {
 		{&o.SysRoot, "/sys"},
 		{&o.EtcRoot, "/etc"},
 		{&o.RunRoot, "/run"},
+		{&o.DevRoot, "/dev"},
 		{&o.LogRoot, "/var/log"},
 		{&o.MountCommand, "mount"},
 		{&o.SystemctlCommand, "systemctl"},
