@@ -26,20 +26,9 @@ const configKind = "CredentialProviderConfig"
 // files, whose plugins are in binDir. It refuses what a kubelet refuses, and plugins of an
 // older version. The client asks with the node's rights for ServiceAccounts and their tokens.
 func Read(path, binDir string, client typedcorev1.ServiceAccountsGetter) (*Plugins, error) {
-	files, err := configFiles(path)
+	all, err := providers(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration of credential providers: %w", err)
-	}
-	var all []configv1.CredentialProvider
-	for _, file := range files {
-		providers, err := decode(file)
-		if err != nil {
-			return nil, fmt.Errorf("read the configuration of credential providers %s: %w", file, err)
-		}
-		all = append(all, providers...)
-	}
-	if errs := validate(all); len(errs) > 0 {
-		return nil, fmt.Errorf("read the configuration of credential providers %s: %w", path, errs.ToAggregate())
+		return nil, err
 	}
 	p, accounts := &Plugins{}, newAccounts(client)
 	for _, provider := range all {
@@ -50,6 +39,42 @@ func Read(path, binDir string, client typedcorev1.ServiceAccountsGetter) (*Plugi
 		p.plugins = append(p.plugins, newPlugin(bin, provider, accounts))
 	}
 	return p, nil
+}
+
+// Audiences are those of the tokens that the plugins of a configuration are given, sorted. It
+// reads as Read does, and looks for no plugin.
+func Audiences(path string) ([]string, error) {
+	all, err := providers(path)
+	if err != nil {
+		return nil, err
+	}
+	audiences := sets.New[string]()
+	for _, provider := range all {
+		if a := provider.TokenAttributes; a != nil {
+			audiences.Insert(a.ServiceAccountTokenAudience)
+		}
+	}
+	return sets.List(audiences), nil
+}
+
+// providers are those of a configuration, judged.
+func providers(path string) ([]configv1.CredentialProvider, error) {
+	files, err := configFiles(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration of credential providers: %w", err)
+	}
+	var all []configv1.CredentialProvider
+	for _, file := range files {
+		some, err := decode(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the configuration of credential providers %s: %w", file, err)
+		}
+		all = append(all, some...)
+	}
+	if errs := validate(all); len(errs) > 0 {
+		return nil, fmt.Errorf("read the configuration of credential providers %s: %w", path, errs.ToAggregate())
+	}
+	return all, nil
 }
 
 // configFiles are the files to read, in the order of their names.

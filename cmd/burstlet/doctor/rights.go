@@ -174,6 +174,7 @@ func (e *clusterExam) rights(ctx context.Context) {
 		advice = "the API server needs --authorization-mode=Node,RBAC and the node's own name in the credential"
 	}
 	e.add(rightFindings(ctx, e.client, what, e.user.name, needed, e.cfg.Node.Name, asNode, advice)...)
+	e.audiences(ctx, asNode)
 	e.clientCA(ctx, asNode)
 }
 
