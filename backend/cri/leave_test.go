@@ -133,8 +133,8 @@ func TestOnlyReadsOfTheHostLeaveWithoutAPermit(t *testing.T) {
 	// AwaitShutdown changes nothing that pods have: it delays the host's end. Evicted lets
 	// nothing change.
 	reads := []string{
-		"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "AwaitOOM", "SystemLog",
-		"Evicted",
+		"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "ShutdownDelay", "AwaitOOM",
+		"SystemLog", "Evicted",
 	}
 	p := reflect.ValueOf(permitted{})
 	operations := reflect.TypeFor[host.Host]()

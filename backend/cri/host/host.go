@@ -74,6 +74,10 @@ type Host interface {
 	// there is no logind.
 	AwaitShutdown(ctx context.Context, r ShutdownRequest) (bool, error)
 
+	// ShutdownDelay says how long systemd-logind lets a shutdown wait now. It changes
+	// nothing. Errors: backend.ErrUnsupported where there is no logind.
+	ShutdownDelay(ctx context.Context) (ShutdownDelay, error)
+
 	// AwaitOOM returns the processes that the kernel killed for want of memory of the whole
 	// host after r.After, once there is one; at once, none and the mark of now, where that
 	// is empty. Errors: backend.ErrUnsupported where the kernel's log cannot be read.
@@ -463,6 +467,10 @@ type ShutdownRequest struct {
 	// Delay is how long the host must be able to wait.
 	Delay time.Duration
 }
+
+// ShutdownDelay is how long a shutdown may be delayed at Most (InhibitDelayMaxSec). Asked is
+// what AwaitShutdown has asked for since the boot; zero: nothing.
+type ShutdownDelay struct{ Most, Asked time.Duration }
 
 // UsageRequest names what is measured.
 type UsageRequest struct {

@@ -59,6 +59,10 @@ func (d *delegate) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (b
 	return call(ctx, d, func(h host.Host) (bool, error) { return h.AwaitShutdown(ctx, r) })
 }
 
+func (d *delegate) ShutdownDelay(ctx context.Context) (host.ShutdownDelay, error) {
+	return call(ctx, d, func(h host.Host) (host.ShutdownDelay, error) { return h.ShutdownDelay(ctx) })
+}
+
 func (d *delegate) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, error) {
 	return call(ctx, d, func(h host.Host) (host.OOMKills, error) { return h.AwaitOOM(ctx, r) })
 }

@@ -195,6 +195,7 @@ func (d *diagnosis) machine(ctx context.Context, h *running) {
 		return
 	}
 	d.findings = append(d.findings, DiagnoseHost(facts, d.socket, d.cfg.Tenant)...)
+	d.findings = append(d.findings, d.cfg.Tenant.DiagnoseShutdown(ctx, h.client)...)
 }
 
 // cause is a dial's error without the address, which its finding names.

@@ -1,9 +1,13 @@
 package sshlink
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -76,5 +80,64 @@ func TestNeighboursAreSaid(t *testing.T) {
 		if !strings.HasPrefix(got, tt.want) || (got == "") != (tt.want == "") {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
+	}
+}
+
+// delayingHost says how long its shutdown can wait.
+type delayingHost struct {
+	host.Host
+	delay host.ShutdownDelay
+	err   error
+}
+
+func (h delayingHost) ShutdownDelay(context.Context) (host.ShutdownDelay, error) {
+	return h.delay, h.err
+}
+
+// TestShutdownsThatCannotWaitAreSaid, with what to do, where pods are given time.
+func TestShutdownsThatCannotWaitAreSaid(t *testing.T) {
+	const s = time.Second
+	for name, tt := range map[string]struct {
+		wanted time.Duration
+		h      delayingHost
+		want   string // verdict and the beginning of the detail; empty: nothing is said
+	}{
+		"pods are given no time": {0, delayingHost{err: errors.New("not asked")}, ""},
+		"long enough":            {24 * s, delayingHost{delay: host.ShutdownDelay{Most: 30 * s}}, "ok waits for 30s at most, and 24s"},
+		"just long enough":       {30 * s, delayingHost{delay: host.ShutdownDelay{Most: 30 * s, Asked: 30 * s}}, "ok waits for 30s"},
+		"not yet":                {24 * s, delayingHost{delay: host.ShutdownDelay{Most: 5 * s}}, "ok waits for 5s at most; burstlet raises that to 24s"},
+		"more is wanted than before": {
+			24 * s, delayingHost{delay: host.ShutdownDelay{Most: 10 * s, Asked: 10 * s}}, "ok waits for 10s at most; burstlet raises",
+		},
+		"another file has the last word": {
+			24*s + s/2, delayingHost{delay: host.ShutdownDelay{Most: 5 * s, Asked: 25 * s}},
+			"FAIL waits for 5s at most, 24.5s are wanted, and burstlet's file with 25s counts for nothing: pods end without " +
+				"their grace: set InhibitDelayMaxSec=25 in",
+		},
+		"no logind": {
+			24 * s, delayingHost{err: backend.Errorf(backend.ErrUnsupported, "no D-Bus")},
+			"warn no D-Bus: pods end with the host, without their grace: run D-Bus and systemd-logind",
+		},
+		"it cannot be asked": {24 * s, delayingHost{err: errors.New("it is down")}, "FAIL it is down"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := Tenant{ShutdownDelay: tt.wanted}.DiagnoseShutdown(t.Context(), tt.h)
+			if tt.want == "" || len(found) != 1 {
+				if tt.want != "" || len(found) > 0 {
+					t.Errorf("%+v, want %q", found, tt.want)
+				}
+				return
+			}
+			f, verdict := found[0], "FAIL"
+			switch {
+			case f.OK:
+				verdict = "ok"
+			case f.Warn:
+				verdict = "warn"
+			}
+			if got := verdict + " " + f.Detail + ": " + f.Advice; f.What != "shutdown" || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("%s: %s, want %s", f.What, got, tt.want)
+			}
+		})
 	}
 }

@@ -99,7 +99,7 @@ const PartAdvice = sshlink.PartAdvice
 // be known.
 func tenant(n Node) sshlink.Tenant {
 	c := criConfig(n)
-	out := sshlink.Tenant{Node: c.NodeIdentity, Bounded: c.Bounded}
+	out := sshlink.Tenant{Node: c.NodeIdentity, Bounded: c.Bounded, ShutdownDelay: c.ShutdownDelay}
 	if n.StandIn {
 		out.Node = ""
 	}
@@ -119,9 +119,11 @@ func diagnoseHere(ctx context.Context, c *config.CRI, node sshlink.Tenant) []bac
 	}
 	socket := strings.TrimPrefix(c.Endpoint, "unix://")
 	found := append([]backend.Finding{root}, sshlink.DiagnoseRuntime(ctx, &net.Dialer{}, name, socket)...)
-	facts, err := hostlocal.New(hostlocal.Options{Root: c.PodsDir}).Facts(ctx)
+	here := hostlocal.New(hostlocal.Options{Root: c.PodsDir})
+	facts, err := here.Facts(ctx)
 	if err != nil {
 		return append(found, backend.Bad("host", err.Error(), ""))
 	}
-	return append(found, sshlink.DiagnoseHost(facts, socket, node)...)
+	found = append(found, sshlink.DiagnoseHost(facts, socket, node)...)
+	return append(found, node.DiagnoseShutdown(ctx, here)...)
 }

@@ -87,6 +87,11 @@ func (c *Client) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (boo
 	return call[bool](ctx, c, opShutdown, r, maxReply)
 }
 
+// ShutdownDelay implements [host.Host].
+func (c *Client) ShutdownDelay(ctx context.Context) (host.ShutdownDelay, error) {
+	return call[host.ShutdownDelay](ctx, c, opDelay, none{}, maxReply)
+}
+
 // AwaitOOM implements [host.Host].
 func (c *Client) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, error) {
 	return call[host.OOMKills](ctx, c, opOOM, r, maxListing)

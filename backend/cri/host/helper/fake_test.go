@@ -123,6 +123,10 @@ func (f *fakeHost) AwaitShutdown(ctx context.Context, r host.ShutdownRequest) (b
 	return answer[bool](ctx, f, opShutdown, r)
 }
 
+func (f *fakeHost) ShutdownDelay(ctx context.Context) (host.ShutdownDelay, error) {
+	return answer[host.ShutdownDelay](ctx, f, opDelay, none{})
+}
+
 func (f *fakeHost) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, error) {
 	return answer[host.OOMKills](ctx, f, opOOM, r)
 }

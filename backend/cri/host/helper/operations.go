@@ -30,6 +30,7 @@ const (
 	opUsage    = "Usage"
 	opEvicted  = "Evicted"
 	opShutdown = "AwaitShutdown"
+	opDelay    = "ShutdownDelay"
 	opOOM      = "AwaitOOM"
 	opSystem   = "SystemLog"
 	opLeader   = "Leader"
@@ -108,6 +109,9 @@ func operations() map[string]operation {
 		}),
 		opShutdown: carry(func(ctx context.Context, h host.Host, r host.ShutdownRequest) (bool, error) {
 			return h.AwaitShutdown(ctx, r)
+		}),
+		opDelay: carry(func(ctx context.Context, h host.Host, _ none) (host.ShutdownDelay, error) {
+			return h.ShutdownDelay(ctx)
 		}),
 		opOOM: carry(func(ctx context.Context, h host.Host, r host.OOMRequest) (host.OOMKills, error) {
 			return h.AwaitOOM(ctx, r)

@@ -32,8 +32,8 @@ func leads(t *testing.T, root, node, holder string, change fence.Change, after u
 // wants it, before it does anything.
 func TestOnlyTheLastLeaderChangesTheHost(t *testing.T) {
 	reads := []string{
-		"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "AwaitOOM", "SystemLog",
-		"Evicted",
+		"Facts", "ReadFile", "ReadWithin", "Volumes", "Log", "Usage", "Leader", "AwaitShutdown", "ShutdownDelay", "AwaitOOM",
+		"SystemLog", "Evicted",
 	}
 	root := filepath.Join(t.TempDir(), "pods")
 	leads(t, root, "n", "a", fence.Take, 0)

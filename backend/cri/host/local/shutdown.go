@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -31,6 +32,8 @@ const (
 const (
 	// delayFile is gone with the next boot; a kubelet's, in /etc, stays.
 	delayFile = "systemd/logind.conf.d/99-burstlet.conf"
+	// delayFormat is what stands there, with the seconds.
+	delayFormat = "# burstlet\n[Login]\nInhibitDelayMaxSec=%d\n"
 	// reloadTries is how often logind is asked whether it has read delayFile, each time
 	// after twice as long as before.
 	reloadTries = 6
@@ -190,7 +193,7 @@ func (h *Host) allowDelay(ctx context.Context, l *logind, delay time.Duration) e
 	seconds := (delay + time.Second - 1) / time.Second
 	if _, err := h.Prepare(ctx, host.Preparation{
 		Dirs:   []string{filepath.Dir(path)},
-		Writes: []host.Write{{Path: path, Data: fmt.Appendf(nil, "# burstlet\n[Login]\nInhibitDelayMaxSec=%d\n", seconds), Mode: 0o644}},
+		Writes: []host.Write{{Path: path, Data: fmt.Appendf(nil, delayFormat, seconds), Mode: 0o644}},
 	}); err != nil {
 		return fmt.Errorf("let shutdowns wait for %s: %w", delay, err)
 	}
@@ -209,6 +212,31 @@ func (h *Host) allowDelay(ctx context.Context, l *logind, delay time.Duration) e
 		wait *= 2
 	}
 	return fmt.Errorf("systemd-logind lets shutdowns wait for %s at most, not for %s: set InhibitDelayMaxSec=%d in logind.conf(5)", most, delay, seconds)
+}
+
+// ShutdownDelay implements [host.Host].
+func (h *Host) ShutdownDelay(ctx context.Context) (delay host.ShutdownDelay, err error) {
+	l, err := h.logind()
+	if err != nil {
+		return host.ShutdownDelay{}, err
+	}
+	defer func() { err = errors.Join(err, l.bus.Close()) }()
+	if delay.Most, err = l.mostDelay(ctx); err != nil {
+		return host.ShutdownDelay{}, err
+	}
+	data, err := os.ReadFile(filepath.Join(h.opts.RunRoot, delayFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return delay, nil
+	}
+	var seconds int64
+	if err == nil {
+		_, err = fmt.Sscanf(string(data), delayFormat, &seconds)
+	}
+	if err != nil {
+		return host.ShutdownDelay{}, fmt.Errorf("read what shutdowns were to wait: %w", err)
+	}
+	delay.Asked = time.Duration(seconds) * time.Second
+	return delay, nil
 }
 
 func (l *logind) mostDelay(ctx context.Context) (time.Duration, error) {

@@ -205,6 +205,37 @@ func TestAwaitShutdown(t *testing.T) {
 	}
 }
 
+// TestShutdownDelay: what logind allows before and after a shutdown is awaited, and what was
+// asked of it where it does not heed that.
+func TestShutdownDelay(t *testing.T) {
+	run := t.TempDir()
+	h := New(Options{RunRoot: run})
+	if _, err := h.ShutdownDelay(t.Context()); !errors.Is(err, class.ErrUnsupported) {
+		t.Errorf("without D-Bus: %v", err)
+	}
+	f := startLogind(t, run, startBus(t, run))
+	want := func(most, asked time.Duration) {
+		t.Helper()
+		got, err := h.ShutdownDelay(t.Context())
+		if (err != nil || got != host.ShutdownDelay{Most: most, Asked: asked}) {
+			t.Errorf("%+v, %v, want %s of %s", got, err, most, asked)
+		}
+	}
+	want(5*time.Second, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	waits := await(ctx, h, false, 40*time.Second)
+	<-f.asked
+	want(40*time.Second, 40*time.Second)
+	cancel()
+	<-waits
+	f.props.SetMust(logindManager, "InhibitDelayMaxUSec", uint64(7_000_000))
+	want(7*time.Second, 40*time.Second)
+	putFile(t, filepath.Join(run, delayFile), "of somebody else")
+	if _, err := h.ShutdownDelay(t.Context()); err == nil {
+		t.Error("a file that says nothing is taken for one that does")
+	}
+}
+
 // TestAwaitShutdownGivenUp: who goes delays nothing; who comes late is told.
 func TestAwaitShutdownGivenUp(t *testing.T) {
 	run := t.TempDir()
