@@ -284,6 +284,8 @@ type NodeFacts struct {
 	// MachineID, SystemUUID and BootID tell machines and boots apart, for the Node's
 	// nodeInfo; empty where there is none.
 	MachineID, SystemUUID, BootID string
+	// CgroupVersion is that of the pods' host, 1 or 2; 0 where there is none, or it is not known.
+	CgroupVersion int
 	// NetworkReady is false while pods cannot get an address (CRI NetworkReady).
 	NetworkReady bool
 	// Message says why the network is not ready.

@@ -43,3 +43,18 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}
 	return m, nil
 }
+
+// cgroupVersion is a kubelet's gauge, once the remote has said that its host has cgroups.
+type cgroupVersion struct{ *remote }
+
+var cgroupVersionDesc = prometheus.NewDesc("kubelet_cgroup_version", "cgroup version on the hosts.", nil, nil)
+
+// Describe implements [prometheus.Collector].
+func (c cgroupVersion) Describe(out chan<- *prometheus.Desc) { out <- cgroupVersionDesc }
+
+// Collect implements [prometheus.Collector].
+func (c cgroupVersion) Collect(out chan<- prometheus.Metric) {
+	if facts, _ := c.get(); facts != nil && facts.CgroupVersion > 0 {
+		out <- prometheus.MustNewConstMetric(cgroupVersionDesc, prometheus.GaugeValue, float64(facts.CgroupVersion))
+	}
+}

@@ -69,9 +69,15 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	far := &remote{node: cfg.Backend.Node, store: inventory{store: cfg.Backend.Store, most: *cfg.Node.MaxImages}}
+	if cfg.Registerer != nil {
+		if err := cfg.Registerer.Register(cgroupVersion{far}); err != nil {
+			return nil, fmt.Errorf("register metrics of the node: %w", err)
+		}
+	}
 	n := &Node{
 		cfg: cfg, metrics: m,
-		remote:  &remote{node: cfg.Backend.Node, store: inventory{store: cfg.Backend.Store, most: *cfg.Node.MaxImages}},
+		remote:  far,
 		handler: newPodHandler(cfg.Pods.GetStore(), cfg.Touch),
 		refusal: newFirstRefusal(),
 		changed: make(chan struct{}, 1),

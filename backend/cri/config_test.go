@@ -20,6 +20,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
+	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 func TestValidate(t *testing.T) {
@@ -180,6 +181,30 @@ func TestDescribe(t *testing.T) {
 	if _, ok := f.Capacity[corev1.ResourcePods]; ok {
 		t.Error("the number of pods is configuration, not capacity of the host")
 	}
+}
+
+func TestCgroupVersionOfHosts(t *testing.T) {
+	for want, facts := range map[int]host.Facts{
+		0: {}, 1: {Controllers: []string{"memory"}}, 2: {CgroupV2: true, Controllers: []string{"memory"}},
+	} {
+		r := &remote{host: factsHost{facts: facts}}
+		var got backend.NodeFacts
+		if err := (node{r}).describeHost(t.Context(), &got); err != nil || got.CgroupVersion != want {
+			t.Errorf("%+v: version %d, %v", facts, got.CgroupVersion, err)
+		}
+	}
+}
+
+// factsHost is what it is said to be.
+type factsHost struct {
+	host.Host
+	facts host.Facts
+}
+
+func (h factsHost) Facts(context.Context) (host.Facts, error) {
+	f := h.facts
+	f.Now, f.CPUs, f.Memory = time.Now(), 1, 1<<30
+	return f, nil
 }
 
 func TestOneAddressOfAFamily(t *testing.T) {

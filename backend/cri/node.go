@@ -87,7 +87,7 @@ func (n node) describeHost(ctx context.Context, facts *backend.NodeFacts) error 
 	}
 	facts.Arch, facts.Kernel, facts.OSImage = h.Arch, h.Kernel, h.OSImage
 	facts.MachineID, facts.SystemUUID, facts.BootID = h.MachineID, h.SystemUUID, h.BootID
-	facts.HostIPs = onePerFamily(h.Addresses)
+	facts.HostIPs, facts.CgroupVersion = onePerFamily(h.Addresses), cgroupVersion(h)
 	facts.Capacity = hostCapacity(h)
 	if err := reservable(n.cfg.Reserved, facts.Capacity); err != nil {
 		return err
@@ -97,6 +97,17 @@ func (n node) describeHost(ctx context.Context, facts *backend.NodeFacts) error 
 		delete(list, criconfig.ReservedPIDs) // no resource of a Node
 	}
 	return nil
+}
+
+// cgroupVersion is 0 for a host without cgroups that limit pods.
+func cgroupVersion(h host.Facts) int {
+	switch {
+	case h.CgroupV2:
+		return 2
+	case len(h.Controllers) > 0:
+		return 1
+	}
+	return 0
 }
 
 // onePerFamily keeps the first address of each family: the API takes no more in
