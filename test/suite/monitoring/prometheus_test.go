@@ -27,6 +27,8 @@ import (
 const (
 	jobProcesses  = "burstlet"
 	jobKubeletAPI = "burstlet-kubelet-api"
+	// jobKubelet is that of kube-prometheus, which scrapes nodes as kubelets.
+	jobKubelet = "kubelet"
 )
 
 // scrapeInterval is also how long a target may take: one that is late is down, and its
@@ -56,13 +58,14 @@ func (w *world) prometheus() *prometheus {
 	processes["static_configs"] = pods
 	nodes := shipped(w.T, "scrape-kubelet-api.yaml", jobKubeletAPI)
 	nodes["static_configs"] = w.discoveredNodes()
-	nodes["authorization"].(map[string]any)["credentials_file"] = w.token()
+	token := w.token()
+	nodes["authorization"].(map[string]any)["credentials_file"] = token
 	config, err := yaml.Marshal(map[string]any{
 		"global": map[string]any{
 			"scrape_interval": scrapeInterval, "scrape_timeout": scrapeInterval, "evaluation_interval": "1s",
 		},
 		"rule_files":     []string{ruleFilePath(w.T)},
-		"scrape_configs": []any{processes, nodes},
+		"scrape_configs": []any{processes, nodes, w.kubelets(token)},
 	})
 	w.must(err)
 	file := writeFile(w.T, "prometheus.yml", "%s", config)
@@ -98,6 +101,19 @@ func shipped(t *testing.T, name, job string) map[string]any {
 	delete(config, "kubernetes_sd_configs")
 	config["job_name"] = job
 	return config
+}
+
+// kubelets scrapes the nodes' cAdvisor as kube-prometheus does (its ServiceMonitor kubelet),
+// with the same token.
+func (w *world) kubelets(token string) map[string]any {
+	w.Helper()
+	job := shipped(w.T, "scrape-kubelet-api.yaml", jobKubelet)
+	job["metrics_path"], job["honor_labels"], job["static_configs"] = "/metrics/cadvisor", true, w.discoveredNodes()
+	job["authorization"].(map[string]any)["credentials_file"] = token
+	job["relabel_configs"] = append(job["relabel_configs"].([]any), map[string]any{
+		"source_labels": []string{"__metrics_path__"}, "target_label": "metrics_path",
+	})
+	return job
 }
 
 // discovered is a target with labels as the discovery of Kubernetes gives them.

@@ -36,16 +36,20 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	})
 	p.variables(t)
 	p.rulesWork(t)
+	p.findsCAdvisors(t)
 }
 
 // scrapes waits until all targets were scraped, by both ways.
 func (p *prometheus) scrapes(t *testing.T) {
 	t.Helper()
 	wait.For(t, patience, "every target is scraped", func() error {
-		for job, want := range map[string]float64{jobProcesses: 2, jobKubeletAPI: float64(len(nodeNames))} {
+		for job, want := range map[string]float64{jobProcesses: 2, jobKubeletAPI: float64(len(nodeNames)), jobKubelet: float64(len(nodeNames))} {
 			up, err := p.data(fmt.Sprintf(`sum(up{job=%q})`, job))
 			if err != nil || up[0].value != want {
 				return fmt.Errorf("job %s: %v are up, want %v: %w", job, up, want, err)
+			}
+			if job == jobKubelet {
+				continue // it has none of burstlet's own metrics
 			}
 			ready, err := p.query(fmt.Sprintf(`max by (node) (burstlet_node_ready{job=%q}) == 1`, job))
 			if err != nil || len(ready) != len(nodeNames) {

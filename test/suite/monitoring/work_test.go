@@ -55,6 +55,7 @@ func (w *world) begin() {
 	for _, node := range nodeNames {
 		w.create(w.pod(node, "stays"))
 	}
+	w.create(w.pod(nodeCRI, "works", busy))
 	// Bound past the scheduler, the pod is refused by the node.
 	for i := range 2 {
 		w.create(w.pod(nodeSim, fmt.Sprint("refused", i), func(pod *corev1.Pod) {
