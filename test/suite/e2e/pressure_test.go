@@ -44,7 +44,7 @@ func TestDiskPressure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n.wantPressure(t, corev1.ConditionTrue)
+	n.wantPressure(t, corev1.NodeDiskPressure, corev1.ConditionTrue)
 	greedy := wait.Pod(t, c.client, namespace, "greedy", patience, "evicted", func(pod *corev1.Pod) error {
 		const words = "The node was low on resource: ephemeral-storage. Threshold quantity: "
 		if s := pod.Status; s.Phase != corev1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, words) {
@@ -70,27 +70,80 @@ func TestDiskPressure(t *testing.T) {
 		}
 		return nil
 	})
-	n.wantPressure(t, corev1.ConditionFalse)
+	n.wantPressure(t, corev1.NodeDiskPressure, corev1.ConditionFalse)
 	modest := wait.Pod(t, c.client, namespace, "modest", patience, "runs", phaseIs(corev1.PodRunning, ready))
 	if modest.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the pod beside it: %s", states(&modest.Status))
 	}
 }
 
-// wantPressure waits until the node's DiskPressure is so, and its taint with it.
-func (n *node) wantPressure(t *testing.T, want corev1.ConditionStatus) {
+// TestMemoryPressure has pods eat the memory that they may have together, a part of the host's:
+// what others take of the machine does not count there. The pod that has the most is evicted.
+func TestMemoryPressure(t *testing.T) {
+	lane.From(t, lane.All)
+	turn(t, waiter, 60*time.Second)
+	c := theCluster(t)
+	h := newContainerdHost(t)
+	n := newNode(t, c, "starved", h.section())
+	n.edit("memory: 256Gi", "memory: 400Mi")
+	n.edit(
+		"eviction: {evictionHard: {}}",
+		"eviction: {evictionHard: {allocatableMemory.available: 100Mi}, evictionPressureTransitionPeriod: 15s}",
+	)
+	n.run()
+	namespace := c.namespace(t, "starved")
+	scratch := mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})
+	for name, mib := range map[string]int{"modest": 4, "greedy": 320} {
+		s := scenario{
+			name: name, policy: "Always",
+			argv: []string{"sh", "-c", fmt.Sprintf("sleep 5; head -c %dm /dev/zero >/scratch/f; sleep 3600", mib)},
+		}
+		pod := s.pod(namespace, n.name)
+		scratch(pod)
+		if _, err := c.client.CoreV1().Pods(namespace).Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.wantPressure(t, corev1.NodeMemoryPressure, corev1.ConditionTrue)
+	greedy := wait.Pod(t, c.client, namespace, "greedy", patience, "evicted", func(pod *corev1.Pod) error {
+		const words = "The node was low on resource: memory. Threshold quantity: 100Mi, available: "
+		if s := pod.Status; s.Phase != corev1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, words) {
+			return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
+		}
+		return nil
+	})
+	wait.For(t, patience, "nothing of the evicted pod is on the host", func() error {
+		if left := h.sandboxes(t, string(greedy.UID)); len(left) > 0 {
+			return fmt.Errorf("%d sandboxes", len(left))
+		}
+		return nil
+	})
+	n.wantPressure(t, corev1.NodeMemoryPressure, corev1.ConditionFalse)
+	modest := wait.Pod(t, c.client, namespace, "modest", patience, "runs", phaseIs(corev1.PodRunning, ready))
+	if modest.Status.ContainerStatuses[0].RestartCount != 0 {
+		t.Errorf("the pod beside it: %s", states(&modest.Status))
+	}
+}
+
+// pressureTaints are those of the conditions.
+var pressureTaints = map[corev1.NodeConditionType]string{
+	corev1.NodeDiskPressure: corev1.TaintNodeDiskPressure, corev1.NodeMemoryPressure: corev1.TaintNodeMemoryPressure,
+}
+
+// wantPressure waits until a pressure condition of the node is so, and its taint with it.
+func (n *node) wantPressure(t *testing.T, kind corev1.NodeConditionType, want corev1.ConditionStatus) {
 	t.Helper()
-	wait.For(t, patience, "DiskPressure "+string(want), func() error {
+	wait.For(t, patience, string(kind)+" "+string(want), func() error {
 		node, err := n.c.client.CoreV1().Nodes().Get(t.Context(), n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		tainted := false
 		for _, taint := range node.Spec.Taints {
-			tainted = tainted || taint.Key == corev1.TaintNodeDiskPressure && taint.Effect == corev1.TaintEffectNoSchedule
+			tainted = tainted || taint.Key == pressureTaints[kind] && taint.Effect == corev1.TaintEffectNoSchedule
 		}
 		for _, condition := range node.Status.Conditions {
-			if condition.Type == corev1.NodeDiskPressure && condition.Status == want &&
+			if condition.Type == kind && condition.Status == want &&
 				tainted == (want == corev1.ConditionTrue) {
 				return nil
 			}
