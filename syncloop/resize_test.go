@@ -7,12 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/fault"
+	"github.com/burstlet/burstlet/backend/intercept"
 	"github.com/burstlet/burstlet/backend/sim"
 	"github.com/burstlet/burstlet/syncloop/resolve"
 )
@@ -122,6 +124,53 @@ func TestResizeInPlace(t *testing.T) {
 		if got := a.event("p", "ResizeCompleted"); got != strings.ReplaceAll(strings.ReplaceAll(started, "Started", "Completed"), "started", "completed") {
 			t.Errorf("event %q", got)
 		}
+	})
+}
+
+// TestResizeOfAWholePod: a pod whose own resources change, and those of no container, is allocated
+// them, its cgroup is given them by a call for one of its containers, and its status says so.
+func TestResizeOfAWholePod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var given []string
+		a := newAPI(t)
+		a.remote = sim.New(sim.Config{Record: true})
+		b := a.remote.Backend()
+		a.start(intercept.Wrap(b, func(ctx context.Context, c *intercept.Call, next func(context.Context) error) error {
+			if c.Name == intercept.ResizeResize {
+				given = append(given, intercept.Arg[backend.ContainerSpec](c).Pod.Spec.Resources.Limits.Cpu().String())
+			}
+			return next(ctx)
+		}))
+		defer func() { a.stop() }()
+		time.Sleep(time.Second)
+		whole := func(cpu string) func(*corev1.Pod) {
+			return func(pod *corev1.Pod) {
+				list := corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse("64Mi")}
+				pod.Spec.Resources = &corev1.ResourceRequirements{Requests: list, Limits: list.DeepCopy()}
+				pod.Generation++
+			}
+		}
+		a.sleeper("p", whole("1"))
+		a.update("p", whole("3"))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		s := a.get("p").Status
+		if s.AllocatedResources.Cpu().String() != "3" || s.Resources == nil || s.Resources.Limits.Cpu().String() != "3" ||
+			s.ContainerStatuses[0].RestartCount != 0 {
+			t.Errorf("allocated %v, held to %+v, %+v", s.AllocatedResources, s.Resources, s.ContainerStatuses)
+		}
+		if diff := cmp.Diff([]string{"3"}, given); diff != "" {
+			t.Errorf("the pod's cgroup is given (-want +got):\n%s", diff)
+		}
+		if c := resizeCondition(a.get("p"), corev1.PodResizeInProgress); c != nil {
+			t.Errorf("it is still under way: %+v", c)
+		}
+		a.update("p", whole("100000"))
+		time.Sleep(5 * time.Second)
+		if c := resizeCondition(a.get("p"), corev1.PodResizePending); c == nil || c.Reason != corev1.PodReasonInfeasible {
+			t.Errorf("what never fits: %+v", c)
+		}
+		a.audit()
 	})
 }
 
