@@ -1,35 +1,20 @@
 package cri
 
 import (
-	"cmp"
 	"path"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// hostPorts claims the ports of the host that a pod has for its whole life, those of app
-// containers and sidecars, for the pod whose logs stand in a directory; nil for none. Pods
-// on the host's network have them too.
+// hostPorts claims the ports of the host that a pod has, for the pod whose logs stand in a
+// directory; nil for none.
 func hostPorts(pod *corev1.Pod, logDir string) *host.Ports {
 	var ports []host.Port
-	take := func(c *corev1.Container) {
-		for _, p := range c.Ports {
-			if p.HostPort > 0 {
-				ports = append(ports, host.Port{
-					Protocol: string(cmp.Or(p.Protocol, corev1.ProtocolTCP)), IP: p.HostIP, Number: p.HostPort,
-				})
-			}
-		}
-	}
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			take(c)
-		}
-	}
-	for i := range pod.Spec.Containers {
-		take(&pod.Spec.Containers[i])
+	for _, p := range backend.HostPorts(pod) {
+		ports = append(ports, host.Port{Protocol: string(p.Protocol), IP: p.HostIP, Number: p.HostPort})
 	}
 	if len(ports) == 0 {
 		return nil

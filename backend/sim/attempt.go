@@ -188,7 +188,3 @@ func latest(a, b time.Time) time.Time {
 	}
 	return a
 }
-
-func isSidecar(c corev1.Container, init bool) bool {
-	return init && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}

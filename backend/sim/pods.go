@@ -122,7 +122,7 @@ func (v *view) newContainer(a *attempt, spec backend.ContainerSpec, attempt int,
 	c := &container{
 		name: spec.Container.Name, attempt: spec.Attempt, hash: spec.Hash,
 		image: spec.Container.Image, imageID: spec.ImageID, spec: spec,
-		init: spec.Init, sidecar: isSidecar(spec.Container, spec.Init), created: now,
+		init: spec.Init, sidecar: spec.Init && backend.IsSidecar(&spec.Container), created: now,
 	}
 	c.spec.Credentials = nil // nothing is pulled
 	c.spec.ImageVolumes = slices.Clone(spec.ImageVolumes)

@@ -136,7 +136,7 @@ func (r *refuser) restarts(path string, c *corev1.Container, init bool, can Abil
 	if !can.PodUnit() {
 		return
 	}
-	if c.RestartPolicy != nil && (!init || !sidecar(c)) {
+	if c.RestartPolicy != nil && (!init || !backend.IsSidecar(c)) {
 		r.refuse(path+".restartPolicy", "this backend restarts whole pods, not single containers; use spec.restartPolicy")
 	}
 	if len(c.RestartPolicyRules) > 0 {

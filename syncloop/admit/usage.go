@@ -1,12 +1,15 @@
 package admit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // anyAddress is the host address of ports that name none.
@@ -91,38 +94,13 @@ func (u *usage) conflicts(wanted []port) bool {
 	})
 }
 
-// hostPorts are the ports of the host that the pod takes for its whole life:
-// those of app containers and sidecars.
+// hostPorts are the ports of the host that the pod takes.
 func hostPorts(pod *corev1.Pod) []port {
 	var out []port
-	take := func(c *corev1.Container) {
-		for _, p := range c.Ports {
-			if p.HostPort <= 0 {
-				continue
-			}
-			taken := port{door{p.Protocol, p.HostPort}, p.HostIP}
-			if taken.ip == "" {
-				taken.ip = anyAddress
-			}
-			if taken.protocol == "" {
-				taken.protocol = corev1.ProtocolTCP
-			}
-			out = append(out, taken)
-		}
-	}
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; sidecar(c) {
-			take(c)
-		}
-	}
-	for i := range pod.Spec.Containers {
-		take(&pod.Spec.Containers[i])
+	for _, p := range backend.HostPorts(pod) {
+		out = append(out, port{door{p.Protocol, p.HostPort}, cmp.Or(p.HostIP, anyAddress)})
 	}
 	return out
-}
-
-func sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 // fits says of which resource there is too little for the pod: the number of

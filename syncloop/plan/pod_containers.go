@@ -31,11 +31,6 @@ type podContainer struct {
 	target string
 }
 
-// sidecar is true for a restartable init container.
-func sidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
 // podContainers are the containers of a pod by role, in the order of its spec. inits
 // has the sidecars too.
 type podContainers struct {
@@ -49,7 +44,7 @@ func containersOf(pod *corev1.Pod) (m podContainers) {
 	spec := &pod.Spec
 	for i := range spec.InitContainers {
 		c := podContainer{Container: &spec.InitContainers[i], role: initRole}
-		if sidecar(c.Container) {
+		if backend.IsSidecar(c.Container) {
 			c.role = sidecarRole
 		}
 		m.inits = append(m.inits, c)

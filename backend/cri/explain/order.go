@@ -11,11 +11,10 @@ import (
 
 // kindOf tells sidecars from init containers that end.
 func kindOf(spec backend.ContainerSpec) string {
-	policy := spec.Container.RestartPolicy
 	switch {
 	case !spec.Init:
 		return KindContainer
-	case policy != nil && *policy == corev1.ContainerRestartPolicyAlways:
+	case backend.IsSidecar(&spec.Container):
 		return KindSidecar
 	default:
 		return KindInit

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // Uses says, by path, what becomes of the fields of a pod on a container host.
@@ -199,7 +201,7 @@ func containerValueTexts(c *corev1.Container, init bool) map[string]string {
 		"readinessProbe": probeText(c.ReadinessProbe, "; it makes the container ready"),
 		"lifecycle":      lifecycleText(c.Lifecycle),
 	}
-	if init && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+	if init && backend.IsSidecar(c) {
 		out["restartPolicy"] = "started in order, restarted whenever it ends, ended after the app containers"
 	}
 	if len(c.RestartPolicyRules) > 0 {

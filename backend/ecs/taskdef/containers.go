@@ -95,7 +95,9 @@ func startsLater(c *corev1.Container) bool {
 }
 
 // sidecarSpec is true for a restartable init container.
-func sidecarSpec(spec backend.ContainerSpec) bool { return spec.Init && isSidecar(&spec.Container) }
+func sidecarSpec(spec backend.ContainerSpec) bool {
+	return spec.Init && backend.IsSidecar(&spec.Container)
+}
 
 // container translates one of the pod's.
 func (t *translator) container(spec backend.ContainerSpec) (types.ContainerDefinition, error) {
@@ -194,7 +196,7 @@ func (t *translator) bound(def *types.ContainerDefinition, spec backend.Containe
 func (t *translator) crowded() bool {
 	spec := &t.spec.Pod.Spec
 	return len(spec.Containers) > 1 || slices.ContainsFunc(spec.InitContainers,
-		func(c corev1.Container) bool { return isSidecar(&c) })
+		func(c corev1.Container) bool { return backend.IsSidecar(&c) })
 }
 
 // words are what a container runs, or its supervisor with it.

@@ -3,6 +3,7 @@ package taskdef
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/ecs/fargate"
 )
 
@@ -37,7 +38,7 @@ func (s *settings) execOf(cfg Config) int64 {
 func reached(spec *corev1.PodSpec) int64 {
 	n := int64(len(spec.Containers)) + 1
 	for i := range spec.InitContainers {
-		if isSidecar(&spec.InitContainers[i]) {
+		if backend.IsSidecar(&spec.InitContainers[i]) {
 			n++
 		}
 	}
@@ -71,7 +72,7 @@ func needOf(spec *corev1.PodSpec, exec int64) amounts {
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
 		n := amountsOf(c.Resources)
-		if isSidecar(c) {
+		if backend.IsSidecar(c) {
 			sidecars = sidecars.add(n)
 			n = amounts{}
 		}
@@ -131,11 +132,6 @@ func storageOf(spec *corev1.PodSpec, given int32) int32 {
 		return 0
 	}
 	return max(want, fargate.MinStorageGiB)
-}
-
-// isSidecar is true for a restartable init container.
-func isSidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
 // anchored is true for a pod whose task needs an anchor: with several app
