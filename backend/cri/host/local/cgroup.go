@@ -167,6 +167,11 @@ func (h *Host) makeCgroup(ctx context.Context, c host.Cgroup) error {
 	if err := h.limitTop(ctx, hs, levels, c); err != nil {
 		return err
 	}
+	return h.limit(ctx, hs, levels, c)
+}
+
+// limit sets the limits of a pod's cgroup, and the weight of the class above it.
+func (h *Host) limit(ctx context.Context, hs hierarchies, levels []string, c host.Cgroup) error {
 	if err := hs.limit(levels, c); err != nil {
 		return err
 	}
@@ -188,19 +193,17 @@ func (h *Host) Limit(ctx context.Context, c host.Cgroup) error {
 	if len(there) == 0 {
 		return fmt.Errorf("limit cgroup %s: %w", c.Parent, fs.ErrNotExist)
 	}
-	if err := hs.limit(levels, c); err != nil {
-		return err
-	}
 	if c.Systemd {
-		if err := h.setSlice(ctx, levels, c, hs.pure()); err != nil {
-			return fmt.Errorf("limit cgroup %s: %w", c.Parent, err)
-		}
-		// systemd rounds what it writes.
+		// The kernel refuses what it does not take before systemd notes it.
 		if err := hs.limit(levels, c); err != nil {
 			return err
 		}
+		if err := h.setSlice(ctx, levels, c, hs.pure()); err != nil {
+			return fmt.Errorf("limit cgroup %s: %w", c.Parent, err)
+		}
 	}
-	return h.weighClass(ctx, hs, levels, c)
+	// systemd rounds what it writes.
+	return h.limit(ctx, hs, levels, c)
 }
 
 // make makes the directories; in version 2 each gets the controllers from above.
