@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -23,7 +24,7 @@ func (r *remote) podCgroup(ctx context.Context, pod *corev1.Pod) (host.Cgroup, e
 	}
 	switch podQoS(pod) {
 	case corev1.PodQOSBestEffort:
-		c.QOSShares = minShares
+		c.QOSShares = cfs.MinShares
 	case corev1.PodQOSBurstable:
 		c.QOSSum = true
 	}

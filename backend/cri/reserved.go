@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
@@ -84,7 +85,7 @@ func (r *remote) topLimits(ctx context.Context) (host.TopLimits, error) {
 		PIDs:   left(criconfig.ReservedPIDs, (*resource.Quantity).Value),
 	}
 	if milli := left(corev1.ResourceCPU, (*resource.Quantity).MilliValue); milli > 0 {
-		out.Shares = shares(milli)
+		out.Shares = cfs.Shares(milli)
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -184,11 +185,11 @@ func resourceFacts(was *corev1.ResourceRequirements, now *runtimeapi.LinuxContai
 	if m, ok := was.Requests[corev1.ResourceMemory]; ok {
 		out.Requests[corev1.ResourceMemory] = m
 	}
-	if s := now.GetCpuShares(); s > minShares {
-		out.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity((s*milliCPUs+sharesPerCPU-1)/sharesPerCPU, resource.DecimalSI)
+	if s := now.GetCpuShares(); s > cfs.MinShares {
+		out.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity((s*cfs.Milli+cfs.SharesOfOne-1)/cfs.SharesOfOne, resource.DecimalSI)
 	}
 	if q := now.GetCpuQuota(); q > 0 && now.GetCpuPeriod() > 0 {
-		out.Limits[corev1.ResourceCPU] = *resource.NewMilliQuantity(q*milliCPUs/now.GetCpuPeriod(), resource.DecimalSI)
+		out.Limits[corev1.ResourceCPU] = *resource.NewMilliQuantity(q*cfs.Milli/now.GetCpuPeriod(), resource.DecimalSI)
 	}
 	if m := now.GetMemoryLimitInBytes(); m > 0 {
 		out.Limits[corev1.ResourceMemory] = *resource.NewQuantity(m, resource.BinarySI)

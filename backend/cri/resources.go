@@ -6,17 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/host"
-)
-
-// The kernel's bounds and the kubelet's period (pkg/kubelet/cm).
-const (
-	minShares    = 2
-	maxShares    = 262144
-	sharesPerCPU = 1024
-	quotaPeriod  = 100000 // microseconds
-	minQuota     = 1000   // microseconds
-	milliCPUs    = 1000
 )
 
 // linuxResources turns requests and limits into what the kernel enforces, as
@@ -28,9 +19,9 @@ func linuxResources(res corev1.ResourceRequirements) *runtimeapi.LinuxContainerR
 	}
 	limit := res.Limits[corev1.ResourceCPU]
 	return &runtimeapi.LinuxContainerResources{
-		CpuShares:          shares(request.MilliValue()),
-		CpuPeriod:          quotaPeriod,
-		CpuQuota:           quota(limit.MilliValue()),
+		CpuShares:          cfs.Shares(request.MilliValue()),
+		CpuPeriod:          cfs.Period,
+		CpuQuota:           cfs.Quota(limit.MilliValue()),
 		MemoryLimitInBytes: res.Limits.Memory().Value(),
 	}
 }
@@ -52,16 +43,4 @@ func enforcedOn(facts *host.Facts, r *runtimeapi.LinuxContainerResources, swap i
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 	}
 	return r
-}
-
-func shares(milli int64) int64 {
-	return min(max(milli*sharesPerCPU/milliCPUs, minShares), maxShares)
-}
-
-// quota is the CPU time per period in microseconds; 0 is no limit.
-func quota(milli int64) int64 {
-	if milli == 0 {
-		return 0
-	}
-	return max(milli*quotaPeriod/milliCPUs, minQuota)
 }

@@ -3,15 +3,15 @@ package allocation
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/burstlet/burstlet/backend/cfs"
 )
 
 // What the kernel cannot tell apart (pkg/kubelet/cm): cpu limits up to minLimit
 // thousandths, cpu requests of equal shares, memory of equal pages.
 const (
-	minLimit     = 10
-	minShares    = 2
-	sharesPerCPU = 1024
-	pageSize     = 4096
+	minLimit = 10
+	pageSize = 4096
 )
 
 // Amount is one of the amounts of a container that can change in place.
@@ -53,11 +53,7 @@ func (x Amount) near(a, b resource.Quantity) bool {
 	case x.Limit:
 		return max(a.MilliValue(), minLimit) == max(b.MilliValue(), minLimit)
 	}
-	return shares(a) == shares(b)
-}
-
-func shares(cpu resource.Quantity) int64 {
-	return max(cpu.MilliValue()*sharesPerCPU/1000, minShares)
+	return cfs.Shares(a.MilliValue()) == cfs.Shares(b.MilliValue())
 }
 
 // Equal is true for equal cpu and memory.

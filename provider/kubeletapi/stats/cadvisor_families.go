@@ -36,11 +36,11 @@ var families = []family{
 		func(_ *backend.Usage, d *backend.UsageDetail) *uint64 { return d.CPUUser }),
 	of("container_cpu_system_seconds_total", "Cumulative system cpu time consumed in seconds.", counter, nano,
 		func(_ *backend.Usage, d *backend.UsageDetail) *uint64 { return d.CPUSystem }),
-	cfs("container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", 1,
+	limited("container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.", 1,
 		func(c *backend.CFSUsage) uint64 { return c.Periods }),
-	cfs("container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", 1,
+	limited("container_cpu_cfs_throttled_periods_total", "Number of throttled period intervals.", 1,
 		func(c *backend.CFSUsage) uint64 { return c.ThrottledPeriods }),
-	cfs("container_cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.", nano,
+	limited("container_cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.", nano,
 		func(c *backend.CFSUsage) uint64 { return c.ThrottledTime }),
 	of("container_memory_usage_bytes", "Current memory usage in bytes, including all memory regardless of when it was accessed", gauge, 1,
 		func(u *backend.Usage, _ *backend.UsageDetail) *uint64 { return u.MemoryUsage }),
@@ -116,8 +116,8 @@ func of(name, help string, kind prometheus.ValueType, divisor float64,
 	}}
 }
 
-// cfs is there for containers with a CPU limit alone.
-func cfs(name, help string, divisor float64, field func(*backend.CFSUsage) uint64) family {
+// limited is there for containers with a CPU limit alone.
+func limited(name, help string, divisor float64, field func(*backend.CFSUsage) uint64) family {
 	return family{cadvisorDesc(name, help), counter, func(s *series) []labeled {
 		c := s.detail().CFS
 		if c == nil || s.resources == nil || s.resources.Limits.Cpu().IsZero() {

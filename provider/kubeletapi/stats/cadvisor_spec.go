@@ -5,6 +5,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cfs"
 )
 
 var (
@@ -19,31 +20,20 @@ var (
 	machineFailure = prometheus.NewDesc("machine_scrape_error", "1 if there was an error while getting machine metrics, 0 otherwise.", nil, nil)
 )
 
-// What a kubelet makes of requests and limits (kubelet: MilliCPUToShares,
-// MilliCPUToQuota).
-const (
-	periodMicros   = 100000
-	minQuotaMicros = 1000
-	sharesPerCPU   = 1024
-	minShares      = 2
-	maxShares      = 262144
-	milliPerCPU    = 1000
-)
-
 // spec shows with what resources a container runs.
 func spec(ch chan<- prometheus.Metric, r *corev1.ResourceRequirements, labels []string) {
 	send := func(d *prometheus.Desc, n int64) {
 		ch <- prometheus.MustNewConstMetric(d, gauge, float64(n), labels...)
 	}
-	send(cpuPeriod, periodMicros)
+	send(cpuPeriod, cfs.Period)
 	if limit := r.Limits.Cpu().MilliValue(); limit > 0 {
-		send(cpuQuota, max(minQuotaMicros, limit*periodMicros/milliPerCPU))
+		send(cpuQuota, cfs.Quota(limit))
 	}
 	request := r.Requests.Cpu()
 	if _, set := r.Requests[corev1.ResourceCPU]; !set {
 		request = r.Limits.Cpu()
 	}
-	send(cpuShares, min(maxShares, max(minShares, request.MilliValue()*sharesPerCPU/milliPerCPU)))
+	send(cpuShares, cfs.Shares(request.MilliValue()))
 	send(memoryLimit, r.Limits.Memory().Value()) // 0 without, as cAdvisor's
 }
 

@@ -13,16 +13,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // The nodes of a host, of whatever processes, have the cgroups above their pods in common.
 // So the weight of a class is made of what stands there, and not of what one node knows.
-
-const (
-	minShares = 2
-	maxShares = 262144
-)
 
 // sharesNote is the attribute of a pod's cgroup of version 2 that holds its CPU shares,
 // which its weight rounds.
@@ -105,7 +101,7 @@ func (hi hierarchy) sumShares(class []string, made string) (int64, error) {
 		}
 		sum += shares
 	}
-	return min(max(sum, minShares), maxShares), nil
+	return min(max(sum, cfs.MinShares), cfs.MaxShares), nil
 }
 
 // shares are those of a pod's cgroup.
@@ -135,9 +131,9 @@ func (hi hierarchy) shares(dir string) (int64, error) {
 // that ask for no processor.
 func weightShares(weight int64) int64 {
 	if weight <= 1 {
-		return minShares
+		return cfs.MinShares
 	}
-	return min(minShares+(2*weight-1)*(maxShares-minShares)/(2*9999), maxShares)
+	return min(cfs.MinShares+(2*weight-1)*(cfs.MaxShares-cfs.MinShares)/(2*9999), cfs.MaxShares)
 }
 
 // noteShares keeps a pod's CPU shares with its cgroup; 0 is none. A kernel that cannot

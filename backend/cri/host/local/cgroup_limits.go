@@ -11,28 +11,27 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // What the kernel has where nothing is set.
 const (
-	defaultShares = 1024
 	defaultWeight = 100
-	defaultPeriod = 100000 // microseconds
-	unlimited     = "max"  // in version 2, and of pids in both
+	unlimited     = "max" // in version 2, and of pids in both
 	unlimitedV1   = "-1"
 )
 
 // cpuWeight turns shares of 2 to 262144 into a weight of 1 to 10000 (kubelet:
 // getCPUWeight).
 func cpuWeight(shares int64) int64 {
-	return 1 + (min(max(shares, minShares), maxShares)-minShares)*9999/(maxShares-minShares)
+	return 1 + (min(max(shares, cfs.MinShares), cfs.MaxShares)-cfs.MinShares)*9999/(cfs.MaxShares-cfs.MinShares)
 }
 
 func setCPU(dir string, unified bool, c host.Cgroup) error {
 	period := c.Period
 	if period <= 0 {
-		period = defaultPeriod
+		period = cfs.Period
 	}
 	if unified {
 		weight := setting{"cpu.weight", strconv.Itoa(defaultWeight), true}
@@ -48,7 +47,7 @@ func setCPU(dir string, unified bool, c host.Cgroup) error {
 		}
 		return applyAll(dir, weight, limit)
 	}
-	weight := setting{"cpu.shares", strconv.Itoa(defaultShares), true}
+	weight := setting{"cpu.shares", strconv.Itoa(cfs.SharesOfOne), true}
 	if c.Shares > 0 {
 		weight = setting{"cpu.shares", strconv.FormatInt(c.Shares, 10), false}
 	}

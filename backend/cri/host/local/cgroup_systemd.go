@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -84,11 +85,11 @@ func quotaProperties(c host.Cgroup) []string {
 	}
 	period := c.Period
 	if period <= 0 {
-		period = defaultPeriod
+		period = cfs.Period
 	}
 	percent := (c.Quota*100 + period - 1) / period
 	out := []string{fmt.Sprintf("CPUQuota=%d%%", percent)}
-	if period != defaultPeriod {
+	if period != cfs.Period {
 		out = append(out, fmt.Sprintf("CPUQuotaPeriodSec=%dus", period))
 	}
 	return out
