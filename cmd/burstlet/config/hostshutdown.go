@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/burstlet/burstlet/backend"
 )
 
 // killTime is what the pods of a group that are killed in the end take to be gone.
 const killTime = 2 * time.Second
-
-// criticalPriority is from where on pods are critical (scheduling.SystemCriticalPriority).
-const criticalPriority = 2_000_000_000
 
 // ShutdownGroup is the time of pods from a priority on, up to that of
 // the next group; the lowest group has those below it too.
@@ -41,7 +40,7 @@ func (c *CRI) ShutdownGroups() []ShutdownGroup {
 	if whole <= 0 {
 		return nil
 	}
-	return []ShutdownGroup{{0, max(0, whole-critical)}, {criticalPriority, critical}}
+	return []ShutdownGroup{{0, max(0, whole-critical)}, {backend.SystemCriticalPriority, critical}}
 }
 
 // validateShutdown is the kubelet's ValidateKubeletConfiguration.
