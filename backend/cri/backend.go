@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 	"github.com/burstlet/burstlet/backend/cri/stopper"
@@ -31,7 +32,8 @@ const (
 // remote is what the parts of the backend share.
 type remote struct {
 	cfg       Config
-	socket    string // of the runtime, on its host
+	convert   convert.Converter // by that
+	socket    string            // of the runtime, on its host
 	transport *transport
 	runtime   runtimeapi.RuntimeServiceClient
 	images    runtimeapi.ImageServiceClient
@@ -121,6 +123,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 	slow := throttle.New()
 	r := &remote{
 		cfg:       cfg,
+		convert:   convert.New(cfg),
 		socket:    socket,
 		transport: t,
 		runtime:   runtimeapi.NewRuntimeServiceClient(t),

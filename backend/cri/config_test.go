@@ -153,7 +153,7 @@ func TestRecursiveReadOnly(t *testing.T) {
 		if below {
 			spec.Container.VolumeMounts[0].RecursiveReadOnly = new(corev1.RecursiveReadOnlyEnabled)
 		}
-		mounts, _, err := r.volumeMounts(spec)
+		mounts, _, err := r.convert.VolumeMounts(spec)
 		must(t, err)
 		if m := mounts[0]; m.GetRecursiveReadOnly() != below || !m.GetReadonly() || m.GetPropagation() != runtimeapi.MountPropagation_PROPAGATION_PRIVATE {
 			t.Errorf("the mount is %v, want it read-only, below it too: %t", m, below)

@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 )
 
 const (
@@ -46,7 +47,7 @@ type details struct {
 	enforced map[string]*runtimeapi.LinuxContainerResources
 	resized  map[string]corev1.ResourceRequirements
 	// users are those that images run as, by the image's id.
-	users map[string]imageUser
+	users map[string]convert.ImageUser
 }
 
 func newDetails() *details {
@@ -60,7 +61,7 @@ func newDetails() *details {
 		waiting:    map[types.UID]chan struct{}{},
 		enforced:   map[string]*runtimeapi.LinuxContainerResources{},
 		resized:    map[string]corev1.ResourceRequirements{},
-		users:      map[string]imageUser{},
+		users:      map[string]convert.ImageUser{},
 	}
 }
 
@@ -177,7 +178,7 @@ func (d *details) resources(c *runtimeapi.Container) *corev1.ResourceRequirement
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	was, ok := d.resized[c.GetId()]
-	if !ok && json.Unmarshal([]byte(c.GetAnnotations()[annotationResources]), &was) != nil {
+	if !ok && json.Unmarshal([]byte(c.GetAnnotations()[convert.AnnotationResources]), &was) != nil {
 		return nil
 	}
 	return resourceFacts(&was, d.enforced[c.GetId()])

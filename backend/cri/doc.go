@@ -10,7 +10,7 @@
 //	throttle    slows streams while pods start or go
 //
 // pods, containers, images, events, commands, logs, dialer and node are thin: each turns one part
-// of the contract into CRI calls and host operations.
+// of the contract into CRI calls and host operations. What these ask for is package convert's to say.
 //
 // The runtime is the database. A sandbox carries the kubelet's labels, its
 // metadata the attempt; a container's metadata carries the restart count and its
@@ -21,5 +21,5 @@
 // then adopt what the first call made.
 //
 // It is large because its parts share one remote, with what is known of its sandboxes and
-// containers. The conversion of a pod to CRI's messages could stand alone.
+// containers.
 package cri

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -34,7 +35,7 @@ func TestADryRunAsksWhatALaunchAsks(t *testing.T) {
 	spec := launchSpec(pod, 0)
 	spec.Containers = []backend.ContainerSpec{{Pod: pod, Container: *c, Hash: "h"}}
 
-	dry, err := DryRun(t.Context(), w.cfg, spec)
+	dry, err := convert.DryRun(w.cfg, spec)
 	must(t, err)
 	must(t, pods{r}.Launch(t.Context(), t.Context(), spec))
 	must(t, containers{r}.Start(t.Context(), spec.Ref(), spec.Containers[0]))

@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
@@ -58,7 +59,7 @@ func (e events) criEvents(ctx context.Context, hints chan<- types.UID) error {
 // eventPod is the pod that an event is about, empty if it is not ours.
 func (e events) eventPod(ctx context.Context, event *runtimeapi.ContainerEventResponse) (types.UID, error) {
 	if s := event.GetPodSandboxStatus(); s != nil {
-		if s.GetLabels()[labelNode] != e.cfg.NodeIdentity {
+		if s.GetLabels()[convert.LabelNode] != e.cfg.NodeIdentity {
 			return "", nil
 		}
 		return types.UID(s.GetMetadata().GetUid()), nil
@@ -76,11 +77,11 @@ func (e events) podOf(ctx context.Context, id string) (types.UID, error) {
 	if err != nil || labels == nil {
 		return "", err
 	}
-	if labels[labelNode] != e.cfg.NodeIdentity {
+	if labels[convert.LabelNode] != e.cfg.NodeIdentity {
 		e.details.disown(id)
 		return "", nil
 	}
-	uid := types.UID(labels[labelPodUID])
+	uid := types.UID(labels[convert.LabelPodUID])
 	e.details.own(id, uid)
 	return uid, nil
 }

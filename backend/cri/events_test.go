@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 )
 
@@ -86,7 +87,7 @@ func TestCRIEvents(t *testing.T) {
 	hints := follow(t, w, r)
 	box := func(node string) *runtimeapi.PodSandboxStatus {
 		return &runtimeapi.PodSandboxStatus{
-			Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u2"}, Labels: map[string]string{labelNode: node},
+			Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u2"}, Labels: map[string]string{convert.LabelNode: node},
 		}
 	}
 	w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: "x", PodSandboxStatus: box("node-b")}

@@ -108,7 +108,7 @@ func storageLimits(pod *corev1.Pod, logDir string) ([]host.Write, error) {
 // keepLimits has the host hold pods to their limits while nobody is connected.
 func (r *remote) keepLimits() (*host.Evict, error) {
 	stats, err := proto.Marshal(&runtimeapi.ListContainerStatsRequest{
-		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: r.selector("")},
+		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: r.convert.Selector("")},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the request for the containers' usage: %w", err)

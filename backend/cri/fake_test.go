@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
@@ -20,7 +19,7 @@ import (
 	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
-const testImage = "registry.test/app:1"
+const testImage = fakecri.Image
 
 // world is a fake runtime and a way to connect to it.
 type world struct {
@@ -151,10 +150,7 @@ func wantClass(t *testing.T, err, class error) {
 }
 
 func testPod(uid string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "name-" + uid, UID: types.UID(uid), Labels: map[string]string{"app": "x"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: testImage}}},
-	}
+	return fakecri.Pod(uid)
 }
 
 func launchSpec(pod *corev1.Pod, attempt int) backend.LaunchSpec {

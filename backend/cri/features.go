@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 )
 
 // appArmorEnabled is where the kernel says whether it enforces profiles.
@@ -24,8 +26,8 @@ func (r *remote) supports(ctx context.Context, pod *corev1.Pod, handler string) 
 	if err := r.supportsImageVolumes(ctx, pod); err != nil {
 		return err
 	}
-	strict := groupsPolicy(pod) != runtimeapi.SupplementalGroupsPolicy_Merge
-	if !strict && !ownUsers(pod) {
+	strict := convert.GroupsPolicy(pod) != runtimeapi.SupplementalGroupsPolicy_Merge
+	if !strict && !convert.OwnUsers(pod) {
 		return nil
 	}
 	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{})
@@ -45,7 +47,7 @@ func (r *remote) supports(ctx context.Context, pod *corev1.Pod, handler string) 
 // supportsAppArmor refuses a profile that nothing would enforce: the runtime leaves
 // one out without a word (kubelet: appArmorAdmitHandler).
 func (r *remote) supportsAppArmor(ctx context.Context, pod *corev1.Pod) error {
-	field := appArmorField(pod)
+	field := convert.AppArmorField(pod)
 	if field == "" {
 		return nil
 	}
@@ -57,27 +59,6 @@ func (r *remote) supportsAppArmor(ctx context.Context, pod *corev1.Pod) error {
 		return backend.Errorf(backend.ErrUnsupported, "%s: Cannot enforce AppArmor: AppArmor is not enabled on the host", field)
 	}
 	return nil
-}
-
-// appArmorField is the first that asks for a profile; empty for none.
-func appArmorField(pod *corev1.Pod) string {
-	asks := func(p *corev1.AppArmorProfile) bool {
-		return p != nil && p.Type != corev1.AppArmorProfileTypeUnconfined
-	}
-	if sc := pod.Spec.SecurityContext; sc != nil && asks(sc.AppArmorProfile) {
-		return "spec.securityContext.appArmorProfile"
-	}
-	for _, list := range []struct {
-		name       string
-		containers []corev1.Container
-	}{{"initContainers", pod.Spec.InitContainers}, {"containers", pod.Spec.Containers}} {
-		for i := range list.containers {
-			if sc := list.containers[i].SecurityContext; sc != nil && asks(sc.AppArmorProfile) {
-				return fmt.Sprintf("spec.%s[%d].securityContext.appArmorProfile", list.name, i)
-			}
-		}
-	}
-	return ""
 }
 
 // configuration is containerd's own, as its verbose status shows it.
@@ -114,4 +95,24 @@ func (r *remote) sandboxImage(ctx context.Context) (string, error) {
 		return "", failed(err, "ask the container runtime for its configuration")
 	}
 	return configurationOf(st).SandboxImage, nil
+}
+
+// supportsUsers refuses a user namespace that the runtime cannot make.
+func supportsUsers(pod *corev1.Pod, st *runtimeapi.StatusResponse, handler string) error {
+	if !convert.OwnUsers(pod) || slices.Contains(userNamespaces(st), handler) {
+		return nil
+	}
+	return backend.Errorf(backend.ErrUnsupported, "spec.hostUsers: the runtime's handler %q cannot make user namespaces: "+
+		"leave it out, or use containerd 2.0 or newer with runc 1.2 or newer (or crun) on a kernel of 6.3 or newer", handler)
+}
+
+// userNamespaces are the handlers that can make them.
+func userNamespaces(st *runtimeapi.StatusResponse) []string {
+	var out []string
+	for _, h := range st.GetRuntimeHandlers() {
+		if h.GetFeatures().GetUserNamespaces() {
+			out = append(out, h.GetName())
+		}
+	}
+	return out
 }

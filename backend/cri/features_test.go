@@ -91,7 +91,7 @@ func TestContainersThatCannotBeConfigured(t *testing.T) {
 	pod := testPod("u1")
 	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 	ref := runPod(t, r, pod)
-	volume := r.podDir(pod.UID).Volume("scratch")
+	volume := r.convert.PodDir(pod.UID).Volume("scratch")
 	must(t, os.MkdirAll(volume, 0o755))
 	must(t, os.Symlink("/etc", filepath.Join(volume, "out")))
 	must(t, os.WriteFile(filepath.Join(volume, "file"), nil, 0o600))

@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"path"
-	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -24,8 +20,8 @@ type files struct{ *remote }
 // nothing of it is the pod's.
 func (f files) Place(ctx context.Context, spec backend.VolumeSpec) error {
 	defer f.throttle.Begin()()
-	if h := spec.Source.HostPath; h != nil && !claimed(spec) {
-		source, err := f.hostSource(spec.Name, h)
+	if h := spec.Source.HostPath; h != nil && !convert.Claimed(spec) {
+		source, err := f.convert.HostSource(spec.Name, h)
 		if err != nil {
 			return err
 		}
@@ -34,106 +30,16 @@ func (f files) Place(ctx context.Context, spec backend.VolumeSpec) error {
 		}
 		return nil
 	}
-	v, err := f.volume(spec)
+	v, err := f.convert.Volume(spec)
 	if err != nil {
 		return err
 	}
 	return f.host.Place(ctx, v)
 }
 
-// claimed is true of a volume that stands for a claim: it is mounted below the
-// pod's directory, whatever it is.
-func claimed(spec backend.VolumeSpec) bool {
-	i := slices.IndexFunc(spec.Pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == spec.Name })
-	return i >= 0 && (spec.Pod.Spec.Volumes[i].PersistentVolumeClaim != nil || spec.Pod.Spec.Volumes[i].Ephemeral != nil)
-}
-
-func (f files) volume(spec backend.VolumeSpec) (host.Volume, error) {
-	v := host.Volume{
-		Pod: f.podDir(spec.Pod.UID), Namespace: spec.Pod.Namespace, PodName: spec.Pod.Name,
-		Name: spec.Name, Hash: spec.Hash, ReadOnly: spec.ReadOnly, MountOptions: spec.MountOptions,
-	}
-	v.Nested = nested(spec.Pod, spec.Name)
-	for _, file := range spec.Files {
-		v.Files = append(v.Files, host.File{Path: file.Path, Data: file.Data, Mode: file.Mode, UID: file.UID})
-	}
-	source := spec.Source
-	switch {
-	case source.EmptyDir != nil:
-		v.ReadOnly = false
-		if err := setEmptyDir(&v, spec.Pod, source.EmptyDir); err != nil {
-			return host.Volume{}, fmt.Errorf("volume %q: %w", spec.Name, err)
-		}
-	case source.ConfigMap != nil:
-		v.Kind, v.ReadOnly = host.KindFiles, false // containers mount it read-only
-	case source.Secret != nil, source.Projected != nil, source.DownwardAPI != nil:
-		v.Kind, v.ReadOnly = host.KindSecretFiles, false
-	case source.NFS != nil:
-		v.Kind, v.Source = host.KindNFS, source.NFS.Server+":"+source.NFS.Path
-		return v, nil // its ownership is the server's
-	case source.HostPath != nil:
-		allowed, err := f.allowedHostPath(spec.Name, source.HostPath.Path, !spec.ReadOnly)
-		if err != nil {
-			return host.Volume{}, err
-		}
-		v.Kind, v.Source, v.Within = host.KindBind, allowed.path, allowed.within
-		if !spec.Persistent {
-			return v, nil
-		}
-	default:
-		return host.Volume{}, backend.Errorf(backend.ErrUnsupported, "volume %q: its kind is not supported on a container host", spec.Name)
-	}
-	if sc := spec.Pod.Spec.SecurityContext; sc != nil {
-		v.FSGroup = sc.FSGroup
-		v.OnRootMismatch = sc.FSGroupChangePolicy != nil && *sc.FSGroupChangePolicy == corev1.FSGroupChangeOnRootMismatch
-	}
-	return v, nil
-}
-
-// nested are the directories in a volume at which containers mount other volumes:
-// they cannot be made once it is mounted read-only.
-func nested(pod *corev1.Pod, volume string) []string {
-	found := map[string]bool{}
-	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
-	for _, e := range pod.Spec.EphemeralContainers {
-		containers = append(containers, corev1.Container(e.EphemeralContainerCommon))
-	}
-	for _, c := range containers {
-		for i := range c.VolumeMounts {
-			outer := &c.VolumeMounts[i]
-			if outer.Name != volume || outer.SubPath != "" || outer.SubPathExpr != "" {
-				continue
-			}
-			for j := range c.VolumeMounts {
-				below, inside := strings.CutPrefix(path.Clean(c.VolumeMounts[j].MountPath), path.Clean(outer.MountPath)+"/")
-				if inside && below != "" {
-					found[below] = true
-				}
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
-}
-
-func setEmptyDir(v *host.Volume, pod *corev1.Pod, e *corev1.EmptyDirVolumeSource) (err error) {
-	switch e.Medium {
-	case corev1.StorageMediumMemory:
-		v.Kind = host.KindTmpfs
-		if e.SizeLimit != nil {
-			v.SizeLimit = e.SizeLimit.Value()
-		}
-	case corev1.StorageMediumDefault:
-		v.Kind = host.KindDir // its limit is the engine's to watch
-	default:
-		v.Kind = host.KindHugePages
-		v.PageSize, err = pageSize(pod, e.Medium)
-	}
-	return err
-}
-
 // Clear removes all volumes of a pod. Errors: NotFound when none is left.
 func (f files) Clear(ctx context.Context, ref backend.Ref) error {
-	err := f.host.Clear(ctx, f.podDir(ref.UID))
+	err := f.host.Clear(ctx, f.convert.PodDir(ref.UID))
 	switch {
 	case err == nil:
 		return nil
@@ -164,7 +70,7 @@ func (f files) Volumes(ctx context.Context) ([]backend.VolumeFacts, error) {
 // Read returns a file of a volume as it is on the host now.
 func (f files) Read(ctx context.Context, file backend.VolumeFile) ([]byte, error) {
 	data, err := f.host.ReadWithin(ctx, host.FileWithin{
-		Dir: f.podDir(file.Pod.UID).Volume(file.Volume), Path: file.Path, Limit: backend.MaxReadFile,
+		Dir: f.convert.PodDir(file.Pod.UID).Volume(file.Volume), Path: file.Path, Limit: backend.MaxReadFile,
 	})
 	switch {
 	case err == nil:

@@ -9,6 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/streaming"
 )
 
@@ -69,7 +70,7 @@ func (f forwarder) liveSandbox(ctx context.Context, pod backend.Ref) (id string,
 	}
 	newest := -1
 	for _, s := range sandboxes {
-		if ref := sandboxRef(s); s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY && ref.Attempt > newest {
+		if ref := convert.SandboxRef(s); s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY && ref.Attempt > newest {
 			newest, id = ref.Attempt, s.GetId()
 		}
 	}

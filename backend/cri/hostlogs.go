@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -60,7 +61,7 @@ func (l *hostLogs) listed(r *remote, at time.Time, views []*view) {
 		for _, c := range v.containers {
 			if c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 				m := c.GetMetadata()
-				logs[path.Join(r.podLogDir(v.ref), logPath(m.GetName(), int(m.GetAttempt())))] = c.GetId()
+				logs[path.Join(r.convert.LogDir(v.ref), convert.LogPath(m.GetName(), int(m.GetAttempt())))] = c.GetId()
 			}
 		}
 	}
@@ -190,7 +191,7 @@ func (r *remote) keepPods() (*host.Keep, error) {
 		return nil, nil
 	}
 	list, err := proto.Marshal(&runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
-		LabelSelector: r.selector(""),
+		LabelSelector: r.convert.Selector(""),
 		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}})
 	if err != nil {

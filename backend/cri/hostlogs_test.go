@@ -15,6 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
@@ -104,7 +105,7 @@ func TestHostKeepsLogsInBounds(t *testing.T) {
 	for endpoint, want := range map[string]bool{"ssh://root@host": true, "unix:///run/containerd/containerd.sock": false} {
 		h := &keptHost{}
 		cfg := Config{Endpoint: endpoint, NodeIdentity: "n", ContainerLogMaxSize: 100}.WithDefaults()
-		r := &remote{cfg: cfg, socket: "/socket", host: h, hostLogs: newHostLogs()}
+		r := &remote{cfg: cfg, convert: convert.New(cfg), socket: "/socket", host: h, hostLogs: newHostLogs()}
 		r.rotateLogs(t.Context(), backend.Always)
 		if got := h.kept != nil; got != want {
 			t.Fatalf("%s: %+v", endpoint, h.kept)
@@ -113,7 +114,7 @@ func TestHostKeepsLogsInBounds(t *testing.T) {
 			var list runtimeapi.ListContainersRequest
 			must(t, proto.Unmarshal(h.kept.Keep.List, &list))
 			if k := h.kept.Keep; k.Root != cfg.PodsDir || k.PodLogs != cfg.PodLogsDir || k.Node != "n" || k.Socket != "/socket" ||
-				list.GetFilter().GetLabelSelector()[labelNode] != "n" || h.kept.MaxSize != 100 {
+				list.GetFilter().GetLabelSelector()[convert.LabelNode] != "n" || h.kept.MaxSize != 100 {
 				t.Errorf("%+v of %v", h.kept, &list)
 			}
 		}

@@ -5,12 +5,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
-	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // A pod that ran before the configuration forbade it gets no new container either.
@@ -76,47 +74,6 @@ func TestPlaceHostPathAsConfigured(t *testing.T) {
 		_, statErr := os.Stat(root + tt.path)
 		if tt.made != (err == nil) || tt.made != (statErr == nil) && tt.path != "/read" {
 			t.Errorf("%s: err = %v, there: %v", tt.path, err, statErr)
-		}
-	}
-}
-
-// What is below a listed path is bound, so that no link can lead out of it.
-func TestMountsOfHostPathsAsConfigured(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.HostPaths = []criconfig.HostPath{{PathPrefix: "/var/log", ReadOnly: true}, {PathPrefix: "/srv"}}
-	r, err := newRemote(w.cfg, w.access)
-	must(t, err)
-	target := r.podDir("u1").SubPath("main_0", "0")
-	for _, tt := range []struct {
-		path, subPath string
-		readOnly      bool
-		mounts        string
-		subPaths      []host.SubPath
-		class         error
-	}{
-		{path: "/srv", mounts: "/srv"},
-		{path: "/srv/", mounts: "/srv"},
-		{path: "/srv", subPath: "a", mounts: target, subPaths: []host.SubPath{{Volume: "/srv", Path: "a", Target: target}}},
-		{path: "/srv/x", mounts: target, subPaths: []host.SubPath{{Volume: "/srv/x", Within: "/srv", Target: target}}},
-		{path: "/srv/x", subPath: "a", mounts: target, subPaths: []host.SubPath{{Volume: "/srv/x", Path: "a", Within: "/srv", Target: target}}},
-		{path: "/var/log", readOnly: true, mounts: "/var/log"},
-		{path: "/var/log/x", readOnly: true, mounts: target, subPaths: []host.SubPath{{Volume: "/var/log/x", Within: "/var/log", ReadOnly: true, Target: target}}},
-		{path: "/var/log/x", class: backend.ErrUnsupported},
-		{path: "/etc", readOnly: true, class: backend.ErrUnsupported},
-	} {
-		spec := containerSpec(withHostPath(tt.path, ""), "main", 0)
-		spec.Container.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", SubPath: tt.subPath, ReadOnly: tt.readOnly}}
-		mounts, subPaths, err := r.volumeMounts(spec)
-		if tt.class != nil {
-			wantClass(t, err, tt.class)
-			continue
-		}
-		must(t, err)
-		if diff := cmp.Diff(tt.subPaths, subPaths); diff != "" {
-			t.Errorf("%s %q (-want +got):\n%s", tt.path, tt.subPath, diff)
-		}
-		if got := mounts[0]; got.GetHostPath() != tt.mounts || got.GetReadonly() != tt.readOnly {
-			t.Errorf("%s %q: %v, want %s", tt.path, tt.subPath, got, tt.mounts)
 		}
 	}
 }

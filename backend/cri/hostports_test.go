@@ -36,18 +36,3 @@ func TestNodesOfOneHostShareItsPorts(t *testing.T) {
 	must(t, pods{a}.Remove(t.Context(), on("a1", corev1.ContainerPort{}).Ref()))
 	must(t, pods{b}.Launch(t.Context(), t.Context(), taken))
 }
-
-func TestPortsThatAPodClaims(t *testing.T) {
-	pod := testPod("u")
-	if got := hostPorts(pod, "/logs"); got != nil {
-		t.Errorf("a pod without ports claims %v", got)
-	}
-	always := corev1.ContainerRestartPolicyAlways
-	ports := func(n int32) []corev1.ContainerPort { return []corev1.ContainerPort{{HostPort: n, HostIP: "10.0.0.1"}} }
-	pod.Spec.InitContainers = []corev1.Container{{Ports: ports(1)}, {Ports: ports(2), RestartPolicy: &always}}
-	pod.Spec.Containers[0].Ports = append(ports(3), corev1.ContainerPort{ContainerPort: 4})
-	got := hostPorts(pod, "/logs")
-	if len(got.Ports) != 2 || got.Ports[0].Number != 2 || got.Ports[1].Number != 3 || got.Ports[1].IP != "10.0.0.1" || !strings.HasPrefix(got.Mark, "/logs/") {
-		t.Errorf("it claims %+v", got)
-	}
-}

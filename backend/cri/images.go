@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/imageref"
 )
 
@@ -50,33 +51,33 @@ func (r *remote) imageStatus(ctx context.Context, image string) (*runtimeapi.Ima
 
 // imageUser is the user that the image runs as. An id is always of the same image,
 // so that it is not asked for twice.
-func (r *remote) imageUser(ctx context.Context, image string) (imageUser, error) {
+func (r *remote) imageUser(ctx context.Context, image string) (convert.ImageUser, error) {
 	if user, known := r.details.user(image); known {
 		return user, nil
 	}
 	found, err := r.imageStatus(ctx, image)
 	if err != nil {
-		return imageUser{}, err
+		return convert.ImageUser{}, err
 	}
 	if found == nil {
-		return imageUser{}, fmt.Errorf("find the user of image %q: the image is not on the host", image)
+		return convert.ImageUser{}, fmt.Errorf("find the user of image %q: the image is not on the host", image)
 	}
 	return userOf(found), nil
 }
 
-func userOf(image *runtimeapi.Image) imageUser {
+func userOf(image *runtimeapi.Image) convert.ImageUser {
 	if uid := image.GetUid(); uid != nil {
-		return imageUser{uid: &uid.Value}
+		return convert.ImageUser{UID: &uid.Value}
 	}
 	if name := image.GetUsername(); name != "" {
-		return imageUser{name: name}
+		return convert.ImageUser{Name: name}
 	}
 	var root int64
-	return imageUser{uid: &root}
+	return convert.ImageUser{UID: &root}
 }
 
 // keepUser remembers whom an image runs as.
-func (d *details) keepUser(id string, user imageUser) {
+func (d *details) keepUser(id string, user convert.ImageUser) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.users) >= maxImages {
@@ -85,7 +86,7 @@ func (d *details) keepUser(id string, user imageUser) {
 	d.users[id] = user
 }
 
-func (d *details) user(id string) (user imageUser, known bool) {
+func (d *details) user(id string) (user convert.ImageUser, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	user, known = d.users[id]

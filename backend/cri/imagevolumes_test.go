@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/testing/protocmp"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -26,27 +24,6 @@ func withImageVolume(uid, reference string, mounts ...corev1.VolumeMount) *corev
 	}
 	pod.Spec.Containers[0].VolumeMounts = mounts
 	return pod
-}
-
-func TestImageVolumesAreMountedByTheRuntime(t *testing.T) {
-	w := newWorld(t)
-	r, _ := w.connect(t)
-	spec := containerSpec(withImageVolume("u1", "r.example/data:1",
-		corev1.VolumeMount{Name: "data", MountPath: "all"},
-		corev1.VolumeMount{Name: "data", MountPath: "/part", SubPath: "a/b", ReadOnly: true},
-	), "main", 0)
-	spec.Container.VolumeMounts = spec.Pod.Spec.Containers[0].VolumeMounts
-	spec.ImageVolumes = []backend.ImageVolume{{Name: "data", Reference: "r.example/data:1", ImageID: "sha256:data"}}
-	mounts, subPaths, err := r.volumeMounts(spec)
-	must(t, err)
-	image := &runtimeapi.ImageSpec{Image: "sha256:data", UserSpecifiedImage: "r.example/data:1"}
-	want := []*runtimeapi.Mount{
-		{ContainerPath: "/all", Readonly: true, Image: image},
-		{ContainerPath: "/part", Readonly: true, Image: image, ImageSubPath: "a/b"},
-	}
-	if diff := cmp.Diff(want, mounts, protocmp.Transform()); diff != "" || len(subPaths) > 0 {
-		t.Errorf("mounts (-want +got):\n%s\nsubPaths %v", diff, subPaths)
-	}
 }
 
 // A runtime that would mount nothing, or all of an image instead of a directory, is not

@@ -16,7 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/cri/dnsconfig"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/pause"
 )
@@ -44,14 +44,9 @@ func (p pods) Launch(ctx, _ context.Context, spec backend.LaunchSpec) error {
 	if err != nil {
 		return fmt.Errorf("launch pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
-	config.DnsConfig = podDNS(p.cfg, spec.Pod, conf)
+	config.DnsConfig = p.convert.DNS(spec.Pod, conf)
 	request := &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: spec.RuntimeHandler}
 	return p.retryReserved(ctx, func() (bool, error) { return p.runSandbox(ctx, ref, request) })
-}
-
-// podDNS is the pod's resolver configuration, made of the host's.
-func podDNS(cfg Config, pod *corev1.Pod, hostConf []byte) *runtimeapi.DNSConfig {
-	return dnsconfig.Of(pod, dnsconfig.Cluster{Servers: cfg.ClusterDNS, Domain: cfg.ClusterDomain}, hostConf)
 }
 
 // prepareSandbox makes what the sandbox needs on the host and reads, beside it,
@@ -84,13 +79,13 @@ func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runti
 			Dirs:   []string{config.GetLogDirectory()},
 			Cgroup: &cgroup,
 			Writes: writes,
-			Ports:  hostPorts(pod, config.GetLogDirectory()),
-			Users:  users(pod, config.GetLogDirectory(), false),
+			Ports:  convert.HostPorts(pod, config.GetLogDirectory()),
+			Users:  convert.Users(pod, config.GetLogDirectory(), false),
 		})
 		if err != nil {
 			return fmt.Errorf("prepare the host: %w", err)
 		}
-		setUsers(config.GetLinux().GetSecurityContext().GetNamespaceOptions(), prepared.FirstUser)
+		convert.SetUsers(config.GetLinux().GetSecurityContext().GetNamespaceOptions(), prepared.FirstUser)
 		return nil
 	})
 	return conf, g.Wait()
@@ -113,7 +108,7 @@ func (p pods) runSandbox(ctx context.Context, ref backend.Ref, request *runtimea
 	if lookErr != nil {
 		return true, errors.Join(err, lookErr)
 	}
-	i := slices.IndexFunc(sandboxes, func(s *runtimeapi.PodSandbox) bool { return sandboxRef(s).Attempt == ref.Attempt })
+	i := slices.IndexFunc(sandboxes, func(s *runtimeapi.PodSandbox) bool { return convert.SandboxRef(s).Attempt == ref.Attempt })
 	switch {
 	case i >= 0 && reserved(cause):
 		p.details.own(sandboxes[i].GetId(), ref.UID)

@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 )
 
@@ -225,10 +226,10 @@ func TestLabelsCannotBeForged(t *testing.T) {
 	w := newWorld(t)
 	r, _ := w.connect(t)
 	pod := testPod("u1")
-	pod.Labels = map[string]string{labelNode: "node-b", labelPodUID: "u2"}
+	pod.Labels = map[string]string{convert.LabelNode: "node-b", convert.LabelPodUID: "u2"}
 	runPod(t, r, pod)
 	for _, config := range w.fake.Sandboxes() {
-		if config.GetLabels()[labelNode] != "node-a" || config.GetLabels()[labelPodUID] != "u1" {
+		if config.GetLabels()[convert.LabelNode] != "node-a" || config.GetLabels()[convert.LabelPodUID] != "u1" {
 			t.Errorf("labels %v", config.GetLabels())
 		}
 	}

@@ -102,7 +102,7 @@ func (w *realWorld) remove(t *testing.T, ref backend.Ref) {
 }
 
 func (w *realWorld) containersOf(t *testing.T, ref backend.Ref) []string {
-	list, err := w.listContainers(t.Context(), w.selector(ref.UID))
+	list, err := w.listContainers(t.Context(), w.convert.Selector(ref.UID))
 	if err != nil {
 		t.Error(err)
 	}

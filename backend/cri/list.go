@@ -12,6 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 )
 
 // detailCalls is how many details are asked for at once.
@@ -130,7 +131,7 @@ func (r *remote) podFacts(v *view) backend.PodFacts {
 
 // containerFacts has no ID when the container has gone since the listing.
 func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (backend.ContainerFacts, error) {
-	round, err := roundOf(c)
+	round, err := convert.RoundOf(c)
 	if err != nil {
 		return backend.ContainerFacts{}, err
 	}
@@ -138,9 +139,9 @@ func (p pods) containerFacts(ctx context.Context, c *runtimeapi.Container) (back
 		Name:      c.GetMetadata().GetName(),
 		ID:        c.GetId(),
 		Attempt:   int(c.GetMetadata().GetAttempt()),
-		Hash:      c.GetAnnotations()[annotationHash],
+		Hash:      c.GetAnnotations()[convert.AnnotationHash],
 		Round:     round,
-		Image:     c.GetAnnotations()[annotationImage],
+		Image:     c.GetAnnotations()[convert.AnnotationImage],
 		ImageID:   c.GetImageRef(),
 		CreatedAt: p.fromNanos(c.GetCreatedAt()),
 	}

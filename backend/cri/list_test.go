@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 )
 
@@ -205,13 +206,14 @@ func TestRemoveOneContainer(t *testing.T) {
 }
 
 func TestOrphanContainersAreFoundAndRemoved(t *testing.T) {
-	r := &remote{cfg: Config{NodeIdentity: "node-a"}}
+	cfg := Config{NodeIdentity: "node-a"}
+	r := &remote{cfg: cfg, convert: convert.New(cfg)}
 	pod := testPod("u1")
 	spec := containerSpec(pod, "main", 3)
 	views, err := group(nil, []*runtimeapi.Container{{
 		Id: "c1", PodSandboxId: "gone", State: runtimeapi.ContainerState_CONTAINER_RUNNING,
 		Metadata: &runtimeapi.ContainerMetadata{Name: "main", Attempt: 3},
-		Labels:   r.containerLabels(pod, "main"), Annotations: containerAnnotations(spec, 2),
+		Labels:   r.convert.ContainerLabels(pod, "main"), Annotations: convert.ContainerAnnotations(spec, 2),
 	}})
 	must(t, err)
 	want := backend.Ref{UID: "u1", Namespace: "ns", Name: "name-u1", Attempt: 2, ID: "gone"}

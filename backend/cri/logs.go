@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -91,11 +92,11 @@ func (l logs) logFile(ctx context.Context, ref backend.ContainerRef) (string, er
 		if err != nil {
 			return "", err
 		}
-		if pod, err = containerPodRef(found); err != nil {
+		if pod, err = convert.ContainerPodRef(found); err != nil {
 			return "", err
 		}
 	}
-	return path.Join(l.podLogDir(pod), logPath(ref.Name, ref.Attempt)), nil
+	return path.Join(l.convert.LogDir(pod), convert.LogPath(ref.Name, ref.Attempt)), nil
 }
 
 // awaitEnd returns when the container writes no more, or with the context. Hints

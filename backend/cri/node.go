@@ -177,3 +177,15 @@ func handlers(st *runtimeapi.StatusResponse) []string {
 	}
 	return append([]string{""}, slices.Sorted(maps.Keys(c.Containerd.Runtimes))...)
 }
+
+// swappable refuses a host that cannot keep containers to their share of its swap.
+func (r *remote) swappable(h host.Facts) error {
+	if r.cfg.SwapBehavior != criconfig.LimitedSwap || h.CgroupV2 && (h.SwapLimits || h.Swap == 0) {
+		return nil
+	}
+	what := "cgroups of the host are of version 1: boot it with systemd.unified_cgroup_hierarchy=1"
+	if h.CgroupV2 {
+		what = "the host's kernel does not limit swap: boot it with swapaccount=1"
+	}
+	return backend.Errorf(backend.ErrUnsupported, "backend.cri.memorySwap.swapBehavior: LimitedSwap: %s, or set NoSwap", what)
+}

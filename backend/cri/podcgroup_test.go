@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host/local"
 )
 
@@ -27,7 +28,7 @@ func TestNodesOfOneHostWeighTheirClassTogether(t *testing.T) {
 	launch := func(r *remote, uid, asks string) {
 		pod := testPod(uid)
 		pod.Spec.Containers[0].Resources = resources(asks, "- -")
-		pod.Annotations = map[string]string{"burstlet.dev/cpu-shares": "262144", annotationCgroup: "/other"}
+		pod.Annotations = map[string]string{"burstlet.dev/cpu-shares": "262144", convert.AnnotationCgroup: "/other"}
 		must(t, pods{r}.Launch(t.Context(), t.Context(), launchSpec(pod, 0)))
 	}
 	weighs := func(when, want string) {

@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -89,9 +90,9 @@ func (p pods) discardContainers(ctx context.Context, v *view, last bool) error {
 	}
 	for _, c := range v.containers {
 		name := c.GetMetadata().GetName()
-		subPaths := p.podDir(v.ref.UID).SubPaths(attemptName(name, int(c.GetMetadata().GetAttempt())))
+		subPaths := p.convert.PodDir(v.ref.UID).SubPaths(convert.AttemptName(name, int(c.GetMetadata().GetAttempt())))
 		d.Unmount = append(d.Unmount, subPaths)
-		d.Trees = append(d.Trees, subPaths, p.logLink(v.ref, name, c.GetId()))
+		d.Trees = append(d.Trees, subPaths, p.convert.LogLink(v.ref, name, c.GetId()))
 	}
 	if err := p.discard(ctx, v.ref, d); err != nil {
 		return fmt.Errorf("remove what the host keeps for its containers: %w", err)
@@ -132,14 +133,14 @@ type annotated interface{ GetAnnotations() map[string]string }
 // cgroupOf is the pod's cgroup, which its sandbox and containers name; nil if they
 // do not.
 func cgroupOf(of annotated) *host.Cgroup {
-	return host.Ownership{Cgroup: of.GetAnnotations()[annotationCgroup]}.PodCgroup()
+	return host.Ownership{Cgroup: of.GetAnnotations()[convert.AnnotationCgroup]}.PodCgroup()
 }
 
 // discardPod removes the pod's logs and cgroup.
 func (p pods) discardPod(ctx context.Context, v *view) error {
 	d := host.Discard{Cgroup: cgroupOf(v.sandbox)}
 	if named(v.ref) {
-		d.Trees = []string{p.podLogDir(v.ref)}
+		d.Trees = []string{p.convert.LogDir(v.ref)}
 	}
 	if err := p.discard(ctx, v.ref, d); err != nil {
 		return fmt.Errorf("remove the pod's logs and cgroup: %w", err)
@@ -200,7 +201,7 @@ func (r *remote) removeLogs(ctx context.Context, ref backend.Ref) error {
 	if !named(ref) {
 		return nil
 	}
-	dir := r.podLogDir(ref)
+	dir := r.convert.LogDir(ref)
 	mark, err := r.host.ReadFile(ctx, path.Join(dir, host.LogMark), host.MaxMark)
 	if err != nil && !isNotExist(err) {
 		return fmt.Errorf("read whose the logs of pod %s/%s are: %w", ref.Namespace, ref.Name, err)
@@ -224,16 +225,16 @@ func (c containers) Remove(ctx context.Context, ref backend.ContainerRef) error 
 	if found.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return fmt.Errorf("remove container %s of pod %s/%s: it is running", ref.Name, ref.Pod.Namespace, ref.Pod.Name)
 	}
-	pod, err := containerPodRef(found)
+	pod, err := convert.ContainerPodRef(found)
 	if err != nil {
 		return err
 	}
-	subPaths := c.podDir(ref.Pod.UID).SubPaths(attemptName(ref.Name, ref.Attempt))
-	log := path.Join(c.podLogDir(pod), logPath(ref.Name, ref.Attempt))
+	subPaths := c.convert.PodDir(ref.Pod.UID).SubPaths(convert.AttemptName(ref.Name, ref.Attempt))
+	log := path.Join(c.convert.LogDir(pod), convert.LogPath(ref.Name, ref.Attempt))
 	err = c.discard(ctx, pod, host.Discard{
 		Left:        leftoversOf(found, found.GetId()),
 		Unmount:     []string{subPaths},
-		Trees:       []string{subPaths, c.logLink(pod, ref.Name, found.GetId()), log, c.messageFile(pod, ref.Name, ref.Attempt)},
+		Trees:       []string{subPaths, c.convert.LogLink(pod, ref.Name, found.GetId()), log, c.convert.MessageFile(pod, ref.Name, ref.Attempt)},
 		RotatedLogs: []string{log},
 	})
 	if err != nil {

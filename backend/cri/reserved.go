@@ -26,6 +26,17 @@ func hostCapacity(h host.Facts) corev1.ResourceList {
 	return out
 }
 
+// hugePageCapacity is what the host has of each size, as resources of a Node (kubelet:
+// cadvisor.CapacityFromMachineInfo).
+func hugePageCapacity(has map[int64]int64) corev1.ResourceList {
+	out := corev1.ResourceList{}
+	for size, bytes := range has {
+		name := corev1.ResourceHugePagesPrefix + resource.NewQuantity(size, resource.BinarySI).String()
+		out[corev1.ResourceName(name)] = *resource.NewQuantity(bytes, resource.BinarySI)
+	}
+	return out
+}
+
 // withHugePages adds what the host has set aside for huge pages to what its pods may not
 // use of its memory (kubelet: nodestatus.MachineInfo).
 func withHugePages(reserved corev1.ResourceList, has map[int64]int64) corev1.ResourceList {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cfs"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -37,7 +38,7 @@ func (z resizer) Resize(ctx context.Context, ref backend.ContainerRef, spec back
 	if err != nil {
 		return err
 	}
-	want := linuxResources(withPodLimits(spec.Pod, spec.Container.Resources))
+	want := convert.Resources(convert.WithPodLimits(spec.Pod, spec.Container.Resources))
 	if grows(now, want) {
 		if err := z.limit(ctx, ref, cgroup); err != nil {
 			return err
@@ -90,7 +91,7 @@ func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSp
 	if err != nil {
 		return err
 	}
-	want := enforcedOn(&facts, linuxResources(withPodLimits(spec.Pod, spec.Container.Resources)), z.swap(spec.Pod, &spec.Container, &facts))
+	want := convert.EnforcedOn(&facts, convert.Resources(convert.WithPodLimits(spec.Pod, spec.Container.Resources)), z.convert.Swap(spec.Pod, &spec.Container, &facts))
 	if want.CpuQuota == 0 {
 		want.CpuQuota = -1 // none, where 0 would leave the one that is
 	}
@@ -102,7 +103,7 @@ func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSp
 		return failed(err, "resize container %s", spec.Container.Name)
 	}
 	z.details.forget(id)
-	z.details.resize(id, enforced(spec.Container.Resources))
+	z.details.resize(id, convert.Enforced(spec.Container.Resources))
 	return nil
 }
 
@@ -112,23 +113,6 @@ func grows(now, want *runtimeapi.LinuxContainerResources) bool {
 	limit := func(now, want int64) bool { return want <= 0 || (now > 0 && want >= now) }
 	return want.GetCpuShares() >= now.GetCpuShares() && limit(now.GetCpuQuota(), want.GetCpuQuota()) &&
 		limit(now.GetMemoryLimitInBytes(), want.GetMemoryLimitInBytes())
-}
-
-// enforced is what of a container's resources is held to: cpu and memory.
-func enforced(r corev1.ResourceRequirements) corev1.ResourceRequirements {
-	keep := func(list corev1.ResourceList) corev1.ResourceList {
-		var out corev1.ResourceList
-		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			if q, ok := list[name]; ok {
-				if out == nil {
-					out = corev1.ResourceList{}
-				}
-				out[name] = q
-			}
-		}
-		return out
-	}
-	return corev1.ResourceRequirements{Requests: keep(r.Requests), Limits: keep(r.Limits)}
 }
 
 // enforced asks what the runtime holds a container to.
@@ -176,7 +160,7 @@ func resourceFacts(was *corev1.ResourceRequirements, now *runtimeapi.LinuxContai
 	if was == nil || now == nil {
 		return was
 	}
-	want := linuxResources(*was)
+	want := convert.Resources(*was)
 	if want.GetCpuShares() == now.GetCpuShares() && want.GetCpuQuota() == max(now.GetCpuQuota(), 0) &&
 		want.GetMemoryLimitInBytes() == now.GetMemoryLimitInBytes() {
 		return was

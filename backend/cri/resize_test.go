@@ -6,8 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend/cri/convert"
 )
 
 func TestResourcesOfARunningContainer(t *testing.T) {
@@ -41,9 +42,9 @@ func TestResourceFacts(t *testing.T) {
 		want corev1.ResourceRequirements
 	}{
 		{"not known", nil, was},
-		{"as it was made", linuxResources(was), was},
-		{"resized by an earlier life", linuxResources(resources("250m 32Mi", "1 128Mi")), resources("250m 32Mi", "1 128Mi")},
-		{"every request is told as it was", linuxResources(resources("999m 32Mi", "1001m 64Mi")), resources("999m 32Mi", "1001m 64Mi")},
+		{"as it was made", convert.Resources(was), was},
+		{"resized by an earlier life", convert.Resources(resources("250m 32Mi", "1 128Mi")), resources("250m 32Mi", "1 128Mi")},
+		{"every request is told as it was", convert.Resources(resources("999m 32Mi", "1001m 64Mi")), resources("999m 32Mi", "1001m 64Mi")},
 		{"without limits", &runtimeapi.LinuxContainerResources{CpuShares: 512, CpuQuota: -1}, resources("500m 32Mi", "- -")},
 	} {
 		got := resourceFacts(&was, tt.now)
@@ -57,8 +58,8 @@ func TestResourceFacts(t *testing.T) {
 }
 
 func TestGrows(t *testing.T) {
-	small, large := linuxResources(resources("100m -", "200m 64Mi")), linuxResources(resources("200m -", "400m 128Mi"))
-	free := linuxResources(resources("200m -", "- -"))
+	small, large := convert.Resources(resources("100m -", "200m 64Mi")), convert.Resources(resources("200m -", "400m 128Mi"))
+	free := convert.Resources(resources("200m -", "- -"))
 	for _, tt := range []struct {
 		name      string
 		now, want *runtimeapi.LinuxContainerResources
@@ -69,33 +70,11 @@ func TestGrows(t *testing.T) {
 		{"less", large, small, false},
 		{"its limits go", large, free, true},
 		{"limits come", free, large, false},
-		{"more cpu, less memory", linuxResources(resources("100m -", "200m 128Mi")), linuxResources(resources("200m -", "400m 64Mi")), false},
+		{"more cpu, less memory", convert.Resources(resources("100m -", "200m 128Mi")), convert.Resources(resources("200m -", "400m 64Mi")), false},
 	} {
 		if got := grows(tt.now, tt.want); got != tt.grows {
 			t.Errorf("%s: %v", tt.name, got)
 		}
-	}
-}
-
-func TestPodResources(t *testing.T) {
-	pod := testPod("u1")
-	pod.Spec.Containers[0].Resources = resources("100m 32Mi", "- -")
-	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}}
-	if got := podResources(pod); got.Limits.Cpu().MilliValue() != 2000 || got.Limits.Memory().Value() != 1<<30 {
-		t.Errorf("limits of the pod itself: %v", got)
-	}
-	c := linuxResources(withPodLimits(pod, pod.Spec.Containers[0].Resources))
-	if c.GetCpuQuota() != 200000 || c.GetMemoryLimitInBytes() != 1<<30 || c.GetCpuShares() != 102 {
-		t.Errorf("a container without limits of its own: %v", c)
-	}
-	if _, changed := pod.Spec.Containers[0].Resources.Limits["cpu"]; changed {
-		t.Error("the pod was changed")
-	}
-	pod.Spec.Resources = nil
-	pod.Spec.Overhead = corev1.ResourceList{"memory": resource.MustParse("8Mi")}
-	pod.Spec.InitContainers = []corev1.Container{{RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Resources: resources("50m 16Mi", "- -")}}
-	if got := podResources(pod); got.Requests.Cpu().MilliValue() != 150 || got.Requests.Memory().Value() != 56<<20 || len(got.Limits) != 0 {
-		t.Errorf("with a sidecar and overhead: %v", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
@@ -65,7 +66,7 @@ func (h meetingHost) Prepare(ctx context.Context, p host.Preparation) (host.Prep
 		call = "link"
 	case len(p.Writes) == 1 && p.Writes[0].Within:
 		call = "hosts"
-	case len(p.Writes) == 1 && filepath.Base(p.Writes[0].Path) == hostsFile:
+	case len(p.Writes) == 1 && filepath.Base(p.Writes[0].Path) == convert.HostsFile:
 		call = "container"
 	}
 	if err := h.join(call); err != nil {
@@ -132,7 +133,7 @@ func TestHostsAreWrittenBeforeTheStart(t *testing.T) {
 	}
 	r, _ := w.connect(t)
 	pod := testPod("u1")
-	file = filepath.Join(r.podLogDir(podRef(pod)), hostsFile)
+	file = filepath.Join(r.convert.LogDir(convert.PodRef(pod)), convert.HostsFile)
 	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	must(t, os.WriteFile(file, []byte("10.1.0.9\tname-u1\n"), 0o644)) // of an earlier sandbox
 	before, err := os.Stat(file)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
@@ -55,7 +56,7 @@ func TestTopCgroup(t *testing.T) {
 	for driver, want := range map[string]host.Cgroup{
 		CgroupDriverCgroupfs: {Parent: "/top-most"}, CgroupDriverSystemd: {Parent: "top_most.slice", Systemd: true},
 	} {
-		if diff := cmp.Diff(want, topCgroup(driver, "top-most")); diff != "" {
+		if diff := cmp.Diff(want, convert.TopCgroup(driver, "top-most")); diff != "" {
 			t.Errorf("%s: %s", driver, diff)
 		}
 	}

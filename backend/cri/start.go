@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
@@ -91,9 +92,9 @@ func (c containers) newestSandbox(ctx context.Context, ref backend.Ref) (backend
 	if len(sandboxes) == 0 {
 		return backend.Ref{}, backend.Errorf(backend.ErrNotFound, "pod has no sandbox")
 	}
-	newest := sandboxRef(sandboxes[0])
+	newest := convert.SandboxRef(sandboxes[0])
 	for _, s := range sandboxes[1:] {
-		if r := sandboxRef(s); r.Attempt > newest.Attempt {
+		if r := convert.SandboxRef(s); r.Attempt > newest.Attempt {
 			newest = r
 		}
 	}
@@ -117,7 +118,7 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 	if err != nil {
 		return "", false, err
 	}
-	config.Annotations[annotationCgroup] = podConfig.Annotations[annotationCgroup]
+	config.Annotations[convert.AnnotationCgroup] = podConfig.Annotations[convert.AnnotationCgroup]
 	if err := c.joinTarget(ctx, spec, config); err != nil {
 		return "", false, err
 	}
@@ -156,7 +157,7 @@ func (c containers) adopt(ctx context.Context, sandbox backend.Ref, spec backend
 		return nil, err
 	}
 	switch {
-	case found.GetPodSandboxId() == sandbox.ID && found.GetAnnotations()[annotationHash] == spec.Hash:
+	case found.GetPodSandboxId() == sandbox.ID && found.GetAnnotations()[convert.AnnotationHash] == spec.Hash:
 		return found, nil
 	case found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED:
 		return nil, c.removeUnused(ctx, sandbox, found)
@@ -180,8 +181,8 @@ func (c containers) removeUnused(ctx context.Context, sandbox backend.Ref, found
 
 // findContainer finds one attempt by its labels. Errors: NotFound.
 func (r *remote) findContainer(ctx context.Context, uid types.UID, name string, attempt int) (*runtimeapi.Container, error) {
-	selector := r.selector(uid)
-	selector[labelContainerName] = name
+	selector := r.convert.Selector(uid)
+	selector[convert.LabelContainerName] = name
 	list, err := r.listContainers(ctx, selector)
 	if err != nil {
 		return nil, err
@@ -229,10 +230,10 @@ func (c containers) notStarted(ctx context.Context, id string, err error) error 
 // the same, so a failure is only logged.
 func (c containers) link(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec, id string) {
 	pod := backend.Ref{UID: spec.Pod.UID, Namespace: spec.Pod.Namespace, Name: spec.Pod.Name, Attempt: sandbox.Attempt}
-	target := path.Join(c.podLogDir(pod), logPath(spec.Container.Name, spec.Attempt))
+	target := path.Join(c.convert.LogDir(pod), convert.LogPath(spec.Container.Name, spec.Attempt))
 	_, err := c.host.Prepare(ctx, host.Preparation{
 		Dirs:  []string{c.cfg.ContainerLogsDir},
-		Links: []host.Link{{Target: target, Path: c.logLink(pod, spec.Container.Name, id)}},
+		Links: []host.Link{{Target: target, Path: c.convert.LogLink(pod, spec.Container.Name, id)}},
 	})
 	if err != nil {
 		log.G(ctx).WithError(err).WithField("container", id).Warn("failed to link the container's log for log collectors")

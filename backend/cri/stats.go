@@ -18,7 +18,7 @@ type stats struct{ *remote }
 // and a few more calls for what it sees for the first time.
 func (s stats) Stats(ctx context.Context) (backend.StatsFacts, error) {
 	reply, err := s.runtime.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
-		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: s.selector("")},
+		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: s.convert.Selector("")},
 	})
 	if err != nil {
 		return backend.StatsFacts{}, failed(err, "measure containers")
@@ -60,7 +60,7 @@ func (s stats) usageRequest(pods []*measuredPod, images string) host.UsageReques
 		request := host.PodUsageRequest{
 			UID:    string(p.box.ref.UID),
 			Cgroup: host.Cgroup{Parent: p.box.cgroup, Systemd: isSlice(p.box.cgroup)},
-			NetPID: p.box.netPID, LogDir: s.podLogDir(p.box.ref), Dir: s.podDir(p.box.ref.UID),
+			NetPID: p.box.netPID, LogDir: s.convert.LogDir(p.box.ref), Dir: s.convert.PodDir(p.box.ref.UID),
 		}
 		for _, c := range p.containers {
 			request.Containers = append(request.Containers, c.stats.GetAttributes().GetId())

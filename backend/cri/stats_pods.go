@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 )
 
 // measurements is what Stats remembers from one call to the next. Its zero value
@@ -143,7 +144,7 @@ func (s stats) addBoxes(ctx context.Context, boxes map[string]*box, views []*vie
 	for _, v := range views {
 		b := known[v.ref.ID]
 		if b == nil {
-			b = &box{ref: v.ref, created: v.sandbox.GetCreatedAt(), cgroup: v.sandbox.GetAnnotations()[annotationCgroup]}
+			b = &box{ref: v.ref, created: v.sandbox.GetCreatedAt(), cgroup: v.sandbox.GetAnnotations()[convert.AnnotationCgroup]}
 			if v.ready() {
 				g.Go(func() (err error) {
 					b.netPID, b.image, err = s.networkProcess(ctx, v.ref.ID)

@@ -27,7 +27,7 @@ func realStats(t *testing.T, w *realWorld) {
 		head -c 1000000 /dev/zero >/memory/x; head -c 100000 /dev/zero | tr '\0' 'a'; echo; sync; touch /scratch/done
 		while true; do :; done`)
 	eventually(t, "all is written", func() bool {
-		_, err := os.Stat(filepath.Join(w.podDir(pod.UID).Volume("scratch"), "done"))
+		_, err := os.Stat(filepath.Join(w.convert.PodDir(pod.UID).Volume("scratch"), "done"))
 		return err == nil
 	})
 	var facts backend.StatsFacts

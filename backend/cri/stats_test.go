@@ -189,7 +189,7 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 
 	want := host.UsageRequest{Root: r.cfg.PodsDir, Images: fakecri.ImagesPath, Pods: []host.PodUsageRequest{{
 		UID: "u1", Cgroup: host.Cgroup{Parent: "/burstlet/besteffort/podu1"}, NetPID: fakecri.SandboxPID, Containers: []string{id},
-		LogDir: r.podLogDir(ref), Dir: r.podDir("u1"),
+		LogDir: r.convert.LogDir(ref), Dir: r.convert.PodDir("u1"),
 	}}}
 	if diff := cmp.Diff(want, h.last()); diff != "" {
 		t.Error(diff)

@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 )
 
 // joinTarget puts an ephemeral container into the process namespace of its
@@ -16,8 +17,8 @@ func (r *remote) joinTarget(ctx context.Context, spec backend.ContainerSpec, con
 	if spec.Target == "" || namespaces.GetPid() != runtimeapi.NamespaceMode_CONTAINER {
 		return nil
 	}
-	selector := r.selector(spec.Pod.UID)
-	selector[labelContainerName] = spec.Target
+	selector := r.convert.Selector(spec.Pod.UID)
+	selector[convert.LabelContainerName] = spec.Target
 	list, err := r.listContainers(ctx, selector)
 	if err != nil {
 		return err

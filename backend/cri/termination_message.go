@@ -5,21 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
-	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 const (
-	// messagesDir is in the pod's log directory and goes with it. Log collectors
-	// look for *.log in directories of containers, whose names have no dot.
-	messagesDir = ".termination-messages"
 	// maxMessageFile, maxMessageLog and maxMessageLines bound a termination
 	// message (kubelet: MaxContainerTerminationMessageLength, …LogLength, …LogLines).
 	maxMessageFile        = 4096
@@ -28,28 +23,6 @@ const (
 	// logLag is how long after its end the runtime may still write a container's log.
 	logLag = 5 * time.Second
 )
-
-// messageFile is the host's file that is mounted at terminationMessagePath.
-func (r *remote) messageFile(pod backend.Ref, container string, attempt int) string {
-	return path.Join(r.podLogDir(pod), messagesDir, container+"_"+strconv.Itoa(attempt))
-}
-
-// messageMount is none for a container without a path, which the API would
-// have set.
-func (r *remote) messageMount(spec backend.ContainerSpec) []*runtimeapi.Mount {
-	if spec.Container.TerminationMessagePath == "" {
-		return nil
-	}
-	return []*runtimeapi.Mount{{
-		ContainerPath:  spec.Container.TerminationMessagePath,
-		HostPath:       r.messageFile(podRef(spec.Pod), spec.Container.Name, spec.Attempt),
-		SelinuxRelabel: true,
-	}}
-}
-
-func podRef(pod *corev1.Pod) backend.Ref {
-	return backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
-}
 
 // addMessage completes the message of an ended container by what it left in its
 // file or, as its policy says, at the end of its log (kubelet:
@@ -61,7 +34,7 @@ func (r *remote) addMessage(ctx context.Context, s *runtimeapi.ContainerStatus) 
 	}
 	final = true
 	text := r.messageOfFile(ctx, s)
-	policy := corev1.TerminationMessagePolicy(s.GetAnnotations()[annotationTermMessagePolicy])
+	policy := corev1.TerminationMessagePolicy(s.GetAnnotations()[convert.AnnotationTermMessagePolicy])
 	if text == "" && policy == corev1.TerminationMessageFallbackToLogsOnError && s.GetExitCode() != 0 {
 		text = r.messageOfLog(ctx, s)
 		final = text != "" || r.clock.theirs(time.Now()).Sub(time.Unix(0, s.GetFinishedAt())) > logLag
@@ -77,7 +50,7 @@ func (r *remote) addMessage(ctx context.Context, s *runtimeapi.ContainerStatus) 
 }
 
 func (r *remote) messageOfFile(ctx context.Context, s *runtimeapi.ContainerStatus) string {
-	inside := s.GetAnnotations()[annotationTermMessagePath]
+	inside := s.GetAnnotations()[convert.AnnotationTermMessagePath]
 	for _, m := range s.GetMounts() {
 		if inside == "" || m.GetContainerPath() != inside {
 			continue

@@ -62,7 +62,7 @@ func TestTerminationMessage(t *testing.T) {
 				t.Errorf("mode %v, want writable for every user", info.Mode())
 			}
 			must(t, os.WriteFile(mount.GetHostPath(), []byte(tt.file), 0o666))
-			must(t, writeLog(filepath.Join(r.podLogDir(ref), "main", "0.log"), tt.log))
+			must(t, writeLog(filepath.Join(r.convert.LogDir(ref), "main", "0.log"), tt.log))
 			w.fake.Exit(id, tt.code, "Error")
 			if got := inspect(t, r, "u1").Containers[0].Message; got != tt.want {
 				t.Errorf("message %q, want %q", got, tt.want)

@@ -79,7 +79,7 @@ func TestOwnUsers(t *testing.T) {
 			}
 		}
 	}
-	mark := filepath.Join(r.podLogDir(launchSpec(pod, 0).Ref()), host.LogMark)
+	mark := filepath.Join(r.convert.LogDir(launchSpec(pod, 0).Ref()), host.LogMark)
 	text, err := r.host.ReadFile(t.Context(), mark, host.MaxMark)
 	must(t, err)
 	if o := host.ReadOwnership(text); o.FirstUser != first {

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 )
 
 // view is one attempt of a pod as two listings show it.
@@ -38,7 +39,7 @@ func (v *view) running() []string {
 
 func (r *remote) listSandboxes(ctx context.Context, uid types.UID) ([]*runtimeapi.PodSandbox, error) {
 	reply, err := r.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{
-		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: r.selector(uid)},
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: r.convert.Selector(uid)},
 	})
 	if err != nil {
 		return nil, failed(err, "list sandboxes")
@@ -67,7 +68,7 @@ func (r *remote) views(ctx context.Context, uid types.UID) ([]*view, error) {
 		return err
 	})
 	g.Go(func() (err error) {
-		containers, err = r.listContainers(gctx, r.selector(uid))
+		containers, err = r.listContainers(gctx, r.convert.Selector(uid))
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -92,14 +93,14 @@ func group(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Containe
 	byID := map[string]*view{}
 	views := make([]*view, 0, len(sandboxes))
 	for _, s := range sandboxes {
-		v := &view{ref: sandboxRef(s), sandbox: s}
+		v := &view{ref: convert.SandboxRef(s), sandbox: s}
 		byID[s.GetId()] = v
 		views = append(views, v)
 	}
 	for _, c := range containers {
 		v := byID[c.GetPodSandboxId()]
 		if v == nil {
-			ref, err := containerPodRef(c)
+			ref, err := convert.ContainerPodRef(c)
 			if err != nil {
 				return nil, fmt.Errorf("find pod of container without sandbox: %w", err)
 			}

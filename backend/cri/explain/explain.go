@@ -2,7 +2,6 @@ package explain
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"path"
 	"slices"
@@ -13,15 +12,16 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/cri"
+	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // Explain says what a launch would become with a configuration, by the code that
 // launches; nothing is called. Containers of the launch are resolved; of volumes the
 // pod's alone count. Errors: Invalid, as a launch has them.
-func Explain(ctx context.Context, cfg cri.Config, launch backend.LaunchSpec) (Preview, error) {
-	requests, err := cri.DryRun(ctx, cfg, launch)
+func Explain(cfg criconfig.Config, launch backend.LaunchSpec) (Preview, error) {
+	requests, err := convert.DryRun(cfg, launch)
 	if err != nil {
 		return Preview{}, err
 	}
@@ -41,7 +41,7 @@ func Explain(ctx context.Context, cfg cri.Config, launch backend.LaunchSpec) (Pr
 }
 
 // hostNotes say what only the host can tell of a pod.
-func hostNotes(requests *cri.LaunchRequests, p Preview) []string {
+func hostNotes(requests *convert.LaunchRequests, p Preview) []string {
 	var out []string
 	if requests.HostOOMScore {
 		out = append(out,
@@ -64,7 +64,7 @@ func hostNotes(requests *cri.LaunchRequests, p Preview) []string {
 	return out
 }
 
-func explainSandbox(pod *corev1.Pod, requests *cri.LaunchRequests) SandboxPreview {
+func explainSandbox(pod *corev1.Pod, requests *convert.LaunchRequests) SandboxPreview {
 	config, cgroup := requests.Sandbox, requests.Cgroup
 	linux := config.GetLinux()
 	out := SandboxPreview{
@@ -115,7 +115,7 @@ func explainDNS(on func(resolvConf []byte) *runtimeapi.DNSConfig) DNSPreview {
 }
 
 // explainVolumes are the volumes that some container mounts.
-func explainVolumes(launch backend.LaunchSpec, requests *cri.LaunchRequests) []VolumePreview {
+func explainVolumes(launch backend.LaunchSpec, requests *convert.LaunchRequests) []VolumePreview {
 	mounted := map[string]bool{}
 	for i := range launch.Containers {
 		for _, m := range launch.Containers[i].Container.VolumeMounts {
@@ -131,7 +131,7 @@ func explainVolumes(launch backend.LaunchSpec, requests *cri.LaunchRequests) []V
 	return out
 }
 
-func explainVolume(pod *corev1.Pod, v *corev1.Volume, requests *cri.LaunchRequests) VolumePreview {
+func explainVolume(pod *corev1.Pod, v *corev1.Volume, requests *convert.LaunchRequests) VolumePreview {
 	out := VolumePreview{Name: v.Name, Path: requests.Dir.Volume(v.Name)}
 	switch {
 	case v.HostPath != nil:
@@ -169,7 +169,7 @@ func kindWord(kind string) string {
 }
 
 // explainContainer explains the i-th container of a launch.
-func explainContainer(all []backend.ContainerSpec, i int, requests *cri.LaunchRequests) ContainerPreview {
+func explainContainer(all []backend.ContainerSpec, i int, requests *convert.LaunchRequests) ContainerPreview {
 	spec, asked := all[i], &requests.Containers[i]
 	c, config := &spec.Container, asked.Config
 	out := ContainerPreview{
@@ -245,7 +245,7 @@ func profileWord(p *runtimeapi.SecurityProfile) string {
 
 // explainMounts are a container's mounts as its start makes them: those of volumes, in
 // the container's order, come first.
-func explainMounts(c *corev1.Container, asked *cri.ContainerRequests) []MountPreview {
+func explainMounts(c *corev1.Container, asked *convert.ContainerRequests) []MountPreview {
 	var out []MountPreview
 	for i, m := range asked.Config.GetMounts() {
 		one := mountPreview(m)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/burstlet/burstlet/backend"
-	"github.com/burstlet/burstlet/backend/cri"
+	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 )
 
 const testImage = "registry.test/app:1"
@@ -26,7 +27,7 @@ func testPod() *corev1.Pod {
 // What is explained is what a dry run asks, which a launch asks too (backend/cri:
 // TestADryRunAsksWhatALaunchAsks).
 func TestExplainTellsWhatADryRunAsks(t *testing.T) {
-	cfg := cri.Config{
+	cfg := criconfig.Config{
 		Endpoint: "unix:///r.sock", NodeIdentity: "n", ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local", PodPidsLimit: 77,
 	}
 	pod := testPod()
@@ -43,11 +44,11 @@ func TestExplainTellsWhatADryRunAsks(t *testing.T) {
 	c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CAP_CHOWN"}}}
 	c.VolumeMounts = []corev1.VolumeMount{{Name: "dir", MountPath: "/d"}, {Name: "host", MountPath: "h", ReadOnly: true}, {Name: "files", MountPath: "/f"}}
 	launch := backend.LaunchSpec{Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: *c, Hash: "h"}}}
-	dry, err := cri.DryRun(t.Context(), cfg, launch)
+	dry, err := convert.DryRun(cfg, launch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := Explain(t.Context(), cfg, launch)
+	told, err := Explain(cfg, launch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,7 @@ func TestExplainTellsTheOrderOfContainers(t *testing.T) {
 			spec.Containers = append(spec.Containers, backend.ContainerSpec{Pod: pod, Container: c, Init: i == 0})
 		}
 	}
-	told, err := Explain(t.Context(), cri.Config{Endpoint: "unix:///r.sock", NodeIdentity: "n"}, spec)
+	told, err := Explain(criconfig.Config{Endpoint: "unix:///r.sock", NodeIdentity: "n"}, spec)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,8 @@ func criKind() Kind {
 			return append(found, diagnoseEviction(ctx, n, newCRI)...), nil
 		},
 		Taken: func(_ Node, pod *corev1.Pod) map[string]string { return fields.Uses(pod) },
-		Preview: func(ctx context.Context, n Node, launch backend.LaunchSpec) (Preview, error) {
-			host, err := explain.Explain(ctx, criConfig(n), launch)
+		Preview: func(_ context.Context, n Node, launch backend.LaunchSpec) (Preview, error) {
+			host, err := explain.Explain(criConfig(n), launch)
 			if err != nil {
 				return Preview{}, err
 			}

@@ -7,87 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 )
 
 func resources(requests, limits string) corev1.ResourceRequirements {
-	list := func(text string) corev1.ResourceList {
-		if text == "" {
-			return nil
-		}
-		cpu, memory, _ := strings.Cut(text, " ")
-		out := corev1.ResourceList{}
-		if cpu != "-" {
-			out[corev1.ResourceCPU] = resource.MustParse(cpu)
-		}
-		if memory != "-" {
-			out[corev1.ResourceMemory] = resource.MustParse(memory)
-		}
-		return out
-	}
-	return corev1.ResourceRequirements{Requests: list(requests), Limits: list(limits)}
-}
-
-func TestResourcesAndQoS(t *testing.T) {
-	const gib = 1 << 30
-	for _, tt := range []struct {
-		requests, limits string
-		qos              corev1.PodQOSClass
-		shares, quota    int64
-		memory, oom      int64
-		cgroup           string
-	}{
-		{"", "", corev1.PodQOSBestEffort, 2, 0, 0, 1000, "/top/besteffort/podu1"},
-		{"500m 1Gi", "500m 1Gi", corev1.PodQOSGuaranteed, 512, 50000, gib, -997, "/top/podu1"},
-		{"", "2 1Gi", corev1.PodQOSGuaranteed, 2048, 200000, gib, -997, "/top/podu1"},
-		{"1 1Gi", "", corev1.PodQOSBurstable, 1024, 0, 0, 900, "/top/burstable/podu1"},
-		{"1 -", "2 1Gi", corev1.PodQOSBurstable, 1024, 200000, gib, 999, "/top/burstable/podu1"},
-		{"- 100Gi", "", corev1.PodQOSBurstable, 2, 0, 0, 3, "/top/burstable/podu1"},
-		{"", "1m -", corev1.PodQOSBurstable, 2, 1000, 0, 999, "/top/burstable/podu1"},
-		{"1000 -", "", corev1.PodQOSBurstable, 262144, 0, 0, 999, "/top/burstable/podu1"},
-	} {
-		pod := testPod("u1")
-		pod.Spec.Containers[0].Resources = resources(tt.requests, tt.limits)
-		got := linuxResources(pod.Spec.Containers[0].Resources)
-		if got.CpuShares != tt.shares || got.CpuQuota != tt.quota || got.CpuPeriod != 100000 || got.MemoryLimitInBytes != tt.memory {
-			t.Errorf("%q %q: %v", tt.requests, tt.limits, got)
-		}
-		if qos := podQoS(pod); qos != tt.qos {
-			t.Errorf("%q %q: %s, want %s", tt.requests, tt.limits, qos, tt.qos)
-		}
-		if score := oomScore(pod, &pod.Spec.Containers[0], 10*gib); score != tt.oom {
-			t.Errorf("%q %q: oom score %d, want %d", tt.requests, tt.limits, score, tt.oom)
-		}
-		if parent := cgroupParent(CgroupDriverCgroupfs, "top", pod); parent != tt.cgroup {
-			t.Errorf("%q %q: cgroup %s, want %s", tt.requests, tt.limits, parent, tt.cgroup)
-		}
-	}
-	pod := testPod("a-b")
-	if got := cgroupParent(CgroupDriverSystemd, "top-most", pod); got != "top_most-besteffort-poda_b.slice" {
-		t.Errorf("slice %s", got)
-	}
-	pod.Spec.PriorityClassName = nodeCriticalClass
-	if score := oomScore(pod, &pod.Spec.Containers[0], gib); score != -997 {
-		t.Errorf("node critical: %d", score)
-	}
-}
-
-func TestSandboxResources(t *testing.T) {
-	pod := testPod("u1")
-	pod.Spec.Containers = []corev1.Container{{Resources: resources("1 1Gi", "2 2Gi")}, {Resources: resources("500m -", "1 -")}}
-	pod.Spec.InitContainers = []corev1.Container{{Resources: resources("- 3Gi", "5 -")}}
-	got := podResources(pod)
-	want := corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{"cpu": resource.MustParse("1500m"), "memory": resource.MustParse("3Gi")},
-		Limits:   corev1.ResourceList{"cpu": resource.MustParse("5")},
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	return fakecri.Resources(requests, limits)
 }
 
 func TestSystemdCgroup(t *testing.T) {
@@ -99,61 +27,6 @@ func TestSystemdCgroup(t *testing.T) {
 		if got := systemdCgroup(config); got != want {
 			t.Errorf("%s: %v", config, got)
 		}
-	}
-}
-
-func TestHostname(t *testing.T) {
-	long := strings.Repeat("a", 62) + "-b"
-	for want, set := range map[string]func(*corev1.Pod){
-		"name-u1":               func(*corev1.Pod) {},
-		"given":                 func(p *corev1.Pod) { p.Spec.Hostname = "given" },
-		"over.ride":             func(p *corev1.Pod) { p.Spec.Hostname, p.Spec.HostnameOverride = "given", new("over.ride") },
-		"":                      func(p *corev1.Pod) { p.Spec.HostNetwork = true },
-		strings.Repeat("a", 62): func(p *corev1.Pod) { p.Name = long },
-	} {
-		pod := testPod("u1")
-		set(pod)
-		if got, err := hostname(pod, "cluster.local"); got != want || err != nil {
-			t.Errorf("%q, %v, want %q", got, err, want)
-		}
-	}
-}
-
-func TestFullName(t *testing.T) {
-	pod := testPod("u1")
-	pod.Spec.Hostname, pod.Spec.Subdomain = "db-0", "db"
-	if name, err := hostname(pod, "cluster.local."); name != "db-0" || err != nil {
-		t.Errorf("%q, %v", name, err)
-	}
-	pod.Spec.SetHostnameAsFQDN = new(true)
-	if name, err := hostname(pod, "cluster.local."); name != "db-0.db.ns.svc.cluster.local" || err != nil {
-		t.Errorf("%q, %v", name, err)
-	}
-	pod.Spec.Subdomain = strings.Repeat("d", 60)
-	_, err := hostname(pod, "cluster.local")
-	wantClass(t, err, backend.ErrInvalid)
-	pod.Spec.HostnameOverride = new("own")
-	if name, err := hostname(pod, "cluster.local"); name != "own" || err != nil {
-		t.Errorf("%q, %v", name, err)
-	}
-}
-
-func TestHostsFile(t *testing.T) {
-	pod := testPod("u1")
-	pod.Spec.Hostname, pod.Spec.Subdomain = "db-0", "db"
-	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"a", "b.example"}}}
-	want := "10.0.0.7\tdb-0.db.ns.svc.cluster.local\tdb-0\nfd00::7\tdb-0.db.ns.svc.cluster.local\tdb-0\n" +
-		"\n# Entries added by HostAliases.\n192.0.2.1\ta\tb.example\n"
-	if got := ownNames([]string{"10.0.0.7", "fd00::7"}, pod, "cluster.local") + aliases(pod.Spec.HostAliases); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	pod.Spec.Subdomain = ""
-	if got := ownNames([]string{"10.0.0.7"}, pod, "cluster.local") + aliases(nil); got != "10.0.0.7\tdb-0\n" {
-		t.Errorf("%q", got)
-	}
-	own := &corev1.Container{VolumeMounts: []corev1.VolumeMount{{MountPath: "/etc/hosts"}}}
-	if managesHosts(own) || !managesHosts(&corev1.Container{}) {
-		t.Error("who brings an /etc/hosts keeps it, and only who does")
 	}
 }
 
@@ -198,19 +71,19 @@ func TestConfigs(t *testing.T) {
 	must(t, err)
 	for name, pair := range map[string][2]any{
 		"metadata":     {box.Metadata.String(), (&runtimeapi.PodSandboxMetadata{Name: "name-u1", Namespace: "ns", Uid: "u1", Attempt: 2}).String()},
-		"labels":       {box.Labels, map[string]string{"app": "x", labelPodName: "name-u1", labelPodNamespace: "ns", labelPodUID: "u1", labelNode: "node-a"}},
-		"annotations":  {box.Annotations, map[string]string{"note": "x", annotationCgroup: "/burstlet/besteffort/podu1"}},
+		"labels":       {box.Labels, map[string]string{"app": "x", convert.LabelPodName: "name-u1", convert.LabelPodNamespace: "ns", convert.LabelPodUID: "u1", convert.LabelNode: "node-a"}},
+		"annotations":  {box.Annotations, map[string]string{"note": "x", convert.AnnotationCgroup: "/burstlet/besteffort/podu1"}},
 		"cgroup":       {box.Linux.CgroupParent, "/burstlet/besteffort/podu1"},
 		"ports":        {fmt.Sprint(box.PortMappings), fmt.Sprint([]*runtimeapi.PortMapping{{Protocol: runtimeapi.Protocol_UDP, ContainerPort: 53, HostPort: 5353, HostIp: "127.0.0.1"}})},
 		"sysctls":      {box.Linux.Sysctls, map[string]string{"net.ipv4.ip_forward": "1"}},
 		"sandbox user": {box.Linux.SecurityContext.RunAsUser.GetValue(), int64(1000)},
 		"container labels": {config.Labels, map[string]string{
-			labelPodName: "name-u1", labelPodNamespace: "ns", labelPodUID: "u1", labelContainerName: "main", labelNode: "node-a",
+			convert.LabelPodName: "name-u1", convert.LabelPodNamespace: "ns", convert.LabelPodUID: "u1", convert.LabelContainerName: "main", convert.LabelNode: "node-a",
 		}},
 		"container annotations": {config.Annotations, map[string]string{
-			annotationHash: "h", annotationRestartCount: "4", annotationPodAttempt: "2", annotationImage: testImage,
-			annotationTermMessagePath: "/dev/termination-log", annotationTermMessagePolicy: "", annotationGracePeriod: "7",
-			annotationResources: "{}", annotationRound: "3", annotationCgroup: "/burstlet/besteffort/podu1",
+			convert.AnnotationHash: "h", convert.AnnotationRestartCount: "4", convert.AnnotationPodAttempt: "2", convert.AnnotationImage: testImage,
+			convert.AnnotationTermMessagePath: "/dev/termination-log", convert.AnnotationTermMessagePolicy: "", convert.AnnotationGracePeriod: "7",
+			convert.AnnotationResources: "{}", convert.AnnotationRound: "3", convert.AnnotationCgroup: "/burstlet/besteffort/podu1",
 		}},
 		"log path":      {config.LogPath, "main/4.log"},
 		"image":         {config.Image.Image, "sha256:" + testImage},
@@ -232,21 +105,6 @@ func TestConfigs(t *testing.T) {
 		if diff := cmp.Diff(pair[1], pair[0]); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-	}
-}
-
-func TestNamespaces(t *testing.T) {
-	pod := testPod("u1")
-	if n := namespaces(pod); n.Pid != runtimeapi.NamespaceMode_CONTAINER || n.Ipc != runtimeapi.NamespaceMode_POD {
-		t.Errorf("plain: %v", n)
-	}
-	pod.Spec.ShareProcessNamespace, pod.Spec.HostIPC, pod.Spec.HostNetwork = new(true), true, true
-	if n := namespaces(pod); n.Pid != runtimeapi.NamespaceMode_POD || n.Ipc != runtimeapi.NamespaceMode_NODE || n.Network != runtimeapi.NamespaceMode_NODE {
-		t.Errorf("shared: %v", n)
-	}
-	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
-	if !sandboxSecurity(pod).Privileged {
-		t.Error("the sandbox of a privileged container is not privileged")
 	}
 }
 

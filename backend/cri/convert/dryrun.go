@@ -1,13 +1,13 @@
-package cri
+package convert
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/imageref"
 )
@@ -56,30 +56,28 @@ type ContainerRequests struct {
 // DryRun makes the requests of a launch by the code that launches, and calls nothing.
 // Containers of the launch are resolved; of volumes the pod's alone count. Errors:
 // Invalid, as a launch has them.
-func DryRun(ctx context.Context, cfg Config, launch backend.LaunchSpec) (LaunchRequests, error) {
+func DryRun(cfg criconfig.Config, launch backend.LaunchSpec) (LaunchRequests, error) {
 	if err := cfg.Validate(); err != nil {
 		return LaunchRequests{}, fmt.Errorf("configure cri backend: %w", err)
 	}
 	cfg = cfg.WithDefaults()
 	pod := launch.Pod
 	out := LaunchRequests{
-		QOSClass: podQoS(pod), AppArmorField: appArmorField(pod),
-		DNS: func(resolvConf []byte) *runtimeapi.DNSConfig { return podDNS(cfg, pod, resolvConf) },
+		QOSClass: podQoS(pod), AppArmorField: AppArmorField(pod),
 	}
 	out.HostOOMScore = out.QOSClass == corev1.PodQOSBurstable && pod.Spec.PriorityClassName != nodeCriticalClass
-	if cfg.CgroupDriver == CgroupDriverAuto {
-		cfg.CgroupDriver = CgroupDriverCgroupfs
-		out.SystemdCgroup = cgroupParent(CgroupDriverSystemd, cfg.CgroupParent, pod)
+	if cfg.CgroupDriver == criconfig.CgroupDriverAuto {
+		cfg.CgroupDriver = criconfig.CgroupDriverCgroupfs
+		out.SystemdCgroup = cgroupParent(criconfig.CgroupDriverSystemd, cfg.CgroupParent, pod)
 	}
-	r := &remote{cfg: cfg}
-	out.Dir = r.podDir(pod.UID)
+	r := New(cfg)
+	out.DNS = func(resolvConf []byte) *runtimeapi.DNSConfig { return r.DNS(pod, resolvConf) }
+	out.Dir = r.PodDir(pod.UID)
 	var err error
-	if out.Sandbox, err = r.sandboxConfig(ctx, pod, 0); err != nil {
+	if out.Sandbox, err = r.Sandbox(pod, 0, cfg.CgroupDriver); err != nil {
 		return LaunchRequests{}, err
 	}
-	if out.Cgroup, err = r.podCgroup(ctx, pod); err != nil {
-		return LaunchRequests{}, err
-	}
+	out.Cgroup = r.Cgroup(pod, cfg.CgroupDriver)
 	if out.Volumes, err = r.madeVolumes(launch); err != nil {
 		return LaunchRequests{}, err
 	}
@@ -94,7 +92,7 @@ func DryRun(ctx context.Context, cfg Config, launch backend.LaunchSpec) (LaunchR
 }
 
 // madeVolumes are the volumes that the host makes and some container mounts.
-func (r *remote) madeVolumes(launch backend.LaunchSpec) (map[string]host.Volume, error) {
+func (n Converter) madeVolumes(launch backend.LaunchSpec) (map[string]host.Volume, error) {
 	mounted := map[string]bool{}
 	for i := range launch.Containers {
 		for _, m := range launch.Containers[i].Container.VolumeMounts {
@@ -107,7 +105,7 @@ func (r *remote) madeVolumes(launch backend.LaunchSpec) (map[string]host.Volume,
 		if !mounted[v.Name] || v.HostPath != nil || v.Image != nil || v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
 			continue
 		}
-		made, err := files{r}.volume(backend.VolumeSpec{Pod: launch.Pod, Name: v.Name, Source: v.VolumeSource})
+		made, err := n.Volume(backend.VolumeSpec{Pod: launch.Pod, Name: v.Name, Source: v.VolumeSource})
 		if err != nil {
 			return nil, err
 		}
@@ -116,25 +114,25 @@ func (r *remote) madeVolumes(launch backend.LaunchSpec) (map[string]host.Volume,
 	return out, nil
 }
 
-func (r *remote) containerRequests(spec backend.ContainerSpec) (ContainerRequests, error) {
+func (n Converter) containerRequests(spec backend.ContainerSpec) (ContainerRequests, error) {
 	c := &spec.Container
-	out := ContainerRequests{Security: effectiveSecurity(spec.Pod, c)}
+	out := ContainerRequests{Security: EffectiveSecurity(spec.Pod, c)}
 	if out.Security.RunAsUser != nil { // else the image decides
-		if err := verifyNonRoot(out.Security, imageUser{}); err != nil {
+		if err := VerifyNonRoot(out.Security, ImageUser{}); err != nil {
 			return out, backend.Classed(backend.ErrInvalid, fmt.Errorf("container %s: %w", c.Name, err))
 		}
 	}
 	if full, err := imageref.Normalize(c.Image); err == nil {
 		out.Image = full
 	}
-	out.Config = r.describe(spec, 0, imageUser{}, &host.Facts{})
+	out.Config = n.Container(spec, 0, ImageUser{}, &host.Facts{})
 	var err error
-	if out.Config.Mounts, out.SubPaths, err = r.volumeMounts(spec); err != nil {
+	if out.Config.Mounts, out.SubPaths, err = n.VolumeMounts(spec); err != nil {
 		return out, err
 	}
-	out.Config.Mounts = append(out.Config.Mounts, r.messageMount(spec)...)
-	if managesHosts(c) {
-		out.Config.Mounts = append(out.Config.Mounts, r.hostsMount(spec))
+	out.Config.Mounts = append(out.Config.Mounts, n.MessageMounts(spec)...)
+	if ManagesHosts(c) {
+		out.Config.Mounts = append(out.Config.Mounts, n.HostsMount(spec))
 	}
 	return out, nil
 }

@@ -1,4 +1,4 @@
-package cri
+package convert
 
 import (
 	"strconv"
@@ -10,9 +10,9 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// linuxResources turns requests and limits into what the kernel enforces, as
+// Resources turns requests and limits into what the kernel enforces, as
 // the kubelet does. Without a CPU request the limit stands for it.
-func linuxResources(res corev1.ResourceRequirements) *runtimeapi.LinuxContainerResources {
+func Resources(res corev1.ResourceRequirements) *runtimeapi.LinuxContainerResources {
 	request, ok := res.Requests[corev1.ResourceCPU]
 	if !ok {
 		request = res.Limits[corev1.ResourceCPU]
@@ -26,12 +26,12 @@ func linuxResources(res corev1.ResourceRequirements) *runtimeapi.LinuxContainerR
 	}
 }
 
-// enforcedOn adds what depends on the host to a container's resources. On cgroup v2 the
+// EnforcedOn adds what depends on the host to a container's resources. On cgroup v2 the
 // kernel kills all processes of a container that runs out of memory: else the child of
 // a shell could die, and the container go on or end well (kubelet:
 // singleProcessOOMKill is false there). swap is what the container may swap there, in bytes;
 // elsewhere none does.
-func enforcedOn(facts *host.Facts, r *runtimeapi.LinuxContainerResources, swap int64) *runtimeapi.LinuxContainerResources {
+func EnforcedOn(facts *host.Facts, r *runtimeapi.LinuxContainerResources, swap int64) *runtimeapi.LinuxContainerResources {
 	switch {
 	case facts.CgroupV2:
 		r.Unified = map[string]string{"memory.oom.group": "1"}
@@ -43,4 +43,21 @@ func enforcedOn(facts *host.Facts, r *runtimeapi.LinuxContainerResources, swap i
 		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes
 	}
 	return r
+}
+
+// Enforced is what of a container's resources is held to: cpu and memory.
+func Enforced(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	keep := func(list corev1.ResourceList) corev1.ResourceList {
+		var out corev1.ResourceList
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if q, ok := list[name]; ok {
+				if out == nil {
+					out = corev1.ResourceList{}
+				}
+				out[name] = q
+			}
+		}
+		return out
+	}
+	return corev1.ResourceRequirements{Requests: keep(r.Requests), Limits: keep(r.Limits)}
 }

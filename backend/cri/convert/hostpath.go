@@ -1,4 +1,4 @@
-package cri
+package convert
 
 import (
 	"path"
@@ -11,20 +11,6 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// check refuses what a CRI host cannot do and what the configuration forbids.
-func (r *remote) check(pod *corev1.Pod) []backend.Refusal {
-	return append(fields.Check(pod), fields.Forbidden(pod, r.cfg)...)
-}
-
-// mayRun refuses a container that the configuration forbids. Admission has refused it
-// before, unless the pod ran already when the configuration changed.
-func (r *remote) mayRun(spec backend.ContainerSpec) error {
-	for _, refused := range fields.ForbiddenIn(spec.Pod, "container "+spec.Container.Name, &spec.Container, r.cfg) {
-		return backend.Errorf(backend.ErrUnsupported, "%s: %s", refused.Field, refused.Why)
-	}
-	return nil
-}
-
 // allowedPath is a path of the host that pods may mount. No link may lead out of within;
 // empty: the path is mounted by its name.
 type allowedPath struct {
@@ -35,17 +21,17 @@ type allowedPath struct {
 
 // allowedHostPath judges the path of a volume by the configuration, the path of a
 // PersistentVolume too; writable is how it is mounted. Errors: Unsupported.
-func (r *remote) allowedHostPath(volume, source string, writable bool) (allowedPath, error) {
-	if r.cfg.HostPaths == nil {
+func (n Converter) allowedHostPath(volume, source string, writable bool) (allowedPath, error) {
+	if n.cfg.HostPaths == nil {
 		return allowedPath{path: source}, nil
 	}
-	allowed, ok := r.cfg.AllowedHostPath(source, writable)
+	allowed, ok := n.cfg.AllowedHostPath(source, writable)
 	if !ok {
-		if _, ok := r.cfg.AllowedHostPath(source, false); ok {
+		if _, ok := n.cfg.AllowedHostPath(source, false); ok {
 			return allowedPath{}, backend.Errorf(backend.ErrUnsupported, "volume %q: pods.hostPaths of the node's configuration lets pods "+
 				"only read %s: mount it with readOnly", volume, source)
 		}
-		return allowedPath{}, backend.Errorf(backend.ErrUnsupported, "volume %q: %s", volume, fields.NotAllowed(source, r.cfg))
+		return allowedPath{}, backend.Errorf(backend.ErrUnsupported, "volume %q: %s", volume, fields.NotAllowed(source, n.cfg))
 	}
 	out := allowedPath{path: path.Clean(source), readOnly: allowed.ReadOnly}
 	if !allowed.Whole(out.path) {
@@ -54,12 +40,12 @@ func (r *remote) allowedHostPath(volume, source string, writable bool) (allowedP
 	return out, nil
 }
 
-// hostSource is a hostPath volume with the check that its type asks for. What pods may
+// HostSource is a hostPath volume with the check that its type asks for. What pods may
 // only read is not made for them.
-func (r *remote) hostSource(volume string, h *corev1.HostPathVolumeSource) (host.Source, error) {
-	allowed, err := r.allowedHostPath(volume, h.Path, true)
+func (n Converter) HostSource(volume string, h *corev1.HostPathVolumeSource) (host.Source, error) {
+	allowed, err := n.allowedHostPath(volume, h.Path, true)
 	if err != nil {
-		allowed, err = r.allowedHostPath(volume, h.Path, false)
+		allowed, err = n.allowedHostPath(volume, h.Path, false)
 	}
 	if err != nil {
 		return host.Source{}, err

@@ -1,4 +1,4 @@
-package cri
+package convert
 
 import (
 	"fmt"
@@ -24,9 +24,9 @@ func readonlyPaths() []string {
 	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
 }
 
-// effectiveSecurity is the container's security context with what it leaves
+// EffectiveSecurity is the container's security context with what it leaves
 // open taken from the pod's.
-func effectiveSecurity(pod *corev1.Pod, c *corev1.Container) corev1.SecurityContext {
+func EffectiveSecurity(pod *corev1.Pod, c *corev1.Container) corev1.SecurityContext {
 	var sc corev1.SecurityContext
 	if c.SecurityContext != nil {
 		sc = *c.SecurityContext
@@ -53,8 +53,8 @@ func isTrue(b *bool) bool { return b != nil && *b }
 
 // containerSecurity is the container's security context for the runtime. user is
 // the image's, used where the pod names none.
-func containerSecurity(pod *corev1.Pod, c *corev1.Container, user imageUser, seccompRoot string) *runtimeapi.LinuxContainerSecurityContext {
-	sc := effectiveSecurity(pod, c)
+func containerSecurity(pod *corev1.Pod, c *corev1.Container, user ImageUser, seccompRoot string) *runtimeapi.LinuxContainerSecurityContext {
+	sc := EffectiveSecurity(pod, c)
 	out := &runtimeapi.LinuxContainerSecurityContext{
 		Privileged:         isTrue(sc.Privileged),
 		ReadonlyRootfs:     isTrue(sc.ReadOnlyRootFilesystem),
@@ -67,7 +67,7 @@ func containerSecurity(pod *corev1.Pod, c *corev1.Container, user imageUser, sec
 		RunAsUser:          int64Value(sc.RunAsUser),
 		RunAsGroup:         int64Value(sc.RunAsGroup),
 
-		SupplementalGroupsPolicy: groupsPolicy(pod),
+		SupplementalGroupsPolicy: GroupsPolicy(pod),
 	}
 	if sc.Capabilities != nil {
 		out.Capabilities = &runtimeapi.Capability{
@@ -76,8 +76,8 @@ func containerSecurity(pod *corev1.Pod, c *corev1.Container, user imageUser, sec
 		}
 	}
 	if sc.RunAsUser == nil {
-		out.RunAsUser = int64Value(user.uid)
-		out.RunAsUsername = user.name
+		out.RunAsUser = int64Value(user.UID)
+		out.RunAsUsername = user.Name
 	}
 	if sc.ProcMount == nil || *sc.ProcMount != corev1.UnmaskedProcMount {
 		out.MaskedPaths, out.ReadonlyPaths = maskedPaths(), readonlyPaths()
@@ -176,8 +176,8 @@ func seLinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
 }
 
-// groupsPolicy says whether the groups of the image's /etc/group are added.
-func groupsPolicy(pod *corev1.Pod) runtimeapi.SupplementalGroupsPolicy {
+// GroupsPolicy says whether the groups of the image's /etc/group are added.
+func GroupsPolicy(pod *corev1.Pod) runtimeapi.SupplementalGroupsPolicy {
 	p := pod.Spec.SecurityContext
 	if p != nil && p.SupplementalGroupsPolicy != nil && *p.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict {
 		return runtimeapi.SupplementalGroupsPolicy_Strict
@@ -192,22 +192,22 @@ func hasPrivileged(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, privileged) || slices.ContainsFunc(pod.Spec.InitContainers, privileged)
 }
 
-// imageUser is the user that an image says it runs as: a number, a name, or
+// ImageUser is the user that an image says it runs as: a number, a name, or
 // neither, which is root.
-type imageUser struct {
-	uid  *int64
-	name string
+type ImageUser struct {
+	UID  *int64
+	Name string
 }
 
-// needsImageUser is true when the pod's own security context does not settle
+// NeedsImageUser is true when the pod's own security context does not settle
 // the user: a group needs one beside it, and runAsNonRoot has to know.
-func needsImageUser(sc corev1.SecurityContext) bool {
+func NeedsImageUser(sc corev1.SecurityContext) bool {
 	return sc.RunAsUser == nil && (isTrue(sc.RunAsNonRoot) || sc.RunAsGroup != nil)
 }
 
-// verifyNonRoot holds runAsNonRoot against the user that the container would
+// VerifyNonRoot holds runAsNonRoot against the user that the container would
 // run as. The texts are the kubelet's, but for the pod and the container.
-func verifyNonRoot(sc corev1.SecurityContext, user imageUser) error {
+func VerifyNonRoot(sc corev1.SecurityContext, user ImageUser) error {
 	switch {
 	case !isTrue(sc.RunAsNonRoot):
 		return nil
@@ -215,11 +215,32 @@ func verifyNonRoot(sc corev1.SecurityContext, user imageUser) error {
 		return fmt.Errorf("container's runAsUser breaks non-root policy")
 	case sc.RunAsUser != nil:
 		return nil
-	case user.name != "":
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", user.name)
-	case user.uid == nil || *user.uid == 0:
+	case user.Name != "":
+		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", user.Name)
+	case user.UID == nil || *user.UID == 0:
 		return fmt.Errorf("container has runAsNonRoot and image will run as root")
 	default:
 		return nil
 	}
+}
+
+// AppArmorField is the first that asks for a profile; empty for none.
+func AppArmorField(pod *corev1.Pod) string {
+	asks := func(p *corev1.AppArmorProfile) bool {
+		return p != nil && p.Type != corev1.AppArmorProfileTypeUnconfined
+	}
+	if sc := pod.Spec.SecurityContext; sc != nil && asks(sc.AppArmorProfile) {
+		return "spec.securityContext.appArmorProfile"
+	}
+	for _, list := range []struct {
+		name       string
+		containers []corev1.Container
+	}{{"initContainers", pod.Spec.InitContainers}, {"containers", pod.Spec.Containers}} {
+		for i := range list.containers {
+			if sc := list.containers[i].SecurityContext; sc != nil && asks(sc.AppArmorProfile) {
+				return fmt.Sprintf("spec.%s[%d].securityContext.appArmorProfile", list.name, i)
+			}
+		}
+	}
+	return ""
 }

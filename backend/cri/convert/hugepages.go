@@ -1,4 +1,4 @@
-package cri
+package convert
 
 import (
 	"maps"
@@ -23,17 +23,6 @@ func hugePagesOf(list corev1.ResourceList) map[int64]int64 {
 				out[parsed.Value()] += q.Value()
 			}
 		}
-	}
-	return out
-}
-
-// hugePageCapacity is what the host has of each size, as resources of a Node (kubelet:
-// cadvisor.CapacityFromMachineInfo).
-func hugePageCapacity(has map[int64]int64) corev1.ResourceList {
-	out := corev1.ResourceList{}
-	for size, bytes := range has {
-		name := corev1.ResourceHugePagesPrefix + resource.NewQuantity(size, resource.BinarySI).String()
-		out[corev1.ResourceName(name)] = *resource.NewQuantity(bytes, resource.BinarySI)
 	}
 	return out
 }

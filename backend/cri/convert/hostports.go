@@ -1,4 +1,4 @@
-package cri
+package convert
 
 import (
 	"path"
@@ -9,9 +9,9 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// hostPorts claims the ports of the host that a pod has, for the pod whose logs stand in a
+// HostPorts claims the ports of the host that a pod has, for the pod whose logs stand in a
 // directory; nil for none.
-func hostPorts(pod *corev1.Pod, logDir string) *host.Ports {
+func HostPorts(pod *corev1.Pod, logDir string) *host.Ports {
 	var ports []host.Port
 	for _, p := range backend.HostPorts(pod) {
 		ports = append(ports, host.Port{Protocol: string(p.Protocol), IP: p.HostIP, Number: p.HostPort})

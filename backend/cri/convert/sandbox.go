@@ -1,7 +1,6 @@
-package cri
+package convert
 
 import (
-	"context"
 	"path"
 	"strings"
 
@@ -17,34 +16,30 @@ const (
 	fqdnMax     = 64
 )
 
-// sandboxConfig describes attempt of the pod to the runtime, all but its DNS. It
-// is the same at every call: CreateContainer wants it again.
-func (r *remote) sandboxConfig(ctx context.Context, pod *corev1.Pod, attempt int) (*runtimeapi.PodSandboxConfig, error) {
-	driver, err := r.cgroupDriver(ctx)
+// Sandbox describes attempt of the pod to the runtime, all but its DNS. It is the same at
+// every call: CreateContainer wants it again.
+func (n Converter) Sandbox(pod *corev1.Pod, attempt int, driver string) (*runtimeapi.PodSandboxConfig, error) {
+	name, err := hostname(pod, n.cfg.ClusterDomain)
 	if err != nil {
 		return nil, err
 	}
-	name, err := hostname(pod, r.cfg.ClusterDomain)
-	if err != nil {
-		return nil, err
-	}
-	parent := cgroupParent(driver, r.cfg.CgroupParent, pod)
+	parent := cgroupParent(driver, n.cfg.CgroupParent, pod)
 	annotations := podAnnotations(pod)
-	annotations[annotationCgroup] = parent
+	annotations[AnnotationCgroup] = parent
 	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{
 			Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID), Attempt: uint32(attempt),
 		},
 		Hostname:     name,
-		LogDirectory: r.podLogDir(backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}),
+		LogDirectory: n.LogDir(backend.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}),
 		PortMappings: portMappings(pod),
-		Labels:       r.podLabels(pod),
+		Labels:       n.podLabels(pod),
 		Annotations:  annotations,
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent:    parent,
 			SecurityContext: sandboxSecurity(pod),
 			Sysctls:         sysctls(pod),
-			Resources:       linuxResources(podResources(pod)),
+			Resources:       Resources(podResources(pod)),
 			Overhead:        overhead(pod),
 		},
 	}, nil
@@ -127,7 +122,7 @@ func overhead(pod *corev1.Pod) *runtimeapi.LinuxContainerResources {
 	if len(pod.Spec.Overhead) == 0 {
 		return nil
 	}
-	return linuxResources(corev1.ResourceRequirements{Requests: pod.Spec.Overhead, Limits: pod.Spec.Overhead})
+	return Resources(corev1.ResourceRequirements{Requests: pod.Spec.Overhead, Limits: pod.Spec.Overhead})
 }
 
 // sandboxSecurity is the security context of the sandbox's own process, which
@@ -158,7 +153,7 @@ func sysctls(pod *corev1.Pod) map[string]string {
 	return out
 }
 
-// podLogDir is the directory of the pod's logs, shared by all its attempts.
-func (r *remote) podLogDir(ref backend.Ref) string {
-	return path.Join(r.cfg.PodLogsDir, strings.Join([]string{ref.Namespace, ref.Name, string(ref.UID)}, "_"))
+// LogDir is the directory of the pod's logs, shared by all its attempts.
+func (n Converter) LogDir(ref backend.Ref) string {
+	return path.Join(n.cfg.PodLogsDir, strings.Join([]string{ref.Namespace, ref.Name, string(ref.UID)}, "_"))
 }

@@ -1,4 +1,4 @@
-package cri
+package convert
 
 import (
 	"maps"
@@ -102,9 +102,9 @@ func podLimit(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 	return pod.Spec.Resources.Limits[name]
 }
 
-// withPodLimits gives a container without a limit that of its pod, which is then
+// WithPodLimits gives a container without a limit that of its pod, which is then
 // what the kernel tells it (kubelet: getCPULimit, getMemoryLimit).
-func withPodLimits(pod *corev1.Pod, r corev1.ResourceRequirements) corev1.ResourceRequirements {
+func WithPodLimits(pod *corev1.Pod, r corev1.ResourceRequirements) corev1.ResourceRequirements {
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		own, limit := r.Limits[name], podLimit(pod, name)
 		if own.IsZero() && !limit.IsZero() {
