@@ -176,7 +176,9 @@ func TestMaterializeInstallsTheSupervisor(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(dir, "bin"), 0o755))
 	for range 2 {
 		cmd := exec.Command("/proc/self/exe", CommandMaterialize)
-		cmd.Env = []string{EnvRunDirs + "=web,db", testRun + "=" + filepath.Join(dir, "run"), testBin + "=" + filepath.Join(dir, "bin")}
+		cmd.Env = append(
+			coverage(t), EnvRunDirs+"=web,db", testRun+"="+filepath.Join(dir, "run"), testBin+"="+filepath.Join(dir, "bin"),
+		)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -187,7 +189,7 @@ func TestMaterializeInstallsTheSupervisor(t *testing.T) {
 		}
 	}
 	cmd := exec.Command(filepath.Join(dir, "bin/burstlet-task"), CommandHealth)
-	cmd.Env = []string{testRun + "=" + dir}
+	cmd.Env = append(coverage(t), testRun+"="+dir)
 	if out, err := cmd.Output(); err == nil || string(out) != "the container has not started\n" {
 		t.Errorf("%v, %q", err, out)
 	}
@@ -197,7 +199,7 @@ func TestTheAgentServesUntilItIsStopped(t *testing.T) {
 	need.Root(t) // as in a task
 	dir := t.TempDir()
 	cmd := exec.Command("/proc/self/exe", CommandAgent)
-	cmd.Env = []string{testRun + "=" + dir}
+	cmd.Env = append(coverage(t), testRun+"="+dir)
 	said := &logs.Buffer{}
 	cmd.Stderr = said
 	must(t, cmd.Start())

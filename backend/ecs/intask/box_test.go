@@ -59,7 +59,22 @@ func newBox(t *testing.T) *box {
 		"PATH=" + os.Getenv("PATH"), "HOME=/root",
 		testRun + "=" + b.path("run"), testEtc + "=" + b.path("etc"),
 	}
+	b.env = append(b.env, coverage(t)...)
 	return b
+}
+
+// coverage is where the program writes which of its statements ran, if the tests count
+// them: to GOCOVERDIR, whose contents go test adds to its own. Without a place for it the
+// program says so on stderr, after its last words.
+func coverage(t *testing.T) []string {
+	const name = "GOCOVERDIR"
+	switch dir := os.Getenv(name); {
+	case testing.CoverMode() == "":
+		return nil
+	case dir != "":
+		return []string{name + "=" + dir}
+	}
+	return []string{name + "=" + openDir(t)}
 }
 
 func (b *box) path(name string) string { return filepath.Join(b.dir, name) }
