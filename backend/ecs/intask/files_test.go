@@ -106,6 +106,42 @@ func TestWhoAProcessBecomes(t *testing.T) {
 			credential{},
 			"container has runAsNonRoot and image will run as root",
 		},
+		"-1, which a kernel takes for no change": {
+			passwd, group,
+			Identity{ImageUser: "-1", NonRoot: true},
+			credential{},
+			"image has non-numeric user (-1), cannot verify user is non-root",
+		},
+		"a number that a kernel cuts to 0": {
+			passwd, group,
+			Identity{ImageUser: "4294967296"},
+			credential{},
+			"unable to find user 4294967296: no matching entries in passwd file",
+		},
+		"the largest number": {
+			passwd, group,
+			Identity{ImageUser: "2147483647", NonRoot: true},
+			credential{UID: 2147483647, Groups: []int{0}, home: "/"},
+			"",
+		},
+		"a user whose number is none": {
+			"cut:x:4294967296:5::/c:\nminus:x:-1:5::/m:\n", "",
+			Identity{ImageUser: "cut"},
+			credential{},
+			"unable to find user cut: no matching entries in passwd file",
+		},
+		"a user whose group's number is none": {
+			"app:x:1000:-1::/a:\napp:x:1000:7::/b:\n", "",
+			Identity{ImageUser: "app"},
+			credential{UID: 1000, GID: 7, Groups: []int{7}, home: "/b"},
+			"",
+		},
+		"groups whose numbers are none": {
+			passwd, "a:x:-1:app\nb:x:4294967296:app\nc:x:30:app\n",
+			Identity{ImageUser: "app"},
+			credential{UID: 1000, GID: 1001, Groups: []int{1001, 30}, home: "/home/app"},
+			"",
+		},
 	} {
 		got, err := credentialOf(etcOf(t, tc.passwd, tc.group), tc.id)
 		if tc.err != "" {

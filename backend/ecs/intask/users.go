@@ -19,6 +19,16 @@ type account struct {
 	home     string
 }
 
+// maxID is the largest number of a user or group that a runtime takes (containerd:
+// WithUser). Others a kernel would cut to one of 32 bits, which may be root's.
+const maxID = 1<<31 - 1
+
+// idOf reads a number of a user or group; false for what is none.
+func idOf(text string) (int, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && n >= 0 && n <= maxID
+}
+
 // accounts finds those that fit, in order. Lines that are none are passed over, as
 // everybody does; without the file there are none.
 func accounts(etc string, fits func(account) bool) ([]account, error) {
@@ -27,9 +37,9 @@ func accounts(etc string, fits func(account) bool) ([]account, error) {
 		if len(f) < 6 {
 			return
 		}
-		uid, errUser := strconv.Atoi(f[2])
-		gid, errGroup := strconv.Atoi(f[3])
-		if a := (account{f[0], uid, gid, f[5]}); errUser == nil && errGroup == nil && fits(a) {
+		uid, isUser := idOf(f[2])
+		gid, isGroup := idOf(f[3])
+		if a := (account{f[0], uid, gid, f[5]}); isUser && isGroup && fits(a) {
 			out = append(out, a)
 		}
 	})
@@ -43,8 +53,7 @@ func groupsOf(etc, user string) ([]int, error) {
 		if len(f) < 4 {
 			return
 		}
-		gid, err := strconv.Atoi(f[2])
-		if err == nil && slices.Contains(strings.Split(f[3], ","), user) {
+		if gid, ok := idOf(f[2]); ok && slices.Contains(strings.Split(f[3], ","), user) {
 			out = append(out, gid)
 		}
 	})
@@ -96,8 +105,7 @@ func credentialOf(etc string, id Identity) (credential, error) {
 	if user == "" {
 		user = "0"
 	}
-	uid, err := strconv.Atoi(user)
-	numeric := err == nil
+	uid, numeric := idOf(user)
 	if err := id.mayRun(numeric, uid, user); err != nil {
 		return credential{}, err
 	}
