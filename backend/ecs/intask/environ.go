@@ -73,15 +73,16 @@ func childEnv(environ, kept []string, a addresses, cred credential, hostname str
 // madeHome is true for a home that a runtime gives to root.
 func madeHome(home string) bool { return home == "" || home == superHome || home == rootHome }
 
-// expand replaces $(NAME) by variables, and $$ by $ (Kubernetes: expansion.Expand).
-// A name that is unknown is an error, as for subPathExpr.
+// expand replaces $(NAME) by variables, and $$ by $ (Kubernetes: expansion.Expand). As for a
+// subPathExpr, a name that is unknown or has no value is an error (kubelet:
+// ExpandContainerVolumeMounts).
 func expand(text string, env []string) (string, error) {
 	var out strings.Builder
+	var missing []string
 	for {
 		i := strings.IndexByte(text, '$')
 		if i < 0 || i == len(text)-1 {
-			out.WriteString(text)
-			return out.String(), nil
+			break
 		}
 		out.WriteString(text[:i])
 		rest := text[i+1:]
@@ -90,9 +91,10 @@ func expand(text string, env []string) (string, error) {
 			out.WriteByte('$')
 			text = rest[1:]
 		case rest[0] == '(' && end > 0:
-			value, ok := lookup(env, rest[1:end])
-			if !ok {
-				return "", fmt.Errorf("missing value for %q", rest[1:end])
+			name := rest[1:end]
+			value, _ := lookup(env, name)
+			if value == "" {
+				missing = append(missing, name)
 			}
 			out.WriteString(value)
 			text = rest[end+1:]
@@ -101,6 +103,12 @@ func expand(text string, env []string) (string, error) {
 			text = rest
 		}
 	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return "", fmt.Errorf("missing value for %s", strings.Join(slices.Compact(missing), ", "))
+	}
+	out.WriteString(text)
+	return out.String(), nil
 }
 
 func lookup(env []string, name string) (string, bool) {

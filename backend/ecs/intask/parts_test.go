@@ -77,14 +77,39 @@ func TestTheChildsEnvironment(t *testing.T) {
 	}
 }
 
+// TestExpansion: a subPathExpr becomes what a kubelet makes of it (expansion.Expand,
+// ExpandContainerVolumeMounts). A variable without a value would make all of the volume of a
+// part, so it is missing.
 func TestExpansion(t *testing.T) {
-	env := []string{"A=1", "B=x$(A)"}
+	env := []string{"A=1", "B=x$(A)", "EMPTY=", "EQ=a=b", "SP=a b"}
 	for in, want := range map[string]string{
-		"": "", "a": "a", "$(A)/$(B)": "1/x$(A)", "$$(A)": "$(A)", "$A $": "$A $", "$(A": "$(A", "$(NO)": "",
+		"":                    "",
+		"a":                   "a",
+		"$(A)/$(B)":           "1/x$(A)",
+		"$(A)$(A)":            "11",
+		"$$(A)":               "$(A)",
+		"$$$(A)":              "$1",
+		"$$$$(A)":             "$$(A)",
+		"$A $":                "$A $",
+		"$":                   "$",
+		"$$":                  "$",
+		"a$":                  "a$",
+		"$(A":                 "$(A",
+		"$((A)":               "missing value for (A",
+		"$(EQ)/$(SP)":         "a=b/a b",
+		"$(a)":                "missing value for a",
+		"$(NO)":               "missing value for NO",
+		"x/$(EMPTY)":          "missing value for EMPTY",
+		"$(NO)/$(A)/$(EMPTY)": "missing value for EMPTY, NO",
+		"$(NO)$(NO)":          "missing value for NO",
+		"$()":                 "missing value for ",
 	} {
 		got, err := expand(in, env)
-		if got != want || (err != nil) != (in == "$(NO)") {
-			t.Errorf("%q: %q, %v", in, got, err)
+		if err != nil {
+			got += err.Error()
+		}
+		if got != want || (err != nil) != strings.HasPrefix(want, "missing") {
+			t.Errorf("%q: %q, %v, want %q", in, got, err, want)
 		}
 	}
 }
