@@ -48,10 +48,43 @@ func TestQueriesGoWhereTheServicesAre(t *testing.T) {
 		{"cn-north-1", "ec2", "https://ec2.cn-north-1.amazonaws.com.cn", "cn-north-1"},
 		{"cn-northwest-1", "iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"},
 		{"us-gov-east-1", "iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"},
+		{"us-gov-west-1", "ec2", "https://ec2.us-gov-west-1.amazonaws.com", "us-gov-west-1"},
+		{"eusc-de-east-1", "sts", "https://sts.eusc-de-east-1.amazonaws.eu", "eusc-de-east-1"},
+		{"eusc-de-east-1", "iam", "https://iam.eusc-de-east-1.amazonaws.eu", "eusc-de-east-1"},
 	} {
 		if endpoint, signed := (querier{region: tc.region}).where(tc.service); endpoint != tc.endpoint ||
 			signed != tc.signed {
 			t.Errorf("%s in %s: %s signed for %s", tc.service, tc.region, endpoint, signed)
+		}
+	}
+}
+
+// TestPartitionsInARNs: an ARN of a resource begins with the part of AWS that its region is in.
+func TestPartitionsInARNs(t *testing.T) {
+	for region, want := range map[string]string{
+		"eu-central-1":   "arn:aws:logs:eu-central-1:123456789012:log-group:g",
+		"us-east-1":      "arn:aws:logs:us-east-1:123456789012:log-group:g",
+		"cn-north-1":     "arn:aws-cn:logs:cn-north-1:123456789012:log-group:g",
+		"us-gov-west-1":  "arn:aws-us-gov:logs:us-gov-west-1:123456789012:log-group:g",
+		"eusc-de-east-1": "arn:aws-eusc:logs:eusc-de-east-1:123456789012:log-group:g",
+	} {
+		d := &doctor{account: "123456789012"}
+		d.cfg.Region = region
+		if got := d.arn("logs", "log-group:g"); got != want {
+			t.Errorf("%s: %s, want %s", region, got, want)
+		}
+	}
+	for image, want := range map[string]string{
+		"123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/app:1":            "arn:aws:ecr:eu-west-1:123456789012:repository/team/app",
+		"123456789012.dkr-ecr.eu-west-1.on.aws/app@sha256:0123":              "arn:aws:ecr:eu-west-1:123456789012:repository/app",
+		"123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/app":               "arn:aws-cn:ecr:cn-north-1:123456789012:repository/app",
+		"123456789012.dkr.ecr.eusc-de-east-1.amazonaws.eu/app:1@sha256:0123": "arn:aws-eusc:ecr:eusc-de-east-1:123456789012:repository/app",
+		"123456789012.dkr.ecr.eu-west-1.amazonaws.com":                       "",
+		"public.ecr.aws/docker/library/busybox":                              "",
+		"busybox":                                                            "",
+	} {
+		if got, ok := (&doctor{}).privateRepository(image); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, want %q", image, got, want)
 		}
 	}
 }

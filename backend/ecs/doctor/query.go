@@ -59,6 +59,8 @@ func partition(region string) (name, domain string) {
 		return "aws-cn", "amazonaws.com.cn"
 	case strings.HasPrefix(region, "us-gov-"):
 		return "aws-us-gov", "amazonaws.com"
+	case strings.HasPrefix(region, "eusc-"):
+		return "aws-eusc", "amazonaws.eu"
 	default:
 		return "aws", "amazonaws.com"
 	}
@@ -75,6 +77,8 @@ func (q querier) where(service string) (endpoint, region string) {
 			host, region = "iam.cn-north-1."+domain, "cn-north-1"
 		case strings.HasPrefix(q.region, "us-gov-"):
 			host, region = "iam.us-gov."+domain, "us-gov-west-1"
+		case strings.HasPrefix(q.region, "eusc-"):
+			host, region = "iam.eusc-de-east-1."+domain, "eusc-de-east-1"
 		default:
 			host, region = "iam."+domain, "us-east-1"
 		}

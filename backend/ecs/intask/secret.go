@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -88,8 +89,11 @@ func secretIn(name string, status int, answer []byte) (string, error) {
 
 // domainOf is the DNS domain of a region's partition.
 func domainOf(region string) string {
-	if len(region) > 3 && region[:3] == "cn-" {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
 		return "amazonaws.com.cn"
+	case strings.HasPrefix(region, "eusc-"):
+		return "amazonaws.eu"
 	}
 	return "amazonaws.com"
 }

@@ -106,8 +106,11 @@ func unknownImages(spec backend.LaunchSpec) Images {
 	return out
 }
 
-// ecrHost is a private registry of Amazon ECR (ECR user guide, "Private registries").
-var ecrHost = regexp.MustCompile(`^[0-9]{12}\.dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?$`)
+// ecrHost is a private registry of Amazon ECR, by its name of IPv4 alone or by that of both
+// (ECR user guide, "Private registries" and "Making requests to Amazon ECR over IPv6").
+var ecrHost = regexp.MustCompile(`^[0-9]{12}\.(?:` +
+	`dkr\.ecr(?:-fips)?\.([a-z0-9-]+)\.amazonaws\.(?:com|com\.cn|eu)|` +
+	`dkr-ecr(?:-fips)?\.([a-z0-9-]+)\.on\.(?:aws|amazonwebservices\.(?:com\.cn|eu)))$`)
 
 // isECR is true for images of Amazon ECR's private registries.
 func isECR(image string) bool { return ECRRegion(image) != "" }
@@ -116,7 +119,7 @@ func isECR(image string) bool { return ECRRegion(image) != "" }
 func ECRRegion(image string) string {
 	host, _, _ := strings.Cut(image, "/")
 	if m := ecrHost.FindStringSubmatch(host); m != nil {
-		return m[1]
+		return m[1] + m[2] // one of them
 	}
 	return ""
 }

@@ -33,6 +33,17 @@ func TestECRRegion(t *testing.T) {
 		"123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/app:1":           "eu-west-1",
 		"123456789012.dkr.ecr-fips.us-east-1.amazonaws.com/app@sha256:0123": "us-east-1",
 		"123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/app":              "cn-north-1",
+		"123456789012.dkr.ecr.eusc-de-east-1.amazonaws.eu/app":              "eusc-de-east-1",
+		"123456789012.dkr-ecr.eu-west-1.on.aws/team/app:1":                  "eu-west-1", // with IPv6 too
+		"123456789012.dkr-ecr-fips.us-gov-west-1.on.aws/app":                "us-gov-west-1",
+		"123456789012.dkr-ecr.cn-north-1.on.amazonwebservices.com.cn/app":   "cn-north-1",
+		"123456789012.dkr-ecr.eusc-de-east-1.on.amazonwebservices.eu/app":   "eusc-de-east-1",
+		"123456789012.dkr-ecr.eu-west-1.amazonaws.com/app":                  "", // of neither kind
+		"123456789012.dkr.ecr.eu-west-1.on.aws/app":                         "",
+		"12345678901.dkr.ecr.eu-west-1.amazonaws.com/app":                   "",
+		"x123456789012.dkr.ecr.eu-west-1.amazonaws.com/app":                 "",
+		"123456789012.dkr.ecr.eu-west-1.amazonaws.com:443/app":              "",
+		"123456789012xdkr.ecr.eu-west-1.amazonaws.com/app":                  "",
 		"public.ecr.aws/docker/library/busybox":                             "",
 		"123456789012.dkr.ecr.eu-west-1.amazonaws.com.evil.example/app":     "",
 		"busybox": "",
