@@ -71,9 +71,10 @@ func copyAll(in source, out func(string)) bool {
 }
 
 func (p *process) printenv(names []string, io streams) int32 {
+	env := p.env.forCommands()
 	if len(names) == 0 {
-		for i, v := range p.env {
-			if _, again := p.env[i+1:].get(v.name); !again {
+		for i, v := range env {
+			if _, again := env[i+1:].get(v.name); !again {
 				io.out(v.name + "=" + v.value + "\n")
 			}
 		}
@@ -81,7 +82,7 @@ func (p *process) printenv(names []string, io streams) int32 {
 	}
 	var status int32
 	for _, name := range names {
-		value, ok := p.env.get(name)
+		value, ok := env.get(name)
 		if !ok {
 			status = 1
 			continue
@@ -92,7 +93,7 @@ func (p *process) printenv(names []string, io streams) int32 {
 }
 
 func (p *process) hostname(_ []string, io streams) int32 {
-	io.out(p.env.value("HOSTNAME") + "\n")
+	io.out(p.of.Hostname + "\n") // the kernel's, whatever the variable says
 	return 0
 }
 

@@ -13,8 +13,13 @@ import (
 
 func (p *process) export(args []string, _ streams) int32 {
 	for _, arg := range args {
-		if name, value, ok := strings.Cut(arg, "="); ok {
-			p.env = append(p.env, variableOf{name, value})
+		name, value, given := strings.Cut(arg, "=")
+		now, known := p.env.get(name)
+		if !given {
+			value = now
+		}
+		if given || known {
+			p.env = p.env.set(name, value, true)
 		}
 	}
 	return 0

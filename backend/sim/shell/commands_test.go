@@ -120,7 +120,7 @@ func TestCommands(t *testing.T) {
 		"printenv A B":               {Out: "3\ntwo words\n"},
 		"printenv C A":               {Out: "3\n", Status: 1},
 		"C=5; export D=6 E; printenv": {
-			Out: "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nHOSTNAME=pod\nB=two words\nA=3\nC=5\nD=6\n",
+			Out: "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nHOSTNAME=pod\nB=two words\nA=3\nD=6\n",
 		},
 		"env A":                          {Status: 127, Unknown: []string{"env"}},
 		"hostname; tty":                  {Out: "pod\nnot a tty\n", Status: 1},

@@ -13,6 +13,20 @@ type statement struct {
 	fed, pipes bool
 }
 
+// given is the value that a variable gets by the words so far, all of which are assignments:
+// each sees those before it.
+func (s *statement) given(name string) (value string, ok bool) {
+	for _, word := range s.words {
+		if !assigns(word) {
+			return "", false
+		}
+		if n, v, _ := strings.Cut(word, "="); n == name {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
+
 // condition says after which status of the command before a statement runs.
 type condition int
 
@@ -170,7 +184,10 @@ func (p *scriptParser) expand(rest string, quoted bool) int {
 		p.cur.opaque = true
 		return 0
 	}
-	value := p.env(name)
+	value, given := p.cur.given(name)
+	if !given {
+		value = p.env(name)
+	}
 	p.word.WriteString(value)
 	p.inWord = p.inWord || quoted || value != ""
 	return taken

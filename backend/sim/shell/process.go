@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,11 @@ type process struct {
 // environment is a container's, in its order.
 type environment []variableOf
 
-type variableOf struct{ name, value string }
+type variableOf struct {
+	name, value string
+	// exported is true for what commands get; others are the shell's own.
+	exported bool
+}
 
 func (e environment) get(name string) (string, bool) {
 	for i := len(e) - 1; i >= 0; i-- {
@@ -44,6 +49,21 @@ func (e environment) get(name string) (string, bool) {
 	return "", false
 }
 
+// exports is true for a variable that commands get.
+func (e environment) exports(name string) bool {
+	return slices.ContainsFunc(e, func(v variableOf) bool { return v.name == name && v.exported })
+}
+
+// set adds a value of a variable, which is exported once it was.
+func (e environment) set(name, value string, exported bool) environment {
+	return append(e, variableOf{name, value, exported || e.exports(name)})
+}
+
+// forCommands is without what is not exported.
+func (e environment) forCommands() environment {
+	return slices.DeleteFunc(slices.Clone(e), func(v variableOf) bool { return !e.exports(v.name) })
+}
+
 func (e environment) value(name string) string {
 	value, _ := e.get(name)
 	return value
@@ -51,10 +71,12 @@ func (e environment) value(name string) string {
 
 // environmentOf is what a runtime adds, and then the container's own.
 func environmentOf(c Container) environment {
-	e := environment{{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, {"HOSTNAME", c.Hostname}}
+	e := environment{
+		{"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", true}, {"HOSTNAME", c.Hostname, true},
+	}
 	for _, v := range c.Env {
 		name, value, _ := strings.Cut(v, "=")
-		e = append(e, variableOf{name, value})
+		e = append(e, variableOf{name, value, true})
 	}
 	return e
 }
@@ -105,6 +127,8 @@ func (p *process) runShell(argv []string, io streams) Flow {
 	}
 	outer := p.inside
 	p.inside = true
+	defer p.within()()
+	p.env = p.env.forCommands()
 	defer func() { p.inside = outer }()
 	p.status = 0
 	var f Flow
@@ -124,6 +148,12 @@ func (p *process) runShell(argv []string, io streams) Flow {
 		return Continue // only the inner shell has
 	}
 	return f
+}
+
+// within begins a process of its own: what it does to its directory and variables ends with it.
+func (p *process) within() (end func()) {
+	dir, env := p.dir, slices.Clone(p.env)
+	return func() { p.dir, p.env = dir, env }
 }
 
 // readsInput is true for a shell's arguments that name no script.
@@ -153,7 +183,12 @@ func (p *process) run(script string) Flow {
 		if s.pipes {
 			carried = &pipeline{}
 		}
+		end := func() {}
+		if s.pipes || s.fed {
+			end = p.within()
+		}
 		f := p.step(s, in, carried)
+		end()
 		if f == Exit && p.exited && (s.pipes || s.fed) {
 			p.exited, f = false, Continue // only its part of the pipeline has
 		}
@@ -183,7 +218,7 @@ func (p *process) step(s statement, from, to *pipeline) Flow {
 	words := s.words
 	for len(words) > 0 && p.inside && assigns(words[0]) && assigns(words[len(words)-1]) {
 		name, value, _ := strings.Cut(words[0], "=")
-		p.env = append(p.env, variableOf{name, value})
+		p.env = p.env.set(name, value, false)
 		words = words[1:]
 	}
 	if len(words) == 0 {
