@@ -10,15 +10,38 @@ import (
 // The commands of the convention, as busybox has them. Each returns its status.
 
 func echo(args []string, io streams) int32 {
-	end := "\n"
-	if len(args) > 0 && args[0] == "-n" {
-		args, end = args[1:], ""
+	end, escapes := "\n", false
+	for len(args) > 0 && echoFlags(args[0]) {
+		if strings.Contains(args[0], "n") {
+			end = ""
+		}
+		if i := strings.LastIndexAny(args[0], "eE"); i > 0 {
+			escapes = args[0][i] == 'e'
+		}
+		args = args[1:]
 	}
-	io.out(strings.Join(args, " ") + end)
+	text := strings.Join(args, " ")
+	if escapes {
+		text = echoEscapes.Replace(text)
+	}
+	io.out(text + end)
 	return 0
 }
 
+// echoEscapes are those of -e, but for numbers of bytes and the end \c.
+var echoEscapes = strings.NewReplacer(
+	`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r", `\a`, "\a", `\b`, "\b", `\f`, "\f", `\v`, "\v",
+)
+
+// echoFlags is true for "-n", "-e", "-E" and several of them in one.
+func echoFlags(arg string) bool {
+	return len(arg) > 1 && arg[0] == '-' && strings.Trim(arg[1:], "neE") == ""
+}
+
 func (p *process) cat(args []string, io streams) Flow {
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
 	if len(args) == 0 {
 		args = []string{"-"}
 	}
@@ -55,6 +78,9 @@ func (p *process) contents(name string) (data []byte, why string) {
 }
 
 func (p *process) isDir(name string) bool {
+	if name == "" {
+		return false
+	}
 	_, ok := p.ReadDir(p.abs(name))
 	return ok && p.Lookup(p.abs(name)).Kind != File
 }
@@ -105,24 +131,21 @@ func (p *process) bracket(args []string, io streams) int32 {
 	return p.test(args[:len(args)-1], io)
 }
 
-// test knows -e, -f, -r, -d, -s, -n, -z, = and !=, and "!" before them.
+// test knows -e, -f, -r, -w, -x, -d, -s, -L, -n, -z, =, !=, those that compare numbers, and "!".
 func (p *process) test(args []string, io streams) int32 {
-	not := len(args) > 1 && args[0] == "!"
-	if not {
-		args = args[1:]
-	}
 	holds, ok := p.holds(args)
 	switch {
 	case !ok:
 		io.err("sh: test: unknown operand\n")
 		return 2
-	case holds != not:
+	case holds:
 		return 0
 	default:
 		return 1
 	}
 }
 
+// holds decides by the number of words what they mean (POSIX, test).
 func (p *process) holds(args []string) (holds, known bool) {
 	switch len(args) {
 	case 0:
@@ -130,33 +153,72 @@ func (p *process) holds(args []string) (holds, known bool) {
 	case 1:
 		return args[0] != "", true
 	case 2:
+		if args[0] == "!" {
+			return args[1] == "", true
+		}
 		return p.holdsOf(args[0], args[1])
 	case 3:
-		equal := args[0] == args[2]
-		switch args[1] {
-		case "=", "==":
-			return equal, true
-		case "!=":
-			return !equal, true
+		if holds, known = compare(args[0], args[1], args[2]); known {
+			return holds, true
 		}
+	}
+	if args[0] != "!" {
+		return false, false
+	}
+	holds, known = p.holds(args[1:])
+	return !holds, known
+}
+
+// compare compares two words, or numbers.
+func compare(a, op, b string) (holds, known bool) {
+	switch op {
+	case "=", "==":
+		return a == b, true
+	case "!=":
+		return a != b, true
+	}
+	m, errA := strconv.ParseInt(strings.TrimSpace(a), 10, 64)
+	n, errB := strconv.ParseInt(strings.TrimSpace(b), 10, 64)
+	if errA != nil || errB != nil {
+		return false, false
+	}
+	switch op {
+	case "-eq":
+		return m == n, true
+	case "-ne":
+		return m != n, true
+	case "-lt":
+		return m < n, true
+	case "-le":
+		return m <= n, true
+	case "-gt":
+		return m > n, true
+	case "-ge":
+		return m >= n, true
 	}
 	return false, false
 }
 
-// holdsOf tests one word or the file that it names.
+// holdsOf tests one word or the file that it names. All files here can be read and written
+// to, none can be executed, and none is a link.
 func (p *process) holdsOf(flag, word string) (holds, known bool) {
 	data, isFile := p.read(word)
+	isDir := p.isDir(word)
 	switch flag {
-	case "-f", "-r":
+	case "-f":
 		return isFile, true
+	case "-e", "-r", "-w":
+		return isFile || isDir, true
+	case "-d", "-x":
+		return isDir, true
 	case "-s":
-		return len(data) > 0, true
+		return isDir || len(data) > 0, true
+	case "-L", "-h":
+		return false, true
 	case "-n":
 		return word != "", true
 	case "-z":
 		return word == "", true
-	case "-d", "-e":
-		return p.isDir(word) || (isFile && flag == "-e"), true
 	}
 	return false, false
 }
@@ -176,9 +238,9 @@ func (p *process) serve(name string, args []string) Flow {
 		case !ok:
 			l.Port = port(arg)
 		case key == "ready-after":
-			l.From, _ = seconds([]string{value})
+			l.From, _ = seconds(value)
 		case key == "fail-after":
-			l.FailingFrom, _ = seconds([]string{value})
+			l.FailingFrom, _ = seconds(value)
 		}
 	}
 	if name == "nc" {

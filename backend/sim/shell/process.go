@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strconv"
@@ -242,7 +243,7 @@ func (p *process) call(name string, argv []string, io streams) Flow {
 	case "exit":
 		return p.exit(args)
 	case "sleep":
-		return p.pause(args)
+		return p.pause(args, io)
 	case "trap":
 		if len(args) != 2 || args[0] != "" || strings.TrimPrefix(args[1], "SIG") != "TERM" {
 			return p.beyond(argv[0])
@@ -318,27 +319,51 @@ func (p *process) exit(args []string) Flow {
 	return Exit
 }
 
-func (p *process) pause(args []string) Flow {
-	d, ok := seconds(args)
-	if !ok || !p.Sleep(d) {
+// pause sleeps as long as its operands are together.
+func (p *process) pause(args []string, io streams) Flow {
+	p.status = 1
+	if len(args) == 0 {
+		io.err("Usage: sleep [N]...\n")
+		return Continue
+	}
+	var all time.Duration
+	forever := false
+	for _, arg := range args {
+		d, ok := seconds(arg)
+		if !ok && !isInfinite(arg) {
+			io.err("sleep: invalid number '" + arg + "'\n")
+			return Continue
+		}
+		all, forever = all+d, forever || !ok
+	}
+	if forever || !p.Sleep(all) {
 		return Stay
 	}
 	p.status = 0
 	return Continue
 }
 
-// seconds reads the operand of sleep; false is infinity or not a duration.
-func seconds(args []string) (time.Duration, bool) {
-	if len(args) != 1 {
-		return 0, false
-	}
-	if n, err := strconv.ParseFloat(args[0], 64); err == nil {
-		const most = 100 * 365 * 24 * 3600
-		if n < 0 || !(n <= most) {
+// isInfinite is true for "infinity", and for more seconds than a clock counts.
+func isInfinite(arg string) bool {
+	n, err := strconv.ParseFloat(arg, 64)
+	return (err == nil || errors.Is(err, strconv.ErrRange)) && n > mostSeconds
+}
+
+// mostSeconds are a hundred years.
+const mostSeconds = 100 * 365 * 24 * 3600
+
+// seconds reads an operand of sleep; false is one that is too long or no duration.
+func seconds(arg string) (time.Duration, bool) {
+	if n, err := strconv.ParseFloat(arg, 64); err == nil {
+		if n < 0 || !(n <= mostSeconds) {
 			return 0, false
 		}
 		return time.Duration(n * float64(time.Second)), true
 	}
-	d, err := time.ParseDuration(args[0])
+	if days, ok := strings.CutSuffix(arg, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 15)
+		return time.Duration(n) * 24 * time.Hour, err == nil //nolint:gosec // 15 bits
+	}
+	d, err := time.ParseDuration(arg)
 	return d, err == nil && d >= 0
 }
