@@ -170,7 +170,7 @@ func TestCommands(t *testing.T) {
 		"cd /none; cd /tmp && echo x > f && cat /tmp/f":                                   "sh: cd: can't cd to /none: No such file or directory\nx\n",
 		"env | grep -v ^PATH | head -n 1":                                                 "HOSTNAME=pod-u\n",
 		"env | grep -q nothing || echo none":                                              "none\n",
-		"echo a b > /f; wc /f; wc -l /f; cat /f | wc -c":                                  "1 2 4 /f\n1 /f\n4\n",
+		"echo a b > /f; wc /f; wc -l /f; cat /f | wc -c":                                  "        1         2         4 /f\n1 /f\n4\n",
 		"echo a > /f; echo b >> /f; head -1 /f; tail -n1 /f; tail -c +3 /f; head -c 1 /f": "a\nb\nb\na",
 		"head -c 5 /dev/zero | wc -c":                                                     "5\n",
 		"stty size; tty":                                                                  "stty: standard input: Inappropriate ioctl for device\nnot a tty\n",

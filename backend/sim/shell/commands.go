@@ -65,13 +65,16 @@ func (p *process) cat(args []string, io streams) Flow {
 	return Continue
 }
 
+// isADirectory are a kernel's words.
+const isADirectory = "Is a directory"
+
 // contents is what is in a file, or what a kernel says instead.
 func (p *process) contents(name string) (data []byte, why string) {
 	switch e := p.Lookup(p.abs(name)); {
 	case e.Kind == File:
 		return e.Data, ""
 	case p.isDir(name):
-		return nil, "Is a directory"
+		return nil, isADirectory
 	default:
 		return nil, "No such file or directory"
 	}

@@ -131,47 +131,134 @@ func (p *process) use(args []string, io streams) {
 	p.Use(milliCPU, bytes)
 }
 
-// grep knows -v, -i and -q.
+// grep knows -v, -i, -q, -E, -F, -c, -h, -n and -s. A match with -q ends it; else a file that
+// cannot be read makes it fail with 2 whatever is found in others.
 func (p *process) grep(args []string, io streams) Flow {
 	flags, operands := flagsOf(args)
-	if len(operands) == 0 || strings.Trim(flags, "viqE") != "" {
+	if len(operands) == 0 || strings.Trim(flags, "viqEFchns") != "" {
 		return p.beyond("grep")
 	}
-	expr := operands[0]
-	if strings.Contains(flags, "i") {
-		expr = "(?i)" + expr
-	}
-	pattern, err := regexp.Compile(expr)
+	g, err := newGrep(flags, operands[0])
 	if err != nil {
 		io.err("grep: bad regex '" + operands[0] + "'\n")
 		p.status = 2
 		return Continue
 	}
 	files := operands[1:]
+	g.named = len(files) > 1 && !strings.Contains(flags, "h")
 	if len(files) == 0 {
 		files = []string{"-"}
 	}
 	p.status = 1
+	failed := false
 	for _, file := range files {
 		data, alive, why := p.gather(file, io)
-		if !alive {
+		switch {
+		case !alive:
 			return Stay
-		}
-		if why != "" {
-			io.err("grep: " + file + ": " + why + "\n")
-			p.status = 2
+		case why == isADirectory:
+			continue // busybox reads nothing of it
+		case why != "":
+			failed = true
+			if !strings.Contains(flags, "s") {
+				io.err("grep: " + file + ": " + why + "\n")
+			}
 			continue
 		}
-		for line := range strings.Lines(string(data)) {
-			line = strings.TrimSuffix(line, "\n")
-			if pattern.MatchString(line) == strings.Contains(flags, "v") {
-				continue
-			}
+		if g.in(file, string(data), io) {
 			p.status = 0
-			if !strings.Contains(flags, "q") {
-				io.out(line + "\n")
+			if g.quiet {
+				return Continue
 			}
 		}
 	}
+	if failed {
+		p.status = 2
+	}
 	return Continue
+}
+
+// grep is one call of it.
+type grep struct {
+	pattern *regexp.Regexp
+	// named says that the file is named before what is found in it.
+	named, inverted, quiet, counts, numbers bool
+}
+
+func newGrep(flags, expr string) (*grep, error) {
+	switch {
+	case strings.Contains(flags, "F"):
+		expr = regexp.QuoteMeta(expr)
+	case !strings.Contains(flags, "E"):
+		expr = basicExpression(expr)
+	}
+	if strings.Contains(flags, "i") {
+		expr = "(?i)" + expr
+	}
+	pattern, err := regexp.Compile(expr)
+	return &grep{
+		pattern: pattern, inverted: strings.Contains(flags, "v"), quiet: strings.Contains(flags, "q"),
+		counts: strings.Contains(flags, "c"), numbers: strings.Contains(flags, "n"),
+	}, err
+}
+
+// in writes what is found in a file; false is nothing.
+func (g *grep) in(file, text string, io streams) (found bool) {
+	prefix := ""
+	if g.named {
+		prefix = file + ":"
+	}
+	n, lines := 0, 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSuffix(line, "\n")
+		if g.pattern.MatchString(line) == g.inverted {
+			continue
+		}
+		lines++
+		switch {
+		case g.quiet || g.counts:
+		case g.numbers:
+			io.out(fmt.Sprintf("%s%d:%s\n", prefix, n, line))
+		default:
+			io.out(prefix + line + "\n")
+		}
+	}
+	if g.counts && !g.quiet {
+		io.out(fmt.Sprintf("%s%d\n", prefix, lines))
+	}
+	return lines > 0
+}
+
+// basicExpression is a basic regular expression (POSIX) as an extended one: there the signs
+// + ? | ( ) { } mean something without a backslash, here with one. A star that follows nothing
+// is itself.
+func basicExpression(expr string) string {
+	var out strings.Builder
+	begins, inSet := true, false
+	for i := 0; i < len(expr); i++ {
+		c := expr[i]
+		switch {
+		case inSet:
+			out.WriteByte(c)
+			inSet = c != ']' || expr[i-1] == '[' || strings.HasSuffix(expr[:i], "[^")
+			begins = false
+			continue
+		case c == '\\' && i+1 < len(expr) && strings.IndexByte("+?|(){}", expr[i+1]) >= 0:
+			i++
+			out.WriteByte(expr[i])
+			begins = expr[i] == '(' || expr[i] == '|'
+			continue
+		case c == '\\' && i+1 < len(expr):
+			i++
+			out.WriteString(expr[i-1 : i+1])
+		case strings.IndexByte("+?|(){}", c) >= 0, c == '*' && begins:
+			out.WriteString("\\" + string(c))
+		default:
+			inSet = c == '['
+			out.WriteByte(c)
+		}
+		begins = c == '^' && begins
+	}
+	return out.String()
 }

@@ -131,7 +131,7 @@ func (p *process) open(redirects []redirect, from, to *pipeline) (streams, bool)
 // create opens a file to write to: with Append what is in it stays.
 func (p *process) create(name string, op Op) (why string) {
 	if p.isDir(name) {
-		return "Is a directory"
+		return isADirectory
 	}
 	return p.Change(p.abs(name), op, "")
 }
