@@ -48,7 +48,7 @@ func (t Task) runDirs() error {
 		return nil
 	}
 	for name := range strings.SplitSeq(names, ",") {
-		if name != filepath.Base(name) || name == ".." || name == "." {
+		if !isElement(name) {
 			return fmt.Errorf("%q is no name of a container", name)
 		}
 		dir := filepath.Join(t.runDir(), name)
@@ -63,6 +63,11 @@ func (t Task) runDirs() error {
 		return fmt.Errorf("install the supervisor: %w", err)
 	}
 	return nil
+}
+
+// isElement is true for a name that is one element of a path.
+func isElement(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
 }
 
 // copySelf copies this program, in one step.
@@ -209,7 +214,7 @@ func (t Task) place(ctx context.Context, v Volume) error {
 
 // volume is the directory of a volume, which ECS has mounted.
 func (t Task) volume(name string) (string, error) {
-	if name == "" || name != filepath.Base(name) || name == ".." || name == "." {
+	if !isElement(name) {
 		return "", fmt.Errorf("%q is no name of a volume", name)
 	}
 	root := t.Volumes
