@@ -324,7 +324,7 @@ func TestReadinessIsBelievedOfItsTaskAlone(t *testing.T) {
 		return string(text)
 	}
 	for name, tt := range map[string]struct {
-		body       string
+		body          string
 		read, trusted bool
 	}{
 		"as it was sent": {body, true, true},
