@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
 	"github.com/burstlet/burstlet/backend/cri/stopper"
 	"github.com/burstlet/burstlet/backend/cri/throttle"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 const (
@@ -34,7 +35,7 @@ type remote struct {
 	cfg       Config
 	convert   convert.Converter // by that
 	socket    string            // of the runtime, on its host
-	transport *transport
+	transport *transport.Transport
 	runtime   runtimeapi.RuntimeServiceClient
 	images    runtimeapi.ImageServiceClient
 	// host does the host operations; control and streams dial as the host does,
@@ -119,7 +120,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 	known := newDetails()
 	led := newLeader(cfg, a.host, a.may)
 	a.host = permitted{a.host, a.may, led}
-	t := newTransport(cfg.Endpoint, dialSocket(a.control, socket), hostCaller{a.host, socket, known.owner}, a.may)
+	t := transport.New(cfg.Endpoint, transport.DialSocket(a.control, socket), transport.HostCaller{Host: a.host, Socket: socket, PodOf: known.owner}, a.may)
 	slow := throttle.New()
 	r := &remote{
 		cfg:       cfg,
@@ -186,7 +187,7 @@ func (r *remote) backend() *backend.Backend {
 		Limits: backend.Limits{
 			Runtime: runtimeName,
 			Settle:  settle,
-			Call:    callTimeout,
+			Call:    transport.CallTimeout,
 			Pull:    pullTimeout,
 			Relist:  relist,
 		},
@@ -198,7 +199,7 @@ func (r *remote) backend() *backend.Backend {
 func (r *remote) run(ctx context.Context, may backend.Permit) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.stopper.Run(ctx, may) })
-	g.Go(func() error { return r.transport.run(ctx) })
+	g.Go(func() error { return r.transport.Run(ctx) })
 	g.Go(func() error { return r.maintainLogs(ctx, may) })
 	g.Go(func() error { return r.leader.run(ctx) })
 	if r.reach != nil {

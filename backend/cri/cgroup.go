@@ -6,6 +6,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // cgroupDriver is the configured driver, else the one that the runtime uses,
@@ -35,11 +37,11 @@ func (r *remote) askCgroupDriver(ctx context.Context) (string, error) {
 		}
 		return CgroupDriverCgroupfs, nil
 	case err != nil && status.Code(err) != codes.Unimplemented:
-		return "", failed(err, "ask the runtime for its cgroup driver")
+		return "", transport.Failed(err, "ask the runtime for its cgroup driver")
 	}
 	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {
-		return "", failed(err, "ask the runtime for its configuration")
+		return "", transport.Failed(err, "ask the runtime for its configuration")
 	}
 	if systemdCgroup(st.GetInfo()["config"]) {
 		return CgroupDriverSystemd, nil

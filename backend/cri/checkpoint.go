@@ -13,6 +13,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // checkpointsDir is below the pods' directory. Archives hold the memory of processes:
@@ -51,6 +52,6 @@ func (c checkpoints) Checkpoint(ctx context.Context, ref backend.ContainerRef, t
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "", fmt.Errorf("checkpoint container %s within %s: %w", ref.Name, timeout, err)
 	default:
-		return "", failed(err, "checkpoint container %s", ref.Name)
+		return "", transport.Failed(err, "checkpoint container %s", ref.Name)
 	}
 }

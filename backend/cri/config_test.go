@@ -2,7 +2,6 @@ package cri
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,14 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 func TestValidate(t *testing.T) {
@@ -93,9 +91,6 @@ func TestSocketTrouble(t *testing.T) {
 			t.Errorf("%s: %v, want it to say %q", socket, err, want)
 		}
 	}
-	if got := dialAdvice(&net.OpError{Err: os.NewSyscallError("connect", os.ErrPermission)}); !strings.Contains(got, "socket's group") {
-		t.Errorf("permission denied: %q", got)
-	}
 }
 
 func TestReconnects(t *testing.T) {
@@ -114,24 +109,6 @@ func TestReconnects(t *testing.T) {
 		_, err := pods{r}.List(t.Context())
 		return err == nil
 	})
-}
-
-func TestErrorClasses(t *testing.T) {
-	for code, want := range map[codes.Code]string{
-		codes.NotFound: "NotFound", codes.AlreadyExists: "Exists", codes.InvalidArgument: "Invalid",
-		codes.Unimplemented: "Unsupported", codes.Unavailable: "Unavailable", codes.DeadlineExceeded: "Unavailable",
-		codes.Canceled: "Unavailable", codes.Unauthenticated: "Denied", codes.PermissionDenied: "Denied",
-		codes.Unknown: "Transient", codes.Internal: "Transient", codes.ResourceExhausted: "Transient",
-	} {
-		cause := newTransport("unix:///x", nil, hostCaller{}, nil).explain(status.Error(code, "its words"))
-		err := failed(cause, "do %s", "this")
-		if got := backend.Class(err); got != want {
-			t.Errorf("%s: class %s, want %s", code, got, want)
-		}
-		if !errors.Is(err, cause) || strings.Contains(err.Error(), "rpc error") || !strings.HasPrefix(err.Error(), "do this: ") {
-			t.Errorf("%s: %v", code, err)
-		}
-	}
 }
 
 // A runtime says of each of its handlers whether it can make mounts read-only with all
@@ -226,7 +203,7 @@ func TestDefaultDeadline(t *testing.T) {
 	r, _ := w.connect(t)
 	_, err := pods{r}.List(context.WithoutCancel(t.Context()))
 	must(t, err)
-	if d := <-left; d <= 0 || d > callTimeout {
-		t.Errorf("a call has %v left, want at most %v", d, callTimeout)
+	if d := <-left; d <= 0 || d > transport.CallTimeout {
+		t.Errorf("a call has %v left, want at most %v", d, transport.CallTimeout)
 	}
 }

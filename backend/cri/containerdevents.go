@@ -34,7 +34,7 @@ func (e events) containerdEvents(ctx context.Context, hints chan<- types.UID) er
 		for {
 			envelope, err := stream.Recv()
 			if err != nil {
-				return e.transport.explain(err)
+				return e.transport.Explain(err)
 			}
 			if err := e.handle(ctx, g, envelope, hints); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 const (
@@ -270,11 +271,11 @@ func (r *remote) containerStatus(ctx context.Context, c *runtimeapi.Container) (
 func (r *remote) askContainer(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
 	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id, Verbose: true})
 	switch {
-	case isNotFound(err):
+	case transport.IsNotFound(err):
 		r.details.inspected(id)
 		return nil, nil
 	case err != nil:
-		return nil, failed(err, "look at container %s", id)
+		return nil, transport.Failed(err, "look at container %s", id)
 	}
 	r.details.inspected(id)
 	s := reply.GetStatus()
@@ -298,10 +299,10 @@ func (r *remote) sandboxIPs(ctx context.Context, id string) ([]string, error) {
 	}
 	reply, err := r.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	switch {
-	case isNotFound(err):
+	case transport.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, failed(err, "look at sandbox %s", id)
+		return nil, transport.Failed(err, "look at sandbox %s", id)
 	}
 	network := reply.GetStatus().GetNetwork()
 	ips = appendIP(ips, network.GetIp())

@@ -3,7 +3,7 @@
 //
 // [New] assembles a [backend.Backend] whose parts share one remote:
 //
-//	transport   the gRPC connection: made in Run, lazily dialled, redialled
+//	transport   the way to the runtime, a package of its own
 //	host        what CRI cannot do: directories, links, logs, connections to pods
 //	stopper     StopContainer calls held open until the container has ended
 //	details     what a listing does not say, fetched once per change

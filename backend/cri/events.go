@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
@@ -33,7 +34,7 @@ func (e events) Run(ctx context.Context, hints chan<- types.UID) error {
 	if errors.Is(err, io.EOF) {
 		return backend.Errorf(backend.ErrUnavailable, "follow events: the runtime ended the stream")
 	}
-	return failed(err, "follow events")
+	return transport.Failed(err, "follow events")
 }
 
 func (e events) criEvents(ctx context.Context, hints chan<- types.UID) error {
@@ -44,7 +45,7 @@ func (e events) criEvents(ctx context.Context, hints chan<- types.UID) error {
 	for {
 		event, err := stream.Recv()
 		if err != nil {
-			return e.transport.explain(err)
+			return e.transport.Explain(err)
 		}
 		uid, err := e.eventPod(ctx, event)
 		if err != nil {
@@ -92,14 +93,14 @@ func (e events) labelsOf(ctx context.Context, id string) (map[string]string, err
 	if err == nil {
 		return c.GetStatus().GetLabels(), nil
 	}
-	if !isNotFound(err) {
+	if !transport.IsNotFound(err) {
 		return nil, fmt.Errorf("look at container %s: %w", id, err)
 	}
 	s, err := e.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	if err == nil {
 		return s.GetStatus().GetLabels(), nil
 	}
-	if !isNotFound(err) {
+	if !transport.IsNotFound(err) {
 		return nil, fmt.Errorf("look at sandbox %s: %w", id, err)
 	}
 	return nil, nil
@@ -155,11 +156,11 @@ func (e events) stillRuns(ctx context.Context, id string) (bool, error) {
 		return s.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING, nil
 	}
 	reply, err := e.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
-	if isNotFound(err) {
+	if transport.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, failed(err, "look at sandbox %s", id)
+		return false, transport.Failed(err, "look at sandbox %s", id)
 	}
 	return reply.GetStatus().GetState() == runtimeapi.PodSandboxState_SANDBOX_READY, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/streaming"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // commands implements [backend.Exec]. What has no live output is run by ExecSync, as the
@@ -40,7 +41,7 @@ func (c commands) Exec(ctx context.Context, ref backend.ContainerRef, spec backe
 	}
 	reply, err := c.runtime.ExecSync(ctx, &runtimeapi.ExecSyncRequest{
 		ContainerId: id, Cmd: spec.Command, Timeout: commandTimeout(ctx, spec.Timeout, time.Now()),
-	}, unbounded{}, outputCut{to: spec.MaxOutput})
+	}, transport.Unbounded{}, transport.OutputCut{To: spec.MaxOutput})
 	if err != nil {
 		return 0, c.sessionFailed(ctx, op, id, err)
 	}
@@ -109,7 +110,7 @@ func (r *remote) idOf(ctx context.Context, ref backend.ContainerRef) (string, er
 func (r *remote) sessionFailed(ctx context.Context, op, id string, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, backend.ErrUnavailable) {
 		// The time went by on the way there: nothing is known of the command.
-		return failed(err, "%s", op)
+		return transport.Failed(err, "%s", op)
 	}
 	return r.sessionEnded(ctx, op, id, err)
 }
@@ -122,8 +123,8 @@ func (r *remote) sessionEnded(ctx context.Context, op, id string, err error) err
 	case id != "" && status.Code(err) == codes.DeadlineExceeded:
 		// The command's time is over, or the runtime's clock was ahead of ours.
 		return fmt.Errorf("%s: %w", op, context.DeadlineExceeded)
-	case id == "" || lost(err) || isNotFound(err) || !saidByRuntime(err):
-		return failed(err, "%s", op)
+	case id == "" || transport.Lost(err) || transport.IsNotFound(err) || !saidByRuntime(err):
+		return transport.Failed(err, "%s", op)
 	}
 	s, lookErr := r.askContainer(ctx, id)
 	switch {
@@ -134,13 +135,13 @@ func (r *remote) sessionEnded(ctx context.Context, op, id string, err error) err
 		// The same, with ours still some microseconds behind.
 		return fmt.Errorf("%s: %w", op, context.DeadlineExceeded)
 	case lookErr != nil:
-		return errors.Join(failed(err, "%s", op), lookErr)
+		return errors.Join(transport.Failed(err, "%s", op), lookErr)
 	case s.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING:
 		return backend.Errorf(backend.ErrNotFound, "%s: it is not running: %w", op, err)
 	case cannotStart(err.Error()):
 		return backend.Errorf(backend.ErrInvalid, "%s: %w", op, err)
 	default:
-		return failed(err, "%s", op)
+		return transport.Failed(err, "%s", op)
 	}
 }
 
@@ -151,7 +152,7 @@ func hasDeadline(ctx context.Context) bool {
 
 // saidByRuntime is true for an answer of the runtime, to a call or on streams.
 func saidByRuntime(err error) bool {
-	var call *callError
+	var call *transport.CallError
 	var words *streaming.Error
 	return errors.As(err, &call) || errors.As(err, &words)
 }

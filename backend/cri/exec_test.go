@@ -147,6 +147,19 @@ func TestExecTimeoutIsTheRuntimes(t *testing.T) {
 	}
 }
 
+// departingHost makes calls until it is away.
+type departingHost struct {
+	host.Host
+	away atomic.Bool
+}
+
+func (h *departingHost) Call(ctx context.Context, c host.Call) ([]byte, error) {
+	if h.away.Load() {
+		return awayHost{}.Call(ctx, c)
+	}
+	return h.Host.Call(ctx, c)
+}
+
 // awayHost is a host whose helper is not started yet.
 type awayHost struct{ host.Host }
 
@@ -158,9 +171,11 @@ func (awayHost) Call(ctx context.Context, _ host.Call) ([]byte, error) {
 // A call that waited for the helper until its end says so: the command never ran.
 func TestExecThatNeverReachedTheRuntime(t *testing.T) {
 	w := newWorld(t)
+	departing := &departingHost{Host: w.host}
+	w.host = departing
 	r, _ := w.connect(t)
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
-	r.transport.onHost.host = awayHost{}
+	departing.away.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := commands{r}.Exec(ctx, c, backend.ExecSpec{Command: []string{"a"}, MaxOutput: 10, Timeout: time.Millisecond})

@@ -125,7 +125,7 @@ func (w *world) connect(t *testing.T) (r *remote, stop func()) {
 	}
 	// It outlives what uses it, which the end of the test's context ends.
 	stop = background.Run(t, func(ctx context.Context) error { return r.run(ctx, backend.Always) })
-	eventually(t, "backend runs", func() bool { _, err := r.transport.current(); return err == nil })
+	eventually(t, "backend runs", func() bool { _, err := r.transport.Current(); return err == nil })
 	return r, stop
 }
 

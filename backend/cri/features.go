@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // appArmorEnabled is where the kernel says whether it enforces profiles.
@@ -32,7 +33,7 @@ func (r *remote) supports(ctx context.Context, pod *corev1.Pod, handler string) 
 	}
 	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{})
 	if err != nil {
-		return failed(err, "ask the container runtime what it can do")
+		return transport.Failed(err, "ask the container runtime what it can do")
 	}
 	if err := supportsUsers(pod, st, handler); err != nil {
 		return err
@@ -92,7 +93,7 @@ func parseConfiguration(text string) configuration {
 func (r *remote) sandboxImage(ctx context.Context) (string, error) {
 	st, err := r.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {
-		return "", failed(err, "ask the container runtime for its configuration")
+		return "", transport.Failed(err, "ask the container runtime for its configuration")
 	}
 	return configurationOf(st).SandboxImage, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/streaming"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // forwarder implements [backend.Forwarder] through the runtime's streaming server,
@@ -43,13 +44,13 @@ func (f forwarder) notForwarded(ctx context.Context, op string, err error) error
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", op, ctx.Err())
 	}
-	return failed(err, "%s", op)
+	return transport.Failed(err, "%s", op)
 }
 
 // whyNot makes it NotFound when the sandbox is not alive: the runtime's answer has no
 // code that says so.
 func (f forwarder) whyNot(ctx context.Context, pod backend.Ref, id string, err error) error {
-	if lost(err) || isNotFound(err) {
+	if transport.Lost(err) || transport.IsNotFound(err) {
 		return err
 	}
 	live, lookErr := f.liveSandbox(ctx, pod)

@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 const (
@@ -157,7 +158,7 @@ func (r *remote) rotateLogs(ctx context.Context, may backend.Permit) bool {
 			continue
 		}
 		r.hostLogs.unopened = append(r.hostLogs.unopened, file)
-		if !isNotFound(err) && ctx.Err() == nil {
+		if !transport.IsNotFound(err) && ctx.Err() == nil {
 			log.G(ctx).WithError(err).WithField("container", logs[file]).Warn("failed to reopen the log of a container")
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/imageref"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // images implements [backend.Images].
@@ -37,11 +38,11 @@ func (i images) Find(ctx context.Context, image string) (string, error) {
 // imageStatus is nil without an error when the image is not there.
 func (r *remote) imageStatus(ctx context.Context, image string) (*runtimeapi.Image, error) {
 	reply, err := r.images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
-	if isNotFound(err) {
+	if transport.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, failed(err, "find image %q", image)
+		return nil, transport.Failed(err, "find image %q", image)
 	}
 	if found := reply.GetImage(); found != nil {
 		r.details.keepUser(found.GetId(), userOf(found))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // imageVolumesSince are the versions of runtimes that mount an image, and a directory of
@@ -28,7 +29,7 @@ func (r *remote) supportsImageVolumes(ctx context.Context, pod *corev1.Pod) erro
 	}
 	v, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
-		return failed(err, "ask the container runtime for its version")
+		return transport.Failed(err, "ask the container runtime for its version")
 	}
 	name, have := v.GetRuntimeName(), v.GetRuntimeVersion()
 	since, known := imageVolumesSince[name]
@@ -59,10 +60,10 @@ func (r *remote) mountedImages(ctx context.Context, c *runtimeapi.Container) ([]
 	}
 	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 	switch {
-	case isNotFound(err):
+	case transport.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, failed(err, "ask for the mounts of container %s", c.GetId())
+		return nil, transport.Failed(err, "ask for the mounts of container %s", c.GetId())
 	}
 	var out []string
 	for _, m := range reply.GetStatus().GetMounts() {

@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 	"github.com/burstlet/burstlet/backend/pause"
 )
 
@@ -100,8 +101,8 @@ func (p pods) runSandbox(ctx context.Context, ref backend.Ref, request *runtimea
 		p.details.launch(ref)
 		return true, nil
 	}
-	err = failed(cause, "run sandbox of pod %s/%s", ref.Namespace, ref.Name)
-	if lost(cause) {
+	err = transport.Failed(cause, "run sandbox of pod %s/%s", ref.Namespace, ref.Name)
+	if transport.Lost(cause) {
 		return true, err
 	}
 	sandboxes, lookErr := p.listSandboxes(ctx, ref.UID)
@@ -164,11 +165,11 @@ func reserved(err error) bool {
 }
 
 func (r *remote) removeSandbox(ctx context.Context, id string) error {
-	if _, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil && !isNotFound(err) {
-		return failed(err, "stop sandbox %s", id)
+	if _, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil && !transport.IsNotFound(err) {
+		return transport.Failed(err, "stop sandbox %s", id)
 	}
-	if _, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil && !isNotFound(err) {
-		return failed(err, "remove sandbox %s", id)
+	if _, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil && !transport.IsNotFound(err) {
+		return transport.Failed(err, "remove sandbox %s", id)
 	}
 	return nil
 }

@@ -17,9 +17,10 @@ const takeRetry = time.Second
 
 // leader is the process that leads the node, as its host knows it. The host refuses what
 // another asks for, so that a leader who does not see its successor does no harm. Only
-// calls of hosts' operations are refused, [madeOnHost] among them: those that go to the
-// runtime directly (commands of probes and hooks, logs opened anew, images removed) are
-// permitted for as long as the last confirmation lasts. nil: there is no election.
+// calls of hosts' operations are refused, the runtime's calls that the host makes among
+// them: those that go to the runtime directly (commands of probes and hooks, logs opened
+// anew, images removed) are permitted for as long as the last confirmation lasts. nil:
+// there is no election.
 type leader struct {
 	*fence.Taker
 	as host.Leader // without its Holder

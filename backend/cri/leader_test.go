@@ -4,15 +4,17 @@ import (
 	"context"
 	"math"
 	"os"
-	"path"
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // TestSuccessorOnTheHost: once the next leader runs, whatever the first asks for is refused
@@ -31,8 +33,12 @@ func TestSuccessorOnTheHost(t *testing.T) {
 	changes := func() (n int) {
 		mu.Lock()
 		defer mu.Unlock()
-		for method := range madeOnHost {
-			n += reached[path.Base(method)]
+		for _, service := range []*grpc.ServiceDesc{&runtimeapi.RuntimeService_ServiceDesc, &runtimeapi.ImageService_ServiceDesc} {
+			for _, m := range service.Methods {
+				if transport.OnHost("/" + service.ServiceName + "/" + m.MethodName) {
+					n += reached[m.MethodName]
+				}
+			}
 		}
 		return n
 	}

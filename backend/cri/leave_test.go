@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 	"github.com/burstlet/burstlet/backend/gate"
 )
 
@@ -115,7 +116,7 @@ func TestOnlyReadsLeaveWithoutAPermit(t *testing.T) {
 			mu.Lock()
 			got := reached[m.MethodName]
 			mu.Unlock()
-			if got != onlyReads[full] || !got && backend.Class(err) != "Throttled" {
+			if got != transport.Reads(full) || !got && backend.Class(err) != "Throttled" {
 				t.Errorf("%s reaches the runtime: %v (%v)", m.MethodName, got, err)
 			}
 			tried++

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // containerd 1.6 gives up a StartContainer whose caller goes away in the middle
@@ -29,13 +31,13 @@ func (r *remote) killLeftover(ctx context.Context, id string) error {
 		return nil
 	}
 	if err != nil && status.Code(err) != codes.FailedPrecondition { // that one is dead already
-		return failed(err, "kill what is left of container %s", id)
+		return transport.Failed(err, "kill what is left of container %s", id)
 	}
 	if _, err := tasks.Wait(ctx, &tasksapi.WaitRequest{ContainerID: id}); err != nil && !nothingThere(err) {
-		return failed(err, "await the end of what is left of container %s", id)
+		return transport.Failed(err, "await the end of what is left of container %s", id)
 	}
 	if _, err := tasks.Delete(ctx, &tasksapi.DeleteTaskRequest{ContainerID: id}); err != nil && !nothingThere(err) {
-		return failed(err, "delete what is left of container %s", id)
+		return transport.Failed(err, "delete what is left of container %s", id)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // followPoll is how often a followed container is inspected should no hint have
@@ -27,8 +28,8 @@ type logs struct{ *remote }
 // Open reads the container's log file on the host. A container that has not
 // started has none: NotFound.
 func (l logs) Open(ctx context.Context, ref backend.ContainerRef, opts backend.LogOptions) (io.ReadCloser, error) {
-	if _, err := l.transport.current(); err != nil {
-		return nil, failed(err, "open log of container %s", ref.Name)
+	if _, err := l.transport.Current(); err != nil {
+		return nil, transport.Failed(err, "open log of container %s", ref.Name)
 	}
 	file, err := l.logFile(ctx, ref)
 	if err != nil {

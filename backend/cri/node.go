@@ -19,6 +19,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/criconfig"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/cri/sshlink"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // node implements [backend.Node].
@@ -36,7 +37,7 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 	}
 	st, err := n.runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {
-		return backend.NodeFacts{}, failed(err, "ask the container runtime at %s for its status", n.cfg.Endpoint)
+		return backend.NodeFacts{}, transport.Failed(err, "ask the container runtime at %s for its status", n.cfg.Endpoint)
 	}
 	for _, c := range st.GetStatus().GetConditions() {
 		switch {
@@ -70,7 +71,7 @@ func (n node) notCRI(err error) error {
 		return backend.Errorf(backend.ErrUnavailable,
 			"what listens at %s does not speak CRI v1 (%w): use containerd 1.6 or newer, and see that its cri plugin is not in disabled_plugins", n.cfg.Endpoint, err)
 	}
-	return failed(err, "ask the container runtime for its version")
+	return transport.Failed(err, "ask the container runtime for its version")
 }
 
 func (n node) describeHost(ctx context.Context, facts *backend.NodeFacts) error {

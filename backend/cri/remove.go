@@ -12,6 +12,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // Remove deletes one attempt and, with the last one, the pod's logs and cgroup.
@@ -50,8 +51,8 @@ func (p pods) removeView(ctx context.Context, v *view, last bool) error {
 	}
 	if len(v.running()) > 0 { // else RemovePodSandbox ends the sandbox, and frees what a failed stop left
 		_, err := p.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: v.ref.ID})
-		if err != nil && !isNotFound(err) {
-			return failed(err, "stop sandbox %s", v.ref.ID)
+		if err != nil && !transport.IsNotFound(err) {
+			return transport.Failed(err, "stop sandbox %s", v.ref.ID)
 		}
 	}
 	if err := p.discardContainers(ctx, v, last); err != nil {
@@ -168,14 +169,14 @@ func named(ref backend.Ref) bool { return ref.Name != "" && ref.Namespace != "" 
 func (p pods) removeDead(ctx context.Context, v *view) error {
 	request := &runtimeapi.RemovePodSandboxRequest{PodSandboxId: v.ref.ID}
 	_, err := p.runtime.RemovePodSandbox(ctx, request)
-	if err != nil && !isNotFound(err) {
+	if err != nil && !transport.IsNotFound(err) {
 		if err := p.killLeftovers(ctx, v); err != nil {
 			return err
 		}
 		_, err = p.runtime.RemovePodSandbox(ctx, request)
 	}
-	if err != nil && !isNotFound(err) {
-		return failed(err, "remove sandbox %s", v.ref.ID)
+	if err != nil && !transport.IsNotFound(err) {
+		return transport.Failed(err, "remove sandbox %s", v.ref.ID)
 	}
 	return nil
 }
@@ -184,14 +185,14 @@ func (p pods) removeDead(ctx context.Context, v *view) error {
 func (r *remote) removeContainer(ctx context.Context, id string) error {
 	request := &runtimeapi.RemoveContainerRequest{ContainerId: id}
 	_, err := r.runtime.RemoveContainer(ctx, request)
-	if err != nil && !isNotFound(err) {
+	if err != nil && !transport.IsNotFound(err) {
 		if err := r.killLeftover(ctx, id); err != nil {
 			return err
 		}
 		_, err = r.runtime.RemoveContainer(ctx, request)
 	}
-	if err != nil && !isNotFound(err) {
-		return failed(err, "remove container %s", id)
+	if err != nil && !transport.IsNotFound(err) {
+		return transport.Failed(err, "remove container %s", id)
 	}
 	return nil
 }

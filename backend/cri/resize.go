@@ -15,6 +15,7 @@ import (
 	"github.com/burstlet/burstlet/backend/cfs"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // resizer implements [backend.Resizer].
@@ -77,7 +78,7 @@ func (z resizer) fits(ctx context.Context, c *runtimeapi.Container, now, want *r
 	}
 	reply, err := z.runtime.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: c.GetId()})
 	if err != nil {
-		return failed(err, "measure container %s", c.GetMetadata().GetName())
+		return transport.Failed(err, "measure container %s", c.GetMetadata().GetName())
 	}
 	if used := reply.GetStats().GetMemory().GetWorkingSetBytes().GetValue(); used > uint64(limit) {
 		return backend.Errorf(backend.ErrInvalid, "attempting to set container %q memory limit (%d) below current usage (%d)",
@@ -96,11 +97,11 @@ func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSp
 		want.CpuQuota = -1 // none, where 0 would leave the one that is
 	}
 	_, err = z.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: want})
-	if isNotFound(err) {
+	if transport.IsNotFound(err) {
 		return backend.Errorf(backend.ErrNotFound, "resize container %s: %w", spec.Container.Name, err)
 	}
 	if err != nil {
-		return failed(err, "resize container %s", spec.Container.Name)
+		return transport.Failed(err, "resize container %s", spec.Container.Name)
 	}
 	z.details.forget(id)
 	z.details.resize(id, convert.Enforced(spec.Container.Resources))
@@ -119,7 +120,7 @@ func grows(now, want *runtimeapi.LinuxContainerResources) bool {
 func (r *remote) enforced(ctx context.Context, c *runtimeapi.Container) (*runtimeapi.LinuxContainerResources, error) {
 	reply, err := r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId(), Verbose: true})
 	if err != nil {
-		return nil, failed(err, "look at container %s", c.GetId())
+		return nil, transport.Failed(err, "look at container %s", c.GetId())
 	}
 	return resourcesOf(reply), nil
 }

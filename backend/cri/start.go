@@ -16,6 +16,7 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // containers implements [backend.Containers].
@@ -52,7 +53,7 @@ func (c containers) start(ctx context.Context, ref backend.Ref, spec backend.Con
 	defer linking.Wait()
 	if fresh {
 		if err := c.startCreated(ctx, id); err != nil {
-			return c.notStarted(ctx, id, classed(err, err))
+			return c.notStarted(ctx, id, transport.Classed(err, err))
 		}
 	}
 	c.details.start(id, ref.UID)
@@ -136,7 +137,7 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 			return true, nil
 		}
 		if !reserved(err) {
-			return true, classed(err, err)
+			return true, transport.Classed(err, err)
 		}
 		found, err := c.adopt(ctx, sandbox, spec)
 		id, fresh = found.GetId(), found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED

@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // stats implements [backend.Stats].
@@ -21,7 +22,7 @@ func (s stats) Stats(ctx context.Context) (backend.StatsFacts, error) {
 		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: s.convert.Selector("")},
 	})
 	if err != nil {
-		return backend.StatsFacts{}, failed(err, "measure containers")
+		return backend.StatsFacts{}, transport.Failed(err, "measure containers")
 	}
 	pods, err := s.running(ctx, reply.GetStats())
 	if err != nil {

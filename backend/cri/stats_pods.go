@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // measurements is what Stats remembers from one call to the next. Its zero value
@@ -164,10 +165,10 @@ func (s stats) addBoxes(ctx context.Context, boxes map[string]*box, views []*vie
 func (s stats) networkProcess(ctx context.Context, id string) (int, string, error) {
 	reply, err := s.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id, Verbose: true})
 	switch {
-	case isNotFound(err):
+	case transport.IsNotFound(err):
 		return 0, "", nil
 	case err != nil:
-		return 0, "", failed(err, "look at sandbox %s", id)
+		return 0, "", transport.Failed(err, "look at sandbox %s", id)
 	}
 	pid, image := sandboxProcess(reply.GetInfo()["info"])
 	if reply.GetStatus().GetLinux().GetNamespaces().GetOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE {

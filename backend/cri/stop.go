@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/stopper"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // Stop lodges the end of every running container of the attempt, and of its
@@ -35,8 +36,8 @@ func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) er
 		case v.sandbox != nil:
 			// Its process died by itself: the address may still be held.
 			_, err := p.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: v.ref.ID})
-			if err != nil && !isNotFound(err) {
-				return failed(err, "free the address of pod %s/%s", ref.Namespace, ref.Name)
+			if err != nil && !transport.IsNotFound(err) {
+				return transport.Failed(err, "free the address of pod %s/%s", ref.Namespace, ref.Name)
 			}
 		}
 	}
@@ -72,8 +73,8 @@ type runtimeStops struct {
 // StopContainer is CRI's.
 func (c runtimeStops) StopContainer(ctx context.Context, id string, seconds int64) error {
 	_, err := c.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: seconds})
-	if err != nil && !isNotFound(err) {
-		return failed(err, "stop container %s", id)
+	if err != nil && !transport.IsNotFound(err) {
+		return transport.Failed(err, "stop container %s", id)
 	}
 	return nil
 }
@@ -81,8 +82,8 @@ func (c runtimeStops) StopContainer(ctx context.Context, id string, seconds int6
 // StopSandbox is CRI's StopPodSandbox.
 func (c runtimeStops) StopSandbox(ctx context.Context, id string) error {
 	_, err := c.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
-	if err != nil && !isNotFound(err) {
-		return failed(err, "stop sandbox %s", id)
+	if err != nil && !transport.IsNotFound(err) {
+		return transport.Failed(err, "stop sandbox %s", id)
 	}
 	return nil
 }

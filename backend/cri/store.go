@@ -9,6 +9,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // store implements [backend.ImageStore].
@@ -18,7 +19,7 @@ type store struct{ *remote }
 func (s store) List(ctx context.Context) ([]backend.ImageFacts, error) {
 	reply, err := s.images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	if err != nil {
-		return nil, failed(err, "list images")
+		return nil, transport.Failed(err, "list images")
 	}
 	used, err := s.used(ctx)
 	if err != nil {
@@ -38,7 +39,7 @@ func (s store) List(ctx context.Context) ([]backend.ImageFacts, error) {
 func (s store) used(ctx context.Context) (map[string]bool, error) {
 	containers, err := s.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
-		return nil, failed(err, "list containers")
+		return nil, transport.Failed(err, "list containers")
 	}
 	out := map[string]bool{}
 	for _, c := range containers.GetContainers() {
@@ -81,7 +82,7 @@ func (s store) Remove(ctx context.Context, id string) error {
 		return fmt.Errorf("remove image %s: a container uses it", id)
 	}
 	if _, err := s.images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: found.GetId()}}); err != nil {
-		return failed(err, "remove image %s", id)
+		return transport.Failed(err, "remove image %s", id)
 	}
 	return nil
 }
@@ -103,7 +104,7 @@ func (s store) Disk(ctx context.Context) (backend.FilesystemUsage, error) {
 func (r *remote) imageMount(ctx context.Context) (string, error) {
 	reply, err := r.images.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err != nil {
-		return "", failed(err, "ask where images are kept")
+		return "", transport.Failed(err, "ask where images are kept")
 	}
 	for _, f := range reply.GetImageFilesystems() {
 		if m := f.GetFsId().GetMountpoint(); m != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/convert"
+	"github.com/burstlet/burstlet/backend/cri/transport"
 )
 
 // view is one attempt of a pod as two listings show it.
@@ -42,7 +43,7 @@ func (r *remote) listSandboxes(ctx context.Context, uid types.UID) ([]*runtimeap
 		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: r.convert.Selector(uid)},
 	})
 	if err != nil {
-		return nil, failed(err, "list sandboxes")
+		return nil, transport.Failed(err, "list sandboxes")
 	}
 	return reply.GetItems(), nil
 }
@@ -52,7 +53,7 @@ func (r *remote) listContainers(ctx context.Context, selector map[string]string)
 		Filter: &runtimeapi.ContainerFilter{LabelSelector: selector},
 	})
 	if err != nil {
-		return nil, failed(err, "list containers")
+		return nil, transport.Failed(err, "list containers")
 	}
 	return reply.GetContainers(), nil
 }

@@ -1,4 +1,4 @@
-package cri
+package transport
 
 import (
 	"context"
@@ -24,24 +24,24 @@ import (
 const (
 	// maxMessage is the kubelet's limit for one CRI message.
 	maxMessage = 16 << 20
-	// callTimeout bounds a call whose context has no deadline, as the kubelet's
+	// CallTimeout bounds a call whose context has no deadline, as the kubelet's
 	// runtimeRequestTimeout does.
-	callTimeout = 2 * time.Minute
+	CallTimeout = 2 * time.Minute
 	// dialTimeout bounds one attempt to connect.
 	dialTimeout = 10 * time.Second
 )
 
-// dialFunc makes the byte stream to the runtime's socket.
-type dialFunc func(context.Context) (net.Conn, error)
+// DialFunc makes the byte stream to the runtime's socket.
+type DialFunc func(context.Context) (net.Conn, error)
 
-// transport is the connection to the runtime. It exists while run runs; calls
+// Transport is the connection to the runtime. It exists while run runs; calls
 // at any other time fail as Unavailable. It implements
 // [grpc.ClientConnInterface], so that the generated clients sit on top of it.
-type transport struct {
+type Transport struct {
 	endpoint string
-	dial     dialFunc
+	dial     DialFunc
 	// onHost makes the calls that must be finished.
-	onHost hostCaller
+	onHost HostCaller
 	may    backend.Permit
 
 	mu      sync.RWMutex
@@ -49,18 +49,20 @@ type transport struct {
 	dialErr error
 }
 
-func newTransport(endpoint string, dial dialFunc, onHost hostCaller, may backend.Permit) *transport {
-	return &transport{endpoint: endpoint, dial: dial, onHost: onHost, may: may}
+// New prepares the connection that dial makes; endpoint names it in errors. What changes
+// something asks may as it is sent.
+func New(endpoint string, dial DialFunc, onHost HostCaller, may backend.Permit) *Transport {
+	return &Transport{endpoint: endpoint, dial: dial, onHost: onHost, may: may}
 }
 
-// dialSocket dials the runtime as its host does.
-func dialSocket(from host.Dialer, path string) dialFunc {
+// DialSocket dials the runtime as its host does.
+func DialSocket(from host.Dialer, path string) DialFunc {
 	return func(ctx context.Context) (net.Conn, error) { return from.DialContext(ctx, "unix", path) }
 }
 
-// run holds the connection until the context ends. Nothing is dialled before
+// Run holds the connection until the context ends. Nothing is dialled before
 // the first call.
-func (t *transport) run(ctx context.Context) error {
+func (t *Transport) Run(ctx context.Context) error {
 	conn, err := grpc.NewClient("passthrough:///cri",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithAuthority("localhost"),
@@ -82,14 +84,14 @@ func (t *transport) run(ctx context.Context) error {
 	return nil
 }
 
-func (t *transport) setConn(conn *grpc.ClientConn) {
+func (t *Transport) setConn(conn *grpc.ClientConn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.conn = conn
 }
 
 // dialContext keeps the reason why the last dial failed: gRPC buries it.
-func (t *transport) dialContext(ctx context.Context, _ string) (net.Conn, error) {
+func (t *Transport) dialContext(ctx context.Context, _ string) (net.Conn, error) {
 	conn, err := t.dial(ctx)
 	if err != nil {
 		if advice := dialAdvice(err); advice != "" {
@@ -117,34 +119,35 @@ func dialAdvice(err error) string {
 	}
 }
 
-func (t *transport) current() (*grpc.ClientConn, error) {
+// Current is the connection. Errors: Unavailable while Run does not run.
+func (t *Transport) Current() (*grpc.ClientConn, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.conn == nil {
-		return nil, &callError{code: codes.Unavailable, msg: "the cri backend is not running", err: net.ErrClosed}
+		return nil, &CallError{code: codes.Unavailable, msg: "the cri backend is not running", err: net.ErrClosed}
 	}
 	return t.conn, nil
 }
 
-// unbounded frees a call from the bound of those whose context has no deadline.
-type unbounded struct{ grpc.EmptyCallOption }
+// Unbounded frees a call from the bound of those whose context has no deadline.
+type Unbounded struct{ grpc.EmptyCallOption }
 
 func isUnbounded(o grpc.CallOption) bool {
-	_, ok := o.(unbounded)
+	_, ok := o.(Unbounded)
 	return ok
 }
 
-// outputCut has the host cut the texts of a reply to so many bytes, so that they do not
+// OutputCut has the host cut the texts of a reply to so many bytes, so that they do not
 // travel for nothing; 0 cuts nothing.
-type outputCut struct {
+type OutputCut struct {
 	grpc.EmptyCallOption
-	to int64
+	To int64
 }
 
 func cutTo(opts []grpc.CallOption) int64 {
 	for _, o := range opts {
-		if cut, ok := o.(outputCut); ok {
-			return cut.to
+		if cut, ok := o.(OutputCut); ok {
+			return cut.To
 		}
 	}
 	return 0
@@ -152,57 +155,57 @@ func cutTo(opts []grpc.CallOption) int64 {
 
 // Invoke makes one call, within two minutes if the context sets no deadline and
 // the call is not unbounded.
-func (t *transport) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	conn, err := t.current()
+func (t *Transport) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	conn, err := t.Current()
 	if err != nil {
 		return err
 	}
 	if _, ok := ctx.Deadline(); !ok && !slices.ContainsFunc(opts, isUnbounded) {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		ctx, cancel = context.WithTimeout(ctx, CallTimeout)
 		defer cancel()
 	}
 	if cut := cutTo(opts); cut > 0 || madeOnHost[method] {
-		return t.explain(t.onHost.invoke(ctx, method, args, reply, cut))
+		return t.Explain(t.onHost.invoke(ctx, method, args, reply, cut))
 	}
 	if onlyReads[method] {
-		return t.explain(conn.Invoke(ctx, method, args, reply, opts...))
+		return t.Explain(conn.Invoke(ctx, method, args, reply, opts...))
 	}
 	asked := &leaving{may: t.may, method: method}
 	err = conn.Invoke(ctx, method, args, reply, append(opts, grpc.PerRPCCredentials(asked))...)
 	if asked.refused != nil {
-		return refusal(asked.refused)
+		return Refusal(asked.refused)
 	}
-	return t.explain(err)
+	return t.Explain(err)
 }
 
 // NewStream opens a stream, which lives as long as its context.
-func (t *transport) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	conn, err := t.current()
+func (t *Transport) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	conn, err := t.Current()
 	if err != nil {
 		return nil, err
 	}
 	stream, err := conn.NewStream(ctx, desc, method, opts...)
 	if err != nil {
-		return nil, t.explain(err)
+		return nil, t.Explain(err)
 	}
 	return stream, nil
 }
 
-// explain turns gRPC's error into the runtime's words, or into the reason why
+// Explain turns gRPC's error into the runtime's words, or into the reason why
 // it cannot be reached.
-func (t *transport) explain(err error) error {
+func (t *Transport) Explain(err error) error {
 	if err == nil {
 		return nil
 	}
 	st := status.Convert(err)
-	e := &callError{code: st.Code(), msg: st.Message(), err: err}
+	e := &CallError{code: st.Code(), msg: st.Message(), err: err}
 	if e.code != codes.Unavailable {
 		return e
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if known, ok := errors.AsType[*callError](err); ok {
+	if known, ok := errors.AsType[*CallError](err); ok {
 		e = known // the host said why it could not be called
 	} else if t.dialErr != nil {
 		e.err = t.dialErr

@@ -1,4 +1,4 @@
-package cri
+package transport
 
 import (
 	"context"
@@ -32,30 +32,33 @@ var madeOnHost = map[string]bool{
 	runtimeapi.ImageService_PullImage_FullMethodName:                  true,
 }
 
-// hostCaller has the host make calls of its runtime.
-type hostCaller struct {
-	host interface {
+// OnHost is true of a call that the host makes.
+func OnHost(method string) bool { return madeOnHost[method] }
+
+// HostCaller has the host make calls of its runtime.
+type HostCaller struct {
+	Host interface {
 		Call(ctx context.Context, c host.Call) ([]byte, error)
 	}
-	socket string
-	// podOf is the pod of a container, if it is known.
-	podOf func(container string) (types.UID, bool)
+	Socket string
+	// PodOf is the pod of a container, if it is known.
+	PodOf func(container string) (types.UID, bool)
 }
 
 // owner is the pod whose calls a call follows, also those that an earlier process of
 // burstlet left under way: it would take what they have half done for a failed start.
 // Calls that stop and remove follow none: they do not build on what is there.
-func (h hostCaller) owner(request any) string {
+func (h HostCaller) owner(request any) string {
 	switch r := request.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
 		return r.GetConfig().GetMetadata().GetUid()
 	case *runtimeapi.CreateContainerRequest:
 		return r.GetSandboxConfig().GetMetadata().GetUid()
 	case *runtimeapi.StartContainerRequest:
-		uid, _ := h.podOf(r.GetContainerId())
+		uid, _ := h.PodOf(r.GetContainerId())
 		return string(uid)
 	case *runtimeapi.UpdateContainerResourcesRequest:
-		uid, _ := h.podOf(r.GetContainerId())
+		uid, _ := h.PodOf(r.GetContainerId())
 		return string(uid)
 	default:
 		return ""
@@ -65,7 +68,7 @@ func (h hostCaller) owner(request any) string {
 // invoke makes a call of madeOnHost, or one whose reply is cut there, which ends with
 // ctx. Its errors are as gRPC's: what the runtime answered, or Unavailable where that is
 // not known.
-func (h hostCaller) invoke(ctx context.Context, method string, args, reply any, cut int64) error {
+func (h HostCaller) invoke(ctx context.Context, method string, args, reply any, cut int64) error {
 	request, ok := args.(proto.Message)
 	into, okReply := reply.(proto.Message)
 	if !ok || !okReply {
@@ -75,14 +78,14 @@ func (h hostCaller) invoke(ctx context.Context, method string, args, reply any, 
 	if err != nil {
 		return status.Errorf(codes.Internal, "call %s: encode the request: %v", method, err)
 	}
-	call := host.Call{Socket: h.socket, Method: method, Request: encoded, Owner: h.owner(args), Bound: cut > 0, MaxField: cut}
+	call := host.Call{Socket: h.Socket, Method: method, Request: encoded, Owner: h.owner(args), Bound: cut > 0, MaxField: cut}
 	if deadline, ok := ctx.Deadline(); ok && !call.Bound {
 		call.Timeout = time.Until(deadline)
 		if call.Timeout <= 0 {
 			return status.FromContextError(context.DeadlineExceeded).Err()
 		}
 	}
-	out, err := h.host.Call(ctx, call)
+	out, err := h.Host.Call(ctx, call)
 	if err != nil {
 		return callFailed(ctx, err)
 	}
@@ -94,14 +97,14 @@ func (h hostCaller) invoke(ctx context.Context, method string, args, reply any, 
 
 // callFailed is the error of a call that the host was asked to make.
 func callFailed(ctx context.Context, err error) error {
-	if refused, ok := errors.AsType[*callError](err); ok {
+	if refused, ok := errors.AsType[*CallError](err); ok {
 		return refused
 	}
 	if errors.Is(err, backend.ErrSuperseded) {
-		return refusal(err)
+		return Refusal(err)
 	}
 	if answer, ok := errors.AsType[*host.CallError](err); ok {
-		return &callError{code: codes.Code(answer.Code), msg: answer.Message, err: err}
+		return &CallError{code: codes.Code(answer.Code), msg: answer.Message, err: err}
 	}
 	if ctx.Err() != nil && !errors.Is(err, backend.ErrUnavailable) {
 		return status.FromContextError(ctx.Err()).Err()
@@ -109,5 +112,5 @@ func callFailed(ctx context.Context, err error) error {
 	if advice := dialAdvice(err); advice != "" {
 		err = fmt.Errorf("%w (%s)", err, advice)
 	}
-	return &callError{code: codes.Unavailable, msg: err.Error(), err: err}
+	return &CallError{code: codes.Unavailable, msg: err.Error(), err: err}
 }
