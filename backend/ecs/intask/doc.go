@@ -26,7 +26,8 @@
 //
 //	supervise.go   prepare: orders, user (users.go, capabilities.go), addresses, env
 //	               (environ.go), hosts.go, resolv.go, subpaths.go; run; report
-//	watch.go       one loop: signals, outcomes of probes, ends of hooks, graces
+//	watch.go       one loop: signals, outcomes of probes, ends of hooks, graces, of which
+//	               a shorter one comes over a session (RequestGrace)
 //	probe.go       when to probe and what counts; check*.go how; hook.go hooks
 //	container.go   starts processes by way of enter.go, which gives up rights in a
 //	               process of its own; reaper.go waits for all of them

@@ -56,6 +56,7 @@ type Process interface {
 //   - a channel "session" with a request "subsystem" stats returns Stats.
 //   - a channel "direct-tcpip" connects to an address as seen from the task.
 //   - a channel ChannelContainer connects to the server of another container.
+//   - a request RequestGrace of the connection shortens the grace of the container.
 type Server struct {
 	Starter Starter
 	// Containers is where the run directories of other containers are, by name;
@@ -63,6 +64,9 @@ type Server struct {
 	Containers string
 	// Stats are those of the task; nil where there are none.
 	Stats func(context.Context) (json.RawMessage, error)
+	// Shorten leaves the container no longer than a grace from now, once it is asked to
+	// end. It is false where it ends already; nil where there is no container.
+	Shorten func(ctx context.Context, grace time.Duration) bool
 	// Dial connects for direct-tcpip; nil is a net.Dialer's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	Log  *log.Logger
@@ -90,6 +94,13 @@ type ToContainer struct{ Name string }
 // RequestEnd asks the server to end the connection: a session's terminal does not
 // end because a client goes.
 const RequestEnd = "end@burstlet.dev"
+
+// RequestGrace leaves the container less than the grace of its definition, which
+// StopTask cannot: its payload is a Grace. It is refused where there is no supervisor.
+const RequestGrace = "grace@burstlet.dev"
+
+// Grace is how long a container has from now, once it is asked to end.
+type Grace struct{ Seconds uint32 }
 
 // RequestStartError is a channel request that a command could not be started; its
 // payload is a StartError.
@@ -214,7 +225,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, config *ssh.ServerCon
 		return errors.Join(fmt.Errorf("begin a session: %w", err), sc.Close())
 	}
 	var running sync.WaitGroup
-	running.Go(func() { s.requests(sc, requests) })
+	running.Go(func() { s.requests(ctx, sc, requests) })
 	s.channels(ctx, channels, &running)
 	cancel()
 	running.Wait()
@@ -223,15 +234,26 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, config *ssh.ServerCon
 
 // requests answers what is asked of the whole connection: anything is answered, so
 // that a client learns that it is heard.
-func (s *Server) requests(c ssh.Conn, requests <-chan *ssh.Request) {
+func (s *Server) requests(ctx context.Context, c ssh.Conn, requests <-chan *ssh.Request) {
 	for r := range requests {
-		if r.Type == RequestEnd {
+		done := false
+		switch r.Type {
+		case RequestEnd:
 			_ = c.Close() // what is left ends with it
+		case RequestGrace:
+			done = s.shorten(ctx, r.Payload)
 		}
 		if r.WantReply {
-			_ = r.Reply(false, nil) // fails when the connection has
+			_ = r.Reply(done, nil) // fails when the connection has
 		}
 	}
+}
+
+// shorten is true once the container has no more than the grace of a request.
+func (s *Server) shorten(ctx context.Context, payload []byte) bool {
+	var g Grace
+	return s.Shorten != nil && ssh.Unmarshal(payload, &g) == nil &&
+		s.Shorten(ctx, time.Duration(g.Seconds)*time.Second)
 }
 
 // channels opens channels until the connection ends.

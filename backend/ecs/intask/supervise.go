@@ -43,6 +43,7 @@ type supervisor struct {
 	findings   chan finding
 	hooked     chan *HookFailure
 	preStopped chan *HookFailure
+	shortened  chan time.Duration
 	ending     ending
 	// work is what goes on beside the container: sessions, probes, hooks.
 	work sync.WaitGroup
@@ -121,6 +122,7 @@ func (t Task) prepare(ctx context.Context, argv []string, terminal bool) (*super
 	s := &supervisor{
 		task: t, spec: spec, terminal: terminal,
 		findings: make(chan finding), hooked: make(chan *HookFailure, 1), preStopped: make(chan *HookFailure, 1),
+		shortened: make(chan time.Duration),
 	}
 	if err := s.signals(); err != nil {
 		return nil, err
@@ -290,7 +292,9 @@ func (s *supervisor) run(ctx context.Context, signals <-chan os.Signal, argv []s
 	}
 	s.started = time.Now()
 	s.work.Go(func() {
-		server := Server{Starter: s.container, Log: log.New(io.Discard, "", 0)} // stderr is the container's
+		server := Server{
+			Starter: s.container, Shorten: s.askedToShorten, Log: log.New(io.Discard, "", 0), // stderr is the container's
+		}
 		// Nobody is there to be told; the container goes on without sessions.
 		_ = server.Serve(ctx, socket)
 	})

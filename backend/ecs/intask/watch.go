@@ -21,6 +21,9 @@ type ending struct {
 	// deadline is when it is killed, and before that a hook cut off.
 	deadline time.Time
 	timer    *time.Timer
+	// latest is the deadline that was set from outside, of an end that may not have
+	// begun; zero without one.
+	latest time.Time
 	// cut ends the preStop hook that runs; nil: there is none.
 	cut context.CancelFunc
 }
@@ -62,6 +65,8 @@ func (s *supervisor) watch(ctx context.Context, signals <-chan os.Signal) error 
 		case s.report.PreStop = <-s.preStopped:
 			s.ending.cut = nil
 			s.signalStop()
+		case grace := <-s.shortened:
+			s.shorten(grace)
 		case <-s.ending.timer.C:
 			s.late()
 		}
@@ -165,7 +170,11 @@ func (s *supervisor) graceOf(k kind) time.Duration {
 // end begins the end of the container, or brings it nearer: a shorter grace replaces
 // a longer one.
 func (s *supervisor) end(ctx context.Context, grace time.Duration) {
-	deadline := time.Now().Add(grace)
+	now := time.Now()
+	deadline := now.Add(grace)
+	if latest := s.ending.latest; !latest.IsZero() && latest.Before(deadline) {
+		deadline = latest
+	}
 	if s.ending.begun {
 		if deadline.Before(s.ending.deadline) {
 			s.until(deadline)
@@ -173,7 +182,7 @@ func (s *supervisor) end(ctx context.Context, grace time.Duration) {
 		return
 	}
 	s.ending.begun = true
-	if s.spec.PreStop == nil || grace <= 0 {
+	if s.spec.PreStop == nil || !now.Before(deadline) {
 		s.ending.deadline = deadline
 		s.signalStop()
 		return
@@ -188,6 +197,28 @@ func (s *supervisor) end(ctx context.Context, grace time.Duration) {
 		}
 		s.preStopped <- failure
 	})
+}
+
+// shorten leaves the container no longer than a grace from now, once it is asked to end.
+func (s *supervisor) shorten(grace time.Duration) {
+	latest := time.Now().Add(grace)
+	if s.ending.latest.IsZero() || latest.Before(s.ending.latest) {
+		s.ending.latest = latest
+	}
+	if s.ending.begun && latest.Before(s.ending.deadline) {
+		s.until(latest)
+	}
+}
+
+// askedToShorten hands a grace to who watches over the container; it is false once
+// nobody does.
+func (s *supervisor) askedToShorten(ctx context.Context, grace time.Duration) bool {
+	select {
+	case s.shortened <- grace:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func (s *supervisor) until(deadline time.Time) {
