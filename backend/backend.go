@@ -83,7 +83,8 @@ type Pods interface {
 	// (seconds are its finest unit; 0 is at once). It returns when the request
 	// is lodged. Asking again with a shorter grace shortens it; a longer one
 	// changes nothing. Once no container runs, it ends the sandbox and frees
-	// its address. Errors: NotFound when nothing is left to stop.
+	// its address. Errors: NotFound when nothing is left to stop; one that is marked
+	// (OtherGrace) where the request is lodged, with a grace that is not this one.
 	Stop(ctx context.Context, ref Ref, grace time.Duration) error
 	// Remove deletes every trace of this attempt, killing what still runs. It
 	// is repeated until it returns NotFound, the only proof of absence.

@@ -44,6 +44,17 @@ type unmade struct{ error }
 
 func (u unmade) Unwrap() error { return u.error }
 
+// OtherGrace marks an error of Pods.Stop after which the end was asked for as well as can
+// be, but the containers have another grace than this one: the text says which, and why.
+func OtherGrace(err error) error { return otherGrace{err} }
+
+// IsOtherGrace is true for an error that OtherGrace marked.
+func IsOtherGrace(err error) bool { return errors.As(err, new(otherGrace)) }
+
+type otherGrace struct{ error }
+
+func (o otherGrace) Unwrap() error { return o.error }
+
 // NotStarted marks an error of Containers.Start after which it is certain that the
 // container was made, could not be started, and has ended: facts show its end. Text and
 // class are err's own.

@@ -209,6 +209,11 @@ func (x *executor) stopPod(ctx context.Context, a plan.StopPod) plan.Result {
 		}
 	}
 	r := plan.Result{Action: a, Err: x.backend.Pods.Stop(ctx, a.Ref, a.Grace)}
+	if backend.IsOtherGrace(r.Err) { // it ends
+		x.warn("OtherGracePeriod", "%v", r.Err)
+		r.Err = nil
+		return r
+	}
 	switch backend.Class(r.Err) {
 	case "", "NotFound", "Throttled", "Unavailable":
 	default:

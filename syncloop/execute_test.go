@@ -75,3 +75,19 @@ type refusing struct {
 func (r refusing) Launch(context.Context, context.Context, backend.LaunchSpec) error {
 	return backend.Unmade(r.err)
 }
+
+// A grace that the remote does not keep is told of, and the pod ends: it is not asked again
+// as after an error.
+func TestAnotherGraceIsAWarning(t *testing.T) {
+	var events []string
+	x := &executor{
+		backend: backend.Backend{Pods: refusing{err: backend.OtherGrace(errors.New("30s, not 5s"))}},
+		record:  func(_, kind, reason, message string) { events = append(events, kind+" "+reason+": "+message) },
+	}
+	r := x.run(t.Context(), t.Context(), plan.StopPod{Grace: 5 * time.Second})
+	if r.Err != nil || !slices.Equal(events, []string{"Warning OtherGracePeriod: 30s, not 5s"}) {
+		t.Errorf("%v, %q", r.Err, events)
+	}
+}
+
+func (r refusing) Stop(context.Context, backend.Ref, time.Duration) error { return r.err }
