@@ -111,6 +111,7 @@ func New(ctx context.Context, cfg Config) (backend.Backend, error) {
 		b.Refresh = refresher{p}
 	}
 	access := session.New(ctx, cfg.sessions(r, cls), nodeTasks{p})
+	p.supervisors = access
 	collector := newCollector(cfg, p, cls.ECS, store)
 	tasks := []func(context.Context) error{access.Run, known.Run}
 	b.Sweep = newCollector(cfg, p, cls.ECS, store).sweep

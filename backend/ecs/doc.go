@@ -26,7 +26,8 @@
 //     container ends when its end was first seen, or, after a restart, when the task
 //     started. A time once derived is kept.
 //   - The grace of a stop is the definition's stopTimeout, 2 to 120 seconds, from
-//     terminationGracePeriodSeconds. ECS can neither shorten nor lengthen it later.
+//     terminationGracePeriodSeconds. ECS can neither shorten nor lengthen it later; a shorter
+//     one is told to the supervisors in the task before it is stopped (grace.go).
 //   - Remove asks for a stop and forgets the task once it is STOPPED, when nothing
 //     of it runs, holds an address or is billed. ECS forgets it an hour later.
 //   - Which containers are ready ECS shows late and sends no events about: where there is

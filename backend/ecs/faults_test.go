@@ -347,7 +347,7 @@ func TestStopOfATaskThatDoesNotShow(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			_, err := b.Pods.List(t.Context())
 			must(t, err)
-			must(t, b.Pods.Stop(t.Context(), spec.Ref(), 0))
+			must(t, b.Pods.Stop(t.Context(), spec.Ref(), 30*time.Second))
 			if n := s.Calls()["StopTask"]; n != 2 {
 				t.Errorf("once it shows: %d calls", n)
 			}

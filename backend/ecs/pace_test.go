@@ -81,7 +81,7 @@ func TestInspectAsksOnce(t *testing.T) {
 		asked(0)
 		time.Sleep(time.Second)
 		asked(1)
-		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 0))
+		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 30*time.Second))
 		asked(0) // StopTask told
 	})
 }

@@ -61,6 +61,8 @@ type pods struct {
 	images   images.Configs
 	known    *task.Known
 	meter    *meter
+	// supervisors are told of graces.
+	supervisors supervisors
 	// refusals are those of RunTask.
 	refusals *refusals
 	// listing is held by who lists.
@@ -249,16 +251,16 @@ func (p *pods) locate(ctx context.Context, ref backend.Ref) ([]task.Handle, erro
 	return p.known.Find(ref), nil
 }
 
-// Stop asks ECS to stop the task. Its containers get the grace of their
-// definition: ECS knows no other.
-func (p *pods) Stop(ctx context.Context, ref backend.Ref, _ time.Duration) error {
-	if err := p.stop(ctx, ref); err != nil {
+// Stop asks ECS to stop the task. Its containers get the grace of their definition, for
+// ECS knows no other, or the shorter one that their supervisors were told before.
+func (p *pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
+	if err := p.stop(ctx, ref, grace); err != nil {
 		return fmt.Errorf("stop pod %s/%s attempt %d: %w", ref.Namespace, ref.Name, ref.Attempt, err)
 	}
 	return nil
 }
 
-func (p *pods) stop(ctx context.Context, ref backend.Ref) error {
+func (p *pods) stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return backend.Classed(backend.ErrUnavailable, err)
 	}
@@ -270,16 +272,21 @@ func (p *pods) stop(ctx context.Context, ref backend.Ref) error {
 		return backend.Errorf(backend.ErrUnavailable, "it is not known whether its task was made")
 	}
 	live := false
+	var other error
 	for _, h := range found {
 		live = live || h.Live
+		asked := time.Now().Add(grace)
+		endsBy, err := p.graceOf(ctx, h, grace)
+		other = errors.Join(other, err)
 		if err := p.end(ctx, h); err != nil {
 			return err
 		}
+		p.known.EndAsked(h.ARN, endsBy, asked)
 	}
 	if !live {
 		return backend.Errorf(backend.ErrNotFound, "no task of it is live")
 	}
-	return nil
+	return other
 }
 
 // errNotShown: a task that ECS neither shows nor can be said to be gone.

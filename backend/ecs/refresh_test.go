@@ -147,7 +147,7 @@ func TestSharedFilesAreRefreshed(t *testing.T) {
 		if strings.Contains(err.Error(), canary) {
 			t.Errorf("%v", err)
 		}
-		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 0))
+		must(t, b.Pods.Stop(t.Context(), spec.Ref(), 30*time.Second))
 		for err == nil || !errors.Is(err, backend.ErrNotFound) {
 			time.Sleep(time.Second)
 			err = b.Pods.Remove(t.Context(), spec.Ref())

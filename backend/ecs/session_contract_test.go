@@ -85,13 +85,14 @@ type sessionNode struct {
 	*testing.T
 	backend.Backend
 	server *stub.Server
+	world  *world
 	ref    backend.ContainerRef
 }
 
 func newSessionNode(t *testing.T, server stub.Config, edit func(*Config)) *sessionNode {
 	t.Helper()
 	server.LogGroups = []string{"/burstlet"}
-	_, s, url := newWorld(t, server)
+	w, s, url := newWorld(t, server)
 	cfg := sessionConfig(url)
 	if edit != nil {
 		edit(&cfg)
@@ -99,17 +100,20 @@ func newSessionNode(t *testing.T, server stub.Config, edit func(*Config)) *sessi
 	b, err := New(t.Context(), cfg)
 	must(t, err)
 	background.Run(t, b.RunFreely)
-	n := &sessionNode{T: t, Backend: b, server: s}
+	n := &sessionNode{T: t, Backend: b, server: s, world: w}
 	n.ref = n.launch("web")
 	return n
 }
 
 // launch makes a pod and waits until it runs.
-func (n *sessionNode) launch(name string) backend.ContainerRef {
+func (n *sessionNode) launch(name string, argv ...string) backend.ContainerRef {
 	n.Helper()
+	if len(argv) == 0 {
+		argv = []string{"nc", "-ll", "-p", "7000", "-e", "cat"}
+	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name)},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox:1", Command: []string{"nc", "-ll", "-p", "7000", "-e", "cat"}}}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox:1", Command: argv}}},
 	}
 	spec := backend.LaunchSpec{Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: pod.Spec.Containers[0], Hash: "h"}}}
 	must(n.T, n.Pods.Launch(n.Context(), n.Context(), spec))

@@ -37,8 +37,13 @@ type world struct {
 	ctx     context.Context //nolint:containedctx // the life of all that runs
 	running sync.WaitGroup
 
+	// old is true of tasks whose program takes no graces.
+	old bool
+
 	mu    sync.Mutex
 	tasks map[string]*worldTask
+	// graces are what supervisors were told.
+	graces []string
 }
 
 // worldTask is one task.
@@ -136,7 +141,16 @@ func (w *world) task(ctx context.Context, arn string) (*worldTask, error) {
 		}
 		server := &intask.Server{Starter: starter(env), Log: log.New(io.Discard, "", 0)}
 		server.Dial = t.dial
+		if !w.old {
+			server.Shorten = func(_ context.Context, grace time.Duration) bool {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.graces = append(w.graces, *c.Name+" "+grace.String())
+				return true
+			}
+		}
 		if *c.Name == "burstlet-agent" {
+			server.Shorten = nil
 			server.Containers = t.dir
 			server.Stats = func(context.Context) (json.RawMessage, error) { return t.stats(def.TaskDefinition) }
 		}

@@ -27,6 +27,9 @@ type Task struct {
 	Files string `json:"f,omitempty"`
 	// NoExec: ECS Exec was turned off for it.
 	NoExec bool `json:"x,omitempty"`
+	// Grace is how long its containers have to end, in seconds; 0 where an earlier version
+	// launched it.
+	Grace int32 `json:"g,omitempty"`
 	// Disk is the volume that was made for the pod; nil without one.
 	Disk *fargate.Disk `json:"disk,omitempty"`
 }

@@ -95,7 +95,7 @@ func override(name, value string) *types.TaskOverride {
 // and is never taken for a pod.
 func TestRead(t *testing.T) {
 	whole := identity.Task{
-		Node: "n", UID: "u", Namespace: "ns", Name: "p", Attempt: 2, Files: "f", NoExec: true, Disk: &fargate.Disk{},
+		Node: "n", UID: "u", Namespace: "ns", Name: "p", Attempt: 2, Files: "f", NoExec: true, Grace: 90, Disk: &fargate.Disk{},
 		Containers: []identity.Container{
 			{Name: "i", Init: true, Hash: "1", Attempt: 3},
 			{Name: "s", Init: true, Sidecar: true, Hash: "2"},
@@ -139,10 +139,10 @@ func TestEncodedIsSmall(t *testing.T) {
 			`{"node":"n","uid":"u","ns":"ns","name":"p","attempt":0,"c":[{"n":"a","h":"h"}]}`,
 		},
 		{
-			identity.Task{UID: "u", Attempt: 1, Files: "f", NoExec: true, Containers: []identity.Container{
+			identity.Task{UID: "u", Attempt: 1, Files: "f", NoExec: true, Grace: 90, Containers: []identity.Container{
 				{Name: "a", Init: true, Sidecar: true, Attempt: 2, Hash: "h", Fallback: true, Supervised: true},
 			}},
-			`{"node":"","uid":"u","ns":"","name":"","attempt":1,"c":[{"n":"a","i":true,"s":true,"a":2,"h":"h","l":true,"v":true}],"f":"f","x":true}`,
+			`{"node":"","uid":"u","ns":"","name":"","attempt":1,"c":[{"n":"a","i":true,"s":true,"a":2,"h":"h","l":true,"v":true}],"f":"f","x":true,"g":90}`,
 		},
 	} {
 		if got, err := tt.task.Encode(); got != tt.want || err != nil {

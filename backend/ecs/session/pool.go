@@ -80,6 +80,9 @@ type Pool struct {
 	// own is a share of the API's rate that leaves starts and stops theirs.
 	own     awscall.Limiter
 	opening chan struct{}
+	// shortening bounds the tasks whose containers are told of a grace at once, so that
+	// sessions are not opened for tasks that stop before.
+	shortening chan struct{}
 
 	// living ends with the backend.
 	living  context.Context //nolint:containedctx // the life of a pool, not of a call
@@ -123,7 +126,7 @@ func New(ctx context.Context, cfg Config, tasks Tasks) *Pool {
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	return &Pool{
 		cfg: cfg, tasks: tasks, dialer: ssm.Dialer{Region: cfg.Region, Credentials: cfg.Credentials},
-		own: rate.NewLimiter(5, 10), opening: make(chan struct{}, sessionsOpening),
+		own: rate.NewLimiter(5, 10), opening: make(chan struct{}, sessionsOpening), shortening: make(chan struct{}, sessionsOpening),
 		living: living, end: end, open: map[key]*taskSession{},
 	}
 }

@@ -45,6 +45,9 @@ type entry struct {
 	local func(*time.Time) time.Time
 	// told is what its burstlet-agent says of its containers.
 	told told
+	// endsBy is when its containers are killed at the latest, askedBy when they should be;
+	// zero until its end was asked for here.
+	endsBy, askedBy time.Time
 	// confirmed is true once it was launched here or listed twice.
 	confirmed bool
 	// terminations are what the logs of containers say of their ends, by name; empty

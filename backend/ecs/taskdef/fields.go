@@ -84,8 +84,8 @@ var podRules = map[string]rule{
 	"restartPolicy":       byEngine("as the kubelet's; a restart is a new task"),
 	"terminationGracePeriodSeconds": {
 		who: partly, check: graceFits,
-		how: "the supervisor's, and stopTimeout of the task, 2 to 120, which cannot be changed later; of 118 " +
-			"and more the last 3 seconds are the supervisor's",
+		how: "the supervisor's, and stopTimeout of the task, 2 to 120; a deletion's shorter one is told to the " +
+			"supervisor if ECS Exec is on, a longer one is not had; of 118 and more the last 3 seconds are the supervisor's",
 		why: "Fargate gives a container at most 120 seconds to stop: set 120 or less, or have it clamped by the " +
 			"annotation " + Prefix + "clamp-grace",
 	},

@@ -150,6 +150,7 @@ func identityOf(cfg Config, spec backend.LaunchSpec) identity.Task {
 	id := identity.Task{
 		Node: cfg.NodeIdentity, UID: spec.Pod.UID, Namespace: spec.Pod.Namespace,
 		Name: spec.Pod.Name, Attempt: spec.Attempt,
+		Grace: stopTimeout(&spec.Pod.Spec),
 	}
 	for _, c := range spec.Containers {
 		id.Containers = append(id.Containers, identity.Container{

@@ -35,7 +35,7 @@ func podRunRows() []fieldRow {
 		},
 		{
 			"terminationGracePeriodSeconds", "30", spec(func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = ptr(int64(30)) }),
-			"TERM, then KILL", "stopTimeout of the task, which cannot be shortened later",
+			"TERM, then KILL", "stopTimeout of the task; a deletion's shorter one is told to the supervisors, if ECS Exec is on",
 		},
 		{
 			"terminationGracePeriodSeconds", "300", spec(func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = ptr(int64(300)) }),

@@ -25,6 +25,7 @@ var taskPods = slices.Concat([]row[*taskLife]{
 	{"poststart", postStartOfTask},
 	{"poststart fails", postStartFailsOnTask},
 	{"hooks and signals", hooksOfTask},
+	{"grace of a deletion", graceOfDeletion},
 	{"termination messages", terminationMessages},
 	{"several containers", severalContainers},
 	{"hostAliases", hostAliasesOfTask},
@@ -274,6 +275,29 @@ func hooksOfTask(l *taskLife) {
 		l.Errorf("it took %s, with a hook of 2s and a grace of %ds", took, grace)
 	}
 	l.s.wrote(l.T, pod, "up", "hook", "heard TERM")
+}
+
+// graceOfDeletion: containers that hear no TERM, and a hook that takes long, are killed when
+// the deletion says, long before their task would be.
+func graceOfDeletion(l *taskLife) {
+	const grace = 4
+	pod := l.create(l.pod([]string{"sh", "-c", "trap 'echo heard TERM' TERM; echo up; while :; do sleep 0.1; done"},
+		func(pod *corev1.Pod) {
+			pod.Spec.TerminationGracePeriodSeconds = new(int64(110))
+			hooked := *pod.Spec.Containers[0].DeepCopy()
+			hooked.Name = "hooked"
+			hooked.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 100}}}
+			pod.Spec.Containers = append(pod.Spec.Containers, hooked)
+		}))
+	l.until("Ready", isReady)
+	l.says("app", "up")
+	deleted := time.Now()
+	l.must(l.pods().Delete(l.Context(), pod.Name, deleteOptions(grace)))
+	l.untilGone(pod.Name)
+	if took := time.Since(deleted); took < grace*time.Second || took > 80*time.Second {
+		l.Errorf("it took %s, with a grace of %ds", took, grace)
+	}
+	l.s.wrote(l.T, pod, "up", "heard TERM")
 }
 
 // terminationMessages: from the container's file, and from its log.
