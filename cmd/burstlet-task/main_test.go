@@ -1,16 +1,21 @@
 package main
 
 import (
+	"compress/gzip"
 	"debug/elf"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 )
 
-// maxSize keeps the program to a few MiB: each task pulls it.
-const maxSize = 10 << 20
+// Sizes in bytes: each task pulls an image that is this program and nothing else.
+const (
+	maxSize  = 10 << 20
+	maxImage = 6_000_000
+)
 
 func TestTheProgramIsOneSmallStaticFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "burstlet-task")
@@ -25,6 +30,9 @@ func TestTheProgramIsOneSmallStaticFile(t *testing.T) {
 	}
 	if info.Size() > maxSize {
 		t.Errorf("it has %d bytes", info.Size())
+	}
+	if size := compressed(t, path); size > maxImage {
+		t.Errorf("the layer of its image has %d bytes", size)
 	}
 	file, err := elf.Open(path)
 	if err != nil {
@@ -46,4 +54,32 @@ func TestTheProgramIsOneSmallStaticFile(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 || string(out) != "the container has not started\n" {
 		t.Errorf("outside of a task: %v, %s", err, out)
 	}
+}
+
+// compressed is the size of a file as registries keep it.
+func compressed(t *testing.T, path string) int64 {
+	t.Helper()
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }() // it was only read
+	var size counter
+	zip := gzip.NewWriter(&size)
+	if _, err := io.Copy(zip, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return int64(size)
+}
+
+// counter counts what is written.
+type counter int64
+
+// Write counts.
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
 }
