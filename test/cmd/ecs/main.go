@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -84,6 +85,7 @@ func command() *cobra.Command {
 	f.BoolVar(&cfg.GuardDuty, "guardduty", false, "add GuardDuty's container to every task")
 	f.StringSliceVar(&cfg.LogGroups, "log-group", nil, "log group that exists (repeatable)")
 	f.Var(buckets{&cfg.Buckets}, "bucket", "S3 bucket that exists (repeatable)")
+	f.Var(pulls{&cfg.Pulls}, "pull-of", "how long the pull of one image takes, IMAGE=DURATION (repeatable); others: --pull")
 	f.StringSliceVar(&cfg.Queues, "queue", nil, "SQS queue that gets task state changes (repeatable)")
 	for name, d := range map[string]*time.Duration{
 		"provision": &cfg.Delays.Provision, "pull": &cfg.Delays.Pull, "deactivate": &cfg.Delays.Deactivate,
@@ -128,6 +130,29 @@ func (buckets) String() string { return "" }
 
 // Type implements pflag.Value.
 func (buckets) Type() string { return "name" }
+
+// pulls are the values of --pull-of.
+type pulls struct{ of *map[string]time.Duration }
+
+// Set implements pflag.Value.
+func (p pulls) Set(text string) error {
+	image, took, ok := strings.Cut(text, "=")
+	d, err := time.ParseDuration(took)
+	if !ok || err != nil {
+		return fmt.Errorf("want IMAGE=DURATION: %q", text)
+	}
+	if *p.of == nil {
+		*p.of = map[string]time.Duration{}
+	}
+	(*p.of)[image] = d
+	return nil
+}
+
+// String implements pflag.Value.
+func (pulls) String() string { return "" }
+
+// Type implements pflag.Value.
+func (pulls) Type() string { return "image=duration" }
 
 // serve prints where it serves and other facts, and returns when ctx ends.
 func serve(ctx context.Context, out io.Writer, listen string, cfg ecs.Config, facts []string) error {

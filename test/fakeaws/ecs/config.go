@@ -17,6 +17,8 @@ type Config struct {
 	// AccessKey is the only access key id accepted; empty accepts any.
 	AccessKey string
 	Delays    Delays
+	// Pulls is how long the pulls of single images take, by name; others take Delays.Pull.
+	Pulls map[string]time.Duration
 	// Kindness makes it kinder than AWS is; a test that wants it says so.
 	Kindness Kindness
 	// Observed is what a real account was seen to do, in the place of what is assumed.
@@ -64,6 +66,14 @@ type Config struct {
 	Exec func(context.Context, ExecCall) (exitCode int, err error)
 	// Sessions says how sessions of ECS Exec behave.
 	Sessions SessionConfig
+}
+
+// pullOf is how long the pull of an image takes.
+func (c *Config) pullOf(image string) time.Duration {
+	if took, ok := c.Pulls[image]; ok {
+		return took
+	}
+	return c.Delays.Pull
 }
 
 // Delays are how long things take.

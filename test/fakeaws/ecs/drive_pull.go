@@ -65,7 +65,7 @@ func (d *driver) pull(ctx context.Context, i int) error {
 // pullNow pulls, unless the task is to end meanwhile.
 func (d *driver) pullNow(ctx context.Context, p *imagePull, image string, login *Login) {
 	defer close(p.done)
-	if !d.pause(ctx, d.s.cfg.Delays.Pull) {
+	if !d.pause(ctx, d.s.cfg.pullOf(image)) {
 		p.err = context.Canceled
 		return
 	}

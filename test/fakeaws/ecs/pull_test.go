@@ -13,15 +13,17 @@ func TestPullOrder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind    Kindness
 		image   string
+		pulls   map[string]time.Duration
 		started time.Duration // of the container that waits for 20 s of another
 		pulled  time.Duration // of the task's last image
 	}{
-		"once it may start": {Kindness{}, "nginx:1", 40 * time.Second, 40 * time.Second},
-		"the same image":    {Kindness{}, "busybox:1", 35 * time.Second, 15 * time.Second},
-		"all upfront":       {Kindness{PullsUpfront: true}, "nginx:1", 35 * time.Second, 15 * time.Second},
+		"once it may start": {Kindness{}, "nginx:1", nil, 40 * time.Second, 40 * time.Second},
+		"a small image":     {Kindness{}, "nginx:1", map[string]time.Duration{"nginx:1": 2 * time.Second}, 37 * time.Second, 37 * time.Second},
+		"the same image":    {Kindness{}, "busybox:1", nil, 35 * time.Second, 15 * time.Second},
+		"all upfront":       {Kindness{PullsUpfront: true}, "nginx:1", nil, 35 * time.Second, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bothWays(t, Config{Delays: delays, Kindness: tc.kind}, func(t *testing.T, s *Server) {
+			bothWays(t, Config{Delays: delays, Kindness: tc.kind, Pulls: tc.pulls}, func(t *testing.T, s *Server) {
 				second := after(app("serve"), "first", "SUCCESS")
 				second.Image = aws.String(tc.image)
 				arn := run(t, s, definitionOf(second, helperOf("first", "sleep", "20")), nil)

@@ -116,6 +116,8 @@ type plan struct {
 	d      *definition
 	ov     overrides
 	delays Delays
+	// pullOf is how long the pull of an image takes.
+	pullOf func(image string) time.Duration
 	kind   Kindness
 	seen   Observed
 	// images is when each of them was pulled.
@@ -125,7 +127,7 @@ type plan struct {
 // lifeOf derives the life of a task as it was made and as others acted on it.
 func lifeOf(t *task, cfg *Config) life {
 	delays := cfg.Delays
-	p := plan{d: t.def, ov: t.ov, delays: delays, kind: cfg.Kindness, seen: cfg.Observed, images: map[string]time.Duration{}, life: life{
+	p := plan{d: t.def, ov: t.ov, delays: delays, pullOf: cfg.pullOf, kind: cfg.Kindness, seen: cfg.Observed, images: map[string]time.Duration{}, life: life{
 		attached: delays.Provision, pulled: delays.Provision,
 		started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
 		containers: make([]containerLife, len(t.def.ContainerDefinitions)),
@@ -195,8 +197,8 @@ func (p *plan) next(left []int) int {
 func (p *plan) pull(image string, ready time.Duration) time.Duration {
 	at, ok := p.images[image]
 	if !ok {
-		if at = ready + p.delays.Pull; p.kind.PullsUpfront {
-			at = p.attached + p.delays.Pull
+		if at = ready + p.pullOf(image); p.kind.PullsUpfront {
+			at = p.attached + p.pullOf(image)
 		}
 		p.images[image] = at
 		p.pulled = max(p.pulled, at)

@@ -353,12 +353,23 @@ func (p *process) Forget(types.UID)    {}
 func (p *process) Set(*corev1.Pod)                         {}
 func (p *process) Adopt(*corev1.Pod, map[string]time.Time) {}
 
-// Objects knows one Secret.
-func (p *process) Objects(*corev1.Pod) resolve.Objects {
-	return resolve.Objects{ServicesSynced: true, Secrets: map[string]resolve.Object[*corev1.Secret]{
-		"login": {Value: &corev1.Secret{Data: map[string][]byte{"password": []byte("canary-of-a-secret")}}},
-		"none":  {Err: apierrors.NewNotFound(corev1.Resource("secrets"), "none")},
-	}}
+// tokenLife is that of the tokens which Objects has, in seconds.
+const tokenLife = 3607
+
+// Objects knows one Secret, and a token of each pod.
+func (p *process) Objects(pod *corev1.Pod) resolve.Objects {
+	return resolve.Objects{
+		ServicesSynced: true,
+		Secrets: map[string]resolve.Object[*corev1.Secret]{
+			"login": {Value: &corev1.Secret{Data: map[string][]byte{"password": []byte("canary-of-a-secret")}}},
+			"none":  {Err: apierrors.NewNotFound(corev1.Resource("secrets"), "none")},
+		},
+		Tokens: map[resolve.TokenKey]resolve.Object[resolve.Token]{
+			{Expiration: tokenLife}: {Value: resolve.Token{
+				Value: "token-of-" + string(pod.UID), Expires: pod.CreationTimestamp.Add(tokenLife * time.Second),
+			}},
+		},
+	}
 }
 
 func (p *process) Annotated(pod *corev1.Pod, _ map[string]string, kind, reason, message string) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/burstlet/burstlet/backend/ecs"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
+	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
 // runsPerSecond and runsAtOnce are RunTask's documented rate and burst.
@@ -52,6 +53,62 @@ func TestScalingToZeroAmidARollout(t *testing.T) {
 		c.delete("next")
 		time.Sleep(time.Minute)
 	})
+}
+
+// A thousand pods of a Deployment, each with a token of its own, run as soon as AWS's rates
+// let them: RunTask's 20 a second, a tenth, and what one task takes. It is the bar of
+// BenchmarkECSThousandPods, which a busy machine cannot be measured by.
+func TestAThousandPodsStartAtAWSsRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pods := lane.Pick(600, 600, 1000)
+		delays := stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second, Visible: 2 * time.Second, Deprovision: 3 * time.Second}
+		c := newCluster(t, stub.Config{
+			Throttles: true, Delays: delays, Kindness: stub.Kindness{Interfaces: true},
+			Pulls: map[string]time.Duration{"burstlet-task:1": time.Second}, // 6 MB
+		})
+		c.change = whole
+		p := c.start(&link{})
+		defer func() { p.end() }()
+		time.Sleep(time.Minute) // tokens fill up
+		created := time.Now()
+		for i := range pods {
+			c.create(fmt.Sprint("p", i), corev1.RestartPolicyAlways, tokened, "sleep", "100000")
+		}
+		running := func() int {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			n := 0
+			for _, pod := range c.pods {
+				if pod.Status.Phase == corev1.PodRunning {
+					n++
+				}
+			}
+			return n
+		}
+		const limit = 10 * time.Minute
+		for running() < pods && time.Since(created) < limit {
+			time.Sleep(100 * time.Millisecond)
+		}
+		starts := time.Duration(pods-runsAtOnce) * time.Second / runsPerSecond
+		took, bar := time.Since(created), starts*11/10+delays.Provision+delays.Pull
+		t.Logf("%d pods ran after %s, the bar is %s: %v, of them throttled %v", pods, took, bar, c.server.Calls(), c.server.Throttled())
+		if took > bar {
+			t.Errorf("%d pods ran after %s, want at most %s", pods, took, bar)
+		}
+		if n := c.server.Calls()["RegisterTaskDefinition"]; n != 1 {
+			t.Errorf("%d definitions were registered", n)
+		}
+	})
+}
+
+// tokened gives a pod a token of its own.
+func tokened(pod *corev1.Pod) {
+	pod.Spec.Volumes = []corev1.Volume{{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+			Path: "token", ExpirationSeconds: new(int64(tokenLife)),
+		}}},
+	}}}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "token", MountPath: "/var/run/token"}}
 }
 
 func logged(cfg *ecs.Config) {
