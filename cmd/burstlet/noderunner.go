@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/containerd/log"
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,12 +24,12 @@ import (
 )
 
 // nodeRunner runs one of the nodes of this process, term by term. It has nothing in common
-// with the others but the process.
+// with the others but the process, and perhaps the Lease that they lead by.
 type nodeRunner struct {
 	cfg config.Configuration
-	// id is this process in elections.
-	id    string
-	state *nodeState
+	// elections are those of the process.
+	elections *elections
+	state     *nodeState
 	// process has the metrics of the process.
 	process prometheus.Gatherer
 	// shared is what the backends of the process have in common.
@@ -78,26 +77,13 @@ func (r *nodeRunner) campaign(ctx context.Context, cred *credential) error {
 	})
 }
 
-// elector has a client of its own: a node may not write the lease of an election,
-// and that lease must not pass the gate, which it opens.
 func (r *nodeRunner) elector(cred *credential) (*election.Elector, error) {
-	l := r.cfg.LeaderElection
-	server, err := access.Find(l.Kubeconfig)
+	lease, err := r.elections.lease(r.cfg)
 	if err != nil {
-		return nil, fmt.Errorf("leader election: %w", err)
-	}
-	// One call that hangs must not cost the lease.
-	server.Timeout = max(time.Second, l.RenewDeadline.Duration/2)
-	server.QPS = unlimited
-	server.UserAgent = userAgent() + " leader-election"
-	client, err := kubernetes.NewForConfig(server)
-	if err != nil {
-		return nil, fmt.Errorf("leader election: make a client for the API server: %w", err)
+		return nil, err
 	}
 	return election.New(election.Config{
-		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: r.cfg.LeaseName(), Identity: r.id,
-		LeaseDuration: l.LeaseDuration.Duration, RenewDeadline: l.RenewDeadline.Duration, RetryPeriod: l.RetryPeriod.Duration,
-		Former:       nodeExists(cred.config(), r.cfg.Node.Name),
+		Lease: lease, Former: nodeExists(cred.config(), r.cfg.Node.Name),
 		Standby:      func(err error) { r.state.set(stateStandby, err) },
 		WithoutLease: r.state.goesOnWithoutLease,
 	})
@@ -122,7 +108,7 @@ func nodeExists(server *rest.Config, name string) func(context.Context) (bool, e
 
 // holder is this process as the node's holder.
 func (r *nodeRunner) holder() provider.Holder {
-	h := provider.Holder{Process: r.id}
+	h := provider.Holder{Process: r.elections.id}
 	if l := r.cfg.LeaderElection; l.Enabled {
 		h.Election = l.Namespace + "/" + r.cfg.LeaseName()
 	}
@@ -173,7 +159,7 @@ func (r *nodeRunner) remote(ctx context.Context, identity string, may backend.Pe
 	}
 	n := backends.Node{Config: r.cfg, Identity: identity, Version: programVersion(), May: may, Shared: r.shared}
 	if r.cfg.LeaderElection.Enabled {
-		n.Leader = leaderName(r.id)
+		n.Leader = leaderName(r.elections.id)
 	}
 	b, err := backends.New(ctx, n)
 	if err != nil {

@@ -70,9 +70,9 @@ func runNodes(ctx context.Context, cfg config.Configuration) error {
 		return err
 	}
 	runs := make([]func(context.Context) error, len(configs))
-	shared := backends.NewShared()
+	shared, elections := backends.NewShared(), newElections(id, electionAccess)
 	for i, c := range configs {
-		r := &nodeRunner{cfg: c, id: id, state: states.nodes[i], process: process, shared: shared}
+		r := &nodeRunner{cfg: c, elections: elections, state: states.nodes[i], process: process, shared: shared}
 		runs[i] = r.run
 		if len(configs) > 1 {
 			runs[i] = keeper{name: c.Node.Name, state: r.state, run: r.run}.keep

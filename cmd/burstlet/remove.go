@@ -141,10 +141,13 @@ func removeNodes(ctx context.Context, out io.Writer, cfg config.Configuration, f
 	if err != nil {
 		return err
 	}
+	elections := newElections("remove-nodes_"+id, func(config.LeaderElection) (*rest.Config, error) {
+		return rest.CopyConfig(server), nil
+	})
 	nodes := make([]*removal.Node, len(chosen))
 	for i, c := range chosen {
 		nodes[i] = removal.New(
-			removalConfig(c, f, client, say, &taker{cfg: c, access: server, id: "remove-nodes_" + id, keep: f.keepPods}),
+			removalConfig(c, f, client, say, &taker{cfg: c, access: server, elections: elections, keep: f.keepPods}),
 		)
 	}
 	timed, cancel := context.WithTimeout(ctx, f.timeout)

@@ -32,7 +32,8 @@ import (
 type taker struct {
 	cfg    config.Configuration
 	access *rest.Config
-	id     string // in elections
+	// elections are those of all nodes that are removed.
+	elections *elections
 	// keep is true where pods are not to end.
 	keep bool
 }
@@ -50,27 +51,22 @@ func (t *taker) take(ctx context.Context, do func(context.Context, backend.Backe
 	if !t.cfg.LeaderElection.Enabled {
 		return t.hold(ctx, gate.Always(), "", do)
 	}
-	client, err := kubernetes.NewForConfig(t.access)
+	lease, err := t.elections.lease(t.cfg)
 	if err != nil {
-		return fmt.Errorf("leader election: make a client for the API server: %w", err)
+		return err
 	}
-	l := t.cfg.LeaderElection
-	elector, err := election.New(election.Config{
-		Leases: client.CoordinationV1(), Namespace: l.Namespace, Name: t.cfg.LeaseName(), Identity: t.id,
-		LeaseDuration: l.LeaseDuration.Duration, RenewDeadline: l.RenewDeadline.Duration, RetryPeriod: l.RetryPeriod.Duration,
-		Former: nodeExists(t.access, t.cfg.Node.Name),
-	})
+	elector, err := election.New(election.Config{Lease: lease, Former: nodeExists(t.access, t.cfg.Node.Name)})
 	if err != nil {
 		return err
 	}
 	led := false
 	err = elector.Run(ctx, func(ctx context.Context, held *gate.Gate) error {
-		err := t.hold(ctx, held, leaderName(t.id), do)
+		err := t.hold(ctx, held, leaderName(t.elections.id), do)
 		led = err == nil
 		return err
 	})
 	if err == nil && !led {
-		err = fmt.Errorf("wait for lease %s/%s: %w", l.Namespace, t.cfg.LeaseName(), context.Cause(ctx))
+		err = fmt.Errorf("wait for lease %s: %w", lease, context.Cause(ctx))
 	}
 	return err
 }

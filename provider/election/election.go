@@ -8,11 +8,7 @@ import (
 	"time"
 
 	"github.com/containerd/log"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 
 	"github.com/burstlet/burstlet/backend/gate"
@@ -31,18 +27,8 @@ const defaultStopTimeout = 30 * time.Second
 // Config is what an Elector needs. All fields are required but those that say
 // otherwise.
 type Config struct {
-	// Leases reaches the Lease: get, create and update. Its calls should end well
-	// before RenewDeadline, and must not pass the gate.
-	Leases coordinationclient.LeasesGetter
-	// Namespace and Name are the Lease's.
-	Namespace, Name string
-	// Identity is this process among all that stand for the Lease; no two may share
-	// it, a process and its successor neither.
-	Identity string
-	// LeaseDuration is how long others wait after the last renewal that they saw,
-	// in whole seconds; RenewDeadline how long a leader tries to renew before it
-	// gives up; RetryPeriod the pause between renewals.
-	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Lease is what it stands for, alone or beside the process' other electors.
+	Lease *Lease
 	// StopTimeout is how long what leads may take to end after the lease was lost;
 	// 30 s when zero.
 	StopTimeout time.Duration
@@ -59,8 +45,11 @@ type Config struct {
 	WithoutLease func(bool)
 }
 
-// Elector stands for one Lease.
-type Elector struct{ cfg Config }
+// Elector stands for a Lease, for one node.
+type Elector struct {
+	cfg   Config
+	lease LeaseConfig
+}
 
 // New checks the configuration.
 func New(cfg Config) (*Elector, error) {
@@ -76,13 +65,10 @@ func New(cfg Config) (*Elector, error) {
 	if cfg.Former == nil {
 		cfg.Former = func(context.Context) (bool, error) { return true, nil }
 	}
-	if cfg.Leases == nil || cfg.Namespace == "" || cfg.Name == "" || cfg.Identity == "" {
-		return nil, errors.New("configure leader election: client, namespace, name and identity are required")
+	if cfg.Lease == nil {
+		return nil, errors.New("configure leader election: a lease is required")
 	}
-	if cfg.LeaseDuration%time.Second != 0 {
-		return nil, fmt.Errorf("configure leader election: the lease's duration %v is not in whole seconds", cfg.LeaseDuration)
-	}
-	e := &Elector{cfg}
+	e := &Elector{cfg, cfg.Lease.cfg}
 	if _, err := e.elector(e.lock(), func(context.Context) {}, func() {}); err != nil {
 		return nil, fmt.Errorf("configure leader election: %w", err)
 	}
@@ -115,7 +101,7 @@ func (e *Elector) Run(ctx context.Context, lead Lead) error {
 // lease, two would take the node from each other without a pause.
 func (e *Elector) giveWay(ctx context.Context) {
 	e.cfg.Standby(errGaveWay)
-	timer := time.NewTimer(e.cfg.LeaseDuration)
+	timer := time.NewTimer(e.lease.LeaseDuration)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -125,6 +111,7 @@ func (e *Elector) giveWay(ctx context.Context) {
 
 // term is one wait and one lead; over says that there is to be no other.
 func (e *Elector) term(ctx context.Context, l *lock, lead Lead) (over bool, err error) {
+	defer e.cfg.Lease.forget(&l.member)
 	defer l.held.Close()
 	// The election outlives ctx: the lease is kept until what leads has ended.
 	campaign, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -157,8 +144,8 @@ func (e *Elector) term(ctx context.Context, l *lock, lead Lead) (over bool, err 
 		quit()
 		return true, nil
 	}
-	if l.made && e.mayHaveFormer(ctx) {
-		timer := time.NewTimer(e.cfg.LeaseDuration)
+	if time.Until(l.member.settled) > 0 && e.mayHaveFormer(ctx) {
+		timer := time.NewTimer(time.Until(l.member.settled))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
@@ -195,7 +182,7 @@ func (e *Elector) campaign(ctx context.Context, l *lock, elector *leaderelection
 // mayHaveFormer is true where somebody may lead of whom the Lease does not know.
 func (e *Elector) mayHaveFormer(ctx context.Context) bool {
 	former, err := e.cfg.Former(ctx)
-	entry := log.G(ctx).WithField("lease", e.cfg.Name).WithField("pause", e.cfg.LeaseDuration)
+	entry := log.G(ctx).WithField("lease", e.cfg.Lease.String()).WithField("pause", e.lease.LeaseDuration)
 	switch {
 	case err != nil:
 		entry.WithError(err).Warn("the lease is new, and whether the node has a leader is not known: waiting as for one")
@@ -246,20 +233,16 @@ func (e *Elector) serve(ctx context.Context, l *lock, lead Lead, ended <-chan st
 
 // release uses a context of its own, since ctx has ended.
 func (e *Elector) release(ctx context.Context, l *lock) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.RenewDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.lease.RenewDeadline)
 	defer cancel()
 	l.release(ctx)
 }
 
 func (e *Elector) lock() *lock {
 	return &lock{
-		Interface: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: e.cfg.Namespace, Name: e.cfg.Name},
-			Client:     e.cfg.Leases,
-			LockConfig: resourcelock.ResourceLockConfig{Identity: e.cfg.Identity},
-		},
+		lease:   e.cfg.Lease,
 		held:    gate.New(),
-		open:    e.cfg.LeaseDuration - e.cfg.LeaseDuration/8,
+		open:    e.cfg.Lease.open(),
 		standby: e.cfg.Standby,
 		without: e.cfg.WithoutLease,
 		lost:    func() {},
@@ -267,13 +250,10 @@ func (e *Elector) lock() *lock {
 }
 
 func (e *Elector) elector(l *lock, elected func(context.Context), ended func()) (*leaderelection.LeaderElector, error) {
+	cfg := e.lease
 	return leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: l, Name: e.cfg.Name,
-		LeaseDuration: e.cfg.LeaseDuration, RenewDeadline: e.cfg.RenewDeadline, RetryPeriod: e.cfg.RetryPeriod,
+		Lock: l, Name: cfg.Name,
+		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: elected, OnStoppedLeading: ended},
 	})
-}
-
-func normal(err error) bool {
-	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }

@@ -288,26 +288,34 @@ func TestStandbyTellsOfItsLease(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	good := Config{
-		Leases: &wire{}, Namespace: "a", Name: "b", Identity: "c",
-		LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry,
+	good := leaseConfig(&wire{}, "c")
+	made := func(cfg LeaseConfig) error {
+		lease, err := NewLease(cfg)
+		if err != nil {
+			return err
+		}
+		_, err = New(Config{Lease: lease})
+		return err
 	}
-	for name, change := range map[string]func(*Config){
-		"no client":           func(c *Config) { c.Leases = nil },
-		"no namespace":        func(c *Config) { c.Namespace = "" },
-		"no name":             func(c *Config) { c.Name = "" },
-		"no identity":         func(c *Config) { c.Identity = "" },
-		"half a second":       func(c *Config) { c.LeaseDuration += time.Second / 2 },
-		"a long deadline":     func(c *Config) { c.RenewDeadline = duration },
-		"a long retry period": func(c *Config) { c.RetryPeriod = deadline },
+	for name, change := range map[string]func(*LeaseConfig){
+		"no client":           func(c *LeaseConfig) { c.Leases = nil },
+		"no namespace":        func(c *LeaseConfig) { c.Namespace = "" },
+		"no name":             func(c *LeaseConfig) { c.Name = "" },
+		"no identity":         func(c *LeaseConfig) { c.Identity = "" },
+		"half a second":       func(c *LeaseConfig) { c.LeaseDuration += time.Second / 2 },
+		"a long deadline":     func(c *LeaseConfig) { c.RenewDeadline = duration },
+		"a long retry period": func(c *LeaseConfig) { c.RetryPeriod = deadline },
 	} {
 		cfg := good
 		change(&cfg)
-		if _, err := New(cfg); err == nil {
+		if made(cfg) == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := New(good); err != nil {
+	if _, err := New(Config{}); err == nil {
+		t.Error("no lease: no error")
+	}
+	if err := made(good); err != nil {
 		t.Error(err)
 	}
 }

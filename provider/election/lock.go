@@ -2,12 +2,12 @@ package election
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/containerd/log"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/burstlet/burstlet/backend/gate"
@@ -16,8 +16,10 @@ import (
 // lock is the Lease as client-go's election uses it, in one term. Each write that
 // makes or keeps this process the holder opens the gate.
 type lock struct {
-	resourcelock.Interface
-	held *gate.Gate
+	lease *Lease
+	// member is this term's part in the Lease.
+	member member
+	held   *gate.Gate
 	// open is for how long after a renewal was asked for the gate stays open.
 	open    time.Duration
 	standby func(error)
@@ -25,49 +27,42 @@ type lock struct {
 	// lost ends the term.
 	lost func()
 	// failed is true while calls fail, leading from the first renewal on, outlived while the
-	// term goes on without its lease; only the election's goroutine uses them. made is true
-	// where this process made the Lease; it does not change after the election.
-	failed, leading, outlived, made bool
+	// term goes on without its lease; only the election's goroutine uses them.
+	failed, leading, outlived bool
 }
 
-// releaseTries is how often a release is tried that others' writes come before.
-const releaseTries = 3
+var _ resourcelock.Interface = (*lock)(nil)
 
-// errForgotten is about a Lease that is not there when this process has not renewed it for
-// so long that another may have led.
-var errForgotten = errors.New("the lease is gone, and another process may have led meanwhile")
+func (l *lock) Identity() string   { return l.lease.cfg.Identity }
+func (l *lock) Describe() string   { return l.lease.String() }
+func (l *lock) RecordEvent(string) {}
 
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && l.leading && record.HolderIdentity != l.Identity() {
-		// Another leads or has led, and what is known here is old. The election
-		// would try on until its deadline, and go on with a lease that is free again.
-		l.lost()
+	record, err := l.lease.look(ctx, &l.member)
+	if err = l.note(ctx, err, "leader lease not read; trying again"); err != nil {
+		return nil, nil, err
 	}
-	return record, raw, l.note(ctx, err, "leader lease not read; trying again")
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the record of lease %s: %w", l.lease, err)
+	}
+	return record, raw, nil
 }
 
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if l.leading && !l.held.Open() {
-		l.lost()
-		return errForgotten
-	}
-	asked := time.Now()
-	err := l.Interface.Create(ctx, record)
-	l.made = l.made || err == nil && !l.leading
-	l.renewed(ctx, asked, record, err)
+	asked, err := l.lease.create(ctx, &l.member, record)
+	l.renewed(ctx, asked, err)
 	return l.note(ctx, err, "leader lease not made; trying again")
 }
 
 func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	asked := time.Now()
-	err := l.Interface.Update(ctx, record)
-	l.renewed(ctx, asked, record, err)
+	asked, err := l.lease.renew(ctx, &l.member, record)
+	l.renewed(ctx, asked, err)
 	return l.note(ctx, err, "leader lease not written; trying again")
 }
 
-func (l *lock) renewed(ctx context.Context, asked time.Time, record resourcelock.LeaderElectionRecord, err error) {
-	if err != nil || record.HolderIdentity != l.Identity() {
+func (l *lock) renewed(ctx context.Context, asked time.Time, err error) {
+	if err != nil {
 		return
 	}
 	l.leading = true
@@ -88,8 +83,12 @@ func (l *lock) withLease() (was bool) {
 }
 
 // note tells of the first failure of a row, and of its end, but for what is a normal answer: there is
-// no Lease yet, or somebody else wrote it first.
+// no Lease yet, or somebody else wrote it first. A term that has lost the Lease ends: what is known here
+// is old, and the election would try on until its deadline, and go on with a lease that is free again.
 func (l *lock) note(ctx context.Context, err error, message string) error {
+	if errors.Is(err, errBroken) {
+		l.lost()
+	}
 	fails := err != nil && !normal(err)
 	if fails == l.failed || fails && ctx.Err() != nil {
 		return err
@@ -106,21 +105,10 @@ func (l *lock) note(ctx context.Context, err error, message string) error {
 	return err
 }
 
-// release gives up a lease that this process still holds. The next leader then
-// need not wait for its end.
+// release ends this term's part in the Lease.
 func (l *lock) release(ctx context.Context) {
-	for range releaseTries {
-		record, _, err := l.Get(ctx)
-		if err != nil || record.HolderIdentity != l.Identity() {
-			return // gone or another's; what failed is logged, and the lease ends by itself
-		}
-		now := metav1.Now()
-		err = l.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
-		})
-		if !apierrors.IsConflict(err) {
-			return // what came of it is logged by Update
-		}
-		// A renewal that was given up with the term was written after all.
+	if err := l.lease.leave(ctx, &l.member); err != nil {
+		log.G(ctx).WithField("lease", l.Describe()).WithError(err).
+			Warn("leader lease not given up: whoever leads next waits for its end")
 	}
 }

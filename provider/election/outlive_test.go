@@ -1,6 +1,7 @@
 package election
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -224,13 +225,7 @@ func TestRandomOutages(t *testing.T) {
 				storm.heal(c)
 			}
 			settle(time.Minute)
-			seen := map[string]bool{}
-			for _, holder := range r.landed {
-				if seen[holder] {
-					t.Errorf("seed %d: %s changed the remote after its successor: %v", seed, holder, r.landed)
-				}
-				seen[holder] = true
-			}
+			stale(t, seed, r)
 			if both[0].open() == both[1].open() || !r.lands(fmt.Sprintf("%s/%d", s.holder(), leading(both, s.holder()).led())) {
 				t.Errorf("seed %d: %q leads, but the last changes are of %v", seed, s.holder(), r.landed)
 			}
@@ -271,6 +266,31 @@ func (s storm) heal(c *contender) {
 	if frozen := s.frozen[c]; frozen != nil {
 		close(frozen)
 		delete(s.frozen, c)
+	}
+}
+
+// restart ends a node with an error, if it leads; its keeper starts it again.
+func (s storm) restart(c *contender) {
+	select {
+	case c.fail <- errStorm:
+	default:
+	}
+}
+
+var errStorm = errors.New("storm")
+
+// stale tells of leaders that changed the remote after their successors.
+func stale(t *testing.T, seed uint64, r *remote) {
+	t.Helper()
+	if r == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for _, holder := range r.landed {
+		if seen[holder] {
+			t.Errorf("seed %d: %s changed the remote after its successor: %v", seed, holder, r.landed)
+		}
+		seen[holder] = true
 	}
 }
 

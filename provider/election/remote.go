@@ -14,7 +14,7 @@ import (
 // and again while the lease is not renewed. A remote that names another leader has closed
 // the gate.
 func (e *Elector) askRemote(ctx context.Context, l *lock) {
-	tick := time.NewTicker(e.cfg.RetryPeriod)
+	tick := time.NewTicker(e.lease.RetryPeriod)
 	defer tick.Stop()
 	for {
 		select {
@@ -25,7 +25,7 @@ func (e *Elector) askRemote(ctx context.Context, l *lock) {
 		case <-tick.C:
 		}
 		// One renewal that is late is none that failed.
-		if !l.held.Asks() || l.held.Outlives() && l.held.Left() > l.open-2*e.cfg.RetryPeriod {
+		if !l.held.Asks() || l.held.Outlives() && l.held.Left() > l.open-2*e.lease.RetryPeriod {
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, l.open/2)

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/burstlet/burstlet/backend"
@@ -31,13 +32,17 @@ type server struct {
 	mu      sync.Mutex
 	lease   *coordinationv1.Lease
 	version int
+	// reads and writes are those that arrived.
+	reads, writes int
 }
 
 var resource = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 
 func (s *server) put(l *coordinationv1.Lease) *coordinationv1.Lease {
 	s.version++
+	meta := s.meta()
 	s.lease = l.DeepCopy()
+	s.lease.UID = meta.UID
 	s.lease.ResourceVersion = strconv.Itoa(s.version)
 	return s.lease.DeepCopy()
 }
@@ -49,6 +54,32 @@ func (s *server) holder() string {
 		return ""
 	}
 	return *s.lease.Spec.HolderIdentity
+}
+
+// counts returns how many reads and writes arrived since the last time.
+func (s *server) counts() (reads, writes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	reads, writes, s.reads, s.writes = s.reads, s.writes, 0, 0
+	return reads, writes
+}
+
+// held writes the Lease as somebody would whom no contender stands for.
+func (s *server) held(holder string, transitions int32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now, seconds := metav1.NowMicro(), int32(duration/time.Second)
+	s.put(&coordinationv1.Lease{ObjectMeta: s.meta(), Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &holder, LeaseTransitions: &transitions, LeaseDurationSeconds: &seconds, RenewTime: &now, AcquireTime: &now,
+	}})
+}
+
+// meta is what the Lease keeps for as long as it is there.
+func (s *server) meta() metav1.ObjectMeta {
+	if s.lease != nil {
+		return s.lease.ObjectMeta
+	}
+	return metav1.ObjectMeta{Name: "burstlet-n", UID: types.UID(strconv.Itoa(s.version))}
 }
 
 // forget deletes the Lease.
@@ -65,6 +96,9 @@ type wire struct {
 
 	mu     sync.Mutex
 	cut    bool          // calls fail
+	hang   time.Duration // after so long
+	calls  int           // those that were made
+	mute   bool          // the reply of the next write is lost
 	frozen chan struct{} // calls wait until it is closed, and longer than their context
 	late   time.Duration // replies come so much later
 	farCut bool          // the remote cannot be reached
@@ -97,12 +131,17 @@ func (w *wire) set(change func(*wire)) {
 
 func (w *wire) pass(ctx context.Context) error {
 	w.mu.Lock()
-	frozen, cut := w.frozen, w.cut
+	w.calls++
+	frozen, cut, hang := w.frozen, w.cut, w.hang
 	w.mu.Unlock()
 	if frozen != nil {
 		<-frozen // a frozen process does not look at its contexts
 	}
 	if cut {
+		select {
+		case <-time.After(hang):
+		case <-ctx.Done():
+		}
 		return errors.New("connection refused")
 	}
 	return ctx.Err()
@@ -117,11 +156,17 @@ func (w *wire) strays() bool {
 	return was
 }
 
-func (w *wire) reply() {
+// reply returns what is to arrive of the server's answer to a write.
+func (w *wire) reply(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	w.mu.Lock()
-	late := w.late
+	late, mute := w.late, w.mute
+	w.mute = false
 	w.mu.Unlock()
 	time.Sleep(late)
+	if mute {
+		return nil, errors.New("connection reset")
+	}
+	return l, nil
 }
 
 func (w *wire) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coordinationv1.Lease, error) {
@@ -130,6 +175,7 @@ func (w *wire) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coor
 	}
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
+	w.server.reads++
 	if w.server.lease == nil {
 		return nil, apierrors.NewNotFound(resource, name)
 	}
@@ -140,41 +186,59 @@ func (w *wire) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.Cre
 	if err := w.pass(ctx); err != nil {
 		return nil, err
 	}
-	defer w.reply()
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	if w.server.lease != nil {
-		return nil, apierrors.NewAlreadyExists(resource, l.Name)
+	written, err := w.server.create(l)
+	if err != nil {
+		return nil, err
 	}
-	return w.server.put(l), nil
+	return w.reply(written)
 }
 
 func (w *wire) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	if err := w.pass(ctx); err != nil {
 		return nil, err
 	}
-	defer w.reply()
-	w.server.mu.Lock()
-	defer w.server.mu.Unlock()
-	if w.server.lease == nil {
-		return nil, apierrors.NewNotFound(resource, l.Name)
+	written, err := w.server.update(l, w.strays)
+	if err != nil {
+		return nil, err
 	}
-	if w.strays() && *l.Spec.HolderIdentity == "" {
-		w.server.put(w.server.lease)
-	}
-	if w.server.lease.ResourceVersion != l.ResourceVersion {
-		return nil, apierrors.NewConflict(resource, l.Name, errors.New("changed"))
-	}
-	return w.server.put(l), nil
+	return w.reply(written)
 }
 
-// contender is a process that stands for the lease.
+func (s *server) create(l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	if s.lease != nil {
+		return nil, apierrors.NewAlreadyExists(resource, l.Name)
+	}
+	return s.put(l), nil
+}
+
+func (s *server) update(l *coordinationv1.Lease, strays func() bool) (*coordinationv1.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	if s.lease == nil {
+		return nil, apierrors.NewNotFound(resource, l.Name)
+	}
+	if *l.Spec.HolderIdentity == "" && strays() {
+		s.put(s.lease)
+	}
+	if s.lease.ResourceVersion != l.ResourceVersion {
+		return nil, apierrors.NewConflict(resource, l.Name, errors.New("changed"))
+	}
+	return s.put(l), nil
+}
+
+// contender is a process that stands for the lease, or one node of it.
 type contender struct {
 	t    *testing.T
 	name string
 	wire *wire
-	stop context.CancelFunc
-	over chan error
+
+	elector *Elector
+	stop    context.CancelFunc
+	over    chan error
 
 	mu    sync.Mutex
 	terms []*gate.Gate
@@ -228,6 +292,13 @@ const (
 	takeover = 12400 * time.Millisecond
 )
 
+func leaseConfig(w *wire, identity string) LeaseConfig {
+	return LeaseConfig{
+		Leases: w, Namespace: "release", Name: "burstlet-n", Identity: identity,
+		LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry,
+	}
+}
+
 func contend(t *testing.T, s *server, name string) *contender {
 	t.Helper()
 	return contendAt(t, s, nil, name)
@@ -236,13 +307,39 @@ func contend(t *testing.T, s *server, name string) *contender {
 // contendAt has a remote that tells leaders apart.
 func contendAt(t *testing.T, s *server, r *remote, name string) *contender {
 	t.Helper()
+	w := &wire{server: s}
+	return stand(t, w, newLease(t, w, name), r, name, 0)
+}
+
+func newLease(t *testing.T, w *wire, identity string) *Lease {
+	t.Helper()
+	lease, err := NewLease(leaseConfig(w, identity))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+// process has nodes that share one Lease. remotes are those of its nodes, nil for one that does
+// not tell leaders apart.
+func process(t *testing.T, s *server, name string, remotes ...*remote) (nodes []*contender) {
+	t.Helper()
+	w := &wire{server: s}
+	lease := newLease(t, w, name)
+	for _, r := range remotes {
+		nodes = append(nodes, stand(t, w, lease, r, name, time.Hour)) // what is frozen does not look at its clock
+	}
+	return nodes
+}
+
+func stand(t *testing.T, w *wire, lease *Lease, r *remote, name string, stopTimeout time.Duration) *contender {
+	t.Helper()
 	c := &contender{
-		t: t, name: name, wire: &wire{server: s}, remote: r,
+		t: t, name: name, wire: w, remote: r,
 		over: make(chan error, 1), fail: make(chan error), end: func(*gate.Gate) {},
 	}
 	e, err := New(Config{
-		Leases: c.wire, Namespace: "release", Name: "burstlet-n", Identity: name,
-		LeaseDuration: duration, RenewDeadline: deadline, RetryPeriod: retry,
+		Lease: lease, StopTimeout: stopTimeout,
 		Former:  func(context.Context) (bool, error) { return c.former.Load(), nil },
 		Standby: func(err error) { c.mu.Lock(); c.standby = append(c.standby, err); c.mu.Unlock() },
 
@@ -251,11 +348,23 @@ func contendAt(t *testing.T, s *server, r *remote, name string) *contender {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	c.stop = cancel
-	go func() { c.over <- e.Run(ctx, c.lead) }()
-	t.Cleanup(cancel)
+	c.elector = e
+	c.start()
 	return c
+}
+
+// start has it stand for the lease, for the first time or again.
+func (c *contender) start() {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	c.stop = cancel
+	c.t.Cleanup(cancel)
+	go func() {
+		err := c.elector.Run(ctx, c.lead)
+		for ctx.Err() == nil && errors.Is(err, errStorm) {
+			err = c.elector.Run(ctx, c.lead)
+		}
+		c.over <- err
+	}()
 }
 
 func (c *contender) lead(ctx context.Context, held *gate.Gate) error {
