@@ -147,7 +147,7 @@ func removeNodes(ctx context.Context, out io.Writer, cfg config.Configuration, f
 	nodes := make([]*removal.Node, len(chosen))
 	for i, c := range chosen {
 		nodes[i] = removal.New(
-			removalConfig(c, f, client, say, &taker{cfg: c, access: server, elections: elections, keep: f.keepPods}),
+			removalConfig(c, f, client, say, len(chosen) < len(cfg.Each()), &taker{cfg: c, access: server, elections: elections, keep: f.keepPods}),
 		)
 	}
 	timed, cancel := context.WithTimeout(ctx, f.timeout)
@@ -211,7 +211,7 @@ func deploymentOf(name string, client kubernetes.Interface, say func(string)) (*
 }
 
 func removalConfig(
-	c config.Configuration, f removeFlags, client kubernetes.Interface, say func(string), t *taker,
+	c config.Configuration, f removeFlags, client kubernetes.Interface, say func(string), othersStay bool, t *taker,
 ) removal.Config {
 	r := removal.Config{
 		Name: c.Node.Name, Client: client, Takeover: t.take, ForceAfter: f.forceAfter, KeepPods: f.keepPods, Self: ownPod(),
@@ -219,6 +219,7 @@ func removalConfig(
 	}
 	if l := c.LeaderElection; l.Enabled {
 		r.Election = types.NamespacedName{Namespace: l.Namespace, Name: c.LeaseName()}
+		r.KeepElection = othersStay && l.Name != ""
 		// Who stands by looks after 1 to 2.2 times the period (client-go's jitter).
 		r.Recheck = 3 * l.RetryPeriod.Duration
 	}

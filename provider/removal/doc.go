@@ -23,7 +23,9 @@
 //  7. The remote is looked at until it shows nothing of this node twice, and what it
 //     keeps beside pods is deleted.
 //  8. Leases and certificate requests are deleted, and after a while one looks
-//     whether somebody made them again.
+//     whether somebody made them again. The Lease of an election goes when all its
+//     nodes are through step 7, since this process holds it until then, and stays
+//     where other nodes have it too that are not removed.
 //
 // # Evict, then delete
 //

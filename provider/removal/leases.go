@@ -101,6 +101,10 @@ func (n *Node) dropElection(ctx context.Context) error {
 	if !n.elected() {
 		return nil
 	}
+	if n.cfg.KeepElection {
+		n.say("lease %s stays, for the other nodes", n.cfg.Election)
+		return nil
+	}
 	err := try(ctx, func() error {
 		lease, err := n.lease(ctx, n.cfg.Election)
 		switch {
@@ -124,12 +128,30 @@ func (n *Node) taken(by string) error {
 	return fmt.Errorf("node %s: %w: %s: stop it and run this again", n.cfg.Name, errTaken, by)
 }
 
+// registering is how long a process that holds a Lease takes at most to make its Nodes.
+const registering = 15 * time.Second
+
 // confirm looks whether somebody who stood by made the node again.
 func (n *Node) confirm(ctx context.Context) error {
 	if pause.For(ctx, n.cfg.Recheck) != nil {
 		return ended(ctx)
 	}
-	return try(ctx, func() error {
+	held, err := n.notAgain(ctx)
+	if err != nil || !held {
+		return err
+	}
+	// It runs the nodes that stay; whether it knows this one too its Node will tell.
+	if pause.For(ctx, registering) != nil {
+		return ended(ctx)
+	}
+	_, err = n.notAgain(ctx)
+	return err
+}
+
+// notAgain returns an error if another process has the node. Held is true where one has a Lease
+// that other nodes have too.
+func (n *Node) notAgain(ctx context.Context) (held bool, err error) {
+	err = try(ctx, func() error {
 		node, err := n.get(ctx)
 		if err != nil {
 			return err
@@ -140,14 +162,16 @@ func (n *Node) confirm(ctx context.Context) error {
 				return err
 			}
 		}
+		held = n.cfg.KeepElection && lease != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
 		switch {
-		case lease != nil && lease.Spec.HolderIdentity != nil:
+		case !n.cfg.KeepElection && lease != nil && lease.Spec.HolderIdentity != nil:
 			return n.taken(*lease.Spec.HolderIdentity)
 		case node != nil:
 			return n.taken("it made the Node again")
 		}
 		return nil
 	})
+	return held, err
 }
 
 // dropRequests deletes the node's certificate requests. Certificates that were

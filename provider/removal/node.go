@@ -33,7 +33,9 @@ type Config struct {
 	// Election is the Lease of the election for the node; empty without one: then
 	// the node's own in kube-node-lease tells whether somebody serves it.
 	Election types.NamespacedName
-	Takeover Takeover
+	// KeepElection leaves that Lease, which other nodes have too that stay.
+	KeepElection bool
+	Takeover     Takeover
 	// Signers are the signers of the node's certificates beside Kubernetes' own for
 	// kubelets. May be nil.
 	Signers []string

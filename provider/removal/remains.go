@@ -48,7 +48,7 @@ func (n *Node) Remains(ctx context.Context) []string {
 	if lease != nil {
 		left = append(left, "lease "+n.ownLease().String())
 	}
-	if !n.elected() {
+	if !n.elected() || n.cfg.KeepElection {
 		return left
 	}
 	if lease, err = n.lease(ctx, n.cfg.Election); err != nil {

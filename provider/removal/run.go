@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/burstlet/burstlet/backend"
 )
 
@@ -21,11 +23,11 @@ func Run(ctx context.Context, nodes []*Node, deployment *Deployment) error {
 		}
 	}
 	if deployment == nil {
-		return each(ctx, nodes, (*Node).takeOut)
+		return each(ctx, byLease(nodes), electorate.takeOut)
 	}
 	err := deployment.end(ctx)
 	if err == nil {
-		err = each(ctx, nodes, (*Node).takeOut)
+		err = each(ctx, byLease(nodes), electorate.takeOut)
 	}
 	if err != nil {
 		err = errors.Join(err, deployment.restore(context.WithoutCancel(ctx)))
@@ -33,12 +35,12 @@ func Run(ctx context.Context, nodes []*Node, deployment *Deployment) error {
 	return err
 }
 
-// each does a step for all nodes at once.
-func each(ctx context.Context, nodes []*Node, step func(*Node, context.Context) error) error {
-	errs := make([]error, len(nodes))
+// each does a step for all at once.
+func each[T any](ctx context.Context, all []T, step func(T, context.Context) error) error {
+	errs := make([]error, len(all))
 	var group sync.WaitGroup
-	for i, n := range nodes {
-		group.Go(func() { errs[i] = step(n, ctx) })
+	for i, one := range all {
+		group.Go(func() { errs[i] = step(one, ctx) })
 	}
 	group.Wait()
 	return errors.Join(errs...)
@@ -51,16 +53,34 @@ func (n *Node) drainUnlessKept(ctx context.Context) error {
 	return n.drain(ctx)
 }
 
-// takeOut does what is left when nobody else runs the node any more.
-func (n *Node) takeOut(ctx context.Context) error {
-	if err := n.awaitEnd(ctx); err != nil {
-		return err
+// electorate is the nodes whose leader holds one Lease. They wait for each other: while this
+// process has one of them, it holds the Lease of all.
+type electorate []*Node
+
+// byLease returns the electorates of the nodes. A node without an election is alone.
+func byLease(nodes []*Node) []electorate {
+	var all []electorate
+	at := map[types.NamespacedName]int{}
+	for _, n := range nodes {
+		i, found := at[n.cfg.Election]
+		if !found || !n.elected() {
+			i = len(all)
+			at[n.cfg.Election], all = i, append(all, nil)
+		}
+		all[i] = append(all[i], n)
 	}
-	if err := n.cfg.Takeover(ctx, n.asHolder); err != nil {
-		return err
-	}
-	return inTurn(ctx, n.dropElection, n.confirm, n.await)
+	return all
 }
+
+// takeOut does what is left when nobody else runs the nodes any more.
+func (e electorate) takeOut(ctx context.Context) error {
+	of := func(step func(*Node, context.Context) error) func(context.Context) error {
+		return func(ctx context.Context) error { return each(ctx, e, step) }
+	}
+	return inTurn(ctx, of((*Node).awaitEnd), of((*Node).takeOver), e[0].dropElection, of((*Node).confirm), of((*Node).await))
+}
+
+func (n *Node) takeOver(ctx context.Context) error { return n.cfg.Takeover(ctx, n.asHolder) }
 
 // asHolder does what only who has the node may do.
 func (n *Node) asHolder(ctx context.Context, remote backend.Backend) error {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,6 +41,8 @@ type world struct {
 	mu sync.Mutex
 	// running is true while burstlet runs edge; held while the removal has it.
 	running, held bool
+	// takers counts the nodes that are taken over.
+	takers atomic.Int32
 	// replicas are the Deployment's; stopped is when burstlet was told to end.
 	replicas int32
 	stopped  time.Time
@@ -362,13 +365,23 @@ func (w *world) take(ctx context.Context, do func(context.Context, backend.Backe
 	w.held = true
 	w.lease("removal")
 	w.mu.Unlock()
-	defer func() {
-		w.mu.Lock()
-		w.held = false
-		w.giveUp()
-		w.mu.Unlock()
-	}()
+	w.takers.Add(1)
+	defer w.leaves()
+	defer w.lock(func() { w.held = false })
 	return do(ctx, backend.Backend{Pods: remotePods{w: w}, Sweep: w.sweep, Limits: backend.Limits{Settle: time.Minute}})
+}
+
+// leaves gives the Lease up with the last node that is taken over.
+func (w *world) leaves() {
+	if w.takers.Add(-1) == 0 {
+		w.lock(w.giveUp)
+	}
+}
+
+func (w *world) lock(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
 }
 
 func (w *world) sweep(context.Context) ([]string, error) {
