@@ -84,6 +84,12 @@ func TestEntriesOverrideWhatNodesHaveInCommon(t *testing.T) {
 	if lease := each[2].LeaseName(); lease != "burstlet-c" {
 		t.Errorf("lease %s", lease)
 	}
+	got.LeaderElection.Name = "shared"
+	for _, one := range got.Each() {
+		if lease := one.LeaseName(); lease != "shared" {
+			t.Errorf("node %s: lease %s, and one is named for all", one.Node.Name, lease)
+		}
+	}
 }
 
 func TestOneNodeIsItself(t *testing.T) {
@@ -160,9 +166,9 @@ nodes[0].node.capacity.memory: Required value: the ecs backend has no size of it
 			several + "- node: {name: a}\n  bootstrapKubeconfig: /b\n  certDirectory: /d\n- node: {name: b}\n  bootstrapKubeconfig: /b\n  certDirectory: /d\n",
 			`check FILE: nodes[1].certDirectory: Invalid value: "/d": nodes[0] has it too`,
 		},
-		"one lease for all": {
-			several + "- node: {name: a}\nleaderElection: {enabled: true, namespace: ns, name: x}\n",
-			"check FILE: leaderElection.name: Forbidden: nodes is set: the Lease of each is burstlet-<node>",
+		"one lease for all, of no name": {
+			several + "- node: {name: a}\n- node: {name: b}\nleaderElection: {enabled: true, namespace: ns, name: X}\n",
+			"check FILE: leaderElection.name: Invalid value: \"X\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

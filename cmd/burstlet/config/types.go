@@ -554,7 +554,8 @@ type Compatibility struct {
 }
 
 // LeaderElection lets several processes with the same nodes stand by for each
-// other. There is one election per node; only who holds a node's lease runs it.
+// other; only who holds a node's lease runs it. Each node has a lease of its own,
+// or with name all nodes have one.
 type LeaderElection struct {
 	// Enabled turns it on; default false.
 	Enabled bool `json:"enabled"`
@@ -562,8 +563,11 @@ type LeaderElection struct {
 	// node's credential may only write the node's own. Default: the namespace of
 	// the pod that this process runs in; required elsewhere.
 	Namespace string `json:"namespace"`
-	// Name of the Lease; default burstlet-<node>. Not with nodes, whose elections
-	// differ by that name.
+	// Name of the Lease; default burstlet-<node>. With nodes it is one Lease for all
+	// of them, so that one process runs them all and asks the API server as often as
+	// for one; without it each node's Lease is its own, and each node moves by itself
+	// to another process when it fails. All processes with these nodes must have the
+	// same name here.
 	Name string `json:"name"`
 	// Kubeconfig is the file with the access to that Lease (get, create, update),
 	// which a node's credential does not give. Empty: $KUBECONFIG, else the pod's
@@ -573,7 +577,8 @@ type LeaderElection struct {
 	// whole seconds; default 8s. After a crash the next leader follows the last
 	// renewal by LeaseDuration at the soonest and by LeaseDuration + 4.4 *
 	// RetryPeriod (12.4s) and its calls' time at the latest; after a clean end at
-	// once, within 2.2 * RetryPeriod.
+	// once, within 2.2 * RetryPeriod. With one Lease for several nodes add 0.75 *
+	// RetryPeriod to the former.
 	LeaseDuration Duration `json:"leaseDuration"`
 	// RenewDeadline is how long a leader tries to renew before it gives up; default
 	// 6s. One whose pods run on a host goes on with them, since the host refuses

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,13 +29,14 @@ func (c *Configuration) validateElection(at *field.Path) field.ErrorList {
 	} else {
 		errs = append(errs, invalid(at.Child("namespace"), l.Namespace, validation.IsDNS1123Label(l.Namespace))...)
 	}
-	if l.Name != "" && len(c.Nodes) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("name"), "nodes is set: the Lease of each is burstlet-<node>"))
-	}
+	var names []string
 	for _, one := range c.Each() {
-		if name := one.LeaseName(); one.Node.Name != "" {
-			errs = append(errs, invalid(at.Child("name"), name, apivalidation.NameIsDNSSubdomain(name, false))...)
+		if l.Name != "" || one.Node.Name != "" {
+			names = append(names, one.LeaseName())
 		}
+	}
+	for _, name := range slices.Compact(names) { // all nodes may have one
+		errs = append(errs, invalid(at.Child("name"), name, apivalidation.NameIsDNSSubdomain(name, false))...)
 	}
 	lease, deadline, retry := l.LeaseDuration.Duration, l.RenewDeadline.Duration, l.RetryPeriod.Duration
 	wrong := func(name string, value time.Duration, why string) {
@@ -55,7 +57,8 @@ func (c *Configuration) validateElection(at *field.Path) field.ErrorList {
 	return errs
 }
 
-// LeaseName is the name of the Lease that the node's leader holds.
+// LeaseName is the name of the Lease that the node's leader holds: its own, or that of all nodes
+// of the process.
 func (c *Configuration) LeaseName() string {
 	if c.LeaderElection.Name != "" {
 		return c.LeaderElection.Name
