@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,11 +36,9 @@ func (h *Host) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, 
 	stop := context.AfterFunc(ctx, func() { _ = l.file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	boot := h.bootID()
-	known, next := uint64(0), uint64(0)
-	if of, sequence, ok := strings.Cut(r.After, "/"); ok && of == boot {
-		if known, err = strconv.ParseUint(sequence, 10, 63); err != nil {
-			return host.OOMKills{}, class.Errorf(class.ErrInvalid, "await OOM kills after %q, which is no mark", r.After)
-		}
+	from, next, err := afterMark(r.After, boot)
+	if err != nil {
+		return host.OOMKills{}, err
 	}
 	var found host.OOMKills
 	var parser oomParser
@@ -50,7 +49,7 @@ func (h *Host) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, 
 		case err != nil && ctx.Err() != nil:
 			return host.OOMKills{}, fmt.Errorf("await OOM kills: %w", context.Cause(ctx))
 		case errors.Is(err, errNoMoreNow):
-			found.Mark = boot + "/" + strconv.FormatUint(max(next, known), 10)
+			found.Mark = boot + "/" + strconv.FormatUint(next, 10)
 			return found, nil
 		case err != nil:
 			return host.OOMKills{}, err
@@ -58,7 +57,7 @@ func (h *Host) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, 
 		for _, record := range records {
 			next = record.sequence + 1
 			kill, is := parser.kill(record)
-			if !is || r.After == "" || record.sequence < known {
+			if !is || record.sequence < from {
 				continue
 			}
 			found.Kills = append(found.Kills, kill)
@@ -68,6 +67,22 @@ func (h *Host) AwaitOOM(ctx context.Context, r host.OOMRequest) (host.OOMKills, 
 			}
 		}
 	}
+}
+
+// afterMark is the first record that is to be told of, none for who knows no mark, and the next
+// one where the log is empty. After a reboot all are.
+func afterMark(mark, boot string) (from, next uint64, err error) {
+	of, sequence, ok := strings.Cut(mark, "/")
+	switch {
+	case mark == "":
+		return math.MaxUint64, 0, nil
+	case !ok || of != boot:
+		return 0, 0, nil
+	}
+	if from, err = strconv.ParseUint(sequence, 10, 63); err != nil {
+		return 0, 0, class.Errorf(class.ErrInvalid, "await OOM kills after %q, which is no mark", mark)
+	}
+	return from, from, nil
 }
 
 // errNoMoreNow means that the log has been read to its end.
