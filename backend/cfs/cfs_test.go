@@ -16,7 +16,8 @@ func TestWhatTheKernelEnforces(t *testing.T) {
 		{300_000, MaxShares, 30_000_000},
 	} {
 		if shares, quota := Shares(tt.milli), Quota(tt.milli); shares != tt.shares || quota != tt.quota {
-			t.Errorf("%d thousandths are %d shares and a quota of %d, want %d and %d", tt.milli, shares, quota, tt.shares, tt.quota)
+			t.Errorf("%d thousandths are %d shares and a quota of %d, want %d and %d",
+				tt.milli, shares, quota, tt.shares, tt.quota)
 		}
 	}
 }

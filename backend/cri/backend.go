@@ -120,7 +120,8 @@ func newRemote(cfg Config, a access) (*remote, error) {
 	known := newDetails()
 	led := newLeader(cfg, a.host, a.may)
 	a.host = permitted{a.host, a.may, led}
-	t := transport.New(cfg.Endpoint, transport.DialSocket(a.control, socket), transport.HostCaller{Host: a.host, Socket: socket, PodOf: known.owner}, a.may)
+	onHost := transport.HostCaller{Host: a.host, Socket: socket, PodOf: known.owner}
+	t := transport.New(cfg.Endpoint, transport.DialSocket(a.control, socket), onHost, a.may)
 	slow := throttle.New()
 	r := &remote{
 		cfg:       cfg,
