@@ -43,6 +43,7 @@ func TestEcho(t *testing.T) {
 		"echo a#b # c":          "a#b\n",
 		"echo 'a\nb'":           "a\nb\n",
 		"echo \"a\nb\"":         "a\nb\n",
+		"echo \"a\\\nb\"":       "ab\n", // the line goes on
 	} {
 		t.Run(line, func(t *testing.T) { says(t, newDisk(), inHome, []string{"sh", "-c", line}, said{Out: out}) })
 	}

@@ -168,6 +168,8 @@ func (p *scriptParser) quoted(c byte, rest string) int {
 		return p.expand(rest, true)
 	case p.quote == '"' && c == '`':
 		p.cur.opaque = true
+	case p.quote == '"' && c == '\\' && strings.HasPrefix(rest, "\n"):
+		return 1 // the line goes on
 	case p.quote == '"' && c == '\\' && rest != "" && strings.IndexByte("\"\\$`", rest[0]) >= 0:
 		p.add(rest[0])
 		return 1
