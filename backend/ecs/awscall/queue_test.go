@@ -109,18 +109,22 @@ func TestWhatAWaitIsThatFails(t *testing.T) {
 	cancel()
 	late := refusing{errTooLong}
 	for name, tt := range map[string]struct {
-		ctx     context.Context
+		gone    bool
 		buckets []Limiter
 		class   error
 	}{
-		"no bucket":              {t.Context(), nil, nil},
-		"a token of each":        {t.Context(), []Limiter{refusing{}, refusing{}}, nil},
-		"the first is too long":  {t.Context(), []Limiter{late, refusing{}}, backend.ErrThrottled},
-		"the second is too long": {t.Context(), []Limiter{refusing{}, late}, backend.ErrThrottled},
-		"whoever asks is gone":   {gone, []Limiter{refusing{context.Canceled}}, backend.ErrUnavailable},
-		"gone and too long":      {gone, []Limiter{late}, backend.ErrUnavailable},
+		"no bucket":              {false, nil, nil},
+		"a token of each":        {false, []Limiter{refusing{}, refusing{}}, nil},
+		"the first is too long":  {false, []Limiter{late, refusing{}}, backend.ErrThrottled},
+		"the second is too long": {false, []Limiter{refusing{}, late}, backend.ErrThrottled},
+		"whoever asks is gone":   {true, []Limiter{refusing{context.Canceled}}, backend.ErrUnavailable},
+		"gone and too long":      {true, []Limiter{late}, backend.ErrUnavailable},
 	} {
-		err := Wait(tt.ctx, tt.buckets...)
+		ctx := t.Context()
+		if tt.gone {
+			ctx = gone
+		}
+		err := Wait(ctx, tt.buckets...)
 		if tt.class == nil {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -137,7 +141,10 @@ func TestWhatAWaitIsThatFails(t *testing.T) {
 func TestAdviceByWords(t *testing.T) {
 	answer := func(code, text string) error {
 		return &smithy.OperationError{
-			ServiceID: "Secrets Manager", OperationName: "GetSecretValue", Err: &smithy.GenericAPIError{Code: code, Message: text},
+			ServiceID: "Secrets Manager", OperationName: "GetSecretValue", Err: &smithy.GenericAPIError{
+				Code:    code,
+				Message: text,
+			},
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -170,7 +177,8 @@ func TestAdviceByWords(t *testing.T) {
 			answer("InvalidParameterException", "Unable to assume the service linked role."), "create-service-linked-role",
 		},
 		"a role that is not trusted": {
-			answer("ClientException", "ECS was unable to assume the role 'arn:x'"), "must exist and trust ecs-tasks.amazonaws.com",
+			answer("ClientException", "ECS was unable to assume the role 'arn:x'"),
+			"must exist and trust ecs-tasks.amazonaws.com",
 		},
 		"a role that is none": {answer("ClientException", "Role is not valid"), "look at executionRoleARN"},
 		"no Spot": {

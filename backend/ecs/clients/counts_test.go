@@ -108,8 +108,10 @@ func (atOnce) RetryDelay(int, error) (time.Duration, error) { return 0, nil }
 func TestCountsAreInASteadyOrder(t *testing.T) {
 	c := newRequestCounts()
 	for _, f := range []backend.CallFacts{
-		{Service: "SQS", Call: "B", Outcome: "ok"}, {Service: "ECS", Call: "B", Outcome: "ok"},
-		{Service: "ECS", Call: "A", Outcome: "ok"}, {Service: "ECS", Call: "A", Outcome: "Denied"},
+		{Service: "SQS", Call: "B", Outcome: "ok"},
+		{Service: "ECS", Call: "B", Outcome: "ok"},
+		{Service: "ECS", Call: "A", Outcome: "ok"},
+		{Service: "ECS", Call: "A", Outcome: "Denied"},
 	} {
 		c.of[f] += 2
 	}

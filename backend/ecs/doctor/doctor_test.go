@@ -75,13 +75,14 @@ func TestPartitionsInARNs(t *testing.T) {
 		}
 	}
 	for image, want := range map[string]string{
-		"123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/app:1":            "arn:aws:ecr:eu-west-1:123456789012:repository/team/app",
-		"123456789012.dkr-ecr.eu-west-1.on.aws/app@sha256:0123":              "arn:aws:ecr:eu-west-1:123456789012:repository/app",
-		"123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/app":               "arn:aws-cn:ecr:cn-north-1:123456789012:repository/app",
-		"123456789012.dkr.ecr.eusc-de-east-1.amazonaws.eu/app:1@sha256:0123": "arn:aws-eusc:ecr:eusc-de-east-1:123456789012:repository/app",
-		"123456789012.dkr.ecr.eu-west-1.amazonaws.com":                       "",
-		"public.ecr.aws/docker/library/busybox":                              "",
-		"busybox":                                                            "",
+		"123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/app:1": "arn:aws:ecr:eu-west-1:123456789012:repository/team/app",
+		"123456789012.dkr-ecr.eu-west-1.on.aws/app@sha256:0123":   "arn:aws:ecr:eu-west-1:123456789012:repository/app",
+		"123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/app":    "arn:aws-cn:ecr:cn-north-1:123456789012:repository/app",
+		"123456789012.dkr.ecr.eusc-de-east-1.amazonaws.eu/app:1@sha256:0123": "arn:aws-eusc:ecr:eusc-de-east-1:" +
+			"123456789012:repository/app",
+		"123456789012.dkr.ecr.eu-west-1.amazonaws.com": "",
+		"public.ecr.aws/docker/library/busybox":        "",
+		"busybox":                                      "",
 	} {
 		if got, ok := (&doctor{}).privateRepository(image); got != want || ok != (want != "") {
 			t.Errorf("%s: %q, want %q", image, got, want)

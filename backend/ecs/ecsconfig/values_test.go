@@ -30,9 +30,13 @@ func TestForms(t *testing.T) {
 		},
 		"role": {
 			ValidRole,
-			[]string{arn + "r", arn + "path/to/r", "arn:aws-cn:iam::123456789012:role/r", "arn:aws-us-gov:iam::123456789012:role/r"},
 			[]string{
-				"", "r", arn, "arn:aws:iam::12345678901:role/r", "arn:aws:iam::123456789012:user/r", "arn:aws:sts::123456789012:role/r",
+				arn + "r", arn + "path/to/r", "arn:aws-cn:iam::123456789012:role/r",
+				"arn:aws-us-gov:iam::123456789012:role/r",
+			},
+			[]string{
+				"", "r", arn, "arn:aws:iam::12345678901:role/r", "arn:aws:iam::123456789012:user/r",
+				"arn:aws:sts::123456789012:role/r",
 				" " + arn + "r", "arn:aws:iam:eu-west-1:123456789012:role/r",
 			},
 		},
@@ -48,8 +52,14 @@ func TestForms(t *testing.T) {
 		},
 		"mirror": {
 			func(s string) error { _, err := Mirror(s); return err },
-			[]string{"mirror", "mirror:5000", "https://mirror.example:5000", "http://10.0.0.1", "https://mirror/", "https://[fd00::1]:5000"},
-			[]string{"", "https://", "ftp://mirror", "https://mirror/v2", "mirror/path", "https://u:p@mirror", "u@mirror", "https://mir ror"},
+			[]string{
+				"mirror", "mirror:5000", "https://mirror.example:5000", "http://10.0.0.1", "https://mirror/",
+				"https://[fd00::1]:5000",
+			},
+			[]string{
+				"", "https://", "ftp://mirror", "https://mirror/v2", "mirror/path", "https://u:p@mirror",
+				"u@mirror", "https://mir ror",
+			},
 		},
 	} {
 		for _, value := range tt.good {

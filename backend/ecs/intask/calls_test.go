@@ -48,14 +48,22 @@ func TestWhatSecretsManagerSays(t *testing.T) {
 		final  bool
 		gone   bool
 	}{
-		"a value":       {status: 200, answer: `{"SecretString":"s"}`, value: "s"},
-		"an empty one":  {status: 200, answer: `{"SecretString":""}`},
-		"one of bytes":  {status: 200, answer: `{"SecretBinary":"c2VjcmV0"}`, err: "it is no text: final", final: true},
-		"gone":          {status: 400, answer: `{"__type":"` + gone + `"}`, err: gone + ": there is no such secret: final", final: true, gone: true},
-		"denied":        {status: 400, answer: `{"__type":"AccessDeniedException","Message":"no"}`, err: "status 400: AccessDeniedException: no"},
+		"a value":      {status: 200, answer: `{"SecretString":"s"}`, value: "s"},
+		"an empty one": {status: 200, answer: `{"SecretString":""}`},
+		"one of bytes": {status: 200, answer: `{"SecretBinary":"c2VjcmV0"}`, err: "it is no text: final", final: true},
+		"gone": {
+			status: 400, answer: `{"__type":"` + gone + `"}`, err: gone + ": there is no such secret: final",
+			final: true, gone: true,
+		},
+		"denied": {
+			status: 400, answer: `{"__type":"AccessDeniedException","Message":"no"}`,
+			err: "status 400: AccessDeniedException: no",
+		},
 		"other letters": {status: 400, answer: `{"__type":"X","message":"no"}`, err: "status 400: X: no"},
 		"throttled":     {status: 400, answer: `{"__type":"ThrottlingException"}`, err: "status 400: ThrottlingException: "},
-		"broken":        {status: 500, answer: `{"__type":"InternalServiceError"}`, err: "status 500: InternalServiceError: "},
+		"broken": {
+			status: 500, answer: `{"__type":"InternalServiceError"}`, err: "status 500: InternalServiceError: ",
+		},
 		"gone, by a proxy": {
 			status: 404, answer: `{"__type":"` + gone + `"}`, err: "status 404: " + gone + ": ",
 		},

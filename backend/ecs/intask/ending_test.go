@@ -224,7 +224,10 @@ func TestAPostStartHook(t *testing.T) {
 		"well, with a startup probe":   {nil, Spec{Startup: &Probe{}}, pendingStart, true, nil, ""},
 		"well, with a readiness probe": {nil, Spec{Readiness: &Probe{}}, pendingReady, true, nil, ""},
 		"badly": {
-			&HookFailure{"Exec lifecycle hook", "no"}, Spec{Grace: 5}, pendingHook, false, []time.Duration{5 * time.Second},
+			&HookFailure{"Exec lifecycle hook", "no"},
+			Spec{Grace: 5},
+			pendingHook, false,
+			[]time.Duration{5 * time.Second},
 			ReasonPostStartHook,
 		},
 	} {
@@ -259,7 +262,9 @@ func TestHookWords(t *testing.T) {
 			exec, ran{code: 3}, nil, &HookFailure{what, `error: command 'sh -c x' exited with 3: , message: ""`},
 		},
 		"a failure with output": {
-			exec, ran{code: 1, stdout: "out\n", stderr: "err\n"}, nil,
+			exec,
+			ran{code: 1, stdout: "out\n", stderr: "err\n"},
+			nil,
 			&HookFailure{what, "error: command 'sh -c x' exited with 1: err\n, message: \"out\\nerr\\n\""},
 		},
 		"one that was not run": {
@@ -274,11 +279,15 @@ func TestHookWords(t *testing.T) {
 			&Handler{TCP: &TCPSocket{Port: 1}}, ran{}, nil, &HookFailure{"lifecycle hook", "error: missing probe handler"},
 		},
 		"nowhere to ask": {
-			&Handler{HTTP: &HTTPGet{Path: "/x", Port: 80}}, ran{}, nil,
+			&Handler{HTTP: &HTTPGet{Path: "/x", Port: 80}},
+			ran{},
+			nil,
 			&HookFailure{"HTTP lifecycle hook (/x)", "error: the address of the task is not known"},
 		},
 		"no port to ask": {
-			&Handler{HTTP: &HTTPGet{Host: "h", Path: "/x"}}, ran{}, nil,
+			&Handler{HTTP: &HTTPGet{Host: "h", Path: "/x"}},
+			ran{},
+			nil,
 			&HookFailure{"HTTP lifecycle hook (/x)", "error: invalid port number: 0"},
 		},
 	} {

@@ -62,7 +62,9 @@ func TestVariablesOfASession(t *testing.T) {
 			t.Errorf("%v (-want +got):\n%s", tt.more, diff)
 		}
 	}
-	for name, want := range map[string]string{"A": "1", "EMPTY": "", "EQ": "a=b", "NONE": "none", "": "none", "a": "none", "A=1": "none"} {
+	for name, want := range map[string]string{
+		"A": "1", "EMPTY": "", "EQ": "a=b", "NONE": "none", "": "none", "a": "none", "A=1": "none",
+	} {
 		got, ok := lookup(env, name)
 		if !ok {
 			got = "none"
@@ -77,7 +79,8 @@ func TestVariablesOfASession(t *testing.T) {
 func TestNamesOfContainersAndVolumes(t *testing.T) {
 	for name, fine := range map[string]bool{
 		"data": true, "a-b": true, "a.b": true, "..data": true, "A": true,
-		"": false, ".": false, "..": false, "/": false, "/etc": false, "a/b": false, "../x": false, "a/": false, "a/..": false,
+		"": false, ".": false, "..": false, "/": false, "/etc": false, "a/b": false, "../x": false, "a/": false,
+		"a/..": false,
 	} {
 		dir, err := Task{Volumes: "/v"}.volume(name)
 		if (err == nil) != fine || fine && dir != "/v/"+name {

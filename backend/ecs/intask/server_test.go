@@ -247,7 +247,8 @@ func TestSessionsWithoutATerminal(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, args := range [][]string{{"a", "b"}, {""}, {"."}, {"-a"}, {"a-"}, {strings.Repeat("a", 64)}} {
-		if err := (Task{}).Session(t.Context(), r, w, args); err == nil || err.Error() != "session: want the name of a container" {
+		err := (Task{}).Session(t.Context(), r, w, args)
+		if err == nil || err.Error() != "session: want the name of a container" {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

@@ -75,14 +75,22 @@ func TestWhyASessionDoesNotOpen(t *testing.T) {
 		"the agent does not run yet": {unconnected, known{tasks: []types.Task{withAgent("PENDING")}}, nil, ""},
 		"the agent runs by now":      {unconnected, known{tasks: []types.Task{withAgent("RUNNING")}}, nil, ""},
 		"in an older answer's words": {
-			&smithy.GenericAPIError{Code: "InvalidParameterException"}, known{tasks: []types.Task{withAgent("PENDING")}}, nil, "",
+			&smithy.GenericAPIError{Code: "InvalidParameterException"},
+			known{tasks: []types.Task{withAgent("PENDING")}},
+			nil, "",
 		},
 		"the agent has stopped": {
-			unconnected, known{tasks: []types.Task{withAgent("STOPPED")}}, backend.ErrUnavailable, "stopped in container burstlet-agent",
+			unconnected,
+			known{tasks: []types.Task{withAgent("STOPPED")}},
+			backend.ErrUnavailable,
+			"stopped in container burstlet-agent",
 		},
 		"the task is unknown": {unconnected, known{}, backend.ErrNotFound, "its task has ended"},
 		"the task is to stop": {
-			unconnected, known{tasks: []types.Task{{DesiredStatus: aws.String("STOPPED")}}}, backend.ErrNotFound, "its task has ended",
+			unconnected,
+			known{tasks: []types.Task{{DesiredStatus: aws.String("STOPPED")}}},
+			backend.ErrNotFound,
+			"its task has ended",
 		},
 		"started without ECS Exec": {
 			unconnected, known{tasks: []types.Task{{DesiredStatus: running}}}, backend.ErrUnsupported, whyNoExec,
@@ -170,7 +178,8 @@ func TestWhichTaskIsReached(t *testing.T) {
 		}
 	}
 	broken := errors.New("broken")
-	if _, err := (&Pool{tasks: &known{err: broken}}).runningContainer(t.Context(), backend.ContainerRef{}); !errors.Is(err, broken) {
+	_, err := (&Pool{tasks: &known{err: broken}}).runningContainer(t.Context(), backend.ContainerRef{})
+	if !errors.Is(err, broken) {
 		t.Errorf("where ECS cannot be asked: %v", err)
 	}
 	for text, want := range map[string]bool{"app/0": true, "-app/0": false, "?app/0": false} {
@@ -186,7 +195,9 @@ func TestWhichTaskIsReached(t *testing.T) {
 // TestWhatIsSaidOfAnOldMeasurement: containers that have ended since are not in it, and that of a
 // task is kept as long as the task is there.
 func TestWhatIsSaidOfAnOldMeasurement(t *testing.T) {
-	measured := backend.PodStats{Containers: []backend.ContainerStats{{Name: "app", Attempt: 1}, {Name: "side"}, {Name: "init"}}}
+	measured := backend.PodStats{
+		Containers: []backend.ContainerStats{{Name: "app", Attempt: 1}, {Name: "side"}, {Name: "init"}},
+	}
 	for name, tt := range map[string]struct {
 		now  backend.PodFacts
 		want []string
@@ -219,39 +230,45 @@ func TestWhatIsSaidOfAnOldMeasurement(t *testing.T) {
 func TestHowACommandEnded(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
+	callOf := func(over bool) context.Context {
+		if over {
+			return gone
+		}
+		return t.Context()
+	}
 	full := errors.New("disk full")
 	exit := func(n uint32) *uint32 { return &n }
 	for name, tt := range map[string]struct {
-		ctx   context.Context
+		gone  bool
 		c     command
 		code  int32
 		class error
 	}{
-		"well":                          {t.Context(), command{exit: exit(0)}, 0, nil},
-		"badly":                         {t.Context(), command{exit: exit(3)}, 3, nil},
-		"by a signal":                   {t.Context(), command{exit: exit(137)}, 137, nil},
-		"it did not start":              {t.Context(), command{invalid: "no such file"}, 0, backend.ErrInvalid},
-		"nothing was said":              {t.Context(), command{}, 0, backend.ErrUnavailable},
-		"its output went nowhere":       {t.Context(), command{failed: full, exit: exit(0)}, 0, full},
-		"its call was ended":            {gone, command{exit: exit(0)}, 0, context.Canceled},
-		"its call, then its output":     {gone, command{failed: full}, 0, context.Canceled},
-		"it did not start, then output": {t.Context(), command{failed: full, invalid: "x"}, 0, full},
+		"well":                          {false, command{exit: exit(0)}, 0, nil},
+		"badly":                         {false, command{exit: exit(3)}, 3, nil},
+		"by a signal":                   {false, command{exit: exit(137)}, 137, nil},
+		"it did not start":              {false, command{invalid: "no such file"}, 0, backend.ErrInvalid},
+		"nothing was said":              {false, command{}, 0, backend.ErrUnavailable},
+		"its output went nowhere":       {false, command{failed: full, exit: exit(0)}, 0, full},
+		"its call was ended":            {true, command{exit: exit(0)}, 0, context.Canceled},
+		"its call, then its output":     {true, command{failed: full}, 0, context.Canceled},
+		"it did not start, then output": {false, command{failed: full, invalid: "x"}, 0, full},
 	} {
-		code, err := tt.c.outcome(tt.ctx)
+		code, err := tt.c.outcome(callOf(tt.gone))
 		if code != tt.code || !errors.Is(err, tt.class) {
 			t.Errorf("%s: %d, %v", name, code, err)
 		}
 	}
 	for name, tt := range map[string]struct {
-		ctx  context.Context
+		gone bool
 		err  error
 		want string
 	}{
-		"an error":               {t.Context(), full, "run: disk full"},
-		"an error of its end":    {gone, context.Canceled, "run: context canceled"},
-		"an error after its end": {gone, full, "run: context canceled"},
+		"an error":               {false, full, "run: disk full"},
+		"an error of its end":    {true, context.Canceled, "run: context canceled"},
+		"an error after its end": {true, full, "run: context canceled"},
 	} {
-		if err := ended(tt.ctx, "run", tt.err); err.Error() != tt.want {
+		if err := ended(callOf(tt.gone), "run", tt.err); err.Error() != tt.want {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -143,7 +143,8 @@ func TestContainersOfATask(t *testing.T) {
 			facts: []backend.ContainerFacts{facts("b", 0), facts("a", 1)}, want: []string{"a 1 2s", "b 0 1s"}, processes: "none",
 		},
 		"one that has ended": {
-			task: `{"Containers":[{"DockerId":"1","Name":"a"},{"DockerId":"2","Name":"b"}]}`, stats: `{"1":{` + read + `},"2":{` + read + `}}`,
+			task:  `{"Containers":[{"DockerId":"1","Name":"a"},{"DockerId":"2","Name":"b"}]}`,
+			stats: `{"1":{` + read + `},"2":{` + read + `}}`,
 			facts: []backend.ContainerFacts{facts("a", 0, noon.Add(time.Second)), facts("b", 0)}, want: []string{"b 0 0s"},
 			processes: "none",
 		},
@@ -158,7 +159,8 @@ func TestContainersOfATask(t *testing.T) {
 		},
 		"none that runs": {
 			task: `{"Containers":[{"DockerId":"1","Name":"a"}]}`, stats: `{"1":{` + read + `}}`,
-			facts: []backend.ContainerFacts{facts("a", 0, noon)}, err: "the task's statistics have none of a container that runs",
+			facts: []backend.ContainerFacts{facts("a", 0, noon)},
+			err:   "the task's statistics have none of a container that runs",
 		},
 		"no metadata":   {task: `x`, stats: `{}`, err: "decode the task's metadata: "},
 		"no statistics": {task: `{}`, stats: `[]`, err: "decode the task's statistics: "},
