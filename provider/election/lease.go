@@ -94,7 +94,9 @@ func NewLease(cfg LeaseConfig) (*Lease, error) {
 		return nil, errors.New("configure leader election: client, namespace, name and identity are required")
 	}
 	if cfg.LeaseDuration%time.Second != 0 {
-		return nil, fmt.Errorf("configure leader election: the lease's duration %v is not in whole seconds", cfg.LeaseDuration)
+		return nil, fmt.Errorf(
+			"configure leader election: the lease's duration %v is not in whole seconds", cfg.LeaseDuration,
+		)
 	}
 	return &Lease{cfg: cfg, turn: make(chan struct{}, 1), epoch: 1}, nil
 }

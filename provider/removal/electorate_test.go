@@ -22,7 +22,9 @@ func (noPods) List(context.Context) ([]backend.PodFacts, error) { return nil, ni
 // neighbour is a node without pods whose leader holds the Lease of edge. Its takeover takes as long.
 func (w *world) neighbour(takes time.Duration, change ...func(*Config)) *Node {
 	w.t.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "neighbour", UID: "node-neighbour", Labels: map[string]string{"type": "virtual-kubelet"}}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "neighbour", UID: "node-neighbour", Labels: map[string]string{virtualLabel: virtualLabelValue},
+	}}
 	node.Status.NodeInfo.KubeletVersion = "v1.36.3+burstlet-0.1.0"
 	w.add(node)
 	take := func(ctx context.Context, do func(context.Context, backend.Backend) error) error {
@@ -68,7 +70,11 @@ func TestALeaseThatOtherNodesHave(t *testing.T) {
 	for name, c := range map[string]struct {
 		back, again bool
 		want        error
-	}{"nobody holds it": {}, "the others have a process": {back: true}, "and it has edge too": {back: true, again: true, want: errTaken}} {
+	}{
+		"nobody holds it":           {},
+		"the others have a process": {back: true},
+		"and it has edge too":       {back: true, again: true, want: errTaken},
+	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, true, func(t *testing.T, w *world) {
 				w.onLine = func(_ int, line string) {
@@ -81,7 +87,9 @@ func TestALeaseThatOtherNodesHave(t *testing.T) {
 					}
 					go func() {
 						time.Sleep(10 * time.Second)
-						node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "edge", UID: "again", Labels: map[string]string{"type": "virtual-kubelet"}}}
+						node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+							Name: "edge", UID: "again", Labels: map[string]string{virtualLabel: virtualLabelValue},
+						}}
 						if err := w.tracker.Create(nodeKind, node, ""); err != nil {
 							t.Error(err)
 						}

@@ -22,7 +22,7 @@ import (
 var hundredNodes = flag.Int("hundrednodes", 100, "nodes of one process, for BenchmarkHundredNodes")
 
 // BenchmarkHundredNodes runs many simulated nodes in one process, with the chart's
-// defaults: an election for each, 50 requests a second for each. It looks at the start,
+// defaults: one election for all, 50 requests a second for each. It looks at the start,
 // and at the memory and the requests of nodes that nothing happens on.
 func BenchmarkHundredNodes(b *testing.B) {
 	c := theCluster(b)
@@ -34,7 +34,7 @@ kubeconfig: %s
 impersonateNode: true
 node: {internalIP: 127.0.0.1}
 kubeletAPI: {address: 127.0.0.1, selfSigned: true}
-leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
+leaderElection: {enabled: true, namespace: default, name: hundred-nodes, kubeconfig: %s}
 backend: {type: sim}
 nodes:
 `, c.KubeconfigPath(), c.KubeconfigPath())
