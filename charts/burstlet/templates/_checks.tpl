@@ -41,9 +41,6 @@ other. Every message begins with the value.
 {{- if and $elects (eq (dig "mode" "" ($v.config.shutdown | default dict)) "drain") -}}
 {{- fail "config.shutdown.mode: drain excludes leader election, where the next process takes the pods over: set config.leaderElection.enabled to false" -}}
 {{- end -}}
-{{- if (dig "name" "" ($v.config.leaderElection | default dict)) -}}
-{{- fail "config.leaderElection.name: leave it out: the lease of each node is burstlet-<node>" -}}
-{{- end -}}
 {{- if eq (include "burstlet.healthzPort" .) "0" -}}
 {{- fail "config.healthzPort: the probes need it: 1 to 65535" -}}
 {{- end -}}

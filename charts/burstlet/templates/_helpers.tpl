@@ -82,6 +82,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if (.Values.config.leaderElection | default dict).enabled -}}true{{- end -}}
 {{- end -}}
 
+{{- /* The Lease of all nodes of the release; empty: each node has its own. Several nodes have one,
+unless the values give a name, be it empty. */ -}}
+{{- define "burstlet.leaseName" -}}
+{{- $election := .Values.config.leaderElection | default dict -}}
+{{- if hasKey $election "name" -}}
+{{- $election.name | default "" -}}
+{{- else if gt (len (include "burstlet.nodes" . | fromYaml).nodes) 1 -}}
+{{- include "burstlet.fullname" . }}-nodes
+{{- end -}}
+{{- end -}}
+
 {{- /* Not empty where the running processes of the release fight for other leases than the
 new ones will, or for none: then they must end first. */ -}}
 {{- define "burstlet.electionChanges" -}}
@@ -89,7 +100,7 @@ new ones will, or for none: then they must end first. */ -}}
 {{- if $file -}}
 {{- $former := (fromYaml $file).leaderElection | default dict -}}
 {{- $now := .Values.config.leaderElection | default dict -}}
-{{- if or (ne (toString ($former.enabled | default false)) (toString ($now.enabled | default false))) (ne ($former.namespace | default .Release.Namespace) ($now.namespace | default .Release.Namespace)) -}}
+{{- if or (ne (toString ($former.enabled | default false)) (toString ($now.enabled | default false))) (ne ($former.namespace | default .Release.Namespace) ($now.namespace | default .Release.Namespace)) (ne ($former.name | default "") (include "burstlet.leaseName" .)) -}}
 true
 {{- end -}}
 {{- end -}}

@@ -111,6 +111,10 @@ it stands in the configuration file).
 {{- else if eq .Values.identity.mode "bootstrap" -}}
 {{- $_ := set $config "bootstrapKubeconfig" "/etc/burstlet/bootstrap/kubeconfig" -}}
 {{- end -}}
+{{- $lease := include "burstlet.leaseName" . -}}
+{{- if and $lease (include "burstlet.leaderElection" .) -}}
+{{- $_ := set $config.leaderElection "name" $lease -}}
+{{- end -}}
 {{- $entries := list -}}
 {{- range (include "burstlet.nodes" . | fromYaml).nodes -}}
 {{- $entries = append $entries .entry -}}

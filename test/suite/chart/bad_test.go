@@ -158,9 +158,6 @@ func TestBadValues(t *testing.T) {
 		"draining with an election": {
 			good + "config: {shutdown: {mode: drain}}\n", []string{"config.shutdown.mode: drain excludes leader election"},
 		},
-		"a lease for all nodes": {
-			good + "config: {leaderElection: {name: x}}\n", []string{"config.leaderElection.name: leave it out"},
-		},
 		"two budgets": {
 			good + "podDisruptionBudget: {minAvailable: 1}\n",
 			[]string{"podDisruptionBudget.minAvailable: excludes maxUnavailable"},

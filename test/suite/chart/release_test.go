@@ -167,6 +167,44 @@ func TestElectionChanges(t *testing.T) {
 	}
 }
 
+// TestElectionLeaseChanges: several nodes have one lease, and the processes that fight for it never
+// run beside those that fight for others.
+func TestElectionLeaseChanges(t *testing.T) {
+	t.Parallel()
+	r := install(t, "lease", sims("a")...)
+	for _, step := range []struct {
+		args     []string
+		lease    string
+		strategy appsv1.DeploymentStrategyType
+	}{
+		{sims("a"), "", appsv1.RollingUpdateDeploymentStrategyType},
+		{sims("a", "b"), "burstlet-nodes", appsv1.RecreateDeploymentStrategyType},
+		{sims("a", "b", "c"), "burstlet-nodes", appsv1.RollingUpdateDeploymentStrategyType},
+		{append(sims("a", "b"), "--set", "config.leaderElection.name=mine"), "mine", appsv1.RecreateDeploymentStrategyType},
+		{append(sims("a"), "--set", "config.leaderElection.name=mine"), "mine", appsv1.RollingUpdateDeploymentStrategyType},
+		{append(sims("a", "b"), "--set", "config.leaderElection.name="), "", appsv1.RecreateDeploymentStrategyType},
+		{sims("a"), "", appsv1.RollingUpdateDeploymentStrategyType},
+		{sims("a", "b"), "burstlet-nodes", appsv1.RecreateDeploymentStrategyType},
+		{sims("a"), "", appsv1.RecreateDeploymentStrategyType},
+	} {
+		args := append(step.args, "--set", "removal.enabled=false")
+		all := r.planned(args...)
+		if got := find[appsv1.Deployment](t, all, "Deployment", "burstlet").Spec.Strategy.Type; got != step.strategy {
+			t.Errorf("%v: strategy %s, want %s", step.args, got, step.strategy)
+		}
+		var file struct {
+			LeaderElection struct {
+				Name string `json:"name"`
+			} `json:"leaderElection"`
+		}
+		text := find[corev1.ConfigMap](t, all, "ConfigMap", "burstlet").Data["burstlet.yaml"]
+		if err := yaml.Unmarshal([]byte(text), &file); err != nil || file.LeaderElection.Name != step.lease {
+			t.Errorf("%v: lease %q, want %q; %v", step.args, file.LeaderElection.Name, step.lease, err)
+		}
+		r.helm("upgrade", args...)
+	}
+}
+
 // TestTokenIsKept: the bootstrap token that the chart chooses is chosen once.
 func TestTokenIsKept(t *testing.T) {
 	t.Parallel()
