@@ -351,7 +351,7 @@ func (l *Lease) take(ctx context.Context, asked time.Time, lease *coordinationv1
 		return err
 	}
 	l.current, l.asked = lease, asked
-	if l.holding && !(l.own() && lease.UID == l.uid && transitions(lease) == l.transitions) {
+	if l.holding && (!l.own() || lease.UID != l.uid || transitions(lease) != l.transitions) {
 		l.lose()
 	}
 	return nil
