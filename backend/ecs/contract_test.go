@@ -22,7 +22,7 @@ import (
 // all goes well, when answers are old and late, within AWS's rates, and over a
 // way on which every fourth call fails.
 func TestContract(t *testing.T) {
-	const grace = "the grace of a task stands in its definition, and this server runs no supervisor that could shorten it"
+	const grace = "the grace of a task stands in its definition, and no supervisor runs here that could shorten it"
 	const file = "a script has no files: see the tests with real containers"
 	skip := map[string]string{
 		"stop/grace 0 kills at once":                               grace,

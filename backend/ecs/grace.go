@@ -19,7 +19,8 @@ type supervisors interface {
 
 // What keeps a grace from being what a deletion asks for.
 var (
-	errGraceLonger = errors.New("ECS gives them the terminationGracePeriodSeconds that their task was started with, and no more")
+	errGraceLonger = errors.New("ECS gives them the terminationGracePeriodSeconds that their task was started with, " +
+		"and no more")
 	errGraceBegun  = errors.New("their end has begun, and nothing in a task that stops can be reached")
 	errGraceNoExec = errors.New("ECS Exec is turned off for its task, so that its containers cannot be told: set the " +
 		"annotation ecs.burstlet.dev/exec to \"true\", or backend.ecs.exec to true, and start the pod anew")

@@ -50,7 +50,8 @@ func (t *taskSession) shorten(ctx context.Context, name string, grace time.Durat
 	}
 	told := make(chan error, 1)
 	started := t.pool.start(func() { // ends with the connection at the latest
-		ok, _, err := client.SendRequest(intask.RequestGrace, true, ssh.Marshal(intask.Grace{Seconds: uint32(grace / time.Second)}))
+		seconds := uint32(grace / time.Second) //nolint:gosec // at most Limits.MaxGrace
+		ok, _, err := client.SendRequest(intask.RequestGrace, true, ssh.Marshal(intask.Grace{Seconds: seconds}))
 		if err == nil && !ok {
 			err = errOldSupervisor
 		}

@@ -126,8 +126,9 @@ func New(ctx context.Context, cfg Config, tasks Tasks) *Pool {
 	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	return &Pool{
 		cfg: cfg, tasks: tasks, dialer: ssm.Dialer{Region: cfg.Region, Credentials: cfg.Credentials},
-		own: rate.NewLimiter(5, 10), opening: make(chan struct{}, sessionsOpening), shortening: make(chan struct{}, sessionsOpening),
-		living: living, end: end, open: map[key]*taskSession{},
+		own: rate.NewLimiter(5, 10), opening: make(chan struct{}, sessionsOpening),
+		shortening: make(chan struct{}, sessionsOpening),
+		living:     living, end: end, open: map[key]*taskSession{},
 	}
 }
 
