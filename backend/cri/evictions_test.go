@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/cri/convert"
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/localstorage"
 )
@@ -43,7 +44,7 @@ func TestHostKnowsLimits(t *testing.T) {
 	}{{limitedPod("u1"), &limits}, {critical, nil}, {testPod("u3"), nil}} {
 		runPod(t, r, tt.pod)
 		var got *localstorage.Limits
-		text, err := os.ReadFile(filepath.Join(r.podLogDir(podRef(tt.pod)), host.StorageLimits))
+		text, err := os.ReadFile(filepath.Join(r.convert.LogDir(convert.PodRef(tt.pod)), host.StorageLimits))
 		if err == nil {
 			must(t, json.Unmarshal(text, &got))
 		}
