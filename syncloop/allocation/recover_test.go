@@ -36,11 +36,26 @@ func TestRecoverAllocation(t *testing.T) {
 	}{
 		{name: "nothing told: the spec", spec: "2", allocated: "2", limit: "2", held: "2"},
 		{name: "as the spec says", spec: "2", s: status("2", "2", "2"), allocated: "2", limit: "2", held: "2"},
-		{name: "a change was not allocated", spec: "4", s: status("2", "2", "2"), facts: "2", allocated: "2", limit: "2", held: "2"},
-		{name: "allocated and not done: limits are the spec's", spec: "4", s: status("4", "2", "2"), facts: "2", allocated: "4", limit: "4", held: "4"},
-		{name: "the remote cannot: limits stay", spec: "2", s: status("2", "2", "1"), cannot: true, allocated: "2", limit: "1", held: "2"},
-		{name: "shrinks, and holds the larger until it has", spec: "1", s: status("1", "4", "4"), facts: "4", allocated: "1", limit: "1", held: "4"},
-		{name: "the remote was resized, and the status is lost", spec: "8", s: status("2", "2", "2"), facts: "4", allocated: "4", limit: "4", held: "4"},
+		{
+			name: "a change was not allocated", spec: "4", s: status("2", "2", "2"), facts: "2", allocated: "2", limit: "2",
+			held: "2",
+		},
+		{
+			name: "allocated and not done: limits are the spec's", spec: "4", s: status("4", "2", "2"), facts: "2",
+			allocated: "4", limit: "4", held: "4",
+		},
+		{
+			name: "the remote cannot: limits stay", spec: "2", s: status("2", "2", "1"), cannot: true, allocated: "2",
+			limit: "1", held: "2",
+		},
+		{
+			name: "shrinks, and holds the larger until it has", spec: "1", s: status("1", "4", "4"), facts: "4", allocated: "1",
+			limit: "1", held: "4",
+		},
+		{
+			name: "the remote was resized, and the status is lost", spec: "8", s: status("2", "2", "2"), facts: "4",
+			allocated: "4", limit: "4", held: "4",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{

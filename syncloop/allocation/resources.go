@@ -53,7 +53,13 @@ func (x Amount) near(a, b resource.Quantity) bool {
 	case x.Limit:
 		return max(a.MilliValue(), minLimit) == max(b.MilliValue(), minLimit)
 	}
-	return cfs.Shares(a.MilliValue()) == cfs.Shares(b.MilliValue())
+	return shares(a) == shares(b)
+}
+
+// shares have no upper bound here: what is requested beyond the kernel's is the pod's all the
+// same, and counts in what the node has left.
+func shares(cpu resource.Quantity) int64 {
+	return max(cpu.MilliValue()*cfs.SharesOfOne/cfs.Milli, cfs.MinShares)
 }
 
 // Equal is true for equal cpu and memory.
