@@ -59,7 +59,10 @@ func wire(t *testing.T, held *gate.Gate, change ...func(*config.Configuration)) 
 	for _, f := range change {
 		f(&cfg)
 	}
-	r := &nodeRunner{cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b}
+	r := &nodeRunner{
+		cfg: cfg, state: &nodeState{name: "edge"}, process: prometheus.NewRegistry(), sim: &b,
+		elections: newElections("", electionAccess),
+	}
 	var err error
 	w.node, err = r.wire(t.Context(), &credential{
 		registry: prometheus.NewRegistry(), calls: newAPICalls(), client: cfg.Client,
