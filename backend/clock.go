@@ -36,7 +36,9 @@ func ClockOf(date, before, after time.Time) Clock {
 // Judge says whether it is near enough. whose is the server's, "AWS's"; fatally is what
 // becomes of it when it is far off.
 func (c Clock) Judge(what, whose, advice, fatally string) Finding {
-	detail := fmt.Sprintf("%s is %s off, give or take %s", whose, c.Skew.Round(100*time.Millisecond), c.Doubt.Round(100*time.Millisecond))
+	detail := fmt.Sprintf(
+		"%s is %s off, give or take %s", whose, c.Skew.Round(100*time.Millisecond), c.Doubt.Round(100*time.Millisecond),
+	)
 	switch off := c.Skew.Abs() - c.Doubt; {
 	case off > fatalSkew:
 		return Bad(what, detail, advice+": "+fatally)

@@ -19,7 +19,9 @@ func TestHostPortsAreThoseOfAPodsWholeLife(t *testing.T) {
 			with(&never, corev1.ContainerPort{HostPort: 3}),
 		},
 		Containers: []corev1.Container{
-			with(nil, corev1.ContainerPort{ContainerPort: 4}, corev1.ContainerPort{HostPort: 5, HostIP: "10.0.0.1", Protocol: corev1.ProtocolUDP}),
+			with(nil, corev1.ContainerPort{ContainerPort: 4}, corev1.ContainerPort{
+				HostPort: 5, HostIP: "10.0.0.1", Protocol: corev1.ProtocolUDP,
+			}),
 			// It has rules of its own for restarts, and is no sidecar.
 			with(&never, corev1.ContainerPort{HostPort: 6}),
 		},

@@ -19,7 +19,9 @@ func (b *bench) away(away bool) {
 	b.remote.set(func(f *fakeRemote) {
 		f.relist, f.err = time.Now, nil
 		if away {
-			f.relist, f.err = func() time.Time { return time.Time{} }, backend.Errorf(backend.ErrUnavailable, "dial host: refused")
+			f.relist, f.err = func() time.Time { return time.Time{} }, backend.Errorf(
+				backend.ErrUnavailable, "dial host: refused",
+			)
 		}
 	})
 }
@@ -108,7 +110,9 @@ func TestCurrentIsWhatTheRemoteSays(t *testing.T) {
 			if !now.Described || now.Labels["kubernetes.io/os"] != "linux" || now.Labels["example.com/theirs"] != "yes" {
 				t.Errorf("labels %v", now.Labels)
 			}
-			for name, want := range map[corev1.ResourceName]string{"cpu": "3", "memory": "8Gi", "pods": "110", "example.com/dongle": "2"} {
+			for name, want := range map[corev1.ResourceName]string{
+				"cpu": "3", "memory": "8Gi", "pods": "110", "example.com/dongle": "2",
+			} {
 				if got := now.Allocatable[name]; got.String() != want {
 					t.Errorf("%s: %s, want %s", name, got.String(), want)
 				}

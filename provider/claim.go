@@ -20,7 +20,8 @@ var errIdentity = errors.New("the node has another identity")
 
 // ChangeIdentity says how the identity of a node is changed.
 func ChangeIdentity(node string) string {
-	return fmt.Sprintf("to change it, take the node away first (burstlet remove-nodes), or, if nothing runs under the old one: "+
+	return fmt.Sprintf("to change it, take the node away first (burstlet remove-nodes), or, if nothing runs under the "+
+		"old one: "+
 		"kubectl annotate node %s %s-", node, IdentityAnnotation)
 }
 

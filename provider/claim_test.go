@@ -82,7 +82,8 @@ func TestIdentityOfAnotherProcessIsNotOverwritten(t *testing.T) {
 		}
 		began := time.Now()
 		err := b.node.Run(t.Context())
-		if !errors.Is(err, errIdentity) || !strings.Contains(err.Error(), "node.identity") || time.Since(began) > 5*time.Second {
+		if !errors.Is(err, errIdentity) || !strings.Contains(err.Error(), "node.identity") ||
+			time.Since(began) > 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		if found := writes(b.client, "nodes"); len(found) > 0 {

@@ -488,7 +488,8 @@ func TestLightPods(t *testing.T) {
 		}
 		return out
 	}
-	if diff := cmp.Diff(states(pod), states(got)); diff != "" || got.Status.Phase != pod.Status.Phase || got.UID != pod.UID ||
+	if diff := cmp.Diff(states(pod), states(got)); diff != "" || got.Status.Phase != pod.Status.Phase ||
+		got.UID != pod.UID ||
 		got.DeletionTimestamp != pod.DeletionTimestamp || *got.DeletionGracePeriodSeconds != 30 {
 		t.Errorf("%+v\n%s", got, diff)
 	}

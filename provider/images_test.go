@@ -50,7 +50,9 @@ func TestStatusImages(t *testing.T) {
 		{ID: "a", Names: []string{"same:1"}, Size: 1},
 	}
 	large := corev1.ContainerImage{Names: []string{"x@sha256:1", "x@sha256:2", "x:1", "x:2", "x:3"}, SizeBytes: 9}
-	first, second := corev1.ContainerImage{Names: []string{"same:1"}, SizeBytes: 1}, corev1.ContainerImage{Names: []string{"small:1"}, SizeBytes: 1}
+	first, second := corev1.ContainerImage{Names: []string{"same:1"}, SizeBytes: 1}, corev1.ContainerImage{
+		Names: []string{"small:1"}, SizeBytes: 1,
+	}
 	for most, want := range map[int][]corev1.ContainerImage{
 		-1: {large, first, second}, 50: {large, first, second}, 2: {large, first}, 0: {},
 	} {
@@ -64,7 +66,9 @@ func TestStatusImages(t *testing.T) {
 // and cost no write while nothing changes.
 func TestImagesInTheNodesStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &shelf{facts: []backend.ImageFacts{{ID: "a", Names: []string{"a:1"}, Size: 1}, {ID: "b", Names: []string{"b:1"}, Size: 1}}}
+		store := &shelf{facts: []backend.ImageFacts{
+			{ID: "a", Names: []string{"a:1"}, Size: 1}, {ID: "b", Names: []string{"b:1"}, Size: 1},
+		}}
 		b := newBench(t, func(c *Config) { c.Backend.Store = store })
 		names := func() (names []string) {
 			for _, i := range b.inAPI().Status.Images {
@@ -108,7 +112,9 @@ func TestUnknownImagesStay(t *testing.T) {
 	if diff := cmp.Diff(have.Images, unknown.Status.Images); diff != "" {
 		t.Error(diff)
 	}
-	none := spec.build(observation{now: noon, facts: goodFacts(), images: []corev1.ContainerImage{}}, have, corev1.NodeStatus{})
+	none := spec.build(
+		observation{now: noon, facts: goodFacts(), images: []corev1.ContainerImage{}}, have, corev1.NodeStatus{},
+	)
 	if len(none.Status.Images) > 0 {
 		t.Errorf("there are none, and the status has %v", none.Status.Images)
 	}
@@ -130,14 +136,20 @@ func TestRebooted(t *testing.T) {
 		boots []string
 		want  []string
 	}{
-		"a new node":                          {boots: []string{"1", "1"}},
-		"the same boot":                       {inAPI: "1", boots: []string{"", "1", "1"}},
-		"rebooted while nobody looked":        {inAPI: "1", boots: []string{"2", "2"}, want: []string{"Rebooted: Node n1 has been rebooted, boot id: 2"}},
-		"rebooted, and not known for a while": {boots: []string{"1", "", "2"}, want: []string{"Rebooted: Node n1 has been rebooted, boot id: 2"}},
+		"a new node":    {boots: []string{"1", "1"}},
+		"the same boot": {inAPI: "1", boots: []string{"", "1", "1"}},
+		"rebooted while nobody looked": {
+			inAPI: "1", boots: []string{"2", "2"}, want: []string{"Rebooted: Node n1 has been rebooted, boot id: 2"},
+		},
+		"rebooted, and not known for a while": {
+			boots: []string{"1", "", "2"}, want: []string{"Rebooted: Node n1 has been rebooted, boot id: 2"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said []string
-			h := &eventReporter{bootID: tt.inAPI, closing: func() bool { return false }, event: func(ref *corev1.ObjectReference, kind, reason, message string) {
+			h := &eventReporter{bootID: tt.inAPI, closing: func() bool { return false }, event: func(
+				ref *corev1.ObjectReference, kind, reason, message string,
+			) {
 				if reason == "Rebooted" {
 					said = append(said, reason+": "+message)
 					if kind != corev1.EventTypeWarning || *ref != *NodeReference("n1") {
@@ -178,7 +190,9 @@ func TestStatusImagesFitIntoAnAnnotation(t *testing.T) {
 	for i := range facts {
 		facts[i] = backend.ImageFacts{
 			ID: strconv.Itoa(i), Size: uint64(len(facts) - i),
-			Names: []string{"registry.example.org/" + strings.Repeat("a", 150) + strconv.Itoa(i) + "@sha256:" + strings.Repeat("0", 64)},
+			Names: []string{
+				"registry.example.org/" + strings.Repeat("a", 150) + strconv.Itoa(i) + "@sha256:" + strings.Repeat("0", 64),
+			},
 		}
 	}
 	images := statusImages(facts, -1)

@@ -62,12 +62,16 @@ func (c inertPodClient) UpdateStatus(_ context.Context, pod *corev1.Pod, _ metav
 	return pod, nil
 }
 
-func (c inertPodClient) UpdateEphemeralContainers(_ context.Context, name string, pod *corev1.Pod, _ metav1.UpdateOptions) (*corev1.Pod, error) {
+func (c inertPodClient) UpdateEphemeralContainers(
+	_ context.Context, name string, pod *corev1.Pod, _ metav1.UpdateOptions,
+) (*corev1.Pod, error) {
 	c.drop("update_ephemeralcontainers", name)
 	return pod, nil
 }
 
-func (c inertPodClient) UpdateResize(_ context.Context, name string, pod *corev1.Pod, _ metav1.UpdateOptions) (*corev1.Pod, error) {
+func (c inertPodClient) UpdateResize(
+	_ context.Context, name string, pod *corev1.Pod, _ metav1.UpdateOptions,
+) (*corev1.Pod, error) {
 	c.drop("update_resize", name)
 	return pod, nil
 }
@@ -82,17 +86,23 @@ func (c inertPodClient) DeleteCollection(context.Context, metav1.DeleteOptions, 
 	return nil
 }
 
-func (c inertPodClient) Patch(_ context.Context, name string, _ types.PatchType, _ []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Pod, error) {
+func (c inertPodClient) Patch(
+	_ context.Context, name string, _ types.PatchType, _ []byte, _ metav1.PatchOptions, _ ...string,
+) (*corev1.Pod, error) {
 	c.drop("patch", name)
 	return &corev1.Pod{}, nil
 }
 
-func (c inertPodClient) Apply(_ context.Context, pod *applycorev1.PodApplyConfiguration, _ metav1.ApplyOptions) (*corev1.Pod, error) {
+func (c inertPodClient) Apply(
+	_ context.Context, pod *applycorev1.PodApplyConfiguration, _ metav1.ApplyOptions,
+) (*corev1.Pod, error) {
 	c.drop("apply", *pod.Name)
 	return &corev1.Pod{}, nil
 }
 
-func (c inertPodClient) ApplyStatus(_ context.Context, pod *applycorev1.PodApplyConfiguration, _ metav1.ApplyOptions) (*corev1.Pod, error) {
+func (c inertPodClient) ApplyStatus(
+	_ context.Context, pod *applycorev1.PodApplyConfiguration, _ metav1.ApplyOptions,
+) (*corev1.Pod, error) {
 	c.drop("apply_status", *pod.Name)
 	return &corev1.Pod{}, nil
 }

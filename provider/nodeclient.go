@@ -94,7 +94,9 @@ type leaseClient struct {
 	watch *watcher
 }
 
-func (c leaseClient) Update(ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (c leaseClient) Update(
+	ctx context.Context, lease *coordinationv1.Lease, opts metav1.UpdateOptions,
+) (*coordinationv1.Lease, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	return c.seen(ctx)(c.LeaseInterface.Update(ctx, c.ours(lease), opts))
@@ -121,7 +123,9 @@ func (c leaseClient) Get(ctx context.Context, name string, opts metav1.GetOption
 	})
 }
 
-func (c leaseClient) Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (c leaseClient) Create(
+	ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions,
+) (*coordinationv1.Lease, error) {
 	return c.patiently(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
 		return c.seen(ctx)(c.LeaseInterface.Create(ctx, c.ours(lease), opts))
 	})

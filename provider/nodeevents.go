@@ -40,7 +40,9 @@ var conditionReasons = []struct {
 //
 // node is what should stand in the API; last is nil at the start, which was at
 // started.
-func eventsOf(last *reported, node *corev1.Node, unschedulable, closing bool, started time.Time) ([]nodeEvent, *reported) {
+func eventsOf(
+	last *reported, node *corev1.Node, unschedulable, closing bool, started time.Time,
+) ([]nodeEvent, *reported) {
 	var out []nodeEvent
 	status := func(reason string) {
 		out = append(out, nodeEvent{reason, fmt.Sprintf("Node %s status is now: %s", node.Name, reason)})
@@ -50,7 +52,9 @@ func eventsOf(last *reported, node *corev1.Node, unschedulable, closing bool, st
 		last = &reported{}
 		out = append(out, nodeEvent{"Starting", "Starting kubelet."})
 	}
-	now := &reported{statuses: map[corev1.NodeConditionType]corev1.ConditionStatus{}, unschedulable: unschedulable, closing: closing}
+	now := &reported{
+		statuses: map[corev1.NodeConditionType]corev1.ConditionStatus{}, unschedulable: unschedulable, closing: closing,
+	}
 	if closing && !last.closing {
 		out = append(out, nodeEvent{"Shutdown", "Shutdown manager detected shutdown event"})
 	}
@@ -105,7 +109,9 @@ func (r *eventReporter) report(node, have *corev1.Node) {
 	ref := NodeReference(node.Name)
 	if boot := node.Status.NodeInfo.BootID; boot != "" {
 		if r.bootID != "" && r.bootID != boot {
-			r.event(ref, corev1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", node.Name, boot))
+			r.event(
+				ref, corev1.EventTypeWarning, "Rebooted", fmt.Sprintf("Node %s has been rebooted, boot id: %s", node.Name, boot),
+			)
 		}
 		r.bootID = boot
 	}

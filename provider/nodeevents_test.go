@@ -19,7 +19,8 @@ func TestNodeEventsAreTheKubelets(t *testing.T) {
 		}
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			c(corev1.NodeMemoryPressure, corev1.ConditionFalse), c(corev1.NodeDiskPressure, disk),
-			c(corev1.NodePIDPressure, corev1.ConditionFalse), c(corev1.NodeNetworkUnavailable, corev1.ConditionFalse), c(corev1.NodeReady, ready),
+			c(corev1.NodePIDPressure, corev1.ConditionFalse), c(corev1.NodeNetworkUnavailable, corev1.ConditionFalse),
+			c(corev1.NodeReady, ready),
 		}}}
 	}
 	const yes, no = corev1.ConditionTrue, corev1.ConditionFalse
@@ -27,7 +28,8 @@ func TestNodeEventsAreTheKubelets(t *testing.T) {
 	cordoned := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}
 	atStart := []string{
 		"Starting: Starting kubelet.", "NodeHasSufficientMemory: Node n1 status is now: NodeHasSufficientMemory",
-		"NodeHasNoDiskPressure: Node n1 status is now: NodeHasNoDiskPressure", "NodeHasSufficientPID: Node n1 status is now: NodeHasSufficientPID",
+		"NodeHasNoDiskPressure: Node n1 status is now: NodeHasNoDiskPressure",
+		"NodeHasSufficientPID: Node n1 status is now: NodeHasSufficientPID",
 	}
 	type step struct {
 		node, have *corev1.Node
@@ -36,7 +38,9 @@ func TestNodeEventsAreTheKubelets(t *testing.T) {
 	}
 	ready := step{node: with(yes, no, long), want: atStart}
 	for name, steps := range map[string][]step{
-		"a new node":                             {{node: with(yes, no, fresh), want: append(slices.Clone(atStart), "NodeReady: Node n1 status is now: NodeReady")}},
+		"a new node": {{
+			node: with(yes, no, fresh), want: append(slices.Clone(atStart), "NodeReady: Node n1 status is now: NodeReady"),
+		}},
 		"one that was ready before and is still": {ready, {node: with(yes, no, long)}},
 		"one that becomes unready and ready": {
 			ready,
@@ -44,12 +48,20 @@ func TestNodeEventsAreTheKubelets(t *testing.T) {
 			{node: with(no, no, fresh)},
 			{node: with(yes, no, fresh), want: []string{"NodeReady: Node n1 status is now: NodeReady"}},
 		},
-		"a disk that fills": {ready, {node: with(yes, yes, long), want: []string{"NodeHasDiskPressure: Node n1 status is now: NodeHasDiskPressure"}}},
+		"a disk that fills": {ready, {
+			node: with(yes, yes, long), want: []string{"NodeHasDiskPressure: Node n1 status is now: NodeHasDiskPressure"},
+		}},
 		"cordon and uncordon": {
 			ready,
-			{node: with(yes, no, long), have: cordoned, want: []string{"NodeNotSchedulable: Node n1 status is now: NodeNotSchedulable"}},
+			{
+				node: with(yes, no, long), have: cordoned,
+				want: []string{"NodeNotSchedulable: Node n1 status is now: NodeNotSchedulable"},
+			},
 			{node: with(yes, no, long), have: cordoned},
-			{node: with(yes, no, long), have: &corev1.Node{}, want: []string{"NodeSchedulable: Node n1 status is now: NodeSchedulable"}},
+			{
+				node: with(yes, no, long), have: &corev1.Node{},
+				want: []string{"NodeSchedulable: Node n1 status is now: NodeSchedulable"},
+			},
 		},
 		"a shutdown": {
 			ready,
@@ -62,7 +74,9 @@ func TestNodeEventsAreTheKubelets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var said []string
 			closing := false
-			h := &eventReporter{started: started, closing: func() bool { return closing }, event: func(ref *corev1.ObjectReference, kind, reason, message string) {
+			h := &eventReporter{started: started, closing: func() bool { return closing }, event: func(
+				ref *corev1.ObjectReference, kind, reason, message string,
+			) {
 				if ref.Kind != "Node" || ref.Name != "n1" || ref.UID != "n1" || kind != corev1.EventTypeNormal {
 					t.Errorf("an Event of type %s about %+v", kind, ref)
 				}

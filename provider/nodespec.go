@@ -88,7 +88,8 @@ func (s nodeSpec) build(obs observation, inAPI, before corev1.NodeStatus) *corev
 func runtimeHandlers(f *backend.NodeFacts) (all []corev1.NodeRuntimeHandler) {
 	for _, name := range f.RuntimeHandlers {
 		all = append(all, corev1.NodeRuntimeHandler{Name: name, Features: &corev1.NodeRuntimeHandlerFeatures{
-			RecursiveReadOnlyMounts: new(slices.Contains(f.RecursiveReadOnly, name)), UserNamespaces: new(slices.Contains(f.UserNamespaces, name)),
+			RecursiveReadOnlyMounts: new(slices.Contains(f.RecursiveReadOnly, name)),
+			UserNamespaces:          new(slices.Contains(f.UserNamespaces, name)),
 		}})
 	}
 	return all

@@ -55,7 +55,8 @@ func TestNodeThatIsWell(t *testing.T) {
 	if got := node.Status.DaemonEndpoints.KubeletEndpoint.Port; got != 10250 {
 		t.Errorf("port %d", got)
 	}
-	if info := node.Status.NodeInfo; info.KubeletVersion != "v1.36.3+burstlet-0.1.0" || info.ContainerRuntimeVersion != "fake://1" {
+	if info := node.Status.NodeInfo; info.KubeletVersion != "v1.36.3+burstlet-0.1.0" ||
+		info.ContainerRuntimeVersion != "fake://1" {
 		t.Errorf("node info %+v", info)
 	}
 	for i, want := range []corev1.NodeCondition{
@@ -76,9 +77,12 @@ func TestNodeThatIsWell(t *testing.T) {
 func TestWhatIsReservedIsNotAllocatable(t *testing.T) {
 	facts := goodFacts()
 	facts.Reserved = corev1.ResourceList{
-		"cpu": resource.MustParse("500m"), "memory": resource.MustParse("9Gi"), "ephemeral-storage": resource.MustParse("1Gi"),
+		"cpu": resource.MustParse("500m"), "memory": resource.MustParse("9Gi"),
+		"ephemeral-storage": resource.MustParse("1Gi"),
 	}
-	node := spec.build(observation{now: noon, started: noon, lastRelist: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
+	node := spec.build(
+		observation{now: noon, started: noon, lastRelist: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{},
+	)
 	for name, want := range map[corev1.ResourceName]string{"cpu": "3500m", "memory": "0", "pods": "110"} {
 		if got := node.Status.Allocatable[name]; got.String() != want {
 			t.Errorf("%s of %s can be allocated, want %s", got.String(), name, want)
@@ -96,7 +100,9 @@ func TestNodeFeatures(t *testing.T) {
 	for _, can := range []bool{true, false} {
 		facts := goodFacts()
 		facts.SupplementalGroupsPolicy = can
-		status := spec.build(observation{now: noon, started: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{}).Status
+		status := spec.build(
+			observation{now: noon, started: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{},
+		).Status
 		if got := status.Features != nil && *status.Features.SupplementalGroupsPolicy; got != can {
 			t.Errorf("features %v, want supplementalGroupsPolicy %t", status.Features, can)
 		}
@@ -110,14 +116,20 @@ func TestRuntimeHandlers(t *testing.T) {
 	node := spec.build(observation{now: noon, started: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
 	want := []corev1.NodeRuntimeHandler{
 		{Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(true), UserNamespaces: new(false)}},
-		{Name: "kata", Features: &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: new(false), UserNamespaces: new(true)}},
+		{Name: "kata", Features: &corev1.NodeRuntimeHandlerFeatures{
+			RecursiveReadOnlyMounts: new(false), UserNamespaces: new(true),
+		}},
 	}
 	if diff := cmp.Diff(want, node.Status.RuntimeHandlers); diff != "" {
 		t.Errorf("handlers (-want +got):\n%s", diff)
 	}
-	if kept := remembered(node); !slices.Equal(kept.RuntimeHandlers, facts.RuntimeHandlers) || !slices.Equal(kept.RecursiveReadOnly, facts.RecursiveReadOnly) ||
+	if kept := remembered(node); !slices.Equal(kept.RuntimeHandlers, facts.RuntimeHandlers) ||
+		!slices.Equal(kept.RecursiveReadOnly, facts.RecursiveReadOnly) ||
 		!slices.Equal(kept.UserNamespaces, facts.UserNamespaces) {
-		t.Errorf("remembered are %q, of these read-only with all below %q, with user namespaces %q", kept.RuntimeHandlers, kept.RecursiveReadOnly, kept.UserNamespaces)
+		t.Errorf(
+			"remembered are %q, of these read-only with all below %q, with user namespaces %q", kept.RuntimeHandlers,
+			kept.RecursiveReadOnly, kept.UserNamespaces,
+		)
 	}
 }
 
@@ -128,7 +140,9 @@ func TestCapacityOverrides(t *testing.T) {
 	facts := goodFacts()
 	facts.Capacity["pods"] = resource.MustParse("9")
 	node := s.build(observation{now: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
-	for name, want := range map[corev1.ResourceName]string{"cpu": "1", "memory": "8Gi", "pods": "7", "example.com/gpu": "2"} {
+	for name, want := range map[corev1.ResourceName]string{
+		"cpu": "1", "memory": "8Gi", "pods": "7", "example.com/gpu": "2",
+	} {
 		if got := capacityOf(t, node, name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
@@ -149,14 +163,24 @@ func TestReady(t *testing.T) {
 		within []string
 	}{
 		{"listed just now", observation{started: start, lastRelist: noon, facts: goodFacts()}, "True", "KubeletReady", nil},
-		{"listed 40 s ago", observation{started: start, lastRelist: noon.Add(-40 * time.Second), facts: goodFacts()}, "True", "KubeletReady", nil},
+		{
+			"listed 40 s ago",
+			observation{started: start, lastRelist: noon.Add(-40 * time.Second), facts: goodFacts()},
+			"True",
+			"KubeletReady", nil,
+		},
 		{
 			"listed 41 s ago",
 			observation{started: start, lastRelist: noon.Add(-41 * time.Second), facts: goodFacts(), factsErr: away},
 			"False", "BackendUnreachable",
 			[]string{"backend sim", "2026-03-04T11:59:19Z", "connection refused"},
 		},
-		{"never listed, just started", observation{started: noon.Add(-39 * time.Second), facts: goodFacts()}, "True", "KubeletReady", nil},
+		{
+			"never listed, just started",
+			observation{started: noon.Add(-39 * time.Second), facts: goodFacts()},
+			"True",
+			"KubeletReady", nil,
+		},
 		{
 			"never listed, started long ago",
 			observation{started: start, facts: goodFacts()},
@@ -171,7 +195,9 @@ func TestReady(t *testing.T) {
 		},
 		{
 			"what pods cannot live with came later",
-			observation{started: start, lastRelist: noon, facts: goodFacts(), factsErr: backend.Errorf(backend.ErrUnsupported, "a kubelet runs on the host")},
+			observation{started: start, lastRelist: noon, facts: goodFacts(), factsErr: backend.Errorf(
+				backend.ErrUnsupported, "a kubelet runs on the host",
+			)},
 			"False", "KubeletNotReady",
 			[]string{"a kubelet runs on the host"},
 		},
@@ -187,7 +213,11 @@ func TestReady(t *testing.T) {
 			"False", "BackendDenied",
 			[]string{"credentials", "token expired"},
 		},
-		{"one question without an answer", observation{started: start, lastRelist: noon, facts: goodFacts(), factsErr: away}, "True", "KubeletReady", nil},
+		{
+			"one question without an answer",
+			observation{started: start, lastRelist: noon, facts: goodFacts(), factsErr: away},
+			"True", "KubeletReady", nil,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.obs.now = noon
@@ -247,7 +277,8 @@ func TestMessageOfUnreachableRemoteIsRestated(t *testing.T) {
 	r := &remote{facts: new(backend.NodeFacts), err: err}
 	c := &composer{
 		spec: spec, remote: r, started: noon,
-		lastRelist: func() time.Time { return time.Time{} }, pressure: func() ([]corev1.NodeConditionType, bool) { return nil, true }, closing: func() bool { return false },
+		lastRelist: func() time.Time { return time.Time{} },
+		pressure:   func() ([]corev1.NodeConditionType, bool) { return nil, true }, closing: func() bool { return false },
 	}
 	message := func(after time.Duration) string {
 		return condition(c.compose(noon.Add(time.Hour+after), nil).Status.Conditions, corev1.NodeReady).Message
@@ -266,9 +297,12 @@ func TestMessageOfUnreachableRemoteIsRestated(t *testing.T) {
 func TestNodeIsNotReadyBeforeTheRemoteAnswered(t *testing.T) {
 	s := spec
 	s.Capacity = corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}
-	node := s.build(observation{now: noon, started: noon, factsErr: errors.New("refused")}, corev1.NodeStatus{}, corev1.NodeStatus{})
+	node := s.build(
+		observation{now: noon, started: noon, factsErr: errors.New("refused")}, corev1.NodeStatus{}, corev1.NodeStatus{},
+	)
 	got := condition(node.Status.Conditions, corev1.NodeReady)
-	if got.Status != "False" || got.Reason != "KubeletNotReady" || !strings.Contains(got.Message, "has not answered yet: refused") {
+	if got.Status != "False" || got.Reason != "KubeletNotReady" ||
+		!strings.Contains(got.Message, "has not answered yet: refused") {
 		t.Errorf("got %s %s: %s", got.Status, got.Reason, got.Message)
 	}
 }
@@ -294,10 +328,14 @@ func TestSettled(t *testing.T) {
 		"label changed":    {func(n *corev1.Node) { n.Labels["team"] = "red" }, false},
 		"capacity":         {func(n *corev1.Node) { n.Status.Capacity["cpu"] = resource.MustParse("3") }, false},
 		"address":          {func(n *corev1.Node) { n.Status.Addresses[0].Address = "10.0.0.1" }, false},
-		"features":         {func(n *corev1.Node) { n.Status.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)} }, false},
-		"runtime handlers": {func(n *corev1.Node) { n.Status.RuntimeHandlers = []corev1.NodeRuntimeHandler{{Name: "kata"}} }, false},
-		"port":             {func(n *corev1.Node) { n.Status.DaemonEndpoints.KubeletEndpoint.Port = 1 }, false},
-		"version":          {func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1" }, false},
+		"features": {
+			func(n *corev1.Node) { n.Status.Features = &corev1.NodeFeatures{SupplementalGroupsPolicy: new(true)} }, false,
+		},
+		"runtime handlers": {
+			func(n *corev1.Node) { n.Status.RuntimeHandlers = []corev1.NodeRuntimeHandler{{Name: "kata"}} }, false,
+		},
+		"port":    {func(n *corev1.Node) { n.Status.DaemonEndpoints.KubeletEndpoint.Port = 1 }, false},
+		"version": {func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1" }, false},
 	} {
 		have := want.DeepCopy()
 		tc.change(have)
@@ -367,7 +405,10 @@ func TestAnnotationsAreTheRemotesAndTheConfiguredOnes(t *testing.T) {
 	facts.Annotations = map[string]string{"remote/cost": "1", "both": "remote"}
 	s := spec
 	s.Annotations = map[string]string{"team": "blue", "both": "configured"}
-	node := s.build(observation{now: noon, started: noon.Add(-time.Hour), lastRelist: noon, facts: facts}, corev1.NodeStatus{}, corev1.NodeStatus{})
+	node := s.build(
+		observation{now: noon, started: noon.Add(-time.Hour), lastRelist: noon, facts: facts}, corev1.NodeStatus{},
+		corev1.NodeStatus{},
+	)
 	want := map[string]string{"remote/cost": "1", "team": "blue", "both": "configured"}
 	if diff := cmp.Diff(want, node.Annotations); diff != "" {
 		t.Error(diff)

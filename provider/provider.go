@@ -346,7 +346,8 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 		return node, nil
 	}
 	provider = &nodeProvider{}
-	controller, err := vknode.NewNodeController(provider, c.compose(time.Now(), inAPI), frameworkNodes{registration.nodes, again},
+	controller, err := vknode.NewNodeController(
+		provider, c.compose(time.Now(), inAPI), frameworkNodes{registration.nodes, again},
 		vknode.WithNodeEnableLeaseV1(leases, leaseSeconds),
 		vknode.WithNodeStatusUpdateInterval(heartbeatEvery),
 		vknode.WithNodeStatusUpdateErrorHandler(func(callCtx context.Context, err error) error {
@@ -354,7 +355,8 @@ func (n *Node) control(ctx, controlCtx context.Context, c *composer, inAPI *core
 				_, err = again(callCtx)
 			}
 			return err
-		}))
+		}),
+	)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make node controller: %w", err)
 	}

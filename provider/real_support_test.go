@@ -74,7 +74,9 @@ func (*remote) SystemLog(context.Context, backend.SystemLogQuery) (io.ReadCloser
 	return nil, backend.Errorf(backend.ErrUnsupported, "no logs of a host")
 }
 
-func (r *remote) ContainerLogs(ctx context.Context, ns, pod, container string, previous bool, opts backend.LogOptions) (io.ReadCloser, error) {
+func (r *remote) ContainerLogs(
+	ctx context.Context, ns, pod, container string, previous bool, opts backend.LogOptions,
+) (io.ReadCloser, error) {
 	if err := r.err.Load(); err != nil {
 		return nil, *err
 	}
@@ -115,7 +117,10 @@ func start(t *testing.T, name string, labels map[string]string) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &station{cp: cp, name: name, port: ports.Free(t), admin: cptest.Client(t, cp.AdminConfig()), remote: &remote{}, keys: map[string]int{}}
+	s := &station{
+		cp: cp, name: name, port: ports.Free(t), admin: cptest.Client(t, cp.AdminConfig()), remote: &remote{},
+		keys: map[string]int{},
+	}
 	client := cptest.Client(t, cred)
 	pods, err := provider.NewPodInformer(client, name)
 	if err != nil {

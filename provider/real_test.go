@@ -119,13 +119,15 @@ func TestRealKubeletAPI(t *testing.T) {
 		!strings.Contains(text, "user=stranger, verb=get, resource=nodes, subresource(s)=[proxy]") {
 		t.Errorf("stranger: %d %s", code, text)
 	}
-	if code, text := s.call(t, path, "admin", "system:masters"); code != http.StatusOK || text != "log of p previous=false\n" {
+	if code, text := s.call(t, path, "admin", "system:masters"); code != http.StatusOK ||
+		text != "log of p previous=false\n" {
 		t.Errorf("admin: %d %s", code, text)
 	}
 	if code, text := s.call(t, "/containerLogs/default/p/x", "admin", "system:masters"); code != http.StatusNotFound {
 		t.Errorf("unknown container: %d %s", code, text)
 	}
-	if code, text := s.call(t, path+"?tailLines=-1", "admin", "system:masters"); code != http.StatusBadRequest || !strings.Contains(text, "tailLines") {
+	if code, text := s.call(t, path+"?tailLines=-1", "admin", "system:masters"); code != http.StatusBadRequest ||
+		!strings.Contains(text, "tailLines") {
 		t.Errorf("bad parameter: %d %s", code, text)
 	}
 	if code, text := s.call(t, "/healthz", "admin", "system:masters"); code != http.StatusOK || text != "ok" {

@@ -30,7 +30,9 @@ func logged(ctx context.Context) (context.Context, *bytes.Buffer) {
 
 // restrict makes a fake API server refuse labels as NodeRestriction does.
 func restrict(client *fake.Clientset) {
-	refuse := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n1", errors.New("is not allowed to modify labels"))
+	refuse := apierrors.NewForbidden(
+		schema.GroupResource{Resource: "nodes"}, "n1", errors.New("is not allowed to modify labels"),
+	)
 	client.PrependReactor("create", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		node := a.(clienttesting.CreateAction).GetObject().(*corev1.Node)
 		for key := range node.Labels {
@@ -49,7 +51,9 @@ func restrict(client *fake.Clientset) {
 }
 
 func TestEnsureNode(t *testing.T) {
-	want := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{virtualLabel: virtualLabelValue}}}
+	want := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "n1", Labels: map[string]string{virtualLabel: virtualLabelValue},
+	}}
 	role := map[string]string{"node-role.kubernetes.io/agent": ""}
 	ours := func(change func(*corev1.Node)) *corev1.Node {
 		node := want.DeepCopy()

@@ -39,7 +39,8 @@ func remembered(node *corev1.Node) *backend.NodeFacts {
 		}
 	}
 	for key, value := range node.Annotations {
-		if domain, _, _ := strings.Cut(key, "/"); domain == annotationDomain || strings.HasSuffix(domain, "."+annotationDomain) {
+		if domain, _, _ := strings.Cut(key, "/"); domain == annotationDomain ||
+			strings.HasSuffix(domain, "."+annotationDomain) {
 			facts.Annotations[key] = value
 		}
 	}

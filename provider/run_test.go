@@ -218,15 +218,21 @@ func TestReadyNodeStandsUntilTheRemoteAnswers(t *testing.T) {
 		after  string
 	}{
 		"it answers at once": {then: time.Second, after: "KubeletReady"},
-		"it answers late":    {err: refused, stands: 10 * time.Second, well: true, then: 11 * time.Second, after: "KubeletReady"},
-		"it never answers":   {err: refused, stands: 14 * time.Second, then: 17 * time.Second, after: "KubeletNotReady"},
-		"it refuses us":      {err: denied, stands: 2 * time.Second, then: 5 * time.Second, after: "BackendDenied"},
+		"it answers late": {
+			err: refused, stands: 10 * time.Second, well: true, then: 11 * time.Second, after: "KubeletReady",
+		},
+		"it never answers": {err: refused, stands: 14 * time.Second, then: 17 * time.Second, after: "KubeletNotReady"},
+		"it refuses us":    {err: denied, stands: 2 * time.Second, then: 5 * time.Second, after: "BackendDenied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, nil)
-				standing := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "1", Labels: map[string]string{virtualLabel: virtualLabelValue}}}
-				standing.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "AsItWas"}}
+				standing := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+					Name: "n1", UID: "1", Labels: map[string]string{virtualLabel: virtualLabelValue},
+				}}
+				standing.Status.Conditions = []corev1.NodeCondition{{
+					Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "AsItWas",
+				}}
 				if err := b.client.Tracker().Add(standing); err != nil {
 					t.Fatal(err)
 				}
@@ -258,7 +264,9 @@ func TestDeletedNodeIsMadeAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The garbage collector takes the lease with it.
-			if err := b.client.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-node-lease", "n1"); err != nil {
+			if err := b.client.Tracker().Delete(
+				coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-node-lease", "n1",
+			); err != nil {
 				t.Fatal(err)
 			}
 			b.settle(3 * time.Second)
@@ -547,7 +555,8 @@ func TestConfigIsChecked(t *testing.T) {
 		remote := newRemote()
 		cfg := Config{
 			NodeName: "n1", Client: fake.NewClientset(), Pods: pods, Touch: func(string) {}, Engine: remote,
-			Backend: backend.Backend{Node: remote}, Node: NodeOptions{InternalIP: "10.0.0.9"}, Registerer: prometheus.NewRegistry(),
+			Backend: backend.Backend{Node: remote}, Node: NodeOptions{InternalIP: "10.0.0.9"},
+			Registerer: prometheus.NewRegistry(),
 		}
 		change(&cfg)
 		if _, err := New(cfg); err == nil || name != "duplicate metrics" && !strings.Contains(err.Error(), name) {

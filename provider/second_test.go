@@ -144,9 +144,12 @@ func TestTwoProcessesReportEachOther(t *testing.T) {
 		first.settle(40 * time.Second)
 		pushes := len(writes(first.client, "nodes"))
 		first.settle(2 * time.Minute)
-		for r, want := range map[*rival]string{first: "process b by lease two/burstlet-n1", second: "process a by lease one/burstlet-n1"} {
+		for r, want := range map[*rival]string{
+			first: "process b by lease two/burstlet-n1", second: "process a by lease one/burstlet-n1",
+		} {
 			events, ended, err := r.state()
-			if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Node n1 has two processes") || !strings.Contains(events[0], "renewed by "+want) {
+			if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Node n1 has two processes") ||
+				!strings.Contains(events[0], "renewed by "+want) {
 				t.Errorf("Events %q, want one that names %s", events, want)
 			}
 			if ended || r.foreign() < 10 {
@@ -177,7 +180,9 @@ func TestTheYoungerProcessYields(t *testing.T) {
 			first.settle(15*time.Second + time.Duration(offset)*time.Second)
 			second := newRival(t, first.client, Holder{Process: "a", Election: "two/burstlet-n1"}, true)
 			// Without the lease the second sees nobody at its start.
-			if err := first.client.Tracker().Delete(coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-node-lease", "n1"); err != nil {
+			if err := first.client.Tracker().Delete(
+				coordinationv1.SchemeGroupVersion.WithResource("leases"), "kube-node-lease", "n1",
+			); err != nil {
 				t.Fatal(err)
 			}
 			second.start(ctx, &group)
@@ -185,7 +190,8 @@ func TestTheYoungerProcessYields(t *testing.T) {
 			if _, ended, err := first.state(); ended {
 				t.Errorf("the older one ended: %v", err)
 			}
-			if _, ended, err := second.state(); !ended || !errors.Is(err, errHeld) || !strings.Contains(fmt.Sprint(err), "node.onOtherProcess") {
+			if _, ended, err := second.state(); !ended || !errors.Is(err, errHeld) ||
+				!strings.Contains(fmt.Sprint(err), "node.onOtherProcess") {
 				t.Errorf("the younger one: ended %v, %v", ended, err)
 			}
 			// As long as the older one lives, nothing is written at a start.
@@ -221,7 +227,9 @@ func TestForeignRenewals(t *testing.T) {
 			t.Fatal(err)
 		}
 		var found []string
-		w, err := newWatcher(Holder{Process: "us"}, m.foreign, func(_ context.Context, other *Holder) { found = append(found, other.String()) })
+		w, err := newWatcher(
+			Holder{Process: "us"}, m.foreign, func(_ context.Context, other *Holder) { found = append(found, other.String()) },
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +283,8 @@ func TestWhoYields(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
-	if holderOf(map[string]string{HolderAnnotation: "{"}) != nil || holderOf(map[string]string{HolderAnnotation: "{}"}) != nil {
+	if holderOf(map[string]string{HolderAnnotation: "{"}) != nil ||
+		holderOf(map[string]string{HolderAnnotation: "{}"}) != nil {
 		t.Error("an annotation that says nothing names a holder")
 	}
 }

@@ -198,7 +198,9 @@ func (f *fakeRemote) SystemLog(context.Context, backend.SystemLogQuery) (io.Read
 	return nil, backend.Errorf(backend.ErrUnsupported, "no logs of a host")
 }
 
-func (f *fakeRemote) ContainerLogs(_ context.Context, ns, pod, container string, _ bool, opts backend.LogOptions) (io.ReadCloser, error) {
+func (f *fakeRemote) ContainerLogs(
+	_ context.Context, ns, pod, container string, _ bool, opts backend.LogOptions,
+) (io.ReadCloser, error) {
 	if f.logs == nil {
 		return nil, backend.Errorf(backend.ErrNotFound, "pod %s/%s has no container %s", ns, pod, container)
 	}

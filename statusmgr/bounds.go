@@ -40,7 +40,9 @@ func boundStatus(spec *corev1.PodSpec, s *corev1.PodStatus) {
 		c.Reason = bound(c.Reason, maxReason)
 	}
 	share := terminationShare(spec)
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{
+		s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses,
+	} {
 		for i := range list {
 			boundState(&list[i].State, share)
 			boundState(&list[i].LastTerminationState, share)

@@ -18,10 +18,14 @@ func TestTerminationMessagesAreBounded(t *testing.T) {
 			pod.Spec.Containers = make([]corev1.Container, containers-1)
 			pod.Spec.InitContainers = make([]corev1.Container, 1)
 			end := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: strings.Repeat("x", 20<<10)}}
-			s := corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: "i", State: end, LastTerminationState: end}}}
+			s := corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
+				Name: "i", State: end, LastTerminationState: end,
+			}}}
 			total := 0
 			for i := range containers - 1 {
-				s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: fmt.Sprint(i), State: *end.DeepCopy()})
+				s.ContainerStatuses = append(
+					s.ContainerStatuses, corev1.ContainerStatus{Name: fmt.Sprint(i), State: *end.DeepCopy()},
+				)
 			}
 			got, err := prepare(pod, &corev1.PodStatus{}, &s, time.Now())
 			if err != nil {

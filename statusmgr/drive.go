@@ -207,7 +207,8 @@ func (m *Manager) retry(ctx context.Context, e *entry, j job, out outcome, now t
 		m.stuck[e.uid] = struct{}{}
 	}
 	m.queue.retryAt(e.uid, e.retryAt)
-	entry := log.G(ctx).WithFields(fields(e)).WithError(out.err).WithField("failures", e.failures).WithField("delay", delay)
+	entry := log.G(ctx).WithFields(fields(e)).WithError(out.err)
+	entry = entry.WithField("failures", e.failures).WithField("delay", delay)
 	if e.failures == 1 && delay > 0 {
 		entry.Warn("Pod status not written, will be tried again")
 	} else {

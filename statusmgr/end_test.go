@@ -392,7 +392,10 @@ func TestDeletable(t *testing.T) {
 		{"ready", pod(nil), ready, true},
 		{"without a grace", pod(func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = nil }), ready, true},
 		{"with a finalizer", pod(finalized), ready, true},
-		{"grace 0, left over by a failed delete", pod(func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = new(int64) }), ready, true},
+		{
+			"grace 0, left over by a failed delete", pod(func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = new(int64) }),
+			ready, true,
+		},
 		{"grace 0, left over, phase not terminal", pod(func(p *corev1.Pod) {
 			p.DeletionGracePeriodSeconds, p.Status.Phase = new(int64), corev1.PodRunning
 		}), ready, true},
@@ -511,9 +514,15 @@ func TestDeleteIsTriedAgain(t *testing.T) {
 		{name: "unavailable", failure: apierrors.NewServiceUnavailable("x"), deletes: 2},
 		{name: "transport", failure: errors.New("reset"), deletes: 2},
 		{name: "lost reply", failure: errors.New("reset"), after: true, deletes: 2},
-		{name: "conflict of the same pod", failure: apierrors.NewConflict(podResource, "p", errors.New("modified")), deletes: 2},
+		{
+			name: "conflict of the same pod", failure: apierrors.NewConflict(podResource, "p", errors.New("modified")),
+			deletes: 2,
+		},
 		// NodeRestriction asks its own informer, which a new API server has not filled.
-		{name: "not found by an API server that knows no pods yet", failure: apierrors.NewNotFound(podResource, "p"), deletes: 2},
+		{
+			name: "not found by an API server that knows no pods yet", failure: apierrors.NewNotFound(podResource, "p"),
+			deletes: 2,
+		},
 		{name: "gone", then: gone, deletes: 1},
 		{name: "gone, and not to be read", then: gone, unreadable: true, deletes: 2},
 		{name: "replaced", then: replaced, deletes: 1},

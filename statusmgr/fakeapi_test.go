@@ -53,7 +53,9 @@ type call struct {
 }
 
 func newFakeAPI(t *testing.T) *fakeAPI {
-	return &fakeAPI{t: t, pods: make(map[string]*corev1.Pod), running: make(map[string]int), ended: make(map[types.UID]corev1.PodPhase)}
+	return &fakeAPI{
+		t: t, pods: make(map[string]*corev1.Pod), running: make(map[string]int), ended: make(map[types.UID]corev1.PodPhase),
+	}
 }
 
 // namespaced makes the fake a PodsGetter of one namespace.
@@ -185,7 +187,9 @@ func (f *fakeAPI) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodLi
 	return out, err
 }
 
-func (f *fakeAPI) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, _ metav1.PatchOptions, sub ...string) (*corev1.Pod, error) {
+func (f *fakeAPI) Patch(
+	ctx context.Context, name string, kind types.PatchType, data []byte, _ metav1.PatchOptions, sub ...string,
+) (*corev1.Pod, error) {
 	if kind != types.StrategicMergePatchType || len(sub) != 1 || sub[0] != "status" {
 		f.t.Errorf("patch of kind %s on %v, want a strategic merge of status", kind, sub)
 	}
@@ -199,7 +203,9 @@ func (f *fakeAPI) Patch(ctx context.Context, name string, kind types.PatchType, 
 		f.t.Errorf("patch without UID: %s", data)
 	}
 	var out *corev1.Pod
-	err := f.do(ctx, call{verb: "patch", name: name, patch: string(data), uid: types.UID(meta.Metadata.UID)}, func() error {
+	err := f.do(ctx, call{
+		verb: "patch", name: name, patch: string(data), uid: types.UID(meta.Metadata.UID),
+	}, func() error {
 		held := f.pods[name]
 		switch {
 		case held == nil:

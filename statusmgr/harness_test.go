@@ -85,7 +85,8 @@ func (h *harness) pass(d time.Duration) {
 // expect fails the test unless so many calls of each verb came in so far.
 func (h *harness) expect(patches, deletes, lists int) {
 	h.t.Helper()
-	if p, d, l := h.api.count("patch"), h.api.count("delete"), h.api.count("list"); p != patches || d != deletes || l != lists {
+	if p, d, l := h.api.count("patch"), h.api.count("delete"), h.api.count("list"); p != patches || d != deletes ||
+		l != lists {
 		h.t.Fatalf("calls: %d patches, %d deletes, %d lists; want %d, %d, %d", p, d, l, patches, deletes, lists)
 	}
 }
@@ -96,7 +97,8 @@ func (h *harness) empty() {
 	h.Manager.mu.Lock()
 	defer h.Manager.mu.Unlock()
 	m := h.Manager
-	if n := len(m.entries) + len(m.holders) + len(m.dirty) + len(m.stuck) + len(m.queue.due) + len(m.queue.busy) + len(m.queue.queued); n != 0 {
+	if n := len(m.entries) + len(m.holders) + len(m.dirty) + len(m.stuck) + len(m.queue.due) + len(m.queue.busy) +
+		len(m.queue.queued); n != 0 {
 		h.t.Fatalf("state left: %d entries, %d holders, %d dirty, %d stuck, %d due, %d busy, %d queued",
 			len(m.entries), len(m.holders), len(m.dirty), len(m.stuck), len(m.queue.due), len(m.queue.busy), len(m.queue.queued))
 	}
@@ -130,7 +132,9 @@ func running() corev1.PodStatus {
 	up := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: start}}
 	return corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}},
-		Conditions: []corev1.PodCondition{condTrue(corev1.PodInitialized), condTrue(corev1.PodReady), condTrue(corev1.ContainersReady)},
+		Conditions: []corev1.PodCondition{
+			condTrue(corev1.PodInitialized), condTrue(corev1.PodReady), condTrue(corev1.ContainersReady),
+		},
 		ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "a", State: up, Ready: true}, {Name: "b", State: up, Ready: true},
 		},

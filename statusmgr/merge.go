@@ -118,7 +118,9 @@ func endReadiness(list, held []corev1.PodCondition, s *corev1.PodStatus, now tim
 		if have == nil && findCondition(held, t) == nil {
 			continue
 		}
-		end := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, Reason: reason, ObservedGeneration: s.ObservedGeneration}
+		end := corev1.PodCondition{
+			Type: t, Status: corev1.ConditionFalse, Reason: reason, ObservedGeneration: s.ObservedGeneration,
+		}
 		end.LastTransitionTime = wholeSeconds(transitionTime(held, &end, now))
 		if have != nil {
 			*have = end

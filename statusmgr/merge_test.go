@@ -53,7 +53,9 @@ func TestMergeKeepsWhatOthersWrite(t *testing.T) {
 	}
 	want := &corev1.PodStatus{QOSClass: corev1.PodQOSGuaranteed, ObservedGeneration: 3}
 	got, _ := merge(held, want, false, time.Now())
-	if diff := cmp.Diff(held, got, cmp.Transformer("conditions", func(c []corev1.PodCondition) int { return len(c) })); diff != "" {
+	if diff := cmp.Diff(
+		held, got, cmp.Transformer("conditions", func(c []corev1.PodCondition) int { return len(c) }),
+	); diff != "" {
 		t.Error(diff)
 	}
 	got, _ = merge(&corev1.PodStatus{}, want, false, time.Now())
@@ -77,11 +79,16 @@ func TestMergeConditions(t *testing.T) {
 			name: "the API's order stays, new ones follow",
 			held: []corev1.PodCondition{c("gate", yes), c(corev1.PodReady, no), c(corev1.PodScheduled, yes)},
 			want: []corev1.PodCondition{c(corev1.PodInitialized, yes), c(corev1.PodReady, yes)},
-			then: []corev1.PodCondition{c("gate", yes), c(corev1.PodReady, yes), c(corev1.PodScheduled, yes), c(corev1.PodInitialized, yes)},
+			then: []corev1.PodCondition{
+				c("gate", yes), c(corev1.PodReady, yes), c(corev1.PodScheduled, yes), c(corev1.PodInitialized, yes),
+			},
 		},
 		{
 			name: "ours that is no longer wanted goes",
-			held: []corev1.PodCondition{c(corev1.PodResizePending, yes), c(corev1.PodResizeInProgress, yes), c(corev1.AllContainersRestarting, yes), c(AwaitingCapacity, yes), c("gate", no)},
+			held: []corev1.PodCondition{
+				c(corev1.PodResizePending, yes), c(corev1.PodResizeInProgress, yes), c(corev1.AllContainersRestarting, yes),
+				c(AwaitingCapacity, yes), c("gate", no),
+			},
 			then: []corev1.PodCondition{c("gate", no)},
 		},
 		{
@@ -111,12 +118,16 @@ func TestMergeConditions(t *testing.T) {
 		{
 			name: "a held readiness ends with the pod", phase: corev1.PodFailed,
 			held: []corev1.PodCondition{c(corev1.PodReady, yes)},
-			then: []corev1.PodCondition{{Type: corev1.PodReady, Status: no, Reason: reasonPodFailed, LastTransitionTime: metav1.NewTime(now)}},
+			then: []corev1.PodCondition{{
+				Type: corev1.PodReady, Status: no, Reason: reasonPodFailed, LastTransitionTime: metav1.NewTime(now),
+			}},
 		},
 		{
 			name: "an unknown readiness ends with the pod", phase: corev1.PodSucceeded,
 			want: []corev1.PodCondition{c(corev1.ContainersReady, corev1.ConditionUnknown)},
-			then: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: no, Reason: reasonPodCompleted, LastTransitionTime: metav1.NewTime(now)}},
+			then: []corev1.PodCondition{{
+				Type: corev1.ContainersReady, Status: no, Reason: reasonPodCompleted, LastTransitionTime: metav1.NewTime(now),
+			}},
 		},
 		{
 			name: "a better reason for not ready stays", phase: corev1.PodFailed,

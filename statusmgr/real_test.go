@@ -48,7 +48,8 @@ func newReal(t *testing.T) *realAPI {
 	cp := plane.Get(t)
 	admin := cptest.Client(t, cp.AdminConfig())
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: realNode}}
-	if _, err := admin.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := admin.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil &&
+		!apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	cred, err := cp.NodeCredential(realNode)
@@ -56,7 +57,9 @@ func newReal(t *testing.T) *realAPI {
 		t.Fatal(err)
 	}
 	client := cptest.Client(t, cred)
-	r := &realAPI{t: t, admin: admin.CoreV1().Pods(metav1.NamespaceDefault), calls: &counted{PodsGetter: client.CoreV1(), n: make(map[string]int)}}
+	r := &realAPI{t: t, admin: admin.CoreV1().Pods(metav1.NamespaceDefault), calls: &counted{
+		PodsGetter: client.CoreV1(), n: make(map[string]int),
+	}}
 	r.Manager = New(Config{Client: r.calls, Safety: r})
 	background.Run(t, r.Run)
 	return r
@@ -89,7 +92,9 @@ func (p countedPods) List(ctx context.Context, o metav1.ListOptions) (*corev1.Po
 	return p.PodInterface.List(ctx, o)
 }
 
-func (p countedPods) Patch(ctx context.Context, name string, k types.PatchType, d []byte, o metav1.PatchOptions, s ...string) (*corev1.Pod, error) {
+func (p countedPods) Patch(
+	ctx context.Context, name string, k types.PatchType, d []byte, o metav1.PatchOptions, s ...string,
+) (*corev1.Pod, error) {
 	p.c.count("patch")
 	return p.PodInterface.Patch(ctx, name, k, d, o, s...)
 }
@@ -192,10 +197,13 @@ func TestRealPatchAndEqualStatus(t *testing.T) {
 	r.SetStatus(pod, s) // the object from before the gate: refused, read again, written
 	r.idle()
 	got := r.get("patch")
-	if got.Status.Phase != corev1.PodRunning || got.Status.PodIP != "10.0.0.1" || got.Status.ObservedGeneration != got.Generation {
+	if got.Status.Phase != corev1.PodRunning || got.Status.PodIP != "10.0.0.1" ||
+		got.Status.ObservedGeneration != got.Generation {
 		t.Errorf("status %+v", got.Status)
 	}
-	for _, c := range []corev1.PodConditionType{"example.com/gate", corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized} {
+	for _, c := range []corev1.PodConditionType{
+		"example.com/gate", corev1.PodReady, corev1.ContainersReady, corev1.PodInitialized,
+	} {
 		if findCondition(got.Status.Conditions, c) == nil {
 			t.Errorf("no condition %s", c)
 		}
@@ -333,7 +341,9 @@ func TestRealFinalizedPodIsDeletedOnce(t *testing.T) {
 		r.idle()
 	}
 	r.expect(1, 1, 0)
-	if _, err := r.admin.Patch(t.Context(), "finalized", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := r.admin.Patch(
+		t.Context(), "finalized", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if got := r.get("finalized"); got != nil {
@@ -378,7 +388,9 @@ func TestRealStaleObject(t *testing.T) {
 // follow hands the pod's changes to Observe, as the node's informer does.
 func (r *realAPI) follow(name string) {
 	r.t.Helper()
-	list := cache.NewListWatchFromClient(r.watchClient(), "pods", metav1.NamespaceDefault, apifields.OneTermEqualSelector("metadata.name", name))
+	list := cache.NewListWatchFromClient(
+		r.watchClient(), "pods", metav1.NamespaceDefault, apifields.OneTermEqualSelector("metadata.name", name),
+	)
 	informer := cache.NewSharedInformer(list, &corev1.Pod{}, 0)
 	observe := func(obj any) { r.Observe(obj.(*corev1.Pod)) }
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -15,7 +15,9 @@ import (
 func checkTransitions(spec *corev1.PodSpec, from, to *corev1.PodStatus) error {
 	// Ephemeral containers are never restarted.
 	never := func(string, int32) bool { return false }
-	if err := checkList("ephemeral container", from.EphemeralContainerStatuses, to.EphemeralContainerStatuses, never); err != nil {
+	if err := checkList(
+		"ephemeral container", from.EphemeralContainerStatuses, to.EphemeralContainerStatuses, never,
+	); err != nil {
 		return err
 	}
 	if anyRestartsAll(spec) {
@@ -39,7 +41,8 @@ func checkList(kind string, from, to []corev1.ContainerStatus, may func(name str
 		if now == nil || now.State.Terminated != nil || may(from[i].Name, end.ExitCode) {
 			continue
 		}
-		return fmt.Errorf("refuse status: terminated %s %q (exit code %d) cannot leave the terminated state under its restart policy",
+		return fmt.Errorf("refuse status: terminated %s %q (exit code %d) cannot leave the terminated state under its "+
+			"restart policy",
 			kind, from[i].Name, end.ExitCode)
 	}
 	return nil

@@ -11,8 +11,12 @@ import (
 
 func TestTerminatedContainerComesBackOnlyByItsPolicy(t *testing.T) {
 	always, onFailure, never := corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyOnFailure, corev1.ContainerRestartPolicyNever
-	rule := func(action corev1.ContainerRestartRuleAction, op corev1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) []corev1.ContainerRestartRule {
-		return []corev1.ContainerRestartRule{{Action: action, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: op, Values: codes}}}
+	rule := func(
+		action corev1.ContainerRestartRuleAction, op corev1.ContainerRestartRuleOnExitCodesOperator, codes ...int32,
+	) []corev1.ContainerRestartRule {
+		return []corev1.ContainerRestartRule{{
+			Action: action, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: op, Values: codes},
+		}}
 	}
 	restart, all := corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers
 	in, notIn := corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn
@@ -36,12 +40,30 @@ func TestTerminatedContainerComesBackOnlyByItsPolicy(t *testing.T) {
 		{name: "own OnFailure in Never, failure", pod: corev1.RestartPolicyNever, own: &onFailure, code: 2, want: true},
 		{name: "own OnFailure in Never, success", pod: corev1.RestartPolicyNever, own: &onFailure},
 		{name: "own Never in Always", pod: corev1.RestartPolicyAlways, own: &never, code: 1},
-		{name: "own Never, rule matches", pod: corev1.RestartPolicyNever, own: &never, rule: rule(restart, in, 3, 4), code: 4, want: true},
-		{name: "own Never, rule does not match", pod: corev1.RestartPolicyNever, own: &never, rule: rule(restart, in, 3, 4), code: 5},
-		{name: "own Never, rule by exclusion", pod: corev1.RestartPolicyNever, own: &never, rule: rule(restart, notIn, 3), code: 5, want: true},
-		{name: "own Never, excluded by rule", pod: corev1.RestartPolicyNever, own: &never, rule: rule(restart, notIn, 3), code: 3},
-		{name: "own Never, rule without exit codes", pod: corev1.RestartPolicyNever, own: &never, rule: []corev1.ContainerRestartRule{{Action: restart}}, code: 5},
-		{name: "rule restarts the pod", pod: corev1.RestartPolicyNever, own: &never, rule: rule(all, in, 42), code: 0, want: true},
+		{
+			name: "own Never, rule matches", pod: corev1.RestartPolicyNever, own: &never, rule: rule(restart, in, 3, 4), code: 4,
+			want: true,
+		},
+		{
+			name: "own Never, rule does not match", pod: corev1.RestartPolicyNever, own: &never, rule: rule(restart, in, 3, 4),
+			code: 5,
+		},
+		{
+			name: "own Never, rule by exclusion", pod: corev1.RestartPolicyNever, own: &never, rule: rule(restart, notIn, 3),
+			code: 5, want: true,
+		},
+		{
+			name: "own Never, excluded by rule", pod: corev1.RestartPolicyNever, own: &never, rule: rule(restart, notIn, 3),
+			code: 3,
+		},
+		{
+			name: "own Never, rule without exit codes", pod: corev1.RestartPolicyNever, own: &never,
+			rule: []corev1.ContainerRestartRule{{Action: restart}}, code: 5,
+		},
+		{
+			name: "rule restarts the pod", pod: corev1.RestartPolicyNever, own: &never, rule: rule(all, in, 42), code: 0,
+			want: true,
+		},
 	}
 	up := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}

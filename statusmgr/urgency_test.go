@@ -39,26 +39,47 @@ func TestWhatSomebodyActsOnIsUrgent(t *testing.T) {
 		change func(s *corev1.PodStatus)
 		want   bool
 	}{
-		"nothing":                        {starting(), func(*corev1.PodStatus) {}, false},
-		"address and steps of a start":   {starting(), steps, false},
-		"steps of a pod that runs":       {running(), func(s *corev1.PodStatus) { s.ObservedGeneration = 2 }, false},
-		"which container is not ready":   {starting(), func(s *corev1.PodStatus) { s.Conditions[1].Message = "[b]" }, false},
-		"address of a ready pod":         {running(), func(s *corev1.PodStatus) { s.PodIP = "10.0.0.2" }, true},
-		"phase":                          {running(), func(s *corev1.PodStatus) { s.Phase = corev1.PodSucceeded }, true},
-		"back to Pending":                {running(), func(s *corev1.PodStatus) { s.Phase = corev1.PodPending }, true},
-		"reason":                         {running(), func(s *corev1.PodStatus) { s.Reason = "Evicted" }, true},
-		"message":                        {running(), func(s *corev1.PodStatus) { s.Message = "why" }, true},
-		"readiness":                      {running(), func(s *corev1.PodStatus) { s.Conditions[1].Status = corev1.ConditionFalse }, true},
-		"readiness taken back":           {running(), func(s *corev1.PodStatus) { s.Conditions = s.Conditions[:1] }, true},
-		"a condition of another kind":    {running(), func(s *corev1.PodStatus) { s.Conditions = append(s.Conditions, condTrue(gate)) }, true},
-		"a resize that is pending":       {running(), func(s *corev1.PodStatus) { s.Conditions = append(s.Conditions, condTrue(corev1.PodResizePending)) }, true},
-		"a container that started":       {starting(), func(s *corev1.PodStatus) { s.ContainerStatuses[0] = running().ContainerStatuses[0] }, true},
-		"a container that ended":         {running(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].State = exited(1) }, true},
-		"a container that is back":       {running(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].RestartCount = 1 }, true},
-		"why a container waits":          {starting(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].State.Waiting.Reason = "ErrImagePull" }, true},
-		"what a container waits for":     {starting(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].State = creating("no volume") }, true},
-		"a container that begins anew":   {running(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].State = creating("") }, true},
-		"a container that is there more": {running(), func(s *corev1.PodStatus) { s.ContainerStatuses = s.ContainerStatuses[:1] }, true},
+		"nothing":                      {starting(), func(*corev1.PodStatus) {}, false},
+		"address and steps of a start": {starting(), steps, false},
+		"steps of a pod that runs":     {running(), func(s *corev1.PodStatus) { s.ObservedGeneration = 2 }, false},
+		"which container is not ready": {starting(), func(s *corev1.PodStatus) { s.Conditions[1].Message = "[b]" }, false},
+		"address of a ready pod":       {running(), func(s *corev1.PodStatus) { s.PodIP = "10.0.0.2" }, true},
+		"phase":                        {running(), func(s *corev1.PodStatus) { s.Phase = corev1.PodSucceeded }, true},
+		"back to Pending":              {running(), func(s *corev1.PodStatus) { s.Phase = corev1.PodPending }, true},
+		"reason":                       {running(), func(s *corev1.PodStatus) { s.Reason = "Evicted" }, true},
+		"message":                      {running(), func(s *corev1.PodStatus) { s.Message = "why" }, true},
+		"readiness": {
+			running(), func(s *corev1.PodStatus) { s.Conditions[1].Status = corev1.ConditionFalse }, true,
+		},
+		"readiness taken back": {running(), func(s *corev1.PodStatus) { s.Conditions = s.Conditions[:1] }, true},
+		"a condition of another kind": {
+			running(), func(s *corev1.PodStatus) { s.Conditions = append(s.Conditions, condTrue(gate)) }, true,
+		},
+		"a resize that is pending": {
+			running(), func(s *corev1.PodStatus) { s.Conditions = append(s.Conditions, condTrue(corev1.PodResizePending)) },
+			true,
+		},
+		"a container that started": {
+			starting(), func(s *corev1.PodStatus) { s.ContainerStatuses[0] = running().ContainerStatuses[0] }, true,
+		},
+		"a container that ended": {
+			running(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].State = exited(1) }, true,
+		},
+		"a container that is back": {
+			running(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].RestartCount = 1 }, true,
+		},
+		"why a container waits": {
+			starting(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].State.Waiting.Reason = "ErrImagePull" }, true,
+		},
+		"what a container waits for": {
+			starting(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].State = creating("no volume") }, true,
+		},
+		"a container that begins anew": {
+			running(), func(s *corev1.PodStatus) { s.ContainerStatuses[0].State = creating("") }, true,
+		},
+		"a container that is there more": {
+			running(), func(s *corev1.PodStatus) { s.ContainerStatuses = s.ContainerStatuses[:1] }, true,
+		},
 		"an init container that ended": {starting(), func(s *corev1.PodStatus) {
 			s.InitContainerStatuses = []corev1.ContainerStatus{{Name: "i", State: exited(0)}}
 		}, true},

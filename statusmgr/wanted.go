@@ -99,7 +99,9 @@ func normalise(pod *corev1.Pod, s *corev1.PodStatus) {
 			seconds(&c.Terminated.FinishedAt)
 		}
 	}
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{
+		s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses,
+	} {
 		for i := range list {
 			state(&list[i].State)
 			state(&list[i].LastTerminationState)

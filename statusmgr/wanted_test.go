@@ -62,7 +62,9 @@ func TestStartTimeStays(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := prepare(testPod("p", "u"), &corev1.PodStatus{StartTime: c.before}, &corev1.PodStatus{StartTime: c.in}, now)
+			got, err := prepare(
+				testPod("p", "u"), &corev1.PodStatus{StartTime: c.before}, &corev1.PodStatus{StartTime: c.in}, now,
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +79,9 @@ func TestObservedGenerationFollowsThePod(t *testing.T) {
 	bubble(t, func(h *harness) {
 		pod := h.api.put(testPod("p", "u1"))
 		s := running()
-		s.Conditions = append(s.Conditions, corev1.PodCondition{Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, ObservedGeneration: 1})
+		s.Conditions = append(s.Conditions, corev1.PodCondition{
+			Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, ObservedGeneration: 1,
+		})
 		h.SetStatus(pod, s)
 		h.settle()
 		pod = h.api.update("p", func(p *corev1.Pod) { p.Generation = 5 })
@@ -101,7 +105,8 @@ func TestObservedGenerationFollowsThePod(t *testing.T) {
 		if g := h.api.pod("p").Status.ObservedGeneration; g != 5 {
 			t.Errorf("observedGeneration went back to %d", g)
 		}
-		if want, err := prepare(old, &corev1.PodStatus{ObservedGeneration: 5}, &s, time.Now()); err != nil || want.ObservedGeneration != 5 {
+		if want, err := prepare(old, &corev1.PodStatus{ObservedGeneration: 5}, &s, time.Now()); err != nil ||
+			want.ObservedGeneration != 5 {
 			t.Errorf("wanted observedGeneration went back to %d (%v)", want.ObservedGeneration, err)
 		}
 	})
@@ -113,7 +118,8 @@ func TestStatusIsNormalised(t *testing.T) {
 	pod.Spec.InitContainers = []corev1.Container{{Name: "z"}, {Name: "y"}}
 	in := corev1.PodStatus{
 		Conditions: []corev1.PodCondition{
-			{Type: "x", Status: corev1.ConditionFalse}, {Type: "x", Status: corev1.ConditionTrue, LastProbeTime: metav1.NewTime(now)},
+			{Type: "x", Status: corev1.ConditionFalse},
+			{Type: "x", Status: corev1.ConditionTrue, LastProbeTime: metav1.NewTime(now)},
 		},
 		InitContainerStatuses: []corev1.ContainerStatus{{Name: "y"}, {Name: "z"}},
 		ContainerStatuses: []corev1.ContainerStatus{
@@ -150,7 +156,8 @@ func TestStatusIsNormalised(t *testing.T) {
 	}
 	for name, at := range map[string]metav1.Time{
 		"start": *got.StartTime, "probe": got.Conditions[0].LastProbeTime, "transition": got.Conditions[0].LastTransitionTime,
-		"started": got.ContainerStatuses[1].State.Running.StartedAt, "finished": got.ContainerStatuses[0].LastTerminationState.Terminated.FinishedAt,
+		"started":  got.ContainerStatuses[1].State.Running.StartedAt,
+		"finished": got.ContainerStatuses[0].LastTerminationState.Terminated.FinishedAt,
 	} {
 		if at.Nanosecond() != 0 || at.IsZero() {
 			t.Errorf("%s is %s, want whole seconds", name, at.Format(time.RFC3339Nano))

@@ -378,7 +378,9 @@ func TestConditionsOfOthersSurvive(t *testing.T) {
 		h.SetStatus(pod, own)
 		h.settle()
 		got := h.api.pod("p").Status.Conditions
-		for _, want := range []corev1.PodConditionType{gate, "example.com/late", "burstlet.io/try", corev1.PodScheduled, corev1.PodReady} {
+		for _, want := range []corev1.PodConditionType{
+			gate, "example.com/late", "burstlet.io/try", corev1.PodScheduled, corev1.PodReady,
+		} {
 			if findCondition(got, want) == nil {
 				t.Errorf("condition %s is gone", want)
 			}

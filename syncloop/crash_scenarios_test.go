@@ -65,7 +65,9 @@ var (
 	forever   = []string{"sleep", "infinity"}
 	failing   = []string{"sh", "-c", "sleep 3; exit 1"}
 	deaf      = []string{"sh", "-c", "trap '' TERM; sleep infinity"}
-	slowParts = sim.Latency{API: 20 * time.Millisecond, Launch: time.Second, Pull: time.Second, Start: time.Second, Stop: time.Second}
+	slowParts = sim.Latency{
+		API: 20 * time.Millisecond, Launch: time.Second, Pull: time.Second, Start: time.Second, Stop: time.Second,
+	}
 )
 
 // scenarios have room for an engine that is away for a while: what they expect
@@ -188,7 +190,9 @@ var scenarios = []scenario{
 		w.ended("p", "u", 30)
 	}},
 	{name: "liveness fails", play: func(w *world) {
-		w.create("p", "u", "Never", onApp(func(c *corev1.Container) { c.LivenessProbe = asker() }), "serve", "8080", "fail-after=9s")
+		w.create(
+			"p", "u", "Never", onApp(func(c *corev1.Container) { c.LivenessProbe = asker() }), "serve", "8080", "fail-after=9s",
+		)
 		w.becomes(2*time.Minute, "p", corev1.PodFailed, 0)
 		w.made("u", "a", 1)
 		w.ended("p", "u", 30)
@@ -328,7 +332,9 @@ var scenarios = []scenario{
 		w.create("p", "u", "Always", nil, forever...)
 		message := "Usage of EmptyDir volume \"v\" exceeds the limit \"10\". "
 		for range 60 {
-			if w.remote.Evict("u", backend.Eviction{Limit: localstorage.EmptyDirLimit, Used: 11, Message: message, At: time.Now()}) {
+			if w.remote.Evict(
+				"u", backend.Eviction{Limit: localstorage.EmptyDirLimit, Used: 11, Message: message, At: time.Now()},
+			) {
 				break
 			}
 			time.Sleep(time.Second)
@@ -453,7 +459,8 @@ func (w *world) gone(name string, uid types.UID) {
 func (w *world) refused(name string) {
 	w.t.Helper()
 	s := w.get(name).Status
-	if s.Reason != "UnsupportedByBackend" || !strings.HasPrefix(s.Message, "Pod was rejected: ") || !strings.Contains(s.Message, "spec.resourceClaims[0]") {
+	if s.Reason != "UnsupportedByBackend" || !strings.HasPrefix(s.Message, "Pod was rejected: ") ||
+		!strings.Contains(s.Message, "spec.resourceClaims[0]") {
 		w.t.Errorf("status %s: %s", s.Reason, s.Message)
 	}
 	if e := w.event(name, "UnsupportedByBackend"); !strings.Contains(e, "spec.resourceClaims[0]") {

@@ -23,7 +23,9 @@ import (
 	"github.com/burstlet/burstlet/test/kit/lane"
 )
 
-var oneEffect = flag.Int("effect", 0, "have the engines of TestCrashPoints crash at the side effect of this number alone; 0: at each")
+var oneEffect = flag.Int(
+	"effect", 0, "have the engines of TestCrashPoints crash at the side effect of this number alone; 0: at each",
+)
 
 // TestCrashPoints ends the engine at every side effect of every scenario and
 // starts another some time later: the pod ends as it does without a crash. Side
@@ -382,7 +384,10 @@ type mortalPods struct {
 }
 
 func (p mortalPods) Launch(ctx, wanted context.Context, spec backend.LaunchSpec) error {
-	return p.life.call(ctx, fmt.Sprintf("launch %s/%d", spec.Pod.UID, spec.Attempt), func(ctx context.Context) error { return p.Pods.Launch(ctx, wanted, spec) })
+	return p.life.call(
+		ctx, fmt.Sprintf("launch %s/%d", spec.Pod.UID, spec.Attempt),
+		func(ctx context.Context) error { return p.Pods.Launch(ctx, wanted, spec) },
+	)
 }
 
 func (p mortalPods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) error {
@@ -399,11 +404,16 @@ type mortalContainers struct {
 }
 
 func (c mortalContainers) Start(ctx context.Context, ref backend.Ref, spec backend.ContainerSpec) error {
-	return c.life.call(ctx, fmt.Sprintf("start %s %s/%d", ref.UID, spec.Container.Name, spec.Attempt), func(ctx context.Context) error { return c.Containers.Start(ctx, ref, spec) })
+	return c.life.call(
+		ctx, fmt.Sprintf("start %s %s/%d", ref.UID, spec.Container.Name, spec.Attempt),
+		func(ctx context.Context) error { return c.Containers.Start(ctx, ref, spec) },
+	)
 }
 
 func (c mortalContainers) Stop(ctx context.Context, ref backend.ContainerRef, grace time.Duration) error {
-	return c.life.call(ctx, "stop "+ref.Name, func(ctx context.Context) error { return c.Containers.Stop(ctx, ref, grace) })
+	return c.life.call(
+		ctx, "stop "+ref.Name, func(ctx context.Context) error { return c.Containers.Stop(ctx, ref, grace) },
+	)
 }
 
 func (c mortalContainers) Remove(ctx context.Context, ref backend.ContainerRef) error {
@@ -416,7 +426,10 @@ type mortalFiles struct {
 }
 
 func (f mortalFiles) Place(ctx context.Context, spec backend.VolumeSpec) error {
-	return f.life.call(ctx, fmt.Sprintf("place %s %s %s", spec.Pod.UID, spec.Name, spec.Hash), func(ctx context.Context) error { return f.Files.Place(ctx, spec) })
+	return f.life.call(
+		ctx, fmt.Sprintf("place %s %s %s", spec.Pod.UID, spec.Name, spec.Hash),
+		func(ctx context.Context) error { return f.Files.Place(ctx, spec) },
+	)
 }
 
 func (f mortalFiles) Clear(ctx context.Context, ref backend.Ref) error {
@@ -429,7 +442,10 @@ type mortalImages struct {
 }
 
 func (i mortalImages) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
-	return call(ctx, i.life, "pull", func(ctx context.Context) (backend.PulledImage, error) { return i.Images.Pull(ctx, image, creds) })
+	return call(
+		ctx, i.life, "pull",
+		func(ctx context.Context) (backend.PulledImage, error) { return i.Images.Pull(ctx, image, creds) },
+	)
 }
 
 type mortalExec struct {

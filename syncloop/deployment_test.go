@@ -133,7 +133,9 @@ func iscsi(pod *corev1.Pod) {
 func refuseISCSI(pod *corev1.Pod) (out []backend.Refusal) {
 	for i := range pod.Spec.Volumes {
 		if pod.Spec.Volumes[i].ISCSI != nil {
-			out = append(out, backend.Refusal{Field: fmt.Sprintf("spec.volumes[%d].iscsi", i), Why: "iSCSI disks cannot be attached"})
+			out = append(
+				out, backend.Refusal{Field: fmt.Sprintf("spec.volumes[%d].iscsi", i), Why: "iSCSI disks cannot be attached"},
+			)
 		}
 	}
 	return out

@@ -23,7 +23,9 @@ func TestVariablesFromFiles(t *testing.T) {
 		variable := func(key string) func(*corev1.Pod) {
 			return func(pod *corev1.Pod) {
 				inits([]string{"sh", "-c", `echo "KEY='value'" > /config/env`})(pod)
-				pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+				pod.Spec.Volumes = []corev1.Volume{{
+					Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+				}}
 				pod.Spec.InitContainers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/config"}}
 				ref := &corev1.FileKeySelector{VolumeName: "v", Path: "env", Key: key}
 				c := &pod.Spec.Containers[0]
@@ -36,12 +38,14 @@ func TestVariablesFromFiles(t *testing.T) {
 		a.create("q", "w", "Never", variable("OTHER"), say...)
 		time.Sleep(30 * time.Second)
 		a.phase("p", corev1.PodSucceeded)
-		if end := a.get("p").Status.ContainerStatuses[0].State.Terminated; end == nil || strings.TrimSpace(end.Message) != "value" {
+		if end := a.get("p").Status.ContainerStatuses[0].State.Terminated; end == nil ||
+			strings.TrimSpace(end.Message) != "value" {
 			t.Errorf("it said %+v", end)
 		}
 		a.phase("q", corev1.PodPending)
 		wait := a.get("q").Status.ContainerStatuses[0].State.Waiting
-		if wait == nil || wait.Reason != "CreateContainerConfigError" || !strings.Contains(wait.Message, `key "OTHER" not found`) {
+		if wait == nil || wait.Reason != "CreateContainerConfigError" ||
+			!strings.Contains(wait.Message, `key "OTHER" not found`) {
 			t.Errorf("waits for %+v", wait)
 		}
 		a.delete("q", 1)

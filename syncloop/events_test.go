@@ -28,7 +28,8 @@ func TestEventsNameTheirContainer(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		about := a.abouts()
 		for _, want := range []string{
-			"p/i Pulled", "p/i Created", "p/i Started", "p/a Created", "p/a Started", "p/a Unhealthy", "p/a Killing", "p/a BackOff",
+			"p/i Pulled", "p/i Created", "p/i Started", "p/a Created", "p/a Started", "p/a Unhealthy", "p/a Killing",
+			"p/a BackOff",
 			"missing/a Pulling", "missing/a Failed", "missing/a BackOff", "hook/a FailedPostStartHook", "hook/a Killing",
 		} {
 			if !slices.Contains(about, want) {
@@ -48,7 +49,9 @@ func TestEventsNameTheirContainer(t *testing.T) {
 func TestPreStopHooksThatAreCutOff(t *testing.T) {
 	stops := func(argv ...string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
-			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: argv}}}
+			pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+				PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: argv}},
+			}
 		}
 	}
 	alone(t, nil, func(t *testing.T, a *api) {

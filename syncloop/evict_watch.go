@@ -104,7 +104,9 @@ func newestStats(facts *backend.StatsFacts) map[types.UID]*backend.PodStats {
 
 // evictOver evicts pods that are over a limit on local storage. Not keeping to one's own
 // limits is no disruption.
-func (l *Loop) evictOver(ctx context.Context, limited []*worker, usage map[types.UID]*backend.PodStats) (evicted []*worker) {
+func (l *Loop) evictOver(
+	ctx context.Context, limited []*worker, usage map[types.UID]*backend.PodStats,
+) (evicted []*worker) {
 	for _, w := range limited {
 		pod, _, _ := w.snapshot()
 		stats := usage[pod.UID]

@@ -45,7 +45,8 @@ func TestAnImageThatIsNotThere(t *testing.T) {
 	}
 	r := x.run(t.Context(), t.Context(), launch)
 	r.At = at(1)
-	if r.Reason != "ErrImagePull" || r.Container != "a" || !slices.Equal(events, []string{"Warning Failed", "Warning Failed"}) {
+	if r.Reason != "ErrImagePull" || r.Container != "a" ||
+		!slices.Equal(events, []string{"Warning Failed", "Warning Failed"}) {
 		t.Errorf("%+v, %q", r, events)
 	}
 	in.Memory.Record(r)

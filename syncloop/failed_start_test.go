@@ -102,7 +102,9 @@ func TestBadEntrypoint(t *testing.T) {
 // hooked gives the pod's container a postStart hook.
 func hooked(argv ...string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: argv}}}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: argv}},
+		}
 	}
 }
 

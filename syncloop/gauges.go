@@ -90,7 +90,9 @@ type podProgress struct {
 }
 
 // allPhases are those that are shown, also while no pod has one.
-var allPhases = []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown}
+var allPhases = []corev1.PodPhase{
+	corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown,
+}
 
 func (p podProgress) collect(ch chan<- prometheus.Metric) {
 	for _, phase := range allPhases {

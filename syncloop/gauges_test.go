@@ -37,7 +37,9 @@ func TestPodsThatDoNotStartOrEndAreShownByTheirAge(t *testing.T) {
 	measuredEngine(t, cfg, func(a *api, reg *prometheus.Registry) {
 		expect := func(what string, pending, starting, overdue float64) {
 			t.Helper()
-			for name, want := range map[string]float64{"burstlet_pod_start_oldest_seconds": starting, "burstlet_pod_end_overdue_seconds": overdue} {
+			for name, want := range map[string]float64{
+				"burstlet_pod_start_oldest_seconds": starting, "burstlet_pod_end_overdue_seconds": overdue,
+			} {
 				if got := gauge(t, reg, name, ""); got != want {
 					t.Errorf("%s: %s %v, want %v", what, name, got, want)
 				}

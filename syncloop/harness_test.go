@@ -172,12 +172,16 @@ func (a *api) put(pod *corev1.Pod) {
 }
 
 // create adds a pod whose only app container runs argv.
-func (a *api) create(name string, uid types.UID, policy corev1.RestartPolicy, change func(*corev1.Pod), argv ...string) {
+func (a *api) create(
+	name string, uid types.UID, policy corev1.RestartPolicy, change func(*corev1.Pod), argv ...string,
+) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid, CreationTimestamp: metav1.Now()},
 		Spec: corev1.PodSpec{
 			RestartPolicy: policy,
-			Containers:    []corev1.Container{{Name: "a", Image: "busybox", Command: argv, ImagePullPolicy: corev1.PullIfNotPresent}},
+			Containers: []corev1.Container{{
+				Name: "a", Image: "busybox", Command: argv, ImagePullPolicy: corev1.PullIfNotPresent,
+			}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}
@@ -230,7 +234,8 @@ func (a *api) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 	if (old.Phase == corev1.PodFailed || old.Phase == corev1.PodSucceeded) && status.Phase != old.Phase {
 		a.t.Errorf("%s went from %s to %s", pod.Name, old.Phase, status.Phase)
 	}
-	if (status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded) && a.engine.CouldHaveRunningContainers(pod.UID) {
+	if (status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded) &&
+		a.engine.CouldHaveRunningContainers(pod.UID) {
 		status.Phase = old.Phase // held back, as the status writer does
 	}
 	a.checkTransition(pod, &old, &status)
@@ -255,7 +260,8 @@ func (a *api) touch(key string) {
 func (a *api) checkTransition(pod *corev1.Pod, old, status *corev1.PodStatus) {
 	a.t.Helper()
 	for i := range old.ContainerStatuses {
-		if i < len(status.ContainerStatuses) && status.ContainerStatuses[i].RestartCount < old.ContainerStatuses[i].RestartCount {
+		if i < len(status.ContainerStatuses) &&
+			status.ContainerStatuses[i].RestartCount < old.ContainerStatuses[i].RestartCount {
 			a.t.Errorf("%s: restart count went back from %d to %d", pod.Name,
 				old.ContainerStatuses[i].RestartCount, status.ContainerStatuses[i].RestartCount)
 		}
@@ -284,7 +290,8 @@ func mayComeBack(pod *corev1.Pod, name string, code int32) bool {
 		}
 	}
 	for _, c := range append(slices.Clone(pod.Spec.InitContainers), pod.Spec.Containers...) {
-		if len(c.RestartPolicyRules) > 0 && c.RestartPolicyRules[0].Action == corev1.ContainerRestartRuleActionRestartAllContainers {
+		if len(c.RestartPolicyRules) > 0 &&
+			c.RestartPolicyRules[0].Action == corev1.ContainerRestartRuleActionRestartAllContainers {
 			return true
 		}
 		if c.Name == name && c.RestartPolicy != nil {
@@ -394,7 +401,10 @@ func (a *api) event(name, reason string) string {
 // history prints what truly happened on the remote.
 func history(t *testing.T, remote *sim.Remote) {
 	for _, e := range remote.History() {
-		t.Logf("%s %s %s attempt %d %s/%d grace %s", e.At.Format("04:05.000"), e.Kind, e.Pod.UID, e.Pod.Attempt, e.Container, e.Attempt, e.Grace)
+		t.Logf(
+			"%s %s %s attempt %d %s/%d grace %s", e.At.Format("04:05.000"), e.Kind, e.Pod.UID, e.Pod.Attempt, e.Container,
+			e.Attempt, e.Grace,
+		)
 	}
 }
 
@@ -407,7 +417,8 @@ func (a *api) startAs(ctx context.Context, b backend.Backend, status syncloop.St
 	static.Set(a.statics)
 	source := podsource.New(static, a.synced.Load)
 	engine, err := syncloop.New(syncloop.Config{
-		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5, Node: func() syncloop.Node { return a.nodeOf(b) },
+		Backend: b, Source: source, Status: status, Events: a, Objects: a, Pulls: 5,
+		Node:    func() syncloop.Node { return a.nodeOf(b) },
 		ImageGC: a.gc, NodeEvent: a.tellNode, Eviction: a.eviction,
 		Shutdown: a.shutdown, ShuttingDown: a.shuttingDown.Store, Metrics: a.metrics,
 	})
@@ -495,7 +506,8 @@ func uninitialised(pod *corev1.Pod, f *backend.PodFacts) (missing []string) {
 	app := round(pod.Spec.Containers[0].Name)
 	for _, c := range pod.Spec.InitContainers {
 		if round(c.Name) < app {
-			missing = append(missing, fmt.Sprintf("attempt %d of pod %s has its app container, and init container %s did not run in it (round %d)",
+			missing = append(missing, fmt.Sprintf("attempt %d of pod %s has its app container, and init container %s did "+
+				"not run in it (round %d)",
 				f.Attempt, f.UID, c.Name, app))
 		}
 	}
@@ -511,7 +523,9 @@ func mixedRounds(f *backend.PodFacts) (late []string) {
 	}
 	for _, c := range f.Containers {
 		if c.State() == backend.Running && c.Round < last {
-			late = append(late, fmt.Sprintf("container %s of pod %s runs in round %d beside round %d", c.Name, f.UID, c.Round, last))
+			late = append(
+				late, fmt.Sprintf("container %s of pod %s runs in round %d beside round %d", c.Name, f.UID, c.Round, last),
+			)
 		}
 	}
 	return late

@@ -56,7 +56,9 @@ func TestImagesAreCollected(t *testing.T) {
 		if len(got) != 8 {
 			t.Errorf("images %q, want 8 of them", got)
 		}
-		for _, image := range []string{"runs:latest", "crashes:latest", "done:latest", "ends:latest", "old:1", "init:latest", "pinned:1"} {
+		for _, image := range []string{
+			"runs:latest", "crashes:latest", "done:latest", "ends:latest", "old:1", "init:latest", "pinned:1",
+		} {
 			if !slices.Contains(got, image) {
 				t.Errorf("%s is needed, or was used later than others, and is gone", image)
 			}
@@ -79,7 +81,9 @@ func TestPullMakesRoom(t *testing.T) {
 		full := 0
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 			a.phase(name, corev1.PodRunning)
-			if slices.ContainsFunc(a.told(name, "Failed"), func(e string) bool { return strings.Contains(e, "no space left on device") }) {
+			if slices.ContainsFunc(
+				a.told(name, "Failed"), func(e string) bool { return strings.Contains(e, "no space left on device") },
+			) {
 				full++
 			}
 		}
@@ -113,7 +117,9 @@ func TestNothingToCollect(t *testing.T) {
 func TestImagesStayWithoutPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t)
-		a.remote = sim.New(sim.Config{ImageDisk: 10, ImageSize: func(string) uint64 { return 5 }, Images: []string{"a:1", "b:1"}})
+		a.remote = sim.New(sim.Config{
+			ImageDisk: 10, ImageSize: func(string) uint64 { return 5 }, Images: []string{"a:1", "b:1"},
+		})
 		a.start(a.remote.Backend())
 		defer func() { a.stop() }()
 		time.Sleep(time.Hour)

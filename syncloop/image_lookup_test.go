@@ -59,15 +59,27 @@ func TestImagesThatAContainerMounts(t *testing.T) {
 		events  []string
 	}{
 		{"none", nil, "", "", nil},
-		{"there", []backend.ImageVolume{volume("v", "a", there), volume("w", "b", never)}, "", "", []string{" Pulled", " Pulled"}},
-		{"refused", []backend.ImageVolume{volume("v", "a", pull), volume("w", "b", there)}, "a", "ErrImagePull", []string{" Pulling", " Failed", "c Failed", " Pulled"}},
+		{
+			"there",
+			[]backend.ImageVolume{volume("v", "a", there), volume("w", "b", never)},
+			"", "",
+			[]string{" Pulled", " Pulled"},
+		},
+		{"refused", []backend.ImageVolume{volume("v", "a", pull), volume("w", "b", there)}, "a", "ErrImagePull", []string{
+			" Pulling", " Failed", "c Failed", " Pulled",
+		}},
 		{
 			"the last counts",
 			[]backend.ImageVolume{volume("v", "a", pull), volume("w", "z", never)},
 			"z", "ErrImageNeverPull",
 			[]string{" Pulling", " Failed", "c Failed", " ErrImageNeverPull", "c Failed"},
 		},
-		{"no name", []backend.ImageVolume{volume("v", "A:A:A", there)}, "A:A:A", "InvalidImageName", []string{" InspectFailed", "c Failed"}},
+		{
+			"no name",
+			[]backend.ImageVolume{volume("v", "A:A:A", there)},
+			"A:A:A", "InvalidImageName",
+			[]string{" InspectFailed", "c Failed"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -111,13 +123,18 @@ func TestImageFoundAhead(t *testing.T) {
 		{name: "nothing comes next", want: 1},
 		{name: "the remote pulls by itself", todo: next("a", corev1.PullIfNotPresent, false), want: 1},
 		{name: "pulled in any case", todo: next("a", corev1.PullAlways, true), want: 1},
-		{name: "a panic is not the end", todo: next("a", corev1.PullIfNotPresent, true), fail: func() { panic("down") }, want: 2},
+		{
+			name: "a panic is not the end", todo: next("a", corev1.PullIfNotPresent, true), fail: func() { panic("down") },
+			want: 2,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				remote := &finder{fail: tt.fail}
 				var told []string
-				x := &executor{images: images.New(remote, nil, 1, 0), record: func(_, _, reason, _ string) { told = append(told, reason) }}
+				x := &executor{
+					images: images.New(remote, nil, 1, 0), record: func(_, _, reason, _ string) { told = append(told, reason) },
+				}
 				x.lookedUp = x.startLookup(t.Context(), tt.todo).end(false)
 				if remote.fail = nil; len(told) > 0 {
 					t.Errorf("the user was told %v before the container's turn", told)

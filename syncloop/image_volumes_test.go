@@ -52,7 +52,8 @@ func TestImageVolumes(t *testing.T) {
 		if e := a.event("mine", "Pulled"); !strings.Contains(e, image) {
 			t.Errorf("Event %q", e)
 		}
-		if s := a.get("mine").Status.ContainerStatuses[0]; s.RestartCount == 0 || s.LastTerminationState.Terminated.ExitCode != 0 {
+		if s := a.get("mine").Status.ContainerStatuses[0]; s.RestartCount == 0 ||
+			s.LastTerminationState.Terminated.ExitCode != 0 {
 			t.Errorf("the container does not see the image's files: %+v", s)
 		}
 		if s := a.get("never").Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode == 0 {

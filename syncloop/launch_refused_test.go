@@ -86,7 +86,9 @@ func TestSandboxThatCannotBeMade(t *testing.T) {
 		a.create("p", "u", "Never", nil, "true")
 		time.Sleep(time.Minute)
 		a.phase("p", corev1.PodPending)
-		if e := a.event("p", "FailedCreatePodSandBox"); e != "p FailedCreatePodSandBox Failed to create pod sandbox: FQDN is too long" {
+		if e := a.event(
+			"p", "FailedCreatePodSandBox",
+		); e != "p FailedCreatePodSandBox Failed to create pod sandbox: FQDN is too long" {
 			t.Errorf("Event %q", e)
 		}
 		a.delete("p", 1)

@@ -169,8 +169,10 @@ func New(cfg Config) (*Loop, error) {
 		return nil, fmt.Errorf("engine needs a pod source, a status writer, an event recorder, objects and a node")
 	}
 	l := &Loop{
-		cfg: cfg, traits: b.Traits(), admitted: admit.NewAdmittedPods(b.Check, backend.CheckFunc(volumes.Unsupported)), started: time.Now(),
-		hooks: hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}), volumes: newPlacedVolumes(b.Files == nil),
+		cfg: cfg, traits: b.Traits(), admitted: admit.NewAdmittedPods(b.Check, backend.CheckFunc(volumes.Unsupported)),
+		started: time.Now(),
+		hooks:   hooks.New(hooks.Config{Exec: b.Exec, Dial: b.Dial, Event: cfg.event}),
+		volumes: newPlacedVolumes(b.Files == nil),
 		vacated: make(chan struct{}, 1), applicants: map[types.UID]*applicant{},
 		workers: map[types.UID]*worker{}, orphans: map[types.UID]uint64{}, finished: make(chan *worker), turns: newTurns(),
 	}
@@ -184,7 +186,8 @@ func New(cfg Config) (*Loop, error) {
 	l.garbage = l.newCollector()
 	l.pressure = newPressure(b.Signals, cfg.Eviction)
 	l.prober = prober.New(prober.Config{
-		Exec: b.Exec, Dial: b.Dial, Reach: l.reach, Linked: b.Links != nil, Changed: l.Poke, Event: cfg.Events.Event, Metrics: cfg.ProbeMetrics,
+		Exec: b.Exec, Dial: b.Dial, Reach: l.reach, Linked: b.Links != nil, Changed: l.Poke, Event: cfg.Events.Event,
+		Metrics: cfg.ProbeMetrics,
 	})
 	period := b.Limits.Relist
 	if period == 0 && b.Events != nil {

@@ -105,10 +105,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"kind"}),
 	}
 	m.shutdownStart = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "kubelet_graceful_shutdown_start_time_seconds", Help: "Last graceful shutdown start time since unix epoch in seconds",
+		Name: "kubelet_graceful_shutdown_start_time_seconds",
+		Help: "Last graceful shutdown start time since unix epoch in seconds",
 	})
 	m.shutdownEnd = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "kubelet_graceful_shutdown_end_time_seconds", Help: "Last graceful shutdown end time since unix epoch in seconds",
+		Name: "kubelet_graceful_shutdown_end_time_seconds",
+		Help: "Last graceful shutdown end time since unix epoch in seconds",
 	})
 	m.start, m.resize = newStartMetrics(), newResizeMetrics()
 	// From 0 on, so that the first one is an increase.

@@ -27,7 +27,9 @@ func forlorn(t *testing.T, leave func(backend.Backend, *corev1.Pod) error, f fun
 		a.start(b)
 		defer func() { a.stop() }()
 		time.Sleep(time.Second)
-		pod := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "a", Image: "busybox"}}}}
+		pod := &corev1.Pod{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyAlways, Containers: []corev1.Container{{Name: "a", Image: "busybox"}},
+		}}
 		pod.Namespace, pod.Name, pod.UID = "ns", "p", "u"
 		if err := leave(a.remote.Backend(), pod); err != nil {
 			t.Fatal(err)
@@ -68,7 +70,8 @@ func TestPodsAreOrphansAfterTwoListings(t *testing.T) {
 		script.Add(fault.PodsList, 1, fault.Fault{Partial: true}) // at 20 s
 		time.Sleep(28 * time.Second)
 		if n := script.Calls(fault.PodsList); n != 3 || !a.has(pod.UID) || ends(script) > 0 {
-			t.Errorf("after %d listings, of which one was complete and showed it: there %v, %d calls to end it; want it left alone",
+			t.Errorf("after %d listings, of which one was complete and showed it: there %v, %d calls to end it; want it "+
+				"left alone",
 				n, a.has(pod.UID), ends(script))
 		}
 		time.Sleep(10 * time.Second) // the second at 30 s
@@ -95,7 +98,9 @@ func TestVolumesAreOrphansAfterTwoListings(t *testing.T) {
 	forlorn(t, placed, func(a *api, script *fault.Script, pod *corev1.Pod) {
 		time.Sleep(118 * time.Second) // listed at 60 s
 		if _, there := a.remote.Volume(pod.UID, "v"); !there || script.Calls(fault.FilesVolumes) != 2 {
-			t.Errorf("after %d listings, of which one showed it: there %v; want it left alone", script.Calls(fault.FilesVolumes), there)
+			t.Errorf(
+				"after %d listings, of which one showed it: there %v; want it left alone", script.Calls(fault.FilesVolumes), there,
+			)
 		}
 		time.Sleep(time.Minute) // and at 120 s
 		if _, there := a.remote.Volume(pod.UID, "v"); there {
@@ -108,7 +113,9 @@ func TestVolumesOfPodsThatTheAPIShowsAfterTheFirstListingAreNoOrphans(t *testing
 	forlorn(t, placed, func(a *api, script *fault.Script, pod *corev1.Pod) {
 		time.Sleep(90 * time.Second)
 		a.create(pod.Name, pod.UID, "Always", func(p *corev1.Pod) {
-			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			p.Spec.Volumes = []corev1.Volume{{
+				Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+			}}
 		}, forever...)
 		time.Sleep(5 * time.Minute)
 		a.phase(pod.Name, corev1.PodRunning)

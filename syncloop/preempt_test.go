@@ -20,7 +20,9 @@ func TestPreemption(t *testing.T) {
 		b := a.remote.Backend()
 		a.setNode(func() syncloop.Node {
 			n := node(b)
-			n.Admission.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("10")}
+			n.Admission.Allocatable = corev1.ResourceList{
+				"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"), "pods": resource.MustParse("10"),
+			}
 			return n
 		})
 		one, all := requests(corev1.ResourceCPU, "1"), requests(corev1.ResourceCPU, "2")
@@ -60,16 +62,20 @@ func TestPreemption(t *testing.T) {
 		s := a.get("victim").Status
 		c := conditionOf(&s, corev1.DisruptionTarget)
 		if s.Reason != "Preempting" || s.Message != "Preempted in order to admit critical pod" || c == nil ||
-			c.Reason != corev1.PodReasonTerminationByKubelet || c.Message != "Pod was preempted by Kubelet to accommodate a critical pod." {
+			c.Reason != corev1.PodReasonTerminationByKubelet ||
+			c.Message != "Pod was preempted by Kubelet to accommodate a critical pod." {
 			t.Errorf("victim: %s: %q, %+v", s.Reason, s.Message, c)
 		}
-		if got := a.told("victim", "Preempting"); !slices.Equal(got, []string{"victim Preempting Preempted in order to admit critical pod"}) {
+		if got := a.told("victim", "Preempting"); !slices.Equal(
+			got, []string{"victim Preempting Preempted in order to admit critical pod"},
+		) {
 			t.Errorf("Events %q", got)
 		}
 		if got := a.told("critical", "OutOfcpu"); len(got) > 0 {
 			t.Errorf("Events %s", strings.Join(got, "; "))
 		}
-		if end := s.ContainerStatuses[0].State.Terminated; end == nil || end.FinishedAt.Sub(end.StartedAt.Time) < 20*time.Second {
+		if end := s.ContainerStatuses[0].State.Terminated; end == nil ||
+			end.FinishedAt.Sub(end.StartedAt.Time) < 20*time.Second {
 			t.Errorf("the victim had less than its grace: %+v", end)
 		}
 	})

@@ -126,10 +126,14 @@ func (l *Loop) relieve(ctx context.Context, s *shortage, usage map[types.UID]*ba
 	victim := &pods[0]
 	message, annotations := eviction.Message(victim, s.met, s.observations)
 	w := workers[victim.UID]
-	order := &plan.TerminationOrder{Deadline: time.Now().Add(l.softGrace(first, victim.Pod)), Message: message, Disrupted: true}
+	order := &plan.TerminationOrder{
+		Deadline: time.Now().Add(l.softGrace(first, victim.Pod)), Message: message, Disrupted: true,
+	}
 	if w.evict(order, annotations) {
 		l.cfg.Metrics.evicted(first.Signal)
-		log.G(ctx).WithFields(log.Fields{"pod": victim.Namespace + "/" + victim.Name, "uid": victim.UID, "signal": first.Signal}).
+		log.G(ctx).WithFields(log.Fields{
+			"pod": victim.Namespace + "/" + victim.Name, "uid": victim.UID, "signal": first.Signal,
+		}).
 			Info("evicting a pod, for its host runs short")
 	}
 	return []*worker{w}

@@ -28,7 +28,8 @@ func evicting(t *testing.T, s eviction.Settings) *eviction.Policy {
 		t.Fatal(errs.ToAggregate())
 	}
 	return &eviction.Policy{
-		Thresholds: thresholds, MaxPodGracePeriod: 10 * time.Second, PressureTransitionPeriod: eviction.DefaultPressureTransitionPeriod,
+		Thresholds: thresholds, MaxPodGracePeriod: 10 * time.Second,
+		PressureTransitionPeriod: eviction.DefaultPressureTransitionPeriod,
 	}
 }
 

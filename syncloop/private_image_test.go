@@ -31,7 +31,9 @@ func (p private) Pull(ctx context.Context, image string, creds []backend.Credent
 func (a *api) havePullSecret() {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pull", UID: "s"}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"r.example":{"username":"u","password":"p"}}}`)},
+		Data: map[string][]byte{
+			corev1.DockerConfigJsonKey: []byte(`{"auths":{"r.example":{"username":"u","password":"p"}}}`),
+		},
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

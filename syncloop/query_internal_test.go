@@ -20,10 +20,13 @@ func queried(n int) *Loop {
 		for j := range 20 {
 			env = append(env, corev1.EnvVar{Name: fmt.Sprint("NAME", j), Value: fmt.Sprint("value", j)})
 		}
-		list := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+		list := corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi"),
+		}
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "ns", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), Labels: map[string]string{"app": "a", "tier": "b"},
+				Namespace: "ns", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)),
+				Labels: map[string]string{"app": "a", "tier": "b"},
 			},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{
 				{Name: "a", Image: "i", Env: env, Resources: corev1.ResourceRequirements{Requests: list, Limits: list}},
@@ -47,7 +50,8 @@ func TestPodsAreNotCopied(t *testing.T) {
 	if &pod.Spec.Containers[0] != &stored.pod.Spec.Containers[0] {
 		t.Error("the pod was copied")
 	}
-	if got := pod.Status; got.Phase != corev1.PodRunning || len(got.Conditions) != 2 || got.Conditions[0].Status != corev1.ConditionTrue ||
+	if got := pod.Status; got.Phase != corev1.PodRunning || len(got.Conditions) != 2 ||
+		got.Conditions[0].Status != corev1.ConditionTrue ||
 		got.Conditions[1].Type != "of/others" {
 		t.Errorf("status %+v", got)
 	}

@@ -139,6 +139,8 @@ func (s *schedule) resizeSettled(pod *corev1.Pod, c *backend.ContainerFacts, all
 	case has == asks && pending != nil && !s.podUnit:
 		s.t.Errorf("pod %s has what it asks for: %+v", pod.UID, pending)
 	case pending != nil && pending.Reason == "Deferred" && allocated+asks-has <= nodeCPUs:
-		s.t.Errorf("pod %s could have %d cpus: %d of %d are allocated: %s", pod.UID, asks, allocated, nodeCPUs, pending.Message)
+		s.t.Errorf(
+			"pod %s could have %d cpus: %d of %d are allocated: %s", pod.UID, asks, allocated, nodeCPUs, pending.Message,
+		)
 	}
 }

@@ -163,8 +163,10 @@ func deadline(seconds int64) func(*corev1.Pod) {
 func ruled(c *corev1.Container, action corev1.ContainerRestartRuleAction) {
 	never := corev1.ContainerRestartPolicyNever
 	c.RestartPolicy, c.RestartPolicyRules = &never, []corev1.ContainerRestartRule{{
-		Action:    action,
-		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+		Action: action,
+		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+			Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42},
+		},
 	}}
 }
 
@@ -181,26 +183,44 @@ func restartsAll(pod *corev1.Pod) {
 // configured mounts the ConfigMap "config" and takes a variable from it.
 func configured(pod *corev1.Pod) {
 	ref := corev1.LocalObjectReference{Name: "config"}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref}}}}
+	pod.Spec.Volumes = []corev1.Volume{{
+		Name: "v", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref}},
+	}}
 	c := &pod.Spec.Containers[0]
 	c.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/config"}}
-	c.Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref, Key: "key"}}}}
+	c.Env = []corev1.EnvVar{{Name: "KEY", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		LocalObjectReference: ref, Key: "key",
+	}}}}
 }
 
 var kinds = []kind{
-	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: sidecar("sleep", "infinity")},
-	{policy: "Never", argv: []string{"sleep", "4"}, phase: "Succeeded", change: sidecar("sh", "-c", "trap '' TERM; sleep infinity")},
-	{policy: "OnFailure", init: []string{"sleep", "1"}, argv: []string{"sleep", "6"}, phase: "Succeeded", change: sidecar("sh", "-c", "sleep 5; exit 1"), single: true},
+	{
+		policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true,
+		change: sidecar("sleep", "infinity"),
+	},
+	{policy: "Never", argv: []string{"sleep", "4"}, phase: "Succeeded", change: sidecar(
+		"sh", "-c", "trap '' TERM; sleep infinity",
+	)},
+	{
+		policy: "OnFailure", init: []string{"sleep", "1"}, argv: []string{"sleep", "6"}, phase: "Succeeded",
+		change: sidecar("sh", "-c", "sleep 5; exit 1"), single: true,
+	},
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
 		c.ReadinessProbe, c.StartupProbe = prober("true"), prober("true")
 	})},
-	{policy: "Always", argv: []string{"serve", "8080", "ready-after=3s"}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
+	{policy: "Always", argv: []string{
+		"serve", "8080", "ready-after=3s",
+	}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
 		c.ReadinessProbe = asker()
 	})},
-	{policy: "Always", argv: []string{"serve", "8080", "fail-after=9s"}, phase: "Running", change: onApp(func(c *corev1.Container) {
+	{policy: "Always", argv: []string{
+		"serve", "8080", "fail-after=9s",
+	}, phase: "Running", change: onApp(func(c *corev1.Container) {
 		c.LivenessProbe = asker()
 	})},
-	{policy: "Never", argv: []string{"serve", "8080", "fail-after=9s"}, phase: "Failed", change: onApp(func(c *corev1.Container) {
+	{policy: "Never", argv: []string{
+		"serve", "8080", "fail-after=9s",
+	}, phase: "Failed", change: onApp(func(c *corev1.Container) {
 		c.LivenessProbe = asker()
 	})},
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: onApp(func(c *corev1.Container) {
@@ -210,10 +230,15 @@ var kinds = []kind{
 		c.Lifecycle = &corev1.Lifecycle{PostStart: hook("sleep", "1"), PreStop: hook("sleep", "infinity")}
 	})},
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running", ready: true, change: configured},
-	{policy: "Never", argv: []string{"sh", "-c", "sleep 2; exit 42"}, phase: "Running", single: true, change: onApp(func(c *corev1.Container) {
+	{policy: "Never", argv: []string{
+		"sh", "-c", "sleep 2; exit 42",
+	}, phase: "Running", single: true, change: onApp(func(c *corev1.Container) {
 		ruled(c, corev1.ContainerRestartRuleActionRestart)
 	})},
-	{policy: "Never", init: []string{"sleep", "1"}, argv: []string{"sh", "-c", "sleep 15; exit 42"}, single: true, change: restartsAll},
+	{
+		policy: "Never", init: []string{"sleep", "1"}, argv: []string{"sh", "-c", "sleep 15; exit 42"}, single: true,
+		change: restartsAll,
+	},
 
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Running"},
 	{policy: "Always", init: []string{"sleep", "2"}, argv: []string{"sleep", "infinity"}, phase: "Running"},
@@ -224,13 +249,18 @@ var kinds = []kind{
 	{policy: "Never", argv: []string{"sh", "-c", "sleep 1; exit 1"}, phase: "Failed"},
 	{policy: "Never", argv: []string{"sleep", "5"}},
 	{policy: "Always", argv: []string{"sleep", "infinity"}, phase: "Failed", change: deadline(3)},
-	{policy: "OnFailure", argv: []string{"sh", "-c", "trap '' TERM; sleep infinity"}, phase: "Failed", change: deadline(9)},
+	{
+		policy: "OnFailure", argv: []string{"sh", "-c", "trap '' TERM; sleep infinity"}, phase: "Failed", change: deadline(9),
+	},
 }
 
 func newSchedule(t *testing.T, seed int64) *schedule {
 	r := rand.New(rand.NewSource(seed))
 	ms := func(n int) time.Duration { return time.Duration(r.Intn(n)) * time.Millisecond }
-	s := &schedule{seed: seed, rand: r, counts: map[fault.Call]int{}, kinds: map[types.UID]kind{}, sized: map[types.UID]bool{}, podUnit: seed%2 == 1}
+	s := &schedule{
+		seed: seed, rand: r, counts: map[fault.Call]int{}, kinds: map[types.UID]kind{}, sized: map[types.UID]bool{},
+		podUnit: seed%2 == 1,
+	}
 	s.api = newAPI(t)
 	s.setConfig(config("first"))
 	s.remote = sim.New(sim.Config{
@@ -440,7 +470,10 @@ func (s *schedule) podsSettled() map[types.UID]bool {
 			s.t.Errorf("pod %s %s %v is not ready: %+v", pod.Name, pod.UID, k.argv, pod.Status)
 		}
 		if k.phase != "" && pod.Status.Phase != k.phase {
-			s.t.Errorf("pod %s %s %v is %s, want %s: %+v", pod.Name, pod.UID, k.argv, pod.Status.Phase, k.phase, pod.Status.ContainerStatuses)
+			s.t.Errorf(
+				"pod %s %s %v is %s, want %s: %+v", pod.Name, pod.UID, k.argv, pod.Status.Phase, k.phase,
+				pod.Status.ContainerStatuses,
+			)
 		}
 	}
 	return wanted

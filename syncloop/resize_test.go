@@ -63,7 +63,8 @@ func (a *api) wantResized(name, cpu string, restarts int32) {
 	a.t.Helper()
 	pod := a.get(name)
 	c := &pod.Status.ContainerStatuses[0]
-	if c.AllocatedResources.Cpu().String() != cpu || c.Resources.Limits.Cpu().String() != cpu || c.RestartCount != restarts {
+	if c.AllocatedResources.Cpu().String() != cpu || c.Resources.Limits.Cpu().String() != cpu ||
+		c.RestartCount != restarts {
 		a.t.Errorf("%s: allocated %v, held to %v, %d restarts", name, c.AllocatedResources.Cpu(), c.Resources, c.RestartCount)
 	}
 	for _, t := range []corev1.PodConditionType{corev1.PodResizePending, corev1.PodResizeInProgress} {
@@ -121,7 +122,9 @@ func TestResizeInPlace(t *testing.T) {
 		if got := a.event("p", "ResizeStarted"); got != started {
 			t.Errorf("event %q", got)
 		}
-		if got := a.event("p", "ResizeCompleted"); got != strings.ReplaceAll(strings.ReplaceAll(started, "Started", "Completed"), "started", "completed") {
+		if got := a.event("p", "ResizeCompleted"); got != strings.ReplaceAll(
+			strings.ReplaceAll(started, "Started", "Completed"), "started", "completed",
+		) {
 			t.Errorf("event %q", got)
 		}
 	})
@@ -188,7 +191,8 @@ func TestResizeWaits(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		for _, name := range []string{"low", "high"} {
 			c := resizeCondition(a.get(name), corev1.PodResizePending)
-			if c == nil || c.Reason != "Deferred" || c.ObservedGeneration != 1 || !strings.HasPrefix(c.Message, "Node didn't have enough resource: cpu, requested: ") {
+			if c == nil || c.Reason != "Deferred" || c.ObservedGeneration != 1 ||
+				!strings.HasPrefix(c.Message, "Node didn't have enough resource: cpu, requested: ") {
 				t.Fatalf("%s: %+v", name, c)
 			}
 			a.wantHeld(a.get(name).UID, "100")
@@ -210,7 +214,8 @@ func TestResizeWaits(t *testing.T) {
 		a.resize("low", "2000", "64Mi")
 		time.Sleep(5 * time.Second)
 		c := resizeCondition(a.get("low"), corev1.PodResizePending)
-		if c == nil || c.Reason != "Infeasible" || c.Message != "Node didn't have enough capacity: cpu, requested: 2000000, capacity: 1000000" {
+		if c == nil || c.Reason != "Infeasible" ||
+			c.Message != "Node didn't have enough capacity: cpu, requested: 2000000, capacity: 1000000" {
 			t.Errorf("%+v", c)
 		}
 		a.resize("low", "500", "64Mi")
@@ -227,7 +232,8 @@ func TestResizeRefused(t *testing.T) {
 		a.resize("p", "1", "16Mi")
 		time.Sleep(5 * time.Second)
 		c := resizeCondition(a.get("p"), corev1.PodResizeInProgress)
-		if c == nil || c.Reason != "Error" || !strings.Contains(c.Message, "below current usage") || c.ObservedGeneration != 1 {
+		if c == nil || c.Reason != "Error" || !strings.Contains(c.Message, "below current usage") ||
+			c.ObservedGeneration != 1 {
 			t.Fatalf("%+v", c)
 		}
 		if a.event("p", "ResizeError") == "" {
@@ -304,13 +310,17 @@ func TestResizeUnsupported(t *testing.T) {
 		told := func() {
 			t.Helper()
 			c := resizeCondition(a.get("p"), corev1.PodResizePending)
-			if c == nil || c.Reason != "Infeasible" || c.Message != "container a: this node cannot change resources in place; make the pod anew" {
+			if c == nil || c.Reason != "Infeasible" ||
+				c.Message != "container a: this node cannot change resources in place; make the pod anew" {
 				t.Errorf("%+v", c)
 			}
 			a.wantHeld("uid-p", "1")
 		}
 		told()
-		if !strings.HasPrefix(a.event("p", "ResizeInfeasible"), `p ResizeInfeasible Pod resize Infeasible: {"containers":[{"name":"a","resources":{"limits":{"cpu":"2"`) {
+		if !strings.HasPrefix(
+			a.event("p", "ResizeInfeasible"),
+			`p ResizeInfeasible Pod resize Infeasible: {"containers":[{"name":"a","resources":{"limits":{"cpu":"2"`,
+		) {
 			t.Errorf("event %q", a.event("p", "ResizeInfeasible"))
 		}
 		a.stop()
@@ -385,7 +395,8 @@ func TestResizeRestartWritesNothing(t *testing.T) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		for _, s := range writer.statuses {
-			if c := resizeCondition(&corev1.Pod{Status: s}, corev1.PodResizePending); c == nil || c.Message != before.Conditions[len(before.Conditions)-1].Message {
+			if c := resizeCondition(&corev1.Pod{Status: s}, corev1.PodResizePending); c == nil ||
+				c.Message != before.Conditions[len(before.Conditions)-1].Message {
 				t.Errorf("told meanwhile: %+v", s.Conditions)
 			}
 		}

@@ -102,7 +102,8 @@ func (l *Loop) followHost(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if failed.tell(ctx, err, "a shutdown of the host would not be noticed, and its pods would end without their grace") || is == down {
+		if failed.tell(ctx, err, "a shutdown of the host would not be noticed, and its pods would end without their grace") ||
+			is == down {
 			select {
 			case <-ctx.Done():
 				return

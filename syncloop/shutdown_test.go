@@ -96,7 +96,9 @@ func hosts(t *testing.T, graces []syncloop.ShutdownGrace, f func(t *testing.T, a
 }
 
 // measuredHosts is hosts with metrics of the first engine.
-func measuredHosts(t *testing.T, reg prometheus.Registerer, graces []syncloop.ShutdownGrace, f func(t *testing.T, a *api)) {
+func measuredHosts(
+	t *testing.T, reg prometheus.Registerer, graces []syncloop.ShutdownGrace, f func(t *testing.T, a *api),
+) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI(t)
 		a.metrics = syncloop.NewMetrics(reg)
@@ -113,7 +115,9 @@ func measuredHosts(t *testing.T, reg prometheus.Registerer, graces []syncloop.Sh
 // longer than that, and has pods again when it is back.
 func TestHostShutsDown(t *testing.T) {
 	stubborn := []string{"sh", "-c", "trap '' TERM; sleep infinity"}
-	hosts(t, []syncloop.ShutdownGrace{{0, 20 * time.Second}, {1000, 5 * time.Second}, {100_000, 10 * time.Second}}, func(t *testing.T, a *api) {
+	hosts(t, []syncloop.ShutdownGrace{
+		{0, 20 * time.Second}, {1000, 5 * time.Second}, {100_000, 10 * time.Second},
+	}, func(t *testing.T, a *api) {
 		for name, p := range map[string]int32{"below": -5, "low": 999, "middle": 1000, "high": 2_000_000_000} {
 			a.create(name, types.UID("u-"+name), "Always", func(pod *corev1.Pod) {
 				priority(p)(pod)
@@ -190,7 +194,9 @@ func TestHostThatDoesNotTell(t *testing.T) {
 		asked, logged := 0, &bytes.Buffer{}
 		logger := logrus.New()
 		logger.SetOutput(logged)
-		b := intercept.Wrap(a.remote.Backend(), func(ctx context.Context, c *intercept.Call, next func(context.Context) error) error {
+		b := intercept.Wrap(a.remote.Backend(), func(
+			ctx context.Context, c *intercept.Call, next func(context.Context) error,
+		) error {
 			if c.Name != intercept.ShutdownAwait || asked == 3 {
 				return next(ctx)
 			}

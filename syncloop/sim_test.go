@@ -31,17 +31,44 @@ func TestLives(t *testing.T) {
 		counts int32
 	}{
 		{name: "runs", policy: "Always", argv: []string{"sleep", "infinity"}, wait: 5 * time.Second, phase: "Running"},
-		{name: "success", policy: "Never", argv: []string{"true"}, wait: 5 * time.Second, phase: "Succeeded", reason: "Completed"},
-		{name: "failure never", policy: "Never", argv: []string{"false"}, wait: 5 * time.Second, phase: "Failed", reason: "Error"},
+		{
+			name: "success", policy: "Never", argv: []string{"true"}, wait: 5 * time.Second, phase: "Succeeded",
+			reason: "Completed",
+		},
+		{
+			name: "failure never", policy: "Never", argv: []string{"false"}, wait: 5 * time.Second, phase: "Failed",
+			reason: "Error",
+		},
 		{name: "success on failure", policy: "OnFailure", argv: []string{"true"}, wait: 5 * time.Second, phase: "Succeeded"},
 		// at once, then after 10, 20, 40 s: 0, 10, 30, 70
-		{name: "failure on failure", policy: "OnFailure", argv: []string{"false"}, wait: 65 * time.Second, phase: "Running", reason: "CrashLoopBackOff", counts: 3},
-		{name: "failure always", policy: "Always", argv: []string{"false"}, wait: 75 * time.Second, phase: "Running", reason: "CrashLoopBackOff", counts: 4},
-		{name: "success always", policy: "Always", argv: []string{"true"}, wait: 5 * time.Second, phase: "Running", reason: "CrashLoopBackOff", counts: 1},
-		{name: "init", policy: "Always", init: []string{"true"}, argv: []string{"sleep", "infinity"}, wait: 5 * time.Second, phase: "Running"},
-		{name: "init again with the task", policy: "OnFailure", init: []string{"sleep", "1"}, argv: []string{"sh", "-c", "sleep 1; exit 1"}, wait: 17 * time.Second, phase: "Running", counts: 2},
-		{name: "init failure never", policy: "Never", init: []string{"false"}, argv: []string{"true"}, wait: 5 * time.Second, phase: "Failed", reason: "PodInitializing"},
-		{name: "init failure always", policy: "Always", init: []string{"false"}, argv: []string{"true"}, wait: 5 * time.Second, phase: "Pending", reason: "PodInitializing"},
+		{
+			name: "failure on failure", policy: "OnFailure", argv: []string{"false"}, wait: 65 * time.Second, phase: "Running",
+			reason: "CrashLoopBackOff", counts: 3,
+		},
+		{
+			name: "failure always", policy: "Always", argv: []string{"false"}, wait: 75 * time.Second, phase: "Running",
+			reason: "CrashLoopBackOff", counts: 4,
+		},
+		{
+			name: "success always", policy: "Always", argv: []string{"true"}, wait: 5 * time.Second, phase: "Running",
+			reason: "CrashLoopBackOff", counts: 1,
+		},
+		{
+			name: "init", policy: "Always", init: []string{"true"}, argv: []string{"sleep", "infinity"}, wait: 5 * time.Second,
+			phase: "Running",
+		},
+		{
+			name: "init again with the task", policy: "OnFailure", init: []string{"sleep", "1"},
+			argv: []string{"sh", "-c", "sleep 1; exit 1"}, wait: 17 * time.Second, phase: "Running", counts: 2,
+		},
+		{
+			name: "init failure never", policy: "Never", init: []string{"false"}, argv: []string{"true"}, wait: 5 * time.Second,
+			phase: "Failed", reason: "PodInitializing",
+		},
+		{
+			name: "init failure always", policy: "Always", init: []string{"false"}, argv: []string{"true"},
+			wait: 5 * time.Second, phase: "Pending", reason: "PodInitializing",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			each(t, sim.Config{}, func(t *testing.T, a *api) {
@@ -97,9 +124,13 @@ func TestImageMissing(t *testing.T) {
 }
 
 func TestDeleteWhileStarting(t *testing.T) {
-	for _, after := range []time.Duration{0, time.Millisecond, 100 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second} {
+	for _, after := range []time.Duration{
+		0, time.Millisecond, 100 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second,
+	} {
 		t.Run(after.String(), func(t *testing.T) {
-			cfg := sim.Config{Latency: sim.Latency{API: 10 * time.Millisecond, Launch: time.Second, Pull: time.Second, Start: time.Second}}
+			cfg := sim.Config{Latency: sim.Latency{
+				API: 10 * time.Millisecond, Launch: time.Second, Pull: time.Second, Start: time.Second,
+			}}
 			each(t, cfg, func(t *testing.T, a *api) {
 				a.create("p", "u", "Always", nil, "sleep", "infinity")
 				time.Sleep(after)
@@ -199,7 +230,8 @@ func TestVanishes(t *testing.T) {
 				t.Errorf("%d restarts, want 1", n)
 			}
 			a.phase("never", corev1.PodFailed)
-			if s := a.get("never").Status.ContainerStatuses[0].State.Terminated; s == nil || s.Reason != "ContainerStatusUnknown" || s.ExitCode != 137 {
+			if s := a.get("never").Status.ContainerStatuses[0].State.Terminated; s == nil ||
+				s.Reason != "ContainerStatusUnknown" || s.ExitCode != 137 {
 				t.Errorf("state %+v", s)
 			}
 		})
@@ -263,7 +295,9 @@ func TestOneLaunchPerPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAPI(t)
-				a.remote = sim.New(sim.Config{PodUnit: podUnit, Record: true, Latency: sim.Latency{API: 20 * time.Millisecond, Start: time.Second}})
+				a.remote = sim.New(sim.Config{
+					PodUnit: podUnit, Record: true, Latency: sim.Latency{API: 20 * time.Millisecond, Start: time.Second},
+				})
 				script := &fault.Script{}
 				a.start(fault.Wrap(a.remote.Backend(), script))
 				defer func() { a.stop() }()
@@ -404,8 +438,12 @@ func TestLogs(t *testing.T) {
 			pod, container string
 			previous       bool
 			class          error
-		}{{"none", "a", false, backend.ErrNotFound}, {"p", "none", false, backend.ErrNotFound}, {"p", "a", true, backend.ErrInvalid}} {
-			if _, err := a.engine.ContainerLogs(context.Background(), "ns", tt.pod, tt.container, tt.previous, backend.LogOptions{}); !errors.Is(err, tt.class) {
+		}{{"none", "a", false, backend.ErrNotFound}, {"p", "none", false, backend.ErrNotFound}, {
+			"p", "a", true, backend.ErrInvalid,
+		}} {
+			if _, err := a.engine.ContainerLogs(
+				context.Background(), "ns", tt.pod, tt.container, tt.previous, backend.LogOptions{},
+			); !errors.Is(err, tt.class) {
 				t.Errorf("%+v: %v", tt, err)
 			}
 		}

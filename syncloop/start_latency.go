@@ -21,11 +21,13 @@ type startMetrics struct {
 }
 
 func newStartMetrics() startMetrics {
-	const until = ", measured from pod creation timestamp to when all its containers are reported as started and observed via watch"
+	const until = ", measured from pod creation timestamp to when all its containers are reported as started and " +
+		"observed via watch"
 	return startMetrics{
 		total: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "kubelet_pod_start_total_duration_seconds",
-			Help:    "Duration in seconds to start a pod since creation, including time to pull images and run init containers" + until,
+			Name: "kubelet_pod_start_total_duration_seconds",
+			Help: "Duration in seconds to start a pod since creation, including time to pull images and run init containers" +
+				until,
 			Buckets: podStartBuckets,
 		}),
 		sli: prometheus.NewHistogram(prometheus.HistogramOpts{

@@ -22,7 +22,9 @@ func static(name string, uid types.UID, argv ...string) *corev1.Pod {
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy: corev1.RestartPolicyAlways,
-			Containers:    []corev1.Container{{Name: "a", Image: "busybox", Command: argv, ImagePullPolicy: corev1.PullIfNotPresent}},
+			Containers: []corev1.Container{{
+				Name: "a", Image: "busybox", Command: argv, ImagePullPolicy: corev1.PullIfNotPresent,
+			}},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodPending},
 	}

@@ -22,7 +22,9 @@ const statsTimeout = 30 * time.Second
 func (l *Loop) Stats(ctx context.Context, maxAge time.Duration) (backend.StatsFacts, error) {
 	source := l.cfg.Backend.Stats
 	if source == nil {
-		return backend.StatsFacts{}, backend.Errorf(backend.ErrUnsupported, "the %s backend does not measure resource use", l.cfg.Backend.Name)
+		return backend.StatsFacts{}, backend.Errorf(
+			backend.ErrUnsupported, "the %s backend does not measure resource use", l.cfg.Backend.Name,
+		)
 	}
 	facts, err := l.stats.get(ctx, source, maxAge, l.runningContainers)
 	if err != nil {

@@ -23,7 +23,9 @@ type meter struct {
 func (m *meter) sees(names ...string) {
 	var pods []backend.PodStats
 	for _, name := range names {
-		pods = append(pods, backend.PodStats{Ref: backend.Ref{UID: types.UID(name)}, Containers: []backend.ContainerStats{{Name: "c"}}})
+		pods = append(
+			pods, backend.PodStats{Ref: backend.Ref{UID: types.UID(name)}, Containers: []backend.ContainerStats{{Name: "c"}}},
+		)
 	}
 	m.pods.Store(&pods)
 }
@@ -121,7 +123,10 @@ func TestStatsCoverWhatRuns(t *testing.T) {
 		}
 		l.runs("unmeasurable")
 		if n := get(); n != 2 || m.calls.Load() != 5 {
-			t.Errorf("%d pods after %d measurements, want 2 after 5: one that cannot be measured is no reason to wait", n, m.calls.Load())
+			t.Errorf(
+				"%d pods after %d measurements, want 2 after 5: one that cannot be measured is no reason to wait", n,
+				m.calls.Load(),
+			)
 		}
 	})
 }
@@ -173,7 +178,8 @@ func TestStatsErrors(t *testing.T) {
 			t.Errorf("a failure was remembered: %v", err)
 		}
 		l.cfg.Backend.Stats = nil
-		if _, err := l.Stats(t.Context(), 0); !errors.Is(err, backend.ErrUnsupported) || err.Error() != "the fake backend does not measure resource use" {
+		if _, err := l.Stats(t.Context(), 0); !errors.Is(err, backend.ErrUnsupported) ||
+			err.Error() != "the fake backend does not measure resource use" {
 			t.Errorf("got %v, want Unsupported", err)
 		}
 	})

@@ -63,7 +63,9 @@ func sums(t *testing.T, reg *prometheus.Registry) map[string][2]float64 {
 }
 
 func TestPodsAreMeasuredFromTheirFirstSight(t *testing.T) {
-	cfg := sim.Config{Images: []string{"busybox"}, Latency: sim.Latency{Launch: 2 * time.Second, Start: time.Second, Stop: 3 * time.Second}}
+	cfg := sim.Config{
+		Images: []string{"busybox"}, Latency: sim.Latency{Launch: 2 * time.Second, Start: time.Second, Stop: 3 * time.Second},
+	}
 	measuredEngine(t, cfg, func(a *api, reg *prometheus.Registry) {
 		a.create("p", "u", corev1.RestartPolicyAlways, nil, "sleep", "infinity")
 		time.Sleep(time.Minute)
@@ -102,7 +104,9 @@ kubelet_running_containers{container_state="running"} ` + running + `
 # HELP kubelet_running_pods Number of pods that have a running pod sandbox
 # TYPE kubelet_running_pods gauge
 kubelet_running_pods ` + pods + "\n"
-			if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "kubelet_running_pods", "kubelet_running_containers"); err != nil {
+			if err := testutil.GatherAndCompare(
+				reg, strings.NewReader(want), "kubelet_running_pods", "kubelet_running_containers",
+			); err != nil {
 				t.Error(err)
 			}
 		}

@@ -54,7 +54,9 @@ func TestEviction(t *testing.T) {
 			pod.Spec.Priority = new(int32(2_000_000_000))
 		}, greedy...)
 		a.create("chatty", "u4", "Always", func(pod *corev1.Pod) {
-			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceEphemeralStorage: resource.MustParse("10")}
+			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{
+				corev1.ResourceEphemeralStorage: resource.MustParse("10"),
+			}
 		}, "sh", "-c", "echo 0123456789; sleep infinity")
 		time.Sleep(28 * time.Second)
 		a.phase("greedy", corev1.PodRunning)
@@ -131,7 +133,9 @@ func TestStartedIsToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAPI(t)
-				a.remote = sim.New(sim.Config{PodUnit: podUnit, Script: func(_ *corev1.Pod, c corev1.Container, attempt int) sim.Life {
+				a.remote = sim.New(sim.Config{PodUnit: podUnit, Script: func(
+					_ *corev1.Pod, c corev1.Container, attempt int,
+				) sim.Life {
 					if c.Name == "i" {
 						return sim.Life{RunFor: time.Second}
 					}
@@ -172,7 +176,9 @@ func TestOOMIsToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAPI(t)
-				a.remote = sim.New(sim.Config{PodUnit: podUnit, Script: func(_ *corev1.Pod, _ corev1.Container, attempt int) sim.Life {
+				a.remote = sim.New(sim.Config{PodUnit: podUnit, Script: func(
+					_ *corev1.Pod, _ corev1.Container, attempt int,
+				) sim.Life {
 					return sim.Life{RunFor: time.Duration(1+300*(attempt/2)) * time.Second, OOM: true}
 				}})
 				a.start(a.remote.Backend())
@@ -184,7 +190,8 @@ func TestOOMIsToldOnce(t *testing.T) {
 				a.start(a.remote.Backend())
 				defer func() { a.stop() }()
 				time.Sleep(time.Minute)
-				if events := a.told("p", "OOMKilling"); len(events) != 2 || !strings.Contains(events[0], "Container a was killed") ||
+				if events := a.told("p", "OOMKilling"); len(events) != 2 ||
+					!strings.Contains(events[0], "Container a was killed") ||
 					!strings.Contains(events[0], "64Mi") || a.restarts("p") != 2 {
 					t.Errorf("%d restarts, Events %q", a.restarts("p"), events)
 				}

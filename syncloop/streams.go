@@ -70,7 +70,9 @@ func (l *Loop) Forward(ctx context.Context, pod backend.Ref, port uint16) (net.C
 
 // Checkpoint writes an archive of the running attempt of a container, and returns where it
 // is on its host. Names and errors are those of Exec.
-func (l *Loop) Checkpoint(ctx context.Context, pod backend.Ref, container string, timeout time.Duration) (string, error) {
+func (l *Loop) Checkpoint(
+	ctx context.Context, pod backend.Ref, container string, timeout time.Duration,
+) (string, error) {
 	c, err := l.target(pod, container, "checkpoints", l.cfg.Backend.Checkpoint != nil)
 	if err != nil {
 		return "", err
@@ -212,8 +214,12 @@ func (l *Loop) ContainerLogs(ctx context.Context, namespace, name, container str
 // logged chooses the attempt whose log is asked for, as the kubelet does
 // (validateContainerLogStatus): of a container that waits to be started again,
 // the one that ended last is both the present and the previous one.
-func logged(facts []backend.PodFacts, status *corev1.ContainerStatus, pod, container string, previous bool) (*plan.ContainerAttempt, error) {
-	started := slices.DeleteFunc(plan.Attempts(facts, container), func(c plan.ContainerAttempt) bool { return c.StartedAt.IsZero() })
+func logged(
+	facts []backend.PodFacts, status *corev1.ContainerStatus, pod, container string, previous bool,
+) (*plan.ContainerAttempt, error) {
+	started := slices.DeleteFunc(
+		plan.Attempts(facts, container), func(c plan.ContainerAttempt) bool { return c.StartedAt.IsZero() },
+	)
 	waits := status != nil && status.State.Waiting != nil
 	skip := 0
 	if previous && !waits {
@@ -232,7 +238,9 @@ func logged(facts []backend.PodFacts, status *corev1.ContainerStatus, pod, conta
 	case status.State.Terminated != nil:
 		return nil, backend.Errorf(backend.ErrInvalid, "container %q in pod %q is terminated", container, pod)
 	}
-	return nil, backend.Errorf(backend.ErrInvalid, "container %q in pod %q is waiting to start - no logs yet", container, pod)
+	return nil, backend.Errorf(
+		backend.ErrInvalid, "container %q in pod %q is waiting to start - no logs yet", container, pod,
+	)
 }
 
 // waitsFor puts the common reasons into the kubelet's words.

@@ -68,7 +68,8 @@ func TestExecReachesEveryKindOfContainer(t *testing.T) {
 			}
 		}
 		reaches("sidecar", "init")
-		if _, _, err := a.exec(nsP, "a", "true"); !errors.Is(err, backend.ErrNotFound) || !strings.HasPrefix(err.Error(), `container not found ("a")`) {
+		if _, _, err := a.exec(nsP, "a", "true"); !errors.Is(err, backend.ErrNotFound) ||
+			!strings.HasPrefix(err.Error(), `container not found ("a")`) {
 			t.Errorf("a container that waits: %v", err)
 		}
 		time.Sleep(time.Minute)
@@ -113,9 +114,19 @@ func TestStreamsNameTheirPod(t *testing.T) {
 			{"unknown name", backend.Ref{Namespace: "ns", Name: "q"}, "a", "pod does not exist", "pod does not exist"},
 			{"other namespace", backend.Ref{Namespace: "other", Name: "p"}, "a", "pod does not exist", "pod does not exist"},
 			{"unknown UID", backend.Ref{Namespace: "ns", Name: "p", UID: "v"}, "a", "pod does not exist", "pod does not exist"},
-			{"UID of another", backend.Ref{Namespace: "ns", Name: "p", UID: "d"}, "a", "pod does not exist", "pod does not exist"},
+			{
+				"UID of another",
+				backend.Ref{Namespace: "ns", Name: "p", UID: "d"},
+				"a", "pod does not exist",
+				"pod does not exist",
+			},
 			{"unknown container", nsP, "b", `container not found ("b")`, ""},
-			{"ended", backend.Ref{Namespace: "ns", Name: "done"}, "a", `container not found ("a"): it is not running`, `pod not found ("done_ns"): it is not running`},
+			{
+				"ended",
+				backend.Ref{Namespace: "ns", Name: "done"},
+				"a", `container not found ("a"): it is not running`,
+				`pod not found ("done_ns"): it is not running`,
+			},
 		} {
 			check := func(call string, err error, want string) {
 				t.Helper()
@@ -216,7 +227,9 @@ func TestStreamsAsTheBackendWantsThem(t *testing.T) {
 		if got := l.attach[1]; !got.TTY || got.Resize == nil || got.Stderr != nil {
 			t.Errorf("attach to a container with a terminal: %+v", got)
 		}
-		if _, err := a.engine.Exec(ctx, nsP, "a", backend.ExecSpec{Command: []string{"sh"}, TTY: true, Stderr: io.Discard}); err != nil {
+		if _, err := a.engine.Exec(
+			ctx, nsP, "a", backend.ExecSpec{Command: []string{"sh"}, TTY: true, Stderr: io.Discard},
+		); err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff([]string{"u/0:a/0", "u/0:console/0", "u/0:a/0"}, l.refs); diff != "" {
@@ -257,8 +270,10 @@ func TestStreamsThatTheBackendDoesNotLend(t *testing.T) {
 		_, _, exec := a.exec(nsP, "a", "true")
 		_, forward := a.engine.Forward(t.Context(), nsP, 80)
 		for want, errs := range map[string][]error{
-			"the sim backend does not lend exec":            {exec, a.engine.CanExec(nsP, "a")},
-			"the sim backend does not lend attach":          {a.engine.Attach(t.Context(), nsP, "a", backend.AttachSpec{}), a.engine.CanAttach(nsP, "a")},
+			"the sim backend does not lend exec": {exec, a.engine.CanExec(nsP, "a")},
+			"the sim backend does not lend attach": {
+				a.engine.Attach(t.Context(), nsP, "a", backend.AttachSpec{}), a.engine.CanAttach(nsP, "a"),
+			},
 			"the sim backend does not lend port forwarding": {forward, a.engine.CanForward(nsP)},
 		} {
 			for _, err := range errs {
@@ -272,7 +287,9 @@ func TestStreamsThatTheBackendDoesNotLend(t *testing.T) {
 
 // log reads a container's log to its end.
 func (a *api) log(container string, previous, follow bool) (string, error) {
-	r, err := a.engine.ContainerLogs(context.Background(), "ns", "p", container, previous, backend.LogOptions{Follow: follow})
+	r, err := a.engine.ContainerLogs(
+		context.Background(), "ns", "p", container, previous, backend.LogOptions{Follow: follow},
+	)
 	if err != nil {
 		return "", err
 	}
@@ -305,7 +322,8 @@ func TestLogsOfAttempts(t *testing.T) {
 		if got, err := a.log("i", false, false); err != nil || !strings.Contains(got, "initial") {
 			t.Errorf("init container that has ended: %q, %v", got, err)
 		}
-		if _, err := a.log("a", true, false); !errors.Is(err, backend.ErrInvalid) || err.Error() != `previous terminated container "a" in pod "p" not found` {
+		if _, err := a.log("a", true, false); !errors.Is(err, backend.ErrInvalid) ||
+			err.Error() != `previous terminated container "a" in pod "p" not found` {
 			t.Errorf("previous of the first: %v", err)
 		}
 		begin := time.Now()
@@ -345,7 +363,8 @@ func TestLogsOfAContainerThatNeverRan(t *testing.T) {
 			synctest.Wait() // a pull that is tried at this very second
 			reason := a.get("p").Status.ContainerStatuses[0].State.Waiting.Reason
 			_, err := a.log("a", false, false)
-			if want := `container "a" in pod "p" is waiting to start: ` + words[reason]; !errors.Is(err, backend.ErrInvalid) || err.Error() != want {
+			if want := `container "a" in pod "p" is waiting to start: ` + words[reason]; !errors.Is(err, backend.ErrInvalid) ||
+				err.Error() != want {
 				t.Errorf("%s: got %v, want %s", reason, err, want)
 			}
 			seen[reason] = true

@@ -217,7 +217,9 @@ func swapSeenWhole(s *suite) {
 			}
 			out, code := s.exec(backend.ContainerRef{Pod: ref, Name: "c0"}, "", "cat", "/v/f")
 			if code != 0 || out != text(out[:min(1, len(out))]) || len(out) != size || (done && out[:1] != digit) {
-				s.Fatalf("swapping to %s (done: %v) a reader saw %d bytes, exit code %d: %.20q…", digit, done, len(out), code, out)
+				s.Fatalf(
+					"swapping to %s (done: %v) a reader saw %d bytes, exit code %d: %.20q…", digit, done, len(out), code, out,
+				)
 			}
 		}
 	}

@@ -21,7 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var (
 	simLendsOfPods = []string{"Exec", "Attach", "Logs", "Dial", "Forward", "Stats", "Events"}
 	simLends       = append(
-		[]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown", "SystemOOMs"}, simLendsOfPods...,
+		[]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown", "SystemOOMs"},
+		simLendsOfPods...,
 	)
 )
 

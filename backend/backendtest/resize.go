@@ -41,7 +41,8 @@ func (s *suite) awaitHeld(ref backend.Ref, was backend.ContainerFacts, to corev1
 	f := s.await(ref, fmt.Sprintf("is held to %v", to), func(f backend.PodFacts) bool {
 		for _, c := range f.Containers {
 			if c.Name == was.Name && c.Resources != nil && c.Resources.Limits.Cpu().Cmp(*to.Limits.Cpu()) == 0 &&
-				c.Resources.Limits.Memory().Cmp(*to.Limits.Memory()) == 0 && c.Resources.Requests.Cpu().Cmp(*to.Requests.Cpu()) == 0 {
+				c.Resources.Limits.Memory().Cmp(*to.Limits.Memory()) == 0 &&
+				c.Resources.Requests.Cpu().Cmp(*to.Requests.Cpu()) == 0 {
 				return true
 			}
 		}

@@ -86,7 +86,8 @@ func New(cfg Config, may backend.Permit) (*backend.Backend, error) {
 		return nil, fmt.Errorf("configure cri backend: %w", err)
 	}
 	r, err := newRemote(cfg, access{
-		host: link.Host(), control: link.Control(), streams: link.Streams(), run: link.Run, links: link.Facts, session: link.Session, may: may,
+		host: link.Host(), control: link.Control(), streams: link.Streams(), run: link.Run, links: link.Facts,
+		session: link.Session, may: may,
 	})
 	if err != nil {
 		return nil, err

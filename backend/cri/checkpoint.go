@@ -48,7 +48,8 @@ func (c checkpoints) Checkpoint(ctx context.Context, ref backend.ContainerRef, t
 		return location, nil
 	case status.Code(err) == codes.Unimplemented:
 		return "", backend.Errorf(backend.ErrUnsupported,
-			"checkpoint container %s: the container runtime cannot: containerd 2.1 or newer can, with criu on the host: %w", ref.Name, err)
+			"checkpoint container %s: the container runtime cannot: containerd 2.1 or newer can, with criu on the host: %w",
+			ref.Name, err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "", fmt.Errorf("checkpoint container %s within %s: %w", ref.Name, timeout, err)
 	default:

@@ -27,7 +27,8 @@ func Link(c Config) (sshlink.Config, error) {
 		return sshlink.Config{}, fmt.Errorf("endpoint: %w", err)
 	}
 	cfg := sshlink.Config{
-		User: hop.User, Address: hop.Address, KeyFiles: c.SSH.KeyFiles, Agent: c.SSH.Agent, PassphraseFile: c.SSH.PassphraseFile,
+		User: hop.User, Address: hop.Address, KeyFiles: c.SSH.KeyFiles, Agent: c.SSH.Agent,
+		PassphraseFile: c.SSH.PassphraseFile,
 		KnownHostsFile: c.SSH.KnownHostsFile, InsecureIgnoreHostKey: c.SSH.InsecureIgnoreHostKey,
 		Keepalive: c.SSH.Keepalive, KeepaliveMax: c.SSH.KeepaliveMax, Helper: c.SSH.Helper,
 		HelperArgs: []string{"--root", c.WithDefaults().PodsDir},

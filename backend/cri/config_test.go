@@ -132,7 +132,8 @@ func TestRecursiveReadOnly(t *testing.T) {
 		}
 		mounts, _, err := r.convert.VolumeMounts(spec)
 		must(t, err)
-		if m := mounts[0]; m.GetRecursiveReadOnly() != below || !m.GetReadonly() || m.GetPropagation() != runtimeapi.MountPropagation_PROPAGATION_PRIVATE {
+		if m := mounts[0]; m.GetRecursiveReadOnly() != below || !m.GetReadonly() ||
+			m.GetPropagation() != runtimeapi.MountPropagation_PROPAGATION_PRIVATE {
 			t.Errorf("the mount is %v, want it read-only, below it too: %t", m, below)
 		}
 	}

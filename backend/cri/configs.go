@@ -16,7 +16,9 @@ import (
 const pathMax = 4095
 
 // sandboxConfig describes attempt of the pod to the runtime, all but its DNS.
-func (r *remote) sandboxConfig(ctx context.Context, pod *corev1.Pod, attempt int) (*runtimeapi.PodSandboxConfig, error) {
+func (r *remote) sandboxConfig(
+	ctx context.Context, pod *corev1.Pod, attempt int,
+) (*runtimeapi.PodSandboxConfig, error) {
 	driver, err := r.cgroupDriver(ctx)
 	if err != nil {
 		return nil, err
@@ -34,10 +36,13 @@ func (r *remote) podCgroup(ctx context.Context, pod *corev1.Pod) (host.Cgroup, e
 }
 
 // containerConfig describes one attempt of a container to the runtime.
-func (r *remote) containerConfig(ctx context.Context, spec backend.ContainerSpec, podAttempt int) (*runtimeapi.ContainerConfig, error) {
+func (r *remote) containerConfig(
+	ctx context.Context, spec backend.ContainerSpec, podAttempt int,
+) (*runtimeapi.ContainerConfig, error) {
 	c := &spec.Container
 	if len(c.TerminationMessagePath) > pathMax { // which listings would tell, too
-		return nil, backend.Errorf(backend.ErrInvalid, "terminationMessagePath of container %s has %d characters: at most %d are possible",
+		return nil, backend.Errorf(backend.ErrInvalid, "terminationMessagePath of container %s has %d characters: at "+
+			"most %d are possible",
 			c.Name, len(c.TerminationMessagePath), pathMax)
 	}
 	sc := convert.EffectiveSecurity(spec.Pod, c)

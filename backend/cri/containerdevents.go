@@ -44,7 +44,9 @@ func (e events) containerdEvents(ctx context.Context, hints chan<- types.UID) er
 	return g.Wait()
 }
 
-func (e events) handle(ctx context.Context, g *errgroup.Group, envelope *containerdtypes.Envelope, hints chan<- types.UID) error {
+func (e events) handle(
+	ctx context.Context, g *errgroup.Group, envelope *containerdtypes.Envelope, hints chan<- types.UID,
+) error {
 	id, exit, err := decode(envelope)
 	if err != nil || id == "" {
 		return err

@@ -29,9 +29,13 @@ func TestADryRunAsksWhatALaunchAsks(t *testing.T) {
 	}
 	c := &pod.Spec.Containers[0]
 	c.TerminationMessagePath, c.Command, c.WorkingDir = "/dev/termination-log", []string{"a", "b"}, "/w"
-	c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	c.Resources.Limits = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+	}
 	c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CAP_CHOWN"}}}
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "dir", MountPath: "/d"}, {Name: "host", MountPath: "h", ReadOnly: true}, {Name: "files", MountPath: "/f"}}
+	c.VolumeMounts = []corev1.VolumeMount{
+		{Name: "dir", MountPath: "/d"}, {Name: "host", MountPath: "h", ReadOnly: true}, {Name: "files", MountPath: "/f"},
+	}
 	spec := launchSpec(pod, 0)
 	spec.Containers = []backend.ContainerSpec{{Pod: pod, Container: *c, Hash: "h"}}
 
@@ -66,8 +70,10 @@ func TestADryRunAsksWhatALaunchAsks(t *testing.T) {
 		"command":   {config.GetCommand(), got.GetCommand()},
 		"directory": {config.GetWorkingDir(), got.GetWorkingDir()},
 		"log":       {config.GetLogPath(), got.GetLogPath()},
-		"user":      {linux.GetSecurityContext().GetRunAsUser().GetValue(), dryLinux.GetSecurityContext().GetRunAsUser().GetValue()},
-		"groups":    {linux.GetSecurityContext().GetSupplementalGroups(), dryLinux.GetSecurityContext().GetSupplementalGroups()},
+		"user": {
+			linux.GetSecurityContext().GetRunAsUser().GetValue(), dryLinux.GetSecurityContext().GetRunAsUser().GetValue(),
+		},
+		"groups": {linux.GetSecurityContext().GetSupplementalGroups(), dryLinux.GetSecurityContext().GetSupplementalGroups()},
 		"added": {
 			linux.GetSecurityContext().GetCapabilities().GetAddCapabilities(),
 			dryLinux.GetSecurityContext().GetCapabilities().GetAddCapabilities(),

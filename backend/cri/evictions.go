@@ -50,13 +50,17 @@ func (r *remote) evicted(ctx context.Context) (map[types.UID]*backend.Eviction, 
 	if known, ok := e.of(session); ok {
 		return known, nil
 	}
-	all, err := r.host.Evicted(ctx, host.EvictedRequest{Root: r.cfg.PodsDir, Node: r.cfg.NodeIdentity, PodLogs: r.cfg.PodLogsDir})
+	all, err := r.host.Evicted(
+		ctx, host.EvictedRequest{Root: r.cfg.PodsDir, Node: r.cfg.NodeIdentity, PodLogs: r.cfg.PodLogsDir},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("ask the host which pods it evicted: %w", err)
 	}
 	records := make(map[types.UID]*backend.Eviction, len(all))
 	for _, a := range all {
-		records[types.UID(a.UID)] = &backend.Eviction{Limit: a.Limit, Used: a.Used, Message: a.Message, At: r.clock.ours(a.Time)}
+		records[types.UID(a.UID)] = &backend.Eviction{
+			Limit: a.Limit, Used: a.Used, Message: a.Message, At: r.clock.ours(a.Time),
+		}
 	}
 	for uid := range e.remember(session, records) {
 		log.G(ctx).WithFields(log.Fields{"uid": uid, "limit": records[uid].Limit, "used": records[uid].Used}).

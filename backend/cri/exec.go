@@ -21,9 +21,9 @@ import (
 // commands implements [backend.Exec]. What has no live output is run by ExecSync, as the
 // kubelet runs its probes and hooks: the runtime kills the command when the call ends.
 // It gathers the output, at most 16 MiB, of which the host passes on what is wanted, and
-// gives it out at the end; that of a command which was killed is lost. All else goes through the runtime's streaming server, where
-// the end of a call closes the command's streams; whether that ends the command is up to
-// the command, as it is for a kubelet's.
+// gives it out at the end; that of a command which was killed is lost. All else goes
+// through the runtime's streaming server, where the end of a call closes the command's
+// streams; whether that ends the command is up to the command, as it is for a kubelet's.
 type commands struct{ *remote }
 
 // Exec runs a command.

@@ -35,7 +35,9 @@ func TestExec(t *testing.T) {
 	r, _ := w.connect(t)
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
 	var out, stderr bytes.Buffer
-	code, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a", "b c"}, Stdout: &out, Stderr: &stderr})
+	code, err := commands{r}.Exec(
+		t.Context(), c, backend.ExecSpec{Command: []string{"a", "b c"}, Stdout: &out, Stderr: &stderr},
+	)
 	if err != nil || code != 3 || out.String() != "out" || stderr.String() != "err" {
 		t.Errorf("%d, %v, %q, %q", code, err, &out, &stderr)
 	}
@@ -52,7 +54,9 @@ func TestExec(t *testing.T) {
 	_, err = commands{r}.Exec(t.Context(), c, backend.ExecSpec{})
 	wantClass(t, err, backend.ErrInvalid)
 	broken := &net.OpError{Op: "write", Err: net.ErrClosed}
-	if _, err := (commands{r}).Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: failingWriter{broken}}); !errors.Is(err, net.ErrClosed) {
+	if _, err := (commands{r}).Exec(
+		t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: failingWriter{broken}},
+	); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("output that cannot be passed on: %v", err)
 	}
 }
@@ -80,7 +84,9 @@ func TestOutputIsCutOnTheHost(t *testing.T) {
 				close(ended)
 				return nil, ctx.Err()
 			}
-			return &execReply{Stdout: bytes.Repeat([]byte("o"), 8<<20), Stderr: bytes.Repeat([]byte("e"), 4<<20), ExitCode: 3}, nil
+			return &execReply{
+				Stdout: bytes.Repeat([]byte("o"), 8<<20), Stderr: bytes.Repeat([]byte("e"), 4<<20), ExitCode: 3,
+			}, nil
 		}
 	})
 	counting := &countingHost{Host: w.host}
@@ -89,8 +95,11 @@ func TestOutputIsCutOnTheHost(t *testing.T) {
 	c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
 	before := counting.replies.Load()
 	var out, stderr bytes.Buffer
-	code, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: &out, Stderr: &stderr, MaxOutput: 1000})
-	if err != nil || code != 3 || out.String() != strings.Repeat("o", 1000) || stderr.String() != strings.Repeat("e", 1000) {
+	code, err := commands{r}.Exec(
+		t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Stdout: &out, Stderr: &stderr, MaxOutput: 1000},
+	)
+	if err != nil || code != 3 || out.String() != strings.Repeat("o", 1000) ||
+		stderr.String() != strings.Repeat("e", 1000) {
 		t.Errorf("%d, %v, %d and %d bytes", code, err, out.Len(), stderr.Len())
 	}
 	if n := counting.replies.Load() - before; n == 0 || n > 3000 {
@@ -185,13 +194,18 @@ func TestExecThatNeverReachedTheRuntime(t *testing.T) {
 }
 
 func TestExecErrors(t *testing.T) {
-	const runc = "failed to exec in container: failed to start exec: OCI runtime exec failed: exec failed: unable to start container process: "
+	const runc = "failed to exec in container: failed to start exec: OCI runtime exec failed: exec failed: unable to " +
+		"start container process: "
 	for name, tt := range map[string]struct {
 		answer error
 		want   error
 	}{
-		"not in the image":       {errors.New(runc + `exec: "x": executable file not found in $PATH: unknown`), backend.ErrInvalid},
-		"no such file":           {errors.New(runc + `exec: "/x": stat /x: no such file or directory: unknown`), backend.ErrInvalid},
+		"not in the image": {
+			errors.New(runc + `exec: "x": executable file not found in $PATH: unknown`), backend.ErrInvalid,
+		},
+		"no such file": {
+			errors.New(runc + `exec: "/x": stat /x: no such file or directory: unknown`), backend.ErrInvalid,
+		},
 		"not executable":         {errors.New(runc + `exec: "/x": permission denied: unknown`), backend.ErrInvalid},
 		"no room for a process":  {errors.New(runc + "resource temporarily unavailable"), nil},
 		"a file of the runtime":  {errors.New("failed to open fifo: no such file or directory"), nil},
@@ -207,7 +221,8 @@ func TestExecErrors(t *testing.T) {
 			r, _ := w.connect(t)
 			c := backend.ContainerRef{Pod: runPod(t, r, testPod("u1"), "main"), Name: "main"}
 			_, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"x"}})
-			if err == nil || (tt.want != nil && !errors.Is(err, tt.want)) || (backend.Class(tt.want) == "" && backend.Class(err) != "Transient") {
+			if err == nil || (tt.want != nil && !errors.Is(err, tt.want)) ||
+				(backend.Class(tt.want) == "" && backend.Class(err) != "Transient") {
 				t.Errorf("%s: %v, want %v", backend.Class(err), err, tt.want)
 			}
 			if errors.Is(tt.want, context.DeadlineExceeded) && backend.Class(err) != "Transient" {
@@ -338,7 +353,8 @@ func TestDial(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (dialer{r}).Dial(ctx, backend.Ref{}, address); !errors.Is(err, context.Canceled) || backend.Class(err) != "Transient" {
+	if _, err := (dialer{r}).Dial(ctx, backend.Ref{}, address); !errors.Is(err, context.Canceled) ||
+		backend.Class(err) != "Transient" {
 		t.Errorf("%s: %v", backend.Class(err), err)
 	}
 	stop()
@@ -349,7 +365,9 @@ func TestDial(t *testing.T) {
 // An ephemeral container joins its target's process namespace, where the pod's
 // containers have one each.
 func TestTarget(t *testing.T) {
-	start := func(pod func(*fakecri.Server) *runtimeapi.ContainerConfig, target string, shared bool) (*runtimeapi.ContainerConfig, error) {
+	start := func(
+		pod func(*fakecri.Server) *runtimeapi.ContainerConfig, target string, shared bool,
+	) (*runtimeapi.ContainerConfig, error) {
 		w := newWorld(t)
 		r, _ := w.connect(t)
 		p := testPod("u1")
@@ -384,7 +402,8 @@ func TestTarget(t *testing.T) {
 			t.Errorf("%+v: %v, target is %s", tt, n, main)
 		}
 	}
-	if _, err := start(config, "none", false); err == nil || !strings.Contains(err.Error(), "unable to find target container none") {
+	if _, err := start(config, "none", false); err == nil ||
+		!strings.Contains(err.Error(), "unable to find target container none") {
 		t.Errorf("no such target: %v", err)
 	}
 }

@@ -30,7 +30,10 @@ type world struct {
 
 // here reaches this machine as its own host, which has no cgroups to give.
 func here() access {
-	return access{host: &withoutCgroups{Host: local.New(local.Options{})}, control: localDialer{}, streams: localDialer{}, may: backend.Always}
+	return access{
+		host: &withoutCgroups{Host: local.New(local.Options{})}, control: localDialer{}, streams: localDialer{},
+		may: backend.Always,
+	}
 }
 
 // withoutCgroups remembers the cgroups that it is asked for. Package local has
@@ -158,7 +161,9 @@ func launchSpec(pod *corev1.Pod, attempt int) backend.LaunchSpec {
 }
 
 func containerSpec(pod *corev1.Pod, name string, attempt int) backend.ContainerSpec {
-	return backend.ContainerSpec{Pod: pod, Container: corev1.Container{Name: name, Image: testImage}, Attempt: attempt, Hash: "h1"}
+	return backend.ContainerSpec{
+		Pod: pod, Container: corev1.Container{Name: name, Image: testImage}, Attempt: attempt, Hash: "h1",
+	}
 }
 
 // runPod launches a pod and starts the containers named.

@@ -57,7 +57,9 @@ func (r *remote) supportsAppArmor(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("ask the host for AppArmor: %w", err)
 	}
 	if !strings.HasPrefix(string(enabled), "Y") {
-		return backend.Errorf(backend.ErrUnsupported, "%s: Cannot enforce AppArmor: AppArmor is not enabled on the host", field)
+		return backend.Errorf(
+			backend.ErrUnsupported, "%s: Cannot enforce AppArmor: AppArmor is not enabled on the host", field,
+		)
 	}
 	return nil
 }

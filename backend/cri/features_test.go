@@ -37,7 +37,9 @@ func TestAppArmorThatNobodyEnforcesIsRefused(t *testing.T) {
 		}
 	}
 	onContainer := func(s *corev1.PodSpec) {
-		s.Containers[0].SecurityContext = &corev1.SecurityContext{AppArmorProfile: profile(corev1.AppArmorProfileTypeLocalhost)}
+		s.Containers[0].SecurityContext = &corev1.SecurityContext{
+			AppArmorProfile: profile(corev1.AppArmorProfileTypeLocalhost),
+		}
 	}
 	onInit := func(s *corev1.PodSpec) {
 		s.InitContainers = []corev1.Container{{}, {SecurityContext: &corev1.SecurityContext{
@@ -56,10 +58,24 @@ func TestAppArmorThatNobodyEnforcesIsRefused(t *testing.T) {
 		{"a pod that asks for none", kernel{err: errors.New("not asked")}, func(*corev1.PodSpec) {}, "", nil},
 		{"unconfined", kernel{err: errors.New("not asked")}, onPod(corev1.AppArmorProfileTypeUnconfined), "", nil},
 		{"enforced", kernel{says: "Y\n"}, onPod(corev1.AppArmorProfileTypeRuntimeDefault), "", nil},
-		{"turned off", kernel{says: "N\n"}, onPod(corev1.AppArmorProfileTypeRuntimeDefault), "spec.securityContext.appArmorProfile: ", backend.ErrUnsupported},
-		{"no such module", without, onPod(corev1.AppArmorProfileTypeLocalhost), "spec.securityContext.appArmorProfile: ", backend.ErrUnsupported},
-		{"of a container", without, onContainer, "spec.containers[0].securityContext.appArmorProfile: ", backend.ErrUnsupported},
-		{"of an init container", without, onInit, "spec.initContainers[1].securityContext.appArmorProfile: ", backend.ErrUnsupported},
+		{
+			"turned off",
+			kernel{says: "N\n"},
+			onPod(corev1.AppArmorProfileTypeRuntimeDefault),
+			"spec.securityContext.appArmorProfile: ", backend.ErrUnsupported,
+		},
+		{
+			"no such module", without, onPod(corev1.AppArmorProfileTypeLocalhost), "spec.securityContext.appArmorProfile: ",
+			backend.ErrUnsupported,
+		},
+		{
+			"of a container", without, onContainer, "spec.containers[0].securityContext.appArmorProfile: ",
+			backend.ErrUnsupported,
+		},
+		{
+			"of an init container", without, onInit, "spec.initContainers[1].securityContext.appArmorProfile: ",
+			backend.ErrUnsupported,
+		},
 		{
 			"a host that does not answer",
 			kernel{err: backend.ErrUnavailable},
@@ -89,7 +105,9 @@ func TestContainersThatCannotBeConfigured(t *testing.T) {
 	w := newWorld(t)
 	r, _ := w.connect(t)
 	pod := testPod("u1")
-	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Volumes = []corev1.Volume{{
+		Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	}}
 	ref := runPod(t, r, pod)
 	volume := r.convert.PodDir(pod.UID).Volume("scratch")
 	must(t, os.MkdirAll(volume, 0o755))

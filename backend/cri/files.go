@@ -76,7 +76,9 @@ func (f files) Read(ctx context.Context, file backend.VolumeFile) ([]byte, error
 	case err == nil:
 		return data, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, backend.Errorf(backend.ErrNotFound, "read %s of pod %s/%s: %w", file, file.Pod.Namespace, file.Pod.Name, err)
+		return nil, backend.Errorf(
+			backend.ErrNotFound, "read %s of pod %s/%s: %w", file, file.Pod.Namespace, file.Pod.Name, err,
+		)
 	default:
 		return nil, fmt.Errorf("read %s of pod %s/%s: %w", file, file.Pod.Namespace, file.Pod.Name, err)
 	}

@@ -78,7 +78,9 @@ func TestCallsThatChangeAreMadeOnTheHost(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, method := range []string{"RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemovePodSandbox"} {
+	for _, method := range []string{
+		"RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemovePodSandbox",
+	} {
 		if through, made := direct[method]; !made || through {
 			t.Errorf("%s: made %t, past the host %t", method, made, through)
 		}

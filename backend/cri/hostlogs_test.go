@@ -88,7 +88,8 @@ func TestOnlyAFreshListingIsSweptBy(t *testing.T) {
 	must(t, err)
 	r.sweep(t.Context(), backend.Always)
 	sandboxes := slices.Collect(maps.Keys(w.fake.Sandboxes()))
-	if h.sweeps != 1 || len(h.strays) != 1 || !slices.Equal(h.strays[0].IDs, sandboxes) || h.strays[0].Cgroup.Parent == "" {
+	if h.sweeps != 1 || len(h.strays) != 1 || !slices.Equal(h.strays[0].IDs, sandboxes) ||
+		h.strays[0].Cgroup.Parent == "" {
 		t.Errorf("swept %d times, strays beside %+v, want the sandbox %q", h.sweeps, h.strays, sandboxes)
 	}
 	r.hostLogs.at = r.hostLogs.at.Add(-sweepListing)
@@ -113,7 +114,8 @@ func TestHostKeepsLogsInBounds(t *testing.T) {
 		if want {
 			var list runtimeapi.ListContainersRequest
 			must(t, proto.Unmarshal(h.kept.Keep.List, &list))
-			if k := h.kept.Keep; k.Root != cfg.PodsDir || k.PodLogs != cfg.PodLogsDir || k.Node != "n" || k.Socket != "/socket" ||
+			if k := h.kept.Keep; k.Root != cfg.PodsDir || k.PodLogs != cfg.PodLogsDir || k.Node != "n" ||
+				k.Socket != "/socket" ||
 				list.GetFilter().GetLabelSelector()[convert.LabelNode] != "n" || h.kept.MaxSize != 100 {
 				t.Errorf("%+v of %v", h.kept, &list)
 			}
@@ -133,9 +135,11 @@ func TestLogsThatAreNotReopened(t *testing.T) {
 		failed   error // how giving the name back fails at first
 		want     []string
 	}{
-		"reopened":              {},
-		"it has ended":          {reopened: status.Error(codes.NotFound, "no such container"), want: []string{"/log"}},
-		"the host goes away":    {reopened: status.Error(codes.Unavailable, "gone"), failed: backend.ErrUnavailable, want: []string{"/log"}},
+		"reopened":     {},
+		"it has ended": {reopened: status.Error(codes.NotFound, "no such container"), want: []string{"/log"}},
+		"the host goes away": {
+			reopened: status.Error(codes.Unavailable, "gone"), failed: backend.ErrUnavailable, want: []string{"/log"},
+		},
 		"the host cannot do it": {reopened: errors.New("no"), failed: errors.New("full"), want: nil},
 	} {
 		t.Run(name, func(t *testing.T) {

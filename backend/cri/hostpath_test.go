@@ -65,7 +65,9 @@ func TestPlaceHostPathAsConfigured(t *testing.T) {
 		pod := withHostPath(root+tt.path, corev1.HostPathDirectoryOrCreate)
 		spec := backend.VolumeSpec{Pod: pod, Name: "v", Source: pod.Spec.Volumes[0].VolumeSource}
 		if tt.claimed {
-			pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}
+			pod.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"},
+			}
 		}
 		err := files{r}.Place(t.Context(), spec)
 		if tt.class != nil {

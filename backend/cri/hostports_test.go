@@ -31,7 +31,9 @@ func TestNodesOfOneHostShareItsPorts(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "host port TCP 8080 is taken by pod ns/name-a1 of node node-a") {
 		t.Errorf("error %v", err)
 	}
-	must(t, pods{b}.Launch(t.Context(), t.Context(), on("b2", corev1.ContainerPort{ContainerPort: 80, HostPort: 8080, Protocol: corev1.ProtocolUDP})))
+	must(t, pods{b}.Launch(t.Context(), t.Context(), on(
+		"b2", corev1.ContainerPort{ContainerPort: 80, HostPort: 8080, Protocol: corev1.ProtocolUDP},
+	)))
 	must(t, pods{b}.Launch(t.Context(), t.Context(), on("b3", corev1.ContainerPort{ContainerPort: 8080})))
 	must(t, pods{a}.Remove(t.Context(), on("a1", corev1.ContainerPort{}).Ref()))
 	must(t, pods{b}.Launch(t.Context(), t.Context(), taken))

@@ -20,7 +20,9 @@ func TestHugePagesOfANode(t *testing.T) {
 	r, _ := w.connect(t)
 	f, err := node{r}.Describe(t.Context())
 	must(t, err)
-	for name, want := range map[corev1.ResourceName]string{"hugepages-64Ki": "0", "hugepages-2Mi": "8Mi", "hugepages-1Gi": "1Gi"} {
+	for name, want := range map[corev1.ResourceName]string{
+		"hugepages-64Ki": "0", "hugepages-2Mi": "8Mi", "hugepages-1Gi": "1Gi",
+	} {
 		if got, ok := f.Capacity[name]; !ok || got.String() != want {
 			t.Errorf("%s: %s, want %s", name, &got, want)
 		}

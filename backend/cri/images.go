@@ -108,11 +108,15 @@ func (i images) Pull(ctx context.Context, image string, creds []backend.Credenti
 	for _, c := range creds {
 		// Without the server: containerd would compare it with the registry it
 		// asks, a mirror perhaps, and the choice was made by the caller.
-		auths = append(auths, &runtimeapi.AuthConfig{Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken})
+		auths = append(
+			auths, &runtimeapi.AuthConfig{Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken},
+		)
 	}
 	var errs []error
 	for _, auth := range auths {
-		reply, err := i.images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}, Auth: auth})
+		reply, err := i.images.PullImage(
+			ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}, Auth: auth},
+		)
 		if err == nil {
 			return i.pulled(ctx, name, reply.GetImageRef())
 		}

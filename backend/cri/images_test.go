@@ -39,8 +39,12 @@ func TestPullErrors(t *testing.T) {
 		class   string
 		want    string
 	}{
-		"refused":         {[]error{errors.New("pull access denied")}, nil, "Transient", "pull access denied"},
-		"no such tag":     {[]error{status.Error(codes.NotFound, "no such tag")}, nil, "Transient", "rpc error: code = NotFound desc = no such tag"},
+		"refused": {[]error{errors.New("pull access denied")}, nil, "Transient", "pull access denied"},
+		"no such tag": {
+			[]error{status.Error(codes.NotFound, "no such tag")},
+			nil, "Transient",
+			"rpc error: code = NotFound desc = no such tag",
+		},
 		"two logins":      {[]error{errors.New("one"), errors.New("two")}, creds, "Transient", "[one, two]"},
 		"refused equally": {[]error{errors.New("one"), errors.New("one")}, creds, "Transient", "one"},
 	} {

@@ -37,11 +37,15 @@ func (r *remote) supportsImageVolumes(ctx context.Context, pod *corev1.Pod) erro
 	switch {
 	case !known:
 		const instead = "containerd"
-		return backend.Errorf(backend.ErrUnsupported, why, image, name, have, "an image", instead, imageVolumesSince[instead].image)
+		return backend.Errorf(
+			backend.ErrUnsupported, why, image, name, have, "an image", instead, imageVolumesSince[instead].image,
+		)
 	case !atLeast(have, since.image):
 		return backend.Errorf(backend.ErrUnsupported, why, image, name, have, "an image", name, since.image)
 	case subPath != "" && !atLeast(have, since.subPath):
-		return backend.Errorf(backend.ErrUnsupported, why, subPath, name, have, "a directory of an image", name, since.subPath)
+		return backend.Errorf(
+			backend.ErrUnsupported, why, subPath, name, have, "a directory of an image", name, since.subPath,
+		)
 	}
 	return nil
 }

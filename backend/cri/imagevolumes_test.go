@@ -20,7 +20,9 @@ func withImageVolume(uid, reference string, mounts ...corev1.VolumeMount) *corev
 	pod := testPod(uid)
 	pod.Spec.Volumes = []corev1.Volume{
 		{Name: "dir", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: reference, PullPolicy: corev1.PullIfNotPresent}}},
+		{Name: "data", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
+			Reference: reference, PullPolicy: corev1.PullIfNotPresent,
+		}}},
 	}
 	pod.Spec.Containers[0].VolumeMounts = mounts
 	return pod
@@ -100,7 +102,9 @@ func TestMountedImagesAreUsed(t *testing.T) {
 	ref := runPod(t, r, pod)
 	spec := containerSpec(pod, "main", 0)
 	spec.Container.VolumeMounts = []corev1.VolumeMount{mount}
-	spec.ImageVolumes = []backend.ImageVolume{{Name: "data", Reference: "r.example/data:1", ImageID: "sha256:r.example/data:1"}}
+	spec.ImageVolumes = []backend.ImageVolume{{
+		Name: "data", Reference: "r.example/data:1", ImageID: "sha256:r.example/data:1",
+	}}
 	must(t, containers{r}.Start(t.Context(), ref, spec))
 	box, err := r.runtime.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "theirs", Uid: "theirs"},
@@ -117,11 +121,14 @@ func TestMountedImagesAreUsed(t *testing.T) {
 	must(t, err)
 	for _, image := range listed {
 		name := image.Names[0]
-		if want := name != "r.example/idle:1" && strings.HasPrefix(name, "r.example/"); strings.HasPrefix(name, "r.example/") && image.Used != want {
+		if want := name != "r.example/idle:1" &&
+			strings.HasPrefix(name, "r.example/"); strings.HasPrefix(name, "r.example/") && image.Used != want {
 			t.Errorf("%s is used: %v", name, image.Used)
 		}
 	}
-	for image, removed := range map[string]bool{"r.example/data:1": false, "r.example/theirs:1": false, "r.example/idle:1": true} {
+	for image, removed := range map[string]bool{
+		"r.example/data:1": false, "r.example/theirs:1": false, "r.example/idle:1": true,
+	} {
 		if err := (store{r}).Remove(t.Context(), "sha256:"+image); (err == nil) != removed {
 			t.Errorf("remove %s: %v", image, err)
 		}
@@ -136,16 +143,22 @@ func TestRealImageVolumes(t *testing.T) {
 	t.Run("image volumes", func(t *testing.T) {
 		w := newRealWorld(t, h)
 		pod := withImageVolume("image-1", privateImage,
-			corev1.VolumeMount{Name: "data", MountPath: "/all"}, corev1.VolumeMount{Name: "data", MountPath: "/part", SubPath: "bin"},
+			corev1.VolumeMount{Name: "data", MountPath: "/all"},
+			corev1.VolumeMount{Name: "data", MountPath: "/part", SubPath: "bin"},
 		)
 		_, err := images{w.remote}.Pull(t.Context(), privateImage, nil)
 		if err == nil {
 			t.Fatal("the image is not private")
 		}
-		pulled, err := images{w.remote}.Pull(t.Context(), privateImage, []backend.Credential{{Username: registryUser, Password: registryPass}})
+		pulled, err := images{w.remote}.Pull(
+			t.Context(), privateImage, []backend.Credential{{Username: registryUser, Password: registryPass}},
+		)
 		must(t, err)
 		volumes := []backend.ImageVolume{{Name: "data", Reference: privateImage, ImageID: pulled.ID}}
-		text, facts := w.runMounting(t, pod, volumes, `/all/bin/busybox echo all; /part/busybox echo part; touch /all/x || touch /part/x || echo read-only`)
+		text, facts := w.runMounting(
+			t, pod, volumes,
+			`/all/bin/busybox echo all; /part/busybox echo part; touch /all/x || touch /part/x || echo read-only`,
+		)
 		for _, want := range []string{"all\n", "part\n", "read-only\n"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("the container does not see %q:\n%s", want, text)
@@ -157,13 +170,16 @@ func TestRealImageVolumes(t *testing.T) {
 		must(t, pods{w.remote}.Remove(t.Context(), facts.Ref))
 		wantClass(t, pods{w.remote}.Remove(t.Context(), facts.Ref), backend.ErrNotFound)
 
-		file := withImageVolume("image-2", privateImage, corev1.VolumeMount{Name: "data", MountPath: "/part", SubPath: "no/such"})
+		file := withImageVolume(
+			"image-2", privateImage, corev1.VolumeMount{Name: "data", MountPath: "/part", SubPath: "no/such"},
+		)
 		spec := launchSpec(file, 0)
 		must(t, pods{w.remote}.Launch(t.Context(), t.Context(), spec))
 		c := containerSpec(file, "main", 0)
 		c.Container.Image = testimages.BusyboxRef
 		c.Container.VolumeMounts, c.ImageVolumes = file.Spec.Containers[0].VolumeMounts, volumes
-		if err := (containers{w.remote}).Start(t.Context(), spec.Ref(), c); err == nil || !strings.Contains(err.Error(), "no/such") {
+		if err := (containers{w.remote}).Start(t.Context(), spec.Ref(), c); err == nil ||
+			!strings.Contains(err.Error(), "no/such") {
 			t.Errorf("a directory that the image does not have: %v", err)
 		}
 		must(t, pods{w.remote}.Remove(t.Context(), spec.Ref()))

@@ -53,7 +53,9 @@ func (p pods) Launch(ctx, _ context.Context, spec backend.LaunchSpec) error {
 // prepareSandbox makes what the sandbox needs on the host and reads, beside it,
 // the resolver configuration that the pod's is made of. The host gives the pod's user
 // namespace its ids, if it has one.
-func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runtimeapi.PodSandboxConfig) ([]byte, error) {
+func (p pods) prepareSandbox(
+	ctx context.Context, pod *corev1.Pod, config *runtimeapi.PodSandboxConfig,
+) ([]byte, error) {
 	cgroup, err := p.podCgroup(ctx, pod)
 	if err != nil {
 		return nil, err
@@ -94,7 +96,9 @@ func (p pods) prepareSandbox(ctx context.Context, pod *corev1.Pod, config *runti
 
 // runSandbox is done when the sandbox is there, or an error says why it is not.
 // Where an earlier call still works on it, it is not done and has no error.
-func (p pods) runSandbox(ctx context.Context, ref backend.Ref, request *runtimeapi.RunPodSandboxRequest) (done bool, err error) {
+func (p pods) runSandbox(
+	ctx context.Context, ref backend.Ref, request *runtimeapi.RunPodSandboxRequest,
+) (done bool, err error) {
 	reply, cause := p.runtime.RunPodSandbox(ctx, request)
 	if cause == nil {
 		ref.ID = reply.GetPodSandboxId()
@@ -109,7 +113,9 @@ func (p pods) runSandbox(ctx context.Context, ref backend.Ref, request *runtimea
 	if lookErr != nil {
 		return true, errors.Join(err, lookErr)
 	}
-	i := slices.IndexFunc(sandboxes, func(s *runtimeapi.PodSandbox) bool { return convert.SandboxRef(s).Attempt == ref.Attempt })
+	i := slices.IndexFunc(
+		sandboxes, func(s *runtimeapi.PodSandbox) bool { return convert.SandboxRef(s).Attempt == ref.Attempt },
+	)
 	switch {
 	case i >= 0 && reserved(cause):
 		p.details.own(sandboxes[i].GetId(), ref.UID)
@@ -165,10 +171,12 @@ func reserved(err error) bool {
 }
 
 func (r *remote) removeSandbox(ctx context.Context, id string) error {
-	if _, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil && !transport.IsNotFound(err) {
+	if _, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil &&
+		!transport.IsNotFound(err) {
 		return transport.Failed(err, "stop sandbox %s", id)
 	}
-	if _, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil && !transport.IsNotFound(err) {
+	if _, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil &&
+		!transport.IsNotFound(err) {
 		return transport.Failed(err, "remove sandbox %s", id)
 	}
 	return nil

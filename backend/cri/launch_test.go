@@ -133,7 +133,8 @@ func TestStartReplacesWhatNeverStarted(t *testing.T) {
 	pod := testPod("u1")
 	ref := runPod(t, r, pod)
 	spec := containerSpec(pod, "main", 0)
-	if err := (containers{r}).Start(t.Context(), ref, spec); backend.Class(err) != "Transient" || backend.IsNotStarted(err) {
+	if err := (containers{r}).Start(t.Context(), ref, spec); backend.Class(err) != "Transient" ||
+		backend.IsNotStarted(err) {
 		t.Fatalf("start: %v, want a transient error, of a container that is still to be started", err)
 	}
 	old, _ := w.fake.Container("main")
@@ -148,7 +149,10 @@ func TestStartReplacesWhatNeverStarted(t *testing.T) {
 // A start that is repeated while its lost call is still at work waits for that.
 func TestStartWaitsForALostCall(t *testing.T) {
 	w := newWorld(t, func(s *fakecri.Server) {
-		s.Before = failOnce("StartContainer", errors.New(`failed to set starting state for container "c": container is already in starting state`))
+		s.Before = failOnce(
+			"StartContainer",
+			errors.New(`failed to set starting state for container "c": container is already in starting state`),
+		)
 	})
 	r, _ := w.connect(t)
 	ref := runPod(t, r, testPod("u1"))
@@ -196,7 +200,9 @@ func TestStartNeedsASandbox(t *testing.T) {
 	w := newWorld(t)
 	r, _ := w.connect(t)
 	pod := testPod("u1")
-	wantClass(t, containers{r}.Start(t.Context(), launchSpec(pod, 0).Ref(), containerSpec(pod, "main", 0)), backend.ErrNotFound)
+	wantClass(
+		t, containers{r}.Start(t.Context(), launchSpec(pod, 0).Ref(), containerSpec(pod, "main", 0)), backend.ErrNotFound,
+	)
 }
 
 func TestForeignObjectsAreNotTouched(t *testing.T) {

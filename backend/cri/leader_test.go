@@ -33,7 +33,9 @@ func TestSuccessorOnTheHost(t *testing.T) {
 	changes := func() (n int) {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, service := range []*grpc.ServiceDesc{&runtimeapi.RuntimeService_ServiceDesc, &runtimeapi.ImageService_ServiceDesc} {
+		for _, service := range []*grpc.ServiceDesc{
+			&runtimeapi.RuntimeService_ServiceDesc, &runtimeapi.ImageService_ServiceDesc,
+		} {
 			for _, m := range service.Methods {
 				if transport.OnHost("/" + service.ServiceName + "/" + m.MethodName) {
 					n += reached[m.MethodName]

@@ -109,7 +109,9 @@ func TestOnlyReadsLeaveWithoutAPermit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tried := 0
-	for _, service := range []*grpc.ServiceDesc{&runtimeapi.RuntimeService_ServiceDesc, &runtimeapi.ImageService_ServiceDesc} {
+	for _, service := range []*grpc.ServiceDesc{
+		&runtimeapi.RuntimeService_ServiceDesc, &runtimeapi.ImageService_ServiceDesc,
+	} {
 		for _, m := range service.Methods {
 			full := "/" + service.ServiceName + "/" + m.MethodName
 			err := r.transport.Invoke(ctx, full, &runtimeapi.VersionRequest{}, &runtimeapi.VersionResponse{})

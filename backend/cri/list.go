@@ -104,7 +104,9 @@ func (p pods) facts(ctx context.Context, views []*view) ([]backend.PodFacts, err
 	for i := range facts {
 		facts[i].Evicted = evicted[facts[i].UID]
 		// Gone since the listing.
-		facts[i].Containers = slices.DeleteFunc(facts[i].Containers, func(c backend.ContainerFacts) bool { return c.ID == "" })
+		facts[i].Containers = slices.DeleteFunc(
+			facts[i].Containers, func(c backend.ContainerFacts) bool { return c.ID == "" },
+		)
 	}
 	return facts, nil
 }

@@ -26,10 +26,16 @@ func TestListFetchesDetailsOnce(t *testing.T) {
 	}
 	list := func(details, addresses int) []backend.PodFacts {
 		t.Helper()
-		before := [4]int{w.fake.Calls("ListPodSandbox"), w.fake.Calls("ListContainers"), w.fake.Calls("ContainerStatus"), w.fake.Calls("PodSandboxStatus")}
+		before := [4]int{
+			w.fake.Calls("ListPodSandbox"), w.fake.Calls("ListContainers"), w.fake.Calls("ContainerStatus"),
+			w.fake.Calls("PodSandboxStatus"),
+		}
 		facts, err := pods{r}.List(t.Context())
 		must(t, err)
-		after := [4]int{w.fake.Calls("ListPodSandbox"), w.fake.Calls("ListContainers"), w.fake.Calls("ContainerStatus"), w.fake.Calls("PodSandboxStatus")}
+		after := [4]int{
+			w.fake.Calls("ListPodSandbox"), w.fake.Calls("ListContainers"), w.fake.Calls("ContainerStatus"),
+			w.fake.Calls("PodSandboxStatus"),
+		}
 		for i := range after {
 			after[i] -= before[i]
 		}
@@ -66,12 +72,18 @@ func TestListSettlesOOM(t *testing.T) {
 		status *runtimeapi.ContainerStatus
 		want   bool
 	}{
-		"running":          {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING}, true},
-		"created":          {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED}, false},
-		"unknown":          {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_UNKNOWN}, false},
-		"exited":           {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 1, FinishedAt: at(0)}, true},
-		"killed just now":  {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 137, FinishedAt: at(time.Second)}, false},
-		"killed long past": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 137, FinishedAt: at(time.Minute)}, true},
+		"running": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_RUNNING}, true},
+		"created": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_CREATED}, false},
+		"unknown": {&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_UNKNOWN}, false},
+		"exited": {
+			&runtimeapi.ContainerStatus{State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 1, FinishedAt: at(0)}, true,
+		},
+		"killed just now": {&runtimeapi.ContainerStatus{
+			State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 137, FinishedAt: at(time.Second),
+		}, false},
+		"killed long past": {&runtimeapi.ContainerStatus{
+			State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 137, FinishedAt: at(time.Minute),
+		}, true},
 	} {
 		if got := lasting(tt.status, now); got != tt.want {
 			t.Errorf("%s: lasting %v, want %v", name, got, tt.want)
@@ -104,7 +116,8 @@ func TestListErrorsAreErrors(t *testing.T) {
 			if method != "ListPodSandbox" && method != "PodSandboxStatus" {
 				must(t, containers{r}.Start(t.Context(), launchSpec(pod, 0).Ref(), containerSpec(pod, "main", 0)))
 			}
-			if facts, err := (pods{r}).List(t.Context()); err == nil || !strings.Contains(err.Error(), "disk on fire") || facts != nil {
+			if facts, err := (pods{r}).List(t.Context()); err == nil || !strings.Contains(err.Error(), "disk on fire") ||
+				facts != nil {
 				t.Errorf("List: %v, %v; want the error and nothing else", facts, err)
 			}
 		})

@@ -61,7 +61,9 @@ func (l logs) Open(ctx context.Context, ref backend.ContainerRef, opts backend.L
 func (l logs) open(ctx context.Context, ref backend.ContainerRef, request host.LogRequest) (io.ReadCloser, error) {
 	stream, err := l.host.Log(ctx, request)
 	if isNotExist(err) {
-		return nil, backend.Errorf(backend.ErrNotFound, "open log of container %s: attempt %d has none: %w", ref.Name, ref.Attempt, err)
+		return nil, backend.Errorf(
+			backend.ErrNotFound, "open log of container %s: attempt %d has none: %w", ref.Name, ref.Attempt, err,
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open log of container %s: %w", ref.Name, err)
@@ -131,7 +133,9 @@ func (l logs) ended(ctx context.Context, ref *backend.ContainerRef) bool {
 	}
 	s, err := l.askContainer(ctx, ref.ID)
 	if err != nil {
-		log.G(ctx).WithError(err).WithField("container", ref.Name).Debug("failed to ask for the state of a followed container")
+		log.G(ctx).WithError(err).WithField("container", ref.Name).Debug(
+			"failed to ask for the state of a followed container",
+		)
 		return false
 	}
 	return s == nil || s.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED

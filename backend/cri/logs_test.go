@@ -28,7 +28,9 @@ func newLogWorld(t *testing.T) *logWorld {
 	w := newWorld(t)
 	r, _ := w.connect(t)
 	ref := runPod(t, r, testPod("u1"), "main")
-	f, err := os.OpenFile(filepath.Join(w.cfg.PodLogsDir, "ns_name-u1_u1", "main", "0.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(
+		filepath.Join(w.cfg.PodLogsDir, "ns_name-u1_u1", "main", "0.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644,
+	)
 	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return &logWorld{world: w, r: r, ref: backend.ContainerRef{Pod: ref, Name: "main"}, file: f}
@@ -71,7 +73,11 @@ func TestReadLog(t *testing.T) {
 		{"since", backend.LogOptions{Since: time.Date(2026, 1, 2, 3, 4, 3, 0, time.UTC)}, "three\n"},
 		{"since within a line", backend.LogOptions{Since: time.Date(2026, 1, 2, 3, 4, 2, 0, time.UTC)}, "three\n"},
 		{"limit", backend.LogOptions{LimitBytes: new(int64(6))}, "one\ntw"},
-		{"times", backend.LogOptions{Timestamps: true, Tail: new(int64(3))}, "2026-01-02T03:04:01.000000000Z two\n2026-01-02T03:04:03.000000000Z three\n"},
+		{
+			"times",
+			backend.LogOptions{Timestamps: true, Tail: new(int64(3))},
+			"2026-01-02T03:04:01.000000000Z two\n2026-01-02T03:04:03.000000000Z three\n",
+		},
 	} {
 		if got := w.read(t, tt.opts); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

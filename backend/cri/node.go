@@ -42,7 +42,10 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 	for _, c := range st.GetStatus().GetConditions() {
 		switch {
 		case c.GetType() == runtimeapi.RuntimeReady && !c.GetStatus():
-			return backend.NodeFacts{}, backend.Errorf(backend.ErrUnavailable, "the container runtime at %s is not ready: %s: %s", n.cfg.Endpoint, c.GetReason(), c.GetMessage())
+			return backend.NodeFacts{}, backend.Errorf(
+				backend.ErrUnavailable, "the container runtime at %s is not ready: %s: %s", n.cfg.Endpoint, c.GetReason(),
+				c.GetMessage(),
+			)
 		case c.GetType() == runtimeapi.NetworkReady:
 			facts.NetworkReady = c.GetStatus()
 			if !c.GetStatus() {
@@ -69,7 +72,8 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 func (n node) notCRI(err error) error {
 	if status.Code(err) == codes.Unimplemented {
 		return backend.Errorf(backend.ErrUnavailable,
-			"what listens at %s does not speak CRI v1 (%w): use containerd 1.6 or newer, and see that its cri plugin is not in disabled_plugins", n.cfg.Endpoint, err)
+			"what listens at %s does not speak CRI v1 (%w): use containerd 1.6 or newer, and see that its cri plugin is not "+
+				"in disabled_plugins", n.cfg.Endpoint, err)
 	}
 	return transport.Failed(err, "ask the container runtime for its version")
 }
@@ -80,8 +84,10 @@ func (n node) describeHost(ctx context.Context, facts *backend.NodeFacts) error 
 		return err
 	}
 	if i := slices.IndexFunc(h.Kubelets, func(k host.Kubelet) bool { return k.Uses(n.socket) }); i >= 0 {
-		return backend.Errorf(backend.ErrUnsupported, "a kubelet runs on the host with the same container runtime (process %d): "+
-			"it would remove every pod that it does not know; stop it, or give burstlet a containerd of its own", h.Kubelets[i].PID)
+		return backend.Errorf(backend.ErrUnsupported, "a kubelet runs on the host with the same container runtime "+
+			"(process %d): "+
+			"it would remove every pod that it does not know; stop it, or give burstlet a containerd of its own",
+			h.Kubelets[i].PID)
 	}
 	if err := n.swappable(h); err != nil {
 		return err
@@ -188,5 +194,7 @@ func (r *remote) swappable(h host.Facts) error {
 	if h.CgroupV2 {
 		what = "the host's kernel does not limit swap: boot it with swapaccount=1"
 	}
-	return backend.Errorf(backend.ErrUnsupported, "backend.cri.memorySwap.swapBehavior: LimitedSwap: %s, or set NoSwap", what)
+	return backend.Errorf(
+		backend.ErrUnsupported, "backend.cri.memorySwap.swapBehavior: LimitedSwap: %s, or set NoSwap", what,
+	)
 }

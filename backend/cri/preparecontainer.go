@@ -23,7 +23,9 @@ import (
 // attempt before is ended for good, and the pod's addresses are asked for: of them the
 // hosts file is made, which is to be written before the container starts; nil for a
 // container that mounts its own.
-func (c containers) prepareContainer(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec, config *runtimeapi.ContainerConfig, podConfig *runtimeapi.PodSandboxConfig,
+func (c containers) prepareContainer(
+	ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec,
+	config *runtimeapi.ContainerConfig, podConfig *runtimeapi.PodSandboxConfig,
 ) (hosts *host.Write, err error) {
 	logDir := c.convert.LogDir(convert.PodRef(spec.Pod))
 	prepare := host.Preparation{
@@ -42,7 +44,9 @@ func (c containers) prepareContainer(ctx context.Context, sandbox backend.Ref, s
 	if convert.ManagesHosts(&spec.Container) {
 		hosts = &host.Write{Path: c.convert.HostsMount(spec).GetHostPath(), Mode: 0o644, Within: true}
 		// The runtime makes a directory of what is not there.
-		prepare.Writes = append(prepare.Writes, host.Write{Path: hosts.Path, Data: []byte(convert.HostsHead), Mode: hosts.Mode, KeepExisting: true})
+		prepare.Writes = append(
+			prepare.Writes, host.Write{Path: hosts.Path, Data: []byte(convert.HostsHead), Mode: hosts.Mode, KeepExisting: true},
+		)
 		mounts = append(mounts, c.convert.HostsMount(spec))
 		g.Go(func() (err error) {
 			hosts.Data, err = c.hostsContent(gctx, sandbox, spec.Pod)
@@ -56,14 +60,17 @@ func (c containers) prepareContainer(ctx context.Context, sandbox backend.Ref, s
 		case err == nil:
 		case len(subPaths) > 0 && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR)):
 			// It leads out of its volume, or through a file.
-			return backend.Errorf(backend.ErrInvalid, "failed to prepare subPath for a volumeMount of container %q: %w", spec.Container.Name, err)
+			return backend.Errorf(
+				backend.ErrInvalid, "failed to prepare subPath for a volumeMount of container %q: %w", spec.Container.Name, err,
+			)
 		default:
 			return fmt.Errorf("prepare the host: %w", err)
 		}
 		convert.SetSubPaths(mounts, subPaths, prepared.SubPaths)
 		convert.MapMounts(mounts, prepared.FirstUser)
 		for _, o := range []*runtimeapi.NamespaceOption{
-			config.GetLinux().GetSecurityContext().GetNamespaceOptions(), podConfig.GetLinux().GetSecurityContext().GetNamespaceOptions(),
+			config.GetLinux().GetSecurityContext().GetNamespaceOptions(),
+			podConfig.GetLinux().GetSecurityContext().GetNamespaceOptions(),
 		} {
 			convert.SetUsers(o, prepared.FirstUser)
 		}

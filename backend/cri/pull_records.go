@@ -42,9 +42,14 @@ func (p pullRecords) Load(ctx context.Context) ([]byte, error) {
 func (p pullRecords) Save(ctx context.Context, data []byte) error {
 	file := p.pullRecordsFile()
 	if len(data) > maxPullRecords {
-		return backend.Errorf(backend.ErrUnsupported, "write %s: %d bytes, at most %d are possible: remove images from the host", file, len(data), maxPullRecords)
+		return backend.Errorf(
+			backend.ErrUnsupported, "write %s: %d bytes, at most %d are possible: remove images from the host", file, len(data),
+			maxPullRecords,
+		)
 	}
-	if _, err := p.host.Prepare(ctx, host.Preparation{Writes: []host.Write{{Path: file, Data: data, Mode: 0o600}}}); err != nil {
+	if _, err := p.host.Prepare(
+		ctx, host.Preparation{Writes: []host.Write{{Path: file, Data: data, Mode: 0o600}}},
+	); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return nil

@@ -97,7 +97,9 @@ func realEphemeral(t *testing.T, w *realWorld) {
 	for _, want := range []string{"sleep 4321", "sleep 1234"} {
 		eventually(t, want+" is among the processes", func() bool {
 			var out bytes.Buffer
-			_, err := commands{w.remote}.Exec(t.Context(), backend.ContainerRef{Pod: ref, Name: "debug"}, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out})
+			_, err := commands{w.remote}.Exec(
+				t.Context(), backend.ContainerRef{Pod: ref, Name: "debug"}, backend.ExecSpec{Command: []string{"ps"}, Stdout: &out},
+			)
 			must(t, err)
 			return strings.Contains(out.String(), want)
 		})

@@ -108,7 +108,9 @@ func drawFaults(name string) func(fault.Call) fault.Fault {
 		case fault.Hint:
 			return fault.Fault{Repeat: 2}
 		case fault.PodsList, fault.PodsInspect, fault.FilesVolumes, fault.StoreList, fault.StatsStats:
-			return pick(draw, fault.Fault{Partial: true}, fault.Fault{Err: errInjected}, fault.Fault{Delay: 30 * time.Millisecond})
+			return pick(
+				draw, fault.Fault{Partial: true}, fault.Fault{Err: errInjected}, fault.Fault{Delay: 30 * time.Millisecond},
+			)
 		case fault.PodsLaunch, fault.PodsStop, fault.PodsRemove, fault.ContainersStart, fault.ContainersStop, fault.ContainersRemove,
 			fault.ResizeResize, fault.FilesPlace, fault.FilesClear, fault.StoreRemove, fault.ImagesPull, fault.ImagesFind, fault.NodeDescribe:
 			return pick(draw, fault.Fault{LoseReply: true}, fault.Fault{Err: errInjected},
@@ -124,8 +126,10 @@ var errInjected = backend.Errorf(backend.ErrUnavailable, "%w: the call was not m
 func pick(draw *rand.Rand, from ...fault.Fault) fault.Fault { return from[draw.IntN(len(from))] }
 
 var (
-	linkResets = flag.Bool("linkresets", false, "run TestContractOverSSHWhileTheLinkIsReset in every lane; make chaos does")
-	linkSeed   = flag.Uint64("linkseed", 0, "the seed of the moments of resets, to have those of a run again; 0: a new one")
+	linkResets = flag.Bool(
+		"linkresets", false, "run TestContractOverSSHWhileTheLinkIsReset in every lane; make chaos does",
+	)
+	linkSeed = flag.Uint64("linkseed", 0, "the seed of the moments of resets, to have those of a run again; 0: a new one")
 )
 
 // TestContractOverSSHWhileTheLinkIsReset: the same, with all connections of the
@@ -143,7 +147,8 @@ func TestContractOverSSHWhileTheLinkIsReset(t *testing.T) {
 		switch topic {
 		case "launch", "read", "start", "stop", "remove", "resize":
 		case "files":
-			if strings.HasPrefix(name, "a_swap") || strings.HasPrefix(name, "an_emptyDir") || strings.HasPrefix(name, "contents") {
+			if strings.HasPrefix(name, "a_swap") || strings.HasPrefix(name, "an_emptyDir") ||
+				strings.HasPrefix(name, "contents") {
 				t.Skip("it reads by a stream, which ends with its connection")
 			}
 		default:
@@ -389,7 +394,9 @@ func (p persistentImages) Find(ctx context.Context, image string) (string, error
 	return again(ctx, p.repeats, func() (string, error) { return p.Images.Find(ctx, image) })
 }
 
-func (p persistentImages) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+func (p persistentImages) Pull(
+	ctx context.Context, image string, creds []backend.Credential,
+) (backend.PulledImage, error) {
 	return again(ctx, p.repeats, func() (backend.PulledImage, error) { return p.Images.Pull(ctx, image, creds) })
 }
 

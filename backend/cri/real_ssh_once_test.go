@@ -57,8 +57,12 @@ func TestRealStartsAreMadeOnce(t *testing.T) {
 		})
 		log, err := os.ReadFile(h.Path(fmt.Sprintf("/var/log/pods/ns_%s_%s/main/0.log", pod.Name, pod.UID)))
 		must(t, err)
-		if began, ended := strings.Count(string(log), "began"), strings.Count(string(log), "ended"); began != 1 || ended != 1 || end.ExitCode != 0 {
-			t.Errorf("pod %d: it began %d times and ended %d times, with code %d (%s: %s)", i, began, ended, end.ExitCode, end.Reason, end.Message)
+		if began, ended := strings.Count(string(log), "began"), strings.Count(string(log), "ended"); began != 1 ||
+			ended != 1 || end.ExitCode != 0 {
+			t.Errorf(
+				"pod %d: it began %d times and ended %d times, with code %d (%s: %s)", i, began, ended, end.ExitCode, end.Reason,
+				end.Message,
+			)
 		}
 	}
 }

@@ -33,7 +33,9 @@ func TestContractOverSSH(t *testing.T) {
 
 // overSSH is what the suite runs on a host that is reached over SSH; open makes
 // what an engine connects to.
-func overSSH(t *testing.T, open func(t *testing.T, b backend.Backend) backend.Backend) (*remotehost.Host, backendtest.Factory) {
+func overSSH(
+	t *testing.T, open func(t *testing.T, b backend.Backend) backend.Backend,
+) (*remotehost.Host, backendtest.Factory) {
 	t.Helper()
 	h := remotehost.ForTest(t, func(c *remotehost.Config) {
 		// All checks that run at once connect at once: sshd would turn some away.

@@ -34,7 +34,8 @@ func realExecCarriesMuch(t *testing.T, w *realWorld) {
 	var sum bytes.Buffer
 	begun := time.Now()
 	code, err := commands{w.remote}.Exec(t.Context(), c, backend.ExecSpec{
-		Command: []string{"sh", "-c", "cat > /tmp-file && sha256sum < /tmp-file; exit 3"}, Stdin: io.TeeReader(noise(1), sent), Stdout: &sum,
+		Command: []string{"sh", "-c", "cat > /tmp-file && sha256sum < /tmp-file; exit 3"},
+		Stdin:   io.TeeReader(noise(1), sent), Stdout: &sum,
 	})
 	if want := fmt.Sprintf("%x", sent.Sum(nil)); err != nil || code != 3 || !strings.HasPrefix(sum.String(), want) {
 		t.Errorf("to the container: %d, %v, %q, want %s", code, err, &sum, want)
@@ -42,7 +43,9 @@ func realExecCarriesMuch(t *testing.T, w *realWorld) {
 	t.Logf("%d MiB to a container in %v", realMuch()>>20, time.Since(begun))
 	begun = time.Now()
 	came := sha256.New()
-	code, err = commands{w.remote}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"cat", "/tmp-file"}, Live: true, Stdout: came, Stderr: io.Discard})
+	code, err = commands{w.remote}.Exec(
+		t.Context(), c, backend.ExecSpec{Command: []string{"cat", "/tmp-file"}, Live: true, Stdout: came, Stderr: io.Discard},
+	)
 	if err != nil || code != 0 || !bytes.Equal(came.Sum(nil), sent.Sum(nil)) {
 		t.Errorf("from the container: %d, %v", code, err)
 	}
@@ -85,7 +88,10 @@ func (c cancelling) Write(b []byte) (int, error) {
 }
 
 func realForward(t *testing.T, w *realWorld) {
-	ref := w.start(t, testPod("real-ports"), "nc -ll -p 7000 -e cat & mkdir /www && echo page > /www/index.html && exec httpd -f -p 127.0.0.1:8080 -h /www")
+	ref := w.start(
+		t, testPod("real-ports"),
+		"nc -ll -p 7000 -e cat & mkdir /www && echo page > /www/index.html && exec httpd -f -p 127.0.0.1:8080 -h /www",
+	)
 	f := forwarder{w.remote}
 	eventually(t, "a page of what listens on loopback alone", func() bool {
 		conn, err := f.Forward(t.Context(), ref, 8080)

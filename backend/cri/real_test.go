@@ -173,10 +173,14 @@ func (w *realWorld) run(t *testing.T, pod *corev1.Pod, script string) (string, b
 }
 
 // runMounting is run for a pod that mounts images.
-func (w *realWorld) runMounting(t *testing.T, pod *corev1.Pod, volumes []backend.ImageVolume, script string) (string, backend.PodFacts) {
+func (w *realWorld) runMounting(
+	t *testing.T, pod *corev1.Pod, volumes []backend.ImageVolume, script string,
+) (string, backend.PodFacts) {
 	t.Helper()
 	ref := w.start(t, pod, script, volumes...)
-	stream, err := logs{w.remote}.Open(t.Context(), backend.ContainerRef{Pod: ref, Name: "main"}, backend.LogOptions{Follow: true})
+	stream, err := logs{w.remote}.Open(
+		t.Context(), backend.ContainerRef{Pod: ref, Name: "main"}, backend.LogOptions{Follow: true},
+	)
 	must(t, err)
 	text, err := io.ReadAll(stream)
 	must(t, err)
@@ -190,14 +194,18 @@ func (w *realWorld) start(t *testing.T, pod *corev1.Pod, script string, volumes 
 	c.Image, c.Command = testimages.BusyboxRef, []string{"sh", "-c", script}
 	spec := launchSpec(pod, 0)
 	must(t, pods{w.remote}.Launch(t.Context(), t.Context(), spec))
-	must(t, containers{w.remote}.Start(t.Context(), spec.Ref(), backend.ContainerSpec{Pod: pod, Container: *c, Hash: "h", ImageVolumes: volumes}))
+	must(t, containers{w.remote}.Start(
+		t.Context(), spec.Ref(), backend.ContainerSpec{Pod: pod, Container: *c, Hash: "h", ImageVolumes: volumes},
+	))
 	return spec.Ref()
 }
 
 func realPod(t *testing.T, w *realWorld) {
 	pod := testPod("real-1")
 	pod.Spec.Hostname = "given"
-	pod.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(1234)), RunAsGroup: new(int64(2345)), FSGroup: new(int64(3456))}
+	pod.Spec.SecurityContext = &corev1.PodSecurityContext{
+		RunAsUser: new(int64(1234)), RunAsGroup: new(int64(2345)), FSGroup: new(int64(3456)),
+	}
 	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
 		ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
@@ -207,7 +215,8 @@ func realPod(t *testing.T, w *realWorld) {
 		cat /etc/resolv.conf; touch /x 2>/dev/null || echo read-only; exit 3`)
 	for _, want := range []string{
 		"given\n", "1234\n", "2345\n", "3456", "NoNewPrivs:\t1", "CapEff:\t0000000000000000",
-		"search ns.svc.cluster.test svc.cluster.test cluster.test", "nameserver 198.18.0.53", "options ndots:5", "read-only\n",
+		"search ns.svc.cluster.test svc.cluster.test cluster.test", "nameserver 198.18.0.53", "options ndots:5",
+		"read-only\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the container does not see %q:\n%s", want, text)
@@ -270,7 +279,9 @@ func realRefusals(t *testing.T, w *realWorld) {
 	if backend.Class(err) != "Transient" || !strings.Contains(err.Error(), "401") {
 		t.Errorf("pull without credentials: %s: %v", backend.Class(err), err)
 	}
-	creds := []backend.Credential{{Registry: registryHost, Username: registryUser, Password: "stale"}, {Registry: registryHost, Username: registryUser, Password: registryPass}}
+	creds := []backend.Credential{{Registry: registryHost, Username: registryUser, Password: "stale"}, {
+		Registry: registryHost, Username: registryUser, Password: registryPass,
+	}}
 	pulled, err := i.Pull(t.Context(), privateImage, creds)
 	must(t, err)
 	if found, err := i.Find(t.Context(), privateImage); err != nil || found != pulled.ID {

@@ -31,7 +31,9 @@ func (p pods) Remove(ctx context.Context, ref backend.Ref) error {
 				return err
 			}
 		}
-		return backend.Errorf(backend.ErrNotFound, "remove pod %s/%s: nothing is left of attempt %d", ref.Namespace, ref.Name, ref.Attempt)
+		return backend.Errorf(
+			backend.ErrNotFound, "remove pod %s/%s: nothing is left of attempt %d", ref.Namespace, ref.Name, ref.Attempt,
+		)
 	}
 	for _, v := range these {
 		if err := p.removeView(ctx, v, len(others) == 0); err != nil {
@@ -233,9 +235,11 @@ func (c containers) Remove(ctx context.Context, ref backend.ContainerRef) error 
 	subPaths := c.convert.PodDir(ref.Pod.UID).SubPaths(convert.AttemptName(ref.Name, ref.Attempt))
 	log := path.Join(c.convert.LogDir(pod), convert.LogPath(ref.Name, ref.Attempt))
 	err = c.discard(ctx, pod, host.Discard{
-		Left:        leftoversOf(found, found.GetId()),
-		Unmount:     []string{subPaths},
-		Trees:       []string{subPaths, c.convert.LogLink(pod, ref.Name, found.GetId()), log, c.convert.MessageFile(pod, ref.Name, ref.Attempt)},
+		Left:    leftoversOf(found, found.GetId()),
+		Unmount: []string{subPaths},
+		Trees: []string{
+			subPaths, c.convert.LogLink(pod, ref.Name, found.GetId()), log, c.convert.MessageFile(pod, ref.Name, ref.Attempt),
+		},
 		RotatedLogs: []string{log},
 	})
 	if err != nil {

@@ -120,8 +120,10 @@ func TestEachStopOfASandboxCounts(t *testing.T) {
 		until func(f backend.PodFacts) bool
 		stops int
 	}{
-		"removed when its containers have ended": {func(f backend.PodFacts) bool { return f.Containers[0].State() == backend.Exited }, 0},
-		"removed when nobody had for a while":    {func(f backend.PodFacts) bool { return !f.Live }, 1},
+		"removed when its containers have ended": {
+			func(f backend.PodFacts) bool { return f.Containers[0].State() == backend.Exited }, 0,
+		},
+		"removed when nobody had for a while": {func(f backend.PodFacts) bool { return !f.Live }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex

@@ -19,12 +19,14 @@ func TestRepeatsHideNoFailure(t *testing.T) {
 		calls int
 		want  error
 	}{
-		"all is well":                           {repeats{}, nil, 1, nil},
-		"faults":                                {repeats{}, []error{lost, errInjected}, 3, nil},
-		"a failure of its own":                  {repeats{}, []error{own}, 1, own},
-		"one after a fault":                     {repeats{}, []error{lost, own}, 2, own},
-		"one while the link is reset":           {repeats{anyUnavailable: true}, []error{own, lost}, 3, nil},
-		"another class while the link is reset": {repeats{anyUnavailable: true}, []error{backend.ErrInvalid}, 1, backend.ErrInvalid},
+		"all is well":                 {repeats{}, nil, 1, nil},
+		"faults":                      {repeats{}, []error{lost, errInjected}, 3, nil},
+		"a failure of its own":        {repeats{}, []error{own}, 1, own},
+		"one after a fault":           {repeats{}, []error{lost, own}, 2, own},
+		"one while the link is reset": {repeats{anyUnavailable: true}, []error{own, lost}, 3, nil},
+		"another class while the link is reset": {
+			repeats{anyUnavailable: true}, []error{backend.ErrInvalid}, 1, backend.ErrInvalid,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0

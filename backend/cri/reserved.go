@@ -60,7 +60,8 @@ func reservable(reserved, capacity corev1.ResourceList) error {
 	for _, name := range slices.Sorted(maps.Keys(reserved)) {
 		has, keeps := capacity[name], reserved[name]
 		if keeps.Cmp(has) >= 0 {
-			return backend.Errorf(backend.ErrUnsupported, "backend.cri.systemReserved.%s: %s leaves nothing of the host's %s for pods: reserve less",
+			return backend.Errorf(backend.ErrUnsupported, "backend.cri.systemReserved.%s: %s leaves nothing of the host's "+
+				"%s for pods: reserve less",
 				name, keeps.String(), has.String())
 		}
 	}

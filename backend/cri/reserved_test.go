@@ -57,7 +57,8 @@ func TestWhatIsReservedIsKeptFromPods(t *testing.T) {
 			reserved: reserve("memory", "1Gi"), top: host.TopLimits{Memory: 7 << 30}, shown: reserve("memory", "1Gi"),
 		},
 		"all that there is": {
-			reserved: reserve("pid", "30000"), refused: "backend.cri.systemReserved.pid: 30k leaves nothing of the host's 30k for pods",
+			reserved: reserve("pid", "30000"),
+			refused:  "backend.cri.systemReserved.pid: 30k leaves nothing of the host's 30k for pods",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

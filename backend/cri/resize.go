@@ -29,7 +29,9 @@ func (z resizer) Resize(ctx context.Context, ref backend.ContainerRef, spec back
 		return fmt.Errorf("resize container %s of pod %s/%s: %w", ref.Name, ref.Pod.Namespace, ref.Pod.Name, err)
 	}
 	if found.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
-		return backend.Errorf(backend.ErrNotFound, "resize container %s of pod %s/%s: it does not run", ref.Name, ref.Pod.Namespace, ref.Pod.Name)
+		return backend.Errorf(
+			backend.ErrNotFound, "resize container %s of pod %s/%s: it does not run", ref.Name, ref.Pod.Namespace, ref.Pod.Name,
+		)
 	}
 	now, err := z.enforced(ctx, found)
 	if err != nil {
@@ -63,7 +65,10 @@ func (z resizer) limit(ctx context.Context, ref backend.ContainerRef, cgroup hos
 	case err == nil, isNotExist(err):
 		return nil
 	case errors.Is(err, syscall.EBUSY):
-		return backend.Errorf(backend.ErrInvalid, "resize the cgroup of pod %s/%s: more memory is in use: %w", ref.Pod.Namespace, ref.Pod.Name, err)
+		return backend.Errorf(
+			backend.ErrInvalid, "resize the cgroup of pod %s/%s: more memory is in use: %w", ref.Pod.Namespace, ref.Pod.Name,
+			err,
+		)
 	default:
 		return fmt.Errorf("resize the cgroup of pod %s/%s: %w", ref.Pod.Namespace, ref.Pod.Name, err)
 	}
@@ -71,7 +76,9 @@ func (z resizer) limit(ctx context.Context, ref backend.ContainerRef, cgroup hos
 
 // fits refuses a limit of memory below what is in use: the kernel would kill for it,
 // or refuse (kubelet: validateMemoryResizeAction).
-func (z resizer) fits(ctx context.Context, c *runtimeapi.Container, now, want *runtimeapi.LinuxContainerResources) error {
+func (z resizer) fits(
+	ctx context.Context, c *runtimeapi.Container, now, want *runtimeapi.LinuxContainerResources,
+) error {
 	limit := want.GetMemoryLimitInBytes()
 	if limit == 0 || now.GetMemoryLimitInBytes() > 0 && limit >= now.GetMemoryLimitInBytes() {
 		return nil
@@ -92,11 +99,16 @@ func (z resizer) update(ctx context.Context, id string, spec backend.ContainerSp
 	if err != nil {
 		return err
 	}
-	want := convert.EnforcedOn(&facts, convert.Resources(convert.WithPodLimits(spec.Pod, spec.Container.Resources)), z.convert.Swap(spec.Pod, &spec.Container, &facts))
+	want := convert.EnforcedOn(
+		&facts, convert.Resources(convert.WithPodLimits(spec.Pod, spec.Container.Resources)),
+		z.convert.Swap(spec.Pod, &spec.Container, &facts),
+	)
 	if want.CpuQuota == 0 {
 		want.CpuQuota = -1 // none, where 0 would leave the one that is
 	}
-	_, err = z.runtime.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: want})
+	_, err = z.runtime.UpdateContainerResources(
+		ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: id, Linux: want},
+	)
 	if transport.IsNotFound(err) {
 		return backend.Errorf(backend.ErrNotFound, "resize container %s: %w", spec.Container.Name, err)
 	}
@@ -157,7 +169,9 @@ func resourcesOf(reply *runtimeapi.ContainerStatusResponse) *runtimeapi.LinuxCon
 // resourceFacts are what a container is held to, in the pod's words as far as the
 // runtime's numbers allow: what it was made with or resized to while those are the
 // numbers, else what the numbers say. The runtime knows no request of memory.
-func resourceFacts(was *corev1.ResourceRequirements, now *runtimeapi.LinuxContainerResources) *corev1.ResourceRequirements {
+func resourceFacts(
+	was *corev1.ResourceRequirements, now *runtimeapi.LinuxContainerResources,
+) *corev1.ResourceRequirements {
 	if was == nil || now == nil {
 		return was
 	}
@@ -171,7 +185,9 @@ func resourceFacts(was *corev1.ResourceRequirements, now *runtimeapi.LinuxContai
 		out.Requests[corev1.ResourceMemory] = m
 	}
 	if s := now.GetCpuShares(); s > cfs.MinShares {
-		out.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity((s*cfs.Milli+cfs.SharesOfOne-1)/cfs.SharesOfOne, resource.DecimalSI)
+		out.Requests[corev1.ResourceCPU] = *resource.NewMilliQuantity(
+			(s*cfs.Milli+cfs.SharesOfOne-1)/cfs.SharesOfOne, resource.DecimalSI,
+		)
 	}
 	if q := now.GetCpuQuota(); q > 0 && now.GetCpuPeriod() > 0 {
 		out.Limits[corev1.ResourceCPU] = *resource.NewMilliQuantity(q*cfs.Milli/now.GetCpuPeriod(), resource.DecimalSI)

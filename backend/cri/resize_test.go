@@ -12,9 +12,13 @@ import (
 )
 
 func TestResourcesOfARunningContainer(t *testing.T) {
-	want := &runtimeapi.LinuxContainerResources{CpuShares: 102, CpuPeriod: 100000, CpuQuota: 20000, MemoryLimitInBytes: 64 << 20}
+	want := &runtimeapi.LinuxContainerResources{
+		CpuShares: 102, CpuPeriod: 100000, CpuQuota: 20000, MemoryLimitInBytes: 64 << 20,
+	}
 	for name, reply := range map[string]*runtimeapi.ContainerStatusResponse{
-		"as containerd 1.7 tells": {Status: &runtimeapi.ContainerStatus{Resources: &runtimeapi.ContainerResources{Linux: want}}},
+		"as containerd 1.7 tells": {
+			Status: &runtimeapi.ContainerStatus{Resources: &runtimeapi.ContainerResources{Linux: want}},
+		},
 		"as containerd 1.6 tells on request": {Info: map[string]string{
 			"info": `{"runtimeSpec":{"linux":{"resources":{"cpu":{"shares":102,"period":100000,"quota":20000},"memory":{"limit":67108864}}}}}`,
 		}},
@@ -43,8 +47,14 @@ func TestResourceFacts(t *testing.T) {
 	}{
 		{"not known", nil, was},
 		{"as it was made", convert.Resources(was), was},
-		{"resized by an earlier life", convert.Resources(resources("250m 32Mi", "1 128Mi")), resources("250m 32Mi", "1 128Mi")},
-		{"every request is told as it was", convert.Resources(resources("999m 32Mi", "1001m 64Mi")), resources("999m 32Mi", "1001m 64Mi")},
+		{
+			"resized by an earlier life", convert.Resources(resources("250m 32Mi", "1 128Mi")),
+			resources("250m 32Mi", "1 128Mi"),
+		},
+		{
+			"every request is told as it was", convert.Resources(resources("999m 32Mi", "1001m 64Mi")),
+			resources("999m 32Mi", "1001m 64Mi"),
+		},
 		{"without limits", &runtimeapi.LinuxContainerResources{CpuShares: 512, CpuQuota: -1}, resources("500m 32Mi", "- -")},
 	} {
 		got := resourceFacts(&was, tt.now)
@@ -58,7 +68,9 @@ func TestResourceFacts(t *testing.T) {
 }
 
 func TestGrows(t *testing.T) {
-	small, large := convert.Resources(resources("100m -", "200m 64Mi")), convert.Resources(resources("200m -", "400m 128Mi"))
+	small, large := convert.Resources(resources("100m -", "200m 64Mi")), convert.Resources(
+		resources("200m -", "400m 128Mi"),
+	)
 	free := convert.Resources(resources("200m -", "- -"))
 	for _, tt := range []struct {
 		name      string
@@ -70,7 +82,10 @@ func TestGrows(t *testing.T) {
 		{"less", large, small, false},
 		{"its limits go", large, free, true},
 		{"limits come", free, large, false},
-		{"more cpu, less memory", convert.Resources(resources("100m -", "200m 128Mi")), convert.Resources(resources("200m -", "400m 64Mi")), false},
+		{
+			"more cpu, less memory", convert.Resources(resources("100m -", "200m 128Mi")),
+			convert.Resources(resources("200m -", "400m 64Mi")), false,
+		},
 	} {
 		if got := grows(tt.now, tt.want); got != tt.grows {
 			t.Errorf("%s: %v", tt.name, got)

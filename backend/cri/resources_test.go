@@ -22,8 +22,12 @@ func TestOutOfMemoryAndSwapAsAtTheKubelet(t *testing.T) {
 		limit    string
 		want     told
 	}{
-		"version 2":                 {true, true, "- 64Mi", told{Unified: map[string]string{"memory.oom.group": "1", "memory.swap.max": "0"}}},
-		"version 2 without a limit": {true, true, "- -", told{Unified: map[string]string{"memory.oom.group": "1", "memory.swap.max": "0"}}},
+		"version 2": {
+			true, true, "- 64Mi", told{Unified: map[string]string{"memory.oom.group": "1", "memory.swap.max": "0"}},
+		},
+		"version 2 without a limit": {
+			true, true, "- -", told{Unified: map[string]string{"memory.oom.group": "1", "memory.swap.max": "0"}},
+		},
 		"version 2, no swap limits": {true, false, "- 64Mi", told{Unified: map[string]string{"memory.oom.group": "1"}}},
 		"version 1":                 {false, true, "- 64Mi", told{Swap: limit}},
 		"version 1 without a limit": {false, true, "- -", told{}},
@@ -42,7 +46,10 @@ func TestOutOfMemoryAndSwapAsAtTheKubelet(t *testing.T) {
 			must(t, containers{r}.Start(t.Context(), ref, spec))
 			check := func(when string) {
 				_, config := w.fake.Container("main")
-				got := told{Unified: config.GetLinux().GetResources().GetUnified(), Swap: config.GetLinux().GetResources().GetMemorySwapLimitInBytes()}
+				got := told{
+					Unified: config.GetLinux().GetResources().GetUnified(),
+					Swap:    config.GetLinux().GetResources().GetMemorySwapLimitInBytes(),
+				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("%s: %s", when, diff)
 				}

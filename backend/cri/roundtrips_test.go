@@ -104,7 +104,8 @@ func TestStartIsFewRoundTrips(t *testing.T) {
 		t.Errorf("facts %+v, want one container that runs", f)
 	}
 	for _, method := range []string{
-		"RunPodSandbox", "PodSandboxStatus", "CreateContainer", "StartContainer", "ListPodSandbox", "ListContainers", "ContainerStatus",
+		"RunPodSandbox", "PodSandboxStatus", "CreateContainer", "StartContainer", "ListPodSandbox", "ListContainers",
+		"ContainerStatus",
 	} {
 		if n := w.fake.Calls(method); n != 1 {
 			t.Errorf("%d calls of %s, want 1", n, method)
@@ -158,7 +159,8 @@ func TestHostsThatCannotBeWritten(t *testing.T) {
 	r, _ := w.connect(t)
 	pod := testPod("u1")
 	ref := runPod(t, r, pod)
-	if err := (containers{r}).Start(t.Context(), ref, containerSpec(pod, "main", 0)); err == nil || w.fake.Calls("StartContainer") != 0 {
+	if err := (containers{r}).Start(t.Context(), ref, containerSpec(pod, "main", 0)); err == nil ||
+		w.fake.Calls("StartContainer") != 0 {
 		t.Fatalf("started without its hosts file: %v", err)
 	}
 	failing = false

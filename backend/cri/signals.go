@@ -26,7 +26,9 @@ func (s signals) Signals(ctx context.Context) (backend.SignalFacts, error) {
 	if err != nil {
 		return backend.SignalFacts{}, err
 	}
-	u, err := s.host.Usage(ctx, host.UsageRequest{Root: s.cfg.PodsDir, Images: images, PodsCgroup: convert.TopCgroup(driver, s.cfg.CgroupParent)})
+	u, err := s.host.Usage(ctx, host.UsageRequest{
+		Root: s.cfg.PodsDir, Images: images, PodsCgroup: convert.TopCgroup(driver, s.cfg.CgroupParent),
+	})
 	if err != nil {
 		return backend.SignalFacts{}, fmt.Errorf("measure the host: %w", err)
 	}

@@ -39,7 +39,9 @@ func TestSignals(t *testing.T) {
 	if age := time.Since(got.Time); age.Abs() > time.Minute {
 		t.Errorf("measured %v ago, by our clock", age)
 	}
-	asked := host.UsageRequest{Root: r.cfg.PodsDir, Images: fakecri.ImagesPath, PodsCgroup: host.Cgroup{Parent: "/" + r.cfg.CgroupParent}}
+	asked := host.UsageRequest{
+		Root: r.cfg.PodsDir, Images: fakecri.ImagesPath, PodsCgroup: host.Cgroup{Parent: "/" + r.cfg.CgroupParent},
+	}
 	if diff := cmp.Diff(asked, h.last()); diff != "" {
 		t.Errorf("asked for: %s", diff)
 	}

@@ -105,7 +105,9 @@ func (c containers) newestSandbox(ctx context.Context, ref backend.Ref) (backend
 // create returns the id of the attempt, made now or by an earlier call, and
 // whether it is fresh: created and never started. The pod's hosts file is written
 // beside: it has to be there before, and right when the container starts.
-func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec) (id string, fresh bool, err error) {
+func (c containers) create(
+	ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec,
+) (id string, fresh bool, err error) {
 	podConfig, err := c.sandboxConfig(ctx, spec.Pod, sandbox.Attempt)
 	if err != nil {
 		return "", false, err
@@ -149,7 +151,9 @@ func (c containers) create(ctx context.Context, sandbox backend.Ref, spec backen
 // adopt returns the container that holds the name if it is the one asked for.
 // None and no error: an earlier call still works on it, or what held the name
 // never started, could not be used and was removed.
-func (c containers) adopt(ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec) (*runtimeapi.Container, error) {
+func (c containers) adopt(
+	ctx context.Context, sandbox backend.Ref, spec backend.ContainerSpec,
+) (*runtimeapi.Container, error) {
 	found, err := c.findContainer(ctx, spec.Pod.UID, spec.Container.Name, spec.Attempt)
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
@@ -163,7 +167,10 @@ func (c containers) adopt(ctx context.Context, sandbox backend.Ref, spec backend
 	case found.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED:
 		return nil, c.removeUnused(ctx, sandbox, found)
 	default:
-		return nil, backend.Errorf(backend.ErrExists, "attempt %d exists in another sandbox or from another spec (container %s)", spec.Attempt, found.GetId())
+		return nil, backend.Errorf(
+			backend.ErrExists, "attempt %d exists in another sandbox or from another spec (container %s)", spec.Attempt,
+			found.GetId(),
+		)
 	}
 }
 
@@ -181,7 +188,9 @@ func (c containers) removeUnused(ctx context.Context, sandbox backend.Ref, found
 }
 
 // findContainer finds one attempt by its labels. Errors: NotFound.
-func (r *remote) findContainer(ctx context.Context, uid types.UID, name string, attempt int) (*runtimeapi.Container, error) {
+func (r *remote) findContainer(
+	ctx context.Context, uid types.UID, name string, attempt int,
+) (*runtimeapi.Container, error) {
 	selector := r.convert.Selector(uid)
 	selector[convert.LabelContainerName] = name
 	list, err := r.listContainers(ctx, selector)

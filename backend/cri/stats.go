@@ -86,7 +86,9 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 	used, known := u.Pods[string(p.box.ref.UID)]
 	known = known && p.last
 	if known {
-		out.Usage = s.cgroupUsage(fmt.Sprintf("pod %s attempt %d", p.box.ref.UID, p.box.ref.Attempt), u.Now, &used.CgroupUsage)
+		out.Usage = s.cgroupUsage(
+			fmt.Sprintf("pod %s attempt %d", p.box.ref.UID, p.box.ref.Attempt), u.Now, &used.CgroupUsage,
+		)
 		out.Network = network(used.Network)
 		out.Processes = used.PIDs
 		out.Detail = detail(used.Path, &used.CgroupUsage)
@@ -140,7 +142,9 @@ func (s stats) containerStats(c measuredContainer, logs *host.Filesystem, u *hos
 		},
 	}
 	if out.CPUNanoCores == nil {
-		out.CPUNanoCores = s.measured.rates.rate("container "+attributes.GetId(), time.Unix(0, cpu.GetTimestamp()), out.CPUCoreNanoSeconds)
+		out.CPUNanoCores = s.measured.rates.rate(
+			"container "+attributes.GetId(), time.Unix(0, cpu.GetTimestamp()), out.CPUCoreNanoSeconds,
+		)
 	}
 	out.MemoryAvailable = s.available(attributes.GetId(), memory)
 	if layer := c.stats.GetWritableLayer(); layer != nil {

@@ -14,7 +14,9 @@ func detail(path string, c *host.CgroupUsage) *backend.UsageDetail {
 		MemoryFailures: c.MemoryFailures, OOMKills: c.OOMKills,
 	}
 	if c.Periods != nil && c.ThrottledPeriods != nil && c.ThrottledTime != nil {
-		out.CFS = &backend.CFSUsage{Periods: *c.Periods, ThrottledPeriods: *c.ThrottledPeriods, ThrottledTime: *c.ThrottledTime}
+		out.CFS = &backend.CFSUsage{
+			Periods: *c.Periods, ThrottledPeriods: *c.ThrottledPeriods, ThrottledTime: *c.ThrottledTime,
+		}
 	}
 	for _, d := range c.Disks {
 		out.Disks = append(out.Disks, backend.DiskUsage(d))

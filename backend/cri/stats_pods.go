@@ -57,7 +57,10 @@ type measuredContainer struct {
 // running are the pods of the containers that run and were measured, in the order
 // of UID and attempt.
 func (s stats) running(ctx context.Context, all []*runtimeapi.ContainerStats) ([]*measuredPod, error) {
-	all = slices.DeleteFunc(all, func(c *runtimeapi.ContainerStats) bool { return c.GetCpu() == nil && c.GetMemory() == nil })
+	all = slices.DeleteFunc(all, func(c *runtimeapi.ContainerStats) bool {
+		return c.GetCpu() == nil &&
+			c.GetMemory() == nil
+	})
 	boxes, err := s.boxes(ctx, all)
 	if err != nil {
 		return nil, err

@@ -16,12 +16,19 @@ func realStats(t *testing.T, w *realWorld) {
 	pod := testPod("real-stats")
 	pod.Spec.Volumes = []corev1.Volume{
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{
+			Name:         "memory",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
+		},
 	}
 	for _, v := range pod.Spec.Volumes {
-		must(t, files{w.remote}.Place(t.Context(), backend.VolumeSpec{Pod: pod, Name: v.Name, Source: v.VolumeSource, Hash: "h"}))
+		must(
+			t, files{w.remote}.Place(t.Context(), backend.VolumeSpec{Pod: pod, Name: v.Name, Source: v.VolumeSource, Hash: "h"}),
+		)
 	}
-	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "scratch", MountPath: "/scratch"}, {Name: "memory", MountPath: "/memory"}}
+	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{
+		{Name: "scratch", MountPath: "/scratch"}, {Name: "memory", MountPath: "/memory"},
+	}
 	pod.Spec.Containers[0].Resources = resources("100m 16Mi", "500m 64Mi")
 	ref := w.start(t, pod, `head -c 3000000 /dev/zero >/layer; head -c 2000000 /dev/zero >/scratch/x
 		head -c 1000000 /dev/zero >/memory/x; head -c 100000 /dev/zero | tr '\0' 'a'; echo; sync; touch /scratch/done
@@ -38,7 +45,8 @@ func realStats(t *testing.T, w *realWorld) {
 		}
 		p := facts.Pods[0]
 		// It is held to half a processor; a busy machine gives it less.
-		return above(p.Containers[0].CPUNanoCores, 0.02e9) && above(p.CPUNanoCores, 0.02e9) && !above(p.CPUNanoCores, 0.8e9) &&
+		return above(p.Containers[0].CPUNanoCores, 0.02e9) && above(p.CPUNanoCores, 0.02e9) &&
+			!above(p.CPUNanoCores, 0.8e9) &&
 			above(p.CPUCoreNanoSeconds, float64(*p.Containers[0].CPUCoreNanoSeconds)/2)
 	})
 	p := facts.Pods[0]
@@ -50,7 +58,8 @@ func realStats(t *testing.T, w *realWorld) {
 		"the container's limit":             above(c.MemoryAvailable, 1) && *c.MemoryAvailable+*c.MemoryWorkingSet == limit,
 		"processes":                         above(p.Processes, 2) && above(facts.Node.Processes, 10),
 		"the file system of images":         facts.Images != nil && above(facts.Images.Capacity, 1e6),
-		"the host since its boot":           facts.Node.StartTime.Before(time.Now()) && above(facts.Node.MemoryWorkingSet, 1e6),
+		"the host since its boot": facts.Node.StartTime.Before(time.Now()) &&
+			above(facts.Node.MemoryWorkingSet, 1e6),
 	} {
 		if !ok {
 			t.Errorf("%s: pod %+v, container %+v", what, p.Usage, c.Usage)

@@ -53,8 +53,10 @@ func measuring(t *testing.T, pod host.PodUsage, set ...func(*fakecri.Server)) (*
 	w := newWorld(t, set...)
 	h := &measuringHost{Host: w.access.host, usage: func(r host.UsageRequest) (host.Usage, error) {
 		u := host.Usage{
-			Now:       time.Now(),
-			Node:      host.CgroupUsage{StartTime: time.Unix(1000, 0), WorkingSet: new(uint64(30)), Memory: new(uint64(40)), MemoryLimit: new(uint64(100))},
+			Now: time.Now(),
+			Node: host.CgroupUsage{
+				StartTime: time.Unix(1000, 0), WorkingSet: new(uint64(30)), Memory: new(uint64(40)), MemoryLimit: new(uint64(100)),
+			},
 			Network:   []host.Interface{{Name: "eth0", RxBytes: 1, TxBytes: 2}},
 			Root:      host.Filesystem{Capacity: 1000, Available: 400, Used: 600, Inodes: 10, InodesFree: 4, InodesUsed: 6},
 			Images:    host.Filesystem{Capacity: 2000, Available: 1500, Used: 500},
@@ -95,11 +97,15 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 			CPUNanoseconds: new(uint64(9000)), Memory: new(uint64(500)), WorkingSet: new(uint64(400)), RSS: new(uint64(300)),
 			MemoryLimit: new(uint64(1000)), PageFaults: new(uint64(5)), MajorPageFaults: new(uint64(1)), PIDs: new(uint64(4)),
 		},
-		Path:    "/burstlet/besteffort/podu1",
-		Network: []host.Interface{{Name: "eth0", RxBytes: 10, RxErrors: 1, TxBytes: 20, TxErrors: 2, RxPackets: 3, RxDropped: 4, TxPackets: 5, TxDropped: 6}},
-		Logs:    map[string]host.Filesystem{"main": {Capacity: 1000, Available: 400, Used: 50, InodesUsed: 2}},
+		Path: "/burstlet/besteffort/podu1",
+		Network: []host.Interface{{
+			Name: "eth0", RxBytes: 10, RxErrors: 1, TxBytes: 20, TxErrors: 2, RxPackets: 3, RxDropped: 4, TxPackets: 5,
+			TxDropped: 6,
+		}},
+		Logs: map[string]host.Filesystem{"main": {Capacity: 1000, Available: 400, Used: 50, InodesUsed: 2}},
 		Volumes: map[string]host.Filesystem{
-			"disk": {Capacity: 1000, Available: 400, Used: 70, InodesUsed: 3}, "memory": {Capacity: 64, Available: 60, Used: 4, Inodes: 9, InodesFree: 8, InodesUsed: 1},
+			"disk":   {Capacity: 1000, Available: 400, Used: 70, InodesUsed: 3},
+			"memory": {Capacity: 64, Available: 60, Used: 4, Inodes: 9, InodesFree: 8, InodesUsed: 1},
 		},
 		Files:  host.Filesystem{Used: 6, InodesUsed: 1},
 		OnDisk: []string{"disk"}, MeasuredAt: time.Now(),
@@ -109,10 +115,13 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 	w, r, h := measuring(t, pod)
 	ref := runPod(t, r, testPod("u1"), "main")
 	id, _ := w.fake.Container("main")
-	pod.Containers[id] = host.ContainerUsage{Path: "/burstlet/besteffort/podu1/" + id, CgroupUsage: host.CgroupUsage{CgroupDetail: host.CgroupDetail{
-		CPUUser: new(uint64(1)), CPUSystem: new(uint64(2)), Periods: new(uint64(3)), ThrottledPeriods: new(uint64(4)), ThrottledTime: new(uint64(5)),
-		Cache: new(uint64(6)), Swap: new(uint64(7)), MappedFile: new(uint64(8)), ActiveFile: new(uint64(9)), InactiveFile: new(uint64(10)),
-		MostMemory: new(uint64(11)), MemoryFailures: new(uint64(12)), OOMKills: new(uint64(13)),
+	pod.Containers[id] = host.ContainerUsage{Path: "/burstlet/besteffort/podu1/" +
+		id, CgroupUsage: host.CgroupUsage{CgroupDetail: host.CgroupDetail{
+		CPUUser: new(uint64(1)), CPUSystem: new(uint64(2)), Periods: new(uint64(3)), ThrottledPeriods: new(uint64(4)),
+		ThrottledTime: new(uint64(5)),
+		Cache:         new(uint64(6)), Swap: new(uint64(7)), MappedFile: new(uint64(8)), ActiveFile: new(uint64(9)),
+		InactiveFile: new(uint64(10)),
+		MostMemory:   new(uint64(11)), MemoryFailures: new(uint64(12)), OOMKills: new(uint64(13)),
 		Disks: []host.Disk{{Device: "/dev/sda", ReadBytes: 14, WriteBytes: 15, Reads: 16, Writes: 17}},
 	}}}
 	inspect(t, r, ref.UID) // which is told of no limit by this runtime
@@ -120,7 +129,8 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 	facts := measure(t, r)
 
 	wantUsage(t, "node", *facts.Node, backend.Usage{
-		StartTime: time.Unix(1000, 0), MemoryAvailable: new(uint64(70)), MemoryUsage: new(uint64(40)), MemoryWorkingSet: new(uint64(30)),
+		StartTime: time.Unix(1000, 0), MemoryAvailable: new(uint64(70)), MemoryUsage: new(uint64(40)),
+		MemoryWorkingSet: new(uint64(30)),
 		Rootfs: &backend.FilesystemUsage{
 			Capacity: new(uint64(1000)), Available: new(uint64(400)), Used: new(uint64(600)),
 			Inodes: new(uint64(10)), InodesFree: new(uint64(4)), InodesUsed: new(uint64(6)),
@@ -145,8 +155,9 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 	}
 	wantUsage(t, "pod", p.Usage, backend.Usage{
 		StartTime: seen.CreatedAt, CPUCoreNanoSeconds: new(uint64(9000)),
-		MemoryUsage: new(uint64(500)), MemoryWorkingSet: new(uint64(400)), MemoryRSS: new(uint64(300)), MemoryAvailable: new(uint64(600)),
-		PageFaults: new(uint64(5)), MajorPageFaults: new(uint64(1)), Processes: new(uint64(4)),
+		MemoryUsage: new(uint64(500)), MemoryWorkingSet: new(uint64(400)), MemoryRSS: new(uint64(300)),
+		MemoryAvailable: new(uint64(600)),
+		PageFaults:      new(uint64(5)), MajorPageFaults: new(uint64(1)), Processes: new(uint64(4)),
 		Network: []backend.InterfaceUsage{{
 			Name: "eth0", RxBytes: new(uint64(10)), RxErrors: new(uint64(1)), TxBytes: new(uint64(20)), TxErrors: new(uint64(2)),
 			RxPackets: new(uint64(3)), RxDropped: new(uint64(4)), TxPackets: new(uint64(5)), TxDropped: new(uint64(6)),
@@ -175,8 +186,12 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 	wantUsage(t, "container", c.Usage, backend.Usage{
 		StartTime: seen.Containers[0].StartedAt, CPUCoreNanoSeconds: c.CPUCoreNanoSeconds,
 		MemoryWorkingSet: new(uint64(1 << 20)), MemoryAvailable: new(uint64(2 << 20)),
-		Rootfs: &backend.FilesystemUsage{Capacity: new(uint64(2000)), Available: new(uint64(1500)), Used: new(uint64(4096)), InodesUsed: new(uint64(1))},
-		Logs:   &backend.FilesystemUsage{Capacity: new(uint64(1000)), Available: new(uint64(400)), Used: new(uint64(50)), InodesUsed: new(uint64(2))},
+		Rootfs: &backend.FilesystemUsage{
+			Capacity: new(uint64(2000)), Available: new(uint64(1500)), Used: new(uint64(4096)), InodesUsed: new(uint64(1)),
+		},
+		Logs: &backend.FilesystemUsage{
+			Capacity: new(uint64(1000)), Available: new(uint64(400)), Used: new(uint64(50)), InodesUsed: new(uint64(2)),
+		},
 		Detail: &backend.UsageDetail{
 			Cgroup: "/burstlet/besteffort/podu1/" + id, CPUUser: new(uint64(1)), CPUSystem: new(uint64(2)),
 			CFS:         &backend.CFSUsage{Periods: 3, ThrottledPeriods: 4, ThrottledTime: 5},
@@ -188,8 +203,9 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 	})
 
 	want := host.UsageRequest{Root: r.cfg.PodsDir, Images: fakecri.ImagesPath, Pods: []host.PodUsageRequest{{
-		UID: "u1", Cgroup: host.Cgroup{Parent: "/burstlet/besteffort/podu1"}, NetPID: fakecri.SandboxPID, Containers: []string{id},
-		LogDir: r.convert.LogDir(ref), Dir: r.convert.PodDir("u1"),
+		UID: "u1", Cgroup: host.Cgroup{Parent: "/burstlet/besteffort/podu1"}, NetPID: fakecri.SandboxPID,
+		Containers: []string{id},
+		LogDir:     r.convert.LogDir(ref), Dir: r.convert.PodDir("u1"),
 	}}}
 	if diff := cmp.Diff(want, h.last()); diff != "" {
 		t.Error(diff)
@@ -204,7 +220,9 @@ func TestStatsCostIsBounded(t *testing.T) {
 	measure(t, r)
 	count := func() map[string]int {
 		calls := map[string]int{"Usage": len(h.asked)}
-		for _, method := range []string{"ListContainerStats", "ListContainers", "ListPodSandbox", "ContainerStatus", "PodSandboxStatus", "ImageFsInfo"} {
+		for _, method := range []string{
+			"ListContainerStats", "ListContainers", "ListPodSandbox", "ContainerStatus", "PodSandboxStatus", "ImageFsInfo",
+		} {
 			calls[method] = w.fake.Calls(method)
 		}
 		return calls
@@ -225,10 +243,14 @@ func TestStatsCostIsBounded(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"ListContainerStats": 3, "Usage": 3}, more(before)); diff != "" {
 		t.Errorf("pods that are known: %s", diff)
 	}
-	must(t, containers{r}.Start(t.Context(), backend.Ref{UID: "u2", Namespace: "ns", Name: "name-u2"}, containerSpec(testPod("u2"), "d", 0)))
+	must(t, containers{r}.Start(
+		t.Context(), backend.Ref{UID: "u2", Namespace: "ns", Name: "name-u2"}, containerSpec(testPod("u2"), "d", 0),
+	))
 	before = count()
 	measure(t, r)
-	want := map[string]int{"ListContainerStats": 1, "Usage": 1, "ListContainers": 1, "ListPodSandbox": 1, "ContainerStatus": 1}
+	want := map[string]int{
+		"ListContainerStats": 1, "Usage": 1, "ListContainers": 1, "ListPodSandbox": 1, "ContainerStatus": 1,
+	}
 	if diff := cmp.Diff(want, more(before)); diff != "" {
 		t.Errorf("a new container of a known sandbox: %s", diff)
 	}
@@ -269,7 +291,8 @@ func TestPodWithoutMeasurementHasItsContainers(t *testing.T) {
 	h.usage = func(host.UsageRequest) (host.Usage, error) { return host.Usage{Now: time.Now()}, nil }
 	runPod(t, r, testPod("u1"), "main")
 	p := measure(t, r).Pods[0]
-	if p.CPUCoreNanoSeconds != nil || p.Network != nil || p.EphemeralStorage != nil || p.Volumes != nil || p.Time.IsZero() || p.StartTime.IsZero() || len(p.Containers) != 1 {
+	if p.CPUCoreNanoSeconds != nil || p.Network != nil || p.EphemeralStorage != nil || p.Volumes != nil ||
+		p.Time.IsZero() || p.StartTime.IsZero() || len(p.Containers) != 1 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -284,7 +307,8 @@ func TestAttemptsShareACgroup(t *testing.T) {
 		must(t, containers{r}.Start(t.Context(), spec.Ref(), containerSpec(pod, name, 0)))
 	}
 	got := measure(t, r).Pods
-	if len(got) != 2 || got[0].Attempt != 0 || got[1].Attempt != 1 || got[0].MemoryWorkingSet != nil || got[1].MemoryWorkingSet == nil {
+	if len(got) != 2 || got[0].Attempt != 0 || got[1].Attempt != 1 || got[0].MemoryWorkingSet != nil ||
+		got[1].MemoryWorkingSet == nil {
 		t.Errorf("%+v", got)
 	}
 	if asked := h.last().Pods; len(asked) != 1 {
@@ -296,7 +320,8 @@ func TestAttemptsShareACgroup(t *testing.T) {
 func TestDisksNotYetMeasuredAreUnknown(t *testing.T) {
 	_, r, _ := measuring(t, host.PodUsage{CgroupUsage: host.CgroupUsage{WorkingSet: new(uint64(1))}})
 	runPod(t, r, testPod("u1"), "main")
-	if p := measure(t, r).Pods[0]; p.Volumes != nil || p.EphemeralStorage != nil || p.Containers[0].Logs != nil || p.MemoryWorkingSet == nil {
+	if p := measure(t, r).Pods[0]; p.Volumes != nil || p.EphemeralStorage != nil || p.Containers[0].Logs != nil ||
+		p.MemoryWorkingSet == nil {
 		t.Errorf("%+v", p)
 	}
 }

@@ -28,7 +28,8 @@ func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) er
 		running := v.running()
 		switch {
 		case v.ready() || len(running) > 0:
-			job := stopper.Request{Containers: running, Grace: grace, Sandbox: v.ref.ID, Removable: v.ready() && len(running) > 0}
+			job := stopper.Request{Containers: running, Grace: grace, Sandbox: v.ref.ID, Removable: v.ready() &&
+				len(running) > 0}
 			if err := p.stopper.Stop(ctx, job); err != nil {
 				return fmt.Errorf("stop pod %s/%s: %w", ref.Namespace, ref.Name, err)
 			}
@@ -42,7 +43,9 @@ func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) er
 		}
 	}
 	if !lodged {
-		return backend.Errorf(backend.ErrNotFound, "stop pod %s/%s: nothing of attempt %d runs", ref.Namespace, ref.Name, ref.Attempt)
+		return backend.Errorf(
+			backend.ErrNotFound, "stop pod %s/%s: nothing of attempt %d runs", ref.Namespace, ref.Name, ref.Attempt,
+		)
 	}
 	return nil
 }
@@ -56,7 +59,9 @@ func (c containers) Stop(ctx context.Context, ref backend.ContainerRef, grace ti
 	switch found.GetState() {
 	case runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_UNKNOWN:
 	default:
-		return backend.Errorf(backend.ErrNotFound, "stop container %s of pod %s/%s: it does not run", ref.Name, ref.Pod.Namespace, ref.Pod.Name)
+		return backend.Errorf(
+			backend.ErrNotFound, "stop container %s of pod %s/%s: it does not run", ref.Name, ref.Pod.Namespace, ref.Pod.Name,
+		)
 	}
 	job := stopper.Request{Containers: []string{found.GetId()}, Grace: grace}
 	if err := c.stopper.Stop(ctx, job); err != nil {

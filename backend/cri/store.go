@@ -81,7 +81,9 @@ func (s store) Remove(ctx context.Context, id string) error {
 	if found.GetPinned() || slices.ContainsFunc(imageNames(found), func(n string) bool { return used[n] }) {
 		return fmt.Errorf("remove image %s: a container uses it", id)
 	}
-	if _, err := s.images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: found.GetId()}}); err != nil {
+	if _, err := s.images.RemoveImage(
+		ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: found.GetId()}},
+	); err != nil {
 		return transport.Failed(err, "remove image %s", id)
 	}
 	return nil

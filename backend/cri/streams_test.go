@@ -29,11 +29,16 @@ type fakeStreams struct {
 	forward func(sandbox string, port int32, stream io.ReadWriter) error
 }
 
-func (f fakeStreams) Exec(_ context.Context, _ string, _ []string, in io.Reader, out, errs io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize) error {
+func (f fakeStreams) Exec(
+	_ context.Context, _ string, _ []string, in io.Reader, out, errs io.WriteCloser, tty bool,
+	_ <-chan remotecommand.TerminalSize,
+) error {
 	return f.session(in, out, errs, tty)
 }
 
-func (f fakeStreams) Attach(_ context.Context, _ string, in io.Reader, out, errs io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize) error {
+func (f fakeStreams) Attach(
+	_ context.Context, _ string, in io.Reader, out, errs io.WriteCloser, tty bool, _ <-chan remotecommand.TerminalSize,
+) error {
 	return f.session(in, out, errs, tty)
 }
 
@@ -89,14 +94,18 @@ func TestExecStreamsWhatIsWatched(t *testing.T) {
 
 // The words on the streams are classed as those of ExecSync.
 func TestExecStreamErrors(t *testing.T) {
-	const runc = "failed to exec in container: failed to start exec: OCI runtime exec failed: exec failed: unable to start container process: "
+	const runc = "failed to exec in container: failed to start exec: OCI runtime exec failed: exec failed: unable to " +
+		"start container process: "
 	var fake *fakecri.Server
 	for name, tt := range map[string]struct {
 		fail func(id string) error
 		want error
 	}{
-		"not in the image": {func(string) error { return errors.New(runc + `exec: "x": executable file not found in $PATH: unknown`) }, backend.ErrInvalid},
-		"something else":   {func(string) error { return errors.New(runc + "resource temporarily unavailable") }, nil},
+		"not in the image": {
+			func(string) error { return errors.New(runc + `exec: "x": executable file not found in $PATH: unknown`) },
+			backend.ErrInvalid,
+		},
+		"something else": {func(string) error { return errors.New(runc + "resource temporarily unavailable") }, nil},
 		"its container has ended": {func(id string) error {
 			fake.Exit(id, 0, "Completed")
 			return errors.New("container is in CONTAINER_EXITED state")
@@ -104,7 +113,9 @@ func TestExecStreamErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var id string
-			w, r, c := streamingWorld(t, fakeStreams{session: func(io.Reader, io.Writer, io.Writer, bool) error { return tt.fail(id) }})
+			w, r, c := streamingWorld(
+				t, fakeStreams{session: func(io.Reader, io.Writer, io.Writer, bool) error { return tt.fail(id) }},
+			)
 			fake = w.fake
 			id, _ = fake.Container("main")
 			_, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"x"}, Live: true})
@@ -133,7 +144,9 @@ func TestStreamsWhereNothingRuns(t *testing.T) {
 	other.Name = "other"
 	unknown := c
 	unknown.ID = "no-such-id"
-	for name, ref := range map[string]backend.ContainerRef{"ended": c, "ended, by id": byID, "no such": other, "no such id": unknown} {
+	for name, ref := range map[string]backend.ContainerRef{
+		"ended": c, "ended, by id": byID, "no such": other, "no such id": unknown,
+	} {
 		for what, err := range calls(ref) {
 			if backend.Class(err) != "NotFound" {
 				t.Errorf("%s, %s: %s: %v, want NotFound", name, what, backend.Class(err), err)
@@ -152,7 +165,9 @@ func TestExecStreamWithABrokenReader(t *testing.T) {
 		return err
 	}})
 	fake = w.fake
-	_, err := commands{r}.Exec(t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Live: true, Stdout: failingWriter{syscall.EPIPE}})
+	_, err := commands{r}.Exec(
+		t.Context(), c, backend.ExecSpec{Command: []string{"a"}, Live: true, Stdout: failingWriter{syscall.EPIPE}},
+	)
 	if !errors.Is(err, syscall.EPIPE) || backend.Class(err) != "Transient" {
 		t.Errorf("%s: %v", backend.Class(err), err)
 	}
@@ -187,7 +202,9 @@ func TestAttach(t *testing.T) {
 		return errors.Join(err, err2)
 	}})
 	var out, errs bytes.Buffer
-	err := attacher{r}.Attach(t.Context(), c, backend.AttachSpec{Stdin: strings.NewReader("text"), Stdout: &out, Stderr: &errs})
+	err := attacher{r}.Attach(
+		t.Context(), c, backend.AttachSpec{Stdin: strings.NewReader("text"), Stdout: &out, Stderr: &errs},
+	)
 	if err != nil || out.String() != "text" || errs.String() != "error" {
 		t.Errorf("%v, %q, %q", err, &out, &errs)
 	}

@@ -17,7 +17,9 @@ import (
 func withOwnUsers(uid string) *corev1.Pod {
 	pod := testPod(uid)
 	pod.Spec.HostUsers = new(false)
-	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Volumes = []corev1.Volume{{
+		Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	}}
 	return pod
 }
 
@@ -32,7 +34,8 @@ func ownIDs(t *testing.T, o *runtimeapi.NamespaceOption) uint32 {
 		t.Fatalf("user namespace %v", users)
 	}
 	ids := users.GetUids()[0]
-	if !cmp.Equal(ids.String(), users.GetGids()[0].String()) || ids.GetContainerId() != 0 || ids.GetLength() != host.UserIDs {
+	if !cmp.Equal(ids.String(), users.GetGids()[0].String()) || ids.GetContainerId() != 0 ||
+		ids.GetLength() != host.UserIDs {
 		t.Fatalf("user namespace %v", users)
 	}
 	return ids.GetHostId()
@@ -43,7 +46,9 @@ func ownIDs(t *testing.T, o *runtimeapi.NamespaceOption) uint32 {
 // one has gone.
 func TestOwnUsers(t *testing.T) {
 	w := newWorld(t, func(s *fakecri.Server) {
-		s.Handlers = []*runtimeapi.RuntimeHandler{{Name: "", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}, {Name: "old"}}
+		s.Handlers = []*runtimeapi.RuntimeHandler{
+			{Name: "", Features: &runtimeapi.RuntimeHandlerFeatures{UserNamespaces: true}}, {Name: "old"},
+		}
 	})
 	r, stop := w.connect(t)
 	f, err := node{r}.Describe(t.Context())

@@ -31,7 +31,8 @@ func (v *view) ready() bool {
 func (v *view) running() []string {
 	var ids []string
 	for _, c := range v.containers {
-		if s := c.GetState(); s == runtimeapi.ContainerState_CONTAINER_RUNNING || s == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
+		if s := c.GetState(); s == runtimeapi.ContainerState_CONTAINER_RUNNING ||
+			s == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
 			ids = append(ids, c.GetId())
 		}
 	}
@@ -112,7 +113,9 @@ func group(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Containe
 		v.containers = append(v.containers, c)
 	}
 	slices.SortFunc(views, func(a, b *view) int {
-		return cmp.Or(cmp.Compare(a.ref.UID, b.ref.UID), cmp.Compare(a.ref.Attempt, b.ref.Attempt), cmp.Compare(a.ref.ID, b.ref.ID))
+		return cmp.Or(
+			cmp.Compare(a.ref.UID, b.ref.UID), cmp.Compare(a.ref.Attempt, b.ref.Attempt), cmp.Compare(a.ref.ID, b.ref.ID),
+		)
 	})
 	for _, v := range views {
 		slices.SortFunc(v.containers, func(a, b *runtimeapi.Container) int {

@@ -89,7 +89,9 @@ func checkEnd(t *testing.T, began time.Time, f backend.PodFacts) {
 // says of it what the one before said.
 func TestRestart(t *testing.T) {
 	virtual(t, stub.Config{Delays: slow}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		done, stopping, running := podOf("done", "sh", "-c", "exit 4"), podOf("stopping", "sh", "-c", "trap '' TERM; sleep 900"), podOf("running", "sleep", "900")
+		done, stopping, running := podOf("done", "sh", "-c", "exit 4"), podOf(
+			"stopping", "sh", "-c", "trap '' TERM; sleep 900",
+		), podOf("running", "sleep", "900")
 		withInit(done, []string{"true"})
 		for _, p := range []*backend.LaunchSpec{new(specOf(done, 1)), new(specOf(stopping, 0)), new(specOf(running, 0))} {
 			must(t, b.Pods.Launch(t.Context(), t.Context(), *p))
@@ -155,7 +157,9 @@ func TestOneRegistrationPerShape(t *testing.T) {
 
 // Reads see our own writes although ECS does not show a new task for a while.
 func TestEventualConsistency(t *testing.T) {
-	virtual(t, stub.Config{Delays: stub.Delays{Visible: 20 * time.Second}}, func(t *testing.T, _ *stub.Server, b backend.Backend) {
+	virtual(t, stub.Config{Delays: stub.Delays{Visible: 20 * time.Second}}, func(
+		t *testing.T, _ *stub.Server, b backend.Backend,
+	) {
 		spec := specOf(podOf("a", "sleep", "60"), 0)
 		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		for at := range 100 {
@@ -231,9 +235,13 @@ func TestTaskEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stopCode, text, reason, message string
 	}{
-		"spot":        {"SpotInterruption", "Your Spot Task was interrupted.", "Preempted", "Your Spot Task was interrupted."},
-		"spot, older": {"TerminationNotice", "Your Spot Task was interrupted.", "Preempted", "Your Spot Task was interrupted."},
-		"hardware":    {"InfrastructureHealth", "x", "NodeShutdown", "x"},
+		"spot": {
+			"SpotInterruption", "Your Spot Task was interrupted.", "Preempted", "Your Spot Task was interrupted.",
+		},
+		"spot, older": {
+			"TerminationNotice", "Your Spot Task was interrupted.", "Preempted", "Your Spot Task was interrupted.",
+		},
+		"hardware": {"InfrastructureHealth", "x", "NodeShutdown", "x"},
 		"retirement": {
 			"UserInitiated", "ECS is performing maintenance on the underlying infrastructure hosting the task", "NodeShutdown",
 			"ECS is performing maintenance on the underlying infrastructure hosting the task",
@@ -245,7 +253,8 @@ func TestTaskEnds(t *testing.T) {
 				must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf("a", "nginx"), 0)))
 				s.Interrupt(s.Tasks(true)[0], tc.stopCode, tc.text)
 				facts, err := b.Pods.List(t.Context())
-				if f := only(t, facts, err); f.Live || f.Reason != tc.reason || f.Message != tc.message || f.Containers[0].ExitCode != 143 {
+				if f := only(t, facts, err); f.Live || f.Reason != tc.reason || f.Message != tc.message ||
+					f.Containers[0].ExitCode != 143 {
 					t.Fatalf("%+v", f)
 				}
 			})
@@ -262,7 +271,8 @@ func TestImageMissing(t *testing.T) {
 		facts, err := b.Pods.List(t.Context())
 		f := only(t, facts, err)
 		c := f.Containers[0]
-		if f.Live || f.Reason != "FailedToStart" || !c.NeverRan() || c.Reason != "ErrImagePull" || !strings.Contains(c.Message, "missing") {
+		if f.Live || f.Reason != "FailedToStart" || !c.NeverRan() || c.Reason != "ErrImagePull" ||
+			!strings.Contains(c.Message, "missing") {
 			t.Fatalf("%+v", f)
 		}
 	})
@@ -274,7 +284,9 @@ func TestInitFailure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, stub.Config{Kindness: kind}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 				defer background.Run(t, b.RunFreely)()
-				pod := withInit(podOf("a", "sleep", "60"), []string{"true"}, []string{"sh", "-c", "sleep 3; exit 6"}, []string{"true"})
+				pod := withInit(
+					podOf("a", "sleep", "60"), []string{"true"}, []string{"sh", "-c", "sleep 3; exit 6"}, []string{"true"},
+				)
 				must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(pod, 0)))
 				watch(t, s, b, 6*time.Second)
 				facts, err := b.Pods.List(t.Context())
@@ -307,7 +319,8 @@ func TestBurstletsOwnInitContainerFails(t *testing.T) {
 				facts, err := b.Pods.List(t.Context())
 				f := only(t, facts, err)
 				c := f.Containers[0]
-				if f.Live != (may == nil) || s.Calls()["StopTask"] != map[bool]int{true: 0, false: 1}[may == nil] || describes > 40 {
+				if f.Live != (may == nil) || s.Calls()["StopTask"] != map[bool]int{true: 0, false: 1}[may == nil] ||
+					describes > 40 {
 					t.Fatalf("live %v, %d stops, %d reads", f.Live, s.Calls()["StopTask"], describes)
 				}
 				const why = "the files of the pod's volumes could not be written: container burstlet-init ended with exit code 1 "

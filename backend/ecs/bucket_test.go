@@ -40,7 +40,9 @@ func bucketConfig(s *stub.Server) Config {
 func bucketed(t *testing.T, f func(*testing.T, *stub.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f(t, stub.New(stub.Config{Throttles: true, Kindness: stub.Kindness{Interfaces: true}, Buckets: []fakes3.Bucket{{Name: testBucket}}}))
+		f(t, stub.New(stub.Config{
+			Throttles: true, Kindness: stub.Kindness{Interfaces: true}, Buckets: []fakes3.Bucket{{Name: testBucket}},
+		}))
 	})
 }
 
@@ -58,7 +60,9 @@ func objectIn(t *testing.T, s *stub.Server, bucket, key string) []byte {
 func putInto(t *testing.T, s *stub.Server, key string, body []byte) {
 	t.Helper()
 	bucket := testBucket
-	_, err := sdkOf(t, s).Objects.PutObject(t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body)})
+	_, err := sdkOf(t, s).Objects.PutObject(
+		t.Context(), &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body)},
+	)
 	must(t, err)
 }
 
@@ -90,7 +94,8 @@ func TestOwnFilesAreInTheBucket(t *testing.T) {
 			t.Error("contents are in a definition or an override")
 		}
 		dir := materialized(t, s)["/var/run/secrets/kubernetes.io/serviceaccount"]
-		if got, err := os.ReadFile(filepath.Join(dir, "token")); err != nil || !bytes.Equal(got, spec.Volumes[1].Files[0].Data) {
+		if got, err := os.ReadFile(filepath.Join(dir, "token")); err != nil ||
+			!bytes.Equal(got, spec.Volumes[1].Files[0].Data) {
 			t.Errorf("in the task: %d bytes, %v", len(got), err)
 		}
 		time.Sleep(time.Minute)
@@ -209,18 +214,21 @@ func TestTheBucketsFilesInDeploy(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/aws/payload-bucket-lifecycle.json")
 	must(t, err)
 	must(t, json.Unmarshal(text, &rules))
-	if r := rules.Rules; len(r) != 1 || r[0].Status != "Enabled" || r[0].Noncurrent.NoncurrentDays != 1 || r[0].Filter.Prefix != "burstlet/" ||
+	if r := rules.Rules; len(r) != 1 || r[0].Status != "Enabled" || r[0].Noncurrent.NoncurrentDays != 1 ||
+		r[0].Filter.Prefix != "burstlet/" ||
 		r[0].Expiration["Days"] != nil || r[0].Expiration["Date"] != nil {
 		t.Errorf("%s", text)
 	}
 	policy, err := ecstest.ReadPolicy("../../deploy/aws/payload-bucket-policy.json", testGroup)
 	must(t, err)
 	for _, s := range policy.Statement {
-		if s.Effect != "Deny" || !slices.Equal(s.Resource, []string{"arn:aws:s3:::" + testBucket, "arn:aws:s3:::" + testBucket + "/*"}) {
+		if s.Effect != "Deny" ||
+			!slices.Equal(s.Resource, []string{"arn:aws:s3:::" + testBucket, "arn:aws:s3:::" + testBucket + "/*"}) {
 			t.Errorf("%s: %s on %s", s.Sid, s.Effect, s.Resource)
 		}
 	}
-	if len(policy.Statement) != 2 || policy.Statement[1].Condition["StringNotEquals"]["aws:PrincipalAccount"] != "123456789012" {
+	if len(policy.Statement) != 2 ||
+		policy.Statement[1].Condition["StringNotEquals"]["aws:PrincipalAccount"] != "123456789012" {
 		t.Errorf("%+v", policy.Statement)
 	}
 }
@@ -246,12 +254,23 @@ func TestRefusalsOfTheBucketAreTheNodes(t *testing.T) {
 		fault       stub.Fault
 		class, says string
 	}{
-		"no bucket":  {change: func(c *Config) { c.PayloadBucket = "another" }, says: "look at payloadBucket and region"},
-		"no right":   {fault: stub.Fault{Code: "AccessDenied", Message: "Access Denied", Status: 403}, class: "Denied", says: "grants s3:PutObject"},
-		"a redirect": {fault: stub.Fault{Code: "PermanentRedirect", Message: "elsewhere", Status: 301}, says: "look at payloadBucket and region"},
-		"too fast":   {fault: stub.Fault{Code: "SlowDown", Message: "Please reduce your request rate.", Status: 503}, class: "Throttled"},
-		"down":       {fault: stub.Fault{Code: "InternalError", Message: "We encountered an internal error.", Status: 500}, class: "Unavailable"},
-		"unknown":    {fault: stub.Fault{Code: "InvalidRequest", Message: "canned", Status: 400}},
+		"no bucket": {change: func(c *Config) { c.PayloadBucket = "another" }, says: "look at payloadBucket and region"},
+		"no right": {
+			fault: stub.Fault{Code: "AccessDenied", Message: "Access Denied", Status: 403}, class: "Denied",
+			says: "grants s3:PutObject",
+		},
+		"a redirect": {
+			fault: stub.Fault{Code: "PermanentRedirect", Message: "elsewhere", Status: 301},
+			says:  "look at payloadBucket and region",
+		},
+		"too fast": {
+			fault: stub.Fault{Code: "SlowDown", Message: "Please reduce your request rate.", Status: 503}, class: "Throttled",
+		},
+		"down": {
+			fault: stub.Fault{Code: "InternalError", Message: "We encountered an internal error.", Status: 500},
+			class: "Unavailable",
+		},
+		"unknown": {fault: stub.Fault{Code: "InvalidRequest", Message: "canned", Status: 400}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bucketed(t, func(t *testing.T, s *stub.Server) {
@@ -346,11 +365,15 @@ func livesUntil(t *testing.T, s *stub.Server, spec backend.LaunchSpec, action st
 func TestTheBucketIsSweptOfThisNodesObjectsAlone(t *testing.T) {
 	bucketed(t, func(t *testing.T, s *stub.Server) {
 		ours := "clusters/one/" + payload.Prefix(bucketConfig(s).NodeIdentity)
-		orphan, foreign := ours+"pod/u/0.abcdefghijkl.1", []string{"clusters/one/burstlet/other/pod/u/0.a.1", "data/x", ours + "notes"}
+		orphan, foreign := ours+"pod/u/0.abcdefghijkl.1", []string{
+			"clusters/one/burstlet/other/pod/u/0.a.1", "data/x", ours + "notes",
+		}
 		for _, key := range append(foreign, orphan) {
 			putInto(t, s, key, []byte("x"))
 		}
-		s.Inject(stub.Fault{Service: "s3", Action: "ListObjectsV2", Code: "InternalError", Message: "down", Status: 500, Times: 30})
+		s.Inject(stub.Fault{
+			Service: "s3", Action: "ListObjectsV2", Code: "InternalError", Message: "down", Status: 500, Times: 30,
+		})
 		_, stop := running(t, bucketConfig(s))
 		time.Sleep(orphanAge + 3*garbageInterval)
 		if n := len(s.Objects()); n != 4 {
@@ -368,7 +391,9 @@ func TestTheBucketIsSweptOfThisNodesObjectsAlone(t *testing.T) {
 		}
 		gone(t, b, richSpec("a", 0).Ref())
 		removed := swept(t, open(t, bucketConfig(s)))
-		if keys := keysIn(s); len(keys) != 2 || !slices.ContainsFunc(removed, func(name string) bool { return strings.Contains(name, "s3://"+testBucket+"/"+ours) }) {
+		if keys := keysIn(s); len(keys) != 2 || !slices.ContainsFunc(
+			removed, func(name string) bool { return strings.Contains(name, "s3://"+testBucket+"/"+ours) },
+		) {
 			t.Errorf("left: %v, swept %v", keys, removed)
 		}
 	})
@@ -386,7 +411,9 @@ func agentsOf(t *testing.T, s *stub.Server) []func() error {
 			"AWS_REGION": "us-east-1", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x", intask.EnvEndpoint: stub.Endpoint,
 			intask.EnvPayload: task.Environment[intask.EnvPayload], intask.EnvPayloadKey: task.Environment[intask.EnvPayloadKey],
 		}
-		program := intask.Task{Env: func(name string) string { return env[name] }, Volumes: dir, HTTPClient: client, Log: said}
+		program := intask.Task{
+			Env: func(name string) string { return env[name] }, Volumes: dir, HTTPClient: client, Log: said,
+		}
 		out = append(out, func() error { return program.Materialize(t.Context()) })
 	}
 	return out
@@ -431,7 +458,9 @@ func TestTokensCostATwentiethInTheBucket(t *testing.T) {
 	const month = 730
 	pods := lane.Pick(100, 100, 1000)
 	cost := map[string]float64{}
-	for name, configure := range map[string]func(*stub.Server) Config{"Secrets Manager": richConfig, "a bucket": bucketConfig} {
+	for name, configure := range map[string]func(*stub.Server) Config{
+		"Secrets Manager": richConfig, "a bucket": bucketConfig,
+	} {
 		bucketed(t, func(t *testing.T, s *stub.Server) {
 			bill := atRest(t, s, configure(s), pods)
 			cost[name] = bill.Dollars() * month

@@ -141,7 +141,9 @@ func closePayloads(ctx context.Context, store *payload.Store) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	if err := store.Close(ctx); err != nil {
-		log.G(ctx).WithError(err).Warn("AWS could not be told that this process ends well; a removal of the node waits some minutes for it")
+		log.G(ctx).WithError(err).Warn(
+			"AWS could not be told that this process ends well; a removal of the node waits some minutes for it",
+		)
 	}
 }
 

@@ -13,12 +13,16 @@ import (
 
 // wholeNode is a node with everything set that decides what its tasks are.
 var wholeNode = ecsconfig.Config{
-	Region: "eu-central-1", Cluster: "burst", Subnets: []string{"subnet-1", "subnet-2"}, SecurityGroups: []string{"sg-1"}, AssignPublicIP: true,
+	Region: "eu-central-1", Cluster: "burst", Subnets: []string{"subnet-1", "subnet-2"}, SecurityGroups: []string{"sg-1"},
+	AssignPublicIP:   true,
 	ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
 	NodeIdentity: "6b1f/burst-1.example", CPUArchitecture: fargate.ARM, LogGroup: "/burstlet",
-	LogOptions: map[string]string{"mode": "blocking"}, TaskImage: "registry.example/burstlet:1", ClusterDNS: []string{"192.0.2.10"},
-	ClusterDomain: "cluster.local", Refresh: time.Minute, CapacityTypes: []string{ecsconfig.CapacitySpot}, PlatformVersion: "1.4.0",
-	EphemeralStorageGiB: 50, EBS: ecsconfig.EBS{RoleARN: infraRole}, Rates: fargate.PublishedRates(), Endpoint: "https://aws.example",
+	LogOptions: map[string]string{"mode": "blocking"}, TaskImage: "registry.example/burstlet:1",
+	ClusterDNS:    []string{"192.0.2.10"},
+	ClusterDomain: "cluster.local", Refresh: time.Minute, CapacityTypes: []string{ecsconfig.CapacitySpot},
+	PlatformVersion:     "1.4.0",
+	EphemeralStorageGiB: 50, EBS: ecsconfig.EBS{RoleARN: infraRole}, Rates: fargate.PublishedRates(),
+	Endpoint: "https://aws.example",
 }
 
 func TestValidate(t *testing.T) {

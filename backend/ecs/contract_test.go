@@ -33,7 +33,9 @@ func TestContract(t *testing.T) {
 		"exit/termination message of its file":                     file,
 		"exit/termination message of its file rather than its log": file,
 	}
-	quick := stub.Delays{Provision: time.Second, Pull: time.Second, Deprovision: time.Second, Visible: 500 * time.Millisecond}
+	quick := stub.Delays{
+		Provision: time.Second, Pull: time.Second, Deprovision: time.Second, Visible: 500 * time.Millisecond,
+	}
 	old := quick
 	old.Visible, old.Stale, old.Ingest, old.Listed, old.Event = 2*time.Second, time.Second, 2*time.Second, 10*time.Second, 2*time.Second
 	prompt := stub.Kindness{LogsAtOnce: true}
@@ -43,10 +45,16 @@ func TestContract(t *testing.T) {
 		slack  time.Duration
 		faulty bool
 	}{
-		"all goes well":                          {server: stub.Config{Delays: quick, Kindness: prompt}, slack: 3 * time.Second},
-		"answers are old and late":               {server: stub.Config{Delays: old, Events: stub.EventFaults{Double: 3, Lose: 3}}, slack: 10 * time.Second},
-		"AWS's rates, other people's containers": {server: stub.Config{Delays: quick, Kindness: prompt, Throttles: true, GuardDuty: true}, slack: 3 * time.Second},
-		"every fourth call fails":                {server: stub.Config{Delays: quick}, slack: 10 * time.Second, faulty: true},
+		"all goes well": {
+			server: stub.Config{Delays: quick, Kindness: prompt}, slack: 3 * time.Second,
+		},
+		"answers are old and late": {
+			server: stub.Config{Delays: old, Events: stub.EventFaults{Double: 3, Lose: 3}}, slack: 10 * time.Second,
+		},
+		"AWS's rates, other people's containers": {
+			server: stub.Config{Delays: quick, Kindness: prompt, Throttles: true, GuardDuty: true}, slack: 3 * time.Second,
+		},
+		"every fourth call fails": {server: stub.Config{Delays: quick}, slack: 10 * time.Second, faulty: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,9 @@ func sumOf(us []backend.CostFacts, capacity string) string {
 	for _, u := range us {
 		if u.Capacity == capacity {
 			r := func(f float64) float64 { return math.Round(f*1e6) / 1e6 }
-			return fmt.Sprintf("%d live %v/h; %v vCPU-h %v GB-h %v", u.Live, r(u.DollarsPerHour), r(u.VCPUHours), r(u.GBHours), r(u.Dollars))
+			return fmt.Sprintf(
+				"%d live %v/h; %v vCPU-h %v GB-h %v", u.Live, r(u.DollarsPerHour), r(u.VCPUHours), r(u.GBHours), r(u.Dollars),
+			)
 		}
 	}
 	return "none"
@@ -56,14 +58,32 @@ func TestCostsAreOfWhatWasBilledHere(t *testing.T) {
 		spot  bool
 		want  string
 	}{
-		"live from the pull on":                  {[]types.Task{billedTask("a", at(30), time.Time{})}, at(60), false, "1 live 2.4/h; 1 vCPU-h 2 GB-h 1.2"},
-		"not pulling yet":                        {[]types.Task{billedTask("a", time.Time{}, time.Time{})}, at(60), false, "0 live 0/h; 0 vCPU-h 0 GB-h 0"},
-		"stopped":                                {[]types.Task{billedTask("a", at(0), time.Time{}), billedTask("a", at(0), at(30))}, at(60), false, "0 live 0/h; 1 vCPU-h 2 GB-h 1.2"},
-		"stopped and seen again":                 {[]types.Task{billedTask("a", at(-60), at(-30)), billedTask("a", at(-60), at(-30))}, at(60), false, "0 live 0/h; 0 vCPU-h 0 GB-h 0"},
-		"a minute at least":                      {[]types.Task{billedTask("a", at(1), at(1))}, at(60), false, "0 live 0/h; 0.033333 vCPU-h 0.066667 GB-h 0.04"},
-		"what a process before counted does not": {[]types.Task{billedTask("a", at(-600), at(30))}, at(60), false, "0 live 0/h; 1 vCPU-h 2 GB-h 1.2"},
-		"Spot":                                   {[]types.Task{billedTask("a", at(0), time.Time{}, onSpot)}, at(60), true, "1 live 0.6/h; 2 vCPU-h 4 GB-h 0.6"},
-		"ARM":                                    {[]types.Task{billedTask("a", at(0), time.Time{}, onARM)}, at(60), false, "1 live 1.2/h; 2 vCPU-h 4 GB-h 1.2"},
+		"live from the pull on": {
+			[]types.Task{billedTask("a", at(30), time.Time{})}, at(60), false, "1 live 2.4/h; 1 vCPU-h 2 GB-h 1.2",
+		},
+		"not pulling yet": {
+			[]types.Task{billedTask("a", time.Time{}, time.Time{})}, at(60), false, "0 live 0/h; 0 vCPU-h 0 GB-h 0",
+		},
+		"stopped": {
+			[]types.Task{billedTask("a", at(0), time.Time{}), billedTask("a", at(0), at(30))},
+			at(60), false,
+			"0 live 0/h; 1 vCPU-h 2 GB-h 1.2",
+		},
+		"stopped and seen again": {
+			[]types.Task{billedTask("a", at(-60), at(-30)), billedTask("a", at(-60), at(-30))},
+			at(60), false,
+			"0 live 0/h; 0 vCPU-h 0 GB-h 0",
+		},
+		"a minute at least": {
+			[]types.Task{billedTask("a", at(1), at(1))}, at(60), false, "0 live 0/h; 0.033333 vCPU-h 0.066667 GB-h 0.04",
+		},
+		"what a process before counted does not": {
+			[]types.Task{billedTask("a", at(-600), at(30))}, at(60), false, "0 live 0/h; 1 vCPU-h 2 GB-h 1.2",
+		},
+		"Spot": {
+			[]types.Task{billedTask("a", at(0), time.Time{}, onSpot)}, at(60), true, "1 live 0.6/h; 2 vCPU-h 4 GB-h 0.6",
+		},
+		"ARM": {[]types.Task{billedTask("a", at(0), time.Time{}, onARM)}, at(60), false, "1 live 1.2/h; 2 vCPU-h 4 GB-h 1.2"},
 		"storage beyond what is free": {[]types.Task{billedTask("a", at(0), time.Time{}, func(t *types.Task) {
 			t.EphemeralStorage = &types.EphemeralStorage{SizeInGiB: 30}
 		})}, at(60), false, "1 live 2.5/h; 2 vCPU-h 4 GB-h 2.5"},
@@ -90,16 +110,22 @@ func TestATaskThatIsNotSeenAnyMoreStopsCosting(t *testing.T) {
 	m := newMeter(testRates)
 	start := m.born
 	m.observe(billedTask("a", start, time.Time{}), &clock{}, start.Add(time.Minute))
-	if got := sumOf(m.usage(start.Add(10*time.Minute)), capacityOnDemand); got != "1 live 2.4/h; 0.333333 vCPU-h 0.666667 GB-h 0.4" {
+	if got := sumOf(
+		m.usage(start.Add(10*time.Minute)), capacityOnDemand,
+	); got != "1 live 2.4/h; 0.333333 vCPU-h 0.666667 GB-h 0.4" {
 		t.Error(got)
 	}
-	if got := sumOf(m.usage(start.Add(time.Hour)), capacityOnDemand); got != "0 live 0/h; 0.333333 vCPU-h 0.666667 GB-h 0.4" {
+	if got := sumOf(
+		m.usage(start.Add(time.Hour)), capacityOnDemand,
+	); got != "0 live 0/h; 0.333333 vCPU-h 0.666667 GB-h 0.4" {
 		t.Error(got)
 	}
 }
 
 func TestTheAnnotationChangesSeldom(t *testing.T) {
-	for dollars, want := range map[float64]float64{0: 0, 0.004: 0, 0.0494: 0.05, 0.994: 0.99, 1.234: 1.2, 12.34: 12, 123.4: 120, 1234: 1200} {
+	for dollars, want := range map[float64]float64{
+		0: 0, 0.004: 0, 0.0494: 0.05, 0.994: 0.99, 1.234: 1.2, 12.34: 12, 123.4: 120, 1234: 1200,
+	} {
 		if got := rounded(dollars); got != want {
 			t.Errorf("%v becomes %v, want %v", dollars, got, want)
 		}
@@ -138,7 +164,8 @@ func TestCostsAreThoseOfTheAccount(t *testing.T) {
 			}
 		}
 		want := s.Cost()
-		if math.Abs(vcpu-want.VCPUHours) > 0.01*want.VCPUHours || math.Abs(gb-want.GBHours) > 0.01*want.GBHours || perHour != 0 {
+		if math.Abs(vcpu-want.VCPUHours) > 0.01*want.VCPUHours || math.Abs(gb-want.GBHours) > 0.01*want.GBHours ||
+			perHour != 0 {
 			t.Errorf("%v vCPU-h, %v GB-h, %v/h; the account says %+v", vcpu, gb, perHour, want)
 		}
 	})

@@ -19,5 +19,7 @@ func Diagnose(ctx context.Context, cfg Config) []backend.Finding {
 	if err != nil {
 		return []backend.Finding{backend.Bad("AWS credentials", err.Error(), "")}
 	}
-	return doctor.Diagnose(ctx, doctor.Config{Config: cfg.Config, EventQueueURL: cfg.EventQueueURL, Capacity: cfg.Capacity}, c)
+	return doctor.Diagnose(
+		ctx, doctor.Config{Config: cfg.Config, EventQueueURL: cfg.EventQueueURL, Capacity: cfg.Capacity}, c,
+	)
 }

@@ -29,7 +29,9 @@ func doctorConfig(s *stub.Server) Config {
 }
 
 func doctorWorld(change func(*stub.Config)) *stub.Server {
-	cfg := stub.Config{LogGroups: []string{testGroup}, Queues: []string{"events"}, Buckets: []fakes3.Bucket{{Name: testBucket}}}
+	cfg := stub.Config{
+		LogGroups: []string{testGroup}, Queues: []string{"events"}, Buckets: []fakes3.Bucket{{Name: testBucket}},
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -87,13 +89,16 @@ func TestDoctorFindsNothingWrongAndChangesNothing(t *testing.T) {
 		whats = append(whats, f.What)
 	}
 	want := []string{
-		"AWS credentials", "AWS caller", "AWS clock", "ECS cluster", "capacity", "AWS permissions", "event queue", "payload bucket", "AWS permissions",
-		"execution role", "execution role", "task role", "task role", "role of volumes", "subnets", "security groups", "vCPU quota", "vCPU quota",
+		"AWS credentials", "AWS caller", "AWS clock", "ECS cluster", "capacity", "AWS permissions", "event queue",
+		"payload bucket", "AWS permissions",
+		"execution role", "execution role", "task role", "task role", "role of volumes", "subnets", "security groups",
+		"vCPU quota", "vCPU quota",
 	}
 	if !slices.Equal(whats, want) {
 		t.Errorf("looked at %v", whats)
 	}
-	if text := linesOf(found); strings.Contains(text, cfg.SecretAccessKey) || strings.Contains(text, cfg.AccessKeyID) || strings.Contains(text, "password") {
+	if text := linesOf(found); strings.Contains(text, cfg.SecretAccessKey) || strings.Contains(text, cfg.AccessKeyID) ||
+		strings.Contains(text, "password") {
 		t.Errorf("a secret is told:\n%s", text)
 	}
 	for call := range seen.targets {
@@ -101,7 +106,8 @@ func TestDoctorFindsNothingWrongAndChangesNothing(t *testing.T) {
 			t.Errorf("doctor called %s", call)
 		}
 	}
-	if report := s.Report(); len(report.Tasks) != 0 || len(report.Definitions) != 0 || len(report.Secrets) != 0 || len(report.Objects) != 0 {
+	if report := s.Report(); len(report.Tasks) != 0 || len(report.Definitions) != 0 || len(report.Secrets) != 0 ||
+		len(report.Objects) != 0 {
 		t.Errorf("doctor made %+v", report)
 	}
 }
@@ -115,30 +121,48 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 	}{
 		"a bad key": {
 			world: func(c *stub.Config) { c.AccessKey = "another" },
-			want:  "FAIL AWS caller: InvalidClientTokenId: The security token included in the request is invalid.; the credentials have expired",
+			want: "FAIL AWS caller: InvalidClientTokenId: The security token included in the request is invalid.; the " +
+				"credentials have expired",
 		},
-		"a clock": {set: func(c *Config) { c.HTTPClient.Transport.(*keeps).date = -time.Hour }, want: "FAIL AWS clock: AWS's is -"},
+		"a clock": {
+			set: func(c *Config) { c.HTTPClient.Transport.(*keeps).date = -time.Hour }, want: "FAIL AWS clock: AWS's is -",
+		},
 		"a slow clock": {
 			set:  func(c *Config) { c.HTTPClient.Transport.(*keeps).date = 30 * time.Second },
 			want: "warn AWS clock: AWS's is ",
 		},
 		"another cluster": {
-			set:  func(c *Config) { c.Cluster = "other" },
-			want: "FAIL ECS cluster: there is no other in us-east-1 of account 123456789012; aws ecs create-cluster --region us-east-1 --cluster-name other",
+			set: func(c *Config) { c.Cluster = "other" },
+			want: "FAIL ECS cluster: there is no other in us-east-1 of account 123456789012; aws ecs create-cluster " +
+				"--region us-east-1 --cluster-name other",
 		},
 		"no Spot": {
 			world: func(c *stub.Config) { c.CapacityProviders = []string{"FARGATE"} },
-			want:  "FAIL capacity: capacityTypes has spot, and the cluster is not associated with FARGATE_SPOT; aws ecs put-cluster-capacity-providers",
+			want: "FAIL capacity: capacityTypes has spot, and the cluster is not associated with FARGATE_SPOT; aws ecs " +
+				"put-cluster-capacity-providers",
 		},
 		"no right to the cluster": {
 			deny: "ecs:DescribeClusters",
-			want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not ecs:DescribeClusters on arn:aws:ecs:us-east-1:123456789012:cluster/default; " + awscall.ControllerPolicy + " grants it",
+			want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not ecs:DescribeClusters " +
+				"on arn:aws:ecs:us-east-1:123456789012:cluster/default; " +
+				awscall.ControllerPolicy + " grants it",
 		},
-		"no right to list": {deny: "ecs:ListTasks", want: "may not ecs:ListTasks on *; deploy/aws/controller-policy.json grants it (statement ListTasks)"},
-		"no right to run":  {deny: "ecs:RunTask", want: "may not ecs:RunTask on arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-doctor:1; " + awscall.ControllerPolicy + " grants it (statement Run)"},
-		"no right to pass": {deny: "iam:PassRole", want: "may not iam:PassRole on arn:aws:iam::123456789012:role/execution; " + awscall.ControllerPolicy + " grants it (statement RolesOfTasks)"},
-		"no right to keep": {deny: "secretsmanager:CreateSecret", want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not secretsmanager:CreateSecret"},
-		"no right to ECR":  {deny: "ecr:GetAuthorizationToken", want: "warn AWS permission: "},
+		"no right to list": {
+			deny: "ecs:ListTasks",
+			want: "may not ecs:ListTasks on *; deploy/aws/controller-policy.json grants it (statement ListTasks)",
+		},
+		"no right to run": {deny: "ecs:RunTask", want: "may not ecs:RunTask on " +
+			"arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-doctor:1; " +
+			awscall.ControllerPolicy + " grants it (statement Run)"},
+		"no right to pass": {deny: "iam:PassRole", want: "may not iam:PassRole on " +
+			"arn:aws:iam::123456789012:role/execution; " +
+			awscall.ControllerPolicy + " grants it (statement RolesOfTasks)"},
+		"no right to keep": {
+			deny: "secretsmanager:CreateSecret",
+			want: "FAIL AWS permission: arn:aws:sts::123456789012:assumed-role/burstlet/caller may not " +
+				"secretsmanager:CreateSecret",
+		},
+		"no right to ECR": {deny: "ecr:GetAuthorizationToken", want: "warn AWS permission: "},
 		"no right to read secrets": {
 			deny: "secretsmanager:GetSecretValue", want: "(statement SaltOfNamesAndFilesOfPods)",
 		},
@@ -146,11 +170,18 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 			set:  func(c *Config) { c.LogGroup = "/other" },
 			want: "FAIL AWS permissions: logs:GetLogEvents: the log group does not exist; aws logs create-log-group",
 		},
-		"no right to logs":         {deny: "logs:GetLogEvents", want: "log-group:" + testGroup + ":log-stream:burstlet/doctor; " + awscall.ControllerPolicy + " grants it (statement Logs)"},
-		"no queue":                 {set: func(c *Config) { c.EventQueueURL += "-other" }, want: "FAIL event queue: https://sqs.us-east-1.amazonaws.com/123456789012/events-other: QueueDoesNotExist"},
-		"no right to list objects": {deny: "s3:ListBucket", want: "may not s3:ListBucket on arn:aws:s3:::payloads; " + awscall.ControllerPolicy + " grants it (statement ListPayloads); a bucket of another account than 123456789012"},
-		"no right to objects":      {deny: "s3:PutObject", want: "may not s3:PutObject on arn:aws:s3:::payloads/burstlet/"},
-		"no bucket":                {set: func(c *Config) { c.PayloadBucket = "other" }, want: "FAIL payload bucket: there is no other; make it"},
+		"no right to logs": {deny: "logs:GetLogEvents", want: "log-group:" + testGroup +
+			":log-stream:burstlet/doctor; " + awscall.ControllerPolicy + " grants it (statement Logs)"},
+		"no queue": {
+			set:  func(c *Config) { c.EventQueueURL += "-other" },
+			want: "FAIL event queue: https://sqs.us-east-1.amazonaws.com/123456789012/events-other: QueueDoesNotExist",
+		},
+		"no right to list objects": {deny: "s3:ListBucket", want: "may not s3:ListBucket on arn:aws:s3:::payloads; " +
+			awscall.ControllerPolicy + " grants it (statement ListPayloads); a bucket of another account than 123456789012"},
+		"no right to objects": {deny: "s3:PutObject", want: "may not s3:PutObject on arn:aws:s3:::payloads/burstlet/"},
+		"no bucket": {
+			set: func(c *Config) { c.PayloadBucket = "other" }, want: "FAIL payload bucket: there is no other; make it",
+		},
 		"a bucket elsewhere": {
 			world: func(c *stub.Config) { c.Buckets[0].Region = "eu-west-1" },
 			want:  "FAIL payload bucket: payloads is not in us-east-1: ",
@@ -161,7 +192,8 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 		},
 		"a bucket that asks KMS": {
 			world: func(c *stub.Config) { c.Buckets[0].KMSKey = "arn:aws:kms:us-east-1:123456789012:key/k" },
-			want:  "warn payload bucket: payloads encrypts with the KMS key arn:aws:kms:us-east-1:123456789012:key/k, asked for each object: every look of every pod at its files is billed by KMS; enable S3 Bucket Keys",
+			want: "warn payload bucket: payloads encrypts with the KMS key arn:aws:kms:us-east-1:123456789012:key/k, asked " +
+				"for each object: every look of every pod at its files is billed by KMS; enable S3 Bucket Keys",
 		},
 		"a public bucket": {
 			world: func(c *stub.Config) { c.Buckets[0].Public = true },
@@ -173,7 +205,8 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 		},
 		"a bucket that deletes": {
 			world: func(c *stub.Config) { c.Buckets[0].ExpireDays = 30 },
-			want:  "FAIL payload bucket: rule rule of payloads deletes files of pods that still run; leave the prefix burstlet/ out of it",
+			want: "FAIL payload bucket: rule rule of payloads deletes files of pods that still run; leave the prefix " +
+				"burstlet/ out of it",
 		},
 		"a bucket with versions that end": {
 			world: func(c *stub.Config) {
@@ -205,25 +238,34 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 		},
 		"trust of this account": {
 			world: func(c *stub.Config) {
-				c.Roles = executionTrust(`"StringEquals":{"aws:SourceAccount":["123456789012"]},"ArnLike":{"aws:SourceArn":"arn:aws:ecs:us-east-1:123456789012:*"}`)
+				c.Roles = executionTrust(
+					`"StringEquals":{"aws:SourceAccount":["123456789012"]},"ArnLike":{"aws:SourceArn":"arn:aws:ecs:us-east-1:123456789012:*"}`,
+				)
 			},
 			want: "ok execution role: arn:aws:iam::123456789012:role/execution trusts ecs-tasks.amazonaws.com;",
 		},
 		"trust that is taken back": {
 			world: func(c *stub.Config) {
-				c.Roles = []stub.Role{{ARN: executionARN, Trust: `{"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"ecs-tasks.amazonaws.com"}},{"Effect":"Deny","Action":"sts:*","Principal":"*"}]}`}}
+				c.Roles = []stub.Role{{
+					ARN:   executionARN,
+					Trust: `{"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":"ecs-tasks.amazonaws.com"}},{"Effect":"Deny","Action":"sts:*","Principal":"*"}]}`,
+				}}
 			},
 			want: "FAIL execution role: arn:aws:iam::123456789012:role/execution refuses ecs-tasks.amazonaws.com;",
 		},
 		"an execution role without logs": {
 			world: denies(stub.ExecutionRole, "logs:PutLogEvents"),
-			want: "FAIL execution role: arn:aws:iam::123456789012:role/execution may not logs:PutLogEvents on arn:aws:logs:us-east-1:123456789012:log-group:" + testGroup +
-				":log-stream:burstlet/doctor, so that no task starts; deploy/aws/task-execution-role-policy.json grants it (statement Logs)",
+			want: "FAIL execution role: arn:aws:iam::123456789012:role/execution may not logs:PutLogEvents on " +
+				"arn:aws:logs:us-east-1:123456789012:log-group:" +
+				testGroup +
+				":log-stream:burstlet/doctor, so that no task starts; deploy/aws/task-execution-role-policy.json grants it " +
+				"(statement Logs)",
 		},
 		"an execution role without images": {
 			world: denies(stub.ExecutionRole, "ecr:BatchGetImage"),
 			set:   func(c *Config) { c.TaskImage = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/burstlet-task:0.1.0" },
-			want:  "FAIL execution role: arn:aws:iam::123456789012:role/execution may not ecr:BatchGetImage on arn:aws:ecr:eu-west-1:123456789012:repository/team/burstlet-task, so that taskImage cannot be pulled;",
+			want: "FAIL execution role: arn:aws:iam::123456789012:role/execution may not ecr:BatchGetImage on " +
+				"arn:aws:ecr:eu-west-1:123456789012:repository/team/burstlet-task, so that taskImage cannot be pulled;",
 		},
 		"images from elsewhere": {
 			world: denies(stub.ExecutionRole, "ecr:BatchGetImage"),
@@ -231,7 +273,8 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 		},
 		"an execution role without secrets": {
 			world: denies(stub.ExecutionRole, "secretsmanager:GetSecretValue"),
-			want:  "warn execution role: arn:aws:iam::123456789012:role/execution may not secretsmanager:GetSecretValue on arn:aws:secretsmanager:us-east-1:123456789012:secret:burstlet/",
+			want: "warn execution role: arn:aws:iam::123456789012:role/execution may not secretsmanager:GetSecretValue on " +
+				"arn:aws:secretsmanager:us-east-1:123456789012:secret:burstlet/",
 		},
 		"a task role without files": {
 			world: denies(stub.TaskRole, "s3:GetObject"),
@@ -239,30 +282,50 @@ func TestDoctorNamesWhatAnAccountLacks(t *testing.T) {
 		},
 		"a task role without sessions": {
 			world: denies(stub.TaskRole, "ssmmessages:OpenDataChannel"),
-			want:  "warn task role: arn:aws:iam::123456789012:role/task may not ssmmessages:OpenDataChannel on *, so that exec, cp and port-forward fail; deploy/aws/task-role-policy.json grants it (statement SessionsOfECSExec)",
+			want: "warn task role: arn:aws:iam::123456789012:role/task may not ssmmessages:OpenDataChannel on *, so that " +
+				"exec, cp and port-forward fail; deploy/aws/task-role-policy.json grants it (statement SessionsOfECSExec)",
 		},
 		"a path": {
 			world: func(c *stub.Config) {
-				c.Roles = []stub.Role{{ARN: "arn:aws:iam::123456789012:role/team/execution", Trusts: []string{"ecs-tasks.amazonaws.com"}}}
+				c.Roles = []stub.Role{{
+					ARN: "arn:aws:iam::123456789012:role/team/execution", Trusts: []string{"ecs-tasks.amazonaws.com"},
+				}}
 			},
-			want: "FAIL execution role: there is no arn:aws:iam::123456789012:role/execution, but arn:aws:iam::123456789012:role/team/execution",
+			want: "FAIL execution role: there is no arn:aws:iam::123456789012:role/execution, but " +
+				"arn:aws:iam::123456789012:role/team/execution",
 		},
-		"no subnet": {world: func(c *stub.Config) { c.Subnets = []stub.Subnet{{ID: "subnet-a", VPC: "vpc-1"}} }, want: "FAIL subnets: InvalidSubnetID.NotFound: The subnet ID 'subnet-b' does not exist"},
+		"no subnet": {
+			world: func(c *stub.Config) { c.Subnets = []stub.Subnet{{ID: "subnet-a", VPC: "vpc-1"}} },
+			want:  "FAIL subnets: InvalidSubnetID.NotFound: The subnet ID 'subnet-b' does not exist",
+		},
 		"another VPC": {world: func(c *stub.Config) {
 			c.Subnets = []stub.Subnet{{ID: "subnet-a", VPC: "vpc-1"}, {ID: "subnet-b", VPC: "vpc-2"}}
 		}, want: "FAIL subnets: subnet-a is in vpc-1, subnet-b in vpc-2"},
-		"no group": {world: func(c *stub.Config) { c.SecurityGroups = []string{"sg-z"} }, want: "FAIL security groups: InvalidGroup.NotFound"},
+		"no group": {
+			world: func(c *stub.Config) { c.SecurityGroups = []string{"sg-z"} },
+			want:  "FAIL security groups: InvalidGroup.NotFound",
+		},
 		"no right to tell": {
 			world: func(c *stub.Config) {
 				c.Policy = func(p stub.Principal, action, _ string) bool {
 					return p != stub.TaskRole || action != "sqs:SendMessage"
 				}
 			},
-			want: "warn task role: arn:aws:iam::123456789012:role/task may not sqs:SendMessage on arn:aws:sqs:us-east-1:123456789012:",
+			want: "warn task role: arn:aws:iam::123456789012:role/task may not sqs:SendMessage on " +
+				"arn:aws:sqs:us-east-1:123456789012:",
 		},
-		"a low quota":  {world: func(c *stub.Config) { c.VCPU = 6 }, want: "warn vCPU quota: Fargate On-Demand vCPU resource count: 6, and the node offers 100; ask for more"},
-		"no network":   {set: func(c *Config) { c.HTTPClient = &http.Client{Transport: unreachable{}} }, want: "FAIL AWS caller: ask sts: Post \"" + stub.Endpoint + "/\": no route to host; this machine must reach "},
-		"no subnet id": {set: func(c *Config) { c.Subnets = nil }, want: "FAIL configuration: subnets: Required value: the ids of 1 to 16 subnets"},
+		"a low quota": {
+			world: func(c *stub.Config) { c.VCPU = 6 },
+			want:  "warn vCPU quota: Fargate On-Demand vCPU resource count: 6, and the node offers 100; ask for more",
+		},
+		"no network": {
+			set:  func(c *Config) { c.HTTPClient = &http.Client{Transport: unreachable{}} },
+			want: "FAIL AWS caller: ask sts: Post \"" + stub.Endpoint + "/\": no route to host; this machine must reach ",
+		},
+		"no subnet id": {
+			set:  func(c *Config) { c.Subnets = nil },
+			want: "FAIL configuration: subnets: Required value: the ids of 1 to 16 subnets",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := doctorWorld(tc.world)
@@ -314,9 +377,13 @@ func TestDoctorWithTheControllersPolicyFailsNothing(t *testing.T) {
 	for _, want := range []string{
 		"warn AWS permissions: not known of what changes something, which is not tried",
 		"ecs:RegisterTaskDefinition, ecs:DeregisterTaskDefinition, ecs:DeleteTaskDefinitions, ecs:RunTask, ",
-		"warn not looked at: the event queue (sqs:GetQueueAttributes), the bucket's encryption (s3:GetEncryptionConfiguration), " +
-			"the bucket's block of public access (s3:GetBucketPublicAccessBlock), the bucket's lifecycle (s3:GetLifecycleConfiguration), execution role and task role and role of volumes (iam:GetRole), " +
-			"what execution role and task role may do (iam:SimulatePrincipalPolicy), subnets (ec2:DescribeSubnets), security groups (ec2:DescribeSecurityGroups), the vCPU quota (servicequotas:GetServiceQuota); burstlet does not need these rights",
+		"warn not looked at: the event queue (sqs:GetQueueAttributes), the bucket's encryption " +
+			"(s3:GetEncryptionConfiguration), " +
+			"the bucket's block of public access (s3:GetBucketPublicAccessBlock), the bucket's lifecycle " +
+			"(s3:GetLifecycleConfiguration), execution role and task role and role of volumes (iam:GetRole), " +
+			"what execution role and task role may do (iam:SimulatePrincipalPolicy), subnets (ec2:DescribeSubnets), " +
+			"security groups (ec2:DescribeSecurityGroups), the vCPU quota (servicequotas:GetServiceQuota); burstlet does " +
+			"not need these rights",
 		"ok AWS permissions: all 10 that read are there",
 	} {
 		if !strings.Contains(text, want) {

@@ -45,7 +45,10 @@ func TestAPodHasItsVolumeAndTakesItAlong(t *testing.T) {
 		if len(volumes) != 1 || volumes[0].GiB != 20 || volumes[0].Type != "gp3" || !volumes[0].DeleteOnTermination {
 			t.Fatalf("%+v", volumes)
 		}
-		for key, value := range map[string]string{"burstlet/node": identity.TagValue(configOf(s).NodeIdentity), "burstlet/pod": spec.Pod.Name, "burstlet/uid": string(spec.Pod.UID)} {
+		for key, value := range map[string]string{
+			"burstlet/node": identity.TagValue(configOf(s).NodeIdentity), "burstlet/pod": spec.Pod.Name,
+			"burstlet/uid": string(spec.Pod.UID),
+		} {
 			if volumes[0].Tags[key] != value {
 				t.Errorf("tag %s is %q, want %q", key, volumes[0].Tags[key], value)
 			}
@@ -68,7 +71,9 @@ func TestAPodHasItsVolumeAndTakesItAlong(t *testing.T) {
 
 func TestAForeignVolumeCostsNothingHere(t *testing.T) {
 	m := newMeter(fargate.PublishedRates())
-	task := types.Task{Cpu: aws.String("256"), Memory: aws.String("512"), Attachments: []types.Attachment{{Type: aws.String(attachmentEBS)}}}
+	task := types.Task{
+		Cpu: aws.String("256"), Memory: aws.String("512"), Attachments: []types.Attachment{{Type: aws.String(attachmentEBS)}},
+	}
 	bare := task
 	bare.Attachments = nil
 	if got, want := m.meteredOf(task).price, m.meteredOf(bare).price; got != want {
@@ -78,7 +83,9 @@ func TestAForeignVolumeCostsNothingHere(t *testing.T) {
 
 func TestValidateVolumes(t *testing.T) {
 	for want, ebs := range map[string]ecsconfig.EBS{
-		"":                   {RoleARN: infraRole, VolumeType: "gp3", Encrypted: true, KMSKeyID: "alias/burst", FilesystemType: "xfs"},
+		"": {
+			RoleARN: infraRole, VolumeType: "gp3", Encrypted: true, KMSKeyID: "alias/burst", FilesystemType: "xfs",
+		},
 		"ebs.roleARN":        {VolumeType: "gp3"},
 		"ebs.volumeType":     {RoleARN: infraRole, VolumeType: "standard"},
 		"ebs.filesystemType": {RoleARN: infraRole, FilesystemType: "btrfs"},

@@ -44,22 +44,43 @@ func TestAnEndIsShownWithItsReport(t *testing.T) {
 		s.Inject(stub.Fault{Service: "logs", Action: "GetLogEvents", Code: "ThrottlingException", Times: 60})
 	}
 	for name, tc := range map[string]ending{
-		"its log comes at once, which AWS's does not": {kind: stub.Kindness{LogsAtOnce: true}, deprovision: 20 * s, script: reporting(30*s, "bye"), after: 2 * s, message: "bye", live: true},
-		"its log comes as AWS's do":                   {deprovision: 20 * s, script: reporting(30*s, "bye"), after: 8 * s, message: "bye", live: true},
-		"between two flushes":                         {deprovision: 20 * s, script: reporting(33*s, "bye"), after: 4 * s, message: "bye", live: true},
-		"its log comes late":                          {ingest: 11 * s, deprovision: 40 * s, script: reporting(30*s, "bye"), after: 18 * s, message: "bye", live: true},
-		"a report that comes too late":                {ingest: time.Minute, deprovision: 40 * s, script: "sleep 30; exit 3", after: reportLast, live: true},
-		"logs cannot be read: within the bound":       {deprovision: 40 * s, script: reporting(30*s, "bye"), server: throttled, after: endHold, live: true},
-		"a task that has stopped holds nothing":       {ingest: 9 * s, deprovision: 2 * s, script: reporting(30*s, "bye"), after: 2 * s},
-		"without a log group nobody waits":            {deprovision: 20 * s, script: reporting(30*s, "bye"), change: func(c *Config) { c.LogGroup = "" }, live: true},
-		"without burstlet's program nobody waits":     {deprovision: 20 * s, script: reporting(30*s, "bye"), change: func(c *Config) { c.TaskImage = "" }, live: true},
+		"its log comes at once, which AWS's does not": {
+			kind: stub.Kindness{LogsAtOnce: true}, deprovision: 20 * s, script: reporting(30*s, "bye"), after: 2 * s,
+			message: "bye", live: true,
+		},
+		"its log comes as AWS's do": {
+			deprovision: 20 * s, script: reporting(30*s, "bye"), after: 8 * s, message: "bye", live: true,
+		},
+		"between two flushes": {
+			deprovision: 20 * s, script: reporting(33*s, "bye"), after: 4 * s, message: "bye", live: true,
+		},
+		"its log comes late": {
+			ingest: 11 * s, deprovision: 40 * s, script: reporting(30*s, "bye"), after: 18 * s, message: "bye", live: true,
+		},
+		"a report that comes too late": {
+			ingest: time.Minute, deprovision: 40 * s, script: "sleep 30; exit 3", after: reportLast, live: true,
+		},
+		"logs cannot be read: within the bound": {
+			deprovision: 40 * s, script: reporting(30*s, "bye"), server: throttled, after: endHold, live: true,
+		},
+		"a task that has stopped holds nothing": {
+			ingest: 9 * s, deprovision: 2 * s, script: reporting(30*s, "bye"), after: 2 * s,
+		},
+		"without a log group nobody waits": {
+			deprovision: 20 * s, script: reporting(30*s, "bye"), change: func(c *Config) { c.LogGroup = "" }, live: true,
+		},
+		"without burstlet's program nobody waits": {
+			deprovision: 20 * s, script: reporting(30*s, "bye"), change: func(c *Config) { c.TaskImage = "" }, live: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, tc.run) })
 	}
 }
 
 func (tc ending) run(t *testing.T) {
-	s := stub.New(stub.Config{LogGroups: []string{testGroup}, Kindness: tc.kind, Delays: stub.Delays{Ingest: tc.ingest, Deprovision: tc.deprovision}})
+	s := stub.New(stub.Config{LogGroups: []string{testGroup}, Kindness: tc.kind, Delays: stub.Delays{
+		Ingest: tc.ingest, Deprovision: tc.deprovision,
+	}})
 	cfg := richConfig(s)
 	if cfg.LogGroup = testGroup; tc.change != nil {
 		tc.change(&cfg)
@@ -96,7 +117,9 @@ func TestTheEndOfAnInitContainerIsShownWithTheNext(t *testing.T) {
 		cfg.LogGroup = testGroup
 		b := open(t, cfg)
 		defer background.Run(t, b.RunFreely)()
-		pod := withInit(podOf("p", "sleep", "900"), []string{"sh", "-c", "sleep 5; echo '\x1eburstlet {\"exit\":0,\"message\":\"done\"}'"})
+		pod := withInit(
+			podOf("p", "sleep", "900"), []string{"sh", "-c", "sleep 5; echo '\x1eburstlet {\"exit\":0,\"message\":\"done\"}'"},
+		)
 		must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(pod, 0)))
 		time.Sleep(7 * time.Second)
 		facts, err := b.Pods.List(t.Context())
@@ -105,7 +128,8 @@ func TestTheEndOfAnInitContainerIsShownWithTheNext(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		facts, err = b.Pods.List(t.Context())
-		if c := only(t, facts, err).Containers[0]; c.State() != backend.Exited || c.Message != "done" || c.FinishedAt.Sub(c.StartedAt).Round(time.Second) != 5*time.Second {
+		if c := only(t, facts, err).Containers[0]; c.State() != backend.Exited || c.Message != "done" ||
+			c.FinishedAt.Sub(c.StartedAt).Round(time.Second) != 5*time.Second {
 			t.Errorf("%+v", c)
 		}
 	})
@@ -123,11 +147,17 @@ func TestNobodyWaitsForAReport(t *testing.T) {
 			must(t, b.Pods.Remove(t.Context(), ref))
 			return b
 		},
-		"a new process": func(t *testing.T, cfg Config, _ backend.Backend, _ backend.Ref) backend.Backend { return open(t, cfg) },
+		"a new process": func(
+			t *testing.T, cfg Config, _ backend.Backend, _ backend.Ref,
+		) backend.Backend {
+			return open(t, cfg)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := stub.New(stub.Config{LogGroups: []string{testGroup}, Delays: stub.Delays{Ingest: time.Minute, Deprovision: 20 * time.Second}})
+				s := stub.New(stub.Config{
+					LogGroups: []string{testGroup}, Delays: stub.Delays{Ingest: time.Minute, Deprovision: 20 * time.Second},
+				})
 				cfg := richConfig(s)
 				cfg.LogGroup = testGroup
 				b := open(t, cfg)
@@ -157,7 +187,9 @@ func TestNobodyWaitsForAReport(t *testing.T) {
 // What the task is stopped for by us has no report to wait for.
 func TestAPodThatIsStoppedEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := stub.New(stub.Config{LogGroups: []string{testGroup}, Delays: stub.Delays{Ingest: time.Minute, Deprovision: 20 * time.Second}})
+		s := stub.New(stub.Config{
+			LogGroups: []string{testGroup}, Delays: stub.Delays{Ingest: time.Minute, Deprovision: 20 * time.Second},
+		})
 		cfg := richConfig(s)
 		cfg.LogGroup = testGroup
 		b := open(t, cfg)
@@ -180,7 +212,10 @@ func TestAPodThatIsStoppedEndsAtOnce(t *testing.T) {
 func TestTheLastLinesOfJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := lane.Pick(20, 40, 100)
-		s := stub.New(stub.Config{Region: "eu-west-1", LogGroups: []string{testGroup}, Throttles: true, Delays: stub.Delays{Deprovision: 20 * time.Second}})
+		s := stub.New(stub.Config{
+			Region: "eu-west-1", LogGroups: []string{testGroup}, Throttles: true,
+			Delays: stub.Delays{Deprovision: 20 * time.Second},
+		})
 		cfg := richConfig(s)
 		cfg.Region, cfg.LogGroup = "eu-west-1", testGroup
 		b := open(t, cfg)
@@ -188,7 +223,9 @@ func TestTheLastLinesOfJobs(t *testing.T) {
 		refs := map[string]backend.ContainerRef{}
 		for i := range pods {
 			name := fmt.Sprint("p", i)
-			refs[name] = launchedPod(t, b, name, 0, fmt.Sprintf("sleep %d; seq 30; echo 'last of %s'; exit %d", 60+i%7, name, i%3))
+			refs[name] = launchedPod(
+				t, b, name, 0, fmt.Sprintf("sleep %d; seq 30; echo 'last of %s'; exit %d", 60+i%7, name, i%3),
+			)
 		}
 		waiting := len(refs)
 		for begun := time.Now(); waiting > 0; time.Sleep(time.Second) {
@@ -210,7 +247,8 @@ func TestTheLastLinesOfJobs(t *testing.T) {
 		}
 		for i := range pods {
 			name := fmt.Sprint("p", i)
-			if got := readAll(t, b, refs[name], backend.LogOptions{Tail: new(int64(20))}); got != want.String()+"last of "+name+"\n" {
+			if got := readAll(t, b, refs[name], backend.LogOptions{Tail: new(int64(20))}); got != want.String()+"last of "+name+
+				"\n" {
 				t.Errorf("%s: %q", name, got)
 			}
 			if c := look(t, b, refs[name]); int(c.ExitCode) != i%3 {

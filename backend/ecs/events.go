@@ -25,7 +25,9 @@ import (
 // queueAPI are the calls to SQS that are used.
 type queueAPI interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
-	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	DeleteMessageBatch(
+		context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options),
+	) (*sqs.DeleteMessageBatchOutput, error)
 }
 
 // events is backend.Events on a queue that an EventBridge rule fills with "ECS Task
@@ -67,7 +69,9 @@ const (
 )
 
 func newEvents(api queueAPI, url, startedBy string, known *task.Known) *events {
-	return &events{api: api, url: url, startedBy: startedBy, known: known, versions: map[string]taskVersion{}, said: map[string]bool{}}
+	return &events{
+		api: api, url: url, startedBy: startedBy, known: known, versions: map[string]taskVersion{}, said: map[string]bool{},
+	}
 }
 
 // Run implements backend.Events.
@@ -106,7 +110,9 @@ func (e *events) done(ctx context.Context, messages []sqstypes.Message) error {
 	}
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: &e.url}
 	for _, m := range messages {
-		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(len(in.Entries))), ReceiptHandle: m.ReceiptHandle})
+		in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
+			Id: aws.String(fmt.Sprint(len(in.Entries))), ReceiptHandle: m.ReceiptHandle,
+		})
 	}
 	if _, err := e.api.DeleteMessageBatch(ctx, in); err != nil {
 		return fmt.Errorf("delete task events: %w", classifyQueue(err))
@@ -147,7 +153,12 @@ func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
 	}
 	if ev.Detail.StartedBy != e.startedBy {
 		if strings.HasPrefix(ev.Detail.StartedBy, identity.StartedByRoot) {
-			e.warn(ctx, "shared", "The queue of task events brings those of other nodes, which are deleted: each node needs a queue of its own, and a rule with its startedBy, "+e.startedBy)
+			e.warn(
+				ctx, "shared",
+				"The queue of task events brings those of other nodes, which are deleted: each node needs a queue of its own, "+
+					"and a rule with its startedBy, "+
+					e.startedBy,
+			)
 		}
 		return "", false
 	}
@@ -163,7 +174,8 @@ func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
 func (e *events) told(ctx context.Context, said intask.Readiness, verify func(string) error) (ktypes.UID, bool) {
 	uid, isNew, err := e.known.Told(said, verify, time.Now())
 	if err != nil {
-		e.warn(ctx, "forged", "The queue of task events brings what a task did not write, which is deleted: somebody else has "+
+		e.warn(ctx, "forged", "The queue of task events brings what a task did not write, which is deleted: somebody "+
+			"else has "+
 			"sqs:SendMessage on it")
 	}
 	return uid, isNew

@@ -25,7 +25,9 @@ const eventsNode = "cluster-uid/node.example"
 
 // eventOf is an event as EventBridge writes it.
 func eventOf(task, startedBy, uid string, version int) string {
-	id := fmt.Sprintf(`{\"node\":\"n\",\"uid\":\"%s\",\"ns\":\"ns\",\"name\":\"p\",\"attempt\":0,\"c\":[{\"n\":\"app\",\"h\":\"h\"}]}`, uid)
+	id := fmt.Sprintf(
+		`{\"node\":\"n\",\"uid\":\"%s\",\"ns\":\"ns\",\"name\":\"p\",\"attempt\":0,\"c\":[{\"n\":\"app\",\"h\":\"h\"}]}`, uid,
+	)
 	return fmt.Sprintf(`{"version":"0","id":"1","detail-type":"ECS Task State Change","source":"aws.ecs","detail":{"taskArn":"%s","startedBy":"%s",
 		"version":%d,"lastStatus":"RUNNING","createdAt":"2026-11-22T10:00:00Z",
 		"overrides":{"containerOverrides":[{"name":"burstlet-init"},{"name":"app","environment":[{"name":"BURSTLET_POD","value":"%s"}]}]}}}`, task, startedBy, version, id)
@@ -57,7 +59,9 @@ func TestEventsTellWhichPodToLookAt(t *testing.T) {
 func FuzzEvents(f *testing.F) {
 	f.Add(eventOf("t1", identity.StartedBy(eventsNode), "u1", 2))
 	f.Fuzz(func(t *testing.T, body string) {
-		if uid, ok := newEvents(nil, "url", identity.StartedBy(eventsNode), task.NewKnown(task.Config{})).read(t.Context(), body); ok && uid == "" {
+		if uid, ok := newEvents(
+			nil, "url", identity.StartedBy(eventsNode), task.NewKnown(task.Config{}),
+		).read(t.Context(), body); ok && uid == "" {
 			t.Error("a hint about no pod")
 		}
 	})
@@ -71,7 +75,9 @@ type queueOf struct {
 	fail     error
 }
 
-func (q *queueOf) ReceiveMessage(_ context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
+func (q *queueOf) ReceiveMessage(
+	_ context.Context, in *sqs.ReceiveMessageInput, _ ...func(*sqs.Options),
+) (*sqs.ReceiveMessageOutput, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.messages) == 0 {
@@ -86,7 +92,9 @@ func (q *queueOf) ReceiveMessage(_ context.Context, in *sqs.ReceiveMessageInput,
 	return out, nil
 }
 
-func (q *queueOf) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
+func (q *queueOf) DeleteMessageBatch(
+	_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options),
+) (*sqs.DeleteMessageBatchOutput, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range in.Entries {
@@ -117,7 +125,9 @@ func TestEventsEndWithTheirContext(t *testing.T) {
 		q := &queueOf{messages: []string{eventOf("t", identity.StartedBy(eventsNode), "u", 1)}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := newEvents(q, "url", identity.StartedBy(eventsNode), task.NewKnown(task.Config{})).Run(ctx, make(chan types.UID)); !errors.Is(err, context.DeadlineExceeded) {
+		if err := newEvents(
+			q, "url", identity.StartedBy(eventsNode), task.NewKnown(task.Config{}),
+		).Run(ctx, make(chan types.UID)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		if len(q.deleted) != 0 {

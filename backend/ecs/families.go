@@ -18,11 +18,21 @@ import (
 
 // familiesAPI are the calls of the SDK by which definitions are collected.
 type familiesAPI interface {
-	DescribeTaskDefinition(context.Context, *awsecs.DescribeTaskDefinitionInput, ...func(*awsecs.Options)) (*awsecs.DescribeTaskDefinitionOutput, error)
-	ListTaskDefinitionFamilies(context.Context, *awsecs.ListTaskDefinitionFamiliesInput, ...func(*awsecs.Options)) (*awsecs.ListTaskDefinitionFamiliesOutput, error)
-	ListTaskDefinitions(context.Context, *awsecs.ListTaskDefinitionsInput, ...func(*awsecs.Options)) (*awsecs.ListTaskDefinitionsOutput, error)
-	DeregisterTaskDefinition(context.Context, *awsecs.DeregisterTaskDefinitionInput, ...func(*awsecs.Options)) (*awsecs.DeregisterTaskDefinitionOutput, error)
-	DeleteTaskDefinitions(context.Context, *awsecs.DeleteTaskDefinitionsInput, ...func(*awsecs.Options)) (*awsecs.DeleteTaskDefinitionsOutput, error)
+	DescribeTaskDefinition(
+		context.Context, *awsecs.DescribeTaskDefinitionInput, ...func(*awsecs.Options),
+	) (*awsecs.DescribeTaskDefinitionOutput, error)
+	ListTaskDefinitionFamilies(
+		context.Context, *awsecs.ListTaskDefinitionFamiliesInput, ...func(*awsecs.Options),
+	) (*awsecs.ListTaskDefinitionFamiliesOutput, error)
+	ListTaskDefinitions(
+		context.Context, *awsecs.ListTaskDefinitionsInput, ...func(*awsecs.Options),
+	) (*awsecs.ListTaskDefinitionsOutput, error)
+	DeregisterTaskDefinition(
+		context.Context, *awsecs.DeregisterTaskDefinitionInput, ...func(*awsecs.Options),
+	) (*awsecs.DeregisterTaskDefinitionOutput, error)
+	DeleteTaskDefinitions(
+		context.Context, *awsecs.DeleteTaskDefinitionsInput, ...func(*awsecs.Options),
+	) (*awsecs.DeleteTaskDefinitionsOutput, error)
 }
 
 // familyStore is what is known of one node's definitions in ECS.
@@ -39,7 +49,10 @@ type familyStore struct {
 }
 
 func newFamilyStore(api familiesAPI, b buckets, node string) *familyStore {
-	return &familyStore{api: api, buckets: b, deletes: rate.NewLimiter(1, 5), prefix: identity.FamilyPrefix(node), named: map[string][]string{}}
+	return &familyStore{
+		api: api, buckets: b, deletes: rate.NewLimiter(1, 5), prefix: identity.FamilyPrefix(node),
+		named: map[string][]string{},
+	}
 }
 
 // list returns this node's active families.
@@ -72,13 +85,17 @@ func (f *familyStore) listBy(ctx context.Context, status types.TaskDefinitionFam
 }
 
 // revisions returns the ARNs of a family's revisions.
-func (f *familyStore) revisions(ctx context.Context, family string, status types.TaskDefinitionStatus) ([]string, error) {
+func (f *familyStore) revisions(
+	ctx context.Context, family string, status types.TaskDefinitionStatus,
+) ([]string, error) {
 	if err := awscall.Wait(ctx, f.buckets.describeDefinition); err != nil {
 		return nil, err
 	}
 	// One page: a family has a revision for each process that registered it at the
 	// same moment. More are found at the next look.
-	out, err := f.api.ListTaskDefinitions(ctx, &awsecs.ListTaskDefinitionsInput{FamilyPrefix: &family, Status: status, MaxResults: aws.Int32(batch)})
+	out, err := f.api.ListTaskDefinitions(
+		ctx, &awsecs.ListTaskDefinitionsInput{FamilyPrefix: &family, Status: status, MaxResults: aws.Int32(batch)},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("list task definitions of %s: %w", family, awscall.Classify(err))
 	}
@@ -141,7 +158,9 @@ func (f *familyStore) deregister(ctx context.Context, family string) error {
 		if err := awscall.Wait(ctx, f.buckets.register); err != nil {
 			return err
 		}
-		if _, err := f.api.DeregisterTaskDefinition(ctx, &awsecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn}); err != nil {
+		if _, err := f.api.DeregisterTaskDefinition(
+			ctx, &awsecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn},
+		); err != nil {
 			return fmt.Errorf("deregister task definition %s: %w", arn, awscall.Classify(err))
 		}
 		delete(f.named, arn)
@@ -184,7 +203,10 @@ func (f *familyStore) purge(ctx context.Context) (deleted []string, err error) {
 			return deleted, fmt.Errorf("delete task definitions: %w", awscall.Classify(err))
 		}
 		for _, failure := range out.Failures {
-			return deleted, backend.Errorf(backend.ErrThrottled, "delete task definition %s: %s %s", aws.ToString(failure.Arn), aws.ToString(failure.Reason), aws.ToString(failure.Detail))
+			return deleted, backend.Errorf(
+				backend.ErrThrottled, "delete task definition %s: %s %s", aws.ToString(failure.Arn), aws.ToString(failure.Reason),
+				aws.ToString(failure.Detail),
+			)
 		}
 		deleted, arns = append(deleted, arns[:n]...), arns[n:]
 	}
@@ -193,7 +215,9 @@ func (f *familyStore) purge(ctx context.Context) (deleted []string, err error) {
 
 // retire lets a family go that was not used since a time, while nobody can take it
 // up.
-func (d *definitions) retire(ctx context.Context, family string, before time.Time, deregister func(context.Context, string) error) error {
+func (d *definitions) retire(
+	ctx context.Context, family string, before time.Time, deregister func(context.Context, string) error,
+) error {
 	known, err := d.take(ctx)
 	if err != nil {
 		return err

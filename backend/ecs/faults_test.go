@@ -27,29 +27,72 @@ var launchFaults = map[string]struct {
 	made     int // tasks after it
 }{
 	"one lost reply is replayed by the SDK": {[]stub.Fault{{Action: "RunTask", LoseReply: true}}, "", "", 1},
-	"all replies lost":                      {[]stub.Fault{{Action: "RunTask", LoseReply: true, Times: always}}, "Unavailable", "", 1},
-	"a reply that cannot be read":           {[]stub.Fault{{Action: "RunTask", Garble: true}}, "Unavailable", "", 1},
-	"one throttled call":                    {[]stub.Fault{{Action: "RunTask", Code: "ThrottlingException"}}, "", "", 1},
-	"throttled":                             {[]stub.Fault{{Action: "RunTask", Code: "ThrottlingException", Times: always}}, "Throttled", "", 0},
-	"throttled in disguise":                 {[]stub.Fault{{Action: "RunTask", Code: "InvalidParameterException", Message: inDisguise, Times: always}}, "Throttled", "Transient", 0},
-	"server error":                          {[]stub.Fault{{Action: "RunTask", Code: "ServerException", Status: 500, Times: always}}, "Unavailable", "", 0},
-	"no capacity":                           {[]stub.Fault{{Action: "RunTask", Failure: "Capacity is unavailable at this time. Please try again later or in a different availability zone"}}, "Capacity", "", 0},
-	"quota of vCPUs":                        {[]stub.Fault{{Action: "RunTask", Code: "ClientException", Message: "You've reached the limit on the number of vCPUs you can run concurrently"}}, "Capacity", "Transient", 0},
-	"quota of tasks":                        {[]stub.Fault{{Action: "RunTask", Code: "ClientException", Message: "You've reached the limit on the number of tasks you can run concurrently"}}, "Capacity", "Transient", 0},
-	"denied":                                {[]stub.Fault{{Action: "RunTask", Code: "AccessDeniedException"}}, "Denied", "", 0},
-	"role":                                  {[]stub.Fault{{Action: "RunTask", Code: "ClientException", Message: "ECS was unable to assume the role"}}, "Transient", "", 0},
-	"service linked role":                   {[]stub.Fault{{Action: "RunTask", Code: "InvalidParameterException", Message: "Unable to assume the service linked role. Please verify that the ECS service linked role exists."}}, "Transient", "", 0},
-	"capacity provider":                     {[]stub.Fault{{Action: "RunTask", Code: "InvalidParameterException", Message: "The specified capacity provider is not associated with the cluster"}}, "Transient", "", 0},
-	"subnet":                                {[]stub.Fault{{Action: "RunTask", Code: "InvalidParameterException", Message: "Error retrieving subnet information for [subnet-a]"}}, "Transient", "", 0},
-	"platform":                              {[]stub.Fault{{Action: "RunTask", Code: "PlatformUnknownException", Message: "x"}}, "Transient", "", 0},
-	"unknown":                               {[]stub.Fault{{Action: "RunTask", Code: "InvalidParameterException", Message: "x"}}, "Transient", "", 0},
-	"unknown by its code too":               {[]stub.Fault{{Action: "RunTask", Code: "NewException", Message: "x"}}, "Transient", "", 0},
-	"registration denied":                   {[]stub.Fault{{Action: "RegisterTaskDefinition", Code: "AccessDeniedException"}}, "Denied", "", 0},
-	"registration refused":                  {[]stub.Fault{{Action: "RegisterTaskDefinition", Code: "ClientException", Message: "x"}}, "Transient", "", 0},
-	"registration collides":                 {[]stub.Fault{{Action: "RegisterTaskDefinition", Code: "ClientException", Message: "Too many concurrent attempts to create a new revision of the specified family."}}, "Throttled", "Transient", 0},
+	"all replies lost": {
+		[]stub.Fault{{Action: "RunTask", LoseReply: true, Times: always}}, "Unavailable", "", 1,
+	},
+	"a reply that cannot be read": {[]stub.Fault{{Action: "RunTask", Garble: true}}, "Unavailable", "", 1},
+	"one throttled call":          {[]stub.Fault{{Action: "RunTask", Code: "ThrottlingException"}}, "", "", 1},
+	"throttled": {
+		[]stub.Fault{{Action: "RunTask", Code: "ThrottlingException", Times: always}}, "Throttled", "", 0,
+	},
+	"throttled in disguise": {
+		[]stub.Fault{{Action: "RunTask", Code: "InvalidParameterException", Message: inDisguise, Times: always}},
+		"Throttled",
+		"Transient", 0,
+	},
+	"server error": {
+		[]stub.Fault{{Action: "RunTask", Code: "ServerException", Status: 500, Times: always}}, "Unavailable", "", 0,
+	},
+	"no capacity": {[]stub.Fault{{
+		Action:  "RunTask",
+		Failure: "Capacity is unavailable at this time. Please try again later or in a different availability zone",
+	}}, "Capacity", "", 0},
+	"quota of vCPUs": {[]stub.Fault{{
+		Action: "RunTask", Code: "ClientException",
+		Message: "You've reached the limit on the number of vCPUs you can run concurrently",
+	}}, "Capacity", "Transient", 0},
+	"quota of tasks": {[]stub.Fault{{
+		Action: "RunTask", Code: "ClientException",
+		Message: "You've reached the limit on the number of tasks you can run concurrently",
+	}}, "Capacity", "Transient", 0},
+	"denied": {[]stub.Fault{{Action: "RunTask", Code: "AccessDeniedException"}}, "Denied", "", 0},
+	"role": {
+		[]stub.Fault{{Action: "RunTask", Code: "ClientException", Message: "ECS was unable to assume the role"}},
+		"Transient",
+		"", 0,
+	},
+	"service linked role": {[]stub.Fault{{
+		Action: "RunTask", Code: "InvalidParameterException",
+		Message: "Unable to assume the service linked role. Please verify that the ECS service linked role exists.",
+	}}, "Transient", "", 0},
+	"capacity provider": {[]stub.Fault{{
+		Action: "RunTask", Code: "InvalidParameterException",
+		Message: "The specified capacity provider is not associated with the cluster",
+	}}, "Transient", "", 0},
+	"subnet": {[]stub.Fault{{
+		Action: "RunTask", Code: "InvalidParameterException", Message: "Error retrieving subnet information for [subnet-a]",
+	}}, "Transient", "", 0},
+	"platform": {
+		[]stub.Fault{{Action: "RunTask", Code: "PlatformUnknownException", Message: "x"}}, "Transient", "", 0,
+	},
+	"unknown": {
+		[]stub.Fault{{Action: "RunTask", Code: "InvalidParameterException", Message: "x"}}, "Transient", "", 0,
+	},
+	"unknown by its code too": {[]stub.Fault{{Action: "RunTask", Code: "NewException", Message: "x"}}, "Transient", "", 0},
+	"registration denied": {
+		[]stub.Fault{{Action: "RegisterTaskDefinition", Code: "AccessDeniedException"}}, "Denied", "", 0,
+	},
+	"registration refused": {
+		[]stub.Fault{{Action: "RegisterTaskDefinition", Code: "ClientException", Message: "x"}}, "Transient", "", 0,
+	},
+	"registration collides": {[]stub.Fault{{
+		Action: "RegisterTaskDefinition", Code: "ClientException",
+		Message: "Too many concurrent attempts to create a new revision of the specified family.",
+	}}, "Throttled", "Transient", 0},
 }
 
-const inDisguise = "Error retrieving security group information for [sg-a]: Request limit exceeded. (ErrorCode: RequestLimitExceeded)"
+const inDisguise = "Error retrieving security group information for [sg-a]: Request limit exceeded. (ErrorCode: " +
+	"RequestLimitExceeded)"
 
 // No answer of AWS's alone fails a pod, whatever its words.
 func TestLaunchFaults(t *testing.T) {
@@ -92,7 +135,9 @@ func TestLaunchFaults(t *testing.T) {
 
 // While it is not known whether a launch made a task, nothing says NotFound.
 func TestUnresolvedLaunch(t *testing.T) {
-	virtual(t, stub.Config{Delays: stub.Delays{Visible: time.Minute}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+	virtual(t, stub.Config{Delays: stub.Delays{Visible: time.Minute}}, func(
+		t *testing.T, s *stub.Server, b backend.Backend,
+	) {
 		s.Inject(stub.Fault{Action: "RunTask", LoseReply: true, Times: always})
 		spec := specOf(podOf("a", "nginx"), 0)
 		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Unavailable")
@@ -130,7 +175,8 @@ func TestConflict(t *testing.T) {
 		must(t, again.Pods.Launch(t.Context(), t.Context(), dead))
 		facts, err := again.Pods.List(t.Context())
 		must(t, err)
-		if len(facts) != 2 || !facts[0].Live || facts[1].Live || facts[1].Containers[0].ExitCode != 1 || len(s.Tasks(false)) != 2 {
+		if len(facts) != 2 || !facts[0].Live || facts[1].Live || facts[1].Containers[0].ExitCode != 1 ||
+			len(s.Tasks(false)) != 2 {
 			t.Fatalf("%+v", facts)
 		}
 		stranger := configOf(s)
@@ -144,7 +190,9 @@ func TestConflict(t *testing.T) {
 
 // A task that a conflict names is adopted once it shows.
 func TestConflictWithATaskThatDoesNotShowYet(t *testing.T) {
-	virtual(t, stub.Config{Delays: stub.Delays{Visible: 2 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+	virtual(t, stub.Config{Delays: stub.Delays{Visible: 2 * time.Second}}, func(
+		t *testing.T, s *stub.Server, b backend.Backend,
+	) {
 		spec := specOf(podOf("a", "sleep", "600"), 0)
 		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		changed := configOf(s)
@@ -203,7 +251,9 @@ func deregister(t *testing.T, s *stub.Server, arn string) {
 		Region: "us-east-1", BaseEndpoint: aws.String(stub.Endpoint), HTTPClient: s.Client(),
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "not-a-secret", ""),
 	})
-	if _, err := c.DeregisterTaskDefinition(t.Context(), &awsecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn}); err != nil {
+	if _, err := c.DeregisterTaskDefinition(
+		t.Context(), &awsecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn},
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -330,10 +380,14 @@ func TestAStrangeTaskThatIsNotDescribed(t *testing.T) {
 // looked for now and then.
 func TestStopOfATaskThatDoesNotShow(t *testing.T) {
 	for _, reworded := range []bool{false, true} {
-		virtual(t, stub.Config{Reworded: reworded, Delays: stub.Delays{Visible: 90 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+		virtual(t, stub.Config{
+			Reworded: reworded, Delays: stub.Delays{Visible: 90 * time.Second},
+		}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 			spec := specOf(podOf("a", "sleep", "600"), 0)
 			must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
-			s.Inject(stub.Fault{Action: "StopTask", Code: "InvalidParameterException", Message: "The referenced task was not found."})
+			s.Inject(stub.Fault{
+				Action: "StopTask", Code: "InvalidParameterException", Message: "The referenced task was not found.",
+			})
 			words := map[string]bool{}
 			for range 80 {
 				time.Sleep(time.Second)

@@ -195,7 +195,9 @@ func (c *collector) definitionOf(ctx context.Context, t types.Task, used inUse) 
 	arn := aws.ToString(t.TaskDefinitionArn)
 	family := identity.FamilyOf(arn)
 	if family == "" {
-		return backend.Errorf(backend.ErrUnavailable, "task %s: its definition %q has no family", aws.ToString(t.TaskArn), arn)
+		return backend.Errorf(
+			backend.ErrUnavailable, "task %s: its definition %q has no family", aws.ToString(t.TaskArn), arn,
+		)
 	}
 	used.families[family] = true
 	secrets, err := c.families.secrets(ctx, arn)

@@ -185,15 +185,18 @@ func TestNothingOfOthersIsCollected(t *testing.T) {
 		gone(t, theirs, richSpec("ended", 0).Ref())
 		c := sdkOf(t, s)
 		_, err := c.ECS.RegisterTaskDefinition(t.Context(), &awsecs.RegisterTaskDefinitionInput{
-			Family: aws.String("burstlet-by-hand"), ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("a"), Image: aws.String("b")}},
+			Family:                  aws.String("burstlet-by-hand"),
+			ContainerDefinitions:    []types.ContainerDefinition{{Name: aws.String("a"), Image: aws.String("b")}},
 			RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate}, NetworkMode: types.NetworkModeAwsvpc,
 			Cpu: aws.String("256"), Memory: aws.String("512"),
 		})
 		must(t, err)
 		ours := payload.Prefix(richConfig(s).NodeIdentity)
-		for _, name := range []string{"database", "burstlet/x", ours + "pod/u/0.a.1", ours + "shared/env.x"} { // without our tag
+		// without our tag
+		for _, name := range []string{"database", "burstlet/x", ours + "pod/u/0.a.1", ours + "shared/env.x"} {
 			_, err := c.Secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-				Name: &name, SecretString: aws.String("x"), Tags: []smtypes.Tag{{Key: aws.String("owner"), Value: aws.String("dba")}},
+				Name: &name, SecretString: aws.String("x"),
+				Tags: []smtypes.Tag{{Key: aws.String("owner"), Value: aws.String("dba")}},
 			})
 			must(t, err)
 		}
@@ -218,7 +221,9 @@ func TestNothingOfOthersIsCollected(t *testing.T) {
 }
 
 func TestNothingIsCollectedWithoutACompleteListing(t *testing.T) {
-	for _, action := range []string{"ListTasks", "DescribeTasks", "ListSecrets", "ListTaskDefinitionFamilies", "DescribeTaskDefinition"} {
+	for _, action := range []string{
+		"ListTasks", "DescribeTasks", "ListSecrets", "ListTaskDefinitionFamilies", "DescribeTaskDefinition",
+	} {
 		t.Run(action, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := stub.New(stub.Config{})
@@ -273,7 +278,9 @@ func TestReferencesLeadToTheirSecret(t *testing.T) {
 			t.Errorf("%s leads to %s", from, got)
 		}
 	}
-	if got := identity.FamilyOf("arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-a-b:3"); got != "burstlet-a-b" {
+	if got := identity.FamilyOf(
+		"arn:aws:ecs:us-east-1:123456789012:task-definition/burstlet-a-b:3",
+	); got != "burstlet-a-b" {
 		t.Error(got)
 	}
 }

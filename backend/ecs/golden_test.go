@@ -65,7 +65,8 @@ func TestRepresentativePodsRun(t *testing.T) {
 					t.Fatalf("%+v", facts)
 				}
 				for _, c := range facts[0].Containers {
-					if isInit := c.Name == "first" || c.Name == "second" || strings.HasPrefix(c.Name, "migrate") || c.Name == "warm"; !isInit && c.State() != backend.Running {
+					if isInit := c.Name == "first" || c.Name == "second" || strings.HasPrefix(c.Name, "migrate") ||
+						c.Name == "warm"; !isInit && c.State() != backend.Running {
 						t.Errorf("%s: %+v", c.Name, c)
 					}
 				}

@@ -52,12 +52,23 @@ func TestAGraceThatCannotBeHadIsTold(t *testing.T) {
 		grace time.Duration
 		want  string // none: nothing is told
 	}{
-		"its own":                   {nil, false, 30 * time.Second, ""},
-		"longer than its own":       {nil, false, 90 * time.Second, "have 30s to end, not 1m30s: ECS gives them the terminationGracePeriodSeconds"},
-		"no image of ours":          {func(c *Config) { c.TaskImage, c.SessionStats = "", false }, false, 2 * time.Second, "have 30s to end, not 2s: tell its containers: nothing in the task can be reached: set backend.ecs.taskImage"},
-		"no role":                   {func(c *Config) { c.TaskRoleARN = "" }, false, 2 * time.Second, "backend.ecs.taskRoleARN"},
-		"turned off":                {func(c *Config) { c.NoExec, c.SessionStats = true, false }, false, 2 * time.Second, "backend.ecs.exec"},
-		"a program without the way": {nil, true, 2 * time.Second, "tell container app: its supervisor, of an earlier version"},
+		"its own": {nil, false, 30 * time.Second, ""},
+		"longer than its own": {
+			nil, false, 90 * time.Second, "have 30s to end, not 1m30s: ECS gives them the terminationGracePeriodSeconds",
+		},
+		"no image of ours": {
+			func(c *Config) { c.TaskImage, c.SessionStats = "", false }, false, 2 * time.Second,
+			"have 30s to end, not 2s: tell its containers: nothing in the task can be reached: set backend.ecs.taskImage",
+		},
+		"no role": {
+			func(c *Config) { c.TaskRoleARN = "" }, false, 2 * time.Second, "backend.ecs.taskRoleARN",
+		},
+		"turned off": {
+			func(c *Config) { c.NoExec, c.SessionStats = true, false }, false, 2 * time.Second, "backend.ecs.exec",
+		},
+		"a program without the way": {
+			nil, true, 2 * time.Second, "tell container app: its supervisor, of an earlier version",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

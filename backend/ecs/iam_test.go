@@ -108,8 +108,9 @@ func hint(t *testing.T, b backend.Backend, want types.UID) {
 
 func TestPoliciesGrantWhatIsCalledAndNoMore(t *testing.T) {
 	by := map[stub.Principal]ecstest.Policy{
-		stub.Caller: policyOf(t, "controller-policy.json"), stub.ExecutionRole: policyOf(t, "task-execution-role-policy.json"),
-		stub.TaskRole: policyOf(t, "task-role-policy.json"),
+		stub.Caller:        policyOf(t, "controller-policy.json"),
+		stub.ExecutionRole: policyOf(t, "task-execution-role-policy.json"),
+		stub.TaskRole:      policyOf(t, "task-role-policy.json"),
 	}
 	synctest.Test(t, func(t *testing.T) {
 		asked := map[stub.Principal]map[string]bool{stub.Caller: {}, stub.ExecutionRole: {}, stub.TaskRole: {}}
@@ -132,7 +133,9 @@ func TestPoliciesGrantWhatIsCalledAndNoMore(t *testing.T) {
 		cfg.PayloadBucket = testBucket
 		life(t, s, cfg)
 		// The test server pulls no images.
-		notSeen := []string{"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken", "ecr:GetDownloadUrlForLayer"}
+		notSeen := []string{
+			"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetAuthorizationToken", "ecr:GetDownloadUrlForLayer",
+		}
 		notSeen = append(notSeen, sessionActions...) // TestPoliciesLetSessionsBeOpened
 		for p, policy := range by {
 			for _, action := range policy.Actions() {
@@ -153,9 +156,11 @@ func TestTheControllersPolicyGrantsTheCallsInTheCode(t *testing.T) {
 		"ecr:BatchGetImage": true, "ecr:GetDownloadUrlForLayer": true, // of the login's holder, over the registry's own API
 	}
 	for prefix, iface := range map[string][]reflect.Type{
-		"ecs": {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[session.API]()}, "secretsmanager": {reflect.TypeFor[payload.API]()},
-		"logs": {reflect.TypeFor[logs.API]()}, "ecr": {reflect.TypeFor[images.ECRAPI]()}, "sqs": {reflect.TypeFor[queueAPI]()},
-		"s3": {reflect.TypeFor[payload.ObjectAPI]()},
+		"ecs":            {reflect.TypeFor[api](), reflect.TypeFor[familiesAPI](), reflect.TypeFor[session.API]()},
+		"secretsmanager": {reflect.TypeFor[payload.API]()},
+		"logs":           {reflect.TypeFor[logs.API]()}, "ecr": {reflect.TypeFor[images.ECRAPI]()},
+		"sqs": {reflect.TypeFor[queueAPI]()},
+		"s3":  {reflect.TypeFor[payload.ObjectAPI]()},
 	} {
 		for _, calls := range iface {
 			for i := range calls.NumMethod() {

@@ -74,8 +74,10 @@ func TestEndsAreSeenSoonAndWhole(t *testing.T) {
 		events        stub.EventFaults
 		p50, p99      time.Duration
 	}{
-		"with a queue":            {pods: 100, queue: true, p50: time.Second, p99: 2 * time.Second},
-		"events are lost":         {pods: 20, queue: true, events: stub.EventFaults{Lose: 1, Double: 2}, p50: time.Second, p99: 2 * time.Second},
+		"with a queue": {pods: 100, queue: true, p50: time.Second, p99: 2 * time.Second},
+		"events are lost": {
+			pods: 20, queue: true, events: stub.EventFaults{Lose: 1, Double: 2}, p50: time.Second, p99: 2 * time.Second,
+		},
 		"without":                 {pods: 50, p50: 15 * time.Second, p99: 20 * time.Second},
 		"without sqs:SendMessage": {pods: 20, queue: true, denied: true, p50: 15 * time.Second, p99: 20 * time.Second},
 	} {
@@ -83,7 +85,10 @@ func TestEndsAreSeenSoonAndWhole(t *testing.T) {
 			virtual(t, stub.Config{
 				Queues: []string{"q"}, LogGroups: []string{testGroup}, Events: tt.events, Throttles: true,
 				Kindness: stub.Kindness{Interfaces: true, PullsUpfront: true},
-				Delays:   stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second, Deactivate: 5 * time.Second, Deprovision: 8 * time.Second, Event: time.Second},
+				Delays: stub.Delays{
+					Provision: 20 * time.Second, Pull: 5 * time.Second, Deactivate: 5 * time.Second, Deprovision: 8 * time.Second,
+					Event: time.Second,
+				},
 			}, func(t *testing.T, s *stub.Server, _ backend.Backend) {
 				cfg := richConfig(s)
 				cfg.LogGroup = testGroup
@@ -121,7 +126,8 @@ func TestEndsAreSeenSoonAndWhole(t *testing.T) {
 				}
 				twenty := int64(20)
 				for uid, ref := range refs {
-					if lines := readAll(t, b, ref, backend.LogOptions{Tail: &twenty}); strings.Count(lines, "\n") != 20 || !strings.HasPrefix(lines, "21\n") || !strings.HasSuffix(lines, "40\n") {
+					if lines := readAll(t, b, ref, backend.LogOptions{Tail: &twenty}); strings.Count(lines, "\n") != 20 ||
+						!strings.HasPrefix(lines, "21\n") || !strings.HasSuffix(lines, "40\n") {
 						t.Errorf("%s: its last lines are %q", uid, lines)
 					}
 				}

@@ -32,7 +32,9 @@ const (
 func withLogs(t *testing.T, f func(*testing.T, *stub.Server, backend.Backend)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := stub.New(stub.Config{LogGroups: []string{testGroup}, Delays: stub.Delays{Ingest: 3 * time.Second}, Throttles: true})
+		s := stub.New(stub.Config{
+			LogGroups: []string{testGroup}, Delays: stub.Delays{Ingest: 3 * time.Second}, Throttles: true,
+		})
 		cfg := richConfig(s)
 		cfg.LogGroup = testGroup
 		f(t, s, open(t, cfg))
@@ -104,7 +106,8 @@ func TestLogsOfAContainerThatHasJustStarted(t *testing.T) {
 					t.Fatal(st)
 				}
 				begun := time.Now()
-				if got := readAll(t, b, ref, backend.LogOptions{Tail: new(int64(0))}); got != "" || time.Since(begun) > time.Second {
+				if got := readAll(t, b, ref, backend.LogOptions{Tail: new(int64(0))}); got != "" ||
+					time.Since(begun) > time.Second {
 					t.Errorf("a tail of none: %q after %s", got, time.Since(begun))
 				}
 				if got := readAll(t, b, ref, backend.LogOptions{}); got != want {
@@ -143,7 +146,11 @@ func TestLogOptions(t *testing.T) {
 			{"tail and since", backend.LogOptions{Tail: new(int64(2)), Since: started.Add(15 * time.Second)}, "c\n"},
 			{"limit", backend.LogOptions{LimitBytes: new(int64(3))}, "a\nb"},
 			{"limit of none", backend.LogOptions{LimitBytes: new(int64(0))}, ""},
-			{"timestamps", backend.LogOptions{Timestamps: true, Tail: new(int64(1))}, started.Add(20*time.Second).UTC().Format("2006-01-02T15:04:05.000000000Z") + " c\n"},
+			{
+				"timestamps",
+				backend.LogOptions{Timestamps: true, Tail: new(int64(1))},
+				started.Add(20*time.Second).UTC().Format("2006-01-02T15:04:05.000000000Z") + " c\n",
+			},
 		} {
 			if got := readAll(t, b, ref, c.opts); got != c.want {
 				t.Errorf("%s: %q, want %q", c.name, got, c.want)
@@ -245,7 +252,8 @@ func TestTheLogOfThePreviousAttemptIsOfTheTaskBefore(t *testing.T) {
 		second := launchedPod(t, b, "p", 1, "echo two; exit 1")
 		time.Sleep(time.Minute)
 		look(t, b, second)
-		if got := readAll(t, b, first, backend.LogOptions{}) + readAll(t, b, second, backend.LogOptions{}); got != "one\ntwo\n" {
+		if got := readAll(t, b, first, backend.LogOptions{}) +
+			readAll(t, b, second, backend.LogOptions{}); got != "one\ntwo\n" {
 			t.Errorf("%q", got)
 		}
 	})
@@ -278,7 +286,9 @@ func TestAMissingGroupIsNamed(t *testing.T) {
 		ref := launchedPod(t, b, "p", 0, "echo a; sleep 100000")
 		time.Sleep(time.Minute)
 		look(t, b, ref)
-		_, err := sdkOf(t, s).Logs.DeleteLogGroup(t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: aws.String(testGroup)})
+		_, err := sdkOf(t, s).Logs.DeleteLogGroup(
+			t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: aws.String(testGroup)},
+		)
 		must(t, err)
 		_, err = b.Logs.Open(t.Context(), ref, backend.LogOptions{})
 		wantClass(t, err, "NotFound")

@@ -14,7 +14,9 @@ import (
 )
 
 // failing launches a container with a policy that runs a script.
-func failing(t *testing.T, b backend.Backend, name string, policy corev1.TerminationMessagePolicy, script string) backend.ContainerRef {
+func failing(
+	t *testing.T, b backend.Backend, name string, policy corev1.TerminationMessagePolicy, script string,
+) backend.ContainerRef {
 	t.Helper()
 	pod := podOf(name, "sh", "-c", script)
 	pod.Spec.Containers[0].TerminationMessagePolicy = policy
@@ -47,10 +49,12 @@ func TestAFailedContainersMessageIsTheEndOfItsLog(t *testing.T) {
 		policy       corev1.TerminationMessagePolicy
 		script, want string
 	}{
-		"it failed":                             {fallback, "echo one; sleep 10; echo two; exit 3", "one\ntwo\n"},
-		"kubelet-behaviours 15: 80 lines":       {fallback, "seq 500; exit 1", numbers(421, 500)},
-		"kubelet-behaviours 15: 2 KiB":          {fallback, "echo " + long + "; exit 1", long[:2*1023] + "\n"},
-		"out of memory: what AWS says before":   {fallback, "echo hungry; oom", "OutOfMemoryError: Container killed due to memory usage: hungry\n"},
+		"it failed":                       {fallback, "echo one; sleep 10; echo two; exit 3", "one\ntwo\n"},
+		"kubelet-behaviours 15: 80 lines": {fallback, "seq 500; exit 1", numbers(421, 500)},
+		"kubelet-behaviours 15: 2 KiB":    {fallback, "echo " + long + "; exit 1", long[:2*1023] + "\n"},
+		"out of memory: what AWS says before": {
+			fallback, "echo hungry; oom", "OutOfMemoryError: Container killed due to memory usage: hungry\n",
+		},
 		"it wrote nothing":                      {fallback, "exit 1", ""},
 		"it succeeded":                          {fallback, "echo one; exit 0", ""},
 		"by its policy nobody looks at a log":   {file, "echo one; exit 1", ""},
@@ -173,11 +177,15 @@ func TestAReportIsReadAndHidden(t *testing.T) {
 				t.Errorf("%+v: %q", opts, got)
 			}
 		}
-		ref = failing(t, b, "r", corev1.TerminationMessageFallbackToLogsOnError, "echo one; echo two; echo '\x1eburstlet "+`{"exit":4,"fromLogs":true}`+"'; exit 4")
+		ref = failing(
+			t, b, "r", corev1.TerminationMessageFallbackToLogsOnError,
+			"echo one; echo two; echo '\x1eburstlet "+`{"exit":4,"fromLogs":true}`+"'; exit 4",
+		)
 		if _, then = lastWords(t, b, ref); then.Message != "one\ntwo\n" {
 			t.Errorf("the end of the log: %+v", then)
 		}
-		ref = failing(t, b, "q", corev1.TerminationMessageReadFile, "echo '\x1eburstlet "+`{"exit":137,"reason":"PostStartHookError","hook":{"what":"Exec lifecycle hook ([x])","why":"no"}}`+"'; exit 1")
+		ref = failing(t, b, "q", corev1.TerminationMessageReadFile, "echo '\x1eburstlet "+
+			`{"exit":137,"reason":"PostStartHookError","hook":{"what":"Exec lifecycle hook ([x])","why":"no"}}`+"'; exit 1")
 		_, then = lastWords(t, b, ref)
 		want := `Exec lifecycle hook ([x]) for Container "app" in Pod "q_ns(uid-of-q)" failed - no`
 		if then.HookFailed != "PostStart" || then.Message != want || then.Reason != "PostStartHookError" {

@@ -30,7 +30,9 @@ func (n node) Describe(ctx context.Context) (backend.NodeFacts, error) {
 		return backend.NodeFacts{}, fmt.Errorf("describe cluster %s: %w", n.cfg.Cluster, awscall.Classify(err))
 	}
 	if len(out.Clusters) == 0 {
-		return backend.NodeFacts{}, backend.Errorf(backend.ErrUnavailable, "describe cluster %s: there is none of this name in %s", n.cfg.Cluster, n.cfg.Region)
+		return backend.NodeFacts{}, backend.Errorf(
+			backend.ErrUnavailable, "describe cluster %s: there is none of this name in %s", n.cfg.Cluster, n.cfg.Region,
+		)
 	}
 	if s := aws.ToString(out.Clusters[0].Status); s != "ACTIVE" {
 		return backend.NodeFacts{}, backend.Errorf(backend.ErrUnavailable, "describe cluster %s: it is %s", n.cfg.Cluster, s)

@@ -29,7 +29,9 @@ func watch(t *testing.T, s *stub.Server, b backend.Backend, d time.Duration) (de
 // at rest, and what changes behind our back is seen within that time.
 func TestReadsOfAThousand(t *testing.T) {
 	lane.RacedFrom(t, lane.All)
-	virtual(t, stub.Config{Kindness: stub.Kindness{Interfaces: true}, Delays: stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+	virtual(t, stub.Config{
+		Kindness: stub.Kindness{Interfaces: true}, Delays: stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second},
+	}, func(t *testing.T, s *stub.Server, b backend.Backend) {
 		for i := range 1000 {
 			must(t, b.Pods.Launch(t.Context(), t.Context(), specOf(podOf(fmt.Sprint("p", i), "sleep", "100000"), 0)))
 		}
@@ -95,7 +97,9 @@ func TestHintsAreReadAnew(t *testing.T) {
 		must(t, b.Pods.Launch(t.Context(), t.Context(), spec))
 		s.Interrupt(s.Tasks(true)[0], "UserInitiated", "by hand")
 		p, _ := b.Pods.(*pods)
-		uid, ok := newEvents(nil, "url", p.startedBy, p.known).read(t.Context(), eventOf("t", p.startedBy, string(spec.Pod.UID), 9))
+		uid, ok := newEvents(nil, "url", p.startedBy, p.known).read(
+			t.Context(), eventOf("t", p.startedBy, string(spec.Pod.UID), 9),
+		)
 		if !ok {
 			t.Fatal("the event is no hint")
 		}
@@ -109,7 +113,9 @@ func TestHintsAreReadAnew(t *testing.T) {
 // A launch whose reply was lost is not certain to have made nothing until a
 // listing that began after the settle time says so.
 func TestAbsenceNeedsALateListing(t *testing.T) {
-	virtual(t, stub.Config{Delays: stub.Delays{Visible: 110 * time.Second}}, func(t *testing.T, s *stub.Server, b backend.Backend) {
+	virtual(t, stub.Config{Delays: stub.Delays{Visible: 110 * time.Second}}, func(
+		t *testing.T, s *stub.Server, b backend.Backend,
+	) {
 		s.Inject(stub.Fault{Action: "RunTask", LoseReply: true, Times: always})
 		spec := specOf(podOf("a", "sleep", "600"), 0)
 		wantClass(t, b.Pods.Launch(t.Context(), t.Context(), spec), "Unavailable")

@@ -45,20 +45,30 @@ func richConfig(s *stub.Server) Config {
 // richSpec is a pod with a variable from a Secret, files of a ConfigMap and a token.
 func richSpec(name string, attempt int) backend.LaunchSpec {
 	pod := podOf(name, "sh", "-c", "trap 'exit 0' TERM; sleep 100000000")
-	config := corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "app"}}}
+	config := corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "app"}},
+	}
 	token := corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}},
 	}}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: config}, {Name: "token", VolumeSource: token}}
 	c := &pod.Spec.Containers[0]
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/config"}, {Name: "token", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}}
-	c.Env = []corev1.EnvVar{{Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "password"}}}}
+	c.VolumeMounts = []corev1.VolumeMount{{Name: "config", MountPath: "/config"}, {
+		Name: "token", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true,
+	}}
+	c.Env = []corev1.EnvVar{{
+		Name: "PASSWORD", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "password"}},
+	}}
 	spec := specOf(pod, attempt)
 	spec.Containers[0].Container.Env = []corev1.EnvVar{{Name: "PASSWORD", Value: canaryPassword}}
 	spec.Containers[0].Origins.Env = map[string]backend.Origin{"PASSWORD": backend.OriginSecret}
 	spec.Volumes = []backend.VolumeSpec{
-		{Pod: pod, Name: "config", Source: config, Files: []backend.File{{Path: "app.conf", Data: []byte("x=1"), Mode: 0o644}}},
-		{Pod: pod, Name: "token", Source: token, Files: []backend.File{{Path: "token", Data: []byte(canaryToken + "-of-" + name), Mode: 0o600}}},
+		{Pod: pod, Name: "config", Source: config, Files: []backend.File{{
+			Path: "app.conf", Data: []byte("x=1"), Mode: 0o644,
+		}}},
+		{Pod: pod, Name: "token", Source: token, Files: []backend.File{{
+			Path: "token", Data: []byte(canaryToken + "-of-" + name), Mode: 0o600,
+		}}},
 	}
 	return spec
 }
@@ -138,11 +148,15 @@ func TestNothingSecretStandsInTheClear(t *testing.T) {
 		must(t, b.Pods.Launch(t.Context(), t.Context(), richSpec("web", 0)))
 		tasks := tasksOf(t, s)
 		c := sdkOf(t, s)
-		defs, err := c.ECS.DescribeTaskDefinition(t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: tasks.Tasks[0].TaskDefinitionArn})
+		defs, err := c.ECS.DescribeTaskDefinition(
+			t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: tasks.Tasks[0].TaskDefinitionArn},
+		)
 		must(t, err)
 		report, err := json.Marshal(s.Report())
 		must(t, err)
-		for what, v := range map[string]any{"tasks": tasks, "definitions": defs.TaskDefinition, "names and tags": json.RawMessage(report)} {
+		for what, v := range map[string]any{
+			"tasks": tasks, "definitions": defs.TaskDefinition, "names and tags": json.RawMessage(report),
+		} {
 			text, err := json.Marshal(v)
 			must(t, err)
 			if strings.Contains(string(text), "canary") {
@@ -174,7 +188,9 @@ func sdkOf(t *testing.T, s *stub.Server) clients.Clients {
 
 func tasksOf(t *testing.T, s *stub.Server) *awsecs.DescribeTasksOutput {
 	t.Helper()
-	out, err := sdkOf(t, s).ECS.DescribeTasks(t.Context(), &awsecs.DescribeTasksInput{Cluster: aws.String("default"), Tasks: s.Tasks(true)})
+	out, err := sdkOf(t, s).ECS.DescribeTasks(
+		t.Context(), &awsecs.DescribeTasksInput{Cluster: aws.String("default"), Tasks: s.Tasks(true)},
+	)
 	must(t, err)
 	if len(out.Tasks) == 0 {
 		t.Fatal("there is no task")
@@ -191,7 +207,9 @@ func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
 		return i.server.RoundTrip(r)
 	}
 	body := `{"AccessKeyId":"AKIDEXAMPLE","SecretAccessKey":"not-a-secret","Token":""}`
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{}}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{},
+	}, nil
 }
 
 // materialized runs the real in-task program as burstlet-init of a task would, and
@@ -200,9 +218,13 @@ func materialized(t *testing.T, s *stub.Server) map[string]string {
 	t.Helper()
 	c := sdkOf(t, s)
 	task := tasksOf(t, s).Tasks[0]
-	defs, err := c.ECS.DescribeTaskDefinition(t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: task.TaskDefinitionArn})
+	defs, err := c.ECS.DescribeTaskDefinition(
+		t.Context(), &awsecs.DescribeTaskDefinitionInput{TaskDefinition: task.TaskDefinitionArn},
+	)
 	must(t, err)
-	env := map[string]string{"AWS_REGION": "us-east-1", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x", intask.EnvEndpoint: stub.Endpoint}
+	env := map[string]string{
+		"AWS_REGION": "us-east-1", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x", intask.EnvEndpoint: stub.Endpoint,
+	}
 	dir := t.TempDir()
 	mounts, volumes := map[string]string{}, map[string]string{}
 	for _, def := range defs.TaskDefinition.ContainerDefinitions {
@@ -216,7 +238,9 @@ func materialized(t *testing.T, s *stub.Server) map[string]string {
 			env[*e.Name] = *e.Value
 		}
 		for _, from := range def.Secrets {
-			out, err := c.Secrets.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String(secretARN(*from.ValueFrom))})
+			out, err := c.Secrets.GetSecretValue(
+				t.Context(), &secretsmanager.GetSecretValueInput{SecretId: aws.String(secretARN(*from.ValueFrom))},
+			)
 			must(t, err)
 			env[*from.Name] = *out.SecretString
 		}
@@ -397,7 +421,9 @@ func TestASharedSecretThatWasDeletedByHandIsMadeAnew(t *testing.T) {
 		c := sdkOf(t, s)
 		for _, secret := range s.Secrets() {
 			if strings.Contains(secret.Name, "/shared/env.") {
-				_, err := c.Secrets.DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: &secret.Name, ForceDeleteWithoutRecovery: aws.Bool(true)})
+				_, err := c.Secrets.DeleteSecret(
+					t.Context(), &secretsmanager.DeleteSecretInput{SecretId: &secret.Name, ForceDeleteWithoutRecovery: aws.Bool(true)},
+				)
 				must(t, err)
 			}
 		}
@@ -416,7 +442,9 @@ func TestASharedSecretThatWasDeletedByHandIsMadeAnew(t *testing.T) {
 
 func TestPayloadsWaitForTheirContext(t *testing.T) {
 	rich(t, stub.Config{}, func(t *testing.T, s *stub.Server, b backend.Backend) {
-		s.Inject(stub.Fault{Action: "CreateSecret", Code: "InternalServiceError", Status: http.StatusInternalServerError, Times: 100})
+		s.Inject(stub.Fault{
+			Action: "CreateSecret", Code: "InternalServiceError", Status: http.StatusInternalServerError, Times: 100,
+		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		wantClass(t, b.Pods.Launch(ctx, ctx, richSpec("web", 0)), "Unavailable")

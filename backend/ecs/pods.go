@@ -76,9 +76,11 @@ type pods struct {
 // newPods: hints is true where something tells of changes.
 func newPods(cfg Config, r *remote, store payloads, hints bool) *pods {
 	p := &pods{
-		cfg: cfg, tasks: cfg.Config, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r), payloads: store, meter: newMeter(cfg.Rates),
+		cfg: cfg, tasks: cfg.Config, startedBy: identity.StartedBy(cfg.NodeIdentity), remote: r, defs: newDefinitions(r),
+		payloads: store, meter: newMeter(cfg.Rates),
 		refusals: newRefusals(),
-		known:    task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}), listing: make(chan struct{}, 1),
+		known:    task.NewKnown(task.Config{Settle: cfg.Settle, Hints: hints, Logs: cfg.LogGroup != ""}),
+		listing:  make(chan struct{}, 1),
 	}
 	_, _ = rand.Read(p.secret[:]) // never fails: crypto/rand
 	return p
@@ -170,7 +172,9 @@ func (p *pods) lookInto(ctx, waiting context.Context, family string, refusal err
 
 // prepare makes of a launch what is asked of ECS. What cannot be is refused before
 // anything is stored for it.
-func (p *pods) prepare(ctx, waiting context.Context, spec backend.LaunchSpec) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput, error) {
+func (p *pods) prepare(
+	ctx, waiting context.Context, spec backend.LaunchSpec,
+) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput, error) {
 	if err := taskdef.Acceptable(p.tasks, spec); err != nil {
 		return nil, nil, err
 	}
@@ -210,7 +214,8 @@ func (p *pods) adopt(ctx context.Context, l task.Launched, conflict *types.Confl
 		return backend.Errorf(backend.ErrUnavailable, "adopt task %s: %v", arn, err)
 	}
 	theirs, err := identity.Read(tasks[0])
-	if err != nil || theirs.UID != l.ID.UID || theirs.Attempt != l.ID.Attempt || aws.ToString(tasks[0].StartedBy) != p.startedBy {
+	if err != nil || theirs.UID != l.ID.UID || theirs.Attempt != l.ID.Attempt ||
+		aws.ToString(tasks[0].StartedBy) != p.startedBy {
 		return backend.Errorf(backend.ErrExists, "adopt task %s: it is not this pod's", arn)
 	}
 	if p.payloads != nil {

@@ -128,7 +128,9 @@ func (p *pods) refresh(ctx context.Context, arns []string) error {
 			case !known:
 				unread = backend.Errorf(backend.ErrUnavailable, "describe task %s: %w: %s", arn, errUnread, why)
 			case first:
-				log.G(ctx).WithField("task", arn).WithField("reason", why).Warn("ECS does not describe a task; what was known of it stays")
+				log.G(ctx).WithField("task", arn).WithField("reason", why).Warn(
+					"ECS does not describe a task; what was known of it stays",
+				)
 			}
 		}
 		arns = arns[n:]

@@ -19,7 +19,9 @@ import (
 // not any more.
 func probedSpec(name string, ready time.Duration) backend.LaunchSpec {
 	pod := podOf(name, "sh", "-c", fmt.Sprintf("unhealthy %g; healthy 100; unhealthy; sleep 100000", ready.Seconds()))
-	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
+	}
 	return resolved(pod, 0)
 }
 

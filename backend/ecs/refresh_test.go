@@ -89,7 +89,9 @@ func TestFilesAreRefreshed(t *testing.T) {
 		if got := fmt.Sprint(storedFiles(t, s)); got != "map[v1/token:"+canaryToken+"-of-a]" {
 			t.Fatalf("at the launch: %s", got)
 		}
-		for name, b := range map[string]backend.Backend{"the process that launched it": b, "a new one": open(t, richConfig(s))} {
+		for name, b := range map[string]backend.Backend{
+			"the process that launched it": b, "a new one": open(t, richConfig(s)),
+		} {
 			_, err := b.Pods.List(t.Context())
 			must(t, err)
 			before := puts(s)
@@ -141,7 +143,9 @@ func TestSharedFilesAreRefreshed(t *testing.T) {
 		if got := fmt.Sprint(storedFiles(t, s)); got != "map[v0/app.conf:x=2]" {
 			t.Error(got)
 		}
-		changed.Files = []backend.File{{Path: "app.conf", Data: []byte(strings.Repeat(canary, 1)), Mode: 0o644}, {Path: "big", Data: noise(200_000), Mode: 0o644}}
+		changed.Files = []backend.File{{Path: "app.conf", Data: []byte(strings.Repeat(canary, 1)), Mode: 0o644}, {
+			Path: "big", Data: noise(200_000), Mode: 0o644,
+		}}
 		err := b.Refresh.Refresh(t.Context(), spec.Ref(), []backend.VolumeSpec{changed})
 		wantClass(t, err, "Invalid")
 		if strings.Contains(err.Error(), canary) {
@@ -206,7 +210,10 @@ func TestTheShortestTokenLivesOn(t *testing.T) {
 				t.Errorf("%s has %d versions", secret.Name, n)
 			}
 		}
-		t.Logf("%d secrets, %d PutSecretValue calls in 26 h; the ConfigMap was not the newest at %d of 390 looks", of, s.Calls()["PutSecretValue"], late)
+		t.Logf(
+			"%d secrets, %d PutSecretValue calls in 26 h; the ConfigMap was not the newest at %d of 390 looks", of,
+			s.Calls()["PutSecretValue"], late,
+		)
 		if of != 3 {
 			t.Errorf("%d secrets", of)
 		}

@@ -15,19 +15,29 @@ func TestWhatRefusalsProve(t *testing.T) {
 		history       string
 		proved, alone bool
 	}{
-		"the first says nothing":                  {"refused a 0", false, false},
-		"others succeed":                          {"refused a 0, made b 1, refused a 2", false, true},
-		"refused alone, while others succeed":     {again + "refused a 12", true, true},
-		"not for long enough":                     {"refused a 0, made b 1, refused a 2, made b 3, refused a 4, made b 5, refused a 6, made b 7, refused a 8", false, true},
-		"not often enough":                        {"refused a 0, made b 1, refused a 9, made b 10, refused a 20, made b 21, refused a 29", false, true},
-		"nothing succeeds":                        {"refused a 0, refused a 3, refused a 6, refused a 9, refused a 12, refused a 15", false, false},
-		"nothing succeeded since the last":        {again + "refused a 11, refused a 12", false, false},
-		"it succeeded once":                       {again + "made a 11, refused a 12", false, false},
-		"another is refused too":                  {again + "refused b 11, made c 11, refused a 12", false, true},
-		"another was refused before":              {"refused d 0, made c 0, " + again + "refused a 12", false, true},
-		"another was refused long before":         {"refused b -40, made c -39, " + again + "refused a 12", true, true},
-		"another recovered":                       {"refused b 0, made b 0, " + again + "refused a 12", true, true},
-		"half of all are refused, whichever asks": {"refused a 0, made b 1, refused b 3, made a 4, refused a 6, made b 7, refused b 9, made a 10, refused a 12", false, false},
+		"the first says nothing":              {"refused a 0", false, false},
+		"others succeed":                      {"refused a 0, made b 1, refused a 2", false, true},
+		"refused alone, while others succeed": {again + "refused a 12", true, true},
+		"not for long enough": {
+			"refused a 0, made b 1, refused a 2, made b 3, refused a 4, made b 5, refused a 6, made b 7, refused a 8", false,
+			true,
+		},
+		"not often enough": {
+			"refused a 0, made b 1, refused a 9, made b 10, refused a 20, made b 21, refused a 29", false, true,
+		},
+		"nothing succeeds": {
+			"refused a 0, refused a 3, refused a 6, refused a 9, refused a 12, refused a 15", false, false,
+		},
+		"nothing succeeded since the last": {again + "refused a 11, refused a 12", false, false},
+		"it succeeded once":                {again + "made a 11, refused a 12", false, false},
+		"another is refused too":           {again + "refused b 11, made c 11, refused a 12", false, true},
+		"another was refused before":       {"refused d 0, made c 0, " + again + "refused a 12", false, true},
+		"another was refused long before":  {"refused b -40, made c -39, " + again + "refused a 12", true, true},
+		"another recovered":                {"refused b 0, made b 0, " + again + "refused a 12", true, true},
+		"half of all are refused, whichever asks": {
+			"refused a 0, made b 1, refused b 3, made a 4, refused a 6, made b 7, refused b 9, made a 10, refused a 12", false,
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, zero := newRefusals(), time.Unix(1_000_000, 0)

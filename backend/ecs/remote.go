@@ -17,13 +17,21 @@ import (
 
 // api are the calls of the SDK that are used.
 type api interface {
-	RegisterTaskDefinition(context.Context, *awsecs.RegisterTaskDefinitionInput, ...func(*awsecs.Options)) (*awsecs.RegisterTaskDefinitionOutput, error)
-	DescribeTaskDefinition(context.Context, *awsecs.DescribeTaskDefinitionInput, ...func(*awsecs.Options)) (*awsecs.DescribeTaskDefinitionOutput, error)
+	RegisterTaskDefinition(
+		context.Context, *awsecs.RegisterTaskDefinitionInput, ...func(*awsecs.Options),
+	) (*awsecs.RegisterTaskDefinitionOutput, error)
+	DescribeTaskDefinition(
+		context.Context, *awsecs.DescribeTaskDefinitionInput, ...func(*awsecs.Options),
+	) (*awsecs.DescribeTaskDefinitionOutput, error)
 	RunTask(context.Context, *awsecs.RunTaskInput, ...func(*awsecs.Options)) (*awsecs.RunTaskOutput, error)
-	DescribeTasks(context.Context, *awsecs.DescribeTasksInput, ...func(*awsecs.Options)) (*awsecs.DescribeTasksOutput, error)
+	DescribeTasks(
+		context.Context, *awsecs.DescribeTasksInput, ...func(*awsecs.Options),
+	) (*awsecs.DescribeTasksOutput, error)
 	ListTasks(context.Context, *awsecs.ListTasksInput, ...func(*awsecs.Options)) (*awsecs.ListTasksOutput, error)
 	StopTask(context.Context, *awsecs.StopTaskInput, ...func(*awsecs.Options)) (*awsecs.StopTaskOutput, error)
-	DescribeClusters(context.Context, *awsecs.DescribeClustersInput, ...func(*awsecs.Options)) (*awsecs.DescribeClustersOutput, error)
+	DescribeClusters(
+		context.Context, *awsecs.DescribeClustersInput, ...func(*awsecs.Options),
+	) (*awsecs.DescribeClustersOutput, error)
 }
 
 // remote is ECS behind its rate limits, its errors classed, its clock measured.
@@ -86,7 +94,9 @@ func (r *remote) run(ctx, waiting context.Context, in *awsecs.RunTaskInput) (typ
 		err = awscall.Classify(err)
 		if lost.any && !errors.As(err, new(*types.ConflictException)) {
 			// The SDK asked more than once, and what became of one time is not known.
-			return types.Task{}, backend.Errorf(backend.ErrUnavailable, "run task: an answer was lost before: %w", unclassed{err})
+			return types.Task{}, backend.Errorf(
+				backend.ErrUnavailable, "run task: an answer was lost before: %w", unclassed{err},
+			)
 		}
 		return types.Task{}, fmt.Errorf("run task: %w", err)
 	}
@@ -98,7 +108,9 @@ func (r *remote) run(ctx, waiting context.Context, in *awsecs.RunTaskInput) (typ
 		// ECS API, "API failure reasons": RunTask's are about room. No task was
 		// made and the token is not used up.
 		f := out.Failures[0]
-		return types.Task{}, backend.Errorf(backend.ErrCapacity, "run task: refused: %s %s", aws.ToString(f.Reason), aws.ToString(f.Detail))
+		return types.Task{}, backend.Errorf(
+			backend.ErrCapacity, "run task: refused: %s %s", aws.ToString(f.Reason), aws.ToString(f.Detail),
+		)
 	default:
 		// A token whose task was forgotten: its end is not known any more.
 		return types.Task{}, backend.Errorf(backend.ErrUnavailable, "run task: the answer has neither a task nor a failure")

@@ -115,7 +115,9 @@ func (n *sessionNode) launch(name string, argv ...string) backend.ContainerRef {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-of-" + name)},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "busybox:1", Command: argv}}},
 	}
-	spec := backend.LaunchSpec{Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: pod.Spec.Containers[0], Hash: "h"}}}
+	spec := backend.LaunchSpec{
+		Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: pod.Spec.Containers[0], Hash: "h"}},
+	}
 	must(n.T, n.Pods.Launch(n.Context(), n.Context(), spec))
 	deadline := time.Now().Add(3 * time.Minute)
 	for {
@@ -158,7 +160,9 @@ func TestTenMegabytesPassBothWaysUnchanged(t *testing.T) {
 	t.Logf("each later: %v", time.Since(begun)/commands)
 	var out bytes.Buffer
 	begun = time.Now()
-	code, err := n.Exec.Exec(t.Context(), n.ref, backend.ExecSpec{Command: []string{"cat"}, Stdin: bytes.NewReader(sent), Stdout: &out})
+	code, err := n.Exec.Exec(
+		t.Context(), n.ref, backend.ExecSpec{Command: []string{"cat"}, Stdin: bytes.NewReader(sent), Stdout: &out},
+	)
 	if err != nil || code != 0 || !bytes.Equal(out.Bytes(), sent) {
 		t.Errorf("%d bytes came back, %d, %v", out.Len(), code, err)
 	}
@@ -186,7 +190,9 @@ func TestTheAgentsOwnPaceIsKept(t *testing.T) {
 	n := newSessionNode(t, stub.Config{}, nil)
 	begun := time.Now()
 	var out bytes.Buffer
-	code, err := n.Exec.Exec(t.Context(), n.ref, backend.ExecSpec{Command: []string{"head", "-c", "500000", "/dev/zero"}, Stdout: &out})
+	code, err := n.Exec.Exec(
+		t.Context(), n.ref, backend.ExecSpec{Command: []string{"head", "-c", "500000", "/dev/zero"}, Stdout: &out},
+	)
 	if err != nil || code != 0 || out.Len() != 500000 {
 		t.Errorf("%d bytes came, %d, %v", out.Len(), code, err)
 	}
@@ -217,7 +223,9 @@ func TestWhatATaskLacksForSessionsIsTold(t *testing.T) {
 		n.server.Deny(stub.Denial{Principal: stub.TaskRole, Action: "ssmmessages:*"})
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := n.Exec.Exec(ctx, n.ref, backend.ExecSpec{Command: []string{"true"}}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := n.Exec.Exec(ctx, n.ref, backend.ExecSpec{Command: []string{"true"}}); !errors.Is(
+			err, context.DeadlineExceeded,
+		) {
 			t.Errorf("%s: %v", backend.Class(err), err)
 		}
 	})
@@ -225,7 +233,9 @@ func TestWhatATaskLacksForSessionsIsTold(t *testing.T) {
 		t.Parallel()
 		n := newSessionNode(t, stub.Config{Sessions: stub.SessionConfig{Fast: true}}, nil)
 		n.server.Deny(stub.Denial{Action: "ecs:ExecuteCommand"})
-		if _, err := n.Exec.Exec(t.Context(), n.ref, backend.ExecSpec{Command: []string{"true"}}); !errors.Is(err, backend.ErrDenied) {
+		if _, err := n.Exec.Exec(
+			t.Context(), n.ref, backend.ExecSpec{Command: []string{"true"}},
+		); !errors.Is(err, backend.ErrDenied) {
 			t.Errorf("%s: %v", backend.Class(err), err)
 		}
 	})
@@ -302,7 +312,9 @@ func TestSessionsEndWithTheirBackendOnBothSides(t *testing.T) {
 	_, err = b.Exec.Exec(t.Context(), ref, backend.ExecSpec{Command: []string{"true"}})
 	must(t, err)
 	stop()
-	if _, err := b.Exec.Exec(t.Context(), ref, backend.ExecSpec{Command: []string{"true"}}); !errors.Is(err, backend.ErrUnavailable) {
+	if _, err := b.Exec.Exec(
+		t.Context(), ref, backend.ExecSpec{Command: []string{"true"}},
+	); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("afterwards: %v", err)
 	}
 	deadline := time.Now().Add(3 * time.Minute)
@@ -323,11 +335,14 @@ var sessionActions = []string{
 
 func TestPoliciesLetSessionsBeOpened(t *testing.T) {
 	by := map[stub.Principal]ecstest.Policy{
-		stub.Caller: policyOf(t, "controller-policy.json"), stub.ExecutionRole: policyOf(t, "task-execution-role-policy.json"),
-		stub.TaskRole: policyOf(t, "task-role-policy.json"),
+		stub.Caller:        policyOf(t, "controller-policy.json"),
+		stub.ExecutionRole: policyOf(t, "task-execution-role-policy.json"),
+		stub.TaskRole:      policyOf(t, "task-role-policy.json"),
 	}
 	asked := map[string]bool{}
-	n := newSessionNode(t, stub.Config{Sessions: stub.SessionConfig{Fast: true}, Policy: func(p stub.Principal, action, resource string) bool {
+	n := newSessionNode(t, stub.Config{Sessions: stub.SessionConfig{Fast: true}, Policy: func(
+		p stub.Principal, action, resource string,
+	) bool {
 		asked[action] = true
 		ok := by[p].Allows(action, resource)
 		if !ok {

@@ -73,7 +73,8 @@ func newWorld(t *testing.T, cfg stub.Config) (w *world, s *stub.Server, url stri
 		must(t, os.RemoveAll(dir))
 	})
 	w.client = awsecs.New(awsecs.Options{
-		Region: "us-east-1", BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "not-a-secret", ""),
+		Region: "us-east-1", BaseEndpoint: &url,
+		Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "not-a-secret", ""),
 	})
 	return w, s, url
 }
@@ -82,9 +83,11 @@ func newWorld(t *testing.T, cfg stub.Config) (w *world, s *stub.Server, url stri
 func (w *world) exec(ctx context.Context, call stub.ExecCall) (int, error) {
 	name := call.Container // without a name it is the container's own server
 	switch argv := call.Argv; {
-	case call.Container == "burstlet-agent" && len(argv) == 3 && argv[0] == intask.Program && argv[1] == intask.CommandSession:
+	case call.Container == "burstlet-agent" && len(argv) == 3 && argv[0] == intask.Program &&
+		argv[1] == intask.CommandSession:
 		name = argv[2]
-	case call.Container != "burstlet-agent" && len(argv) == 2 && argv[0] == intask.Supervisor && argv[1] == intask.CommandSession:
+	case call.Container != "burstlet-agent" && len(argv) == 2 && argv[0] == intask.Supervisor &&
+		argv[1] == intask.CommandSession:
 	default:
 		return 0, errors.New("no such file or directory")
 	}
@@ -124,11 +127,15 @@ func (w *world) task(ctx context.Context, arn string) (*worldTask, error) {
 	if err != nil {
 		return nil, err
 	}
-	def, err := w.client.DescribeTaskDefinition(ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: tasks.Tasks[0].TaskDefinitionArn})
+	def, err := w.client.DescribeTaskDefinition(
+		ctx, &awsecs.DescribeTaskDefinitionInput{TaskDefinition: tasks.Tasks[0].TaskDefinitionArn},
+	)
 	if err != nil {
 		return nil, err
 	}
-	t := &worldTask{dir: filepath.Join(w.dir, arn[strings.LastIndex(arn, "/")+1:][:8]), ports: map[string]string{}, began: time.Now()}
+	t := &worldTask{
+		dir: filepath.Join(w.dir, arn[strings.LastIndex(arn, "/")+1:][:8]), ports: map[string]string{}, began: time.Now(),
+	}
 	for _, c := range def.TaskDefinition.ContainerDefinitions {
 		command, env := c.Command, environOf(c.Environment)
 		for _, o := range tasks.Tasks[0].Overrides.ContainerOverrides {
@@ -245,8 +252,10 @@ func (t *worldTask) stats(def *types.TaskDefinition) (json.RawMessage, error) {
 		containers = append(containers, object{"DockerId": "id-" + *c.Name, "Name": *c.Name, "StartedAt": t.began})
 		stats["id-"+*c.Name] = object{
 			"read": time.Now(), "cpu_stats": object{"cpu_usage": object{"total_usage": time.Since(t.began)}},
-			"memory_stats": object{"usage": 2 << 20, "limit": 512 << 20, "stats": object{"inactive_file": 1 << 20, "anon": 1 << 19}},
-			"networks":     object{"eth1": object{"rx_bytes": time.Since(t.began), "tx_bytes": 7}},
+			"memory_stats": object{
+				"usage": 2 << 20, "limit": 512 << 20, "stats": object{"inactive_file": 1 << 20, "anon": 1 << 19},
+			},
+			"networks": object{"eth1": object{"rx_bytes": time.Since(t.began), "tx_bytes": 7}},
 		}
 	}
 	return json.Marshal(object{"task": object{"Containers": containers}, "stats": stats})

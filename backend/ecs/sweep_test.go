@@ -83,12 +83,14 @@ func TestASweepFindsWhatIsNotListedYet(t *testing.T) {
 		before   []process
 		from, to time.Duration
 	}{
-		"nothing was ever made":               {nil, 0, time.Second},
-		"it ended well":                       {[]process{{false, time.Second}}, 0, time.Minute},
-		"both ended well":                     {[]process{{false, time.Second}, {false, time.Second}}, 0, time.Minute},
-		"it was killed":                       {[]process{{true, time.Second}}, 5 * time.Minute, 7 * time.Minute},
-		"it was killed after a while":         {[]process{{true, time.Hour}}, 5 * time.Minute, 7 * time.Minute},
-		"it was killed, the next ended soon":  {[]process{{true, 0}, {false, 2 * time.Minute}}, 3 * time.Minute, 5 * time.Minute},
+		"nothing was ever made":       {nil, 0, time.Second},
+		"it ended well":               {[]process{{false, time.Second}}, 0, time.Minute},
+		"both ended well":             {[]process{{false, time.Second}, {false, time.Second}}, 0, time.Minute},
+		"it was killed":               {[]process{{true, time.Second}}, 5 * time.Minute, 7 * time.Minute},
+		"it was killed after a while": {[]process{{true, time.Hour}}, 5 * time.Minute, 7 * time.Minute},
+		"it was killed, the next ended soon": {
+			[]process{{true, 0}, {false, 2 * time.Minute}}, 3 * time.Minute, 5 * time.Minute,
+		},
 		"it was killed, the next ended later": {[]process{{true, 0}, {false, time.Hour}}, 0, time.Minute},
 		"the next was killed":                 {[]process{{false, time.Second}, {true, 0}}, 5 * time.Minute, 7 * time.Minute},
 	} {

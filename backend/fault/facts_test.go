@@ -102,7 +102,9 @@ func TestSkew(t *testing.T) {
 			c := corev1.Container{Name: name, Image: "busybox", Command: []string{argv}}
 			launch.Containers = append(launch.Containers, backend.ContainerSpec{Container: c})
 		}
-		if err := errors.Join(off.Pods.Launch(ctx, ctx, launch), off.Files.Place(ctx, backend.VolumeSpec{Pod: launch.Pod, Name: "v"})); err != nil {
+		if err := errors.Join(
+			off.Pods.Launch(ctx, ctx, launch), off.Files.Place(ctx, backend.VolumeSpec{Pod: launch.Pod, Name: "v"}),
+		); err != nil {
 			t.Fatal(err)
 		}
 		want, _ := truth.Pods.List(ctx)

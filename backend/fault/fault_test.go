@@ -35,7 +35,8 @@ func wantClass(t *testing.T, err error, want string) {
 func TestNilStaysNil(t *testing.T) {
 	w := fault.Wrap(backend.Backend{Name: "none"}, &fault.Script{})
 	if w.Pods != nil || w.Containers != nil || w.Images != nil || w.Events != nil || w.Logs != nil ||
-		w.Files != nil || w.Exec != nil || w.Dial != nil || w.Node != nil || w.Check != nil || w.Run != nil || w.Name != "none" {
+		w.Files != nil || w.Exec != nil || w.Dial != nil || w.Node != nil || w.Check != nil || w.Run != nil ||
+		w.Name != "none" {
 		t.Errorf("fields appeared: %+v", w)
 	}
 }
@@ -48,11 +49,16 @@ func TestEveryMethod(t *testing.T) {
 	c := backend.ContainerRef{Pod: ref, Name: "c"}
 	container := backend.ContainerSpec{Container: corev1.Container{Name: "c", Image: "busybox"}}
 	calls := map[fault.Method]func(backend.Backend, context.Context) error{
-		fault.PodsLaunch:  func(b backend.Backend, ctx context.Context) error { return b.Pods.Launch(ctx, ctx, spec("u")) },
-		fault.PodsStop:    func(b backend.Backend, ctx context.Context) error { return b.Pods.Stop(ctx, ref, 0) },
-		fault.PodsRemove:  func(b backend.Backend, ctx context.Context) error { return b.Pods.Remove(ctx, ref) },
-		fault.PodsList:    func(b backend.Backend, ctx context.Context) error { _, err := b.Pods.List(ctx); return err },
-		fault.PodsInspect: func(b backend.Backend, ctx context.Context) error { _, err := b.Pods.Inspect(ctx, nil); return err },
+		fault.PodsLaunch: func(b backend.Backend, ctx context.Context) error { return b.Pods.Launch(ctx, ctx, spec("u")) },
+		fault.PodsStop:   func(b backend.Backend, ctx context.Context) error { return b.Pods.Stop(ctx, ref, 0) },
+		fault.PodsRemove: func(b backend.Backend, ctx context.Context) error { return b.Pods.Remove(ctx, ref) },
+		fault.PodsList:   func(b backend.Backend, ctx context.Context) error { _, err := b.Pods.List(ctx); return err },
+		fault.PodsInspect: func(
+			b backend.Backend, ctx context.Context,
+		) error {
+			_, err := b.Pods.Inspect(ctx, nil)
+			return err
+		},
 		fault.ContainersStart: func(b backend.Backend, ctx context.Context) error {
 			return b.Containers.Start(ctx, ref, container)
 		},

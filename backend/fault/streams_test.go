@@ -48,19 +48,24 @@ func TestStreamsPass(t *testing.T) {
 	b := Wrap(backend.Backend{Exec: inner, Attach: inner, Forward: inner}, &Script{})
 	in, out := io.Reader(strings.NewReader("x")), io.Writer(&bytes.Buffer{})
 	sizes := (<-chan backend.TerminalSize)(make(chan backend.TerminalSize))
-	if code, err := b.Exec.Exec(t.Context(), backend.ContainerRef{}, backend.ExecSpec{Stdin: in, Stdout: out, TTY: true, Resize: sizes}); code != 3 || err != nil {
+	if code, err := b.Exec.Exec(
+		t.Context(), backend.ContainerRef{}, backend.ExecSpec{Stdin: in, Stdout: out, TTY: true, Resize: sizes},
+	); code != 3 || err != nil {
 		t.Errorf("exec: %d, %v", code, err)
 	}
 	if s := inner.exec; s.Stdin != in || s.Stdout != out || !s.TTY || s.Resize != sizes {
 		t.Errorf("exec got %+v", s)
 	}
-	if err := b.Attach.Attach(t.Context(), backend.ContainerRef{}, backend.AttachSpec{Stdin: in, Stderr: out, TTY: true, Resize: sizes}); err != nil {
+	if err := b.Attach.Attach(
+		t.Context(), backend.ContainerRef{}, backend.AttachSpec{Stdin: in, Stderr: out, TTY: true, Resize: sizes},
+	); err != nil {
 		t.Error(err)
 	}
 	if s := inner.attach; s.Stdin != in || s.Stderr != out || !s.TTY || s.Resize != sizes {
 		t.Errorf("attach got %+v", s)
 	}
-	if conn, err := b.Forward.Forward(t.Context(), backend.Ref{}, 1); err != nil || conn != net.Conn(&inner.conn) || inner.conn.closed {
+	if conn, err := b.Forward.Forward(t.Context(), backend.Ref{}, 1); err != nil || conn != net.Conn(&inner.conn) ||
+		inner.conn.closed {
 		t.Errorf("forward: %v, %v", conn, err)
 	}
 }
@@ -73,7 +78,9 @@ func TestStreamsFail(t *testing.T) {
 	script.Add(AttachAttach, 1, Fault{Err: backend.Errorf(backend.ErrDenied, "no")})
 	script.Add(ForwardForward, 1, Fault{LoseReply: true})
 	b := Wrap(backend.Backend{Attach: inner, Forward: inner}, script)
-	if err := b.Attach.Attach(t.Context(), backend.ContainerRef{}, backend.AttachSpec{TTY: true}); backend.Class(err) != "Denied" || inner.attach.TTY {
+	if err := b.Attach.Attach(
+		t.Context(), backend.ContainerRef{}, backend.AttachSpec{TTY: true},
+	); backend.Class(err) != "Denied" || inner.attach.TTY {
 		t.Errorf("attach: %v, %+v", err, inner.attach)
 	}
 	conn, err := b.Forward.Forward(t.Context(), backend.Ref{}, 1)

@@ -60,15 +60,22 @@ func (l *Limits) Any() bool { return len(l.Volumes) > 0 || l.Pod != nil || len(l
 func (l *Limits) Over(u *Usage) *Excess {
 	for _, v := range l.Volumes {
 		if used := u.Volumes[v.Name]; v.exceeded(used) {
-			return &Excess{EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.Text), used}
+			return &Excess{
+				EmptyDirLimit, fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.Text), used,
+			}
 		}
 	}
 	if l.Pod != nil && l.Pod.exceeded(u.Pod) {
-		return &Excess{PodLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", l.Pod.Text), u.Pod}
+		return &Excess{
+			PodLimit, fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", l.Pod.Text),
+			u.Pod,
+		}
 	}
 	for _, c := range l.Containers {
 		if used := u.Containers[c.Name]; c.exceeded(used) {
-			return &Excess{ContainerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, c.Text), used}
+			return &Excess{
+				ContainerLimit, fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, c.Text), used,
+			}
 		}
 	}
 	return nil

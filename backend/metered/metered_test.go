@@ -107,7 +107,10 @@ func TestEveryCallIsCounted(t *testing.T) {
 			t.Errorf("%s: error %v, want the backend's own", op, err)
 		}
 	}
-	for _, name := range []string{"kubelet_runtime_operations_total", "kubelet_runtime_operations_errors_total", "kubelet_runtime_operations_duration_seconds", "burstlet_backend_errors_total"} {
+	for _, name := range []string{
+		"kubelet_runtime_operations_total", "kubelet_runtime_operations_errors_total",
+		"kubelet_runtime_operations_duration_seconds", "burstlet_backend_errors_total",
+	} {
 		if got, err := testutil.GatherAndCount(reg, name); err != nil || got != len(all) {
 			t.Errorf("%s has %d series, want %d (%v)", name, got, len(all), err)
 		}
@@ -170,7 +173,9 @@ burstlet_backend_errors_total{class="` + tt.want + `",operation_type="` + tt.op 
 kubelet_runtime_operations_errors_total{operation_type="` + tt.op + `"} 1
 `
 			}
-			if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "burstlet_backend_errors_total", "kubelet_runtime_operations_errors_total"); err != nil {
+			if err := testutil.GatherAndCompare(
+				reg, strings.NewReader(want), "burstlet_backend_errors_total", "kubelet_runtime_operations_errors_total",
+			); err != nil {
 				t.Error(err)
 			}
 		})

@@ -50,7 +50,9 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.operations, m.errors, m.duration, m.classes, m.storage, m.info, m.costs, m.ways} {
+	for _, c := range []prometheus.Collector{
+		m.operations, m.errors, m.duration, m.classes, m.storage, m.info, m.costs, m.ways,
+	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the backend: %w", err)
 		}

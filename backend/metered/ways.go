@@ -40,7 +40,8 @@ func (w *ways) Collect(out chan<- prometheus.Metric) {
 		}
 		if b.Calls != nil {
 			for _, f := range b.Calls() {
-				p.count("requests_total", "Cumulative number of requests to the API of the remote, retries among them, by service, call and outcome: ok, canceled or the class of the error.",
+				p.count("requests_total", "Cumulative number of requests to the API of the remote, retries among them, by "+
+					"service, call and outcome: ok, canceled or the class of the error.",
 					f.Count, []string{"service", "call", "outcome"}, f.Service, f.Call, f.Outcome)
 			}
 		}

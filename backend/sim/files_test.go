@@ -126,7 +126,9 @@ func TestVolumesOutliveAttempts(t *testing.T) {
 		for _, e := range r.History() {
 			kinds = append(kinds, e.Kind)
 		}
-		if want := []sim.Kind{sim.Launched, sim.Placed, sim.Placed, sim.Started, sim.Removed, sim.Cleared}; !slices.Equal(kinds, want) {
+		if want := []sim.Kind{
+			sim.Launched, sim.Placed, sim.Placed, sim.Started, sim.Removed, sim.Cleared,
+		}; !slices.Equal(kinds, want) {
 			t.Errorf("history: %v, want %v", kinds, want)
 		}
 	})

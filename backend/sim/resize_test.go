@@ -33,7 +33,9 @@ func TestResize(t *testing.T) {
 		if _, err := b.Images.Pull(t.Context(), "busybox", nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(b.Pods.Launch(t.Context(), t.Context(), launch), b.Containers.Start(t.Context(), launch.Ref(), spec)); err != nil {
+		if err := errors.Join(
+			b.Pods.Launch(t.Context(), t.Context(), launch), b.Containers.Start(t.Context(), launch.Ref(), spec),
+		); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

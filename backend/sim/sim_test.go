@@ -337,7 +337,9 @@ func BenchmarkInspect(b *testing.B) {
 func full(b *testing.B, n int) backend.Backend {
 	back := sim.New(sim.Config{PodUnit: true}).Backend()
 	for i := range n {
-		if err := back.Pods.Launch(b.Context(), b.Context(), spec(types.UID(fmt.Sprint(i)), 0, container("c", "serve"))); err != nil {
+		if err := back.Pods.Launch(
+			b.Context(), b.Context(), spec(types.UID(fmt.Sprint(i)), 0, container("c", "serve")),
+		); err != nil {
 			b.Fatal(err)
 		}
 	}

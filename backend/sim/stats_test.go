@@ -111,7 +111,10 @@ func TestUseIsLimitedAndChangedByCommands(t *testing.T) {
 		if diff := cmp.Diff(measured{0, 1000, 1}, got["c"]); diff != "" {
 			t.Errorf("after a command (-want +got):\n%s", diff)
 		}
-		for arg, want := range map[string]string{"cpu=much": "use: cpu=much is no amount\n", "disk=1": "use: disk is not cpu or memory\n", "cpu=-1": "use: cpu=-1 is no amount\n"} {
+		for arg, want := range map[string]string{
+			"cpu=much": "use: cpu=much is no amount\n", "disk=1": "use: disk is not cpu or memory\n",
+			"cpu=-1": "use: cpu=-1 is no amount\n",
+		} {
 			if code, said := exec("use", arg); code != 1 || said != want {
 				t.Errorf("use %s: %d %q, want %q", arg, code, said, want)
 			}

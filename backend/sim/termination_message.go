@@ -27,7 +27,8 @@ func (c *container) terminationPath() string {
 // terminationMessage is what the container left: the file, or by its policy the
 // end of its log.
 func (c *container) terminationMessage(now time.Time) string {
-	fallback := c.exitCode != 0 && c.spec.Container.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError
+	fallback := c.exitCode != 0 &&
+		c.spec.Container.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError
 	if c.started.IsZero() || (len(c.program.writes) == 0 && !fallback) {
 		return ""
 	}

@@ -74,7 +74,9 @@ type written struct {
 
 // New takes over a channel and its requests. onRequest, if any, gets each request and
 // must not block. New returns nil when the link has died.
-func New(link Link, ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr, onRequest func(*ssh.Request)) *Conn {
+func New(
+	link Link, ch ssh.Channel, requests <-chan *ssh.Request, local, remote net.Addr, onRequest func(*ssh.Request),
+) *Conn {
 	t := &Conn{
 		link: link, ch: ch, local: local, remote: remote, closed: make(chan struct{}), gone: make(chan struct{}),
 		readDeadline: deadline.New(), writeDeadline: deadline.New(),

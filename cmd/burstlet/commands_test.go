@@ -31,7 +31,9 @@ func TestExplainAndDoctorOfASimulation(t *testing.T) {
 			t.Errorf("%v: %v: %s", tc.args, err, out)
 		}
 	}
-	for _, args := range [][]string{{"explain"}, {"explain", "-f", "/does/not/exist"}, {"explain", "-f", "-", "-o", "xml"}} {
+	for _, args := range [][]string{
+		{"explain"}, {"explain", "-f", "/does/not/exist"}, {"explain", "-f", "-", "-o", "xml"},
+	} {
 		if _, err := execute(t, args...); err == nil {
 			t.Errorf("%v: no error", args)
 		}

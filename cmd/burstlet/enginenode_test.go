@@ -22,7 +22,9 @@ func TestEngineNodeIsCurrent(t *testing.T) {
 		if got := node().Admission; got.SupplementalGroupsPolicy != can || got.OS != "linux" || got.Kernel != "6.1" {
 			t.Errorf("pods are judged by %+v, want %+v", got, current)
 		}
-		if current.RecursiveReadOnly = []string{"runc"}; !slices.Equal(node().Cluster.RecursiveReadOnly, current.RecursiveReadOnly) {
+		if current.RecursiveReadOnly = []string{"runc"}; !slices.Equal(
+			node().Cluster.RecursiveReadOnly, current.RecursiveReadOnly,
+		) {
 			t.Errorf("handlers %q, want %q", node().Cluster.RecursiveReadOnly, current.RecursiveReadOnly)
 		}
 	}

@@ -17,7 +17,9 @@ func TestHostShutdown(t *testing.T) {
 		ShutdownGracePeriodCriticalPods: config.Duration{Duration: 10 * time.Second},
 	}
 	on := config.Backend{Type: config.BackendCRI, CRI: cri}
-	if diff := cmp.Diff([]syncloop.ShutdownGrace{{Priority: 0, Grace: 20 * time.Second}, {Priority: 2_000_000_000, Grace: 10 * time.Second}},
+	if diff := cmp.Diff([]syncloop.ShutdownGrace{
+		{Priority: 0, Grace: 20 * time.Second}, {Priority: 2_000_000_000, Grace: 10 * time.Second},
+	},
 		hostShutdown(on)); diff != "" {
 		t.Error(diff)
 	}

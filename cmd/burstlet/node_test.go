@@ -64,7 +64,9 @@ func TestProbeOfASlowHost(t *testing.T) {
 		if err := probe(t.Context(), backend.Backend{Name: "cri", Node: slow{}}, true); err != nil {
 			t.Errorf("got %v", err)
 		}
-		if err := probe(t.Context(), backend.Backend{Name: "cri", Node: slow{}}, false); !errors.Is(err, context.DeadlineExceeded) {
+		if err := probe(t.Context(), backend.Backend{Name: "cri", Node: slow{}}, false); !errors.Is(
+			err, context.DeadlineExceeded,
+		) {
 			t.Errorf("a runtime of this machine: got %v", err)
 		}
 	})

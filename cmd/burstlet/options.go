@@ -43,7 +43,9 @@ func nodeLogins(cfg config.Images, client kubernetes.Interface) (images.NodeLogi
 	if cfg.CredentialProviderConfigFile == "" {
 		return nil, nil
 	}
-	plugins, err := credentialprovider.Read(cfg.CredentialProviderConfigFile, cfg.CredentialProviderBinDir, client.CoreV1())
+	plugins, err := credentialprovider.Read(
+		cfg.CredentialProviderConfigFile, cfg.CredentialProviderBinDir, client.CoreV1(),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("images.imageCredentialProviderConfigFile: %w", err)
 	}

@@ -75,7 +75,8 @@ func withNode(labels []*dto.LabelPair, node string) []*dto.LabelPair {
 
 var (
 	stateDesc = prometheus.NewDesc("burstlet_node_state",
-		"1 for what this process does for a node now: starting, running, standby (another process has the lease) or failed; else 0.",
+		"1 for what this process does for a node now: starting, running, standby (another process has the lease) or "+
+			"failed; else 0.",
 		[]string{labelNode, "state"}, nil)
 	termsDesc = prometheus.NewDesc("burstlet_node_terms_total",
 		"Cumulative number of times that this process began to work as a node.", []string{labelNode}, nil)

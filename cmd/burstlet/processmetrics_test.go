@@ -58,7 +58,9 @@ func TestMetricsOfAllNodesOfTheProcessHaveTheirNames(t *testing.T) {
 		n.show(r)
 	}
 	for range 2 { // the labels do not pile up
-		if got, want := scrape(t, h, "x_total"), []string{`x_total{a="1",node="a",z="2"} 1`, `x_total{a="1",node="b",z="2"} 2`}; !slices.Equal(got, want) {
+		if got, want := scrape(t, h, "x_total"), []string{
+			`x_total{a="1",node="a",z="2"} 1`, `x_total{a="1",node="b",z="2"} 2`,
+		}; !slices.Equal(got, want) {
 			t.Errorf("%q", got)
 		}
 		if got, want := scrape(t, h, "y{"), []string{`y{node="a"} 0`, `y{node="b"} 0`}; !slices.Equal(got, want) {

@@ -416,7 +416,9 @@ func TestRealBootstrapTokenIsForListedNodesAlone(t *testing.T) {
 	s.approver(approveFlags{nodes: []string{name}, networks: []string{"127.0.0.0/8"}, bootstrapGroups: []string{group}})
 	s.apply("bootstrap.yaml")
 	t.Cleanup(func() { // the cluster is that of other tests, too
-		if err := s.admin.RbacV1().ClusterRoleBindings().Delete(context.Background(), "burstlet:bootstrap-approval", metav1.DeleteOptions{}); err != nil {
+		if err := s.admin.RbacV1().ClusterRoleBindings().Delete(
+			context.Background(), "burstlet:bootstrap-approval", metav1.DeleteOptions{},
+		); err != nil {
 			t.Error(err)
 		}
 	})

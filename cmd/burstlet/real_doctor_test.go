@@ -25,7 +25,8 @@ import (
 func runDoctor(t *testing.T, yaml string) (string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "burstlet.yaml")
-	if err := os.WriteFile(file, []byte("apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+yaml), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+
+		yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
@@ -94,9 +95,11 @@ leaderElection: {enabled: true, namespace: default, kubeconfig: %s}
 	if err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
-	says(t, out, "ok cluster the API server answers at "+s.cp.URL(), "ok version the API server has v1.36", "ok clock the API server's is ",
+	says(t, out, "ok cluster the API server answers at "+
+		s.cp.URL(), "ok version the API server has v1.36", "ok clock the API server's is ",
 		"ok user system:node:examined, the node's own", "ok rights system:node:examined has all ",
-		"those to secrets, configmaps, serviceaccounts/token, persistentvolumeclaims, persistentvolumes, clustertrustbundles come with pods that use them",
+		"those to secrets, configmaps, serviceaccounts/token, persistentvolumeclaims, persistentvolumes, "+
+			"clustertrustbundles come with pods that use them",
 		"ok node there is no Node examined yet", "may write leases in namespace default; nobody has led yet",
 		"ok address "+ip+", node.internalIP", "warn serving certificate self-signed",
 		fmt.Sprintf("ok port :%d is free", port),
@@ -163,14 +166,16 @@ func TestRealDoctorOfWrongCredentials(t *testing.T) {
 		}
 		return out
 	}
-	says(t, look(s.nodeKubeconfig("other")), "FAIL user system:node:other, the credential of another node: node.name must be other",
+	says(t, look(s.nodeKubeconfig("other")), "FAIL user system:node:other, the credential of another node: node.name "+
+		"must be other",
 		"FAIL rights system:node:other may not get, list, watch nodes: the node is not registered")
 	cred, err := s.cp.Credential("stranger")
 	if err != nil {
 		t.Fatal(err)
 	}
 	says(t, look(cptest.Kubeconfig(s.t, cred)), "warn user stranger, neither the node's own nor a ServiceAccount",
-		"FAIL rights stranger may not get, list, watch, create, patch nodes: the node is not registered: act as the node: set impersonateNode and apply deploy/rbac/serviceaccount.yaml",
+		"FAIL rights stranger may not get, list, watch, create, patch nodes: the node is not registered: act as the "+
+			"node: set impersonateNode and apply deploy/rbac/serviceaccount.yaml",
 		"FAIL node nodes \"mine\" is forbidden")
 	foreign := *cred
 	foreign.TLSClientConfig = rest.TLSClientConfig{CAData: caOf(t, s)}

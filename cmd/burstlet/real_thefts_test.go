@@ -289,7 +289,8 @@ kubeletAPI: {address: 127.0.0.1, port: %d, serverTLSBootstrap: true}
 				t.Errorf("%v: %s", err, out)
 			}
 			says(t, out, "which impersonates the node", "ok user system:node:"+name+", the node's own",
-				"ok rights system:node:"+name+" has all ", "ok client CA that of ConfigMap kube-system/extension-apiserver-authentication")
+				"ok rights system:node:"+name+
+					" has all ", "ok client CA that of ConfigMap kube-system/extension-apiserver-authentication")
 			if strings.Contains(out, by.BearerToken) {
 				t.Error("the token is printed")
 			}

@@ -147,7 +147,9 @@ func removeNodes(ctx context.Context, out io.Writer, cfg config.Configuration, f
 	nodes := make([]*removal.Node, len(chosen))
 	for i, c := range chosen {
 		nodes[i] = removal.New(
-			removalConfig(c, f, client, say, len(chosen) < len(cfg.Each()), &taker{cfg: c, access: server, elections: elections, keep: f.keepPods}),
+			removalConfig(c, f, client, say, len(chosen) < len(cfg.Each()), &taker{
+				cfg: c, access: server, elections: elections, keep: f.keepPods,
+			}),
 		)
 	}
 	timed, cancel := context.WithTimeout(ctx, f.timeout)

@@ -104,7 +104,8 @@ backend: {type: sim, sim: {socket: "unix://%s"}}
 leaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s, leaseDuration: 60s, renewDeadline: 45s, retryPeriod: 250ms}
 `, node, s.nodeKubeconfig(node), s.socket, s.cp.KubeconfigPath())
 	s.file = filepath.Join(t.TempDir(), "burstlet.yaml")
-	if err := os.WriteFile(s.file, []byte("apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+cfg), 0o600); err != nil {
+	if err := os.WriteFile(s.file, []byte("apiVersion: burstlet.dev/v1alpha1\nkind: BurstletConfiguration\n"+
+		cfg), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.process = s.run(s.configure(cfg))
@@ -250,7 +251,9 @@ func (s *removalStage) wantGone() {
 	_, leaseErr := s.admin.CoordinationV1().Leases("kube-node-lease").Get(ctx, s.node, metav1.GetOptions{})
 	_, electionErr := s.admin.CoordinationV1().Leases("burstlet").Get(ctx, "burstlet-"+s.node, metav1.GetOptions{})
 	_, csrErr := s.admin.CertificatesV1().CertificateSigningRequests().Get(ctx, s.node, metav1.GetOptions{})
-	for what, err := range map[string]error{"Node": nodeErr, "lease": leaseErr, "election's lease": electionErr, "certificate request": csrErr} {
+	for what, err := range map[string]error{
+		"Node": nodeErr, "lease": leaseErr, "election's lease": electionErr, "certificate request": csrErr,
+	} {
 		if !apierrors.IsNotFound(err) {
 			s.t.Errorf("the %s is still there (%v)", what, err)
 		}

@@ -56,7 +56,9 @@ func TestVersion(t *testing.T) {
 
 func TestSettingsAreFlags(t *testing.T) {
 	cmd := newRunCommand()
-	if err := cmd.ParseFlags([]string{"--kubelet-api-self-signed", "--cluster-dns=10.0.0.1,10.0.0.2", "--node-name="}); err != nil {
+	if err := cmd.ParseFlags([]string{
+		"--kubelet-api-self-signed", "--cluster-dns=10.0.0.1,10.0.0.2", "--node-name=",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"kubelet-api-self-signed": "true", "cluster-dns": "10.0.0.1,10.0.0.2", "node-name": ""}

@@ -169,7 +169,9 @@ func TestACallOutlivesItsSession(t *testing.T) {
 	}
 	var sandbox runtimeapi.RunPodSandboxResponse
 	var container runtimeapi.CreateContainerResponse
-	if err := call(runtimeapi.RuntimeService_RunPodSandbox_FullMethodName, &runtimeapi.RunPodSandboxRequest{}, &sandbox); err != nil {
+	if err := call(
+		runtimeapi.RuntimeService_RunPodSandbox_FullMethodName, &runtimeapi.RunPodSandboxRequest{}, &sandbox,
+	); err != nil {
 		t.Fatal(err)
 	}
 	create := &runtimeapi.CreateContainerRequest{
@@ -342,7 +344,9 @@ func TestItIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pkg := range strings.Lines(string(out)) {
-		for _, heavy := range []string{"k8s.io/", "sirupsen", "containerd/log", "google.golang.org", "sigs.k8s.io", "burstlet/backend\n"} {
+		for _, heavy := range []string{
+			"k8s.io/", "sirupsen", "containerd/log", "google.golang.org", "sigs.k8s.io", "burstlet/backend\n",
+		} {
 			if strings.Contains(pkg, heavy) {
 				t.Errorf("it depends on %s", strings.TrimSpace(pkg))
 			}

@@ -81,7 +81,10 @@ type refusal struct {
 func New(cfg Config) (*Approver, error) {
 	switch {
 	case len(cfg.Policy.AllowedIPs) == 0 && cfg.PodSelector == "":
-		return nil, errors.New("configure the approver: allowed networks or a selector of pods are required: a node's word for its own addresses is not enough")
+		return nil, errors.New(
+			"configure the approver: allowed networks or a selector of pods are required: a node's word for its own " +
+				"addresses is not enough",
+		)
 	case cfg.PodSelector != "" && cfg.PodNamespace == "":
 		return nil, errors.New("configure the approver: the namespace of the pods is required")
 	case cfg.PodSelector != "" && cfg.PodServiceAccount == "":
@@ -93,7 +96,10 @@ func New(cfg Config) (*Approver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure the approver: selector of pods: %w", err)
 	}
-	a := &Approver{client: cfg.Client, policy: cfg.Policy, selector: selector, account: cfg.PodServiceAccount, metrics: newMetrics(), told: map[string]refusal{}}
+	a := &Approver{
+		client: cfg.Client, policy: cfg.Policy, selector: selector, account: cfg.PodServiceAccount, metrics: newMetrics(),
+		told: map[string]refusal{},
+	}
 	if cfg.Registerer != nil {
 		for _, c := range []prometheus.Collector{a.metrics.requests, a.metrics.waiting} {
 			if err := cfg.Registerer.Register(c); err != nil {
@@ -198,7 +204,9 @@ func (a *Approver) leave(entry *log.Entry, csr *certificatesv1.CertificateSignin
 	}
 	a.told[csr.Name] = why
 	a.metrics.requests.WithLabelValues(resultLeft, string(verdict.Reason)).Inc()
-	entry = entry.WithFields(log.Fields{"reason": string(verdict.Reason), "message": verdict.Message, "user": csr.Spec.Username})
+	entry = entry.WithFields(log.Fields{
+		"reason": string(verdict.Reason), "message": verdict.Message, "user": csr.Spec.Username,
+	})
 	if slices.Contains([]Reason{OtherNode, NotANode, NotBootstrapping}, verdict.Reason) {
 		entry.Info("certificate request left alone: it is not one of our nodes'")
 		return
@@ -215,7 +223,9 @@ func (a *Approver) approve(ctx context.Context, csr *certificatesv1.CertificateS
 	approved.Status.Conditions = append(approved.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: reason, Message: message,
 	})
-	_, err := a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, csr.Name, approved, metav1.UpdateOptions{})
+	_, err := a.client.CertificatesV1().CertificateSigningRequests().UpdateApproval(
+		ctx, csr.Name, approved, metav1.UpdateOptions{},
+	)
 	return err
 }
 
@@ -265,17 +275,19 @@ func (a *Approver) watch(cfg Config) error {
 		watched = []string{certificatesv1.KubeletServingSignerName}
 	}
 	for _, signer := range watched {
-		a.requests = append(a.requests, certificatesinformers.NewFilteredCertificateSigningRequestInformer(a.client, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		ofSigner := func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.signerName", signer).String()
-		}))
+		}
+		a.requests = append(a.requests, certificatesinformers.NewFilteredCertificateSigningRequestInformer(
+			a.client, 0, cache.Indexers{}, ofSigner,
+		))
 	}
 	a.nodes = coreinformers.NewFilteredNodeInformer(a.client, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.LabelSelector = labels.Set{LabelKey: LabelValue}.String()
 	})
 	if cfg.PodSelector != "" {
-		a.pods = coreinformers.NewFilteredPodInformer(a.client, cfg.PodNamespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-			o.LabelSelector = cfg.PodSelector
-		})
+		selected := func(o *metav1.ListOptions) { o.LabelSelector = cfg.PodSelector }
+		a.pods = coreinformers.NewFilteredPodInformer(a.client, cfg.PodNamespace, 0, cache.Indexers{}, selected)
 	}
 	var err error
 	for _, requests := range a.requests {
@@ -295,7 +307,8 @@ func (a *Approver) watch(cfg Config) error {
 	if err == nil && a.pods != nil {
 		_, err = a.pods.AddEventHandler(each(a.again, func(before, now any) bool {
 			was, is := before.(*corev1.Pod), now.(*corev1.Pod)
-			return !slices.Equal(was.Status.PodIPs, is.Status.PodIPs) || was.Spec.NodeName != is.Spec.NodeName || ended(was) != ended(is)
+			return !slices.Equal(was.Status.PodIPs, is.Status.PodIPs) || was.Spec.NodeName != is.Spec.NodeName ||
+				ended(was) != ended(is)
 		}))
 	}
 	if err != nil {

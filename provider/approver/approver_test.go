@@ -75,7 +75,9 @@ func TestRequestsAreApprovedAsTheyCome(t *testing.T) {
 		if !l.settled("csr-1") || !l.Ready() {
 			t.Error("the request that was there is not approved")
 		}
-		if _, err := l.client.CertificatesV1().CertificateSigningRequests().Create(t.Context(), second, metav1.CreateOptions{}); err != nil {
+		if _, err := l.client.CertificatesV1().CertificateSigningRequests().Create(
+			t.Context(), second, metav1.CreateOptions{},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if !l.settled("csr-2") || l.count(resultApproved, "") != 2 {
@@ -148,7 +150,9 @@ func TestRequestsWaitForTheirNodeAndItsAddresses(t *testing.T) {
 // The addresses of burstlet's pods are those that real kubelets tell of.
 func TestAddressesOfPods(t *testing.T) {
 	pod := func(node, namespace, app string, phase corev1.PodPhase) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace, Labels: map[string]string{"app": app}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: "p", Namespace: namespace, Labels: map[string]string{"app": app},
+		}}
 		p.Spec.NodeName, p.Status.Phase = node, phase
 		p.Status.PodIPs = []corev1.PodIP{{IP: "10.1.2.3"}}
 		p.Spec.ServiceAccountName = "burstlet"
@@ -175,12 +179,15 @@ func TestAddressesOfPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := start(t, Config{
-					Policy: Policy{Nodes: []string{"edge-1"}}, PodSelector: "app=burstlet", PodNamespace: "burstlet", PodServiceAccount: "burstlet",
+					Policy: Policy{Nodes: []string{"edge-1"}}, PodSelector: "app=burstlet", PodNamespace: "burstlet",
+					PodServiceAccount: "burstlet",
 				}, edge("10.1.2.3"), csr)
 				if l.settled("csr-1") {
 					t.Fatal("approved without a pod")
 				}
-				if _, err := l.client.CoreV1().Pods(tc.pod.Namespace).Create(t.Context(), tc.pod, metav1.CreateOptions{}); err != nil {
+				if _, err := l.client.CoreV1().Pods(tc.pod.Namespace).Create(
+					t.Context(), tc.pod, metav1.CreateOptions{},
+				); err != nil {
 					t.Fatal(err)
 				}
 				if got := l.settled("csr-1"); got != tc.want {
@@ -203,7 +210,9 @@ func TestApprovalIsTriedAgain(t *testing.T) {
 			return true, nil, errors.New("etcd is away")
 		})
 		l := startOn(t, client, Config{Policy: network()})
-		if _, err := l.client.CertificatesV1().CertificateSigningRequests().Create(t.Context(), csr, metav1.CreateOptions{}); err != nil {
+		if _, err := l.client.CertificatesV1().CertificateSigningRequests().Create(
+			t.Context(), csr, metav1.CreateOptions{},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if !l.settled("csr-1") || l.count(resultFailed, "") != 2 || l.count(resultApproved, "") != 1 {
@@ -226,7 +235,9 @@ func TestOthersMayDecide(t *testing.T) {
 			t.Error("foreign addresses were approved, or are not waited for")
 		}
 		first = first.DeepCopy()
-		first.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue}}
+		first.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+			Type: certificatesv1.CertificateDenied, Status: corev1.ConditionTrue,
+		}}
 		requests := l.client.CertificatesV1().CertificateSigningRequests()
 		if _, err := requests.UpdateApproval(t.Context(), first.Name, first, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
@@ -248,8 +259,10 @@ func TestConfigurationsThatCannotBeMeant(t *testing.T) {
 		"no address is vouched for":  {Policy: listed},
 		"pods of every namespace":    {Policy: listed, PodSelector: "app=burstlet", PodServiceAccount: "burstlet"},
 		"pods of any ServiceAccount": {Policy: listed, PodSelector: "app=burstlet", PodNamespace: "burstlet"},
-		"a selector that is none":    {Policy: listed, PodSelector: "app in", PodNamespace: "burstlet", PodServiceAccount: "burstlet"},
-		"no names of nodes":          {Policy: Policy{AllowedIPs: network().AllowedIPs}},
+		"a selector that is none": {
+			Policy: listed, PodSelector: "app in", PodNamespace: "burstlet", PodServiceAccount: "burstlet",
+		},
+		"no names of nodes": {Policy: Policy{AllowedIPs: network().AllowedIPs}},
 	} {
 		cfg.Client = fake.NewClientset()
 		if _, err := New(cfg); err == nil {

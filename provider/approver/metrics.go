@@ -18,7 +18,8 @@ func newMetrics() metrics {
 	return metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "burstlet_approver_requests_total",
-			Help: "Cumulative number of requests for certificates of nodes by what became of them: approved, left alone (for a reason), or failed to be approved.",
+			Help: "Cumulative number of requests for certificates of nodes by what became of them: approved, left alone " +
+				"(for a reason), or failed to be approved.",
 		}, []string{"result", "reason"}),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "burstlet_approver_waiting_requests",

@@ -104,7 +104,10 @@ func (p Policy) Decide(csr *certificatesv1.CertificateSigningRequest, facts Fact
 	}
 	switch {
 	case !ok && !slices.Contains(p.Users, csr.Spec.Username):
-		return leave(NotANode, "user %q is neither a node (%sNAME in group %s) nor one that may ask for nodes", csr.Spec.Username, nodeuser.Prefix, nodeuser.Group)
+		return leave(
+			NotANode, "user %q is neither a node (%sNAME in group %s) nor one that may ask for nodes", csr.Spec.Username,
+			nodeuser.Prefix, nodeuser.Group,
+		)
 	case err != nil:
 		return leave(BadRequest, "%v", err)
 	case request.user != nodeuser.Name(name):
@@ -138,7 +141,9 @@ func (p Policy) decideClient(csr *certificatesv1.CertificateSigningRequest) Verd
 		return Verdict{Reason: why, Message: fmt.Sprintf(format, args...), Node: name}
 	}
 	switch {
-	case !slices.ContainsFunc(p.BootstrapGroups, func(group string) bool { return slices.Contains(csr.Spec.Groups, group) }):
+	case !slices.ContainsFunc(
+		p.BootstrapGroups, func(group string) bool { return slices.Contains(csr.Spec.Groups, group) },
+	):
 		return leave(NotBootstrapping, "user %q is in none of the groups that may bootstrap nodes", csr.Spec.Username)
 	case err != nil:
 		return leave(BadRequest, "%v", err)
@@ -161,13 +166,18 @@ func reserved(dns string) bool {
 		slices.Contains(parts[1:], "svc")
 }
 
-func (p Policy) judgeAddresses(ips []netip.Addr, node *corev1.Node, facts Facts, leave func(Reason, string, ...any) Verdict) Verdict {
+func (p Policy) judgeAddresses(
+	ips []netip.Addr, node *corev1.Node, facts Facts, leave func(Reason, string, ...any) Verdict,
+) Verdict {
 	for _, ip := range ips {
 		if !has(node, ip) {
 			return leave(ForeignAddress, "%v is no address in the status of Node %q", ip, node.Name)
 		}
 		if !p.allows(ip) && (facts.PodIP == nil || !facts.PodIP(ip)) {
-			return leave(AddressNotAllowed, "%v is in none of the allowed networks (--allowed-ips) and no address of a pod of burstlet's (--pod-selector)", ip)
+			return leave(
+				AddressNotAllowed,
+				"%v is in none of the allowed networks (--allowed-ips) and no address of a pod of burstlet's (--pod-selector)", ip,
+			)
 		}
 	}
 	return Verdict{Approve: true, Node: node.Name}

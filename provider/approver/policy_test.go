@@ -81,7 +81,9 @@ func TestDecide(t *testing.T) {
 		node   *corev1.Node
 		pods   []string
 	}
-	network := Policy{Nodes: []string{"edge-1"}, AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/64")}}
+	network := Policy{Nodes: []string{"edge-1"}, AllowedIPs: []netip.Prefix{
+		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/64"),
+	}}
 	listed := Policy{Nodes: network.Nodes}
 	ordinary := world{policy: network, node: edge("10.1.2.3", "10.9.9.9", "fd00:1::3")}
 	asUser := network
@@ -100,20 +102,37 @@ func TestDecide(t *testing.T) {
 		"both families": {change: func(w *wish) {
 			w.template.IPAddresses = append(w.template.IPAddresses, net.ParseIP("fd00:1::3"))
 		}},
-		"the address of a pod of burstlet's": {world: &world{policy: listed, node: edge("10.1.2.3"), pods: []string{"10.1.2.3"}}},
+		"the address of a pod of burstlet's": {world: &world{
+			policy: listed, node: edge("10.1.2.3"), pods: []string{"10.1.2.3"},
+		}},
 		"by a user who may ask for the node": {world: &byUser, change: func(w *wish) {
 			w.csr.Spec.Username, w.csr.Spec.Groups = deployment, []string{"system:serviceaccounts"}
 		}},
 
-		"another node's subject":                     {change: func(w *wish) { w.template.Subject.CommonName = "system:node:edge-2" }, want: ForeignSubject},
-		"a subject that is no node":                  {change: func(w *wish) { w.template.Subject.CommonName = "kubernetes" }, want: ForeignSubject},
-		"an administrator's group":                   {change: func(w *wish) { w.template.Subject.Organization = []string{"system:masters"} }, want: BadRequest},
-		"an administrator's group beside the node's": {change: func(w *wish) { w.template.Subject.Organization = []string{"system:nodes", "system:masters"} }, want: BadRequest},
-		"a subject with more than it needs":          {change: func(w *wish) { w.template.Subject.OrganizationalUnit = []string{"x"} }, want: BadRequest},
-		"no subject":                                 {change: func(w *wish) { w.template.Subject = pkix.Name{} }, want: BadRequest},
-		"by an administrator":                        {change: func(w *wish) { w.csr.Spec.Username = "kubernetes-admin" }, want: NotANode},
-		"by a user who calls itself a node":          {change: func(w *wish) { w.csr.Spec.Groups = []string{"system:authenticated"} }, want: NotANode},
-		"by a ServiceAccount that may not":           {change: func(w *wish) { w.csr.Spec.Username = deployment }, want: NotANode},
+		"another node's subject": {
+			change: func(w *wish) { w.template.Subject.CommonName = "system:node:edge-2" }, want: ForeignSubject,
+		},
+		"a subject that is no node": {
+			change: func(w *wish) { w.template.Subject.CommonName = "kubernetes" }, want: ForeignSubject,
+		},
+		"an administrator's group": {
+			change: func(w *wish) { w.template.Subject.Organization = []string{"system:masters"} }, want: BadRequest,
+		},
+		"an administrator's group beside the node's": {
+			change: func(w *wish) { w.template.Subject.Organization = []string{"system:nodes", "system:masters"} },
+			want:   BadRequest,
+		},
+		"a subject with more than it needs": {
+			change: func(w *wish) { w.template.Subject.OrganizationalUnit = []string{"x"} }, want: BadRequest,
+		},
+		"no subject": {change: func(w *wish) { w.template.Subject = pkix.Name{} }, want: BadRequest},
+		"by an administrator": {
+			change: func(w *wish) { w.csr.Spec.Username = "kubernetes-admin" }, want: NotANode,
+		},
+		"by a user who calls itself a node": {
+			change: func(w *wish) { w.csr.Spec.Groups = []string{"system:authenticated"} }, want: NotANode,
+		},
+		"by a ServiceAccount that may not": {change: func(w *wish) { w.csr.Spec.Username = deployment }, want: NotANode},
 		"by a bootstrap token": {change: func(w *wish) {
 			w.csr.Spec.Username, w.csr.Spec.Groups = "system:bootstrap:abcdef", []string{"system:bootstrappers"}
 		}, want: NotANode},
@@ -123,31 +142,68 @@ func TestDecide(t *testing.T) {
 		"by such a user for no node": {world: &byUser, change: func(w *wish) {
 			w.csr.Spec.Username, w.template.Subject.CommonName = deployment, "kubernetes"
 		}, want: ForeignSubject},
-		"by such a user, unreadable": {world: &byUser, change: func(w *wish) { w.csr.Spec.Username, w.trail = deployment, "x" }, want: BadRequest},
-		"a node without a Node":      {world: &world{policy: network}, want: OtherNode},
-		"a node that is not listed":  {world: &world{policy: Policy{Nodes: []string{"edge-2"}, AllowedIPs: network.AllowedIPs}, node: ordinary.node}, want: OtherNode},
+		"by such a user, unreadable": {
+			world: &byUser, change: func(w *wish) { w.csr.Spec.Username, w.trail = deployment, "x" }, want: BadRequest,
+		},
+		"a node without a Node": {world: &world{policy: network}, want: OtherNode},
+		"a node that is not listed": {
+			world: &world{policy: Policy{Nodes: []string{"edge-2"}, AllowedIPs: network.AllowedIPs}, node: ordinary.node},
+			want:  OtherNode,
+		},
 
 		"client auth": {change: func(w *wish) {
 			w.csr.Spec.Usages = []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
 		}, want: BadUsages},
-		"client auth beside":                    {change: func(w *wish) { w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageClientAuth) }, want: BadUsages},
-		"signing of certificates":               {change: func(w *wish) { w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageCertSign) }, want: BadUsages},
-		"too few usages":                        {change: func(w *wish) { w.csr.Spec.Usages = w.csr.Spec.Usages[1:] }, want: BadUsages},
-		"the API server's name":                 {change: func(w *wish) { w.template.DNSNames = append(w.template.DNSNames, "kubernetes.default.svc") }, want: ForeignName},
-		"any name":                              {change: func(w *wish) { w.template.DNSNames = []string{"*"} }, want: ForeignName},
-		"another node's name":                   {change: func(w *wish) { w.template.DNSNames = []string{"edge-2"} }, want: ForeignName},
-		"an address that is not its":            {change: func(w *wish) { w.template.IPAddresses = append(w.template.IPAddresses, net.ParseIP("10.1.2.4")) }, want: ForeignAddress},
-		"its word for an address is not enough": {change: func(w *wish) { w.template.IPAddresses = []net.IP{net.ParseIP("10.9.9.9")} }, want: AddressNotAllowed},
-		"the address of somebody else's pod":    {world: &world{policy: listed, node: edge("10.1.2.3"), pods: []string{"10.1.2.4"}}, want: AddressNotAllowed},
-		"nothing is allowed":                    {world: &world{policy: listed, node: edge("10.1.2.3")}, want: AddressNotAllowed},
+		"client auth beside": {
+			change: func(w *wish) { w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageClientAuth) },
+			want:   BadUsages,
+		},
+		"signing of certificates": {
+			change: func(w *wish) { w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageCertSign) },
+			want:   BadUsages,
+		},
+		"too few usages": {
+			change: func(w *wish) { w.csr.Spec.Usages = w.csr.Spec.Usages[1:] }, want: BadUsages,
+		},
+		"the API server's name": {
+			change: func(w *wish) { w.template.DNSNames = append(w.template.DNSNames, "kubernetes.default.svc") },
+			want:   ForeignName,
+		},
+		"any name": {
+			change: func(w *wish) { w.template.DNSNames = []string{"*"} }, want: ForeignName,
+		},
+		"another node's name": {
+			change: func(w *wish) { w.template.DNSNames = []string{"edge-2"} }, want: ForeignName,
+		},
+		"an address that is not its": {
+			change: func(w *wish) { w.template.IPAddresses = append(w.template.IPAddresses, net.ParseIP("10.1.2.4")) },
+			want:   ForeignAddress,
+		},
+		"its word for an address is not enough": {
+			change: func(w *wish) { w.template.IPAddresses = []net.IP{net.ParseIP("10.9.9.9")} }, want: AddressNotAllowed,
+		},
+		"the address of somebody else's pod": {
+			world: &world{policy: listed, node: edge("10.1.2.3"), pods: []string{"10.1.2.4"}}, want: AddressNotAllowed,
+		},
+		"nothing is allowed": {world: &world{policy: listed, node: edge("10.1.2.3")}, want: AddressNotAllowed},
 
-		"no node is listed":                             {world: &world{policy: Policy{AllowedIPs: network.AllowedIPs}, node: ordinary.node}, want: OtherNode},
-		"its name alone, for which nobody else vouches": {change: func(w *wish) { w.template.IPAddresses = nil }, want: BadRequest},
-		"no name and no address":                        {change: func(w *wish) { w.template.DNSNames, w.template.IPAddresses = nil, nil }, want: BadRequest},
-		"an e-mail address":                             {change: func(w *wish) { w.template.EmailAddresses = []string{"a@example.org"} }, want: BadRequest},
-		"a URI":                                         {change: func(w *wish) { w.template.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, want: BadRequest},
+		"no node is listed": {
+			world: &world{policy: Policy{AllowedIPs: network.AllowedIPs}, node: ordinary.node}, want: OtherNode,
+		},
+		"its name alone, for which nobody else vouches": {
+			change: func(w *wish) { w.template.IPAddresses = nil }, want: BadRequest,
+		},
+		"no name and no address": {
+			change: func(w *wish) { w.template.DNSNames, w.template.IPAddresses = nil, nil }, want: BadRequest,
+		},
+		"an e-mail address": {
+			change: func(w *wish) { w.template.EmailAddresses = []string{"a@example.org"} }, want: BadRequest,
+		},
+		"a URI": {change: func(w *wish) { w.template.URIs = []*url.URL{{Scheme: "spiffe", Host: "x"}} }, want: BadRequest},
 		"to be a CA": {change: func(w *wish) {
-			w.template.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff}}}
+			w.template.ExtraExtensions = []pkix.Extension{{
+				Id: asn1.ObjectIdentifier{2, 5, 29, 19}, Value: []byte{0x30, 3, 1, 1, 0xff},
+			}}
 		}, want: BadRequest},
 		"a signature of another key": {change: func(w *wish) {
 			w.forge = func(der []byte) []byte { der[len(der)-1] ^= 1; return der }
@@ -214,18 +270,38 @@ func TestDecideClient(t *testing.T) {
 		"key encipherment too, for an RSA key": {change: func(w *wish) {
 			w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageKeyEncipherment)
 		}},
-		"a node that is not listed": {change: func(w *wish) { w.template.Subject.CommonName = "system:node:control-plane" }, want: OtherNode},
-		"an administrator":          {change: func(w *wish) { w.template.Subject.CommonName = "kubernetes-admin" }, want: ForeignSubject},
-		"an administrator's group":  {change: func(w *wish) { w.template.Subject.Organization = []string{"system:masters"} }, want: BadRequest},
-		"another group of tokens":   {change: func(w *wish) { w.csr.Spec.Groups = []string{"system:bootstrappers"} }, want: NotBootstrapping},
-		"a node renews its own":     {change: func(w *wish) { w.csr.Spec.Username, w.csr.Spec.Groups = "system:node:edge-1", []string{"system:nodes"} }, want: NotBootstrapping},
-		"no group is allowed":       {policy: &without, want: NotBootstrapping},
-		"a name":                    {change: func(w *wish) { w.template.DNSNames = []string{"edge-1"} }, want: BadRequest},
-		"an address":                {change: func(w *wish) { w.template.IPAddresses = []net.IP{net.ParseIP("10.1.2.3")} }, want: BadRequest},
-		"server auth":               {change: func(w *wish) { w.csr.Spec.Usages[1] = certificatesv1.UsageServerAuth }, want: BadUsages},
-		"server auth beside":        {change: func(w *wish) { w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageServerAuth) }, want: BadUsages},
-		"unreadable":                {change: func(w *wish) { w.trail = "x" }, want: BadRequest},
-		"a token for a serving one": {change: func(w *wish) { w.csr.Spec.SignerName = certificatesv1.KubeletServingSignerName }, want: NotANode},
+		"a node that is not listed": {
+			change: func(w *wish) { w.template.Subject.CommonName = "system:node:control-plane" }, want: OtherNode,
+		},
+		"an administrator": {
+			change: func(w *wish) { w.template.Subject.CommonName = "kubernetes-admin" }, want: ForeignSubject,
+		},
+		"an administrator's group": {
+			change: func(w *wish) { w.template.Subject.Organization = []string{"system:masters"} }, want: BadRequest,
+		},
+		"another group of tokens": {
+			change: func(w *wish) { w.csr.Spec.Groups = []string{"system:bootstrappers"} }, want: NotBootstrapping,
+		},
+		"a node renews its own": {
+			change: func(w *wish) { w.csr.Spec.Username, w.csr.Spec.Groups = "system:node:edge-1", []string{"system:nodes"} },
+			want:   NotBootstrapping,
+		},
+		"no group is allowed": {policy: &without, want: NotBootstrapping},
+		"a name":              {change: func(w *wish) { w.template.DNSNames = []string{"edge-1"} }, want: BadRequest},
+		"an address": {
+			change: func(w *wish) { w.template.IPAddresses = []net.IP{net.ParseIP("10.1.2.3")} }, want: BadRequest,
+		},
+		"server auth": {
+			change: func(w *wish) { w.csr.Spec.Usages[1] = certificatesv1.UsageServerAuth }, want: BadUsages,
+		},
+		"server auth beside": {
+			change: func(w *wish) { w.csr.Spec.Usages = append(w.csr.Spec.Usages, certificatesv1.UsageServerAuth) },
+			want:   BadUsages,
+		},
+		"unreadable": {change: func(w *wish) { w.trail = "x" }, want: BadRequest},
+		"a token for a serving one": {
+			change: func(w *wish) { w.csr.Spec.SignerName = certificatesv1.KubeletServingSignerName }, want: NotANode,
+		},
 		"a serving one of a listed node, by a token that says it is the node's": {change: func(w *wish) {
 			w.csr.Spec.SignerName = certificatesv1.KubeletServingSignerName
 			w.template.IPAddresses = []net.IP{net.ParseIP("10.1.2.3")}
@@ -252,7 +328,8 @@ func TestNamesOfOthers(t *testing.T) {
 		"edge-1": "", "edge-1.example.org": "", "kubernetes-edge": "", "svc.example.org": "",
 		"localhost": ReservedName, "edge.localhost": ReservedName, "localhost.localdomain": ReservedName,
 		"kubernetes": ReservedName, "kubernetes.default": ReservedName, "kubernetes.default.svc": ReservedName,
-		"db.default.svc": ReservedName, "db.default.svc.cluster.local": ReservedName, "db.default.svc.corp.example": ReservedName,
+		"db.default.svc": ReservedName, "db.default.svc.cluster.local": ReservedName,
+		"db.default.svc.corp.example":    ReservedName,
 		"p.db.default.svc.cluster.local": ReservedName,
 	} {
 		w := own()
@@ -261,7 +338,8 @@ func TestNamesOfOthers(t *testing.T) {
 		node := edge("10.1.2.3")
 		node.Name = name
 		p := Policy{Nodes: []string{name}, AllowedIPs: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
-		if got := p.Decide(w.make(t), Facts{Node: func(string) *corev1.Node { return node }}); got.Reason != want || got.Approve != (want == "") {
+		if got := p.Decide(w.make(t), Facts{Node: func(string) *corev1.Node { return node }}); got.Reason != want ||
+			got.Approve != (want == "") {
 			t.Errorf("%s: %+v, want reason %q", name, got, want)
 		}
 	}

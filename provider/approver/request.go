@@ -58,7 +58,8 @@ func parse(text []byte) (asked, error) {
 		return asked{}, fmt.Errorf("who made it does not hold its key: %w", err)
 	}
 	subject := request.Subject
-	if len(subject.Names) != 2 || subject.CommonName == "" || !slices.Equal(subject.Organization, []string{nodeuser.Group}) {
+	if len(subject.Names) != 2 || subject.CommonName == "" ||
+		!slices.Equal(subject.Organization, []string{nodeuser.Group}) {
 		return asked{}, fmt.Errorf("its subject %q is not a common name and the organization %s", subject, nodeuser.Group)
 	}
 	if len(request.EmailAddresses) > 0 || len(request.URIs) > 0 {
@@ -107,7 +108,9 @@ func usagesFit(usages []certificatesv1.KeyUsage, auth certificatesv1.KeyUsage) b
 
 // requester is the name of the node that a request says it comes from: by its own
 // credential, or by that of a user who may ask for nodes.
-func requester(spec certificatesv1.CertificateSigningRequestSpec, users []string, subject string) (node string, ok bool) {
+func requester(
+	spec certificatesv1.CertificateSigningRequestSpec, users []string, subject string,
+) (node string, ok bool) {
 	if slices.Contains(users, spec.Username) {
 		return strings.CutPrefix(subject, nodeuser.Prefix)
 	}

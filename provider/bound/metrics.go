@@ -24,7 +24,9 @@ func NewMetrics(server string, bounds ...Bound) *Metrics {
 	}
 	return &Metrics{
 		used: desc("burstlet_http_in_flight", "What clients of an HTTP server have under way now, by kind."),
-		most: desc("burstlet_http_limit", "How much of it may be under way; of authentications and authorizations, for each client."),
+		most: desc(
+			"burstlet_http_limit", "How much of it may be under way; of authentications and authorizations, for each client.",
+		),
 		refused: desc("burstlet_http_refused_total", "Cumulative number of times that there was too much of it: "+
 			"a request was refused, or for a new connection an idle one or itself was closed."),
 		bounds: bounds,

@@ -193,7 +193,9 @@ func (e *Elector) mayHaveFormer(ctx context.Context) bool {
 }
 
 // serve leads until lead returns or the lease is lost.
-func (e *Elector) serve(ctx context.Context, l *lock, lead Lead, ended <-chan struct{}, quit func()) (over bool, err error) {
+func (e *Elector) serve(
+	ctx context.Context, l *lock, lead Lead, ended <-chan struct{}, quit func(),
+) (over bool, err error) {
 	leading, stop := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -216,7 +218,9 @@ func (e *Elector) serve(ctx context.Context, l *lock, lead Lead, ended <-chan st
 		l.lost() // the remote may have closed it
 		<-ended
 	}
-	log.G(ctx).WithField("lease", l.Describe()).Warn("lost the node's lease: stopping the node, its pods stay on the remote")
+	log.G(ctx).WithField("lease", l.Describe()).Warn(
+		"lost the node's lease: stopping the node, its pods stay on the remote",
+	)
 	stop()
 	timer := time.NewTimer(e.cfg.StopTimeout)
 	defer timer.Stop()

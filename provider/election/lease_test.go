@@ -71,8 +71,10 @@ func TestLeaseWasAnothersBetweenTwoLooks(t *testing.T) {
 		meanwhile func(*testing.T, *server, *Lease, *member)
 		ends      bool
 	}{
-		"another held it":             {taken, true},
-		"deleted for a long time":     {func(_ *testing.T, s *server, _ *Lease, _ *member) { settle(duration); s.forget() }, true},
+		"another held it": {taken, true},
+		"deleted for a long time": {
+			func(_ *testing.T, s *server, _ *Lease, _ *member) { settle(duration); s.forget() }, true,
+		},
 		"deleted a moment ago":        {func(_ *testing.T, s *server, _ *Lease, _ *member) { s.forget() }, false},
 		"not renewed for a long time": {func(*testing.T, *server, *Lease, *member) { settle(time.Hour) }, false},
 		"released by the last node": {func(t *testing.T, _ *server, l *Lease, m *member) {
@@ -188,7 +190,9 @@ func TestSharedRenewalCountsFromItsAsking(t *testing.T) {
 		s := &server{}
 		began := time.Now()
 		l, _, second := joined(t, s)
-		for _, c := range []struct{ after, asked time.Duration }{{0, 0}, {retry / 2, 0}, {retry, retry}, {3 * retry / 2, retry}} {
+		for _, c := range []struct{ after, asked time.Duration }{
+			{0, 0}, {retry / 2, 0}, {retry, retry}, {3 * retry / 2, retry},
+		} {
 			settle(time.Until(began.Add(c.after)))
 			if asked, err := l.renew(t.Context(), second, wish(0)); err != nil || !asked.Equal(began.Add(c.asked)) {
 				t.Errorf("after %v it counts from %v, want %v; %v", c.after, asked.Sub(began), c.asked, err)

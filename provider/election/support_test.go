@@ -70,7 +70,8 @@ func (s *server) held(holder string, transitions int32) {
 	defer s.mu.Unlock()
 	now, seconds := metav1.NowMicro(), int32(duration/time.Second)
 	s.put(&coordinationv1.Lease{ObjectMeta: s.meta(), Spec: coordinationv1.LeaseSpec{
-		HolderIdentity: &holder, LeaseTransitions: &transitions, LeaseDurationSeconds: &seconds, RenewTime: &now, AcquireTime: &now,
+		HolderIdentity: &holder, LeaseTransitions: &transitions, LeaseDurationSeconds: &seconds, RenewTime: &now,
+		AcquireTime: &now,
 	}})
 }
 
@@ -182,7 +183,9 @@ func (w *wire) Get(ctx context.Context, name string, _ metav1.GetOptions) (*coor
 	return w.server.lease.DeepCopy(), nil
 }
 
-func (w *wire) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions) (*coordinationv1.Lease, error) {
+func (w *wire) Create(
+	ctx context.Context, l *coordinationv1.Lease, _ metav1.CreateOptions,
+) (*coordinationv1.Lease, error) {
 	if err := w.pass(ctx); err != nil {
 		return nil, err
 	}
@@ -193,7 +196,9 @@ func (w *wire) Create(ctx context.Context, l *coordinationv1.Lease, _ metav1.Cre
 	return w.reply(written)
 }
 
-func (w *wire) Update(ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+func (w *wire) Update(
+	ctx context.Context, l *coordinationv1.Lease, _ metav1.UpdateOptions,
+) (*coordinationv1.Lease, error) {
 	if err := w.pass(ctx); err != nil {
 		return nil, err
 	}

@@ -61,7 +61,8 @@ func TestNodeGetsItsCredentialByBootstrap(t *testing.T) {
 	clients, errs := bootstrap(log.WithLogger(t.Context(), entry), cfg)
 
 	csr := api.await(1)
-	const want = "kubernetes.io/kube-apiserver-client-kubelet [digital signature client auth] CN=system:node:n1,O=system:nodes [] []"
+	const want = "kubernetes.io/kube-apiserver-client-kubelet [digital signature client auth] " +
+		"CN=system:node:n1,O=system:nodes [] []"
 	if got := asked(t, csr); got != want {
 		t.Errorf("requested %s", got)
 	}
@@ -106,7 +107,9 @@ func TestExpiredCredentialIsBootstrappedAgain(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "burstlet-client-current.pem"), append(cert, key...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clients, errs := bootstrap(t.Context(), ClientConfig{NodeName: "n1", BootstrapKubeconfig: api.kubeconfig("boot"), CertDirectory: dir})
+	clients, errs := bootstrap(
+		t.Context(), ClientConfig{NodeName: "n1", BootstrapKubeconfig: api.kubeconfig("boot"), CertDirectory: dir},
+	)
 	api.decide(api.await(1).Name, certificatesv1.CertificateApproved, time.Now().Add(time.Hour))
 	running(t, <-clients)
 	if err := <-errs; err != nil {
@@ -121,7 +124,9 @@ func TestDeniedRequestIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	api := newRequestAPI(t)
 	entry, hook := recorded()
-	clients, errs := bootstrap(log.WithLogger(t.Context(), entry), ClientConfig{NodeName: "n1", BootstrapKubeconfig: api.kubeconfig("boot")})
+	clients, errs := bootstrap(
+		log.WithLogger(t.Context(), entry), ClientConfig{NodeName: "n1", BootstrapKubeconfig: api.kubeconfig("boot")},
+	)
 	denied := api.await(1).Name
 	api.decide(denied, certificatesv1.CertificateDenied, time.Time{})
 	next := api.await(2).Name
@@ -130,7 +135,8 @@ func TestDeniedRequestIsMadeAgain(t *testing.T) {
 	if err := <-errs; err != nil {
 		t.Fatal(err)
 	}
-	if got := lines(hook, logrus.ErrorLevel); len(got) != 1 || !strings.Contains(got[0], "denied") || !strings.Contains(got[0], denied) {
+	if got := lines(hook, logrus.ErrorLevel); len(got) != 1 || !strings.Contains(got[0], "denied") ||
+		!strings.Contains(got[0], denied) {
 		t.Errorf("errors: %q", got)
 	}
 }
@@ -173,11 +179,17 @@ func TestBootstrapErrorsSayWhatToDo(t *testing.T) {
 		cfg  ClientConfig
 		want string
 	}{
-		"no node name":           {ClientConfig{BootstrapKubeconfig: file}, "node name"},
-		"no kubeconfig":          {ClientConfig{NodeName: "n1"}, SettingBootstrapKubeconfig},
-		"no such kubeconfig":     {ClientConfig{NodeName: "n1", BootstrapKubeconfig: "/nonexistent"}, SettingBootstrapKubeconfig},
-		"another node's":         {ClientConfig{NodeName: "n1", BootstrapKubeconfig: file, CertDirectory: other}, "system:node:n2"},
-		"a file for a directory": {ClientConfig{NodeName: "n1", BootstrapKubeconfig: file, CertDirectory: file}, SettingCertDirectory},
+		"no node name":  {ClientConfig{BootstrapKubeconfig: file}, "node name"},
+		"no kubeconfig": {ClientConfig{NodeName: "n1"}, SettingBootstrapKubeconfig},
+		"no such kubeconfig": {
+			ClientConfig{NodeName: "n1", BootstrapKubeconfig: "/nonexistent"}, SettingBootstrapKubeconfig,
+		},
+		"another node's": {
+			ClientConfig{NodeName: "n1", BootstrapKubeconfig: file, CertDirectory: other}, "system:node:n2",
+		},
+		"a file for a directory": {
+			ClientConfig{NodeName: "n1", BootstrapKubeconfig: file, CertDirectory: file}, SettingCertDirectory,
+		},
 	} {
 		if _, err := NewClient(t.Context(), tc.cfg); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: got %v", name, err)

@@ -124,7 +124,8 @@ func bootstrapToken(t *testing.T, cp *controlplane.ControlPlane, admin kubernete
 	}
 	file := filepath.Join(t.TempDir(), "bootstrap.kubeconfig")
 	if err := controlplane.WriteKubeconfig(file, &rest.Config{
-		Host: cp.URL(), BearerToken: id + "." + secret, TLSClientConfig: rest.TLSClientConfig{CAData: must(os.ReadFile(cp.CAFile()))(t)},
+		Host: cp.URL(), BearerToken: id + "." + secret,
+		TLSClientConfig: rest.TLSClientConfig{CAData: must(os.ReadFile(cp.CAFile()))(t)},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,8 @@ func approver(t *testing.T, admin kubernetes.Interface, user, signer string) {
 			csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
 				Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "Test",
 			}}
-			if _, err := requests.UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{}); err != nil && t.Context().Err() == nil {
+			if _, err := requests.UpdateApproval(t.Context(), csr.Name, csr, metav1.UpdateOptions{}); err != nil &&
+				t.Context().Err() == nil {
 				t.Errorf("approve %s: %v", csr.Name, err)
 			}
 		}
@@ -243,7 +245,9 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 
 	approver(t, admin, "system:node:"+node, certificatesv1.KubeletServingSignerName)
 	s := must(NewServing(t.Context(), ServingConfig{NodeName: node, Client: client, CertDirectory: t.TempDir(), Addresses: func() []corev1.NodeAddress {
-		return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: node}}
+		return []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}, {Type: corev1.NodeHostName, Address: node},
+		}
 	}}))(t)
 	background.Run(t, s.Run)
 	issued(t, s, nil)
@@ -251,11 +255,14 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 	var asClient, asServer seen
 	work := newCalls(t)
 	work.keep("ask who the node is", 20*time.Millisecond, func(ctx context.Context) error {
-		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		review, err := client.AuthenticationV1().SelfSubjectReviews().Create(
+			ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{},
+		)
 		if err != nil {
 			return err
 		}
-		if user := review.Status.UserInfo; user.Username != "system:node:"+node || !slices.Contains(user.Groups, "system:nodes") {
+		if user := review.Status.UserInfo; user.Username != "system:node:"+node ||
+			!slices.Contains(user.Groups, "system:nodes") {
 			return fmt.Errorf("the API server knows it as %s of %v", user.Username, user.Groups)
 		}
 		id := review.Status.UserInfo.Extra["authentication.kubernetes.io/credential-id"]
@@ -298,13 +305,18 @@ func TestRealCertificatesThatLiveAMinuteRotateWithNoFailedRequest(t *testing.T) 
 		return nil
 	})
 	work.stop()
-	t.Logf("%d calls; certificates in use: %d for the client, %d for the server", work.made.Load(), asClient.count(), asServer.count())
+	t.Logf(
+		"%d calls; certificates in use: %d for the client, %d for the server", work.made.Load(), asClient.count(),
+		asServer.count(),
+	)
 }
 
 // registered makes the node and its lease, with its own rights.
 func registered(t *testing.T, client kubernetes.Interface, name string) *coordinationv1.Lease {
 	t.Helper()
-	must(client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}))(t)
+	must(client.CoreV1().Nodes().Create(
+		t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{},
+	))(t)
 	return must(client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 	}, metav1.CreateOptions{}))(t)
@@ -315,7 +327,9 @@ func serveTLS(t *testing.T, s *Serving) string {
 	t.Helper()
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { listener.Close() })
-	conf := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Certificate(), nil }}
+	conf := &tls.Config{
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.Certificate(), nil },
+	}
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -342,7 +356,9 @@ func TestRealBootstrapWaitsForApproval(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: group}},
 	}
 	must(admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}))(t)
-	clients, errs := bootstrap(t.Context(), ClientConfig{NodeName: "waits", BootstrapKubeconfig: bootstrapToken(t, cp, admin, "waits0", group)})
+	clients, errs := bootstrap(
+		t.Context(), ClientConfig{NodeName: "waits", BootstrapKubeconfig: bootstrapToken(t, cp, admin, "waits0", group)},
+	)
 	approver(t, admin, "system:bootstrap:waits0", certificatesv1.KubeAPIServerClientKubeletSignerName)
 	c := <-clients
 	if err := <-errs; err != nil {
@@ -351,7 +367,9 @@ func TestRealBootstrapWaitsForApproval(t *testing.T) {
 	running(t, c)
 	client := must(kubernetes.NewForConfig(c.RESTConfig()))(t)
 	registered(t, client, "waits")
-	if _, err := client.CoreV1().Secrets("kube-system").List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+	if _, err := client.CoreV1().Secrets("kube-system").List(
+		t.Context(), metav1.ListOptions{},
+	); !apierrors.IsForbidden(err) {
 		t.Errorf("the Node authorizer lets a node list Secrets: %v", err)
 	}
 }
@@ -380,14 +398,29 @@ func TestRealRolesGrantNothingMore(t *testing.T) {
 		{serviceAccount, "", "certificatesigningrequests.certificates.k8s.io", "", "create get list watch update"},
 		{serviceAccount, "", "clusterroles.rbac.authorization.k8s.io", "", "get list bind escalate create"},
 
-		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "certificatesigningrequests.certificates.k8s.io", "create get list watch", "update delete"},
-		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "certificatesigningrequests.certificates.k8s.io/nodeclient", "", "create get"},
-		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "certificatesigningrequests.certificates.k8s.io/approval", "", "update"},
+		{
+			"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "certificatesigningrequests.certificates.k8s.io",
+			"create get list watch", "update delete",
+		},
+		{
+			"system:bootstrap:abcdef", "system:bootstrappers:burstlet",
+			"certificatesigningrequests.certificates.k8s.io/nodeclient", "", "create get",
+		},
+		{
+			"system:bootstrap:abcdef", "system:bootstrappers:burstlet",
+			"certificatesigningrequests.certificates.k8s.io/approval", "", "update",
+		},
 		{"system:bootstrap:abcdef", "system:bootstrappers:burstlet", "default pods", "", "get list watch"},
-		{"system:bootstrap:abcdef", "system:bootstrappers:other", "certificatesigningrequests.certificates.k8s.io", "", "create"},
+		{
+			"system:bootstrap:abcdef", "system:bootstrappers:other", "certificatesigningrequests.certificates.k8s.io", "",
+			"create",
+		},
 		{"system:node:n1", "system:nodes", "certificatesigningrequests.certificates.k8s.io/selfnodeclient", "create", "get"},
 		{"system:node:n1", "system:nodes", "certificatesigningrequests.certificates.k8s.io/nodeclient", "", "create"},
-		{"system:node:n1", "system:nodes", "certificatesigningrequests.certificates.k8s.io", "create get list watch", "delete"},
+		{
+			"system:node:n1", "system:nodes", "certificatesigningrequests.certificates.k8s.io", "create get list watch",
+			"delete",
+		},
 	} {
 		for _, verb := range strings.Fields(tc.yes) {
 			// The API server learns of new roles a moment after they were made.
@@ -417,7 +450,8 @@ func allowed(t *testing.T, admin kubernetes.Interface, user, group, resource, ve
 	name, apiGroup, _ := strings.Cut(rest, ".")
 	review := must(admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user, Groups: slices.DeleteFunc([]string{group, "system:authenticated"}, func(g string) bool { return g == "" }),
+			User:   user,
+			Groups: slices.DeleteFunc([]string{group, "system:authenticated"}, func(g string) bool { return g == "" }),
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Namespace: namespace, Group: apiGroup, Resource: name, Subresource: subresource, Verb: verb,
 			},

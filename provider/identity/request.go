@@ -172,7 +172,9 @@ type narratedRequests struct {
 	narrator *narrator
 }
 
-func (c narratedRequests) Create(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, opts metav1.CreateOptions) (
+func (c narratedRequests) Create(
+	ctx context.Context, csr *certificatesv1.CertificateSigningRequest, opts metav1.CreateOptions,
+) (
 	*certificatesv1.CertificateSigningRequest, error,
 ) {
 	made, err := c.CertificateSigningRequestInterface.Create(ctx, csr, opts)
@@ -182,7 +184,9 @@ func (c narratedRequests) Create(ctx context.Context, csr *certificatesv1.Certif
 	return made, err
 }
 
-func (c narratedRequests) List(ctx context.Context, opts metav1.ListOptions) (*certificatesv1.CertificateSigningRequestList, error) {
+func (c narratedRequests) List(
+	ctx context.Context, opts metav1.ListOptions,
+) (*certificatesv1.CertificateSigningRequestList, error) {
 	list, err := c.CertificateSigningRequestInterface.List(ctx, opts)
 	if err != nil {
 		c.narrator.unseen(err)

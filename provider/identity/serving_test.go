@@ -29,10 +29,13 @@ import (
 func serving(t *testing.T, api *requestAPI, change func(*ServingConfig)) (*Serving, *logtest.Hook) {
 	t.Helper()
 	client := must(kubernetes.NewForConfig(&rest.Config{
-		Host: api.server.URL, BearerToken: "node", TLSClientConfig: rest.TLSClientConfig{CAData: api.pem(), ServerName: "api.test"},
+		Host: api.server.URL, BearerToken: "node",
+		TLSClientConfig: rest.TLSClientConfig{CAData: api.pem(), ServerName: "api.test"},
 	}))(t)
 	cfg := ServingConfig{NodeName: "n1", Client: client, Addresses: func() []corev1.NodeAddress {
-		return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "n1"}}
+		return []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "n1"},
+		}
 	}}
 	if change != nil {
 		change(&cfg)
@@ -72,16 +75,21 @@ func TestServingCertificateIsRequestedForTheNodesAddresses(t *testing.T) {
 	if s.Certificate() != nil || s.template() != nil {
 		t.Error("a certificate from nowhere, or a request without an IP address")
 	}
-	addresses.Store(&[]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"}})
+	addresses.Store(&[]corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+	})
 	csr := api.await(1)
-	const want = "kubernetes.io/kubelet-serving [digital signature server auth] CN=system:node:n1,O=system:nodes [n1] [10.0.0.1]"
+	const want = "kubernetes.io/kubelet-serving [digital signature server auth] CN=system:node:n1,O=system:nodes [n1] " +
+		"[10.0.0.1]"
 	if got := asked(t, csr); got != want {
 		t.Errorf("requested %s", got)
 	}
 	api.decide(csr.Name, certificatesv1.CertificateApproved, time.Now().Add(time.Hour))
 	first := issued(t, s, nil)
 
-	addresses.Store(&[]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.2"}})
+	addresses.Store(&[]corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "n1"}, {Type: corev1.NodeInternalIP, Address: "10.0.0.2"},
+	})
 	next := api.await(2).Name
 	if got := issued(t, s, nil); got.SerialNumber.Cmp(first.SerialNumber) != 0 {
 		t.Error("the former certificate is not served while the next one waits")
@@ -92,12 +100,14 @@ func TestServingCertificateIsRequestedForTheNodesAddresses(t *testing.T) {
 		t.Error(err)
 	}
 	if n, err := testutil.GatherAndCount(reg, "kubelet_certificate_manager_server_ttl_seconds",
-		"kubelet_certificate_manager_server_rotation_seconds", "kubelet_server_expiration_renew_errors"); n != 3 || err != nil {
+		"kubelet_certificate_manager_server_rotation_seconds", "kubelet_server_expiration_renew_errors"); n != 3 ||
+		err != nil {
 		t.Errorf("%d metrics: %v", n, err)
 	}
 
 	again := must(NewServing(t.Context(), ServingConfig{
-		NodeName: "n1", Client: fake.NewClientset(), CertDirectory: dir, Addresses: func() []corev1.NodeAddress { return nil },
+		NodeName: "n1", Client: fake.NewClientset(), CertDirectory: dir,
+		Addresses: func() []corev1.NodeAddress { return nil },
 	}))(t)
 	if got := again.Certificate(); got == nil || got.Leaf.SerialNumber.Cmp(second.SerialNumber) != 0 {
 		t.Error("another certificate after a restart")
@@ -116,7 +126,9 @@ func TestSignerIsConfigurableAndHeldToTheRequest(t *testing.T) {
 	bad := parsed(t, csr)
 	bad.IPAddresses = []net.IP{net.ParseIP("10.9.9.9")}
 	stored := api.requests[csr.Name]
-	stored.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: "True"}}
+	stored.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
+		Type: certificatesv1.CertificateApproved, Status: "True",
+	}}
 	stored.Status.Certificate = api.sign(bad, time.Now().Add(time.Hour))
 	api.publish("MODIFIED", stored)
 	api.mu.Unlock()
@@ -128,7 +140,8 @@ func TestSignerIsConfigurableAndHeldToTheRequest(t *testing.T) {
 	said := false
 	for _, e := range hook.AllEntries() {
 		err, _ := e.Data[logrus.ErrorKey].(error)
-		said = said || e.Level == logrus.WarnLevel && err != nil && strings.Contains(err.Error(), "left out IP address 10.0.0.1")
+		said = said ||
+			e.Level == logrus.WarnLevel && err != nil && strings.Contains(err.Error(), "left out IP address 10.0.0.1")
 	}
 	if !said {
 		t.Error("the log does not say what the signer left out")
@@ -145,12 +158,14 @@ func TestNamesOfACertificateAreTheNodesAddresses(t *testing.T) {
 	}{
 		"none": {nil, "[] []"},
 		"each once, in order": {[]corev1.NodeAddress{
-			address(corev1.NodeInternalIP, "10.0.0.2"), address(corev1.NodeExternalIP, "10.0.0.1"), address(corev1.NodeInternalIP, "10.0.0.2"),
+			address(corev1.NodeInternalIP, "10.0.0.2"), address(corev1.NodeExternalIP, "10.0.0.1"),
+			address(corev1.NodeInternalIP, "10.0.0.2"),
 			address(corev1.NodeInternalDNS, "b"), address(corev1.NodeExternalDNS, "a"), address(corev1.NodeHostName, "b"),
 		}, "[a b] [10.0.0.1 10.0.0.2]"},
 		"a host name that is an IP address": {[]corev1.NodeAddress{address(corev1.NodeHostName, "::1")}, "[] [::1]"},
 		"what is no address": {[]corev1.NodeAddress{
-			address(corev1.NodeInternalIP, "x"), address(corev1.NodeHostName, ""), address(corev1.NodeInternalDNS, ""), address("Other", "o"),
+			address(corev1.NodeInternalIP, "x"), address(corev1.NodeHostName, ""), address(corev1.NodeInternalDNS, ""),
+			address("Other", "o"),
 		}, "[] []"},
 	} {
 		if names, ips := hostnamesAndIPs(tc.in); fmt.Sprint(names, ips) != tc.want {

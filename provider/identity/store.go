@@ -78,7 +78,8 @@ func (s *store) Current() (*tls.Certificate, error) {
 		return nil, noCertificate(s.path + " is damaged")
 	}
 	if user := cert.Leaf.Subject.CommonName; user != s.user {
-		return nil, fmt.Errorf("%s holds a certificate of %q, not of %q: give each node a directory of its own (%s), or remove the file",
+		return nil, fmt.Errorf("%s holds a certificate of %q, not of %q: give each node a directory of its own (%s), or "+
+			"remove the file",
 			s.path, user, s.user, SettingCertDirectory)
 	}
 	return &cert, nil

@@ -67,7 +67,9 @@ func TestNoCertificateIsKeptOnceRunHasEnded(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "burstlet-client-current.pem"), append(cert, key...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	client := must(NewClient(t.Context(), ClientConfig{NodeName: "n1", BootstrapKubeconfig: api.kubeconfig("boot"), CertDirectory: dir}))(t)
+	client := must(NewClient(
+		t.Context(), ClientConfig{NodeName: "n1", BootstrapKubeconfig: api.kubeconfig("boot"), CertDirectory: dir},
+	))(t)
 	serving := must(NewServing(t.Context(), ServingConfig{
 		NodeName: "n1", CertDirectory: dir, Client: must(kubernetes.NewForConfig(client.RESTConfig()))(t),
 		Addresses: func() []corev1.NodeAddress { return nil },
@@ -86,7 +88,8 @@ func TestNoCertificateIsKeptOnceRunHasEnded(t *testing.T) {
 		}
 	}
 	files := must(os.ReadDir(dir))(t)
-	if len(files) != 1 || string(must(os.ReadFile(filepath.Join(dir, files[0].Name())))(t)) != string(append(cert, key...)) {
+	if len(files) != 1 ||
+		string(must(os.ReadFile(filepath.Join(dir, files[0].Name())))(t)) != string(append(cert, key...)) {
 		t.Errorf("files: %v", files)
 	}
 }

@@ -128,8 +128,10 @@ func newRequestAPI(t *testing.T) *requestAPI {
 	a.server = httptest.NewUnstartedServer(a.known(mux))
 	a.server.EnableHTTP2 = true
 	a.server.TLS = &tls.Config{
-		Certificates: []tls.Certificate{*a.authority.tls(pkix.Name{CommonName: "api"}, time.Now().Add(time.Hour), "api.test")},
-		ClientAuth:   tls.RequestClientCert,
+		Certificates: []tls.Certificate{*a.authority.tls(
+			pkix.Name{CommonName: "api"}, time.Now().Add(time.Hour), "api.test",
+		)},
+		ClientAuth: tls.RequestClientCert,
 	}
 	a.server.StartTLS()
 	t.Cleanup(func() {
@@ -197,7 +199,8 @@ func (a *requestAPI) read(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		list := &certificatesv1.CertificateSigningRequestList{
-			TypeMeta: metav1.TypeMeta{APIVersion: requestType.APIVersion, Kind: "CertificateSigningRequestList"}, ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(a.version)},
+			TypeMeta: metav1.TypeMeta{APIVersion: requestType.APIVersion, Kind: "CertificateSigningRequestList"},
+			ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(a.version)},
 		}
 		if csr := a.requests[name]; csr != nil {
 			list.Items = append(list.Items, *csr)
@@ -272,7 +275,9 @@ func parsed(t *testing.T, csr *certificatesv1.CertificateSigningRequest) *x509.C
 func asked(t *testing.T, csr *certificatesv1.CertificateSigningRequest) string {
 	t.Helper()
 	request := parsed(t, csr)
-	return fmt.Sprint(csr.Spec.SignerName, " ", csr.Spec.Usages, " ", request.Subject, " ", request.DNSNames, " ", request.IPAddresses)
+	return fmt.Sprint(
+		csr.Spec.SignerName, " ", csr.Spec.Usages, " ", request.Subject, " ", request.DNSNames, " ", request.IPAddresses,
+	)
 }
 
 // decide gives a request a condition, and signs it if that is an approval.

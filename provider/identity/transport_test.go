@@ -37,7 +37,8 @@ func whoServer(t *testing.T) (url string, a *authority, write chan struct{}) {
 	s := httptest.NewUnstartedServer(mux)
 	s.EnableHTTP2 = true
 	s.TLS = &tls.Config{
-		Certificates: []tls.Certificate{*a.tls(subject("api"), time.Now().Add(time.Hour), "api.test")}, ClientAuth: tls.RequireAnyClientCert,
+		Certificates: []tls.Certificate{*a.tls(subject("api"), time.Now().Add(time.Hour), "api.test")},
+		ClientAuth:   tls.RequireAnyClientCert,
 	}
 	s.StartTLS()
 	t.Cleanup(func() {
@@ -49,7 +50,9 @@ func whoServer(t *testing.T) (url string, a *authority, write chan struct{}) {
 
 func TestCallsMoveToANewCertificateAndNoneFails(t *testing.T) {
 	url, a, write := whoServer(t)
-	r := must(newRotating(&rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: a.pem(), ServerName: "api.test"}}))(t)
+	r := must(newRotating(&rest.Config{
+		Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: a.pem(), ServerName: "api.test"},
+	}))(t)
 	t.Cleanup(r.CloseIdleConnections)
 	call := func(path string) *http.Response {
 		t.Helper()

@@ -133,6 +133,8 @@ func newForbidden() forbidden { return forbidden{rate.NewLimiter(1, 10)} }
 func (f forbidden) note(r *http.Request) {
 	if audited(bucket(r.URL.Path)) && f.limit.Allow() {
 		path := r.URL.Path
-		auditEntry(r).WithFields(log.Fields{"path": path[:min(len(path), maxForwardedFor)], "class": "Forbidden"}).Info(auditRefused)
+		auditEntry(r).WithFields(log.Fields{
+			"path": path[:min(len(path), maxForwardedFor)], "class": "Forbidden",
+		}).Info(auditRefused)
 	}
 }

@@ -153,7 +153,10 @@ func TestAuditOfRefusals(t *testing.T) {
 	s.caller(t, nil, "other")("/pods") // which is no reach into a pod
 	s.expectTrail(t,
 		line(auditRefused, "portForward", "class", "NotFound", "container", nil),
-		line(auditRefused, "exec", "user", "o", "class", "Forbidden", "path", "/exec/ns/p/c", "pod", nil, "uid", nil, "container", nil))
+		line(
+			auditRefused, "exec", "user", "o", "class", "Forbidden", "path", "/exec/ns/p/c", "pod", nil, "uid", nil, "container",
+			nil,
+		))
 }
 
 // A flood of forbidden requests does not become one of the log.
@@ -188,7 +191,8 @@ func TestAuditOfForwardedCallers(t *testing.T) {
 	if len(lines) != 1 {
 		t.Fatalf("lines %v", lines)
 	}
-	if via, _ := lines[0]["forwardedFor"].(string); !strings.HasPrefix(via, "192.0.2.7, x") || len(via) != maxForwardedFor {
+	if via, _ := lines[0]["forwardedFor"].(string); !strings.HasPrefix(via, "192.0.2.7, x") ||
+		len(via) != maxForwardedFor {
 		t.Errorf("forwarded for %q", via)
 	}
 }

@@ -82,13 +82,16 @@ func newAuthn(cfg Config, ca *clientCA, b *bounds) (authenticator.Request, error
 		}
 		reviews, err := webhook.NewFromInterface(client.AuthenticationV1(), nil, *reviewBackoff(), reviewMax,
 			webhook.AuthenticatorMetrics{
-				RecordRequestTotal: authenticatorfactory.RecordRequestTotal, RecordRequestLatency: authenticatorfactory.RecordRequestLatency,
+				RecordRequestTotal:   authenticatorfactory.RecordRequestTotal,
+				RecordRequestLatency: authenticatorfactory.RecordRequestLatency,
 			})
 		if err != nil {
 			return nil, fmt.Errorf("make token reviews: %w", err)
 		}
 		tokens := cache.New(boundTokens{reviews, b.tokenReviews}, false, tokenTTL, tokenTTL)
-		ways = append(ways, sharedAuthn{union.New(bearertoken.New(tokens), websocket.NewProtocolAuthenticator(tokens)), b.authentications})
+		ways = append(
+			ways, sharedAuthn{union.New(bearertoken.New(tokens), websocket.NewProtocolAuthenticator(tokens)), b.authentications},
+		)
 	}
 	return group.NewAuthenticatedGroupAdder(union.New(ways...)), nil
 }

@@ -82,7 +82,9 @@ func TestCallersAreIdentifiedAndAllowed(t *testing.T) {
 			}
 		})
 	}
-	want := authorizationv1.ResourceAttributes{Verb: "get", Version: "v1", Resource: "nodes", Subresource: "proxy", Name: "n1"}
+	want := authorizationv1.ResourceAttributes{
+		Verb: "get", Version: "v1", Resource: "nodes", Subresource: "proxy", Name: "n1",
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !slices.ContainsFunc(r.asked, func(a authorizationv1.ResourceAttributes) bool { return cmp.Equal(a, want) }) {
@@ -150,7 +152,10 @@ func TestHealth(t *testing.T) {
 	at(time.Now())
 	expect("/healthz", 200, "ok")
 	at(time.Now().Add(-4 * time.Minute))
-	expect("/healthz", 500, "[+]ping ok", "[-]pleg failed: pleg was last seen active 4m0s ago; threshold is 3m0s", "healthz check failed")
+	expect(
+		"/healthz", 500, "[+]ping ok", "[-]pleg failed: pleg was last seen active 4m0s ago; threshold is 3m0s",
+		"healthz check failed",
+	)
 	expect("/healthz/pleg", 500, "pleg")
 	expect("/healthz/ping", 200, "ok")
 	expect("/healthz/unknown", 404)

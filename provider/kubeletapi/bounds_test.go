@@ -48,7 +48,10 @@ func (s *served) from(t *testing.T, address string) func(path, token string) (in
 // them reviewed and is refused beyond that; callers with a certificate, and those from
 // elsewhere, do not notice.
 func TestTokensOfOneAddressLeaveRoomForOthers(t *testing.T) {
-	r := &reviews{tokens: map[string]string{"good": "u"}, rights: map[string]map[string]bool{"u": {"proxy": true}, "admin": {"proxy": true}}, hold: make(chan struct{})}
+	r := &reviews{
+		tokens: map[string]string{"good": "u"},
+		rights: map[string]map[string]bool{"u": {"proxy": true}, "admin": {"proxy": true}}, hold: make(chan struct{}),
+	}
 	s := serve(t, &fakeEngine{}, r, nil)
 	release := sync.OnceFunc(func() { close(r.hold) })
 	defer release()
@@ -141,7 +144,9 @@ func TestStreamsAndRequestsAreBoundedApart(t *testing.T) {
 		}
 	}
 	expect("/containerLogs/ns/p/c?follow=true", 200) // and lasts
-	for _, stream := range []string{"/containerLogs/ns/p/c", "/exec/ns/p/c?command=x", "/attach/ns/p/c", "/portForward/ns/p", "POST /run/ns/p/c?cmd=x"} {
+	for _, stream := range []string{
+		"/containerLogs/ns/p/c", "/exec/ns/p/c?command=x", "/attach/ns/p/c", "/portForward/ns/p", "POST /run/ns/p/c?cmd=x",
+	} {
 		expect(stream, 429)
 	}
 	expect("/pods", 200)

@@ -211,7 +211,9 @@ func TestClientCAOfTheCluster(t *testing.T) {
 func mayNotRead() *fake.Clientset {
 	forbidden := fake.NewClientset()
 	forbidden.PrependReactor("get", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, clusterCAName, errors.New("no"))
+		return true, nil, apierrors.NewForbidden(
+			schema.GroupResource{Resource: "configmaps"}, clusterCAName, errors.New("no"),
+		)
 	})
 	return forbidden
 }

@@ -41,10 +41,14 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	}
 	x := s.audit(r)
 	defer x.end()
-	location, err := s.cfg.Engine.Checkpoint(r.Context(), backend.Ref{Namespace: namespace, Name: name}, container, timeout)
+	location, err := s.cfg.Engine.Checkpoint(
+		r.Context(), backend.Ref{Namespace: namespace, Name: name}, container, timeout,
+	)
 	x.result(r.Context(), err)
 	if err != nil {
-		answerError(w, r, http.StatusInternalServerError, fmt.Errorf("checkpointing of %v/%v/%v failed (%w)", namespace, name, container, err))
+		answerError(w, r, http.StatusInternalServerError, fmt.Errorf(
+			"checkpointing of %v/%v/%v failed (%w)", namespace, name, container, err,
+		))
 		return
 	}
 	writeJSON(w, r, map[string][]string{"items": {location}})

@@ -16,7 +16,9 @@ import (
 func TestCheckpoint(t *testing.T) {
 	pod, _ := measuredPod()
 	pod.Spec.InitContainers = []corev1.Container{{Name: "init"}}
-	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
+	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}},
+	}
 	engine := &fakeEngine{pods: []*corev1.Pod{pod}}
 	engine.archive = func(pod backend.Ref, container string, timeout time.Duration) (string, error) {
 		if container == "debug" {
@@ -52,7 +54,8 @@ func TestCheckpoint(t *testing.T) {
 	if got := proxy("POST /checkpoint/ns/p/c").StatusCode; got != http.StatusForbidden {
 		t.Errorf("with nodes/proxy alone: %d", got)
 	}
-	if said := s.logged.String(); strings.Count(said, auditBegan) != 5 || !strings.Contains(said, `"audit":"checkpoint"`) ||
+	if said := s.logged.String(); strings.Count(said, auditBegan) != 5 ||
+		!strings.Contains(said, `"audit":"checkpoint"`) ||
 		strings.Count(said, auditRefused) != 1 {
 		t.Errorf("the audit trail: %s", said)
 	}

@@ -41,7 +41,9 @@ type Engine interface {
 	// classes of package backend: NotFound for an unknown pod or container,
 	// Invalid for a container without a log yet, Unsupported where the backend
 	// has no logs.
-	ContainerLogs(ctx context.Context, namespace, pod, container string, previous bool, opts backend.LogOptions) (io.ReadCloser, error)
+	ContainerLogs(
+		ctx context.Context, namespace, pod, container string, previous bool, opts backend.LogOptions,
+	) (io.ReadCloser, error)
 	Streams
 	Measurer
 	SystemLogs

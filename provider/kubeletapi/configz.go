@@ -44,8 +44,10 @@ func (s *Server) kubeletConfig() *kubeletv1beta1.KubeletConfiguration {
 	}
 	c.ServerTLSBootstrap = s.cfg.Certificate != nil
 	c.Authentication = kubeletv1beta1.KubeletAuthentication{
-		X509:      kubeletv1beta1.KubeletX509Authentication{ClientCAFile: s.cfg.ClientCAFile},
-		Webhook:   kubeletv1beta1.KubeletWebhookAuthentication{Enabled: new(!s.cfg.DisableTokenReview), CacheTTL: metav1.Duration{Duration: tokenTTL}},
+		X509: kubeletv1beta1.KubeletX509Authentication{ClientCAFile: s.cfg.ClientCAFile},
+		Webhook: kubeletv1beta1.KubeletWebhookAuthentication{
+			Enabled: new(!s.cfg.DisableTokenReview), CacheTTL: metav1.Duration{Duration: tokenTTL},
+		},
 		Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)},
 	}
 	c.Authorization.Mode = kubeletv1beta1.KubeletAuthorizationModeWebhook

@@ -99,7 +99,9 @@ func streamsOf(ctx context.Context, opts *remotecommand.Options, in io.Reader, o
 
 // terminalSizes passes sizes on until there are no more, the context ends, or end
 // is called, which waits for that.
-func terminalSizes(ctx context.Context, from <-chan remotecommand.TerminalSize) (sizes <-chan backend.TerminalSize, end func()) {
+func terminalSizes(
+	ctx context.Context, from <-chan remotecommand.TerminalSize,
+) (sizes <-chan backend.TerminalSize, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	to := make(chan backend.TerminalSize)
 	go func() {

@@ -79,7 +79,8 @@ func TestExec(t *testing.T) {
 				if diff := cmp.Diff(backend.Ref{Namespace: "ns", Name: "p"}, pod); diff != "" || container != "c" {
 					t.Errorf("container %s of pod %s", container, diff)
 				}
-				if diff := cmp.Diff([]string{"sh", "-c", "cat"}, spec.Command); diff != "" || !spec.Live || spec.TTY || spec.Resize != nil {
+				if diff := cmp.Diff([]string{"sh", "-c", "cat"}, spec.Command); diff != "" || !spec.Live || spec.TTY ||
+					spec.Resize != nil {
 					t.Errorf("command %s, %+v", diff, spec)
 				}
 				line := make([]byte, 6)
@@ -267,7 +268,9 @@ func TestExecOverRawChannels(t *testing.T) {
 		want            []string
 	}{
 		{"channel.k8s.io", "\x00abc", []string{"\x01", "\x01ABC", "\x03" + failure}},
-		{"base64.channel.k8s.io", "0" + encode([]byte("abc")), []string{"1", "1" + encode([]byte("ABC")), "3" + encode([]byte(failure))}},
+		{"base64.channel.k8s.io", "0" + encode([]byte("abc")), []string{
+			"1", "1" + encode([]byte("ABC")), "3" + encode([]byte(failure)),
+		}},
 	} {
 		t.Run(tc.protocol, func(t *testing.T) {
 			conn := s.webSocket(t, "/exec/ns/p/c?command=a&input=1&output=1", tc.protocol)
@@ -319,7 +322,8 @@ func TestAttach(t *testing.T) {
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			engine.attach = func(_ context.Context, pod backend.Ref, container string, spec backend.AttachSpec) error {
-				if diff := cmp.Diff(backend.Ref{Namespace: "ns", Name: "p", UID: "u"}, pod); diff != "" || container != "c" || spec.Stdin != nil {
+				if diff := cmp.Diff(backend.Ref{Namespace: "ns", Name: "p", UID: "u"}, pod); diff != "" || container != "c" ||
+					spec.Stdin != nil {
 					t.Errorf("container %s of pod %s, %+v", container, diff, spec)
 				}
 				say(t, spec.Stdout, "out")
@@ -327,7 +331,9 @@ func TestAttach(t *testing.T) {
 				return nil
 			}
 			var stdout, stderr bytes.Buffer
-			if err := command(t, s, protocol, "/attach/ns/p/u/c?output=1&error=1", streams{stdout: &stdout, stderr: &stderr}); err != nil {
+			if err := command(
+				t, s, protocol, "/attach/ns/p/u/c?output=1&error=1", streams{stdout: &stdout, stderr: &stderr},
+			); err != nil {
 				t.Fatal(err)
 			}
 			if stdout.String() != "out" || stderr.String() != "err" {
@@ -362,7 +368,8 @@ func TestRun(t *testing.T) {
 	}
 	code = 3
 	resp = s.ask(t, http.MethodPost, "/run/ns/p/c?cmd=ls+-l", nil)
-	if text := body(t, resp); resp.StatusCode != http.StatusInternalServerError || text != "command 'ls -l' exited with 3: [ls -l]" {
+	if text := body(t, resp); resp.StatusCode != http.StatusInternalServerError ||
+		text != "command 'ls -l' exited with 3: [ls -l]" {
 		t.Errorf("got %d %q", resp.StatusCode, text)
 	}
 }

@@ -235,7 +235,9 @@ func TestPodLists(t *testing.T) {
 	call := s.caller(t, nil, "t")
 
 	text := body(t, call("/pods"))
-	for _, want := range []string{`"kind":"PodList"`, `"apiVersion":"v1"`, `"name":"up"`, `"name":"done"`, `"phase":"Running"`} {
+	for _, want := range []string{
+		`"kind":"PodList"`, `"apiVersion":"v1"`, `"name":"up"`, `"name":"done"`, `"phase":"Running"`,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("/pods lacks %s: %s", want, text)
 		}

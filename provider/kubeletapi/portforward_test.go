@@ -103,7 +103,9 @@ func TestPortForward(t *testing.T) {
 	engine.forward = ports{80: atEnd, 25: greeting}.forward(t)
 	s := streaming(t, engine, nil)
 	stop, ready := make(chan struct{}), make(chan struct{})
-	client, err := portforward.NewForStreaming(s.dialer(t, "/portForward/ns/p"), []string{"0:80", "0:25"}, stop, ready, io.Discard, io.Discard)
+	client, err := portforward.NewForStreaming(
+		s.dialer(t, "/portForward/ns/p"), []string{"0:80", "0:25"}, stop, ready, io.Discard, io.Discard,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,14 +119,16 @@ func TestRealKubectlStreams(t *testing.T) {
 			if out != "echo me" || code != 0 {
 				t.Errorf("exec -i: %q, %q, %d", out, errOut, code)
 			}
-			if _, errOut, code = run("", "exec", "p", "--", "nonsense"); code != 1 || !strings.Contains(errOut, "executable file not found") {
+			if _, errOut, code = run("", "exec", "p", "--", "nonsense"); code != 1 ||
+				!strings.Contains(errOut, "executable file not found") {
 				t.Errorf("exec that fails: %q, %d", errOut, code)
 			}
 			if out, errOut, code = run("", "attach", "p"); out != "attached\n" || code != 0 {
 				t.Errorf("attach: %q, %q, %d", out, errOut, code)
 			}
 			engine.refuse(backend.Errorf(backend.ErrNotFound, "container not found (%q)", "c"))
-			if _, errOut, code = run("", "exec", "p", "--", "true"); code != 1 || !strings.Contains(errOut, `container not found ("c")`) {
+			if _, errOut, code = run("", "exec", "p", "--", "true"); code != 1 ||
+				!strings.Contains(errOut, `container not found ("c")`) {
 				t.Errorf("exec that is refused: %q, %d", errOut, code)
 			}
 			engine.refuse(nil)

@@ -63,7 +63,9 @@ func (s *served) ask(t *testing.T, method, path string, headers map[string]strin
 	return resp
 }
 
-var upgradeToSPDY = map[string]string{"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": "v4.channel.k8s.io"}
+var upgradeToSPDY = map[string]string{
+	"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": "v4.channel.k8s.io",
+}
 
 // TestStreamsAreRefusedBeforeTheUpgrade: while there is an HTTP status to tell.
 func TestStreamsAreRefusedBeforeTheUpgrade(t *testing.T) {
@@ -97,7 +99,8 @@ func TestStreamsAreRefusedBeforeTheUpgrade(t *testing.T) {
 func TestStreamRequestsThatCannotBe(t *testing.T) {
 	s := streaming(t, &fakeEngine{}, nil)
 	webSocket := map[string]string{
-		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+		"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
 	}
 	for _, tc := range []struct {
 		name, method, path string
@@ -108,11 +111,19 @@ func TestStreamRequestsThatCannotBe(t *testing.T) {
 		{"no upgrade", "POST", "/exec/ns/p/c?command=a&output=1", nil, 400, "Upgrade request required"},
 		{"no upgrade", "GET", "/attach/ns/p/c?output=1", nil, 400, "Upgrade request required"},
 		{"no upgrade", "POST", "/portForward/ns/p", nil, 400, "Upgrade request required"},
-		{"unknown upgrade", "POST", "/portForward/ns/p", map[string]string{"Connection": "Upgrade", "Upgrade": "h2c"}, 400, "Upgrade request required"},
+		{
+			"unknown upgrade", "POST", "/portForward/ns/p",
+			map[string]string{"Connection": "Upgrade", "Upgrade": "h2c"},
+			400,
+			"Upgrade request required",
+		},
 		{"unknown protocol", "POST", "/exec/ns/p/c?command=a&output=1", map[string]string{
 			"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": "v9",
 		}, 403, "v9"},
-		{"no streams", "POST", "/exec/ns/p/c?command=a", upgradeToSPDY, 400, "you must specify at least 1 of stdin, stdout, stderr"},
+		{
+			"no streams", "POST", "/exec/ns/p/c?command=a", upgradeToSPDY, 400,
+			"you must specify at least 1 of stdin, stdout, stderr",
+		},
 		{"no streams", "POST", "/attach/ns/p/c", upgradeToSPDY, 400, "you must specify at least 1 of stdin, stdout, stderr"},
 		{"no command", "POST", "/exec/ns/p/c?output=1", upgradeToSPDY, 400, "command"},
 		{"no command", "POST", "/run/ns/p/c", nil, 400, "cmd"},

@@ -43,7 +43,9 @@ func (s *Server) statsRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /metrics/cadvisor", s.cadvisorMetrics)
 	mux.HandleFunc("GET /configz", s.configz)
 	if s.cfg.Probes != nil {
-		mux.Handle("GET /metrics/probes", promhttp.HandlerFor(s.cfg.Probes, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}))
+		mux.Handle("GET /metrics/probes", promhttp.HandlerFor(
+			s.cfg.Probes, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError},
+		))
 	}
 }
 
@@ -88,7 +90,9 @@ func (s *Server) resourceMetrics(w http.ResponseWriter, r *http.Request) {
 	if err != nil && r.Context().Err() == nil {
 		log.G(r.Context()).WithError(err).Warn("resource metrics are missing: measuring failed")
 	}
-	promhttp.HandlerFor(stats.Metrics{Summary: summary}, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
+	promhttp.HandlerFor(
+		stats.Metrics{Summary: summary}, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError},
+	).ServeHTTP(w, r)
 }
 
 // cadvisorMetrics answers /metrics/cadvisor. Where the backend cannot measure, what is

@@ -46,7 +46,8 @@ func measuredPod() (*corev1.Pod, backend.StatsFacts) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "u"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c"}}},
 		Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Name: "c", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1700000000, 0)}},
+			Name:  "c",
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(1700000000, 0)}},
 		}}},
 	}
 	u := backend.Usage{
@@ -54,12 +55,15 @@ func measuredPod() (*corev1.Pod, backend.StatsFacts) {
 		CPUCoreNanoSeconds: new(uint64(1e9)), MemoryWorkingSet: new(uint64(1 << 20)), Processes: new(uint64(2)),
 	}
 	return pod, backend.StatsFacts{Node: &u, Pods: []backend.PodStats{{
-		Ref: backend.Ref{UID: "u", Namespace: "ns", Name: "p"}, Usage: u, Containers: []backend.ContainerStats{{Name: "c", Usage: u}},
+		Ref: backend.Ref{UID: "u", Namespace: "ns", Name: "p"}, Usage: u,
+		Containers: []backend.ContainerStats{{Name: "c", Usage: u}},
 	}}}
 }
 
 // serveStats serves an engine with one pod to a caller who may do everything.
-func serveStats(t *testing.T, measure func(context.Context, time.Duration) (backend.StatsFacts, error), change func(*Config)) (*served, func(string) *http.Response) {
+func serveStats(
+	t *testing.T, measure func(context.Context, time.Duration) (backend.StatsFacts, error), change func(*Config),
+) (*served, func(string) *http.Response) {
 	t.Helper()
 	pod, _ := measuredPod()
 	engine := &fakeEngine{pods: []*corev1.Pod{pod}}
@@ -76,7 +80,8 @@ func summaryOf(t *testing.T, resp *http.Response) statsv1alpha1.Summary {
 	t.Helper()
 	var s statsv1alpha1.Summary
 	text := body(t, resp)
-	if err := json.Unmarshal([]byte(text), &s); err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal([]byte(text), &s); err != nil || resp.StatusCode != http.StatusOK ||
+		resp.Header.Get("Content-Type") != "application/json" {
 		t.Fatalf("%s %v: %s (%v)", resp.Status, resp.Header, text, err)
 	}
 	return s
@@ -100,7 +105,8 @@ func TestStatsSummaryIsServed(t *testing.T) {
 		{"POST /stats/summary?only_cpu_and_memory=true", false},
 	} {
 		s := summaryOf(t, call(tt.request))
-		if s.Node.NodeName != "n1" || len(s.Pods) != 1 || s.Pods[0].PodRef.UID != "u" || *s.Pods[0].Containers[0].CPU.UsageNanoCores != 1e8 {
+		if s.Node.NodeName != "n1" || len(s.Pods) != 1 || s.Pods[0].PodRef.UID != "u" ||
+			*s.Pods[0].Containers[0].CPU.UsageNanoCores != 1e8 {
 			t.Errorf("%s: got %+v", tt.request, s)
 		}
 		if whole := s.Pods[0].ProcessStats != nil; whole != tt.whole {
@@ -118,7 +124,8 @@ func TestStatsSummaryIsServed(t *testing.T) {
 func TestNothingIsMeasured(t *testing.T) {
 	_, call := serveStats(t, nil, nil)
 	s := summaryOf(t, call("/stats/summary"))
-	if s.Node.NodeName != "n1" || s.Node.CPU != nil || len(s.Pods) != 1 || s.Pods[0].CPU != nil || s.Pods[0].Containers[0].Name != "c" {
+	if s.Node.NodeName != "n1" || s.Node.CPU != nil || len(s.Pods) != 1 || s.Pods[0].CPU != nil ||
+		s.Pods[0].Containers[0].Name != "c" {
 		t.Errorf("got %+v", s)
 	}
 	text := body(t, call("/metrics/resource"))
@@ -191,7 +198,8 @@ func TestVolumesAreMeasuredForClaimsAlone(t *testing.T) {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
 	}}}
-	if text := shown(); asked != 1 || !strings.Contains(text, "kubelet_volume_stats_used_bytes") || !strings.Contains(text, "claim") {
+	if text := shown(); asked != 1 || !strings.Contains(text, "kubelet_volume_stats_used_bytes") ||
+		!strings.Contains(text, "claim") {
 		t.Errorf("asked %d times: %s", asked, text)
 	}
 	down = backend.Errorf(backend.ErrUnavailable, "the host is down")
@@ -205,14 +213,16 @@ func TestMeasuringFails(t *testing.T) {
 		return backend.StatsFacts{}, backend.Errorf(backend.ErrUnavailable, "the host is down")
 	}, nil)
 	resp := call("/stats/summary")
-	if text := body(t, resp); resp.StatusCode != http.StatusServiceUnavailable || text != "failed to list pod stats: the host is down" {
+	if text := body(t, resp); resp.StatusCode != http.StatusServiceUnavailable ||
+		text != "failed to list pod stats: the host is down" {
 		t.Errorf("summary: %s %q", resp.Status, text)
 	}
 	if text := body(t, call("/metrics/cadvisor")); !strings.Contains(text, "container_scrape_error 1\n") {
 		t.Errorf("cAdvisor's metrics: %s", text)
 	}
 	resp = call("/metrics/resource")
-	if text := body(t, resp); resp.StatusCode != http.StatusOK || !strings.Contains(text, "\nresource_scrape_error 1\n") || strings.Contains(text, "container_") {
+	if text := body(t, resp); resp.StatusCode != http.StatusOK || !strings.Contains(text, "\nresource_scrape_error 1\n") ||
+		strings.Contains(text, "container_") {
 		t.Errorf("metrics: %s %s", resp.Status, text)
 	}
 }
@@ -241,10 +251,12 @@ func TestProbeMetricsAreServedApart(t *testing.T) {
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "prober_probe_total"})
 	probes.MustRegister(counter)
 	_, call := serveStats(t, nil, func(c *Config) { c.Probes = probes })
-	if text := body(t, call("/metrics/probes")); !strings.Contains(text, "prober_probe_total 0") || strings.Contains(text, "kubelet_") {
+	if text := body(t, call("/metrics/probes")); !strings.Contains(text, "prober_probe_total 0") ||
+		strings.Contains(text, "kubelet_") {
 		t.Errorf("/metrics/probes: %s", text)
 	}
-	if text := body(t, call("/metrics")); strings.Contains(text, "prober_") || !strings.Contains(text, `kubelet_node_name{node="n1"} 1`) ||
+	if text := body(t, call("/metrics")); strings.Contains(text, "prober_") ||
+		!strings.Contains(text, `kubelet_node_name{node="n1"} 1`) ||
 		!strings.Contains(text, `path="metrics/probes"`) {
 		t.Errorf("/metrics: %s", text)
 	}
@@ -256,8 +268,11 @@ func TestProbeMetricsAreServedApart(t *testing.T) {
 
 func TestConfigzIsTruthful(t *testing.T) {
 	given := &kubeletv1beta1.KubeletConfiguration{
-		MaxPods: 42, ClusterDomain: "cluster.local", Port: 1, StaticPodURLHeader: map[string][]string{"Authorization": {"secret"}},
-		Authentication: kubeletv1beta1.KubeletAuthentication{Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(true)}},
+		MaxPods: 42, ClusterDomain: "cluster.local", Port: 1,
+		StaticPodURLHeader: map[string][]string{"Authorization": {"secret"}},
+		Authentication: kubeletv1beta1.KubeletAuthentication{
+			Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(true)},
+		},
 	}
 	s, call := serveStats(t, nil, func(c *Config) { c.ConfigZ, c.DisableTokenReview = given, false })
 	text := body(t, call("/configz"))
@@ -266,18 +281,22 @@ func TestConfigzIsTruthful(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	c := got["kubeletconfig"]
-	if c.Kind != "KubeletConfiguration" || c.APIVersion != "kubelet.config.k8s.io/v1beta1" || c.MaxPods != 42 || c.ClusterDomain != "cluster.local" {
+	if c.Kind != "KubeletConfiguration" || c.APIVersion != "kubelet.config.k8s.io/v1beta1" || c.MaxPods != 42 ||
+		c.ClusterDomain != "cluster.local" {
 		t.Errorf("what was given: %+v", c)
 	}
 	want := kubeletv1beta1.KubeletConfiguration{
 		Address: "127.0.0.1", Port: s.server.Port(),
 		Authentication: kubeletv1beta1.KubeletAuthentication{
-			X509:      kubeletv1beta1.KubeletX509Authentication{ClientCAFile: s.server.cfg.ClientCAFile},
-			Webhook:   kubeletv1beta1.KubeletWebhookAuthentication{Enabled: new(true), CacheTTL: metav1.Duration{Duration: 2 * time.Minute}},
+			X509: kubeletv1beta1.KubeletX509Authentication{ClientCAFile: s.server.cfg.ClientCAFile},
+			Webhook: kubeletv1beta1.KubeletWebhookAuthentication{
+				Enabled: new(true), CacheTTL: metav1.Duration{Duration: 2 * time.Minute},
+			},
 			Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)},
 		},
 		Authorization: kubeletv1beta1.KubeletAuthorization{Mode: "Webhook", Webhook: kubeletv1beta1.KubeletWebhookAuthorization{
-			CacheAuthorizedTTL: metav1.Duration{Duration: 5 * time.Minute}, CacheUnauthorizedTTL: metav1.Duration{Duration: 30 * time.Second},
+			CacheAuthorizedTTL:   metav1.Duration{Duration: 5 * time.Minute},
+			CacheUnauthorizedTTL: metav1.Duration{Duration: 30 * time.Second},
 		}},
 		StreamingConnectionIdleTimeout: metav1.Duration{Duration: 4 * time.Hour},
 	}
@@ -314,9 +333,18 @@ func TestHealthOfTheLoop(t *testing.T) {
 	}{
 		{"it has not begun", "/healthz", 0, 200, "ok"},
 		{"it goes round", "/healthz", 4 * time.Minute, 200, "ok"},
-		{"it goes round, all checks", "/healthz?verbose", time.Second, 200, "[+]ping ok\n[+]syncloop ok\n[+]pleg ok\nhealthz check passed\n"},
-		{"it is stuck", "/healthz", 6 * time.Minute, 500, "[+]ping ok\n[-]syncloop failed: sync Loop took longer than expected\n[+]pleg ok\nhealthz check failed\n"},
-		{"it is stuck, that check alone", "/healthz/syncloop", 6 * time.Minute, 500, "[-]syncloop failed: sync Loop took longer than expected\nhealthz check failed\n"},
+		{
+			"it goes round, all checks", "/healthz?verbose", time.Second, 200,
+			"[+]ping ok\n[+]syncloop ok\n[+]pleg ok\nhealthz check passed\n",
+		},
+		{
+			"it is stuck", "/healthz", 6 * time.Minute, 500,
+			"[+]ping ok\n[-]syncloop failed: sync Loop took longer than expected\n[+]pleg ok\nhealthz check failed\n",
+		},
+		{
+			"it is stuck, that check alone", "/healthz/syncloop", 6 * time.Minute, 500,
+			"[-]syncloop failed: sync Loop took longer than expected\nhealthz check failed\n",
+		},
 		{"it is stuck, another check", "/healthz/ping", 6 * time.Minute, 200, "ok"},
 		{"it is stuck and left out", "/healthz?exclude=syncloop", 6 * time.Minute, 200, "ok"},
 		{

@@ -69,7 +69,9 @@ type fakeEngine struct {
 	relist time.Time
 }
 
-func (e *fakeEngine) ContainerLogs(ctx context.Context, ns, pod, container string, previous bool, opts backend.LogOptions) (io.ReadCloser, error) {
+func (e *fakeEngine) ContainerLogs(
+	ctx context.Context, ns, pod, container string, previous bool, opts backend.LogOptions,
+) (io.ReadCloser, error) {
 	return e.logs(ctx, ns+"/"+pod+"/"+container, previous, opts)
 }
 func (e *fakeEngine) Pods() []*corev1.Pod { return e.pods }
@@ -90,7 +92,9 @@ type fakeStreams struct {
 	archive   func(pod backend.Ref, container string, timeout time.Duration) (string, error)
 }
 
-func (e *fakeStreams) Checkpoint(_ context.Context, pod backend.Ref, container string, timeout time.Duration) (string, error) {
+func (e *fakeStreams) Checkpoint(
+	_ context.Context, pod backend.Ref, container string, timeout time.Duration,
+) (string, error) {
 	return e.archive(pod, container, timeout)
 }
 
@@ -98,7 +102,9 @@ func (e *fakeStreams) SystemLog(ctx context.Context, q backend.SystemLogQuery) (
 	return e.systemLog(ctx, q)
 }
 
-func (e *fakeStreams) Exec(ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec) (int32, error) {
+func (e *fakeStreams) Exec(
+	ctx context.Context, pod backend.Ref, container string, spec backend.ExecSpec,
+) (int32, error) {
 	if err := e.CanExec(pod, container); err != nil {
 		return 0, err
 	}
@@ -231,7 +237,9 @@ func (r *reviews) client(t *testing.T) kubernetes.Interface {
 		review.Status = authenticationv1.TokenReviewStatus{Authenticated: ok, User: authenticationv1.UserInfo{Username: user}}
 		answer(t, w, &review)
 	})
-	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/subjectaccessreviews", func(w http.ResponseWriter, req *http.Request) {
+	mux.HandleFunc("POST /apis/authorization.k8s.io/v1/subjectaccessreviews", func(
+		w http.ResponseWriter, req *http.Request,
+	) {
 		var review authorizationv1.SubjectAccessReview
 		if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
 			t.Error(err)
@@ -319,7 +327,9 @@ func serve(t *testing.T, engine Engine, r *reviews, change func(*Config)) *serve
 			t.Log(logged)
 		}
 	})
-	stop := background.Run(t, func(ctx context.Context) error { return s.Run(log.WithLogger(ctx, logrus.NewEntry(logger))) })
+	stop := background.Run(
+		t, func(ctx context.Context) error { return s.Run(log.WithLogger(ctx, logrus.NewEntry(logger))) },
+	)
 	return &served{s, "https://" + s.listener.Addr().String(), clients, stop, logged}
 }
 

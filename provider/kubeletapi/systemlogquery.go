@@ -88,7 +88,9 @@ func (q *nodeLogQuery) validate() field.ErrorList {
 	case len(q.files)+len(q.services) == 0:
 		errs = append(errs, field.Required(at, "cannot be empty with options"))
 	case len(q.files) > 0 && len(q.services) > 0:
-		errs = append(errs, field.Invalid(at, fmt.Sprintf("%v, %v", q.files, q.services), "cannot specify a file and service"))
+		errs = append(
+			errs, field.Invalid(at, fmt.Sprintf("%v, %v", q.files, q.services), "cannot specify a file and service"),
+		)
 	case len(q.files) > 1:
 		errs = append(errs, field.Invalid(at, q.files, "cannot specify more than one file"))
 	case len(q.files) == 1 && q.hasOptions():

@@ -99,7 +99,9 @@ func TestALeaseThatOtherNodesHave(t *testing.T) {
 				if err := Run(t.Context(), []*Node{n}, w.deployment()); !errors.Is(err, c.want) {
 					t.Errorf("error %v, want %v", err, c.want)
 				}
-				lease, err := w.client.CoordinationV1().Leases(election.Namespace).Get(t.Context(), election.Name, metav1.GetOptions{})
+				lease, err := w.client.CoordinationV1().Leases(election.Namespace).Get(
+					t.Context(), election.Name, metav1.GetOptions{},
+				)
 				if err != nil || *lease.Spec.HolderIdentity != map[bool]string{true: "burstlet-2"}[c.back] {
 					t.Errorf("the Lease of the other nodes: %+v, %v", lease.Spec, err)
 				}

@@ -68,7 +68,9 @@ func TestALeaseThatWasTakenIsNotDeleted(t *testing.T) {
 				if err := Run(t.Context(), []*Node{w.node()}, nil); !errors.Is(err, errTaken) {
 					t.Errorf("error %v, want %v", err, errTaken)
 				}
-				lease, err := w.client.CoordinationV1().Leases(election.Namespace).Get(t.Context(), election.Name, metav1.GetOptions{})
+				lease, err := w.client.CoordinationV1().Leases(election.Namespace).Get(
+					t.Context(), election.Name, metav1.GetOptions{},
+				)
 				if apierrors.IsNotFound(err) {
 					t.Error("the Lease that burstlet-2 holds was deleted")
 				} else if err != nil || *lease.Spec.HolderIdentity != "burstlet-2" {

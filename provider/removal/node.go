@@ -178,7 +178,9 @@ func (n *Node) unregister(ctx context.Context) error {
 			return err
 		}
 		deleted = true
-		err = n.cfg.Client.CoreV1().Nodes().Delete(ctx, n.cfg.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(node.UID))})
+		err = n.cfg.Client.CoreV1().Nodes().Delete(
+			ctx, n.cfg.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(node.UID))},
+		)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

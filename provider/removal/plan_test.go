@@ -37,8 +37,14 @@ func TestHowPodsAreMadeToLeave(t *testing.T) {
 		{name: "a negative wait never ends", waited: time.Hour, force: -1, want: evict},
 		{name: "what is ending is let end", pod: ending, waited: time.Hour, want: wait},
 		{name: "even where nothing is to be asked", pod: ending, direct: true, want: wait},
-		{name: "no budget is for DaemonSets' pods", pod: func(p *corev1.Pod) { p.OwnerReferences = ownedBy("DaemonSet") }, force: time.Minute, want: remove},
-		{name: "nor for pods that have ended", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, force: time.Minute, want: remove},
+		{
+			name: "no budget is for DaemonSets' pods", pod: func(p *corev1.Pod) { p.OwnerReferences = ownedBy("DaemonSet") },
+			force: time.Minute, want: remove,
+		},
+		{
+			name: "nor for pods that have ended", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
+			force: time.Minute, want: remove,
+		},
 		{name: "on a node that is gone they are deleted", direct: true, force: time.Minute, want: remove},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -56,8 +62,10 @@ func TestHowPodsAreMadeToLeave(t *testing.T) {
 func TestWhyPodsAreLeft(t *testing.T) {
 	at := &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	ended := corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: at, DeletionGracePeriodSeconds: new(int64), Finalizers: []string{"example.org/a", "example.org/b"}},
-		Status:     corev1.PodStatus{Phase: corev1.PodFailed},
+		ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: at, DeletionGracePeriodSeconds: new(int64), Finalizers: []string{
+			"example.org/a", "example.org/b",
+		}},
+		Status: corev1.PodStatus{Phase: corev1.PodFailed},
 	}
 	running := *ended.DeepCopy() // somebody forced its deletion, and the remote cannot be reached
 	running.Status.Phase = corev1.PodRunning
@@ -68,7 +76,10 @@ func TestWhyPodsAreLeft(t *testing.T) {
 		{"finalizers", "", "has ended and waits for its finalizers example.org/a, example.org/b", ended},
 		{"a pod that may run is not one that finalizers hold", "", "was asked to end by 03:04:05 UTC and has not", running},
 		{"a budget", "too many requests", "was not let go: too many requests", corev1.Pod{}},
-		{"made again", "", "runs, or was made again by DaemonSet owner", corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: ownedBy("DaemonSet")}}},
+		{
+			"made again", "", "runs, or was made again by DaemonSet owner",
+			corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: ownedBy("DaemonSet")}},
+		},
 		{"never asked", "", "runs", corev1.Pod{}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -144,7 +155,9 @@ func request(t *testing.T, cn string, org ...string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: cn, Organization: org}}, key)
+	der, err := x509.CreateCertificateRequest(
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: cn, Organization: org}}, key,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +182,9 @@ func TestWhichRequestsAreTheNodes(t *testing.T) {
 		{"no request", certificatesv1.KubeletServingSignerName, []byte(strings.Replace(string(ours), "MI", "MA", 1)), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{SignerName: tc.signer, Request: tc.pem}}
+			csr := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{
+				SignerName: tc.signer, Request: tc.pem,
+			}}
 			if got := n.requested(csr); got != tc.want {
 				t.Errorf("requested = %v, want %v", got, tc.want)
 			}

@@ -24,7 +24,8 @@ func (n *Node) sweep(ctx context.Context, remote backend.Backend) error {
 		settled = n.lastSign.Add(remote.Limits.Settle)
 	}
 	if wait := time.Until(settled); wait > sweepPause {
-		n.say("waiting until %s UTC: what runs it did not say that it ended, and may have launched a pod that does not show yet",
+		n.say("waiting until %s UTC: what runs it did not say that it ended, and may have launched a pod that does not "+
+			"show yet",
 			settled.UTC().Format(time.TimeOnly))
 	}
 	empty := false

@@ -88,7 +88,9 @@ func (n *Node) asHolder(ctx context.Context, remote backend.Backend) error {
 	n.say("taken over")
 	if n.cfg.KeepPods {
 		n.sayKept(ctx, remote)
-		return inTurn(ctx, n.unregister, func(ctx context.Context) error { return n.clear(ctx, true) }, n.dropLease, n.dropRequests)
+		return inTurn(
+			ctx, n.unregister, func(ctx context.Context) error { return n.clear(ctx, true) }, n.dropLease, n.dropRequests,
+		)
 	}
 	return inTurn(ctx, n.finish, n.unregister,
 		func(ctx context.Context) error { return n.clear(ctx, false) },

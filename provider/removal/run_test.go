@@ -175,7 +175,8 @@ func TestABudgetHoldsForAWhile(t *testing.T) {
 					t.Errorf("error %v", err)
 				}
 				left := strings.Join(n.Remains(t.Context()), "\n")
-				if !strings.Contains(left, "pod default/web: it was not let go: Cannot evict pod as it would violate") || !strings.Contains(left, "the Node") {
+				if !strings.Contains(left, "pod default/web: it was not let go: Cannot evict pod as it would violate") ||
+					!strings.Contains(left, "the Node") {
 					t.Errorf("remains:\n%s", left)
 				}
 				if !w.running {
@@ -199,7 +200,8 @@ func TestAFinalizerKeepsOnlyItsPod(t *testing.T) {
 		if err := Run(ctx, []*Node{n}, w.deployment()); !errors.Is(err, ErrTime) {
 			t.Errorf("error %v", err)
 		}
-		if got, want := strings.Join(n.Remains(t.Context()), "\n"), "pod default/web: it has ended and waits for its finalizers example.org/never"; got != want {
+		if got, want := strings.Join(n.Remains(t.Context()), "\n"), "pod default/web: it has ended and waits for its "+
+			"finalizers example.org/never"; got != want {
 			t.Errorf("remains:\n%s\nwant\n%s", got, want)
 		}
 		pod.Finalizers = nil
@@ -221,7 +223,8 @@ func TestPodsThatAreMadeAgainForEver(t *testing.T) {
 		if err := Run(ctx, []*Node{n}, w.deployment()); !errors.Is(err, ErrTime) {
 			t.Errorf("error %v", err)
 		}
-		if left := strings.Join(n.Remains(t.Context()), "\n"); !strings.Contains(left, "made again by DaemonSet owner") && !strings.Contains(left, "was asked to end") {
+		if left := strings.Join(n.Remains(t.Context()), "\n"); !strings.Contains(left, "made again by DaemonSet owner") &&
+			!strings.Contains(left, "was asked to end") {
 			t.Errorf("remains:\n%s", left)
 		}
 		if facts, err := (remotePods{w: w}).List(t.Context()); err != nil || len(facts) != 0 {
@@ -237,9 +240,18 @@ func TestForeignNodesAreLeftAlone(t *testing.T) {
 		config func(*Config)
 		want   string
 	}{
-		{"a kubelet's", func(n *corev1.Node) { n.Labels, n.Status.NodeInfo.KubeletVersion = nil, "v1.36.3" }, nil, "not a node of burstlet"},
-		{"another virtual kubelet's", func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.36.3-other" }, nil, "not a node of burstlet"},
-		{"the one that this process runs on", nil, func(c *Config) { c.Self.Namespace, c.Self.Name = "default", "web" }, "run it elsewhere"},
+		{
+			"a kubelet's", func(n *corev1.Node) { n.Labels, n.Status.NodeInfo.KubeletVersion = nil, "v1.36.3" }, nil,
+			"not a node of burstlet",
+		},
+		{
+			"another virtual kubelet's", func(n *corev1.Node) { n.Status.NodeInfo.KubeletVersion = "v1.36.3-other" }, nil,
+			"not a node of burstlet",
+		},
+		{
+			"the one that this process runs on", nil, func(c *Config) { c.Self.Namespace, c.Self.Name = "default", "web" },
+			"run it elsewhere",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			in(t, true, func(t *testing.T, w *world) {

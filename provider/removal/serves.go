@@ -26,7 +26,8 @@ type observer struct {
 // see takes the Lease as it is now, nil for none, and returns who serves the node,
 // or "".
 func (o *observer) see(lease *coordinationv1.Lease, now time.Time) string {
-	if lease == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil {
+	if lease == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" ||
+		lease.Spec.RenewTime == nil {
 		*o = observer{}
 		return ""
 	}

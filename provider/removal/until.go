@@ -61,5 +61,6 @@ func hopeless(err error) bool {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return false
 	}
-	return errors.Is(err, errForeign) || errors.Is(err, errSelf) || errors.Is(err, errTaken) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	return errors.Is(err, errForeign) || errors.Is(err, errSelf) || errors.Is(err, errTaken) ||
+		apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 }

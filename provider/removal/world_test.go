@@ -76,7 +76,11 @@ var (
 
 func newWorld(t *testing.T, running bool) *world {
 	t.Helper()
-	w := &world{t: t, client: &fake.Clientset{}, tracker: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()), running: running, remote: map[types.UID]string{}, secrets: []string{"secret s", "definition d"}}
+	w := &world{
+		t: t, client: &fake.Clientset{},
+		tracker: clienttesting.NewObjectTracker(scheme.Scheme, scheme.Codecs.UniversalDecoder()), running: running,
+		remote: map[types.UID]string{}, secrets: []string{"secret s", "definition d"},
+	}
 	w.client.AddReactor("delete", "*", w.refuse)
 	w.client.AddReactor("*", "*", clienttesting.ObjectReaction(w.tracker))
 	w.client.PrependReactor("list", "pods", w.listPods)
@@ -85,7 +89,9 @@ func newWorld(t *testing.T, running bool) *world {
 	w.client.PrependReactor("get", "deployments", w.scale)
 	w.client.PrependReactor("update", "deployments", w.scale)
 	for _, name := range []string{"edge", "other"} {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("node-" + name), Labels: map[string]string{"type": "virtual-kubelet"}}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID("node-" + name), Labels: map[string]string{"type": "virtual-kubelet"},
+		}}
 		node.Status.NodeInfo.KubeletVersion = "v1.36.3+burstlet-0.1.0"
 		w.add(node)
 		w.add(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: name}})
@@ -119,8 +125,10 @@ func (w *world) pod(node, name, owner string) *corev1.Pod {
 	w.t.Helper()
 	w.made++
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(fmt.Sprintf("uid-%s-%d", name, w.made))},
-		Spec:       corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(fmt.Sprintf("uid-%s-%d", name, w.made)),
+		},
+		Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if owner != "" {
 		pod.OwnerReferences = ownedBy(owner)
@@ -199,12 +207,21 @@ func (w *world) refuse(action clienttesting.Action) (bool, runtime.Object, error
 		return true, nil, err
 	}
 	for _, as := range []struct{ field, want, have string }{
-		{"UID", text(del.DeleteOptions.Preconditions, func(p *metav1.Preconditions) *types.UID { return p.UID }), string(have.GetUID())},
-		{"ResourceVersion", text(del.DeleteOptions.Preconditions, func(p *metav1.Preconditions) *string { return p.ResourceVersion }), have.GetResourceVersion()},
+		{
+			"UID", text(del.DeleteOptions.Preconditions, func(p *metav1.Preconditions) *types.UID { return p.UID }),
+			string(have.GetUID()),
+		},
+		{
+			"ResourceVersion",
+			text(del.DeleteOptions.Preconditions, func(p *metav1.Preconditions) *string { return p.ResourceVersion }),
+			have.GetResourceVersion(),
+		},
 	} {
 		if as.want != anything && as.want != as.have {
 			return true, nil, apierrors.NewConflict(del.Resource.GroupResource(), del.Name,
-				fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s)", as.field, as.want, as.field, as.have))
+				fmt.Errorf(
+					"the %s in the precondition (%s) does not match the %s in record (%s)", as.field, as.want, as.field, as.have,
+				))
 		}
 	}
 	return false, nil, nil
@@ -416,7 +433,9 @@ func (r remotePods) List(context.Context) ([]backend.PodFacts, error) {
 	var facts []backend.PodFacts
 	for uid, node := range r.w.remote {
 		if node == "edge" {
-			facts = append(facts, backend.PodFacts{Ref: backend.Ref{UID: uid, Namespace: "default", Name: string(uid)}, Live: true})
+			facts = append(
+				facts, backend.PodFacts{Ref: backend.Ref{UID: uid, Namespace: "default", Name: string(uid)}, Live: true},
+			)
 		}
 	}
 	return facts, nil

@@ -32,7 +32,8 @@ func (s *statics) Has(uid types.UID) bool {
 
 func (s *statics) Mirror(pod *corev1.Pod) *corev1.Pod {
 	for _, m := range s.inAPI() {
-		if m.Name == pod.Name && m.Annotations[corev1.MirrorPodAnnotationKey] == string(pod.UID) && m.DeletionTimestamp == nil {
+		if m.Name == pod.Name && m.Annotations[corev1.MirrorPodAnnotationKey] == string(pod.UID) &&
+			m.DeletionTimestamp == nil {
 			return m
 		}
 	}
@@ -66,13 +67,23 @@ func TestMirrorPods(t *testing.T) {
 	}{
 		{name: "made", static: []*corev1.Pod{pod("p", "h", "")}, nodeUID: "n", want: []string{"create p"}},
 		{name: "not before the Node is there", static: []*corev1.Pod{pod("p", "h", "")}},
-		{name: "there already", static: []*corev1.Pod{pod("p", "h", "")}, inAPI: []*corev1.Pod{pod("p", "m", "h")}, nodeUID: "n"},
-		{name: "of other contents", static: []*corev1.Pod{pod("p", "h2", "")}, inAPI: []*corev1.Pod{pod("p", "m", "h")}, want: []string{"delete p m"}},
-		{name: "being deleted", static: []*corev1.Pod{pod("p", "h", "")}, inAPI: []*corev1.Pod{deleted}, want: []string{"delete p m"}},
+		{
+			name: "there already", static: []*corev1.Pod{pod("p", "h", "")}, inAPI: []*corev1.Pod{pod("p", "m", "h")},
+			nodeUID: "n",
+		},
+		{
+			name: "of other contents", static: []*corev1.Pod{pod("p", "h2", "")}, inAPI: []*corev1.Pod{pod("p", "m", "h")},
+			want: []string{"delete p m"},
+		},
+		{
+			name: "being deleted", static: []*corev1.Pod{pod("p", "h", "")}, inAPI: []*corev1.Pod{deleted},
+			want: []string{"delete p m"},
+		},
 		{name: "of no static pod", inAPI: []*corev1.Pod{pod("p", "m", "h")}, want: []string{"delete p m"}},
 		{name: "others are left alone", inAPI: []*corev1.Pod{pod("p", "u", "")}},
 		{
-			name: "the name is taken", static: []*corev1.Pod{pod("p", "h", "")}, inAPI: []*corev1.Pod{pod("p", "u", "")}, nodeUID: "n",
+			name: "the name is taken", static: []*corev1.Pod{pod("p", "h", "")}, inAPI: []*corev1.Pod{pod("p", "u", "")},
+			nodeUID: "n",
 			problem: "static pod ns/p is not run: the API has a pod of that name",
 		},
 		{
@@ -93,7 +104,8 @@ func TestMirrorPods(t *testing.T) {
 				made := a.(clienttesting.CreateAction).GetObject().(*corev1.Pod)
 				did = append(did, "create "+made.Name)
 				owner := made.OwnerReferences
-				if made.Annotations[corev1.MirrorPodAnnotationKey] != "h" || len(owner) != 1 || owner[0].UID != "n" || owner[0].Kind != "Node" {
+				if made.Annotations[corev1.MirrorPodAnnotationKey] != "h" || len(owner) != 1 || owner[0].UID != "n" ||
+					owner[0].Kind != "Node" {
 					t.Errorf("made %+v", made.ObjectMeta)
 				}
 				return true, made, tt.fails
@@ -118,7 +130,8 @@ func TestMirrorPods(t *testing.T) {
 				}
 			}
 			told := strings.Join(problems, "\n")
-			if !slices.Equal(did, tt.want) || (told != "") != (tt.problem != "") || !strings.Contains(told, tt.problem) || len(problems) > 1 || len(static.refused) != tt.refused {
+			if !slices.Equal(did, tt.want) || (told != "") != (tt.problem != "") || !strings.Contains(told, tt.problem) ||
+				len(problems) > 1 || len(static.refused) != tt.refused {
 				t.Errorf("did %q, want %q; told %q; refused %v", did, tt.want, told, static.refused)
 			}
 		})

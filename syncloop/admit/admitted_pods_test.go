@@ -15,7 +15,9 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-var refuseAll = backend.CheckFunc(func(*corev1.Pod) []backend.Refusal { return []backend.Refusal{{Field: "f", Why: "w"}} })
+var refuseAll = backend.CheckFunc(
+	func(*corev1.Pod) []backend.Refusal { return []backend.Refusal{{Field: "f", Why: "w"}} },
+)
 
 func ownedBy(owner string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
@@ -203,7 +205,10 @@ func TestAdmittedPodsAgreeWithDecide(t *testing.T) {
 	node.Allocatable = list("pods", "20", "cpu", "10", "memory", "20", "example.com/gpu", "4")
 	var active []*corev1.Pod
 	for i := range 200 {
-		pod := aPod(fmt.Sprint(i), asks("cpu", fmt.Sprint(i%7), "memory", fmt.Sprint(i%5), "example.com/gpu", fmt.Sprint(i%2)), takes("", int32(i%11)))
+		pod := aPod(
+			fmt.Sprint(i), asks("cpu", fmt.Sprint(i%7), "memory", fmt.Sprint(i%5), "example.com/gpu", fmt.Sprint(i%2)),
+			takes("", int32(i%11)),
+		)
 		want := Decide(pod, node, active, nil)
 		got, _ := l.Judge(pod, node)
 		if (got == nil) != (want == nil) || got != nil && *got != *want {

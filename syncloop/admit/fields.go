@@ -68,10 +68,13 @@ func (r *refuser) probes(path string, c *corev1.Container, init bool, can Abilit
 		if p == nil {
 			return
 		}
-		const unreachable = "pods of this backend cannot be reached over the network; use another kind of probe or leave it out"
+		const unreachable = "pods of this backend cannot be reached over the network; use another kind of probe or leave " +
+			"it out"
 		switch path := path + "." + name; {
 		case p.Exec != nil && !can.Exec:
-			r.refuse(path+".exec", "commands cannot be run in containers of this backend; use another kind of probe or leave it out")
+			r.refuse(
+				path+".exec", "commands cannot be run in containers of this backend; use another kind of probe or leave it out",
+			)
 		case p.HTTPGet != nil && !can.Dial:
 			r.refuse(path+".httpGet", unreachable)
 		case p.TCPSocket != nil && !can.Dial:
@@ -81,7 +84,10 @@ func (r *refuser) probes(path string, c *corev1.Container, init bool, can Abilit
 		}
 	}
 	if init && can.PodUnit() && c.StartupProbe != nil {
-		r.refuse(path+".startupProbe", "a pod is launched whole on this backend: nothing can wait for a sidecar's probe; leave it out")
+		r.refuse(
+			path+".startupProbe",
+			"a pod is launched whole on this backend: nothing can wait for a sidecar's probe; leave it out",
+		)
 		return
 	}
 	probe("startupProbe", c.StartupProbe)
@@ -140,7 +146,9 @@ func (r *refuser) restarts(path string, c *corev1.Container, init bool, can Abil
 		r.refuse(path+".restartPolicy", "this backend restarts whole pods, not single containers; use spec.restartPolicy")
 	}
 	if len(c.RestartPolicyRules) > 0 {
-		r.refuse(path+".restartPolicyRules", "this backend restarts whole pods, not single containers; use spec.restartPolicy")
+		r.refuse(
+			path+".restartPolicyRules", "this backend restarts whole pods, not single containers; use spec.restartPolicy",
+		)
 	}
 }
 

@@ -24,12 +24,15 @@ func everything() *corev1.Pod {
 			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{}}},
 			StartupProbe:   &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{}}},
 			Lifecycle: &corev1.Lifecycle{
-				PostStart: &corev1.LifecycleHandler{Exec: exec()}, PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{}},
+				PostStart: &corev1.LifecycleHandler{Exec: exec()},
+				PreStop:   &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{}},
 			},
 			RestartPolicyRules:       []corev1.ContainerRestartRule{{}},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			EnvFrom:                  []corev1.EnvFromSource{{}},
-			Env:                      []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}}}},
+			Env: []corev1.EnvVar{{
+				Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{}},
+			}},
 		}},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "s"}},
 	}}
@@ -48,12 +51,15 @@ func TestFields(t *testing.T) {
 	)
 	sleeps := everything()
 	sleeps.Spec.InitContainers, sleeps.Spec.Containers = nil, []corev1.Container{{Lifecycle: &corev1.Lifecycle{
-		PostStart: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{}}, PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{}},
+		PostStart: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{}},
+		PreStop:   &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{}},
 	}}}
 	never := everything()
 	never.Spec = corev1.PodSpec{
 		ResourceClaims: []corev1.PodResourceClaim{{}, {}},
-		Containers:     []corev1.Container{{Env: []corev1.EnvVar{{}, {ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}}}}},
+		Containers: []corev1.Container{{Env: []corev1.EnvVar{
+			{}, {ValueFrom: &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{}}},
+		}}},
 	}
 	fromFile := never.DeepCopy()
 	fromFile.Spec.ResourceClaims = nil
@@ -69,13 +75,16 @@ func TestFields(t *testing.T) {
 		}},
 		{"a backend that can everything", everything(), can(backend.Traits{Containers: true, Exec: true, Dial: true}), nil},
 		{"no exec", everything(), can(backend.Traits{Containers: true, Dial: true}), []string{liveness, postStart + ".exec"}},
-		{"no dial", everything(), can(backend.Traits{Containers: true, Exec: true}), []string{grpc, startup, readiness, preStop}},
+		{"no dial", everything(), can(backend.Traits{Containers: true, Exec: true}), []string{
+			grpc, startup, readiness, preStop,
+		}},
 		{"the remote runs probes and hooks by itself", everything(), can(backend.Traits{
 			Containers: true, Limits: backend.Limits{Supervised: true},
 		}), nil},
 		{"the pod is the unit", everything(), can(backend.Traits{Exec: true, Dial: true}), []string{
 			"spec.initContainers[0].startupProbe",
-			"spec.initContainers[1].restartPolicy", postStart, "spec.containers[1].restartPolicy", "spec.containers[1].restartPolicyRules",
+			"spec.initContainers[1].restartPolicy", postStart, "spec.containers[1].restartPolicy",
+			"spec.containers[1].restartPolicyRules",
 		}},
 		{"sleeping needs nothing", sleeps, can(backend.Traits{Containers: true}), nil},
 		{"but a moment after the start", sleeps, can(backend.Traits{}), []string{"spec.containers[0].lifecycle.postStart"}},

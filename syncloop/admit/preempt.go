@@ -18,7 +18,9 @@ import (
 // They are chosen as a kubelet does (preemption.go): no Guaranteed pod that the end of all
 // Burstable and BestEffort ones would spare, no Burstable one that the end of all BestEffort
 // ones would spare; as few as possible, and of equals the smaller.
-func (l *AdmittedPods) Preempt(pod *corev1.Pod, running []*corev1.Pod, node Node) (victims []*corev1.Pod, lacks corev1.ResourceName) {
+func (l *AdmittedPods) Preempt(
+	pod *corev1.Pod, running []*corev1.Pod, node Node,
+) (victims []*corev1.Pod, lacks corev1.ResourceName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.rejected[pod.UID]; known || !backend.Critical(pod) {
@@ -41,7 +43,9 @@ func (l *AdmittedPods) Preempt(pod *corev1.Pod, running []*corev1.Pod, node Node
 		if _, leaves := l.leaving[p.UID]; !ok || leaves || !preemptable(pod, p) {
 			continue
 		}
-		i := slices.Index([]corev1.PodQOSClass{corev1.PodQOSBestEffort, corev1.PodQOSBurstable, corev1.PodQOSGuaranteed}, QOS(p))
+		i := slices.Index(
+			[]corev1.PodQOSClass{corev1.PodQOSBestEffort, corev1.PodQOSBurstable, corev1.PodQOSGuaranteed}, QOS(p),
+		)
 		classes[max(0, i)] = append(classes[max(0, i)], candidate{p, share.requests})
 	}
 	chosen, ok := choose(classes, missing)

@@ -31,10 +31,18 @@ func TestPreempt(t *testing.T) {
 		want    string
 		lacks   corev1.ResourceName
 	}{
-		"it fits":                {pod: aPod("c", critical, asks("cpu", "1")), running: []*corev1.Pod{aPod("a", asks("cpu", "1"), ofClass(burst))}},
-		"it is not critical":     {pod: aPod("c", asks("cpu", "2")), running: []*corev1.Pod{aPod("a", asks("cpu", "1"), ofClass(burst))}},
-		"others are as critical": {pod: aPod("c", critical, asks("cpu", "2")), running: []*corev1.Pod{aPod("a", critical, asks("cpu", "1"), ofClass(burst))}},
-		"more than the node has": {pod: aPod("c", critical, asks("cpu", "3")), running: []*corev1.Pod{aPod("a", asks("cpu", "2"), ofClass(burst))}},
+		"it fits": {
+			pod: aPod("c", critical, asks("cpu", "1")), running: []*corev1.Pod{aPod("a", asks("cpu", "1"), ofClass(burst))},
+		},
+		"it is not critical": {
+			pod: aPod("c", asks("cpu", "2")), running: []*corev1.Pod{aPod("a", asks("cpu", "1"), ofClass(burst))},
+		},
+		"others are as critical": {pod: aPod("c", critical, asks("cpu", "2")), running: []*corev1.Pod{aPod(
+			"a", critical, asks("cpu", "1"), ofClass(burst),
+		)}},
+		"more than the node has": {
+			pod: aPod("c", critical, asks("cpu", "3")), running: []*corev1.Pod{aPod("a", asks("cpu", "2"), ofClass(burst))},
+		},
 		"something else is in its way": {
 			pod:     aPod("c", critical, asks("cpu", "2"), func(p *corev1.Pod) { p.Spec.NodeName = "other" }),
 			running: []*corev1.Pod{aPod("a", asks("cpu", "1"), ofClass(burst))},
@@ -45,16 +53,22 @@ func TestPreempt(t *testing.T) {
 		},
 		"the one that is enough, not two": {
 			pod: aPod("c", critical, asks("cpu", "1")), want: "b", lacks: "cpu",
-			running: []*corev1.Pod{aPod("a", asks("cpu", "500m"), ofClass(burst)), aPod("b", asks("cpu", "1"), ofClass(burst)), aPod("d", asks("cpu", "500m"), ofClass(burst))},
+			running: []*corev1.Pod{
+				aPod("a", asks("cpu", "500m"), ofClass(burst)), aPod("b", asks("cpu", "1"), ofClass(burst)),
+				aPod("d", asks("cpu", "500m"), ofClass(burst)),
+			},
 		},
 		"of those that are enough, the smaller": {
 			pod: aPod("c", critical, asks("memory", "100Mi")), want: "b", lacks: "memory",
-			running: []*corev1.Pod{aPod("a", asks("memory", "800Mi"), ofClass(burst)), aPod("b", asks("memory", "200Mi"), ofClass(burst))},
+			running: []*corev1.Pod{
+				aPod("a", asks("memory", "800Mi"), ofClass(burst)), aPod("b", asks("memory", "200Mi"), ofClass(burst)),
+			},
 		},
 		"Burstable before Guaranteed": {
 			pod: aPod("c", critical, asks("cpu", "1")), want: "a b", lacks: "cpu",
 			running: []*corev1.Pod{
-				aPod("a", asks("cpu", "500m"), ofClass(burst)), aPod("b", asks("cpu", "500m"), ofClass(burst)), aPod("g", asks("cpu", "1"), ofClass(sure)),
+				aPod("a", asks("cpu", "500m"), ofClass(burst)), aPod("b", asks("cpu", "500m"), ofClass(burst)),
+				aPod("g", asks("cpu", "1"), ofClass(sure)),
 			},
 		},
 		"Guaranteed where there is no other way": {
@@ -64,12 +78,15 @@ func TestPreempt(t *testing.T) {
 		"the number of pods: BestEffort first": {
 			pod: aPod("c", critical), want: "e", lacks: "pods",
 			running: []*corev1.Pod{
-				aPod("1", ofClass(sure)), aPod("2", ofClass(sure)), aPod("3", ofClass(burst)), aPod("4", ofClass(burst)), aPod("5", ofClass(burst)), aPod("e", ofClass(best)),
+				aPod("1", ofClass(sure)), aPod("2", ofClass(sure)), aPod("3", ofClass(burst)), aPod("4", ofClass(burst)),
+				aPod("5", ofClass(burst)), aPod("e", ofClass(best)),
 			},
 		},
 		"two resources": {
 			pod: aPod("c", critical, asks("cpu", "1", "memory", "500Mi")), want: "m z", lacks: "cpu",
-			running: []*corev1.Pod{aPod("z", asks("cpu", "2"), ofClass(burst)), aPod("m", asks("memory", "800Mi"), ofClass(burst))},
+			running: []*corev1.Pod{
+				aPod("z", asks("cpu", "2"), ofClass(burst)), aPod("m", asks("memory", "800Mi"), ofClass(burst)),
+			},
 		},
 		"who leaves anyway is enough": {
 			pod: aPod("c", critical, asks("cpu", "1")), leaving: "a",

@@ -18,26 +18,33 @@ func TestResize(t *testing.T) {
 	}{
 		{name: "room", had: aPod("p", asks("cpu", "1")), wants: aPod("p", asks("cpu", "2"))},
 		{
-			name: "others have it", had: aPod("p", asks("cpu", "1")), wants: aPod("p", asks("cpu", "2")), other: aPod("q", asks("cpu", "1m")),
+			name: "others have it", had: aPod("p", asks("cpu", "1")), wants: aPod("p", asks("cpu", "2")),
+			other:  aPod("q", asks("cpu", "1m")),
 			reason: "Deferred", message: "Node didn't have enough resource: cpu, requested: 2000, used: 1, capacity: 2000",
 		},
 		{
-			name: "never", had: aPod("p", asks("cpu", "1")), wants: aPod("p", asks("cpu", "3")), other: aPod("q", asks("cpu", "1")),
+			name: "never", had: aPod("p", asks("cpu", "1")), wants: aPod("p", asks("cpu", "3")),
+			other:  aPod("q", asks("cpu", "1")),
 			reason: "Infeasible", message: "Node didn't have enough capacity: cpu, requested: 3000, capacity: 2000",
 		},
 		{
 			name: "never, of memory", had: aPod("p", asks("memory", "1Mi")), wants: aPod("p", asks("memory", "2Gi")),
-			reason: "Infeasible", message: "Node didn't have enough capacity: memory, requested: 2147483648, capacity: 1073741824",
+			reason:  "Infeasible",
+			message: "Node didn't have enough capacity: memory, requested: 2147483648, capacity: 1073741824",
 		},
 		{
 			name: "the node is not known", had: aPod("p", asks("cpu", "1")), wants: aPod("p", asks("cpu", "2")),
 			node: func(n *Node) { n.Allocatable = nil }, reason: "Deferred", message: "Kubelet cannot get node info.",
 		},
 		{
-			name: "less, on a node that has become too small", had: aPod("p", asks("cpu", "2")), wants: aPod("p", asks("cpu", "1")),
-			node: func(n *Node) { n.Allocatable = list("cpu", "500m", "pods", "2") },
+			name: "less, on a node that has become too small", had: aPod("p", asks("cpu", "2")),
+			wants: aPod("p", asks("cpu", "1")),
+			node:  func(n *Node) { n.Allocatable = list("cpu", "500m", "pods", "2") },
 		},
-		{name: "the pod itself is no other, also of the number", had: aPod("p"), wants: aPod("p", asks("cpu", "2")), other: aPod("q")},
+		{
+			name: "the pod itself is no other, also of the number", had: aPod("p"), wants: aPod("p", asks("cpu", "2")),
+			other: aPod("q"),
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l, node := NewAdmittedPods(), aNode()

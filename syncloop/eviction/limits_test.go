@@ -71,10 +71,14 @@ func TestOverStorage(t *testing.T) {
 			want:  "Pod ephemeral local storage usage exceeds the total limit of containers 2Ki. ",
 		},
 		"the pod over the sum, by its volumes on the disk": {
-			volumes:    []corev1.Volume{scratch(disk, "")},
-			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("1Ki")}}, limited: true,
-			stats: backend.PodStats{Containers: []backend.ContainerStats{one("a", kib, 0), one("b", 0, kib)}, Volumes: volume(1)},
-			want:  "Pod ephemeral local storage usage exceeds the total limit of containers 2Ki. ",
+			volumes: []corev1.Volume{scratch(disk, "")},
+			containers: []corev1.Container{
+				{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("1Ki")},
+			}, limited: true,
+			stats: backend.PodStats{
+				Containers: []backend.ContainerStats{one("a", kib, 0), one("b", 0, kib)}, Volumes: volume(1),
+			},
+			want: "Pod ephemeral local storage usage exceeds the total limit of containers 2Ki. ",
 		},
 		"volumes in memory do not count": {
 			volumes:    []corev1.Volume{scratch(memory, "")},
@@ -87,13 +91,19 @@ func TestOverStorage(t *testing.T) {
 			want:  "Pod ephemeral local storage usage exceeds the total limit of containers 1Ki. ",
 		},
 		"one container over its own limit": {
-			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("9Ki")}}, limited: true,
+			containers: []corev1.Container{
+				{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("9Ki")},
+			}, limited: true,
 			stats: backend.PodStats{Containers: []backend.ContainerStats{one("a", kib, 1), one("b", 0, 0)}},
 			want:  `Container a exceeded its local ephemeral storage limit "1Ki". `,
 		},
 		"of two attempts of a container the newer counts": {
-			containers: []corev1.Container{{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("9Ki")}}, limited: true,
-			stats: backend.PodStats{Containers: []backend.ContainerStats{{Name: "a", Attempt: 1, Usage: backend.Usage{Rootfs: stored(1)}}, one("a", kib, 1)}},
+			containers: []corev1.Container{
+				{Name: "a", Resources: storageLimit("1Ki")}, {Name: "b", Resources: storageLimit("9Ki")},
+			}, limited: true,
+			stats: backend.PodStats{Containers: []backend.ContainerStats{
+				{Name: "a", Attempt: 1, Usage: backend.Usage{Rootfs: stored(1)}}, one("a", kib, 1),
+			}},
 		},
 		"the emptyDir is told of first": {
 			volumes:    []corev1.Volume{scratch(disk, "1")},

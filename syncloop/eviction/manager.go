@@ -69,7 +69,9 @@ func (m *Manager) Judge(now time.Time, o Observations) Verdict {
 		conditions[kind] = at.Equal(now) || now.Sub(at) < m.policy.PressureTransitionPeriod
 	}
 	var v Verdict
-	for _, kind := range []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
+	for _, kind := range []corev1.NodeConditionType{
+		corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure,
+	} {
 		if conditions[kind] {
 			v.Conditions = append(v.Conditions, kind)
 		}

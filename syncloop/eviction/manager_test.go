@@ -32,15 +32,19 @@ func TestObserve(t *testing.T) {
 		"nothing": {want: Observations{}},
 		"all": {
 			backend.SignalFacts{
-				Memory: &level, PodsMemory: new(uint64(400)), NodeFS: &level, NodeFSInodes: &level, ImageFS: &level, ImageFSInodes: &level, PIDs: &level,
+				Memory: &level, PodsMemory: new(uint64(400)), NodeFS: &level, NodeFSInodes: &level, ImageFS: &level,
+				ImageFSInodes: &level, PIDs: &level,
 			},
 			&full,
 			Observations{
-				MemoryAvailable: level, NodeFSAvailable: level, NodeFSInodesFree: level, ImageFSAvailable: level, ImageFSInodesFree: level,
-				PIDAvailable: level, AllocatableMemoryAvailable: left(600, 1000),
+				MemoryAvailable: level, NodeFSAvailable: level, NodeFSInodesFree: level, ImageFSAvailable: level,
+				ImageFSInodesFree: level,
+				PIDAvailable:      level, AllocatableMemoryAvailable: left(600, 1000),
 			},
 		},
-		"pods that use more than they may":    {backend.SignalFacts{PodsMemory: new(uint64(4000))}, &full, Observations{AllocatableMemoryAvailable: left(0, 1000)}},
+		"pods that use more than they may": {
+			backend.SignalFacts{PodsMemory: new(uint64(4000))}, &full, Observations{AllocatableMemoryAvailable: left(0, 1000)},
+		},
 		"a node that is not known yet":        {backend.SignalFacts{PodsMemory: new(uint64(4))}, nil, Observations{}},
 		"no pod was ever made, for all known": {backend.SignalFacts{}, &full, Observations{}},
 	} {
@@ -121,13 +125,17 @@ func TestJudge(t *testing.T) {
 		},
 		"memory before the disk": {
 			[]Threshold{hard, disk},
-			[]at{{0, 0, 0, kinds{memoryPressure, diskPressure}, []Signal{MemoryAvailable, NodeFSAvailable}}, {time.Second, 500, 99, kinds{memoryPressure, diskPressure}, []Signal{NodeFSAvailable}}},
+			[]at{{0, 0, 0, kinds{memoryPressure, diskPressure}, []Signal{MemoryAvailable, NodeFSAvailable}}, {
+				time.Second, 500, 99, kinds{memoryPressure, diskPressure}, []Signal{NodeFSAvailable},
+			}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, begin := NewManager(Policy{Thresholds: tt.thresholds, PressureTransitionPeriod: 5 * time.Minute}), time.Now()
 			for _, s := range tt.steps {
-				v := m.Judge(begin.Add(s.after), Observations{MemoryAvailable: left(s.memory, 1000), NodeFSAvailable: left(s.disk, 1000)})
+				v := m.Judge(
+					begin.Add(s.after), Observations{MemoryAvailable: left(s.memory, 1000), NodeFSAvailable: left(s.disk, 1000)},
+				)
 				var met []Signal
 				for i := range v.Met {
 					met = append(met, v.Met[i].Signal)
@@ -146,7 +154,8 @@ func TestJudge(t *testing.T) {
 // TestRelieved: only when no threshold is met, whatever its grace.
 func TestRelieved(t *testing.T) {
 	m := NewManager(Policy{Thresholds: []Threshold{
-		{Signal: NodeFSAvailable, Value: *share(.1), Reclaim: share(.1)}, {Signal: MemoryAvailable, Value: *quantity("100"), Grace: time.Hour},
+		{Signal: NodeFSAvailable, Value: *share(.1), Reclaim: share(.1)},
+		{Signal: MemoryAvailable, Value: *quantity("100"), Grace: time.Hour},
 	}})
 	for want, o := range map[bool]Observations{
 		true:  {NodeFSAvailable: left(200, 1000), MemoryAvailable: left(100, 1000)},

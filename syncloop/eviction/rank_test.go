@@ -65,7 +65,8 @@ func TestRank(t *testing.T) {
 		}},
 		"memory by containers where the pod has no figure": {MemoryAvailable, false, []Pod{
 			candidate("large", 0, nil, &backend.PodStats{Containers: []backend.ContainerStats{
-				{Usage: backend.Usage{MemoryWorkingSet: new(uint64(60))}}, {Usage: backend.Usage{MemoryWorkingSet: new(uint64(60))}},
+				{Usage: backend.Usage{MemoryWorkingSet: new(uint64(60))}},
+				{Usage: backend.Usage{MemoryWorkingSet: new(uint64(60))}},
 			}}),
 			candidate("small", 0, nil, usesMemory(100)),
 		}},
@@ -75,10 +76,12 @@ func TestRank(t *testing.T) {
 			candidate("below", 0, diskRequest("1000"), usesDisk(500, 50, 1)),
 		}},
 		"imagefs on one disk is the same": {ImageFSAvailable, false, []Pod{
-			candidate("volume", 0, nil, usesDisk(0, 0, 9)), candidate("layer", 0, nil, usesDisk(8, 0, 0)), candidate("logs", 0, nil, usesDisk(0, 7, 0)),
+			candidate("volume", 0, nil, usesDisk(0, 0, 9)), candidate("layer", 0, nil, usesDisk(8, 0, 0)),
+			candidate("logs", 0, nil, usesDisk(0, 7, 0)),
 		}},
 		"nodefs of its own: logs and volumes": {NodeFSAvailable, true, []Pod{
-			candidate("volume", 0, nil, usesDisk(0, 0, 3)), candidate("logs", 0, nil, usesDisk(0, 2, 0)), candidate("layer", 0, nil, usesDisk(900, 0, 0)),
+			candidate("volume", 0, nil, usesDisk(0, 0, 3)), candidate("logs", 0, nil, usesDisk(0, 2, 0)),
+			candidate("layer", 0, nil, usesDisk(900, 0, 0)),
 		}},
 		"imagefs of its own: layers": {ImageFSAvailable, true, []Pod{
 			candidate("layer", 0, nil, usesDisk(2, 0, 0)), candidate("volume", 0, nil, usesDisk(1, 900, 900)),
@@ -117,7 +120,9 @@ func TestMessage(t *testing.T) {
 	measured := &backend.PodStats{
 		Usage: backend.Usage{MemoryWorkingSet: new(uint64(60 << 20))},
 		Containers: []backend.ContainerStats{
-			{Name: "a", Usage: backend.Usage{MemoryWorkingSet: new(uint64(20 << 20)), Rootfs: stored(1 << 20), Logs: stored(1 << 20)}},
+			{Name: "a", Usage: backend.Usage{
+				MemoryWorkingSet: new(uint64(20 << 20)), Rootfs: stored(1 << 20), Logs: stored(1 << 20),
+			}},
 			{Name: "init", Usage: backend.Usage{MemoryWorkingSet: new(uint64(30 << 20))}},
 			{Name: "debug", Usage: backend.Usage{MemoryWorkingSet: new(uint64(10 << 20))}},
 		},
@@ -129,9 +134,13 @@ func TestMessage(t *testing.T) {
 	}
 	whole := p(nil, measured)
 	whole.Spec.Resources = &corev1.ResourceRequirements{Requests: memoryRequest("50Mi")}
-	memory, disk := Threshold{Signal: MemoryAvailable, Value: *quantity("100Mi")}, Threshold{Signal: NodeFSAvailable, Value: *share(.1)}
+	memory, disk := Threshold{Signal: MemoryAvailable, Value: *quantity("100Mi")}, Threshold{
+		Signal: NodeFSAvailable, Value: *share(.1),
+	}
 	inodes := Threshold{Signal: NodeFSInodesFree, Value: *share(.05)}
-	o := Observations{MemoryAvailable: left(90<<20, 1<<30), NodeFSAvailable: left(1<<20, 100<<20), NodeFSInodesFree: left(4000, 100000)}
+	o := Observations{
+		MemoryAvailable: left(90<<20, 1<<30), NodeFSAvailable: left(1<<20, 100<<20), NodeFSInodesFree: left(4000, 100000),
+	}
 	for name, tt := range map[string]struct {
 		pod  Pod
 		met  []Threshold
@@ -139,7 +148,11 @@ func TestMessage(t *testing.T) {
 		// annotations: resource, containers, their usage, pod, its usage
 		annotations string
 	}{
-		"not measured": {p(nil, nil), []Threshold{memory}, "The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. ", ""},
+		"not measured": {
+			p(nil, nil),
+			[]Threshold{memory},
+			"The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi. ", "",
+		},
 		"who is over": {
 			p(nil, measured),
 			[]Threshold{memory, disk},
@@ -171,7 +184,11 @@ func TestMessage(t *testing.T) {
 				"Container a was using 2Mi, request is 0, has larger consumption of ephemeral-storage. ",
 			"ephemeral-storage;a;2Mi;;",
 		},
-		"inodes": {p(nil, measured), []Threshold{inodes}, "The node was low on resource: inodes. Threshold quantity: 5000, available: 4k. ", "inodes;;;;"},
+		"inodes": {
+			p(nil, measured),
+			[]Threshold{inodes},
+			"The node was low on resource: inodes. Threshold quantity: 5000, available: 4k. ", "inodes;;;;",
+		},
 	} {
 		got, annotations := Message(&tt.pod, tt.met, o)
 		if got != tt.want {

@@ -105,13 +105,16 @@ func Parse(at *field.Path, s Settings) ([]Threshold, field.ErrorList) {
 }
 
 // parseAll reads a value for each signal; nil stands where there is none.
-func parseAll[T any](at *field.Path, values map[string]string, parse func(string) (T, error), errs *field.ErrorList) map[Signal]*T {
+func parseAll[T any](
+	at *field.Path, values map[string]string, parse func(string) (T, error), errs *field.ErrorList,
+) map[Signal]*T {
 	out := map[Signal]*T{}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		key, signal := at.Key(name), Signal(name)
 		if strings.HasPrefix(name, "containerfs.") {
 			*errs = append(*errs, field.Forbidden(key,
-				"a kubelet takes the thresholds of nodefs, or those of imagefs where images stand on a file system of their own: leave it out"))
+				"a kubelet takes the thresholds of nodefs, or those of imagefs where images stand on a file system of their "+
+					"own: leave it out"))
 			continue
 		}
 		if !signal.known() {

@@ -36,7 +36,8 @@ func TestParse(t *testing.T) {
 		"hard, soft, and what is wanted back": {
 			Settings{
 				Hard: m{"memory.available": "150Mi"}, Soft: m{"memory.available": "30%"},
-				SoftGracePeriod: m{"memory.available": "30s"}, MinimumReclaim: m{"memory.available": "1Gi", "nodefs.available": "5%"},
+				SoftGracePeriod: m{"memory.available": "30s"},
+				MinimumReclaim:  m{"memory.available": "1Gi", "nodefs.available": "5%"},
 			},
 			[]Threshold{
 				{Signal: MemoryAvailable, Value: *quantity("150Mi"), Reclaim: quantity("1Gi")},
@@ -44,7 +45,9 @@ func TestParse(t *testing.T) {
 				{Signal: AllocatableMemoryAvailable, Value: *quantity("150Mi")},
 			},
 		},
-		"0% and 100% are none": {Settings{Hard: m{"memory.available": "0%", "nodefs.available": "100%"}, Soft: m{"pid.available": "0%"}}, nil},
+		"0% and 100% are none": {
+			Settings{Hard: m{"memory.available": "0%", "nodefs.available": "100%"}, Soft: m{"pid.available": "0%"}}, nil,
+		},
 		"what pods may have together, of its own": {
 			Settings{Hard: m{"memory.available": "1Gi", "allocatableMemory.available": "2Gi"}},
 			[]Threshold{
@@ -69,20 +72,46 @@ func TestParseRefuses(t *testing.T) {
 	type m = map[string]string
 	for want, settings := range map[string]Settings{
 		`eviction.evictionHard[disk]: Unsupported value: "disk": supported values: "memory.available", "allocatableMemory.available"`: {Hard: m{"disk": "1"}},
-		`eviction.evictionHard[containerfs.available]: Forbidden: a kubelet takes the thresholds of nodefs`:                           {Hard: m{"containerfs.available": "1"}},
-		`eviction.evictionHard[memory.available]: Invalid value: "much": must be a quantity, as in 100Mi`:                             {Hard: m{"memory.available": "much"}},
-		`eviction.evictionHard[memory.available]: Invalid value: "x%": must be a quantity`:                                            {Hard: m{"memory.available": "x%"}},
-		`eviction.evictionHard[memory.available]: Invalid value: "NaN%": must be a quantity`:                                          {Hard: m{"memory.available": "NaN%"}},
-		`eviction.evictionHard[memory.available]: Invalid value: "101%": must be between 0% and 100%`:                                 {Hard: m{"memory.available": "101%"}},
-		`eviction.evictionHard[memory.available]: Invalid value: "-1%": must be between`:                                              {Hard: m{"memory.available": "-1%"}},
-		`eviction.evictionHard[memory.available]: Invalid value: "0": must be positive`:                                               {Hard: m{"memory.available": "0"}},
-		`eviction.evictionSoft[memory.available]: Invalid value: "-1Mi": must be positive`:                                            {Soft: m{"memory.available": "-1Mi"}},
-		`eviction.evictionSoftGracePeriod[memory.available]: Required value: grace period must be specified`:                          {Soft: m{"memory.available": "1"}},
-		`eviction.evictionSoftGracePeriod[memory.available]: Invalid value: "soon": must be a duration`:                               {SoftGracePeriod: m{"memory.available": "soon"}},
-		`eviction.evictionSoftGracePeriod[memory.available]: Invalid value: "-1s": must not be negative`:                              {SoftGracePeriod: m{"memory.available": "-1s"}},
-		`eviction.evictionMinimumReclaim[memory.available]: Invalid value: "0%": must be positive`:                                    {MinimumReclaim: m{"memory.available": "0%"}},
-		`eviction.evictionMinimumReclaim[memory.available]: Invalid value: "-1": must not be negative`:                                {MinimumReclaim: m{"memory.available": "-1"}},
-		`eviction.evictionMinimumReclaim[cpu]: Unsupported value: "cpu"`:                                                              {MinimumReclaim: m{"cpu": "1"}},
+		`eviction.evictionHard[containerfs.available]: Forbidden: a kubelet takes the thresholds of nodefs`: {
+			Hard: m{"containerfs.available": "1"},
+		},
+		`eviction.evictionHard[memory.available]: Invalid value: "much": must be a quantity, as in 100Mi`: {
+			Hard: m{"memory.available": "much"},
+		},
+		`eviction.evictionHard[memory.available]: Invalid value: "x%": must be a quantity`: {
+			Hard: m{"memory.available": "x%"},
+		},
+		`eviction.evictionHard[memory.available]: Invalid value: "NaN%": must be a quantity`: {
+			Hard: m{"memory.available": "NaN%"},
+		},
+		`eviction.evictionHard[memory.available]: Invalid value: "101%": must be between 0% and 100%`: {
+			Hard: m{"memory.available": "101%"},
+		},
+		`eviction.evictionHard[memory.available]: Invalid value: "-1%": must be between`: {
+			Hard: m{"memory.available": "-1%"},
+		},
+		`eviction.evictionHard[memory.available]: Invalid value: "0": must be positive`: {
+			Hard: m{"memory.available": "0"},
+		},
+		`eviction.evictionSoft[memory.available]: Invalid value: "-1Mi": must be positive`: {
+			Soft: m{"memory.available": "-1Mi"},
+		},
+		`eviction.evictionSoftGracePeriod[memory.available]: Required value: grace period must be specified`: {
+			Soft: m{"memory.available": "1"},
+		},
+		`eviction.evictionSoftGracePeriod[memory.available]: Invalid value: "soon": must be a duration`: {
+			SoftGracePeriod: m{"memory.available": "soon"},
+		},
+		`eviction.evictionSoftGracePeriod[memory.available]: Invalid value: "-1s": must not be negative`: {
+			SoftGracePeriod: m{"memory.available": "-1s"},
+		},
+		`eviction.evictionMinimumReclaim[memory.available]: Invalid value: "0%": must be positive`: {
+			MinimumReclaim: m{"memory.available": "0%"},
+		},
+		`eviction.evictionMinimumReclaim[memory.available]: Invalid value: "-1": must not be negative`: {
+			MinimumReclaim: m{"memory.available": "-1"},
+		},
+		`eviction.evictionMinimumReclaim[cpu]: Unsupported value: "cpu"`: {MinimumReclaim: m{"cpu": "1"}},
 	} {
 		_, errs := Parse(field.NewPath("eviction"), settings)
 		if len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), want) {

@@ -99,7 +99,9 @@ func TestExec(t *testing.T) {
 			`container is not running, message: "wellno"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := New(Config{Exec: execFunc(func(_ context.Context, ref backend.ContainerRef, spec backend.ExecSpec) (int32, error) {
+			r := New(Config{Exec: execFunc(func(
+				_ context.Context, ref backend.ContainerRef, spec backend.ExecSpec,
+			) (int32, error) {
 				if ref.ID != "c1" || !slices.Equal(spec.Command, []string{"sh", "-c", "$(X)"}) {
 					t.Errorf("ran %q in %+v", spec.Command, ref)
 				}
@@ -173,14 +175,20 @@ func TestHTTPSFallsBackToHTTP(t *testing.T) {
 	r := New(Config{Dial: n, Event: func(pod *corev1.Pod, kind, reason, message string) {
 		events = append(events, pod.Name+" "+kind+" "+reason+" "+message)
 	}})
-	handler := get("HTTPS", "", corev1.HTTPHeader{Name: "Authorization", Value: "Bearer x"}, corev1.HTTPHeader{Name: "X-Kept", Value: "y"})
+	handler := get(
+		"HTTPS", "", corev1.HTTPHeader{Name: "Authorization", Value: "Bearer x"},
+		corev1.HTTPHeader{Name: "X-Kept", Value: "y"},
+	)
 	if err := r.Run(t.Context(), theTarget(), handler); err != nil {
 		t.Fatal(err)
 	}
 	if header.Get("Authorization") != "" || header.Get("X-Kept") != "y" {
 		t.Errorf("sent %v", header)
 	}
-	want := []string{"p Warning LifecycleHTTPFallback request to HTTPS lifecycle hook 10.0.0.1:8080 got HTTP response, retry with HTTP succeeded"}
+	want := []string{
+		"p Warning LifecycleHTTPFallback request to HTTPS lifecycle hook 10.0.0.1:8080 got HTTP response, retry with " +
+			"HTTP succeeded",
+	}
 	if !slices.Equal(events, want) {
 		t.Errorf("events %q", events)
 	}
@@ -220,9 +228,12 @@ func TestHooksThatCannotBeCarriedOut(t *testing.T) {
 
 // TestTCPSocketIsNoHook, as with a kubelet, which never carried it out.
 func TestTCPSocketIsNoHook(t *testing.T) {
-	for _, handler := range []*corev1.LifecycleHandler{{}, {TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}} {
+	for _, handler := range []*corev1.LifecycleHandler{
+		{}, {TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}},
+	} {
 		err := New(Config{}).Run(t.Context(), theTarget(), handler)
-		if err == nil || !strings.HasPrefix(err.Error(), "Cannot run handler: invalid handler: ") || !errors.Is(err, backend.ErrUnsupported) {
+		if err == nil || !strings.HasPrefix(err.Error(), "Cannot run handler: invalid handler: ") ||
+			!errors.Is(err, backend.ErrUnsupported) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -248,7 +259,9 @@ func TestAHookIsCutWithItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := serve(t, false, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
-				r := New(Config{Dial: n, Exec: execFunc(func(ctx context.Context, _ backend.ContainerRef, _ backend.ExecSpec) (int32, error) {
+				r := New(Config{Dial: n, Exec: execFunc(func(
+					ctx context.Context, _ backend.ContainerRef, _ backend.ExecSpec,
+				) (int32, error) {
 					<-ctx.Done()
 					return 137, nil
 				})})

@@ -17,7 +17,10 @@ func (a *accountLogins) Credentials(_ context.Context, pod *corev1.Pod, _ string
 	if pod.Spec.ServiceAccountName == "" {
 		return nil
 	}
-	c := backend.Credential{Registry: "r.example", Username: string(rune('a' + a.asked)), ServiceAccount: "ns/" + pod.Spec.ServiceAccountName + "/uid"}
+	c := backend.Credential{
+		Registry: "r.example", Username: string(rune('a' + a.asked)),
+		ServiceAccount: "ns/" + pod.Spec.ServiceAccountName + "/uid",
+	}
 	if pod.Spec.ServiceAccountName != "stranger" {
 		c.Password = "pw"
 	}
@@ -42,11 +45,17 @@ func TestImagesOfServiceAccounts(t *testing.T) {
 		{name: "the first pulls", account: "a", policy: corev1.PullIfNotPresent, pulls: 1, asked: 1},
 		{name: "another pod of it", account: "a", policy: corev1.PullNever, asked: 1},
 		{name: "in the next process", account: "a", policy: corev1.PullNever, asked: 1, restart: true},
-		{name: "another account may not use it", account: "b", policy: corev1.PullNever, reason: "ErrImageNeverPull", asked: 1},
+		{
+			name: "another account may not use it", account: "b", policy: corev1.PullNever, reason: "ErrImageNeverPull",
+			asked: 1,
+		},
 		{name: "but pull it", account: "b", policy: corev1.PullIfNotPresent, pulls: 1, asked: 2},
 		{name: "and then use it", account: "b", policy: corev1.PullNever, asked: 1},
 		{name: "the first still may", account: "a", policy: corev1.PullNever, asked: 1},
-		{name: "a login that the registry refuses", account: "stranger", policy: corev1.PullIfNotPresent, pulls: 1, reason: "ErrImagePull", asked: 2},
+		{
+			name: "a login that the registry refuses", account: "stranger", policy: corev1.PullIfNotPresent, pulls: 1,
+			reason: "ErrImagePull", asked: 2,
+		},
 		{name: "none", policy: corev1.PullNever, reason: "ErrImageNeverPull", asked: 1},
 		{name: "a pull secret", policy: corev1.PullIfNotPresent, own: loginOf(t, "s", "s", "pw"), pulls: 1, asked: 2},
 		{name: "asks no plugin after that", policy: corev1.PullNever, own: loginOf(t, "s", "s", "pw")},
@@ -56,7 +65,9 @@ func TestImagesOfServiceAccounts(t *testing.T) {
 		}
 		pulls, asked := r.pulls, plugins.asked
 		pod := &corev1.Pod{Spec: corev1.PodSpec{ServiceAccountName: tt.account}}
-		_, err := p.EnsureImageExists(t.Context(), Wanted{Pod: pod, Image: "r.example/app:1", Policy: tt.policy, Credentials: tt.own},
+		_, err := p.EnsureImageExists(t.Context(), Wanted{
+			Pod: pod, Image: "r.example/app:1", Policy: tt.policy, Credentials: tt.own,
+		},
 			func(string, string, string, ...any) {})
 		if Reason(err) != tt.reason || r.pulls-pulls != tt.pulls || plugins.asked-asked != tt.asked {
 			t.Errorf("%s: %v, %d pulls, plugins asked %d times; want %q, %d, %d",

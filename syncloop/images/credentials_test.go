@@ -54,13 +54,27 @@ func TestWhichLoginServes(t *testing.T) {
 		{"version of the API", "reg.test/a", []string{"https://reg.test/v2/"}, []string{"https://reg.test/v2/"}},
 		{"port", "reg.test:5000/a", []string{"reg.test", "reg.test:5000"}, []string{"reg.test:5000"}},
 		{"port that the image has not", "reg.test/a", []string{"reg.test:5000"}, nil},
-		{"longest path first", "reg.test/a/b/c", []string{"reg.test", "reg.test/a/b", "reg.test/a", "reg.test/x"}, []string{"reg.test/a/b", "reg.test/a", "reg.test"}},
-		{"glob in a part", "reg.eu.test/a", []string{"*.eu.test", "*.test", "reg.*.test"}, []string{"reg.*.test", "*.eu.test"}},
+		{"longest path first", "reg.test/a/b/c", []string{"reg.test", "reg.test/a/b", "reg.test/a", "reg.test/x"}, []string{
+			"reg.test/a/b", "reg.test/a", "reg.test",
+		}},
+		{
+			"glob in a part", "reg.eu.test/a",
+			[]string{"*.eu.test", "*.test", "reg.*.test"},
+			[]string{"reg.*.test", "*.eu.test"},
+		},
 		{"glob does not span parts", "a.b.test/x", []string{"*.test"}, nil},
 		{"malformed glob", "reg.test/a", []string{"reg.te[t", "reg.test"}, []string{"reg.test"}},
 		{"docker hub", "nginx", []string{"https://index.docker.io/v1/"}, []string{"https://index.docker.io/v1/"}},
-		{"docker hub, a team's", "team/app:v1", []string{"https://index.docker.io/v1/"}, []string{"https://index.docker.io/v1/"}},
-		{"docker hub by its new name is preferred", "docker.io/team/app", []string{"https://index.docker.io/v1/", "docker.io"}, []string{"docker.io"}},
+		{
+			"docker hub, a team's", "team/app:v1",
+			[]string{"https://index.docker.io/v1/"},
+			[]string{"https://index.docker.io/v1/"},
+		},
+		{
+			"docker hub by its new name is preferred", "docker.io/team/app",
+			[]string{"https://index.docker.io/v1/", "docker.io"},
+			[]string{"docker.io"},
+		},
 		{"docker hub's is for no other", "reg.test/a", []string{"https://index.docker.io/v1/"}, nil},
 		{"digest", "reg.test/a@sha256:" + strings.Repeat("0", 64), []string{"reg.test/a"}, []string{"reg.test/a"}},
 	} {
@@ -89,10 +103,15 @@ func TestFormsOfLogins(t *testing.T) {
 	}{
 		{"user and password", `{"username":"user","password":"pw"}`, backend.Credential{Username: "user", Password: "pw"}},
 		{"auth", `{"auth":"` + padded + `"}`, backend.Credential{Username: "user", Password: "pass:word"}},
-		{"auth without padding", `{"auth":"` + strings.TrimRight(padded, "=") + `"}`, backend.Credential{Username: "user", Password: "pass:word"}},
-		{"auth goes before user and password", `{"username":"x","password":"y","auth":"` + padded + `"}`, backend.Credential{Username: "user", Password: "pass:word"}},
+		{"auth without padding", `{"auth":"` + strings.TrimRight(padded, "=") + `"}`, backend.Credential{
+			Username: "user", Password: "pass:word",
+		}},
+		{"auth goes before user and password", `{"username":"x","password":"y","auth":"` + padded + `"}`, backend.Credential{
+			Username: "user", Password: "pass:word",
+		}},
 		{
-			"identity token, beside the user that docker writes", `{"auth":"` + base64.StdEncoding.EncodeToString([]byte("00000000:")) + `","identitytoken":"tok"}`,
+			"identity token, beside the user that docker writes",
+			`{"auth":"` + base64.StdEncoding.EncodeToString([]byte("00000000:")) + `","identitytoken":"tok"}`,
 			backend.Credential{IdentityToken: "tok"},
 		},
 	} {
@@ -117,7 +136,9 @@ func TestSecretsInThePodsOrder(t *testing.T) {
 	login := func(user string) string { return `"reg.test":{"username":"` + user + `","password":"p"}` }
 	stranger := secret("b", login("stranger"))
 	stranger.Namespace = "elsewhere"
-	secrets := []*corev1.Secret{stranger, secret("a", login("ann")), secret("b", login("bob")), secret("c", login("cat")), secret("d", login("ann"))}
+	secrets := []*corev1.Secret{
+		stranger, secret("a", login("ann")), secret("b", login("bob")), secret("c", login("cat")), secret("d", login("ann")),
+	}
 	creds, err := Credentials(podWith("b", "", "missing", "a", "d"), secrets, "reg.test/x")
 	if err != nil || !slices.Equal(users(creds), []string{"bob", "ann"}) {
 		t.Errorf("%v, %v", users(creds), err)
@@ -138,8 +159,11 @@ func TestMalformedSecretsAreNamed(t *testing.T) {
 		"a number":           secret("bad", `"reg.test":{"password":2}`),
 		"address":            secret("bad", `"hunter2:%zz":{"password":"hunter2"}`),
 	} {
-		creds, err := Credentials(podWith("bad", "good"), []*corev1.Secret{bad, secret("good", entry("reg.test"))}, "reg.test/a")
-		if err == nil || !strings.Contains(err.Error(), `"bad"`) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "aHVu") {
+		creds, err := Credentials(
+			podWith("bad", "good"), []*corev1.Secret{bad, secret("good", entry("reg.test"))}, "reg.test/a",
+		)
+		if err == nil || !strings.Contains(err.Error(), `"bad"`) || strings.Contains(err.Error(), "hunter2") ||
+			strings.Contains(err.Error(), "aHVu") {
 			t.Errorf("%s: error %v", name, err)
 		}
 		if !slices.Equal(users(creds), []string{"reg.test"}) {

@@ -59,7 +59,8 @@ func reportFailure(event Event, reason string, class, cause error, format string
 // notOurs is true where the remote could not be asked: nothing is known of the
 // image then, and nothing is to be said of it.
 func notOurs(err error) bool {
-	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrThrottled) || errors.Is(err, backend.ErrDenied)
+	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrThrottled) ||
+		errors.Is(err, backend.ErrDenied)
 }
 
 // invalidName is for a name that no registry can have.

@@ -78,7 +78,8 @@ type Collector struct {
 // NewCollector returns a collector that does nothing until Run.
 func NewCollector(cfg GCConfig) *Collector {
 	return &Collector{
-		cfg: cfg, ready: make(chan struct{}, 1), noSpace: make(chan struct{}, 1), unused: make(chan chan<- error), records: records{},
+		cfg: cfg, ready: make(chan struct{}, 1), noSpace: make(chan struct{}, 1), unused: make(chan chan<- error),
+		records: records{},
 	}
 }
 
@@ -197,7 +198,9 @@ func (c *Collector) collect(ctx context.Context, full bool) (again time.Duration
 	freed, err := c.freeSpace(ctx, excess, now)
 	switch {
 	case err != nil:
-		return gcPeriod, fmt.Errorf("wanted to free %d bytes, but freed %d bytes space with errors in image deletion: %w", excess, freed, err)
+		return gcPeriod, fmt.Errorf(
+			"wanted to free %d bytes, but freed %d bytes space with errors in image deletion: %w", excess, freed, err,
+		)
 	case freed >= excess:
 		return gcPeriod, nil
 	}
@@ -226,7 +229,9 @@ func (c *Collector) freeOld(ctx context.Context, now time.Time) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("wanted to free images older than %v, encountered errors in image deletion: %w", c.cfg.Policy.MaxAge, err)
+		return fmt.Errorf(
+			"wanted to free images older than %v, encountered errors in image deletion: %w", c.cfg.Policy.MaxAge, err,
+		)
 	}
 	return nil
 }
@@ -257,7 +262,9 @@ func (c *Collector) free(ctx context.Context, image candidate, why string) (uint
 		return 0, nil
 	}
 	log.G(ctx).WithFields(log.Fields{"image": image.id, "bytes": image.size, "why": why}).Info("removing an unused image")
-	_, err := bounded(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.cfg.Store.Remove(ctx, image.id) })
+	_, err := bounded(
+		ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.cfg.Store.Remove(ctx, image.id) },
+	)
 	switch {
 	case errors.Is(err, backend.ErrNotFound): // somebody else's work
 		delete(c.records, image.id)

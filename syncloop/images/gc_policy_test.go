@@ -23,18 +23,22 @@ func TestExcess(t *testing.T) {
 		want   uint64
 		err    string
 	}{
-		"an empty disk":                              {policy: usual, disk: disk(1000, 1000)},
-		"below the high threshold":                   {policy: usual, disk: disk(1000, 160)},
-		"at the high threshold":                      {policy: usual, disk: disk(1000, 150), want: 50},
-		"a part of a per cent counts as a whole":     {policy: usual, disk: disk(1000, 159), want: 41},
-		"nothing is free":                            {policy: usual, disk: disk(1000, 0), want: 200},
-		"full for a pull, between the thresholds":    {policy: usual, disk: disk(1000, 170), full: true, want: 30},
-		"full for a pull, below the low threshold":   {policy: usual, disk: disk(1000, 400), full: true},
-		"a high threshold of 100 is never reached":   {policy: GCPolicy{HighThresholdPercent: 100, LowThresholdPercent: 80}, disk: disk(1000, 0), full: true},
-		"more is available than there is":            {policy: usual, disk: disk(1000, 2000)},
-		"available is not known: the worst":          {policy: usual, disk: backend.FilesystemUsage{Capacity: new(uint64(1000))}, want: 200},
-		"a capacity of 0":                            {policy: usual, disk: disk(0, 0), err: "invalid capacity 0 on image filesystem"},
-		"no capacity":                                {policy: usual, err: "invalid capacity 0 on image filesystem"},
+		"an empty disk":                            {policy: usual, disk: disk(1000, 1000)},
+		"below the high threshold":                 {policy: usual, disk: disk(1000, 160)},
+		"at the high threshold":                    {policy: usual, disk: disk(1000, 150), want: 50},
+		"a part of a per cent counts as a whole":   {policy: usual, disk: disk(1000, 159), want: 41},
+		"nothing is free":                          {policy: usual, disk: disk(1000, 0), want: 200},
+		"full for a pull, between the thresholds":  {policy: usual, disk: disk(1000, 170), full: true, want: 30},
+		"full for a pull, below the low threshold": {policy: usual, disk: disk(1000, 400), full: true},
+		"a high threshold of 100 is never reached": {
+			policy: GCPolicy{HighThresholdPercent: 100, LowThresholdPercent: 80}, disk: disk(1000, 0), full: true,
+		},
+		"more is available than there is": {policy: usual, disk: disk(1000, 2000)},
+		"available is not known: the worst": {
+			policy: usual, disk: backend.FilesystemUsage{Capacity: new(uint64(1000))}, want: 200,
+		},
+		"a capacity of 0": {policy: usual, disk: disk(0, 0), err: "invalid capacity 0 on image filesystem"},
+		"no capacity":     {policy: usual, err: "invalid capacity 0 on image filesystem"},
 		"a disk of many petabytes does not overflow": {policy: usual, disk: disk(1<<57, 0), want: 1 << 57 / 5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +72,14 @@ func TestOrderOfRemoval(t *testing.T) {
 	}
 	r := records{}
 	// "late" is found later; "old" was used before "young".
-	r.detect([]backend.ImageFacts{image("never", false), image("old", true), image("young", true), image("gone", false)}, wanted{}, at(0))
-	r.detect([]backend.ImageFacts{image("never", false), image("old", false), image("young", true), image("late", false)}, wanted{}, at(1))
+	r.detect(
+		[]backend.ImageFacts{image("never", false), image("old", true), image("young", true), image("gone", false)}, wanted{},
+		at(0),
+	)
+	r.detect(
+		[]backend.ImageFacts{image("never", false), image("old", false), image("young", true), image("late", false)},
+		wanted{}, at(1),
+	)
 	pinned := image("pinned", false)
 	pinned.Pinned = true
 	r.detect([]backend.ImageFacts{
@@ -118,7 +128,8 @@ func TestWantedUnderAnyName(t *testing.T) {
 
 func TestSizesAreTheKubelets(t *testing.T) {
 	for bytes, want := range map[uint64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB", 5 << 30: "5.0 GiB", 3 << 40: "3.0 TiB", 1 << 50: "1024.0 TiB",
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB", 5 << 30: "5.0 GiB",
+		3 << 40: "3.0 TiB", 1 << 50: "1024.0 TiB",
 	} {
 		if got := formatSize(bytes); got != want {
 			t.Errorf("%d bytes are %q, want %q", bytes, got, want)

@@ -164,8 +164,10 @@ func TestKeepsWhatIsNeeded(t *testing.T) {
 		l.others = 100
 		l.Ready()
 		l.sleep(0)
-		if len(l.events) != 1 || !strings.HasPrefix(l.events[0], "Warning FreeDiskSpaceFailed Insufficient free disk space on the "+
-			"node's image filesystem (90% of 1000 B used). Failed to free sufficient space by deleting unused images (freed 0 bytes). ") {
+		if len(l.events) != 1 ||
+			!strings.HasPrefix(l.events[0], "Warning FreeDiskSpaceFailed Insufficient free disk space on the "+
+				"node's image filesystem (90% of 1000 B used). Failed to free sufficient space by deleting unused images "+
+				"(freed 0 bytes). ") {
 			t.Errorf("Events %q", l.events)
 		}
 		l.sleep(gcPeriod)

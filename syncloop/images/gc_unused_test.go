@@ -11,7 +11,9 @@ import (
 // TestDeleteUnused: everything that nobody needs goes, however empty the disk, but what was
 // just pulled; a store that fails is told of.
 func TestDeleteUnused(t *testing.T) {
-	for name, policy := range map[string]GCPolicy{"usual": usual, "off": {HighThresholdPercent: 100, MinAge: usual.MinAge}} {
+	for name, policy := range map[string]GCPolicy{
+		"usual": usual, "off": {HighThresholdPercent: 100, MinAge: usual.MinAge},
+	} {
 		t.Run(name, func(t *testing.T) {
 			collecting(t, policy, func(t *testing.T, l *life) {
 				deleteUnused := func(ctx context.Context) error {

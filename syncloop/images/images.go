@@ -70,7 +70,8 @@ func (p *Puller) WithNodeLogins(node NodeLogins) *Puller {
 // is kept in records; nil keeps it as long as the puller.
 func New(images backend.Images, records backend.PullRecords, parallel int, limit time.Duration) *Puller {
 	return &Puller{
-		images: images, records: newPullRecords(records), limit: limit, slots: make(chan struct{}, max(parallel, 1)), pulling: map[string]*pull{},
+		images: images, records: newPullRecords(records), limit: limit, slots: make(chan struct{}, max(parallel, 1)),
+		pulling: map[string]*pull{},
 	}
 }
 
@@ -105,7 +106,8 @@ func (p *Puller) EnsureImageExists(ctx context.Context, w Wanted, event Event) (
 	q, err := p.shared(ctx, w.Image, ref, p.logins(ctx, w, ref))
 	switch {
 	case err == nil:
-		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		event(corev1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: "+
+			"%v bytes.",
 			w.Image, q.took.Truncate(time.Millisecond), time.Since(start).Truncate(time.Millisecond), q.image.Size)
 		return q.image.ID, nil
 	case errors.Is(err, errCancelled):

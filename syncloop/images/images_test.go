@@ -71,16 +71,42 @@ func TestEnsure(t *testing.T) {
 	}{
 		{name: "present", policy: "IfNotPresent", s: &store{has: map[string]bool{"i": true}}, events: []string{"Pulled"}},
 		{name: "absent", policy: "IfNotPresent", pulls: 1, events: []string{"Pulling", "Pulled"}},
-		{name: "always", policy: "Always", s: &store{has: map[string]bool{"i": true}}, pulls: 1, events: []string{"Pulling", "Pulled"}},
+		{
+			name: "always", policy: "Always", s: &store{has: map[string]bool{"i": true}}, pulls: 1,
+			events: []string{"Pulling", "Pulled"},
+		},
 		{name: "never, present", policy: "Never", s: &store{has: map[string]bool{"i": true}}, events: []string{"Pulled"}},
-		{name: "never, absent", policy: "Never", reason: "ErrImageNeverPull", events: []string{"ErrImageNeverPull", "Failed"}},
-		{name: "registry refuses", policy: "Always", s: &store{pullErr: errors.New("no such manifest")}, pulls: 1, reason: "ErrImagePull", events: []string{"Pulling", "Failed", "Failed"}},
-		{name: "bad name", policy: "Always", s: &store{pullErr: backend.ErrInvalid}, pulls: 1, reason: "InvalidImageName", events: []string{"Pulling", "InspectFailed", "Failed"}},
-		{name: "bad name found out before", policy: "IfNotPresent", s: &store{findErr: backend.ErrInvalid}, reason: "InvalidImageName", events: []string{"InspectFailed", "Failed"}},
-		{name: "runtime fails to look", policy: "IfNotPresent", s: &store{findErr: errors.New("disk full")}, reason: "ImageInspectError", events: []string{"InspectFailed", "Failed"}},
-		{name: "registry down", policy: "Always", s: &store{pullErr: errors.New("pull: rpc error: code = Unknown desc = RegistryUnavailable: 503")}, pulls: 1, reason: "RegistryUnavailable", events: []string{"Pulling", "Failed", "Failed"}},
-		{name: "bad signature", policy: "Always", s: &store{pullErr: errors.New("SignatureValidationFailed: no key")}, pulls: 1, reason: "SignatureValidationFailed", events: []string{"Pulling", "Failed", "Failed"}},
-		{name: "cannot look", policy: "IfNotPresent", s: &store{findErr: backend.ErrUnavailable}, reason: "ImageInspectError"},
+		{
+			name: "never, absent", policy: "Never", reason: "ErrImageNeverPull", events: []string{"ErrImageNeverPull", "Failed"},
+		},
+		{
+			name: "registry refuses", policy: "Always", s: &store{pullErr: errors.New("no such manifest")}, pulls: 1,
+			reason: "ErrImagePull", events: []string{"Pulling", "Failed", "Failed"},
+		},
+		{
+			name: "bad name", policy: "Always", s: &store{pullErr: backend.ErrInvalid}, pulls: 1, reason: "InvalidImageName",
+			events: []string{"Pulling", "InspectFailed", "Failed"},
+		},
+		{
+			name: "bad name found out before", policy: "IfNotPresent", s: &store{findErr: backend.ErrInvalid},
+			reason: "InvalidImageName", events: []string{"InspectFailed", "Failed"},
+		},
+		{
+			name: "runtime fails to look", policy: "IfNotPresent", s: &store{findErr: errors.New("disk full")},
+			reason: "ImageInspectError", events: []string{"InspectFailed", "Failed"},
+		},
+		{
+			name: "registry down", policy: "Always",
+			s: &store{pullErr: errors.New("pull: rpc error: code = Unknown desc = RegistryUnavailable: 503")}, pulls: 1,
+			reason: "RegistryUnavailable", events: []string{"Pulling", "Failed", "Failed"},
+		},
+		{
+			name: "bad signature", policy: "Always", s: &store{pullErr: errors.New("SignatureValidationFailed: no key")},
+			pulls: 1, reason: "SignatureValidationFailed", events: []string{"Pulling", "Failed", "Failed"},
+		},
+		{
+			name: "cannot look", policy: "IfNotPresent", s: &store{findErr: backend.ErrUnavailable}, reason: "ImageInspectError",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,14 +149,22 @@ func TestWords(t *testing.T) {
 			"a name in capitals",
 			Wanted{Image: "Nginx"},
 			&store{}, "InvalidImageName",
-			`Failed to apply default image tag "Nginx": couldn't parse image name "Nginx": invalid reference format: repository name (library/Nginx) must be lowercase`, "",
+			`Failed to apply default image tag "Nginx": couldn't parse image name "Nginx": invalid reference format: repository name (library/Nginx) must be lowercase`,
+			"",
 		},
 		{"absent", never, &store{}, "ErrImageNeverPull", `Container image "i" is not present with pull policy of Never`, ""},
-		{"the runtime fails to look", never, &store{findErr: errors.New("bang")}, "ImageInspectError", `Failed to inspect image "i": bang`, ""},
-		{"the registry refuses", always, &store{pullErr: errors.New("401")}, "ErrImagePull", "401", `Failed to pull image "i": 401`},
+		{
+			"the runtime fails to look", never, &store{findErr: errors.New("bang")}, "ImageInspectError",
+			`Failed to inspect image "i": bang`, "",
+		},
+		{
+			"the registry refuses", always, &store{pullErr: errors.New("401")}, "ErrImagePull", "401",
+			`Failed to pull image "i": 401`,
+		},
 		{
 			"the registry is down", always, &store{pullErr: errors.New("RegistryUnavailable: 503")}, "RegistryUnavailable",
-			"image pull failed for i because the registry is unavailable: 503", `Failed to pull image "i": RegistryUnavailable: 503`,
+			"image pull failed for i because the registry is unavailable: 503",
+			`Failed to pull image "i": RegistryUnavailable: 503`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -53,8 +53,9 @@ type recorded struct {
 
 func newPullRecords(store backend.PullRecords) *pullRecords {
 	return &pullRecords{
-		store: store, turn: make(chan struct{}, 1), loaded: store == nil, pulledAt: map[string]time.Time{}, underWay: map[string]int{},
-		known: newRecorded(),
+		store: store, turn: make(chan struct{}, 1), loaded: store == nil, pulledAt: map[string]time.Time{},
+		underWay: map[string]int{},
+		known:    newRecorded(),
 	}
 }
 
@@ -191,7 +192,9 @@ func (p *pullRecords) maybePulling(ref reference) bool {
 func (p *pullRecords) forAccounts(ref reference, id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.known.Pulled[id][ref.repository].Logins, func(h holder) bool { return h.ServiceAccount != "" })
+	return slices.ContainsFunc(
+		p.known.Pulled[id][ref.repository].Logins, func(h holder) bool { return h.ServiceAccount != "" },
+	)
 }
 
 // begin notes that an image is about to be pulled: an error forbids that. The pull is

@@ -42,7 +42,8 @@ func (r *registry) Find(context.Context, string) (string, error) {
 
 func (r *registry) Pull(_ context.Context, _ string, creds []backend.Credential) (backend.PulledImage, error) {
 	r.pulls++
-	allowed := r.password == "" || slices.ContainsFunc(creds, func(c backend.Credential) bool { return c.Password == r.password })
+	allowed := r.password == "" ||
+		slices.ContainsFunc(creds, func(c backend.Credential) bool { return c.Password == r.password })
 	if !allowed {
 		return backend.PulledImage{}, errors.New("401 Unauthorized")
 	}
@@ -81,7 +82,9 @@ func loginOf(t *testing.T, namespace, name, password string) []backend.Credentia
 func secretOf(name, password string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"r.example":{"username":"u","password":"` + password + `"}}}`)},
+		Data: map[string][]byte{
+			corev1.DockerConfigJsonKey: []byte(`{"auths":{"r.example":{"username":"u","password":"` + password + `"}}}`),
+		},
 	}
 }
 
@@ -96,7 +99,9 @@ func ensure(p *Puller, policy corev1.PullPolicy, image string, creds []backend.C
 	return ensureIn(context.Background(), p, policy, image, creds)
 }
 
-func ensureIn(ctx context.Context, p *Puller, policy corev1.PullPolicy, image string, creds []backend.Credential) error {
+func ensureIn(
+	ctx context.Context, p *Puller, policy corev1.PullPolicy, image string, creds []backend.Credential,
+) error {
 	_, err := p.EnsureImageExists(ctx, Wanted{Image: image, Policy: policy, Credentials: creds},
 		func(string, string, string, ...any) {})
 	return err
@@ -199,7 +204,9 @@ func TestRecordsThatCannotBeKept(t *testing.T) {
 		t.Error("it does not pull once records can be saved")
 	}
 	broken := &registry{has: true, loadErr: errors.New("input/output error")}
-	if err := ensure(New(broken, broken, 1, 0), corev1.PullNever, "r.example/app", nil); Reason(err) != "ImageInspectError" {
+	if err := ensure(
+		New(broken, broken, 1, 0), corev1.PullNever, "r.example/app", nil,
+	); Reason(err) != "ImageInspectError" {
 		t.Errorf("%v", err)
 	}
 }
@@ -320,7 +327,9 @@ type slowRegistry struct {
 	hold chan struct{}
 }
 
-func (r *slowRegistry) Pull(ctx context.Context, image string, creds []backend.Credential) (backend.PulledImage, error) {
+func (r *slowRegistry) Pull(
+	ctx context.Context, image string, creds []backend.Credential,
+) (backend.PulledImage, error) {
 	pulled, err := r.registry.Pull(ctx, image, creds)
 	if err == nil {
 		<-r.hold
@@ -384,7 +393,8 @@ func TestLoginsOfTheNode(t *testing.T) {
 				t.Errorf("asked for %q", node.asked)
 			}
 			pulls := r.pulls
-			if err := ensure(p, corev1.PullIfNotPresent, image, tt.first); err != nil || r.pulls != pulls+tt.mine || len(node.asked) != 1+tt.asked {
+			if err := ensure(p, corev1.PullIfNotPresent, image, tt.first); err != nil || r.pulls != pulls+tt.mine ||
+				len(node.asked) != 1+tt.asked {
 				t.Errorf("again: %v, %d pulls, asked %d times", err, r.pulls, len(node.asked))
 			}
 			if err := ensure(p, corev1.PullNever, image, nil); Reason(err) != tt.others {

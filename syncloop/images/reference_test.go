@@ -32,7 +32,8 @@ func TestParse(t *testing.T) {
 	for _, image := range []string{
 		"", " ", "nginx:", "nginx@", "Nginx", "reg.test/Nginx", "a b", "/a", "a/", "a//b", "-a", "a_-b", "a:b:c",
 		"reg.test:port/a", "a@sha256:abc", "a@md5:" + strings.Repeat("ab", 16), "a:" + strings.Repeat("t", 129),
-		"reg.test/" + strings.Repeat("x", 256), strings.Repeat("ab", 32), "a@sha256:" + strings.Repeat("AB", 32), "https://reg.test/a",
+		"reg.test/" + strings.Repeat("x", 256), strings.Repeat("ab", 32), "a@sha256:" + strings.Repeat("AB", 32),
+		"https://reg.test/a",
 	} {
 		if ref, err := parse(image); err == nil {
 			t.Errorf("%q is taken for %q", image, ref)

@@ -34,7 +34,9 @@ func sidecars(names ...string) func(*corev1.Pod) {
 	always := corev1.ContainerRestartPolicyAlways
 	return func(pod *corev1.Pod) {
 		for _, n := range names {
-			pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: n, Image: "img", RestartPolicy: &always})
+			pod.Spec.InitContainers = append(
+				pod.Spec.InitContainers, corev1.Container{Name: n, Image: "img", RestartPolicy: &always},
+			)
 		}
 	}
 }
@@ -66,7 +68,9 @@ func hooksOf(p Plan) []string {
 
 func statusOf(t *testing.T, s corev1.PodStatus, name string) corev1.ContainerStatus {
 	t.Helper()
-	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+	for _, list := range [][]corev1.ContainerStatus{
+		s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses,
+	} {
 		for _, c := range list {
 			if c.Name == name {
 				return c
@@ -112,8 +116,10 @@ func TestProbes(t *testing.T) {
 	alive := attempt(0, true, runs("a", 0, 1))
 	for _, tt := range []behaviour{
 		{
-			planCase: planCase{name: "before startup succeeded only startup is probed", in: input(aPod(withProbes), 2, alive), phase: "Running"},
-			probes:   []string{"a Startup"}, unready: []string{"a"},
+			planCase: planCase{
+				name: "before startup succeeded only startup is probed", in: input(aPod(withProbes), 2, alive), phase: "Running",
+			},
+			probes: []string{"a Startup"}, unready: []string{"a"},
 		},
 		{
 			planCase: planCase{
@@ -124,8 +130,11 @@ func TestProbes(t *testing.T) {
 		},
 		{
 			planCase: planCase{
-				name:  "ready when readiness succeeds",
-				in:    found(found(input(aPod(withProbes), 2, alive), "a", prober.Startup, prober.Success), "a", prober.Readiness, prober.Success),
+				name: "ready when readiness succeeds",
+				in: found(
+					found(input(aPod(withProbes), 2, alive), "a", prober.Startup, prober.Success), "a", prober.Readiness,
+					prober.Success,
+				),
 				phase: "Running",
 			},
 			probes: []string{"a Liveness", "a Readiness"}, ready: []string{"a"},
@@ -178,7 +187,9 @@ func TestProbes(t *testing.T) {
 			planCase: planCase{
 				name: "the remote's verdict stands for the probes where it runs them by itself",
 				in: func() Input {
-					in := input(aPod(withProbes, change(func(c *corev1.Container) { c.StartupProbe = nil })), 2, attempt(0, true, healthy(runs("a", 0, 1), true)))
+					in := input(aPod(withProbes, change(func(c *corev1.Container) { c.StartupProbe = nil })), 2, attempt(
+						0, true, healthy(runs("a", 0, 1), true),
+					))
 					in.Supervised = true
 					return in
 				}(), phase: "Running",
@@ -189,7 +200,9 @@ func TestProbes(t *testing.T) {
 			planCase: planCase{
 				name: "a container that the remote finds not ready is not ended: what fails a liveness probe it ends by itself",
 				in: func() Input {
-					in := input(aPod(withProbes, change(func(c *corev1.Container) { c.StartupProbe = nil })), 2, attempt(0, true, healthy(runs("a", 0, 1), false)))
+					in := input(aPod(withProbes, change(func(c *corev1.Container) { c.StartupProbe = nil })), 2, attempt(
+						0, true, healthy(runs("a", 0, 1), false),
+					))
 					in.Supervised = true
 					return in
 				}(),
@@ -246,21 +259,24 @@ func TestHooks(t *testing.T) {
 		},
 		{
 			planCase: planCase{
-				name: "behaviour 23: preStop took the whole grace: 2 s are left", in: input(aPod(withPreStop, deleted(7, 9), running(0)), 9, alive),
+				name: "behaviour 23: preStop took the whole grace: 2 s are left",
+				in:   input(aPod(withPreStop, deleted(7, 9), running(0)), 9, alive),
 				mem:  func(m *Memory) { m.Termination = &TerminationOrder{Deadline: at(9), Gone: true} },
 				want: []string{"stop container a attempt 0 with grace 2s"}, phase: "Running", couldRun: true,
 			},
 		},
 		{
 			planCase: planCase{
-				name: "behaviour 2: preStop is cut when the grace shrinks", in: input(aPod(withPreStop, deleted(0, 5), running(0)), 7, alive),
+				name: "behaviour 2: preStop is cut when the grace shrinks",
+				in:   input(aPod(withPreStop, deleted(0, 5), running(0)), 7, alive),
 				mem:  func(m *Memory) { m.Termination = &TerminationOrder{Deadline: at(5), Gone: true} },
 				want: []string{"stop container a attempt 0 with grace 2s"}, phase: "Running", couldRun: true,
 			},
 		},
 		{
 			planCase: planCase{
-				name: "behaviour 2: preStop is cut when its container ends", in: input(aPod(withPreStop, deleted(7, 9), running(0)), 5, attempt(0, true, ran1("a", 0, 1, 2, 0))),
+				name: "behaviour 2: preStop is cut when its container ends",
+				in:   input(aPod(withPreStop, deleted(7, 9), running(0)), 5, attempt(0, true, ran1("a", 0, 1, 2, 0))),
 				want: []string{"remove attempt 0"}, phase: "Succeeded",
 			},
 		},
@@ -272,8 +288,10 @@ func TestHooks(t *testing.T) {
 			},
 		},
 		{
-			planCase: planCase{name: "postStart of a container that runs", in: input(aPod(withPost), 2, alive), phase: "Pending"},
-			hooks:    []string{"a PostStart"}, unready: []string{"a"},
+			planCase: planCase{
+				name: "postStart of a container that runs", in: input(aPod(withPost), 2, alive), phase: "Pending",
+			},
+			hooks: []string{"a PostStart"}, unready: []string{"a"},
 		},
 		{
 			planCase: planCase{
@@ -336,19 +354,23 @@ func TestSidecars(t *testing.T) {
 		}},
 		{
 			planCase: planCase{
-				name: "its startup probe gates the next", in: input(aPod(sidecars("s"), probed), 2, attempt(0, true, runs("s", 0, 1))), phase: "Pending",
+				name: "its startup probe gates the next",
+				in:   input(aPod(sidecars("s"), probed), 2, attempt(0, true, runs("s", 0, 1))), phase: "Pending",
 			},
 			probes: []string{"s Startup"},
 		},
 		{planCase: planCase{
-			name:  "its startup probe succeeded: the apps start",
-			in:    found(input(aPod(sidecars("s"), probed), 2, attempt(0, true, runs("s", 0, 1))), "s", prober.Startup, prober.Success),
+			name: "its startup probe succeeded: the apps start",
+			in: found(
+				input(aPod(sidecars("s"), probed), 2, attempt(0, true, runs("s", 0, 1))), "s", prober.Startup, prober.Success,
+			),
 			want:  []string{"start container a attempt 0"},
 			phase: "Pending",
 		}},
 		{planCase: planCase{
-			name: "an init container between them runs to its end first",
-			in:   input(aPod(sidecars("s"), inits("i"), sidecars("t")), 2, attempt(0, true, runs("s", 0, 1), runs("i", 0, 1))), phase: "Pending",
+			name:  "an init container between them runs to its end first",
+			in:    input(aPod(sidecars("s"), inits("i"), sidecars("t")), 2, attempt(0, true, runs("s", 0, 1), runs("i", 0, 1))),
+			phase: "Pending",
 		}},
 		{planCase: planCase{
 			name: "one that ends is started again, whatever the pod's policy",
@@ -366,20 +388,28 @@ func TestSidecars(t *testing.T) {
 			want: []string{"stop container s attempt 0 with grace 30s"}, phase: "Running",
 		}, ready: []string{"s"}},
 		{planCase: planCase{
-			name: "deleted: the apps first", in: input(aPod(sidecars("s", "t"), deleted(7, 9), running(0)), 2, attempt(0, true, runs("s", 0, 1), runs("t", 0, 1), runs("a", 0, 1))),
+			name: "deleted: the apps first", in: input(aPod(sidecars("s", "t"), deleted(7, 9), running(0)), 2, attempt(
+				0, true, runs("s", 0, 1), runs("t", 0, 1), runs("a", 0, 1),
+			)),
 			want: []string{"stop container a attempt 0 with grace 7s"}, phase: "Running", wake: 9,
 		}},
 		{planCase: planCase{
-			name: "then the sidecars, the last first", in: input(aPod(sidecars("s", "t"), deleted(7, 9), running(0)), 2, attempt(0, true, runs("s", 0, 1), runs("t", 0, 1), ran1("a", 0, 1, 2, 0))),
+			name: "then the sidecars, the last first", in: input(aPod(sidecars("s", "t"), deleted(7, 9), running(0)), 2, attempt(
+				0, true, runs("s", 0, 1), runs("t", 0, 1), ran1("a", 0, 1, 2, 0),
+			)),
 			want: []string{"stop container t attempt 0 with grace 7s"}, phase: "Running", wake: 9,
 		}},
 		{planCase: planCase{
-			name: "at the deadline nobody waits any longer", in: input(aPod(sidecars("s", "t"), deleted(7, 9), running(0)), 9, attempt(0, true, runs("s", 0, 1), runs("t", 0, 1), runs("a", 0, 1))),
+			name: "at the deadline nobody waits any longer", in: input(
+				aPod(sidecars("s", "t"), deleted(7, 9), running(0)), 9,
+				attempt(0, true, runs("s", 0, 1), runs("t", 0, 1), runs("a", 0, 1)),
+			),
 			mem: func(m *Memory) {
 				m.Termination = &TerminationOrder{Deadline: at(9), Gone: true}
 				m.ContainerStops["a/a-id0"] = StopRequest{At: at(2), Deadline: at(9)}
 			},
-			want: []string{"stop container t attempt 0 with grace 2s", "stop container s attempt 0 with grace 2s"}, phase: "Running", wake: 12,
+			want:  []string{"stop container t attempt 0 with grace 2s", "stop container s attempt 0 with grace 2s"},
+			phase: "Running", wake: 12,
 		}},
 	} {
 		tt.run(t)
@@ -402,21 +432,27 @@ func TestEphemeral(t *testing.T) {
 			want: []string{"start container d attempt 0"}, phase: "Pending",
 		}},
 		{planCase: planCase{
-			name: "never again", in: input(aPod(debug), 3, attempt(0, true, runs("a", 0, 1), ran1("d", 0, 1, 2, 1))), phase: "Running",
+			name: "never again", in: input(aPod(debug), 3, attempt(0, true, runs("a", 0, 1), ran1("d", 0, 1, 2, 1))),
+			phase: "Running",
 		}},
 		{planCase: planCase{
-			name: "the pod's end does not wait for it", in: input(aPod(policy("Never"), debug), 3, attempt(0, true, ran1("a", 0, 1, 2, 0), runs("d", 0, 1))),
+			name: "the pod's end does not wait for it",
+			in:   input(aPod(policy("Never"), debug), 3, attempt(0, true, ran1("a", 0, 1, 2, 0), runs("d", 0, 1))),
 			want: []string{"stop attempt 0 with grace 30s"}, phase: "Running",
 		}},
 		{planCase: planCase{
 			name: "sidecars do not wait for it",
-			in:   input(aPod(sidecars("s"), debug, deleted(7, 9), running(0)), 3, attempt(0, true, runs("s", 0, 1), ran1("a", 0, 1, 2, 0), runs("d", 0, 1))),
-			want: []string{"stop container d attempt 0 with grace 7s", "stop container s attempt 0 with grace 7s"}, phase: "Running",
+			in: input(aPod(sidecars("s"), debug, deleted(7, 9), running(0)), 3, attempt(
+				0, true, runs("s", 0, 1), ran1("a", 0, 1, 2, 0), runs("d", 0, 1),
+			)),
+			want:  []string{"stop container d attempt 0 with grace 7s", "stop container s attempt 0 with grace 7s"},
+			phase: "Running",
 		}},
 		{planCase: planCase{
-			name: "nor for an init container",
-			in:   input(aPod(sidecars("s"), inits("i"), deleted(7, 9)), 3, attempt(0, true, runs("s", 0, 1), runs("i", 0, 2))),
-			want: []string{"stop container i attempt 0 with grace 7s", "stop container s attempt 0 with grace 7s"}, phase: "Pending",
+			name:  "nor for an init container",
+			in:    input(aPod(sidecars("s"), inits("i"), deleted(7, 9)), 3, attempt(0, true, runs("s", 0, 1), runs("i", 0, 2))),
+			want:  []string{"stop container i attempt 0 with grace 7s", "stop container s attempt 0 with grace 7s"},
+			phase: "Pending",
 		}},
 	} {
 		tt.run(t)
@@ -426,7 +462,8 @@ func TestEphemeral(t *testing.T) {
 	in.Refused = map[string]string{"d": "spec.ephemeralContainers[0].volumeMounts[0]: not possible"}
 	refused := Decide(in)
 	wantActions(t, refused)
-	if s := statusOf(t, refused.Status, "d"); s.State.Waiting == nil || s.State.Waiting.Reason != "UnsupportedByBackend" || len(refused.Events) != 1 {
+	if s := statusOf(t, refused.Status, "d"); s.State.Waiting == nil || s.State.Waiting.Reason != "UnsupportedByBackend" ||
+		len(refused.Events) != 1 {
 		t.Errorf("where no container can be added: %+v, says %v", s, refused.Events)
 	}
 	if spec := p.Actions[0].(StartContainer).Spec; spec.Target != "a" {
@@ -440,7 +477,8 @@ func TestRestartRules(t *testing.T) {
 	}
 	on := func(op corev1.ContainerRestartRuleOnExitCodesOperator, codes ...int32) corev1.ContainerRestartRule {
 		return corev1.ContainerRestartRule{
-			Action: corev1.ContainerRestartRuleActionRestart, ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: op, Values: codes},
+			Action:    corev1.ContainerRestartRuleActionRestart,
+			ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: op, Values: codes},
 		}
 	}
 	for _, tt := range []struct {
@@ -487,7 +525,9 @@ func TestChangedImage(t *testing.T) {
 		}},
 		{planCase: planCase{
 			name: "behaviour 21: and starts again, also under Never",
-			in:   input(aPod(policy("Never"), apps("a", "b")), 5, attempt(0, true, old(ran1("a", 0, 1, 4, 143)), same(runs("b", 0, 1)))),
+			in: input(
+				aPod(policy("Never"), apps("a", "b")), 5, attempt(0, true, old(ran1("a", 0, 1, 4, 143)), same(runs("b", 0, 1))),
+			),
 			mem: func(m *Memory) {
 				m.Terminations = map[string]ContainerTermination{"a": {ID: "a-id0", Replace: true, Deadline: at(33)}}
 			},
@@ -497,7 +537,9 @@ func TestChangedImage(t *testing.T) {
 			name: "behaviour 7: the crash loop of the old image holds nobody",
 			in:   input(aPod(), 9, attempt(0, true, old(ran1("a", 1, 5, 8, 1)))),
 			mem: func(m *Memory) {
-				m.Backoff[loopOf(podContainer{Container: &corev1.Container{Name: "a", Image: "old"}})] = Backoff{Delay: 5 * time.Minute, Last: at(5)}
+				m.Backoff[loopOf(podContainer{Container: &corev1.Container{Name: "a", Image: "old"}})] = Backoff{
+					Delay: 5 * time.Minute, Last: at(5),
+				}
 			},
 			want: []string{"start container a attempt 2"}, phase: "Running",
 		}},
@@ -509,7 +551,9 @@ func TestChangedImage(t *testing.T) {
 		in.Containers = false
 		p := Decide(in)
 		wantActions(t, p, "stop attempt 0 with grace 30s")
-		in = input(aPod(policy("Never"), apps("a", "b")), 5, attempt(0, false, old(ran1("a", 0, 1, 4, 143)), same(ran1("b", 0, 1, 4, 143))))
+		in = input(aPod(policy("Never"), apps("a", "b")), 5, attempt(
+			0, false, old(ran1("a", 0, 1, 4, 143)), same(ran1("b", 0, 1, 4, 143)),
+		))
 		in.Containers, in.Memory.Terminations = false, p.Terminations
 		p = Decide(in)
 		wantActions(t, p, "launch attempt 1")
@@ -517,83 +561,4 @@ func TestChangedImage(t *testing.T) {
 			t.Errorf("shown as %+v: the API would not let it come back", s.State)
 		}
 	})
-}
-
-// TestNetworkNotReady: behaviour 13.
-func TestNetworkNotReady(t *testing.T) {
-	in := input(aPod(), 0)
-	in.NetworkProblem = "cni plugin not initialized"
-	p := Decide(in)
-	wantActions(t, p)
-	if len(p.Events) != 1 || p.Events[0].Reason != "NetworkNotReady" {
-		t.Errorf("says %v, want NetworkNotReady", p.Events)
-	}
-	if !p.WakeAt.Equal(in.Now.Add(time.Second)) {
-		t.Errorf("looks again at %v", p.WakeAt)
-	}
-	in.Pod.Spec.HostNetwork = true
-	wantActions(t, Decide(in), "launch attempt 0", "start container a attempt 0")
-}
-
-// TestSandboxChanged: behaviour 14, a sandbox that is gone: everything is
-// stopped, the attempt counts on, init containers run again; not in a pod that
-// is finished.
-func TestSandboxChanged(t *testing.T) {
-	lost := attempt(0, true, ran1("i", 0, 1, 2, 0), runs("a", 0, 2))
-	lost.Reason = backend.SandboxNotReady
-	for _, tt := range []planCase{
-		{
-			name: "what runs on without its sandbox is stopped", in: input(aPod(inits("i"), running(0)), 3, lost),
-			want: []string{"stop attempt 0 with grace 30s"}, phase: "Running",
-		},
-		{
-			name: "then the next attempt, from its init containers",
-			in:   input(aPod(inits("i"), running(0)), 5, attempt(0, false, ran1("i", 0, 1, 2, 0), ran1("a", 0, 2, 4, 143))),
-			want: []string{"launch attempt 1", "start container i attempt 1"}, phase: "Running",
-		},
-		{
-			name: "a finished pod stays finished",
-			in:   input(aPod(policy("Never"), inits("i")), 5, attempt(0, false, ran1("i", 0, 1, 2, 0), ran1("a", 0, 2, 4, 0))), phase: "Succeeded",
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) { tt.decide(t) })
-	}
-}
-
-// A sandbox that dies under running containers takes nothing from their end: preStop hooks
-// run within the grace, sidecars stop after those that they serve (kubelet: SyncPod,
-// killPodWithSyncResult).
-func TestSandboxDiedEndsInOrder(t *testing.T) {
-	withPreStop := change(func(c *corev1.Container) {
-		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 60}}}
-	})
-	pod := aPod(withPreStop, sidecars("s"), running(0))
-	died := attempt(0, true, runs("s", 0, 1), runs("a", 0, 2))
-	died.Reason = backend.SandboxNotReady
-	in := input(pod, 3, died)
-	p := Decide(in)
-	wantActions(t, p)
-	if len(p.Hooks) != 1 || p.Hooks[0].Key.Kind != PreStop {
-		t.Fatalf("hooks %v, want the preStop of a", p.Hooks)
-	}
-	in.Memory.Terminations, in.Now = p.Terminations, at(20)
-	p = Decide(in)
-	wantActions(t, p)
-	if !p.WakeAt.Equal(at(33)) {
-		t.Errorf("its grace ends at %v, want 30 s after the sandbox died", p.WakeAt)
-	}
-	in.Memory.Terminations, in.Now = p.Terminations, at(33)
-	p = Decide(in)
-	wantActions(t, p, "stop container a attempt 0 with grace 2s", "stop container s attempt 0 with grace 2s")
-
-	in = input(pod, 40, attempt(0, true, ran1("s", 0, 1, 35, 0), ran1("a", 0, 2, 34, 143)))
-	in.Facts[0].Reason = backend.SandboxNotReady
-	in.Memory.Terminations = p.Terminations
-	wantActions(t, Decide(in), "launch attempt 1", "start container s attempt 1")
-}
-
-// TestKeepsOneDead: behaviour 22.
-func TestKeepsOneDead(t *testing.T) {
-	p := Decide(input(aPod(), 9, attempt(0, true, ran1("a", 0, 1, 2, 1), ran1("a", 1, 3, 4, 1), runs("a", 2, 5))))
-	wantActions(t, p, "remove container a attempt 0")
 }

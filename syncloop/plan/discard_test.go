@@ -10,7 +10,9 @@ import (
 // TestDiscard: what an evicted pod has on its host goes once the pod has ended, and so does
 // what a pod has that ended before, when its host needs the room.
 func TestDiscard(t *testing.T) {
-	evicted := &TerminationOrder{Deadline: at(9), Phase: corev1.PodFailed, Reason: "Evicted", Disrupted: true, Discard: true}
+	evicted := &TerminationOrder{
+		Deadline: at(9), Phase: corev1.PodFailed, Reason: "Evicted", Disrupted: true, Discard: true,
+	}
 	discard := func(in Input, order *TerminationOrder) Input { in.Order = order; return in }
 	for _, tt := range []struct {
 		planCase
@@ -21,11 +23,13 @@ func TestDiscard(t *testing.T) {
 			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed", couldRun: true,
 		}},
 		{planCase: planCase{
-			name: "it has ended, its sandbox lives: stopped", in: discard(input(aPod(running(0)), 8, attempt(0, true, ran1("a", 0, 1, 2, 143))), evicted),
+			name: "it has ended, its sandbox lives: stopped",
+			in:   discard(input(aPod(running(0)), 8, attempt(0, true, ran1("a", 0, 1, 2, 143))), evicted),
 			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed",
 		}},
 		{planCase: planCase{
-			name: "nothing is live: removed", in: discard(input(aPod(running(0)), 8, attempt(0, false, ran1("a", 0, 1, 2, 143))), evicted),
+			name: "nothing is live: removed",
+			in:   discard(input(aPod(running(0)), 8, attempt(0, false, ran1("a", 0, 1, 2, 143))), evicted),
 			want: []string{"remove attempt 0"}, phase: "Failed",
 		}},
 		{planCase: planCase{
@@ -34,7 +38,10 @@ func TestDiscard(t *testing.T) {
 		}, discarded: true},
 		{planCase: planCase{
 			name: "completed before: removed, no outcome changes",
-			in:   discard(input(aPod(policy("Never"), completed), 9, attempt(0, false, ran1("a", 0, 1, 2, 0))), &TerminationOrder{Deadline: at(9), Discard: true}),
+			in: discard(
+				input(aPod(policy("Never"), completed), 9, attempt(0, false, ran1("a", 0, 1, 2, 0))),
+				&TerminationOrder{Deadline: at(9), Discard: true},
+			),
 			want: []string{"remove attempt 0"}, phase: "Succeeded",
 		}},
 		{planCase: planCase{
@@ -43,7 +50,9 @@ func TestDiscard(t *testing.T) {
 			want: []string{"remove attempt 0"}, phase: "Succeeded",
 		}},
 		{planCase: planCase{
-			name: "a task has no host", in: task(discard(input(aPod(running(0)), 8, attempt(0, false, ran1("a", 0, 1, 2, 143))), evicted)), phase: "Failed",
+			name:  "a task has no host",
+			in:    task(discard(input(aPod(running(0)), 8, attempt(0, false, ran1("a", 0, 1, 2, 143))), evicted)),
+			phase: "Failed",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

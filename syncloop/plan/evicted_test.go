@@ -30,10 +30,13 @@ func TestEvictedByItsHost(t *testing.T) {
 			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed", couldRun: true,
 		}, "Evicted"},
 		{planCase{
-			name: "they have ended: none is started again", in: input(aPod(running(0)), 4, recorded(attempt(0, true, ran1("a", 0, 1, 3, 143)))),
+			name: "they have ended: none is started again",
+			in:   input(aPod(running(0)), 4, recorded(attempt(0, true, ran1("a", 0, 1, 3, 143)))),
 			want: []string{"stop attempt 0 with grace 2s"}, phase: "Failed",
 		}, "Evicted"},
-		{planCase{name: "the API does not have it yet: nothing is removed", in: input(aPod(running(0)), 4, ended), phase: "Failed"}, "Evicted"},
+		{planCase{
+			name: "the API does not have it yet: nothing is removed", in: input(aPod(running(0)), 4, ended), phase: "Failed",
+		}, "Evicted"},
 		{planCase{
 			name: "the API has it", in: input(aPod(failed), 4, ended), want: []string{"remove attempt 0"}, phase: "Failed",
 		}, "Evicted"},
@@ -41,12 +44,16 @@ func TestEvictedByItsHost(t *testing.T) {
 			name: "a container ended with 0, and none is to start again", phase: "Failed",
 			in: input(aPod(policy("Never"), running(0)), 4, recorded(attempt(0, false, ran1("a", 0, 1, 3, 0)))),
 		}, "Evicted"},
-		{planCase{name: "its deadline has passed meanwhile", in: input(aPod(expired), 60, ended), phase: "Failed"}, "Evicted"},
+		{
+			planCase{name: "its deadline has passed meanwhile", in: input(aPod(expired), 60, ended), phase: "Failed"}, "Evicted",
+		},
 		{planCase{
-			name: "it is deleted", in: input(aPod(running(0), deleted(30, 3)), 4, ended), want: []string{"remove attempt 0"}, phase: "Failed",
+			name: "it is deleted", in: input(aPod(running(0), deleted(30, 3)), 4, ended), want: []string{"remove attempt 0"},
+			phase: "Failed",
 		}, "Evicted"},
 		{planCase{
-			name: "it was over before", in: input(aPod(policy("Never"), completed), 9, ended), want: []string{"remove attempt 0"}, phase: "Succeeded",
+			name: "it was over before", in: input(aPod(policy("Never"), completed), 9, ended),
+			want: []string{"remove attempt 0"}, phase: "Succeeded",
 		}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -38,7 +38,8 @@ func (v view) initialised() (done, failed bool) {
 // sandbox: those before it have had their turn.
 func (v view) begun() int {
 	for i := len(v.inits) - 1; i >= 0; i-- {
-		if cur := v.current(v.inits[i].Name); cur != nil && v.inSandbox(cur) && !v.outdated(v.inits[i], cur) && !cur.StartedAt.IsZero() {
+		if cur := v.current(v.inits[i].Name); cur != nil && v.inSandbox(cur) && !v.outdated(v.inits[i], cur) &&
+			!cur.StartedAt.IsZero() {
 			return i
 		}
 	}

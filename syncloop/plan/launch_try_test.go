@@ -38,7 +38,10 @@ func TestLaunchTries(t *testing.T) {
 	}{
 		{name: "the first", in: tries(input(aPod(), 9)), try: 0, counts: true},
 		{name: "a backend that does not count", in: task(input(aPod(awaiting("Attempt0Try2")), 9)), try: 0},
-		{name: "the API holds the number: the next", in: tries(input(aPod(awaiting("Attempt0Try2")), 9)), try: 2, counts: true},
+		{
+			name: "the API holds the number: the next", in: tries(input(aPod(awaiting("Attempt0Try2")), 9)), try: 2,
+			counts: true,
+		},
 		{
 			name: "the API does not hold the number yet: none", in: tries(input(aPod(awaiting("Attempt0Try1")), 9)),
 			mem: func(m *Memory) { m.Try.Count = 2 }, try: -1,
@@ -115,7 +118,9 @@ func TestUnmadeLaunchIsNotLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMemory(corev1.PodStatus{})
-			m.Record(Result{Action: Launch{Spec: backend.LaunchSpec{Pod: aPod()}}, Err: fmt.Errorf("launch: %w", tt.err), At: at(5)})
+			m.Record(Result{
+				Action: Launch{Spec: backend.LaunchSpec{Pod: aPod()}}, Err: fmt.Errorf("launch: %w", tt.err), At: at(5),
+			})
 			if _, lost := m.Lost[0]; lost != tt.lost {
 				t.Errorf("lost %v, want %v", lost, tt.lost)
 			}
@@ -131,11 +136,20 @@ func TestAwaitingCapacityCondition(t *testing.T) {
 		want corev1.ConditionStatus // empty: there is none
 	}{
 		{"while it is refused", tries(input(aPod(refused), 9)), corev1.ConditionTrue},
-		{"the attempt is there, perhaps not in listings", tries(input(aPod(refused), 3, attempt(1, true, runs("a", 0, 1)))), corev1.ConditionFalse},
-		{"it shows but has not started", tries(input(aPod(refused), 9, attempt(1, true, made("a", 0)))), corev1.ConditionFalse},
+		{
+			"the attempt is there, perhaps not in listings", tries(input(aPod(refused), 3, attempt(1, true, runs("a", 0, 1)))),
+			corev1.ConditionFalse,
+		},
+		{
+			"it shows but has not started", tries(input(aPod(refused), 9, attempt(1, true, made("a", 0)))),
+			corev1.ConditionFalse,
+		},
 		{"it runs", tries(input(aPod(refused), 9, attempt(1, true, runs("a", 0, 1)))), ""},
 		{"it ended", tries(input(aPod(refused), 9, attempt(1, false, ran1("a", 0, 1, 2, 1)))), ""},
-		{"the attempt before is listed still", tries(input(aPod(refused), 9, attempt(0, false, ran1("a", 0, 1, 2, 1)))), corev1.ConditionTrue},
+		{
+			"the attempt before is listed still", tries(input(aPod(refused), 9, attempt(0, false, ran1("a", 0, 1, 2, 1)))),
+			corev1.ConditionTrue,
+		},
 		{"the next attempt is there", tries(input(aPod(refused), 9, attempt(2, true, made("a", 0)))), ""},
 		{"the pod ends", tries(input(aPod(refused, deleted(30, 5)), 9)), ""},
 		{"the backend does not count", task(input(aPod(refused), 9)), ""},
@@ -171,11 +185,25 @@ func TestDisruptedByTheRemote(t *testing.T) {
 		target bool
 		said   int
 	}{
-		{"it is going to be taken", task(input(aPod(running(0)), 9, taken(attempt(0, true, runs("a", 0, 1))))), "Failed", "Preempted", true, 1},
-		{"it was taken", task(input(aPod(running(0)), 9, taken(attempt(0, false, ran1("a", 0, 1, 2, 143))))), "Failed", "Preempted", true, 1},
-		{"a later attempt runs", task(input(aPod(running(1)), 9, taken(attempt(0, false, ran1("a", 0, 1, 2, 143))), attempt(1, true, runs("a", 1, 3)))), "Running", "", false, 0},
-		{"the pod had ended before", task(input(aPod(completed), 9, taken(attempt(0, false, ran1("a", 0, 1, 2, 0))))), "Succeeded", "", false, 0},
-		{"single containers: the engine's business", input(aPod(running(0)), 9, taken(attempt(0, true, runs("a", 0, 1)))), "Running", "", false, 0},
+		{
+			"it is going to be taken", task(input(aPod(running(0)), 9, taken(attempt(0, true, runs("a", 0, 1))))), "Failed",
+			"Preempted", true, 1,
+		},
+		{
+			"it was taken", task(input(aPod(running(0)), 9, taken(attempt(0, false, ran1("a", 0, 1, 2, 143))))), "Failed",
+			"Preempted", true, 1,
+		},
+		{"a later attempt runs", task(input(
+			aPod(running(1)), 9, taken(attempt(0, false, ran1("a", 0, 1, 2, 143))), attempt(1, true, runs("a", 1, 3)),
+		)), "Running", "", false, 0},
+		{
+			"the pod had ended before", task(input(aPod(completed), 9, taken(attempt(0, false, ran1("a", 0, 1, 2, 0))))),
+			"Succeeded", "", false, 0,
+		},
+		{
+			"single containers: the engine's business", input(aPod(running(0)), 9, taken(attempt(0, true, runs("a", 0, 1)))),
+			"Running", "", false, 0,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := Decide(tt.in)

@@ -266,10 +266,14 @@ func (v view) ready(containers corev1.PodCondition) corev1.PodCondition {
 	}
 	var missing []string
 	for _, gate := range v.Pod.Spec.ReadinessGates {
-		has := slices.IndexFunc(v.Pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType })
+		has := slices.IndexFunc(
+			v.Pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType },
+		)
 		switch {
 		case has < 0:
-			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+			missing = append(
+				missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType),
+			)
 		case v.Pod.Status.Conditions[has].Status != corev1.ConditionTrue:
 			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v",
 				gate.ConditionType, v.Pod.Status.Conditions[has].Status))

@@ -38,7 +38,8 @@ func TestScheduledCondition(t *testing.T) {
 					got = append(got, c)
 				}
 			}
-			if len(got) != 1 || got[0].Status != corev1.ConditionTrue || got[0].Reason != "" || !got[0].LastTransitionTime.Time.Equal(at(tt.since)) {
+			if len(got) != 1 || got[0].Status != corev1.ConditionTrue || got[0].Reason != "" ||
+				!got[0].LastTransitionTime.Time.Equal(at(tt.since)) {
 				t.Errorf("PodScheduled is %+v, want True since %v", got, at(tt.since))
 			}
 		})
@@ -58,11 +59,15 @@ func TestHostOfAPodWithoutASandbox(t *testing.T) {
 		{name: "none yet", in: input(aPod(), 1), host: "192.0.2.1"},
 		{name: "on the host's network", in: input(aPod(hostNetwork), 1), host: "192.0.2.1", pod: "192.0.2.1"},
 		{name: "each with its machine", in: task(input(aPod(), 1))},
-		{name: "it has another", in: input(aPod(func(pod *corev1.Pod) { pod.Status.HostIP = "192.0.2.2" }), 1), host: "192.0.2.2"},
+		{
+			name: "it has another", in: input(aPod(func(pod *corev1.Pod) { pod.Status.HostIP = "192.0.2.2" }), 1),
+			host: "192.0.2.2",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Decide(tt.in).Status
-			if s.HostIP != tt.host || s.PodIP != tt.pod || tt.name != "it has another" && len(s.HostIPs) != min(1, len(tt.host)) {
+			if s.HostIP != tt.host || s.PodIP != tt.pod ||
+				tt.name != "it has another" && len(s.HostIPs) != min(1, len(tt.host)) {
 				t.Errorf("host %q %v, pod %q; want %q, %q", s.HostIP, s.HostIPs, s.PodIP, tt.host, tt.pod)
 			}
 		})
@@ -78,7 +83,8 @@ func TestStatusFields(t *testing.T) {
 	pod.Generation = 7
 	p := Decide(input(pod, 3, attempt(0, true, runs("a", 0, 1))))
 	s := p.Status
-	if s.ObservedGeneration != 7 || s.PodIP != "10.0.0.9" || len(s.PodIPs) != 1 || s.HostIP != "192.0.2.1" || len(s.HostIPs) != 1 {
+	if s.ObservedGeneration != 7 || s.PodIP != "10.0.0.9" || len(s.PodIPs) != 1 || s.HostIP != "192.0.2.1" ||
+		len(s.HostIPs) != 1 {
 		t.Errorf("status %+v", s)
 	}
 	for _, c := range s.Conditions {
@@ -90,7 +96,8 @@ func TestStatusFields(t *testing.T) {
 		}
 	}
 	c := &s.ContainerStatuses[0]
-	if c.Resources == nil || c.AllocatedResources.Cpu().String() != "1" || len(c.VolumeMounts) != 1 || !c.VolumeMounts[0].ReadOnly {
+	if c.Resources == nil || c.AllocatedResources.Cpu().String() != "1" || len(c.VolumeMounts) != 1 ||
+		!c.VolumeMounts[0].ReadOnly {
 		t.Errorf("container status %+v", c)
 	}
 }

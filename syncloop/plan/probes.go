@@ -172,7 +172,9 @@ func (v view) failing(m podContainer, cur *ContainerAttempt) prober.Kind {
 func (v view) recordEnd(p *Plan, m podContainer, c *backend.ContainerFacts) {
 	if kind, _, ok := strings.Cut(c.Killed, " probe failed"); ok {
 		p.recordOf(m.Name, corev1.EventTypeWarning, "Unhealthy", c.Killed)
-		p.recordOf(m.Name, corev1.EventTypeNormal, "Killing", m.message("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)))
+		p.recordOf(
+			m.Name, corev1.EventTypeNormal, "Killing", m.message("failed "+strings.ToLower(kind)+" probe", v.willRestart(m)),
+		)
 	}
 	if c.HookFailed != "" {
 		p.recordOf(m.Name, corev1.EventTypeWarning, "Failed"+c.HookFailed+"Hook", c.HookFailed+"Hook failed")

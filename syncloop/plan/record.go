@@ -286,7 +286,10 @@ func (m *Memory) recordStart(a StartContainer, r Result) {
 // fail notes a failure and how long to wait.
 func (m *Memory) fail(key string, r Result) {
 	before := m.Failures[key]
-	f := Failure{Reason: r.Reason, Container: r.Container, Image: r.Image, Message: r.Err.Error(), Class: backend.Class(r.Err), At: r.At}
+	f := Failure{
+		Reason: r.Reason, Container: r.Container, Image: r.Image, Message: r.Err.Error(), Class: backend.Class(r.Err),
+		At: r.At,
+	}
 	var ofContainer *backend.ContainerError
 	if errors.As(r.Err, &ofContainer) { // it is the container's waiting message, not the launch's
 		f.Message, f.Class = ofContainer.Error(), ""

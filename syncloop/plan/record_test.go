@@ -16,9 +16,11 @@ import (
 func newMemory(status corev1.PodStatus) Memory {
 	return Memory{
 		Status: status, Backoff: map[string]Backoff{}, Failures: map[string]Failure{},
-		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopRequest{}, Removes: map[int]Removal{},
-		ContainerStops: map[string]StopRequest{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{}, Mounted: map[string]bool{},
-		Known: map[string]Progress{},
+		Lost: map[int]time.Time{}, LostStarts: map[string]time.Time{}, Stops: map[int]StopRequest{},
+		Removes:        map[int]Removal{},
+		ContainerStops: map[string]StopRequest{}, Hooks: map[HookKey]HookState{}, Placed: map[string]string{},
+		Mounted: map[string]bool{},
+		Known:   map[string]Progress{},
 	}
 }
 
@@ -32,14 +34,22 @@ func TestAdopt(t *testing.T) {
 	}{
 		{name: "no facts: a launch may be under way", in: input(aPod(), 10), lost: []int{0}},
 		{name: "a live sandbox: none is", in: input(aPod(), 10, attempt(0, true))},
-		{name: "a sandbox just made: a twin of its launch may be", in: settles(input(aPod(), 10, attempt(0, true)), 9*time.Second), lost: []int{0}},
-		{name: "one just made of which there can be no other", in: once(settles(input(aPod(), 10, attempt(0, true)), 9*time.Second))},
+		{
+			name: "a sandbox just made: a twin of its launch may be",
+			in:   settles(input(aPod(), 10, attempt(0, true)), 9*time.Second), lost: []int{0},
+		},
+		{name: "one just made of which there can be no other", in: once(settles(
+			input(aPod(), 10, attempt(0, true)), 9*time.Second,
+		))},
 		{name: "a dead sandbox: the next may be", in: input(aPod(), 10, attempt(0, false)), lost: []int{1}},
 		{name: "completed: a sandbox may yet appear", in: input(aPod(completed), 10), lost: []int{0}},
 		{name: "completed task: told when no launch could make one", in: task(input(aPod(completed), 10))},
 		{name: "deleted long ago: a moment is left", in: input(aPod(deleted(30, 5)), 10, attempt(0, true)), left: 2},
 		{name: "deleted a while ago: the rest is left", in: input(aPod(deleted(30, 25)), 10, attempt(0, true)), left: 15},
-		{name: "deleted just now, by a clock ahead of ours: no more than was asked for", in: input(aPod(deleted(30, 90)), 10, attempt(0, true)), left: 30},
+		{
+			name: "deleted just now, by a clock ahead of ours: no more than was asked for",
+			in:   input(aPod(deleted(30, 90)), 10, attempt(0, true)), left: 30,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMemory(tt.in.Memory.Status)
@@ -77,7 +87,10 @@ func TestRecord(t *testing.T) {
 		r    []Result
 		ok   func(m *Memory) bool
 	}{
-		{"launched: nothing is lost", []Result{{Action: launch}}, func(m *Memory) bool { return len(m.Lost) == 0 && len(m.Failures) == 0 }},
+		{"launched: nothing is lost", []Result{{Action: launch}}, func(m *Memory) bool {
+			return len(m.Lost) == 0 &&
+				len(m.Failures) == 0
+		}},
 		{
 			"the reply of a launch was lost",
 			[]Result{{Action: launch, Err: backend.ErrUnavailable}},
@@ -151,7 +164,15 @@ func TestRecord(t *testing.T) {
 		},
 		{
 			"restarts: it doubles, up to five minutes",
-			[]Result{{Action: again}, {Action: again}, {Action: again}, {Action: again}, {Action: again}, {Action: again}, {Action: again}},
+			[]Result{
+				{Action: again},
+				{Action: again},
+				{Action: again},
+				{Action: again},
+				{Action: again},
+				{Action: again},
+				{Action: again},
+			},
 			func(m *Memory) bool { return m.Backoff["a@h"].Delay == 5*time.Minute },
 		},
 		{

@@ -33,7 +33,8 @@ func TestRefusals(t *testing.T) {
 			if p.Refused != tt.refused || (p.Status.Phase == corev1.PodFailed) != tt.refused {
 				t.Fatalf("refused %v phase %s", p.Refused, p.Status.Phase)
 			}
-			if tt.refused && (p.Status.Reason != admit.ReasonUnsupported || p.Status.Message != "Pod was rejected: spec.x: not possible") {
+			if tt.refused &&
+				(p.Status.Reason != admit.ReasonUnsupported || p.Status.Message != "Pod was rejected: spec.x: not possible") {
 				t.Errorf("status says %s: %s", p.Status.Reason, p.Status.Message)
 			}
 			if tt.refused { // and it stays as it is

@@ -61,20 +61,35 @@ func TestResizeActions(t *testing.T) {
 		want []string
 		done bool
 	}{
-		{name: "nothing differs: done", pod: []func(*corev1.Pod){has("1", "64Mi")}, c: heldAs(runs("a", 0, 1), "1", "64Mi"), done: true},
-		{name: "cpu, by default in place", pod: []func(*corev1.Pod){has("2", "64Mi")}, c: heldAs(runs("a", 0, 1), "1", "64Mi"), want: inPlace},
-		{name: "the remote does not say: by what the status told", pod: []func(*corev1.Pod){has("2", "64Mi")}, c: runs("a", 0, 1), want: inPlace},
-		{name: "facts show it done, nobody asked: the reply was lost with a life", pod: []func(*corev1.Pod){has("2", "64Mi")}, c: heldAs(runs("a", 0, 1), "2", "64Mi"), done: true},
 		{
-			name: "asked and done, facts are old", pod: []func(*corev1.Pod){has("2", "64Mi")}, c: heldAs(runs("a", 0, 1), "1", "64Mi"),
+			name: "nothing differs: done", pod: []func(*corev1.Pod){has("1", "64Mi")}, c: heldAs(runs("a", 0, 1), "1", "64Mi"),
+			done: true,
+		},
+		{
+			name: "cpu, by default in place", pod: []func(*corev1.Pod){has("2", "64Mi")},
+			c: heldAs(runs("a", 0, 1), "1", "64Mi"), want: inPlace,
+		},
+		{
+			name: "the remote does not say: by what the status told", pod: []func(*corev1.Pod){has("2", "64Mi")},
+			c: runs("a", 0, 1), want: inPlace,
+		},
+		{
+			name: "facts show it done, nobody asked: the reply was lost with a life", pod: []func(*corev1.Pod){has("2", "64Mi")},
+			c: heldAs(runs("a", 0, 1), "2", "64Mi"), done: true,
+		},
+		{
+			name: "asked and done, facts are old", pod: []func(*corev1.Pod){has("2", "64Mi")},
+			c:   heldAs(runs("a", 0, 1), "1", "64Mi"),
 			mem: func(m *Memory) { m.Resized = map[string]Resized{"a-id0": {amounts("2", "64Mi"), true}} }, done: true,
 		},
 		{
-			name: "asked and done for another: facts that are old do not count", pod: []func(*corev1.Pod){has("2", "64Mi")}, c: heldAs(runs("a", 0, 1), "2", "64Mi"),
+			name: "asked and done for another: facts that are old do not count", pod: []func(*corev1.Pod){has("2", "64Mi")},
+			c:   heldAs(runs("a", 0, 1), "2", "64Mi"),
 			mem: func(m *Memory) { m.Resized = map[string]Resized{"a-id0": {amounts("3", "64Mi"), true}} }, want: inPlace,
 		},
 		{
-			name: "the reply was lost: again", pod: []func(*corev1.Pod){has("2", "64Mi")}, c: heldAs(runs("a", 0, 1), "2", "64Mi"),
+			name: "the reply was lost: again", pod: []func(*corev1.Pod){has("2", "64Mi")},
+			c:   heldAs(runs("a", 0, 1), "2", "64Mi"),
 			mem: func(m *Memory) { m.Resized = map[string]Resized{"a-id0": {amounts("2", "64Mi"), false}} }, want: inPlace,
 		},
 		{
@@ -82,19 +97,40 @@ func TestResizeActions(t *testing.T) {
 			mem: func(m *Memory) { m.Failures[resizeKey("a")] = Failure{At: at(3), Delay: 10 * time.Second} },
 		},
 		{
-			name: "the pod's own cgroup lags", pod: []func(*corev1.Pod){has("1", "64Mi")}, c: heldAs(runs("a", 0, 1), "1", "64Mi"),
+			name: "the pod's own cgroup lags", pod: []func(*corev1.Pod){has("1", "64Mi")},
+			c:   heldAs(runs("a", 0, 1), "1", "64Mi"),
 			mem: func(m *Memory) { m.PodLags = true }, want: inPlace,
 		},
-		{name: "RestartContainer of memory, cpu changes: in place", pod: []func(*corev1.Pod){has("2", "64Mi"), resizePolicy("memory", "RestartContainer")}, c: runs("a", 0, 1), want: inPlace},
-		{name: "RestartContainer of memory, memory changes", pod: []func(*corev1.Pod){has("1", "32Mi"), resizePolicy("memory", "RestartContainer")}, c: runs("a", 0, 1), want: restart},
-		{name: "RestartContainer under Never all the same", pod: []func(*corev1.Pod){has("1", "32Mi"), resizePolicy("memory", "RestartContainer"), policy("Never")}, c: runs("a", 0, 1), want: restart},
-		{name: "restarted: it has what is allocated", pod: []func(*corev1.Pod){has("1", "32Mi"), resizePolicy("memory", "RestartContainer")}, c: runs("a", 1, 3), done: true},
+		{
+			name: "RestartContainer of memory, cpu changes: in place",
+			pod:  []func(*corev1.Pod){has("2", "64Mi"), resizePolicy("memory", "RestartContainer")}, c: runs("a", 0, 1),
+			want: inPlace,
+		},
+		{
+			name: "RestartContainer of memory, memory changes",
+			pod:  []func(*corev1.Pod){has("1", "32Mi"), resizePolicy("memory", "RestartContainer")}, c: runs("a", 0, 1),
+			want: restart,
+		},
+		{
+			name: "RestartContainer under Never all the same",
+			pod:  []func(*corev1.Pod){has("1", "32Mi"), resizePolicy("memory", "RestartContainer"), policy("Never")},
+			c:    runs("a", 0, 1), want: restart,
+		},
+		{
+			name: "restarted: it has what is allocated",
+			pod:  []func(*corev1.Pod){has("1", "32Mi"), resizePolicy("memory", "RestartContainer")}, c: runs("a", 1, 3),
+			done: true,
+		},
 		{
 			name: "no resize under way, and the remote has drifted: in place whatever the policy",
-			pod:  []func(*corev1.Pod){has("2", "64Mi"), resizePolicy("cpu", "RestartContainer")}, c: heldAs(runs("a", 0, 1), "3", "64Mi"),
-			mem: func(m *Memory) { m.Resizing = nil }, want: inPlace,
+			pod:  []func(*corev1.Pod){has("2", "64Mi"), resizePolicy("cpu", "RestartContainer")},
+			c:    heldAs(runs("a", 0, 1), "3", "64Mi"),
+			mem:  func(m *Memory) { m.Resizing = nil }, want: inPlace,
 		},
-		{name: "shares that the kernel cannot tell apart", pod: []func(*corev1.Pod){has("1", "64Mi")}, c: heldAs(runs("a", 0, 1), "1000m", "65537Ki"), done: true},
+		{
+			name: "shares that the kernel cannot tell apart", pod: []func(*corev1.Pod){has("1", "64Mi")},
+			c: heldAs(runs("a", 0, 1), "1000m", "65537Ki"), done: true,
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := resizing(aPod(tt.pod...), tt.c)
@@ -107,7 +143,8 @@ func TestResizeActions(t *testing.T) {
 				t.Errorf("resized %v, want %v", p.Resized, tt.done)
 			}
 			inProgress := TrueCondition(&p.Status, corev1.PodResizeInProgress)
-			if want := in.Memory.Resizing != nil && !tt.done; (inProgress != nil) != want || want && inProgress.ObservedGeneration != 3 {
+			if want := in.Memory.Resizing != nil && !tt.done; (inProgress != nil) != want ||
+				want && inProgress.ObservedGeneration != 3 {
 				t.Errorf("in progress: %+v, want %v", inProgress, want)
 			}
 		})
@@ -143,7 +180,9 @@ func TestResizeOrder(t *testing.T) {
 	for i, memory := range []string{"128Mi", "64Mi", "32Mi"} {
 		pod.Spec.Containers[i].Resources = amounts("2", memory)
 	}
-	in := resizing(pod, heldAs(runs("a", 0, 1), "1", "64Mi"), heldAs(runs("b", 0, 1), "1", "64Mi"), heldAs(runs("c", 0, 1), "1", "64Mi"))
+	in := resizing(
+		pod, heldAs(runs("a", 0, 1), "1", "64Mi"), heldAs(runs("b", 0, 1), "1", "64Mi"), heldAs(runs("c", 0, 1), "1", "64Mi"),
+	)
 	wantActions(t, Decide(in), "resize container c", "resize container b", "resize container a")
 	in.Memory.Failures[resizeKey("b")] = Failure{At: at(3), Delay: 10 * time.Second}
 	wantActions(t, Decide(in), "resize container c")
@@ -190,7 +229,9 @@ func TestResizeConditions(t *testing.T) {
 	wanted := aPod(has("4", "64Mi"))
 	in.Resize = &Resize{Wanted: wanted, Reason: "Deferred", Message: "no room"}
 	p := Decide(in)
-	pending, busy := TrueCondition(&p.Status, corev1.PodResizePending), TrueCondition(&p.Status, corev1.PodResizeInProgress)
+	pending, busy := TrueCondition(&p.Status, corev1.PodResizePending), TrueCondition(
+		&p.Status, corev1.PodResizeInProgress,
+	)
 	if pending == nil || pending.Reason != "Deferred" || pending.Message != "no room" || pending.ObservedGeneration != 7 {
 		t.Errorf("pending %+v", pending)
 	}
@@ -199,7 +240,9 @@ func TestResizeConditions(t *testing.T) {
 	}
 	says := ResizeEvents(in.Pod, in.Resize, &corev1.PodStatus{}, &p.Status)
 	if len(says) != 2 || says[0].Reason != "ResizeDeferred" || says[1].Reason != "ResizeError" ||
-		!strings.HasPrefix(says[0].Message, `Pod resize Deferred: {"containers":[{"name":"a","resources":{"limits":{"cpu":"4","memory":"64Mi"}`) ||
+		!strings.HasPrefix(
+			says[0].Message, `Pod resize Deferred: {"containers":[{"name":"a","resources":{"limits":{"cpu":"4","memory":"64Mi"}`,
+		) ||
 		!strings.HasSuffix(says[1].Message, `"generation":5,"error":"no"}`) {
 		t.Errorf("says %q", says)
 	}
@@ -215,7 +258,9 @@ func TestResizeOfEndedPod(t *testing.T) {
 	in.Memory.Termination = &TerminationOrder{Phase: corev1.PodFailed, Deadline: in.Now}
 	in.Facts = []backend.PodFacts{attempt(0, false, ran1("a", 0, 1, 3, 1))}
 	in.Memory.Status.Phase = corev1.PodFailed
-	if got := Decide(in).Status.Conditions; slices.ContainsFunc(got, func(c corev1.PodCondition) bool { return strings.HasPrefix(string(c.Type), "PodResize") }) {
+	if got := Decide(in).Status.Conditions; slices.ContainsFunc(
+		got, func(c corev1.PodCondition) bool { return strings.HasPrefix(string(c.Type), "PodResize") },
+	) {
 		t.Errorf("the pod has ended: %+v", got)
 	}
 }
@@ -232,14 +277,18 @@ func TestRecordResize(t *testing.T) {
 	}{
 		{name: "done", r: Result{Action: a}, done: true},
 		{name: "the reply was lost", r: Result{Action: a, Err: backend.ErrUnavailable}, delay: time.Second},
-		{name: "refused", r: Result{Action: a, Err: backend.ErrInvalid, Reason: "Error"}, delay: 10 * time.Second, reason: "Error"},
+		{
+			name: "refused", r: Result{Action: a, Err: backend.ErrInvalid, Reason: "Error"}, delay: 10 * time.Second,
+			reason: "Error",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newMemory(corev1.PodStatus{})
 			m.Resizing, m.PodLags = &Resizing{Generation: 1}, true
 			tt.r.At = at(5)
 			m.Record(tt.r)
-			if m.Resized["id"].Done != tt.done || m.PodLags == tt.done || m.Failures["resize a"].Delay != tt.delay || m.Resizing.Reason != tt.reason {
+			if m.Resized["id"].Done != tt.done || m.PodLags == tt.done || m.Failures["resize a"].Delay != tt.delay ||
+				m.Resizing.Reason != tt.reason {
 				t.Errorf("memory %+v, resizing %+v", m, m.Resizing)
 			}
 		})

@@ -24,8 +24,10 @@ func restartsAll(names ...string) func(*corev1.Pod) {
 					c.RestartPolicy = &never
 				}
 				c.RestartPolicyRules = []corev1.ContainerRestartRule{{
-					Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
-					ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+					Action: corev1.ContainerRestartRuleActionRestartAllContainers,
+					ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+						Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42},
+					},
 				}}
 			}
 		}
@@ -41,7 +43,9 @@ func inRound(n int, c backend.ContainerFacts) backend.ContainerFacts {
 func TestRestartAll(t *testing.T) {
 	never := policy("Never")
 	pod := func(change ...func(*corev1.Pod)) *corev1.Pod {
-		return aPod(slices.Concat([]func(*corev1.Pod){never, apps("a", "b"), inits("i")}, change, []func(*corev1.Pod){restartsAll("a")})...)
+		return aPod(slices.Concat(
+			[]func(*corev1.Pod){never, apps("a", "b"), inits("i")}, change, []func(*corev1.Pod){restartsAll("a")},
+		)...)
 	}
 	old := []backend.ContainerFacts{ran1("i", 0, 1, 2, 0), ran1("a", 0, 2, 8, 42), ran1("b", 0, 2, 9, 137)}
 	with := func(more ...backend.ContainerFacts) backend.PodFacts {
@@ -85,17 +89,22 @@ func TestRestartAll(t *testing.T) {
 		},
 		{
 			name: "sidecars end after the apps", phase: "Running",
-			in:   input(pod(sidecarNamed("s")), 9, attempt(0, true, runs("s", 0, 0), ran1("i", 0, 1, 2, 0), ran1("a", 0, 2, 8, 42), runs("b", 0, 2))),
+			in: input(pod(sidecarNamed("s")), 9, attempt(
+				0, true, runs("s", 0, 0), ran1("i", 0, 1, 2, 0), ran1("a", 0, 2, 8, 42), runs("b", 0, 2),
+			)),
 			want: []string{"stop container b attempt 0 with grace 2s"}, couldRun: true,
 		},
 		{
 			name: "sidecars end", phase: "Pending",
-			in: input(pod(sidecarNamed("s")), 9, with(runs("s", 0, 0))), want: []string{"stop container s attempt 0 with grace 2s"}, couldRun: true,
+			in:   input(pod(sidecarNamed("s")), 9, with(runs("s", 0, 0))),
+			want: []string{"stop container s attempt 0 with grace 2s"}, couldRun: true,
 		},
 		{
 			name: "ephemeral containers stay", phase: "Pending",
 			in: input(pod(func(pod *corev1.Pod) {
-				pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e"}}}
+				pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+					{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "e"}},
+				}
 			}), 9, with(runs("e", 0, 3))),
 			want: []string{"start container i attempt 1"}, couldRun: true,
 		},
@@ -135,17 +144,23 @@ func TestRestartAll(t *testing.T) {
 		},
 		{
 			name: "two that match begin one round", phase: "Running",
-			in:   input(aPod(never, apps("a", "b"), restartsAll("a", "b")), 9, attempt(0, true, ran1("a", 0, 2, 8, 42), ran1("b", 0, 2, 9, 42))),
+			in: input(aPod(never, apps("a", "b"), restartsAll("a", "b")), 9, attempt(
+				0, true, ran1("a", 0, 2, 8, 42), ran1("b", 0, 2, 9, 42),
+			)),
 			want: []string{"start container a attempt 1", "start container b attempt 1"},
 		},
 		{
 			name: "and what is killed for it begins no other", phase: "Running",
-			in: input(aPod(never, apps("a", "b"), restartsAll("a", "b")), 9, attempt(0, true, ran1("a", 0, 2, 8, 42), ran1("b", 0, 2, 9, 42),
+			in: input(aPod(
+				never, apps("a", "b"), restartsAll("a", "b"),
+			), 9, attempt(0, true, ran1("a", 0, 2, 8, 42), ran1("b", 0, 2, 9, 42),
 				inRound(1, runs("a", 1, 9)), inRound(1, runs("b", 1, 9)))), couldRun: true,
 		},
 		{
 			name: "an init container's exit", phase: "Pending",
-			in:   input(aPod(never, inits("i", "j"), restartsAll("j")), 9, attempt(0, true, ran1("i", 0, 1, 2, 0), ran1("j", 0, 2, 8, 42))),
+			in: input(
+				aPod(never, inits("i", "j"), restartsAll("j")), 9, attempt(0, true, ran1("i", 0, 1, 2, 0), ran1("j", 0, 2, 8, 42)),
+			),
 			want: []string{"start container i attempt 1"},
 		},
 		{
@@ -168,7 +183,9 @@ func TestRestartAll(t *testing.T) {
 func sidecarNamed(name string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		always := corev1.ContainerRestartPolicyAlways
-		pod.Spec.InitContainers = slices.Insert(pod.Spec.InitContainers, 0, corev1.Container{Name: name, Image: "img", RestartPolicy: &always})
+		pod.Spec.InitContainers = slices.Insert(
+			pod.Spec.InitContainers, 0, corev1.Container{Name: name, Image: "img", RestartPolicy: &always},
+		)
 	}
 }
 
@@ -179,18 +196,21 @@ func TestRestartAllStatus(t *testing.T) {
 	in := input(pod, 9, attempt(0, true, ran1("i", 0, 1, 2, 0), ran1("a", 0, 2, 8, 42)))
 	s := Decide(in).Status
 	c := TrueCondition(&s, corev1.AllContainersRestarting)
-	if c == nil || c.Reason != "RestartAllContainersStarted" || c.Message != "container a exited with restart policy rule (exit code 42)" {
+	if c == nil || c.Reason != "RestartAllContainersStarted" ||
+		c.Message != "container a exited with restart policy rule (exit code 42)" {
 		t.Errorf("condition %+v", c)
 	}
 	if TrueCondition(&s, corev1.PodInitialized) == nil {
 		t.Error("the pod is not initialized any more")
 	}
 	for _, c := range []corev1.ContainerStatus{s.InitContainerStatuses[0], s.ContainerStatuses[0]} {
-		if c.State.Waiting == nil || c.State.Waiting.Reason != "RestartingAllContainers" || c.LastTerminationState.Terminated == nil {
+		if c.State.Waiting == nil || c.State.Waiting.Reason != "RestartingAllContainers" ||
+			c.LastTerminationState.Terminated == nil {
 			t.Errorf("%s: %+v, before that %+v", c.Name, c.State, c.LastTerminationState)
 		}
 	}
-	if end := s.ContainerStatuses[0].LastTerminationState.Terminated; end.ExitCode != 42 || end.ContainerID != "rt://a-id0" {
+	if end := s.ContainerStatuses[0].LastTerminationState.Terminated; end.ExitCode != 42 ||
+		end.ContainerID != "rt://a-id0" {
 		t.Errorf("its end %+v", end)
 	}
 

@@ -75,7 +75,9 @@ func TestStages(t *testing.T) {
 func TestStagesKeepThePlan(t *testing.T) {
 	actions := []Action{
 		PlaceVolume{Spec: backend.VolumeSpec{Name: "a", Source: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}},
-		PlaceVolume{Spec: backend.VolumeSpec{Name: "b", Source: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+		PlaceVolume{Spec: backend.VolumeSpec{
+			Name: "b", Source: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		}},
 		Launch{},
 		StartContainer{},
 	}

@@ -29,19 +29,29 @@ func TestStarts(t *testing.T) {
 		begun  map[string]bool
 		want   []string
 	}{
-		"nothing is there":              {},
-		"not started yet":               {facts: []backend.PodFacts{attempt(0, true, made("a", 0))}},
-		"it could not start":            {facts: []backend.PodFacts{attempt(0, false, neverStarted("a"))}},
-		"it runs":                       {facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, want: []string{"a"}},
-		"two run":                       {facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1), runs("b", 0, 1))}, want: []string{"a", "b"}},
+		"nothing is there":   {},
+		"not started yet":    {facts: []backend.PodFacts{attempt(0, true, made("a", 0))}},
+		"it could not start": {facts: []backend.PodFacts{attempt(0, false, neverStarted("a"))}},
+		"it runs":            {facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, want: []string{"a"}},
+		"two run": {
+			facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1), runs("b", 0, 1))}, want: []string{"a", "b"},
+		},
 		"it had ended when it was seen": {facts: []backend.PodFacts{first}, want: []string{"a"}},
 		"each attempt":                  {facts: []backend.PodFacts{first, second}, want: []string{"a", "a"}},
-		"told already":                  {facts: []backend.PodFacts{first, second}, begun: map[string]bool{"a-id0": true}, want: []string{"a"}},
-		"after a restart: its status said it runs":   {facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, status: running("rt://a-id0")},
-		"after a restart: its status said it ended":  {facts: []backend.PodFacts{first}, status: ended("rt://a-id0")},
-		"after a restart: the attempt before":        {facts: []backend.PodFacts{first}, status: before(ended("rt://a-id0"))},
-		"after a restart: the status is of another":  {facts: []backend.PodFacts{second}, status: running("rt://a-id0"), want: []string{"a"}},
-		"containers that the engine starts are told": {single: true, facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}},
+		"told already": {
+			facts: []backend.PodFacts{first, second}, begun: map[string]bool{"a-id0": true}, want: []string{"a"},
+		},
+		"after a restart: its status said it runs": {
+			facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))}, status: running("rt://a-id0"),
+		},
+		"after a restart: its status said it ended": {facts: []backend.PodFacts{first}, status: ended("rt://a-id0")},
+		"after a restart: the attempt before":       {facts: []backend.PodFacts{first}, status: before(ended("rt://a-id0"))},
+		"after a restart: the status is of another": {
+			facts: []backend.PodFacts{second}, status: running("rt://a-id0"), want: []string{"a"},
+		},
+		"containers that the engine starts are told": {
+			single: true, facts: []backend.PodFacts{attempt(0, true, runs("a", 0, 1))},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(aPod(), 5, tt.facts...)

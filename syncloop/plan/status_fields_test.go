@@ -109,7 +109,8 @@ func TestNeverStartedContainersOfAnEndedPod(t *testing.T) {
 			s := Decide(input(tt.pod, 3, tt.facts...)).Status
 			var ended []string
 			for _, c := range append(slices.Clone(s.InitContainerStatuses), s.ContainerStatuses...) {
-				if end := c.State.Terminated; end != nil && end.Reason == "ContainerStatusUnknown" && end.ExitCode == 137 && c.ContainerID == "" {
+				if end := c.State.Terminated; end != nil && end.Reason == "ContainerStatusUnknown" && end.ExitCode == 137 &&
+					c.ContainerID == "" {
 					ended = append(ended, c.Name)
 				}
 			}
@@ -123,7 +124,9 @@ func TestNeverStartedContainersOfAnEndedPod(t *testing.T) {
 // The kubelet's words for readiness gates (GeneratePodReadyCondition).
 func TestReadinessGateMessage(t *testing.T) {
 	pod := aPod()
-	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/lb"}, {ConditionType: "example.com/dns"}}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{
+		{ConditionType: "example.com/lb"}, {ConditionType: "example.com/dns"},
+	}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: "example.com/dns", Status: corev1.ConditionFalse}}
 	s := Decide(input(pod, 5, attempt(0, true, runs("a", 0, 1)))).Status
 	want := `corresponding condition of pod readiness gate "example.com/lb" does not exist., ` +
@@ -151,7 +154,9 @@ func TestMountsReadOnlyBelow(t *testing.T) {
 		{corev1.RecursiveReadOnlyEnabled, false, corev1.RecursiveReadOnlyDisabled, ReasonCreateConfigError},
 	} {
 		pod := aPod(apps("a"))
-		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v", ReadOnly: true, RecursiveReadOnly: &tt.asked}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{
+			Name: "v", MountPath: "/v", ReadOnly: true, RecursiveReadOnly: &tt.asked,
+		}}
 		in := input(pod, 5, attempt(0, true))
 		if tt.can {
 			in.Node.RecursiveReadOnly = []string{""}
@@ -190,15 +195,18 @@ func TestResourcesOfPods(t *testing.T) {
 	}{
 		{name: "asks for nothing"},
 		{
-			name: "a sum", a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, b: corev1.ResourceRequirements{Requests: list("1", "")},
+			name: "a sum", a: corev1.ResourceRequirements{Requests: list("1", "1Gi")},
+			b:        corev1.ResourceRequirements{Requests: list("1", "")},
 			requests: list("2", "1Gi"), allocated: list("2", "1Gi"),
 		},
 		{
 			name: "limits of all", a: corev1.ResourceRequirements{Requests: list("1", ""), Limits: list("1", "1Gi")},
-			b: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, requests: list("1", ""), limit: list("2", "2Gi"), allocated: list("1", ""),
+			b: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, requests: list("1", ""), limit: list("2", "2Gi"),
+			allocated: list("1", ""),
 		},
 		{
-			name: "limits of one", a: corev1.ResourceRequirements{Limits: list("1", "1Gi")}, b: corev1.ResourceRequirements{Limits: list("", "1Gi")},
+			name: "limits of one", a: corev1.ResourceRequirements{Limits: list("1", "1Gi")},
+			b:     corev1.ResourceRequirements{Limits: list("", "1Gi")},
 			limit: list("", "2Gi"),
 		},
 		{
@@ -207,7 +215,8 @@ func TestResourcesOfPods(t *testing.T) {
 		},
 		{
 			name: "of the pod", pod: &corev1.ResourceRequirements{Requests: list("3", ""), Limits: list("4", "4Gi")},
-			a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, requests: list("3", "1Gi"), limit: list("4", "4Gi"), allocated: list("3", "1Gi"),
+			a: corev1.ResourceRequirements{Requests: list("1", "1Gi")}, requests: list("3", "1Gi"), limit: list("4", "4Gi"),
+			allocated: list("3", "1Gi"),
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,7 +20,9 @@ func onSupervised(in Input) Input {
 }
 
 func withPostStart(pod *corev1.Pod) {
-	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}}}
+	pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+		PostStart: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 1}},
+	}
 }
 
 func TestSupervised(t *testing.T) {
@@ -38,46 +40,69 @@ func TestSupervised(t *testing.T) {
 		says    []string
 	}{
 		{behaviour: behaviour{
-			planCase: planCase{name: "a startup probe without a verdict: not started", in: onSupervised(input(aPod(withProbes), 2, none)), phase: "Running"},
-			unready:  []string{"a"},
+			planCase: planCase{
+				name: "a startup probe without a verdict: not started", in: onSupervised(input(aPod(withProbes), 2, none)),
+				phase: "Running",
+			},
+			unready: []string{"a"},
 		}},
 		{behaviour: behaviour{
-			planCase: planCase{name: "started and ready", in: onSupervised(input(aPod(withProbes), 2, verdict(true))), phase: "Running"},
-			ready:    []string{"a"},
-		}, started: true},
-		{behaviour: behaviour{
-			planCase: planCase{name: "what has started stays so while it is not ready", in: onSupervised(input(aPod(withProbes, running(0), wasReady), 2, verdict(false))), phase: "Running"},
-			unready:  []string{"a"},
-		}, started: true, says: []string{"Unhealthy Readiness probe failed"}},
-		{behaviour: behaviour{
-			planCase: planCase{name: "a startup that fails is the remote's to end", in: onSupervised(input(aPod(withProbes), 2, verdict(false))), phase: "Running"},
-			unready:  []string{"a"},
-		}, says: []string{"Unhealthy Startup probe failed"}},
-		{behaviour: behaviour{
-			planCase: planCase{name: "a postStart hook is not run from here, and waited for", in: onSupervised(input(aPod(withPostStart), 2, none)), phase: "Running"},
-			unready:  []string{"a"},
-		}},
-		{behaviour: behaviour{
-			planCase: planCase{name: "and done with the verdict", in: onSupervised(input(aPod(withPostStart), 2, verdict(true))), phase: "Running"},
-			ready:    []string{"a"},
-		}, started: true},
-		{behaviour: behaviour{
-			planCase: planCase{name: "a liveness probe alone has no verdict", in: onSupervised(input(aPod(liveness), 2, none)), phase: "Running"},
-			ready:    []string{"a"},
+			planCase: planCase{
+				name: "started and ready", in: onSupervised(input(aPod(withProbes), 2, verdict(true))), phase: "Running",
+			},
+			ready: []string{"a"},
 		}, started: true},
 		{behaviour: behaviour{
 			planCase: planCase{
-				name: "preStop is not run from here: the end is asked for at once", in: onSupervised(input(aPod(withPreStop, deleted(7, 9), running(0)), 2, none)),
+				name: "what has started stays so while it is not ready",
+				in:   onSupervised(input(aPod(withProbes, running(0), wasReady), 2, verdict(false))), phase: "Running",
+			},
+			unready: []string{"a"},
+		}, started: true, says: []string{"Unhealthy Readiness probe failed"}},
+		{behaviour: behaviour{
+			planCase: planCase{
+				name: "a startup that fails is the remote's to end", in: onSupervised(input(aPod(withProbes), 2, verdict(false))),
+				phase: "Running",
+			},
+			unready: []string{"a"},
+		}, says: []string{"Unhealthy Startup probe failed"}},
+		{behaviour: behaviour{
+			planCase: planCase{
+				name: "a postStart hook is not run from here, and waited for",
+				in:   onSupervised(input(aPod(withPostStart), 2, none)), phase: "Running",
+			},
+			unready: []string{"a"},
+		}},
+		{behaviour: behaviour{
+			planCase: planCase{
+				name: "and done with the verdict", in: onSupervised(input(aPod(withPostStart), 2, verdict(true))), phase: "Running",
+			},
+			ready: []string{"a"},
+		}, started: true},
+		{behaviour: behaviour{
+			planCase: planCase{
+				name: "a liveness probe alone has no verdict", in: onSupervised(input(aPod(liveness), 2, none)), phase: "Running",
+			},
+			ready: []string{"a"},
+		}, started: true},
+		{behaviour: behaviour{
+			planCase: planCase{
+				name: "preStop is not run from here: the end is asked for at once",
+				in:   onSupervised(input(aPod(withPreStop, deleted(7, 9), running(0)), 2, none)),
 				want: []string{"stop attempt 0 with grace 7s"}, phase: "Running", couldRun: true,
 			},
 			ready: []string{"a"},
 		}, started: true},
 		{behaviour: behaviour{planCase: planCase{
-			name: "why the remote ended a container is told as the kubelet does", in: onSupervised(input(aPod(liveness), 9, killed("Liveness probe failed: exit 1", ""))),
+			name:  "why the remote ended a container is told as the kubelet does",
+			in:    onSupervised(input(aPod(liveness), 9, killed("Liveness probe failed: exit 1", ""))),
 			phase: "Running", want: []string{"launch attempt 1"},
-		}}, says: []string{"Unhealthy Liveness probe failed: exit 1", "Killing Container a failed liveness probe, will be restarted"}},
+		}}, says: []string{
+			"Unhealthy Liveness probe failed: exit 1", "Killing Container a failed liveness probe, will be restarted",
+		}},
 		{behaviour: behaviour{planCase: planCase{
-			name: "of a hook it is not told what it printed", in: onSupervised(input(aPod(withPostStart), 9, killed("", "PostStart"))),
+			name:  "of a hook it is not told what it printed",
+			in:    onSupervised(input(aPod(withPostStart), 9, killed("", "PostStart"))),
 			phase: "Running", want: []string{"launch attempt 1"},
 		}}, says: []string{"FailedPostStartHook PostStartHook failed"}},
 	} {
@@ -101,7 +126,9 @@ func TestSupervised(t *testing.T) {
 // Addresses are put in by the remote: nothing waits for them.
 func TestAddressesComeLate(t *testing.T) {
 	in := onSupervised(input(aPod(change(func(c *corev1.Container) {
-		c.Env = []corev1.EnvVar{{Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}}
+		c.Env = []corev1.EnvVar{{
+			Name: "IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}},
+		}}
 		c.Args = []string{"--ip=$(IP)"}
 	})), 0))
 	in.Objects.ServicesSynced = true
@@ -110,7 +137,8 @@ func TestAddressesComeLate(t *testing.T) {
 		t.Fatalf("%v", p.Actions)
 	}
 	c := p.Actions[0].(Launch).Spec.Containers[0]
-	if c.Container.Env[0].Value != backend.LatePodIP || c.Container.Args[0] != "--ip="+backend.LatePodIP || c.Origins.Env["IP"] != backend.OriginShared {
+	if c.Container.Env[0].Value != backend.LatePodIP || c.Container.Args[0] != "--ip="+backend.LatePodIP ||
+		c.Origins.Env["IP"] != backend.OriginShared {
 		t.Errorf("%+v %+v", c.Container, c.Origins)
 	}
 }

@@ -13,7 +13,9 @@ import (
 
 // volume mounts an emptyDir v in the first container.
 func volume(pod *corev1.Pod) {
-	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	pod.Spec.Volumes = []corev1.Volume{{
+		Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 }
 
@@ -34,7 +36,9 @@ func TestVolumes(t *testing.T) {
 		return in
 	}
 	lacks := func(in Input) Input {
-		in.Objects.ConfigMaps = map[string]resolve.Object[*corev1.ConfigMap]{"config": {Err: errors.New(`configmap "config" not found`)}}
+		in.Objects.ConfigMaps = map[string]resolve.Object[*corev1.ConfigMap]{
+			"config": {Err: errors.New(`configmap "config" not found`)},
+		}
 		return in
 	}
 	placed := func(m *Memory) { m.Placed["v"] = "before" }
@@ -54,21 +58,28 @@ func TestVolumes(t *testing.T) {
 			},
 			want: []string{"launch attempt 0", "start container a attempt 0"}, phase: "Pending",
 		}},
-		{planCase: planCase{name: "contents not known yet: wait", in: places(input(aPod(configVolume), 0)), phase: "Pending"}},
+		{planCase: planCase{
+			name: "contents not known yet: wait", in: places(input(aPod(configVolume), 0)), phase: "Pending",
+		}},
 		{
-			planCase: planCase{name: "contents cannot be had: say so and wait", in: lacks(places(input(aPod(configVolume), 0))), phase: "Pending"},
-			says:     []string{`FailedMount MountVolume.SetUp failed for volume "v" : configmap "config" not found`},
+			planCase: planCase{
+				name: "contents cannot be had: say so and wait", in: lacks(places(input(aPod(configVolume), 0))), phase: "Pending",
+			},
+			says: []string{`FailedMount MountVolume.SetUp failed for volume "v" : configmap "config" not found`},
 		},
 		{planCase: planCase{
-			name: "contents changed: swapped in under a running container", in: has(places(input(aPod(configVolume), 3, alive)), "new"),
-			mem: placed, want: []string{"place volume v"}, phase: "Running",
+			name: "contents changed: swapped in under a running container",
+			in:   has(places(input(aPod(configVolume), 3, alive)), "new"),
+			mem:  placed, want: []string{"place volume v"}, phase: "Running",
 		}},
 		{planCase: planCase{
-			name: "contents changed: swapped in under a running task", in: task(has(places(input(aPod(configVolume), 3, alive)), "new")),
-			mem: placed, want: []string{"place volume v"}, phase: "Running",
+			name: "contents changed: swapped in under a running task",
+			in:   task(has(places(input(aPod(configVolume), 3, alive)), "new")),
+			mem:  placed, want: []string{"place volume v"}, phase: "Running",
 		}},
 		{planCase: planCase{
-			name: "contents gone: what is placed stays", in: lacks(places(input(aPod(configVolume), 3, alive))), mem: placed, phase: "Running",
+			name: "contents gone: what is placed stays", in: lacks(places(input(aPod(configVolume), 3, alive))), mem: placed,
+			phase: "Running",
 		}, says: []string{`FailedMount MountVolume.SetUp failed for volume "v" : configmap "config" not found`}},
 		{planCase: planCase{
 			name: "a place that failed is tried again after a while", in: places(input(aPod(volume), 1)),
@@ -78,7 +89,8 @@ func TestVolumes(t *testing.T) {
 		{planCase: planCase{
 			name: "a sandbox was made beside a place that failed: no container starts without it",
 			in:   places(input(aPod(volume), 1, attempt(0, true))),
-			mem:  func(m *Memory) { m.Failures["volume v"] = Failure{At: at(0.5), Delay: time.Second} }, phase: "Pending", wake: 1.5,
+			mem:  func(m *Memory) { m.Failures["volume v"] = Failure{At: at(0.5), Delay: time.Second} }, phase: "Pending",
+			wake: 1.5,
 		}},
 		{planCase: planCase{
 			name: "and it is placed before they do", in: places(input(aPod(volume), 2, attempt(0, true))),
@@ -86,8 +98,9 @@ func TestVolumes(t *testing.T) {
 			want: []string{"place volume v", "start container a attempt 0"}, phase: "Pending",
 		}},
 		{planCase: planCase{
-			name: "a new sandbox: placed again, its host may have lost it", in: places(input(aPod(volume, running(0)), 5, attempt(0, false, ran1("a", 0, 1, 4, 1)))),
-			mem: placed, want: []string{"place volume v", "launch attempt 1", "start container a attempt 1"}, phase: "Running",
+			name: "a new sandbox: placed again, its host may have lost it",
+			in:   places(input(aPod(volume, running(0)), 5, attempt(0, false, ran1("a", 0, 1, 4, 1)))),
+			mem:  placed, want: []string{"place volume v", "launch attempt 1", "start container a attempt 1"}, phase: "Running",
 		}, says: []string{"SandboxChanged Pod sandbox changed, it will be killed and re-created."}},
 		{planCase: planCase{
 			name: "cleared when the pod has ended, though it stays in the API",

@@ -16,7 +16,9 @@ var rv int
 
 func aPod(name string, uid types.UID, change ...func(*corev1.Pod)) *corev1.Pod {
 	rv++
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid, ResourceVersion: fmt.Sprint(rv)}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: name, UID: uid, ResourceVersion: fmt.Sprint(rv),
+	}}
 	for _, f := range change {
 		f(pod)
 	}
@@ -48,7 +50,10 @@ func TestTake(t *testing.T) {
 		// The framework's hand-off is by name: it would see one changed pod, or
 		// none where the specs are equal (virtual-kubelet podsEqual).
 		{"made anew under its name", aPod("p", "1"), aPod("p", "2"), []string{"REMOVE 1", "ADD 2"}},
-		{"made anew under its name while it stops", aPod("p", "1", deleted(30)), aPod("p", "2"), []string{"REMOVE 1", "ADD 2"}},
+		{
+			"made anew under its name while it stops", aPod("p", "1", deleted(30)), aPod("p", "2"),
+			[]string{"REMOVE 1", "ADD 2"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			store := cache.NewStore(cache.MetaNamespaceKeyFunc)

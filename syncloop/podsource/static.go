@@ -39,7 +39,10 @@ type view struct{ pod, mirror, as *corev1.Pod }
 
 // NewStatic returns a store over an informer's, which has no static pods until Set.
 func NewStatic(api Store) *Static {
-	return &Static{api: api, handed: map[string]types.UID{}, stale: map[types.UID]bool{}, refused: map[types.UID]bool{}, shown: map[string]view{}}
+	return &Static{
+		api: api, handed: map[string]types.UID{}, stale: map[types.UID]bool{}, refused: map[types.UID]bool{},
+		shown: map[string]view{},
+	}
 }
 
 // Set sets the static pods, and returns the keys that may have changed.

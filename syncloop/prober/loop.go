@@ -159,7 +159,9 @@ func (m *Manager) unreachable(ctx context.Context, uid types.UID) error {
 
 // tell emits the kubelet's Events. An unreachable remote is the node's matter
 // and no news of any pod.
-func (m *Manager) tell(ctx context.Context, pod *corev1.Pod, t Target, verdict check.Verdict, output string, err error) {
+func (m *Manager) tell(
+	ctx context.Context, pod *corev1.Pod, t Target, verdict check.Verdict, output string, err error,
+) {
 	logger := log.G(ctx).WithFields(fields(pod, t))
 	switch {
 	case check.Unasked(err):
@@ -183,7 +185,9 @@ func (m *Manager) event(pod *corev1.Pod, t Target, reason, message string) {
 
 // record counts a finding towards its threshold and returns false when no more
 // are wanted. Changed is called after the new result can be read.
-func (m *Manager) record(ctx context.Context, p *podProbes, b *probe, found Outcome, output string, took time.Duration) bool {
+func (m *Manager) record(
+	ctx context.Context, p *podProbes, b *probe, found Outcome, output string, took time.Duration,
+) bool {
 	m.mu.Lock()
 	// Set and Forget cancel under the lock: a finding of an ended probe is void.
 	if ctx.Err() != nil {

@@ -75,19 +75,25 @@ func TestThresholds(t *testing.T) {
 		want    Outcome
 		probes  int
 	}{
-		"one success is enough":               {Readiness, 1, 3, []answer{good}, []int{0}, Success, 6},
-		"failures below the threshold":        {Readiness, 1, 3, []answer{good, bad, bad, good}, []int{0}, Success, 6},
-		"failures at the threshold":           {Readiness, 1, 3, []answer{good, bad}, []int{0, 3}, Failure, 6},
-		"a failure before any success":        {Readiness, 1, 3, []answer{bad}, []int{2}, Failure, 6},
-		"successes below the threshold":       {Readiness, 2, 1, []answer{bad, good, bad}, []int{0}, Failure, 6},
-		"successes at the threshold":          {Readiness, 2, 1, []answer{bad, good, good}, []int{0, 2}, Success, 6},
-		"readiness comes and goes":            {Readiness, 1, 1, []answer{good, bad, good, bad}, []int{0, 1, 2, 3}, Failure, 6},
-		"defaults are 1 and 3":                {Readiness, 0, 0, []answer{good, bad, bad, bad, good}, []int{0, 3, 4}, Success, 6},
-		"startup ends with success":           {Startup, 1, 3, []answer{bad, bad, good}, []int{2}, Success, 3},
-		"startup ends with failure":           {Startup, 1, 3, []answer{bad}, []int{2}, Failure, 3},
-		"liveness goes on after success":      {Liveness, 1, 3, []answer{good}, []int{0}, Success, 6},
-		"liveness ends with failure":          {Liveness, 1, 2, []answer{good, bad}, []int{0, 2}, Failure, 3},
-		"an error counts neither way":         {Liveness, 1, 2, []answer{bad, broken, broken, broken, bad}, []int{2}, Failure, 5},
+		"one success is enough":         {Readiness, 1, 3, []answer{good}, []int{0}, Success, 6},
+		"failures below the threshold":  {Readiness, 1, 3, []answer{good, bad, bad, good}, []int{0}, Success, 6},
+		"failures at the threshold":     {Readiness, 1, 3, []answer{good, bad}, []int{0, 3}, Failure, 6},
+		"a failure before any success":  {Readiness, 1, 3, []answer{bad}, []int{2}, Failure, 6},
+		"successes below the threshold": {Readiness, 2, 1, []answer{bad, good, bad}, []int{0}, Failure, 6},
+		"successes at the threshold":    {Readiness, 2, 1, []answer{bad, good, good}, []int{0, 2}, Success, 6},
+		"readiness comes and goes": {
+			Readiness, 1, 1, []answer{good, bad, good, bad}, []int{0, 1, 2, 3}, Failure, 6,
+		},
+		"defaults are 1 and 3": {
+			Readiness, 0, 0, []answer{good, bad, bad, bad, good}, []int{0, 3, 4}, Success, 6,
+		},
+		"startup ends with success":      {Startup, 1, 3, []answer{bad, bad, good}, []int{2}, Success, 3},
+		"startup ends with failure":      {Startup, 1, 3, []answer{bad}, []int{2}, Failure, 3},
+		"liveness goes on after success": {Liveness, 1, 3, []answer{good}, []int{0}, Success, 6},
+		"liveness ends with failure":     {Liveness, 1, 2, []answer{good, bad}, []int{0, 2}, Failure, 3},
+		"an error counts neither way": {
+			Liveness, 1, 2, []answer{bad, broken, broken, broken, bad}, []int{2}, Failure, 5,
+		},
 		"an error that goes away counts none": {Readiness, 1, 1, []answer{broken, broken, good}, []int{0}, Success, 8},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +170,9 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("probed at %v", got)
 		}
 		_, events := r.told()
-		if want := []string{`Warning Unhealthy Readiness probe failed: command timed out: "true" timed out after 1s`}; !slices.Equal(events, want) {
+		if want := []string{
+			`Warning Unhealthy Readiness probe failed: command timed out: "true" timed out after 1s`,
+		}; !slices.Equal(events, want) {
 			t.Errorf("events %q", events)
 		}
 	})
@@ -208,8 +216,10 @@ func TestSilenceOfTheRemoteIsNoFailure(t *testing.T) {
 		asked int
 	}{
 		"the remote answers: the container hangs": {func(context.Context, types.UID) error { return nil }, Failure, 2},
-		"an error is an answer":                   {func(context.Context, types.UID) error { return errors.New("no") }, Failure, 2},
-		"it cannot be reached":                    {func(context.Context, types.UID) error { return backend.ErrUnavailable }, Unknown, 2},
+		"an error is an answer": {
+			func(context.Context, types.UID) error { return errors.New("no") }, Failure, 2,
+		},
+		"it cannot be reached": {func(context.Context, types.UID) error { return backend.ErrUnavailable }, Unknown, 2},
 		"it does not answer": {func(ctx context.Context, _ types.UID) error {
 			<-ctx.Done()
 			return ctx.Err()

@@ -47,7 +47,9 @@ func CheckClaim(pod *corev1.Pod, ref ClaimRef, pvc *corev1.PersistentVolumeClaim
 // nil.
 func CheckBinding(pvc *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
 	if pv.Spec.ClaimRef == nil {
-		return fmt.Errorf("found PV object %s but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim", pv.Name)
+		return fmt.Errorf(
+			"found PV object %s but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim", pv.Name,
+		)
 	}
 	if pv.Spec.ClaimRef.UID != pvc.UID {
 		return fmt.Errorf("found PV object %s but its pv.Spec.ClaimRef.UID %s does not point to claim.UID %s",
@@ -82,12 +84,15 @@ func SourceOf(pv *corev1.PersistentVolume) (Claim, error) {
 		}}, nil
 	case pv.Spec.NFS != nil:
 		return Claim{
-			Source: corev1.VolumeSource{NFS: pv.Spec.NFS.DeepCopy()}, ReadOnly: pv.Spec.NFS.ReadOnly, MountOptions: mountOptions(pv),
+			Source: corev1.VolumeSource{NFS: pv.Spec.NFS.DeepCopy()}, ReadOnly: pv.Spec.NFS.ReadOnly,
+			MountOptions: mountOptions(pv),
 		}, nil
 	case isEFS(pv):
 		csi := pv.Spec.CSI
 		return Claim{
-			Source: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: csi.Driver, VolumeAttributes: csi.VolumeAttributes}},
+			Source: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+				Driver: csi.Driver, VolumeAttributes: csi.VolumeAttributes,
+			}},
 			Handle: csi.VolumeHandle, ReadOnly: csi.ReadOnly, MountOptions: mountOptions(pv),
 		}, nil
 	}

@@ -24,16 +24,20 @@ func TestSourceOf(t *testing.T) {
 			want: Claim{Source: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/h"}}},
 		},
 		"local is a directory of the host that must be there": {
-			pv:   pvOf(corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/d"}}),
-			want: Claim{Local: true, Source: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/d", Type: ptr(corev1.HostPathDirectory)}}},
+			pv: pvOf(corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/d"}}),
+			want: Claim{Local: true, Source: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
+				Path: "/d", Type: ptr(corev1.HostPathDirectory),
+			}}},
 		},
 		"nfs": {
 			pv:   pvOf(corev1.PersistentVolumeSource{NFS: nfs()}),
 			want: Claim{Source: corev1.VolumeSource{NFS: nfs()}},
 		},
 		"nfs, read-only": {
-			pv:   pvOf(corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/e", ReadOnly: true}}),
-			want: Claim{Source: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/e", ReadOnly: true}}, ReadOnly: true},
+			pv: pvOf(corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/e", ReadOnly: true}}),
+			want: Claim{
+				Source: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/e", ReadOnly: true}}, ReadOnly: true,
+			},
 		},
 		"csi": {
 			pv:      pvOf(corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d"}}),
@@ -41,12 +45,16 @@ func TestSourceOf(t *testing.T) {
 		},
 		"one of Amazon EFS": {
 			pv: corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
-				MountOptions: []string{"tls"}, PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-					Driver: "efs.csi.aws.com", VolumeHandle: "fs-1::fsap-2", ReadOnly: true, VolumeAttributes: map[string]string{"encryptInTransit": "true"},
+				MountOptions: []string{"tls"},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+					Driver: "efs.csi.aws.com", VolumeHandle: "fs-1::fsap-2", ReadOnly: true,
+					VolumeAttributes: map[string]string{"encryptInTransit": "true"},
 				}},
 			}},
 			want: Claim{
-				Source: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "efs.csi.aws.com", VolumeAttributes: map[string]string{"encryptInTransit": "true"}}},
+				Source: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{
+					Driver: "efs.csi.aws.com", VolumeAttributes: map[string]string{"encryptInTransit": "true"},
+				}},
 				Handle: "fs-1::fsap-2", ReadOnly: true, MountOptions: []string{"tls"},
 			},
 		},
@@ -68,14 +76,17 @@ func TestSourceOf(t *testing.T) {
 		},
 		"mount options as they once were": {
 			pv: corev1.PersistentVolume{
-				ObjectMeta: metav1.ObjectMeta{Name: "pv", Annotations: map[string]string{corev1.MountOptionAnnotation: "soft,nolock"}},
-				Spec:       corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: nfs()}},
+				ObjectMeta: metav1.ObjectMeta{
+					Name: "pv", Annotations: map[string]string{corev1.MountOptionAnnotation: "soft,nolock"},
+				},
+				Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: nfs()}},
 			},
 			want: Claim{Source: corev1.VolumeSource{NFS: nfs()}, MountOptions: []string{"soft", "nolock"}},
 		},
 		"mount options of a directory": {
 			pv: corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
-				MountOptions: []string{"noatime"}, PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/d"}},
+				MountOptions:           []string{"noatime"},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/d"}},
 			}},
 			wantErr: `persistentvolume "pv": spec.mountOptions is not supported`,
 		},
@@ -119,10 +130,16 @@ func TestCheckClaim(t *testing.T) {
 		ephemeral bool
 		want      string
 	}{
-		"bound":          {},
-		"not bound":      {change: func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }, want: "PVC is not bound"},
-		"without a name": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "" }, want: "PVC has empty pvc.Spec.VolumeName"},
-		"deleted":        {change: func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }, want: "PVC is being deleted"},
+		"bound": {},
+		"not bound": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }, want: "PVC is not bound",
+		},
+		"without a name": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "" }, want: "PVC has empty pvc.Spec.VolumeName",
+		},
+		"deleted": {
+			change: func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &metav1.Time{} }, want: "PVC is being deleted",
+		},
 		"deleted, but protected while it is used": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.DeletionTimestamp, c.Finalizers = &metav1.Time{}, []string{"kubernetes.io/pvc-protection"}
 		}},

@@ -65,8 +65,10 @@ func TestLackEventsAreThoseOfVirtualKubelet(t *testing.T) {
 			want: []LackEvent{{"MandatorySecretKeyNotFound", `key "none" does not exist in secret "s"`}},
 		},
 		"one that cannot be read is not forgiven, not even an optional one": {
-			env:  []corev1.EnvVar{v("A", configMapKey("deny", "k", true)), v("B", secretKey("gone", "k", true))},
-			want: []LackEvent{{"FailedToReadOptionalConfigMap", `skipping optional envvar "A": failed to read configmap "deny"`}},
+			env: []corev1.EnvVar{v("A", configMapKey("deny", "k", true)), v("B", secretKey("gone", "k", true))},
+			want: []LackEvent{{
+				"FailedToReadOptionalConfigMap", `skipping optional envvar "A": failed to read configmap "deny"`,
+			}},
 		},
 		"a mandatory one that cannot be read": {
 			from: []corev1.EnvFromSource{fromConfigMap("", "deny", false)},
@@ -74,7 +76,8 @@ func TestLackEventsAreThoseOfVirtualKubelet(t *testing.T) {
 		},
 		"one that is not known yet": {
 			env: []corev1.EnvVar{
-				v("A", secretKey("gone", "k", true)), v("B", configMapKey("unknown", "k", true)), v("C", secretKey("gone", "k", true)),
+				v("A", secretKey("gone", "k", true)), v("B", configMapKey("unknown", "k", true)),
+				v("C", secretKey("gone", "k", true)),
 			},
 			want: []LackEvent{{"OptionalSecretNotFound", `skipping optional envvar "A": secret "gone" not found`}},
 		},

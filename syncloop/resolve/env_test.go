@@ -35,7 +35,9 @@ func testObjects() Objects {
 	return Objects{
 		ServicesSynced: true,
 		ConfigMaps: map[string]Object[*corev1.ConfigMap]{
-			"cm":   {Value: &corev1.ConfigMap{Data: map[string]string{"k": "cv", "A.b-c": "odd", "1": "digit"}, BinaryData: map[string][]byte{"bin": {1}}}},
+			"cm": {Value: &corev1.ConfigMap{
+				Data: map[string]string{"k": "cv", "A.b-c": "odd", "1": "digit"}, BinaryData: map[string][]byte{"bin": {1}},
+			}},
 			"gone": {Err: apierrors.NewNotFound(corev1.Resource("configmaps"), "gone")},
 			"deny": {Err: errors.New("configmap is forbidden")},
 		},
@@ -91,7 +93,9 @@ func TestEnvironment(t *testing.T) {
 			want: []corev1.EnvVar{{Name: "1", Value: "digit"}, {Name: "A.b-c", Value: "odd"}, {Name: "k", Value: "cv"}},
 		},
 		"a prefix; a later source goes before an earlier": {
-			from: []corev1.EnvFromSource{fromSecret("k_", "s", false), fromConfigMap("", "cm", false), fromSecret("", "s", false)},
+			from: []corev1.EnvFromSource{
+				fromSecret("k_", "s", false), fromConfigMap("", "cm", false), fromSecret("", "s", false),
+			},
 			want: []corev1.EnvVar{
 				{Name: "k_k", Value: "sv"},
 				{Name: "k_other", Value: "so"},
@@ -107,7 +111,9 @@ func TestEnvironment(t *testing.T) {
 			want: []corev1.EnvVar{{Name: "k", Value: "my sv so"}, {Name: "other", Value: "so"}},
 		},
 		"keys": {
-			env:  []corev1.EnvVar{{Name: "A", ValueFrom: configMapKey("cm", "k", false)}, {Name: "B", ValueFrom: secretKey("s", "k", false)}},
+			env: []corev1.EnvVar{
+				{Name: "A", ValueFrom: configMapKey("cm", "k", false)}, {Name: "B", ValueFrom: secretKey("s", "k", false)},
+			},
 			want: []corev1.EnvVar{{Name: "A", Value: "cv"}, {Name: "B", Value: "sv"}},
 		},
 		"what is optional and lacking is not set": {
@@ -151,11 +157,14 @@ func TestEnvironment(t *testing.T) {
 
 func TestCommandAndArgsSeeTheWholeEnvironment(t *testing.T) {
 	pod := testPod(corev1.Container{
-		Command: []string{"sh", "$(k)$(LATER)"}, Args: []string{"$(KUBERNETES_SERVICE_PORT)", "$$(k)", "$(NONE)"}, WorkingDir: "/$(k)",
-		EnvFrom: []corev1.EnvFromSource{fromSecret("", "s", false)}, Env: []corev1.EnvVar{{Name: "LATER", Value: "z"}},
+		Command: []string{"sh", "$(k)$(LATER)"}, Args: []string{"$(KUBERNETES_SERVICE_PORT)", "$$(k)", "$(NONE)"},
+		WorkingDir: "/$(k)",
+		EnvFrom:    []corev1.EnvFromSource{fromSecret("", "s", false)}, Env: []corev1.EnvVar{{Name: "LATER", Value: "z"}},
 	})
 	o := testObjects()
-	o.Services = []*corev1.Service{service("default", "kubernetes", "10.0.0.1", corev1.ServicePort{Name: "https", Port: 443})}
+	o.Services = []*corev1.Service{service(
+		"default", "kubernetes", "10.0.0.1", corev1.ServicePort{Name: "https", Port: 443},
+	)}
 	got, _, err := Resolve(pod, &pod.Spec.Containers[0], o, Node{}, Addresses{})
 	if err != nil {
 		t.Fatal(err)
@@ -176,13 +185,19 @@ func TestEnvironmentErrors(t *testing.T) {
 		waiting bool
 		want    string
 	}{
-		"configMap missing":         {env: configMapKey("gone", "k", false), want: `configmap "gone" not found`},
-		"secret missing":            {env: secretKey("gone", "k", false), want: `secret "gone" not found`},
-		"envFrom configMap missing": {from: []corev1.EnvFromSource{fromConfigMap("", "gone", false)}, want: `configmap "gone" not found`},
-		"envFrom secret missing":    {from: []corev1.EnvFromSource{fromSecret("", "gone", false)}, want: `secret "gone" not found`},
-		"no such key in configMap":  {env: configMapKey("cm", "none", false), want: "couldn't find key none in ConfigMap ns/cm"},
-		"binary data is no value":   {env: configMapKey("cm", "bin", false), want: "couldn't find key bin in ConfigMap ns/cm"},
-		"no such key in secret":     {env: secretKey("s", "none", false), want: "couldn't find key none in Secret ns/s"},
+		"configMap missing": {env: configMapKey("gone", "k", false), want: `configmap "gone" not found`},
+		"secret missing":    {env: secretKey("gone", "k", false), want: `secret "gone" not found`},
+		"envFrom configMap missing": {
+			from: []corev1.EnvFromSource{fromConfigMap("", "gone", false)}, want: `configmap "gone" not found`,
+		},
+		"envFrom secret missing": {
+			from: []corev1.EnvFromSource{fromSecret("", "gone", false)}, want: `secret "gone" not found`,
+		},
+		"no such key in configMap": {
+			env: configMapKey("cm", "none", false), want: "couldn't find key none in ConfigMap ns/cm",
+		},
+		"binary data is no value": {env: configMapKey("cm", "bin", false), want: "couldn't find key bin in ConfigMap ns/cm"},
+		"no such key in secret":   {env: secretKey("s", "none", false), want: "couldn't find key none in Secret ns/s"},
 		"optional does not forgive another error": {
 			from: []corev1.EnvFromSource{fromConfigMap("", "deny", true)}, want: "configmap is forbidden",
 		},
@@ -190,7 +205,8 @@ func TestEnvironmentErrors(t *testing.T) {
 			env: configMapKey("unknown", "k", true), waiting: true, want: `configmap "unknown": not known yet`,
 		},
 		"an unknown secret is waited for": {
-			from: []corev1.EnvFromSource{fromSecret("", "unknown", true)}, waiting: true, want: `secret "unknown": not known yet`,
+			from: []corev1.EnvFromSource{fromSecret("", "unknown", true)}, waiting: true,
+			want: `secret "unknown": not known yet`,
 		},
 		"behaviour 20: services are waited for": {
 			objects: func(o *Objects) { o.ServicesSynced = false }, waiting: true,
@@ -233,20 +249,31 @@ func TestAStaticPodDoesNotWaitForServices(t *testing.T) {
 }
 
 func TestSubPaths(t *testing.T) {
-	env := []corev1.EnvVar{{Name: "D", Value: "dir"}, {Name: "EMPTY"}, {Name: "UP", Value: "a/../.."}, {Name: "ROOT", Value: "/etc"}}
+	env := []corev1.EnvVar{
+		{Name: "D", Value: "dir"}, {Name: "EMPTY"}, {Name: "UP", Value: "a/../.."}, {Name: "ROOT", Value: "/etc"},
+	}
 	for name, tc := range map[string]struct {
 		mount   corev1.VolumeMount
 		want    string
 		wantErr string
 	}{
-		"none":                        {},
-		"literal, not expanded":       {mount: corev1.VolumeMount{SubPath: "$(D)"}, want: "$(D)"},
-		"expanded":                    {mount: corev1.VolumeMount{SubPathExpr: "x/$(D)/$$(D)"}, want: "x/dir/$(D)"},
-		"dots that are no backstep":   {mount: corev1.VolumeMount{SubPathExpr: "..$(D)/..."}, want: "..dir/..."},
-		"missing or empty":            {mount: corev1.VolumeMount{SubPathExpr: "$(NONE)/$(EMPTY)/$(D)"}, wantErr: "missing value for EMPTY, NONE"},
-		"absolute":                    {mount: corev1.VolumeMount{SubPathExpr: "$(ROOT)"}, wantErr: "error SubPath `/etc` must not be an absolute path"},
-		"backsteps":                   {mount: corev1.VolumeMount{SubPathExpr: "x/$(UP)"}, wantErr: "unable to provision SubPath `x/a/../..`: must not contain '..'"},
-		"backsteps in a literal path": {mount: corev1.VolumeMount{SubPath: "../x"}, wantErr: "unable to provision SubPath `../x`: must not contain '..'"},
+		"none":                      {},
+		"literal, not expanded":     {mount: corev1.VolumeMount{SubPath: "$(D)"}, want: "$(D)"},
+		"expanded":                  {mount: corev1.VolumeMount{SubPathExpr: "x/$(D)/$$(D)"}, want: "x/dir/$(D)"},
+		"dots that are no backstep": {mount: corev1.VolumeMount{SubPathExpr: "..$(D)/..."}, want: "..dir/..."},
+		"missing or empty": {
+			mount: corev1.VolumeMount{SubPathExpr: "$(NONE)/$(EMPTY)/$(D)"}, wantErr: "missing value for EMPTY, NONE",
+		},
+		"absolute": {
+			mount: corev1.VolumeMount{SubPathExpr: "$(ROOT)"}, wantErr: "error SubPath `/etc` must not be an absolute path",
+		},
+		"backsteps": {
+			mount:   corev1.VolumeMount{SubPathExpr: "x/$(UP)"},
+			wantErr: "unable to provision SubPath `x/a/../..`: must not contain '..'",
+		},
+		"backsteps in a literal path": {
+			mount: corev1.VolumeMount{SubPath: "../x"}, wantErr: "unable to provision SubPath `../x`: must not contain '..'",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod(corev1.Container{Env: env, VolumeMounts: []corev1.VolumeMount{tc.mount}})
@@ -306,7 +333,9 @@ func TestFieldRefErrors(t *testing.T) {
 			t.Errorf("%s: waits = %v", path, !waits)
 		}
 	}
-	if _, err := podField(testPod(corev1.Container{}), &corev1.ObjectFieldSelector{APIVersion: "v2", FieldPath: "metadata.name"}, Addresses{}); err == nil {
+	if _, err := podField(
+		testPod(corev1.Container{}), &corev1.ObjectFieldSelector{APIVersion: "v2", FieldPath: "metadata.name"}, Addresses{},
+	); err == nil {
 		t.Error("a version of the API that does not exist was taken")
 	}
 }
@@ -314,7 +343,9 @@ func TestFieldRefErrors(t *testing.T) {
 func TestAPodOnTheHostsNetworkHasItsAddresses(t *testing.T) {
 	pod := testPod(corev1.Container{})
 	pod.Spec.HostNetwork = true
-	got, err := podField(pod, &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}, Addresses{HostIPs: []string{"192.0.2.1"}})
+	got, err := podField(
+		pod, &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}, Addresses{HostIPs: []string{"192.0.2.1"}},
+	)
 	if err != nil || got != "192.0.2.1" {
 		t.Errorf("podIP = %q, %v", got, err)
 	}
@@ -326,8 +357,12 @@ func TestResourceFieldRefs(t *testing.T) {
 		corev1.ResourceEphemeralStorage: resource.MustParse("100G"), "hugepages-2Mi": resource.MustParse("1Gi"),
 	}}
 	resources := corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("100M")},
-		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi"), "hugepages-2Mi": resource.MustParse("4Mi")},
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("100M"),
+		},
+		Limits: corev1.ResourceList{
+			corev1.ResourceMemory: resource.MustParse("128Mi"), "hugepages-2Mi": resource.MustParse("4Mi"),
+		},
 	}
 	podLevel := &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
 	for name, tc := range map[string]struct {
@@ -335,22 +370,46 @@ func TestResourceFieldRefs(t *testing.T) {
 		pod  *corev1.ResourceRequirements
 		want string
 	}{
-		"rounded up":                  {ref: corev1.ResourceFieldSelector{Resource: "requests.cpu"}, want: "1"},
-		"in thousandths":              {ref: corev1.ResourceFieldSelector{Resource: "requests.cpu", Divisor: resource.MustParse("1m")}, want: "250"},
-		"in bytes":                    {ref: corev1.ResourceFieldSelector{Resource: "limits.memory"}, want: "134217728"},
-		"in Mi":                       {ref: corev1.ResourceFieldSelector{Resource: "requests.memory", Divisor: resource.MustParse("1Mi")}, want: "96"},
-		"exactly in Mi":               {ref: corev1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Mi")}, want: "128"},
-		"huge pages":                  {ref: corev1.ResourceFieldSelector{Resource: "limits.hugepages-2Mi", Divisor: resource.MustParse("1Mi")}, want: "4"},
-		"no default of huge pages":    {ref: corev1.ResourceFieldSelector{Resource: "limits.hugepages-2Mi", ContainerName: "i"}, want: "0"},
-		"no default of requests":      {ref: corev1.ResourceFieldSelector{Resource: "requests.ephemeral-storage"}, want: "0"},
-		"behaviour 18: cpu":           {ref: corev1.ResourceFieldSelector{Resource: "limits.cpu"}, want: "4"},
-		"behaviour 18: disk":          {ref: corev1.ResourceFieldSelector{Resource: "limits.ephemeral-storage"}, want: "100000000000"},
-		"the pod's limit before":      {ref: corev1.ResourceFieldSelector{Resource: "limits.cpu"}, pod: podLevel, want: "2"},
-		"another container":           {ref: corev1.ResourceFieldSelector{Resource: "limits.memory", ContainerName: "i", Divisor: resource.MustParse("1Gi")}, want: "8"},
-		"the same container, by name": {ref: corev1.ResourceFieldSelector{Resource: "limits.memory", ContainerName: "c", Divisor: resource.MustParse("1Mi")}, want: "128"},
+		"rounded up": {ref: corev1.ResourceFieldSelector{Resource: "requests.cpu"}, want: "1"},
+		"in thousandths": {
+			ref: corev1.ResourceFieldSelector{Resource: "requests.cpu", Divisor: resource.MustParse("1m")}, want: "250",
+		},
+		"in bytes": {ref: corev1.ResourceFieldSelector{Resource: "limits.memory"}, want: "134217728"},
+		"in Mi": {
+			ref: corev1.ResourceFieldSelector{Resource: "requests.memory", Divisor: resource.MustParse("1Mi")}, want: "96",
+		},
+		"exactly in Mi": {
+			ref: corev1.ResourceFieldSelector{Resource: "limits.memory", Divisor: resource.MustParse("1Mi")}, want: "128",
+		},
+		"huge pages": {
+			ref: corev1.ResourceFieldSelector{Resource: "limits.hugepages-2Mi", Divisor: resource.MustParse("1Mi")}, want: "4",
+		},
+		"no default of huge pages": {
+			ref: corev1.ResourceFieldSelector{Resource: "limits.hugepages-2Mi", ContainerName: "i"}, want: "0",
+		},
+		"no default of requests": {ref: corev1.ResourceFieldSelector{Resource: "requests.ephemeral-storage"}, want: "0"},
+		"behaviour 18: cpu":      {ref: corev1.ResourceFieldSelector{Resource: "limits.cpu"}, want: "4"},
+		"behaviour 18: disk": {
+			ref: corev1.ResourceFieldSelector{Resource: "limits.ephemeral-storage"}, want: "100000000000",
+		},
+		"the pod's limit before": {ref: corev1.ResourceFieldSelector{Resource: "limits.cpu"}, pod: podLevel, want: "2"},
+		"another container": {
+			ref: corev1.ResourceFieldSelector{
+				Resource: "limits.memory", ContainerName: "i", Divisor: resource.MustParse("1Gi"),
+			},
+			want: "8",
+		},
+		"the same container, by name": {
+			ref: corev1.ResourceFieldSelector{
+				Resource: "limits.memory", ContainerName: "c", Divisor: resource.MustParse("1Mi"),
+			},
+			want: "128",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := testPod(corev1.Container{Resources: resources, Env: []corev1.EnvVar{{Name: "V", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &tc.ref}}}})
+			pod := testPod(corev1.Container{
+				Resources: resources, Env: []corev1.EnvVar{{Name: "V", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &tc.ref}}},
+			})
 			pod.Spec.Resources = tc.pod
 			got, _, err := Resolve(pod, &pod.Spec.Containers[0], testObjects(), node, Addresses{})
 			if err != nil || got.Env[0].Value != tc.want {

@@ -13,26 +13,34 @@ import (
 // TestEnvFileValue reads as the syntax of these files.
 func TestEnvFileValue(t *testing.T) {
 	for name, tt := range map[string]struct{ file, key, want, err string }{
-		"one of several":                  {file: "A='1'\nB='2'\n", key: "B", want: "2"},
-		"the first of two":                {file: "A='1'\nA='2'\n", key: "A", want: "1"},
-		"none":                            {file: "A='1'\n", key: "B"},
-		"an empty file":                   {key: "A"},
-		"without a last newline":          {file: "A='1'", key: "A", want: "1"},
-		"indented, blank, comments":       {file: " \t\n# A='0'\n  \tA='1' # one\n", key: "A", want: "1"},
-		"as it stands":                    {file: `A=' $B "x" \n # '`, key: "A", want: ` $B "x" \n # `},
-		"over lines":                      {file: "A='1\n 2\n\n3'\nB='x'", key: "A", want: "1\n 2\n\n3"},
-		"after lines":                     {file: "A='1\n2'\nB='x'", key: "B", want: "x"},
-		"of DOS":                          {file: "A='1\r\n2'\r\nB='x'\r\n", key: "A", want: "1\n2"},
-		"a space after =":                 {file: "A= '1'\n", key: "A"},
-		"a space after another =":         {file: "A= '1'\nB='2'\n", key: "B", want: "2"},
-		"a space before =":                {file: "A ='1'\n", key: "A", err: "at line 1: whitespace before '=' is not allowed"},
-		"no =":                            {file: "A='1'\nB\n", key: "B", err: "at line 2: missing '='"},
-		"no name":                         {file: "='1'\n", key: "A", err: "at line 1: empty variable name"},
-		"no quotes":                       {file: "\nA=1\n", key: "A", err: "at line 2: value must be enclosed in single quotes"},
-		"double quotes":                   {file: `A="1"`, key: "A", err: "value must be enclosed in single quotes"},
-		"nothing":                         {file: "A=\n", key: "A", err: "value must be enclosed in single quotes"},
-		"something behind":                {file: "A='1'2\n", key: "A", err: "at line 1: unexpected content after closing quote"},
-		"a quote without end":             {file: "B='1'\nA='1\n2\n", key: "A", err: "starting at line 2: unclosed single quote"},
+		"one of several":            {file: "A='1'\nB='2'\n", key: "B", want: "2"},
+		"the first of two":          {file: "A='1'\nA='2'\n", key: "A", want: "1"},
+		"none":                      {file: "A='1'\n", key: "B"},
+		"an empty file":             {key: "A"},
+		"without a last newline":    {file: "A='1'", key: "A", want: "1"},
+		"indented, blank, comments": {file: " \t\n# A='0'\n  \tA='1' # one\n", key: "A", want: "1"},
+		"as it stands":              {file: `A=' $B "x" \n # '`, key: "A", want: ` $B "x" \n # `},
+		"over lines":                {file: "A='1\n 2\n\n3'\nB='x'", key: "A", want: "1\n 2\n\n3"},
+		"after lines":               {file: "A='1\n2'\nB='x'", key: "B", want: "x"},
+		"of DOS":                    {file: "A='1\r\n2'\r\nB='x'\r\n", key: "A", want: "1\n2"},
+		"a space after =":           {file: "A= '1'\n", key: "A"},
+		"a space after another =":   {file: "A= '1'\nB='2'\n", key: "B", want: "2"},
+		"a space before =": {
+			file: "A ='1'\n", key: "A", err: "at line 1: whitespace before '=' is not allowed",
+		},
+		"no =":    {file: "A='1'\nB\n", key: "B", err: "at line 2: missing '='"},
+		"no name": {file: "='1'\n", key: "A", err: "at line 1: empty variable name"},
+		"no quotes": {
+			file: "\nA=1\n", key: "A", err: "at line 2: value must be enclosed in single quotes",
+		},
+		"double quotes": {file: `A="1"`, key: "A", err: "value must be enclosed in single quotes"},
+		"nothing":       {file: "A=\n", key: "A", err: "value must be enclosed in single quotes"},
+		"something behind": {
+			file: "A='1'2\n", key: "A", err: "at line 1: unexpected content after closing quote",
+		},
+		"a quote without end": {
+			file: "B='1'\nA='1\n2\n", key: "A", err: "starting at line 2: unclosed single quote",
+		},
 		"an error before it":              {file: "B\nA='1'\n", key: "A", err: "at line 1"},
 		"what follows is not looked at":   {file: "A='1'\nB\n", key: "A", want: "1"},
 		"the name, not the end of a name": {file: "AB='1'\nB='2'\n", key: "B", want: "2"},
@@ -47,7 +55,9 @@ func TestEnvFileValue(t *testing.T) {
 func TestFileKeyRef(t *testing.T) {
 	file := EnvFile{Volume: "v", Path: "p/env"}
 	key := func(key string, mayLack bool) *corev1.EnvVarSource {
-		return &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{VolumeName: "v", Path: "p/env", Key: key, Optional: &mayLack}}
+		return &corev1.EnvVarSource{FileKeyRef: &corev1.FileKeySelector{
+			VolumeName: "v", Path: "p/env", Key: key, Optional: &mayLack,
+		}}
 	}
 	gone := Object[[]byte]{Err: backend.Errorf(backend.ErrNotFound, "read v/p/env: no such file")}
 	for name, tt := range map[string]struct {
@@ -56,13 +66,25 @@ func TestFileKeyRef(t *testing.T) {
 		want string
 		err  string
 	}{
-		"a value, with what is made of it": {from: key("A", false), file: Object[[]byte]{Value: []byte("A='s3'")}, want: "V=s3 W=<s3>"},
-		"no such key":                      {from: key("B", false), file: Object[[]byte]{Value: []byte("A='s3'")}, err: `environment variable key "B" not found in file "p/env" of volume "v"`},
-		"no such key, optional":            {from: key("B", true), file: Object[[]byte]{Value: []byte("A='s3'")}, want: "W=<$(V)>"},
-		"no such file":                     {from: key("A", false), file: gone, err: "couldn't parse env file: read v/p/env: no such file"},
-		"no such file, optional":           {from: key("A", true), file: gone, want: "W=<$(V)>"},
-		"an odd file, optional":            {from: key("A", true), file: Object[[]byte]{Err: errors.New("it is larger")}, err: "couldn't parse env file: it is larger"},
-		"not the syntax, optional":         {from: key("A", true), file: Object[[]byte]{Value: []byte("A=s3")}, err: "couldn't parse env file"},
+		"a value, with what is made of it": {
+			from: key("A", false), file: Object[[]byte]{Value: []byte("A='s3'")}, want: "V=s3 W=<s3>",
+		},
+		"no such key": {
+			from: key("B", false), file: Object[[]byte]{Value: []byte("A='s3'")},
+			err: `environment variable key "B" not found in file "p/env" of volume "v"`,
+		},
+		"no such key, optional": {from: key("B", true), file: Object[[]byte]{Value: []byte("A='s3'")}, want: "W=<$(V)>"},
+		"no such file": {
+			from: key("A", false), file: gone, err: "couldn't parse env file: read v/p/env: no such file",
+		},
+		"no such file, optional": {from: key("A", true), file: gone, want: "W=<$(V)>"},
+		"an odd file, optional": {
+			from: key("A", true), file: Object[[]byte]{Err: errors.New("it is larger")},
+			err: "couldn't parse env file: it is larger",
+		},
+		"not the syntax, optional": {
+			from: key("A", true), file: Object[[]byte]{Value: []byte("A=s3")}, err: "couldn't parse env file",
+		},
 	} {
 		c := &corev1.Container{Env: []corev1.EnvVar{{Name: "V", ValueFrom: tt.from}, {Name: "W", Value: "<$(V)>"}}}
 		if files := EnvFilesOf(c); len(files) != 1 || files[0] != file {

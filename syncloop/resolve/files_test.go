@@ -20,7 +20,9 @@ func itemMode(key, path string, mode int32) corev1.KeyToPath {
 }
 
 func configMapVolume(name string, mayLack bool, items ...corev1.KeyToPath) corev1.VolumeSource {
-	return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named(name), Items: items, Optional: &mayLack}}
+	return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: named(name), Items: items, Optional: &mayLack,
+	}}
 }
 
 func secretVolume(name string, mayLack bool, items ...corev1.KeyToPath) corev1.VolumeSource {
@@ -36,19 +38,27 @@ func downwardField(path, field string) corev1.DownwardAPIVolumeFile {
 }
 
 func fromKeys(name string, mayLack bool, items ...corev1.KeyToPath) corev1.VolumeProjection {
-	return corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: named(name), Items: items, Optional: &mayLack}}
+	return corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+		LocalObjectReference: named(name), Items: items, Optional: &mayLack,
+	}}
 }
 
 func fromSecretKeys(name string, mayLack bool, items ...corev1.KeyToPath) corev1.VolumeProjection {
-	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: named(name), Items: items, Optional: &mayLack}}
+	return corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+		LocalObjectReference: named(name), Items: items, Optional: &mayLack,
+	}}
 }
 
 func tokenSource(audience, path string) corev1.VolumeProjection {
-	return corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: audience, Path: path}}
+	return corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+		Audience: audience, Path: path,
+	}}
 }
 
 func bundleSource(name, path string, mayLack bool) corev1.VolumeProjection {
-	return corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{Name: &name, Path: path, Optional: &mayLack}}
+	return corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{
+		Name: &name, Path: path, Optional: &mayLack,
+	}}
 }
 
 func filesObjects() Objects {
@@ -94,7 +104,9 @@ func TestFiles(t *testing.T) {
 		source corev1.VolumeSource
 		want   []string
 	}{
-		"all keys of a configMap, binary ones too": {configMapVolume("cm", false), []string{"1 644 digit", "A.b-c 644 odd", "bin 644 \x01", "k 644 cv"}},
+		"all keys of a configMap, binary ones too": {
+			configMapVolume("cm", false), []string{"1 644 digit", "A.b-c 644 odd", "bin 644 \x01", "k 644 cv"},
+		},
 		"items and modes": {
 			withMode(configMapVolume("cm", false, item("k", "b/x"), itemMode("bin", "a", 0o400)), 0o440),
 			[]string{"a 400 \x01", "b/x 440 cv"},
@@ -103,9 +115,13 @@ func TestFiles(t *testing.T) {
 		"a secret's key":       {withMode(secretVolume("s", false, item("k", "./x//y")), 0o400), []string{"x/y 400 sv"}},
 		"optional and missing": {configMapVolume("gone", true), nil},
 		"a secret, optional and missing, whose items are": {secretVolume("gone", true, item("k", "x")), nil},
-		"optional, and an item is missing":                {configMapVolume("cm", true, item("none", "x"), item("k", "y")), []string{"y 644 cv"}},
+		"optional, and an item is missing": {
+			configMapVolume("cm", true, item("none", "x"), item("k", "y")), []string{"y 644 cv"},
+		},
 		"downward": {
-			withMode(downwardVolume(downwardField("l", "metadata.labels"), downwardField("d/../a", "metadata.annotations['example.com/Note']"),
+			withMode(downwardVolume(downwardField("l", "metadata.labels"), downwardField(
+				"d/../a", "metadata.annotations['example.com/Note']",
+			),
 				corev1.DownwardAPIVolumeFile{Path: "m", Mode: ptr(int32(0o400)), ResourceFieldRef: &corev1.ResourceFieldSelector{
 					ContainerName: "c", Resource: "limits.memory", Divisor: resource.MustParse("1Mi"),
 				}}), 0o600),
@@ -113,9 +129,13 @@ func TestFiles(t *testing.T) {
 		},
 		"projected": {
 			withMode(projected(
-				tokenSource("", "token"), fromKeys("cm", false, item("k", "ca.crt")), fromSecretKeys("s", false, itemMode("k", "s/k", 0o440)),
-				corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{downwardField("namespace", "metadata.namespace")}}},
-				bundleSource("roots", "roots.pem", false), bundleSource("gone", "none.pem", true), fromKeys("gone", true), fromSecretKeys("gone", true, item("x", "x")),
+				tokenSource("", "token"), fromKeys("cm", false, item("k", "ca.crt")),
+				fromSecretKeys("s", false, itemMode("k", "s/k", 0o440)),
+				corev1.VolumeProjection{DownwardAPI: &corev1.DownwardAPIProjection{
+					Items: []corev1.DownwardAPIVolumeFile{downwardField("namespace", "metadata.namespace")},
+				}},
+				bundleSource("roots", "roots.pem", false), bundleSource("gone", "none.pem", true), fromKeys("gone", true),
+				fromSecretKeys("gone", true, item("x", "x")),
 			), 0o640),
 			[]string{"ca.crt 640 cv", "namespace 640 ns", "none.pem 640 ", "roots.pem 640 PEM", "s/k 440 sv", "token 640 tok"},
 		},
@@ -153,30 +173,78 @@ func TestFilesErrors(t *testing.T) {
 		waiting bool
 		want    string
 	}{
-		"configMap missing":                  {source: configMapVolume("gone", false), want: `configmap "gone" not found`},
-		"secret missing":                     {source: secretVolume("gone", false), want: `secret "gone" not found`},
-		"optional does not forgive all":      {source: configMapVolume("deny", true), want: "configmap is forbidden"},
-		"item missing":                       {source: configMapVolume("cm", false, item("none", "x")), want: "configmap references non-existent config key: none"},
-		"item of a secret missing":           {source: secretVolume("s", false, item("none", "x")), want: "references non-existent secret key: none"},
-		"an unknown configMap is waited for": {source: configMapVolume("unknown", true), waiting: true, want: `configmap "unknown": not known yet`},
-		"a token is waited for":              {source: projected(tokenSource("new", "t")), waiting: true, want: `service account token for audience "new": not known yet`},
-		"a bundle is waited for":             {source: projected(bundleSource("new", "b", true)), waiting: true, want: `cluster trust bundle "name:new": not known yet`},
-		"a token that cannot be had":         {source: projected(tokenSource("bad", "t")), want: "failed to fetch token: no"},
-		"a bundle that is missing":           {source: projected(bundleSource("gone", "b", false)), want: "no bundle"},
-		"a bundle without a name":            {source: projected(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}), want: "ClusterTrustBundle projection requires either name or signerName to be set"},
-		"all that is wrong at once":          {source: projected(fromKeys("gone", false), tokenSource("", "t"), fromSecretKeys("gone", false)), want: `[configmap "gone" not found, secret "gone" not found]`},
-		"waiting goes first":                 {source: projected(fromKeys("gone", false), tokenSource("new", "t")), waiting: true, want: `service account token for audience "new": not known yet`},
-		"a pod certificate":                  {source: projected(tokenSource("", "t"), corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}}), want: "projected.sources[1].podCertificate is not supported"},
-		"a field that no file may have":      {source: downwardVolume(downwardField("x", "spec.nodeName")), want: "unsupported fieldPath: spec.nodeName"},
-		"resources of no container":          {source: downwardVolume(corev1.DownwardAPIVolumeFile{Path: "x", ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}), want: "container  not found"},
-		"no path":                            {source: configMapVolume("cm", false, item("k", "")), want: `invalid path: must not be empty: ""`},
-		"absolute":                           {source: configMapVolume("cm", false, item("k", "/x")), want: "invalid path: must be relative path: /x"},
-		"backsteps":                          {source: configMapVolume("cm", false, item("k", "a/../x")), want: "invalid path: must not contain '..': a/../x"},
-		"names of the writer":                {source: configMapVolume("cm", false, item("k", "..data/x")), want: "invalid path: must not start with '..': ..data/x"},
-		"long names":                         {source: configMapVolume("cm", false, item("k", strings.Repeat("x", 256))), want: "invalid path: filenames must be less than or equal to 255 characters"},
-		"long paths":                         {source: configMapVolume("cm", false, item("k", strings.Repeat("x/", 2048)+"x")), want: "invalid path: must be less than or equal to 4096 characters"},
-		"the volume itself":                  {source: configMapVolume("cm", false, item("k", "./.")), want: "invalid path: must name a file"},
-		"a file where a directory has to be": {source: configMapVolume("cm", false, item("k", "a"), item("k", "a.x"), item("k", "a/b/c")), want: "invalid path: a is a file, a/b/c needs it to be a directory"},
+		"configMap missing":             {source: configMapVolume("gone", false), want: `configmap "gone" not found`},
+		"secret missing":                {source: secretVolume("gone", false), want: `secret "gone" not found`},
+		"optional does not forgive all": {source: configMapVolume("deny", true), want: "configmap is forbidden"},
+		"item missing": {
+			source: configMapVolume("cm", false, item("none", "x")), want: "configmap references non-existent config key: none",
+		},
+		"item of a secret missing": {
+			source: secretVolume("s", false, item("none", "x")), want: "references non-existent secret key: none",
+		},
+		"an unknown configMap is waited for": {
+			source: configMapVolume("unknown", true), waiting: true, want: `configmap "unknown": not known yet`,
+		},
+		"a token is waited for": {
+			source: projected(tokenSource("new", "t")), waiting: true,
+			want: `service account token for audience "new": not known yet`,
+		},
+		"a bundle is waited for": {
+			source: projected(bundleSource("new", "b", true)), waiting: true,
+			want: `cluster trust bundle "name:new": not known yet`,
+		},
+		"a token that cannot be had": {source: projected(tokenSource("bad", "t")), want: "failed to fetch token: no"},
+		"a bundle that is missing":   {source: projected(bundleSource("gone", "b", false)), want: "no bundle"},
+		"a bundle without a name": {
+			source: projected(corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}),
+			want:   "ClusterTrustBundle projection requires either name or signerName to be set",
+		},
+		"all that is wrong at once": {
+			source: projected(fromKeys("gone", false), tokenSource("", "t"), fromSecretKeys("gone", false)),
+			want:   `[configmap "gone" not found, secret "gone" not found]`,
+		},
+		"waiting goes first": {
+			source: projected(fromKeys("gone", false), tokenSource("new", "t")), waiting: true,
+			want: `service account token for audience "new": not known yet`,
+		},
+		"a pod certificate": {
+			source: projected(tokenSource("", "t"), corev1.VolumeProjection{PodCertificate: &corev1.PodCertificateProjection{}}),
+			want:   "projected.sources[1].podCertificate is not supported",
+		},
+		"a field that no file may have": {
+			source: downwardVolume(downwardField("x", "spec.nodeName")), want: "unsupported fieldPath: spec.nodeName",
+		},
+		"resources of no container": {source: downwardVolume(corev1.DownwardAPIVolumeFile{
+			Path: "x", ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"},
+		}), want: "container  not found"},
+		"no path": {
+			source: configMapVolume("cm", false, item("k", "")), want: `invalid path: must not be empty: ""`,
+		},
+		"absolute": {
+			source: configMapVolume("cm", false, item("k", "/x")), want: "invalid path: must be relative path: /x",
+		},
+		"backsteps": {
+			source: configMapVolume("cm", false, item("k", "a/../x")), want: "invalid path: must not contain '..': a/../x",
+		},
+		"names of the writer": {
+			source: configMapVolume("cm", false, item("k", "..data/x")),
+			want:   "invalid path: must not start with '..': ..data/x",
+		},
+		"long names": {
+			source: configMapVolume("cm", false, item("k", strings.Repeat("x", 256))),
+			want:   "invalid path: filenames must be less than or equal to 255 characters",
+		},
+		"long paths": {
+			source: configMapVolume("cm", false, item("k", strings.Repeat("x/", 2048)+"x")),
+			want:   "invalid path: must be less than or equal to 4096 characters",
+		},
+		"the volume itself": {
+			source: configMapVolume("cm", false, item("k", "./.")), want: "invalid path: must name a file",
+		},
+		"a file where a directory has to be": {
+			source: configMapVolume("cm", false, item("k", "a"), item("k", "a.x"), item("k", "a/b/c")),
+			want:   "invalid path: a is a file, a/b/c needs it to be a directory",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := mounting(map[string]corev1.VolumeSource{"v": tc.source})
@@ -220,7 +288,9 @@ func TestWhoReadsTokens(t *testing.T) {
 		"an ephemeral container of another user": {
 			func(s *corev1.PodSpec) {
 				s.SecurityContext = &corev1.PodSecurityContext{RunAsUser: ptr(int64(1000))}
-				s.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{SecurityContext: uid(0)}}}
+				s.EphemeralContainers = []corev1.EphemeralContainer{
+					{EphemeralContainerCommon: corev1.EphemeralContainerCommon{SecurityContext: uid(0)}},
+				}
 			}, []string{"b 644 PEM", "k 644 cv", "t 644 tok"},
 		},
 		"a group": {
@@ -229,7 +299,9 @@ func TestWhoReadsTokens(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pod := mounting(map[string]corev1.VolumeSource{"v": projected(tokenSource("", "t"), bundleSource("roots", "b", false), fromKeys("cm", false, item("k", "k")))})
+			pod := mounting(map[string]corev1.VolumeSource{"v": projected(
+				tokenSource("", "t"), bundleSource("roots", "b", false), fromKeys("cm", false, item("k", "k")),
+			)})
 			tc.change(&pod.Spec)
 			got, err := Files(pod, &pod.Spec.Volumes[0], filesObjects(), Node{})
 			if err != nil {
@@ -246,7 +318,9 @@ func TestVolumesDoNotKnowThePodsOwnLimits(t *testing.T) {
 	pod := mounting(map[string]corev1.VolumeSource{"v": downwardVolume(corev1.DownwardAPIVolumeFile{
 		Path: "cpu", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "c", Resource: "limits.cpu"},
 	})})
-	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}}
+	pod.Spec.Resources = &corev1.ResourceRequirements{
+		Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+	}
 	node := Node{Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}}
 	got, err := Files(pod, &pod.Spec.Volumes[0], Objects{}, node)
 	if err != nil {

@@ -22,11 +22,16 @@ func TestOriginsOfVariables(t *testing.T) {
 		"what was resolved is told, if it is nothing": {want: map[string]backend.Origin{}},
 		"literals and ConfigMaps are shared": {
 			from: []corev1.EnvFromSource{fromConfigMap("", "cm", false)},
-			env:  []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", ValueFrom: configMapKey("cm", "k", false)}, {Name: "C", Value: "$(A)$(B)$(NONE)"}},
+			env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", ValueFrom: configMapKey("cm", "k", false)}, {
+				Name: "C", Value: "$(A)$(B)$(NONE)",
+			}},
 			want: map[string]backend.Origin{"1": 0, "A.b-c": 0, "k": 0, "A": 0, "B": 0, "C": 0},
 		},
 		"resources are those of the template": {
-			env:  []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "requests.cpu"}}}},
+			env: []corev1.EnvVar{{
+				Name:      "A",
+				ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "requests.cpu"}},
+			}},
 			want: map[string]backend.Origin{"A": 0},
 		},
 		"pods of one template share a namespace and an account, and nothing else": {
@@ -37,17 +42,24 @@ func TestOriginsOfVariables(t *testing.T) {
 				{Name: "LABEL", ValueFrom: field("metadata.labels['app']")},
 				name,
 			},
-			want: map[string]backend.Origin{"NS": 0, "SA": 0, "NODE": backend.OriginPod, "LABEL": backend.OriginPod, "NAME": backend.OriginPod},
+			want: map[string]backend.Origin{
+				"NS": 0, "SA": 0, "NODE": backend.OriginPod, "LABEL": backend.OriginPod, "NAME": backend.OriginPod,
+			},
 		},
 		"a Secret by key and as a whole": {
 			from: []corev1.EnvFromSource{fromSecret("p_", "s", false)},
 			env:  []corev1.EnvVar{password},
-			want: map[string]backend.Origin{"p_k": backend.OriginSecret, "p_other": backend.OriginSecret, "PASSWORD": backend.OriginSecret},
+			want: map[string]backend.Origin{
+				"p_k": backend.OriginSecret, "p_other": backend.OriginSecret, "PASSWORD": backend.OriginSecret,
+			},
 		},
 		"a reference hands it on, however far": {
-			env: []corev1.EnvVar{password, {Name: "URL", Value: "user:$(PASSWORD)@host"}, {Name: "AGAIN", Value: "<$(URL)>"}, {Name: "ESCAPED", Value: "$$(URL)"}},
+			env: []corev1.EnvVar{password, {Name: "URL", Value: "user:$(PASSWORD)@host"}, {Name: "AGAIN", Value: "<$(URL)>"}, {
+				Name: "ESCAPED", Value: "$$(URL)",
+			}},
 			want: map[string]backend.Origin{
-				"PASSWORD": backend.OriginSecret, "URL": backend.OriginSecret, "AGAIN": backend.OriginSecret, "ESCAPED": backend.OriginShared,
+				"PASSWORD": backend.OriginSecret, "URL": backend.OriginSecret, "AGAIN": backend.OriginSecret,
+				"ESCAPED": backend.OriginShared,
 			},
 		},
 		"of both": {
@@ -80,7 +92,9 @@ func TestOriginsOfVariables(t *testing.T) {
 
 func TestOriginsOfServicesAreShared(t *testing.T) {
 	pod, o := testPod(corev1.Container{Args: []string{"$(KUBERNETES_SERVICE_HOST)"}}), testObjects()
-	o.Services = []*corev1.Service{service("default", "kubernetes", "10.0.0.1", corev1.ServicePort{Name: "https", Port: 443})}
+	o.Services = []*corev1.Service{service(
+		"default", "kubernetes", "10.0.0.1", corev1.ServicePort{Name: "https", Port: 443},
+	)}
 	_, got, err := Resolve(pod, &pod.Spec.Containers[0], o, Node{}, Addresses{})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +124,9 @@ func TestOriginsOfWords(t *testing.T) {
 	if diff := cmp.Diff([]backend.Origin{backend.OriginShared, backend.OriginPod}, got.Command); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]backend.Origin{backend.OriginSecret, backend.OriginShared, backend.OriginShared, mixed}, got.Args); diff != "" {
+	if diff := cmp.Diff(
+		[]backend.Origin{backend.OriginSecret, backend.OriginShared, backend.OriginShared, mixed}, got.Args,
+	); diff != "" {
 		t.Error(diff)
 	}
 }

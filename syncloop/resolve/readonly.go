@@ -24,13 +24,17 @@ func ReadOnlyBelow(pod *corev1.Pod, m *corev1.VolumeMount, o Objects, node Node)
 	case !m.ReadOnly:
 		return false, fmt.Errorf("volume %q requested recursive read-only mode, but it is not read-only", m.Name)
 	case p != nil && *p != corev1.MountPropagationNone:
-		return false, fmt.Errorf("volume %q requested recursive read-only mode, but it is not compatible with propagation %q", m.Name, *p)
+		return false, fmt.Errorf(
+			"volume %q requested recursive read-only mode, but it is not compatible with propagation %q", m.Name, *p,
+		)
 	case *mode == corev1.RecursiveReadOnlyIfPossible:
 		return can, nil
 	case *mode != corev1.RecursiveReadOnlyEnabled:
 		return false, fmt.Errorf("unknown recursive read-only mode %q", *mode)
 	case !can:
-		return false, fmt.Errorf("volume %q requested recursive read-only mode, but it is not supported by the runtime", m.Name)
+		return false, fmt.Errorf(
+			"volume %q requested recursive read-only mode, but it is not supported by the runtime", m.Name,
+		)
 	}
 	return true, nil
 }

@@ -32,7 +32,8 @@ func projected(sources ...corev1.VolumeProjection) corev1.VolumeSource {
 
 func TestReferences(t *testing.T) {
 	byLabel := &corev1.ClusterTrustBundleProjection{
-		SignerName: ptr("example.com/s"), LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"b": "2", "a": "1"}},
+		SignerName:    ptr("example.com/s"),
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"b": "2", "a": "1"}},
 	}
 	pod := mounting(map[string]corev1.VolumeSource{
 		"cm": {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("vol-cm"), Optional: ptr(true)}},
@@ -44,8 +45,12 @@ func TestReferences(t *testing.T) {
 			corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: named("proj-s")}},
 			corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: named("proj-cm")}},
 			corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t"}},
-			corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "u", ExpirationSeconds: ptr(int64(3600))}},
-			corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "vault", ExpirationSeconds: ptr(int64(600))}},
+			corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+				Path: "u", ExpirationSeconds: ptr(int64(3600)),
+			}},
+			corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+				Audience: "vault", ExpirationSeconds: ptr(int64(600)),
+			}},
 			corev1.VolumeProjection{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{Name: ptr("roots")}},
 			corev1.VolumeProjection{ClusterTrustBundle: byLabel},
 			corev1.VolumeProjection{ClusterTrustBundle: byLabel},
@@ -55,16 +60,21 @@ func TestReferences(t *testing.T) {
 	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
 		Name: "unused", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "unused"}},
 	})
-	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", ValueFrom: configMapKey("cm-key", "k", true)}}
-	pod.Spec.InitContainers[0].Env = []corev1.EnvVar{{Name: "C", ValueFrom: secretKey("s-key", "k", true)}, {Name: "D", ValueFrom: secretKey("s-key", "l", false)}}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{
+		{Name: "A", Value: "1"}, {Name: "B", ValueFrom: configMapKey("cm-key", "k", true)},
+	}
+	pod.Spec.InitContainers[0].Env = []corev1.EnvVar{
+		{Name: "C", ValueFrom: secretKey("s-key", "k", true)}, {Name: "D", ValueFrom: secretKey("s-key", "l", false)},
+	}
 	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 		EnvFrom: []corev1.EnvFromSource{fromConfigMap("", "cm-from", true), fromSecret("", "s-from", false)},
 	}}}
 	pod.Spec.RuntimeClassName = ptr("sandboxed")
 	want := Refs{
 		RuntimeClasses: []string{"sandboxed"},
-		ConfigMaps:     []string{"cm-from", "cm-key", "proj-cm", "vol-cm"}, Secrets: []string{"proj-s", "s-from", "s-key", "vol-s"},
-		PullSecrets: []string{"pull"}, Services: true,
+		ConfigMaps:     []string{"cm-from", "cm-key", "proj-cm", "vol-cm"},
+		Secrets:        []string{"proj-s", "s-from", "s-key", "vol-s"},
+		PullSecrets:    []string{"pull"}, Services: true,
 		Tokens: []TokenKey{{Expiration: 3600}, {Audience: "vault", Expiration: 600}},
 		Bundles: []Bundle{
 			{Key: "name:roots", Name: "roots"},
@@ -80,13 +90,19 @@ func TestReferences(t *testing.T) {
 func TestBundleKeys(t *testing.T) {
 	signer := ptr("s")
 	sources := map[string]*corev1.ClusterTrustBundleProjection{
-		"a name":               {Name: ptr("s")},
-		"no selector":          {SignerName: signer},
-		"an empty selector":    {SignerName: signer, LabelSelector: &metav1.LabelSelector{}},
-		"a selector":           {SignerName: signer, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "1"}}},
-		"another":              {SignerName: signer, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "2"}}},
-		"one that is no label": {SignerName: signer, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "/"}}},
-		"another signer":       {SignerName: ptr("t"), LabelSelector: &metav1.LabelSelector{}},
+		"a name":            {Name: ptr("s")},
+		"no selector":       {SignerName: signer},
+		"an empty selector": {SignerName: signer, LabelSelector: &metav1.LabelSelector{}},
+		"a selector": {
+			SignerName: signer, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "1"}},
+		},
+		"another": {
+			SignerName: signer, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "2"}},
+		},
+		"one that is no label": {
+			SignerName: signer, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "/"}},
+		},
+		"another signer": {SignerName: ptr("t"), LabelSelector: &metav1.LabelSelector{}},
 	}
 	seen := map[string]string{}
 	for name, source := range sources {
@@ -97,7 +113,9 @@ func TestBundleKeys(t *testing.T) {
 		seen[key] = name
 	}
 	same := &corev1.ClusterTrustBundleProjection{SignerName: signer, Path: "else", LabelSelector: &metav1.LabelSelector{
-		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{"1"}}},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: "a", Operator: metav1.LabelSelectorOpIn, Values: []string{"1"},
+		}},
 	}}
 	if BundleKey(same) == BundleKey(sources["an empty selector"]) {
 		t.Error("expressions do not count")

@@ -19,7 +19,9 @@ import (
 //
 // Errors: ErrWaiting while an object, the list of services or an address is not
 // known; any other is the message of a CreateContainerConfigError.
-func Resolve(pod *corev1.Pod, c *corev1.Container, o Objects, node Node, at Addresses) (corev1.Container, backend.Origins, error) {
+func Resolve(
+	pod *corev1.Pod, c *corev1.Container, o Objects, node Node, at Addresses,
+) (corev1.Container, backend.Origins, error) {
 	r := resolver{pod: pod, container: c, objects: o, node: node, at: at}
 	vars, err := r.environment()
 	if err != nil {

@@ -31,15 +31,22 @@ func TestVariablesOfAService(t *testing.T) {
 	}{
 		"one unnamed port": {service("ns", "web", "10.0.0.2", corev1.ServicePort{Port: 80}), []string{
 			"WEB_SERVICE_HOST=10.0.0.2", "WEB_SERVICE_PORT=80", "WEB_PORT=tcp://10.0.0.2:80",
-			"WEB_PORT_80_TCP=tcp://10.0.0.2:80", "WEB_PORT_80_TCP_PROTO=tcp", "WEB_PORT_80_TCP_PORT=80", "WEB_PORT_80_TCP_ADDR=10.0.0.2",
+			"WEB_PORT_80_TCP=tcp://10.0.0.2:80", "WEB_PORT_80_TCP_PROTO=tcp", "WEB_PORT_80_TCP_PORT=80",
+			"WEB_PORT_80_TCP_ADDR=10.0.0.2",
 		}},
 		"named ports, IPv6": {
-			service("ns", "my-dns", "fd00::a", corev1.ServicePort{Name: "dns-udp", Port: 53, Protocol: "UDP"}, corev1.ServicePort{Name: "m", Port: 9, Protocol: "SCTP"}),
+			service(
+				"ns", "my-dns", "fd00::a", corev1.ServicePort{Name: "dns-udp", Port: 53, Protocol: "UDP"},
+				corev1.ServicePort{Name: "m", Port: 9, Protocol: "SCTP"},
+			),
 			[]string{
-				"MY_DNS_SERVICE_HOST=fd00::a", "MY_DNS_SERVICE_PORT=53", "MY_DNS_SERVICE_PORT_DNS_UDP=53", "MY_DNS_SERVICE_PORT_M=9",
+				"MY_DNS_SERVICE_HOST=fd00::a", "MY_DNS_SERVICE_PORT=53", "MY_DNS_SERVICE_PORT_DNS_UDP=53",
+				"MY_DNS_SERVICE_PORT_M=9",
 				"MY_DNS_PORT=udp://[fd00::a]:53",
-				"MY_DNS_PORT_53_UDP=udp://[fd00::a]:53", "MY_DNS_PORT_53_UDP_PROTO=udp", "MY_DNS_PORT_53_UDP_PORT=53", "MY_DNS_PORT_53_UDP_ADDR=fd00::a",
-				"MY_DNS_PORT_9_SCTP=sctp://[fd00::a]:9", "MY_DNS_PORT_9_SCTP_PROTO=sctp", "MY_DNS_PORT_9_SCTP_PORT=9", "MY_DNS_PORT_9_SCTP_ADDR=fd00::a",
+				"MY_DNS_PORT_53_UDP=udp://[fd00::a]:53", "MY_DNS_PORT_53_UDP_PROTO=udp", "MY_DNS_PORT_53_UDP_PORT=53",
+				"MY_DNS_PORT_53_UDP_ADDR=fd00::a",
+				"MY_DNS_PORT_9_SCTP=sctp://[fd00::a]:9", "MY_DNS_PORT_9_SCTP_PROTO=sctp", "MY_DNS_PORT_9_SCTP_PORT=9",
+				"MY_DNS_PORT_9_SCTP_ADDR=fd00::a",
 			},
 		},
 		"no port": {service("ns", "x", "10.0.0.3"), []string{"X_SERVICE_HOST=10.0.0.3"}},
@@ -69,14 +76,28 @@ func TestWhichServicesAPodSees(t *testing.T) {
 		api       netip.AddrPort
 		want      []string
 	}{
-		"its namespace's and the API server's":          {"ns", nil, all, netip.AddrPort{}, []string{"api 10.0.0.4", "kubernetes 10.0.0.1", "web 10.0.0.3"}},
-		"in default":                                    {"default", ptr(true), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1", "other 10.0.0.2"}},
-		"without links only the API server's":           {"ns", ptr(false), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"}},
-		"its own service of that name goes first":       {"ns", nil, own, reachable, []string{"api 10.0.0.4", "kubernetes 10.0.0.6", "web 10.0.0.3"}},
-		"unless it sees none":                           {"ns", ptr(false), own, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"}},
-		"behaviour 19: the address that pods can reach": {"ns", ptr(false), all, reachable, []string{"kubernetes 198.51.100.7"}},
-		"in default too":                                {"default", nil, all, reachable, []string{"kubernetes 198.51.100.7", "other 10.0.0.2"}},
-		"even where the Service is missing":             {"ns", nil, nil, reachable, []string{"kubernetes 198.51.100.7"}},
+		"its namespace's and the API server's": {
+			"ns", nil, all, netip.AddrPort{}, []string{"api 10.0.0.4", "kubernetes 10.0.0.1", "web 10.0.0.3"},
+		},
+		"in default": {
+			"default", ptr(true), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1", "other 10.0.0.2"},
+		},
+		"without links only the API server's": {
+			"ns", ptr(false), all, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"},
+		},
+		"its own service of that name goes first": {
+			"ns", nil, own, reachable, []string{"api 10.0.0.4", "kubernetes 10.0.0.6", "web 10.0.0.3"},
+		},
+		"unless it sees none": {
+			"ns", ptr(false), own, netip.AddrPort{}, []string{"kubernetes 10.0.0.1"},
+		},
+		"behaviour 19: the address that pods can reach": {
+			"ns", ptr(false), all, reachable, []string{"kubernetes 198.51.100.7"},
+		},
+		"in default too": {
+			"default", nil, all, reachable, []string{"kubernetes 198.51.100.7", "other 10.0.0.2"},
+		},
+		"even where the Service is missing": {"ns", nil, nil, reachable, []string{"kubernetes 198.51.100.7"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := testPod(corev1.Container{})

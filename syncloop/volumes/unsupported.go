@@ -24,7 +24,10 @@ func Unsupported(pod *corev1.Pod) []backend.Refusal {
 			kind := resolve.KindOf(vol.VolumeSource)
 			out = append(out, backend.Refusal{
 				Field: field + "." + kind,
-				Why:   fmt.Sprintf("Volumes of kind %s cannot be mounted on this node: use one of another kind, or run the pod on another node.", kind),
+				Why: fmt.Sprintf(
+					"Volumes of kind %s cannot be mounted on this node: use one of another kind, or run the pod on another node.",
+					kind,
+				),
 			})
 		}
 		if vol.Projected == nil {

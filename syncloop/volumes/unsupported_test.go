@@ -14,9 +14,12 @@ func TestUnsupported(t *testing.T) {
 	pod := podWith(
 		configMap("cm"), corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{}}, projected(token(""), certificate),
 		corev1.VolumeSource{CephFS: &corev1.CephFSVolumeSource{}}, claim("data", false), hostPath("/h"), nfs(false),
-		corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, corev1.VolumeSource{Image: &corev1.ImageVolumeSource{}},
+		corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}},
+		corev1.VolumeSource{Image: &corev1.ImageVolumeSource{}},
 	)
-	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "unused", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}}})
+	pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+		Name: "unused", VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{}},
+	})
 	pod.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "v4"}}
 	pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 		VolumeDevices: []corev1.VolumeDevice{{Name: "v4"}},

@@ -27,7 +27,8 @@ type Wanted struct {
 // Message is what the kubelet says of Err in its FailedMount Event.
 func (w Wanted) Message() string {
 	if source := w.Spec.Source; source.PersistentVolumeClaim != nil || source.Ephemeral != nil {
-		return fmt.Sprintf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to process volumes=[%s]: %v",
+		return fmt.Sprintf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to "+
+			"process volumes=[%s]: %v",
 			w.Spec.Name, w.Spec.Name, w.Err)
 	}
 	return fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", w.Spec.Name, w.Err)
@@ -66,7 +67,9 @@ func wanted(pod *corev1.Pod, i int, o resolve.Objects, node resolve.Node) Wanted
 		spec.ReadOnly = vol.NFS.ReadOnly
 	case vol.EmptyDir != nil, vol.HostPath != nil:
 	default:
-		err = backend.Errorf(backend.ErrUnsupported, "spec.volumes[%d].%s is not supported", i, resolve.KindOf(vol.VolumeSource))
+		err = backend.Errorf(
+			backend.ErrUnsupported, "spec.volumes[%d].%s is not supported", i, resolve.KindOf(vol.VolumeSource),
+		)
 	}
 	if err != nil {
 		w.Err = err

@@ -32,11 +32,15 @@ func podWith(sources ...corev1.VolumeSource) *corev1.Pod {
 }
 
 func configMap(name string) corev1.VolumeSource {
-	return corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}
+	return corev1.VolumeSource{
+		ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+	}
 }
 
 func claim(name string, readOnly bool) corev1.VolumeSource {
-	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name, ReadOnly: readOnly}}
+	return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
+		ClaimName: name, ReadOnly: readOnly,
+	}}
 }
 
 func nfs(readOnly bool) corev1.VolumeSource {
@@ -48,7 +52,9 @@ func hostPath(path string) corev1.VolumeSource {
 }
 
 func token(audience string) corev1.VolumeProjection {
-	return corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: audience, Path: "t" + audience}}
+	return corev1.VolumeProjection{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+		Audience: audience, Path: "t" + audience,
+	}}
 }
 
 func projected(sources ...corev1.VolumeProjection) corev1.VolumeSource {
@@ -93,10 +99,12 @@ func TestSpecs(t *testing.T) {
 		"downwardAPI": {downward, backend.VolumeSpec{Source: downward, ReadOnly: true, Files: []backend.File{
 			{Path: "n", Data: []byte("p"), Mode: 0o644},
 		}}},
-		"a claim":                       {claim("data", false), backend.VolumeSpec{Source: nfs(false)}},
-		"a claim, read-only here":       {claim("data", true), backend.VolumeSpec{Source: nfs(true), ReadOnly: true}},
-		"a volume that is read-only":    {claim("ro", false), backend.VolumeSpec{Source: nfs(true), ReadOnly: true}},
-		"the claim made for the volume": {corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, backend.VolumeSpec{Source: hostPath("/d")}},
+		"a claim":                    {claim("data", false), backend.VolumeSpec{Source: nfs(false)}},
+		"a claim, read-only here":    {claim("data", true), backend.VolumeSpec{Source: nfs(true), ReadOnly: true}},
+		"a volume that is read-only": {claim("ro", false), backend.VolumeSpec{Source: nfs(true), ReadOnly: true}},
+		"the claim made for the volume": {
+			corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}, backend.VolumeSpec{Source: hostPath("/d")},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, o := podWith(tc.source), objects()
@@ -135,7 +143,9 @@ func TestWhyAVolumeCannotBeMade(t *testing.T) {
 		class   error
 		message string
 	}{
-		"a missing object": {source: configMap("gone"), message: `MountVolume.SetUp failed for volume "v0" : configmap "gone" not found`},
+		"a missing object": {
+			source: configMap("gone"), message: `MountVolume.SetUp failed for volume "v0" : configmap "gone" not found`,
+		},
 		"an unknown object": {
 			source: configMap("unknown"), class: resolve.ErrWaiting,
 			message: `MountVolume.SetUp failed for volume "v0" : configmap "unknown": not known yet`,
@@ -143,7 +153,8 @@ func TestWhyAVolumeCannotBeMade(t *testing.T) {
 		"a claim": {source: claim("bad", false), message: "Unable to attach or mount volumes: unmounted volumes=[v0], " +
 			"unattached volumes=[], failed to process volumes=[v0]: error processing PVC ns/bad: PVC is not bound"},
 		"an unknown claim": {
-			source: claim("unknown", false), class: resolve.ErrWaiting, message: "Unable to attach or mount volumes: unmounted volumes=[v0], " +
+			source: claim("unknown", false), class: resolve.ErrWaiting,
+			message: "Unable to attach or mount volumes: unmounted volumes=[v0], " +
 				`unattached volumes=[], failed to process volumes=[v0]: claim "unknown": not known yet`,
 		},
 		"a kind that we lack": {
@@ -186,20 +197,25 @@ func TestTheHashCoversSourceAndFiles(t *testing.T) {
 		t.Errorf("hash = %s, want %s", base, want)
 	}
 	value := objects()
-	value.ConfigMaps["cm"] = resolve.Object[*corev1.ConfigMap]{Value: &corev1.ConfigMap{Data: map[string]string{"a": "1", "b": "3"}}}
+	value.ConfigMaps["cm"] = resolve.Object[*corev1.ConfigMap]{
+		Value: &corev1.ConfigMap{Data: map[string]string{"a": "1", "b": "3"}},
+	}
 	mode := configMap("cm")
 	mode.ConfigMap.DefaultMode = ptr(int32(0o600))
 	elsewhere := objects()
 	elsewhere.ConfigMaps["cm"] = resolve.Object[*corev1.ConfigMap]{Value: &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}, BinaryData: map[string][]byte{"a": []byte("1"), "b": []byte("2")},
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"},
+		BinaryData: map[string][]byte{"a": []byte("1"), "b": []byte("2")},
 	}}
 	for name, tc := range map[string]struct {
 		got  string
 		same bool
 	}{
-		"again":                      {hashOf(objects(), configMap("cm"), nil), true},
-		"the same bytes":             {hashOf(elsewhere, configMap("cm"), nil), true},
-		"another pod":                {hashOf(objects(), configMap("cm"), func(p *corev1.Pod) { p.UID, p.Labels = "w", map[string]string{"a": "b"} }), true},
+		"again":          {hashOf(objects(), configMap("cm"), nil), true},
+		"the same bytes": {hashOf(elsewhere, configMap("cm"), nil), true},
+		"another pod": {
+			hashOf(objects(), configMap("cm"), func(p *corev1.Pod) { p.UID, p.Labels = "w", map[string]string{"a": "b"} }), true,
+		},
 		"live update: another value": {hashOf(value, configMap("cm"), nil), false},
 		"another mode":               {hashOf(objects(), mode, nil), false},
 		"another source":             {hashOf(objects(), hostPath("/h"), nil), false},
@@ -216,8 +232,12 @@ func TestTheHashCoversSourceAndFiles(t *testing.T) {
 func TestKeptTokensKeepTheVolume(t *testing.T) {
 	kept := objects()
 	kept.Kept = map[resolve.TokenKey]bool{{Audience: "old", Expiration: 3600}: true}
-	missing := corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "gone"}}}
-	unknown := corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "unknown"}}}
+	missing := corev1.VolumeProjection{
+		ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "gone"}},
+	}
+	unknown := corev1.VolumeProjection{
+		ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "unknown"}},
+	}
 	for name, tc := range map[string]struct {
 		source         corev1.VolumeSource
 		waiting, keeps bool
@@ -268,10 +288,14 @@ func TestSizeOfMemory(t *testing.T) {
 		"nothing is known":               {medium: "Memory"},
 		"its own limit":                  {medium: "Memory", limit: "1Gi", node: "4Gi", want: "1Gi"},
 		"the node's before a larger one": {medium: "Memory", limit: "9Gi", node: "4Gi", want: "4Gi"},
-		"the pod's":                      {medium: "Memory", limit: "3Gi", change: limits("1Gi", "1Gi"), node: "4Gi", want: "2Gi"},
-		"one container has none":         {medium: "Memory", change: limits("1Gi", ""), node: "4Gi", want: "4Gi"},
+		"the pod's": {
+			medium: "Memory", limit: "3Gi", change: limits("1Gi", "1Gi"), node: "4Gi", want: "2Gi",
+		},
+		"one container has none": {medium: "Memory", change: limits("1Gi", ""), node: "4Gi", want: "4Gi"},
 		"a limit of the pod itself": {medium: "Memory", change: func(pod *corev1.Pod) {
-			pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}}
+			pod.Spec.Resources = &corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+			}
 		}, node: "4Gi", want: "512Mi"},
 		"huge pages are no tmpfs of ours": {medium: "HugePages-2Mi", limit: "9Gi", node: "4Gi", want: "9Gi"},
 	} {
@@ -321,7 +345,9 @@ func TestAVolumeThatTheBackendMakesWaitsForNoClaim(t *testing.T) {
 	if !errors.Is(got[1].Err, resolve.ErrWaiting) {
 		t.Errorf("a claim: %+v", got[1])
 	}
-	if got := Specs(pod, resolve.Objects{}, resolve.Node{}, resolve.Addresses{})[0]; !errors.Is(got.Err, resolve.ErrWaiting) {
+	if got := Specs(
+		pod, resolve.Objects{}, resolve.Node{}, resolve.Addresses{},
+	)[0]; !errors.Is(got.Err, resolve.ErrWaiting) {
 		t.Errorf("where the backend makes none: %+v", got)
 	}
 }

@@ -106,14 +106,18 @@ func (r *rawCRI) start(ctx context.Context, name string) (sandbox, container str
 	if err != nil {
 		return "", "", fmt.Errorf("create container: %w", err)
 	}
-	if _, err := r.runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()}); err != nil {
+	if _, err := r.runtime.StartContainer(
+		ctx, &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()},
+	); err != nil {
 		return "", "", fmt.Errorf("start container: %w", err)
 	}
 	return ran.GetPodSandboxId(), created.GetContainerId(), nil
 }
 
 func (r *rawCRI) end(ctx context.Context, sandbox, container string) error {
-	if _, err := r.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: rawGrace}); err != nil {
+	if _, err := r.runtime.StopContainer(
+		ctx, &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: rawGrace},
+	); err != nil {
 		return fmt.Errorf("stop container: %w", err)
 	}
 	if _, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: sandbox}); err != nil {

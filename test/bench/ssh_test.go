@@ -40,7 +40,8 @@ const (
 func newSSHNode(b *testing.B, c *cluster, name string) (*contender, *remotehost.Host) {
 	b.Helper()
 	h := remotehost.ForTest(b)
-	n := newBurstletOn(b, c, name, fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, ssh: {keyFiles: [%q], knownHostsFile: %q}}\n",
+	n := newBurstletOn(b, c, name, fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, ssh: {keyFiles: [%q], "+
+		"knownHostsFile: %q}}\n",
 		h.Endpoint(), h.KeyFile(), h.KnownHostsFile()), hostPods)
 	return contend(b, n), h
 }
@@ -57,8 +58,10 @@ exec "$@"`
 func newSocketNode(b *testing.B, c *cluster, name string) (*contender, *remotehost.Host) {
 	b.Helper()
 	h := remotehost.ForTest(b)
-	n := newBurstletOn(b, c, name, fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, podsDir: %q, podLogsDir: %q, containerLogsDir: %q}\n",
-		"unix://"+h.Socket(), filepath.Join(h.Shared(), "pods"), filepath.Join(h.Shared(), "logs"), filepath.Join(h.Shared(), "links")), hostPods,
+	n := newBurstletOn(b, c, name, fmt.Sprintf("  type: cri\n  cri: {endpoint: %q, podsDir: %q, podLogsDir: %q, "+
+		"containerLogsDir: %q}\n",
+		"unix://"+
+			h.Socket(), filepath.Join(h.Shared(), "pods"), filepath.Join(h.Shared(), "logs"), filepath.Join(h.Shared(), "links")), hostPods,
 		// Mounts of volumes are to be seen on the host.
 		"unshare", "--mount", "--propagation", "unchanged", "--", "sh", "-ec", withCgroups, h.Cgroup())
 	return contend(b, n), h
@@ -122,7 +125,9 @@ func (c *contender) starts(b *testing.B, phase string, count, others int) []time
 		took[i] = c.life(b, fmt.Sprintf("%s-%03d", phase, i), others)
 	}
 	slices.Sort(took)
-	b.Logf("%s %s: %d starts, min %v, p50 %v, p99 %v", c.name, phase, count, took[0], quantile(took, 0.5), quantile(took, 0.99))
+	b.Logf(
+		"%s %s: %d starts, min %v, p50 %v, p99 %v", c.name, phase, count, took[0], quantile(took, 0.5), quantile(took, 0.99),
+	)
 	return took
 }
 
@@ -153,7 +158,10 @@ func BenchmarkSSHPodStart(b *testing.B) {
 	results.tell(b, "create -> Ready on a local socket, p99", quantile(onSocket, 0.99).Seconds(), "socket-start-p99-s")
 	results.tell(b, "create -> Ready over SSH, p50", quantile(overSSH, 0.5).Seconds(), "ssh-start-s")
 	results.tell(b, "create -> Ready over SSH, p99", quantile(overSSH, 0.99).Seconds(), "ssh-start-p99-s")
-	results.tell(b, "create -> Ready over SSH, beside the socket", quantile(overSSH, 0.5).Seconds()/quantile(onSocket, 0.5).Seconds(), "ssh-start/socket")
+	results.tell(
+		b, "create -> Ready over SSH, beside the socket", quantile(overSSH, 0.5).Seconds()/quantile(onSocket, 0.5).Seconds(),
+		"ssh-start/socket",
+	)
 
 	h.Link().Delay(linkDelay)
 	slow := far.starts(b, "slow", delayed, 0)
@@ -187,9 +195,14 @@ func BenchmarkSSHCopyBesideStarts(b *testing.B) {
 		}
 	})
 	results.tell(b, "create -> Ready over SSH without a copy, p50", without, "alone-start-s")
-	results.tell(b, "create -> Ready beside a copy on another node, to without", elsewhere/without, "elsewhere-start-ratio")
+	results.tell(
+		b, "create -> Ready beside a copy on another node, to without", elsewhere/without, "elsewhere-start-ratio",
+	)
 	results.tell(b, "the same on the same node", greedy/without, "greedy-copy-start-ratio")
-	results.bar(b, "create -> Ready beside kubectl cp of 1 GiB from elsewhere, to without", with/without, "copy-start-ratio", atMost, barBesideCopy)
+	results.bar(
+		b, "create -> Ready beside kubectl cp of 1 GiB from elsewhere, to without", with/without, "copy-start-ratio", atMost,
+		barBesideCopy,
+	)
 	results.tell(b, "kubectl cp into the pod, beside starts", here.rate(true), "copy-in-MB/s")
 	results.tell(b, "kubectl cp out of the pod, beside starts", here.rate(false), "copy-out-MB/s")
 
@@ -227,7 +240,9 @@ func newCopier(b *testing.B, n *contender, kubectl string) *copier {
 	}
 	p := busyboxPod(n, c.pod)
 	p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
-	p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	p.Spec.Volumes = []corev1.Volume{{
+		Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	}}
 	if _, err := n.c.client.CoreV1().Pods(n.namespace).Create(b.Context(), p, metav1.CreateOptions{}); err != nil {
 		b.Fatal(err)
 	}

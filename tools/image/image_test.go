@@ -41,7 +41,8 @@ func TestTheArchiveIsOneNamedIndexOfAllPlatforms(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(images)); !slices.Equal(got, both) {
 		t.Errorf("platforms %q", got)
 	}
-	for _, want := range []string{digestOf(t, index), path + " holds docker.io/example/burstlet:v1", "linux/arm64 sha256:"} {
+	for _, want := range []string{digestOf(t, index), path +
+		" holds docker.io/example/burstlet:v1", "linux/arm64 sha256:"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("it told %q, without %s", told, want)
 		}

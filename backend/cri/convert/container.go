@@ -15,7 +15,9 @@ const fileNameMax = 255
 
 // Container returns the runtime's configuration of an attempt of a container, all but its
 // mounts. user is its image's.
-func (n Converter) Container(spec backend.ContainerSpec, podAttempt int, user ImageUser, facts *host.Facts) *runtimeapi.ContainerConfig {
+func (n Converter) Container(
+	spec backend.ContainerSpec, podAttempt int, user ImageUser, facts *host.Facts,
+) *runtimeapi.ContainerConfig {
 	c := &spec.Container
 	resources := EnforcedOn(facts, Resources(WithPodLimits(spec.Pod, c.Resources)), n.Swap(spec.Pod, c, facts))
 	resources.HugepageLimits = hugePageLimits(spec.Pod, c, facts.HugePages)

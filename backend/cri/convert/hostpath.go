@@ -28,10 +28,13 @@ func (n Converter) allowedHostPath(volume, source string, writable bool) (allowe
 	allowed, ok := n.cfg.AllowedHostPath(source, writable)
 	if !ok {
 		if _, ok := n.cfg.AllowedHostPath(source, false); ok {
-			return allowedPath{}, backend.Errorf(backend.ErrUnsupported, "volume %q: pods.hostPaths of the node's configuration lets pods "+
+			return allowedPath{}, backend.Errorf(backend.ErrUnsupported, "volume %q: pods.hostPaths of the node's "+
+				"configuration lets pods "+
 				"only read %s: mount it with readOnly", volume, source)
 		}
-		return allowedPath{}, backend.Errorf(backend.ErrUnsupported, "volume %q: %s", volume, fields.NotAllowed(source, n.cfg))
+		return allowedPath{}, backend.Errorf(
+			backend.ErrUnsupported, "volume %q: %s", volume, fields.NotAllowed(source, n.cfg),
+		)
 	}
 	out := allowedPath{path: path.Clean(source), readOnly: allowed.ReadOnly}
 	if !allowed.Whole(out.path) {

@@ -19,7 +19,8 @@ func TestPortsThatAPodClaims(t *testing.T) {
 	pod.Spec.InitContainers = []corev1.Container{{Ports: ports(1)}, {Ports: ports(2), RestartPolicy: &always}}
 	pod.Spec.Containers[0].Ports = append(ports(3), corev1.ContainerPort{ContainerPort: 4})
 	got := HostPorts(pod, "/logs")
-	if len(got.Ports) != 2 || got.Ports[0].Number != 2 || got.Ports[1].Number != 3 || got.Ports[1].IP != "10.0.0.1" || !strings.HasPrefix(got.Mark, "/logs/") {
+	if len(got.Ports) != 2 || got.Ports[0].Number != 2 || got.Ports[1].Number != 3 || got.Ports[1].IP != "10.0.0.1" ||
+		!strings.HasPrefix(got.Mark, "/logs/") {
 		t.Errorf("it claims %+v", got)
 	}
 }

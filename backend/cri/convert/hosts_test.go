@@ -14,7 +14,8 @@ func TestHostsFile(t *testing.T) {
 	pod.Spec.HostAliases = []corev1.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"a", "b.example"}}}
 	want := "10.0.0.7\tdb-0.db.ns.svc.cluster.local\tdb-0\nfd00::7\tdb-0.db.ns.svc.cluster.local\tdb-0\n" +
 		"\n# Entries added by HostAliases.\n192.0.2.1\ta\tb.example\n"
-	if got := ownNames([]string{"10.0.0.7", "fd00::7"}, pod, "cluster.local") + aliases(pod.Spec.HostAliases); got != want {
+	if got := ownNames([]string{"10.0.0.7", "fd00::7"}, pod, "cluster.local") +
+		aliases(pod.Spec.HostAliases); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	pod.Spec.Subdomain = ""

@@ -97,11 +97,16 @@ func pageSize(pod *corev1.Pod, medium corev1.StorageMedium) (string, error) {
 	}
 	switch len(requested) {
 	case 0:
-		return "", backend.Errorf(backend.ErrInvalid, "medium %s: hugePages storage requested, but there is no resource request for huge pages", medium)
+		return "", backend.Errorf(
+			backend.ErrInvalid, "medium %s: hugePages storage requested, but there is no resource request for huge pages",
+			medium,
+		)
 	case 1:
 		for size := range requested {
 			return resource.NewQuantity(size, resource.BinarySI).String(), nil
 		}
 	}
-	return "", backend.Errorf(backend.ErrInvalid, "medium: %s can't be used if container requests multiple huge page sizes", medium)
+	return "", backend.Errorf(
+		backend.ErrInvalid, "medium: %s can't be used if container requests multiple huge page sizes", medium,
+	)
 }

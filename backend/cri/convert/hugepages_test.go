@@ -57,7 +57,9 @@ func TestHugePageLimits(t *testing.T) {
 			map[string]int64{"2MB": 8 << 20, "1GB": 1 << 30},
 			[]string{"64KB=0 2MB=8388608 1GB=1073741824", "64KB=0 2MB=2097152 1GB=1073741824"},
 		},
-		"in other words": {pages(bytesOf("hugepages-2048Ki", "2Mi")), map[string]int64{"2MB": 2 << 20}, []string{"64KB=0 2MB=2097152 1GB=0"}},
+		"in other words": {
+			pages(bytesOf("hugepages-2048Ki", "2Mi")), map[string]int64{"2MB": 2 << 20}, []string{"64KB=0 2MB=2097152 1GB=0"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := New(criconfig.Config{CgroupDriver: criconfig.CgroupDriverCgroupfs})
@@ -68,7 +70,9 @@ func TestHugePageLimits(t *testing.T) {
 			for i := range tt.pod.Spec.Containers {
 				spec := backend.ContainerSpec{Pod: tt.pod, Container: tt.pod.Spec.Containers[i]}
 				var got []string
-				for _, l := range r.Container(spec, 0, ImageUser{}, &host.Facts{HugePages: has}).GetLinux().GetResources().GetHugepageLimits() {
+				for _, l := range r.Container(
+					spec, 0, ImageUser{}, &host.Facts{HugePages: has},
+				).GetLinux().GetResources().GetHugepageLimits() {
 					got = append(got, fmt.Sprintf("%s=%d", l.GetPageSize(), l.GetLimit()))
 				}
 				if got := strings.Join(got, " "); got != tt.of[i] {

@@ -141,7 +141,9 @@ func RoundOf(c *runtimeapi.Container) (int, error) {
 	}
 	n, err := strconv.Atoi(round)
 	if err != nil {
-		return 0, backend.Errorf(backend.ErrInvalid, "read annotation %s of container %s: %w", AnnotationRound, c.GetId(), err)
+		return 0, backend.Errorf(
+			backend.ErrInvalid, "read annotation %s of container %s: %w", AnnotationRound, c.GetId(), err,
+		)
 	}
 	return n, nil
 }
@@ -171,7 +173,9 @@ func SandboxRef(s *runtimeapi.PodSandbox) backend.Ref {
 func ContainerPodRef(c *runtimeapi.Container) (backend.Ref, error) {
 	attempt, err := strconv.Atoi(c.GetAnnotations()[AnnotationPodAttempt])
 	if err != nil {
-		return backend.Ref{}, backend.Errorf(backend.ErrInvalid, "read annotation %s of container %s: %w", AnnotationPodAttempt, c.GetId(), err)
+		return backend.Ref{}, backend.Errorf(
+			backend.ErrInvalid, "read annotation %s of container %s: %w", AnnotationPodAttempt, c.GetId(), err,
+		)
 	}
 	return backend.Ref{
 		UID:       types.UID(c.GetLabels()[LabelPodUID]),

@@ -15,7 +15,9 @@ import (
 
 // What is below a listed path is bound, so that no link can lead out of it.
 func TestMountsOfHostPathsAsConfigured(t *testing.T) {
-	r := New(criconfig.Config{PodsDir: "/pods", HostPaths: []criconfig.HostPath{{PathPrefix: "/var/log", ReadOnly: true}, {PathPrefix: "/srv"}}})
+	r := New(criconfig.Config{
+		PodsDir: "/pods", HostPaths: []criconfig.HostPath{{PathPrefix: "/var/log", ReadOnly: true}, {PathPrefix: "/srv"}},
+	})
 	target := r.PodDir("u1").SubPath("main_0", "0")
 	for _, tt := range []struct {
 		path, subPath string
@@ -28,9 +30,13 @@ func TestMountsOfHostPathsAsConfigured(t *testing.T) {
 		{path: "/srv/", mounts: "/srv"},
 		{path: "/srv", subPath: "a", mounts: target, subPaths: []host.SubPath{{Volume: "/srv", Path: "a", Target: target}}},
 		{path: "/srv/x", mounts: target, subPaths: []host.SubPath{{Volume: "/srv/x", Within: "/srv", Target: target}}},
-		{path: "/srv/x", subPath: "a", mounts: target, subPaths: []host.SubPath{{Volume: "/srv/x", Path: "a", Within: "/srv", Target: target}}},
+		{path: "/srv/x", subPath: "a", mounts: target, subPaths: []host.SubPath{{
+			Volume: "/srv/x", Path: "a", Within: "/srv", Target: target,
+		}}},
 		{path: "/var/log", readOnly: true, mounts: "/var/log"},
-		{path: "/var/log/x", readOnly: true, mounts: target, subPaths: []host.SubPath{{Volume: "/var/log/x", Within: "/var/log", ReadOnly: true, Target: target}}},
+		{path: "/var/log/x", readOnly: true, mounts: target, subPaths: []host.SubPath{{
+			Volume: "/var/log/x", Within: "/var/log", ReadOnly: true, Target: target,
+		}}},
 		{path: "/var/log/x", class: backend.ErrUnsupported},
 		{path: "/etc", readOnly: true, class: backend.ErrUnsupported},
 	} {

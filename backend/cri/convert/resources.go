@@ -31,7 +31,9 @@ func Resources(res corev1.ResourceRequirements) *runtimeapi.LinuxContainerResour
 // a shell could die, and the container go on or end well (kubelet:
 // singleProcessOOMKill is false there). swap is what the container may swap there, in bytes;
 // elsewhere none does.
-func EnforcedOn(facts *host.Facts, r *runtimeapi.LinuxContainerResources, swap int64) *runtimeapi.LinuxContainerResources {
+func EnforcedOn(
+	facts *host.Facts, r *runtimeapi.LinuxContainerResources, swap int64,
+) *runtimeapi.LinuxContainerResources {
 	switch {
 	case facts.CgroupV2:
 		r.Unified = map[string]string{"memory.oom.group": "1"}

@@ -32,7 +32,8 @@ func TestResourcesAndQoS(t *testing.T) {
 		pod := fakecri.Pod("u1")
 		pod.Spec.Containers[0].Resources = fakecri.Resources(tt.requests, tt.limits)
 		got := Resources(pod.Spec.Containers[0].Resources)
-		if got.CpuShares != tt.shares || got.CpuQuota != tt.quota || got.CpuPeriod != 100000 || got.MemoryLimitInBytes != tt.memory {
+		if got.CpuShares != tt.shares || got.CpuQuota != tt.quota || got.CpuPeriod != 100000 ||
+			got.MemoryLimitInBytes != tt.memory {
 			t.Errorf("%q %q: %v", tt.requests, tt.limits, got)
 		}
 		if qos := podQoS(pod); qos != tt.qos {
@@ -57,7 +58,9 @@ func TestResourcesAndQoS(t *testing.T) {
 
 func TestSandboxResources(t *testing.T) {
 	pod := fakecri.Pod("u1")
-	pod.Spec.Containers = []corev1.Container{{Resources: fakecri.Resources("1 1Gi", "2 2Gi")}, {Resources: fakecri.Resources("500m -", "1 -")}}
+	pod.Spec.Containers = []corev1.Container{
+		{Resources: fakecri.Resources("1 1Gi", "2 2Gi")}, {Resources: fakecri.Resources("500m -", "1 -")},
+	}
 	pod.Spec.InitContainers = []corev1.Container{{Resources: fakecri.Resources("- 3Gi", "5 -")}}
 	got := podResources(pod)
 	want := corev1.ResourceRequirements{
@@ -72,7 +75,9 @@ func TestSandboxResources(t *testing.T) {
 func TestPodResources(t *testing.T) {
 	pod := fakecri.Pod("u1")
 	pod.Spec.Containers[0].Resources = fakecri.Resources("100m 32Mi", "- -")
-	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi")}}
+	pod.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{
+		"cpu": resource.MustParse("2"), "memory": resource.MustParse("1Gi"),
+	}}
 	if got := podResources(pod); got.Limits.Cpu().MilliValue() != 2000 || got.Limits.Memory().Value() != 1<<30 {
 		t.Errorf("limits of the pod itself: %v", got)
 	}
@@ -85,8 +90,11 @@ func TestPodResources(t *testing.T) {
 	}
 	pod.Spec.Resources = nil
 	pod.Spec.Overhead = corev1.ResourceList{"memory": resource.MustParse("8Mi")}
-	pod.Spec.InitContainers = []corev1.Container{{RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Resources: fakecri.Resources("50m 16Mi", "- -")}}
-	if got := podResources(pod); got.Requests.Cpu().MilliValue() != 150 || got.Requests.Memory().Value() != 56<<20 || len(got.Limits) != 0 {
+	pod.Spec.InitContainers = []corev1.Container{{
+		RestartPolicy: new(corev1.ContainerRestartPolicyAlways), Resources: fakecri.Resources("50m 16Mi", "- -"),
+	}}
+	if got := podResources(pod); got.Requests.Cpu().MilliValue() != 150 || got.Requests.Memory().Value() != 56<<20 ||
+		len(got.Limits) != 0 {
 		t.Errorf("with a sidecar and overhead: %v", got)
 	}
 }

@@ -57,7 +57,8 @@ func hostname(pod *corev1.Pod, domain string) (string, error) {
 		return shortName(pod), nil
 	}
 	if len(full) > fqdnMax {
-		return "", backend.Errorf(backend.ErrInvalid, "failed to construct FQDN from Pod hostname and cluster domain, FQDN %s is too long "+
+		return "", backend.Errorf(backend.ErrInvalid, "failed to construct FQDN from Pod hostname and cluster domain, "+
+			"FQDN %s is too long "+
 			"(64 characters is the max, %d characters requested)", full, len(full))
 	}
 	return full, nil
@@ -83,7 +84,9 @@ func fqdn(pod *corev1.Pod, domain string) string {
 	if pod.Spec.Subdomain == "" || pod.Spec.HostnameOverride != nil {
 		return ""
 	}
-	return strings.TrimSuffix(shortName(pod)+"."+pod.Spec.Subdomain+"."+pod.Namespace+".svc."+strings.TrimSuffix(domain, "."), ".")
+	return strings.TrimSuffix(
+		shortName(pod)+"."+pod.Spec.Subdomain+"."+pod.Namespace+".svc."+strings.TrimSuffix(domain, "."), ".",
+	)
 }
 
 // portMappings are the ports of the host that lead to the pod; the network

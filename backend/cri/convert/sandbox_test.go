@@ -53,7 +53,8 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("plain: %v", n)
 	}
 	pod.Spec.ShareProcessNamespace, pod.Spec.HostIPC, pod.Spec.HostNetwork = new(true), true, true
-	if n := namespaces(pod); n.Pid != runtimeapi.NamespaceMode_POD || n.Ipc != runtimeapi.NamespaceMode_NODE || n.Network != runtimeapi.NamespaceMode_NODE {
+	if n := namespaces(pod); n.Pid != runtimeapi.NamespaceMode_POD || n.Ipc != runtimeapi.NamespaceMode_NODE ||
+		n.Network != runtimeapi.NamespaceMode_NODE {
 		t.Errorf("shared: %v", n)
 	}
 	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}

@@ -53,7 +53,9 @@ func isTrue(b *bool) bool { return b != nil && *b }
 
 // containerSecurity is the container's security context for the runtime. user is
 // the image's, used where the pod names none.
-func containerSecurity(pod *corev1.Pod, c *corev1.Container, user ImageUser, seccompRoot string) *runtimeapi.LinuxContainerSecurityContext {
+func containerSecurity(
+	pod *corev1.Pod, c *corev1.Container, user ImageUser, seccompRoot string,
+) *runtimeapi.LinuxContainerSecurityContext {
 	sc := EffectiveSecurity(pod, c)
 	out := &runtimeapi.LinuxContainerSecurityContext{
 		Privileged:         isTrue(sc.Privileged),
@@ -156,7 +158,9 @@ func appArmor(p *corev1.AppArmorProfile) *runtimeapi.SecurityProfile {
 	case p.Type == corev1.AppArmorProfileTypeUnconfined:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}
 	case p.Type == corev1.AppArmorProfileTypeLocalhost && p.LocalhostProfile != nil:
-		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: *p.LocalhostProfile}
+		return &runtimeapi.SecurityProfile{
+			ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: *p.LocalhostProfile,
+		}
 	default:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
 	}
@@ -179,7 +183,8 @@ func seLinux(o *corev1.SELinuxOptions) *runtimeapi.SELinuxOption {
 // GroupsPolicy says whether the groups of the image's /etc/group are added.
 func GroupsPolicy(pod *corev1.Pod) runtimeapi.SupplementalGroupsPolicy {
 	p := pod.Spec.SecurityContext
-	if p != nil && p.SupplementalGroupsPolicy != nil && *p.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict {
+	if p != nil && p.SupplementalGroupsPolicy != nil &&
+		*p.SupplementalGroupsPolicy == corev1.SupplementalGroupsPolicyStrict {
 		return runtimeapi.SupplementalGroupsPolicy_Strict
 	}
 	return runtimeapi.SupplementalGroupsPolicy_Merge
@@ -216,7 +221,9 @@ func VerifyNonRoot(sc corev1.SecurityContext, user ImageUser) error {
 	case sc.RunAsUser != nil:
 		return nil
 	case user.Name != "":
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", user.Name)
+		return fmt.Errorf(
+			"container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root", user.Name,
+		)
 	case user.UID == nil || *user.UID == 0:
 		return fmt.Errorf("container has runAsNonRoot and image will run as root")
 	default:

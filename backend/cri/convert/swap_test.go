@@ -28,9 +28,14 @@ func TestSwapOfContainers(t *testing.T) {
 		"BestEffort":                    {criconfig.LimitedSwap, "- -", "0", nil},
 		"Burstable, none of its memory": {criconfig.LimitedSwap, "1 -", "0", nil},
 		"request and limit": {criconfig.LimitedSwap, "1 64Mi", "0", func(pod *corev1.Pod) {
-			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: pod.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory]}
+			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{
+				corev1.ResourceMemory: pod.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory],
+			}
 		}},
-		"critical": {criconfig.LimitedSwap, "- 64Mi", "0", func(pod *corev1.Pod) { pod.Spec.Priority = new(int32(backend.SystemCriticalPriority)) }},
+		"critical": {
+			criconfig.LimitedSwap, "- 64Mi", "0",
+			func(pod *corev1.Pod) { pod.Spec.Priority = new(int32(backend.SystemCriticalPriority)) },
+		},
 		"static": {criconfig.LimitedSwap, "- 64Mi", "0", func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 		}},

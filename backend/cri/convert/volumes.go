@@ -55,7 +55,9 @@ func (n Converter) Volume(spec backend.VolumeSpec) (host.Volume, error) {
 			return v, nil
 		}
 	default:
-		return host.Volume{}, backend.Errorf(backend.ErrUnsupported, "volume %q: its kind is not supported on a container host", spec.Name)
+		return host.Volume{}, backend.Errorf(
+			backend.ErrUnsupported, "volume %q: its kind is not supported on a container host", spec.Name,
+		)
 	}
 	if sc := spec.Pod.Spec.SecurityContext; sc != nil {
 		v.FSGroup = sc.FSGroup

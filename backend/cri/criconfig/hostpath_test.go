@@ -3,7 +3,12 @@ package criconfig
 import "testing"
 
 func TestAllowedHostPath(t *testing.T) {
-	c := Config{HostPaths: []HostPath{{PathPrefix: "/var/log", ReadOnly: true}, {PathPrefix: "/srv"}, {PathPrefix: "/srv/data"}, {PathPrefix: "/var/log/app"}}}
+	c := Config{HostPaths: []HostPath{
+		{PathPrefix: "/var/log", ReadOnly: true},
+		{PathPrefix: "/srv"},
+		{PathPrefix: "/srv/data"},
+		{PathPrefix: "/var/log/app"},
+	}}
 	for _, tc := range []struct {
 		path     string
 		writable bool
@@ -41,7 +46,12 @@ func TestAllowedHostPath(t *testing.T) {
 
 func TestHostPathBelow(t *testing.T) {
 	for _, tc := range []struct{ prefix, path, want string }{
-		{"/a", "/a", "."}, {"/a", "/a/b/c", "b/c"}, {"/a", "/ab", ""}, {"/", "/", "."}, {"/", "/a/b", "a/b"}, {"/a/b", "/a", ""},
+		{"/a", "/a", "."},
+		{"/a", "/a/b/c", "b/c"},
+		{"/a", "/ab", ""},
+		{"/", "/", "."},
+		{"/", "/a/b", "a/b"},
+		{"/a/b", "/a", ""},
 	} {
 		if got, ok := (HostPath{PathPrefix: tc.prefix}).Below(tc.path); ok != (tc.want != "") || ok && got != tc.want {
 			t.Errorf("%s in %s: %q, %v, want %q", tc.path, tc.prefix, got, ok, tc.want)
@@ -51,7 +61,8 @@ func TestHostPathBelow(t *testing.T) {
 
 func TestHostPathErrors(t *testing.T) {
 	for path, ok := range map[string]bool{
-		"/": true, "/a": true, "/a/b": true, "": false, "a": false, "/a/": false, "/a/../b": false, "/a//b": false, "/..": false,
+		"/": true, "/a": true, "/a/b": true, "": false, "a": false, "/a/": false, "/a/../b": false, "/a//b": false,
+		"/..": false,
 	} {
 		if errs := HostPathErrors(nil, []HostPath{{PathPrefix: path}}); (len(errs) == 0) != ok {
 			t.Errorf("%q: %v", path, errs)

@@ -63,7 +63,8 @@ func (s SSH) Errors(at *field.Path) field.ErrorList {
 	switch {
 	case s.KnownHostsFile == "" && !s.InsecureIgnoreHostKey:
 		errs = append(errs, field.Required(at.Child("knownHostsFile"), "the keys of the host, as ssh-keyscan prints them "+
-			"(compare them with the host's own); insecureIgnoreHostKey: true does without, and lets anyone in between read and change everything"))
+			"(compare them with the host's own); insecureIgnoreHostKey: true does without, and lets anyone in between read "+
+			"and change everything"))
 	case s.KnownHostsFile != "" && s.InsecureIgnoreHostKey:
 		errs = append(errs, field.Invalid(at.Child("insecureIgnoreHostKey"), true, "excludes knownHostsFile"))
 	}

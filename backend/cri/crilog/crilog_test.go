@@ -22,7 +22,8 @@ func TestParse(t *testing.T) {
 		"2026-01-02T03:04:05.000000006Z stdout P:more:tags x\ty\r": {at, Stdout, true, []byte("x\ty\r")},
 	} {
 		got, err := Parse([]byte(line))
-		if err != nil || !got.Time.Equal(want.Time) || got.Stream != want.Stream || got.Partial != want.Partial || !bytes.Equal(got.Text, want.Text) {
+		if err != nil || !got.Time.Equal(want.Time) || got.Stream != want.Stream || got.Partial != want.Partial ||
+			!bytes.Equal(got.Text, want.Text) {
 			t.Errorf("%q: %+v, %v", line, got, err)
 		}
 	}
@@ -99,7 +100,8 @@ func TestLinesOfAGrowingFile(t *testing.T) {
 }
 
 func TestLinesAreBounded(t *testing.T) {
-	if _, err := NewLines(&grower{pieces: []string{strings.Repeat("x", maxLine+2*block)}}).Next(); !errors.Is(err, ErrMalformed) {
+	if _, err := NewLines(&grower{pieces: []string{strings.Repeat("x", maxLine+
+		2*block)}}).Next(); !errors.Is(err, ErrMalformed) {
 		t.Errorf("%v, want malformed", err)
 	}
 }

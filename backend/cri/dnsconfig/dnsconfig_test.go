@@ -18,7 +18,8 @@ func TestOf(t *testing.T) {
 		Options:  []string{"ndots:5"},
 	}
 	fromHost := &runtimeapi.DNSConfig{
-		Servers: []string{"1.1.1.1", "2.2.2.2"}, Searches: []string{"corp.example", "lan"}, Options: []string{"ndots:3", "rotate"},
+		Servers: []string{"1.1.1.1", "2.2.2.2"}, Searches: []string{"corp.example", "lan"},
+		Options: []string{"ndots:3", "rotate"},
 	}
 	for _, tt := range []struct {
 		name  string
@@ -29,15 +30,23 @@ func TestOf(t *testing.T) {
 		{"default of the API", known, corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, cluster},
 		{"unset", known, corev1.PodSpec{}, cluster},
 		{"host network", known, corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirst, HostNetwork: true}, fromHost},
-		{"host network with cluster", known, corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirstWithHostNet, HostNetwork: true}, cluster},
+		{
+			"host network with cluster", known,
+			corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirstWithHostNet, HostNetwork: true},
+			cluster,
+		},
 		{"Default", known, corev1.PodSpec{DNSPolicy: corev1.DNSDefault}, fromHost},
 		{"no cluster DNS", Cluster{}, corev1.PodSpec{DNSPolicy: corev1.DNSClusterFirst}, fromHost},
 		{"None", known, corev1.PodSpec{DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{
-			Nameservers: []string{"9.9.9.9", "9.9.9.9"}, Searches: []string{"x"}, Options: []corev1.PodDNSConfigOption{{Name: "edns0"}},
+			Nameservers: []string{"9.9.9.9", "9.9.9.9"}, Searches: []string{"x"},
+			Options: []corev1.PodDNSConfigOption{{Name: "edns0"}},
 		}}, &runtimeapi.DNSConfig{Servers: []string{"9.9.9.9"}, Searches: []string{"x"}, Options: []string{"edns0"}}},
 		{"merged, cut at three servers", known, corev1.PodSpec{DNSPolicy: corev1.DNSDefault, DNSConfig: &corev1.PodDNSConfig{
 			Nameservers: []string{"3.3.3.3", "4.4.4.4"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("1")}},
-		}}, &runtimeapi.DNSConfig{Servers: []string{"1.1.1.1", "2.2.2.2", "3.3.3.3"}, Searches: []string{"corp.example", "lan"}, Options: []string{"ndots:1", "rotate"}}},
+		}}, &runtimeapi.DNSConfig{
+			Servers: []string{"1.1.1.1", "2.2.2.2", "3.3.3.3"}, Searches: []string{"corp.example", "lan"},
+			Options: []string{"ndots:1", "rotate"},
+		}},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Spec: tt.spec}
 		got := Of(pod, tt.known, []byte(host))

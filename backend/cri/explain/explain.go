@@ -45,10 +45,14 @@ func hostNotes(requests *convert.LaunchRequests, p Preview) []string {
 	var out []string
 	if requests.HostOOMScore {
 		out = append(out,
-			"oom_score_adj of a burstable container depends on the host's memory: 3 to 999, the lower the more of it the container requests")
+			"oom_score_adj of a burstable container depends on the host's memory: 3 to 999, the lower the more of it the "+
+				"container requests")
 	}
 	if p.Sandbox.Namespaces.User == "pod" {
-		out = append(out, "spec.hostUsers: false is refused where the runtime has no user namespaces (before containerd 2.0 and runc 1.2)")
+		out = append(
+			out,
+			"spec.hostUsers: false is refused where the runtime has no user namespaces (before containerd 2.0 and runc 1.2)",
+		)
 	}
 	if field := requests.AppArmorField; field != "" {
 		out = append(out, field+": refused on a host without AppArmor")
@@ -69,9 +73,11 @@ func explainSandbox(pod *corev1.Pod, requests *convert.LaunchRequests) SandboxPr
 	linux := config.GetLinux()
 	out := SandboxPreview{
 		Hostname: config.GetHostname(), Namespaces: explainNamespaces(linux.GetSecurityContext().GetNamespaceOptions()),
-		Cgroup:    cgroup.Parent,
-		Resources: ResourcesPreview{CPUShares: cgroup.Shares, CPUQuota: cgroup.Quota, CPUPeriod: cgroup.Period, Memory: cgroup.Memory},
-		PIDs:      cgroup.PIDs, DNS: explainDNS(requests.DNS), Sysctls: linux.GetSysctls(), Logs: config.GetLogDirectory(),
+		Cgroup: cgroup.Parent,
+		Resources: ResourcesPreview{
+			CPUShares: cgroup.Shares, CPUQuota: cgroup.Quota, CPUPeriod: cgroup.Period, Memory: cgroup.Memory,
+		},
+		PIDs: cgroup.PIDs, DNS: explainDNS(requests.DNS), Sysctls: linux.GetSysctls(), Logs: config.GetLogDirectory(),
 	}
 	if class := pod.Spec.RuntimeClassName; class != nil {
 		out.RuntimeClass = *class

@@ -28,7 +28,8 @@ func testPod() *corev1.Pod {
 // TestADryRunAsksWhatALaunchAsks).
 func TestExplainTellsWhatADryRunAsks(t *testing.T) {
 	cfg := criconfig.Config{
-		Endpoint: "unix:///r.sock", NodeIdentity: "n", ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local", PodPidsLimit: 77,
+		Endpoint: "unix:///r.sock", NodeIdentity: "n", ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local",
+		PodPidsLimit: 77,
 	}
 	pod := testPod()
 	pod.Spec.HostPID = true
@@ -40,9 +41,13 @@ func TestExplainTellsWhatADryRunAsks(t *testing.T) {
 	}
 	c := &pod.Spec.Containers[0]
 	c.TerminationMessagePath, c.Command, c.WorkingDir = "/dev/termination-log", []string{"a", "b"}, "/w"
-	c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+	c.Resources.Limits = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("1500m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+	}
 	c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CAP_CHOWN"}}}
-	c.VolumeMounts = []corev1.VolumeMount{{Name: "dir", MountPath: "/d"}, {Name: "host", MountPath: "h", ReadOnly: true}, {Name: "files", MountPath: "/f"}}
+	c.VolumeMounts = []corev1.VolumeMount{
+		{Name: "dir", MountPath: "/d"}, {Name: "host", MountPath: "h", ReadOnly: true}, {Name: "files", MountPath: "/f"},
+	}
 	launch := backend.LaunchSpec{Pod: pod, Containers: []backend.ContainerSpec{{Pod: pod, Container: *c, Hash: "h"}}}
 	dry, err := convert.DryRun(cfg, launch)
 	if err != nil {
@@ -65,7 +70,8 @@ func TestExplainTellsWhatADryRunAsks(t *testing.T) {
 		"host name": {dry.Sandbox.GetHostname(), told.Sandbox.Hostname},
 		"cgroup":    {dry.Sandbox.GetLinux().GetCgroupParent(), told.Sandbox.Cgroup},
 		"its limits": {
-			ResourcesPreview{CPUShares: cgroup.Shares, CPUQuota: cgroup.Quota, CPUPeriod: cgroup.Period, Memory: cgroup.Memory}, told.Sandbox.Resources,
+			ResourcesPreview{CPUShares: cgroup.Shares, CPUQuota: cgroup.Quota, CPUPeriod: cgroup.Period, Memory: cgroup.Memory},
+			told.Sandbox.Resources,
 		},
 		"pids":       {cgroup.PIDs, told.Sandbox.PIDs},
 		"logs":       {dry.Sandbox.GetLogDirectory(), told.Sandbox.Logs},
@@ -93,11 +99,15 @@ func TestExplainTellsTheOrderOfContainers(t *testing.T) {
 	always := corev1.ContainerRestartPolicyAlways
 	pod := testPod()
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "second", Image: testImage, RestartPolicy: new(corev1.ContainerRestartPolicyOnFailure)})
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+		Name: "second", Image: testImage, RestartPolicy: new(corev1.ContainerRestartPolicyOnFailure),
+	})
 	pod.Spec.InitContainers = []corev1.Container{
 		{Name: "one", Image: testImage},
 		{Name: "side", Image: testImage, RestartPolicy: &always},
-		{Name: "probed", Image: testImage, RestartPolicy: &always, StartupProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}}},
+		{Name: "probed", Image: testImage, RestartPolicy: &always, StartupProbe: &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}},
+		}},
 	}
 	spec := backend.LaunchSpec{Pod: pod}
 	for i, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -111,11 +121,14 @@ func TestExplainTellsTheOrderOfContainers(t *testing.T) {
 	}
 	var got []string
 	for _, c := range told.Containers {
-		got = append(got, fmt.Sprintf("%s %s | starts %s | restarts %s | ends %s", c.Kind, c.Name, c.Starts, c.Restarts, c.Ends))
+		got = append(
+			got, fmt.Sprintf("%s %s | starts %s | restarts %s | ends %s", c.Kind, c.Name, c.Starts, c.Restarts, c.Ends),
+		)
 	}
 	want := []string{
 		"init container one | starts at once | restarts never | ends with the pod",
-		"sidecar side | starts when one has ended with 0 | restarts whenever it ends | ends with the pod, after probed, main, second",
+		"sidecar side | starts when one has ended with 0 | restarts whenever it ends | ends with the pod, after probed, " +
+			"main, second",
 		"sidecar probed | starts when side has started | restarts whenever it ends | ends with the pod, after main, second",
 		"container main | starts when the startup probe of probed has passed | restarts never | ends with the pod",
 		"container second | starts when the startup probe of probed has passed | restarts when it fails | ends with the pod",

@@ -13,7 +13,9 @@ import (
 )
 
 // CreateContainer reserves the name as containerd does.
-func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
+func (s *Server) CreateContainer(
+	_ context.Context, r *runtimeapi.CreateContainerRequest,
+) (*runtimeapi.CreateContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	box := s.sandboxes[r.GetPodSandboxId()]
@@ -35,12 +37,16 @@ func (s *Server) CreateContainer(_ context.Context, r *runtimeapi.CreateContaine
 
 // containerName does not know the sandbox's attempt, like containerd's.
 func (s *Server) containerName(config *runtimeapi.ContainerConfig, box *sandbox) string {
-	return fmt.Sprintf("%s_%s_%d", config.GetMetadata().GetName(), box.config.GetMetadata().GetUid(), config.GetMetadata().GetAttempt())
+	return fmt.Sprintf(
+		"%s_%s_%d", config.GetMetadata().GetName(), box.config.GetMetadata().GetUid(), config.GetMetadata().GetAttempt(),
+	)
 }
 
 // StartContainer fails for a container that was started before, and for one that is
 // being started.
-func (s *Server) StartContainer(ctx context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+func (s *Server) StartContainer(
+	ctx context.Context, r *runtimeapi.StartContainerRequest,
+) (*runtimeapi.StartContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.containers[r.GetContainerId()]
@@ -80,7 +86,9 @@ func (s *Server) CheckpointContainer(
 }
 
 // StopContainer kills at the end of the timeout, while the call lives.
-func (s *Server) StopContainer(ctx context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
+func (s *Server) StopContainer(
+	ctx context.Context, r *runtimeapi.StopContainerRequest,
+) (*runtimeapi.StopContainerResponse, error) {
 	s.mu.Lock()
 	c := s.containers[r.GetContainerId()]
 	if c == nil || c.state != runtimeapi.ContainerState_CONTAINER_RUNNING {
@@ -108,7 +116,9 @@ func (s *Server) StopContainer(ctx context.Context, r *runtimeapi.StopContainerR
 }
 
 // RemoveContainer kills what runs.
-func (s *Server) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
+func (s *Server) RemoveContainer(
+	_ context.Context, r *runtimeapi.RemoveContainerRequest,
+) (*runtimeapi.RemoveContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.containers[r.GetContainerId()]; c != nil {
@@ -143,7 +153,9 @@ func (s *Server) ReopenContainerLog(
 }
 
 // ListContainers honours the label selector.
-func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
+func (s *Server) ListContainers(
+	_ context.Context, r *runtimeapi.ListContainersRequest,
+) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply := &runtimeapi.ListContainersResponse{}
@@ -160,7 +172,9 @@ func (s *Server) ListContainers(_ context.Context, r *runtimeapi.ListContainersR
 }
 
 // ContainerStatus has the times and the end.
-func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
+func (s *Server) ContainerStatus(
+	_ context.Context, r *runtimeapi.ContainerStatusRequest,
+) (*runtimeapi.ContainerStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.containers[r.GetContainerId()]
@@ -170,8 +184,9 @@ func (s *Server) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatu
 	return &runtimeapi.ContainerStatusResponse{Status: &runtimeapi.ContainerStatus{
 		Id: c.id, Metadata: c.config.GetMetadata(), State: c.state,
 		CreatedAt: c.created.UnixNano(), StartedAt: nanos(c.started), FinishedAt: nanos(c.finished),
-		ExitCode: c.code, Reason: c.reason, Message: c.message, Image: c.config.GetImage(), ImageRef: c.config.GetImage().GetImage(),
-		Labels: c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
+		ExitCode: c.code, Reason: c.reason, Message: c.message, Image: c.config.GetImage(),
+		ImageRef: c.config.GetImage().GetImage(),
+		Labels:   c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
 		Resources: &runtimeapi.ContainerResources{Linux: c.config.GetLinux().GetResources()},
 		LogPath:   path.Join(s.sandboxes[c.sandbox].config.GetLogDirectory(), c.config.GetLogPath()),
 	}}, nil

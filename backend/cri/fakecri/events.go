@@ -52,12 +52,16 @@ func (s *Server) Emit(topic, containerID, process string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ch := range s.streams {
-		ch <- &containerdtypes.Envelope{Namespace: "k8s.io", Topic: topic, Event: &anypb.Any{TypeUrl: "containerd.events.Task", Value: value}}
+		ch <- &containerdtypes.Envelope{
+			Namespace: "k8s.io", Topic: topic, Event: &anypb.Any{TypeUrl: "containerd.events.Task", Value: value},
+		}
 	}
 }
 
 // GetContainerEvents streams CRIEvents.
-func (s *Server) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream runtimeapi.RuntimeService_GetContainerEventsServer) error {
+func (s *Server) GetContainerEvents(
+	_ *runtimeapi.GetEventsRequest, stream runtimeapi.RuntimeService_GetContainerEventsServer,
+) error {
 	if s.CRIEvents == nil {
 		return status.Error(codes.Unimplemented, "method GetContainerEvents not implemented")
 	}

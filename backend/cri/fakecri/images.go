@@ -9,7 +9,9 @@ import (
 )
 
 // ImageStatus finds images by name and by id.
-func (s *Server) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
+func (s *Server) ImageStatus(
+	_ context.Context, r *runtimeapi.ImageStatusRequest,
+) (*runtimeapi.ImageStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	asked := r.GetImage().GetImage()
@@ -51,10 +53,15 @@ func (s *Server) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*ru
 }
 
 // RemoveImage forgets an image, used or not, as containerd does.
-func (s *Server) RemoveImage(_ context.Context, r *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
+func (s *Server) RemoveImage(
+	_ context.Context, r *runtimeapi.RemoveImageRequest,
+) (*runtimeapi.RemoveImageResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.images, func(name, id string) bool { return id == r.GetImage().GetImage() || name == r.GetImage().GetImage() })
+	maps.DeleteFunc(s.images, func(name, id string) bool {
+		return id == r.GetImage().GetImage() ||
+			name == r.GetImage().GetImage()
+	})
 	return &runtimeapi.RemoveImageResponse{}, nil
 }
 

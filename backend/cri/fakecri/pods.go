@@ -11,7 +11,9 @@ import (
 )
 
 // RunPodSandbox reserves the name as containerd does.
-func (s *Server) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
+func (s *Server) RunPodSandbox(
+	_ context.Context, r *runtimeapi.RunPodSandboxRequest,
+) (*runtimeapi.RunPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	name := sandboxName(r.GetConfig().GetMetadata())
@@ -30,7 +32,9 @@ func sandboxName(m *runtimeapi.PodSandboxMetadata) string {
 }
 
 // StopPodSandbox kills the containers.
-func (s *Server) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
+func (s *Server) StopPodSandbox(
+	_ context.Context, r *runtimeapi.StopPodSandboxRequest,
+) (*runtimeapi.StopPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopSandbox(r.GetPodSandboxId())
@@ -51,7 +55,9 @@ func (s *Server) stopSandbox(id string) {
 }
 
 // RemovePodSandbox removes the containers with it.
-func (s *Server) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
+func (s *Server) RemovePodSandbox(
+	_ context.Context, r *runtimeapi.RemovePodSandboxRequest,
+) (*runtimeapi.RemovePodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopSandbox(r.GetPodSandboxId())
@@ -65,7 +71,9 @@ func (s *Server) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSand
 }
 
 // ListPodSandbox honours the label selector.
-func (s *Server) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
+func (s *Server) ListPodSandbox(
+	_ context.Context, r *runtimeapi.ListPodSandboxRequest,
+) (*runtimeapi.ListPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	reply := &runtimeapi.ListPodSandboxResponse{}
@@ -90,7 +98,9 @@ func selects(selector, labels map[string]string) bool {
 }
 
 // PodSandboxStatus has an address while the sandbox is ready.
-func (s *Server) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
+func (s *Server) PodSandboxStatus(
+	_ context.Context, r *runtimeapi.PodSandboxStatusRequest,
+) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	box := s.sandboxes[r.GetPodSandboxId()]

@@ -137,7 +137,9 @@ func (s *Server) Serve(socket string) (stop func(), err error) {
 	}, nil
 }
 
-func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (s *Server) intercept(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (any, error) {
 	method := path.Base(info.FullMethod)
 	s.mu.Lock()
 	s.calls[method]++
@@ -160,7 +162,9 @@ func (s *Server) intercept(ctx context.Context, request any, info *grpc.UnarySer
 // ByGRPC is true of a call by gRPC's own library, and not by the host helper.
 func ByGRPC(ctx context.Context) bool {
 	headers, _ := metadata.FromIncomingContext(ctx)
-	return slices.ContainsFunc(headers.Get("user-agent"), func(agent string) bool { return strings.HasPrefix(agent, "grpc-go/") })
+	return slices.ContainsFunc(
+		headers.Get("user-agent"), func(agent string) bool { return strings.HasPrefix(agent, "grpc-go/") },
+	)
 }
 
 // Calls is how often a method was called.
@@ -188,14 +192,17 @@ func (s *Server) Version(context.Context, *runtimeapi.VersionRequest) (*runtimea
 	if !named {
 		name, version = "containerd", "1.6.20"
 	}
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: name, RuntimeVersion: version, RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{
+		Version: "0.1.0", RuntimeName: name, RuntimeVersion: version, RuntimeApiVersion: "v1",
+	}, nil
 }
 
 // Status is ready but for the network, as NotReady says.
 func (s *Server) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	features := &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: s.StrictGroups}
-	return &runtimeapi.StatusResponse{Features: features, RuntimeHandlers: s.Handlers, Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
+	status := &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: true},
 		{Type: runtimeapi.NetworkReady, Status: s.NotReady == "", Reason: "NetworkPluginNotReady", Message: s.NotReady},
-	}}}, nil
+	}}
+	return &runtimeapi.StatusResponse{Features: features, RuntimeHandlers: s.Handlers, Status: status}, nil
 }

@@ -18,7 +18,9 @@ const (
 
 // ListContainerStats honours the label selector. As containerd does it names
 // containers that do not run, without numbers.
-func (s *Server) ListContainerStats(_ context.Context, r *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
+func (s *Server) ListContainerStats(
+	_ context.Context, r *runtimeapi.ListContainerStatsRequest,
+) (*runtimeapi.ListContainerStatsResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -41,7 +43,9 @@ func (s *Server) ListContainerStats(_ context.Context, r *runtimeapi.ListContain
 				Timestamp:            now.UnixNano(),
 				UsageCoreNanoSeconds: &runtimeapi.UInt64Value{Value: uint64(float64(now.Sub(c.started)) * usedCores)},
 			}
-			one.Memory = &runtimeapi.MemoryUsage{Timestamp: now.UnixNano(), WorkingSetBytes: &runtimeapi.UInt64Value{Value: usedMemory}}
+			one.Memory = &runtimeapi.MemoryUsage{
+				Timestamp: now.UnixNano(), WorkingSetBytes: &runtimeapi.UInt64Value{Value: usedMemory},
+			}
 		}
 		if s.Measured != nil {
 			s.Measured(one)

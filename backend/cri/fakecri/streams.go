@@ -34,7 +34,9 @@ func (s *Server) Attach(_ context.Context, r *runtimeapi.AttachRequest) (*runtim
 }
 
 // PortForward gives out a URL of Streaming, for live sandboxes alone.
-func (s *Server) PortForward(_ context.Context, r *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
+func (s *Server) PortForward(
+	_ context.Context, r *runtimeapi.PortForwardRequest,
+) (*runtimeapi.PortForwardResponse, error) {
 	s.mu.Lock()
 	box := s.sandboxes[r.GetPodSandboxId()]
 	live := box != nil && box.state == runtimeapi.PodSandboxState_SANDBOX_READY

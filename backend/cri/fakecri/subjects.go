@@ -15,8 +15,10 @@ const Image = "registry.test/app:1"
 // Pod is a pod of one container, main.
 func Pod(uid string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "name-" + uid, UID: types.UID(uid), Labels: map[string]string{"app": "x"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: Image}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "name-" + uid, UID: types.UID(uid), Labels: map[string]string{"app": "x"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: Image}}},
 	}
 }
 

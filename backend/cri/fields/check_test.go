@@ -102,15 +102,20 @@ func TestCheck(t *testing.T) {
 		{"linux", func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Linux} }, nil},
 		{"user namespace", func(p *corev1.Pod) { p.Spec.HostUsers = new(false) }, nil},
 		{"host users", func(p *corev1.Pod) { p.Spec.HostUsers = new(true) }, nil},
-		{"claims", func(p *corev1.Pod) { p.Spec.ResourceClaims = make([]corev1.PodResourceClaim, 1) }, []string{"spec.resourceClaims[0]"}},
+		{
+			"claims", func(p *corev1.Pod) { p.Spec.ResourceClaims = make([]corev1.PodResourceClaim, 1) },
+			[]string{"spec.resourceClaims[0]"},
+		},
 		{"pod security", func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{
 				WindowsOptions: &corev1.WindowsSecurityContextOptions{}, // a kubelet on Linux does not look at them
 				RunAsUser:      new(int64(1)), FSGroup: new(int64(2)), Sysctls: make([]corev1.Sysctl, 1),
 				SELinuxOptions: &corev1.SELinuxOptions{}, SELinuxChangePolicy: new(corev1.SELinuxChangePolicyRecursive),
 				SupplementalGroupsPolicy: new(corev1.SupplementalGroupsPolicyStrict),
-				SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &local},
-				AppArmorProfile:          &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &local},
+				SeccompProfile: &corev1.SeccompProfile{
+					Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &local,
+				},
+				AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &local},
 			}
 			p.Spec.Volumes, p.Spec.HostAliases = make([]corev1.Volume, 2), make([]corev1.HostAlias, 1)
 			p.Spec.RuntimeClassName, p.Spec.SetHostnameAsFQDN = new("kata"), new(true)
@@ -121,8 +126,13 @@ func TestCheck(t *testing.T) {
 		{"container", func(p *corev1.Pod) {
 			c := &p.Spec.Containers[0]
 			c.VolumeMounts, c.VolumeDevices = make([]corev1.VolumeMount, 2), make([]corev1.VolumeDevice, 1)
-			c.Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("2Mi"), "ephemeral-storage": resource.MustParse("1Gi")}
-			c.Resources.Requests = corev1.ResourceList{"memory": resource.MustParse("1Mi"), "ephemeral-storage": resource.MustParse("1Gi")}
+			c.Resources.Limits = corev1.ResourceList{
+				"cpu": resource.MustParse("1"), "nvidia.com/gpu": resource.MustParse("1"),
+				"hugepages-2Mi": resource.MustParse("2Mi"), "ephemeral-storage": resource.MustParse("1Gi"),
+			}
+			c.Resources.Requests = corev1.ResourceList{
+				"memory": resource.MustParse("1Mi"), "ephemeral-storage": resource.MustParse("1Gi"),
+			}
 			c.Resources.Claims = make([]corev1.ResourceClaim, 1)
 			c.Lifecycle = &corev1.Lifecycle{StopSignal: new(corev1.SIGHUP)}
 		}, []string{
@@ -131,7 +141,9 @@ func TestCheck(t *testing.T) {
 			"spec.containers[0].lifecycle.stopSignal",
 		}},
 		{"ephemeral container", func(p *corev1.Pod) {
-			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{{}, {EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeDevices: make([]corev1.VolumeDevice, 1)}}}
+			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+				{}, {EphemeralContainerCommon: corev1.EphemeralContainerCommon{VolumeDevices: make([]corev1.VolumeDevice, 1)}},
+			}
 		}, []string{"spec.ephemeralContainers[1].volumeDevices[0]"}},
 		{"what the engine does", func(p *corev1.Pod) {
 			c := &p.Spec.Containers[0]

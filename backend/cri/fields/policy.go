@@ -34,7 +34,8 @@ func Forbidden(pod *corev1.Pod, cfg criconfig.Config) []backend.Refusal {
 func ForbiddenIn(pod *corev1.Pod, at string, c *corev1.Container, cfg criconfig.Config) []backend.Refusal {
 	var out []backend.Refusal
 	if cfg.Unprivileged {
-		out = apply(out, at+".securityContext", c.SecurityContext, privilegeRules(pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers))
+		out = apply(out, at+".securityContext", c.SecurityContext, privilegeRules(pod.Spec.HostUsers != nil &&
+			!*pod.Spec.HostUsers))
 	}
 	if cfg.HostPaths == nil {
 		return out
@@ -91,7 +92,9 @@ func forbiddenVolumes(pod *corev1.Pod, cfg criconfig.Config) []backend.Refusal {
 		if h == nil || readable(cfg, h.Path) {
 			continue
 		}
-		out = append(out, backend.Refusal{Field: fmt.Sprintf("spec.volumes[%d].hostPath.path", i), Why: NotAllowed(h.Path, cfg)})
+		out = append(
+			out, backend.Refusal{Field: fmt.Sprintf("spec.volumes[%d].hostPath.path", i), Why: NotAllowed(h.Path, cfg)},
+		)
 	}
 	return out
 }
@@ -99,7 +102,8 @@ func forbiddenVolumes(pod *corev1.Pod, cfg criconfig.Config) []backend.Refusal {
 // NotAllowed says why a path of the host cannot be mounted.
 func NotAllowed(p string, cfg criconfig.Config) string {
 	if len(cfg.HostPaths) == 0 {
-		return "pods of this node may not mount paths of the host (pods.hostPaths of its configuration is empty); use another volume"
+		return "pods of this node may not mount paths of the host (pods.hostPaths of its configuration is empty); use " +
+			"another volume"
 	}
 	prefixes := make([]string, len(cfg.HostPaths))
 	for i, h := range cfg.HostPaths {

@@ -43,16 +43,26 @@ func TestPrivilegedIsForbidden(t *testing.T) {
 		spec corev1.PodSpec
 		want []string
 	}{
-		"nothing":                         {secured(corev1.SecurityContext{}), nil},
-		"privileged":                      {secured(corev1.SecurityContext{Privileged: new(true)}), both("privileged")},
-		"not privileged":                  {secured(corev1.SecurityContext{Privileged: new(false), AllowPrivilegeEscalation: new(true)}), nil},
-		"Baseline":                        {secured(capabilities("CHOWN", "CAP_NET_BIND_SERVICE", "kill")), nil},
-		"beyond Baseline":                 {secured(capabilities("CHOWN", "SYS_ADMIN", "CAP_SYS_PTRACE")), both("capabilities.add[1]", "capabilities.add[2]")},
-		"all":                             {secured(capabilities("ALL")), both("capabilities.add[0]")},
-		"hidden by case":                  {secured(capabilities("sys_admin", "CAP_CAP_CHOWN", "")), both("capabilities.add[0]", "capabilities.add[1]", "capabilities.add[2]")},
-		"unmasked":                        {secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}), both("procMount")},
-		"unmasked, with users of its own": {withOwnUsers(secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)})), nil},
-		"masked":                          {secured(corev1.SecurityContext{ProcMount: new(corev1.DefaultProcMount)}), nil},
+		"nothing":    {secured(corev1.SecurityContext{}), nil},
+		"privileged": {secured(corev1.SecurityContext{Privileged: new(true)}), both("privileged")},
+		"not privileged": {
+			secured(corev1.SecurityContext{Privileged: new(false), AllowPrivilegeEscalation: new(true)}), nil,
+		},
+		"Baseline": {secured(capabilities("CHOWN", "CAP_NET_BIND_SERVICE", "kill")), nil},
+		"beyond Baseline": {
+			secured(capabilities("CHOWN", "SYS_ADMIN", "CAP_SYS_PTRACE")), both("capabilities.add[1]", "capabilities.add[2]"),
+		},
+		"all": {secured(capabilities("ALL")), both("capabilities.add[0]")},
+		"hidden by case": {secured(capabilities("sys_admin", "CAP_CAP_CHOWN", "")), both(
+			"capabilities.add[0]", "capabilities.add[1]", "capabilities.add[2]",
+		)},
+		"unmasked": {
+			secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}), both("procMount"),
+		},
+		"unmasked, with users of its own": {
+			withOwnUsers(secured(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)})), nil,
+		},
+		"masked": {secured(corev1.SecurityContext{ProcMount: new(corev1.DefaultProcMount)}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: tt.spec}
@@ -96,19 +106,23 @@ func TestHostPathsAreForbidden(t *testing.T) {
 		paths []criconfig.HostPath
 		want  []string
 	}{
-		"everything":              {mounts("/etc", false, ""), nil, nil},
-		"none":                    {mounts("/etc", true, ""), []criconfig.HostPath{}, []string{volume}},
-		"another":                 {mounts("/etc", true, ""), some, []string{volume}},
-		"a neighbour":             {mounts("/srvx", true, ""), some, []string{volume}},
-		"above":                   {mounts("/var", true, ""), some, []string{volume}},
-		"steps back":              {mounts("/srv/../etc", true, ""), some, []string{volume}},
-		"itself":                  {mounts("/srv", false, ""), some, nil},
-		"below":                   {mounts("/srv/a/b", false, ""), some, nil},
-		"read":                    {mounts("/var/log/pods", true, ""), some, nil},
-		"written":                 {mounts("/var/log/pods", false, ""), some, []string{mount + "readOnly"}},
-		"propagated":              {mounts("/srv", false, corev1.MountPropagationHostToContainer), some, nil},
-		"propagated below":        {mounts("/srv/a", false, corev1.MountPropagationHostToContainer), some, []string{mount + "mountPropagation"}},
-		"propagated below /":      {mounts("/a", false, corev1.MountPropagationHostToContainer), []criconfig.HostPath{{PathPrefix: "/"}}, nil},
+		"everything":  {mounts("/etc", false, ""), nil, nil},
+		"none":        {mounts("/etc", true, ""), []criconfig.HostPath{}, []string{volume}},
+		"another":     {mounts("/etc", true, ""), some, []string{volume}},
+		"a neighbour": {mounts("/srvx", true, ""), some, []string{volume}},
+		"above":       {mounts("/var", true, ""), some, []string{volume}},
+		"steps back":  {mounts("/srv/../etc", true, ""), some, []string{volume}},
+		"itself":      {mounts("/srv", false, ""), some, nil},
+		"below":       {mounts("/srv/a/b", false, ""), some, nil},
+		"read":        {mounts("/var/log/pods", true, ""), some, nil},
+		"written":     {mounts("/var/log/pods", false, ""), some, []string{mount + "readOnly"}},
+		"propagated":  {mounts("/srv", false, corev1.MountPropagationHostToContainer), some, nil},
+		"propagated below": {
+			mounts("/srv/a", false, corev1.MountPropagationHostToContainer), some, []string{mount + "mountPropagation"},
+		},
+		"propagated below /": {
+			mounts("/a", false, corev1.MountPropagationHostToContainer), []criconfig.HostPath{{PathPrefix: "/"}}, nil,
+		},
 		"not propagated, by name": {mounts("/srv/a", false, corev1.MountPropagationNone), some, nil},
 	} {
 		t.Run(name, func(t *testing.T) { forbids(t, tt.pod, criconfig.Config{HostPaths: tt.paths}, tt.want) })

@@ -27,7 +27,9 @@ func Uses(pod *corev1.Pod) map[string]string {
 	add("spec.", podValueTexts(&pod.Spec))
 	if sc := pod.Spec.SecurityContext; sc != nil {
 		add("spec.securityContext.", podSecurityTexts)
-		add("spec.securityContext.", map[string]string{"seccompProfile": seccompText(sc.SeccompProfile), "appArmorProfile": podAppArmorText(sc.AppArmorProfile)})
+		add("spec.securityContext.", map[string]string{
+			"seccompProfile": seccompText(sc.SeccompProfile), "appArmorProfile": podAppArmorText(sc.AppArmorProfile),
+		})
 	}
 	for _, list := range []struct {
 		field      string
@@ -61,17 +63,21 @@ var podTexts = map[string]string{
 	"activeDeadlineSeconds": "the pod fails when it has passed", "readinessGates": "Ready waits for the conditions",
 	"imagePullSecrets":   "their logins for the image's registry, in turn",
 	"serviceAccountName": textName, "serviceAccount": textName, "automountServiceAccountToken": "no token is mounted",
-	"enableServiceLinks": "unless false, variables for the Services of the namespace",
-	"hostNetwork":        "the host's network, unless the configuration forbids it",
-	"hostPID":            "the host's processes, unless the configuration forbids it",
-	"hostIPC":            "the host's IPC, unless the configuration forbids it", "shareProcessNamespace": "one process namespace for the pod",
-	"hostname": "the pod's host name", "hostnameOverride": "the pod's host name", "subdomain": "the pod's domain, in its /etc/hosts too",
+	"enableServiceLinks":    "unless false, variables for the Services of the namespace",
+	"hostNetwork":           "the host's network, unless the configuration forbids it",
+	"hostPID":               "the host's processes, unless the configuration forbids it",
+	"hostIPC":               "the host's IPC, unless the configuration forbids it",
+	"shareProcessNamespace": "one process namespace for the pod",
+	"hostname":              "the pod's host name", "hostnameOverride": "the pod's host name",
+	"subdomain":         "the pod's domain, in its /etc/hosts too",
 	"setHostnameAsFQDN": "the host name with the subdomain and the cluster's domain", "hostAliases": "lines of /etc/hosts",
-	"dnsConfig": "added to the policy's", "os": "what runs anyway", "runtimeClassName": "its handler, which the host's runtime must have",
-	"overhead": "added to the limits of the pod's cgroup", "resources": "limits of the pod's cgroup",
+	"dnsConfig": "added to the policy's", "os": "what runs anyway",
+	"runtimeClassName": "its handler, which the host's runtime must have",
+	"overhead":         "added to the limits of the pod's cgroup", "resources": "limits of the pod's cgroup",
 	"nodeName": textScheduling, "nodeSelector": textScheduling, "affinity": textScheduling, "tolerations": textScheduling,
 	"topologySpreadConstraints": textScheduling, "schedulerName": textScheduling, "schedulingGates": textScheduling,
-	"schedulingGroup": textScheduling, "priority": textScheduling, "priorityClassName": textScheduling, "preemptionPolicy": textScheduling,
+	"schedulingGroup": textScheduling, "priority": textScheduling, "priorityClassName": textScheduling,
+	"preemptionPolicy": textScheduling,
 }
 
 // podValueTexts are those that depend on the value.
@@ -95,7 +101,8 @@ func podValueTexts(s *corev1.PodSpec) map[string]string {
 	}
 	users := "the host's users"
 	if s.HostUsers != nil && !*s.HostUsers {
-		users = "a user namespace with 65536 ids of the host's that no other pod has; refused where the runtime cannot (before containerd 2.0 and runc 1.2)"
+		users = "a user namespace with 65536 ids of the host's that no other pod has; refused where the runtime cannot " +
+			"(before containerd 2.0 and runc 1.2)"
 	}
 	return map[string]string{"dnsPolicy": dns, "volumes": several(kinds), "hostUsers": users}
 }
@@ -144,9 +151,11 @@ var podSecurityTexts = map[string]string{
 	"runAsUser": "for containers that name none", "runAsGroup": "for containers that name none",
 	"runAsNonRoot": "the image's user is looked at where none is set", "supplementalGroups": "groups of the processes",
 	"supplementalGroupsPolicy": "with containerd 2.0 or newer; before, the pod is refused",
-	"fsGroup":                  "a group of the processes, and the owner of volumes", "fsGroupChangePolicy": "as on a kubelet",
-	"sysctls": "set in the sandbox; unsafe ones if the configuration allows them", "seLinuxOptions": textSELinux,
-	"seLinuxChangePolicy": "volumes are relabelled file by file", "windowsOptions": textWindows,
+	"fsGroup":                  "a group of the processes, and the owner of volumes",
+	"fsGroupChangePolicy":      "as on a kubelet",
+	"sysctls":                  "set in the sandbox; unsafe ones if the configuration allows them",
+	"seLinuxOptions":           textSELinux,
+	"seLinuxChangePolicy":      "volumes are relabelled file by file", "windowsOptions": textWindows,
 }
 
 func seccompText(p *corev1.SeccompProfile) string {
@@ -184,7 +193,8 @@ func podAppArmorText(p *corev1.AppArmorProfile) string {
 
 // containerTexts are what becomes of fields of a container whatever their value.
 var containerTexts = map[string]string{
-	"name": "the container's name", "image": "pulled by the runtime", "command": "with $(VAR) expanded", "args": "with $(VAR) expanded",
+	"name": "the container's name", "image": "pulled by the runtime", "command": "with $(VAR) expanded",
+	"args":       "with $(VAR) expanded",
 	"workingDir": "the working directory", "resizePolicy": "a resize in place, or a restart, as it says",
 	"envFrom": "the values at the container's start", "stdin": "open for kubectl attach",
 	"stdinOnce": "closed when the first who attached leaves", "tty": "a terminal",
@@ -195,11 +205,12 @@ var containerTexts = map[string]string{
 func containerValueTexts(c *corev1.Container, init bool) map[string]string {
 	out := map[string]string{
 		"imagePullPolicy": pullText(c.ImagePullPolicy), "ports": portsText(c.Ports), "resources": resourcesText(c.Resources),
-		"volumeMounts": mountsText(c.VolumeMounts), "env": envText(c.Env), "terminationMessagePolicy": messageText(c.TerminationMessagePolicy),
-		"startupProbe":   probeText(c.StartupProbe, "; the other probes wait for it"),
-		"livenessProbe":  probeText(c.LivenessProbe, "; a failure restarts the container"),
-		"readinessProbe": probeText(c.ReadinessProbe, "; it makes the container ready"),
-		"lifecycle":      lifecycleText(c.Lifecycle),
+		"volumeMounts": mountsText(c.VolumeMounts), "env": envText(c.Env),
+		"terminationMessagePolicy": messageText(c.TerminationMessagePolicy),
+		"startupProbe":             probeText(c.StartupProbe, "; the other probes wait for it"),
+		"livenessProbe":            probeText(c.LivenessProbe, "; a failure restarts the container"),
+		"readinessProbe":           probeText(c.ReadinessProbe, "; it makes the container ready"),
+		"lifecycle":                lifecycleText(c.Lifecycle),
 	}
 	if init && backend.IsSidecar(c) {
 		out["restartPolicy"] = "started in order, restarted whenever it ends, ended after the app containers"
@@ -272,7 +283,11 @@ func mountsText(mounts []corev1.VolumeMount) string {
 		case m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone:
 			out = append(out, "mounted so")
 		case m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == corev1.RecursiveReadOnlyEnabled:
-			out = append(out, "mounts below it are read-only too, with containerd 2.0 or newer; before, the container waits with CreateContainerConfigError")
+			out = append(
+				out,
+				"mounts below it are read-only too, with containerd 2.0 or newer; before, the container waits with "+
+					"CreateContainerConfigError",
+			)
 		case m.SubPath != "" || m.SubPathExpr != "":
 			out = append(out, "mounted")
 		default:
@@ -355,8 +370,10 @@ func hookText(h *corev1.LifecycleHandler, then, sleep string) string {
 }
 
 var securityTexts = map[string]string{
-	"runAsUser": "the user", "runAsGroup": "the group", "readOnlyRootFilesystem": "read-only", "allowPrivilegeEscalation": "no_new_privs",
-	"privileged": "privileged, unless the configuration forbids it", "seLinuxOptions": textSELinux, "windowsOptions": textWindows,
+	"runAsUser": "the user", "runAsGroup": "the group", "readOnlyRootFilesystem": "read-only",
+	"allowPrivilegeEscalation": "no_new_privs",
+	"privileged":               "privileged, unless the configuration forbids it", "seLinuxOptions": textSELinux,
+	"windowsOptions": textWindows,
 }
 
 func addedText(caps []corev1.Capability) string {

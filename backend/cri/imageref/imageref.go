@@ -11,7 +11,9 @@ import (
 
 // The grammar of image references (distribution/reference), part by part.
 var (
-	referenceDomain    = regexp.MustCompile(`^(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?$`)
+	referenceDomain = regexp.MustCompile(
+		`^(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?$`,
+	)
 	referenceIPv6      = regexp.MustCompile(`^\[[a-fA-F0-9:]+\](?::[0-9]+)?$`)
 	referenceComponent = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)
 	referenceTag       = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
@@ -35,7 +37,9 @@ func Normalize(image string) (string, error) {
 	}
 	switch {
 	case !validRepository(name):
-		return "", backend.Errorf(backend.ErrInvalid, "%q is not an image name: the repository is malformed (lower case only)", image)
+		return "", backend.Errorf(
+			backend.ErrInvalid, "%q is not an image name: the repository is malformed (lower case only)", image,
+		)
 	case hasTag && !referenceTag.MatchString(tag):
 		return "", backend.Errorf(backend.ErrInvalid, "%q is not an image name: the tag is malformed", image)
 	case hasDigest && !referenceDigest.MatchString(digest):

@@ -27,7 +27,8 @@ func TestNormalize(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"", ":", "a:", "a@", "/a", "a/", "a//b", "Busybox", "reg.test/App", "a:b:c", "a: b", "a b", "-a", "a:" + strings.Repeat("t", 129),
+		"", ":", "a:", "a@", "/a", "a/", "a//b", "Busybox", "reg.test/App", "a:b:c", "a: b", "a b", "-a",
+		"a:" + strings.Repeat("t", 129),
 		"a@sha256:short", "a@b@c", "Not/A:Valid:Name", "reg_.test:x/a", strings.Repeat("a", 256), "a.-b/c d",
 	} {
 		_, err := Normalize(bad)

@@ -203,7 +203,9 @@ func startHelper(ctx context.Context, cfg Config, c *connection, keep bool) (*ru
 		if err == nil || ctx.Err() != nil || c.dying() {
 			return h, err
 		}
-		log.G(ctx).WithError(err).WithField("dir", dir).Warn("the helper that was on the host does not start, and is brought there again")
+		log.G(ctx).WithError(err).WithField("dir", dir).Warn(
+			"the helper that was on the host does not start, and is brought there again",
+		)
 	}
 	if dir, err = c.upload(ctx, m, helper, unpacks); err != nil {
 		return nil, err

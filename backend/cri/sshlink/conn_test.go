@@ -196,20 +196,48 @@ func TestDialFailuresAreTheHosts(t *testing.T) {
 		is                           error
 		want                         string
 	}{
-		"refused":     {"tcp", "10.0.0.2:80", "Connection refused", "", nil, syscall.ECONNREFUSED, "dial tcp 10.0.0.2:80: connect: connection refused"},
-		"no route":    {"tcp", "10.0.0.2:80", "No route to host", "", nil, syscall.EHOSTUNREACH, "dial tcp 10.0.0.2:80: connect: no route to host"},
-		"musl":        {"tcp", "10.0.0.2:80", "Host is unreachable", "", nil, syscall.EHOSTUNREACH, "dial tcp 10.0.0.2:80: connect: no route to host"},
-		"timed out":   {"tcp", "10.0.0.2:80", "Connection timed out", "", nil, syscall.ETIMEDOUT, "dial tcp 10.0.0.2:80: connect: connection timed out"},
-		"no network":  {"tcp", "[2001:db8::2]:80", "Network is unreachable", "", nil, syscall.ENETUNREACH, "dial tcp [2001:db8::2]:80: connect: network is unreachable"},
-		"no name":     {"tcp", "nowhere:80", "Name or service not known", "", nil, nil, "dial tcp nowhere:80: lookup nowhere: Name or service not known"},
+		"refused": {
+			"tcp", "10.0.0.2:80", "Connection refused", "", nil, syscall.ECONNREFUSED,
+			"dial tcp 10.0.0.2:80: connect: connection refused",
+		},
+		"no route": {
+			"tcp", "10.0.0.2:80", "No route to host", "", nil, syscall.EHOSTUNREACH,
+			"dial tcp 10.0.0.2:80: connect: no route to host",
+		},
+		"musl": {
+			"tcp", "10.0.0.2:80", "Host is unreachable", "", nil, syscall.EHOSTUNREACH,
+			"dial tcp 10.0.0.2:80: connect: no route to host",
+		},
+		"timed out": {
+			"tcp", "10.0.0.2:80", "Connection timed out", "", nil, syscall.ETIMEDOUT,
+			"dial tcp 10.0.0.2:80: connect: connection timed out",
+		},
+		"no network": {
+			"tcp", "[2001:db8::2]:80", "Network is unreachable", "", nil, syscall.ENETUNREACH,
+			"dial tcp [2001:db8::2]:80: connect: network is unreachable",
+		},
+		"no name": {
+			"tcp", "nowhere:80", "Name or service not known", "", nil, nil,
+			"dial tcp nowhere:80: lookup nowhere: Name or service not known",
+		},
 		"other words": {"tcp", "10.0.0.2:80", "out of cheese", "", nil, nil, "dial tcp 10.0.0.2:80: connect: out of cheese"},
-		"prohibited":  {"tcp", "10.0.0.1:80", "", "", func(s *sshServer) { s.noTCP = true }, backend.ErrDenied, "does not forward to 10.0.0.1:80: allow it with AllowTcpForwarding yes"},
+		"prohibited": {
+			"tcp", "10.0.0.1:80", "", "", func(s *sshServer) { s.noTCP = true }, backend.ErrDenied,
+			"does not forward to 10.0.0.1:80: allow it with AllowTcpForwarding yes",
+		},
 
-		"socket missing":    {"unix", "/x", "", "missing", nil, os.ErrNotExist, "dial unix /x: connect: no such file or directory"},
-		"socket denied":     {"unix", "/x", "", "denied", nil, os.ErrPermission, "dial unix /x: connect: permission denied"},
-		"socket refused":    {"unix", "/x", "", "refused", nil, syscall.ECONNREFUSED, "dial unix /x: connect: connection refused"},
-		"socket prohibited": {"unix", "/run/runtime.sock", "", "listening", func(s *sshServer) { s.noSockets = true }, backend.ErrDenied, "does not forward /run/runtime.sock: allow it with AllowStreamLocalForwarding yes"},
-		"socket unknown":    {"unix", "/x", "", "", nil, backend.ErrUnavailable, "dial unix /x: connect: open failed"},
+		"socket missing": {
+			"unix", "/x", "", "missing", nil, os.ErrNotExist, "dial unix /x: connect: no such file or directory",
+		},
+		"socket denied": {"unix", "/x", "", "denied", nil, os.ErrPermission, "dial unix /x: connect: permission denied"},
+		"socket refused": {
+			"unix", "/x", "", "refused", nil, syscall.ECONNREFUSED, "dial unix /x: connect: connection refused",
+		},
+		"socket prohibited": {
+			"unix", "/run/runtime.sock", "", "listening", func(s *sshServer) { s.noSockets = true }, backend.ErrDenied,
+			"does not forward /run/runtime.sock: allow it with AllowStreamLocalForwarding yes",
+		},
+		"socket unknown": {"unix", "/x", "", "", nil, backend.ErrUnavailable, "dial unix /x: connect: open failed"},
 		"no shell": {
 			"unix", "/x", "", "", func(s *sshServer) { s.noExec = true }, backend.ErrDenied,
 			"dial unix /x: connect: open failed (and the host cannot be asked why: the host runs no command for this user)",

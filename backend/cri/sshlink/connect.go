@@ -120,8 +120,10 @@ func shakeHands(ctx context.Context, raw net.Conn, hop Hop, hosts *hostKeys, key
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	client, channels, requests, err := ssh.NewClientConn(raw, hop.Address, &ssh.ClientConfig{
-		Config: ssh.Config{KeyExchanges: ssh.SupportedAlgorithms().KeyExchanges, MACs: withoutSHA1(ssh.SupportedAlgorithms().MACs)},
-		User:   hop.User, ClientVersion: clientVersion,
+		Config: ssh.Config{
+			KeyExchanges: ssh.SupportedAlgorithms().KeyExchanges, MACs: withoutSHA1(ssh.SupportedAlgorithms().MACs),
+		},
+		User: hop.User, ClientVersion: clientVersion,
 		Auth:            []ssh.AuthMethod{ssh.PublicKeysCallback(keys.offer)},
 		HostKeyCallback: hosts.check, HostKeyAlgorithms: hosts.algorithms,
 	})
@@ -152,9 +154,11 @@ func explainHandshake(ctx context.Context, err error, hop Hop, hosts *hostKeys, 
 	case refusal != nil:
 		e.stage, e.err = stageHostKey, refusal
 	case strings.Contains(text, "no common"):
-		e.advice = "what it offers is too old to be safe: update its sshd, and see HostKeyAlgorithms, KexAlgorithms, Ciphers, MACs " +
+		e.advice = "what it offers is too old to be safe: update its sshd, and see HostKeyAlgorithms, KexAlgorithms, " +
+			"Ciphers, MACs " +
 			"and PubkeyAcceptedAlgorithms in its sshd_config"
-	case verified && (strings.Contains(text, "unable to authenticate") || strings.Contains(text, "oo many authentication")):
+	case verified &&
+		(strings.Contains(text, "unable to authenticate") || strings.Contains(text, "oo many authentication")):
 		e.stage = stageAuthenticate
 		e.err = backend.Classed(backend.ErrDenied, keys.refused(hop, text))
 	case verified:

@@ -55,7 +55,10 @@ func TestRefusedConnectionsAreExplained(t *testing.T) {
 				w.cfg.KnownHostsFile = writeFile(t, "known_hosts", 0o600, []byte("# mine\n"+line+"\n"))
 			},
 			backend.ErrUnavailable,
-			[]string{"host key has changed", fingerprint(w0(t)), "known_hosts:2 has ssh-ed25519 " + fingerprint(other), "ssh-keygen -R '192.0.2.1' -f "},
+			[]string{
+				"host key has changed", fingerprint(w0(t)), "known_hosts:2 has ssh-ed25519 " + fingerprint(other),
+				"ssh-keygen -R '192.0.2.1' -f ",
+			},
 		},
 		"changed host key of another kind": {
 			func(t *testing.T, w *world) { w.cfg.KnownHostsFile = writeFile(t, "known_hosts", 0o600, ecdsaLine) },
@@ -138,7 +141,10 @@ func w0(t *testing.T) ssh.Signer {
 }
 
 // ecdsaLine is a key of another kind for the target.
-var ecdsaLine = []byte("192.0.2.1 ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg=\n")
+var ecdsaLine = []byte(
+	"192.0.2.1 ecdsa-sha2-nistp256 " +
+		"AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/++Tpockg=\n",
+)
 
 func TestKeysAreReadAgainForEachConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -230,10 +236,21 @@ func TestJumpHostFailuresNameTheHop(t *testing.T) {
 		change func(w *world, gate *sshServer)
 		want   string
 	}{
-		"its key":        {func(w *world, _ *sshServer) { w.cfg.KnownHostsFile = w.server.knownHosts(t) }, "connect to " + jump + ": host key is unknown"},
-		"its login":      {func(w *world, _ *sshServer) { w.cfg.Jumps[0].User = "x" }, "connect to " + jump + ": log in as x@" + jump},
-		"its forwarding": {func(_ *world, gate *sshServer) { gate.noTCP = true }, "connect to " + target + ": dial tcp " + target + ": the host's sshd does not forward to " + target},
-		"the next hop":   {func(w *world, _ *sshServer) { w.network.close(target) }, "connect to " + target + ": dial tcp " + target + ": connect: connection refused"},
+		"its key": {
+			func(w *world, _ *sshServer) { w.cfg.KnownHostsFile = w.server.knownHosts(t) },
+			"connect to " + jump + ": host key is unknown",
+		},
+		"its login": {
+			func(w *world, _ *sshServer) { w.cfg.Jumps[0].User = "x" }, "connect to " + jump + ": log in as x@" + jump,
+		},
+		"its forwarding": {
+			func(_ *world, gate *sshServer) { gate.noTCP = true },
+			"connect to " + target + ": dial tcp " + target + ": the host's sshd does not forward to " + target,
+		},
+		"the next hop": {
+			func(w *world, _ *sshServer) { w.network.close(target) },
+			"connect to " + target + ": dial tcp " + target + ": connect: connection refused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -267,10 +284,15 @@ func TestKeyFiles(t *testing.T) {
 		file string
 		want string
 	}{
-		"good":      {writeFile(t, "id", 0o600, good), ""},
-		"encrypted": {writeFile(t, "id", 0o600, pem.EncodeToMemory(locked)), "has a passphrase: name the file that holds it in ssh.passphraseFile, or load the key into an agent"},
-		"open":      {writeFile(t, "id", 0o644, good), "others can read it (mode 0644): chmod 600 it"},
-		"public":    {writeFile(t, "id", 0o600, ssh.MarshalAuthorizedKey(signer.PublicKey())), "is a public key: name the private one"},
+		"good": {writeFile(t, "id", 0o600, good), ""},
+		"encrypted": {
+			writeFile(t, "id", 0o600, pem.EncodeToMemory(locked)),
+			"has a passphrase: name the file that holds it in ssh.passphraseFile, or load the key into an agent",
+		},
+		"open": {writeFile(t, "id", 0o644, good), "others can read it (mode 0644): chmod 600 it"},
+		"public": {
+			writeFile(t, "id", 0o600, ssh.MarshalAuthorizedKey(signer.PublicKey())), "is a public key: name the private one",
+		},
 		"garbage":   {writeFile(t, "id", 0o600, []byte("hunter2")), "is not a private key: ssh: no key found"},
 		"missing":   {"/absent/id", "no such file or directory"},
 		"directory": {t.TempDir(), "is not a file"},
@@ -338,8 +360,10 @@ func TestPassphrases(t *testing.T) {
 	}
 	locked := writeFile(t, "id", 0o600, pem.EncodeToMemory(block))
 	for name, tt := range map[string]struct{ file, want string }{
-		"right":       {writeFile(t, "passphrase", 0o600, []byte("hunter2\n")), ""},
-		"wrong":       {writeFile(t, "passphrase", 0o600, []byte("hunter3")), "has another passphrase than that in ssh.passphraseFile "},
+		"right": {writeFile(t, "passphrase", 0o600, []byte("hunter2\n")), ""},
+		"wrong": {
+			writeFile(t, "passphrase", 0o600, []byte("hunter3")), "has another passphrase than that in ssh.passphraseFile ",
+		},
 		"not there":   {"/absent/passphrase", "has a passphrase; ssh.passphraseFile /absent/passphrase: no such file"},
 		"open to all": {writeFile(t, "passphrase", 0o644, []byte("hunter2")), "others can read it (mode 0644)"},
 	} {
@@ -347,7 +371,8 @@ func TestPassphrases(t *testing.T) {
 			keys := loadKeys(t.Context(), Config{KeyFiles: []string{locked}, PassphraseFile: tt.file})
 			defer keys.close()
 			err := errors.Join(keys.problems...)
-			if strings.Contains(fmt.Sprint(err), "hunter") || !strings.Contains(fmt.Sprint(err), tt.want) || (err == nil) != (tt.want == "") {
+			if strings.Contains(fmt.Sprint(err), "hunter") || !strings.Contains(fmt.Sprint(err), tt.want) ||
+				(err == nil) != (tt.want == "") {
 				t.Errorf("error %v, want %s", err, tt.want)
 			}
 			if tt.want == "" && !bytes.Equal(keys.keys[0].signer.PublicKey().Marshal(), user.PublicKey().Marshal()) {
@@ -369,17 +394,26 @@ func TestCertificateBesideTheKey(t *testing.T) {
 		want        []string
 		problem     string
 	}{
-		"valid":        {0, ssh.CertTimeInfinity, "", []string{ssh.CertAlgoED25519v01, ssh.KeyAlgoED25519}, ""},
-		"for an hour":  {now - 60, now + 3600, "", []string{ssh.CertAlgoED25519v01, ssh.KeyAlgoED25519}, ""},
-		"expired":      {0, 1700000000, "", []string{ssh.KeyAlgoED25519}, "-cert.pub: has expired at 2023-11-14T22:13:20Z: renew it"},
-		"not yet":      {now + 3600, ssh.CertTimeInfinity, "", []string{ssh.KeyAlgoED25519}, "-cert.pub: is valid only from "},
-		"garbage":      {0, 0, "garbage", []string{ssh.KeyAlgoED25519}, "-cert.pub: "},
-		"a plain key":  {0, 0, string(ssh.MarshalAuthorizedKey(user.PublicKey())), []string{ssh.KeyAlgoED25519}, "-cert.pub: is a plain public key"},
+		"valid":       {0, ssh.CertTimeInfinity, "", []string{ssh.CertAlgoED25519v01, ssh.KeyAlgoED25519}, ""},
+		"for an hour": {now - 60, now + 3600, "", []string{ssh.CertAlgoED25519v01, ssh.KeyAlgoED25519}, ""},
+		"expired": {
+			0, 1700000000, "", []string{ssh.KeyAlgoED25519}, "-cert.pub: has expired at 2023-11-14T22:13:20Z: renew it",
+		},
+		"not yet": {
+			now + 3600, ssh.CertTimeInfinity, "", []string{ssh.KeyAlgoED25519}, "-cert.pub: is valid only from ",
+		},
+		"garbage": {0, 0, "garbage", []string{ssh.KeyAlgoED25519}, "-cert.pub: "},
+		"a plain key": {
+			0, 0, string(ssh.MarshalAuthorizedKey(user.PublicKey())),
+			[]string{ssh.KeyAlgoED25519},
+			"-cert.pub: is a plain public key",
+		},
 		"of some time": {0, math.MaxUint64 - 1, "", []string{ssh.CertAlgoED25519v01, ssh.KeyAlgoED25519}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			certificate := &ssh.Certificate{
-				Key: user.PublicKey(), CertType: ssh.UserCert, ValidPrincipals: []string{"burst"}, ValidAfter: tt.from, ValidBefore: tt.until,
+				Key: user.PublicKey(), CertType: ssh.UserCert, ValidPrincipals: []string{"burst"}, ValidAfter: tt.from,
+				ValidBefore: tt.until,
 			}
 			if err := certificate.SignCert(strings.NewReader(strings.Repeat("x", 1<<10)), authority); err != nil {
 				t.Fatal(err)
@@ -398,7 +432,8 @@ func TestCertificateBesideTheKey(t *testing.T) {
 			for _, k := range keys.keys {
 				got = append(got, k.signer.PublicKey().Type())
 			}
-			if err := errors.Join(keys.problems...); !slices.Equal(got, tt.want) || !strings.Contains(fmt.Sprint(err), tt.problem) || (err == nil) != (tt.problem == "") {
+			if err := errors.Join(keys.problems...); !slices.Equal(got, tt.want) ||
+				!strings.Contains(fmt.Sprint(err), tt.problem) || (err == nil) != (tt.problem == "") {
 				t.Errorf("keys %v, want %v; problems %v, want %q", got, tt.want, err, tt.problem)
 			}
 		})
@@ -434,7 +469,8 @@ func TestNothingUsesSHA1(t *testing.T) {
 				l := w.link(t)
 				time.Sleep(time.Second)
 				err := l.control.err()
-				if text := fmt.Sprint(err); !strings.Contains(text, "no common algorithm for") || !strings.Contains(text, "too old to be safe") {
+				if text := fmt.Sprint(err); !strings.Contains(text, "no common algorithm for") ||
+					!strings.Contains(text, "too old to be safe") {
 					t.Errorf("error %v", err)
 				}
 			})
@@ -480,10 +516,15 @@ func TestHostKeyAlgorithms(t *testing.T) {
 		"of another host":      {line, "b.example.org:22", "", false},
 		"authority":            {"@cert-authority " + line, "a.example.com:22", ssh.CertAlgoRSASHA256v01, true},
 		"authority for others": {"@cert-authority " + line + "\n", "b.example.org:22", "", false},
-		"hashed":               {knownhosts.Line([]string{knownhosts.HashHostname("10.0.0.1")}, key.PublicKey()), "10.0.0.1:22", ssh.KeyAlgoED25519, false},
+		"hashed": {
+			knownhosts.Line([]string{knownhosts.HashHostname("10.0.0.1")}, key.PublicKey()), "10.0.0.1:22", ssh.KeyAlgoED25519,
+			false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := loadHostKeys(Config{KnownHostsFile: writeFile(t, "known_hosts", 0o600, []byte(tc.lines))}, Hop{User: "u", Address: tc.address})
+			h, err := loadHostKeys(
+				Config{KnownHostsFile: writeFile(t, "known_hosts", 0o600, []byte(tc.lines))}, Hop{User: "u", Address: tc.address},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

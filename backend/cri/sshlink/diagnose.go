@@ -65,7 +65,9 @@ func connectFindings(cfg Config, err error) []backend.Finding {
 	var findings []backend.Finding
 	for _, s := range steps {
 		if failed != nil && failed.stage == s.at {
-			return append(findings, backend.Finding{What: s.what, Detail: fmt.Sprintf("%s: %v", failed.hop.Address, failed.err), Advice: failed.advice})
+			return append(findings, backend.Finding{
+				What: s.what, Detail: fmt.Sprintf("%s: %v", failed.hop.Address, failed.err), Advice: failed.advice,
+			})
 		}
 		f := backend.Finding{What: s.what, OK: true, Detail: s.good}
 		if s.unchecked && cfg.InsecureIgnoreHostKey {
@@ -101,7 +103,10 @@ func (d *diagnosis) fail(what string, err error, advice string) {
 
 func (d *diagnosis) pty() {
 	if d.noTerminal != nil {
-		d.warn("pty", d.noTerminal.Error()+": each small call takes some milliseconds longer", "set PermitTTY yes in the host's sshd_config")
+		d.warn(
+			"pty", d.noTerminal.Error()+": each small call takes some milliseconds longer",
+			"set PermitTTY yes in the host's sshd_config",
+		)
 		return
 	}
 	d.ok("pty", "granted: small calls are not held back")
@@ -144,7 +149,10 @@ func (d *diagnosis) forwarding(ctx context.Context) {
 		_ = conn.Close() // somebody listens after all
 	case errors.Is(err, syscall.ECONNREFUSED):
 	case errors.Is(err, backend.ErrDenied):
-		d.fail("port forwarding", cause(err), "probes, exec and port-forward need it: set AllowTcpForwarding yes in the host's sshd_config")
+		d.fail(
+			"port forwarding", cause(err),
+			"probes, exec and port-forward need it: set AllowTcpForwarding yes in the host's sshd_config",
+		)
 		return
 	default:
 		d.fail("port forwarding", cause(err), "see the log of the host's sshd")
@@ -185,9 +193,13 @@ func (d *diagnosis) commands(ctx context.Context) {
 func (d *diagnosis) machine(ctx context.Context, h *running) {
 	switch skew := h.offset.Abs() - h.doubt; {
 	case skew > tolerableSkew:
-		d.warn("clock", fmt.Sprintf("the host's is %s off", h.offset.Round(time.Millisecond)), "run an NTP client on both machines")
+		d.warn(
+			"clock", fmt.Sprintf("the host's is %s off", h.offset.Round(time.Millisecond)), "run an NTP client on both machines",
+		)
 	default:
-		d.ok("clock", fmt.Sprintf("%s off, give or take %s", h.offset.Round(time.Millisecond), h.doubt.Round(time.Millisecond)))
+		d.ok(
+			"clock", fmt.Sprintf("%s off, give or take %s", h.offset.Round(time.Millisecond), h.doubt.Round(time.Millisecond)),
+		)
 	}
 	facts, err := h.client.Facts(ctx)
 	if err != nil {

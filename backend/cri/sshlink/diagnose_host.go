@@ -48,18 +48,24 @@ func offered(facts host.Facts) []backend.Finding {
 		// Pods run there all the same, and only a new system changes it.
 		cgroups = "version 1" + driver + "; a container that runs out of memory may lose a process and go on"
 	}
-	findings := []backend.Finding{backend.Good("cgroups", cgroups), backend.Good("kernel", cmp.Or(facts.Kernel, "of no known version"))}
+	findings := []backend.Finding{
+		backend.Good("cgroups", cgroups), backend.Good("kernel", cmp.Or(facts.Kernel, "of no known version")),
+	}
 	switch {
 	case facts.Swap == 0:
 		findings = append(findings, backend.Good("swap", "none"))
 	case !atLeast(facts.Kernel, noswapSince):
-		findings = append(findings, backend.Doubtful("swap", humanize(uint64(facts.Swap))+": this kernel may write Secrets and tokens there",
+		findings = append(findings, backend.Doubtful("swap", humanize(uint64(facts.Swap))+
+			": this kernel may write Secrets and tokens there",
 			"swapoff -a, use a kernel of "+noswapSince+" or later, or encrypt the swap"))
 	case !facts.SwapLimits:
-		findings = append(findings, backend.Doubtful("swap", humanize(uint64(facts.Swap))+": the kernel does not keep containers from it",
+		findings = append(findings, backend.Doubtful("swap", humanize(uint64(facts.Swap))+
+			": the kernel does not keep containers from it",
 			"boot with swapaccount=1, or swapoff -a"))
 	default:
-		findings = append(findings, backend.Good("swap", humanize(uint64(facts.Swap))+", not for Secrets, nor for containers unless memorySwap says so"))
+		findings = append(findings, backend.Good(
+			"swap", humanize(uint64(facts.Swap))+", not for Secrets, nor for containers unless memorySwap says so",
+		))
 	}
 	disk := facts.Disk
 	free := fmt.Sprintf("%s free of %s", humanize(disk.Available), humanize(disk.Capacity))

@@ -112,7 +112,9 @@ func (c *connection) explainOpen(ctx context.Context, network, address string, e
 	case ssh.Prohibited:
 		return prohibited(network, address)
 	case ssh.UnknownChannelType:
-		return backend.Errorf(backend.ErrUnsupported, "the host's SSH server cannot forward %s connections: %s", network, refusal.Message)
+		return backend.Errorf(
+			backend.ErrUnsupported, "the host's SSH server cannot forward %s connections: %s", network, refusal.Message,
+		)
 	case ssh.ConnectionFailed:
 		if network == "unix" {
 			return c.explainSocket(ctx, address, refusal.Message)
@@ -126,10 +128,12 @@ func (c *connection) explainOpen(ctx context.Context, network, address string, e
 // prohibited is a forwarding that the host's configuration forbids.
 func prohibited(network, address string) error {
 	if network == "unix" {
-		return backend.Errorf(backend.ErrDenied, "the host's sshd does not forward %s: allow it with AllowStreamLocalForwarding yes "+
+		return backend.Errorf(backend.ErrDenied, "the host's sshd does not forward %s: allow it with "+
+			"AllowStreamLocalForwarding yes "+
 			"(and without DisableForwarding) in its sshd_config", address)
 	}
-	return backend.Errorf(backend.ErrDenied, "the host's sshd does not forward to %s: allow it with AllowTcpForwarding yes "+
+	return backend.Errorf(backend.ErrDenied, "the host's sshd does not forward to %s: allow it with "+
+		"AllowTcpForwarding yes "+
 		"(and without DisableForwarding or PermitOpen) in its sshd_config", address)
 }
 

@@ -66,7 +66,9 @@ func TestFactsTellRefusedKeys(t *testing.T) {
 		for _, word := range stageWords {
 			words[word] = true
 		}
-		if want := map[string]bool{"setup": true, "reach": true, "host_key": true, "authenticate": true}; !maps.Equal(words, want) {
+		if want := map[string]bool{
+			"setup": true, "reach": true, "host_key": true, "authenticate": true,
+		}; !maps.Equal(words, want) {
 			t.Errorf("words %v are not those that backend.LinkFacts documents", words)
 		}
 	})

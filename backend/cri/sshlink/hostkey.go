@@ -39,7 +39,9 @@ func loadHostKeys(cfg Config, hop Hop) (*hostKeys, error) {
 	}
 	known, err := knownhosts.New(h.file)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read ssh.knownHostsFile: %w; make it with: ssh-keyscan%s >> %s", err, keyscanArgs(hop.Address), h.file)
+		return nil, fmt.Errorf(
+			"read ssh.knownHostsFile: %w; make it with: ssh-keyscan%s >> %s", err, keyscanArgs(hop.Address), h.file,
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read ssh.knownHostsFile: %w", err)

@@ -108,7 +108,9 @@ func readSecret(file string) ([]byte, error) {
 	}
 	// As ssh does: what another owns (a mounted Secret) is the other's to protect.
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == os.Getuid() && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("others can read it (mode %04o): chmod 600 it, or mount the Secret with defaultMode 0400", info.Mode().Perm())
+		return nil, fmt.Errorf(
+			"others can read it (mode %04o): chmod 600 it, or mount the Secret with defaultMode 0400", info.Mode().Perm(),
+		)
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -240,10 +242,14 @@ func (r *keyring) refused(hop Hop, text string) error {
 	}
 	tried := make([]string, len(r.keys))
 	for i, k := range r.keys {
-		tried[i] = fmt.Sprintf("%s %s (%s)", k.signer.PublicKey().Type(), ssh.FingerprintSHA256(k.signer.PublicKey()), k.source)
+		tried[i] = fmt.Sprintf(
+			"%s %s (%s)", k.signer.PublicKey().Type(), ssh.FingerprintSHA256(k.signer.PublicKey()), k.source,
+		)
 	}
-	err := fmt.Errorf("log in as %s: the host refuses the user or every key: %s; put one of their public keys into the user's "+
-		"~/.ssh/authorized_keys there (a from= before it must name this machine), and see AllowUsers and PermitRootLogin in its sshd_config", hop, strings.Join(tried, ", "))
+	err := fmt.Errorf("log in as %s: the host refuses the user or every key: %s; put one of their public keys into "+
+		"the user's "+
+		"~/.ssh/authorized_keys there (a from= before it must name this machine), and see AllowUsers and PermitRootLogin "+
+		"in its sshd_config", hop, strings.Join(tried, ", "))
 	if strings.Contains(text, "oo many") {
 		err = fmt.Errorf("%w; it stopped after MaxAuthTries: offer fewer keys", err)
 	}

@@ -56,7 +56,9 @@ func newLink(cfg Config, dial dialFunc) *Link {
 func (l *Link) Run(ctx context.Context) error {
 	if l.cfg.InsecureIgnoreHostKey {
 		log.G(ctx).WithField("host", l.cfg.Address).
-			Warn("ssh.insecureIgnoreHostKey is set: the host's key is not checked, whoever answers gets the pods and their secrets")
+			Warn(
+				"ssh.insecureIgnoreHostKey is set: the host's key is not checked, whoever answers gets the pods and their secrets",
+			)
 	}
 	var group errgroup.Group
 	for _, run := range []func(context.Context){l.control.run, l.streams.run, l.helper.run, l.reader.run} {

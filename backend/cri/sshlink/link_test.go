@@ -166,7 +166,8 @@ func TestDeadLinkIsNoticedWithin15To20Seconds(t *testing.T) {
 			t.Errorf("noticed after %v, want 15 to 20 s", took)
 		}
 		synctest.Wait()
-		if _, err = l.Control().DialContext(t.Context(), "tcp", "10.0.0.1:80"); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "no answer for 15s") {
+		if _, err = l.Control().DialContext(t.Context(), "tcp", "10.0.0.1:80"); !errors.Is(err, backend.ErrUnavailable) ||
+			!strings.Contains(err.Error(), "no answer for 15s") {
 			t.Errorf("dial while down: %v", err)
 		}
 		if _, err = conn.Write([]byte("x")); !errors.Is(err, backend.ErrUnavailable) {
@@ -218,7 +219,8 @@ func TestSeveredLinkComesBackWithinMoments(t *testing.T) {
 		defer conn.Close()
 		before, _ := l.control.current()
 		w.network.sever()
-		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "lost") {
+		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, backend.ErrUnavailable) ||
+			errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "lost") {
 			t.Errorf("read: %v, want the loss of the connection", err)
 		}
 		synctest.Wait()
@@ -243,7 +245,8 @@ func TestCallsWhileDownFailAtOnceWithTheReason(t *testing.T) {
 		_, err := l.Control().DialContext(t.Context(), "unix", "/run/runtime.sock")
 		_, hostErr := l.Host().Volumes(t.Context(), "/", "n")
 		for _, err := range []error{err, hostErr, l.Err()} {
-			if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "connection refused (nothing listens there") {
+			if !errors.Is(err, backend.ErrUnavailable) ||
+				!strings.Contains(err.Error(), "connection refused (nothing listens there") {
 				t.Errorf("error %v", err)
 			}
 		}
@@ -265,7 +268,8 @@ func TestCancelledWaitTellsTheReason(t *testing.T) {
 		l := w.link(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := l.Wait(ctx); !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), "no answer: is the host up") {
+		if err := l.Wait(ctx); !errors.Is(err, backend.ErrUnavailable) ||
+			!strings.Contains(err.Error(), "no answer: is the host up") {
 			t.Errorf("Wait: %v", err)
 		}
 	})
@@ -309,7 +313,9 @@ func TestHelperFailuresAreExplained(t *testing.T) {
 		},
 		"no sudo": {
 			func(w *world) { w.server.uid, w.server.noSudo = "1000", true },
-			backend.ErrDenied, "sudo: a password is required (the host operations need root: log in as root, or add a line to its sudoers: burst ALL=(root) NOPASSWD: ALL)",
+			backend.ErrDenied,
+			"sudo: a password is required (the host operations need root: log in as root, or add a line to its sudoers: " +
+				"burst ALL=(root) NOPASSWD: ALL)",
 		},
 		"no binary": {
 			func(w *world) { w.cfg.Helper = func(string) ([]byte, error) { return nil, errors.New("not built") } },
@@ -387,7 +393,8 @@ func TestHelperRunsBySudo(t *testing.T) {
 			t.Errorf("no arguments in %s", got)
 		}
 		for _, command := range w.server.ran() {
-			if strings.Contains(command, "mktemp") || strings.Contains(command, "command -v gzip") || strings.Contains(command, "--keep-dir") {
+			if strings.Contains(command, "mktemp") || strings.Contains(command, "command -v gzip") ||
+				strings.Contains(command, "--keep-dir") {
 				if !strings.Contains(command, "exec sudo -n /bin/sh -c ") {
 					t.Errorf("not as root: %s", command)
 				}

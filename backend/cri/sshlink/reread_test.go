@@ -40,18 +40,25 @@ func TestALogIsReadAnewWhereNothingOfItCame(t *testing.T) {
 		want    string
 		err     error
 	}{
-		"whole":                      {tries: []try{{text: "all"}}, want: "all"},
-		"empty":                      {tries: []try{{}}},
-		"cut off when opened":        {tries: []try{{open: lost}, {text: "all"}}, changes: at(1), want: "all", took: sec(1)},
-		"cut off before its first":   {tries: []try{{read: lost}, {text: "all"}}, changes: at(1), want: "all", took: sec(1)},
-		"cut off in its middle":      {tries: []try{{text: "a", read: lost}}, changes: at(1), want: "a", err: lost},
-		"cut off again and again":    {tries: []try{{read: lost}, {open: lost}, {read: lost}, {text: "all"}}, changes: at(1, 2, 3), want: "all", took: sec(3)},
-		"cut off for long":           {tries: []try{{read: lost}}, err: lost, took: logPatience},
-		"cut off when opened, long":  {tries: []try{{open: lost}, {open: lost}}, changes: at(4), err: lost, took: logPatience},
-		"cut off later, then longer": {tries: []try{{open: lost}, {read: lost}, {open: lost}}, changes: at(3, 6), err: lost, took: logPatience},
-		"not there":                  {tries: []try{{open: absent}}, err: absent},
-		"gone on the way":            {tries: []try{{read: absent}}, err: absent},
-		"gone when back":             {tries: []try{{read: lost}, {open: absent}}, changes: at(1), err: absent, took: sec(1)},
+		"whole":                    {tries: []try{{text: "all"}}, want: "all"},
+		"empty":                    {tries: []try{{}}},
+		"cut off when opened":      {tries: []try{{open: lost}, {text: "all"}}, changes: at(1), want: "all", took: sec(1)},
+		"cut off before its first": {tries: []try{{read: lost}, {text: "all"}}, changes: at(1), want: "all", took: sec(1)},
+		"cut off in its middle":    {tries: []try{{text: "a", read: lost}}, changes: at(1), want: "a", err: lost},
+		"cut off again and again": {
+			tries: []try{{read: lost}, {open: lost}, {read: lost}, {text: "all"}}, changes: at(1, 2, 3), want: "all",
+			took: sec(3),
+		},
+		"cut off for long": {tries: []try{{read: lost}}, err: lost, took: logPatience},
+		"cut off when opened, long": {
+			tries: []try{{open: lost}, {open: lost}}, changes: at(4), err: lost, took: logPatience,
+		},
+		"cut off later, then longer": {
+			tries: []try{{open: lost}, {read: lost}, {open: lost}}, changes: at(3, 6), err: lost, took: logPatience,
+		},
+		"not there":       {tries: []try{{open: absent}}, err: absent},
+		"gone on the way": {tries: []try{{read: absent}}, err: absent},
+		"gone when back":  {tries: []try{{read: lost}, {open: absent}}, changes: at(1), err: absent, took: sec(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,9 @@ func DiagnoseRuntime(ctx context.Context, dialer host.Dialer, user, socket strin
 	const what = "runtime socket"
 	conn, err := dialer.DialContext(ctx, "unix", socket)
 	if err != nil {
-		return []backend.Finding{{What: what, Detail: fmt.Sprintf("%s: %v", socket, cause(err)), Advice: socketAdvice(err, user)}}
+		return []backend.Finding{{
+			What: what, Detail: fmt.Sprintf("%s: %v", socket, cause(err)), Advice: socketAdvice(err, user),
+		}}
 	}
 	// It only showed that it can be opened.
 	_ = conn.Close()
@@ -65,7 +67,8 @@ func socketAdvice(err error, user string) string {
 		return fmt.Sprintf("%[1]s may not open it: become root, or give the socket a group that %[1]s is in "+
 			"(gid of [grpc] in containerd's config.toml)", user)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens there: start containerd; if it runs, set AllowStreamLocalForwarding yes in the host's sshd_config"
+		return "nobody listens there: start containerd; if it runs, set AllowStreamLocalForwarding yes in the host's " +
+			"sshd_config"
 	case errors.Is(err, backend.ErrDenied):
 		return "set AllowStreamLocalForwarding yes in the host's sshd_config"
 	default:
@@ -84,7 +87,9 @@ func runtimeFindings(ctx context.Context, client runtimeapi.RuntimeServiceClient
 			Advice: "containerd 1.6 or newer is needed, without cri in disabled_plugins of its config.toml",
 		}}
 	case err != nil:
-		return []backend.Finding{{What: what, Detail: status.Convert(err).Message(), Advice: "see the log of the container runtime"}}
+		return []backend.Finding{{
+			What: what, Detail: status.Convert(err).Message(), Advice: "see the log of the container runtime",
+		}}
 	}
 	name := version.GetRuntimeName() + " " + version.GetRuntimeVersion()
 	if tooOld(version.GetRuntimeName(), version.GetRuntimeVersion()) {
@@ -92,18 +97,25 @@ func runtimeFindings(ctx context.Context, client runtimeapi.RuntimeServiceClient
 	}
 	findings := []backend.Finding{backend.Good(what, name)}
 	if version.GetRuntimeName() != triedRuntime {
-		findings[0] = backend.Doubtful(what, name+": it was not tried", "use containerd 1.6 or newer, or try your pods on it first")
+		findings[0] = backend.Doubtful(
+			what, name+": it was not tried", "use containerd 1.6 or newer, or try your pods on it first",
+		)
 	}
 	state, err := client.Status(ctx, &runtimeapi.StatusRequest{})
 	if err != nil {
-		return append(findings, backend.Finding{What: "runtime status", Detail: status.Convert(err).Message(), Advice: "see the log of the container runtime"})
+		return append(findings, backend.Finding{
+			What: "runtime status", Detail: status.Convert(err).Message(), Advice: "see the log of the container runtime",
+		})
 	}
 	for _, c := range state.GetStatus().GetConditions() {
 		findings = append(findings, conditionFinding(c))
 	}
 	// containerd 1 does not say.
-	if config, err := client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil && config.GetLinux() != nil {
-		findings = append(findings, backend.Good("cgroup driver", strings.ToLower(config.GetLinux().GetCgroupDriver().String())))
+	if config, err := client.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil &&
+		config.GetLinux() != nil {
+		findings = append(
+			findings, backend.Good("cgroup driver", strings.ToLower(config.GetLinux().GetCgroupDriver().String())),
+		)
 	}
 	return findings
 }

@@ -79,14 +79,23 @@ func TestDiagnoseRuntime(t *testing.T) {
 		change func(*fakecri.Server)
 		want   []string
 	}{
-		"healthy": {func(*fakecri.Server) {}, []string{"ok runtime socket", "ok runtime containerd 1.6.20", "ok RuntimeReady", "ok NetworkReady"}},
+		"healthy": {func(*fakecri.Server) {}, []string{
+			"ok runtime socket", "ok runtime containerd 1.6.20", "ok RuntimeReady", "ok NetworkReady",
+		}},
 		"another runtime": {
 			func(s *fakecri.Server) { s.Runtime = "cri-o 1.33.0" },
-			[]string{"ok runtime socket", "warn runtime cri-o 1.33.0: it was not tried; use containerd 1.6 or newer", "ok RuntimeReady", "ok NetworkReady"},
+			[]string{
+				"ok runtime socket", "warn runtime cri-o 1.33.0: it was not tried; use containerd 1.6 or newer", "ok RuntimeReady",
+				"ok NetworkReady",
+			},
 		},
 		"no network": {
 			func(s *fakecri.Server) { s.NotReady = "cni plugin not initialized" },
-			[]string{"ok runtime socket", "ok runtime containerd 1.6.20", "ok RuntimeReady", "FAIL NetworkReady NetworkPluginNotReady: cni plugin not initialized; only pods on the host's network start: install CNI"},
+			[]string{
+				"ok runtime socket", "ok runtime containerd 1.6.20", "ok RuntimeReady",
+				"FAIL NetworkReady NetworkPluginNotReady: cni plugin not initialized; only pods on the host's network start: " +
+					"install CNI",
+			},
 		},
 		"no cri": {
 			func(s *fakecri.Server) {
@@ -94,7 +103,11 @@ func TestDiagnoseRuntime(t *testing.T) {
 					return status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService")
 				}
 			},
-			[]string{"ok runtime socket", "FAIL runtime it does not speak CRI v1: unknown service runtime.v1.RuntimeService; containerd 1.6 or newer is needed, without cri in disabled_plugins"},
+			[]string{
+				"ok runtime socket",
+				"FAIL runtime it does not speak CRI v1: unknown service runtime.v1.RuntimeService; containerd 1.6 or newer is " +
+					"needed, without cri in disabled_plugins",
+			},
 		},
 		"broken": {
 			func(s *fakecri.Server) {
@@ -134,7 +147,8 @@ func TestDiagnoseRuntime(t *testing.T) {
 
 func TestOldContainerd(t *testing.T) {
 	for version, want := range map[string]bool{
-		"1.6.20~ds1": false, "1.5.9": true, "v1.7.0": false, "2.0.0": false, "1.10.0": false, "0.9": true, "unknown": false, "": false,
+		"1.6.20~ds1": false, "1.5.9": true, "v1.7.0": false, "2.0.0": false, "1.10.0": false, "0.9": true, "unknown": false,
+		"": false,
 	} {
 		if got := tooOld("containerd", version); got != want {
 			t.Errorf("containerd %s: %t", version, got)

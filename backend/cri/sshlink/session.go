@@ -113,7 +113,10 @@ func (s *session) result() error {
 func explainSession(err error) error {
 	var refusal *ssh.OpenChannelError
 	if errors.As(err, &refusal) {
-		return backend.Errorf(backend.ErrUnavailable, "the host opens no session: %s (MaxSessions in its sshd_config must be 3 or more)", refusal.Message)
+		return backend.Errorf(
+			backend.ErrUnavailable, "the host opens no session: %s (MaxSessions in its sshd_config must be 3 or more)",
+			refusal.Message,
+		)
 	}
 	return err
 }

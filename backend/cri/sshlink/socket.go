@@ -19,7 +19,8 @@ elif [ ! -S "$p" ]; then say refused
 elif [ ! -w "$p" ]; then say denied
 else
 	q=$(readlink -f -- "$p") || q=$p
-	if grep -F " 00010000 " /proc/net/unix 2>/dev/null | grep -qE " ($(escape "$p")|$(escape "$q"))\$"; then say listening; else say refused; fi
+	if grep -F " 00010000 " /proc/net/unix 2>/dev/null | grep -qE " ($(escape "$p")|$(escape "$q"))\$"
+	then say listening; else say refused; fi
 fi`
 
 // socketShell defines the words of socketScript.

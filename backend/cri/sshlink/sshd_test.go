@@ -92,9 +92,10 @@ func startSSHD(t testing.TB, options ...string) (*sshd, Config) {
 	s.start(t, path)
 	t.Cleanup(func() { s.stop(t) })
 	return s, Config{
-		User: me.Username, Address: s.address, KeyFiles: []string{filepath.Join(dir, "user")}, KnownHostsFile: filepath.Join(dir, "known_hosts"),
-		Helper:    func(string) ([]byte, error) { return pack(scriptHelper), nil },
-		NewClient: newFakeClient(host.Facts{}),
+		User: me.Username, Address: s.address, KeyFiles: []string{filepath.Join(dir, "user")},
+		KnownHostsFile: filepath.Join(dir, "known_hosts"),
+		Helper:         func(string) ([]byte, error) { return pack(scriptHelper), nil },
+		NewClient:      newFakeClient(host.Facts{}),
 	}
 }
 
@@ -284,7 +285,8 @@ func (w *realWorld) realForwards(t *testing.T) {
 
 func (w *realWorld) realFailures(t *testing.T) {
 	for address, want := range map[string]error{
-		"tcp 127.0.0.1:1": syscall.ECONNREFUSED, "unix /absent/x.sock": fs.ErrNotExist, "unix /dev/null": syscall.ECONNREFUSED,
+		"tcp 127.0.0.1:1": syscall.ECONNREFUSED, "unix /absent/x.sock": fs.ErrNotExist,
+		"unix /dev/null": syscall.ECONNREFUSED,
 	} {
 		network, address, _ := strings.Cut(address, " ")
 		if _, err := w.link.Control().DialContext(t.Context(), network, address); !errors.Is(err, want) {
@@ -353,7 +355,8 @@ func (w *realWorld) realWrongKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := l.Diagnose(t.Context(), w.socket)
-	if last := found[len(found)-1]; last.OK || last.What != "login" || !strings.Contains(last.Detail, "refuses the user or every key") {
+	if last := found[len(found)-1]; last.OK || last.What != "login" ||
+		!strings.Contains(last.Detail, "refuses the user or every key") {
 		t.Errorf("%+v", last)
 	}
 }
@@ -402,7 +405,8 @@ func TestRealSSHDThatForbids(t *testing.T) {
 		"tcp 127.0.0.1:1": "AllowTcpForwarding", "unix " + socket: "AllowStreamLocalForwarding",
 	} {
 		network, address, _ := strings.Cut(address, " ")
-		if _, err := l.Control().DialContext(t.Context(), network, address); !errors.Is(err, backend.ErrDenied) || !strings.Contains(fmt.Sprint(err), want) {
+		if _, err := l.Control().DialContext(t.Context(), network, address); !errors.Is(err, backend.ErrDenied) ||
+			!strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: %v, want %s", address, err, want)
 		}
 	}

@@ -62,11 +62,14 @@ func (t Tenant) DiagnoseShutdown(ctx context.Context, h host.Host) []backend.Fin
 	switch {
 	case errors.Is(err, backend.ErrUnsupported):
 		return []backend.Finding{backend.Doubtful(what, err.Error()+": pods end with the host, without their grace",
-			"run D-Bus and systemd-logind there, or leave out backend.cri.shutdownGracePeriod and shutdownGracePeriodByPodPriority")}
+			"run D-Bus and systemd-logind there, or leave out backend.cri.shutdownGracePeriod and "+
+				"shutdownGracePeriodByPodPriority")}
 	case err != nil:
 		return []backend.Finding{backend.Bad(what, err.Error(), "")}
 	case delay.Most >= t.ShutdownDelay:
-		return []backend.Finding{backend.Good(what, fmt.Sprintf("waits for %s at most, and %s are wanted", delay.Most, t.ShutdownDelay))}
+		return []backend.Finding{backend.Good(
+			what, fmt.Sprintf("waits for %s at most, and %s are wanted", delay.Most, t.ShutdownDelay),
+		)}
 	case delay.Asked > delay.Most:
 		return []backend.Finding{backend.Bad(what, fmt.Sprintf(
 			"waits for %s at most, %s are wanted, and burstlet's file with %s counts for nothing: pods end without their grace",

@@ -55,7 +55,9 @@ func (c *connection) identify(ctx context.Context) (machine, error) {
 		return machine{}, fmt.Errorf("run a shell on the host: %q is no answer: does the user have a login shell, "+
 			"and no ForceCommand?", oneLine(out))
 	}
-	m := machine{system: words[0], hardware: words[1], goarch: architectures[words[1]], uid: words[2], root: words[2] == "0"}
+	m := machine{
+		system: words[0], hardware: words[1], goarch: architectures[words[1]], uid: words[2], root: words[2] == "0",
+	}
 	switch {
 	case m.system != "Linux":
 		return m, backend.Errorf(backend.ErrUnsupported, "the host runs %s: containers need Linux", m.system)
@@ -76,7 +78,8 @@ func (c *connection) becomeRoot(ctx context.Context, m machine) error {
 		if errors.Is(err, backend.ErrUnavailable) || ctx.Err() != nil {
 			return err
 		}
-		return backend.Errorf(backend.ErrDenied, "run sudo -n on the host: %w (the host operations need root: log in as root, "+
+		return backend.Errorf(backend.ErrDenied, "run sudo -n on the host: %w (the host operations need root: log in as "+
+			"root, "+
 			"or add a line to its sudoers: %s ALL=(root) NOPASSWD: ALL)", err, c.hop.User)
 	}
 	return nil

@@ -93,7 +93,8 @@ func TestUploadIsFound(t *testing.T) {
 			t.Fatal(err, said)
 		}
 		dir := found()
-		if data, err := os.ReadFile(filepath.Join(dir, helperName)); dir != filepath.Join(place, keptName) || string(data) != text {
+		if data, err := os.ReadFile(filepath.Join(dir, helperName)); dir != filepath.Join(place, keptName) ||
+			string(data) != text {
 			t.Errorf("found %q with %q, %v", dir, data, err)
 		}
 	}
@@ -110,7 +111,9 @@ func TestNobodyElsesHelperIsRun(t *testing.T) {
 		},
 		"a link": func(dir string) error {
 			elsewhere := dir + "-elsewhere"
-			return errors.Join(os.Mkdir(elsewhere, 0o777), os.WriteFile(filepath.Join(elsewhere, helperName), []byte("theirs"), 0o755),
+			return errors.Join(os.Mkdir(elsewhere, 0o777), os.WriteFile(
+				filepath.Join(elsewhere, helperName), []byte("theirs"), 0o755,
+			),
 				os.Symlink(elsewhere, dir))
 		},
 	} {
@@ -147,10 +150,12 @@ func TestUploadIsUnpackedOnTheHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, said)
 	}
-	if data, err := os.ReadFile(filepath.Join(marked(out, "dir="), helperName)); string(data) != "the program" || err != nil {
+	if data, err := os.ReadFile(filepath.Join(marked(out, "dir="), helperName)); string(data) != "the program" ||
+		err != nil {
 		t.Errorf("%q, %v", data, err)
 	}
-	if _, said, err := sh(t, script, string(p.program[:20])); err == nil || !strings.Contains(said, "did not arrive whole") {
+	if _, said, err := sh(t, script, string(p.program[:20])); err == nil ||
+		!strings.Contains(said, "did not arrive whole") {
 		t.Errorf("a part of it: %q, %v", said, err)
 	}
 	if plain, err := unpacked(p.program); string(plain) != "the program" || err != nil {
@@ -190,7 +195,8 @@ func TestPartOfAnUploadIsRemoved(t *testing.T) {
 func TestUploadRemovesWhatEarlierOnesLeft(t *testing.T) {
 	need.Root(t) // only root's leftovers are removed
 	place := t.TempDir()
-	old, young, others := filepath.Join(place, helperName+".old"), filepath.Join(place, helperName+".young"), filepath.Join(place, "other")
+	old, young, others := filepath.Join(place, helperName+
+		".old"), filepath.Join(place, helperName+".young"), filepath.Join(place, "other")
 	for _, dir := range []string{old, young, others} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

@@ -154,10 +154,22 @@ func TestStopperGrace(t *testing.T) {
 		{"once", []time.Duration{30 * time.Second}, 30 * time.Second, []int64{30}},
 		{"now", []time.Duration{0}, 0, []int64{0}},
 		{"rounded up", []time.Duration{1500 * time.Millisecond}, 2 * time.Second, []int64{2}},
-		{"what is left", []time.Duration{30 * time.Second, 27 * time.Second, 24 * time.Second}, 30 * time.Second, []int64{30}},
-		{"what is left, not quite", []time.Duration{30 * time.Second, 26900 * time.Millisecond}, 30 * time.Second, []int64{30}},
+		{
+			"what is left", []time.Duration{30 * time.Second, 27 * time.Second, 24 * time.Second}, 30 * time.Second, []int64{30},
+		},
+		{
+			"what is left, not quite",
+			[]time.Duration{30 * time.Second, 26900 * time.Millisecond},
+			30 * time.Second,
+			[]int64{30},
+		},
 		{"shorter", []time.Duration{30 * time.Second, 5 * time.Second}, 8 * time.Second, []int64{30, 5}},
-		{"shorter, then longer", []time.Duration{30 * time.Second, 5 * time.Second, time.Minute}, 8 * time.Second, []int64{30, 5}},
+		{
+			"shorter, then longer",
+			[]time.Duration{30 * time.Second, 5 * time.Second, time.Minute},
+			8 * time.Second,
+			[]int64{30, 5},
+		},
 		{"longer", []time.Duration{5 * time.Second, time.Minute}, 5 * time.Second, []int64{5}},
 		{"ever shorter", []time.Duration{time.Minute, 30 * time.Second, 0}, 6 * time.Second, []int64{60, 30, 0}},
 	} {

@@ -57,11 +57,16 @@ type fakeRuntime struct {
 	forward      func(port int32, stream io.ReadWriteCloser) error
 }
 
-func (f *fakeRuntime) Exec(_ context.Context, _ string, _ []string, in io.Reader, out, err io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+func (f *fakeRuntime) Exec(
+	_ context.Context, _ string, _ []string, in io.Reader, out, err io.WriteCloser, tty bool,
+	resize <-chan remotecommand.TerminalSize,
+) error {
 	return f.exec(process{in, out, err, tty, resize})
 }
 
-func (f *fakeRuntime) Attach(_ context.Context, _ string, in io.Reader, out, err io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+func (f *fakeRuntime) Attach(
+	_ context.Context, _ string, in io.Reader, out, err io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize,
+) error {
 	return f.attach(process{in, out, err, tty, resize})
 }
 
@@ -116,7 +121,9 @@ func (w *world) cut() { _ = w.conns[len(w.conns)-1].Close() }
 func (w *world) execURL(spec backend.ExecSpec) string {
 	w.t.Helper()
 	in, out, errs := Needs(backend.AttachSpec{Stdin: spec.Stdin, Stderr: spec.Stderr, TTY: spec.TTY})
-	reply, err := w.server.GetExec(&runtimeapi.ExecRequest{ContainerId: "c", Cmd: []string{"x"}, Tty: spec.TTY, Stdin: in, Stdout: out, Stderr: errs})
+	reply, err := w.server.GetExec(&runtimeapi.ExecRequest{
+		ContainerId: "c", Cmd: []string{"x"}, Tty: spec.TTY, Stdin: in, Stdout: out, Stderr: errs,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -131,7 +138,9 @@ func (w *world) exec(ctx context.Context, spec backend.ExecSpec) (int32, error) 
 func (w *world) attach(ctx context.Context, spec backend.AttachSpec) error {
 	w.t.Helper()
 	in, out, errs := Needs(spec)
-	reply, err := w.server.GetAttach(&runtimeapi.AttachRequest{ContainerId: "c", Tty: spec.TTY, Stdin: in, Stdout: out, Stderr: errs})
+	reply, err := w.server.GetAttach(&runtimeapi.AttachRequest{
+		ContainerId: "c", Tty: spec.TTY, Stdin: in, Stdout: out, Stderr: errs,
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -35,7 +35,8 @@ const (
 //
 // The protocol does not say that the pod was reached, only that it was not, in most cases
 // later: a refused connection shows in Read, and in Write from then on, or here, as an
-// [Error] that is a syscall.ECONNREFUSED. Other errors: the context's; Unavailable when the runtime cannot be reached or broke off.
+// [Error] that is a syscall.ECONNREFUSED. Other errors: the context's; Unavailable when the
+// runtime cannot be reached or broke off.
 func Forward(ctx context.Context, dial host.Dialer, url string, port uint16) (net.Conn, error) {
 	header := func(kind string) http.Header {
 		return http.Header{
@@ -44,7 +45,9 @@ func Forward(ctx context.Context, dial host.Dialer, url string, port uint16) (ne
 			http.CanonicalHeaderKey(corev1.PortForwardRequestIDHeader): {"0"}, // one on each connection
 		}
 	}
-	s, err := open(ctx, dial, url, portforward.ProtocolV1Name, header(corev1.StreamTypeError), header(corev1.StreamTypeData))
+	s, err := open(
+		ctx, dial, url, portforward.ProtocolV1Name, header(corev1.StreamTypeError), header(corev1.StreamTypeData),
+	)
 	var early *notOpenedError
 	if errors.As(err, &early) && early.words != "" {
 		return nil, &Error{strings.TrimSpace(early.words)}
@@ -120,7 +123,9 @@ func (c *forwarded) receive() {
 	case spoken && c.text != "":
 		ended = &Error{strings.TrimSpace(c.text)}
 	case c.streams.over():
-		ended = backend.Errorf(backend.ErrUnavailable, "the container runtime broke off the connection: %w", io.ErrUnexpectedEOF)
+		ended = backend.Errorf(
+			backend.ErrUnavailable, "the container runtime broke off the connection: %w", io.ErrUnexpectedEOF,
+		)
 	}
 	c.finish(ended, spoken)
 	_ = c.farIn.Close()

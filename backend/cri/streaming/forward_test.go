@@ -192,7 +192,8 @@ func TestForwardDeadlines(t *testing.T) {
 		t.Fatal(err)
 	}
 	var timeout net.Error
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) ||
+		!timeout.Timeout() {
 		t.Errorf("read: %v", err)
 	}
 	// Until all that lies between is full.

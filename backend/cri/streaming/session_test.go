@@ -142,7 +142,9 @@ func TestExecWithATerminal(t *testing.T) {
 	sizes <- backend.TerminalSize{Width: 132, Height: 43}
 	close(sizes)
 	var out, errs bytes.Buffer
-	code, err := w.exec(t.Context(), backend.ExecSpec{TTY: true, Stdin: never(t), Stdout: &out, Stderr: &errs, Resize: sizes})
+	code, err := w.exec(
+		t.Context(), backend.ExecSpec{TTY: true, Stdin: never(t), Stdout: &out, Stderr: &errs, Resize: sizes},
+	)
 	if err != nil || code != 0 || out.String() != "80x24 132x43 " || errs.Len() > 0 {
 		t.Errorf("%d, %v, %q, %q", code, err, &out, &errs)
 	}
@@ -205,7 +207,9 @@ func TestExecEndsWhenOutputIsNotTaken(t *testing.T) {
 	ended := make(chan struct{})
 	w := newWorld(t, &fakeRuntime{exec: saysAndReads(ended)})
 	broken := errors.New("broken pipe")
-	_, err := w.exec(t.Context(), backend.ExecSpec{Stdin: never(t), Stdout: writerFunc(func([]byte) (int, error) { return 0, broken })})
+	_, err := w.exec(
+		t.Context(), backend.ExecSpec{Stdin: never(t), Stdout: writerFunc(func([]byte) (int, error) { return 0, broken })},
+	)
 	if !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
@@ -426,16 +430,25 @@ func TestReadStatus(t *testing.T) {
 		class string
 		want  string
 	}{
-		"nothing":          {"", 0, "Unavailable", "broke off"},
-		"half of it":       {`{"status":"Fai`, 0, "Unavailable", "broke off"},
-		"success":          {`{"metadata":{},"status":"Success"}`, 0, "", ""},
-		"an exit code":     {`{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"42"}]}}`, 42, "", ""},
-		"no exit code":     {`{"status":"Failure","reason":"NonZeroExitCode"}`, 0, "Transient", "no exit code"},
-		"not an exit code": {`{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"x"}]}}`, 0, "Transient", "no number"},
-		"words":            {`{"status":"Failure","reason":"InternalError","message":"Internal error occurred: error attaching to container: why"}`, 0, "Transient", "why"},
-		"no words":         {`{"status":"Failure"}`, 0, "Transient", "no reason"},
-		"neither this":     {`{"status":"Perhaps"}`, 0, "Transient", "Perhaps"},
-		"nor an object":    {`[]`, 0, "Unavailable", "broke off"},
+		"nothing":    {"", 0, "Unavailable", "broke off"},
+		"half of it": {`{"status":"Fai`, 0, "Unavailable", "broke off"},
+		"success":    {`{"metadata":{},"status":"Success"}`, 0, "", ""},
+		"an exit code": {
+			`{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"42"}]}}`, 42,
+			"", "",
+		},
+		"no exit code": {`{"status":"Failure","reason":"NonZeroExitCode"}`, 0, "Transient", "no exit code"},
+		"not an exit code": {
+			`{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"x"}]}}`, 0,
+			"Transient", "no number",
+		},
+		"words": {
+			`{"status":"Failure","reason":"InternalError","message":"Internal error occurred: error attaching to container: why"}`,
+			0, "Transient", "why",
+		},
+		"no words":      {`{"status":"Failure"}`, 0, "Transient", "no reason"},
+		"neither this":  {`{"status":"Perhaps"}`, 0, "Transient", "Perhaps"},
+		"nor an object": {`[]`, 0, "Unavailable", "broke off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, err := readStatus([]byte(tt.text))

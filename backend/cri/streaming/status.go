@@ -45,7 +45,9 @@ func readStatus(text []byte) (int32, error) {
 	}
 	var s metav1.Status
 	if err := json.Unmarshal(text, &s); err != nil {
-		return 0, backend.Errorf(backend.ErrUnavailable, "the container runtime broke off the connection: read its status: %w", err)
+		return 0, backend.Errorf(
+			backend.ErrUnavailable, "the container runtime broke off the connection: read its status: %w", err,
+		)
 	}
 	switch {
 	case s.Status == metav1.StatusSuccess:

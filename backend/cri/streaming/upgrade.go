@@ -200,5 +200,7 @@ func ask(ctx context.Context, conn net.Conn, in *bufio.Reader, u *url.URL, proto
 	if err != nil {
 		return backend.Errorf(backend.ErrUnavailable, "read the answer of the container runtime's streaming server: %w", err)
 	}
-	return fmt.Errorf("the container runtime's streaming server answered %s: %s", answer.Status, strings.TrimSpace(string(text)))
+	return fmt.Errorf(
+		"the container runtime's streaming server answered %s: %s", answer.Status, strings.TrimSpace(string(text)),
+	)
 }

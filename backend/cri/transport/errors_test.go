@@ -25,7 +25,8 @@ func TestErrorClasses(t *testing.T) {
 		if got := backend.Class(err); got != want {
 			t.Errorf("%s: class %s, want %s", code, got, want)
 		}
-		if !errors.Is(err, cause) || strings.Contains(err.Error(), "rpc error") || !strings.HasPrefix(err.Error(), "do this: ") {
+		if !errors.Is(err, cause) || strings.Contains(err.Error(), "rpc error") ||
+			!strings.HasPrefix(err.Error(), "do this: ") {
 			t.Errorf("%s: %v", code, err)
 		}
 	}

@@ -78,7 +78,9 @@ func (h HostCaller) invoke(ctx context.Context, method string, args, reply any, 
 	if err != nil {
 		return status.Errorf(codes.Internal, "call %s: encode the request: %v", method, err)
 	}
-	call := host.Call{Socket: h.Socket, Method: method, Request: encoded, Owner: h.owner(args), Bound: cut > 0, MaxField: cut}
+	call := host.Call{
+		Socket: h.Socket, Method: method, Request: encoded, Owner: h.owner(args), Bound: cut > 0, MaxField: cut,
+	}
 	if deadline, ok := ctx.Deadline(); ok && !call.Bound {
 		call.Timeout = time.Until(deadline)
 		if call.Timeout <= 0 {

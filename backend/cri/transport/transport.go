@@ -69,7 +69,9 @@ func (t *Transport) Run(ctx context.Context) error {
 		grpc.WithContextDialer(t.dialContext),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			Backoff: backoff.Config{
+				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
+			},
 			MinConnectTimeout: dialTimeout,
 		}))
 	if err != nil {
@@ -180,7 +182,9 @@ func (t *Transport) Invoke(ctx context.Context, method string, args, reply any, 
 }
 
 // NewStream opens a stream, which lives as long as its context.
-func (t *Transport) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+func (t *Transport) NewStream(
+	ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
 	conn, err := t.Current()
 	if err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ import (
 )
 
 // disguisedText is a throttle of EC2's as RunTask passes it on.
-const disguisedText = "Error retrieving security group information for [sg-a]: Request limit exceeded. (ErrorCode: RequestLimitExceeded)"
+const disguisedText = "Error retrieving security group information for [sg-a]: Request limit exceeded. (ErrorCode: " +
+	"RequestLimitExceeded)"
 
 // What is not known says so, and what is known does not.
 func TestWhatIsUnknown(t *testing.T) {
@@ -47,7 +48,8 @@ func TestTheTextOfAnAnswer(t *testing.T) {
 		}}
 	}
 	a, b := Classify(answer("one")), Classify(answer("two"))
-	if a.Error() != b.Error() || a.Error() != "ECS StopTask: InvalidParameterException: The referenced task was not found." {
+	if a.Error() != b.Error() ||
+		a.Error() != "ECS StopTask: InvalidParameterException: The referenced task was not found." {
 		t.Errorf("%v\n%v", a, b)
 	}
 	if !IsCode(a, "InvalidParameterException") {
@@ -92,7 +94,9 @@ func TestAdvice(t *testing.T) {
 		"ECS was unable to assume the role 'x'":                   "ecs-tasks.amazonaws.com",
 		"capacity provider that is not associated":                "PutClusterCapacityProviders",
 	} {
-		if got := Classify(&smithy.GenericAPIError{Code: "ClientException", Message: text}).Error(); !strings.Contains(got, want) {
+		if got := Classify(&smithy.GenericAPIError{
+			Code: "ClientException", Message: text,
+		}).Error(); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
@@ -124,7 +128,10 @@ func TestClassify(t *testing.T) {
 		{answer("InvalidParameterException", "Error retrieving subnet information. Rate exceeded"), "Throttled"},
 		{answer("ClientException", "You've reached the limit on the number of tasks you can run concurrently"), "Capacity"},
 		{answer("ClientException", "The specified capacity provider is not associated with the cluster"), "Transient"},
-		{answer("InvalidParameterException", "Unable to assume the service linked role. Please verify that the ECS service linked role exists."), "Transient"},
+		{answer(
+			"InvalidParameterException",
+			"Unable to assume the service linked role. Please verify that the ECS service linked role exists.",
+		), "Transient"},
 		{answer("InvalidParameterException", "Error retrieving subnet information for [subnet-1]"), "Transient"},
 		{answer("ClientException", "ECS was unable to assume the role 'x' that was provided"), "Transient"},
 		{answer("ClientException", "You've reached the limit on the number of vCPUs you can run concurrently"), "Capacity"},

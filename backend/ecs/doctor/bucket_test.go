@@ -36,7 +36,9 @@ func TestWhichLifecycleRulesDeleteFilesOfPods(t *testing.T) {
 		"no filter": {rule: s3types.LifecycleRule{Expiration: days}, deletes: true},
 		"at a date": {rule: s3types.LifecycleRule{Expiration: &s3types.LifecycleExpiration{Date: aws.Time(time.Unix(1,
 			0))}}, deletes: true},
-		"only markers":  {rule: s3types.LifecycleRule{Expiration: &s3types.LifecycleExpiration{ExpiredObjectDeleteMarker: aws.Bool(true)}}},
+		"only markers": {
+			rule: s3types.LifecycleRule{Expiration: &s3types.LifecycleExpiration{ExpiredObjectDeleteMarker: aws.Bool(true)}},
+		},
 		"only versions": {rule: s3types.LifecycleRule{NoncurrentVersionExpiration: versions}, ends: true},
 		"below the prefix of keys": {
 			rule: s3types.LifecycleRule{

@@ -19,7 +19,8 @@ func TestDoctorAsksForWhatTheControllersPolicyGrants(t *testing.T) {
 	cfg.EBS = taskdef.EBS{RoleARN: "arn:aws:iam::123456789012:role/volumes"}
 	cfg.PayloadBucket = "payloads"
 	d := &doctor{cfg: cfg, account: "123456789012", cluster: "arn:aws:ecs:us-east-1:123456789012:cluster/default"}
-	asked := map[string]bool{"Cluster ecs:DescribeClusters": true, "ListPayloads s3:ListBucket": true} // checkCluster, checkBucket
+	// checkCluster, checkBucket
+	asked := map[string]bool{"Cluster ecs:DescribeClusters": true, "ListPayloads s3:ListBucket": true}
 	policy, err := ecstest.ReadPolicy("../../../deploy/aws/controller-policy.json", cfg.LogGroup)
 	if err != nil {
 		t.Fatal(err)

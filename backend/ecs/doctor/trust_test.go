@@ -50,7 +50,9 @@ func TestWhichTrustPoliciesLetECSTakeARole(t *testing.T) {
 				`"ArnLike":{"aws:SourceArn":"arn:aws:ecs:us-east-1:*"}}`),
 			want: untrusted + " here: its condition is ArnLike aws:SourceArn arn:aws:ecs:us-east-1:*",
 		},
-		"tasks of this region":          {policy: allowing(`,"Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:ecs:eu-west-1:123456789012:*"}}`)},
+		"tasks of this region": {
+			policy: allowing(`,"Condition":{"ArnLike":{"aws:SourceArn":"arn:aws:ecs:eu-west-1:123456789012:*"}}`),
+		},
 		"a condition that is not known": {policy: allowing(`,"Condition":{"StringEquals":{"aws:PrincipalOrgID":"o-1"}}`)},
 		"an operator that is not known": {policy: allowing(`,"Condition":{"StringNotEquals":{"aws:SourceAccount":"1"}}`)},
 		"taken back": {

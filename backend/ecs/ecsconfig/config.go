@@ -259,8 +259,9 @@ func (c Config) taskErrors(at *field.Path) field.ErrorList {
 	}
 	errs = append(errs, invalid(at.Child("platformVersion"), c.PlatformVersion, ValidPlatform)...)
 	if g := c.EphemeralStorageGiB; g != 0 && (g < fargate.MinStorageGiB || g > fargate.MaxStorageGiB) {
-		errs = append(errs, field.Invalid(at.Child("ephemeralStorageGiB"), g, fmt.Sprintf("must be %d to %d, or 0 for Fargate's %d",
-			fargate.MinStorageGiB, fargate.MaxStorageGiB, fargate.FreeStorageGiB)))
+		why := fmt.Sprintf("must be %d to %d, or 0 for Fargate's %d",
+			fargate.MinStorageGiB, fargate.MaxStorageGiB, fargate.FreeStorageGiB)
+		errs = append(errs, field.Invalid(at.Child("ephemeralStorageGiB"), g, why))
 	}
 	if len(c.LogOptions) > 0 && c.LogGroup == "" {
 		errs = append(errs, field.Required(at.Child("logGroup"), "logOptions are those of its log driver"))
@@ -323,7 +324,9 @@ func PriceErrors(r fargate.Rates, at *field.Path) field.ErrorList {
 		case d < 0, d == 0 && price.required:
 			errs = append(errs, field.Invalid(at.Child(price.name), d, "must be dollars an hour"))
 		case d > MaxPrice:
-			errs = append(errs, field.Invalid(at.Child(price.name), d, fmt.Sprintf("must be dollars an hour, at most %d", MaxPrice)))
+			errs = append(
+				errs, field.Invalid(at.Child(price.name), d, fmt.Sprintf("must be dollars an hour, at most %d", MaxPrice)),
+			)
 		}
 	}
 	if r.SpotFactor < 0 || r.SpotFactor > 1 {

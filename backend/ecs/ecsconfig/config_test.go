@@ -21,22 +21,26 @@ func TestErrors(t *testing.T) {
 		t.Fatal(errs)
 	}
 	for want, change := range map[string]func(*Config){
-		"region: Invalid":                      func(c *Config) { c.Region = "EU" },
-		"cluster: Required":                    func(c *Config) { c.Cluster = "" },
-		"subnets: Too many: 17: must have":     func(c *Config) { c.Subnets = make([]string, 17) },
-		"subnets[0]: Invalid":                  func(c *Config) { c.Subnets[0] = "sg-1" },
-		"securityGroups[0]: Invalid":           func(c *Config) { c.SecurityGroups = []string{"subnet-1"} },
-		"executionRoleARN: Invalid":            func(c *Config) { c.ExecutionRoleARN = "r" },
-		"executionRoleARN: Required":           func(c *Config) { c.LogGroup = "g" },
-		"taskRoleARN: Invalid":                 func(c *Config) { c.TaskRoleARN = "r" },
-		"taskImage: Required":                  func(c *Config) { c.SessionStats = true },
-		"exec: Invalid":                        func(c *Config) { c.TaskImage, c.SessionStats, c.NoExec = "i", true, true },
-		"taskImage: Too long":                  func(c *Config) { c.TaskImage = strings.Repeat("x", 256) },
-		"refresh: Invalid":                     func(c *Config) { c.Refresh = time.Second },
-		"settle: Invalid":                      func(c *Config) { c.Settle = -1 },
-		"unusedAfter: Invalid":                 func(c *Config) { c.UnusedAfter = time.Minute },
-		"eventQueueURL: Invalid":               func(c *Config) { c.EventQueueURL = "queue" },
-		"registryMirrors[docker.io]: Invalid":  func(c *Config) { c.RegistryMirrors = map[string]string{"docker.io": "https://u:secret@h"} },
+		"region: Invalid":                  func(c *Config) { c.Region = "EU" },
+		"cluster: Required":                func(c *Config) { c.Cluster = "" },
+		"subnets: Too many: 17: must have": func(c *Config) { c.Subnets = make([]string, 17) },
+		"subnets[0]: Invalid":              func(c *Config) { c.Subnets[0] = "sg-1" },
+		"securityGroups[0]: Invalid":       func(c *Config) { c.SecurityGroups = []string{"subnet-1"} },
+		"executionRoleARN: Invalid":        func(c *Config) { c.ExecutionRoleARN = "r" },
+		"executionRoleARN: Required":       func(c *Config) { c.LogGroup = "g" },
+		"taskRoleARN: Invalid":             func(c *Config) { c.TaskRoleARN = "r" },
+		"taskImage: Required":              func(c *Config) { c.SessionStats = true },
+		"exec: Invalid":                    func(c *Config) { c.TaskImage, c.SessionStats, c.NoExec = "i", true, true },
+		"taskImage: Too long":              func(c *Config) { c.TaskImage = strings.Repeat("x", 256) },
+		"refresh: Invalid":                 func(c *Config) { c.Refresh = time.Second },
+		"settle: Invalid":                  func(c *Config) { c.Settle = -1 },
+		"unusedAfter: Invalid":             func(c *Config) { c.UnusedAfter = time.Minute },
+		"eventQueueURL: Invalid":           func(c *Config) { c.EventQueueURL = "queue" },
+		"registryMirrors[docker.io]: Invalid": func(c *Config) {
+			c.RegistryMirrors = map[string]string{
+				"docker.io": "https://u:secret@h",
+			}
+		},
 		"payloadBucket: Invalid":               func(c *Config) { c.PayloadBucket = "with.dots" },
 		"payloadBucket: Required":              func(c *Config) { c.PayloadPrefix = "a" },
 		"payloadPrefix: Invalid":               func(c *Config) { c.PayloadBucket, c.PayloadPrefix = "bucket", "/a" },
@@ -52,12 +56,16 @@ func TestErrors(t *testing.T) {
 		"ebs.volumeType: Unsupported":          func(c *Config) { c.EBS = EBS{RoleARN: role, VolumeType: "standard"} },
 		"ebs.filesystemType: Unsupported":      func(c *Config) { c.EBS = EBS{RoleARN: role, FilesystemType: "zfs"} },
 		"ebs.kmsKeyID: Invalid":                func(c *Config) { c.EBS = EBS{RoleARN: role, KMSKeyID: "alias/k"} },
-		`ebs.kmsKeyID: Invalid value: "a key"`: func(c *Config) { c.EBS = EBS{RoleARN: role, Encrypted: true, KMSKeyID: "a key"} },
-		"prices.gb: Invalid":                   func(c *Config) { c.Rates.GB = 0 },
-		"prices.vcpu: Invalid":                 func(c *Config) { c.Rates.VCPU = 1001 },
-		"prices.storageGB: Invalid":            func(c *Config) { c.Rates.StorageGB = -1 },
-		"prices.ebsGB: Invalid":                func(c *Config) { c.Rates.EBSGB = -1 },
-		"prices.spotFactor: Invalid":           func(c *Config) { c.Rates.SpotFactor = 1.1 },
+		`ebs.kmsKeyID: Invalid value: "a key"`: func(c *Config) {
+			c.EBS = EBS{
+				RoleARN: role, Encrypted: true, KMSKeyID: "a key",
+			}
+		},
+		"prices.gb: Invalid":         func(c *Config) { c.Rates.GB = 0 },
+		"prices.vcpu: Invalid":       func(c *Config) { c.Rates.VCPU = 1001 },
+		"prices.storageGB: Invalid":  func(c *Config) { c.Rates.StorageGB = -1 },
+		"prices.ebsGB: Invalid":      func(c *Config) { c.Rates.EBSGB = -1 },
+		"prices.spotFactor: Invalid": func(c *Config) { c.Rates.SpotFactor = 1.1 },
 	} {
 		c := right()
 		change(&c)
@@ -71,11 +79,15 @@ func TestErrors(t *testing.T) {
 // TestDefaults: what is given stays.
 func TestDefaults(t *testing.T) {
 	c := Config{}.WithDefaults()
-	if c.CPUArchitecture != fargate.X86 || c.Settle != 5*time.Minute || c.UnusedAfter != 24*time.Hour || c.Rates.VCPU == 0 {
+	if c.CPUArchitecture != fargate.X86 || c.Settle != 5*time.Minute || c.UnusedAfter != 24*time.Hour ||
+		c.Rates.VCPU == 0 {
 		t.Errorf("%+v", c)
 	}
-	given := Config{CPUArchitecture: fargate.ARM, Settle: time.Second, UnusedAfter: time.Hour, Rates: fargate.Rates{VCPU: 1}}
-	if c = given.WithDefaults(); c.CPUArchitecture != fargate.ARM || c.Settle != time.Second || c.UnusedAfter != time.Hour || c.Rates.VCPU != 1 {
+	given := Config{
+		CPUArchitecture: fargate.ARM, Settle: time.Second, UnusedAfter: time.Hour, Rates: fargate.Rates{VCPU: 1},
+	}
+	if c = given.WithDefaults(); c.CPUArchitecture != fargate.ARM || c.Settle != time.Second ||
+		c.UnusedAfter != time.Hour || c.Rates.VCPU != 1 {
 		t.Errorf("%+v", c)
 	}
 }

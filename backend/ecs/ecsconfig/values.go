@@ -134,7 +134,11 @@ func ValidBucket(name string) error {
 // ValidKeyPrefix wants parts of letters, digits, - and _ with slashes between them.
 func ValidKeyPrefix(prefix string) error {
 	if !prefixForm.MatchString(prefix) || len(prefix) > MaxKeyPrefix {
-		return fmt.Errorf("must be parts of letters, digits, - and _ with slashes between them, such as clusters/one, of at most %d characters", MaxKeyPrefix)
+		return fmt.Errorf(
+			"must be parts of letters, digits, - and _ with slashes between them, such as clusters/one, of at most %d "+
+				"characters",
+			MaxKeyPrefix,
+		)
 	}
 	return nil
 }

@@ -40,12 +40,18 @@ func tables() string {
 	var out strings.Builder
 	r := PublishedRates()
 	smallest := Size{CPU: 256, MemoryMiB: 512}
-	fmt.Fprintf(&out, "Prices of %s on %s, in dollars; those of other regions differ: set `backend.ecs.prices`.\n\n", PricesRegion, PricesDate)
+	fmt.Fprintf(
+		&out, "Prices of %s on %s, in dollars; those of other regions differ: set `backend.ecs.prices`.\n\n", PricesRegion,
+		PricesDate,
+	)
 	fmt.Fprint(&out, "| on demand, an hour | x86 | Arm |\n|---|---|---|\n")
 	fmt.Fprintf(&out, "| one vCPU | %g | %g |\n| one GB of memory | %g | %g |\n", r.VCPU, r.ARMVCPU, r.GB, r.ARMGB)
 	fmt.Fprintf(&out, "| ephemeral storage beyond %d GB, a GB | %g | %g |\n", FreeStorageGiB, r.StorageGB, r.StorageGB)
 	fmt.Fprintf(&out, "| an EBS volume of type %s, a GB | %.6f | %.6f |\n", EBSDefault, r.EBSGB, r.EBSGB)
-	fmt.Fprintf(&out, "| the smallest task (0.25 vCPU, 0.5 GB) | %.4f | %.4f |\n\n", r.PerHour(smallest, X86, 0), r.PerHour(smallest, ARM, 0))
+	fmt.Fprintf(
+		&out, "| the smallest task (0.25 vCPU, 0.5 GB) | %.4f | %.4f |\n\n", r.PerHour(smallest, X86, 0),
+		r.PerHour(smallest, ARM, 0),
+	)
 	counts := []float64{10, 100, 1000}
 	row := func(what string, of func(pods float64) string) {
 		fmt.Fprintf(&out, "| %s |", what)
@@ -68,7 +74,10 @@ func tables() string {
 	row("or 6 interface endpoints in one zone, and 0.01 a GB", once(endpoints*endpointHour*hours))
 	row("or public addresses", each(addressHour*hours))
 	row("vCPUs of the quota (a new account: 6)", func(pods float64) string { return fmt.Sprintf("%g", pods/4) })
-	row("until all are started, by the rate of RunTask (20 a second)", func(pods float64) string { return fmt.Sprintf("%g s", pods/runTasks) })
+	row(
+		"until all are started, by the rate of RunTask (20 a second)",
+		func(pods float64) string { return fmt.Sprintf("%g s", pods/runTasks) },
+	)
 	return out.String()
 }
 

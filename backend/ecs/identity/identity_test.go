@@ -95,7 +95,8 @@ func override(name, value string) *types.TaskOverride {
 // and is never taken for a pod.
 func TestRead(t *testing.T) {
 	whole := identity.Task{
-		Node: "n", UID: "u", Namespace: "ns", Name: "p", Attempt: 2, Files: "f", NoExec: true, Grace: 90, Disk: &fargate.Disk{},
+		Node: "n", UID: "u", Namespace: "ns", Name: "p", Attempt: 2, Files: "f", NoExec: true, Grace: 90,
+		Disk: &fargate.Disk{},
 		Containers: []identity.Container{
 			{Name: "i", Init: true, Hash: "1", Attempt: 3},
 			{Name: "s", Init: true, Sidecar: true, Hash: "2"},
@@ -121,7 +122,8 @@ func TestRead(t *testing.T) {
 		"no pod":        {override(identity.Env, `{"c":[{"n":"a"}]}`), "identity is incomplete"},
 		"no containers": {override(identity.Env, `{"uid":"u"}`), "identity is incomplete"},
 	} {
-		if _, err := identity.Read(types.Task{Overrides: tt.overrides}); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := identity.Read(types.Task{Overrides: tt.overrides}); err == nil ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", what, err, tt.want)
 		}
 	}
@@ -135,7 +137,9 @@ func TestEncodedIsSmall(t *testing.T) {
 		want string
 	}{
 		{
-			identity.Task{Node: "n", UID: "u", Namespace: "ns", Name: "p", Containers: []identity.Container{{Name: "a", Hash: "h"}}},
+			identity.Task{
+				Node: "n", UID: "u", Namespace: "ns", Name: "p", Containers: []identity.Container{{Name: "a", Hash: "h"}},
+			},
 			`{"node":"n","uid":"u","ns":"ns","name":"p","attempt":0,"c":[{"n":"a","h":"h"}]}`,
 		},
 		{

@@ -34,7 +34,9 @@ type ecrStub struct {
 	err   error
 }
 
-func (s *ecrStub) GetAuthorizationToken(_ context.Context, _ *ecr.GetAuthorizationTokenInput, options ...func(*ecr.Options)) (*ecr.GetAuthorizationTokenOutput, error) {
+func (s *ecrStub) GetAuthorizationToken(
+	_ context.Context, _ *ecr.GetAuthorizationTokenInput, options ...func(*ecr.Options),
+) (*ecr.GetAuthorizationTokenOutput, error) {
 	s.calls++
 	var o ecr.Options
 	for _, set := range options {
@@ -47,7 +49,9 @@ func (s *ecrStub) GetAuthorizationToken(_ context.Context, _ *ecr.GetAuthorizati
 	if token == "" {
 		token = base64.StdEncoding.EncodeToString([]byte("AWS:" + ecstest.Canary + o.Region))
 	}
-	return &ecr.GetAuthorizationTokenOutput{AuthorizationData: []types.AuthorizationData{{AuthorizationToken: &token, ExpiresAt: aws.Time(s.ends)}}}, nil
+	return &ecr.GetAuthorizationTokenOutput{AuthorizationData: []types.AuthorizationData{{
+		AuthorizationToken: &token, ExpiresAt: aws.Time(s.ends),
+	}}}, nil
 }
 
 func TestECRLoginsAreKeptUntilTheyAge(t *testing.T) {
@@ -111,7 +115,8 @@ func TestECRIsAskedWithBurstletsLogin(t *testing.T) {
 	if len(got.Entrypoint) != 1 || got.Entrypoint[0] != "/app" {
 		t.Errorf("%+v", got)
 	}
-	if _, err := r.Config(t.Context(), host+"/team/app:1", "amd64", []backend.Credential{{Username: "u", Password: "other"}}); err == nil || stub.calls != 1 {
+	if _, err := r.Config(t.Context(), host+
+		"/team/app:1", "amd64", []backend.Credential{{Username: "u", Password: "other"}}); err == nil || stub.calls != 1 {
 		t.Errorf("the pod's own login goes first: %v, %d calls", err, stub.calls)
 	}
 }

@@ -65,34 +65,56 @@ func TestLookUp(t *testing.T) {
 		pod           []func(*corev1.Pod)
 		reason, error string
 	}{
-		"all is known":                {image: taskdef.ImageConfig{Cmd: []string{"c"}}},
-		"it runs nothing":             {reason: "CreateContainerError", error: "no command specified"},
-		"it is not there":             {pod: []func(*corev1.Pod){image("registry.example/missing:1")}, reason: "ErrImagePull", error: errNoSuchImage.Error()},
-		"and nobody asks":             {pod: []func(*corev1.Pod){image("registry.example/missing:1"), command, user(1)}},
-		"its name is none":            {pod: []func(*corev1.Pod){image("X!")}, reason: "InvalidImageName", error: `Failed to apply default image tag "X!"`},
-		"kubelet: image is root's":    {pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError", error: "container has runAsNonRoot and image will run as root " + at},
-		"kubelet: image's user is 0":  {image: taskdef.ImageConfig{User: "0:5"}, pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError", error: "image will run as root"},
-		"kubelet: image's user is no": {image: taskdef.ImageConfig{User: "www:www"}, pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError", error: "container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root " + at},
-		"kubelet: runAsUser 0":        {pod: []func(*corev1.Pod){command, nonRoot, user(0)}, reason: "CreateContainerConfigError", error: "container's runAsUser breaks non-root policy " + at},
-		"image's user is 7":           {image: taskdef.ImageConfig{User: "7"}, pod: []func(*corev1.Pod){command, nonRoot}},
-		"runAsUser is 7":              {pod: []func(*corev1.Pod){command, nonRoot, user(7)}},
+		"all is known":    {image: taskdef.ImageConfig{Cmd: []string{"c"}}},
+		"it runs nothing": {reason: "CreateContainerError", error: "no command specified"},
+		"it is not there": {
+			pod: []func(*corev1.Pod){image("registry.example/missing:1")}, reason: "ErrImagePull", error: errNoSuchImage.Error(),
+		},
+		"and nobody asks": {pod: []func(*corev1.Pod){image("registry.example/missing:1"), command, user(1)}},
+		"its name is none": {
+			pod: []func(*corev1.Pod){image("X!")}, reason: "InvalidImageName", error: `Failed to apply default image tag "X!"`,
+		},
+		"kubelet: image is root's": {
+			pod: []func(*corev1.Pod){command, nonRoot}, reason: "CreateContainerConfigError",
+			error: "container has runAsNonRoot and image will run as root " + at,
+		},
+		"kubelet: image's user is 0": {
+			image: taskdef.ImageConfig{User: "0:5"}, pod: []func(*corev1.Pod){command, nonRoot},
+			reason: "CreateContainerConfigError", error: "image will run as root",
+		},
+		"kubelet: image's user is no": {
+			image: taskdef.ImageConfig{User: "www:www"}, pod: []func(*corev1.Pod){command, nonRoot},
+			reason: "CreateContainerConfigError",
+			error:  "container has runAsNonRoot and image has non-numeric user (www), cannot verify user is non-root " + at,
+		},
+		"kubelet: runAsUser 0": {
+			pod: []func(*corev1.Pod){command, nonRoot, user(0)}, reason: "CreateContainerConfigError",
+			error: "container's runAsUser breaks non-root policy " + at,
+		},
+		"image's user is 7": {image: taskdef.ImageConfig{User: "7"}, pod: []func(*corev1.Pod){command, nonRoot}},
+		"runAsUser is 7":    {pod: []func(*corev1.Pod){command, nonRoot, user(7)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := ecstest.Pod("a")
 			for _, change := range tc.pod {
 				change(pod)
 			}
-			_, err := LookUp(t.Context(), taskdef.Config{TaskImage: "registry.example/burstlet:1"}, &shelf{image: tc.image}, ecstest.Spec(pod, 0))
+			_, err := LookUp(
+				t.Context(), taskdef.Config{TaskImage: "registry.example/burstlet:1"}, &shelf{image: tc.image},
+				ecstest.Spec(pod, 0),
+			)
 			var got *backend.ContainerError
 			switch {
 			case tc.reason == "" && err != nil:
 				t.Error(err)
-			case tc.reason != "" && (!errors.As(err, &got) || got.Reason != tc.reason || got.Container != "app" || !strings.Contains(err.Error(), tc.error)):
+			case tc.reason != "" && (!errors.As(err, &got) || got.Reason != tc.reason || got.Container != "app" ||
+				!strings.Contains(err.Error(), tc.error)):
 				t.Errorf("%+v: %v, want %s: %s", got, err, tc.reason, tc.error)
 			}
 		})
 	}
-	if got, err := LookUp(t.Context(), taskdef.Config{}, nil, ecstest.Spec(ecstest.Pod("a"), 0)); got != nil || err != nil {
+	if got, err := LookUp(t.Context(), taskdef.Config{}, nil, ecstest.Spec(ecstest.Pod("a"), 0)); got != nil ||
+		err != nil {
 		t.Errorf("without a supervisor: %v, %v", got, err)
 	}
 }
@@ -213,7 +235,9 @@ func TestRegistries(t *testing.T) {
 			Entrypoint: []string{"/" + arch}, Cmd: []string{"c"}, User: "7", Env: []string{"HOME=/h"}, StopSignal: "SIGQUIT",
 		}})
 		must(t, err)
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
+		})
 	}
 	ref, err := name.ParseReference(strings.TrimPrefix(server.URL, "http://") + "/team/app:1")
 	must(t, err)
@@ -227,21 +251,27 @@ func TestRegistries(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		got, err := look("registry.example/team/app:1", arch)
 		must(t, err)
-		want := taskdef.ImageConfig{Entrypoint: []string{"/" + arch}, Cmd: []string{"c"}, User: "7", Env: []string{"HOME=/h"}, StopSignal: "SIGQUIT"}
+		want := taskdef.ImageConfig{
+			Entrypoint: []string{"/" + arch}, Cmd: []string{"c"}, User: "7", Env: []string{"HOME=/h"}, StopSignal: "SIGQUIT",
+		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
 	}
-	if _, err := look("registry.example/team/app:2", "amd64"); err == nil || !strings.HasSuffix(err.Error(), "registry.example/team/app:2: not found") {
+	if _, err := look("registry.example/team/app:2", "amd64"); err == nil ||
+		!strings.HasSuffix(err.Error(), "registry.example/team/app:2: not found") {
 		t.Errorf("a tag that is not there: %v", err)
 	}
 	password = "right-" + ecstest.Canary
 	wrong := backend.Credential{Username: "u", Password: "wrong-" + ecstest.Canary}
 	_, err = look("registry.example/team/app:1", "amd64", wrong)
-	if err == nil || !strings.Contains(err.Error(), "pull access denied") || strings.Contains(err.Error(), ecstest.Canary) {
+	if err == nil || !strings.Contains(err.Error(), "pull access denied") ||
+		strings.Contains(err.Error(), ecstest.Canary) {
 		t.Errorf("a wrong login: %v", err)
 	}
-	if _, err = look("registry.example/team/app:1", "amd64", wrong, backend.Credential{Username: "u", Password: password}); err != nil {
+	if _, err = look(
+		"registry.example/team/app:1", "amd64", wrong, backend.Credential{Username: "u", Password: password},
+	); err != nil {
 		t.Errorf("the second login: %v", err)
 	}
 	server.Close()
@@ -252,7 +282,8 @@ func TestRegistries(t *testing.T) {
 
 func TestMirrorsAreURLs(t *testing.T) {
 	for _, endpoint := range []string{"ftp://x", "https://x/path", "https://u:p@x", "https://"} {
-		if _, err := NewRegistries(map[string]string{"h": endpoint}, nil, nil); err == nil || strings.Contains(err.Error(), "u:p") {
+		if _, err := NewRegistries(map[string]string{"h": endpoint}, nil, nil); err == nil ||
+			strings.Contains(err.Error(), "u:p") {
 			t.Errorf("%s: %v", endpoint, err)
 		}
 	}

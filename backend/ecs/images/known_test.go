@@ -81,9 +81,13 @@ func (c *counting) published(t *testing.T, at, build string) name.Digest {
 	t.Helper()
 	index := v1.ImageIndex(empty.Index)
 	for _, arch := range []string{"amd64", "arm64"} {
-		image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{OS: "linux", Architecture: arch, Config: v1.Config{Entrypoint: []string{build}}})
+		image, err := mutate.ConfigFile(
+			empty.Image, &v1.ConfigFile{OS: "linux", Architecture: arch, Config: v1.Config{Entrypoint: []string{build}}},
+		)
 		must(t, err)
-		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}}})
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
+		})
 	}
 	ref, err := name.ParseReference(at)
 	must(t, err)
@@ -188,7 +192,9 @@ func TestWhatIsKnownIsNotShownToEverybody(t *testing.T) {
 		digest := c.published(t, busy, "first")
 		c.password = "right"
 		node := c.nodes(t, 1)[0]
-		right, wrong := backend.Credential{Username: "u", Password: "right"}, backend.Credential{Username: "u", Password: "wrong"}
+		right, wrong := backend.Credential{Username: "u", Password: "right"}, backend.Credential{
+			Username: "u", Password: "wrong",
+		}
 		for _, image := range []string{busy, digest.String()} {
 			entrypointOf(t, node, image, "amd64", wrong, right)
 			c.since()
@@ -196,7 +202,8 @@ func TestWhatIsKnownIsNotShownToEverybody(t *testing.T) {
 			if got := c.since(); got != "0 HEAD, 0 GET" {
 				t.Errorf("the same logins again: %s", got)
 			}
-			if _, err := node.Config(t.Context(), image, "amd64", []backend.Credential{wrong}); err == nil || !strings.Contains(err.Error(), "pull access denied") {
+			if _, err := node.Config(t.Context(), image, "amd64", []backend.Credential{wrong}); err == nil ||
+				!strings.Contains(err.Error(), "pull access denied") {
 				t.Errorf("%s with another login: %v", image, err)
 			}
 			entrypointOf(t, node, image, "amd64", right)

@@ -134,7 +134,9 @@ func (r *registries) Config(
 }
 
 // ask resolves a name, and fetches what the image says where that is not known.
-func (r *registries) ask(ref name.Reference, arch string, options []registry.Option) (string, taskdef.ImageConfig, bool, error) {
+func (r *registries) ask(
+	ref name.Reference, arch string, options []registry.Option,
+) (string, taskdef.ImageConfig, bool, error) {
 	digest := ref.Identifier()
 	_, exact := ref.(name.Digest)
 	_, known := r.known.config(digest, arch)
@@ -200,7 +202,9 @@ func (r *registries) withLogins(
 
 // fetch fetches what an image says of itself on a machine, and keeps it.
 func (r *registries) fetch(ref name.Digest, arch string, options []registry.Option) (taskdef.ImageConfig, error) {
-	image, err := registry.Image(ref, append(options, registry.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))...)
+	image, err := registry.Image(
+		ref, append(options, registry.WithPlatform(v1.Platform{OS: "linux", Architecture: arch}))...,
+	)
 	if err != nil {
 		return taskdef.ImageConfig{}, err
 	}

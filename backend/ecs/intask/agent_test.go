@@ -72,7 +72,9 @@ func TestTheAgentsWaitEndsWhenTheTaskIsStopped(t *testing.T) {
 
 // token is a payload with one file.
 func token(text string, due int64) Payload {
-	return Payload{Due: due, Volumes: []Volume{{Name: "token", Files: []File{{Path: "token", Data: []byte(text), Mode: 0o600}}}}}
+	return Payload{
+		Due: due, Volumes: []Volume{{Name: "token", Files: []File{{Path: "token", Data: []byte(text), Mode: 0o600}}}},
+	}
 }
 
 // change puts other contents into the pod's secret, under the same key.
@@ -161,7 +163,9 @@ func TestRefreshingSurvivesWhatGoesWrong(t *testing.T) {
 func TestHowSoonFilesAreLookedFor(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := &refresher{every: 5 * time.Minute}
-	for due, want := range map[int64]time.Duration{0: 5 * time.Minute, 1060: time.Minute, 9999: 5 * time.Minute, 900: dueRetry} {
+	for due, want := range map[int64]time.Duration{
+		0: 5 * time.Minute, 1060: time.Minute, 9999: 5 * time.Minute, 900: dueRetry,
+	} {
 		if got := r.next(now, due); got != want {
 			t.Errorf("%d: %s", due, got)
 		}
@@ -183,7 +187,9 @@ func TestMaterializeInstallsTheSupervisor(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	for path, want := range map[string]string{"run/web": "drwx------ 0:0", "run/db": "drwx------ 0:0", "bin/burstlet-task": "-rwxr-xr-x 0:0"} {
+	for path, want := range map[string]string{
+		"run/web": "drwx------ 0:0", "run/db": "drwx------ 0:0", "bin/burstlet-task": "-rwxr-xr-x 0:0",
+	} {
 		if got := owner(t, filepath.Join(dir, path)); got != want {
 			t.Errorf("%s: %s", path, got)
 		}
@@ -220,7 +226,9 @@ func TestTheAgentServesUntilItIsStopped(t *testing.T) {
 func TestOtherCommandsAreRefused(t *testing.T) {
 	task, _, _ := task(t, &around{}, nil)
 	task.HTTPClient = &http.Client{}
-	for _, args := range [][]string{nil, {"exec"}, {CommandMaterialize, "x"}, {CommandSupervise}, {CommandSupervise, "sh"}} {
+	for _, args := range [][]string{
+		nil, {"exec"}, {CommandMaterialize, "x"}, {CommandSupervise}, {CommandSupervise, "sh"},
+	} {
 		if code, err := task.Run(t.Context(), args); err == nil || code != 1 {
 			t.Errorf("%q worked", args)
 		}

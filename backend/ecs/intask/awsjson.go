@@ -22,7 +22,9 @@ type service struct {
 }
 
 // callService makes a signed request with the task role's credentials.
-func (t Task) callService(ctx context.Context, s service, input map[string]string) (answer []byte, status int, err error) {
+func (t Task) callService(
+	ctx context.Context, s service, input map[string]string,
+) (answer []byte, status int, err error) {
 	creds, err := t.credentials(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -40,7 +42,9 @@ func (t Task) callService(ctx context.Context, s service, input map[string]strin
 	req.Header.Set("Content-Type", "application/x-amz-json-"+s.version)
 	req.Header.Set("X-Amz-Target", s.target)
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, creds, req, hex.EncodeToString(sum[:]), s.name, region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(
+		ctx, creds, req, hex.EncodeToString(sum[:]), s.name, region, time.Now(),
+	); err != nil {
 		return nil, 0, fmt.Errorf("sign: %w", err)
 	}
 	return t.call(req, maxAnswer)

@@ -110,7 +110,8 @@ func judgeHealth(status int, err error, late bool, timeout time.Duration) (verdi
 	case late, errors.As(err, &why) && why.code == grpcDeadline:
 		return failed, fmt.Sprintf("timeout: health rpc did not complete within %v", timeout)
 	case errors.As(err, &why) && why.code == grpcUnimplemented:
-		return failed, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + why.message
+		return failed, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " +
+			why.message
 	default:
 		return failed, fmt.Sprintf("error: health rpc probe failed: %v", err)
 	}
@@ -149,7 +150,9 @@ func askHealth(ctx context.Context, conn net.Conn, address, service string) (int
 		},
 	}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+grpcMethod, bytes.NewReader(healthRequest(service)))
+	req, err := http.NewRequestWithContext(
+		ctx, http.MethodPost, "http://"+address+grpcMethod, bytes.NewReader(healthRequest(service)),
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -186,7 +189,9 @@ func grpcStatus(res *http.Response) error {
 		if res.StatusCode == http.StatusNotFound {
 			code = grpcUnimplemented
 		}
-		return &grpcError{code, fmt.Sprintf("unexpected HTTP status code received from server: %d (%s)", res.StatusCode, http.StatusText(res.StatusCode))}
+		return &grpcError{code, fmt.Sprintf(
+			"unexpected HTTP status code received from server: %d (%s)", res.StatusCode, http.StatusText(res.StatusCode),
+		)}
 	}
 	code, err := strconv.Atoi(text)
 	if err != nil {

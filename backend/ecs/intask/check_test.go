@@ -67,16 +67,17 @@ func TestHTTPProbes(t *testing.T) {
 		verdict verdict
 		output  string
 	}{
-		"200":                        {HTTPGet{Port: port, Path: "/x?a=b"}, success, "body a=b"},
-		"399":                        {HTTPGet{Port: port, Path: "/399"}, success, "body "},
-		"400":                        {HTTPGet{Port: port, Path: "/400"}, failed, "HTTP probe failed with statuscode: 400"},
-		"500":                        {HTTPGet{Port: port, Path: "/500"}, failed, "HTTP probe failed with statuscode: 500"},
-		"a redirect is followed":     {HTTPGet{Port: port, Path: "/here"}, failed, "HTTP probe failed with statuscode: 500"},
-		"not to another host":        {HTTPGet{Port: port, Path: "/away"}, success, "<a href="},
-		"any certificate will do":    {HTTPGet{Scheme: "HTTPS", Port: portOf(t, secure.URL), Path: "/"}, success, "body "},
-		"a host of its own":          {HTTPGet{Host: "localhost", Port: port, Path: "/"}, success, "body "},
-		"nobody listens":             {HTTPGet{Port: closedPort, Path: "/"}, failed, `Get "http://127.0.0.1:`},
-		"no answer within a timeout": {HTTPGet{Port: port, Path: "/hang"}, failed, `Get "http://127.0.0.1:` + strconv.Itoa(int(port)) + `/hang": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`},
+		"200":                     {HTTPGet{Port: port, Path: "/x?a=b"}, success, "body a=b"},
+		"399":                     {HTTPGet{Port: port, Path: "/399"}, success, "body "},
+		"400":                     {HTTPGet{Port: port, Path: "/400"}, failed, "HTTP probe failed with statuscode: 400"},
+		"500":                     {HTTPGet{Port: port, Path: "/500"}, failed, "HTTP probe failed with statuscode: 500"},
+		"a redirect is followed":  {HTTPGet{Port: port, Path: "/here"}, failed, "HTTP probe failed with statuscode: 500"},
+		"not to another host":     {HTTPGet{Port: port, Path: "/away"}, success, "<a href="},
+		"any certificate will do": {HTTPGet{Scheme: "HTTPS", Port: portOf(t, secure.URL), Path: "/"}, success, "body "},
+		"a host of its own":       {HTTPGet{Host: "localhost", Port: port, Path: "/"}, success, "body "},
+		"nobody listens":          {HTTPGet{Port: closedPort, Path: "/"}, failed, `Get "http://127.0.0.1:`},
+		"no answer within a timeout": {HTTPGet{Port: port, Path: "/hang"}, failed, `Get "http://127.0.0.1:` +
+			strconv.Itoa(int(port)) + `/hang": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			timeout := patience
@@ -92,12 +93,15 @@ func TestHTTPProbes(t *testing.T) {
 			}
 		})
 	}
-	get := HTTPGet{Port: port, Path: "/", Headers: []Header{{"Host", "web.test"}, {"X-A", "1"}, {"X-A", "2"}, {"Accept", ""}}}
+	get := HTTPGet{
+		Port: port, Path: "/", Headers: []Header{{"Host", "web.test"}, {"X-A", "1"}, {"X-A", "2"}, {"Accept", ""}},
+	}
 	if v, _, err := (checker{address: "127.0.0.1"}).check(t.Context(), Handler{HTTP: &get}, patience); v != success {
 		t.Fatal(err)
 	}
 	r := <-seen
-	if _, accept := r.Header["Accept"]; r.Host != "web.test" || len(r.Header["X-A"]) != 2 || accept || r.UserAgent() != "kube-probe/1.36" {
+	if _, accept := r.Header["Accept"]; r.Host != "web.test" || len(r.Header["X-A"]) != 2 || accept ||
+		r.UserAgent() != "kube-probe/1.36" {
 		t.Errorf("sent %s %v", r.Host, r.Header)
 	}
 }
@@ -113,9 +117,11 @@ func TestTCPProbes(t *testing.T) {
 		output  string
 		errs    bool
 	}{
-		"open":       {TCPSocket{Port: open}, success, "", false},
-		"with host":  {TCPSocket{Port: open, Host: "localhost"}, success, "", false},
-		"closed":     {TCPSocket{Port: closed}, failed, fmt.Sprintf("dial tcp 127.0.0.1:%d: connect: connection refused", closed), false},
+		"open":      {TCPSocket{Port: open}, success, "", false},
+		"with host": {TCPSocket{Port: open, Host: "localhost"}, success, "", false},
+		"closed": {
+			TCPSocket{Port: closed}, failed, fmt.Sprintf("dial tcp 127.0.0.1:%d: connect: connection refused", closed), false,
+		},
 		"not a port": {TCPSocket{Port: 70000}, unknown, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,14 +157,20 @@ func TestGRPCProbes(t *testing.T) {
 		verdict  verdict
 		output   string
 	}{
-		"serving":      {healthy, "", success, "service healthy"},
-		"a long name":  {healthy, strings.Repeat("long", 100), success, "service healthy"},
-		"not serving":  {healthy, "down", failed, `service unhealthy (responded with "NOT_SERVING")`},
-		"not known":    {healthy, "other", failed, "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"},
-		"not answered": {func(s *grpc.Server) { healthv1.RegisterHealthServer(s, slowHealth{}) }, "", failed, "timeout: health rpc did not complete within 10s"},
+		"serving":     {healthy, "", success, "service healthy"},
+		"a long name": {healthy, strings.Repeat("long", 100), success, "service healthy"},
+		"not serving": {healthy, "down", failed, `service unhealthy (responded with "NOT_SERVING")`},
+		"not known": {
+			healthy, "other", failed, "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service",
+		},
+		"not answered": {
+			func(s *grpc.Server) { healthv1.RegisterHealthServer(s, slowHealth{}) }, "", failed,
+			"timeout: health rpc did not complete within 10s",
+		},
 		"not asked for": {
 			func(*grpc.Server) {}, "", failed,
-			"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service grpc.health.v1.Health",
+			"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service " +
+				"grpc.health.v1.Health",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,15 +198,20 @@ func TestGRPCProbes(t *testing.T) {
 
 func TestGRPCProbesWithoutAServerFail(t *testing.T) {
 	port := closedPort
-	v, output, err := checker{address: "127.0.0.1"}.check(t.Context(), Handler{GRPC: &GRPC{Port: port}}, 200*time.Millisecond)
+	v, output, err := checker{address: "127.0.0.1"}.check(
+		t.Context(), Handler{GRPC: &GRPC{Port: port}}, 200*time.Millisecond,
+	)
 	want := fmt.Sprintf(`timeout: failed to connect service "127.0.0.1:%d" within 200ms: context deadline exceeded`, port)
 	if v != failed || output != want || err != nil {
 		t.Errorf("%v, %q, %v", v, output, err)
 	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()
-	v, output, err = checker{address: "127.0.0.1"}.check(t.Context(), Handler{GRPC: &GRPC{Port: portOf(t, web.URL)}}, patience)
-	if v != failed || !strings.HasPrefix(output, "error: health rpc probe failed: rpc error: code = Unavailable") || err != nil {
+	v, output, err = checker{address: "127.0.0.1"}.check(
+		t.Context(), Handler{GRPC: &GRPC{Port: portOf(t, web.URL)}}, patience,
+	)
+	if v != failed || !strings.HasPrefix(output, "error: health rpc probe failed: rpc error: code = Unavailable") ||
+		err != nil {
 		t.Errorf("%v, %q, %v", v, output, err)
 	}
 }
@@ -248,7 +265,8 @@ func TestHTTPHooks(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	f = c.hook(ctx, &Handler{Sleep: new(int64(60))})
-	if f == nil || f.Message("c", "p") != `Sleep lifecycle hook (60) for Container "c" in Pod "p" failed - error: container terminated before sleep hook finished` {
+	if f == nil ||
+		f.Message("c", "p") != `Sleep lifecycle hook (60) for Container "c" in Pod "p" failed - error: container terminated before sleep hook finished` {
 		t.Errorf("%+v", f)
 	}
 }

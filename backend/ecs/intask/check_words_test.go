@@ -34,12 +34,23 @@ func TestHealthInTheKubeletsWords(t *testing.T) {
 		"a later status":       {4, nil, false, failed, `service unhealthy (responded with "4")`},
 		"below all":            {-1, nil, false, failed, `service unhealthy (responded with "-1")`},
 		"too late":             {0, io.EOF, true, failed, "timeout: health rpc did not complete within 2s"},
-		"the server's limit":   {0, &grpcError{grpcDeadline, "x"}, false, failed, "timeout: health rpc did not complete within 2s"},
-		"not implemented":      {0, &grpcError{grpcUnimplemented, "unknown service"}, false, failed, implement + "unknown service"},
-		"refused":              {0, fmt.Errorf("ask: %w", &grpcError{7, "no"}), false, failed, "error: health rpc probe failed: ask: rpc error: code = PermissionDenied desc = no"},
-		"a code of later":      {0, &grpcError{17, "x"}, false, failed, "error: health rpc probe failed: rpc error: code = Code(17) desc = x"},
-		"a code below all":     {0, &grpcError{-1, "x"}, false, failed, "error: health rpc probe failed: rpc error: code = Code(-1) desc = x"},
-		"no answer":            {0, io.EOF, false, failed, "error: health rpc probe failed: EOF"},
+		"the server's limit": {
+			0, &grpcError{grpcDeadline, "x"}, false, failed, "timeout: health rpc did not complete within 2s",
+		},
+		"not implemented": {
+			0, &grpcError{grpcUnimplemented, "unknown service"}, false, failed, implement + "unknown service",
+		},
+		"refused": {
+			0, fmt.Errorf("ask: %w", &grpcError{7, "no"}), false, failed,
+			"error: health rpc probe failed: ask: rpc error: code = PermissionDenied desc = no",
+		},
+		"a code of later": {
+			0, &grpcError{17, "x"}, false, failed, "error: health rpc probe failed: rpc error: code = Code(17) desc = x",
+		},
+		"a code below all": {
+			0, &grpcError{-1, "x"}, false, failed, "error: health rpc probe failed: rpc error: code = Code(-1) desc = x",
+		},
+		"no answer": {0, io.EOF, false, failed, "error: health rpc probe failed: EOF"},
 	} {
 		if v, output := judgeHealth(tt.status, tt.err, tt.late, 2*time.Second); v != tt.verdict || output != tt.output {
 			t.Errorf("%s: %v, %q; want %v, %q", name, v, output, tt.verdict, tt.output)
@@ -62,12 +73,18 @@ func TestTheStatusOfACall(t *testing.T) {
 		header, trailer http.Header
 		want            error
 	}{
-		"well":                      {200, nil, of("Status", "0"), nil},
-		"well, without a body":      {200, of("Status", "0"), nil, nil},
-		"the trailer counts":        {200, of("Status", "0"), of("Status", "5", "Message", "unknown%20service"), &grpcError{5, "unknown service"}},
-		"among the headers":         {200, of("Status", "12", "Message", "x"), nil, &grpcError{grpcUnimplemented, "x"}},
-		"HTTP alone":                {503, nil, nil, &grpcError{grpcUnknown, "unexpected HTTP status code received from server: 503 (Service Unavailable)"}},
-		"HTTP alone, no such path":  {404, nil, nil, &grpcError{grpcUnimplemented, "unexpected HTTP status code received from server: 404 (Not Found)"}},
+		"well":                 {200, nil, of("Status", "0"), nil},
+		"well, without a body": {200, of("Status", "0"), nil, nil},
+		"the trailer counts": {
+			200, of("Status", "0"), of("Status", "5", "Message", "unknown%20service"), &grpcError{5, "unknown service"},
+		},
+		"among the headers": {200, of("Status", "12", "Message", "x"), nil, &grpcError{grpcUnimplemented, "x"}},
+		"HTTP alone": {503, nil, nil, &grpcError{
+			grpcUnknown, "unexpected HTTP status code received from server: 503 (Service Unavailable)",
+		}},
+		"HTTP alone, no such path": {
+			404, nil, nil, &grpcError{grpcUnimplemented, "unexpected HTTP status code received from server: 404 (Not Found)"},
+		},
 		"none at all":               {200, nil, nil, &grpcError{grpcInternal, "malformed grpc-status"}},
 		"none that can be read":     {200, nil, of("Status", "well"), &grpcError{grpcInternal, "malformed grpc-status"}},
 		"its own over that of HTTP": {500, nil, of("Status", "0"), nil},
@@ -78,7 +95,8 @@ func TestTheStatusOfACall(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"": "", "plain": "plain", "a%20b": "a b", "%41%42": "AB", "50%": "50%", "%4": "%4", "%zz": "%zz", "%25%": "%%", "%C3%A4": "ä", "%2541": "%41",
+		"": "", "plain": "plain", "a%20b": "a b", "%41%42": "AB", "50%": "50%", "%4": "%4", "%zz": "%zz", "%25%": "%%",
+		"%C3%A4": "ä", "%2541": "%41",
 	} {
 		if got := unescapeMessage(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -92,7 +110,8 @@ func TestHealthMessages(t *testing.T) {
 		return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 	}
 	for service, want := range map[string][]byte{
-		"": framed(), "a": framed(0x0a, 1, 'a'), strings.Repeat("a", 200): framed(append([]byte{0x0a, 0xc8, 0x01}, strings.Repeat("a", 200)...)...),
+		"": framed(), "a": framed(0x0a, 1, 'a'),
+		strings.Repeat("a", 200): framed(append([]byte{0x0a, 0xc8, 0x01}, strings.Repeat("a", 200)...)...),
 	} {
 		if diff := cmp.Diff(want, healthRequest(service)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", service, diff)
@@ -102,12 +121,14 @@ func TestHealthMessages(t *testing.T) {
 		body []byte
 		want int // -1: it is none
 	}{
-		"none is UNKNOWN":             {framed(), 0},
-		"serving":                     {framed(0x08, 1), 1},
-		"the last counts":             {framed(0x08, 1, 0x08, 2), 2},
-		"of many bytes":               {framed(0x08, 0x80, 0x01), 128},
-		"below all":                   {framed(0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01), -1},
-		"other fields":                {framed(0x10, 7, 0x19, 1, 2, 3, 4, 5, 6, 7, 8, 0x22, 2, 'h', 'i', 0x2d, 1, 2, 3, 4, 0x08, 1), 1},
+		"none is UNKNOWN": {framed(), 0},
+		"serving":         {framed(0x08, 1), 1},
+		"the last counts": {framed(0x08, 1, 0x08, 2), 2},
+		"of many bytes":   {framed(0x08, 0x80, 0x01), 128},
+		"below all":       {framed(0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01), -1},
+		"other fields": {
+			framed(0x10, 7, 0x19, 1, 2, 3, 4, 5, 6, 7, 8, 0x22, 2, 'h', 'i', 0x2d, 1, 2, 3, 4, 0x08, 1), 1,
+		},
 		"another type of that number": {framed(0x08, 1, 0x0a, 1, 1), 1},
 		"no header":                   {[]byte{0, 0}, -1},
 		"compressed":                  {append([]byte{1}, framed(0x08, 1)[1:]...), -1},
@@ -163,7 +184,9 @@ func TestWhereChecksGo(t *testing.T) {
 // TestWhatAnHTTPGetSends: the request that a kubelet would make, to the task unless it names
 // a host.
 func TestWhatAnHTTPGetSends(t *testing.T) {
-	get := HTTPGet{Scheme: "HTTPS", Port: 80, Path: "/a", Headers: []Header{{"host", "virtual"}, {"x-a", "1"}, {"X-A", "2"}}}
+	get := HTTPGet{
+		Scheme: "HTTPS", Port: 80, Path: "/a", Headers: []Header{{"host", "virtual"}, {"x-a", "1"}, {"X-A", "2"}},
+	}
 	req, err := checker{address: "10.0.0.1"}.request(t.Context(), &get, httpget.ForProbe)
 	must(t, err)
 	if req.URL.String() != "https://10.0.0.1:80/a" || req.Host != "virtual" {
@@ -194,7 +217,9 @@ func TestExecChecks(t *testing.T) {
 			<-ctx.Done()
 			return ran{}, ctx.Err()
 		}, failed, `command timed out: "check it" timed out after 1ms`, false},
-		"not run": {func(context.Context, []string) (ran, error) { return ran{}, errors.New("no such file") }, unknown, "", true},
+		"not run": {
+			func(context.Context, []string) (ran, error) { return ran{}, errors.New("no such file") }, unknown, "", true,
+		},
 	} {
 		timeout := patience
 		if name == "never" {
@@ -211,7 +236,13 @@ func TestExecChecks(t *testing.T) {
 func TestThresholds(t *testing.T) {
 	for _, tt := range []struct{ found, told string }{
 		// s: success, f: failure; upper case where the outcome changes.
-		{"s", "S"}, {"ss", "Ss"}, {"fff", "ffF"}, {"ffff", "ffFf"}, {"ffsff", "ffSff"}, {"sffsfff", "SffsffF"}, {"fffsf", "ffFSf"},
+		{"s", "S"},
+		{"ss", "Ss"},
+		{"fff", "ffF"},
+		{"ffff", "ffFf"},
+		{"ffsff", "ffSff"},
+		{"sffsfff", "SffsffF"},
+		{"fffsf", "ffFSf"},
 	} {
 		c, told := counter{probe: &Probe{}}, ""
 		for _, r := range tt.found {
@@ -237,7 +268,8 @@ func TestThresholds(t *testing.T) {
 		{Probe{SuccessThreshold: 2, FailureThreshold: 5, Period: 7}, 2, 5, 7 * time.Second},
 		{Probe{SuccessThreshold: -1, FailureThreshold: 0, Period: -3}, 1, 3, 10 * time.Second},
 	} {
-		if s, f, p := tt.probe.threshold(success), tt.probe.threshold(failed), tt.probe.period(); s != tt.success || f != tt.fail || p != tt.period {
+		if s, f, p := tt.probe.threshold(success), tt.probe.threshold(failed), tt.probe.period(); s != tt.success ||
+			f != tt.fail || p != tt.period {
 			t.Errorf("%+v: %d, %d, %v", tt.probe, s, f, p)
 		}
 	}

@@ -131,7 +131,9 @@ func (c *container) output(ctx context.Context, argv []string) (ran, error) {
 		return ran{}, err
 	}
 	defer stderr.close()
-	p, err := c.start(Command{Argv: argv, Stdin: null, Stdout: stdout.w, Stderr: stderr.w}, &syscall.SysProcAttr{Setpgid: true})
+	p, err := c.start(
+		Command{Argv: argv, Stdin: null, Stdout: stdout.w, Stderr: stderr.w}, &syscall.SysProcAttr{Setpgid: true},
+	)
 	if err != nil {
 		return ran{}, err
 	}

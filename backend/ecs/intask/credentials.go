@@ -29,7 +29,9 @@ const (
 func (t Task) credentials(ctx context.Context) (aws.Credentials, error) {
 	path := t.Env(envCredentials)
 	if path == "" {
-		return aws.Credentials{}, errors.New("the task has no role: set backend.ecs.taskRoleARN, with deploy/aws/task-role-policy.json")
+		return aws.Credentials{}, errors.New(
+			"the task has no role: set backend.ecs.taskRoleARN, with deploy/aws/task-role-policy.json",
+		)
 	}
 	host := t.CredentialsHost
 	if host == "" {
@@ -43,7 +45,9 @@ func (t Task) credentials(ctx context.Context) (aws.Credentials, error) {
 	if err := t.getJSON(ctx, host+path, &out); err != nil {
 		return aws.Credentials{}, fmt.Errorf("get the task role's credentials: %w", err)
 	}
-	return aws.Credentials{AccessKeyID: out.AccessKeyID, SecretAccessKey: out.SecretAccessKey, SessionToken: out.Token}, nil
+	return aws.Credentials{
+		AccessKeyID: out.AccessKeyID, SecretAccessKey: out.SecretAccessKey, SessionToken: out.Token,
+	}, nil
 }
 
 // getJSON fetches and decodes; its errors hold nothing of the answer.

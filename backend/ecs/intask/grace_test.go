@@ -22,9 +22,11 @@ func TestAGraceFromOutside(t *testing.T) {
 		asked bool
 		min   time.Duration
 	}{
-		"before it is asked to end":       {Spec{Grace: 1000}, 3, false, false, 2 * time.Second},
-		"while it ends":                   {Spec{Grace: 1000}, 1, true, true, time.Second},
-		"before a hook":                   {Spec{Grace: 1000, PreStop: exits("sleep 1000")}, 1, false, false, 2 * time.Second},
+		"before it is asked to end": {Spec{Grace: 1000}, 3, false, false, 2 * time.Second},
+		"while it ends":             {Spec{Grace: 1000}, 1, true, true, time.Second},
+		"before a hook": {
+			Spec{Grace: 1000, PreStop: exits("sleep 1000")}, 1, false, false, 2 * time.Second,
+		},
 		"while its hook runs":             {Spec{Grace: 1000, PreStop: exits("sleep 1000")}, 1, true, false, 3 * time.Second},
 		"behaviour 23: two seconds stay":  {Spec{Grace: 1000}, 0, false, false, 2 * time.Second},
 		"a longer one changes nothing":    {Spec{Grace: 3}, 1000, false, false, 3 * time.Second},

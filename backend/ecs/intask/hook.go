@@ -25,7 +25,9 @@ func (c checker) hook(ctx context.Context, h *Handler) *HookFailure {
 	case h.HTTP != nil:
 		return hookFailed(fmt.Sprintf("HTTP lifecycle hook (%s)", h.HTTP.Path), c.get(ctx, h.HTTP), "")
 	case h.Sleep != nil:
-		return hookFailed(fmt.Sprintf("Sleep lifecycle hook (%d)", *h.Sleep), pause(ctx, time.Duration(*h.Sleep)*time.Second), "")
+		return hookFailed(
+			fmt.Sprintf("Sleep lifecycle hook (%d)", *h.Sleep), pause(ctx, time.Duration(*h.Sleep)*time.Second), "",
+		)
 	}
 	return &HookFailure{What: "lifecycle hook", Why: "error: " + errHandler.Error()}
 }

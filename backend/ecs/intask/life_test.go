@@ -48,7 +48,8 @@ func TestEndsAreTold(t *testing.T) {
 		r.lives("job", Life{Started: begun, Ended: end})
 		said, _ := r.told(time.Second)
 		got := said.Lives["job"].Ended
-		if got == nil || !got.At.Equal(end.At) || got.Exit != 3 || got.Report.Message != "bye" || !said.Lives["job"].Started.Equal(begun) {
+		if got == nil || !got.At.Equal(end.At) || got.Exit != 3 || got.Report.Message != "bye" ||
+			!said.Lives["job"].Started.Equal(begun) {
 			t.Errorf("ended: %+v", said)
 		}
 		must(t, os.WriteFile(filepath.Join(r.dir, "job", lifeFile), []byte("garbage"), 0o600))
@@ -99,7 +100,10 @@ func TestASupervisorSaysWhenItsContainerStartedAndHowItEnded(t *testing.T) {
 func TestASupervisorSaysNothingOfAStart(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	b.runs(Spec{}, "sh", "-c", `until test -e "$1"; do sleep .01; done; test ! -e "$2"`, "sh", b.path("run/"+healthFile), b.path("run/"+lifeFile))
+	b.runs(
+		Spec{}, "sh", "-c", `until test -e "$1"; do sleep .01; done; test ! -e "$2"`, "sh", b.path("run/"+healthFile),
+		b.path("run/"+lifeFile),
+	)
 	var got Life
 	must(t, json.Unmarshal([]byte(b.read(filepath.Join("run", lifeFile))), &got))
 	if got.Ended == nil || got.Ended.Exit != 0 {

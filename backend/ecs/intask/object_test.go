@@ -49,11 +49,14 @@ func (b *bucket) stored(t *testing.T, p Payload) map[string]string {
 	sealed, err := Seal(key, name, packed)
 	must(t, err)
 	b.room = s3.New(s3.Config{Region: "eu-central-1", Account: "123456789012", Buckets: []s3.Bucket{{Name: "payloads"}}})
-	put, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://payloads.s3.eu-central-1.amazonaws.com/"+objectKey, nil)
+	put, err := http.NewRequestWithContext(
+		t.Context(), http.MethodPut, "https://payloads.s3.eu-central-1.amazonaws.com/"+objectKey, nil,
+	)
 	must(t, err)
 	put.Header.Set("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
 	if _, e := b.room.Answer(s3.Request{
-		Call: s3.Parse(put), Header: put.Header, Body: sealed, Now: time.Now(), May: func(string, string) bool { return true },
+		Call: s3.Parse(put), Header: put.Header, Body: sealed, Now: time.Now(),
+		May: func(string, string) bool { return true },
 	}); e != nil {
 		t.Fatal(e.Code)
 	}
@@ -84,11 +87,14 @@ func TestOwnFilesComeFromABucket(t *testing.T) {
 func TestObjectsAreAskedForPatiently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bucket{denied: secretTries + 3}
-		env := b.stored(t, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}})
+		env := b.stored(
+			t, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}},
+		)
 		task, dir, said := task(t, &b.around, env, "token")
 		task.HTTPClient = &http.Client{Transport: b}
 		err := task.Materialize(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "AccessDenied: Access Denied: the task role needs s3:GetObject") || b.asks != secretTries {
+		if err == nil || !strings.Contains(err.Error(), "AccessDenied: Access Denied: the task role needs s3:GetObject") ||
+			b.asks != secretTries {
 			t.Errorf("after %d calls: %v", b.asks, err)
 		}
 		if all := err.Error() + said.String(); strings.Contains(all, "canary") || strings.Contains(all, env[EnvPayloadKey]) {

@@ -33,7 +33,8 @@ func TestCapabilitiesAreAddedThenDropped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := keptCapabilities(has, c.drop, c.add)
-			if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) || c.err == "" && (err != nil || !slices.Equal(got, c.want)) {
+			if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) ||
+				c.err == "" && (err != nil || !slices.Equal(got, c.want)) {
 				t.Errorf("%v, %v", got, err)
 			}
 		})
@@ -60,8 +61,10 @@ func TestTheChildsEnvironment(t *testing.T) {
 		host          string
 		want          string
 	}{
-		"what runtimes set":    {environ, nil, "web-0", "A=1|HOME=/home/app|IP=10.0.0.1|EMPTY=|HOSTNAME=web-0"},
-		"what the spec sets":   {environ, []string{"HOME", "HOSTNAME"}, "web-0", "A=1|HOME=/root|HOSTNAME=ip-10|IP=10.0.0.1|EMPTY="},
+		"what runtimes set": {environ, nil, "web-0", "A=1|HOME=/home/app|IP=10.0.0.1|EMPTY=|HOSTNAME=web-0"},
+		"what the spec sets": {
+			environ, []string{"HOME", "HOSTNAME"}, "web-0", "A=1|HOME=/root|HOSTNAME=ip-10|IP=10.0.0.1|EMPTY=",
+		},
 		"a home of the image":  {[]string{"HOME=/srv"}, nil, "", "HOME=/srv"},
 		"without a home":       {[]string{"A=1"}, nil, "", "A=1|HOME=/home/app"},
 		"without another name": {[]string{"HOSTNAME=ip-10", "HOME=/x"}, nil, "", "HOSTNAME=ip-10|HOME=/x"},
@@ -116,19 +119,26 @@ func TestExpansion(t *testing.T) {
 
 func TestResolvers(t *testing.T) {
 	const host = "# of ECS\nsearch a.internal. b.internal\nnameserver 10.0.0.2\noptions timeout:2 ndots:1\n"
-	cluster := DNS{Policy: DNSCluster, ClusterServers: []string{"172.20.0.10"}, ClusterSearches: []string{"ns.svc.x", "svc.x", "x"}}
+	cluster := DNS{
+		Policy: DNSCluster, ClusterServers: []string{"172.20.0.10"}, ClusterSearches: []string{"ns.svc.x", "svc.x", "x"},
+	}
 	with := func(d DNS, change func(*DNS)) DNS { change(&d); return d }
 	for name, c := range map[string]struct {
 		dns  DNS
 		want string
 	}{
 		"Default": {
-			DNS{Policy: DNSDefault, Servers: []string{"1.1.1.1", "10.0.0.2"}, Searches: []string{"c", "a.internal"}, Options: []string{"ndots:3", "edns0"}},
+			DNS{
+				Policy: DNSDefault, Servers: []string{"1.1.1.1", "10.0.0.2"}, Searches: []string{"c", "a.internal"},
+				Options: []string{"ndots:3", "edns0"},
+			},
 			"search a.internal b.internal c\nnameserver 10.0.0.2\nnameserver 1.1.1.1\noptions timeout:2 ndots:3 edns0\n",
 		},
 		"ClusterFirst": {cluster, "search ns.svc.x svc.x x a.internal b.internal\nnameserver 172.20.0.10\noptions ndots:5\n"},
 		"ClusterFirst with more": {
-			with(cluster, func(d *DNS) { d.Servers, d.Options = []string{"1.1.1.1", "2.2.2.2", "3.3.3.3"}, []string{"ndots:1"} }),
+			with(
+				cluster, func(d *DNS) { d.Servers, d.Options = []string{"1.1.1.1", "2.2.2.2", "3.3.3.3"}, []string{"ndots:1"} },
+			),
 			"search ns.svc.x svc.x x a.internal b.internal\nnameserver 172.20.0.10\nnameserver 1.1.1.1\nnameserver 2.2.2.2\noptions ndots:1\n",
 		},
 		"None": {DNS{Policy: DNSNone, Servers: []string{"1.1.1.1"}}, "nameserver 1.1.1.1\n"},
@@ -166,7 +176,9 @@ func TestPartsOfVolumesStayInside(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(vol, "in"), 0o700))
 	must(t, os.Symlink("/etc", filepath.Join(vol, "out")))
 	must(t, os.Symlink("in", filepath.Join(vol, "inner")))
-	for path, ok := range map[string]bool{"in": true, "inner": true, "new/deep": true, "out": false, "out/x": false, "/in": false, "a/../b": false} {
+	for path, ok := range map[string]bool{
+		"in": true, "inner": true, "new/deep": true, "out": false, "out/x": false, "/in": false, "a/../b": false,
+	} {
 		_, err := SubPath{MountPath: "/m", Volume: vol}.find(path)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", path, err)
@@ -215,7 +227,8 @@ func TestKillsForWantOfMemoryAreCounted(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "cgroup"), []byte("4:memory:/ecs/x\n2:cpu,cpuacct:/y\n0::/z\n"), 0o600))
-	if got := ownCgroups(filepath.Join(dir, "cgroup")); got["memory"] != "/ecs/x" || got["cpuacct"] != "/y" || got[""] != "/z" {
+	if got := ownCgroups(filepath.Join(dir, "cgroup")); got["memory"] != "/ecs/x" || got["cpuacct"] != "/y" ||
+		got[""] != "/z" {
 		t.Errorf("%v", got)
 	}
 }

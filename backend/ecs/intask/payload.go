@@ -178,7 +178,8 @@ func Join(part func(i int) (string, error)) ([]byte, error) {
 func header(s string, i int) (n int, rest string, err error) {
 	head, _, ok := strings.Cut(s[:min(len(s), maxHeader)], ":")
 	number, count, both := strings.Cut(head, "/")
-	if n, err = strconv.Atoi(count); err != nil || !ok || !both || n < 1 || n > MaxParts || number != strconv.Itoa(i+1) || i >= n {
+	if n, err = strconv.Atoi(count); err != nil || !ok || !both || n < 1 || n > MaxParts || number != strconv.Itoa(i+1) ||
+		i >= n {
 		return 0, "", fmt.Errorf("decode payload: part %d has no header of one", i+1)
 	}
 	return n, s[len(head)+1:], nil

@@ -44,7 +44,8 @@ func TestPayloadsArriveAsTheyWereSent(t *testing.T) {
 			p, err := Unpack(back)
 			must(t, err)
 			f := p.Volumes[0].Files[0]
-			if !bytes.Equal(f.Data, data) || f.Path != "a/b" || f.Mode != 0o640 || *f.UID != 1000 || *p.Volumes[0].Group != 2000 {
+			if !bytes.Equal(f.Data, data) || f.Path != "a/b" || f.Mode != 0o640 || *f.UID != 1000 ||
+				*p.Volumes[0].Group != 2000 {
 				t.Errorf("unpacked %q %o %d", f.Path, f.Mode, *f.UID)
 			}
 		})
@@ -83,7 +84,8 @@ func TestContentsBeyondWhatATaskTakesAreRefused(t *testing.T) {
 func TestPartsInWrongOrderAreNoticed(t *testing.T) {
 	for name, parts := range map[string][]string{
 		"none": {}, "empty": {""}, "no header": {"abc"}, "second first": {"2/2:abc", "1/2:abc"}, "too many": {"1/17:abc"},
-		"one missing": {"1/2:abcd"}, "no base64": {"1/1:!!"}, "negative": {"1/-1:abcd"}, "count changes": {"1/2:abcd", "2/1:abcd"},
+		"one missing": {"1/2:abcd"}, "no base64": {"1/1:!!"}, "negative": {"1/-1:abcd"},
+		"count changes": {"1/2:abcd", "2/1:abcd"},
 	} {
 		if _, err := joined(parts); err == nil {
 			t.Errorf("%s: joined", name)

@@ -79,8 +79,9 @@ func TestProbesFollowTheirNumbers(t *testing.T) {
 		},
 		"behaviour 8: others begin at once when startup has succeeded": {
 			Spec{
-				Startup:  named("s", func(p *Probe) { p.Period, p.FailureThreshold = 3, 10 }),
-				Liveness: named("l", func(p *Probe) { p.InitialDelay = 20 }), Readiness: named("r", func(p *Probe) { p.Period = 60 }),
+				Startup:   named("s", func(p *Probe) { p.Period, p.FailureThreshold = 3, 10 }),
+				Liveness:  named("l", func(p *Probe) { p.InitialDelay = 20 }),
+				Readiness: named("r", func(p *Probe) { p.Period = 60 }),
 			},
 			map[string][]string{"s": {"x", "x", "ok"}, "l": {"ok"}, "r": {"ok"}},
 			[]string{"s 0s", "s 3s", "s 6s", "r 6s", "l 20s", "l 30s"},

@@ -25,7 +25,8 @@ func reports(t *testing.T, f func(r *reporting)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reporting{T: t, around: &around{}, key: NewKey(), dir: t.TempDir()}
 		task, _, said := task(t, r.around, map[string]string{
-			envMetadata: "http://metadata/v4/x", EnvReportQueue: "https://sqs/1/q", EnvReportOf: "web,side", EnvReportLives: "job", EnvReportKey: r.key,
+			envMetadata: "http://metadata/v4/x", EnvReportQueue: "https://sqs/1/q", EnvReportOf: "web,side",
+			EnvReportLives: "job", EnvReportKey: r.key,
 			envCredentials: "/c", envRegion: "eu-central-1",
 		})
 		task.RunDir, r.said = r.dir, said
@@ -137,7 +138,9 @@ func TestForgedReadinessIsTold(t *testing.T) {
 	if _, verify, ok = ReadReadiness(strings.Replace(body, "true", "false", 1)); !ok || verify(key) == nil {
 		t.Error("a changed one is believed")
 	}
-	for _, other := range []string{"", "<xml/>", `{"source":"aws.ecs"}`, `{"burstletReadiness":"x"}`, strings.Repeat(" ", maxReadiness) + body} {
+	for _, other := range []string{
+		"", "<xml/>", `{"source":"aws.ecs"}`, `{"burstletReadiness":"x"}`, strings.Repeat(" ", maxReadiness) + body,
+	} {
 		if _, _, ok := ReadReadiness(other); ok {
 			t.Errorf("%.40q is read", other)
 		}

@@ -33,7 +33,9 @@ var (
 )
 
 // patiently makes a call until it succeeds, or to no end.
-func patiently[T any](ctx context.Context, t Task, call func(context.Context, string) (T, error), name string) (T, error) {
+func patiently[T any](
+	ctx context.Context, t Task, call func(context.Context, string) (T, error), name string,
+) (T, error) {
 	pause := firstPause
 	for try := 1; ; try++ {
 		value, err := call(ctx, name)

@@ -55,7 +55,8 @@ func signalOf(name string) (syscall.Signal, error) {
 // unforwarded are not for the container: the supervisor's own, and those of a
 // terminal that is the container's.
 var unforwarded = []syscall.Signal{
-	unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGPROF, unix.SIGTTIN, unix.SIGTTOU, unix.SIGTSTP, unix.SIGWINCH,
+	unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGURG, unix.SIGPIPE, unix.SIGPROF, unix.SIGTTIN, unix.SIGTTOU,
+	unix.SIGTSTP, unix.SIGWINCH,
 	unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS, unix.SIGABRT,
 }
 

@@ -101,7 +101,9 @@ func clientOn(t *testing.T, conn net.Conn) *ssh.Client {
 	must(t, err)
 	key, err := ssh.ParsePublicKey(raw)
 	must(t, err)
-	c, channels, requests, err := ssh.NewClientConn(rest{conn, r}, "x", &ssh.ClientConfig{HostKeyCallback: ssh.FixedHostKey(key)})
+	c, channels, requests, err := ssh.NewClientConn(
+		rest{conn, r}, "x", &ssh.ClientConfig{HostKeyCallback: ssh.FixedHostKey(key)},
+	)
 	must(t, err)
 	out := ssh.NewClient(c, channels, requests)
 	t.Cleanup(func() { _ = out.Close() })
@@ -154,7 +156,8 @@ func TestCommandsHaveTheirStreamsAndExitCodes(t *testing.T) {
 		}
 	}
 	begun := time.Now()
-	if out, _, _ := outcomeOf(t, c, "", "sh", "-c", "sleep 1000 & echo left"); out != "left\n" || time.Since(begun) > patience {
+	if out, _, _ := outcomeOf(t, c, "", "sh", "-c", "sleep 1000 & echo left"); out != "left\n" ||
+		time.Since(begun) > patience {
 		t.Errorf("what holds its output open: %q after %v", out, time.Since(begun))
 	}
 }
@@ -163,7 +166,8 @@ func TestWhatCannotBeStartedSaysWhy(t *testing.T) {
 	c := client(t, served(t), "app")
 	channel, requests, err := c.OpenChannel("session", nil)
 	must(t, err)
-	if ok, err := channel.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{execOf("/no/such")})); !ok || err != nil {
+	if ok, err := channel.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{execOf("/no/such")})); !ok ||
+		err != nil {
 		t.Fatal(ok, err)
 	}
 	var why StartError
@@ -193,7 +197,10 @@ func TestATerminalHasItsSize(t *testing.T) {
 	must(t, s.RequestPty("xterm", 24, 80, nil))
 	out, err := s.StdoutPipe()
 	must(t, err)
-	must(t, s.Start(execOf("sh", "-c", `stty -echo; stty size; while [ "$(stty size)" = "24 80" ]; do sleep 0.02; done; stty size; echo $TERM; exit 3`)))
+	must(t, s.Start(execOf(
+		"sh", "-c",
+		`stty -echo; stty size; while [ "$(stty size)" = "24 80" ]; do sleep 0.02; done; stty size; echo $TERM; exit 3`,
+	)))
 	lines := bufio.NewReader(out)
 	line := func() string {
 		text, err := lines.ReadString('\n')
@@ -303,7 +310,8 @@ func TestPortsAreReachedEachWayToItsEnd(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	must(t, l.Close())
-	if _, err := c.Dial("tcp", fmt.Sprint("127.0.0.1:", closedPort)); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := c.Dial("tcp", fmt.Sprint("127.0.0.1:", closedPort)); err == nil ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("where nobody listens: %v", err)
 	}
 }

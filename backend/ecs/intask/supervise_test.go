@@ -35,13 +35,19 @@ func TestTheContainerEndsAsItsCommandDid(t *testing.T) {
 		code int
 		want Report
 	}{
-		"well":           {[]string{"sh", "-c", "echo out; echo err >&2"}, 0, Report{}},
-		"badly":          {[]string{"sh", "-c", "exit 3"}, 3, Report{}},
-		"by a signal":    {[]string{"sh", "-c", "kill -9 $$"}, 137, Report{}},
-		"not in PATH":    {[]string{"no-such"}, 127, Report{Reason: ReasonStartError, Message: `exec: "no-such": executable file not found in $PATH`}},
-		"not there":      {[]string{"/no/such"}, 127, Report{Reason: ReasonStartError, Message: `exec: "/no/such": stat /no/such: no such file or directory`}},
-		"not executable": {[]string{"/etc/passwd"}, 126, Report{Reason: ReasonStartError, Message: `exec: "/etc/passwd": permission denied`}},
-		"a directory":    {[]string{"/etc"}, 126, Report{Reason: ReasonStartError, Message: `exec: "/etc": is a directory`}},
+		"well":        {[]string{"sh", "-c", "echo out; echo err >&2"}, 0, Report{}},
+		"badly":       {[]string{"sh", "-c", "exit 3"}, 3, Report{}},
+		"by a signal": {[]string{"sh", "-c", "kill -9 $$"}, 137, Report{}},
+		"not in PATH": {[]string{"no-such"}, 127, Report{
+			Reason: ReasonStartError, Message: `exec: "no-such": executable file not found in $PATH`,
+		}},
+		"not there": {[]string{"/no/such"}, 127, Report{
+			Reason: ReasonStartError, Message: `exec: "/no/such": stat /no/such: no such file or directory`,
+		}},
+		"not executable": {
+			[]string{"/etc/passwd"}, 126, Report{Reason: ReasonStartError, Message: `exec: "/etc/passwd": permission denied`},
+		},
+		"a directory": {[]string{"/etc"}, 126, Report{Reason: ReasonStartError, Message: `exec: "/etc": is a directory`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +76,9 @@ func TestTheContainerIsItsUser(t *testing.T) {
 		"a number that the image knows": {
 			Identity{UID: new(int64(1000)), Groups: []int64{2000}}, "1000 1001 1001 10 2000 /home/app\n",
 		},
-		"strict groups":    {Identity{UID: new(int64(1000)), Groups: []int64{2000}, StrictGroups: true}, "1000 1001 1001 2000 /home/app\n"},
+		"strict groups": {
+			Identity{UID: new(int64(1000)), Groups: []int64{2000}, StrictGroups: true}, "1000 1001 1001 2000 /home/app\n",
+		},
 		"an unknown one":   {Identity{UID: new(int64(4242)), GID: new(int64(7))}, "4242 7 7 /\n"},
 		"group of its own": {Identity{UID: new(int64(1000)), GID: new(int64(7))}, "1000 7 7 10 /home/app\n"},
 		"without rights": {
@@ -101,14 +109,24 @@ func TestWhatCannotBeIsRefusedBeforeTheStart(t *testing.T) {
 		reason string
 		want   string
 	}{
-		"root":         {Spec{Identity: Identity{NonRoot: true}}, ReasonConfigError, "container has runAsNonRoot and image will run as root"},
-		"root by spec": {Spec{Identity: Identity{NonRoot: true, UID: new(int64(0))}}, ReasonConfigError, "container's runAsUser breaks non-root policy"},
+		"root": {
+			Spec{Identity: Identity{NonRoot: true}}, ReasonConfigError, "container has runAsNonRoot and image will run as root",
+		},
+		"root by spec": {
+			Spec{Identity: Identity{NonRoot: true, UID: new(int64(0))}},
+			ReasonConfigError,
+			"container's runAsUser breaks non-root policy",
+		},
 		"a name": {
 			Spec{Identity: Identity{NonRoot: true, ImageUser: "app"}},
 			ReasonConfigError,
 			"container has runAsNonRoot and image has non-numeric user (app), cannot verify user is non-root",
 		},
-		"nobody":     {Spec{Identity: Identity{ImageUser: "ghost"}}, ReasonStartError, "unable to find user ghost: no matching entries in passwd file"},
+		"nobody": {
+			Spec{Identity: Identity{ImageUser: "ghost"}},
+			ReasonStartError,
+			"unable to find user ghost: no matching entries in passwd file",
+		},
 		"capability": {Spec{Identity: Identity{Add: []string{"FLY"}}}, ReasonStartError, `unknown capability "FLY" to add`},
 		"signal":     {Spec{StopSignal: "SIGFOO"}, ReasonStartError, `lifecycle.stopSignal: "SIGFOO" is no signal`},
 		"subPath": {
@@ -135,10 +153,14 @@ func TestTheContainerSeesThePodsNamesAndAddresses(t *testing.T) {
 		if r.URL.Path != "/v4/x/task" {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
-		_, _ = io.WriteString(w, `{"Containers":[{"Name":"burstlet-init"},{"Name":"c","Networks":[{"IPv4Addresses":["10.0.1.7"],"IPv6Addresses":["fd00::7"]}]}]}`)
+		_, _ = io.WriteString(
+			w,
+			`{"Containers":[{"Name":"burstlet-init"},{"Name":"c","Networks":[{"IPv4Addresses":["10.0.1.7"],"IPv6Addresses":["fd00::7"]}]}]}`,
+		)
 	}))
 	defer ecs.Close()
-	b.env = append(b.env, envMetadata+"="+ecs.URL+"/v4/x", EnvHostname+"=web-0 web-0.sub.ns.svc.cluster.local", "HOSTNAME=ip-10-0-1-7",
+	b.env = append(b.env, envMetadata+"="+ecs.URL+
+		"/v4/x", EnvHostname+"=web-0 web-0.sub.ns.svc.cluster.local", "HOSTNAME=ip-10-0-1-7",
 		"POD_IP="+LatePodIP, "ALL=x:"+LatePodIPs+":"+LateHostIP, "BURSTLET_POD={}")
 	code, _ := b.runs(Spec{
 		Hosts: &Hosts{Aliases: []HostAlias{{IP: "1.2.3.4", Hostnames: []string{"a", "b"}}}},
@@ -152,7 +174,8 @@ func TestTheContainerSeesThePodsNamesAndAddresses(t *testing.T) {
 	}
 	kernel, err := os.Hostname()
 	must(t, err)
-	if hosts, want := b.read("etc/hosts"), "10.0.1.7\tweb-0.sub.ns.svc.cluster.local\tweb-0\t"+kernel+"\n"; !strings.Contains(hosts, want) || !strings.HasSuffix(hosts, "1.2.3.4\ta\tb\n") {
+	if hosts, want := b.read("etc/hosts"), "10.0.1.7\tweb-0.sub.ns.svc.cluster.local\tweb-0\t"+kernel+
+		"\n"; !strings.Contains(hosts, want) || !strings.HasSuffix(hosts, "1.2.3.4\ta\tb\n") {
 		t.Errorf("hosts: %q", hosts)
 	}
 	want := "search ns.svc.cluster.local eu-central-1.compute.internal\nnameserver 172.20.0.10\noptions ndots:2\n"
@@ -183,11 +206,16 @@ func TestTheGraceBoundsHookAndContainer(t *testing.T) {
 		argv string
 		min  time.Duration
 	}{
-		"one that does not listen":                {Spec{Grace: 3}, "trap '' TERM", 3 * time.Second},
-		"behaviour 23: two seconds are the least": {Spec{Grace: 0, PreStop: exits("sleep 1000")}, "trap '' TERM", 2 * time.Second},
-		"a hook is cut, and two seconds remain":   {Spec{Grace: 1, PreStop: exits("sleep 1000")}, "trap '' TERM", 3 * time.Second},
+		"one that does not listen": {Spec{Grace: 3}, "trap '' TERM", 3 * time.Second},
+		"behaviour 23: two seconds are the least": {
+			Spec{Grace: 0, PreStop: exits("sleep 1000")}, "trap '' TERM", 2 * time.Second,
+		},
+		"a hook is cut, and two seconds remain": {
+			Spec{Grace: 1, PreStop: exits("sleep 1000")}, "trap '' TERM", 3 * time.Second,
+		},
 		"behaviour 2: a hook ends with its container": {
-			Spec{Grace: 1000, PreStop: exits(">$BOX/hooked; sleep 1000")}, "(until [ -e $BOX/hooked ]; do sleep 0.05; done; kill -9 $$)&", 0,
+			Spec{Grace: 1000, PreStop: exits(">$BOX/hooked; sleep 1000")},
+			"(until [ -e $BOX/hooked ]; do sleep 0.05; done; kill -9 $$)&", 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,9 +253,15 @@ func TestAFailedProbeEndsTheContainer(t *testing.T) {
 		spec Spec
 		want Report
 	}{
-		"liveness":             {Spec{Liveness: probing("echo sick; exit 1")}, Report{Exit: 143, Probe: "Liveness probe failed: sick\n"}},
-		"startup":              {Spec{Startup: probing("echo down; exit 1"), Liveness: probing("exit 1")}, Report{Exit: 143, Probe: "Startup probe failed: down\n"}},
-		"liveness after start": {Spec{Startup: probing("exit 0"), Liveness: probing("exit 1")}, Report{Exit: 143, Probe: "Liveness probe failed: "}},
+		"liveness": {
+			Spec{Liveness: probing("echo sick; exit 1")}, Report{Exit: 143, Probe: "Liveness probe failed: sick\n"},
+		},
+		"startup": {Spec{Startup: probing("echo down; exit 1"), Liveness: probing("exit 1")}, Report{
+			Exit: 143, Probe: "Startup probe failed: down\n",
+		}},
+		"liveness after start": {
+			Spec{Startup: probing("exit 0"), Liveness: probing("exit 1")}, Report{Exit: 143, Probe: "Liveness probe failed: "},
+		},
 		"late": {
 			Spec{Liveness: probing("sleep 1000", func(p *Probe) { p.Timeout = 1 })},
 			Report{Exit: 143, Probe: `Liveness probe failed: command timed out: "sh -c sleep 1000" timed out after 1s`},
@@ -258,7 +292,9 @@ func TestAProbesOwnGraceCounts(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
 	begun := time.Now()
-	code, _ := b.runs(Spec{Grace: 1000, Liveness: probing("[ ! -e "+b.path("up")+" ]", func(p *Probe) { p.Grace = new(int64(1)) })},
+	code, _ := b.runs(Spec{
+		Grace: 1000, Liveness: probing("[ ! -e "+b.path("up")+" ]", func(p *Probe) { p.Grace = new(int64(1)) }),
+	},
 		"sh", "-c", "trap '' TERM; >"+b.path("up")+"; while :; do sleep 0.05; done")
 	if took := time.Since(begun); code != 137 || took > patience {
 		t.Errorf("%d after %s", code, took)
@@ -310,7 +346,9 @@ func TestReadinessWaitsForPostStartAndFollowsItsProbe(t *testing.T) {
 func TestAFailedPostStartEndsTheContainer(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	code, r := b.runs(Spec{Grace: 600, PostStart: exits("echo no; exit 2"), PreStop: exits("echo pre >" + b.path("pre"))}, "sleep", "1000")
+	code, r := b.runs(
+		Spec{Grace: 600, PostStart: exits("echo no; exit 2"), PreStop: exits("echo pre >" + b.path("pre"))}, "sleep", "1000",
+	)
 	if code != 143 || r.Reason != ReasonPostStartHook || r.Hook == nil {
 		t.Fatalf("%d, %+v", code, r)
 	}
@@ -330,11 +368,19 @@ func TestTheTerminationMessageIsTold(t *testing.T) {
 		argv string
 		want Report
 	}{
-		"of a user":             {Spec{Identity: Identity{UID: new(int64(1000))}}, "echo why >$1; exit 1", Report{Exit: 1, Message: "why\n"}},
-		"the end of a long one": {Spec{}, "(printf x; yes | head -c 4095; ) >$1; printf z >>$1", Report{Message: strings.Repeat("y\n", 2047) + "yz"}},
+		"of a user": {
+			Spec{Identity: Identity{UID: new(int64(1000))}}, "echo why >$1; exit 1", Report{Exit: 1, Message: "why\n"},
+		},
+		"the end of a long one": {
+			Spec{}, "(printf x; yes | head -c 4095; ) >$1; printf z >>$1", Report{Message: strings.Repeat("y\n", 2047) + "yz"},
+		},
 		"the log after failure": {Spec{MessageFromLogs: true}, "exit 1", Report{Exit: 1, FromLogs: true}},
 		"no log after success":  {Spec{MessageFromLogs: true}, "exit 0", Report{}},
-		"no link is followed":   {Spec{}, "rm $1; ln -s /etc/passwd $1", Report{Message: "Error on reading termination log FILE: open FILE: too many levels of symbolic links"}},
+		"no link is followed": {
+			Spec{},
+			"rm $1; ln -s /etc/passwd $1",
+			Report{Message: "Error on reading termination log FILE: open FILE: too many levels of symbolic links"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -407,7 +453,9 @@ func TestVolumesInMemoryAreTheGroups(t *testing.T) {
 	if code != 0 || b.stdout.String() != "drwxrwsrwt 1234\n1234\n" {
 		t.Errorf("%d, %q, %+v", code, b.stdout, r)
 	}
-	if _, r := b.runs(Spec{InMemory: &InMemory{Paths: []string{b.path("none")}}}, "true"); !strings.Contains(r.Message, "fsGroup of ") {
+	if _, r := b.runs(
+		Spec{InMemory: &InMemory{Paths: []string{b.path("none")}}}, "true",
+	); !strings.Contains(r.Message, "fsGroup of ") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -430,7 +478,10 @@ func TestATerminalIsTheContainers(t *testing.T) {
 	b := newBox(t)
 	orders, err := Spec{Identity: Identity{UID: new(int64(1000))}, MessagePath: b.path("log")}.Encode()
 	must(t, err)
-	cmd := exec.Command("/proc/self/exe", CommandSupervise, "--", "sh", "-c", "echo to-tty >/dev/tty; stty size; stat -c %u $(tty); read x; echo got $x")
+	cmd := exec.Command(
+		"/proc/self/exe", CommandSupervise, "--", "sh", "-c",
+		"echo to-tty >/dev/tty; stty size; stat -c %u $(tty); read x; echo got $x",
+	)
 	cmd.Env = append(b.env, EnvSupervise+"="+orders)
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 33, Cols: 44})
 	must(t, err)
@@ -455,7 +506,9 @@ func TestATerminalIsTheContainers(t *testing.T) {
 func TestTheSocketIsForRootAlone(t *testing.T) {
 	t.Parallel()
 	b := newBox(t)
-	b.start(Spec{Grace: 5, Identity: Identity{UID: new(int64(1000))}}, "sh", "-c", "ls "+b.path("run")+"; echo up; sleep 1000")
+	b.start(
+		Spec{Grace: 5, Identity: Identity{UID: new(int64(1000))}}, "sh", "-c", "ls "+b.path("run")+"; echo up; sleep 1000",
+	)
 	b.says("up")
 	info, err := os.Stat(filepath.Join(b.path("run"), AgentSocket))
 	must(t, err)
@@ -477,7 +530,8 @@ func TestAFailedPreStopIsTold(t *testing.T) {
 	b.start(Spec{Grace: 600, PreStop: exits("exit 6")}, "sh", "-c", "echo up; exec sleep 1000")
 	b.says("up")
 	b.signal(syscall.SIGTERM)
-	if code, r := b.end(); code != 143 || r.PreStop == nil || r.PreStop.Why != `error: command 'sh -c exit 6' exited with 6: , message: ""` {
+	if code, r := b.end(); code != 143 || r.PreStop == nil ||
+		r.PreStop.Why != `error: command 'sh -c exit 6' exited with 6: , message: ""` {
 		t.Errorf("%d, %+v", code, r)
 	}
 }
@@ -499,7 +553,8 @@ func TestAReadOnlyRoot(t *testing.T) {
 			defer func() { must(t, syscall.Unmount(b.path("etc"), syscall.MNT_DETACH)) }()
 			must(t, syscall.Mount("", b.path("etc"), "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 			code, r := b.runs(c.spec, "true")
-			if code != c.code || !strings.HasPrefix(r.Message, c.want) || c.want != "" && !strings.HasSuffix(r.Message, "read-only file system") {
+			if code != c.code || !strings.HasPrefix(r.Message, c.want) ||
+				c.want != "" && !strings.HasSuffix(r.Message, "read-only file system") {
 				t.Errorf("%d, %+v", code, r)
 			}
 		})

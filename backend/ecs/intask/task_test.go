@@ -38,7 +38,9 @@ func (a *around) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer a.mu.Unlock()
 	switch r.URL.Host {
 	case "169.254.170.2":
-		return answer(http.StatusOK, map[string]string{"AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "not-a-secret", "Token": "t"})
+		return answer(
+			http.StatusOK, map[string]string{"AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "not-a-secret", "Token": "t"},
+		)
 	case "metadata":
 		if a.down {
 			return nil, io.ErrUnexpectedEOF
@@ -64,7 +66,8 @@ func (a *around) metadata() (*http.Response, error) {
 
 func (a *around) message(r *http.Request) (*http.Response, error) {
 	auth := r.Header.Get("Authorization")
-	if r.Header.Get("X-Amz-Target") != "AmazonSQS.SendMessage" || !strings.Contains(auth, "/eu-central-1/sqs/aws4_request") {
+	if r.Header.Get("X-Amz-Target") != "AmazonSQS.SendMessage" ||
+		!strings.Contains(auth, "/eu-central-1/sqs/aws4_request") {
 		return answer(http.StatusBadRequest, map[string]string{"__type": "IncompleteSignature"})
 	}
 	a.calls++
@@ -182,10 +185,13 @@ func TestSharedAndOwnFilesAreWritten(t *testing.T) {
 	for range 2 { // a container that was killed is run again
 		must(t, task.Materialize(t.Context()))
 	}
-	if got := read(t, filepath.Join(dir, "config", "app.conf")) + read(t, filepath.Join(dir, "config/sub/deep")) + read(t, filepath.Join(dir, "token/token")); got != "x=1\ndey..." {
+	if got := read(t, filepath.Join(dir, "config", "app.conf")) + read(t, filepath.Join(dir, "config/sub/deep")) +
+		read(t, filepath.Join(dir, "token/token")); got != "x=1\ndey..." {
 		t.Errorf("%q", got)
 	}
-	for path, want := range map[string]fs.FileMode{"config/app.conf": 0o640, "config/sub/deep": 0o444, "token/token": 0o600} {
+	for path, want := range map[string]fs.FileMode{
+		"config/app.conf": 0o640, "config/sub/deep": 0o444, "token/token": 0o600,
+	} {
 		info, err := os.Stat(filepath.Join(dir, path))
 		must(t, err)
 		if info.Mode().Perm() != want {
@@ -217,7 +223,9 @@ func TestOwnersAndGroupsAreSet(t *testing.T) {
 func TestSecretsAreAskedForPatiently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &around{failures: []int{500, 400, 500}}
-		env := ownPayload(t, a, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("v"), Mode: 0o600}}}}})
+		env := ownPayload(
+			t, a, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("v"), Mode: 0o600}}}}},
+		)
 		task, dir, _ := task(t, a, env, "token")
 		must(t, task.Materialize(t.Context()))
 		if read(t, filepath.Join(dir, "token/t")) != "v" || a.calls != 4 {
@@ -229,7 +237,9 @@ func TestSecretsAreAskedForPatiently(t *testing.T) {
 func TestWhatCannotWorkSaysWhyWithoutSecrets(t *testing.T) {
 	own := func(change func(a *around, env map[string]string)) func(*testing.T, *around) map[string]string {
 		return func(t *testing.T, a *around) map[string]string {
-			env := ownPayload(t, a, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}})
+			env := ownPayload(
+				t, a, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "t", Data: []byte("canary"), Mode: 0o600}}}}},
+			)
 			change(a, env)
 			return env
 		}
@@ -242,9 +252,13 @@ func TestWhatCannotWorkSaysWhyWithoutSecrets(t *testing.T) {
 		"no task role": {own(func(_ *around, env map[string]string) {
 			delete(env, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 		}), "backend.ecs.taskRoleARN"},
-		"another key": {own(func(_ *around, env map[string]string) { env[EnvPayloadKey] = NewKey() }), "do not belong together"},
+		"another key": {
+			own(func(_ *around, env map[string]string) { env[EnvPayloadKey] = NewKey() }), "do not belong together",
+		},
 		"a path that leaves the volume": {func(t *testing.T, _ *around) map[string]string {
-			return sharedEnv(t, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "../x", Data: []byte("canary"), Mode: 0o600}}}}})
+			return sharedEnv(
+				t, Payload{Volumes: []Volume{{Name: "token", Files: []File{{Path: "../x", Data: []byte("canary"), Mode: 0o600}}}}},
+			)
 		}, "'..'"},
 		"a volume that leaves the directory": {func(t *testing.T, _ *around) map[string]string {
 			return sharedEnv(t, Payload{Volumes: []Volume{{Name: "../x"}}})
@@ -252,7 +266,9 @@ func TestWhatCannotWorkSaysWhyWithoutSecrets(t *testing.T) {
 		"a volume that is not mounted": {func(t *testing.T, _ *around) map[string]string {
 			return sharedEnv(t, Payload{Volumes: []Volume{{Name: "other"}}})
 		}, "volume other"},
-		"garbage": {func(*testing.T, *around) map[string]string { return map[string]string{FilesEnv(0): "canary"} }, "no header"},
+		"garbage": {
+			func(*testing.T, *around) map[string]string { return map[string]string{FilesEnv(0): "canary"} }, "no header",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -172,7 +172,9 @@ func (id Identity) mayRun(numeric bool, uid int, name string) error {
 	case numeric && uid == 0:
 		return fmt.Errorf("container has runAsNonRoot and image will run as root%w", errConfig)
 	case !numeric:
-		return fmt.Errorf("container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root%w", name, errConfig)
+		return fmt.Errorf(
+			"container has runAsNonRoot and image has non-numeric user (%s), cannot verify user is non-root%w", name, errConfig,
+		)
 	}
 	return nil
 }

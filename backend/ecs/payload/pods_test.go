@@ -13,7 +13,9 @@ import (
 func TestNamesOfSecretsTellTheirAttempt(t *testing.T) {
 	s := newSecretStore(nil, "node")
 	p := podSecrets{store: s, objects: newObjectStore(nil, Place{}, "node"), entries: map[identity.Key][]*podSecret{}}
-	for uid, want := range map[string]string{"5d0d3b9c-0000-4000-8000-000000000000": "5d0d3b9c-0000-4000-8000-000000000000", "a/b": string(safeUID("a/b"))} {
+	for uid, want := range map[string]string{
+		"5d0d3b9c-0000-4000-8000-000000000000": "5d0d3b9c-0000-4000-8000-000000000000", "a/b": string(safeUID("a/b")),
+	} {
 		name := p.newName(identity.Key{UID: ktypes.UID(uid), Attempt: 12}, contents{parts: 3, slots: 2})
 		all, err := intask.AllNames(name)
 		if err != nil || len(all) != 6 {

@@ -155,7 +155,9 @@ func (s *secretStore) find(ctx, waiting context.Context, name string) (string, e
 }
 
 // describe is a secret that is not being deleted. Errors: NotFound.
-func (s *secretStore) describe(ctx, waiting context.Context, name string) (*secretsmanager.DescribeSecretOutput, error) {
+func (s *secretStore) describe(
+	ctx, waiting context.Context, name string,
+) (*secretsmanager.DescribeSecretOutput, error) {
 	if err := awscall.Wait(waiting, s.reads); err != nil {
 		return nil, err
 	}

@@ -167,7 +167,8 @@ func TestWhatATaskWasGivenIsReleasedWithIt(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		left int
-	}{{"", all}, {foreign, all}, {"s3://bucket/" + foreign, all}, {refs.PodName + "x", all}, {refs.PodName, 2}} { // what is left is foreign, and the salt
+	}{{"", all}, {foreign, all}, {"s3://bucket/" + foreign, all}, {refs.PodName + "x", all}, {refs.PodName, 2}} {
+		// what is left is foreign, and the salt
 		p := storeOf(h, "")
 		p.Observed(spec.Ref(), types.Task{Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{
 			{Environment: []types.KeyValuePair{{Name: aws.String("OTHER"), Value: aws.String("x")}}},

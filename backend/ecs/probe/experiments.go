@@ -76,7 +76,9 @@ func containing(text, assumed string) string {
 func refused(ctx context.Context, p *prober) ([]Row, error) {
 	const settles = time.Minute
 	app := p.container("app", true, "sleep 60")
-	app.DependsOn = []types.ContainerDependency{{ContainerName: aws.String("gate"), Condition: types.ContainerConditionSuccess}}
+	app.DependsOn = []types.ContainerDependency{{
+		ContainerName: aws.String("gate"), Condition: types.ContainerConditionSuccess,
+	}}
 	def := p.definition("refused", p.container("gate", false, "exit 3"), app, p.container("bound", true, "sleep 200"))
 	arn, err := p.run(ctx, false, def)
 	if err != nil {
@@ -127,7 +129,9 @@ func health(ctx context.Context, p *prober) ([]Row, error) {
 	if isStopped(t) {
 		return nil, stoppedEarly(t)
 	}
-	return []Row{within("health.delay", "from RUNNING until HEALTHY is shown, checked each 5 s", longest, time.Since(since))}, nil
+	return []Row{within(
+		"health.delay", "from RUNNING until HEALTHY is shown, checked each 5 s", longest, time.Since(since),
+	)}, nil
 }
 
 // runs waits until a task runs.
@@ -175,7 +179,9 @@ func stop(ctx context.Context, p *prober) ([]Row, error) {
 	if err := p.runs(ctx, arn); err != nil {
 		return nil, err
 	}
-	if _, err := p.clients.ECS.StopTask(ctx, &awsecs.StopTaskInput{Cluster: &p.cfg.Cluster, Task: &arn, Reason: &p.key}); err != nil {
+	if _, err := p.clients.ECS.StopTask(
+		ctx, &awsecs.StopTaskInput{Cluster: &p.cfg.Cluster, Task: &arn, Reason: &p.key},
+	); err != nil {
 		return nil, fmt.Errorf("stop task: %w", awscall.Classify(err))
 	}
 	t, err := p.await(ctx, arn, "it stops", begins, isStopped)
@@ -195,7 +201,9 @@ func stop(ctx context.Context, p *prober) ([]Row, error) {
 		{"time.deprovision", "from the container's end until STOPPED", t.ExecutionStoppedAt, t.StoppedAt},
 	} {
 		if span.from == nil || span.to == nil {
-			rows = append(rows, unknown([]string{span.name}, backend.Errorf(backend.ErrUnavailable, "the task shows no such times"))...)
+			rows = append(
+				rows, unknown([]string{span.name}, backend.Errorf(backend.ErrUnavailable, "the task shows no such times"))...,
+			)
 			continue
 		}
 		rows = append(rows, measured(span.name, span.question, span.to.Sub(*span.from)))
@@ -221,7 +229,9 @@ func image(ctx context.Context, p *prober) ([]Row, error) {
 	}
 	return []Row{
 		exact("image.stopCode", "stop code of a task whose image is not there", "TaskFailedToStart", string(t.StopCode)),
-		exact("image.reason", "its reason", "CannotPullContainerError", containing(aws.ToString(t.StoppedReason), "CannotPullContainerError")),
+		exact("image.reason", "its reason", "CannotPullContainerError", containing(
+			aws.ToString(t.StoppedReason), "CannotPullContainerError",
+		)),
 	}, nil
 }
 

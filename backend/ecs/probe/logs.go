@@ -52,7 +52,10 @@ func logs(ctx context.Context, p *prober) ([]Row, error) {
 		return nil, err
 	}
 	return append([]Row{
-		exact("exit.stopCode", "stop code of a task whose essential container exited", "EssentialContainerExited", string(t.StopCode)),
+		exact(
+			"exit.stopCode", "stop code of a task whose essential container exited", "EssentialContainerExited",
+			string(t.StopCode),
+		),
 		exact("exit.code", "exit code of a container that exits with 5", "5", code(container(t, "app"))),
 	}, rows...), nil
 }
@@ -65,7 +68,9 @@ const streamPrefix = "burstlet/try"
 func (p *prober) lines(ctx context.Context, stream string) (int, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	in := &cloudwatchlogs.GetLogEventsInput{LogGroupName: &p.cfg.LogGroup, LogStreamName: &stream, StartFromHead: aws.Bool(true)}
+	in := &cloudwatchlogs.GetLogEventsInput{
+		LogGroupName: &p.cfg.LogGroup, LogStreamName: &stream, StartFromHead: aws.Bool(true),
+	}
 	for {
 		out, err := p.clients.Logs.GetLogEvents(ctx, in)
 		if err != nil && !awscall.IsCode(err, "ResourceNotFoundException") && ctx.Err() == nil {

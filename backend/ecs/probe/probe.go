@@ -95,7 +95,9 @@ func Run(ctx context.Context, cfg Config, c clients.Clients) (out Result, err er
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), removal)
 		defer cancel()
 		if left := p.remove(stop); left != nil {
-			err = errors.Join(err, fmt.Errorf("remove the tasks and definitions of this run (they end by themselves in %s): %w", longest, left))
+			err = errors.Join(
+				err, fmt.Errorf("remove the tasks and definitions of this run (they end by themselves in %s): %w", longest, left),
+			)
 		}
 	}()
 	all := experiments(cfg)
@@ -130,8 +132,10 @@ func Run(ctx context.Context, cfg Config, c clients.Clients) (out Result, err er
 func (p *prober) definition(name string, containers ...types.ContainerDefinition) *awsecs.RegisterTaskDefinitionInput {
 	return &awsecs.RegisterTaskDefinitionInput{
 		Family: aws.String(p.family(name)), NetworkMode: types.NetworkModeAwsvpc, Cpu: aws.String(fmt.Sprint(taskCPU)),
-		Memory: aws.String(fmt.Sprint(taskMemory)), RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
-		ExecutionRoleArn: nonEmpty(p.cfg.ExecutionRoleARN), TaskRoleArn: nonEmpty(p.cfg.TaskRoleARN), ContainerDefinitions: containers,
+		Memory:                  aws.String(fmt.Sprint(taskMemory)),
+		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
+		ExecutionRoleArn:        nonEmpty(p.cfg.ExecutionRoleARN), TaskRoleArn: nonEmpty(p.cfg.TaskRoleARN),
+		ContainerDefinitions: containers,
 		RuntimePlatform: &types.RuntimePlatform{
 			CpuArchitecture: types.CPUArchitecture(p.cfg.CPUArchitecture), OperatingSystemFamily: types.OSFamilyLinux,
 		},
@@ -174,7 +178,9 @@ func (p *prober) run(ctx context.Context, exec bool, def *awsecs.RegisterTaskDef
 	case err != nil:
 		return "", fmt.Errorf("run task: %w", awscall.Classify(err))
 	case len(out.Tasks) == 0 && len(out.Failures) > 0:
-		return "", backend.Errorf(backend.ErrCapacity, "run task: %s %s", aws.ToString(out.Failures[0].Reason), aws.ToString(out.Failures[0].Detail))
+		return "", backend.Errorf(
+			backend.ErrCapacity, "run task: %s %s", aws.ToString(out.Failures[0].Reason), aws.ToString(out.Failures[0].Detail),
+		)
 	case len(out.Tasks) == 0:
 		return "", backend.Errorf(backend.ErrUnavailable, "run task: neither a task nor a failure")
 	}
@@ -211,12 +217,16 @@ func (p *prober) register(ctx context.Context, def *awsecs.RegisterTaskDefinitio
 }
 
 // await looks at a task until it is as wanted.
-func (p *prober) await(ctx context.Context, arn, what string, bound time.Duration, wanted func(types.Task) bool) (types.Task, error) {
+func (p *prober) await(
+	ctx context.Context, arn, what string, bound time.Duration, wanted func(types.Task) bool,
+) (types.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	var last types.Task
 	for {
-		out, err := p.clients.ECS.DescribeTasks(ctx, &awsecs.DescribeTasksInput{Cluster: &p.cfg.Cluster, Tasks: []string{arn}})
+		out, err := p.clients.ECS.DescribeTasks(
+			ctx, &awsecs.DescribeTasksInput{Cluster: &p.cfg.Cluster, Tasks: []string{arn}},
+		)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return last, fmt.Errorf("describe task: %w", awscall.Classify(err))

@@ -23,7 +23,9 @@ const group = "/burstlet/test"
 // like is an account that takes the time that AWS takes.
 func like(change func(*stub.Config)) stub.Config {
 	cfg := stub.Config{
-		LogGroups: []string{group}, Delays: stub.Delays{Provision: 20 * time.Second, Pull: 10 * time.Second, Deprovision: 15 * time.Second, Visible: 2 * time.Second},
+		LogGroups: []string{group}, Delays: stub.Delays{
+			Provision: 20 * time.Second, Pull: 10 * time.Second, Deprovision: 15 * time.Second, Visible: 2 * time.Second,
+		},
 	}
 	if change != nil {
 		change(&cfg)
@@ -33,8 +35,10 @@ func like(change func(*stub.Config)) stub.Config {
 
 func configOf() Config {
 	return Config{Config: ecsconfig.Config{
-		Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-0a"}, SecurityGroups: []string{"sg-0a"}, NodeIdentity: "uid/node",
-		ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task", LogGroup: group,
+		Region: "us-east-1", Cluster: "default", Subnets: []string{"subnet-0a"}, SecurityGroups: []string{"sg-0a"},
+		NodeIdentity:     "uid/node",
+		ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
+		LogGroup: group,
 		Endpoint: stub.Endpoint,
 	}}
 }
@@ -42,7 +46,8 @@ func configOf() Config {
 func clientsOf(t *testing.T, s *stub.Server) clients.Clients {
 	t.Helper()
 	c, err := clients.New(t.Context(), clients.Config{
-		Region: "us-east-1", Endpoint: stub.Endpoint, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret", HTTPClient: s.Client(), May: backend.Always,
+		Region: "us-east-1", Endpoint: stub.Endpoint, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not-a-secret",
+		HTTPClient: s.Client(), May: backend.Always,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +239,8 @@ func TestKilled(t *testing.T) {
 func TestDenied(t *testing.T) {
 	got := probedDenied(t, "ecs:RunTask")
 	for _, row := range got.Rows {
-		if !strings.HasPrefix(row.Name, "ports.") && (row.Verdict != Unknown || !strings.Contains(row.Seen, "not authorized to perform: ecs:RunTask")) {
+		if !strings.HasPrefix(row.Name, "ports.") &&
+			(row.Verdict != Unknown || !strings.Contains(row.Seen, "not authorized to perform: ecs:RunTask")) {
 			t.Errorf("%+v", row)
 		}
 		if strings.Contains(row.Seen, "123456789012") {

@@ -67,7 +67,9 @@ func (p *prober) removeDefinitions(ctx context.Context) error {
 		return err
 	}
 	for _, arn := range arns {
-		if _, err := p.clients.ECS.DeregisterTaskDefinition(ctx, &awsecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn}); err != nil {
+		if _, err := p.clients.ECS.DeregisterTaskDefinition(
+			ctx, &awsecs.DeregisterTaskDefinitionInput{TaskDefinition: &arn},
+		); err != nil {
 			return fmt.Errorf("deregister task definition: %w", awscall.Classify(err))
 		}
 	}
@@ -96,8 +98,12 @@ func (p *prober) definitions(ctx context.Context) ([]string, error) {
 	}
 	var arns []string
 	for _, family := range families.Families {
-		for _, status := range []types.TaskDefinitionStatus{types.TaskDefinitionStatusActive, types.TaskDefinitionStatusInactive} {
-			out, err := p.clients.ECS.ListTaskDefinitions(ctx, &awsecs.ListTaskDefinitionsInput{FamilyPrefix: &family, Status: status})
+		for _, status := range []types.TaskDefinitionStatus{
+			types.TaskDefinitionStatusActive, types.TaskDefinitionStatusInactive,
+		} {
+			out, err := p.clients.ECS.ListTaskDefinitions(
+				ctx, &awsecs.ListTaskDefinitionsInput{FamilyPrefix: &family, Status: status},
+			)
 			if err != nil {
 				return nil, fmt.Errorf("list task definitions: %w", awscall.Classify(err))
 			}

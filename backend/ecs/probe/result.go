@@ -68,7 +68,9 @@ func within(name, question string, longest, took time.Duration) Row {
 // measured is a row about a time of which nothing is assumed.
 func measured(name, question string, took time.Duration) Row {
 	took = took.Round(time.Millisecond)
-	return Row{Name: name, Question: question, Assumed: "-", Seen: took.String(), Verdict: Measured, Seconds: took.Seconds()}
+	return Row{
+		Name: name, Question: question, Assumed: "-", Seen: took.String(), Verdict: Measured, Seconds: took.Seconds(),
+	}
 }
 
 // unknown are rows that an experiment could not answer.

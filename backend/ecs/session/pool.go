@@ -197,7 +197,8 @@ func (s *Pool) useIn(ctx context.Context, in key) (session *taskSession, done fu
 	t := s.open[in]
 	if t == nil {
 		t = &taskSession{
-			pool: s, arn: in.arn, via: in.via, settled: make(chan struct{}), dead: make(chan struct{}), lock: make(chan struct{}, 1),
+			pool: s, arn: in.arn, via: in.via, settled: make(chan struct{}), dead: make(chan struct{}),
+			lock:       make(chan struct{}, 1),
 			containers: map[string]*ssh.Client{},
 		}
 		s.open[in] = t

@@ -9,8 +9,9 @@ import (
 
 func TestFramesAreWrittenAsTheAgentReadsThem(t *testing.T) {
 	f := frame{
-		kind: typeInput, created: time.UnixMilli(0x0102030405), sequence: 7, flags: 3, what: payloadSize, payload: []byte("abc"),
-		id: messageID{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+		kind: typeInput, created: time.UnixMilli(0x0102030405), sequence: 7, flags: 3, what: payloadSize,
+		payload: []byte("abc"),
+		id:      messageID{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
 	}
 	// session-manager-plugin, src/message/messageparser.go: the lower half of the id
 	// stands first, the digest is SHA-256.
@@ -58,7 +59,8 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := decode(got.encode())
-		if len(got.kind) > maxTypeName || err != nil || again.sequence != got.sequence || again.id != got.id || !bytes.Equal(again.payload, got.payload) {
+		if len(got.kind) > maxTypeName || err != nil || again.sequence != got.sequence || again.id != got.id ||
+			!bytes.Equal(again.payload, got.payload) {
 			t.Errorf("%+v, %+v, %v", got, again, err)
 		}
 	})
@@ -70,9 +72,11 @@ func TestFramesAreTakenInOrder(t *testing.T) {
 		ready []int
 		acked []bool
 	}{
-		"in order":              {[]int64{0, 1, 2}, []int{1, 1, 1}, []bool{true, true, true}},
-		"one overtakes":         {[]int64{1, 0, 2}, []int{0, 2, 1}, []bool{true, true, true}},
-		"doubles":               {[]int64{0, 0, 2, 2, 1, 1, 2}, []int{1, 0, 0, 0, 2, 0, 0}, []bool{true, true, true, true, true, true, true}},
+		"in order":      {[]int64{0, 1, 2}, []int{1, 1, 1}, []bool{true, true, true}},
+		"one overtakes": {[]int64{1, 0, 2}, []int{0, 2, 1}, []bool{true, true, true}},
+		"doubles": {
+			[]int64{0, 0, 2, 2, 1, 1, 2}, []int{1, 0, 0, 0, 2, 0, 0}, []bool{true, true, true, true, true, true, true},
+		},
 		"the last comes first":  {[]int64{3, 2, 1, 0}, []int{0, 0, 0, 4}, []bool{true, true, true, true}},
 		"one beyond all bounds": {[]int64{1 << 40}, []int{0}, []bool{true}},
 	} {
@@ -181,10 +185,16 @@ func TestEachActionOfAHandshakeIsAnswered(t *testing.T) {
 	}{
 		"a terminal": {
 			`{"AgentVersion":"3","RequestedClientActions":[{"ActionType":"SessionType","ActionParameters":{"SessionType":"InteractiveCommands"}}]}`,
-			`{"ClientVersion":"` + clientVersion + `","ProcessedClientActions":[{"ActionType":"SessionType","ActionStatus":1,"ActionResult":null,"Error":""}],"Errors":[]}`, false,
+			`{"ClientVersion":"` + clientVersion +
+				`","ProcessedClientActions":[{"ActionType":"SessionType","ActionStatus":1,"ActionResult":null,"Error":""}],"Errors":[]}`, false,
 		},
-		"a port":      {request: `{"RequestedClientActions":[{"ActionType":"SessionType","ActionParameters":{"SessionType":"Port"}}]}`, refused: true},
-		"encryption":  {request: `{"RequestedClientActions":[{"ActionType":"KMSEncryption","ActionParameters":{}}]}`, refused: true},
+		"a port": {
+			request: `{"RequestedClientActions":[{"ActionType":"SessionType","ActionParameters":{"SessionType":"Port"}}]}`,
+			refused: true,
+		},
+		"encryption": {
+			request: `{"RequestedClientActions":[{"ActionType":"KMSEncryption","ActionParameters":{}}]}`, refused: true,
+		},
 		"we know not": {request: `{"RequestedClientActions":[{"ActionType":"Dance"}]}`, refused: true},
 	} {
 		response, refusal, err := answer([]byte(tt.request))

@@ -43,7 +43,11 @@ func refused(action string, parameters json.RawMessage) error {
 		}
 		return nil
 	case actionKMS:
-		return class.Errorf(class.ErrUnsupported, "the cluster wants sessions encrypted with a key of KMS: remove kmsKeyId from its executeCommandConfiguration (what burstlet sends is encrypted in any case)")
+		return class.Errorf(
+			class.ErrUnsupported,
+			"the cluster wants sessions encrypted with a key of KMS: remove kmsKeyId from its executeCommandConfiguration "+
+				"(what burstlet sends is encrypted in any case)",
+		)
 	default:
 		return class.Errorf(class.ErrUnsupported, "the agent wants %q, which this client does not know", action)
 	}

@@ -48,13 +48,18 @@ func start(t *testing.T, sessions stub.SessionConfig, run func(context.Context, 
 	client := awsecs.New(awsecs.Options{Region: "us-east-1", BaseEndpoint: &url, Credentials: creds})
 	_, err = client.RegisterTaskDefinition(t.Context(), &awsecs.RegisterTaskDefinitionInput{
 		Family: aws.String("f"), NetworkMode: types.NetworkModeAwsvpc, Cpu: aws.String("256"), Memory: aws.String("512"),
-		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate}, TaskRoleArn: aws.String("arn:aws:iam::123456789012:role/task"),
-		ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("app"), Image: aws.String("busybox:1"), Command: []string{"sleep", "1000"}}},
+		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
+		TaskRoleArn:             aws.String("arn:aws:iam::123456789012:role/task"),
+		ContainerDefinitions: []types.ContainerDefinition{{
+			Name: aws.String("app"), Image: aws.String("busybox:1"), Command: []string{"sleep", "1000"},
+		}},
 	})
 	must(t, err)
 	out, err := client.RunTask(t.Context(), &awsecs.RunTaskInput{
 		TaskDefinition: aws.String("f"), EnableExecuteCommand: true, LaunchType: types.LaunchTypeFargate,
-		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{Subnets: []string{"subnet-a"}}},
+		NetworkConfiguration: &types.NetworkConfiguration{
+			AwsvpcConfiguration: &types.AwsVpcConfiguration{Subnets: []string{"subnet-a"}},
+		},
 	})
 	must(t, err)
 	return task{t, client, *out.Tasks[0].TaskArn}
@@ -63,7 +68,9 @@ func start(t *testing.T, sessions stub.SessionConfig, run func(context.Context, 
 // stream asks for a session.
 func (k task) stream(command string) ssm.Stream {
 	k.Helper()
-	out, err := k.client.ExecuteCommand(k.Context(), &awsecs.ExecuteCommandInput{Task: &k.arn, Command: &command, Interactive: true})
+	out, err := k.client.ExecuteCommand(
+		k.Context(), &awsecs.ExecuteCommandInput{Task: &k.arn, Command: &command, Interactive: true},
+	)
 	must(k.T, err)
 	return ssm.Stream{URL: *out.Session.StreamUrl, Token: *out.Session.TokenValue}
 }
@@ -195,7 +202,8 @@ func TestWhatKeepsASessionFromOpeningIsTold(t *testing.T) {
 			if class.Of(err) != class.Of(tt.want) {
 				t.Errorf("%s: %v", class.Of(err), err)
 			}
-			if strings.Contains(err.Error(), tt.stream.Token) && len(tt.stream.Token) > 1 || strings.Contains(err.Error(), "secret") {
+			if strings.Contains(err.Error(), tt.stream.Token) && len(tt.stream.Token) > 1 ||
+				strings.Contains(err.Error(), "secret") {
 				t.Errorf("it tells a secret: %v", err)
 			}
 		})
@@ -203,7 +211,9 @@ func TestWhatKeepsASessionFromOpeningIsTold(t *testing.T) {
 }
 
 func TestASessionEndsWithItsConnection(t *testing.T) {
-	silent := http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })}
+	silent := http.Server{
+		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	go func() { _ = silent.Serve(l) }()

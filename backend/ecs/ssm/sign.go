@@ -20,7 +20,9 @@ const service = "ssmmessages"
 // sign makes the headers with which a stream's URL is asked for. Unverified: that
 // the service wants a signature beside the token; the current plugin makes one
 // unless the URL has one already, older ones made none.
-func sign(ctx context.Context, creds aws.CredentialsProvider, region string, stream *url.URL, now time.Time) (http.Header, error) {
+func sign(
+	ctx context.Context, creds aws.CredentialsProvider, region string, stream *url.URL, now time.Time,
+) (http.Header, error) {
 	if creds == nil || stream.Query().Has("X-Amz-Signature") {
 		return http.Header{}, nil
 	}

@@ -18,18 +18,24 @@ func TestWhenALogIsReadForAReport(t *testing.T) {
 		seen, took          time.Duration // after the end; how long each reading takes
 		want                []time.Duration
 	}{
-		"every 2 s, then every 4":                 {true, true, 0, 0, all},
-		"seen a while later":                      {true, true, 3 * s, 0, []time.Duration{5 * s, 7 * s, 9 * s, 11 * s, 13 * s, 17 * s, 20 * s}},
-		"seen just before the last":               {true, true, 19 * s, 0, []time.Duration{19 * s, 20 * s}},
-		"an old one: once":                        {true, true, time.Hour, 0, []time.Duration{time.Hour}},
-		"by a new process: at once":               {true, false, 0, 0, append([]time.Duration{0}, all...)},
-		"slow readings leave some out":            {true, true, 0, 3 * s, []time.Duration{2 * s, 6 * s, 10 * s, 14 * s, 18 * s}},
+		"every 2 s, then every 4": {true, true, 0, 0, all},
+		"seen a while later": {
+			true, true, 3 * s, 0, []time.Duration{5 * s, 7 * s, 9 * s, 11 * s, 13 * s, 17 * s, 20 * s},
+		},
+		"seen just before the last": {true, true, 19 * s, 0, []time.Duration{19 * s, 20 * s}},
+		"an old one: once":          {true, true, time.Hour, 0, []time.Duration{time.Hour}},
+		"by a new process: at once": {true, false, 0, 0, append([]time.Duration{0}, all...)},
+		"slow readings leave some out": {
+			true, true, 0, 3 * s, []time.Duration{2 * s, 6 * s, 10 * s, 14 * s, 18 * s},
+		},
 		"without a supervisor: once it must show": {false, true, 0, 0, []time.Duration{LogLag}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := time.Unix(1000, 0)
 			id := identity.Container{Name: "a", Supervised: tc.supervised, Fallback: true}
-			o := newLogRead("arn", id, backend.ContainerFacts{Name: "a", FinishedAt: end, ExitCode: 1}, end.Add(tc.seen), tc.watched)
+			o := newLogRead(
+				"arn", id, backend.ContainerFacts{Name: "a", FinishedAt: end, ExitCode: 1}, end.Add(tc.seen), tc.watched,
+			)
 			var got []time.Duration
 			for more := true; more && len(got) < 20; {
 				got = append(got, o.due.Sub(end))
@@ -119,7 +125,9 @@ func TestAnEndThatAnotherContainerWaitedForIsShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &entry{
 				facts: backend.PodFacts{Live: true, Containers: []backend.ContainerFacts{ended, {Name: "b", StartedAt: tc.next}}},
-				id:    identity.Task{Containers: []identity.Container{{Name: "a", Init: tc.init, Sidecar: tc.sidecar}, {Name: "b"}}},
+				id: identity.Task{Containers: []identity.Container{
+					{Name: "a", Init: tc.init, Sidecar: tc.sidecar}, {Name: "b"},
+				}},
 			}
 			e.holdEnd("a", nil, now)
 			if got := e.shown(now.Add(time.Second)); got.Containers[0].FinishedAt.IsZero() == tc.shown {

@@ -28,19 +28,27 @@ func TestWhyATaskDidNotStart(t *testing.T) {
 		code      types.TaskStopCode
 		want      string
 	}{
-		"its files could not be written":      {stopped(code(1), "why"), stopped(code(143), graph), waited, wrote + " why" + log},
-		"we stopped it for that":              {stopped(code(1), ""), stopped(code(143), graph), ours, wrote + log},
-		"it is about to be stopped":           {stopped(code(1), ""), stopped(code(143), graph), "", wrote + log},
-		"burstlet's own image is another":     {stopped(nil, noFile), stopped(nil, ""), waited, image},
-		"the same, with docker's exit code":   {stopped(code(128), noFile), stopped(code(143), graph), ours, image},
-		"ECS could not start it":              {types.Container{}, stopped(nil, ""), types.TaskStopCodeTaskFailedToStart, "ECS's words"},
+		"its files could not be written": {
+			stopped(code(1), "why"), stopped(code(143), graph), waited, wrote + " why" + log,
+		},
+		"we stopped it for that":            {stopped(code(1), ""), stopped(code(143), graph), ours, wrote + log},
+		"it is about to be stopped":         {stopped(code(1), ""), stopped(code(143), graph), "", wrote + log},
+		"burstlet's own image is another":   {stopped(nil, noFile), stopped(nil, ""), waited, image},
+		"the same, with docker's exit code": {stopped(code(128), noFile), stopped(code(143), graph), ours, image},
+		"ECS could not start it": {
+			types.Container{}, stopped(nil, ""), types.TaskStopCodeTaskFailedToStart, "ECS's words",
+		},
 		"its own container waited for naught": {stopped(code(0), ""), stopped(code(143), graph), waited, graph},
 		"a container of the pod has ended":    {stopped(code(0), ""), stopped(code(1), ""), waited, ""},
-		"burstlet-init runs":                  {types.Container{LastStatus: aws.String("RUNNING")}, types.Container{}, "", ""},
+		"burstlet-init runs": {
+			types.Container{LastStatus: aws.String("RUNNING")}, types.Container{}, "", "",
+		},
 	} {
 		o := &Observation{
-			id:         identity.Task{Containers: []identity.Container{{Name: "app"}}},
-			task:       types.Task{StopCode: tc.code, StoppedReason: aws.String("ECS's words"), TaskArn: aws.String("task/default/1")},
+			id: identity.Task{Containers: []identity.Container{{Name: "app"}}},
+			task: types.Task{
+				StopCode: tc.code, StoppedReason: aws.String("ECS's words"), TaskArn: aws.String("task/default/1"),
+			},
 			containers: map[string]types.Container{identity.InitName: tc.init, "app": tc.app},
 		}
 		got := o.whyNotStarted()
@@ -69,20 +77,24 @@ func TestWhoRan(t *testing.T) {
 		task, before bool // the task has started; it was seen to have
 		want         bool
 	}{
-		"an app that ended":                      {app, stopped(aws.Int32(1), ""), true, false, true},
-		"an app that ended in a hurry":           {app, stopped(aws.Int32(1), ""), false, false, true},
-		"an app that waited in vain":             {app, stopped(aws.Int32(143), graph), false, false, false},
-		"an app that was stopped":                {app, stopped(aws.Int32(143), ""), true, false, true},
-		"an app that could not start":            {app, stopped(aws.Int32(127), exec), false, false, false},
-		"an app that could not start again":      {app, stopped(aws.Int32(127), exec), true, true, true},
-		"one of several that could not start":    {app, stopped(nil, exec), true, false, false},
-		"an init container that waited in vain":  {init, stopped(aws.Int32(143), graph), false, false, false},
-		"an init container that failed":          {init, stopped(aws.Int32(3), ""), false, false, true},
-		"a sidecar that waited in vain":          {sidecar, stopped(aws.Int32(143), graph), false, false, false},
-		"a sidecar that could not be restarted":  {sidecar, stopped(nil, exec), true, false, true},
-		"an app before its task has started":     {app, types.Container{LastStatus: aws.String("RUNNING")}, false, false, false},
-		"an init container, before its task has": {init, types.Container{LastStatus: aws.String("RUNNING")}, false, false, true},
-		"one that was never seen to start":       {app, stopped(nil, ""), false, false, false},
+		"an app that ended":                     {app, stopped(aws.Int32(1), ""), true, false, true},
+		"an app that ended in a hurry":          {app, stopped(aws.Int32(1), ""), false, false, true},
+		"an app that waited in vain":            {app, stopped(aws.Int32(143), graph), false, false, false},
+		"an app that was stopped":               {app, stopped(aws.Int32(143), ""), true, false, true},
+		"an app that could not start":           {app, stopped(aws.Int32(127), exec), false, false, false},
+		"an app that could not start again":     {app, stopped(aws.Int32(127), exec), true, true, true},
+		"one of several that could not start":   {app, stopped(nil, exec), true, false, false},
+		"an init container that waited in vain": {init, stopped(aws.Int32(143), graph), false, false, false},
+		"an init container that failed":         {init, stopped(aws.Int32(3), ""), false, false, true},
+		"a sidecar that waited in vain":         {sidecar, stopped(aws.Int32(143), graph), false, false, false},
+		"a sidecar that could not be restarted": {sidecar, stopped(nil, exec), true, false, true},
+		"an app before its task has started": {
+			app, types.Container{LastStatus: aws.String("RUNNING")}, false, false, false,
+		},
+		"an init container, before its task has": {
+			init, types.Container{LastStatus: aws.String("RUNNING")}, false, false, true,
+		},
+		"one that was never seen to start": {app, stopped(nil, ""), false, false, false},
 	} {
 		o, before := &Observation{}, backend.ContainerFacts{}
 		if tc.task {
@@ -106,15 +118,38 @@ func TestWhichTasksAreStuck(t *testing.T) {
 		desired, last        *string
 		want                 bool
 	}{
-		"all goes well":                     {stopped(code(0), ""), stopped(code(0), ""), types.Container{}, types.Container{}, run, nil, false},
-		"burstlet-init failed":              {stopped(code(1), ""), types.Container{}, types.Container{}, types.Container{}, run, nil, true},
-		"burstlet-init did not start":       {stopped(nil, "CannotStartContainerError: x"), types.Container{}, types.Container{}, types.Container{}, run, nil, true},
-		"an init container failed":          {stopped(code(0), ""), stopped(code(4), ""), types.Container{}, types.Container{}, run, nil, true},
-		"its image could not be pulled":     {stopped(code(0), ""), stopped(nil, "CannotPullContainerError: x"), types.Container{}, types.Container{}, run, nil, true},
-		"a sidecar failed: ECS restarts it": {stopped(code(0), ""), stopped(code(0), ""), stopped(code(1), ""), types.Container{}, run, nil, false},
-		"an app failed: it ends by itself":  {stopped(code(0), ""), stopped(code(0), ""), types.Container{}, stopped(code(1), ""), run, nil, false},
-		"it ends already":                   {stopped(code(1), ""), types.Container{}, types.Container{}, types.Container{}, end, nil, false},
-		"it has ended":                      {stopped(code(1), ""), types.Container{}, types.Container{}, types.Container{}, run, end, false},
+		"all goes well": {
+			stopped(code(0), ""), stopped(code(0), ""), types.Container{}, types.Container{}, run, nil, false,
+		},
+		"burstlet-init failed": {
+			stopped(code(1), ""), types.Container{}, types.Container{}, types.Container{}, run, nil, true,
+		},
+		"burstlet-init did not start": {
+			stopped(nil, "CannotStartContainerError: x"),
+			types.Container{},
+			types.Container{},
+			types.Container{},
+			run, nil,
+			true,
+		},
+		"an init container failed": {
+			stopped(code(0), ""), stopped(code(4), ""), types.Container{}, types.Container{}, run, nil, true,
+		},
+		"its image could not be pulled": {
+			stopped(code(0), ""), stopped(nil, "CannotPullContainerError: x"),
+			types.Container{},
+			types.Container{},
+			run, nil,
+			true,
+		},
+		"a sidecar failed: ECS restarts it": {
+			stopped(code(0), ""), stopped(code(0), ""), stopped(code(1), ""), types.Container{}, run, nil, false,
+		},
+		"an app failed: it ends by itself": {
+			stopped(code(0), ""), stopped(code(0), ""), types.Container{}, stopped(code(1), ""), run, nil, false,
+		},
+		"it ends already": {stopped(code(1), ""), types.Container{}, types.Container{}, types.Container{}, end, nil, false},
+		"it has ended":    {stopped(code(1), ""), types.Container{}, types.Container{}, types.Container{}, run, end, false},
 	} {
 		o := &Observation{
 			id: identity.Task{Containers: []identity.Container{

@@ -245,7 +245,9 @@ func TestFind(t *testing.T) {
 	seen(t, m, "a 0 0 RUNNING", at(0))
 	seen(t, m, "b 1 0 STOPPING", at(0))
 	m.Missed("b", at(1))
-	for attempt, want := range [][]Handle{{{ARN: "a", Live: true}}, {{ARN: "b", Live: true, Stopping: true, Missing: true}}, nil} {
+	for attempt, want := range [][]Handle{
+		{{ARN: "a", Live: true}}, {{ARN: "b", Live: true, Stopping: true, Missing: true}}, nil,
+	} {
 		ref := backend.Ref{UID: "uid", Attempt: attempt}
 		if diff := cmp.Diff(want, m.Find(ref)); diff != "" {
 			t.Errorf("attempt %d (-want +got):\n%s", attempt, diff)
@@ -254,10 +256,12 @@ func TestFind(t *testing.T) {
 			t.Errorf("attempt %d is live: %v", attempt, live)
 		}
 	}
-	if first, second := unanswered(m, "a", "why", at(2)), unanswered(m, "a", "why", at(3)); first != "true true" || second != "true false" {
+	if first, second := unanswered(m, "a", "why", at(2)), unanswered(m, "a", "why", at(3)); first != "true true" ||
+		second != "true false" {
 		t.Errorf("unanswered: %s, then %s", first, second)
 	}
-	if other, none := unanswered(m, "a", "else", at(4)), unanswered(m, "x", "why", at(4)); other != "true true" || none != "false false" {
+	if other, none := unanswered(m, "a", "else", at(4)), unanswered(m, "x", "why", at(4)); other != "true true" ||
+		none != "false false" {
 		t.Errorf("unanswered for another reason: %s; one that is not known: %s", other, none)
 	}
 }

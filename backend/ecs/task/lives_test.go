@@ -37,8 +37,11 @@ func (l *living) shows(after time.Duration, task, container string, exit int32) 
 		l.started = aws.Time(l.now)
 	}
 	key := types.KeyValuePair{Name: aws.String(intask.EnvReportKey), Value: aws.String(toldKey)}
-	l.known.Observed(Observe(identity.Task{UID: "u", Namespace: "ns", Name: "p", Containers: []identity.Container{l.id}}, types.Task{
-		TaskArn: aws.String(toldARN), LastStatus: aws.String(task), DesiredStatus: aws.String("RUNNING"), StartedAt: l.started,
+	l.known.Observed(Observe(identity.Task{
+		UID: "u", Namespace: "ns", Name: "p", Containers: []identity.Container{l.id},
+	}, types.Task{
+		TaskArn: aws.String(toldARN), LastStatus: aws.String(task), DesiredStatus: aws.String("RUNNING"),
+		StartedAt:  l.started,
 		Containers: []types.Container{c},
 		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{
 			{Name: aws.String(identity.AgentName), Environment: []types.KeyValuePair{key}},
@@ -97,7 +100,8 @@ func TestWhatTheAgentTellsOfAnEndIsShownAtOnce(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		if c := l.is(backend.Exited); c.ExitCode != 3 || c.Message != "bye" || !c.FinishedAt.Equal(end.Ended.At) || !c.StartedAt.Equal(shown) {
+		if c := l.is(backend.Exited); c.ExitCode != 3 || c.Message != "bye" || !c.FinishedAt.Equal(end.Ended.At) ||
+			!c.StartedAt.Equal(shown) {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -21,8 +21,10 @@ func TestWhyTheRemoteEndedIt(t *testing.T) {
 		silent    bool
 		disrupted bool
 	}{
-		"it runs":                    {"", "", "", true, false},
-		"Spot":                       {types.TaskStopCodeSpotInterruption, "Your Spot Task was interrupted.", "Preempted", false, true},
+		"it runs": {"", "", "", true, false},
+		"Spot": {
+			types.TaskStopCodeSpotInterruption, "Your Spot Task was interrupted.", "Preempted", false, true,
+		},
 		"Spot, in older words":       {types.TaskStopCodeTerminationNotice, "x", "Preempted", false, true},
 		"a host failed":              {types.TaskStopCodeInfrastructureHealth, "x", "NodeShutdown", false, true},
 		"the scheduler of a service": {types.TaskStopCodeServiceSchedulerInitiated, "x", "NodeShutdown", false, true},
@@ -35,8 +37,10 @@ func TestWhyTheRemoteEndedIt(t *testing.T) {
 		"we stopped it, and say why": {
 			types.TaskStopCodeUserInitiated, stuckReason, "", true, false,
 		},
-		"somebody stopped it":   {types.TaskStopCodeUserInitiated, "by hand", "", false, false},
-		"its containers' end":   {types.TaskStopCodeEssentialContainerExited, "Essential container in task exited", "", true, false},
+		"somebody stopped it": {types.TaskStopCodeUserInitiated, "by hand", "", false, false},
+		"its containers' end": {
+			types.TaskStopCodeEssentialContainerExited, "Essential container in task exited", "", true, false,
+		},
 		"a code of later times": {"Later", "x", "", true, false},
 	} {
 		reason, message, disrupted := endOf(types.Task{StopCode: tt.code, StoppedReason: &tt.said})
@@ -84,7 +88,8 @@ func TestImageID(t *testing.T) {
 	const digest = "sha256:abc"
 	for image, want := range map[string]string{
 		"web": "web@" + digest, "web:1": "web@" + digest, "registry:5000/web": "registry:5000/web@" + digest,
-		"registry:5000/a/web:1.2": "registry:5000/a/web@" + digest, "web:1@sha256:old": "web@" + digest, "web@sha256:old": "web@" + digest,
+		"registry:5000/a/web:1.2": "registry:5000/a/web@" + digest, "web:1@sha256:old": "web@" + digest,
+		"web@sha256:old": "web@" + digest,
 	} {
 		if got := imageID(types.Container{Image: aws.String(image), ImageDigest: aws.String(digest)}); got != want {
 			t.Errorf("%s: %s, want %s", image, got, want)
@@ -107,17 +112,25 @@ func TestAddresses(t *testing.T) {
 	}
 	own := eni("ElasticNetworkInterface", "subnetId=subnet-1", "privateIPv4Address=10.0.0.7", "macAddress=0a")
 	on := func(v4, v6 string) types.Container {
-		return types.Container{NetworkInterfaces: []types.NetworkInterface{{PrivateIpv4Address: aws.String(v4), Ipv6Address: aws.String(v6)}}}
+		return types.Container{NetworkInterfaces: []types.NetworkInterface{{
+			PrivateIpv4Address: aws.String(v4), Ipv6Address: aws.String(v6),
+		}}}
 	}
 	for name, tt := range map[string]struct {
 		task types.Task
 		want string
 	}{
-		"none yet":            {types.Task{Attachments: []types.Attachment{eni("ElasticNetworkInterface")}}, ""},
-		"an empty one":        {types.Task{Attachments: []types.Attachment{eni("ElasticNetworkInterface", "privateIPv4Address=")}}, ""},
-		"the task's":          {types.Task{Attachments: []types.Attachment{own}}, "10.0.0.7"},
-		"a volume's":          {types.Task{Attachments: []types.Attachment{eni("AmazonElasticBlockStorage", "privateIPv4Address=1.1.1.1")}}, ""},
-		"also at containers":  {types.Task{Attachments: []types.Attachment{own}, Containers: []types.Container{on("10.0.0.7", "fd00::7"), on("10.0.0.7", "fd00::7")}}, "10.0.0.7 fd00::7"},
+		"none yet": {types.Task{Attachments: []types.Attachment{eni("ElasticNetworkInterface")}}, ""},
+		"an empty one": {
+			types.Task{Attachments: []types.Attachment{eni("ElasticNetworkInterface", "privateIPv4Address=")}}, "",
+		},
+		"the task's": {types.Task{Attachments: []types.Attachment{own}}, "10.0.0.7"},
+		"a volume's": {
+			types.Task{Attachments: []types.Attachment{eni("AmazonElasticBlockStorage", "privateIPv4Address=1.1.1.1")}}, "",
+		},
+		"also at containers": {types.Task{Attachments: []types.Attachment{own}, Containers: []types.Container{
+			on("10.0.0.7", "fd00::7"), on("10.0.0.7", "fd00::7"),
+		}}, "10.0.0.7 fd00::7"},
 		"at containers alone": {types.Task{Containers: []types.Container{on("10.0.0.8", "")}}, "10.0.0.8"},
 	} {
 		if got := strings.Join(addresses(tt.task), " "); got != tt.want {
@@ -131,7 +144,10 @@ func TestTimesOfContainers(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	app, init, sidecar := identity.Container{}, identity.Container{Init: true}, identity.Container{Init: true, Sidecar: true}
 	const created, pulled, chain, started, stopping, execution, stopped, now = 1, 2, 3, 4, 5, 6, 7, 8
-	whole := Observation{created: at(created), pulled: at(pulled), started: at(started), stopping: at(stopping), executionStopped: at(execution), stopped: at(stopped), now: at(now)}
+	whole := Observation{
+		created: at(created), pulled: at(pulled), started: at(started), stopping: at(stopping),
+		executionStopped: at(execution), stopped: at(stopped), now: at(now),
+	}
 	young := Observation{created: at(created), now: at(now)}
 	unstarted := whole
 	unstarted.started = time.Time{}

@@ -23,7 +23,9 @@ type telling struct {
 const toldARN, toldKey = "arn:task", "key"
 
 func newTelling(t *testing.T) *telling {
-	return &telling{T: t, known: NewKnown(Config{Settle: time.Minute, Hints: true}), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	return &telling{
+		T: t, known: NewKnown(Config{Settle: time.Minute, Hints: true}), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
 }
 
 // ecs is what DescribeTasks shows after a while.
@@ -32,7 +34,8 @@ func (k *telling) ecs(after time.Duration, health types.HealthStatus) {
 	id := identity.Task{UID: "u", Namespace: "ns", Name: "p", Containers: []identity.Container{{Name: "web", Hash: "h"}}}
 	key := types.KeyValuePair{Name: aws.String(intask.EnvReportKey), Value: aws.String(toldKey)}
 	k.known.Observed(Observe(id, types.Task{
-		TaskArn: aws.String(toldARN), LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"), StartedAt: &k.now,
+		TaskArn: aws.String(toldARN), LastStatus: aws.String("RUNNING"), DesiredStatus: aws.String("RUNNING"),
+		StartedAt:  &k.now,
 		Containers: []types.Container{{Name: aws.String("web"), LastStatus: aws.String("RUNNING"), HealthStatus: health}},
 		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{
 			{Name: aws.String(identity.AgentName), Environment: []types.KeyValuePair{key}},
@@ -128,7 +131,8 @@ func TestOnlyATasksOwnAgentIsHeard(t *testing.T) {
 	}
 	k.wants(yes)
 	said := intask.Readiness{Task: "arn:other", Seq: 9}
-	if _, isNew, err := k.known.Told(said, func(string) error { return errors.New("forged") }, k.now); isNew || err != nil {
+	if _, isNew, err := k.known.Told(said, func(string) error { return errors.New("forged") }, k.now); isNew ||
+		err != nil {
 		t.Error("of a task that is not known", err)
 	}
 }

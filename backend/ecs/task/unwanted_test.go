@@ -28,7 +28,9 @@ func seen(t *testing.T, m *Known, text string, now time.Time) {
 	if status != "RUNNING" && status != "PENDING" {
 		desired = "STOPPED"
 	}
-	m.Observed(Observe(identity.Task{UID: "uid", Attempt: attempt, Grace: 30, Containers: []identity.Container{{Name: "app"}}}, types.Task{
+	m.Observed(Observe(identity.Task{
+		UID: "uid", Attempt: attempt, Grace: 30, Containers: []identity.Container{{Name: "app"}},
+	}, types.Task{
 		TaskArn: &name, LastStatus: &status, DesiredStatus: &desired, CreatedAt: &at, StartedAt: &at,
 		Containers: []types.Container{{Name: aws.String("app"), LastStatus: &status}},
 	}, func(at *time.Time) time.Time {

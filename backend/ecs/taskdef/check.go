@@ -65,7 +65,9 @@ func (k *checking) size() []refusal {
 	if _, err := fargate.Fit(needOf(spec, exec).Size, k.cfg.Rates.OrPublished(), k.set.arch); err != nil {
 		why := err.Error() + ": ask for less"
 		if exec > 0 {
-			why += fmt.Sprintf(", or do without ECS Exec, which takes %d MiB of it, by the annotation %sexec", exec*reached(spec), Prefix)
+			why += fmt.Sprintf(
+				", or do without ECS Exec, which takes %d MiB of it, by the annotation %sexec", exec*reached(spec), Prefix,
+			)
 		}
 		out = append(out, refusal{Field: "spec.containers[*].resources", Why: why})
 	}

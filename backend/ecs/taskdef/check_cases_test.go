@@ -84,61 +84,98 @@ func TestCheckOfPods(t *testing.T) {
 		"resources: {limits: {cpu: 1, memory: 1Gi}}":          nil,
 		"resources: {limits: {hugepages-2Mi: 2Mi}}":           {"spec.resources.limits.hugepages-2Mi"},
 		"securityContext: {fsGroup: 1, sysctls: [{name: a}]}": {"spec.securityContext.sysctls[0]"},
-		"securityContext: {sysctls: [{name: net.core.somaxconn}, {name: kernel.shm_rmid_forced}, {name: net/ipv4/tcp_syncookies}]}": nil,
+		"securityContext: {sysctls: [{name: net.core.somaxconn}, {name: kernel.shm_rmid_forced}, {name: " +
+			"net/ipv4/tcp_syncookies}]}": nil,
 		"securityContext: {sysctls: [{name: kernel.semmni}, {name: vm.max_map_count}]}": {
 			"spec.securityContext.sysctls[0]", "spec.securityContext.sysctls[1]",
 		},
 		"metadata: {annotations: {ecs.burstlet.dev/unenforced: 'fsGroup,supplementalGroups'}}\nsecurityContext: {fsGroup: 1, supplementalGroups: [2]}": nil,
-		"securityContext: {seLinuxOptions: {level: s0}}":                                          nil,
-		"securityContext: {seLinuxOptions: {level: 's0:c1,c2'}}":                                  {"spec.securityContext.seLinuxOptions"},
-		"securityContext: {seLinuxOptions: {level: s0, type: spc_t}}":                             {"spec.securityContext.seLinuxOptions"},
-		"securityContext: {seccompProfile: {type: Unconfined}}":                                   {"spec.securityContext.seccompProfile"},
-		"securityContext: {runAsNonRoot: true}":                                                   nil,
-		"securityContext: {runAsNonRoot: true, runAsUser: 0}":                                     nil,
-		"securityContext: {runAsNonRoot: true, runAsUser: 5, runAsGroup: 6}":                      nil,
-		"securityContext: {runAsGroup: 6}":                                                        nil,
-		"initContainers: [{name: b, image: i, restartPolicy: Always}]":                            nil,
-		"initContainers: [{name: b, image: i, restartPolicy: Never}]":                             {"spec.initContainers[0].restartPolicy"},
-		"containers: [{name: a, image: i}, {name: b, image: i}]":                                  nil,
-		"containers: [{name: burstlet-init, image: i}]":                                           {"spec.containers[0].name"},
-		"initContainers: [{name: i}, {}, {}, {}, {}, {}, {}, {}]":                                 {"spec.containers"},
-		"initContainers: [{name: i}, {}, {}, {}, {}, {}, {}]":                                     nil,
-		"containers: [{name: i}, {}, {}, {}, {}, {}, {}, {}]":                                     nil,
-		"containers: [{name: i}, {}, {}, {}, {}, {}, {}, {}, {}]":                                 {"spec.containers"},
-		"ephemeralContainers: [{name: b, image: i}]":                                              {"spec.ephemeralContainers"},
-		"containers: [{name: a, resources: {requests: {cpu: 33}}}]":                               {"spec.containers[*].resources"},
-		"containers: [{name: a, resources: {requests: {memory: 300Gi}}}]":                         {"spec.containers[*].resources"},
-		"containers: [{name: a, resources: {requests: {ephemeral-storage: 201Gi}}}]":              {"spec.containers[*].resources"},
-		"containers: [{name: a, resources: {requests: {ephemeral-storage: 200Gi}}}]":              nil,
-		"resources: {limits: {memory: 1Gi}}\ncontainers: [{name: a, resources: {claims: [{}] }}]": {"spec.containers[0].resources.claims"},
+		"securityContext: {seLinuxOptions: {level: s0}}": nil,
+		"securityContext: {seLinuxOptions: {level: 's0:c1,c2'}}": {
+			"spec.securityContext.seLinuxOptions",
+		},
+		"securityContext: {seLinuxOptions: {level: s0, type: spc_t}}": {
+			"spec.securityContext.seLinuxOptions",
+		},
+		"securityContext: {seccompProfile: {type: Unconfined}}": {
+			"spec.securityContext.seccompProfile",
+		},
+		"securityContext: {runAsNonRoot: true}":                              nil,
+		"securityContext: {runAsNonRoot: true, runAsUser: 0}":                nil,
+		"securityContext: {runAsNonRoot: true, runAsUser: 5, runAsGroup: 6}": nil,
+		"securityContext: {runAsGroup: 6}":                                   nil,
+		"initContainers: [{name: b, image: i, restartPolicy: Always}]":       nil,
+		"initContainers: [{name: b, image: i, restartPolicy: Never}]": {
+			"spec.initContainers[0].restartPolicy",
+		},
+		"containers: [{name: a, image: i}, {name: b, image: i}]":  nil,
+		"containers: [{name: burstlet-init, image: i}]":           {"spec.containers[0].name"},
+		"initContainers: [{name: i}, {}, {}, {}, {}, {}, {}, {}]": {"spec.containers"},
+		"initContainers: [{name: i}, {}, {}, {}, {}, {}, {}]":     nil,
+		"containers: [{name: i}, {}, {}, {}, {}, {}, {}, {}]":     nil,
+		"containers: [{name: i}, {}, {}, {}, {}, {}, {}, {}, {}]": {"spec.containers"},
+		"ephemeralContainers: [{name: b, image: i}]":              {"spec.ephemeralContainers"},
+		"containers: [{name: a, resources: {requests: {cpu: 33}}}]": {
+			"spec.containers[*].resources",
+		},
+		"containers: [{name: a, resources: {requests: {memory: 300Gi}}}]": {
+			"spec.containers[*].resources",
+		},
+		"containers: [{name: a, resources: {requests: {ephemeral-storage: 201Gi}}}]": {
+			"spec.containers[*].resources",
+		},
+		"containers: [{name: a, resources: {requests: {ephemeral-storage: 200Gi}}}]": nil,
+		"resources: {limits: {memory: 1Gi}}\ncontainers: [{name: a, resources: {claims: [{}] }}]": {
+			"spec.containers[0].resources.claims",
+		},
 	})
 }
 
 func TestCheckOfContainers(t *testing.T) {
 	checkCases(t, fullConfig, map[string][]string{
-		"containers: [{name: a, imagePullPolicy: Never}]":                                                                        {"spec.containers[0].imagePullPolicy"},
-		"containers: [{name: a, imagePullPolicy: IfNotPresent}]":                                                                 nil,
-		"containers: [{name: a, image: " + strings.Repeat("x", 256) + "}]":                                                       {"spec.containers[0].image"},
-		"containers: [{name: a, securityContext: {privileged: true}}]":                                                           {"spec.containers[0].securityContext.privileged"},
-		"containers: [{name: a, securityContext: {privileged: false}}]":                                                          nil,
-		"containers: [{name: a, securityContext: {allowPrivilegeEscalation: false}}]":                                            nil,
-		"containers: [{name: a, securityContext: {allowPrivilegeEscalation: true}}]":                                             nil,
-		"containers: [{name: a, securityContext: {capabilities: {add: [SYS_PTRACE], drop: [ALL]}}}]":                             nil,
-		"containers: [{name: a, securityContext: {capabilities: {add: [NET_ADMIN]}}}]":                                           {"spec.containers[0].securityContext.capabilities.add[0]"},
-		"containers: [{name: a, securityContext: {capabilities: {add: [CAP_NET_BIND_SERVICE, CHOWN, SYS_ADMIN], drop: [ALL]}}}]": {"spec.containers[0].securityContext.capabilities.add[2]"},
-		"containers: [{name: a, securityContext: {procMount: Unmasked}}]":                                                        {"spec.containers[0].securityContext.procMount"},
-		"containers: [{name: a, ports: [{containerPort: 1, hostPort: 2}]}]":                                                      {"spec.containers[0].ports[0].hostPort"},
-		"containers: [{name: a, ports: [{containerPort: 1, hostPort: 1}]}]":                                                      nil,
-		"containers: [{name: a, ports: [{containerPort: 1, protocol: SCTP}]}]":                                                   {"spec.containers[0].ports[0].protocol"},
-		"containers: [{name: a, ports: [{containerPort: 1, hostIP: 1.2.3.4}]}]":                                                  {"spec.containers[0].ports[0].hostIP"},
-		"containers: [{name: a, ports: [{containerPort: 53}, {containerPort: 53, protocol: UDP}]}]":                              nil,
-		"containers: [{name: a, lifecycle: {stopSignal: SIGINT}}]":                                                               nil,
-		"containers: [{name: a, terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}]":                  nil,
-		"containers: [{name: a, terminationMessagePath: /x}]":                                                                    nil,
-		"containers: [{name: a, terminationMessagePolicy: FallbackToLogsOnError}]":                                               nil,
-		"containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1, ephemeral-storage: 1Gi}}}]":                              {"spec.containers[0].resources.limits.nvidia.com/gpu"},
-		"containers: [{name: a, resources: {limits: {memory: 5Mi}}}]":                                                            {"spec.containers[0].resources.limits.memory"},
-		"containers: [{name: a, resizePolicy: [{resourceName: cpu}]}]":                                                           nil,
+		"containers: [{name: a, imagePullPolicy: Never}]": {
+			"spec.containers[0].imagePullPolicy",
+		},
+		"containers: [{name: a, imagePullPolicy: IfNotPresent}]": nil,
+		"containers: [{name: a, image: " + strings.Repeat("x", 256) +
+			"}]": {"spec.containers[0].image"},
+		"containers: [{name: a, securityContext: {privileged: true}}]": {
+			"spec.containers[0].securityContext.privileged",
+		},
+		"containers: [{name: a, securityContext: {privileged: false}}]":                              nil,
+		"containers: [{name: a, securityContext: {allowPrivilegeEscalation: false}}]":                nil,
+		"containers: [{name: a, securityContext: {allowPrivilegeEscalation: true}}]":                 nil,
+		"containers: [{name: a, securityContext: {capabilities: {add: [SYS_PTRACE], drop: [ALL]}}}]": nil,
+		"containers: [{name: a, securityContext: {capabilities: {add: [NET_ADMIN]}}}]": {
+			"spec.containers[0].securityContext.capabilities.add[0]",
+		},
+		"containers: [{name: a, securityContext: {capabilities: {add: [CAP_NET_BIND_SERVICE, CHOWN, SYS_ADMIN], drop: " +
+			"[ALL]}}}]": {
+			"spec.containers[0].securityContext.capabilities.add[2]",
+		},
+		"containers: [{name: a, securityContext: {procMount: Unmasked}}]": {
+			"spec.containers[0].securityContext.procMount",
+		},
+		"containers: [{name: a, ports: [{containerPort: 1, hostPort: 2}]}]": {
+			"spec.containers[0].ports[0].hostPort",
+		},
+		"containers: [{name: a, ports: [{containerPort: 1, hostPort: 1}]}]": nil,
+		"containers: [{name: a, ports: [{containerPort: 1, protocol: SCTP}]}]": {
+			"spec.containers[0].ports[0].protocol",
+		},
+		"containers: [{name: a, ports: [{containerPort: 1, hostIP: 1.2.3.4}]}]": {
+			"spec.containers[0].ports[0].hostIP",
+		},
+		"containers: [{name: a, ports: [{containerPort: 53}, {containerPort: 53, protocol: UDP}]}]":             nil,
+		"containers: [{name: a, lifecycle: {stopSignal: SIGINT}}]":                                              nil,
+		"containers: [{name: a, terminationMessagePath: /dev/termination-log, terminationMessagePolicy: File}]": nil,
+		"containers: [{name: a, terminationMessagePath: /x}]":                                                   nil,
+		"containers: [{name: a, terminationMessagePolicy: FallbackToLogsOnError}]":                              nil,
+		"containers: [{name: a, resources: {limits: {nvidia.com/gpu: 1, ephemeral-storage: 1Gi}}}]": {
+			"spec.containers[0].resources.limits.nvidia.com/gpu",
+		},
+		"containers: [{name: a, resources: {limits: {memory: 5Mi}}}]":  {"spec.containers[0].resources.limits.memory"},
+		"containers: [{name: a, resizePolicy: [{resourceName: cpu}]}]": nil,
 	})
 }
 
@@ -150,22 +187,35 @@ func TestCheckOfVariables(t *testing.T) {
 		env("{name: A, value: b}"): nil,
 		env(name):                  nil,
 		env(secret):                nil,
-		env("{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}"):                                 nil,
-		env("{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}"):                           nil,
-		env("{name: A, valueFrom: {fieldRef: {fieldPath: status.podIPs}}}"):                               nil,
-		env("{name: A, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}"):                               nil,
-		env("{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: p, key: k}}}"):                       {at + "fileKeyRef"},
-		env("{name: A, valueFrom: {}}"):                                                                   {"spec.containers[0].env[0].valueFrom"},
-		env("{name: BURSTLET_POD, value: x}"):                                                             {"spec.containers[0].env[0].name"},
-		env("{name: BURSTLET, value: x}"):                                                                 nil,
-		env(secret + ", {name: URL, value: 'a:$(S)@b'}"):                                                  nil,
-		env(name + "," + secret + ", {name: URL, value: '$(POD):$(S)'}"):                                  {"spec.containers[0].env[2].value"},
-		env(name + "," + secret + ", {name: U, value: $(S)}, {name: V, value: $(U)$(POD)}"):               {"spec.containers[0].env[3].value"},
-		"containers: [{name: a, envFrom: [{configMapRef: {name: s}}, {secretRef: {name: s}}]}]":           nil,
-		"containers: [{name: a, envFrom: [{prefix: P}]}]":                                                 {"spec.containers[0].envFrom[0]"},
-		"containers: [{name: a, command: [run, $(POD)], args: [$(POD), $(NONE)], env: [" + name + "]}]":   nil,
-		"containers: [{name: a, command: [$(POD)], env: [" + name + "]}]":                                 nil,
-		"containers: [{name: a, command: [run], args: [a, '--p=$(S)'], env: [" + secret + "]}]":           {"spec.containers[0].args[1]"},
+		env("{name: A, valueFrom: {configMapKeyRef: {name: s, key: k}}}"):       nil,
+		env("{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}"): nil,
+		env("{name: A, valueFrom: {fieldRef: {fieldPath: status.podIPs}}}"):     nil,
+		env("{name: A, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}"):     nil,
+		env(
+			"{name: A, valueFrom: {fileKeyRef: {volumeName: v, path: p, key: k}}}",
+		): {at + "fileKeyRef"},
+		env("{name: A, valueFrom: {}}"): {
+			"spec.containers[0].env[0].valueFrom",
+		},
+		env("{name: BURSTLET_POD, value: x}"): {
+			"spec.containers[0].env[0].name",
+		},
+		env("{name: BURSTLET, value: x}"):                nil,
+		env(secret + ", {name: URL, value: 'a:$(S)@b'}"): nil,
+		env(name + "," + secret + ", {name: URL, value: '$(POD):$(S)'}"): {
+			"spec.containers[0].env[2].value",
+		},
+		env(name + "," + secret + ", {name: U, value: $(S)}, {name: V, value: $(U)$(POD)}"): {
+			"spec.containers[0].env[3].value",
+		},
+		"containers: [{name: a, envFrom: [{configMapRef: {name: s}}, {secretRef: {name: s}}]}]": nil,
+		"containers: [{name: a, envFrom: [{prefix: P}]}]": {
+			"spec.containers[0].envFrom[0]",
+		},
+		"containers: [{name: a, command: [run, $(POD)], args: [$(POD), $(NONE)], env: [" + name + "]}]": nil,
+		"containers: [{name: a, command: [$(POD)], env: [" + name + "]}]":                               nil,
+		"containers: [{name: a, command: [run], args: [a, '--p=$(S)'], env: [" + secret +
+			"]}]": {"spec.containers[0].args[1]"},
 		"containers: [{name: a, command: [run], args: [a, '--p=$$(S)'], env: [" + secret + "]}]":          nil,
 		"initContainers: [{name: b, env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]": nil,
 	})
@@ -173,7 +223,8 @@ func TestCheckOfVariables(t *testing.T) {
 
 func TestCheckOfVolumes(t *testing.T) {
 	mounted := func(volume, mount, more string) string {
-		return "volumes: [{name: v, " + volume + "}]\ncontainers: [{name: a, volumeMounts: [{name: v, mountPath: /v" + mount + "}]}" + more + "]"
+		return "volumes: [{name: v, " + volume + "}]\ncontainers: [{name: a, volumeMounts: [{name: v, mountPath: /v" + mount +
+			"}]}" + more + "]"
 	}
 	checkCases(t, fullConfig, map[string][]string{
 		mounted("configMap: {name: c}", "", ""):                              nil,
@@ -191,14 +242,20 @@ func TestCheckOfVolumes(t *testing.T) {
 		mounted("rbd: {image: i, monitors: []}", "", ""):                     {"spec.volumes[0]"},
 		mounted("emptyDir: {}", ", subPath: x", ""):                          nil,
 		mounted("emptyDir: {}", ", subPathExpr: x", ""):                      nil,
-		"volumes: [{name: v, emptyDir: {}}]\ncontainers: [{name: a, volumeMounts: [{name: v, mountPath: /v, subPath: x}, {name: v, mountPath: /v/w}]}]": {"spec.containers[0].volumeMounts[0].subPath"},
-		mounted("emptyDir: {}", ", mountPropagation: Bidirectional", ""):                                                                                {"spec.containers[0].volumeMounts[0].mountPropagation"},
-		mounted("emptyDir: {}", ", mountPropagation: None", ""):                                                                                         nil,
-		mounted("emptyDir: {}", ", recursiveReadOnly: Enabled", ""):                                                                                     {"spec.containers[0].volumeMounts[0].recursiveReadOnly"},
-		mounted("emptyDir: {}", "", ", {}, {}, {}, {}, {}, {}, {}"):                                                                                     nil,
-		mounted("emptyDir: {}", "", ", {}, {}, {}, {}, {}, {}, {}, {}"):                                                                                 {"spec.containers"},
-		mounted("emptyDir: {sizeLimit: 300Gi}", "", ""):                                                                                                 {"spec.containers[*].resources"},
-		"containers: [{name: a, volumeDevices: [{name: v, devicePath: /d}]}]":                                                                           {"spec.containers[0].volumeDevices"},
+		"volumes: [{name: v, emptyDir: {}}]\ncontainers: [{name: a, volumeMounts: [{name: v, mountPath: /v, subPath: x}, {name: v, mountPath: /v/w}]}]": {
+			"spec.containers[0].volumeMounts[0].subPath",
+		},
+		mounted("emptyDir: {}", ", mountPropagation: Bidirectional", ""): {
+			"spec.containers[0].volumeMounts[0].mountPropagation",
+		},
+		mounted("emptyDir: {}", ", mountPropagation: None", ""): nil,
+		mounted("emptyDir: {}", ", recursiveReadOnly: Enabled", ""): {
+			"spec.containers[0].volumeMounts[0].recursiveReadOnly",
+		},
+		mounted("emptyDir: {}", "", ", {}, {}, {}, {}, {}, {}, {}"):           nil,
+		mounted("emptyDir: {}", "", ", {}, {}, {}, {}, {}, {}, {}, {}"):       {"spec.containers"},
+		mounted("emptyDir: {sizeLimit: 300Gi}", "", ""):                       {"spec.containers[*].resources"},
+		"containers: [{name: a, volumeDevices: [{name: v, devicePath: /d}]}]": {"spec.containers[0].volumeDevices"},
 	})
 }
 
@@ -215,10 +272,19 @@ func TestCheckNamesWhatTheNodeLacks(t *testing.T) {
 		{bareConfig, "volumes: [{name: v, configMap: {name: c}}]" + mount, "spec.volumes[0]", "backend.ecs.taskImage"},
 		{bareConfig, "volumes: [{name: v, emptyDir: {}}]" + mount, "spec.volumes[0].emptyDir", "backend.ecs.taskImage"},
 		{roles, "volumes: [{name: v, secret: {secretName: c}}]" + mount, "spec.volumes[0]", "backend.ecs.executionRoleARN"},
-		{roles, "volumes: [{name: v, projected: {sources: [{serviceAccountToken: {}}]}}]" + mount, "spec.volumes[0]", "backend.ecs.taskRoleARN"},
+		{
+			roles, "volumes: [{name: v, projected: {sources: [{serviceAccountToken: {}}]}}]" + mount, "spec.volumes[0]",
+			"backend.ecs.taskRoleARN",
+		},
 		{bareConfig, "imagePullSecrets: [{name: a}]", "spec.imagePullSecrets", "backend.ecs.executionRoleARN"},
-		{bareConfig, "containers: [{name: a, envFrom: [{secretRef: {name: s}}]}]", "spec.containers[0].envFrom[0].secretRef", "backend.ecs.executionRoleARN"},
-		{bareConfig, "containers: [{name: a, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]", "spec.containers[0].env[0].valueFrom.secretKeyRef", "backend.ecs.executionRoleARN"},
+		{
+			bareConfig, "containers: [{name: a, envFrom: [{secretRef: {name: s}}]}]", "spec.containers[0].envFrom[0].secretRef",
+			"backend.ecs.executionRoleARN",
+		},
+		{
+			bareConfig, "containers: [{name: a, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]",
+			"spec.containers[0].env[0].valueFrom.secretKeyRef", "backend.ecs.executionRoleARN",
+		},
 	} {
 		got := Checker(tc.cfg).Check(parsePod(t, tc.text))
 		if len(got) != 1 || got[0].Field != tc.field || !strings.Contains(got[0].Why, tc.says) {
@@ -264,7 +330,8 @@ func TestWithoutASupervisor(t *testing.T) {
 		"containers: [{name: a, livenessProbe: {httpGet: {port: 1}}}]",
 		"volumes: [{name: v, emptyDir: {medium: Memory}}]\ncontainers: [{name: a, volumeMounts: [{name: v, mountPath: /v, subPath: x}]}]",
 		"containers: [{name: a, env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}]",
-		"containers: [{name: a, terminationMessagePath: /x}]", "securityContext: {runAsNonRoot: true}", "securityContext: {runAsGroup: 6}",
+		"containers: [{name: a, terminationMessagePath: /x}]", "securityContext: {runAsNonRoot: true}",
+		"securityContext: {runAsGroup: 6}",
 		"containers: [{name: a, command: [$(POD)], env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}]",
 		"containers: [{name: a, securityContext: {allowPrivilegeEscalation: false}}]",
 	} {

@@ -50,7 +50,12 @@ func TestRefusedFieldsAreRefused(t *testing.T) {
 	for _, tc := range []struct {
 		of    any
 		rules map[string]rule
-	}{{corev1.PodSpec{}, podRules}, {corev1.PodSecurityContext{}, podSecurityRules}, {corev1.Container{}, containerRules}, {corev1.SecurityContext{}, securityRules}} {
+	}{
+		{corev1.PodSpec{}, podRules},
+		{corev1.PodSecurityContext{}, podSecurityRules},
+		{corev1.Container{}, containerRules},
+		{corev1.SecurityContext{}, securityRules},
+	} {
 		typ := reflect.TypeOf(tc.of)
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
@@ -97,7 +102,8 @@ func TestTheEndOfALogNeedsItsLogGroup(t *testing.T) {
 	pod := podOf("p", "true")
 	pod.Spec.Containers[0].TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError
 	got := Checker(bareConfig).Check(pod)
-	if len(got) != 1 || got[0].Field != "spec.containers[0].terminationMessagePolicy" || !strings.Contains(got[0].Why, "backend.ecs.logGroup") {
+	if len(got) != 1 || got[0].Field != "spec.containers[0].terminationMessagePolicy" ||
+		!strings.Contains(got[0].Why, "backend.ecs.logGroup") {
 		t.Errorf("%v", got)
 	}
 	pod.Annotations = map[string]string{Prefix + "log-driver": "none"}

@@ -23,7 +23,9 @@ func TestCheckOfVolumesMadeForThePod(t *testing.T) {
 		if len(annotations) > 0 {
 			text = "metadata: {annotations: {" + Prefix + strings.Join(annotations, ", "+Prefix) + "}}\n"
 		}
-		return text + "containers: [{name: a, volumeMounts: [{name: v, mountPath: /v}]}]\nvolumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {" + template + "}}}}]"
+		return text +
+			"containers: [{name: a, volumeMounts: [{name: v, mountPath: /v}]}]\nvolumes: [{name: v, ephemeral: {volumeClaimTemplate: {spec: {" +
+			template + "}}}}]"
 	}
 	ebs := func(iops, throughput string) []string {
 		return []string{"ebs-iops: '" + iops + "'", "ebs-throughput: '" + throughput + "'"}
@@ -31,27 +33,35 @@ func TestCheckOfVolumesMadeForThePod(t *testing.T) {
 	checkCases(t, fullConfig, map[string][]string{
 		of(size): nil,
 		of(size + ", storageClassName: x, volumeMode: Filesystem, accessModes: [ReadWriteOncePod]"): nil,
-		of(size + ", volumeMode: Block"):                                         {spec + "volumeMode"},
-		of(size + ", accessModes: [ReadWriteOnce, ReadWriteMany, ReadOnlyMany]"): {spec + "accessModes[1]", spec + "accessModes[2]"},
-		of(size + ", dataSource: {kind: VolumeSnapshot, name: s}"):               {spec + "dataSource"},
-		of(size + ", dataSourceRef: {kind: VolumeSnapshot, name: s}"):            {spec + "dataSourceRef"},
-		of(size + ", selector: {}, volumeName: pv"):                              {spec + "selector", spec + "volumeName"},
-		of(size + ", volumeAttributesClassName: c"):                              {spec + "volumeAttributesClassName"},
+		of(size + ", volumeMode: Block"): {spec + "volumeMode"},
+		of(size + ", accessModes: [ReadWriteOnce, ReadWriteMany, ReadOnlyMany]"): {
+			spec + "accessModes[1]", spec + "accessModes[2]",
+		},
+		of(size + ", dataSource: {kind: VolumeSnapshot, name: s}"):    {spec + "dataSource"},
+		of(size + ", dataSourceRef: {kind: VolumeSnapshot, name: s}"): {spec + "dataSourceRef"},
+		of(size + ", selector: {}, volumeName: pv"):                   {spec + "selector", spec + "volumeName"},
+		of(size + ", volumeAttributesClassName: c"):                   {spec + "volumeAttributesClassName"},
 		of(""): {spec + "resources.requests.storage"},
-		of("resources: {requests: {storage: 16385Gi}}"):                                             {spec + "resources.requests.storage"},
-		of("resources: {requests: {storage: 16384Gi}}"):                                             nil,
-		of("resources: {requests: {storage: 1}}"):                                                   nil,
-		of("resources: {requests: {storage: 1500Mi}, limits: {storage: 1500Mi}}"):                   {spec + "resources.limits.storage"},
-		of("resources: {requests: {storage: 2Gi}, limits: {storage: 2Gi}}"):                         nil,
-		of("resources: {requests: {storage: 2Gi}, limits: {storage: 2Gi}}", "ebs-volume-type: st1"): {spec + "resources.limits.storage"},
-		of(size, ebs("4000", "1000")...):                                                            nil,
-		of(size, ebs("4000", "1001")...):                                                            {at + ".ephemeral"},
-		of(size, ebs("5001", "125")...):                                                             {at + ".ephemeral"}, // 500 a GiB
-		of(size, ebs("2999", "124")...):                                                             {at + ".ephemeral", at + ".ephemeral"},
-		of(size, "ebs-volume-type: io2"):                                                            {at + ".ephemeral"},
-		of(size, "ebs-volume-type: io1", "ebs-iops: '500'"):                                         nil,
-		of(size, "ebs-volume-type: io1", "ebs-iops: '501'"):                                         {at + ".ephemeral"}, // 50 a GiB
-		of(size, append(ebs("3000", "125"), "ebs-volume-type: gp2")...):                             {at + ".ephemeral", at + ".ephemeral"},
+		of("resources: {requests: {storage: 16385Gi}}"): {
+			spec + "resources.requests.storage",
+		},
+		of("resources: {requests: {storage: 16384Gi}}"): nil,
+		of("resources: {requests: {storage: 1}}"):       nil,
+		of("resources: {requests: {storage: 1500Mi}, limits: {storage: 1500Mi}}"): {
+			spec + "resources.limits.storage",
+		},
+		of("resources: {requests: {storage: 2Gi}, limits: {storage: 2Gi}}"): nil,
+		of("resources: {requests: {storage: 2Gi}, limits: {storage: 2Gi}}", "ebs-volume-type: st1"): {
+			spec + "resources.limits.storage",
+		},
+		of(size, ebs("4000", "1000")...):                                nil,
+		of(size, ebs("4000", "1001")...):                                {at + ".ephemeral"},
+		of(size, ebs("5001", "125")...):                                 {at + ".ephemeral"}, // 500 a GiB
+		of(size, ebs("2999", "124")...):                                 {at + ".ephemeral", at + ".ephemeral"},
+		of(size, "ebs-volume-type: io2"):                                {at + ".ephemeral"},
+		of(size, "ebs-volume-type: io1", "ebs-iops: '500'"):             nil,
+		of(size, "ebs-volume-type: io1", "ebs-iops: '501'"):             {at + ".ephemeral"}, // 50 a GiB
+		of(size, append(ebs("3000", "125"), "ebs-volume-type: gp2")...): {at + ".ephemeral", at + ".ephemeral"},
 		of(size, "ebs-volume-type: standard", "ebs-iops: x", "ebs-filesystem-type: ntfs"): {
 			"metadata.annotations[" + Prefix + "ebs-filesystem-type]", "metadata.annotations[" + Prefix + "ebs-iops]",
 			"metadata.annotations[" + Prefix + "ebs-volume-type]",
@@ -107,8 +117,11 @@ func TestAVolumeIsConfiguredAtTheLaunch(t *testing.T) {
 	if *small.Cpu != *without.Cpu || *large.Memory != *without.Memory || large.EphemeralStorage != nil {
 		t.Error("the volume changes the task's size")
 	}
-	for run, want := range map[types.TaskVolumeConfiguration]int32{smallRun.VolumeConfigurations[0]: 1, largeRun.VolumeConfigurations[0]: 1500} {
-		if got := *run.ManagedEBSVolume.SizeInGiB; got != want || *run.Name != *small.Volumes[0].Name || !*small.Volumes[0].ConfiguredAtLaunch {
+	for run, want := range map[types.TaskVolumeConfiguration]int32{
+		smallRun.VolumeConfigurations[0]: 1, largeRun.VolumeConfigurations[0]: 1500,
+	} {
+		if got := *run.ManagedEBSVolume.SizeInGiB; got != want || *run.Name != *small.Volumes[0].Name ||
+			!*small.Volumes[0].ConfiguredAtLaunch {
 			t.Errorf("%s has %d GiB, want %d", *run.Name, got, want)
 		}
 	}
@@ -165,7 +178,9 @@ func TestExplainShowsTheVolumeAndItsPrice(t *testing.T) {
 	if with.Volume != "720 GiB of EBS gp3" || without.Volume != "" {
 		t.Errorf("volumes %q and %q", with.Volume, without.Volume)
 	}
-	for name, got := range map[string]float64{"on demand": with.OnDemand - without.OnDemand, "on Spot": with.Spot - without.Spot} {
+	for name, got := range map[string]float64{
+		"on demand": with.OnDemand - without.OnDemand, "on Spot": with.Spot - without.Spot,
+	} {
 		if math.Abs(got-0.08) > 1e-9 { // 720 GiB for an hour are one for a month
 			t.Errorf("%s: %v more", name, got)
 		}

@@ -56,17 +56,39 @@ func TestEFSVolumes(t *testing.T) {
 		options    []string
 		want, err  string
 	}{
-		"a file system is encrypted on its way": {handle: "fs-1", want: `{"FileSystemId":"fs-1","TransitEncryption":"ENABLED"}`},
-		"a directory":                           {handle: "fs-1:/a", want: `{"FileSystemId":"fs-1","RootDirectory":"/a","TransitEncryption":"ENABLED"}`},
-		"an access point":                       {handle: "fs-1::fsap-2", options: []string{"tls"}, want: `{"AuthorizationConfig":{"AccessPointId":"fsap-2"},"FileSystemId":"fs-1","TransitEncryption":"ENABLED"}`},
-		"an access point by option, with IAM":   {handle: "fs-1", options: []string{"iam", "accesspoint=fsap-2"}, want: `{"AuthorizationConfig":{"AccessPointId":"fsap-2","Iam":"ENABLED"},"FileSystemId":"fs-1","TransitEncryption":"ENABLED"}`},
-		"not encrypted":                         {handle: "fs-1", attributes: map[string]string{"encryptInTransit": "false"}, want: `{"FileSystemId":"fs-1","TransitEncryption":"DISABLED"}`},
-		"made by the driver":                    {handle: "fs-1::fsap-2", attributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "x"}, want: `{"AuthorizationConfig":{"AccessPointId":"fsap-2"},"FileSystemId":"fs-1","TransitEncryption":"ENABLED"}`},
-		"an access point not encrypted":         {handle: "fs-1::fsap-2", attributes: map[string]string{"encryptInTransit": "false"}, err: "need encryptInTransit"},
-		"an access point and a path":            {handle: "fs-1:/a:fsap-2", err: "an access point and a path"},
-		"two access points":                     {handle: "fs-1::fsap-2", options: []string{"accesspoint=fsap-3"}, err: "accesspoint=fsap-3 is not possible"},
-		"another option":                        {handle: "fs-1", options: []string{"nfsvers=4.0"}, err: "nfsvers=4.0 is not possible"},
-		"another attribute":                     {handle: "fs-1", attributes: map[string]string{"crossaccount": "true"}, err: "volumeAttributes[crossaccount]"},
+		"a file system is encrypted on its way": {
+			handle: "fs-1", want: `{"FileSystemId":"fs-1","TransitEncryption":"ENABLED"}`,
+		},
+		"a directory": {
+			handle: "fs-1:/a", want: `{"FileSystemId":"fs-1","RootDirectory":"/a","TransitEncryption":"ENABLED"}`,
+		},
+		"an access point": {
+			handle: "fs-1::fsap-2", options: []string{"tls"},
+			want: `{"AuthorizationConfig":{"AccessPointId":"fsap-2"},"FileSystemId":"fs-1","TransitEncryption":"ENABLED"}`,
+		},
+		"an access point by option, with IAM": {
+			handle: "fs-1", options: []string{"iam", "accesspoint=fsap-2"},
+			want: `{"AuthorizationConfig":{"AccessPointId":"fsap-2","Iam":"ENABLED"},"FileSystemId":"fs-1","TransitEncryption":"ENABLED"}`,
+		},
+		"not encrypted": {
+			handle: "fs-1", attributes: map[string]string{"encryptInTransit": "false"},
+			want: `{"FileSystemId":"fs-1","TransitEncryption":"DISABLED"}`,
+		},
+		"made by the driver": {
+			handle: "fs-1::fsap-2", attributes: map[string]string{"storage.kubernetes.io/csiProvisionerIdentity": "x"},
+			want: `{"AuthorizationConfig":{"AccessPointId":"fsap-2"},"FileSystemId":"fs-1","TransitEncryption":"ENABLED"}`,
+		},
+		"an access point not encrypted": {
+			handle: "fs-1::fsap-2", attributes: map[string]string{"encryptInTransit": "false"}, err: "need encryptInTransit",
+		},
+		"an access point and a path": {handle: "fs-1:/a:fsap-2", err: "an access point and a path"},
+		"two access points": {
+			handle: "fs-1::fsap-2", options: []string{"accesspoint=fsap-3"}, err: "accesspoint=fsap-3 is not possible",
+		},
+		"another option": {handle: "fs-1", options: []string{"nfsvers=4.0"}, err: "nfsvers=4.0 is not possible"},
+		"another attribute": {
+			handle: "fs-1", attributes: map[string]string{"crossaccount": "true"}, err: "volumeAttributes[crossaccount]",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := efsOf(backend.VolumeSpec{Handle: tc.handle, MountOptions: tc.options, Source: corev1.VolumeSource{

@@ -46,7 +46,9 @@ func TestExecsMemoryIsCounted(t *testing.T) {
 			}}
 		}, memory: "400Mi", own: 440, task: "1024", execMiB: 120},
 		"of the pod as a whole": {pod: func(p *corev1.Pod) {
-			p.Spec.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}}
+			p.Spec.Resources = &corev1.ResourceRequirements{
+				Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+			}
 		}, memory: "32Mi", own: 72, task: "1024", execMiB: 80},
 	} {
 		cfg, pod := fullConfig, limited(podOf("web", "run"), tt.memory)

@@ -70,7 +70,11 @@ func filesNote(cfg Config, spec backend.LaunchSpec) string {
 	secrets := slots*secretMonth + ((looks+renewals)*slots+renewals)*secretCall
 	object := (looks+renewals)*getCall + renewals*putCall
 	if cfg.PayloadBucket != "" {
-		return fmt.Sprintf("in bucket %s, about $%.3f a month; in Secrets Manager it would be $%.2f", cfg.PayloadBucket, object, secrets)
+		return fmt.Sprintf(
+			"in bucket %s, about $%.3f a month; in Secrets Manager it would be $%.2f", cfg.PayloadBucket, object, secrets,
+		)
 	}
-	return fmt.Sprintf("in Secrets Manager, about $%.2f a month; with backend.ecs.payloadBucket it would be $%.3f", secrets, object)
+	return fmt.Sprintf(
+		"in Secrets Manager, about $%.2f a month; with backend.ecs.payloadBucket it would be $%.3f", secrets, object,
+	)
 }

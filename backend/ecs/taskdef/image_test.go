@@ -20,7 +20,9 @@ func TestArgv(t *testing.T) {
 		{"", "a", "", "c", "a"},
 		{"", "", "", "", ""},
 	} {
-		c := backend.ContainerSpec{Container: corev1.Container{Name: "app", Command: strings.Fields(tc.command), Args: strings.Fields(tc.args)}}
+		c := backend.ContainerSpec{Container: corev1.Container{
+			Name: "app", Command: strings.Fields(tc.command), Args: strings.Fields(tc.args),
+		}}
 		image := Images{"app": {Entrypoint: strings.Fields(tc.entrypoint), Cmd: strings.Fields(tc.cmd)}}
 		if got := strings.Join(Argv(c, image), " "); got != tc.want {
 			t.Errorf("%+v: %q", tc, got)

@@ -15,9 +15,11 @@ func TestPlaceOf(t *testing.T) {
 		subnets, capacity []string
 		want              string
 	}{
-		"one subnet, one capacity: every try is there": {[]string{"a"}, []string{"FARGATE"}, "a FARGATE; a FARGATE; a FARGATE"},
-		"one subnet: Spot and on-demand in turn":       {[]string{"a"}, spot, "a FARGATE_SPOT; a FARGATE; a FARGATE_SPOT"},
-		"no capacity is named":                         {[]string{"a"}, nil, "a ; a "},
+		"one subnet, one capacity: every try is there": {
+			[]string{"a"}, []string{"FARGATE"}, "a FARGATE; a FARGATE; a FARGATE",
+		},
+		"one subnet: Spot and on-demand in turn": {[]string{"a"}, spot, "a FARGATE_SPOT; a FARGATE; a FARGATE_SPOT"},
+		"no capacity is named":                   {[]string{"a"}, nil, "a ; a "},
 		"one zone after the other, then on-demand, then from the beginning": {
 			[]string{"a", "b", "c"},
 			spot,

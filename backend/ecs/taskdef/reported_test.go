@@ -33,7 +33,9 @@ func TestAgentsAreToldWhatToReport(t *testing.T) {
 		tt.edit(&cfg)
 		pod := podOf("web", "run")
 		if tt.probed {
-			pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
+			pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
+				ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
+			}
 		}
 		def, run, err := Translate(cfg, resolved(pod, 0), Refs{ReportKey: key}, nil)
 		must(t, err)
@@ -57,7 +59,8 @@ func TestAgentsAreToldWhatToReport(t *testing.T) {
 		if got := value(agent.Environment, intask.EnvReportLives); got != wantLives {
 			t.Errorf("%s: it tells of the lives of %q", name, got)
 		}
-		if got := value(agent.Environment, intask.EnvReportOf); got != strings.TrimPrefix(tt.want, "-") || value(agent.Environment, intask.EnvReportQueue) != wantQueue {
+		if got := value(agent.Environment, intask.EnvReportOf); got != strings.TrimPrefix(tt.want, "-") ||
+			value(agent.Environment, intask.EnvReportQueue) != wantQueue {
 			t.Errorf("%s: it tells of %q", name, got)
 		}
 		got := ""

@@ -20,7 +20,8 @@ func refsOf(spec backend.LaunchSpec) Refs {
 		refs.FilesARNs = []string{arn("files")}
 	}
 	if len(own)+len(shared) > 0 {
-		refs.PodName, refs.PodKey, refs.PodStored = "burstlet/n/pod/"+string(spec.Pod.UID), "key-of-"+string(spec.Pod.UID), len(own) > 0
+		refs.PodName, refs.PodKey, refs.PodStored = "burstlet/n/pod/"+
+			string(spec.Pod.UID), "key-of-"+string(spec.Pod.UID), len(own) > 0
 	}
 	if len(shared) > 0 {
 		refs.FilesTag = "tagtagta"
@@ -32,7 +33,10 @@ func refsOf(spec backend.LaunchSpec) Refs {
 }
 
 // anImage is what every image says of itself, in these tests.
-var anImage = ImageConfig{Entrypoint: []string{"/entry"}, Cmd: []string{"serve"}, User: "nobody:nogroup", Env: []string{"PATH=/bin", "HOME=/srv"}, StopSignal: "SIGQUIT"}
+var anImage = ImageConfig{
+	Entrypoint: []string{"/entry"}, Cmd: []string{"serve"}, User: "nobody:nogroup",
+	Env: []string{"PATH=/bin", "HOME=/srv"}, StopSignal: "SIGQUIT",
+}
 
 // imagesFor are the images of a launch.
 func imagesFor(spec backend.LaunchSpec) Images {

@@ -95,22 +95,26 @@ func TestLabelsAndSelectors(t *testing.T) {
 		t.Errorf("%+v, %v", set, refused)
 	}
 	pod.Annotations = map[string]string{Prefix + "capacity-type": "on-demand", Prefix + "architecture": "arm64"}
-	if set, refused = settingsOf(goldenConfig, pod); len(refused) > 0 || !cmp.Equal(set.capacity, []string{ecsconfig.CapacityOnDemand}) || set.arch != fargate.ARM {
+	if set, refused = settingsOf(goldenConfig, pod); len(refused) > 0 ||
+		!cmp.Equal(set.capacity, []string{ecsconfig.CapacityOnDemand}) || set.arch != fargate.ARM {
 		t.Errorf("an annotation goes before: %+v, %v", set, refused)
 	}
 	pod.Labels = map[string]string{Prefix + "subnets": "subnet-1"}
-	if _, refused = settingsOf(goldenConfig, pod); len(refused) != 1 || refused[0].Field != "metadata.labels["+Prefix+"subnets]" {
+	if _, refused = settingsOf(goldenConfig, pod); len(refused) != 1 ||
+		refused[0].Field != "metadata.labels["+Prefix+"subnets]" {
 		t.Errorf("a label that is none: %v", refused)
 	}
 	pod = &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: map[string]string{"kubernetes.io/arch": "s390x"}}}
-	if _, refused = settingsOf(goldenConfig, pod); len(refused) != 1 || refused[0].Field != "spec.nodeSelector[kubernetes.io/arch]" {
+	if _, refused = settingsOf(goldenConfig, pod); len(refused) != 1 ||
+		refused[0].Field != "spec.nodeSelector[kubernetes.io/arch]" {
 		t.Errorf("an architecture that Fargate has not: %v", refused)
 	}
 }
 
 func TestLogging(t *testing.T) {
 	base := map[string]string{
-		"awslogs-group": "/burstlet", "awslogs-region": "eu-central-1", "awslogs-stream-prefix": "burstlet", "mode": "non-blocking", "max-buffer-size": "25m",
+		"awslogs-group": "/burstlet", "awslogs-region": "eu-central-1", "awslogs-stream-prefix": "burstlet",
+		"mode": "non-blocking", "max-buffer-size": "25m",
 	}
 	with := func(more ...string) map[string]string {
 		out := map[string]string{}
@@ -161,7 +165,8 @@ func FuzzAnnotations(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
 		set, refused := settingsOf(goldenConfig, annotated(name, value))
-		if len(refused) == 0 && (len(set.subnets) == 0 || len(set.capacity) == 0 || set.storageGiB > fargate.MaxStorageGiB || set.arch == "") {
+		if len(refused) == 0 &&
+			(len(set.subnets) == 0 || len(set.capacity) == 0 || set.storageGiB > fargate.MaxStorageGiB || set.arch == "") {
 			t.Fatalf("%s=%q: %+v", name, value, set)
 		}
 	})

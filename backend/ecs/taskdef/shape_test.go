@@ -29,7 +29,9 @@ func testdata(t *testing.T) map[string]*corev1.Pod {
 	return pods
 }
 
-func translated(t *testing.T, pod *corev1.Pod, attempt int) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput) {
+func translated(
+	t *testing.T, pod *corev1.Pod, attempt int,
+) (*awsecs.RegisterTaskDefinitionInput, *awsecs.RunTaskInput) {
 	t.Helper()
 	spec := resolved(pod, attempt)
 	def, err := definitionOf(fullConfig, spec, refsOf(spec), imagesFor(spec))
@@ -44,7 +46,9 @@ func translated(t *testing.T, pod *corev1.Pod, attempt int) (*awsecs.RegisterTas
 func TestTwoPodsOfOneTemplateHaveOneDefinition(t *testing.T) {
 	for name, pod := range testdata(t) {
 		other := pod.DeepCopy()
-		other.Name, other.UID, other.Spec.NodeName = "another-pod", ktypes.UID("99999999-bbbb-cccc-dddd-eeeeeeeeeeee"), "elsewhere"
+		other.Name, other.UID, other.Spec.NodeName = "another-pod", ktypes.UID(
+			"99999999-bbbb-cccc-dddd-eeeeeeeeeeee",
+		), "elsewhere"
 		other.Labels = map[string]string{"pod": "another"}
 		renameVolume(other, "kube-api-access", "kube-api-access-x2x4z")
 		a, runA := translated(t, pod, 0)
@@ -90,7 +94,8 @@ func TestNoValueOfASecretIsInARequest(t *testing.T) {
 	spec := resolved(testdata(t)["deployment.yaml"], 0)
 	values := SecretEnv(spec)
 	want := map[string]string{
-		"web.DB_key": canary + "/database", "web.URL": "https://web:" + canary + "/database@db", "web.x-6f64643a6e616d65": canary + "/token",
+		"web.DB_key": canary + "/database", "web.URL": "https://web:" + canary + "/database@db",
+		"web.x-6f64643a6e616d65": canary + "/token",
 	}
 	if fmt.Sprint(values) != fmt.Sprint(want) {
 		t.Errorf("secret values: %v, want %v", values, want)
@@ -111,7 +116,9 @@ func TestRequestsAreTheSameEachTime(t *testing.T) {
 
 // What nobody resolved, and what can stand nowhere, is refused at the launch too.
 func TestLaunchesThatCannotBe(t *testing.T) {
-	secretRef := corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
+	secretRef := corev1.EnvVar{
+		Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}},
+	}
 	for name, tc := range map[string]struct {
 		change func(*backend.LaunchSpec)
 		class  string
@@ -135,12 +142,18 @@ func TestLaunchesThatCannotBe(t *testing.T) {
 			s.Containers[0].Container.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 		}, "Invalid"},
 		"a claim on another kind of volume": {func(s *backend.LaunchSpec) {
-			s.Volumes = []backend.VolumeSpec{{Pod: s.Pod, Name: "v", Source: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}}}
+			s.Volumes = []backend.VolumeSpec{{
+				Pod: s.Pod, Name: "v", Source: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}},
+			}}
 		}, "Unsupported"},
 		"a handle that is none": {func(s *backend.LaunchSpec) {
-			s.Volumes = []backend.VolumeSpec{{Pod: s.Pod, Name: "v", Handle: "x", Source: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: efsDriver}}}}
+			s.Volumes = []backend.VolumeSpec{{
+				Pod: s.Pod, Name: "v", Handle: "x", Source: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: efsDriver}},
+			}}
 		}, "Unsupported"},
-		"an unknown annotation": {func(s *backend.LaunchSpec) { s.Pod.Annotations = map[string]string{Prefix + "x": "y"} }, "Unsupported"},
+		"an unknown annotation": {
+			func(s *backend.LaunchSpec) { s.Pod.Annotations = map[string]string{Prefix + "x": "y"} }, "Unsupported",
+		},
 		"a definition beyond 64 KiB": {func(s *backend.LaunchSpec) {
 			s.Containers[0].Container.Args = []string{strings.Repeat("x", maxDefinition)}
 		}, "Invalid"},
@@ -206,7 +219,8 @@ func TestCheckCountsOwnContainers(t *testing.T) {
 
 func TestPlaceOfARequest(t *testing.T) {
 	_, run := translated(t, testdata(t)["deployment.yaml"], 0)
-	if len(run.CapacityProviderStrategy) != 1 || *run.CapacityProviderStrategy[0].CapacityProvider != "FARGATE_SPOT" || run.LaunchType != "" {
+	if len(run.CapacityProviderStrategy) != 1 || *run.CapacityProviderStrategy[0].CapacityProvider != "FARGATE_SPOT" ||
+		run.LaunchType != "" {
 		t.Errorf("spot first: %v, %s", run.CapacityProviderStrategy, run.LaunchType)
 	}
 	_, run = translated(t, testdata(t)["minimal.yaml"], 0)
@@ -221,7 +235,9 @@ func TestPullLogins(t *testing.T) {
 	} {
 		spec := specOf(podOf("a", "true"), 0)
 		spec.Containers[0].Container.Image = image
-		spec.Containers[0].Credentials = []backend.Credential{{IdentityToken: "t"}, {Username: "first", Password: "p"}, {Username: "second", Password: "p"}}
+		spec.Containers[0].Credentials = []backend.Credential{
+			{IdentityToken: "t"}, {Username: "first", Password: "p"}, {Username: "second", Password: "p"},
+		}
 		if got := PullLogins(spec)["app"].Username; got != want {
 			t.Errorf("%s: %q, want %q", image, got, want)
 		}

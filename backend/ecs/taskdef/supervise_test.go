@@ -70,7 +70,9 @@ func TestWhatASupervisorIsTold(t *testing.T) {
 			GID: new(int64(6)), ImageUser: "nobody", Groups: []int64{8, 9, 7}, StrictGroups: true, NonRoot: true,
 			Drop: []string{"ALL"}, Add: []string{"NET_BIND_SERVICE", "SYS_PTRACE"}, NoNewPrivileges: true,
 		},
-		Startup: &intask.Probe{Handler: intask.Handler{Exec: []string{"check", "/h", "$(NONE)", "$(HOME)"}}, FailureThreshold: 30, Period: 2},
+		Startup: &intask.Probe{
+			Handler: intask.Handler{Exec: []string{"check", "/h", "$(NONE)", "$(HOME)"}}, FailureThreshold: 30, Period: 2,
+		},
 		Liveness: &intask.Probe{Grace: new(int64(5)), Handler: intask.Handler{HTTP: &intask.HTTPGet{
 			Scheme: "HTTPS", Port: 8080, Path: "/live", Headers: []intask.Header{{Name: "A", Value: "b"}},
 		}}},
@@ -78,8 +80,10 @@ func TestWhatASupervisorIsTold(t *testing.T) {
 		PostStart: &intask.Handler{TCP: &intask.TCPSocket{Port: 1}}, PreStop: &intask.Handler{Sleep: new(int64(3))},
 		Hosts: &intask.Hosts{Aliases: []intask.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"a", "b"}}}},
 		DNS: &intask.DNS{
-			Policy: intask.DNSCluster, ClusterServers: []string{"10.96.0.10"}, Servers: []string{"192.0.2.53"}, Searches: []string{"example.com"},
-			ClusterSearches: []string{"shop.svc.cluster.local", "svc.cluster.local", "cluster.local"}, Options: []string{"ndots:2", "edns0", "rotate"},
+			Policy: intask.DNSCluster, ClusterServers: []string{"10.96.0.10"}, Servers: []string{"192.0.2.53"},
+			Searches:        []string{"example.com"},
+			ClusterSearches: []string{"shop.svc.cluster.local", "svc.cluster.local", "cluster.local"},
+			Options:         []string{"ndots:2", "edns0", "rotate"},
 		},
 		SubPaths: []intask.SubPath{
 			{MountPath: "/a", Volume: "/burstlet/sub/0", Path: "x"},
@@ -101,16 +105,21 @@ func TestWhatASupervisorIsTold(t *testing.T) {
 		mounts = append(mounts, line)
 	}
 	wantMounts := []string{
-		"v0 /burstlet/sub/0", "v0 /burstlet/sub/1 ro", "v0 /whole", "v1 /burstlet/sub/2 ro", "burstlet-bin /burstlet/bin ro", "burstlet-run-app /burstlet/run",
+		"v0 /burstlet/sub/0", "v0 /burstlet/sub/1 ro", "v0 /whole", "v1 /burstlet/sub/2 ro", "burstlet-bin /burstlet/bin ro",
+		"burstlet-run-app /burstlet/run",
 	}
 	if d := cmp.Diff(wantMounts, mounts); d != "" {
 		t.Error(d)
 	}
-	if *app.User != "0:0" || *app.StopTimeout != 120 || *app.HealthCheck.StartPeriod != 60 || strings.Join(app.Command, " ") != "supervise -- /entry --ip=x" ||
-		!slices.Equal(app.LinuxParameters.Capabilities.Add, []string{"SYS_PTRACE"}) || app.LinuxParameters.Capabilities.Drop != nil || !run.EnableExecuteCommand {
+	if *app.User != "0:0" || *app.StopTimeout != 120 || *app.HealthCheck.StartPeriod != 60 ||
+		strings.Join(app.Command, " ") != "supervise -- /entry --ip=x" ||
+		!slices.Equal(app.LinuxParameters.Capabilities.Add, []string{"SYS_PTRACE"}) ||
+		app.LinuxParameters.Capabilities.Drop != nil || !run.EnableExecuteCommand {
 		t.Errorf("%s", pretty(t, app))
 	}
-	if host := variableOf(run.Overrides.ContainerOverrides[len(run.Overrides.ContainerOverrides)-1].Environment, intask.EnvHostname); host != "web-0 web-0.web.shop.svc.cluster.local" {
+	if host := variableOf(
+		run.Overrides.ContainerOverrides[len(run.Overrides.ContainerOverrides)-1].Environment, intask.EnvHostname,
+	); host != "web-0 web-0.web.shop.svc.cluster.local" {
 		t.Errorf("host name %q", host)
 	}
 }
@@ -148,7 +157,8 @@ func TestEmptyDirsInMemoryGetTheGroup(t *testing.T) {
 // The texts in the place of addresses are the contract's.
 func TestLateAddressesAreTheContracts(t *testing.T) {
 	for late, want := range map[string]string{
-		intask.LatePodIP: backend.LatePodIP, intask.LatePodIPs: backend.LatePodIPs, intask.LateHostIP: backend.LateHostIP, intask.LateHostIPs: backend.LateHostIPs,
+		intask.LatePodIP: backend.LatePodIP, intask.LatePodIPs: backend.LatePodIPs, intask.LateHostIP: backend.LateHostIP,
+		intask.LateHostIPs: backend.LateHostIPs,
 	} {
 		if late != want {
 			t.Errorf("%q and %q", late, want)
@@ -164,14 +174,25 @@ func TestWordsOfAPodsOwn(t *testing.T) {
 		defined string
 		own     string
 	}{
-		"nothing":     {backend.Origins{}, "supervise -- run a", ""},
-		"an argument": {backend.Origins{Command: []backend.Origin{shared}, Args: []backend.Origin{own}}, "supervise -- run", "supervise -- run a"},
-		"the program": {backend.Origins{Command: []backend.Origin{own}, Args: []backend.Origin{shared}}, "supervise --", "supervise -- run a"},
+		"nothing": {backend.Origins{}, "supervise -- run a", ""},
+		"an argument": {
+			backend.Origins{Command: []backend.Origin{shared}, Args: []backend.Origin{own}},
+			"supervise -- run",
+			"supervise -- run a",
+		},
+		"the program": {
+			backend.Origins{Command: []backend.Origin{own}, Args: []backend.Origin{shared}},
+			"supervise --",
+			"supervise -- run a",
+		},
 	} {
-		spec := backend.ContainerSpec{Container: corev1.Container{Name: "app", Command: []string{"run"}, Args: []string{"a"}}, Origins: tc.origins}
+		spec := backend.ContainerSpec{
+			Container: corev1.Container{Name: "app", Command: []string{"run"}, Args: []string{"a"}}, Origins: tc.origins,
+		}
 		got, err := supervisedWords(spec, nil)
 		must(t, err)
-		if strings.Join(got.command, " ") != tc.defined || strings.Join(got.own, " ") != tc.own || got.entry[0] != intask.Supervisor {
+		if strings.Join(got.command, " ") != tc.defined || strings.Join(got.own, " ") != tc.own ||
+			got.entry[0] != intask.Supervisor {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

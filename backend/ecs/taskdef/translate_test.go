@@ -26,7 +26,8 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // goldenConfig is one with everything set.
 var goldenConfig = Config{
-	Region: "eu-central-1", Cluster: "burst", Subnets: []string{"subnet-1", "subnet-2"}, SecurityGroups: []string{"sg-1"}, AssignPublicIP: true,
+	Region: "eu-central-1", Cluster: "burst", Subnets: []string{"subnet-1", "subnet-2"}, SecurityGroups: []string{"sg-1"},
+	AssignPublicIP:   true,
 	ExecutionRoleARN: "arn:aws:iam::123456789012:role/execution", TaskRoleARN: "arn:aws:iam::123456789012:role/task",
 	NodeIdentity: "6b1f/burst-1.example", CPUArchitecture: fargate.ARM, LogGroup: "/burstlet",
 }
@@ -111,7 +112,8 @@ func TestFamily(t *testing.T) {
 	base := readPod(t, "testdata/full.yaml")
 	same := base.DeepCopy()
 	same.Name, same.UID, same.Namespace, same.Labels, same.Spec.NodeName = "other", "other", "other", map[string]string{"a": "b"}, "n"
-	same.Annotations = map[string]string{Prefix + "capacity-type": "spot", Prefix + "subnets": "subnet-9"} // of RunTask alone
+	// of RunTask alone
+	same.Annotations = map[string]string{Prefix + "capacity-type": "spot", Prefix + "subnets": "subnet-9"}
 	if family(base, 0) != family(same, 5) {
 		t.Error("two pods of one shape have two definitions")
 	}
@@ -164,7 +166,10 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%q is an identity: %+v", text, id)
 		}
 	}
-	tokens := map[string]bool{identity.ClientToken("u", 1, 0): true, identity.ClientToken("u", 0, 1): true, identity.ClientToken("v", 1, 0): true, identity.ClientToken("u", 10, 0): true}
+	tokens := map[string]bool{
+		identity.ClientToken("u", 1, 0): true, identity.ClientToken("u", 0, 1): true, identity.ClientToken("v", 1, 0): true,
+		identity.ClientToken("u", 10, 0): true,
+	}
 	if len(tokens) != 4 || len(identity.ClientToken("u", 1, 0)) > 64 {
 		t.Errorf("%v", maps.Keys(tokens))
 	}

@@ -372,7 +372,9 @@ func TestErrorsKeepTheirClass(t *testing.T) {
 				_, dial := b.Dial.Dial(ctx, backend.Ref{}, "h:1")
 				f.hint = func(context.Context, chan<- types.UID) error { return tt.err }
 				events := b.Events.Run(ctx, nil)
-				for call, err := range map[string]error{"list": listing, "exec": exec, "logs": logs, "dial": dial, "events": events} {
+				for call, err := range map[string]error{
+					"list": listing, "exec": exec, "logs": logs, "dial": dial, "events": events,
+				} {
 					if err == nil || err.Error() != tt.err.Error() || backend.Class(err) != tt.class {
 						t.Errorf("%s: %s: %v, want %s: %v", call, backend.Class(err), err, tt.class, tt.err)
 					}

@@ -24,7 +24,8 @@ var slow = sim.Latency{
 var (
 	podLends       = []string{"Run", "Exec", "Attach", "Logs", "Dial", "Forward", "Stats", "Events"}
 	containersLend = append(
-		[]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown", "SystemOOMs"}, podLends...,
+		[]string{"Containers", "Resize", "Images", "Store", "PullRecords", "Files", "Signals", "Shutdown", "SystemOOMs"},
+		podLends...,
 	)
 )
 

@@ -34,7 +34,8 @@ func AsNode(ctx context.Context, c *rest.Config, node string) (*rest.Config, err
 	if err == nil && own == nil {
 		err = fmt.Errorf("impersonateNode: the access to the API server may not impersonate user %s in group %s: "+
 			"grant it as deploy/rbac/serviceaccount.yaml does, for this node's name "+
-			"(the chart does; identity.constrainedImpersonation must suit the cluster's version)", nodeuser.Name(node), nodeuser.Group)
+			"(the chart does; identity.constrainedImpersonation must suit the cluster's version)",
+			nodeuser.Name(node), nodeuser.Group)
 	}
 	return own, err
 }

@@ -128,7 +128,8 @@ func judgeKept(node *corev1.Node, svc *corev1.Service) error {
 	if kept == string(svc.UID)+"/"+node.Name || svc.CreationTimestamp.After(node.CreationTimestamp.Time) {
 		return nil
 	}
-	return fmt.Errorf("%w: the pods of node %s run under %q, whose first part is not the UID of Service default/kubernetes, "+
+	return fmt.Errorf("%w: the pods of node %s run under %q, whose first part is not the UID of Service "+
+		"default/kubernetes, "+
 		"and the Node is newer than that Service: set node.identity to it if these pods are this cluster's; "+
 		"if the Node was copied from another cluster: kubectl annotate node %s %s-",
 		ErrIdentity, node.Name, kept, node.Name, provider.IdentityAnnotation)

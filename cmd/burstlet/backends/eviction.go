@@ -43,7 +43,8 @@ func diagnoseEviction(
 // evictionFinding judges a measurement.
 func evictionFinding(policy *eviction.Policy, facts *backend.SignalFacts) backend.Finding {
 	if warnings := eviction.Warnings(policy, eviction.Observe(facts, nil)); len(warnings) > 0 {
-		return backend.Doubtful(whatEviction, strings.Join(warnings, "; ")+": as on a kubelet's node, pods are evicted, and new ones refused",
+		return backend.Doubtful(whatEviction, strings.Join(warnings, "; ")+
+			": as on a kubelet's node, pods are evicted, and new ones refused",
 			"make room on the host, or set eviction.evictionHard")
 	}
 	return backend.Good(whatEviction, "the host has more left than the thresholds say")

@@ -41,8 +41,10 @@ backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [subnet-1], capacityT
 kubeletAPI: {selfSigned: true}
 clusterDNS: [10.0.0.1]
 `, fields: []string{"backend", "node.capacity", "kubeletAPI"}},
-		"simulated":           {text: "\nnode: {name: a}\nbackend: {type: sim, sim: {}}\n", fields: []string{"backend"}},
-		"simulated elsewhere": {text: "\nnode: {name: a}\nbackend: {type: sim, sim: {socket: unix:///s}}\n", fields: []string{"backend"}},
+		"simulated": {text: "\nnode: {name: a}\nbackend: {type: sim, sim: {}}\n", fields: []string{"backend"}},
+		"simulated elsewhere": {
+			text: "\nnode: {name: a}\nbackend: {type: sim, sim: {socket: unix:///s}}\n", fields: []string{"backend"},
+		},
 		"drained": {text: `
 node: {name: a}
 backend: {type: sim}
@@ -101,7 +103,9 @@ func TestSchemaAgreesWithLoad(t *testing.T) {
 			t.Fatalf("%s: Load says %v, the schema says %v", name, err, e.takes(root, base))
 		}
 		for _, path := range j.paths(root, base, nil) {
-			if !slices.ContainsFunc(valid.fields, func(prefix string) bool { return strings.HasPrefix(spell(path.steps), prefix) }) {
+			if !slices.ContainsFunc(
+				valid.fields, func(prefix string) bool { return strings.HasPrefix(spell(path.steps), prefix) },
+			) {
 				continue
 			}
 			for _, value := range candidates(path.schema) {
@@ -159,7 +163,8 @@ func crossed(err error, where string) bool {
 		if !strings.Contains(line, where) {
 			continue
 		}
-		if !strings.Contains(line, "Required value") && !strings.Contains(line, "Forbidden") && !strings.Contains(line, "excludes") &&
+		if !strings.Contains(line, "Required value") && !strings.Contains(line, "Forbidden") &&
+			!strings.Contains(line, "excludes") &&
 			!strings.Contains(line, "has it too") && !strings.Contains(line, "must be less than") {
 			return false
 		}
@@ -241,11 +246,17 @@ func candidates(field schema) []any {
 		all = append(all, textsFor(field)...)
 	}
 	if isType(field["type"], 1.0) {
-		all = append(all, -2.0, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 20.0, 21.0, 100.0, 101.0, 200.0, 201.0, 1000.0, 1001.0, 10250.0, 65535.0, 65536.0)
+		all = append(
+			all, -2.0, -1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 20.0, 21.0, 100.0, 101.0, 200.0, 201.0, 1000.0, 1001.0, 10250.0, 65535.0,
+			65536.0,
+		)
 	}
 	if isType(field["type"], []any{}) {
 		items := field["items"].(schema)
-		all = append(all, []any{nil}, []any{map[string]any{}}, []any{map[string]any{"key": "k", "effect": "NoSchedule"}}, []any{map[string]any{"key": "k", "effect": "x"}})
+		all = append(
+			all, []any{nil}, []any{map[string]any{}}, []any{map[string]any{"key": "k", "effect": "NoSchedule"}},
+			[]any{map[string]any{"key": "k", "effect": "x"}},
+		)
 		list, _ := items["enum"].([]any)
 		for _, text := range append(list, textsFor(items)...) {
 			all = append(all, []any{text})
@@ -276,13 +287,17 @@ func textsFor(field schema) []any {
 
 func texts() []any {
 	return []any{
-		"-", "x.y", "X", "x_y", "x.", ".x", "x/y", "x.y/z", "x/y/z", "/", "x/", "/x", "/x/", "//x", "/x/../y", "/x/.y", "/..x", "x y", "é", "true",
-		strings.Repeat("x", 63), strings.Repeat("x", 64), strings.Repeat("x", 253), strings.Repeat("x", 254), strings.Repeat("x", 255),
+		"-", "x.y", "X", "x_y", "x.", ".x", "x/y", "x.y/z", "x/y/z", "/", "x/", "/x", "/x/", "//x", "/x/../y", "/x/.y",
+		"/..x", "x y", "é", "true",
+		strings.Repeat("x", 63), strings.Repeat("x", 64), strings.Repeat("x", 253), strings.Repeat("x", 254),
+		strings.Repeat("x", 255),
 		strings.Repeat("x", 512), strings.Repeat("x", 513), "x.y/" + strings.Repeat("z", 63),
 		"10.0.0.1", "10.0.0.256", "10.0.0", "010.0.0.1", "fe80::1", "::", "::ffff:10.0.0.1", "fe80::1%eth0", "fe80",
 		"10.0.0.1:6443", "10.0.0.1:0", "[fd00::1]:6443", "h:1",
-		"0", "1", "-1", "+1", "1.5", ".5", "1h", "1.5h", "1m30s", "0s", "-1s", "+1s", "1s1", "1d", "500ms", "16Gi", "16 GB", "500m", "1e3", "-1Gi", "0Gi", "1Kib",
-		"unix:///s", "unix://s", "ssh://u@h", "ssh://u@h:22", "ssh://u@[fd00::1]:22", "ssh://h", "ssh://u@", "ssh://u:p@h", "ssh://u@h/p",
+		"0", "1", "-1", "+1", "1.5", ".5", "1h", "1.5h", "1m30s", "0s", "-1s", "+1s", "1s1", "1d", "500ms", "16Gi", "16 GB",
+		"500m", "1e3", "-1Gi", "0Gi", "1Kib",
+		"unix:///s", "unix://s", "ssh://u@h", "ssh://u@h:22", "ssh://u@[fd00::1]:22", "ssh://h", "ssh://u@", "ssh://u:p@h",
+		"ssh://u@h/p",
 		"u@h", "u@h:22", "u:p@h", "@h", "https://x", "https://x/1", "LATEST", "1.4.0", "1.3.9", "subnet-1", "sg-1",
 		"arn:aws:iam::123456789012:role/r", "arn:aws:iam::1:role/r", "alias/k", "2026-01-02T03:04:05Z",
 	}

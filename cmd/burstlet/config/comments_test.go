@@ -21,7 +21,9 @@ func readComments() comments {
 	c := comments{types: map[string]string{}, fields: map[string]string{}}
 	raw := map[string]string{}
 	names := map[string]map[string]string{} // type: field: key
-	for _, file := range []string{"types.go", "host_resources.go", "nodes.go", "images.go", "shutdown.go", "hostshutdown.go"} {
+	for _, file := range []string{
+		"types.go", "host_resources.go", "nodes.go", "images.go", "shutdown.go", "hostshutdown.go",
+	} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		if err != nil {
 			panic(err)

@@ -169,7 +169,9 @@ nodes:
 - node: {name: one, taints: [{key: b, effect: NoSchedule}]}
 `
 	got := load(t, config.Sources{File: write(t, several)})
-	if diff := cmp.Diff([]corev1.Taint{{Key: "b", Effect: corev1.TaintEffectNoSchedule}}, got.Nodes[0].Node.Taints); diff != "" {
+	if diff := cmp.Diff(
+		[]corev1.Taint{{Key: "b", Effect: corev1.TaintEffectNoSchedule}}, got.Nodes[0].Node.Taints,
+	); diff != "" {
 		t.Errorf("taints (-want +got):\n%s", diff)
 	}
 }

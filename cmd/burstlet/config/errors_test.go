@@ -178,22 +178,28 @@ shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
 		"plugins without their directory": {
 			head + sim + "images: {imageCredentialProviderConfigFile: plugins.yaml}\n",
 			"check FILE: images.imageCredentialProviderConfigFile: Invalid value: \"plugins.yaml\": must be an absolute path\n" +
-				"images.imageCredentialProviderBinDir: Required value: imageCredentialProviderConfigFile and imageCredentialProviderBinDir need each other",
+				"images.imageCredentialProviderBinDir: Required value: imageCredentialProviderConfigFile and " +
+				"imageCredentialProviderBinDir need each other",
 		},
 		"evictions": {
-			head + sim + "eviction: {evictionHard: {disk: 1Gi}, evictionSoft: {memory.available: 1Gi}, evictionMaxPodGracePeriod: -1, " +
+			head + sim +
+				"eviction: {evictionHard: {disk: 1Gi}, evictionSoft: {memory.available: 1Gi}, evictionMaxPodGracePeriod: -1, " +
 				"evictionPressureTransitionPeriod: -1s}\n",
 			"check FILE: eviction.evictionHard[disk]: Unsupported value: \"disk\": supported values: \"memory.available\", " +
 				"\"allocatableMemory.available\", \"nodefs.available\", \"nodefs.inodesFree\", \"imagefs.available\", " +
 				"\"imagefs.inodesFree\", \"pid.available\"\n" +
-				"eviction.evictionSoftGracePeriod[memory.available]: Required value: grace period must be specified for the soft eviction threshold memory.available\n" +
+				"eviction.evictionSoftGracePeriod[memory.available]: Required value: grace period must be specified for the " +
+				"soft eviction threshold memory.available\n" +
 				"eviction.evictionMaxPodGracePeriod: Invalid value: -1: must not be negative\n" +
 				"eviction.evictionPressureTransitionPeriod: Invalid value: \"-1s\": must not be negative",
 		},
 		"evictions where pods share no host": {
-			head + "backend: {type: sim, sim: {granularity: pod}}\neviction: {evictionHard: {memory.available: 1Gi}, evictionMaxPodGracePeriod: 1}\n",
-			"check FILE: eviction.evictionHard: Forbidden: pods of this backend share no host that could run short of something: leave it out\n" +
-				"eviction.evictionMaxPodGracePeriod: Forbidden: pods of this backend share no host that could run short of something: leave it out",
+			head +
+				"backend: {type: sim, sim: {granularity: pod}}\neviction: {evictionHard: {memory.available: 1Gi}, evictionMaxPodGracePeriod: 1}\n",
+			"check FILE: eviction.evictionHard: Forbidden: pods of this backend share no host that could run short of " +
+				"something: leave it out\n" +
+				"eviction.evictionMaxPodGracePeriod: Forbidden: pods of this backend share no host that could run short of " +
+				"something: leave it out",
 		},
 		"a certificate without its key": {
 			head + "backend: {type: sim}\nkubeletAPI: {certFile: /a}\n",
@@ -204,7 +210,8 @@ shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
 			"check FILE: kubeletAPI.certFile: Required value: keyFile is set; both belong together",
 		},
 		"a query of logs without the logs": {
-			head + "backend: {type: sim}\nkubeletAPI: {selfSigned: true, enableSystemLogHandler: false, enableSystemLogQuery: true}\n",
+			head +
+				"backend: {type: sim}\nkubeletAPI: {selfSigned: true, enableSystemLogHandler: false, enableSystemLogQuery: true}\n",
 			"check FILE: kubeletAPI.enableSystemLogQuery: Invalid value: true: needs enableSystemLogHandler",
 		},
 		"a section of another backend": {
@@ -217,14 +224,17 @@ shutdown.flushTimeout: Invalid value: "-1s": must not be negative`,
 backend.sim.granularity: Forbidden: the process behind socket decides (burstlet sim --pod-unit)`,
 		},
 		"wrong cri": {
-			head + "backend: {type: cri, cri: {endpoint: /run/x.sock, podLogsDir: logs, cgroupParent: a/b, cgroupDriver: x}}\nkubeletAPI: {selfSigned: true}\n",
+			head +
+				"backend: {type: cri, cri: {endpoint: /run/x.sock, podLogsDir: logs, cgroupParent: a/b, cgroupDriver: x}}\nkubeletAPI: {selfSigned: true}\n",
 			`check FILE: backend.cri.endpoint: Invalid value: "/run/x.sock": must be unix:// and an absolute path, as in unix:///run/containerd/containerd.sock, or ssh://user@host
 backend.cri.podLogsDir: Invalid value: "logs": must be an absolute path
 backend.cri.cgroupParent: Invalid value: "a/b": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')
 backend.cri.cgroupDriver: Unsupported value: "x": supported values: "cgroupfs", "systemd"`,
 		},
 		"wrong ecs": {
-			head + "backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [subnet-1], unusedAfter: 10m, capacityTypes: [SPOT], ephemeralStorageGiB: 20, " +
+			head +
+				"backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [subnet-1], unusedAfter: 10m, capacityTypes: " +
+				"[SPOT], ephemeralStorageGiB: 20, " +
 				"logOptions: {mode: blocking}, prices: {vcpu: 1, gb: 1001, armVCPU: 1, storageGB: -1, ebsGB: -1, spotFactor: 2}, " +
 				"ebs: {volumeType: standard, filesystemType: zfs, kmsKeyID: k}}}\nkubeletAPI: {selfSigned: true}\n",
 			`check FILE: backend.ecs.unusedAfter: Invalid value: "10m0s": must be at least 1h

@@ -24,8 +24,9 @@ func TestShutdownGroups(t *testing.T) {
 			want:   groups{{0, 20}, {2_000_000_000, 10}}, delay: 34 * time.Second,
 		},
 		"by priority, lower ones first": {
-			fields: "shutdownGracePeriodByPodPriority: [{priority: 1000, shutdownGracePeriodSeconds: 5}, {priority: -1, shutdownGracePeriodSeconds: 60}]",
-			want:   groups{{-1, 60}, {1000, 5}}, delay: 69 * time.Second,
+			fields: "shutdownGracePeriodByPodPriority: [{priority: 1000, shutdownGracePeriodSeconds: 5}, {priority: -1, " +
+				"shutdownGracePeriodSeconds: 60}]",
+			want: groups{{-1, 60}, {1000, 5}}, delay: 69 * time.Second,
 		},
 		"less than a second": {
 			fields: "shutdownGracePeriod: 500ms",
@@ -40,12 +41,14 @@ func TestShutdownGroups(t *testing.T) {
 			err:    "backend.cri.shutdownGracePeriodByPodPriority: Forbidden: excludes shutdownGracePeriod",
 		},
 		"a priority twice": {
-			fields: "shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 5}, {priority: 1, shutdownGracePeriodSeconds: 6}]",
-			err:    "backend.cri.shutdownGracePeriodByPodPriority[1].priority: Duplicate value: 1",
+			fields: "shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: 5}, {priority: 1, " +
+				"shutdownGracePeriodSeconds: 6}]",
+			err: "backend.cri.shutdownGracePeriodByPodPriority[1].priority: Duplicate value: 1",
 		},
 		"less than nothing": {
 			fields: "shutdownGracePeriodByPodPriority: [{priority: 1, shutdownGracePeriodSeconds: -5}]",
-			err:    "backend.cri.shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds: Invalid value: -5: must be between 0 and 2147483648",
+			err: "backend.cri.shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds: Invalid value: -5: must be " +
+				"between 0 and 2147483648",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,9 +52,11 @@ func (c Configuration) Each() []Configuration {
 	for i, e := range c.Nodes {
 		one := c
 		one.Nodes = nil
-		one.Node, one.Kubeconfig, one.BootstrapKubeconfig, one.CertDirectory = e.Node, e.Kubeconfig, e.BootstrapKubeconfig, e.CertDirectory
+		one.Node, one.Kubeconfig = e.Node, e.Kubeconfig
+		one.BootstrapKubeconfig, one.CertDirectory = e.BootstrapKubeconfig, e.CertDirectory
 		one.ImpersonateNode = e.ImpersonateNode
-		one.Backend, one.KubeletAPI, one.Pods, one.Images, one.Eviction = e.Backend, e.KubeletAPI, e.Pods, e.Images, e.Eviction
+		one.Backend, one.KubeletAPI, one.Pods = e.Backend, e.KubeletAPI, e.Pods
+		one.Images, one.Eviction = e.Images, e.Eviction
 		one.ClusterDNS, one.ClusterDomain = e.ClusterDNS, e.ClusterDomain
 		all[i] = one
 	}

@@ -163,12 +163,15 @@ nodes[0].node.capacity.cpu: Required value: the ecs backend has no size of its o
 nodes[0].node.capacity.memory: Required value: the ecs backend has no size of its own: say how much of the account's Fargate quota the node may use`,
 		},
 		"one directory for two credentials": {
-			several + "- node: {name: a}\n  bootstrapKubeconfig: /b\n  certDirectory: /d\n- node: {name: b}\n  bootstrapKubeconfig: /b\n  certDirectory: /d\n",
+			several +
+				"- node: {name: a}\n  bootstrapKubeconfig: /b\n  certDirectory: /d\n- node: {name: b}\n  bootstrapKubeconfig: /b\n  certDirectory: /d\n",
 			`check FILE: nodes[1].certDirectory: Invalid value: "/d": nodes[0] has it too`,
 		},
 		"one lease for all, of no name": {
 			several + "- node: {name: a}\n- node: {name: b}\nleaderElection: {enabled: true, namespace: ns, name: X}\n",
-			"check FILE: leaderElection.name: Invalid value: \"X\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+			"check FILE: leaderElection.name: Invalid value: \"X\": a lowercase RFC 1123 subdomain must consist of lower " +
+				"case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. " +
+				"'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,8 @@ func TestCommentsTellTheDefaults(t *testing.T) {
 			continue
 		}
 		if text := short(value); !strings.Contains(doc, "default "+text) && !strings.Contains(doc, "Default "+text) &&
-			!strings.Contains(doc, `default "`+text) && !strings.Contains(doc, text+", the default") && !strings.Contains(doc, text+" the default") {
+			!strings.Contains(doc, `default "`+text) && !strings.Contains(doc, text+", the default") &&
+			!strings.Contains(doc, text+" the default") {
 			t.Errorf("%s: the default is %s, the comment says %q", path, text, doc)
 		}
 	}
@@ -103,7 +104,8 @@ Every field of the configuration file, with its flag and environment variable. A
 are stale.
 
 The file is YAML with ` + "`apiVersion: " + APIVersion + "` and `kind: " + Kind + "`" + `. Name it with
-` + "`--config FILE` or `" + FileEnv + "`" + `. An unknown key is an error that names the key. Flags override environment
+` + "`--config FILE` or `" + FileEnv + "`" +
+	`. An unknown key is an error that names the key. Flags override environment
 variables, and variables override the file. An empty variable counts as unset; lists in variables and flags are
 separated by commas. Durations look like ` + "`10s`, `1m30s`, `24h`, quantities like `4`, `500m`, `16Gi`" + `.
 ` + "`burstlet doctor --config FILE`" + ` checks a file and everything that it names.

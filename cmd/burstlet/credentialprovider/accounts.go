@@ -70,7 +70,9 @@ type caller struct {
 // caller is for whom a plugin with these attributes is asked where a pod wants an image. False
 // where it is not asked: the pod has no ServiceAccount, or one without an annotation that it
 // must have.
-func (a *accounts) caller(ctx context.Context, pod *corev1.Pod, with *configv1.ServiceAccountTokenAttributes) (caller, bool, error) {
+func (a *accounts) caller(
+	ctx context.Context, pod *corev1.Pod, with *configv1.ServiceAccountTokenAttributes,
+) (caller, bool, error) {
 	if with == nil {
 		return caller{}, true, nil
 	}
@@ -133,7 +135,9 @@ func (c *caller) refuses(response *credentialproviderv1.CredentialProviderRespon
 
 // token is one of a ServiceAccount that is bound to a pod. One that is at hand serves until it
 // is due, or cannot be renewed, as long as it is good.
-func (a *accounts) token(ctx context.Context, pod *corev1.Pod, account *corev1.ServiceAccount, audience string) (string, error) {
+func (a *accounts) token(
+	ctx context.Context, pod *corev1.Pod, account *corev1.ServiceAccount, audience string,
+) (string, error) {
 	key, now := tokenKey{pod.UID, account.UID, audience}, time.Now()
 	a.mu.Lock()
 	had := a.tokens[key]
@@ -155,7 +159,9 @@ func (a *accounts) token(ctx context.Context, pod *corev1.Pod, account *corev1.S
 	})
 	if err != nil {
 		if now.Before(had.until) {
-			log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn("the token for credential providers is not renewed yet")
+			log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).Warn(
+				"the token for credential providers is not renewed yet",
+			)
 			return had.value, nil
 		}
 		return "", err

@@ -42,8 +42,12 @@ type issuer struct {
 
 func newIssuer(t *testing.T) *issuer {
 	i := &issuer{t: t, Clientset: fake.NewClientset()}
-	for name, annotations := range map[string]map[string]string{"a": {"role": "reader", "more": "yes"}, "b": {"role": "reader"}, "bare": nil} {
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Annotations: annotations}}
+	for name, annotations := range map[string]map[string]string{
+		"a": {"role": "reader", "more": "yes"}, "b": {"role": "reader"}, "bare": nil,
+	} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: name, UID: types.UID("uid-" + name), Annotations: annotations,
+		}}
 		if err := i.Tracker().Add(account); err != nil {
 			t.Fatal(err)
 		}
@@ -58,25 +62,30 @@ func (i *issuer) issue(a clienttesting.Action) (bool, runtime.Object, error) {
 		return false, nil, nil
 	}
 	if i.refuses--; i.refuses >= 0 {
-		return true, nil, apierrors.NewForbidden(corev1.Resource("serviceaccounts"), create.Name, errors.New("no relationship found"))
+		return true, nil, apierrors.NewForbidden(
+			corev1.Resource("serviceaccounts"), create.Name, errors.New("no relationship found"),
+		)
 	}
 	if i.fails != nil {
 		return true, nil, i.fails
 	}
 	r := create.Object.(*authenticationv1.TokenRequest)
 	bound := r.Spec.BoundObjectRef
-	if string(r.UID) != "uid-"+create.Name || len(r.Spec.Audiences) != 1 || r.Spec.Audiences[0] != "registry" || bound.Kind != "Pod" ||
+	if string(r.UID) != "uid-"+create.Name || len(r.Spec.Audiences) != 1 || r.Spec.Audiences[0] != "registry" ||
+		bound.Kind != "Pod" ||
 		string(bound.UID) != "uid-"+bound.Name || r.Spec.ExpirationSeconds != nil {
 		i.t.Errorf("requested for %s: %+v", create.Name, r)
 	}
 	i.issued++
 	r.Status = authenticationv1.TokenRequestStatus{
-		Token: fmt.Sprintf("%s-%s-%d", create.Name, bound.Name, i.issued), ExpirationTimestamp: metav1.Time{Time: time.Now().Add(time.Hour)},
+		Token:               fmt.Sprintf("%s-%s-%d", create.Name, bound.Name, i.issued),
+		ExpirationTimestamp: metav1.Time{Time: time.Now().Add(time.Hour)},
 	}
 	return true, r, nil
 }
 
-const tokens = "  tokenAttributes: {serviceAccountTokenAudience: registry, cacheType: %s, requireServiceAccount: %v%s}\n"
+const tokens = "  tokenAttributes: {serviceAccountTokenAudience: registry, cacheType: %s, requireServiceAccount: " +
+	"%v%s}\n"
 
 // What a plugin is asked for whom, and whose its answers are.
 func TestPluginsAreGivenTokens(t *testing.T) {
@@ -94,13 +103,24 @@ func TestPluginsAreGivenTokens(t *testing.T) {
 		asked                       []question
 	}{
 		{name: "by ServiceAccount", cache: "ServiceAccount", pods: []ask{p, q, again}, asked: []question{a, b}},
-		{name: "by token", cache: "Token", pods: []ask{p, q, again, p}, asked: []question{a, b, {ServiceAccountToken: "a-r-3"}}},
-		{name: "with annotations", cache: "ServiceAccount", keys: keys, pods: []ask{p, {"s", "bare", "-"}}, asked: []question{annotated}},
+		{name: "by token", cache: "Token", pods: []ask{p, q, again, p}, asked: []question{
+			a, b, {ServiceAccountToken: "a-r-3"},
+		}},
+		{
+			name: "with annotations", cache: "ServiceAccount", keys: keys, pods: []ask{p, {"s", "bare", "-"}},
+			asked: []question{annotated},
+		},
 		{name: "a pod without one", cache: "ServiceAccount", pods: []ask{{"p", "", "-"}}},
-		{name: "a pod that needs none", cache: "ServiceAccount", optional: true, pods: []ask{{"p", "", "node"}}, asked: []question{{}}},
+		{
+			name: "a pod that needs none", cache: "ServiceAccount", optional: true, pods: []ask{{"p", "", "node"}},
+			asked: []question{{}},
+		},
 		{name: "one that is not there", cache: "ServiceAccount", pods: []ask{{"p", "gone", "-"}}},
 		{name: "the token as the login", cache: "Token", password: "TOKEN", pods: []ask{p}, asked: []question{a}},
-		{name: "the token as everybody's login", cache: "ServiceAccount", password: "TOKEN", pods: []ask{{"p", "a", "-"}}, asked: []question{a}},
+		{
+			name: "the token as everybody's login", cache: "ServiceAccount", password: "TOKEN", pods: []ask{{"p", "a", "-"}},
+			asked: []question{a},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			answer := answerOf("Registry", "")
@@ -180,7 +200,8 @@ func TestTokensAreRenewed(t *testing.T) {
 		}
 		expect := func(step, want string) {
 			t.Helper()
-			if got, err := a.token(t.Context(), aPod("p", "a"), account, "registry"); got != want || (err == nil) != (want != "") {
+			if got, err := a.token(t.Context(), aPod("p", "a"), account, "registry"); got != want ||
+				(err == nil) != (want != "") {
 				t.Errorf("%s: %q, %v; want %q", step, got, err, want)
 			}
 		}

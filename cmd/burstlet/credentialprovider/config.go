@@ -172,7 +172,9 @@ func validateTokens(a *configv1.ServiceAccountTokenAttributes, at *field.Path) (
 	case a.RequireServiceAccount == nil:
 		errs = append(errs, field.Required(at.Child("requireServiceAccount"), ""))
 	case !*a.RequireServiceAccount && len(a.RequiredServiceAccountAnnotationKeys) > 0:
-		errs = append(errs, field.Forbidden(required, "requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set"))
+		errs = append(errs, field.Forbidden(
+			required, "requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set",
+		))
 	}
 	cacheTypes := []configv1.ServiceAccountTokenCacheType{
 		configv1.ServiceAccountServiceAccountTokenCacheType, configv1.TokenServiceAccountTokenCacheType,
@@ -184,8 +186,12 @@ func validateTokens(a *configv1.ServiceAccountTokenAttributes, at *field.Path) (
 		errs = append(errs, field.NotSupported(at.Child("cacheType"), a.CacheType, cacheTypes))
 	}
 	errs = append(errs, validateKeys(a.RequiredServiceAccountAnnotationKeys, required)...)
-	errs = append(errs, validateKeys(a.OptionalServiceAccountAnnotationKeys, at.Child("optionalServiceAccountAnnotationKeys"))...)
-	both := sets.New(a.RequiredServiceAccountAnnotationKeys...).Intersection(sets.New(a.OptionalServiceAccountAnnotationKeys...))
+	errs = append(
+		errs, validateKeys(a.OptionalServiceAccountAnnotationKeys, at.Child("optionalServiceAccountAnnotationKeys"))...,
+	)
+	both := sets.New(a.RequiredServiceAccountAnnotationKeys...).Intersection(
+		sets.New(a.OptionalServiceAccountAnnotationKeys...),
+	)
 	if both.Len() > 0 {
 		errs = append(errs, field.Invalid(at, sets.List(both), "annotation keys cannot be both required and optional"))
 	}

@@ -81,13 +81,17 @@ func newPlugin(bin string, config configv1.CredentialProvider, accounts *account
 
 // logins are those by registry and path that the plugin has for an image that a pod wants, and
 // the ServiceAccount that they are for, if any.
-func (p *plugin) logins(ctx context.Context, pod *corev1.Pod, repository string) (map[string]backend.Credential, string, error) {
+func (p *plugin) logins(
+	ctx context.Context, pod *corev1.Pod, repository string,
+) (map[string]backend.Credential, string, error) {
 	if !images.MatchesAny(p.config.MatchImages, repository) {
 		return nil, "", nil
 	}
 	who, asked, err := p.accounts.caller(ctx, pod, p.config.TokenAttributes)
 	if err != nil {
-		return nil, "", fmt.Errorf("ask credential provider %s for pod %s/%s: %w", p.config.Name, pod.Namespace, pod.Name, err)
+		return nil, "", fmt.Errorf(
+			"ask credential provider %s for pod %s/%s: %w", p.config.Name, pod.Namespace, pod.Name, err,
+		)
 	}
 	if !asked {
 		return nil, "", nil
@@ -179,7 +183,9 @@ func (p *plugin) keep(key cacheKey, logins map[string]backend.Credential, d time
 }
 
 // ask runs the program.
-func (p *plugin) ask(ctx context.Context, who caller, repository string) (*credentialproviderv1.CredentialProviderResponse, error) {
+func (p *plugin) ask(
+	ctx context.Context, who caller, repository string,
+) (*credentialproviderv1.CredentialProviderResponse, error) {
 	request := credentialproviderv1.CredentialProviderRequest{
 		Image: repository, ServiceAccountToken: who.token, ServiceAccountAnnotations: who.annotations,
 	}

@@ -99,7 +99,8 @@ providers:
 }
 
 func answerOf(keyType, more string) string {
-	return `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"` + keyType + `",` + more +
+	return `{"apiVersion":"credentialprovider.kubelet.k8s.io/v1","kind":"CredentialProviderResponse","cacheKeyType":"` +
+		keyType + `",` + more +
 		`"auth":{"*.cloud.example":{"username":"u","password":"secret"},"other.example":{"username":"o","password":"other"}}}`
 }
 
@@ -127,7 +128,8 @@ func asked(t *testing.T, file string) (all []question) {
 	}
 	for line := range strings.Lines(string(data)) {
 		var q question
-		if err := json.Unmarshal([]byte(line), &q); err != nil || q.APIVersion != "credentialprovider.kubelet.k8s.io/v1" || q.Kind != "CredentialProviderRequest" {
+		if err := json.Unmarshal([]byte(line), &q); err != nil || q.APIVersion != "credentialprovider.kubelet.k8s.io/v1" ||
+			q.Kind != "CredentialProviderRequest" {
 			t.Errorf("question %s: %v", line, err)
 		}
 		all = append(all, q)
@@ -157,7 +159,8 @@ func TestPluginsAreAsked(t *testing.T) {
 			}
 			for _, image := range []string{a, b, a, c} {
 				creds := p.Credentials(t.Context(), aPod("p", ""), image)
-				if len(creds) != 1 || creds[0].Username != "u" || creds[0].Password != "secret" || !creds[0].Node || creds[0].Secret != "" {
+				if len(creds) != 1 || creds[0].Username != "u" || creds[0].Password != "secret" || !creds[0].Node ||
+					creds[0].Secret != "" {
 					t.Errorf("%s: %d logins, not the plugin's one", image, len(creds))
 				}
 			}
@@ -174,7 +177,8 @@ func TestPluginsAreAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if creds := p.Credentials(t.Context(), aPod("p", ""), "r.example:5000/team/x"); len(creds) > 0 || len(questions(t, asked)) != 1 {
+	if creds := p.Credentials(t.Context(), aPod("p", ""), "r.example:5000/team/x"); len(creds) > 0 ||
+		len(questions(t, asked)) != 1 {
 		t.Errorf("%d logins for an image that the answer does not cover", len(creds))
 	}
 }
@@ -188,7 +192,10 @@ func TestPluginsThatFail(t *testing.T) {
 		{"says what is no JSON", "secret", "its answer is no CredentialProviderResponse"},
 		{"says more than there is", answerOf("Image", `"password":"secret",`), "its answer is no CredentialProviderResponse"},
 		{"says another kind", `{"kind":"Pod","apiVersion":"v1"}`, "not a CredentialProviderResponse of"},
-		{"says another version", strings.Replace(answerOf("Image", ""), "/v1", "/v1beta1", 1), "not a CredentialProviderResponse of"},
+		{
+			"says another version", strings.Replace(answerOf("Image", ""), "/v1", "/v1beta1", 1),
+			"not a CredentialProviderResponse of",
+		},
 		{"has no key", answerOf("", ""), errCacheKeyType.Error()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -206,7 +213,8 @@ func TestPluginsThatFail(t *testing.T) {
 					t.Errorf("%d logins", len(creds))
 				}
 			}
-			if n := len(questions(t, asked)); n != 2 || !strings.Contains(out.String(), tt.want) || strings.Contains(out.String(), "secret") {
+			if n := len(questions(t, asked)); n != 2 || !strings.Contains(out.String(), tt.want) ||
+				strings.Contains(out.String(), "secret") {
 				t.Errorf("asked %d times, logged %s", n, out.String())
 			}
 		})
@@ -233,11 +241,16 @@ func TestRead(t *testing.T) {
 	config, bin, _ := write(t, "", "1h", second)
 	_, err := Read(config, bin, nil)
 	for _, want := range []string{
-		"providers[1].name: Duplicate value", `providers[1].apiVersion: Unsupported value: "v9"`, "providers[1].matchImages[0]: Invalid value",
-		"providers[1].defaultCacheDuration: Invalid value", "providers[1].tokenAttributes.cacheType: Unsupported value", "providers[1].tokenAttributes.serviceAccountTokenAudience: Required value",
-		"providers[1].tokenAttributes.requiredServiceAccountAnnotationKeys: Forbidden", "providers[1].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: Invalid value",
-		"providers[1].tokenAttributes.optionalServiceAccountAnnotationKeys[1]: Duplicate value", `providers[1].tokenAttributes: Invalid value: ["a b"]`,
-		"providers[2].tokenAttributes.requireServiceAccount: Required value", "providers[2].tokenAttributes.cacheType: Required value", "providers[2].name: Invalid value",
+		"providers[1].name: Duplicate value", `providers[1].apiVersion: Unsupported value: "v9"`,
+		"providers[1].matchImages[0]: Invalid value",
+		"providers[1].defaultCacheDuration: Invalid value", "providers[1].tokenAttributes.cacheType: Unsupported value",
+		"providers[1].tokenAttributes.serviceAccountTokenAudience: Required value",
+		"providers[1].tokenAttributes.requiredServiceAccountAnnotationKeys: Forbidden",
+		"providers[1].tokenAttributes.requiredServiceAccountAnnotationKeys[0]: Invalid value",
+		"providers[1].tokenAttributes.optionalServiceAccountAnnotationKeys[1]: Duplicate value",
+		`providers[1].tokenAttributes: Invalid value: ["a b"]`,
+		"providers[2].tokenAttributes.requireServiceAccount: Required value",
+		"providers[2].tokenAttributes.cacheType: Required value", "providers[2].name: Invalid value",
 		"providers[2].matchImages: Required value", "providers[2].defaultCacheDuration: Required value",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

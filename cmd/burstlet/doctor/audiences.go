@@ -31,9 +31,8 @@ func (e *clusterExam) audiences(ctx context.Context, asNode bool) {
 	}
 	var questions []question
 	for _, audience := range audiences {
-		questions = append(questions, question{verb: audienceVerb, resource: audience, attributes: authorizationv1.ResourceAttributes{
-			Verb: audienceVerb, Resource: audience, Version: "v1",
-		}})
+		attributes := authorizationv1.ResourceAttributes{Verb: audienceVerb, Resource: audience, Version: "v1"}
+		questions = append(questions, question{verb: audienceVerb, resource: audience, attributes: attributes})
 	}
 	if err := askRights(ctx, e.client, questions); err != nil {
 		e.add(backend.Bad(what, err.Error(), ""))

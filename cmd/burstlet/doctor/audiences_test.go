@@ -17,7 +17,8 @@ func TestDoctorAsksForTheTokensOfPlugins(t *testing.T) {
 			"defaultCacheDuration: 1m" + tokens + "}\n"
 	}
 	wants := func(audience string) string {
-		return ", tokenAttributes: {serviceAccountTokenAudience: " + audience + ", cacheType: Token, requireServiceAccount: true}"
+		return ", tokenAttributes: {serviceAccountTokenAudience: " + audience +
+			", cacheType: Token, requireServiceAccount: true}"
 	}
 	all := head + provider("a", wants("registry")) + provider("b", wants("registry")) + provider("c", wants("other")) +
 		provider("d", "")
@@ -27,7 +28,10 @@ func TestDoctorAsksForTheTokensOfPlugins(t *testing.T) {
 		denied []string
 		want   []string
 	}{
-		"all are allowed": {all, true, nil, []string{`ok tokens for plugins system:node:n may request them for the audiences ["other" "registry"]`}},
+		"all are allowed": {
+			all, true, nil,
+			[]string{`ok tokens for plugins system:node:n may request them for the audiences ["other" "registry"]`},
+		},
 		"one is not": {all, true, []string{audienceVerb + " registry"}, []string{
 			`warn tokens for plugins system:node:n may not request tokens for audience "registry" of every ServiceAccount`,
 		}},
@@ -35,9 +39,11 @@ func TestDoctorAsksForTheTokensOfPlugins(t *testing.T) {
 			`warn tokens for plugins system:node:n may not request tokens for audience "other"`,
 			`warn tokens for plugins system:node:n may not request tokens for audience "registry"`,
 		}},
-		"no plugin wants one":   {head + provider("a", ""), true, []string{"registry"}, nil},
-		"the user is no node":   {all, false, []string{"registry"}, nil},
-		"no such configuration": {"kind: Other", true, nil, []string{"FAIL tokens for plugins read the configuration of credential providers"}},
+		"no plugin wants one": {head + provider("a", ""), true, []string{"registry"}, nil},
+		"the user is no node": {all, false, []string{"registry"}, nil},
+		"no such configuration": {
+			"kind: Other", true, nil, []string{"FAIL tokens for plugins read the configuration of credential providers"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "providers.yaml")

@@ -56,14 +56,19 @@ func TestDoctorKnowsWhichServersANodeMayJoin(t *testing.T) {
 		"v1.36.3": "ok version " + tail, "v1.36.0-eks-1a2b3c": "ok version " + tail, "v1.37.9": "ok version " + tail,
 		"v1.38.0": "warn version " + tail + ": 1.34 to 1.37 were tried: a kubelet may join this server too, but",
 		"v1.39.9": "warn version " + tail + ": 1.34 to 1.37 were tried: a kubelet may join this server too, but",
-		"v1.40.0": "warn version " + tail + ": 1.34 to 1.37 were tried, and this server is too new for the node: take a newer burstlet",
+		"v1.40.0": "warn version " + tail +
+			": 1.34 to 1.37 were tried, and this server is too new for the node: take a newer burstlet",
 		"v1.35.2": "warn version " + tail + ": 1.34 to 1.37 were tried: this server drops",
-		"v1.29.0": "warn version " + tail, "v1.28.9": "FAIL version " + tail + ": 1.34 to 1.37 were tried, and sidecars need at least 1.29",
-		"v2.0.0": "FAIL version " + tail,
+		"v1.29.0": "warn version " + tail,
+		"v1.28.9": "FAIL version " + tail + ": 1.34 to 1.37 were tried, and sidecars need at least 1.29",
+		"v2.0.0":  "FAIL version " + tail,
 	} {
 		wantFinding(t, judgeServer("v1.36.3", &apiversion.Info{GitVersion: server}), strings.ReplaceAll(want, "%s", server))
 	}
-	wantFinding(t, judgeServer("v1.36.3", &apiversion.Info{GitVersion: "main"}), `warn version the API server calls its version "main"`)
+	wantFinding(
+		t, judgeServer("v1.36.3", &apiversion.Info{GitVersion: "main"}),
+		`warn version the API server calls its version "main"`,
+	)
 }
 
 func TestDoctorComparesClocks(t *testing.T) {
@@ -87,15 +92,32 @@ func TestDoctorTellsWhoseCredentialItIs(t *testing.T) {
 		bootstrap bool
 		want      string
 	}{
-		"own":           {user: "system:node:n", groups: []string{"system:nodes"}, want: "ok user system:node:n, the node's own"},
-		"another's":     {user: "system:node:m", groups: []string{"system:nodes"}, want: "FAIL user system:node:m, the credential of another node: node.name must be m"},
-		"no group":      {user: "system:node:n", want: "FAIL user system:node:n without the group system:nodes"},
-		"pod":           {user: "system:serviceaccount:burstlet:runner", want: "warn user ServiceAccount burstlet/runner, whose rights RBAC cannot limit"},
-		"admin":         {user: "kubernetes-admin", groups: []string{"system:masters"}, want: "warn user kubernetes-admin in group system:masters, who may do everything"},
-		"somebody":      {user: "alice", want: "warn user alice, neither"},
-		"nobody":        {user: "system:anonymous", want: "FAIL user nobody"},
-		"bootstrap":     {user: "system:bootstrap:abcdef", bootstrap: true, want: "ok user system:bootstrap:abcdef, which asks for the node's own"},
-		"wrongly named": {user: "system:bootstrap:abcdef", want: "FAIL user system:bootstrap:abcdef, a bootstrap token: name its kubeconfig as bootstrapKubeconfig"},
+		"own": {
+			user: "system:node:n", groups: []string{"system:nodes"}, want: "ok user system:node:n, the node's own",
+		},
+		"another's": {
+			user: "system:node:m", groups: []string{"system:nodes"},
+			want: "FAIL user system:node:m, the credential of another node: node.name must be m",
+		},
+		"no group": {user: "system:node:n", want: "FAIL user system:node:n without the group system:nodes"},
+		"pod": {
+			user: "system:serviceaccount:burstlet:runner",
+			want: "warn user ServiceAccount burstlet/runner, whose rights RBAC cannot limit",
+		},
+		"admin": {
+			user: "kubernetes-admin", groups: []string{"system:masters"},
+			want: "warn user kubernetes-admin in group system:masters, who may do everything",
+		},
+		"somebody": {user: "alice", want: "warn user alice, neither"},
+		"nobody":   {user: "system:anonymous", want: "FAIL user nobody"},
+		"bootstrap": {
+			user: "system:bootstrap:abcdef", bootstrap: true,
+			want: "ok user system:bootstrap:abcdef, which asks for the node's own",
+		},
+		"wrongly named": {
+			user: "system:bootstrap:abcdef",
+			want: "FAIL user system:bootstrap:abcdef, a bootstrap token: name its kubeconfig as bootstrapKubeconfig",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantFinding(t, userFinding(whoami{tc.user, tc.groups}, tc.bootstrap, "n"), tc.want)
@@ -110,7 +132,9 @@ func testCert(t *testing.T, cn string, from, until time.Time, ips ...string) (ce
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: cn}, NotBefore: from, NotAfter: until}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: cn}, NotBefore: from, NotAfter: until,
+	}
 	for _, ip := range ips {
 		template.IPAddresses = append(template.IPAddresses, net.ParseIP(ip))
 	}
@@ -122,7 +146,9 @@ func testCert(t *testing.T, cn string, from, until time.Time, ips ...string) (ce
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{
+		Type: "PRIVATE KEY", Bytes: keyDER,
+	})
 }
 
 func TestDoctorTellsHowLongACredentialIsGood(t *testing.T) {
@@ -140,17 +166,47 @@ func TestDoctorTellsHowLongACredentialIsGood(t *testing.T) {
 		cred credential
 		want string
 	}{
-		"certificate":   {credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert(90)}}}, "ok credential F: a client certificate until 2026-08-30 12:00 UTC"},
-		"soon over":     {credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert(9)}}}, "warn credential F: a client certificate until 2026-06-10 12:00 UTC, which nobody rotates"},
-		"over":          {credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert(-1)}}}, "FAIL credential F: a client certificate, which expired on 2026-05-31 12:00 UTC"},
-		"issued":        {credential{issued: true, rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert(1)}}}, "ok credential F: a client certificate until 2026-06-02 12:00 UTC, rotated"},
-		"file":          {credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertFile: "/absent"}}}, "FAIL credential F: open /absent: no such file"},
-		"no PEM":        {credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}}, "FAIL credential F: read the client certificate: no certificate"},
-		"token":         {credential{rest: &rest.Config{BearerToken: token(-time.Hour)}}, "FAIL credential F: a token, which expired on 2026-06-01 11:00 UTC"},
-		"opaque token":  {credential{rest: &rest.Config{BearerToken: "abcdef.canary"}}, "ok credential F: a token"},
-		"bootstrap":     {credential{bootstrap: true, rest: &rest.Config{BearerToken: token(time.Hour)}}, "ok credential F: a token until 2026-06-01 13:00 UTC"},
-		"rotated token": {credential{rest: &rest.Config{BearerTokenFile: tokenFile, BearerToken: "canary"}}, "ok credential F: a token until 2026-06-01 13:00 UTC, rotated"},
-		"program":       {credential{rest: &rest.Config{ExecProvider: &api.ExecConfig{Command: "aws"}}}, "ok credential F: from the program aws"},
+		"certificate": {
+			credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert(90)}}},
+			"ok credential F: a client certificate until 2026-08-30 12:00 UTC",
+		},
+		"soon over": {
+			credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert(9)}}},
+			"warn credential F: a client certificate until 2026-06-10 12:00 UTC, which nobody rotates",
+		},
+		"over": {
+			credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert(-1)}}},
+			"FAIL credential F: a client certificate, which expired on 2026-05-31 12:00 UTC",
+		},
+		"issued": {
+			credential{issued: true, rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: cert(1)}}},
+			"ok credential F: a client certificate until 2026-06-02 12:00 UTC, rotated",
+		},
+		"file": {
+			credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertFile: "/absent"}}},
+			"FAIL credential F: open /absent: no such file",
+		},
+		"no PEM": {
+			credential{rest: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CertData: []byte("x")}}},
+			"FAIL credential F: read the client certificate: no certificate",
+		},
+		"token": {
+			credential{rest: &rest.Config{BearerToken: token(-time.Hour)}},
+			"FAIL credential F: a token, which expired on 2026-06-01 11:00 UTC",
+		},
+		"opaque token": {credential{rest: &rest.Config{BearerToken: "abcdef.canary"}}, "ok credential F: a token"},
+		"bootstrap": {
+			credential{bootstrap: true, rest: &rest.Config{BearerToken: token(time.Hour)}},
+			"ok credential F: a token until 2026-06-01 13:00 UTC",
+		},
+		"rotated token": {
+			credential{rest: &rest.Config{BearerTokenFile: tokenFile, BearerToken: "canary"}},
+			"ok credential F: a token until 2026-06-01 13:00 UTC, rotated",
+		},
+		"program": {
+			credential{rest: &rest.Config{ExecProvider: &api.ExecConfig{Command: "aws"}}},
+			"ok credential F: from the program aws",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.cred.source = "F"
@@ -171,9 +227,17 @@ func TestDoctorTellsANodeFromAnothers(t *testing.T) {
 		}
 	}
 	virtual := map[string]string{"type": "virtual-kubelet"}
-	wantFinding(t, nodeFinding(node("v1.36.0", nil), false), "FAIL node this node name is taken: node n belongs to another kubelet (version v1.36.0): choose another node name")
-	wantFinding(t, nodeFinding(node("v1.15.2-vk", virtual), false), "warn node Node n is another virtual kubelet's (version v1.15.2-vk)")
-	wantFinding(t, nodeFinding(node("v1.36.3+burstlet-1.0", virtual), false), "ok node Node n is there, and nobody runs it now")
+	wantFinding(
+		t, nodeFinding(node("v1.36.0", nil), false),
+		"FAIL node this node name is taken: node n belongs to another kubelet (version v1.36.0): choose another node name",
+	)
+	wantFinding(
+		t, nodeFinding(node("v1.15.2-vk", virtual), false),
+		"warn node Node n is another virtual kubelet's (version v1.15.2-vk)",
+	)
+	wantFinding(
+		t, nodeFinding(node("v1.36.3+burstlet-1.0", virtual), false), "ok node Node n is there, and nobody runs it now",
+	)
 	wantFinding(t, nodeFinding(node("v1.36.3+burstlet-1.0", virtual), true), "ok node Node n is run by a burstlet now")
 	wantFinding(t, nodeFinding(node("", nil), false), "ok node Node n is there")
 }
@@ -184,7 +248,8 @@ func TestDoctorTellsALeaseThatHolds(t *testing.T) {
 		at := metav1.NewMicroTime(now.Add(-ago))
 		return &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &at, LeaseDurationSeconds: &seconds}}
 	}
-	if !holds(lease(5*time.Second, 8), now, time.Minute) || holds(lease(9*time.Second, 8), now, time.Minute) || holds(&coordinationv1.Lease{}, now, time.Minute) {
+	if !holds(lease(5*time.Second, 8), now, time.Minute) || holds(lease(9*time.Second, 8), now, time.Minute) ||
+		holds(&coordinationv1.Lease{}, now, time.Minute) {
 		t.Error("wrong")
 	}
 }
@@ -192,7 +257,10 @@ func TestDoctorTellsALeaseThatHolds(t *testing.T) {
 func TestDoctorJudgesTheAddressOfANode(t *testing.T) {
 	own := []net.Addr{&net.IPNet{IP: net.ParseIP("127.0.0.1")}, &net.IPNet{IP: net.ParseIP("192.0.2.7")}}
 	for _, tc := range []struct{ address, server, want string }{
-		{"192.0.2.7", "https://192.0.2.1:6443", "ok address 192.0.2.7, F; whether the API server reaches it cannot be known from here"},
+		{
+			"192.0.2.7", "https://192.0.2.1:6443",
+			"ok address 192.0.2.7, F; whether the API server reaches it cannot be known from here",
+		},
 		{"192.0.2.9", "https://192.0.2.1:6443", "warn address 192.0.2.9, F, which this machine does not have"},
 		{"127.0.0.1", "https://192.0.2.1:6443", "FAIL address 127.0.0.1, F: on another machine that is itself"},
 		{"127.0.0.1", "https://127.0.0.1:6443", "ok address 127.0.0.1, F: the API server is on this machine too"},
@@ -243,7 +311,10 @@ func TestDoctorLooksWhetherThePortIsFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFinding(t, portFinding(t.Context(), "127.0.0.1", port, false), "ok port "+at+" is free")
-	wantFinding(t, portFinding(t.Context(), "192.0.2.77", port, false), "FAIL port 192.0.2.77:"+fmt.Sprint(port)+": this machine does not have the address")
+	wantFinding(
+		t, portFinding(t.Context(), "192.0.2.77", port, false),
+		"FAIL port 192.0.2.77:"+fmt.Sprint(port)+": this machine does not have the address",
+	)
 }
 
 func TestDoctorLooksWhetherCertificatesCanBeKept(t *testing.T) {

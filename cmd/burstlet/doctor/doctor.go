@@ -71,7 +71,8 @@ func diagnoseNode(ctx context.Context, c config.Configuration, o Options) ([]bac
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
 	more, err := kind.Diagnose(ctx, backends.Node{
-		Config: c, Identity: identity, StandIn: c.Node.Identity == "" && identity == access.StandInIdentity(c), Version: o.Version,
+		Config: c, Identity: identity, StandIn: c.Node.Identity == "" && identity == access.StandInIdentity(c),
+		Version: o.Version,
 	})
 	return append(found, more...), err
 }

@@ -119,7 +119,8 @@ func (e *clusterExam) election(ctx context.Context) {
 	}
 	source := accessSource(l.Kubeconfig, server)
 	found := rightFindings(ctx, client, what, source, []right{electionRight(l.Namespace)}, e.cfg.LeaseName(), true,
-		"grant it as Role burstlet:leader-election of "+fileServiceAccount+" does, and name that credential as leaderElection.kubeconfig")
+		"grant it as Role burstlet:leader-election of "+fileServiceAccount+
+			" does, and name that credential as leaderElection.kubeconfig")
 	if found[0].OK {
 		found[0].Detail = source + " may write leases in namespace " + l.Namespace + "; " + e.leader(ctx, client, l)
 	}

@@ -191,11 +191,13 @@ func (e *clusterExam) bootstrapRights(ctx context.Context) {
 	case err != nil:
 		e.add(backend.Bad("approval", err.Error(), ""))
 	case auto[0].allowed:
-		e.add(backend.Doubtful("approval", "the cluster approves this credential for every node: whoever holds it can become any of them",
+		e.add(backend.Doubtful("approval", "the cluster approves this credential for every node: whoever holds it can "+
+			"become any of them",
 			"unbind system:certificates.k8s.io:certificatesigningrequests:nodeclient, and run burstlet approve-certificates "+
 				"--bootstrap-groups ("+fileBootstrap+")"))
 	default:
-		e.add(backend.Good("approval", "burstlet approve-certificates --bootstrap-groups ("+fileBootstrap+"), or a person with "+
+		e.add(backend.Good("approval", "burstlet approve-certificates --bootstrap-groups ("+fileBootstrap+
+			"), or a person with "+
 			"kubectl certificate approve, must approve the request for the node's credential when burstlet starts"))
 	}
 	e.add(backend.Doubtful("node's rights", "cannot be asked for before the node has its own credential",

@@ -103,7 +103,8 @@ func nodeRights() []right {
 		},
 		{
 			group: groupCore, resources: []string{"serviceaccounts"}, verbs: []string{"get"}, scope: referenced,
-			why: "credential provider plugins with tokenAttributes are not asked", optional: true, needed: hasCredentialProviders,
+			why: "credential provider plugins with tokenAttributes are not asked", optional: true,
+			needed: hasCredentialProviders,
 		},
 		{
 			group: groupCore, resources: []string{"persistentvolumeclaims", "persistentvolumes"}, verbs: []string{"get"},

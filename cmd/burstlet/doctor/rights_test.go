@@ -142,7 +142,8 @@ func TestDoctorNamesEachMissingRight(t *testing.T) {
 				"FAIL rights bob may not patch nodes/status: the node does not become ready: DO",
 				"FAIL rights bob may not watch, delete pods: pods are not seen, or never go away: DO",
 				"warn rights bob may not list clustertrustbundles of certificates.k8s.io: ",
-				"FAIL rights bob may not get, create, update leases of coordination.k8s.io in namespace kube-node-lease: the node is taken for dead: DO",
+				"FAIL rights bob may not get, create, update leases of coordination.k8s.io in namespace kube-node-lease: the " +
+					"node is taken for dead: DO",
 			},
 		},
 	} {
@@ -181,7 +182,8 @@ func TestDoctorAsksForANodesRightsAsItsAuthorizerGrantsThem(t *testing.T) {
 				t.Errorf("%s %s is asked for", q.verb, q.resource)
 			case r.scope == ownObject && q.verb != "create" && a.Name != "n":
 				t.Errorf("%s %s of %q", q.verb, q.resource, a.Name)
-			case q.resource == "pods" && (q.verb == "list" || q.verb == "watch") && (a.FieldSelector == nil || a.FieldSelector.Requirements[0].Key != "spec.nodeName"):
+			case q.resource == "pods" && (q.verb == "list" || q.verb == "watch") &&
+				(a.FieldSelector == nil || a.FieldSelector.Requirements[0].Key != "spec.nodeName"):
 				t.Errorf("%s pods of all nodes", q.verb)
 			}
 		}

@@ -50,7 +50,9 @@ func judgeServer(kubelet string, server *apiversion.Info) backend.Finding {
 	case theirs.Minor() > own.Minor()+kubeletMayLag:
 		return backend.Doubtful(what, detail, tried+", and this server is too new for the node: take a newer burstlet")
 	case theirs.Minor() > newestTried:
-		return backend.Doubtful(what, detail, tried+": a kubelet may join this server too, but burstlet has not been run with it")
+		return backend.Doubtful(
+			what, detail, tried+": a kubelet may join this server too, but burstlet has not been run with it",
+		)
 	default:
 		return backend.Good(what, detail)
 	}

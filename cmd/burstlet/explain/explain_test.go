@@ -92,7 +92,8 @@ items:
 - {apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: r}, spec: {selector: {}, template: {spec: `+plain+`}}}
 - {apiVersion: apps/v1, kind: DaemonSet, metadata: {name: e}, spec: {selector: {}, template: {spec: `+plain+`}}}
 - {apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: {spec: `+plain+`}}}
-- {apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: "", jobTemplate: {spec: {template: {spec: `+plain+`}}}}}
+- {apiVersion: batch/v1, kind: CronJob, metadata: {name: c}, spec: {schedule: "", jobTemplate: {spec: {template: {spec: `+
+		plain+`}}}}}
 `, explainConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -100,11 +101,15 @@ items:
 	var names []string
 	for _, e := range got {
 		names = append(names, e.Pod)
-		if !e.Accepted || e.Task == nil || e.Task.OnDemand <= 0 || e.Task.Spot >= e.Task.OnDemand || e.Backend != "ecs" || e.Node != "fargate" {
+		if !e.Accepted || e.Task == nil || e.Task.OnDemand <= 0 || e.Task.Spot >= e.Task.OnDemand || e.Backend != "ecs" ||
+			e.Node != "fargate" {
 			t.Errorf("%+v", e)
 		}
 	}
-	want := []string{"Pod shop/p", "Deployment default/d", "ReplicaSet default/r", "DaemonSet default/e", "Job default/j", "CronJob default/c"}
+	want := []string{
+		"Pod shop/p", "Deployment default/d", "ReplicaSet default/r", "DaemonSet default/e", "Job default/j",
+		"CronJob default/c",
+	}
 	if d := cmp.Diff(want, names); d != "" {
 		t.Error(d)
 	}
@@ -128,7 +133,9 @@ spec: {hostNetwork: true, priority: 1, containers: [{name: c, image: i, imagePul
 			t.Errorf("%s: no why", f.Field)
 		}
 	}
-	if d := cmp.Diff([]string{"metadata.annotations[ecs.burstlet.dev/typo]", "spec.hostNetwork", "spec.containers[0].imagePullPolicy"}, fields); d != "" {
+	if d := cmp.Diff([]string{
+		"metadata.annotations[ecs.burstlet.dev/typo]", "spec.hostNetwork", "spec.containers[0].imagePullPolicy",
+	}, fields); d != "" {
 		t.Error(d)
 	}
 	for _, f := range got[0].Taken {
@@ -166,7 +173,10 @@ spec:
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	for _, wanted := range []string{`"name": "B"`, "c.B::", "repositoryCredentials", "efsVolumeConfiguration", "z of ConfigMap m", "0.25 vCPU, 0.5 GiB", "us-east-1 on 2026-11-20", "backend.ecs.prices"} {
+	for _, wanted := range []string{
+		`"name": "B"`, "c.B::", "repositoryCredentials", "efsVolumeConfiguration", "z of ConfigMap m", "0.25 vCPU, 0.5 GiB",
+		"us-east-1 on 2026-11-20", "backend.ecs.prices",
+	} {
 		if !strings.Contains(text, wanted) {
 			t.Errorf("no %q in\n%s", wanted, text)
 		}
@@ -181,7 +191,8 @@ spec:
 func TestExplainUsesThePricesOfTheConfiguration(t *testing.T) {
 	got, err := explained(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: "+plain,
 		explainConfig+"    prices: {vcpu: 4, gb: 2, armVCPU: 1, armGB: 1, storageGB: 0, spotFactor: 0.5}\n")
-	if err != nil || got[0].Task.OnDemand != 2 || got[0].Task.Spot != 1 || strings.Contains(got[0].Task.Prices, "us-east-1") {
+	if err != nil || got[0].Task.OnDemand != 2 || got[0].Task.Spot != 1 ||
+		strings.Contains(got[0].Task.Prices, "us-east-1") {
 		t.Errorf("%+v, %v", got[0].Task, err)
 	}
 }
@@ -217,17 +228,23 @@ spec:
 	if err != nil || !got[0].Accepted || len(got[0].Notes) != 0 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if task := string(got[0].Task.TaskDefinition) + string(got[0].Task.RunTask); !strings.Contains(task, unknownVolume) || !strings.Contains(task, "s-0") {
+	if task := string(got[0].Task.TaskDefinition) + string(got[0].Task.RunTask); !strings.Contains(task, unknownVolume) ||
+		!strings.Contains(task, "s-0") {
 		t.Error(task)
 	}
 }
 
 func TestExplainTellsWhatItCannotRead(t *testing.T) {
 	for name, tc := range map[string]struct{ pods, want string }{
-		"an unknown field": {"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containerz: []}", `document 1: strict decoding error: unknown field "spec.containerz"`},
-		"no YAML":          {"{", "document 1: "},
-		"no pod":           {"apiVersion: v1\nkind: Service\nmetadata: {name: p}", "no pod and no workload"},
-		"a bad later one":  {"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n---\napiVersion: v1\nkind: Pod\nspec: 3", "document 2: "},
+		"an unknown field": {
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containerz: []}",
+			`document 1: strict decoding error: unknown field "spec.containerz"`,
+		},
+		"no YAML": {"{", "document 1: "},
+		"no pod":  {"apiVersion: v1\nkind: Service\nmetadata: {name: p}", "no pod and no workload"},
+		"a bad later one": {
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n---\napiVersion: v1\nkind: Pod\nspec: 3", "document 2: ",
+		},
 	} {
 		_, err := Read(nil, []string{saved(t, "p.yaml", tc.pods)})
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -251,10 +268,14 @@ spec:
   volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: token}}]}}]
 `
 	for cfg, want := range map[string]string{
-		explainConfig: "  files of this pod alone: in Secrets Manager, about $0.45 a month; with backend.ecs.payloadBucket it would be $0.008\n",
-		explainConfig + "    payloadBucket: payloads\n": "  files of this pod alone: in bucket payloads, about $0.008 a month; in Secrets Manager it would be $0.45\n",
+		explainConfig: "  files of this pod alone: in Secrets Manager, about $0.45 a month; with " +
+			"backend.ecs.payloadBucket it would be $0.008\n",
+		explainConfig +
+			"    payloadBucket: payloads\n": "  files of this pod alone: in bucket payloads, about $0.008 a month; in " +
+			"Secrets Manager it would be $0.45\n",
 	} {
-		if text, err := run(t, config.FormatText, cfg, saved(t, "pod.yaml", pod)); err != nil || !strings.Contains(text, want) {
+		if text, err := run(t, config.FormatText, cfg, saved(t, "pod.yaml", pod)); err != nil ||
+			!strings.Contains(text, want) {
 			t.Errorf("%v: no %s in %s", err, want, text)
 		}
 	}
@@ -273,7 +294,8 @@ spec:
 `
 	with := explainConfig + "    ebs: {roleARN: arn:aws:iam::123456789012:role/v, volumeType: gp3}\n"
 	got, err := explained(t, pod, with)
-	if err != nil || got[0].Task == nil || got[0].Task.Volume != "100 GiB of EBS gp3, 4000 IOPS" || !strings.Contains(string(got[0].Task.RunTask), `"sizeInGiB": 100`) {
+	if err != nil || got[0].Task == nil || got[0].Task.Volume != "100 GiB of EBS gp3, 4000 IOPS" ||
+		!strings.Contains(string(got[0].Task.RunTask), `"sizeInGiB": 100`) {
 		t.Fatalf("%v: %+v", err, got)
 	}
 	text, err := run(t, config.FormatText, with, saved(t, "pod.yaml", pod))
@@ -281,7 +303,8 @@ spec:
 		t.Errorf("%v: %s", err, text)
 	}
 	got, err = explained(t, pod, explainConfig)
-	if err == nil || len(got[0].Refused) != 1 || got[0].Refused[0].Field != "spec.volumes[0].ephemeral" || !strings.Contains(got[0].Refused[0].How, "backend.ecs.ebs.roleARN") {
+	if err == nil || len(got[0].Refused) != 1 || got[0].Refused[0].Field != "spec.volumes[0].ephemeral" ||
+		!strings.Contains(got[0].Refused[0].How, "backend.ecs.ebs.roleARN") {
 		t.Errorf("without a role: %v: %+v", err, got)
 	}
 }

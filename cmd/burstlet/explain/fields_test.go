@@ -104,7 +104,8 @@ func TestFieldsPage(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(have), page); diff != "" {
 		t.Errorf(
-			"docs/fields.md is not what the backends answer; go test ./cmd/burstlet/explain -run TestFieldsPage -update (-file +answer):\n%s",
+			"docs/fields.md is not what the backends answer; go test ./cmd/burstlet/explain -run TestFieldsPage -update "+
+				"(-file +answer):\n%s",
 			diff,
 		)
 	}

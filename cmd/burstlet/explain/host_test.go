@@ -82,7 +82,8 @@ func TestExplainOnAHostTellsWhatALaunchRefuses(t *testing.T) {
 			"container c: container's runAsUser breaks non-root policy",
 		},
 		"a long name": {
-			"hostname: " + strings.Repeat("h", 60) + "\n  subdomain: d\n  setHostnameAsFQDN: true\n  containers: [{name: c, image: i}]",
+			"hostname: " + strings.Repeat("h", 60) +
+				"\n  subdomain: d\n  setHostnameAsFQDN: true\n  containers: [{name: c, image: i}]",
 			"is too long",
 		},
 	} {

@@ -20,9 +20,13 @@ import (
 var cadvisorLabels = []string{"container", "id", "image", "name", "namespace", "pod"}
 
 var (
-	cadvisorError  = prometheus.NewDesc("container_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise", nil, nil)
-	containerBegan = cadvisorDesc("container_start_time_seconds", "Start time of the container since unix epoch in seconds.")
-	containerSeen  = cadvisorDesc("container_last_seen", "Last time a container was seen by the exporter")
+	cadvisorError = prometheus.NewDesc(
+		"container_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise", nil, nil,
+	)
+	containerBegan = cadvisorDesc(
+		"container_start_time_seconds", "Start time of the container since unix epoch in seconds.",
+	)
+	containerSeen = cadvisorDesc("container_last_seen", "Last time a container was seen by the exporter")
 )
 
 func cadvisorDesc(name, help string, extra ...string) *prometheus.Desc {
@@ -159,7 +163,9 @@ func (s *series) labels() []string {
 func (c CAdvisor) show(ch chan<- prometheus.Metric, s series) {
 	labels := s.labels()
 	if !s.usage.StartTime.IsZero() {
-		ch <- prometheus.MustNewConstMetric(containerBegan, prometheus.GaugeValue, float64(s.usage.StartTime.Unix()), labels...)
+		ch <- prometheus.MustNewConstMetric(
+			containerBegan, prometheus.GaugeValue, float64(s.usage.StartTime.Unix()), labels...,
+		)
 	}
 	ch <- prometheus.NewMetricWithTimestamp(c.Now,
 		prometheus.MustNewConstMetric(containerSeen, prometheus.GaugeValue, float64(c.Now.Unix()), labels...))

@@ -42,7 +42,8 @@ var families = []family{
 		func(c *backend.CFSUsage) uint64 { return c.ThrottledPeriods }),
 	limited("container_cpu_cfs_throttled_seconds_total", "Total time duration the container has been throttled.", nano,
 		func(c *backend.CFSUsage) uint64 { return c.ThrottledTime }),
-	of("container_memory_usage_bytes", "Current memory usage in bytes, including all memory regardless of when it was accessed", gauge, 1,
+	of("container_memory_usage_bytes", "Current memory usage in bytes, including all memory regardless of when it was "+
+		"accessed", gauge, 1,
 		func(u *backend.Usage, _ *backend.UsageDetail) *uint64 { return u.MemoryUsage }),
 	of("container_memory_working_set_bytes", "Current working set in bytes.", gauge, 1,
 		func(u *backend.Usage, _ *backend.UsageDetail) *uint64 { return u.MemoryWorkingSet }),
@@ -62,7 +63,9 @@ var families = []family{
 		func(_ *backend.Usage, d *backend.UsageDetail) *uint64 { return d.MostMemory }),
 	of("container_memory_failcnt", "Number of memory usage hits limits", counter, 1,
 		func(_ *backend.Usage, d *backend.UsageDetail) *uint64 { return d.MemoryFailures }),
-	{cadvisorDesc("container_memory_failures_total", "Cumulative count of memory allocation failures.", "failure_type", "scope"), counter, faults},
+	{cadvisorDesc(
+		"container_memory_failures_total", "Cumulative count of memory allocation failures.", "failure_type", "scope",
+	), counter, faults},
 	of("container_oom_events_total", "Count of out of memory events observed for the container", counter, 1,
 		func(_ *backend.Usage, d *backend.UsageDetail) *uint64 { return d.OOMKills }),
 	of("container_processes", "Number of processes running inside the container.", gauge, 1,
@@ -75,18 +78,41 @@ var families = []family{
 		func(f *backend.FilesystemUsage) *uint64 { return f.InodesFree }),
 	filesystem("container_fs_inodes_total", "Number of Inodes",
 		func(f *backend.FilesystemUsage) *uint64 { return f.Inodes }),
-	disk("container_fs_reads_bytes_total", "Cumulative count of bytes read", func(d *backend.DiskUsage) uint64 { return d.ReadBytes }),
-	disk("container_fs_writes_bytes_total", "Cumulative count of bytes written", func(d *backend.DiskUsage) uint64 { return d.WriteBytes }),
-	disk("container_fs_reads_total", "Cumulative count of reads completed", func(d *backend.DiskUsage) uint64 { return d.Reads }),
-	disk("container_fs_writes_total", "Cumulative count of writes completed", func(d *backend.DiskUsage) uint64 { return d.Writes }),
+	disk(
+		"container_fs_reads_bytes_total", "Cumulative count of bytes read",
+		func(d *backend.DiskUsage) uint64 { return d.ReadBytes },
+	),
+	disk(
+		"container_fs_writes_bytes_total", "Cumulative count of bytes written",
+		func(d *backend.DiskUsage) uint64 { return d.WriteBytes },
+	),
+	disk(
+		"container_fs_reads_total", "Cumulative count of reads completed",
+		func(d *backend.DiskUsage) uint64 { return d.Reads },
+	),
+	disk(
+		"container_fs_writes_total", "Cumulative count of writes completed",
+		func(d *backend.DiskUsage) uint64 { return d.Writes },
+	),
 	network("receive_bytes", "bytes received", func(i *backend.InterfaceUsage) *uint64 { return i.RxBytes }),
 	network("receive_packets", "packets received", func(i *backend.InterfaceUsage) *uint64 { return i.RxPackets }),
-	network("receive_packets_dropped", "packets dropped while receiving", func(i *backend.InterfaceUsage) *uint64 { return i.RxDropped }),
-	network("receive_errors", "errors encountered while receiving", func(i *backend.InterfaceUsage) *uint64 { return i.RxErrors }),
+	network(
+		"receive_packets_dropped", "packets dropped while receiving",
+		func(i *backend.InterfaceUsage) *uint64 { return i.RxDropped },
+	),
+	network(
+		"receive_errors", "errors encountered while receiving", func(i *backend.InterfaceUsage) *uint64 { return i.RxErrors },
+	),
 	network("transmit_bytes", "bytes transmitted", func(i *backend.InterfaceUsage) *uint64 { return i.TxBytes }),
 	network("transmit_packets", "packets transmitted", func(i *backend.InterfaceUsage) *uint64 { return i.TxPackets }),
-	network("transmit_packets_dropped", "packets dropped while transmitting", func(i *backend.InterfaceUsage) *uint64 { return i.TxDropped }),
-	network("transmit_errors", "errors encountered while transmitting", func(i *backend.InterfaceUsage) *uint64 { return i.TxErrors }),
+	network(
+		"transmit_packets_dropped", "packets dropped while transmitting",
+		func(i *backend.InterfaceUsage) *uint64 { return i.TxDropped },
+	),
+	network(
+		"transmit_errors", "errors encountered while transmitting",
+		func(i *backend.InterfaceUsage) *uint64 { return i.TxErrors },
+	),
 }
 
 var noDetail backend.UsageDetail

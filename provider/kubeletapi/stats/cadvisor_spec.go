@@ -14,10 +14,14 @@ var (
 	cpuShares   = cadvisorDesc("container_spec_cpu_shares", "CPU share of the container.")
 	memoryLimit = cadvisorDesc("container_spec_memory_limit_bytes", "Memory limit for the container.")
 
-	machineLabels  = []string{"boot_id", "machine_id", "system_uuid"}
-	machineCores   = prometheus.NewDesc("machine_cpu_cores", "Number of logical CPU cores.", machineLabels, nil)
-	machineMemory  = prometheus.NewDesc("machine_memory_bytes", "Amount of memory installed on the machine.", machineLabels, nil)
-	machineFailure = prometheus.NewDesc("machine_scrape_error", "1 if there was an error while getting machine metrics, 0 otherwise.", nil, nil)
+	machineLabels = []string{"boot_id", "machine_id", "system_uuid"}
+	machineCores  = prometheus.NewDesc("machine_cpu_cores", "Number of logical CPU cores.", machineLabels, nil)
+	machineMemory = prometheus.NewDesc(
+		"machine_memory_bytes", "Amount of memory installed on the machine.", machineLabels, nil,
+	)
+	machineFailure = prometheus.NewDesc(
+		"machine_scrape_error", "1 if there was an error while getting machine metrics, 0 otherwise.", nil, nil,
+	)
 )
 
 // spec shows with what resources a container runs.

@@ -19,8 +19,9 @@ func detailed(n uint64, cgroup string) *backend.UsageDetail {
 	return &backend.UsageDetail{
 		Cgroup: cgroup, CPUUser: new(n * 7e8), CPUSystem: new(n * 3e8),
 		CFS:         &backend.CFSUsage{Periods: 10 * n, ThrottledPeriods: n, ThrottledTime: n * 5e8},
-		MemoryCache: new(n), MemorySwap: new(n + 1), MemoryMappedFile: new(n + 2), MemoryActiveFile: new(n + 3), MemoryInactiveFile: new(n + 4),
-		MostMemory: new(n + 5), MemoryFailures: new(n + 6), OOMKills: new(n + 7),
+		MemoryCache: new(n), MemorySwap: new(n + 1), MemoryMappedFile: new(n + 2), MemoryActiveFile: new(n + 3),
+		MemoryInactiveFile: new(n + 4),
+		MostMemory:         new(n + 5), MemoryFailures: new(n + 6), OOMKills: new(n + 7),
 		Disks: []backend.DiskUsage{{Device: "/dev/sda", ReadBytes: n, WriteBytes: n + 1, Reads: n + 2, Writes: n + 3}},
 	}
 }
@@ -39,12 +40,16 @@ func whole() CAdvisor {
 	status := &all[0].Status.ContainerStatuses[1]
 	status.ContainerID, status.Image = "containerd://ida", "ran:1"
 	status.Resources = &corev1.ResourceRequirements{
-		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Mi")},
+		Limits: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Mi"),
+		},
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
 	}
 	return CAdvisor{Facts: f, Pods: all, Now: noon.Add(time.Minute), Machine: &backend.NodeFacts{
 		BootID: "boot", MachineID: "machine", SystemUUID: "uuid",
-		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Ki")},
+		Capacity: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Ki"),
+		},
 	}}
 }
 
@@ -56,18 +61,24 @@ func TestCAdvisorsSeries(t *testing.T) {
 	const container = `{container="a",id="/top/pod2/ida",image="ran:1",name="ida",namespace="ns",pod="whole"`
 	for line, want := range map[string]bool{
 		`container_cpu_usage_seconds_total{container="a",cpu="total",id="/top/pod2/ida",image="ran:1",name="ida",namespace="ns",pod="whole"} 3 1767355203000`: true,
-		`container_memory_working_set_bytes` + container + `} 6.291456e+06 1767355203000`:                                                                     true,
-		`container_cpu_cfs_throttled_seconds_total` + container + `} 1.5 1767355203000`:                                                                       true,
-		`container_spec_cpu_quota` + container + `} 25000`:                                                                                                    true,
-		`container_spec_cpu_shares` + container + `} 102`:                                                                                                     true,
-		`container_spec_memory_limit_bytes` + container + `} 1.048576e+06`:                                                                                    true,
-		`container_last_seen` + container + `} 1.76735526e+09 1767355260000`:                                                                                  true,
-		`container_memory_working_set_bytes{container="",id="/top/pod2",image="",name="",namespace="ns",pod="whole"} 2.097152e+07 1767355202000`:              true,
-		`container_memory_working_set_bytes{container="",id="/",image="",name="",namespace="",pod=""} 2.097152e+08 1767355201000`:                             true,
-		`container_network_receive_bytes_total{container="",id="/top/pod2/box",image="pause:3.10",interface="eth0",name="box",namespace="ns",pod="whole"} 5`:  true,
-		`container_network_receive_packets_dropped_total{container="",id="/top/pod2/box"`:                                                                     true,
-		`container_network_receive_bytes_total{container="",id="/",image="",interface="eth0",name="",namespace="",pod=""} 5 1767355201000`:                    true,
-		`machine_memory_bytes{boot_id="boot",machine_id="machine",system_uuid="uuid"} 8192`:                                                                   true,
+		`container_memory_working_set_bytes` + container +
+			`} 6.291456e+06 1767355203000`: true,
+		`container_cpu_cfs_throttled_seconds_total` + container +
+			`} 1.5 1767355203000`: true,
+		`container_spec_cpu_quota` + container +
+			`} 25000`: true,
+		`container_spec_cpu_shares` + container +
+			`} 102`: true,
+		`container_spec_memory_limit_bytes` + container +
+			`} 1.048576e+06`: true,
+		`container_last_seen` + container +
+			`} 1.76735526e+09 1767355260000`: true,
+		`container_memory_working_set_bytes{container="",id="/top/pod2",image="",name="",namespace="ns",pod="whole"} 2.097152e+07 1767355202000`:             true,
+		`container_memory_working_set_bytes{container="",id="/",image="",name="",namespace="",pod=""} 2.097152e+08 1767355201000`:                            true,
+		`container_network_receive_bytes_total{container="",id="/top/pod2/box",image="pause:3.10",interface="eth0",name="box",namespace="ns",pod="whole"} 5`: true,
+		`container_network_receive_packets_dropped_total{container="",id="/top/pod2/box"`:                                                                    true,
+		`container_network_receive_bytes_total{container="",id="/",image="",interface="eth0",name="",namespace="",pod=""} 5 1767355201000`:                   true,
+		`machine_memory_bytes{boot_id="boot",machine_id="machine",system_uuid="uuid"} 8192`:                                                                  true,
 		`container_scrape_error 0`: true,
 		// A container without a limit is never throttled; one that has ended is not shown.
 		`container_cpu_cfs_periods_total{container="b"`: false,
@@ -86,11 +97,15 @@ func TestCAdvisorsSeries(t *testing.T) {
 
 // TestCAdvisorWithoutAMeasurement tells a failure from a backend that cannot measure.
 func TestCAdvisorWithoutAMeasurement(t *testing.T) {
-	if text := string(exposition(t, CAdvisor{Now: noon, Pods: pods()})); !strings.Contains(text, "container_scrape_error 1\n") ||
+	if text := string(exposition(
+		t, CAdvisor{Now: noon, Pods: pods()},
+	)); !strings.Contains(text, "container_scrape_error 1\n") ||
 		!strings.Contains(text, "machine_scrape_error 1\n") || strings.Contains(text, "container_last_seen") {
 		t.Errorf("failed: %s", text)
 	}
-	if text := string(exposition(t, CAdvisor{Now: noon, Facts: &backend.StatsFacts{}})); !strings.Contains(text, "container_scrape_error 0\n") {
+	if text := string(exposition(t, CAdvisor{Now: noon, Facts: &backend.StatsFacts{}})); !strings.Contains(
+		text, "container_scrape_error 0\n",
+	) {
 		t.Errorf("unsupported: %s", text)
 	}
 }

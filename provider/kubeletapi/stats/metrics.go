@@ -17,14 +17,22 @@ var (
 
 // The kubelet's resource metrics, with its help texts and their stability.
 var (
-	nodeCPU         = desc("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node in core-seconds", nil)
-	nodeMemory      = desc("node_memory_working_set_bytes", "Current working set of the node in bytes", nil)
-	containerStart  = desc("container_start_time_seconds", "Start time of the container since unix epoch in seconds", containerLabels)
-	containerCPU    = desc("container_cpu_usage_seconds_total", "Cumulative cpu time consumed by the container in core-seconds", containerLabels)
-	containerMemory = desc("container_memory_working_set_bytes", "Current working set of the container in bytes", containerLabels)
-	podCPU          = desc("pod_cpu_usage_seconds_total", "Cumulative cpu time consumed by the pod in core-seconds", podLabels)
-	podMemory       = desc("pod_memory_working_set_bytes", "Current working set of the pod in bytes", podLabels)
-	scrapeError     = desc("resource_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise", nil)
+	nodeCPU        = desc("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node in core-seconds", nil)
+	nodeMemory     = desc("node_memory_working_set_bytes", "Current working set of the node in bytes", nil)
+	containerStart = desc(
+		"container_start_time_seconds", "Start time of the container since unix epoch in seconds", containerLabels,
+	)
+	containerCPU = desc(
+		"container_cpu_usage_seconds_total", "Cumulative cpu time consumed by the container in core-seconds", containerLabels,
+	)
+	containerMemory = desc(
+		"container_memory_working_set_bytes", "Current working set of the container in bytes", containerLabels,
+	)
+	podCPU      = desc("pod_cpu_usage_seconds_total", "Cumulative cpu time consumed by the pod in core-seconds", podLabels)
+	podMemory   = desc("pod_memory_working_set_bytes", "Current working set of the pod in bytes", podLabels)
+	scrapeError = desc(
+		"resource_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise", nil,
+	)
 )
 
 func desc(name, help string, labels []string) *prometheus.Desc {
@@ -82,7 +90,9 @@ func (m Metrics) Collect(ch chan<- prometheus.Metric) {
 		for _, c := range pod.Containers {
 			names := append([]string{c.Name}, names...)
 			if c.StartTime.Unix() > 0 {
-				ch <- prometheus.MustNewConstMetric(containerStart, prometheus.GaugeValue, seconds(c.StartTime.UnixNano()), names...)
+				ch <- prometheus.MustNewConstMetric(
+					containerStart, prometheus.GaugeValue, seconds(c.StartTime.UnixNano()), names...,
+				)
 			}
 			cpu(ch, containerCPU, c.CPU, names...)
 			memory(ch, containerMemory, c.Memory, names...)
@@ -117,7 +127,9 @@ func cpu(ch chan<- prometheus.Metric, d *prometheus.Desc, s *statsv1alpha1.CPUSt
 		return
 	}
 	ch <- prometheus.NewMetricWithTimestamp(s.Time.Time,
-		prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(*s.UsageCoreNanoSeconds)/float64(time.Second), labels...))
+		prometheus.MustNewConstMetric(
+			d, prometheus.CounterValue, float64(*s.UsageCoreNanoSeconds)/float64(time.Second), labels...,
+		))
 }
 
 func memory(ch chan<- prometheus.Metric, d *prometheus.Desc, s *statsv1alpha1.MemoryStats, labels ...string) {

@@ -46,7 +46,8 @@ func golden(t *testing.T, name string, got []byte) {
 
 func fs(n uint64) *backend.FilesystemUsage {
 	return &backend.FilesystemUsage{
-		Available: new(90 * n), Capacity: new(100 * n), Used: new(n), InodesFree: new(uint64(900)), Inodes: new(uint64(1000)), InodesUsed: new(n),
+		Available: new(90 * n), Capacity: new(100 * n), Used: new(n), InodesFree: new(uint64(900)), Inodes: new(uint64(1000)),
+		InodesUsed: new(n),
 	}
 }
 
@@ -55,7 +56,8 @@ func usage(n uint64, at int) backend.Usage {
 	return backend.Usage{
 		Time: noon.Add(time.Duration(at) * time.Second), StartTime: noon.Add(-time.Hour),
 		CPUNanoCores: new(n * 1e6), CPUCoreNanoSeconds: new(n * 1e9),
-		MemoryAvailable: new(n << 20), MemoryUsage: new(3 * n << 20), MemoryWorkingSet: new(2 * n << 20), MemoryRSS: new(n << 20),
+		MemoryAvailable: new(n << 20), MemoryUsage: new(3 * n << 20), MemoryWorkingSet: new(2 * n << 20),
+		MemoryRSS:  new(n << 20),
 		PageFaults: new(n), MajorPageFaults: new(n + 1), Rootfs: fs(n), Logs: fs(n),
 	}
 }
@@ -64,7 +66,9 @@ func usage(n uint64, at int) backend.Usage {
 // containers were.
 func facts() *backend.StatsFacts {
 	host, whole := usage(100, 1), usage(10, 2)
-	host.Network = []backend.InterfaceUsage{{Name: "eth0", RxBytes: new(uint64(5)), TxBytes: new(uint64(6))}, {Name: "eth1", RxErrors: new(uint64(7))}}
+	host.Network = []backend.InterfaceUsage{
+		{Name: "eth0", RxBytes: new(uint64(5)), TxBytes: new(uint64(6))}, {Name: "eth1", RxErrors: new(uint64(7))},
+	}
 	host.Processes, whole.Processes = new(uint64(77)), new(uint64(3))
 	whole.Network = host.Network[:1]
 	whole.EphemeralStorage = &backend.FilesystemUsage{Used: new(uint64(12345))}
@@ -80,10 +84,15 @@ func facts() *backend.StatsFacts {
 				{Name: "init", Usage: usage(4, 3)},
 			},
 		},
-		{Ref: backend.Ref{UID: "2", Namespace: "ns", Name: "whole"}, Usage: usage(99, 2), Containers: []backend.ContainerStats{{Name: "a"}}},
+		{
+			Ref: backend.Ref{UID: "2", Namespace: "ns", Name: "whole"}, Usage: usage(99, 2),
+			Containers: []backend.ContainerStats{{Name: "a"}},
+		},
 		{
 			Ref: backend.Ref{UID: "1", Namespace: "ns", Name: "parts"}, Usage: backend.Usage{Time: noon.Add(6 * time.Second)},
-			Volumes:    map[string]backend.FilesystemUsage{"scratch": *fs(3), "memory": *fs(5), "data": *fs(7), "generic": *fs(9), "gone": {}},
+			Volumes: map[string]backend.FilesystemUsage{
+				"scratch": *fs(3), "memory": *fs(5), "data": *fs(7), "generic": *fs(9), "gone": {},
+			},
 			Containers: []backend.ContainerStats{{Name: "x", Usage: usage(5, 4)}, {Name: "y", Usage: usage(6, 5)}},
 		},
 		{Ref: backend.Ref{UID: "3", Namespace: "ns", Name: "ended"}, Usage: usage(99, 2)},
@@ -112,7 +121,10 @@ func pods() []*corev1.Pod {
 	parts := pod("1", "parts", "x", "y")
 	parts.Spec.Volumes = []corev1.Volume{
 		{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
-		{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		{
+			Name:         "memory",
+			VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
+		},
 		{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"},
 		}},
@@ -153,7 +165,8 @@ func TestSummaryDecisions(t *testing.T) {
 	if want := []string{"x", "y", "init", "b", "a", "stranger"}; !slices.Equal(containers, want) {
 		t.Errorf("containers in the order of the spec, each once: got %v, want %v", containers, want)
 	}
-	if got := *s.Pods[0].CPU.UsageCoreNanoSeconds; got != 11e9 || !s.Pods[0].CPU.Time.Equal(new(metav1.NewTime(noon.Add(5*time.Second)))) {
+	if got := *s.Pods[0].CPU.UsageCoreNanoSeconds; got != 11e9 ||
+		!s.Pods[0].CPU.Time.Equal(new(metav1.NewTime(noon.Add(5*time.Second)))) {
 		t.Errorf("a pod's CPU that is not known is the sum of its containers': got %d at %v", got, s.Pods[0].CPU.Time)
 	}
 	if got := *s.Pods[1].CPU.UsageCoreNanoSeconds; got != 10e9 {
@@ -183,7 +196,8 @@ func TestWhatIsNotKnownIsLeftOut(t *testing.T) {
 		t.Errorf("a container without limit leaves its pod without: %d bytes available", *got)
 	}
 	in.Facts.Node = nil
-	if n := Summarize(in).Node; n.CPU != nil || n.Memory != nil || n.Fs != nil || !n.StartTime.Equal(new(metav1.NewTime(noon))) {
+	if n := Summarize(in).Node; n.CPU != nil || n.Memory != nil || n.Fs != nil ||
+		!n.StartTime.Equal(new(metav1.NewTime(noon))) {
 		t.Errorf("nobody knows the host: got %+v", n)
 	}
 	in.Facts, in.Pods = &backend.StatsFacts{}, nil
@@ -215,7 +229,9 @@ func exposition(t *testing.T, m interface {
 
 func TestMetricsAreTheKubelets(t *testing.T) {
 	for name, m := range map[string]Metrics{
-		"metrics":            {Summarize(Input{Node: "node", Since: noon, Facts: facts(), Pods: pods(), OnlyCPUAndMemory: true})},
+		"metrics": {Summarize(Input{
+			Node: "node", Since: noon, Facts: facts(), Pods: pods(), OnlyCPUAndMemory: true,
+		})},
 		"metrics-unmeasured": {Summarize(Input{Node: "node", Since: noon, Pods: pods(), OnlyCPUAndMemory: true})},
 		"metrics-failed":     {},
 	} {

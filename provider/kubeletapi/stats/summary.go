@@ -203,7 +203,9 @@ func containerOf(c *backend.ContainerStats, only bool) statsv1alpha1.ContainerSt
 func unmeasured(pods []*corev1.Pod) []statsv1alpha1.PodStats {
 	var out []statsv1alpha1.PodStats
 	for _, pod := range pods {
-		p := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
+		p := statsv1alpha1.PodStats{PodRef: statsv1alpha1.PodReference{
+			Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID),
+		}}
 		if pod.Status.StartTime != nil {
 			p.StartTime = *pod.Status.StartTime
 		}

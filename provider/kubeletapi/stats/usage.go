@@ -24,7 +24,8 @@ func memoryOf(u *backend.Usage) *statsv1alpha1.MemoryStats {
 	}
 	return &statsv1alpha1.MemoryStats{
 		Time: metav1.NewTime(u.Time), AvailableBytes: u.MemoryAvailable, UsageBytes: u.MemoryUsage,
-		WorkingSetBytes: u.MemoryWorkingSet, RSSBytes: u.MemoryRSS, PageFaults: u.PageFaults, MajorPageFaults: u.MajorPageFaults,
+		WorkingSetBytes: u.MemoryWorkingSet, RSSBytes: u.MemoryRSS, PageFaults: u.PageFaults,
+		MajorPageFaults: u.MajorPageFaults,
 	}
 }
 
@@ -108,7 +109,8 @@ func sumMemory(parts []*backend.ContainerStats) *statsv1alpha1.MemoryStats {
 // known here. The filesystem is that of the first layer.
 func sumStorage(parts []*backend.ContainerStats) *statsv1alpha1.FsStats {
 	total := backend.FilesystemUsage{
-		Used: add(sum(parts, used(rootfs)), sum(parts, used(logs))), InodesUsed: add(sum(parts, inodes(rootfs)), sum(parts, inodes(logs))),
+		Used:       add(sum(parts, used(rootfs)), sum(parts, used(logs))),
+		InodesUsed: add(sum(parts, inodes(rootfs)), sum(parts, inodes(logs))),
 	}
 	if total.Used == nil {
 		return nil

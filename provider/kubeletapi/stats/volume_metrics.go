@@ -14,12 +14,30 @@ var volumeMetrics = []struct {
 	desc  *prometheus.Desc
 	field func(*statsv1alpha1.FsStats) *uint64
 }{
-	{volumeDesc("capacity_bytes", "Capacity in bytes of the volume"), func(f *statsv1alpha1.FsStats) *uint64 { return f.CapacityBytes }},
-	{volumeDesc("available_bytes", "Number of available bytes in the volume"), func(f *statsv1alpha1.FsStats) *uint64 { return f.AvailableBytes }},
-	{volumeDesc("used_bytes", "Number of used bytes in the volume"), func(f *statsv1alpha1.FsStats) *uint64 { return f.UsedBytes }},
-	{volumeDesc("inodes", "Maximum number of inodes in the volume"), func(f *statsv1alpha1.FsStats) *uint64 { return f.Inodes }},
-	{volumeDesc("inodes_free", "Number of free inodes in the volume"), func(f *statsv1alpha1.FsStats) *uint64 { return f.InodesFree }},
-	{volumeDesc("inodes_used", "Number of used inodes in the volume"), func(f *statsv1alpha1.FsStats) *uint64 { return f.InodesUsed }},
+	{
+		volumeDesc("capacity_bytes", "Capacity in bytes of the volume"),
+		func(f *statsv1alpha1.FsStats) *uint64 { return f.CapacityBytes },
+	},
+	{
+		volumeDesc("available_bytes", "Number of available bytes in the volume"),
+		func(f *statsv1alpha1.FsStats) *uint64 { return f.AvailableBytes },
+	},
+	{
+		volumeDesc("used_bytes", "Number of used bytes in the volume"),
+		func(f *statsv1alpha1.FsStats) *uint64 { return f.UsedBytes },
+	},
+	{
+		volumeDesc("inodes", "Maximum number of inodes in the volume"),
+		func(f *statsv1alpha1.FsStats) *uint64 { return f.Inodes },
+	},
+	{
+		volumeDesc("inodes_free", "Number of free inodes in the volume"),
+		func(f *statsv1alpha1.FsStats) *uint64 { return f.InodesFree },
+	},
+	{
+		volumeDesc("inodes_used", "Number of used inodes in the volume"),
+		func(f *statsv1alpha1.FsStats) *uint64 { return f.InodesUsed },
+	},
 }
 
 func volumeDesc(name, help string) *prometheus.Desc {

@@ -28,7 +28,8 @@ func check(pod *corev1.Pod) error {
 		v := at.Child("volumes").Index(i)
 		errs = append(errs, name(v.Child("name"), pod.Spec.Volumes[i].Name, volumes)...)
 		if !usable(&pod.Spec.Volumes[i].VolumeSource) {
-			errs = append(errs, field.Forbidden(v, "a static pod may have volumes of the kinds emptyDir, hostPath, downwardAPI, "+
+			errs = append(errs, field.Forbidden(v, "a static pod may have volumes of the kinds emptyDir, hostPath, "+
+				"downwardAPI, "+
 				"image, and projected downwardAPI"))
 		}
 	}

@@ -111,7 +111,10 @@ func fromFiles(files []file, node string) (pods []*corev1.Pod, err error) {
 		found, err := decode(data, origin{sourceFile, f.path, node})
 		errs = append(errs, err)
 		for _, pod := range found {
-			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.Namespace == pod.Namespace && p.Name == pod.Name }) {
+			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
+				return p.Namespace == pod.Namespace &&
+					p.Name == pod.Name
+			}) {
 				errs = append(errs, fmt.Errorf("manifest %s: another file has pod %s/%s, too", f.path, pod.Namespace, pod.Name))
 				continue
 			}

@@ -47,7 +47,8 @@ func TestStaticPod(t *testing.T) {
 	if pod.Name != "web-node-1" || pod.Namespace != "default" || pod.Spec.NodeName != "Node-1" {
 		t.Errorf("%s/%s on %s", pod.Namespace, pod.Name, pod.Spec.NodeName)
 	}
-	if pod.Annotations[AnnotationSource] != "file" || pod.Annotations[AnnotationHash] != string(pod.UID) || len(pod.UID) != 32 {
+	if pod.Annotations[AnnotationSource] != "file" || pod.Annotations[AnnotationHash] != string(pod.UID) ||
+		len(pod.UID) != 32 {
 		t.Errorf("uid %q, annotations %v", pod.UID, pod.Annotations)
 	}
 	if len(pod.Spec.Tolerations) != 1 || pod.Spec.Tolerations[0].Effect != corev1.TaintEffectNoExecute {
@@ -82,12 +83,14 @@ func TestRefusedManifests(t *testing.T) {
 	spec := func(more string) string { return webPod + more }
 	app := func(more string) string { return webPod + "    " + more + "\n" }
 	for want, manifest := range map[string]string{
-		"spec.serviceAccountName":                   spec("  serviceAccountName: robot\n"),
-		"spec.imagePullSecrets":                     spec("  imagePullSecrets: [{name: pull}]\n"),
-		"spec.runtimeClassName":                     spec("  runtimeClassName: kata\n"),
-		"spec.priorityClassName":                    spec("  priorityClassName: high\n"),
-		"spec.volumes[0]: Forbidden":                spec("  volumes: [{name: v, secret: {secretName: s}}]\n"),
-		"spec.volumes[0]":                           spec("  volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]\n"),
+		"spec.serviceAccountName":    spec("  serviceAccountName: robot\n"),
+		"spec.imagePullSecrets":      spec("  imagePullSecrets: [{name: pull}]\n"),
+		"spec.runtimeClassName":      spec("  runtimeClassName: kata\n"),
+		"spec.priorityClassName":     spec("  priorityClassName: high\n"),
+		"spec.volumes[0]: Forbidden": spec("  volumes: [{name: v, secret: {secretName: s}}]\n"),
+		"spec.volumes[0]": spec(
+			"  volumes: [{name: v, projected: {sources: [{serviceAccountToken: {path: t}}]}}]\n",
+		),
 		"spec.containers[0].envFrom[0]":             app("envFrom: [{secretRef: {name: s}}]"),
 		"spec.containers[0].env[0].valueFrom":       app("env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: k}}}]"),
 		"spec.containers[0].volumeMounts[0].name":   app("volumeMounts: [{name: none, mountPath: /x}]"),
@@ -101,7 +104,8 @@ func TestRefusedManifests(t *testing.T) {
 		"want one Pod in a file":                    "apiVersion: v1\nkind: PodList\nitems: []\n",
 	} {
 		pod, err := decodeFile(t, manifest)
-		if pod != nil || err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "/etc/m/web.yaml") {
+		if pod != nil || err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "/etc/m/web.yaml") {
 			t.Errorf("want %q of the file, got %v, %v", want, pod, err)
 		}
 	}
@@ -154,7 +158,9 @@ func TestDirectory(t *testing.T) {
 		}
 		write(t, dir, "web.yaml", webPod)
 		write(t, dir, ".hidden.yaml", strings.Replace(webPod, "name: web", "name: hidden", 1))
-		if err := errors.Join(os.Mkdir(filepath.Join(dir, "sub"), 0o700), unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600)); err != nil {
+		if err := errors.Join(
+			os.Mkdir(filepath.Join(dir, "sub"), 0o700), unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600),
+		); err != nil {
 			t.Fatal(err)
 		}
 		if got := names(); !slices.Equal(got, []string{"web-n"}) || len(problems()) > 0 {
@@ -237,7 +243,8 @@ func TestURL(t *testing.T) {
 	} {
 		reply, status, problem = step.reply, step.status, nil
 		got := look()
-		if !slices.Equal(got, step.want) || (problem != nil) != (step.problem != "") || problem != nil && !strings.Contains(problem.Error(), step.problem) {
+		if !slices.Equal(got, step.want) || (problem != nil) != (step.problem != "") ||
+			problem != nil && !strings.Contains(problem.Error(), step.problem) {
 			t.Errorf("%d %.40q: %v, %v", step.status, step.reply, got, problem)
 		}
 	}

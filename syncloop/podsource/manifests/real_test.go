@@ -77,7 +77,9 @@ func TestMirrorPodsOfANode(t *testing.T) {
 	cp := plane.Get(t)
 	admin := cptest.Client(t, cp.AdminConfig())
 	const name = "static-node"
-	node, err := admin.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	node, err := admin.CoreV1().Nodes().Create(
+		t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,17 +136,24 @@ func TestMirrorPodsOfANode(t *testing.T) {
 	if diff := cmp.Diff(shown.Spec, made.Spec); diff != "" {
 		t.Errorf("the API server makes another pod of the manifest (-its +ours):\n%s", diff)
 	}
-	if shown.Status.QOSClass != made.Status.QOSClass || len(shown.OwnerReferences) != 1 || shown.Annotations[AnnotationSeen] == "" {
+	if shown.Status.QOSClass != made.Status.QOSClass || len(shown.OwnerReferences) != 1 ||
+		shown.Annotations[AnnotationSeen] == "" {
 		t.Errorf("qos %s, ours %s; %+v", shown.Status.QOSClass, made.Status.QOSClass, shown.ObjectMeta)
 	}
 	patch := []byte(`{"status":{"phase":"Running"}}`)
-	if _, err := client.CoreV1().Pods(ns).Patch(t.Context(), shown.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := client.CoreV1().Pods(ns).Patch(
+		t.Context(), shown.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status",
+	); err != nil {
 		t.Errorf("write its status: %v", err)
 	}
 	if err := admin.CoreV1().Pods(ns).Delete(t.Context(), shown.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	wait.For(t, time.Minute, "another mirror pod", when(func() bool { now := get(); return now != nil && now.UID != shown.UID }))
+	wait.For(t, time.Minute, "another mirror pod", when(func() bool {
+		now := get()
+		return now != nil &&
+			now.UID != shown.UID
+	}))
 	if err := os.Remove(filepath.Join(dir, "full.yaml")); err != nil {
 		t.Fatal(err)
 	}

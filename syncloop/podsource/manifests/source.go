@@ -100,7 +100,9 @@ func (s *Source) hand(changed bool) {
 	var all []*corev1.Pod
 	for _, pod := range slices.Concat(s.files.pods, s.remote.pods) {
 		if slices.ContainsFunc(all, func(p *corev1.Pod) bool { return p.Namespace == pod.Namespace && p.Name == pod.Name }) {
-			s.cfg.Problem(fmt.Errorf("manifest of pod %s/%s at the URL is not used: a file has it, too", pod.Namespace, pod.Name))
+			s.cfg.Problem(fmt.Errorf(
+				"manifest of pod %s/%s at the URL is not used: a file has it, too", pod.Namespace, pod.Name,
+			))
 			continue
 		}
 		uid := string(pod.UID)

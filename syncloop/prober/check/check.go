@@ -71,7 +71,9 @@ func (c *Checker) Can(h corev1.ProbeHandler) bool {
 // that it could not be asked: the port is not known, the command could not be
 // started, the remote is not reachable. The remote itself measures the time of a
 // command, so that what the way there takes does not count.
-func (c *Checker) Probe(ctx context.Context, t Target, h corev1.ProbeHandler, timeout time.Duration) (Verdict, string, error) {
+func (c *Checker) Probe(
+	ctx context.Context, t Target, h corev1.ProbeHandler, timeout time.Duration,
+) (Verdict, string, error) {
 	if !c.Can(h) {
 		return Unknown, "", backend.Errorf(backend.ErrUnsupported, "missing probe handler for container %q", t.Ref.Name)
 	}
@@ -133,7 +135,8 @@ func (t Target) namedPort(name string) (int32, error) {
 // Unasked is true for errors of the way to the container, which say nothing
 // about the container itself.
 func Unasked(err error) bool {
-	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrDenied) || errors.Is(err, backend.ErrThrottled)
+	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrDenied) ||
+		errors.Is(err, backend.ErrThrottled)
 }
 
 // late is true, when the time for a check is over, for an error that this

@@ -124,7 +124,9 @@ func TestExecTimeout(t *testing.T) {
 		"the remote says nothing":                    {time.Hour, nil, Silence, late},
 		"the remote says something when all is over": {time.Hour, errors.New("killed"), Silence, late},
 		"the remote is cut off":                      {time.Hour, backend.ErrUnavailable, Unknown, ""},
-		"the remote is cut off, and found so late":   {time.Second, backend.Errorf(backend.ErrUnavailable, "cut: %w", context.DeadlineExceeded), Unknown, ""},
+		"the remote is cut off, and found so late": {
+			time.Second, backend.Errorf(backend.ErrUnavailable, "cut: %w", context.DeadlineExceeded), Unknown, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -158,8 +160,10 @@ func TestTCP(t *testing.T) {
 		verdict Verdict
 		output  string
 	}{
-		"refused": {refused, tcpOf(intstr.FromString("http"), ""), Failure, "dial tcp 10.0.0.1:8080: connect: connection refused"},
-		"late":    {hangs, tcpOf(intstr.FromInt32(5432), "db.test"), Silence, "dial tcp db.test:5432: i/o timeout"},
+		"refused": {
+			refused, tcpOf(intstr.FromString("http"), ""), Failure, "dial tcp 10.0.0.1:8080: connect: connection refused",
+		},
+		"late": {hangs, tcpOf(intstr.FromInt32(5432), "db.test"), Silence, "dial tcp db.test:5432: i/o timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -232,10 +236,13 @@ func TestGRPC(t *testing.T) {
 	}{
 		"serving":     {healthy, "", Success, "service healthy"},
 		"not serving": {healthy, "down", Failure, `service unhealthy (responded with "NOT_SERVING")`},
-		"not known":   {healthy, "other", Failure, "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service"},
+		"not known": {
+			healthy, "other", Failure, "error: health rpc probe failed: rpc error: code = NotFound desc = unknown service",
+		},
 		"no health service": {
 			func(*grpc.Server) {}, "", Failure,
-			"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service grpc.health.v1.Health",
+			"error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service " +
+				"grpc.health.v1.Health",
 		},
 		"late answer": {slow, "", Silence, "timeout: health rpc did not complete within 1m0s"},
 	} {

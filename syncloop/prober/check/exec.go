@@ -37,7 +37,9 @@ func (c *Checker) Exec(ctx context.Context, ref backend.ContainerRef, command []
 }
 
 // execWithin is Exec of a command that the remote kills after timeout, if that is not 0.
-func (c *Checker) execWithin(ctx context.Context, ref backend.ContainerRef, command []string, timeout time.Duration) (string, error) {
+func (c *Checker) execWithin(
+	ctx context.Context, ref backend.ContainerRef, command []string, timeout time.Duration,
+) (string, error) {
 	if c.exec == nil {
 		return "", backend.Errorf(backend.ErrUnsupported, "this backend cannot run commands in containers")
 	}
@@ -52,7 +54,9 @@ func (c *Checker) execWithin(ctx context.Context, ref backend.ContainerRef, comm
 	return clip(out + errOut), err
 }
 
-func (c *Checker) probeExec(ctx context.Context, t Target, command []string, timeout time.Duration) (Verdict, string, error) {
+func (c *Checker) probeExec(
+	ctx context.Context, t Target, command []string, timeout time.Duration,
+) (Verdict, string, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout+wayTime)
 	defer cancel()
 	expanded := command

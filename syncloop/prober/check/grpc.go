@@ -25,7 +25,9 @@ import (
 const grpcBuffer = 4 << 10
 
 // probeGRPC asks a service for its health (grpc.health.v1) without TLS.
-func (c *Checker) probeGRPC(ctx context.Context, t Target, action *corev1.GRPCAction, timeout time.Duration) (Verdict, string, error) {
+func (c *Checker) probeGRPC(
+	ctx context.Context, t Target, action *corev1.GRPCAction, timeout time.Duration,
+) (Verdict, string, error) {
 	port, err := t.port(intstr.FromInt32(action.Port))
 	if err != nil {
 		return Unknown, "", err
@@ -79,7 +81,9 @@ func grpcClient(address string, dial func(context.Context, string) (net.Conn, er
 	)
 }
 
-func checkHealth(ctx context.Context, conn *grpc.ClientConn, address string, action *corev1.GRPCAction, timeout time.Duration) (Verdict, string) {
+func checkHealth(
+	ctx context.Context, conn *grpc.ClientConn, address string, action *corev1.GRPCAction, timeout time.Duration,
+) (Verdict, string) {
 	if err := connected(ctx, conn); err != nil {
 		return Failure, fmt.Sprintf("timeout: failed to connect service %q within %v: %v", address, timeout, err)
 	}
@@ -94,7 +98,8 @@ func checkHealth(ctx context.Context, conn *grpc.ClientConn, address string, act
 	case err == nil:
 		return Failure, fmt.Sprintf("service unhealthy (responded with %q)", response.GetStatus())
 	case code == codes.Unimplemented:
-		return Failure, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + status.Convert(err).Message()
+		return Failure, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " +
+			status.Convert(err).Message()
 	case code == codes.DeadlineExceeded:
 		return Failure, fmt.Sprintf("timeout: health rpc did not complete within %v", timeout)
 	default:

@@ -62,7 +62,9 @@ func (c *Checker) connect(ctx context.Context, pod backend.Ref, address string) 
 	return conn, err
 }
 
-func (c *Checker) probeHTTP(ctx context.Context, t Target, get *corev1.HTTPGetAction, timeout time.Duration) (Verdict, string, error) {
+func (c *Checker) probeHTTP(
+	ctx context.Context, t Target, get *corev1.HTTPGetAction, timeout time.Duration,
+) (Verdict, string, error) {
 	req, err := Request(ctx, t, get, httpget.ForProbe)
 	if err != nil {
 		return Unknown, "", err

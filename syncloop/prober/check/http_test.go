@@ -69,16 +69,28 @@ func TestHTTPRequestIsTheKubelets(t *testing.T) {
 		uri           string
 		header        http.Header
 	}{
-		"defaults":     {corev1.HTTPGetAction{Port: intstr.FromInt32(80)}, "10.0.0.1:80", "10.0.0.1:80", "/", kubelet},
-		"named port":   {corev1.HTTPGetAction{Port: intstr.FromString("http"), Path: "/x?a=b"}, "10.0.0.1:8080", "10.0.0.1:8080", "/x?a=b", kubelet},
-		"quoted port":  {corev1.HTTPGetAction{Port: intstr.FromString("81")}, "10.0.0.1:81", "10.0.0.1:81", "/", kubelet},
-		"strange path": {corev1.HTTPGetAction{Port: intstr.FromInt32(80), Path: "/%zz"}, "10.0.0.1:80", "10.0.0.1:80", "/%25zz", kubelet},
-		"behaviour 11: any host": {
-			corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "example.test"}, "example.test:80", "example.test:80", "/", kubelet,
+		"defaults": {corev1.HTTPGetAction{Port: intstr.FromInt32(80)}, "10.0.0.1:80", "10.0.0.1:80", "/", kubelet},
+		"named port": {
+			corev1.HTTPGetAction{Port: intstr.FromString("http"), Path: "/x?a=b"},
+			"10.0.0.1:8080", "10.0.0.1:8080", "/x?a=b",
+			kubelet,
 		},
-		"IPv6": {corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "fd00::1"}, "[fd00::1]:80", "[fd00::1]:80", "/", kubelet},
+		"quoted port": {corev1.HTTPGetAction{Port: intstr.FromString("81")}, "10.0.0.1:81", "10.0.0.1:81", "/", kubelet},
+		"strange path": {
+			corev1.HTTPGetAction{Port: intstr.FromInt32(80), Path: "/%zz"}, "10.0.0.1:80", "10.0.0.1:80", "/%25zz", kubelet,
+		},
+		"behaviour 11: any host": {
+			corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "example.test"},
+			"example.test:80", "example.test:80", "/",
+			kubelet,
+		},
+		"IPv6": {
+			corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "fd00::1"}, "[fd00::1]:80", "[fd00::1]:80", "/", kubelet,
+		},
 		"Host": {
-			corev1.HTTPGetAction{Port: intstr.FromInt32(80), HTTPHeaders: header("host", "v.test")}, "10.0.0.1:80", "v.test", "/", kubelet,
+			corev1.HTTPGetAction{Port: intstr.FromInt32(80), HTTPHeaders: header("host", "v.test")},
+			"10.0.0.1:80", "v.test",
+			"/", kubelet,
 		},
 		"own header": {
 			corev1.HTTPGetAction{Port: intstr.FromInt32(80), HTTPHeaders: append(header("X-A", "1"), header("x-a", "2")...)},

@@ -9,7 +9,9 @@ import (
 )
 
 // probeTCP succeeds when a connection can be opened.
-func (c *Checker) probeTCP(ctx context.Context, t Target, socket *corev1.TCPSocketAction, timeout time.Duration) (Verdict, string, error) {
+func (c *Checker) probeTCP(
+	ctx context.Context, t Target, socket *corev1.TCPSocketAction, timeout time.Duration,
+) (Verdict, string, error) {
 	port, err := t.port(socket.Port)
 	if err != nil {
 		return Unknown, "", err

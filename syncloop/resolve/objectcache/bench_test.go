@@ -16,7 +16,9 @@ import (
 // the volume of their service account, and what the Cache holds of a pod.
 func BenchmarkObjects(b *testing.B) {
 	const pods = 10_000
-	c := New(Config{Client: fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ca"}})})
+	c := New(
+		Config{Client: fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ca"}})},
+	)
 	list := make([]*corev1.Pod, pods)
 	for i := range list {
 		list[i] = tokenPod(fmt.Sprint(i), hour)

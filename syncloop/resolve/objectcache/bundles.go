@@ -92,7 +92,9 @@ func (c *Cache) bundleSnapshot(e *podEntry) map[string]resolve.Object[string] {
 
 // errNoBundles is a missing API, which is no missing object: an optional source
 // needs it too.
-var errNoBundles = errors.New("the API server does not serve ClusterTrustBundles (certificates.k8s.io/v1beta1 or v1alpha1)")
+var errNoBundles = errors.New(
+	"the API server does not serve ClusterTrustBundles (certificates.k8s.io/v1beta1 or v1alpha1)",
+)
 
 func (c *Cache) readBundle(ctx context.Context, b *bundle) time.Duration {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
@@ -192,7 +194,9 @@ var errNothingSelected error = &apierrors.StatusError{ErrStatus: metav1.Status{
 // listBundles lists by name what the API holds, in the version that it serves. A
 // list never fails with NotFound but for the want of the API; the Node authorizer
 // may forbid a version that is not served.
-func (c *Cache) listBundles(ctx context.Context, o metav1.ListOptions) (map[string]certificatesv1beta1.ClusterTrustBundleSpec, error) {
+func (c *Cache) listBundles(
+	ctx context.Context, o metav1.ListOptions,
+) (map[string]certificatesv1beta1.ClusterTrustBundleSpec, error) {
 	out := make(map[string]certificatesv1beta1.ClusterTrustBundleSpec)
 	beta, err := c.client.CertificatesV1beta1().ClusterTrustBundles().List(ctx, o)
 	if err == nil {

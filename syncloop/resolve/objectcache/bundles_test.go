@@ -59,8 +59,16 @@ func TestTrustBundles(t *testing.T) {
 		want    string
 	}{
 		{"by name: each once, sorted", corev1.ClusterTrustBundleProjection{Name: new("one")}, cert("a") + cert("b")},
-		{"of a signer", corev1.ClusterTrustBundleProjection{SignerName: new("s"), LabelSelector: &metav1.LabelSelector{}}, cert("a") + cert("b") + cert("c")},
-		{"of a signer, by label", corev1.ClusterTrustBundleProjection{SignerName: new("s"), LabelSelector: label("x")}, cert("a") + cert("c")},
+		{
+			"of a signer",
+			corev1.ClusterTrustBundleProjection{SignerName: new("s"), LabelSelector: &metav1.LabelSelector{}},
+			cert("a") + cert("b") + cert("c"),
+		},
+		{
+			"of a signer, by label",
+			corev1.ClusterTrustBundleProjection{SignerName: new("s"), LabelSelector: label("x")},
+			cert("a") + cert("c"),
+		},
 		{
 			"no such name",
 			corev1.ClusterTrustBundleProjection{Name: new("none")},
@@ -159,7 +167,9 @@ func TestVersionsOfTheTrustBundleAPI(t *testing.T) {
 		Spec:       certificatesv1alpha1.ClusterTrustBundleSpec{TrustBundle: cert("alpha")},
 	}
 	notServed := apierrors.NewGenericServerResponse(404, "list", schema.GroupResource{}, "", "", 0, true)
-	no := apierrors.NewForbidden(schema.GroupResource{Group: "certificates.k8s.io", Resource: "clustertrustbundles"}, "", errors.New("no"))
+	no := apierrors.NewForbidden(
+		schema.GroupResource{Group: "certificates.k8s.io", Resource: "clustertrustbundles"}, "", errors.New("no"),
+	)
 	refusal := `error: while listing ClusterTrustBundles: clustertrustbundles.certificates.k8s.io is forbidden: no`
 	for _, tt := range []struct {
 		name        string

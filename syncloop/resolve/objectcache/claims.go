@@ -14,7 +14,9 @@ import (
 // share what was read. The kubelet too looks for each pod whether the claim is
 // still what it was, and the Node authorizer allows no watch.
 func (c *Cache) useClaims(e *podEntry, after []resolve.ClaimRef) {
-	use(c, e, e.claims, claimNames(e.refs.Claims), claimNames(after), func(ctx context.Context, name string) (resolve.Claim, error) {
+	use(c, e, e.claims, claimNames(e.refs.Claims), claimNames(after), func(
+		ctx context.Context, name string,
+	) (resolve.Claim, error) {
 		c.mu.Lock()
 		pod, refs := e.pod, e.refs.Claims
 		c.mu.Unlock()
@@ -34,7 +36,9 @@ func claimNames(refs []resolve.ClaimRef) []string {
 	return names
 }
 
-func (c *Cache) boundVolume(ctx context.Context, pod *corev1.Pod, name string, refs []resolve.ClaimRef) (resolve.Claim, error) {
+func (c *Cache) boundVolume(
+	ctx context.Context, pod *corev1.Pod, name string, refs []resolve.ClaimRef,
+) (resolve.Claim, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	pvc, err := c.client.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(call, name, metav1.GetOptions{})

@@ -21,7 +21,10 @@ type fetched[T any] struct {
 
 // use starts to read what after names and before did not, and drops the reverse.
 // The lock is held.
-func use[T any](c *Cache, e *podEntry, all map[string]*fetched[T], before, after []string, read func(context.Context, string) (T, error)) {
+func use[T any](
+	c *Cache, e *podEntry, all map[string]*fetched[T], before, after []string,
+	read func(context.Context, string) (T, error),
+) {
 	difference(before, after,
 		func(name string) {
 			if old := all[name]; old != nil {

@@ -66,7 +66,10 @@ func TestRefusalsAreAskedAgain(t *testing.T) {
 		h.pass(5 * time.Second)
 		h.expect(pod, "m", "unknown")
 		h.pass(time.Second)
-		h.expect(pod, "m", `error: failed to sync configmap cache: configmaps "m" is forbidden: no relationship found between node 'n' and this object`)
+		h.expect(
+			pod, "m",
+			`error: failed to sync configmap cache: configmaps "m" is forbidden: no relationship found between node 'n' and this object`,
+		)
 		want := []time.Duration{0, 10, 30, 70, 150, 310, 630, 1270, 2550, 5110}
 		for i := range want {
 			want[i] *= time.Millisecond
@@ -193,7 +196,8 @@ func TestEndsOfAWatch(t *testing.T) {
 				h.Set(pod)
 				h.settle()
 				(*watches)[0].Modify(&corev1.ConfigMap{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", ResourceVersion: "50"}, Data: map[string]string{"k": "2"},
+					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", ResourceVersion: "50"},
+					Data:       map[string]string{"k": "2"},
 				})
 				h.expect(pod, "m", "2")
 				h.pass(time.Minute)
@@ -202,7 +206,9 @@ func TestEndsOfAWatch(t *testing.T) {
 				if l, w := h.count("list configmaps"), h.count("watch configmaps"); l != tt.list || w != 2 {
 					t.Fatalf("%d lists, %d watches, want %d and 2", l, w, tt.list)
 				}
-				(*watches)[1].Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", ResourceVersion: "60"}})
+				(*watches)[1].Delete(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+					Namespace: "ns", Name: "m", ResourceVersion: "60",
+				}})
 				h.expect(pod, "m", `error: configmap "m" not found`)
 			})
 		})

@@ -93,11 +93,17 @@ func newReal(t *testing.T) *realAPI {
 	t.Helper()
 	cp := plane.Get(t)
 	admin := cptest.Client(t, cp.AdminConfig())
-	r := &realAPI{t: t, name: "objectcache-" + strconv.FormatInt(time.Now().UnixNano(), 36), admin: admin, changes: map[types.UID]int{}}
+	r := &realAPI{
+		t: t, name: "objectcache-" + strconv.FormatInt(time.Now().UnixNano(), 36), admin: admin, changes: map[types.UID]int{},
+	}
 	ctx := t.Context()
-	_, err := admin.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, metav1.CreateOptions{})
+	_, err := admin.CoreV1().Nodes().Create(
+		ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, metav1.CreateOptions{},
+	)
 	r.check(err)
-	_, err = admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, metav1.CreateOptions{})
+	_, err = admin.CoreV1().Namespaces().Create(
+		ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.name}}, metav1.CreateOptions{},
+	)
 	r.check(err)
 	cred, err := cp.NodeCredential(r.name)
 	r.check(err)
@@ -160,7 +166,9 @@ func TestWithANodesRights(t *testing.T) {
 	pod := testPod("p", "config", "missing")
 	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "secret"}}
 	mount(pod, "t", tokenVolume(resolve.TokenKey{Audience: "vault", Expiration: 600}))
-	mount(pod, "c", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}})
+	mount(
+		pod, "c", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}},
+	)
 	mount(pod, "b", corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 		{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{Name: &r.name, Path: "one"}},
 		{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{
@@ -284,7 +292,8 @@ func (r *realAPI) checkToken(pod *corev1.Pod, key resolve.TokenKey, token resolv
 	}
 	review, err := r.admin.AuthenticationV1().TokenReviews().Create(r.t.Context(), review, metav1.CreateOptions{})
 	r.check(err)
-	if got := review.Status.User.Extra["authentication.kubernetes.io/pod-uid"]; !review.Status.Authenticated || len(got) != 1 || got[0] != string(pod.UID) {
+	if got := review.Status.User.Extra["authentication.kubernetes.io/pod-uid"]; !review.Status.Authenticated ||
+		len(got) != 1 || got[0] != string(pod.UID) {
 		r.t.Errorf("token for %q is bound to %v: %s", key.Audience, got, review.Status.Error)
 	}
 	life := time.Until(token.Value.Expires)
@@ -296,7 +305,9 @@ func (r *realAPI) checkToken(pod *corev1.Pod, key resolve.TokenKey, token resolv
 // checkRequests: one watch for each object, and each token was granted once.
 func (r *realAPI) checkRequests() {
 	r.t.Helper()
-	for _, w := range []string{"configmaps metadata.name=config ", "configmaps metadata.name=missing ", "secrets metadata.name=secret "} {
+	for _, w := range []string{
+		"configmaps metadata.name=config ", "configmaps metadata.name=missing ", "secrets metadata.name=secret ",
+	} {
 		r.within(3*time.Minute, "a watch of "+w, func() bool { return r.asked("WATCH", w, "200") == 1 })
 	}
 	if n := r.asked("POST", "/token", "201"); n != 2 {

@@ -81,12 +81,16 @@ func TestServices(t *testing.T) {
 				}
 			}
 		}
-		check(map[*corev1.Pod]string{pod: "[default/kubernetes ns/a]", def: "[default/kubernetes default/web]", none: "[default/kubernetes]"})
+		check(map[*corev1.Pod]string{
+			pod: "[default/kubernetes ns/a]", def: "[default/kubernetes default/web]", none: "[default/kubernetes]",
+		})
 		if s := h.Objects(pod).Services[1]; s.Annotations != nil || s.Spec.ClusterIP != "10.0.0.1" || len(s.Spec.Ports) != 1 {
 			t.Errorf("kept of a Service: %v", s)
 		}
 		tracker, gvr := h.api.Tracker(), corev1.SchemeGroupVersion.WithResource("services")
-		if err := errors.Join(tracker.Create(gvr, service("ns", "b"), "ns"), tracker.Delete(gvr, "default", "kubernetes")); err != nil {
+		if err := errors.Join(
+			tracker.Create(gvr, service("ns", "b"), "ns"), tracker.Delete(gvr, "default", "kubernetes"),
+		); err != nil {
 			t.Fatal(err)
 		}
 		check(map[*corev1.Pod]string{pod: "[ns/a ns/b]", def: "[default/web]", none: "[]"})
@@ -142,12 +146,24 @@ func TestClaims(t *testing.T) {
 		change     func(pvcT, pvT)
 	}{
 		{"bound", "/data", nil},
-		{"not bound", "error: error processing PVC ns/x: PVC is not bound", func(c pvcT, _ pvT) { c.Status.Phase = corev1.ClaimPending }},
-		{"missing", `error: error processing PVC ns/x: failed to fetch PVC from API server: persistentvolumeclaims "x" not found`, func(c pvcT, _ pvT) { c.Name = "y" }},
-		{"its volume is missing", `error: error processing PVC ns/x: failed to fetch PV pv from API server: persistentvolumes "pv" not found`, func(_ pvcT, v pvT) { v.Name = "y" }},
+		{
+			"not bound", "error: error processing PVC ns/x: PVC is not bound",
+			func(c pvcT, _ pvT) { c.Status.Phase = corev1.ClaimPending },
+		},
+		{
+			"missing",
+			`error: error processing PVC ns/x: failed to fetch PVC from API server: persistentvolumeclaims "x" not found`,
+			func(c pvcT, _ pvT) { c.Name = "y" },
+		},
+		{
+			"its volume is missing",
+			`error: error processing PVC ns/x: failed to fetch PV pv from API server: persistentvolumes "pv" not found`,
+			func(_ pvcT, v pvT) { v.Name = "y" },
+		},
 		{
 			"its volume is another's",
-			"error: error processing PVC ns/x: found PV object pv but its pv.Spec.ClaimRef.UID z does not point to claim.UID pvc",
+			"error: error processing PVC ns/x: found PV object pv but its pv.Spec.ClaimRef.UID z does not point to " +
+				"claim.UID pvc",
 			func(_ pvcT, v pvT) { v.Spec.ClaimRef.UID = "z" },
 		},
 	} {
@@ -291,7 +307,9 @@ func TestFewListsAndWatchesAreAskedForAtOnce(t *testing.T) {
 	bubble(t, func(h *harness) {
 		var asked gauge
 		list, begin := h.configMaps.kind.list, h.configMaps.kind.watch
-		h.configMaps.kind.list = func(ctx context.Context, ns string, o metav1.ListOptions) ([]*corev1.ConfigMap, string, error) {
+		h.configMaps.kind.list = func(
+			ctx context.Context, ns string, o metav1.ListOptions,
+		) ([]*corev1.ConfigMap, string, error) {
 			asked.last(time.Second)
 			return list(ctx, ns, o)
 		}

@@ -115,7 +115,9 @@ func (c *Cache) useTokens(e *podEntry, after []resolve.TokenKey) {
 }
 
 // tokenSnapshot is what is known of the pod's tokens.
-func tokenSnapshot(e *podEntry, now time.Time) (known map[resolve.TokenKey]resolve.Object[resolve.Token], kept map[resolve.TokenKey]bool) {
+func tokenSnapshot(e *podEntry, now time.Time) (
+	known map[resolve.TokenKey]resolve.Object[resolve.Token], kept map[resolve.TokenKey]bool,
+) {
 	for key, t := range e.tokens {
 		var o resolve.Object[resolve.Token]
 		switch {

@@ -42,7 +42,9 @@ func (h *harness) mint(a clienttesting.CreateAction) (bool, runtime.Object, erro
 	}
 	r.Spec.ExpirationSeconds = &ttl
 	r.Status = authenticationv1.TokenRequestStatus{
-		Token:               fmt.Sprintf("%d %s/%s %v %s %s", h.minted, a.GetNamespace(), name, r.Spec.Audiences, ref.Name, ref.UID),
+		Token: fmt.Sprintf(
+			"%d %s/%s %v %s %s", h.minted, a.GetNamespace(), name, r.Spec.Audiences, ref.Name, ref.UID,
+		),
 		ExpirationTimestamp: metav1.NewTime(time.Now().Add(time.Duration(ttl) * time.Second)),
 	}
 	return true, r, nil
@@ -59,7 +61,9 @@ func tokenPod(name string, keys ...resolve.TokenKey) *corev1.Pod {
 
 func tokenVolume(key resolve.TokenKey) corev1.VolumeSource {
 	return corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
-		ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: key.Audience, ExpirationSeconds: &key.Expiration, Path: "token"},
+		ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+			Audience: key.Audience, ExpirationSeconds: &key.Expiration, Path: "token",
+		},
 	}}}}
 }
 
@@ -285,8 +289,19 @@ func TestAdopt(t *testing.T) {
 	}{
 		{"nothing was placed", nil, []resolve.TokenKey{hour}, "1 ns/sa [] a uid-a", 0},
 		{"one of two volumes", map[string]time.Duration{"v1": 0}, []resolve.TokenKey{hour, hour}, "1 ns/sa [] a uid-a", 0},
-		{"the elder of two volumes", map[string]time.Duration{"v0": 0, "v1": 18 * time.Minute}, []resolve.TokenKey{hour, hour}, "kept", 30 * time.Minute},
-		{"by a clock that is ahead", map[string]time.Duration{"v0": -time.Hour}, []resolve.TokenKey{hour}, "kept", 48 * time.Minute},
+		{
+			"the elder of two volumes",
+			map[string]time.Duration{"v0": 0, "v1": 18 * time.Minute},
+			[]resolve.TokenKey{hour, hour},
+			"kept", 30 * time.Minute,
+		},
+		{
+			"by a clock that is ahead",
+			map[string]time.Duration{"v0": -time.Hour},
+			[]resolve.TokenKey{hour},
+			"kept",
+			48 * time.Minute,
+		},
 		{"another volume", map[string]time.Duration{"x": 0}, []resolve.TokenKey{hour}, "1 ns/sa [] a uid-a", 0},
 		{
 			"more than a day ago",

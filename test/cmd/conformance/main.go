@@ -45,8 +45,9 @@ type options struct {
 func newCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
-		Use:           "conformance",
-		Short:         "Run the conformance tests for nodes against burstlet on a host reached over SSH, or on an ECS of the tests",
+		Use: "conformance",
+		Short: "Run the conformance tests for nodes against burstlet on a host reached over SSH, or on an ECS of " +
+			"the tests",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

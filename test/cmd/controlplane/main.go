@@ -37,7 +37,8 @@ func newCommand() *cobra.Command {
 		SilenceErrors: true,
 	}
 	cmd.PersistentFlags().StringVar(&cacheDir, "cache-dir", "",
-		"where the programs are kept (default: the pinned versions' directory under $"+binaries.CacheEnv+" or the user's cache directory)")
+		"where the programs are kept (default: the pinned versions' directory under $"+binaries.CacheEnv+
+			" or the user's cache directory)")
 	cmd.AddCommand(newBuildCommand(&cacheDir), newUpCommand(&cacheDir), newPinCommand())
 	return cmd
 }

@@ -102,17 +102,20 @@ func (d *demo) run(ctx, force context.Context) error {
 func (d *demo) greet() {
 	switch {
 	case d.real() && d.onMine:
-		d.out.write("burstlet: a virtual node in a cluster that you have, whose pods are real containers on a host of the demo's,\n" +
+		d.out.write("burstlet: a virtual node in a cluster that you have, whose pods are real containers on a host of " +
+			"the demo's,\n" +
 			"reached over SSH, on this machine\n")
 	case d.real():
 		d.out.write(
 			"burstlet: a virtual node whose pods are real containers on a host that is reached over SSH, all on this machine\n",
 		)
 	case d.ecs && d.containers:
-		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/fakeaws/ecs plays it:\n" +
+		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package " +
+			"test/fakeaws/ecs plays it:\n" +
 			"it answers as AWS does, within AWS's rates, and runs them as containers on this machine. Nothing is billed.\n")
 	case d.ecs:
-		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package test/fakeaws/ecs plays it.\n" +
+		d.out.write("burstlet: a virtual node whose pods are tasks on Amazon ECS with Fargate, as package " +
+			"test/fakeaws/ecs plays it.\n" +
 			"NO CONTAINER RUNS and nothing is billed: it answers as AWS does, within AWS's rates. Run the demo as\n" +
 			"root to see containers, with kubectl exec, cp and port-forward.\n")
 	case d.simulated:

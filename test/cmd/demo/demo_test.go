@@ -145,7 +145,9 @@ func TestECS(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	for _, want := range []string{"NO CONTAINER RUNS", "] hello from hello-", "One task definition serves them all", "ECS has no task left"} {
+	for _, want := range []string{
+		"NO CONTAINER RUNS", "] hello from hello-", "One task definition serves them all", "ECS has no task left",
+	} {
 		if !strings.Contains(output, want) {
 			t.Errorf("%q is not in the output:\n%s", want, output)
 		}
@@ -164,7 +166,10 @@ func TestECSWithContainers(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	for _, want := range []string{"runs them as containers", "] hello from hello-", "-- cat /etc/greeting/text", "Forwarding from", "ECS has no task left"} {
+	for _, want := range []string{
+		"runs them as containers", "] hello from hello-", "-- cat /etc/greeting/text", "Forwarding from",
+		"ECS has no task left",
+	} {
 		if !strings.Contains(output, want) {
 			t.Errorf("%q is not in the output:\n%s", want, output)
 		}

@@ -107,7 +107,9 @@ func (c *cluster) renewToken(ctx context.Context) error {
 	seconds := int64(tokenLife.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	var err error
-	if request, err = c.client.CoreV1().ServiceAccounts(demoName).CreateToken(ctx, demoName, request, metav1.CreateOptions{}); err != nil {
+	if request, err = c.client.CoreV1().ServiceAccounts(demoName).CreateToken(
+		ctx, demoName, request, metav1.CreateOptions{},
+	); err != nil {
 		return fmt.Errorf("get a token for the node: %w", err)
 	}
 	next := c.tokenFile() + ".next"

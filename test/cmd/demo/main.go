@@ -71,7 +71,8 @@ func newCommand(force context.Context) *cobra.Command {
 	flags.BoolVar(&opts.yes, "yes", false, "do not ask (with --mine; --once does not ask either)")
 	flags.StringVar(
 		&opts.address, "address", "",
-		"IP address at which the API server reaches this machine (with --mine; default: the one from which this machine reaches it)",
+		"IP address at which the API server reaches this machine (with --mine; default: the one from which this machine "+
+			"reaches it)",
 	)
 	flags.BoolVar(&opts.simulated, "simulated", false, "use the simulated backend even as root")
 	flags.BoolVar(

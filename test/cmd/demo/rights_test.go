@@ -61,7 +61,8 @@ func TestRights(t *testing.T) {
 	everywhere := want[""]
 	want[""] = nil
 	for _, rule := range everywhere {
-		if rule == " pods create" || rule == " serviceaccounts get" { // the demo has no static pods and no credential providers
+		// the demo has no static pods and no credential providers
+		if rule == " pods create" || rule == " serviceaccounts get" {
 			continue
 		}
 		in := ""

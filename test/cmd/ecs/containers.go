@@ -41,7 +41,8 @@ func (c *containers) flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.images, "image", nil, "with --containers: archive of images to import (repeatable)")
 	f.StringSliceVar(
 		&c.registries, "registry", nil,
-		"with --containers: NAME=ADDRESS:PORT of a registry to pull from in plain HTTP; the address \""+machine+"\" is this machine (repeatable)",
+		"with --containers: NAME=ADDRESS:PORT of a registry to pull from in plain HTTP; the address \""+machine+
+			"\" is this machine (repeatable)",
 	)
 	f.StringVar(&c.socket, "cri-socket", "", "run tasks as containers on the containerd at this socket")
 	f.StringVar(&c.dir, "dir", "", "with --cri-socket: directory that containerd sees at the same path")

@@ -59,7 +59,9 @@ func TestEndsWithItsContainerd(t *testing.T) {
 	socket := facts(t, out, done, "MACHINE")["CRI_SOCKET"]
 	pid, _, _ := strings.Cut(strings.TrimPrefix(socket, "unix:///proc/"), "/") // of the host's PID 1
 	kill := `for p in /proc/[0-9]*; do if [ "$(cat $p/comm)" = containerd ]; then kill -ABRT ${p#/proc/}; fi; done`
-	if out, err := exec.CommandContext(t.Context(), "nsenter", "--target", pid, "--mount", "--pid", "sh", "-c", kill).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(
+		t.Context(), "nsenter", "--target", pid, "--mount", "--pid", "sh", "-c", kill,
+	).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "containerd ended by itself") {

@@ -54,7 +54,8 @@ func command() *cobra.Command {
 					return err
 				}
 				for _, name := range left {
-					if _, err := fmt.Fprintln(cmd.ErrOrStderr(), "ecs: that account differs in", name+", which this server does not follow"); err != nil {
+					if _, err := fmt.Fprintln(cmd.ErrOrStderr(), "ecs: that account differs in", name+
+						", which this server does not follow"); err != nil {
 						return err
 					}
 				}
@@ -85,7 +86,9 @@ func command() *cobra.Command {
 	f.BoolVar(&cfg.GuardDuty, "guardduty", false, "add GuardDuty's container to every task")
 	f.StringSliceVar(&cfg.LogGroups, "log-group", nil, "log group that exists (repeatable)")
 	f.Var(buckets{&cfg.Buckets}, "bucket", "S3 bucket that exists (repeatable)")
-	f.Var(pulls{&cfg.Pulls}, "pull-of", "how long the pull of one image takes, IMAGE=DURATION (repeatable); others: --pull")
+	f.Var(
+		pulls{&cfg.Pulls}, "pull-of", "how long the pull of one image takes, IMAGE=DURATION (repeatable); others: --pull",
+	)
 	f.StringSliceVar(&cfg.Queues, "queue", nil, "SQS queue that gets task state changes (repeatable)")
 	for name, d := range map[string]*time.Duration{
 		"provision": &cfg.Delays.Provision, "pull": &cfg.Delays.Pull, "deactivate": &cfg.Delays.Deactivate,

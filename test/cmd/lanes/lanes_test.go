@@ -122,7 +122,8 @@ func TestTogether(t *testing.T) {
 	atRoot(t)
 	t.Setenv("LUCK_MEET", filepath.Join(t.TempDir(), "socket"))
 	one := suite{
-		name: "one", bound: 5 * time.Minute, lane: "gate", packages: []string{module + "/test/cmd/lanes/testdata/luck"}, world: true,
+		name: "one", bound: 5 * time.Minute, lane: "gate", packages: []string{module + "/test/cmd/lanes/testdata/luck"},
+		world: true,
 	}
 	other, alone := one, one
 	other.name, other.beside, alone.name = "other", true, "alone"
@@ -151,7 +152,9 @@ func TestTogether(t *testing.T) {
 // TestSecondsOfSuitesBesideEachOther: a table adds up to the time that passed.
 func TestSecondsOfSuitesBesideEachOther(t *testing.T) {
 	var out bytes.Buffer
-	show(&out, told([]row{{Suite: "e2e", Seconds: 300, Cores: 1.5, Verdict: ok}, {Suite: "worlds", Seconds: 200, Cores: 2, Verdict: ok}}))
+	show(&out, told([]row{
+		{Suite: "e2e", Seconds: 300, Cores: 1.5, Verdict: ok}, {Suite: "worlds", Seconds: 200, Cores: 2, Verdict: ok},
+	}))
 	for _, want := range []string{"300    1.5", "200    2.0", "worlds ran beside e2e"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report does not say %q:\n%s", want, &out)
@@ -267,12 +270,16 @@ func TestReport(t *testing.T) {
 	if !show(&out, rows) {
 		t.Error("two flaky tests fail the run")
 	}
-	for _, want := range []string{"FLAKY test/suite/e2e TestHost/row", "the failure, whole", "1900 passed, 0 failed, 3 skipped"} {
+	for _, want := range []string{
+		"FLAKY test/suite/e2e TestHost/row", "the failure, whole", "1900 passed, 0 failed, 3 skipped",
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report does not say %q:\n%s", want, out.String())
 		}
 	}
-	if show(&bytes.Buffer{}, append(rows, row{Suite: "install", Verdict: ok, results: results{Passed: 1, Flaky: []failure{one}}})) {
+	if show(
+		&bytes.Buffer{}, append(rows, row{Suite: "install", Verdict: ok, results: results{Passed: 1, Flaky: []failure{one}}}),
+	) {
 		t.Error("a third flaky test does not fail the run")
 	}
 	out.Reset()

@@ -12,7 +12,8 @@ import (
 )
 
 // safeConfig is what a file must say beside its backend.
-const safeConfig = "apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\nnode: {name: far}\nkubeletAPI: {selfSigned: true}\n"
+const safeConfig = "apiVersion: " + config.APIVersion + "\nkind: " + config.Kind +
+	"\nnode: {name: far}\nkubeletAPI: {selfSigned: true}\n"
 
 func TestPrintedSectionIsAConfiguration(t *testing.T) {
 	h := remotehost.ForTest(t)

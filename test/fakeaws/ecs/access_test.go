@@ -47,7 +47,9 @@ func TestDenied(t *testing.T) {
 			return err
 		}, "arn:aws:secretsmanager:us-east-1:123456789012:secret:a-*"},
 		"logs:GetLogEvents": {func(t *testing.T, s *Server) error {
-			_, err := logsOf(s).GetLogEvents(t.Context(), &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: aws.String("s")})
+			_, err := logsOf(s).GetLogEvents(
+				t.Context(), &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: aws.String("s")},
+			)
 			return err
 		}, "arn:aws:logs:us-east-1:123456789012:log-group:g:log-stream:s"},
 		"sqs:ReceiveMessage": {func(t *testing.T, s *Server) error {
@@ -62,7 +64,8 @@ func TestDenied(t *testing.T) {
 			}
 			s.Deny(Denial{Action: action})
 			err := tc.call(t, s)
-			want := "is not authorized to perform: " + action + " on resource: " + tc.resource + " because no identity-based policy allows the " + action + " action"
+			want := "is not authorized to perform: " + action + " on resource: " + tc.resource +
+				" because no identity-based policy allows the " + action + " action"
 			if code(t, err) != "AccessDeniedException" || !strings.Contains(err.Error(), want) {
 				t.Fatalf("got  %v\nwant %s", err, want)
 			}

@@ -42,7 +42,8 @@ func (s *Server) Report() Report {
 	defer s.mu.Unlock()
 	now := time.Now()
 	r := Report{
-		Now: now, Tasks: s.taskInfos(now), Definitions: s.definitionInfos(), Secrets: s.secretInfos(now), Objects: s.s3.Objects(), Bill: s.bill(now),
+		Now: now, Tasks: s.taskInfos(now), Definitions: s.definitionInfos(), Secrets: s.secretInfos(now),
+		Objects: s.s3.Objects(), Bill: s.bill(now),
 		Calls: s.callCounts(), LastMinute: map[string]int{}, Throttled: maps.Clone(s.throttled),
 		Permissions: slices.Sorted(maps.Keys(s.asked)), Cost: s.cost(now),
 	}
@@ -121,7 +122,9 @@ func (r Remote) Interrupt(ctx context.Context, arn, how string) error {
 
 // Shortage is Server.Shortage.
 func (r Remote) Shortage(ctx context.Context, subnet, provider string, on bool) error {
-	_, err := r.do(ctx, http.MethodPost, "shortage", url.Values{"subnet": {subnet}, "provider": {provider}, "on": {fmt.Sprint(on)}}, nil)
+	_, err := r.do(
+		ctx, http.MethodPost, "shortage", url.Values{"subnet": {subnet}, "provider": {provider}, "on": {fmt.Sprint(on)}}, nil,
+	)
 	return err
 }
 

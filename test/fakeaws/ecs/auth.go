@@ -61,7 +61,9 @@ func (s *Server) authenticateIn(r *http.Request, service, region string) (Princi
 	cred, _, _ = strings.Cut(cred, ",")
 	scope := strings.Split(cred, "/") // key/date/region/service/aws4_request
 	if len(scope) != 5 || scope[3] != service || scope[2] != region {
-		return "", failf("InvalidSignatureException", "Credential should be scoped to a valid region and to service '%s'.", service)
+		return "", failf(
+			"InvalidSignatureException", "Credential should be scoped to a valid region and to service '%s'.", service,
+		)
 	}
 	if t := s.byKey[scope[0]]; t != nil {
 		if r.Header.Get("X-Amz-Security-Token") != t.sessionToken() {
@@ -98,7 +100,8 @@ func (s *Server) authorize(action, resource string) *apiError {
 }
 
 func (s *Server) denialText(who, action, resource string) string {
-	return fmt.Sprintf("User: arn:aws:sts::%s:assumed-role/%s is not authorized to perform: %s on resource: %s because no identity-based policy allows the %s action",
+	return fmt.Sprintf("User: arn:aws:sts::%s:assumed-role/%s is not authorized to perform: %s on resource: %s "+
+		"because no identity-based policy allows the %s action",
 		s.cfg.Account, who, action, resource, action)
 }
 

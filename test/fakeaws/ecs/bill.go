@@ -26,7 +26,8 @@ func (b Bill) Dollars() float64 {
 // Minus is what was added since another bill.
 func (b Bill) Minus(o Bill) Bill {
 	return Bill{
-		b.Secrets - o.Secrets, b.SecretCalls - o.SecretCalls, b.Objects - o.Objects, b.ObjectCalls - o.ObjectCalls, b.KMSCalls - o.KMSCalls,
+		b.Secrets - o.Secrets, b.SecretCalls - o.SecretCalls, b.Objects - o.Objects, b.ObjectCalls - o.ObjectCalls,
+		b.KMSCalls - o.KMSCalls,
 	}
 }
 

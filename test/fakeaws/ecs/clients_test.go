@@ -19,19 +19,22 @@ var keys = credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "not-a-secret
 
 func secretsOf(s *Server) *secretsmanager.Client {
 	return secretsmanager.New(secretsmanager.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(Endpoint), HTTPClient: s.Client(), Retryer: aws.NopRetryer{}, Credentials: keys,
+		Region: "us-east-1", BaseEndpoint: aws.String(Endpoint), HTTPClient: s.Client(), Retryer: aws.NopRetryer{},
+		Credentials: keys,
 	})
 }
 
 func logsOf(s *Server) *cloudwatchlogs.Client {
 	return cloudwatchlogs.New(cloudwatchlogs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(Endpoint), HTTPClient: s.Client(), Retryer: aws.NopRetryer{}, Credentials: keys,
+		Region: "us-east-1", BaseEndpoint: aws.String(Endpoint), HTTPClient: s.Client(), Retryer: aws.NopRetryer{},
+		Credentials: keys,
 	})
 }
 
 func queueOf(s *Server) *sqs.Client {
 	return sqs.New(sqs.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(Endpoint), HTTPClient: s.Client(), Retryer: aws.NopRetryer{}, Credentials: keys,
+		Region: "us-east-1", BaseEndpoint: aws.String(Endpoint), HTTPClient: s.Client(), Retryer: aws.NopRetryer{},
+		Credentials: keys,
 	})
 }
 

@@ -54,8 +54,10 @@ func (s *Server) describeClusters(c *request) (any, *apiError) {
 		running, pending := s.counts(c)
 		clusters = append(clusters, map[string]any{
 			"clusterArn": arn, "clusterName": s.cfg.Cluster, "status": "ACTIVE",
-			"registeredContainerInstancesCount": 0, "runningTasksCount": running, "pendingTasksCount": pending, "activeServicesCount": 0,
-			"capacityProviders": s.cfg.CapacityProviders, "defaultCapacityProviderStrategy": []any{}, "settings": []any{}, "statistics": []any{}, "tags": []any{},
+			"registeredContainerInstancesCount": 0, "runningTasksCount": running, "pendingTasksCount": pending,
+			"activeServicesCount": 0,
+			"capacityProviders":   s.cfg.CapacityProviders, "defaultCapacityProviderStrategy": []any{}, "settings": []any{},
+			"statistics": []any{}, "tags": []any{},
 		})
 	}
 	return map[string]any{"clusters": clusters, "failures": failures}, nil

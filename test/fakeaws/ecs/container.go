@@ -115,7 +115,8 @@ func (c *containerDefinition) checkUnsupported() *apiError {
 		bad["maxSwap"] = lp.MaxSwap != nil
 		bad["swappiness"] = lp.Swappiness != nil
 		// ECS API, KernelCapabilities: "you can only add SYS_PTRACE".
-		bad["capabilities.add"] = lp.Capabilities != nil && slices.ContainsFunc(lp.Capabilities.Add, func(s string) bool { return s != "SYS_PTRACE" })
+		bad["capabilities.add"] = lp.Capabilities != nil &&
+			slices.ContainsFunc(lp.Capabilities.Add, func(s string) bool { return s != "SYS_PTRACE" })
 	}
 	for name, is := range bad {
 		if is {

@@ -33,7 +33,9 @@ func (c counter) add(action string, now time.Time) {
 		return
 	}
 	if len(a.seconds) > 0 && now.Sub(a.seconds[0].at) > 2*countedFor {
-		i, _ := slices.BinarySearchFunc(a.seconds, now.Add(-countedFor), func(s second, t time.Time) int { return s.at.Compare(t) })
+		i, _ := slices.BinarySearchFunc(
+			a.seconds, now.Add(-countedFor), func(s second, t time.Time) int { return s.at.Compare(t) },
+		)
 		a.seconds = slices.Clone(a.seconds[i:])
 	}
 	a.seconds = append(a.seconds, second{at, 1})

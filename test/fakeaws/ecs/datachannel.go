@@ -151,7 +151,8 @@ func (s *Server) opening(conn *websocket.Conn, id string) *session {
 		RequestID string `json:"RequestId"`
 		ClientID  string `json:"ClientId"`
 	}
-	if json.Unmarshal(text, &first) != nil || first.MessageSchemaVersion != "1.0" || len(first.RequestID) != 36 || len(first.ClientID) != 36 || first.ClientVersion == "" {
+	if json.Unmarshal(text, &first) != nil || first.MessageSchemaVersion != "1.0" || len(first.RequestID) != 36 ||
+		len(first.ClientID) != 36 || first.ClientVersion == "" {
 		return nil
 	}
 	return s.redeem(id, first.TokenValue)

@@ -103,9 +103,15 @@ func (s *Server) deleteTaskDefinitions(c *request) (any, *apiError) {
 		}
 		switch d := s.findDefinition(name); {
 		case d == nil:
-			failures = append(failures, failure{Arn: arn, Reason: "TASK_DEFINITION_NOT_FOUND", Detail: "The specified task definition was not found."})
+			failures = append(failures, failure{
+				Arn: arn, Reason: "TASK_DEFINITION_NOT_FOUND", Detail: "The specified task definition was not found.",
+			})
 		case !d.inactive:
-			failures = append(failures, failure{Arn: arn, Reason: "TASK_DEFINITION_NOT_INACTIVE", Detail: "The specified task definition is still in ACTIVE status. Please deregister the target task definition and try again."})
+			failures = append(failures, failure{
+				Arn: arn, Reason: "TASK_DEFINITION_NOT_INACTIVE",
+				Detail: "The specified task definition is still in ACTIVE status. Please deregister the target task definition " +
+					"and try again.",
+			})
 		default:
 			d.deleting = true
 			deleted = append(deleted, d.view())
@@ -285,7 +291,10 @@ func (d *definition) view() any {
 		Compat         []string `json:"compatibilities"`
 		RegisteredAt   epoch    `json:"registeredAt"`
 		DeregisteredAt *epoch   `json:"deregisteredAt,omitempty"`
-	}{registerInput: in, Arn: d.arn, Revision: d.revision, Status: d.status(), Compat: []string{"EC2", "FARGATE"}, RegisteredAt: epoch(d.registered)}
+	}{
+		registerInput: in, Arn: d.arn, Revision: d.revision, Status: d.status(), Compat: []string{"EC2", "FARGATE"},
+		RegisteredAt: epoch(d.registered),
+	}
 	if d.inactive {
 		at := epoch(d.deregistered)
 		v.DeregisteredAt = &at

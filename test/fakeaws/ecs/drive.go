@@ -41,7 +41,8 @@ type part struct {
 // launch starts to drive a task.
 func (s *Server) launch(t *task) {
 	t.driver = &driver{
-		s: s, t: t, poke: make(chan struct{}, 1), halt: make(chan struct{}), parts: make([]part, len(t.def.ContainerDefinitions)),
+		s: s, t: t, poke: make(chan struct{}, 1), halt: make(chan struct{}),
+		parts:  make([]part, len(t.def.ContainerDefinitions)),
 		images: map[string]*imagePull{},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -74,7 +75,8 @@ func (s *Server) Close() {
 // unlived is the life of a task of which nothing has happened.
 func unlived(d *definition) life {
 	l := life{
-		attached: never, pulled: never, started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
+		attached: never, pulled: never, started: never, stopping: never, deactivated: never, executionStopped: never,
+		stopped:    never,
 		containers: make([]containerLife, len(d.ContainerDefinitions)),
 	}
 	for i := range l.containers {

@@ -164,7 +164,9 @@ func (d *driver) stopDue(ctx context.Context, now time.Duration) time.Duration {
 func (d *driver) needed(i int) bool {
 	name := *d.t.def.ContainerDefinitions[i].Name
 	for j := range d.parts {
-		on := slices.ContainsFunc(d.t.def.ContainerDefinitions[j].DependsOn, func(dep dependency) bool { return *dep.ContainerName == name })
+		on := slices.ContainsFunc(
+			d.t.def.ContainerDefinitions[j].DependsOn, func(dep dependency) bool { return *dep.ContainerName == name },
+		)
 		if on && (d.parts[j].running != nil || d.parts[j].starting) {
 			return true
 		}

@@ -39,7 +39,10 @@ func TestLifeIsTheSameBothWays(t *testing.T) {
 		d    *sdk.RegisterTaskDefinitionInput
 		want string
 	}{
-		"essential end": {definitionOf(app("sleep", "5")), "PROVISIONING@0s PENDING@10s RUNNING@15s DEACTIVATING@20s DEPROVISIONING@21s STOPPED@29s"},
+		"essential end": {
+			definitionOf(app("sleep", "5")),
+			"PROVISIONING@0s PENDING@10s RUNNING@15s DEACTIVATING@20s DEPROVISIONING@21s STOPPED@29s",
+		},
 		"one that ignores SIGTERM": {
 			definitionOf(app("sleep", "5"), func() types.ContainerDefinition {
 				c := helperOf("deaf", "sh", "-c", "trap '' TERM; sleep 900")
@@ -78,7 +81,9 @@ func TestRestartPolicyOfDrivenContainers(t *testing.T) {
 		short := helperOf("short", "sleep", "59")
 		short.RestartPolicy = side.RestartPolicy
 		ignored := helperOf("ignored", "sh", "-c", "sleep 61; exit 3")
-		ignored.RestartPolicy = &types.ContainerRestartPolicy{Enabled: aws.Bool(true), RestartAttemptPeriod: aws.Int32(60), IgnoredExitCodes: []int32{3}}
+		ignored.RestartPolicy = &types.ContainerRestartPolicy{
+			Enabled: aws.Bool(true), RestartAttemptPeriod: aws.Int32(60), IgnoredExitCodes: []int32{3},
+		}
 		arn := run(t, s, definitionOf(app("sleep", "900"), side, short, ignored), nil)
 		wait(200 * time.Second)
 		runs := map[string]int{}
@@ -92,7 +97,8 @@ func TestRestartPolicyOfDrivenContainers(t *testing.T) {
 			t.Errorf("%v", runs)
 		}
 		task := describe(t, client(s), arn)
-		if c := container(t, task, "side"); *c.LastStatus != "RUNNING" || *container(t, task, "short").LastStatus != "STOPPED" {
+		if c := container(t, task, "side"); *c.LastStatus != "RUNNING" ||
+			*container(t, task, "short").LastStatus != "STOPPED" {
 			t.Errorf("%s", *c.LastStatus)
 		}
 		var meta struct{ RestartCount int }
@@ -119,11 +125,14 @@ func ask(t *testing.T, r *fakeRunner, path string, into any) int {
 func TestHealthOfDrivenContainersTurns(t *testing.T) {
 	driven(t, Config{Kindness: Kindness{HealthAtOnce: true}}, func(t *testing.T, s *Server, _ *fakeRunner) {
 		c := app("sh", "-c", "unhealthy 12; healthy 10; unhealthy; sleep 900")
-		c.HealthCheck = &types.HealthCheck{Command: []string{"CMD", "/check"}, Interval: aws.Int32(5), Retries: aws.Int32(2), StartPeriod: aws.Int32(6)}
+		c.HealthCheck = &types.HealthCheck{
+			Command: []string{"CMD", "/check"}, Interval: aws.Int32(5), Retries: aws.Int32(2), StartPeriod: aws.Int32(6),
+		}
 		arn := run(t, s, definitionOf(c), nil)
 		var seen []string
 		for i := range 40 {
-			if st := string(describe(t, client(s), arn).Containers[0].HealthStatus); len(seen) == 0 || !strings.HasPrefix(seen[len(seen)-1], st+"@") {
+			if st := string(describe(t, client(s), arn).Containers[0].HealthStatus); len(seen) == 0 ||
+				!strings.HasPrefix(seen[len(seen)-1], st+"@") {
 				seen = append(seen, st+"@"+time.Duration(i*int(time.Second)).String())
 			}
 			wait(time.Second)
@@ -143,10 +152,21 @@ func TestWhatCannotStart(t *testing.T) {
 		code      types.TaskStopCode
 		reason    string
 	}{
-		"the network":              {errors.New("no address"), []string{"sleep", "9"}, true, "TaskFailedToStart", "ResourceInitializationError: no address"},
-		"an essential container":   {nil, []string{"/unstartable"}, true, "TaskFailedToStart", "CannotStartContainerError: exec: "},
-		"one that is not needed":   {nil, []string{"/unstartable"}, false, "EssentialContainerExited", "Essential container in task exited"},
-		"one that others wait for": {nil, []string{"/unstartable"}, false, "EssentialContainerExited", "Essential container in task exited"},
+		"the network": {
+			errors.New("no address"),
+			[]string{"sleep", "9"},
+			true, "TaskFailedToStart",
+			"ResourceInitializationError: no address",
+		},
+		"an essential container": {
+			nil, []string{"/unstartable"}, true, "TaskFailedToStart", "CannotStartContainerError: exec: ",
+		},
+		"one that is not needed": {
+			nil, []string{"/unstartable"}, false, "EssentialContainerExited", "Essential container in task exited",
+		},
+		"one that others wait for": {
+			nil, []string{"/unstartable"}, false, "EssentialContainerExited", "Essential container in task exited",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			driven(t, Config{Kindness: Kindness{StopsRefused: true}}, func(t *testing.T, s *Server, r *fakeRunner) {
@@ -160,7 +180,8 @@ func TestWhatCannotStart(t *testing.T) {
 				arn := run(t, s, definitionOf(main, c), nil)
 				wait(30 * time.Second)
 				task := describe(t, client(s), arn)
-				if *task.LastStatus != "STOPPED" || task.StopCode != tc.code || !strings.HasPrefix(*task.StoppedReason, tc.reason) || container(t, task, "c").ExitCode != nil {
+				if *task.LastStatus != "STOPPED" || task.StopCode != tc.code ||
+					!strings.HasPrefix(*task.StoppedReason, tc.reason) || container(t, task, "c").ExitCode != nil {
 					t.Errorf("%s %s %s", *task.LastStatus, task.StopCode, *task.StoppedReason)
 				}
 			})
@@ -178,7 +199,8 @@ func TestStopBeforeAnythingRuns(t *testing.T) {
 			}
 			wait(10 * time.Second)
 			task := describe(t, client(s), arn)
-			if *task.LastStatus != "STOPPED" || task.StopCode != "UserInitiated" || *task.Containers[0].LastStatus != "STOPPED" || task.Containers[0].ExitCode != nil || task.StartedAt != nil {
+			if *task.LastStatus != "STOPPED" || task.StopCode != "UserInitiated" ||
+				*task.Containers[0].LastStatus != "STOPPED" || task.Containers[0].ExitCode != nil || task.StartedAt != nil {
 				t.Errorf("%s %s", *task.LastStatus, task.StopCode)
 			}
 			if len(r.specs()) != 0 || r.live() != 0 {
@@ -208,16 +230,29 @@ func TestSpecOfDrivenContainers(t *testing.T) {
 		arn := create(t, s, "one", `{"user":"u","n":1.5}`)
 		c := app("entry")
 		c.Command, c.User, c.Cpu, c.Memory = []string{"a"}, aws.String("1:2"), 64, aws.Int32(128)
-		c.Environment = []types.KeyValuePair{{Name: aws.String("A"), Value: aws.String("definition")}, {Name: aws.String("B"), Value: aws.String("kept")}}
-		c.Secrets = []types.Secret{{Name: aws.String("S"), ValueFrom: aws.String(arn + ":user::")}, {Name: aws.String("W"), ValueFrom: &arn}, {Name: aws.String("N"), ValueFrom: aws.String(arn + ":n::")}}
-		c.MountPoints = []types.MountPoint{{SourceVolume: aws.String("v"), ContainerPath: aws.String("/v"), ReadOnly: aws.Bool(true)}}
-		c.LinuxParameters = &types.LinuxParameters{Tmpfs: []types.Tmpfs{{ContainerPath: aws.String("/t"), Size: 5}}, Capabilities: &types.KernelCapabilities{Drop: []string{"ALL"}}}
+		c.Environment = []types.KeyValuePair{
+			{Name: aws.String("A"), Value: aws.String("definition")}, {Name: aws.String("B"), Value: aws.String("kept")},
+		}
+		c.Secrets = []types.Secret{
+			{Name: aws.String("S"), ValueFrom: aws.String(arn + ":user::")},
+			{Name: aws.String("W"), ValueFrom: &arn},
+			{Name: aws.String("N"), ValueFrom: aws.String(arn + ":n::")},
+		}
+		c.MountPoints = []types.MountPoint{{
+			SourceVolume: aws.String("v"), ContainerPath: aws.String("/v"), ReadOnly: aws.Bool(true),
+		}}
+		c.LinuxParameters = &types.LinuxParameters{
+			Tmpfs:        []types.Tmpfs{{ContainerPath: aws.String("/t"), Size: 5}},
+			Capabilities: &types.KernelCapabilities{Drop: []string{"ALL"}},
+		}
 		c.SystemControls = []types.SystemControl{{Namespace: aws.String("net.core.somaxconn"), Value: aws.String("7")}}
 		d := withRole(c)
 		d.PidMode = types.PidModeTask
 		d.Volumes = []types.Volume{
 			{Name: aws.String("v")},
-			{Name: aws.String("e"), EfsVolumeConfiguration: &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-01234567"), RootDirectory: aws.String("/d")}},
+			{Name: aws.String("e"), EfsVolumeConfiguration: &types.EFSVolumeConfiguration{
+				FileSystemId: aws.String("fs-01234567"), RootDirectory: aws.String("/d"),
+			}},
 		}
 		run(t, s, d, func(in *sdk.RunTaskInput) {
 			in.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{
@@ -227,14 +262,18 @@ func TestSpecOfDrivenContainers(t *testing.T) {
 		})
 		wait(time.Second)
 		got := r.specs()[0]
-		for _, kv := range []string{"A=override", "B=kept", "S=u", "N=1.5", `W={"user":"u","n":1.5}`, "AWS_REGION=us-east-1", "ECS_CONTAINER_METADATA_URI_V4=http://169.254.170.2/v4/" + got.ID} {
+		for _, kv := range []string{
+			"A=override", "B=kept", "S=u", "N=1.5", `W={"user":"u","n":1.5}`, "AWS_REGION=us-east-1",
+			"ECS_CONTAINER_METADATA_URI_V4=http://169.254.170.2/v4/" + got.ID,
+		} {
 			if !slices.Contains(got.Env, kv) {
 				t.Errorf("no %q", kv)
 			}
 		}
 		got.Env, got.Log = nil, nil
 		want := ContainerSpec{
-			ID: got.ID, Name: "app", Image: "busybox:1", EntryPoint: []string{"entry"}, Command: []string{"b", "c"}, User: "1:2", MemoryMiB: 64, CPU: 64,
+			ID: got.ID, Name: "app", Image: "busybox:1", EntryPoint: []string{"entry"}, Command: []string{"b", "c"}, User: "1:2",
+			MemoryMiB: 64, CPU: 64,
 			DropCaps: []string{"ALL"}, Mounts: []MountSpec{{"v", "/v", true}}, Tmpfs: []TmpfsSpec{{Path: "/t", SizeMiB: 5}},
 			Ulimits: []Ulimit{{"nofile", 65535, 65535}},
 		}
@@ -261,7 +300,9 @@ func TestTaskRoleOfDrivenTasks(t *testing.T) {
 		run(t, s, definitionOf(app("sleep", "60")), nil)
 		wait(time.Second)
 		path := func(spec ContainerSpec) string {
-			i := slices.IndexFunc(spec.Env, func(kv string) bool { return strings.HasPrefix(kv, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI=") })
+			i := slices.IndexFunc(
+				spec.Env, func(kv string) bool { return strings.HasPrefix(kv, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI=") },
+			)
 			if i < 0 {
 				return ""
 			}
@@ -307,7 +348,10 @@ func TestTaskRoleOfDrivenTasks(t *testing.T) {
 
 func TestMetadataOfDrivenTasks(t *testing.T) {
 	driven(t, Config{}, func(t *testing.T, s *Server, r *fakeRunner) {
-		arn := run(t, s, definitionOf(after(app("sleep", "60"), "first", "COMPLETE"), helperOf("first", "sh", "-c", "sleep 3; exit 4")), nil)
+		arn := run(
+			t, s, definitionOf(after(app("sleep", "60"), "first", "COMPLETE"), helperOf("first", "sh", "-c", "sleep 3; exit 4")),
+			nil,
+		)
 		wait(time.Second)
 		id := *container(t, describe(t, client(s), arn), "first").RuntimeId
 		type part struct {
@@ -319,7 +363,8 @@ func TestMetadataOfDrivenTasks(t *testing.T) {
 			Containers           []part
 		}
 		for _, want := range []answer{
-			{arn, "CREATED", []part{{"app", "NONE", 0}, {"first", "RUNNING", 0}}}, {arn, "RUNNING", []part{{"app", "RUNNING", 0}, {"first", "STOPPED", 4}}},
+			{arn, "CREATED", []part{{"app", "NONE", 0}, {"first", "RUNNING", 0}}},
+			{arn, "RUNNING", []part{{"app", "RUNNING", 0}, {"first", "STOPPED", 4}}},
 		} {
 			var got answer
 			if ask(t, r, metadataPath+id+"/task", &got); !reflect.DeepEqual(got, want) {
@@ -351,7 +396,8 @@ func TestStatsOfDrivenTasks(t *testing.T) {
 		wait(4 * time.Second)
 		ask(t, r, metadataPath+id+"/task/stats", &stats)
 		one := stats[id]
-		if one == nil || one.CPU.Usage.Total-one.PreCPU.Usage.Total != uint64(2*time.Second) || one.Memory.Usage != 3<<20 || one.Memory.Limit != 512<<20 || one.Networks["eth0"].RxBytes != 7 {
+		if one == nil || one.CPU.Usage.Total-one.PreCPU.Usage.Total != uint64(2*time.Second) || one.Memory.Usage != 3<<20 ||
+			one.Memory.Limit != 512<<20 || one.Networks["eth0"].RxBytes != 7 {
 			t.Errorf("%+v", one)
 		}
 		if none, ok := stats[first]; none != nil || !ok {
@@ -409,7 +455,8 @@ func TestShutdownIsInReverseOrderBothWays(t *testing.T) {
 		}
 		wait(2 * time.Second)
 		task := describe(t, client(s), arn)
-		if a, d := container(t, task, "app"), container(t, task, "deaf"); aws.ToInt32(a.ExitCode) != 143 || aws.ToInt32(d.ExitCode) != 137 {
+		if a, d := container(t, task, "app"), container(t, task, "deaf"); aws.ToInt32(a.ExitCode) != 143 ||
+			aws.ToInt32(d.ExitCode) != 137 {
 			t.Errorf("%d, %d", aws.ToInt32(a.ExitCode), aws.ToInt32(d.ExitCode))
 		}
 	})

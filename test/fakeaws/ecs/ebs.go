@@ -52,7 +52,8 @@ type ebsBounds struct {
 // ebsTypes are those on Fargate: "The magnetic volume type is not supported".
 var ebsTypes = map[string]ebsBounds{
 	"gp2": {minSize: 1}, "gp3": {minSize: 1, minIOPS: 3000, maxIOPS: 16000, maxThroughput: 1000},
-	"io1": {minSize: 4, minIOPS: 100, maxIOPS: 64000, needsIOPS: true}, "io2": {minSize: 4, minIOPS: 100, maxIOPS: 256000, needsIOPS: true},
+	"io1": {minSize: 4, minIOPS: 100, maxIOPS: 64000, needsIOPS: true},
+	"io2": {minSize: 4, minIOPS: 100, maxIOPS: 256000, needsIOPS: true},
 	"st1": {minSize: 125}, "sc1": {minSize: 125},
 }
 
@@ -82,11 +83,17 @@ func (s *Server) checkLaunchVolumes(in *runInput, d *definition) *apiError {
 	case open == "" && len(configured) == 0:
 		return nil
 	case open == "":
-		return invalidParameter("volumeConfigurations are given, but no volume of the task definition has configuredAtLaunch.")
+		return invalidParameter(
+			"volumeConfigurations are given, but no volume of the task definition has configuredAtLaunch.",
+		)
 	case len(configured) != 1:
-		return invalidParameter("Exactly one volumeConfiguration must be specified for volume %s, which is configuredAtLaunch.", open)
+		return invalidParameter(
+			"Exactly one volumeConfiguration must be specified for volume %s, which is configuredAtLaunch.", open,
+		)
 	case value(configured[0].Name) != open:
-		return invalidParameter("The volume name %q does not match the volume %q in the task definition.", value(configured[0].Name), open)
+		return invalidParameter(
+			"The volume name %q does not match the volume %q in the task definition.", value(configured[0].Name), open,
+		)
 	case configured[0].EBS == nil:
 		return invalidParameter("managedEBSVolume must be specified for volume %s.", open)
 	}
@@ -111,7 +118,9 @@ func (e *ebsRequest) check() *apiError {
 	case e.SnapshotID != nil && !snapshotPattern.MatchString(*e.SnapshotID):
 		return invalidParameter("Invalid snapshotId %q.", *e.SnapshotID)
 	case e.SizeInGiB != nil && (*e.SizeInGiB < bounds.minSize || *e.SizeInGiB > maxVolumeSize):
-		return invalidParameter("sizeInGiB of a %s volume must be between %d and %d.", e.kind(), bounds.minSize, maxVolumeSize)
+		return invalidParameter(
+			"sizeInGiB of a %s volume must be between %d and %d.", e.kind(), bounds.minSize, maxVolumeSize,
+		)
 	case e.InitializationRate != nil && e.SnapshotID == nil:
 		return invalidParameter("volumeInitializationRate can be specified only with a snapshotId.")
 	}
@@ -256,8 +265,10 @@ func (s *Server) Volumes() []VolumeInfo {
 func (t *task) volumeInfo() VolumeInfo {
 	e := t.ebs.EBS
 	v := VolumeInfo{
-		ID: t.volumeID(), Task: t.arn, Name: *t.ebs.Name, GiB: value(e.SizeInGiB), Type: e.kind(), IOPS: value(e.IOPS), Throughput: value(e.Throughput),
-		Filesystem: or(e.FilesystemType, "xfs"), Encrypted: value(e.Encrypted), Tags: map[string]string{}, DeleteOnTermination: t.deletesVolume(),
+		ID: t.volumeID(), Task: t.arn, Name: *t.ebs.Name, GiB: value(e.SizeInGiB), Type: e.kind(), IOPS: value(e.IOPS),
+		Throughput: value(e.Throughput),
+		Filesystem: or(e.FilesystemType, "xfs"), Encrypted: value(e.Encrypted), Tags: map[string]string{},
+		DeleteOnTermination: t.deletesVolume(),
 	}
 	for _, s := range e.TagSpecifications {
 		for k, tagged := range tagMap(s.Tags) {

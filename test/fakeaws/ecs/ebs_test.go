@@ -16,7 +16,9 @@ import (
 func withOpenVolume(words ...string) *sdk.RegisterTaskDefinitionInput {
 	d := definitionOf(app(words...))
 	d.Volumes = []types.Volume{{Name: aws.String("data"), ConfiguredAtLaunch: aws.Bool(true)}}
-	d.ContainerDefinitions[0].MountPoints = []types.MountPoint{{SourceVolume: aws.String("data"), ContainerPath: aws.String("/data")}}
+	d.ContainerDefinitions[0].MountPoints = []types.MountPoint{{
+		SourceVolume: aws.String("data"), ContainerPath: aws.String("/data"),
+	}}
 	return d
 }
 
@@ -37,9 +39,12 @@ func TestVolumesConfiguredAtLaunch(t *testing.T) {
 		volumes []types.Volume
 		want    string
 	}{
-		"one":        {[]types.Volume{open}, ""},
-		"two":        {[]types.Volume{open, {Name: aws.String("more"), ConfiguredAtLaunch: aws.Bool(true)}}, clientEx},
-		"and a host": {[]types.Volume{{Name: open.Name, ConfiguredAtLaunch: open.ConfiguredAtLaunch, Host: &types.HostVolumeProperties{}}}, clientEx},
+		"one": {[]types.Volume{open}, ""},
+		"two": {[]types.Volume{open, {Name: aws.String("more"), ConfiguredAtLaunch: aws.Bool(true)}}, clientEx},
+		"and a host": {
+			[]types.Volume{{Name: open.Name, ConfiguredAtLaunch: open.ConfiguredAtLaunch, Host: &types.HostVolumeProperties{}}},
+			clientEx,
+		},
 		"beside one": {[]types.Volume{open, {Name: aws.String("more"), Host: &types.HostVolumeProperties{}}}, ""},
 	} {
 		d := definitionOf(app("true"))
@@ -67,7 +72,9 @@ func TestVolumeConfigurationRules(t *testing.T) {
 	}
 	tagged := func(kind types.EBSResourceType, key string) func(*sdk.RunTaskInput) {
 		return withDisk(func(e ebs) {
-			e.TagSpecifications = []types.EBSTagSpecification{{ResourceType: kind, Tags: []types.Tag{{Key: aws.String(key), Value: aws.String("v")}}}}
+			e.TagSpecifications = []types.EBSTagSpecification{{
+				ResourceType: kind, Tags: []types.Tag{{Key: aws.String(key), Value: aws.String("v")}},
+			}}
 		})
 	}
 	for name, tc := range map[string]struct {
@@ -88,11 +95,15 @@ func TestVolumeConfigurationRules(t *testing.T) {
 			withDisk(nil)(r)
 			r.VolumeConfigurations[0].ManagedEBSVolume = nil
 		}, invalid, "managedEBSVolume"},
-		"a role that is none":      {withDisk(func(e ebs) { e.RoleArn = aws.String("volumes") }), invalid, "roleArn"},
-		"no size":                  {withDisk(func(e ebs) { e.SizeInGiB = nil }), invalid, "sizeInGiB or snapshotId"},
-		"a snapshot":               {withDisk(func(e ebs) { e.SizeInGiB, e.SnapshotId = nil, aws.String("snap-0123456789abcdef0") }), "", ""},
-		"a snapshot that is none":  {withDisk(func(e ebs) { e.SnapshotId = aws.String("s") }), invalid, "snapshotId"},
-		"a rate, no snapshot":      {withDisk(func(e ebs) { e.VolumeInitializationRate = aws.Int32(100) }), invalid, "volumeInitializationRate"},
+		"a role that is none": {withDisk(func(e ebs) { e.RoleArn = aws.String("volumes") }), invalid, "roleArn"},
+		"no size":             {withDisk(func(e ebs) { e.SizeInGiB = nil }), invalid, "sizeInGiB or snapshotId"},
+		"a snapshot": {
+			withDisk(func(e ebs) { e.SizeInGiB, e.SnapshotId = nil, aws.String("snap-0123456789abcdef0") }), "", "",
+		},
+		"a snapshot that is none": {withDisk(func(e ebs) { e.SnapshotId = aws.String("s") }), invalid, "snapshotId"},
+		"a rate, no snapshot": {
+			withDisk(func(e ebs) { e.VolumeInitializationRate = aws.Int32(100) }), invalid, "volumeInitializationRate",
+		},
 		"0 GiB":                    {typed("gp3", 0, 0, 0), invalid, "sizeInGiB"},
 		"16,385 GiB":               {typed("gp3", 16385, 0, 0), invalid, "sizeInGiB"},
 		"io1 of 3 GiB":             {typed("io1", 3, 100, 0), invalid, "sizeInGiB"},
@@ -108,10 +119,12 @@ func TestVolumeConfigurationRules(t *testing.T) {
 		"a filesystem":             {withDisk(func(e ebs) { e.FilesystemType = types.TaskFilesystemTypeExt4 }), "", ""},
 		"one that is none":         {withDisk(func(e ebs) { e.FilesystemType = "btrfs" }), invalid, "filesystemType"},
 		"a key without encryption": {withDisk(func(e ebs) { e.KmsKeyId = aws.String("alias/k") }), invalid, "kmsKeyId"},
-		"a key":                    {withDisk(func(e ebs) { e.KmsKeyId, e.Encrypted = aws.String("alias/k"), aws.Bool(true) }), "", ""},
-		"tags":                     {tagged(types.EBSResourceTypeVolume, "a"), "", ""},
-		"tags of something else":   {tagged("task", "a"), invalid, "resourceType"},
-		"a reserved tag":           {tagged(types.EBSResourceTypeVolume, "AmazonECSManaged"), invalid, "reserved"},
+		"a key": {
+			withDisk(func(e ebs) { e.KmsKeyId, e.Encrypted = aws.String("alias/k"), aws.Bool(true) }), "", "",
+		},
+		"tags":                   {tagged(types.EBSResourceTypeVolume, "a"), "", ""},
+		"tags of something else": {tagged("task", "a"), invalid, "resourceType"},
+		"a reserved tag":         {tagged(types.EBSResourceTypeVolume, "AmazonECSManaged"), invalid, "reserved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := client(New(Config{}))
@@ -199,12 +212,15 @@ func TestLifeOfAVolume(t *testing.T) {
 			t.Fatal(err)
 		}
 		gone, kept := startWithDisk(t, s, true), startWithDisk(t, s, false)
-		if status, details := diskOf(t, s, gone); status != "PRECREATED" || details["volumeId"] != "" || len(s.Volumes()) > 0 {
+		if status, details := diskOf(t, s, gone); status != "PRECREATED" || details["volumeId"] != "" ||
+			len(s.Volumes()) > 0 {
 			t.Errorf("at first: %s, %v", status, details)
 		}
 		wait(time.Minute)
 		status, details := diskOf(t, s, gone)
-		want := map[string]string{"volumeName": "data", "roleArn": testRole, "deleteOnTermination": "true", "volumeId": s.Volumes()[0].ID}
+		want := map[string]string{
+			"volumeName": "data", "roleArn": testRole, "deleteOnTermination": "true", "volumeId": s.Volumes()[0].ID,
+		}
 		if status != "ATTACHED" || !maps.Equal(details, want) {
 			t.Errorf("while it runs: %s, %v", status, details)
 		}

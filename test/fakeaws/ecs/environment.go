@@ -28,7 +28,11 @@ func (c *containerDefinition) checkEnvironment(hasRole bool) *apiError {
 			return clientError("Secret without a name or without valueFrom.")
 		}
 		if seen[*s.Name] {
-			return clientError("The secret name must be unique and not shared with any new or existing environment variables set on the container, such as '%s'.", *s.Name)
+			return clientError(
+				"The secret name must be unique and not shared with any new or existing environment variables set on the "+
+					"container, such as '%s'.",
+				*s.Name,
+			)
 		}
 		seen[*s.Name] = true
 		if _, ok := parseSecret(*s.ValueFrom); !ok && !parameterPattern.MatchString(*s.ValueFrom) {
@@ -55,7 +59,8 @@ func checkEnvironmentFiles(files []environmentFile) *apiError {
 		return clientError("Too many environment files: at most %d.", maxEnvironmentFiles)
 	}
 	for _, f := range files {
-		if value(f.Type) != "s3" || !strings.HasPrefix(value(f.Value), "arn:aws:s3:::") || !strings.HasSuffix(value(f.Value), ".env") {
+		if value(f.Type) != "s3" || !strings.HasPrefix(value(f.Value), "arn:aws:s3:::") ||
+			!strings.HasSuffix(value(f.Value), ".env") {
 			return clientError("Invalid environment file %q.", value(f.Value))
 		}
 	}

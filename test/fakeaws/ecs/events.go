@@ -146,7 +146,8 @@ func (s *Server) envelope(t *task, at time.Duration) string {
 	id := digest(t.arn + at.String())
 	b, err = json.Marshal(map[string]any{
 		"version": "0", "id": strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:32]}, "-"),
-		"detail-type": "ECS Task State Change", "source": "aws.ecs", "account": s.cfg.Account, "time": when.UTC().Format(time.RFC3339),
+		"detail-type": "ECS Task State Change", "source": "aws.ecs", "account": s.cfg.Account,
+		"time":   when.UTC().Format(time.RFC3339),
 		"region": s.cfg.Region, "resources": []string{t.arn}, "detail": detail,
 	})
 	if err != nil {

@@ -176,7 +176,8 @@ func (c *fakeContainer) Terminal(_ context.Context, call ExecCall) (int, error) 
 
 func (c *fakeContainer) Usage(context.Context) (Usage, error) {
 	return Usage{
-		At: time.Now(), CPU: time.Since(c.start) / 2, RootBytes: 1 << 20, MemoryBytes: 3 << 20, WorkingSetBytes: 2 << 20, Interface: "eth0", RxBytes: 7,
+		At: time.Now(), CPU: time.Since(c.start) / 2, RootBytes: 1 << 20, MemoryBytes: 3 << 20, WorkingSetBytes: 2 << 20,
+		Interface: "eth0", RxBytes: 7,
 	}, nil
 }
 

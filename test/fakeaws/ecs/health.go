@@ -15,8 +15,11 @@ func (h *healthCheck) check() *apiError {
 	if h == nil {
 		return nil
 	}
-	if len(h.Command) < 2 || h.Command[0] != "CMD" && h.Command[0] != "CMD-SHELL" || h.Command[0] == "CMD-SHELL" && len(h.Command) > 2 {
-		return clientError("Invalid healthCheck.command: it must be CMD and a command with its arguments, or CMD-SHELL and one text.")
+	if len(h.Command) < 2 || h.Command[0] != "CMD" && h.Command[0] != "CMD-SHELL" ||
+		h.Command[0] == "CMD-SHELL" && len(h.Command) > 2 {
+		return clientError(
+			"Invalid healthCheck.command: it must be CMD and a command with its arguments, or CMD-SHELL and one text.",
+		)
 	}
 	for _, b := range []struct {
 		name       string

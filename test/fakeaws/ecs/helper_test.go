@@ -54,7 +54,8 @@ func TestAgentEndsWithThoseItWaitsFor(t *testing.T) {
 			t.Fatalf("%s before b ended", aws.ToString(task.LastStatus))
 		}
 		wait(2 * time.Second)
-		if task := describe(t, client(s), arn); aws.ToString(task.LastStatus) != "STOPPED" || *container(t, task, "agent").ExitCode != 0 {
+		if task := describe(t, client(s), arn); aws.ToString(task.LastStatus) != "STOPPED" ||
+			*container(t, task, "agent").ExitCode != 0 {
 			t.Fatalf("%s after b ended", aws.ToString(task.LastStatus))
 		}
 	})

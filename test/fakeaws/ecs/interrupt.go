@@ -17,13 +17,18 @@ func (s *Server) InterruptSpot(arn string) {
 // Retire ends a task because its host is maintained (ECS developer guide, "Task
 // retirement and maintenance"). Which stop code it has is undocumented.
 func (s *Server) Retire(arn string) {
-	s.interrupt(arn, stopCause{code: "TerminationNotice", reason: "ECS is performing maintenance on the underlying infrastructure hosting the task"})
+	s.interrupt(arn, stopCause{
+		code: "TerminationNotice", reason: "ECS is performing maintenance on the underlying infrastructure hosting the task",
+	})
 }
 
 // FailHost ends a task because its host is gone: no container gets a signal, and
 // none has an exit code. Code and text are undocumented in detail.
 func (s *Server) FailHost(arn string) {
-	s.interrupt(arn, stopCause{code: "InfrastructureHealth", reason: "InternalError: the underlying infrastructure hosting the task failed", abrupt: true})
+	s.interrupt(arn, stopCause{
+		code: "InfrastructureHealth", reason: "InternalError: the underlying infrastructure hosting the task failed",
+		abrupt: true,
+	})
 }
 
 func (s *Server) interrupt(arn string, cause stopCause) {

@@ -19,9 +19,14 @@ func TestInterruptions(t *testing.T) {
 		after  time.Duration // until the container ended
 		exit   *int32
 	}{
-		"Spot":    {(*Server).InterruptSpot, "SpotInterruption", "Your Spot Task was interrupted.", 120 * time.Second, aws.Int32(137)},
-		"retired": {(*Server).Retire, "TerminationNotice", "ECS is performing maintenance on the underlying infrastructure hosting the task", 120 * time.Second, aws.Int32(137)},
-		"host":    {(*Server).FailHost, "InfrastructureHealth", "InternalError", 0, nil},
+		"Spot": {
+			(*Server).InterruptSpot, "SpotInterruption", "Your Spot Task was interrupted.", 120 * time.Second, aws.Int32(137),
+		},
+		"retired": {
+			(*Server).Retire, "TerminationNotice",
+			"ECS is performing maintenance on the underlying infrastructure hosting the task", 120 * time.Second, aws.Int32(137),
+		},
+		"host": {(*Server).FailHost, "InfrastructureHealth", "InternalError", 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, Config{}, func(t *testing.T, s *Server) {
@@ -30,7 +35,8 @@ func TestInterruptions(t *testing.T) {
 				arn := run(t, s, definitionOf(c), strategy(item("FARGATE_SPOT", 1, 0)))
 				wait(time.Minute)
 				tc.how(s, arn)
-				if task := describe(t, client(s), arn); *task.DesiredStatus != "STOPPED" || task.StopCode != tc.code || !strings.HasPrefix(*task.StoppedReason, tc.reason) {
+				if task := describe(t, client(s), arn); *task.DesiredStatus != "STOPPED" || task.StopCode != tc.code ||
+					!strings.HasPrefix(*task.StoppedReason, tc.reason) {
 					t.Fatalf("%v", task)
 				}
 				if tc.after > 0 {
@@ -41,7 +47,8 @@ func TestInterruptions(t *testing.T) {
 					wait(time.Second)
 				}
 				task := describe(t, client(s), arn)
-				if got := task.Containers[0].ExitCode; *task.LastStatus != "STOPPED" || (got == nil) != (tc.exit == nil) || got != nil && *got != *tc.exit {
+				if got := task.Containers[0].ExitCode; *task.LastStatus != "STOPPED" || (got == nil) != (tc.exit == nil) ||
+					got != nil && *got != *tc.exit {
 					t.Fatalf("%v", task)
 				}
 			})
@@ -54,7 +61,8 @@ func TestGuardDuty(t *testing.T) {
 		arn := run(t, s, definitionOf(app("sleep", "60")), nil)
 		task := describe(t, client(s), arn)
 		guard := task.Containers[1]
-		if len(task.Containers) != 2 || !strings.HasPrefix(*guard.Name, "aws-guardduty-agent-") || *guard.Cpu != "null" || *guard.LastStatus != "RUNNING" {
+		if len(task.Containers) != 2 || !strings.HasPrefix(*guard.Name, "aws-guardduty-agent-") || *guard.Cpu != "null" ||
+			*guard.LastStatus != "RUNNING" {
 			t.Fatalf("%v", guard)
 		}
 		wait(time.Minute)
@@ -92,7 +100,9 @@ func TestCost(t *testing.T) {
 		before := s.Cost().Dollars
 		run(t, s, d, strategy(item("FARGATE_SPOT", 1, 0)))
 		wait(time.Hour / 2)
-		near("a minute at least, ARM, Spot, storage", s.Cost().Dollars-before, ((0.25*0.03238+0.5*0.00356)*0.3+100*0.000111)/60)
+		near(
+			"a minute at least, ARM, Spot, storage", s.Cost().Dollars-before, ((0.25*0.03238+0.5*0.00356)*0.3+100*0.000111)/60,
+		)
 	})
 }
 
@@ -112,7 +122,8 @@ func TestInspection(t *testing.T) {
 			t.Fatalf("%v", got)
 		}
 		r := s.Report()
-		if i := r.Tasks[0]; i.Tags["uid"] != "u1" || i.Environment["WHO"] != "me" || i.LastStatus != "STOPPED" || i.StopCode != "SpotInterruption" || i.Family != "f" || i.CPU != 256 {
+		if i := r.Tasks[0]; i.Tags["uid"] != "u1" || i.Environment["WHO"] != "me" || i.LastStatus != "STOPPED" ||
+			i.StopCode != "SpotInterruption" || i.Family != "f" || i.CPU != 256 {
 			t.Fatalf("%+v", i)
 		}
 		if r.Calls["RunTask"] != 1 || r.LastMinute["RunTask"] != 1 || len(r.Definitions) != 1 {
@@ -153,7 +164,8 @@ func TestRemote(t *testing.T) {
 		t.Fatal(got)
 	}
 	report, err := r.Report(t.Context())
-	if err != nil || len(report.Tasks) != 1 || report.Tasks[0].StopCode != "TerminationNotice" || report.Calls["RunTask"] != 2 {
+	if err != nil || len(report.Tasks) != 1 || report.Tasks[0].StopCode != "TerminationNotice" ||
+		report.Calls["RunTask"] != 2 {
 		t.Fatalf("%+v, %v", report, err)
 	}
 }

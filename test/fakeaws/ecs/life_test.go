@@ -54,7 +54,8 @@ func TestLifecycle(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		want := "0 PROVISIONING/RUNNING, 10 PENDING/RUNNING, 15 RUNNING/RUNNING, 35 DEACTIVATING/STOPPED, 36 DEPROVISIONING/STOPPED, 44 STOPPED/STOPPED"
+		want := "0 PROVISIONING/RUNNING, 10 PENDING/RUNNING, 15 RUNNING/RUNNING, 35 DEACTIVATING/STOPPED, 36 " +
+			"DEPROVISIONING/STOPPED, 44 STOPPED/STOPPED"
 		if s := strings.Join(got, ", "); s != want {
 			t.Fatalf("got  %s\nwant %s", s, want)
 		}
@@ -72,18 +73,25 @@ func TestLifecycle(t *testing.T) {
 
 func TestInitContainers(t *testing.T) {
 	chain := func(first string) []types.ContainerDefinition {
-		init := types.ContainerDefinition{Name: aws.String("init"), Image: aws.String("i"), Essential: aws.Bool(false), EntryPoint: []string{"sh", "-c", first}}
+		init := types.ContainerDefinition{
+			Name: aws.String("init"), Image: aws.String("i"), Essential: aws.Bool(false),
+			EntryPoint: []string{"sh", "-c", first},
+		}
 		a := app("sleep", "60")
-		a.DependsOn = []types.ContainerDependency{{ContainerName: aws.String("init"), Condition: types.ContainerConditionSuccess}}
+		a.DependsOn = []types.ContainerDependency{{
+			ContainerName: aws.String("init"), Condition: types.ContainerConditionSuccess,
+		}}
 		return []types.ContainerDefinition{init, a}
 	}
 	virtual(t, Config{}, func(t *testing.T, _ *Server, c *sdk.Client) {
 		arn := launch(t, c, chain("sleep 5")...)
-		if task := describe(t, c, arn); *task.LastStatus != "PENDING" || *task.Containers[0].LastStatus != "RUNNING" || *task.Containers[1].LastStatus != "PENDING" {
+		if task := describe(t, c, arn); *task.LastStatus != "PENDING" || *task.Containers[0].LastStatus != "RUNNING" ||
+			*task.Containers[1].LastStatus != "PENDING" {
 			t.Fatalf("while the init container runs: %v", task)
 		}
 		time.Sleep(5 * time.Second)
-		if task := describe(t, c, arn); *task.LastStatus != "RUNNING" || *task.Containers[0].ExitCode != 0 || *task.Containers[1].LastStatus != "RUNNING" {
+		if task := describe(t, c, arn); *task.LastStatus != "RUNNING" || *task.Containers[0].ExitCode != 0 ||
+			*task.Containers[1].LastStatus != "RUNNING" {
 			t.Fatalf("after it: %v", task)
 		}
 	})
@@ -102,8 +110,10 @@ func TestMissingImage(t *testing.T) {
 		a := app("true")
 		a.Image = aws.String("registry.example/missing:1")
 		task := describe(t, c, launch(t, c, a))
-		if *task.LastStatus != "STOPPED" || task.StopCode != types.TaskStopCodeTaskFailedToStart || task.Containers[0].ExitCode != nil ||
-			!strings.HasPrefix(*task.StoppedReason, "CannotPullContainerError") || !strings.HasPrefix(*task.Containers[0].Reason, "CannotPullContainerError") {
+		if *task.LastStatus != "STOPPED" || task.StopCode != types.TaskStopCodeTaskFailedToStart ||
+			task.Containers[0].ExitCode != nil ||
+			!strings.HasPrefix(*task.StoppedReason, "CannotPullContainerError") ||
+			!strings.HasPrefix(*task.Containers[0].Reason, "CannotPullContainerError") {
 			t.Fatalf("%v", task)
 		}
 	})
@@ -141,7 +151,8 @@ func TestStopTask(t *testing.T) {
 					time.Sleep(time.Millisecond)
 				}
 				task := describe(t, c, arn)
-				if *task.LastStatus != "STOPPED" || *task.Containers[0].ExitCode != tc.exit || task.StopCode != types.TaskStopCodeUserInitiated || *task.StoppedReason != "why" {
+				if *task.LastStatus != "STOPPED" || *task.Containers[0].ExitCode != tc.exit ||
+					task.StopCode != types.TaskStopCodeUserInitiated || *task.StoppedReason != "why" {
 					t.Fatalf("%v", task)
 				}
 			})
@@ -230,7 +241,9 @@ func TestListTasks(t *testing.T) {
 		if got := list(mine()); len(got) != 4 {
 			t.Fatalf("startedBy lists a stopped task: %v", got)
 		}
-		if got := list(&sdk.ListTasksInput{DesiredStatus: types.DesiredStatusStopped, Family: aws.String("f")}); len(got) != 1 {
+		if got := list(&sdk.ListTasksInput{
+			DesiredStatus: types.DesiredStatusStopped, Family: aws.String("f"),
+		}); len(got) != 1 {
 			t.Fatalf("stopped: %v", got)
 		}
 		both := mine()
@@ -266,7 +279,8 @@ func TestFaults(t *testing.T) {
 	virtual(t, Config{}, func(t *testing.T, s *Server, c *sdk.Client) {
 		arn := launch(t, c, app("nginx"))
 		s.Interrupt(arn, "SpotInterruption", "Your Spot Task was interrupted.")
-		if task := describe(t, c, arn); task.StopCode != types.TaskStopCodeSpotInterruption || *task.Containers[0].ExitCode != 143 {
+		if task := describe(t, c, arn); task.StopCode != types.TaskStopCodeSpotInterruption ||
+			*task.Containers[0].ExitCode != 143 {
 			t.Fatalf("%v", task)
 		}
 	})
@@ -284,7 +298,9 @@ func TestDefinitions(t *testing.T) {
 			t.Fatalf("%v, %v", out, err)
 		}
 		for _, rev := range []string{"f:2", "f:1"} {
-			if _, err := c.DeregisterTaskDefinition(t.Context(), &sdk.DeregisterTaskDefinitionInput{TaskDefinition: aws.String(rev)}); err != nil {
+			if _, err := c.DeregisterTaskDefinition(
+				t.Context(), &sdk.DeregisterTaskDefinitionInput{TaskDefinition: aws.String(rev)},
+			); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -87,7 +87,8 @@ func checkUlimits(us []ulimit) *apiError {
 func checkSystemControls(cs []systemControl) *apiError {
 	for _, c := range cs {
 		ns := value(c.Namespace)
-		known := strings.HasPrefix(ns, "net.") || strings.HasPrefix(ns, "fs.mqueue.") || strings.HasPrefix(ns, "kernel.shm") ||
+		known := strings.HasPrefix(ns, "net.") || strings.HasPrefix(ns, "fs.mqueue.") ||
+			strings.HasPrefix(ns, "kernel.shm") ||
 			strings.HasPrefix(ns, "kernel.msg") || ns == "kernel.sem"
 		if !known || value(c.Value) == "" {
 			return clientError("Invalid system control %q.", ns)

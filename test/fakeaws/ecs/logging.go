@@ -34,7 +34,8 @@ func (l *logConfiguration) check(hasRole bool) *apiError {
 // checkLogOption is ECS API, LogConfiguration: options: what awslogs knows.
 func checkLogOption(name, v string) *apiError {
 	switch name {
-	case "awslogs-group", "awslogs-region", "awslogs-stream-prefix", "awslogs-datetime-format", "awslogs-multiline-pattern", "max-buffer-size":
+	case "awslogs-group", "awslogs-region", "awslogs-stream-prefix", "awslogs-datetime-format",
+		"awslogs-multiline-pattern", "max-buffer-size":
 	case "awslogs-create-group":
 		if v != "true" && v != "false" {
 			return clientError("Invalid value of log option awslogs-create-group: %q.", v)

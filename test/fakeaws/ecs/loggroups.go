@@ -106,7 +106,8 @@ func (s *Server) describeLogGroups(c *request) (any, *apiError) {
 	for _, n := range names {
 		g := map[string]any{
 			"logGroupName": n, "arn": s.logARN(n) + ":*", "logGroupArn": s.logARN(n),
-			"creationTime": s.groups[n].created.UnixMilli(), "storedBytes": 0, "metricFilterCount": 0, "logGroupClass": "STANDARD",
+			"creationTime": s.groups[n].created.UnixMilli(), "storedBytes": 0, "metricFilterCount": 0,
+			"logGroupClass": "STANDARD",
 		}
 		if d := s.groups[n].retention; d > 0 {
 			g["retentionInDays"] = d
@@ -178,7 +179,8 @@ func (s *Server) describeLogStreams(c *request) (any, *apiError) {
 func (s *Server) streamView(g *logGroup, st *logStream, c *request) map[string]any {
 	at, _ := st.starts(c.now)
 	v := map[string]any{
-		"logStreamName": st.name, "arn": s.logARN(g.name) + ":log-stream:" + st.name, "creationTime": at.UnixMilli(), "storedBytes": 0,
+		"logStreamName": st.name, "arn": s.logARN(g.name) + ":log-stream:" + st.name, "creationTime": at.UnixMilli(),
+		"storedBytes": 0,
 	}
 	if r := s.read(g, st, nil, nil, c.now); r.to > r.from {
 		first, last := r.line(r.from).ms, r.line(r.to-1).ms

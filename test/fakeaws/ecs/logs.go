@@ -62,10 +62,13 @@ func (s *Server) getLogEvents(c *request) (any, *apiError) {
 	}
 	events := []any{}
 	for _, l := range lines {
-		events = append(events, map[string]any{"timestamp": l.ms, "message": l.text, "ingestionTime": l.ms + r.ingest.Milliseconds()})
+		events = append(
+			events, map[string]any{"timestamp": l.ms, "message": l.text, "ingestionTime": l.ms + r.ingest.Milliseconds()},
+		)
 	}
 	return map[string]any{
-		"events": events, "nextForwardToken": "f/" + strconv.Itoa(first+len(lines)), "nextBackwardToken": "b/" + strconv.Itoa(first),
+		"events": events, "nextForwardToken": "f/" + strconv.Itoa(first+len(lines)),
+		"nextBackwardToken": "b/" + strconv.Itoa(first),
 	}, nil
 }
 
@@ -190,7 +193,9 @@ func (s *Server) filter(g *logGroup, in *filterEventsInput, names []string, c *r
 		r := s.read(g, st, in.StartTime, end, c.now)
 		for i := r.from; i < r.to; i++ {
 			if l := r.line(i); strings.Contains(l.text, term) {
-				all = append(all, filtered{fmt.Sprintf("%020d%s", i, digest(name)[:16]), name, l.ms, l.ms + r.ingest.Milliseconds(), l.text})
+				all = append(
+					all, filtered{fmt.Sprintf("%020d%s", i, digest(name)[:16]), name, l.ms, l.ms + r.ingest.Milliseconds(), l.text},
+				)
 			}
 		}
 	}

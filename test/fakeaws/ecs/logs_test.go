@@ -30,9 +30,13 @@ func texts(events []logtypes.OutputLogEvent) string {
 }
 
 // reads asks for a stream's events from its beginning, changed as said.
-func reads(t *testing.T, s *Server, stream string, change func(*cloudwatchlogs.GetLogEventsInput)) (*cloudwatchlogs.GetLogEventsOutput, error) {
+func reads(
+	t *testing.T, s *Server, stream string, change func(*cloudwatchlogs.GetLogEventsInput),
+) (*cloudwatchlogs.GetLogEventsOutput, error) {
 	t.Helper()
-	in := &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: &stream, StartFromHead: aws.Bool(true)}
+	in := &cloudwatchlogs.GetLogEventsInput{
+		LogGroupName: aws.String("g"), LogStreamName: &stream, StartFromHead: aws.Bool(true),
+	}
 	if change != nil {
 		change(in)
 	}
@@ -40,7 +44,9 @@ func reads(t *testing.T, s *Server, stream string, change func(*cloudwatchlogs.G
 }
 
 // follow reads on after a page and wants these texts.
-func follow(t *testing.T, s *Server, stream string, page *cloudwatchlogs.GetLogEventsOutput, want string) *cloudwatchlogs.GetLogEventsOutput {
+func follow(
+	t *testing.T, s *Server, stream string, page *cloudwatchlogs.GetLogEventsOutput, want string,
+) *cloudwatchlogs.GetLogEventsOutput {
 	t.Helper()
 	out, err := reads(t, s, stream, func(in *cloudwatchlogs.GetLogEventsInput) { in.NextToken = page.NextForwardToken })
 	if err != nil || texts(out.Events) != want {
@@ -52,7 +58,9 @@ func follow(t *testing.T, s *Server, stream string, page *cloudwatchlogs.GetLogE
 // TestIngestion follows a stream while its container writes.
 func TestIngestion(t *testing.T) {
 	kind := Kindness{LogsAtOnce: true}
-	world(t, Config{LogGroups: []string{"g"}, Kindness: kind, Delays: Delays{Pull: 2 * time.Second, Ingest: 3 * time.Second}}, func(t *testing.T, s *Server) {
+	world(t, Config{
+		LogGroups: []string{"g"}, Kindness: kind, Delays: Delays{Pull: 2 * time.Second, Ingest: 3 * time.Second},
+	}, func(t *testing.T, s *Server) {
 		begin := time.Now()
 		_, stream := logged(t, s, "echo a 'b  c'; echo lost > /tmp/x; echo err >&2; sleep 5; seq 3; echo end; exit 2")
 		if _, err := reads(t, s, stream, nil); code(t, err) != "ResourceNotFoundException" {
@@ -65,7 +73,8 @@ func TestIngestion(t *testing.T) {
 		}
 		wait(3 * time.Second)
 		out = follow(t, s, stream, out, "a b  c err")
-		if got := *out.Events[0].Timestamp - begin.UnixMilli(); got != 2000 || *out.Events[0].IngestionTime-*out.Events[0].Timestamp != 3000 {
+		if got := *out.Events[0].Timestamp - begin.UnixMilli(); got != 2000 ||
+			*out.Events[0].IngestionTime-*out.Events[0].Timestamp != 3000 {
 			t.Fatalf("written after %d ms", got)
 		}
 		wait(time.Minute)
@@ -102,7 +111,9 @@ func TestLinesComeInBatches(t *testing.T) {
 		if len(came) != 3 {
 			t.Fatalf("%v", came)
 		}
-		for text, flushed := range map[string]time.Duration{"a": 5 * time.Second, "b": 10 * time.Second, "c": 15 * time.Second} {
+		for text, flushed := range map[string]time.Duration{
+			"a": 5 * time.Second, "b": 10 * time.Second, "c": 15 * time.Second,
+		} {
 			if late := came[text] - flushed; late < time.Second || late > 3*time.Second+200*time.Millisecond {
 				t.Errorf("%s came after %s", text, came[text])
 			}
@@ -121,7 +132,8 @@ func TestLongLinesAreSplit(t *testing.T) {
 		s.logTo(task, 0)(time.Now(), strings.Repeat("x", 600<<10)+"end")
 		wait(10 * time.Second)
 		out, err := reads(t, s, stream, nil)
-		if err != nil || len(out.Events) != 3 || len(*out.Events[0].Message) != 256<<10-26 || !strings.HasSuffix(*out.Events[2].Message, "xend") {
+		if err != nil || len(out.Events) != 3 || len(*out.Events[0].Message) != 256<<10-26 ||
+			!strings.HasSuffix(*out.Events[2].Message, "xend") {
 			t.Fatalf("%d events, %v", len(out.Events), err)
 		}
 	})
@@ -136,18 +148,28 @@ func TestGetLogEvents(t *testing.T) {
 			change func(*cloudwatchlogs.GetLogEventsInput)
 			want   string
 		}{
-			"all":         {func(*cloudwatchlogs.GetLogEventsInput) {}, "a 1 2 3 end"},
-			"first two":   {func(in *cloudwatchlogs.GetLogEventsInput) { in.Limit = aws.Int32(2) }, "a 1"},
-			"last two":    {func(in *cloudwatchlogs.GetLogEventsInput) { in.StartFromHead, in.Limit = nil, aws.Int32(2) }, "3 end"},
-			"before them": {func(in *cloudwatchlogs.GetLogEventsInput) { in.NextToken, in.Limit = aws.String("b/3"), aws.Int32(2) }, "1 2"},
-			"since":       {func(in *cloudwatchlogs.GetLogEventsInput) { in.StartTime = aws.Int64(begin + 5000) }, "1 2 3 end"},
-			"until":       {func(in *cloudwatchlogs.GetLogEventsInput) { in.EndTime = aws.Int64(begin + 5000) }, "a"},
+			"all":       {func(*cloudwatchlogs.GetLogEventsInput) {}, "a 1 2 3 end"},
+			"first two": {func(in *cloudwatchlogs.GetLogEventsInput) { in.Limit = aws.Int32(2) }, "a 1"},
+			"last two": {
+				func(in *cloudwatchlogs.GetLogEventsInput) { in.StartFromHead, in.Limit = nil, aws.Int32(2) }, "3 end",
+			},
+			"before them": {
+				func(in *cloudwatchlogs.GetLogEventsInput) { in.NextToken, in.Limit = aws.String("b/3"), aws.Int32(2) }, "1 2",
+			},
+			"since": {func(in *cloudwatchlogs.GetLogEventsInput) { in.StartTime = aws.Int64(begin + 5000) }, "1 2 3 end"},
+			"until": {func(in *cloudwatchlogs.GetLogEventsInput) { in.EndTime = aws.Int64(begin + 5000) }, "a"},
 			"by ARN": {func(in *cloudwatchlogs.GetLogEventsInput) {
 				in.LogGroupName, in.LogGroupIdentifier = nil, aws.String("arn:aws:logs:us-east-1:123456789012:log-group:g")
 			}, "a 1 2 3 end"},
-			"limit":    {func(in *cloudwatchlogs.GetLogEventsInput) { in.Limit = aws.Int32(10001) }, "InvalidParameterException"},
-			"token":    {func(in *cloudwatchlogs.GetLogEventsInput) { in.NextToken = aws.String("x") }, "InvalidParameterException"},
-			"no group": {func(in *cloudwatchlogs.GetLogEventsInput) { in.LogGroupName = aws.String("h") }, "ResourceNotFoundException"},
+			"limit": {
+				func(in *cloudwatchlogs.GetLogEventsInput) { in.Limit = aws.Int32(10001) }, "InvalidParameterException",
+			},
+			"token": {
+				func(in *cloudwatchlogs.GetLogEventsInput) { in.NextToken = aws.String("x") }, "InvalidParameterException",
+			},
+			"no group": {
+				func(in *cloudwatchlogs.GetLogEventsInput) { in.LogGroupName = aws.String("h") }, "ResourceNotFoundException",
+			},
 		} {
 			out, err := reads(t, s, stream, tc.change)
 			got := code(t, err)
@@ -164,7 +186,9 @@ func TestGetLogEvents(t *testing.T) {
 func TestLogPages(t *testing.T) {
 	world(t, Config{LogGroups: []string{"g"}, Kindness: Kindness{LogsAtOnce: true}}, func(t *testing.T, s *Server) {
 		_, stream := logged(t, s, "seq 25000; sleep 60")
-		p := cloudwatchlogs.NewGetLogEventsPaginator(logsOf(s), &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: &stream, StartFromHead: aws.Bool(true)})
+		p := cloudwatchlogs.NewGetLogEventsPaginator(logsOf(s), &cloudwatchlogs.GetLogEventsInput{
+			LogGroupName: aws.String("g"), LogStreamName: &stream, StartFromHead: aws.Bool(true),
+		})
 		n, pages := 0, 0
 		for p.HasMorePages() && pages < 10 {
 			page, err := p.NextPage(t.Context())
@@ -190,7 +214,10 @@ func TestLoopsAndRestarts(t *testing.T) {
 		restart bool
 		want    string // of the first 130 s, and of the 30 until SIGKILL
 	}{
-		"loop":    {"echo begin; i=0; while true; do echo round $i; i=$((i+1)); sleep 50; done", false, "begin round 0 round 1 round 2 round 3"},
+		"loop": {
+			"echo begin; i=0; while true; do echo round $i; i=$((i+1)); sleep 50; done", false,
+			"begin round 0 round 1 round 2 round 3",
+		},
 		"restart": {"echo up; sleep 60; echo down; exit 1", true, "up down up down up"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +232,9 @@ func TestLoopsAndRestarts(t *testing.T) {
 				s.Retire(arn)
 				wait(time.Hour)
 				stream := s.Streams("g")[0]
-				out, err := logsOf(s).GetLogEvents(t.Context(), &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: &stream, StartFromHead: aws.Bool(true)})
+				out, err := logsOf(s).GetLogEvents(t.Context(), &cloudwatchlogs.GetLogEventsInput{
+					LogGroupName: aws.String("g"), LogStreamName: &stream, StartFromHead: aws.Bool(true),
+				})
 				if err != nil || texts(out.Events) != tc.want {
 					t.Fatalf("got %s (%v), want %s", texts(out.Events), err, tc.want)
 				}
@@ -239,10 +268,14 @@ func TestFilterLogEvents(t *testing.T) {
 		if got := filter(func(*cloudwatchlogs.FilterLogEventsInput) {}); got != "a1 b1 a2 b2" {
 			t.Fatal(got)
 		}
-		if got := filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.FilterPattern = aws.String(`"2"`) }); got != "a2 b2" {
+		if got := filter(
+			func(in *cloudwatchlogs.FilterLogEventsInput) { in.FilterPattern = aws.String(`"2"`) },
+		); got != "a2 b2" {
 			t.Fatal(got)
 		}
-		if got := filter(func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogStreamNames = s.Streams("g")[:1] }); len(got) != 5 {
+		if got := filter(
+			func(in *cloudwatchlogs.FilterLogEventsInput) { in.LogStreamNames = s.Streams("g")[:1] },
+		); len(got) != 5 {
 			t.Fatal(got)
 		}
 	})
@@ -258,13 +291,17 @@ func TestLogGroups(t *testing.T) {
 		if err := mk("g"); err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]string{"g": "ResourceAlreadyExistsException", "a b": "InvalidParameterException", "aws/x": "InvalidParameterException"} {
+		for name, want := range map[string]string{
+			"g": "ResourceAlreadyExistsException", "a b": "InvalidParameterException", "aws/x": "InvalidParameterException",
+		} {
 			if got := code(t, mk(name)); got != want {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
 		keep := func(days int32) error {
-			_, err := c.PutRetentionPolicy(t.Context(), &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: aws.String("g"), RetentionInDays: &days})
+			_, err := c.PutRetentionPolicy(
+				t.Context(), &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: aws.String("g"), RetentionInDays: &days},
+			)
 			return err
 		}
 		if got := code(t, keep(2)); got != "InvalidParameterException" {
@@ -273,11 +310,15 @@ func TestLogGroups(t *testing.T) {
 		if err := keep(1); err != nil {
 			t.Fatal(err)
 		}
-		groups, err := c.DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: aws.String("g")})
+		groups, err := c.DescribeLogGroups(
+			t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: aws.String("g")},
+		)
 		if err != nil || len(groups.LogGroups) != 1 || *groups.LogGroups[0].RetentionInDays != 1 {
 			t.Fatalf("%v, %v", groups, err)
 		}
-		if _, err := c.DeleteLogGroup(t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: aws.String("g")}); err != nil {
+		if _, err := c.DeleteLogGroup(
+			t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: aws.String("g")},
+		); err != nil {
 			t.Fatal(err)
 		}
 		_, err = c.DeleteLogGroup(t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: aws.String("g")})
@@ -293,7 +334,9 @@ func TestLogStreams(t *testing.T) {
 		_, stream := logged(t, s, "echo x; sleep 1")
 		wait(time.Minute)
 		streams := func() []logtypes.LogStream {
-			out, err := c.DescribeLogStreams(t.Context(), &cloudwatchlogs.DescribeLogStreamsInput{LogGroupName: aws.String("g"), LogStreamNamePrefix: aws.String("p/app/")})
+			out, err := c.DescribeLogStreams(t.Context(), &cloudwatchlogs.DescribeLogStreamsInput{
+				LogGroupName: aws.String("g"), LogStreamNamePrefix: aws.String("p/app/"),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -308,7 +351,9 @@ func TestLogStreams(t *testing.T) {
 		if got := code(t, err); got != "InvalidParameterException" {
 			t.Fatal(err)
 		}
-		if _, err := c.PutRetentionPolicy(t.Context(), &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: aws.String("g"), RetentionInDays: aws.Int32(1)}); err != nil {
+		if _, err := c.PutRetentionPolicy(
+			t.Context(), &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: aws.String("g"), RetentionInDays: aws.Int32(1)},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if out, err := reads(t, s, stream, nil); err != nil || len(out.Events) != 1 {
@@ -318,7 +363,9 @@ func TestLogStreams(t *testing.T) {
 		if out, err := reads(t, s, stream, nil); err != nil || len(out.Events) != 0 {
 			t.Fatalf("beyond the retention: %v, %v", out, err)
 		}
-		if _, err := c.DeleteLogStream(t.Context(), &cloudwatchlogs.DeleteLogStreamInput{LogGroupName: aws.String("g"), LogStreamName: &stream}); err != nil {
+		if _, err := c.DeleteLogStream(
+			t.Context(), &cloudwatchlogs.DeleteLogStreamInput{LogGroupName: aws.String("g"), LogStreamName: &stream},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if got := streams(); len(got) != 0 {

@@ -150,10 +150,12 @@ func (s *Server) tmdTask(t *task, used uint64) tmdTask {
 	cpu, memory := t.size()
 	v := s.view(t, t.created.Add(now), false)
 	out := tmdTask{
-		Cluster: v.ClusterArn, TaskARN: t.arn, Family: *t.def.Family, Revision: revisionOf(t.def), DesiredStatus: v.DesiredStatus,
-		KnownStatus: knownStatus(v.LastStatus), Limits: tmdLimits{float64(cpu) / 1024, memory},
+		Cluster: v.ClusterArn, TaskARN: t.arn, Family: *t.def.Family, Revision: revisionOf(t.def),
+		DesiredStatus: v.DesiredStatus,
+		KnownStatus:   knownStatus(v.LastStatus), Limits: tmdLimits{float64(cpu) / 1024, memory},
 		PullStartedAt: rfc3339(t, t.life.attached), PullStoppedAt: rfc3339(t, t.life.pulled),
-		AvailabilityZone: t.place.zone, LaunchType: "FARGATE", EphemeralStorage: tmdStorage{int(used >> 20), t.storage() * 1024},
+		AvailabilityZone: t.place.zone, LaunchType: "FARGATE",
+		EphemeralStorage: tmdStorage{int(used >> 20), t.storage() * 1024},
 	}
 	for i := range t.def.ContainerDefinitions {
 		out.Containers = append(out.Containers, s.tmdContainer(t, i))
@@ -188,7 +190,8 @@ func (s *Server) tmdContainer(t *task, i int) tmdContainer {
 	def, c, now := &t.def.ContainerDefinitions[i], &t.life.containers[i], s.age(t)
 	ov := t.ov.of(*def.Name)
 	out := tmdContainer{
-		Name: *def.Name, Image: *def.Image, ImageID: c.digest, DesiredStatus: "RUNNING", KnownStatus: c.beforeStart(), Type: "NORMAL",
+		Name: *def.Name, Image: *def.Image, ImageID: c.digest, DesiredStatus: "RUNNING", KnownStatus: c.beforeStart(),
+		Type:         "NORMAL",
 		Limits:       tmdLimits{float64(value(first(ov.CPU, def.CPU))), int(value(first(ov.Memory, def.Memory)))},
 		ContainerARN: s.arn("container/" + s.cfg.Cluster + "/" + t.id() + "/" + *def.Name), Snapshotter: "overlayfs",
 		Labels: s.labels(t, def),
@@ -282,7 +285,9 @@ func (s *Server) serveCredentials(w http.ResponseWriter, id string) {
 			return
 		}
 	}
-	b, err := json.Marshal(map[string]string{"code": "InvalidIdInRequest", "message": "CredentialsV2Request: Credentials not found"})
+	b, err := json.Marshal(map[string]string{
+		"code": "InvalidIdInRequest", "message": "CredentialsV2Request: Credentials not found",
+	})
 	if err != nil { // our own type
 		panic(err)
 	}

@@ -59,7 +59,9 @@ func (d *driver) stats(ctx context.Context, i int) *dockerStats {
 	}
 	out := &dockerStats{
 		Read: u.At, Name: name, ID: id, Storage: dockerStorage{u.RootBytes},
-		Memory: dockerMemory{u.MemoryBytes, limit, map[string]uint64{"inactive_file": u.MemoryBytes - min(u.MemoryBytes, u.WorkingSetBytes)}},
+		Memory: dockerMemory{
+			u.MemoryBytes, limit, map[string]uint64{"inactive_file": u.MemoryBytes - min(u.MemoryBytes, u.WorkingSetBytes)},
+		},
 	}
 	out.CPU = cpuOf(u)
 	if u.Interface != "" {

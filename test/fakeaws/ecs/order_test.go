@@ -19,8 +19,12 @@ func TestRestartPolicy(t *testing.T) {
 		"ran long enough": {"sleep 60; exit 1", types.ContainerRestartPolicy{RestartAttemptPeriod: aws.Int32(60)}, true},
 		"too short":       {"sleep 59; exit 1", types.ContainerRestartPolicy{RestartAttemptPeriod: aws.Int32(60)}, false},
 		"standard period": {"sleep 299; exit 1", types.ContainerRestartPolicy{}, false},
-		"ignored code":    {"sleep 60; exit 0", types.ContainerRestartPolicy{RestartAttemptPeriod: aws.Int32(60), IgnoredExitCodes: []int32{0}}, false},
-		"out of memory":   {"sleep 60; oom", types.ContainerRestartPolicy{RestartAttemptPeriod: aws.Int32(60)}, false},
+		"ignored code": {
+			"sleep 60; exit 0",
+			types.ContainerRestartPolicy{RestartAttemptPeriod: aws.Int32(60), IgnoredExitCodes: []int32{0}},
+			false,
+		},
+		"out of memory": {"sleep 60; oom", types.ContainerRestartPolicy{RestartAttemptPeriod: aws.Int32(60)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, Config{}, func(t *testing.T, s *Server) {
@@ -68,11 +72,17 @@ func TestDependencyConditions(t *testing.T) {
 		"COMPLETE before":      {helperOf("first", "sh", "-c", "sleep 9; exit 3"), "COMPLETE", 8 * time.Second, false, false},
 		"COMPLETE":             {helperOf("first", "sh", "-c", "sleep 9; exit 3"), "COMPLETE", 9 * time.Second, true, false},
 		"SUCCESS of a failure": {helperOf("first", "sh", "-c", "sleep 9; exit 3"), "SUCCESS", 9 * time.Second, false, true},
-		"HEALTHY before":       {checked(helperOf("first", "sleep", "900"), "true"), "HEALTHY", 9 * time.Second, false, false},
-		"HEALTHY":              {checked(helperOf("first", "sleep", "900"), "true"), "HEALTHY", 10 * time.Second, true, false},
-		"HEALTHY never":        {checked(helperOf("first", "sleep", "900"), "false"), "HEALTHY", 10 * time.Minute, false, false},
-		"HEALTHY of the dead":  {checked(helperOf("first", "sleep", "5"), "true"), "HEALTHY", 5 * time.Second, false, true},
-		"startTimeout":         {limited(checked(helperOf("first", "sleep", "900"), "false"), 20), "HEALTHY", 20 * time.Second, false, true},
+		"HEALTHY before": {
+			checked(helperOf("first", "sleep", "900"), "true"), "HEALTHY", 9 * time.Second, false, false,
+		},
+		"HEALTHY": {checked(helperOf("first", "sleep", "900"), "true"), "HEALTHY", 10 * time.Second, true, false},
+		"HEALTHY never": {
+			checked(helperOf("first", "sleep", "900"), "false"), "HEALTHY", 10 * time.Minute, false, false,
+		},
+		"HEALTHY of the dead": {checked(helperOf("first", "sleep", "5"), "true"), "HEALTHY", 5 * time.Second, false, true},
+		"startTimeout": {
+			limited(checked(helperOf("first", "sleep", "900"), "false"), 20), "HEALTHY", 20 * time.Second, false, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, Config{Kindness: Kindness{StopsRefused: true, TermEnds: true}}, func(t *testing.T, s *Server) {
@@ -102,10 +112,15 @@ func limited(c types.ContainerDefinition, seconds int32) types.ContainerDefiniti
 // A dependent that nothing needs does not end the task.
 func TestDependentOfAFailureThatIsNotEssential(t *testing.T) {
 	bothWays(t, Config{}, func(t *testing.T, s *Server) {
-		arn := run(t, s, definitionOf(app("sleep", "60"), helperOf("first", "false"), after(helperOf("second", "true"), "first", "SUCCESS")), nil)
+		arn := run(
+			t, s,
+			definitionOf(app("sleep", "60"), helperOf("first", "false"), after(helperOf("second", "true"), "first", "SUCCESS")),
+			nil,
+		)
 		wait(time.Second)
 		task := describe(t, client(s), arn)
-		if c := container(t, task, "second"); *task.LastStatus != "RUNNING" || *c.LastStatus != "STOPPED" || aws.ToInt32(c.ExitCode) != 143 {
+		if c := container(t, task, "second"); *task.LastStatus != "RUNNING" || *c.LastStatus != "STOPPED" ||
+			aws.ToInt32(c.ExitCode) != 143 {
 			t.Fatalf("%v", task)
 		}
 	})
@@ -115,7 +130,9 @@ func TestDependentOfAFailureThatIsNotEssential(t *testing.T) {
 // stays PENDING until it is stopped.
 func TestATaskWhoseContainersNeverStart(t *testing.T) {
 	bothWays(t, Config{}, func(t *testing.T, s *Server) {
-		arn := run(t, s, definitionOf(helperOf("first", "sh", "-c", "sleep 5; exit 3"), after(helperOf("second", "true"), "first", "SUCCESS"),
+		arn := run(t, s, definitionOf(helperOf("first", "sh", "-c", "sleep 5; exit 3"), after(
+			helperOf("second", "true"), "first", "SUCCESS",
+		),
 			after(app("sleep", "60"), "second", "SUCCESS")), nil)
 		wait(4 * time.Second)
 		if c := container(t, describe(t, client(s), arn), "app"); *c.LastStatus != "PENDING" || c.ExitCode != nil {
@@ -133,11 +150,14 @@ func TestATaskWhoseContainersNeverStart(t *testing.T) {
 		if *task.LastStatus != "PENDING" || *task.DesiredStatus != "RUNNING" || task.StartedAt != nil {
 			t.Fatalf("%v", task)
 		}
-		if _, err := client(s).StopTask(t.Context(), &awsecs.StopTaskInput{Task: &arn, Reason: aws.String("enough")}); err != nil {
+		if _, err := client(s).StopTask(
+			t.Context(), &awsecs.StopTaskInput{Task: &arn, Reason: aws.String("enough")},
+		); err != nil {
 			t.Fatal(err)
 		}
 		wait(time.Second)
-		if task := describe(t, client(s), arn); *task.LastStatus != "STOPPED" || aws.ToString(task.StoppedReason) != "enough" {
+		if task := describe(t, client(s), arn); *task.LastStatus != "STOPPED" ||
+			aws.ToString(task.StoppedReason) != "enough" {
 			t.Fatalf("%v", task)
 		}
 	})
@@ -151,8 +171,12 @@ func TestHealth(t *testing.T) {
 		check   types.HealthCheck
 		want    map[int]types.HealthStatus // by second
 	}{
-		"good":            {[]string{"CMD", "true"}, "sleep 900", types.HealthCheck{}, map[int]types.HealthStatus{29: "UNKNOWN", 30: "HEALTHY", 800: "HEALTHY"}},
-		"bad after three": {[]string{"CMD-SHELL", "exit 1"}, "sleep 900", types.HealthCheck{}, map[int]types.HealthStatus{89: "UNKNOWN", 90: "UNHEALTHY"}},
+		"good": {[]string{"CMD", "true"}, "sleep 900", types.HealthCheck{}, map[int]types.HealthStatus{
+			29: "UNKNOWN", 30: "HEALTHY", 800: "HEALTHY",
+		}},
+		"bad after three": {[]string{"CMD-SHELL", "exit 1"}, "sleep 900", types.HealthCheck{}, map[int]types.HealthStatus{
+			89: "UNKNOWN", 90: "UNHEALTHY",
+		}},
 		"start period": {
 			[]string{"CMD-SHELL", "exit 1"},
 			"sleep 900",
@@ -171,7 +195,9 @@ func TestHealth(t *testing.T) {
 			types.HealthCheck{Interval: aws.Int32(10), Retries: aws.Int32(2), StartPeriod: aws.Int32(300)},
 			map[int]types.HealthStatus{10: "HEALTHY", 29: "HEALTHY", 30: "UNHEALTHY"},
 		},
-		"any other command": {[]string{"CMD", "/probe"}, "sleep 900", types.HealthCheck{}, map[int]types.HealthStatus{30: "HEALTHY"}},
+		"any other command": {
+			[]string{"CMD", "/probe"}, "sleep 900", types.HealthCheck{}, map[int]types.HealthStatus{30: "HEALTHY"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, Config{Kindness: Kindness{HealthAtOnce: true}}, func(t *testing.T, s *Server) {
@@ -187,7 +213,8 @@ func TestHealth(t *testing.T) {
 					}
 					wait(sec(now - at))
 					at = now
-					if task := describe(t, client(s), arn); task.HealthStatus != want || task.Containers[0].HealthStatus != want || *task.LastStatus != "RUNNING" {
+					if task := describe(t, client(s), arn); task.HealthStatus != want || task.Containers[0].HealthStatus != want ||
+						*task.LastStatus != "RUNNING" {
 						t.Fatalf("after %d s: %s, container %s, want %s", now, task.HealthStatus, task.Containers[0].HealthStatus, want)
 					}
 				}

@@ -53,7 +53,9 @@ func (s *Server) checkProviders(in *runInput) *apiError {
 	lt, items := value(in.LaunchType), in.CapacityProviders
 	switch {
 	case lt != "" && len(items) > 0:
-		return invalidParameter("Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
+		return invalidParameter(
+			"Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.",
+		)
 	case lt != "" && lt != "FARGATE", lt == "" && len(items) == 0:
 		// The cluster has no default strategy and no instances.
 		return invalidParameter("No Container Instances were found in your cluster.")
@@ -70,7 +72,11 @@ func (s *Server) checkItems(items []providerItem) *apiError {
 	for _, it := range items {
 		name := value(it.CapacityProvider)
 		if !slices.Contains(s.cfg.CapacityProviders, name) {
-			return invalidParameter("The specified capacity provider '%s' is not associated with the cluster. Associate the capacity provider with the cluster and try again.", name)
+			return invalidParameter(
+				"The specified capacity provider '%s' is not associated with the cluster. Associate the capacity provider with "+
+					"the cluster and try again.",
+				name,
+			)
 		}
 		if seen[name] || it.Weight < 0 || it.Weight > maxWeight || it.Base < 0 || it.Base > maxBase {
 			return invalidParameter("Invalid or repeated item of capacityProviderStrategy: %q.", name)
@@ -125,7 +131,11 @@ func (s *Server) checkNetwork(n *networkConfiguration) *apiError {
 	}
 	for _, sg := range n.Awsvpc.SecurityGroups {
 		if !strings.HasPrefix(sg, "sg-") || s.cfg.SecurityGroups != nil && !slices.Contains(s.cfg.SecurityGroups, sg) {
-			return invalidParameter("Error retrieving security group information for [%s]: The security group ID '%s' does not exist (ErrorCode: InvalidGroup.NotFound)", sg, sg)
+			return invalidParameter(
+				"Error retrieving security group information for [%s]: The security group ID '%s' does not exist (ErrorCode: "+
+					"InvalidGroup.NotFound)",
+				sg, sg,
+			)
 		}
 	}
 	if a := value(n.Awsvpc.AssignPublicIP); a != "" && a != "ENABLED" && a != "DISABLED" {
@@ -140,7 +150,11 @@ func (s *Server) checkSubnets(ids []string) *apiError {
 	for _, id := range ids {
 		sn, ok := s.subnet(id)
 		if !ok {
-			return invalidParameter("Error retrieving subnet information for [%s]: The subnet ID '%s' does not exist (ErrorCode: InvalidSubnetID.NotFound)", id, id)
+			return invalidParameter(
+				"Error retrieving subnet information for [%s]: The subnet ID '%s' does not exist (ErrorCode: "+
+					"InvalidSubnetID.NotFound)",
+				id, id,
+			)
 		}
 		if vpc != "" && sn.VPC != "" && vpc != sn.VPC {
 			return invalidParameter("subnets must be in the same VPC.")

@@ -36,27 +36,49 @@ func TestPlaceRules(t *testing.T) {
 		"both": {func(r *sdk.RunTaskInput) {
 			r.CapacityProviderStrategy = []types.CapacityProviderStrategyItem{item("FARGATE", 1, 0)}
 		}, invalid, "both a launch type"},
-		"no weight":        {strategy(item("FARGATE", 0, 0)), invalid, "weight"},
-		"weight":           {strategy(item("FARGATE", 1001, 0)), invalid, ""},
-		"EC2":              {func(r *sdk.RunTaskInput) { r.LaunchType = types.LaunchTypeEc2 }, invalid, "No Container Instances"},
-		"subnets":          {network(func(n *types.AwsVpcConfiguration) { n.Subnets = []string{"subnet-1", "subnet-2"} }), "", ""},
-		"unknown subnet":   {network(func(n *types.AwsVpcConfiguration) { n.Subnets = []string{"subnet-4"} }), invalid, "InvalidSubnetID.NotFound"},
-		"two VPCs":         {network(func(n *types.AwsVpcConfiguration) { n.Subnets = []string{"subnet-1", "subnet-3"} }), invalid, "same VPC"},
-		"unknown group":    {network(func(n *types.AwsVpcConfiguration) { n.SecurityGroups = []string{"sg-2"} }), invalid, "InvalidGroup.NotFound"},
-		"six groups":       {network(func(n *types.AwsVpcConfiguration) { n.SecurityGroups = make([]string, 6) }), invalid, "at most 5"},
-		"platform":         {func(r *sdk.RunTaskInput) { r.PlatformVersion = aws.String("1.4.0") }, "", ""},
-		"unknown platform": {func(r *sdk.RunTaskInput) { r.PlatformVersion = aws.String("9") }, "PlatformUnknownException", ""},
-		"exec, no role":    {func(r *sdk.RunTaskInput) { r.EnableExecuteCommand = true }, invalid, "taskRoleArn"},
+		"no weight": {strategy(item("FARGATE", 0, 0)), invalid, "weight"},
+		"weight":    {strategy(item("FARGATE", 1001, 0)), invalid, ""},
+		"EC2": {
+			func(r *sdk.RunTaskInput) { r.LaunchType = types.LaunchTypeEc2 }, invalid, "No Container Instances",
+		},
+		"subnets": {
+			network(func(n *types.AwsVpcConfiguration) { n.Subnets = []string{"subnet-1", "subnet-2"} }), "", "",
+		},
+		"unknown subnet": {
+			network(func(n *types.AwsVpcConfiguration) { n.Subnets = []string{"subnet-4"} }), invalid,
+			"InvalidSubnetID.NotFound",
+		},
+		"two VPCs": {
+			network(func(n *types.AwsVpcConfiguration) { n.Subnets = []string{"subnet-1", "subnet-3"} }), invalid, "same VPC",
+		},
+		"unknown group": {
+			network(func(n *types.AwsVpcConfiguration) { n.SecurityGroups = []string{"sg-2"} }), invalid,
+			"InvalidGroup.NotFound",
+		},
+		"six groups": {
+			network(func(n *types.AwsVpcConfiguration) { n.SecurityGroups = make([]string, 6) }), invalid, "at most 5",
+		},
+		"platform": {func(r *sdk.RunTaskInput) { r.PlatformVersion = aws.String("1.4.0") }, "", ""},
+		"unknown platform": {
+			func(r *sdk.RunTaskInput) { r.PlatformVersion = aws.String("9") }, "PlatformUnknownException", "",
+		},
+		"exec, no role": {func(r *sdk.RunTaskInput) { r.EnableExecuteCommand = true }, invalid, "taskRoleArn"},
 		"exec": {func(r *sdk.RunTaskInput) {
 			r.EnableExecuteCommand, r.Overrides = true, &types.TaskOverride{TaskRoleArn: aws.String(testRole)}
 		}, "", ""},
 		"storage": {func(r *sdk.RunTaskInput) {
 			r.Overrides = &types.TaskOverride{EphemeralStorage: &types.EphemeralStorage{SizeInGiB: 20}}
 		}, invalid, ""},
-		"memory override":   {func(r *sdk.RunTaskInput) { r.Overrides = &types.TaskOverride{Memory: aws.String("2048")} }, "", ""},
-		"memory of no size": {func(r *sdk.RunTaskInput) { r.Overrides = &types.TaskOverride{Memory: aws.String("4096")} }, invalid, ""},
+		"memory override": {
+			func(r *sdk.RunTaskInput) { r.Overrides = &types.TaskOverride{Memory: aws.String("2048")} }, "", "",
+		},
+		"memory of no size": {
+			func(r *sdk.RunTaskInput) { r.Overrides = &types.TaskOverride{Memory: aws.String("4096")} }, invalid, "",
+		},
 		"overridden twice": {func(r *sdk.RunTaskInput) {
-			r.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("app")}, {Name: aws.String("app")}}}
+			r.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{
+				{Name: aws.String("app")}, {Name: aws.String("app")},
+			}}
 		}, invalid, "twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +189,8 @@ func TestDescribeClusters(t *testing.T) {
 	virtual(t, Config{}, func(t *testing.T, s *Server, c *sdk.Client) {
 		launch(t, c, app("sleep", "60"))
 		out, err := c.DescribeClusters(t.Context(), &sdk.DescribeClustersInput{Clusters: []string{"default", "other"}})
-		if err != nil || len(out.Clusters) != 1 || out.Clusters[0].RunningTasksCount != 1 || len(out.Clusters[0].CapacityProviders) != 2 ||
+		if err != nil || len(out.Clusters) != 1 || out.Clusters[0].RunningTasksCount != 1 ||
+			len(out.Clusters[0].CapacityProviders) != 2 ||
 			len(out.Failures) != 1 || *out.Failures[0].Reason != "MISSING" {
 			t.Fatalf("%v, %v", out, err)
 		}

@@ -18,9 +18,11 @@ func TestPullOrder(t *testing.T) {
 		pulled  time.Duration // of the task's last image
 	}{
 		"once it may start": {Kindness{}, "nginx:1", nil, 40 * time.Second, 40 * time.Second},
-		"a small image":     {Kindness{}, "nginx:1", map[string]time.Duration{"nginx:1": 2 * time.Second}, 37 * time.Second, 37 * time.Second},
-		"the same image":    {Kindness{}, "busybox:1", nil, 35 * time.Second, 15 * time.Second},
-		"all upfront":       {Kindness{PullsUpfront: true}, "nginx:1", nil, 35 * time.Second, 15 * time.Second},
+		"a small image": {
+			Kindness{}, "nginx:1", map[string]time.Duration{"nginx:1": 2 * time.Second}, 37 * time.Second, 37 * time.Second,
+		},
+		"the same image": {Kindness{}, "busybox:1", nil, 35 * time.Second, 15 * time.Second},
+		"all upfront":    {Kindness{PullsUpfront: true}, "nginx:1", nil, 35 * time.Second, 15 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothWays(t, Config{Delays: delays, Kindness: tc.kind, Pulls: tc.pulls}, func(t *testing.T, s *Server) {
@@ -60,7 +62,8 @@ func TestPullOfADependentFails(t *testing.T) {
 		}
 		wait(time.Second)
 		task := describe(t, client(s), arn)
-		if *task.LastStatus != "STOPPED" || task.StopCode != "TaskFailedToStart" || container(t, task, "app").ExitCode != nil {
+		if *task.LastStatus != "STOPPED" || task.StopCode != "TaskFailedToStart" ||
+			container(t, task, "app").ExitCode != nil {
 			t.Errorf("%s, %s", *task.LastStatus, task.StopCode)
 		}
 		if c := container(t, task, "first"); aws.ToInt32(c.ExitCode) != 0 || c.ExitCode == nil {

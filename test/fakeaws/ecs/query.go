@@ -59,7 +59,10 @@ func (s *Server) serveQuery(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, e := s.authenticateIn(r, action.service, s.signingRegion(action.service)); e != nil {
-		writeQueryError(w, action.service, &apiError{Code: strings.Replace(e.Code, "UnrecognizedClientException", "InvalidClientTokenId", 1), Message: e.Message, Status: http.StatusForbidden})
+		writeQueryError(w, action.service, &apiError{
+			Code: strings.Replace(e.Code, "UnrecognizedClientException", "InvalidClientTokenId", 1), Message: e.Message,
+			Status: http.StatusForbidden,
+		})
 		return
 	}
 	inner, e := action.handle(s, form)
@@ -109,7 +112,8 @@ func escaped(text string) string {
 
 // callerIdentity is STS API, GetCallerIdentity: "No permissions are required".
 func (s *Server) callerIdentity(url.Values) (string, *apiError) {
-	return "<Arn>" + s.callerARN() + "</Arn><UserId>AROAEXAMPLE:caller</UserId><Account>" + s.cfg.Account + "</Account>", nil
+	return "<Arn>" + s.callerARN() + "</Arn><UserId>AROAEXAMPLE:caller</UserId><Account>" + s.cfg.Account +
+		"</Account>", nil
 }
 
 // authorizeQuery is authorize with the code that a service gives.
@@ -132,15 +136,19 @@ func (s *Server) getRole(form url.Values) (string, *apiError) {
 	if s.cfg.Roles != nil && name != "burstlet" {
 		i := slices.IndexFunc(s.cfg.Roles, func(r Role) bool { return strings.HasSuffix(r.ARN, "/"+name) })
 		if i < 0 {
-			return "", &apiError{Code: "NoSuchEntity", Message: "The role with name " + name + " cannot be found.", Status: http.StatusNotFound}
+			return "", &apiError{
+				Code: "NoSuchEntity", Message: "The role with name " + name + " cannot be found.", Status: http.StatusNotFound,
+			}
 		}
 		role = s.cfg.Roles[i]
 	}
-	trust := `{"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":["` + strings.Join(role.Trusts, `","`) + `"]}}]}`
+	trust := `{"Statement":[{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"Service":["` +
+		strings.Join(role.Trusts, `","`) + `"]}}]}`
 	if role.Trust != "" {
 		trust = role.Trust
 	}
-	return "<Role><Arn>" + escaped(role.ARN) + "</Arn><AssumeRolePolicyDocument>" + url.QueryEscape(trust) + "</AssumeRolePolicyDocument></Role>", nil
+	return "<Role><Arn>" + escaped(role.ARN) + "</Arn><AssumeRolePolicyDocument>" + url.QueryEscape(trust) +
+		"</AssumeRolePolicyDocument></Role>", nil
 }
 
 // simulatePolicy is IAM API, SimulatePrincipalPolicy, of one action on one resource.
@@ -196,7 +204,8 @@ func (s *Server) describeSubnets(form url.Values) (string, *apiError) {
 			}
 			subnet = s.cfg.Subnets[i]
 		}
-		fmt.Fprintf(&out, "<item><subnetId>%s</subnetId><vpcId>%s</vpcId><availabilityZone>%s</availabilityZone><availableIpAddressCount>%d</availableIpAddressCount></item>",
+		fmt.Fprintf(&out, "<item><subnetId>%s</subnetId><vpcId>%s</vpcId>"+
+			"<availabilityZone>%s</availabilityZone><availableIpAddressCount>%d</availableIpAddressCount></item>",
 			escaped(subnet.ID), escaped(subnet.VPC), escaped(subnet.Zone), freeAddresses)
 	}
 	return "<subnetSet>" + out.String() + "</subnetSet>", nil

@@ -93,7 +93,9 @@ func TestTheAgentTellsAnEnd(t *testing.T) {
 func TestSendMessage(t *testing.T) {
 	world(t, Config{Queues: []string{"q"}}, func(t *testing.T, s *Server) {
 		url := aws.String(s.QueueURL("q"))
-		if _, err := queueOf(s).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: aws.String("hello")}); err != nil {
+		if _, err := queueOf(s).SendMessage(
+			t.Context(), &sqs.SendMessageInput{QueueUrl: url, MessageBody: aws.String("hello")},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if got := receive(t, s, 1); len(got) != 1 || *got[0].Body != "hello" {

@@ -43,15 +43,21 @@ func TestVolumeRules(t *testing.T) {
 		return func(d definitionInput) {
 			v.Name = aws.String("v")
 			d.Volumes = []types.Volume{v}
-			d.ContainerDefinitions[0].MountPoints = []types.MountPoint{{SourceVolume: aws.String("v"), ContainerPath: aws.String("/v")}}
+			d.ContainerDefinitions[0].MountPoints = []types.MountPoint{{
+				SourceVolume: aws.String("v"), ContainerPath: aws.String("/v"),
+			}}
 		}
 	}
 	efs := func(f func(*types.EFSVolumeConfiguration)) func(definitionInput) {
-		e := &types.EFSVolumeConfiguration{FileSystemId: aws.String("fs-0123456789abcdef0"), TransitEncryption: types.EFSTransitEncryptionEnabled}
+		e := &types.EFSVolumeConfiguration{
+			FileSystemId: aws.String("fs-0123456789abcdef0"), TransitEncryption: types.EFSTransitEncryptionEnabled,
+		}
 		f(e)
 		return volume(types.Volume{EfsVolumeConfiguration: e})
 	}
-	point := &types.EFSAuthorizationConfig{AccessPointId: aws.String("fsap-0123456789abcdef0"), Iam: types.EFSAuthorizationConfigIAMEnabled}
+	point := &types.EFSAuthorizationConfig{
+		AccessPointId: aws.String("fsap-0123456789abcdef0"), Iam: types.EFSAuthorizationConfigIAMEnabled,
+	}
 	checkRegister(t, map[string]registerCase{
 		"bind":         {volume(types.Volume{Host: &types.HostVolumeProperties{}}), ""},
 		"nothing":      {volume(types.Volume{}), ""},
@@ -63,12 +69,16 @@ func TestVolumeRules(t *testing.T) {
 		"point and root": {efs(func(e *types.EFSVolumeConfiguration) {
 			e.AuthorizationConfig, e.RootDirectory = point, aws.String("/a")
 		}), clientEx},
-		"point in clear": {efs(func(e *types.EFSVolumeConfiguration) { e.AuthorizationConfig, e.TransitEncryption = point, "" }), clientEx},
+		"point in clear": {
+			efs(func(e *types.EFSVolumeConfiguration) { e.AuthorizationConfig, e.TransitEncryption = point, "" }), clientEx,
+		},
 		"iam without a role": {func(d definitionInput) {
 			efs(func(e *types.EFSVolumeConfiguration) { e.AuthorizationConfig = point })(d)
 			d.TaskRoleArn = nil
 		}, clientEx},
-		"twice":   {func(d definitionInput) { d.Volumes = []types.Volume{{Name: aws.String("v")}, {Name: aws.String("v")}} }, clientEx},
+		"twice": {
+			func(d definitionInput) { d.Volumes = []types.Volume{{Name: aws.String("v")}, {Name: aws.String("v")}} }, clientEx,
+		},
 		"no name": {func(d definitionInput) { d.Volumes = []types.Volume{{}} }, clientEx},
 		"unknown": {firstOf(func(c *types.ContainerDefinition) {
 			c.MountPoints = []types.MountPoint{{SourceVolume: aws.String("v"), ContainerPath: aws.String("/v")}}
@@ -98,17 +108,25 @@ func TestLinuxRules(t *testing.T) {
 	}
 	p := aws.String("/t")
 	checkRegister(t, map[string]registerCase{
-		"tmpfs":            {mount(types.Tmpfs{ContainerPath: p, Size: 64, MountOptions: []string{"noexec", "mode=1777"}}), ""},
-		"tmpfs size":       {mount(types.Tmpfs{ContainerPath: p}), clientEx},
-		"tmpfs path":       {mount(types.Tmpfs{ContainerPath: aws.String("t"), Size: 1}), clientEx},
-		"tmpfs twice":      {mount(types.Tmpfs{ContainerPath: p, Size: 1}, types.Tmpfs{ContainerPath: p, Size: 1}), clientEx},
-		"tmpfs option":     {mount(types.Tmpfs{ContainerPath: p, Size: 1, MountOptions: []string{"x"}}), clientEx},
-		"drop ALL":         {linux(types.LinuxParameters{Capabilities: &types.KernelCapabilities{Drop: []string{"ALL"}}}), ""},
-		"drop unknown":     {linux(types.LinuxParameters{Capabilities: &types.KernelCapabilities{Drop: []string{"CAP_ALL"}}}), clientEx},
-		"shared memory":    {linux(types.LinuxParameters{SharedMemorySize: aws.Int32(64)}), clientEx},
-		"init process":     {linux(types.LinuxParameters{InitProcessEnabled: aws.Bool(true)}), ""},
-		"nofile":           {limits(types.Ulimit{Name: types.UlimitNameNofile, SoftLimit: 1024, HardLimit: 1 << 20}), ""},
-		"nofile too high":  {limits(types.Ulimit{Name: types.UlimitNameNofile, SoftLimit: 1, HardLimit: 1<<20 + 1}), clientEx},
+		"tmpfs": {
+			mount(types.Tmpfs{ContainerPath: p, Size: 64, MountOptions: []string{"noexec", "mode=1777"}}), "",
+		},
+		"tmpfs size":   {mount(types.Tmpfs{ContainerPath: p}), clientEx},
+		"tmpfs path":   {mount(types.Tmpfs{ContainerPath: aws.String("t"), Size: 1}), clientEx},
+		"tmpfs twice":  {mount(types.Tmpfs{ContainerPath: p, Size: 1}, types.Tmpfs{ContainerPath: p, Size: 1}), clientEx},
+		"tmpfs option": {mount(types.Tmpfs{ContainerPath: p, Size: 1, MountOptions: []string{"x"}}), clientEx},
+		"drop ALL": {
+			linux(types.LinuxParameters{Capabilities: &types.KernelCapabilities{Drop: []string{"ALL"}}}), "",
+		},
+		"drop unknown": {
+			linux(types.LinuxParameters{Capabilities: &types.KernelCapabilities{Drop: []string{"CAP_ALL"}}}), clientEx,
+		},
+		"shared memory": {linux(types.LinuxParameters{SharedMemorySize: aws.Int32(64)}), clientEx},
+		"init process":  {linux(types.LinuxParameters{InitProcessEnabled: aws.Bool(true)}), ""},
+		"nofile":        {limits(types.Ulimit{Name: types.UlimitNameNofile, SoftLimit: 1024, HardLimit: 1 << 20}), ""},
+		"nofile too high": {
+			limits(types.Ulimit{Name: types.UlimitNameNofile, SoftLimit: 1, HardLimit: 1<<20 + 1}), clientEx,
+		},
 		"soft above hard":  {limits(types.Ulimit{Name: types.UlimitNameCore, SoftLimit: 2, HardLimit: 1}), clientEx},
 		"unknown ulimit":   {limits(types.Ulimit{Name: "x"}), clientEx},
 		"net control":      {control("net.core.somaxconn", "1024"), ""},
@@ -135,17 +153,21 @@ func TestHealthAndRestartRules(t *testing.T) {
 		})
 	}
 	checkRegister(t, map[string]registerCase{
-		"health":           {check(func(*types.HealthCheck) {}), ""},
-		"shell":            {check(func(h *types.HealthCheck) { h.Command = []string{"CMD-SHELL", "exit 0"} }), ""},
-		"shell words":      {check(func(h *types.HealthCheck) { h.Command = []string{"CMD-SHELL", "exit", "0"} }), clientEx},
-		"no CMD":           {check(func(h *types.HealthCheck) { h.Command = []string{"true"} }), clientEx},
-		"interval":         {check(func(h *types.HealthCheck) { h.Interval = aws.Int32(4) }), clientEx},
-		"timeout":          {check(func(h *types.HealthCheck) { h.Timeout = aws.Int32(61) }), clientEx},
-		"retries":          {check(func(h *types.HealthCheck) { h.Retries = aws.Int32(11) }), clientEx},
-		"startPeriod":      {check(func(h *types.HealthCheck) { h.StartPeriod = aws.Int32(301) }), clientEx},
-		"restart":          {restart(func(r *types.ContainerRestartPolicy) { r.RestartAttemptPeriod = aws.Int32(60) }), ""},
-		"restart too soon": {restart(func(r *types.ContainerRestartPolicy) { r.RestartAttemptPeriod = aws.Int32(59) }), clientEx},
-		"ignored codes":    {restart(func(r *types.ContainerRestartPolicy) { r.IgnoredExitCodes = make([]int32, 51) }), clientEx},
+		"health":      {check(func(*types.HealthCheck) {}), ""},
+		"shell":       {check(func(h *types.HealthCheck) { h.Command = []string{"CMD-SHELL", "exit 0"} }), ""},
+		"shell words": {check(func(h *types.HealthCheck) { h.Command = []string{"CMD-SHELL", "exit", "0"} }), clientEx},
+		"no CMD":      {check(func(h *types.HealthCheck) { h.Command = []string{"true"} }), clientEx},
+		"interval":    {check(func(h *types.HealthCheck) { h.Interval = aws.Int32(4) }), clientEx},
+		"timeout":     {check(func(h *types.HealthCheck) { h.Timeout = aws.Int32(61) }), clientEx},
+		"retries":     {check(func(h *types.HealthCheck) { h.Retries = aws.Int32(11) }), clientEx},
+		"startPeriod": {check(func(h *types.HealthCheck) { h.StartPeriod = aws.Int32(301) }), clientEx},
+		"restart":     {restart(func(r *types.ContainerRestartPolicy) { r.RestartAttemptPeriod = aws.Int32(60) }), ""},
+		"restart too soon": {
+			restart(func(r *types.ContainerRestartPolicy) { r.RestartAttemptPeriod = aws.Int32(59) }), clientEx,
+		},
+		"ignored codes": {
+			restart(func(r *types.ContainerRestartPolicy) { r.IgnoredExitCodes = make([]int32, 51) }), clientEx,
+		},
 		"HEALTHY without a check": {func(d definitionInput) {
 			d.ContainerDefinitions = append(d.ContainerDefinitions, after(named("b"), "app", types.ContainerConditionHealthy))
 		}, clientEx},
@@ -196,7 +218,9 @@ func TestEnvironmentRules(t *testing.T) {
 		"login":      {login(arn), ""},
 		"login name": {login("a"), clientEx},
 		"file": {firstOf(func(c *types.ContainerDefinition) {
-			c.EnvironmentFiles = []types.EnvironmentFile{{Type: types.EnvironmentFileTypeS3, Value: aws.String("arn:aws:s3:::b/x.txt")}}
+			c.EnvironmentFiles = []types.EnvironmentFile{{
+				Type: types.EnvironmentFileTypeS3, Value: aws.String("arn:aws:s3:::b/x.txt"),
+			}}
 		}), clientEx},
 		"logs":        {driver(func(*types.LogConfiguration) {}), ""},
 		"mode":        {driver(func(l *types.LogConfiguration) { l.Options["mode"] = "x" }), clientEx},
@@ -216,7 +240,9 @@ func logTo(group string) *types.LogConfiguration {
 // listed counts the revisions of family f with a status.
 func listed(t *testing.T, c *sdk.Client, status types.TaskDefinitionStatus) int {
 	t.Helper()
-	l, err := c.ListTaskDefinitions(t.Context(), &sdk.ListTaskDefinitionsInput{FamilyPrefix: aws.String("f"), Status: status})
+	l, err := c.ListTaskDefinitions(
+		t.Context(), &sdk.ListTaskDefinitionsInput{FamilyPrefix: aws.String("f"), Status: status},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,17 +258,23 @@ func TestDefinitionLists(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		out, err := c.DescribeTaskDefinition(t.Context(), &sdk.DescribeTaskDefinitionInput{TaskDefinition: aws.String("f:1"), Include: []types.TaskDefinitionField{"TAGS"}})
+		out, err := c.DescribeTaskDefinition(t.Context(), &sdk.DescribeTaskDefinitionInput{
+			TaskDefinition: aws.String("f:1"), Include: []types.TaskDefinitionField{"TAGS"},
+		})
 		if err != nil || len(out.Tags) != 1 {
 			t.Fatalf("%v, %v", out, err)
 		}
-		if _, err := c.DeregisterTaskDefinition(t.Context(), &sdk.DeregisterTaskDefinitionInput{TaskDefinition: aws.String("f:1")}); err != nil {
+		if _, err := c.DeregisterTaskDefinition(
+			t.Context(), &sdk.DeregisterTaskDefinitionInput{TaskDefinition: aws.String("f:1")},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if a, i := listed(t, c, ""), listed(t, c, "INACTIVE"); a != 1 || i != 1 {
 			t.Fatalf("%d ACTIVE, %d INACTIVE", a, i)
 		}
-		fams, err := c.ListTaskDefinitionFamilies(t.Context(), &sdk.ListTaskDefinitionFamiliesInput{Status: types.TaskDefinitionFamilyStatusActive})
+		fams, err := c.ListTaskDefinitionFamilies(
+			t.Context(), &sdk.ListTaskDefinitionFamiliesInput{Status: types.TaskDefinitionFamilyStatusActive},
+		)
 		if err != nil || fmt.Sprint(fams.Families) != "[f]" {
 			t.Fatalf("%v, %v", fams, err)
 		}
@@ -261,7 +293,9 @@ func TestDeleteDefinitions(t *testing.T) {
 		if _, err := del("f"); code(t, err) != "InvalidParameterException" {
 			t.Fatalf("without a revision: %v", err)
 		}
-		if _, err := c.DeregisterTaskDefinition(t.Context(), &sdk.DeregisterTaskDefinitionInput{TaskDefinition: aws.String("f:1")}); err != nil {
+		if _, err := c.DeregisterTaskDefinition(
+			t.Context(), &sdk.DeregisterTaskDefinitionInput{TaskDefinition: aws.String("f:1")},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if out, err := del("f:1"); err != nil || len(out.TaskDefinitions) != 1 || listed(t, c, "DELETE_IN_PROGRESS") != 1 {
@@ -287,7 +321,9 @@ func TestListDefinitionPages(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := sdk.NewListTaskDefinitionsPaginator(c, &sdk.ListTaskDefinitionsInput{MaxResults: aws.Int32(2), Sort: types.SortOrderDesc})
+		p := sdk.NewListTaskDefinitionsPaginator(
+			c, &sdk.ListTaskDefinitionsInput{MaxResults: aws.Int32(2), Sort: types.SortOrderDesc},
+		)
 		n := 0
 		for p.HasMorePages() {
 			page, err := p.NextPage(t.Context())
@@ -295,7 +331,9 @@ func TestListDefinitionPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, arn := range page.TaskDefinitionArns { // what was listed may go meanwhile
-				if _, err := c.DeregisterTaskDefinition(t.Context(), &sdk.DeregisterTaskDefinitionInput{TaskDefinition: &arn}); err != nil {
+				if _, err := c.DeregisterTaskDefinition(
+					t.Context(), &sdk.DeregisterTaskDefinitionInput{TaskDefinition: &arn},
+				); err != nil {
 					t.Fatal(err)
 				}
 				n++
@@ -311,7 +349,9 @@ func TestTags(t *testing.T) {
 	virtual(t, Config{}, func(t *testing.T, s *Server, c *sdk.Client) {
 		arn := launch(t, c, app("sleep", "60"))
 		tag := func(k, v string) error {
-			_, err := c.TagResource(t.Context(), &sdk.TagResourceInput{ResourceArn: &arn, Tags: []types.Tag{{Key: &k, Value: &v}}})
+			_, err := c.TagResource(
+				t.Context(), &sdk.TagResourceInput{ResourceArn: &arn, Tags: []types.Tag{{Key: &k, Value: &v}}},
+			)
 			return err
 		}
 		if err := tag("a", "1"); err != nil {

@@ -14,7 +14,9 @@ func TestASupervisorReportsTheEnd(t *testing.T) {
 		lost       bool
 		want       []string
 	}{
-		"a failure":             {"echo a; sleep 5; exit 4", true, false, []string{"a", reportMark + `{"exit":4,"fromLogs":true}`}},
+		"a failure": {
+			"echo a; sleep 5; exit 4", true, false, []string{"a", reportMark + `{"exit":4,"fromLogs":true}`},
+		},
 		"a success":             {"echo a; sleep 5", true, false, []string{"a", reportMark + `{"exit":0,"fromLogs":false}`}},
 		"one of its own":        {"sleep 5; echo '" + own + "'; exit 4", true, false, []string{own}},
 		"its host was lost":     {"echo a; sleep 5", true, true, []string{"a"}},
@@ -24,7 +26,10 @@ func TestASupervisorReportsTheEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := script(tc.script)
-			c := containerLife{does: &b, start: time.Second, end: sum(time.Second, b.after), exit: b.exit, supervised: tc.supervised, lost: tc.lost}
+			c := containerLife{
+				does: &b, start: time.Second, end: sum(time.Second, b.after), exit: b.exit, supervised: tc.supervised,
+				lost: tc.lost,
+			}
 			l := c.lines()
 			if n := l.count(4 * time.Second); n > len(tc.want) || n == len(tc.want) && tc.want[n-1][0] == reportMark[0] {
 				t.Errorf("%d lines before it ends", n)

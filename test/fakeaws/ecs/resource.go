@@ -66,7 +66,8 @@ func (s *Server) resolveContainer(c *containerDefinition) string {
 	for _, sec := range c.Secrets {
 		at, ok := parseSecret(*sec.ValueFrom)
 		if !ok {
-			return pull + "unable to retrieve secrets from ssm: service call has been retried 1 time(s): invalid parameters: " + *sec.ValueFrom
+			return pull + "unable to retrieve secrets from ssm: service call has been retried 1 time(s): invalid parameters: " +
+				*sec.ValueFrom
 		}
 		if why := s.fetch(at); why != "" {
 			return pull + why
@@ -87,13 +88,19 @@ func (s *Server) resolveContainer(c *containerDefinition) string {
 // fetch is why the execution role cannot read what a definition refers to.
 func (s *Server) fetch(at secretAt) string {
 	if why := s.readable(ExecutionRole, at.arn); why != "" {
-		return fmt.Sprintf("unable to retrieve secret from asm: service call has been retried 1 time(s): failed to fetch secret %s from secrets manager: %s", at.arn, why)
+		return fmt.Sprintf(
+			"unable to retrieve secret from asm: service call has been retried 1 time(s): failed to fetch secret %s from "+
+				"secrets manager: %s",
+			at.arn, why,
+		)
 	}
 	v := s.findSecret(at.arn).version(at.version, at.stage)
 	switch {
 	case v == nil:
-		return fmt.Sprintf("unable to retrieve secret from asm: service call has been retried 1 time(s): failed to fetch secret %s from secrets manager: "+
-			"ResourceNotFoundException: Secrets Manager can't find the specified secret value for VersionId: %s", at.arn, at.version)
+		return fmt.Sprintf("unable to retrieve secret from asm: service call has been retried 1 time(s): failed to fetch "+
+			"secret %s from secrets manager: "+
+			"ResourceNotFoundException: Secrets Manager can't find the specified secret value for VersionId: %s",
+			at.arn, at.version)
 	case at.key == "":
 		return ""
 	}
@@ -102,7 +109,9 @@ func (s *Server) fetch(at secretAt) string {
 		return "unable to retrieve secret from asm: invalid character in secret " + at.arn + ": it is not JSON"
 	}
 	if _, ok := members[at.key]; !ok {
-		return fmt.Sprintf("unable to retrieve secret from asm: retrieved secret from Secrets Manager did not contain json key %s", at.key)
+		return fmt.Sprintf(
+			"unable to retrieve secret from asm: retrieved secret from Secrets Manager did not contain json key %s", at.key,
+		)
 	}
 	return ""
 }
@@ -166,15 +175,20 @@ func (s *Server) resolveLogs(l *logConfiguration) string {
 	if s.groups[name] == nil {
 		switch {
 		case l.Options["awslogs-create-group"] != "true":
-			return prefix + "create stream has been retried 1 times: failed to create Cloudwatch log stream: ResourceNotFoundException: The specified log group does not exist. : exit status 1"
+			return prefix +
+				"create stream has been retried 1 times: failed to create Cloudwatch log stream: ResourceNotFoundException: " +
+				"The specified log group does not exist. : exit status 1"
 		case !s.allowed(ExecutionRole, "logs:CreateLogGroup", arn):
-			return prefix + "create log group has been retried 1 times: failed to create Cloudwatch log group: AccessDeniedException: " +
+			return prefix +
+				"create log group has been retried 1 times: failed to create Cloudwatch log group: AccessDeniedException: " +
 				s.denialText("execution-role/task", "logs:CreateLogGroup", arn)
 		}
 	}
 	for _, action := range []string{"logs:CreateLogStream", "logs:PutLogEvents"} {
-		if stream := arn + ":log-stream:" + l.Options["awslogs-stream-prefix"] + "/*"; !s.allowed(ExecutionRole, action, stream) {
-			return prefix + "create stream has been retried 1 times: failed to create Cloudwatch log stream: AccessDeniedException: " +
+		if stream := arn + ":log-stream:" + l.Options["awslogs-stream-prefix"] +
+			"/*"; !s.allowed(ExecutionRole, action, stream) {
+			return prefix +
+				"create stream has been retried 1 times: failed to create Cloudwatch log stream: AccessDeniedException: " +
 				s.denialText("execution-role/task", action, stream)
 		}
 	}

@@ -21,8 +21,11 @@ func TestResourceInitialization(t *testing.T) {
 			c.Secrets = []types.Secret{{Name: aws.String("S"), ValueFrom: aws.String(create(t, s, "a", `{"k":"v"}`) + ":k::")}}
 		}, ""},
 		"no such secret": {func(_ *testing.T, s *Server, c *types.ContainerDefinition) {
-			c.Secrets = []types.Secret{{Name: aws.String("S"), ValueFrom: aws.String(s.arnOf("secretsmanager", "secret:a-AbCdEf"))}}
-		}, "unable to retrieve secret from asm: service call has been retried 1 time(s): failed to fetch secret arn:aws:secretsmanager:us-east-1:123456789012:secret:a-AbCdEf from secrets manager: ResourceNotFoundException"},
+			c.Secrets = []types.Secret{{
+				Name: aws.String("S"), ValueFrom: aws.String(s.arnOf("secretsmanager", "secret:a-AbCdEf")),
+			}}
+		}, "unable to retrieve secret from asm: service call has been retried 1 time(s): failed to fetch secret " +
+			"arn:aws:secretsmanager:us-east-1:123456789012:secret:a-AbCdEf from secrets manager: ResourceNotFoundException"},
 		"no such key": {func(t *testing.T, s *Server, c *types.ContainerDefinition) {
 			c.Secrets = []types.Secret{{Name: aws.String("S"), ValueFrom: aws.String(create(t, s, "a", `{"k":"v"}`) + ":j::")}}
 		}, "did not contain json key j"},
@@ -37,13 +40,22 @@ func TestResourceInitialization(t *testing.T) {
 			c.Secrets = []types.Secret{{Name: aws.String("S"), ValueFrom: aws.String("parameter")}}
 		}, "from ssm"},
 		"login": {func(t *testing.T, s *Server, c *types.ContainerDefinition) {
-			c.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: aws.String(create(t, s, "a", `{"username":"u","password":"p"}`))}
+			c.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: aws.String(create(
+				t, s, "a", `{"username":"u","password":"p"}`,
+			))}
 		}, ""},
 		"login without a password": {func(t *testing.T, s *Server, c *types.ContainerDefinition) {
-			c.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: aws.String(create(t, s, "a", `{"username":"u"}`))}
+			c.RepositoryCredentials = &types.RepositoryCredentials{CredentialsParameter: aws.String(create(
+				t, s, "a", `{"username":"u"}`,
+			))}
 		}, "no username and password"},
-		"log group":    {func(_ *testing.T, _ *Server, c *types.ContainerDefinition) { c.LogConfiguration = logTo("there") }, ""},
-		"no log group": {func(_ *testing.T, _ *Server, c *types.ContainerDefinition) { c.LogConfiguration = logTo("g") }, "The specified log group does not exist"},
+		"log group": {
+			func(_ *testing.T, _ *Server, c *types.ContainerDefinition) { c.LogConfiguration = logTo("there") }, "",
+		},
+		"no log group": {
+			func(_ *testing.T, _ *Server, c *types.ContainerDefinition) { c.LogConfiguration = logTo("g") },
+			"The specified log group does not exist",
+		},
 		"log group made": {func(_ *testing.T, _ *Server, c *types.ContainerDefinition) {
 			c.LogConfiguration = logTo("g")
 			c.LogConfiguration.Options["awslogs-create-group"] = "true"
@@ -68,7 +80,8 @@ func TestResourceInitialization(t *testing.T) {
 					return
 				}
 				if !strings.HasPrefix(reason, "ResourceInitializationError: ") || !strings.Contains(reason, tc.want) ||
-					task.StopCode != types.TaskStopCodeTaskFailedToStart || task.Containers[0].ExitCode != nil || task.PullStartedAt != nil {
+					task.StopCode != types.TaskStopCodeTaskFailedToStart || task.Containers[0].ExitCode != nil ||
+					task.PullStartedAt != nil {
 					t.Fatalf("%s: %s", task.StopCode, reason)
 				}
 			})
@@ -85,7 +98,9 @@ func TestSecretGoneMeanwhile(t *testing.T) {
 		wait(11 * time.Second)
 		late := run(t, s, withRole(c), nil)
 		wait(time.Second)
-		if _, err := secretsOf(s).DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: aws.String("a")}); err != nil {
+		if _, err := secretsOf(s).DeleteSecret(
+			t.Context(), &secretsmanager.DeleteSecretInput{SecretId: aws.String("a")},
+		); err != nil {
 			t.Fatal(err)
 		}
 		wait(time.Minute)
@@ -102,14 +117,18 @@ func TestHelperContainers(t *testing.T) {
 	world(t, Config{}, func(t *testing.T, s *Server) {
 		create(t, s, "payload", "x")
 		init := helperOf("init", "/burstlet-task", "materialize")
-		a, b := after(helperOf("a", "sleep", "5"), "init", "SUCCESS"), after(helperOf("b", "sh", "-c", "sleep 9; exit 3"), "init", "SUCCESS")
+		a, b := after(helperOf("a", "sleep", "5"), "init", "SUCCESS"), after(
+			helperOf("b", "sh", "-c", "sleep 9; exit 3"), "init", "SUCCESS",
+		)
 		anchor := named("anchor", "/burstlet-task")
 		anchor.Command = []string{"anchor"}
 		anchor.Environment = []types.KeyValuePair{{Name: aws.String("BURSTLET_WAIT"), Value: aws.String("a,b")}}
 		payload := func(name string) func(*sdk.RunTaskInput) {
 			return func(r *sdk.RunTaskInput) {
 				r.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{
-					{Name: aws.String("init"), Environment: []types.KeyValuePair{{Name: aws.String("BURSTLET_PAYLOAD"), Value: &name}}},
+					{
+						Name: aws.String("init"), Environment: []types.KeyValuePair{{Name: aws.String("BURSTLET_PAYLOAD"), Value: &name}},
+					},
 				}}
 			}
 		}
@@ -120,10 +139,12 @@ func TestHelperContainers(t *testing.T) {
 			t.Fatalf("when a has ended: %v", task)
 		}
 		wait(3 * time.Second)
-		if task := describe(t, client(s), good); *task.LastStatus != "STOPPED" || *container(t, task, "b").ExitCode != 3 || *container(t, task, "anchor").ExitCode != 0 {
+		if task := describe(t, client(s), good); *task.LastStatus != "STOPPED" || *container(t, task, "b").ExitCode != 3 ||
+			*container(t, task, "anchor").ExitCode != 0 {
 			t.Fatalf("when both have: %v", task)
 		}
-		if task := describe(t, client(s), bad); *task.LastStatus != "STOPPED" || *container(t, task, "init").ExitCode != 1 || *container(t, task, "a").ExitCode != 143 {
+		if task := describe(t, client(s), bad); *task.LastStatus != "STOPPED" || *container(t, task, "init").ExitCode != 1 ||
+			*container(t, task, "a").ExitCode != 143 {
 			t.Fatalf("without the payload: %v", task)
 		}
 	})
@@ -139,7 +160,8 @@ func TestLogGroupMadeMeanwhile(t *testing.T) {
 			t.Fatal(got)
 		}
 		wait(20 * time.Second)
-		if st := *describe(t, client(s), arn).LastStatus; st != "RUNNING" || len(s.Streams("g")) != 1 || s.Streams("g")[0] != stream {
+		if st := *describe(t, client(s), arn).LastStatus; st != "RUNNING" || len(s.Streams("g")) != 1 ||
+			s.Streams("g")[0] != stream {
 			t.Fatalf("%s, %v", st, s.Streams("g"))
 		}
 	})

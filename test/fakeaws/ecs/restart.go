@@ -23,7 +23,9 @@ func (r *restartPolicy) check() *apiError {
 		return clientError("restartPolicy.ignoredExitCodes can have at most %d items.", maxIgnoredExitCodes)
 	}
 	if p := r.RestartAttemptPeriod; p != nil && (*p < minRestartPeriod || *p > maxRestartPeriod) {
-		return clientError("restartPolicy.restartAttemptPeriod must be between %d and %d seconds.", minRestartPeriod, maxRestartPeriod)
+		return clientError(
+			"restartPolicy.restartAttemptPeriod must be between %d and %d seconds.", minRestartPeriod, maxRestartPeriod,
+		)
 	}
 	return nil
 }

@@ -38,7 +38,8 @@ func family(task, container string) string {
 			*m = "," + *m
 		}
 	}
-	return `{"family":"f","cpu":"256","memory":"512","networkMode":"awsvpc","requiresCompatibilities":["FARGATE"],"executionRoleArn":"` + testRole +
+	return `{"family":"f","cpu":"256","memory":"512","networkMode":"awsvpc","requiresCompatibilities":["FARGATE"],"executionRoleArn":"` +
+		testRole +
 		`","containerDefinitions":[{"name":"a","image":"i","command":["sleep","9000"]` + container + `}]` + task + `}`
 }
 
@@ -57,7 +58,9 @@ func TestMembersOfDefinitions(t *testing.T) {
 		family(`"runtimePlatform":{"cpuArchitecture":"x"}`, ``):                                       clientEx,
 		family(`"runtimePlatform":{"operatingSystemFamily":"WINDOWS_SERVER_2022_CORE"}`, ``):          clientEx,
 		family(`"pidMode":"task"`, ``):                                                                "",
-		family(`"tags":[`+strings.TrimSuffix(strings.Repeat(`{"key":"k"},`, 51), ",")+`]`, ``):        "InvalidParameterException",
+		family(
+			`"tags":[`+strings.TrimSuffix(strings.Repeat(`{"key":"k"},`, 51), ",")+`]`, ``,
+		): "InvalidParameterException",
 
 		family(``, `"cpu":-1`):                           clientEx,
 		family(``, `"cpu":257`):                          clientEx,
@@ -79,28 +82,72 @@ func TestMembersOfDefinitions(t *testing.T) {
 		family(``, `"firelensConfiguration":{"type":"fluentbit"}`):                               clientEx,
 		family(``, `"dependsOn":[{"containerName":"a","condition":"X"}]`):                        clientEx,
 
-		family(`"volumes":[{"name":"v","host":{},"efsVolumeConfiguration":{}}]`, ``):                                                                                                                                 clientEx,
-		family(`"volumes":[{"name":"v","fsxWindowsFileServerVolumeConfiguration":{}}]`, ``):                                                                                                                          clientEx,
-		family(`"volumes":[{"name":"v","configuredAtLaunch":true},{"name":"w","configuredAtLaunch":true}]`, ``):                                                                                                      clientEx,
-		family(`"volumes":[{"name":"v","configuredAtLaunch":true,"host":{}}]`, ``):                                                                                                                                   clientEx,
-		family(`"volumes":[{"name":"v","s3filesVolumeConfiguration":{}}]`, ``):                                                                                                                                       clientEx,
-		family(s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+`"}}]`, ``):                                                                                              "",
-		family(`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+`"}}]`, ``):                                                                                                     clientEx,
-		family(s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"fs-1"}}]`, ``):                                                                                                          clientEx,
-		family(s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+`","rootDirectory":"a"}}]`, ``):                                                                          clientEx,
-		family(s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+`","accessPointArn":"fsap-1"}}]`, ``):                                                                    clientEx,
-		family(s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+`","accessPointArn":"`+s3FileSystem+`/access-point/fsap-0123456789abcdef0","rootDirectory":"/a"}}]`, ``): clientEx,
-		family(`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","transitEncryption":"X"}}]`, ``):                                                                                       clientEx,
-		family(`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","transitEncryptionPort":1}}]`, ``):                                                                                     clientEx,
-		family(`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","rootDirectory":"x"}}]`, ``):                                                                                           clientEx,
-		family(`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","authorizationConfig":{"accessPointId":"x"}}}]`, ``):                                                                   clientEx,
-		family(`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","authorizationConfig":{"iam":"X"}}}]`, ``):                                                                             clientEx,
-		family(`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","authorizationConfig":{"iam":"ENABLED"}}}]`, ``):                                                                       clientEx,
-		family(`"volumes":[{"name":"v"}]`, `"mountPoints":[{"sourceVolume":"v","containerPath":"/x"},{"sourceVolume":"v","containerPath":"/x"}]`):                                                                    clientEx,
-		family(`"volumes":[{"name":"v"}]`, `"mountPoints":[{"sourceVolume":"v","containerPath":"/x"},{"sourceVolume":"v","containerPath":"/y"}]`):                                                                    "",
+		family(
+			`"volumes":[{"name":"v","host":{},"efsVolumeConfiguration":{}}]`, ``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","fsxWindowsFileServerVolumeConfiguration":{}}]`, ``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","configuredAtLaunch":true},{"name":"w","configuredAtLaunch":true}]`, ``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","configuredAtLaunch":true,"host":{}}]`, ``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","s3filesVolumeConfiguration":{}}]`, ``,
+		): clientEx,
+		family(
+			s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+`"}}]`, ``,
+		): "",
+		family(
+			`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+`"}}]`, ``,
+		): clientEx,
+		family(
+			s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"fs-1"}}]`, ``,
+		): clientEx,
+		family(s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+
+			`","rootDirectory":"a"}}]`, ``): clientEx,
+		family(s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+
+			`","accessPointArn":"fsap-1"}}]`, ``): clientEx,
+		family(s3Role+`"volumes":[{"name":"v","s3filesVolumeConfiguration":{"fileSystemArn":"`+s3FileSystem+
+			`","accessPointArn":"`+s3FileSystem+`/access-point/fsap-0123456789abcdef0","rootDirectory":"/a"}}]`, ``): clientEx,
+		family(
+			`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","transitEncryption":"X"}}]`, ``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","transitEncryptionPort":1}}]`, ``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","rootDirectory":"x"}}]`, ``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","authorizationConfig":{"accessPointId":"x"}}}]`,
+			``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","authorizationConfig":{"iam":"X"}}}]`,
+			``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v","efsVolumeConfiguration":{"fileSystemId":"fs-01234567","authorizationConfig":{"iam":"ENABLED"}}}]`,
+			``,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v"}]`,
+			`"mountPoints":[{"sourceVolume":"v","containerPath":"/x"},{"sourceVolume":"v","containerPath":"/x"}]`,
+		): clientEx,
+		family(
+			`"volumes":[{"name":"v"}]`,
+			`"mountPoints":[{"sourceVolume":"v","containerPath":"/x"},{"sourceVolume":"v","containerPath":"/y"}]`,
+		): "",
 
-		strings.Replace(family(``, `"repositoryCredentials":{"credentialsParameter":"`+anySecret+`"}`), `"executionRoleArn":"`+testRole+`",`, "", 1): clientEx,
-		strings.Replace(family(``, `"logConfiguration":{"logDriver":"awslogs","options":{}}`), `"executionRoleArn":"`+testRole+`",`, "", 1):          clientEx,
+		strings.Replace(family(
+			``, `"repositoryCredentials":{"credentialsParameter":"`+anySecret+`"}`,
+		), `"executionRoleArn":"`+testRole+`",`, "", 1): clientEx,
+		strings.Replace(
+			family(``, `"logConfiguration":{"logDriver":"awslogs","options":{}}`), `"executionRoleArn":"`+testRole+`",`, "", 1,
+		): clientEx,
 
 		family(``, `"logConfiguration":{"logDriver":"awslogs","options":{"awslogs-group":"g","awslogs-region":"r","awslogs-stream-prefix":"p",`+
 			`"awslogs-create-group":"yes"}}`): clientEx,
@@ -115,7 +162,8 @@ const anySecret = "arn:aws:secretsmanager:us-east-1:123456789012:secret:a-AbCdEf
 
 // launchOf is a valid request to run a task with members put in.
 func launchOf(members string) string {
-	return `{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}` + members + `}`
+	return `{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"]}}` +
+		members + `}`
 }
 
 func TestMembersOfRequests(t *testing.T) {
@@ -137,12 +185,34 @@ func TestMembersOfRequests(t *testing.T) {
 		{"ecs", "RunTask", launchOf(`,"propagateTags":"TASK_DEFINITION"`), ""},
 		{"ecs", "RunTask", launchOf(`,"overrides":null`), ""},
 		{"ecs", "RunTask", launchOf(`,"overrides":{"executionRoleArn":"x"}`), invalid},
-		{"ecs", "RunTask", launchOf(`,"overrides":{"containerOverrides":[{"name":"a","environment":[{"value":"x"}]}]}`), invalid},
-		{"ecs", "RunTask", launchOf(`,"overrides":{"containerOverrides":[{"name":"a","environmentFiles":[{"type":"x"}]}]}`), invalid},
-		{"ecs", "RunTask", launchOf(`,"capacityProviderStrategy":[` + strings.TrimSuffix(strings.Repeat(`{},`, 21), ",") + `],"launchType":""`), "SerializationException"},
-		{"ecs", "RunTask", `{"taskDefinition":"f","capacityProviderStrategy":[` + strings.TrimSuffix(strings.Repeat(`{},`, 21), ",") + `]}`, invalid},
-		{"ecs", "RunTask", `{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":[]}}}`, invalid},
-		{"ecs", "RunTask", `{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"],"assignPublicIp":"x"}}}`, invalid},
+		{
+			"ecs", "RunTask", launchOf(`,"overrides":{"containerOverrides":[{"name":"a","environment":[{"value":"x"}]}]}`),
+			invalid,
+		},
+		{
+			"ecs", "RunTask", launchOf(`,"overrides":{"containerOverrides":[{"name":"a","environmentFiles":[{"type":"x"}]}]}`),
+			invalid,
+		},
+		{
+			"ecs", "RunTask",
+			launchOf(`,"capacityProviderStrategy":[` + strings.TrimSuffix(strings.Repeat(`{},`, 21), ",") + `],"launchType":""`),
+			"SerializationException",
+		},
+		{
+			"ecs", "RunTask",
+			`{"taskDefinition":"f","capacityProviderStrategy":[` + strings.TrimSuffix(strings.Repeat(`{},`, 21), ",") + `]}`,
+			invalid,
+		},
+		{
+			"ecs", "RunTask",
+			`{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":[]}}}`,
+			invalid,
+		},
+		{
+			"ecs", "RunTask",
+			`{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-1"],"assignPublicIp":"x"}}}`,
+			invalid,
+		},
 		{"ecs", "RunTask", strings.Replace(launchOf(``), `"f"`, `"old:1"`, 1), clientEx},
 		{"ecs", "DescribeTasks", `{"tasks":[]}`, invalid},
 		{"ecs", "DescribeTasks", `{"tasks":[` + ids(101) + `]}`, invalid},
@@ -161,7 +231,10 @@ func TestMembersOfRequests(t *testing.T) {
 		{"ecs", "DeregisterTaskDefinition", `{"taskDefinition":"f"}`, clientEx},
 		{"ecs", "DeleteTaskDefinitions", `{"taskDefinitions":[` + ids(11) + `]}`, invalid},
 		{"ecs", "TagResource", `{"resourceArn":"x"}`, invalid},
-		{"ecs", "UntagResource", `{"resourceArn":"arn:aws:ecs:us-east-1:123456789012:task-definition/f:1","tagKeys":["k"]}`, ""},
+		{
+			"ecs", "UntagResource", `{"resourceArn":"arn:aws:ecs:us-east-1:123456789012:task-definition/f:1","tagKeys":["k"]}`,
+			"",
+		},
 
 		{"logs", "GetLogEvents", `{"logGroupName":"g"}`, invalid},
 		{"logs", "GetLogEvents", `{"logStreamName":"s"}`, invalid},
@@ -176,15 +249,24 @@ func TestMembersOfRequests(t *testing.T) {
 		{"logs", "DescribeLogStreams", `{"logGroupName":"g","orderBy":"LastEventTime","descending":true}`, ""},
 
 		{"secretsmanager", "ListSecrets", `{"SortOrder":"x"}`, invalid},
-		{"secretsmanager", "ListSecrets", `{"SortOrder":"desc","Filters":[{"Key":"description","Values":["X"]},{"Key":"all","Values":["x"]}]}`, ""},
+		{
+			"secretsmanager", "ListSecrets",
+			`{"SortOrder":"desc","Filters":[{"Key":"description","Values":["X"]},{"Key":"all","Values":["x"]}]}`, "",
+		},
 		{"secretsmanager", "ListSecrets", `{"NextToken":"x"}`, "InvalidNextTokenException"},
-		{"secretsmanager", "ListSecrets", `{"Filters":[` + strings.TrimSuffix(strings.Repeat(`{"Key":"name","Values":["x"]},`, 11), ",") + `]}`, invalid},
+		{
+			"secretsmanager", "ListSecrets",
+			`{"Filters":[` + strings.TrimSuffix(strings.Repeat(`{"Key":"name","Values":["x"]},`, 11), ",") + `]}`, invalid,
+		},
 		{"secretsmanager", "ListSecrets", `{"Filters":[{"Key":"name","Values":[""]}]}`, invalid},
 		{"secretsmanager", "CreateSecret", `{"Name":"b","Description":"` + strings.Repeat("x", 2049) + `"}`, invalid},
 		{"secretsmanager", "GetSecretValue", `{"SecretId":"empty"}`, "ResourceNotFoundException"},
 		{"secretsmanager", "PutSecretValue", `{"SecretId":"empty"}`, "InvalidRequestException"},
 		{"secretsmanager", "PutSecretValue", `{"SecretId":"empty","Tags":[]}`, invalid},
-		{"secretsmanager", "DeleteSecret", `{"SecretId":"empty","ForceDeleteWithoutRecovery":true,"RecoveryWindowInDays":7}`, invalid},
+		{
+			"secretsmanager", "DeleteSecret", `{"SecretId":"empty","ForceDeleteWithoutRecovery":true,"RecoveryWindowInDays":7}`,
+			invalid,
+		},
 
 		{"sqs", "DeleteMessageBatch", `{` + url + `,"Entries":[]}`, "EmptyBatchRequest"},
 		{"sqs", "DeleteMessageBatch", `{` + url + `,"Entries":[` + entries(11) + `]}`, "TooManyEntriesInBatchRequest"},
@@ -192,7 +274,10 @@ func TestMembersOfRequests(t *testing.T) {
 		{"sqs", "DeleteMessageBatch", `{` + url + `,"Entries":[` + entries(10) + `]}`, ""}, // each fails alone
 		{"sqs", "ChangeMessageVisibilityBatch", `{` + url + `,"Entries":[` + entries(1) + `]}`, ""},
 		{"sqs", "ChangeMessageVisibility", `{` + url + `,"ReceiptHandle":"x"}`, "InvalidParameterValue"},
-		{"sqs", "ChangeMessageVisibility", `{` + url + `,"ReceiptHandle":"` + strings.Repeat("a", 64) + `.1","VisibilityTimeout":1}`, "MessageNotInflight"},
+		{
+			"sqs", "ChangeMessageVisibility",
+			`{` + url + `,"ReceiptHandle":"` + strings.Repeat("a", 64) + `.1","VisibilityTimeout":1}`, "MessageNotInflight",
+		},
 		{"sqs", "GetQueueAttributes", `{` + url + `,"AttributeNames":["X"]}`, "InvalidAttributeName"},
 		{"sqs", "GetQueueAttributes", `{` + url + `,"AttributeNames":["QueueArn"]}`, ""},
 	} {
@@ -223,7 +308,9 @@ func TestMembersOfRequests(t *testing.T) {
 func TestVersionsOfASecret(t *testing.T) {
 	bothWays(t, Config{}, func(t *testing.T, s *Server) {
 		put := func(n int, text string) string {
-			return post(t, s, "secretsmanager", "PutSecretValue", fmt.Sprintf(`{"SecretId":"a","ClientRequestToken":"%032d","SecretString":%q}`, n, text))
+			return post(t, s, "secretsmanager", "PutSecretValue", fmt.Sprintf(
+				`{"SecretId":"a","ClientRequestToken":"%032d","SecretString":%q}`, n, text,
+			))
 		}
 		create(t, s, "a", "x")
 		for n := range 150 {
@@ -241,7 +328,9 @@ func TestVersionsOfASecret(t *testing.T) {
 		if n := len(s.secrets["a"].versions); n != maxVersions {
 			t.Fatalf("%d versions", n)
 		}
-		for id, want := range map[string]string{fmt.Sprintf("%032d", 148): "", fmt.Sprintf("%032d", 3): "ResourceNotFoundException"} {
+		for id, want := range map[string]string{
+			fmt.Sprintf("%032d", 148): "", fmt.Sprintf("%032d", 3): "ResourceNotFoundException",
+		} {
 			if got := post(t, s, "secretsmanager", "GetSecretValue", `{"SecretId":"a","VersionId":"`+id+`"}`); got != want {
 				t.Errorf("%s: %s", id, got)
 			}

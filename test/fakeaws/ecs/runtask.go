@@ -137,7 +137,9 @@ func (s *Server) runnable(in *runInput, ov overrides) (*definition, *apiError) {
 	}
 	for _, o := range ov.ContainerOverrides {
 		if d.index(value(o.Name)) < 0 {
-			return nil, invalidParameter("Override for container named %s is not a container in the TaskDefinition.", value(o.Name))
+			return nil, invalidParameter(
+				"Override for container named %s is not a container in the TaskDefinition.", value(o.Name),
+			)
 		}
 	}
 	// ECS developer guide, "Using ECS Exec": a task role is needed.
@@ -175,7 +177,8 @@ func (s *Server) checkRun(in *runInput, ov *overrides) *apiError {
 		return invalidParameter("Invalid propagateTags %q.", p)
 	}
 	for _, e := range []*apiError{
-		checkToken(in.ClientToken), s.checkProviders(in), checkTags(in.Tags), s.checkNetwork(in.NetworkConfiguration), s.checkOverrides(in.Overrides, ov),
+		checkToken(in.ClientToken), s.checkProviders(in), checkTags(in.Tags), s.checkNetwork(in.NetworkConfiguration),
+		s.checkOverrides(in.Overrides, ov),
 	} {
 		if e != nil {
 			return e
@@ -279,7 +282,9 @@ func (s *Server) replay(token *string, c *request) (any, *apiError, bool) {
 		if t := s.tasks[arn]; t != nil {
 			v := s.view(t, c.now, true)
 			if v.LastStatus == "STOPPED" {
-				views = append(views, map[string]any{"taskArn": v.TaskArn, "lastStatus": v.LastStatus, "desiredStatus": v.DesiredStatus})
+				views = append(
+					views, map[string]any{"taskArn": v.TaskArn, "lastStatus": v.LastStatus, "desiredStatus": v.DesiredStatus},
+				)
 				continue
 			}
 			views = append(views, v)

@@ -23,7 +23,10 @@ func (s *Server) serveS3(w http.ResponseWriter, r *http.Request) {
 	asked := s3.Parse(r)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxObject))
 	if err != nil {
-		(&s3.Error{Status: http.StatusBadRequest, Code: "EntityTooLarge", Message: "Your proposed upload exceeds the maximum allowed size"}).Write(w, false)
+		(&s3.Error{
+			Status: http.StatusBadRequest, Code: "EntityTooLarge",
+			Message: "Your proposed upload exceeds the maximum allowed size",
+		}).Write(w, false)
 		return
 	}
 	call, before, after := s.enter("s3", asked.Action)
@@ -66,7 +69,9 @@ func (s *Server) answerS3(r *http.Request, asked s3.Call, body []byte) (s3.Answe
 		rate = "s3 write"
 	}
 	if s.draw([]string{rate}, 1, asked.Action, now) != nil {
-		return s3.Answer{}, fault, &s3.Error{Status: http.StatusServiceUnavailable, Code: "SlowDown", Message: "Please reduce your request rate."}
+		return s3.Answer{}, fault, &s3.Error{
+			Status: http.StatusServiceUnavailable, Code: "SlowDown", Message: "Please reduce your request rate.",
+		}
 	}
 	out, e := s.s3.Answer(s3.Request{
 		Call: asked, Header: r.Header, Body: body, Now: now,
@@ -85,14 +90,24 @@ func (s *Server) authenticateS3(r *http.Request, bucket string) (Principal, *s3.
 	switch {
 	case e == nil:
 	case e.Code == "InvalidSignatureException":
-		return "", &s3.Error{Status: http.StatusBadRequest, Code: "AuthorizationHeaderMalformed", Message: "The authorization header is malformed; the region is wrong; expecting '" + s.s3.Region(bucket) + "'"}
+		return "", &s3.Error{
+			Status: http.StatusBadRequest, Code: "AuthorizationHeaderMalformed",
+			Message: "The authorization header is malformed; the region is wrong; expecting '" + s.s3.Region(bucket) + "'",
+		}
 	default:
-		return "", &s3.Error{Status: http.StatusForbidden, Code: "InvalidAccessKeyId", Message: "The AWS Access Key Id you provided does not exist in our records."}
+		return "", &s3.Error{
+			Status: http.StatusForbidden, Code: "InvalidAccessKeyId",
+			Message: "The AWS Access Key Id you provided does not exist in our records.",
+		}
 	}
 	_, credential, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	key, _, _ := strings.Cut(credential, "/")
 	if t := s.byKey[key]; t != nil && !s3.Signed(r, t.secretKey()) {
-		return "", &s3.Error{Status: http.StatusForbidden, Code: "SignatureDoesNotMatch", Message: "The request signature we calculated does not match the signature you provided. Check your key and signing method."}
+		return "", &s3.Error{
+			Status: http.StatusForbidden, Code: "SignatureDoesNotMatch",
+			Message: "The request signature we calculated does not match the signature you provided. Check your key and " +
+				"signing method.",
+		}
 	}
 	return who, nil
 }

@@ -19,7 +19,8 @@ import (
 
 func objectsOf(s *Server, endpoint string, path bool) *sdk.Client {
 	return sdk.New(sdk.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(endpoint), HTTPClient: s.Client(), Retryer: aws.NopRetryer{}, Credentials: keys,
+		Region: "us-east-1", BaseEndpoint: aws.String(endpoint), HTTPClient: s.Client(), Retryer: aws.NopRetryer{},
+		Credentials:  keys,
 		UsePathStyle: path, RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	})
@@ -52,7 +53,9 @@ func TestObjectLife(t *testing.T) {
 				t.Errorf("there are %v", o)
 			}
 			for range 2 { // again: no error
-				if _, err := c.DeleteObject(t.Context(), &sdk.DeleteObjectInput{Bucket: aws.String("one"), Key: aws.String(key)}); err != nil {
+				if _, err := c.DeleteObject(
+					t.Context(), &sdk.DeleteObjectInput{Bucket: aws.String("one"), Key: aws.String(key)},
+				); err != nil {
 					t.Error(err)
 				}
 			}
@@ -78,7 +81,9 @@ func TestObjectsAreListedInPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		var keys []string
-		pages := sdk.NewListObjectsV2Paginator(c, &sdk.ListObjectsV2Input{Bucket: aws.String("one"), Prefix: aws.String("p/"), MaxKeys: aws.Int32(2)})
+		pages := sdk.NewListObjectsV2Paginator(
+			c, &sdk.ListObjectsV2Input{Bucket: aws.String("one"), Prefix: aws.String("p/"), MaxKeys: aws.Int32(2)},
+		)
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(t.Context())
 			if err != nil {
@@ -111,7 +116,9 @@ func TestWhatS3Refuses(t *testing.T) {
 		if got := code(t, putObject(t, c, "far", "k", "x")); got != "AuthorizationHeaderMalformed" {
 			t.Errorf("a bucket elsewhere: %s", got)
 		}
-		_, err := c.ListObjectsV2(t.Context(), &sdk.ListObjectsV2Input{Bucket: aws.String("theirs"), ExpectedBucketOwner: aws.String("123456789012")})
+		_, err := c.ListObjectsV2(
+			t.Context(), &sdk.ListObjectsV2Input{Bucket: aws.String("theirs"), ExpectedBucketOwner: aws.String("123456789012")},
+		)
 		if got := code(t, err); got != "AccessDenied" {
 			t.Errorf("another's bucket: %v", err)
 		}
@@ -135,7 +142,10 @@ func TestWhatS3Refuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0")
+		r.Header.Set(
+			"Authorization",
+			"AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0",
+		)
 		r.Header.Set("X-Amz-Content-Sha256", strings.Repeat("0", 64))
 		resp, err := s.Client().Do(r)
 		if err != nil {
@@ -150,14 +160,18 @@ func TestWhatS3Refuses(t *testing.T) {
 // A bucket with versions keeps what is deleted until its lifecycle rule ends it, and it is
 // paid for.
 func TestVersionsEndByTheLifecycle(t *testing.T) {
-	world(t, Config{Buckets: []s3.Bucket{{Name: "one", Versioned: true, NoncurrentDays: 1}}}, func(t *testing.T, s *Server) {
+	world(t, Config{Buckets: []s3.Bucket{{
+		Name: "one", Versioned: true, NoncurrentDays: 1,
+	}}}, func(t *testing.T, s *Server) {
 		c := objectsOf(s, Endpoint, false)
 		for range 2 {
 			if err := putObject(t, c, "one", "k", strings.Repeat("x", 1<<20)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := c.DeleteObject(t.Context(), &sdk.DeleteObjectInput{Bucket: aws.String("one"), Key: aws.String("k")}); err != nil {
+		if _, err := c.DeleteObject(
+			t.Context(), &sdk.DeleteObjectInput{Bucket: aws.String("one"), Key: aws.String("k")},
+		); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(23 * time.Hour)
@@ -177,11 +191,15 @@ func TestVersionsEndByTheLifecycle(t *testing.T) {
 
 // What a month costs, by AWS's price lists.
 func TestBill(t *testing.T) {
-	world(t, Config{Buckets: []s3.Bucket{{Name: "one", KMSKey: "k"}, {Name: "saves", KMSKey: "k", BucketKey: true}}}, func(t *testing.T, s *Server) {
+	world(t, Config{Buckets: []s3.Bucket{
+		{Name: "one", KMSKey: "k"}, {Name: "saves", KMSKey: "k", BucketKey: true},
+	}}, func(t *testing.T, s *Server) {
 		create(t, s, "a", "x")
 		create(t, s, "gone", "x")
 		time.Sleep(365 * time.Hour)
-		if _, err := secretsOf(s).DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: aws.String("gone"), ForceDeleteWithoutRecovery: aws.Bool(true)}); err != nil {
+		if _, err := secretsOf(s).DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{
+			SecretId: aws.String("gone"), ForceDeleteWithoutRecovery: aws.Bool(true),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(365 * time.Hour)

@@ -24,7 +24,9 @@ func secretMissing() *apiError {
 }
 
 func secretMarked() *apiError {
-	return failf("InvalidRequestException", "You can't perform this operation on the secret because it was marked for deletion.")
+	return failf(
+		"InvalidRequestException", "You can't perform this operation on the secret because it was marked for deletion.",
+	)
 }
 
 // createInput is Secrets Manager API, CreateSecret; no replicas.
@@ -75,7 +77,10 @@ func (in *createInput) check() *apiError {
 	// Without a token: "If you generate a raw HTTP request ... you must generate a
 	// ClientRequestToken".
 	if n := len(value(in.ClientRequestToken)); n < minSecretToken || n > maxSecretToken {
-		return invalidParameter("You must provide a ClientRequestToken value with %d to %d characters. We recommend a UUID-type value.", minSecretToken, maxSecretToken)
+		return invalidParameter(
+			"You must provide a ClientRequestToken value with %d to %d characters. We recommend a UUID-type value.",
+			minSecretToken, maxSecretToken,
+		)
 	}
 	return nil
 }
@@ -94,7 +99,10 @@ func (s *Server) createSecret(c *request) (any, *apiError) {
 		return nil, e
 	}
 	if len(name) > maxSecretName || !secretPattern.MatchString(name) {
-		return nil, failf("ValidationException", "Invalid name. Must be a valid name containing alphanumeric characters, or any of the following: -/_+=.@!")
+		return nil, failf(
+			"ValidationException",
+			"Invalid name. Must be a valid name containing alphanumeric characters, or any of the following: -/_+=.@!",
+		)
 	}
 	if len(value(in.Description)) > maxDescription || len(in.Tags) > maxSecretTags {
 		return nil, invalidParameter("The description or the list of tags is too long.")
@@ -109,7 +117,10 @@ func (s *Server) createSecret(c *request) (any, *apiError) {
 	if old := s.secrets[name]; old != nil {
 		return s.createdBefore(old, &in, c.now)
 	}
-	sec := &secret{name: name, arn: s.secretARN(name), description: value(in.Description), created: c.now, changed: c.now, tags: plainTags(in.Tags)}
+	sec := &secret{
+		name: name, arn: s.secretARN(name), description: value(in.Description), created: c.now, changed: c.now,
+		tags: plainTags(in.Tags),
+	}
 	if v := in.version(c.now); v.size() > 0 {
 		sec.put(v)
 	}
@@ -122,7 +133,10 @@ func (s *Server) createSecret(c *request) (any, *apiError) {
 // again is answered as at first, another one collides.
 func (s *Server) createdBefore(old *secret, in *createInput, now time.Time) (any, *apiError) {
 	if !old.deleted.IsZero() {
-		return nil, failf("InvalidRequestException", "You can't create this secret because a secret with this name is already scheduled for deletion.")
+		return nil, failf(
+			"InvalidRequestException",
+			"You can't create this secret because a secret with this name is already scheduled for deletion.",
+		)
 	}
 	if v := old.versions[value(in.ClientRequestToken)]; v != nil && v.same(in.version(now)) {
 		return old.answer(v.id), nil
@@ -179,7 +193,10 @@ func (s *Server) getSecretValue(c *request) (any, *apiError) {
 	}
 	v := sec.version(value(in.VersionID), value(in.VersionStage))
 	if v == nil {
-		return nil, failf("ResourceNotFoundException", "Secrets Manager can't find the specified secret value for staging label: %s", or(in.VersionStage, current))
+		return nil, failf(
+			"ResourceNotFoundException", "Secrets Manager can't find the specified secret value for staging label: %s",
+			or(in.VersionStage, current),
+		)
 	}
 	out := sec.answer(v.id)
 	out["VersionStages"], out["CreatedDate"] = v.stages, epoch(v.created)
@@ -216,7 +233,9 @@ func (s *Server) putSecretValue(c *request) (any, *apiError) {
 	}
 	if old := sec.versions[v.id]; old != nil {
 		if !old.same(v) {
-			return nil, failf("ResourceExistsException", "The operation failed because a version with this id exists with another value.")
+			return nil, failf(
+				"ResourceExistsException", "The operation failed because a version with this id exists with another value.",
+			)
 		}
 		v = old
 	} else if sec.full(c.now) {
@@ -246,7 +265,9 @@ func (s *Server) deleteSecret(c *request) (any, *apiError) {
 	}
 	days := or(in.Days, maxRecoveryDays)
 	if days < minRecoveryDays || days > maxRecoveryDays {
-		return nil, invalidParameter("The RecoveryWindowInDays value must be between %d and %d days (inclusive).", minRecoveryDays, maxRecoveryDays)
+		return nil, invalidParameter(
+			"The RecoveryWindowInDays value must be between %d and %d days (inclusive).", minRecoveryDays, maxRecoveryDays,
+		)
 	}
 	sec, e := s.reach(in.SecretID, c.action, force, c.now)
 	if e != nil && e.Code == "ResourceNotFoundException" && force {

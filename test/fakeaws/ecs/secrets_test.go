@@ -19,10 +19,13 @@ func TestSecretLife(t *testing.T) {
 		if again := create(t, s, "burstlet/a", `{"k":"v"}`); again != arn {
 			t.Fatalf("the same request made another secret: %s, %s", arn, again)
 		}
-		if !strings.HasPrefix(arn, "arn:aws:secretsmanager:us-east-1:123456789012:secret:burstlet/a-") || len(arn)-strings.LastIndex(arn, "-") != 7 {
+		if !strings.HasPrefix(arn, "arn:aws:secretsmanager:us-east-1:123456789012:secret:burstlet/a-") ||
+			len(arn)-strings.LastIndex(arn, "-") != 7 {
 			t.Fatalf("ARN %s", arn)
 		}
-		_, err := c.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("burstlet/a"), SecretString: aws.String("other")})
+		_, err := c.CreateSecret(
+			t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("burstlet/a"), SecretString: aws.String("other")},
+		)
 		if got := code(t, err); got != "ResourceExistsException" {
 			t.Fatalf("a name twice: %v", err)
 		}
@@ -39,13 +42,18 @@ func TestSecretVersions(t *testing.T) {
 	bothWays(t, Config{}, func(t *testing.T, s *Server) {
 		c := secretsOf(s)
 		arn := create(t, s, "burstlet/a", `{"k":"v"}`, "owner", "n1")
-		if _, err := c.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{SecretId: &arn, SecretBinary: []byte{0, 1}}); err != nil {
+		if _, err := c.PutSecretValue(
+			t.Context(), &secretsmanager.PutSecretValueInput{SecretId: &arn, SecretBinary: []byte{0, 1}},
+		); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := c.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &arn}); err != nil || string(out.SecretBinary) != "\x00\x01" || out.SecretString != nil {
+		if out, err := c.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &arn}); err != nil ||
+			string(out.SecretBinary) != "\x00\x01" || out.SecretString != nil {
 			t.Fatalf("%v, %v", out, err)
 		}
-		if out, err := c.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &arn, VersionStage: aws.String("AWSPREVIOUS")}); err != nil || *out.SecretString != `{"k":"v"}` {
+		if out, err := c.GetSecretValue(
+			t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &arn, VersionStage: aws.String("AWSPREVIOUS")},
+		); err != nil || *out.SecretString != `{"k":"v"}` {
 			t.Fatalf("%v, %v", out, err)
 		}
 		d, err := c.DescribeSecret(t.Context(), &secretsmanager.DescribeSecretInput{SecretId: &arn})
@@ -61,13 +69,24 @@ func TestSecretRules(t *testing.T) {
 		in   secretsmanager.CreateSecretInput
 		want string
 	}{
-		"64 KiB":       {secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String(long[:65536])}, ""},
-		"more":         {secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: &long}, "InvalidParameterException"},
-		"text, binary": {secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String("x"), SecretBinary: []byte("x")}, "InvalidParameterException"},
-		"name":         {secretsmanager.CreateSecretInput{Name: aws.String("a b"), SecretString: aws.String("x")}, "ValidationException"},
-		"token":        {secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String("x"), ClientRequestToken: aws.String("short")}, "InvalidParameterException"},
+		"64 KiB": {secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String(long[:65536])}, ""},
+		"more": {
+			secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: &long}, "InvalidParameterException",
+		},
+		"text, binary": {
+			secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String("x"), SecretBinary: []byte("x")},
+			"InvalidParameterException",
+		},
+		"name": {
+			secretsmanager.CreateSecretInput{Name: aws.String("a b"), SecretString: aws.String("x")}, "ValidationException",
+		},
+		"token": {secretsmanager.CreateSecretInput{
+			Name: aws.String("a"), SecretString: aws.String("x"), ClientRequestToken: aws.String("short"),
+		}, "InvalidParameterException"},
 		"tag": {
-			secretsmanager.CreateSecretInput{Name: aws.String("a"), Tags: []smtypes.Tag{{Key: aws.String("aws:x"), Value: aws.String("")}}},
+			secretsmanager.CreateSecretInput{
+				Name: aws.String("a"), Tags: []smtypes.Tag{{Key: aws.String("aws:x"), Value: aws.String("")}},
+			},
 			"InvalidParameterException",
 		},
 	} {
@@ -89,7 +108,9 @@ func TestDeleteSecret(t *testing.T) {
 			t.Fatalf("one that never was: %v", err)
 		}
 		first := create(t, s, "a", "x")
-		if _, err := c.DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: id, RecoveryWindowInDays: aws.Int64(6)}); code(t, err) != "InvalidParameterException" {
+		if _, err := c.DeleteSecret(
+			t.Context(), &secretsmanager.DeleteSecretInput{SecretId: id, RecoveryWindowInDays: aws.Int64(6)},
+		); code(t, err) != "InvalidParameterException" {
 			t.Fatalf("six days: %v", err)
 		}
 		if _, err := c.DeleteSecret(t.Context(), force); err != nil {
@@ -99,17 +120,23 @@ func TestDeleteSecret(t *testing.T) {
 		if got := code(t, err); got != "InvalidRequestException" {
 			t.Fatalf("a name whose deletion is under way: %v", err)
 		}
-		if _, err := c.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: id}); code(t, err) != "InvalidRequestException" {
+		if _, err := c.GetSecretValue(
+			t.Context(), &secretsmanager.GetSecretValueInput{SecretId: id},
+		); code(t, err) != "InvalidRequestException" {
 			t.Fatalf("read while deleted: %v", err)
 		}
 		wait(time.Minute)
-		if _, err := c.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: id}); code(t, err) != "ResourceNotFoundException" {
+		if _, err := c.GetSecretValue(
+			t.Context(), &secretsmanager.GetSecretValueInput{SecretId: id},
+		); code(t, err) != "ResourceNotFoundException" {
 			t.Fatalf("read when gone: %v", err)
 		}
 		if second := create(t, s, "a", "x"); second == first {
 			t.Fatal("a secret made anew has the old ARN")
 		}
-		if _, err := c.GetSecretValue(t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &first}); code(t, err) != "ResourceNotFoundException" {
+		if _, err := c.GetSecretValue(
+			t.Context(), &secretsmanager.GetSecretValueInput{SecretId: &first},
+		); code(t, err) != "ResourceNotFoundException" {
 			t.Fatalf("the old ARN finds the new secret: %v", err)
 		}
 	})
@@ -123,7 +150,9 @@ func TestListSecrets(t *testing.T) {
 			wait(time.Second)
 		}
 		list := func(fs ...smtypes.Filter) (names []string) {
-			p := secretsmanager.NewListSecretsPaginator(c, &secretsmanager.ListSecretsInput{Filters: fs, MaxResults: aws.Int32(2)})
+			p := secretsmanager.NewListSecretsPaginator(
+				c, &secretsmanager.ListSecretsInput{Filters: fs, MaxResults: aws.Int32(2)},
+			)
 			for p.HasMorePages() {
 				page, err := p.NextPage(t.Context())
 				if err != nil {
@@ -153,7 +182,9 @@ func TestListSecrets(t *testing.T) {
 				t.Errorf("got %v, want %d", got, want)
 			}
 		}
-		if _, err := c.DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{SecretId: aws.String("burstlet/n0/0"), ForceDeleteWithoutRecovery: aws.Bool(true)}); err != nil {
+		if _, err := c.DeleteSecret(t.Context(), &secretsmanager.DeleteSecretInput{
+			SecretId: aws.String("burstlet/n0/0"), ForceDeleteWithoutRecovery: aws.Bool(true),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if got := list(); len(got) != 7 {
@@ -174,13 +205,17 @@ func TestTagSecret(t *testing.T) {
 	bothWays(t, Config{}, func(t *testing.T, s *Server) {
 		create(t, s, "a", "x", "k", "1")
 		c := secretsOf(s)
-		if _, err := c.TagResource(t.Context(), &secretsmanager.TagResourceInput{SecretId: aws.String("a"), Tags: []smtypes.Tag{{Key: aws.String("k"), Value: aws.String("2")}}}); err != nil {
+		if _, err := c.TagResource(t.Context(), &secretsmanager.TagResourceInput{
+			SecretId: aws.String("a"), Tags: []smtypes.Tag{{Key: aws.String("k"), Value: aws.String("2")}},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.Secrets(); len(got) != 1 || got[0].Tags["k"] != "2" || got[0].Bytes != 1 {
 			t.Fatalf("%+v", got)
 		}
-		if _, err := c.UntagResource(t.Context(), &secretsmanager.UntagResourceInput{SecretId: aws.String("a"), TagKeys: []string{"k"}}); err != nil {
+		if _, err := c.UntagResource(
+			t.Context(), &secretsmanager.UntagResourceInput{SecretId: aws.String("a"), TagKeys: []string{"k"}},
+		); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.Secrets(); len(got[0].Tags) != 0 {
@@ -193,11 +228,15 @@ func TestTagSecret(t *testing.T) {
 func TestVersionQuota(t *testing.T) {
 	world(t, Config{}, func(t *testing.T, s *Server) {
 		c := secretsOf(s)
-		if _, err := c.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String("x")}); err != nil {
+		if _, err := c.CreateSecret(
+			t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String("x")},
+		); err != nil {
 			t.Fatal(err)
 		}
 		put := func(n int) error {
-			_, err := c.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{SecretId: aws.String("a"), SecretString: aws.String(fmt.Sprint(n))})
+			_, err := c.PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
+				SecretId: aws.String("a"), SecretString: aws.String(fmt.Sprint(n)),
+			})
 			return err
 		}
 		for n := range 99 {

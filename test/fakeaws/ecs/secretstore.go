@@ -124,7 +124,8 @@ func (sec *secret) put(v *version) {
 	}
 	oldest := ""
 	for id, v := range sec.versions {
-		if len(v.stages) == 0 && v.created.Add(versionDay).Before(sec.changed) && (oldest == "" || v.created.Before(sec.versions[oldest].created)) {
+		if len(v.stages) == 0 && v.created.Add(versionDay).Before(sec.changed) &&
+			(oldest == "" || v.created.Before(sec.versions[oldest].created)) {
 			oldest = id
 		}
 	}
@@ -155,7 +156,9 @@ func (s *Server) erase(now time.Time) {
 			}
 		}
 	}
-	s.erased = slices.DeleteFunc(s.erased, func(sec *secret) bool { return !now.Before(sec.erased.Add(s.cfg.Delays.Listed)) })
+	s.erased = slices.DeleteFunc(
+		s.erased, func(sec *secret) bool { return !now.Before(sec.erased.Add(s.cfg.Delays.Listed)) },
+	)
 }
 
 // listedSecrets are those that ListSecrets shows, by creation.

@@ -188,9 +188,11 @@ func bodyOf(w http.ResponseWriter, r *http.Request, svc *service) ([]byte, *apiE
 
 // garbled has members of answers with wrong types.
 var garbled = map[string]any{
-	"tasks": "garbled", "task": "garbled", "taskArns": 1, "taskDefinition": 1, "taskDefinitionArns": 1, "taskDefinitions": 1, "families": 1,
-	"clusters": 1, "events": "garbled", "logGroups": 1, "logStreams": 1, "ARN": 1, "SecretList": "garbled", "SecretString": 1,
-	"Messages": "garbled", "Attributes": 1, "QueueUrl": 1, "Successful": 1,
+	"tasks": "garbled", "task": "garbled", "taskArns": 1, "taskDefinition": 1, "taskDefinitionArns": 1,
+	"taskDefinitions": 1, "families": 1,
+	"clusters": 1, "events": "garbled", "logGroups": 1, "logStreams": 1, "ARN": 1, "SecretList": "garbled",
+	"SecretString": 1,
+	"Messages":     "garbled", "Attributes": 1, "QueueUrl": 1, "Successful": 1,
 }
 
 // enter counts the call.

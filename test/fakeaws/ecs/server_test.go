@@ -41,8 +41,11 @@ func definitionOf(cs ...types.ContainerDefinition) *sdk.RegisterTaskDefinitionIn
 
 func runOf() *sdk.RunTaskInput {
 	return &sdk.RunTaskInput{
-		TaskDefinition: aws.String("f"), LaunchType: types.LaunchTypeFargate, ClientToken: aws.String("t"), StartedBy: aws.String("me"),
-		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{Subnets: []string{"subnet-1"}}},
+		TaskDefinition: aws.String("f"), LaunchType: types.LaunchTypeFargate, ClientToken: aws.String("t"),
+		StartedBy: aws.String("me"),
+		NetworkConfiguration: &types.NetworkConfiguration{
+			AwsvpcConfiguration: &types.AwsVpcConfiguration{Subnets: []string{"subnet-1"}},
+		},
 	}
 }
 
@@ -68,22 +71,24 @@ func TestRegisterRules(t *testing.T) {
 		change func(in)
 		want   string
 	}{
-		"valid":              {func(in) {}, ""},
-		"size by unit":       {func(d in) { d.Cpu, d.Memory = aws.String("1 vCPU"), aws.String("2 GB") }, ""},
-		"size not in table":  {func(d in) { d.Memory = aws.String("700") }, "ClientException"},
-		"no size":            {func(d in) { d.Cpu = nil }, "ClientException"},
-		"bridge":             {func(d in) { d.NetworkMode = types.NetworkModeBridge }, "ClientException"},
-		"family":             {func(d in) { d.Family = aws.String("a.b") }, "ClientException"},
-		"ipc":                {func(d in) { d.IpcMode = types.IpcModeTask }, "ClientException"},
-		"pid host":           {func(d in) { d.PidMode = types.PidModeHost }, "ClientException"},
-		"privileged":         {c0(func(c *types.ContainerDefinition) { c.Privileged = aws.Bool(true) }), "ClientException"},
-		"hostname":           {c0(func(c *types.ContainerDefinition) { c.Hostname = aws.String("x") }), "ClientException"},
-		"stopTimeout":        {c0(func(c *types.ContainerDefinition) { c.StopTimeout = aws.Int32(121) }), "ClientException"},
-		"memory too small":   {c0(func(c *types.ContainerDefinition) { c.Memory = aws.Int32(5) }), "ClientException"},
-		"memory too big":     {c0(func(c *types.ContainerDefinition) { c.Memory = aws.Int32(513) }), "ClientException"},
-		"no image":           {c0(func(c *types.ContainerDefinition) { c.Image = nil }), "ClientException"},
-		"nothing essential":  {c0(func(c *types.ContainerDefinition) { c.Essential = aws.Bool(false) }), "ClientException"},
-		"repeated container": {func(d in) { d.ContainerDefinitions = append(d.ContainerDefinitions, app()) }, "ClientException"},
+		"valid":             {func(in) {}, ""},
+		"size by unit":      {func(d in) { d.Cpu, d.Memory = aws.String("1 vCPU"), aws.String("2 GB") }, ""},
+		"size not in table": {func(d in) { d.Memory = aws.String("700") }, "ClientException"},
+		"no size":           {func(d in) { d.Cpu = nil }, "ClientException"},
+		"bridge":            {func(d in) { d.NetworkMode = types.NetworkModeBridge }, "ClientException"},
+		"family":            {func(d in) { d.Family = aws.String("a.b") }, "ClientException"},
+		"ipc":               {func(d in) { d.IpcMode = types.IpcModeTask }, "ClientException"},
+		"pid host":          {func(d in) { d.PidMode = types.PidModeHost }, "ClientException"},
+		"privileged":        {c0(func(c *types.ContainerDefinition) { c.Privileged = aws.Bool(true) }), "ClientException"},
+		"hostname":          {c0(func(c *types.ContainerDefinition) { c.Hostname = aws.String("x") }), "ClientException"},
+		"stopTimeout":       {c0(func(c *types.ContainerDefinition) { c.StopTimeout = aws.Int32(121) }), "ClientException"},
+		"memory too small":  {c0(func(c *types.ContainerDefinition) { c.Memory = aws.Int32(5) }), "ClientException"},
+		"memory too big":    {c0(func(c *types.ContainerDefinition) { c.Memory = aws.Int32(513) }), "ClientException"},
+		"no image":          {c0(func(c *types.ContainerDefinition) { c.Image = nil }), "ClientException"},
+		"nothing essential": {c0(func(c *types.ContainerDefinition) { c.Essential = aws.Bool(false) }), "ClientException"},
+		"repeated container": {
+			func(d in) { d.ContainerDefinitions = append(d.ContainerDefinitions, app()) }, "ClientException",
+		},
 		"logs without a role": {c0(func(c *types.ContainerDefinition) {
 			c.LogConfiguration = &types.LogConfiguration{LogDriver: "awslogs", Options: map[string]string{
 				"awslogs-group": "g", "awslogs-region": "r", "awslogs-stream-prefix": "p",
@@ -112,9 +117,13 @@ func TestRegisterRules(t *testing.T) {
 			}
 		}, "ClientException"},
 		"port twice": {c0(func(c *types.ContainerDefinition) {
-			c.PortMappings = []types.PortMapping{{ContainerPort: aws.Int32(53), Protocol: "tcp"}, {ContainerPort: aws.Int32(53), Protocol: "udp"}}
+			c.PortMappings = []types.PortMapping{
+				{ContainerPort: aws.Int32(53), Protocol: "tcp"}, {ContainerPort: aws.Int32(53), Protocol: "udp"},
+			}
 		}), "ClientException"},
-		"too long": {c0(func(c *types.ContainerDefinition) { c.Command = []string{strings.Repeat("x", 64<<10)} }), "ClientException"},
+		"too long": {
+			c0(func(c *types.ContainerDefinition) { c.Command = []string{strings.Repeat("x", 64<<10)} }), "ClientException",
+		},
 		"not modelled": {func(d in) {
 			d.ProxyConfiguration = &types.ProxyConfiguration{ContainerName: aws.String("app")}
 		}, "SerializationException"},
@@ -136,13 +145,15 @@ func TestRunTaskRules(t *testing.T) {
 		change func(in)
 		want   string
 	}{
-		"valid":            {func(in) {}, ""},
-		"cluster":          {func(r in) { r.Cluster = aws.String("x") }, "ClusterNotFoundException"},
-		"definition":       {func(r in) { r.TaskDefinition = aws.String("nope") }, "ClientException"},
-		"revision":         {func(r in) { r.TaskDefinition = aws.String("f:2") }, "ClientException"},
-		"launch type":      {func(r in) { r.LaunchType = "" }, "InvalidParameterException"},
-		"no network":       {func(r in) { r.NetworkConfiguration = nil }, "InvalidParameterException"},
-		"subnet":           {func(r in) { r.NetworkConfiguration.AwsvpcConfiguration.Subnets[0] = "x" }, "InvalidParameterException"},
+		"valid":       {func(in) {}, ""},
+		"cluster":     {func(r in) { r.Cluster = aws.String("x") }, "ClusterNotFoundException"},
+		"definition":  {func(r in) { r.TaskDefinition = aws.String("nope") }, "ClientException"},
+		"revision":    {func(r in) { r.TaskDefinition = aws.String("f:2") }, "ClientException"},
+		"launch type": {func(r in) { r.LaunchType = "" }, "InvalidParameterException"},
+		"no network":  {func(r in) { r.NetworkConfiguration = nil }, "InvalidParameterException"},
+		"subnet": {
+			func(r in) { r.NetworkConfiguration.AwsvpcConfiguration.Subnets[0] = "x" }, "InvalidParameterException",
+		},
 		"startedBy":        {func(r in) { r.StartedBy = aws.String("a.b") }, "InvalidParameterException"},
 		"startedBy length": {func(r in) { r.StartedBy = aws.String(strings.Repeat("a", 129)) }, "InvalidParameterException"},
 		"token length":     {func(r in) { r.ClientToken = aws.String(strings.Repeat("a", 65)) }, "InvalidParameterException"},
@@ -156,7 +167,9 @@ func TestRunTaskRules(t *testing.T) {
 			r.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("x")}}}
 		}, "InvalidParameterException"},
 		"override too long": {func(r in) {
-			r.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("app"), Command: []string{strings.Repeat("x", 8192)}}}}
+			r.Overrides = &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{
+				Name: aws.String("app"), Command: []string{strings.Repeat("x", 8192)},
+			}}}
 		}, "InvalidParameterException"},
 		"override size": {func(r in) {
 			r.Overrides = &types.TaskOverride{Cpu: aws.String("1"), Memory: aws.String("1")}
@@ -186,7 +199,10 @@ func raw(t *testing.T, s *Server, action, body string, change func(*http.Request
 	}
 	r.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+action)
 	r.Header.Set("Content-Type", contentType)
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/ecs/aws4_request, SignedHeaders=host, Signature=0")
+	r.Header.Set(
+		"Authorization",
+		"AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/ecs/aws4_request, SignedHeaders=host, Signature=0",
+	)
 	if change != nil {
 		change(r)
 	}
@@ -213,13 +229,18 @@ func TestWire(t *testing.T) {
 		want         string
 	}{
 		"unknown action": {"Nope", "{}", nil, "UnknownOperationException"},
-		"content type":   {"ListTasks", "{}", func(r *http.Request) { r.Header.Set("Content-Type", "application/json") }, "SerializationException"},
+		"content type": {
+			"ListTasks", "{}", func(r *http.Request) { r.Header.Set("Content-Type", "application/json") },
+			"SerializationException",
+		},
 		"not JSON":       {"ListTasks", "{", nil, "SerializationException"},
 		"wrong type":     {"ListTasks", `{"maxResults":"1"}`, nil, "SerializationException"},
 		"number":         {"RegisterTaskDefinition", `{"cpu":256}`, nil, "SerializationException"},
 		"unknown member": {"ListTasks", `{"Cluster":"default"}`, nil, "SerializationException"},
 		"twice":          {"ListTasks", `{"cluster":"default","cluster":"default"}`, nil, "SerializationException"},
-		"unsigned":       {"ListTasks", "{}", func(r *http.Request) { r.Header.Del("Authorization") }, "MissingAuthenticationTokenException"},
+		"unsigned": {
+			"ListTasks", "{}", func(r *http.Request) { r.Header.Del("Authorization") }, "MissingAuthenticationTokenException",
+		},
 		"other service": {"ListTasks", "{}", func(r *http.Request) {
 			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "/ecs/", "/s3/", 1))
 		}, "InvalidSignatureException"},
@@ -231,7 +252,8 @@ func TestWire(t *testing.T) {
 			}
 		})
 	}
-	if status, out := raw(t, New(Config{AccessKey: "other"}), "ListTasks", "", nil); status != 400 || out["__type"] != "com.amazonaws.ecs#UnrecognizedClientException" {
+	if status, out := raw(t, New(Config{AccessKey: "other"}), "ListTasks", "", nil); status != 400 ||
+		out["__type"] != "com.amazonaws.ecs#UnrecognizedClientException" {
 		t.Fatalf("wrong key: %d %v", status, out)
 	}
 }
@@ -327,4 +349,6 @@ func describe(t *testing.T, c *sdk.Client, arn string) types.Task {
 	return out.Tasks[0]
 }
 
-var slow = Delays{Provision: 10 * time.Second, Pull: 5 * time.Second, Deactivate: time.Second, Deprovision: 8 * time.Second}
+var slow = Delays{
+	Provision: 10 * time.Second, Pull: 5 * time.Second, Deactivate: time.Second, Deprovision: 8 * time.Second,
+}

@@ -193,7 +193,9 @@ func (s *Server) receiveMessage(c *request) (any, *apiError) {
 func (in *receiveInput) bounds() (most, wait, hide int32, e *apiError) {
 	most, wait, hide = or(in.Max, 1), value(in.Wait), or(in.Visibility, standardVisibility)
 	if most < 1 || most > maxReceive || wait < 0 || wait > maxWait || hide < 0 || hide > maxVisibility {
-		e = failf("InvalidParameterValue", "Value for parameter MaxNumberOfMessages, WaitTimeSeconds or VisibilityTimeout is invalid.")
+		e = failf(
+			"InvalidParameterValue", "Value for parameter MaxNumberOfMessages, WaitTimeSeconds or VisibilityTimeout is invalid.",
+		)
 	}
 	return most, wait, hide, e
 }

@@ -37,7 +37,9 @@ type event struct {
 
 func receive(t *testing.T, s *Server, wait int32) []sqstypes.Message {
 	t.Helper()
-	out, err := queueOf(s).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(s.QueueURL("q")), WaitTimeSeconds: wait, MaxNumberOfMessages: 10})
+	out, err := queueOf(s).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: aws.String(s.QueueURL("q")), WaitTimeSeconds: wait, MaxNumberOfMessages: 10,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,9 @@ func drain(t *testing.T, s *Server) (got []event) {
 				t.Fatal(err)
 			}
 			got = append(got, e)
-			in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{Id: aws.String((*m.MessageId)[:20]), ReceiptHandle: m.ReceiptHandle})
+			in.Entries = append(in.Entries, sqstypes.DeleteMessageBatchRequestEntry{
+				Id: aws.String((*m.MessageId)[:20]), ReceiptHandle: m.ReceiptHandle,
+			})
 		}
 		out, err := queueOf(s).DeleteMessageBatch(t.Context(), in)
 		if err != nil || len(out.Failed) > 0 {
@@ -88,7 +92,8 @@ func TestEvents(t *testing.T) {
 			t.Fatal(s)
 		}
 		last := got[len(got)-1].Detail
-		if last.StopCode != "EssentialContainerExited" || *last.Containers[0].ExitCode != 3 || last.DesiredStatus != "STOPPED" {
+		if last.StopCode != "EssentialContainerExited" || *last.Containers[0].ExitCode != 3 ||
+			last.DesiredStatus != "STOPPED" {
 			t.Fatalf("%+v", last)
 		}
 	})
@@ -96,7 +101,8 @@ func TestEvents(t *testing.T) {
 
 func checkEnvelope(t *testing.T, e event, arn string) {
 	t.Helper()
-	if e.DetailType != "ECS Task State Change" || e.Source != "aws.ecs" || e.Resources[0] != arn || e.Detail.TaskArn != arn || e.Detail.HealthStatus != nil ||
+	if e.DetailType != "ECS Task State Change" || e.Source != "aws.ecs" || e.Resources[0] != arn ||
+		e.Detail.TaskArn != arn || e.Detail.HealthStatus != nil ||
 		e.Detail.Attachments[0].Type != "eni" || e.Detail.Overrides.ContainerOverrides[0].Environment[0].Value != "me" {
 		t.Fatalf("%+v", e)
 	}
@@ -143,7 +149,9 @@ func TestVisibility(t *testing.T) {
 		}
 		c := queueOf(s)
 		del := func(handle *string) error {
-			_, err := c.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(s.QueueURL("q")), ReceiptHandle: handle})
+			_, err := c.DeleteMessage(
+				t.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(s.QueueURL("q")), ReceiptHandle: handle},
+			)
 			return err
 		}
 		if err := del(first[0].ReceiptHandle); err != nil {
@@ -152,7 +160,9 @@ func TestVisibility(t *testing.T) {
 		if got := code(t, del(aws.String("x"))); got != "ReceiptHandleIsInvalid" {
 			t.Fatal(got)
 		}
-		if _, err := c.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: aws.String(s.QueueURL("q")), ReceiptHandle: second[0].ReceiptHandle}); err != nil {
+		if _, err := c.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{
+			QueueUrl: aws.String(s.QueueURL("q")), ReceiptHandle: second[0].ReceiptHandle,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		third := receive(t, s, 0)
@@ -162,8 +172,11 @@ func TestVisibility(t *testing.T) {
 		if err := del(third[0].ReceiptHandle); err != nil {
 			t.Fatal(err)
 		}
-		out, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: aws.String(s.QueueURL("q")), AttributeNames: []sqstypes.QueueAttributeName{"All"}})
-		if err != nil || out.Attributes["ApproximateNumberOfMessages"] != "0" || out.Attributes["ApproximateNumberOfMessagesNotVisible"] != "0" {
+		out, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+			QueueUrl: aws.String(s.QueueURL("q")), AttributeNames: []sqstypes.QueueAttributeName{"All"},
+		})
+		if err != nil || out.Attributes["ApproximateNumberOfMessages"] != "0" ||
+			out.Attributes["ApproximateNumberOfMessagesNotVisible"] != "0" {
 			t.Fatalf("%v, %v", out, err)
 		}
 	})
@@ -172,8 +185,12 @@ func TestVisibility(t *testing.T) {
 func TestMessageAttributes(t *testing.T) {
 	bothWays(t, Config{Queues: []string{"q"}}, func(t *testing.T, s *Server) {
 		s.Send("q", "x")
-		for want, names := range map[int][]sqstypes.MessageSystemAttributeName{0: nil, 1: {"ApproximateReceiveCount"}, 3: {"All"}} {
-			out, err := queueOf(s).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(s.QueueURL("q")), MessageSystemAttributeNames: names})
+		for want, names := range map[int][]sqstypes.MessageSystemAttributeName{
+			0: nil, 1: {"ApproximateReceiveCount"}, 3: {"All"},
+		} {
+			out, err := queueOf(s).ReceiveMessage(
+				t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(s.QueueURL("q")), MessageSystemAttributeNames: names},
+			)
 			if err != nil || len(out.Messages) != 1 || len(out.Messages[0].Attributes) != want {
 				t.Fatalf("%v: %v, %v", names, out, err)
 			}
@@ -256,7 +273,9 @@ func TestStopDuringALongPoll(t *testing.T) {
 	c := sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: &url, Retryer: aws.NopRetryer{}, Credentials: keys})
 	done := make(chan error, 1)
 	go func() {
-		_, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(s.QueueURL("q")), WaitTimeSeconds: 20})
+		_, err := c.ReceiveMessage(
+			t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(s.QueueURL("q")), WaitTimeSeconds: 20},
+		)
 		done <- err
 	}()
 	<-arrived

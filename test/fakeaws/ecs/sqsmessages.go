@@ -103,13 +103,20 @@ func (s *Server) batch(c *request, action string, do func(*queue, batchEntry) *a
 	case n == 0:
 		return nil, failf("EmptyBatchRequest", "There should be at least one entry in the request.")
 	case n > maxReceive:
-		return nil, failf("TooManyEntriesInBatchRequest", "Maximum number of entries per request are %d. You have sent %d.", maxReceive, n)
+		return nil, failf(
+			"TooManyEntriesInBatchRequest", "Maximum number of entries per request are %d. You have sent %d.", maxReceive, n,
+		)
 	}
 	ids := map[string]bool{}
 	for _, en := range in.Entries {
 		// SQS API, DeleteMessageBatchRequestEntry: Id.
 		if !namePattern.MatchString(value(en.ID)) || len(*en.ID) > maxBatchID {
-			return nil, failf("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most %d letters long.", maxBatchID)
+			return nil, failf(
+				"InvalidBatchEntryId",
+				"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most %d "+
+					"letters long.",
+				maxBatchID,
+			)
 		}
 		if ids[value(en.ID)] {
 			return nil, failf("BatchEntryIdsNotDistinct", "Two or more batch entries in the request have the same Id.")

@@ -64,14 +64,17 @@ type session struct {
 // rolePermissions are what the agent in the task does as the task role (ECS
 // developer guide, "Task IAM role": "IAM permissions required for ECS Exec").
 var rolePermissions = []string{
-	"ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel", "ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel",
+	"ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel", "ssmmessages:OpenControlChannel",
+	"ssmmessages:OpenDataChannel",
 }
 
 // Texts of refusals.
 const (
 	textNotInteractive = "Interactive is the only mode supported currently."
-	textNotEnabled     = "The execute command failed because execute command was not enabled when the task was run or the execute command agent isn’t running. Wait and try again or run a new task with execute command enabled and try again."
-	textNotConnected   = "The execute command failed due to an internal error. Try again later."
+	textNotEnabled     = "The execute command failed because execute command was not enabled when the task was run or " +
+		"the execute command agent isn’t running. Wait and try again or run a new task with execute command enabled " +
+		"and try again."
+	textNotConnected = "The execute command failed due to an internal error. Try again later."
 )
 
 // executeCommand is ECS API, ExecuteCommand. Which of its two errors a task gets
@@ -138,7 +141,8 @@ func (s *Server) target(task string, container *string, now time.Time) (*task, s
 	if !t.execute || at >= t.life.stopping {
 		return nil, "", invalidParameter("%s", textNotEnabled)
 	}
-	if s.execAgent(t, &t.def.ContainerDefinitions[i], &t.life.containers[i], at).LastStatus != "RUNNING" || !s.mayConnect() {
+	if s.execAgent(t, &t.def.ContainerDefinitions[i], &t.life.containers[i], at).LastStatus != "RUNNING" ||
+		!s.mayConnect() {
 		return nil, "", failf("TargetNotConnectedException", "%s", textNotConnected)
 	}
 	return t, name, nil
@@ -163,7 +167,8 @@ func (s *Server) newSession(task, container, command string, now time.Time) *ses
 		}
 	}
 	ses := &session{
-		id: "ecs-execute-command-" + random(), token: random() + random() + random(), task: task, container: container, argv: command, asked: now,
+		id: "ecs-execute-command-" + random(), token: random() + random() + random(), task: task, container: container,
+		argv: command, asked: now,
 	}
 	s.sessions.byID[ses.id] = ses
 	return ses

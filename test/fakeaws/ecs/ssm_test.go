@@ -62,7 +62,8 @@ func TestExecuteCommandRefuses(t *testing.T) {
 			"taskRoleArn":"arn:aws:iam::123456789012:role/task","containerDefinitions":[
 			{"name":"app","image":"busybox:1","command":["sleep","100"]},
 			{"name":"ro","image":"busybox:1","command":["sleep","100"],"readonlyRootFilesystem":true}]}`
-		task := `{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-a"]}},"enableExecuteCommand":` + execute + `}`
+		task := `{"taskDefinition":"f","launchType":"FARGATE","networkConfiguration":{"awsvpcConfiguration":{"subnets":["subnet-a"]}},"enableExecuteCommand":` +
+			execute + `}`
 		if code := post(t, s, "ecs", "RegisterTaskDefinition", definition) + post(t, s, "ecs", "RunTask", task); code != "" {
 			t.Fatal(code)
 		}
@@ -71,15 +72,29 @@ func TestExecuteCommandRefuses(t *testing.T) {
 	}
 	with, without := run("true"), run("false")
 	for name, tt := range map[string]struct{ body, want string }{
-		"it is on":                {`{"task":"` + with + `","container":"app","command":"sh","interactive":true}`, ""},
-		"not interactive":         {`{"task":"` + with + `","container":"app","command":"sh","interactive":false}`, "InvalidParameterException"},
-		"no command":              {`{"task":"` + with + `","container":"app","command":" ","interactive":true}`, "InvalidParameterException"},
-		"which container":         {`{"task":"` + with + `","command":"sh","interactive":true}`, "InvalidParameterException"},
-		"no such container":       {`{"task":"` + with + `","container":"x","command":"sh","interactive":true}`, "InvalidParameterException"},
-		"no such task":            {`{"task":"x","container":"app","command":"sh","interactive":true}`, "InvalidParameterException"},
-		"no such cluster":         {`{"cluster":"x","task":"x","container":"app","command":"sh","interactive":true}`, "ClusterNotFoundException"},
-		"without ECS Exec":        {`{"task":"` + without + `","container":"app","command":"sh","interactive":true}`, "InvalidParameterException"},
-		"the root is read-only":   {`{"task":"` + with + `","container":"ro","command":"sh","interactive":true}`, "TargetNotConnectedException"},
+		"it is on": {`{"task":"` + with + `","container":"app","command":"sh","interactive":true}`, ""},
+		"not interactive": {
+			`{"task":"` + with + `","container":"app","command":"sh","interactive":false}`, "InvalidParameterException",
+		},
+		"no command": {
+			`{"task":"` + with + `","container":"app","command":" ","interactive":true}`, "InvalidParameterException",
+		},
+		"which container": {`{"task":"` + with + `","command":"sh","interactive":true}`, "InvalidParameterException"},
+		"no such container": {
+			`{"task":"` + with + `","container":"x","command":"sh","interactive":true}`, "InvalidParameterException",
+		},
+		"no such task": {
+			`{"task":"x","container":"app","command":"sh","interactive":true}`, "InvalidParameterException",
+		},
+		"no such cluster": {
+			`{"cluster":"x","task":"x","container":"app","command":"sh","interactive":true}`, "ClusterNotFoundException",
+		},
+		"without ECS Exec": {
+			`{"task":"` + without + `","container":"app","command":"sh","interactive":true}`, "InvalidParameterException",
+		},
+		"the root is read-only": {
+			`{"task":"` + with + `","container":"ro","command":"sh","interactive":true}`, "TargetNotConnectedException",
+		},
 		"a member that is no one": {`{"task":"` + with + `","shell":true}`, "SerializationException"},
 	} {
 		if code := post(t, s, "ecs", "ExecuteCommand", tt.body); code != tt.want {
@@ -87,7 +102,8 @@ func TestExecuteCommandRefuses(t *testing.T) {
 		}
 	}
 	s.Deny(Denial{Principal: TaskRole, Action: "ssmmessages:OpenDataChannel"})
-	if code := post(t, s, "ecs", "ExecuteCommand", `{"task":"`+with+`","container":"app","command":"sh","interactive":true}`); code != "TargetNotConnectedException" {
+	if code := post(t, s, "ecs", "ExecuteCommand", `{"task":"`+with+
+		`","container":"app","command":"sh","interactive":true}`); code != "TargetNotConnectedException" {
 		t.Errorf("a role that may not: %q", code)
 	}
 }

@@ -98,7 +98,9 @@ func (a *agent) run(ctx context.Context) {
 }
 
 func closedPayload(id, output string) []byte {
-	text, err := json.Marshal(map[string]any{"SessionId": id, "Output": output, "SchemaVersion": 1, "MessageType": wireClosed})
+	text, err := json.Marshal(map[string]any{
+		"SessionId": id, "Output": output, "SchemaVersion": 1, "MessageType": wireClosed,
+	})
 	if err != nil { // our own types: a programming error
 		panic(err)
 	}

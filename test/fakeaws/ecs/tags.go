@@ -15,7 +15,8 @@ func checkTags(tags []tag) *apiError {
 	seen := map[string]bool{}
 	for _, t := range tags {
 		k, v := value(t.Key), value(t.Value)
-		if k == "" || len([]rune(k)) > maxTagKey || len([]rune(v)) > maxTagValue || strings.HasPrefix(strings.ToLower(k), "aws:") ||
+		if k == "" || len([]rune(k)) > maxTagKey || len([]rune(v)) > maxTagValue ||
+			strings.HasPrefix(strings.ToLower(k), "aws:") ||
 			!tagPattern.MatchString(k) || !tagPattern.MatchString(v) || seen[k] {
 			return invalidParameter("Invalid tag %q.", k)
 		}

@@ -42,7 +42,9 @@ func TestRates(t *testing.T) {
 			return err
 		}, 20, 1},
 		"DescribeTaskDefinition": {func(t *testing.T, s *Server) error {
-			_, err := client(s).DescribeTaskDefinition(t.Context(), &sdk.DescribeTaskDefinitionInput{TaskDefinition: aws.String("f")})
+			_, err := client(s).DescribeTaskDefinition(
+				t.Context(), &sdk.DescribeTaskDefinitionInput{TaskDefinition: aws.String("f")},
+			)
 			return err
 		}, 50, 20},
 		"RunTask": {func(t *testing.T, s *Server) error {
@@ -60,16 +62,22 @@ func TestRates(t *testing.T) {
 			return err
 		}, 100, 20},
 		"CreateSecret": {func(t *testing.T, s *Server) error {
-			_, err := secretsOf(s).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("a"), SecretString: aws.String("x"), ClientRequestToken: aws.String(token32)})
+			_, err := secretsOf(s).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
+				Name: aws.String("a"), SecretString: aws.String("x"), ClientRequestToken: aws.String(token32),
+			})
 			return err
 		}, 50, 50},
 		"GetLogEvents": {func(t *testing.T, s *Server) error {
-			_, err := logsOf(s).GetLogEvents(t.Context(), &cloudwatchlogs.GetLogEventsInput{LogGroupName: aws.String("g"), LogStreamName: aws.String(s.Streams("g")[0])})
+			_, err := logsOf(s).GetLogEvents(t.Context(), &cloudwatchlogs.GetLogEventsInput{
+				LogGroupName: aws.String("g"), LogStreamName: aws.String(s.Streams("g")[0]),
+			})
 			return err
 		}, 25, 25},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world(t, Config{Throttles: true, LogGroups: []string{"g"}, Kindness: Kindness{PlainThrottles: true}}, func(t *testing.T, s *Server) {
+			world(t, Config{
+				Throttles: true, LogGroups: []string{"g"}, Kindness: Kindness{PlainThrottles: true},
+			}, func(t *testing.T, s *Server) {
 				c := app("sleep", "600")
 				c.LogConfiguration = logTo("g")
 				run(t, s, withRole(c), nil)
@@ -151,7 +159,9 @@ func TestThrottlesInDisguise(t *testing.T) {
 // A client that always asks again needs 49 s for 1,000 tasks: 20 at once, then 20
 // a second.
 func TestAThousandLaunches(t *testing.T) {
-	world(t, Config{Throttles: true, Kindness: Kindness{PlainThrottles: true, Interfaces: true}}, func(t *testing.T, s *Server) {
+	world(t, Config{
+		Throttles: true, Kindness: Kindness{PlainThrottles: true, Interfaces: true},
+	}, func(t *testing.T, s *Server) {
 		if _, err := client(s).RegisterTaskDefinition(t.Context(), definitionOf(app("sleep", "600"))); err != nil {
 			t.Fatal(err)
 		}
@@ -176,14 +186,21 @@ func TestAThousandLaunches(t *testing.T) {
 func TestEveryRate(t *testing.T) {
 	want := map[string][2]int{
 		"ecs RegisterTaskDefinition": {20, 1}, "ecs DeregisterTaskDefinition": {20, 1}, "ecs DeleteTaskDefinitions": {5, 1},
-		"ecs DescribeTaskDefinition": {50, 20}, "ecs ListTaskDefinitions": {50, 20}, "ecs ListTaskDefinitionFamilies": {50, 20},
-		"ecs RunTask": {20, 20}, "ecs StopTask": {100, 40}, "ecs ExecuteCommand": {100, 40}, "ecs DescribeTasks": {100, 20}, "ecs ListTasks": {100, 20},
-		"ecs DescribeClusters": {50, 20}, "ecs TagResource": {20, 10}, "ecs UntagResource": {20, 10}, "ecs ListTagsForResource": {50, 20},
-		"secretsmanager CreateSecret": {50, 50}, "secretsmanager DescribeSecret": {10000, 10000}, "secretsmanager GetSecretValue": {10000, 10000},
-		"secretsmanager PutSecretValue": {50, 50}, "secretsmanager DeleteSecret": {50, 50}, "secretsmanager ListSecrets": {100, 100},
+		"ecs DescribeTaskDefinition": {50, 20}, "ecs ListTaskDefinitions": {50, 20},
+		"ecs ListTaskDefinitionFamilies": {50, 20},
+		"ecs RunTask":                    {20, 20}, "ecs StopTask": {100, 40}, "ecs ExecuteCommand": {100, 40},
+		"ecs DescribeTasks": {100, 20}, "ecs ListTasks": {100, 20},
+		"ecs DescribeClusters": {50, 20}, "ecs TagResource": {20, 10}, "ecs UntagResource": {20, 10},
+		"ecs ListTagsForResource":     {50, 20},
+		"secretsmanager CreateSecret": {50, 50}, "secretsmanager DescribeSecret": {10000, 10000},
+		"secretsmanager GetSecretValue": {10000, 10000},
+		"secretsmanager PutSecretValue": {50, 50}, "secretsmanager DeleteSecret": {50, 50},
+		"secretsmanager ListSecrets": {100, 100},
 		"secretsmanager TagResource": {50, 50}, "secretsmanager UntagResource": {50, 50},
-		"logs GetLogEvents": {25, 25}, "logs FilterLogEvents": {25, 25}, "logs DescribeLogStreams": {25, 25}, "logs DescribeLogGroups": {10, 10},
-		"logs CreateLogGroup": {10, 10}, "logs DeleteLogGroup": {10, 10}, "logs PutRetentionPolicy": {10, 10}, "logs DeleteLogStream": {15, 15},
+		"logs GetLogEvents": {25, 25}, "logs FilterLogEvents": {25, 25}, "logs DescribeLogStreams": {25, 25},
+		"logs DescribeLogGroups": {10, 10},
+		"logs CreateLogGroup":    {10, 10}, "logs DeleteLogGroup": {10, 10}, "logs PutRetentionPolicy": {10, 10},
+		"logs DeleteLogStream": {15, 15},
 	}
 	free := map[string]bool{"sqs": true, "ecr": true, "servicequotas": true} // see bucketsOf
 	for _, svc := range New(Config{}).apis {

@@ -127,11 +127,15 @@ type plan struct {
 // lifeOf derives the life of a task as it was made and as others acted on it.
 func lifeOf(t *task, cfg *Config) life {
 	delays := cfg.Delays
-	p := plan{d: t.def, ov: t.ov, delays: delays, pullOf: cfg.pullOf, kind: cfg.Kindness, seen: cfg.Observed, images: map[string]time.Duration{}, life: life{
-		attached: delays.Provision, pulled: delays.Provision,
-		started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
-		containers: make([]containerLife, len(t.def.ContainerDefinitions)),
-	}}
+	p := plan{
+		d: t.def, ov: t.ov, delays: delays, pullOf: cfg.pullOf, kind: cfg.Kindness, seen: cfg.Observed,
+		images: map[string]time.Duration{},
+		life: life{
+			attached: delays.Provision, pulled: delays.Provision,
+			started: never, stopping: never, deactivated: never, executionStopped: never, stopped: never,
+			containers: make([]containerLife, len(t.def.ContainerDefinitions)),
+		},
+	}
 	cause := stopCause{at: never}
 	for i := range p.containers {
 		p.containers[i] = containerLife{start: never, end: never, refused: never}
@@ -360,7 +364,9 @@ func (p *plan) end(i int) {
 	term := p.deactivated
 	for j := range p.d.ContainerDefinitions {
 		other := &p.containers[j]
-		on := slices.ContainsFunc(p.d.ContainerDefinitions[j].DependsOn, func(d dependency) bool { return *d.ContainerName == *def.Name })
+		on := slices.ContainsFunc(
+			p.d.ContainerDefinitions[j].DependsOn, func(d dependency) bool { return *d.ContainerName == *def.Name },
+		)
 		if on && other.ran() {
 			term = max(term, other.end)
 		}

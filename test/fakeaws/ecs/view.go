@@ -95,7 +95,8 @@ func (s *Server) view(t *task, now time.Time, tags bool) taskView {
 		PlatformVersion: "1.4.0", PlatformFamily: "Linux", Group: t.group, StartedBy: t.startedBy,
 		AvailabilityZone: t.place.zone, EnableExecute: t.execute,
 		EphemeralStorage: ephemeralStorage{int32(t.storage())},
-		HealthStatus:     l.health(d, s.cfg.healthSeen(at)), Overrides: t.rawOverrides, Tags: []tag{}, Containers: []containerView{},
+		HealthStatus:     l.health(d, s.cfg.healthSeen(at)), Overrides: t.rawOverrides, Tags: []tag{},
+		Containers: []containerView{},
 	}
 	if t.place.byStrategy { // ECS API, Task: capacityProviderName; with a launch type there is none
 		v.CapacityProvider = t.place.provider
@@ -152,8 +153,10 @@ func (l *life) health(d *definition, at time.Duration) string {
 // its cpu is no number.
 func (s *Server) guard(t *task, id string, at time.Duration) containerView {
 	v := containerView{
-		ContainerArn: s.arn("container/" + s.cfg.Cluster + "/" + id + "/guardduty"), TaskArn: t.arn, Name: "aws-guardduty-agent-" + digest(id)[:7],
-		Image: "guardduty/agent:v1", LastStatus: "PENDING", HealthStatus: unknown, CPU: "null", NetworkInterfaces: []networkInterface{},
+		ContainerArn: s.arn("container/" + s.cfg.Cluster + "/" + id + "/guardduty"), TaskArn: t.arn,
+		Name:  "aws-guardduty-agent-" + digest(id)[:7],
+		Image: "guardduty/agent:v1", LastStatus: "PENDING", HealthStatus: unknown, CPU: "null",
+		NetworkInterfaces: []networkInterface{},
 	}
 	if at >= t.life.attached && t.life.stopping > t.life.attached {
 		v.LastStatus, v.RuntimeID = "RUNNING", id+"-guardduty"
@@ -244,10 +247,14 @@ func privateName(ip string) string { return "ip-" + strings.ReplaceAll(ip, ".", 
 // container shows one container. Its state is PENDING, RUNNING or STOPPED; an
 // exitCode is there only if it ran (ECS API, Container), or waited for what cannot come
 // true (containerLife.refuse).
-func (s *Server) container(t *task, def containerDefinition, c *containerLife, id string, at time.Duration, version *int) containerView {
+func (s *Server) container(
+	t *task, def containerDefinition, c *containerLife, id string, at time.Duration, version *int,
+) containerView {
 	v := containerView{
-		ContainerArn: s.arn("container/" + s.cfg.Cluster + "/" + id + "/" + *def.Name), TaskArn: t.arn, Name: *def.Name, Image: *def.Image,
-		LastStatus: "PENDING", HealthStatus: unknown, CPU: strconv.Itoa(int(value(def.CPU))), NetworkInterfaces: []networkInterface{},
+		ContainerArn: s.arn("container/" + s.cfg.Cluster + "/" + id + "/" + *def.Name), TaskArn: t.arn, Name: *def.Name,
+		Image:      *def.Image,
+		LastStatus: "PENDING", HealthStatus: unknown, CPU: strconv.Itoa(int(value(def.CPU))),
+		NetworkInterfaces: []networkInterface{},
 	}
 	if def.Memory != nil {
 		v.Memory = strconv.Itoa(int(*def.Memory))

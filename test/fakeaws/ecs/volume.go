@@ -43,7 +43,9 @@ func (in *registerInput) checkVolumes() (map[string]bool, *apiError) {
 
 func (v *volume) check(in *registerInput) *apiError {
 	given := 0
-	for _, is := range []bool{v.Host != nil, v.EFS != nil, v.S3Files != nil, value(v.ConfiguredAtLaunch), v.Docker != nil, v.FSx != nil} {
+	for _, is := range []bool{
+		v.Host != nil, v.EFS != nil, v.S3Files != nil, value(v.ConfiguredAtLaunch), v.Docker != nil, v.FSx != nil,
+	} {
 		if is {
 			given++
 		}
@@ -68,8 +70,12 @@ func (v *volume) check(in *registerInput) *apiError {
 }
 
 var (
-	s3FileSystemPattern  = regexp.MustCompile(`^arn:aws[-a-z]*:s3files:[a-z0-9-]+:[0-9]{12}:file-system/fs-[0-9a-f]{17,40}$`)
-	s3AccessPointPattern = regexp.MustCompile(`^arn:aws[-a-z]*:s3files:[a-z0-9-]+:[0-9]{12}:file-system/fs-[0-9a-f]{17,40}/access-point/fsap-[0-9a-f]{17,40}$`)
+	s3FileSystemPattern = regexp.MustCompile(
+		`^arn:aws[-a-z]*:s3files:[a-z0-9-]+:[0-9]{12}:file-system/fs-[0-9a-f]{17,40}$`,
+	)
+	s3AccessPointPattern = regexp.MustCompile(
+		`^arn:aws[-a-z]*:s3files:[a-z0-9-]+:[0-9]{12}:file-system/fs-[0-9a-f]{17,40}/access-point/fsap-[0-9a-f]{17,40}$`,
+	)
 )
 
 // check is ECS API, S3FilesVolumeConfiguration ("Your task definition must include a
@@ -91,7 +97,9 @@ func (s *s3FilesVolume) check(hasTaskRole bool) *apiError {
 		return clientError("Invalid S3 Files accessPointArn %q.", *s.AccessPointARN)
 	case root != "" && root != "/":
 		// "the root directory parameter must either be omitted or set to /".
-		return clientError("S3FilesVolumeConfiguration.rootDirectory must be omitted or set to '/' when an access point is specified.")
+		return clientError(
+			"S3FilesVolumeConfiguration.rootDirectory must be omitted or set to '/' when an access point is specified.",
+		)
 	}
 	return nil
 }
@@ -129,7 +137,9 @@ func (e *efsVolume) checkAuthorization(hasTaskRole bool) *apiError {
 		case root != "" && root != "/":
 			// "If an EFS access point is specified in the authorizationConfig, the root
 			// directory parameter must either be omitted or set to /".
-			return clientError("EFSVolumeConfiguration.rootDirectory must be omitted or set to '/' when an access point is specified.")
+			return clientError(
+				"EFSVolumeConfiguration.rootDirectory must be omitted or set to '/' when an access point is specified.",
+			)
 		case !encrypted:
 			return clientError("EFSVolumeConfiguration.transitEncryption must be ENABLED when an access point is specified.")
 		}

@@ -58,8 +58,11 @@ func TestStartFails(t *testing.T) {
 		within time.Duration // 0: as long as it takes
 		want   string
 	}{
-		"it ends":                 {script: "exit 3", want: "did not say where it serves|exit status 3"},
-		"it has no network":       {script: "echo ECS_URL=http://127.0.0.1:1; exec sleep 1000", within: 300 * time.Millisecond, want: "wait for its address"},
+		"it ends": {script: "exit 3", want: "did not say where it serves|exit status 3"},
+		"it has no network": {
+			script: "echo ECS_URL=http://127.0.0.1:1; exec sleep 1000", within: 300 * time.Millisecond,
+			want: "wait for its address",
+		},
 		"its address is no other": {script: "echo MACHINE=here; exec sleep 1000", want: "read this machine's address"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -84,7 +87,9 @@ func TestStartFails(t *testing.T) {
 
 func TestStopKills(t *testing.T) {
 	p, err := start(t.Context(), Config{
-		Program: program(t, "trap '' TERM; echo MACHINE=198.19.0.1; echo ECS_URL=http://198.19.0.1:1; while :; do sleep 0.01; done"),
+		Program: program(
+			t, "trap '' TERM; echo MACHINE=198.19.0.1; echo ECS_URL=http://198.19.0.1:1; while :; do sleep 0.01; done",
+		),
 	}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +110,14 @@ func TestFlags(t *testing.T) {
 	dir := t.TempDir()
 	got, err := Config{
 		Images:     map[string]v1.Image{"registry.test/a:1": image},
-		Registries: map[string]int{"registry.test": 5000}, LogGroups: []string{"/g"}, Queues: []string{"q"}, Args: []string{"--throttles"},
+		Registries: map[string]int{"registry.test": 5000}, LogGroups: []string{"/g"}, Queues: []string{"q"},
+		Args: []string{"--throttles"},
 	}.args(dir)
 	archive := filepath.Join(dir, "images.tar")
-	want := []string{"--containers", "--image", archive, "--registry", "registry.test=machine:5000", "--log-group", "/g", "--queue", "q", "--throttles"}
+	want := []string{
+		"--containers", "--image", archive, "--registry", "registry.test=machine:5000", "--log-group", "/g", "--queue", "q",
+		"--throttles",
+	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -157,7 +166,8 @@ func TestRegistryServesWhatImagesAreByDefault(t *testing.T) {
 	if _, err := get("hidden/app"); err == nil {
 		t.Error("what is private is open")
 	}
-	if _, err := ServeImages("127.0.0.1", map[string]v1.Image{"no tag": image}); err == nil || errors.Is(err, os.ErrNotExist) {
+	if _, err := ServeImages("127.0.0.1", map[string]v1.Image{"no tag": image}); err == nil ||
+		errors.Is(err, os.ErrNotExist) {
 		t.Errorf("an image without a name: %v", err)
 	}
 }

@@ -19,7 +19,9 @@ const (
 // Access are credentials, as variables of the environment, for a server that takes
 // any; nothing of this machine's is used.
 func Access() []string {
-	return []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=not-a-secret", "AWS_EC2_METADATA_DISABLED=true"}
+	return []string{
+		"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=not-a-secret", "AWS_EC2_METADATA_DISABLED=true",
+	}
 }
 
 // Section is the value of backend in burstlet's configuration, in YAML of one line;

@@ -75,7 +75,8 @@ func (c *container) abandon(ctx context.Context) error {
 	if c.id == "" {
 		return nil
 	}
-	if _, err := c.t.r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: c.id}); err != nil && !isNotFound(err) {
+	if _, err := c.t.r.runtime.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: c.id}); err != nil &&
+		!isNotFound(err) {
 		return fmt.Errorf("remove container: %w", err)
 	}
 	return nil
@@ -90,7 +91,8 @@ func (t *task) containerConfig(spec ecs.ContainerSpec) (*runtimeapi.ContainerCon
 	config := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: spec.Name, Attempt: uint32(spec.Run)},
 		Image:    &runtimeapi.ImageSpec{Image: spec.Image},
-		Command:  spec.EntryPoint, Args: spec.Command, WorkingDir: spec.WorkingDirectory, Stdin: spec.Interactive, Tty: spec.TTY,
+		Command:  spec.EntryPoint, Args: spec.Command, WorkingDir: spec.WorkingDirectory, Stdin: spec.Interactive,
+		Tty:   spec.TTY,
 		Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: security, Resources: t.resources(spec)},
 		// Containers of a task share it, as they do with docker's "container:" network.
 		Mounts: []*runtimeapi.Mount{{ContainerPath: "/etc/hosts", HostPath: t.hosts(), Readonly: spec.ReadOnlyRoot}},
@@ -100,7 +102,9 @@ func (t *task) containerConfig(spec ecs.ContainerSpec) (*runtimeapi.ContainerCon
 		config.Envs = append(config.Envs, &runtimeapi.KeyValue{Key: name, Value: []byte(v)})
 	}
 	for _, m := range spec.Mounts {
-		config.Mounts = append(config.Mounts, &runtimeapi.Mount{ContainerPath: m.Path, HostPath: t.volumes[m.Volume], Readonly: m.ReadOnly})
+		config.Mounts = append(
+			config.Mounts, &runtimeapi.Mount{ContainerPath: m.Path, HostPath: t.volumes[m.Volume], Readonly: m.ReadOnly},
+		)
 	}
 	return config, nil
 }
@@ -121,7 +125,9 @@ func (t *task) resources(spec ecs.ContainerSpec) *runtimeapi.LinuxContainerResou
 		memory = min(memory, spec.MemoryMiB)
 	}
 	memory = max(memory-spec.ExecMiB, leastMiB)
-	return &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: int64(memory) << 20, CpuShares: int64(max(minShares, spec.CPU))}
+	return &runtimeapi.LinuxContainerResources{
+		MemoryLimitInBytes: int64(memory) << 20, CpuShares: int64(max(minShares, spec.CPU)),
+	}
 }
 
 // security is what docker gives to a container that asks for nothing.
@@ -131,7 +137,8 @@ func (t *task) security(spec ecs.ContainerSpec) (*runtimeapi.LinuxContainerSecur
 		ReadonlyRootfs:   spec.ReadOnlyRoot,
 		Capabilities:     &runtimeapi.Capability{AddCapabilities: spec.AddCaps, DropCapabilities: spec.DropCaps},
 		MaskedPaths: []string{
-			"/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/timer_stats",
+			"/proc/asound", "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list",
+			"/proc/timer_stats",
 			"/proc/sched_debug", "/proc/scsi", "/sys/firmware",
 		},
 		ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
@@ -186,7 +193,9 @@ func (c *container) Wait(ctx context.Context) (ecs.Exit, error) {
 
 // Stop stops the run.
 func (c *container) Stop(ctx context.Context, grace time.Duration) error {
-	_, err := c.t.r.runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: c.id, Timeout: int64(grace / time.Second)})
+	_, err := c.t.r.runtime.StopContainer(
+		ctx, &runtimeapi.StopContainerRequest{ContainerId: c.id, Timeout: int64(grace / time.Second)},
+	)
 	if err != nil && !isNotFound(err) {
 		return fmt.Errorf("stop container: %w", err)
 	}

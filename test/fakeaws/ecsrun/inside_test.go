@@ -23,16 +23,21 @@ func testSecurity(t *testing.T, w *world) {
 		shell("plain", "id -u; grep CapEff /proc/self/status; touch /f && echo written; ulimit -c", func(c *types.ContainerDefinition) {
 			c.Ulimits = []types.Ulimit{{Name: types.UlimitNameCore, SoftLimit: 0, HardLimit: 0}}
 		}),
-		shell("bound", "id -u; id -g; grep CapEff /proc/self/status; touch /f || echo refused; df -P -m /t | tail -1; cat /proc/sys/net/ipv4/ip_unprivileged_port_start", func(c *types.ContainerDefinition) {
+		shell("bound", "id -u; id -g; grep CapEff /proc/self/status; touch /f || echo refused; df -P -m /t | tail -1; "+
+			"cat /proc/sys/net/ipv4/ip_unprivileged_port_start", func(c *types.ContainerDefinition) {
 			c.User, c.ReadonlyRootFilesystem = aws.String("1000:2000"), aws.Bool(true)
-			c.SystemControls = []types.SystemControl{{Namespace: aws.String("net.ipv4.ip_unprivileged_port_start"), Value: aws.String("81")}}
+			c.SystemControls = []types.SystemControl{{
+				Namespace: aws.String("net.ipv4.ip_unprivileged_port_start"), Value: aws.String("81"),
+			}}
 			c.LinuxParameters = &types.LinuxParameters{
 				Capabilities: &types.KernelCapabilities{Drop: []string{"ALL"}},
 				Tmpfs:        []types.Tmpfs{{ContainerPath: aws.String("/t"), Size: 3}},
 			}
 		}),
 		shell("app", "grep CapEff /proc/self/status", essential, func(c *types.ContainerDefinition) {
-			c.LinuxParameters = &types.LinuxParameters{Capabilities: &types.KernelCapabilities{Add: []string{"SYS_PTRACE"}, Drop: []string{"CHOWN"}}}
+			c.LinuxParameters = &types.LinuxParameters{Capabilities: &types.KernelCapabilities{
+				Add: []string{"SYS_PTRACE"}, Drop: []string{"CHOWN"},
+			}}
 		}, after("plain", types.ContainerConditionComplete), after("bound", types.ContainerConditionComplete)))
 	w.until(arn, "STOPPED", inState("STOPPED"))
 	for name, want := range map[string][]string{
@@ -74,7 +79,9 @@ func testMetadata(t *testing.T, w *world) {
 	arn := w.run(nil, shell("first", "exit 4"),
 		shell("app", "until wget -q -O - "+tmd+"/stats | grep -q total_usage; do sleep 0.1; done; "+
 			ask("self", tmd)+ask("task", tmd+"/task")+ask("stats", tmd+"/stats")+ask("all", tmd+"/task/stats")+
-			ask("keys", "http://169.254.170.2$AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), essential, after("first", types.ContainerConditionComplete)))
+			ask("keys", "http://169.254.170.2$AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"), essential, after(
+			"first", types.ContainerConditionComplete,
+		)))
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
 	log, app := w.log(arn, "app"), part(t, task, "app")
 	var self struct{ DockerID, Name string }
@@ -163,23 +170,31 @@ func testTerminal(t *testing.T, w *world) {
 		// Read fails if the command ended early, which the test then sees.
 		_, _ = io.WriteString(typed, "while [ \"$(stty size)\" != '33 99' ]; do sleep 0.1; done; tty; exit 6\n")
 	}()
-	code, err := w.server.Exec(t.Context(), ecs.ExecCall{TaskARN: arn, Container: "app", Argv: []string{"sh"}, Sizes: sizes, Stdin: in, Stdout: &out})
+	code, err := w.server.Exec(t.Context(), ecs.ExecCall{
+		TaskARN: arn, Container: "app", Argv: []string{"sh"}, Sizes: sizes, Stdin: in, Stdout: &out,
+	})
 	if code != 6 || err != nil || !strings.Contains(out.String(), "/dev/pts/") {
 		t.Errorf("%d, %v, %q", code, err, out.String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	started := watcher{text: "now", seen: cancel}
-	if _, err := w.server.Exec(ctx, ecs.ExecCall{TaskARN: arn, Container: "app", Argv: []string{"sh", "-c", "echo now; sleep 800"}, Stdout: &started}); !errors.Is(err, context.Canceled) {
+	if _, err := w.server.Exec(ctx, ecs.ExecCall{
+		TaskARN: arn, Container: "app", Argv: []string{"sh", "-c", "echo now; sleep 800"}, Stdout: &started,
+	}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled command: %v", err)
 	}
 	left := ecs.ExecCall{TaskARN: arn, Container: "app", Argv: []string{"sh", "-c", "ps | grep -c '[s]leep 800'"}}
 	if code, err := w.server.Exec(t.Context(), left); code != 1 || err != nil {
 		t.Errorf("a cancelled command lives on: %d, %v", code, err)
 	}
-	if _, err := w.server.Exec(t.Context(), ecs.ExecCall{TaskARN: arn, Container: "app", Argv: []string{"/none"}}); err == nil {
+	if _, err := w.server.Exec(
+		t.Context(), ecs.ExecCall{TaskARN: arn, Container: "app", Argv: []string{"/none"}},
+	); err == nil {
 		t.Error("a command that is not there")
 	}
-	if _, err := w.server.Exec(t.Context(), ecs.ExecCall{TaskARN: arn, Container: "none", Argv: []string{"sh"}}); err == nil {
+	if _, err := w.server.Exec(
+		t.Context(), ecs.ExecCall{TaskARN: arn, Container: "none", Argv: []string{"sh"}},
+	); err == nil {
 		t.Error("a command in no container")
 	}
 	w.server.FailHost(arn)
@@ -217,7 +232,9 @@ func testRawTerminal(t *testing.T, w *world) {
 	}
 	for range 30 {
 		out.Reset()
-		code, err := w.server.Exec(t.Context(), ecs.ExecCall{TaskARN: arn, Container: "app", Argv: []string{"echo", "last"}, Stdout: &out})
+		code, err := w.server.Exec(
+			t.Context(), ecs.ExecCall{TaskARN: arn, Container: "app", Argv: []string{"echo", "last"}, Stdout: &out},
+		)
 		if code != 0 || err != nil || out.String() != "last\r\n" {
 			t.Fatalf("%d, %v, %q", code, err, out.String())
 		}

@@ -57,7 +57,9 @@ func TestNothingIsLeft(t *testing.T) {
 	if found := sandboxes(t, host); found != 0 {
 		t.Errorf("a stopped task left %d sandboxes", found)
 	}
-	running := w.run(withFileSystem("/"), shell("app", "trap '' TERM; while true; do sleep 1; done", essential, mounted("efs", "/e")))
+	running := w.run(
+		withFileSystem("/"), shell("app", "trap '' TERM; while true; do sleep 1; done", essential, mounted("efs", "/e")),
+	)
 	w.until(running, "RUNNING", inState("RUNNING"))
 	if len(mine(t, host)) == 0 || sandboxes(t, host) != 1 {
 		t.Error("a running task is not seen by this test")

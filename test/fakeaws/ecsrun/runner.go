@@ -93,7 +93,9 @@ func (r *Runner) serve(l net.Listener) {
 	r.handler.Store(&none)
 	r.server = &http.Server{
 		ReadHeaderTimeout: headerTimeout,
-		Handler:           http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { (*r.handler.Load()).ServeHTTP(w, q) }),
+		Handler: http.HandlerFunc(
+			func(w http.ResponseWriter, q *http.Request) { (*r.handler.Load()).ServeHTTP(w, q) },
+		),
 	}
 	go func() {
 		defer close(r.served)

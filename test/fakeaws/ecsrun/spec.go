@@ -86,7 +86,9 @@ func rlimits(given []ecs.Ulimit) ([]any, error) {
 func tmpfsMounts(given []ecs.TmpfsSpec) []any {
 	var out []any
 	for _, t := range given {
-		options := slices.DeleteFunc(append([]string{"noexec", "nosuid", "nodev"}, t.Options...), func(o string) bool { return o == "defaults" })
+		options := slices.DeleteFunc(
+			append([]string{"noexec", "nosuid", "nodev"}, t.Options...), func(o string) bool { return o == "defaults" },
+		)
 		if !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, "mode=") }) {
 			options = append(options, "mode=1777")
 		}

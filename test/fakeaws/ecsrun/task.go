@@ -107,7 +107,9 @@ func (t *task) Remove(ctx context.Context) error {
 		if _, err := t.r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: t.sandbox}); err != nil {
 			return fmt.Errorf("stop sandbox: %w", err)
 		}
-		if _, err := t.r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: t.sandbox}); err != nil {
+		if _, err := t.r.runtime.RemovePodSandbox(
+			ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: t.sandbox},
+		); err != nil {
 			return fmt.Errorf("remove sandbox: %w", err)
 		}
 	}

@@ -76,11 +76,14 @@ func testChain(t *testing.T, w *world) {
 		shell("app", "cat /v/f; until [ -e /v/up ]; do sleep 0.1; done; exit 3",
 			essential, mounted("v", "/v"), after("side", types.ContainerConditionStart)))
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
-	if task.StopCode != types.TaskStopCodeEssentialContainerExited || task.ExecutionStoppedAt == nil || task.StartedAt == nil {
+	if task.StopCode != types.TaskStopCodeEssentialContainerExited || task.ExecutionStoppedAt == nil ||
+		task.StartedAt == nil {
 		t.Error(summary(task))
 	}
 	exits(t, task, map[string]int32{"first": 0, "second": 0, "side": 7, "app": 3})
-	for name, want := range map[string]string{"first": "755 0\n", "second": "one\n", "side": "up\nbye\n", "app": "one\ntwo\n"} {
+	for name, want := range map[string]string{
+		"first": "755 0\n", "second": "one\n", "side": "up\nbye\n", "app": "one\ntwo\n",
+	} {
 		if got := w.log(arn, name); got != want {
 			t.Errorf("log of %s: %q", name, got)
 		}
@@ -88,7 +91,9 @@ func testChain(t *testing.T, w *world) {
 }
 
 func testLogs(t *testing.T, w *world) {
-	arn := w.run(nil, shell("app", "echo one; echo two >&2; printf three; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo; echo four", essential))
+	arn := w.run(nil, shell(
+		"app", "echo one; echo two >&2; printf three; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo; echo four", essential,
+	))
 	w.awaitLog(arn, "app", "one\n")
 	w.awaitLog(arn, "app", "two\n")
 	if strings.Contains(w.log(arn, "app"), "three") {
@@ -102,14 +107,17 @@ func testLogs(t *testing.T, w *world) {
 }
 
 func testEnvironment(t *testing.T, w *world) {
-	out, err := w.secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("s"), SecretString: aws.String(`{"k":"v 1","n":7}`)})
+	out, err := w.secrets.CreateSecret(
+		t.Context(), &secretsmanager.CreateSecretInput{Name: aws.String("s"), SecretString: aws.String(`{"k":"v 1","n":7}`)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	arn := w.run(nil, shell("app", `echo "[$A] [$S] [$N] $AWS_REGION $AWS_EXECUTION_ENV"; cat /etc/hosts; pwd`, essential, func(c *types.ContainerDefinition) {
 		c.Environment = []types.KeyValuePair{{Name: aws.String("A"), Value: aws.String("a=b c")}}
 		c.Secrets = []types.Secret{
-			{Name: aws.String("S"), ValueFrom: aws.String(*out.ARN + ":k::")}, {Name: aws.String("N"), ValueFrom: aws.String(*out.ARN + ":n::")},
+			{Name: aws.String("S"), ValueFrom: aws.String(*out.ARN + ":k::")},
+			{Name: aws.String("N"), ValueFrom: aws.String(*out.ARN + ":n::")},
 		}
 		c.WorkingDirectory = aws.String("/var")
 	}))
@@ -121,7 +129,8 @@ func testEnvironment(t *testing.T, w *world) {
 		}
 	}
 	got := w.log(arn, "app")
-	for _, want := range []string{"[a=b c] [v 1] [7] us-east-1 AWS_ECS_FARGATE\n", "127.0.0.1 localhost\n", address + " ip-", "\n/var\n"} {
+	for _, want := range []string{"[a=b c] [v 1] [7] us-east-1 AWS_ECS_FARGATE\n", "127.0.0.1 localhost\n", address +
+		" ip-", "\n/var\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
@@ -137,7 +146,9 @@ func withFileSystem(root string) func(*sdk.RegisterTaskDefinitionInput) {
 }
 
 func testFileSystem(t *testing.T, w *world) {
-	one := w.run(withFileSystem("/"), shell("app", "mkdir -p /e/dir; echo kept >/e/dir/f", essential, mounted("efs", "/e")))
+	one := w.run(
+		withFileSystem("/"), shell("app", "mkdir -p /e/dir; echo kept >/e/dir/f", essential, mounted("efs", "/e")),
+	)
 	exits(t, w.until(one, "STOPPED", inState("STOPPED")), map[string]int32{"app": 0})
 	two := w.run(withFileSystem("/dir"), shell("app", "cat /e/f", essential, mounted("efs", "/e")))
 	exits(t, w.until(two, "STOPPED", inState("STOPPED")), map[string]int32{"app": 0})
@@ -146,7 +157,8 @@ func testFileSystem(t *testing.T, w *world) {
 	}
 	none := w.run(withFileSystem("/none"), shell("app", "true", essential, mounted("efs", "/e")))
 	task := w.until(none, "STOPPED", inState("STOPPED"))
-	if task.StopCode != types.TaskStopCodeTaskFailedToStart || !strings.HasPrefix(*task.StoppedReason, "ResourceInitializationError: failed to invoke EFS utils") {
+	if task.StopCode != types.TaskStopCodeTaskFailedToStart ||
+		!strings.HasPrefix(*task.StoppedReason, "ResourceInitializationError: failed to invoke EFS utils") {
 		t.Error(summary(task))
 	}
 }
@@ -154,7 +166,8 @@ func testFileSystem(t *testing.T, w *world) {
 func testHealth(t *testing.T, w *world) {
 	checked := func(c *types.ContainerDefinition) {
 		c.HealthCheck = &types.HealthCheck{
-			Command: []string{"CMD-SHELL", "test -e /tmp/well"}, Interval: aws.Int32(5), Retries: aws.Int32(1), Timeout: aws.Int32(60),
+			Command: []string{"CMD-SHELL", "test -e /tmp/well"}, Interval: aws.Int32(5), Retries: aws.Int32(1),
+			Timeout:     aws.Int32(60),
 			StartPeriod: aws.Int32(300), // until the test makes it well
 		}
 	}
@@ -163,7 +176,9 @@ func testHealth(t *testing.T, w *world) {
 	w.awaitLog(arn, "app", "up")
 	w.until(arn, "PENDING before it is well", inState("PENDING"))
 	w.do(arn, "app", "touch", "/tmp/well")
-	task := w.until(arn, "HEALTHY", func(task types.Task) bool { return part(t, task, "app").HealthStatus == types.HealthStatusHealthy })
+	task := w.until(
+		arn, "HEALTHY", func(task types.Task) bool { return part(t, task, "app").HealthStatus == types.HealthStatusHealthy },
+	)
 	if task.HealthStatus != types.HealthStatusHealthy {
 		t.Error(summary(task))
 	}
@@ -178,9 +193,12 @@ func testHealth(t *testing.T, w *world) {
 
 func testStop(t *testing.T, w *world) {
 	arn := w.run(withVolume("v"),
-		shell("base", "trap 'rm -f /v/f; sleep 0.5; [ -e /v/f ] || echo alone; until [ -e /tmp/go ]; do sleep 0.1; done; exit 5' TERM; "+
+		shell("base", "trap 'rm -f /v/f; sleep 0.5; [ -e /v/f ] || echo alone; until [ -e /tmp/go ]; do sleep 0.1; done; "+
+			"exit 5' TERM; "+
 			"echo up; while true; do sleep 0.1; done", essential, heeding, mounted("v", "/v")),
-		shell("deaf", "trap '' TERM; echo up; while true; do sleep 0.1; : >/v/f; done", mounted("v", "/v"), after("base", types.ContainerConditionStart)))
+		shell("deaf", "trap '' TERM; echo up; while true; do sleep 0.1; : >/v/f; done", mounted("v", "/v"), after(
+			"base", types.ContainerConditionStart,
+		)))
 	w.awaitLog(arn, "deaf", "up")
 	w.awaitLog(arn, "base", "up")
 	asked := time.Now()
@@ -205,11 +223,15 @@ func testStop(t *testing.T, w *world) {
 func testOutOfMemory(t *testing.T, w *world) {
 	// The agent of ECS Exec takes 40 of its 56 MiB. containerd misses what is before it
 	// watches, and can miss what ends its container too.
-	const script = "until [ -e /tmp/go ]; do sleep 0.1; done; tail -c 30m /dev/zero; code=$?; until [ -e /tmp/told ]; do sleep 0.1; done; exit $code"
+	const script = "until [ -e /tmp/go ]; do sleep 0.1; done; tail -c 30m /dev/zero; code=$?; until [ -e /tmp/told ]; " +
+		"do sleep 0.1; done; exit $code"
 	arn := w.run(nil, shell("app", script, essential, func(c *types.ContainerDefinition) { c.Memory = aws.Int32(56) }))
 	w.until(arn, "RUNNING", inState("RUNNING"))
 	w.do(arn, "app", "touch", "/tmp/go")
-	w.eventually(func() string { return "containerd to tell of the lack: " + summary(w.task(arn)) }, func() bool { return outOfMemory(t, w.host) })
+	w.eventually(
+		func() string { return "containerd to tell of the lack: " + summary(w.task(arn)) },
+		func() bool { return outOfMemory(t, w.host) },
+	)
 	w.do(arn, "app", "touch", "/tmp/told")
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
 	c := part(t, task, "app")
@@ -233,9 +255,12 @@ func outOfMemory(t *testing.T, host *remotehost.Host) bool {
 }
 
 func testCannotPull(t *testing.T, w *world) {
-	arn := w.run(nil, shell("app", "true", essential, func(c *types.ContainerDefinition) { c.Image = aws.String("127.0.0.1:1/none:1") }))
+	arn := w.run(nil, shell(
+		"app", "true", essential, func(c *types.ContainerDefinition) { c.Image = aws.String("127.0.0.1:1/none:1") },
+	))
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
-	if task.StopCode != types.TaskStopCodeTaskFailedToStart || !strings.HasPrefix(*task.StoppedReason, "CannotPullContainerError: ") || part(t, task, "app").ExitCode != nil {
+	if task.StopCode != types.TaskStopCodeTaskFailedToStart ||
+		!strings.HasPrefix(*task.StoppedReason, "CannotPullContainerError: ") || part(t, task, "app").ExitCode != nil {
 		t.Error(summary(task))
 	}
 }
@@ -262,7 +287,9 @@ func testPull(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := shell("app", "exit 8", essential, func(c *types.ContainerDefinition) { c.Image = aws.String("registry.test/app:1") })
+	app := shell(
+		"app", "exit 8", essential, func(c *types.ContainerDefinition) { c.Image = aws.String("registry.test/app:1") },
+	)
 	arn := w.run(nil, app)
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
 	if !strings.HasPrefix(*task.StoppedReason, "CannotPullContainerError: ") {
@@ -280,7 +307,8 @@ func testPull(t *testing.T, w *world) {
 func testCannotStart(t *testing.T, w *world) {
 	arn := w.run(nil, shell("app", "", essential, func(c *types.ContainerDefinition) { c.EntryPoint = []string{"/none"} }))
 	task := w.until(arn, "STOPPED", inState("STOPPED"))
-	if task.StopCode != types.TaskStopCodeTaskFailedToStart || !strings.Contains(aws.ToString(part(t, task, "app").Reason), "no such file or directory") {
+	if task.StopCode != types.TaskStopCodeTaskFailedToStart ||
+		!strings.Contains(aws.ToString(part(t, task, "app").Reason), "no such file or directory") {
 		t.Error(summary(task))
 	}
 }
@@ -296,7 +324,9 @@ func testFailedHost(t *testing.T, w *world) {
 }
 
 func testSpot(t *testing.T, w *world) {
-	arn := w.run(nil, shell("app", "trap 'echo warned; exit 9' TERM; echo up; while true; do sleep 0.1; done", essential, heeding))
+	arn := w.run(
+		nil, shell("app", "trap 'echo warned; exit 9' TERM; echo up; while true; do sleep 0.1; done", essential, heeding),
+	)
 	w.awaitLog(arn, "app", "up")
 	w.server.InterruptSpot(arn)
 	task := w.until(arn, "STOPPED", inState("STOPPED"))

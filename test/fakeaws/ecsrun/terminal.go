@@ -54,7 +54,9 @@ func (c *container) Terminal(ctx context.Context, call ecs.ExecCall) (code int, 
 		return 0, errors.New(status.Convert(err).Message())
 	}
 	defer func() { err = errors.Join(err, x.remove(ctx)) }()
-	if _, err := c.t.r.tasks.Start(inNamespace(ctx), &tasksapi.StartRequest{ContainerID: c.id, ExecID: x.exec}); err != nil {
+	if _, err := c.t.r.tasks.Start(
+		inNamespace(ctx), &tasksapi.StartRequest{ContainerID: c.id, ExecID: x.exec},
+	); err != nil {
 		return 0, errors.New(status.Convert(err).Message())
 	}
 	if err := held.Close(); err != nil {
@@ -126,7 +128,9 @@ func (x *terminal) carry(ctx context.Context, call ecs.ExecCall, stdin io.WriteC
 		<-ended.Done()
 		if ctx.Err() != nil {
 			// It may just have ended by itself.
-			_, _ = x.c.t.r.tasks.Kill(inNamespace(lasting), &tasksapi.KillRequest{ContainerID: x.c.id, ExecID: x.exec, Signal: uint32(unix.SIGKILL)})
+			_, _ = x.c.t.r.tasks.Kill(
+				inNamespace(lasting), &tasksapi.KillRequest{ContainerID: x.c.id, ExecID: x.exec, Signal: uint32(unix.SIGKILL)},
+			)
 		}
 	}()
 	reply, err := x.c.t.r.tasks.Wait(inNamespace(lasting), &tasksapi.WaitRequest{ContainerID: x.c.id, ExecID: x.exec})
@@ -175,7 +179,9 @@ func (x *terminal) resize(ctx context.Context, sizes <-chan ecs.TerminalSize) {
 func (x *terminal) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	_, err := x.c.t.r.tasks.DeleteProcess(inNamespace(ctx), &tasksapi.DeleteProcessRequest{ContainerID: x.c.id, ExecID: x.exec})
+	_, err := x.c.t.r.tasks.DeleteProcess(
+		inNamespace(ctx), &tasksapi.DeleteProcessRequest{ContainerID: x.c.id, ExecID: x.exec},
+	)
 	if err != nil && !isNotFound(err) {
 		return fmt.Errorf("remove command: %w", err)
 	}

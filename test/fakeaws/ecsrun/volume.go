@@ -88,7 +88,8 @@ func (r *Runner) fileSystem(v ecs.VolumeSpec) (path string, err error) {
 	in := filepath.Clean("/" + v.Root)
 	info, err := root.Stat("." + strings.TrimSuffix(in, "/"))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return "", fmt.Errorf("failed to invoke EFS utils commands to set up EFS volumes: stderr: mount.nfs4: mounting %s:%s failed, reason given by server: No such file or directory",
+		return "", fmt.Errorf("failed to invoke EFS utils commands to set up EFS volumes: stderr: mount.nfs4: mounting "+
+			"%s:%s failed, reason given by server: No such file or directory",
 			v.FileSystem, in)
 	}
 	if err != nil {

@@ -68,8 +68,12 @@ func newWorld(t *testing.T, host *remotehost.Host, cfg ecs.Config) *world {
 	})
 	keys := credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", "not-a-secret", "")
 	w.ecs = sdk.New(sdk.Options{Region: region, BaseEndpoint: &url, Credentials: keys, HTTPClient: direct})
-	w.logs = cloudwatchlogs.New(cloudwatchlogs.Options{Region: region, BaseEndpoint: &url, Credentials: keys, HTTPClient: direct})
-	w.secrets = secretsmanager.New(secretsmanager.Options{Region: region, BaseEndpoint: &url, Credentials: keys, HTTPClient: direct})
+	w.logs = cloudwatchlogs.New(cloudwatchlogs.Options{
+		Region: region, BaseEndpoint: &url, Credentials: keys, HTTPClient: direct,
+	})
+	w.secrets = secretsmanager.New(secretsmanager.Options{
+		Region: region, BaseEndpoint: &url, Credentials: keys, HTTPClient: direct,
+	})
 	return w
 }
 
@@ -78,7 +82,8 @@ func linked(cfg *remotehost.Config) { cfg.Linked = true }
 // shell is a container that runs a script and logs.
 func shell(name, script string, change ...func(*types.ContainerDefinition)) types.ContainerDefinition {
 	c := types.ContainerDefinition{
-		Name: &name, Image: aws.String(images.BusyboxRef), EntryPoint: []string{"sh", "-c", script}, Essential: aws.Bool(false),
+		Name: &name, Image: aws.String(images.BusyboxRef), EntryPoint: []string{"sh", "-c", script},
+		Essential:   aws.Bool(false),
 		StopTimeout: aws.Int32(2),
 		LogConfiguration: &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
 			"awslogs-group": group, "awslogs-region": region, "awslogs-stream-prefix": prefix,
@@ -122,8 +127,11 @@ func (w *world) run(change func(*sdk.RegisterTaskDefinitionInput), cs ...types.C
 		w.t.Fatal(err)
 	}
 	out, err := w.ecs.RunTask(w.t.Context(), &sdk.RunTaskInput{
-		TaskDefinition: aws.String("f"), LaunchType: types.LaunchTypeFargate, StartedBy: aws.String("me"), EnableExecuteCommand: true,
-		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{Subnets: []string{"subnet-1"}}},
+		TaskDefinition: aws.String("f"), LaunchType: types.LaunchTypeFargate, StartedBy: aws.String("me"),
+		EnableExecuteCommand: true,
+		NetworkConfiguration: &types.NetworkConfiguration{
+			AwsvpcConfiguration: &types.AwsVpcConfiguration{Subnets: []string{"subnet-1"}},
+		},
 	})
 	if err != nil || len(out.Tasks) != 1 {
 		w.t.Fatalf("%v, %+v", err, out)
@@ -150,7 +158,9 @@ func (w *world) stop(arn string) {
 // do runs a command in a container.
 func (w *world) do(arn, container string, argv ...string) {
 	w.t.Helper()
-	if code, err := w.server.Exec(w.t.Context(), ecs.ExecCall{TaskARN: arn, Container: container, Argv: argv}); code != 0 || err != nil {
+	if code, err := w.server.Exec(
+		w.t.Context(), ecs.ExecCall{TaskARN: arn, Container: container, Argv: argv},
+	); code != 0 || err != nil {
 		w.t.Fatalf("%q: %d, %v", argv, code, err)
 	}
 }
@@ -159,7 +169,11 @@ func (w *world) do(arn, container string, argv ...string) {
 func (w *world) until(arn, what string, is func(types.Task) bool) types.Task {
 	w.t.Helper()
 	var last types.Task
-	w.eventually(func() string { return fmt.Sprintf("%s: %s, log:\n%s", what, summary(last), w.log(arn, "")) }, func() bool {
+	w.eventually(func() string {
+		return fmt.Sprintf(
+			"%s: %s, log:\n%s", what, summary(last), w.log(arn, ""),
+		)
+	}, func() bool {
 		last = w.task(arn)
 		return is(last)
 	})

@@ -128,17 +128,25 @@ func (r *Room) Answer(q Request) (Answer, *Error) {
 	b := r.buckets[q.Bucket]
 	switch {
 	case q.Action == "":
-		return Answer{}, &Error{Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed", Message: "The specified method is not allowed against this resource."}
+		return Answer{}, &Error{
+			Status: http.StatusMethodNotAllowed, Code: "MethodNotAllowed",
+			Message: "The specified method is not allowed against this resource.",
+		}
 	case b == nil:
-		return Answer{}, &Error{Status: http.StatusNotFound, Code: "NoSuchBucket", Message: "The specified bucket does not exist"}
+		return Answer{}, &Error{
+			Status: http.StatusNotFound, Code: "NoSuchBucket", Message: "The specified bucket does not exist",
+		}
 	case b.Region != r.cfg.Region:
 		// S3 API, "Redirects": the bucket must be asked where it is.
 		return Answer{}, &Error{
-			Status: http.StatusMovedPermanently, Code: "PermanentRedirect", Message: "The bucket you are attempting to access must be addressed using the specified endpoint. Please send all future requests to this endpoint.",
+			Status: http.StatusMovedPermanently, Code: "PermanentRedirect",
+			Message: "The bucket you are attempting to access must be addressed using the specified endpoint. Please send " +
+				"all future requests to this endpoint.",
 			header: http.Header{"X-Amz-Bucket-Region": {b.Region}},
 		}
 	}
-	if owner := q.Header.Get("X-Amz-Expected-Bucket-Owner"); owner != "" && owner != b.Owner || !q.May(q.permission(), arn(q.Bucket, q.Key)) {
+	if owner := q.Header.Get("X-Amz-Expected-Bucket-Owner"); owner != "" && owner != b.Owner ||
+		!q.May(q.permission(), arn(q.Bucket, q.Key)) {
 		return Answer{}, denied()
 	}
 	b.expire(q.Now)
@@ -211,12 +219,20 @@ func intact(q Request) *Error {
 	case "UNSIGNED-PAYLOAD", hex.EncodeToString(sum[:]):
 		return nil
 	case "":
-		return &Error{Status: http.StatusBadRequest, Code: "MissingSecurityHeader", Message: "Your request was missing a required header"}
+		return &Error{
+			Status: http.StatusBadRequest, Code: "MissingSecurityHeader", Message: "Your request was missing a required header",
+		}
 	default:
 		if strings.HasPrefix(want, "STREAMING-") {
-			return &Error{Status: http.StatusNotImplemented, Code: "NotImplemented", Message: "A header you provided implies functionality that is not implemented"}
+			return &Error{
+				Status: http.StatusNotImplemented, Code: "NotImplemented",
+				Message: "A header you provided implies functionality that is not implemented",
+			}
 		}
-		return &Error{Status: http.StatusBadRequest, Code: "XAmzContentSHA256Mismatch", Message: "The provided 'x-amz-content-sha256' header does not match what was computed."}
+		return &Error{
+			Status: http.StatusBadRequest, Code: "XAmzContentSHA256Mismatch",
+			Message: "The provided 'x-amz-content-sha256' header does not match what was computed.",
+		}
 	}
 }
 
@@ -268,9 +284,13 @@ func (r *Room) ofBucket(b *bucket, q Request) (Answer, *Error) {
 				element("BucketKeyEnabled", strconv.FormatBool(b.BucketKey)))), nil
 	case "GetPublicAccessBlock":
 		if b.Public {
-			return Answer{}, &Error{Status: http.StatusNotFound, Code: "NoSuchPublicAccessBlockConfiguration", Message: "The public access block configuration was not found"}
+			return Answer{}, &Error{
+				Status: http.StatusNotFound, Code: "NoSuchPublicAccessBlockConfiguration",
+				Message: "The public access block configuration was not found",
+			}
 		}
-		return xmlAnswer("PublicAccessBlockConfiguration", element("BlockPublicAcls", "true")+element("IgnorePublicAcls", "true")+
+		return xmlAnswer("PublicAccessBlockConfiguration", element("BlockPublicAcls", "true")+
+			element("IgnorePublicAcls", "true")+
 			element("BlockPublicPolicy", "true")+element("RestrictPublicBuckets", "true")), nil
 	case "GetBucketVersioning":
 		status := ""
@@ -280,7 +300,10 @@ func (r *Room) ofBucket(b *bucket, q Request) (Answer, *Error) {
 		return xmlAnswer("VersioningConfiguration", status), nil
 	default: // GetBucketLifecycleConfiguration
 		if b.NoncurrentDays == 0 && b.ExpireDays == 0 {
-			return Answer{}, &Error{Status: http.StatusNotFound, Code: "NoSuchLifecycleConfiguration", Message: "The lifecycle configuration does not exist"}
+			return Answer{}, &Error{
+				Status: http.StatusNotFound, Code: "NoSuchLifecycleConfiguration",
+				Message: "The lifecycle configuration does not exist",
+			}
 		}
 		rule := element("ID", "rule") + element("Status", "Enabled") + element("Filter", element("Prefix", ""))
 		if b.ExpireDays > 0 {
@@ -296,7 +319,9 @@ func (r *Room) ofBucket(b *bucket, q Request) (Answer, *Error) {
 // list is S3 API, ListObjectsV2, without delimiters. A token is the key after which the next
 // page begins.
 func list(b *bucket, q Request) (Answer, *Error) {
-	invalid := &Error{Status: http.StatusBadRequest, Code: "InvalidArgument", Message: "The continuation token provided is incorrect"}
+	invalid := &Error{
+		Status: http.StatusBadRequest, Code: "InvalidArgument", Message: "The continuation token provided is incorrect",
+	}
 	limit := maxKeys
 	if given := q.query.Get("max-keys"); given != "" {
 		n, err := strconv.Atoi(given)
@@ -328,7 +353,9 @@ func list(b *bucket, q Request) (Answer, *Error) {
 			element("Size", strconv.Itoa(len(o.body)))+element("StorageClass", "STANDARD")))
 		n, last = n+1, key
 	}
-	head := element("Name", text(b.Name)) + element("Prefix", text(q.query.Get("prefix"))) + element("KeyCount", strconv.Itoa(n)) +
+	head := element("Name", text(b.Name)) + element(
+		"Prefix", text(q.query.Get("prefix")),
+	) + element("KeyCount", strconv.Itoa(n)) +
 		element("MaxKeys", strconv.Itoa(limit)) + element("IsTruncated", strconv.FormatBool(more))
 	if more {
 		head += element("NextContinuationToken", base64.URLEncoding.EncodeToString([]byte(last)))

@@ -38,7 +38,8 @@ func Parse(r *http.Request) Call {
 	case c.Bucket == "":
 	case c.Key != "":
 		c.Action = map[string]string{
-			http.MethodGet: "GetObject", http.MethodHead: "HeadObject", http.MethodPut: "PutObject", http.MethodDelete: "DeleteObject",
+			http.MethodGet: "GetObject", http.MethodHead: "HeadObject", http.MethodPut: "PutObject",
+			http.MethodDelete: "DeleteObject",
 		}[r.Method]
 	case r.Method == http.MethodHead:
 		c.Action = "HeadBucket"

@@ -37,7 +37,9 @@ func Signed(r *http.Request, secretKey string) bool {
 		}
 	}
 	sum := sha256.Sum256([]byte(canonical(r, names)))
-	toSign := strings.Join([]string{"AWS4-HMAC-SHA256", r.Header.Get("X-Amz-Date"), scope, hex.EncodeToString(sum[:])}, "\n")
+	toSign := strings.Join(
+		[]string{"AWS4-HMAC-SHA256", r.Header.Get("X-Amz-Date"), scope, hex.EncodeToString(sum[:])}, "\n",
+	)
 	key := []byte("AWS4" + secretKey)
 	for _, part := range parts {
 		key = mac(key, part)

@@ -206,7 +206,9 @@ func TestPodTellsItsLastStateAndEvents(t *testing.T) {
 			return fmt.Errorf("phase %s", pod.Status.Phase)
 		})
 	})
-	for _, want := range []string{"pod ns/a: runs: not within 50ms: phase Pending", "FailedPull", "no such image", `"phase":"Pending"`} {
+	for _, want := range []string{
+		"pod ns/a: runs: not within 50ms: phase Pending", "FailedPull", "no such image", `"phase":"Pending"`,
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the failure lacks %q: %s", want, got)
 		}
@@ -259,7 +261,9 @@ func TestPodGone(t *testing.T) {
 	PodGone(t, client, "ns", "a", time.Minute)
 	PodGone(t, client, "ns", "never-there", time.Minute)
 	still := fake.NewClientset(pod(corev1.PodRunning))
-	if got := failure(t, func(t testing.TB) { PodGone(t, still, "ns", "a", 50*time.Millisecond) }); !strings.Contains(got, "still there, Running") {
+	if got := failure(
+		t, func(t testing.TB) { PodGone(t, still, "ns", "a", 50*time.Millisecond) },
+	); !strings.Contains(got, "still there, Running") {
 		t.Errorf("failed with %q", got)
 	}
 }

@@ -28,9 +28,11 @@ func TestLines(t *testing.T) {
 		want     []string
 	}{
 		"all": {all, []string{
-			"kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubelet, kube-proxy, ginkgo, agnhost, nonewprivs; " +
+			"kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kubelet, kube-proxy, ginkgo, agnhost, " +
+				"nonewprivs; " +
 				"coredns; metrics-server; e2e.test",
-			"etcd; helm; containerd17, containerd17-shim-runc-v2, containerd17-ctr; containerd2, containerd2-shim-runc-v2, containerd2-ctr; " +
+			"etcd; helm; containerd17, containerd17-shim-runc-v2, containerd17-ctr; containerd2, containerd2-shim-runc-v2, " +
+				"containerd2-ctr; " +
 				"kube-apiserver-1.37; kube-apiserver-1.35; kube-apiserver-1.34",
 		}},
 		"a control plane": {all[:5], []string{"kube-apiserver, kube-controller-manager, kube-scheduler, kubectl", "etcd"}},
@@ -85,7 +87,8 @@ func TestOneCommandForAModule(t *testing.T) {
 	dir := t.TempDir()
 	files := map[string]string{"go.mod": "module example.test/two\n\ngo 1.24\n"}
 	tools := []Tool{KubeScheduler, Kubectl}
-	mod := "module example.test/pin\n\ngo 1.24\n\nrequire example.test/two v1.0.0\n\nreplace example.test/two => " + dir + "\n"
+	mod := "module example.test/pin\n\ngo 1.24\n\nrequire example.test/two v1.0.0\n\nreplace example.test/two => " + dir +
+		"\n"
 	var programs []program
 	for _, tool := range tools {
 		files["cmd/"+string(tool)+"/main.go"] = fmt.Sprintf("package main\n\nfunc main() { print(%q) }\n", tool)

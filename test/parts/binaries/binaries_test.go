@@ -68,7 +68,9 @@ func TestOtherKubernetes(t *testing.T) {
 func TestRequiredVersion(t *testing.T) {
 	const mod = "module x\n\ntool example.test/m\n\nrequire example.test/one v1.0.0\n\n" +
 		"require (\n\texample.test/m v2.3.4 // indirect\n)\n\nreplace example.test/m => example.test/m v9.9.9\n"
-	for module, want := range map[string]string{"example.test/one": "v1.0.0", "example.test/m": "v2.3.4", "example.test/none": ""} {
+	for module, want := range map[string]string{
+		"example.test/one": "v1.0.0", "example.test/m": "v2.3.4", "example.test/none": "",
+	} {
 		got, err := requiredVersion([]byte(mod), module)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: got %q, %v", module, got, err)
@@ -96,7 +98,10 @@ func TestModuleFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"replace k8s.io/api => k8s.io/api v0.36.3\n", "require k8s.io/kubernetes v1.36.3\n", "\tk8s.io/kubernetes/cmd/kubectl\n"} {
+	for _, want := range []string{
+		"replace k8s.io/api => k8s.io/api v0.36.3\n", "require k8s.io/kubernetes v1.36.3\n",
+		"\tk8s.io/kubernetes/cmd/kubectl\n",
+	} {
 		if !strings.Contains(string(mod), want) {
 			t.Errorf("%q is missing in:\n%s", want, mod)
 		}

@@ -81,7 +81,9 @@ func TestTheImageNeedsNoRights(t *testing.T) {
 	if !strings.HasPrefix(found, "node "+node+" (sim)\n") || !runsHere.MatchString(found) {
 		t.Errorf("burstlet doctor does not find the node that runs:\n%s", found)
 	}
-	if _, err := p.runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: run, Timeout: 180}); err != nil {
+	if _, err := p.runtime.StopContainer(
+		t.Context(), &runtimeapi.StopContainerRequest{ContainerId: run, Timeout: 180},
+	); err != nil {
 		t.Error(err)
 	}
 	if code := p.exitCode(t, run); code != 0 {

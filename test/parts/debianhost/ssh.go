@@ -169,7 +169,8 @@ func (h *Host) importImages(ctx context.Context) error {
 	}
 	_, service := h.CRI()
 	for ref := range all {
-		if err := h.poll(ctx, "image "+ref, func(ctx context.Context) error { return containerd.HasImage(ctx, service, ref) }); err != nil {
+		if err := h.poll(ctx, "image "+
+			ref, func(ctx context.Context) error { return containerd.HasImage(ctx, service, ref) }); err != nil {
 			return err
 		}
 	}

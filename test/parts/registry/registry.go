@@ -141,7 +141,9 @@ func (r *Registry) allowed(request *http.Request) bool {
 		if !strings.HasPrefix(request.URL.Path, "/v2/"+p.Prefix) {
 			continue
 		}
-		if subtle.ConstantTimeCompare([]byte(user), []byte(p.User))&subtle.ConstantTimeCompare([]byte(password), []byte(p.Password)) != 1 {
+		if subtle.ConstantTimeCompare([]byte(user), []byte(p.User))&subtle.ConstantTimeCompare(
+			[]byte(password), []byte(p.Password),
+		) != 1 {
 			return false
 		}
 	}

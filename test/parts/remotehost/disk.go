@@ -57,7 +57,9 @@ func (h *Host) fillDisk() error {
 			return fmt.Errorf("make disk: %w", err)
 		}
 	}
-	for link, target := range map[string]string{"var/run": "../run", "var/lock": "../run/lock", "etc/mtab": "../proc/self/mounts"} {
+	for link, target := range map[string]string{
+		"var/run": "../run", "var/lock": "../run/lock", "etc/mtab": "../proc/self/mounts",
+	} {
 		if err := os.Symlink(target, h.layout.disk(link)); err != nil {
 			return fmt.Errorf("make disk: %w", err)
 		}

@@ -91,7 +91,9 @@ func runPod(t *testing.T, h *Host, name, script string, mounts ...*runtimeapi.Mo
 	if err != nil {
 		t.Fatalf("create container: %v", err)
 	}
-	if _, err := runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: container.GetContainerId()}); err != nil {
+	if _, err := runtime.StartContainer(
+		ctx, &runtimeapi.StartContainerRequest{ContainerId: container.GetContainerId()},
+	); err != nil {
 		t.Fatalf("start container: %v", err)
 	}
 	return sandbox.GetPodSandboxId(), container.GetContainerId()
@@ -202,7 +204,9 @@ func TestFilesAreApart(t *testing.T) {
 			t.Errorf("the machine's %s is seen in the host", probe)
 		}
 	}
-	if out := inside(t, h, "touch /usr/probe /usr/bin/probe /usr/lib/probe 2>&1 || true"); strings.Count(out, "Read-only") != 3 {
+	if out := inside(
+		t, h, "touch /usr/probe /usr/bin/probe /usr/lib/probe 2>&1 || true",
+	); strings.Count(out, "Read-only") != 3 {
 		t.Errorf("the machine's programs can be written: %s", out)
 	}
 }
@@ -247,7 +251,9 @@ func TestSharedFiles(t *testing.T) {
 
 func TestHostIsAnotherMachine(t *testing.T) {
 	h := ForTest(t)
-	if out := inside(t, h, "ip route show default; ip -o addr show scope global up | grep -v cni0"); !strings.Contains(out, h.Address().String()) || strings.Contains(out, "default") {
+	if out := inside(
+		t, h, "ip route show default; ip -o addr show scope global up | grep -v cni0",
+	); !strings.Contains(out, h.Address().String()) || strings.Contains(out, "default") {
 		t.Errorf("the host's network is %s; want %s and no way out", out, h.Address())
 	}
 	machine, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

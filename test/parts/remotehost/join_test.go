@@ -21,7 +21,9 @@ import (
 
 func TestJoinedHostIsReachedWithItsPods(t *testing.T) {
 	h := ForTest(t)
-	if got := bannerAt(netip.AddrPortFrom(h.Address(), sshPort).String(), 300*time.Millisecond); strings.HasPrefix(got, "SSH-") {
+	if got := bannerAt(
+		netip.AddrPortFrom(h.Address(), sshPort).String(), 300*time.Millisecond,
+	); strings.HasPrefix(got, "SSH-") {
 		t.Fatalf("a host that did not join says %q", got)
 	}
 	if err := h.Join(t.Context()); err != nil {

@@ -39,7 +39,9 @@ func TestRebootKeepsTheDiskAlone(t *testing.T) {
 		t.Error("a session outlived the reboot")
 	}
 	inside(t, h, "ls "+strings.Join(kept, " "))
-	if out := inside(t, h, "ls -d "+strings.Join(lost, " ")+" /srv/mount/* /run/netns/* 2>/dev/null; grep /srv/mount /proc/mounts; find /sys/fs/cgroup -type d -name "+container); out != "" {
+	if out := inside(t, h, "ls -d "+strings.Join(lost, " ")+
+		" /srv/mount/* /run/netns/* 2>/dev/null; grep /srv/mount /proc/mounts; find /sys/fs/cgroup -type d -name "+
+		container); out != "" {
 		t.Errorf("after the reboot there is still %s", out)
 	}
 	if h.BootID() == before || inside(t, h, "cat /proc/sys/kernel/random/boot_id") != h.BootID() ||
@@ -113,13 +115,17 @@ func TestContainersOutliveContainerd(t *testing.T) {
 		)
 	}
 	runtime, _ := h.CRI()
-	if _, err := runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: 180}); err != nil {
+	if _, err := runtime.StopContainer(
+		t.Context(), &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: 180},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if code := awaitExit(t, h, container); code != 3 {
 		t.Errorf("exit code %d, want 3", code)
 	}
-	if _, err := runtime.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox}); err != nil {
+	if _, err := runtime.RemovePodSandbox(
+		t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox},
+	); err != nil {
 		t.Fatal(err)
 	}
 	wait.For(t, patience, "shims to be reaped", func() error {

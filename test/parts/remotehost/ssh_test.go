@@ -83,7 +83,9 @@ func TestSSHDOptionsWin(t *testing.T) {
 	h := ForTest(t, func(c *Config) {
 		c.SSHDOptions = []string{"AllowStreamLocalForwarding no", "PermitTTY no", "Subsystem sftp /bin/false"}
 	})
-	if out := inside(t, h, "/usr/sbin/sshd -T | grep -E '^(allowstreamlocalforwarding|permittty|subsystem|allowtcpforwarding)' | sort"); out !=
+	if out := inside(
+		t, h, "/usr/sbin/sshd -T | grep -E '^(allowstreamlocalforwarding|permittty|subsystem|allowtcpforwarding)' | sort",
+	); out !=
 		"allowstreamlocalforwarding no\nallowtcpforwarding yes\npermittty no\nsubsystem sftp /bin/false" {
 		t.Errorf("sshd has %s", out)
 	}

@@ -135,7 +135,9 @@ func TestKilledOwner(t *testing.T) {
 		h := ForTest(t, func(c *Config) { c.Linked = true })
 		runPod(t, h, "orphan", "sleep 3600")
 		overSSH(t, h, Root, "nohup sleep 3600 >/dev/null 2>&1 </dev/null &")
-		if _, err := fmt.Fprintf(os.Stdout, "\nowned %d %s %s %s\n", h.Pid(), h.layout.dir, h.Cgroup(), h.machineEnd()); err != nil {
+		if _, err := fmt.Fprintf(
+			os.Stdout, "\nowned %d %s %s %s\n", h.Pid(), h.layout.dir, h.Cgroup(), h.machineEnd(),
+		); err != nil {
 			t.Fatal(err)
 		}
 		<-t.Context().Done() // until killed

@@ -43,13 +43,17 @@ func TestUpgradeContainerd(t *testing.T) {
 	runPod(t, h, "new", "echo beside; sleep 3600")
 	awaitLog(t, h, "new", "beside")
 	runtime, _ := h.CRI()
-	if _, err := runtime.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: 180}); err != nil {
+	if _, err := runtime.StopContainer(
+		t.Context(), &runtimeapi.StopContainerRequest{ContainerId: container, Timeout: 180},
+	); err != nil {
 		t.Fatal(err)
 	}
 	if code := awaitExit(t, h, container); code != 3 {
 		t.Errorf("exit code %d, want 3", code)
 	}
-	if _, err := runtime.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox}); err != nil {
+	if _, err := runtime.RemovePodSandbox(
+		t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sandbox},
+	); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -122,7 +122,8 @@ func TestBadValues(t *testing.T) {
 			[]string{"nodes.f.backend.ecs.subnets: a node on ecs needs it"},
 		},
 		"ecs without a capacity": {
-			"nodes: {f: {node: {capacity: {cpu: 1}}, backend: {type: ecs, ecs: {region: r, cluster: c, subnets: [subnet-1]}}}}\n",
+			"nodes: {f: {node: {capacity: {cpu: 1}}, backend: {type: ecs, ecs: {region: r, cluster: c, subnets: " +
+				"[subnet-1]}}}}\n",
 			[]string{"nodes.f.node.capacity.memory: Fargate has no size of its own"},
 		},
 
@@ -191,7 +192,9 @@ func TestBadValues(t *testing.T) {
 			[]string{"'/identity/bootstrap/group': 'masters' does not match pattern"},
 		},
 		"half a token": {
-			good + "identity: {mode: bootstrap, bootstrap: {token: {create: true, id: abcdef, expiration: \"2030-01-02T15:04:05Z\"}}}\n",
+			good +
+				"identity: {mode: bootstrap, bootstrap: {token: {create: true, id: abcdef, expiration: " +
+				"\"2030-01-02T15:04:05Z\"}}}\n",
 			[]string{"identity.bootstrap.token: give both id and secret"},
 		},
 		"a token that is none": {
@@ -233,7 +236,8 @@ func TestBadValues(t *testing.T) {
 			[]string{"servingCertificate.signerName: is for servingCertificate.mode csr"},
 		},
 		"the approver of another signer": {
-			good + "servingCertificate: {mode: csr, signerName: a/b}\nidentity: {mode: bootstrap, bootstrap: {existingSecret: x}}\n",
+			good +
+				"servingCertificate: {mode: csr, signerName: a/b}\nidentity: {mode: bootstrap, bootstrap: {existingSecret: x}}\n",
 			[]string{"approver.enabled: it approves for kubernetes.io/kubelet-serving alone"},
 		},
 		"the port of the host's kubelet": {

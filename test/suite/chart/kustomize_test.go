@@ -139,7 +139,8 @@ func strip(o object) {
 		}
 		if name == "labels" || name == "annotations" {
 			maps.DeleteFunc(below, func(key string, _ any) bool {
-				return strings.HasPrefix(key, "helm.sh/") || key == "app.kubernetes.io/managed-by" || key == "app.kubernetes.io/version" || key == "checksum/config"
+				return strings.HasPrefix(key, "helm.sh/") || key == "app.kubernetes.io/managed-by" ||
+					key == "app.kubernetes.io/version" || key == "checksum/config"
 			})
 			if len(below) == 0 {
 				delete(o, name)

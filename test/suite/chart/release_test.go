@@ -110,7 +110,9 @@ func TestNodeTakenAway(t *testing.T) {
 	for _, warning := range accepted(t, r.cp, strings.Join(texts, "\n---\n")) {
 		t.Error(warning)
 	}
-	if off := r.planned(append(sims("b"), "--set", "removal.enabled=false")...); strings.Contains(asYAML(t, off), "remove-gone") {
+	if off := r.planned(append(sims("b"), "--set", "removal.enabled=false")...); strings.Contains(
+		asYAML(t, off), "remove-gone",
+	) {
 		t.Error("it is removed though removal.enabled is false")
 	}
 }
@@ -159,10 +161,14 @@ func TestElectionChanges(t *testing.T) {
 		t.Errorf("it is turned on: %s", got)
 	}
 	r.helm("upgrade", sims("a")...)
-	if got := strategy("--set", "config.leaderElection.namespace=kube-system"); got != appsv1.RecreateDeploymentStrategyType {
+	if got := strategy(
+		"--set", "config.leaderElection.namespace=kube-system",
+	); got != appsv1.RecreateDeploymentStrategyType {
 		t.Errorf("its leases stand elsewhere: %s", got)
 	}
-	if got := strategy("--set", "config.leaderElection.namespace=election"); got != appsv1.RollingUpdateDeploymentStrategyType {
+	if got := strategy(
+		"--set", "config.leaderElection.namespace=election",
+	); got != appsv1.RollingUpdateDeploymentStrategyType {
 		t.Errorf("nothing changes: %s", got)
 	}
 }

@@ -95,7 +95,9 @@ func TestRights(t *testing.T) {
 func TestNobodyBecomesAnyNode(t *testing.T) {
 	t.Parallel()
 	const allNodes = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
-	for what, all := range map[string][]manifest{"the chart": rendered(t, "bootstrap"), "deploy/rbac": deployed(t, "bootstrap.yaml")} {
+	for what, all := range map[string][]manifest{
+		"the chart": rendered(t, "bootstrap"), "deploy/rbac": deployed(t, "bootstrap.yaml"),
+	} {
 		for _, m := range all {
 			var binding rbacv1.ClusterRoleBinding
 			if m.Kind != "ClusterRoleBinding" {
@@ -111,7 +113,9 @@ func TestNobodyBecomesAnyNode(t *testing.T) {
 	}
 	all := rendered(t, "bootstrap")
 	approver := find[appsv1.Deployment](t, all, "Deployment", "burstlet-approver")
-	if args := approver.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--bootstrap-groups=system:bootstrappers:burstlet") ||
+	if args := approver.Spec.Template.Spec.Containers[0].Args; !slices.Contains(
+		args, "--bootstrap-groups=system:bootstrappers:burstlet",
+	) ||
 		!slices.Contains(args, "--nodes=edge-1,edge-2") {
 		t.Errorf("the approver has the arguments %q", args)
 	}

@@ -277,7 +277,9 @@ func TestQuickStart(t *testing.T) {
 			t.Errorf("the quick start takes %s from the stack, which has no such output", use[1])
 		}
 	}
-	for _, use := range regexp.MustCompile(`--parameter-overrides ([^\n]*(?:\\\n[^\n]*)*)`).FindAllStringSubmatch(page, -1) {
+	for _, use := range regexp.MustCompile(
+		`--parameter-overrides ([^\n]*(?:\\\n[^\n]*)*)`,
+	).FindAllStringSubmatch(page, -1) {
 		for _, p := range regexp.MustCompile(`(\w+)=`).FindAllStringSubmatch(use[1], -1) {
 			if load(t, ways()["User"]).sections["Parameters"][p[1]] == nil {
 				t.Errorf("the quick start sets %s, which is no parameter", p[1])

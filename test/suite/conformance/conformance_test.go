@@ -59,7 +59,8 @@ var short = []struct {
 		"Sysctls [LinuxOnly] [NodeConformance] should support sysctls [Environment:NotInUserNS]", "sysctls, safe and allowed",
 	},
 	{
-		"Restartable Init Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec hook properly",
+		"Restartable Init Container Lifecycle Hook when create a pod with lifecycle hook should execute poststart exec " +
+			"hook properly",
 		"",
 	},
 	{"Downward API volume should provide podname as non-root with fsgroup [LinuxOnly]", "projected"},
@@ -175,7 +176,9 @@ func TestImagesAreThoseOfTheSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := strings.Fields(string(out))
-	for _, name := range []string{agnhostImage, agnhostPrevImage, busyboxImage, nginxImage, noNewPrivsImage, nonRootImage, pauseImage} {
+	for _, name := range []string{
+		agnhostImage, agnhostPrevImage, busyboxImage, nginxImage, noNewPrivsImage, nonRootImage, pauseImage,
+	} {
 		if !slices.Contains(known, name) {
 			t.Errorf("no test asks for %s, but for %q", name, known)
 		}

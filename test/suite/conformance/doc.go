@@ -10,8 +10,8 @@
 // of package binaries; images.go makes the images that the tests name, from those
 // programs and Debian's, so that nothing is pulled; remote.go and tasks.go start
 // where pods run; cluster.go starts that, the control plane and burstlet, which
-// registers without taints; node.go is the burstlet process; disturb.go kills it, or cuts its SSH connections, while tests
-// run; run.go runs the suite in parallel; report.go reads its JUnit file and
+// registers without taints; node.go is the burstlet process; disturb.go kills it, or cuts
+// its SSH connections, while tests run; run.go runs the suite in parallel; report.go reads its JUnit file and
 // compares it with the tests that a kubelet passes here (testdata/baseline.txt), or
 // that passed on tasks (testdata/baseline-ecs.txt).
 //

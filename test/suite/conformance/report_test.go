@@ -80,10 +80,26 @@ func TestSelection(t *testing.T) {
 		has []string
 		not string
 	}{
-		"all":           {Run{Procs: 6}, []string{"--procs=6", "--label-filter=NodeConformance", `--skip=` + skipAlways + "|" + serial}, "--focus="},
-		"some":          {Run{Focus: "Probing", Skip: "GRPC"}, []string{"--procs=1", "--focus=Probing", `--skip=` + skipAlways + "|" + serial + "|GRPC"}, ""},
-		"another label": {Run{Label: "Conformance", Focus: "Resize"}, []string{"--label-filter=Conformance", "--focus=Resize"}, "NodeConformance"},
-		"serial":        {Run{Serial: true, Procs: 6}, []string{"--procs=1", "--label-filter=NodeConformance && Serial", "--skip=" + skipAlways}, "--focus="},
+		"all": {
+			Run{Procs: 6},
+			[]string{"--procs=6", "--label-filter=NodeConformance", `--skip=` + skipAlways + "|" + serial},
+			"--focus=",
+		},
+		"some": {
+			Run{Focus: "Probing", Skip: "GRPC"},
+			[]string{"--procs=1", "--focus=Probing", `--skip=` + skipAlways + "|" + serial + "|GRPC"},
+			"",
+		},
+		"another label": {
+			Run{Label: "Conformance", Focus: "Resize"},
+			[]string{"--label-filter=Conformance", "--focus=Resize"},
+			"NodeConformance",
+		},
+		"serial": {
+			Run{Serial: true, Procs: 6},
+			[]string{"--procs=1", "--label-filter=NodeConformance && Serial", "--skip=" + skipAlways},
+			"--focus=",
+		},
 	} {
 		want.run.Timeout = time.Minute
 		got := want.run.selection()

@@ -35,11 +35,15 @@ func TestCompare(t *testing.T) {
 	kubelet := show(
 		theirs, "192.0.2.1", "a", 1, event("Started", "Container started"), event("Killing", "Stopping container app"),
 	)
-	if got := compare("k", kubelet, show(ours, "192.0.2.7", "b", 1, event("Started", "Container started"), event("Killing", "Stopping container app"))); len(got) > 0 {
+	if got := compare("k", kubelet, show(
+		ours, "192.0.2.7", "b", 1, event("Started", "Container started"), event("Killing", "Stopping container app"),
+	)); len(got) > 0 {
 		t.Errorf("pods that are the same differ in %v", got)
 	}
 	var fields []string
-	for _, d := range compare("k", kubelet, show(ours, "", "b", 2, event("Killing", "Stopping"), event("Started", "Container started"))) {
+	for _, d := range compare(
+		"k", kubelet, show(ours, "", "b", 2, event("Killing", "Stopping"), event("Started", "Container started")),
+	) {
 		fields = append(fields, d.field)
 	}
 	want := []string{
@@ -54,7 +58,8 @@ func TestReadList(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	write := func(table string) {
 		t.Helper()
-		if err := os.WriteFile(page, []byte("# Page\n\n"+listHead+"\n|---|\n"+table+"\n\n| another | table |\n"), 0o600); err != nil {
+		if err := os.WriteFile(page, []byte("# Page\n\n"+listHead+"\n|---|\n"+table+
+			"\n\n| another | table |\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -228,7 +228,10 @@ var resourceKinds = []kind{
 			c.ResizePolicy = []corev1.ContainerResizePolicy{
 				{ResourceName: corev1.ResourceMemory, RestartPolicy: corev1.RestartContainer},
 			}
-		})), until: ready, then: patched("resize", `{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":"80Mi"},"limits":{"memory":"80Mi"}}}]}}`),
+		})), until: ready, then: patched(
+			"resize",
+			`{"spec":{"containers":[{"name":"app","resources":{"requests":{"memory":"80Mi"},"limits":{"memory":"80Mi"}}}]}}`,
+		),
 		after: both(running("app", 1), ready),
 	},
 	{name: "ephemeral storage", make: limits("ephemeral-storage", "100Mi"), until: ready},

@@ -124,7 +124,8 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, c, "bad-"+strings.NewReplacer(" ", "-", "'", "-", ",", "").Replace(strings.ToLower(tt.name)), tt.backend,
+			n := newNode(t, c, "bad-"+
+				strings.NewReplacer(" ", "-", "'", "-", ",", "").Replace(strings.ToLower(tt.name)), tt.backend,
 				"AWS_EC2_METADATA_DISABLED=true", "AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example")
 			if tt.change != nil {
 				tt.change(n)

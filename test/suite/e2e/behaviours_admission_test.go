@@ -23,7 +23,8 @@ var admissionBehaviours = []behaviour{
 	{"pod-ip-refused", []string{onPodUnit}, rejected("UnsupportedByBackend", "spec.containers[0].env[0].valueFrom.fieldRef", func(pod *corev1.Pod, _ string) {
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "IP", ValueFrom: field("status.podIP")}}
 	})},
-	{"node-selector", []string{onSim}, rejected("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+	{"node-selector", []string{onSim}, rejected("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match "+
+		"Pod's node affinity/selector",
 		func(pod *corev1.Pod, node string) {
 			pod.Spec.NodeName, pod.Spec.NodeSelector = node, map[string]string{"disk": "fast"}
 		})},

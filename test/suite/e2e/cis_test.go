@@ -52,7 +52,8 @@ var recommendations = []recommendation{
 	},
 	{
 		id: "4.2.6", title: "Ensure that the --make-iptables-util-chains argument is set to true",
-		why: "burstlet has no iptables rules: packets to pods are the remote's matter, and kubelets make no chains since Kubernetes 1.27",
+		why: "burstlet has no iptables rules: packets to pods are the remote's matter, and kubelets make no chains since " +
+			"Kubernetes 1.27",
 	},
 	// A virtual node is no host whose name could be overridden.
 	{id: "4.2.7", title: "Ensure that the --hostname-override argument is not set", check: hasItsCredentialsName},
@@ -76,11 +77,13 @@ var recommendations = []recommendation{
 	{id: "4.2.12", title: "Ensure that the Kubelet only makes use of Strong Cryptographic Ciphers", check: strongCiphers},
 	{
 		id: "4.2.13", title: "Ensure that a limit is set on pod PIDs",
-		why: "the simulation has no processes; on hosts podPidsLimit is that limit, which the kernel holds pods to (TestHost, PIDs limit)",
+		why: "the simulation has no processes; on hosts podPidsLimit is that limit, which the kernel holds pods to " +
+			"(TestHost, PIDs limit)",
 	},
 	{
 		id: "4.2.14", title: "Ensure that the --seccomp-default parameter is set to true",
-		why: "burstlet has no default of its own, as a kubelet by default: pods ask for RuntimeDefault, and Pod Security's profile restricted demands it",
+		why: "burstlet has no default of its own, as a kubelet by default: pods ask for RuntimeDefault, and Pod " +
+			"Security's profile restricted demands it",
 	},
 	{
 		id: "4.2.15", title: "Ensure that the --IPAddressDeny is set to any",
@@ -314,7 +317,9 @@ func losesNoEvents(h *hardened) {
 		for _, e := range events.Items {
 			told[e.Reason] = true
 		}
-		for _, reason := range []string{"Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"} {
+		for _, reason := range []string{
+			"Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady",
+		} {
 			if !told[reason] {
 				return fmt.Errorf("no %s among %v", reason, told)
 			}

@@ -49,7 +49,9 @@ func TestDebian13(t *testing.T) {
 		r.roll(t, 10)
 		wait.For(t, debianSlow*patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
 		// systemd starts it again.
-		if out, err := h.Command(t.Context(), "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "containerd").CombinedOutput(); err != nil {
+		if out, err := h.Command(
+			t.Context(), "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "containerd",
+		).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		r.complete(t, debianSlow*patience)
@@ -80,7 +82,10 @@ func TestDebian13(t *testing.T) {
 // comes before it has begun to look.
 func childOutOfMemory(t *testing.T, n *node) {
 	l := &life{T: t, c: n.c, n: n, namespace: n.c.namespace(t, "debian13-child"), slow: debianSlow}
-	pod := l.pod([]string{"sh", "-c", "cat /sys/fs/cgroup/memory.oom.group; sleep 5; tail -c 200m /dev/zero; echo went on"}, limits("500m", "24Mi"))
+	pod := l.pod(
+		[]string{"sh", "-c", "cat /sys/fs/cgroup/memory.oom.group; sleep 5; tail -c 200m /dev/zero; echo went on"},
+		limits("500m", "24Mi"),
+	)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	l.create(pod)
 	l.until("failed", phaseIs(corev1.PodFailed, exited(137, "OOMKilled")))

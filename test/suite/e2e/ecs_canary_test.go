@@ -164,7 +164,8 @@ func (s *cloud) call(t *testing.T, target, service string, request, answer any) 
 	r.Header.Set("X-Amz-Target", target)
 	r.Header.Set(
 		"Authorization",
-		"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/"+service+"/aws4_request, SignedHeaders=host, Signature=0",
+		"AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/"+service+
+			"/aws4_request, SignedHeaders=host, Signature=0",
 	)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -139,7 +139,9 @@ func (s ecsServer) everRan() map[string]int {
 // job makes a Job none of whose pods may fail or be lost.
 func (r rollout) job(t *testing.T, pods int32) {
 	t.Helper()
-	pod := scenario{name: "job", policy: "Never", argv: []string{"sh", "-c", "echo works; sleep 3"}, token: true}.pod(r.namespace, r.n.name)
+	pod := scenario{
+		name: "job", policy: "Never", argv: []string{"sh", "-c", "echo works; sleep 3"}, token: true,
+	}.pod(r.namespace, r.n.name)
 	_, err := r.c.client.BatchV1().Jobs(r.namespace).Create(t.Context(), &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "job"},
 		Spec: batchv1.JobSpec{
@@ -205,10 +207,13 @@ func TestKillOnECS(t *testing.T) {
 	kill(*ecsKills / 3)
 	r.complete(t, 2*patience)
 	r.jobSucceeds(t, int32(*ecsJob))
-	wait.For(t, patience, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) })
+	wait.For(
+		t, patience, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) },
+	)
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	if err := errors.Join(
-		deployments.Delete(t.Context(), "web", background), r.c.client.BatchV1().Jobs(r.namespace).Delete(t.Context(), "job", background),
+		deployments.Delete(t.Context(), "web", background),
+		r.c.client.BatchV1().Jobs(r.namespace).Delete(t.Context(), "job", background),
 	); err != nil {
 		t.Fatal(err)
 	}

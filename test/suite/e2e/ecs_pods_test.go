@@ -151,7 +151,8 @@ func files(l *taskLife) {
 func subPath(l *taskLife) {
 	l.configMap("settings", map[string]string{"color": "blue", "shape": "round"})
 	l.create(l.pod(shell(
-		"cat /etc/color; echo; ls /etc/shape 2>/dev/null; echo kept >/part/file; ls /all/$(hostname >/dev/null; echo subject)",
+		"cat /etc/color; echo; ls /etc/shape 2>/dev/null; echo kept >/part/file; ls /all/$(hostname >/dev/null; echo "+
+			"subject)",
 	),
 		mount(
 			"settings", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("settings")}},

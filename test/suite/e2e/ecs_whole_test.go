@@ -80,7 +80,8 @@ func newCloud(t *testing.T, name string, more ...string) *cloud {
 	s.n = newNode(t, s.c, name, "", ecsprocess.Access()...)
 	s.n.edit("backend:\n", "")
 	s.n.configure(fmt.Sprintf("pods: {apiServer: %q}\nbackend: %s\n", strings.TrimPrefix(s.c.URL(), "https://"),
-		process.Section(append([]string{tasks.Mirrors(), "settle: 20s", "payloadBucket: " + ecsprocess.Bucket}, more...)...))) // this ECS lists what it has
+		// this ECS lists what it has
+		process.Section(append([]string{tasks.Mirrors(), "settle: 20s", "payloadBucket: " + ecsprocess.Bucket}, more...)...)))
 	s.n.run()
 	return s
 }

@@ -484,7 +484,9 @@ func (h *containerdHost) importImages(t *testing.T, names ...string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if set[name], err = mutate.Config(image, v1.Config{Cmd: []string{"sh"}, Labels: map[string]string{"name": name}}); err != nil {
+		if set[name], err = mutate.Config(
+			image, v1.Config{Cmd: []string{"sh"}, Labels: map[string]string{"name": name}},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -173,7 +173,8 @@ var honouredPods = []honoured{
 				pod.Spec.Containers, corev1.Container{Name: "beside", Image: imageOf, Command: []string{"sleep", "4321"}},
 			)
 		},
-		"until ps | grep -q '[s]leep 4321'; do sleep 0.2; done; echo sees the other; echo first $(tr '\\0' ' ' </proc/1/cmdline)",
+		"until ps | grep -q '[s]leep 4321'; do sleep 0.2; done; echo sees the other; echo first $(tr '\\0' ' ' " +
+			"</proc/1/cmdline)",
 		[]string{"sees the other", "first /bin/sleep 2147483647"},
 	},
 	{"process namespace of its own", nil, "echo first $(head -c 2 /proc/1/cmdline)", []string{"first sh"}},
@@ -246,7 +247,8 @@ var hostPods = []row[*hostLife]{
 // privileged: a container has what the runtime itself has, and the host's devices.
 func privileged(l *hostLife) {
 	l.create(l.pod(shell(
-		status("CapEff")+"; "+status("Seccomp")+"; test -w /proc/sys/net && mount -t tmpfs none /mnt && echo mounted; ls /dev | grep -x kmsg",
+		status("CapEff")+"; "+status("Seccomp")+
+			"; test -w /proc/sys/net && mount -t tmpfs none /mnt && echo mounted; ls /dev | grep -x kmsg",
 	),
 		secured(corev1.SecurityContext{Privileged: new(true)}), func(pod *corev1.Pod) {
 			pod.Spec.Containers[0].Command[2] = "mkdir -p /mnt; " + pod.Spec.Containers[0].Command[2]
@@ -285,7 +287,9 @@ func hostNamespaces(l *hostLife) {
 func restartAllContainers(l *hostLife) {
 	l.needServer(36, "RestartAllContainers") // on by default since then
 	const again = 42
-	script := fmt.Sprintf("echo x >>/scratch/starts; test $(wc -l </scratch/starts) = 2 || exit %d; echo inits $(wc -l </scratch/inits)", again)
+	script := fmt.Sprintf(
+		"echo x >>/scratch/starts; test $(wc -l </scratch/starts) = 2 || exit %d; echo inits $(wc -l </scratch/inits)", again,
+	)
 	l.create(l.pod(shell(script), mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 		beside("sh", "-c", "trap '' TERM; sleep 1000000"),
 		func(pod *corev1.Pod) {
@@ -295,8 +299,10 @@ func restartAllContainers(l *hostLife) {
 			pod.Spec.InitContainers = []corev1.Container{init}
 			app.RestartPolicy = new(corev1.ContainerRestartPolicyNever)
 			app.RestartPolicyRules = []corev1.ContainerRestartRule{{
-				Action:    corev1.ContainerRestartRuleActionRestartAllContainers,
-				ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{again}},
+				Action: corev1.ContainerRestartRuleActionRestartAllContainers,
+				ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{
+					Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{again},
+				},
 			}}
 		}))
 	l.until("all restarted once", func(pod *corev1.Pod) error {
@@ -406,7 +412,8 @@ func (l *hostLife) class(handler string, overhead corev1.ResourceList) string {
 	classes := l.c.client.NodeV1().RuntimeClasses()
 	_, err := classes.Create(l.Context(), class, metav1.CreateOptions{})
 	l.must(err)
-	l.Cleanup(func() { _ = classes.Delete(context.Background(), class.Name, metav1.DeleteOptions{}) }) // a row may have done it
+	// a row may have done it
+	l.Cleanup(func() { _ = classes.Delete(context.Background(), class.Name, metav1.DeleteOptions{}) })
 	return class.Name
 }
 

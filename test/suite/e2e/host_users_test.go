@@ -49,7 +49,9 @@ stat -c 'hosts %u' /etc/hosts; grep -c /proc/sys /proc/self/mounts; exec sleep 1
 	first, err := strconv.Atoi(l.inside("read inside outside ids </proc/self/uid_map; echo $outside"))
 	l.must(err)
 	// On the host it is nobody's process, and root's file.
-	if got, want := l.outside(fmt.Sprintf("stat -c %%u /var/lib/burstlet/pods/%s/volumes/disk/file", pod.UID)), "0"; got != want {
+	if got, want := l.outside(fmt.Sprintf(
+		"stat -c %%u /var/lib/burstlet/pods/%s/volumes/disk/file", pod.UID,
+	)), "0"; got != want {
 		l.Errorf("the file is %s's on the host, want %s's", got, want)
 	}
 	if got := l.outside(fmt.Sprintf("cat /proc/[0-9]*/status | grep -c '^Uid:.%d' || true", first)); got == "0" {

@@ -84,7 +84,8 @@ func (l *hostLife) mountOf(dir string) string {
 func emptyDirShared(l *hostLife) {
 	l.create(l.pod([]string{
 		"sh", "-c",
-		"echo x >>/scratch/starts; test $(wc -l </scratch/starts) = 2 || exit 1; echo group $(stat -c '%g %A' /scratch); sleep 1000",
+		"echo x >>/scratch/starts; test $(wc -l </scratch/starts) = 2 || exit 1; echo group $(stat -c '%g %A' /scratch); " +
+			"sleep 1000",
 	},
 		asUser, mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
 		beside("sh", "-c", "until [ -s /scratch/starts ]; do sleep 0.1; done; echo saw it; sleep 1000")))
@@ -162,7 +163,8 @@ func hostPaths(l *hostLife) {
 	l.says("app", "there", "socket", "char", "block")
 	l.endsClean()
 	want := "there\nmade\nmade\n755 644"
-	if got := l.outside("cd " + root + "; cat dir/file made/deep/file newfile; echo $(stat -c %a made/deep newfile)"); got != want {
+	if got := l.outside("cd " + root +
+		"; cat dir/file made/deep/file newfile; echo $(stat -c %a made/deep newfile)"); got != want {
 		l.Errorf("after the pod the host has %q, want %q", got, want)
 	}
 }
@@ -195,7 +197,8 @@ func configMapFiles(l *hostLife) {
 		BinaryData: map[string][]byte{"binary": {0, 1, 0xff}},
 	}, metav1.CreateOptions{})
 	l.must(err)
-	l.create(l.pod(shell("cat /all/text; echo; echo binary $(wc -c </all/binary); echo modes $(stat -Lc %a /all/text /some/bin/run /some/text); sh /some/bin/run; "+
+	l.create(l.pod(shell("cat /all/text; echo; echo binary $(wc -c </all/binary); echo modes $(stat -Lc %a /all/text "+
+		"/some/bin/run /some/text); sh /some/bin/run; "+
 		"ls /some; echo x >/all/text || echo read-only; touch /all/new || echo no new; rm /all/text || echo no rm"),
 		mount("all", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: object("settings")}}),
 		mount("some", corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
@@ -307,7 +310,8 @@ func configMapImmutable(l *hostLife) {
 func secretFiles(l *hostLife) {
 	l.secret("keys", map[string]string{"key": "swordfish"})
 	l.create(l.pod(shell(
-		"cat /keys/key; echo; echo modes $(stat -Lc '%a %u %g' /keys/key); df /keys | tail -1 | cut -d' ' -f1; echo x >/keys/key || echo read-only",
+		"cat /keys/key; echo; echo modes $(stat -Lc '%a %u %g' /keys/key); df /keys | tail -1 | cut -d' ' -f1; echo x "+
+			">/keys/key || echo read-only",
 	),
 		asUser, mount(
 			"keys", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "keys", DefaultMode: new(int32(0o400))}},
@@ -319,7 +323,10 @@ func secretFiles(l *hostLife) {
 	}
 	// The file system of the disk, without what is mounted on it, holds none of it. In mounts of
 	// its own: what others mount meanwhile would be mounted there, too.
-	if found := l.outside("mkdir -p /run/disk; unshare --mount sh -ec 'mount --bind /var/lib/burstlet /run/disk; grep -rl swordfish /run/disk || :'"); found != "" {
+	if found := l.outside(
+		"mkdir -p /run/disk; unshare --mount sh -ec 'mount --bind /var/lib/burstlet /run/disk; grep -rl swordfish " +
+			"/run/disk || :'",
+	); found != "" {
 		l.Errorf("on the host's disk: %s", found)
 	}
 }
@@ -328,9 +335,11 @@ func secretFiles(l *hostLife) {
 func projected(l *hostLife) {
 	l.configMap("settings", map[string]string{"color": "blue"})
 	l.secret("login", map[string]string{"user": "ann"})
-	l.create(l.pod(shell("cat /all/settings/color /all/login/user /all/me/name; echo; echo token $(cut -d. -f1-3 /all/token | tr '.' '\\n' | wc -l); "+
+	l.create(l.pod(shell("cat /all/settings/color /all/login/user /all/me/name; echo; echo token $(cut -d. -f1-3 "+
+		"/all/token | tr '.' '\\n' | wc -l); "+
 		"echo mode $(stat -Lc '%a %g' /all/token); echo cpu $(cat /all/me/cpu)"),
-		asUser, limits("200m", "64Mi"), mount("all", corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+		asUser, limits("200m", "64Mi"),
+		mount("all", corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
 			{
 				ConfigMap: &corev1.ConfigMapProjection{
 					LocalObjectReference: object("settings"), Items: []corev1.KeyToPath{{Key: "color", Path: "settings/color"}},
@@ -361,7 +370,8 @@ func projected(l *hostLife) {
 func subPaths(l *hostLife) {
 	l.configMap("settings", map[string]string{"color": "blue"})
 	l.create(l.pod(shell(
-		"cat /etc/color; echo; echo log >/logs/file; cat /scratch/subject/file; stat -c '%A %g' /logs; test -e /scratch/again || { touch /scratch/again; exit 1; }",
+		"cat /etc/color; echo; echo log >/logs/file; cat /scratch/subject/file; stat -c '%A %g' /logs; test -e "+
+			"/scratch/again || { touch /scratch/again; exit 1; }",
 	),
 		asUser,
 		mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
@@ -408,7 +418,8 @@ func mountsPropagate(l *hostLife) {
 		}
 	}
 	l.create(l.pod(shell(
-		"mount -t tmpfs none /both/out; echo x >/both/out/file; until [ -e /shared/in/file ]; do sleep 0.1; done; echo saw it; test -e /none/in/file || echo alone",
+		"mount -t tmpfs none /both/out; echo x >/both/out/file; until [ -e /shared/in/file ]; do sleep 0.1; done; echo "+
+			"saw it; test -e /none/in/file || echo alone",
 	),
 		secured(corev1.SecurityContext{Privileged: new(true)}),
 		propagate("shared", &in), propagate("both", &out), propagate("none", nil)))

@@ -336,7 +336,8 @@ func kubectlCp(l *life) {
 func kubectlDebug(l *life) {
 	l.create(l.pod(forever))
 	l.until("the pod is Ready", isReady)
-	got := l.kubectl("", "debug", "subject", "--image="+imageOf, "--image-pull-policy=IfNotPresent", "--target=app", "-c", "helper",
+	got := l.kubectl("", "debug", "subject", "--image="+
+		imageOf, "--image-pull-policy=IfNotPresent", "--target=app", "-c", "helper",
 		"--profile=general", "--", "sh", "-c", "echo debugging; sleep 1000")
 	if got.code != 0 {
 		l.Fatalf("debug: %+v", got)
@@ -355,7 +356,8 @@ func kubectlDebug(l *life) {
 	// With -i kubectl attaches, to a shell that is told what to do. It takes its time: while a
 	// container's end closes one output, containerd lets go of the other (ContainerIO.Attach),
 	// with what was written just before; and it passes input on before it listens to output.
-	told := l.types("sleep 1\necho by the helper\nsleep 1\nexit 0\n", "debug", "-i", "subject", "--image="+imageOf, "--image-pull-policy=IfNotPresent",
+	told := l.types("sleep 1\necho by the helper\nsleep 1\nexit 0\n", "debug", "-i", "subject", "--image="+
+		imageOf, "--image-pull-policy=IfNotPresent",
 		"--target=app", "-c", "shell", "--profile=general", "--", "sh")
 	if told.code != 0 || !strings.Contains(told.out, "by the helper\n") {
 		l.Errorf("debug -i: %+v", told)

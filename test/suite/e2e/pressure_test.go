@@ -22,7 +22,8 @@ func TestDiskPressure(t *testing.T) {
 	c := theCluster(t)
 	h := newContainerdHost(t)
 	const disk = "/var/lib/small"
-	if out, err := h.Command(t.Context(), "sh", "-c", "mkdir "+disk+" && mount -t tmpfs -o size=64m small "+disk).CombinedOutput(); err != nil {
+	if out, err := h.Command(t.Context(), "sh", "-c", "mkdir "+disk+" && mount -t tmpfs -o size=64m small "+
+		disk).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	n := newNode(t, c, "pressed", h.section("podsDir: "+disk+"/pods"))
@@ -92,7 +93,9 @@ func TestMemoryPressure(t *testing.T) {
 	)
 	n.run()
 	namespace := c.namespace(t, "starved")
-	scratch := mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})
+	scratch := mount(
+		"scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
+	)
 	for name, mib := range map[string]int{"modest": 4, "greedy": 320} {
 		s := scenario{
 			name: name, policy: "Always",

@@ -205,7 +205,8 @@ func ecsRemote(t *testing.T, _ *cluster, _ string) remote {
 	t.Cleanup(stop)
 	return remote{
 		name: "ecs",
-		backend: fmt.Sprintf("  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: [subnet-0123456789abcdef0], "+
+		backend: fmt.Sprintf("  type: ecs\n  ecs: {region: us-east-1, cluster: default, subnets: "+
+			"[subnet-0123456789abcdef0], "+
 			"executionRoleARN: %q, endpoint: %q}\n", "arn:aws:iam::123456789012:role/execution", url),
 		env: []string{"AWS_ACCESS_KEY_ID=AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY=example", "AWS_EC2_METADATA_DISABLED=true"},
 		// The server does not tell tasks apart by pod.

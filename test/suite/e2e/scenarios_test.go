@@ -140,7 +140,9 @@ func ready(s *corev1.PodStatus) error {
 	if c.State.Running == nil || !c.Ready || s.PodIP == "" || s.HostIP == "" || s.StartTime == nil {
 		return fmt.Errorf("%s podIP %q hostIP %q", states(s), s.PodIP, s.HostIP)
 	}
-	for _, kind := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+	for _, kind := range []corev1.PodConditionType{
+		corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady,
+	} {
 		if err := condition(s, kind, corev1.ConditionTrue); err != nil {
 			return err
 		}
@@ -180,7 +182,9 @@ func pullFails(s *corev1.PodStatus) error {
 func force(t *testing.T, c *cluster, pod *corev1.Pod) {
 	t.Helper()
 	zero := int64(0)
-	if err := c.client.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
+	if err := c.client.CoreV1().Pods(pod.Namespace).Delete(
+		t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero},
+	); err != nil {
 		t.Error(err)
 	}
 }

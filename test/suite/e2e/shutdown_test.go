@@ -82,7 +82,9 @@ func (h *containerdHost) run(t *testing.T, pod string, argv ...string) {
 func (h *containerdHost) ids(t *testing.T) string {
 	t.Helper()
 	ids := map[string]string{}
-	for _, state := range []runtimeapi.ContainerState{runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED} {
+	for _, state := range []runtimeapi.ContainerState{
+		runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_EXITED,
+	} {
 		for _, container := range h.containers(t, state) {
 			ids[container.Labels["io.kubernetes.pod.name"]] += container.Id
 		}

@@ -30,9 +30,11 @@ func TestRemoteDies(t *testing.T) {
 	}
 	rows := map[corev1.RestartPolicy]*life{}
 	for _, policy := range policies {
-		l := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, "dies-"+map[corev1.RestartPolicy]string{
-			corev1.RestartPolicyAlways: "always", corev1.RestartPolicyOnFailure: "onfailure", corev1.RestartPolicyNever: "never",
-		}[policy])}
+		l := &life{T: t, c: c, n: n, remote: remote{mounts: true}, namespace: c.namespace(t, "dies-"+
+			map[corev1.RestartPolicy]string{
+				corev1.RestartPolicyAlways: "always", corev1.RestartPolicyOnFailure: "onfailure",
+				corev1.RestartPolicyNever: "never",
+			}[policy])}
 		l.create(l.pod(forever, readyWhen("test -s "+serviceAccountDir+"token && test -s "+serviceAccountDir+"ca.crt"),
 			func(pod *corev1.Pod) { pod.Spec.RestartPolicy = policy }))
 		rows[policy] = l

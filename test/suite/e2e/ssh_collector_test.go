@@ -268,8 +268,10 @@ func writers() []writer {
 			change: readyWhen("[ -e /count/done ]"),
 			// Each run lasts much longer than a collector's look, as its log goes when the
 			// next run ends (kubelet: one dead instance is kept).
-			script: "while [ $((i+0)) -lt 50 ]; do " + write("again", 5) + "done; n=$(cat /count/n 2>/dev/null); [ ${#n} = 2 ] && touch /count/done && sleep 1000; printf x >>/count/n; exit 1",
-			lines:  map[string][]string{"app": slices.Concat(again, again, again)},
+			script: "while [ $((i+0)) -lt 50 ]; do " + write("again", 5) +
+				"done; n=$(cat /count/n 2>/dev/null); [ ${#n} = 2 ] && touch /count/done && sleep 1000; printf x >>/count/n; " +
+				"exit 1",
+			lines: map[string][]string{"app": slices.Concat(again, again, again)},
 		},
 		{
 			name: "short.lived", policy: corev1.RestartPolicyNever, want: succeeded,
@@ -278,8 +280,9 @@ func writers() []writer {
 		},
 		{
 			name: "wide", policy: corev1.RestartPolicyNever, want: succeeded,
-			script: "echo before; i=0; while [ $i -lt 3000 ]; do printf 0123456789abcdef; i=$((i+1)); done; echo; echo; echo after",
-			lines:  map[string][]string{"app": {"before", whole, "", "after"}},
+			script: "echo before; i=0; while [ $i -lt 3000 ]; do printf 0123456789abcdef; i=$((i+1)); done; echo; echo; " +
+				"echo after",
+			lines: map[string][]string{"app": {"before", whole, "", "after"}},
 		},
 	}
 }

@@ -69,7 +69,10 @@ func TestNothingOnTheWrongDisk(t *testing.T) {
 	volumes := path.Join("/var/lib/burstlet/pods", string(pod.UID), "volumes")
 	found := h.holding(t, []string{onHost})
 	for _, volume := range []string{"login", "scratch"} {
-		if !slices.ContainsFunc(found, func(file string) bool { return strings.HasPrefix(file, path.Join(volumes, volume)+"/") }) {
+		if !slices.ContainsFunc(found, func(file string) bool {
+			return strings.HasPrefix(file, path.Join(volumes, volume)+
+				"/")
+		}) {
 			t.Errorf("what the pod has in its volume %s is not found on the host, but in %q", volume, found)
 		}
 	}
@@ -82,7 +85,9 @@ func TestNothingOnTheWrongDisk(t *testing.T) {
 		t.Errorf("the directory of certificates, which the files of an administrator make needless, has %v, %v", entries, err)
 	}
 
-	if !slices.ContainsFunc(h.newTraces(t, before), func(s string) bool { return strings.Contains(s, "burstlet-helper") }) {
+	if !slices.ContainsFunc(
+		h.newTraces(t, before), func(s string) bool { return strings.Contains(s, "burstlet-helper") },
+	) {
 		t.Error("the helper that runs on the host is not found: the search is no good")
 	}
 	l.must(l.pods().Delete(t.Context(), pod.Name, metav1.DeleteOptions{}))
@@ -263,7 +268,8 @@ func (h *containerdHost) holding(t *testing.T, what []string) []string {
 // run.
 func (h *containerdHost) traces(t *testing.T) []string {
 	t.Helper()
-	cmd := h.Command(t.Context(), "sh", "-c", "find /run /dev/shm /tmp /var/tmp -path /run/containerd -prune -o -path /run/netns -prune -o -path /run/whole-proc -prune -o -print; "+
+	cmd := h.Command(t.Context(), "sh", "-c", "find /run /dev/shm /tmp /var/tmp -path /run/containerd -prune -o -path "+
+		"/run/netns -prune -o -path /run/whole-proc -prune -o -print; "+
 		`for exe in /proc/[0-9]*/exe; do readlink "$exe"; done`)
 	out, err := cmd.Output()
 	var exit *exec.ExitError

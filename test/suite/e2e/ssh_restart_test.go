@@ -118,7 +118,8 @@ func onDiskAndInMemory(pod *corev1.Pod) {
 	mount("memory", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})(pod)
 	mount("hidden", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hidden"}})(pod)
 	readyWhen(
-		`[ "$(cat /hidden/word)" = sesame ] && test -s ` + serviceAccountDir + "token && test -s " + serviceAccountDir + "ca.crt",
+		`[ "$(cat /hidden/word)" = sesame ] && test -s ` + serviceAccountDir + "token && test -s " + serviceAccountDir +
+			"ca.crt",
 	)(pod)
 	data := pod.Spec.Containers[0].VolumeMounts[:1]
 	pod.Spec.InitContainers = []corev1.Container{{

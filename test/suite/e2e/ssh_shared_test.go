@@ -42,7 +42,8 @@ func TestTwoBurstletsOnOneHost(t *testing.T) {
 	a.weighs(first, 512)
 	second := b.create(b.pod(forever, requests("250m", "16Mi"), port))
 	b.event(second, "InsufficientCapacity", fmt.Sprintf(
-		"host port TCP 18080 is taken by pod %s/%s of node %s, which has the same host", first.Namespace, first.Name, a.n.identity(),
+		"host port TCP 18080 is taken by pod %s/%s of node %s, which has the same host", first.Namespace, first.Name,
+		a.n.identity(),
 	))
 	if left := h.sandboxes(t, string(second.UID)); len(left) > 0 {
 		t.Errorf("it has %d sandboxes", len(left))
@@ -55,12 +56,14 @@ func TestTwoBurstletsOnOneHost(t *testing.T) {
 	b.weighs(second, 512+256)
 	for i, l := range lives {
 		other := lives[1-i].n
-		if out := l.n.doctor(); !strings.Contains(out, "pods of "+other.identity()+" are on this host too; the parts of all must not add up") {
+		if out := l.n.doctor(); !strings.Contains(out, "pods of "+other.identity()+
+			" are on this host too; the parts of all must not add up") {
 			t.Errorf("doctor of %s does not tell of %s:\n%s", l.n.name, other.name, out)
 		}
 	}
 	a.n.edit("capacity: {cpu: 64, memory: 256Gi, pods: 500}", "capacity: {pods: 500}")
-	if out := a.n.doctor(); !strings.Contains(out, "pods of "+b.n.identity()+" are on this host too, and this node offers all that it has") {
+	if out := a.n.doctor(); !strings.Contains(out, "pods of "+b.n.identity()+
+		" are on this host too, and this node offers all that it has") {
 		t.Errorf("doctor does not refuse a node that offers all of a shared host:\n%s", out)
 	}
 

@@ -97,7 +97,9 @@ func (c *cluster) podAt(t *testing.T, namespace, name, ip string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := pods.Patch(t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := pods.Patch(
+		t.Context(), name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status",
+	); err != nil {
 		t.Fatal(err)
 	}
 }

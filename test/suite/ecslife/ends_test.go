@@ -35,7 +35,9 @@ func TestAnEndComesWithItsMessage(t *testing.T) {
 			if len(pod.Status.ContainerStatuses) == 0 {
 				continue
 			}
-			for _, state := range []corev1.ContainerState{pod.Status.ContainerStatuses[0].State, pod.Status.ContainerStatuses[0].LastTerminationState} {
+			for _, state := range []corev1.ContainerState{
+				pod.Status.ContainerStatuses[0].State, pod.Status.ContainerStatuses[0].LastTerminationState,
+			} {
 				if end := state.Terminated; end != nil {
 					ends++
 					if end.Message != "bye" || end.ExitCode != 3 {

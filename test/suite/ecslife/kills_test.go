@@ -29,7 +29,9 @@ func TestManyKills(t *testing.T) {
 		c.change = whole
 		random := rand.New(rand.NewPCG(1, 2))
 		for i := range webPods {
-			c.create(fmt.Sprint("web-", i), corev1.RestartPolicyAlways, withFiles, "sh", "-c", "trap 'exit 0' TERM; sleep 100000")
+			c.create(
+				fmt.Sprint("web-", i), corev1.RestartPolicyAlways, withFiles, "sh", "-c", "trap 'exit 0' TERM; sleep 100000",
+			)
 		}
 		made, died := 0, 0
 		for range manyKills {
@@ -72,7 +74,9 @@ func (c *cluster) afterKills() {
 	for i := range jobPods {
 		name := fmt.Sprint("job-", i)
 		if pod := c.get(name); pod.Status.Phase != corev1.PodSucceeded || started["uid-"+name] != 1 {
-			c.t.Errorf("%s is %s and ran in %d tasks: %+v", name, pod.Status.Phase, started["uid-"+name], pod.Status.ContainerStatuses)
+			c.t.Errorf(
+				"%s is %s and ran in %d tasks: %+v", name, pod.Status.Phase, started["uid-"+name], pod.Status.ContainerStatuses,
+			)
 		}
 	}
 	live := c.live()
@@ -80,7 +84,10 @@ func (c *cluster) afterKills() {
 		name := fmt.Sprint("web-", i)
 		pod := c.get(name)
 		if pod.Status.Phase != corev1.PodRunning || live[pod.UID] != 1 || started["uid-"+name] != 1 {
-			c.t.Errorf("%s is %s with %d live tasks of %d: %+v", name, pod.Status.Phase, live[pod.UID], started["uid-"+name], pod.Status.ContainerStatuses)
+			c.t.Errorf(
+				"%s is %s with %d live tasks of %d: %+v", name, pod.Status.Phase, live[pod.UID], started["uid-"+name],
+				pod.Status.ContainerStatuses,
+			)
 		}
 	}
 	if len(live) != webPods {

@@ -61,7 +61,9 @@ func TestScalingToZeroAmidARollout(t *testing.T) {
 func TestAThousandPodsStartAtAWSsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pods := lane.Pick(600, 600, 1000)
-		delays := stub.Delays{Provision: 20 * time.Second, Pull: 5 * time.Second, Visible: 2 * time.Second, Deprovision: 3 * time.Second}
+		delays := stub.Delays{
+			Provision: 20 * time.Second, Pull: 5 * time.Second, Visible: 2 * time.Second, Deprovision: 3 * time.Second,
+		}
 		c := newCluster(t, stub.Config{
 			Throttles: true, Delays: delays, Kindness: stub.Kindness{Interfaces: true},
 			Pulls: map[string]time.Duration{"burstlet-task:1": time.Second}, // 6 MB
@@ -91,7 +93,10 @@ func TestAThousandPodsStartAtAWSsRate(t *testing.T) {
 		}
 		starts := time.Duration(pods-runsAtOnce) * time.Second / runsPerSecond
 		took, bar := time.Since(created), starts*11/10+delays.Provision+delays.Pull
-		t.Logf("%d pods ran after %s, the bar is %s: %v, of them throttled %v", pods, took, bar, c.server.Calls(), c.server.Throttled())
+		t.Logf(
+			"%d pods ran after %s, the bar is %s: %v, of them throttled %v", pods, took, bar, c.server.Calls(),
+			c.server.Throttled(),
+		)
 		if took > bar {
 			t.Errorf("%d pods ran after %s, want at most %s", pods, took, bar)
 		}

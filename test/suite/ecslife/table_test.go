@@ -208,7 +208,9 @@ var troubles = []trouble{
 		wait: time.Minute,
 		seen: sight{phase: corev1.PodPending, waiting: "CreateContainerConfigError"},
 		then: func(c *cluster) {
-			if w := c.get("p").Status.ContainerStatuses[0].State.Waiting; !strings.Contains(w.Message, "task-execution-role-policy.json") {
+			if w := c.get("p").Status.ContainerStatuses[0].State.Waiting; !strings.Contains(
+				w.Message, "task-execution-role-policy.json",
+			) {
 				c.t.Errorf("the message names no policy: %s", w.Message)
 			}
 			c.server.AllowAll()

@@ -104,7 +104,9 @@ func (p *prometheus) findsCAdvisors(t *testing.T) {
 	t.Helper()
 	asked := kubePrometheus
 	if !disksAreCounted(t) {
-		asked = slices.DeleteFunc(slices.Clone(asked), func(expr string) bool { return strings.Contains(expr, "container_fs_") })
+		asked = slices.DeleteFunc(
+			slices.Clone(asked), func(expr string) bool { return strings.Contains(expr, "container_fs_") },
+		)
 		t.Logf("not asked: %d queries about disks, which this machine's kernel does not count for each cgroup",
 			len(kubePrometheus)-len(asked))
 	}
@@ -136,7 +138,8 @@ func disksAreCounted(t *testing.T) bool {
 
 // busyLoop writes past the cache, and reads: with version 1 of cgroups nobody is charged for
 // what the kernel writes later.
-const busyLoop = "while :; do dd if=/dev/zero of=/f bs=64k count=16 oflag=direct; dd if=/f of=/dev/null bs=64k iflag=direct; " +
+const busyLoop = "while :; do dd if=/dev/zero of=/f bs=64k count=16 oflag=direct; dd if=/f of=/dev/null bs=64k " +
+	"iflag=direct; " +
 	"done 2>/dev/null"
 
 // busy has a container use what cAdvisor measures: more CPU than its limit, a disk.

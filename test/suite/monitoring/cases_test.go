@@ -48,12 +48,14 @@ var nodeCases = []alertCase{
 	{
 		alert: "BurstletNodeWithoutLease", at: "20m", labels: onNode,
 		fires: map[string]string{`burstlet_node_without_lease{job="burstlet",node="n"}`: "1x90"},
-		quiet: map[string]string{`burstlet_node_without_lease{job="burstlet",node="n"}`: "0x17 1x1 0x70"}, // a restart of the API server
+		// a restart of the API server
+		quiet: map[string]string{`burstlet_node_without_lease{job="burstlet",node="n"}`: "0x17 1x1 0x70"},
 	},
 	{
 		alert: "BurstletNodeHeldTwice", at: "20m", labels: onNode,
 		fires: map[string]string{`burstlet_node_foreign_lease_renewals_total{job="burstlet",node="n"}`: "0+3x90"},
-		quiet: map[string]string{`burstlet_node_foreign_lease_renewals_total{job="burstlet",node="n"}`: "0x15 1x75"}, // a restored backup
+		// a restored backup
+		quiet: map[string]string{`burstlet_node_foreign_lease_renewals_total{job="burstlet",node="n"}`: "0x15 1x75"},
 	},
 	{
 		alert: "BurstletNodeNotReady", at: "15m", labels: onNode,
@@ -207,9 +209,14 @@ var criCases = []alertCase{
 		},
 	},
 	{
-		alert: "BurstletPodsEvicted", at: "40m", labels: map[string]string{"node": "n", "eviction_signal": "memory.available"},
-		fires: map[string]string{`kubelet_evictions{job="burstlet",node="n",eviction_signal="memory.available"}`: "0x30 1x60"},
-		quiet: map[string]string{`kubelet_evictions{job="burstlet",node="n",eviction_signal="memory.available"}`: "0x15 1x75"},
+		alert: "BurstletPodsEvicted", at: "40m",
+		labels: map[string]string{"node": "n", "eviction_signal": "memory.available"},
+		fires: map[string]string{
+			`kubelet_evictions{job="burstlet",node="n",eviction_signal="memory.available"}`: "0x30 1x60",
+		},
+		quiet: map[string]string{
+			`kubelet_evictions{job="burstlet",node="n",eviction_signal="memory.available"}`: "0x15 1x75",
+		},
 	},
 }
 

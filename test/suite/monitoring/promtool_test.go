@@ -18,7 +18,9 @@ import (
 // be missing.
 func need(t *testing.T) {
 	t.Helper()
-	if missing := containerd.MissingBinaries(map[string]string{"prometheus": "prometheus", "promtool": "prometheus"}); len(missing) > 0 {
+	if missing := containerd.MissingBinaries(map[string]string{
+		"prometheus": "prometheus", "promtool": "prometheus",
+	}); len(missing) > 0 {
 		containerd.Need(t, "Prometheus", missing)
 	}
 }

@@ -43,7 +43,9 @@ func TestEveryQueryReturnsData(t *testing.T) {
 func (p *prometheus) scrapes(t *testing.T) {
 	t.Helper()
 	wait.For(t, patience, "every target is scraped", func() error {
-		for job, want := range map[string]float64{jobProcesses: 2, jobKubeletAPI: float64(len(nodeNames)), jobKubelet: float64(len(nodeNames))} {
+		for job, want := range map[string]float64{
+			jobProcesses: 2, jobKubeletAPI: float64(len(nodeNames)), jobKubelet: float64(len(nodeNames)),
+		} {
 			up, err := p.data(fmt.Sprintf(`sum(up{job=%q})`, job))
 			if err != nil || up[0].value != want {
 				return fmt.Errorf("job %s: %v are up, want %v: %w", job, up, want, err)

@@ -71,9 +71,13 @@ func newWorld(t *testing.T) *world {
 		fmt.Sprintf("- node: {name: %s}\n  bootstrapKubeconfig: %s\n  certDirectory: %s\n  kubeletAPI: {port: %d, serverTLSBootstrap: true}\n  backend: {type: sim}\n",
 			nodeSim, w.cp.KubeconfigPath(), t.TempDir(), ports.Free(t)),
 		process,
-		w.entry(nodeECS, "kubeconfig: "+w.credential(nodeECS), fmt.Sprintf("type: ecs, ecs: {region: us-east-1, cluster: default, subnets: [subnet-0123456789abcdef0], "+
+		w.entry(nodeECS, "kubeconfig: "+
+			w.credential(nodeECS), fmt.Sprintf("type: ecs, ecs: {region: us-east-1, cluster: default, subnets: "+
+			"[subnet-0123456789abcdef0], "+
 			"executionRoleARN: \"arn:aws:iam::123456789012:role/execution\", endpoint: %q}", url)),
-		w.entry(nodeCRI, "kubeconfig: "+w.credential(nodeCRI), fmt.Sprintf("type: cri, cri: {endpoint: %q, ssh: {keyFiles: [%q], knownHostsFile: %q, keepalive: 1s}}",
+		w.entry(nodeCRI, "kubeconfig: "+
+			w.credential(nodeCRI), fmt.Sprintf("type: cri, cri: {endpoint: %q, ssh: {keyFiles: [%q], knownHostsFile: %q, "+
+			"keepalive: 1s}}",
 			host.Endpoint(), host.KeyFile(), host.KnownHostsFile())),
 	}, "")
 	w.run(0, program, nodes)
@@ -134,7 +138,9 @@ nodes:
 func (w *world) certify() {
 	w.Helper()
 	requests := w.client.CertificatesV1().CertificateSigningRequests()
-	for _, signer := range []string{certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName} {
+	for _, signer := range []string{
+		certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName,
+	} {
 		wait.For(w.T, patience, "a request to "+signer, func() error {
 			list, err := requests.List(w.Context(), metav1.ListOptions{FieldSelector: "spec.signerName=" + signer})
 			if err != nil || len(list.Items) == 0 {

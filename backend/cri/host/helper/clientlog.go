@@ -47,7 +47,9 @@ func (c *Client) SystemLog(ctx context.Context, r host.SystemLogRequest) (io.Rea
 }
 
 // stream does an operation whose reply is a log. cancel ends ctx.
-func (c *Client) stream(ctx context.Context, cancel context.CancelFunc, op string, body io.Reader) (io.ReadCloser, error) {
+func (c *Client) stream(
+	ctx context.Context, cancel context.CancelFunc, op string, body io.Reader,
+) (io.ReadCloser, error) {
 	resp, err := c.roundTrip(ctx, op, body) //nolint:bodyclose // The stream closes it.
 	if err != nil {
 		cancel()

@@ -56,17 +56,33 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 	}
 	return []oneCall{
 		{opFacts, none{}, facts, func(ctx context.Context, h host.Host) (any, error) { return h.Facts(ctx) }},
-		{opReadFile, readFileArgs{"/a", 7}, file, func(ctx context.Context, h host.Host) (any, error) { return h.ReadFile(ctx, "/a", 7) }},
+		{
+			opReadFile,
+			readFileArgs{"/a", 7},
+			file,
+			func(ctx context.Context, h host.Host) (any, error) { return h.ReadFile(ctx, "/a", 7) },
+		},
 		{opWithin, within, file, func(ctx context.Context, h host.Host) (any, error) { return h.ReadWithin(ctx, within) }},
 		{opPrepare, prep, prepared, func(ctx context.Context, h host.Host) (any, error) { return h.Prepare(ctx, prep) }},
-		{opDiscard, discard, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Discard(ctx, discard)) }},
+		{
+			opDiscard, discard, nil,
+			func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Discard(ctx, discard)) },
+		},
 		{opPlace, volume, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Place(ctx, volume)) }},
 		{opClear, pod, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Clear(ctx, pod)) }},
-		{opVolumes, volumesArgs{"/r", "n"}, placed, func(ctx context.Context, h host.Host) (any, error) { return h.Volumes(ctx, "/r", "n") }},
+		{
+			opVolumes,
+			volumesArgs{"/r", "n"},
+			placed,
+			func(ctx context.Context, h host.Host) (any, error) { return h.Volumes(ctx, "/r", "n") },
+		},
 		{opRotate, rotation, rotated, func(ctx context.Context, h host.Host) (any, error) { return h.Rotate(ctx, rotation) }},
 		{opSweep, sweep, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Sweep(ctx, sweep)) }},
 		{opStrays, pods, rotated, func(ctx context.Context, h host.Host) (any, error) { return h.Strays(ctx, pods) }},
-		{opEvicted, evicted, evictions, func(ctx context.Context, h host.Host) (any, error) { return h.Evicted(ctx, evicted) }},
+		{
+			opEvicted, evicted, evictions,
+			func(ctx context.Context, h host.Host) (any, error) { return h.Evicted(ctx, evicted) },
+		},
 		{opLimit, cgroup, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Limit(ctx, cgroup)) }},
 		{opLeader, leader, record, func(ctx context.Context, h host.Host) (any, error) { return h.Leader(ctx, leader) }},
 		{opCall, runtimeCall, file, func(ctx context.Context, h host.Host) (any, error) { return h.Call(ctx, runtimeCall) }},
@@ -115,7 +131,9 @@ func TestErrorsAnswerAsOnTheHost(t *testing.T) {
 	cases := []error{
 		errors.New("plain \"words\"\n\tand ü \x00"),
 		&fs.PathError{Op: "open", Path: "/x", Err: syscall.ENOENT},
-		fmt.Errorf("place: %w", errors.Join(&os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.ENOSPC}, fmt.Errorf("and %w", syscall.EBUSY))),
+		fmt.Errorf("place: %w", errors.Join(
+			&os.LinkError{Op: "rename", Old: "a", New: "b", Err: syscall.ENOSPC}, fmt.Errorf("and %w", syscall.EBUSY),
+		)),
 		backend.Errorf(backend.ErrUnsupported, "mount: %w", syscall.ESTALE),
 		backend.Classed(backend.ErrDenied, backend.Classed(backend.ErrInvalid, errors.New("two classes"))),
 		ownError{errors.New("with words of its own")},
@@ -344,7 +362,8 @@ func TestPanicIsAnError(t *testing.T) {
 			return []int{len(op)}[len(op)], nil
 		}})
 		err := c.Place(t.Context(), host.Volume{})
-		if err == nil || !strings.Contains(err.Error(), "Place panicked") || !strings.Contains(err.Error(), "TestPanicIsAnError") || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.Contains(err.Error(), "Place panicked") ||
+			!strings.Contains(err.Error(), "TestPanicIsAnError") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("error %v", err)
 		}
 		if value == nil && !strings.Contains(err.Error(), "index out of range") {
@@ -363,7 +382,8 @@ func TestOtherVersionIsRefused(t *testing.T) {
 	c := newClient(here, "1-old")
 	defer c.Close()
 	_, err := c.Facts(t.Context())
-	if !errors.Is(err, backend.ErrUnavailable) || !strings.Contains(err.Error(), `another version: it speaks "1-new", this side "1-old"`) {
+	if !errors.Is(err, backend.ErrUnavailable) ||
+		!strings.Contains(err.Error(), `another version: it speaks "1-new", this side "1-old"`) {
 		t.Errorf("client: %v", err)
 	}
 	if err := <-served; !errors.Is(err, errVersion) || !strings.Contains(err.Error(), `it speaks "1-old"`) {
@@ -394,7 +414,10 @@ func TestWhatTheShellSaysIsPassedOver(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	c := NewClient(said{Reader: io.MultiReader(strings.NewReader("Welcome to host7!\nburstlet\n"+strings.Repeat("=", 9000)), here), Conn: here})
+	c := NewClient(said{
+		Reader: io.MultiReader(strings.NewReader("Welcome to host7!\nburstlet\n"+strings.Repeat("=", 9000)), here),
+		Conn:   here,
+	})
 	defer c.Close()
 	if _, err := c.Facts(t.Context()); err != nil {
 		t.Error(err)
@@ -428,7 +451,9 @@ func TestOneThatIsNoHelperIsShown(t *testing.T) {
 }
 
 func TestSecretsStayOutOfErrors(t *testing.T) {
-	for _, args := range []string{`{"Files":[{"Data":"hunter2!"}]}`, `{"Name":7,"Files":"hunter2!"}`, `{"x":hunter2!`, `hunter2!`} {
+	for _, args := range []string{
+		`{"Files":[{"Data":"hunter2!"}]}`, `{"Name":7,"Files":"hunter2!"}`, `{"x":hunter2!`, `hunter2!`,
+	} {
 		got := operations()[opPlace].do(t.Context(), &fakeHost{}, []byte(args)).(reply[none])
 		if got.Error == nil || strings.Contains(got.Error.Text, "hunter") {
 			t.Errorf("%s: %+v", args, got.Error)

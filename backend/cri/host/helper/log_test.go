@@ -100,7 +100,8 @@ func TestFollowedLog(t *testing.T) {
 	}
 	close(ended)
 	text, err := io.ReadAll(r)
-	if string(text) != "last words" || !errors.Is(err, syscall.EIO) || backend.Class(err) != "Invalid" || err.Error() != "at its end\n: input/output error" {
+	if string(text) != "last words" || !errors.Is(err, syscall.EIO) || backend.Class(err) != "Invalid" ||
+		err.Error() != "at its end\n: input/output error" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if err := r.Close(); err != nil {
@@ -199,7 +200,8 @@ func TestPanicInALogIsAnError(t *testing.T) {
 		}
 		return io.NopCloser(panicking{}), nil
 	}})
-	if _, err := c.Log(t.Context(), host.LogRequest{Path: "now"}); err == nil || !strings.Contains(err.Error(), "Log panicked") {
+	if _, err := c.Log(t.Context(), host.LogRequest{Path: "now"}); err == nil ||
+		!strings.Contains(err.Error(), "Log panicked") {
 		t.Errorf("opened: %v", err)
 	}
 	r, err := c.Log(t.Context(), host.LogRequest{})

@@ -89,18 +89,28 @@ func operations() map[string]operation {
 		opPrepare: carry(func(ctx context.Context, h host.Host, p host.Preparation) (host.Prepared, error) {
 			return h.Prepare(ctx, p)
 		}),
-		opDiscard: carry(func(ctx context.Context, h host.Host, d host.Discard) (none, error) { return none{}, h.Discard(ctx, d) }),
-		opPlace:   carry(func(ctx context.Context, h host.Host, v host.Volume) (none, error) { return none{}, h.Place(ctx, v) }),
-		opClear:   carry(func(ctx context.Context, h host.Host, p host.PodDir) (none, error) { return none{}, h.Clear(ctx, p) }),
+		opDiscard: carry(
+			func(ctx context.Context, h host.Host, d host.Discard) (none, error) { return none{}, h.Discard(ctx, d) },
+		),
+		opPlace: carry(
+			func(ctx context.Context, h host.Host, v host.Volume) (none, error) { return none{}, h.Place(ctx, v) },
+		),
+		opClear: carry(
+			func(ctx context.Context, h host.Host, p host.PodDir) (none, error) { return none{}, h.Clear(ctx, p) },
+		),
 		opVolumes: carry(func(ctx context.Context, h host.Host, a volumesArgs) ([]host.Placed, error) {
 			return h.Volumes(ctx, a.Root, a.Node)
 		}),
-		opRotate: carry(func(ctx context.Context, h host.Host, r host.Rotation) ([]string, error) { return h.Rotate(ctx, r) }),
-		opSweep:  carry(func(ctx context.Context, h host.Host, s host.Sweep) (none, error) { return none{}, h.Sweep(ctx, s) }),
+		opRotate: carry(
+			func(ctx context.Context, h host.Host, r host.Rotation) ([]string, error) { return h.Rotate(ctx, r) },
+		),
+		opSweep: carry(func(ctx context.Context, h host.Host, s host.Sweep) (none, error) { return none{}, h.Sweep(ctx, s) }),
 		opStrays: carry(func(ctx context.Context, h host.Host, pods []host.Known) ([]string, error) {
 			return h.Strays(ctx, pods)
 		}),
-		opLimit: carry(func(ctx context.Context, h host.Host, c host.Cgroup) (none, error) { return none{}, h.Limit(ctx, c) }),
+		opLimit: carry(
+			func(ctx context.Context, h host.Host, c host.Cgroup) (none, error) { return none{}, h.Limit(ctx, c) },
+		),
 		opUsage: carry(func(ctx context.Context, h host.Host, r host.UsageRequest) (host.Usage, error) {
 			return h.Usage(ctx, r)
 		}),

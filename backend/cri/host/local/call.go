@@ -155,8 +155,11 @@ func answer(method string, response *http.Response, body []byte) ([]byte, error)
 			text = plain
 		}
 		return nil, &host.CallError{Code: uint32(code), Message: text}
-	case len(body) < framePrefix || body[0] != 0 || int64(binary.BigEndian.Uint32(body[1:])) != int64(len(body)-framePrefix):
-		return nil, fmt.Errorf("call %s: the reply of %d bytes is not one message of at most %d", method, len(body), maxCallMessage)
+	case len(body) < framePrefix || body[0] != 0 ||
+		int64(binary.BigEndian.Uint32(body[1:])) != int64(len(body)-framePrefix):
+		return nil, fmt.Errorf(
+			"call %s: the reply of %d bytes is not one message of at most %d", method, len(body), maxCallMessage,
+		)
 	default:
 		return body[framePrefix:], nil
 	}

@@ -21,7 +21,9 @@ func TestFieldsAreCut(t *testing.T) {
 		noError(t, err)
 		var got runtimeapi.ExecSyncResponse
 		noError(t, proto.Unmarshal(cut, &got))
-		want := &runtimeapi.ExecSyncResponse{Stdout: m.Stdout[:min(len(m.Stdout), 200)], Stderr: m.Stderr[:min(len(m.Stderr), 200)], ExitCode: m.ExitCode}
+		want := &runtimeapi.ExecSyncResponse{
+			Stdout: m.Stdout[:min(len(m.Stdout), 200)], Stderr: m.Stderr[:min(len(m.Stderr), 200)], ExitCode: m.ExitCode,
+		}
 		if !proto.Equal(want, &got) {
 			t.Errorf("%d and %d bytes, code %d", len(got.Stdout), len(got.Stderr), got.ExitCode)
 		}
@@ -35,7 +37,9 @@ func TestFieldsAreCut(t *testing.T) {
 	if out, err := cutFields([]byte("\x0d1234\x1112345678"), 1); err != nil || string(out) != "\x0d1234\x1112345678" {
 		t.Errorf("%q, %v", out, err)
 	}
-	for _, broken := range []string{"\x0b", "\x0d123", "\x08", "\x0a\x05abc", "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", strings.Repeat("\x80", 11)} {
+	for _, broken := range []string{
+		"\x0b", "\x0d123", "\x08", "\x0a\x05abc", "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", strings.Repeat("\x80", 11),
+	} {
 		if out, err := cutFields([]byte(broken), 1); !errors.Is(err, errNoMessage) {
 			t.Errorf("%q: %q, %v", broken, out, err)
 		}

@@ -29,7 +29,9 @@ type slowRuntime struct {
 	ended       chan error // of the call's context
 }
 
-func (r *slowRuntime) StartContainer(ctx context.Context, q *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
+func (r *slowRuntime) StartContainer(
+	ctx context.Context, q *runtimeapi.StartContainerRequest,
+) (*runtimeapi.StartContainerResponse, error) {
 	r.begun <- struct{}{}
 	select {
 	case <-r.goOn:
@@ -121,7 +123,8 @@ func TestCallFails(t *testing.T) {
 	if _, err := h.Call(t.Context(), unknown); !errors.As(err, &answer) || codes.Code(answer.Code) != codes.Unimplemented {
 		t.Errorf("got %v", err)
 	}
-	if _, err := h.Call(t.Context(), startOf(t, socket+"-not", "c")); !errors.Is(err, syscall.ENOENT) || errors.As(err, new(*host.CallError)) {
+	if _, err := h.Call(t.Context(), startOf(t, socket+"-not", "c")); !errors.Is(err, syscall.ENOENT) ||
+		errors.As(err, new(*host.CallError)) {
 		t.Errorf("got %v", err)
 	}
 	large := startOf(t, socket, strings.Repeat("x", maxCallMessage))

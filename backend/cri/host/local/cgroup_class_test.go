@@ -24,13 +24,18 @@ func TestAClassWeighsWhatItsPodsDo(t *testing.T) {
 	}{
 		"version 1": {
 			v1(map[string]string{
-				"cpu,cpuacct/" + class + "podruns/cpu.shares": "512\n", "cpu,cpuacct/" + class + "podruns/cgroup.procs": "", "cpu,cpuacct/" + class + "podruns/pause/cgroup.procs": "77\n",
-				"cpu,cpuacct/" + class + "podended/cpu.shares": "4096\n", "cpu,cpuacct/" + class + "podended/cgroup.procs": "",
-				"cpu,cpuacct/" + class + "podstarts/cpu.shares": "256\n",
+				"cpu,cpuacct/" + class + "podruns/cpu.shares": "512\n", "cpu,cpuacct/" + class + "podruns/cgroup.procs": "",
+				"cpu,cpuacct/" + class + "podruns/pause/cgroup.procs": "77\n",
+				"cpu,cpuacct/" + class + "podended/cpu.shares":        "4096\n",
+				"cpu,cpuacct/" + class + "podended/cgroup.procs":      "",
+				"cpu,cpuacct/" + class + "podstarts/cpu.shares":       "256\n",
 			}),
 			[]string{"cpu,cpuacct/" + class + "podruns", "cpu,cpuacct/" + class + "podended"},
 			pod,
-			map[string]string{"cpu,cpuacct/" + class + "cpu.shares": "1792", "cpu,cpuacct/" + class + "podu/cpu.shares": "1024", "cpu,cpuacct/top/cpu.shares": ""},
+			map[string]string{
+				"cpu,cpuacct/" + class + "cpu.shares": "1792", "cpu,cpuacct/" + class + "podu/cpu.shares": "1024",
+				"cpu,cpuacct/top/cpu.shares": "",
+			},
 		},
 		"no more than the kernel takes": {
 			v1(map[string]string{"cpu,cpuacct/" + class + "podbig/cpu.shares": "262144\n"}), nil, pod,
@@ -49,7 +54,9 @@ func TestAClassWeighsWhatItsPodsDo(t *testing.T) {
 			map[string]string{class + "cpu.weight": "78", class + "podu/cpu.weight": "39"},
 		},
 		"a guaranteed pod has no class": {
-			v1(nil), nil, host.Cgroup{Parent: "/top/podg", Shares: 8, QOSSum: true}, map[string]string{"cpu,cpuacct/top/cpu.shares": ""},
+			v1(nil), nil,
+			host.Cgroup{Parent: "/top/podg", Shares: 8, QOSSum: true},
+			map[string]string{"cpu,cpuacct/top/cpu.shares": ""},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +79,9 @@ func TestManySmallPodsWeighTogetherWhatTheyAskFor(t *testing.T) {
 	h := New(Options{CgroupRoot: root})
 	want := map[string]string{"top/burstable/cpu.weight": "39"} // of 10 times 102, as on a kubelet
 	for _, uid := range "abcdefghij" {
-		noError(t, h.makeCgroup(t.Context(), host.Cgroup{Parent: "/top/burstable/pod" + string(uid), Shares: 102, QOSSum: true}))
+		noError(
+			t, h.makeCgroup(t.Context(), host.Cgroup{Parent: "/top/burstable/pod" + string(uid), Shares: 102, QOSSum: true}),
+		)
 	}
 	if diff := cmp.Diff(want, contents(t, root, want)); diff != "" {
 		t.Error(diff)

@@ -211,7 +211,9 @@ func enable(dir string, controllers []string) error {
 		err := os.WriteFile(filepath.Join(dir, fileSubtree), []byte("+"+name), 0o644)
 		switch {
 		case errors.Is(err, unix.EBUSY):
-			return fmt.Errorf("enable cgroup controller %s: %w: processes stand in %s itself, and must stand below it", name, err, dir)
+			return fmt.Errorf(
+				"enable cgroup controller %s: %w: processes stand in %s itself, and must stand below it", name, err, dir,
+			)
 		case err != nil:
 			return fmt.Errorf("enable cgroup controller %s: %w", name, err)
 		}

@@ -58,7 +58,9 @@ func occupy(t *testing.T, hs hierarchies, levels []string) *exec.Cmd {
 		}
 	})
 	for _, hi := range hs {
-		if err := os.WriteFile(filepath.Join(hi.at(levels), fileProcs), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(hi.at(levels), fileProcs), []byte(strconv.Itoa(cmd.Process.Pid)), 0o644,
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,7 +74,8 @@ func TestRealCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod := host.Cgroup{
-		Parent: "/" + top + "/burstable/podu", Shares: 512, Quota: 20000, Period: 100000, Memory: 64 << 20, PIDs: 50, QOSShares: 700,
+		Parent: "/" + top + "/burstable/podu", Shares: 512, Quota: 20000, Period: 100000, Memory: 64 << 20, PIDs: 50,
+		QOSShares: 700,
 	}
 	if err := h.makeCgroup(t.Context(), pod); err != nil {
 		t.Fatal(err)

@@ -98,7 +98,9 @@ func (h *Host) Strays(ctx context.Context, pods []host.Known) ([]string, error) 
 
 // removeIn removes cgroups directly below a pod's, in every hierarchy, with what runs there,
 // and returns their names.
-func (h *Host) removeIn(ctx context.Context, pod host.Cgroup, goes func(fs.DirEntry) bool) (removed []string, err error) {
+func (h *Host) removeIn(
+	ctx context.Context, pod host.Cgroup, goes func(fs.DirEntry) bool,
+) (removed []string, err error) {
 	levels, hs, err := h.locate(pod)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,10 @@ func (h *Host) systemd() bool {
 // away what it does not know of. A slice needs no unit file.
 func (h *Host) startSlice(ctx context.Context, levels []string, c host.Cgroup, v2 bool) error {
 	if !h.systemd() {
-		return errors.New("the cgroup driver is systemd, and systemd does not run on this host: use the driver cgroupfs for the container runtime and for its pods")
+		return errors.New(
+			"the cgroup driver is systemd, and systemd does not run on this host: use the driver cgroupfs for the container " +
+				"runtime and for its pods",
+		)
 	}
 	if err := h.setSlice(ctx, levels, c, v2); err != nil {
 		return err
@@ -120,7 +123,9 @@ func (h *Host) systemctl(ctx context.Context, args ...string) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return fmt.Errorf("ask systemd (%s %s): %w: %s", h.opts.SystemctlCommand, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	return fmt.Errorf(
+		"ask systemd (%s %s): %w: %s", h.opts.SystemctlCommand, strings.Join(args, " "), err, strings.TrimSpace(string(out)),
+	)
 }
 
 // awaitEmpty waits a moment for the last processes of a cgroup to end, or kills them.

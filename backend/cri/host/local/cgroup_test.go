@@ -69,9 +69,10 @@ func v1(extra map[string]string) map[string]string {
 // files of a new cgroup, a fake does not.
 func v2(extra map[string]string) map[string]string {
 	files := map[string]string{
-		"cgroup.controllers":         "cpuset cpu io memory hugetlb pids rdma\n",
-		"cgroup.subtree_control":     "cpuset cpu memory pids\n",
-		"top/cgroup.subtree_control": "cpuset cpu hugetlb memory\n", "top/burstable/cgroup.subtree_control": "cpu cpuset hugetlb memory pids\n",
+		"cgroup.controllers":                   "cpuset cpu io memory hugetlb pids rdma\n",
+		"cgroup.subtree_control":               "cpuset cpu memory pids\n",
+		"top/cgroup.subtree_control":           "cpuset cpu hugetlb memory\n",
+		"top/burstable/cgroup.subtree_control": "cpu cpuset hugetlb memory pids\n",
 	}
 	maps.Copy(files, extra)
 	return files
@@ -120,7 +121,9 @@ func TestPodIsLimited(t *testing.T) {
 	}
 	free := host.Cgroup{Parent: "/" + pod}
 	huge := func(dir, suffix string) map[string]string {
-		return map[string]string{dir + "hugetlb.2MB" + suffix: "?", dir + "hugetlb.2MB.rsvd" + suffix: "?", dir + "hugetlb.1GB" + suffix: "?"}
+		return map[string]string{
+			dir + "hugetlb.2MB" + suffix: "?", dir + "hugetlb.2MB.rsvd" + suffix: "?", dir + "hugetlb.1GB" + suffix: "?",
+		}
 	}
 	withHuge := func(files, more map[string]string) map[string]string {
 		maps.Copy(files, more)
@@ -135,21 +138,26 @@ func TestPodIsLimited(t *testing.T) {
 			withHuge(v1(map[string]string{"hugetlb/cgroup.procs": ""}), huge("hugetlb/"+pod+"/", ".limit_in_bytes")), pods,
 			map[string]string{
 				"cpu,cpuacct/" + pod + "/cpu.shares": "1024", "cpu,cpuacct/" + pod + "/cpu.cfs_quota_us": "50000",
-				"cpu,cpuacct/" + pod + "/cpu.cfs_period_us": "100000", "cpu,cpuacct/top/burstable/cpu.shares": "512", "cpu,cpuacct/top/cpu.shares": "",
-				"memory/" + pod + "/memory.limit_in_bytes": "67108864", "memory/top/burstable/memory.limit_in_bytes": "", "pids/" + pod + "/pids.max": "100",
-				"cpuset/top/cpuset.cpus": "0-3", "cpuset/" + pod + "/cpuset.cpus": "0-3", "cpuset/" + pod + "/cpuset.mems": "0",
-				"hugetlb/" + pod + "/hugetlb.2MB.limit_in_bytes": "4194304", "hugetlb/" + pod + "/hugetlb.2MB.rsvd.limit_in_bytes": "4194304",
-				"hugetlb/" + pod + "/hugetlb.1GB.limit_in_bytes": "0",
+				"cpu,cpuacct/" + pod + "/cpu.cfs_period_us": "100000", "cpu,cpuacct/top/burstable/cpu.shares": "512",
+				"cpu,cpuacct/top/cpu.shares":               "",
+				"memory/" + pod + "/memory.limit_in_bytes": "67108864", "memory/top/burstable/memory.limit_in_bytes": "",
+				"pids/" + pod + "/pids.max": "100",
+				"cpuset/top/cpuset.cpus":    "0-3", "cpuset/" + pod + "/cpuset.cpus": "0-3", "cpuset/" + pod + "/cpuset.mems": "0",
+				"hugetlb/" + pod + "/hugetlb.2MB.limit_in_bytes":      "4194304",
+				"hugetlb/" + pod + "/hugetlb.2MB.rsvd.limit_in_bytes": "4194304",
+				"hugetlb/" + pod + "/hugetlb.1GB.limit_in_bytes":      "0",
 			},
 		},
 		"version 1, limits go away": {
 			v1(map[string]string{
 				"cpu,cpuacct/" + pod + "/cpu.shares": "512", "cpu,cpuacct/" + pod + "/cpu.cfs_quota_us": "50000",
-				"memory/" + pod + "/memory.limit_in_bytes": "4096", "pids/" + pod + "/pids.max": "7", "cpu,cpuacct/top/burstable/cpu.shares": "99",
+				"memory/" + pod + "/memory.limit_in_bytes": "4096", "pids/" + pod + "/pids.max": "7",
+				"cpu,cpuacct/top/burstable/cpu.shares": "99",
 			}), free,
 			map[string]string{
 				"cpu,cpuacct/" + pod + "/cpu.shares": "1024", "cpu,cpuacct/" + pod + "/cpu.cfs_quota_us": "-1",
-				"memory/" + pod + "/memory.limit_in_bytes": "-1", "pids/" + pod + "/pids.max": "max", "cpu,cpuacct/top/burstable/cpu.shares": "99",
+				"memory/" + pod + "/memory.limit_in_bytes": "-1", "pids/" + pod + "/pids.max": "max",
+				"cpu,cpuacct/top/burstable/cpu.shares": "99",
 			},
 		},
 		"version 2": {
@@ -163,8 +171,12 @@ func TestPodIsLimited(t *testing.T) {
 			},
 		},
 		"version 2, limits go away": {
-			v2(map[string]string{pod + "/cpu.weight": "1", pod + "/cpu.max": "1 2", pod + "/memory.max": "1", pod + "/pids.max": "1"}), free,
-			map[string]string{pod + "/cpu.weight": "100", pod + "/cpu.max": "max 100000", pod + "/memory.max": "max", pod + "/pids.max": "max"},
+			v2(map[string]string{
+				pod + "/cpu.weight": "1", pod + "/cpu.max": "1 2", pod + "/memory.max": "1", pod + "/pids.max": "1",
+			}), free,
+			map[string]string{
+				pod + "/cpu.weight": "100", pod + "/cpu.max": "max 100000", pod + "/memory.max": "max", pod + "/pids.max": "max",
+			},
 		},
 		"a guaranteed pod has no class": {
 			v1(nil),
@@ -178,7 +190,8 @@ func TestPodIsLimited(t *testing.T) {
 			}),
 			host.Cgroup{Parent: "/" + pod, Shares: 2, Memory: 4096},
 			map[string]string{
-				"cpu,cpuacct/" + pod + "/cpu.shares": "2", "memory/" + pod + "/memory.limit_in_bytes": "4096", "unified/cgroup.subtree_control": "",
+				"cpu,cpuacct/" + pod + "/cpu.shares": "2", "memory/" + pod + "/memory.limit_in_bytes": "4096",
+				"unified/cgroup.subtree_control": "",
 			},
 		},
 		"a controller in version 2 alone is used when it is asked for": {
@@ -224,10 +237,17 @@ func TestWhatCannotBeLimitedIsRefused(t *testing.T) {
 		set   func(*host.Cgroup)
 		want  string
 	}{
-		"no cgroups":              {nil, func(*host.Cgroup) {}, "none are mounted"},
-		"no controller":           {map[string]string{"cpu/cgroup.procs": ""}, func(c *host.Cgroup) { c.PIDs = 1 }, "no cgroup controller pids"},
-		"no pages of this size":   {v1(map[string]string{"hugetlb/cgroup.procs": ""}), func(c *host.Cgroup) { c.HugePages = map[string]int64{"3MB": 1} }, "no huge pages of 3MB"},
-		"systemd does not run":    {v1(nil), func(c *host.Cgroup) { c.Systemd, c.Parent = true, "top-podu.slice" }, "systemd does not run on this host"},
+		"no cgroups": {nil, func(*host.Cgroup) {}, "none are mounted"},
+		"no controller": {
+			map[string]string{"cpu/cgroup.procs": ""}, func(c *host.Cgroup) { c.PIDs = 1 }, "no cgroup controller pids",
+		},
+		"no pages of this size": {
+			v1(map[string]string{"hugetlb/cgroup.procs": ""}), func(c *host.Cgroup) { c.HugePages = map[string]int64{"3MB": 1} },
+			"no huge pages of 3MB",
+		},
+		"systemd does not run": {
+			v1(nil), func(c *host.Cgroup) { c.Systemd, c.Parent = true, "top-podu.slice" }, "systemd does not run on this host",
+		},
 		"a path of somebody else": {v1(nil), func(c *host.Cgroup) { c.Parent = "/top" }, "is no pod's"},
 	} {
 		c := pod
@@ -249,7 +269,8 @@ func TestLimitNeedsACgroup(t *testing.T) {
 // TestLimitBelowUseIsRefused: version 2 would kill the pod instead.
 func TestLimitBelowUseIsRefused(t *testing.T) {
 	root := fakeTree(t, v2(map[string]string{
-		"top/podu/memory.current": "5000\n", "top/podu/memory.stat": "anon 3000\ninactive_file 1000\n", "top/podu/memory.max": "9000\n",
+		"top/podu/memory.current": "5000\n", "top/podu/memory.stat": "anon 3000\ninactive_file 1000\n",
+		"top/podu/memory.max": "9000\n",
 	}))
 	h := New(Options{CgroupRoot: root})
 	pod := host.Cgroup{Parent: "/top/podu", Shares: 2, Memory: 3999}
@@ -285,11 +306,13 @@ func TestSlices(t *testing.T) {
 	}
 	run := fakeTree(t, map[string]string{"systemd/system/": ""})
 	pod := host.Cgroup{
-		Parent: "top-burstable-podu.slice", Systemd: true, Shares: 1024, Quota: 12345, Period: 50000, Memory: 4096, PIDs: 7, QOSShares: 512,
+		Parent: "top-burstable-podu.slice", Systemd: true, Shares: 1024, Quota: 12345, Period: 50000, Memory: 4096, PIDs: 7,
+		QOSShares: 512,
 	}
 	v2slices := map[string]string{
 		"cgroup.controllers": "cpu memory pids\n", "cgroup.subtree_control": "cpu memory pids\n",
-		"top.slice/cgroup.subtree_control": "cpu memory pids\n", "top.slice/top-burstable.slice/cgroup.subtree_control": "cpu memory pids\n",
+		"top.slice/cgroup.subtree_control":                     "cpu memory pids\n",
+		"top.slice/top-burstable.slice/cgroup.subtree_control": "cpu memory pids\n",
 	}
 	for name, tt := range map[string]struct {
 		files  map[string]string
@@ -297,12 +320,14 @@ func TestSlices(t *testing.T) {
 		want   []string
 	}{
 		"version 1": {v1(nil), pod, []string{
-			"set-property --runtime top-burstable-podu.slice CPUAccounting=yes MemoryAccounting=yes TasksAccounting=yes CPUShares=1024 MemoryLimit=4096 TasksMax=7 CPUQuota=25% CPUQuotaPeriodSec=50000us",
+			"set-property --runtime top-burstable-podu.slice CPUAccounting=yes MemoryAccounting=yes TasksAccounting=yes " +
+				"CPUShares=1024 MemoryLimit=4096 TasksMax=7 CPUQuota=25% CPUQuotaPeriodSec=50000us",
 			"start top-burstable-podu.slice",
 			"set-property --runtime top-burstable.slice CPUShares=512",
 		}},
 		"version 2 without limits": {v2slices, host.Cgroup{Parent: pod.Parent, Systemd: true, Shares: 2}, []string{
-			"set-property --runtime top-burstable-podu.slice CPUAccounting=yes MemoryAccounting=yes TasksAccounting=yes CPUWeight=1 MemoryMax=infinity TasksMax=infinity CPUQuota=",
+			"set-property --runtime top-burstable-podu.slice CPUAccounting=yes MemoryAccounting=yes TasksAccounting=yes " +
+				"CPUWeight=1 MemoryMax=infinity TasksMax=infinity CPUQuota=",
 			"start top-burstable-podu.slice",
 		}},
 	} {
@@ -334,7 +359,8 @@ func TestSlices(t *testing.T) {
 func TestRemovedAreThePodsCgroupsAlone(t *testing.T) {
 	root := fakeTree(t, map[string]string{
 		"cpu/cgroup.procs": "", "memory/cgroup.procs": "",
-		"cpu/top/burstable/podu/container/inner/": "", "cpu/top/burstable/podu2/": "", "memory/top/burstable/podu/": "", "top/burstable/podu/": "",
+		"cpu/top/burstable/podu/container/inner/": "", "cpu/top/burstable/podu2/": "", "memory/top/burstable/podu/": "",
+		"top/burstable/podu/": "",
 	})
 	h := New(Options{CgroupRoot: root})
 	pod := host.Cgroup{Parent: "/top/burstable/podu"}
@@ -355,7 +381,10 @@ func TestRemovedAreThePodsCgroupsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(left)
-	want := []string{"cpu/top", "cpu/top/burstable", "cpu/top/burstable/podu2", "memory/top", "memory/top/burstable", "top", "top/burstable", "top/burstable/podu"}
+	want := []string{
+		"cpu/top", "cpu/top/burstable", "cpu/top/burstable/podu2", "memory/top", "memory/top/burstable", "top",
+		"top/burstable", "top/burstable/podu",
+	}
 	if diff := cmp.Diff(want, left); diff != "" {
 		t.Error(diff)
 	}

@@ -42,10 +42,13 @@ func TestAllPodsTogetherAreLimited(t *testing.T) {
 }
 
 func TestALimitBelowWhatAllPodsUseIsRefused(t *testing.T) {
-	root := fakeTree(t, v2(map[string]string{"top/memory.current": "90000\n", "top/memory.stat": "inactive_file 1000\n", "top/memory.max": "max\n"}))
+	root := fakeTree(t, v2(map[string]string{
+		"top/memory.current": "90000\n", "top/memory.stat": "inactive_file 1000\n", "top/memory.max": "max\n",
+	}))
 	h := New(Options{CgroupRoot: root})
 	err := h.makeCgroup(t.Context(), host.Cgroup{Parent: "/top/podu", Top: host.TopLimits{Memory: 81920}})
-	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), "limit cgroup top: 89000 bytes of memory are in use") {
+	if !errors.Is(err, unix.EBUSY) ||
+		!strings.Contains(err.Error(), "limit cgroup top: 89000 bytes of memory are in use") {
 		t.Errorf("error %v", err)
 	}
 	if got := contents(t, root, map[string]string{"top/memory.max": ""})["top/memory.max"]; got != "max\n" {
@@ -61,11 +64,16 @@ func TestALimitBelowWhatAllPodsUseIsRefused(t *testing.T) {
 // systemd would write its own values again, and is told each only once.
 func TestSystemdKnowsTheLimitsOfAllPods(t *testing.T) {
 	log, script := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "systemctl")
-	noError(t, os.WriteFile(script, []byte("#!/bin/sh\ncase \"$*\" in *' top.slice '*) echo \"$@\" >>"+log+";; esac\n"), 0o755))
+	noError(
+		t, os.WriteFile(script, []byte("#!/bin/sh\ncase \"$*\" in *' top.slice '*) echo \"$@\" >>"+log+";; esac\n"), 0o755),
+	)
 	h := New(Options{
-		CgroupRoot: fakeTree(t, v1(nil)), RunRoot: fakeTree(t, map[string]string{"systemd/system/": ""}), SystemctlCommand: script,
+		CgroupRoot: fakeTree(t, v1(nil)), RunRoot: fakeTree(t, map[string]string{"systemd/system/": ""}),
+		SystemctlCommand: script,
 	})
-	c := host.Cgroup{Parent: "top-podu.slice", Systemd: true, Shares: 2, Top: host.TopLimits{Shares: 1024, Memory: 8192, PIDs: 5}}
+	c := host.Cgroup{
+		Parent: "top-podu.slice", Systemd: true, Shares: 2, Top: host.TopLimits{Shares: 1024, Memory: 8192, PIDs: 5},
+	}
 	noError(t, h.makeCgroup(t.Context(), c))
 	noError(t, h.makeCgroup(t.Context(), c))
 	said, err := os.ReadFile(log)

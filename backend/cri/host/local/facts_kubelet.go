@@ -92,7 +92,8 @@ func (h *Host) isK3sNode(pid string) bool {
 	if len(words) == 0 {
 		return true
 	}
-	return len(words) > 1 && (words[1] == "agent" || words[1] == "server") && h.configured(pid, k3sConfig, "disable-agent") != "true"
+	return len(words) > 1 && (words[1] == "agent" || words[1] == "server") &&
+		h.configured(pid, k3sConfig, "disable-agent") != "true"
 }
 
 // arguments are those of a process; none if they cannot be read.

@@ -25,16 +25,23 @@ var needed = []struct {
 func (h *Host) lacks(hs hierarchies) []string {
 	out := h.lackingRights()
 	if _, err := exec.LookPath(h.opts.MountCommand); err != nil {
-		out = append(out, fmt.Sprintf("the command %s is missing: install the package mount (util-linux)", h.opts.MountCommand))
+		out = append(
+			out, fmt.Sprintf("the command %s is missing: install the package mount (util-linux)", h.opts.MountCommand),
+		)
 	}
 	if h.systemd() {
 		if _, err := exec.LookPath(h.opts.SystemctlCommand); err != nil {
-			out = append(out, fmt.Sprintf("systemd runs here and the command %s is missing: install the package systemd", h.opts.SystemctlCommand))
+			out = append(out, fmt.Sprintf(
+				"systemd runs here and the command %s is missing: install the package systemd", h.opts.SystemctlCommand,
+			))
 		}
 	}
 	for _, controller := range []string{controllerCPU, controllerMemory, controllerPIDs} {
 		if _, ok := hs.with(controller); !ok && len(hs) > 0 {
-			out = append(out, fmt.Sprintf("the cgroup controller %s is missing: boot the kernel with cgroup_enable=%s, or mount it below %s", controller, controller, h.opts.CgroupRoot))
+			out = append(out, fmt.Sprintf(
+				"the cgroup controller %s is missing: boot the kernel with cgroup_enable=%s, or mount it below %s", controller,
+				controller, h.opts.CgroupRoot,
+			))
 		}
 	}
 	for _, hi := range hs {
@@ -67,7 +74,9 @@ func (h *Host) lackingRights() []string {
 	if len(missing) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the host operations need root and lack %s: log in as root, or let the user run sudo -n", strings.Join(missing, ", "))}
+	return []string{fmt.Sprintf(
+		"the host operations need root and lack %s: log in as root, or let the user run sudo -n", strings.Join(missing, ", "),
+	)}
 }
 
 // lackingFilesystems are those that containers and volumes stand on, as long as

@@ -71,9 +71,11 @@ func TestFacts(t *testing.T) {
 	h := New(Options{
 		Root: filepath.Join(t.TempDir(), "not/there/yet"), ProcRoot: proc, MountCommand: "true",
 		CgroupRoot: fakeTree(t, v1(map[string]string{"cpu,cpuacct/x": ""})),
-		EtcRoot:    fakeTree(t, map[string]string{"os-release": "NAME=x\nPRETTY_NAME=\"Debian 12\"\n", "machine-id": "machine-1\n"}),
-		SysRoot:    fakeTree(t, map[string]string{"class/dmi/id/product_uuid": "UUID-1\n"}),
-		RunRoot:    t.TempDir(),
+		EtcRoot: fakeTree(
+			t, map[string]string{"os-release": "NAME=x\nPRETTY_NAME=\"Debian 12\"\n", "machine-id": "machine-1\n"},
+		),
+		SysRoot: fakeTree(t, map[string]string{"class/dmi/id/product_uuid": "UUID-1\n"}),
+		RunRoot: t.TempDir(),
 	})
 	got, err := h.Facts(t.Context())
 	if err != nil {
@@ -87,7 +89,8 @@ func TestFacts(t *testing.T) {
 	}
 	want := host.Facts{
 		Now: got.Now, Arch: runtime.GOARCH, Kernel: "6.1.0-18-amd64", OSImage: "Debian 12",
-		MachineID: "machine-1", SystemUUID: "UUID-1", BootID: "boot-1", Hostname: "worker", CPUs: 2, Memory: 1000 << 10, Swap: 20 << 10, PIDs: 1000,
+		MachineID: "machine-1", SystemUUID: "UUID-1", BootID: "boot-1", Hostname: "worker", CPUs: 2, Memory: 1000 << 10,
+		Swap: 20 << 10, PIDs: 1000,
 		Addresses: got.Addresses, CgroupRoot: h.opts.CgroupRoot, Controllers: []string{"cpu", "cpuset", "memory", "pids"},
 		Kubelets: []host.Kubelet{{PID: 2}, {PID: 3}, {PID: 8}}, Disk: got.Disk,
 	}
@@ -120,15 +123,20 @@ func TestSwapIsLimitedWhereTheKernelCan(t *testing.T) {
 		proc, cgroups map[string]string
 		want          bool
 	}{
-		"version 2, our own cgroup tells": {own, v2(map[string]string{"user.slice/session-1.scope/memory.swap.max": "max\n"}), true},
-		"version 2, in the root":          {map[string]string{"self/cgroup": "0::/\n"}, v2(map[string]string{"system.slice/memory.swap.max": "max\n"}), true},
-		"version 2 without swap":          {own, v2(map[string]string{"user.slice/session-1.scope/memory.max": "max\n"}), false},
-		"version 1":                       {nil, v1(map[string]string{"memory/memory.memsw.limit_in_bytes": "9\n"}), true},
-		"version 1 without swap":          {nil, v1(nil), false},
-		"none":                            {nil, nil, false},
+		"version 2, our own cgroup tells": {
+			own, v2(map[string]string{"user.slice/session-1.scope/memory.swap.max": "max\n"}), true,
+		},
+		"version 2, in the root": {
+			map[string]string{"self/cgroup": "0::/\n"}, v2(map[string]string{"system.slice/memory.swap.max": "max\n"}), true,
+		},
+		"version 2 without swap": {own, v2(map[string]string{"user.slice/session-1.scope/memory.max": "max\n"}), false},
+		"version 1":              {nil, v1(map[string]string{"memory/memory.memsw.limit_in_bytes": "9\n"}), true},
+		"version 1 without swap": {nil, v1(nil), false},
+		"none":                   {nil, nil, false},
 	} {
 		o := Options{
-			ProcRoot: fakeProc(t, tt.proc, map[string][2]string{}), CgroupRoot: fakeTree(t, tt.cgroups), MountCommand: "true", RunRoot: t.TempDir(),
+			ProcRoot: fakeProc(t, tt.proc, map[string][2]string{}), CgroupRoot: fakeTree(t, tt.cgroups), MountCommand: "true",
+			RunRoot: t.TempDir(),
 		}
 		if f, err := New(o).Facts(t.Context()); err != nil || f.SwapLimits != tt.want {
 			t.Errorf("%s: %v, %v", name, f.SwapLimits, err)
@@ -144,14 +152,27 @@ func TestLacksSayWhatToDo(t *testing.T) {
 		set     func(*Options)
 		want    []string
 	}{
-		"nothing":         {nil, v1(nil), func(*Options) {}, nil},
-		"no root":         {map[string]string{"self/status": "CapEff:\t0000000000000002\n"}, v1(nil), func(*Options) {}, []string{"lack CAP_CHOWN, CAP_FOWNER, CAP_SYS_ADMIN: log in as root"}},
-		"no mount":        {nil, v1(nil), func(o *Options) { o.MountCommand = "no-such-mount" }, []string{"no-such-mount is missing: install"}},
-		"no cgroups":      {nil, nil, func(*Options) {}, []string{"none are mounted"}},
-		"no controllers":  {nil, map[string]string{"cpu/cgroup.procs": ""}, func(*Options) {}, []string{"cgroup_enable=memory", "cgroup_enable=pids"}},
-		"no file systems": {map[string]string{"filesystems": "ext4\n"}, v1(nil), func(*Options) {}, []string{"modprobe overlay", "CONFIG_TMPFS"}},
+		"nothing": {nil, v1(nil), func(*Options) {}, nil},
+		"no root": {
+			map[string]string{"self/status": "CapEff:\t0000000000000002\n"},
+			v1(nil), func(*Options) {},
+			[]string{"lack CAP_CHOWN, CAP_FOWNER, CAP_SYS_ADMIN: log in as root"},
+		},
+		"no mount": {
+			nil, v1(nil), func(o *Options) { o.MountCommand = "no-such-mount" }, []string{"no-such-mount is missing: install"},
+		},
+		"no cgroups": {nil, nil, func(*Options) {}, []string{"none are mounted"}},
+		"no controllers": {nil, map[string]string{"cpu/cgroup.procs": ""}, func(*Options) {}, []string{
+			"cgroup_enable=memory", "cgroup_enable=pids",
+		}},
+		"no file systems": {
+			map[string]string{"filesystems": "ext4\n"}, v1(nil), func(*Options) {}, []string{"modprobe overlay", "CONFIG_TMPFS"},
+		},
 	} {
-		o := Options{ProcRoot: fakeProc(t, tt.proc, map[string][2]string{}), CgroupRoot: fakeTree(t, tt.cgroups), MountCommand: "true", RunRoot: t.TempDir()}
+		o := Options{
+			ProcRoot: fakeProc(t, tt.proc, map[string][2]string{}), CgroupRoot: fakeTree(t, tt.cgroups), MountCommand: "true",
+			RunRoot: t.TempDir(),
+		}
 		tt.set(&o)
 		f, err := New(o).Facts(t.Context())
 		if err != nil {
@@ -184,10 +205,14 @@ func TestDefaultRoutes(t *testing.T) {
 	}
 	const zero = "00000000000000000000000000000000"
 	for table, want := range map[string]string{
-		zero + " 00 " + zero + " 00 " + zero + " ffffffff 1 0 00200200 lo\n":                                                                      "",
-		zero + " 00 " + zero + " 00 fd000000000000000000000000000001 00000400 3 0 00000003 eth0\n":                                                "eth0",
-		"fd000000000000000000000000000000 40 " + zero + " 00 " + zero + " 00000100 1 0 00000001 eth0\n":                                           "",
-		zero + " 00 " + zero + " 00 " + zero + " 00000400 3 0 00000003 a\n" + zero + " 00 " + zero + " 00 " + zero + " 0000000a 3 0 00000003 b\n": "b",
+		zero + " 00 " + zero + " 00 " + zero +
+			" ffffffff 1 0 00200200 lo\n": "",
+		zero + " 00 " + zero +
+			" 00 fd000000000000000000000000000001 00000400 3 0 00000003 eth0\n": "eth0",
+		"fd000000000000000000000000000000 40 " + zero + " 00 " + zero +
+			" 00000100 1 0 00000001 eth0\n": "",
+		zero + " 00 " + zero + " 00 " + zero + " 00000400 3 0 00000003 a\n" + zero + " 00 " + zero + " 00 " + zero +
+			" 0000000a 3 0 00000003 b\n": "b",
 	} {
 		if got := defaultIPv6(table); got != want {
 			t.Errorf("%q: got %q, want %q", table, got, want)
@@ -226,11 +251,15 @@ func TestTheRuntimeOfAKubelet(t *testing.T) {
 	write("1/cmdline", "kubelet\x00--container-runtime-endpoint=unix:///run/a.sock\x00")
 	write("2/cmdline", "kubelet\x00--v\x002\x00--container-runtime-endpoint\x00/var/run/b.sock\x00")
 	write("3/cmdline", "kubelet\x00--config=/etc/kubelet.yaml\x00")
-	write(filepath.Join("3", "root", "etc", "kubelet.yaml"), "kind: KubeletConfiguration\ncontainerRuntimeEndpoint: \"unix:///run/c.sock\"\n")
+	write(
+		filepath.Join("3", "root", "etc", "kubelet.yaml"),
+		"kind: KubeletConfiguration\ncontainerRuntimeEndpoint: \"unix:///run/c.sock\"\n",
+	)
 	write("4/cmdline", "kubelet\x00--config=/etc/missing.yaml\x00")
 	h := New(Options{ProcRoot: proc})
 	for pid, socket := range map[string]string{
-		"1": "/run/a.sock", "2": "/run/b.sock", "3": "/run/c.sock", "4": "/run/containerd/containerd.sock", "5": "/var/run/containerd/containerd.sock",
+		"1": "/run/a.sock", "2": "/run/b.sock", "3": "/run/c.sock", "4": "/run/containerd/containerd.sock",
+		"5": "/var/run/containerd/containerd.sock",
 	} {
 		k := host.Kubelet{Endpoint: h.kubeletEndpoint(pid, "kubelet")}
 		if !k.Uses(socket) || k.Uses("/run/other.sock") {
@@ -245,9 +274,11 @@ func TestTheWordOfAKubeletIsBounded(t *testing.T) {
 	const root = "root" // of a process
 	proc := fakeTree(t, map[string]string{
 		"1/cmdline": "kubelet\x00--config=/pipe\x00", "2/cmdline": "kubelet\x00--config=/endless\x00",
-		"3/cmdline":            "kubelet\x00--config=/large\x00",
-		"3/" + root + "/large": strings.Repeat("# a line of a large file\n", 100_000) + "containerRuntimeEndpoint: unix:///run/far.sock\n",
-		"1/" + root + "/":      "", "2/" + root + "/": "",
+		"3/cmdline": "kubelet\x00--config=/large\x00",
+		"3/" + root + "/large": strings.Repeat(
+			"# a line of a large file\n", 100_000,
+		) + "containerRuntimeEndpoint: unix:///run/far.sock\n",
+		"1/" + root + "/": "", "2/" + root + "/": "",
 	})
 	noError(t, unix.Mkfifo(filepath.Join(proc, "1", root, "pipe"), 0o600))
 	noError(t, os.Symlink("/dev/zero", filepath.Join(proc, "2", root, "endless")))
@@ -271,7 +302,8 @@ func TestKubeletsOfDistributions(t *testing.T) {
 		"15/comm": "k3s-agent\n", "16/cmdline": "/snap/microk8s/1/kubelite\x00",
 	}, map[string][2]string{
 		"10": {"/var/lib/rancher/k3s/data/x/bin/k3s", "pid:[1]"}, "11": {"/usr/local/bin/k3s", "pid:[1]"},
-		"12": {"/usr/local/bin/k3s", "pid:[1]"}, "13": {"/usr/local/bin/k3s", "pid:[1]"}, "14": {"/usr/local/bin/k3s", "pid:[1]"},
+		"12": {"/usr/local/bin/k3s", "pid:[1]"}, "13": {"/usr/local/bin/k3s", "pid:[1]"},
+		"14": {"/usr/local/bin/k3s", "pid:[1]"},
 		"15": {"", "pid:[1]"}, "16": {"/snap/microk8s/1/kubelite", "pid:[1]"}, "17": {"/usr/local/bin/k3s", "pid:[2]"},
 	})
 	got, err := New(Options{ProcRoot: proc}).kubelets(t.Context())
@@ -292,7 +324,9 @@ func TestKubeletsOfDistributions(t *testing.T) {
 // only one, for containers stand in no other.
 func TestHugePagesOfTheHost(t *testing.T) {
 	const sizes = "kernel/mm/hugepages/hugepages-"
-	some := map[string]string{sizes + "2048kB/nr_hugepages": "4\n", sizes + "1048576kB/nr_hugepages": "0\n", "kernel/mm/hugepages/other/x": "1\n"}
+	some := map[string]string{
+		sizes + "2048kB/nr_hugepages": "4\n", sizes + "1048576kB/nr_hugepages": "0\n", "kernel/mm/hugepages/other/x": "1\n",
+	}
 	want := map[int64]int64{2 << 20: 8 << 20, 1 << 30: 0}
 	beside := v1(map[string]string{"unified/cgroup.controllers": "hugetlb\n"})
 	for name, tt := range map[string]struct {

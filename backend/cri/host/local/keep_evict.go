@@ -83,7 +83,9 @@ func (h *Host) overLimits(ctx context.Context, pods []*keptPod, k *host.Keep) (m
 	}
 	requests := make([]host.PodUsageRequest, len(pods))
 	for i, p := range pods {
-		requests[i] = host.PodUsageRequest{UID: p.uid, LogDir: p.logs, Dir: host.PodDir{Root: k.Root, Node: k.Node, UID: p.uid}}
+		requests[i] = host.PodUsageRequest{
+			UID: p.uid, LogDir: p.logs, Dir: host.PodDir{Root: k.Root, Node: k.Node, UID: p.uid},
+		}
 	}
 	disks, err := h.measureDisks(ctx, requests)
 	if err != nil {
@@ -116,7 +118,9 @@ func (p *keptPod) usage(disk host.PodUsage, layers map[string]host.Filesystem) *
 // recordEvictions records those of pods that are over a limit, and returns the pods that
 // have a record, of earlier too: what stopped them may not have come to its end. None while
 // somebody attends to them, who sees to all of it.
-func (h *Host) recordEvictions(pods []*keptPod, over map[string]*localstorage.Excess, k *host.Keep) (evicted []*keptPod, err error) {
+func (h *Host) recordEvictions(
+	pods []*keptPod, over map[string]*localstorage.Excess, k *host.Keep,
+) (evicted []*keptPod, err error) {
 	held, err := h.alone(k.Root, k.Node)
 	if held == nil {
 		return nil, err
@@ -128,7 +132,9 @@ func (h *Host) recordEvictions(pods []*keptPod, over map[string]*localstorage.Ex
 			if e == nil {
 				continue
 			}
-			err = writeEviction(p.logs, host.Eviction{UID: p.uid, Limit: e.Signal, Used: e.Used, Message: e.Message, Time: time.Now()})
+			err = writeEviction(
+				p.logs, host.Eviction{UID: p.uid, Limit: e.Signal, Used: e.Used, Message: e.Message, Time: time.Now()},
+			)
 		}
 		if err != nil { // without a record nothing is stopped
 			errs = append(errs, fmt.Errorf("record that pod %s is evicted: %w", p.uid, err))

@@ -35,7 +35,9 @@ func (r *logRuntime) ListContainerStats(
 			},
 		}
 	}
-	return &runtimeapi.ListContainerStatsResponse{Stats: []*runtimeapi.ContainerStats{stats("other", 1<<40), stats("c", r.layer)}}, nil
+	return &runtimeapi.ListContainerStatsResponse{Stats: []*runtimeapi.ContainerStats{
+		stats("other", 1<<40), stats("c", r.layer),
+	}}, nil
 }
 
 // StopContainer notes what stands recorded by then.
@@ -98,14 +100,19 @@ func TestKeeperEvicts(t *testing.T) {
 		volume int // its bytes
 		want   string
 	}{
-		"no limit":            {nil, 1 << 30, 1 << 20, ""},
-		"below":               {&localstorage.Limits{Volumes: []localstorage.Limit{limit("v", 1<<20)}, Pod: new(limit("", 1<<20))}, 10, 100, ""},
-		"an emptyDir is over": {&localstorage.Limits{Volumes: []localstorage.Limit{limit("v", 64<<10)}}, 0, 128 << 10, localstorage.EmptyDirLimit},
+		"no limit": {nil, 1 << 30, 1 << 20, ""},
+		"below": {
+			&localstorage.Limits{Volumes: []localstorage.Limit{limit("v", 1<<20)}, Pod: new(limit("", 1<<20))}, 10, 100, "",
+		},
+		"an emptyDir is over": {
+			&localstorage.Limits{Volumes: []localstorage.Limit{limit("v", 64<<10)}}, 0, 128 << 10, localstorage.EmptyDirLimit,
+		},
 		"the pod is over, by its volume": {
 			&localstorage.Limits{Pod: new(limit("", 64<<10))}, 0, 128 << 10, localstorage.PodLimit,
 		},
 		"a container is over, by its layer": {
-			&localstorage.Limits{Containers: []localstorage.Limit{limit("app", 64<<10)}}, 128 << 10, 0, localstorage.ContainerLimit,
+			&localstorage.Limits{Containers: []localstorage.Limit{limit("app", 64<<10)}}, 128 << 10, 0,
+			localstorage.ContainerLimit,
 		},
 		"a container is over, by its log": { // of one block
 			&localstorage.Limits{Containers: []localstorage.Limit{limit("app", 100)}}, 0, 0, localstorage.ContainerLimit,
@@ -121,7 +128,9 @@ func TestKeeperEvicts(t *testing.T) {
 			if more, err := h.keepRound(t.Context(), r); !more || err != nil {
 				t.Errorf("more %t, %v", more, err)
 			}
-			got, err := New(Options{RunRoot: run}).Evicted(t.Context(), host.EvictedRequest{Root: r.Keep.Root, Node: "n", PodLogs: r.Keep.PodLogs})
+			got, err := New(Options{RunRoot: run}).Evicted(
+				t.Context(), host.EvictedRequest{Root: r.Keep.Root, Node: "n", PodLogs: r.Keep.PodLogs},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -92,7 +92,8 @@ func expectEnd(t *testing.T, r io.Reader, want string) {
 }
 
 func TestLogIsDecoded(t *testing.T) {
-	content := "damaged\n" + logLine(1, "stdout", "F", "one") + logLine(2, "stderr", "P", "tw") + logLine(3, "stderr", "F", "o") +
+	content := "damaged\n" + logLine(1, "stdout", "F", "one") + logLine(2, "stderr", "P", "tw") +
+		logLine(3, "stderr", "F", "o") +
 		strings.TrimSuffix(logLine(4, "stdout", "F", "cut off"), "\n")
 	for name, tt := range map[string]struct {
 		request host.LogRequest
@@ -103,7 +104,9 @@ func TestLogIsDecoded(t *testing.T) {
 		"no lines":       {host.LogRequest{Tail: new(int64(0))}, ""},
 		"since":          {host.LogRequest{Since: time.Date(2026, 1, 2, 3, 4, 4, 0, time.UTC)}, "cut off\n"},
 		"limit":          {host.LogRequest{LimitBytes: new(int64(5))}, "one\nt"},
-		"timestamps":     {host.LogRequest{Timestamps: true, Tail: new(int64(1))}, "2026-01-02T03:04:04.000000000Z cut off\n"},
+		"timestamps": {
+			host.LogRequest{Timestamps: true, Tail: new(int64(1))}, "2026-01-02T03:04:04.000000000Z cut off\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectEnd(t, newLog(t, content).open(t.Context(), tt.request), tt.want)

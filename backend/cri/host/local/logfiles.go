@@ -64,7 +64,9 @@ func (l *logFiles) watch() error {
 		return fmt.Errorf("follow log %s: inotify: %w; fs.inotify.max_user_instances may be too low", l.path, err)
 	}
 	if err := w.Add(filepath.Dir(l.path)); err != nil {
-		return errors.Join(fmt.Errorf("follow log %s: inotify: %w; fs.inotify.max_user_watches may be too low", l.path, err), w.Close())
+		return errors.Join(
+			fmt.Errorf("follow log %s: inotify: %w; fs.inotify.max_user_watches may be too low", l.path, err), w.Close(),
+		)
 	}
 	l.watcher = w
 	return nil

@@ -297,17 +297,14 @@ func TestKernelsOwnLog(t *testing.T) {
 	text := fmt.Sprintf("burstlet: a test of /dev/kmsg, process %d", os.Getpid())
 	written := make(chan error, 1)
 	go func() { written <- os.WriteFile("/dev/kmsg", []byte(text+"\n"), 0) }()
-	for {
-		r, err := next(true)
-		if err != nil {
+	var r kernelRecord
+	for r.text != text {
+		if r, err = next(true); err != nil {
 			t.Fatal(err)
 		}
-		if r.text == text {
-			if r.kernel {
-				t.Error("a line of this process counts as the kernel's")
-			}
-			break
-		}
+	}
+	if r.kernel {
+		t.Error("a line of this process counts as the kernel's")
 	}
 	if err := <-written; err != nil {
 		t.Error(err)

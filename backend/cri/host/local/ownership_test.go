@@ -108,7 +108,8 @@ func TestContentsAreOwnedBeforeTheyAreSeen(t *testing.T) {
 	v.FSGroup = &group
 	noError(t, h.Place(t.Context(), v))
 	dir := v.Pod.Volume("config")
-	for path, want := range map[string]string{dir: "4711 2777", dir + "/..data/d": "4711 2755", dir + "/d/key": "4711 640"} {
+	for path, want := range map[string]string{dir: "4711 2777", dir +
+		"/..data/d": "4711 2755", dir + "/d/key": "4711 640"} {
 		if got := ownerAndMode(t, path); got != want {
 			t.Errorf("%s: %s, want %s", path, got, want)
 		}

@@ -60,7 +60,8 @@ func (h *Host) claimPorts(ctx context.Context, p host.Ports) error {
 		if claims {
 			namespace, rest, _ := strings.Cut(name, "_")
 			pod, _, _ := strings.Cut(rest, "_")
-			return class.Give(class.ErrCapacity, fmt.Errorf("host port %s %d is taken by pod %s/%s of node %s, which has the same host: "+
+			return class.Give(class.ErrCapacity, fmt.Errorf("host port %s %d is taken by pod %s/%s of node %s, which has "+
+				"the same host: "+
 				"use another port, or wait until that pod has ended", taken.Protocol, taken.Number, namespace, pod, other.Node))
 		}
 	}

@@ -22,9 +22,11 @@ func TestClaimsOfPorts(t *testing.T) {
 	ask := func(node, pod string, ports ...host.Port) string {
 		mark := filepath.Join(logs, "ns_"+pod+"_u", host.LogMark)
 		_, err := New(Options{CgroupRoot: root}).Prepare(t.Context(), host.Preparation{ // each time another process
-			Dirs:   []string{filepath.Dir(mark)},
-			Writes: []host.Write{{Path: mark, Data: host.Ownership{Node: node, Cgroup: "/top/" + pod}.Bytes(), Mode: 0o644, KeepExisting: true}},
-			Ports:  &host.Ports{Mark: mark, Ports: ports},
+			Dirs: []string{filepath.Dir(mark)},
+			Writes: []host.Write{{
+				Path: mark, Data: host.Ownership{Node: node, Cgroup: "/top/" + pod}.Bytes(), Mode: 0o644, KeepExisting: true,
+			}},
+			Ports: &host.Ports{Mark: mark, Ports: ports},
 		})
 		if err != nil && class.Of(err) != "Capacity" {
 			t.Fatal(err)
@@ -71,10 +73,14 @@ func TestClaimsOfPorts(t *testing.T) {
 
 func TestMarksTellPorts(t *testing.T) {
 	for text, o := range map[string]host.Ownership{
-		"n\n/c\n":                                 {Node: "n", Cgroup: "/c"},
-		"n\n/c\n65536\n":                          {Node: "n", Cgroup: "/c", FirstUser: 65536},
-		"n\n/c\n0\nTCP/80/ UDP/53/::1\n":          {Node: "n", Cgroup: "/c", Ports: []host.Port{{Protocol: "TCP", Number: 80}, {Protocol: "UDP", Number: 53, IP: "::1"}}},
-		"n\n/c\n131072\nSCTP/65535/192.0.2.255\n": {Node: "n", Cgroup: "/c", FirstUser: 131072, Ports: []host.Port{{Protocol: "SCTP", Number: 65535, IP: "192.0.2.255"}}},
+		"n\n/c\n":        {Node: "n", Cgroup: "/c"},
+		"n\n/c\n65536\n": {Node: "n", Cgroup: "/c", FirstUser: 65536},
+		"n\n/c\n0\nTCP/80/ UDP/53/::1\n": {
+			Node: "n", Cgroup: "/c", Ports: []host.Port{{Protocol: "TCP", Number: 80}, {Protocol: "UDP", Number: 53, IP: "::1"}},
+		},
+		"n\n/c\n131072\nSCTP/65535/192.0.2.255\n": {
+			Node: "n", Cgroup: "/c", FirstUser: 131072, Ports: []host.Port{{Protocol: "SCTP", Number: 65535, IP: "192.0.2.255"}},
+		},
 	} {
 		if got := string(o.Bytes()); got != text {
 			t.Errorf("%+v is %q, want %q", o, got, text)

@@ -26,11 +26,13 @@ func TestWhatIsPreparedHasItsModesWhateverTheUmask(t *testing.T) {
 		syscall.Umask(0o077)
 		h, root := New(Options{}), t.TempDir()
 		p := host.Preparation{
-			Dirs:    []string{root + "/logs/pod/container"},
-			Writes:  []host.Write{{Path: root + "/pod/files/hosts", Data: []byte("127.0.0.1"), Mode: 0o644}},
-			Shared:  []string{root + "/message/c"},
-			Sources: []host.Source{{Path: root + "/made/dir", Type: "DirectoryOrCreate"}, {Path: root + "/made/file", Type: "FileOrCreate"}},
-			Links:   []host.Link{{Target: "../logs/x", Path: root + "/links/x.log"}},
+			Dirs:   []string{root + "/logs/pod/container"},
+			Writes: []host.Write{{Path: root + "/pod/files/hosts", Data: []byte("127.0.0.1"), Mode: 0o644}},
+			Shared: []string{root + "/message/c"},
+			Sources: []host.Source{
+				{Path: root + "/made/dir", Type: "DirectoryOrCreate"}, {Path: root + "/made/file", Type: "FileOrCreate"},
+			},
+			Links: []host.Link{{Target: "../logs/x", Path: root + "/links/x.log"}},
 		}
 		for range 2 {
 			_, err := h.Prepare(t.Context(), p)
@@ -109,7 +111,9 @@ func TestWhatIsWrittenWithinStaysTheSameFile(t *testing.T) {
 	}
 	noError(t, os.Remove(file))
 	noError(t, os.Symlink("/elsewhere", file))
-	if _, err := New(Options{}).Prepare(t.Context(), host.Preparation{Writes: []host.Write{{Path: file, Data: []byte("x"), Within: true}}}); err == nil {
+	if _, err := New(Options{}).Prepare(
+		t.Context(), host.Preparation{Writes: []host.Write{{Path: file, Data: []byte("x"), Within: true}}},
+	); err == nil {
 		t.Error("a link was followed")
 	}
 }
@@ -123,7 +127,8 @@ func TestSharedFilesKeepWhatIsInThem(t *testing.T) {
 	}
 	noError(t, os.Remove(path))
 	noError(t, os.Symlink(root+"/elsewhere", path))
-	if _, err := h.Prepare(t.Context(), host.Preparation{Shared: []string{path}}); !errors.Is(err, syscall.ELOOP) || present(root+"/elsewhere") {
+	if _, err := h.Prepare(t.Context(), host.Preparation{Shared: []string{path}}); !errors.Is(err, syscall.ELOOP) ||
+		present(root+"/elsewhere") {
 		t.Errorf("through a link: %v", err)
 	}
 }

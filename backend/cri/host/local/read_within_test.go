@@ -25,7 +25,9 @@ func TestReadWithin(t *testing.T) {
 	write("volume/full", strings.Repeat("x", 16))
 	write("volume/large", strings.Repeat("x", 17))
 	noError(t, unix.Mkfifo(filepath.Join(volume, "pipe"), 0o644))
-	for link, to := range map[string]string{"inside": "sub/env", "outside": "../secret", "absolute": filepath.Join(root, "secret"), "dir": ".."} {
+	for link, to := range map[string]string{
+		"inside": "sub/env", "outside": "../secret", "absolute": filepath.Join(root, "secret"), "dir": "..",
+	} {
 		noError(t, os.Symlink(to, filepath.Join(volume, link)))
 	}
 	h := New(Options{})

@@ -101,7 +101,9 @@ func TestRotate(t *testing.T) {
 		},
 		"other files are not touched": {
 			map[string]string{"0.log": "1234", "10.log.20260101-000000": "x", "0.log.bak": "x", "0.logs": "x", "1.log": "12345"},
-			map[string]string{"0.log.now": "1234", "10.log.20260101-000000": "x", "0.log.bak": "x", "0.logs": "x", "1.log": "12345"},
+			map[string]string{
+				"0.log.now": "1234", "10.log.20260101-000000": "x", "0.log.bak": "x", "0.logs": "x", "1.log": "12345",
+			},
 			2, 4, true,
 		},
 		"missing: the newest comes back": {
@@ -119,7 +121,9 @@ func TestRotate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := logDir(t, tt.before)
 			log := filepath.Join(dir, "0.log")
-			got, err := New(Options{}).Rotate(t.Context(), host.Rotation{Logs: []string{log}, MaxSize: tt.size, MaxFiles: tt.files})
+			got, err := New(Options{}).Rotate(
+				t.Context(), host.Rotation{Logs: []string{log}, MaxSize: tt.size, MaxFiles: tt.files},
+			)
 			if err != nil || slices.Contains(got, log) != tt.reopen {
 				t.Errorf("to be opened anew: %v, %v", got, err)
 			}
@@ -139,7 +143,9 @@ func TestRotateRemovesWhatIsCompressedAlready(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "0.log.20260101-000000"), []byte("a"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(Options{}).Rotate(t.Context(), host.Rotation{Logs: []string{filepath.Join(dir, "0.log")}, MaxSize: 1, MaxFiles: 5}); err != nil {
+	if _, err := New(Options{}).Rotate(
+		t.Context(), host.Rotation{Logs: []string{filepath.Join(dir, "0.log")}, MaxSize: 1, MaxFiles: 5},
+	); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"0.log.now": "1", "0.log.20260101-000000.gz": "gz:a"}
@@ -188,11 +194,14 @@ func TestRotateEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	dir := logDir(t, map[string]string{"0.log": "1234", "0.log.20260101-000000": "a"})
-	got, err := New(Options{}).Rotate(ctx, host.Rotation{Logs: []string{filepath.Join(dir, "0.log")}, MaxSize: 4, MaxFiles: 5})
+	got, err := New(Options{}).Rotate(
+		ctx, host.Rotation{Logs: []string{filepath.Join(dir, "0.log")}, MaxSize: 4, MaxFiles: 5},
+	)
 	if !errors.Is(err, context.Canceled) || len(got) > 0 || filesOf(t, dir)["0.log"] != "1234" {
 		t.Errorf("%v, %v", got, err)
 	}
-	if err := compress(ctx, filepath.Join(dir, "0.log.20260101-000000")); !errors.Is(err, context.Canceled) || len(filesOf(t, dir)) != 2 {
+	if err := compress(ctx, filepath.Join(dir, "0.log.20260101-000000")); !errors.Is(err, context.Canceled) ||
+		len(filesOf(t, dir)) != 2 {
 		t.Errorf("%v, %v", filesOf(t, dir), err)
 	}
 }

@@ -140,7 +140,9 @@ func (h *Host) logind() (*logind, error) {
 	socket := filepath.Join(h.opts.RunRoot, "dbus/system_bus_socket")
 	bus, err := dbus.Connect("unix:path=" + dbus.EscapeBusAddressValue(socket))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return nil, class.Errorf(class.ErrUnsupported, "no D-Bus at %s, over which systemd-logind tells of shutdowns: %w", socket, err)
+		return nil, class.Errorf(
+			class.ErrUnsupported, "no D-Bus at %s, over which systemd-logind tells of shutdowns: %w", socket, err,
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to the host's D-Bus: %w", err)
@@ -153,7 +155,9 @@ func property[T any](ctx context.Context, l *logind, name string) (T, error) {
 	var value T
 	err := l.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindManager, name).Store(&value)
 	if e, ok := errors.AsType[dbus.Error](err); ok && e.Name == "org.freedesktop.DBus.Error.ServiceUnknown" {
-		return value, class.Errorf(class.ErrUnsupported, "systemd-logind, which tells of shutdowns, does not run on the host: %w", err)
+		return value, class.Errorf(
+			class.ErrUnsupported, "systemd-logind, which tells of shutdowns, does not run on the host: %w", err,
+		)
 	}
 	if err != nil {
 		return value, fmt.Errorf("ask systemd-logind for %s: %w", name, err)
@@ -211,7 +215,10 @@ func (h *Host) allowDelay(ctx context.Context, l *logind, delay time.Duration) e
 		}
 		wait *= 2
 	}
-	return fmt.Errorf("systemd-logind lets shutdowns wait for %s at most, not for %s: set InhibitDelayMaxSec=%d in logind.conf(5)", most, delay, seconds)
+	return fmt.Errorf(
+		"systemd-logind lets shutdowns wait for %s at most, not for %s: set InhibitDelayMaxSec=%d in logind.conf(5)", most,
+		delay, seconds,
+	)
 }
 
 // ShutdownDelay implements [host.Host].

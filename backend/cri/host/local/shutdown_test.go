@@ -148,11 +148,14 @@ func startLogind(t *testing.T, run, address string) *fakeLogind {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(conn.Export(f, logindPath, logindManager), conn.Export(f, systemdPath, systemdManager)); err != nil {
+	if err := errors.Join(
+		conn.Export(f, logindPath, logindManager), conn.Export(f, systemdPath, systemdManager),
+	); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{logindName, systemdName} {
-		if reply, err := conn.RequestName(name, dbus.NameFlagDoNotQueue); err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
+		if reply, err := conn.RequestName(name, dbus.NameFlagDoNotQueue); err != nil ||
+			reply != dbus.RequestNameReplyPrimaryOwner {
 			t.Fatalf("own %s: %v, %v", name, reply, err)
 		}
 	}

@@ -32,7 +32,8 @@ func TestSubPathsStayInTheirVolume(t *testing.T) {
 	for link, to := range map[string]string{
 		"inside": "dir", "dir/up": "../dir/file", "absolute": volume + "/dir", "absolutevia": root + "/via/dir",
 		"out": "../outside", "dir/outup": "../../outside/secret", "absout": outside, "sneaky": volume + "/../outside",
-		"prefix": volume + "x", "loop": "loop", "chain": "inside/up", "throughout": "out/../volume/dir", "dangling": "nowhere",
+		"prefix": volume + "x", "loop": "loop", "chain": "inside/up", "throughout": "out/../volume/dir",
+		"dangling": "nowhere",
 	} {
 		noError(t, os.Symlink(to, volume+"/"+link))
 	}
@@ -113,7 +114,8 @@ func TestMissingSubPathsAreMadeAsTheVolumeIs(t *testing.T) {
 	if _, err := openSubPath(host.SubPath{Volume: volume, Path: "out/made"}); err == nil || present(outside+"/made") {
 		t.Errorf("err = %v", err)
 	}
-	if _, err := openSubPath(host.SubPath{Volume: volume, Path: "x", ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) || present(volume+"/x") {
+	if _, err := openSubPath(host.SubPath{Volume: volume, Path: "x", ReadOnly: true}); !errors.Is(err, fs.ErrNotExist) ||
+		present(volume+"/x") {
 		t.Errorf("read-only: %v", err)
 	}
 }
@@ -144,7 +146,9 @@ func TestSubPathsAreBoundOnce(t *testing.T) {
 		noError(t, unix.Mknod(volume+"/null", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
 		var p host.Preparation
 		for i, path := range []string{"dir", "dir/file", "fifo", "socket", "null", "made/here"} {
-			p.SubPaths = append(p.SubPaths, host.SubPath{Volume: volume, Path: path, Target: pod.SubPath("c_0", string(rune('0'+i)))})
+			p.SubPaths = append(
+				p.SubPaths, host.SubPath{Volume: volume, Path: path, Target: pod.SubPath("c_0", string(rune('0'+i)))},
+			)
 		}
 		for range 2 {
 			done, err := h.Prepare(t.Context(), p)
@@ -166,7 +170,9 @@ func TestSubPathsAreBoundOnce(t *testing.T) {
 			t.Error("it was not bound anew")
 		}
 		// What a container of an attempt that has ended leaves.
-		noError(t, h.Discard(t.Context(), host.Discard{Unmount: []string{pod.SubPaths("c_0")}, Trees: []string{pod.SubPaths("c_0")}}))
+		noError(t, h.Discard(
+			t.Context(), host.Discard{Unmount: []string{pod.SubPaths("c_0")}, Trees: []string{pod.SubPaths("c_0")}},
+		))
 		if present(pod.SubPaths("c_0")) || readBack(t, volume+"/dir/file") != "ours" {
 			t.Error("too little is gone, or too much")
 		}
@@ -191,7 +197,8 @@ func TestSwappedDirectoriesLeadNowhere(t *testing.T) {
 					return
 				default:
 				}
-				if err := unix.Renameat2(unix.AT_FDCWD, volume+"/dir", unix.AT_FDCWD, volume+"/link", unix.RENAME_EXCHANGE); err != nil {
+				if err := unix.Renameat2(unix.AT_FDCWD, volume+
+					"/dir", unix.AT_FDCWD, volume+"/link", unix.RENAME_EXCHANGE); err != nil {
 					t.Errorf("swap: %v", err)
 					return
 				}
@@ -208,7 +215,9 @@ func TestSwappedDirectoriesLeadNowhere(t *testing.T) {
 				_, _ = os.RemoveAll(volume+"/made"), os.RemoveAll(volume+"/later")
 			}
 			noError(t, os.Symlink(outside, volume+"/later"))
-			_, err := h.Prepare(t.Context(), host.Preparation{SubPaths: []host.SubPath{{Volume: volume, Path: path, Target: target}}})
+			_, err := h.Prepare(
+				t.Context(), host.Preparation{SubPaths: []host.SubPath{{Volume: volume, Path: path, Target: target}}},
+			)
 			if err != nil {
 				refused++
 			} else if bound++; present(target+"/secret") || isBelow(t, target, outside) {

@@ -154,5 +154,6 @@ func leadsNowhere(link, root string) bool {
 		return false
 	}
 	siblings, err := readDir(filepath.Dir(target))
-	return err == nil && !slices.ContainsFunc(siblings, func(e os.DirEntry) bool { return isRotated(e, filepath.Base(target)) })
+	return err == nil &&
+		!slices.ContainsFunc(siblings, func(e os.DirEntry) bool { return isRotated(e, filepath.Base(target)) })
 }

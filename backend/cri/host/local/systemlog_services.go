@@ -87,7 +87,9 @@ func (h *Host) tellServices(ctx context.Context, w io.Writer, r host.SystemLogRe
 	}
 	options := !r.Since.IsZero() || !r.Until.IsZero() || r.TailLines != nil || r.Boot != nil || r.Pattern != ""
 	if len(files) > 0 && options {
-		_, err := fmt.Fprintf(w, "\noptions present and query resolved to log files for %v\ntry without specifying options\n", files)
+		_, err := fmt.Fprintf(
+			w, "\noptions present and query resolved to log files for %v\ntry without specifying options\n", files,
+		)
 		return err
 	}
 	for _, service := range files {

@@ -102,11 +102,17 @@ exit 1
 		"plain": {h, host.SystemLogRequest{Services: []string{"one", "two"}}, begin + "--unit=one --unit=two\nwarning\n"},
 		"options": {
 			h,
-			host.SystemLogRequest{Services: []string{"one"}, Since: at, Until: at.Add(time.Hour), TailLines: new(5), Boot: new(-1), Pattern: "a b"},
+			host.SystemLogRequest{
+				Services: []string{"one"}, Since: at, Until: at.Add(time.Hour), TailLines: new(5), Boot: new(-1), Pattern: "a b",
+			},
 			begin + "--since=@1772597167 --until=@1772600767 --pager-end --lines=5 --unit=one --grep=a b --boot -1\nwarning\n",
 		},
-		"files": {h, host.SystemLogRequest{Services: []string{"a", "b", "c", "d"}}, "text of a\ntext of b\ntext of c\n\nlog not found for d\n"},
-		"both":  {h, host.SystemLogRequest{Services: []string{"a", "one"}}, begin + "--unit=one\nwarning\ntext of a\n"},
+		"files": {
+			h,
+			host.SystemLogRequest{Services: []string{"a", "b", "c", "d"}},
+			"text of a\ntext of b\ntext of c\n\nlog not found for d\n",
+		},
+		"both": {h, host.SystemLogRequest{Services: []string{"a", "one"}}, begin + "--unit=one\nwarning\ntext of a\n"},
 		"files with options": {
 			h,
 			host.SystemLogRequest{Services: []string{"a"}, TailLines: new(0)},

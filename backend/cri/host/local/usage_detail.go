@@ -95,7 +95,8 @@ func (hs hierarchies) measureDetail(levels []string, d *host.CgroupDetail) error
 
 func throttledV1(dir string, d *host.CgroupDetail) error {
 	stat, err := numbers(filepath.Join(dir, "cpu.stat"))
-	d.Periods, d.ThrottledPeriods, d.ThrottledTime = known(stat, "nr_periods"), known(stat, "nr_throttled"), known(stat, "throttled_time")
+	d.Periods, d.ThrottledPeriods = known(stat, "nr_periods"), known(stat, "nr_throttled")
+	d.ThrottledTime = known(stat, "throttled_time")
 	return err
 }
 
@@ -133,7 +134,9 @@ func memoryDetailV1(dir string, d *host.CgroupDetail) error {
 		return err
 	}
 	d.OOMKills = known(control, "oom_kill")
-	return numbersOf(dir, map[string]**uint64{"memory.max_usage_in_bytes": &d.MostMemory, "memory.failcnt": &d.MemoryFailures})
+	return numbersOf(
+		dir, map[string]**uint64{"memory.max_usage_in_bytes": &d.MostMemory, "memory.failcnt": &d.MemoryFailures},
+	)
 }
 
 func memoryDetailV2(dir string, d *host.CgroupDetail) error {

@@ -34,8 +34,9 @@ var (
 	detailV2 = host.CgroupDetail{
 		CPUUser: new(uint64(4000)), CPUSystem: new(uint64(3000)),
 		Periods: new(uint64(20)), ThrottledPeriods: new(uint64(5)), ThrottledTime: new(uint64(9000)),
-		Cache: new(uint64(3000)), Swap: new(uint64(70)), MappedFile: new(uint64(30)), ActiveFile: new(uint64(400)), InactiveFile: new(uint64(1000)),
-		MostMemory: new(uint64(6000)), MemoryFailures: new(uint64(11)), OOMKills: new(uint64(1)),
+		Cache: new(uint64(3000)), Swap: new(uint64(70)), MappedFile: new(uint64(30)), ActiveFile: new(uint64(400)),
+		InactiveFile: new(uint64(1000)),
+		MostMemory:   new(uint64(6000)), MemoryFailures: new(uint64(11)), OOMKills: new(uint64(1)),
 		Disks: []host.Disk{
 			{Device: "/dev/sda", ReadBytes: 100, WriteBytes: 200, Reads: 3, Writes: 4},
 			{Device: "/dev/nvme0n1p1", ReadBytes: 1, WriteBytes: 2, Reads: 1, Writes: 2},
@@ -48,7 +49,8 @@ func treeV1(dir string) map[string]string {
 	out := map[string]string{}
 	for tree, files := range map[string]map[string]string{
 		"cpu,cpuacct/": {
-			"cpuacct.usage": "7000\n", "cpuacct.stat": "user 4\nsystem 3\n", "cpu.stat": "nr_periods 20\nnr_throttled 5\nthrottled_time 9000\n",
+			"cpuacct.usage": "7000\n", "cpuacct.stat": "user 4\nsystem 3\n",
+			"cpu.stat": "nr_periods 20\nnr_throttled 5\nthrottled_time 9000\n",
 		},
 		"memory/": {
 			"memory.usage_in_bytes": "5000\n", "memory.max_usage_in_bytes": "6000\n", "memory.failcnt": "11\n",
@@ -80,7 +82,10 @@ func TestContainersAreMeasured(t *testing.T) {
 		want  host.CgroupDetail
 	}{
 		"version 2": {
-			v2(below("top/podu/"+container+"/", containerV2)), host.Cgroup{Parent: "/top/podu"}, "/top/podu/" + container, detailV2,
+			v2(below("top/podu/"+container+"/", containerV2)),
+			host.Cgroup{Parent: "/top/podu"},
+			"/top/podu/" + container,
+			detailV2,
 		},
 		"version 2, containerd and systemd": {
 			v2(below("top.slice/top-podu.slice/cri-containerd-"+container+".scope/", containerV2)),
@@ -93,13 +98,26 @@ func TestContainersAreMeasured(t *testing.T) {
 			"/top.slice/top-podu.slice/crio-" + container + ".scope", detailV2,
 		},
 		"version 1": {
-			v1(mergeFiles(blkio, treeV1("top/podu/"+container+"/"))), host.Cgroup{Parent: "/top/podu"}, "/top/podu/" + container, detailV1,
+			v1(mergeFiles(blkio, treeV1("top/podu/"+container+"/"))),
+			host.Cgroup{Parent: "/top/podu"},
+			"/top/podu/" + container,
+			detailV1,
 		},
-		"nothing of it is known": {v2(map[string]string{"top/podu/" + container + "/": ""}), host.Cgroup{Parent: "/top/podu"}, "/top/podu/" + container, host.CgroupDetail{}},
+		"nothing of it is known": {
+			v2(map[string]string{"top/podu/" + container + "/": ""}),
+			host.Cgroup{Parent: "/top/podu"},
+			"/top/podu/" + container,
+			host.CgroupDetail{},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := New(Options{ProcRoot: fakeProc(t, map[string]string{"diskstats": devices}, map[string][2]string{}), CgroupRoot: fakeTree(t, tt.files)})
-			u, err := h.Usage(t.Context(), host.UsageRequest{Pods: []host.PodUsageRequest{{UID: "u", Cgroup: tt.pod, Containers: []string{container, "gone"}}}})
+			h := New(Options{
+				ProcRoot:   fakeProc(t, map[string]string{"diskstats": devices}, map[string][2]string{}),
+				CgroupRoot: fakeTree(t, tt.files),
+			})
+			u, err := h.Usage(t.Context(), host.UsageRequest{Pods: []host.PodUsageRequest{{
+				UID: "u", Cgroup: tt.pod, Containers: []string{container, "gone"},
+			}}})
 			if err != nil {
 				t.Fatal(err)
 			}

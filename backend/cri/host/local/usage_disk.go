@@ -290,5 +290,6 @@ func (w *podWalk) result() host.PodUsage {
 
 func vanished(err error) bool {
 	// The pod may put something else in a directory's place at any time.
-	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ESTALE)
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) ||
+		errors.Is(err, unix.ESTALE)
 }

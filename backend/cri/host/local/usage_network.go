@@ -34,7 +34,8 @@ func (h *Host) interfaces(dir string) ([]host.Interface, error) {
 	var out []host.Interface
 	for line := range strings.Lines(string(table)) {
 		name, rest, ok := strings.Cut(strings.TrimSpace(line), ":")
-		if !ok || name == loopback || slices.ContainsFunc(podLinks, func(p string) bool { return strings.HasPrefix(name, p) }) {
+		if !ok || name == loopback ||
+			slices.ContainsFunc(podLinks, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			continue
 		}
 		i, err := counters(name, rest)

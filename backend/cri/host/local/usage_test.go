@@ -23,28 +23,34 @@ func TestNodeIsMeasured(t *testing.T) {
 		"version 1: the root cgroup": {
 			v1(map[string]string{
 				"cpu,cpuacct/cpuacct.usage": "12345\n", "memory/memory.usage_in_bytes": "5000\n",
-				"memory/memory.stat": "inactive_file 9\ntotal_inactive_file 1000\ntotal_rss 2000\ntotal_pgfault 1\n", "memory/memory.limit_in_bytes": "9223372036854771712\n",
+				"memory/memory.stat":           "inactive_file 9\ntotal_inactive_file 1000\ntotal_rss 2000\ntotal_pgfault 1\n",
+				"memory/memory.limit_in_bytes": "9223372036854771712\n",
 			}),
 			host.CgroupUsage{
 				StartTime: boot, CPUNanoseconds: new(uint64(12345)), Memory: new(uint64(5000)), WorkingSet: new(uint64(4000)),
-				RSS: new(uint64(2000)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)), MajorPageFaults: new(uint64(7)),
-				CgroupDetail: host.CgroupDetail{InactiveFile: new(uint64(1000)), Swap: new(uint64(20 << 10))},
+				RSS: new(uint64(2000)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)),
+				MajorPageFaults: new(uint64(7)),
+				CgroupDetail:    host.CgroupDetail{InactiveFile: new(uint64(1000)), Swap: new(uint64(20 << 10))},
 			},
 		},
 		"version 2: the root has no memory of its own": {
 			v2(map[string]string{"cpu.stat": "usage_usec 12\nuser_usec 5\n"}),
 			host.CgroupUsage{
-				StartTime: boot, CPUNanoseconds: new(uint64(12000)), Memory: new(uint64(700 << 10)), WorkingSet: new(uint64(600 << 10)),
-				RSS: new(uint64(50 << 10)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)), MajorPageFaults: new(uint64(7)),
-				CgroupDetail: host.CgroupDetail{CPUUser: new(uint64(5000)), Swap: new(uint64(20 << 10))},
+				StartTime: boot, CPUNanoseconds: new(uint64(12000)), Memory: new(uint64(700 << 10)),
+				WorkingSet: new(uint64(600 << 10)),
+				RSS:        new(uint64(50 << 10)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)),
+				MajorPageFaults: new(uint64(7)),
+				CgroupDetail:    host.CgroupDetail{CPUUser: new(uint64(5000)), Swap: new(uint64(20 << 10))},
 			},
 		},
 		"version 2 of an old kernel: /proc/stat": {
 			v2(nil),
 			host.CgroupUsage{
-				StartTime: boot, CPUNanoseconds: new(uint64(1370e6)), Memory: new(uint64(700 << 10)), WorkingSet: new(uint64(600 << 10)),
-				RSS: new(uint64(50 << 10)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)), MajorPageFaults: new(uint64(7)),
-				CgroupDetail: host.CgroupDetail{Swap: new(uint64(20 << 10))},
+				StartTime: boot, CPUNanoseconds: new(uint64(1370e6)), Memory: new(uint64(700 << 10)),
+				WorkingSet: new(uint64(600 << 10)),
+				RSS:        new(uint64(50 << 10)), MemoryLimit: new(uint64(1000 << 10)), PageFaults: new(uint64(77)),
+				MajorPageFaults: new(uint64(7)),
+				CgroupDetail:    host.CgroupDetail{Swap: new(uint64(20 << 10))},
 			},
 		},
 	} {
@@ -88,26 +94,32 @@ func TestPodIsMeasured(t *testing.T) {
 	}{
 		"version 1": {
 			v1(map[string]string{
-				"cpu,cpuacct/top/podu/cpuacct.usage": "7000\n", "memory/top/podu/memory.usage_in_bytes": "5000\n", "memory/top/podu/memory.limit_in_bytes": "8192\n",
-				"memory/top/podu/memory.stat": "rss 0\ntotal_inactive_file 1000\ntotal_rss 2000\ntotal_pgfault 6\ntotal_pgmajfault 1\n", "pids/top/podu/pids.current": "3\n",
+				"cpu,cpuacct/top/podu/cpuacct.usage": "7000\n", "memory/top/podu/memory.usage_in_bytes": "5000\n",
+				"memory/top/podu/memory.limit_in_bytes": "8192\n",
+				"memory/top/podu/memory.stat":           "rss 0\ntotal_inactive_file 1000\ntotal_rss 2000\ntotal_pgfault 6\ntotal_pgmajfault 1\n",
+				"pids/top/podu/pids.current":            "3\n",
 			}), pod,
 		},
 		"version 1 without limit": {
 			v1(map[string]string{
-				"cpu,cpuacct/top/podu/cpuacct.usage": "7000\n", "memory/top/podu/memory.usage_in_bytes": "5000\n", "memory/top/podu/memory.limit_in_bytes": "9223372036854771712\n",
-				"memory/top/podu/memory.stat": "total_inactive_file 1000\ntotal_rss 2000\ntotal_pgfault 6\ntotal_pgmajfault 1\n", "pids/top/podu/pids.current": "3\n",
+				"cpu,cpuacct/top/podu/cpuacct.usage": "7000\n", "memory/top/podu/memory.usage_in_bytes": "5000\n",
+				"memory/top/podu/memory.limit_in_bytes": "9223372036854771712\n",
+				"memory/top/podu/memory.stat":           "total_inactive_file 1000\ntotal_rss 2000\ntotal_pgfault 6\ntotal_pgmajfault 1\n",
+				"pids/top/podu/pids.current":            "3\n",
 			}), free,
 		},
 		"version 2": {
 			v2(map[string]string{
-				"top/podu/cpu.stat": "usage_usec 7\n", "top/podu/memory.current": "5000\n", "top/podu/memory.max": "8192\n", "top/podu/pids.current": "3\n",
-				"top/podu/memory.stat": "anon 2000\ninactive_file 1000\npgfault 6\npgmajfault 1\n",
+				"top/podu/cpu.stat": "usage_usec 7\n", "top/podu/memory.current": "5000\n", "top/podu/memory.max": "8192\n",
+				"top/podu/pids.current": "3\n",
+				"top/podu/memory.stat":  "anon 2000\ninactive_file 1000\npgfault 6\npgmajfault 1\n",
 			}), pod,
 		},
 		"version 2 without limit": {
 			v2(map[string]string{
-				"top/podu/cpu.stat": "usage_usec 7\n", "top/podu/memory.current": "5000\n", "top/podu/memory.max": "max\n", "top/podu/pids.current": "3\n",
-				"top/podu/memory.stat": "anon 2000\ninactive_file 1000\npgfault 6\npgmajfault 1\n",
+				"top/podu/cpu.stat": "usage_usec 7\n", "top/podu/memory.current": "5000\n", "top/podu/memory.max": "max\n",
+				"top/podu/pids.current": "3\n",
+				"top/podu/memory.stat":  "anon 2000\ninactive_file 1000\npgfault 6\npgmajfault 1\n",
 			}), free,
 		},
 		"being removed": {v2(map[string]string{"top/podu/": ""}), host.CgroupUsage{}},
@@ -183,7 +195,9 @@ func TestPodsNetwork(t *testing.T) {
 		"7/net/dev": table, "7/cgroup": "4:memory:/top/burstable/podu/abc\n0::/top/burstable/podu/abc\n",
 		"8/net/dev": table, "8/cgroup": "0::/top/burstable/podu2/abc\n", "9/cgroup": "0::/top/burstable/podu\n",
 	})})
-	own := []host.Interface{{Name: "eth0", RxBytes: 5, RxPackets: 1, RxErrors: 2, TxBytes: 6, TxPackets: 1, TxErrors: 3}, {Name: "tunl0"}}
+	own := []host.Interface{
+		{Name: "eth0", RxBytes: 5, RxPackets: 1, RxErrors: 2, TxBytes: 6, TxPackets: 1, TxErrors: 3}, {Name: "tunl0"},
+	}
 	for pid, want := range map[int][]host.Interface{
 		6: own, 7: own,
 		8:  nil, // another pod's
@@ -206,13 +220,16 @@ func diskPod(t *testing.T) (host.PodUsageRequest, string) {
 	t.Helper()
 	dir := t.TempDir()
 	return host.PodUsageRequest{
-		UID: "u", Cgroup: host.Cgroup{Parent: "/top/podu"}, LogDir: filepath.Join(dir, "logs"), Dir: host.PodDir{Root: filepath.Join(dir, "pods"), UID: "u"},
+		UID: "u", Cgroup: host.Cgroup{Parent: "/top/podu"}, LogDir: filepath.Join(dir, "logs"),
+		Dir: host.PodDir{Root: filepath.Join(dir, "pods"), UID: "u"},
 	}, dir
 }
 
 func writeFile(t *testing.T, path string, size int) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, make([]byte, size), 0o644)); err != nil {
+	if err := errors.Join(
+		os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, make([]byte, size), 0o644),
+	); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -368,7 +385,9 @@ func TestUnreadableIsLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	// In the place of the directory stands a file now.
-	if err := errors.Join(os.RemoveAll(filepath.Join(pod.LogDir, "a")), os.WriteFile(filepath.Join(pod.LogDir, "a"), nil, 0o644)); err != nil {
+	if err := errors.Join(
+		os.RemoveAll(filepath.Join(pod.LogDir, "a")), os.WriteFile(filepath.Join(pod.LogDir, "a"), nil, 0o644),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := w.step(t.Context(), time.Now().Add(time.Hour)); err != nil || !done {
@@ -389,7 +408,9 @@ func TestWalkLeavesNoVolume(t *testing.T) {
 	w := &tree{root: volume}
 	w.step()
 	w.step() // it stands in a
-	if err := errors.Join(os.RemoveAll(filepath.Join(volume, "a")), os.Symlink(filepath.Join(dir, "outside"), filepath.Join(volume, "a"))); err != nil {
+	if err := errors.Join(
+		os.RemoveAll(filepath.Join(volume, "a")), os.Symlink(filepath.Join(dir, "outside"), filepath.Join(volume, "a")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	for !w.done {

@@ -62,7 +62,10 @@ func (h *Host) users(ctx context.Context, u host.Users) (uint32, error) {
 	first, ok := ranges.free(taken, rand.Uint32N(ranges.count))
 	if !ok {
 		return 0, class.Give(class.ErrUnsupported,
-			fmt.Errorf("all %d ranges of ids for pods with a user namespace are taken: give user %s more in /etc/subuid and /etc/subgid", ranges.count, kubeletUser))
+			fmt.Errorf(
+				"all %d ranges of ids for pods with a user namespace are taken: give user %s more in /etc/subuid and /etc/subgid",
+				ranges.count, kubeletUser,
+			))
 	}
 	mark.FirstUser = first
 	return first, replaceFile(u.Mark, mark.Bytes(), 0o644)
@@ -153,7 +156,8 @@ func (h *Host) subordinate(file string) (userRanges, error) {
 		case firstErr != nil, countErr != nil, first == 0, count == 0,
 			first%host.UserIDs != 0, count%host.UserIDs != 0, first+count >= 1<<32, found.count > 0:
 			return userRanges{}, class.Give(class.ErrUnsupported,
-				fmt.Errorf("/etc/%s of the host gives user %s no ids that pods can have: it must have one line %s:FIRST:COUNT, both multiples of %d above 0",
+				fmt.Errorf("/etc/%s of the host gives user %s no ids that pods can have: it must have one line %s:FIRST:COUNT, "+
+					"both multiples of %d above 0",
 					file, kubeletUser, kubeletUser, host.UserIDs))
 		}
 		found = userRanges{uint32(first / host.UserIDs), uint32(count / host.UserIDs)}

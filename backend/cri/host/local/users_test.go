@@ -35,9 +35,11 @@ func askUsers(t *testing.T, h *Host, logs, pod string, given bool) (uint32, erro
 	t.Helper()
 	mark := filepath.Join(logs, pod, host.LogMark)
 	done, err := h.Prepare(t.Context(), host.Preparation{
-		Dirs:   []string{filepath.Dir(mark)},
-		Writes: []host.Write{{Path: mark, Data: host.Ownership{Node: "n", Cgroup: "/top/" + pod}.Bytes(), Mode: 0o644, KeepExisting: true}},
-		Users:  &host.Users{Mark: mark, Given: given},
+		Dirs: []string{filepath.Dir(mark)},
+		Writes: []host.Write{{
+			Path: mark, Data: host.Ownership{Node: "n", Cgroup: "/top/" + pod}.Bytes(), Mode: 0o644, KeepExisting: true,
+		}},
+		Users: &host.Users{Mark: mark, Given: given},
 	})
 	return done.FirstUser, err
 }
@@ -62,7 +64,8 @@ func TestUsersOfPods(t *testing.T) {
 		has[first] = pod
 		keepsUsers(t, h, logs, pod, first)
 	}
-	if _, err := askUsers(t, h, logs, "p4", false); class.Of(err) != "Unsupported" || !strings.Contains(err.Error(), "/etc/subuid") {
+	if _, err := askUsers(t, h, logs, "p4", false); class.Of(err) != "Unsupported" ||
+		!strings.Contains(err.Error(), "/etc/subuid") {
 		t.Errorf("with all ids taken: %v", err)
 	}
 	if err := h.Discard(t.Context(), host.Discard{Trees: []string{filepath.Join(logs, "p2")}}); err != nil {
@@ -116,14 +119,16 @@ func TestSubordinateIDs(t *testing.T) {
 		subuid, subgid string
 		want           userRanges // zero: refused
 	}{
-		"no files":         {"", "", allUserRanges},
-		"of others":        {"a:65536:65536\n", "b:1:2\n", allUserRanges},
-		"of a kubelet":     {"a:1:2\nkubelet:131072:131072", "kubelet:131072:131072\n", userRanges{2, 2}},
-		"of users alone":   {"kubelet:131072:131072", "", userRanges{}},
-		"root's":           {"kubelet:0:131072", "kubelet:0:131072", userRanges{}},
-		"of half a range":  {"kubelet:100000:65536", "kubelet:100000:65536", userRanges{}},
-		"too short":        {"kubelet:65536:1000", "kubelet:65536:1000", userRanges{}},
-		"twice":            {"kubelet:65536:65536\nkubelet:131072:65536", "kubelet:65536:65536\nkubelet:131072:65536", userRanges{}},
+		"no files":        {"", "", allUserRanges},
+		"of others":       {"a:65536:65536\n", "b:1:2\n", allUserRanges},
+		"of a kubelet":    {"a:1:2\nkubelet:131072:131072", "kubelet:131072:131072\n", userRanges{2, 2}},
+		"of users alone":  {"kubelet:131072:131072", "", userRanges{}},
+		"root's":          {"kubelet:0:131072", "kubelet:0:131072", userRanges{}},
+		"of half a range": {"kubelet:100000:65536", "kubelet:100000:65536", userRanges{}},
+		"too short":       {"kubelet:65536:1000", "kubelet:65536:1000", userRanges{}},
+		"twice": {
+			"kubelet:65536:65536\nkubelet:131072:65536", "kubelet:65536:65536\nkubelet:131072:65536", userRanges{},
+		},
 		"beyond the last":  {"kubelet:4294901760:65536", "kubelet:4294901760:65536", userRanges{}},
 		"without a number": {"kubelet:65536", "kubelet:65536", userRanges{}},
 	} {

@@ -25,7 +25,8 @@ func TestClearOfNothingSaysSo(t *testing.T) {
 		}
 	}
 	for _, uid := range []string{"", ".", "..", "a/b"} {
-		if err := h.Clear(t.Context(), host.PodDir{Root: root, Node: "n", UID: uid}); err == nil || errors.Is(err, fs.ErrNotExist) {
+		if err := h.Clear(t.Context(), host.PodDir{Root: root, Node: "n", UID: uid}); err == nil ||
+			errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("UID %q: err = %v", uid, err)
 		}
 	}

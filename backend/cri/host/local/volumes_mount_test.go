@@ -89,7 +89,9 @@ func TestSecretsStandInMemoryOnly(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
 		h, root := New(Options{}), mountRoot(t)
 		group, user := int64(4711), int64(1000)
-		v := volume(root, "token", host.KindSecretFiles, "h1", host.File{Path: "token", Data: []byte("s3cret-1"), Mode: 0o600, UID: &user})
+		v := volume(root, "token", host.KindSecretFiles, "h1", host.File{
+			Path: "token", Data: []byte("s3cret-1"), Mode: 0o600, UID: &user,
+		})
 		v.FSGroup = &group
 		dir := v.Pod.Volume("token")
 		noError(t, h.Place(t.Context(), v))
@@ -148,7 +150,8 @@ func TestAFullDiskLeavesTheFormerContents(t *testing.T) {
 						t.Fatalf("err = %.200v", err)
 					}
 				}
-				if after := listing(t, dir); len(after) != len(before) || readBack(t, dir+"/a") != "1" || readBack(t, dir+"/old") != "o" {
+				if after := listing(t, dir); len(after) != len(before) || readBack(t, dir+"/a") != "1" ||
+					readBack(t, dir+"/old") != "o" {
 					t.Errorf("before %v\nafter %v", before, after)
 				}
 				if p := onlyVolume(t, h, v); p.Hash != "h1" {
@@ -180,7 +183,8 @@ func TestHugePagesAreMountedWithTheirSize(t *testing.T) {
 			t.Errorf("mounts = %+v", m)
 		}
 		v.PageSize = "1Gi"
-		if err := h.Place(t.Context(), v); err == nil || !strings.Contains(err.Error(), "pagesize '2Mi' and requested medium size '1Gi' differ") {
+		if err := h.Place(t.Context(), v); err == nil ||
+			!strings.Contains(err.Error(), "pagesize '2Mi' and requested medium size '1Gi' differ") {
 			t.Errorf("err = %v", err)
 		}
 	})
@@ -193,7 +197,8 @@ func TestALocalVolumeIsBound(t *testing.T) {
 		v := volume(root+"/pods", "local", host.KindBind, "h")
 		v.Source, v.ReadOnly, v.MountOptions = source, true, []string{"noexec"}
 		dir := v.Pod.Volume("local")
-		if err := h.Place(t.Context(), v); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "does not exist") {
+		if err := h.Place(t.Context(), v); !errors.Is(err, os.ErrNotExist) ||
+			!strings.Contains(err.Error(), "does not exist") {
 			t.Errorf("err = %v", err)
 		}
 		if p := onlyVolume(t, h, v); p.Hash != "" {
@@ -208,7 +213,8 @@ func TestALocalVolumeIsBound(t *testing.T) {
 		noError(t, h.Place(t.Context(), v))
 		noError(t, h.Place(t.Context(), v))
 		m := mountsAt(t, dir)
-		if len(m) != 1 || !slices.Contains(m[0].options, "ro") || !slices.Contains(m[0].options, "noexec") || !slices.Contains(m[0].options, "nodev") {
+		if len(m) != 1 || !slices.Contains(m[0].options, "ro") || !slices.Contains(m[0].options, "noexec") ||
+			!slices.Contains(m[0].options, "nodev") {
 			t.Fatalf("mounts = %+v", m)
 		}
 		if err := os.WriteFile(dir+"/data", nil, 0o644); !errors.Is(err, syscall.EROFS) {
@@ -254,7 +260,9 @@ func TestNFSIsMountedByTheHostsOwnCommand(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
 		root := mountRoot(t)
 		// What is asked of mount(8) is checked: there is no server.
-		command := putFile(t, root+"/bin/mount", "#!/bin/sh\necho \"$@\" >> "+root+"/args\necho 'mount: bad option' >&2\nexit 32\n")
+		command := putFile(
+			t, root+"/bin/mount", "#!/bin/sh\necho \"$@\" >> "+root+"/args\necho 'mount: bad option' >&2\nexit 32\n",
+		)
 		noError(t, os.Chmod(command, 0o755))
 		h := New(Options{MountCommand: command})
 		v := volume(root+"/pods", "share", host.KindNFS, "h")
@@ -264,7 +272,8 @@ func TestNFSIsMountedByTheHostsOwnCommand(t *testing.T) {
 		if got := strings.TrimSpace(readBack(t, root+"/args")); got != want {
 			t.Errorf("mount %s, want %s", got, want)
 		}
-		for _, part := range []string{"mount failed: exit status 32\n", "Mounting arguments: " + want, "Output: mount: bad option"} {
+		for _, part := range []string{"mount failed: exit status 32\n", "Mounting arguments: " +
+			want, "Output: mount: bad option"} {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("err = %v, want %q", err, part)
 			}
@@ -326,7 +335,9 @@ func TestAServerThatIsGoneHoldsNothingUp(t *testing.T) {
 		sub := host.SubPath{Volume: v.Source, Path: "x", Target: v.Pod.SubPath("c_0", "0")}
 		ctx, cancel = context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
-		if _, err := h.Prepare(ctx, host.Preparation{SubPaths: []host.SubPath{sub}}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := h.Prepare(ctx, host.Preparation{SubPaths: []host.SubPath{sub}}); !errors.Is(
+			err, context.DeadlineExceeded,
+		) {
 			t.Fatalf("Prepare = %v", err)
 		}
 		hangMount(t, v.Pod.Volume("local"))

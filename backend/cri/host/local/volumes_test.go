@@ -210,7 +210,9 @@ func TestReadersNeverSeeAMix(t *testing.T) {
 }
 
 func TestPlaceGoesOnFromWhatACrashLeft(t *testing.T) {
-	old, next := []host.File{textFile("a", "old"), textFile("gone", "old")}, []host.File{textFile("a", "new"), textFile("b", "new")}
+	old, next := []host.File{textFile("a", "old"), textFile("gone", "old")}, []host.File{
+		textFile("a", "new"), textFile("b", "new"),
+	}
 	for name, crash := range map[string]func(t *testing.T, v host.Volume, dir string){
 		"the pod's directory":  func(t *testing.T, v host.Volume, _ string) { putDir(t, v.Pod.Path()) },
 		"an empty description": func(t *testing.T, v host.Volume, _ string) { putFile(t, v.Pod.Described(v.Name), "") },
@@ -362,7 +364,9 @@ func TestContentsOfAnEarlierBootAreNotBelieved(t *testing.T) {
 	boot := putFile(t, proc+"/sys/kernel/random/boot_id", "boot-1\n")
 	putFile(t, proc+"/self/mountinfo", "")
 	h := New(Options{ProcRoot: proc})
-	config, data := volume(root, "config", host.KindFiles, "h", textFile("a", "1")), volume(root, "data", host.KindDir, "h")
+	config, data := volume(root, "config", host.KindFiles, "h", textFile("a", "1")), volume(
+		root, "data", host.KindDir, "h",
+	)
 	noError(t, h.Place(t.Context(), config))
 	noError(t, h.Place(t.Context(), data))
 	putFile(t, data.Pod.Volume("data")+"/kept", "by the pod")
@@ -412,7 +416,10 @@ func TestVolumesThatLeadElsewhereAreRefused(t *testing.T) {
 
 func BenchmarkPlaceContents(b *testing.B) {
 	h := New(Options{})
-	v := volume(b.TempDir(), "config", host.KindFiles, "", textFile("ca.crt", strings.Repeat("x", 1100)), textFile("namespace", "default"), textFile("token", strings.Repeat("y", 1000)))
+	v := volume(
+		b.TempDir(), "config", host.KindFiles, "", textFile("ca.crt", strings.Repeat("x", 1100)),
+		textFile("namespace", "default"), textFile("token", strings.Repeat("y", 1000)),
+	)
 	for i := 0; b.Loop(); i++ {
 		v.Hash = fmt.Sprint("h", i)
 		if err := h.Place(b.Context(), v); err != nil {

@@ -79,14 +79,18 @@ func TestSourcesAreMadeWithinTheListedPath(t *testing.T) {
 		{listed + "/out/made", "DirectoryOrCreate", fs.ErrPermission},
 		{listed + "/out/made", "FileOrCreate", fs.ErrPermission},
 	} {
-		if err := checkSource(t.Context(), host.Source{Path: c.path, Type: c.kind, Within: listed}); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+		if err := checkSource(
+			t.Context(), host.Source{Path: c.path, Type: c.kind, Within: listed},
+		); !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
 			t.Errorf("%s %s: err = %v, want %v", c.kind, c.path, err, c.want)
 		}
 	}
 	if present(outside + "/made") {
 		t.Error("something was made outside")
 	}
-	for path, want := range map[string]fs.FileMode{"/new": fs.ModeDir | 0o755, "/new/deep": fs.ModeDir | 0o755, "/new/file": 0o644} {
+	for path, want := range map[string]fs.FileMode{
+		"/new": fs.ModeDir | 0o755, "/new/deep": fs.ModeDir | 0o755, "/new/file": 0o644,
+	} {
 		if got := mode(t, listed+path); got != want {
 			t.Errorf("%s: %v, want %v", path, got, want)
 		}
@@ -109,7 +113,8 @@ func TestVolumesBelowAListedPathAreBound(t *testing.T) {
 		}
 		putFile(t, listed+"/other/file", "another's")
 		noError(t, os.Symlink("../other", listed+"/dir/other"))
-		for _, bad := range [][2]string{{listed + "/out", ""}, {listed + "/dir", "out"}, {listed + "/dir", "other"}, {listed + "/dir", "../other"}} {
+		for _, bad := range [][2]string{{listed +
+			"/out", ""}, {listed + "/dir", "out"}, {listed + "/dir", "other"}, {listed + "/dir", "../other"}} {
 			if err := bind(bad[0], bad[1]); err == nil || present(pod.SubPath("c_0", "0")+"/secret") {
 				t.Errorf("%v: err = %v", bad, err)
 			}
@@ -129,7 +134,9 @@ func TestVolumesBelowAListedPathAreBound(t *testing.T) {
 		if readBack(t, pod.SubPath("c_0", "0")) != "ours" {
 			t.Error("the file is not what is bound")
 		}
-		noError(t, h.Discard(t.Context(), host.Discard{Unmount: []string{pod.SubPaths("c_0")}, Trees: []string{pod.SubPaths("c_0")}}))
+		noError(t, h.Discard(
+			t.Context(), host.Discard{Unmount: []string{pod.SubPaths("c_0")}, Trees: []string{pod.SubPaths("c_0")}},
+		))
 	})
 }
 
@@ -137,7 +144,10 @@ func TestLocalVolumesBelowAListedPath(t *testing.T) {
 	withMounts(t, func(t *testing.T) {
 		h, root := New(Options{}), mountRoot(t)
 		listed, outside := listedRoom(t, root)
-		v := host.Volume{Pod: host.PodDir{Root: root + "/pods", Node: "n", UID: "u"}, Name: "v", Kind: host.KindBind, Hash: "1", Within: listed}
+		v := host.Volume{
+			Pod: host.PodDir{Root: root + "/pods", Node: "n", UID: "u"}, Name: "v", Kind: host.KindBind, Hash: "1",
+			Within: listed,
+		}
 		v.Source = listed + "/out"
 		if err := h.Place(t.Context(), v); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("a link that leads to %s: err = %v", outside, err)

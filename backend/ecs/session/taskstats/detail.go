@@ -15,9 +15,10 @@ func (s *dockerStats) detail() *backend.UsageDetail {
 	d := &backend.UsageDetail{
 		CPUUser: s.CPU.Usage.User, CPUSystem: s.CPU.Usage.Kernel,
 		MemoryCache: s.counter("total_cache", "file"), MemorySwap: s.counter("total_swap", "swap"),
-		MemoryMappedFile: s.counter("total_mapped_file", "file_mapped"),
-		MemoryActiveFile: s.counter("total_active_file", "active_file"), MemoryInactiveFile: s.counter("total_inactive_file", "inactive_file"),
-		MostMemory: s.Memory.Most, MemoryFailures: s.Memory.Fails,
+		MemoryMappedFile:   s.counter("total_mapped_file", "file_mapped"),
+		MemoryActiveFile:   s.counter("total_active_file", "active_file"),
+		MemoryInactiveFile: s.counter("total_inactive_file", "inactive_file"),
+		MostMemory:         s.Memory.Most, MemoryFailures: s.Memory.Fails,
 	}
 	if t := s.CPU.Throttling; t != nil {
 		d.CFS = &backend.CFSUsage{Periods: t.Periods, ThrottledPeriods: t.Throttled, ThrottledTime: t.Time}

@@ -31,10 +31,14 @@ const said = `{"id": {
 // TestDetail is the same of both versions of cgroups.
 func TestDetail(t *testing.T) {
 	want := &backend.UsageDetail{
-		CPUUser: new(uint64(7)), CPUSystem: new(uint64(3)), CFS: &backend.CFSUsage{Periods: 20, ThrottledPeriods: 5, ThrottledTime: 9},
+		CPUUser: new(uint64(7)), CPUSystem: new(uint64(3)),
+		CFS:         &backend.CFSUsage{Periods: 20, ThrottledPeriods: 5, ThrottledTime: 9},
 		MemoryCache: new(uint64(3000)), MemorySwap: new(uint64(70)), MemoryMappedFile: new(uint64(30)),
-		MemoryActiveFile: new(uint64(400)), MemoryInactiveFile: new(uint64(1000)), MostMemory: new(uint64(6000)), MemoryFailures: new(uint64(11)),
-		Disks: []backend.DiskUsage{{Device: "259:0", ReadBytes: 100, WriteBytes: 200, Reads: 3, Writes: 4}, {Device: "8:0", ReadBytes: 5}},
+		MemoryActiveFile: new(uint64(400)), MemoryInactiveFile: new(uint64(1000)), MostMemory: new(uint64(6000)),
+		MemoryFailures: new(uint64(11)),
+		Disks: []backend.DiskUsage{
+			{Device: "259:0", ReadBytes: 100, WriteBytes: 200, Reads: 3, Writes: 4}, {Device: "8:0", ReadBytes: 5},
+		},
 	}
 	began := time.Date(2026, 1, 2, 11, 0, 0, 0, time.UTC)
 	facts := backend.PodFacts{Containers: []backend.ContainerFacts{{Name: "c", StartedAt: began}}}
@@ -44,7 +48,8 @@ func TestDetail(t *testing.T) {
 	} {
 		stats := json.RawMessage(fmt.Sprintf(said, memory))
 		got, err := Decode(intask.TaskStats{
-			Task: json.RawMessage(`{"Containers": [{"DockerId": "id", "Name": "c", "StartedAt": "2026-01-02T11:00:00Z"}]}`), Stats: stats,
+			Task:  json.RawMessage(`{"Containers": [{"DockerId": "id", "Name": "c", "StartedAt": "2026-01-02T11:00:00Z"}]}`),
+			Stats: stats,
 		}, facts, func(at *time.Time) time.Time { return *at })
 		if err != nil {
 			t.Fatal(err)
@@ -53,8 +58,9 @@ func TestDetail(t *testing.T) {
 			t.Errorf("version %s: %s", version, diff)
 		}
 		network := []backend.InterfaceUsage{{
-			Name: "eth1", RxBytes: new(uint64(1)), RxPackets: new(uint64(2)), RxErrors: new(uint64(3)), RxDropped: new(uint64(4)),
-			TxBytes: new(uint64(5)), TxPackets: new(uint64(6)), TxErrors: new(uint64(7)), TxDropped: new(uint64(8)),
+			Name: "eth1", RxBytes: new(uint64(1)), RxPackets: new(uint64(2)), RxErrors: new(uint64(3)),
+			RxDropped: new(uint64(4)),
+			TxBytes:   new(uint64(5)), TxPackets: new(uint64(6)), TxErrors: new(uint64(7)), TxDropped: new(uint64(8)),
 		}}
 		if diff := cmp.Diff(network, got.Network); diff != "" {
 			t.Errorf("version %s: %s", version, diff)

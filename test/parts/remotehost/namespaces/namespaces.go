@@ -68,8 +68,9 @@ func Start(ctx context.Context, cfg Config) (*Namespaces, error) {
 	n.cmd.Env = Env()
 	n.cmd.Stderr = n.log
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWPID,
-		Setsid:     true, // Ctrl-C in a terminal is the owner's to handle
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC |
+			syscall.CLONE_NEWPID,
+		Setsid: true, // Ctrl-C in a terminal is the owner's to handle
 	}
 	var err error
 	if n.control, err = n.cmd.StdinPipe(); err != nil {
