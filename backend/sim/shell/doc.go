@@ -25,6 +25,8 @@
 //
 // The package owns no state: whatever outlives a command is the machine's. It
 // imports [github.com/burstlet/burstlet/backend/sim/terminal] and nothing else of
-// the project. It is large because there are many commands; each is short, and they
-// share the streams and the files of a process.
+// the project.
+//
+// It is large because there are many commands; each is short, and they share the streams and
+// the files of a process.
 package shell
