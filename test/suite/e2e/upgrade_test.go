@@ -26,7 +26,7 @@ const (
 	before = "4ba2f803d0cf17b53e0c43b07dc38d8ec78f14a7"
 	// beforeOnSim is the first that speaks with a simulated remote as today: another protocol
 	// is refused, and the pods of "burstlet sim" go with it.
-	beforeOnSim = "4953dc7fa6901d6a2d9820bb9bbf046e1c5a124d"
+	beforeOnSim = "e7b9e2199dfcbf4001ae1552aec308c4b664b7fb"
 )
 
 // TestBurstletIsUpgraded: the burstlet of an earlier commit is replaced by that of this tree,
