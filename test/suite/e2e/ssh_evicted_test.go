@@ -30,6 +30,7 @@ while :; do fill >> /v/f; sleep 0.05; done`
 // keeps to its limit runs on.
 func TestEvictedWhileAway(t *testing.T) {
 	lane.From(t, lane.Gate)
+	t.Parallel() // else those before its subtests in line never have their turn
 	for _, tt := range []struct {
 		name  string
 		takes time.Duration
