@@ -107,7 +107,7 @@ func suitesOf(name string, all []string) ([]suite, error) {
 				raced: true,
 			},
 			{
-				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true, beside: true,
+				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
 				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 3, testsAtOnce: 6,
 			},
 		}, nil
