@@ -101,7 +101,8 @@ func checkHealth(
 		return Failure, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " +
 			status.Convert(err).Message()
 	case code == codes.DeadlineExceeded:
-		return Failure, fmt.Sprintf("timeout: health rpc did not complete within %v", timeout)
+		// The server has the same deadline: which of the two says so first is chance.
+		return Silence, fmt.Sprintf("timeout: health rpc did not complete within %v", timeout)
 	default:
 		return Failure, fmt.Sprintf("error: health rpc probe failed: %v", err)
 	}
