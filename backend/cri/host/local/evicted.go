@@ -52,7 +52,7 @@ func (h *Host) Evicted(ctx context.Context, r host.EvictedRequest) ([]host.Evict
 // readEviction is the record in a pod's log directory. Errors: fs.ErrNotExist. One that
 // cannot be understood says no less that the pod was evicted: it was written whole.
 func readEviction(dir string) (host.Eviction, error) {
-	text, err := readSmall(filepath.Join(dir, host.EvictedMark))
+	text, err := readSmall(filepath.Join(dir, host.EvictedMark), maxEviction)
 	if err != nil {
 		return host.Eviction{}, err
 	}
@@ -65,7 +65,7 @@ func readEviction(dir string) (host.Eviction, error) {
 
 // readLimits are the limits of the pod of a log directory. Errors: fs.ErrNotExist.
 func readLimits(dir string) (limits localstorage.Limits, err error) {
-	text, err := readSmall(filepath.Join(dir, host.StorageLimits))
+	text, err := readSmall(filepath.Join(dir, host.StorageLimits), maxEviction)
 	if err != nil {
 		return limits, err
 	}
@@ -75,12 +75,13 @@ func readLimits(dir string) (limits localstorage.Limits, err error) {
 	return limits, nil
 }
 
-func readSmall(path string) ([]byte, error) {
+// readSmall reads at most so many bytes of a file of ours, which is no link.
+func readSmall(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxEviction))
+	text, err := io.ReadAll(io.LimitReader(f, most))
 	return text, errors.Join(err, f.Close())
 }
 

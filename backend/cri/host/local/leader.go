@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/fence"
 )
@@ -35,15 +33,11 @@ func recordFile(root, node string) string {
 // failure may leave it, is none: nobody's changes are made then until somebody takes the
 // node.
 func recorded(path string) (fence.Record, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	text, err := readSmall(path, maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fence.Record{}, nil
 	}
 	if err != nil {
-		return fence.Record{}, err
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxRecord))
-	if err = errors.Join(err, f.Close()); err != nil {
 		return fence.Record{}, err
 	}
 	var r fence.Record

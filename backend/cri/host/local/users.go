@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -105,13 +104,9 @@ func takenUsers(logs *os.File) (map[uint32]bool, error) {
 
 // readMark reads the mark in a log directory, which is there.
 func readMark(dir string) (host.Ownership, error) {
-	f, err := os.OpenFile(filepath.Join(dir, host.LogMark), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	mark, err := readSmall(filepath.Join(dir, host.LogMark), host.MaxMark)
 	if err != nil {
 		return host.Ownership{}, err
-	}
-	mark, err := io.ReadAll(io.LimitReader(f, host.MaxMark))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return host.Ownership{}, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
 	return host.ReadOwnership(mark), nil
 }
