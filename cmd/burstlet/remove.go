@@ -222,6 +222,9 @@ func removalConfig(
 	if l := c.LeaderElection; l.Enabled {
 		r.Election = types.NamespacedName{Namespace: l.Namespace, Name: c.LeaseName()}
 		r.KeepElection = othersStay && l.Name != ""
+		if own := (types.NamespacedName{Namespace: l.Namespace, Name: c.OwnLeaseName()}); own != r.Election {
+			r.FormerElection = own
+		}
 		// Who stands by looks after 1 to 2.2 times the period (client-go's jitter).
 		r.Recheck = 3 * l.RetryPeriod.Duration
 	}

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -65,7 +67,8 @@ func TestNodesOfOneLease(t *testing.T) {
 }
 
 // TestALeaseThatOtherNodesHave stays when only some of its nodes are removed, and whoever holds it
-// may: for the others. That the node itself is made again is an error.
+// may: for the others. One that nobody holds then goes: the nodes that stay may have another, and
+// make it again if not. That the node itself is made again is an error.
 func TestALeaseThatOtherNodesHave(t *testing.T) {
 	for name, c := range map[string]struct {
 		back, again bool
@@ -77,11 +80,12 @@ func TestALeaseThatOtherNodesHave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in(t, true, func(t *testing.T, w *world) {
-				w.onLine = func(_ int, line string) {
-					if !strings.Contains(line, "stays, for the other nodes") || !c.back {
+				w.meanwhile = func(resource, name string) {
+					if !c.back || resource != "leases" || name != election.Name {
 						return
 					}
-					w.lock(func() { w.lease("burstlet-2") })
+					w.meanwhile = nil
+					w.lease("burstlet-2")
 					if !c.again {
 						return
 					}
@@ -99,11 +103,11 @@ func TestALeaseThatOtherNodesHave(t *testing.T) {
 				if err := Run(t.Context(), []*Node{n}, w.deployment()); !errors.Is(err, c.want) {
 					t.Errorf("error %v, want %v", err, c.want)
 				}
-				lease, err := w.client.CoordinationV1().Leases(election.Namespace).Get(
-					t.Context(), election.Name, metav1.GetOptions{},
-				)
-				if err != nil || *lease.Spec.HolderIdentity != map[bool]string{true: "burstlet-2"}[c.back] {
-					t.Errorf("the Lease of the other nodes: %+v, %v", lease.Spec, err)
+				if holder, there := w.holderOf(election); there != c.back || holder != map[bool]string{true: "burstlet-2"}[c.back] {
+					t.Errorf("the Lease of the other nodes: %q, there %v", holder, there)
+				}
+				if w.said("stays, for the other nodes") != c.back {
+					t.Errorf("said %q", w.lines)
 				}
 				if left := n.Remains(t.Context()); !c.again && len(left) > 0 {
 					t.Errorf("remains: %v", left)
@@ -111,6 +115,57 @@ func TestALeaseThatOtherNodesHave(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheLeaseOfAFormerElection goes with the node, for nobody else would delete it; not while
+// somebody holds it.
+func TestTheLeaseOfAFormerElection(t *testing.T) {
+	former := types.NamespacedName{Namespace: election.Namespace, Name: "burstlet-former"}
+	for name, c := range map[string]struct {
+		there  bool
+		holder string
+	}{
+		"none":            {},
+		"nobody holds it": {there: true},
+		"somebody does":   {there: true, holder: "burstlet-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in(t, true, func(t *testing.T, w *world) {
+				if c.there {
+					w.add(&coordinationv1.Lease{
+						ObjectMeta: metav1.ObjectMeta{Namespace: former.Namespace, Name: former.Name},
+						Spec:       coordinationv1.LeaseSpec{HolderIdentity: &c.holder},
+					})
+				}
+				if err := Run(t.Context(), []*Node{w.node(func(c *Config) { c.FormerElection = former })}, w.deployment()); err != nil {
+					t.Error(err)
+				}
+				if holder, there := w.holderOf(former); there != (c.holder != "") || holder != c.holder {
+					t.Errorf("the former Lease: %q, there %v", holder, there)
+				}
+				if w.said("former deleted") != (c.there && c.holder == "") || w.said("burstlet-0 holds it") != (c.holder != "") {
+					t.Errorf("said %q", w.lines)
+				}
+			})
+		})
+	}
+}
+
+// holderOf returns who holds a Lease, and whether there is one.
+func (w *world) holderOf(name types.NamespacedName) (holder string, there bool) {
+	w.t.Helper()
+	lease, err := w.client.CoordinationV1().Leases(name.Namespace).Get(w.t.Context(), name.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", false
+	}
+	if err != nil {
+		w.t.Error(err)
+		return "", false
+	}
+	if h := lease.Spec.HolderIdentity; h != nil {
+		holder = *h
+	}
+	return holder, true
 }
 
 // TestByLease: nodes without an election wait for nobody.

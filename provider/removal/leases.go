@@ -101,25 +101,50 @@ func (n *Node) dropElection(ctx context.Context) error {
 	if !n.elected() {
 		return nil
 	}
-	if n.cfg.KeepElection {
+	holder, err := n.dropUnheld(ctx, n.cfg.Election)
+	switch {
+	case err != nil || holder == "":
+		return err
+	case n.cfg.KeepElection:
 		n.say("lease %s stays, for the other nodes", n.cfg.Election)
 		return nil
 	}
-	err := try(ctx, func() error {
-		lease, err := n.lease(ctx, n.cfg.Election)
-		switch {
-		case err != nil || lease == nil:
-			return err
-		case lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "":
-			return n.taken(*lease.Spec.HolderIdentity)
-		}
-		return n.deleteLease(ctx, n.cfg.Election, lease)
-	})
-	if err != nil {
-		return err
+	return n.taken(holder)
+}
+
+// dropFormer deletes the Lease that the node had before its election was another.
+func (n *Node) dropFormer(ctx context.Context) error {
+	name := n.cfg.FormerElection
+	if name.Name == "" {
+		return nil
 	}
-	n.say("lease %s deleted", n.cfg.Election)
-	return nil
+	if lease, err := n.lease(ctx, name); err == nil && lease == nil { // most nodes have had none
+		return nil
+	}
+	holder, err := n.dropUnheld(ctx, name)
+	if holder != "" {
+		n.say("lease %s stays: %s holds it; delete it once nothing with that identity runs", name, holder)
+	}
+	return err
+}
+
+// dropUnheld deletes an election's Lease unless somebody holds it.
+func (n *Node) dropUnheld(ctx context.Context, name types.NamespacedName) (holder string, err error) {
+	err = try(ctx, func() error {
+		lease, err := n.lease(ctx, name)
+		if err != nil || lease == nil {
+			return err
+		}
+		if h := lease.Spec.HolderIdentity; h != nil && *h != "" {
+			holder = *h
+			return nil
+		}
+		return n.deleteLease(ctx, name, lease)
+	})
+	if err == nil && holder == "" {
+		n.say("lease %s deleted", name)
+	}
+	return holder, err
 }
 
 var errTaken = errors.New("another process runs it now")

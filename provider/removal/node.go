@@ -33,9 +33,13 @@ type Config struct {
 	// Election is the Lease of the election for the node; empty without one: then
 	// the node's own in kube-node-lease tells whether somebody serves it.
 	Election types.NamespacedName
-	// KeepElection leaves that Lease, which other nodes have too that stay.
+	// KeepElection leaves that Lease while somebody holds it: other nodes have it too, which
+	// stay. One that nobody holds goes: who needs it makes it again.
 	KeepElection bool
-	Takeover     Takeover
+	// FormerElection is the Lease that the node had if Election was once another; empty if it
+	// has none. It goes unless somebody holds it.
+	FormerElection types.NamespacedName
+	Takeover       Takeover
 	// Signers are the signers of the node's certificates beside Kubernetes' own for
 	// kubelets. May be nil.
 	Signers []string

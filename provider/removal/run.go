@@ -77,8 +77,8 @@ func (e electorate) takeOut(ctx context.Context) error {
 	of := func(step func(*Node, context.Context) error) func(context.Context) error {
 		return func(ctx context.Context) error { return each(ctx, e, step) }
 	}
-	return inTurn(ctx, of((*Node).awaitEnd), of((*Node).takeOver), e[0].dropElection, of((*Node).confirm),
-		of((*Node).await))
+	return inTurn(ctx, of((*Node).awaitEnd), of((*Node).takeOver), of((*Node).dropFormer), e[0].dropElection,
+		of((*Node).confirm), of((*Node).await))
 }
 
 func (n *Node) takeOver(ctx context.Context) error { return n.cfg.Takeover(ctx, n.asHolder) }

@@ -63,8 +63,12 @@ func (c *Configuration) LeaseName() string {
 	if c.LeaderElection.Name != "" {
 		return c.LeaderElection.Name
 	}
-	return "burstlet-" + c.Node.Name
+	return c.OwnLeaseName()
 }
+
+// OwnLeaseName is the name of the Lease that the node's leader holds unless the nodes of the
+// process have one.
+func (c *Configuration) OwnLeaseName() string { return "burstlet-" + c.Node.Name }
 
 func (c *Configuration) validateShutdown(at *field.Path) field.ErrorList {
 	s := &c.Shutdown
