@@ -13,7 +13,7 @@ import (
 // supervisors are those of the containers in tasks: package session.
 type supervisors interface {
 	// Shorten leaves containers that run no longer than a grace from now, once they are
-	// asked to end. It returns soon, whatever becomes of it.
+	// asked to end. It returns when ctx ends at the latest.
 	Shorten(ctx context.Context, arn string, containers []string, grace time.Duration) error
 }
 
@@ -45,10 +45,24 @@ func (p *pods) graceOf(ctx context.Context, h task.Handle, grace time.Duration) 
 	case end.NoExec:
 		err = errGraceNoExec
 	default:
-		if err = p.supervisors.Shorten(ctx, h.ARN, end.Running, grace); err == nil {
+		if err = p.shorten(ctx, h.ARN, end, grace); err == nil {
 			return time.Now().Add(grace), nil
 		}
 	}
 	return end.By, backend.OtherGrace(fmt.Errorf("its containers have %s to end, not %s: %w",
 		end.Left(now), grace.Round(time.Second), err))
+}
+
+// tellingMax bounds the telling of a grace, for which StopTask waits: a session of ECS Exec takes
+// one to three seconds to open, and many more where the agent or this process is busy.
+const tellingMax = 20 * time.Second
+
+// telling is how long the telling of a grace may take that saves so much: no longer than half of
+// it, so that what is saved is more than what the attempt costs.
+func telling(saves time.Duration) time.Duration { return min(saves/2, tellingMax) }
+
+func (p *pods) shorten(ctx context.Context, arn string, end task.End, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, telling(time.Until(end.By)-grace))
+	defer cancel()
+	return p.supervisors.Shorten(ctx, arn, end.Running, grace)
 }

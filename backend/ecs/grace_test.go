@@ -97,3 +97,44 @@ func TestAGraceThatCannotBeHadIsTold(t *testing.T) {
 		}
 	})
 }
+
+// TestHowLongAGraceIsTold: StopTask waits for it, so it never costs more than half of what it saves.
+func TestHowLongAGraceIsTold(t *testing.T) {
+	for saves, want := range map[time.Duration]time.Duration{
+		106 * time.Second: 20 * time.Second, 29 * time.Second: 14500 * time.Millisecond, 6 * time.Second: 3 * time.Second,
+	} {
+		if got := telling(saves); got != want {
+			t.Errorf("%s for a telling that saves %s, want %s", got, saves, want)
+		}
+	}
+}
+
+// TestASlowSessionTellsAGrace: one that takes longer to open than AWS says is waited for where
+// that is worth it, and a deletion does not wait for one that never answers.
+func TestASlowSessionTellsAGrace(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		takes, grace time.Duration
+		told         bool
+	}{
+		"worth it":    {6 * time.Second, time.Second, true},
+		"never ready": {time.Hour, 20 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := deafNode(t, nil)
+			n.world.slow = tt.takes
+			began := time.Now()
+			err := n.Pods.Stop(t.Context(), n.ref.Pod, tt.grace)
+			if backend.IsOtherGrace(err) == tt.told || (len(n.told()) == 1) != tt.told {
+				t.Errorf("%v, told %q", err, n.told())
+			}
+			if took := time.Since(began); took > 14*time.Second {
+				t.Errorf("it was stopped after %s", took)
+			}
+			if calls := n.server.Calls(); calls["StopTask"] != 1 {
+				t.Errorf("it was not stopped: %v", calls)
+			}
+		})
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/burstlet/burstlet/backend/ecs/intask"
+	"github.com/burstlet/burstlet/backend/pause"
 	stub "github.com/burstlet/burstlet/test/fakeaws/ecs"
 )
 
@@ -39,6 +40,8 @@ type world struct {
 
 	// old is true of tasks whose program takes no graces.
 	old bool
+	// slow is how long a supervisor takes to answer that it was told of a grace.
+	slow time.Duration
 
 	mu    sync.Mutex
 	tasks map[string]*worldTask
@@ -149,7 +152,10 @@ func (w *world) task(ctx context.Context, arn string) (*worldTask, error) {
 		server := &intask.Server{Starter: starter(env), Log: log.New(io.Discard, "", 0)}
 		server.Dial = t.dial
 		if !w.old {
-			server.Shorten = func(_ context.Context, grace time.Duration) bool {
+			server.Shorten = func(ctx context.Context, grace time.Duration) bool {
+				if pause.For(ctx, w.slow) != nil {
+					return false
+				}
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.graces = append(w.graces, *c.Name+" "+grace.String())

@@ -12,17 +12,12 @@ import (
 	"github.com/burstlet/burstlet/backend/ecs/intask"
 )
 
-// shortenLimit bounds the telling of a grace: the stop of the task waits for it.
-const shortenLimit = 5 * time.Second
-
 // errOldSupervisor: the task was started by an earlier version.
 var errOldSupervisor = errors.New("its supervisor, of an earlier version of burstlet, takes no grace")
 
 // Shorten leaves containers that run no longer than a grace from now, once they are asked
-// to end. It returns within shortenLimit.
+// to end. It returns when ctx ends at the latest.
 func (s *Pool) Shorten(ctx context.Context, arn string, containers []string, grace time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, shortenLimit)
-	defer cancel()
 	select {
 	case s.shortening <- struct{}{}:
 		defer func() { <-s.shortening }()

@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,6 +148,26 @@ func TestTogether(t *testing.T) {
 	}
 	if beside != 1 {
 		t.Errorf("%d of two ran beside the other", beside)
+	}
+}
+
+// TestASuiteThatYields has a lower priority than others.
+func TestASuiteThatYields(t *testing.T) {
+	atRoot(t)
+	priority, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LUCK_YIELD", strconv.Itoa(priority))
+	for yields, want := range map[bool]string{true: ok, false: failed} {
+		s := suite{
+			name: "computes", bound: time.Minute, lane: "gate", packages: []string{module + "/test/cmd/lanes/testdata/luck"},
+			fresh: true, yields: yields,
+		}
+		r, err := s.run(t.Context(), t.TempDir(), time.Now().Add(time.Hour), t.Output())
+		if err != nil || r.Verdict != want {
+			t.Errorf("yields %v: verdict %s, %v", yields, r.Verdict, err)
+		}
 	}
 }
 

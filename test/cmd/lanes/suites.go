@@ -39,9 +39,12 @@ type suite struct {
 	// program says that they run a burstlet, which is built once; raced, that it looks
 	// for data races.
 	program, raced bool
-	// beside says that the suite runs at the same time as the one before it: both wait for
-	// containers and clusters most of their time.
+	// beside says that the suite runs at the same time as the one before it: one of them, or
+	// each, waits for containers and clusters most of its time.
 	beside bool
+	// yields says that it only computes: the cores are first for the suite that it runs
+	// beside, whose tests know clocks.
+	yields bool
 }
 
 var (
@@ -99,16 +102,17 @@ func suitesOf(name string, all []string) ([]suite, error) {
 				world: true, beside: true,
 			},
 			{
+				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
+				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 3, testsAtOnce: 6,
+			},
+			{
 				name: "engine and backends, -race", lane: "gate", bound: 25 * time.Minute, race: true, clusters: true,
 				packages: longestFirst(pick(engine, contract)), packagesAtOnce: 4, testsAtOnce: 6,
+				beside: true, yields: true,
 			},
 			{
 				name: "e2e", lane: "gate", bound: 25 * time.Minute, packages: is("test/suite/e2e"), world: true, program: true,
 				raced: true,
-			},
-			{
-				name: "worlds", lane: "gate", bound: 25 * time.Minute, world: true, program: true,
-				packages: longestFirst(pick(worlds, regexp.MustCompile(`^test/suite/e2e$`))), packagesAtOnce: 3, testsAtOnce: 6,
 			},
 		}, nil
 	case "all":

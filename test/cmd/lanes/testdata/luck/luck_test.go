@@ -4,6 +4,8 @@ package luck
 import (
 	"net"
 	"os"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -40,6 +42,21 @@ func TestNever(t *testing.T) {
 func TestHang(t *testing.T) {
 	if os.Getenv("LUCK_HANG") != "" {
 		select {}
+	}
+}
+
+// TestYield passes at another priority than the one it is told, which is as getpriority(2) has it.
+func TestYield(t *testing.T) {
+	usual := os.Getenv("LUCK_YIELD")
+	if usual == "" {
+		t.Skip("not told of a priority")
+	}
+	priority, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strconv.Itoa(priority) == usual {
+		t.Errorf("priority %d, like that of other suites", priority)
 	}
 }
 
