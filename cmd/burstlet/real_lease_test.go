@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,18 +52,18 @@ nodes:
 	return s
 }
 
-// leads is nil when process i runs all nodes.
+// leads is nil when process i runs all its nodes.
 func (s *trio) leads(i int) error {
 	text, err := readyz(s.cfgs[i])
-	if err == nil && strings.Count(text, " running\n") != len(trioNodes) {
+	if err == nil && strings.Count(text, " running\n") != len(s.cfgs[i].Nodes) {
 		err = fmt.Errorf("process %d says %q", i, text)
 	}
 	return err
 }
 
-func (s *trio) lease() *coordinationv1.Lease {
+func (s *trio) lease(name string) *coordinationv1.Lease {
 	s.t.Helper()
-	lease, err := s.admin.CoordinationV1().Leases("default").Get(s.t.Context(), "trio", metav1.GetOptions{})
+	lease, err := s.admin.CoordinationV1().Leases("default").Get(s.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -87,12 +88,12 @@ func TestRealOneLeaseForAllNodes(t *testing.T) {
 			t.Errorf("node %s has a lease of its own: %v", name, err)
 		}
 	}
-	first := s.lease()
+	first := s.lease("trio")
 	s.tunnels[0].Cut()
 	cut := time.Now()
 	wait.For(t, patience, "the second leads after the first could not renew", func() error { return s.leads(1) })
 	t.Logf("takeover after %v", time.Since(cut))
-	if now := s.lease(); *now.Spec.HolderIdentity == *first.Spec.HolderIdentity || *now.Spec.LeaseTransitions != 1 {
+	if now := s.lease("trio"); *now.Spec.HolderIdentity == *first.Spec.HolderIdentity || *now.Spec.LeaseTransitions != 1 {
 		t.Errorf("%s holds the lease, after %d transitions", *now.Spec.HolderIdentity, *now.Spec.LeaseTransitions)
 	}
 	s.tunnels[0].Restore()
@@ -107,51 +108,75 @@ func TestRealOneLeaseForAllNodes(t *testing.T) {
 	}
 }
 
-// TestRealRemoveNodesOfOneLease: a removal takes nodes over by their one Lease, which stays until the
-// last of them goes.
+// TestRealRemoveNodesOfOneLease: a removal takes nodes over by their one Lease, and deletes it, for
+// nobody holds it then. The process of the nodes that stay makes it again.
 func TestRealRemoveNodesOfOneLease(t *testing.T) {
 	lane.From(t, lane.Gate) // beside TestRealOneLeaseForAllNodes
 	t.Parallel()
 	s := newTrio(t)
-	s.cfgs[0].LeaderElection.Name = "trio-removed"
-	for i := range s.cfgs[0].Nodes {
-		s.cfgs[0].Nodes[i].Node.Name = strings.Replace(trioNodes[i], "trio", "removed", 1)
-		s.cfgs[0].Nodes[i].Kubeconfig = s.nodeKubeconfig(s.cfgs[0].Nodes[i].Node.Name)
+	cfg := &s.cfgs[0]
+	cfg.LeaderElection.Name = "trio-removed"
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].Node.Name = strings.Replace(trioNodes[i], "trio", "removed", 1)
+		cfg.Nodes[i].Kubeconfig = s.nodeKubeconfig(cfg.Nodes[i].Node.Name)
 	}
-	p := s.run(s.cfgs[0])
+	p := s.run(*cfg)
 	wait.For(t, patience, "it leads", func() error { return s.leads(0) })
-	for _, n := range s.cfgs[0].Nodes {
+	for _, n := range cfg.Nodes {
 		s.pod(n.Node.Name, "on-"+n.Node.Name)
 		s.podReady("on-" + n.Node.Name)
 	}
 	p.end()
-	for _, step := range []struct {
-		nodes []string
-		left  int
-	}{{[]string{"removed-b"}, 2}, {nil, 0}} {
-		var out bytes.Buffer
-		err := removeNodes(t.Context(), &out, s.cfgs[0], removeFlags{
-			kubeconfig: s.cp.KubeconfigPath(), nodes: step.nodes, timeout: patience, forceAfter: time.Second,
-		})
-		if err != nil {
-			t.Fatalf("%v: %v\n%s", step.nodes, err, out.String())
+	s.remove("removed-b")
+	s.remain("removed-a", "removed-c")
+
+	cfg.Nodes = slices.Delete(slices.Clone(cfg.Nodes), 1, 2)
+	p = s.run(*cfg)
+	wait.For(t, patience, "it leads the nodes that stay", func() error { return s.leads(0) })
+	if holder := s.lease("trio-removed").Spec.HolderIdentity; holder == nil || *holder == "" {
+		t.Errorf("nobody holds the Lease: %v", holder)
+	}
+	for _, n := range cfg.Nodes {
+		s.pod(n.Node.Name, "later-"+n.Node.Name)
+		s.podReady("later-" + n.Node.Name)
+	}
+	p.end()
+	s.remove()
+	s.remain()
+}
+
+// remove removes nodes of the first process, or all; the Lease of all goes with them.
+func (s *trio) remove(nodes ...string) {
+	s.t.Helper()
+	var out bytes.Buffer
+	err := removeNodes(s.t.Context(), &out, s.cfgs[0], removeFlags{
+		kubeconfig: s.cp.KubeconfigPath(), nodes: nodes, timeout: patience, forceAfter: time.Second,
+	})
+	if err != nil {
+		s.t.Fatalf("remove nodes %v: %v\n%s", nodes, err, out.String())
+	}
+	name := s.cfgs[0].LeaderElection.Name
+	_, err = s.admin.CoordinationV1().Leases("default").Get(s.t.Context(), name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		s.t.Errorf("the Lease after the removal of nodes %v: %v\n%s", nodes, err, out.String())
+	}
+}
+
+// remain checks which of the nodes that are removed in turn are left.
+func (s *trio) remain(want ...string) {
+	s.t.Helper()
+	nodes, err := s.admin.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var left []string
+	for i := range nodes.Items {
+		if name := nodes.Items[i].Name; strings.HasPrefix(name, "removed-") {
+			left = append(left, name)
 		}
-		_, err = s.admin.CoordinationV1().Leases("default").Get(t.Context(), "trio-removed", metav1.GetOptions{})
-		if apierrors.IsNotFound(err) != (step.left == 0) {
-			t.Errorf("the Lease, with %d nodes left: %v\n%s", step.left, err, out.String())
-		}
-		nodes, err := s.admin.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		left := 0
-		for i := range nodes.Items {
-			if strings.HasPrefix(nodes.Items[i].Name, "removed-") {
-				left++
-			}
-		}
-		if left != step.left {
-			t.Errorf("%d nodes are left, want %d\n%s", left, step.left, out.String())
-		}
+	}
+	slices.Sort(left)
+	if !slices.Equal(left, want) {
+		s.t.Errorf("nodes %v are left, want %v", left, want)
 	}
 }
