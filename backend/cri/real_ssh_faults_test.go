@@ -167,16 +167,22 @@ func TestContractOverSSHWhileTheLinkIsReset(t *testing.T) {
 	})
 }
 
-// resetAtRandom resets a link until the returned function is called, which says
-// how often.
-func resetAtRandom(t *testing.T, l *link.Link) (end func() int) {
+// linkSeedOf returns the seed of the moments of resets, and says how to have it again.
+func linkSeedOf(t *testing.T) uint64 {
 	t.Helper()
 	seed := *linkSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("the moments are those of -linkseed %d", seed)
-	draw := rand.New(rand.NewPCG(seed, 2))
+	return seed
+}
+
+// resetAtRandom resets a link until the returned function is called, which says
+// how often.
+func resetAtRandom(t *testing.T, l *link.Link) (end func() int) {
+	t.Helper()
+	draw := rand.New(rand.NewPCG(linkSeedOf(t), 2))
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	count := make(chan int)
 	go func() {

@@ -26,9 +26,7 @@ func TestRealStartsAreMadeOnce(t *testing.T) {
 	b, err := New(sshConfig(h), backend.Always)
 	must(t, err)
 	background.Run(t, b.RunFreely)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	draw := rand.New(rand.NewPCG(seed, 3))
+	draw := rand.New(rand.NewPCG(linkSeedOf(t), 3))
 	cut := 0
 	for i := 0; cut < enough; i++ {
 		if i == most {

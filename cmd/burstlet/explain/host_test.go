@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,8 +29,19 @@ func TestExplainOnAHostIsAsWritten(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
+	ends := map[string]string{"text": ".golden.txt", "json": ".golden.json"}
+	goldens, err := filepath.Glob("testdata/*.golden.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, golden := range goldens {
+		name, end, _ := strings.Cut(golden, ".golden.")
+		if !slices.Contains(files, name+".yaml") || end != "txt" && end != "json" {
+			t.Errorf("%s is of no pod any more: remove it", golden)
+		}
+	}
 	for _, file := range files {
-		for format, end := range map[string]string{"text": ".golden.txt", "json": ".golden.json"} {
+		for format, end := range ends {
 			t.Run(filepath.Base(file)+" "+format, func(t *testing.T) {
 				got, failed := run(t, format, explainHostConfig, file)
 				if (failed != nil) != strings.Contains(file, "refused") {

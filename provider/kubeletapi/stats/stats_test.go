@@ -133,12 +133,17 @@ func pods() []*corev1.Pod {
 	return []*corev1.Pod{whole, parts, ended}
 }
 
-func TestSummaryIsTheKubelets(t *testing.T) {
-	for name, in := range map[string]Input{
+// summaries are the inputs whose summaries stand in files of their names.
+func summaries() map[string]Input {
+	return map[string]Input{
 		"summary":    {Node: "node", Since: noon, Facts: facts(), Pods: pods()},
 		"only":       {Node: "node", Since: noon, Facts: facts(), Pods: pods(), OnlyCPUAndMemory: true},
 		"unmeasured": {Node: "node", Since: noon, Pods: pods()},
-	} {
+	}
+}
+
+func TestSummaryIsTheKubelets(t *testing.T) {
+	for name, in := range summaries() {
 		t.Run(name, func(t *testing.T) {
 			got, err := json.MarshalIndent(Summarize(in), "", " ")
 			if err != nil {
@@ -227,14 +232,42 @@ func exposition(t *testing.T, m interface {
 	return out.Bytes()
 }
 
-func TestMetricsAreTheKubelets(t *testing.T) {
-	for name, m := range map[string]Metrics{
+// expositions are the metrics whose texts stand in files of their names.
+func expositions() map[string]Metrics {
+	return map[string]Metrics{
 		"metrics": {Summarize(Input{
 			Node: "node", Since: noon, Facts: facts(), Pods: pods(), OnlyCPUAndMemory: true,
 		})},
 		"metrics-unmeasured": {Summarize(Input{Node: "node", Since: noon, Pods: pods(), OnlyCPUAndMemory: true})},
 		"metrics-failed":     {},
-	} {
+	}
+}
+
+// TestEveryGoldenFileHasItsCase: a file whose case is gone would stay unnoticed.
+func TestEveryGoldenFileHasItsCase(t *testing.T) {
+	want := []string{"cadvisor.txt"}
+	for name := range summaries() {
+		want = append(want, name+".json")
+	}
+	for name := range expositions() {
+		want = append(want, name+".txt")
+	}
+	slices.Sort(want)
+	entries, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for _, e := range entries {
+		there = append(there, e.Name())
+	}
+	if diff := cmp.Diff(want, there); diff != "" {
+		t.Errorf("files of golden texts (-with a case +there):\n%s", diff)
+	}
+}
+
+func TestMetricsAreTheKubelets(t *testing.T) {
+	for name, m := range expositions() {
 		t.Run(name, func(t *testing.T) { golden(t, name+".txt", exposition(t, m)) })
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 func TestVersionsArePinned(t *testing.T) {
@@ -121,7 +123,7 @@ func TestModuleFile(t *testing.T) {
 func localSource(t *testing.T, main string) source {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skipf("there is no go command: %v", err)
+		need.Missing(t, "there is no go command: %v", err)
 	}
 	dir := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module example.test/hello\n\ngo 1.24\n", "main.go": main} {

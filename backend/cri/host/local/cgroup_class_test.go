@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/test/kit/need"
 )
 
 // A class has the CPU shares of the pods in it together, whichever node they are of. One in
@@ -101,7 +102,7 @@ func TestRealClassWeighsLessWithoutAPod(t *testing.T) {
 	noError(t, err)
 	hi, ok := hs.with(controllerCPU)
 	if !ok {
-		t.Skip("the kernel has no controller cpu")
+		need.Missing(t, "the kernel has no controller cpu")
 	}
 	class := []string{top, "burstable"}
 	weighs := func(want int64) {
