@@ -117,6 +117,9 @@ func TestEvict(t *testing.T) {
 				if got != tt.want {
 					t.Errorf("%s, want %s", got, tt.want)
 				}
+				if r.Evict("u", backend.Eviction{}) && !tt.cfg.PodUnit {
+					t.Error("what has ended was evicted")
+				}
 				r.Vanish("u")
 				if len(r.evicted) > 0 {
 					t.Error("it is known of what is gone")
