@@ -150,7 +150,8 @@ func TestWhatIsMounted(t *testing.T) {
 			corev1.VolumeMount{Name: "data", MountPath: "/d", SubPathExpr: "$(A)"}, "", "Invalid", `"/d" is not expanded`,
 		},
 		"a file of an image": {
-			corev1.VolumeMount{Name: "image", SubPath: "etc/os-release"}, "", "Transient",
+			corev1.VolumeMount{Name: "image", SubPath: "etc/os-release"},
+			"", "Transient",
 			`image subpath "etc/os-release" in "i:1": only directory subpath is supported`,
 		},
 		"none of an image": {
@@ -194,8 +195,12 @@ func TestWhatIsRead(t *testing.T) {
 		pod := &corev1.Pod{}
 		pod.UID = "u"
 		err := b.Files.Place(t.Context(), backend.VolumeSpec{Pod: pod, Name: "v", Hash: "h", Files: []backend.File{
-			{Path: "placed", Data: []byte("as placed")}, {Path: "d/e/f", Data: []byte("deep")}, {Path: "lost"},
-			{Path: "more", Data: []byte("1")}, {Path: "full", Data: make([]byte, backend.MaxReadFile)},
+			{Path: "placed", Data: []byte("as placed")},
+			{Path: "d/e/f", Data: []byte("deep")},
+			{Path: "lost"},
+			{Path: "was/it"},
+			{Path: "more", Data: []byte("1")},
+			{Path: "full", Data: make([]byte, backend.MaxReadFile)},
 			{Path: "large", Data: make([]byte, backend.MaxReadFile+1)},
 		}})
 		if err != nil {
@@ -204,9 +209,13 @@ func TestWhatIsRead(t *testing.T) {
 		v := r.volumes[volumeKey{"sim", "u"}]["v"]
 		c := &container{started: time.Now()}
 		for _, w := range []write{
-			{place: place{v, "written"}, op: shell.Replace, data: "by it"}, {place: place{v, "made"}, op: shell.MakeDir},
-			{place: place{v, "in/made"}, op: shell.Replace}, {place: place{v, "lost"}, op: shell.Remove},
+			{place: place{v, "written"}, op: shell.Replace, data: "by it"},
+			{place: place{v, "made"}, op: shell.MakeDir},
+			{place: place{v, "in/made"}, op: shell.Replace},
+			{place: place{v, "lost"}, op: shell.Remove},
 			{place: place{v, "more"}, op: shell.Append, data: "2"},
+			{place: place{v, "was/it"}, op: shell.Remove},
+			{at: time.Hour, place: place{v, "soon/it"}, op: shell.Replace, data: "not yet"},
 			{at: time.Hour, place: place{v, "late"}, op: shell.Replace, data: "not yet"},
 			{at: time.Hour, place: place{v, "placed"}, op: shell.Replace, data: "not yet"},
 		} {
@@ -217,7 +226,9 @@ func TestWhatIsRead(t *testing.T) {
 			"more": "12", "full": strings.Repeat("\x00", backend.MaxReadFile), "in/made": "",
 			"none": "NotFound: no such file", "late": "NotFound: no such file", "lost": "NotFound: no such file",
 			"../v/placed": "NotFound: no such file", "placed/x": "NotFound: no such file",
-			"made": "Invalid: it is no regular file", "large": "Invalid: it is larger than 65536 bytes",
+			"made": "Invalid: it is no regular file", "d": "Invalid: it is no regular file",
+			"d/e/": "Invalid: it is no regular file", "in": "Invalid: it is no regular file",
+			".": "Invalid: it is no regular file", "was": "NotFound: no such file", "soon": "NotFound: no such file", "large": "Invalid: it is larger than 65536 bytes",
 		} {
 			data, err := b.Files.Read(t.Context(), backend.VolumeFile{Pod: backend.Ref{UID: "u"}, Volume: "v", Path: file})
 			got := string(data)
