@@ -148,9 +148,12 @@ func (a *attempt) wake() {
 	}
 }
 
-// next is the first projected change after now; zero when there is none.
+// next is the first projected change after now; zero when there is none, as of what is gone.
 func (a *attempt) next(now time.Time) time.Time {
 	var t time.Time
+	if a.isGone(now) {
+		return t
+	}
 	soonest := func(at time.Time) {
 		if at.After(now) {
 			t = earliest(t, at)

@@ -217,9 +217,9 @@ func (v filesView) read(file backend.VolumeFile) ([]byte, error) {
 		return nil, backend.Errorf(backend.ErrNotFound, "the volume is not placed")
 	}
 	name := path.Clean(file.Path)
-	e := written(of.now.entry(name), place{of, name}, of.writers, now)
+	e := of.lookup(name, now)
 	switch {
-	case e.Kind == shell.Missing:
+	case e.Kind == shell.Missing && !of.holds(name, now):
 		return nil, backend.Errorf(backend.ErrNotFound, "no such file")
 	case e.Kind != shell.File:
 		return nil, backend.Errorf(backend.ErrInvalid, "it is no regular file")

@@ -120,6 +120,9 @@ func TestNextChange(t *testing.T) {
 		"no health of the ended": {
 			attempt{health: true, containers: []*container{{started: second(4), finished: second(5), program: healthy}}}, 6, "-",
 		},
+		"nothing of what is gone": {
+			attempt{gone: second(5), containers: []*container{{started: second(4), finished: second(8)}}}, 5, "-",
+		},
 		"nobody asks for health": {attempt{containers: []*container{{started: second(4), program: healthy}}}, 4, "-"},
 	} {
 		if got := seen(tt.attempt.next(second(tt.now))); got != tt.want {

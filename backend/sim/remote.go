@@ -177,11 +177,12 @@ func (r *Remote) KillSandbox(uid types.UID) bool {
 func (r *Remote) Evict(uid types.UID, e backend.Eviction) bool {
 	now := r.lock()
 	defer r.mu.Unlock()
+	found := false
 	for _, a := range r.pods[uid] {
 		if r.cfg.PodUnit || !a.anyRuns(now) {
 			continue
 		}
-		r.evicted[uid] = &e
+		r.evicted[uid], found = &e, true
 		for _, c := range a.containers {
 			if c.runs(a, now) {
 				c.stop.lodge(now, evictGrace)
@@ -189,7 +190,7 @@ func (r *Remote) Evict(uid types.UID, e backend.Eviction) bool {
 		}
 		r.project(a, now)
 	}
-	return r.evicted[uid] != nil
+	return found
 }
 
 // lock takes the mutex, forgets what is gone by now, and returns now.

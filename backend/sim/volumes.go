@@ -65,6 +65,34 @@ func (v *volume) swap(spec backend.VolumeSpec, now time.Time) {
 	v.now = newPlacement(spec, now)
 }
 
+// lookup is what containers have made of what stands at a path until now.
+func (v *volume) lookup(name string, now time.Time) shell.Entry {
+	return written(v.now.entry(name), place{v, name}, v.writers, now)
+}
+
+// holds is true for a directory that is there because of what is in it.
+func (v *volume) holds(dir string, now time.Time) bool {
+	if dir == "." {
+		return true
+	}
+	below := func(name string) bool {
+		return strings.HasPrefix(name, dir+"/") && v.lookup(name, now).Kind != shell.Missing
+	}
+	for name := range v.now.files {
+		if below(name) {
+			return true
+		}
+	}
+	for _, c := range v.writers {
+		for _, w := range c.program.writes {
+			if w.volume == v && below(w.path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // hasContents is true for the kinds of volumes that nobody but us writes.
 func hasContents(s corev1.VolumeSource) bool {
 	return s.ConfigMap != nil || s.Secret != nil || s.Projected != nil || s.DownwardAPI != nil

@@ -3,6 +3,7 @@ package terminal_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim/terminal"
@@ -76,6 +77,52 @@ func TestFollow(t *testing.T) {
 	tty.Follow(sizes, nil)
 	if got := tty.Size(); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestSizesAreFollowed: the last one holds, as long as they come and somebody is there.
+func TestSizesAreFollowed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before, later []uint16
+		ended, left   bool // between the two
+		want          uint16
+	}{
+		"none":                  {nil, nil, false, false, 0},
+		"none, and none later":  {nil, nil, true, false, 0},
+		"one":                   {[]uint16{80}, nil, false, false, 80},
+		"several":               {[]uint16{80, 90, 100}, nil, false, false, 100},
+		"several, and no more":  {[]uint16{80, 90}, nil, true, false, 90},
+		"one later":             {nil, []uint16{80}, false, false, 80},
+		"smaller later":         {[]uint16{80, 90}, []uint16{70}, false, false, 70},
+		"later, and nobody is":  {[]uint16{80}, []uint16{90}, false, true, 80},
+		"first, and nobody was": {nil, []uint16{90}, false, true, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sizes, quit := make(chan backend.TerminalSize, 9), make(chan struct{})
+			tty := terminal.New(nil)
+			for _, width := range tt.before {
+				sizes <- backend.TerminalSize{Width: width}
+			}
+			if tt.ended {
+				close(sizes)
+			}
+			tty.Follow(sizes, quit)
+			synctest.Wait()
+			if tt.left {
+				close(quit)
+				synctest.Wait()
+			}
+			for _, width := range tt.later {
+				sizes <- backend.TerminalSize{Width: width}
+			}
+			synctest.Wait()
+			if got := tty.Size().Width; got != tt.want {
+				t.Errorf("%s: %d, want %d", name, got, tt.want)
+			}
+			if !tt.left {
+				close(quit)
+			}
+		})
 	}
 }
 
