@@ -513,8 +513,8 @@ type KubeletAPI struct {
 	CertFile string `json:"certFile"`
 	// KeyFile: see CertFile.
 	KeyFile string `json:"keyFile"`
-	// SelfSigned makes a certificate in memory, which nobody can verify; default
-	// false, true without a file.
+	// SelfSigned serves with a self-signed certificate, made in memory, which clients
+	// cannot verify; default false, true without a file.
 	SelfSigned bool `json:"selfSigned"`
 	// ServerTLSBootstrap requests the serving certificate from the cluster by a
 	// CertificateSigningRequest, which somebody must approve, and rotates it (the
