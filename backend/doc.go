@@ -31,7 +31,7 @@
 //     streams of the calls that move data, so that the contract works in one
 //     process and over a socket.
 //
-// Errors carry one of eight classes, chosen where they arise: see errors.go.
+// Errors carry one of nine classes, chosen where they arise: see errors.go.
 //
 // It is large because it is one contract: each capability has a file of its own, short, and
 // whoever implements or decorates a backend needs them side by side.

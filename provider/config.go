@@ -45,11 +45,11 @@ type Config struct {
 	Server string
 	// Pods is what NewPodInformer returned, not started.
 	Pods cache.SharedIndexInformer
-	// Touch is told that the pod under namespace/name may have changed. It must
+	// Enqueue is told that the pod under namespace/name may have changed. It must
 	// not block. It may be called before the informer has synced.
-	Touch func(key string)
+	Enqueue func(key string)
 	// Synced is called once, after the informer has synced and every pod of that
-	// first listing was touched. May be nil.
+	// first listing was enqueued. May be nil.
 	Synced func()
 	Engine Engine
 	// Pressure returns the pressure conditions of the node that are true; false while they
@@ -108,7 +108,7 @@ func (c *Config) check() error {
 	var missing []error
 	for name, absent := range map[string]bool{
 		"node name": c.NodeName == "", "client": c.Client == nil, "pod informer": c.Pods == nil,
-		"Touch": c.Touch == nil, "engine": c.Engine == nil, "backend": c.Backend.Node == nil,
+		"Enqueue": c.Enqueue == nil, "engine": c.Engine == nil, "backend": c.Backend.Node == nil,
 	} {
 		if absent {
 			missing = append(missing, errors.New(name+" is missing"))

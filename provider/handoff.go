@@ -27,8 +27,8 @@ const podWorkers = 2
 // by UID, that was created here before: a successor under the same name is not
 // hidden by the one before it, and no pod is created twice for nothing.
 type podHandler struct {
-	store cache.Store
-	touch func(key string)
+	store   cache.Store
+	enqueue func(key string)
 
 	mu   sync.Mutex
 	seen map[string]types.UID // handed to CreatePod and still in the store
@@ -39,8 +39,8 @@ var (
 	_ vknode.PodNotifier         = (*podHandler)(nil)
 )
 
-func newPodHandler(store cache.Store, touch func(string)) *podHandler {
-	return &podHandler{store: store, touch: touch, seen: map[string]types.UID{}}
+func newPodHandler(store cache.Store, enqueue func(string)) *podHandler {
+	return &podHandler{store: store, enqueue: enqueue, seen: map[string]types.UID{}}
 }
 
 // CreatePod is a hint.
@@ -53,26 +53,26 @@ func (h *podHandler) CreatePod(_ context.Context, pod *corev1.Pod) error {
 		h.seen[key] = pod.UID
 	}
 	h.mu.Unlock()
-	h.touch(key)
+	h.enqueue(key)
 	return nil
 }
 
 // UpdatePod is a hint.
 func (h *podHandler) UpdatePod(_ context.Context, pod *corev1.Pod) error {
-	h.touch(pod.Namespace + "/" + pod.Name)
+	h.enqueue(pod.Namespace + "/" + pod.Name)
 	return nil
 }
 
 // DeletePod is a hint.
 func (h *podHandler) DeletePod(_ context.Context, pod *corev1.Pod) error {
-	h.touch(pod.Namespace + "/" + pod.Name)
+	h.enqueue(pod.Namespace + "/" + pod.Name)
 	return nil
 }
 
 // GetPod returns the API's pod if it was created here before, and is a hint.
 func (h *podHandler) GetPod(_ context.Context, namespace, name string) (*corev1.Pod, error) {
 	key := namespace + "/" + name
-	h.touch(key)
+	h.enqueue(key)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pod := h.stored(key)

@@ -27,11 +27,11 @@ var podKind = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 // desk is the framework's real PodController with our hand-off around it, on a
 // fake API server, in virtual time.
 type desk struct {
-	t       *testing.T
-	client  *fake.Clientset
-	pods    cache.SharedIndexInformer
-	spy     *spy
-	touches touches
+	t        *testing.T
+	client   *fake.Clientset
+	pods     cache.SharedIndexInformer
+	spy      *spy
+	enqueued enqueued
 
 	mu      sync.Mutex
 	dropped map[string]int
@@ -51,14 +51,14 @@ func handOff(t *testing.T, prepare func(*fake.Clientset), test func(*desk), pods
 		if d.pods, err = NewPodInformer(d.client, "n1"); err != nil {
 			t.Fatal(err)
 		}
-		d.spy = &spy{podHandler: newPodHandler(d.pods.GetStore(), d.touches.touch)}
+		d.spy = &spy{podHandler: newPodHandler(d.pods.GetStore(), d.enqueued.enqueue)}
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := d.pods.AddEventHandler(podEvents(d.touches.touch, d.spy.forget)); err != nil {
+		if _, err := d.pods.AddEventHandler(podEvents(d.enqueued.enqueue, d.spy.forget)); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { d.pods.RunWithContext(ctx) })
-		inert := inertPods{touch: d.touches.touch, dropped: func(verb string) {
+		inert := inertPods{enqueue: d.enqueued.enqueue, dropped: func(verb string) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.dropped[verb]++
@@ -130,10 +130,10 @@ func (d *desk) stands(pod *corev1.Pod) {
 	}
 }
 
-// hinted fails the test unless a key was touched since before.
+// hinted fails the test unless a key was enqueued since before.
 func (d *desk) hinted(key string, before int) {
 	d.t.Helper()
-	if d.touches.count(key) <= before {
+	if d.enqueued.count(key) <= before {
 		d.t.Errorf("no hint for %s", key)
 	}
 }
@@ -146,7 +146,7 @@ func TestPodsAreHandedOnOnce(t *testing.T) {
 		d.hinted("ns/a", 0)
 		pod := newPod("a", "1")
 		pod.Labels = map[string]string{"new": "label"}
-		before := d.touches.count("ns/a")
+		before := d.enqueued.count("ns/a")
 		d.update(pod)
 		d.settle(time.Second)
 		d.hinted("ns/a", before)
@@ -160,7 +160,7 @@ func TestPodsAreHandedOnOnce(t *testing.T) {
 func TestSuccessorUnderTheSameNameIsNotHidden(t *testing.T) {
 	t.Run("deleted and made again", func(t *testing.T) {
 		handOff(t, nil, func(d *desk) {
-			before := d.touches.count("ns/a")
+			before := d.enqueued.count("ns/a")
 			d.remove(newPod("a", "1"))
 			d.add(newPod("a", "2"))
 			d.settle(time.Second)
@@ -172,7 +172,7 @@ func TestSuccessorUnderTheSameNameIsNotHidden(t *testing.T) {
 	})
 	t.Run("replaced in one event", func(t *testing.T) {
 		handOff(t, nil, func(d *desk) {
-			before := d.touches.count("ns/a")
+			before := d.enqueued.count("ns/a")
 			d.update(newPod("a", "2")) // as after a watch gap: an update with another UID
 			d.settle(time.Second)
 			d.hinted("ns/a", before)
@@ -213,7 +213,7 @@ func TestDeletionInAWatchGapIsSeen(t *testing.T) {
 		})
 	}
 	handOff(t, prepare, func(d *desk) {
-		before := d.touches.count("ns/a")
+		before := d.enqueued.count("ns/a")
 		d.remove(newPod("a", "1"))
 		gone := apierrors.NewResourceExpired("too old").ErrStatus
 		watches[0].Error(&gone)
@@ -257,7 +257,7 @@ func TestGraceTimerDoesNotDelete(t *testing.T) {
 		if d.drops("delete") != 0 {
 			t.Error("dropped too early: this test shows nothing any more")
 		}
-		before := d.touches.count("ns/a")
+		before := d.enqueued.count("ns/a")
 		d.settle(time.Minute)
 		d.stands(pod)
 		if d.drops("delete") == 0 {
@@ -323,12 +323,12 @@ func TestStatusesAreNeverWritten(t *testing.T) {
 // engine wants to know of each.
 func TestChangesThatTheFrameworkDropsAreHinted(t *testing.T) {
 	handOff(t, nil, func(d *desk) {
-		before := d.touches.count("ns/a")
+		before := d.enqueued.count("ns/a")
 		pod := running(newPod("a", "1"))
 		d.update(pod)
 		d.settle(time.Second)
 		d.hinted("ns/a", before)
-		before = d.touches.count("ns/a")
+		before = d.enqueued.count("ns/a")
 		pod = newPod("a", "1")
 		pod.Status.Phase = corev1.PodFailed
 		d.update(pod)
@@ -365,9 +365,9 @@ func TestUnknownPodsAreNotFoundInTheFrameworksTerms(t *testing.T) {
 }
 
 func TestEveryCallIsAHintAndSucceeds(t *testing.T) {
-	var r touches
+	var r enqueued
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	h := newPodHandler(store, r.touch)
+	h := newPodHandler(store, r.enqueue)
 	pod := newPod("a", "1")
 	if err := store.Add(pod); err != nil {
 		t.Fatal(err)
@@ -408,9 +408,9 @@ func TestEveryCallIsAHintAndSucceeds(t *testing.T) {
 }
 
 func TestInertClientWritesNothing(t *testing.T) {
-	var r touches
+	var r enqueued
 	dropped := map[string]int{}
-	pods := inertPods{touch: r.touch, dropped: func(verb string) { dropped[verb]++ }}.Pods("ns")
+	pods := inertPods{enqueue: r.enqueue, dropped: func(verb string) { dropped[verb]++ }}.Pods("ns")
 	ctx, pod := t.Context(), newPod("a", "1")
 	do := func(err error) {
 		t.Helper()

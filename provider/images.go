@@ -49,7 +49,8 @@ func statusImages(facts []backend.ImageFacts, most int) []corev1.ContainerImage 
 		if size > maxImagesSize {
 			break
 		}
-		images = append(images, corev1.ContainerImage{Names: names, SizeBytes: int64(f.Size)}) //nolint:gosec // bytes on a disk
+		//nolint:gosec // bytes on a disk
+		images = append(images, corev1.ContainerImage{Names: names, SizeBytes: int64(f.Size)})
 	}
 	return images
 }

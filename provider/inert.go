@@ -25,7 +25,7 @@ var errInert = errors.New("not available to the framework")
 // pods are statusmgr's alone.
 type inertPods struct {
 	dropped func(verb string)
-	touch   func(key string)
+	enqueue func(key string)
 }
 
 var _ corev1client.PodsGetter = inertPods{}
@@ -43,7 +43,7 @@ type inertPodClient struct {
 func (c inertPodClient) drop(verb, name string) {
 	c.dropped(verb)
 	if name != "" {
-		c.touch(c.namespace + "/" + name)
+		c.enqueue(c.namespace + "/" + name)
 	}
 }
 

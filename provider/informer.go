@@ -62,10 +62,10 @@ func (p podInformer) Lister() corelisters.PodLister {
 
 // podEvents is our own handler on the pod informer. Unlike the framework's it
 // understands tombstones, and it does not care what kind of change it is.
-func podEvents(touch func(key string), gone func(key string)) cache.ResourceEventHandler {
+func podEvents(enqueue func(key string), gone func(key string)) cache.ResourceEventHandler {
 	hint := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-			touch(key)
+			enqueue(key)
 		}
 	}
 	return cache.ResourceEventHandlerFuncs{

@@ -78,7 +78,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, metrics: m,
 		remote:  far,
-		handler: newPodHandler(cfg.Pods.GetStore(), cfg.Touch),
+		handler: newPodHandler(cfg.Pods.GetStore(), cfg.Enqueue),
 		refusal: newFirstRefusal(),
 		changed: make(chan struct{}, 1),
 		held:    make(chan error, 1),
@@ -235,7 +235,7 @@ func (n *Node) patience(ctx context.Context) time.Duration {
 
 // startPods syncs the pod informer and starts the hand-off.
 func (n *Node) startPods(ctx context.Context, group *errgroup.Group) error {
-	ours, err := n.cfg.Pods.AddEventHandler(podEvents(n.cfg.Touch, n.handler.forget))
+	ours, err := n.cfg.Pods.AddEventHandler(podEvents(n.cfg.Enqueue, n.handler.forget))
 	if err != nil {
 		return fmt.Errorf("watch pods: %w", err)
 	}
@@ -252,7 +252,7 @@ func (n *Node) startPods(ctx context.Context, group *errgroup.Group) error {
 	}
 	writes := inertPods{
 		dropped: func(verb string) { n.metrics.dropped.WithLabelValues(verb).Inc() },
-		touch:   n.cfg.Touch,
+		enqueue: n.cfg.Enqueue,
 	}
 	group.Go(func() error {
 		return runPods(ctx, podControllerConfig(n.cfg.Client, n.cfg.Pods, n.handler, writes))

@@ -133,8 +133,8 @@ func start(t *testing.T, name string, labels map[string]string) *station {
 	reg := prometheus.NewRegistry()
 	node, err := provider.New(provider.Config{
 		NodeName: name, Client: client, Server: cp.URL(), Pods: pods,
-		Touch:  func(key string) { s.mu.Lock(); s.keys[key]++; s.mu.Unlock() },
-		Engine: s.remote, Backend: backend.Backend{Name: "fake", Node: s.remote},
+		Enqueue: func(key string) { s.mu.Lock(); s.keys[key]++; s.mu.Unlock() },
+		Engine:  s.remote, Backend: backend.Backend{Name: "fake", Node: s.remote},
 		Node: provider.NodeOptions{InternalIP: "127.0.0.1", Labels: labels, Version: provider.KubeletVersion("0.1.0")},
 		API: &kubeletapi.Options{
 			Address:  fmt.Sprintf("127.0.0.1:%d", s.port),

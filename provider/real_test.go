@@ -197,7 +197,7 @@ func TestRealWrongCredentials(t *testing.T) {
 		}
 		r := &remote{}
 		node, err := provider.New(provider.Config{
-			NodeName: "real-x", Client: client, Server: server, Pods: pods, Touch: func(string) {},
+			NodeName: "real-x", Client: client, Server: server, Pods: pods, Enqueue: func(string) {},
 			Engine: r, Backend: backend.Backend{Name: "fake", Node: r},
 			Node: provider.NodeOptions{InternalIP: "127.0.0.1"}, StartTimeout: tries,
 		})

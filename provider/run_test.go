@@ -30,12 +30,12 @@ var nodeKind = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 // bench is a Node that runs in virtual time against a fake API server. The
 // bubble fails when a goroutine is left after Run.
 type bench struct {
-	t       *testing.T
-	client  *fake.Clientset
-	remote  *fakeRemote
-	touches touches
-	synced  chan struct{}
-	node    *Node
+	t        *testing.T
+	client   *fake.Clientset
+	remote   *fakeRemote
+	enqueued enqueued
+	synced   chan struct{}
+	node     *Node
 }
 
 func newBench(t *testing.T, change func(*Config)) *bench {
@@ -51,7 +51,7 @@ func newBench(t *testing.T, change func(*Config)) *bench {
 	}
 	cfg := Config{
 		NodeName: "n1", Client: b.client, Server: "https://api.test:6443", Pods: pods,
-		Touch: b.touches.touch, Synced: func() { close(b.synced) },
+		Enqueue: b.enqueued.enqueue, Synced: func() { close(b.synced) },
 		Engine: b.remote, Backend: backend.Backend{Name: "sim", Node: b.remote},
 		Node:       NodeOptions{InternalIP: "10.0.0.9"},
 		Registerer: prometheus.NewRegistry(),
@@ -140,7 +140,7 @@ func TestNodeRegistersAndKeepsItsLease(t *testing.T) {
 			if again := b.lease(); !again.Spec.RenewTime.After(lease.Spec.RenewTime.Time) {
 				t.Error("the lease was not renewed")
 			}
-			if b.touches.count("ns/a") == 0 {
+			if b.enqueued.count("ns/a") == 0 {
 				t.Error("no hint for the pod")
 			}
 			patches := len(writes(b.client, "nodes"))
@@ -542,7 +542,7 @@ func TestPortIsTakenBeforeTheNodeIsRegistered(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"node name is missing":   func(c *Config) { c.NodeName = "" },
-		"Touch is missing":       func(c *Config) { c.Touch = nil },
+		"Enqueue is missing":     func(c *Config) { c.Enqueue = nil },
 		"is not an IP address":   func(c *Config) { c.Node.InternalIP = "here" },
 		"no serving certificate": func(c *Config) { c.API = &kubeletapi.Options{} },
 		"address of this node":   func(c *Config) { c.Node.InternalIP, c.Server = "", "https://[::bad" },
@@ -554,7 +554,7 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 		remote := newRemote()
 		cfg := Config{
-			NodeName: "n1", Client: fake.NewClientset(), Pods: pods, Touch: func(string) {}, Engine: remote,
+			NodeName: "n1", Client: fake.NewClientset(), Pods: pods, Enqueue: func(string) {}, Engine: remote,
 			Backend: backend.Backend{Node: remote}, Node: NodeOptions{InternalIP: "10.0.0.9"},
 			Registerer: prometheus.NewRegistry(),
 		}

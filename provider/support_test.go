@@ -19,13 +19,13 @@ import (
 	"github.com/burstlet/burstlet/provider/kubeletapi"
 )
 
-// touches records the hints that were given.
-type touches struct {
+// enqueued records the hints that were given.
+type enqueued struct {
 	mu   sync.Mutex
 	keys map[string]int
 }
 
-func (r *touches) touch(key string) {
+func (r *enqueued) enqueue(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.keys == nil {
@@ -34,7 +34,7 @@ func (r *touches) touch(key string) {
 	r.keys[key]++
 }
 
-func (r *touches) count(key string) int {
+func (r *enqueued) count(key string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.keys[key]

@@ -210,9 +210,9 @@ func (m *Manager) retry(ctx context.Context, e *entry, j job, out outcome, now t
 	entry := log.G(ctx).WithFields(fields(e)).WithError(out.err)
 	entry = entry.WithField("failures", e.failures).WithField("delay", delay)
 	if e.failures == 1 && delay > 0 {
-		entry.Warn("Pod status not written, will be tried again")
+		entry.Warn("pod status not written, will be tried again")
 	} else {
-		entry.Debug("Pod status not written, will be tried again")
+		entry.Debug("pod status not written, will be tried again")
 	}
 }
 

@@ -158,7 +158,7 @@ func (m *Manager) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 	want, err := prepare(pod, before, &status, now)
 	if err != nil {
 		m.metrics.writes.WithLabelValues(resultRefused).Inc()
-		log.L.WithFields(fields(e)).WithError(err).Error("Pod status refused")
+		log.L.WithFields(fields(e)).WithError(err).Error("pod status refused")
 		return
 	}
 	if e.want == nil || !equality.Semantic.DeepEqual(e.want, want) {

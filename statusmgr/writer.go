@@ -89,7 +89,7 @@ func (m *Manager) sync(ctx context.Context, j job) outcome {
 func (m *Manager) write(ctx context.Context, j job, mayRun bool, out *outcome) {
 	if out.refused = checkTransitions(&j.api.Spec, &j.api.Status, j.want); out.refused != nil {
 		m.metrics.writes.WithLabelValues(resultRefused).Inc()
-		log.G(ctx).WithFields(fields(j.entry)).WithError(out.refused).Error("Pod status refused")
+		log.G(ctx).WithFields(fields(j.entry)).WithError(out.refused).Error("pod status refused")
 		return
 	}
 	merged, heldBack := merge(binding(j.api), j.want, mayRun, time.Now())
@@ -122,7 +122,7 @@ func (m *Manager) write(ctx context.Context, j job, mayRun bool, out *outcome) {
 	}
 	out.api, out.wrote = reply, true
 	if reply.Status.Phase != j.api.Status.Phase {
-		log.G(ctx).WithFields(fields(j.entry)).WithField("phase", reply.Status.Phase).Info("Pod phase reported")
+		log.G(ctx).WithFields(fields(j.entry)).WithField("phase", reply.Status.Phase).Info("pod phase reported")
 	}
 }
 
@@ -188,7 +188,7 @@ func (m *Manager) delete(ctx context.Context, j job, out *outcome) {
 		return
 	}
 	out.deleted = true
-	log.G(ctx).WithFields(fields(j.entry)).Info("Pod deleted from the API")
+	log.G(ctx).WithFields(fields(j.entry)).Info("pod deleted from the API")
 }
 
 // explain finds out what a failed call means. A conflict is a newer object,
@@ -206,7 +206,7 @@ func (m *Manager) explain(ctx context.Context, j job, err error, out *outcome) {
 	fresh, readErr := m.read(ctx, j.name, out.api.Spec.NodeName)
 	switch {
 	case readErr != nil:
-		log.G(ctx).WithFields(fields(j.entry)).WithError(readErr).Debug("Pod not read after a refused write")
+		log.G(ctx).WithFields(fields(j.entry)).WithError(readErr).Debug("pod not read after a refused write")
 	case fresh == nil || fresh.UID != j.uid:
 		out.gone, out.err = true, nil
 	default:

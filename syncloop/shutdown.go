@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/syncloop/plan"
 )
 
@@ -89,10 +90,8 @@ func (l *Loop) followHost(ctx context.Context) {
 	// A shutdown that has begun is for the pods that are there: they are to be known first.
 	for known := false; !known; {
 		known = !l.LastRelist().IsZero()
-		select {
-		case <-ctx.Done():
+		if pause.For(ctx, shutdownRetry) != nil {
 			return
-		case <-time.After(shutdownRetry):
 		}
 	}
 	var failed failing
@@ -104,10 +103,8 @@ func (l *Loop) followHost(ctx context.Context) {
 		}
 		if failed.tell(ctx, err, "a shutdown of the host would not be noticed, and its pods would end without their grace") ||
 			is == down {
-			select {
-			case <-ctx.Done():
+			if pause.For(ctx, shutdownRetry) != nil {
 				return
-			case <-time.After(shutdownRetry):
 			}
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/log"
 
 	"github.com/burstlet/burstlet/backend"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // reasonSystemOOM is the kubelet's reason of an Event (oom_watcher_linux.go).
@@ -41,10 +42,8 @@ func (l *Loop) followOOMs(ctx context.Context) {
 		stuck := failed.tell(ctx, err, "no SystemOOM Events tell of processes that the host's kernel kills; trying again") ||
 			len(found.Kills) == 0 && (mark != "" || found.Mark == "") // it would answer at once for ever
 		if stuck {
-			select {
-			case <-ctx.Done():
+			if pause.For(ctx, oomRetry) != nil {
 				return
-			case <-time.After(oomRetry):
 			}
 			continue
 		}

@@ -77,7 +77,7 @@ func newEvents(api queueAPI, url, startedBy string, known *task.Known) *events {
 // Run implements backend.Events.
 func (e *events) Run(ctx context.Context, hints chan<- ktypes.UID) error {
 	e.once("started", func() {
-		log.G(ctx).WithField("queue", e.url).WithField("startedBy", e.startedBy).Info("Reading task events")
+		log.G(ctx).WithField("queue", e.url).WithField("startedBy", e.startedBy).Info("reading task events")
 	})
 	for {
 		out, err := e.api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
@@ -148,14 +148,14 @@ func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
 	}
 	var ev taskEvent
 	if err := json.Unmarshal([]byte(body), &ev); err != nil || ev.Source != "aws.ecs" || ev.Detail.TaskArn == "" {
-		e.warn(ctx, "foreign", "The queue of task events brings messages of other kinds: they are deleted")
+		e.warn(ctx, "foreign", "the queue of task events brings messages of other kinds: they are deleted")
 		return "", false
 	}
 	if ev.Detail.StartedBy != e.startedBy {
 		if strings.HasPrefix(ev.Detail.StartedBy, identity.StartedByRoot) {
 			e.warn(
 				ctx, "shared",
-				"The queue of task events brings those of other nodes, which are deleted: each node needs a queue of its own, "+
+				"the queue of task events brings those of other nodes, which are deleted: each node needs a queue of its own, "+
 					"and a rule with its startedBy, "+
 					e.startedBy,
 			)
@@ -174,7 +174,7 @@ func (e *events) read(ctx context.Context, body string) (ktypes.UID, bool) {
 func (e *events) told(ctx context.Context, said intask.Readiness, verify func(string) error) (ktypes.UID, bool) {
 	uid, isNew, err := e.known.Told(said, verify, time.Now())
 	if err != nil {
-		e.warn(ctx, "forged", "The queue of task events brings what a task did not write, which is deleted: somebody "+
+		e.warn(ctx, "forged", "the queue of task events brings what a task did not write, which is deleted: somebody "+
 			"else has "+
 			"sqs:SendMessage on it")
 	}

@@ -78,7 +78,7 @@ func (c *collector) Run(ctx context.Context, may backend.Permit) error {
 		case <-ticker.C:
 		}
 		if err := c.collect(ctx, may); err != nil && ctx.Err() == nil {
-			log.G(ctx).WithError(err).Warn("Looking for unused task definitions and secrets failed; it is tried again later")
+			log.G(ctx).WithError(err).Warn("looking for unused task definitions and secrets failed; it is tried again later")
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (c *collector) collect(ctx context.Context, may backend.Permit) error {
 			errs = append(errs, err)
 			continue
 		}
-		log.G(ctx).WithField("name", g.name).Info("Deleted what no task uses any more")
+		log.G(ctx).WithField("name", g.name).Info("deleted what no task uses any more")
 	}
 	if err = may.Ask("delete task definitions"); err == nil {
 		_, err = c.families.purge(ctx)

@@ -149,7 +149,7 @@ func (p *pods) note(ctx context.Context, t types.Task, now time.Time) {
 		var err error
 		if id, err = identity.Read(t); err != nil {
 			if p.known.Ignore(arn) {
-				log.G(ctx).WithField("task", arn).WithError(err).Warn("Ignoring a task under this node's name that is no pod")
+				log.G(ctx).WithField("task", arn).WithError(err).Warn("ignoring a task under this node's name that is no pod")
 			}
 			return
 		}

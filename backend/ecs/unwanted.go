@@ -26,7 +26,7 @@ func (p *pods) endUnwanted(ctx context.Context, may backend.Permit) error {
 			}
 			if err != nil && ctx.Err() == nil && !errors.Is(err, backend.ErrThrottled) && !errors.Is(err, backend.ErrNotFound) {
 				log.G(ctx).WithField("task", arn).WithError(err).Warn(
-					"A task that should not run was not stopped; it is tried again",
+					"a task that should not run was not stopped; it is tried again",
 				)
 			}
 		}

@@ -16,7 +16,7 @@ func Wrap(b backend.Backend, m *Metrics) backend.Backend {
 		m.costs.add(b.Name, b.Costs)
 	}
 	m.info.WithLabelValues(b.Name).Set(1)
-	m.ways.add(b)
+	m.transports.add(b)
 	return intercept.Wrap(b, m.around)
 }
 

@@ -15,7 +15,7 @@ type Metrics struct {
 	storage    *prometheus.HistogramVec
 	info       *prometheus.GaugeVec
 	costs      *costs
-	ways       *ways
+	transports *transports
 }
 
 // NewMetrics registers the metrics; with nil they are kept but shown nowhere.
@@ -44,14 +44,14 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Name: "burstlet_backend_info",
 			Help: "A metric with a constant '1' value labeled by the kind of the backend.",
 		}, []string{"backend"}),
-		costs: &costs{},
-		ways:  &ways{},
+		costs:      &costs{},
+		transports: &transports{},
 	}
 	if r == nil {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.operations, m.errors, m.duration, m.classes, m.storage, m.info, m.costs, m.ways,
+		m.operations, m.errors, m.duration, m.classes, m.storage, m.info, m.costs, m.transports,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the backend: %w", err)

@@ -28,7 +28,7 @@ func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguratio
 		ImageGCLowThresholdPercent:  new(int32(cfg.Images.GCLowThresholdPercent)),  //nolint:gosec // a percentage
 		ImageMinimumGCAge:           metav1.Duration{Duration: cfg.Images.MinimumGCAge.Duration},
 		ImageMaximumGCAge:           metav1.Duration{Duration: cfg.Images.MaximumGCAge.Duration},
-		NodeStatusMaxImages:         new(int32(cfg.Images.NodeStatusMaxImages)), //nolint:gosec // as many images there are not
+		NodeStatusMaxImages:         new(int32(cfg.Images.NodeStatusMaxImages)), //nolint:gosec // never so many images
 
 		EvictionHard: cfg.Eviction.Hard, EvictionSoft: cfg.Eviction.Soft,
 		EvictionSoftGracePeriod: cfg.Eviction.SoftGracePeriod,

@@ -164,13 +164,13 @@ func newEnder(
 		return nil, err
 	}
 	e.static.Set(nil)
-	touch := func(obj any) {
+	enqueue := func(obj any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
 			e.source.Enqueue(key)
 		}
 	}
 	if _, err = e.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: touch, UpdateFunc: func(_, obj any) { touch(obj) }, DeleteFunc: touch,
+		AddFunc: enqueue, UpdateFunc: func(_, obj any) { enqueue(obj) }, DeleteFunc: enqueue,
 	}); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}

@@ -40,8 +40,8 @@ func (n *node) assembleStatic(m materials) {
 	})
 }
 
-// touch says that a pod in the API may have changed.
-func (n *node) touch(key string) {
+// enqueue says that a pod in the API may have changed.
+func (n *node) enqueue(key string) {
 	n.source.Enqueue(key)
 	if n.static.HasKey(key) {
 		n.mirrors.Changed()

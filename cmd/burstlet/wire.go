@@ -167,10 +167,10 @@ func (n *node) assemble(ctx context.Context, m materials) error {
 		return err
 	}
 	n.vk, err = provider.New(provider.Config{
-		NodeName: m.cfg.Node.Name, Client: m.client, Heartbeats: m.heartbeats, Server: m.server, Pods: n.pods, Touch: n.touch,
-		Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine, Pressure: n.engine.Pressure,
-		Backend: m.remote,
-		Node:    nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry,
+		NodeName: m.cfg.Node.Name, Client: m.client, Heartbeats: m.heartbeats, Server: m.server, Pods: n.pods,
+		Enqueue: n.enqueue, Synced: func() { n.source.EnqueueAll(); m.running() }, Engine: n.engine,
+		Pressure: n.engine.Pressure, Backend: m.remote,
+		Node: nodeOptions(m.cfg, m.identity), API: api, Event: n.events.about, Registerer: m.registry,
 		Gatherer: m.gatherer,
 		Probes:   m.probes, ConfigZ: kubeletConfig(m.cfg), FlagZ: config.Flags(m.cfg),
 		Holder: m.holder, YieldToOther: m.cfg.Node.OnOtherProcess == config.OtherProcessStop,

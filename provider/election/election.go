@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/burstlet/burstlet/backend/gate"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // ErrStuck says that the lease was lost and what led did not end in time. The
@@ -101,12 +102,7 @@ func (e *Elector) Run(ctx context.Context, lead Lead) error {
 // lease, two would take the node from each other without a pause.
 func (e *Elector) giveWay(ctx context.Context) {
 	e.cfg.Standby(errGaveWay)
-	timer := time.NewTimer(e.lease.LeaseDuration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = pause.For(ctx, e.lease.LeaseDuration) // whoever called asks whether ctx ended
 }
 
 // term is one wait and one lead; over says that there is to be no other.

@@ -136,8 +136,8 @@ func (l *Lease) takeTurn(ctx context.Context) error {
 
 func (l *Lease) endTurn() { <-l.turn }
 
-// look returns the Lease's record for a term.
-func (l *Lease) look(ctx context.Context, m *member) (record *resourcelock.LeaderElectionRecord, err error) {
+// get returns the Lease's record for a term.
+func (l *Lease) get(ctx context.Context, m *member) (record *resourcelock.LeaderElectionRecord, err error) {
 	err = l.inTurn(ctx, func(wanted time.Time) error {
 		if err := l.read(ctx, wanted); err != nil {
 			return err

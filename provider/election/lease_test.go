@@ -27,7 +27,7 @@ func joined(t *testing.T, s *server) (l *Lease, first, second *member) {
 	if _, err := l.create(t.Context(), first, wish(0)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.look(t.Context(), second); err != nil {
+	if _, err := l.get(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
 	return l, first, second
@@ -40,12 +40,12 @@ func TestDecisionOnAnOldVersion(t *testing.T) {
 		s := &server{}
 		s.held("other", 0)
 		l, slow, quick := newLease(t, &wire{server: s}, "a"), &member{}, &member{}
-		if _, err := l.look(t.Context(), slow); err != nil {
+		if _, err := l.get(t.Context(), slow); err != nil {
 			t.Fatal(err)
 		}
 		settle(duration) // it has run out, as far as slow can see
 		s.held("other", 0)
-		if _, err := l.look(t.Context(), quick); err != nil {
+		if _, err := l.get(t.Context(), quick); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := l.renew(t.Context(), slow, wish(1)); !errors.Is(err, errOutdated) || s.holder() != "other" {
@@ -91,7 +91,7 @@ func TestLeaseWasAnothersBetweenTwoLooks(t *testing.T) {
 				c.meanwhile(t, s, l, first)
 				settle(retry)
 				// The second node takes it, as an election would.
-				_, err := l.look(t.Context(), second)
+				_, err := l.get(t.Context(), second)
 				if s.lease == nil {
 					_, err = l.create(t.Context(), second, wish(0))
 				} else if err == nil {
@@ -100,7 +100,7 @@ func TestLeaseWasAnothersBetweenTwoLooks(t *testing.T) {
 				if err != nil || s.holder() != "a" {
 					t.Fatalf("the second node: %v, %q holds", err, s.holder())
 				}
-				_, looked := l.look(t.Context(), first)
+				_, looked := l.get(t.Context(), first)
 				_, renewed := l.renew(t.Context(), first, wish(0))
 				if errors.Is(looked, errBroken) != c.ends || errors.Is(renewed, errBroken) != c.ends {
 					t.Errorf("the first node looks: %v, and renews: %v; its term is to end: %v", looked, renewed, c.ends)
@@ -128,7 +128,7 @@ func TestReleaseIsSeenAtOnce(t *testing.T) {
 				if _, err := l.renew(t.Context(), second, wish(0)); err == nil || s.holder() != "" {
 					t.Fatalf("%v, and %q holds: it decided on what was before", err, s.holder())
 				}
-				if record, err := l.look(t.Context(), second); err != nil || record.HolderIdentity != "" {
+				if record, err := l.get(t.Context(), second); err != nil || record.HolderIdentity != "" {
 					t.Fatalf("%v, %v", record, err)
 				}
 				if _, err := l.renew(t.Context(), second, wish(1)); err != nil || s.holder() != "a" {
@@ -168,9 +168,9 @@ func TestCallThatIsGivenUp(t *testing.T) {
 		l := newLease(t, w, "a")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
-		go func() { _, err := l.look(ctx, &member{}); ended <- err }()
+		go func() { _, err := l.get(ctx, &member{}); ended <- err }()
 		synctest.Wait()
-		go func() { _, err := l.look(t.Context(), &member{}); ended <- err }()
+		go func() { _, err := l.get(t.Context(), &member{}); ended <- err }()
 		synctest.Wait()
 		w.set(func(w *wire) { w.cut = false })
 		stop()

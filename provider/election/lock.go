@@ -38,7 +38,7 @@ func (l *lock) Describe() string   { return l.lease.String() }
 func (l *lock) RecordEvent(string) {}
 
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, err := l.lease.look(ctx, &l.member)
+	record, err := l.lease.get(ctx, &l.member)
 	if err = l.note(ctx, err, "leader lease not read; trying again"); err != nil {
 		return nil, nil, err
 	}

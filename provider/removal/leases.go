@@ -26,7 +26,7 @@ func (n *Node) ownLease() types.NamespacedName {
 	return types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: n.cfg.Name}
 }
 
-// server returns who serves the node now, "" if nobody does.
+// server returns the process that serves the node now, "" if none does.
 func (n *Node) server(ctx context.Context) (string, error) {
 	name := n.ownLease()
 	if n.elected() {
@@ -53,7 +53,7 @@ func (n *Node) lease(ctx context.Context, name types.NamespacedName) (*coordinat
 	return lease, nil
 }
 
-// awaitEnd waits until nobody serves the node.
+// awaitEnd waits until no process serves the node.
 func (n *Node) awaitEnd(ctx context.Context) error {
 	said := ""
 	err := until(ctx, func() (bool, time.Duration, error) {
@@ -96,7 +96,7 @@ func (n *Node) deleteLease(ctx context.Context, name types.NamespacedName, as *c
 	return nil
 }
 
-// dropElection deletes the election's Lease once nobody holds it.
+// dropElection deletes the election's Lease once no process holds it.
 func (n *Node) dropElection(ctx context.Context) error {
 	if !n.elected() {
 		return nil

@@ -31,13 +31,13 @@ type Config struct {
 	// Client may do what deploy/rbac/remove-nodes.yaml lists.
 	Client kubernetes.Interface
 	// Election is the Lease of the election for the node; empty without one: then
-	// the node's own in kube-node-lease tells whether somebody serves it.
+	// the node's own in kube-node-lease shows whether a process serves it.
 	Election types.NamespacedName
-	// KeepElection leaves that Lease while somebody holds it: other nodes have it too, which
-	// stay. One that nobody holds goes: who needs it makes it again.
+	// KeepElection leaves that Lease while a process holds it: nodes that stay share it. A
+	// Lease without a holder is deleted: a process that needs it makes it again.
 	KeepElection bool
 	// FormerElection is the Lease that the node had if Election was once another; empty if it
-	// has none. It goes unless somebody holds it.
+	// has none. It is deleted unless a process holds it.
 	FormerElection types.NamespacedName
 	Takeover       Takeover
 	// Signers are the signers of the node's certificates beside Kubernetes' own for
@@ -70,8 +70,8 @@ type Node struct {
 	began time.Time
 
 	mu sync.Mutex
-	// asked tells of pods when they were last asked to leave, and refused why they
-	// were not let go.
+	// asked is when each pod was last asked to leave, and refused is why its eviction was
+	// refused.
 	asked   map[types.UID]time.Time
 	refused map[types.UID]string
 	// onRemote is what the remote showed last.

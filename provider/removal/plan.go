@@ -50,7 +50,7 @@ func terminal(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isBare is true of a pod that nobody makes again.
+// isBare is true of a pod that has not ended and has no controller to make it again.
 func isBare(pod *corev1.Pod) bool { return metav1.GetControllerOf(pod) == nil && !terminal(pod) }
 
 // heldByFinalizers is true of a pod that has ended and was deleted, and is kept in

@@ -43,7 +43,7 @@ type departure struct {
 	daemons bool
 	// late are pods that were not there at first, too.
 	late bool
-	// force gives them no grace: nobody ends them.
+	// force deletes them without grace: no process would end them.
 	force bool
 	// goOn is asked between looks; false ends it before all have left. Nil: true.
 	goOn func(context.Context) (bool, error)
@@ -123,7 +123,7 @@ func (n *Node) ask(ctx context.Context, pods []corev1.Pod, d departure) error {
 	return g.Wait()
 }
 
-// sayBare names the pods that are ended and that nobody makes again.
+// sayBare names the pods that end and have no controller to make them again.
 func (n *Node) sayBare(pods []corev1.Pod) {
 	for i := range pods {
 		if isBare(&pods[i]) {
@@ -132,7 +132,7 @@ func (n *Node) sayBare(pods []corev1.Pod) {
 	}
 }
 
-// answer keeps what came of asking a pod, and tells of it once.
+// answer records the result of asking a pod to leave, and reports it once.
 func (n *Node) answer(pod *corev1.Pod, what verb, first bool, before string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -216,8 +216,8 @@ func (n *Node) finish(ctx context.Context) error {
 	return nil
 }
 
-// clear deletes what pods came to a node that is gone, or with force what nobody
-// ends.
+// clear deletes pods that were bound to the node after it was deleted, or with force those
+// that no process ends.
 func (n *Node) clear(ctx context.Context, force bool) error {
 	count, err := n.leave(ctx, departure{direct: true, daemons: true, late: true, force: force})
 	if err != nil {

@@ -72,7 +72,7 @@ func byLease(nodes []*Node) []electorate {
 	return all
 }
 
-// takeOut does what is left when nobody else runs the nodes any more.
+// takeOut does the rest of the removal once no other process runs the nodes.
 func (e electorate) takeOut(ctx context.Context) error {
 	of := func(step func(*Node, context.Context) error) func(context.Context) error {
 		return func(ctx context.Context) error { return each(ctx, e, step) }

@@ -9,12 +9,12 @@ import (
 const (
 	// nodeLeaseDuration is that of leases that say none: the kubelet's.
 	nodeLeaseDuration = 40 * time.Second
-	// longDead is how old a renewal is, by clocks that may differ, after which
-	// nobody waits for another one.
+	// longDead is the age of a renewal, by clocks that may differ, from which on the
+	// removal does not wait for the next one.
 	longDead = 5 * time.Minute
 )
 
-// observer tells from a Lease whether somebody serves the node. Like an election it
+// observer tells from a Lease whether a process serves the node. Like an election it
 // trusts its own clock: a lease is over when it was not renewed for its duration
 // while it was looked at.
 type observer struct {

@@ -92,12 +92,12 @@ func (m *Manager) Run(ctx context.Context) error {
 		case <-m.signal:
 		case <-timer.C:
 		}
-		timer.Reset(m.look(ctx))
+		timer.Reset(m.reconcile(ctx))
 	}
 }
 
-// look does what is to do, and returns when to look again.
-func (m *Manager) look(ctx context.Context) time.Duration {
+// reconcile does what is to do, and returns when to reconcile again.
+func (m *Manager) reconcile(ctx context.Context) time.Duration {
 	inAPI, known := m.cfg.InAPI()
 	if !known || !m.cfg.Static.Known() {
 		return retryFirst

@@ -125,7 +125,7 @@ func TestMirrorPods(t *testing.T) {
 				Problem: func(err error) { problems = append(problems, err.Error()) },
 			})
 			for range 2 { // the second look is within the pause after a failure
-				if m.look(context.Background()); tt.fails == nil && len(tt.want) > 0 {
+				if m.reconcile(context.Background()); tt.fails == nil && len(tt.want) > 0 {
 					break
 				}
 			}

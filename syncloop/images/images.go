@@ -151,18 +151,18 @@ func (p *Puller) Present(ctx context.Context, w Wanted) string {
 	if err != nil || w.Policy == corev1.PullAlways {
 		return ""
 	}
-	id, may, err := p.look(ctx, w, ref)
+	id, may, err := p.imageRef(ctx, w, ref)
 	if err != nil || !may {
 		return ""
 	}
 	return id
 }
 
-// look returns the id of an image that is there, and whether a pod with these logins may
+// imageRef returns the id of an image that is there, and whether a pod with these logins may
 // use it as it is. What earlier processes recorded of pulls is read beside the look for the
 // image, so that a start has no round trip more. Plugins are asked only where a ServiceAccount
 // may use the image, for they know whether the pod's is one (kubelet: getPodCredentials).
-func (p *Puller) look(ctx context.Context, w Wanted, ref reference) (id string, may bool, err error) {
+func (p *Puller) imageRef(ctx context.Context, w Wanted, ref reference) (id string, may bool, err error) {
 	var loading sync.WaitGroup
 	var loadErr error
 	loading.Go(func() { loadErr = p.records.load(ctx) })
@@ -192,7 +192,7 @@ func AlreadyPresent(image string, event Event) {
 // as it is; empty if it is to be pulled. Where that is forbidden, one that it may not use
 // is as one that is not there (kubelet: imageNotPresentOnNeverPolicyError).
 func (p *Puller) find(ctx context.Context, w Wanted, ref reference, event Event) (string, error) {
-	id, may, err := p.look(ctx, w, ref)
+	id, may, err := p.imageRef(ctx, w, ref)
 	switch {
 	case may:
 		AlreadyPresent(w.Image, event)

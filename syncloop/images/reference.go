@@ -22,7 +22,8 @@ func (r reference) String() string { return r.repository + r.suffix }
 var (
 	nameIdentifier = regexp.MustCompile(`^[a-f0-9]{64}$`)
 	nameDomain     = regexp.MustCompile(
-		`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?$`,
+		`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|` +
+			`\[[a-fA-F0-9:]+\])(?::[0-9]+)?$`,
 	)
 	namePath   = regexp.MustCompile(`^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*$`)
 	nameTag    = regexp.MustCompile(`^\w[\w.-]{0,127}$`)

@@ -12,7 +12,8 @@ import (
 // The grammar of image references (distribution/reference), part by part.
 var (
 	referenceDomain = regexp.MustCompile(
-		`^(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?$`,
+		`^(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])` +
+			`(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?$`,
 	)
 	referenceIPv6      = regexp.MustCompile(`^\[[a-fA-F0-9:]+\](?::[0-9]+)?$`)
 	referenceComponent = regexp.MustCompile(`^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*$`)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // Tries to learn the task's addresses: the endpoint may not have them at once.
@@ -24,12 +26,8 @@ func (t Task) addresses(ctx context.Context) (addresses, error) {
 		if found, err = t.askAddresses(ctx, url); err == nil {
 			return found, nil
 		}
-		timer := time.NewTimer(addressPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, ctx.Err()
-		case <-timer.C:
+		if err := pause.For(ctx, addressPause); err != nil {
+			return nil, err
 		}
 	}
 	if found := ownAddresses(); len(found) > 0 {

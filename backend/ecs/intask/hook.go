@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/burstlet/burstlet/backend/httpget"
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // hook carries out a postStart or preStop hook to its end, in the kubelet's words
@@ -26,7 +27,7 @@ func (c checker) hook(ctx context.Context, h *Handler) *HookFailure {
 		return hookFailed(fmt.Sprintf("HTTP lifecycle hook (%s)", h.HTTP.Path), c.get(ctx, h.HTTP), "")
 	case h.Sleep != nil:
 		return hookFailed(
-			fmt.Sprintf("Sleep lifecycle hook (%d)", *h.Sleep), pause(ctx, time.Duration(*h.Sleep)*time.Second), "",
+			fmt.Sprintf("Sleep lifecycle hook (%d)", *h.Sleep), sleep(ctx, time.Duration(*h.Sleep)*time.Second), "",
 		)
 	}
 	return &HookFailure{What: "lifecycle hook", Why: "error: " + errHandler.Error()}
@@ -39,16 +40,12 @@ func hookFailed(what string, err error, tail string) *HookFailure {
 	return &HookFailure{What: what, Why: fmt.Sprintf("error: %v%s", err, tail)}
 }
 
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
+// sleep is a sleep hook. The text of its error is the kubelet's.
+func sleep(ctx context.Context, d time.Duration) error {
+	if pause.For(ctx, d) != nil {
 		return errors.New("container terminated before sleep hook finished")
-	case <-timer.C:
-		return nil
 	}
+	return nil
 }
 
 // get sends the request of a hook. That a server had to be asked without TLS is told to

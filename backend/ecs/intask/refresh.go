@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // How often files are looked for that have changed.
@@ -49,12 +51,8 @@ func (r *refresher) run(ctx context.Context) {
 	}
 	wait := time.Duration(0) // once at first, to learn when contents are due
 	for {
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, wait) != nil {
 			return
-		case <-timer.C:
 		}
 		due, err := r.once(ctx)
 		if ctx.Err() != nil {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // envRegion is set by Fargate in every container.
@@ -36,21 +38,17 @@ var (
 func patiently[T any](
 	ctx context.Context, t Task, call func(context.Context, string) (T, error), name string,
 ) (T, error) {
-	pause := firstPause
+	wait := firstPause
 	for try := 1; ; try++ {
 		value, err := call(ctx, name)
 		if err == nil || try == secretTries || errors.Is(err, errFinal) {
 			return value, err
 		}
 		t.Log.Printf("try %d: %v", try, err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, wait) != nil {
 			return value, err
-		case <-timer.C:
 		}
-		pause = min(2*pause, maxPause)
+		wait = min(2*wait, maxPause)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/burstlet/burstlet/backend/pause"
 )
 
 // Starter starts commands in a container, as what its own command runs as.
@@ -179,12 +181,8 @@ func accept(ctx context.Context, l net.Listener) (net.Conn, error) {
 		case errors.Is(err, net.ErrClosed):
 			return nil, fmt.Errorf("wait for sessions: %w", err)
 		}
-		again := time.NewTimer(acceptAgain)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-			return nil, nil
+		if pause.For(ctx, acceptAgain) != nil {
+			return nil, nil //nolint:nilerr // it was asked to end
 		}
 	}
 }

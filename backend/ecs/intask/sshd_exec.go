@@ -214,7 +214,8 @@ func (e *execution) carry(process Process, p *pipes) {
 	output.Wait()
 	// These fail only when the client has gone.
 	_ = e.channel.CloseWrite()
-	_, _ = e.channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(code)})) //nolint:gosec // 0 to 255
+	//nolint:gosec // 0 to 255
+	_, _ = e.channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{uint32(code)}))
 	_ = e.channel.Close()
 	p.close()
 	input.Wait()

@@ -36,7 +36,8 @@ func resizeTerminal(master *os.File, to unix.Winsize) error {
 		return fmt.Errorf("size a terminal: %w", err)
 	}
 	var serr error
-	if err := raw.Control(func(fd uintptr) { serr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &to) }); err != nil { //nolint:gosec // a file's number
+	//nolint:gosec // a file's number
+	if err := raw.Control(func(fd uintptr) { serr = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &to) }); err != nil {
 		return fmt.Errorf("size a terminal: %w", err)
 	}
 	return serr

@@ -92,8 +92,12 @@ func (l *Logs) open(ctx context.Context, ref backend.ContainerRef, opts backend.
 		cancel()
 		return nil, err
 	}
-	go func() { _ = pw.CloseWithError(r.copy(ctx, first)) }()
-	return &logStream{PipeReader: pr, cancel: cancel}, nil
+	s := &logStream{PipeReader: pr, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		_ = pw.CloseWithError(r.copy(ctx, first)) // a pipe's never fails
+	}()
+	return s, nil
 }
 
 // container finds the task that an attempt of a container is in, and what is known
@@ -126,16 +130,19 @@ func (l *Logs) find(ref backend.ContainerRef) (string, backend.ContainerFacts, b
 	return "", backend.ContainerFacts{}, false
 }
 
-// logStream is the reader's end. Closing it ends what reads for it.
+// logStream is the reader's end. Close ends what reads for it, and waits for it.
 type logStream struct {
 	*io.PipeReader
 	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 // Close implements io.Closer.
 func (s *logStream) Close() error {
 	s.cancel()
-	return s.PipeReader.Close()
+	err := s.PipeReader.Close()
+	<-s.done
+	return err
 }
 
 // logReader reads one log for one caller.

@@ -7,11 +7,13 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	ecstypes "github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	ktypes "k8s.io/apimachinery/pkg/types"
 
@@ -313,4 +315,51 @@ func TestWhoseLogIsRead(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, text, err)
 		}
 	}
+}
+
+// lingering is a stream whose calls end a second after their context.
+type lingering struct {
+	paged
+	under atomic.Int32
+}
+
+func (l *lingering) GetLogEvents(ctx context.Context, in *cloudwatchlogs.GetLogEventsInput,
+	options ...func(*cloudwatchlogs.Options),
+) (*cloudwatchlogs.GetLogEventsOutput, error) {
+	l.under.Add(1)
+	defer l.under.Add(-1)
+	out, err := l.paged.GetLogEvents(ctx, in, options...)
+	if ctx.Err() != nil {
+		time.Sleep(time.Second)
+	}
+	return out, err
+}
+
+// Who has closed a log that it followed knows that nobody reads it any more.
+func TestCloseWaitsForWhatReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &lingering{paged: paged{pages: [][]string{{"a"}}}}
+		l := New(api, "", "g", known("RUNNING", time.Now()), &tasks{})
+		r, err := l.Open(t.Context(), app, backend.LogOptions{Follow: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, len("a\n"))
+		if _, err := io.ReadFull(r, line); err != nil || string(line) != "a\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		api.mu.Lock()
+		api.hold = make(chan struct{})
+		api.mu.Unlock()
+		time.Sleep(2 * logPoll)
+		if n := api.under.Load(); n != 1 {
+			t.Fatalf("%d calls under way, want one that is held", n)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if n := api.under.Load(); n != 0 {
+			t.Errorf("%d calls under way after Close", n)
+		}
+	})
 }

@@ -84,7 +84,8 @@ func unknown(names []string, err error) []Row {
 
 // private finds what an account would be known by: ARNs, ids of accounts, tasks and
 // resources, addresses, and ids of requests.
-var private = regexp.MustCompile(`arn:[^\s"',;]+|\b\d{12}\b|\b[0-9a-f]{17,}\b|\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|` +
+var private = regexp.MustCompile(`arn:[^\s"',;]+|\b\d{12}\b|\b[0-9a-f]{17,}\b|` +
+	`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|` +
 	`\b(subnet|sg|vpc|eni|i)-[0-9a-z]+\b|\b\d{1,3}(\.\d{1,3}){3}\b|\bAKIA[0-9A-Z]+\b|\bASIA[0-9A-Z]+\b`)
 
 // redacted is a text of AWS's without what is private.

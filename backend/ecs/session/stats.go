@@ -110,7 +110,7 @@ func (t *taskStats) of(ctx context.Context, m *measured, f backend.PodFacts) *ba
 		if err == nil {
 			m.at, m.pod = time.Now(), pod
 		} else if ctx.Err() == nil {
-			log.G(ctx).WithError(err).WithField("task", f.ID).Debug("A task could not be measured")
+			log.G(ctx).WithError(err).WithField("task", f.ID).Debug("a task could not be measured")
 		}
 	}
 	if time.Since(m.at) >= statsKept {

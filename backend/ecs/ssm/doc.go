@@ -1,6 +1,6 @@
 // Package ssm is a client of the data channel of AWS Systems Manager, over which
 // ECS Exec reaches a container: a WebSocket whose frames the agent beside the
-// container acknowledges one by one. [Dial] opens it, and [Session] is then the
+// container acknowledges one by one. [Dialer.Dial] opens it, and [Session] is then the
 // bytes of the command's terminal, in order and without loss.
 //
 //   - frame.go is the encoding of a frame, messages.go the JSON inside some.

@@ -57,10 +57,10 @@ const (
 	whyProfile = "Fargate has its own profile: use RuntimeDefault or none"
 	whySELinux = "SELinux cannot be set on Fargate: remove it"
 	howSELinux = "level s0, the lowest, which is what runs anyway"
-	whyUTSName = "the host name that the kernel tells is AWS's and cannot be set: remove it, or do without " +
+	whyUTSName = "the host name in the kernel is AWS's and cannot be set: remove it, or do without " +
 		"by the annotation " + Prefix + "unenforced"
 	howTokenName   = "a name only: tokens travel in volumes"
-	howHostname    = "the variable HOSTNAME and a line of /etc/hosts; the name that the kernel tells is AWS's"
+	howHostname    = "the variable HOSTNAME and a line of /etc/hosts; the name in the kernel is AWS's"
 	howProfile     = "Fargate's profile"
 	howUser        = "whom the supervisor starts the container as; without backend.ecs.taskImage: user"
 	howGroups      = "groups that the supervisor gives to the container"
@@ -227,9 +227,9 @@ var containerRules = map[string]rule{
 	"volumeDevices": refuse("Fargate has no block devices: remove them"),
 	"livenessProbe": supervised(howProbe + "; a failure ends the container, and the restart policy decides"),
 	"readinessProbe": supervised(howProbe + "; ECS passes the verdict on as the container's " +
-		"healthCheck, and with an event queue burstlet-agent tells it within 2 s"),
+		"healthCheck, and with an event queue burstlet-agent reports it within 2 s"),
 	"startupProbe": supervised(howProbe + "; ECS passes the verdict on as the container's " +
-		"healthCheck, and with an event queue burstlet-agent tells it within 2 s"),
+		"healthCheck, and with an event queue burstlet-agent reports it within 2 s"),
 	"lifecycle": {
 		who: partly, check: hooksFit,
 		how: "hooks run by the supervisor inside the task, stopSignal sent by it",

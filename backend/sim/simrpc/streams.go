@@ -158,9 +158,11 @@ func (a attachClient) Attach(ctx context.Context, ref backend.ContainerRef, spec
 func (c *client) join(ctx context.Context, call intercept.Name, in any, spec backend.AttachSpec) (int32, error) {
 	s, err := c.stream(ctx, call, in, http.StatusSwitchingProtocols)
 	if err == nil {
+		var sizes sync.WaitGroup
+		defer sizes.Wait() // once the connection is closed, nothing holds it up
 		defer s.close()
 		var code int32
-		if code, err = relay(call, &frames{conn: s.conn, in: s.in}, spec); err == nil {
+		if code, err = relay(call, &frames{conn: s.conn, in: s.in}, spec, &sizes); err == nil {
 			return code, nil
 		}
 	}
@@ -170,8 +172,9 @@ func (c *client) join(ctx context.Context, call intercept.Name, in any, spec bac
 	return 0, err
 }
 
-// relay hands frames on until the call has ended.
-func relay(call intercept.Name, f *frames, spec backend.AttachSpec) (int32, error) {
+// relay hands frames on until the call has ended. What sends the terminal's sizes ends
+// soon after it: sizes waits for that.
+func relay(call intercept.Name, f *frames, spec backend.AttachSpec, sizes *sync.WaitGroup) (int32, error) {
 	wanted, over := make(chan struct{}, 1), make(chan struct{})
 	defer close(wanted)
 	defer close(over)
@@ -180,7 +183,7 @@ func relay(call intercept.Name, f *frames, spec backend.AttachSpec) (int32, erro
 		go feed(f, spec.Stdin, wanted)
 	}
 	if spec.Resize != nil {
-		go sendSizes(f, spec.Resize, over)
+		sizes.Go(func() { sendSizes(f, spec.Resize, over) })
 	}
 	for {
 		kind, data, err := f.read()

@@ -74,7 +74,7 @@ func Settings() []Setting {
 			func(c *Configuration) *string { return &c.KubeletAPI.CertFile }),
 		text("kubelet-api-key-file", "kubeletAPI.keyFile", "key of that certificate, PEM",
 			func(c *Configuration) *string { return &c.KubeletAPI.KeyFile }),
-		yesNo("kubelet-api-self-signed", "kubeletAPI.selfSigned", "make a certificate that nobody can verify",
+		yesNo("kubelet-api-self-signed", "kubeletAPI.selfSigned", "serve with a self-signed certificate",
 			func(c *Configuration) *bool { return &c.KubeletAPI.SelfSigned }),
 		yesNo("kubelet-api-server-tls-bootstrap", "kubeletAPI.serverTLSBootstrap",
 			"request the serving certificate from the cluster",

@@ -93,8 +93,8 @@ type Configuration struct {
 	ClusterDomain string `json:"clusterDomain"`
 	// Pods says what pods may ask of the node, and what they are told.
 	Pods Pods `json:"pods"`
-	// Images says which images leave the remote's disk, and what the Node tells of
-	// those that are there. Only backends that keep images use it.
+	// Images says which images are removed from the remote's disk, and how many of the
+	// others the Node lists. Only backends that keep images use it.
 	Images Images `json:"images"`
 	// Eviction says when pods are evicted because their host runs short of something. Only
 	// backends whose pods share a host use it: cri, and sim by containers.
@@ -513,8 +513,8 @@ type KubeletAPI struct {
 	CertFile string `json:"certFile"`
 	// KeyFile: see CertFile.
 	KeyFile string `json:"keyFile"`
-	// SelfSigned makes a certificate in memory, which nobody can verify; default
-	// false, true without a file.
+	// SelfSigned serves with a self-signed certificate, made in memory, which clients
+	// cannot verify; default false, true without a file.
 	SelfSigned bool `json:"selfSigned"`
 	// ServerTLSBootstrap requests the serving certificate from the cluster by a
 	// CertificateSigningRequest, which somebody must approve, and rotates it (the

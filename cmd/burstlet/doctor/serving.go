@@ -44,7 +44,7 @@ func (e *clusterExam) served(ctx context.Context) {
 	case api.ServerTLSBootstrap:
 		e.requested(ctx, address)
 	case api.SelfSigned:
-		e.add(backend.Doubtful(servingCertificate, "self-signed: nobody can verify it",
+		e.add(backend.Doubtful(servingCertificate, "self-signed: clients cannot verify it",
 			"good enough unless the API server has --kubelet-certificate-authority; prefer kubeletAPI.serverTLSBootstrap"))
 	default:
 		e.add(filesFinding(api.CertFile, api.KeyFile, address, time.Now()))

@@ -129,7 +129,7 @@ func (c *Cache) readBundle(ctx context.Context, b *bundle) time.Duration {
 	}
 	c.mu.Unlock()
 	if err != nil {
-		log.G(ctx).WithError(err).WithField("bundle", b.selection.Key).Debug("Trust bundle not read")
+		log.G(ctx).WithError(err).WithField("bundle", b.selection.Key).Debug("trust bundle not read")
 	}
 	c.notify(tell...)
 	return delay

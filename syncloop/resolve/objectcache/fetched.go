@@ -69,7 +69,7 @@ func (f *fetched[T]) take(ctx context.Context, c *Cache, e *podEntry, value T, e
 	c.mu.Unlock()
 	if err != nil {
 		log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("uid", pod.UID).
-			Debug("Object not read")
+			Debug("object not read")
 	}
 	if tell {
 		c.notify(pod.UID)

@@ -74,9 +74,9 @@ func (f *follower[T]) wait(ctx context.Context, err error) bool {
 		f.w.failed(f.o, fmt.Errorf("failed to sync %s cache: %w", f.w.kind.name, err))
 	}
 	if told && f.retry.report() {
-		entry.Warn("Object not read")
+		entry.Warn("object not read")
 	} else {
-		entry.Debug("Object not read yet")
+		entry.Debug("object not read yet")
 	}
 	return pause.For(ctx, delay) == nil
 }

@@ -89,7 +89,7 @@ func (c *Cache) useServices() {
 func (c *Cache) runServices(ctx context.Context, informer cache.SharedIndexInformer) {
 	if err := c.prepareServices(informer); err != nil {
 		// It fails only for an informer that runs already.
-		log.G(ctx).WithError(err).Error("Services cannot be read")
+		log.G(ctx).WithError(err).Error("services cannot be read")
 		return
 	}
 	var wg sync.WaitGroup
@@ -118,7 +118,7 @@ func (c *Cache) prepareServices(informer cache.SharedIndexInformer) error {
 	var r retry
 	errHandler := informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, _ *cache.Reflector, err error) {
 		if ctx.Err() == nil && r.report() {
-			log.G(ctx).WithError(err).Warn("Services not read")
+			log.G(ctx).WithError(err).Warn("services not read")
 		}
 	})
 	_, errEvents := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -209,9 +209,9 @@ func (c *Cache) tokenFailed(ctx context.Context, e *podEntry, t *token, err erro
 	c.mu.Unlock()
 	entry := log.G(ctx).WithError(err).WithField("pod", pod.Namespace+"/"+pod.Name).WithField("uid", pod.UID)
 	if report {
-		entry.Warn("Couldn't update token")
+		entry.Warn("couldn't update token")
 	} else {
-		entry.Debug("Couldn't update token yet")
+		entry.Debug("couldn't update token yet")
 	}
 	if tell {
 		c.notify(pod.UID)

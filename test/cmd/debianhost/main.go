@@ -96,7 +96,9 @@ backend:
   ssh -i %s -o UserKnownHostsFile=%s -p %s root@%s
 
 Ctrl-C ends and removes it.
-`, h.Hostname(), h.Endpoint(), h.KeyFile(), h.KnownHostsFile(), images.BusyboxRef, h.KeyFile(), h.KnownHostsFile(), port, address)
+`,
+		h.Hostname(), h.Endpoint(), h.KeyFile(), h.KnownHostsFile(), images.BusyboxRef,
+		h.KeyFile(), h.KnownHostsFile(), port, address)
 	if err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

@@ -17,8 +17,8 @@
 // plane of its own, asks before it makes anything there, and removes all of it.
 //
 // The parts: main.go knows flags and signals; demo.go is the order of things;
-// prepare.go installs and builds what is missing; cluster.go, config.go, ecs.go and
-// child.go start and stop the programs; mine.go finds the user's cluster, ask.go asks
+// prepare.go installs and builds what is missing; cluster.go, config.go and ecs.go
+// start and stop the programs; mine.go finds the user's cluster, ask.go asks
 // for it, and join.go makes and removes what a node needs there; show.go and forward.go
 // are what is shown, checks.go what is expected of it, shell.go how commands are run and
 // waited for; screen.go knows how all of it looks; diagnose.go tells what went wrong.

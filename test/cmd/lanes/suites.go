@@ -54,7 +54,9 @@ var (
 	engine = regexp.MustCompile(`^(syncloop|statusmgr|provider|backend)(/|$)|^cmd/[^/]+(/(backends|doctor|explain))?$`)
 	// worlds are packages whose tests start clusters or hosts of containers.
 	worlds = regexp.MustCompile(
-		`^test/(suite/(differential|e2e|install|monitoring|conformance)|world/|parts/(burstletimage|controlplane|debianhost|kubelet|remotehost)|fakeaws/(ecsprocess|ecsrun)|cmd/(debianhost|demo|ecs|remotehost))`,
+		`^test/(suite/(differential|e2e|install|monitoring|conformance)|world/|` +
+			`parts/(burstletimage|controlplane|debianhost|kubelet|remotehost)|` +
+			`fakeaws/(ecsprocess|ecsrun)|cmd/(debianhost|demo|ecs|remotehost))`,
 	)
 	// made are packages whose tests build images, and render the chart.
 	made = regexp.MustCompile(`^(tools/image|test/suite/chart|test/parts/binaries|test/cmd/lanes)$`)

@@ -25,7 +25,10 @@ func (a agenda) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
 func (a agenda) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
 
 // Push is heap.Interface's.
-func (a *agenda) Push(x any) { *a = append(*a, x.(dueEvent)) } //nolint:forcetypeassert // heap.Push below is the only caller
+func (a *agenda) Push(x any) {
+	//nolint:forcetypeassert // heap.Push below is the only caller
+	*a = append(*a, x.(dueEvent))
+}
 
 // Pop is heap.Interface's.
 func (a *agenda) Pop() any {

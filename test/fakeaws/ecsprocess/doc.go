@@ -3,6 +3,6 @@
 // demo. [Start] hands it images, reads where it serves, and ends it, also when the
 // owner is killed.
 //
-// [Section] is the backend section of burstlet's configuration for it, and [Access]
-// the credentials: it takes any.
+// [Process.Section] is the backend section of burstlet's configuration for it, and
+// [Access] the credentials: it takes any.
 package ecsprocess

@@ -32,7 +32,8 @@ func (c *Client) Refused() int64 { return c.refused.Load() }
 
 // Tokens sends one token after the other, none of which is any, until ctx ends.
 func (c *Client) Tokens(ctx context.Context) {
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 8} //nolint:gosec // a test's
+	//nolint:gosec // a test's
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 8}
 	defer transport.CloseIdleConnections()
 	for ctx.Err() == nil {
 		if c.Pause > 0 && !rest(ctx, c.Pause) {

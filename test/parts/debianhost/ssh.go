@@ -111,7 +111,8 @@ func (h *Host) dialSocket(ctx context.Context, path string) (net.Conn, error) {
 		return nil, err
 	}
 	// The handshake knows no context.
-	stop := context.AfterFunc(ctx, func() { raw.Close() }) //nolint:errcheck,gosec // whoever waits gets the context's error
+	//nolint:errcheck,gosec // whoever waits gets the context's error
+	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer stop()
 	conn, channels, requests, err := ssh.NewClientConn(raw, h.sshd(), &ssh.ClientConfig{
 		User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: ssh.FixedHostKey(h.hostKey),

@@ -86,7 +86,7 @@ func (h *Host) Leave() error {
 	return errors.Join(errs...)
 }
 
-// alone is the node's lock for one that nobody else attends to; nil where somebody does.
+// alone takes the node's lock if no other process holds it, and returns nil otherwise.
 func (h *Host) alone(root, node string) (*os.File, error) {
 	f, err := openAttend(h.attendFile(root, node))
 	if err != nil {
@@ -106,8 +106,8 @@ func (h *Host) alone(root, node string) (*os.File, error) {
 	}
 }
 
-// leaveLock gives a lock up, and removes its file if nobody else holds it: nothing of burstlet
-// is to stay on a host.
+// leaveLock releases a lock, and removes its file unless another process holds the lock:
+// burstlet leaves nothing behind on a host.
 func leaveLock(f *os.File) error {
 	var err error
 	if flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && stillThere(f) == nil {

@@ -18,7 +18,7 @@ import (
 const (
 	// earlierCalls bounds how long a call waits for those that an earlier process left.
 	earlierCalls = time.Minute
-	// earlierPoll is how often it looks: the kernel wakes nobody who waits with a bound.
+	// earlierPoll is how often the lock is tried: flock cannot wait with a timeout.
 	earlierPoll = 20 * time.Millisecond
 	// locksFile, below /run, is there while calls are under way.
 	locksFile = "burstlet-calls.lock"
@@ -161,8 +161,8 @@ func lockRange(file *os.File, start, bytes int64) error {
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &where)
 }
 
-// release gives up a lock, and removes the file if nobody holds another: nothing of
-// burstlet is to stay on a host. What fails leaves an empty file in memory.
+// release releases a lock, and removes the file unless another lock on it is held:
+// burstlet leaves nothing behind on a host. If that fails, an empty file stays in /run.
 func (h *Host) release(file *os.File) {
 	if file == nil {
 		return

@@ -10,8 +10,8 @@
 //	cgroup, usage     what a pod may use, and what it does use
 //	facts             what the host is
 //	log, rotate, sweep  logs of containers
-//	keep, attend      what goes on while nobody is connected, and what does not beside
-//	                  somebody who is
+//	keep, attend      what runs on the host while no process is connected, and the lock
+//	                  that stops it while one is
 //	systemlog         logs of the host
 //	oom               what its kernel killed for want of memory
 //

@@ -18,12 +18,12 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
-// While nobody is connected, a process sees to a node's pods: its keeper. It rotates their
-// logs and holds them to their limits on local storage (keep_evict.go). The helper that did
-// so leaves it behind when its session ends. A file beside the node's pods is
-// there as long as the keeper is, which ends when the file is removed or replaced: so the
-// next connection ends it, of whatever version, and so does a later keeper. For a moment
-// two may rotate, which the locks on the logs' directories order.
+// A keeper is the process that looks after a node's pods while no burstlet is connected: it
+// rotates their logs and evicts pods over their limits on local storage (keep_evict.go). The
+// helper, which does both while connected, starts it when its session ends. The keeper has a
+// file beside the node's pods and ends when that file is removed or replaced. So the next
+// connection ends a keeper of any version, and so does a later keeper. For a moment two
+// processes may rotate; the locks on the logs' directories put them in order.
 
 const (
 	// keepCall is how long a call of the runtime may take.
@@ -53,8 +53,8 @@ func (h *Host) takeOver(r host.Rotation) error {
 	return nil
 }
 
-// KeepOrder is what a keeper is to do; nil when nobody asked for one, or none of the
-// node's containers runs. Where the runtime does not say what runs, something may.
+// KeepOrder is what a keeper is to do; nil if no keeper was asked for, or if none of the
+// node's containers runs. If the runtime does not answer, some are assumed to run.
 func (h *Host) KeepOrder(ctx context.Context) (*host.Rotation, error) {
 	h.keepMu.Lock()
 	order := h.keep

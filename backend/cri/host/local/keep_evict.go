@@ -13,10 +13,10 @@ import (
 	"github.com/burstlet/burstlet/backend/localstorage"
 )
 
-// A keeper evicts pods that are over a limit on local storage, as the engine does while it is
-// connected: by the same measurements and the same judgement. It records that before it stops
-// anything, so that whoever connects knows why the containers have ended; and only while
-// nobody attends to the node's pods.
+// A keeper evicts pods over a limit on local storage as the engine does while it is connected,
+// by the same measurements and rules. It records an eviction before it stops anything, so that
+// the next connection knows why the containers have ended, and it evicts only while no other
+// process attends to the node's pods.
 
 // codeNotFound is gRPC's code of a call about what is not there.
 const codeNotFound = 5

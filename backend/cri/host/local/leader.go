@@ -29,9 +29,8 @@ func recordFile(root, node string) string {
 	return filepath.Join(root, fmt.Sprintf(".leader-%016x.json", hash.Sum64()))
 }
 
-// recorded is the record that stands there. One that cannot be understood, as a power
-// failure may leave it, is none: nobody's changes are made then until somebody takes the
-// node.
+// recorded is the record in the file. A record that cannot be parsed, as after a power
+// failure, counts as none: then all changes are refused until a leader takes the node.
 func recorded(path string) (fence.Record, error) {
 	text, err := readSmall(path, maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -38,7 +38,7 @@ type Host struct {
 	// delay is the lock that delays shutdowns.
 	delay shutdownLock
 
-	// keep is how a keeper is to rotate; nil: nobody asked for one.
+	// keep is how a keeper is to rotate; nil: no keeper was asked for.
 	keepMu sync.Mutex
 	keep   *host.Rotation
 	// attended are the locks of nodes that this process attends to, by their files.

@@ -175,7 +175,7 @@ func (h *Host) delayShutdown(ctx context.Context, l *logind, delay time.Duration
 		return err
 	}
 	var fd dbus.UnixFD
-	// A lock that arrives after the caller has gone would be held by nobody who lets it go.
+	// If the call ended with its caller, a lock that arrives later would never be released.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), inhibitTimeout)
 	defer cancel()
 	err := l.CallWithContext(ctx, logindManager+".Inhibit", 0,

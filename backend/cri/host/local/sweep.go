@@ -89,7 +89,7 @@ func olderThan(e os.DirEntry, before time.Time) bool {
 	return err == nil && info.ModTime().Before(before)
 }
 
-// markOf is whose a directory is; nobody's without a mark that can be read.
+// markOf is the owner of a directory; empty without a mark that can be read.
 func markOf(dir string) host.Ownership {
 	mark, err := readMark(dir)
 	if err != nil {

@@ -70,9 +70,8 @@ func (h *Host) users(ctx context.Context, u host.Users) (uint32, error) {
 	return first, replaceFile(u.Mark, mark.Bytes(), 0o644)
 }
 
-// free is the first id of a range that nobody has, the first from number start on. It
-// begins anywhere, so that pods that are not recorded here are rarely met (kubelet:
-// AllocationBitmap).
+// free is the first id of the first free range from number start on. The start is random, so
+// that it rarely hits the range of a pod that is not recorded here (kubelet: AllocationBitmap).
 func (r userRanges) free(taken map[uint32]bool, start uint32) (uint32, bool) {
 	for i := range r.count {
 		if first := (r.first + (start+i)%r.count) * host.UserIDs; !taken[first] {

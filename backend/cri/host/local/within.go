@@ -15,10 +15,10 @@ import (
 // directoryMode is that of directories that a hostPath volume makes.
 const directoryMode = 0o755
 
-// openWithin opens a path of the host, which has to be below another one: step by step,
-// as a path in a volume is, so that nobody who may write there leads it elsewhere.
-// Directories that are missing are made where create is set. Errors: fs.ErrPermission
-// for a path that leads out.
+// openWithin opens a path of the host that must be below another one. It opens it step by
+// step, like a path in a volume, so that a process that may write there cannot redirect it.
+// With create it makes missing directories. Errors: fs.ErrPermission for a path that leads
+// out.
 func openWithin(within, path string, create bool) (*os.File, error) {
 	rest, below := strings.CutPrefix(path, strings.TrimSuffix(within, "/")+"/")
 	if path == within {

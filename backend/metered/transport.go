@@ -8,30 +8,30 @@ import (
 	"github.com/burstlet/burstlet/backend"
 )
 
-// ways shows how the ways to the wrapped backends' remotes are, when it is asked.
-type ways struct {
+// transports collects what the wrapped backends know of the transports to their remotes.
+type transports struct {
 	mu sync.Mutex
 	of []backend.Backend
 }
 
-func (w *ways) add(b backend.Backend) {
+func (t *transports) add(b backend.Backend) {
 	if b.Links == nil && b.Calls == nil && b.Queues == nil {
 		return
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.of = append(w.of, b)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of = append(t.of, b)
 }
 
 // Describe implements [prometheus.Collector]. The names depend on the backends, so
-// none is told beforehand.
-func (w *ways) Describe(chan<- *prometheus.Desc) {}
+// none is described beforehand.
+func (t *transports) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements [prometheus.Collector].
-func (w *ways) Collect(out chan<- prometheus.Metric) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, b := range w.of {
+func (t *transports) Collect(out chan<- prometheus.Metric) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, b := range t.of {
 		p := printer{out: out, prefix: "burstlet_" + b.Name + "_"}
 		if b.Links != nil {
 			for _, f := range b.Links() {
