@@ -112,11 +112,12 @@ func (l *load) name(node string, slot int) string {
 func (l *load) churn(ctx context.Context, node string, perSecond float64) {
 	every := time.Duration(float64(time.Second) / perSecond)
 	for slot := 0; pause.For(ctx, every) == nil; slot = (slot + 1) % len(l.pods[node]) {
-		err := l.client.CoreV1().Pods(namespace).Delete(ctx, l.name(node, slot), metav1.DeleteOptions{})
+		whole := context.WithoutCancel(ctx) // in the end each slot has its pod
+		err := l.client.CoreV1().Pods(namespace).Delete(whole, l.name(node, slot), metav1.DeleteOptions{})
 		if err == nil {
-			err = l.create(ctx, node, slot)
+			err = l.create(whole, node, slot)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			l.Errorf("replace a pod: %v", err)
 		}
 	}
