@@ -22,8 +22,8 @@ import (
 var (
 	duration = flag.Duration("soak", 0, "how long the nodes are under load; 0: not at all")
 	counts   struct {
-		ssh, sim, configMaps, big, floods, idle, streams int
-		churnSSH, churnSim                               float64
+		ssh, sim, configMaps, big, floods, idle, streams, unread int
+		churnSSH, churnSim                                       float64
 	}
 )
 
@@ -35,6 +35,7 @@ func init() {
 	flag.IntVar(&counts.floods, "soakfloods", 10, "clients that send 10 bad tokens a second to each kubelet API")
 	flag.IntVar(&counts.idle, "soakidle", 500, "idle connections to each kubelet API")
 	flag.IntVar(&counts.streams, "soakstreams", 50, "logs that are followed")
+	flag.IntVar(&counts.unread, "soakunread", 520, "streams that nobody reads of each kubelet API, which takes 500 at once")
 	flag.Float64Var(&counts.churnSSH, "soakchurnssh", 0.2, "pods on the host that are replaced per second")
 	flag.Float64Var(&counts.churnSim, "soakchurnsim", 2, "simulated pods that are replaced per second")
 }
@@ -173,6 +174,7 @@ func (l *load) steady(ctx context.Context, tenth time.Duration, steady *atomic.B
 		l.judgePods(v, node, from, to, before, after)
 	}
 	l.judgeClients(v)
+	l.judgeStreams(v, before, after)
 	return v
 }
 
@@ -224,11 +226,36 @@ func (l *load) judgeClients(v *verdict) {
 	scraped, unanswered := l.scraped.Load(), l.unanswered.Load()
 	v.add(atMost("part of scrapes without an answer", float64(unanswered)/float64(max(1, scraped)), 0.01),
 		"%d scrapes, %d without an answer; %d logs followed", scraped, unanswered, l.followed.Load())
-	var sent, refused int64
+	var sent, refused, opened, crowded int64
 	for _, enemy := range l.enemies {
 		sent, refused = sent+enemy.Sent(), refused+enemy.Refused()
+		opened, crowded = opened+enemy.Opened(), crowded+enemy.Crowded()
 	}
-	v.add(nil, "%d bad tokens sent, %d refused unseen", sent, refused)
+	v.add(nil, "%d bad tokens sent, %d refused unseen; %d streams opened that nobody reads, %d refused",
+		sent, refused, opened, crowded)
+}
+
+// judgeStreams wants the hostile client to have held most streams of each node, and all of one at least.
+func (l *load) judgeStreams(v *verdict, before, after metrics) {
+	var err error
+	var turnedAway float64
+	for _, node := range l.nodes {
+		of := []string{"node", node, "server", "kubelet_api", "kind", "streams"}
+		held, limit := after.value("burstlet_http_in_flight", of...), after.value("burstlet_http_limit", of...)
+		const refusals = "burstlet_http_refused_total"
+		refused := after.value(refusals, of...) - before.value(refusals, of...)
+		turnedAway += refused
+		v.add(nil, "%s: %.0f of %.0f streams held, %.0f refused", node, held, limit, refused)
+		if held < limit/2 {
+			err = errors.Join(err, fmt.Errorf("%s: only %.0f of %.0f streams are held", node, held, limit))
+		}
+	}
+	if turnedAway == 0 {
+		err = errors.Join(err, errors.New("no stream was refused"))
+	}
+	if counts.unread > 0 {
+		v.add(err, "%.0f streams refused in all", turnedAway)
+	}
 }
 
 func (l *load) judgeLeases(began, ended time.Time) {
