@@ -15,9 +15,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/util/retry"
 )
 
 // versioned makes a fake API server refuse an update of a lease that is not the newest.
@@ -166,6 +168,169 @@ func TestTwoProcessesReportEachOther(t *testing.T) {
 		stop()
 		group.Wait()
 	})
+}
+
+// caseOfTwo is one of docs/operations.md, "Two processes for one node".
+type caseOfTwo struct {
+	name  string
+	first Holder
+	// begin makes the second process, or does its work where that is no burstlet.
+	begin func(ctx context.Context, first *rival, stop bool) *rival
+	// other is what the first says of it; empty: nothing. Foreign renewals are from fewest to most.
+	other        string
+	fewest, most float64
+	// ends is which of them ends where node.onOtherProcess is stop.
+	ends string
+}
+
+func casesOfTwo() []caseOfTwo {
+	const election, many = "ns/burstlet-n1", 100
+	us, alone := Holder{Process: "a", Election: election}, Holder{Process: "a"}
+	beside := func(other Holder) func(context.Context, *rival, bool) *rival {
+		return func(_ context.Context, first *rival, stop bool) *rival {
+			return newRival(first.t, first.client, other, stop && other.Process != "")
+		}
+	}
+	by := func(lease string) Holder { return Holder{Process: "b", Election: lease} }
+	const unknown = "a process that does not say who it is"
+	return []caseOfTwo{
+		{"another lease for the same nodes", us, beside(by("ns/nodes")), "process b by lease ns/nodes", 2, many, "second"},
+		{"with an election, and without", us, beside(by("")), "process b without leader election", 2, many, "second"},
+		{"without an election, and with", alone, beside(by(election)), "process b by lease " + election, 2, many, "second"},
+		{"both without an election", alone, beside(by("")), "process b without leader election", 2, many, "second"},
+		{"two releases", us, beside(by("other/burstlet-n1")), "process b by lease other/burstlet-n1", 2, many, "second"},
+		{
+			"a release that was moved",
+			Holder{Process: "a", Election: "old/burstlet-n1"},
+			beside(by("new/burstlet-n1")),
+			"process b by lease new/burstlet-n1", 2, many, "second",
+		},
+		{"an older burstlet", us, beside(Holder{}), unknown, 2, many, "first"},
+		{"a kubelet", us, kubeletRenews, unknown, 2, many, "first"},
+		{"a former leader that wakes", us, oneRenewal(us), "", 1, 1, ""},
+		{"the node's lease is deleted", us, leaseGoes, "", 0, 0, ""},
+	}
+}
+
+// Each case says what it is to say, counts the renewals and, where it is to stop, ends one of the two.
+func TestEveryCaseOfTwoProcesses(t *testing.T) {
+	for _, tt := range casesOfTwo() {
+		for _, stop := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stop %v", tt.name, stop), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					first := newRival(t, nil, tt.first, stop)
+					ctx, cancel := context.WithCancel(t.Context())
+					var group sync.WaitGroup
+					first.start(ctx, &group)
+					first.settle(25 * time.Second)
+					second := tt.begin(ctx, first, stop)
+					if second != nil {
+						second.start(ctx, &group)
+					}
+					first.settle(2 * time.Minute)
+					tt.judge(first, second, stop)
+					cancel()
+					group.Wait()
+				})
+			})
+		}
+	}
+}
+
+func (c caseOfTwo) judge(first, second *rival, stop bool) {
+	first.t.Helper()
+	first.endedForOther(stop && c.ends == "first")
+	if second != nil {
+		second.endedForOther(stop && c.ends == "second")
+	}
+	switch us := c.first.String(); {
+	case stop && c.ends == "second": // which has seen the first at its start, and written nothing
+		first.says("", 0, 0)
+		second.says(us, 0, 0)
+		return
+	case second != nil && second.node.cfg.Holder.Process != "": // an older one would not say it
+		second.says(us, c.fewest, c.most)
+	}
+	first.says(c.other, c.fewest, c.most)
+}
+
+// endedForOther checks whether the process has left the node to another.
+func (r *rival) endedForOther(want bool) {
+	r.t.Helper()
+	_, ended, err := r.state()
+	if ended != want || want != errors.Is(err, errHeld) || want && !strings.Contains(err.Error(), "node.onOtherProcess") {
+		r.t.Errorf("process %q: ended %v, want %v: %v", r.node.cfg.Holder.Process, ended, want, err)
+	}
+}
+
+// says checks the one Event about another process, or that there is none, and how many renewals were counted.
+func (r *rival) says(other string, fewest, most float64) {
+	r.t.Helper()
+	events, _, _ := r.state()
+	if other == "" && len(events) > 0 || other != "" && (len(events) != 1 ||
+		!strings.HasPrefix(events[0], "Warning Node n1 has two processes") ||
+		!strings.Contains(events[0], "renewed by "+other)) {
+		r.t.Errorf("process %q: Events %q, want one about %q", r.node.cfg.Holder.Process, events, other)
+	}
+	if n := r.foreign(); n < fewest || n > most {
+		r.t.Errorf("process %q: %v foreign renewals, want %v to %v", r.node.cfg.Holder.Process, n, fewest, most)
+	}
+}
+
+// renewBeside renews the node's lease as somebody else does, who says it of holder or, where that is nil,
+// leaves the annotations alone.
+func (r *rival) renewBeside(ctx context.Context, holder *Holder) {
+	leases := r.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		lease, err := leases.Get(ctx, "n1", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now := metav1.NowMicro()
+		lease.Spec.RenewTime = &now
+		if holder != nil {
+			w, err := newWatcher(*holder, nil, nil)
+			if err != nil {
+				return err
+			}
+			lease = w.sign(lease)
+		}
+		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		r.t.Error(err)
+	}
+}
+
+// oneRenewal is the last one of a process that led before us by the same election.
+func oneRenewal(us Holder) func(context.Context, *rival, bool) *rival {
+	us.Process = "frozen"
+	return func(ctx context.Context, first *rival, _ bool) *rival {
+		first.renewBeside(ctx, &us)
+		return nil
+	}
+}
+
+// kubeletRenews renews the lease as a kubelet does, every ten seconds.
+func kubeletRenews(ctx context.Context, first *rival, _ bool) *rival {
+	first.t.Helper()
+	go func() {
+		for range 11 {
+			time.Sleep(10 * time.Second)
+			first.renewBeside(ctx, nil)
+		}
+	}()
+	return nil
+}
+
+func leaseGoes(ctx context.Context, first *rival, _ bool) *rival {
+	first.t.Helper()
+	err := first.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Delete(ctx, "n1", metav1.DeleteOptions{})
+	if err != nil {
+		first.t.Error(err)
+	}
+	return nil
 }
 
 // Two that have the node find each other: the younger one leaves, whichever sees the other

@@ -7,6 +7,9 @@ import (
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
 )
 
+// noPidsLimit is how a kubelet says that pods have no limit of processes.
+const noPidsLimit = int64(-1)
+
 // kubeletConfig is the configuration in a kubelet's terms, for /configz. What it
 // leaves out has no counterpart, or is the kubelet API's own to say.
 func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguration {
@@ -38,7 +41,17 @@ func kubeletConfig(cfg config.Configuration) *kubeletv1beta1.KubeletConfiguratio
 	if pods := cfg.Node.Capacity.Pods; pods != nil {
 		c.MaxPods = int32(pods.Value()) //nolint:gosec // as many do not fit
 	}
-	if cri := cfg.Backend.CRI; cri != nil && cfg.Backend.Type == config.BackendCRI && len(cri.ShutdownGroups()) > 0 {
+	cri := cfg.Backend.CRI
+	if cfg.Backend.Type != config.BackendCRI {
+		cri = nil
+	}
+	if cri != nil {
+		c.SeccompDefault, c.PodPidsLimit = new(cri.SeccompDefault), new(cri.PodPidsLimit)
+		if cri.PodPidsLimit == 0 {
+			c.PodPidsLimit = new(noPidsLimit)
+		}
+	}
+	if cri != nil && len(cri.ShutdownGroups()) > 0 {
 		c.ShutdownGracePeriod = metav1.Duration{Duration: cri.ShutdownGracePeriod.Duration}
 		c.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: cri.ShutdownGracePeriodCriticalPods.Duration}
 		for _, group := range cri.ShutdownGracePeriodByPodPriority {

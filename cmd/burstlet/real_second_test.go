@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/burstlet/burstlet/test/kit/lane"
+	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 )
 
@@ -19,13 +22,16 @@ func TestRealTwoReleasesWithOneNode(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	const name = "shared"
+	health := map[string]int{"default": ports.Free(t), "kube-public": ports.Free(t)}
 	release := func(election, more string) string {
 		return fmt.Sprintf(`
 node: {name: %s, internalIP: 127.0.0.1%s}
 kubeconfig: %s
 leaderElection: {enabled: true, namespace: %s, kubeconfig: %s}
+healthzPort: %d
+healthzMetrics: true
 backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
-`, name, more, s.nodeKubeconfig(name), election, s.cp.KubeconfigPath())
+`, name, more, s.nodeKubeconfig(name), election, s.cp.KubeconfigPath(), health[election])
 	}
 	s.run(s.configure(release("default", "")))
 	s.ready(name)
@@ -60,8 +66,35 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 		}
 		return nil
 	})
+	for election, port := range health {
+		// The first alone is not reported. Of the Events one may be that of the process that did not start.
+		wait.For(t, patience, "foreign renewals that the process of "+election+" counts", func() error {
+			if n := foreignRenewals(t, port); n < 2 {
+				return fmt.Errorf("%v", n)
+			}
+			return nil
+		})
+	}
 	node, err := s.admin.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil || !strings.Contains(node.Annotations["burstlet.dev/holder"], "/burstlet-shared") {
 		t.Errorf("the Node's annotations %v, %v", node.Annotations, err)
 	}
+}
+
+// foreignRenewals is what a process of one node counts.
+func foreignRenewals(t *testing.T, health int) float64 {
+	t.Helper()
+	text, err := fetch(health, "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^burstlet_node_foreign_lease_renewals_total\S* (\S+)$`).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("the metrics have no such counter:\n%s", text)
+	}
+	n, err := strconv.ParseFloat(found[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -1,11 +1,13 @@
 package kubeletapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -141,6 +143,72 @@ func TestAuditOfAttachThatItsClientEnds(t *testing.T) {
 		t.Error("the client that hung up got no error")
 	}
 	s.expectTrail(t, line(auditBegan, "attach"), line(auditEnded, "attach", "outcome", "closed"))
+}
+
+// A port-forward says when it began and that it ended, and nothing of what went through it.
+func TestAuditOfPortForward(t *testing.T) {
+	shouts := ports{80: func(conn *net.TCPConn) {
+		said := make([]byte, len(secret))
+		if _, err := io.ReadFull(conn, said); err == nil {
+			_, _ = conn.Write(bytes.ToUpper(said))
+		}
+		_, _ = io.Copy(io.Discard, conn)
+	}}
+	shouted := strings.ToUpper(secret)
+	for _, tt := range []struct {
+		protocol string
+		// talk sends the secret through a forwarded port, returns what came back, and hangs up.
+		talk func(t *testing.T, s *served, beforeTheEnd func()) string
+	}{
+		{"SPDY", func(t *testing.T, s *served, beforeTheEnd func()) string {
+			conn, _, err := s.dialer(t, "/portForward/ns/p").Dial("portforward.k8s.io")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			data, _ := open(t, conn, "80", "1")
+			if _, err := io.WriteString(data, secret); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, len(shouted))
+			if _, err := io.ReadFull(data, got); err != nil {
+				t.Fatal(err)
+			}
+			beforeTheEnd()
+			return string(got)
+		}},
+		{"WebSocket", func(t *testing.T, s *served, beforeTheEnd func()) string {
+			conn := s.webSocket(t, "/portForward/ns/p?port=80", "v4.channel.k8s.io")
+			defer conn.(io.Closer).Close()
+			if err := conn.WriteMessage(binaryMessage, []byte("\x00"+secret)); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				_, frame, err := conn.ReadMessage()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(frame) > 0 && frame[0] == 0 && string(frame[1:]) != "\x50\x00" { // which is the port's number
+					beforeTheEnd()
+					return string(frame[1:])
+				}
+			}
+		}},
+	} {
+		t.Run(tt.protocol, func(t *testing.T) {
+			engine := &fakeEngine{}
+			engine.forward = shouts.forward(t)
+			s := streaming(t, engine, nil)
+			began := line(auditBegan, "portForward", "container", nil)
+			if got := tt.talk(t, s, func() { s.expectTrail(t, began) }); got != shouted {
+				t.Errorf("the port answered %q", got)
+			}
+			s.expectTrail(t, began, line(auditEnded, "portForward", "container", nil, "outcome", "closed"))
+			if strings.Contains(s.logged.String(), shouted) {
+				t.Errorf("the log tells what was answered:\n%s", s.logged)
+			}
+		})
+	}
 }
 
 func TestAuditOfRefusals(t *testing.T) {

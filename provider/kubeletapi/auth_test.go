@@ -92,6 +92,38 @@ func TestCallersAreIdentifiedAndAllowed(t *testing.T) {
 	}
 }
 
+// Who holds a node's port gets the bearer token of whoever scrapes with one, for the process has it reviewed;
+// of a scraper with a certificate it gets nothing that opens anything elsewhere. The log has no token.
+func TestATokenIsGivenToTheNodeACertificateIsNot(t *testing.T) {
+	const token = "of-a-scraper"
+	may := map[string]bool{"metrics": true}
+	r := &reviews{
+		tokens: map[string]string{token: "scraper"}, rights: map[string]map[string]bool{"scraper": may, "prometheus": may},
+	}
+	s := serve(t, &fakeEngine{}, r, nil)
+	certificate, _, _ := s.ca.issue(t, "prometheus", x509.ExtKeyUsageClientAuth)
+	for _, tt := range []struct {
+		name string
+		call func(string) *http.Response
+		seen []string
+	}{
+		{"a certificate", s.caller(t, &certificate, ""), nil},
+		{"a token", s.caller(t, nil, token), []string{token}},
+	} {
+		if resp := tt.call("/metrics"); resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", tt.name, resp.Status)
+		}
+		r.mu.Lock()
+		if !slices.Equal(r.seen, tt.seen) {
+			t.Errorf("%s: tokens %q were reviewed, want %q", tt.name, r.seen, tt.seen)
+		}
+		r.mu.Unlock()
+	}
+	if strings.Contains(s.logged.String(), token) {
+		t.Errorf("the log tells the token:\n%s", s.logged)
+	}
+}
+
 func TestAlwaysAllowStillAuthenticates(t *testing.T) {
 	r := &reviews{tokens: map[string]string{"t": "u"}}
 	s := serve(t, &fakeEngine{}, r, func(c *Config) { c.AlwaysAllow = true })

@@ -209,7 +209,8 @@ type reviews struct {
 	hold  chan struct{}
 	mu    sync.Mutex // guards what follows
 	asked []authorizationv1.ResourceAttributes
-	held  int // reviews of tokens that are kept back
+	seen  []string // tokens, in the order of their reviews
+	held  int      // reviews of tokens that are kept back
 }
 
 func (r *reviews) waits(d int) {
@@ -228,6 +229,9 @@ func (r *reviews) client(t *testing.T) kubernetes.Interface {
 		if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
 			t.Error(err)
 		}
+		r.mu.Lock()
+		r.seen = append(r.seen, review.Spec.Token)
+		r.mu.Unlock()
 		user, ok := r.tokens[review.Spec.Token]
 		if !ok && r.hold != nil {
 			r.waits(1)

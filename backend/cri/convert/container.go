@@ -37,7 +37,7 @@ func (n Converter) Container(
 		Tty:         c.TTY,
 		Linux: &runtimeapi.LinuxContainerConfig{
 			Resources:       resources,
-			SecurityContext: containerSecurity(spec.Pod, c, user, n.cfg.SeccompProfileRoot),
+			SecurityContext: containerSecurity(spec.Pod, c, user, n.cfg),
 		},
 	}
 }

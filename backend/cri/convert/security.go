@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/burstlet/burstlet/backend/cri/criconfig"
 )
 
 // maskedPaths and readonlyPaths are what every container gets unless it is
@@ -54,7 +56,7 @@ func isTrue(b *bool) bool { return b != nil && *b }
 // containerSecurity is the container's security context for the runtime. user is
 // the image's, used where the pod names none.
 func containerSecurity(
-	pod *corev1.Pod, c *corev1.Container, user ImageUser, seccompRoot string,
+	pod *corev1.Pod, c *corev1.Container, user ImageUser, cfg criconfig.Config,
 ) *runtimeapi.LinuxContainerSecurityContext {
 	sc := EffectiveSecurity(pod, c)
 	out := &runtimeapi.LinuxContainerSecurityContext{
@@ -63,7 +65,7 @@ func containerSecurity(
 		NoNewPrivs:         sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation,
 		NamespaceOptions:   namespaces(pod),
 		SupplementalGroups: groups(pod),
-		Seccomp:            seccomp(sc.SeccompProfile, seccompRoot),
+		Seccomp:            seccomp(sc.SeccompProfile, cfg),
 		Apparmor:           appArmor(sc.AppArmorProfile),
 		SelinuxOptions:     seLinux(sc.SELinuxOptions),
 		RunAsUser:          int64Value(sc.RunAsUser),
@@ -135,16 +137,16 @@ func groups(pod *corev1.Pod) []int64 {
 	return append(out, p.SupplementalGroups...)
 }
 
-// seccomp without a profile is unconfined, the kubelet's default. root holds the
-// profiles of the host.
-func seccomp(p *corev1.SeccompProfile, root string) *runtimeapi.SecurityProfile {
+// seccomp without a profile is unconfined, the kubelet's default, or confined as by its seccompDefault.
+func seccomp(p *corev1.SeccompProfile, cfg criconfig.Config) *runtimeapi.SecurityProfile {
 	switch {
-	case p == nil:
-	case p.Type == corev1.SeccompProfileTypeRuntimeDefault:
+	case p == nil && !cfg.SeccompDefault:
+	case p == nil, p.Type == corev1.SeccompProfileTypeRuntimeDefault:
 		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault}
 	case p.Type == corev1.SeccompProfileTypeLocalhost && p.LocalhostProfile != nil:
 		return &runtimeapi.SecurityProfile{
-			ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: path.Join(root, *p.LocalhostProfile),
+			ProfileType:  runtimeapi.SecurityProfile_Localhost,
+			LocalhostRef: path.Join(cfg.SeccompProfileRoot, *p.LocalhostProfile),
 		}
 	}
 	return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}

@@ -67,6 +67,8 @@ type Config struct {
 	// SeccompProfileRoot holds the profiles that pods name as localhostProfile;
 	// default the kubelet's, /var/lib/kubelet/seccomp.
 	SeccompProfileRoot string
+	// SeccompDefault gives containers without a profile that of the runtime.
+	SeccompDefault bool
 	// ContainerLogMaxSize and ContainerLogMaxFiles bound the logs of a container, in
 	// bytes and files; default the kubelet's, 10 MiB and 5.
 	ContainerLogMaxSize  int64

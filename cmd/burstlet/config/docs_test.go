@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -103,6 +104,36 @@ func TestLinks(t *testing.T) {
 			}
 			if anchor != "" && !anchors(read(t, target))[anchor] {
 				t.Errorf("%s: %s has no heading %q", page, target, anchor)
+			}
+		}
+	}
+}
+
+// TestNamedTests finds every test that the documents name: what they claim, it shows.
+func TestNamedTests(t *testing.T) {
+	named, declared := regexp.MustCompile("`(Test[A-Z]\\w*)[`/]"), regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	there := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && entry.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			for _, found := range declared.FindAllStringSubmatch(read(t, path), -1) {
+				there[found[1]] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range documents(t) {
+		for _, found := range named.FindAllStringSubmatch(read(t, filepath.Join(root, page)), -1) {
+			if !there[found[1]] {
+				t.Errorf("%s names %s, which is not there", page, found[1])
 			}
 		}
 	}

@@ -302,6 +302,9 @@ type CRI struct {
 	// SeccompProfileRoot holds the profiles that pods name as localhostProfile;
 	// default /var/lib/kubelet/seccomp.
 	SeccompProfileRoot string `json:"seccompProfileRoot"`
+	// SeccompDefault gives containers for which the pod names no seccomp profile that of the
+	// runtime (the kubelet's seccompDefault); default false: they are unconfined.
+	SeccompDefault bool `json:"seccompDefault"`
 	// ContainerLogMaxSize is the size at which a container's log is rotated; default
 	// 10Mi.
 	ContainerLogMaxSize *Quantity `json:"containerLogMaxSize"`

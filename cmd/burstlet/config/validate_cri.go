@@ -65,6 +65,7 @@ func (p *Pods) hostPaths() []criconfig.HostPath {
 func (c *CRI) Settings() criconfig.Config {
 	out := criconfig.Config{
 		Endpoint: c.Endpoint, RuntimeSocket: c.RuntimeSocket, PodsDir: c.PodsDir, SeccompProfileRoot: c.SeccompProfileRoot,
+		SeccompDefault:       c.SeccompDefault,
 		ContainerLogMaxFiles: c.ContainerLogMaxFiles, PodPidsLimit: c.PodPidsLimit, SwapBehavior: c.MemorySwap.SwapBehavior,
 		Reserved:   c.SystemReserved.ResourceList(),
 		PodLogsDir: c.PodLogsDir, ContainerLogsDir: c.ContainerLogsDir,

@@ -1,5 +1,5 @@
-// Package hostile is a client that a kubelet API must bear: it knows none of the
-// node's secrets, and keeps the node as busy as it can.
+// Package hostile is a client that a kubelet API must bear: it keeps the node as busy as it can, as somebody who
+// knows none of its secrets (Tokens, Idle) or as one who may do all (Streams).
 package hostile
 
 import (
@@ -21,7 +21,8 @@ type Client struct {
 	// Pause is how long one flood of tokens waits between two; 0: not at all.
 	Pause time.Duration
 
-	sent, refused atomic.Int64
+	sent, refused   atomic.Int64 // tokens
+	opened, crowded atomic.Int64 // streams
 }
 
 // Sent is how many tokens were sent.

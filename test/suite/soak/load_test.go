@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/burstlet/burstlet/backend/pause"
 	"github.com/burstlet/burstlet/test/kit/hostile"
@@ -112,11 +114,12 @@ func (l *load) name(node string, slot int) string {
 func (l *load) churn(ctx context.Context, node string, perSecond float64) {
 	every := time.Duration(float64(time.Second) / perSecond)
 	for slot := 0; pause.For(ctx, every) == nil; slot = (slot + 1) % len(l.pods[node]) {
-		err := l.client.CoreV1().Pods(namespace).Delete(ctx, l.name(node, slot), metav1.DeleteOptions{})
+		whole := context.WithoutCancel(ctx) // in the end each slot has its pod
+		err := l.client.CoreV1().Pods(namespace).Delete(whole, l.name(node, slot), metav1.DeleteOptions{})
 		if err == nil {
-			err = l.create(ctx, node, slot)
+			err = l.create(whole, node, slot)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			l.Errorf("replace a pod: %v", err)
 		}
 	}
@@ -175,9 +178,10 @@ func (l *load) follow(ctx context.Context) {
 	}
 }
 
-// attack has a hostile client on each port of the kubelet API, also those where nobody
+// attack has hostile clients on each port of the kubelet API, also those where nobody
 // listens just now.
 func (l *load) attack(ctx context.Context, group *sync.WaitGroup) {
+	admitted := l.admitted()
 	for _, ports := range l.ports {
 		for _, node := range l.nodes {
 			enemy := &hostile.Client{Address: fmt.Sprint("127.0.0.1:", ports[node]), Pause: 100 * time.Millisecond}
@@ -186,6 +190,22 @@ func (l *load) attack(ctx context.Context, group *sync.WaitGroup) {
 				group.Go(func() { enemy.Tokens(ctx) })
 			}
 			group.Go(func() { enemy.Idle(ctx, counts.idle) })
+			group.Go(func() {
+				enemy.Streams(ctx, counts.unread, hostile.Target{TLS: admitted, Container: "app", Pod: func() string {
+					return namespace + "/" + l.name(node, rand.IntN(len(l.pods[node])))
+				}})
+			})
 		}
 	}
+}
+
+// admitted is the certificate of a hostile client that may do all.
+func (l *load) admitted() *tls.Config {
+	l.Helper()
+	credential, err := l.cp.Credential("hostile", "system:masters")
+	l.must(err)
+	config, err := rest.TLSConfigFor(credential)
+	l.must(err)
+	config.InsecureSkipVerify, config.NextProtos = true, nil //nolint:gosec // a test's
+	return config
 }

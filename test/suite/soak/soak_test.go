@@ -22,8 +22,8 @@ import (
 var (
 	duration = flag.Duration("soak", 0, "how long the nodes are under load; 0: not at all")
 	counts   struct {
-		ssh, sim, configMaps, big, floods, idle, streams int
-		churnSSH, churnSim                               float64
+		ssh, sim, configMaps, big, floods, idle, streams, unread int
+		churnSSH, churnSim                                       float64
 	}
 )
 
@@ -35,6 +35,7 @@ func init() {
 	flag.IntVar(&counts.floods, "soakfloods", 10, "clients that send 10 bad tokens a second to each kubelet API")
 	flag.IntVar(&counts.idle, "soakidle", 500, "idle connections to each kubelet API")
 	flag.IntVar(&counts.streams, "soakstreams", 50, "logs that are followed")
+	flag.IntVar(&counts.unread, "soakunread", 520, "streams that nobody reads of each kubelet API, which takes 500 at once")
 	flag.Float64Var(&counts.churnSSH, "soakchurnssh", 0.2, "pods on the host that are replaced per second")
 	flag.Float64Var(&counts.churnSim, "soakchurnsim", 2, "simulated pods that are replaced per second")
 }
@@ -74,7 +75,7 @@ func TestSoak(t *testing.T) {
 
 	began = time.Now()
 	tenth := *duration / tenths
-	terms := l.terms()
+	terms := l.transitions()
 	took := []time.Duration{w.killLeader()}
 	w.must(pause.For(ctx, time.Until(began.Add(tenth))))
 	judged := l.steady(ctx, tenth, &steady)
@@ -91,15 +92,6 @@ func TestSoak(t *testing.T) {
 	l.judgeFailovers(terms, took)
 	l.settled()
 	l.judgeEnd()
-}
-
-// terms are how often each node's election changed hands until now.
-func (l *load) terms() map[string]int {
-	terms := map[string]int{}
-	for _, node := range l.nodes {
-		terms[node] = l.transitions(node)
-	}
-	return terms
 }
 
 // settled waits until every pod that should be there is Ready, and none else is there.
@@ -182,6 +174,7 @@ func (l *load) steady(ctx context.Context, tenth time.Duration, steady *atomic.B
 		l.judgePods(v, node, from, to, before, after)
 	}
 	l.judgeClients(v)
+	l.judgeStreams(v, before, after)
 	return v
 }
 
@@ -233,11 +226,36 @@ func (l *load) judgeClients(v *verdict) {
 	scraped, unanswered := l.scraped.Load(), l.unanswered.Load()
 	v.add(atMost("part of scrapes without an answer", float64(unanswered)/float64(max(1, scraped)), 0.01),
 		"%d scrapes, %d without an answer; %d logs followed", scraped, unanswered, l.followed.Load())
-	var sent, refused int64
+	var sent, refused, opened, crowded int64
 	for _, enemy := range l.enemies {
 		sent, refused = sent+enemy.Sent(), refused+enemy.Refused()
+		opened, crowded = opened+enemy.Opened(), crowded+enemy.Crowded()
 	}
-	v.add(nil, "%d bad tokens sent, %d refused unseen", sent, refused)
+	v.add(nil, "%d bad tokens sent, %d refused unseen; %d streams opened that nobody reads, %d refused",
+		sent, refused, opened, crowded)
+}
+
+// judgeStreams wants the hostile client to have held most streams of each node, and all of one at least.
+func (l *load) judgeStreams(v *verdict, before, after metrics) {
+	var err error
+	var turnedAway float64
+	for _, node := range l.nodes {
+		of := []string{"node", node, "server", "kubelet_api", "kind", "streams"}
+		held, limit := after.value("burstlet_http_in_flight", of...), after.value("burstlet_http_limit", of...)
+		const refusals = "burstlet_http_refused_total"
+		refused := after.value(refusals, of...) - before.value(refusals, of...)
+		turnedAway += refused
+		v.add(nil, "%s: %.0f of %.0f streams held, %.0f refused", node, held, limit, refused)
+		if held < limit/2 {
+			err = errors.Join(err, fmt.Errorf("%s: only %.0f of %.0f streams are held", node, held, limit))
+		}
+	}
+	if turnedAway == 0 {
+		err = errors.Join(err, errors.New("no stream was refused"))
+	}
+	if counts.unread > 0 {
+		v.add(err, "%.0f streams refused in all", turnedAway)
+	}
 }
 
 func (l *load) judgeLeases(began, ended time.Time) {
@@ -253,16 +271,14 @@ func (l *load) judgeLeases(began, ended time.Time) {
 }
 
 // judgeFailovers wants each kill to be followed in time, and no other change of hands.
-func (l *load) judgeFailovers(before map[string]int, took []time.Duration) {
+func (l *load) judgeFailovers(before int, took []time.Duration) {
 	l.Helper()
 	l.Logf("takeovers after a kill: %v", took)
 	if most := slices.Max(took); most > failover {
 		l.Errorf("a takeover took %v, want %v", most, failover)
 	}
-	for node, terms := range l.terms() {
-		if terms -= before[node]; terms != len(took) {
-			l.Errorf("%s changed hands %d times, with %d kills", node, terms, len(took))
-		}
+	if terms := l.transitions() - before; terms != len(took) {
+		l.Errorf("the nodes changed hands %d times, with %d kills", terms, len(took))
 	}
 }
 

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -147,6 +148,15 @@ func (w *world) admin() *http.Client {
 	return &http.Client{Transport: transport}
 }
 
+// lease is the name of the election's Lease, where there is one for all nodes: the chart has one for several
+// nodes, and burstlet-NODE for one.
+func (w *world) lease() string {
+	if len(w.nodes) == 1 {
+		return ""
+	}
+	return "burstlet-nodes"
+}
+
 // newProcess configures a process as the chart does: what is not said is the default.
 func (w *world) newProcess(i int) *process {
 	w.Helper()
@@ -161,13 +171,13 @@ kubeconfig: %s
 impersonateNode: true
 node: {internalIP: 127.0.0.1, capacity: {cpu: 100000, memory: 1000Ti, pods: %d}}
 kubeletAPI: {address: 127.0.0.1, selfSigned: true}
-leaderElection: {enabled: true, namespace: burstlet, kubeconfig: %s}
+leaderElection: {enabled: true, namespace: burstlet, name: %q, kubeconfig: %s}
 healthzBindAddress: 127.0.0.1
 healthzPort: %d
 healthzMetrics: true
 eviction: {evictionHard: {}} # the machine may be fuller than a kubelet takes
 nodes:
-`, w.access, 2*max(counts.sim, counts.ssh)+100, w.access, p.health)
+`, w.access, 2*max(counts.sim, counts.ssh)+100, w.lease(), w.access, p.health)
 	for _, node := range w.nodes {
 		w.ports[i][node] = ports.Free(w.T)
 		fmt.Fprintf(
@@ -253,10 +263,11 @@ func (w *world) forEach(n int, f func(i int) error) {
 	w.must(g.Wait())
 }
 
-// transitions is how often the lead of a node's election changed hands.
-func (w *world) transitions(node string) int {
+// transitions is how often the lead of the nodes' election changed hands.
+func (w *world) transitions() int {
 	w.Helper()
-	lease, err := w.client.CoordinationV1().Leases("burstlet").Get(w.Context(), "burstlet-"+node, metav1.GetOptions{})
+	name := cmp.Or(w.lease(), "burstlet-"+w.nodes[0])
+	lease, err := w.client.CoordinationV1().Leases("burstlet").Get(w.Context(), name, metav1.GetOptions{})
 	w.must(err)
 	if lease.Spec.LeaseTransitions == nil {
 		return 0
