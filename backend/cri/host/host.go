@@ -531,6 +531,7 @@ type CgroupUsage struct {
 	Memory, WorkingSet, RSS           *uint64
 	MemoryLimit                       *uint64
 	PageFaults, MajorPageFaults, PIDs *uint64
+	Pressure                          Pressure
 	CgroupDetail
 }
 
