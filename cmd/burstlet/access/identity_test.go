@@ -179,7 +179,8 @@ func TestNodeIdentityWithoutTheAPI(t *testing.T) {
 		{"no static pods", "mine", config.Pods{}, down, FirstCallTimeout, ""},
 		{"no identity", "", config.Pods{StaticPodPath: "/etc/m"}, down, FirstCallTimeout, ""},
 		{
-			"no right", "mine", config.Pods{StaticPodPath: "/etc/m"},
+			"no right", "mine",
+			config.Pods{StaticPodPath: "/etc/m"},
 			apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "edge", down), 0, "",
 		},
 		{"another identity", "mine", config.Pods{StaticPodPath: "/etc/m"}, nil, 0, ""},

@@ -285,26 +285,35 @@ func TestFilesAndURL(t *testing.T) {
 		problems []string
 	}{
 		{
-			"the URL does not answer", "", http.StatusServiceUnavailable, map[string]string{"web.yaml": webPod},
-			[]string{"web-n file", "and maybe more"}, []string{"503"},
+			"the URL does not answer", "", http.StatusServiceUnavailable,
+			map[string]string{"web.yaml": webPod},
+			[]string{"web-n file", "and maybe more"},
+			[]string{"503"},
 		},
 		{"both are read", named("other", "o"), http.StatusOK, nil, []string{"web-n file", "other-n http"}, nil},
 		{
-			"both have a name", webPod, http.StatusOK, nil, []string{"web-n file"},
+			"both have a name", webPod, http.StatusOK, nil,
+			[]string{"web-n file"},
 			[]string{"manifest of pod default/web-n, UID "},
 		},
 		{"the file goes", webPod, http.StatusOK, map[string]string{"web.yaml": ""}, []string{"web-n http"}, nil},
 		{
-			"both have a UID", named("other", "mine"), http.StatusOK, map[string]string{"mine.yaml": named("web", "mine")},
-			[]string{"web-n file"}, []string{"default/other-n, UID mine, at the URL is not used: pod default/web-n, UID mine"},
+			"both have a UID", named("other", "mine"), http.StatusOK,
+			map[string]string{"mine.yaml": named("web", "mine")},
+			[]string{"web-n file"},
+			[]string{"default/other-n, UID mine, at the URL is not used: pod default/web-n, UID mine"},
 		},
 		{
-			"two files have it", named("other", "o"), http.StatusOK, map[string]string{"second.yaml": named("second", "mine")},
-			[]string{"web-n file", "other-n http"}, []string{"second.yaml: another file has pod default/second-n, or its UID mine"},
+			"two files have it", named("other", "o"), http.StatusOK,
+			map[string]string{"second.yaml": named("second", "mine")},
+			[]string{"web-n file", "other-n http"},
+			[]string{"second.yaml: another file has pod default/second-n, or its UID mine"},
 		},
 		{
-			"the URL is away again", "", http.StatusServiceUnavailable, map[string]string{"second.yaml": "", "mine.yaml": ""},
-			[]string{"other-n http"}, []string{"503"},
+			"the URL is away again", "", http.StatusServiceUnavailable,
+			map[string]string{"second.yaml": "", "mine.yaml": ""},
+			[]string{"other-n http"},
+			[]string{"503"},
 		},
 	} {
 		reply, status, problems = step.reply, step.status, nil

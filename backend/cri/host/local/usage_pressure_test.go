@@ -32,17 +32,20 @@ func TestPressure(t *testing.T) {
 				},
 				Memory: &host.Stalls{Full: host.StallTime{Total: 7, Avg10: 100, Avg60: 9, Avg300: 1}},
 				IO:     &host.Stalls{},
-			}, false,
+			},
+			false,
 		},
 		"the host": {
 			v2(map[string]string{"memory.pressure": "some avg10=2.00 avg60=0.00 avg300=0.00 total=5\n"}), nil,
-			host.Pressure{Memory: &host.Stalls{Some: host.StallTime{Total: 5, Avg10: 2}}}, false,
+			host.Pressure{Memory: &host.Stalls{Some: host.StallTime{Total: 5, Avg10: 2}}},
+			false,
 		},
 		"a kernel without it": {v2(map[string]string{"top/podu/cpu.stat": ""}), pod, host.Pressure{}, false},
 		// What is added to a file later does not matter.
 		"a newer kernel": {
 			v2(map[string]string{"top/podu/cpu.pressure": "some avg10=0.00 avg1000=1 total=5\nmost avg10=1.00\n"}), pod,
-			host.Pressure{CPU: &host.Stalls{Some: host.StallTime{Total: 5}}}, false,
+			host.Pressure{CPU: &host.Stalls{Some: host.StallTime{Total: 5}}},
+			false,
 		},
 		"version 1": {v1(map[string]string{"memory/top/podu/memory.pressure": zero}), pod, host.Pressure{}, false},
 		"damaged":   {v2(map[string]string{"top/podu/cpu.pressure": "some avg10=x\n"}), pod, host.Pressure{}, true},
