@@ -35,6 +35,10 @@ type Backend struct {
 	Links  func() []LinkFacts
 	Calls  func() []CallFacts
 	Queues func() []QueueFacts
+	// CgroupsTo has it told how long each operation on a pod's cgroup took on its host:
+	// CgroupCreate, CgroupUpdate or CgroupDestroy. What is told is called by many goroutines.
+	// Nil: pods have no cgroups of ours.
+	CgroupsTo func(observe func(operation string, took time.Duration))
 	// Sweep deletes what the backend made for this node and would keep for its next
 	// pods (task definitions, secrets, logs), for a node that is taken away for good,
 	// and names it. Nothing of the node may be on the remote then. It is repeated until
@@ -66,6 +70,13 @@ type Backend struct {
 	Check       Checker
 	Limits      Limits
 }
+
+// Operations on pods' cgroups, in the kubelet's words (cgroup_manager_linux.go).
+const (
+	CgroupCreate  = "create"
+	CgroupUpdate  = "update"
+	CgroupDestroy = "destroy"
+)
 
 // Pods is the life of whole pods on the remote: sandboxes for a container
 // runtime, tasks for ECS.

@@ -63,8 +63,24 @@ type Usage struct {
 	Network []InterfaceUsage
 	// Processes is how many there are; nil for containers.
 	Processes *uint64
+	// Pressure is what tasks waited for.
+	Pressure Pressure
 	// Detail is what only cAdvisor's metrics show; nil where nobody can say.
 	Detail *UsageDetail
+}
+
+// Pressure is how long tasks waited for a resource (the kernel's pressure stall information);
+// nil where nobody can say.
+type Pressure struct{ CPU, Memory, IO *Stalls }
+
+// Stalls is the time in which some of the tasks waited, and in which all did.
+type Stalls struct{ Some, Full StallTime }
+
+// StallTime is in microseconds since StartTime, and as shares of the last 10, 60 and 300
+// seconds, in percent.
+type StallTime struct {
+	Total                uint64
+	Avg10, Avg60, Avg300 float64
 }
 
 // FilesystemUsage is in bytes and inodes.

@@ -50,6 +50,37 @@ func TestSuccessorWaitsForAForcedPod(t *testing.T) {
 	})
 }
 
+// So does the one of a pod with a port of the host, whose old process holds it: a StatefulSet's
+// pod, forced away while its host was cut off, made its replacements fail for ever.
+func TestSuccessorWaitsForTheHostPortOfAForcedPod(t *testing.T) {
+	port := func(protocol corev1.Protocol) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) {
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080, Protocol: protocol}}
+		}
+	}
+	each(t, sim.Config{}, func(t *testing.T, a *api) {
+		open := node(a.remote.Backend())
+		open.Admission.HostPorts = true
+		a.setNode(func() syncloop.Node { return open })
+		a.create("db-0", "u1", "Always", port(corev1.ProtocolTCP), "sh", "-c", "trap '' TERM; sleep infinity")
+		time.Sleep(5 * time.Second)
+		a.create("rival", "r", "Always", port(corev1.ProtocolTCP), "sleep", "infinity")
+		time.Sleep(time.Second)
+		a.force("db-0")
+		a.create("db-0", "u2", "Always", port(corev1.ProtocolTCP), "sleep", "infinity")
+		a.create("beside", "b", "Always", port(corev1.ProtocolUDP), "sleep", "infinity")
+		time.Sleep(15 * time.Second) // it takes the 30 s of its grace to end
+		a.phase("db-0", corev1.PodPending)
+		a.phase("beside", corev1.PodRunning)
+		if e := a.event("db-0", "NodePorts"); !strings.Contains(e, "has not ended here yet") {
+			t.Errorf("what it waits for is told so: %q", e)
+		}
+		time.Sleep(25 * time.Second)
+		a.phase("db-0", corev1.PodRunning)
+		a.phase("rival", corev1.PodFailed) // the first had the port, and was wanted
+	})
+}
+
 // Before the remote has described itself nobody knows what fits: pods wait.
 func TestPodsWaitForTheNode(t *testing.T) {
 	each(t, sim.Config{}, func(t *testing.T, a *api) {

@@ -48,6 +48,7 @@ type remote struct {
 	clock            clock
 	stopper          *stopper.Stopper
 	details          *details
+	cgroups          *cgroupTimes
 	hostLogs         *hostLogs
 	throttle         *throttle.Throttle
 	measured         measurements
@@ -120,7 +121,8 @@ func newRemote(cfg Config, a access) (*remote, error) {
 	}
 	known := newDetails()
 	led := newLeader(cfg, a.host, a.may)
-	a.host = permitted{a.host, a.may, led}
+	cgroups := &cgroupTimes{}
+	a.host = permitted{a.host, a.may, led, cgroups}
 	onHost := transport.HostCaller{Host: a.host, Socket: socket, PodOf: known.owner}
 	t := transport.New(cfg.Endpoint, transport.DialSocket(a.control, socket), onHost, a.may)
 	slow := throttle.New()
@@ -139,6 +141,7 @@ func newRemote(cfg Config, a access) (*remote, error) {
 		reach:     a.run,
 		links:     a.links,
 		details:   known,
+		cgroups:   cgroups,
 		hostLogs:  newHostLogs(),
 		evictions: evictions{session: a.session},
 	}
@@ -160,6 +163,7 @@ func (r *remote) backend() *backend.Backend {
 		Name:       "cri",
 		Run:        r.run,
 		Links:      r.links,
+		CgroupsTo:  r.cgroups.tell,
 		Sweep:      r.sweepAll,
 		Pods:       pods{r},
 		Containers: containers{r},

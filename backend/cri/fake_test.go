@@ -77,7 +77,7 @@ func (h *withoutCgroups) Prepare(ctx context.Context, p host.Preparation) (host.
 	return h.Host.Prepare(ctx, p)
 }
 
-func (h *withoutCgroups) Discard(ctx context.Context, d host.Discard) error {
+func (h *withoutCgroups) Discard(ctx context.Context, d host.Discard) (host.Discarded, error) {
 	h.ask(d.Cgroup)
 	d.Cgroup = nil
 	if d.Left != nil {
@@ -89,9 +89,9 @@ func (h *withoutCgroups) Discard(ctx context.Context, d host.Discard) error {
 	return h.Host.Discard(ctx, d)
 }
 
-func (h *withoutCgroups) Limit(_ context.Context, c host.Cgroup) error {
+func (h *withoutCgroups) Limit(_ context.Context, c host.Cgroup) (time.Duration, error) {
 	h.ask(&c)
-	return nil
+	return 0, nil
 }
 
 // newWorld serves a fake runtime; set changes it before it is served.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/host"
@@ -20,6 +21,8 @@ type permitted struct {
 	may backend.Permit
 	// leader takes the node before the first of them; nil: there is no election.
 	leader *leader
+	// cgroups is told how long what is done to pods' cgroups took there.
+	cgroups *cgroupTimes
 }
 
 // enter is for each operation. may comes last: to take the node may take a while.
@@ -37,16 +40,20 @@ func (p permitted) Prepare(ctx context.Context, what host.Preparation) (host.Pre
 	if err != nil {
 		return host.Prepared{}, err
 	}
-	return p.Host.Prepare(ctx, what)
+	done, err := p.Host.Prepare(ctx, what)
+	p.cgroups.note(backend.CgroupCreate, done.Cgroup)
+	return done, err
 }
 
 // Discard implements [host.Host].
-func (p permitted) Discard(ctx context.Context, d host.Discard) error {
+func (p permitted) Discard(ctx context.Context, d host.Discard) (host.Discarded, error) {
 	ctx, err := p.enter(ctx, "remove files")
 	if err != nil {
-		return err
+		return host.Discarded{}, err
 	}
-	return p.Host.Discard(ctx, d)
+	done, err := p.Host.Discard(ctx, d)
+	p.cgroups.note(backend.CgroupDestroy, done.Cgroup)
+	return done, err
 }
 
 // Place implements [host.Host].
@@ -95,12 +102,14 @@ func (p permitted) Strays(ctx context.Context, pods []host.Known) ([]string, err
 }
 
 // Limit implements [host.Host].
-func (p permitted) Limit(ctx context.Context, c host.Cgroup) error {
+func (p permitted) Limit(ctx context.Context, c host.Cgroup) (time.Duration, error) {
 	ctx, err := p.enter(ctx, "limit a cgroup")
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return p.Host.Limit(ctx, c)
+	took, err := p.Host.Limit(ctx, c)
+	p.cgroups.note(backend.CgroupUpdate, took)
+	return took, err
 }
 
 // Call implements [host.Host]: only calls that change something are made on the host.

@@ -96,7 +96,7 @@ func contract(connect func(t *testing.T) backend.Backend) backendtest.Factory {
 		Lends: []string{
 			"Run", "Sweep", "Containers", "Resize", "Files", "Images", "Store", "PullRecords", "Events",
 			"Exec", "Attach", "Forward", "Logs", "Dial", "Stats", "Signals", "Checkpoint",
-			"SystemLogs", "SystemOOMs",
+			"SystemLogs", "SystemOOMs", "CgroupsTo",
 		},
 		AtOnce:     sideBySide,
 		Eventually: 3 * time.Minute,

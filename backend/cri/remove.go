@@ -154,13 +154,14 @@ func (p pods) discardPod(ctx context.Context, v *view) error {
 // discard only logs a cgroup's failure, unless the host cannot be asked: what
 // cannot be killed there must not keep the pod from going.
 func (r *remote) discard(ctx context.Context, ref backend.Ref, d host.Discard) error {
-	err := r.host.Discard(ctx, d)
+	_, err := r.host.Discard(ctx, d)
 	if err == nil || d.Cgroup == nil && d.Left == nil || errors.Is(err, backend.ErrUnavailable) || ctx.Err() != nil {
 		return err
 	}
 	log.G(ctx).WithError(err).WithField("uid", ref.UID).Warn("failed to remove the pod's cgroup")
 	d.Cgroup, d.Left = nil, nil
-	return r.host.Discard(ctx, d)
+	_, err = r.host.Discard(ctx, d)
+	return err
 }
 
 // named is true of a ref that names a directory of logs.
@@ -213,7 +214,7 @@ func (r *remote) removeLogs(ctx context.Context, ref backend.Ref) error {
 	if o := host.ReadOwnership(mark); o.Node == r.cfg.NodeIdentity {
 		discard.Cgroup = o.PodCgroup()
 	}
-	if err := r.host.Discard(ctx, discard); err != nil {
+	if _, err := r.host.Discard(ctx, discard); err != nil {
 		return fmt.Errorf("remove logs of pod %s/%s: %w", ref.Namespace, ref.Name, err)
 	}
 	return nil

@@ -45,9 +45,9 @@ func TestRemoveLeavesNothingOfAFailedLaunch(t *testing.T) {
 // unreachableCgroups is a host that is cut off when a cgroup is to be removed.
 type unreachableCgroups struct{ *withoutCgroups }
 
-func (h unreachableCgroups) Discard(ctx context.Context, d host.Discard) error {
+func (h unreachableCgroups) Discard(ctx context.Context, d host.Discard) (host.Discarded, error) {
 	if d.Cgroup != nil {
-		return backend.ErrUnavailable
+		return host.Discarded{}, backend.ErrUnavailable
 	}
 	return h.withoutCgroups.Discard(ctx, d)
 }

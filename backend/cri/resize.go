@@ -60,7 +60,7 @@ func (z resizer) Resize(ctx context.Context, ref backend.ContainerRef, spec back
 // limit sets the limits of the pod's cgroup. One that is not there gets them when it
 // is made.
 func (z resizer) limit(ctx context.Context, ref backend.ContainerRef, cgroup host.Cgroup) error {
-	err := z.host.Limit(ctx, cgroup)
+	_, err := z.host.Limit(ctx, cgroup)
 	switch {
 	case err == nil, isNotExist(err):
 		return nil

@@ -102,7 +102,7 @@ func (s stats) podStats(p *measuredPod, u *host.Usage) backend.PodStats {
 		}
 		one := s.containerStats(c, logs, u)
 		if of, ok := used.Containers[c.stats.GetAttributes().GetId()]; ok && known {
-			one.Detail = detail(of.Path, &of.CgroupUsage)
+			one.Detail, one.Pressure = detail(of.Path, &of.CgroupUsage), pressure(of.Pressure)
 		}
 		layers = append(layers, layerOf(c.stats))
 		if out.StartTime.IsZero() || one.StartTime.Before(out.StartTime) {
@@ -183,7 +183,7 @@ func (s stats) cgroupUsage(what string, now time.Time, c *host.CgroupUsage) back
 		Time:         s.clock.ours(now),
 		CPUNanoCores: s.measured.rates.rate(what, now, c.CPUNanoseconds), CPUCoreNanoSeconds: c.CPUNanoseconds,
 		MemoryUsage: c.Memory, MemoryWorkingSet: c.WorkingSet, MemoryRSS: c.RSS,
-		PageFaults: c.PageFaults, MajorPageFaults: c.MajorPageFaults,
+		PageFaults: c.PageFaults, MajorPageFaults: c.MajorPageFaults, Pressure: pressure(c.Pressure),
 	}
 	if c.MemoryLimit != nil && c.WorkingSet != nil {
 		out.MemoryAvailable = new(*c.MemoryLimit - min(*c.MemoryLimit, *c.WorkingSet))

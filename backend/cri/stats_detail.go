@@ -5,6 +5,17 @@ import (
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
+// pressure is what tasks of a cgroup waited for.
+func pressure(p host.Pressure) backend.Pressure {
+	stalls := func(s *host.Stalls) *backend.Stalls {
+		if s == nil {
+			return nil
+		}
+		return &backend.Stalls{Some: backend.StallTime(s.Some), Full: backend.StallTime(s.Full)}
+	}
+	return backend.Pressure{CPU: stalls(p.CPU), Memory: stalls(p.Memory), IO: stalls(p.IO)}
+}
+
 // detail is what the host read of a cgroup beside what the Summary API has.
 func detail(path string, c *host.CgroupUsage) *backend.UsageDetail {
 	out := &backend.UsageDetail{

@@ -116,7 +116,9 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 	ref := runPod(t, r, testPod("u1"), "main")
 	id, _ := w.fake.Container("main")
 	pod.Containers[id] = host.ContainerUsage{Path: "/burstlet/besteffort/podu1/" +
-		id, CgroupUsage: host.CgroupUsage{CgroupDetail: host.CgroupDetail{
+		id, CgroupUsage: host.CgroupUsage{Pressure: host.Pressure{
+		IO: &host.Stalls{Some: host.StallTime{Total: 18, Avg10: .5}, Full: host.StallTime{Total: 19}},
+	}, CgroupDetail: host.CgroupDetail{
 		CPUUser: new(uint64(1)), CPUSystem: new(uint64(2)), Periods: new(uint64(3)), ThrottledPeriods: new(uint64(4)),
 		ThrottledTime: new(uint64(5)),
 		Cache:         new(uint64(6)), Swap: new(uint64(7)), MappedFile: new(uint64(8)), ActiveFile: new(uint64(9)),
@@ -191,6 +193,9 @@ func TestStatsTellAllThatIsMeasured(t *testing.T) {
 		},
 		Logs: &backend.FilesystemUsage{
 			Capacity: new(uint64(1000)), Available: new(uint64(400)), Used: new(uint64(50)), InodesUsed: new(uint64(2)),
+		},
+		Pressure: backend.Pressure{
+			IO: &backend.Stalls{Some: backend.StallTime{Total: 18, Avg10: .5}, Full: backend.StallTime{Total: 19}},
 		},
 		Detail: &backend.UsageDetail{
 			Cgroup: "/burstlet/besteffort/podu1/" + id, CPUUser: new(uint64(1)), CPUSystem: new(uint64(2)),

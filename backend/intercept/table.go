@@ -226,6 +226,7 @@ var capabilities = []capability{
 	local(func(b *backend.Backend) bool { return b.Links != nil }, "Links", "say how connections are"),
 	local(func(b *backend.Backend) bool { return b.Calls != nil }, "Calls", "count requests"),
 	local(func(b *backend.Backend) bool { return b.Queues != nil }, "Queues", "count what waits"),
+	local(func(b *backend.Backend) bool { return b.CgroupsTo != nil }, "CgroupsTo", "time what is done to pods' cgroups"),
 }
 
 type (

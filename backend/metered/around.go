@@ -17,6 +17,11 @@ func Wrap(b backend.Backend, m *Metrics) backend.Backend {
 	}
 	m.info.WithLabelValues(b.Name).Set(1)
 	m.transports.add(b)
+	if b.CgroupsTo != nil {
+		b.CgroupsTo(func(operation string, took time.Duration) {
+			m.cgroups.WithLabelValues(operation).Observe(took.Seconds())
+		})
+	}
 	return intercept.Wrap(b, m.around)
 }
 

@@ -13,6 +13,7 @@ type Metrics struct {
 	duration   *prometheus.HistogramVec
 	classes    *prometheus.CounterVec
 	storage    *prometheus.HistogramVec
+	cgroups    *prometheus.HistogramVec
 	info       *prometheus.GaugeVec
 	costs      *costs
 	transports *transports
@@ -40,6 +41,11 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 			Help: "Cumulative number of runtime operation errors by operation type and class of the error.",
 		}, []string{"operation_type", "class"}),
 		storage: newStorage(),
+		cgroups: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "kubelet_cgroup_manager_duration_seconds",
+			Help:    "Duration in seconds for cgroup manager operations. Broken down by method.",
+			Buckets: prometheus.DefBuckets,
+		}, labels),
 		info: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "burstlet_backend_info",
 			Help: "A metric with a constant '1' value labeled by the kind of the backend.",
@@ -51,7 +57,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.operations, m.errors, m.duration, m.classes, m.storage, m.info, m.costs, m.transports,
+		m.operations, m.errors, m.duration, m.classes, m.storage, m.cgroups, m.info, m.costs, m.transports,
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, fmt.Errorf("register metrics of the backend: %w", err)

@@ -1,6 +1,7 @@
 package metered_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,4 +97,47 @@ func gathered(g prometheus.Gatherer, name string) (string, error) {
 	}
 	_, body, _ := strings.Cut(text.String(), "# TYPE "+name+" ")
 	return strings.TrimSpace(body), nil
+}
+
+// What is done to pods' cgroups is timed under the kubelet's name.
+func TestCgroupsAreTimed(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := metered.NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var observe func(string, time.Duration)
+	metered.Wrap(backend.Backend{Name: "cri", CgroupsTo: func(to func(string, time.Duration)) { observe = to }}, m)
+	metered.Wrap(backend.Backend{Name: "ecs"}, m)
+	for operation, took := range map[string]time.Duration{
+		backend.CgroupCreate: 20 * time.Millisecond, backend.CgroupUpdate: time.Millisecond,
+		backend.CgroupDestroy: time.Minute,
+	} {
+		observe(operation, took)
+	}
+	text := `
+# HELP kubelet_cgroup_manager_duration_seconds Duration in seconds for cgroup manager operations. Broken down by method.
+# TYPE kubelet_cgroup_manager_duration_seconds histogram
+`
+	for _, of := range []struct {
+		operation string
+		first     float64 // bucket that has it
+		sum       string
+	}{{"create", 0.025, "0.02"}, {"destroy", 100, "60"}, {"update", 0, "0.001"}} {
+		for _, le := range []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10} {
+			n := 0
+			if le >= of.first {
+				n = 1
+			}
+			text += fmt.Sprintf("kubelet_cgroup_manager_duration_seconds_bucket{operation_type=%q,le=\"%v\"} %d\n",
+				of.operation, le, n)
+		}
+		text += fmt.Sprintf("kubelet_cgroup_manager_duration_seconds_bucket{operation_type=%[1]q,le=\"+Inf\"} 1\n"+
+			"kubelet_cgroup_manager_duration_seconds_sum{operation_type=%[1]q} %[2]s\n"+
+			"kubelet_cgroup_manager_duration_seconds_count{operation_type=%[1]q} 1\n", of.operation, of.sum)
+	}
+	err = testutil.GatherAndCompare(registry, strings.NewReader(text), "kubelet_cgroup_manager_duration_seconds")
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -30,8 +30,12 @@ func (n *node) assembleStatic(m materials) {
 	}
 	n.manifests = manifests.New(manifests.Config{
 		Path: pods.StaticPodPath, URL: pods.StaticPodURL, Header: pods.StaticPodURLHeader, Node: m.cfg.Node.Name,
-		Changed: func(now []*corev1.Pod) {
-			for _, key := range n.static.Set(now) {
+		Changed: func(now []*corev1.Pod, whole bool) {
+			set := n.static.Set
+			if !whole {
+				set = n.static.SetSome
+			}
+			for _, key := range set(now) {
 				n.source.Enqueue(key)
 			}
 			n.mirrors.Changed()

@@ -25,9 +25,9 @@ const (
 
 // Static are the static pods.
 type Static interface {
-	// Known is true once they were read.
+	// Known is true once all of them were read.
 	Known() bool
-	// Pods returns them.
+	// Pods returns those that are known.
 	Pods() []*corev1.Pod
 	// Has is true of one of them, also while it ends.
 	Has(uid types.UID) bool
@@ -99,15 +99,18 @@ func (m *Manager) Run(ctx context.Context) error {
 // reconcile does what is to do, and returns when to reconcile again.
 func (m *Manager) reconcile(ctx context.Context) time.Duration {
 	inAPI, known := m.cfg.InAPI()
-	if !known || !m.cfg.Static.Known() {
+	if !known {
 		return retryFirst
 	}
+	all := m.cfg.Static.Known() // before they are asked for: more may come meanwhile
 	todo := map[string]func(context.Context) error{}
 	held := map[string]*corev1.Pod{}
 	for _, pod := range inAPI {
 		held[key(pod)] = pod
 	}
+	mine := map[string]bool{}
 	for _, pod := range m.cfg.Static.Pods() {
+		mine[key(pod)] = true
 		switch other := held[key(pod)]; {
 		case other == nil:
 			todo[key(pod)] = func(ctx context.Context) error { return m.create(ctx, pod) }
@@ -120,7 +123,8 @@ func (m *Manager) reconcile(ctx context.Context) time.Duration {
 		}
 	}
 	for _, pod := range held {
-		if isMirror(pod) {
+		// One of no static pod may be of a source that was not read yet.
+		if isMirror(pod) && (all || mine[key(pod)]) {
 			todo[key(pod)] = func(ctx context.Context) error { return m.delete(ctx, pod) }
 		}
 	}

@@ -20,9 +20,11 @@ type statics struct {
 	pods    []*corev1.Pod
 	inAPI   func() []*corev1.Pod
 	refused []types.UID
+	// partly is true while a source was not read.
+	partly bool
 }
 
-func (s *statics) Known() bool { return true }
+func (s *statics) Known() bool { return !s.partly }
 
 func (s *statics) Pods() []*corev1.Pod { return s.pods }
 
@@ -64,6 +66,7 @@ func TestMirrorPods(t *testing.T) {
 		want    []string
 		problem string
 		refused int
+		partly  bool
 	}{
 		{name: "made", static: []*corev1.Pod{pod("p", "h", "")}, nodeUID: "n", want: []string{"create p"}},
 		{name: "not before the Node is there", static: []*corev1.Pod{pod("p", "h", "")}},
@@ -80,6 +83,15 @@ func TestMirrorPods(t *testing.T) {
 			want: []string{"delete p m"},
 		},
 		{name: "of no static pod", inAPI: []*corev1.Pod{pod("p", "m", "h")}, want: []string{"delete p m"}},
+		{name: "maybe of one that was not read yet", inAPI: []*corev1.Pod{pod("p", "m", "h")}, partly: true},
+		{
+			name: "made before all were read", static: []*corev1.Pod{pod("p", "h", "")}, nodeUID: "n", partly: true,
+			want: []string{"create p"},
+		},
+		{
+			name: "of other contents before all were read", static: []*corev1.Pod{pod("p", "h2", "")},
+			inAPI: []*corev1.Pod{pod("p", "m", "h")}, partly: true, want: []string{"delete p m"},
+		},
 		{name: "others are left alone", inAPI: []*corev1.Pod{pod("p", "u", "")}},
 		{
 			name: "the name is taken", static: []*corev1.Pod{pod("p", "h", "")}, inAPI: []*corev1.Pod{pod("p", "u", "")},
@@ -118,7 +130,7 @@ func TestMirrorPods(t *testing.T) {
 				did = append(did, "delete "+d.Name+" "+string(*d.DeleteOptions.Preconditions.UID))
 				return true, nil, nil
 			})
-			static := &statics{pods: tt.static, inAPI: func() []*corev1.Pod { return tt.inAPI }}
+			static := &statics{pods: tt.static, partly: tt.partly, inAPI: func() []*corev1.Pod { return tt.inAPI }}
 			m := New(Config{
 				Client: client.CoreV1(), Node: "node", NodeUID: func() types.UID { return tt.nodeUID }, Static: static,
 				InAPI: func() ([]*corev1.Pod, bool) { return tt.inAPI, true }, Refused: func(*corev1.Pod) {},

@@ -21,8 +21,9 @@ type Static struct {
 	api Store
 
 	mu sync.Mutex
-	// wanted are the static pods by key; nil before the first Set.
+	// wanted are the static pods by key; whole is true once there can be no others.
 	wanted map[string]*corev1.Pod
+	whole  bool
 	// handed are the static pods that were handed on and have not ended, by key.
 	handed map[string]types.UID
 	// refused are the static pods that the API server calls invalid.
@@ -37,7 +38,7 @@ type Static struct {
 // view is a static pod as it was handed on, and what that was made of.
 type view struct{ pod, mirror, as *corev1.Pod }
 
-// NewStatic returns a store over an informer's, which has no static pods until Set.
+// NewStatic returns a store over an informer's, which has no static pods until Set or SetSome.
 func NewStatic(api Store) *Static {
 	return &Static{
 		api: api, handed: map[string]types.UID{}, stale: map[types.UID]bool{}, refused: map[types.UID]bool{},
@@ -46,9 +47,16 @@ func NewStatic(api Store) *Static {
 }
 
 // Set sets the static pods, and returns the keys that may have changed.
-func (s *Static) Set(pods []*corev1.Pod) (changed []string) {
+func (s *Static) Set(pods []*corev1.Pod) (changed []string) { return s.set(pods, true) }
+
+// SetSome is Set while a source was not read yet: of pods that are not among these nobody
+// knows whether they are wanted.
+func (s *Static) SetSome(pods []*corev1.Pod) (changed []string) { return s.set(pods, false) }
+
+func (s *Static) set(pods []*corev1.Pod, whole bool) (changed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.whole = s.whole || whole
 	old := s.wanted
 	s.wanted = make(map[string]*corev1.Pod, len(pods))
 	keys := map[string]bool{}
@@ -101,11 +109,11 @@ func (s *Static) Ended(key string, uid types.UID) {
 	}
 }
 
-// Known is true once there was a first Set.
+// Known is true once there was a first Set of all.
 func (s *Static) Known() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.wanted != nil
+	return s.whole
 }
 
 // Pods returns the static pods, but those refused.

@@ -55,8 +55,17 @@ func TestStaticPods(t *testing.T) {
 		}
 	}
 	expect("nothing is known")
-	set(named("p", "h1", ""))
+	first := named("p", "h1", "")
+	for _, key := range static.SetSome([]*corev1.Pod{first}) {
+		s.Enqueue(key)
+	}
 	expect("before the API answers static pods are there", "ADD h1 ")
+	if synced = true; s.Synced() {
+		t.Error("synced before all static pods are known: what is not among them would be ended")
+	}
+	synced = false
+	set(first)
+	expect("they are the same as before")
 	if s.Synced() {
 		t.Error("synced before the API's pods are known: what is not among them would be ended")
 	}

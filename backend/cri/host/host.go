@@ -24,11 +24,11 @@ type Host interface {
 	// limit, no regular file, or elsewhere.
 	ReadWithin(ctx context.Context, f FileWithin) ([]byte, error)
 	// Prepare makes what a sandbox or container needs to start: all of it, or an
-	// error. It is idempotent.
+	// error, with which only Prepared.Cgroup counts. It is idempotent.
 	Prepare(ctx context.Context, p Preparation) (Prepared, error)
 	// Discard removes what Prepare and the runtime left; what is gone already is
-	// fine. It goes as far as it can and joins the errors.
-	Discard(ctx context.Context, d Discard) error
+	// fine. It goes as far as it can and joins the errors; the result comes with them.
+	Discard(ctx context.Context, d Discard) (Discarded, error)
 
 	// Place makes a volume what it says, and swaps in its contents in one step
 	// that no reader sees half done (kubelet: AtomicWriter). It is idempotent.
@@ -56,9 +56,10 @@ type Host interface {
 	// their names, also with an error about others.
 	Strays(ctx context.Context, pods []Known) (removed []string, err error)
 
-	// Limit sets the limits of a pod's cgroup, as Prepare does. Errors:
-	// fs.ErrNotExist when there is none; EBUSY when more memory is in use.
-	Limit(ctx context.Context, c Cgroup) error
+	// Limit sets the limits of a pod's cgroup, as Prepare does, and says how long that
+	// took, also with an error. Errors: fs.ErrNotExist when there is none; EBUSY when more
+	// memory is in use.
+	Limit(ctx context.Context, c Cgroup) (time.Duration, error)
 	// Usage measures the host and pods.
 	Usage(ctx context.Context, r UsageRequest) (Usage, error)
 
@@ -282,6 +283,8 @@ type Prepared struct {
 	SubPaths []string
 	// FirstUser is the first of the ids that Users asked for.
 	FirstUser uint32
+	// Cgroup is how long it took to make the cgroup; 0 where none was asked for.
+	Cgroup time.Duration
 }
 
 // Discard is what is to be removed, in the order of its fields.
@@ -297,6 +300,12 @@ type Discard struct {
 	Trees []string
 	// RotatedLogs are logs whose rotated files go.
 	RotatedLogs []string
+}
+
+// Discarded is what Discard found.
+type Discarded struct {
+	// Cgroup is how long it took to remove the cgroup; 0 where none was to go.
+	Cgroup time.Duration
 }
 
 // Known is a pod's cgroup with the ids of all sandboxes and containers in it that the
@@ -522,6 +531,7 @@ type CgroupUsage struct {
 	Memory, WorkingSet, RSS           *uint64
 	MemoryLimit                       *uint64
 	PageFaults, MajorPageFaults, PIDs *uint64
+	Pressure                          Pressure
 	CgroupDetail
 }
 

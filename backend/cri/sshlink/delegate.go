@@ -3,6 +3,7 @@ package sshlink
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/fence"
@@ -75,12 +76,8 @@ func (d *delegate) Call(ctx context.Context, c host.Call) ([]byte, error) {
 	return call(ctx, d, func(h host.Host) ([]byte, error) { return h.Call(ctx, c) })
 }
 
-func (d *delegate) Discard(ctx context.Context, discard host.Discard) error {
-	h, err := d.helper.ready(ctx)
-	if err != nil {
-		return err
-	}
-	return h.Discard(ctx, discard)
+func (d *delegate) Discard(ctx context.Context, discard host.Discard) (host.Discarded, error) {
+	return call(ctx, d, func(h host.Host) (host.Discarded, error) { return h.Discard(ctx, discard) })
 }
 
 func (d *delegate) Place(ctx context.Context, v host.Volume) error {
@@ -111,12 +108,8 @@ func (d *delegate) Strays(ctx context.Context, pods []host.Known) ([]string, err
 	return call(ctx, d, func(h host.Host) ([]string, error) { return h.Strays(ctx, pods) })
 }
 
-func (d *delegate) Limit(ctx context.Context, c host.Cgroup) error {
-	h, err := d.helper.ready(ctx)
-	if err != nil {
-		return err
-	}
-	return h.Limit(ctx, c)
+func (d *delegate) Limit(ctx context.Context, c host.Cgroup) (time.Duration, error) {
+	return call(ctx, d, func(h host.Host) (time.Duration, error) { return h.Limit(ctx, c) })
 }
 
 // Log is read on the streams connection, so that a large one is in nobody's way, by

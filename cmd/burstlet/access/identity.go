@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/containerd/log"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +19,12 @@ import (
 	"github.com/burstlet/burstlet/provider"
 )
 
-// firstCallRetry is the pause between tries of a first call.
-const firstCallRetry = time.Second
+const (
+	// firstCallRetry is the pause between tries of a first call.
+	firstCallRetry = time.Second
+	// aloneTimeout bounds it where a node can do without the answer.
+	aloneTimeout = 3 * time.Second
+)
 
 // ErrIdentity says that the identity that stands on the Node is not the one that this
 // process would use.
@@ -31,12 +36,15 @@ var ErrIdentity = errors.New("node.identity: the identity on the Node is another
 // configured, else the UID of Service default/kubernetes and the node's name. server is
 // the URL of the API server, for errors. An error that is ErrIdentity is for a person to
 // resolve.
+//
+// A node with static pods, which run without the API server, does not wait for it where an
+// identity is configured: the Node is looked at again when it is registered.
 func NodeIdentity(
 	ctx context.Context, client kubernetes.Interface, cfg config.Configuration, server string,
 ) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, FirstCallTimeout)
 	defer cancel()
-	node, err := getNode(ctx, client, cfg.Node.Name)
+	node, err := awaitNode(ctx, client, cfg)
 	if err != nil {
 		return "", unreachable(fmt.Errorf("read node %s, which holds its identity: %w", cfg.Node.Name, err), server)
 	}
@@ -59,6 +67,22 @@ func NodeIdentity(
 		"allow it, or set node.identity", err)
 }
 
+// awaitNode is getNode for as long as there is time, or as the node waits for it: what does
+// not answer then has no Node.
+func awaitNode(ctx context.Context, client kubernetes.Interface, cfg config.Configuration) (*corev1.Node, error) {
+	if cfg.Node.Identity == "" || cfg.Pods.StaticPodPath == "" && cfg.Pods.StaticPodURL == "" {
+		return getNode(ctx, client, cfg.Node.Name)
+	}
+	soon, cancel := context.WithTimeout(ctx, aloneTimeout)
+	defer cancel()
+	node, err := getNode(soon, client, cfg.Node.Name)
+	if err == nil || refused(err) || ctx.Err() != nil {
+		return node, err
+	}
+	log.G(ctx).WithError(err).Warn("the API server does not answer; static pods start without it")
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cfg.Node.Name}}, nil
+}
+
 // getNode returns the Node, an empty one if there is none. It tries as long as an answer
 // may come.
 func getNode(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Node, error) {
@@ -67,14 +91,13 @@ func getNode(ctx context.Context, client kubernetes.Interface, name string) (*co
 	err := wait.PollUntilContextCancel(ctx, firstCallRetry, true, func(ctx context.Context) (bool, error) {
 		var err error
 		node, err = client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		var untrusted *tls.CertificateVerificationError
 		switch {
 		case err == nil:
 			return true, nil
 		case apierrors.IsNotFound(err):
 			node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			return true, nil
-		case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err), errors.As(err, &untrusted):
+		case refused(err):
 			return false, err
 		}
 		if last == nil || !isOver(ctx) {
@@ -86,6 +109,12 @@ func getNode(ctx context.Context, client kubernetes.Interface, name string) (*co
 		err = last
 	}
 	return node, err
+}
+
+// refused is true of an error that no waiting heals.
+func refused(err error) bool {
+	var untrusted *tls.CertificateVerificationError
+	return apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || errors.As(err, &untrusted)
 }
 
 // isOver is true when ctx has ended or is about to: its deadline has passed, and what waits

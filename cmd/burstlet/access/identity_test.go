@@ -161,3 +161,44 @@ func TestNodeIdentityIsPatient(t *testing.T) {
 		}
 	})
 }
+
+// A node with static pods and an identity of its own does not wait for the API server; what
+// the server says counts as ever.
+func TestNodeIdentityWithoutTheAPI(t *testing.T) {
+	down := errors.New("connection refused")
+	for _, tc := range []struct {
+		name       string
+		configured string
+		pods       config.Pods
+		answer     error
+		takes      time.Duration
+		want       string
+	}{
+		{"files", "mine", config.Pods{StaticPodPath: "/etc/m"}, down, aloneTimeout, "mine"},
+		{"a URL", "mine", config.Pods{StaticPodURL: "http://m"}, down, aloneTimeout, "mine"},
+		{"no static pods", "mine", config.Pods{}, down, FirstCallTimeout, ""},
+		{"no identity", "", config.Pods{StaticPodPath: "/etc/m"}, down, FirstCallTimeout, ""},
+		{
+			"no right", "mine",
+			config.Pods{StaticPodPath: "/etc/m"},
+			apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "edge", down), 0, "",
+		},
+		{"another identity", "mine", config.Pods{StaticPodPath: "/etc/m"}, nil, 0, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := fake.NewClientset(nodeWith("other/edge", age(5)))
+				client.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+					return tc.answer != nil, nil, tc.answer
+				})
+				cfg := config.Configuration{Pods: tc.pods}
+				cfg.Node.Name, cfg.Node.Identity = "edge", tc.configured
+				began := time.Now()
+				got, err := NodeIdentity(t.Context(), client, cfg, "https://api")
+				if err == nil && got != tc.want || (err == nil) != (tc.want != "") || time.Since(began) != tc.takes {
+					t.Errorf("%q after %v: %v; want %q after %v", got, time.Since(began), err, tc.want, tc.takes)
+				}
+			})
+		})
+	}
+}

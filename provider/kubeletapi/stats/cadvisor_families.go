@@ -70,6 +70,12 @@ var families = []family{
 		func(_ *backend.Usage, d *backend.UsageDetail) *uint64 { return d.OOMKills }),
 	of("container_processes", "Number of processes running inside the container.", gauge, 1,
 		func(u *backend.Usage, _ *backend.UsageDetail) *uint64 { return u.Processes }),
+	waited("cpu", "CPU", func(p *backend.Pressure) *backend.Stalls { return p.CPU }),
+	stalled("cpu", "CPU", func(p *backend.Pressure) *backend.Stalls { return p.CPU }),
+	waited("memory", "memory", func(p *backend.Pressure) *backend.Stalls { return p.Memory }),
+	stalled("memory", "memory", func(p *backend.Pressure) *backend.Stalls { return p.Memory }),
+	waited("io", "IO", func(p *backend.Pressure) *backend.Stalls { return p.IO }),
+	stalled("io", "IO", func(p *backend.Pressure) *backend.Stalls { return p.IO }),
 	filesystem("container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.",
 		func(f *backend.FilesystemUsage) *uint64 { return f.Used }),
 	filesystem("container_fs_limit_bytes", "Number of bytes that can be consumed by the container on this filesystem.",
@@ -140,6 +146,33 @@ func of(name, help string, kind prometheus.ValueType, divisor float64,
 		}
 		return []labeled{{float64(*n) / divisor, value}}
 	}}
+}
+
+// micro is what stalls are counted in.
+const micro = float64(time.Second / time.Microsecond)
+
+// waited is how long some tasks waited for a resource.
+func waited(resource, congested string, stalls func(*backend.Pressure) *backend.Stalls) family {
+	return of("container_pressure_"+resource+"_waiting_seconds_total",
+		"Total time duration tasks in the container have waited due to "+congested+" congestion.", counter, micro,
+		func(u *backend.Usage, _ *backend.UsageDetail) *uint64 {
+			if s := stalls(&u.Pressure); s != nil {
+				return &s.Some.Total
+			}
+			return nil
+		})
+}
+
+// stalled is how long all tasks waited for it.
+func stalled(resource, congested string, stalls func(*backend.Pressure) *backend.Stalls) family {
+	return of("container_pressure_"+resource+"_stalled_seconds_total",
+		"Total time duration no tasks in the container could make progress due to "+congested+" congestion.", counter, micro,
+		func(u *backend.Usage, _ *backend.UsageDetail) *uint64 {
+			if s := stalls(&u.Pressure); s != nil {
+				return &s.Full.Total
+			}
+			return nil
+		})
 }
 
 // limited is there for containers with a CPU limit alone.

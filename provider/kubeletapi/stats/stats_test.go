@@ -59,6 +59,15 @@ func usage(n uint64, at int) backend.Usage {
 		MemoryAvailable: new(n << 20), MemoryUsage: new(3 * n << 20), MemoryWorkingSet: new(2 * n << 20),
 		MemoryRSS:  new(n << 20),
 		PageFaults: new(n), MajorPageFaults: new(n + 1), Rootfs: fs(n), Logs: fs(n),
+		Pressure: backend.Pressure{CPU: stalls(n), Memory: stalls(n + 1), IO: stalls(n + 2)},
+	}
+}
+
+// stalls are of n seconds for some tasks, and half as many for all.
+func stalls(n uint64) *backend.Stalls {
+	return &backend.Stalls{
+		Some: backend.StallTime{Total: n * 1e6, Avg10: float64(n) / 8, Avg60: float64(n) / 16, Avg300: float64(n) / 32},
+		Full: backend.StallTime{Total: n * 5e5},
 	}
 }
 

@@ -61,7 +61,7 @@ func setNode(n *statsv1alpha1.NodeStats, u *backend.Usage, only bool) {
 	if only {
 		return
 	}
-	n.Network, n.Fs = networkOf(u), fsOf(u.Time, u.Rootfs)
+	n.Network, n.Fs, n.IO = networkOf(u), fsOf(u.Time, u.Rootfs), ioOf(u)
 	if u.Processes != nil {
 		n.Rlimit = &statsv1alpha1.RlimitStats{
 			Time: metav1.NewTime(u.Time), NumOfRunningProcesses: new(int64(*u.Processes)), //nolint:gosec // a machine has fewer
@@ -120,7 +120,7 @@ func podOf(p *backend.PodStats, pod *corev1.Pod, only bool) statsv1alpha1.PodSta
 	if only {
 		return out
 	}
-	out.Network = networkOf(&p.Usage)
+	out.Network, out.IO = networkOf(&p.Usage), ioOf(&p.Usage)
 	out.EphemeralStorage = fsOf(p.Time, p.EphemeralStorage)
 	if out.EphemeralStorage == nil {
 		out.EphemeralStorage = sumStorage(containers)
@@ -194,7 +194,7 @@ func containerOf(c *backend.ContainerStats, only bool) statsv1alpha1.ContainerSt
 		Name: c.Name, StartTime: metav1.NewTime(c.StartTime), CPU: cpuOf(&c.Usage), Memory: memoryOf(&c.Usage),
 	}
 	if !only {
-		out.Rootfs, out.Logs = fsOf(c.Time, c.Rootfs), fsOf(c.Time, c.Logs)
+		out.Rootfs, out.Logs, out.IO = fsOf(c.Time, c.Rootfs), fsOf(c.Time, c.Logs), ioOf(&c.Usage)
 	}
 	return out
 }

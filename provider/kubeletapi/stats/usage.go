@@ -15,7 +15,24 @@ func cpuOf(u *backend.Usage) *statsv1alpha1.CPUStats {
 	}
 	return &statsv1alpha1.CPUStats{
 		Time: metav1.NewTime(u.Time), UsageNanoCores: u.CPUNanoCores, UsageCoreNanoSeconds: u.CPUCoreNanoSeconds,
+		PSI: psiOf(u.Pressure.CPU),
 	}
+}
+
+// ioOf is there for what waits alone, as a kubelet's: it has nothing else.
+func ioOf(u *backend.Usage) *statsv1alpha1.IOStats {
+	if u.Pressure.IO == nil {
+		return nil
+	}
+	return &statsv1alpha1.IOStats{Time: metav1.NewTime(u.Time), PSI: psiOf(u.Pressure.IO)}
+}
+
+// psiOf has microseconds, as a kubelet's that reads them of cAdvisor.
+func psiOf(s *backend.Stalls) *statsv1alpha1.PSIStats {
+	if s == nil {
+		return nil
+	}
+	return &statsv1alpha1.PSIStats{Full: statsv1alpha1.PSIData(s.Full), Some: statsv1alpha1.PSIData(s.Some)}
 }
 
 func memoryOf(u *backend.Usage) *statsv1alpha1.MemoryStats {
@@ -25,7 +42,7 @@ func memoryOf(u *backend.Usage) *statsv1alpha1.MemoryStats {
 	return &statsv1alpha1.MemoryStats{
 		Time: metav1.NewTime(u.Time), AvailableBytes: u.MemoryAvailable, UsageBytes: u.MemoryUsage,
 		WorkingSetBytes: u.MemoryWorkingSet, RSSBytes: u.MemoryRSS, PageFaults: u.PageFaults,
-		MajorPageFaults: u.MajorPageFaults,
+		MajorPageFaults: u.MajorPageFaults, PSI: psiOf(u.Pressure.Memory),
 	}
 }
 

@@ -96,7 +96,7 @@ func readAtMost(r io.Reader, place string) ([]byte, error) {
 	return data, err
 }
 
-// fromFiles reads the pods of files. Of two with the same name the first file's stays.
+// fromFiles reads the pods of files. Of two with the same name or UID the first file's stays.
 func fromFiles(files []file, node string) (pods []*corev1.Pod, err error) {
 	var errs []error
 	for _, f := range files {
@@ -111,11 +111,10 @@ func fromFiles(files []file, node string) (pods []*corev1.Pod, err error) {
 		found, err := decode(data, origin{sourceFile, f.path, node})
 		errs = append(errs, err)
 		for _, pod := range found {
-			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool {
-				return p.Namespace == pod.Namespace &&
-					p.Name == pod.Name
-			}) {
-				errs = append(errs, fmt.Errorf("manifest %s: another file has pod %s/%s, too", f.path, pod.Namespace, pod.Name))
+			if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return same(p, pod) }) {
+				errs = append(errs, fmt.Errorf(
+					"manifest %s: another file has pod %s/%s, or its UID %s, too", f.path, pod.Namespace, pod.Name, pod.UID,
+				))
 				continue
 			}
 			pods = append(pods, pod)

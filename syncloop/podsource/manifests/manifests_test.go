@@ -120,7 +120,7 @@ func follow(t *testing.T, f func(dir string, names func() []string, problems fun
 		var pods []*corev1.Pod
 		var problems []string
 		s := New(Config{
-			Path: dir, Node: "n", Changed: func(now []*corev1.Pod) { mu.Lock(); defer mu.Unlock(); pods = now },
+			Path: dir, Node: "n", Changed: func(now []*corev1.Pod, _ bool) { mu.Lock(); defer mu.Unlock(); pods = now },
 			Problem: func(err error) { mu.Lock(); defer mu.Unlock(); problems = append(problems, err.Error()) },
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -216,7 +216,7 @@ func TestURL(t *testing.T) {
 	var problem error
 	s := New(Config{
 		URL: server.URL, Header: http.Header{"Authorization": {"Bearer x"}}, Node: "n",
-		Changed: func(now []*corev1.Pod) { pods = now }, Problem: func(err error) { problem = err },
+		Changed: func(now []*corev1.Pod, _ bool) { pods = now }, Problem: func(err error) { problem = err },
 	})
 	s.files.done = true
 	look := func() (names []string) {
@@ -246,6 +246,94 @@ func TestURL(t *testing.T) {
 		if !slices.Equal(got, step.want) || (problem != nil) != (step.problem != "") ||
 			problem != nil && !strings.Contains(problem.Error(), step.problem) {
 			t.Errorf("%d %.40q: %v, %v", step.status, step.reply, got, problem)
+		}
+	}
+}
+
+// Pods of files and of a URL run together, whichever was read first. Of two with the same name
+// or UID those of files stay, and the others are told; when they go, the URL's take their place.
+func TestFilesAndURL(t *testing.T) {
+	reply, status := "", http.StatusServiceUnavailable
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(reply))
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	var handed, problems []string
+	s := New(Config{
+		Path: dir, URL: server.URL, Node: "n", Problem: func(err error) { problems = append(problems, err.Error()) },
+		Changed: func(pods []*corev1.Pod, whole bool) {
+			handed = nil
+			for _, p := range pods {
+				handed = append(handed, p.Name+" "+p.Annotations[AnnotationSource])
+			}
+			if !whole {
+				handed = append(handed, "and maybe more")
+			}
+		},
+	})
+	named := func(name, uid string) string {
+		return strings.Replace(webPod, "name: web", "name: "+name+"\n  uid: "+uid, 1)
+	}
+	for _, step := range []struct {
+		what, reply string
+		status      int
+		// files is what is written, by name; "" removes the file.
+		files    map[string]string
+		want     []string
+		problems []string
+	}{
+		{
+			"the URL does not answer", "", http.StatusServiceUnavailable,
+			map[string]string{"web.yaml": webPod},
+			[]string{"web-n file", "and maybe more"},
+			[]string{"503"},
+		},
+		{"both are read", named("other", "o"), http.StatusOK, nil, []string{"web-n file", "other-n http"}, nil},
+		{
+			"both have a name", webPod, http.StatusOK, nil,
+			[]string{"web-n file"},
+			[]string{"manifest of pod default/web-n, UID "},
+		},
+		{"the file goes", webPod, http.StatusOK, map[string]string{"web.yaml": ""}, []string{"web-n http"}, nil},
+		{
+			"both have a UID", named("other", "mine"), http.StatusOK,
+			map[string]string{"mine.yaml": named("web", "mine")},
+			[]string{"web-n file"},
+			[]string{"default/other-n, UID mine, at the URL is not used: pod default/web-n, UID mine"},
+		},
+		{
+			"two files have it", named("other", "o"), http.StatusOK,
+			map[string]string{"second.yaml": named("second", "mine")},
+			[]string{"web-n file", "other-n http"},
+			[]string{"second.yaml: another file has pod default/second-n, or its UID mine"},
+		},
+		{
+			"the URL is away again", "", http.StatusServiceUnavailable,
+			map[string]string{"second.yaml": "", "mine.yaml": ""},
+			[]string{"other-n http"},
+			[]string{"503"},
+		},
+	} {
+		reply, status, problems = step.reply, step.status, nil
+		for name, contents := range step.files {
+			if contents != "" {
+				write(t, dir, name, contents)
+			} else if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changed := s.readFiles(t.Context())
+		s.hand(s.readURL(t.Context()) || changed)
+		told := strings.Join(problems, "\n")
+		if !slices.Equal(handed, step.want) || len(problems) != len(step.problems) {
+			t.Errorf("%s: %q, want %q; told %q", step.what, handed, step.want, problems)
+		}
+		for _, want := range step.problems {
+			if !strings.Contains(told, want) {
+				t.Errorf("%s: %q is not told: %q", step.what, want, told)
+			}
 		}
 	}
 }

@@ -112,7 +112,7 @@ func TestMirrorPodsOfANode(t *testing.T) {
 	write(t, dir, "full.yaml", fmt.Sprintf(fullPod, ns))
 	var mu sync.Mutex
 	var wanted []*corev1.Pod
-	source := New(Config{Path: dir, Node: name, Problem: problem, Changed: func(now []*corev1.Pod) {
+	source := New(Config{Path: dir, Node: name, Problem: problem, Changed: func(now []*corev1.Pod, _ bool) {
 		mu.Lock()
 		wanted = now
 		mu.Unlock()

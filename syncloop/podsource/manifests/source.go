@@ -32,9 +32,9 @@ type Config struct {
 	Header http.Header
 	// Node is the name of the node.
 	Node string
-	// Changed is given all pods whenever some changed, and first once every source was
-	// read. The pods are its own.
-	Changed func([]*corev1.Pod)
+	// Changed is given all pods whenever some changed. While a source could not be read
+	// once, whole is false: there may be more. The pods are its own.
+	Changed func(pods []*corev1.Pod, whole bool)
 	// Problem tells users what is wrong with a manifest.
 	Problem func(error)
 }
@@ -47,7 +47,6 @@ type Source struct {
 	// Below: Run's alone.
 	files, remote reading
 	seen          map[string]string // when a pod was first read, by UID
-	handed        bool
 }
 
 // reading is what is known of one source.
@@ -72,9 +71,8 @@ func (s *Source) Run(ctx context.Context) error {
 	files, remote := time.NewTicker(filePeriod), time.NewTicker(httpPeriod)
 	defer files.Stop()
 	defer remote.Stop()
-	s.readFiles(ctx)
-	s.readURL(ctx)
-	s.hand(true)
+	s.hand(s.readFiles(ctx))
+	s.hand(s.readURL(ctx)) // which may take a while
 	for {
 		changed := false
 		select {
@@ -89,19 +87,21 @@ func (s *Source) Run(ctx context.Context) error {
 	}
 }
 
-// hand hands on all pods, those of files first: of two with the same name they stay.
+// hand hands on all pods, those of files first: of two with the same name or UID they stay.
+// A source that cannot be read keeps none of another's from running (kubelet: a source's
+// pods are handed on as they come; only clean-up waits for all sources).
 func (s *Source) hand(changed bool) {
-	if !s.files.done || !s.remote.done || s.handed && !changed {
+	if !changed {
 		return
 	}
-	s.handed = true
 	now := time.Now().Format(time.RFC3339Nano)
 	seen := map[string]string{}
 	var all []*corev1.Pod
 	for _, pod := range slices.Concat(s.files.pods, s.remote.pods) {
-		if slices.ContainsFunc(all, func(p *corev1.Pod) bool { return p.Namespace == pod.Namespace && p.Name == pod.Name }) {
+		if i := slices.IndexFunc(all, func(p *corev1.Pod) bool { return same(p, pod) }); i >= 0 {
 			s.cfg.Problem(fmt.Errorf(
-				"manifest of pod %s/%s at the URL is not used: a file has it, too", pod.Namespace, pod.Name,
+				"manifest of pod %s/%s, UID %s, at the URL is not used: pod %s/%s, UID %s, has its name or UID",
+				pod.Namespace, pod.Name, pod.UID, all[i].Namespace, all[i].Name, all[i].UID,
 			))
 			continue
 		}
@@ -114,7 +114,13 @@ func (s *Source) hand(changed bool) {
 		all = append(all, pod)
 	}
 	s.seen = seen
-	s.cfg.Changed(all)
+	s.cfg.Changed(all, s.files.done && s.remote.done)
+}
+
+// same is true of two pods of which a node can run one: a name has one mirror pod, and what
+// runs is told apart by UIDs.
+func same(a, b *corev1.Pod) bool {
+	return a.Namespace == b.Namespace && a.Name == b.Name || a.UID == b.UID
 }
 
 // readFiles is true if something changed.

@@ -53,12 +53,15 @@ var kubePrometheus = []string{
 }
 
 // TestKubePrometheusFindsCAdvisorsMetrics in what a measured pod looks like to a real
-// Prometheus, which scrapes as the ServiceMonitor of the kubelet does.
+// Prometheus, which scrapes as the ServiceMonitor of the kubelet does; and those of volumes.
 func TestKubePrometheusFindsCAdvisorsMetrics(t *testing.T) {
 	lane.From(t, lane.Gate)
 	need(t)
-	var scrapes atomic.Uint64
+	var scrapes, volumeScrapes atomic.Uint64
 	mux := http.NewServeMux()
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, r *http.Request) {
+		serveVolumes(volumeScrapes.Add(1)).ServeHTTP(w, r)
+	})
 	mux.HandleFunc("/metrics/cadvisor", func(w http.ResponseWriter, r *http.Request) {
 		promhttp.HandlerFor(measured(scrapes.Add(1)), promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	})
@@ -72,6 +75,12 @@ scrape_configs:
   honor_labels: true
   static_configs: [{targets: [%q]}]
   relabel_configs: [{source_labels: [__metrics_path__], target_label: metrics_path}]
+- job_name: kubelet's own
+  honor_labels: true
+  static_configs: [{targets: [%[1]q]}]
+  relabel_configs:
+  - {source_labels: [__metrics_path__], target_label: metrics_path}
+  - {target_label: job, replacement: kubelet}
 `, strings.TrimPrefix(server.URL, "http://"))
 	address := fmt.Sprintf("127.0.0.1:%d", ports.Free(t))
 	child.ForTest(t, child.Config{Program: "prometheus", Args: []string{
@@ -88,6 +97,7 @@ scrape_configs:
 			return err
 		})
 	}
+	p.findsVolumes(t)
 }
 
 // cadvisorQuery fills in what kubernetes-mixin selects cAdvisor's metrics and disks by.

@@ -43,7 +43,7 @@ func BenchmarkSmallOperation(b *testing.B) {
 	c := overSocket(b, &fakeHost{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := c.Limit(b.Context(), host.Cgroup{Parent: "/kubepods/pod1", Memory: 1 << 30}); err != nil {
+		if _, err := c.Limit(b.Context(), host.Cgroup{Parent: "/kubepods/pod1", Memory: 1 << 30}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,6 +2,7 @@ package helper
 
 import (
 	"context"
+	"time"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 	"github.com/burstlet/burstlet/backend/fence"
@@ -28,9 +29,8 @@ func (c *Client) Prepare(ctx context.Context, p host.Preparation) (host.Prepared
 }
 
 // Discard implements [host.Host].
-func (c *Client) Discard(ctx context.Context, d host.Discard) error {
-	_, err := call[none](ctx, c, opDiscard, d, maxReply)
-	return err
+func (c *Client) Discard(ctx context.Context, d host.Discard) (host.Discarded, error) {
+	return call[host.Discarded](ctx, c, opDiscard, d, maxReply)
 }
 
 // Place implements [host.Host].
@@ -67,9 +67,8 @@ func (c *Client) Strays(ctx context.Context, pods []host.Known) ([]string, error
 }
 
 // Limit implements [host.Host].
-func (c *Client) Limit(ctx context.Context, g host.Cgroup) error {
-	_, err := call[none](ctx, c, opLimit, g, maxReply)
-	return err
+func (c *Client) Limit(ctx context.Context, g host.Cgroup) (time.Duration, error) {
+	return call[time.Duration](ctx, c, opLimit, g, maxReply)
 }
 
 // Usage implements [host.Host].

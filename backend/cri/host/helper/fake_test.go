@@ -74,9 +74,8 @@ func (f *fakeHost) Prepare(ctx context.Context, p host.Preparation) (host.Prepar
 	return answer[host.Prepared](ctx, f, opPrepare, p)
 }
 
-func (f *fakeHost) Discard(ctx context.Context, d host.Discard) error {
-	_, err := answer[none](ctx, f, opDiscard, d)
-	return err
+func (f *fakeHost) Discard(ctx context.Context, d host.Discard) (host.Discarded, error) {
+	return answer[host.Discarded](ctx, f, opDiscard, d)
 }
 
 func (f *fakeHost) Place(ctx context.Context, v host.Volume) error {
@@ -110,9 +109,8 @@ func (f *fakeHost) Strays(ctx context.Context, pods []host.Known) ([]string, err
 	return answer[[]string](ctx, f, opStrays, pods)
 }
 
-func (f *fakeHost) Limit(ctx context.Context, c host.Cgroup) error {
-	_, err := answer[none](ctx, f, opLimit, c)
-	return err
+func (f *fakeHost) Limit(ctx context.Context, c host.Cgroup) (time.Duration, error) {
+	return answer[time.Duration](ctx, f, opLimit, c)
 }
 
 func (f *fakeHost) Usage(ctx context.Context, r host.UsageRequest) (host.Usage, error) {
@@ -177,6 +175,8 @@ func fill(t testing.TB, v reflect.Value, n *int) {
 		v.SetInt(int64(*n) + 1<<20)
 	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		v.SetUint(uint64(250 + *n%6))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) + .25)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(t, v.Elem(), n)

@@ -44,7 +44,9 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 	facts, prepared, used := filled[host.Facts](t), filled[host.Prepared](t), filled[host.Usage](t)
 	placed, rotated, file := filled[[]host.Placed](t), filled[[]string](t), []byte("\x00\xff\nbytes")
 	pods, evicted, evictions := filled[[]host.Known](t), filled[host.EvictedRequest](t), filled[[]host.Eviction](t)
+	discarded, took := filled[host.Discarded](t), filled[time.Duration](t)
 	if zero {
+		discarded, took = host.Discarded{}, 0
 		// What is empty, nil or a pointer to zero must stay so.
 		prep, discard = host.Preparation{Dirs: []string{}, Cgroup: &host.Cgroup{}}, host.Discard{}
 		volume = host.Volume{FSGroup: new(int64), Files: []host.File{{Data: []byte{}, UID: new(int64)}, {}}}
@@ -65,8 +67,8 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 		{opWithin, within, file, func(ctx context.Context, h host.Host) (any, error) { return h.ReadWithin(ctx, within) }},
 		{opPrepare, prep, prepared, func(ctx context.Context, h host.Host) (any, error) { return h.Prepare(ctx, prep) }},
 		{
-			opDiscard, discard, nil,
-			func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Discard(ctx, discard)) },
+			opDiscard, discard, discarded,
+			func(ctx context.Context, h host.Host) (any, error) { return h.Discard(ctx, discard) },
 		},
 		{opPlace, volume, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Place(ctx, volume)) }},
 		{opClear, pod, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Clear(ctx, pod)) }},
@@ -83,7 +85,7 @@ func everyCall(t testing.TB, zero bool) []oneCall {
 			opEvicted, evicted, evictions,
 			func(ctx context.Context, h host.Host) (any, error) { return h.Evicted(ctx, evicted) },
 		},
-		{opLimit, cgroup, nil, func(ctx context.Context, h host.Host) (any, error) { return noResult(h.Limit(ctx, cgroup)) }},
+		{opLimit, cgroup, took, func(ctx context.Context, h host.Host) (any, error) { return h.Limit(ctx, cgroup) }},
 		{opLeader, leader, record, func(ctx context.Context, h host.Host) (any, error) { return h.Leader(ctx, leader) }},
 		{opCall, runtimeCall, file, func(ctx context.Context, h host.Host) (any, error) { return h.Call(ctx, runtimeCall) }},
 		{opUsage, usage, used, func(ctx context.Context, h host.Host) (any, error) { return h.Usage(ctx, usage) }},

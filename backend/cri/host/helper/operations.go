@@ -90,7 +90,9 @@ func operations() map[string]operation {
 			return h.Prepare(ctx, p)
 		}),
 		opDiscard: carry(
-			func(ctx context.Context, h host.Host, d host.Discard) (none, error) { return none{}, h.Discard(ctx, d) },
+			func(ctx context.Context, h host.Host, d host.Discard) (host.Discarded, error) {
+				return h.Discard(ctx, d)
+			},
 		),
 		opPlace: carry(
 			func(ctx context.Context, h host.Host, v host.Volume) (none, error) { return none{}, h.Place(ctx, v) },
@@ -109,7 +111,7 @@ func operations() map[string]operation {
 			return h.Strays(ctx, pods)
 		}),
 		opLimit: carry(
-			func(ctx context.Context, h host.Host, c host.Cgroup) (none, error) { return none{}, h.Limit(ctx, c) },
+			func(ctx context.Context, h host.Host, c host.Cgroup) (time.Duration, error) { return h.Limit(ctx, c) },
 		),
 		opUsage: carry(func(ctx context.Context, h host.Host, r host.UsageRequest) (host.Usage, error) {
 			return h.Usage(ctx, r)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
@@ -181,29 +182,31 @@ func (h *Host) limit(ctx context.Context, hs hierarchies, levels []string, c hos
 // Limit sets the limits of a pod's cgroup anew; one that is 0 goes away. A limit
 // below the memory in use is refused with EBUSY. Errors: fs.ErrNotExist when
 // there is no such cgroup.
-func (h *Host) Limit(ctx context.Context, c host.Cgroup) error {
+func (h *Host) Limit(ctx context.Context, c host.Cgroup) (took time.Duration, _ error) {
 	if err := h.led(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	levels, hs, err := h.locate(c)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	there := slices.DeleteFunc(slices.Clone(hs), func(hi hierarchy) bool { return !exists(hi.at(levels)) })
 	if len(there) == 0 {
-		return fmt.Errorf("limit cgroup %s: %w", c.Parent, fs.ErrNotExist)
+		return 0, fmt.Errorf("limit cgroup %s: %w", c.Parent, fs.ErrNotExist)
 	}
+	began := time.Now()
+	defer func() { took = time.Since(began) }()
 	if c.Systemd {
 		// The kernel refuses what it does not take before systemd notes it.
 		if err := hs.limit(levels, c); err != nil {
-			return err
+			return 0, err
 		}
 		if err := h.setSlice(ctx, levels, c, hs.pure()); err != nil {
-			return fmt.Errorf("limit cgroup %s: %w", c.Parent, err)
+			return 0, fmt.Errorf("limit cgroup %s: %w", c.Parent, err)
 		}
 	}
 	// systemd rounds what it writes.
-	return h.limit(ctx, hs, levels, c)
+	return 0, h.limit(ctx, hs, levels, c)
 }
 
 // make makes the directories; in version 2 each gets the controllers from above.

@@ -88,7 +88,7 @@ func TestManySmallPodsWeighTogetherWhatTheyAskFor(t *testing.T) {
 		t.Error(diff)
 	}
 	// One is resized: what was noted of it before does not count.
-	noError(t, h.Limit(t.Context(), host.Cgroup{Parent: "/top/burstable/poda", Shares: 1024, QOSSum: true}))
+	noError(t, only(h.Limit(t.Context(), host.Cgroup{Parent: "/top/burstable/poda", Shares: 1024, QOSSum: true})))
 	want["top/burstable/cpu.weight"] = "74"
 	if diff := cmp.Diff(want, contents(t, root, want)); diff != "" {
 		t.Error(diff)

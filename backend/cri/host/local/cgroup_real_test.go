@@ -125,7 +125,7 @@ func realLimits(t *testing.T, h *Host, hs hierarchies, levels []string) {
 		{},
 	} {
 		c.Parent, c.Shares = "/"+strings.Join(levels, "/"), 2
-		if err := h.Limit(t.Context(), c); err != nil {
+		if err := only(h.Limit(t.Context(), c)); err != nil {
 			t.Errorf("limit to %+v: %v", c, err)
 		}
 		got, err := hs.measure(levels)
@@ -150,7 +150,7 @@ func realRemoval(t *testing.T, h *Host, pod host.Cgroup, process *exec.Cmd) {
 		t.Errorf("a cgroup with process %d is removed with error %v", process.Process.Pid, err)
 	}
 	for range 2 {
-		if err := h.Discard(t.Context(), host.Discard{Cgroup: &pod}); err != nil {
+		if err := only(h.Discard(t.Context(), host.Discard{Cgroup: &pod})); err != nil {
 			t.Error(err)
 		}
 	}
@@ -181,7 +181,7 @@ func TestRealLeftovers(t *testing.T) {
 	}
 	left := &host.Leftovers{Cgroup: host.Cgroup{Parent: "/" + top + "/podu"}, IDs: []string{"dead", "cafe", "nothing", ""}}
 	for range 2 {
-		if err := h.Discard(t.Context(), host.Discard{Left: left}); err != nil {
+		if err := only(h.Discard(t.Context(), host.Discard{Left: left})); err != nil {
 			t.Error(err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestRealLeftovers(t *testing.T) {
 		}
 	}
 	left.Cgroup.Parent = "/" + top + "/podgone"
-	if err := h.Discard(t.Context(), host.Discard{Left: left}); err != nil {
+	if err := only(h.Discard(t.Context(), host.Discard{Left: left})); err != nil {
 		t.Errorf("a pod whose cgroup is gone: %v", err)
 	}
 	alive := processes["alive"].Process
@@ -277,7 +277,7 @@ func TestRealQuotaBelowContainer(t *testing.T) {
 		}
 	}
 	pod.Quota = 40000
-	err = h.Limit(t.Context(), pod)
+	err = only(h.Limit(t.Context(), pod))
 	switch {
 	case cpu.unified && err != nil:
 		t.Errorf("less than a container has: %v", err)
@@ -286,7 +286,7 @@ func TestRealQuotaBelowContainer(t *testing.T) {
 	}
 	// A longer period is more time only with the quota that comes after it.
 	pod.Quota, pod.Period = 500000, 1000000
-	if err := h.Limit(t.Context(), pod); err != nil {
+	if err := only(h.Limit(t.Context(), pod)); err != nil {
 		t.Error(err)
 	}
 	files := map[string]string{"cpu.cfs_quota_us": "500000\n", "cpu.cfs_period_us": "1000000\n"}
@@ -326,7 +326,7 @@ func TestRealLeftoversInASlice(t *testing.T) {
 	if !errors.Is(err, unix.EBUSY) || !strings.Contains(err.Error(), strconv.Itoa(process.Process.Pid)) || exists(said) {
 		t.Errorf("a slice with process %d is removed with error %v", process.Process.Pid, err)
 	}
-	noError(t, h.Discard(t.Context(), host.Discard{Cgroup: &pod}))
+	noError(t, only(h.Discard(t.Context(), host.Discard{Cgroup: &pod})))
 	wantKilled(t, process)
 	if words, err := os.ReadFile(said); err != nil || string(words) != "stop\nrevert\n" {
 		t.Errorf("systemd was told %q, %v", words, err)

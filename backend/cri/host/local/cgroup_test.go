@@ -1,7 +1,6 @@
 package local
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"maps"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -216,8 +216,10 @@ func TestPodIsLimited(t *testing.T) {
 			if diff := cmp.Diff(tt.want, contents(t, root, tt.want)); diff != "" {
 				t.Error(diff)
 			}
-			for again, do := range map[string]func(context.Context, host.Cgroup) error{"make": h.makeCgroup, "limit": h.Limit} {
-				if err := do(t.Context(), tt.cgroup); err != nil {
+			for again, err := range map[string]error{
+				"make": h.makeCgroup(t.Context(), tt.cgroup), "limit": only(h.Limit(t.Context(), tt.cgroup)),
+			} {
+				if err != nil {
 					t.Errorf("%s again: %v", again, err)
 				}
 			}
@@ -261,8 +263,43 @@ func TestWhatCannotBeLimitedIsRefused(t *testing.T) {
 
 func TestLimitNeedsACgroup(t *testing.T) {
 	h := New(Options{CgroupRoot: fakeTree(t, v1(nil))})
-	if err := h.Limit(t.Context(), host.Cgroup{Parent: "/top/podu", Memory: 1}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v, want not exist", err)
+	took, err := h.Limit(t.Context(), host.Cgroup{Parent: "/top/podu", Memory: 1})
+	if !errors.Is(err, fs.ErrNotExist) || took != 0 {
+		t.Errorf("error %v after %s, want not exist", err, took)
+	}
+}
+
+// TestOperationsOnCgroupsAreTimed: each says how long the cgroup took, also when it failed,
+// and nothing where there was none to make or to remove.
+func TestOperationsOnCgroupsAreTimed(t *testing.T) {
+	h, pod := New(Options{CgroupRoot: fakeTree(t, v1(nil))}), host.Cgroup{Parent: "/top/podu", Shares: 2}
+	bad := host.Cgroup{Parent: "podu"}
+	made, err := h.Prepare(t.Context(), host.Preparation{Cgroup: &pod})
+	noError(t, err)
+	failed, err := h.Prepare(t.Context(), host.Preparation{Cgroup: &bad})
+	if err == nil {
+		t.Error("a cgroup without an absolute path is made")
+	}
+	limited, err := h.Limit(t.Context(), pod)
+	noError(t, err)
+	// The files of a false cgroup are not the kernel's: it cannot go.
+	removed, err := h.Discard(t.Context(), host.Discard{Cgroup: &pod})
+	if err == nil {
+		t.Error("a directory with files is removed")
+	}
+	for what, took := range map[string]time.Duration{
+		"made": made.Cgroup, "not made": failed.Cgroup, "limited": limited, "removed": removed.Cgroup,
+	} {
+		if took <= 0 || took > time.Minute {
+			t.Errorf("%s: it took %s", what, took)
+		}
+	}
+	none, err := h.Prepare(t.Context(), host.Preparation{Dirs: []string{t.TempDir()}})
+	noError(t, err)
+	nothing, err := h.Discard(t.Context(), host.Discard{Trees: []string{t.TempDir()}})
+	noError(t, err)
+	if none.Cgroup != 0 || nothing.Cgroup != 0 {
+		t.Errorf("without a cgroup: %s to make, %s to remove", none.Cgroup, nothing.Cgroup)
 	}
 }
 
@@ -274,7 +311,7 @@ func TestLimitBelowUseIsRefused(t *testing.T) {
 	}))
 	h := New(Options{CgroupRoot: root})
 	pod := host.Cgroup{Parent: "/top/podu", Shares: 2, Memory: 3999}
-	if err := h.Limit(t.Context(), pod); !errors.Is(err, unix.EBUSY) {
+	if err := only(h.Limit(t.Context(), pod)); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("error %v, want EBUSY", err)
 	}
 	want := map[string]string{"top/podu/memory.max": "9000\n"}
@@ -282,7 +319,7 @@ func TestLimitBelowUseIsRefused(t *testing.T) {
 		t.Error(diff)
 	}
 	pod.Memory = 4000 // cached files go
-	if err := h.Limit(t.Context(), pod); err != nil {
+	if err := only(h.Limit(t.Context(), pod)); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/burstlet/burstlet/backend/cri/host"
 )
 
 // Discard implements [host.Host]. A tree in which something is still mounted keeps
 // that, and says so.
-func (h *Host) Discard(ctx context.Context, d host.Discard) error {
+func (h *Host) Discard(ctx context.Context, d host.Discard) (done host.Discarded, _ error) {
 	if err := h.led(ctx); err != nil {
-		return err
+		return done, err
 	}
 	var errs []error
 	for _, path := range d.Unmount {
@@ -28,7 +29,9 @@ func (h *Host) Discard(ctx context.Context, d host.Discard) error {
 	}
 	// Before the trees: a mark in them may be its only trace.
 	if d.Cgroup != nil {
-		if err := h.removeCgroup(ctx, *d.Cgroup, killed); err != nil {
+		began := time.Now()
+		err := h.removeCgroup(ctx, *d.Cgroup, killed)
+		if done.Cgroup = time.Since(began); err != nil {
 			errs = append(errs, fmt.Errorf("discard: %w", err))
 		}
 	}
@@ -47,7 +50,7 @@ func (h *Host) Discard(ctx context.Context, d host.Discard) error {
 			errs = append(errs, fmt.Errorf("discard rotated files of log %s: %w", log, err))
 		}
 	}
-	return errors.Join(errs...)
+	return done, errors.Join(errs...)
 }
 
 func removeRotated(log string) error {

@@ -77,6 +77,9 @@ func mountOn(t *testing.T, source, target, fstype string, flags uintptr, data st
 	}
 }
 
+// only is the error of what also returns something.
+func only[T any](_ T, err error) error { return err }
+
 // noError is for steps that a test takes for granted.
 func noError(t *testing.T, err error) {
 	t.Helper()

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,27 +26,30 @@ func (h *Host) Prepare(ctx context.Context, p host.Preparation) (host.Prepared, 
 	if err := each(p.Private, makePrivate); err != nil {
 		return host.Prepared{}, err
 	}
+	var done host.Prepared
 	if p.Cgroup != nil {
-		if err := h.makeCgroup(ctx, *p.Cgroup); err != nil {
-			return host.Prepared{}, err
+		began := time.Now()
+		err := h.makeCgroup(ctx, *p.Cgroup)
+		done.Cgroup = time.Since(began)
+		if err != nil {
+			return done, err
 		}
 	}
 	if err := each(p.Writes, write); err != nil {
-		return host.Prepared{}, err
+		return done, err
 	}
 	if err := each(p.Shared, makeShared); err != nil {
-		return host.Prepared{}, err
+		return done, err
 	}
 	if p.Ports != nil {
 		if err := h.claimPorts(ctx, *p.Ports); err != nil {
-			return host.Prepared{}, err
+			return done, err
 		}
 	}
-	var done host.Prepared
 	if p.Users != nil {
 		var err error
 		if done.FirstUser, err = h.users(ctx, *p.Users); err != nil {
-			return host.Prepared{}, err
+			return done, err
 		}
 	}
 	err := each(p.SubPaths, func(s host.SubPath) error {

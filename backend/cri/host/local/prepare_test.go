@@ -199,10 +199,10 @@ func TestDiscardGoesAsFarAsItCan(t *testing.T) {
 	tree, link, file := putDir(t, root, "tree"), root+"/link", putFile(t, root+"/file", "")
 	kept := putFile(t, root+"/kept/x", "x")
 	noError(t, os.Symlink(root+"/kept", link))
-	err := h.Discard(t.Context(), host.Discard{
+	err := only(h.Discard(t.Context(), host.Discard{
 		Unmount: []string{root + "/none"},
 		Trees:   []string{"relative", "/", root + "/tree/../kept", tree, link, file, root + "/none", root + "/none/either"},
-	})
+	}))
 	if err == nil || strings.Count(err.Error(), "invalid argument") != 3 {
 		t.Errorf("err = %v, want three that cannot be meant", err)
 	}

@@ -170,9 +170,9 @@ func TestSubPathsAreBoundOnce(t *testing.T) {
 			t.Error("it was not bound anew")
 		}
 		// What a container of an attempt that has ended leaves.
-		noError(t, h.Discard(
+		noError(t, only(h.Discard(
 			t.Context(), host.Discard{Unmount: []string{pod.SubPaths("c_0")}, Trees: []string{pod.SubPaths("c_0")}},
-		))
+		)))
 		if present(pod.SubPaths("c_0")) || readBack(t, volume+"/dir/file") != "ours" {
 			t.Error("too little is gone, or too much")
 		}
@@ -223,7 +223,7 @@ func TestSwappedDirectoriesLeadNowhere(t *testing.T) {
 			} else if bound++; present(target+"/secret") || isBelow(t, target, outside) {
 				t.Fatal("what is outside was bound")
 			}
-			noError(t, h.Discard(t.Context(), host.Discard{Unmount: []string{target}, Trees: []string{target}}))
+			noError(t, only(h.Discard(t.Context(), host.Discard{Unmount: []string{target}, Trees: []string{target}})))
 		}
 		close(stop)
 		pod.Wait()

@@ -169,6 +169,9 @@ func (h *Host) measureNode(hs hierarchies) (host.CgroupUsage, error) {
 	if err := hs.measureDetail(nil, &u.CgroupDetail); err != nil {
 		return u, err
 	}
+	if u.Pressure, err = hs.pressure(nil); err != nil {
+		return u, err
+	}
 	if u.Memory == nil {
 		used := less(memory["MemTotal"], memory["MemFree"])
 		u.Memory, u.WorkingSet = new(used), new(less(used, memory["Inactive(file)"]))

@@ -33,6 +33,9 @@ func (hs hierarchies) measure(levels []string) (host.CgroupUsage, error) {
 	if err := hs.measureDetail(levels, &u.CgroupDetail); err != nil {
 		return u, err
 	}
+	if u.Pressure, err = hs.pressure(levels); err != nil {
+		return u, err
+	}
 	if hi, ok := hs.with(controllerPIDs); ok {
 		u.PIDs, err = maybe(number(filepath.Join(hi.at(levels), "pids.current")))
 	}

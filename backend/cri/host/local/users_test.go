@@ -68,7 +68,7 @@ func TestUsersOfPods(t *testing.T) {
 		!strings.Contains(err.Error(), "/etc/subuid") {
 		t.Errorf("with all ids taken: %v", err)
 	}
-	if err := h.Discard(t.Context(), host.Discard{Trees: []string{filepath.Join(logs, "p2")}}); err != nil {
+	if err := only(h.Discard(t.Context(), host.Discard{Trees: []string{filepath.Join(logs, "p2")}})); err != nil {
 		t.Fatal(err)
 	}
 	if first, err := askUsers(t, h, logs, "p4", false); err != nil || has[first] != "p2" {

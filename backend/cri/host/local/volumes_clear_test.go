@@ -312,7 +312,7 @@ func TestRemovalEntersNoMount(t *testing.T) {
 			t.Error("too little is gone, or too much")
 		}
 		h := New(Options{})
-		noError(t, h.Discard(t.Context(), host.Discard{Unmount: []string{root + "/tree"}, Trees: []string{root + "/tree"}}))
+		noError(t, only(h.Discard(t.Context(), host.Discard{Unmount: []string{root + "/tree"}, Trees: []string{root + "/tree"}})))
 		if present(root+"/tree") || readBack(t, theirs) != "x" {
 			t.Error("too little is gone, or too much")
 		}

@@ -134,9 +134,9 @@ func TestVolumesBelowAListedPathAreBound(t *testing.T) {
 		if readBack(t, pod.SubPath("c_0", "0")) != "ours" {
 			t.Error("the file is not what is bound")
 		}
-		noError(t, h.Discard(
+		noError(t, only(h.Discard(
 			t.Context(), host.Discard{Unmount: []string{pod.SubPaths("c_0")}, Trees: []string{pod.SubPaths("c_0")}},
-		))
+		)))
 	})
 }
 
