@@ -21,13 +21,15 @@ import (
 // events implements [backend.Events].
 type events struct{ *remote }
 
-// Run sends hints from CRI's own event stream, or where the runtime has none
-// (containerd 1.6) from containerd's event service on the same socket.
+// criEventsSince is the containerd whose stream of CRI's events is everybody's. That of
+// 1.7 gives each event to one of those who follow it, be that a stream whose client has
+// gone (containerd pull request 9661, which 1.7 never got); 1.6 has none.
+const criEventsSince = "2.0"
+
+// Run sends hints from CRI's own event stream, or where the runtime has none for
+// everybody from containerd's event service on the same socket.
 func (e events) Run(ctx context.Context, hints chan<- types.UID) error {
-	err := e.criEvents(ctx, hints)
-	if status.Code(err) == codes.Unimplemented {
-		err = e.containerdEvents(ctx, hints)
-	}
+	err := e.follow(ctx, hints)
 	if ended := ctx.Err(); ended != nil {
 		return ended
 	}
@@ -35,6 +37,21 @@ func (e events) Run(ctx context.Context, hints chan<- types.UID) error {
 		return backend.Errorf(backend.ErrUnavailable, "follow events: the runtime ended the stream")
 	}
 	return transport.Failed(err, "follow events")
+}
+
+func (e events) follow(ctx context.Context, hints chan<- types.UID) error {
+	v, err := e.runtime.Version(ctx, &runtimeapi.VersionRequest{})
+	if err != nil {
+		return err
+	}
+	if v.GetRuntimeName() == "containerd" && !atLeast(v.GetRuntimeVersion(), criEventsSince) {
+		return e.containerdEvents(ctx, hints)
+	}
+	err = e.criEvents(ctx, hints)
+	if status.Code(err) == codes.Unimplemented {
+		err = e.containerdEvents(ctx, hints)
+	}
+	return err
 }
 
 func (e events) criEvents(ctx context.Context, hints chan<- types.UID) error {

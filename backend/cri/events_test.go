@@ -80,23 +80,59 @@ func TestContainerdEvents(t *testing.T) {
 }
 
 func TestCRIEvents(t *testing.T) {
-	w := newWorld(t, func(s *fakecri.Server) { s.CRIEvents = make(chan *runtimeapi.ContainerEventResponse) })
-	r, _ := w.connect(t)
-	runPod(t, r, testPod("u1"), "main")
-	id, _ := w.fake.Container("main")
-	hints := follow(t, w, r)
-	box := func(node string) *runtimeapi.PodSandboxStatus {
-		return &runtimeapi.PodSandboxStatus{
-			Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u2"}, Labels: map[string]string{convert.LabelNode: node},
-		}
+	for _, runtime := range []string{"containerd 2.0.0", "cri-o 1.33.0"} {
+		t.Run(runtime, func(t *testing.T) {
+			w := newWorld(t, func(s *fakecri.Server) {
+				s.Runtime, s.CRIEvents = runtime, make(chan *runtimeapi.ContainerEventResponse)
+			})
+			r, _ := w.connect(t)
+			runPod(t, r, testPod("u1"), "main")
+			id, _ := w.fake.Container("main")
+			hints := follow(t, w, r)
+			box := func(node string) *runtimeapi.PodSandboxStatus {
+				return &runtimeapi.PodSandboxStatus{
+					Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u2"}, Labels: map[string]string{convert.LabelNode: node},
+				}
+			}
+			w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: "x", PodSandboxStatus: box("node-b")}
+			w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: "x", PodSandboxStatus: box("node-a")}
+			wantHint(t, hints, "u2")
+			w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: id}
+			wantHint(t, hints, "u1")
+			if n := w.fake.Subscribers(); n != 0 {
+				t.Errorf("%d subscriptions to containerd beside CRI's events", n)
+			}
+		})
 	}
-	w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: "x", PodSandboxStatus: box("node-b")}
-	w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: "x", PodSandboxStatus: box("node-a")}
-	wantHint(t, hints, "u2")
-	w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: id}
-	wantHint(t, hints, "u1")
-	if n := w.fake.Subscribers(); n != 0 {
-		t.Errorf("%d subscriptions to containerd beside CRI's events", n)
+}
+
+// containerd 1.7 gives each of CRI's events to one of those who follow them: two nodes on
+// one host would have a part of theirs each.
+func TestNodesOnOneContainerd17HearOfAllTheirPods(t *testing.T) {
+	const each = 8
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Runtime, s.CRIEvents = "containerd 1.7.24", make(chan *runtimeapi.ContainerEventResponse, 2*each)
+	})
+	var hints []<-chan types.UID
+	var ids []string
+	for i, node := range []string{"node-a", "node-b"} {
+		w.cfg.NodeIdentity = node
+		r, _ := w.connect(t)
+		runPod(t, r, testPod(node), node)
+		id, _ := w.fake.Container(node)
+		ids, hints = append(ids, id), append(hints, follow(t, w, r))
+		eventually(t, "the stream is open", func() bool { return w.fake.Subscribers() == i+1 })
+	}
+	for range each {
+		for _, id := range ids {
+			w.fake.CRIEvents <- &runtimeapi.ContainerEventResponse{ContainerId: id}
+			w.fake.Emit("/tasks/oom", id, "")
+			for i, node := range []types.UID{"node-a", "node-b"} {
+				if ids[i] == id {
+					wantHint(t, hints[i], node)
+				}
+			}
+		}
 	}
 }
 

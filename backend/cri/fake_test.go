@@ -108,14 +108,15 @@ func newWorld(t *testing.T, set ...func(*fakecri.Server)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	return &world{
-		fake:   fake,
-		access: here(),
-		cfg: Config{
-			Endpoint: "unix://" + socket, NodeIdentity: "node-a", CgroupDriver: CgroupDriverCgroupfs,
-			PodsDir:    filepath.Join(dir, "volumes"),
-			PodLogsDir: filepath.Join(dir, "pods"), ContainerLogsDir: filepath.Join(dir, "containers"),
-		},
+	return &world{fake: fake, access: here(), cfg: configIn(dir, socket)}
+}
+
+// configIn is that of a node which keeps all that it has on its host in a directory.
+func configIn(dir, socket string) Config {
+	return Config{
+		Endpoint: "unix://" + socket, NodeIdentity: "node-a", CgroupDriver: CgroupDriverCgroupfs,
+		PodsDir:    filepath.Join(dir, "volumes"),
+		PodLogsDir: filepath.Join(dir, "pods"), ContainerLogsDir: filepath.Join(dir, "containers"),
 	}
 }
 

@@ -2,9 +2,12 @@ package cri
 
 import (
 	"context"
+	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -13,22 +16,33 @@ import (
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/cri/fakecri"
 	"github.com/burstlet/burstlet/backend/cri/host"
+	"github.com/burstlet/burstlet/backend/cri/host/helper"
 	"github.com/burstlet/burstlet/backend/cri/host/helper/binary"
+	"github.com/burstlet/burstlet/test/kit/background"
 	"github.com/burstlet/burstlet/test/kit/need"
 )
+
+// holds keeps calls of a method in their middle, where they say begun, until they may go on
+// or are given up.
+func holds(method string, begun chan<- struct{}, goOn <-chan struct{}) func(context.Context, string) {
+	return func(ctx context.Context, called string) {
+		if called != method {
+			return
+		}
+		begun <- struct{}{}
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+	}
+}
 
 // The process dies while the runtime starts a container, whose process has begun: it
 // runs once, and the next process of burstlet finds it running.
 func TestAStartThatReachedTheHostIsFinished(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(s *fakecri.Server) {
-		s.Starting = func(ctx context.Context) {
-			begun <- struct{}{}
-			select {
-			case <-goOn:
-			case <-ctx.Done():
-			}
-		}
+		s.Amid = holds("StartContainer", begun, goOn)
 	})
 	pod := testPod("u1")
 	first, stop := w.connect(t)
@@ -52,6 +66,59 @@ func TestAStartThatReachedTheHostIsFinished(t *testing.T) {
 	if runs := w.fake.Runs("main"); runs != 1 {
 		t.Errorf("it was started %d times, want once", runs)
 	}
+}
+
+// A container that only KILL ends is killed at the end of its grace, though whoever asked for
+// its stop, or the link to the host, goes within it.
+func TestAStopThatReachedTheHostIsFinished(t *testing.T) {
+	for name, overLink := range map[string]bool{"burstlet ends": false, "the link is cut": true} {
+		t.Run(name, func(t *testing.T) {
+			begun, goOn := make(chan struct{}), make(chan struct{})
+			w := newWorld(t, func(s *fakecri.Server) {
+				s.IgnoresTERM["main"] = true
+				s.Amid = holds("StopContainer", begun, goOn)
+			})
+			onHost := w.access
+			cut := func() {}
+			if overLink {
+				w.host, cut = linked(t, w.host)
+			}
+			first, stop := w.connect(t)
+			ref := runPod(t, first, testPod("u1"), "main")
+			id, _ := w.fake.Container("main")
+			must(t, pods{first}.Stop(t.Context(), ref, time.Second))
+			<-begun // TERM was sent
+			if cut(); !overLink {
+				stop()
+			}
+			close(goOn)
+
+			w.access = onHost
+			second, _ := w.connect(t)
+			eventually(t, "main ends", func() bool { return containerState(t, second, "main") == backend.Exited })
+			if c := inspect(t, second, "u1").Containers[0]; c.ExitCode != 137 {
+				t.Errorf("it ended with %d, want 137", c.ExitCode)
+			}
+			if stops := w.fake.Stops(id); !slices.Equal(stops, []int64{1}) {
+				t.Errorf("stop calls %v, want the one that was under way", stops)
+			}
+		})
+	}
+}
+
+// linked is a host at the other end of a link, which cut cuts.
+func linked(t *testing.T, h host.Host) (far host.Host, cut func()) {
+	t.Helper()
+	near, remote := net.Pipe()
+	client := helper.NewClient(near)
+	background.Run(t, func(ctx context.Context) error { return helper.Serve(ctx, remote, h) })
+	cut = sync.OnceFunc(func() {
+		if err := client.Close(); err != nil {
+			t.Errorf("cut the link: %v", err)
+		}
+	})
+	t.Cleanup(cut)
+	return client, cut
 }
 
 // Every call that changes something is made by the host, and none else; its errors have
@@ -98,13 +165,7 @@ func TestResidentFinishesCalls(t *testing.T) {
 	}
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, func(s *fakecri.Server) {
-		s.Starting = func(ctx context.Context) {
-			begun <- struct{}{}
-			select {
-			case <-goOn:
-			case <-ctx.Done():
-			}
-		}
+		s.Amid = holds("StartContainer", begun, goOn)
 	})
 	connect := func() (*remote, *residentHost, func()) {
 		here := newResidentHost(w.cfg.PodsDir)

@@ -136,80 +136,126 @@ func TestSignalsEndIt(t *testing.T) {
 	}
 }
 
-// The session ends while the runtime starts a container: the helper lives until the
-// runtime has done it.
+// The session ends while the runtime works on a call: the helper lives until the call has
+// been done, and with it the grace of a container that only KILL ends.
 func TestACallOutlivesItsSession(t *testing.T) {
-	begun, goOn := make(chan struct{}), make(chan struct{})
-	runtime := fakecri.New("image")
-	runtime.Starting = func(ctx context.Context) {
-		close(begun)
-		select {
-		case <-goOn:
-		case <-ctx.Done():
-		}
+	for method, want := range map[string]struct {
+		state runtimeapi.ContainerState
+		code  int32
+	}{
+		"StartContainer": {runtimeapi.ContainerState_CONTAINER_RUNNING, 0},
+		"StopContainer":  {runtimeapi.ContainerState_CONTAINER_EXITED, 137},
+	} {
+		t.Run(method, func(t *testing.T) {
+			begun, goOn := make(chan struct{}), make(chan struct{})
+			runtime := fakecri.New("image")
+			runtime.IgnoresTERM[""] = true
+			runtime.Amid = func(ctx context.Context, called string) {
+				if called != method {
+					return
+				}
+				close(begun)
+				select {
+				case <-goOn:
+				case <-ctx.Done():
+				}
+			}
+			s := callRuntime(t, runtime)
+			lost := make(chan error, 1)
+			go func() { lost <- s.through(method) }()
+			<-begun
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-lost; !errors.Is(err, backend.ErrUnavailable) {
+				t.Errorf("who called got %v", err)
+			}
+			ended := make(chan struct{})
+			go func() {
+				s.ends(t)
+				close(ended)
+			}()
+			select {
+			case <-ended:
+				t.Error("the helper ended before the call that it made")
+			case <-time.After(100 * time.Millisecond):
+			}
+			close(goOn)
+			<-ended
+			reply, err := runtime.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: s.container})
+			if got := reply.GetStatus(); err != nil || got.GetState() != want.state || got.GetExitCode() != want.code {
+				t.Errorf("the container is %s with %d, %v", got.GetState(), got.GetExitCode(), err)
+			}
+		})
 	}
+}
+
+// runtimeSession is a session of a helper that calls a runtime.
+type runtimeSession struct {
+	*process
+	*helper.Client
+	t                 *testing.T
+	socket, container string
+}
+
+func callRuntime(t *testing.T, runtime *fakecri.Server) *runtimeSession {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	stop, err := runtime.Serve(socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stop()
+	t.Cleanup(stop)
 	p := start(t, self(t))
-	c := helper.NewClient(p.stream)
-	call := func(method string, request, reply proto.Message) error {
-		encoded, err := proto.Marshal(request)
-		if err != nil {
-			return err
-		}
-		out, err := c.Call(t.Context(), host.Call{Socket: socket, Method: method, Request: encoded, Timeout: time.Minute})
-		if err != nil {
-			return err
-		}
-		return proto.Unmarshal(out, reply)
-	}
+	return &runtimeSession{process: p, Client: helper.NewClient(p.stream), t: t, socket: socket}
+}
+
+// Close ends the session.
+func (s *runtimeSession) Close() error { return s.Client.Close() }
+
+// through makes and starts a container, and stops it with a second of grace, as far as a
+// method.
+func (s *runtimeSession) through(last string) error {
 	var sandbox runtimeapi.RunPodSandboxResponse
 	var container runtimeapi.CreateContainerResponse
-	if err := call(
-		runtimeapi.RuntimeService_RunPodSandbox_FullMethodName, &runtimeapi.RunPodSandboxRequest{}, &sandbox,
-	); err != nil {
-		t.Fatal(err)
+	for _, step := range []struct {
+		method  string
+		request func() proto.Message
+		reply   proto.Message
+	}{
+		{"RunPodSandbox", func() proto.Message { return &runtimeapi.RunPodSandboxRequest{} }, &sandbox},
+		{"CreateContainer", func() proto.Message {
+			return &runtimeapi.CreateContainerRequest{
+				PodSandboxId: sandbox.GetPodSandboxId(), Config: &runtimeapi.ContainerConfig{},
+			}
+		}, &container},
+		{"StartContainer", func() proto.Message {
+			s.container = container.GetContainerId()
+			return &runtimeapi.StartContainerRequest{ContainerId: s.container}
+		}, &runtimeapi.StartContainerResponse{}},
+		{"StopContainer", func() proto.Message {
+			return &runtimeapi.StopContainerRequest{ContainerId: s.container, Timeout: 1}
+		}, &runtimeapi.StopContainerResponse{}},
+	} {
+		if err := s.call(step.method, step.request(), step.reply); err != nil || step.method == last {
+			return err
+		}
 	}
-	create := &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandbox.GetPodSandboxId(), Config: &runtimeapi.ContainerConfig{},
+	return errors.New("there is no such method: " + last)
+}
+
+func (s *runtimeSession) call(method string, request, reply proto.Message) error {
+	encoded, err := proto.Marshal(request)
+	if err != nil {
+		return err
 	}
-	if err := call(runtimeapi.RuntimeService_CreateContainer_FullMethodName, create, &container); err != nil {
-		t.Fatal(err)
+	out, err := s.Call(s.t.Context(), host.Call{
+		Socket: s.socket, Method: "/runtime.v1.RuntimeService/" + method, Request: encoded, Timeout: time.Minute,
+	})
+	if err != nil {
+		return err
 	}
-	lost := make(chan error, 1)
-	go func() {
-		request := &runtimeapi.StartContainerRequest{ContainerId: container.GetContainerId()}
-		lost <- call(runtimeapi.RuntimeService_StartContainer_FullMethodName, request, &runtimeapi.StartContainerResponse{})
-	}()
-	<-begun
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-lost; !errors.Is(err, backend.ErrUnavailable) {
-		t.Errorf("who started it got %v", err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		p.ends(t)
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		t.Error("the helper ended before the call that it made")
-	case <-time.After(100 * time.Millisecond):
-	}
-	close(goOn)
-	<-ended
-	reply, err := runtime.ContainerStatus(
-		t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: container.GetContainerId()},
-	)
-	if state := reply.GetStatus().GetState(); err != nil || state != runtimeapi.ContainerState_CONTAINER_RUNNING {
-		t.Errorf("the container is %s, %v", state, err)
-	}
+	return proto.Unmarshal(out, reply)
 }
 
 func TestOutputThatIsGoneIsNoSignal(t *testing.T) {

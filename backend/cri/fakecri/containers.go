@@ -12,9 +12,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// CreateContainer reserves the name as containerd does.
+// CreateContainer reserves the name as containerd does, and shows the container when it is
+// whole.
 func (s *Server) CreateContainer(
-	_ context.Context, r *runtimeapi.CreateContainerRequest,
+	ctx context.Context, r *runtimeapi.CreateContainerRequest,
 ) (*runtimeapi.CreateContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,21 +23,24 @@ func (s *Server) CreateContainer(
 	if box == nil || box.state != runtimeapi.PodSandboxState_SANDBOX_READY {
 		return nil, fmt.Errorf("failed to get sandbox container task: no running task found")
 	}
-	name := s.containerName(r.GetConfig(), box)
-	for _, c := range s.containers {
-		if s.containerName(c.config, s.sandboxes[c.sandbox]) == name {
-			return nil, fmt.Errorf("failed to reserve container name %q: name %q is reserved for %q", name, name, c.id)
-		}
-	}
 	c := &container{
 		id: s.nextID("container"), sandbox: box.id, config: r.GetConfig(), created: time.Now(), ended: make(chan struct{}),
+		name: containerName(r.GetConfig(), box), logs: box.config.GetLogDirectory(),
+	}
+	release, err := s.reserve("container", c.name, c.id)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := s.amid(ctx, "CreateContainer"); err != nil {
+		return nil, fmt.Errorf("failed to create containerd container: %w", err)
 	}
 	s.containers[c.id] = c
 	return &runtimeapi.CreateContainerResponse{ContainerId: c.id}, nil
 }
 
 // containerName does not know the sandbox's attempt, like containerd's.
-func (s *Server) containerName(config *runtimeapi.ContainerConfig, box *sandbox) string {
+func containerName(config *runtimeapi.ContainerConfig, box *sandbox) string {
 	return fmt.Sprintf(
 		"%s_%s_%d", config.GetMetadata().GetName(), box.config.GetMetadata().GetUid(), config.GetMetadata().GetAttempt(),
 	)
@@ -59,14 +63,10 @@ func (s *Server) StartContainer(
 		return nil, fmt.Errorf("container is in %s state", c.state)
 	}
 	s.begun[c.config.GetMetadata().GetName()]++
-	if s.Starting != nil {
-		c.starting = true
-		s.mu.Unlock()
-		s.Starting(ctx)
-		s.mu.Lock()
-		c.starting = false
-	}
-	if err := ctx.Err(); err != nil {
+	c.starting = true
+	err := s.amid(ctx, "StartContainer")
+	c.starting = false
+	if err != nil {
 		cut := fmt.Sprintf("failed to start containerd task %q: %v: unknown", c.id, err)
 		s.failStart(c, cut)
 		return nil, errors.New(cut)
@@ -99,8 +99,11 @@ func (s *Server) StopContainer(
 	if r.GetTimeout() > 0 && !s.IgnoresTERM[c.config.GetMetadata().GetName()] {
 		s.exit(c, 143, "Error")
 	}
-	ended := c.ended
+	ended, err := c.ended, s.amid(ctx, "StopContainer")
 	s.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("an error occurs during waiting for container %q to be killed: %w", c.id, err)
+	}
 	timeout := time.NewTimer(time.Duration(r.GetTimeout()) * time.Second)
 	defer timeout.Stop()
 	select {
@@ -117,15 +120,35 @@ func (s *Server) StopContainer(
 
 // RemoveContainer kills what runs.
 func (s *Server) RemoveContainer(
-	_ context.Context, r *runtimeapi.RemoveContainerRequest,
+	ctx context.Context, r *runtimeapi.RemoveContainerRequest,
 ) (*runtimeapi.RemoveContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.containers[r.GetContainerId()]; c != nil {
+	c := s.containers[r.GetContainerId()]
+	if c == nil {
+		return &runtimeapi.RemoveContainerResponse{}, nil
+	}
+	if !c.starting {
 		s.exit(c, 137, "Error")
-		delete(s.containers, c.id)
+	}
+	if err := s.amid(ctx, "RemoveContainer"); err != nil {
+		return nil, fmt.Errorf("failed to delete containerd container %q: %w", c.id, err)
+	}
+	if err := s.remove(c); err != nil {
+		return nil, err
 	}
 	return &runtimeapi.RemoveContainerResponse{}, nil
+}
+
+// remove fails for a container that is being started.
+func (s *Server) remove(c *container) error {
+	if c.starting {
+		return fmt.Errorf(
+			"failed to set removing state for container %q: container is in starting state, can't be removed", c.id,
+		)
+	}
+	delete(s.containers, c.id)
+	return nil
 }
 
 // UpdateContainerResources changes what the container was made with.
@@ -188,7 +211,7 @@ func (s *Server) ContainerStatus(
 		ImageRef: c.config.GetImage().GetImage(),
 		Labels:   c.config.GetLabels(), Annotations: c.config.GetAnnotations(), Mounts: c.config.GetMounts(),
 		Resources: &runtimeapi.ContainerResources{Linux: c.config.GetLinux().GetResources()},
-		LogPath:   path.Join(s.sandboxes[c.sandbox].config.GetLogDirectory(), c.config.GetLogPath()),
+		LogPath:   path.Join(c.logs, c.config.GetLogPath()),
 	}}, nil
 }
 

@@ -10,19 +10,21 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// RunPodSandbox reserves the name as containerd does.
+// RunPodSandbox reserves the name as containerd does, and shows the sandbox when it is whole.
 func (s *Server) RunPodSandbox(
-	_ context.Context, r *runtimeapi.RunPodSandboxRequest,
+	ctx context.Context, r *runtimeapi.RunPodSandboxRequest,
 ) (*runtimeapi.RunPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := sandboxName(r.GetConfig().GetMetadata())
-	for _, other := range s.sandboxes {
-		if sandboxName(other.config.GetMetadata()) == name {
-			return nil, fmt.Errorf("failed to reserve sandbox name %q: name %q is reserved for %q", name, name, other.id)
-		}
-	}
 	box := &sandbox{id: s.nextID("sandbox"), config: r.GetConfig(), created: time.Now()}
+	release, err := s.reserve("sandbox", sandboxName(r.GetConfig().GetMetadata()), box.id)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := s.amid(ctx, "RunPodSandbox"); err != nil {
+		return nil, fmt.Errorf("failed to setup network for sandbox %q: %w", box.id, err)
+	}
 	s.sandboxes[box.id] = box
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: box.id}, nil
 }
@@ -33,40 +35,54 @@ func sandboxName(m *runtimeapi.PodSandboxMetadata) string {
 
 // StopPodSandbox kills the containers.
 func (s *Server) StopPodSandbox(
-	_ context.Context, r *runtimeapi.StopPodSandboxRequest,
+	ctx context.Context, r *runtimeapi.StopPodSandboxRequest,
 ) (*runtimeapi.StopPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopSandbox(r.GetPodSandboxId())
+	s.stopContainers(r.GetPodSandboxId())
+	if err := s.amid(ctx, "StopPodSandbox"); err != nil {
+		return nil, fmt.Errorf("failed to stop sandbox container %q: %w", r.GetPodSandboxId(), err)
+	}
+	if box := s.sandboxes[r.GetPodSandboxId()]; box != nil {
+		box.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	}
 	return &runtimeapi.StopPodSandboxResponse{}, nil
 }
 
-func (s *Server) stopSandbox(id string) {
-	box := s.sandboxes[id]
-	if box == nil {
-		return
-	}
+// stopContainers kills those of a sandbox but one that is being started, as containerd does.
+func (s *Server) stopContainers(sandbox string) {
 	for _, c := range s.containers {
-		if c.sandbox == id {
+		if c.sandbox == sandbox && !c.starting {
 			s.exit(c, 137, "Error")
 		}
 	}
-	box.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 }
 
-// RemovePodSandbox removes the containers with it.
+// RemovePodSandbox removes the containers with it, unless one is being started.
 func (s *Server) RemovePodSandbox(
-	_ context.Context, r *runtimeapi.RemovePodSandboxRequest,
+	ctx context.Context, r *runtimeapi.RemovePodSandboxRequest,
 ) (*runtimeapi.RemovePodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stopSandbox(r.GetPodSandboxId())
-	for id, c := range s.containers {
-		if c.sandbox == r.GetPodSandboxId() {
-			delete(s.containers, id)
+	id := r.GetPodSandboxId()
+	box := s.sandboxes[id]
+	if box == nil {
+		return &runtimeapi.RemovePodSandboxResponse{}, nil
+	}
+	s.stopContainers(id)
+	box.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
+	if err := s.amid(ctx, "RemovePodSandbox"); err != nil {
+		return nil, fmt.Errorf("failed to remove sandbox %q: %w", id, err)
+	}
+	for _, c := range s.containers {
+		if c.sandbox != id {
+			continue
+		}
+		if err := s.remove(c); err != nil {
+			return nil, err
 		}
 	}
-	delete(s.sandboxes, r.GetPodSandboxId())
+	delete(s.sandboxes, id)
 	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 

@@ -31,10 +31,12 @@ type Server struct {
 	// Before fails a call before it does anything; After once it is done, as
 	// if the reply were lost.
 	Before, After Hook
-	// Starting is called while a StartContainer is under way, whose process has begun.
-	// When the call's context has ended on its return, the container is killed, as
-	// containerd does, which then does not know that it ran.
-	Starting func(ctx context.Context)
+	// Amid is called in the middle of a call that changes sandboxes or containers, as Before
+	// and without the lock: names are taken and nothing is listed yet, the process has begun,
+	// TERM was sent, or only the containers have ended. When the call's context has ended on
+	// its return, the call is given up as containerd does: what it made goes, and what it was
+	// to end stays. Of a container that was started containerd does not know that it ran.
+	Amid func(ctx context.Context, method string)
 	// IgnoresTERM names containers that only KILL ends.
 	IgnoresTERM map[string]bool
 	// NotReady is the message of a network that is not ready.
@@ -70,6 +72,7 @@ type Server struct {
 	ids        int
 	sandboxes  map[string]*sandbox
 	containers map[string]*container
+	reserved   map[string]string // names of what is being made, with its id
 	images     map[string]string
 	auths      []*runtimeapi.AuthConfig
 	streams    map[chan *containerdtypes.Envelope]bool
@@ -95,6 +98,8 @@ type container struct {
 	stops       []int64
 	starting    bool
 	ended       chan struct{}
+	name        string // that it reserves
+	logs        string // the directory of its log
 }
 
 // New makes a runtime with the images named.
@@ -107,6 +112,7 @@ func New(images ...string) *Server {
 		begun:       map[string]int{},
 		sandboxes:   map[string]*sandbox{},
 		containers:  map[string]*container{},
+		reserved:    map[string]string{},
 		images:      map[string]string{},
 		streams:     map[chan *containerdtypes.Envelope]bool{},
 	}
@@ -122,6 +128,11 @@ func (s *Server) Serve(socket string) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
+	return s.ServeOn(listener), nil
+}
+
+// ServeOn serves those who connect to a listener, as Serve does.
+func (s *Server) ServeOn(listener net.Listener) (stop func()) {
 	server := grpc.NewServer(grpc.UnaryInterceptor(s.intercept))
 	runtimeapi.RegisterRuntimeServiceServer(server, s)
 	runtimeapi.RegisterImageServiceServer(server, s)
@@ -134,7 +145,7 @@ func (s *Server) Serve(socket string) (stop func(), err error) {
 	return func() {
 		server.Stop()
 		served.Wait()
-	}, nil
+	}
 }
 
 func (s *Server) intercept(
@@ -157,6 +168,36 @@ func (s *Server) intercept(
 		return nil, err
 	}
 	return reply, nil
+}
+
+// amid lets Amid do its part, and returns why the call is given up. The lock is held.
+func (s *Server) amid(ctx context.Context, method string) error {
+	if s.Amid != nil {
+		s.mu.Unlock()
+		defer s.mu.Lock()
+		s.Amid(ctx, method)
+	}
+	return ctx.Err()
+}
+
+// reserve takes a name for what is being made, until it is released.
+func (s *Server) reserve(kind, name, id string) (release func(), err error) {
+	holder := s.reserved[kind+name]
+	for _, box := range s.sandboxes {
+		if kind == "sandbox" && sandboxName(box.config.GetMetadata()) == name {
+			holder = box.id
+		}
+	}
+	for _, c := range s.containers {
+		if kind == "container" && c.name == name {
+			holder = c.id
+		}
+	}
+	if holder != "" {
+		return nil, fmt.Errorf("failed to reserve %s name %q: name %q is reserved for %q", kind, name, name, holder)
+	}
+	s.reserved[kind+name] = id
+	return func() { delete(s.reserved, kind+name) }, nil
 }
 
 // ByGRPC is true of a call by gRPC's own library, and not by the host helper.

@@ -181,6 +181,64 @@ func TestUploadWithoutAPlaceSaysWhy(t *testing.T) {
 	}
 }
 
+// noexec runs scripts in turn where directories are mounted noexec from the second on. The
+// mounts are the script's own: none reaches the machine.
+func noexec(t *testing.T, dirs []string, input string, before, script string) (output, complaint string, err error) {
+	t.Helper()
+	need.Root(t)
+	var all strings.Builder
+	step := func(format string, args ...any) { fmt.Fprintf(&all, format+" || exit $?\n", args...) }
+	for _, dir := range dirs {
+		step("mount -t tmpfs tmpfs %s", quote(dir))
+	}
+	step("(%s\n)", before)
+	for _, dir := range dirs {
+		step("mount -o remount,noexec %s", quote(dir))
+	}
+	step("(%s\n)", script)
+	return sh(t, "exec unshare --mount --propagation private /bin/sh -c "+quote(all.String()), input)
+}
+
+// Programs cannot be run from where a file system is mounted noexec: such a place is passed
+// over, and nothing stays there.
+func TestUploadPassesOverNoexec(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	script := "(" + uploadTo(5, first, second) + "\n) && echo left=$(ls -A " + quote(first) + ")"
+	out, said, err := noexec(t, []string{first}, "12345", "true", script)
+	if dir := marked(out, "dir="); err != nil || dir != filepath.Join(second, keptName) {
+		t.Errorf("directory %q, %q, %v", dir, said, err)
+	}
+	if !strings.HasSuffix(out, "\nleft=\n") {
+		t.Errorf("it left something where nothing can be run: %q", out)
+	}
+	file := filepath.Join(second, keptName, helperName)
+	if data, err := os.ReadFile(file); string(data) != "12345" {
+		t.Errorf("contents %q, %v", data, err)
+	}
+}
+
+func TestUploadWhereNothingRunsNamesThePlaces(t *testing.T) {
+	first, second := t.TempDir(), t.TempDir()
+	out, said, err := noexec(t, []string{first, second}, "12345", "true", uploadTo(5, first, second))
+	want := "no place for the helper: " + first + " runs no programs; " + second + " runs no programs; " +
+		"mount one of them without noexec\n"
+	if err == nil || said != want || marked(out, "dir=") != "" {
+		t.Errorf("%v, said %q, want %q", err, said, want)
+	}
+}
+
+// A helper that was brought before its place was mounted noexec is not found: it could not
+// be started, and would keep another from being brought.
+func TestHelperOnNoexecIsNotFound(t *testing.T) {
+	place := t.TempDir()
+	out, said, err := noexec(t, []string{place}, "12345", uploadTo(5, place), findIn(place)+"\necho asked")
+	brought, found, asked := strings.Cut(out, marker+"gzip=yes\n")
+	if err != nil || !asked || marked(brought, "dir=") != filepath.Join(place, keptName) ||
+		strings.Count(brought, "dir=") != 1 || found != "asked\n" {
+		t.Errorf("%q, %q, %v", out, said, err)
+	}
+}
+
 func TestPartOfAnUploadIsRemoved(t *testing.T) {
 	place := t.TempDir()
 	_, said, err := sh(t, uploadTo(10, place), "12345")

@@ -30,7 +30,7 @@ func decode(file []byte, c *Configuration) ([]json.RawMessage, error) {
 	}
 	for i, err := range strict {
 		if path, ok := strings.CutPrefix(err.Error(), "unknown field "); ok {
-			strict[i] = fmt.Errorf("%s: unknown key", strings.Trim(path, `"`))
+			strict[i] = unknownKey(strings.Trim(path, `"`))
 		}
 	}
 	if err := errors.Join(strict...); err != nil {
@@ -43,6 +43,16 @@ func decode(file []byte, c *Configuration) ([]json.RawMessage, error) {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}
 	return list.Nodes, nil
+}
+
+// unknownKey is the error of a key that there is not. For one that OpenSSH has it says what
+// there is instead.
+func unknownKey(path string) error {
+	dot := strings.LastIndexByte(path, '.')
+	if strings.HasSuffix(path[:max(dot, 0)], "backend.cri.ssh") && strings.EqualFold(path[dot+1:], "proxyCommand") {
+		return fmt.Errorf("%s: unknown key: no program is run to reach a host: name jump hosts in jumpHosts", path)
+	}
+	return fmt.Errorf("%s: unknown key", path)
 }
 
 // locate adds the index to the path of a value in nodes, which a decoder leaves

@@ -24,6 +24,15 @@ func TestLoadErrors(t *testing.T) {
 			) + sim,
 			"read configuration FILE: node.lables: unknown key\nnode.taints[0].operator: unknown key",
 		},
+		"OpenSSH's ProxyCommand": {
+			head + "backend: {type: cri, cri: {endpoint: ssh://a@b, ssh: {ProxyCommand: nc %h %p}}}\n",
+			"read configuration FILE: backend.cri.ssh.ProxyCommand: unknown key: no program is run to reach a host: " +
+				"name jump hosts in jumpHosts",
+		},
+		"ProxyCommand elsewhere": {
+			head + sim + "proxyCommand: x\n",
+			"read configuration FILE: proxyCommand: unknown key",
+		},
 		"a key in the wrong case": {
 			head + sim + "clusterdns: [10.0.0.1]\n",
 			"read configuration FILE: clusterdns: unknown key",

@@ -118,6 +118,11 @@ func TestErrorsOfSeveralNodes(t *testing.T) {
 			several + "- node: {name: a}\n- node: {name: b}\n  backend: {cri: {endpont: x}}\n",
 			"read configuration FILE: nodes[1].backend.cri.endpont: unknown key",
 		},
+		"OpenSSH's ProxyCommand in an entry": {
+			several + "- node: {name: a}\n  backend: {cri: {ssh: {proxyCommand: x}}}\n",
+			"read configuration FILE: nodes[0].backend.cri.ssh.proxyCommand: unknown key: no program is run to reach a host: " +
+				"name jump hosts in jumpHosts",
+		},
 		"a key that is the process's": {
 			several + "- node: {name: a}\n  logging: {level: info}\n",
 			"read configuration FILE: nodes[0].logging: unknown key",

@@ -272,7 +272,7 @@ func files(cfg config.Configuration) []string {
 	for _, node := range cfg.Nodes {
 		all = append(all, node.CertDirectory, node.BootstrapKubeconfig, node.KubeletAPI.CertFile, node.KubeletAPI.KeyFile)
 		if cri := node.Backend.CRI; cri != nil && cri.SSH != nil {
-			all = append(append(all, cri.SSH.KnownHostsFile), cri.SSH.KeyFiles...)
+			all = append(append(all, cri.SSH.KnownHostsFile, cri.SSH.PassphraseFile), cri.SSH.KeyFiles...)
 		}
 	}
 	return slices.DeleteFunc(all, func(file string) bool { return file == "" })
@@ -281,10 +281,27 @@ func files(cfg config.Configuration) []string {
 // mounted says that a volume of the pod holds the file.
 func mounted(pod corev1.PodSpec, file string) bool {
 	for _, mount := range pod.Containers[0].VolumeMounts {
-		named := slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-		if named && strings.HasPrefix(file, mount.MountPath+"/") {
+		i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+		name, below := strings.CutPrefix(file, mount.MountPath+"/")
+		if i >= 0 && below && holds(pod.Volumes[i], name) {
 			return true
 		}
 	}
 	return false
+}
+
+// holds says that a volume may hold a file of a name: one of chosen keys has no other.
+func holds(v corev1.Volume, name string) bool {
+	chosen := func(items []corev1.KeyToPath) bool {
+		return len(items) == 0 || slices.ContainsFunc(items, func(i corev1.KeyToPath) bool { return i.Path == name })
+	}
+	switch {
+	case v.Secret != nil:
+		return chosen(v.Secret.Items)
+	case v.Projected != nil:
+		return slices.ContainsFunc(v.Projected.Sources, func(s corev1.VolumeProjection) bool {
+			return s.Secret != nil && chosen(s.Secret.Items) || s.ConfigMap != nil && chosen(s.ConfigMap.Items)
+		})
+	}
+	return true
 }

@@ -27,7 +27,8 @@ const (
 
 // calls are the calls of runtimes that are under way.
 type calls struct {
-	mu sync.Mutex
+	dial func(ctx context.Context, socket string) (net.Conn, error)
+	mu   sync.Mutex
 	// sockets has a client for each runtime that was called.
 	sockets map[string]*http.Client
 	open    sync.WaitGroup
@@ -87,10 +88,7 @@ func (c *calls) client(socket string) runtimeClient {
 	protocols.SetUnencryptedHTTP2(true)
 	made := &http.Client{Transport: &http.Transport{
 		Protocols: protocols, DisableCompression: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var dialer net.Dialer
-			return dialer.DialContext(ctx, "unix", socket)
-		},
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx, socket) },
 	}}
 	if c.sockets == nil {
 		c.sockets = map[string]*http.Client{}

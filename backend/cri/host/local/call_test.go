@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -216,6 +217,45 @@ func TestCallsWaitForThoseOfAnEarlierProcess(t *testing.T) {
 		if err := <-replies; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Calls of an earlier process that do not end keep those of the next one for a minute, and
+// no longer: the runtime refuses a second call for one name by itself.
+func TestTheWaitForAnEarlierProcessIsBounded(t *testing.T) {
+	r, socket := serveSlow(t)
+	close(r.goOn)
+	run := t.TempDir()
+	earlier := New(Options{RunRoot: run})
+	if err := earlier.begin(t.Context(), "node"); err != nil { // of a call that never ends
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var conn net.Conn
+		later := New(Options{RunRoot: run, Dial: func(ctx context.Context, socket string) (_ net.Conn, err error) {
+			conn, err = dialSocket(ctx, socket)
+			return conn, err
+		}})
+		for _, owner := range []string{"other", "node"} {
+			c := startOf(t, socket, "c")
+			c.Owner = owner
+			begun, want := time.Now(), map[string]time.Duration{"node": time.Minute}[owner]
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			if _, err := later.Call(ctx, c); err != nil || time.Since(begun) != want {
+				t.Errorf("a call of %s: %v after %s, want none after %s", owner, err, time.Since(begun), want)
+			}
+			cancel()
+			later.AwaitCalls()
+			conn.Close() // while somebody reads it no time passes here
+		}
+	})
+	// It has not taken the lock of the earlier process away.
+	if held, err := New(Options{RunRoot: run}).tryLock("node"); held != nil || err != nil {
+		t.Errorf("the earlier process has lost its lock, %v", err)
+	}
+	earlier.finish("node")
+	if left, err := os.ReadDir(run); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
 	}
 }
 

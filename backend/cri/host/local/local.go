@@ -1,6 +1,8 @@
 package local
 
 import (
+	"context"
+	"net"
 	"os"
 	"sync"
 
@@ -25,6 +27,8 @@ type Options struct {
 	// MountCommand, SystemctlCommand and JournalctlCommand are found in PATH unless they
 	// are paths; by default mount, systemctl and journalctl.
 	MountCommand, SystemctlCommand, JournalctlCommand string
+	// Dial connects to the socket of a container runtime; by default as the kernel does.
+	Dial func(ctx context.Context, socket string) (net.Conn, error)
 }
 
 // Host does the host operations here. Its methods may be called at once.
@@ -67,5 +71,13 @@ func New(o Options) *Host {
 			*d.option = d.value
 		}
 	}
-	return &Host{opts: o}
+	if o.Dial == nil {
+		o.Dial = dialSocket
+	}
+	return &Host{opts: o, calls: calls{dial: o.Dial}}
+}
+
+func dialSocket(ctx context.Context, socket string) (net.Conn, error) {
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "unix", socket)
 }
