@@ -86,12 +86,16 @@ type watcher struct {
 	// found is told of a process that renews the lease beside us, at each renewal but the
 	// first. other is nil for one that does not say who it is. It must not block.
 	found func(ctx context.Context, other *Holder)
+	// back is called when the API server has gone back; nil: nobody wants to know. It must
+	// not block.
+	back func()
 
 	mu    sync.Mutex
 	sent  []time.Time // the last renewals that were asked for
 	wrote bool        // one of them stands, or stood
 	// foreign is the last renewal of somebody else, seen at.
 	foreign, at time.Time
+	version     string // of the lease that the API returned last
 }
 
 // newWatcher returns the watcher of a term that begins now.
@@ -130,10 +134,25 @@ func (w *watcher) sign(lease *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-// saw takes a lease that the API returned.
-func (w *watcher) saw(ctx context.Context, lease *coordinationv1.Lease) {
+// newest is the version of the lease that the API returned last.
+func (w *watcher) newest() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.version
+}
+
+// saw takes a lease that the API returned to who asked when it had returned that version.
+func (w *watcher) saw(ctx context.Context, lease *coordinationv1.Lease, newest string) {
 	if other, again := w.judge(lease); again {
 		w.found(ctx, other)
+	}
+	w.mu.Lock()
+	if !older(lease.ResourceVersion, w.version) {
+		w.version = lease.ResourceVersion
+	}
+	w.mu.Unlock()
+	if w.back != nil && older(lease.ResourceVersion, newest) {
+		w.back()
 	}
 }
 

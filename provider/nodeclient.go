@@ -99,14 +99,17 @@ func (c leaseClient) Update(
 ) (*coordinationv1.Lease, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	return c.seen(ctx)(c.LeaseInterface.Update(ctx, c.ours(lease), opts))
+	seen := c.seen(ctx)
+	return seen(c.LeaseInterface.Update(ctx, c.ours(lease), opts))
 }
 
-// seen shows what the API returned to the watcher.
+// seen is to be called before the API is asked; what it returns shows the answer to the
+// watcher.
 func (c leaseClient) seen(ctx context.Context) func(*coordinationv1.Lease, error) (*coordinationv1.Lease, error) {
+	newest := c.watch.newest()
 	return func(lease *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 		if err == nil {
-			c.watch.saw(ctx, lease)
+			c.watch.saw(ctx, lease, newest)
 		}
 		return lease, err
 	}
@@ -119,7 +122,8 @@ func (c leaseClient) ours(lease *coordinationv1.Lease) *coordinationv1.Lease {
 
 func (c leaseClient) Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error) {
 	return c.patiently(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
-		return c.seen(ctx)(c.LeaseInterface.Get(ctx, name, opts))
+		seen := c.seen(ctx)
+		return seen(c.LeaseInterface.Get(ctx, name, opts))
 	})
 }
 
@@ -127,7 +131,8 @@ func (c leaseClient) Create(
 	ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions,
 ) (*coordinationv1.Lease, error) {
 	return c.patiently(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
-		return c.seen(ctx)(c.LeaseInterface.Create(ctx, c.ours(lease), opts))
+		seen := c.seen(ctx)
+		return seen(c.LeaseInterface.Create(ctx, c.ours(lease), opts))
 	})
 }
 
@@ -158,12 +163,14 @@ func (c leaseClient) owned(lease *coordinationv1.Lease) *coordinationv1.Lease {
 func (c leaseClient) reclaim(ctx context.Context, name string) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	lease, err := c.seen(ctx)(c.LeaseInterface.Get(ctx, name, metav1.GetOptions{}))
+	seen := c.seen(ctx)
+	lease, err := seen(c.LeaseInterface.Get(ctx, name, metav1.GetOptions{}))
+	seen = c.seen(ctx)
 	switch {
 	case err == nil:
-		_, err = c.seen(ctx)(c.LeaseInterface.Update(ctx, c.ours(lease), metav1.UpdateOptions{}))
+		_, err = seen(c.LeaseInterface.Update(ctx, c.ours(lease), metav1.UpdateOptions{}))
 	case apierrors.IsNotFound(err):
-		_, err = c.seen(ctx)(c.LeaseInterface.Create(ctx, c.ours(newLease(name, time.Now())), metav1.CreateOptions{}))
+		_, err = seen(c.LeaseInterface.Create(ctx, c.ours(newLease(name, time.Now())), metav1.CreateOptions{}))
 	}
 	if err != nil {
 		log.G(ctx).WithError(err).Debug("node lease keeps its former owner until it is renewed")

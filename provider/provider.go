@@ -48,8 +48,8 @@ type Node struct {
 	changed chan struct{}
 	closing atomic.Bool
 	watch   *watcher
-	// held takes why this process has to leave the node to another.
-	held chan error
+	// leaves takes why this process has to leave the node.
+	leaves chan error
 	// cordoned is true where our Node was, when it was last seen.
 	cordoned atomic.Bool
 	// otherSaid is when a second process was last reported, in Unix nanoseconds.
@@ -81,12 +81,13 @@ func New(cfg Config) (*Node, error) {
 		handler: newPodHandler(cfg.Pods.GetStore(), cfg.Enqueue),
 		refusal: newFirstRefusal(),
 		changed: make(chan struct{}, 1),
-		held:    make(chan error, 1),
+		leaves:  make(chan error, 1),
 		own:     newNodeInformer(cfg.Client, cfg.NodeName),
 	}
 	if n.watch, err = newWatcher(cfg.Holder, m.foreign, n.otherProcess); err != nil {
 		return nil, err
 	}
+	n.watch.back = n.wentBack
 	if _, err = n.own.AddEventHandler(n.nodeEvents()); err != nil {
 		return nil, fmt.Errorf("watch node %s: %w", cfg.NodeName, err)
 	}
@@ -183,8 +184,8 @@ func (n *Node) start(ctx context.Context, group *errgroup.Group) error {
 		if err := n.free(ctx); err != nil {
 			return err
 		}
-		group.Go(func() error { return n.untilHeld(ctx) })
 	}
+	group.Go(func() error { return n.untilLeft(ctx) })
 	n.remote.first(ctx, n.patience(ctx))
 	spec := nodeSpec{
 		name: n.cfg.NodeName, backend: n.cfg.Backend.Name, NodeOptions: n.cfg.Node, features: declaredFeatures(n.cfg.Backend),

@@ -31,10 +31,7 @@ func (n *Node) otherProcess(ctx context.Context, other *Holder) {
 		n.sayHeld(ctx, other)
 	}
 	if n.cfg.YieldToOther && n.watch.own.yieldsTo(other) {
-		select {
-		case n.held <- heldError(n.cfg.NodeName, other):
-		default:
-		}
+		n.leave(heldError(n.cfg.NodeName, other))
 	}
 }
 
@@ -83,14 +80,4 @@ func (n *Node) free(ctx context.Context) error {
 		return heldError(n.cfg.NodeName, other)
 	}
 	return nil
-}
-
-// untilHeld returns an error when the node is another process's, nil with the context.
-func (n *Node) untilHeld(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-n.held:
-		return err
-	}
 }

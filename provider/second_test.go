@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,9 +23,10 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// versioned makes a fake API server refuse an update of a lease that is not the newest.
-func versioned(client *fake.Clientset) {
-	version := 0
+// versioned makes a fake API server refuse an update of a lease that is not the newest. It
+// returns the last version.
+func versioned(client *fake.Clientset) *atomic.Int64 {
+	var version atomic.Int64
 	client.PrependReactor("*", "leases", func(a clienttesting.Action) (bool, runtime.Object, error) {
 		var lease *coordinationv1.Lease
 		switch a := a.(type) {
@@ -37,10 +39,10 @@ func versioned(client *fake.Clientset) {
 		if err == nil && a.GetVerb() == "update" && was.(*coordinationv1.Lease).ResourceVersion != lease.ResourceVersion {
 			return true, nil, apierrors.NewConflict(a.GetResource().GroupResource(), lease.Name, errors.New("not the newest"))
 		}
-		version++
-		lease.ResourceVersion = strconv.Itoa(version)
+		lease.ResourceVersion = strconv.FormatInt(version.Add(1), 10)
 		return false, nil, nil
 	})
+	return &version
 }
 
 // rival is one of the processes that have node n1 at the same time.
@@ -50,6 +52,8 @@ type rival struct {
 	events []string
 	err    error
 	ended  bool
+	// version is that of the newest lease; nil where the API is another's.
+	version *atomic.Int64
 }
 
 // newRival makes a process of its own over the API of another, whose client is nil for the
@@ -60,7 +64,7 @@ func newRival(t *testing.T, client *fake.Clientset, holder Holder, yields bool) 
 	r.bench = newBench(t, func(cfg *Config) {
 		if client == nil {
 			client = cfg.Client.(*fake.Clientset)
-			versioned(client)
+			r.version = versioned(client)
 		}
 		pods, err := NewPodInformer(client, "n1")
 		if err != nil {
@@ -407,26 +411,26 @@ func TestForeignRenewals(t *testing.T) {
 			}
 		}
 		ctx := t.Context()
-		w.saw(ctx, lease(at(-100), ""))
-		w.saw(ctx, lease(at(-90), ""))
+		w.saw(ctx, lease(at(-100), ""), "")
+		w.saw(ctx, lease(at(-90), ""), "")
 		expect("of a predecessor", 0)
 		w.sign(lease(at(1), ""))
 		w.sign(lease(at(2), "")) // its answer is lost
-		w.saw(ctx, lease(at(1), ""))
-		w.saw(ctx, lease(at(2), ""))
+		w.saw(ctx, lease(at(1), ""), "")
+		w.saw(ctx, lease(at(2), ""), "")
 		expect("our own", 0)
-		w.saw(ctx, lease(at(-50), `{"process":"before"}`))
-		w.saw(ctx, lease(at(-50), `{"process":"before"}`))
+		w.saw(ctx, lease(at(-50), `{"process":"before"}`), "")
+		w.saw(ctx, lease(at(-50), `{"process":"before"}`), "")
 		expect("one from a backup, read twice", 1)
 		time.Sleep(foreignWindow)
-		w.saw(ctx, lease(at(3), `{"process":"before"}`))
+		w.saw(ctx, lease(at(3), `{"process":"before"}`), "")
 		expect("one long after", 2)
-		w.saw(ctx, lease(at(13), `{"process":"them","election":"a/b"}`))
+		w.saw(ctx, lease(at(13), `{"process":"them","election":"a/b"}`), "")
 		const them = "process them by lease a/b"
 		expect("two in a row", 3, them)
 		w.sign(lease(at(13), "")) // its owner is corrected, it is not renewed
-		w.saw(ctx, lease(at(13), ""))
-		w.saw(ctx, lease(at(23), w.text)) // an older burstlet keeps what it does not know
+		w.saw(ctx, lease(at(13), ""), "")
+		w.saw(ctx, lease(at(23), w.text), "") // an older burstlet keeps what it does not know
 		expect("of who does not say it", 4, them, (*Holder)(nil).String())
 	})
 }

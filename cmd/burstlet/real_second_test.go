@@ -10,10 +10,24 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 )
+
+// release is the configuration of a release with a node and an election in a namespace. more
+// are further keys of the node.
+func (s *stage) release(node, election, more string) config.Configuration {
+	s.t.Helper()
+	return s.configure(fmt.Sprintf(`
+node: {name: %s, internalIP: 127.0.0.1, %s}
+kubeconfig: %s
+leaderElection: {enabled: true, namespace: %s, kubeconfig: %s}
+backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
+`, node, more, s.nodeKubeconfig(node), election, s.cp.KubeconfigPath()))
+}
 
 // A second release takes a node that a first has, by an election of its own: both say so
 // on the Node. One that is to stop does not start.
@@ -23,28 +37,23 @@ func TestRealTwoReleasesWithOneNode(t *testing.T) {
 	s := newStage(t)
 	const name = "shared"
 	health := map[string]int{"default": ports.Free(t), "kube-public": ports.Free(t)}
-	release := func(election, more string) string {
-		return fmt.Sprintf(`
-node: {name: %s, internalIP: 127.0.0.1%s}
-kubeconfig: %s
-leaderElection: {enabled: true, namespace: %s, kubeconfig: %s}
-healthzPort: %d
-healthzMetrics: true
-backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
-`, name, more, s.nodeKubeconfig(name), election, s.cp.KubeconfigPath(), health[election])
+	release := func(election, more string) config.Configuration {
+		cfg := s.release(name, election, more)
+		cfg.HealthzPort, cfg.HealthzMetrics = health[election], true
+		return cfg
 	}
-	s.run(s.configure(release("default", "")))
+	s.run(release("default", ""))
 	s.ready(name)
 	wait.For(t, patience, "its lease", func() error {
 		_, err := s.admin.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), name, metav1.GetOptions{})
 		return err
 	})
-	err := runNodes(t.Context(), s.configure(release("kube-public", ", onOtherProcess: stop")))
+	err := runNodes(t.Context(), release("kube-public", "onOtherProcess: stop"))
 	if err == nil || !strings.Contains(err.Error(), "by lease default/burstlet-shared") ||
 		!strings.Contains(err.Error(), "node.onOtherProcess") {
 		t.Errorf("a process that is to stop: %v", err)
 	}
-	s.run(s.configure(release("kube-public", "")))
+	s.run(release("kube-public", ""))
 	wait.For(t, patience, "both report the other", func() error {
 		events, err := s.admin.CoreV1().Events("default").List(
 			t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name},
@@ -79,6 +88,50 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 	if err != nil || !strings.Contains(node.Annotations["burstlet.dev/holder"], "/burstlet-shared") {
 		t.Errorf("the Node's annotations %v, %v", node.Annotations, err)
 	}
+}
+
+// A release is uninstalled, leaving the node, and installed under another name, in another
+// namespace: the node is on its remote who it was, and its pods keep their containers.
+func TestRealReleaseIsRenamed(t *testing.T) {
+	lane.From(t, lane.Gate) // beside TestRealTwoReleasesWithOneNode
+	t.Parallel()
+	s := newStage(t)
+	const name = "renamed"
+	first := s.run(s.release(name, "default", ""))
+	s.ready(name)
+	pod := s.pod(name, "renamed-1")
+	s.podReady(pod.Name)
+	identity := s.identity(name)
+	first.end()
+
+	cfg := s.release(name, "kube-public", "")
+	cfg.LeaderElection.Name = "another-release"
+	second := s.run(cfg)
+	s.pod(name, "renamed-2")
+	s.podReady("renamed-2") // after all that the second found was adopted
+	lease, err := s.admin.CoordinationV1().Leases("kube-public").Get(t.Context(), "another-release", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		t.Errorf("nobody leads by the other release's lease %+v: %v", lease, err)
+	}
+	if now := s.identity(name); now != identity || identity == "" {
+		t.Errorf("the identity was %q and is %q", identity, now)
+	}
+	audit := s.remote.Audit()
+	starts := audit.Starts[sim.ContainerKey{UID: pod.UID, Name: "c"}]
+	if launches := audit.Launches[pod.UID]; launches != 1 || starts != 1 || len(audit.Violations) > 0 {
+		t.Errorf("the pod was launched %d times, started %d times; violations: %v", launches, starts, audit.Violations)
+	}
+	second.end()
+}
+
+// identity is what a node has on its remote.
+func (s *stage) identity(node string) string {
+	s.t.Helper()
+	n, err := s.admin.CoreV1().Nodes().Get(s.t.Context(), node, metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n.Annotations["burstlet.dev/identity"]
 }
 
 // foreignRenewals is what a process of one node counts.

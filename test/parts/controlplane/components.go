@@ -27,35 +27,15 @@ const (
 type component struct {
 	name, path string
 	host       string // where it listens; "" for none
+	socket     string // where it listens instead
 	readyPath  string
 	args       func(port int) []string
 }
 
 func (c *ControlPlane) pkiFile(name string) string { return filepath.Join(c.dir, "pki", name) }
 
-func (c *ControlPlane) etcdSocket() string { return filepath.Join(c.dir, "etcd.sock") }
-
 func (c *ControlPlane) userKubeconfig(name string) string {
 	return filepath.Join(c.dir, name+".kubeconfig")
-}
-
-func (c *ControlPlane) etcd() component {
-	return component{name: etcdName, path: c.cfg.Binaries.Etcd, args: func(int) []string {
-		// A single member never dials the addresses it advertises, but etcd wants
-		// them to have a host and a port.
-		const peer = "http://localhost:2380"
-		return []string{
-			"--name=default",
-			"--data-dir=" + filepath.Join(c.dir, "etcd"),
-			"--listen-client-urls=unix://" + c.etcdSocket(),
-			"--advertise-client-urls=http://localhost:2379",
-			"--listen-peer-urls=unix://" + filepath.Join(c.dir, "peer.sock"),
-			"--initial-advertise-peer-urls=" + peer,
-			"--initial-cluster=default=" + peer,
-			"--unsafe-no-fsync",
-			"--log-level=warn",
-		}
-	}}
 }
 
 func (c *ControlPlane) apiServer() component {
@@ -64,7 +44,7 @@ func (c *ControlPlane) apiServer() component {
 			"--bind-address=" + c.cfg.BindAddress,
 			"--advertise-address=" + c.cfg.AdvertiseAddress,
 			"--secure-port=" + strconv.Itoa(port),
-			"--etcd-servers=unix://" + c.etcdSocket(),
+			"--etcd-servers=" + c.etcdServers(),
 			"--tls-cert-file=" + c.pkiFile("apiserver.crt"),
 			"--tls-private-key-file=" + c.pkiFile("apiserver.key"),
 			"--client-ca-file=" + c.pkiFile("ca.crt"),

@@ -32,7 +32,7 @@ type Config struct {
 	StateDir string
 	// Log receives progress lines. Nil: nothing is written.
 	Log io.Writer
-	// StartTimeout bounds Start and StartAPIServer. 0: DefaultStartTimeout.
+	// StartTimeout bounds Start, StartAPIServer and others that start. 0: DefaultStartTimeout.
 	StartTimeout time.Duration
 
 	// BindAddress is the IP the API server listens on; 0.0.0.0 for all.
@@ -45,6 +45,8 @@ type Config struct {
 	// APIServerHosts are further names and IPs for the API server's certificate.
 	APIServerHosts []string
 
+	// EtcdMembers is how many members etcd has. 0: one.
+	EtcdMembers int
 	// VerifyKubelets makes the API server verify kubelets' serving certificates
 	// against the cluster's CA, which ControlPlane.ServingCert signs with. Off, as
 	// in most clusters: any certificate will do.
@@ -73,6 +75,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.StartTimeout == 0 {
 		c.StartTimeout = DefaultStartTimeout
 	}
+	c.EtcdMembers = max(c.EtcdMembers, 1)
 	if c.BindAddress == "" {
 		c.BindAddress = loopback
 	}

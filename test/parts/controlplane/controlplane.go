@@ -100,7 +100,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	if c.index(apiServerName) >= 0 {
 		return errors.New("start API server: it is running")
 	}
-	if c.index(etcdName) < 0 {
+	if c.behindEtcd() == 0 {
 		return errors.New("start API server: the control plane is stopped")
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.StartTimeout)
@@ -110,7 +110,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 		return fmt.Errorf("start API server: %w", err)
 	}
 	// Behind etcd: it is stopped before etcd, and after the others.
-	c.procs = slices.Insert(c.procs, c.index(etcdName)+1, p)
+	c.procs = slices.Insert(c.procs, c.behindEtcd(), p)
 	return nil
 }
 
@@ -137,10 +137,7 @@ func (c *ControlPlane) index(name string) int {
 func (c *ControlPlane) Stop(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var errs []error
-	for _, p := range slices.Backward(c.procs) {
-		errs = append(errs, p.stop(ctx, stopGrace))
-	}
+	errs := []error{stopAll(ctx, c.procs)}
 	c.procs = nil
 	for _, release := range c.releases {
 		errs = append(errs, release())
@@ -158,6 +155,15 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 		return fmt.Errorf("stop control plane: %w", err)
 	}
 	return nil
+}
+
+// stopAll ends processes in reverse order.
+func stopAll(ctx context.Context, procs []*process) error {
+	var errs []error
+	for _, p := range slices.Backward(procs) {
+		errs = append(errs, p.stop(ctx, stopGrace))
+	}
+	return errors.Join(errs...)
 }
 
 // LogPath returns the log of a component, such as kube-apiserver.

@@ -22,15 +22,16 @@
 // The parts: binaries.go finds the programs (package test/parts/binaries builds
 // them and says how to change their versions); pki.go makes the certificate
 // authorities and everything they sign; components.go knows each program's
-// flags; process.go owns a child process; start.go brings the parts up in order
+// flags; etcd.go has those of etcd's members, kills one, and puts back their data;
+// process.go owns a child process; start.go brings the parts up in order
 // and waits until each is ready; controlplane.go is what callers hold.
 //
 // # What listens where
 //
 // etcd listens on unix sockets in the state directory, which only its owner may
-// enter. The others listen on 127.0.0.1, on ports of package
-// test/kit/ports, which keeps them until Stop, so that a stopped API server finds
-// its port free again.
+// enter; several members reach each other by sockets there, too. The other
+// components listen on 127.0.0.1, on ports of package test/kit/ports, which keeps
+// them until Stop, so that a stopped API server finds its port free again.
 // Config.BindAddress makes the API server listen elsewhere too, for nodes and
 // pods in network namespaces.
 //

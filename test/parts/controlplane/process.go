@@ -118,6 +118,12 @@ func (p *process) stop(ctx context.Context, grace time.Duration) error {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	return p.kill()
+}
+
+// kill ends the program with SIGKILL and returns once it is gone.
+func (p *process) kill() error {
+	p.stopping.Store(true)
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}

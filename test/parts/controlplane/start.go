@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,7 +66,7 @@ func (c *ControlPlane) bringUp(ctx context.Context) error {
 	if err := c.writePKI(); err != nil {
 		return err
 	}
-	if err := c.startOne(ctx, c.etcd()); err != nil {
+	if err := c.startEtcd(ctx); err != nil {
 		return err
 	}
 	if err := c.startOne(ctx, c.apiServer()); err != nil {
@@ -123,7 +124,11 @@ func (c *ControlPlane) startOne(ctx context.Context, comp component) error {
 		p, err := c.launch(ctx, comp, port)
 		if err == nil {
 			c.mu.Lock()
-			c.procs = append(c.procs, p)
+			place := len(c.procs)
+			if isEtcd(p.name) {
+				place = 0 // also of one that is started again: the others are stopped before it
+			}
+			c.procs = slices.Insert(c.procs, place, p)
 			c.mu.Unlock()
 			return nil
 		}
@@ -162,12 +167,9 @@ func (c *ControlPlane) launch(ctx context.Context, comp component, port int) (*p
 
 // readiness returns the question whether a component is ready.
 func (c *ControlPlane) readiness(comp component, port int) (func(context.Context) error, error) {
-	if comp.name == etcdName {
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", c.etcdSocket())
-		}
-		client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-		return func(ctx context.Context) error { return getOK(ctx, client, "http://localhost/health") }, nil
+	if comp.socket != "" {
+		client := socketClient(comp.socket)
+		return func(ctx context.Context) error { return getOK(ctx, client, "http://localhost"+comp.readyPath) }, nil
 	}
 	client, err := rest.HTTPClientFor(c.admin)
 	if err != nil {
@@ -186,18 +188,24 @@ func getOK(ctx context.Context, client *http.Client, url string) error {
 	if err != nil {
 		return err
 	}
+	_, err = answer(client, req)
+	return err
+}
+
+// answer is the beginning of the body of an answer with 200; all others are errors.
+func answer(client *http.Client, req *http.Request) ([]byte, error) {
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, tailBytes))
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
-		return err
+		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s: %s", url, resp.Status, bytes.TrimSpace(body))
+		return nil, fmt.Errorf("%s: %s: %s", req.URL, resp.Status, bytes.TrimSpace(body))
 	}
-	return nil
+	return body, nil
 }
 
 // await asks until the answer is good. It ends early when the process ends.

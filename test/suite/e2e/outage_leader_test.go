@@ -14,6 +14,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/controlplane"
 )
 
 const (
@@ -110,13 +111,56 @@ func (o outageTest) restarting(t *testing.T) {
 	same()
 }
 
+// TestEtcdLeaderChanges: etcd has three members, and the one that leads is killed in the
+// middle of a rollout, again and again. While it is missing, and when it is back, pods go on
+// and statuses are right; the process leads on by the lease that it has, and nothing runs
+// twice or is left.
+func TestEtcdLeaderChanges(t *testing.T) {
+	lane.From(t, lane.All)
+	turn(t, waiter, 150*time.Second)
+	o := newOutageTest(t, "etcd-leader", clusterWith(t, controlplane.Config{EtcdMembers: 3}))
+	same := o.sameTerm(t)
+	for i := range 3 {
+		restarted := o.unwell(t, fmt.Sprint("unwell-etcd-", i))
+		o.r.roll(t, 400+i)
+		wait.For(t, patience, "the rollout is on its way", func() error { return o.r.onItsWay(t) })
+		killed, err := o.c.KillEtcdLeader(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.anotherLeads(t, killed)
+		restarted(t)
+		o.well(t)
+		if err := o.c.StartEtcdMember(t.Context(), killed); err != nil {
+			t.Fatal(err)
+		}
+		o.well(t)
+	}
+	same()
+	o.watch.end(t)
+}
+
+// anotherLeads waits until another member leads etcd than the one that was killed just now.
+func (o outageTest) anotherLeads(t *testing.T, killed string) {
+	t.Helper()
+	begin, now := time.Now(), ""
+	wait.For(t, patience, "another member of etcd leads than "+killed, func() (err error) {
+		now, err = o.c.EtcdLeader(t.Context())
+		return err
+	})
+	if now == killed {
+		t.Fatalf("%s was killed and leads", now)
+	}
+	t.Logf("%s leads etcd after %s, %s did before", now, time.Since(begin).Round(100*time.Millisecond), killed)
+}
+
 // TestTakeoverUnseen: the leader is cut off from the API server while the one that stands
 // by sleeps: pods go on. Then that one takes the node, and the first, which cannot see it,
 // is refused. Nothing runs twice or is left.
 func TestTakeoverUnseen(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, waiter, 70*time.Second)
-	o := newOutageTest(t, "unseen")
+	o := newOutageTest(t, "unseen", ownCluster(t))
 	direct := *o.c
 	direct.via = ""
 	second := newNode(t, &direct, o.n.name, o.section)

@@ -30,7 +30,13 @@ const afterwards = 90 * time.Second
 // ownCluster is a control plane that only one test uses, and may stop.
 func ownCluster(t *testing.T) *cluster {
 	t.Helper()
-	cp := cptest.New(t, controlplane.Config{})
+	return clusterWith(t, controlplane.Config{})
+}
+
+// clusterWith is ownCluster with more than the defaults.
+func clusterWith(t *testing.T, cfg controlplane.Config) *cluster {
+	t.Helper()
+	cp := cptest.New(t, cfg)
 	return &cluster{ControlPlane: cp, client: cptest.Client(t, cp.AdminConfig())}
 }
 
@@ -42,7 +48,7 @@ func ownCluster(t *testing.T) *cluster {
 func TestOutage(t *testing.T) {
 	lane.From(t, lane.Gate)
 	turn(t, waiter, 275*time.Second)
-	o := newOutageTest(t, "outage")
+	o := newOutageTest(t, "outage", ownCluster(t))
 	t.Run("the API server is away", o.away)
 	t.Run("it is frozen", o.frozen)
 	t.Run("it starts again and again", o.restarting)
@@ -51,11 +57,10 @@ func TestOutage(t *testing.T) {
 	o.watch.end(t)
 }
 
-// newOutageTest runs a rollout on a node that reaches the API server over a link of its
-// own, and looks for pods that run twice.
-func newOutageTest(t *testing.T, name string) outageTest {
+// newOutageTest runs a rollout on a node that reaches the API server of the test's own
+// cluster over a link of its own, and looks for pods that run twice.
+func newOutageTest(t *testing.T, name string, c *cluster) outageTest {
 	t.Helper()
-	c := ownCluster(t)
 	way := link.ForTest(t, link.To(strings.TrimPrefix(c.URL(), "https://")))
 	c.via = "https://" + way.Address()
 	p := newSimProcess(t)
