@@ -9,6 +9,8 @@ type CostFacts struct {
 	Live int
 	// DollarsPerHour is what those cost now, in US dollars, by a list of prices.
 	DollarsPerHour float64
+	// Prices is the region whose list that is; empty: the configuration's own.
+	Prices string
 	// VCPUHours and GBHours are what was charged for, and Dollars is its price.
 	VCPUHours, GBHours, Dollars float64
 }

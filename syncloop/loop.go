@@ -413,8 +413,9 @@ func (l *Loop) housekeep(ctx context.Context) {
 			l.orphans[uid] = seq
 		case seq > first:
 			delete(l.orphans, uid)
+			record, _ := l.pleg.Get(uid)
 			log.G(ctx).WithFields(log.Fields{"pod": ref.Namespace + "/" + ref.Name, "uid": uid}).
-				Info("ending a pod that the API does not have")
+				Log(levelOf(anyLive(record.Facts)), "ending a pod that the API does not have")
 			l.startWorker(nil, ref)
 		}
 	}

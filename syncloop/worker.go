@@ -103,6 +103,9 @@ type worker struct {
 	released bool
 	// untrusted is true once tokens placed by an earlier life were given up.
 	untrusted bool
+	// told is true once the API had the pod, or something of it was live, in this life of the
+	// process: what becomes of it is worth a line in the log.
+	told bool
 }
 
 func newWorker(l *Loop, pod *corev1.Pod, ref backend.Ref) *worker {
@@ -161,6 +164,7 @@ func (w *worker) step(ctx context.Context) time.Time {
 		return time.Time{} // who judges it wakes the worker
 	}
 	in := w.input(w.believed)
+	w.told = w.told || in.Pod != nil || anyLive(in.Facts)
 	w.takeOver(&in)
 	p := plan.Decide(in)
 	w.note(&in, &p, fresh)
@@ -348,7 +352,7 @@ func (w *worker) report(ctx context.Context, in *plan.Input, p *plan.Plan, fresh
 	}
 	defer w.setOver(!couldRun, fresh, p)
 	if from != to {
-		log.G(ctx).WithFields(log.Fields{"from": from.String(), "to": to.String()}).Info("pod changes state")
+		log.G(ctx).WithFields(log.Fields{"from": from.String(), "to": to.String()}).Log(w.level(), "pod changes state")
 	}
 	if in.Pod == nil || !fresh {
 		return
@@ -440,8 +444,24 @@ func (w *worker) reclaimed(ctx context.Context, in *plan.Input) {
 		w.loop.cfg.Status.Reclaimed(in.Pod.UID)
 		return
 	}
-	log.G(ctx).Info("pod is gone from the API and the remote")
+	log.G(ctx).Log(w.level(), "pod is gone from the API and the remote")
 	w.done = true
+}
+
+// level is that of the log lines about what becomes of the pod. A remote may go on showing
+// attempts that have ended, such as ECS for an hour: a process that starts then has no news of
+// pods that were gone before.
+func (w *worker) level() log.Level { return levelOf(w.told) }
+
+func levelOf(news bool) log.Level {
+	if news {
+		return log.InfoLevel
+	}
+	return log.DebugLevel
+}
+
+func anyLive(facts []backend.PodFacts) bool {
+	return slices.ContainsFunc(facts, func(f backend.PodFacts) bool { return f.Live })
 }
 
 // view for others.

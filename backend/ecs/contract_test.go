@@ -54,6 +54,9 @@ func TestContract(t *testing.T) {
 		"AWS's rates, other people's containers": {
 			server: stub.Config{Delays: quick, Kindness: prompt, Throttles: true, GuardDuty: true}, slack: 3 * time.Second,
 		},
+		"AWS's rates, in words that nobody knows": {
+			server: stub.Config{Delays: quick, Kindness: prompt, Throttles: true, Reworded: true}, slack: 3 * time.Second,
+		},
 		"every fourth call fails": {server: stub.Config{Delays: quick}, slack: 10 * time.Second, faulty: true},
 	} {
 		t.Run(name, func(t *testing.T) {

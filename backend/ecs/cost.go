@@ -158,7 +158,7 @@ func (m *meter) usage(now time.Time) []backend.CostFacts {
 	out := make([]backend.CostFacts, 0, len(m.billed))
 	for _, capacity := range []string{capacityOnDemand, capacitySpot} {
 		u := *m.billed[capacity]
-		u.Live, u.DollarsPerHour = live[capacity].Live, live[capacity].DollarsPerHour
+		u.Live, u.DollarsPerHour, u.Prices = live[capacity].Live, live[capacity].DollarsPerHour, m.rates.Of
 		out = append(out, u)
 	}
 	return out

@@ -122,6 +122,19 @@ func TestATaskThatIsNotSeenAnyMoreStopsCosting(t *testing.T) {
 	}
 }
 
+// Costs say whose prices they are by.
+func TestCostsSayWhosePricesTheyAreBy(t *testing.T) {
+	for want, rates := range map[string]fargate.Rates{
+		"us-east-1": fargate.Rates{}.OrPublished(), "": testRates.OrPublished(),
+	} {
+		for _, c := range newMeter(rates).usage(time.Now()) {
+			if c.Prices != want {
+				t.Errorf("%+v, want prices of %q", c, want)
+			}
+		}
+	}
+}
+
 func TestTheAnnotationChangesSeldom(t *testing.T) {
 	for dollars, want := range map[float64]float64{
 		0: 0, 0.004: 0, 0.0494: 0.05, 0.994: 0.99, 1.234: 1.2, 12.34: 12, 123.4: 120, 1234: 1200,

@@ -33,35 +33,52 @@ func (c *costs) Collect(out chan<- prometheus.Metric) {
 	defer c.mu.Unlock()
 	for name, f := range c.of {
 		for _, facts := range f() {
-			for _, m := range []struct {
-				name, help string
-				kind       prometheus.ValueType
-				value      float64
-			}{
-				{
-					"tasks", "Number of attempts of pods that are charged for, by kind of capacity.", prometheus.GaugeValue,
-					float64(facts.Live),
-				},
-				{
-					"dollars_per_hour", "What the pods cost now, in US dollars an hour by the list of prices, by kind of capacity.",
-					prometheus.GaugeValue, facts.DollarsPerHour,
-				},
-				{
-					"vcpu_hours_total", "Cumulative vCPU hours charged for, by kind of capacity.", prometheus.CounterValue,
-					facts.VCPUHours,
-				},
-				{
-					"gb_hours_total", "Cumulative GB hours of memory charged for, by kind of capacity.", prometheus.CounterValue,
-					facts.GBHours,
-				},
-				{
-					"dollars_total", "Cumulative cost of the pods in US dollars by the list of prices, by kind of capacity.",
-					prometheus.CounterValue, facts.Dollars,
-				},
-			} {
-				desc := prometheus.NewDesc("burstlet_"+name+"_"+m.name, m.help, []string{"capacity"}, nil)
-				out <- prometheus.MustNewConstMetric(desc, m.kind, m.value, facts.Capacity)
-			}
+			collect(name, facts, out)
 		}
+	}
+}
+
+// ownPrices is the label of dollars by prices of the configuration.
+const ownPrices = "configured"
+
+func collect(name string, facts backend.CostFacts, out chan<- prometheus.Metric) {
+	prices := facts.Prices
+	if prices == "" {
+		prices = ownPrices
+	}
+	for _, m := range []struct {
+		name, help string
+		kind       prometheus.ValueType
+		value      float64
+		// priced is true of dollars, which say whose prices they are by.
+		priced bool
+	}{
+		{
+			"tasks", "Number of attempts of pods that are charged for, by kind of capacity.", prometheus.GaugeValue,
+			float64(facts.Live), false,
+		},
+		{
+			"dollars_per_hour", "What the pods cost now, in US dollars an hour, by kind of capacity and region of the prices.",
+			prometheus.GaugeValue, facts.DollarsPerHour, true,
+		},
+		{
+			"vcpu_hours_total", "Cumulative vCPU hours charged for, by kind of capacity.", prometheus.CounterValue,
+			facts.VCPUHours, false,
+		},
+		{
+			"gb_hours_total", "Cumulative GB hours of memory charged for, by kind of capacity.", prometheus.CounterValue,
+			facts.GBHours, false,
+		},
+		{
+			"dollars_total", "Cumulative cost of the pods in US dollars, by kind of capacity and region of the prices.",
+			prometheus.CounterValue, facts.Dollars, true,
+		},
+	} {
+		labels, values := []string{"capacity"}, []string{facts.Capacity}
+		if m.priced {
+			labels, values = append(labels, "prices"), append(values, prices)
+		}
+		desc := prometheus.NewDesc("burstlet_"+name+"_"+m.name, m.help, labels, nil)
+		out <- prometheus.MustNewConstMetric(desc, m.kind, m.value, values...)
 	}
 }

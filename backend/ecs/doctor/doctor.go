@@ -59,6 +59,7 @@ func Diagnose(ctx context.Context, cfg Config, c clients.Clients) []backend.Find
 	d.roles(ctx)
 	d.network(ctx)
 	d.quotas(ctx)
+	d.prices()
 	if len(d.unchecked) > 0 {
 		d.add(backend.Doubtful("not looked at", strings.Join(d.unchecked, ", "),
 			"burstlet does not need these rights; with them doctor looks"))

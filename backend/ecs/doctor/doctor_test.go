@@ -3,9 +3,11 @@ package doctor
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/burstlet/burstlet/backend/ecs/ecstest"
+	"github.com/burstlet/burstlet/backend/ecs/fargate"
 	"github.com/burstlet/burstlet/backend/ecs/taskdef"
 )
 
@@ -88,5 +90,35 @@ func TestPartitionsInARNs(t *testing.T) {
 		if got, ok := (&doctor{}).privateRepository(image); got != want || ok != (want != "") {
 			t.Errorf("%s: %q, want %q", image, got, want)
 		}
+	}
+}
+
+// Prices that nobody configured are said to be another region's.
+func TestDoctorSaysWhosePricesTheyAre(t *testing.T) {
+	own := fargate.Rates{VCPU: 0.04048, GB: 0.004445, ARMVCPU: 0.03238, ARMGB: 0.00356}
+	for name, tt := range map[string]struct {
+		region string
+		rates  fargate.Rates
+		told   bool
+	}{
+		"their region's":          {"us-east-1", fargate.Rates{}, false},
+		"another's":               {"eu-central-1", fargate.Rates{}, true},
+		"another's, as filled in": {"eu-central-1", fargate.Rates{}.OrPublished(), true},
+		"one's own":               {"eu-central-1", own, false},
+		"one's own, as filled in": {"eu-central-1", own.OrPublished(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &doctor{}
+			d.cfg.Region, d.cfg.Rates = tt.region, tt.rates
+			if d.prices(); len(d.found) > 0 != tt.told {
+				t.Fatalf("%+v", d.found)
+			}
+			for _, f := range d.found {
+				if !f.Warn || !strings.Contains(f.Detail, "those of us-east-1 on ") ||
+					!strings.Contains(f.Advice, "backend.ecs.prices to those of eu-central-1") {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
 	}
 }

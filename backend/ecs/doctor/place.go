@@ -161,3 +161,17 @@ func (d *doctor) judgeQuota(name string, vcpus float64) backend.Finding {
 	}
 	return backend.Good(what, detail)
 }
+
+// prices says whose they are where they are not the region's.
+func (d *doctor) prices() {
+	rates := d.cfg.Rates.OrPublished()
+	if !rates.Foreign(d.cfg.Region) {
+		return
+	}
+	detail := fmt.Sprintf(
+		"those of %s, and this node is in %s: sizes are chosen and costs told by them", rates.List(), d.cfg.Region,
+	)
+	d.add(backend.Doubtful(
+		"prices", detail, "set backend.ecs.prices to those of "+d.cfg.Region+" (AWS Fargate Pricing)",
+	))
+}

@@ -41,8 +41,9 @@ func tables() string {
 	r := PublishedRates()
 	smallest := Size{CPU: 256, MemoryMiB: 512}
 	fmt.Fprintf(
-		&out, "Prices of %s on %s, in dollars; those of other regions differ: set `backend.ecs.prices`.\n\n", PricesRegion,
-		PricesDate,
+		&out, "Prices of %s on %s, in dollars. burstlet has those of no other region: it uses these everywhere unless\n"+
+			"`backend.ecs.prices` is set, and `explain`, `doctor` and the label `prices` of its metrics say so.\n\n",
+		PricesRegion, PricesDate,
 	)
 	fmt.Fprint(&out, "| on demand, an hour | x86 | Arm |\n|---|---|---|\n")
 	fmt.Fprintf(&out, "| one vCPU | %g | %g |\n| one GB of memory | %g | %g |\n", r.VCPU, r.ARMVCPU, r.GB, r.ARMGB)

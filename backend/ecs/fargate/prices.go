@@ -12,6 +12,8 @@ type Rates struct {
 	// SpotFactor is what Spot costs, as a part of the price on demand. It moves with
 	// what is free, and there is no list of it: see [PublishedRates].
 	SpotFactor float64
+	// Of is the region whose price list they are; empty: somebody's own.
+	Of string
 }
 
 // Where and when PublishedRates were read.
@@ -26,9 +28,16 @@ const (
 func PublishedRates() Rates {
 	return Rates{
 		VCPU: 0.04048, GB: 0.004445, ARMVCPU: 0.03238, ARMGB: 0.00356, StorageGB: 0.000111,
-		EBSGB: ebsPrices[EBSDefault].gb / monthHours, SpotFactor: 0.3,
+		EBSGB: ebsPrices[EBSDefault].gb / monthHours, SpotFactor: 0.3, Of: PricesRegion,
 	}
 }
+
+// Foreign is true if they are the list of another region than that. There is no list of each
+// region here: those of others are for their users to configure.
+func (r Rates) Foreign(region string) bool { return r.Of != "" && r.Of != region }
+
+// List names the list that they are of, where they are of one.
+func (r Rates) List() string { return r.Of + " on " + PricesDate }
 
 // FreeStorageGiB is the ephemeral storage that a task has anyway (ECS API,
 // EphemeralStorage).

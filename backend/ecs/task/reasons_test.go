@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
+	"github.com/burstlet/burstlet/backend/ecs/ecstest"
 	"github.com/burstlet/burstlet/backend/ecs/identity"
 )
 
@@ -174,6 +175,19 @@ func TestTimesOfContainers(t *testing.T) {
 	} {
 		if !tt.got.Equal(at(tt.want)) {
 			t.Errorf("%s: %d, want %d", name, tt.got.Unix(), tt.want)
+		}
+	}
+}
+
+// What users see of each reason for which a container did not start stands in the runbook.
+func TestEachStartFailureHasItsRow(t *testing.T) {
+	rows, err := ecstest.ErrorRows("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range startFailures {
+		if row, ok := rows[strings.ToLower(f.prefix)]; !ok || !strings.HasPrefix(row, f.reason) {
+			t.Errorf("the row of %q does not say %s: %q", f.prefix, f.reason, row)
 		}
 	}
 }

@@ -86,12 +86,12 @@ func Explain(cfg Config, spec backend.LaunchSpec) (Preview, error) {
 // pricesNote says where the prices are from.
 func pricesNote(c Config) string {
 	note := "without logs, public addresses and traffic; Spot moves"
-	if c.Rates != (fargate.Rates{}) && c.Rates != fargate.PublishedRates() {
+	rates := c.Rates.OrPublished()
+	if rates.Of == "" {
 		return "prices of backend.ecs.prices, " + note
 	}
-	note = fmt.Sprintf("prices of %s on %s, %s: at best %.0f%% of the price on demand", fargate.PricesRegion,
-		fargate.PricesDate, note, 100*fargate.PublishedRates().SpotFactor)
-	if c.Region != fargate.PricesRegion {
+	note = fmt.Sprintf("prices of %s, %s: at best %.0f%% of the price on demand", rates.List(), note, 100*rates.SpotFactor)
+	if rates.Foreign(c.Region) {
 		note += "; for those of " + c.Region + " set backend.ecs.prices"
 	}
 	return note

@@ -197,6 +197,31 @@ func TestExplainUsesThePricesOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// Prices that nobody configured are said to be another region's.
+func TestExplainSaysWhosePricesTheyAre(t *testing.T) {
+	const pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: " + plain
+	// eu-west-1's are those of us-east-1, to the cent
+	const same = "    prices: {vcpu: 0.04048, gb: 0.004445, armVCPU: 0.03238, armGB: 0.00356, storageGB: 0.000111}\n"
+	for name, tt := range map[string]struct {
+		region, prices, says, not string
+	}{
+		"their region's":  {"us-east-1", "", "prices of us-east-1 on ", "set backend.ecs.prices"},
+		"another's":       {"eu-central-1", "", "for those of eu-central-1 set backend.ecs.prices", "prices of backend.ecs.prices"},
+		"one's own":       {"eu-central-1", same, "prices of backend.ecs.prices", "us-east-1"},
+		"one's own, here": {"us-east-1", same, "prices of backend.ecs.prices", "us-east-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := explained(t, pod, strings.Replace(explainConfig, "eu-central-1", tt.region, 1)+tt.prices)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := got[0].Task.Prices; !strings.Contains(p, tt.says) || strings.Contains(p, tt.not) {
+				t.Errorf("%s", p)
+			}
+		})
+	}
+}
+
 func TestExplainWorksForOtherBackends(t *testing.T) {
 	pod := "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {hostNetwork: true, containers: [{name: c, image: i, command: [a], args: [b]}]}"
 	for _, backend := range []string{"cri", "sim"} {

@@ -122,8 +122,8 @@ const (
 	maxEventText = 256<<10 - eventOverhead
 )
 
-// ingestTime is how long after it was flushed the n-th batch can be read. That it is 1 to
-// 3 s was seen; AWS documents no bound.
+// ingestTime is how long after it was flushed the n-th batch can be read. It is undocumented:
+// 1 to 3 s is this server's assumption, and there are reports of more (aws/aws-sdk-net#1387).
 func (c *Config) ingestTime(n time.Duration) time.Duration {
 	if c.Delays.Ingest > 0 {
 		return c.Delays.Ingest

@@ -268,11 +268,17 @@ const (
 	healthLate      = 2 * time.Second
 )
 
-// healthSeen is the time whose health is shown at a time.
-func (c *Config) healthSeen(at time.Duration) time.Duration {
+// healthOf is the health of a container as it is shown at a time: as it was sent to ECS last.
+// Of a container that has ended nothing is sent any more, so that its last change may never be
+// seen (amazon-ecs-agent, agent/stats/engine.go: getTaskHealthUnsafe).
+func (c *Config) healthOf(l *containerLife, at time.Duration) string {
 	if c.Kindness.HealthAtOnce {
-		return at
+		return l.status(at)
 	}
 	every := cmp.Or(c.Observed.HealthEvery, healthPublished)
-	return max(0, at-healthLate) / every * every
+	sent := max(0, at-healthLate) / every * every
+	if l.end <= sent {
+		sent = max(0, l.end-1) / every * every
+	}
+	return l.status(sent)
 }

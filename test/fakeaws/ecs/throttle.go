@@ -109,8 +109,9 @@ func (s *Server) draw(names []string, n float64, action string, now time.Time) *
 		if s.fill(name, now).tokens < n {
 			s.throttled[action]++
 			if action == "RunTask" && s.throttled[action]%2 == 0 && !s.cfg.Kindness.PlainThrottles {
-				// Seen of RunTask in bursts: what ECS asks of EC2 for it is throttled, and it
-				// passes that on as a bad parameter.
+				// What ECS asks of EC2 for RunTask is throttled, and it passes that on as a bad
+				// parameter: undocumented, reported of bursts on Fargate in these words
+				// (dask/dask-cloudprovider#56, cdklabs/construct-hub#415).
 				return invalidParameter("Error retrieving security group information for [sg-a]: " +
 					"Request limit exceeded. (ErrorCode: RequestLimitExceeded)")
 			}

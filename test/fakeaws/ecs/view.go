@@ -95,7 +95,7 @@ func (s *Server) view(t *task, now time.Time, tags bool) taskView {
 		PlatformVersion: "1.4.0", PlatformFamily: "Linux", Group: t.group, StartedBy: t.startedBy,
 		AvailabilityZone: t.place.zone, EnableExecute: t.execute,
 		EphemeralStorage: ephemeralStorage{int32(t.storage())},
-		HealthStatus:     l.health(d, s.cfg.healthSeen(at)), Overrides: t.rawOverrides, Tags: []tag{},
+		HealthStatus:     l.health(d, &s.cfg, at), Overrides: t.rawOverrides, Tags: []tag{},
 		Containers: []containerView{},
 	}
 	if t.place.byStrategy { // ECS API, Task: capacityProviderName; with a launch type there is none
@@ -129,13 +129,13 @@ func (s *Server) view(t *task, now time.Time, tags bool) taskView {
 // health is the task's (ECS developer guide, "Determine Amazon ECS task health
 // using container health checks"): of its essential containers with a health
 // check, the worst.
-func (l *life) health(d *definition, at time.Duration) string {
+func (l *life) health(d *definition, cfg *Config, at time.Duration) string {
 	out := ""
 	for i, def := range d.ContainerDefinitions {
 		if def.HealthCheck == nil || !def.isEssential() {
 			continue
 		}
-		switch st := l.containers[i].status(at); {
+		switch st := cfg.healthOf(&l.containers[i], at); {
 		case st == unhealthy || out == "":
 			out = st
 		case st == unknown && out == healthy:
@@ -267,7 +267,7 @@ func (s *Server) container(
 	}
 	if c.ran() && at >= c.start {
 		*version++
-		v.LastStatus, v.HealthStatus = "RUNNING", c.status(s.cfg.healthSeen(at))
+		v.LastStatus, v.HealthStatus = "RUNNING", s.cfg.healthOf(c, at)
 		v.RuntimeID = t.containerID(*def.Name)
 		if v.ImageDigest = c.digest; t.driver == nil {
 			v.ImageDigest = "sha256:" + digest(*def.Image)

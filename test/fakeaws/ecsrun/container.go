@@ -27,11 +27,13 @@ type container struct {
 	t    *task
 	id   string
 	logs *logPipe // nil if nobody reads them
+	// reached is true if the agent of ECS Exec runs in it.
+	reached bool
 }
 
 // Run starts a container.
 func (t *task) Run(ctx context.Context, spec ecs.ContainerSpec) (ecs.RunningContainer, error) {
-	c := &container{t: t}
+	c := &container{t: t, reached: spec.ExecMiB > 0}
 	if err := c.run(ctx, spec); err != nil {
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer cancel()
@@ -164,6 +166,11 @@ func (t *task) security(spec ecs.ContainerSpec) (*runtimeapi.LinuxContainerSecur
 
 // Wait waits for the end of a run.
 func (c *container) Wait(ctx context.Context) (ecs.Exit, error) {
+	if c.reached { // here, where nobody waits for its start
+		if err := c.startAgent(ctx); err != nil {
+			return ecs.Exit{}, errors.Join(err, c.logs.close())
+		}
+	}
 	// It returns when the process ends, or with an error when that was before. Only
 	// CRI knows why it ended, a moment later.
 	_, waited := c.t.r.tasks.Wait(inNamespace(ctx), &tasksapi.WaitRequest{ContainerID: c.id})

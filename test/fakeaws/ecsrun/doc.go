@@ -7,7 +7,8 @@
 //     volume.go its directories, cgroup.go the bound on its memory.
 //   - container.go runs containers, spec.go adds what CRI has no word for (tmpfs,
 //     ulimits), log.go reads what they write, exec.go and terminal.go run commands
-//     in them, usage.go says what they use.
+//     in them, agent.go is what stands in for the agent of ECS Exec there, usage.go says
+//     what they use.
 //
 // What differs from Fargate: an image's VOLUME directories are not copied into
 // volumes mounted there; a task's cpu is no bound, only a share; an image that the

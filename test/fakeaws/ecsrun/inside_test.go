@@ -154,6 +154,31 @@ func checkStats(t *testing.T, log, running, ended string) {
 	}
 }
 
+// The agent of ECS Exec is root's in a container of another user's, and of its cgroup: what
+// counts there counts it. It is nobody's child there, and goes with its container.
+func testAgent(t *testing.T, w *world) {
+	const find = `for p in /proc/[0-9]*; do case "$(tr '\0' ' ' <$p/cmdline 2>/dev/null)" in *amazon-ssm-age[n]t*) ` +
+		`echo "$(grep -E '^(PPid|Uid):' $p/status | tr '\n\t' '  ')"; ` +
+		`[ "$(cat $p/cgroup)" = "$(cat /proc/1/cgroup)" ] && echo "of its cgroup";; esac; done`
+	arn := w.run(nil, shell("app", "id -u; while [ ! -e /tmp/go ]; do sleep 0.1; done; exit 3", essential,
+		func(c *types.ContainerDefinition) { c.User = aws.String("1000") }))
+	w.until(arn, "RUNNING", inState("RUNNING"))
+	var out bytes.Buffer
+	w.eventually(out.String, func() bool {
+		out.Reset()
+		code, err := w.server.Exec(t.Context(), ecs.ExecCall{
+			TaskARN: arn, Container: "app", Argv: []string{"sh", "-c", find}, Stdout: &out,
+		})
+		return code == 0 && err == nil && strings.Contains(out.String(), "PPid: 0 Uid: 0 0 0 0") &&
+			strings.Contains(out.String(), "of its cgroup")
+	})
+	if n := strings.Count(out.String(), "PPid:"); n != 1 {
+		t.Errorf("%d agents: %s", n, out.String())
+	}
+	w.do(arn, "app", "touch", "/tmp/go")
+	exits(t, w.until(arn, "STOPPED", inState("STOPPED")), map[string]int32{"app": 3})
+}
+
 func testTerminal(t *testing.T, w *world) {
 	arn := w.run(nil, shell("app", "sleep 900", essential))
 	task := w.until(arn, "RUNNING", inState("RUNNING"))

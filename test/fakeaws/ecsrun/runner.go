@@ -80,6 +80,9 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 	if _, err := r.runtime.Version(ctx, &runtimeapi.VersionRequest{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("get CRI version: %w", err), conn.Close())
 	}
+	if err := r.writeAgent(); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	if r.cgroups, err = newCgroups(cfg.Cgroups); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -112,7 +115,7 @@ func (r *Runner) Close() error {
 	err := r.server.Close()
 	<-r.served
 	return errors.Join(err, r.conn.Close(), r.cgroups.close(),
-		os.RemoveAll(tasksDir(r.dir)), os.RemoveAll(systemsDir(r.dir)))
+		os.RemoveAll(tasksDir(r.dir)), os.RemoveAll(systemsDir(r.dir)), os.RemoveAll(r.agentDir()))
 }
 
 func tasksDir(dir string) string   { return filepath.Join(dir, "ecs-tasks") }

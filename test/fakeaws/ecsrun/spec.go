@@ -28,7 +28,11 @@ func (c *container) complete(ctx context.Context, spec ecs.ContainerSpec) error 
 	if err != nil {
 		return err
 	}
-	if stored.Spec.Value, err = amend(stored.GetSpec().GetValue(), limits, tmpfsMounts(spec.Tmpfs)); err != nil {
+	mounts := tmpfsMounts(spec.Tmpfs)
+	if spec.ExecMiB > 0 {
+		mounts = append(mounts, c.t.r.agentMount())
+	}
+	if stored.Spec.Value, err = amend(stored.GetSpec().GetValue(), limits, mounts); err != nil {
 		return err
 	}
 	_, err = c.t.r.store.Update(ctx, &containersapi.UpdateContainerRequest{

@@ -42,6 +42,7 @@ func TestTasks(t *testing.T) {
 		{"metadata and credentials from inside", testMetadata},
 		{"commands on terminals", testTerminal},
 		{"a raw terminal", testRawTerminal},
+		{"the agent of ECS Exec", testAgent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mine := *w

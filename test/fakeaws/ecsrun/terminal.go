@@ -36,7 +36,7 @@ func (c *container) Terminal(ctx context.Context, call ecs.ExecCall) (code int, 
 	x := &terminal{c: c, exec: "terminal-" + strconv.FormatUint(c.t.r.execs.Add(1), 10)}
 	x.in, x.out = filepath.Join(c.t.dir, x.exec+".in"), filepath.Join(c.t.dir, x.exec+".out")
 	defer func() { err = errors.Join(err, x.clear()) }()
-	process, err := x.process(ctx, call.Argv)
+	process, err := c.rootProcess(ctx, call.Argv, true)
 	if err != nil {
 		return 0, err
 	}
@@ -65,9 +65,9 @@ func (c *container) Terminal(ctx context.Context, call ecs.ExecCall) (code int, 
 	return x.carry(ctx, call, stdin, stdout)
 }
 
-// process is a command as the container's own specification has it.
-func (x *terminal) process(ctx context.Context, argv []string) (*anypb.Any, error) {
-	reply, err := x.c.t.r.store.Get(inNamespace(ctx), &containersapi.GetContainerRequest{ID: x.c.id})
+// rootProcess is a command as the container's own specification has it, but root's.
+func (c *container) rootProcess(ctx context.Context, argv []string, terminal bool) (*anypb.Any, error) {
+	reply, err := c.t.r.store.Get(inNamespace(ctx), &containersapi.GetContainerRequest{ID: c.id})
 	if err != nil {
 		return nil, fmt.Errorf("get specification of container: %w", err)
 	}
@@ -76,7 +76,7 @@ func (x *terminal) process(ctx context.Context, argv []string) (*anypb.Any, erro
 		return nil, fmt.Errorf("read specification of container: %w", err)
 	}
 	p := spec.Process
-	p["args"], p["terminal"], p["user"] = argv, true, object{"uid": 0, "gid": 0}
+	p["args"], p["terminal"], p["user"] = argv, terminal, object{"uid": 0, "gid": 0}
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, fmt.Errorf("write specification of command: %w", err)

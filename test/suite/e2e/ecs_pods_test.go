@@ -369,12 +369,14 @@ func hostAliasesOfTask(l *taskLife) {
 	})))
 	pod := l.until("Ready", isReady)
 	l.says("app", "192.0.2.7\tseven\t7")
-	out, err := l.log("app")
-	l.must(err)
-	// The name that Fargate gives the task is there, too.
-	if !strings.Contains(out, "\n"+pod.Status.PodIP+"\tsubject\t") {
-		l.Errorf("the pod is not in its own hosts file: %q", out)
-	}
+	// The name that Fargate gives the task is there, too; the log may come in two parts.
+	wait.For(l.T, patience, "the pod is in its own hosts file", func() error {
+		out, err := l.log("app")
+		if err == nil && !strings.Contains(out, "\n"+pod.Status.PodIP+"\tsubject\t") {
+			err = fmt.Errorf("%q", out)
+		}
+		return err
+	})
 }
 
 // resizeOfTask: it is answered, and changes nothing.

@@ -65,7 +65,7 @@ func newCloud(t *testing.T, name string, more ...string) *cloud {
 	process, err := ecsprocess.Start(t.Context(), ecsprocess.Config{
 		Program: ecsPrograms.ecs, Images: all, Registries: map[string]int{privateDomain: tasks.Port},
 		LogGroups: []string{ecsprocess.LogGroup}, Queues: []string{ecsprocess.Queue}, Log: log,
-		Args: []string{"--provision", "300ms", "--deprovision", "1s", "--ingest", "200ms", "--bucket", ecsprocess.Bucket},
+		Args: []string{"--provision", "300ms", "--deprovision", "1s", "--bucket", ecsprocess.Bucket},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package ecslife
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -103,8 +104,15 @@ func exitCode(pod *corev1.Pod) int32 {
 // tell plays the story with a process that dies at the call of link, and returns
 // the calls of its first life.
 func tell(t *testing.T, l *link, pause time.Duration) (calls []string) {
+	calls, _ = tellOn(t, stub.Config{Delays: storyDelays}, l, pause)
+	return calls
+}
+
+// tellOn does so on a server of some kind, and returns the phases that each pod went through,
+// too.
+func tellOn(t *testing.T, server stub.Config, l *link, pause time.Duration) (calls []string, phases map[string]string) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, stub.Config{Delays: storyDelays})
+		c := newCluster(t, server)
 		c.change = whole
 		p := c.start(l)
 		time.Sleep(time.Second)
@@ -125,9 +133,47 @@ func tell(t *testing.T, l *link, pause time.Duration) (calls []string) {
 		}
 		defer func() { p.end() }()
 		c.pass(8 * time.Minute)
+		phases = c.phasesSeen()
 		c.afterStory()
 	})
-	return calls
+	return calls, phases
+}
+
+// phasesSeen are the phases that the API had of each pod, in their order.
+func (c *cluster) phasesSeen() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := map[string]string{}
+	for name, phases := range c.phases {
+		out[name] = strings.Join(phases, " ")
+	}
+	return out
+}
+
+// TestTheStoryInOtherWords tells the story on a server that says every error in words that
+// nobody knows, and as AWS says it: each pod goes through the same phases, also at AWS's rates,
+// where an answer is lost, and where the process dies.
+func TestTheStoryInOtherWords(t *testing.T) {
+	for name, tt := range map[string]struct {
+		throttles bool
+		at        int
+		fate      fate
+	}{
+		"nothing fails":                  {},
+		"AWS's rates":                    {throttles: true},
+		"a launch of which nobody hears": {at: 7, fate: unheard},
+		"the process dies":               {throttles: true, at: 20, fate: diesAfter},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := stub.Config{Delays: storyDelays, Throttles: tt.throttles}
+			_, plain := tellOn(t, server, &link{at: tt.at, fate: tt.fate}, time.Second)
+			server.Reworded = true
+			_, reworded := tellOn(t, server, &link{at: tt.at, fate: tt.fate}, time.Second)
+			if len(plain) != 4 || !maps.Equal(plain, reworded) {
+				t.Errorf("in AWS's words %v, in others %v", plain, reworded)
+			}
+		})
+	}
 }
 
 // every is for "go test ./test/suite/ecslife -every": else each fate meets every 19th call,

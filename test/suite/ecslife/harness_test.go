@@ -43,11 +43,16 @@ type cluster struct {
 	rv     int
 	pods   map[string]*corev1.Pod
 	events []string
+	// phases are those that each pod went through, by name.
+	phases map[string][]string
 	now    *process // the one that runs
 }
 
 func newCluster(t *testing.T, cfg stub.Config) *cluster {
-	return &cluster{t: t, server: stub.New(cfg), pods: map[string]*corev1.Pod{}, change: func(*ecs.Config) {}}
+	return &cluster{
+		t: t, server: stub.New(cfg), pods: map[string]*corev1.Pod{}, phases: map[string][]string{},
+		change: func(*ecs.Config) {},
+	}
 }
 
 // process is one life of burstlet: an engine and its backend.
@@ -320,6 +325,9 @@ func (p *process) SetStatus(pod *corev1.Pod, status corev1.PodStatus) {
 	}
 	held = held.DeepCopy()
 	held.Status = status
+	if phases := c.phases[pod.Name]; len(phases) == 0 || phases[len(phases)-1] != string(status.Phase) {
+		c.phases[pod.Name] = append(phases, string(status.Phase))
+	}
 	c.put(held)
 }
 
