@@ -32,6 +32,7 @@ var hostSuites = []struct {
 	{"pods", worker, 150 * time.Second, hostPasses},
 	{"kills", worker, 60 * time.Second, burstletKilled},
 	{"restarts", waiter, 175 * time.Second, daemonsRestart},
+	{"pressure", waiter, 120 * time.Second, hostUnderPressure},
 }
 
 func runs(version containerd.Version) func(*remotehost.Config) {
