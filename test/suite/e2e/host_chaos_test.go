@@ -11,6 +11,7 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/link"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
 // How often the node of three workloads on a host is disturbed.
@@ -31,7 +32,12 @@ func TestHostChaos(t *testing.T) {
 		t.Skip("it takes minutes: it runs from lane all on, or with -hostkills 200")
 	}
 	turn(t, worker, 360*time.Second)
-	s := newSSHNode(t, theCluster(t), "host-chaos")
+	hostKilled(t, "host-chaos")
+}
+
+// hostKilled is what TestHostChaos shows, on a host and node of its own.
+func hostKilled(t *testing.T, name string, options ...func(*remotehost.Config)) {
+	s := newSSHNode(t, theCluster(t), name, options...)
 	chaosOn(t, s).survives(t, *hostKills, s.dies, s.wellKept)
 	s.h.empty(t)
 }

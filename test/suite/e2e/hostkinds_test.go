@@ -33,6 +33,7 @@ var hostSuites = []struct {
 	{"kills", worker, 60 * time.Second, burstletKilled},
 	{"restarts", waiter, 175 * time.Second, daemonsRestart},
 	{"pressure", waiter, 120 * time.Second, hostUnderPressure},
+	{"chaos", worker, 360 * time.Second, hostKilled},
 }
 
 func runs(version containerd.Version) func(*remotehost.Config) {
