@@ -100,7 +100,7 @@ bench: helper ## Run all benchmarks; at the end a table of numbers beside their 
 chaos: helper ## Cut off the API server and a host for ten minutes, freeze leaders, kill what can be killed, restore etcd
 	go run ./test/cmd/controlplane build
 	BURSTLET_LANE=all go test ./backend/cri -run '^TestContractOverSSHWhileTheLinkIsReset$$' -linkresets -timeout 30m -v
-	BURSTLET_LANE=all go test ./test/suite/e2e -run '^(TestOutage|TestEtcdLeaderChanges|TestEtcdIsRestored|TestTakeoverUnseen|TestLeaderFrozen|TestKill|TestKillOnSim|TestKillOnECS|TestRemoteDies|TestSSHCutLong|TestSSHRestarts)$$' -outage 10m -sshcut 10m -ecskills 50 -ecspods 60 -ecsjob 60 -timeout 60m -v
+	BURSTLET_LANE=all go test ./test/suite/e2e -run '^(TestOutage|TestEtcdLeaderChanges|TestEtcdIsRestored|TestTakeoverUnseen|TestLeaderFrozen|TestKill|TestKillOnSim|TestKillOnECS|TestRemoteDies|TestSSHCutLong|TestSSHRestarts|TestHostChaos|TestHostLinkBreaks)$$' -outage 10m -sshcut 10m -hostkills 200 -hostbreaks 200 -ecskills 50 -ecspods 60 -ecsjob 60 -timeout 80m -v
 
 .PHONY: soak
 soak: helper ## Hold two nodes under load to what docs/operations.md promises (DURATION=30m; COUNTS='-soakssh 20 -soaksim 200 -soakmaps 500')

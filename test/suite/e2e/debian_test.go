@@ -20,10 +20,11 @@ const debianSlow = 3
 
 // TestDebian13 shows a node whose host is a whole Debian 13 machine: systemd makes the
 // cgroups, which are of version 2. Its pods get what they ask for; burstlet and containerd
-// are killed, the machine is rebooted, and in the end nothing is left.
+// are killed, disk and memory run out, the machine is rebooted and shut down, and in the end
+// nothing is left.
 func TestDebian13(t *testing.T) {
 	lane.From(t, lane.All)
-	turn(t, waiter, 15*time.Minute)
+	turn(t, waiter, 30*time.Minute)
 	c := theCluster(t)
 	m := debianhost.ForTest(t, debianhost.Config{})
 	h := viewOf(m)
@@ -34,7 +35,10 @@ func TestDebian13(t *testing.T) {
 	// busy host of this kind takes longer than burstlet looks again (TestHost/OOM in
 	// CONTRIBUTING.md).
 	t.Run("alone", func(t *testing.T) { rowsPass(t, n, h, []string{"OOM"}, 1, debianSlow) })
-	t.Run("OOM of a child", func(t *testing.T) { childOutOfMemory(t, n) })
+	t.Run("OOM of a child", func(t *testing.T) { childOutOfMemory(t, n, h) })
+	t.Run("leftovers in a slice", func(t *testing.T) { leftoversInASlice(t, n, h) })
+	t.Run("pressure", func(t *testing.T) { underPressure(t, "debian13-low", h, debianSlow) })
+	t.Run("swap", func(t *testing.T) { swapIsLimited(t, c, h) })
 	others := slices.DeleteFunc(slices.Clone(commonRows), func(name string) bool { return name == "OOM" })
 	t.Run("pods", func(t *testing.T) { rowsPass(t, n, h, others, 3, debianSlow) })
 	r := rollout{c: c, n: n, namespace: c.namespace(t, "debian13-rollout"), replicas: 3, token: true}
@@ -42,18 +46,13 @@ func TestDebian13(t *testing.T) {
 		r.killed(t, 5)
 		wait.For(
 			t, debianSlow*patience, "the host has what the API has, once",
-			func() error { return r.sameAsAPI(t, h.count, unharmed) },
+			func() error { return r.sameAsAPI(t, h.count, neverRestarted) },
 		)
 	})
 	t.Run("containerd is killed", func(t *testing.T) {
 		r.roll(t, 10)
 		wait.For(t, debianSlow*patience, "the rollout is on its way", func() error { return r.onItsWay(t) })
-		// systemd starts it again.
-		if out, err := h.Command(
-			t.Context(), "systemctl", "kill", "--kill-whom=main", "--signal=KILL", "containerd",
-		).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
+		h.killContainerd(t)
 		r.complete(t, debianSlow*patience)
 		// One whose start was cut off has a sandbox more.
 		wait.For(t, debianSlow*patience, "each pod runs once", func() error {
@@ -74,31 +73,39 @@ func TestDebian13(t *testing.T) {
 		n.deletePods(t)
 		h.empty(t)
 	})
+	t.Run("shutdown", func(t *testing.T) { hostShutsDown(t, c, h, m) })
 }
 
 // childOutOfMemory: on version 2 of cgroups a container ends as a whole with the first of
 // its processes that the kernel kills for memory, though its shell would go on and end well
-// (memory.oom.group). It begins a little later: containerd tells nothing of an OOM that
-// comes before it has begun to look.
-func childOutOfMemory(t *testing.T, n *node) {
-	l := &life{T: t, c: n.c, n: n, namespace: n.c.namespace(t, "debian13-child"), slow: debianSlow}
+// (memory.oom.group), and it may not swap. It begins a little later: containerd tells nothing
+// of an OOM that comes before it has begun to look.
+func childOutOfMemory(t *testing.T, n *node, h *hostView) {
+	l := debianLife(t, n, h, "debian13-child")
 	pod := l.pod(
-		[]string{"sh", "-c", "cat /sys/fs/cgroup/memory.oom.group; sleep 5; tail -c 200m /dev/zero; echo went on"},
+		[]string{"sh", "-c", "cat /sys/fs/cgroup/memory.oom.group; " + printSwapMax +
+			"; sleep 5; tail -c 200m /dev/zero; echo went on"},
 		limits("500m", "24Mi"),
 	)
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	l.create(pod)
+	l.says("app", "1", l.swapMax(0))
 	l.until("failed", phaseIs(corev1.PodFailed, exited(137, "OOMKilled")))
-	l.says("app", "1")
 	if out, err := l.log("app"); err != nil || strings.Contains(out, "went on") {
 		t.Errorf("its shell went on: %q, %v", out, err)
 	}
 }
 
+// debianLife is of a pod on a node of a Debian host.
+func debianLife(t *testing.T, n *node, h *hostView, namespace string) *hostLife {
+	t.Helper()
+	return &hostLife{life: &life{T: t, c: n.c, n: n, namespace: n.c.namespace(t, namespace), slow: debianSlow}, h: h}
+}
+
 // debianReboots reboots the machine: a pod starts again and finds what it had on its
 // disk.
 func debianReboots(t *testing.T, n *node, m *debianhost.Host) {
-	l := &life{T: t, c: n.c, n: n, namespace: n.c.namespace(t, "debian13-reboot"), slow: debianSlow}
+	l := debianLife(t, n, viewOf(m), "debian13-reboot").life
 	l.create(l.pod(shell("echo life >>/state/lives; echo lives $(wc -l </state/lives)"),
 		mount("state", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})))
 	l.until("Ready", isReady)

@@ -15,6 +15,9 @@
 //     the old one is still stopping;
 //   - kill: the program killed with SIGKILL at random moments of a rollout, on a
 //     host over SSH, on a simulated remote and on ECS;
+//   - host chaos: a Deployment, a StatefulSet and Jobs on a host while burstlet is killed
+//     two hundred times (-hostkills), or its connections are cut and reset (-hostbreaks);
+//     each container notes on the host that it runs;
 //   - ssh: a node cut off its host for seconds or ten minutes (-sshcut), sshd and
 //     containerd killed, the host rebooted, keys and host keys changed, its disk
 //     full; nothing is doubled or left, and nothing stands on the wrong disk; logs

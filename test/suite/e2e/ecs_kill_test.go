@@ -137,13 +137,16 @@ func (s ecsServer) everRan() map[string]int {
 }
 
 // job makes a Job none of whose pods may fail or be lost.
-func (r rollout) job(t *testing.T, pods int32) {
+func (r rollout) job(t *testing.T, name string, pods int32, change ...func(*corev1.Pod)) {
 	t.Helper()
 	pod := scenario{
-		name: "job", policy: "Never", argv: []string{"sh", "-c", "echo works; sleep 3"}, token: true,
+		name: name, policy: "Never", argv: []string{"sh", "-c", "echo works; sleep 3"}, token: true,
 	}.pod(r.namespace, r.n.name)
+	for _, f := range change {
+		f(pod)
+	}
 	_, err := r.c.client.BatchV1().Jobs(r.namespace).Create(t.Context(), &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: "job"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: batchv1.JobSpec{
 			Completions: &pods, Parallelism: new(int32(10)), BackoffLimit: new(int32(0)),
 			Template: corev1.PodTemplateSpec{Spec: pod.Spec},
@@ -155,10 +158,10 @@ func (r rollout) job(t *testing.T, pods int32) {
 }
 
 // jobSucceeds waits until each pod of the Job has run, once.
-func (r rollout) jobSucceeds(t *testing.T, pods int32) {
+func (r rollout) jobSucceeds(t *testing.T, name string, pods int32) {
 	t.Helper()
 	wait.For(t, 3*patience, "the Job succeeds", func() error {
-		job, err := r.c.client.BatchV1().Jobs(r.namespace).Get(t.Context(), "job", metav1.GetOptions{})
+		job, err := r.c.client.BatchV1().Jobs(r.namespace).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -184,11 +187,8 @@ func TestKillOnECS(t *testing.T) {
 	n.run()
 	r := rollout{c: c, n: n, namespace: c.namespace(t, "kill-ecs"), replicas: int32(*ecsPods), token: true}
 	stop := s.watchTwins(t)
-	deployments := c.client.AppsV1().Deployments(r.namespace)
-	if _, err := deployments.Create(t.Context(), r.deployment(), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	r.job(t, int32(*ecsJob))
+	r.begin(t)
+	r.job(t, "job", int32(*ecsJob))
 	random := randomness(t)
 	kill := func(times int) {
 		t.Helper()
@@ -206,13 +206,13 @@ func TestKillOnECS(t *testing.T) {
 	r.roll(t, 2)
 	kill(*ecsKills / 3)
 	r.complete(t, 2*patience)
-	r.jobSucceeds(t, int32(*ecsJob))
+	r.jobSucceeds(t, "job", int32(*ecsJob))
 	wait.For(
 		t, patience, "ECS has what the API has, once", func() error { return r.sameAsAPI(t, s.count, neverRestarted) },
 	)
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	if err := errors.Join(
-		deployments.Delete(t.Context(), "web", background),
+		c.client.AppsV1().Deployments(r.namespace).Delete(t.Context(), "web", background),
 		r.c.client.BatchV1().Jobs(r.namespace).Delete(t.Context(), "job", background),
 	); err != nil {
 		t.Fatal(err)

@@ -32,6 +32,8 @@ var hostSuites = []struct {
 	{"pods", worker, 150 * time.Second, hostPasses},
 	{"kills", worker, 60 * time.Second, burstletKilled},
 	{"restarts", waiter, 175 * time.Second, daemonsRestart},
+	{"pressure", waiter, 120 * time.Second, hostUnderPressure},
+	{"chaos", worker, 360 * time.Second, hostKilled},
 }
 
 func runs(version containerd.Version) func(*remotehost.Config) {

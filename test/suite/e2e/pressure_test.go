@@ -11,28 +11,56 @@ import (
 
 	"github.com/burstlet/burstlet/test/kit/lane"
 	"github.com/burstlet/burstlet/test/kit/wait"
+	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
-// TestDiskPressure fills the disk of a host's volumes, a small one of its own. The pod that
-// has the most on it is evicted, as by a kubelet, and nothing of it stays; the one beside it
-// runs on. The node has its condition meanwhile, and by that its taint, and loses both.
+// TestDiskPressure has a host run out of room for volumes.
 func TestDiskPressure(t *testing.T) {
 	lane.From(t, lane.All)
 	turn(t, waiter, 60*time.Second)
-	c := theCluster(t)
-	h := newContainerdHost(t)
+	lowOnDisk(t, "pressed", newContainerdHost(t).hostView, 1)
+}
+
+// TestMemoryPressure has pods use up the memory that they may have.
+func TestMemoryPressure(t *testing.T) {
+	lane.From(t, lane.All)
+	turn(t, waiter, 60*time.Second)
+	lowOnMemory(t, "starved", newContainerdHost(t).hostView, 1)
+}
+
+// hostUnderPressure is what both show, on a host of its own.
+func hostUnderPressure(t *testing.T, name string, options ...func(*remotehost.Config)) {
+	h := newContainerdHost(t, options...)
+	underPressure(t, name, h.hostView, 1)
+	if !t.Failed() {
+		h.empty(t)
+	}
+}
+
+// underPressure is what both show, one after the other: they would evict each other's pods.
+// The host is so many times slower than others.
+func underPressure(t *testing.T, name string, h *hostView, slow int) {
+	t.Run("disk", func(t *testing.T) { lowOnDisk(t, name+"-disk", h, slow) })
+	t.Run("memory", func(t *testing.T) { lowOnMemory(t, name+"-memory", h, slow) })
+}
+
+// lowOnDisk fills the disk of a node's volumes, a small one of its own. The pod that
+// has the most on it is evicted, as by a kubelet, and nothing of it stays; the one beside it
+// runs on. The node has its condition meanwhile, and by that its taint, and loses both.
+func lowOnDisk(t *testing.T, name string, h *hostView, slow int) {
+	c, limit := theCluster(t), time.Duration(slow)*patience
 	const disk = "/var/lib/small"
 	if out, err := h.Command(t.Context(), "sh", "-c", "mkdir "+disk+" && mount -t tmpfs -o size=64m small "+
 		disk).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	n := newNode(t, c, "pressed", h.section("podsDir: "+disk+"/pods"))
+	n := newNode(t, c, name, h.section("podsDir: "+disk+"/pods"))
 	n.edit(
 		"eviction: {evictionHard: {}}",
 		"eviction: {evictionHard: {nodefs.available: 50%}, evictionPressureTransitionPeriod: 15s}",
 	)
 	n.run()
-	namespace := c.namespace(t, "pressed")
+	namespace := c.namespace(t, name)
 	scratch := mount("scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 	for name, mib := range map[string]int{"modest": 4, "greedy": 40} {
 		s := scenario{
@@ -45,8 +73,8 @@ func TestDiskPressure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n.wantPressure(t, corev1.NodeDiskPressure, corev1.ConditionTrue)
-	greedy := wait.Pod(t, c.client, namespace, "greedy", patience, "evicted", func(pod *corev1.Pod) error {
+	n.wantPressure(t, limit, corev1.NodeDiskPressure, corev1.ConditionTrue)
+	greedy := wait.Pod(t, c.client, namespace, "greedy", limit, "evicted", func(pod *corev1.Pod) error {
 		const words = "The node was low on resource: ephemeral-storage. Threshold quantity: "
 		if s := pod.Status; s.Phase != corev1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, words) {
 			return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
@@ -61,7 +89,7 @@ func TestDiskPressure(t *testing.T) {
 	if greedy.Status.Conditions != nil {
 		t.Errorf("conditions of the evicted pod: %+v", greedy.Status.Conditions)
 	}
-	wait.For(t, patience, "nothing of the evicted pod is on the host", func() error {
+	wait.For(t, limit, "nothing of the evicted pod is on the host", func() error {
 		if left := h.sandboxes(t, string(greedy.UID)); len(left) > 0 {
 			return fmt.Errorf("%d sandboxes", len(left))
 		}
@@ -71,28 +99,26 @@ func TestDiskPressure(t *testing.T) {
 		}
 		return nil
 	})
-	n.wantPressure(t, corev1.NodeDiskPressure, corev1.ConditionFalse)
-	modest := wait.Pod(t, c.client, namespace, "modest", patience, "runs", phaseIs(corev1.PodRunning, ready))
+	n.wantPressure(t, limit, corev1.NodeDiskPressure, corev1.ConditionFalse)
+	modest := wait.Pod(t, c.client, namespace, "modest", limit, "runs", phaseIs(corev1.PodRunning, ready))
 	if modest.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the pod beside it: %s", states(&modest.Status))
 	}
+	n.deletePods(t)
 }
 
-// TestMemoryPressure has pods eat the memory that they may have together, a part of the host's:
+// lowOnMemory has pods eat the memory that they may have together, a part of the host's:
 // what others take of the machine does not count there. The pod that has the most is evicted.
-func TestMemoryPressure(t *testing.T) {
-	lane.From(t, lane.All)
-	turn(t, waiter, 60*time.Second)
-	c := theCluster(t)
-	h := newContainerdHost(t)
-	n := newNode(t, c, "starved", h.section())
+func lowOnMemory(t *testing.T, name string, h *hostView, slow int) {
+	c, limit := theCluster(t), time.Duration(slow)*patience
+	n := newNode(t, c, name, h.section())
 	n.edit("memory: 256Gi", "memory: 400Mi")
 	n.edit(
 		"eviction: {evictionHard: {}}",
 		"eviction: {evictionHard: {allocatableMemory.available: 100Mi}, evictionPressureTransitionPeriod: 15s}",
 	)
 	n.run()
-	namespace := c.namespace(t, "starved")
+	namespace := c.namespace(t, name)
 	scratch := mount(
 		"scratch", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}},
 	)
@@ -107,25 +133,26 @@ func TestMemoryPressure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n.wantPressure(t, corev1.NodeMemoryPressure, corev1.ConditionTrue)
-	greedy := wait.Pod(t, c.client, namespace, "greedy", patience, "evicted", func(pod *corev1.Pod) error {
+	n.wantPressure(t, limit, corev1.NodeMemoryPressure, corev1.ConditionTrue)
+	greedy := wait.Pod(t, c.client, namespace, "greedy", limit, "evicted", func(pod *corev1.Pod) error {
 		const words = "The node was low on resource: memory. Threshold quantity: 100Mi, available: "
 		if s := pod.Status; s.Phase != corev1.PodFailed || s.Reason != "Evicted" || !strings.HasPrefix(s.Message, words) {
 			return fmt.Errorf("%s %s: %s", s.Phase, s.Reason, s.Message)
 		}
 		return nil
 	})
-	wait.For(t, patience, "nothing of the evicted pod is on the host", func() error {
+	wait.For(t, limit, "nothing of the evicted pod is on the host", func() error {
 		if left := h.sandboxes(t, string(greedy.UID)); len(left) > 0 {
 			return fmt.Errorf("%d sandboxes", len(left))
 		}
 		return nil
 	})
-	n.wantPressure(t, corev1.NodeMemoryPressure, corev1.ConditionFalse)
-	modest := wait.Pod(t, c.client, namespace, "modest", patience, "runs", phaseIs(corev1.PodRunning, ready))
+	n.wantPressure(t, limit, corev1.NodeMemoryPressure, corev1.ConditionFalse)
+	modest := wait.Pod(t, c.client, namespace, "modest", limit, "runs", phaseIs(corev1.PodRunning, ready))
 	if modest.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the pod beside it: %s", states(&modest.Status))
 	}
+	n.deletePods(t)
 }
 
 // pressureTaints are those of the conditions.
@@ -134,9 +161,11 @@ var pressureTaints = map[corev1.NodeConditionType]string{
 }
 
 // wantPressure waits until a pressure condition of the node is so, and its taint with it.
-func (n *node) wantPressure(t *testing.T, kind corev1.NodeConditionType, want corev1.ConditionStatus) {
+func (n *node) wantPressure(
+	t *testing.T, limit time.Duration, kind corev1.NodeConditionType, want corev1.ConditionStatus,
+) {
 	t.Helper()
-	wait.For(t, patience, string(kind)+" "+string(want), func() error {
+	wait.For(t, limit, string(kind)+" "+string(want), func() error {
 		node, err := n.c.client.CoreV1().Nodes().Get(t.Context(), n.name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ func TestBurstletIsUpgraded(t *testing.T) {
 		c := theCluster(t)
 		h := newContainerdHost(t)
 		s := &sshNode{node: newNode(t, c, "release-host", h.section()), c: c, h: h, watch: watchHost(t, h)}
-		u := upgrade{n: s.node, old: old, replicas: 6, count: h.count, fine: unharmed, mounts: true}
+		u := upgrade{n: s.node, old: old, replicas: 6, count: h.count, fine: neverRestarted, mounts: true}
 		u.thereAndBack(t)
 		s.wellKept(t)
 		s.ends(t)
