@@ -70,7 +70,7 @@ func newCloud(t *testing.T, archive string) (*ecsprocess.Process, *ecsprocess.Re
 	cloud, err := ecsprocess.Start(t.Context(), ecsprocess.Config{
 		Program: program, Images: map[string]v1.Image{burstletimage.TaskRef: own}, Log: log,
 		LogGroups: []string{ecsprocess.LogGroup}, Queues: []string{ecsprocess.Queue},
-		Args: []string{"--provision", "300ms", "--deprovision", "1s", "--ingest", "200ms"},
+		Args: []string{"--provision", "300ms", "--deprovision", "1s"},
 	})
 	if err != nil {
 		t.Fatal(err)
