@@ -68,6 +68,8 @@ func fill(v reflect.Value, seed int) {
 		v.SetInt(int64(seed) + 1)
 	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(uint64(seed%200) + 1)
+	case reflect.Float64:
+		v.SetFloat(float64(seed) + 0.25)
 	default:
 		panic("fill does not know " + v.Type().String())
 	}
