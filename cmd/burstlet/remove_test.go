@@ -27,7 +27,9 @@ import (
 
 	"github.com/burstlet/burstlet/backend"
 	"github.com/burstlet/burstlet/backend/sim"
+	"github.com/burstlet/burstlet/cmd/burstlet/config"
 	"github.com/burstlet/burstlet/provider/removal"
+	"github.com/burstlet/burstlet/test/kit/ports"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
 	"github.com/burstlet/burstlet/test/parts/controlplane/cptest"
@@ -131,12 +133,18 @@ func (l *lines) Write(p []byte) (int, error) {
 // remove removes the node as the command does, which sets the process's logging
 // beside; on is what is done when a line has a text.
 func (s *removalStage) remove(ctx context.Context, on map[string]func(), change func(*removeFlags)) (string, error) {
+	return s.removeAs(ctx, s.configureFile(), on, change)
+}
+
+func (s *removalStage) removeAs(
+	ctx context.Context, cfg config.Configuration, on map[string]func(), change func(*removeFlags),
+) (string, error) {
 	out := &lines{on: on}
 	f := removeFlags{kubeconfig: s.access, timeout: 5 * time.Minute, forceAfter: 2 * time.Second}
 	if change != nil {
 		change(&f)
 	}
-	err := removeNodes(ctx, out, s.configureFile(), f)
+	err := removeNodes(ctx, out, cfg, f)
 	return out.text.String(), err
 }
 
@@ -432,8 +440,26 @@ func TestRealRemoveNodesKeepsPods(t *testing.T) {
 	if _, err := s.admin.CoreV1().Pods("default").Get(ctx, "stays", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the pod in the API: %v", err)
 	}
+	// The process stands by before the removal goes on, which then waits for longer than the process takes
+	// to lead.
+	second, remover := s.configureFile(), s.configureFile()
+	second.HealthzPort, remover.LeaderElection.RetryPeriod.Duration = ports.Free(t), 2*time.Second
 	var again *process
-	out, err = s.remove(ctx, map[string]func(){"taken over": func() { again = s.run(s.configureFile()) }}, nil)
+	out, err = s.removeAs(ctx, remover, map[string]func(){"taken over": func() {
+		again = s.run(second)
+		soon, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		err := wait.Until(soon, "it stands by", func(context.Context) error {
+			text, err := readyz(second)
+			if err == nil && !strings.Contains(text, " standby") {
+				err = errors.New(text)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "another process runs it now") {
 		t.Errorf("error %v\n%s", err, out)
 	}

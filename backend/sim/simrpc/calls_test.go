@@ -60,6 +60,13 @@ func fill(v reflect.Value, seed int) {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(v.Elem(), seed)
+	default:
+		fillBasic(v, seed)
+	}
+}
+
+func fillBasic(v reflect.Value, seed int) {
+	switch v.Kind() {
 	case reflect.String:
 		v.SetString(fmt.Sprintf("ü %d \"\n", seed))
 	case reflect.Bool:
