@@ -35,7 +35,11 @@ func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) er
 			}
 			lodged = true
 		case v.sandbox != nil:
-			// Its process died by itself: the address may still be held.
+			// Its process has died: the address may still be held, or a stop be about to free
+			// it. Of two calls that take a network down, the second finds the half of it.
+			if err := p.stopper.Leave(ctx, v.ref.ID); err != nil {
+				return fmt.Errorf("stop pod %s/%s: %w", ref.Namespace, ref.Name, err)
+			}
 			_, err := p.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: v.ref.ID})
 			if err != nil && !transport.IsNotFound(err) {
 				return transport.Failed(err, "free the address of pod %s/%s", ref.Namespace, ref.Name)

@@ -1,7 +1,9 @@
 package cri
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -55,6 +57,32 @@ func TestStopFreesADeadSandbox(t *testing.T) {
 	if n := w.fake.Calls("StopPodSandbox"); n != 1 {
 		t.Errorf("%d calls to free the address, want 1", n)
 	}
+}
+
+// TestStopWaitsForTheStopOfItsSandbox: a sandbox's process has died while the runtime still
+// takes its network down, and a second call would find the half of it.
+func TestStopWaitsForTheStopOfItsSandbox(t *testing.T) {
+	amid, goOn := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	w := newWorld(t, func(s *fakecri.Server) {
+		s.Amid = func(ctx context.Context, method string) {
+			if method != "StopPodSandbox" {
+				return
+			}
+			first.Do(func() { close(amid) })
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+		}
+	})
+	r, _ := w.connect(t)
+	ref := runPod(t, r, testPod("u1"), "main")
+	must(t, pods{r}.Stop(t.Context(), ref, 0))
+	<-amid
+	w.fake.Kill(inspect(t, r, "u1").ID)
+	time.AfterFunc(100*time.Millisecond, func() { close(goOn) })
+	wantClass(t, pods{r}.Stop(t.Context(), ref, 0), backend.ErrNotFound)
 }
 
 func TestStopOneContainer(t *testing.T) {

@@ -33,17 +33,26 @@ func sandboxName(m *runtimeapi.PodSandboxMetadata) string {
 	return fmt.Sprintf("%s_%s_%s_%d", m.GetName(), m.GetNamespace(), m.GetUid(), m.GetAttempt())
 }
 
-// StopPodSandbox kills the containers.
+// StopPodSandbox kills the containers, ends the sandbox and takes its network down.
+// As containerd does, it fails while another call is at the last.
 func (s *Server) StopPodSandbox(
 	ctx context.Context, r *runtimeapi.StopPodSandboxRequest,
 ) (*runtimeapi.StopPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopContainers(r.GetPodSandboxId())
+	box := s.sandboxes[r.GetPodSandboxId()]
+	if box != nil {
+		if box.freeing {
+			return nil, fmt.Errorf("failed to destroy network for sandbox %q: unknown FS magic", box.id)
+		}
+		box.freeing = true
+		defer func() { box.freeing = false }()
+	}
 	if err := s.amid(ctx, "StopPodSandbox"); err != nil {
 		return nil, fmt.Errorf("failed to stop sandbox container %q: %w", r.GetPodSandboxId(), err)
 	}
-	if box := s.sandboxes[r.GetPodSandboxId()]; box != nil {
+	if box != nil {
 		box.state = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
 	}
 	return &runtimeapi.StopPodSandboxResponse{}, nil

@@ -83,6 +83,7 @@ type sandbox struct {
 	config  *runtimeapi.PodSandboxConfig
 	state   runtimeapi.PodSandboxState
 	created time.Time
+	freeing bool // a call is taking its network down
 }
 
 type container struct {
