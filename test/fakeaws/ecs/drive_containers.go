@@ -114,7 +114,11 @@ func (d *driver) ended(ctx context.Context, i int, exit Exit, err error, now tim
 		return
 	}
 	c.end, c.exit, c.lost = now, exit.Code, err != nil
-	if exit.OOM {
+	switch {
+	case err != nil:
+		// ECS developer guide, "CannotInspectContainerError": it has no exit code.
+		c.reason = "CannotInspectContainerError: " + err.Error()
+	case exit.OOM:
 		// ECS developer guide, "OutOfMemoryError task errors".
 		c.reason = "OutOfMemoryError: Container killed due to memory usage"
 	}

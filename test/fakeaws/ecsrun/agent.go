@@ -121,11 +121,20 @@ func (c *container) startAgent(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	ended, cancel := context.WithTimeout(ctx, agentPatience)
+	within, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
-	_, running := c.t.r.tasks.Wait(inNamespace(ended), &tasksapi.WaitRequest{ContainerID: c.id})
-	if running == nil || isNotFound(running) {
+	// What containerd says of its processes meanwhile depends on how far their end is.
+	if running := retry(within, func() error { return c.ended(within) }); running != nil {
+		return errors.Join(fmt.Errorf("start the agent of ECS Exec: %s", status.Convert(err).Message()), running)
+	}
+	return nil
+}
+
+// ended returns an error unless CRI says that the container has ended, or knows it no more.
+func (c *container) ended(ctx context.Context) error {
+	_, err := c.exit(ctx)
+	if isNotFound(err) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("start the agent of ECS Exec: %s", status.Convert(err).Message()), ctx.Err())
+	return err
 }

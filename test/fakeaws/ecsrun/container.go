@@ -176,26 +176,32 @@ func (c *container) Wait(ctx context.Context) (ecs.Exit, error) {
 	_, waited := c.t.r.tasks.Wait(inNamespace(ctx), &tasksapi.WaitRequest{ContainerID: c.id})
 	var exit ecs.Exit
 	var gone error
-	err := retry(ctx, func() error {
-		reply, err := c.t.r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.id})
-		if isNotFound(err) { // somebody else removed it
-			gone = fmt.Errorf("get container status: %w", err)
-			return nil
+	err := retry(ctx, func() (err error) {
+		if exit, err = c.exit(ctx); isNotFound(err) { // somebody else removed it
+			gone, err = err, nil
 		}
 		if err != nil {
-			return fmt.Errorf("get container status: %w", err)
+			return errors.Join(err, waited)
 		}
-		s := reply.GetStatus()
-		if s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
-			return errors.Join(fmt.Errorf("container is %s", s.GetState()), waited)
-		}
-		exit = ecs.Exit{Code: s.GetExitCode(), OOM: s.GetReason() == oomKilled}
 		return nil
 	})
 	if err = errors.Join(err, gone); err != nil {
 		return exit, errors.Join(err, c.logs.close())
 	}
 	return exit, c.logs.drained(ctx)
+}
+
+// exit asks CRI how the container ended: that it runs is an error.
+func (c *container) exit(ctx context.Context) (ecs.Exit, error) {
+	reply, err := c.t.r.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.id})
+	if err != nil {
+		return ecs.Exit{}, fmt.Errorf("get container status: %w", err)
+	}
+	s := reply.GetStatus()
+	if s.GetState() != runtimeapi.ContainerState_CONTAINER_EXITED {
+		return ecs.Exit{}, fmt.Errorf("container is %s", s.GetState())
+	}
+	return ecs.Exit{Code: s.GetExitCode(), OOM: s.GetReason() == oomKilled}, nil
 }
 
 // Stop stops the run.
