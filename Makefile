@@ -122,10 +122,11 @@ versions: helper ## Run lives of pods, rights and installations on API servers o
 	done
 
 .PHONY: conformance
-conformance: build ## Run the conformance tests for nodes on a host over SSH (BACKEND=ecs: on tasks; FOCUS=, SKIP=, LABEL=, PROCS=, SERIAL=1, KILL_EVERY=60s, CUT_EVERY=60s)
+conformance: build ## Run the conformance tests for nodes on a host over SSH (BACKEND=ecs: on tasks; BACKEND=kubelet: of a kubelet; FEATURES=1; FOCUS=, SKIP=, LABEL=, PROCS=, SERIAL=1, KILL_EVERY=60s, CUT_EVERY=60s)
 	tools/real-parts
 	go run ./test/cmd/conformance --focus '$(FOCUS)' --skip '$(SKIP)' --label '$(LABEL)' --procs $(or $(PROCS),6) \
 		$(if $(filter ecs,$(BACKEND)),--backend ecs --burstlet-task bin/burstlet-task) \
+		$(if $(filter kubelet,$(BACKEND)),--backend kubelet) $(if $(FEATURES),--features) \
 		$(if $(SERIAL),--serial) $(if $(KILL_EVERY),--kill-every $(KILL_EVERY)) $(if $(CUT_EVERY),--cut-every $(CUT_EVERY))
 
 .PHONY: clean

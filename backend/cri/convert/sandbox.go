@@ -57,7 +57,7 @@ func hostname(pod *corev1.Pod, domain string) (string, error) {
 		return shortName(pod), nil
 	}
 	if len(full) > fqdnMax {
-		return "", backend.Errorf(backend.ErrInvalid, "failed to construct FQDN from Pod hostname and cluster domain, "+
+		return "", backend.Errorf(backend.ErrInvalid, "failed to construct FQDN from pod hostname and cluster domain, "+
 			"FQDN %s is too long "+
 			"(64 characters is the max, %d characters requested)", full, len(full))
 	}

@@ -37,9 +37,11 @@ type options struct {
 	backend       string
 	// task and ecs are built where they are not given.
 	task, ecs string
-	run       conformance.Run
-	disturb   conformance.Disturbance
-	verbose   bool
+	// kubelet is built for --backend kubelet.
+	kubelet string
+	run     conformance.Run
+	disturb conformance.Disturbance
+	verbose bool
 }
 
 func newCommand() *cobra.Command {
@@ -58,7 +60,8 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.burstlet, "burstlet", filepath.Join("bin", "burstlet"), "the program under test")
 	flags.StringVar(
 		&o.backend, "backend", conformance.BackendCRI,
-		"where pods run: cri (a host reached over SSH) or ecs (an ECS of the tests that runs containers)",
+		"where pods run: cri (a host reached over SSH) or ecs (an ECS of the tests that runs containers); "+
+			"kubelet: a real one is tested instead of burstlet",
 	)
 	flags.StringVar(&o.task, "burstlet-task", "", "the in-task binary (default: built; with --backend ecs)")
 	flags.StringVar(&o.ecs, "ecs", "", "test/cmd/ecs (default: built; with --backend ecs)")
@@ -69,6 +72,7 @@ func newCommand() *cobra.Command {
 	flags.StringVar(&o.run.Skip, "skip", "", "regular expression of tests to leave out")
 	flags.StringVar(&o.run.Label, "label", "", "ginkgo's filter of labels (default: NodeConformance)")
 	flags.BoolVar(&o.run.Serial, "serial", false, "run the tests that must run alone, instead of all others")
+	flags.BoolVar(&o.run.Features, "features", false, "run the tests of features, instead of all others")
 	flags.IntVar(&o.run.Procs, "procs", 6, "how many tests run at a time")
 	flags.DurationVar(&o.run.Timeout, "timeout", 2*time.Hour, "bound of the run")
 	flags.DurationVar(
@@ -109,11 +113,12 @@ func run(cmd *cobra.Command, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.build(ctx, dir); err != nil {
+	if err := o.build(ctx, dir, log); err != nil {
 		return err
 	}
 	cluster, err := conformance.StartCluster(ctx, conformance.ClusterConfig{
-		Programs: programs, Burstlet: program, Backend: o.backend, Task: o.task, ECS: o.ecs, Dir: dir, Log: log,
+		Programs: programs, Burstlet: program, Backend: o.backend, Task: o.task, ECS: o.ecs, Kubelet: o.kubelet,
+		Dir: dir, Log: log,
 	})
 	if err != nil {
 		return err
@@ -132,8 +137,12 @@ func run(cmd *cobra.Command, o options) (err error) {
 	return o.tell(cmd.OutOrStdout(), dir, report, time.Since(began))
 }
 
-// build builds what a run on ECS needs and was not given.
-func (o *options) build(ctx context.Context, dir string) error {
+// build builds what a run on ECS or of a kubelet needs and was not given.
+func (o *options) build(ctx context.Context, dir string, log io.Writer) (err error) {
+	if o.backend == conformance.BackendKubelet {
+		o.kubelet, err = conformance.BuildKubelet(ctx, log)
+		return err
+	}
 	if o.backend != conformance.BackendECS || o.task != "" && o.ecs != "" {
 		return nil
 	}
@@ -147,14 +156,24 @@ func (o *options) build(ctx context.Context, dir string) error {
 
 // tell prints the outcome, and returns an error where something failed.
 func (o *options) tell(out io.Writer, dir string, report conformance.Report, took time.Duration) error {
-	regressions := report.Regressions(conformance.Baseline(o.backend), o.run.Whole())
+	baseline := o.run.Baseline(o.backend)
+	expected := baseline
 	var text strings.Builder
+	if o.run.Features {
+		expected = conformance.Expected(baseline)
+		fmt.Fprintf(&text, "\nkubelet here    test\n%s", report.Beside(baseline))
+	}
+	regressions := report.Regressions(expected, o.run.Whole())
 	fmt.Fprintf(&text, "\n%d passed, %d failed in %s\n", len(report.Passed), len(report.Failed), took.Round(time.Second))
 	list(&text, "failed", report.Failed)
 	list(&text, "of those that pass, by the baseline, these did not", regressions)
 	fmt.Fprintf(&text, "logs and JUnit: %s\n", dir)
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return fmt.Errorf("print: %w", err)
+	}
+	passed := []byte(strings.Join(report.Passed, "\n") + "\n") // what baselines are made of
+	if err := os.WriteFile(filepath.Join(dir, "passed.txt"), passed, 0o600); err != nil {
+		return fmt.Errorf("write the names of tests that passed: %w", err)
 	}
 	switch {
 	case len(regressions) > 0:

@@ -18,6 +18,7 @@ import (
 	"github.com/burstlet/burstlet/test/kit/launch"
 	"github.com/burstlet/burstlet/test/kit/wait"
 	"github.com/burstlet/burstlet/test/parts/controlplane"
+	"github.com/burstlet/burstlet/test/parts/kubelet"
 	"github.com/burstlet/burstlet/test/parts/remotehost"
 )
 
@@ -42,6 +43,8 @@ type ClusterConfig struct {
 	// Task and ECS are, for BackendECS, the paths of burstlet's in-task binary and of
 	// test/cmd/ecs.
 	Task, ECS string
+	// Kubelet is, for BackendKubelet, the path of a kubelet.
+	Kubelet string
 	// Dir is an existing directory for logs: burstlet.log, and host.log or ecs.log.
 	Dir string
 	// Log receives progress lines; nil: nothing is written.
@@ -56,6 +59,8 @@ type Cluster struct {
 	plane  *controlplane.ControlPlane
 	client kubernetes.Interface
 	node   *node
+	// kubelet is the node with BackendKubelet, beside a node that is never started.
+	kubelet *kubelet.Kubelet
 }
 
 // Missing names the Debian packages that a cluster needs and that this machine
@@ -84,6 +89,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		return fmt.Errorf("start the remote: %w", err)
 	}
 	address := c.remote.gateway()
+	if c.cfg.Backend == BackendKubelet {
+		address = anyAddress // it has a way of its own to the machine
+	}
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Binaries: c.cfg.Programs.Plane, Log: c.cfg.Log, BindAddress: address,
 	})
@@ -92,6 +100,12 @@ func (c *Cluster) start(ctx context.Context) error {
 	}
 	if c.client, err = kubernetes.NewForConfig(c.plane.AdminConfig()); err != nil {
 		return fmt.Errorf("make a client: %w", err)
+	}
+	if c.cfg.Backend == BackendKubelet {
+		if err := c.startKubelet(ctx); err != nil {
+			return err
+		}
+		return c.awaitReady(ctx)
 	}
 	if err := portIsFree(ctx, address); err != nil {
 		return err
@@ -177,6 +191,10 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	var errs []error
+	if c.kubelet != nil {
+		errs = append(errs, c.kubelet.Stop(ctx))
+		c.node.watching.Wait()
+	}
 	if c.node != nil {
 		errs = append(errs, c.node.stop(ctx))
 	}

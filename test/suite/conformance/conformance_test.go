@@ -177,7 +177,7 @@ func TestImagesAreThoseOfTheSuite(t *testing.T) {
 	}
 	known := strings.Fields(string(out))
 	for _, name := range []string{
-		agnhostImage, agnhostPrevImage, busyboxImage, nginxImage, noNewPrivsImage, nonRootImage, pauseImage,
+		agnhostImage, agnhostPrevImage, busyboxImage, glibcImage, nginxImage, noNewPrivsImage, nonRootImage, pauseImage,
 	} {
 		if !slices.Contains(known, name) {
 			t.Errorf("no test asks for %s, but for %q", name, known)

@@ -22,6 +22,7 @@ const (
 	agnhostImage     = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
 	agnhostPrevImage = "registry.k8s.io/e2e-test-images/agnhost:2.55"
 	busyboxImage     = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+	glibcImage       = "registry.k8s.io/e2e-test-images/glibc-dns-testing:2.0.0"
 	nginxImage       = "registry.k8s.io/e2e-test-images/nginx:1.15-4"
 	noNewPrivsImage  = "registry.k8s.io/e2e-test-images/nonewprivs:1.4"
 	nonRootImage     = "registry.k8s.io/e2e-test-images/nonroot:1.5"
@@ -71,6 +72,7 @@ func suiteImages(p Programs) (map[string]v1.Image, error) {
 	}
 	for name, config := range map[string]v1.Config{
 		busyboxImage: {Cmd: []string{"sh"}},
+		glibcImage:   {Cmd: []string{"sh"}, Labels: map[string]string{"name": "glibc-dns-testing"}},
 		// Tests give it a command of its own: it is another image, that is all.
 		nginxImage:   {Cmd: []string{"httpd", "-f"}, Labels: map[string]string{"name": "nginx"}},
 		nonRootImage: {Cmd: []string{"sh"}, User: "1234"},

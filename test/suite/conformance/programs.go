@@ -46,6 +46,15 @@ func FindPrograms(ctx context.Context) (Programs, error) {
 	return p, nil
 }
 
+// BuildKubelet builds a kubelet where it is missing, and returns its path.
+func BuildKubelet(ctx context.Context, log io.Writer) (string, error) {
+	cache, err := binaries.NewCache(binaries.CacheConfig{Log: log})
+	if err != nil {
+		return "", err
+	}
+	return cache.Build(ctx, binaries.Kubelet)
+}
+
 // BuildPrograms builds the programs that are missing, side by side: of the suite that
 // takes 3 minutes on two cores. Progress goes to log.
 func BuildPrograms(ctx context.Context, log io.Writer) (Programs, error) {

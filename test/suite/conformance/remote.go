@@ -18,6 +18,9 @@ const (
 	BackendCRI = "cri"
 	// BackendECS is tasks on an ECS of the tests that runs containers.
 	BackendECS = "ecs"
+	// BackendKubelet is none of burstlet's: the node is a real kubelet's, on a host like
+	// that of BackendCRI. It tells what a kubelet passes on this platform.
+	BackendKubelet = "kubelet"
 )
 
 // remote is where the node's pods run. The machine reaches them, and they reach it.
@@ -44,10 +47,10 @@ func (c *Cluster) startRemote(ctx context.Context) (remote, error) {
 	switch c.cfg.Backend {
 	case BackendECS:
 		return startTasks(ctx, c.cfg, all)
-	case BackendCRI, "":
+	case BackendCRI, BackendKubelet, "":
 		return startHost(ctx, c.cfg.Dir, all)
 	}
-	return nil, fmt.Errorf("backend %q is neither %s nor %s", c.cfg.Backend, BackendCRI, BackendECS)
+	return nil, fmt.Errorf("backend %q is none of %s, %s, %s", c.cfg.Backend, BackendCRI, BackendECS, BackendKubelet)
 }
 
 // sshHost is a host that is reached over SSH.

@@ -14,6 +14,8 @@ var (
 	kubeletBaseline string
 	//go:embed testdata/baseline-ecs.txt
 	ecsBaseline string
+	//go:embed testdata/baseline-features.txt
+	featuresBaseline string
 )
 
 // Baseline are the names of the tests that pass with the default focus, sorted: on
@@ -25,6 +27,11 @@ func Baseline(backend string) []string {
 	if backend == BackendECS {
 		text = ecsBaseline
 	}
+	return namesOf(text)
+}
+
+// namesOf are the lines of a baseline, sorted.
+func namesOf(text string) []string {
 	names := slices.DeleteFunc(strings.Split(text, "\n"), func(name string) bool { return name == "" })
 	slices.Sort(names)
 	return names
@@ -88,6 +95,23 @@ func readReport(path string) (Report, error) {
 	slices.Sort(r.Passed)
 	slices.Sort(r.Failed)
 	return r, nil
+}
+
+// Beside is a line for each test that ran, or that the baseline has: whether it passes there
+// and here.
+func (r Report) Beside(baseline []string) string {
+	all := slices.Concat(baseline, r.Passed, r.Failed)
+	slices.Sort(all)
+	word := map[bool]string{true: "passes", false: "–"}
+	var lines strings.Builder
+	for _, name := range slices.Compact(all) {
+		here := word[slices.Contains(r.Passed, name)]
+		if slices.Contains(r.Failed, name) {
+			here = "FAILS"
+		}
+		fmt.Fprintf(&lines, "%-7s %-7s %s\n", word[slices.Contains(baseline, name)], here, name)
+	}
+	return lines.String()
 }
 
 // Regressions are the tests of a baseline that failed, and with all also those

@@ -3,6 +3,7 @@ package conformance
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -100,6 +101,17 @@ func TestSelection(t *testing.T) {
 			[]string{"--procs=1", "--label-filter=NodeConformance && Serial", "--skip=" + skipAlways},
 			"--focus=",
 		},
+		"features": {
+			Run{Features: true, Procs: 3},
+			append([]string{"--procs=3", "--label-filter=", "--skip=" + skipOfFeatures}, "--focus="+features[0].tests,
+				"--focus="+features[len(features)-1].tests),
+			"NodeConformance",
+		},
+		"a feature": {
+			Run{Features: true, Focus: "ImageVolume", Skip: "subpath"},
+			[]string{"--focus=ImageVolume", "--skip=" + skipOfFeatures + "|subpath"},
+			"Restart",
+		},
 	} {
 		want.run.Timeout = time.Minute
 		got := want.run.selection()
@@ -111,5 +123,44 @@ func TestSelection(t *testing.T) {
 		if want.not != "" && strings.Contains(strings.Join(got, " "), want.not) {
 			t.Errorf("%s: %q is in %q", name, want.not, got)
 		}
+	}
+}
+
+// Each test of the features' baseline is one of a feature, which has at least one.
+func TestFeaturesBaseline(t *testing.T) {
+	names := Run{Features: true}.Baseline(BackendCRI)
+	if len(slices.Compact(slices.Clone(names))) != len(names) || len(names) == 0 {
+		t.Errorf("the baseline has %d names, some of them twice", len(names))
+	}
+	skip := regexp.MustCompile(skipOfFeatures)
+	for _, name := range names {
+		if !strings.HasPrefix(name, specPrefix) || skip.MatchString(name) {
+			t.Errorf("%q is no name of a test that runs", name)
+		}
+		matches := func(tests string) bool { return regexp.MustCompile(tests).MatchString(name) }
+		if !slices.ContainsFunc(featureTests(), matches) {
+			t.Errorf("%q is of no feature", name)
+		}
+	}
+}
+
+// TestExpected: what asks for the node's API on the host is of a kubelet alone.
+func TestExpected(t *testing.T) {
+	baseline := Run{Features: true}.Baseline(BackendCRI)
+	expected := Expected(baseline)
+	if left := len(baseline) - len(expected); left != 3 {
+		t.Errorf("%d tests of the baseline are not burstlet's, want 3", left)
+	}
+	if slices.ContainsFunc(expected, func(name string) bool { return strings.Contains(name, "healthz") }) {
+		t.Error(expected)
+	}
+}
+
+func TestBeside(t *testing.T) {
+	r := Report{Passed: []string{"both", "only here"}, Failed: []string{"neither", "only a kubelet"}}
+	want := "passes  passes  both\n" + "–       FAILS   neither\n" + "passes  –       not run\n" +
+		"passes  FAILS   only a kubelet\n" + "–       passes  only here\n"
+	if got := r.Beside([]string{"both", "not run", "only a kubelet"}); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

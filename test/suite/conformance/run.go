@@ -34,6 +34,9 @@ type Run struct {
 	Label string
 	// Serial runs those that must run alone, instead of all others.
 	Serial bool
+	// Features runs those of features, whatever their label and whether they must run
+	// alone, instead of all others; Focus takes the place of the list of features.
+	Features bool
 	// Procs is how many run at a time.
 	Procs int
 	// Timeout bounds the run.
@@ -47,11 +50,30 @@ type Run struct {
 // Whole says that a run is of all tests that the baseline has.
 func (r Run) Whole() bool { return r.Focus == "" && r.Skip == "" && r.Label == "" && !r.Serial }
 
+// Baseline are the names of those that pass of what the run selects: what fails besides is
+// no regression.
+func (r Run) Baseline(backend string) []string {
+	if r.Features {
+		return namesOf(featuresBaseline)
+	}
+	return Baseline(backend)
+}
+
 // selection are ginkgo's own arguments.
 func (r Run) selection() []string {
 	skip, label, procs := skipAlways+"|"+serial, cmp.Or(r.Label, nodeConformance), r.Procs
 	if r.Serial {
 		skip, label, procs = skipAlways, label+" && Serial", 1
+	}
+	var focus []string
+	if r.Focus != "" {
+		focus = []string{r.Focus}
+	}
+	if r.Features {
+		skip, label, procs = skipOfFeatures, r.Label, r.Procs // what must run alone does so beside procs, too
+		if r.Focus == "" {
+			focus = featureTests()
+		}
 	}
 	if r.Skip != "" {
 		skip += "|" + r.Skip
@@ -60,8 +82,8 @@ func (r Run) selection() []string {
 		"run", "--no-color", "--silence-skips", "--timeout=" + r.Timeout.String(), "--procs=" + strconv.Itoa(max(procs, 1)),
 		"--label-filter=" + label, "--skip=" + skip,
 	}
-	if r.Focus != "" {
-		args = append(args, "--focus="+r.Focus)
+	for _, f := range focus { // ginkgo runs what one of them matches
+		args = append(args, "--focus="+f)
 	}
 	return args
 }

@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,5 +112,34 @@ func TestListNamesKinds(t *testing.T) {
 				t.Errorf("no kind is called %q: %s", name, l.line)
 			}
 		}
+	}
+}
+
+// A seed makes the same choice again; no kind comes twice before each came once; -kinds
+// without -pods is one of each.
+func TestChoose(t *testing.T) {
+	names := func(seed uint64, match string, n int) (names []string) {
+		for _, k := range choose(rand.New(rand.NewPCG(seed, 0)), match, n) {
+			names = append(names, k.name)
+		}
+		return names
+	}
+	first := names(1, "", 0)
+	if len(first) != usual || !slices.Equal(first, names(1, "", 0)) || slices.Equal(first, names(2, "", 0)) {
+		t.Errorf("%d pods of a seed: %q", len(first), first)
+	}
+	once := slices.Clone(first)
+	slices.Sort(once)
+	if len(slices.Compact(once)) != min(usual, len(kinds())) {
+		t.Errorf("some kinds come again before others: %q", first)
+	}
+	if got := names(1, "^(runs|fails)$", 0); len(got) != 2 || got[0] == got[1] {
+		t.Errorf("two kinds by name: %q", got)
+	}
+	if got := names(1, "^runs$", 3); !slices.Equal(got, []string{"runs", "runs", "runs"}) {
+		t.Errorf("one kind three times: %q", got)
+	}
+	if got := names(1, "^no such kind$", 0); len(got) > 0 {
+		t.Errorf("%q match nothing", got)
 	}
 }

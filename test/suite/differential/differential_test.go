@@ -23,12 +23,14 @@ import (
 )
 
 var (
-	seed  = flag.Uint64("seed", 0, "what the pods are made of; 0: another each time")
-	count = flag.Int("pods", 0, "how many pods each node gets; 0: one of each quick kind")
+	seed  = flag.Uint64("seed", 0, "what the pods are made of, and of which kinds they are; 0: another each time")
+	count = flag.Int("pods", 0, "how many pods each node gets; 0: 60, or with -kinds one of each")
 	only  = flag.String("kinds", "", "only kinds whose name matches")
 )
 
 const (
+	// usual is how many pods each node gets unless told otherwise.
+	usual = 60
 	// atOnce is how many pods each node has at a time.
 	atOnce = 8
 	// agreeing is how long both sides may take to show the same once both are there: a
@@ -49,8 +51,8 @@ type outcome struct {
 	found []difference
 }
 
-// TestBesideAKubelet compares one pod of each quick kind, with -pods 120 one of each kind
-// and more of a seed's choice.
+// TestBesideAKubelet compares 60 pods of a seed's choice, with -pods 120 one of each kind and
+// more. The seed that it prints makes the same pods again.
 func TestBesideAKubelet(t *testing.T) {
 	lane.From(t, lane.All)
 	known, err := readList(page)
@@ -61,7 +63,10 @@ func TestBesideAKubelet(t *testing.T) {
 		*seed = rand.Uint64()
 	}
 	t.Logf("-seed %d", *seed)
-	chosen := choose(rand.New(rand.NewPCG(*seed, 0)), *count)
+	chosen := choose(rand.New(rand.NewPCG(*seed, 0)), *only, *count)
+	if len(chosen) == 0 {
+		t.Fatalf("no kind matches %q", *only)
+	}
 	w, o := newWorld(t), &outcome{ran: map[string]bool{}}
 	t.Run("pods", func(t *testing.T) {
 		slots := make(chan struct{}, atOnce)
@@ -85,13 +90,18 @@ func TestBesideAKubelet(t *testing.T) {
 	o.judge(t, known)
 }
 
-// choose picks kinds: each once, in any order, then more by chance; none is all quick ones.
-func choose(r *rand.Rand, n int) []kind {
-	all := slices.DeleteFunc(kinds(), func(k kind) bool {
-		return !regexp.MustCompile(*only).MatchString(k.name) || n == 0 && !k.quick
-	})
-	if n == 0 || len(all) == 0 {
-		return all
+// choose picks n of the kinds whose names match, in any order: each once before one comes a
+// second time. Of 0 it makes the usual number, or each once where names are asked for.
+func choose(r *rand.Rand, names string, n int) []kind {
+	match := regexp.MustCompile(names)
+	all := slices.DeleteFunc(kinds(), func(k kind) bool { return !match.MatchString(k.name) })
+	switch {
+	case len(all) == 0:
+		return nil
+	case n == 0 && names != "":
+		n = len(all)
+	case n == 0:
+		n = usual
 	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	chosen := slices.Clone(all)
@@ -125,7 +135,7 @@ func (o *outcome) judge(t *testing.T, known []listed) {
 		}
 	}
 	for i, l := range known {
-		if !seen[i] && o.all(l.kinds) {
+		if !seen[i] && !l.chance && o.all(l.kinds) {
 			t.Errorf("%s lists what is the same by now: %s", page, l.line)
 		}
 	}
@@ -195,6 +205,11 @@ func (p *pair) run(t *testing.T, known []listed) []difference {
 
 // live makes a pod and brings it to the state to be compared.
 func (p *pair) live(ctx context.Context, side string) error {
+	if p.kind.before != nil {
+		if err := p.kind.before(ctx, &subject{p, side}); err != nil {
+			return err
+		}
+	}
 	pod := p.pod(side)
 	if _, err := p.client.CoreV1().Pods(side).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make pod: %w", err)

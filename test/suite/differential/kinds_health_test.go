@@ -49,8 +49,8 @@ func serving() func(*rand.Rand, *corev1.Pod) {
 }
 
 var probeKinds = []kind{
-	{name: "readiness", quick: true, make: readiness(execs("exit 0")), until: ready},
-	{name: "not ready", quick: true, make: readiness(execs("echo no; exit 1")), until: running("app", 0)},
+	{name: "readiness", make: readiness(execs("exit 0")), until: ready},
+	{name: "not ready", make: readiness(execs("echo no; exit 1")), until: running("app", 0)},
 	{name: "not ready in time", make: readiness(execs("sleep 5")), until: running("app", 0)},
 	{
 		name:  "no command to probe",
@@ -124,7 +124,7 @@ var hookKinds = []kind{
 }
 
 var endKinds = []kind{
-	{name: "deleted", quick: true, make: and(), until: ready, then: deleted(5), gone: true},
+	{name: "deleted", make: and(), until: ready, then: deleted(5), gone: true},
 	{
 		name: "deleted and deaf", make: app(func(_ *rand.Rand, c *corev1.Container) { c.Command = deaf }), until: ready,
 		then: deleted(2), gone: true,
@@ -157,7 +157,7 @@ var endKinds = []kind{
 		then: deleted(5), gone: true,
 	},
 	{
-		name: "deadline", quick: true, make: spec(func(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = new(int64(4)) }),
+		name: "deadline", make: spec(func(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = new(int64(4)) }),
 		until: both(phase(corev1.PodFailed), ended("app")),
 	},
 	{name: "deadline of one that waits", make: and(spec(

@@ -2,6 +2,7 @@ package differential
 
 import (
 	"math/rand/v2"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -29,12 +30,28 @@ func command(argv ...string) func(*rand.Rand, *corev1.Pod) {
 	return app(func(_ *rand.Rand, c *corev1.Container) { c.Command = argv })
 }
 
+// login gives the pod the Secret that opens the private part of the registry.
+func login(_ *rand.Rand, pod *corev1.Pod) {
+	pod.Spec.ImagePullSecrets = []corev1.LocalObjectReference{named("login")}
+}
+
 var imageKinds = []kind{
 	{
-		name: "no such image", quick: true, make: pulls("registry.burstlet.test/missing:1", corev1.PullIfNotPresent),
+		name: "no such image", make: pulls("registry.burstlet.test/missing:1", corev1.PullIfNotPresent),
 		until: waiting("app", "ImagePullBackOff", 0),
 	},
 	{name: "pulled", make: pulls(pulledImage, corev1.PullAlways), until: ready},
+	{
+		name: "private", make: and(pulls(privateImage, corev1.PullIfNotPresent), login), until: ready,
+	},
+	{
+		name: "private without a login", before: pulledByAnother, make: pulls(privateImage, corev1.PullIfNotPresent),
+		until: waiting("app", "ImagePullBackOff", 0),
+	},
+	{
+		name: "private and never pulled", before: pulledByAnother, make: pulls(privateImage, corev1.PullNever),
+		until: waiting("app", "ErrImageNeverPull", 0),
+	},
 	{
 		name: "bad name of an image", make: pulls("registry.burstlet.test/Bad:1", corev1.PullIfNotPresent),
 		until: waiting("app", "InvalidImageName", 0),
@@ -53,7 +70,7 @@ var imageKinds = []kind{
 
 var objectKinds = []kind{
 	{
-		name: "no such ConfigMap", quick: true, make: env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+		name: "no such ConfigMap", make: env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 			LocalObjectReference: named("missing"), Key: "key",
 		}}),
 		until: waiting("app", "CreateContainerConfigError", 0),
@@ -126,7 +143,7 @@ var objectKinds = []kind{
 
 var admissionKinds = []kind{
 	{
-		name: "another node's selector", quick: true,
+		name:  "another node's selector",
 		make:  spec(func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{"example.org/zone": "none"} }),
 		until: phase(corev1.PodFailed),
 	},
@@ -138,6 +155,14 @@ var admissionKinds = []kind{
 		name: "another system", make: spec(func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Windows} }),
 		until: phase(corev1.PodFailed),
 	},
+	{name: "strict groups", make: spec(func(s *corev1.PodSpec) {
+		s.SecurityContext = &corev1.PodSecurityContext{
+			SupplementalGroupsPolicy: new(corev1.SupplementalGroupsPolicyStrict),
+		}
+	}), until: phase(corev1.PodFailed)}, // the hosts have a containerd that cannot do that
+	{name: "a host name that is too long", make: spec(func(s *corev1.PodSpec) {
+		s.Hostname, s.Subdomain, s.SetHostnameAsFQDN = strings.Repeat("h", 40), strings.Repeat("d", 40), new(true)
+	}), until: waiting("app", "ContainerCreating", 0)},
 	{name: "host network", make: spec(func(s *corev1.PodSpec) { s.HostNetwork = true }), until: ready},
 }
 
@@ -169,6 +194,20 @@ var featureKinds = []kind{
 	{
 		name: "ephemeral container", make: and(), until: ready, then: ephemeral("exec sleep 100000"),
 		after: running("debug", 0),
+	},
+	{
+		name: "ephemeral container beside a sidecar",
+		make: and(inits(sidecar("side", forever)), mounts(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
+			runs(corev1.RestartPolicyNever, func(*rand.Rand) []string {
+				return shell("until [ -e /data/end ]; do sleep 0.2; done")
+			})),
+		until: ready,
+		then:  ephemeralWith("touch /data/end; "+deafScript, `,"volumeMounts":[{"name":"data","mountPath":"/data"}]`),
+		after: both(phase(corev1.PodSucceeded), ended("side"), ended("debug")),
+	},
+	{
+		name: "deleted with a sidecar and a deaf ephemeral container", make: inits(sidecar("side", forever)), until: ready,
+		then: steps(ephemeral(deafScript), reaches(running("debug", 0)), deleted(5)), gone: true,
 	},
 	{name: "ephemeral container ends", make: and(), until: ready, then: ephemeral("exit 3"), after: ended("debug")},
 	{name: "stopSignal", make: and(spec(func(s *corev1.PodSpec) { s.OS = &corev1.PodOS{Name: corev1.Linux} }),

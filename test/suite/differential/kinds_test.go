@@ -15,9 +15,9 @@ import (
 // kind is a kind of pod.
 type kind struct {
 	name string
-	// quick says that it is compared unless more pods are asked for.
-	quick bool
-	make  func(*rand.Rand, *corev1.Pod)
+	make func(*rand.Rand, *corev1.Pod)
+	// before is done before the pod is made; nil for nothing.
+	before func(context.Context, *subject) error
 	// until is the state at which the pod is compared, unless then changes it first;
 	// after is the one for afterwards, or gone says that the pod goes: its last version is
 	// compared.
@@ -26,13 +26,16 @@ type kind struct {
 	gone         bool
 }
 
-const image = images.BusyboxRef
+const (
+	image      = images.BusyboxRef
+	deafScript = "trap '' TERM; sleep 100000 & wait"
+)
 
 var (
 	// forever ends with 0 when it is told to.
 	forever = []string{"sh", "-c", "trap 'exit 0' TERM; sleep 100000 & wait"}
 	// deaf does not hear that.
-	deaf = []string{"sh", "-c", "trap '' TERM; sleep 100000 & wait"}
+	deaf = shell(deafScript)
 )
 
 func kinds() []kind {
@@ -95,14 +98,14 @@ func policy(p corev1.RestartPolicy) func(*rand.Rand, *corev1.Pod) {
 }
 
 var lifeKinds = []kind{
-	{name: "runs", quick: true, make: and(), until: ready},
-	{name: "succeeds", quick: true, make: runs(corev1.RestartPolicyNever, exits(0)), until: phase(corev1.PodSucceeded)},
+	{name: "runs", make: and(), until: ready},
+	{name: "succeeds", make: runs(corev1.RestartPolicyNever, exits(0)), until: phase(corev1.PodSucceeded)},
 	{
-		name: "fails", quick: true, make: runs(corev1.RestartPolicyNever, exits(1, 2, 77, 255)),
+		name: "fails", make: runs(corev1.RestartPolicyNever, exits(1, 2, 77, 255)),
 		until: phase(corev1.PodFailed),
 	},
 	{
-		name: "crash loop", quick: true, make: runs(corev1.RestartPolicyAlways, exits(0, 1, 3)),
+		name: "crash loop", make: runs(corev1.RestartPolicyAlways, exits(0, 1, 3)),
 		until: waiting("app", "CrashLoopBackOff", 1),
 	},
 	{
@@ -122,7 +125,7 @@ var lifeKinds = []kind{
 	{name: "crashes beside one", make: and(runs(corev1.RestartPolicyAlways, exits(4)), spec(func(s *corev1.PodSpec) {
 		s.Containers = append(s.Containers, container("another", forever))
 	})), until: both(waiting("app", "CrashLoopBackOff", 1), running("another", 0))},
-	{name: "message file", quick: true, make: runs(corev1.RestartPolicyNever, func(r *rand.Rand) []string {
+	{name: "message file", make: runs(corev1.RestartPolicyNever, func(r *rand.Rand) []string {
 		return shell("echo ended as %d >/dev/termination-log; exit %d", r.IntN(100), r.IntN(3))
 	}), until: ended("app")},
 	{name: "message of the log", make: and(runs(corev1.RestartPolicyNever, func(*rand.Rand) []string {
@@ -144,7 +147,7 @@ var lifeKinds = []kind{
 
 var initKinds = []kind{
 	{
-		name: "init", quick: true, make: inits(container("first", shell("exit 0")), container("second", shell("exit 0"))),
+		name: "init", make: inits(container("first", shell("exit 0")), container("second", shell("exit 0"))),
 		until: ready,
 	},
 	{
@@ -155,7 +158,7 @@ var initKinds = []kind{
 		until: phase(corev1.PodFailed),
 	},
 	{
-		name: "init crash loop", quick: true, make: inits(container("first", shell("exit 5"))),
+		name: "init crash loop", make: inits(container("first", shell("exit 5"))),
 		until: waiting("first", "CrashLoopBackOff", 1),
 	},
 	{
@@ -167,7 +170,7 @@ var initKinds = []kind{
 		until: waiting("first", "ImagePullBackOff", 0),
 	},
 	{
-		name: "sidecar", quick: true, make: inits(sidecar("side", forever), container("second", shell("exit 0"))),
+		name: "sidecar", make: inits(sidecar("side", forever), container("second", shell("exit 0"))),
 		until: ready,
 	},
 	{
@@ -238,4 +241,17 @@ var resourceKinds = []kind{
 	{name: "pod-level resources", make: spec(func(s *corev1.PodSpec) {
 		s.Resources = &corev1.ResourceRequirements{Limits: resources("cpu", "200m", "memory", "64Mi")}
 	}), until: ready},
+	{
+		name: "resize of a whole pod",
+		make: spec(func(s *corev1.PodSpec) {
+			s.Resources = &corev1.ResourceRequirements{
+				Limits: resources("cpu", "200m", "memory", "64Mi"), Requests: resources("cpu", "100m", "memory", "64Mi"),
+			}
+		}),
+		until: ready, then: patched("resize", `{"spec":{"resources":{"requests":{"cpu":"150m"},"limits":{"cpu":"300m"}}}}`),
+		after: func(pod *corev1.Pod) error {
+			r := pod.Status.Resources
+			return when(r != nil && r.Limits.Cpu().String() == "300m" && r.Requests.Cpu().String() == "150m")
+		},
+	},
 }

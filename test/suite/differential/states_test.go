@@ -111,8 +111,43 @@ func patched(part, patch string) func(context.Context, *subject) error {
 	}
 }
 
+// steps are done one after the other.
+func steps(all ...func(context.Context, *subject) error) func(context.Context, *subject) error {
+	return func(ctx context.Context, s *subject) error {
+		for _, step := range all {
+			if err := step(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// reaches waits for a state.
+func reaches(want func(*corev1.Pod) error) func(context.Context, *subject) error {
+	return func(ctx context.Context, s *subject) error { return s.await(ctx, s.side, want) }
+}
+
 // ephemeral adds an ephemeral container.
 func ephemeral(script string) func(context.Context, *subject) error {
+	return ephemeralWith(script, `,"targetContainerName":"app"`)
+}
+
+// ephemeralWith adds an ephemeral container with more fields.
+func ephemeralWith(script, fields string) func(context.Context, *subject) error {
 	return patched("ephemeralcontainers", fmt.Sprintf(
-		`{"spec":{"ephemeralContainers":[{"name":"debug","image":%q,"command":["sh","-c",%q],"targetContainerName":"app"}]}}`, image, script))
+		`{"spec":{"ephemeralContainers":[{"name":"debug","image":%q,"command":["sh","-c",%q]%s}]}}`, image, script, fields,
+	))
+}
+
+// pulledByAnother has another pod, which has the login, pull the private image first.
+func pulledByAnother(ctx context.Context, s *subject) error {
+	p := *s.pair
+	p.kind.make, p.name = and(pulls(privateImage, corev1.PullIfNotPresent), login), s.name+"-before"
+	pods := s.client.CoreV1().Pods(s.side)
+	if _, err := pods.Create(ctx, p.pod(s.side), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("make the pod before it: %w", err)
+	}
+	err := p.await(ctx, s.side, ready)
+	return errors.Join(err, pods.Delete(ctx, p.name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}))
 }

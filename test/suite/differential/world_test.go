@@ -1,7 +1,6 @@
 package differential
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -28,6 +27,8 @@ const (
 	theirs, ours = "their-node", "our-node"
 	// patience bounds each wait, on a machine that builds other packages meanwhile.
 	patience = 4 * time.Minute
+	// password opens the private part of the registry.
+	password = "open sesame"
 	// logTail is how much of a program's log a failed test shows, in bytes.
 	logTail = 20_000
 )
@@ -62,16 +63,24 @@ func newWorld(t *testing.T) *world {
 const (
 	registryName = "pulled.burstlet.test"
 	pulledImage  = registryName + "/app:1"
+	// privateImage wants the login of the Secret of that name.
+	privateImage = registryName + "/private/app:1"
 )
 
 func newHost(t *testing.T) *remotehost.Host {
 	t.Helper()
-	host, served := remotehost.ForTest(t), registry.New()
-	app, err := images.Derive(v1.Config{Cmd: []string{"sh"}, Labels: map[string]string{"is": "pulled"}})
-	if err == nil {
-		err = errors.Join(served.Push(app, pulledImage), host.ServeRegistry(t.Context(), registryName, served))
+	host := remotehost.ForTest(t)
+	served := registry.New(registry.Private{Prefix: "private/", User: "puller", Password: password})
+	for ref, is := range map[string]string{pulledImage: "pulled", privateImage: "private"} {
+		app, err := images.Derive(v1.Config{Cmd: []string{"sh"}, Labels: map[string]string{"is": is}})
+		if err == nil {
+			err = served.Push(app, ref)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err != nil {
+	if err := host.ServeRegistry(t.Context(), registryName, served); err != nil {
 		t.Fatal(err)
 	}
 	return host
@@ -101,11 +110,17 @@ func (w *world) prepare(t *testing.T, namespace string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.client.CoreV1().Secrets(namespace).Create(t.Context(),
-		&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: "there"}, StringData: map[string]string{"key": "value"},
-		}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
+	for _, secret := range []*corev1.Secret{
+		{ObjectMeta: metav1.ObjectMeta{Name: "there"}, StringData: map[string]string{"key": "value"}},
+		{
+			ObjectMeta: metav1.ObjectMeta{Name: "login"}, Type: corev1.SecretTypeDockerConfigJson,
+			StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(
+				`{"auths":{%q:{"username":"puller","password":%q}}}`, registryName, password,
+			)},
+		},
+	} {
+		if _, err := w.client.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

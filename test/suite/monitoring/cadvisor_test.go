@@ -100,6 +100,21 @@ scrape_configs:
 	p.findsVolumes(t)
 }
 
+// cgroupManager are the queries of kubernetes-mixin's dashboards/kubelet.libsonnet about
+// operations on pods' cgroups, asked of a node over SSH.
+func cgroupManager() (all []asking) {
+	selector := fmt.Sprintf(`cluster="", job=%q, node=%q, instance=~".+"`, jobKubeletAPI, nodeCRI)
+	for _, expr := range []string{
+		`sum(rate(kubelet_cgroup_manager_duration_seconds_count{SELECT}[INTERVAL])) by (instance, operation_type)`,
+		`histogram_quantile(0.99, sum(rate(kubelet_cgroup_manager_duration_seconds_bucket{SELECT}[INTERVAL])) ` +
+			`by (instance, operation_type, le))`,
+	} {
+		expr = strings.NewReplacer("SELECT", selector, "INTERVAL", rateInterval).Replace(expr)
+		all = append(all, asking{where: "the kubelet's dashboard, " + expr, expr: expr, labels: []string{"operation_type"}})
+	}
+	return all
+}
+
 // cadvisorQuery fills in what kubernetes-mixin selects cAdvisor's metrics and disks by.
 func cadvisorQuery(expr, job string) string {
 	return strings.NewReplacer("SELECT", job+`, metrics_path="/metrics/cadvisor"`,

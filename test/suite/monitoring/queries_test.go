@@ -28,7 +28,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 		w.round(i)
 		p.scrapesAgain(t)
 	}
-	asked := slices.Concat(p.panels(t), alertQueries(t))
+	asked := slices.Concat(p.panels(t), alertQueries(t), cgroupManager())
 	t.Logf("%d queries", len(asked))
 	p.answers(t, asked, func(i int) {
 		w.round(2 + i)
