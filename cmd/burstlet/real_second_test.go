@@ -29,6 +29,18 @@ backend: {type: sim, sim: {socket: "%%SOCKET%%"}}
 `, node, more, s.nodeKubeconfig(node), election, s.cp.KubeconfigPath()))
 }
 
+// endOf is how a process ends. One whose remote does not answer within 3 s, which a busy
+// machine takes now and then, is started again, as by a Deployment.
+func endOf(t *testing.T, cfg config.Configuration) (err error) {
+	t.Helper()
+	for range 5 {
+		if err = runNodes(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "reach the sim backend") {
+			break
+		}
+	}
+	return err
+}
+
 // A second release takes a node that a first has, by an election of its own: both say so
 // on the Node. One that is to stop does not start.
 func TestRealTwoReleasesWithOneNode(t *testing.T) {
@@ -48,7 +60,7 @@ func TestRealTwoReleasesWithOneNode(t *testing.T) {
 		_, err := s.admin.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), name, metav1.GetOptions{})
 		return err
 	})
-	err := runNodes(t.Context(), release("kube-public", "onOtherProcess: stop"))
+	err := endOf(t, release("kube-public", "onOtherProcess: stop"))
 	if err == nil || !strings.Contains(err.Error(), "by lease default/burstlet-shared") ||
 		!strings.Contains(err.Error(), "node.onOtherProcess") {
 		t.Errorf("a process that is to stop: %v", err)
