@@ -3,6 +3,7 @@ package syncloop_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ type api struct {
 	t      *testing.T
 	mu     sync.Mutex
 	pods   map[string]*corev1.Pod
+	given  map[*corev1.Pod]*corev1.Pod // copies of those that the engine may have read
 	rv     int
 	source *podsource.Source
 	engine *syncloop.Loop
@@ -105,8 +107,12 @@ func (a *api) setStatic(pods ...*corev1.Pod) {
 }
 
 func newAPI(t *testing.T) *api {
-	a := &api{t: t, pods: map[string]*corev1.Pod{}, gone: map[types.UID]bool{}, endedByOthers: map[types.UID]bool{}}
+	a := &api{
+		t: t, pods: map[string]*corev1.Pod{}, given: map[*corev1.Pod]*corev1.Pod{},
+		gone: map[types.UID]bool{}, endedByOthers: map[types.UID]bool{},
+	}
 	a.synced.Store(true)
+	t.Cleanup(a.onlyRead)
 	return a
 }
 
@@ -169,6 +175,19 @@ func (a *api) put(pod *corev1.Pod) {
 	a.rv++
 	pod.ResourceVersion = fmt.Sprint(a.rv)
 	a.pods[pod.Namespace+"/"+pod.Name] = pod
+	a.given[pod] = pod.DeepCopy()
+}
+
+// onlyRead fails when the engine wrote to a pod: it shares them with whoever has them from
+// the informer. All fields count, also those that only a quantity itself knows.
+func (a *api) onlyRead() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for pod, was := range a.given {
+		if !reflect.DeepEqual(pod, was) {
+			a.t.Errorf("the engine wrote to pod %s of version %s: %v, and was %v", pod.Name, pod.ResourceVersion, pod, was)
+		}
+	}
 }
 
 // create adds a pod whose only app container runs argv.

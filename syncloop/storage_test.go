@@ -15,10 +15,11 @@ import (
 	"github.com/burstlet/burstlet/backend/sim"
 )
 
-// smallDir mounts an emptyDir of at most 10 bytes at /v.
+// smallDir mounts an emptyDir of at most 10 bytes at /v. Its limit has no text yet, as most from
+// the API have not.
 func smallDir(pod *corev1.Pod) {
 	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
-		EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("10"))},
+		EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(10, resource.DecimalSI)},
 	}}}
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}
 }

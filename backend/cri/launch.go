@@ -171,9 +171,8 @@ func reserved(err error) bool {
 }
 
 func (r *remote) removeSandbox(ctx context.Context, id string) error {
-	if _, err := r.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id}); err != nil &&
-		!transport.IsNotFound(err) {
-		return transport.Failed(err, "stop sandbox %s", id)
+	if err := (runtimeStops{r.runtime}).StopSandbox(ctx, id); err != nil {
+		return err
 	}
 	if _, err := r.runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil &&
 		!transport.IsNotFound(err) {

@@ -52,9 +52,8 @@ func (p pods) removeView(ctx context.Context, v *view, last bool) error {
 		}
 	}
 	if len(v.running()) > 0 { // else RemovePodSandbox ends the sandbox, and frees what a failed stop left
-		_, err := p.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: v.ref.ID})
-		if err != nil && !transport.IsNotFound(err) {
-			return transport.Failed(err, "stop sandbox %s", v.ref.ID)
+		if err := (runtimeStops{p.runtime}).StopSandbox(ctx, v.ref.ID); err != nil {
+			return err
 		}
 	}
 	if err := p.discardContainers(ctx, v, last); err != nil {

@@ -36,13 +36,12 @@ func (p pods) Stop(ctx context.Context, ref backend.Ref, grace time.Duration) er
 			lodged = true
 		case v.sandbox != nil:
 			// Its process has died: the address may still be held, or a stop be about to free
-			// it. Of two calls that take a network down, the second finds the half of it.
+			// it. Of two calls that take a network down, the second finds half of it.
 			if err := p.stopper.Leave(ctx, v.ref.ID); err != nil {
 				return fmt.Errorf("stop pod %s/%s: %w", ref.Namespace, ref.Name, err)
 			}
-			_, err := p.runtime.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: v.ref.ID})
-			if err != nil && !transport.IsNotFound(err) {
-				return transport.Failed(err, "free the address of pod %s/%s", ref.Namespace, ref.Name)
+			if err := (runtimeStops{p.runtime}).StopSandbox(ctx, v.ref.ID); err != nil {
+				return fmt.Errorf("free the address of pod %s/%s: %w", ref.Namespace, ref.Name, err)
 			}
 		}
 	}
@@ -74,7 +73,8 @@ func (c containers) Stop(ctx context.Context, ref backend.ContainerRef, grace ti
 	return nil
 }
 
-// runtimeStops are the calls that stopper.Stopper holds open.
+// runtimeStops are CRI's calls that stop: stopper.Stopper holds them open. What the runtime
+// does not know has stopped.
 type runtimeStops struct {
 	runtime runtimeapi.RuntimeServiceClient
 }

@@ -60,7 +60,7 @@ func TestStopFreesADeadSandbox(t *testing.T) {
 }
 
 // TestStopWaitsForTheStopOfItsSandbox: a sandbox's process has died while the runtime still
-// takes its network down, and a second call would find the half of it.
+// takes its network down, and a second call would find half of it.
 func TestStopWaitsForTheStopOfItsSandbox(t *testing.T) {
 	amid, goOn := make(chan struct{}), make(chan struct{})
 	var first sync.Once

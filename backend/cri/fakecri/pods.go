@@ -34,7 +34,7 @@ func sandboxName(m *runtimeapi.PodSandboxMetadata) string {
 }
 
 // StopPodSandbox kills the containers, ends the sandbox and takes its network down.
-// As containerd does, it fails while another call is at the last.
+// As containerd does, it fails while another call takes the same network down.
 func (s *Server) StopPodSandbox(
 	ctx context.Context, r *runtimeapi.StopPodSandboxRequest,
 ) (*runtimeapi.StopPodSandboxResponse, error) {
