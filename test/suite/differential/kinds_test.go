@@ -213,7 +213,8 @@ var resourceKinds = []kind{
 	{name: "guaranteed", make: limits("cpu", "100m", "memory", "64Mi"), until: ready},
 	{name: "burstable", make: and(limits("memory", "64Mi"), requests("cpu", "10m", "memory", "32Mi")), until: ready},
 	{name: "OOM", make: and(limits("memory", "32Mi"), runs(corev1.RestartPolicyNever, func(*rand.Rand) []string {
-		return []string{"sh", "-c", "exec tail /dev/zero"}
+		// Not at once: containerd tells nothing of an OOM that comes before it has begun to look.
+		return []string{"sh", "-c", "sleep 5; exec tail /dev/zero"}
 	})), until: phase(corev1.PodFailed)},
 	{
 		name: "resize cpu", make: and(limits("cpu", "200m", "memory", "64Mi"), requests("cpu", "100m", "memory", "64Mi")),
