@@ -31,9 +31,8 @@ func TestDebian13(t *testing.T) {
 	h.systemd = true
 	n := newNode(t, c, "debian13", h.section(fmt.Sprintf("podPidsLimit: %d", pidsLimit)))
 	n.run()
-	// By itself: containerd tells of the end and of the OOM apart, and between the two a
-	// busy host of this kind takes longer than burstlet looks again (TestHost/OOM in
-	// CONTRIBUTING.md).
+	// By itself: containerd tells of the end and of the OOM apart, and on a busy host of this
+	// kind more time may lie between them than burstlet looks again for.
 	t.Run("alone", func(t *testing.T) { rowsPass(t, n, h, []string{"OOM"}, 1, debianSlow) })
 	t.Run("OOM of a child", func(t *testing.T) { childOutOfMemory(t, n, h) })
 	t.Run("leftovers in a slice", func(t *testing.T) { leftoversInASlice(t, n, h) })
