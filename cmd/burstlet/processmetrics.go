@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"net/http"
+	"regexp"
 	"runtime"
 	"slices"
 
@@ -24,8 +25,11 @@ func processMetrics() prometheus.Gatherer {
 		ConstLabels: prometheus.Labels{"version": programVersion(), "goversion": runtime.Version()},
 	})
 	build.Set(1)
+	// Where memory has a limit, only what of the heap lives tells of a leak: the rest grows up to the limit.
+	live := collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}
 	registry.MustRegister(
-		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		build, collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(live)),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return registry
 }

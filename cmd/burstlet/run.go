@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"github.com/burstlet/burstlet/cmd/burstlet/config"
@@ -34,6 +35,7 @@ simulated: no container runs.`,
 		if err := setUpLogging(cfg.Logging); err != nil {
 			return err
 		}
+		limitMemory(cmd.Context(), memlimit.FromCgroup)
 		defer trimHeap(cmd.Context())()
 		return runNodes(cmd.Context(), cfg)
 	}

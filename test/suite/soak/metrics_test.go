@@ -106,14 +106,14 @@ func (m metrics) podWrites(node string) float64 {
 
 // use is what a process has at a time.
 type use struct {
-	at                   time.Time
-	memory, gophers, fds float64
+	at                         time.Time
+	memory, live, gophers, fds float64
 }
 
 func (m metrics) use() use {
 	return use{
-		time.Now(), m.value("process_resident_memory_bytes") / (1 << 20), m.value("go_goroutines"),
-		m.value("process_open_fds"),
+		time.Now(), m.value("process_resident_memory_bytes") / (1 << 20), m.value("go_gc_heap_live_bytes") / (1 << 20),
+		m.value("go_goroutines"), m.value("process_open_fds"),
 	}
 }
 

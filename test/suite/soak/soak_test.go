@@ -185,6 +185,7 @@ func (l *load) judgeUse(v *verdict, used []use, cuts []time.Time) {
 		slack  float64
 	}{
 		{"memory (MiB)", func(u use) float64 { return u.memory }, 8},
+		{"live heap (MiB)", func(u use) float64 { return u.live }, 8},
 		{"goroutines", func(u use) float64 { return u.gophers }, 100},
 		{"open files", func(u use) float64 { return u.fds }, 50},
 	} {

@@ -66,6 +66,7 @@ type world struct {
 // process is a burstlet that is started again and again.
 type process struct {
 	name   string
+	within []string
 	file   string
 	health int
 	log    logs.Buffer
@@ -157,10 +158,16 @@ func (w *world) lease() string {
 	return "burstlet-nodes"
 }
 
-// newProcess configures a process as the chart does: what is not said is the default.
+// memoryLimit is the chart's resources.limits.memory, in bytes.
+const memoryLimit = 512 << 20
+
+// newProcess configures a process as the chart does, and limits its memory as the chart
+// does: what is not said is the default.
 func (w *world) newProcess(i int) *process {
 	w.Helper()
-	p := &process{name: fmt.Sprint("burstlet ", i), health: ports.Free(w.T)}
+	p := &process{
+		name: fmt.Sprint("burstlet ", i), within: launch.MemoryCgroup(w.T, memoryLimit), health: ports.Free(w.T),
+	}
 	w.ports[i] = map[string]int{}
 	p.log.Keep = 1 << 20
 	p.log.ShowAtFailure(w.T, p.name)
@@ -191,7 +198,7 @@ nodes:
 func (w *world) start(i int) {
 	w.Helper()
 	p := w.processes[i]
-	p.Child = launch.ForTest(w.T, launch.Config{Name: p.name, File: p.file, Log: &p.log})
+	p.Child = launch.ForTest(w.T, launch.Config{Name: p.name, Within: p.within, File: p.file, Log: &p.log})
 }
 
 // leads waits until a process leads all nodes, and they are Ready.
