@@ -159,7 +159,7 @@ func (w *world) lease() string {
 }
 
 // memoryLimit is the chart's resources.limits.memory, in bytes.
-const memoryLimit = 512 << 20
+const memoryLimit = 1 << 30
 
 // newProcess configures a process as the chart does, and limits its memory as the chart
 // does: what is not said is the default.
